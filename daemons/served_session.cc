@@ -13,6 +13,7 @@
 #include "common/net/timer.h"
 #include "common/wire/part_codec.h"
 #include "common/wire/tensor_codec.h"
+#include "common/wire/trace_codec.h"
 
 namespace dtf::daemons {
 
@@ -56,6 +57,8 @@ struct ServedSession::Running {
   std::vector<Kept> assembled;  // feeds that didn't lie in one piece
   std::vector<engine::Bytes> feeds;
   std::vector<engine::StepPart> parts;
+  std::shared_ptr<trace::StepTrace> trace;  // null: it isn't asked for
+  ByteBudget::Share trace_memory;
   engine::AbortStep abort;
   kj::Own<kj::PromiseFulfiller<void>> done;
   kj::ForkedPromise<void> over = nullptr;  // whatever became of it
@@ -207,8 +210,12 @@ kj::Promise<void> ServedSession::runPart(RunPart context) {
   registered.last_step = step;
   if (const std::optional<Error> aborted = rendezvous_.whyOver(step)) throw Error(*aborted);
   const auto running = std::make_shared<Running>(context, known->second);
+  if (context.getParams().getTrace()) {
+    running->trace_memory = task_.budget->take(trace::kStepTraceBytesMax, "the trace of a step");
+    running->trace = std::make_shared<trace::StepTrace>(task_.self);
+  }
   readFeeds(*running);
-  registered.part->addStep(running->feeds, running->parts);
+  registered.part->addStep(running->feeds, running->parts, running->trace);
   auto done = kj::newPromiseAndFulfiller<void>();
   running->done = kj::mv(done.fulfiller);
   auto over = kj::newPromiseAndFulfiller<void>();
@@ -283,6 +290,7 @@ void ServedSession::answer(const std::shared_ptr<Running>& running, uint64_t ker
   wire::TensorWriter writer(client_->connection->stream(), running);
   for (uint32_t i = 0; i < fetches.size(); ++i)
     writer.write(part.fetches()[i], part.fetch(i, running->parts), fetches[i]);
+  if (running->trace != nullptr) wire::encodeTrace(running->trace->finish(), results.initTrace());
 }
 
 kj::Promise<void> ServedSession::abort(uint64_t step, const Error& cause) {

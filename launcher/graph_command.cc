@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@
 #include "launcher/find_run.h"
 #include "launcher/graph_feeds.h"
 #include "launcher/graph_parts.h"
+#include "launcher/graph_timeline.h"
 #include "launcher/launch_plan.h"
 #include "launcher/output.h"
 
@@ -190,6 +192,22 @@ void initialise(engine::Session& session, const model::GraphSpec& spec) {
                                               node.outputs[0].shape, spec.seed, index++));
 }
 
+// All steps, and the timeline of one of them where it is wanted.
+void runSteps(engine::Session& session, const model::GraphSpec& spec, GraphFeeds& feeds,
+              GraphTimeline* timeline, bool json) {
+  for (int64_t step = 1; step <= spec.steps; ++step) {
+    const bool is_traced = timeline != nullptr && timeline->wants(step);
+    engine::RunMetadata metadata;
+    printStep(
+        step, spec,
+        session.run(feeds.of(step), spec.fetches, spec.targets, is_traced ? &metadata : nullptr),
+        json);
+    if (is_traced) timeline->write(metadata.traces);
+  }
+  DTF_CHECK(session.counts().steps == static_cast<uint64_t>(spec.steps));
+  if (timeline != nullptr) timeline->finish();
+}
+
 }  // namespace
 
 int graph(const cluster::JobSpec& job, const Options& options) {
@@ -210,14 +228,14 @@ int graph(const cluster::JobSpec& job, const Options& options) {
   if (spec.targets.empty() && spec.fetches.empty())
     throw Error(ErrorCode::kBadConfig,
                 options.graph->string() + ": error: 'run' names no targets and no fetches");
+  std::optional<GraphTimeline> timeline;
+  if (options.timeline) timeline.emplace(*options.timeline, options.timeline_step, spec.steps);
   const wire::RemoteTasksOptions tasks{.targets =
                                            namedTargets(job.cluster, addressesOf(job, options))};
   engine::Session session(spec.graph, std::make_unique<wire::RemoteTasks>(tasks), optionsOf(spec));
   if (options.fresh) session.resetVariables("");
   initialise(session, spec);
-  for (int64_t step = 1; step <= spec.steps; ++step)
-    printStep(step, spec, session.run(feeds.of(step), spec.fetches, spec.targets), options.json);
-  DTF_CHECK(session.counts().steps == static_cast<uint64_t>(spec.steps));
+  runSteps(session, spec, feeds, timeline ? &*timeline : nullptr, options.json);
   return 0;
 }
 

@@ -41,6 +41,10 @@ constexpr OptionDef kLaunchOptions[] = {
      "import: how FILE.safetensors or FILE.npz holds matrices, filters and flattened images, where "
      "dtf didn't write it"},
     {"graph", "FILE", "graph: the ops, and what to run of them"},
+    {"timeline", "FILE",
+     "graph: what every task did in one step, op by op, what it waited for and sent, as FILE.json "
+     "for ui.perfetto.dev"},
+    {"timeline-step", "N", "graph --timeline: of this step; default 2, the first that is warm"},
     {"dry-run", "",
      "up, serve: print the command of each task, and start none; submit: print the script; "
      "graph: where each op runs, the tasks' parts of a step, what they send each other"},
@@ -97,7 +101,10 @@ constexpr VerbInfo kVerbs[] = {
     {"graph", Verb::kGraph, "CLUSTER.yaml --graph FILE", "run a graph of ops on tasks that serve",
      "The tasks of the file wait for it: see serve. Each op runs where its device says; variables\n"
      "are drawn from the graph's seed, its targets run in each step, and its fetches are printed.\n"
-     "--dry-run prints where each op runs, and needs no tasks.\n"},
+     "--dry-run prints where each op runs, and needs no tasks. --timeline FILE writes what every\n"
+     "task did in the second step, or in --timeline-step N: its ops, its waits for tensors of "
+     "other\n"
+     "tasks and what it sent, as a Chrome trace: ui.perfetto.dev or chrome://tracing shows it.\n"},
     {"serve", Verb::kServe, "CLUSTER.yaml", "start tasks without a job: they wait for clients",
      "Each task serves whoever runs a graph on it: `dtf-launch graph`, or a program with libdtf\n"
      "(Session session(\"dtf://host:port\")). What the file says of training is not used.\n"
@@ -318,6 +325,8 @@ void checkFits(const CommandLine& line, const Options& options) {
       {"from", {Verb::kImport}},
       {"layout", {Verb::kImport}},
       {"graph", {Verb::kGraph}},
+      {"timeline", {Verb::kGraph}},
+      {"timeline-step", {Verb::kGraph}},
       {"dot", {Verb::kGraph, Verb::kExplain}},
       {"parts", {Verb::kExplain}},
       {"input", {Verb::kPredict}},
@@ -338,6 +347,11 @@ void checkFits(const CommandLine& line, const Options& options) {
     line.fail("--quiet and --verbose exclude each other");
   if (options.dot && (!(options.dry_run || options.parts) || options.json))
     line.fail("--dot is for graph --dry-run and explain --graph, without --json");
+  if (options.timeline && options.dry_run)
+    line.fail("--timeline and --dry-run exclude each other: nothing runs, so nothing is recorded");
+  if (options.timeline_step && !options.timeline)
+    line.fail("--timeline-step is for --timeline FILE, which is missing");
+  if (options.timeline_step == 0u) line.fail("--timeline-step must be 1 or more");
   if (options.detach && options.dry_run) line.fail("--detach and --dry-run exclude each other");
 }
 
@@ -376,6 +390,8 @@ Options parseOptions(int argc, const char* const* argv) {
   options.from = fileOf(line, "from");
   options.layout = layoutOf(line);
   options.graph = fileOf(line, "graph");
+  options.timeline = fileOf(line, "timeline");
+  options.timeline_step = line.index("timeline-step");
   options.dot = line.has("dot");
   options.parts = line.has("parts");
   options.job = line.value("job");

@@ -60,9 +60,11 @@ struct Options {
   std::optional<std::filesystem::path> from;    // import
   // import: how the weights lie
   std::optional<model_files::WeightLayout> layout;
-  std::optional<std::filesystem::path> graph;  // graph
-  bool dot = false;                            // graph, explain
-  bool parts = false;                          // explain: the graph of a step
+  std::optional<std::filesystem::path> graph;     // graph
+  std::optional<std::filesystem::path> timeline;  // graph: of one step
+  std::optional<uint32_t> timeline_step;
+  bool dot = false;    // graph, explain
+  bool parts = false;  // explain: the graph of a step
 
   std::string key_action;                        // keys: init, issue, renew or show
   std::filesystem::path key_folder;              // keys

@@ -26,4 +26,10 @@ void Thread::join() {
   thread_.join();
 }
 
+std::string threadName() {
+  char name[32] = {};
+  ::pthread_getname_np(::pthread_self(), name, sizeof name);
+  return name;
+}
+
 }  // namespace dtf

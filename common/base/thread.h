@@ -25,4 +25,7 @@ class Thread {
   std::thread thread_;
 };
 
+// Of the calling thread, as the kernel has it: 15 characters of it.
+std::string threadName();
+
 }  // namespace dtf

@@ -1,6 +1,5 @@
 #include "common/base/trace.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,20 +11,17 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/chrome_trace.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/mutex.h"
+#include "common/base/step_trace.h"
+#include "common/base/thread.h"
 
 namespace dtf::trace {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-// Tasks in the order of every list: ps first. A pid that is 0 is the kernel's.
-constexpr int kFirstPs = 1;
-constexpr int kFirstWorker = 100'001;
 
 struct Event {
   const char* name;  // nullptr: of an operation, whose name is in `detail`
@@ -65,24 +61,6 @@ Recorder& recorder() {
 
 // What onStep() looks at first, without the lock: 0 is no step that can be wanted.
 std::atomic<uint64_t> wanted_step{0};
-
-double microseconds(Duration duration) {
-  return static_cast<double>(duration.count()) / 1e3;
-}
-
-std::string threadName() {
-  char name[32] = {};
-  ::pthread_getname_np(::pthread_self(), name, sizeof name);
-  return name;
-}
-
-int pidOf(TaskId task) {
-  return static_cast<int>(task.index) + (task.job == JobKind::kPs ? kFirstPs : kFirstWorker);
-}
-
-Json metadata(const char* what, int pid, const char* key, const Json& value) {
-  return {{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", 0}, {"args", {{key, value}}}};
-}
 
 }  // namespace
 
@@ -135,7 +113,8 @@ bool recording() {
 }
 
 bool recordingOps() {
-  return (recording_for.load(std::memory_order_relaxed) & kTimeline) != 0;
+  return (recording_for.load(std::memory_order_relaxed) & kTimeline) != 0 ||
+         StepTrace::here() != nullptr;
 }
 
 TimePoint now() {
@@ -166,6 +145,10 @@ void add(const char* name, TimePoint begin, TimePoint end, std::string detail) {
 
 void addOp(std::string name, TimePoint begin, TimePoint end) {
   DTF_CHECK(!name.empty());
+  if (StepTrace* const step = StepTrace::here()) {
+    step->addOp(name, begin, end);
+    if ((recording_for.load(std::memory_order_relaxed) & kTimeline) == 0) return;
+  }
   record(nullptr, begin, end, std::move(name));
 }
 
@@ -364,15 +347,13 @@ std::string json() {
                       {"args", std::move(args)}});
   }
   const auto wall = std::chrono::system_clock::now().time_since_epoch();
-  const Json anchor = {
-      {"monotonic_us", microseconds(now().time_since_epoch())},
-      {"unix_us", std::chrono::duration_cast<std::chrono::microseconds>(wall).count()}};
+  const int64_t unix_us = std::chrono::duration_cast<std::chrono::microseconds>(wall).count();
   return Json{{"traceEvents", std::move(events)},
               {"otherData",
                {{"task", state.task.name()},
                 {"step", state.step},
                 {"spans_dropped", state.dropped},
-                {"clock_anchor", anchor}}}}
+                {"clock_anchor", clockAnchor(now(), unix_us)}}}}
              .dump() +
          "\n";
 }

@@ -31,14 +31,16 @@ void stop();  // nothing is recorded any more, and save() does nothing
 // Thread-safe.
 void onStep(uint64_t step);
 
-bool recording();     // spans, for either
-bool recordingOps();  // those of the model's graph: for a timeline alone
+bool recording();  // spans, for either
+// Those of the model's graph, for a timeline, or of a session's step that this thread is at
+// (step_trace.h).
+bool recordingOps();
 
 // `name` is a literal; `detail`, who or what it was about, may be empty. For the timeline alone.
 // Thread-safe.
 void add(const char* name, TimePoint begin, TimePoint end, std::string detail = {});
 
-// An operation of the model's graph, shown by its own name. Thread-safe.
+// An operation of the model's graph, shown by its own name: "Conv2D conv1/Conv2D". Thread-safe.
 void addOp(std::string name, TimePoint begin, TimePoint end);
 
 // ---- sample()

@@ -10,10 +10,53 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/mutex.h"
+#include "common/base/trace.h"
 #include "common/runtime/stop_scope.h"
 
 namespace dtf::engine {
 namespace {
+
+// "w:0" of "<source device>;<reader's device>;w:0;0:0".
+std::string_view tensorOf(std::string_view key) {
+  const size_t first = key.find(';');
+  if (first == std::string_view::npos) return key;
+  const size_t begin = key.find(';', first + 1) + 1;
+  const size_t end = key.rfind(';');
+  return begin == 0 || end < begin ? key : key.substr(begin, end - begin);
+}
+
+// What leaves together, as a span: from now until `done` is called.
+Departures::Done tracedDeparture(const StepPart& part, TaskId to,
+                                 const std::vector<PartProgram::Send>& tensors,
+                                 Departures::Done done) {
+  std::string names, keys;
+  uint64_t bytes = 0;
+  for (const PartProgram::Send& tensor : tensors) {
+    const std::string& key = part.program->sendKey(tensor.edge);
+    names += " ";
+    names += tensorOf(key);
+    keys += (keys.empty() ? "" : " ") + key;
+    bytes += tensor.bytes.size();
+  }
+  return [trace = part.trace, begin = trace::now(), name = "_Send" + names,
+          detail = "to " + to.name() + ", " + std::to_string(bytes) + " bytes: " + keys,
+          done = std::move(done)](std::optional<Error> failed) {
+    trace->add({.kind = trace::StepSpan::Kind::kSend,
+                .name = name,
+                .detail = detail,
+                .begin = begin,
+                .end = trace::now()});
+    done(std::move(failed));
+  };
+}
+
+void traceArrival(const StepPart& part, const PartProgram::Receive& receive, TimePoint begin) {
+  part.trace->add({.kind = trace::StepSpan::Kind::kReceive,
+                   .name = "_Recv " + std::string(tensorOf(receive.key)),
+                   .detail = std::to_string(receive.bytes) + " bytes: " + receive.key,
+                   .begin = begin,
+                   .end = trace::now()});
+}
 
 // One step under way. Shared by whoever starts it, the pieces, and the callbacks of receives and
 // sends, of which the last may come, to no effect, when the step has ended: an abort from outside is
@@ -29,7 +72,10 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
         ports_(ports),
         states_(parts.size()),
         on_end_(std::move(on_end)) {
-    for (size_t p = 0; p < parts.size(); ++p) prepare(p);
+    for (size_t p = 0; p < parts.size(); ++p) {
+      prepare(p);
+      if (parts[p].trace != nullptr) traced_from_ = trace::now();
+    }
   }
 
   void start() {
@@ -146,6 +192,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
                                                 std::to_string(expected.bytes) + " bytes, but " +
                                                 std::to_string(parcel.bytes.size()) + " arrived.");
       } else {
+        if (parts_[part].trace != nullptr) traceArrival(parts_[part], expected, traced_from_);
         parts_[part].inputs.arrivals[receive] = std::move(parcel);
         ready = release(part, states_[part].after_receive[receive]);
       }
@@ -164,8 +211,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     }
     if (!given_up) {
       try {
-        const runtime::StopScope scope(stop_);
-        leave(part.program->run(place.piece, part.inputs));
+        leave(part, compute(part, place.piece));
       } catch (const Error& error) {
         fail(error, true);
       } catch (const std::exception& error) {
@@ -190,8 +236,14 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     endIfQuiet();
   }
 
+  std::vector<PartProgram::Send> compute(StepPart& part, size_t piece) {
+    const runtime::StopScope scope(stop_);
+    const trace::PieceScope traced(part.trace.get(), piece);
+    return part.program->run(piece, part.inputs);
+  }
+
   // Many to a message: what leaves for one task leaves together.
-  void leave(std::vector<PartProgram::Send> sends) {
+  void leave(const StepPart& part, std::vector<PartProgram::Send> sends) {
     std::map<TaskId, std::vector<PartProgram::Send>> elsewhere;
     for (PartProgram::Send& send : sends) {
       if (const TaskId* const to = destinationOf(send.edge)) {
@@ -205,10 +257,11 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
         MutexLock lock(mutex_);
         ++leaving_;
       }
-      ports_.departures->send(step_.number, to, std::move(tensors),
-                              [self = shared_from_this()](std::optional<Error> failed) {
-                                self->hasLeft(std::move(failed));
-                              });
+      Departures::Done done = [self = shared_from_this()](std::optional<Error> failed) {
+        self->hasLeft(std::move(failed));
+      };
+      if (part.trace != nullptr) done = tracedDeparture(part, to, tensors, std::move(done));
+      ports_.departures->send(step_.number, to, std::move(tensors), std::move(done));
     }
   }
 
@@ -265,6 +318,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
   const std::span<StepPart> parts_;
   const StepPorts ports_;
   std::vector<PartState> states_;  // `waiting` guarded by mutex_, the rest constant
+  TimePoint traced_from_{};        // where a part is traced: when its receives begin to wait
   Mutex mutex_;
   OnStepEnd on_end_ DTF_GUARDED_BY(mutex_);
   size_t left_ DTF_GUARDED_BY(mutex_) = 0;       // pieces that have not ended
@@ -319,6 +373,7 @@ uint64_t runParts(StepId step, std::span<StepPart> parts, Rendezvous& rendezvous
     uint64_t kernels = 0;
     part.queue->runHere([&part, &kernels] {
       for (size_t i = 0; i < part.program->pieces().size(); ++i) {
+        const trace::PieceScope traced(part.trace.get(), i);
         const auto sends = part.program->run(i, part.inputs);
         DTF_CHECK(sends.empty());  // nobody is there to receive them
         kernels += part.program->pieces()[i].kernels;

@@ -13,6 +13,7 @@
 
 #include "common/base/error.h"
 #include "common/base/ids.h"
+#include "common/base/step_trace.h"
 #include "common/engine/device_queue.h"
 #include "common/engine/part_program.h"
 #include "common/engine/rendezvous.h"
@@ -24,6 +25,8 @@ struct StepPart {
   PartProgram* program = nullptr;
   DeviceQueue* queue = nullptr;  // of the device that the program was compiled for
   PartInputs inputs;             // feeds and variables; arrivals are the executor's
+  // Of the part's task; null: nobody wants to see the step. Shared with the callbacks of sends.
+  std::shared_ptr<trace::StepTrace> trace = nullptr;
 };
 
 struct StepId {

@@ -81,6 +81,7 @@ class LocalTasks::Plan final : public PlanParts {
   Plan(LocalTasks& tasks, std::vector<TaskPart> parts) : tasks_(tasks) {
     uint32_t next_edge = parts.at(0).edges_total;
     for (TaskPart& part : parts) {
+      names_.push_back(part.task);
       parts_.push_back(std::make_unique<RegisteredPart>(std::move(part),
                                                         tasks.process_->threads.devices(),
                                                         next_edge, tasks.process_->variables));
@@ -88,19 +89,22 @@ class LocalTasks::Plan final : public PlanParts {
     }
   }
 
-  StepResult run(uint64_t step, const StepFeeds& feeds) override {
+  StepResult run(uint64_t step, const StepFeeds& feeds, bool is_traced) override {
     DTF_CHECK(feeds.size() == parts_.size());
     std::vector<StepPart> running;
     std::vector<size_t> begins;  // by part: its first in `running`
+    std::vector<std::shared_ptr<trace::StepTrace>> traces;
     for (size_t p = 0; p < parts_.size(); ++p) {
       begins.push_back(running.size());
       std::vector<Bytes> fed;
       for (const Tensor* feed : feeds[p]) fed.emplace_back(feed->data(), feed->bytes());
-      parts_[p]->addStep(fed, running);
+      if (is_traced) traces.push_back(std::make_shared<trace::StepTrace>(names_[p]));
+      parts_[p]->addStep(fed, running, is_traced ? traces.back() : nullptr);
     }
     begins.push_back(running.size());
     StepResult result;
     result.kernels = runParts({step, tasks_.incarnation_}, running, tasks_.rendezvous_);
+    for (const auto& trace : traces) result.traces.push_back(trace->finish());
     const std::span<const StepPart> ran(running);
     for (size_t p = 0; p < parts_.size(); ++p) {
       const auto own = ran.subspan(begins[p], begins[p + 1] - begins[p]);
@@ -115,6 +119,7 @@ class LocalTasks::Plan final : public PlanParts {
 
  private:
   LocalTasks& tasks_;
+  std::vector<TaskId> names_;  // as parts_
   std::vector<std::unique_ptr<RegisteredPart>> parts_;
 };
 

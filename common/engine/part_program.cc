@@ -118,6 +118,7 @@ class PartProgram::Maker {
     for (const NodeId send : segment.sends) {
       const Node& node = part_.node(send);
       program.sends.emplace_back(edgeOf(node), sourceOf(node.inputs[0]));
+      made_.send_keys_[edgeOf(node)] = node.attribute<std::string>("key");
       keep(node.inputs[0]);
     }
     made_.pieces_.push_back(std::move(piece));

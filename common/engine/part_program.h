@@ -87,6 +87,8 @@ class PartProgram {
   const std::vector<Used>& variables() const { return variables_; }
   const std::vector<Receive>& receives() const { return receives_; }
   const std::vector<Piece>& pieces() const { return pieces_; }
+  // Of an edge that leaves: for messages.
+  const std::string& sendKey(uint32_t edge) const { return send_keys_.at(edge); }
 
   // Runs a piece whose receives have arrived and whose predecessors have run. Gives what leaves. The
   // first piece of a step reads the variables, that of the first step computes the constants, too.
@@ -139,6 +141,7 @@ class PartProgram {
   std::vector<Receive> receives_;
   std::vector<Piece> pieces_;
   std::vector<Program> programs_;  // as pieces_
+  std::map<uint32_t, std::string> send_keys_;
   std::vector<Source> fetches_;
   std::unique_ptr<runtime::CompiledStep> constants_;  // null: none is passed on
   bool has_constants_ = false;                        // they are computed

@@ -88,10 +88,11 @@ void RegisteredPart::bind(Device& device, const std::map<std::string, size_t>& f
     device.variables.push_back(variables.use(used.key, used.spec, used.node));
 }
 
-void RegisteredPart::addStep(std::span<const Bytes> feeds, std::vector<StepPart>& parts) {
+void RegisteredPart::addStep(std::span<const Bytes> feeds, std::vector<StepPart>& parts,
+                             const std::shared_ptr<trace::StepTrace>& trace) {
   DTF_CHECK(feeds.size() == feed_specs_.size());
   for (Device& device : devices_) {
-    StepPart step{&device.program, device.queue, {}};
+    StepPart step{&device.program, device.queue, {}, trace};
     for (size_t i = 0; i < device.feeds.size(); ++i) {
       const bool is_fed = device.feeds[i] < feeds.size();
       step.inputs.feeds.push_back(is_fed ? feeds[device.feeds[i]] : device.folded[i]);

@@ -56,8 +56,10 @@ class RegisteredPart {
   const std::vector<graph::TensorSpec>& fetches() const { return fetch_specs_; }
   uint32_t ownEdges() const { return own_edges_; }
 
-  // Adds what a step runs to `parts`; all that is given must stay until the step has ended.
-  void addStep(std::span<const Bytes> feeds, std::vector<StepPart>& parts);
+  // Adds what a step runs to `parts`; all that is given must stay until the step has ended. `trace`:
+  // see StepPart.
+  void addStep(std::span<const Bytes> feeds, std::vector<StepPart>& parts,
+               const std::shared_ptr<trace::StepTrace>& trace = nullptr);
 
   // When the step has run: fetch `i`; `parts` are those that addStep() has added. Good until the
   // next step.

@@ -67,7 +67,7 @@ Session::Session(const Graph& graph, const std::vector<SessionDevice>& devices,
 Session::~Session() = default;
 
 std::vector<Tensor> Session::run(std::span<const Feed> feeds, std::span<const std::string> fetches,
-                                 std::span<const std::string> targets) {
+                                 std::span<const std::string> targets, RunMetadata* metadata) {
   std::vector<Feed> sorted(feeds.begin(), feeds.end());
   std::sort(sorted.begin(), sorted.end(),
             [](const Feed& a, const Feed& b) { return a.tensor < b.tensor; });
@@ -77,7 +77,7 @@ std::vector<Tensor> Session::run(std::span<const Feed> feeds, std::span<const st
   signature.targets.assign(targets.begin(), targets.end());
   std::sort(signature.targets.begin(), signature.targets.end());
   const std::shared_ptr<Registered> plan = planOf(signature);
-  return runPlan(*plan, signature, sorted);
+  return runPlan(*plan, signature, sorted, metadata);
 }
 
 std::shared_ptr<Session::Registered> Session::planOf(const Signature& signature) {
@@ -103,7 +103,7 @@ void Session::make(Registered& registered, const Signature& signature) {
 }
 
 std::vector<Tensor> Session::runPlan(Registered& registered, const Signature& signature,
-                                     std::span<const Feed> feeds) {
+                                     std::span<const Feed> feeds, RunMetadata* metadata) {
   MutexLock running(registered.running);
   if (registered.parts == nullptr) make(registered, signature);
   for (size_t i = 0; i < feeds.size(); ++i) {
@@ -120,7 +120,8 @@ std::vector<Tensor> Session::runPlan(Registered& registered, const Signature& si
     MutexLock lock(counts_mutex_);
     number = next_step_++;
   }
-  StepResult result = registered.parts->run(number, fed);
+  StepResult result = registered.parts->run(number, fed, metadata != nullptr);
+  if (metadata != nullptr) metadata->traces = std::move(result.traces);
   std::vector<Tensor> values;
   for (const Plan::Fetch& fetch : registered.plan.fetches) {
     values.push_back(std::move(result.fetches[fetch.part][fetch.index]));

@@ -32,6 +32,11 @@ struct Feed {
   const Tensor* value = nullptr;
 };
 
+// What a step tells of itself, besides what it computes. Value type.
+struct RunMetadata {
+  std::vector<trace::TaskTrace> traces;  // of each task that has a part in it
+};
+
 // What a session has done. Value type.
 struct SessionCounts {
   uint64_t plans = 0;    // signatures that were compiled
@@ -60,9 +65,11 @@ class Session {
 
   // The values of `fetches`, in their order, of a step in which `targets` (nodes, by their
   // names, or an output's) have run, too. Only what they need runs; what is fed is not computed. What
-  // is fed may be any tensor.
+  // is fed may be any tensor. `metadata`: filled when the step has ended well; null: the tasks record
+  // nothing.
   std::vector<Tensor> run(std::span<const Feed> feeds, std::span<const std::string> fetches,
-                          std::span<const std::string> targets = {});
+                          std::span<const std::string> targets = {},
+                          RunMetadata* metadata = nullptr);
 
   // Has the steps under way on other processes fail with this cause, whoever waits for them; a kernel that
   // computes ends first. Those that begin later run.
@@ -97,7 +104,7 @@ class Session {
   // Others may run, and be made, meanwhile.
   void make(Registered& registered, const Signature& signature) DTF_REQUIRES(registered.running);
   std::vector<Tensor> runPlan(Registered& registered, const Signature& signature,
-                              std::span<const Feed> feeds);
+                              std::span<const Feed> feeds, RunMetadata* metadata);
 
   const SessionOptions options_;
   const std::unique_ptr<Tasks> tasks_;

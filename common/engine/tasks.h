@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/step_trace.h"
 #include "common/engine/rendezvous.h"
 #include "common/engine/task_part.h"
 #include "common/graph/device_name.h"
@@ -22,6 +23,7 @@ namespace dtf::engine {
 struct StepResult {
   std::vector<std::vector<Tensor>> fetches;  // by part, as TaskPart::fetches
   uint64_t kernels = 0;                      // that it took
+  std::vector<trace::TaskTrace> traces{};    // by part, where they were asked for
 };
 
 // What a step feeds: by part, as TaskPart::feeds; their types and shapes have been checked.
@@ -35,8 +37,8 @@ using StepFeeds = std::vector<std::vector<const Tensor*>>;
 class PlanParts {
  public:
   virtual ~PlanParts() = default;
-  // `step` has never been used in this session.
-  virtual StepResult run(uint64_t step, const StepFeeds& feeds) = 0;
+  // `step` has never been used in this session. `is_traced`: what each task did is wanted, too.
+  virtual StepResult run(uint64_t step, const StepFeeds& feeds, bool is_traced) = 0;
 };
 
 // Threads: thread-safe.

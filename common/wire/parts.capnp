@@ -80,10 +80,11 @@ interface GraphSession {
   # Steps that begin after the answer read it. `device`: a full name of one that the task has. Errors: unavailable when
   # the task may hold no more; bad_config for another type or shape than the variable has.
 
-  runPart @3 (plan :UInt64, step :UInt64, deadlineMs :UInt32, feeds :List(Tensor))
-      -> (fetches :List(Tensor), kernels :UInt64);
-  # Feeds and fetches are in the order of Part.feeds and Part.fetches. Answered when the part has run, and what it sent
-  # has arrived. Errors: of the first kernel that failed; what abort() said; deadline; bad_config for a
+  runPart @3 (plan :UInt64, step :UInt64, deadlineMs :UInt32, feeds :List(Tensor), trace :Bool)
+      -> (fetches :List(Tensor), kernels :UInt64, trace :PartTrace);
+  # Feeds and fetches are in the order of Part.feeds and Part.fetches. `trace`: what the part does and when is recorded,
+  # and is in the answer; a task of a version before these fields answers without. Answered when the part has run, and
+  # what it sent has arrived. Errors: of the first kernel that failed; what abort() said; deadline; bad_config for a
   # variable without a value; bad_data for a plan that runs already, a step that has begun before, or feeds that don't
   # fit.
 
@@ -109,6 +110,26 @@ interface TensorSink {
 struct EdgeTensor {
   edge @0 :UInt32;       # its number in the plan
   bytes @1 :List(Data);  # its elements, as in Tensor
+}
+
+struct PartTrace {
+  # What a task did in one step: trace::TaskTrace. Times are CLOCK_MONOTONIC's of its host, in nanoseconds.
+  beginNs @0 :Int64;        # of the part
+  endNs @1 :Int64;
+  tracks @2 :List(Text);    # what spans are shown in: threads, and one for each kind that runs in none
+  spans @3 :List(Span);     # as they ended; at most 4096, their texts at most 1 MiB
+  dropped @4 :UInt64;       # spans beyond that
+  anchorNs @5 :Int64;       # one moment, and the same as
+  anchorUnixUs @6 :Int64;   # microseconds since 1970
+
+  struct Span {
+    kind @0 :UInt8;         # 0 op, 1 piece, 2 receive, 3 send; of another one the reader knows nothing, and leaves it out
+    track @1 :UInt16;       # index into tracks
+    name @2 :Text;          # of an op, as in the graph
+    detail @3 :Text;
+    beginNs @4 :Int64;
+    endNs @5 :Int64;
+  }
 }
 
 struct Tensor {

@@ -30,6 +30,7 @@ class RemoteStep {
         aborts_(aborts),
         ended_(parts.size(), false) {
     result_.fetches.resize(parts.size());
+    if (id.is_traced) result_.traces.resize(parts.size());
     const bool is_new =
         aborts_.emplace(id_.step, [this](const Error& cause) { fail(cause); }).second;
     DTF_CHECK(is_new);
@@ -58,7 +59,7 @@ class RemoteStep {
              return net::bridgeErrors([&] {
                return parts_[i].link->runPart(id_.plan, id_.step,
                                               limits_.step_max + limits_.abort_max, feeds,
-                                              parts_[i].fetches);
+                                              parts_[i].fetches, id_.is_traced);
              });
            })
         .then(
@@ -66,6 +67,7 @@ class RemoteStep {
               ended_[i] = true;
               result_.fetches[i] = std::move(result.fetches);
               result_.kernels += result.kernels;
+              if (id_.is_traced) result_.traces[i] = std::move(result.trace);
             },
             [this, i](kj::Exception&& exception) {
               ended_[i] = true;

@@ -27,6 +27,7 @@ struct RemotePart {
 
 struct RemoteStepId {
   uint64_t plan = 0, step = 0;
+  bool is_traced = false;  // each task tells what it did
 };
 
 struct RemoteStepLimits {

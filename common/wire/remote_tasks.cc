@@ -60,8 +60,8 @@ class RemoteTasks::Plan final : public engine::PlanParts {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  engine::StepResult run(uint64_t step, const engine::StepFeeds& feeds) override {
-    return tasks_.loop_.call([&] { return tasks_.calls_->run(number_, step, feeds); });
+  engine::StepResult run(uint64_t step, const engine::StepFeeds& feeds, bool is_traced) override {
+    return tasks_.loop_.call([&] { return tasks_.calls_->run(number_, step, feeds, is_traced); });
   }
 
  private:

@@ -72,9 +72,9 @@ void SessionCalls::releasePlan(uint64_t plan) {
 }
 
 kj::Promise<engine::StepResult> SessionCalls::run(uint64_t plan, uint64_t step,
-                                                  const engine::StepFeeds& feeds) {
-  return runRemoteStep(loop_.timer(), {.plan = plan, .step = step}, plans_.at(plan), feeds,
-                       {limits_.step_max, limits_.abort_max}, aborts_);
+                                                  const engine::StepFeeds& feeds, bool is_traced) {
+  return runRemoteStep(loop_.timer(), {.plan = plan, .step = step, .is_traced = is_traced},
+                       plans_.at(plan), feeds, {limits_.step_max, limits_.abort_max}, aborts_);
 }
 
 // A step that fails at once leaves the list.

@@ -58,7 +58,8 @@ class SessionCalls {
   kj::Promise<void> registerPlan(uint64_t plan, std::vector<engine::TaskPart> parts);
   void releasePlan(uint64_t plan);  // no step of it is under way
   // `feeds` must stay until the promise is resolved; see runRemoteStep().
-  kj::Promise<engine::StepResult> run(uint64_t plan, uint64_t step, const engine::StepFeeds& feeds);
+  kj::Promise<engine::StepResult> run(uint64_t plan, uint64_t step, const engine::StepFeeds& feeds,
+                                      bool is_traced = false);
   // The steps under way fail with this cause, as far as they have no other.
   void abortSteps(const Error& cause);
 

@@ -14,6 +14,7 @@
 #include "common/wire/named_wait.h"
 #include "common/wire/opening.h"
 #include "common/wire/tensor_codec.h"
+#include "common/wire/trace_codec.h"
 
 namespace dtf::wire {
 
@@ -201,11 +202,13 @@ kj::Promise<void> TaskLink::resetVariables(const std::string& container, Duratio
 
 kj::Promise<PartResult> TaskLink::runPart(uint64_t plan, uint64_t step, Duration deadline,
                                           const std::vector<const Tensor*>& feeds,
-                                          const std::vector<graph::TensorSpec>& fetches) {
+                                          const std::vector<graph::TensorSpec>& fetches,
+                                          bool is_traced) {
   auto request = session().runPartRequest();
   request.setPlan(plan);
   request.setStep(step);
   request.setDeadlineMs(milliseconds(deadline));
+  request.setTrace(is_traced);
   uint64_t in_message = 0;
   for (size_t i = 0; i < feeds.size(); ++i)
     addToMessage(in_message, feeds[i]->bytes(), fmt::format("feed {} of {}", i, peer_), peer_,
@@ -215,10 +218,11 @@ kj::Promise<PartResult> TaskLink::runPart(uint64_t plan, uint64_t step, Duration
   for (uint32_t i = 0; i < list.size(); ++i)
     writer.write({feeds[i]->dtype(), feeds[i]->shape()}, {feeds[i]->data(), feeds[i]->bytes()},
                  list[i]);
-  return bridged<PartResult>(request.send().then([this, &fetches](auto&& answer) {
+  return bridged<PartResult>(request.send().then([this, &fetches, is_traced](auto&& answer) {
     return net::bridgeErrors([&] {
       PartResult result;
       result.kernels = answer.getKernels();
+      if (is_traced) result.trace = decodeTrace(task_, answer.hasTrace(), answer.getTrace());
       const auto values = answer.getFetches();
       if (values.size() != fetches.size())
         throw Error(ErrorCode::kInternal, fmt::format("{} answered with {} fetches of {}", peer_,

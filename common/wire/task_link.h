@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
+#include "common/base/step_trace.h"
 #include "common/cluster/spec.h"
 #include "common/engine/rendezvous.h"
 #include "common/engine/task_part.h"
@@ -35,6 +36,7 @@ namespace dtf::wire {
 struct PartResult {
   std::vector<Tensor> fetches;
   uint64_t kernels = 0;
+  trace::TaskTrace trace{};  // where it was asked for
 };
 
 // Once it is lost it stays lost: a session is as good as all of its processes.
@@ -70,7 +72,8 @@ class TaskLink {
   // `deadline`.
   kj::Promise<PartResult> runPart(uint64_t plan, uint64_t step, Duration deadline,
                                   const std::vector<const Tensor*>& feeds,
-                                  const std::vector<graph::TensorSpec>& fetches);
+                                  const std::vector<graph::TensorSpec>& fetches,
+                                  bool is_traced = false);
   kj::Promise<void> resetVariables(const std::string& container, Duration deadline);
   // Resolved when nothing of the step runs there, also because the task is lost: it is when it
   // doesn't answer in time.

@@ -129,6 +129,64 @@ TEST_F(GraphTest, PlacementIsShownWithoutTasks) {
   EXPECT_EQ(run(example_, {"--dot"}).exit_code, 2);
 }
 
+// The spans of a timeline, by "task/name".
+std::map<std::string, nlohmann::json> spansOf(const nlohmann::json& timeline) {
+  std::map<int, std::string> tasks;
+  std::map<std::string, nlohmann::json> spans;
+  for (const auto& event : timeline["traceEvents"])
+    if (event["name"] == "process_name") tasks[event["pid"]] = event["args"]["name"];
+  for (const auto& event : timeline["traceEvents"])
+    if (event["ph"] == "X")
+      spans[tasks.at(event["pid"]) + " " + event["name"].get<std::string>()] = event;
+  return spans;
+}
+
+TEST_F(GraphTest, ATimelineHasWhatEveryTaskDidInOneStep) {
+  start();
+  const std::string file = folder_.path() + "/step.json";
+  const ProcessResult result = run(example_, {"--timeline", file});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(result.out, HasSubstr("step 200  loss "));
+  const auto timeline = nlohmann::json::parse(folder_.read("step.json"));
+  const auto spans = spansOf(timeline);
+  for (const char* name :
+       {"ps/0 run part", "ps/1 run part", "worker/0 run part", "worker/1 run part", "worker/0 y",
+        "worker/1 product", "ps/0 update_w", "ps/1 update_b", "worker/1 _Recv w:0"})
+    EXPECT_TRUE(spans.contains(name)) << name;
+  EXPECT_EQ(spans.at("worker/1 product")["args"]["step"], 2);
+  EXPECT_EQ(spans.at("worker/1 product")["cat"], "op");
+  EXPECT_EQ(spans.at("worker/1 _Recv w:0")["cat"], "receive");
+  const auto begin = [&](const char* name) { return spans.at(name)["ts"].get<double>(); };
+  EXPECT_LT(begin("worker/1 run part"), begin("worker/1 product"));
+  EXPECT_LT(begin("worker/1 product"), begin("ps/0 update_w")) << "one clock";
+  EXPECT_EQ(timeline["otherData"]["spans_dropped"], 0);
+  EXPECT_EQ(timeline["otherData"]["tasks"].size(), 4u);
+  ASSERT_EQ(run(example_, {"--timeline", file, "--timeline-step", "7"}).exit_code, 0);
+  EXPECT_EQ(nlohmann::json::parse(folder_.read("step.json"))["otherData"]["step"], 7);
+}
+
+// Nothing has run then, and no variable has another value.
+TEST_F(GraphTest, ATimelineThatCantBeWrittenIsSaidBeforeTheFirstStep) {
+  start();
+  const std::string counter = write(R"(
+ops:
+  - Variable: {name: count, shape: [1], initializer: zeros, device: /job:ps/task:1}
+  - Const: {name: one, dtype: float32, shape: [1], value: 1}
+  - AssignAdd: {name: counted, inputs: [count, one]}
+run: {steps: 3, fetches: [counted]}
+)");
+  const std::string nowhere = folder_.path() + "/no/step.json";
+  const ProcessResult result = run(counter, {"--timeline", nowhere});
+  EXPECT_EQ(result.exit_code, 73);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, ::testing::StartsWith(nowhere + ": error: there is no folder "));
+  const ProcessResult late = run(counter, {"--timeline", "step.json", "--timeline-step", "4"});
+  EXPECT_EQ(late.exit_code, 2);
+  EXPECT_EQ(late.err, "step.json: error: --timeline-step 4: the graph has the steps 1 to 3\n");
+  EXPECT_EQ(run(counter, {"--timeline", nowhere, "--dry-run"}).exit_code, 2);
+}
+
 // A worker's second device is there for graphs, too, in a plan as in a step.
 TEST_F(GraphTest, TowersRunOnTheDevicesOfAWorker) {
   file_ = writeCluster(

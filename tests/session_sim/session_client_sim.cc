@@ -149,8 +149,8 @@ class SessionClientSim::FiberTasks::Plan final : public engine::PlanParts {
   Plan& operator=(const Plan&) = delete;
 
   // One that has failed may go on where its client has given up the task.
-  engine::StepResult run(uint64_t step, const engine::StepFeeds& feeds) override {
-    engine::StepResult result = tasks_.await(tasks_.calls_.run(number_, step, feeds));
+  engine::StepResult run(uint64_t step, const engine::StepFeeds& feeds, bool is_traced) override {
+    engine::StepResult result = tasks_.await(tasks_.calls_.run(number_, step, feeds, is_traced));
     if (number_ == tasks_.trace_.plan) tasks_.trace_.ended_step = step;
     return result;
   }

@@ -21,6 +21,7 @@ using graph::testing::errorText;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 constexpr Incarnation kProcess{7};
 
@@ -176,8 +177,8 @@ class RemoteStepTest : public ExecutorTest, public Departures {
     done_ = std::move(done);
     changed_.notifyAll();
   }
-  void start() {
-    parts_.push_back({program_.get(), &queue_, {}});
+  void start(std::shared_ptr<trace::StepTrace> trace = nullptr) {
+    parts_.push_back({program_.get(), &queue_, {}, std::move(trace)});
     abort_ = startParts({1, kProcess}, parts_,
                         {.rendezvous = &rendezvous_, .routes = &routes_, .departures = this},
                         [this](StepEnd end) {
@@ -229,6 +230,21 @@ TEST_F(RemoteStepTest, AStepHasEndedWhenWhatItSentHasArrived) {
   const StepEnd end = awaitEnd();
   EXPECT_EQ(std::get<uint64_t>(end), 2u);
   rendezvous_.end(1);
+}
+
+TEST_F(RemoteStepTest, ATracedStepHasItsReceivesPiecesAndSends) {
+  const auto trace = std::make_shared<trace::StepTrace>(TaskId{JobKind::kWorker, 0});
+  start(trace);
+  arrive();
+  awaitSend()(std::nullopt);
+  awaitEnd();
+  rendezvous_.end(1);
+  const trace::TaskTrace told = trace->finish();
+  std::vector<std::string> names;
+  for (const trace::StepSpan& span : told.spans) names.push_back(span.name);
+  EXPECT_THAT(names,
+              UnorderedElementsAre("_Recv in", "Relu", "Add", "piece 0", "piece 1", "_Send out"));
+  EXPECT_THAT(told.tracks, UnorderedElementsAre("rendezvous", "cpu:0", "transfers"));
 }
 
 TEST_F(RemoteStepTest, WhatCantBeSentEndsTheStep) {

@@ -97,6 +97,19 @@ TEST(Options, OfAVerbThatUsesACheckpoint) {
   EXPECT_EQ(parse({"import", "a.yaml", "--from", "m.npz", "--layout", "pytorch"}).layout,
             model_files::WeightLayout::kPyTorch);
   EXPECT_EQ(parse({"graph", "a.yaml", "--graph", "g.yaml", "--dry-run"}).graph, "g.yaml");
+  const Options traced = parse({"graph", "a.yaml", "--graph", "g.yaml", "--timeline", "t.json"});
+  EXPECT_EQ(traced.timeline, "t.json");
+  EXPECT_EQ(traced.timeline_step, std::nullopt);
+  EXPECT_EQ(
+      parse({"graph", "a.yaml", "--timeline", "t.json", "--timeline-step", "7"}).timeline_step, 7u);
+  EXPECT_THAT(mistake({"graph", "a.yaml", "--timeline", "t.json", "--dry-run"}),
+              ::testing::HasSubstr("--timeline and --dry-run exclude each other"));
+  EXPECT_THAT(mistake({"graph", "a.yaml", "--timeline-step", "7"}),
+              ::testing::HasSubstr("--timeline-step is for --timeline FILE"));
+  EXPECT_THAT(mistake({"graph", "a.yaml", "--timeline", "t.json", "--timeline-step", "0"}),
+              ::testing::HasSubstr("must be 1 or more"));
+  EXPECT_THAT(mistake({"a.yaml", "--timeline", "t.json"}),
+              ::testing::HasSubstr("--timeline is for the verb 'graph'"));
   EXPECT_THAT(mistake({"evaluate", "a.yaml"}),
               ::testing::HasSubstr("did you mean 'dtf-launch eval'?"));
 }

@@ -1,0 +1,73 @@
+#include "launcher/graph_timeline.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "common/base/file.h"
+#include "launcher/output.h"
+
+namespace dtf::launcher {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// As a compiler says where its error is.
+Error errorAt(const fs::path& file, ErrorCode code, const std::string& what) {
+  return Error(code, file.string() + ": error: " + what);
+}
+
+// Whether atomicReplace() will find its way, as far as that can be known before.
+void checkWritable(const fs::path& file) {
+  std::error_code error;
+  if (!file.has_filename() || fs::is_directory(file, error))
+    throw errorAt(file, ErrorCode::kCannotWrite, "the timeline is a file, and this is a folder");
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  if (!fs::is_directory(folder, error))
+    throw errorAt(file, ErrorCode::kCannotWrite,
+                  "there is no folder " + folder.string() + "; make it, or name another");
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
+  const ErrorCode code =
+      errno == EACCES || errno == EPERM ? ErrorCode::kPermission : ErrorCode::kCannotWrite;
+  throw errorAt(file, code, "cannot write in " + folder.string() + ": " + errnoText(errno));
+}
+
+int64_t stepOf(const fs::path& file, std::optional<int64_t> wanted, int64_t steps) {
+  const int64_t step = wanted.value_or(std::min<int64_t>(2, steps));
+  if (step < 1 || step > steps)
+    throw errorAt(file, ErrorCode::kUsage,
+                  fmt::format("--timeline-step {}: the graph has the steps 1 to {}", step, steps));
+  return step;
+}
+
+}  // namespace
+
+GraphTimeline::GraphTimeline(fs::path file, std::optional<int64_t> wanted, int64_t steps)
+    : file_(std::move(file)), step_(stepOf(file_, wanted, steps)) {
+  checkWritable(file_);
+}
+
+void GraphTimeline::write(std::span<const trace::TaskTrace> tasks) {
+  for (const trace::TaskTrace& task : tasks)
+    if (!task.is_given)
+      printBounded(STDERR_FILENO,
+                   fmt::format("dtf-launch: warning: {} isn't in the timeline: its program is of a "
+                               "version that tells nothing of its steps\n",
+                               task.task.name()));
+  try {
+    atomicReplace(file_, trace::timelineJson(static_cast<uint64_t>(step_), tasks));
+  } catch (const Error& error) {
+    failed_ = errorAt(file_, error.code(), error.message());
+  }
+}
+
+void GraphTimeline::finish() const {
+  if (failed_) throw Error(*failed_);
+}
+
+}  // namespace dtf::launcher
