@@ -22,6 +22,7 @@ ETC = {
     "group": "root:x:0:\nnogroup:x:65534:\n",
 }
 BOOT_SECONDS = 60
+SHUTDOWN_SECONDS = 90  # with a job that is saved
 
 
 class NoHost(Exception):
@@ -163,6 +164,12 @@ class Host:
         os.kill(self.leader, signal.SIGKILL)
         self.leader = None
         self.nspawn.wait(BOOT_SECONDS)
+
+    def shut_down(self):
+        """As somebody who has it rebooted: its units are stopped; boot() is the other half."""
+        self.systemctl("--no-block", "poweroff")
+        self.nspawn.wait(SHUTDOWN_SECONDS)
+        self.leader = None
 
     def said(self):
         return " | ".join((self.folder / "console").read_text(errors="replace").split("\n")[-6:]).strip()

@@ -141,6 +141,13 @@ class Hosts:
 
     def kill(self, name):
         self.hosts[name].kill()
+        self.until_unplugged(name)
+
+    def shut_down(self, name):
+        self.hosts[name].shut_down()
+        self.until_unplugged(name)
+
+    def until_unplugged(self, name):
         self.until(f"end of the cable of {name}", lambda: not pathlib.Path(f"/sys/class/net/vb-{name}").exists())
 
     def fill(self, place):

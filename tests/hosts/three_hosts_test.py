@@ -42,6 +42,11 @@ class Trial:
         self.lasts(2 * ways.LEASE)
         self.three.hosts[name].boot()
 
+    def reboot(self, name):
+        self.three.shut_down(name)
+        self.lasts(2 * ways.LEASE)
+        self.three.hosts[name].boot()
+
     def disk_is_full(self, place):
         """Until a checkpoint has failed and, with room again, another one has not."""
         filler = self.three.fill(place)
@@ -81,6 +86,10 @@ def the_chiefs_host_is_killed(trial):
     trial.power_cut("one")
 
 
+def a_ps_host_is_rebooted(trial):
+    trial.reboot("two")
+
+
 def the_chiefs_disk_is_full(trial):
     trial.disk_is_full(trial.three.disk("one"))
 
@@ -103,13 +112,16 @@ DEEDS = [
     (a_workers_host_is_killed, f"a worker's host is killed, and boots {2 * ways.LEASE} s later"),
     (a_ps_host_is_killed, f"the host of a ps and a worker is killed, and boots {2 * ways.LEASE} s later"),
     (the_chiefs_host_is_killed, f"the host of the chief and a ps is killed, and boots {2 * ways.LEASE} s later"),
+    (a_ps_host_is_rebooted, f"the host of a ps and a worker is shut down, and boots {2 * ways.LEASE} s later (`on_sigterm: pause`)"),
     (the_chiefs_disk_is_full, "the chief's disk is full for a while"),
     (the_launchers_disk_is_full, f"dtf-launch's disk is full for {ways.LEASE} s"),
     (keys_are_renewed, "keys are renewed"),
 ]
+PAUSING = {a_ps_host_is_rebooted: "{via: local, on_sigterm: pause}"}  # deeds for which the job has another `launch`
 # What can't be tried: on Slurm the first host is the controller's and dtf-launch's; units have no dtf-launch.
 NOT_TRIED = {(ways.Slurm, the_chiefs_host_is_killed), (ways.Slurm, the_chiefs_cable_is_out_for_three_leases),
-             (ways.Slurm, the_launchers_disk_is_full), (ways.Units, the_launchers_disk_is_full)}
+             (ways.Slurm, the_launchers_disk_is_full), (ways.Units, the_launchers_disk_is_full),
+             (ways.Ssh, a_ps_host_is_rebooted), (ways.Slurm, a_ps_host_is_rebooted)}
 
 
 # Nobody has to be started again; units are to be given new keys.
@@ -130,6 +142,7 @@ def tried(bench, kind, deed, words):
     """One row. `bench`: the hosts, the ways that were made, and the rows so far."""
     way = bench.way(kind)
     trial = Trial(bench.three, way)
+    way.launch = PAUSING.get(deed, kind.launch)
     way.start(deed.__name__)
     trial.watch.trains(STEPS)
     trial.watch.begin()
