@@ -44,7 +44,7 @@ constexpr OptionDef kLaunchOptions[] = {
     {"timeline", "FILE",
      "graph: what every task did in one step, op by op, what it waited for and sent, as FILE.json "
      "for ui.perfetto.dev"},
-    {"timeline-step", "N", "graph --timeline: of this step; default 2, the first that is warm"},
+    {"timeline-step", "N", "graph: which step --timeline shows; default 2, the first that is warm"},
     {"dry-run", "",
      "up, serve: print the command of each task, and start none; submit: print the script; "
      "graph: where each op runs, the tasks' parts of a step, what they send each other"},
