@@ -38,8 +38,8 @@ class Bench:
         self.name = name
         values = {"name": name, "run_dir": f"/root/runs/{name}", "steps": steps, "durability": "checkpoint",
                   "ps": "127.0.0.1:2221, 127.0.0.1:2222", "worker": "127.0.0.1:2223, 127.0.0.1:2224",
-                  "checkpoint": f"  checkpoint: {checkpoint}" if checkpoint else ""} | other
-        (self.host.root / "root/job.yaml").write_text(JOB.format(**values) + f"launch: {{{launch}}}\n")
+                  "launch": f"launch: {{{launch}}}", "checkpoint": f"  checkpoint: {checkpoint}" if checkpoint else ""} | other
+        (self.host.root / "root/job.yaml").write_text(JOB.format(**values))
         return values
 
     def dtf(self, *words, check=True, seconds=LONG):
@@ -97,7 +97,7 @@ class Bench:
 
     def undisturbed(self, values, steps):
         """The digest of the same job that nobody disturbs, without units, on this machine."""
-        values = values | {"run_dir": self.folder / "calm", "steps": steps, "checkpoint": "",
+        values = values | {"launch": "", "run_dir": self.folder / "calm", "steps": steps, "checkpoint": "",
                            "ps": "'localhost:auto', 'localhost:auto'", "worker": "'localhost:auto', 'localhost:auto'"}
         file = self.folder / "calm.yaml"
         file.write_text(JOB.format(**values))
