@@ -25,6 +25,7 @@ struct DeviceUnderTest {
   KernelTable kernels;
   std::vector<KernelTable> alike;            // that must give the same bits as `kernels`
   std::shared_ptr<const void> owned;         // what the kernels borrow
+  double long_sums = 1e-4;                   // what sums of some thousand terms may be off by
   std::set<std::string, std::less<>> lacks;  // ops that it has no kernel for
 };
 

@@ -62,12 +62,12 @@ TEST_P(DeviceSuite, ConvolvesAnyShape) {
 // Larger than a block of pixels; the image itself as a matrix. Some thousand terms of up to 16 are summed, which may leave next to
 // nothing: a float32 sum is then off by some units in the last place of what it was on its way.
 TEST_P(DeviceSuite, ConvolvesManyPixels) {
-  constexpr double kLongSums = 5e-4;
+  const double long_sums = device_.long_sums;
   const Window same3 = paddedSame({{.size = 3}, {.size = 3}}, 30, 31);
-  expectConvolution(device_, {4, 30, 31, 5}, {3, 3, 5, 8}, same3, 1, kLongSums);
-  expectConvolution(device_, {2, 30, 31, 40}, {3, 3, 40, 16}, same3, 1, kLongSums);
-  expectConvolution(device_, {3, 15, 16, 12}, {1, 1, 12, 40}, {}, 1, kLongSums);
-  expectConvolution(device_, {3, 15, 16, 12}, {1, 1, 6, 10}, {}, 2, kLongSums);
+  expectConvolution(device_, {4, 30, 31, 5}, {3, 3, 5, 8}, same3, 1, long_sums);
+  expectConvolution(device_, {2, 30, 31, 40}, {3, 3, 40, 16}, same3, 1, long_sums);
+  expectConvolution(device_, {3, 15, 16, 12}, {1, 1, 12, 40}, {}, 1, long_sums);
+  expectConvolution(device_, {3, 15, 16, 12}, {1, 1, 6, 10}, {}, 2, long_sums);
   expectConvolution(device_, {3, 15, 16, 12}, {1, 1, 12, 7}, {{.stride = 2}, {.stride = 2}});
 }
 

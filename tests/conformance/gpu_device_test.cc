@@ -24,6 +24,7 @@ DeviceUnderTest makeGpuDevice() {
   DeviceUnderTest made;
   made.device = std::make_unique<PluginDevice>(gpuPlugin(), 0);
   registerPluginKernels(made.kernels, gpuPlugin());
+  made.long_sums = 5e-4;  // a plain float32 sum, in an order of cuDNN's
   made.lacks = kGpuLacks;
   return made;
 }
