@@ -108,7 +108,14 @@ class Placer {
   DeviceName constraintOf(const Node& node) const {
     const DeviceName own = DeviceName::parse(node.device);
     const auto pin = options_.pins.find(node.name);
-    return pin == options_.pins.end() ? own : own.mergedWith(DeviceName::parse(pin->second));
+    DeviceName asked =
+        pin == options_.pins.end() ? own : own.mergedWith(DeviceName::parse(pin->second));
+    if (!options_.one_process || !asked.job || !onPs(asked)) return asked;
+    if (asked.task) asked.task = 0;
+    if (options_.ps_tasks > 0) return asked;
+    asked.job.reset();
+    asked.task.reset();
+    return asked;
   }
 
   DeviceName& deviceOf(NodeId node) {

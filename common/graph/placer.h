@@ -28,6 +28,9 @@ enum class PlacementStrategy : uint8_t {
 struct PlacerOptions {
   uint32_t ps_tasks = 0;  // 0: variables stay on the worker, as without a ps job in TensorFlow
   DeviceName worker;      // every field set
+  // Whatever ps a pin or a variable names is ps/0, or, without any, the worker: so the same file
+  // trains with one ps, in one process, and is applied without a cluster.
+  bool one_process = false;
   PlacementStrategy strategy = PlacementStrategy::kRoundRobin;
   // Variable -> device; merged over the variable's own device constraint.
   std::map<std::string, std::string> pins;

@@ -114,6 +114,11 @@ graph::Output LayerBuilder::variable(std::string_view name, Shape shape, std::st
   return value;
 }
 
+void LayerBuilder::setDeviceMark(const yaml::Mark& mark) {
+  DTF_CHECK(!model_.variables.empty());
+  model_.variables.back().device_mark = mark;
+}
+
 graph::Output LayerBuilder::movingAverage(std::string_view name, Shape shape,
                                           std::string initializer, double momentum) {
   DTF_CHECK(momentum >= 0 && momentum < 1);

@@ -50,6 +50,9 @@ class LayerBuilder {
   graph::Output variable(std::string_view name, Shape shape, std::string initializer,
                          std::string_view key = "kernel_initializer");
 
+  // Where the file asks for the device of the last variable(), for mistakes that only placing shows.
+  void setDeviceMark(const yaml::Mark& mark);
+
   // A variable that isn't trained: the moving average of what setStatistic() gives it in each
   // training step.
   graph::Output movingAverage(std::string_view name, Shape shape, std::string initializer,

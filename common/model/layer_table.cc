@@ -36,6 +36,7 @@ std::vector<LayerType> allLayers() {
   types.push_back(layerNormLayer());
   types.push_back(normalizeLayer());
   add(branchLayers());
+  types.push_back(graphLayer());
   return types;
 }
 

@@ -25,6 +25,8 @@ struct ModelVariable {
   // Set: a sparse variable, whose `gradient` is that of what was looked up: one row for each of these,
   // which are the features, perhaps of another shape.
   std::optional<graph::Output> indices = std::nullopt;
+  // Where the file asks for its device; empty: it doesn't.
+  yaml::Mark device_mark = {};
 };
 
 // What one layer added to the graph. Value type.

@@ -28,14 +28,14 @@ namespace {
 constexpr yaml::Key kModelKeys[] = {
     yaml::required(yaml::map("input", "one example")),
     yaml::map("blocks", "lists of layers, with parameters, that 'layers' use by their names"),
-    yaml::required(yaml::list("layers", "from the input to the last")),
+    yaml::list("layers", "from the input to the last"),
+    yaml::map("graph", "in place of layers: the network op by op"),
     yaml::required(
         yaml::textOrMap("loss", "what training makes small: a name, or {name: {settings}}")),
     {.name = "metrics",
      .type = yaml::ValueType::kList,
      .help = "to evaluate; top_K for any K",
      .choices = kMetricNames},
-    yaml::later("graph"),
 };
 
 constexpr yaml::Key kInputKeys[] = {
@@ -112,10 +112,34 @@ void giveDefaultNames(std::vector<LayerSpec>& layers, std::set<std::string> take
   }
 }
 
-// With `blocks` put where `layers` use them.
-YamlNode withBlocks(const YamlNode& node, Report& report) {
+// `graph` in place of `layers`: a list of that one layer.
+YamlNode listOf(const YamlNode& graph) {
+  YamlNode layer, list;
+  layer.kind = YamlNode::Kind::kMap;
+  list.kind = YamlNode::Kind::kSequence;
+  list.key = "layers";
+  layer.place = layer.key_place = list.place = list.key_place = graph.key_place;
+  layer.children.push_back(graph);
+  list.children.push_back(std::move(layer));
+  return list;
+}
+
+// With `layers` as they are to be read: `blocks` put where they are used, `graph` made a layer.
+YamlNode withLayers(const YamlNode& node, Report& report) {
   YamlNode whole = node;
   const YamlNode* const blocks = node.find("blocks");
+  const YamlNode* const graph = node.find("graph");
+  if (node.find("layers") == nullptr) {
+    if (graph != nullptr) whole.children.push_back(listOf(*graph));
+    if (graph == nullptr && (node.isMap() || node.isNull()))
+      report.error(node.key_place,
+                   "missing key 'layers' in 'model': from the input to the last; or 'graph', the "
+                   "network op by op");
+  } else if (graph != nullptr) {
+    report.error(graph->key_place,
+                 "a model has 'layers' or 'graph': for both, make it one of the layers, '- graph: "
+                 "{ops: ...}'");
+  }
   YamlNode* const layers = whole.find("layers");
   if (blocks != nullptr && layers != nullptr && layers->isSequence())
     *layers = withoutTemplates(*layers, *blocks, report);
@@ -151,7 +175,7 @@ std::vector<LayerSpec> readLayers(const MapReader& reader, std::string_view key)
 }
 
 ModelSpec readModel(const YamlNode& node, Report& report) {
-  const YamlNode whole = withBlocks(node, report);
+  const YamlNode whole = withLayers(node, report);
   const MapReader reader(whole, kModelTable, node.key, report);
   ModelSpec model;
   model.mark = report.markOf(node.key_place);

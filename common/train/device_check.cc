@@ -1,8 +1,13 @@
 #include "common/train/device_check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "common/graph/device_name.h"
 
 namespace dtf::train {
 
@@ -28,6 +33,21 @@ void checkDevices(const cluster::JobSpec& job, const Host& host, yaml::Report& r
         report.error(report.placeOf(worker.mark), missing, ErrorCode::kUnavailable);
     }
   }
+}
+
+bool checkVariableDevices(const model::ModelGraph& model, size_t ps_tasks, yaml::Report& report) {
+  bool all = true;
+  for (const model::ModelVariable& variable : model.variables) {
+    if (variable.device_mark.file.empty() || ps_tasks == 0) continue;
+    const graph::Node& node = model.graph.node(variable.value.node);
+    const std::optional<uint32_t> task = graph::DeviceName::parse(node.device).task;
+    if (!task || *task < ps_tasks) continue;
+    report.error(report.placeOf(variable.device_mark),
+                 fmt::format("variable {} asks for {}, but the cluster has {} ps",
+                             yaml::inQuotes(node.name), yaml::inQuotes(node.device), ps_tasks));
+    all = false;
+  }
+  return all;
 }
 
 }  // namespace dtf::train

@@ -232,6 +232,7 @@ graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementS
                             uint32_t ps_tasks, uint32_t rank) {
   graph::PlacerOptions options;
   options.ps_tasks = ps_tasks;
+  options.one_process = ps_tasks == 1;
   options.worker = graph::fullDevice({JobKind::kWorker, rank});
   options.strategy = placement.strategy == cluster::PlacementSpec::Strategy::kGreedy
                          ? graph::PlacementStrategy::kGreedy

@@ -296,6 +296,7 @@ class JobChecker {
     const model::ModelGraph model = trainingGraphOf(train_);
     cluster::PlacementSpec placement = placementOf(train_);
     removeUnknownPins(model, placement.pins);
+    if (!checkVariableDevices(model, job_.cluster.ps.size(), report_)) return;
     const uint32_t ps_tasks = shardsOf(job_.cluster);
     const graph::Placement placed = placeModel(model.graph, placement, ps_tasks, kChief.index);
     kept_ = model::keptTensors(model);

@@ -78,8 +78,8 @@ engine::TaskPart trainingPart(const model::ModelGraph& model, const graph::Place
 engine::TaskPart localPart(const model::ModelGraph& model, std::span<const graph::Output> fetches,
                            const ComputeDevice& on) {
   const TaskId self{JobKind::kWorker, 0};
-  return partOf(model, fetches, graph::place(model.graph, {.worker = graph::fullDevice(self)}),
-                self, on);
+  const graph::PlacerOptions here{.worker = graph::fullDevice(self), .one_process = true};
+  return partOf(model, fetches, graph::place(model.graph, here), self, on);
 }
 
 std::unique_ptr<runtime::CompiledStep> compilePart(const engine::TaskPart& part,

@@ -48,6 +48,7 @@ class MapReader {
   const YamlNode* find(std::string_view key) const;
 
   Report& report() const { return report_; }
+  const YamlNode& node() const { return node_; }
 
   // Each returns whether `value` was set. The table's bounds for the key must fit T.
   template <class T>

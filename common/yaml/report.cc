@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "common/base/check.h"
+#include "common/yaml/error_at.h"
 
 namespace dtf::yaml {
 
@@ -186,6 +187,21 @@ void Report::throwIfAny() const {
     return mistake.code == ErrorCode::kBadConfig;
   });
   throw Error(config ? ErrorCode::kBadConfig : sorted.front().code, message);
+}
+
+void Report::throwFirst() const {
+  if (mistakes_.empty()) return;
+  std::vector<Mistake> sorted = mistakes_;
+  sortByPlace(sorted);
+  const Mistake& first = sorted.front();
+  throw ErrorAt(first.code, markOf(first.place), first.message);
+}
+
+Report Report::withoutMistakes() const {
+  Report same = *this;
+  same.mistakes_.clear();
+  same.warnings_.clear();
+  return same;
 }
 
 std::string Report::warnings() const {

@@ -56,6 +56,10 @@ class Report {
   // kBadConfig when one of them has it: the file is to be edited before anything else is looked at.
   // Otherwise the code of the first.
   void throwIfAny() const;
+  // Throws the first of them as an ErrorAt.
+  void throwFirst() const;
+  // The same files and tables, without mistakes and warnings: for what is read once more, later.
+  Report withoutMistakes() const;
   // All warnings in the same form, each with its newline; empty: none.
   std::string warnings() const;
 

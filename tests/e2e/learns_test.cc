@@ -114,6 +114,11 @@ TEST_F(LearnsTest, TenThousandClassesAreLearnt) {
   EXPECT_GT(evaluation.value("top_5", 0.0), 0.98);
 }
 
+// Its variables are on the ps that it names; eval reads them without a cluster.
+TEST_F(LearnsTest, ANetworkWrittenOpByOpIsTrained) {
+  EXPECT_GE(accuracyOf("digits_graph.yaml", {}), mnistFolder().empty() ? 0.95 : 0.94);
+}
+
 // Rows of an image as the steps of a sequence.
 TEST_F(LearnsTest, AnLstmReaches97Percent) {
   EXPECT_GE(accuracyOf("digits_lstm.yaml", {"train.steps=1500"}), 0.97);

@@ -17,6 +17,7 @@ LayerType depthwiseConv2dLayer();
 LayerType dropoutLayer();
 LayerType embeddingLayer();
 LayerType flattenLayer();
+LayerType graphLayer();
 LayerType layerNormLayer();
 LayerType lstmLayer();
 LayerType normalizeLayer();

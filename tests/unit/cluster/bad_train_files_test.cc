@@ -217,8 +217,6 @@ constexpr BadFile kBadModels[] = {
      "t.yaml:4:9: error: unknown loss 'msee' - did you mean 'mse'?"},
     {"  input: {shape: [4]}\n  layers: [relu]\n  loss: mse\n  metrics: [acuracy]\n",
      "t.yaml:5:13: error: unknown metrics 'acuracy' - did you mean 'accuracy'?"},
-    {"  input: {shape: [4]}\n  graph: []\n  layers: [relu]\n  loss: mse\n",
-     "t.yaml:3:3: error: 'graph' is not available in this version"},
     {"  input: {shape: [4]}\n  layers: [dens: {units: 3}]\n  loss: mse\n",
      "t.yaml:3:12: error: unknown layer 'dens' - did you mean 'dense'?"},
     {"  input: {shape: [4]}\n  layers: [conv2]\n  loss: mse\n",
@@ -259,6 +257,15 @@ constexpr BadFile kBadModels[] = {
      "t.yaml:3:25: error: a layer's name has letters, digits, '.', '_' and '-', starts with none "
      "of '.' and '-', and "
      "is at most 128 long, got 'a/b'"},
+    {"  input: {shape: [4]}\n  loss: mse\n",
+     "t.yaml:1:1: error: missing key 'layers' in 'model': from the input to the last; or 'graph', "
+     "the "
+     "network op by op"},
+    {"  input: {shape: [4]}\n  loss: mse\n  layers: [relu]\n  graph: {ops: [], output: y}\n",
+     "t.yaml:5:3: error: a model has 'layers' or 'graph': for both, make it one of the layers, "
+     "'- graph: {ops: ...}'"},
+    {"  input: {shape: [4]}\n  loss: mse\n  graph: {ops: [relu]}\n",
+     "t.yaml:4:3: error: missing key 'output' in 'graph': the tensor that the layer gives"},
     {"  input: {shape: [4]}\n  layers: [relu: {units: 3}]\n  loss: mse\n",
      "t.yaml:3:19: error: unknown key 'units' in 'relu' - it belongs in "
      "train.model.layers.N.dense"},

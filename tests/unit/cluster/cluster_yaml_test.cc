@@ -280,6 +280,20 @@ TEST(LoadTrain, ReadsTheModel) {
   EXPECT_EQ(read.layers[0].mark.line, 4);
 }
 
+TEST(LoadTrain, AGraphIsAModelsOnlyLayer) {
+  const TemporaryFiles files;
+  files.write("t.yaml",
+              "model:\n"
+              "  input: {shape: [4]}\n"
+              "  graph: {name: net, ops: [Relu: {name: y, inputs: [input]}], output: y}\n"
+              "  loss: mse\n");
+  const model::ModelSpec read = testing::readTrainFile("t.yaml").model;
+  ASSERT_EQ(read.layers.size(), 1u);
+  EXPECT_EQ(read.layers[0].type, "graph");
+  EXPECT_EQ(read.layers[0].name, "net");
+  EXPECT_EQ(read.layers[0].mark.line, 3);
+}
+
 TEST(LoadTrain, ReadsOptimizersWithTheirDefaults) {
   using Kind = OptimizerSpec::Kind;
   EXPECT_EQ(trainOf("").optimizer, OptimizerSpec());

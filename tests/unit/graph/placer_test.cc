@@ -184,6 +184,20 @@ TEST_F(PlacerTest, WithoutPsVariablesStayOnTheWorker) {
   EXPECT_THAT(variableTasks(), ElementsAre("worker/0", "worker/0"));
 }
 
+TEST_F(PlacerTest, InOneProcessAllPsAreTheOnlyOne) {
+  const Output pinned = b_.variable("pinned", {4});
+  const auto scope = b_.deviceScope("/job:ps/task:1");
+  const Output asked = b_.variable("asked", {4});
+  options_.pins = {{"pinned", "/job:ps/task:3"}};
+  options_.one_process = true;
+  options_.ps_tasks = 1;
+  EXPECT_THAT(variableTasks(), ElementsAre("ps/0", "ps/0"));
+  options_.ps_tasks = 0;
+  const Placement placement = place(graph_, options_);
+  EXPECT_EQ(taskOf(placement, pinned), "worker/0");
+  EXPECT_EQ(taskOf(placement, asked), "worker/0");
+}
+
 TEST_F(PlacerTest, RefusesByName) {
   b_.variable("softmax/weights", {4});
   options_.pins = {{"softmax/wieghts", "/job:ps/task:1"}};

@@ -57,5 +57,45 @@ TEST(DeviceCheckTest, LeavesATaskAloneWhoseEnvironmentDecides) {
             std::string::npos);
 }
 
+// What is said of a model's variables on ps/0 and ps/1 in a cluster of `ps`.
+std::string variableMistakes(size_t ps) {
+  testing::TemporaryFiles files;
+  files.write(
+      "c.yaml",
+      "cluster: {worker: [b:1]}\n"
+      "train:\n"
+      "  model:\n"
+      "    input: {shape: [2]}\n"
+      "    graph:\n"
+      "      ops:\n"
+      "        - Variable: {name: v, shape: [2, 1], initializer: zeros, device: /job:ps/task:0}\n"
+      "        - Variable: {name: w, shape: [2, 1], initializer: zeros, device: /job:ps/task:1}\n"
+      "        - Add: {name: u, inputs: [v, w]}\n"
+      "        - MatMul: {name: y, inputs: [input, u]}\n"
+      "      output: y\n"
+      "    loss: mse\n");
+  yaml::Report report;
+  cluster::TrainSpec train = *cluster::loadCluster("c.yaml", {}, report).train;
+  train.model.input_dtype = train.model.labels_dtype = DType::kFloat32;
+  const model::ModelGraph model = model::buildTrainingGraph(train.model, 1);
+  const bool all = checkVariableDevices(model, ps, report);
+  EXPECT_EQ(all, report.empty());
+  try {
+    report.throwIfAny();
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "";
+}
+
+TEST(DeviceCheckTest, NamesTheLineOfAVariableWhosePsIsNotThere) {
+  EXPECT_EQ(variableMistakes(2), "");
+  EXPECT_EQ(variableMistakes(1).find(
+                "c.yaml:8:11: error: variable 'graph/w' asks for '/job:ps/task:1', but the cluster "
+                "has 1 ps\n"),
+            0u);
+  EXPECT_EQ(variableMistakes(0), "") << "in one process all ps are it";
+}
+
 }  // namespace
 }  // namespace dtf::train

@@ -1,0 +1,101 @@
+#pragma once
+
+// Ops that somebody wrote one by one, read into a graph: of a file of their own (read_graph.h), or of a
+// model (layers/graph.cc). What they may say is in README.md.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/graph/builder.h"
+#include "common/graph/function.h"
+#include "common/graph/graph.h"
+#include "common/graph/op_def.h"
+#include "common/yaml/key_table.h"
+#include "common/yaml/map_reader.h"
+#include "common/yaml/mark.h"
+#include "common/yaml/report.h"
+#include "common/yaml/yaml_tree.h"
+
+namespace dtf::model {
+
+// Owns: the graph, until it is taken, and where each of its nodes was written.
+// Borrows: the report.
+// Threads: thread-compatible.  Never blocks.
+// Errors: none are thrown; mistakes go into the report. What follows from one that was reported isn't:
+// an op that reads one that could not be read is left out in silence.
+class GraphReader {
+ public:
+  // `batch`: what the word `batch` stands for in a shape; nullopt: no file may say it.
+  explicit GraphReader(yaml::Report& report, std::optional<int64_t> batch = std::nullopt);
+
+  // A Placeholder that the ops read as `name`. Errors: those of Graph::addNode.
+  graph::Output addInput(std::string_view name, const graph::TensorSpec& spec);
+
+  // A map of ops, which are read later, to the devices that they get in place of their own.
+  void setPins(const yaml::YamlNode& pins);
+  // `functions` and `ops` of a map.
+  void read(const yaml::MapReader& reader);
+
+  // The tensor `name` ("op" or "op:1"), the node `name`, and all that a list names. nullopt: it isn't
+  // there, which is reported.
+  std::optional<graph::Output> findTensor(const std::string& name, const yaml::Place& place);
+  std::optional<graph::NodeId> findNode(const std::string& name, const yaml::Place& place);
+  std::optional<std::vector<graph::Output>> tensors(const yaml::MapReader& reader,
+                                                    std::string_view key);
+  std::optional<std::vector<graph::NodeId>> nodes(const yaml::MapReader& reader,
+                                                  std::string_view key);
+
+  const graph::Graph& graph() const { return graph_; }
+  using Marks = std::map<std::string, yaml::Mark, std::less<>>;  // by the node's name
+  const Marks& marks() const { return marks_; }
+  // The reader is of no use afterwards.
+  graph::Graph takeGraph() { return std::move(graph_); }
+  Marks takeMarks() { return std::move(marks_); }
+  bool hasGaps() const { return has_gaps_; }  // some op could not be read, which is reported
+
+ private:
+  using Functions = std::map<std::string, graph::FunctionRef, std::less<>>;
+  // Of the body of a function of `outer`'s file.
+  explicit GraphReader(GraphReader& outer);
+
+  void checkPins();
+  void readFunction(const yaml::YamlNode& node);
+  graph::FunctionRef takeFunction(const yaml::YamlNode& node, const yaml::MapReader& reader);
+  void readParameter(const yaml::YamlNode& node, std::vector<graph::NodeId>& parameters);
+  void readOps(const yaml::MapReader& reader, int depth);
+  void readScope(const yaml::YamlNode& node, int depth);
+  void readOp(const std::string& op, const yaml::YamlNode& node);
+  bool readAttribute(const graph::AttributeDef& attribute, const yaml::MapReader& reader,
+                     const yaml::Key& key, const Shape* reshaped, graph::Attributes& attributes);
+  void addOp(const std::string& op, const yaml::YamlNode& node, const yaml::MapReader& reader,
+             std::vector<graph::Output> inputs, graph::Attributes attributes,
+             std::vector<graph::NodeId> after);
+  void readGradients(const yaml::YamlNode& node);
+  std::optional<Shape> readShape(const yaml::MapReader& reader, const yaml::Key& key,
+                                 const Shape* reshaped);
+  graph::FunctionRef findFunction(const yaml::YamlNode& node);
+
+  template <class Find>
+  auto look(bool is_there, const yaml::Place& place, const Find& find)
+      -> std::optional<std::invoke_result_t<Find>>;
+  template <class Action>
+  void attempt(const yaml::YamlNode& node, const Action& action);
+  void leaveGap() { has_gaps_ = true; }
+
+  yaml::Report& report_;
+  const std::optional<int64_t> batch_;
+  const std::shared_ptr<Functions> functions_;  // of the file, those that were read so far
+  graph::Graph graph_;
+  graph::Builder builder_;
+  Marks marks_;
+  std::vector<yaml::YamlNode> pins_;  // op: device
+  size_t ops_ = 0;                    // of the file
+  bool has_gaps_ = false;
+};
+
+}  // namespace dtf::model

@@ -1,0 +1,222 @@
+// graph: a part of the network, or all of it, written op by op.
+//
+// The ops read the layer's input as `input`, and the outputs of the layers that `with` lists by their
+// names. In a shape the word `batch` is the number of examples, which differs between training,
+// evaluation and prediction. Each Variable is trained; a device that it names is the ps where it lives.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <span>
+
+#include "common/base/check.h"
+#include "common/base/checksum.h"
+#include "common/base/ids.h"
+#include "common/graph/device_name.h"
+#include "common/model/graph_reader.h"
+#include "common/model/layer_builder.h"
+#include "common/model/layers/layers.h"
+#include "common/yaml/keys.h"
+
+namespace dtf::model {
+
+namespace {
+
+using graph::Node;
+using graph::NodeId;
+using graph::Output;
+using yaml::YamlNode;
+
+constexpr std::string_view kInput = "input";
+constexpr size_t kVariableNameBytesMax = 128;  // below the layer's own
+
+constexpr yaml::Key kGraphKeys[] = {
+    yaml::required(yaml::list("ops", "each after those that it reads; they read `input`")),
+    yaml::required(yaml::text("output", "the tensor that the layer gives")),
+    yaml::list("with", "layers before it, whose outputs the ops read by the layers' names"),
+    yaml::list("functions", "what If and While call, each after those that it calls"),
+};
+constinit const yaml::Table kGraphLayerTable{"train.model.layers.N.graph", kGraphKeys,
+                                             &kAnyLayerTable};
+
+bool isVariableName(std::string_view name) {
+  return name.size() <= kVariableNameBytesMax &&
+         std::isalnum(static_cast<unsigned char>(name[0])) &&
+         name.find("..") == std::string_view::npos &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) || c == '.' || c == '_' || c == '-' || c == '/';
+         });
+}
+
+std::string variableFault(const Node& variable) {
+  if (!isVariableName(variable.name))
+    return fmt::format(
+        "a Variable's name begins with a letter or digit, has letters, digits, '.', '_', '-' and "
+        "'/', "
+        "and is at most {} long, got {}",
+        kVariableNameBytesMax, yaml::inQuotes(variable.name));
+  if (variable.outputs[0].dtype != DType::kFloat32) return "a Variable that is trained is float32";
+  for (const std::string_view key : {"shared_name", "container"})
+    if (!variable.attribute<std::string>(key).empty())
+      return fmt::format("'{}' is for sessions, whose variables outlive them: leave it out", key);
+  const graph::DeviceName device = graph::DeviceName::parse(variable.device);
+  const bool is_ps = device.job == jobName(JobKind::kPs) && !device.type;
+  if (!variable.device.empty() && !is_ps)
+    return fmt::format("a Variable lives on a device like /job:ps/task:0, got {}",
+                       yaml::inQuotes(variable.device));
+  return "";
+}
+
+// Empty: the op may be part of a model.
+std::string faultOf(const Node& node) {
+  if (node.op == "Variable") return variableFault(node);
+  if (node.op == "Placeholder")
+    return "a Placeholder is fed by a session: a model reads 'input', and what 'with' lists";
+  if (node.op == "Dropout")
+    return "masks are drawn in training alone: end the graph here, and put the layer 'dropout' and "
+           "another 'graph' behind it";
+  if (graph::standardOps().find(node.op)->stateful)
+    return fmt::format(
+        "{} acts on a variable when it runs, which in a job is for the optimizer to do", node.op);
+  if (!node.device.empty())
+    return fmt::format(
+        "{} asks for {}: in a job each worker computes the whole model itself, and only a Variable "
+        "may "
+        "name a device, its ps; `dtf-launch graph` runs ops where they ask to be",
+        node.op, yaml::inQuotes(node.device));
+  return "";
+}
+
+// What may change while a job is stopped, and leaves the meaning of the weights.
+constexpr std::string_view kPassingKeys[] = {"device", "initializer"};
+// A line for each op, up to so many; the rest is told by a checksum, as a long line's end is.
+constexpr size_t kLinesMax = 512;
+constexpr size_t kLineBytesMax = 1000;
+
+// One line, as YAML in flow style; without the keys `left_out`, wherever they are.
+std::string lineOf(const YamlNode& node, std::span<const std::string_view> left_out) {
+  if (!node.isMap() && !node.isSequence()) return node.text;
+  std::string line;
+  for (const YamlNode& child : node.children) {
+    if (std::find(left_out.begin(), left_out.end(), child.key) != left_out.end()) continue;
+    if (!line.empty()) line += ", ";
+    if (node.isMap()) line += child.key + ": ";
+    line += lineOf(child, left_out);
+  }
+  return node.isMap() ? "{" + line + "}" : "[" + line + "]";
+}
+
+std::string bounded(std::string line) {
+  if (line.size() <= kLineBytesMax) return line;
+  const std::string checksum = hexOf(checksumOf(line));
+  line.resize(kLineBytesMax);
+  return line + "... " + checksum;
+}
+
+class GraphLayer final : public Layer {
+ public:
+  GraphLayer(YamlNode settings, std::vector<std::string> with, yaml::Report sources)
+      : settings_(std::move(settings)), with_(std::move(with)), sources_(std::move(sources)) {}
+
+  // The batch is known here, and the shapes of what is read: so the ops are read here, too.
+  Output build(LayerBuilder& layers, Output x) const override {
+    yaml::Report report = sources_;
+    GraphReader ops(report, layers.batchSize());
+    std::vector<Output> inputs = {x};
+    ops.addInput(kInput, layers.ops().graph().spec(x));
+    for (const std::string& name : with_) {
+      inputs.push_back(layers.outputOf(name));
+      ops.addInput(name, layers.ops().graph().spec(inputs.back()));
+    }
+    const yaml::MapReader reader(settings_, kGraphLayerTable, "graph", report);
+    ops.read(reader);
+    std::string name;
+    reader.text("output", name);
+    const std::optional<Output> output = ops.findTensor(name, reader.find("output")->where());
+    checkOps(ops, report);
+    report.throwFirst();
+    DTF_CHECK(output.has_value());
+    return copy(ops, inputs, layers, *output);
+  }
+
+  std::string meaning(std::string_view name) const override {
+    return textWithout(kPassingKeys, name);
+  }
+  std::string text(std::string_view name) const override { return textWithout({}, name); }
+
+ private:
+  std::string textWithout(std::span<const std::string_view> left_out, std::string_view name) const {
+    const std::vector<YamlNode>& ops = settings_.find("ops")->children;
+    std::string all = fmt::format("graph {}: output={} ops={}", name,
+                                  lineOf(*settings_.find("output"), {}), ops.size());
+    for (const std::string_view key : {"with", "functions"})
+      if (const YamlNode* const node = settings_.find(key))
+        all += "\n  " + bounded(fmt::format("{}: {}", key, lineOf(*node, left_out)));
+    std::string rest;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const std::string line = "\n  " + bounded(lineOf(ops[i], left_out));
+      (i < kLinesMax ? all : rest) += line;
+    }
+    return rest.empty() ? all : all + "\n  the others: " + hexOf(checksumOf(rest));
+  }
+
+  static void checkOps(const GraphReader& ops, yaml::Report& report) {
+    for (const Node& node : ops.graph().nodes()) {
+      const auto mark = ops.marks().find(node.name);
+      if (mark == ops.marks().end()) continue;  // an input, or what a gradient added
+      const std::string fault = faultOf(node);
+      if (!fault.empty()) report.error(report.placeOf(mark->second), fault);
+    }
+  }
+
+  Output copy(const GraphReader& ops, std::span<const Output> inputs, LayerBuilder& layers,
+              Output output) const {
+    std::vector<NodeId> copied;  // by the NodeId in `ops`
+    const auto mapped = [&](Output from) -> Output {
+      const auto node = static_cast<size_t>(from.node.value);
+      return node < inputs.size() ? inputs[node] : Output{copied.at(node), from.index};
+    };
+    for (const Output& input : inputs) copied.push_back(input.node);
+    for (const Node& node : ops.graph().nodes()) {
+      if (static_cast<size_t>(node.id.value) < inputs.size()) continue;
+      const auto device = layers.ops().deviceScope(node.device);
+      if (node.op == "Variable") {
+        copied.push_back(layers
+                             .variable(node.name, node.attribute<Shape>("shape"),
+                                       node.attribute<std::string>("initializer"), "initializer")
+                             .node);
+        if (!node.device.empty()) layers.setDeviceMark(ops.marks().at(node.name));
+        continue;
+      }
+      std::vector<Output> read;
+      for (const Output& from : node.inputs) read.push_back(mapped(from));
+      std::vector<NodeId> after;
+      for (const NodeId from : node.control_inputs) after.push_back(mapped({from}).node);
+      copied.push_back(layers.ops().node(node.op, std::move(read), node.attributes, node.name,
+                                         std::move(after)));
+    }
+    return mapped(output);
+  }
+
+  const YamlNode settings_;
+  const std::vector<std::string> with_;
+  const yaml::Report sources_;  // without mistakes: the files that the settings were written in
+};
+
+std::shared_ptr<const Layer> readGraph(const LayerType&, const yaml::MapReader& settings) {
+  std::vector<std::string> with;
+  for (const YamlNode& node : settings.list("with"))
+    if (auto name = yaml::readText(node, "with", settings.report()))
+      with.push_back(*std::move(name));
+  return std::make_shared<const GraphLayer>(settings.node(), std::move(with),
+                                            settings.report().withoutMistakes());
+}
+
+}  // namespace
+
+LayerType graphLayer() {
+  return {"graph", "a part of the network, op by op", &kGraphLayerTable, readGraph};
+}
+
+}  // namespace dtf::model
