@@ -6,12 +6,16 @@
 #include "common/base/error.h"
 #include "common/cluster/cluster_yaml.h"
 #include "common/engine/session.h"
-#include "common/model/inference_graph.h"
+#include "common/model/signature.h"
 #include "common/train/saved_model.h"
 
 struct dtf_model {
   dtf::model::ModelSpec spec;
   dtf::train::SavedModel saved;
+};
+
+struct dtf_signature {
+  std::vector<dtf::model::SignatureTensor> tensors;  // of the graph that it was added to
 };
 
 using dtf::api::guarded;
@@ -22,24 +26,47 @@ using dtf::graph::Node;
 using dtf::graph::NodeId;
 using dtf::graph::Output;
 
-// A copy of all nodes under `prefix`; the ids that those of `from` have in `to`.
-std::vector<NodeId> addUnder(const std::string& prefix, const std::string& device,
-                             const dtf::graph::Graph& from, dtf::graph::Graph& to) {
+constexpr char kInitial[] = "initial";
+
+// Where the nodes of a signature go.
+struct Under {
+  std::string prefix, device;
+  std::vector<std::string> variable_devices;  // dealt in turn; none: `device`
+};
+
+// A copy of all nodes; the ids that those of `from` have in `to`.
+std::vector<NodeId> addUnder(const Under& under, const dtf::graph::Graph& from,
+                             dtf::graph::Graph& to) {
   std::vector<NodeId> ids;
+  size_t variables = 0;
   const auto idOf = [&](NodeId id) { return ids.at(static_cast<size_t>(id.value)); };
   for (const Node& node : from.nodes()) {
-    dtf::graph::NodeDef def{.name = prefix + node.name,
+    dtf::graph::NodeDef def{.name = under.prefix + node.name,
                             .op = node.op,
                             .inputs = {},
                             .attributes = node.attributes,
                             .control_inputs = {},
-                            .device = device};
+                            .device = under.device};
+    if (node.op == "Variable" && !under.variable_devices.empty())
+      def.device = under.variable_devices[variables++ % under.variable_devices.size()];
     for (const Output& input : node.inputs) def.inputs.push_back({idOf(input.node), input.index});
     for (const NodeId before : node.control_inputs) def.control_inputs.push_back(idOf(before));
     ids.push_back(to.addNode(std::move(def)));
   }
   DTF_CHECK(ids.size() == from.nodes().size());
   return ids;
+}
+
+dtf_role roleOf(dtf::model::SignatureTensor::Role role) {
+  switch (role) {
+    case dtf::model::SignatureTensor::Role::kInput:
+      return DTF_INPUT;
+    case dtf::model::SignatureTensor::Role::kOutput:
+      return DTF_OUTPUT;
+    case dtf::model::SignatureTensor::Role::kVariable:
+      return DTF_VARIABLE;
+  }
+  DTF_CHECK_MSG(false, "a role");
 }
 
 }  // namespace
@@ -51,9 +78,12 @@ dtf_code dtf_model_load(const char* cluster_file, const char* checkpoint, dtf_mo
       throw dtf::Error(dtf::ErrorCode::kBadConfig,
                        std::string(cluster_file) + " has no 'train', and so no model");
     dtf::model::ModelSpec spec = job.train->model;
-    dtf::train::SavedModel saved = dtf::train::loadSavedModel(
-        dtf::realFileSystem(), std::filesystem::path(job.run_dir) / "checkpoints",
-        checkpoint == nullptr ? "" : checkpoint, spec);
+    const std::string which = checkpoint == nullptr ? "" : checkpoint;
+    dtf::train::SavedModel saved =
+        which == kInitial ? dtf::train::initialModel(spec, job.train->data.seed)
+                          : dtf::train::loadSavedModel(
+                                dtf::realFileSystem(),
+                                std::filesystem::path(job.run_dir) / "checkpoints", which, spec);
     *made = new dtf_model{std::move(spec), std::move(saved)};
   });
 }
@@ -66,22 +96,37 @@ uint64_t dtf_model_step(const dtf_model* model) {
   return model->saved.step;
 }
 
-dtf_code dtf_model_add(const dtf_model* model, dtf_graph* graph, const char* prefix,
-                       const char* device, int64_t batch, dtf_output* features,
-                       dtf_output* outputs) {
+dtf_code dtf_model_add(const dtf_model* model, const char* name, dtf_graph* graph,
+                       const char* prefix, const char* device, const char* const* variable_devices,
+                       size_t count, int64_t batch, dtf_signature** made) {
   return guarded([&] {
     if (batch < 1)
       throw dtf::Error(dtf::ErrorCode::kBadConfig,
                        "a batch has at least one example, not " + std::to_string(batch));
-    const auto built = dtf::model::buildInferenceGraph(model->spec, batch);
-    const std::vector<NodeId> ids =
-        addUnder(prefix, device == nullptr ? "" : device, built.model.graph, graph->graph);
-    const auto toOutput = [&](Output output) {
-      return dtf_output{ids.at(static_cast<size_t>(output.node.value)).value, output.index};
-    };
-    *features = toOutput(built.model.features);
-    *outputs = toOutput(built.outputs);
+    auto signature = dtf::model::buildSignature(model->spec, name, batch);
+    const Under under{
+        prefix, device == nullptr ? "" : device, {variable_devices, variable_devices + count}};
+    const std::vector<NodeId> ids = addUnder(under, signature.graph, graph->graph);
+    for (dtf::model::SignatureTensor& each : signature.tensors)
+      each.tensor.node = ids.at(static_cast<size_t>(each.tensor.node.value));
+    *made = new dtf_signature{std::move(signature.tensors)};
   });
+}
+
+void dtf_signature_free(dtf_signature* signature) {
+  delete signature;
+}
+
+size_t dtf_signature_count(const dtf_signature* signature) {
+  return signature->tensors.size();
+}
+
+const char* dtf_signature_tensor(const dtf_signature* signature, size_t index, dtf_role* role,
+                                 dtf_output* tensor) {
+  const dtf::model::SignatureTensor& found = signature->tensors.at(index);
+  if (role != nullptr) *role = roleOf(found.role);
+  if (tensor != nullptr) *tensor = {found.tensor.node.value, found.tensor.index};
+  return found.name.c_str();
 }
 
 dtf_code dtf_model_restore(const dtf_model* model, const char* prefix, dtf_session* session) {

@@ -16,6 +16,7 @@
 #include "common/model/model_text.h"
 #include "common/ps/optimizer.h"
 #include "common/train/checkpointer.h"
+#include "common/train/initial_values.h"
 
 namespace dtf::train {
 
@@ -177,6 +178,17 @@ SavedModel loadSavedModel(FileSystem& file_system, const std::filesystem::path& 
       if (error.code() != ErrorCode::kBadData || !moved || tries == kTriesMax) throw;
     }
   }
+}
+
+SavedModel initialModel(const model::ModelSpec& model, uint64_t seed) {
+  const model::ModelGraph built = model::buildEvaluationGraph(model, 1);
+  SavedModel initial;
+  for (uint32_t i = 0; i < built.variables.size(); ++i) {
+    const graph::Node& node = built.graph.node(built.variables[i].value.node);
+    initial.variables.push_back({node.name, initialValue(node.attribute<std::string>("initializer"),
+                                                         node.attribute<Shape>("shape"), seed, i)});
+  }
+  return initial;
 }
 
 }  // namespace dtf::train

@@ -39,4 +39,8 @@ struct SavedModel {
 SavedModel loadSavedModel(FileSystem& file_system, const std::filesystem::path& folder,
                           std::string_view which, const model::ModelSpec& model);
 
+// The same of a model that nobody has trained yet: step 0, and what a job with this seed starts from.
+// Errors: those of model::buildEvaluationGraph().
+SavedModel initialModel(const model::ModelSpec& model, uint64_t seed);
+
 }  // namespace dtf::train

@@ -132,9 +132,10 @@ typedef struct dtf_session_options {
   const char* keys;
 } dtf_session_options;
 
-/* Takes a copy of the graph. `targets`: "dtf://host:port" of each task that nodes are placed on, or
- * "dtf://host:port/worker/1" for that task and no other, which with keys its certificate must prove;
- * the first is where a node goes that asks for nothing. None: the CPU of this process,
+/* Takes a copy of the graph. `targets`: "dtf://host:port" of a task, or "dtf://host:port/worker/1" for
+ * that task and no other, which with keys its certificate must prove. The first is where a node goes
+ * that asks for nothing; it also says where the other tasks of its cluster file are, of which those
+ * are reached that nodes name ("/job:ps/task:1") and that aren't among the targets. None: the CPU of this process,
  * "/job:worker/task:0/cpu:0". `options` may be NULL. DTF_UNAVAILABLE names a target that doesn't
  * answer, or doesn't serve; DTF_PERMISSION one that is another task, or whose certificate, or this
  * client's, is refused; DTF_BAD_DATA keys that can't be read; DTF_BAD_CONFIG a node that can't be placed, with the devices that
@@ -176,19 +177,39 @@ typedef struct dtf_model dtf_model;
 /* Reads what `dtf-launch CLUSTER.yaml` trains, or trained: the model from the file, its values
  * from a checkpoint of its run. `checkpoint`: NULL or empty: the newest one in
  * <run_dir>/checkpoints, where run_dir is relative to the working directory, as dtf-launch's;
- * else a step, or a checkpoint's folder. DTF_BAD_CONFIG: the file is wrong; DTF_BAD_DATA: there
- * is no such checkpoint, or it is damaged. */
+ * else a step, or a checkpoint's folder; or "initial": none, but what the job starts from.
+ * DTF_BAD_CONFIG: the file is wrong; DTF_BAD_DATA: there is no such checkpoint, or it is damaged. */
 dtf_code dtf_model_load(const char* cluster_file, const char* checkpoint, dtf_model** made);
 void dtf_model_free(dtf_model* model);
 uint64_t dtf_model_step(const dtf_model* model); /* after which the checkpoint was taken */
 
-/* Adds what `dtf-launch predict` computes for `batch` examples: every node with `prefix` before
- * its name ("", "digits/"), all on `device` (NULL: on the session's first). `features` is fed:
- * [batch, the input's shape]; `outputs` is fetched: [batch, units], probabilities after a
- * cross-entropy. DTF_BAD_CONFIG: a name is taken; the graph may have some of the nodes then. */
-dtf_code dtf_model_add(const dtf_model* model, dtf_graph* graph, const char* prefix,
-                       const char* device, int64_t batch, dtf_output* features,
-                       dtf_output* outputs);
+/* What a model computes, by name, as TensorFlow's saved models have it. A tensor of a signature has a
+ * name there, and is fed, fetched, or a variable of the model:
+ *   predict   features -> outputs: probabilities after a cross-entropy, else what the last layer
+ *             gives, which logits always are
+ *   evaluate  features, labels -> loss, logits; accuracy, where the model asks for it
+ *   train     features, labels; random_key where there is dropout, two int64, from which the masks
+ *             of a step are drawn -> loss, and for each variable W gradient/W; for a moving average
+ *             A (of batch normalisation) next/A in its place, the value that the step gives it
+ * `features` is [batch, the input's shape], `labels` [batch] classes, or [batch, units] targets. */
+typedef struct dtf_signature dtf_signature;
+typedef enum dtf_role { DTF_INPUT = 0, DTF_OUTPUT = 1, DTF_VARIABLE = 2 } dtf_role;
+
+/* Adds what the signature `name` needs, for `batch` examples: every node with `prefix` before its
+ * name ("", "digits/"), and on `device` (NULL: on the session's first); but variable i on
+ * `variable_devices[i % count]`, where there are some: `/job:ps/task:0`, `/job:ps/task:1` deals them
+ * to two ps. DTF_BAD_CONFIG: there is no such signature, or a name is taken; the graph may have some
+ * of the nodes then. */
+dtf_code dtf_model_add(const dtf_model* model, const char* name, dtf_graph* graph,
+                       const char* prefix, const char* device, const char* const* variable_devices,
+                       size_t count, int64_t batch, dtf_signature** made);
+void dtf_signature_free(dtf_signature* signature);
+size_t dtf_signature_count(const dtf_signature* signature); /* of its tensors */
+/* The name of the tensor `index`, below the count, without prefix; good as long as the signature.
+ * `role` and `tensor` may be NULL. */
+const char* dtf_signature_tensor(const dtf_signature* signature, size_t index, dtf_role* role,
+                                 dtf_output* tensor);
+
 /* Gives the variables under `prefix` their values, in a session on such a graph. */
 dtf_code dtf_model_restore(const dtf_model* model, const char* prefix, dtf_session* session);
 

@@ -2,26 +2,28 @@
 
 // Models that `dtf-launch` trained, in graphs of one's own.
 
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "session.h"
 
 namespace dtf {
 inline namespace v1 {
 
-// What a model in a graph reads and gives.
-struct AppliedModel {
-  Output features;     // to be fed: [batch, the input's shape]
-  Output outputs;      // [batch, units]: probabilities after a cross-entropy, else the last layer's
-  std::string prefix;  // of its variables
+// What a signature of a model has in a graph, by the names that dtf_model_add() lists.
+struct Signature {
+  std::map<std::string, Output> inputs, outputs, variables;
+  std::string prefix;  // of the variables' names in the graph
 };
 
 // A checkpoint, read. Immutable.
 // Errors: DTF_BAD_CONFIG for a file that is wrong; DTF_BAD_DATA where there is no such checkpoint.
 class Model {
  public:
-  // `checkpoint`: empty: the newest; a step; or a checkpoint's folder. See dtf_model_load().
+  // `checkpoint`: empty: the newest; a step; a checkpoint's folder; or "initial": none. See
+  // dtf_model_load().
   explicit Model(const std::string& cluster_file, const std::string& checkpoint = {}) {
     dtf_model* made = nullptr;
     check(dtf_model_load(cluster_file.c_str(), checkpoint.c_str(), &made));
@@ -30,22 +32,38 @@ class Model {
 
   uint64_t step() const { return dtf_model_step(handle_.get()); }
 
-  // Adds it to `graph`, on its device and under its prefix at this moment.
-  AppliedModel addTo(Graph& graph, int64_t batch) const {
-    AppliedModel added;
-    added.prefix = graph.prefix();
-    check(dtf_model_add(handle_.get(), graph.get(), added.prefix.c_str(), graph.device().c_str(),
-                        batch, &added.features, &added.outputs));
-    return added;
+  // Adds what the signature `name` needs to `graph`, on its device and under its prefix at this
+  // moment. `variable_devices`: of the variables, dealt in turn; none: the graph's.
+  Signature addTo(Graph& graph, int64_t batch, const std::string& name = "predict",
+                  const std::vector<std::string>& variable_devices = {}) const {
+    std::vector<const char*> devices;
+    for (const std::string& device : variable_devices) devices.push_back(device.c_str());
+    dtf_signature* made = nullptr;
+    check(dtf_model_add(handle_.get(), name.c_str(), graph.get(), graph.prefix().c_str(),
+                        graph.device().c_str(), devices.data(), devices.size(), batch, &made));
+    const std::unique_ptr<dtf_signature, Free> owner(made);
+    Signature signature;
+    signature.prefix = graph.prefix();
+    for (size_t i = 0; i < dtf_signature_count(made); ++i) {
+      dtf_role role{};
+      Output tensor{};
+      const char* const tensor_name = dtf_signature_tensor(made, i, &role, &tensor);
+      auto& all = role == DTF_INPUT    ? signature.inputs
+                  : role == DTF_OUTPUT ? signature.outputs
+                                       : signature.variables;
+      all.emplace(tensor_name, tensor);
+    }
+    return signature;
   }
   // In a session on that graph.
-  void restore(const AppliedModel& added, Session& session) const {
+  void restore(const Signature& added, Session& session) const {
     check(dtf_model_restore(handle_.get(), added.prefix.c_str(), session.get()));
   }
 
  private:
   struct Free {
     void operator()(dtf_model* model) const { dtf_model_free(model); }
+    void operator()(dtf_signature* signature) const { dtf_signature_free(signature); }
   };
   std::unique_ptr<dtf_model, Free> handle_;
 };

@@ -14,15 +14,16 @@ int main(int argc, char** argv) try {
     throw dtf::Error(DTF_USAGE, "usage: apply_model CLUSTER.yaml FILE [dtf://WORKER]");
   const dtf::Model model(argv[1]);
   dtf::Graph graph;
-  const dtf::AppliedModel applied = model.addTo(graph, 1);
+  const dtf::Signature predict = model.addTo(graph, 1);
+  const dtf::Output features = predict.inputs.at("features");
   std::ifstream file(argv[2], std::ios::binary);
   const std::vector<uint8_t> bytes(std::istreambuf_iterator<char>(file), {});
-  const dtf::Tensor example = dtf::Tensor::of<uint8_t>(graph.dims(applied.features), bytes);
+  const dtf::Tensor example = dtf::Tensor::of<uint8_t>(graph.dims(features), bytes);
 
   dtf::Session session(graph, {argv + 3, argv + argc});  // no target: in this process
-  model.restore(applied, session);
+  model.restore(predict, session);
   const auto values =
-      session.run({{graph.name(applied.features), example}}, {graph.name(applied.outputs)});
+      session.run({{graph.name(features), example}}, {graph.name(predict.outputs.at("outputs"))});
   const auto outputs = values[0].as<float>();
   const auto best = std::max_element(outputs.begin(), outputs.end());
   std::printf("%d %.6f\n", static_cast<int>(best - outputs.begin()), *best);

@@ -1,0 +1,98 @@
+#include "common/model/signature.h"
+
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/graph/builder.h"
+#include "common/graph/graph_copy.h"
+#include "common/model/inference_graph.h"
+#include "common/model/model_graph.h"
+#include "common/yaml/key_table.h"
+#include "common/yaml/report.h"
+
+namespace dtf::model {
+
+namespace {
+
+using graph::Node;
+using graph::Output;
+using Role = SignatureTensor::Role;
+using Tensors = std::vector<SignatureTensor>;
+
+constexpr std::string_view kNames[] = {"predict", "evaluate", "train"};
+
+void addVariables(const ModelGraph& model, Tensors& tensors) {
+  for (const ModelVariable& variable : model.variables)
+    tensors.push_back(
+        {Role::kVariable, model.graph.node(variable.value.node).name, variable.value});
+}
+
+Signature predict(const ModelSpec& spec, int64_t batch_size) {
+  InferenceGraph built = buildInferenceGraph(spec, batch_size);
+  Tensors tensors = {{Role::kInput, "features", built.model.features},
+                     {Role::kOutput, "outputs", built.outputs},
+                     {Role::kOutput, "logits", built.model.logits}};
+  addVariables(built.model, tensors);
+  return {std::move(built.model.graph), std::move(tensors)};
+}
+
+Tensors ofExamples(const ModelGraph& model) {
+  return {{Role::kInput, "features", model.features},
+          {Role::kInput, "labels", model.labels},
+          {Role::kOutput, "loss", model.loss}};
+}
+
+Signature evaluate(const ModelSpec& spec, int64_t batch_size) {
+  ModelGraph model = buildEvaluationGraph(spec, batch_size);
+  Tensors tensors = ofExamples(model);
+  tensors.push_back({Role::kOutput, "logits", model.logits});
+  if (model.accuracy) tensors.push_back({Role::kOutput, "accuracy", *model.accuracy});
+  addVariables(model, tensors);
+  return {std::move(model.graph), std::move(tensors)};
+}
+
+// As the ps would: momentum * average + (1 - momentum) * what the batch says.
+Output nextAverage(graph::Builder& ops, const ModelVariable& variable) {
+  return ops.add(ops.scale(variable.value, *variable.momentum),
+                 ops.scale(*variable.gradient, 1 - *variable.momentum));
+}
+
+Signature train(const ModelSpec& spec, int64_t batch_size) {
+  ModelGraph model = buildTrainingGraph(spec, batch_size);
+  graph::Builder ops(model.graph);
+  Tensors tensors = ofExamples(model);
+  if (model.random_key) tensors.push_back({Role::kInput, "random_key", *model.random_key});
+  for (const ModelVariable& variable : model.variables) {
+    DTF_CHECK(variable.gradient.has_value());
+    const std::string name = model.graph.node(variable.value.node).name;
+    const graph::Builder::Scope scope = ops.nameScope("signature");
+    if (variable.momentum)
+      tensors.push_back({Role::kOutput, "next/" + name, nextAverage(ops, variable)});
+    else
+      tensors.push_back({Role::kOutput, "gradient/" + name, *variable.gradient});
+  }
+  addVariables(model, tensors);
+  // A parameter server's optimizer updates in its own way; here the caller does.
+  graph::GraphCopy copy(model.graph);
+  for (const Node& node : model.graph.nodes())
+    if (!graph::appliesGradient(node)) copy.add(node);
+  for (SignatureTensor& each : tensors) each.tensor = copy.map(each.tensor);
+  return {copy.take(), std::move(tensors)};
+}
+
+}  // namespace
+
+std::span<const std::string_view> signatureNames() {
+  return kNames;
+}
+
+Signature buildSignature(const ModelSpec& model, std::string_view name, int64_t batch_size) {
+  if (name == "predict") return predict(model, batch_size);
+  if (name == "evaluate") return evaluate(model, batch_size);
+  if (name == "train") return train(model, batch_size);
+  throw Error(ErrorCode::kBadConfig,
+              "a model has no signature " + yaml::inQuotes(name) + yaml::suggestion(name, kNames));
+}
+
+}  // namespace dtf::model
