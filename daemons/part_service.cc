@@ -28,6 +28,18 @@ void greet(PartServer& server, ConnectionHandle& connection, std::string peer) {
   connection.connection->stream().setLimits(limits);
 }
 
+// Where the tasks of the cluster file are; without those that the file leaves a port to choose.
+std::vector<std::pair<TaskId, std::string>> clusterOf(const ServedTask& task) {
+  std::vector<std::pair<TaskId, std::string>> all;
+  for (const JobKind job : {JobKind::kPs, JobKind::kWorker})
+    for (TaskId each{job, 0};; ++each.index) {
+      const std::optional<cluster::Address> address = task.address_of(each);
+      if (!address) break;
+      if (address->port != 0) all.emplace_back(each, address->str());
+    }
+  return all;
+}
+
 // A client's session. The session itself is the server's: it ends when its connection does.
 class Session final : public schema::GraphSession::Server {
  public:
@@ -163,6 +175,12 @@ class Gate final : public schema::TaskGate::Server {
       auto devices = results.initDevices(static_cast<uint32_t>(names.size()));
       for (uint32_t i = 0; i < devices.size(); ++i) devices.set(i, names[i].str());
       results.setBytesMax(task.budget->bytesMax());
+      const auto all = clusterOf(task);
+      auto cluster = results.initCluster(static_cast<uint32_t>(all.size()));
+      for (uint32_t i = 0; i < cluster.size(); ++i) {
+        wire::encodeTask(all[i].first, cluster[i].initTask());
+        cluster[i].setAddress(all[i].second);
+      }
     });
     return kj::READY_NOW;
   }

@@ -81,7 +81,9 @@ dtf_code dtf_session_open(const dtf_graph* graph, const char* const* targets, si
     const dtf::engine::SessionOptions how{.soft_placement = wanted.soft_placement != 0};
     auto session = std::make_unique<dtf_session>();
     if (count > 0) {
-      auto tasks = std::make_unique<dtf::wire::RemoteTasks>(remoteOptions(targets, count, wanted));
+      dtf::wire::RemoteTasksOptions remote = remoteOptions(targets, count, wanted);
+      remote.wanted = dtf::wire::tasksNamedIn(graph->graph);
+      auto tasks = std::make_unique<dtf::wire::RemoteTasks>(std::move(remote));
       session->session =
           std::make_unique<dtf::engine::Session>(graph->graph, std::move(tasks), how);
     } else {

@@ -44,8 +44,10 @@ interface TaskGate {
   # Bootstrap of a task that serves.
 
   hello @0 (token :SessionToken)
-      -> (session :GraphSession, task :Types.Task, incarnation :UInt64, devices :List(Text), bytesMax :UInt64);
-  # Opens a session, once. `devices`: full names. `bytesMax`: what the task may hold for all sessions together, so that
+      -> (session :GraphSession, task :Types.Task, incarnation :UInt64, devices :List(Text), bytesMax :UInt64,
+          cluster :List(ClusterTask));
+  # Opens a session, once. `devices`: full names. `cluster`: all tasks of its cluster file, so that a client that knows
+  # one reaches the others that its graph names; not from a task of a version before this field. `bytesMax`: what the task may hold for all sessions together, so that
   # the tensors of one message may have no more; of a message of twice as much it closes the connection. Errors: unavailable when the task has as many sessions as it may;
   # bad_data when that session is open, or there is no secret. Said again on another connection, with the same secret and
   # before anything was asked of the session, it takes the place of the first: that one's answer was lost.
@@ -57,6 +59,11 @@ interface TaskGate {
 
   status @2 () -> (json :Text);
   # For people and tools: the sessions, what they hold. Never refused, and tells no secret.
+}
+
+struct ClusterTask {
+  task @0 :Types.Task;
+  address @1 :Text;      # "host:port", as the cluster file of the task that tells it has it
 }
 
 struct SessionToken {

@@ -50,6 +50,18 @@ RemoteTarget parseTarget(std::string_view target) {
   return parsed;
 }
 
+std::set<TaskId> tasksNamedIn(const graph::Graph& graph) {
+  std::set<TaskId> tasks;
+  for (const graph::Node& node : graph.nodes()) {
+    try {
+      if (const auto task = graph::DeviceName::parse(node.device).taskId()) tasks.insert(*task);
+    } catch (const Error&) {
+      // The session that places the graph names the node.
+    }
+  }
+  return tasks;
+}
+
 // A plan of remote parts.
 class RemoteTasks::Plan final : public engine::PlanParts {
  public:
@@ -79,7 +91,7 @@ RemoteTasks::RemoteTasks(RemoteTasksOptions options) : loop_("dtf-session") {
   std::vector<RemoteTarget> targets;
   for (const std::string& target : options.targets) targets.push_back(parseTarget(target));
   calls_ = std::make_unique<SessionCalls>(loop_, std::move(targets), options.keys, options.limits);
-  loop_.call([&] { return calls_->open(SessionToken::draw()); });
+  loop_.call([&] { return calls_->open(SessionToken::draw(), options.wanted); });
 }
 
 RemoteTasks::~RemoteTasks() = default;

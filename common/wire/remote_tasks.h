@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@ namespace dtf::wire {
 
 struct RemoteTasksOptions {
   std::vector<std::string> targets;      // of different tasks; see parseTarget()
+  std::set<TaskId> wanted{};             // besides: the first target says where they are
   std::shared_ptr<net::TlsKeys> keys{};  // this client's; null: those of the process
   SessionLimits limits{};
 };
@@ -33,7 +35,10 @@ struct RemoteTasksOptions {
 // wrong.
 RemoteTarget parseTarget(std::string_view target);
 
-// Opens a session on all targets, and ends it with its own end. The first target's first device is
+// Those that nodes of the graph ask for by name, as far as their devices can be read.
+std::set<TaskId> tasksNamedIn(const graph::Graph& graph);
+
+// Opens a session on all targets, and on what is wanted besides, and ends it with its own end. The first target's first device is
 // where a node goes that asks for nothing.
 // Owns: connections, the thread of their loop, a CPU that folds constants.
 // Threads: thread-safe, as Tasks is; it outlives its plans.

@@ -14,26 +14,43 @@ namespace dtf::wire {
 
 SessionCalls::SessionCalls(net::Loop& loop, std::vector<RemoteTarget> targets,
                            std::shared_ptr<net::TlsKeys> keys, SessionLimits limits)
-    : loop_(loop), limits_(limits) {
+    : loop_(loop), keys_(std::move(keys)), limits_(limits) {
   DTF_CHECK(!targets.empty());
   for (RemoteTarget& target : targets)
     links_.push_back(
-        std::make_unique<TaskLink>(loop, std::move(target.address), target.task, keys));
+        std::make_unique<TaskLink>(loop, std::move(target.address), target.task, keys_));
 }
 
-kj::Promise<void> SessionCalls::open(const SessionToken& token) {
+kj::Promise<void> SessionCalls::open(const SessionToken& token, std::set<TaskId> wanted) {
   DTF_CHECK(devices_.empty());
   kj::Vector<kj::Promise<void>> opened;
   for (const auto& link : links_) opened.add(link->open(token, limits_.connect_max));
-  return joinAll(kj::mv(opened)).then([this] {
-    std::set<TaskId> tasks;
-    for (const auto& link : links_) {
-      if (!tasks.insert(link->task()).second)
-        net::throwAsKj(
-            Error(ErrorCode::kBadConfig, link->task().name() + " is given as two targets"));
-      devices_.insert(devices_.end(), link->devices().begin(), link->devices().end());
-    }
-  });
+  return joinAll(kj::mv(opened))
+      .then([this, token, wanted = std::move(wanted)] { return openWanted(token, wanted); })
+      .then([this] { takeDevices(); });
+}
+
+kj::Promise<void> SessionCalls::openWanted(const SessionToken& token, std::set<TaskId> wanted) {
+  for (const auto& link : links_) wanted.erase(link->task());
+  kj::Vector<kj::Promise<void>> opened;
+  const std::map<TaskId, cluster::Address> known = links_.front()->cluster();
+  for (const TaskId task : wanted) {
+    const auto at = known.find(task);
+    if (at == known.end()) continue;  // placing the graph says which devices there are
+    links_.push_back(std::make_unique<TaskLink>(loop_, at->second, task, keys_));
+    opened.add(links_.back()->open(token, limits_.connect_max));
+  }
+  return joinAll(kj::mv(opened));
+}
+
+void SessionCalls::takeDevices() {
+  std::set<TaskId> tasks;
+  for (const auto& link : links_) {
+    if (!tasks.insert(link->task()).second)
+      net::throwAsKj(
+          Error(ErrorCode::kBadConfig, link->task().name() + " is given as two targets"));
+    devices_.insert(devices_.end(), link->devices().begin(), link->devices().end());
+  }
 }
 
 TaskLink& SessionCalls::linkTo(TaskId task) const {

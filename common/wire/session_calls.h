@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,9 +49,10 @@ class SessionCalls {
   SessionCalls(const SessionCalls&) = delete;
   SessionCalls& operator=(const SessionCalls&) = delete;
 
-  // Once. kBadConfig for a task that two targets are.
-  kj::Promise<void> open(const SessionToken& token);
-  // Of all tasks, in the order of the targets.
+  // Once. Of the tasks in `wanted` those that no target is are opened, too, where the first target says
+  // that they are. kBadConfig for a task that two targets are.
+  kj::Promise<void> open(const SessionToken& token, std::set<TaskId> wanted = {});
+  // Of all tasks, in the order of the targets; then of those that were wanted besides.
   const std::vector<graph::DeviceName>& devices() const { return devices_; }
 
   // As far as they have been registered they are there until the plan is released. `plan`: never
@@ -70,14 +72,16 @@ class SessionCalls {
 
  private:
   TaskLink& linkTo(TaskId task) const;
+  kj::Promise<void> openWanted(const SessionToken& token, std::set<TaskId> wanted);
+  void takeDevices();
 
   net::Loop& loop_;
+  const std::shared_ptr<net::TlsKeys> keys_;
   const SessionLimits limits_;
   std::vector<graph::DeviceName> devices_;
   StepAborts aborts_;
   std::map<uint64_t, std::vector<RemotePart>> plans_;
-  std::vector<std::unique_ptr<TaskLink>>
-      links_;  // as the targets; last: they end before the others
+  std::vector<std::unique_ptr<TaskLink>> links_;  // as devices(); last: they end before the others
 };
 
 }  // namespace dtf::wire

@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "common/cluster/address.h"
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
 #include "common/wire/model_codec.h"
@@ -21,6 +22,7 @@ namespace dtf::wire {
 namespace {
 
 constexpr uint32_t kTaskDevicesMax = 1'024;
+constexpr uint32_t kClusterTasksMax = 65'536;
 
 uint32_t milliseconds(Duration time) {
   const auto count = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
@@ -35,7 +37,7 @@ TaskLink::TaskLink(net::Loop& loop, cluster::Address address, std::optional<Task
       address_(std::move(address)),
       wanted_(wanted),
       keys_(std::move(keys)),
-      peer_(address_.str()) {}
+      peer_(wanted_ ? wanted_->name() + " (" + address_.str() + ")" : address_.str()) {}
 
 TaskLink::~TaskLink() noexcept(false) {}
 
@@ -82,6 +84,7 @@ kj::Promise<void> TaskLink::hello(net::RpcConnection& connection, const SessionT
           peer_ = task_.name() + " (" + address_.str() + ")";
           checkDevices(answer.getDevices());
           bytes_max_ = answer.getBytesMax();
+          takeCluster(answer.getCluster());
           session_ = answer.getSession();
         });
       },
@@ -105,6 +108,23 @@ void TaskLink::checkDevices(capnp::List<capnp::Text>::Reader names) {
       throw Error(ErrorCode::kBadData, fmt::format("{} says that it has the device '{}'", peer_,
                                                    printable({name.begin(), name.size()})));
     devices_.push_back(device);
+  }
+}
+
+void TaskLink::takeCluster(capnp::List<schema::ClusterTask>::Reader tasks) {
+  if (tasks.size() > kClusterTasksMax)
+    throw Error(ErrorCode::kBadData,
+                fmt::format("{} says that its cluster has {} tasks", peer_, tasks.size()));
+  cluster_.clear();
+  for (const auto each : tasks) {
+    const auto text = each.getAddress();
+    cluster::Address address;
+    const std::string wrong = cluster::parseAddress({text.begin(), text.size()}, address);
+    if (!wrong.empty())
+      throw Error(ErrorCode::kBadData,
+                  fmt::format("{} names an address '{}' in its cluster: {}", peer_,
+                              printable({text.begin(), text.size()}), wrong));
+    cluster_[decodeTask(each.getTask())] = std::move(address);
   }
 }
 

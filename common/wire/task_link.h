@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +62,8 @@ class TaskLink {
   Incarnation incarnation() const { return incarnation_; }
   const std::vector<graph::DeviceName>& devices() const { return devices_; }
   const std::string& peer() const { return peer_; }  // "worker/1 (localhost:2223)"
+  // Where the other tasks of its cluster are, as it says; empty: it doesn't.
+  const std::map<TaskId, cluster::Address>& cluster() const { return cluster_; }
 
   kj::Promise<void> registerPart(uint64_t plan, std::shared_ptr<const engine::TaskPart> part,
                                  const Processes& processes, Duration deadline);
@@ -87,6 +90,8 @@ class TaskLink {
   kj::Promise<void> hello(net::RpcConnection& connection, const SessionToken& token);
   // Errors: kBadData for names that the task can't have.
   void checkDevices(capnp::List<capnp::Text>::Reader names);
+  // Errors: kBadData for what is no address, or for too many.
+  void takeCluster(capnp::List<schema::ClusterTask>::Reader tasks);
   schema::GraphSession::Client& session();
   // What a call fails with: the task's own word, or that it is lost, of which this is the first sign.
   Error failure(const kj::Exception& exception);
@@ -104,6 +109,7 @@ class TaskLink {
   TaskId task_;
   Incarnation incarnation_;
   std::vector<graph::DeviceName> devices_;
+  std::map<TaskId, cluster::Address> cluster_;
   uint64_t bytes_max_ = 0;  // that the task may hold
   std::shared_ptr<net::RpcConnection> connection_;
   kj::Maybe<schema::GraphSession::Client> session_;

@@ -76,6 +76,12 @@ TEST_F(ExamplesTest, AStepOfOnesOwnLearnsALine) {
               HasSubstr("y = 3.000 x0 + -2.000 x1 + 0.500\n"));
 }
 
+// The ps is found through the worker's cluster file.
+TEST_F(ExamplesTest, OneTargetIsEnough) {
+  EXPECT_THAT(said({"linear_regression", target(1)}),
+              HasSubstr("y = 3.000 x0 + -2.000 x1 + 0.500\n"));
+}
+
 TEST_F(ExamplesTest, AProductIsSplitOverTwoWorkers) {
   EXPECT_THAT(said({"matrix_product", target(1), target(2)}), HasSubstr("on two workers"));
 }
@@ -157,16 +163,27 @@ TEST_F(ExamplesTest, AModelThatWasTrainedIsApplied) {
   EXPECT_THAT(predicted, HasSubstr(here.substr(2, 6))) << here;
 }
 
+// Its variables on the ps, its gradients on a worker, and another graph that evaluates them.
+TEST_F(ExamplesTest, AModelOfAFileIsTrainedByItsSignature) {
+  const std::string file = writeCluster({.steps = 100}, "signature");
+  const std::string text = said({"train_model", file, target(1)});
+  EXPECT_THAT(text, ::testing::ContainsRegex("step 0: loss [1-9]"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("step 100: loss 0[.]0"));
+  EXPECT_THAT(text, HasSubstr("accuracy 1.00\n"));
+}
+
 TEST_F(ExamplesTest, WhoeverIsWrongIsToldWhat) {
   EXPECT_EQ(run({"remote_counter"}).exit_code, 2);
   const ProcessResult nobody = run({"linear_regression", ps(), "dtf://here"});
   EXPECT_EQ(nobody.exit_code, 2);
   EXPECT_THAT(nobody.err, HasSubstr("linear_regression: error: "));
+  // The cluster file of the worker has one ps.
+  const ProcessResult elsewhere =
+      run({"train_model", writeCluster({.steps = 100}, "wrong"), target(1), "2"});
+  EXPECT_EQ(elsewhere.exit_code, 78) << elsewhere.err;
+  EXPECT_THAT(elsewhere.err, HasSubstr("/job:ps/task:1"));
   const ProcessResult twice = run({"matrix_product", target(1), target(1)});
   EXPECT_EQ(twice.exit_code, 78) << twice.err;
-  const ProcessResult elsewhere = run({"remote_counter", target(1), "1"});
-  EXPECT_EQ(elsewhere.exit_code, 78) << elsewhere.err;
-  EXPECT_THAT(elsewhere.err, HasSubstr("/job:ps/task:0"));
 }
 
 }  // namespace

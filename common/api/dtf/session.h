@@ -23,8 +23,8 @@ struct Feed {
 // lost task held is gone: make another session.
 class Session {
  public:
-  // `targets`: "dtf://host:port" each, "dtf://host:port/worker/1" to reach that task alone; none: the CPU of
-  // this process. `options.keys`: for tasks with keys; read before this returns.
+  // `targets`: "dtf://host:port" of one task, which knows where the others of its cluster are, or of each;
+  // "dtf://host:port/worker/1" is that task and no other; none: the CPU of this process. `options.keys`: for tasks with keys; read before this returns.
   explicit Session(const Graph& graph, const std::vector<std::string>& targets = {},
                    const dtf_session_options& options = defaults()) {
     const std::vector<const char*> texts = textsOf(targets);

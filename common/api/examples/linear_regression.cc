@@ -1,6 +1,6 @@
 // A training step of one's own: forward pass, gradients, and an update of each variable, as one graph.
 // The weights lie on ps/0 and are still there when this program has ended.
-// Usage: linear_regression WORKER PS          dtf://host:port of a `workerd --serve` and a `psd --serve`
+// Usage: linear_regression WORKER [PS]        dtf://host:port of a `workerd --serve`, which knows where the ps is
 
 #include <dtf/session.h>
 
@@ -8,7 +8,8 @@
 #include <random>
 
 int main(int argc, char** argv) try {
-  if (argc != 3) throw dtf::Error(DTF_USAGE, "usage: linear_regression dtf://WORKER dtf://PS");
+  if (argc != 2 && argc != 3)
+    throw dtf::Error(DTF_USAGE, "usage: linear_regression dtf://WORKER [dtf://PS]");
   constexpr int64_t kExamples = 64;
 
   dtf::Graph graph;
@@ -27,7 +28,7 @@ int main(int argc, char** argv) try {
   const std::string learn_w = graph.name(graph.assignSub(w, graph.scale(gradients[0], 0.2)));
   const std::string learn_bias = graph.name(graph.assignSub(bias, graph.scale(gradients[1], 0.2)));
 
-  dtf::Session session(graph, {argv[1], argv[2]});
+  dtf::Session session(graph, {argv + 1, argv + argc});
   session.setVariable("w", dtf::Tensor(DTF_FLOAT32, {2, 1}));  // zeros
   session.setVariable("bias", dtf::Tensor(DTF_FLOAT32, {1}));
   std::mt19937 random(1);
