@@ -1,5 +1,11 @@
 #include "common/base/isa.h"
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -28,9 +34,29 @@ std::vector<Isa> detect() {
   return isas;
 }
 
-std::vector<Isa> detectAllowed() {
+const char* maxNamed() {
   const char* const max = std::getenv("DTF_MAX_CPU_ISA");
-  return isasUpTo(detect(), max == nullptr ? "" : max);
+  return max == nullptr ? "" : max;
+}
+
+std::vector<Isa> detectAllowed() {
+  return isasUpTo(detect(), maxNamed());
+}
+
+// The registers of tiles take 8 KiB, which Linux gives to those processes alone that ask for it: see
+// its Documentation/x86/xstate.rst.
+bool detectMatrixTiles() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr unsigned kBFloat16 = 1U << 22, kTiles = 1U << 24, kAvx512BFloat16 = 1U << 5;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  if ((d & kBFloat16) == 0 || (d & kTiles) == 0) return false;
+  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) == 0 || (a & kAvx512BFloat16) == 0) return false;
+  constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return ::syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+#else
+  return false;
+#endif
 }
 
 }  // namespace
@@ -67,6 +93,11 @@ std::span<const Isa> supportedIsas() {
 
 Isa bestIsa() {
   return supportedIsas().back();
+}
+
+bool hasMatrixTiles() {
+  static const bool has = bestIsa() == Isa::kV4 && *maxNamed() == '\0' && detectMatrixTiles();
+  return has;
 }
 
 }  // namespace dtf

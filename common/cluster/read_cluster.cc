@@ -343,20 +343,6 @@ void checkShares(const JobSpec& job, Report& report) {
   }
 }
 
-// CPUs have no kernels for bfloat16.
-void checkPrecision(const JobSpec& job, Report& report) {
-  if (job.train->precision != Precision::kBFloat16) return;
-  for (uint32_t i = 0; i < job.cluster.worker.size(); ++i)
-    for (const std::string& device : devicesOf(job.cluster.worker[i])) {
-      if (device.starts_with("gpu:")) continue;
-      return report.error(
-          report.placeOf(job.train->precision_mark),
-          fmt::format("'bfloat16' is computed by GPUs alone, and {} has {}: give it "
-                      "devices: [gpu:0], or take float32",
-                      TaskId{JobKind::kWorker, i}.name(), device));
-    }
-}
-
 // What is started again goes on from there.
 void checkPause(const JobSpec& job, const Place& place, Report& report) {
   if (!job.train->checkpoint)
@@ -400,7 +386,6 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
         report);
   if (job.train) {
     checkShares(job, report);
-    checkPrecision(job, report);
     if (job.launch.pauses())
       checkPause(job, root.find("launch")->find("on_sigterm")->where(), report);
   }

@@ -181,8 +181,7 @@ TrainSpec readTrain(const YamlNode& node, const TaskCounts& counts, Report& repo
                    "'metrics' are of evaluations, and there is nothing to evaluate: add 'eval' to "
                    "'data'");
   reader.choice("kernels", train.kernels);
-  if (reader.choice("precision", train.precision))
-    train.precision_mark = report.markOf(reader.find("precision")->where());
+  reader.choice("precision", train.precision);
   if (const YamlNode* checkpoint = reader.find("checkpoint"))
     train.checkpoint = readCheckpoint(*checkpoint, report);
   if (const YamlNode* summaries = reader.find("summaries"))

@@ -147,7 +147,7 @@ constexpr Key kTrainKeys[] = {
     choice("kernels", "table|timed", "",
            "how convolutions are computed; timed: the fastest here; default table"),
     choice("precision", "float32|tf32|bfloat16", "",
-           "what a GPU computes the model in; default float32"),
+           "what training steps compute in; default float32"),
     map("checkpoint", "save and resume; default: neither"),
     map("summaries", "for TensorBoard; default: none"),
 };

@@ -142,7 +142,6 @@ struct TrainSpec {
   PlacementSpec placement;
   KernelRule kernels = KernelRule::kTable;
   Precision precision = Precision::kFloat32;
-  yaml::Mark precision_mark;                 // of the value; no file: it isn't given
   std::optional<CheckpointSpec> checkpoint;  // none: nothing is saved or restored
   std::optional<SummariesSpec> summaries;    // none: nothing is written
   uint64_t steps = 1000;                     // global steps

@@ -202,11 +202,11 @@ bool Convolution::pointwise() const {
 namespace {
 
 // Of one thread.
-size_t workspaceOfOne(Isa isa, const Convolution& c) {
+size_t workspaceOfOne(const Processor& cpu, const Convolution& c) {
   const int64_t rows = c.pointwise() ? c.pixels() : blockRows(c);
-  const size_t product = std::max({matrixProductWorkspaceBytes(isa, forwardProduct(c, rows)),
-                                   matrixProductWorkspaceBytes(isa, inputProduct(c, rows)),
-                                   matrixProductWorkspaceBytes(isa, filterProduct(c, rows))});
+  const size_t product = std::max({matrixProductWorkspaceBytes(cpu, forwardProduct(c, rows)),
+                                   matrixProductWorkspaceBytes(cpu, inputProduct(c, rows)),
+                                   matrixProductWorkspaceBytes(cpu, filterProduct(c, rows))});
   return columnsBytes(c) + product;
 }
 
@@ -214,7 +214,7 @@ size_t workspaceOfOne(Isa isa, const Convolution& c) {
 template <class F>
 void forPixels(const Processor& cpu, const Convolution& c, int64_t grain, std::byte* workspace,
                const F& f) {
-  const PerThread workspaces(cpu, workspaceOfOne(cpu.isa, c));
+  const PerThread workspaces(cpu, workspaceOfOne(cpu.alone(), c));
   const int64_t work = c.taps() * c.out_channels * kMultiplyAddWork;
   cpu.forRanges(c.pixels(), work, grain, Processor::kPartsEach,
                 [&](int64_t begin, int64_t end, int thread) {
@@ -233,7 +233,7 @@ MatrixProduct someColumns(MatrixProduct p, int64_t begin, int64_t end) {
 }  // namespace
 
 size_t convolutionWorkspaceBytes(const Processor& cpu, const Convolution& c) {
-  return c.empty() ? 0 : PerThread(cpu, workspaceOfOne(cpu.isa, c)).bytes();
+  return c.empty() ? 0 : PerThread(cpu, workspaceOfOne(cpu.alone(), c)).bytes();
 }
 
 void convolve(const Processor& cpu, const Convolution& c, const float* x, const float* filter,
@@ -290,7 +290,7 @@ void convolveBackpropFilter(const Processor& cpu, const Convolution& c, const fl
     std::fill_n(dfilter, c.filterElements(), 0.0f);
     return;
   }
-  const PerThread workspaces(cpu, workspaceOfOne(cpu.isa, c));
+  const PerThread workspaces(cpu, workspaceOfOne(cpu.alone(), c));
   const bool by_groups = c.groups > 1;
   const int64_t units = by_groups ? c.groups : c.out_channels;
   const int64_t unit_work =

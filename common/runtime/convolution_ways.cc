@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/runtime/depthwise_convolution.h"
 #include "common/runtime/framed_convolution.h"
+#include "common/runtime/rounded_convolution.h"
 #include "common/runtime/winograd.h"
 
 namespace dtf::runtime {
@@ -31,6 +32,15 @@ constexpr const ConvolutionWay& kGathered = kWays[0];
 constexpr const ConvolutionWay& kWinograd = kWays[1];
 constexpr const ConvolutionWay& kFramed = kWays[2];
 constexpr const ConvolutionWay& kDepthwise = kWays[3];
+
+// None of those that a rule chooses from: its results are others.
+constexpr ConvolutionWay kRounded = {"bfloat16",
+                                     true,
+                                     roundedConvolutionFits,
+                                     roundedConvolutionWorkspaceBytes,
+                                     roundedConvolve,
+                                     roundedBackpropInput,
+                                     roundedBackpropFilter};
 
 // Wider filters have their rows so far apart that the caches hold too few of them; and with more input
 // channels dy is read for every few of the filter's many taps.
@@ -91,6 +101,13 @@ bool winogradAllowed() {
   if (value == nullptr || std::string_view(value) == "1") return true;
   if (std::string_view(value) == "0") return false;
   throw Error(ErrorCode::kUsage, "DTF_WINOGRAD must be 0 or 1, not '" + std::string(value) + "'");
+}
+
+const ConvolutionWay& chosenWay(const ConvolutionRule& rule, ConvolutionPass pass,
+                                const Convolution& c, const Processor& cpu) {
+  const bool rounds =
+      cpu.rounds_factors && kRounded.fits(pass, c) && roundedConvolutionPays(pass, c);
+  return rounds ? kRounded : rule(pass, c, cpu);
 }
 
 ConvolutionRule tableRule(bool winograd) {

@@ -23,28 +23,29 @@ const Shape& outShape(const Operation& o, size_t index = 0) {
 }
 
 // `c` for one pass, in the way that the rule chooses.
-std::unique_ptr<Kernel> convolutionKernel(const Convolution& c, ConvolutionPass pass,
-                                          const ConvolutionChoice& choice) {
-  const ConvolutionWay& way = choice.rule(pass, c, choice.cpu);
-  const auto run = [c, cpu = choice.cpu, pass_run = way.run(pass)](const KernelArguments& a) {
+std::unique_ptr<Kernel> convolutionKernel(const Operation& o, const Convolution& c,
+                                          ConvolutionPass pass, const ConvolutionChoice& choice) {
+  const Processor cpu = processorOf(o, choice.cpu);
+  const ConvolutionWay& way = chosenWay(choice.rule, pass, c, cpu);
+  const auto run = [c, cpu, pass_run = way.run(pass)](const KernelArguments& a) {
     pass_run(cpu, c, in(a, 0), in(a, 1), out(a, 0), a.workspace);
   };
-  return makeKernel(run, kOverwritesNothing, way.workspaceBytes(choice.cpu, c), way.name);
+  return makeKernel(run, kOverwritesNothing, way.workspaceBytes(cpu, c), way.name);
 }
 
 std::unique_ptr<Kernel> conv2D(const Operation& o, const ConvolutionChoice& choice) {
   const auto c = Convolution::of(inShape(o, 0), inShape(o, 1), outShape(o), o.attributes);
-  return convolutionKernel(c, ConvolutionPass::kForward, choice);
+  return convolutionKernel(o, c, ConvolutionPass::kForward, choice);
 }
 
 std::unique_ptr<Kernel> conv2DBackpropInput(const Operation& o, const ConvolutionChoice& choice) {
   const auto c = Convolution::of(outShape(o), inShape(o, 0), inShape(o, 1), o.attributes);
-  return convolutionKernel(c, ConvolutionPass::kBackpropInput, choice);
+  return convolutionKernel(o, c, ConvolutionPass::kBackpropInput, choice);
 }
 
 std::unique_ptr<Kernel> conv2DBackpropFilter(const Operation& o, const ConvolutionChoice& choice) {
   const auto c = Convolution::of(inShape(o, 0), outShape(o), inShape(o, 1), o.attributes);
-  return convolutionKernel(c, ConvolutionPass::kBackpropFilter, choice);
+  return convolutionKernel(o, c, ConvolutionPass::kBackpropFilter, choice);
 }
 
 struct PoolingChoice {

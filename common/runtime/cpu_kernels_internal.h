@@ -10,6 +10,7 @@
 
 #include "common/runtime/convolution_ways.h"
 #include "common/runtime/kernel.h"
+#include "common/runtime/mixed_precision.h"
 #include "common/runtime/processor.h"
 #include "common/runtime/vector_loops.h"
 
@@ -26,6 +27,11 @@ void addControlKernels(KernelTable& table, const Processor& cpu);
 void addArrayKernels(KernelTable& table, const Processor& cpu);
 void addMatMulKernel(KernelTable& table, const Processor& cpu);
 void addFusedKernels(KernelTable& table, const Processor& cpu);
+
+// The processor for an operation's products: of factors rounded where usePrecision() wants them so.
+inline Processor processorOf(const Operation& o, const Processor& cpu) {
+  return o.attributeOr<bool>(kRoundedFactors, false) ? cpu.rounding() : cpu;
+}
 
 struct Pooling;
 // The bias' gradient of fusion.h's poolings: inputs dy and argmax, output 1. Split by channels.

@@ -24,7 +24,8 @@ MatrixProduct productOf(const Operation& o) {
   return product;
 }
 
-std::unique_ptr<Kernel> makeMatMul(const Operation& o, const Processor& cpu) {
+std::unique_ptr<Kernel> makeMatMul(const Operation& o, const Processor& given) {
+  const Processor cpu = processorOf(o, given);
   const MatrixProduct product = productOf(o);
   const int64_t elements = product.m * product.n;
   if (elements == 0 || product.k == 0) {  // an empty sum is 0

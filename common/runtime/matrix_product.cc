@@ -1,13 +1,34 @@
 #include "common/runtime/matrix_product.h"
 
 #include "common/base/check.h"
+#include "common/base/isa.h"
+#include "common/runtime/bfloat16_product_isa.h"
 #include "common/runtime/matrix_product_isa.h"
 
 namespace dtf::runtime {
 
 namespace {
 
-size_t workspaceOfOne(Isa isa, const MatrixProduct& product) {
+size_t roundedWorkspace(Isa isa, const MatrixProduct& product) {
+#if defined(__x86_64__)
+  if (isa == Isa::kV4) return v4::bfloat16WorkspaceBytes(product);
+  if (isa == Isa::kV3) return v3::bfloat16WorkspaceBytes(product);
+#endif
+  return baseline::bfloat16WorkspaceBytes(product);
+}
+
+void roundedProduct(Isa isa, const MatrixProduct& product) {
+#if defined(__x86_64__)
+  if (isa == Isa::kV4 && hasMatrixTiles()) return amx::bfloat16Product(product);
+  if (isa == Isa::kV4) return v4::bfloat16Product(product);
+  if (isa == Isa::kV3) return v3::bfloat16Product(product);
+#endif
+  baseline::bfloat16Product(product);
+}
+
+size_t workspaceOfOne(const Processor& cpu, const MatrixProduct& product) {
+  const Isa isa = cpu.isa;
+  if (cpu.rounds_factors) return roundedWorkspace(isa, product);
 #if defined(__x86_64__)
   if (isa == Isa::kV4) return v4::matrixProductWorkspaceBytes(product);
   if (isa == Isa::kV3) return v3::matrixProductWorkspaceBytes(product);
@@ -15,7 +36,9 @@ size_t workspaceOfOne(Isa isa, const MatrixProduct& product) {
   return baseline::matrixProductWorkspaceBytes(product);
 }
 
-void productOfOne(Isa isa, const MatrixProduct& product) {
+void productOfOne(const Processor& cpu, const MatrixProduct& product) {
+  const Isa isa = cpu.isa;
+  if (cpu.rounds_factors) return roundedProduct(isa, product);
 #if defined(__x86_64__)
   if (isa == Isa::kV4) return v4::matrixProduct(product);
   if (isa == Isa::kV3) return v3::matrixProduct(product);
@@ -23,12 +46,14 @@ void productOfOne(Isa isa, const MatrixProduct& product) {
   baseline::matrixProduct(product);
 }
 
-bool fits(int64_t stride, int64_t row) {
+// `run`: 0, or how many floats one of the row's runs has.
+bool fits(int64_t stride, int64_t run, int64_t row) {
+  if (run > 0) return run % 32 == 0 && stride * run >= row;
   return stride == 0 || stride >= row;
 }
 
 // Whole tiles on all instruction sets.
-constexpr int64_t kRowGrain = 12, kColumnGrain = 32;
+constexpr int64_t kRowGrain = 12, kColumnGrain = 32, kRoundedRowGrain = 32;
 // What the threads don't share is packed by each of them for each of its parts: more than one part must
 // be worth it.
 constexpr int64_t kUnitsOfManyParts = 1024;
@@ -55,30 +80,36 @@ MatrixProduct columnsOf(MatrixProduct p, int64_t begin, int64_t end) {
 
 size_t matrixProductWorkspaceBytes(const Processor& cpu, const MatrixProduct& product) {
   DTF_CHECK(product.m >= 0 && product.k >= 0 && product.n >= 0);
-  return PerThread(cpu, workspaceOfOne(cpu.isa, product)).bytes();
+  return PerThread(cpu, workspaceOfOne(cpu, product)).bytes();
 }
 
 void matrixProduct(const Processor& cpu, const MatrixProduct& product) {
   DTF_CHECK_MSG(product.m > 0 && product.k > 0 && product.n > 0, "an empty product");
-  DTF_CHECK(product.a != nullptr && product.b != nullptr && product.c != nullptr);
-  DTF_CHECK_MSG(fits(product.a_stride, product.transpose_a ? product.m : product.k) &&
-                    fits(product.b_stride, product.transpose_b ? product.k : product.n) &&
-                    fits(product.c_stride, product.n),
-                "a stride shorter than its row");
+  DTF_CHECK((product.a == nullptr) == (product.a_runs != nullptr));
+  DTF_CHECK((product.b == nullptr) == (product.b_runs != nullptr) && product.c != nullptr);
+  DTF_CHECK_MSG(
+      (product.a != nullptr && product.b != nullptr) || (cpu.rounds_factors && cpu.threads() == 1),
+      "runs are for rounded products of one thread");
+  DTF_CHECK_MSG(
+      fits(product.a_stride, product.a_run, product.transpose_a ? product.m : product.k) &&
+          fits(product.b_stride, product.b_run, product.transpose_b ? product.k : product.n) &&
+          fits(product.c_stride, 0, product.n),
+      "a stride shorter than its row");
   DTF_CHECK(reinterpret_cast<uintptr_t>(product.workspace) % 64 == 0 &&
             product.workspace != nullptr);
-  const PerThread workspaces(cpu, workspaceOfOne(cpu.isa, product));
+  const PerThread workspaces(cpu, workspaceOfOne(cpu, product));
   const bool by_rows = product.m >= product.n;
   const int64_t units = by_rows ? product.m : product.n;
   const int64_t unit_work = product.k * (by_rows ? product.n : product.m) * kMultiplyAddWork;
   const int parts_each = units >= kUnitsOfManyParts * cpu.threads() ? Processor::kPartsEach : 1;
-  cpu.forRanges(units, unit_work, by_rows ? kRowGrain : kColumnGrain, parts_each,
+  const int64_t row_grain = cpu.rounds_factors ? kRoundedRowGrain : kRowGrain;
+  cpu.forRanges(units, unit_work, by_rows ? row_grain : kColumnGrain, parts_each,
                 [&](int64_t begin, int64_t end, int thread) {
                   MatrixProduct p =
                       by_rows ? rowsOf(product, begin, end) : columnsOf(product, begin, end);
                   p.workspace = reinterpret_cast<float*>(
                       workspaces.of(reinterpret_cast<std::byte*>(product.workspace), thread));
-                  productOfOne(cpu.isa, p);
+                  productOfOne(cpu, p);
                 });
 }
 

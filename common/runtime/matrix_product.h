@@ -4,6 +4,10 @@
 // provides, without allocating. Every element of the result is one chain of multiply-adds
 // in the order of k, so all instruction sets with a fused multiply-add (x86-64-v3 and -v4) give the
 // same bits, whatever their tiles, and any number of threads.
+//
+// Where the processor `rounds_factors`, A and B are rounded to bfloat16, the nearest, and every element of the
+// result is, for each 32 of k from the first on, the sum of two such chains, those of the even and of the odd k: what
+// the tiles of AMX compute, and all instruction sets to the same bits. Only there it is faster.
 
 #include <cstddef>
 

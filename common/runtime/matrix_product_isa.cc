@@ -34,10 +34,6 @@ constexpr int64_t kUnpackedColumnPanels = kLanes == 16 ? 4 : 2;  // up to here A
 constexpr int64_t kUnpackedRowPanels = 17;  // and up to here B, unless it is turned
 constexpr int kPackedTogether = 4;          // panels of B: whole cache lines of a long row
 
-DTF_INLINE int64_t parts(int64_t total, int64_t part_max) {
-  return (total + part_max - 1) / part_max;
-}
-
 // A dense matrix that is read as [rows, columns], and stored so or turned.
 struct Source {
   const float* data;
@@ -48,10 +44,6 @@ struct Source {
     return turned ? data + column * stride + row : data + row * stride + column;
   }
 };
-
-DTF_INLINE int64_t strideOf(int64_t given, int64_t dense) {
-  return given == 0 ? dense : given;
-}
 
 // One product, and where its parts lie in the workspace.
 struct Work {

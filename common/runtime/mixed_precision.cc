@@ -155,10 +155,12 @@ class Rewriter {
   std::vector<Operation> made_;
 };
 
-void allowTf32(LoweredStep& step) {
+void allowRounding(LoweredStep& step, std::string_view how) {
   for (Operation& operation : step.operations) {
     const Rule* const rule = ruleOf(operation.op);
-    if (rule != nullptr && rule->leads) operation.attributes["tf32"] = true;
+    const bool multiplies = rule != nullptr && rule->leads;
+    if (multiplies || operation.op == kFusedConvPoolOp || operation.op == kFusedConvPoolGradOp)
+      operation.attributes[std::string(how)] = true;
   }
 }
 
@@ -170,13 +172,13 @@ void usePrecision(LoweredStep& step, Precision precision, const KernelTable& ker
     case Precision::kFloat32:
       return;
     case Precision::kTf32:
-      return device == DeviceType::kGpu ? allowTf32(step) : void();
+      return device == DeviceType::kGpu ? allowRounding(step, "tf32") : void();
     case Precision::kBFloat16:
+      if (device == DeviceType::kCpu) return allowRounding(step, kRoundedFactors);
       if (!kernels.has(kCastPrecisionOp, device))
-        throw Error(ErrorCode::kBadConfig,
-                    std::string("there are no kernels for bfloat16 on a ") +
-                        std::string(deviceTypeName(device)) +
-                        "; give the workers devices: [gpu:0], or set train.precision to float32");
+        throw Error(ErrorCode::kBadConfig, std::string("there are no kernels for bfloat16 on a ") +
+                                               std::string(deviceTypeName(device)) +
+                                               "; set train.precision to float32");
       return Rewriter(step).rewrite();
   }
 }

@@ -11,13 +11,17 @@ namespace dtf::runtime {
 
 // float32 to bfloat16 or back, as the specs of its input and output say.
 inline constexpr std::string_view kCastPrecisionOp = "_CastPrecision";
+// Of an operation of a CPU: its products are of factors that are rounded to bfloat16.
+inline constexpr std::string_view kRoundedFactors = "rounded_factors";
 
 // Rewrites `step`, whose operations are in topological order, for a device of the type `device`:
 //   kTf32      products and convolutions get the attribute `tf32`; nothing on CPUs, which keep all digits.
 //   kBFloat16  products and convolutions read and make bfloat16, and so do some ops where all that they read is: sums, biases, relu,
 //              poolings, batch normalisations. All others, losses, statistics, gradients of variables, and what is fetched are
 //              float32. A product that is a gradient, or a term of one, isn't rounded; that of a filter is by cuDNN.
-// Errors: kBadConfig, where a device has no kernels for bfloat16.
+//              On CPUs products and convolutions, but depthwise ones, get the attribute kRoundedFactors, and all tensors
+//              are float32: what is read from memory is not what they wait for.
+// Errors: kBadConfig, where a GPU has no kernels for bfloat16.
 void usePrecision(LoweredStep& step, Precision precision, const KernelTable& kernels,
                   DeviceType device);
 

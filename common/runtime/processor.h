@@ -50,7 +50,17 @@ struct Processor {
   // As many workspaces do kernels need: one for each.
   int threads() const { return pool == nullptr ? 1 : pool->threads(); }
   // For what one thread does within a part.
-  Processor alone() const { return {isa}; }
+  Processor alone() const {
+    Processor one(isa);
+    one.rounds_factors = rounds_factors;
+    return one;
+  }
+  // Whose products are of factors rounded to bfloat16; see matrix_product.h.
+  Processor rounding() const {
+    Processor same = *this;
+    same.rounds_factors = true;
+    return same;
+  }
 
   // f(begin, end, thread) for ranges that cover [0, units): all but the last end at multiples of
   // `grain`. `unit_work`: of one unit. At most `parts_each` ranges for each thread.
@@ -76,6 +86,7 @@ struct Processor {
   Isa isa;
   ComputePool* pool;
   int64_t part_work = kPartWork;  // tests have smaller ones
+  bool rounds_factors = false;
 
  private:
   int64_t partsOf(int64_t units, int64_t unit_work, int64_t grain, int parts_each) const {

@@ -58,6 +58,14 @@ using IntsOf = typename VectorOf<kLanesOf<V>>::Int;
 DTF_INLINE int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
+// How many parts of at most `part_max`.
+DTF_INLINE int64_t parts(int64_t total, int64_t part_max) {
+  return (total + part_max - 1) / part_max;
+}
+// From one row of a matrix to the next: as given, or, of 0, as of a dense one.
+DTF_INLINE int64_t strideOf(int64_t given, int64_t dense) {
+  return given == 0 ? dense : given;
+}
 
 template <class V = Floats>
 DTF_INLINE V load(const float* p) {

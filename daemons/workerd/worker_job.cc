@@ -12,6 +12,7 @@
 #include "common/base/cores.h"
 #include "common/base/file.h"
 #include "common/base/file_system.h"
+#include "common/base/isa.h"
 #include "common/base/log.h"
 #include "common/base/mutex.h"
 #include "common/base/notify.h"
@@ -89,9 +90,10 @@ class WorkerJob {
                     : connectToPs(
                           task, [this](uint32_t ps_task) { onReplaced(ps_task); }, onWaiting())) {
     DTF_CHECK(task_.task.job == JobKind::kWorker);
-    log::info("event=computing threads={} cores={} workers_on_host={} devices={}",
+    log::info("event=computing threads={} cores={} workers_on_host={} devices={} tiles={}",
               devices_.threads(), availableCores(),
-              cluster::workersBeside(task_.job.cluster, task_.task.index), join(names_, ","));
+              cluster::workersBeside(task_.job.cluster, task_.task.index), join(names_, ","),
+              hasMatrixTiles() ? "yes" : "no");
   }
 
   ~WorkerJob() { endSupervision(); }

@@ -1,7 +1,8 @@
 // `dtf-bench models`: whole training steps (batch, forward, backward, update) of networks that people
 // compare frameworks by, in this process, beside no network: one worker and one parameter server that
 // are function calls to each other. On one thread, and with --threads N on N as well, in turns; with
-// --timed also with the kernels that `kernels: timed` chooses. Random data: what they are costs a step
+// --timed also with the kernels that `kernels: timed` chooses; where the processor has matrix tiles, in bfloat16 too,
+// of the peak of float32. Random data: what they are costs a step
 // nothing.
 //
 // GF/s are the operations of the products and convolutions as one writes them down, forwards and for
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/isa.h"
 #include "common/data/open_dataset.h"
 #include "common/train/kernel_choices.h"
 #include "tests/bench/benchmarks.h"
@@ -48,6 +50,7 @@ struct MeasuredRun {
   runtime::ComputePool* pool;
   runtime::ConvolutionRule rule;
   std::vector<double> seconds, cpu_seconds;
+  Precision precision = Precision::kFloat32;
 };
 
 }  // namespace
@@ -89,12 +92,21 @@ std::vector<Report> benchModels(const BenchOptions& options) {
                         timed_several.rule(),
                         {}});
     }
+    const size_t in_float32 = rows.size();
+    for (size_t i = 0; hasMatrixTiles() && i < in_float32; ++i) {
+      MeasuredRun rounded = rows[i];
+      rounded.name += ", bfloat16";
+      rounded.precision = Precision::kBFloat16;
+      rows.push_back(std::move(rounded));
+    }
     forgetPeakMemory();
     double peak = 0;  // of a core, in this very minute
     for (int i = 0; i < options.repetitions; ++i) {
       peak = std::max(peak, fmaPeak(bestIsa()));
       for (MeasuredRun& row : rows) {
-        const StepTime step = timeSteps(*job.train, dataset, *row.pool, row.rule);
+        cluster::TrainSpec train = *job.train;
+        train.precision = row.precision;
+        const StepTime step = timeSteps(train, dataset, *row.pool, row.rule);
         row.seconds.push_back(step.seconds);
         row.cpu_seconds.push_back(step.cpu_seconds);
       }

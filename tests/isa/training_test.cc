@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "common/base/isa.h"
 #include "tests/e2e/cluster_fixture.h"
@@ -16,7 +19,8 @@ using ::testing::HasSubstr;
 
 class IsaTrainingTest : public ClusterTest {
  protected:
-  ProcessResult train(const std::string& name, const std::string& isa) {
+  ProcessResult train(const std::string& name, const std::string& isa,
+                      const std::string& precision = "float32") {
     const ClusterOptions options{
         .mode = "sync",
         .steps = 300,
@@ -24,9 +28,12 @@ class IsaTrainingTest : public ClusterTest {
         .eval_examples = 500,
         .batch_size = 50,
         .optimizer = "{momentum: {learning_rate: 0.1, momentum: 0.9}}",
-        .layers = "[flatten: , dense: {units: 33, activation: relu}, dense: {units: 10}]"};
-    Process launcher(launchCommand(writeCluster(options, name)), {{"DTF_MAX_CPU_ISA", isa}},
-                     folder_.path());
+        .layers = "[flatten: , dense: {units: 33, activation: relu}, dense: {units: 10}]",
+        .train_more = "  precision: " + precision + "\n"};
+    // Empty: all that the processor has.
+    std::map<std::string, std::string> environment;
+    if (!isa.empty()) environment["DTF_MAX_CPU_ISA"] = isa;
+    Process launcher(launchCommand(writeCluster(options, name)), environment, folder_.path());
     return launcher.wait(seconds(60));
   }
 };
@@ -53,6 +60,26 @@ TEST_F(IsaTrainingTest, LearnsAlikeOnEverySet) {
     const std::string digest = found["parameters_digest"];
     if (fused_digest.empty()) fused_digest = digest;
     EXPECT_EQ(digest, fused_digest);
+  }
+}
+
+// With matrix tiles where there are some, and without, on each set.
+TEST_F(IsaTrainingTest, RoundedToBFloat16ItEndsWithTheSameBytesOnSetsWithFusedMultiplyAdd) {
+  std::vector<std::string> sets = {""};
+  for (const Isa isa : supportedIsas())
+    if (isa != Isa::kBaseline) sets.emplace_back(isaName(isa));
+  std::string digest;
+  for (const std::string& isa : sets) {
+    const std::string name = "bfloat16" + isa;
+    SCOPED_TRACE(name);
+    const ProcessResult result = train(name, isa, "bfloat16");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const std::string log = folder_.read("runs/" + name + "/logs/worker-0.1.log");
+    EXPECT_THAT(log, HasSubstr(isa.empty() && hasMatrixTiles() ? "tiles=yes" : "tiles=no"));
+    const nlohmann::json found = summary(name);
+    EXPECT_GT(found["eval"]["accuracy"], 0.8);
+    if (digest.empty()) digest = found["parameters_digest"];
+    EXPECT_EQ(found["parameters_digest"], digest);
   }
 }
 

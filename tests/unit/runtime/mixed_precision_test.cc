@@ -133,9 +133,21 @@ TEST_F(MixedPrecisionTest, CastsEachTensorOnce) {
   EXPECT_FALSE(cast.empty());
 }
 
-TEST_F(MixedPrecisionTest, ADeviceWithoutKernelsForItSaysWhatToDo) {
+TEST_F(MixedPrecisionTest, ProductsOfACpuRoundTheirFactorsAndNothingElseIsNarrow) {
+  lowered(Precision::kBFloat16, DeviceType::kCpu);
+  EXPECT_THAT(opNames(step_), Not(Contains(kCastPrecisionOp)));
+  for (const Operation& operation : step_.operations) {
+    const bool multiplies = operation.op == "MatMul" || operation.op.starts_with("Conv2D");
+    EXPECT_EQ(operation.attributeOr<bool>(kRoundedFactors, false), multiplies) << operation.op;
+    for (const graph::TensorSpec& output : operation.output_specs)
+      EXPECT_NE(output.dtype, DType::kBFloat16) << operation.op;
+  }
+}
+
+TEST_F(MixedPrecisionTest, AGpuWithoutKernelsForItSaysWhatToDo) {
+  step_ = lower(of_graph_.graph, fetches_);
   try {
-    lowered(Precision::kBFloat16, DeviceType::kCpu);
+    usePrecision(step_, Precision::kBFloat16, KernelTable(), DeviceType::kGpu);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
