@@ -59,7 +59,7 @@ inline constexpr int64_t kFusedConvChannelsMax = 4;
 //                                                                    dy or the two that make it; outputs dx, dscale,
 //                                                                    doffset, and that of ReluGrad where others read it
 //
-// For GPUs, where each pass over such a tensor is one over their memory.
+// Each pass over such a tensor is one over memory.
 inline constexpr std::string_view kFusedBatchNormReluOp = "_FusedBatchNormRelu";
 inline constexpr std::string_view kFusedBatchNormReluGradOp = "_FusedBatchNormReluGrad";
 

@@ -23,6 +23,9 @@ struct NormInput {
   const float* x = nullptr;
   const float* scale = nullptr;
   const float* offset = nullptr;
+  // batch() alone: what is added to the normalised x, and whether a relu follows.
+  const float* residual = nullptr;
+  bool relu = false;
 };
 struct NormOutput {
   float* y = nullptr;
@@ -31,13 +34,25 @@ struct NormOutput {
   float* inverse = nullptr;
 };
 struct NormGradient {
+  // Of the gradient that comes back through a relu behind the normalisation only what the relu let pass counts.
+  enum class Mask : uint8_t {
+    kNone,   // there is no relu
+    kFromY,  // what the relu has made says it
+    kFromX   // what it read does, which is normalised once more
+  };
+
   int64_t rows = 0, channels = 0;
   const float* dy = nullptr;
+  const float* dy_more = nullptr;  // added to it; batch only, as the next three
+  Mask mask = Mask::kNone;
+  const float* y = nullptr;       // kFromY
+  const float* offset = nullptr;  // kFromX
   const float* x = nullptr;
   const float* scale = nullptr;
   const float* mean = nullptr;
   const float* inverse = nullptr;
-  float* dx = nullptr;  // may be dy
+  float* dx = nullptr;      // may be dy, dy_more, x or y
+  float* passed = nullptr;  // nullptr, or where what has passed the mask goes; batch only
   float* dscale = nullptr;
   float* doffset = nullptr;
 };

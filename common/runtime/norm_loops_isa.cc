@@ -100,18 +100,23 @@ DTF_INLINE Floats inverseRoot(Floats v) {
   return 1.0f / root;
 }
 
-// y = (x - mean) * factor + offset by channel.
-template <class Factor>
+// y = (x - mean) * factor + offset by channel, and what finish(element, c, lanes, y) makes of that.
+template <class Factor, class Finish>
 DTF_INLINE void normaliseChannels(const NormInput& in, const float* mean, const Factor& factor,
-                                  float* y, int64_t begin, int64_t end) {
+                                  float* y, int64_t begin, int64_t end, const Finish& finish) {
   for (int64_t row = begin; row < end; ++row) {
-    const float* const x = in.x + row * in.channels;
-    float* const to = y + row * in.channels;
+    const int64_t first = row * in.channels;
     forEachChannels(in.channels, [&](int64_t c, auto lanes) {
-      const Floats from_mean = lanes.load(x + c) - lanes.load(mean + c);
-      lanes.store(to + c, from_mean * factor(c, lanes) + lanes.load(in.offset + c));
+      const Floats from_mean = lanes.load(in.x + first + c) - lanes.load(mean + c);
+      const Floats normalised = from_mean * factor(c, lanes) + lanes.load(in.offset + c);
+      lanes.store(y + first + c, finish(first + c, lanes, normalised));
     });
   }
+}
+
+// NaN stays NaN, as in vector_loops_isa.cc.
+DTF_INLINE Floats reluOf(Floats v) {
+  return v < 0.0f ? Floats{} : v;
 }
 
 void batchSums(const NormInput& in, const float* mean, int64_t begin, int64_t end, float* sums) {
@@ -153,10 +158,21 @@ void batchVariance(const NormInput& in, const float* sums, const NormOutput& out
 }
 
 void batch(const NormInput& in, const NormOutput& out, int64_t begin, int64_t end) {
-  normaliseChannels(
-      in, out.mean,
-      [&](int64_t c, auto lanes) { return lanes.load(out.inverse + c) * lanes.load(in.scale + c); },
-      out.y, begin, end);
+  const auto run = [&](const auto& finish) {
+    normaliseChannels(
+        in, out.mean,
+        [&](int64_t c, auto lanes) {
+          return lanes.load(out.inverse + c) * lanes.load(in.scale + c);
+        },
+        out.y, begin, end, finish);
+  };
+  if (in.residual != nullptr) {
+    run([&](int64_t at, auto lanes, Floats v) { return reluOf(v + lanes.load(in.residual + at)); });
+  } else if (in.relu) {
+    run([](int64_t, auto, Floats v) { return reluOf(v); });
+  } else {
+    run([](int64_t, auto, Floats v) { return v; });
+  }
 }
 
 void batchInference(const NormInput& in, const float* mean, const float* variance, float* y,
@@ -166,18 +182,55 @@ void batchInference(const NormInput& in, const float* mean, const float* varianc
       [&](int64_t c, auto lanes) {
         return inverseRoot(lanes.load(variance + c) + in.epsilon) * lanes.load(in.scale + c);
       },
-      y, begin, end);
+      y, begin, end, [](int64_t, auto, Floats v) { return v; });
+}
+
+using Mask = NormGradient::Mask;
+
+// The gradient of a normalisation's result, behind a relu and a sum of two or not, element by element. Value type.
+template <Mask kMask, bool kTwo>
+struct Incoming {
+  const NormGradient& g;
+
+  // `from_mean`: of x.
+  template <class Lanes>
+  DTF_INLINE Floats at(int64_t element, int64_t c, Lanes lanes, Floats from_mean) const {
+    Floats d = lanes.load(g.dy + element);
+    if constexpr (kTwo) d += lanes.load(g.dy_more + element);
+    if constexpr (kMask == Mask::kNone) return d;
+    Floats y;
+    if constexpr (kMask == Mask::kFromY) {
+      y = lanes.load(g.y + element);
+    } else {
+      y = from_mean * (lanes.load(g.inverse + c) * lanes.load(g.scale + c)) +
+          lanes.load(g.offset + c);
+    }
+    return y <= 0.0f ? Floats{} : d;
+  }
+};
+
+// Calls f(incoming) with the kind that `g` says.
+template <class F>
+DTF_INLINE void withIncoming(const NormGradient& g, const F& f) {
+  const bool two = g.dy_more != nullptr;
+  if (g.mask == Mask::kFromY)
+    return two ? f(Incoming<Mask::kFromY, true>{g}) : f(Incoming<Mask::kFromY, false>{g});
+  if (g.mask == Mask::kFromX)
+    return two ? f(Incoming<Mask::kFromX, true>{g}) : f(Incoming<Mask::kFromX, false>{g});
+  return two ? f(Incoming<Mask::kNone, true>{g}) : f(Incoming<Mask::kNone, false>{g});
 }
 
 void batchGradSums(const NormGradient& g, int64_t begin, int64_t end, float* sums) {
-  sumBlocks<2>(g.rows, g.channels, begin, end, sums, [&](int64_t c, auto lanes) {
-    const Floats mean = lanes.load(g.mean + c);
-    const float *const dy = g.dy + c, *const x = g.x + c;
-    return [=, channels = g.channels](int64_t row, Floats(&of)[2]) {
-      const Floats d = lanes.load(dy + row * channels);
-      of[0] += d;
-      of[1] += d * (lanes.load(x + row * channels) - mean);
-    };
+  withIncoming(g, [&](auto incoming) {
+    sumBlocks<2>(g.rows, g.channels, begin, end, sums, [&](int64_t c, auto lanes) {
+      const Floats mean = lanes.load(g.mean + c);
+      return [=, channels = g.channels, x = g.x](int64_t row, Floats(&of)[2]) {
+        const Floats from_mean = lanes.load(x + row * channels + c) - mean;
+        const Floats d = incoming.at(row * channels + c, c, lanes, from_mean);
+        of[0] += d;
+        of[1] += d * from_mean;
+      };
+    });
   });
 }
 
@@ -193,17 +246,21 @@ void batchGradOfScale(const NormGradient& g, const float* sums) {
 // dx = inverse * scale * (dy - mean(dy) - h * mean(dy * h)), where h = (x - mean) * inverse.
 void batchGrad(const NormGradient& g, int64_t begin, int64_t end) {
   const auto rows = static_cast<float>(g.rows);
-  for (int64_t row = begin; row < end; ++row) {
-    const float *const dy = g.dy + row * g.channels, *const x = g.x + row * g.channels;
-    float* const dx = g.dx + row * g.channels;
-    forEachChannels(g.channels, [&](int64_t c, auto lanes) {
-      const Floats inverse = lanes.load(g.inverse + c);
-      const Floats h = (lanes.load(x + c) - lanes.load(g.mean + c)) * inverse;
-      const Floats of_scale = h * (lanes.load(g.dscale + c) / rows);
-      const Floats rest = lanes.load(dy + c) - lanes.load(g.doffset + c) / rows - of_scale;
-      lanes.store(dx + c, rest * (inverse * lanes.load(g.scale + c)));
-    });
-  }
+  withIncoming(g, [&](auto incoming) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t first = row * g.channels;
+      forEachChannels(g.channels, [&](int64_t c, auto lanes) {
+        const Floats inverse = lanes.load(g.inverse + c);
+        const Floats from_mean = lanes.load(g.x + first + c) - lanes.load(g.mean + c);
+        const Floats h = from_mean * inverse;
+        const Floats of_scale = h * (lanes.load(g.dscale + c) / rows);
+        const Floats d = incoming.at(first + c, c, lanes, from_mean);
+        const Floats rest = d - lanes.load(g.doffset + c) / rows - of_scale;
+        lanes.store(g.dx + first + c, rest * (inverse * lanes.load(g.scale + c)));
+        if (g.passed != nullptr) lanes.store(g.passed + first + c, d);
+      });
+    }
+  });
 }
 
 // Over a row, in kReduceLanes lanes on every instruction set.

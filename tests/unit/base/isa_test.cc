@@ -57,5 +57,16 @@ TEST(Isa, AnUnknownLimitIsAnErrorThatNamesTheKnownOnes) {
   }
 }
 
+// In a process of its own, likewise.
+TEST(IsaDeathTest, MatrixTilesAreBeyondWhateverIsNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto exitWithTiles = [] {
+    ::setenv("DTF_MAX_CPU_ISA", "avx512", 1);
+    std::_Exit(hasMatrixTiles() ? 1 : 0);
+  };
+  EXPECT_EXIT(exitWithTiles(), ::testing::ExitedWithCode(0), "");
+  EXPECT_FALSE(hasMatrixTiles() && bestIsa() != Isa::kV4);
+}
+
 }  // namespace
 }  // namespace dtf

@@ -5,9 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "common/runtime/processor.h"
+#include "common/runtime/vector_loops.h"
 #include "tests/unit/runtime/convolution_runner.h"
 
 namespace dtf::runtime {
@@ -33,20 +35,18 @@ std::vector<float> results(const Processor& cpu, int64_t rows, int64_t channels)
   float* const inverse = of_channels[2].data();
   batchNorm(cpu, in, {y.data(), mean, variance, inverse}, sums.data());
   keep(y);
-  batchNormGrad(cpu,
-                {rows, channels, dy.data(), x.data(), scale.data(), mean, inverse, dx.data(),
-                 of_channels[3].data(), of_channels[4].data()},
-                sums.data());
+  NormGradient g = {.rows = rows, .channels = channels, .dy = dy.data(), .x = x.data()};
+  g.scale = scale.data(), g.mean = mean, g.inverse = inverse;
+  g.dx = dx.data(), g.dscale = of_channels[3].data(), g.doffset = of_channels[4].data();
+  batchNormGrad(cpu, g, sums.data());
   keep(dx);
   batchNormInference(cpu, in, mean, variance, y.data());
   keep(y);
   for (RandomFloats& values : of_channels) keep(values);
   layerNorm(cpu, in, {y.data(), of_rows[0].data(), nullptr, of_rows[1].data()});
   keep(y);
-  layerNormGrad(cpu,
-                {rows, channels, dy.data(), x.data(), scale.data(), of_rows[0].data(),
-                 of_rows[1].data(), dx.data(), of_channels[3].data(), of_channels[4].data()},
-                sums.data());
+  g.mean = of_rows[0].data(), g.inverse = of_rows[1].data();
+  layerNormGrad(cpu, g, sums.data());
   keep(dx);
   for (RandomFloats& values : of_rows) keep(values);
   keep(of_channels[3]);
@@ -90,6 +90,54 @@ TEST(NormLoops, ManyRowsLoseNoDigits) {
               sums.data());
     EXPECT_NEAR(mean, 100.2, 2e-4);
     EXPECT_NEAR(variance, 0.01, 1e-5);
+  }
+}
+
+// Joined or each by itself, to the bit: a normalisation, what a residual block adds, the relu; and what goes back.
+TEST(NormLoops, ARelusJoinedWithThemChangesNoBits) {
+  constexpr int64_t kRows = 300, kChannels = 21, kAll = kRows * kChannels;
+  using Mask = NormGradient::Mask;
+  for (const Isa isa : supportedIsas()) {
+    SCOPED_TRACE(isaName(isa));
+    const VectorLoops& loops = vectorLoops(isa);
+    RandomFloats x(kAll), residual(kAll + 1), dy(kAll + 2), more(kAll + 3), scale(kChannels),
+        offset(kChannels + 1);
+    RandomFloats mean(kChannels), variance(kChannels), inverse(kChannels), dscale(kChannels),
+        doffset(kChannels);
+    testing::Guarded<float> sums(normSumsBytes(kRows, kChannels) / sizeof(float));
+    for (const bool adds : {false, true}) {
+      NormInput in = {kRows, kChannels, 1e-3f, x.data(), scale.data(), offset.data()};
+      RandomFloats y(kAll), joined(kAll);
+      batchNorm(isa, in, {y.data(), mean.data(), variance.data(), inverse.data()}, sums.data());
+      if (adds) loops.add(y.data(), residual.data(), y.data(), kAll);
+      loops.relu(y.data(), y.data(), kAll);
+      in.relu = true;
+      if (adds) in.residual = residual.data();
+      batchNorm(isa, in, {joined.data(), mean.data(), variance.data(), inverse.data()},
+                sums.data());
+      EXPECT_EQ(joined.values(), y.values());
+
+      for (const bool two : {false, true}) {
+        RandomFloats d(kAll), dx(kAll), joined_dx(kAll), passed(kAll);
+        std::copy_n(dy.data(), kAll, d.data());
+        if (two) loops.add(d.data(), more.data(), d.data(), kAll);
+        loops.reluGrad(d.data(), y.data(), d.data(), kAll);
+        NormGradient g = {.rows = kRows, .channels = kChannels, .dy = d.data(), .x = x.data()};
+        g.scale = scale.data(), g.mean = mean.data(), g.inverse = inverse.data();
+        g.dx = dx.data(), g.dscale = dscale.data(), g.doffset = doffset.data();
+        batchNormGrad(isa, g, sums.data());
+        const std::vector<float> of_scale = dscale.values(), of_offset = doffset.values();
+        g.dy = dy.data(), g.dy_more = two ? more.data() : nullptr;
+        g.mask = adds ? Mask::kFromY : Mask::kFromX;
+        g.y = y.data(), g.offset = offset.data();
+        g.dx = joined_dx.data(), g.passed = passed.data();
+        batchNormGrad(isa, g, sums.data());
+        EXPECT_EQ(joined_dx.values(), dx.values());
+        EXPECT_EQ(passed.values(), d.values());
+        EXPECT_EQ(dscale.values(), of_scale);
+        EXPECT_EQ(doffset.values(), of_offset);
+      }
+    }
   }
 }
 
