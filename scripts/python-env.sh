@@ -1,8 +1,9 @@
 #!/bin/bash
 # Makes a Python environment with what some tests compare dtf with (safetensors, numpy, tensorboard, onnx,
 # onnxruntime, scikit-learn, and kubernetes-validate where it can be had) and prints its python. Quick when it is
-# there; without a network it says why and exits 69, and those tests are skipped.
-# Usage: scripts/python-env.sh [FOLDER]                              default: build/python-env
+# there; without a network it says why and exits 69, and those tests are skipped. PyTorch, which each op is compared with,
+# takes 5 GB: it is installed when asked for.
+# Usage: scripts/python-env.sh [FOLDER [--torch]]                    default: build/python-env
 #   DTF_PYTHON=$(scripts/python-env.sh) meson test -C build ...
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -20,5 +21,8 @@ if ! "$folder/bin/python" -c "$check" 2>/dev/null; then
 fi
 if ! "$folder/bin/python" -c 'import kubernetes_validate' 2>/dev/null && ! get kubernetes-validate >"$log" 2>&1; then
   echo "warning: no kubernetes-validate, so the manifests aren't compared with Kubernetes' schemas: $(tail -1 "$log")" >&2
+fi
+if [ "${2:-}" = --torch ] && ! "$folder/bin/python" -c 'import torch' 2>/dev/null && ! get torch >"$log" 2>&1; then
+  echo "warning: no torch, so the ops aren't compared with PyTorch's: $(tail -1 "$log")" >&2
 fi
 echo "$folder/bin/python"

@@ -9,7 +9,8 @@
 # Usage: scripts/test.sh [--quick | --all]
 #   --quick: no sanitizer builds, no fuzzing
 #   --all:   longer proofs too, for some hours: 10 000 simulated clusters and sessions, 1 000 launches, fuzzing for 10
-#            minutes each, 200 power cuts, the tests that kill 5 times, the tables of dtf-bench that have goals
+#            minutes each, 200 power cuts, the tests that kill 5 times, the tables of dtf-bench that have goals, each op
+#            beside PyTorch's (5 GB)
 #   DTF_FUZZ_SECONDS=600 scripts/test.sh                 for each fuzz target (default 25)
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -20,8 +21,10 @@ case $mode in
 esac
 repeat=1
 whole_install=
+torch=
 if [ "$mode" = --all ]; then
   repeat=5
+  torch=--torch
   whole_install=yes
   export DTF_FUZZ_SECONDS=${DTF_FUZZ_SECONDS:-600} DTF_LAUNCHES=1000 DTF_POWER_CUTS=200 DTF_HAMMER_PUSHES=1000 DTF_WHOLE_TRAINING=1
 fi
@@ -152,7 +155,7 @@ step "tests: the device suite on a GPU" meson_tests build gpu
 step "tests: under each instruction set that this machine has" meson_tests build isa
 step "tests: simulated clusters and sessions, 2 000 seeds" meson_tests build sim
 # Without it the tests that need Python's packages skip themselves; the line above them says why.
-scripts/python-env.sh build/python-env >/dev/null
+scripts/python-env.sh build/python-env ${torch:+"$torch"} >/dev/null
 DTF_CALL_LOG=$calls/log step "tests: real processes" meson_tests build e2e
 # A host takes root; where none can be booted, the line that counts says why.
 step "tests: systemd and Kubernetes' pods, on hosts that are booted" meson_tests build hosts
