@@ -9,8 +9,8 @@
 # Usage: scripts/test.sh [--quick | --all]
 #   --quick: no sanitizer builds, no fuzzing
 #   --all:   longer proofs too, for some hours: 10 000 simulated clusters and sessions, 1 000 launches, fuzzing for 10
-#            minutes each, 200 power cuts, the tests that kill 5 times, the tables of dtf-bench that have goals, each op
-#            beside PyTorch's (5 GB)
+#            minutes each, 200 power cuts, the tests that kill 5 times, a tensor of 3 GiB, the tables of dtf-bench that have
+#            goals, each op beside PyTorch's (5 GB)
 #   DTF_FUZZ_SECONDS=600 scripts/test.sh                 for each fuzz target (default 25)
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -177,11 +177,14 @@ if [ "$mode" = --all ]; then
   step "chaos: the whole plan" scripts/chaos.sh
   step "tests: the status page in a browser" or_skipped python3 tests/e2e/status_page_test.py build
   step "tests: a Prometheus server scrapes a job" python3 tests/e2e/prometheus_test.py build
-  step "bench: the goals beside memcpy and a raw socket" build/tests/bench/dtf-bench --check optimizers refill
+  step "tests: a tensor of 3 GiB between two tasks" meson_tests build large
+  step "bench: the goals beside memcpy and a raw socket" build/tests/bench/dtf-bench --check optimizers refill edges
+  step "bench: a graph of 10 000 nodes in parts in under a second" build/tests/bench/dtf-bench --check graph
 else
   for name in "a Slurm of two hosts" "tried: cables pulled, hosts killed, disks full and keys changed on three hosts" \
     "packages for Debian: built, looked at by lintian, installed, used and removed" "the status page in a browser" \
-    "a Prometheus server that scrapes a job" "the whole plan of chaos.sh" "the goals of dtf-bench"; do
+    "a Prometheus server that scrapes a job" "the whole plan of chaos.sh" "the goals of dtf-bench" \
+    "a tensor of 3 GiB between two tasks"; do
     not_run "$name" "not run, for it takes long or installs much: scripts/test.sh --all"
   done
 fi
