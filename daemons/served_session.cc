@@ -52,10 +52,19 @@ struct Kept {
 struct ServedSession::Running {
   Running(RunPart called, std::shared_ptr<ServedPart> with)
       : context(kj::mv(called)), part(std::move(with)) {}
-  RunPart context;  // its parameters are what is fed
+  // Whether they are the call's own, whose message is freed when it is answered: a feed that is
+  // fetched, or a view of it. The answer may have to wait for its connection, longer than that.
+  bool isInCall(engine::Bytes bytes) const {
+    for (size_t i = 0; i < feeds.size(); ++i)
+      if (bytes.data() >= feeds[i].data() && bytes.data() < feeds[i].data() + feeds[i].size())
+        return feeds[i].data() != assembled[i].bytes.data();
+    return false;
+  }
+  RunPart context;  // its parameters are what is fed; until it is answered
   const std::shared_ptr<ServedPart> part;
   std::vector<Kept> assembled;  // feeds that didn't lie in one piece
   std::vector<engine::Bytes> feeds;
+  std::vector<engine::Parcel> fetched;  // what the answer needs of the call
   std::vector<engine::StepPart> parts;
   std::shared_ptr<trace::StepTrace> trace;  // null: it isn't asked for
   ByteBudget::Share trace_memory;
@@ -287,9 +296,16 @@ void ServedSession::answer(const std::shared_ptr<Running>& running, uint64_t ker
   results.setKernels(kernels);
   const engine::RegisteredPart& part = *running->part->part;
   auto fetches = results.initFetches(static_cast<uint32_t>(part.fetches().size()));
-  wire::TensorWriter writer(client_->connection->stream(), running);
-  for (uint32_t i = 0; i < fetches.size(); ++i)
-    writer.write(part.fetches()[i], part.fetch(i, running->parts), fetches[i]);
+  net::MessageStream& stream = client_->connection->stream();
+  wire::TensorWriter writer(stream, running);
+  for (uint32_t i = 0; i < fetches.size(); ++i) {
+    engine::Bytes bytes = part.fetch(i, running->parts);
+    if (running->isInCall(bytes)) {
+      running->fetched.push_back(keepInMessage(bytes, stream, fmt::format("fetch {}", i)));
+      bytes = running->fetched.back().bytes;
+    }
+    writer.write(part.fetches()[i], bytes, fetches[i]);
+  }
   if (running->trace != nullptr) wire::encodeTrace(running->trace->finish(), results.initTrace());
 }
 
@@ -315,24 +331,26 @@ std::shared_ptr<const void> ServedSession::addSink() {
   return {nullptr, [sinks = sinks_](const void*) { --*sinks; }};
 }
 
-// Where the message put it; of a small message, whose memory is the connection's, a copy.
+// Where the message put it.
 engine::Parcel ServedSession::keep(capnp::List<capnp::Data>::Reader bytes, uint64_t size,
                                    net::MessageStream& stream, const std::string& what) const {
   auto kept = std::make_shared<Kept>();
-  engine::Parcel parcel;
-  parcel.bytes = wire::readBytes(bytes, size, kept->bytes, what);
-  const bool is_assembled = parcel.bytes.data() == kept->bytes.data();
-  if (!is_assembled) {
-    task_.budget->refuseIfPassed(size, what);
-    parcel.owner = stream.pin(parcel.bytes.data());
-    if (parcel.owner != nullptr) return parcel;
-  }
+  const engine::Bytes read = wire::readBytes(bytes, size, kept->bytes, what);
+  if (read.data() != kept->bytes.data()) return keepInMessage(read, stream, what);
   kept->share = task_.budget->take(size, what);
-  if (!is_assembled) {
-    kept->bytes = Buffer(size);
-    std::memcpy(kept->bytes.data(), parcel.bytes.data(), size);
-  }
-  return {{kept->bytes.data(), size}, kept};
+  return {read, kept};
+}
+
+// Of a small message, whose memory is the connection's, a copy.
+engine::Parcel ServedSession::keepInMessage(engine::Bytes bytes, net::MessageStream& stream,
+                                            const std::string& what) const {
+  task_.budget->refuseIfPassed(bytes.size(), what);
+  if (auto owner = stream.pin(bytes.data())) return {bytes, std::move(owner)};
+  auto kept = std::make_shared<Kept>();
+  kept->share = task_.budget->take(bytes.size(), what);
+  kept->bytes = Buffer(bytes.size());
+  std::memcpy(kept->bytes.data(), bytes.data(), bytes.size());
+  return {{kept->bytes.data(), bytes.size()}, kept};
 }
 
 bool ServedSession::takeTensors(TaskId sender, Incarnation incarnation,

@@ -100,6 +100,8 @@ class ServedSession final : kj::TaskSet::ErrorHandler {
   void answer(const std::shared_ptr<Running>& running, uint64_t kernels);
   engine::Parcel keep(capnp::List<capnp::Data>::Reader bytes, uint64_t size,
                       net::MessageStream& stream, const std::string& what) const;
+  engine::Parcel keepInMessage(engine::Bytes bytes, net::MessageStream& stream,
+                               const std::string& what) const;
   wire::TensorLink& linkTo(TaskId to, Incarnation incarnation);
 
   ServedTask& task_;
