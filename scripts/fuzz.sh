@@ -6,7 +6,7 @@
 # tried fewer, or fewer than 200 a second of its processor time, or, of those that make calls, kept nothing new where no
 # earlier run had kept anything: the mutator makes nothing of the corpus any more.
 # DTF_FUZZ_JOBS run at once (default 2).
-# rpc and worker, which allocate most, run without AddressSanitizer (scripts/build-fuzz.sh), and what they kept with it.
+# rpc, serve and worker, which allocate most, run without AddressSanitizer (scripts/build-fuzz.sh), and what they kept with it.
 # Usage: scripts/fuzz.sh [SECONDS] [TARGET...]           default: 25 seconds for each target of tests/fuzz/meson.build
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -21,7 +21,7 @@ rate_min=200  # a second of processor time, so that what else runs doesn't count
 seconds_max=$((seconds + 600))  # a target that needs longer for so few has become slow
 
 # Whether a target runs without AddressSanitizer, and is replayed with it.
-replayed() { [[ $1 == rpc || $1 == worker ]]; }
+replayed() { [[ $1 == rpc || $1 == serve || $1 == worker ]]; }
 
 asan_programs=()
 fast_programs=()

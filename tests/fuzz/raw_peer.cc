@@ -13,7 +13,7 @@ namespace {
 
 using capnp::rpc::Message;
 
-constexpr uint64_t kInterfaces[] = {
+constexpr uint64_t kPsInterfaces[] = {
     capnp::typeId<schema::PsGate>(),       capnp::typeId<schema::PsDataGate>(),
     capnp::typeId<schema::PsControl>(),    capnp::typeId<schema::PsData>(),
     capnp::typeId<schema::PsCheckpoint>(), capnp::typeId<schema::SyncLeader>(),
@@ -80,14 +80,20 @@ void fillPayload(Arguments& arguments, uint32_t ps_task, capnp::rpc::Payload::Bu
   }
 }
 
-void fillCall(Arguments& arguments, uint32_t ps_task, capnp::rpc::Call::Builder call) {
+// Whom a peer talks to.
+struct Conversation {
+  uint32_t ps_task = 0;
+  std::span<const uint64_t> interfaces;
+};
+
+void fillCall(Arguments& arguments, const Conversation& with, capnp::rpc::Call::Builder call) {
   call.setQuestionId(id(arguments));
   fillTarget(arguments, call.initTarget());
   const uint8_t interface = arguments.byte();
-  call.setInterfaceId(interface < 250 ? kInterfaces[interface % std::size(kInterfaces)]
+  call.setInterfaceId(interface < 250 ? with.interfaces[interface % with.interfaces.size()]
                                       : arguments.number<uint64_t>());
   call.setMethodId(arguments.byte() % 8);
-  fillPayload(arguments, ps_task, call.initParams());
+  fillPayload(arguments, with.ps_task, call.initParams());
   if (arguments.byte() == 1) call.getSendResultsTo().setYourself();
 }
 
@@ -146,14 +152,14 @@ void fillRest(Arguments& arguments, uint8_t kind, Message::Builder message) {
   }
 }
 
-void fillMessage(Arguments& arguments, uint32_t ps_task, Message::Builder message) {
+void fillMessage(Arguments& arguments, const Conversation& with, Message::Builder message) {
   const uint8_t kind = arguments.byte();
   switch (kind % 6) {
     case 0:
       return message.initBootstrap().setQuestionId(id(arguments));
     case 1:
     case 2:
-      return fillCall(arguments, ps_task, message.initCall());
+      return fillCall(arguments, with, message.initCall());
     case 3: {
       auto finish = message.initFinish();
       finish.setQuestionId(id(arguments));
@@ -161,7 +167,7 @@ void fillMessage(Arguments& arguments, uint32_t ps_task, Message::Builder messag
       return;
     }
     case 4:
-      return fillReturn(arguments, ps_task, message.initReturn());
+      return fillReturn(arguments, with.ps_task, message.initReturn());
     default:
       return fillRest(arguments, kind / 6, message);
   }
@@ -169,9 +175,11 @@ void fillMessage(Arguments& arguments, uint32_t ps_task, Message::Builder messag
 
 }  // namespace
 
-RawPeer::RawPeer(kj::Own<net::MessageStream> stream, uint32_t ps_task)
+RawPeer::RawPeer(kj::Own<net::MessageStream> stream, uint32_t ps_task,
+                 std::span<const uint64_t> interfaces)
     : stream_(kj::mv(stream)),
       ps_task_(ps_task),
+      interfaces_(interfaces.empty() ? std::span<const uint64_t>(kPsInterfaces) : interfaces),
       reading_(readAll().eagerlyEvaluate([](kj::Exception&&) {})),
       writing_(kj::READY_NOW) {}
 
@@ -193,8 +201,9 @@ void RawPeer::send(Arguments& arguments) {
     message = message.attach(kj::mv(words));
   } else {
     // One that can't be built, such as bytes that name a capability, is not sent.
-    const auto unbuildable = kj::runCatchingExceptions(
-        [&] { fillMessage(arguments, ps_task_, message->initRoot<Message>()); });
+    const auto unbuildable = kj::runCatchingExceptions([&] {
+      fillMessage(arguments, {ps_task_, interfaces_}, message->initRoot<Message>());
+    });
     if (unbuildable != nullptr) return;
     segments = message->getSegmentsForOutput();
   }

@@ -5,6 +5,8 @@
 
 #include <kj/async.h>
 
+#include <span>
+
 #include "common/net/message_stream.h"
 #include "tests/fuzz/arguments.h"
 
@@ -15,8 +17,10 @@ namespace dtf::fuzz {
 // Errors: none; when the other side has closed, what is sent is lost.
 class RawPeer {
  public:
-  // `ps_task`: that of the conversation.
-  RawPeer(kj::Own<net::MessageStream> stream, uint32_t ps_task);
+  // `ps_task`: that of the conversation. `interfaces`: that calls are of, with a static life; empty:
+  // a psd's.
+  RawPeer(kj::Own<net::MessageStream> stream, uint32_t ps_task,
+          std::span<const uint64_t> interfaces = {});
 
   void send(Arguments& arguments);
 
@@ -25,6 +29,7 @@ class RawPeer {
 
   kj::Own<net::MessageStream> stream_;
   const uint32_t ps_task_;
+  const std::span<const uint64_t> interfaces_;
   kj::Promise<void> reading_;
   kj::Promise<void> writing_;
 };

@@ -132,13 +132,15 @@ testing::SimulatedDisk& PreparedDisk::fresh() {
   return *disk_;
 }
 
-StreamPair socketStreams(net::Reactor& reactor, const net::Limits& limits) {
-  static const std::shared_ptr<net::BufferPool> pool = net::BufferPool::create();
+StreamPair socketStreams(net::Reactor& reactor, const net::Limits& limits,
+                         std::shared_ptr<net::BufferPool> pool) {
+  static const std::shared_ptr<net::BufferPool> shared = net::BufferPool::create();
+  if (pool == nullptr) pool = shared;
   net::asio::local::stream_protocol::socket near(reactor.ioc);
   net::asio::local::stream_protocol::socket far(reactor.ioc);
   net::asio::local::connect_pair(near, far);
   return {
-      kj::heap<net::AsioMessageStream>(reactor.port, net::Socket(std::move(near)), limits, pool),
+      kj::heap<net::AsioMessageStream>(reactor.port, net::Socket(std::move(near)), limits, shared),
       kj::heap<net::AsioMessageStream>(reactor.port, net::Socket(std::move(far)),
                                        net::kLimitsBeforeHello, pool)};
 }
