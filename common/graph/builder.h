@@ -63,6 +63,7 @@ class Builder {
   Output maximum(Output a, Output b);
   Output minimum(Output a, Output b);
   Output squaredDifference(Output a, Output b);
+  Output pow(Output a, Output b);
   Output exp(Output x);
   Output log(Output x);
   Output sqrt(Output x);
@@ -78,6 +79,8 @@ class Builder {
   Output mean(Output x);
   Output mean(Output x, Shape axes, bool keep_dims = false);
   Output sum(Output x, Shape axes = {}, bool keep_dims = false);
+  Output max(Output x, Shape axes = {}, bool keep_dims = false);
+  Output min(Output x, Shape axes = {}, bool keep_dims = false);
   Output argMax(Output x, int64_t axis);
   Output broadcastTo(Output x, Shape shape);
   Output meanGrad(Output dy, Shape shape);

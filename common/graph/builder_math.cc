@@ -15,6 +15,9 @@ Output Builder::maximum(Output a, Output b) {
 Output Builder::minimum(Output a, Output b) {
   return op("Minimum", {a, b});
 }
+Output Builder::pow(Output a, Output b) {
+  return op("Pow", {a, b});
+}
 Output Builder::exp(Output x) {
   return op("Exp", {x});
 }
@@ -36,6 +39,12 @@ Output Builder::mean(Output x, Shape axes, bool keep_dims) {
 }
 Output Builder::sum(Output x, Shape axes, bool keep_dims) {
   return op("Sum", {x}, {{"axes", std::move(axes)}, {"keep_dims", keep_dims}});
+}
+Output Builder::max(Output x, Shape axes, bool keep_dims) {
+  return op("Max", {x}, {{"axes", std::move(axes)}, {"keep_dims", keep_dims}});
+}
+Output Builder::min(Output x, Shape axes, bool keep_dims) {
+  return op("Min", {x}, {{"axes", std::move(axes)}, {"keep_dims", keep_dims}});
 }
 Output Builder::argMax(Output x, int64_t axis) {
   return op("ArgMax", {x}, {{"axis", axis}});

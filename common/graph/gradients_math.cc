@@ -62,6 +62,27 @@ Gradients squaredDifferenceGradient(Builder& b, const Request& r) {
       b, r, [&] { return twice; }, [&] { return b.scale(twice, -1); });
 }
 
+// With y = a^b: dy * b * a^(b - 1), and dy * y * log(a), where TensorFlow has 0 for the logarithm of what
+// isn't above 0, as 0^b is 0 for all b nearby, and of a negative a no b nearby has a power.
+Gradients powGradient(Builder& b, const Request& r) {
+  const auto of_power = [&] {
+    const Output base = in(r, 0);
+    const Shape shape = tensorShape(b, base);
+    const Output is_above = b.less(b.constant({}, 0), base);
+    const auto above = [&](Output x, double otherwise) {
+      return Output{b.node("Select", {is_above, x, b.constant(shape, otherwise)})};
+    };
+    return b.mul(b.mul(dyOf(r), yOf(r)), above(b.log(above(base, 1)), 0));
+  };
+  return both(
+      b, r,
+      [&] {
+        const Output less = b.pow(in(r, 0), b.sub(in(r, 1), b.constant({}, 1)));
+        return b.mul(b.mul(dyOf(r), in(r, 1)), less);
+      },
+      of_power);
+}
+
 // All of dy goes to the one that was taken; of equal ones to a, as in TensorFlow. Chosen, not multiplied
 // by 0 or 1: an infinite dy is no NaN on the other side.
 Gradients extremumGradient(Builder& b, const Request& r, bool largest) {
@@ -107,25 +128,34 @@ Gradients castGradient(Builder&, const Request& r) {
   return {dyOf(r)};
 }
 
-// dy at each of the elements that were reduced to it.
-Output spread(Builder& b, const Request& r) {
+// `of_result`, one like the output, at each of the elements that were reduced to it.
+Output spread(Builder& b, const Request& r, Output of_result) {
   const Shape x = tensorShape(b, in(r, 0));
   const Shape axes = r.node.attribute<Shape>("axes");
   std::vector<int64_t> kept = x.dims();
   for (const int64_t axis : axes.dims()) kept[static_cast<size_t>(axis)] = 1;
   if (axes.rank() == 0) kept.clear();
-  return b.broadcastTo(b.reshape(dyOf(r), Shape(std::move(kept))), x);
+  return b.broadcastTo(b.reshape(of_result, Shape(std::move(kept))), x);
 }
 
 Gradients sumGradient(Builder& b, const Request& r) {
-  return {spread(b, r)};
+  return {spread(b, r, dyOf(r))};
+}
+
+// The elements that are the largest, or the smallest, share dy equally, as in TensorFlow. Where the result
+// is NaN, none is like it.
+Gradients extremeGradient(Builder& b, const Request& r) {
+  const Output is_one = b.cast(b.equal(in(r, 0), spread(b, r, yOf(r))), DType::kFloat32);
+  const Output ones =
+      b.sum(is_one, r.node.attribute<Shape>("axes"), r.node.attribute<bool>("keep_dims"));
+  return {b.mul(is_one, spread(b, r, b.div(dyOf(r), ones)))};
 }
 
 Gradients meanGradient(Builder& b, const Request& r) {
   const Shape x = tensorShape(b, in(r, 0));
   if (r.node.outputs[0].shape.rank() == 0) return {b.meanGrad(dyOf(r), x)};
   const auto means = static_cast<double>(r.node.outputs[0].shape.elements());
-  return {b.scale(spread(b, r), means / static_cast<double>(x.elements()))};
+  return {b.scale(spread(b, r, dyOf(r)), means / static_cast<double>(x.elements()))};
 }
 
 Gradients broadcastToGradient(Builder& b, const Request& r) {
@@ -142,6 +172,7 @@ void addMathGradients(GradientTable& table) {
   table.add("SquaredDifference", squaredDifferenceGradient);
   table.add("Maximum", [](Builder& b, const Request& r) { return extremumGradient(b, r, true); });
   table.add("Minimum", [](Builder& b, const Request& r) { return extremumGradient(b, r, false); });
+  table.add("Pow", powGradient);
   table.add("Select", selectGradient);
   table.add("Exp", expGradient);
   table.add("Log", logGradient);
@@ -150,6 +181,8 @@ void addMathGradients(GradientTable& table) {
   table.add("Cast", castGradient);
   table.add("Sum", sumGradient);
   table.add("Mean", meanGradient);
+  table.add("Max", extremeGradient);
+  table.add("Min", extremeGradient);
   table.add("BroadcastTo", broadcastToGradient);
 }
 

@@ -14,6 +14,9 @@
 //   Maximum, Minimum   a, b               -                  the larger, the smaller one by element;
 //                                                            NaN where either is
 //   SquaredDifference  a, b               -                  (a - b)^2 by element
+//   Pow                a, b               -                  a to the power of b by element, as C's
+//                                                            pow(): 1 where b is 0, NaN where a is
+//                                                            below 0 and b no whole number
 //   Less, LessEqual,   a, b: of one       -                  uint8: 1 where a < b, a <= b, a == b;
 //   Equal              dtype, any                            else 0
 //   Select             condition uint8,   -                  a where the condition is not 0, else b;
@@ -41,6 +44,9 @@
 //                                         keep_dims bool]    are left out, or 1 with keep_dims; no
 //                                                            axes: over all
 //   Sum                x                  likewise           likewise, the sum; 0 of nothing
+//   Max, Min           x                  likewise           likewise, the largest, the smallest one;
+//                                                            NaN where one of them is; -infinity,
+//                                                            infinity of nothing
 //   ArgMax             x                  axis int           int64, without this dimension, which has
 //                                                            elements: where along it the largest one
 //                                                            is, of equal ones the first; NaN
@@ -215,7 +221,7 @@ void addMathOps(OpCatalog& catalog) {
   catalog.add({"ZerosLike", 1, {}, passThrough});
   catalog.add({"Reshape", 1, {{"shape", Type::kShape}}, inferReshape});
   catalog.add({"Normalise", 1, {{"scale", Type::kDouble}}, inferNormalise});
-  for (const char* const op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum"})
+  for (const char* const op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Pow"})
     catalog.add({op, 2, {}, broadcastElementwise});
   for (const char* const op : {"Exp", "Log", "Sqrt", "Rsqrt"})
     catalog.add({op, 1, {}, elementwise});
@@ -236,7 +242,7 @@ void addMathOps(OpCatalog& catalog) {
   const std::vector<AttributeDef> reduction = {{"axes", Type::kShape, false},
                                                {"keep_dims", Type::kBool, false}};
   catalog.add({"Mean", 1, reduction, inferMean});
-  catalog.add({"Sum", 1, reduction, inferSum});
+  for (const char* const op : {"Sum", "Max", "Min"}) catalog.add({op, 1, reduction, inferSum});
   catalog.add({"ArgMax", 1, {{"axis", Type::kInt}}, inferArgMax});
   catalog.add({"BroadcastTo", 1, {{"shape", Type::kShape}}, inferBroadcastTo});
   catalog.add({"MeanGrad", 1, {{"shape", Type::kShape}}, inferMeanGrad});

@@ -1,6 +1,7 @@
 // Arithmetic by element and by row; the semantics are in graph/standard_math_ops.cc.
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -128,6 +129,12 @@ KernelFactory broadcasting(const Processor& cpu, Costed<VectorLoops::Binary> f) 
     };
     return makeKernel(run, kOverwritesNothing);
   };
+}
+
+// The same bits with each instruction set: C's function.
+void powLoop(const float* a, const float* b, float* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    y[i] = static_cast<float>(std::pow(static_cast<double>(a[i]), static_cast<double>(b[i])));
 }
 
 // With a number that is the attribute `key`.
@@ -336,6 +343,7 @@ void addMathKernels(KernelTable& table, const Processor& cpu) {
   add("Maximum", broadcasting(cpu, cheap(loops.maximum)));
   add("Minimum", broadcasting(cpu, cheap(loops.minimum)));
   add("SquaredDifference", broadcasting(cpu, cheap(loops.squaredDifference)));
+  add("Pow", broadcasting(cpu, dear(VectorLoops::Binary{powLoop})));
   add("Exp", unary(cpu, dear(loops.exp)));
   add("Log", unary(cpu, dear(loops.log)));
   add("Sqrt", unary(cpu, cheap(loops.sqrt)));

@@ -1,4 +1,4 @@
-// Sums and means over dimensions, and repetition, which is their gradient; the semantics are in
+// Sums, means, the largest and the smallest over dimensions, and repetition, which is their gradient; the semantics are in
 // graph/standard_math_ops.cc.
 
 #include <algorithm>
@@ -111,6 +111,59 @@ std::unique_ptr<Kernel> reduce(const Operation& o, const Processor& cpu, bool is
   return makeKernel(run, kOverwritesNothing);
 }
 
+// Of each two elements the one that stays.
+using PickLoop = VectorLoops::Binary;
+constexpr int64_t kPickedAtOnce = 64;
+
+// Of adjacent elements: as many at a time, and then of these.
+void pickRows(const Reduction& r, PickLoop pick, float none, const float* x, float* y,
+              int64_t first, int64_t count) {
+  const int64_t runs = r.width == 0 ? 0 : countOf(r.reduced);
+  for (int64_t i = first; i < first + count; ++i) {
+    const float* const from = x + offsetOf(r.kept, i);
+    float picked[kPickedAtOnce];
+    std::fill_n(picked, kPickedAtOnce, none);
+    for (int64_t run = 0; run < runs; ++run) {
+      const float* const row = from + offsetOf(r.reduced, run);
+      for (int64_t k = 0; k < r.width; k += kPickedAtOnce)
+        pick(picked, row + k, picked, std::min(kPickedAtOnce, r.width - k));
+    }
+    for (int64_t left = std::min(kPickedAtOnce, r.width); left > 1; left -= left / 2)
+      pick(picked, picked + left - left / 2, picked, left / 2);
+    y[i] = picked[0];
+  }
+}
+
+// Of elements that are apart, adjacent results at a time.
+void pickColumns(const Reduction& r, PickLoop pick, float none, const float* x, float* y,
+                 int64_t first, int64_t count) {
+  const int64_t columns = r.kept.back().size;
+  std::fill_n(y + first, count, none);
+  for (const int64_t end = first + count; first < end;) {
+    const int64_t n = std::min(columns - first % columns, end - first);
+    const float* const from = x + offsetOf(r.kept, first);
+    for (int64_t i = 0; i < r.elements; ++i)
+      pick(y + first, from + offsetOf(r.reduced, i), y + first, n);
+    first += n;
+  }
+}
+
+std::unique_ptr<Kernel> extreme(const Operation& o, const Processor& cpu, bool is_largest) {
+  const VectorLoops& loops = vectorLoops(cpu.isa);
+  const PickLoop pick = is_largest ? loops.maximum : loops.minimum;
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  const auto run = [cpu, reduction = Reduction(o), pick, none = is_largest ? -kInfinite : kInfinite,
+                    n = o.output_specs[0].shape.elements()](const KernelArguments& a) {
+    const int64_t work = saturatedProduct({std::max<int64_t>(1, reduction.elements), kCopiedWork});
+    const bool by_column = reduction.width == 0 && reduction.elements > 0;
+    forElements(cpu, n, work, [&](int64_t first, int64_t count) {
+      const auto picked = by_column ? pickColumns : pickRows;
+      picked(reduction, pick, none, in(a, 0), out(a, 0), first, count);
+    });
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
 std::unique_ptr<Kernel> broadcastToKernel(const Operation& o, const Processor& cpu) {
   const Broadcast places(o);
   const auto run = [cpu, places](const KernelArguments& a) {
@@ -163,6 +216,8 @@ void addReductionKernels(KernelTable& table, const Processor& cpu) {
     const bool is_of_all = o.attributeOr<Shape>("axes", {}).rank() == 0;
     return is_of_all ? meanOfAll(o, vectorLoops(p.isa)) : reduce(o, p, true);
   });
+  add("Max", [](const Operation& o, const Processor& p) { return extreme(o, p, true); });
+  add("Min", [](const Operation& o, const Processor& p) { return extreme(o, p, false); });
   add("BroadcastTo", broadcastToKernel);
   add("ArgMax", argMaxKernel);
 }

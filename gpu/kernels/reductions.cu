@@ -53,6 +53,34 @@ struct FindLargest {
   }
 };
 
+// The total is the largest number as bits whose order is the numbers', a NaN the last of them, and 0 of
+// nothing; or the smallest one, by its negative.
+template <bool IsLargest>
+struct FindExtreme {
+  using Total = uint64_t;
+  using Result = float;
+  FindExtreme(const Operation&, int64_t) {}
+  DTF_HOST_DEVICE static uint64_t totalOf(float x, int64_t) {
+    if (x != x) return 0xffc00000u;
+    if (!IsLargest) x = -x;
+    uint32_t bits = 0;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
+  }
+  DTF_HOST_DEVICE static uint64_t both(uint64_t a, uint64_t b) { return a < b ? b : a; }
+  template <class T>
+  DTF_HOST_DEVICE static uint64_t ofAll(const T& team, uint64_t total) {
+    return team.max(total);
+  }
+  DTF_HOST_DEVICE float result(uint64_t total) const {
+    float x = -INFINITY;
+    const auto ordered = static_cast<uint32_t>(total);
+    const uint32_t bits = (ordered >> 31) != 0 ? ordered & 0x7fffffffu : ~ordered;
+    if (total != 0) memcpy(&x, &bits, sizeof x);
+    return IsLargest ? x : -x;
+  }
+};
+
 // Where the elements are and how they are shared out, by shapes alone. Neighbouring threads read neighbouring
 // elements: where the innermost ones are kept, or few of them are reduced, each thread has another result;
 // else a team has one. Where there are few results, each is made of parts. Value type, given to the device.
@@ -211,6 +239,10 @@ class ReductionKernel final : public Kernel {
 std::unique_ptr<Kernel> sum(const Operation& o) {
   return std::make_unique<ReductionKernel<MakeSum>>(o, o.list("axes"));
 }
+template <bool IsLargest>
+std::unique_ptr<Kernel> extreme(const Operation& o) {
+  return std::make_unique<ReductionKernel<FindExtreme<IsLargest>>>(o, o.list("axes"));
+}
 std::unique_ptr<Kernel> argMax(const Operation& o) {
   return std::make_unique<ReductionKernel<FindLargest>>(o, std::vector{o.integer("axis")});
 }
@@ -219,6 +251,8 @@ std::unique_ptr<Kernel> argMax(const Operation& o) {
 
 void addReductionKernels(KernelTable& table) {
   table["Sum"] = table["Mean"] = sum;
+  table["Max"] = extreme<true>;
+  table["Min"] = extreme<false>;
   table["ArgMax"] = argMax;
 }
 

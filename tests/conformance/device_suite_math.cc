@@ -20,7 +20,8 @@ TEST_P(DeviceSuite, DividesAndTakesPowersAndRoots) {
       const Output above = c.floats({rows, columns}, 0.1f, 9);
       c.expect(device_,
                {c.b.div(x, above), c.b.div(above, above), c.b.maximum(x, y), c.b.minimum(x, y),
-                c.b.log(above), c.b.sqrt(above), c.b.rsqrt(above), c.b.scale(c.b.exp(x), 1e-2)},
+                c.b.pow(above, x), c.b.log(above), c.b.sqrt(above), c.b.rsqrt(above),
+                c.b.scale(c.b.exp(x), 1e-2)},
                kElementwise);
     }
   }
@@ -45,11 +46,11 @@ TEST_P(DeviceSuite, KnowsTheEndsOfTheScale) {
   Case c;
   const Output x = c.floats({8});
   c.feeds[x] = {0, -1, kInfinite, -kInfinite, std::nan(""), 100, -200, 1e-40};
-  const Output one = c.b.constant({8}, 1);
+  const Output one = c.b.constant({8}, 1), half = c.b.constant({8}, 0.5);
   const std::vector<Output> fetches = {
-      c.b.exp(x),          c.b.log(x),          c.b.sqrt(x),
-      c.b.rsqrt(x),        c.b.div(one, x),     c.b.maximum(x, one),
-      c.b.minimum(x, one), c.b.maximum(one, x), c.b.minimum(one, x)};
+      c.b.exp(x),          c.b.log(x),          c.b.sqrt(x),         c.b.rsqrt(x),
+      c.b.div(one, x),     c.b.maximum(x, one), c.b.minimum(x, one), c.b.maximum(one, x),
+      c.b.minimum(one, x), c.b.pow(x, half),    c.b.pow(x, one),     c.b.pow(half, x)};
   StepRunner runner(*device_.device, device_.kernels, c.graph, c.feeds, fetches);
   runner.run();
   for (size_t f = 0; f < fetches.size(); ++f) {
@@ -81,11 +82,12 @@ TEST_P(DeviceSuite, RepeatsOperands) {
     Case c;
     const Output a = c.floats(one), b = c.floats(other, 0.5f, 4);
     const Output m = c.integers(DType::kInt64, one, 3), n = c.integers(DType::kInt64, other, 3);
-    c.expect(device_,
-             {c.b.add(a, b), c.b.add(b, a), c.b.sub(a, b), c.b.sub(b, a), c.b.mul(a, b),
-              c.b.div(a, b), c.b.maximum(a, b), c.b.minimum(b, a), c.b.squaredDifference(a, b),
-              c.b.less(a, b), c.b.lessEqual(m, n), c.b.equal(n, m)},
-             kElementwise);
+    c.expect(
+        device_,
+        {c.b.add(a, b), c.b.add(b, a), c.b.sub(a, b), c.b.sub(b, a), c.b.mul(a, b), c.b.div(a, b),
+         c.b.maximum(a, b), c.b.minimum(b, a), c.b.squaredDifference(a, b), c.b.pow(b, b),
+         c.b.pow(b, c.b.scale(a, 0.2)), c.b.less(a, b), c.b.lessEqual(m, n), c.b.equal(n, m)},
+        kElementwise);
   }
 }
 
@@ -108,6 +110,62 @@ TEST_P(DeviceSuite, SumsOverDimensions) {
       c.expect(device_, fetches, kSums);
     }
   }
+}
+
+TEST_P(DeviceSuite, FindsExtremesOverDimensions) {
+  for (const Shape& shape : {Shape{17, 100}, Shape{3, 5, 70}, Shape{2, 3, 1, 5, 4}, Shape{1, 1},
+                             Shape{200, 3}, Shape{2, 9'000}, Shape{9'000, 2}}) {
+    for (int subset = 1; subset < 1 << shape.rank(); ++subset) {
+      std::vector<int64_t> axes;
+      for (int axis = 0; axis < shape.rank(); ++axis)
+        if ((subset >> axis & 1) != 0) axes.push_back(axis);
+      SCOPED_TRACE(shape.str() + " over " + Shape(axes).str());
+      Case c;
+      const Output x = c.floats(shape, -9, 1);
+      c.expect(device_,
+               {c.b.max(x, Shape(axes)), c.b.min(x, Shape(axes), true), c.b.max(x, {}, true),
+                c.b.min(c.floats(shape, 1, 9))},
+               0);
+    }
+  }
+}
+
+TEST_P(DeviceSuite, FindsExtremesAmongTheEndsOfTheScale) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  const double nan = std::nan("");
+  Case c;
+  const Output x = c.floats({4, 3});
+  c.feeds[x] = {nan, 1, 2, kInfinite, 3, -kInfinite, -0.0, 0, -1e-40, 1, 2, -nan};
+  const Output nothing = c.floats({2, 0});
+  const std::vector<Output> fetches = {c.b.max(x, {1}), c.b.min(x, {1}), c.b.max(x, {0}),
+                                       c.b.max(nothing, {1}), c.b.min(nothing)};
+  StepRunner runner(*device_.device, device_.kernels, c.graph, c.feeds, fetches);
+  runner.run();
+  const auto at = [&](int fetch, size_t i) { return runner.fetch(fetch)[i]; };
+  for (const int fetch : {0, 1}) {
+    EXPECT_TRUE(std::isnan(at(fetch, 0)));
+    EXPECT_TRUE(std::isnan(at(fetch, 3)));
+  }
+  EXPECT_TRUE(std::isnan(at(2, 0)));
+  EXPECT_TRUE(std::isnan(at(2, 2)));
+  EXPECT_EQ(at(2, 1), 3);
+  EXPECT_EQ(at(0, 1), kInfinite);
+  EXPECT_EQ(at(1, 1), -kInfinite);
+  EXPECT_THAT(runner.fetch(3), ::testing::ElementsAre(-kInfinite, -kInfinite));
+  EXPECT_THAT(runner.fetch(4), ::testing::ElementsAre(kInfinite));
+  EXPECT_EQ(at(0, 2), 0);
+  EXPECT_EQ(at(1, 2), static_cast<double>(-1e-40F));
+}
+
+// Whose equal elements share a gradient.
+TEST_P(DeviceSuite, FindsExtremesBackwards) {
+  Case c;
+  const Output x = c.b.cast(c.integers(DType::kUInt8, {17, 33}, 9), DType::kFloat32);
+  const Output y = c.floats({17, 33}), above = c.floats({17, 33}, 0.5f, 3);
+  const Output loss =
+      c.b.sum(c.b.mul(c.b.max(c.b.mul(x, y), {1}), c.b.min(c.b.pow(above, y), {1})));
+  const auto gradients = graph::addGradients(c.graph, loss, std::array{y, above});
+  c.expect(device_, {gradients[0], gradients[1]}, kSums);
 }
 
 TEST_P(DeviceSuite, RepeatsTensors) {

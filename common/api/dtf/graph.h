@@ -109,6 +109,7 @@ class Graph {
   Output div(Output a, Output b) { return op("Div", {a, b}); }
   Output exp(Output x) { return op("Exp", {x}); }
   Output log(Output x) { return op("Log", {x}); }
+  Output pow(Output a, Output b) { return op("Pow", {a, b}); }
   Output scale(Output x, double factor) { return op("Scale", {x}, {{"factor", factor}}); }
   // Over all dimensions, or over these.
   Output mean(Output x, Dims axes = {}, bool keep_dims = false) {
@@ -116,6 +117,12 @@ class Graph {
   }
   Output sum(Output x, Dims axes = {}, bool keep_dims = false) {
     return op("Sum", {x}, {{"axes", std::move(axes)}, {"keep_dims", keep_dims}});
+  }
+  Output max(Output x, Dims axes = {}, bool keep_dims = false) {
+    return op("Max", {x}, {{"axes", std::move(axes)}, {"keep_dims", keep_dims}});
+  }
+  Output min(Output x, Dims axes = {}, bool keep_dims = false) {
+    return op("Min", {x}, {{"axes", std::move(axes)}, {"keep_dims", keep_dims}});
   }
   Output argMax(Output x, int64_t axis) { return op("ArgMax", {x}, {{"axis", axis}}); }
   Output cast(Output x, dtf_dtype dtype) { return op("Cast", {x}, {{"dtype", dtype}}); }

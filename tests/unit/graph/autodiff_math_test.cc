@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 
 #include "tests/unit/graph/autodiff_test.h"
 #include "tests/unit/graph/error_text.h"
@@ -12,6 +13,7 @@ namespace dtf::graph {
 namespace {
 
 using testing::AutodiffTest;
+using ::testing::ElementsAre;
 using testing::errorText;
 using ::testing::HasSubstr;
 
@@ -30,6 +32,22 @@ TEST_F(AutodiffMath, Quotients) {
 }
 TEST_F(AutodiffMath, Powers) {
   check(b_.exp(randomInput("x", {2, 3})));
+}
+TEST_F(AutodiffMath, PowersOfAnyBase) {
+  check(b_.pow(positive("a", {2, 3}), randomInput("b", {2, 3})));
+}
+// As TensorFlow has it: nothing comes through a logarithm of what isn't above 0.
+TEST_F(AutodiffMath, APowerOfWhatIsNotAboveZeroHasNoGradientByItsExponent) {
+  const Output a = b_.placeholder("a", DType::kFloat32, {4}),
+               b = b_.placeholder("b", DType::kFloat32, {4});
+  feeds_[a] = {0, -2, 1, -3};
+  feeds_[b] = {2, 3, 4, 0.5};  // the last power is NaN
+  const auto gradients = addGradients(graph_, b_.sum(b_.pow(a, b)), std::array{a, b});
+  const testing::Values of_base = evaluate(graph_, feeds_, gradients[0]);
+  const testing::Values of_power = evaluate(graph_, feeds_, gradients[1]);
+  EXPECT_THAT(std::vector(of_base.begin(), of_base.begin() + 3), ElementsAre(0, 12, 4));
+  EXPECT_THAT(std::vector(of_power.begin(), of_power.begin() + 3), ElementsAre(0, 0, 0));
+  EXPECT_TRUE(std::isnan(of_base[3]) && std::isnan(of_power[3]));
 }
 TEST_F(AutodiffMath, Logarithms) {
   check(b_.log(positive("x", {2, 3})));
@@ -86,7 +104,7 @@ TEST_F(AutodiffMath, OperandsThatAreRepeated) {
       const Output a = randomInput("a", swapped ? other : one);
       const Output b = randomInput("b", swapped ? one : other);
       check(b_.addN({b_.add(a, b), b_.sub(a, b), b_.mul(a, b), b_.div(a, b), b_.maximum(a, b),
-                     b_.squaredDifference(a, b)}));
+                     b_.squaredDifference(a, b), b_.pow(b_.exp(a), b)}));
     }
   }
 }
@@ -103,6 +121,29 @@ TEST_F(AutodiffMath, SumsAndMeansOverDimensions) {
       check(b_.mul(b_.sum(x, axes, keep), b_.mean(x, axes, keep)));
     }
   }
+}
+
+TEST_F(AutodiffMath, TheLargestAndTheSmallestOverDimensions) {
+  int number = 0;
+  for (const Shape& axes : {Shape(), Shape{0}, Shape{2}, Shape{0, 2}, Shape{2, 1}}) {
+    for (const bool keep : {false, true}) {
+      SCOPED_TRACE(axes.str() + (keep ? " kept" : ""));
+      const auto scope = b_.nameScope("case_" + std::to_string(number++));
+      inputs_.clear();
+      const Output x = randomInput("x", {2, 3, 4});
+      check(b_.mul(b_.max(x, axes, keep), b_.min(b_.scale(x, 2), axes, keep)));
+    }
+  }
+}
+
+TEST_F(AutodiffMath, EqualOnesShareTheGradient) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {2, 4});
+  feeds_[x] = {1, 5, 5, 0, 3, 3, 3, 3};
+  const auto gradient = [&](Output y) {
+    return evaluate(graph_, feeds_, addGradients(graph_, b_.sum(y), std::array{x})[0]);
+  };
+  EXPECT_THAT(gradient(b_.max(x, {1})), ElementsAre(0, 0.5, 0.5, 0, 0.25, 0.25, 0.25, 0.25));
+  EXPECT_THAT(gradient(b_.min(x)), ElementsAre(0, 0, 0, 1, 0, 0, 0, 0));
 }
 
 TEST_F(AutodiffMath, Repetition) {

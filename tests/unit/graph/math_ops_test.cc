@@ -14,6 +14,7 @@
 namespace dtf::graph {
 namespace {
 
+using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 using testing::errorText;
 using testing::evaluate;
@@ -46,6 +47,17 @@ TEST_F(MathOps, ByElement) {
   EXPECT_THAT(value(b_.log(b_.exp(fed({1}, {3})))), ElementsAre(3));
 }
 
+TEST_F(MathOps, Powers) {
+  const Output x = fed({6}, {2, 4, 0, -2, -8, 9}), y = fed({6}, {3, 0.5, 0, -2, 3, -0.5});
+  EXPECT_THAT(value(b_.pow(x, y)), ElementsAre(8, 2, 1, 0.25, -512, DoubleEq(1.0 / 3)));
+  EXPECT_THAT(value(b_.pow(fed({2, 1}, {2, 3}), fed({2}, {1, 2}))), ElementsAre(2, 4, 3, 9));
+  EXPECT_TRUE(std::isnan(value(b_.pow(fed({}, {-1}), fed({}, {0.5})))[0]));
+  EXPECT_THAT(errorText([&] {
+                b_.pow(x, fed({4}, {1, 2, 3, 4}));
+              }),
+              HasSubstr("a [6] and b [4] don't fit"));
+}
+
 TEST_F(MathOps, OperandsAreRepeatedAsNumPyDoes) {
   const Output rows = fed({2, 1}, {10, 20}), columns = fed({3}, {1, 2, 3});
   EXPECT_EQ(shape(b_.add(rows, columns)), Shape({2, 3}));
@@ -66,6 +78,19 @@ TEST_F(MathOps, SumsAndMeansOverDimensions) {
   EXPECT_EQ(shape(b_.sum(x, {1}, true)), Shape({2, 1}));
   EXPECT_EQ(shape(b_.mean(x, {1, 0}, true)), Shape({1, 1}));
   EXPECT_THAT(value(b_.sum(fed({0, 2}, {}), {0})), ElementsAre(0, 0));
+}
+
+TEST_F(MathOps, TheLargestAndTheSmallestOverDimensions) {
+  const Output x = fed({2, 3}, {1, -2, 3, 4, 5, -6});
+  EXPECT_THAT(value(b_.max(x, {0})), ElementsAre(4, 5, 3));
+  EXPECT_THAT(value(b_.min(x, {1})), ElementsAre(-2, -6));
+  EXPECT_THAT(value(b_.max(x)), ElementsAre(5));
+  EXPECT_EQ(shape(b_.max(x)), Shape());
+  EXPECT_EQ(shape(b_.min(x, {1}, true)), Shape({2, 1}));
+  EXPECT_THAT(value(b_.max(fed({0, 2}, {}), {0})), ElementsAre(-INFINITY, -INFINITY));
+  EXPECT_THAT(value(b_.min(fed({0}, {}))), ElementsAre(INFINITY));
+  EXPECT_TRUE(std::isnan(value(b_.max(fed({3}, {1, std::nan(""), 2})))[0]));
+  EXPECT_THAT(errorText([&] { b_.max(x, {2}); }), HasSubstr("axis 2 is none of float32[2, 3]"));
 }
 
 TEST_F(MathOps, WhereTheLargestIs) {

@@ -47,6 +47,25 @@ Results sum(const Call& call) {
   return {sums};
 }
 
+ReferenceKernel extreme(bool is_largest) {
+  return [is_largest](const Call& call) {
+    const Shape& x = call.inShape(0);
+    const Shape axes = call.node.attribute<Shape>("axes");
+    std::vector<int64_t> kept = x.dims();
+    for (size_t i = 0; i < kept.size(); ++i) {
+      const auto& named = axes.dims();
+      if (named.empty() || std::find(named.begin(), named.end(), i) != named.end()) kept[i] = 1;
+    }
+    Values found(call.outElements(), is_largest ? -INFINITY : INFINITY);
+    for (size_t i = 0; i < call.in(0).size(); ++i) {
+      const double value = call.in(0)[i];
+      double& one = found[indexAt(Shape(kept), placeOf(x, i))];
+      if (std::isnan(value) || (is_largest ? value > one : value < one)) one = value;
+    }
+    return Results{found};
+  };
+}
+
 Results mean(const Call& call) {
   Results means = sum(call);
   const double share =
@@ -155,6 +174,7 @@ void addMathReferences(ReferenceKernels& kernels) {
   kernels["Minimum"] = broadcasting(
       [](double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : std::min(a, b); });
   kernels["SquaredDifference"] = broadcasting([](double a, double b) { return (a - b) * (a - b); });
+  kernels["Pow"] = broadcasting([](double a, double b) { return std::pow(a, b); });
   kernels["Less"] = broadcasting([](double a, double b) { return a < b ? 1.0 : 0.0; });
   kernels["LessEqual"] = broadcasting([](double a, double b) { return a <= b ? 1.0 : 0.0; });
   kernels["Equal"] = broadcasting([](double a, double b) { return a == b ? 1.0 : 0.0; });
@@ -167,6 +187,8 @@ void addMathReferences(ReferenceKernels& kernels) {
   kernels["Cast"] = cast;
   kernels["Sum"] = sum;
   kernels["Mean"] = mean;
+  kernels["Max"] = extreme(true);
+  kernels["Min"] = extreme(false);
   kernels["BroadcastTo"] = broadcastTo;
   kernels["ArgMax"] = argMax;
   kernels["StatelessRandomUniform"] = random(false);
