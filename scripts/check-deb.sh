@@ -59,6 +59,9 @@ done
 grep -q '^Libs: .*-ldtf' "$system"/usr/lib/*/pkgconfig/dtf.pc || fail "dtf.pc doesn't name libdtf"
 [ -f "$system/usr/share/dtf/systemd/dtf-psd@.service.d/keys.conf" ] || fail "the drop-in for keys is missing"
 [ -f "$system/usr/share/dtf/kubernetes/kustomization.yaml" ] || fail "the manifests for Kubernetes are missing"
+for file in bash-completion/completions/dtf-launch zsh/vendor-completions/_dtf-launch fish/vendor_completions.d/psd.fish; do
+  [ -s "$system/usr/share/$file" ] || fail "the completions $file are missing"
+done
 
 echo "== a job"
 within ip link set lo up 2>/dev/null || true

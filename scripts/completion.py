@@ -1,100 +1,23 @@
 #!/usr/bin/env python3
-"""Completions for bash of dtf's programs, from what they say with --help.
+"""Completions of dtf's programs for a shell, from what they say with --help.
 
-Usage: completion.py PROGRAM...      prints one script for all of them
+Usage: completion.py bash|zsh|fish PROGRAM...      prints one script for all of them
 """
 import pathlib
 import sys
 
+import completion_bash
+import completion_fish
+import completion_zsh
 from help_text import HelpText, ask
 
-# What can stand after an option, by the word that its help has there; anything else: nothing is offered.
-VALUES = {"FILE": "-f", "DIR": "-d", "STEP|DIR": "-d", "WHEN": "-W 'auto always never'",
-          "LEVEL": "-W 'debug info warning error'"}
-
-FRAME = """\
-# Completions of {names}. Made by scripts/completion.py from what they say with --help.
-_dtf_files() {{
-  mapfile -t COMPREPLY < <(compgen "$1" -- "$2")
-  compopt -o filenames 2>/dev/null
-  return 0
-}}
-
-{functions}"""
-
-FUNCTION = """\
-_{function}() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}}
-  local options='{options}'
-  COMPREPLY=()
-  case $before in
-{values}  esac
-{verbs}  case $word in
-    -*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word") ;;
-    *) [ ${{#COMPREPLY[@]}} -gt 0 ] || _dtf_files -f "$word" ;;
-  esac
-}}
-complete -F _{function} {name}
-"""
-
-# Without a verb a file may follow, for which `up` is left out.
-VERBS = """\
-  local verb= each
-  for each in "${{COMP_WORDS[@]:1:COMP_CWORD - 1}}"; do
-    case $each in {alternatives}) verb=$each; break ;; esac
-  done
-  case $verb in
-{options}  esac
-  case $verb:$before in
-    keys:keys) mapfile -t COMPREPLY < <(compgen -W 'init issue renew show' -- "$word"); return ;;
-    help:help) mapfile -t COMPREPLY < <(compgen -W '{words}' -- "$word"); return ;;
-    :*) [ -z "$word" ] || mapfile -t COMPREPLY < <(compgen -W '{words}' -- "$word") ;;
-  esac
-"""
-
-
-def value_cases(options):
-    cases = {}
-    for option in options:
-        if option.metavar:
-            cases.setdefault(VALUES.get(option.metavar), []).append("--" + option.name)
-    out = ""
-    for compgen, names in cases.items():
-        reply = ""
-        if compgen in ("-f", "-d"):
-            reply = f'_dtf_files {compgen} "$word"; '
-        elif compgen:
-            reply = f'mapfile -t COMPREPLY < <(compgen {compgen} -- "$word"); '
-        out += f"    {'|'.join(names)}) {reply}return ;;\n"
-    return out
-
-
-def words_of(options):
-    return " ".join(word for option in options for word in ["--" + option.name] + ([option.letter] if option.letter else []))
-
-
-def verb_lines(text, options):
-    """What is different with each verb; `up` stands for none."""
-    cases = ""
-    for verb in text.verbs:
-        own = words_of([option for option in options if verb in option.verbs])
-        if own:
-            cases += f"    {verb + ('|' + chr(39) * 2 if verb == 'up' else '')}) options+=' {own}' ;;\n"
-    return VERBS.format(alternatives="|".join(text.verbs), words=" ".join(text.verbs), options=cases)
-
-
-def function_of(program):
-    text = HelpText(ask(program, "--help"))
-    options = text.options()
-    return FUNCTION.format(function=text.program.replace("-", "_"), name=text.program, values=value_cases(options),
-                           options=words_of([option for option in options if not option.verbs]),
-                           verbs=verb_lines(text, options) if text.verbs else "")
+SHELLS = {"bash": completion_bash, "zsh": completion_zsh, "fish": completion_fish}
 
 
 def main():
-    programs = [str(pathlib.Path(name).resolve()) for name in sys.argv[1:]]
-    print(FRAME.format(names=", ".join(pathlib.Path(name).name for name in programs),
-                       functions="\n".join(function_of(program) for program in programs)), end="")
+    shell, *programs = sys.argv[1:]
+    texts = [HelpText(ask(str(pathlib.Path(program).resolve()), "--help")) for program in programs]
+    print(SHELLS[shell].script_of(texts), end="")
 
 
 main()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The manual pages and completions that a build made: complete, readable by man, and doing what a person presses Tab for.
+"""The manual pages that a build made: complete, and readable by man.
 
 Usage: manual_test.py BUILD_FOLDER
 """
@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
@@ -58,45 +57,6 @@ class Manual(unittest.TestCase):
             text, complaints = rendered(page)
             self.assertEqual(complaints, "", page)
             self.assertIn("NAME", text)
-
-
-class Completion(unittest.TestCase):
-    def offered(self, *words, folder=BUILD):
-        """What Tab offers at the end of the last word, in that folder."""
-        script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _${1//-/_}; '
-                  'printf "%s\\n" "${COMPREPLY[@]}"')
-        done = subprocess.run(["bash", "-c", script, "bash", str(MADE / "dtf-launch"), *words], check=True, capture_output=True,
-                              text=True, timeout=60, cwd=folder)
-        self.assertEqual(done.stderr, "")
-        return done.stdout.splitlines() if done.stdout.strip() else []
-
-    def test_verbs(self):
-        self.assertEqual(self.offered("dtf-launch", "ex"), ["explain", "export"])
-
-    def test_options_are_those_of_the_verb(self):
-        self.assertEqual(self.offered("dtf-launch", "up", "--fr"), ["--fresh"])
-        self.assertEqual(self.offered("dtf-launch", "check", "--fr"), [])
-        self.assertEqual(self.offered("dtf-launch", "--deta"), ["--detach"], "as of `up`, which may be left out")
-        self.assertEqual(self.offered("dtf-launch", "keys", "init", "d", "--da"), ["--days"])
-        self.assertEqual(self.offered("dtf-launch", "check", "--inse"), ["--insecure"])
-
-    def test_words_that_only_some_have(self):
-        self.assertEqual(self.offered("dtf-launch", "--color", "a"), ["auto", "always"])
-        self.assertEqual(self.offered("psd", "--log-level", "w"), ["warning"])
-        self.assertEqual(self.offered("dtf-launch", "keys", ""), ["init", "issue", "renew", "show"])
-        self.assertEqual(self.offered("dtf-launch", "help", "ke"), ["keys"])
-
-    def test_files_and_folders(self):
-        self.assertEqual(self.offered("dtf-launch", "explain", "build.ni"), ["build.ninja"])
-        self.assertEqual(self.offered("workerd", "--cluster", "build.ni"), ["build.ninja"])
-        self.assertEqual(self.offered("psd", "--run-dir", "build.ni"), [], "no folder")
-
-    def test_names_with_spaces_and_a_folder_called_like_a_verb(self):
-        with tempfile.TemporaryDirectory() as folder:
-            pathlib.Path(folder, "my job.yaml").touch()
-            pathlib.Path(folder, "logs").mkdir()
-            self.assertEqual(self.offered("dtf-launch", "up", "my", folder=folder), ["my job.yaml"])
-            self.assertEqual(self.offered("dtf-launch", "lo", folder=folder), ["logs"], "the verb, once")
 
 
 unittest.main()

@@ -1,0 +1,65 @@
+"""Completions for fish: see completion.py."""
+
+# What can stand after an option, by the word that its help has there; anything else: nothing is offered.
+VALUES = {"FILE": "-rF", "DIR": "-xa '(__fish_complete_directories)'", "STEP|DIR": "-xa '(__fish_complete_directories)'",
+          "WHEN": "-xa 'auto always never'", "LEVEL": "-xa 'debug info warning error'"}
+
+FRAME = """\
+# Completions of {names}. Made by scripts/completion.py from what they say with --help.
+{functions}"""
+
+# Without a verb a file may follow, for which `up` is left out.
+VERBS = """
+# The verb that stands there; as `up` where none does.
+function __{function}_verb
+    for each in (commandline -opc)[2..-1]
+        if contains -- $each {verbs}
+            echo $each
+            return
+        end
+    end
+    echo none
+end
+function __{function}_is
+    contains -- (__{function}_verb) $argv
+end
+function __{function}_follows
+    test (commandline -opc)[-1] = $argv[1]
+end
+"""
+
+
+def quoted(text):
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def option_line(program, function, option):
+    line = f"complete -c {program} -l {option.name}"
+    if option.letter:
+        line += f" -s {option.letter[1:]}"
+    if option.verbs:
+        verbs = [word for verb in option.verbs for word in ([verb, "none"] if verb == "up" else [verb])]
+        line += f" -n '__{function}_is {' '.join(verbs)}'"
+    if option.metavar:
+        line += " " + VALUES.get(option.metavar, "-x")
+    return line + (f" -d {quoted(option.what)}" if option.what else "") + "\n"
+
+
+def verb_lines(text, function):
+    program = text.program
+    lines = VERBS.format(function=function, verbs=" ".join(text.verbs))
+    for verb, (_, what) in text.verbs.items():
+        lines += f"complete -c {program} -n '__{function}_is none' -a {verb} -d {quoted(what)}\n"
+    lines += f"complete -c {program} -f -n '__{function}_follows keys' -a 'init issue renew show'\n"
+    lines += f"complete -c {program} -f -n '__{function}_follows help' -a '{' '.join(text.verbs)}'\n"
+    return lines
+
+
+def function_of(text):
+    function = text.program.replace("-", "_")
+    return (verb_lines(text, function) if text.verbs else "") + "".join(
+        option_line(text.program, function, option) for option in text.options())
+
+
+def script_of(texts):
+    return FRAME.format(names=", ".join(text.program for text in texts), functions="\n".join(map(function_of, texts)))

@@ -1,0 +1,106 @@
+"""Completions for zsh: see completion.py."""
+
+# What can stand after an option, by the word that its help has there, as _arguments has it; anything else: nothing is
+# offered, and the word says what is expected.
+ACTIONS = {"FILE": "_files", "DIR": "_path_files -/", "STEP|DIR": "_path_files -/", "WHEN": "(auto always never)",
+           "LEVEL": "(debug info warning error)"}
+
+FRAME = """\
+#compdef {names}
+# Completions of {names}. Made by scripts/completion.py from what they say with --help.
+
+{functions}
+case $service in
+{cases}esac
+"""
+
+FUNCTION = """\
+_{function}() {{
+  local -a options=(
+{options}  )
+{verbs}  _arguments -S $options '*:file:{words}'
+}}
+"""
+
+# Without a verb a file may follow, for which `up` is left out.
+VERBS = """\
+  local verb= each
+  for each in ${{words[2,CURRENT-1]}}; do
+    case $each in ({alternatives}) verb=$each; break ;; esac
+  done
+  case $verb in
+{cases}  esac
+  case $verb:$words[CURRENT-1] in
+    (keys:keys) compadd init issue renew show; return ;;
+    (help:help) _{function}_verbs; return ;;
+  esac
+"""
+
+VERB_FUNCTIONS = """\
+_{function}_verbs() {{
+  local -a verbs=(
+{verbs}  )
+  _describe verb verbs
+}}
+
+_{function}_words() {{
+  [[ -n $verb ]] || _{function}_verbs
+  _files
+}}
+
+"""
+
+
+def quoted(text):
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def escaped(text, characters):
+    return "".join("\\" + each if each in characters + "\\" else each for each in text)
+
+
+def spec(option):
+    """As _arguments has it; a letter and its long name are told together, and only one is offered."""
+    what = "[" + escaped(option.what, "[]") + "]"
+    names = ["--" + option.name + ("=" if option.metavar else "")]
+    value = ""
+    if option.metavar:
+        value = f":{escaped(option.metavar, ':')}:{ACTIONS.get(option.metavar, ' ')}"
+    if option.letter:
+        names.append(option.letter)
+    without = f"({option.letter} --{option.name})" if option.letter else ""
+    return [quoted(without + name + what + value) for name in names]
+
+
+def specs(options, indent):
+    return "".join(f"{' ' * indent}{line}\n" for option in options for line in spec(option))
+
+
+def verb_lines(text, options, function):
+    """What is different with each verb; `up` stands for none."""
+    cases = ""
+    for verb in text.verbs:
+        own = [option for option in options if verb in option.verbs]
+        if own:
+            names = f"{verb}|''" if verb == "up" else verb
+            cases += f"    ({names}) options+=(\n{specs(own, 6)}    ) ;;\n"
+    return VERBS.format(alternatives="|".join(text.verbs), cases=cases, function=function)
+
+
+def function_of(text):
+    options = text.options()
+    function = text.program.replace("-", "_")
+    before, verbs, words = "", "", "_files"
+    if text.verbs:
+        lines = "".join(f"    {quoted(verb + ':' + what)}\n" for verb, (_, what) in text.verbs.items())
+        before = VERB_FUNCTIONS.format(function=function, verbs=lines)
+        verbs = verb_lines(text, options, function)
+        words = f"_{function}_words"
+    return before + FUNCTION.format(function=function, verbs=verbs, words=words,
+                                    options=specs([option for option in options if not option.verbs], 4))
+
+
+def script_of(texts):
+    cases = "".join(f"  ({text.program}) _{text.program.replace('-', '_')} \"$@\" ;;\n" for text in texts)
+    return FRAME.format(names=" ".join(text.program for text in texts), cases=cases,
+                        functions="\n".join(map(function_of, texts)))

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""The completions that a build made for bash, zsh and fish: what a person presses Tab for, asked of the shells themselves. A shell
+that is not here is skipped, and that is said.
+
+Usage: completion_test.py BUILD_FOLDER
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
+MADE = BUILD / "configs/installed"
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def asked(*command, folder):
+    with tempfile.TemporaryDirectory() as home:  # fish and zsh write there
+        done = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True, timeout=60, cwd=folder,
+                              env={"HOME": home, "PATH": os.environ["PATH"], "TERM": "dumb", "LC_ALL": "C.UTF-8"})
+    if done.stderr:
+        raise AssertionError(done.stderr)
+    return [line.strip() for line in done.stdout.splitlines() if line.strip()]
+
+
+class Cases:
+    """Of every shell: `offered(*words)` is what Tab offers at the end of the last word, in that folder, sorted."""
+
+    def test_verbs(self):
+        self.assertEqual(self.offered("dtf-launch", "ex"), ["explain", "export"])
+
+    def test_options_are_those_of_the_verb(self):
+        self.assertEqual(self.offered("dtf-launch", "up", "--fr"), ["--fresh"])
+        self.assertEqual(self.offered("dtf-launch", "check", "--fr"), [])
+        self.assertEqual(self.offered("dtf-launch", "--deta"), ["--detach"], "as of `up`, which may be left out")
+        self.assertEqual(self.offered("dtf-launch", "keys", "init", "d", "--da"), ["--days"])
+        self.assertEqual(self.offered("dtf-launch", "check", "--inse"), ["--insecure"])
+
+    def test_words_that_only_some_have(self):
+        self.assertEqual(self.offered("dtf-launch", "--color", "a"), ["always", "auto"])
+        self.assertEqual(self.offered("psd", "--log-level", "w"), ["warning"])
+        self.assertEqual(self.offered("dtf-launch", "keys", ""), ["init", "issue", "renew", "show"])
+        self.assertEqual(self.offered("dtf-launch", "help", "ke"), ["keys"])
+
+    def test_files_and_folders(self):
+        self.assertEqual(self.offered("dtf-launch", "explain", "build.ni"), ["build.ninja"])
+        self.assertEqual(self.offered("workerd", "--cluster", "build.ni"), ["build.ninja"])
+        self.assertEqual(self.offered("psd", "--run-dir", "build.ni"), [], "no folder")
+
+    def test_names_with_spaces(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "my job.yaml").touch()
+            self.assertEqual(self.offered("dtf-launch", "up", "my", folder=folder), ["my job.yaml"])
+
+    def test_a_folder_called_like_a_verb(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "logs").mkdir()
+            offered = {word.rstrip("/") for word in self.offered("dtf-launch", "lo", folder=folder)}
+            self.assertEqual(offered, {"logs"})
+
+
+class Bash(Cases, unittest.TestCase):
+    def offered(self, *words, folder=BUILD):
+        script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _${1//-/_}; '
+                  'printf "%s\\n" "${COMPREPLY[@]}"')
+        return sorted(asked("bash", "-c", script, "bash", MADE / "dtf-launch", *words, folder=folder))
+
+
+@unittest.skipUnless(shutil.which("zsh"), "there is no zsh here")
+class Zsh(Cases, unittest.TestCase):
+    def offered(self, *words, folder=BUILD):
+        lines = asked("zsh", "-f", HERE / "offered.zsh", MADE, folder, " ".join(words), folder=folder)
+        # A name is offered once by a person's zsh, however many groups have it.
+        return sorted({line.replace("\\ ", " ") for line in lines})
+
+
+@unittest.skipUnless(shutil.which("fish"), "there is no fish here")
+class Fish(Cases, unittest.TestCase):
+    def offered(self, *words, folder=BUILD):
+        script = f'source {MADE}/dtf-launch.fish; complete -C "{" ".join(words)}"'
+        lines = asked("fish", "--no-config", "-c", script, folder=folder)
+        return sorted(line.split("\t")[0].replace("\\ ", " ") for line in lines)
+
+
+unittest.main()
