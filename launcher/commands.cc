@@ -95,10 +95,18 @@ void nameTrainFile(const std::map<fs::path, std::string>& files, PlanInput& inpu
   }
 }
 
+// Tasks that serve write nothing: a run directory is the launcher's own, for logs and status.
+void keepRunDirHere(PlanInput& input) {
+  input.run_dir.reset();
+  std::erase_if(input.overrides,
+                [](const std::string& each) { return each.starts_with("run_dir="); });
+}
+
 PlanInput planInput(const cluster::JobSpec& job, const Options& options, const Origin& origin,
                     bool serves) {
   PlanInput input{options.cluster_file, options.overrides, options.run_dir, options.log_level, {},
                   fs::current_path(),   options.fresh,     serves};
+  if (serves) keepRunDirHere(input);
   if (!job.launch.byAgents()) {
     const char* path = std::getenv("PATH");
     input.binaries = findBinaries(options.bin_dir, origin.own_folder, path ? path : "");

@@ -25,8 +25,9 @@ class ServeVerbTest : public ClusterTest {
     return Process({binary("dtf-launch"), "serve", file_}, {}, folder_.path());
   }
   // Adds one to a variable of ps/1, and prints it.
-  std::string countOnce() const {
-    const ProcessResult result = verb("graph", {"--graph", graph_});
+  std::string countOnce(std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"--graph", graph_});
+    const ProcessResult result = verb("graph", more);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return result.out;
   }
@@ -80,6 +81,25 @@ TEST_F(ServeVerbTest, DetachedItGoesOnUntilItIsStopped) {
   EXPECT_EQ(stopped.exit_code, 0) << stopped.err;
   EXPECT_EQ(stopped.out, "job: stopped\n");
   expectNobodyLeft();
+}
+
+// However it is said: what is written there is the launcher's.
+TEST_F(ServeVerbTest, ARunDirIsForItsLogs) {
+  const std::vector<std::vector<std::string>> ways = {{"--run-dir", "one"},
+                                                      {"--set", "run_dir=two"}};
+  for (const std::vector<std::string>& words : ways) {
+    const std::string& folder = words[1].substr(words[1].find('=') + 1);
+    std::vector<std::string> detached = {"-d"};
+    detached.insert(detached.end(), words.begin(), words.end());
+    const ProcessResult started = verb("serve", detached);
+    ASSERT_EQ(started.exit_code, 0) << started.err;
+    EXPECT_THAT(countOnce(words), HasSubstr("step 3  counted 3\n"));
+    EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/" + folder + "/logs")) << folder;
+    const ProcessResult stopped = verb("stop", words);
+    EXPECT_EQ(stopped.exit_code, 0) << stopped.err;
+    expectNobodyLeft();
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/runs"));
 }
 
 TEST_F(ServeVerbTest, WhatTheFileSaysOfTrainingIsNotUsed) {
