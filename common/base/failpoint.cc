@@ -23,13 +23,14 @@ namespace {
 
 // In the order in which a checkpoint passes them; then those of the chief's training, of a job
 // that goes on after the loss of a ps, and of a ps whose shard travels to the chief or back.
-constexpr std::array<std::string_view, 25> kNames = {
+constexpr std::array<std::string_view, 27> kNames = {
     "checkpoint.after_make_attempt",
     "checkpoint.after_shard_create",
     "checkpoint.in_shard_write",
     "checkpoint.after_shard_write",
     "checkpoint.after_shard_sync",
     "checkpoint.after_shard_close",
+    "checkpoint.after_shard_stays",
     "checkpoint.after_check_shards",
     "checkpoint.after_manifest_create",
     "checkpoint.after_manifest_write",
@@ -38,6 +39,7 @@ constexpr std::array<std::string_view, 25> kNames = {
     "checkpoint.after_rename",
     "checkpoint.after_parent_sync",
     "checkpoint.after_trash_rename",
+    "checkpoint.after_shards_drop",
     "checkpoint.after_trash_removal",
     "training.after_initialise",
     "training.in_evaluation",

@@ -14,6 +14,7 @@
 #include "common/checkpoint/shard_file.h"
 #include "common/checkpoint/shard_transfer.h"
 #include "common/checkpoint/snapshot_folder.h"
+#include "common/checkpoint/staying_shards.h"
 
 namespace dtf::checkpoint {
 
@@ -82,9 +83,12 @@ class CheckpointClient {
   // just written in its own: whether they are one folder. Each looks for some seconds.
   virtual std::vector<bool> see(const std::string& file) = 0;
 
-  // For a job whose checkpoints gather at the chief, in place of save() and restore(). Lives as long
-  // as this.
+  // For a job whose checkpoints gather at the chief, in place of save() and restore(), or whose shards
+  // stay with the ps, in place of restore(). Lives as long as this.
   virtual ShardTransfer& transfer() = 0;
+
+  // For a job whose shards stay with the ps, in place of save(). Lives as long as this.
+  virtual StayingShards& staying() = 0;
 
   // Every ps writes what it captured at `position` into `folder`, the name of an attempt
   // (checkpoint_folder.h).

@@ -10,6 +10,7 @@
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/checkpoint/restore.h"
+#include "common/checkpoint/staying_files.h"
 
 namespace dtf::checkpoint {
 
@@ -40,8 +41,11 @@ bool isStale(std::string_view name) {
 }  // namespace
 
 CheckpointFolder::CheckpointFolder(FileSystem& file_system, std::filesystem::path folder,
-                                   Incarnation incarnation)
-    : file_system_(file_system), folder_(std::move(folder)), incarnation_(incarnation) {
+                                   Incarnation incarnation, StayingFiles* staying)
+    : file_system_(file_system),
+      folder_(std::move(folder)),
+      incarnation_(incarnation),
+      staying_(staying) {
   DTF_CHECK(!folder_.empty());
 }
 
@@ -97,7 +101,9 @@ uint32_t CheckpointFolder::sweepStale() {
     try {
       // What its process renamed and could not sync: as in abandon().
       if (swept == 0) file_system_.syncFolder(folder_);
-      removeTree(file_system_, folder_ / entry.name);
+      const bool is_attempt = entry.name.find(".tmp-") != std::string::npos;
+      removeWithShards(folder_ / entry.name,
+                       is_attempt ? stayingName(entry.name) : stayingNameIn(folder_ / entry.name));
       ++swept;
     } catch (const Error& error) {
       if (!first_error) first_error = error;
@@ -134,6 +140,8 @@ std::string CheckpointFolder::beginAttempt(uint64_t step) {
   }
   file_system_.makeFolder(folder_ / name);
   attempt_ = Attempt{step, folder_ / name, false};
+  // Its name, before any ps has anything of it.
+  if (staying_ != nullptr) file_system_.syncFolder(folder_);
   DTF_FAILPOINT("checkpoint.after_make_attempt");
   return name;
 }
@@ -159,6 +167,8 @@ CommitOutcome CheckpointFolder::commit(const Manifest& manifest) {
 
 void CheckpointFolder::checkShards(const Manifest& manifest) const {
   DTF_CHECK(attempt_ && !manifest.shards.empty());
+  DTF_CHECK(manifest.stays_in.empty() == (staying_ == nullptr));
+  if (staying_ != nullptr) return;  // whoever wrote it has just said so
   for (const ShardFile& shard : manifest.shards) {
     const std::filesystem::path path = attempt_->folder / shard.file;
     uint64_t size = 0;
@@ -212,7 +222,7 @@ void CheckpointFolder::abandon() {
   try {
     // Before its files go: a power cut must not bring back the name without them.
     if (attempt.was_visible) file_system_.syncFolder(folder_);
-    removeTree(file_system_, attempt.folder);
+    removeWithShards(attempt.folder, stayingName(attempt.folder.filename().string()));
   } catch (const Error&) {
     // sweepStale() tries again.
   }
@@ -222,7 +232,7 @@ Latest CheckpointFolder::latestValid(VerifyDepth depth) {
   Latest latest;
   const std::vector<uint64_t> all = steps();
   for (auto step = all.rbegin(); step != all.rend(); ++step) {
-    Verification result = verifyCheckpoint(file_system_, stepFolder(*step), depth);
+    Verification result = verifyCheckpoint(file_system_, stepFolder(*step), depth, staying_);
     if (result.manifest && result.manifest->global_step != *step)
       result.problems.push_back({kManifestFile,
                                  {},
@@ -243,7 +253,8 @@ Latest CheckpointFolder::latestValid(VerifyDepth depth) {
 // Reads every byte, once.
 bool CheckpointFolder::isWhole(uint64_t step) {
   if (const auto known = whole_.find(step); known != whole_.end()) return known->second;
-  const Verification result = verifyCheckpoint(file_system_, stepFolder(step), VerifyDepth::kFull);
+  const Verification result =
+      verifyCheckpoint(file_system_, stepFolder(step), VerifyDepth::kFull, staying_);
   return whole_[step] = result.whole() && result.manifest->global_step == step;
 }
 
@@ -255,15 +266,35 @@ void CheckpointFolder::moveToTrash(uint64_t step) {
   // Before its files go: a power cut must not bring back the name without them.
   file_system_.syncFolder(folder_);
   DTF_FAILPOINT("checkpoint.after_trash_rename");
-  removeTree(file_system_, trash);
+  removeWithShards(trash, stayingNameIn(trash));
   DTF_FAILPOINT("checkpoint.after_trash_removal");
+}
+
+// The shards go first: what is here names them, to whoever tries again.
+void CheckpointFolder::removeWithShards(const std::filesystem::path& folder,
+                                        const std::string& staying_name) {
+  if (staying_ != nullptr && !staying_name.empty()) {
+    staying_->drop(staying_name);
+    DTF_FAILPOINT("checkpoint.after_shards_drop");
+  }
+  removeTree(file_system_, folder);
+}
+
+// Empty: they don't stay elsewhere, or it can't be read any more.
+std::string CheckpointFolder::stayingNameIn(const std::filesystem::path& folder) const {
+  if (staying_ == nullptr) return {};
+  try {
+    return readManifest(file_system_, folder).stays_in;
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 std::vector<CheckpointFolder::Kept> CheckpointFolder::judgeBySizes() {
   std::vector<Kept> all;
   for (const uint64_t step : steps()) {
     const Verification found =
-        verifyCheckpoint(file_system_, stepFolder(step), VerifyDepth::kSizes);
+        verifyCheckpoint(file_system_, stepFolder(step), VerifyDepth::kSizes, staying_);
     const auto known = whole_.find(step);
     const bool whole = found.whole() && (known == whole_.end() || known->second);
     all.push_back({step, whole, found.manifest ? found.manifest->run_seconds : 0});

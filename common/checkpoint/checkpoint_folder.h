@@ -51,14 +51,16 @@ enum class CommitOutcome {
 };
 
 // Owns: the attempt under way.
-// Borrows: `file_system`.
+// Borrows: `file_system`, `staying`.
 // Threads: one at a time.
-// Blocks: on the disk.
-// Errors: kCannotWrite. Nothing that was visible before is harmed by one.
+// Blocks: on the disk, and until `staying` has answered.
+// Errors: kCannotWrite; those of `staying`. Nothing that was visible before is harmed by one.
 class CheckpointFolder {
  public:
   // Touches nothing yet. `incarnation` is the chief's own: it tells its attempts from another's.
-  CheckpointFolder(FileSystem& file_system, std::filesystem::path folder, Incarnation incarnation);
+  // `staying`: the shards of new checkpoints stay with the ps, and those of others may.
+  CheckpointFolder(FileSystem& file_system, std::filesystem::path folder, Incarnation incarnation,
+                   StayingFiles* staying = nullptr);
 
   const std::filesystem::path& path() const { return folder_; }
   std::filesystem::path stepFolder(uint64_t step) const;
@@ -111,6 +113,8 @@ class CheckpointFolder {
   void checkShards(const Manifest& manifest) const;
   void publish(const Manifest& manifest);
   void moveToTrash(uint64_t step);
+  void removeWithShards(const std::filesystem::path& folder, const std::string& staying_name);
+  std::string stayingNameIn(const std::filesystem::path& folder) const;
   struct Kept {
     uint64_t step = 0;
     bool whole = false;
@@ -124,6 +128,7 @@ class CheckpointFolder {
   FileSystem& file_system_;
   const std::filesystem::path folder_;
   const Incarnation incarnation_;
+  StayingFiles* const staying_;
   struct Attempt {
     uint64_t step = 0;
     std::filesystem::path folder;

@@ -70,10 +70,12 @@ ordered_json toJson(const ShardFile& shard) {
                        {"count", part.count},
                        {"offset", part.offset},
                        {"checksum", hexOf(part.checksum)}});
-  return {{"file", shard.file},
-          {"bytes", shard.bytes},
-          {"checksum", hexOf(shard.checksum)},
-          {"tensors", std::move(tensors)}};
+  ordered_json object = {{"file", shard.file},
+                         {"bytes", shard.bytes},
+                         {"checksum", hexOf(shard.checksum)},
+                         {"tensors", std::move(tensors)}};
+  if (!shard.host.empty()) object["host"] = shard.host;
+  return object;
 }
 
 ShardFile shardFromJson(const json& object) {
@@ -81,6 +83,7 @@ ShardFile shardFromJson(const json& object) {
   shard.file = text(object, "file");
   shard.bytes = number(object, "bytes");
   shard.checksum = fromHex(text(object, "checksum"));
+  if (object.contains("host")) shard.host = text(object, "host");
   for (const json& part : list(object, "tensors"))
     shard.parts.push_back({text(part, "name"), number(part, "begin"), number(part, "count"),
                            number(part, "offset"), fromHex(text(part, "checksum"))});
@@ -118,21 +121,23 @@ ordered_json manifestToJson(const Manifest& manifest) {
         {{"name", variable.name}, {"shape", variable.shape.dims()}, {"slots", variable.slots}});
   ordered_json shards = ordered_json::array();
   for (const ShardFile& shard : manifest.shards) shards.push_back(toJson(shard));
-  return {{"schema", kManifestSchema},
-          {"dtf_version", manifest.dtf_version},
-          {"created", manifest.created},
-          {"job", manifest.job},
-          {"global_step", manifest.global_step},
-          {"run_seconds", manifest.run_seconds},
-          {"seed", manifest.seed},
-          {"worker_batches", manifest.worker_batches},
-          {"data", manifest.data},
-          {"model_fingerprint", manifest.model_fingerprint},
-          {"optimizer", manifest.optimizer},
-          {"clocks", std::move(clocks)},
-          {"variables", std::move(variables)},
-          {"extra", ordered_json(manifest.extra)},
-          {"shards", std::move(shards)}};
+  ordered_json object = {{"schema", kManifestSchema},
+                         {"dtf_version", manifest.dtf_version},
+                         {"created", manifest.created},
+                         {"job", manifest.job},
+                         {"global_step", manifest.global_step},
+                         {"run_seconds", manifest.run_seconds},
+                         {"seed", manifest.seed},
+                         {"worker_batches", manifest.worker_batches},
+                         {"data", manifest.data},
+                         {"model_fingerprint", manifest.model_fingerprint},
+                         {"optimizer", manifest.optimizer},
+                         {"clocks", std::move(clocks)},
+                         {"variables", std::move(variables)},
+                         {"extra", ordered_json(manifest.extra)},
+                         {"shards", std::move(shards)}};
+  if (!manifest.stays_in.empty()) object["stays_in"] = manifest.stays_in;
+  return object;
 }
 
 Manifest manifestFromJson(const json& object) {
@@ -166,6 +171,7 @@ Manifest manifestFromJson(const json& object) {
     manifest.extra[key] = value.get<std::string>();
   }
   for (const json& shard : list(object, "shards")) manifest.shards.push_back(shardFromJson(shard));
+  if (object.contains("stays_in")) manifest.stays_in = text(object, "stays_in");
   return manifest;
 }
 

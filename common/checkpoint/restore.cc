@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/checksum.h"
 #include "common/base/error.h"
+#include "common/checkpoint/staying_files.h"
 
 namespace dtf::checkpoint {
 
@@ -140,18 +141,21 @@ Manifest readManifest(FileSystem& file_system, const std::filesystem::path& fold
 }
 
 void readParts(FileSystem& file_system, const std::filesystem::path& folder,
-               const Manifest& manifest, std::span<const WantedPart> wanted) {
+               const Manifest& manifest, std::span<const WantedPart> wanted,
+               StayingFiles* staying) {
+  const bool over_staying = staying != nullptr && !manifest.stays_in.empty();
   const ByName groups = group(manifest, wanted);
   uint64_t missing = 0;
   for (const WantedPart& part : wanted) missing += part.count;
   PartReader reader;
   for (const ShardFile& shard : manifest.shards) {
-    const std::filesystem::path path = folder / shard.file;
+    const std::filesystem::path path = shardPath(file_system, folder, manifest, shard);
     std::unique_ptr<ReadableFile> file;
     for (const StoredPart& part : shard.parts) {
       const std::vector<const WantedPart*> takers = takersOf(part, groups);
       if (takers.empty()) continue;
-      if (!file) file = openShard(file_system, path, shard);
+      if (!file)
+        file = over_staying ? staying->open(manifest, shard) : openShard(file_system, path, shard);
       missing -= reader.read(*file, path, part, takers);
     }
   }

@@ -31,13 +31,17 @@ struct WantedPart {
 // Errors: kBadData.
 Manifest readManifest(FileSystem& file_system, const std::filesystem::path& folder);
 
-// Fills every `out`, gives every `take` its elements.
-// Blocks: on the disk, and as long as `take` does.
+class StayingFiles;
+
+// Fills every `out`, gives every `take` its elements. Shards that stay with the ps are read where they
+// are on this disk, or over `staying`, which has just found them.
+// Blocks: on the disk, and as long as `take` and `staying` do.
 // Errors: kBadData naming the file and the tensor when a checksum or a size is wrong (what was
 // filled so far is then garbage); kBadConfig when the checkpoint has no such variable or range; those
-// of `take`.
+// of `take` and `staying`.
 void readParts(FileSystem& file_system, const std::filesystem::path& folder,
-               const Manifest& manifest, std::span<const WantedPart> wanted);
+               const Manifest& manifest, std::span<const WantedPart> wanted,
+               StayingFiles* staying = nullptr);
 
 inline void readPart(FileSystem& file_system, const std::filesystem::path& folder,
                      const Manifest& manifest, const std::string& name, uint64_t begin,

@@ -45,6 +45,7 @@ struct ShardFile {
   uint64_t bytes = 0;     // of the file
   uint64_t checksum = 0;  // XXH3-64 of the file
   std::vector<StoredPart> parts;
+  std::string host{};  // a label: where it stays, see staying_shards.h
   bool operator==(const ShardFile&) const = default;
 };
 

@@ -8,6 +8,7 @@
 #include "common/base/error.h"
 #include "common/checkpoint/restore.h"
 #include "common/checkpoint/safetensors.h"
+#include "common/checkpoint/staying_files.h"
 
 namespace dtf::checkpoint {
 
@@ -29,9 +30,10 @@ Elements elementsOf(const Manifest& manifest) {
 class ShardVerifier {
  public:
   ShardVerifier(FileSystem& file_system, const std::filesystem::path& folder,
-                const ShardFile& shard, const Elements& elements, std::vector<Problem>& problems)
+                const Manifest& manifest, const ShardFile& shard, const Elements& elements,
+                std::vector<Problem>& problems)
       : file_system_(file_system),
-        path_(folder / shard.file),
+        path_(shardPath(file_system, folder, manifest, shard)),
         shard_(shard),
         elements_(elements),
         problems_(problems) {}
@@ -123,7 +125,7 @@ class ShardVerifier {
 }  // namespace
 
 Verification verifyCheckpoint(FileSystem& file_system, const std::filesystem::path& folder,
-                              VerifyDepth depth) {
+                              VerifyDepth depth, StayingFiles* staying) {
   Verification result;
   try {
     result.manifest = readManifest(file_system, folder);
@@ -131,9 +133,20 @@ Verification verifyCheckpoint(FileSystem& file_system, const std::filesystem::pa
     result.problems.push_back({kManifestFile, {}, error.message()});
     return result;
   }
-  const Elements elements = elementsOf(*result.manifest);
-  for (const ShardFile& shard : result.manifest->shards)
-    ShardVerifier(file_system, folder, shard, elements, result.problems).verify(depth);
+  const Manifest& manifest = *result.manifest;
+  const bool stays = !manifest.stays_in.empty();
+  if (stays && staying != nullptr) {
+    if (depth == VerifyDepth::kFull) result.problems = staying->find(manifest);
+    return result;
+  }
+  const Elements elements = elementsOf(manifest);
+  for (size_t i = 0; i < manifest.shards.size(); ++i) {
+    const ShardFile& shard = manifest.shards[i];
+    if (stays && !file_system.exists(shardPath(file_system, folder, manifest, shard)))
+      result.problems.push_back({shard.file, {}, elsewhereText(folder, manifest, i)});
+    else
+      ShardVerifier(file_system, folder, manifest, shard, elements, result.problems).verify(depth);
+  }
   return result;
 }
 

@@ -29,8 +29,13 @@ struct Verification {
   bool whole() const { return manifest.has_value() && problems.empty(); }
 };
 
-// `folder` is the checkpoint's own: .../step-120. Never throws for what it finds there.
+class StayingFiles;
+
+// `folder` is the checkpoint's own: .../step-120. Never throws for what it finds there. Shards that
+// stay with the ps are looked for on this disk, or `staying` asks for them; with kSizes nobody is
+// asked.
+// Errors: those of `staying`.
 Verification verifyCheckpoint(FileSystem& file_system, const std::filesystem::path& folder,
-                              VerifyDepth depth);
+                              VerifyDepth depth, StayingFiles* staying = nullptr);
 
 }  // namespace dtf::checkpoint

@@ -105,6 +105,11 @@ CheckpointSpec readCheckpoint(const YamlNode& node, Report& report) {
   reader.whole("keep", checkpoint.keep);
   reader.number("keep_every_hours", checkpoint.keep_every_hours);
   reader.boolean("gather", checkpoint.gather);
+  reader.boolean("stay", checkpoint.stay);
+  if (checkpoint.gather && checkpoint.stay)
+    report.error(
+        node.find("stay")->where(),
+        "'gather' and 'stay' can't both be true: the shards are at worker/0, or with the ps");
   checkpoint.mark = report.markOf(node.key_place);
   return checkpoint;
 }

@@ -222,6 +222,7 @@ constexpr Key kCheckpointKeys[] = {
     whole("keep", 0, 1'000'000, "the newest so many, 0 for all; default 5"),
     number("keep_every_hours", kPositive, "and for good one for each so many hours; default 10000"),
     boolean("gather", "worker/0 keeps all files; default false: a disk that all tasks share"),
+    boolean("stay", "each ps keeps its own file, worker/0 the manifest; default false"),
 };
 
 constexpr Key kSummariesKeys[] = {

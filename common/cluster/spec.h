@@ -115,6 +115,7 @@ struct CheckpointSpec {
   uint32_t keep = 5;                 // the newest so many; 0: all
   double keep_every_hours = 10'000;  // and one for each so many hours of training
   bool gather = false;               // all files are the chief's; else each ps writes its own
+  bool stay = false;                 // and keeps it on its host; not with `gather`
   yaml::Mark mark;
 };
 

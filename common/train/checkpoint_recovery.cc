@@ -109,6 +109,7 @@ std::optional<uint64_t> Checkpointer::start() {
 
 void Checkpointer::prepare() {
   if (std::exchange(prepared_, true)) return;
+  if (options_.stay) client_.held();  // whom to ask to remove shards
   // The ps may hold values of a chief that died while it was saving: what it left goes, too.
   if (const uint32_t swept = folder_ ? folder_->sweepStale() : 0; swept > 0)
     log::info("event=swept folders={} reason=\"left behind by a process that ended while saving\"",
@@ -119,7 +120,8 @@ void Checkpointer::prepare() {
 // A shard that a ps writes elsewhere would be missed at the first checkpoint, when work is lost; one
 // that it reads elsewhere may be another checkpoint's.
 void Checkpointer::checkShared() {
-  if (!folder_ || options_.gather || !options_.elsewhere || shared_) return;
+  const bool apart = options_.gather || options_.stay;
+  if (!folder_ || apart || !options_.elsewhere || shared_) return;
   client_.held();  // whom to ask
   std::vector<bool> seen;
   try {
@@ -140,8 +142,8 @@ void Checkpointer::checkShared() {
   throw yaml::ErrorAt(
       ErrorCode::kBadConfig, options_.spec->mark,
       fmt::format("{} {} not see the chief's files in {}: set `gather: true` here, and worker/0 "
-                  "keeps the files of all ps; or give the job a run_dir on a disk that the hosts "
-                  "share",
+                  "keeps the files of all ps, or `stay: true`, and each ps keeps its own; or give "
+                  "the job a run_dir on a disk that the hosts share",
                   join(blind, ", "), blind.size() == 1 ? "does" : "do", folder_->path().string()));
 }
 
@@ -175,6 +177,7 @@ std::optional<uint64_t> Checkpointer::restore() {
 
 checkpoint::Latest Checkpointer::findLatest() {
   if (!folder_) return {};
+  if (options_.stay) client_.held();  // whom to ask for the shards
   checkpoint::Latest latest = folder_->latestValid();
   warnAbout(latest.rejected);
   return latest;
@@ -237,9 +240,9 @@ bool Checkpointer::goBack(const checkpoint::Latest& latest, const ps::RecoveryDe
   checkpoint::GoingBack target{"", decision.cut.epoch, decision.cut.step, decision.epoch};
   if (!to_snapshot) target.folder = latest.found.value().folder.filename().string();
   try {
-    if (!to_snapshot && options_.gather) {
+    if (!to_snapshot && (options_.gather || options_.stay)) {
       bringShards(file_system_, client_.transfer(), latest.found->folder, latest.found->manifest,
-                  declaration_);
+                  declaration_, staying_ ? &*staying_ : nullptr);
       client_.transfer().commit(target);
     } else {
       client_.restore(target);

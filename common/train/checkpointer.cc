@@ -81,7 +81,9 @@ Checkpointer::Checkpointer(FileSystem& file_system, const Clock& clock,
   DTF_CHECK(!options_.job.empty() && options_.workers > 0);
   DTF_CHECK(declaration_.steps > 0 && !declaration_.layout.shards.empty());
   if (!options_.spec) return;
-  folder_.emplace(file_system, options_.run_dir / "checkpoints", options_.incarnation);
+  if (options_.stay) staying_.emplace(client_.staying(), options_.ps_hosts);
+  folder_.emplace(file_system, options_.run_dir / "checkpoints", options_.incarnation,
+                  staying_ ? &*staying_ : nullptr);
   folder_->prepare();
 }
 
@@ -235,6 +237,7 @@ SavedCheckpoint Checkpointer::write(const Cut& cut, TimePoint begin) {
       manifest.shards.push_back(std::move(shard.file));
     }
     DTF_CHECK(manifest.shards.size() == declaration_.layout.shards.size());
+    if (options_.stay) noteWhereTheyStay(attempt, manifest);
     folder_->commit(manifest);
   } catch (const Error&) {
     folder_->abandon();
@@ -250,9 +253,17 @@ SavedCheckpoint Checkpointer::write(const Cut& cut, TimePoint begin) {
 
 std::vector<checkpoint::SavedShard> Checkpointer::saveShards(const std::string& attempt,
                                                              const CutPosition& position) {
+  if (options_.stay) return client_.staying().save(checkpoint::stayingName(attempt), position);
   if (!options_.gather) return client_.save(attempt, position);
   return gatherShards(file_system_, client_.transfer(), folder_->path() / attempt, position,
                       declaration_);
+}
+
+void Checkpointer::noteWhereTheyStay(const std::string& attempt,
+                                     checkpoint::Manifest& manifest) const {
+  manifest.stays_in = checkpoint::stayingName(attempt);
+  for (size_t i = 0; i < manifest.shards.size(); ++i)
+    manifest.shards[i].host = options_.ps_hosts.at(i);
 }
 
 // What becomes of the checkpoint is decided already; a ps that doesn't hear it keeps its capture until the
@@ -268,6 +279,7 @@ void Checkpointer::releaseStaged(bool saved) {
 // The new checkpoint is safe whatever becomes of the old ones.
 void Checkpointer::prune() {
   try {
+    if (options_.stay) folder_->sweepStale();  // what a ps could not be told to remove before
     folder_->removeInitial();
     folder_->prune({options_.spec->keep, options_.spec->keep_every_hours});
   } catch (const Error& error) {

@@ -1,7 +1,9 @@
 #pragma once
 
 // Makes and restores the checkpoints of a job: one consistent cut over all ps, written by each of
-// them, or by the chief that gathers it (gathered_files.h), committed by the chief. What to do when is the supervisor's affair (supervisor.h).
+// them, where all see or where it stays (checkpoint/staying_shards.h), or by the chief that gathers it
+// (gathered_files.h), committed by the chief. What to do when is the supervisor's affair
+// (supervisor.h).
 //
 // At which position to cut. sync: every step is a cut; the ps are told one that none has passed, and
 // each captures its shard as it gets there. async: the ps hold new pushes, say which they have, and
@@ -19,6 +21,7 @@
 #include "common/base/ids.h"
 #include "common/checkpoint/checkpoint_client.h"
 #include "common/checkpoint/checkpoint_folder.h"
+#include "common/checkpoint/staying_files.h"
 #include "common/cluster/spec.h"
 #include "common/ps/job_recovery.h"
 #include "common/ps/parameter_client.h"
@@ -28,8 +31,9 @@ namespace dtf::train {
 
 struct CheckpointerOptions {
   std::string job;
-  std::filesystem::path run_dir;  // unless `gather`, the same files for the chief and every ps
-  Incarnation incarnation;        // the chief's
+  // The same files for the chief and every ps, unless `gather` or `stay`.
+  std::filesystem::path run_dir;
+  Incarnation incarnation;  // the chief's
   uint32_t workers = 1;
   std::optional<cluster::CheckpointSpec> spec;  // none: nothing is written to the disk
   cluster::DataSpec data;
@@ -41,6 +45,8 @@ struct CheckpointerOptions {
   bool gather = false;     // checkpoints' files are the chief's alone
   // Else: a ps is on another host, so whether it has the chief's files is to be seen.
   bool elsewhere = false;
+  bool stay = false;  // each ps keeps its shards; only with `ps_hosts`
+  std::vector<std::string> ps_hosts{};
 };
 
 // What a job goes on from.
@@ -163,6 +169,7 @@ class Checkpointer {
   void checkShared();
   std::vector<checkpoint::SavedShard> saveShards(const std::string& attempt,
                                                  const CutPosition& position);
+  void noteWhereTheyStay(const std::string& attempt, checkpoint::Manifest& manifest) const;
   void releaseStaged(bool saved);
   bool cutsAtStep() const;
   void renewIfBroken();
@@ -195,6 +202,7 @@ class Checkpointer {
   checkpoint::CheckpointClient& client_;
   const ps::ModelDeclaration declaration_;
   const CheckpointerOptions options_;
+  std::optional<checkpoint::StayingFiles> staying_;     // where the ps keep their shards
   std::optional<checkpoint::CheckpointFolder> folder_;  // where the job keeps checkpoints
   const TimePoint started_;
   double run_seconds_before_ = 0;  // of the processes before this one

@@ -108,12 +108,12 @@ std::vector<checkpoint::SavedShard> gatherShards(FileSystem& file_system,
 
 void bringShards(FileSystem& file_system, checkpoint::ShardTransfer& transfer,
                  const std::filesystem::path& folder, const checkpoint::Manifest& manifest,
-                 const ps::ModelDeclaration& declaration) {
+                 const ps::ModelDeclaration& declaration, checkpoint::StayingFiles* staying) {
   transfer.expect({manifest.global_step, manifest.worker_batches, manifest.clocks});
   std::vector<checkpoint::WantedPart> wanted;
   for (uint32_t i = 0; i < declaration.layout.shards.size(); ++i)
     wantShard(transfer, declaration, i, wanted);
-  checkpoint::readParts(file_system, folder, manifest, wanted);
+  checkpoint::readParts(file_system, folder, manifest, wanted, staying);
 }
 
 }  // namespace dtf::train

@@ -1,7 +1,8 @@
 #pragma once
 
 // The files of a checkpoint that only the chief's disk has (`checkpoint: {gather: true}`): it
-// fetches the shards of all ps, writes and reads them itself, and brings each ps its values.
+// fetches the shards of all ps, writes and reads them itself, and brings each ps its values. These it
+// brings, too, where the shards stay with the ps that wrote them.
 
 #include <filesystem>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "common/base/cut_position.h"
 #include "common/base/file_system.h"
 #include "common/checkpoint/checkpoint_client.h"
+#include "common/checkpoint/staying_files.h"
 #include "common/ps/parameter_client.h"
 
 namespace dtf::train {
@@ -25,11 +27,13 @@ std::vector<checkpoint::SavedShard> gatherShards(FileSystem& file_system,
                                                  const ps::ModelDeclaration& declaration);
 
 // Brings every ps its part of the checkpoint in `folder`, whichever ps tasks wrote it: each stored
-// tensor is read once. It becomes their state with `transfer.commit()`.
+// tensor is read once, over `staying` where the shards stay with the ps. It becomes their state with
+// `transfer.commit()`.
 // Blocks: as above.
 // Errors: those of `transfer`; those of checkpoint::readParts().
 void bringShards(FileSystem& file_system, checkpoint::ShardTransfer& transfer,
                  const std::filesystem::path& folder, const checkpoint::Manifest& manifest,
-                 const ps::ModelDeclaration& declaration);
+                 const ps::ModelDeclaration& declaration,
+                 checkpoint::StayingFiles* staying = nullptr);
 
 }  // namespace dtf::train

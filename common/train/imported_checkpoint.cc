@@ -51,6 +51,7 @@ class RestingPs final : public checkpoint::CheckpointClient {
   // Nobody asks this of a job that isn't there.
   std::vector<checkpoint::HeldValues> held() override { never(); }
   checkpoint::ShardTransfer& transfer() override { never(); }
+  checkpoint::StayingShards& staying() override { never(); }
   std::vector<bool> see(const std::string&) override { never(); }
   void callOffCuts() override { never(); }
   void interruptCuts() override { never(); }

@@ -20,6 +20,9 @@ std::string text(capnp::Text::Reader reader) {
 // Of one ps: it keeps two, and whatever it couldn't remove.
 constexpr uint32_t kSnapshotsMax = 64;
 
+// Of why one shard is damaged.
+constexpr size_t kDamageBytesMax = 1024;
+
 // Four numbers, a pointer, a name of at least one character.
 constexpr uint64_t kPartBytesMin = 48;
 
@@ -123,6 +126,65 @@ checkpoint::CutHead decodeCutHead(schema::PsCheckpoint::ExpectParams::Reader rea
   for (const auto clock : reader.getClocks())
     head.clocks.push_back({clock.getApplies(), clock.getBeta1Power(), clock.getBeta2Power()});
   return head;
+}
+
+void encodeWanted(const std::vector<checkpoint::ShardFile>& files,
+                  capnp::List<schema::PsStaying::File>::Builder builder) {
+  for (uint32_t i = 0; i < builder.size(); ++i) {
+    builder[i].setName(files[i].file);
+    builder[i].setBytes(files[i].bytes);
+    builder[i].setChecksum(files[i].checksum);
+  }
+}
+
+std::vector<checkpoint::ShardFile> decodeWanted(
+    capnp::List<schema::PsStaying::File>::Reader reader) {
+  if (reader.size() > kPsTasksMax)
+    throw Error(ErrorCode::kBadData,
+                fmt::format("{} shards are looked for, more than {}", reader.size(), kPsTasksMax));
+  std::vector<checkpoint::ShardFile> files;
+  for (const auto file : reader)
+    files.push_back({decodeFileName(file.getName(), "a shard's file"),
+                     file.getBytes(),
+                     file.getChecksum(),
+                     {}});
+  return files;
+}
+
+void encodeFound(const std::vector<checkpoint::FoundShard>& found,
+                 capnp::List<schema::PsStaying::Found>::Builder builder) {
+  for (uint32_t i = 0; i < builder.size(); ++i) {
+    builder[i].setStanding(static_cast<schema::PsStaying::Standing>(found[i].standing));
+    builder[i].setReason(found[i].reason.substr(0, kDamageBytesMax));
+  }
+}
+
+std::vector<checkpoint::FoundShard> decodeFound(
+    capnp::List<schema::PsStaying::Found>::Reader reader, size_t count) {
+  if (reader.size() != count)
+    throw Error(ErrorCode::kBadData, fmt::format("a ps says of {} shards where they are, {} were "
+                                                 "asked for",
+                                                 reader.size(), count));
+  std::vector<checkpoint::FoundShard> found;
+  for (const auto one : reader) {
+    // One that a later version says is not whole.
+    const bool known = one.getStanding() <= schema::PsStaying::Standing::DAMAGED;
+    found.push_back({known ? static_cast<checkpoint::Standing>(one.getStanding())
+                           : checkpoint::Standing::kAbsent,
+                     text(one.getReason())});
+  }
+  return found;
+}
+
+std::string decodeFileName(capnp::Text::Reader reader, const char* what) {
+  constexpr size_t kNameMax = 128;
+  std::string name = text(reader);
+  const bool plain = name.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789._-") == std::string::npos;
+  if (!plain || name.empty() || name.size() > kNameMax || name[0] == '.')
+    throw Error(ErrorCode::kBadData, "'" + name + "' is no name of " + what);
+  return name;
 }
 
 void encodePosition(const CutPosition& position, capnp::List<uint64_t>::Builder builder) {

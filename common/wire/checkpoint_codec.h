@@ -26,6 +26,22 @@ void encodeCutHead(const checkpoint::CutHead& head,
 // Errors: kBadData for more workers or clocks than a job can have tasks.
 checkpoint::CutHead decodeCutHead(schema::PsCheckpoint::ExpectParams::Reader reader);
 
+// A list of files, as PsStaying.find() has it; only names, sizes and checksums travel.
+void encodeWanted(const std::vector<checkpoint::ShardFile>& files,
+                  capnp::List<schema::PsStaying::File>::Builder builder);
+// Errors: kBadData for more files than a job can have ps, or a name that is none.
+std::vector<checkpoint::ShardFile> decodeWanted(
+    capnp::List<schema::PsStaying::File>::Reader reader);
+void encodeFound(const std::vector<checkpoint::FoundShard>& found,
+                 capnp::List<schema::PsStaying::Found>::Builder builder);
+// Errors: kBadData for another number of answers than `count`.
+std::vector<checkpoint::FoundShard> decodeFound(
+    capnp::List<schema::PsStaying::Found>::Reader reader, size_t count);
+
+// The name of a folder or file from the network: never a path.
+// Errors: kBadData: it is no name of `what`.
+std::string decodeFileName(capnp::Text::Reader reader, const char* what);
+
 void encodePosition(const CutPosition& position, capnp::List<uint64_t>::Builder builder);
 CutPosition decodePosition(capnp::List<uint64_t>::Reader reader);
 

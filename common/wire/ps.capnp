@@ -200,6 +200,9 @@ interface PsCheckpoint {
   # on. Errors: bad_data when they are no part of this shard's variables, or came before; unavailable when the bytes were
   # damaged on the way; bad_config where none are expected.
 
+  staying @17 () -> (staying :PsStaying);
+  # For a job whose shards stay with the ps (`checkpoint: {stay: true}`). As good as this session.
+
   struct Clock {
     applies @0 :UInt64;
     beta1Power @1 :Float64;
@@ -223,6 +226,44 @@ interface PsCheckpoint {
     count @2 :UInt64;
     offset @3 :UInt64;     # bytes, in the file
     checksum @4 :UInt64;   # XXH3-64 of the part's bytes
+  }
+}
+
+interface PsStaying {
+  # The shards of checkpoints that this ps has on its own host, in <run_dir>/shards/NAME (common/checkpoint/
+  # staying_shards.h). The manifest that says what is in them is the chief's. Names are never paths. Of restore() only this
+  # differs: the chief fetch()es what it will bring() (PsCheckpoint), from whichever ps has it.
+
+  save @0 (name :Text, position :List(UInt64)) -> (saved :PsCheckpoint.Saved);
+  # As PsCheckpoint.save, into that folder, which is made; all names down to the file are durable.
+
+  find @1 (name :Text, files :List(File)) -> (found :List(Found));
+  # What of these files is in that folder, each read whole, in their order. Errors: bad_data for more files than a job
+  # can have ps.
+
+  fetch @2 (name :Text, file :Text, offset :UInt64, bytes :UInt32) -> (data :Data, checksum :UInt64);
+  # `bytes` of such a file, 512 KiB at most. `checksum`: XXH3-64 of them. Errors: bad_data where it is not there, or ends
+  # earlier.
+
+  drop @3 (name :Text) -> ();
+  # Removes that folder, for the attempt came to nothing or the checkpoint goes. None is there: nothing. Errors:
+  # permission, to a chief that was replaced; cannot_write.
+
+  struct File {
+    name @0 :Text;
+    bytes @1 :UInt64;
+    checksum @2 :UInt64;   # XXH3-64
+  }
+
+  struct Found {
+    standing @0 :Standing;
+    reason @1 :Text;       # why it is damaged
+  }
+
+  enum Standing {
+    absent @0;
+    whole @1;
+    damaged @2;
   }
 }
 

@@ -7,11 +7,13 @@ RpcCheckpointClient::RpcCheckpointClient(RpcParameterClient& client, double disk
   control_.call([&] {
     calls_ = std::make_unique<CheckpointCalls>(client.controlCalls(), disk_seconds);
     shards_ = std::make_unique<ShardCalls>(*calls_);
+    staying_calls_ = std::make_unique<StayingCalls>(*calls_);
   });
 }
 
 RpcCheckpointClient::~RpcCheckpointClient() {
   control_.call([this] {
+    staying_calls_ = nullptr;
     shards_ = nullptr;
     calls_ = nullptr;
   });
@@ -103,6 +105,27 @@ void RpcCheckpointClient::Transfer::bring(uint32_t ps_task, const checkpoint::Ar
 
 void RpcCheckpointClient::Transfer::commit(const checkpoint::GoingBack& target) {
   client_.control_.call([&] { return client_.shards_->commit(target); });
+}
+
+// ---- shards that stay
+
+std::vector<checkpoint::SavedShard> RpcCheckpointClient::Staying::save(
+    const std::string& name, const CutPosition& position) {
+  return client_.control_.call([&] { return client_.staying_calls_->save(name, position); });
+}
+
+std::vector<std::vector<checkpoint::FoundShard>> RpcCheckpointClient::Staying::find(
+    const std::string& name, const std::vector<std::vector<checkpoint::ShardFile>>& wanted) {
+  return client_.control_.call([&] { return client_.staying_calls_->find(name, wanted); });
+}
+
+std::string RpcCheckpointClient::Staying::fetch(uint32_t ps_task,
+                                                const checkpoint::StayingPiece& piece) {
+  return client_.control_.call([&] { return client_.staying_calls_->fetch(ps_task, piece); });
+}
+
+void RpcCheckpointClient::Staying::drop(const std::string& name) {
+  client_.control_.call([&] { return client_.staying_calls_->drop(name); });
 }
 
 }  // namespace dtf::wire

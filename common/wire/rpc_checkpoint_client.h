@@ -8,6 +8,7 @@
 #include "common/wire/checkpoint_calls.h"
 #include "common/wire/rpc_parameter_client.h"
 #include "common/wire/shard_calls.h"
+#include "common/wire/staying_calls.h"
 
 namespace dtf::wire {
 
@@ -38,6 +39,7 @@ class RpcCheckpointClient final : public checkpoint::CheckpointClient {
   void restore(const checkpoint::GoingBack& target) override;
   std::vector<bool> see(const std::string& file) override;
   checkpoint::ShardTransfer& transfer() override { return transfer_; }
+  checkpoint::StayingShards& staying() override { return staying_; }
 
  private:
   class Transfer final : public checkpoint::ShardTransfer {
@@ -55,10 +57,27 @@ class RpcCheckpointClient final : public checkpoint::CheckpointClient {
     RpcCheckpointClient& client_;
   };
 
+  class Staying final : public checkpoint::StayingShards {
+   public:
+    explicit Staying(RpcCheckpointClient& client) : client_(client) {}
+    std::vector<checkpoint::SavedShard> save(const std::string& name,
+                                             const CutPosition& position) override;
+    std::vector<std::vector<checkpoint::FoundShard>> find(
+        const std::string& name,
+        const std::vector<std::vector<checkpoint::ShardFile>>& wanted) override;
+    std::string fetch(uint32_t ps_task, const checkpoint::StayingPiece& piece) override;
+    void drop(const std::string& name) override;
+
+   private:
+    RpcCheckpointClient& client_;
+  };
+
   net::IoThread& control_;
-  std::unique_ptr<CheckpointCalls> calls_;  // lives on the control loop
-  std::unique_ptr<ShardCalls> shards_;      // likewise
+  std::unique_ptr<CheckpointCalls> calls_;       // lives on the control loop
+  std::unique_ptr<ShardCalls> shards_;           // likewise
+  std::unique_ptr<StayingCalls> staying_calls_;  // likewise
   Transfer transfer_{*this};
+  Staying staying_{*this};
 };
 
 }  // namespace dtf::wire

@@ -18,13 +18,11 @@ namespace {
 // One is on the wire while the one before it is written, or taken.
 constexpr size_t kPiecesUnderWay = 2;
 
-// A piece on a line that is slow, and busy with gradients. A ps that is gone is noticed by its
-// heartbeats.
-constexpr double kPieceSeconds = 60;
-
 std::string pieceText(const char* doing, uint64_t offset) {
   return fmt::format("{} its shard from byte {} on", doing, offset);
 }
+
+}  // namespace
 
 std::string checkedPiece(capnp::Data::Reader data, uint64_t checksum, uint64_t due,
                          const std::string& ps) {
@@ -41,8 +39,6 @@ std::string checkedPiece(capnp::Data::Reader data, uint64_t checksum, uint64_t d
                                      due, ps, hexOf(checksumOf(bytes)), ps, hexOf(checksum))));
   return bytes;
 }
-
-}  // namespace
 
 ShardCalls::ShardCalls(CheckpointCalls& checkpoint) : checkpoint_(checkpoint) {
   checkpoint_.onInterrupted([this](const Error& why) { end(why); });

@@ -16,6 +16,15 @@
 
 namespace dtf::wire {
 
+// A piece on a line that is slow, and busy with gradients. A ps that is gone is noticed by its
+// heartbeats.
+inline constexpr double kPieceSeconds = 60;
+
+// The bytes of a piece that `ps` has sent.
+// Errors: as kj's, kBadData for another size than `due`, kUnavailable for another checksum.
+std::string checkedPiece(capnp::Data::Reader data, uint64_t checksum, uint64_t due,
+                         const std::string& ps);
+
 // A transfer, from stage() or expect() on, has one deadline as a whole (CheckpointCalls::diskSeconds()),
 // whatever the disk does between two pieces; it ends at once when it is interrupted
 // (CheckpointCalls::interruptCuts()) or when the connection to any of the ps breaks, whosever piece is

@@ -9,26 +9,18 @@
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
 #include "common/wire/checkpoint_codec.h"
+#include "daemons/psd/staying_service.h"
 #include "daemons/psd/travelling_shard.h"
 
 namespace dtf::psd {
 
 namespace {
 
-constexpr size_t kNameMax = 128;
-
 constexpr Duration kLookEvery = std::chrono::milliseconds(100);
 constexpr double kLookSecondsMax = 60;
 
-// The name of a folder or file from the network: never a path.
 std::string plainName(capnp::Text::Reader reader, const char* what = "a checkpoint folder") {
-  const std::string name(reader.begin(), reader.size());
-  const bool plain = name.find_first_not_of(
-                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                         "0123456789._-") == std::string::npos;
-  if (!plain || name.empty() || name.size() > kNameMax || name[0] == '.')
-    net::throwAsKj(Error(ErrorCode::kBadData, "'" + name + "' is no name of " + what));
-  return name;
+  return net::bridgeErrors([&] { return wire::decodeFileName(reader, what); });
 }
 
 // The name of a cut from the network.
@@ -175,6 +167,11 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
     const TimePoint until = host_.control().clock().now() + fromSeconds(seconds);
     return look(options_.folder / plainName(context.getParams().getFile(), "a file"), until)
         .then([context](bool seen) mutable { context.getResults().setSeen(seen); });
+  }
+
+  kj::Promise<void> staying(StayingContext context) override {
+    context.getResults().setStaying(makeStaying(host_, options_, chief_));
+    return kj::READY_NOW;
   }
 
   kj::Promise<void> stage(StageContext context) override {

@@ -109,6 +109,7 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
 
   // There is nobody else: nothing has to gather, or to be shared.
   checkpoint::ShardTransfer& transfer() override { never(); }
+  checkpoint::StayingShards& staying() override { never(); }
   std::vector<bool> see(const std::string&) override { never(); }
 
   // And no second process to find a snapshot: such a job is refused.

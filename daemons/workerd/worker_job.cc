@@ -18,7 +18,6 @@
 #include "common/base/notify.h"
 #include "common/base/text.h"
 #include "common/base/trace.h"
-#include "common/cluster/address.h"
 #include "common/data/open_dataset.h"
 #include "common/ps/barrier.h"
 #include "common/ps/parameter_digest.h"
@@ -31,6 +30,7 @@
 #include "common/train/supervisor.h"
 #include "common/train/training_loop.h"
 #include "common/train/worker_devices.h"
+#include "daemons/workerd/checkpointer_options.h"
 #include "daemons/workerd/worker_client.h"
 
 namespace dtf::workerd {
@@ -46,31 +46,12 @@ bool isSupervised(const cluster::JobSpec& job) {
   return job.train->checkpoint || job.durability.kind != cluster::Durability::kCheckpoint;
 }
 
-// Then whether all tasks have the same run directory is to be seen.
-bool hasPsElsewhere(const cluster::TaskOptions& task) {
-  const auto hostOf = [](const cluster::TaskSpec& spec) {
-    return cluster::hostKey(spec.address.host);
-  };
-  const std::string here = hostOf(task.job.cluster.worker.at(task.task.index));
-  return std::any_of(task.job.cluster.ps.begin(), task.job.cluster.ps.end(),
-                     [&](const cluster::TaskSpec& ps) { return hostOf(ps) != here; });
-}
-
 // The chief's part in checkpoints: made once the model is declared, ended before the connections.
 struct Supervision {
   Supervision(const cluster::TaskOptions& task, const Clock& clock, WorkerClient& worker_client,
               const ps::ModelDeclaration& declaration)
       : client(worker_client.checkpoints(task.job.timeouts.finish_seconds)),
-        checkpointer(realFileSystem(), clock, *client, declaration,
-                     {task.job.job, task.job.run_dir, Incarnation::ofNow(task.attempt),
-                      static_cast<uint32_t>(task.job.cluster.worker.size()),
-                      task.job.train->checkpoint, task.job.train->data, task.job.train->model,
-                      task.fresh, task.job.durability.kind == cluster::Durability::kSnapshot,
-                      task.job.durability.kind == cluster::Durability::kReplica,
-                      data::classNames(task.job.train->data.train),
-                      task.job.train->checkpoint && task.job.train->checkpoint->gather &&
-                          !task.job.cluster.ps.empty(),
-                      hasPsElsewhere(task)}) {}
+        checkpointer(realFileSystem(), clock, *client, declaration, checkpointerOptions(task)) {}
 
   const std::unique_ptr<checkpoint::CheckpointClient> client;
   train::Checkpointer checkpointer;

@@ -1,14 +1,16 @@
 // Checkpoints of tasks that share no disk: each has a run directory of its own, as on a host of its
-// own, and the chief alone has the files.
+// own, and the chief alone has the files; or each ps keeps its own.
 
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/e2e/cluster_fixture.h"
 
@@ -29,7 +31,8 @@ class GatherTest : public ClusterTest {
   }
 
   // Shards of more than one piece.
-  static ClusterOptions job(bool gather = true, int ps = 2) {
+  enum class Files { kShared, kGather, kStay };
+  static ClusterOptions job(Files files = Files::kGather, int ps = 2) {
     return {.ps = ps,
             .mode = "sync",
             .steps = kGatheringSteps,
@@ -39,12 +42,14 @@ class GatherTest : public ClusterTest {
             .train_more = std::string("  placement: {partition: {min_bytes: 1024}}\n"
                                       "  report: {every_steps: 50}\n"
                                       "  checkpoint: {every_steps: 100") +
-                          (gather ? ", gather: true}\n" : "}\n")};
+                          (files == Files::kGather ? ", gather: true}\n"
+                           : files == Files::kStay ? ", keep: 3, stay: true}\n"
+                                                   : "}\n")};
   }
 
   // What a job ends with whose tasks share a disk.
   std::string sharedDigest() {
-    EXPECT_EQ(launch(writeCluster(job(false), "calm"), {}, kEndOfGathering).exit_code, 0);
+    EXPECT_EQ(launch(writeCluster(job(Files::kShared), "calm"), {}, kEndOfGathering).exit_code, 0);
     return summary("calm")["parameters_digest"];
   }
 
@@ -132,7 +137,7 @@ TEST_F(GatherTest, AJobThatWasKilledWholeGoesOnWithAnotherNumberOfPs) {
   ASSERT_TRUE(chief().waitForOutput("event=checkpoint step=", kEndOfGathering)) << chief().err();
   for (auto& [name, task] : tasks_) task->signal(SIGKILL);
   tasks_.clear();
-  startAll(job(true, 3));
+  startAll(job(Files::kGather, 3));
   expectTheEnd();
   EXPECT_THAT(chief().err(), HasSubstr("event=restored checkpoint="));
   EXPECT_EQ(digest(), digest_shared);
@@ -188,7 +193,7 @@ TEST_F(GatherTest, WhoDiesWhileItIsBroughtItsValuesIsBroughtThemAgain) {
 }
 
 TEST_F(GatherTest, ADiskThatIsNotSharedIsNoticedBeforeAnybodyTrains) {
-  startAll(job(false));
+  startAll(job(Files::kShared));
   const ProcessResult result = chief().wait(kEndOfGathering);
   EXPECT_EQ(result.exit_code, 78) << result.err;
   EXPECT_THAT(result.err, HasSubstr("job.yaml:"));
@@ -202,7 +207,7 @@ TEST_F(GatherTest, ADiskThatIsNotSharedIsNoticedBeforeAnybodyTrains) {
 }
 
 TEST_F(GatherTest, ADiskThatIsSharedIsSeen) {
-  const ClusterOptions options = job(false);
+  const ClusterOptions options = job(Files::kShared);
   const ProcessResult result = launch(writeOnTwoHosts(options), {}, kEndOfGathering);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   for (const int i : {0, 1})
@@ -233,6 +238,163 @@ TEST_F(GatherTest, AFullDiskOfTheChiefKeepsWhatIsWhole) {
   EXPECT_THAT(result.out,
               HasSubstr("manifest.json\nshard-0-of-2.safetensors\nshard-1-of-2.safetensors\n"));
   EXPECT_THAT(result.out, ::testing::Not(HasSubstr(".tmp-")));
+}
+
+// Each ps keeps its shards below its own run directory, the chief has the manifests.
+class StayTest : public GatherTest {
+ protected:
+  using Names = std::vector<std::string>;
+
+  static Names namesIn(const fs::path& folder) {
+    Names names;
+    if (fs::exists(folder))
+      for (const auto& entry : fs::directory_iterator(folder))
+        names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  fs::path shardsOf(int ps) const { return runOf("ps", ps) / "shards"; }
+  // "step-2000-1f3a.9" of the checkpoint of that step.
+  std::string nameOfStep(int step) {
+    return nlohmann::json::parse(folder_.read("hosts/worker-0/run/checkpoints/step-" +
+                                              std::to_string(step) + "/manifest.json"))["stays_in"];
+  }
+  // The three checkpoints that are kept, and nothing of those that went or came to nothing.
+  void expectFilesWhereTheyStay(int ps) {
+    Names due;
+    for (const int step : {kGatheringSteps - 200, kGatheringSteps - 100, kGatheringSteps}) {
+      const std::string folder = "step-" + std::to_string(step);
+      EXPECT_EQ(namesIn(checkpointsOf("worker", 0) / folder), Names{"manifest.json"});
+      due.push_back(nameOfStep(step));
+    }
+    std::sort(due.begin(), due.end());
+    EXPECT_EQ(namesIn(checkpointsOf("worker", 0)).size(), due.size());
+    for (int i = 0; i < ps; ++i) {
+      EXPECT_EQ(namesIn(shardsOf(i)), due) << i;
+      for (const std::string& name : due)
+        EXPECT_EQ(namesIn(shardsOf(i) / name),
+                  Names{"shard-" + nameOf(std::to_string(i) + "-of", ps) + ".safetensors"});
+    }
+  }
+  void killAll() {
+    for (auto& [name, task] : tasks_) task->signal(SIGKILL);
+    tasks_.clear();
+  }
+  void startUntilACheckpoint() {
+    startAll(job(Files::kStay));
+    ASSERT_TRUE(chief().waitForOutput("event=checkpoint step=300", kEndOfGathering))
+        << chief().err();
+  }
+  ProcessResult onTheChiefsHost(const std::string& verb,
+                                const std::vector<std::string>& more = {}) {
+    std::vector<std::string> command = {binary("dtf-launch"), verb, file_, "--run-dir",
+                                        runOf("worker", 0).string()};
+    command.insert(command.end(), more.begin(), more.end());
+    return runProcess(command, seconds(60), {}, folder_.path());
+  }
+};
+
+TEST_F(StayTest, AKilledPsTakesItsValuesFromItsOwnFiles) {
+  const std::string digest_shared = sharedDigest();
+  startUntilACheckpoint();
+  kill("ps", 1);
+  start("ps", 1);
+  expectTheEnd();
+  EXPECT_THAT(chief().err(), HasSubstr("ps/1 lost its values: all go back"));
+  EXPECT_EQ(digest(), digest_shared);
+  expectFilesWhereTheyStay(2);
+}
+
+TEST_F(StayTest, WhoDiesInTheMiddleOfASaveCostsNoCheckpoint) {
+  const std::string digest_shared = sharedDigest();
+  struct Death {
+    std::string job, failpoints;
+  };
+  for (const Death& death : {Death{"ps", "checkpoint.in_shard_write=kill@6"},
+                             Death{"ps", "checkpoint.after_shard_stays=kill@4"},
+                             Death{"worker", "checkpoint.after_manifest_sync=kill@4"},
+                             Death{"worker", "checkpoint.after_trash_rename=kill@2"},
+                             Death{"worker", "checkpoint.after_shards_drop=kill@2"}}) {
+    SCOPED_TRACE(death.failpoints);
+    fs::remove_all(folder_.path() + "/hosts");
+    file_ = writeOnTwoHosts(job(Files::kStay));
+    for (const std::string name : {"ps", "worker"})
+      for (const int index : {0, 1}) {
+        const bool dies = name == death.job && index == (name == "ps" ? 1 : 0);
+        start(name, index, dies ? death.failpoints : "");
+      }
+    const int index = death.job == "ps" ? 1 : 0;
+    EXPECT_EQ(task(death.job, index).wait(kEndOfGathering).exit_code, 128 + SIGKILL);
+    start(death.job, index);
+    expectTheEnd();
+    EXPECT_EQ(digest(), digest_shared);
+    expectFilesWhereTheyStay(2);
+    tasks_.clear();
+  }
+}
+
+TEST_F(StayTest, AJobThatWasKilledWholeGoesOnWithAnotherNumberOfPs) {
+  const std::string digest_shared = sharedDigest();
+  startUntilACheckpoint();
+  killAll();
+  startAll(job(Files::kStay, 3));
+  expectTheEnd();
+  EXPECT_THAT(chief().err(), HasSubstr("event=restored checkpoint="));
+  EXPECT_EQ(digest(), digest_shared);
+}
+
+TEST_F(StayTest, PsThatChangedPlacesFindEachOthersFiles) {
+  const std::string digest_shared = sharedDigest();
+  startUntilACheckpoint();
+  killAll();
+  const fs::path aside = folder_.path() + "/aside";
+  fs::rename(runOf("ps", 0), aside);
+  fs::rename(runOf("ps", 1), runOf("ps", 0));
+  fs::rename(aside, runOf("ps", 1));
+  startAll(job(Files::kStay));
+  expectTheEnd();
+  EXPECT_THAT(chief().err(), HasSubstr("event=restored checkpoint="));
+  EXPECT_EQ(digest(), digest_shared);
+}
+
+TEST_F(StayTest, APsThatComesBackWithoutItsFilesEndsTheJobInWords) {
+  startUntilACheckpoint();
+  killAll();
+  fs::rename(shardsOf(1), folder_.path() + "/kept");
+  startAll(job(Files::kStay));
+  const ProcessResult result = chief().wait(kEndOfGathering);
+  EXPECT_EQ(result.exit_code, 65) << result.err;
+  EXPECT_THAT(result.err,
+              HasSubstr("shard-1-of-2.safetensors was written by ps/1 on 127.0.0.2, and none of "
+                        "ps/0 on 127.0.0.2, ps/1 on 127.0.0.2 has it in shards/step-"));
+  killAll();
+  fs::rename(folder_.path() + "/kept", shardsOf(1));
+  startAll(job(Files::kStay));
+  expectTheEnd();
+}
+
+// Where the shards are elsewhere it is said which, and where; with them the model can be used.
+TEST_F(StayTest, WhoUsesTheModelIsToldWhatIsMissing) {
+  startAll(job(Files::kStay));
+  expectTheEnd();
+  tasks_.clear();
+  using Words = std::vector<std::string>;
+  for (const auto& [verb, more] :
+       std::map<std::string, Words>{{"eval", {}}, {"export", {"--to", "m.npz"}}, {"predict", {}}}) {
+    const ProcessResult result = onTheChiefsHost(verb, more);
+    EXPECT_EQ(result.exit_code, 65) << result.err;
+    EXPECT_THAT(result.err,
+                HasSubstr("shard-0-of-2.safetensors stays with ps/0 on 127.0.0.2, which wrote it "
+                          "to shards/" +
+                          nameOfStep(kGatheringSteps) + " below its run_dir: copy it to "))
+        << verb;
+  }
+  const std::string step = "step-" + std::to_string(kGatheringSteps);
+  for (const int i : {0, 1})
+    fs::copy(shardsOf(i) / nameOfStep(kGatheringSteps), checkpointsOf("worker", 0) / step);
+  const ProcessResult result = onTheChiefsHost("eval");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("accuracy "));
 }
 
 }  // namespace dtf::testing

@@ -32,9 +32,11 @@ using fuzz::kElements;
 using fuzz::kWorkers;
 
 const fuzz::MustReach kMustReach = {
-    "save",          "restore",  "commitRestore",   "decided",         "averages",   "raw",
-    "worker status", "snapshot", "restoreSnapshot", "forgetSnapshots", "refill",     "awaitReplica",
-    "seed",          "update",   "fetched",         "ended",           "lease over", "rows"};
+    "save",          "restore",       "commitRestore", "decided",         "averages",
+    "raw",           "worker status", "snapshot",      "restoreSnapshot", "forgetSnapshots",
+    "refill",        "awaitReplica",  "seed",          "update",          "fetched",
+    "ended",         "lease over",    "rows",          "save staying",    "find staying",
+    "fetch staying", "drop staying"};
 
 constexpr uint8_t kSocketsFrom = 248;  // of the world: few, as sockets take twice as long as memory
 constexpr size_t kCallsMax = 200, kCallsKeptMax = 64, kListMax = 64;
@@ -209,8 +211,7 @@ void Session::operation() {
 void Session::timeOrSignal(uint8_t what) {
   if (what % 8 == 7) return server_->onSignal(SIGTERM);
   loop_.time().advance(kSteps[what % std::size(kSteps)], [this] { settle(); });
-  const auto& members = server_->host().shard().status().members;
-  for (const ps::Member& member : members)
+  for (const ps::Member& member : server_->host().shard().status().members)
     if (member.state == ps::MemberState::kLost) ++fuzz::reached()["lease over"];
 }
 
@@ -302,7 +303,7 @@ void Session::checkpointCall(uint8_t method) {
   KJ_IF_MAYBE (checkpoint, client().checkpoint) {
     if (method >= 236 && method < 252)
       return fuzz::travelCall(*checkpoint, method, arguments_, last_cut_,
-                              [this](auto& request) { send(request); });
+                              [this](auto&&... sent) { send(sent...); });
     switch (method < 192 ? method % 6 : method < 252 ? 6 + method % 4 : 10) {
       case 0: {
         auto request = checkpoint->positionRequest();

@@ -1,6 +1,7 @@
 #pragma once
 
-// Calls of a chief whose checkpoints gather, with arguments from the fuzzer's bytes.
+// Calls of a chief whose checkpoints gather, or whose shards stay with the ps, with arguments from the
+// fuzzer's bytes.
 
 #include <cstdint>
 #include <string_view>
@@ -13,6 +14,7 @@
 namespace dtf::fuzz {
 
 inline constexpr uint8_t kTravelListMax = 64;
+inline constexpr uint8_t kStayingMethod = 251;
 
 template <class Request>
 void fillPosition(const std::vector<uint64_t>& numbers, Request& request) {
@@ -20,10 +22,56 @@ void fillPosition(const std::vector<uint64_t>& numbers, Request& request) {
   for (uint32_t i = 0; i < position.size(); ++i) position.set(i, numbers[i]);
 }
 
+// Mostly of the shards of one checkpoint.
+inline kj::StringPtr stayingName(Arguments& arguments) {
+  const uint8_t kind = arguments.byte();
+  return kind < 200 ? kj::StringPtr("step-7-1.1") : arguments.text();
+}
+
+template <class Send>
+void stayingCall(schema::PsStaying::Client ps, Arguments& arguments,
+                 const std::vector<uint64_t>& last_cut, const Send& send) {
+  switch (arguments.byte() % 4) {
+    case 0: {
+      auto request = ps.saveRequest();
+      request.setName(stayingName(arguments));
+      fillPosition(last_cut, request);
+      return send(request, "save staying");
+    }
+    case 1: {
+      auto request = ps.findRequest();
+      request.setName(stayingName(arguments));
+      for (auto file : request.initFiles(arguments.byte() % kTravelListMax)) {
+        file.setName(arguments.byte() % 2 == 0 ? kj::StringPtr("shard-0-of-2.safetensors")
+                                               : arguments.text());
+        file.setBytes(arguments.count());
+        file.setChecksum(arguments.count());
+      }
+      return send(request, "find staying");
+    }
+    case 2: {
+      auto request = ps.fetchRequest();
+      request.setName(stayingName(arguments));
+      request.setFile(arguments.byte() < 200 ? kj::StringPtr("shard-0-of-2.safetensors")
+                                             : arguments.text());
+      request.setOffset(arguments.count());
+      request.setBytes(static_cast<uint32_t>(arguments.count()));
+      return send(request, "fetch staying");
+    }
+    default: {
+      auto request = ps.dropRequest();
+      request.setName(stayingName(arguments));
+      return send(request, "drop staying");
+    }
+  }
+}
+
 // `last_cut`: the place that was asked for last. `send` takes a request.
 template <class Send>
 void travelCall(schema::PsCheckpoint::Client& checkpoint, uint8_t method, Arguments& arguments,
                 const std::vector<uint64_t>& last_cut, const Send& send) {
+  if (method == kStayingMethod)
+    return stayingCall(checkpoint.stayingRequest().send().getStaying(), arguments, last_cut, send);
   switch (method % 6) {
     case 0: {
       auto request = checkpoint.seeRequest();

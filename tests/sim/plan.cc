@@ -375,6 +375,7 @@ Plan makePlan(uint64_t seed) {
   drawLaunch(launch, plan);
   Random gather = streamOf(seed, Stream::kGather);
   plan.gather = plan.checkpoints && oneIn(gather, 3);
+  plan.stay = plan.checkpoints && !plan.gather && oneIn(gather, 3);
   return plan;
 }
 

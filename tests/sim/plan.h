@@ -72,6 +72,7 @@ struct Plan {
   cluster::OptimizerSpec optimizer;
   bool checkpoints = false;
   bool gather = false;                 // their files are on the chief's disk alone
+  bool stay = false;                   // the shards stay with the ps that wrote them
   cluster::CheckpointSpec checkpoint;  // when
   uint64_t snapshot_every_steps = 0;   // in the memory of the hosts; 0: none
   bool ps_return = false;              // who kills a ps starts it again

@@ -80,7 +80,9 @@ std::string Plan::text() const {
   if (checkpoints)
     text += fmt::format(", a checkpoint every {:.3f} s or {} steps, the newest {} kept{}{}",
                         checkpoint.every_seconds, checkpoint.every_steps, checkpoint.keep,
-                        gather ? " by the chief" : "",
+                        gather ? " by the chief"
+                        : stay ? " by each ps"
+                               : "",
                         disk_error_share > 0 ? ", on a disk that fails now and then" : "");
   if (snapshot_every_steps > 0)
     text += fmt::format(", a snapshot every {} steps", snapshot_every_steps);

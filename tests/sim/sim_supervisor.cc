@@ -5,6 +5,7 @@
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
 #include "common/wire/shard_calls.h"
+#include "common/wire/staying_calls.h"
 
 namespace dtf::sim {
 
@@ -13,7 +14,7 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient,
                                     public checkpoint::ShardTransfer {
  public:
   Client(wire::CheckpointCalls& calls, const Hooks& hooks)
-      : calls_(calls), shards_(calls), hooks_(hooks) {}
+      : calls_(calls), shards_(calls), staying_(*this, calls), hooks_(hooks) {}
   void useScope(kj::WaitScope& scope) { scope_ = &scope; }
 
   std::vector<checkpoint::HeldValues> held() override { return await(calls_.open()); }
@@ -46,6 +47,7 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient,
   }
   std::vector<bool> see(const std::string& file) override { return await(calls_.see(file)); }
   checkpoint::ShardTransfer& transfer() override { return *this; }
+  checkpoint::StayingShards& staying() override { return staying_; }
 
   std::vector<checkpoint::SavedShard> stage(const CutPosition& position) override {
     return await(shards_.stage(position));
@@ -73,8 +75,31 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient,
       throw net::toError(exception);
     }
   }
+  class Staying final : public checkpoint::StayingShards {
+   public:
+    Staying(Client& client, wire::CheckpointCalls& calls) : client_(client), calls_(calls) {}
+    std::vector<checkpoint::SavedShard> save(const std::string& name,
+                                             const CutPosition& position) override {
+      return client_.await(calls_.save(name, position));
+    }
+    std::vector<std::vector<checkpoint::FoundShard>> find(
+        const std::string& name,
+        const std::vector<std::vector<checkpoint::ShardFile>>& wanted) override {
+      return client_.await(calls_.find(name, wanted));
+    }
+    std::string fetch(uint32_t ps_task, const checkpoint::StayingPiece& piece) override {
+      return client_.await(calls_.fetch(ps_task, piece));
+    }
+    void drop(const std::string& name) override { client_.await(calls_.drop(name)); }
+
+   private:
+    Client& client_;
+    wire::StayingCalls calls_;
+  };
+
   wire::CheckpointCalls& calls_;
   wire::ShardCalls shards_;
+  Staying staying_;
   const Hooks& hooks_;
   kj::WaitScope* scope_ = nullptr;
 };
@@ -145,6 +170,8 @@ std::optional<uint64_t> SimSupervisor::begin(const ps::ModelDeclaration& model,
   options.snapshots = plan_.snapshot_every_steps > 0;
   options.replicas = plan_.replicas;
   options.gather = plan_.gather;
+  options.stay = plan_.stay;
+  for (uint32_t i = 0; i < plan_.ps_tasks; ++i) options.ps_hosts.push_back(fmt::format("ps{}", i));
   checkpointer_ = std::make_unique<train::Checkpointer>(environment_.disk, loop_.clock(), *client_,
                                                         model, std::move(options));
   return checkpointer_->start();

@@ -22,6 +22,17 @@ TEST(CheckpointKeys, TheySayWhoHasTheFiles) {
   EXPECT_TRUE(gathers.gather);
   EXPECT_EQ(gathers.every_seconds, 600);
   EXPECT_EQ(gathers.mark.str(), "c.yaml:4:3") << "of the key";
+  EXPECT_FALSE(gathers.stay);
+  EXPECT_TRUE(read("{stay: true}").stay);
+  EXPECT_TRUE(read("{gather: true, stay: false}").gather);
+  try {
+    read("{gather: true, stay: true}");
+    ADD_FAILURE() << "it is read";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("c.yaml:4:36: error: 'gather' and 'stay' can't both be true"),
+              std::string::npos)
+        << error.message();
+  }
 }
 
 }  // namespace

@@ -41,10 +41,11 @@ TEST_F(SharingTest, WhoDoesNotIsNamedBeforeAnybodyTrains) {
     FAIL() << "it trains";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
-    EXPECT_EQ(error.message(),
-              "job.yaml:12:3: error: ps/0 does not see the chief's files in /run/checkpoints: set "
-              "`gather: true` here, and worker/0 keeps the files of all ps; or give the job a "
-              "run_dir on a disk that the hosts share");
+    EXPECT_EQ(
+        error.message(),
+        "job.yaml:12:3: error: ps/0 does not see the chief's files in /run/checkpoints: set "
+        "`gather: true` here, and worker/0 keeps the files of all ps, or `stay: true`, and each "
+        "ps keeps its own; or give the job a run_dir on a disk that the hosts share");
   }
   EXPECT_EQ(ps_.calls(), CallTexts{"see"});
   EXPECT_FALSE(left());

@@ -53,10 +53,11 @@ struct FakePs {
   std::vector<float> gradient;  // the last one that came
   uint64_t step = 0;
   uint64_t epoch = 0;
-  std::string shard_bytes;     // of its file, to be fetched
-  bool damages = false;        // what it sends of that
-  std::vector<float> brought;  // all values, one behind the other
-  bool sees = true;            // the chief's files
+  std::string shard_bytes;                    // of its file, to be fetched
+  bool damages = false;                       // what it sends of that
+  std::vector<float> brought;                 // all values, one behind the other
+  bool sees = true;                           // the chief's files
+  std::vector<checkpoint::FoundShard> found;  // of shards that stay
 
   std::function<void(const std::string&)> on_call;
 
@@ -79,6 +80,37 @@ struct FakePs {
     list.set(0, kj::arrayPtr(reinterpret_cast<const kj::byte*>(parameters.data()),
                              parameters.size() * sizeof(float)));
   }
+};
+
+class FakeStaying final : public schema::PsStaying::Server {
+ public:
+  explicit FakeStaying(FakePs& ps) : ps_(ps) {}
+
+ private:
+  kj::Promise<void> save(SaveContext context) override {
+    return ps_.called("save staying", [&] {
+      context.getResults().initSaved().setFile(context.getParams().getName());
+    });
+  }
+  kj::Promise<void> find(FindContext context) override {
+    return ps_.called("find", [&] {
+      encodeFound(ps_.found,
+                  context.getResults().initFound(static_cast<uint32_t>(ps_.found.size())));
+    });
+  }
+  kj::Promise<void> fetch(FetchContext context) override {
+    const auto asked = context.getParams();
+    return ps_.called("fetch " + std::string(asked.getFile().cStr()), [&] {
+      const std::string bytes = ps_.shard_bytes.substr(asked.getOffset(), asked.getBytes());
+      context.getResults().setData(
+          kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
+      context.getResults().setChecksum(checksumOf(bytes) + (ps_.damages ? 1 : 0));
+    });
+  }
+  kj::Promise<void> drop(DropContext context) override {
+    return ps_.called("drop " + std::string(context.getParams().getName().cStr()));
+  }
+  FakePs& ps_;
 };
 
 class FakeCheckpoint final : public schema::PsCheckpoint::Server {
@@ -106,6 +138,10 @@ class FakeCheckpoint final : public schema::PsCheckpoint::Server {
   }
   kj::Promise<void> see(SeeContext context) override {
     return ps_.called("see", [&] { context.getResults().setSeen(ps_.sees); });
+  }
+  kj::Promise<void> staying(StayingContext context) override {
+    context.getResults().setStaying(kj::heap<FakeStaying>(ps_));
+    return kj::READY_NOW;
   }
   kj::Promise<void> stage(StageContext context) override {
     return ps_.called("stage",

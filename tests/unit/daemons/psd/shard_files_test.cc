@@ -144,6 +144,9 @@ class Job final : public checkpoint::CheckpointClient {
   checkpoint::ShardTransfer& transfer() override {
     throw Error(ErrorCode::kInternal, "this job's checkpoints don't gather");
   }
+  checkpoint::StayingShards& staying() override {
+    throw Error(ErrorCode::kInternal, "this job's shards don't stay");
+  }
   std::vector<checkpoint::SavedShard> save(const std::string& folder,
                                            const CutPosition& position) override {
     std::vector<checkpoint::SavedShard> saved;

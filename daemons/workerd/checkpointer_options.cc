@@ -1,0 +1,51 @@
+#include "daemons/workerd/checkpointer_options.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/cluster/address.h"
+#include "common/data/open_dataset.h"
+
+namespace dtf::workerd {
+
+namespace {
+
+// Then whether all tasks have the same run directory is to be seen.
+bool hasPsElsewhere(const cluster::TaskOptions& task) {
+  const auto hostOf = [](const cluster::TaskSpec& spec) {
+    return cluster::hostKey(spec.address.host);
+  };
+  const std::string here = hostOf(task.job.cluster.worker.at(task.task.index));
+  return std::any_of(task.job.cluster.ps.begin(), task.job.cluster.ps.end(),
+                     [&](const cluster::TaskSpec& ps) { return hostOf(ps) != here; });
+}
+
+}  // namespace
+
+train::CheckpointerOptions checkpointerOptions(const cluster::TaskOptions& task) {
+  const cluster::TrainSpec& train = task.job.train.value();
+  // One process alone has its shard at hand.
+  const bool apart = train.checkpoint && !task.job.cluster.ps.empty();
+  train::CheckpointerOptions options;
+  options.job = task.job.job;
+  options.run_dir = task.job.run_dir;
+  options.incarnation = Incarnation::ofNow(task.attempt);
+  options.workers = static_cast<uint32_t>(task.job.cluster.worker.size());
+  options.spec = train.checkpoint;
+  options.data = train.data;
+  options.model = train.model;
+  options.fresh = task.fresh;
+  options.snapshots = task.job.durability.kind == cluster::Durability::kSnapshot;
+  options.replicas = task.job.durability.kind == cluster::Durability::kReplica;
+  options.class_names = data::classNames(train.data.train);
+  options.gather = apart && train.checkpoint->gather;
+  options.elsewhere = hasPsElsewhere(task);
+  options.stay = apart && train.checkpoint->stay;
+  for (const cluster::TaskSpec& ps : task.job.cluster.ps)
+    options.ps_hosts.push_back(ps.address.host);
+  return options;
+}
+
+}  // namespace dtf::workerd

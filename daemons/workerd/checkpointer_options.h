@@ -1,0 +1,14 @@
+#pragma once
+
+// What the chief's checkpointer (common/train/checkpointer.h) is told of the job.
+
+#include "common/cluster/options.h"
+#include "common/train/checkpointer.h"
+
+namespace dtf::workerd {
+
+// Blocks: where the data's folders name the classes, while these are listed.
+// Errors: those of data::classNames().
+train::CheckpointerOptions checkpointerOptions(const cluster::TaskOptions& task);
+
+}  // namespace dtf::workerd
