@@ -251,6 +251,15 @@ TEST_F(KeysTest, PagesAreHttpsForWhoHasAKeyOfTheJob) {
   EXPECT_THAT(curl("https://" + at + "/", friendly), EndsWith("\n200"));
   EXPECT_THAT(curl("https://" + at + "/readyz", friendly),
               AllOf(StartsWith("not ready: "), EndsWith("\n503")));
+  // As a browser has it: certificate and key in one file, as the README makes it.
+  const std::string bundle = folder_.path() + "/client.p12";
+  const ProcessResult made = runProcess(
+      {"openssl", "pkcs12", "-export", "-in", client, "-out", bundle, "-passout", "pass:secret"},
+      kEnd);
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(curl("https://" + at + "/status.json",
+                   {"--cacert", ca, "--cert-type", "P12", "--cert", bundle + ":secret"}),
+              AllOf(HasSubstr("\"task\":\"ps/0\""), EndsWith("\n200")));
   for (const char* page : {"/metrics", "/status.json", "/"})
     EXPECT_THAT(curl("https://" + at + page, stranger),
                 AllOf(HasSubstr("client.pem"), Not(HasSubstr("dtf_")), EndsWith("\n403")))
