@@ -196,9 +196,9 @@ Examples:
   dtf-launch logs -f local.yaml worker/1
 
 Results go to stdout, logs and progress to stderr. Ctrl-C stops the job; twice, at once.
-Exit codes: 0 done; 1 training failed; 2 usage; 65 bad data; 69 host, port or peer unavailable;
-70 internal error; 73 cannot write; 77 permission; 78 bad configuration; 124 deadline; 128+n
-ended by signal n. status: 0 running, 3 not. stop: 0 saved or done, 3 nothing
+Exit codes: 0 done; 1 training failed; 2 usage; 65 bad data; 66 a queue is closed; 69 host, port or
+peer unavailable; 70 internal error; 73 cannot write; 77 permission; 78 bad configuration;
+124 deadline; 128+n ended by signal n. status: 0 running, 3 not. stop: 0 saved or done, 3 nothing
 ran, else the job's.
 )";
 }

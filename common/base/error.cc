@@ -31,6 +31,8 @@ CodeInfo infoOf(ErrorCode code) {
       return {2, "usage"};
     case ErrorCode::kBadData:
       return {65, "bad_data"};
+    case ErrorCode::kOutOfRange:
+      return {66, "out_of_range"};
     case ErrorCode::kUnavailable:
       return {69, "unavailable"};
     case ErrorCode::kInternal:

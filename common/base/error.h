@@ -16,6 +16,7 @@ enum class ErrorCode {
   kTrainingFailed,  //   1  the training itself went wrong (NaN loss): look at the model or the data
   kUsage,           //   2  the command line is wrong: read --help
   kBadData,         //  65  an input file is missing, truncated or lies about itself: replace it
+  kOutOfRange,      //  66  a queue is closed: nothing more comes out of it, or goes in
   kUnavailable,     //  69  a host or peer can't be reached, or was lost: look at that task
   kInternal,        //  70  a bug of ours: report it
   kCannotWrite,     //  73  a file or folder can't be written: make room or choose another place

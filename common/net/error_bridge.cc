@@ -13,10 +13,11 @@ namespace dtf::net {
 
 namespace {
 
-constexpr std::array kAllCodes = {
-    ErrorCode::kTrainingFailed, ErrorCode::kUsage,     ErrorCode::kBadData,
-    ErrorCode::kUnavailable,    ErrorCode::kInternal,  ErrorCode::kCannotWrite,
-    ErrorCode::kPermission,     ErrorCode::kBadConfig, ErrorCode::kDeadline};
+constexpr std::array kAllCodes = {ErrorCode::kTrainingFailed, ErrorCode::kUsage,
+                                  ErrorCode::kBadData,        ErrorCode::kOutOfRange,
+                                  ErrorCode::kUnavailable,    ErrorCode::kInternal,
+                                  ErrorCode::kCannotWrite,    ErrorCode::kPermission,
+                                  ErrorCode::kBadConfig,      ErrorCode::kDeadline};
 constexpr std::string_view kMark = "dtf(";
 constexpr std::string_view kMarkEnd = "): ";
 

@@ -13,6 +13,7 @@ TEST(Error, ExitCodesAreThoseOfTheContract) {
   EXPECT_EQ(exitCode(ErrorCode::kTrainingFailed), 1);
   EXPECT_EQ(exitCode(ErrorCode::kUsage), 2);
   EXPECT_EQ(exitCode(ErrorCode::kBadData), 65);
+  EXPECT_EQ(exitCode(ErrorCode::kOutOfRange), 66);
   EXPECT_EQ(exitCode(ErrorCode::kUnavailable), 69);
   EXPECT_EQ(exitCode(ErrorCode::kInternal), 70);
   EXPECT_EQ(exitCode(ErrorCode::kCannotWrite), 73);
