@@ -9,6 +9,7 @@
 #include "common/base/text.h"
 #include "common/graph/graph_copy.h"
 #include "common/graph/prune.h"
+#include "common/graph/queue.h"
 
 namespace dtf::graph {
 namespace {
@@ -89,8 +90,8 @@ class DevicePlacer {
 
   // ---- what nodes ask for
 
-  static bool isWithVariable(const Node& node) {
-    return appliesGradient(node) || actsOnVariable(node);
+  static bool isWithState(const Node& node) {
+    return appliesGradient(node) || actsOnVariable(node) || actsOnQueue(node);
   }
 
   void parseConstraints() {
@@ -103,8 +104,8 @@ class DevicePlacer {
           refuse(nameOf(node) + ": " + error.message());
         }
       }
-      // What is done to a variable happens where it is, whatever that asks for.
-      constraints_.push_back(isWithVariable(node) ? DeviceName() : parsed_.at(node.device));
+      // What is done to a variable or a queue happens where it is, whatever that asks for.
+      constraints_.push_back(isWithState(node) ? DeviceName() : parsed_.at(node.device));
       members_.push_back({node.id});
     }
   }
@@ -114,13 +115,13 @@ class DevicePlacer {
       joinGroups(graph_.node(findNode(graph_, name)), graph_.node(findNode(graph_, other)));
     }
     for (const Node& node : graph_.nodes()) {
-      if (!isWithVariable(node)) continue;
-      const Node& variable = graph_.node(node.inputs[0].node);
-      if (variable.op != "Variable") {
-        refuse(nameOf(node) + ": its first input '" + variable.name + "' is a " + variable.op +
+      if (!isWithState(node)) continue;
+      const Node& state = graph_.node(node.inputs[0].node);
+      if (state.op != "Variable" && !actsOnQueue(node)) {
+        refuse(nameOf(node) + ": its first input '" + state.name + "' is a " + state.op +
                ", it must be a Variable");
       }
-      joinGroups(node, variable);
+      joinGroups(node, state);
     }
   }
 

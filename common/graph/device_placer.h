@@ -24,7 +24,7 @@ struct DevicePlacerOptions {
   // task. A task that isn't there is never made up for.
   bool soft = false;
   // Pairs of names: the first runs where the second does. What applies to a variable, reads or assigns
-  // it runs where the variable is without being told to.
+  // it, or acts on a queue, runs where that is without being told to.
   std::vector<std::pair<std::string, std::string>> colocations;
   // Where somebody wrote a node, by its name, for messages: "model.yaml:12:5".
   std::map<std::string, std::string, std::less<>> lines;

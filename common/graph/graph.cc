@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/graph/op_def.h"
+#include "common/graph/queue.h"
 
 namespace dtf::graph {
 namespace {
@@ -95,12 +96,12 @@ void completeAttributes(const OpDef& op, NodeDef& def) {
   }
 }
 
-std::vector<TensorSpec> inferOutputs(const OpDef& op, const NodeDef& def,
-                                     std::span<const TensorSpec> inputs) {
+// What works for a node without knowing which: the person who reads the message must.
+template <class Work>
+auto named(const NodeDef& def, const Work& work) {
   try {
-    return op.infer(inputs, def.attributes);
+    return work();
   } catch (const Error& error) {
-    // A shape function doesn't know which node it works for; the person who reads the message must.
     refuse(def, error.message());
   }
 }
@@ -134,7 +135,9 @@ NodeId Graph::addNode(NodeDef def) {
       refuse(def, "a control input names a node that does not exist");
     }
   }
-  std::vector<TensorSpec> outputs = inferOutputs(op, def, input_specs);
+  named(def, [&] { joinQueue(*this, def); });
+  std::vector<TensorSpec> outputs =
+      named(def, [&] { return op.infer(input_specs, def.attributes); });
   DTF_CHECK(std::in_range<int32_t>(nodes_.size()));
   const NodeId id{static_cast<int32_t>(nodes_.size())};
   by_name_.emplace(def.name, id);

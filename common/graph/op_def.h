@@ -54,7 +54,7 @@ class OpCatalog {
 };
 
 // Every op that dtf knows; the list with inputs, outputs and attributes opens
-// each of standard_{math,nn,image,norm,array,state}_ops.cc.
+// each of standard_{math,nn,image,norm,array,state,queue}_ops.cc.
 // Made once, kept for the life of the process.
 const OpCatalog& standardOps();
 

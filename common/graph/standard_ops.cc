@@ -15,6 +15,7 @@ const OpCatalog& standardOps() {
     addRandomOps(all);
     addControlOps(all);
     addStateOps(all);
+    addQueueOps(all);
     return all;
   }();
   return catalog;

@@ -18,5 +18,6 @@ void addRandomOps(OpCatalog& catalog);   // standard_random_ops.cc: numbers draw
 void addControlOps(OpCatalog& catalog);  // standard_control_ops.cc: branches and loops
 void addStateOps(
     OpCatalog& catalog);  // standard_state_ops.cc: feeds, constants, variables, other tasks
+void addQueueOps(OpCatalog& catalog);  // standard_queue_ops.cc: queues
 
 }  // namespace dtf::graph
