@@ -34,6 +34,7 @@ PartServer::PartServer(PartServerOptions options, net::Loop& loop,
       pool_(net::BufferPool::create(net::BufferPool::kRetainedBytesMax, budget_)),
       memory_(count(devices, budget_)),
       variables_(options_.limits.variables, budget_),
+      queues_(options_.limits.queues, budget_),
       devices_(
           std::make_unique<engine::DeviceThreads>(counted(devices, *memory_), options_.make_queue)),
       registrar_(options_.make_queue("dtf-register")),
@@ -45,6 +46,7 @@ PartServer::PartServer(PartServerOptions options, net::Loop& loop,
             .registrar = *registrar_,
             .copier = *copier_,
             .variables = variables_,
+            .queues = queues_,
             .address_of = [this](TaskId task) -> std::optional<cluster::Address> {
               const auto& of = task.job == JobKind::kPs ? options_.ps : options_.workers;
               if (task.index >= of.size()) return std::nullopt;
@@ -157,6 +159,7 @@ std::vector<Metric> PartServer::metrics() const {
     steps += session->steps();
   }
   const engine::VariableStore::Load held = variables_.load();
+  const engine::QueueStore::Load queued = queues_.load();
   const auto now = [](std::string_view name, std::string_view help, uint64_t value) {
     return gauge(name, help, static_cast<double>(value));
   };
@@ -169,6 +172,9 @@ std::vector<Metric> PartServer::metrics() const {
         now("dtf_held_bytes_max", "Bytes that sessions may hold.", budget_->bytesMax()),
         now("dtf_variables", "Variables that outlive steps and sessions.", held.variables),
         now("dtf_variable_bytes", "Bytes of the values of these variables.", held.bytes),
+        now("dtf_queues", "Queues that outlive steps and sessions.", queued.queues),
+        now("dtf_queue_elements", "Elements in these queues.", queued.elements),
+        now("dtf_queue_bytes", "Bytes of these elements.", queued.bytes),
         now("dtf_parked_tensors", "Tensors that wait for who receives them.", load.parked),
         now("dtf_parked_bytes", "Bytes of these tensors.", load.owned_bytes),
         now("dtf_waiting_receives", "Receives that wait for their tensor.", load.waiting)})
@@ -188,6 +194,7 @@ std::string PartServer::statusJson() const {
                         {"waiting", load.waiting}});
   }
   const engine::VariableStore::Load held = variables_.load();
+  const engine::QueueStore::Load queued = queues_.load();
   std::vector<std::string> devices;
   for (const graph::DeviceName& device : devices_->names()) devices.push_back(device.str());
   return nlohmann::json({{"schema", 1},
@@ -198,6 +205,9 @@ std::string PartServer::statusJson() const {
                          {"held_bytes_max", budget_->bytesMax()},
                          {"variables", held.variables},
                          {"variable_bytes", held.bytes},
+                         {"queues", queued.queues},
+                         {"queue_elements", queued.elements},
+                         {"queue_bytes", queued.bytes},
                          {"metrics", metrics_address_.empty() ? nlohmann::json(nullptr)
                                                               : nlohmann::json(metrics_address_)},
                          {"sessions", sessions}})

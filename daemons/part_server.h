@@ -27,7 +27,7 @@ struct PartServerOptions {
   engine::MakeDeviceQueue make_queue = engine::makeDeviceThread;
 };
 
-// Owns: sessions, variables, a thread for each device, one that compiles, one that copies values,
+// Owns: sessions, variables, queues, a thread for each device, one that compiles, one that copies values,
 // connections.
 // Borrows: the loop; devices and their kernels, which must also outlive what the loop has still to do
 // when this ends: it may hold what was compiled.
@@ -70,6 +70,7 @@ class PartServer {
   const std::shared_ptr<net::BufferPool> pool_;
   const std::shared_ptr<const CountedDevices> memory_;
   engine::VariableStore variables_;
+  engine::QueueStore queues_;
   std::unique_ptr<engine::DeviceThreads> devices_;
   std::unique_ptr<engine::DeviceQueue> registrar_, copier_;
   ServedTask task_;

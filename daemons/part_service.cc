@@ -59,11 +59,13 @@ class Session final : public schema::GraphSession::Server {
     return counted([&] { return session().setVariable(context); });
   }
 
-  kj::Promise<void> resetVariables(ResetVariablesContext context) override {
+  kj::Promise<void> reset(ResetContext context) override {
     net::bridgeErrors([&] {
       session();  // which has not ended
       const auto container = context.getParams().getContainer();
-      server_.task().variables.reset({container.begin(), container.size()});
+      const std::string name(container.begin(), container.size());
+      server_.task().variables.reset(name);
+      server_.task().queues.reset(name);
     });
     return kj::READY_NOW;
   }

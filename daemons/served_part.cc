@@ -87,7 +87,7 @@ std::shared_ptr<ServedPart> makeServedPart(const ServedTask& task, const PartId&
   readEdges(read, task, *made);
   const uint32_t first_own = read.part.edges_total;
   made->part = std::make_unique<engine::RegisteredPart>(
-      std::move(read.part), task.devices.devices(), first_own, task.variables);
+      std::move(read.part), task.devices.devices(), first_own, task.variables, task.queues);
   return made;
 }
 

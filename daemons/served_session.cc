@@ -152,7 +152,7 @@ kj::Promise<void> ServedSession::setVariable(SetVariable context) {
       throw Error(ErrorCode::kBadData,
                   fmt::format("a variable's name has {} characters; the most is {}", name.size(),
                               wire::kNameBytesMax));
-  const engine::VariableKey key{textOf(params.getDevice()), textOf(params.getContainer()),
+  const engine::ResourceKey key{textOf(params.getDevice()), textOf(params.getContainer()),
                                 textOf(params.getName())};
   if (key.name.empty()) throw Error(ErrorCode::kBadData, "a variable has no name");
   const std::string what = "the value of '" + key.name + "'";

@@ -12,6 +12,7 @@
 #include "common/base/ids.h"
 #include "common/cluster/spec.h"
 #include "common/engine/local_tasks.h"
+#include "common/engine/queue_store.h"
 #include "common/engine/rendezvous.h"
 #include "common/engine/variable_store.h"
 #include "common/net/loop.h"
@@ -24,6 +25,7 @@ struct ServeLimits {
   size_t connections = 1024;                // of clients, other tasks, and who asks for the status
   size_t plans = 1024;                      // of a session
   size_t variables = 16384;                 // of the task
+  size_t queues = 1024;                     // likewise
   size_t calls = 256;                       // of a session, under way at once
   size_t registrations = 4;                 // of these
   size_t sinks = 256;                       // of a session: that other tasks hold
@@ -43,10 +45,11 @@ struct ServedTask {
   engine::DeviceQueue& registrar;  // a thread that compiles
   engine::DeviceQueue& copier;     // one that copies values
   engine::VariableStore& variables;
+  engine::QueueStore& queues;
   std::function<std::optional<cluster::Address>(TaskId)> address_of;  // nullopt: no such task
   ServeLimits limits;
-  // Counts programs and their memory, values of variables and parts for as long as somebody holds
-  // them, and messages of 256 KiB and more from their header on, for as long as a tensor of them is
+  // Counts programs and their memory, values of variables, elements of queues and parts for as long as
+  // somebody holds them, and messages of 256 KiB and more from their header on, for as long as a tensor of them is
   // held.
   std::shared_ptr<ByteBudget> budget;
   std::shared_ptr<const void>

@@ -233,7 +233,7 @@ int graph(const cluster::JobSpec& job, const Options& options) {
   const wire::RemoteTasksOptions tasks{.targets =
                                            namedTargets(job.cluster, addressesOf(job, options))};
   engine::Session session(spec.graph, std::make_unique<wire::RemoteTasks>(tasks), optionsOf(spec));
-  if (options.fresh) session.resetVariables("");
+  if (options.fresh) session.reset("");
   initialise(session, spec);
   runSteps(session, spec, feeds, timeline ? &*timeline : nullptr, options.json);
   return 0;

@@ -9,6 +9,7 @@
 #include "common/base/cores.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "common/engine/local_tasks.h"
 #include "common/net/tls_keys.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
@@ -89,11 +90,14 @@ dtf_code dtf_session_open(const dtf_graph* graph, const char* const* targets, si
     } else {
       session->host = std::make_unique<HostCpu>();
       const dtf::TaskId self{dtf::JobKind::kWorker, 0};
-      session->session = std::make_unique<dtf::engine::Session>(
-          graph->graph,
-          std::vector<dtf::engine::SessionDevice>{
-              {dtf::graph::fullDevice(self), &session->host->device, &session->host->kernels}},
-          how);
+      const std::vector<dtf::engine::SessionDevice> devices = {
+          {dtf::graph::fullDevice(self), &session->host->device, &session->host->kernels}};
+      auto tasks = std::make_unique<dtf::engine::LocalTasks>(
+          std::make_shared<dtf::engine::LocalProcess>(devices),
+          wanted.step_seconds > 0 ? dtf::fromSeconds(wanted.step_seconds)
+                                  : dtf::engine::LocalTasks::kStepMax);
+      session->session =
+          std::make_unique<dtf::engine::Session>(graph->graph, std::move(tasks), how);
     }
     *made = session.release();
   });
@@ -108,7 +112,7 @@ dtf_code dtf_session_set_variable(dtf_session* session, const char* name, const 
 }
 
 dtf_code dtf_session_reset(dtf_session* session, const char* container) {
-  return guarded([&] { session->session->resetVariables(container); });
+  return guarded([&] { session->session->reset(container); });
 }
 
 dtf_code dtf_session_abort(dtf_session* session, const char* why) {

@@ -58,6 +58,15 @@ void traceArrival(const StepPart& part, const PartProgram::Receive& receive, Tim
                    .end = trace::now()});
 }
 
+// How long a piece has waited for its turn at a queue.
+void traceAct(const StepPart& part, size_t piece, TimePoint begin) {
+  part.trace->add({.kind = trace::StepSpan::Kind::kReceive,
+                   .name = part.program->actText(piece),
+                   .detail = "",
+                   .begin = begin,
+                   .end = trace::now()});
+}
+
 // One step under way. Shared by whoever starts it, the pieces, and the callbacks of receives and
 // sends, of which the last may come, to no effect, when the step has ended: an abort from outside is
 // another thread's.
@@ -112,6 +121,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
  private:
   struct Place {
     size_t part = 0, piece = 0;
+    bool operator==(const Place&) const = default;
   };
   struct PartState {
     std::vector<size_t> waiting;                   // by piece: what it still waits for
@@ -204,25 +214,45 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
   // In the device's thread.
   void run(Place place) {
     StepPart& part = parts_[place.part];
-    bool given_up = false;
+    bool waits = false;
+    attempt([&] {
+      if (part.program->pieces()[place.piece].acts_on_queue) {
+        startAct(place);
+        waits = true;
+      } else {
+        leave(part, compute(part, place.piece));
+      }
+    });
+    if (!waits) return ended(place);
     {
       MutexLock lock(mutex_);
-      given_up = cause_.has_value();
+      --under_way_;
     }
-    if (!given_up) {
-      try {
-        leave(part, compute(part, place.piece));
-      } catch (const Error& error) {
-        fail(error, true);
-      } catch (const std::exception& error) {
-        fail(Error(ErrorCode::kInternal, error.what()), true);
-      }
+    endIfQuiet();
+  }
+
+  // Does what comes next of a piece, unless the step has failed.
+  template <class Next>
+  void attempt(const Next& next) {
+    {
+      MutexLock lock(mutex_);
+      if (cause_) return;
     }
+    try {
+      next();
+    } catch (const Error& error) {
+      fail(error, true);
+    } catch (const std::exception& error) {
+      fail(Error(ErrorCode::kInternal, error.what()), true);
+    }
+  }
+
+  void ended(Place place) {
     std::vector<Place> ready;
     {
       MutexLock lock(mutex_);
       if (!cause_) {
-        kernels_ += part.program->pieces()[place.piece].kernels;
+        kernels_ += parts_[place.part].program->pieces()[place.piece].kernels;
         ready = release(place.part, states_[place.part].after_piece[place.piece]);
       }
       DTF_CHECK(left_ > 0 && under_way_ > 0);
@@ -234,6 +264,58 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
       --under_way_;
     }
     endIfQuiet();
+  }
+
+  // The piece is under way again when the queue has called back. An abort calls it back from there.
+  void startAct(Place place) {
+    StepPart& part = parts_[place.part];
+    const TimePoint begin = part.trace == nullptr ? TimePoint() : trace::now();
+    const FifoQueue::Wait wait = part.program->start(
+        place.piece, part.inputs,
+        [self = shared_from_this(), place, begin](FifoQueue::Outcome outcome) {
+          self->acted(place, begin, std::make_shared<FifoQueue::Outcome>(std::move(outcome)));
+        });
+    if (wait == 0) return;
+    bool is_over = false;
+    {
+      MutexLock lock(mutex_);
+      is_over = cause_.has_value();
+      if (!is_over) waits_.emplace_back(place, wait);
+    }
+    if (is_over) queueAt(place).cancel(wait);
+  }
+
+  // In any thread.
+  void acted(Place place, TimePoint begin, std::shared_ptr<FifoQueue::Outcome> outcome) {
+    {
+      MutexLock lock(mutex_);
+      if (over_ || cause_) return;
+      ++under_way_;
+    }
+    parts_[place.part].queue->post(
+        [self = shared_from_this(), place, begin, outcome = std::move(outcome)] {
+          self->finishAct(place, begin, *outcome);
+        });
+  }
+
+  // In the device's thread.
+  void finishAct(Place place, TimePoint begin, FifoQueue::Outcome& outcome) {
+    StepPart& part = parts_[place.part];
+    {
+      MutexLock lock(mutex_);
+      std::erase_if(waits_, [place](const auto& wait) { return wait.first == place; });
+    }
+    attempt([&] {
+      if (part.trace != nullptr) traceAct(part, place.piece, begin);
+      if (const Error* const cause = std::get_if<Error>(&outcome)) throw Error(*cause);
+      part.program->finish(place.piece, part.inputs,
+                           std::move(std::get<FifoQueue::Elements>(outcome)));
+    });
+    ended(place);
+  }
+
+  FifoQueue& queueAt(Place place) const {
+    return parts_[place.part].program->queueOf(place.piece, parts_[place.part].inputs);
   }
 
   std::vector<PartProgram::Send> compute(StepPart& part, size_t piece) {
@@ -299,19 +381,33 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
 
   // The first cause counts. `tell`: the other parts don't know yet.
   void fail(const Error& cause, bool tell) {
+    std::vector<std::pair<Place, FifoQueue::Wait>> waits;
+    Error told = cause;
     {
       MutexLock lock(mutex_);
       if (over_ || cause_) return;
-      cause_ = cause;
+      waits.swap(waits_);
+      if (cause.code() == ErrorCode::kDeadline) told = withWaits(cause, waits);
+      cause_ = told;
       stop_ = true;
-      ++under_way_;  // this: the rendezvous may be gone once the step has ended
+      ++under_way_;  // this: rendezvous and queues may be gone once the step has ended
     }
-    if (tell) ports_.rendezvous->abort(step_.number, cause);
+    for (const auto& [place, wait] : waits) queueAt(place).cancel(wait);
+    if (tell) ports_.rendezvous->abort(step_.number, told);
     {
       MutexLock lock(mutex_);
       --under_way_;
     }
     endIfQuiet();
+  }
+
+  // What is late because of a queue says so.
+  Error withWaits(const Error& cause,
+                  const std::vector<std::pair<Place, FifoQueue::Wait>>& waits) const {
+    std::string text = cause.message();
+    for (const auto& [place, wait] : waits)
+      text += "; " + parts_[place.part].program->awaited(place.piece, parts_[place.part].inputs);
+    return {cause.code(), text};
   }
 
   const StepId step_;
@@ -325,34 +421,11 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
   size_t under_way_ DTF_GUARDED_BY(mutex_) = 0;  // what still uses parts and ports
   size_t leaving_ DTF_GUARDED_BY(mutex_) = 0;    // messages whose arrival is not known
   bool over_ DTF_GUARDED_BY(mutex_) = false;     // on_end has been called
+  // For their turn at a queue, and of these some whose turn has come.
+  std::vector<std::pair<Place, FifoQueue::Wait>> waits_ DTF_GUARDED_BY(mutex_);
   std::optional<Error> cause_ DTF_GUARDED_BY(mutex_);
   uint64_t kernels_ DTF_GUARDED_BY(mutex_) = 0;
   std::atomic<bool> stop_ = false;  // there is a cause: what computes ends at its next kernel
-};
-
-// Nothing of it waits for anything but its own pieces, which are in their order.
-bool isAlone(std::span<const StepPart> parts) {
-  return parts.size() == 1 && parts[0].program->receives().empty();
-}
-
-// Waits for one step.
-class Waiter {
- public:
-  void end(StepEnd end) {
-    MutexLock lock(mutex_);
-    end_ = std::move(end);
-    ended_.notifyAll();  // under the lock: the waiter may be gone as soon as it is released
-  }
-  StepEnd await() {
-    MutexLock lock(mutex_);
-    while (!end_) ended_.wait(mutex_);
-    return *std::move(end_);
-  }
-
- private:
-  Mutex mutex_;
-  CondVar ended_;
-  std::optional<StepEnd> end_ DTF_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -365,29 +438,6 @@ AbortStep startParts(StepId step, std::span<StepPart> parts, const StepPorts& po
   const auto run = std::make_shared<StepRun>(step, parts, ports, std::move(on_end));
   run->start();
   return [run](const Error& cause) { run->abort(cause); };
-}
-
-uint64_t runParts(StepId step, std::span<StepPart> parts, Rendezvous& rendezvous) {
-  if (isAlone(parts)) {
-    StepPart& part = parts[0];
-    uint64_t kernels = 0;
-    part.queue->runHere([&part, &kernels] {
-      for (size_t i = 0; i < part.program->pieces().size(); ++i) {
-        const trace::PieceScope traced(part.trace.get(), i);
-        const auto sends = part.program->run(i, part.inputs);
-        DTF_CHECK(sends.empty());  // nobody is there to receive them
-        kernels += part.program->pieces()[i].kernels;
-      }
-    });
-    return kernels;
-  }
-  Waiter waiter;
-  startParts(step, parts, {.rendezvous = &rendezvous},
-             [&waiter](StepEnd end) { waiter.end(std::move(end)); });
-  const StepEnd end = waiter.await();
-  rendezvous.end(step.number);  // whatever becomes of it, nothing of the step stays behind
-  if (const Error* const cause = std::get_if<Error>(&end)) throw Error(*cause);
-  return std::get<uint64_t>(end);
 }
 
 }  // namespace dtf::engine

@@ -65,10 +65,11 @@ using StepEnd = std::variant<uint64_t, Error>;
 using OnStepEnd = std::function<void(StepEnd end)>;
 
 // Starts all pieces of all parts, each when what it waits for is there; a piece is handed to its
-// device's thread, and nobody waits.
+// device's thread, and nobody waits. What acts on a queue waits there without a thread, and goes on in
+// its device's.
 //
-// When a piece fails, nothing else begins: those that are running end, all others are given up, and
-// the first error, the root cause, is told when all is quiet. The same when the rendezvous aborts
+// When a piece fails, nothing else begins: those that are running end, all others are given up, also
+// those that wait at a queue, and the first error, the root cause, is told when all is quiet. The same when the rendezvous aborts
 // the step, or something can't be sent. What leaves in the meantime may still be on its way.
 //
 // `on_end` is called once, in any thread, also within this; then nothing of the step is used any
@@ -79,12 +80,5 @@ using OnStepEnd = std::function<void(StepEnd end)>;
 using AbortStep = std::function<void(const Error& cause)>;
 AbortStep startParts(StepId step, std::span<StepPart> parts, const StepPorts& ports,
                      OnStepEnd on_end);
-
-// startParts() for a step whose parts are all in this process, and the end of the step at the
-// rendezvous. A part alone that receives nothing runs in the calling thread. Gives the number of kernels
-// run.
-//
-// Blocks: until the step has ended. Errors: the root cause; kInternal for what isn't an Error.
-uint64_t runParts(StepId step, std::span<StepPart> parts, Rendezvous& rendezvous);
 
 }  // namespace dtf::engine

@@ -8,6 +8,8 @@
 
 #include "common/base/check.h"
 #include "common/engine/executor.h"
+#include "common/engine/local_step.h"
+#include "common/graph/queue.h"
 
 namespace dtf::engine {
 namespace {
@@ -34,6 +36,7 @@ bool needsNoKernel(const graph::Node& node) {
                                                       "ReadVariable", "NoOp",     "Identity",
                                                       "Reshape",      "ZerosLike"};
   if (std::find(kFree.begin(), kFree.end(), node.op) != kFree.end()) return true;
+  if (graph::isQueue(node) || graph::actsOnQueue(node)) return true;
   return graph::appliesGradient(node);  // refused when a step needs it
 }
 
@@ -55,8 +58,8 @@ bool DeviceThreads::canRun(const graph::Node& node, const graph::DeviceName& dev
   return on.kernels->has(node.op, on.device->type());
 }
 
-LocalTasks::LocalTasks(std::shared_ptr<LocalProcess> process)
-    : incarnation_(Incarnation::ofNow()), process_(std::move(process)) {
+LocalTasks::LocalTasks(std::shared_ptr<LocalProcess> process, Duration step_max)
+    : incarnation_(Incarnation::ofNow()), process_(std::move(process)), step_max_(step_max) {
   DTF_CHECK(process_ != nullptr);
 }
 LocalTasks::~LocalTasks() = default;
@@ -82,9 +85,9 @@ class LocalTasks::Plan final : public PlanParts {
     uint32_t next_edge = parts.at(0).edges_total;
     for (TaskPart& part : parts) {
       names_.push_back(part.task);
-      parts_.push_back(std::make_unique<RegisteredPart>(std::move(part),
-                                                        tasks.process_->threads.devices(),
-                                                        next_edge, tasks.process_->variables));
+      parts_.push_back(std::make_unique<RegisteredPart>(
+          std::move(part), tasks.process_->threads.devices(), next_edge, tasks.process_->variables,
+          tasks.process_->queues));
       next_edge += parts_.back()->ownEdges();
     }
   }
@@ -103,7 +106,8 @@ class LocalTasks::Plan final : public PlanParts {
     }
     begins.push_back(running.size());
     StepResult result;
-    result.kernels = runParts({step, tasks_.incarnation_}, running, tasks_.rendezvous_);
+    result.kernels = runParts({step, tasks_.incarnation_}, running, tasks_.rendezvous_,
+                              tasks_.watch_, tasks_.step_max_);
     for (const auto& trace : traces) result.traces.push_back(trace->finish());
     const std::span<const StepPart> ran(running);
     for (size_t p = 0; p < parts_.size(); ++p) {
@@ -128,8 +132,13 @@ std::unique_ptr<PlanParts> LocalTasks::registerPlan(std::vector<TaskPart> parts)
 }
 
 void LocalTasks::setVariable(const graph::Node& variable, const Tensor& value) {
-  process_->variables.use(VariableKey::of(variable), variable.outputs[0], variable.name)
+  process_->variables.use(ResourceKey::of(variable), variable.outputs[0], variable.name)
       ->set({value.data(), value.bytes()});
+}
+
+void LocalTasks::reset(const std::string& container) {
+  process_->variables.reset(container);
+  process_->queues.reset(container);
 }
 
 }  // namespace dtf::engine

@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/engine/device_queue.h"
+#include "common/engine/queue_store.h"
 #include "common/engine/registered_part.h"
 #include "common/engine/rendezvous.h"
+#include "common/engine/step_watch.h"
 #include "common/engine/tasks.h"
 #include "common/engine/variable_store.h"
 
@@ -36,10 +39,11 @@ class DeviceThreads {
 // bound.
 bool needsNoKernel(const graph::Node& node);
 
-// What sessions of one process share: its devices, and the variables on them.
+// What sessions of one process share: its devices, and the variables and queues on them.
 struct LocalProcess {
   explicit LocalProcess(const std::vector<SessionDevice>& devices) : threads(devices) {}
   VariableStore variables;
+  QueueStore queues;
   DeviceThreads threads;  // last: what they run uses the others
 };
 
@@ -48,7 +52,9 @@ struct LocalProcess {
 // Threads, blocking, errors: as Tasks says.
 class LocalTasks final : public Tasks {
  public:
-  explicit LocalTasks(std::shared_ptr<LocalProcess> process);
+  // `step_max`: a step may take so long, and fails with kDeadline then, between two kernels.
+  static constexpr Duration kStepMax = std::chrono::seconds(600);
+  explicit LocalTasks(std::shared_ptr<LocalProcess> process, Duration step_max = kStepMax);
   ~LocalTasks() override;
 
   const std::vector<graph::DeviceName>& devices() const override {
@@ -58,10 +64,8 @@ class LocalTasks final : public Tasks {
   bool withCpu(const UseCpu& use) override;
   std::unique_ptr<PlanParts> registerPlan(std::vector<TaskPart> parts) override;
   void setVariable(const graph::Node& variable, const Tensor& value) override;
-  void resetVariables(const std::string& container) override {
-    process_->variables.reset(container);
-  }
-  void abortSteps(const Error&) override {}  // they only compute
+  void reset(const std::string& container) override;
+  void abortSteps(const Error& cause) override { watch_.abortAll(cause); }
   RendezvousLoad load() const override { return rendezvous_.load(); }
 
  private:
@@ -70,6 +74,8 @@ class LocalTasks final : public Tasks {
   const Incarnation incarnation_;
   Rendezvous rendezvous_;
   const std::shared_ptr<LocalProcess> process_;
+  const Duration step_max_;
+  StepWatch watch_;
 };
 
 // A tensor with these bytes.

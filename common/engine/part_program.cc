@@ -55,7 +55,10 @@ class PartProgram::Maker {
       made_.feeds_.push_back({node.name, node.outputs[0]});
     } else if (node.op == "Variable") {
       sources_[output] = {Source::Kind::kVariable, made_.variables_.size()};
-      made_.variables_.push_back({VariableKey::of(node), node.name, node.outputs[0]});
+      made_.variables_.push_back({ResourceKey::of(node), node.name, node.outputs[0]});
+    } else if (graph::isQueue(node)) {
+      queue_of_[node.id] = made_.queues_.size();
+      made_.queues_.push_back({ResourceKey::of(node), node.name, graph::queueSpec(node)});
     } else if (node.op == "_Recv") {
       sources_[output] = {Source::Kind::kArrival, made_.receives_.size()};
       const graph::TensorSpec& spec = node.outputs[0];
@@ -107,7 +110,10 @@ class PartProgram::Maker {
       piece.receives.push_back(sources_.at({receive}).index);
     }
     Program program;
-    if (segment.action) {
+    if (segment.action && graph::actsOnQueue(part_.node(*segment.action))) {
+      prepareQueueAction(part_.node(*segment.action), segment, program);
+      piece.acts_on_queue = true;
+    } else if (segment.action) {
       compileAction(part_.node(*segment.action), segment, program);
     } else if (!segment.nodes.empty()) {
       compile(segment, program);
@@ -126,15 +132,18 @@ class PartProgram::Maker {
   }
 
   void countReads(Program& program) {
-    for (const Binding& binding : program.bindings) {
-      if (binding.source.kind != Source::Kind::kVariable) continue;
-      const size_t variable = binding.source.index;
+    const auto count = [&](const Source& source) {
+      if (source.kind != Source::Kind::kVariable) return;
+      const size_t variable = source.index;
       if (std::find(program.reads.begin(), program.reads.end(), variable) != program.reads.end())
-        continue;
+        return;
       program.reads.push_back(variable);
       made_.uses_[variable].is_read = true;
       ++made_.uses_[variable].readers;
-    }
+    };
+    for (const Binding& binding : program.bindings) count(binding.source);
+    if (!program.queue) return;
+    for (const Source& input : program.queue->inputs) count(input);
   }
 
   // What leaves a piece may be a variable's own memory.
@@ -145,6 +154,18 @@ class PartProgram::Maker {
     if (node->op != "Variable") return;
     Use& use = made_.uses_[sources_.at({node->id}).index];
     use.is_read = use.is_kept = true;
+  }
+
+  // It needs no program: what it reads is there, and what it gives the queue has.
+  void prepareQueueAction(const Node& node, const Segment& segment, Program& program) {
+    const auto queue = queue_of_.find(node.inputs[0].node);
+    DTF_CHECK_MSG(queue != queue_of_.end(), node.name);
+    QueueAction action{queue->second, QueueAct(part_, node), {}, {}};
+    for (size_t i = 1; i < node.inputs.size(); ++i)
+      action.inputs.push_back(sourceOf(node.inputs[i]));
+    for (const Output& result : segment.results)
+      action.outputs.push_back(static_cast<size_t>(result.index));
+    program.queue.emplace(std::move(action));
   }
 
   // A program of the action alone: what it makes of its inputs goes where the variable's value shall be.
@@ -272,7 +293,8 @@ class PartProgram::Maker {
   const runtime::KernelTable& kernels_;
   const EdgeNumbers& edges_;
   std::map<Output, Source> sources_;
-  std::vector<Output> constants_;  // that are passed on
+  std::map<NodeId, size_t> queue_of_;  // of a FIFOQueue: index into queues_
+  std::vector<Output> constants_;      // that are passed on
 };
 
 PartProgram::PartProgram(const Graph& part, const std::vector<Output>& fetches,
@@ -300,6 +322,11 @@ Bytes PartProgram::bytesOf(const Source& source, const PartInputs& inputs) const
       return constants_->fetchBytes(static_cast<int>(source.index));
     case Source::Kind::kResult:
       if (programs_[source.index].action) return bytes(inputs.held.given[source.index]);
+      if (const std::optional<QueueAction>& queue = programs_[source.index].queue) {
+        const Tensor& output =
+            inputs.held.taken.at(source.index).outputs.at(queue->outputs[source.result]);
+        return {output.data(), output.bytes()};
+      }
       return programs_[source.index].step->fetchBytes(static_cast<int>(source.result));
   }
   return {};
@@ -307,7 +334,7 @@ Bytes PartProgram::bytesOf(const Source& source, const PartInputs& inputs) const
 
 void PartProgram::begin(PartInputs& inputs) {
   DTF_CHECK(inputs.feeds.size() == feeds_.size() && inputs.variables.size() == variables_.size() &&
-            inputs.arrivals.size() == receives_.size());
+            inputs.queues.size() == queues_.size() && inputs.arrivals.size() == receives_.size());
   if (constants_ != nullptr && !has_constants_) {
     constants_->run();
     has_constants_ = true;
@@ -362,13 +389,46 @@ std::vector<PartProgram::Send> PartProgram::run(size_t piece, PartInputs& inputs
   }
   std::vector<Send> sends;
   for (const auto& [edge, source] : program.sends) sends.push_back({edge, bytesOf(source, inputs)});
-  // What nobody reads any more may be changed in place.
+  release(program, inputs);
+  return sends;
+}
+
+// What nobody reads any more may be changed in place.
+void PartProgram::release(const Program& program, PartInputs& inputs) const {
   for (const size_t variable : program.reads) {
     DTF_CHECK(inputs.held.readers[variable] > 0);
     if (--inputs.held.readers[variable] == 0 && !uses_[variable].is_kept)
       inputs.held.read[variable] = nullptr;
   }
-  return sends;
+}
+
+FifoQueue::Wait PartProgram::start(size_t piece, PartInputs& inputs, FifoQueue::Done done) {
+  DTF_CHECK(piece < programs_.size() && pieces_[piece].acts_on_queue);
+  if (!inputs.held.begun) begin(inputs);
+  const Program& program = programs_[piece];
+  std::vector<Bytes> values;
+  for (const Source& input : program.queue->inputs) values.push_back(bytesOf(input, inputs));
+  FifoQueue& queue = queueOf(piece, inputs);
+  const FifoQueue::Wait wait = program.queue->act.start(queue, values, std::move(done));
+  release(program, inputs);
+  return wait;
+}
+
+void PartProgram::finish(size_t piece, PartInputs& inputs, FifoQueue::Elements elements) const {
+  inputs.held.taken[piece] = programs_[piece].queue->act.finish(std::move(elements));
+}
+
+FifoQueue& PartProgram::queueOf(size_t piece, const PartInputs& inputs) const {
+  return *inputs.queues[programs_[piece].queue->queue];
+}
+
+std::string PartProgram::actText(size_t piece) const {
+  const QueueAction& action = *programs_[piece].queue;
+  return action.act.op() + " " + queues_[action.queue].key.name;
+}
+
+std::string PartProgram::awaited(size_t piece, const PartInputs& inputs) const {
+  return programs_[piece].queue->act.awaited(queueOf(piece, inputs));
 }
 
 Bytes PartProgram::fetch(size_t i, const PartInputs& inputs) const {

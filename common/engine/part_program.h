@@ -11,11 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "common/engine/fifo_queue.h"
+#include "common/engine/queue_act.h"
 #include "common/engine/rendezvous.h"
+#include "common/engine/resource_key.h"
 #include "common/engine/segments.h"
 #include "common/engine/variable.h"
-#include "common/engine/variable_store.h"
 #include "common/graph/graph.h"
+#include "common/graph/queue.h"
 #include "common/runtime/compiled_step.h"
 
 namespace dtf::engine {
@@ -29,9 +32,10 @@ using Bytes = std::span<const std::byte>;
 struct PartInputs {
   std::vector<Bytes> feeds;          // PartProgram::feeds()
   std::vector<Variable*> variables;  // PartProgram::variables(); borrowed
+  std::vector<FifoQueue*> queues;    // PartProgram::queues(); borrowed
   std::vector<Parcel> arrivals;      // PartProgram::receives(); filled as they arrive
 
-  // What the program keeps of variables until the step has ended.
+  // What the program keeps of variables and queues until the step has ended.
   struct Held {
     bool begun = false;
     std::vector<Variable::Value>
@@ -39,6 +43,7 @@ struct PartInputs {
     std::vector<size_t> readers;  // by variables: pieces that have yet to read it
     std::vector<Variable::Value>
         given;  // by pieces: what an action gave, where somebody reads that
+    std::map<size_t, QueueAct::Result> taken;  // by piece: what an act on a queue gave
   } held;
 };
 
@@ -55,9 +60,14 @@ class PartProgram {
     graph::TensorSpec spec;
   };
   struct Used {
-    VariableKey key;
+    ResourceKey key;
     std::string node;
     graph::TensorSpec spec;
+  };
+  struct UsedQueue {
+    ResourceKey key;
+    std::string node;
+    graph::QueueSpec spec;
   };
   struct Receive {
     uint32_t edge = 0;
@@ -73,6 +83,7 @@ class PartProgram {
     std::vector<size_t> receives;  // indices into receives()
     std::vector<size_t> after;     // pieces
     size_t kernels = 0;            // that a run of it takes
+    bool acts_on_queue = false;    // it is started and finished, not run
   };
 
   // `fetches` are outputs of `part`, which holds what one device does and nothing that no fetch, no
@@ -85,6 +96,7 @@ class PartProgram {
 
   const std::vector<Named>& feeds() const { return feeds_; }
   const std::vector<Used>& variables() const { return variables_; }
+  const std::vector<UsedQueue>& queues() const { return queues_; }
   const std::vector<Receive>& receives() const { return receives_; }
   const std::vector<Piece>& pieces() const { return pieces_; }
   // Of an edge that leaves: for messages.
@@ -93,6 +105,16 @@ class PartProgram {
   // Runs a piece whose receives have arrived and whose predecessors have run. Gives what leaves. The
   // first piece of a step reads the variables, that of the first step computes the constants, too.
   std::vector<Send> run(size_t piece, PartInputs& inputs);
+
+  // Likewise begins a piece that acts on a queue: what it puts in is copied here. `done`: as FifoQueue
+  // says; with what came of it the piece is finished, unless that is an error.
+  FifoQueue::Wait start(size_t piece, PartInputs& inputs, FifoQueue::Done done);
+  void finish(size_t piece, PartInputs& inputs, FifoQueue::Elements elements) const;
+  // Of a piece that acts on one.
+  FifoQueue& queueOf(size_t piece, const PartInputs& inputs) const;
+  // What it waits for, and what it does: for messages.
+  std::string awaited(size_t piece, const PartInputs& inputs) const;
+  std::string actText(size_t piece) const;
 
   // The i-th fetch when all pieces have run; good until one of them runs again, and `inputs` are there.
   Bytes fetch(size_t i, const PartInputs& inputs) const;
@@ -116,9 +138,16 @@ class PartProgram {
     bool is_read = false;       // what it gives
     int before = 0, after = 0;  // handles of `step`
   };
+  struct QueueAction {
+    size_t queue = 0;  // in queues()
+    QueueAct act;
+    std::vector<Source> inputs;   // the values that it is given
+    std::vector<size_t> outputs;  // by result: which of the act's
+  };
   struct Program {
     std::unique_ptr<runtime::CompiledStep> step;  // null: nothing to compute
     std::optional<Action> action;
+    std::optional<QueueAction> queue;
     std::vector<Binding> bindings;
     std::vector<std::pair<uint32_t, Source>> sends;  // edge, what
     std::vector<size_t> reads;                       // of variables(), each once
@@ -134,10 +163,12 @@ class PartProgram {
   void begin(PartInputs& inputs);
   void bind(Program& program, const PartInputs& inputs) const;
   void act(size_t piece, PartInputs& inputs);
+  void release(const Program& program, PartInputs& inputs) const;
 
   std::vector<Named> feeds_;
   std::vector<Used> variables_;
   std::vector<Use> uses_;  // as variables_
+  std::vector<UsedQueue> queues_;
   std::vector<Receive> receives_;
   std::vector<Piece> pieces_;
   std::vector<Program> programs_;  // as pieces_

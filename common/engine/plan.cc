@@ -14,6 +14,7 @@
 #include "common/graph/merge.h"
 #include "common/graph/partitioner.h"
 #include "common/graph/prune.h"
+#include "common/graph/queue.h"
 
 namespace dtf::engine {
 namespace {
@@ -52,7 +53,7 @@ class Planner {
     std::vector<NodeId> targets;
     std::set<Output> fed;
     for (const std::string& name : signature_.feeds) {
-      const Output feed = graph::findTensor(placed_, name);
+      const Output feed = findValue(name);
       if (!fed.insert(feed).second) {
         throw Error(ErrorCode::kBadConfig, "the tensor '" + name + "' is fed twice");
       }
@@ -60,7 +61,7 @@ class Planner {
       plan_.feed_specs.push_back(placed_.spec(feed));
     }
     for (const std::string& name : signature_.fetches) {
-      fetches.push_back(graph::findTensor(placed_, name));
+      fetches.push_back(findValue(name));
     }
     for (const std::string& name : signature_.targets) {
       // "node:0" is the node, whether or not it has outputs.
@@ -76,6 +77,14 @@ class Planner {
     refuseFedVariables(pruned.graph);
     refuseManyCalled(pruned.graph);
     return pruned;
+  }
+
+  Output findValue(const std::string& name) const {
+    const Output output = graph::findTensor(placed_, name);
+    if (!graph::isQueue(placed_.node(output.node))) return output;
+    throw Error(ErrorCode::kBadConfig, "'" + name +
+                                           "' is a queue, which has no value to be fed or fetched: "
+                                           "QueueDequeue takes what is in it");
   }
 
   // What acts on a variable needs the variable, not a value in its place.

@@ -37,7 +37,7 @@ EdgeNumbers numberEdges(const TaskPart& part, const std::map<std::string, Graph>
 }  // namespace
 
 RegisteredPart::RegisteredPart(TaskPart part, const PlanDevices& devices, uint32_t first_own_edge,
-                               VariableStore& variables)
+                               VariableStore& variables, QueueStore& queues)
     : folded_(std::move(part.folded)) {
   const std::map<std::string, Graph> by_device = graph::partitionByDevice(part.graph);
   const EdgeNumbers edges = numberEdges(part, by_device, first_own_edge);
@@ -69,13 +69,14 @@ RegisteredPart::RegisteredPart(TaskPart part, const PlanDevices& devices, uint32
                         on->second.queue,
                         {},
                         {},
+                        {},
                         {}});
-    bind(devices_.back(), feed_of, variables);
+    bind(devices_.back(), feed_of, variables, queues);
   }
 }
 
 void RegisteredPart::bind(Device& device, const std::map<std::string, size_t>& feed_of,
-                          VariableStore& variables) {
+                          VariableStore& variables, QueueStore& queues) {
   for (const PartProgram::Named& feed : device.program.feeds()) {
     const auto folded = folded_.find(feed.name);
     const auto fed = feed_of.find(feed.name);
@@ -86,6 +87,8 @@ void RegisteredPart::bind(Device& device, const std::map<std::string, size_t>& f
   }
   for (const PartProgram::Used& used : device.program.variables())
     device.variables.push_back(variables.use(used.key, used.spec, used.node));
+  for (const PartProgram::UsedQueue& used : device.program.queues())
+    device.queues.push_back(queues.use(used.key, used.spec, used.node));
 }
 
 void RegisteredPart::addStep(std::span<const Bytes> feeds, std::vector<StepPart>& parts,
@@ -98,6 +101,7 @@ void RegisteredPart::addStep(std::span<const Bytes> feeds, std::vector<StepPart>
       step.inputs.feeds.push_back(is_fed ? feeds[device.feeds[i]] : device.folded[i]);
     }
     for (const auto& variable : device.variables) step.inputs.variables.push_back(variable.get());
+    for (const auto& queue : device.queues) step.inputs.queues.push_back(queue.get());
     parts.push_back(std::move(step));
   }
 }

@@ -13,6 +13,7 @@
 #include "common/engine/device_queue.h"
 #include "common/engine/executor.h"
 #include "common/engine/part_program.h"
+#include "common/engine/queue_store.h"
 #include "common/engine/task_part.h"
 #include "common/engine/variable_store.h"
 #include "common/runtime/device.h"
@@ -37,19 +38,19 @@ struct PlanDevice {
 };
 using PlanDevices = std::map<std::string, PlanDevice>;  // by full name
 
-// Owns: the programs, what was folded; variables together with the store. Borrows: devices and their
-// queues.
+// Owns: the programs, what was folded; variables and queues together with their stores. Borrows: devices
+// and their queues of work.
 // Threads: thread-compatible; one step at a time runs in it.
 // Blocks: the constructor, while kernels are made; never for the device, whose thread may be in a long
 // step of somebody else.
-// Errors: the constructor's: those of PartProgram and VariableStore, naming the node; kUnavailable
+// Errors: the constructor's: those of PartProgram, VariableStore and QueueStore, naming the node; kUnavailable
 // without memory.
 class RegisteredPart {
  public:
   // Edges between its own devices get numbers from `first_own_edge` on. `part` has been made by a
   // plan, or checked (checkTaskPart).
   RegisteredPart(TaskPart part, const PlanDevices& devices, uint32_t first_own_edge,
-                 VariableStore& variables);
+                 VariableStore& variables, QueueStore& queues);
 
   // What a step is given, as TaskPart::feeds.
   const std::vector<graph::TensorSpec>& feeds() const { return feed_specs_; }
@@ -72,12 +73,14 @@ class RegisteredPart {
     std::vector<Bytes> folded;  // by program.feeds(): empty where a step feeds it
     std::vector<size_t> feeds;  // the same: index into TaskPart::feeds
     std::vector<std::shared_ptr<Variable>> variables;  // by program.variables()
+    std::vector<std::shared_ptr<FifoQueue>> queues;    // by program.queues()
   };
   struct Fetch {
     size_t device = 0, index = 0;
   };
 
-  void bind(Device& device, const std::map<std::string, size_t>& feed_of, VariableStore& variables);
+  void bind(Device& device, const std::map<std::string, size_t>& feed_of, VariableStore& variables,
+            QueueStore& queues);
 
   const std::map<std::string, Tensor> folded_;
   std::vector<graph::TensorSpec> feed_specs_, fetch_specs_;

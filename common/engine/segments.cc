@@ -10,6 +10,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/graph/queue.h"
 
 namespace dtf::engine {
 namespace {
@@ -26,16 +27,17 @@ bool isReceive(const Node& node) {
   return node.op == "_Recv";
 }
 
-// Sets of receives, each known by a number, so that thousands of nodes with the same set cost one.
+// Sets of what may be waited for, receives and acts on queues, each known by a number, so that thousands
+// of nodes with the same set cost one.
 class Sets {
  public:
   using Id = size_t;  // 0: the empty set
 
   Sets() { idOf({}); }
-  Id with(Id set, NodeId receive) {
+  Id with(Id set, NodeId awaited) {
     std::vector<NodeId> members = of(set);
-    const auto at = std::lower_bound(members.begin(), members.end(), receive);
-    if (at == members.end() || *at != receive) members.insert(at, receive);
+    const auto at = std::lower_bound(members.begin(), members.end(), awaited);
+    if (at == members.end() || *at != awaited) members.insert(at, awaited);
     return idOf(std::move(members));
   }
 
@@ -66,7 +68,7 @@ class Sets {
     if (numbers_ > kReceiveSetsMax)
       throw Error(ErrorCode::kBadConfig,
                   "the part on one device waits for " + std::to_string(sets_.size()) +
-                      " different sets of tensors from others, too many to tell apart; place what "
+                      " different sets of tensors and queues, too many to tell apart; place what "
                       "belongs together on one task");
     return known->second;
   }
@@ -82,7 +84,7 @@ enum class Phase : uint8_t {
   kPassOn,    // sends of what is there without computing
   kForSends,  // what some send needs
   kRest,
-  kAction,  // on a variable, one each
+  kAction,  // on a variable or a queue, one each
 };
 
 // Cuts one part.
@@ -112,7 +114,8 @@ class Cutter {
  private:
   struct Key {
     Sets::Id set = 0;
-    size_t level = 0;  // actions on the longest way to its nodes
+    size_t level =
+        0;  // actions on the longest way to its nodes; those that may wait are in `set`, too
     Phase phase = Phase::kRest;
     NodeId action;  // kAction: which
     auto operator<=>(const Key&) const = default;
@@ -133,12 +136,15 @@ class Cutter {
   void findSets() {
     for (const Node& node : part_.nodes()) {
       Sets::Id set = 0;
-      for (const Output& input : node.inputs) set = sets_.united(set, set_of_[indexOf(input.node)]);
+      for (const Output& input : node.inputs)
+        set = sets_.united(set, set_after_[indexOf(input.node)]);
       for (const NodeId before : node.control_inputs) {
-        set = sets_.united(set, set_of_[indexOf(before)]);
+        set = sets_.united(set, set_after_[indexOf(before)]);
       }
       if (isReceive(node)) set = sets_.with(set, node.id);
       set_of_.push_back(set);
+      // Its own segment doesn't come after it.
+      set_after_.push_back(graph::mayAwaitQueue(node) ? sets_.with(set, node.id) : set);
     }
   }
 
@@ -146,7 +152,7 @@ class Cutter {
     for (const Node& node : part_.nodes()) {
       size_t level = 0;
       const auto follow = [this, &level](NodeId before) {
-        const size_t passed = graph::actsOnVariable(part_.node(before)) ? 1 : 0;
+        const size_t passed = isAction(part_.node(before)) ? 1 : 0;
         level = std::max(level, level_of_[indexOf(before)] + passed);
       };
       for (const Output& input : node.inputs) follow(input.node);
@@ -167,7 +173,7 @@ class Cutter {
 
   Key keyOf(const Node& node) const {
     Key key{set_of_[indexOf(node.id)], level_of_[indexOf(node.id)], Phase::kRest, {}};
-    if (graph::actsOnVariable(node)) {
+    if (isAction(node)) {
       key.phase = Phase::kAction;
       key.action = node.id;
     } else if (isSend(node)) {
@@ -183,14 +189,14 @@ class Cutter {
   void place(const Node& node) {
     if (!computes(node) && !isSend(node)) return;
     Made& made = made_[keyOf(node)];
-    if (graph::actsOnVariable(node)) {
+    if (isAction(node)) {
       made.segment.action = node.id;
     } else {
       (isSend(node) ? made.segment.sends : made.segment.nodes).push_back(node.id);
     }
   }
 
-  // A segment comes after those with fewer receives, all that its nodes can read of, and among those
+  // A segment comes after those that wait for less, all that its nodes can read of, and among those
   // with as many after those with fewer actions before them. Among these by set, which follows from the
   // part's order.
   void numberInOrder() {
@@ -219,6 +225,7 @@ class Cutter {
                           std::back_inserter(left));
       own = std::move(left);
     }
+    std::erase_if(own, [this](NodeId awaited) { return !isReceive(part_.node(awaited)); });
     return own;
   }
 
@@ -248,9 +255,10 @@ class Cutter {
   const graph::Graph& part_;
   const std::vector<Output>& fetches_;
   Sets sets_;
-  std::vector<Sets::Id> set_of_;  // by NodeId
-  std::vector<size_t> level_of_;  // by NodeId
-  std::vector<bool> needed_;      // by NodeId: a send needs it
+  std::vector<Sets::Id> set_of_;     // by NodeId: what it waits for
+  std::vector<Sets::Id> set_after_;  // by NodeId: what those wait for that read it
+  std::vector<size_t> level_of_;     // by NodeId
+  std::vector<bool> needed_;         // by NodeId: a send needs it
   std::map<Key, Made> made_;
   std::vector<Sets::Id> set_of_segment_;
   std::vector<Segment> segments_;
@@ -258,8 +266,12 @@ class Cutter {
 
 }  // namespace
 
+bool isAction(const Node& node) {
+  return graph::actsOnVariable(node) || graph::actsOnQueue(node);
+}
+
 bool isSource(const Node& node) {
-  if (node.op == "Placeholder" || node.op == "Variable") return true;
+  if (node.op == "Placeholder" || node.op == "Variable" || graph::isQueue(node)) return true;
   return node.op == "Const" && node.control_inputs.empty();
 }
 

@@ -71,8 +71,8 @@ class Session {
                           std::span<const std::string> targets = {},
                           RunMetadata* metadata = nullptr);
 
-  // Has the steps under way on other processes fail with this cause, whoever waits for them; a kernel that
-  // computes ends first. Those that begin later run.
+  // Has the steps under way fail with this cause, whoever waits for them; a kernel that computes ends first.
+  // Those that begin later run.
   void abort(const Error& cause) { tasks_->abortSteps(cause); }
 
   // Gives a variable its value, from the next step on. It keeps it until it is given another, by
@@ -80,8 +80,9 @@ class Session {
   void setVariable(std::string_view name, const Tensor& value);
 
   // As TensorFlow's Session.reset(): on all of its tasks the variables of this container, of other
-  // sessions, too, have no value from now on, and leave their memory. Empty: those of no container.
-  void resetVariables(const std::string& container) { tasks_->resetVariables(container); }
+  // sessions, too, have no value from now on, and leave their memory; its queues are empty and open, and who
+  // waits for one is told so. Empty: what names no container.
+  void reset(const std::string& container) { tasks_->reset(container); }
 
   SessionCounts counts() const;
   // What is on its way between devices and tasks: nothing but during a step.

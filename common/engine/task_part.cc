@@ -11,6 +11,7 @@
 #include "common/base/checksum.h"
 #include "common/base/error.h"
 #include "common/graph/function.h"
+#include "common/graph/queue.h"
 
 namespace dtf::engine {
 namespace {
@@ -147,10 +148,12 @@ void checkFeeds(const TaskPart& part) {
 
 void checkActions(const TaskPart& part) {
   for (const Node& node : part.graph.nodes()) {
-    if (!graph::actsOnVariable(node)) continue;
-    const Node& variable = part.graph.node(node.inputs[0].node);
-    if (variable.op != "Variable" || variable.device != node.device)
-      refuse(node, "its first input '" + variable.name + "' is no Variable of its device");
+    const bool is_queued = graph::actsOnQueue(node);
+    if (!graph::actsOnVariable(node) && !is_queued) continue;
+    const Node& state = part.graph.node(node.inputs[0].node);
+    const char* const wanted = is_queued ? "FIFOQueue" : "Variable";
+    if (state.op != wanted || state.device != node.device)
+      refuse(node, "its first input '" + state.name + "' is no " + wanted + " of its device");
   }
 }
 
@@ -160,6 +163,8 @@ void checkFetches(const TaskPart& part) {
         fetch.node.value >= 0 && std::cmp_less(fetch.node.value, part.graph.nodes().size()) &&
         fetch.index >= 0 && std::cmp_less(fetch.index, part.graph.node(fetch.node).outputs.size());
     if (!is_there) throw Error(ErrorCode::kBadConfig, "a fetch is no output of the part");
+    const Node& node = part.graph.node(fetch.node);
+    if (graph::isQueue(node)) refuse(node, "is fetched, but a queue has no value");
   }
 }
 

@@ -42,7 +42,7 @@ class PlanParts {
 };
 
 // Threads: thread-safe.
-// Blocks: registerPlan() while the parts are compiled; setVariable() and resetVariables() until it is
+// Blocks: registerPlan() while the parts are compiled; setVariable() and reset() until it is
 // so.
 // Errors: registerPlan(): kBadConfig, naming the node, for what a task can't run; both: kBadConfig for a
 // variable that another session made with another type or shape. All: kUnavailable that names a task
@@ -65,12 +65,13 @@ class Tasks {
   // Steps that begin from now on read `value`, which fits `variable`.
   virtual void setVariable(const graph::Node& variable, const Tensor& value) = 0;
 
-  // Ends the steps under way on other processes: `cause` is their root cause, as far as they have no other.
-  // What computes isn't interrupted, so a step of this process, which waits for nothing else, ends by itself.
+  // Ends the steps under way: `cause` is their root cause, as far as they have no other. A kernel isn't
+  // interrupted.
   virtual void abortSteps(const Error& cause) = 0;
 
-  // The variables of this container have no value from now on, whoever made them.
-  virtual void resetVariables(const std::string& container) = 0;
+  // The variables of this container have no value from now on, whoever made them, and its queues are empty
+  // and open.
+  virtual void reset(const std::string& container) = 0;
 
   // What is on its way between devices and tasks: nothing but during a step.
   virtual RendezvousLoad load() const = 0;

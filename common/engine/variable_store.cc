@@ -19,13 +19,6 @@ bool isUnused(const std::shared_ptr<Variable>& variable) {
 
 }  // namespace
 
-VariableKey VariableKey::of(const graph::Node& node) {
-  DTF_CHECK_MSG(node.op == "Variable", node.name);
-  const std::string& shared = node.attribute<std::string>("shared_name");
-  return {node.device, node.attribute<std::string>("container"),
-          shared.empty() ? node.name : shared};
-}
-
 VariableStore::VariableStore(size_t variables_max, std::shared_ptr<ByteBudget> budget)
     : variables_max_(variables_max), budget_(std::move(budget)) {
   DTF_CHECK(variables_max > 0 && budget_ != nullptr);
@@ -34,7 +27,7 @@ VariableStore::VariableStore(size_t variables_max, std::shared_ptr<ByteBudget> b
 VariableStore::VariableStore(size_t variables_max, uint64_t bytes_max)
     : VariableStore(variables_max, ByteBudget::create(bytes_max, "this process")) {}
 
-std::shared_ptr<Variable> VariableStore::use(const VariableKey& key, const graph::TensorSpec& spec,
+std::shared_ptr<Variable> VariableStore::use(const ResourceKey& key, const graph::TensorSpec& spec,
                                              const std::string& node) {
   MutexLock lock(mutex_);
   const auto known = variables_.find(key);
@@ -42,10 +35,8 @@ std::shared_ptr<Variable> VariableStore::use(const VariableKey& key, const graph
     if (known->second->spec() == spec) return known->second;
     if (!isUnused(known->second))
       throw Error(ErrorCode::kBadConfig,
-                  "node '" + node + "' (Variable) is " + text(spec) + ", but the variable '" +
-                      key.name + "' on " + key.device +
-                      (key.container.empty() ? "" : ", in the container '" + key.container + "',") +
-                      " is " + text(known->second->spec()) +
+                  "node '" + node + "' (Variable) is " + text(spec) + ", but the variable " +
+                      key.text() + " is " + text(known->second->spec()) +
                       " since another graph made it; give it another shared_name or container");
     variables_.erase(known);
   }

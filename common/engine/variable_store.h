@@ -2,7 +2,6 @@
 
 // The variables of a process, by their names: shared by all sessions that name the same one.
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -11,21 +10,11 @@
 
 #include "common/base/byte_budget.h"
 #include "common/base/mutex.h"
+#include "common/engine/resource_key.h"
 #include "common/engine/variable.h"
 #include "common/graph/graph.h"
 
 namespace dtf::engine {
-
-// What makes two nodes one variable. Value type.
-struct VariableKey {
-  std::string device;     // in full
-  std::string container;  // whose variables; empty: everybody's
-  std::string name;
-  auto operator<=>(const VariableKey&) const = default;
-
-  // Of a placed Variable: its shared_name, or without one the node's.
-  static VariableKey of(const graph::Node& node);
-};
 
 // A variable with a value stays until the store ends or its container is reset, whichever session made
 // it; one without, as long as somebody uses it.
@@ -41,7 +30,7 @@ class VariableStore {
   explicit VariableStore(size_t variables_max = 16'384, uint64_t bytes_max = uint64_t{64} << 30);
 
   // `node` is for messages.
-  std::shared_ptr<Variable> use(const VariableKey& key, const graph::TensorSpec& spec,
+  std::shared_ptr<Variable> use(const ResourceKey& key, const graph::TensorSpec& spec,
                                 const std::string& node);
 
   // All variables of the container have no value from now on, whoever uses them.
@@ -59,7 +48,7 @@ class VariableStore {
   const size_t variables_max_;
   const std::shared_ptr<ByteBudget> budget_;
   mutable Mutex mutex_;
-  std::map<VariableKey, std::shared_ptr<Variable>> variables_ DTF_GUARDED_BY(mutex_);
+  std::map<ResourceKey, std::shared_ptr<Variable>> variables_ DTF_GUARDED_BY(mutex_);
 };
 
 }  // namespace dtf::engine

@@ -16,6 +16,9 @@ struct QueueSpec {
   bool operator==(const QueueSpec&) const = default;
 };
 
+// Elements that one node puts in or takes, for its device is busy with them until it is done.
+inline constexpr int64_t kQueueBatchMax = 1 << 20;
+
 bool isQueue(const Node& node);
 
 // Whether the node's first input is a queue that it acts on when it runs: QueueEnqueue,

@@ -22,6 +22,8 @@
 // like '[28, 28], []'; what acts on a queue takes both from it. A queue is known by its name, as a
 // variable is: see standard_state_ops.cc.
 
+#include <string>
+
 #include "common/base/error.h"
 #include "common/graph/queue.h"
 #include "common/graph/shape_functions.h"
@@ -44,6 +46,10 @@ Specs inferQueue(std::span<const TensorSpec>, const Attributes& attributes) {
 }
 
 Specs batched(const Attributes& attributes, int64_t n) {
+  if (n < 1 || n > kQueueBatchMax)
+    throw Error(ErrorCode::kBadConfig, "its batch has " + std::to_string(n) +
+                                           " elements; the least is 1, the most " +
+                                           std::to_string(kQueueBatchMax));
   Specs specs = queueComponents(attributes);
   for (TensorSpec& spec : specs) {
     std::vector<int64_t> dims = spec.shape.dims();
@@ -69,9 +75,8 @@ Specs inferEnqueue(std::span<const TensorSpec> inputs, const Attributes& attribu
 }
 
 Specs inferEnqueueMany(std::span<const TensorSpec> inputs, const Attributes& attributes) {
-  if (inputs.size() < 2 || inputs[1].shape.rank() < 1 || inputs[1].shape.dim(0) < 1)
-    throw Error(ErrorCode::kBadConfig,
-                "its values are to be [n, ..] for n elements, of which there is at least one");
+  if (inputs.size() < 2 || inputs[1].shape.rank() < 1)
+    throw Error(ErrorCode::kBadConfig, "its values are to be [n, ..] for n elements");
   wantComponents(inputs, batched(attributes, inputs[1].shape.dim(0)));
   return {};
 }
@@ -81,10 +86,7 @@ Specs inferDequeue(std::span<const TensorSpec>, const Attributes& attributes) {
 }
 
 Specs inferDequeueMany(std::span<const TensorSpec>, const Attributes& attributes) {
-  const int64_t n = get<int64_t>(attributes, "n");
-  if (n < 1)
-    throw Error(ErrorCode::kBadConfig, "n is " + std::to_string(n) + "; the least is 1 element");
-  return batched(attributes, n);
+  return batched(attributes, get<int64_t>(attributes, "n"));
 }
 
 Specs inferSize(std::span<const TensorSpec>, const Attributes&) {

@@ -8,7 +8,7 @@
 #   client -> every task    hello(token)                    -> a GraphSession, and which process answers
 #   client -> every task    registerPart(plan, part)        once for each signature, before its first step
 #   client -> a task        setVariable(variable, value)
-#   client -> every task    resetVariables(container)
+#   client -> every task    reset(container)
 #   client -> every task    runPart(plan, step, feeds)      -> what is fetched. Repeats; all tasks of a step at once
 #     task -> task          tensors(token)                  -> a TensorSink; before the first tensor
 #     task -> task          sendTensors(plan, step, ...)    as soon as they exist, many to a message
@@ -27,6 +27,9 @@
 # Variables are the task's, not the session's. One is known by (device, container, name), and is there, with its value,
 # for as long as the process, or until its container is reset: all sessions whose parts name it share it. What a step assigns is there before it is
 # answered, each op's assignment whole; a client that goes takes nothing of it back.
+#
+# So are queues. A step that waits for one holds up nothing else; when it ends for another reason, its deadline, an
+# abort or the loss of its client, it has taken nothing.
 #
 # Deadlines: the client's step has one, and each runPart carries what is left of it: the task ends the step by itself
 # then, should the client be gone without a word. A task owes an answer to abort() when what computes has ended.
@@ -99,9 +102,10 @@ interface GraphSession {
   # `cause`: the root cause, as errors travel (common/net/error_bridge.h); its first 4 MiB count. Whoever waits in this step is answered with
   # it, now or later. Answered when nothing of the step runs here any more.
 
-  resetVariables @6 (container :Text) -> ();
-  # The variables of the container, which other sessions may have made and use, have no value from now on. What a step
-  # holds of one is freed with the step.
+  reset @6 (container :Text) -> ();
+  # The variables of the container, which other sessions may have made and use, have no value from now on; what a step
+  # holds of one is freed with the step. Its queues are empty and open, and a step that waits for one fails with
+  # unavailable. A task of a version before queues resets its variables alone.
 
   load @5 () -> (steps :UInt64, parked :UInt64, ownedBytes :UInt64, waiting :UInt64);
   # What is on its way to this task: engine::RendezvousLoad.

@@ -71,7 +71,9 @@ class RemoteStep {
             },
             [this, i](kj::Exception&& exception) {
               ended_[i] = true;
-              fail(net::toError(exception));
+              const Error error = net::toError(exception);
+              if (tellsMore(error)) cause_ = error;
+              fail(error);
             })
         // joinPromises() looks at none of them before the last is ready.
         .eagerlyEvaluate(nullptr);
@@ -84,6 +86,12 @@ class RemoteStep {
     for (size_t i = 0; i < parts_.size(); ++i)
       aborting_.add(
           parts_[i].link->abort(id_.step, *cause_, limits_.abort_max).eagerlyEvaluate(nullptr));
+  }
+
+  // Who was ended because the step is late may say what it waited for.
+  bool tellsMore(const Error& error) const {
+    return cause_ && cause_->code() == ErrorCode::kDeadline &&
+           error.code() == ErrorCode::kDeadline && error.message().starts_with(cause_->message());
   }
 
   std::string lateText() const {

@@ -127,8 +127,8 @@ void RemoteTasks::abortSteps(const Error& cause) {
   loop_.call([&] { calls_->abortSteps(cause); });
 }
 
-void RemoteTasks::resetVariables(const std::string& container) {
-  loop_.call([&] { return calls_->resetVariables(container); });
+void RemoteTasks::reset(const std::string& container) {
+  loop_.call([&] { return calls_->reset(container); });
 }
 
 engine::RendezvousLoad RemoteTasks::load() const {

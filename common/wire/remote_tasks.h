@@ -57,7 +57,7 @@ class RemoteTasks final : public engine::Tasks {
   std::unique_ptr<engine::PlanParts> registerPlan(std::vector<engine::TaskPart> parts) override;
   void setVariable(const graph::Node& variable, const Tensor& value) override;
   void abortSteps(const Error& cause) override;
-  void resetVariables(const std::string& container) override;
+  void reset(const std::string& container) override;
   engine::RendezvousLoad load() const override;
 
  private:

@@ -104,13 +104,13 @@ void SessionCalls::abortSteps(const Error& cause) {
 kj::Promise<void> SessionCalls::setVariable(const graph::Node& variable, const Tensor& value) {
   const auto task = graph::DeviceName::parse(variable.device).taskId();
   DTF_CHECK_MSG(task.has_value(), variable.device);
-  return linkTo(*task).setVariable(engine::VariableKey::of(variable), value, limits_.step_max);
+  return linkTo(*task).setVariable(engine::ResourceKey::of(variable), value, limits_.step_max);
 }
 
-kj::Promise<void> SessionCalls::resetVariables(const std::string& container) {
-  kj::Vector<kj::Promise<void>> reset;
-  for (const auto& link : links_) reset.add(link->resetVariables(container, limits_.connect_max));
-  return joinAll(kj::mv(reset));
+kj::Promise<void> SessionCalls::reset(const std::string& container) {
+  kj::Vector<kj::Promise<void>> done;
+  for (const auto& link : links_) done.add(link->reset(container, limits_.connect_max));
+  return joinAll(kj::mv(done));
 }
 
 kj::Promise<engine::RendezvousLoad> SessionCalls::load() {

@@ -66,7 +66,7 @@ class SessionCalls {
   void abortSteps(const Error& cause);
 
   kj::Promise<void> setVariable(const graph::Node& variable, const Tensor& value);
-  kj::Promise<void> resetVariables(const std::string& container);
+  kj::Promise<void> reset(const std::string& container);
   // Of all tasks together.
   kj::Promise<engine::RendezvousLoad> load();
 

@@ -192,7 +192,7 @@ void TaskLink::releasePart(uint64_t plan) {
   request.send().ignoreResult().detach([](kj::Exception&&) {});  // its session has ended
 }
 
-kj::Promise<void> TaskLink::setVariable(const engine::VariableKey& key, const Tensor& value,
+kj::Promise<void> TaskLink::setVariable(const engine::ResourceKey& key, const Tensor& value,
                                         Duration deadline) {
   auto request = session().setVariableRequest();
   request.setDevice(key.device);
@@ -213,10 +213,10 @@ kj::Promise<void> TaskLink::setVariable(const engine::VariableKey& key, const Te
                      }));
 }
 
-kj::Promise<void> TaskLink::resetVariables(const std::string& container, Duration deadline) {
-  auto request = session().resetVariablesRequest();
+kj::Promise<void> TaskLink::reset(const std::string& container, Duration deadline) {
+  auto request = session().resetRequest();
   request.setContainer(container);
-  return bridged(awaitNamed(loop_.timer(), {peer_ + " to reset its variables", deadline},
+  return bridged(awaitNamed(loop_.timer(), {peer_ + " to reset a container", deadline},
                             request.send().ignoreResult()));
 }
 

@@ -69,7 +69,7 @@ class TaskLink {
                                  const Processes& processes, Duration deadline);
   void releasePart(uint64_t plan);  // nobody waits for it
   // The value must stay until the promise is resolved; then nothing refers to it.
-  kj::Promise<void> setVariable(const engine::VariableKey& key, const Tensor& value,
+  kj::Promise<void> setVariable(const engine::ResourceKey& key, const Tensor& value,
                                 Duration deadline);
   // `feeds` likewise. Whoever asks ends the step by abort(); should he be gone, the task does so at
   // `deadline`.
@@ -77,7 +77,7 @@ class TaskLink {
                                   const std::vector<const Tensor*>& feeds,
                                   const std::vector<graph::TensorSpec>& fetches,
                                   bool is_traced = false);
-  kj::Promise<void> resetVariables(const std::string& container, Duration deadline);
+  kj::Promise<void> reset(const std::string& container, Duration deadline);
   // Resolved when nothing of the step runs there, also because the task is lost: it is when it
   // doesn't answer in time.
   kj::Promise<void> abort(uint64_t step, const Error& cause, Duration patience);

@@ -150,9 +150,11 @@ class SessionHarness {
     devices_.act(node, std::move(what));
   }
 
-  std::unique_ptr<Tasks> connect() {
-    if (!remote_) return std::make_unique<LocalTasks>(process_);
-    return std::make_unique<wire::RemoteTasks>(options());
+  std::unique_ptr<Tasks> connect(Duration step_max = std::chrono::seconds(600)) {
+    if (!remote_) return std::make_unique<LocalTasks>(process_, step_max);
+    wire::RemoteTasksOptions limited = options();
+    limited.limits.step_max = step_max;
+    return std::make_unique<wire::RemoteTasks>(std::move(limited));
   }
   // In the order of the devices, so that the preferred one is the same.
   wire::RemoteTasksOptions options() const {

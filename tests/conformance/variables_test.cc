@@ -243,7 +243,7 @@ TEST_P(VariablesSuite, AContainerIsResetForAllSessions) {
   const auto one = open();
   for (const char* const name : {"w", "mine"}) one->setVariable(name, filled({1}, 2));
   EXPECT_THAT(run(*one, {}, {"w", "mine"}), ElementsAre(2, 2));
-  open()->resetVariables("");
+  open()->reset("");
   EXPECT_THAT(errorText([&] { run(*one, {}, {"w"}); }), HasSubstr("'w' has no value yet"));
   EXPECT_THAT(run(*one, {}, {"mine"}), ElementsAre(2));
   one->setVariable("w", filled({1}, 3));

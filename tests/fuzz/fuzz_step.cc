@@ -352,7 +352,7 @@ uint64_t bytesOf(const graph::TensorSpec& spec) {
 void giveValue(const graph::Node& node, engine::VariableStore& variables, Bytes& bytes) {
   if (node.op != "Variable" || bytes.byte() % 8 == 7) return;
   std::vector<std::unique_ptr<Buffer>> buffers;
-  variables.use(engine::VariableKey::of(node), node.outputs[0], node.name)
+  variables.use(engine::ResourceKey::of(node), node.outputs[0], node.name)
       ->set(filled(buffers, bytesOf(node.outputs[0]), bytes.byte()));
 }
 
@@ -410,10 +410,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Edges edges = decoded->part.edges;
   const uint32_t first_own = decoded->part.edges_total;
   engine::VariableStore variables;
+  engine::QueueStore queues;
   std::optional<engine::RegisteredPart> part;
   try {
     for (const graph::Node& node : graph.nodes()) giveValue(node, variables, bytes);
-    part.emplace(std::move(decoded->part), machine.devices.devices(), first_own, variables);
+    part.emplace(std::move(decoded->part), machine.devices.devices(), first_own, variables, queues);
   } catch (const Error& error) {
     FUZZ_CHECK(error.code() == ErrorCode::kBadConfig);
     ++fuzz::reached()["a part that is refused"];

@@ -123,9 +123,7 @@ class SessionClientSim::FiberTasks final : public engine::Tasks {
     await(calls_.setVariable(variable, value));
   }
   void abortSteps(const Error& cause) override { calls_.abortSteps(cause); }
-  void resetVariables(const std::string& container) override {
-    await(calls_.resetVariables(container));
-  }
+  void reset(const std::string& container) override { await(calls_.reset(container)); }
   engine::RendezvousLoad load() const override { return await(calls_.load()); }
 
  private:

@@ -26,6 +26,7 @@ typedef enum dtf_code {
   DTF_TRAINING_FAILED = 1, /* a kernel said no: a label out of its range */
   DTF_USAGE = 2,           /* an argument is wrong in itself: a target that is no address */
   DTF_BAD_DATA = 65,
+  DTF_OUT_OF_RANGE = 66, /* a queue is closed: nothing more comes out of it, or goes in */
   DTF_UNAVAILABLE =
       69,            /* a task can't be reached, was lost, or has no room; the message says which */
   DTF_INTERNAL = 70, /* a mistake of dtf's: report it */
@@ -117,8 +118,8 @@ const char* dtf_op_names(void);
 
 typedef struct dtf_session dtf_session;
 
-/* 0 stands for the default. Seconds are of sessions on other tasks: in this process a step takes
- * what it takes. */
+/* 0 stands for the default. Seconds are of sessions on other tasks, but for step_seconds, which holds
+ * in this process, too. */
 typedef struct dtf_session_options {
   size_t size;             /* sizeof(dtf_session_options): later versions have more fields */
   double connect_seconds;  /* until every target has answered; 10 */
@@ -147,7 +148,7 @@ void dtf_session_free(dtf_session* session);
 
 /* Drops the variables of a container, "" being the one of those that name none, on all of the
  * session's tasks: whoever shares them finds them without a value. For variables whose shape has
- * changed. */
+ * changed. Its queues are empty and open, and a step that waits for one returns DTF_UNAVAILABLE. */
 dtf_code dtf_session_reset(dtf_session* session, const char* container);
 /* Gives a variable its value, from the next step on; before that, or an Assign, it has none,
  * whatever its initializer says. */
@@ -165,9 +166,8 @@ dtf_code dtf_session_run(dtf_session* session, const dtf_feed* feeds, size_t fee
                          const char* const* fetches, size_t fetch_count, dtf_tensor** values,
                          const char* const* targets, size_t target_count);
 
-/* Ends the steps that run on other tasks now, from any thread: each returns DTF_UNAVAILABLE with the
- * text `why`, once its kernels have ended. Steps that begin later run; so do those of this
- * process, which wait for nothing but kernels. */
+/* Ends the steps that run now, from any thread: each returns DTF_UNAVAILABLE with the text `why`, once
+ * its kernels have ended. Steps that begin later run. */
 dtf_code dtf_session_abort(dtf_session* session, const char* why);
 
 /* ---- models that `dtf-launch` trained */

@@ -48,9 +48,9 @@ class Session {
     return taken;
   }
 
-  // The steps that other threads run on other tasks; see dtf_session_abort().
+  // The steps that other threads run; see dtf_session_abort().
   void abort(const std::string& why) { check(dtf_session_abort(handle_.get(), why.c_str())); }
-  // Of a container, on all of the session's tasks; "": of variables that name none.
+  // A container's variables and queues, on all of the session's tasks; "": those that name none.
   void reset(const std::string& container = {}) {
     check(dtf_session_reset(handle_.get(), container.c_str()));
   }

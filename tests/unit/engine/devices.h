@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/engine/local_step.h"
 #include "common/engine/registered_part.h"
 #include "common/graph/builder.h"
 #include "common/graph/op_def.h"
@@ -80,6 +81,12 @@ class Devices {
   std::vector<std::unique_ptr<runtime::Device>> devices_;
   std::vector<SessionDevice> all_;
 };
+
+// A step that nobody ends early.
+inline uint64_t runToEnd(StepId step, std::span<StepPart> parts, Rendezvous& rendezvous) {
+  StepWatch watch;
+  return runParts(step, parts, rendezvous, watch, kDurationMax);
+}
 
 inline std::vector<graph::DeviceName> cpusOfWorker0(uint32_t count) {
   std::vector<graph::DeviceName> names;

@@ -49,7 +49,7 @@ class ExecutorTest : public ::testing::Test {
   float runStep(uint64_t step) {
     std::vector<StepPart> parts;
     parts.push_back({program_.get(), &queue_, {}});
-    kernels_ = runParts({step, kProcess}, parts, rendezvous_);
+    kernels_ = testing::runToEnd({step, kProcess}, parts, rendezvous_);
     const Bytes bytes = program_->fetch(0, parts[0].inputs);
     const float* const values = reinterpret_cast<const float*>(bytes.data());
     return values[0] + values[1];

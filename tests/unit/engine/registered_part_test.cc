@@ -41,7 +41,8 @@ TEST(RegisteredPart, FeedsFoldedValuesAndVariablesReachTheirDevices) {
   part.folded.emplace("c", Tensor(DType::kFloat32, {1}));
   part.folded.at("c").as<float>()[0] = 3;
   VariableStore variables;
-  RegisteredPart registered(std::move(part), threads.devices(), 5, variables);
+  QueueStore queues;
+  RegisteredPart registered(std::move(part), threads.devices(), 5, variables, queues);
   EXPECT_EQ(registered.ownEdges(), 1u);
   ASSERT_EQ(registered.feeds().size(), 1u);
   Rendezvous rendezvous;
@@ -54,7 +55,7 @@ TEST(RegisteredPart, FeedsFoldedValuesAndVariablesReachTheirDevices) {
     ASSERT_EQ(parts.size(), 2u);
     EXPECT_EQ(parts[0].program->receives().size() + parts[1].program->receives().size(), 1u);
     EXPECT_EQ(parts[1].program->receives()[0].edge, 5u) << "after those of the plan";
-    runParts({step, {1}}, parts, rendezvous);
+    testing::runToEnd({step, {1}}, parts, rendezvous);
     EXPECT_EQ(*reinterpret_cast<const float*>(registered.fetch(0, parts).data()), 50);
     EXPECT_EQ(*reinterpret_cast<const float*>(registered.fetch(1, parts).data()), 5);
   }
@@ -79,14 +80,15 @@ TEST(RegisteredPart, AVariableThatNobodyReadsAnyMoreIsAssignedInPlace) {
     const Output sub{b.node("AssignSub", {w, b.scale(w, 0.5)})};
     part.fetches = {is_fetched ? b.reshape(w, {1, 2}) : sub};
     VariableStore variables(1, 2 * sizeof(float));
-    RegisteredPart registered(std::move(part), threads.devices(), 0, variables);
+    QueueStore queues;
+    RegisteredPart registered(std::move(part), threads.devices(), 0, variables, queues);
     const std::vector<float> eights = {8, 8};
     variables.use({threads.names()[0].str(), "", "w"}, {DType::kFloat32, {2}}, "w")
         ->set(std::as_bytes(std::span(eights)));
     Rendezvous rendezvous;
     std::vector<StepPart> parts;
     registered.addStep({}, parts);
-    const auto run = [&] { runParts({1, {1}}, parts, rendezvous); };
+    const auto run = [&] { testing::runToEnd({1, {1}}, parts, rendezvous); };
     if (is_fetched) {
       EXPECT_THAT(graph::testing::errorText(run), ::testing::HasSubstr("no room"));
     } else {
@@ -111,6 +113,7 @@ TEST(RegisteredPart, IsMadeWhileItsDeviceIsBusy) {
   const auto device = b.deviceScope(graph::fullDevice(kSelf).str());
   part.fetches = {b.constant({2}, 7)};
   VariableStore variables;
+  QueueStore queues;
   std::latch busy(1), go_on(1);
   threads.devices().begin()->second.queue->post([&] {
     busy.count_down();
@@ -118,7 +121,8 @@ TEST(RegisteredPart, IsMadeWhileItsDeviceIsBusy) {
   });
   busy.wait();
   auto made = std::async(std::launch::async, [&] {
-    return std::make_unique<RegisteredPart>(std::move(part), threads.devices(), 0, variables);
+    return std::make_unique<RegisteredPart>(std::move(part), threads.devices(), 0, variables,
+                                            queues);
   });
   const bool was_made = made.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
   go_on.count_down();
@@ -128,7 +132,7 @@ TEST(RegisteredPart, IsMadeWhileItsDeviceIsBusy) {
   for (uint64_t step = 1; step < 3; ++step) {
     std::vector<StepPart> parts;
     registered->addStep({}, parts);
-    runParts({step, {1}}, parts, rendezvous);
+    testing::runToEnd({step, {1}}, parts, rendezvous);
     EXPECT_EQ(*reinterpret_cast<const float*>(registered->fetch(0, parts).data()), 7);
   }
 }
@@ -155,13 +159,14 @@ TEST(RegisteredPart, ASourceMayWaitForWhatCantDelayIt) {
                       .device = graph::fullDevice(kSelf).str()});
   part.fetches = {b.scale({part.graph.find("late")->id}, 3)};
   VariableStore variables;
-  RegisteredPart registered(std::move(part), threads.devices(), 0, variables);
+  QueueStore queues;
+  RegisteredPart registered(std::move(part), threads.devices(), 0, variables, queues);
   const float two = 2;
   const Bytes bytes = std::as_bytes(std::span(&two, 1));
   std::vector<StepPart> parts;
   registered.addStep(std::vector{bytes, bytes}, parts);
   Rendezvous rendezvous;
-  runParts({1, {1}}, parts, rendezvous);
+  testing::runToEnd({1, {1}}, parts, rendezvous);
   EXPECT_EQ(*reinterpret_cast<const float*>(registered.fetch(0, parts).data()), 6);
 }
 

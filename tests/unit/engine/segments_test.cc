@@ -128,6 +128,36 @@ TEST_F(SegmentsTest, ActsOnVariablesAreCutOut) {
   EXPECT_THAT(segments[4].after, ElementsAre(3));
 }
 
+// What follows one queue doesn't wait for another; acts that never wait are ordered as those on variables.
+TEST_F(SegmentsTest, ActsOnQueuesAreWaitedForByWhatFollowsThemAlone) {
+  const Output jobs{b_.node("FIFOQueue", {},
+                            {{"component_types", std::string("float32")},
+                             {"shapes", std::string("[2]")},
+                             {"capacity", int64_t{4}}},
+                            "jobs")};
+  const Output one{b_.node("QueueDequeue", {jobs}, {}, "one")};
+  const Output two{b_.node("QueueDequeue", {jobs}, {}, "two")};
+  const Output y = b_.relu(one), z = b_.tanh(two);
+  const Output size{b_.node("QueueSize", {jobs}, {}, "size")};
+  b_.node("Identity", {size}, {}, "how many");
+  b_.node("QueueEnqueue", {jobs, b_.add(y, z)}, {}, "put");
+  const auto segments = cutIntoSegments(graph_, {});
+  ASSERT_THAT(segments, SizeIs(8));
+  EXPECT_EQ(segments[0].action, one.node);
+  EXPECT_EQ(segments[1].action, two.node);
+  EXPECT_EQ(segments[2].action, size.node);
+  EXPECT_THAT(names(segments[3].nodes), ElementsAre("how many"));
+  EXPECT_THAT(segments[3].after, ElementsAre(2));
+  EXPECT_THAT(names(segments[4].nodes), ElementsAre("Relu"));
+  EXPECT_THAT(segments[4].after, ElementsAre(0)) << "not after 'two'";
+  EXPECT_THAT(names(segments[5].nodes), ElementsAre("Tanh"));
+  EXPECT_THAT(segments[5].after, ElementsAre(1));
+  EXPECT_THAT(names(segments[6].nodes), ElementsAre("Add"));
+  EXPECT_THAT(segments[6].after, ElementsAre(4, 5));
+  EXPECT_EQ(segments[7].action, graph_.find("put")->id);
+  for (const Segment& segment : segments) EXPECT_THAT(segment.receives, IsEmpty());
+}
+
 // Of random graphs in which some tensors arrive, some leave and some are assigned: every node is in one
 // segment, runs after what it reads, and awaits exactly the receives among its ancestors.
 TEST(Segments, OfRandomGraphsAwaitExactlyWhatTheirNodesNeed) {

@@ -53,6 +53,32 @@ TEST(TaskPart, APartThatIsCompleteIsAccepted) {
   EXPECT_EQ(refusal([](TaskPart&) {}), "");
 }
 
+// No client of ours says so.
+TEST(TaskPart, AQueueIsOfTheDeviceOfItsActsAndIsNoValue) {
+  const auto queued = [](TaskPart& part, const std::string& device) {
+    graph::Builder b(part.graph);
+    const auto there = b.deviceScope(device);
+    return Output{b.node("FIFOQueue", {},
+                         {{"component_types", std::string("float32")},
+                          {"shapes", std::string("[]")},
+                          {"capacity", int64_t{1}}},
+                         "jobs")};
+  };
+  const std::string here = graph::fullDevice(kPartsTask).str();
+  const graph::DeviceName other = graph::fullDevice(kPartsTask, "CPU", 1);
+  EXPECT_THAT(refusal([&](TaskPart& part) { part.fetches.push_back(queued(part, here)); }),
+              AllOf(HasSubstr("'jobs' (FIFOQueue)"), HasSubstr("has no value")));
+  TaskPart apart = makePart();
+  const Output jobs = queued(apart, other.str());
+  graph::Builder b(apart.graph);
+  const auto device = b.deviceScope(here);
+  b.node("QueueSize", {jobs}, {}, "size");
+  EXPECT_THAT(errorText([&] {
+                checkTaskPart(apart, kPartsTask, {graph::fullDevice(kPartsTask), other});
+              }),
+              AllOf(HasSubstr("'size' (QueueSize)"), HasSubstr("no FIFOQueue of its device")));
+}
+
 TEST(TaskPart, WhatIsMissingOrToldTwiceIsRefusedByName) {
   EXPECT_THAT(refusal([](TaskPart& part) { part.task = kOther; }),
               AllOf(HasSubstr("for ps/0"), HasSubstr("this is worker/1")));

@@ -81,7 +81,7 @@ TEST(VariableStore, AUserGoneMakesRoom) {
   store.use({kCpu, "", "b"}, kOne, "b");
 }
 
-TEST(VariableKey, IsTheSharedNameOrTheNodes) {
+TEST(ResourceKey, IsTheSharedNameOrTheNodes) {
   graph::Graph graph(graph::standardOps());
   graph::Builder b(graph);
   const auto device = b.deviceScope(kCpu);
@@ -92,8 +92,8 @@ TEST(VariableKey, IsTheSharedNameOrTheNodes) {
           {"shared_name", std::string("w")},
           {"container", std::string("mine")}},
          "v");
-  EXPECT_EQ(VariableKey::of(*graph.find("w")), (VariableKey{kCpu, "", "w"}));
-  EXPECT_EQ(VariableKey::of(*graph.find("v")), (VariableKey{kCpu, "mine", "w"}));
+  EXPECT_EQ(ResourceKey::of(*graph.find("w")), (ResourceKey{kCpu, "", "w"}));
+  EXPECT_EQ(ResourceKey::of(*graph.find("v")), (ResourceKey{kCpu, "mine", "w"}));
 }
 
 }  // namespace

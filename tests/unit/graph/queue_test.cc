@@ -93,7 +93,11 @@ TEST_F(QueueTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(errorText([&] {
                 b_.node("QueueEnqueueMany", {numbers, b_.constant({0}, 1)});
               }),
-              HasSubstr("at least one"));
+              HasSubstr("its batch has 0 elements; the least is 1"));
+  EXPECT_THAT(errorText([&] {
+                b_.node("QueueEnqueueMany", {numbers, b_.constant({kQueueBatchMax + 1}, 1)});
+              }),
+              HasSubstr("the most 1048576"));
   EXPECT_THAT(errorText([&] {
                 b_.node("QueueDequeueMany", {numbers}, {{"n", int64_t{0}}});
               }),

@@ -1,0 +1,206 @@
+#include "common/engine/fifo_queue.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "common/base/check.h"
+
+namespace dtf::engine {
+namespace {
+
+uint64_t bytesOf(const graph::QueueSpec& spec) {
+  uint64_t bytes = FifoQueue::kElementBytes;
+  for (const graph::TensorSpec& component : spec.components)
+    bytes += static_cast<uint64_t>(component.shape.elements()) * dtypeBytes(component.dtype);
+  return bytes;
+}
+
+}  // namespace
+
+FifoQueue::FifoQueue(std::string name, graph::QueueSpec spec, std::shared_ptr<ByteBudget> budget)
+    : name_(std::move(name)),
+      spec_(std::move(spec)),
+      element_bytes_(bytesOf(spec_)),
+      budget_(std::move(budget)) {
+  DTF_CHECK(!spec_.components.empty() && spec_.capacity > 0 && budget_ != nullptr);
+}
+
+FifoQueue::~FifoQueue() {
+  MutexLock lock(mutex_);
+  DTF_CHECK_MSG(enqueuers_.empty() && dequeuers_.empty(), name_);  // they would never hear of it
+}
+
+FifoQueue::Element FifoQueue::newElement() const {
+  Element element;
+  element.share = budget_->take(element_bytes_, "an element of the queue '" + name_ + "'");
+  for (const graph::TensorSpec& component : spec_.components)
+    element.components.emplace_back(component.dtype, component.shape);
+  return element;
+}
+
+FifoQueue::Wait FifoQueue::enqueue(Elements elements, Done done) {
+  DTF_CHECK(!elements.empty() && done != nullptr);
+  Calls calls;
+  Wait wait = 0;
+  {
+    MutexLock lock(mutex_);
+    if (closed_) {
+      calls.emplace_back(std::move(done),
+                         Error(ErrorCode::kOutOfRange,
+                               "the queue '" + name_ + "' is closed: nothing enters it any more"));
+    } else if (enqueuers_.size() + dequeuers_.size() >= kWaitsMax) {
+      refuseOneMore(calls, std::move(done));
+    } else {
+      wait = ++last_wait_;
+      enqueuers_.push_back(
+          {wait,
+           {std::make_move_iterator(elements.begin()), std::make_move_iterator(elements.end())},
+           std::move(done)});
+      advance(calls);
+      if (enqueuers_.empty() || enqueuers_.back().wait != wait) wait = 0;
+    }
+  }
+  make(std::move(calls));
+  return wait;
+}
+
+FifoQueue::Wait FifoQueue::dequeue(size_t count, Done done) {
+  DTF_CHECK(count > 0 && std::cmp_less_equal(count, spec_.capacity) && done != nullptr);
+  Calls calls;
+  Wait wait = 0;
+  {
+    MutexLock lock(mutex_);
+    if (enqueuers_.size() + dequeuers_.size() >= kWaitsMax) {
+      refuseOneMore(calls, std::move(done));
+    } else {
+      wait = ++last_wait_;
+      dequeuers_.push_back({wait, count, std::move(done)});
+      advance(calls);
+      if (dequeuers_.empty() || dequeuers_.back().wait != wait) wait = 0;
+    }
+  }
+  make(std::move(calls));
+  return wait;
+}
+
+// Who came after him may go on now.
+void FifoQueue::cancel(Wait wait) {
+  const auto is_his = [wait](const auto& each) { return each.wait == wait; };
+  std::list<Enqueuer> enqueuer;  // freed without the lock
+  std::list<Dequeuer> dequeuer;
+  Calls calls;
+  {
+    MutexLock lock(mutex_);
+    const auto in = std::find_if(enqueuers_.begin(), enqueuers_.end(), is_his);
+    if (in != enqueuers_.end()) enqueuer.splice(enqueuer.end(), enqueuers_, in);
+    const auto out = std::find_if(dequeuers_.begin(), dequeuers_.end(), is_his);
+    if (out != dequeuers_.end()) dequeuer.splice(dequeuer.end(), dequeuers_, out);
+    advance(calls);
+  }
+  make(std::move(calls));
+}
+
+void FifoQueue::close(bool cancel_pending_enqueues) {
+  std::list<Enqueuer> cancelled;
+  Calls calls;
+  {
+    MutexLock lock(mutex_);
+    closed_ = true;
+    if (cancel_pending_enqueues) cancelled.swap(enqueuers_);
+    for (Enqueuer& each : cancelled)
+      calls.emplace_back(std::move(each.done),
+                         Error(ErrorCode::kOutOfRange,
+                               "the queue '" + name_ + "' was closed before there was room in it"));
+    advance(calls);
+  }
+  make(std::move(calls));
+}
+
+void FifoQueue::reset() {
+  std::deque<Element> elements;
+  std::list<Enqueuer> enqueuers;
+  std::list<Dequeuer> dequeuers;
+  {
+    MutexLock lock(mutex_);
+    elements.swap(elements_);
+    enqueuers.swap(enqueuers_);
+    dequeuers.swap(dequeuers_);
+    closed_ = false;
+  }
+  const Error cause(ErrorCode::kUnavailable, "the container of the queue '" + name_ +
+                                                 "' was reset while the step waited for it");
+  for (const Enqueuer& each : enqueuers) each.done(cause);
+  for (const Dequeuer& each : dequeuers) each.done(cause);
+}
+
+void FifoQueue::advance(Calls& calls) {
+  do {
+    letIn(calls);
+  } while (giveOut(calls));
+}
+
+bool FifoQueue::hasRoom() const {
+  return std::cmp_less(elements_.size(), spec_.capacity);
+}
+
+void FifoQueue::letIn(Calls& calls) {
+  while (!enqueuers_.empty() && hasRoom()) {
+    Enqueuer& first = enqueuers_.front();
+    elements_.push_back(std::move(first.elements.front()));
+    first.elements.pop_front();
+    if (!first.elements.empty()) continue;
+    calls.emplace_back(std::move(first.done), Elements());
+    enqueuers_.pop_front();
+  }
+}
+
+// Gives whether there is room now that there wasn't.
+bool FifoQueue::giveOut(Calls& calls) {
+  bool has_given = false;
+  while (!dequeuers_.empty()) {
+    Dequeuer& first = dequeuers_.front();
+    const bool is_there = elements_.size() >= first.count;
+    if (!is_there && !closed_) break;  // closed, all that waited to enter has: there was room
+    if (is_there) {
+      const auto end = elements_.begin() + static_cast<std::ptrdiff_t>(first.count);
+      calls.emplace_back(std::move(first.done), Elements(std::make_move_iterator(elements_.begin()),
+                                                         std::make_move_iterator(end)));
+      elements_.erase(elements_.begin(), end);
+      has_given = true;
+    } else {
+      calls.emplace_back(
+          std::move(first.done),
+          Error(ErrorCode::kOutOfRange, "the queue '" + name_ + "' is closed and has " +
+                                            std::to_string(elements_.size()) + " of " +
+                                            std::to_string(first.count) + " elements"));
+    }
+    dequeuers_.pop_front();
+  }
+  return has_given;
+}
+
+void FifoQueue::refuseOneMore(Calls& calls, Done done) const {
+  calls.emplace_back(std::move(done), Error(ErrorCode::kUnavailable,
+                                            "the queue '" + name_ + "' is waited for by " +
+                                                std::to_string(kWaitsMax) + " steps already"));
+}
+
+void FifoQueue::make(Calls calls) {
+  for (auto& [done, outcome] : calls) done(std::move(outcome));
+}
+
+size_t FifoQueue::size() const {
+  MutexLock lock(mutex_);
+  return elements_.size();
+}
+
+bool FifoQueue::isEmptyAndOpen() const {
+  MutexLock lock(mutex_);
+  return elements_.empty() && !closed_;
+}
+
+uint64_t FifoQueue::bytes() const {
+  return size() * element_bytes_;
+}
+
+}  // namespace dtf::engine
