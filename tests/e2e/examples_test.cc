@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <thread>
 
@@ -126,6 +128,43 @@ TEST_F(ExamplesTest, APolicyFollowsItsGradient) {
 
 TEST_F(ExamplesTest, ActorsReadAndALearnerWrites) {
   EXPECT_THAT(said({"actors_and_learner", ps()}), HasSubstr("lever 2 is liked best"));
+}
+
+// Two producers, two consumers, and who closes: each a process.
+TEST_F(ExamplesTest, JobsInAQueueAreWorkedOffUntilItIsClosed) {
+  std::vector<Process> consumers;
+  const std::string program = built_->path() + "/build/job_queue";
+  for (int i = 0; i < 2; ++i)
+    consumers.push_back(Process({program, ps(), "consume"}, {}, folder_.path()));
+  std::thread other([this] { said({"job_queue", ps(), "produce", "100", "20"}); });
+  said({"job_queue", ps(), "produce", "1", "20"});
+  other.join();
+  EXPECT_EQ(said({"job_queue", ps(), "close"}), "");
+  std::string all;
+  for (Process& consumer : consumers) {
+    const ProcessResult result = consumer.wait(kSoon);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("no more: the queue 'jobs' is closed and has 0 of 1"));
+    all += result.out;
+  }
+  for (const int first : {1, 100})
+    for (int i = first; i < first + 20; ++i)
+      EXPECT_THAT(all, HasSubstr("the root of " + std::to_string(i) + " is "));
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 2 * 20 + 2) << "each job once: " << all;
+  const ProcessResult late = run({"job_queue", ps(), "produce", "1", "1"});
+  EXPECT_EQ(late.exit_code, 66);
+  EXPECT_THAT(late.err, HasSubstr("the queue 'jobs' is closed: nothing enters it any more"));
+}
+
+TEST_F(ExamplesTest, AConsumerThatIsKilledWhileItWaitsTakesNothing) {
+  Process consumer({built_->path() + "/build/job_queue", ps(), "consume"}, {}, folder_.path());
+  said({"job_queue", ps(), "produce", "4", "1"});
+  ASSERT_TRUE(consumer.waitForOutput("the root of 4 is 2.000", kSoon)) << consumer.err();
+  consumer.signal(SIGKILL);
+  consumer.wait(kSoon);
+  said({"job_queue", ps(), "produce", "9", "1"});
+  said({"job_queue", ps(), "close"});
+  EXPECT_THAT(said({"job_queue", ps(), "consume"}), HasSubstr("the root of 9 is 3.000"));
 }
 
 // In C, and in Python by ctypes: of the same variable, which outlives each of them.

@@ -30,6 +30,12 @@ struct Attribute {
   std::variant<bool, int64_t, double, std::string, dtf_dtype, Dims, Function> value;
 };
 
+// What each element of a queue has.
+struct Component {
+  dtf_dtype dtype;
+  Dims dims;
+};
+
 // Arguments of Graph::whileLoop().
 struct Loop {
   std::vector<Output> carried, sequences, captured;
@@ -147,6 +153,39 @@ class Graph {
   Output assignAdd(Output variable, Output by) { return op("AssignAdd", {variable, by}); }
   Output assignSub(Output variable, Output by) { return op("AssignSub", {variable, by}); }
 
+  // ---- queues, on the task that has them: first in, first out. Who waits for room or for elements holds
+  // up nobody, as long as the step may take; when the queue is closed, it fails with DTF_OUT_OF_RANGE.
+  Output fifoQueue(const std::string& name, const std::vector<Component>& components,
+                   int64_t capacity) {
+    std::string types, shapes;
+    for (const Component& each : components) {
+      types += (types.empty() ? "" : ", ") + typeName(each.dtype);
+      std::string dims;
+      for (const int64_t dim : each.dims) dims += (dims.empty() ? "" : ", ") + std::to_string(dim);
+      shapes += (shapes.empty() ? "[" : ", [") + dims + "]";
+    }
+    return op("FIFOQueue", {},
+              {{"component_types", types}, {"shapes", shapes}, {"capacity", capacity}}, name);
+  }
+  // A tensor for each component.
+  Output enqueue(Output queue, const std::vector<Output>& element) {
+    return enqueueAs("QueueEnqueue", queue, element);
+  }
+  // Of n elements: [n, ..] for each component. They enter as there is room.
+  Output enqueueMany(Output queue, const std::vector<Output>& elements) {
+    return enqueueAs("QueueEnqueueMany", queue, elements);
+  }
+  std::vector<Output> dequeue(Output queue) { return allOutputsOf(op("QueueDequeue", {queue})); }
+  // n elements at once, [n, ..] for each component.
+  std::vector<Output> dequeueMany(Output queue, int64_t n) {
+    return allOutputsOf(op("QueueDequeueMany", {queue}, {{"n", n}}));
+  }
+  Output queueSize(Output queue) { return op("QueueSize", {queue}); }
+  // Nothing more enters. What waits to, still does, unless it is cancelled.
+  Output closeQueue(Output queue, bool cancel_pending_enqueues = false) {
+    return op("QueueClose", {queue}, {{"cancel_pending_enqueues", cancel_pending_enqueues}});
+  }
+
   // ---- branches and loops: TensorFlow's cond and while_loop
   // The results of `then_branch` where the scalar is not 0, else those of `else_branch`.
   std::vector<Output> cond(Output condition, const std::vector<Output>& arguments,
@@ -220,6 +259,32 @@ class Graph {
     for (size_t i = first; i < first + count; ++i)
       outputs.push_back({made.node, static_cast<int32_t>(i)});
     return outputs;
+  }
+
+  std::vector<Output> allOutputsOf(Output made) const {
+    size_t count = 0, rank = 0;
+    while (dtf_graph_output(get(), {made.node, static_cast<int32_t>(count)}, nullptr, nullptr, 0,
+                            &rank) == DTF_OK)
+      ++count;
+    return outputsOf(made, 0, count);
+  }
+  Output enqueueAs(const char* how, Output queue, const std::vector<Output>& values) {
+    std::vector<Output> inputs = {queue};
+    inputs.insert(inputs.end(), values.begin(), values.end());
+    return op(how, inputs);
+  }
+  static std::string typeName(dtf_dtype dtype) {
+    switch (dtype) {
+      case DTF_FLOAT32:
+        return "float32";
+      case DTF_UINT8:
+        return "uint8";
+      case DTF_INT32:
+        return "int32";
+      case DTF_INT64:
+        return "int64";
+    }
+    return "no type";
   }
 
   static void set(dtf_node* node, const Attribute& attribute) {

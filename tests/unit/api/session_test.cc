@@ -1,6 +1,9 @@
 #include <dtf/session.h>
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <future>
+
 #include "tests/unit/api/errors.h"
 
 namespace dtf::testing {
@@ -96,6 +99,69 @@ TEST_F(ApiSession, AnAbortIsNoConcernOfStepsThatBeginLater) {
   session.setVariable("w", pair(5, 6));
   session.abort("nobody wants it");
   EXPECT_THAT(session.run({{"x", x_}}, {"y"}).at(0).as<float>(), ElementsAre(7, 26));
+}
+
+// Queues of pairs and numbers, of at most four elements, in this process.
+class ApiQueues : public ::testing::Test {
+ protected:
+  ApiQueues() {
+    const Output queue = graph_.fifoQueue("jobs", {{DTF_FLOAT32, {2}}, {DTF_INT32, {}}}, 4);
+    put_ = graph_.name(
+        graph_.enqueue(queue, {graph_.constant({2}, 1.5), graph_.constant({}, 7, DTF_INT32)}));
+    put_three_ = graph_.name(graph_.enqueueMany(
+        queue, {graph_.constant({3, 2}, 2.5), graph_.constant({3}, 8, DTF_INT32)}));
+    one_ = graph_.dequeue(queue);
+    three_ = graph_.dequeueMany(queue, 3);
+    size_ = graph_.name(graph_.queueSize(queue));
+    close_ = graph_.name(graph_.closeQueue(queue, true));
+  }
+  static dtf_session_options hasty() {
+    dtf_session_options options = Session::defaults();
+    options.step_seconds = 0.01;
+    return options;
+  }
+  int32_t size(Session& session) { return session.run({}, {size_}).at(0).as<int32_t>()[0]; }
+
+  Graph graph_;
+  std::vector<Output> one_, three_;
+  std::string put_, put_three_, size_, close_;
+};
+
+TEST_F(ApiQueues, ElementsComeOutAsTheyWentIn) {
+  ASSERT_EQ(one_.size(), 2u);
+  EXPECT_EQ(graph_.dims(three_.at(0)), (Dims{3, 2}));
+  EXPECT_EQ(graph_.dims(three_.at(1)), (Dims{3}));
+  Session session(graph_);
+  session.run({}, {}, {put_});
+  session.run({}, {}, {put_three_});
+  EXPECT_EQ(size(session), 4);
+  const auto one = session.run({}, {graph_.name(one_[0]), graph_.name(one_[1])});
+  EXPECT_THAT(one.at(0).as<float>(), ElementsAre(1.5F, 1.5F));
+  EXPECT_THAT(one.at(1).as<int32_t>(), ElementsAre(7));
+  EXPECT_THAT(session.run({}, {graph_.name(three_[1])}).at(0).as<int32_t>(), ElementsAre(8, 8, 8));
+  session.run({}, {}, {close_});
+  EXPECT_THAT(refusal([&] { session.run({}, {}, {put_}); }),
+              AllOf(StartsWith("66: "), HasSubstr("the queue 'jobs' is closed")));
+  session.reset();
+  session.run({}, {}, {put_});
+}
+
+TEST_F(ApiQueues, AStepOfThisProcessEndsAtItsDeadline) {
+  Session session(graph_, {}, hasty());
+  EXPECT_THAT(refusal([&] { session.run({}, {graph_.name(one_[0])}); }),
+              AllOf(StartsWith("124: "), HasSubstr("within 0.01 s"),
+                    HasSubstr("waits for 1 elements of the queue 'jobs'")));
+}
+
+TEST_F(ApiQueues, AStepOfThisProcessIsAborted) {
+  Session session(graph_);
+  auto told = std::async(std::launch::async,
+                         [&] { return refusal([&] { session.run({}, {graph_.name(one_[0])}); }); });
+  while (told.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready)
+    session.abort("nobody wants it");
+  EXPECT_THAT(told.get(), AllOf(StartsWith("69: "), HasSubstr("nobody wants it")));
+  session.run({}, {}, {put_});
+  EXPECT_EQ(size(session), 1);
 }
 
 TEST_F(ApiSession, FeedsMayOutliveWhatTheyWereMadeOf) {

@@ -158,6 +158,20 @@ ops:
   EXPECT_EQ(spec.marks.at("grad/w").line, 7);
 }
 
+TEST_F(ReadGraphTest, AQueueIsAnOpLikeOthers) {
+  const std::string queue = R"(
+ops:
+  - FIFOQueue: {name: jobs, component_types: "float32, int32", shapes: "[2, 3], []", capacity: 8}
+)";
+  const GraphSpec spec = read(queue + "  - QueueDequeueMany: {name: take, inputs: [jobs], n: 4}\n");
+  EXPECT_EQ(spec.graph.find("take")->outputs[0].shape, (Shape{4, 2, 3}));
+  EXPECT_EQ(spec.graph.find("take")->outputs[1].dtype, DType::kInt32);
+  EXPECT_THAT(error(queue + "  - QueueDequeueMany: {name: take, inputs: [jobs], n: 9}\n"),
+              AllOf(HasSubstr("graph.yaml:4:"), HasSubstr("never has more than 8")));
+  EXPECT_THAT(error(queue + "  - Identity: {inputs: [jobs]}\n"),
+              AllOf(HasSubstr("graph.yaml:4:"), HasSubstr("is the queue 'jobs'")));
+}
+
 TEST_F(ReadGraphTest, AllMistakesAreToldAtTheirLines) {
   const std::string told = error(R"(
 ops:
