@@ -7,71 +7,17 @@
 
 #include "common/base/check.h"
 #include "common/engine/local_tasks.h"
-#include "common/graph/builder.h"
-#include "common/graph/op_def.h"
 #include "common/net/error_bridge.h"
 #include "common/runtime/cpu_device.h"
 #include "tests/session_sim/served_task_sim.h"
+#include "tests/session_sim/session_graph.h"
 
 namespace dtf::sim {
 
 namespace {
 
-using graph::Output;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-constexpr int64_t kRows = 6, kColumns = 3;
-
-std::string deviceOf(TaskId task, uint32_t cpu = 0) {
-  return graph::fullDevice(task, "CPU", cpu).str();
-}
-
-// The graph of a client: its step goes from worker/0 by way of ps/0 to the last worker, and ends on
-// the last ps; beside it a variable of ps/0 is read, sent to worker/0 and assigned. The look-ups
-// are a plan of their own.
-graph::Graph graphOf(const SessionPlan& plan, const std::string& container) {
-  const TaskId ps{JobKind::kPs, 0}, last_ps{JobKind::kPs, plan.ps_tasks - 1};
-  const TaskId worker{JobKind::kWorker, 0}, last_worker{JobKind::kWorker, plan.workers - 1};
-  const Shape shape{plan.elements};
-  graph::Graph graph(graph::standardOps());
-  graph::Builder b(graph);
-  const auto variable = [&](const std::string& name, Shape of) {
-    return Output{b.node(
-        "Variable", {},
-        {{"shape", std::move(of)}, {"initializer", std::string("zeros")}, {"container", container}},
-        name)};
-  };
-  const auto on = [&](TaskId task, uint32_t cpu = 0) { return b.deviceScope(deviceOf(task, cpu)); };
-  Output twice, weighted, tripled, before;
-  {
-    const auto here = on(worker);
-    twice = {
-        b.node("Scale", {b.placeholder("x", DType::kFloat32, shape)}, {{"factor", 2.0}}, "twice")};
-  }
-  {
-    const auto here = on(ps);
-    weighted = {b.node("Add", {twice, variable("w", shape)}, {}, "weighted")};
-    const Output count = variable("count", shape);
-    before = {b.node("ReadVariable", {count}, {}, "before")};
-    b.node("AssignAdd", {count, b.constant(shape, 1)}, {}, "after", {before.node});
-  }
-  {
-    const auto here = on(last_worker, plan.devices - 1);
-    tripled = {b.node("Scale", {weighted}, {{"factor", 3.0}}, "tripled")};
-    const Output at = b.placeholder("at", DType::kInt32, {2});
-    const Output rows{b.node("Gather", {variable("table", {kRows, kColumns}), at}, {}, "rows")};
-    const auto there = on(last_ps);
-    b.node("Scale", {rows}, {{"factor", 2.0}}, "doubled");
-  }
-  {
-    const auto here = on(last_ps);
-    b.node("Add", {tripled, twice}, {}, "sum");
-  }
-  const auto here = on(worker);
-  b.node("Scale", {before}, {{"factor", 1.0}}, "shown");
-  return graph;
-}
 
 Tensor filled(const Shape& shape, float value) {
   Tensor tensor(DType::kFloat32, shape);
@@ -202,7 +148,7 @@ SessionClientSim::SessionClientSim(const Environment& environment, const Session
 }
 
 SessionClientSim::~SessionClientSim() noexcept(false) {
-  lookups_.reset();
+  for (auto* const fiber : {&lookups_, &puts_, &takes_}) fiber->reset();
   work_ = nullptr;
   session_ = nullptr;
   calls_ = nullptr;
@@ -229,13 +175,21 @@ std::optional<Error> SessionClientSim::runSession(kj::WaitScope& scope) {
     if (plan_.lookups)
       lookups_ = fibers_.startFiber([this](kj::WaitScope& own) { runLookups(own); })
                      .eagerlyEvaluate(nullptr);
+    if (plan_.jobs) {
+      puts_ =
+          fibers_.startFiber([this](kj::WaitScope& own) { runPuts(own); }).eagerlyEvaluate(nullptr);
+      takes_ = fibers_.startFiber([this](kj::WaitScope& own) { runTakes(own); })
+                   .eagerlyEvaluate(nullptr);
+    }
     runSteps(scope);
   } catch (const Error& error) {
     failed = error;
   }
   ending_ = true;
-  if (lookups_) lookups_->wait(scope);
-  lookups_.reset();
+  for (auto* const fiber : {&lookups_, &puts_, &takes_}) {
+    if (*fiber) (*fiber)->wait(scope);
+    fiber->reset();
+  }
   trace_ = nullptr;
   session_ = nullptr;
   tasks_ = nullptr;
@@ -247,7 +201,9 @@ void SessionClientSim::open(kj::WaitScope& scope) {
   const uint32_t number = tally_.sessions++;
   const std::string container = fmt::format("{}.{}", index_, number);
   begun_ = well_ = looked_up_ = failed_in_turn_ = 0;
-  ending_ = false;
+  ending_ = closing_ = is_given_up_ = false;
+  jobs_ = JobLedger();
+  jobs_put_ = jobs_taken_ = 0;
   aborts_.clear();
   trace_ = std::make_shared<SessionTrace>();
   Random& random = environment_.random;
@@ -279,7 +235,7 @@ void SessionClientSim::runSteps(kj::WaitScope& scope) {
       failed_in_turn_ = 0;
       ++tally_.ended_well;
       tasks_->runsIn(scope);
-      if (!plan_.lookups && environment_.random.below(3) == 0) judgeLoad();
+      if (!plan_.lookups && !plan_.jobs && environment_.random.below(3) == 0) judgeLoad();
     } else if (++failed_in_turn_ == 3) {
       throw Error(ErrorCode::kUnavailable, "three steps in turn have failed");
     }
@@ -309,6 +265,53 @@ void SessionClientSim::runLookups(kj::WaitScope& scope) {
     step(is_bad, looked_up_, look);
     const auto pause = static_cast<int64_t>(1 + environment_.random.below(50));
     loop_.timer().afterDelay(pause * kj::MILLISECONDS).wait(scope);
+  }
+}
+
+// In the end it closes the queue, so that who takes from it ends, too.
+void SessionClientSim::runPuts(kj::WaitScope& scope) {
+  while (!ending_) {
+    tasks_->runsIn(scope);
+    Tensor job(DType::kInt32, {1});
+    job.as<int32_t>()[0] = jobs_.next();
+    const std::vector<engine::Feed> feeds = {{"job", &job}};
+    const auto put = [&] { session_->run(feeds, {}, std::vector<std::string>{"put"}); };
+    if (!step(false, jobs_put_, put)) jobs_.stepFailed();
+    const auto pause = static_cast<int64_t>(1 + environment_.random.below(50));
+    loop_.timer().afterDelay(pause * kj::MILLISECONDS).wait(scope);
+  }
+  tasks_->runsIn(scope);
+  uint32_t never = 0;
+  closing_ = true;
+  if (step(false, never, [&] { session_->run({}, {}, std::vector<std::string>{"close"}); })) return;
+  // Who waits is told otherwise.
+  is_given_up_ = true;
+  aborts_.push_back({loop_.clock().now(), process_->name + " puts no more jobs in"});
+  calls_->abortSteps(Error(ErrorCode::kUnavailable, aborts_.back().text));
+}
+
+void SessionClientSim::runTakes(kj::WaitScope& scope) {
+  std::string wrong;
+  bool is_over = false;
+  const auto take = [&] {
+    try {
+      const auto values = session_->run({}, std::vector<std::string>{"take"});
+      wrong = jobs_.taken(values.at(0).as<int32_t>()[0]);
+    } catch (const Error& error) {
+      is_over = error.code() == ErrorCode::kOutOfRange && closing_;
+      if (!is_over) throw;
+      wrong = jobs_.ended();
+    }
+  };
+  while (!is_over && !is_given_up_) {
+    tasks_->runsIn(scope);
+    if (!step(false, jobs_taken_, take)) {
+      jobs_.stepFailed();
+      const auto pause = static_cast<int64_t>(1 + environment_.random.below(50));
+      loop_.timer().afterDelay(pause * kj::MILLISECONDS).wait(scope);
+    }
+    if (!wrong.empty()) hooks_.complain(process_->name + " " + wrong);
+    wrong.clear();
   }
 }
 

@@ -14,6 +14,7 @@
 #include "common/engine/session.h"
 #include "common/runtime/kernel.h"
 #include "common/wire/session_calls.h"
+#include "tests/session_sim/job_ledger.h"
 #include "tests/session_sim/session_plan.h"
 #include "tests/sim/sim_loop.h"
 
@@ -72,6 +73,8 @@ class SessionClientSim {
   void open(kj::WaitScope& scope);
   void runSteps(kj::WaitScope& scope);
   void runLookups(kj::WaitScope& scope);
+  void runPuts(kj::WaitScope& scope);
+  void runTakes(kj::WaitScope& scope);
   void train();
   // A step of the plan that has `well` of them behind it, and none to compile then: false when it has
   // failed, as it may. Anything else than it may is a problem.
@@ -97,11 +100,15 @@ class SessionClientSim {
   // Of the session.
   uint32_t begun_ = 0, well_ = 0, looked_up_ = 0, failed_in_turn_ = 0;
   bool ending_ = false;
+  JobLedger jobs_;
+  uint32_t jobs_put_ = 0, jobs_taken_ = 0;  // by steps that ended well
+  bool closing_ = false;                    // its queue is closed, or is about to be
+  bool is_given_up_ = false;                // it can't be
   std::vector<Abort> aborts_;
   std::unique_ptr<wire::SessionCalls> calls_;
   FiberTasks* tasks_ = nullptr;  // session_'s
   std::unique_ptr<engine::Session> session_;
-  std::optional<kj::Promise<void>> lookups_;
+  std::optional<kj::Promise<void>> lookups_, puts_, takes_;
   kj::Promise<void> work_ = nullptr;
 };
 

@@ -79,6 +79,7 @@ SessionPlan makeSessionPlan(uint64_t seed) {
   const bool only_clients = oneIn(random, 4);
   const uint64_t faults = oneIn(random, 5) ? 0 : 1 + random.below(5);
   for (uint64_t i = 0; i < faults; ++i) plan.faults.push_back(drawFault(random, only_clients));
+  plan.jobs = oneIn(random, 2);
   return plan;
 }
 
@@ -93,8 +94,9 @@ std::string SessionPlan::text() const {
   std::string text = fmt::format(
       "seed {}: {} ps, {} workers of {} CPUs, {} clients, {} steps of {} elements in {:g} s each\n",
       seed, ps_tasks, workers, devices, clients, steps, elements, toSeconds(step_max));
-  text += fmt::format("  lookups {}, of which bad {:g}; aborted {:g}, slow {:g}, stranger {}\n",
-                      lookups, bad_share, abort_share, slow_share, stranger);
+  text += fmt::format(
+      "  lookups {}, of which bad {:g}; jobs {}; aborted {:g}, slow {:g}, stranger {}\n", lookups,
+      bad_share, jobs, abort_share, slow_share, stranger);
   for (const SessionFault& fault : faults) text += "  " + fault.text() + "\n";
   return text;
 }

@@ -41,6 +41,7 @@ struct SessionPlan {
   double abort_share = 0;  // of the steps: their client aborts them
   double slow_share = 0;   // of what devices run: it takes up to `slow_max`
   Duration slow_max = std::chrono::seconds(3);
+  bool jobs = false;      // each session fills a queue, and empties it, beside its steps
   bool stranger = false;  // somebody sends tensors that are late, doubled, or of a dead process
   Duration step_max{};
   Duration abort_max = std::chrono::seconds(5);
