@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "common/base/error.h"
 #include "common/checkpoint/checkpoint_client.h"
 #include "common/checkpoint/checkpoint_folder.h"
 #include "common/checkpoint/staying_files.h"
