@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -21,10 +20,10 @@ bool isAlone(std::span<const StepPart> parts) {
                               [](const PartProgram::Piece& piece) { return piece.acts_on_queue; });
 }
 
-// Ends what computes in another thread. Shared with who may do so.
+// Ends what computes in this thread, from another one.
 class Stop {
  public:
-  void set(const Error& cause) {
+  void operator()(const Error& cause) {
     MutexLock lock(mutex_);
     if (!cause_) cause_ = cause;
     is_set_ = true;
@@ -53,17 +52,16 @@ uint64_t runPieces(StepPart& part) {
 }
 
 uint64_t runAlone(StepId step, StepPart& part, StepWatch& watch, Duration at_most) {
-  const auto stop = std::make_shared<Stop>();
-  const auto watched =
-      watch.watch(step.number, at_most, [stop](const Error& cause) { stop->set(cause); });
+  Stop stop;
+  const StepWatch::Watched watched(watch, step.number, at_most, stop);
   uint64_t kernels = 0;
   try {
     part.queue->runHere([&] {
-      const runtime::StopScope scope(stop->flag());
+      const runtime::StopScope scope(stop.flag());
       kernels = runPieces(part);
     });
   } catch (const Error&) {
-    if (const std::optional<Error> cause = stop->cause()) throw Error(*cause);
+    if (const std::optional<Error> cause = stop.cause()) throw Error(*cause);
     throw;
   }
   return kernels;
@@ -95,10 +93,9 @@ uint64_t runParts(StepId step, std::span<StepPart> parts, Rendezvous& rendezvous
                   Duration at_most) {
   if (isAlone(parts)) return runAlone(step, parts[0], watch, at_most);
   Waiter waiter;
-  const auto watched =
-      watch.watch(step.number, at_most,
-                  startParts(step, parts, {.rendezvous = &rendezvous},
-                             [&waiter](StepEnd end) { waiter.end(std::move(end)); }));
+  const AbortStep abort = startParts(step, parts, {.rendezvous = &rendezvous},
+                                     [&waiter](StepEnd end) { waiter.end(std::move(end)); });
+  const StepWatch::Watched watched(watch, step.number, at_most, abort);
   const StepEnd end = waiter.await();
   rendezvous.end(step.number);  // whatever becomes of it, nothing of the step stays behind
   if (const Error* const cause = std::get_if<Error>(&end)) throw Error(*cause);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <vector>
+#include <algorithm>
 
 namespace dtf::engine {
 namespace {
@@ -25,49 +25,65 @@ StepWatch::~StepWatch() {
   thread_.join();
 }
 
-StepWatch::Watched StepWatch::watch(uint64_t step, Duration at_most, AbortStep abort) noexcept {
-  const TimePoint deadline = SystemClock().now() + at_most;
-  MutexLock lock(mutex_);
-  const Watched::Id id{deadline, ++last_};
-  steps_.emplace(id, Step{step, at_most, std::move(abort)});
-  if (deadline < wakes_) changed_.notifyAll();
-  return {*this, id};
+StepWatch::Watched::Watched(StepWatch& watch, uint64_t step, Duration at_most, void* abort,
+                            Call call)
+    : watch_(watch),
+      step_(step),
+      at_most_(at_most),
+      deadline_(SystemClock().now() + at_most),
+      abort_(abort),
+      call_(call) {
+  MutexLock lock(watch.mutex_);
+  after_ = watch.first_;
+  if (after_ != nullptr) after_->before_ = this;
+  watch.first_ = this;
+  if (deadline_ < watch.wakes_) watch.changed_.notifyAll();
 }
 
 // The thread finds out when it wakes: most steps end long before.
-void StepWatch::forget(const Watched::Id& id) {
-  MutexLock lock(mutex_);
-  steps_.erase(id);
+StepWatch::Watched::~Watched() {
+  MutexLock lock(watch_.mutex_);
+  if (after_ != nullptr) after_->before_ = before_;
+  if (before_ != nullptr) {
+    before_->after_ = after_;
+  } else {
+    watch_.first_ = after_;
+  }
 }
 
+// Under the lock, so that none of them ends meanwhile.
 void StepWatch::abortAll(const Error& cause) {
-  std::vector<AbortStep> aborts;
-  {
-    MutexLock lock(mutex_);
-    for (const auto& [id, step] : steps_) aborts.push_back(step.abort);
+  MutexLock lock(mutex_);
+  for (Watched* step = first_; step != nullptr; step = step->after_)
+    step->call_(step->abort_, cause);
+}
+
+TimePoint StepWatch::nextDeadline() const {
+  TimePoint next = TimePoint::max();
+  for (const Watched* step = first_; step != nullptr; step = step->after_)
+    if (!step->is_late_) next = std::min(next, step->deadline_);
+  return next;
+}
+
+void StepWatch::abortLate() {
+  const TimePoint now = SystemClock().now();
+  for (Watched* step = first_; step != nullptr; step = step->after_) {
+    if (step->is_late_ || step->deadline_ > now) continue;
+    step->is_late_ = true;
+    step->call_(step->abort_, late(step->step_, step->at_most_));
   }
-  for (const AbortStep& abort : aborts) abort(cause);
 }
 
 void StepWatch::work() {
-  std::vector<Step> due;
-  while (true) {
-    {
-      MutexLock lock(mutex_);
-      while (!ending_ && (steps_.empty() || SystemClock().now() < steps_.begin()->first.first)) {
-        wakes_ = steps_.empty() ? TimePoint::max() : steps_.begin()->first.first;
-        if (steps_.empty()) {
-          changed_.wait(mutex_);
-        } else {
-          changed_.waitUntil(mutex_, wakes_);
-        }
-      }
-      if (ending_) return;
-      while (!steps_.empty() && steps_.begin()->first.first <= SystemClock().now())
-        due.push_back(std::move(steps_.extract(steps_.begin()).mapped()));
+  MutexLock lock(mutex_);
+  while (!ending_) {
+    abortLate();
+    wakes_ = nextDeadline();
+    if (wakes_ == TimePoint::max()) {
+      changed_.wait(mutex_);
+    } else {
+      changed_.waitUntil(mutex_, wakes_);
     }
-    for (const Step& step : due) step.abort(late(step.number, step.at_most));
-    due.clear();
   }
 }
 

@@ -3,14 +3,11 @@
 // Ends the steps of this process that are late, or that their client aborts.
 
 #include <cstdint>
-#include <map>
-#include <utility>
 
 #include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/base/mutex.h"
 #include "common/base/thread.h"
-#include "common/engine/executor.h"
 
 namespace dtf::engine {
 
@@ -24,44 +21,47 @@ class StepWatch {
   StepWatch(const StepWatch&) = delete;
   StepWatch& operator=(const StepWatch&) = delete;
 
-  // A step that is watched, until this ends.
+  // A step that is watched, until this ends. Takes nothing from the heap.
+  // Blocks: the destructor, while its abort is made.
   class [[nodiscard]] Watched {
    public:
-    ~Watched() { watch_.forget(id_); }
+    // `abort(cause)`, borrowed, may be called in any thread, more than once, also when the step has ended: then it does no
+    // harm. It must not end this.
+    template <class Abort>
+    Watched(StepWatch& watch, uint64_t step, Duration at_most, Abort& abort)
+        : Watched(watch, step, at_most, const_cast<void*>(static_cast<const void*>(&abort)),
+                  [](void* to, const Error& cause) { (*static_cast<Abort*>(to))(cause); }) {}
+    ~Watched();
     Watched(const Watched&) = delete;
     Watched& operator=(const Watched&) = delete;
 
    private:
     friend class StepWatch;
-    using Id = std::pair<TimePoint, uint64_t>;  // its deadline; in the order of the calls
-    Watched(StepWatch& watch, Id id) : watch_(watch), id_(id) {}
-    StepWatch& watch_;
-    const Id id_;
-  };
+    using Call = void (*)(void* abort, const Error& cause);
+    Watched(StepWatch& watch, uint64_t step, Duration at_most, void* abort, Call call);
 
-  // `step`: its number, for messages. `abort` may be called, in any thread, until the call of abortAll()
-  // that does so has returned, or this is destroyed: so it does no harm when the step has ended.
-  // noexcept, for the step runs already: a process without memory ends here.
-  Watched watch(uint64_t step, Duration at_most, AbortStep abort) noexcept;
+    StepWatch& watch_;
+    const uint64_t step_;  // its number, for messages
+    const Duration at_most_;
+    const TimePoint deadline_;
+    void* const abort_;
+    const Call call_;
+    bool is_late_ = false;
+    Watched *before_ = nullptr, *after_ = nullptr;  // in the list; both are the watch's, under its mutex
+  };
 
   // All that are watched now end for `cause`.
   void abortAll(const Error& cause);
 
  private:
-  struct Step {
-    uint64_t number = 0;
-    Duration at_most{};
-    AbortStep abort;
-  };
-
-  void forget(const Watched::Id& id);
   void work();
+  // The first deadline of those that aren't late yet.
+  TimePoint nextDeadline() const DTF_REQUIRES(mutex_);
+  void abortLate() DTF_REQUIRES(mutex_);
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar changed_;
-  std::map<Watched::Id, Step> steps_
-      DTF_GUARDED_BY(mutex_);  // the one that is late first comes first
-  uint64_t last_ DTF_GUARDED_BY(mutex_) = 0;
+  Watched* first_ DTF_GUARDED_BY(mutex_) = nullptr;
   TimePoint wakes_ DTF_GUARDED_BY(mutex_) = TimePoint::max();  // the thread, without being told
   bool ending_ DTF_GUARDED_BY(mutex_) = false;
   Thread thread_;  // last: it uses the others

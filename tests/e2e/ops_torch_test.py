@@ -24,7 +24,8 @@ random = np.random.default_rng(SEED)
 NOT_COMPARED = {
     "Placeholder", "Const", "Variable", "NoOp", "ReadVariable", "Assign", "AssignAdd", "AssignSub", "ScatterAdd",
     "ScatterUpdate", "If", "While", "Dropout", "StatelessRandomUniform", "StatelessRandomNormal", "MulRows",
-    "UnsortedSegmentSum", "Accuracy", "Conv2DBackpropInput", "Conv2DBackpropFilter",
+    "UnsortedSegmentSum", "Accuracy", "Conv2DBackpropInput", "Conv2DBackpropFilter", "FIFOQueue", "QueueEnqueue",
+    "QueueEnqueueMany", "QueueDequeue", "QueueDequeueMany", "QueueSize", "QueueClose",
 }
 
 
@@ -207,6 +208,8 @@ def cases():
     for op, theirs in binary.items():
         for a, b in (((4, 5), (4, 5)), ((4, 5), (5,)), ((3, 1, 5), (4, 1)), ((), (2, 3))):
             yield Case(op, [of(*a), of(*b, low=0.5)], theirs)
+    for a, b in (((4, 5), (4, 5)), ((4, 5), (5,)), ((3, 1, 5), (4, 1)), ((), (2, 3))):
+        yield Case("Pow", [of(*a, low=0.2), of(*b)], torch.pow)
     for op, theirs in (("Less", torch.lt), ("LessEqual", torch.le), ("Equal", torch.eq)):
         yield Case(op, [whole(4, 5, below=3), whole(5, below=3)], lambda a, b, f=theirs: f(a, b).to(torch.uint8))
         yield Case(op, [of(4, 5), of(5)], lambda a, b, f=theirs: f(a, b).to(torch.uint8), gradients=False)
@@ -235,6 +238,11 @@ def cases():
         yield plain(op, lambda x, f=theirs: f(x))
         for axes, keep in (([0], False), ([1, 2], True), ([0, 2], False)):
             yield plain(op, lambda x, f=theirs, a=axes, k=keep: f(x, dim=a, keepdim=k), axes=axes, keep_dims=keep)
+    for op, theirs in (("Max", torch.amax), ("Min", torch.amin)):  # equal ones share the gradient, as TensorFlow's do
+        yield Case(op, [of(3, 5, 7)], theirs)
+        yield Case(op, [whole(4, 6, below=3).astype(np.float32)], lambda x, f=theirs: f(x, 1), {"axes": [1]})
+        yield Case(op, [of(3, 5, 7)], lambda x, f=theirs: f(x, (0, 2), keepdim=True),
+                   {"axes": [0, 2], "keep_dims": True})
     yield Case("ArgMax", [of(3, 5, 4)], lambda x: x.argmax(1), {"axis": 1}, gradients=False)
     yield Case("BroadcastTo", [of(3, 1, 4)], lambda x: x.expand(2, 3, 5, 4), {"shape": [2, 3, 5, 4]})
 

@@ -311,7 +311,7 @@ void Session::sessionCall(uint8_t method) {
         return send(request, "aborted");
       }
       case 8: {
-        auto request = session->resetVariablesRequest();
+        auto request = session->resetRequest();
         const uint8_t container = arguments_.byte();
         static const char* const kContainers[] = {"a", "b", "c", ""};
         request.setContainer(container < 200 ? kContainers[container % 4]

@@ -77,8 +77,8 @@ std::string faultOf(const Node& node) {
     return "masks are drawn in training alone: end the graph here, and put the layer 'dropout' and "
            "another 'graph' behind it";
   if (graph::standardOps().find(node.op)->stateful)
-    return fmt::format(
-        "{} acts on a variable when it runs, which in a job is for the optimizer to do", node.op);
+    return fmt::format("{} has a state, and what a step of a job leaves is the optimizer's alone",
+                       node.op);
   if (!node.device.empty())
     return fmt::format(
         "{} asks for {}: in a job each worker computes the whole model itself, and only a Variable "

@@ -118,7 +118,7 @@ TEST(GraphLayer, RefusesWhatAJobDoesOtherwise) {
               HasSubstr("'shared_name' is for sessions"));
   EXPECT_THAT(failure("Variable: {name: v, shape: [3], initializer: zeros}\n"
                       "  - AssignAdd: {inputs: [v, v]}"),
-              HasSubstr("AssignAdd acts on a variable when it runs"));
+              HasSubstr("AssignAdd has a state"));
   EXPECT_THAT(failure("Dropout: {inputs: [input, input], rate: 0.5, layer: 1}"),
               HasSubstr("settings:2"));
 }
