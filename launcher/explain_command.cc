@@ -77,8 +77,8 @@ ChiefStep stepOf(const cluster::JobSpec& job, train::KernelChoices& choices) {
   runtime::registerCpuKernels(kernels, {bestIsa(), &pool}, choices.rule());
   const cluster::TrainSpec train = train::shareOf(*job.train, towers);
   const model::ModelGraph model = train::trainingGraphOf(train);
-  const graph::Placement placement = train::placeModel(model.graph, train::placementOf(train),
-                                                       train::shardsOf(job.cluster), kChief.index);
+  const graph::Placement placement =
+      train::placeModel(model.graph, train::placementOf(train), job.cluster, kChief.index);
   runtime::CpuDevice cpu;
   engine::TaskPart part = train::trainingPart(model, placement, kChief.index, {&cpu, &kernels});
   runtime::StepPlan plan =
@@ -167,8 +167,8 @@ int explain(const cluster::JobSpec& job, const Options& options) {
   const cluster::TrainSpec& train = *job.train;
   const model::ModelTable table = model::tableOf(train.model);
   const model::ModelGraph graph = train::trainingGraphOf(train);
-  const graph::Placement placement = train::placeModel(graph.graph, train::placementOf(train),
-                                                       train::shardsOf(job.cluster), kChief.index);
+  const graph::Placement placement =
+      train::placeModel(graph.graph, train::placementOf(train), job.cluster, kChief.index);
   // What isn't timed yet is shown as the table has it.
   std::error_code gone;
   const bool is_timed = std::filesystem::exists(job.run_dir / train::kKernelsFile, gone);

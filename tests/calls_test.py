@@ -35,7 +35,7 @@ class CallsTest(unittest.TestCase):
 
     def test_the_real_schemas_and_codes_are_found(self):
         self.assertGreaterEqual(len(calls.all_methods(calls.ROOT)), 25)
-        self.assertEqual(len(calls.all_codes(calls.ROOT)), 8)
+        self.assertEqual(len(calls.all_codes(calls.ROOT)), 9)
 
     def test_all_of_several_files_counts(self):
         log = ["call 0xff 0 ok\ncall 0xff 1 ok\nexit usage\n", "call 0xdd 0 ok\ncall 0xdd 0 deadline\n"]

@@ -123,7 +123,8 @@ size_t dtf_signature_count(const dtf_signature* signature) {
 
 const char* dtf_signature_tensor(const dtf_signature* signature, size_t index, dtf_role* role,
                                  dtf_output* tensor) {
-  const dtf::model::SignatureTensor& found = signature->tensors.at(index);
+  if (index >= signature->tensors.size()) return nullptr;
+  const dtf::model::SignatureTensor& found = signature->tensors[index];
   if (role != nullptr) *role = roleOf(found.role);
   if (tensor != nullptr) *tensor = {found.tensor.node.value, found.tensor.index};
   return found.name.c_str();

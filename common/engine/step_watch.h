@@ -47,7 +47,8 @@ class StepWatch {
     void* const abort_;
     const Call call_;
     bool is_late_ = false;
-    Watched *before_ = nullptr, *after_ = nullptr;  // in the list; both are the watch's, under its mutex
+    Watched *before_ = nullptr,
+            *after_ = nullptr;  // in the list; both are the watch's, under its mutex
   };
 
   // All that are watched now end for `cause`.

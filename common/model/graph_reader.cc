@@ -64,6 +64,7 @@ std::string faultOf(std::vector<int64_t>& dims, const Shape* reshaped) {
                        kRankMax);
   const auto open = std::find(dims.begin(), dims.end(), -1);
   if (open == dims.end()) return "";
+  DTF_CHECK(reshaped != nullptr);  // of nothing else -1 is read
   if (std::find(open + 1, dims.end(), -1) != dims.end()) return "has more than one size of -1";
   if (std::find(dims.begin(), dims.end(), 0) != dims.end() || reshaped->elements() % elements != 0)
     return fmt::format("leaves no whole number for -1: what is reshaped is {}", reshaped->str());
@@ -78,7 +79,9 @@ GraphReader::GraphReader(Report& report, std::optional<int64_t> batch)
       batch_(batch),
       functions_(std::make_shared<Functions>()),
       graph_(graph::standardOps()),
-      builder_(graph_) {}
+      builder_(graph_) {
+  DTF_CHECK(!batch || *batch > 0);
+}
 
 GraphReader::GraphReader(GraphReader& outer)
     : report_(outer.report_),

@@ -54,6 +54,7 @@ Signature evaluate(const ModelSpec& spec, int64_t batch_size) {
 
 // As the ps would: momentum * average + (1 - momentum) * what the batch says.
 Output nextAverage(graph::Builder& ops, const ModelVariable& variable) {
+  DTF_CHECK(variable.momentum && variable.gradient);
   return ops.add(ops.scale(variable.value, *variable.momentum),
                  ops.scale(*variable.gradient, 1 - *variable.momentum));
 }
@@ -83,11 +84,8 @@ Signature train(const ModelSpec& spec, int64_t batch_size) {
 
 }  // namespace
 
-std::span<const std::string_view> signatureNames() {
-  return kNames;
-}
-
 Signature buildSignature(const ModelSpec& model, std::string_view name, int64_t batch_size) {
+  DTF_CHECK(batch_size > 0);
   if (name == "predict") return predict(model, batch_size);
   if (name == "evaluate") return evaluate(model, batch_size);
   if (name == "train") return train(model, batch_size);

@@ -4,7 +4,6 @@
 // sessions of their own.
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,8 +31,6 @@ struct Signature {
 //             for each variable W gradient/W, that of the loss; for a moving average A next/A in its place:
 //             the value that the step gives it
 // Each with all variables of the model, by their names. Who trains updates them by ops of his own.
-std::span<const std::string_view> signatureNames();
-
 // Errors: kBadConfig for a name that there isn't, with the nearest; those of buildTrainingGraph().
 Signature buildSignature(const ModelSpec& model, std::string_view name, int64_t batch_size);
 

@@ -9,7 +9,8 @@
 // A tile of C adds to each element, for every 32 of k, the sum of two chains, one of the even k and one
 // of the odd: what TDPBF16PS does, see "Intel 64 and IA-32 Architectures Software Developer's Manual".
 // The product of two bfloat16 is exact in float32, so a fused multiply-add or none makes no difference.
-// Numbers below 2^-126 count as 0, as there; only sums that end below it may differ.
+// Factors below 2^-126 count as 0, as there. The tiles also flush each sum below it on its way, which the
+// others don't: of terms so small, and there alone, the results may differ, by 2^-121 at most.
 
 #include "common/runtime/bfloat16_product_isa.h"
 

@@ -103,11 +103,12 @@ bool winogradAllowed() {
   throw Error(ErrorCode::kUsage, "DTF_WINOGRAD must be 0 or 1, not '" + std::string(value) + "'");
 }
 
-const ConvolutionWay& chosenWay(const ConvolutionRule& rule, ConvolutionPass pass,
-                                const Convolution& c, const Processor& cpu) {
-  const bool rounds =
-      cpu.rounds_factors && kRounded.fits(pass, c) && roundedConvolutionPays(pass, c);
-  return rounds ? kRounded : rule(pass, c, cpu);
+ChosenWay chosenWay(const ConvolutionRule& rule, ConvolutionPass pass, const Convolution& c,
+                    const Processor& cpu) {
+  if (cpu.rounds_factors && kRounded.fits(pass, c) && roundedConvolutionPays(pass, c))
+    return {kRounded, cpu};
+  const Processor exact = cpu.rounding(false);
+  return {rule(pass, c, exact), exact};
 }
 
 ConvolutionRule tableRule(bool winograd) {

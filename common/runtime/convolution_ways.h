@@ -49,10 +49,16 @@ using ConvolutionRule = std::function<const ConvolutionWay&(
 // Errors: kUsage for a value other than 0 and 1.
 bool winogradAllowed();
 
-// What `rule` chooses; where the processor rounds factors, that of rounded_convolution.h instead, if that
-// fits and pays.
-const ConvolutionWay& chosenWay(const ConvolutionRule& rule, ConvolutionPass pass,
-                                const Convolution& c, const Processor& cpu);
+// A way, and the processor that computes it.
+struct ChosenWay {
+  const ConvolutionWay& way;
+  Processor cpu;
+};
+
+// Where the processor rounds factors that of rounded_convolution.h, if it fits and pays; else what `rule`
+// chooses, without rounding.
+ChosenWay chosenWay(const ConvolutionRule& rule, ConvolutionPass pass, const Convolution& c,
+                    const Processor& cpu);
 
 // fastestWay(), the same for all workers wherever they are.
 ConvolutionRule tableRule(bool winograd = winogradAllowed());

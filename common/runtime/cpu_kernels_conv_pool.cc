@@ -75,11 +75,10 @@ struct Layer {
   int64_t images = 1;
 };
 
-std::unique_ptr<Kernel> forwardKernel(const Operation& o, const Processor& given,
+std::unique_ptr<Kernel> forwardKernel(const Operation& o, const Processor& cpu,
                                       const ConvolutionRule& rule) {
-  const Processor cpu = processorOf(o, given);
   Layer layer(o.input_specs[0].shape, o.input_specs[1].shape, o.output_specs[0].shape, o);
-  layer.way = &chosenWay(rule, ConvolutionPass::kForward, layer.largest(), cpu.alone());
+  layer.way = &rule(ConvolutionPass::kForward, layer.largest(), cpu.alone());
   const size_t convolved = alignedBytes(layer.largest().outElements());
   const PerThread own(cpu, convolved + layer.way->workspaceBytes(cpu.alone(), layer.largest()));
   const auto run = [cpu, layer, convolved, own,
@@ -155,11 +154,10 @@ class LayerGradient {
   int64_t round_;  // chunks
 };
 
-std::unique_ptr<Kernel> gradientKernel(const Operation& o, const Processor& given,
+std::unique_ptr<Kernel> gradientKernel(const Operation& o, const Processor& cpu,
                                        const ConvolutionRule& rule) {
-  const Processor cpu = processorOf(o, given);
   Layer layer(o.input_specs[2].shape, o.output_specs[0].shape, o.input_specs[0].shape, o);
-  layer.way = &chosenWay(rule, ConvolutionPass::kBackpropFilter, layer.largest(), cpu.alone());
+  layer.way = &rule(ConvolutionPass::kBackpropFilter, layer.largest(), cpu.alone());
   const LayerGradient gradient(layer, cpu);
   const bool bias = o.attributeOr<bool>("bias_gradient", false);
   const auto run = [gradient, bias, cpu, pooling = layer.pooling](const KernelArguments& a) {

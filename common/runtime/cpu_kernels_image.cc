@@ -25,12 +25,13 @@ const Shape& outShape(const Operation& o, size_t index = 0) {
 // `c` for one pass, in the way that the rule chooses.
 std::unique_ptr<Kernel> convolutionKernel(const Operation& o, const Convolution& c,
                                           ConvolutionPass pass, const ConvolutionChoice& choice) {
-  const Processor cpu = processorOf(o, choice.cpu);
-  const ConvolutionWay& way = chosenWay(choice.rule, pass, c, cpu);
-  const auto run = [c, cpu, pass_run = way.run(pass)](const KernelArguments& a) {
+  const ChosenWay chosen = chosenWay(choice.rule, pass, c, processorOf(o, choice.cpu));
+  const auto run = [c, cpu = chosen.cpu,
+                    pass_run = chosen.way.run(pass)](const KernelArguments& a) {
     pass_run(cpu, c, in(a, 0), in(a, 1), out(a, 0), a.workspace);
   };
-  return makeKernel(run, kOverwritesNothing, way.workspaceBytes(cpu, c), way.name);
+  return makeKernel(run, kOverwritesNothing, chosen.way.workspaceBytes(chosen.cpu, c),
+                    chosen.way.name);
 }
 
 std::unique_ptr<Kernel> conv2D(const Operation& o, const ConvolutionChoice& choice) {

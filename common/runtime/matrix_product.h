@@ -7,7 +7,7 @@
 //
 // Where the processor `rounds_factors`, A and B are rounded to bfloat16, the nearest, and every element of the
 // result is, for each 32 of k from the first on, the sum of two such chains, those of the even and of the odd k: what
-// the tiles of AMX compute, and all instruction sets to the same bits. Only there it is faster.
+// the tiles of AMX compute, and all instruction sets to the same bits (but for sums below 2^-121). Only there it is faster.
 
 #include <cstddef>
 

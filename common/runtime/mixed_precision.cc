@@ -158,9 +158,7 @@ class Rewriter {
 void allowRounding(LoweredStep& step, std::string_view how) {
   for (Operation& operation : step.operations) {
     const Rule* const rule = ruleOf(operation.op);
-    const bool multiplies = rule != nullptr && rule->leads;
-    if (multiplies || operation.op == kFusedConvPoolOp || operation.op == kFusedConvPoolGradOp)
-      operation.attributes[std::string(how)] = true;
+    if (rule != nullptr && rule->leads) operation.attributes[std::string(how)] = true;
   }
 }
 

@@ -19,8 +19,8 @@ inline constexpr std::string_view kRoundedFactors = "rounded_factors";
 //   kBFloat16  products and convolutions read and make bfloat16, and so do some ops where all that they read is: sums, biases, relu,
 //              poolings, batch normalisations. All others, losses, statistics, gradients of variables, and what is fetched are
 //              float32. A product that is a gradient, or a term of one, isn't rounded; that of a filter is by cuDNN.
-//              On CPUs products and convolutions, but depthwise ones, get the attribute kRoundedFactors, and all tensors
-//              are float32: what is read from memory is not what they wait for.
+//              On CPUs products and convolutions get the attribute kRoundedFactors, which those heed that are faster for it
+//              (convolution_ways.h), and all tensors are float32: what is read from memory is not what they wait for.
 // Errors: kBadConfig, where a GPU has no kernels for bfloat16.
 void usePrecision(LoweredStep& step, Precision precision, const KernelTable& kernels,
                   DeviceType device);

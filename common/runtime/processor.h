@@ -55,10 +55,10 @@ struct Processor {
     one.rounds_factors = rounds_factors;
     return one;
   }
-  // Whose products are of factors rounded to bfloat16; see matrix_product.h.
-  Processor rounding() const {
+  // Whose products are of factors rounded to bfloat16, or not; see matrix_product.h.
+  Processor rounding(bool rounds = true) const {
     Processor same = *this;
-    same.rounds_factors = true;
+    same.rounds_factors = rounds;
     return same;
   }
 

@@ -180,7 +180,7 @@ ImportReport saveImported(FileSystem& file_system, const Clock& clock, const clu
   cluster::PlacementSpec on_one;
   on_one.partition_min_bytes = 0;
   const ps::ModelDeclaration declaration = declarationOf(
-      train, layoutOf(model, placeModel(model.graph, on_one, 1, kChief.index)), workers);
+      train, layoutOf(model, placeModel(model.graph, on_one, 1, kChief.index, true)), workers);
   InitialParts parts(declaration, values);
   RestingPs ps(file_system, job.run_dir / "checkpoints", declaration, workers, parts.take());
   Checkpointer checkpointer(file_system, clock, ps, declaration,

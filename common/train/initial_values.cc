@@ -229,10 +229,10 @@ cluster::PlacementSpec placementOf(const cluster::TrainSpec& train) {
 }
 
 graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement,
-                            uint32_t ps_tasks, uint32_t rank) {
+                            uint32_t ps_tasks, uint32_t rank, bool one_process) {
   graph::PlacerOptions options;
   options.ps_tasks = ps_tasks;
-  options.one_process = ps_tasks == 1;
+  options.one_process = one_process;
   options.worker = graph::fullDevice({JobKind::kWorker, rank});
   options.strategy = placement.strategy == cluster::PlacementSpec::Strategy::kGreedy
                          ? graph::PlacementStrategy::kGreedy
@@ -240,6 +240,11 @@ graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementS
   options.pins = placement.pins;
   options.partition_min_bytes = placement.partition_min_bytes;
   return graph::place(graph, options);
+}
+
+graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement,
+                            const cluster::ClusterSpec& cluster, uint32_t rank) {
+  return placeModel(graph, placement, shardsOf(cluster), rank, cluster.ps.empty());
 }
 
 }  // namespace dtf::train

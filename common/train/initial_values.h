@@ -66,8 +66,11 @@ uint32_t shardsOf(const cluster::ClusterSpec& cluster);
 // train.placement without its partition threshold.
 cluster::PlacementSpec placementOf(const cluster::TrainSpec& train);
 
-// As the placement says, for worker `rank` of a cluster with `ps_tasks` parameter servers.
+// As the placement says, for worker `rank` of a cluster with `ps_tasks` parameter servers; `one_process`: as
+// in graph::PlacerOptions.
 graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement,
-                            uint32_t ps_tasks, uint32_t rank);
+                            uint32_t ps_tasks, uint32_t rank, bool one_process = false);
+graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement,
+                            const cluster::ClusterSpec& cluster, uint32_t rank);
 
 }  // namespace dtf::train

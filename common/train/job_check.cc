@@ -295,16 +295,16 @@ class JobChecker {
   void checkModel() {
     const model::ModelGraph model = trainingGraphOf(train_);
     cluster::PlacementSpec placement = placementOf(train_);
+    const cluster::ClusterSpec& cluster = job_.cluster;
     removeUnknownPins(model, placement.pins);
-    if (!checkVariableDevices(model, job_.cluster.ps.size(), report_)) return;
-    const uint32_t ps_tasks = shardsOf(job_.cluster);
-    const graph::Placement placed = placeModel(model.graph, placement, ps_tasks, kChief.index);
+    if (!checkVariableDevices(model, cluster.ps.size(), report_)) return;
+    const graph::Placement placed = placeModel(model.graph, placement, cluster, kChief.index);
     kept_ = model::keptTensors(model);
     countModel(placed, model::denseGradientElements(model));
     if (!fitsMemory()) return;
-    const auto workers = static_cast<uint32_t>(job_.cluster.worker.size());
-    ps::validateDeclaration(declarationOf(train_, layoutOf(model, placed), workers), ps_tasks,
-                            workers);
+    const auto ranks = static_cast<uint32_t>(cluster.worker.size());
+    ps::validateDeclaration(declarationOf(train_, layoutOf(model, placed), ranks),
+                            shardsOf(cluster), ranks);
   }
 
   void removeUnknownPins(const model::ModelGraph& model, std::map<std::string, std::string>& pins) {
@@ -320,7 +320,6 @@ class JobChecker {
     });
   }
 
-  // `gradients`: elements.
   void countModel(const graph::Placement& placed, uint64_t gradients) {
     JobSize size;
     size.ps_bytes.resize(shardsOf(job_.cluster));

@@ -38,7 +38,7 @@ TowerGroup makeTowers(const cluster::TrainSpec& train, const WorkerPlace& place,
                       const TowerDevices& devices) {
   const model::ModelGraph model = trainingGraphOf(shareOf(train, devices.each.size()));
   const graph::Placement placement =
-      placeModel(model.graph, placementOf(train), place.ps_tasks, place.rank);
+      placeModel(model.graph, placementOf(train), place.ps_tasks, place.rank, place.one_process);
   return TowerGroup(model, trainingPart(model, placement, place.rank, devices.each.at(0)), devices);
 }
 
@@ -63,7 +63,8 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       device_(device),
       clock_(clock),
       model_(trainingGraphOf(train)),
-      placement_(placeModel(model_.graph, placementOf(train), place.ps_tasks, place.rank)),
+      placement_(placeModel(model_.graph, placementOf(train), place.ps_tasks, place.rank,
+                            place.one_process)),
       devices_(devicesFor(train, std::move(towers), {&device, &kernels})),
       towers_(makeTowers(train, place, devices_)),
       declaration_(

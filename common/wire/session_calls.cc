@@ -33,7 +33,7 @@ kj::Promise<void> SessionCalls::open(const SessionToken& token, std::set<TaskId>
 kj::Promise<void> SessionCalls::openWanted(const SessionToken& token, std::set<TaskId> wanted) {
   for (const auto& link : links_) wanted.erase(link->task());
   kj::Vector<kj::Promise<void>> opened;
-  const std::map<TaskId, cluster::Address> known = links_.front()->cluster();
+  const std::map<TaskId, cluster::Address>& known = links_.front()->cluster();
   for (const TaskId task : wanted) {
     const auto at = known.find(task);
     if (at == known.end()) continue;  // placing the graph says which devices there are

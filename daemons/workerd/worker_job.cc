@@ -102,9 +102,9 @@ class WorkerJob {
     const auto ranks = static_cast<uint32_t>(task_.job.cluster.worker.size());
     train_.steps = train::stepsOf(train_, dataset->size(), ranks);
     const uint32_t ps_tasks = train::shardsOf(task_.job.cluster);
-    train::TrainingLoop loop(train_, {task_.task.index, ranks, ps_tasks}, dataset,
-                             client_->parameters(), devices_.kernels(), devices_.device(), clock_,
-                             devices_.towers());
+    train::TrainingLoop loop(
+        train_, {task_.task.index, ranks, ps_tasks, task_.job.cluster.ps.empty()}, dataset,
+        client_->parameters(), devices_.kernels(), devices_.device(), clock_, devices_.towers());
     if (isChief() && train_.model.wantsEvaluation() && !train_.data.eval && !train_.summaries)
       reportNothingToEvaluate();
     if (isChief() && train_.data.eval) {

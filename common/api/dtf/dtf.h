@@ -122,7 +122,8 @@ typedef struct dtf_session dtf_session;
  * in this process, too. */
 typedef struct dtf_session_options {
   size_t size;             /* sizeof(dtf_session_options): later versions have more fields */
-  double connect_seconds;  /* until every target has answered; 10 */
+  double connect_seconds;  /* until every target has answered, and then until every task that
+                              is found through one has; 10 */
   double register_seconds; /* until a part of the graph is compiled; 120 */
   double step_seconds;     /* a step; 600 */
   /* Until all is quiet after a failed step: a task whose kernel computes for longer is lost; 5. */
@@ -205,7 +206,7 @@ dtf_code dtf_model_add(const dtf_model* model, const char* name, dtf_graph* grap
                        size_t count, int64_t batch, dtf_signature** made);
 void dtf_signature_free(dtf_signature* signature);
 size_t dtf_signature_count(const dtf_signature* signature); /* of its tensors */
-/* The name of the tensor `index`, below the count, without prefix; good as long as the signature.
+/* The name of the tensor `index`, without prefix; good as long as the signature. NULL: there is none.
  * `role` and `tensor` may be NULL. */
 const char* dtf_signature_tensor(const dtf_signature* signature, size_t index, dtf_role* role,
                                  dtf_output* tensor);

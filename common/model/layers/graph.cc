@@ -136,7 +136,7 @@ class GraphLayer final : public Layer {
     const std::optional<Output> output = ops.findTensor(name, reader.find("output")->where());
     checkOps(ops, report);
     report.throwFirst();
-    DTF_CHECK(output.has_value());
+    DTF_CHECK(output.has_value() && ops.graph().nodes().size() >= inputs.size());
     return copy(ops, inputs, layers, *output);
   }
 
@@ -178,6 +178,7 @@ class GraphLayer final : public Layer {
       return node < inputs.size() ? inputs[node] : Output{copied.at(node), from.index};
     };
     for (const Output& input : inputs) copied.push_back(input.node);
+    DTF_CHECK(!copied.empty());
     for (const Node& node : ops.graph().nodes()) {
       if (static_cast<size_t>(node.id.value) < inputs.size()) continue;
       const auto device = layers.ops().deviceScope(node.device);

@@ -114,7 +114,9 @@ TEST(RoundedConvolution, IsChosenWhereFactorsAreRoundedAndItPays) {
   const Convolution first = squareConvolution(1, 8, 32, 3, 32);
   const Processor cpu(bestIsa());
   const auto chosen = [](const Convolution& c, const Processor& on) {
-    return chosenWay(tableRule(true), ConvolutionPass::kForward, c, on).name;
+    const ChosenWay made = chosenWay(tableRule(true), ConvolutionPass::kForward, c, on);
+    EXPECT_EQ(made.cpu.rounds_factors, made.way.name == "bfloat16");
+    return made.way.name;
   };
   EXPECT_EQ(chosen(deep, cpu.rounding()), "bfloat16");
   EXPECT_EQ(chosen(deep, cpu), "winograd");
