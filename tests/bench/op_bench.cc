@@ -65,7 +65,7 @@ void addElementwise(OpGraph& g, int64_t rows) {
   const Output mask = g.integers(shape, DType::kUInt8);
   g.b.add(x, y), g.b.sub(x, y), g.b.mul(x, y), g.b.squaredDifference(x, y), g.b.div(x, y);
   g.b.abs(x);
-  g.b.maximum(x, y), g.b.minimum(x, y), g.b.exp(x), g.b.log(x), g.b.sqrt(x);
+  g.b.maximum(x, y), g.b.minimum(x, y), g.b.pow(x, y), g.b.exp(x), g.b.log(x), g.b.sqrt(x);
   g.b.rsqrt(x), g.b.cast(mask, DType::kFloat32), g.b.cast(x, DType::kInt32);
   g.b.node("Select", {mask, x, y}), g.b.node("StopGradient", {x});
   g.b.absGrad(x, y), g.b.scale(x, 0.5), g.b.addN({x, y, x}), g.b.less(x, y), g.b.equal(x, y);
@@ -82,7 +82,8 @@ void addElementwise(OpGraph& g, int64_t rows) {
 void addByRow(OpGraph& g, int64_t rows) {
   const Shape shape = {rows, kOpColumns};
   const Output x = g.floats(shape), y = g.floats(shape), labels = g.integers({rows});
-  g.b.sum(x, {0}), g.b.sum(x, {1}), g.b.mean(x, {1}), g.b.argMax(x, 1);
+  g.b.sum(x, {0}), g.b.sum(x, {1}), g.b.mean(x, {1}), g.b.argMax(x, 1), g.b.max(x, {1}),
+      g.b.min(x, {0});
   const Output seed = g.integers({2}, DType::kInt64);
   g.b.randomUniform(seed, shape, 0), g.b.randomNormal(seed, shape, 0);
   const Output column = g.floats({rows}), row = g.floats({kOpColumns}), one = g.floats({});
