@@ -51,10 +51,17 @@ int64_t dimOf(const std::string& text) {
   return dim;
 }
 
+void wantRoomForOneMore(size_t components) {
+  if (components == kQueueComponentsMax)
+    refuse("its elements have more than " + std::to_string(kQueueComponentsMax) +
+           " components, which is the most; join some, or use several queues");
+}
+
 // "[28, 28], []"
 std::vector<Shape> shapesOf(std::string_view text) {
   std::vector<Shape> shapes;
   for (std::string_view rest = trimmed(text); !rest.empty();) {
+    wantRoomForOneMore(shapes.size());
     const size_t end = rest.find(']');
     if (rest[0] != '[' || end == std::string_view::npos)
       refuse("shapes is '" + std::string(text) + "'; it is a list like '[28, 28], []'");
@@ -99,8 +106,10 @@ std::vector<TensorSpec> queueComponents(const Attributes& attributes) {
   std::vector<TensorSpec> components;
   const auto& types = get<std::string>(attributes, "component_types");
   std::vector<Shape> shapes = shapesOf(get<std::string>(attributes, "shapes"));
-  for (const std::string& type : split(types, ','))
+  for (const std::string& type : split(types, ',')) {
+    wantRoomForOneMore(components.size());
     components.push_back({dtypeNamed(trimmed(type)), {}});
+  }
   if (components.size() != shapes.size())
     refuse("it has " + std::to_string(components.size()) + " component_types and " +
            std::to_string(shapes.size()) + " shapes: each component has one of both");

@@ -2,6 +2,7 @@
 
 // FIFO queues in a graph: what their elements are, and which nodes act on them.
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -11,12 +12,16 @@ namespace dtf::graph {
 
 // What a FIFOQueue holds. Value type.
 struct QueueSpec {
-  std::vector<TensorSpec> components;  // of each element, at least one
+  std::vector<TensorSpec> components;  // of each element, 1 to kQueueComponentsMax
   int64_t capacity = 0;                // elements
   bool operator==(const QueueSpec&) const = default;
 };
 
-// Elements that one node puts in or takes, for its device is busy with them until it is done.
+// Each is an output of every node that takes an element: what a node is costs more than its text.
+inline constexpr size_t kQueueComponentsMax = 64;
+
+// Tensors, elements times components, that one node puts in or takes, for its device is busy with them
+// until it is done.
 inline constexpr int64_t kQueueBatchMax = 1 << 20;
 
 bool isQueue(const Node& node);

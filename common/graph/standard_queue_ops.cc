@@ -46,11 +46,13 @@ Specs inferQueue(std::span<const TensorSpec>, const Attributes& attributes) {
 }
 
 Specs batched(const Attributes& attributes, int64_t n) {
-  if (n < 1 || n > kQueueBatchMax)
-    throw Error(ErrorCode::kBadConfig, "its batch has " + std::to_string(n) +
-                                           " elements; the least is 1, the most " +
-                                           std::to_string(kQueueBatchMax));
   Specs specs = queueComponents(attributes);
+  const int64_t most = kQueueBatchMax / static_cast<int64_t>(specs.size());
+  if (n < 1 || n > most)
+    throw Error(ErrorCode::kBadConfig, "its batch has " + std::to_string(n) + " elements of " +
+                                           std::to_string(specs.size()) +
+                                           " components; the least is 1, the most " +
+                                           std::to_string(most));
   for (TensorSpec& spec : specs) {
     std::vector<int64_t> dims = spec.shape.dims();
     dims.insert(dims.begin(), n);

@@ -77,6 +77,35 @@ TEST_F(QueueTest, WhatActsOnOneIsToldWhatItsElementsAre) {
               AllOf(HasSubstr("'[3],[]'"), HasSubstr("'[2],[]'")));
 }
 
+TEST_F(QueueTest, ComponentsAreBounded) {
+  std::string types = "float32", shapes = "[]";
+  for (size_t i = 1; i < kQueueComponentsMax; ++i) {
+    types += ",float32";
+    shapes += ",[]";
+  }
+  const Output widest = queue(types, shapes);
+  EXPECT_EQ(graph_.node(b_.node("QueueDequeue", {widest})).outputs.size(), kQueueComponentsMax);
+  EXPECT_THAT(refusal(types + ",float32", shapes), HasSubstr("more than 64 components"));
+  EXPECT_THAT(refusal(types, shapes + ",[]"), HasSubstr("more than 64 components"));
+}
+
+// As tensors: an element of two counts twice.
+TEST_F(QueueTest, BatchesAreBounded) {
+  const int64_t most = kQueueBatchMax / 2;
+  const Output pairs = queue("uint8,uint8", "[],[]", kQueueBatchMax);
+  const auto take = [&](int64_t n) { b_.node("QueueDequeueMany", {pairs}, {{"n", n}}); };
+  const auto put = [&](int64_t n) {
+    const Output all = b_.constant({n}, 1, DType::kUInt8);
+    b_.node("QueueEnqueueMany", {pairs, all, all});
+  };
+  take(most);
+  put(most);
+  const std::string why =
+      "its batch has 524289 elements of 2 components; the least is 1, the most ";
+  EXPECT_THAT(errorText([&] { take(most + 1); }), HasSubstr(why + "524288"));
+  EXPECT_THAT(errorText([&] { put(most + 1); }), HasSubstr(why + "524288"));
+}
+
 TEST_F(QueueTest, WhatDoesNotFitIsRefused) {
   const Output numbers = queue("float32", "[]");
   const Output one = b_.constant({}, 1), ones = b_.constant({3}, 1);
@@ -93,7 +122,7 @@ TEST_F(QueueTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(errorText([&] {
                 b_.node("QueueEnqueueMany", {numbers, b_.constant({0}, 1)});
               }),
-              HasSubstr("its batch has 0 elements; the least is 1"));
+              HasSubstr("its batch has 0 elements of 1 components; the least is 1"));
   EXPECT_THAT(errorText([&] {
                 b_.node("QueueEnqueueMany", {numbers, b_.constant({kQueueBatchMax + 1}, 1)});
               }),
