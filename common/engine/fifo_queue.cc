@@ -1,6 +1,5 @@
 #include "common/engine/fifo_queue.h"
 
-#include <algorithm>
 #include <iterator>
 
 #include "common/base/check.h"
@@ -8,10 +7,16 @@
 namespace dtf::engine {
 namespace {
 
+// Of an element; where that overflows, more than any budget has.
 uint64_t bytesOf(const graph::QueueSpec& spec) {
-  uint64_t bytes = FifoQueue::kElementBytes;
-  for (const graph::TensorSpec& component : spec.components)
-    bytes += static_cast<uint64_t>(component.shape.elements()) * dtypeBytes(component.dtype);
+  uint64_t bytes = spec.components.size() * FifoQueue::kComponentBytes;
+  for (const graph::TensorSpec& component : spec.components) {
+    uint64_t own = 0;
+    if (__builtin_mul_overflow(static_cast<uint64_t>(component.shape.elements()),
+                               dtypeBytes(component.dtype), &own) ||
+        __builtin_add_overflow(bytes, own, &bytes))
+      return UINT64_MAX;
+  }
   return bytes;
 }
 
@@ -33,6 +38,7 @@ FifoQueue::~FifoQueue() {
 FifoQueue::Element FifoQueue::newElement() const {
   Element element;
   element.share = budget_->take(element_bytes_, "an element of the queue '" + name_ + "'");
+  element.components.reserve(spec_.components.size());
   for (const graph::TensorSpec& component : spec_.components)
     element.components.emplace_back(component.dtype, component.shape);
   return element;
@@ -40,6 +46,7 @@ FifoQueue::Element FifoQueue::newElement() const {
 
 FifoQueue::Wait FifoQueue::enqueue(Elements elements, Done done) {
   DTF_CHECK(!elements.empty() && done != nullptr);
+  Waiters<Enqueuer>::node_type refused;  // freed without the lock
   Calls calls;
   Wait wait = 0;
   {
@@ -48,16 +55,15 @@ FifoQueue::Wait FifoQueue::enqueue(Elements elements, Done done) {
       calls.emplace_back(std::move(done),
                          Error(ErrorCode::kOutOfRange,
                                "the queue '" + name_ + "' is closed: nothing enters it any more"));
-    } else if (enqueuers_.size() + dequeuers_.size() >= kWaitsMax) {
-      refuseOneMore(calls, std::move(done));
     } else {
       wait = ++last_wait_;
-      enqueuers_.push_back(
-          {wait,
-           {std::make_move_iterator(elements.begin()), std::make_move_iterator(elements.end())},
-           std::move(done)});
+      enqueuers_.emplace_hint(enqueuers_.end(), wait,
+                              Enqueuer{{std::make_move_iterator(elements.begin()),
+                                        std::make_move_iterator(elements.end())},
+                                       std::move(done)});
       advance(calls);
-      if (enqueuers_.empty() || enqueuers_.back().wait != wait) wait = 0;
+      refused = refusedOneMore(enqueuers_, wait, calls);
+      if (!enqueuers_.contains(wait)) wait = 0;
     }
   }
   make(std::move(calls));
@@ -70,14 +76,11 @@ FifoQueue::Wait FifoQueue::dequeue(size_t count, Done done) {
   Wait wait = 0;
   {
     MutexLock lock(mutex_);
-    if (enqueuers_.size() + dequeuers_.size() >= kWaitsMax) {
-      refuseOneMore(calls, std::move(done));
-    } else {
-      wait = ++last_wait_;
-      dequeuers_.push_back({wait, count, std::move(done)});
-      advance(calls);
-      if (dequeuers_.empty() || dequeuers_.back().wait != wait) wait = 0;
-    }
+    wait = ++last_wait_;
+    dequeuers_.emplace_hint(dequeuers_.end(), wait, Dequeuer{count, std::move(done)});
+    advance(calls);
+    refusedOneMore(dequeuers_, wait, calls);
+    if (!dequeuers_.contains(wait)) wait = 0;
   }
   make(std::move(calls));
   return wait;
@@ -85,29 +88,26 @@ FifoQueue::Wait FifoQueue::dequeue(size_t count, Done done) {
 
 // Who came after him may go on now.
 void FifoQueue::cancel(Wait wait) {
-  const auto is_his = [wait](const auto& each) { return each.wait == wait; };
-  std::list<Enqueuer> enqueuer;  // freed without the lock
-  std::list<Dequeuer> dequeuer;
+  Waiters<Enqueuer>::node_type enqueuer;  // freed without the lock
+  Waiters<Dequeuer>::node_type dequeuer;
   Calls calls;
   {
     MutexLock lock(mutex_);
-    const auto in = std::find_if(enqueuers_.begin(), enqueuers_.end(), is_his);
-    if (in != enqueuers_.end()) enqueuer.splice(enqueuer.end(), enqueuers_, in);
-    const auto out = std::find_if(dequeuers_.begin(), dequeuers_.end(), is_his);
-    if (out != dequeuers_.end()) dequeuer.splice(dequeuer.end(), dequeuers_, out);
+    enqueuer = enqueuers_.extract(wait);
+    dequeuer = dequeuers_.extract(wait);
     advance(calls);
   }
   make(std::move(calls));
 }
 
 void FifoQueue::close(bool cancel_pending_enqueues) {
-  std::list<Enqueuer> cancelled;
+  Waiters<Enqueuer> cancelled;
   Calls calls;
   {
     MutexLock lock(mutex_);
     closed_ = true;
     if (cancel_pending_enqueues) cancelled.swap(enqueuers_);
-    for (Enqueuer& each : cancelled)
+    for (auto& [wait, each] : cancelled)
       calls.emplace_back(std::move(each.done),
                          Error(ErrorCode::kOutOfRange,
                                "the queue '" + name_ + "' was closed before there was room in it"));
@@ -118,8 +118,8 @@ void FifoQueue::close(bool cancel_pending_enqueues) {
 
 void FifoQueue::reset() {
   std::deque<Element> elements;
-  std::list<Enqueuer> enqueuers;
-  std::list<Dequeuer> dequeuers;
+  Waiters<Enqueuer> enqueuers;
+  Waiters<Dequeuer> dequeuers;
   {
     MutexLock lock(mutex_);
     elements.swap(elements_);
@@ -129,8 +129,8 @@ void FifoQueue::reset() {
   }
   const Error cause(ErrorCode::kUnavailable, "the container of the queue '" + name_ +
                                                  "' was reset while the step waited for it");
-  for (const Enqueuer& each : enqueuers) each.done(cause);
-  for (const Dequeuer& each : dequeuers) each.done(cause);
+  for (const auto& [wait, each] : enqueuers) each.done(cause);
+  for (const auto& [wait, each] : dequeuers) each.done(cause);
 }
 
 void FifoQueue::advance(Calls& calls) {
@@ -145,12 +145,12 @@ bool FifoQueue::hasRoom() const {
 
 void FifoQueue::letIn(Calls& calls) {
   while (!enqueuers_.empty() && hasRoom()) {
-    Enqueuer& first = enqueuers_.front();
+    Enqueuer& first = enqueuers_.begin()->second;
     elements_.push_back(std::move(first.elements.front()));
     first.elements.pop_front();
     if (!first.elements.empty()) continue;
     calls.emplace_back(std::move(first.done), Elements());
-    enqueuers_.pop_front();
+    enqueuers_.erase(enqueuers_.begin());
   }
 }
 
@@ -158,7 +158,7 @@ void FifoQueue::letIn(Calls& calls) {
 bool FifoQueue::giveOut(Calls& calls) {
   bool has_given = false;
   while (!dequeuers_.empty()) {
-    Dequeuer& first = dequeuers_.front();
+    Dequeuer& first = dequeuers_.begin()->second;
     const bool is_there = elements_.size() >= first.count;
     if (!is_there && !closed_) break;  // closed, all that waited to enter has: there was room
     if (is_there) {
@@ -174,15 +174,22 @@ bool FifoQueue::giveOut(Calls& calls) {
                                             std::to_string(elements_.size()) + " of " +
                                             std::to_string(first.count) + " elements"));
     }
-    dequeuers_.pop_front();
+    dequeuers_.erase(dequeuers_.begin());
   }
   return has_given;
 }
 
-void FifoQueue::refuseOneMore(Calls& calls, Done done) const {
-  calls.emplace_back(std::move(done), Error(ErrorCode::kUnavailable,
-                                            "the queue '" + name_ + "' is waited for by " +
-                                                std::to_string(kWaitsMax) + " steps already"));
+template <class Waiter>
+typename FifoQueue::Waiters<Waiter>::node_type FifoQueue::refusedOneMore(Waiters<Waiter>& waiters,
+                                                                         Wait last,
+                                                                         Calls& calls) const {
+  if (waiters.size() <= kWaitsMax) return {};
+  auto refused = waiters.extract(last);
+  calls.emplace_back(
+      std::move(refused.mapped().done),
+      Error(ErrorCode::kUnavailable, "the queue '" + name_ + "' is waited for by " +
+                                         std::to_string(kWaitsMax) + " steps already"));
+  return refused;
 }
 
 void FifoQueue::make(Calls calls) {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,7 +34,7 @@ namespace dtf::engine {
 // waits for, without a lock.
 // Blocks: never.
 // Errors: by callback, kOutOfRange for a queue that is closed, kUnavailable for one that is reset, and
-// where more wait than kWaitsMax.
+// for who would be one more than kWaitsMax.
 class FifoQueue {
  public:
   // A tensor for each component, and their bytes of the budget. Move-only.
@@ -51,9 +51,9 @@ class FifoQueue {
   // Of somebody who waits, or did, for his turn may come at any time; 0: `done` has been called.
   using Wait = uint64_t;
 
-  // What one element takes beside the bytes of its tensors.
-  static constexpr uint64_t kElementBytes = 256;
-  // For room, and for elements.
+  // What each tensor takes beside its bytes: the object, its shape, what its block is aligned to.
+  static constexpr uint64_t kComponentBytes = 256;
+  // For room, and as many for elements.
   static constexpr size_t kWaitsMax = 1 << 16;
 
   // `name`: for messages.
@@ -90,15 +90,16 @@ class FifoQueue {
 
  private:
   struct Enqueuer {
-    Wait wait = 0;
     std::deque<Element> elements;  // that are not in yet
     Done done;
   };
   struct Dequeuer {
-    Wait wait = 0;
     size_t count = 0;
     Done done;
   };
+  // In the order in which they came: numbers of waits only grow.
+  template <class Waiter>
+  using Waiters = std::map<Wait, Waiter>;
   using Calls = std::vector<std::pair<Done, Outcome>>;
 
   // To be made without the lock, in their order.
@@ -108,7 +109,10 @@ class FifoQueue {
   void letIn(Calls& calls) DTF_REQUIRES(mutex_);
   bool giveOut(Calls& calls) DTF_REQUIRES(mutex_);
   bool hasRoom() const DTF_REQUIRES(mutex_);
-  void refuseOneMore(Calls& calls, Done done) const;
+  // Takes him out, who came last, if he is one more than may wait. Nobody is behind him.
+  template <class Waiter>
+  typename Waiters<Waiter>::node_type refusedOneMore(Waiters<Waiter>& waiters, Wait last,
+                                                     Calls& calls) const;
 
   const std::string name_;
   const graph::QueueSpec spec_;
@@ -116,8 +120,8 @@ class FifoQueue {
   const std::shared_ptr<ByteBudget> budget_;  // shared with elements that outlive the queue
   mutable Mutex mutex_;
   std::deque<Element> elements_ DTF_GUARDED_BY(mutex_);
-  std::list<Enqueuer> enqueuers_ DTF_GUARDED_BY(mutex_);
-  std::list<Dequeuer> dequeuers_ DTF_GUARDED_BY(mutex_);
+  Waiters<Enqueuer> enqueuers_ DTF_GUARDED_BY(mutex_);
+  Waiters<Dequeuer> dequeuers_ DTF_GUARDED_BY(mutex_);
   Wait last_wait_ DTF_GUARDED_BY(mutex_) = 0;
   bool closed_ DTF_GUARDED_BY(mutex_) = false;
 };

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr uint64_t kBytesOfOne = FifoQueue::kElementBytes + sizeof(int32_t);
+constexpr uint64_t kBytesOfOne = FifoQueue::kComponentBytes + sizeof(int32_t);
 
 class FifoQueueTest : public ::testing::Test {
  protected:
@@ -225,12 +225,51 @@ TEST_F(FifoQueueTest, ElementsCountTheirBytes) {
 TEST_F(FifoQueueTest, ThoseWhoWaitAreBounded) {
   std::vector<FifoQueue::Wait> waits;
   for (size_t i = 0; i < FifoQueue::kWaitsMax; ++i) waits.push_back(take(1));
-  take(2);
+  EXPECT_EQ(take(2), 0u);
   EXPECT_THAT(refusal(), HasSubstr("unavailable: the queue 'jobs' is waited for by 65536"));
-  put(3, {1});
-  EXPECT_THAT(refusal(), HasSubstr("is waited for by"));
+  EXPECT_EQ(put(3, {1}), 0u) << "he need not wait";
+  EXPECT_THAT(who(), ElementsAre(3, 1));
+  EXPECT_NE(take(4), 0u) << "there is a place again";
   for (const FifoQueue::Wait wait : waits) queue_.cancel(wait);
   EXPECT_THAT(answers_, IsEmpty());
+  put(5, {2});
+  EXPECT_THAT(who(), ElementsAre(5, 4));
+}
+
+TEST_F(FifoQueueTest, ThoseWhoWaitForRoomAreBoundedByThemselves) {
+  FifoQueue full("full", {{{DType::kUInt8, {}}}, 1}, ByteBudget::create(1 << 30, "worker/0"));
+  const auto put = [&](int who) {
+    FifoQueue::Elements one;
+    one.push_back(full.newElement());
+    return full.enqueue(std::move(one), [this, who](const FifoQueue::Outcome& outcome) {
+      const Error* const error = std::get_if<Error>(&outcome);
+      answers_.push_back({who, {}, error == nullptr ? std::nullopt : std::optional(*error)});
+    });
+  };
+  put(0);
+  who();
+  for (size_t i = 0; i < FifoQueue::kWaitsMax; ++i) ASSERT_NE(put(1), 0u);
+  EXPECT_EQ(put(2), 0u);
+  EXPECT_THAT(refusal(), HasSubstr("the queue 'full' is waited for by 65536"));
+  full.dequeue(1, [](const FifoQueue::Outcome&) {});
+  EXPECT_THAT(who(), ElementsAre(1)) << "who takes need not wait, and lets one in";
+  full.reset();
+  EXPECT_EQ(answers_.size(), FifoQueue::kWaitsMax - 1);
+}
+
+// A client may say any shape; no budget has room for such an element.
+TEST_F(FifoQueueTest, AnElementBeyondAllBoundsIsRefused) {
+  for (const int64_t wide : {int64_t{1} << 60, int64_t{1} << 61}) {
+    const graph::TensorSpec component{DType::kInt64, {wide}};
+    FifoQueue queue("wide", {{component, component}, 1}, budget_);
+    EXPECT_THAT(errorText([&] { queue.newElement(); }), HasSubstr("an element of the queue"));
+  }
+}
+
+TEST_F(FifoQueueTest, EachComponentOfAnElementIsCounted) {
+  FifoQueue wide("wide", {{{DType::kUInt8, {}}, {DType::kFloat32, {2}}}, 1}, budget_);
+  const FifoQueue::Element element = wide.newElement();
+  EXPECT_EQ(budget_->taken(), 2 * FifoQueue::kComponentBytes + 1 + 8);
 }
 
 // Each who is called back may come again at once.

@@ -66,11 +66,11 @@ TEST(QueueStore, SaysWhatItHolds) {
   const QueueStore::Load load = store.load();
   EXPECT_EQ(load.queues, 1u);
   EXPECT_EQ(load.elements, 2u);
-  EXPECT_EQ(load.bytes, 2 * (FifoQueue::kElementBytes + 2 * sizeof(float)));
+  EXPECT_EQ(load.bytes, 2 * (FifoQueue::kComponentBytes + 2 * sizeof(float)));
 }
 
 TEST(QueueStore, IsBoundedByTheirNumberAndTheirBytes) {
-  QueueStore store(2, FifoQueue::kElementBytes + 2 * sizeof(float));
+  QueueStore store(2, FifoQueue::kComponentBytes + 2 * sizeof(float));
   const auto first = store.use({"d", "", "1"}, kNumbers, "1");
   store.use({"d", "", "2"}, kNumbers, "2");
   const auto third = store.use({"d", "", "3"}, kNumbers, "3");  // nobody uses the second
