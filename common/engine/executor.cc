@@ -3,6 +3,7 @@
 #include <atomic>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -121,8 +122,9 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
  private:
   struct Place {
     size_t part = 0, piece = 0;
-    bool operator==(const Place&) const = default;
+    auto operator<=>(const Place&) const = default;
   };
+  using Waits = std::map<Place, FifoQueue::Wait>;
   struct PartState {
     std::vector<size_t> waiting;                   // by piece: what it still waits for
     std::vector<std::vector<size_t>> after_piece;  // by piece: those that wait for it
@@ -280,7 +282,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     {
       MutexLock lock(mutex_);
       is_over = cause_.has_value();
-      if (!is_over) waits_.emplace_back(place, wait);
+      if (!is_over) waits_.emplace(place, wait);
     }
     if (is_over) queueAt(place).cancel(wait);
   }
@@ -303,7 +305,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     StepPart& part = parts_[place.part];
     {
       MutexLock lock(mutex_);
-      std::erase_if(waits_, [place](const auto& wait) { return wait.first == place; });
+      waits_.erase(place);
     }
     attempt([&] {
       if (part.trace != nullptr) traceAct(part, place.piece, begin);
@@ -381,32 +383,34 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
 
   // The first cause counts. `tell`: the other parts don't know yet.
   void fail(const Error& cause, bool tell) {
-    std::vector<std::pair<Place, FifoQueue::Wait>> waits;
-    Error told = cause;
+    Waits waits;
     {
       MutexLock lock(mutex_);
       if (over_ || cause_) return;
       waits.swap(waits_);
-      if (cause.code() == ErrorCode::kDeadline) told = withWaits(cause, waits);
-      cause_ = told;
+      cause_ = cause;
       stop_ = true;
       ++under_way_;  // this: rendezvous and queues may be gone once the step has ended
     }
+    const Error told = cause.code() == ErrorCode::kDeadline ? withWaits(cause, waits) : cause;
     for (const auto& [place, wait] : waits) queueAt(place).cancel(wait);
     if (tell) ports_.rendezvous->abort(step_.number, told);
     {
       MutexLock lock(mutex_);
+      cause_ = told;  // nobody has read it: this was under way
       --under_way_;
     }
     endIfQuiet();
   }
 
-  // What is late because of a queue says so.
-  Error withWaits(const Error& cause,
-                  const std::vector<std::pair<Place, FifoQueue::Wait>>& waits) const {
+  // What is late because of queues says so, of the first few.
+  Error withWaits(const Error& cause, const Waits& waits) const {
+    constexpr size_t kNamedMax = 3;
     std::string text = cause.message();
-    for (const auto& [place, wait] : waits)
+    for (const auto& [place, wait] : waits | std::views::take(kNamedMax))
       text += "; " + parts_[place.part].program->awaited(place.piece, parts_[place.part].inputs);
+    if (waits.size() > kNamedMax)
+      text += "; " + std::to_string(waits.size() - kNamedMax) + " other nodes wait at queues";
     return {cause.code(), text};
   }
 
@@ -422,7 +426,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
   size_t leaving_ DTF_GUARDED_BY(mutex_) = 0;    // messages whose arrival is not known
   bool over_ DTF_GUARDED_BY(mutex_) = false;     // on_end has been called
   // For their turn at a queue, and of these some whose turn has come.
-  std::vector<std::pair<Place, FifoQueue::Wait>> waits_ DTF_GUARDED_BY(mutex_);
+  Waits waits_ DTF_GUARDED_BY(mutex_);
   std::optional<Error> cause_ DTF_GUARDED_BY(mutex_);
   uint64_t kernels_ DTF_GUARDED_BY(mutex_) = 0;
   std::atomic<bool> stop_ = false;  // there is a cause: what computes ends at its next kernel

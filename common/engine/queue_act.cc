@@ -22,6 +22,12 @@ size_t countOf(const Graph& part, const Node& node) {
   return 1;
 }
 
+// A client may give names of thousands of characters, and many of them.
+std::string clipped(const std::string& name) {
+  constexpr size_t kNameMax = 64;
+  return name.size() <= kNameMax ? name : name.substr(0, kNameMax) + "..";
+}
+
 }  // namespace
 
 QueueAct::Kind QueueAct::kindOf(const Node& node) {
@@ -112,10 +118,10 @@ QueueAct::Result QueueAct::finish(FifoQueue::Elements elements) const {
 
 std::string QueueAct::awaited(const FifoQueue& queue) const {
   const bool enters = kind_ == Kind::kEnqueue || kind_ == Kind::kEnqueueMany;
-  const std::string has = "the queue '" + queue.name() + "', which has " +
+  const std::string has = "the queue '" + clipped(queue.name()) + "', which has " +
                           std::to_string(queue.size()) + " of at most " +
                           std::to_string(queue.spec().capacity);
-  return "node '" + node_ + "' (" + op_ + ") waits for " + (enters ? "room for " : "") +
+  return "node '" + clipped(node_) + "' (" + op_ + ") waits for " + (enters ? "room for " : "") +
          std::to_string(count_) + " elements " + (enters ? "in " : "of ") + has;
 }
 

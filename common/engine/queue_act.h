@@ -37,7 +37,8 @@ class QueueAct {
   Result finish(FifoQueue::Elements elements) const;
 
   const std::string& op() const { return op_; }
-  // "node 'take' (QueueDequeue) waits for 2 elements of the queue 'jobs', which has 1"
+  // "node 'take' (QueueDequeueMany) waits for 2 elements of the queue 'jobs', which has 1 of at most 4",
+  // long names clipped: a line, whatever a client calls them.
   std::string awaited(const FifoQueue& queue) const;
 
  private:

@@ -17,7 +17,9 @@ namespace {
 using graph::Output;
 using graph::testing::errorText;
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr Duration kNoTime = std::chrono::milliseconds(1);
 
@@ -109,6 +111,32 @@ TEST_F(LocalStepTest, AStepThatWaitsInVainSaysWhatFor) {
               HasSubstr("; node 'put' (QueueEnqueue) waits for room for 1 elements in the queue"));
   EXPECT_EQ(jobs_.size(), 2u);
   EXPECT_EQ(rendezvous_.load().steps, 0u);
+}
+
+TEST_F(LocalStepTest, ALateStepNamesAFewOfTheNodesThatWait) {
+  Graph made;
+  std::vector<Output> takes;
+  for (int i = 0; i < 5; ++i)
+    takes.push_back({made.b.node("QueueDequeue", {made.jobs}, {}, "take" + std::to_string(i))});
+  const auto program = compiled(made, takes);
+  std::vector<StepPart> parts;
+  parts.push_back({program.get(), &device_, {}});
+  parts[0].inputs.queues.push_back(&jobs_);
+  std::promise<StepEnd> end;
+  const AbortStep abort = startParts({++step_, Incarnation{7}}, parts, {.rendezvous = &rendezvous_},
+                                     [&](StepEnd how) { end.set_value(std::move(how)); });
+  std::promise<void> all_wait;
+  device_.post([&] { all_wait.set_value(); });
+  all_wait.get_future().get();
+  abort(Error(ErrorCode::kDeadline, "late"));
+  const StepEnd how = end.get_future().get();
+  const std::string why = std::get<Error>(how).message();
+  EXPECT_THAT(why, HasSubstr("late; node 'take0' (QueueDequeue) waits for 1 elements"));
+  EXPECT_THAT(why, HasSubstr("; node 'take2' (QueueDequeue) waits"));
+  EXPECT_THAT(why, Not(HasSubstr("take3")));
+  EXPECT_THAT(why, EndsWith("; 2 other nodes wait at queues"));
+  put(0);
+  EXPECT_EQ(jobs_.size(), 1u) << "all have given up";
 }
 
 TEST_F(LocalStepTest, WhoWasEndedTakesNothing) {

@@ -109,5 +109,14 @@ TEST_F(QueueActTest, SaysWhatItWaitsFor) {
   EXPECT_FALSE(outcome_.has_value());
 }
 
+TEST_F(QueueActTest, ClipsLongNames) {
+  const QueueAct take(graph_,
+                      graph_.node(b_.node("QueueDequeue", {pairs_}, {}, std::string(4000, 'n'))));
+  const FifoQueue queue(std::string(4000, 'q'), queue_.spec(), budget_);
+  EXPECT_EQ(take.awaited(queue), "node '" + std::string(64, 'n') +
+                                     "..' (QueueDequeue) waits for 1 elements of the queue '" +
+                                     std::string(64, 'q') + "..', which has 0 of at most 3");
+}
+
 }  // namespace
 }  // namespace dtf::engine
