@@ -28,8 +28,9 @@
 # for as long as the process, or until its container is reset: all sessions whose parts name it share it. What a step assigns is there before it is
 # answered, each op's assignment whole; a client that goes takes nothing of it back.
 #
-# So are queues. A step that waits for one holds up nothing else; when it ends for another reason, its deadline, an
-# abort or the loss of its client, it has taken nothing.
+# So are queues. A step that waits for one holds up no thread, and no step but those behind it in that queue and the
+# next one of its plan. When it ends for another reason, its deadline, an abort or the loss of its client, it gives up its place and takes nothing
+# later; what it has taken before that is lost with it.
 #
 # Deadlines: the client's step has one, and each runPart carries what is left of it: the task ends the step by itself
 # then, should the client be gone without a word. A task owes an answer to abort() when what computes has ended.

@@ -162,7 +162,9 @@ typedef struct dtf_feed {
 
 /* Runs what the fetches and targets need, and returns when all of it has ended. `values` takes a
  * new tensor for each fetch; after an error there are none. `targets`: nodes that run, too,
- * without their values. The error is the first of any part: its root cause. */
+ * without their values. The error is the first of any part: its root cause.
+ * Steps with the same feeds, fetches and targets run one at a time, whichever threads ask: the next one waits, with no
+ * deadline of its own, until the one before has ended. Others run side by side. */
 dtf_code dtf_session_run(dtf_session* session, const dtf_feed* feeds, size_t feed_count,
                          const char* const* fetches, size_t fetch_count, dtf_tensor** values,
                          const char* const* targets, size_t target_count);

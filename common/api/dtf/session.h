@@ -17,7 +17,8 @@ struct Feed {
   Tensor value;        // shared, not copied
 };
 
-// Threads: thread-safe. Steps with the same feeds and fetches run one at a time, others side by side.
+// Threads: thread-safe. Steps with the same feeds, fetches and targets run one at a time, others
+// side by side.
 // Blocks: the constructor until all targets have answered; run() until the step has ended.
 // Errors: as dtf_session_open() and dtf_session_run() in <dtf/dtf.h> say. After DTF_UNAVAILABLE what the
 // lost task held is gone: make another session.
