@@ -3,6 +3,7 @@
 // Usage: job_queue PS produce FIRST COUNT     puts jobs in: roots to be found of FIRST, FIRST + 1, ..
 //        job_queue PS consume                 works jobs off, until the queue is closed and empty
 //        job_queue PS close                   says that there are no more
+// Who waits in vain for four weeks ends with 124.
 // PS is dtf://host:port of a `psd --serve`.
 
 #include <dtf/session.h>
@@ -18,11 +19,19 @@ dtf::Output jobs(dtf::Graph& graph) {
   return graph.fifoQueue("jobs", {{DTF_FLOAT32, {}}}, 4);
 }
 
+// By default a step that waits for 10 minutes has failed, and a consumer may be idle for longer. It
+// could try again, but this is safer: a step that ends late may have had its job already.
+dtf_session_options patient() {
+  dtf_session_options options = dtf::Session::defaults();
+  options.step_seconds = 28.0 * 24 * 60 * 60;
+  return options;
+}
+
 void produce(const std::string& ps, int first, int count) {
   dtf::Graph graph;
   const dtf::Output job = graph.placeholder("job", DTF_FLOAT32, {});
   const std::string put = graph.name(graph.enqueue(jobs(graph), {job}));
-  dtf::Session session(graph, {ps});
+  dtf::Session session(graph, {ps}, patient());
   for (int i = first; i < first + count; ++i)
     session.run({{"job", dtf::Tensor::of<float>({}, std::vector{static_cast<float>(i)})}}, {},
                 {put});
@@ -32,7 +41,7 @@ void consume(const std::string& ps) {
   dtf::Graph graph;
   const dtf::Output job = graph.dequeue(jobs(graph))[0];
   const std::string number = graph.name(job), root = graph.name(graph.op("Sqrt", {job}));
-  dtf::Session session(graph, {ps});
+  dtf::Session session(graph, {ps}, patient());
   try {
     while (true) {
       const auto done = session.run({}, {number, root});
