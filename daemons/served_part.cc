@@ -13,7 +13,7 @@ namespace dtf::daemons {
 
 namespace {
 
-// What a compiled node takes beside its tensors: names, attributes, kernels.
+// What a compiled node takes beside its tensors and what it says of itself: names, kernels.
 constexpr uint64_t kNodeBytes = 4096;
 
 // Of the messages that a step may have on its way, what isn't referred to.
@@ -32,7 +32,7 @@ uint64_t copiedBytes(const engine::TaskPart& part) {
 }
 
 uint64_t heldBytes(const wire::DecodedPart& read) {
-  uint64_t bytes = read.nodes * kNodeBytes + copiedBytes(read.part);
+  uint64_t bytes = read.nodes * kNodeBytes + read.described + copiedBytes(read.part);
   for (const auto& [name, value] : read.part.folded) bytes += value.bytes();
   return bytes;
 }

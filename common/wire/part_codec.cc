@@ -157,6 +157,17 @@ uint64_t bytesOf(const Node& node) {
   return bytes;
 }
 
+// As it is in the graph, where a node has also what its inputs told it.
+uint64_t describedBytes(const Node& node) {
+  constexpr uint64_t kOutputBytes = 256;  // type, shape, its place in what is compiled
+  uint64_t bytes = node.outputs.size() * kOutputBytes;
+  for (const auto& [name, value] : node.attributes) {
+    bytes += name.size();
+    if (const auto* const text = std::get_if<std::string>(&value)) bytes += text->size();
+  }
+  return bytes;
+}
+
 // Reads the nodes of one part, those of its functions included, and adds up what they come to.
 // Borrows: the names of the part's devices.
 class NodeReader {
@@ -166,6 +177,7 @@ class NodeReader {
   graph::Graph read(capnp::List<Part::Node>::Reader nodes);
   uint64_t bytes() const { return bytes_; }  // of all tensors that they make
   uint64_t nodes() const { return nodes_; }
+  uint64_t described() const { return described_; }
 
  private:
   graph::NodeDef node(Part::Node::Reader reader);
@@ -173,7 +185,7 @@ class NodeReader {
   graph::FunctionRef function(Part::Function::Reader reader, const std::string& what);
 
   const std::vector<std::string>& devices_;
-  uint64_t bytes_ = 0, nodes_ = 0;
+  uint64_t bytes_ = 0, nodes_ = 0, described_ = 0;
   int depth_ = 0;  // of functions
 };
 
@@ -184,6 +196,7 @@ graph::Graph NodeReader::read(capnp::List<Part::Node>::Reader nodes) {
   for (const auto reader : nodes) {
     const NodeId id = graph.addNode(node(reader));
     bytes_ += bytesOf(graph.node(id));
+    described_ += describedBytes(graph.node(id));
     if (bytes_ > kPartBytesMax)
       refuse("with node '" + printable(graph.node(id).name) + "' the tensors of the part take " +
              bytesText(bytes_) + "; the most is " + bytesText(kPartBytesMax));
@@ -261,15 +274,16 @@ graph::NodeDef NodeReader::node(Part::Node::Reader reader) {
   return def;
 }
 
-graph::Graph decodeNodes(Part::Reader reader, uint64_t& bytes, uint64_t& count) {
+graph::Graph decodeNodes(Part::Reader reader, DecodedPart& counts) {
   checkCount(reader.getDevices().size(), kDevicesMax, "devices of a part");
   std::vector<std::string> devices;
   for (const auto device : reader.getDevices())
     devices.push_back(textOf(device, kNameBytesMax, "a device's name"));
   NodeReader nodes(devices);
   graph::Graph graph = nodes.read(reader.getNodes());
-  bytes = nodes.bytes();
-  count = nodes.nodes();
+  counts.bytes = nodes.bytes();
+  counts.nodes = nodes.nodes();
+  counts.described = nodes.described();
   return graph;
 }
 
@@ -332,20 +346,16 @@ void encodePart(const std::shared_ptr<const engine::TaskPart>& shared, const Pro
 }
 
 DecodedPart decodePart(Part::Reader reader) {
-  uint64_t bytes = 0, nodes = 0;
   DecodedPart decoded{.part = {.task = decodeTask(reader.getTask()),
-                               .graph = decodeNodes(reader, bytes, nodes),
+                               .graph = graph::Graph(graph::standardOps()),
                                .fetches = {},
                                .feeds = {},
                                .folded = {},
                                .edges = {},
                                .edges_total = reader.getEdgesTotal()},
-                      .peers = {},
-                      .bytes = 0,
-                      .nodes = 0};
-  decoded.bytes = bytes;
-  decoded.nodes = nodes;
+                      .peers = {}};
   engine::TaskPart& part = decoded.part;
+  part.graph = decodeNodes(reader, decoded);
   checkCount(part.edges_total, kEdgesMax, "edges of a plan");
   checkCount(reader.getFetches().size(), kNodesMax, "fetches of a part");
   uint64_t fetched = 0;

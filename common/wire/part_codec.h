@@ -38,6 +38,8 @@ struct DecodedPart {
   std::vector<Incarnation> peers;  // as part.edges
   uint64_t bytes = 0;              // of all its tensors, each counted once
   uint64_t nodes = 0;              // those of functions included, once for each caller
+  // What all of these say of themselves: names and texts of attributes, what each output is.
+  uint64_t described = 0;
 };
 
 // Ops and shapes are checked as the graph is built; what a part as a whole must be like, by

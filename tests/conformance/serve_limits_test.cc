@@ -196,6 +196,31 @@ TEST_F(ServeLimitsTest, NodesOfFunctionsCountAsThoseOfAPart) {
               HasSubstr("worker/1 has no room for the part of plan 3"));
 }
 
+// A QueueDequeue says nothing, but has the text of its queue, and an output for each component.
+TEST_F(ServeLimitsTest, WhatNodesOfAPartAreToldCounts) {
+  constexpr size_t kComponents = 50, kTakes = 10;
+  const auto partOf = [&](size_t takes) {
+    auto part = receivingPart();
+    graph::Builder b(part->graph);
+    const auto device = b.deviceScope(graph::fullDevice(kHere).str());
+    std::string types, shapes;
+    for (size_t i = 0; i < kComponents; ++i) {
+      types += i == 0 ? "float32" : ", float32";
+      shapes += i == 0 ? "[]" : ", []";
+    }
+    const Output queue{
+        b.node("FIFOQueue", {},
+               {{"component_types", types}, {"shapes", shapes}, {"capacity", int64_t{1}}}, "wide")};
+    for (size_t i = 0; i < takes; ++i) b.node("QueueDequeue", {queue});
+    return part;
+  };
+  registerPart(partOf(1), 1);
+  const uint64_t first = held();
+  registerPart(partOf(1 + kTakes), 2);
+  const uint64_t told = std::string("float32, []").size() * kComponents + 256 * kComponents;
+  EXPECT_GE(held() - first, first + kTakes * (4096 + told));
+}
+
 TEST_F(ServeLimitsTest, Calls) {
   registerPart(receivingPart(), 1);
   registerPart(receivingPart(), 2);
