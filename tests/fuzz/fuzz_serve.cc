@@ -32,10 +32,11 @@ using namespace dtf;
 using fuzz::Arguments;
 using fuzz::kServing;
 
-const fuzz::MustReach kMustReach = {
-    "hello", "another hello", "registered", "variable", "ran",           "step failed", "sink",
-    "taken", "aborted",       "released",   "reset",    "loaded",        "status",      "raw",
-    "edges", "ended late",    "dropped",    "over",     "refused secret"};
+const fuzz::MustReach kMustReach = {"hello",   "another hello", "registered",     "variable",
+                                    "ran",     "step failed",   "sink",           "taken",
+                                    "aborted", "released",      "reset",          "loaded",
+                                    "status",  "raw",           "edges",          "ended late",
+                                    "dropped", "over",          "refused secret", "elements"};
 
 constexpr uint8_t kSocketsFrom = 252;  // of the world: few, as sockets take twice as long as memory
 constexpr size_t kCallsMax = 200;
@@ -106,7 +107,7 @@ class Session {
 
   uint64_t heldBesideValues(size_t which) const {
     const daemons::ServedTask& task = servers_[which]->task();
-    return task.budget->taken() - task.variables.load().bytes;
+    return task.budget->taken() - task.variables.load().bytes - task.queues.load().bytes;
   }
 
   void checkBounds() const {
@@ -117,6 +118,10 @@ class Session {
                  (loop_.hasSockets() ? 3 : 1) * server->task().budget->bytesMax());
       FUZZ_CHECK(server->sessions() <= limits.sessions);
       FUZZ_CHECK(server->task().variables.load().variables <= limits.variables);
+      const engine::QueueStore::Load queues = server->task().queues.load();
+      FUZZ_CHECK(queues.queues <= limits.queues);
+      FUZZ_CHECK(queues.bytes <= server->task().budget->taken());
+      if (queues.elements > 0) ++fuzz::reached()["elements"];
     }
   }
 
@@ -138,8 +143,10 @@ class Session {
     loop_.manner() = fuzz::ServeLoop::Manner::kTakes;
     // Values stay, and may leave no room.
     for (size_t i = 0; i < kServing; ++i) {
-      for (const char* const container : {"a", "b", "c"})
+      for (const char* const container : {"a", "b", "c"}) {
         servers_[i]->task().variables.reset(container);
+        servers_[i]->task().queues.reset(container);
+      }
     }
     FUZZ_CHECK(honest_->step());
     settle();

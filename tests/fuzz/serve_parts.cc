@@ -1,9 +1,11 @@
 #include "tests/fuzz/serve_parts.h"
 
+#include <iterator>
 #include <string>
 
 #include "common/base/error.h"
 #include "common/graph/device_name.h"
+#include "common/graph/queue.h"
 #include "common/graph/standard_ops.h"
 #include "daemons/served_part.h"
 #include "tests/fuzz/serve_world.h"
@@ -15,6 +17,8 @@ namespace {
 using graph::Output;
 
 constexpr size_t kNodesMax = 12;
+constexpr uint8_t kQueueOpsFrom = 244, kWrongDeviceFrom = 252;  // of the byte that says a node's op
+const char* const kNames[] = {"a", "b", "c"};
 
 // One of the last nodes that has an output, or one that isn't there.
 Output pick(Arguments& arguments, const graph::Graph& graph) {
@@ -33,7 +37,6 @@ Shape shapeOf(Arguments& arguments) {
 }
 
 void addVariable(Arguments& arguments, graph::NodeDef& def) {
-  static const char* const kNames[] = {"a", "b", "c"};
   def.op = "Variable";
   def.attributes = {{"shape", shapeOf(arguments)},
                     {"initializer", std::string("zeros")},
@@ -52,6 +55,27 @@ void addTransfer(Arguments& arguments, const char* op, DType dtype, Shape shape,
                         servingTask(peer % (kServing + 1))});
 }
 
+// A queue of numbers or of vectors, or an act on what may be one.
+void addQueueNode(Arguments& arguments, const graph::Graph& graph, graph::NodeDef& def) {
+  static const char* const kOps[] = {"FIFOQueue",    "QueueEnqueue",     "QueueEnqueueMany",
+                                     "QueueDequeue", "QueueDequeueMany", "QueueSize",
+                                     "QueueClose"};
+  def.op = kOps[arguments.byte() % std::size(kOps)];
+  if (def.op == "FIFOQueue") {
+    def.attributes = {{"component_types", std::string("float32")},
+                      {"shapes", arguments.byte() % 2 == 1 ? "[]" : shapeOf(arguments).str()},
+                      {"capacity", int64_t{1} + arguments.byte() % 4},
+                      {"shared_name", std::string(kNames[arguments.byte() % 3])},
+                      {"container", std::string(kNames[arguments.byte() % 3])}};
+    return;
+  }
+  def.inputs = {pick(arguments, graph)};
+  if (def.op.starts_with("QueueEnqueue")) def.inputs.push_back(pick(arguments, graph));
+  if (def.op == "QueueDequeueMany") def.attributes = {{"n", int64_t{1} + arguments.byte() % 4}};
+  if (def.op == "QueueClose")
+    def.attributes = {{"cancel_pending_enqueues", arguments.byte() % 2 == 0}};
+}
+
 // Errors: kBadConfig for a node that no graph can have.
 void addNode(Arguments& arguments, engine::TaskPart& part) {
   const graph::Graph& graph = part.graph;
@@ -59,6 +83,11 @@ void addNode(Arguments& arguments, engine::TaskPart& part) {
   def.name = std::string("n").append(std::to_string(graph.nodes().size()));
   def.device = graph::fullDevice(part.task).str();
   const uint8_t op = arguments.byte();
+  if (op >= kQueueOpsFrom && op < kWrongDeviceFrom) {
+    addQueueNode(arguments, graph, def);
+    part.graph.addNode(std::move(def));
+    return;
+  }
   switch (op % 9) {
     case 0:
       def.op = "Placeholder";
@@ -100,7 +129,7 @@ void addNode(Arguments& arguments, engine::TaskPart& part) {
       def.control_inputs = {pick(arguments, graph).node};
       break;
   }
-  if (op >= 252) def.device = op % 2 == 0 ? "" : graph::fullDevice(kHostile).str();
+  if (op >= kWrongDeviceFrom) def.device = op % 2 == 0 ? "" : graph::fullDevice(kHostile).str();
   part.graph.addNode(std::move(def));
 }
 
@@ -131,7 +160,8 @@ std::shared_ptr<const engine::TaskPart> makePart(Arguments& arguments, TaskId se
   }
   for (const graph::Node& node : part.graph.nodes()) {
     if (node.op == "Placeholder") part.feeds.push_back(node.name);
-    if (!node.outputs.empty()) part.fetches.push_back({node.id, 0});
+    if (!node.outputs.empty() && (!graph::isQueue(node) || wrong == 251))
+      part.fetches.push_back({node.id, 0});
   }
   if (wrong == 255) part.task = kHostile;
   if (wrong == 254 && !part.edges.empty()) part.edges.pop_back();

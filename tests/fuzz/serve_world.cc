@@ -135,6 +135,7 @@ daemons::ServeLimits serveLimits() {
           .connections = 12,
           .plans = 4,
           .variables = 10,
+          .queues = 4,
           .calls = 8,
           .registrations = 2,
           .sinks = 3,
