@@ -107,14 +107,16 @@ std::optional<uint64_t> Checkpointer::start() {
   }
 }
 
+// Once; a try that lost a ps on the way is made again from the start.
 void Checkpointer::prepare() {
-  if (std::exchange(prepared_, true)) return;
+  if (prepared_) return;
   if (options_.stay) client_.held();  // whom to ask to remove shards
   // The ps may hold values of a chief that died while it was saving: what it left goes, too.
   if (const uint32_t swept = folder_ ? folder_->sweepStale() : 0; swept > 0)
     log::info("event=swept folders={} reason=\"left behind by a process that ended while saving\"",
               swept);
   if (options_.fresh) startFresh();
+  prepared_ = true;
 }
 
 // A shard that a ps writes elsewhere would be missed at the first checkpoint, when work is lost; one

@@ -131,6 +131,16 @@ TEST_F(CheckpointerTest, AFreshJobSetsTheOldCheckpointsAside) {
   EXPECT_TRUE(disk_.exists(kRunDir / "checkpoints.old-1" / "step-10" / checkpoint::kManifestFile));
 }
 
+TEST_F(CheckpointerTest, AFreshJobIsStillFreshAfterAPsWasLostAtItsStart) {
+  saveAll({10});
+  fresh_ = true;
+  ps_.fail("held", Error(ErrorCode::kUnavailable, "lost ps/0"));
+  const auto next = chief(kSync);
+  EXPECT_NE(next->start(), std::nullopt);
+  EXPECT_FALSE(next->resumed());
+  EXPECT_TRUE(disk_.exists(kRunDir / "checkpoints.old-1" / "step-10" / checkpoint::kManifestFile));
+}
+
 TEST_F(CheckpointerTest, AFreshJobNeedsPsThatHoldNothing) {
   saveAll({10});
   fresh_ = true;

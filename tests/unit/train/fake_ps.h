@@ -96,6 +96,7 @@ class FakePs final : public checkpoint::CheckpointClient {
 
   std::vector<checkpoint::HeldValues> held() override {
     MutexLock lock(mutex_);
+    failIfTold("held");
     std::vector<checkpoint::HeldValues> held = held_;
     held.at(0).snapshots = snapshots_;
     return held;
@@ -214,6 +215,9 @@ class FakePs final : public checkpoint::CheckpointClient {
     calls_.push_back(call + more);
     changed_.notifyAll();
     if (const auto slow = slow_.find(call); slow != slow_.end()) clock_.advance(slow->second);
+    failIfTold(call);
+  }
+  void failIfTold(const std::string& call) DTF_REQUIRES(mutex_) {
     const auto failing = failing_.find(call);
     if (failing == failing_.end()) return;
     const Error error = failing->second;
