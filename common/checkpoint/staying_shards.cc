@@ -12,17 +12,39 @@ namespace {
 
 constexpr std::string_view kAttempt = ".tmp-";
 
-// As mkdir -p. Another process may make the same folder at the same time.
-void makeFolders(FileSystem& file_system, const std::filesystem::path& folder) {
-  if (folder.empty() || file_system.exists(folder)) return;
+// As mkdir -p, durably, in `run_dir`. Another process may make the same folder at the same time. One
+// that is there may have been made by a process that was killed before it could sync its name; nothing
+// is made in it before that is done.
+void makeFolders(FileSystem& file_system, const std::filesystem::path& folder,
+                 const std::filesystem::path& run_dir) {
   const std::filesystem::path parent = folder.parent_path();
-  makeFolders(file_system, parent);
-  try {
-    file_system.makeFolder(folder);
-  } catch (const Error&) {
-    if (!file_system.exists(folder)) throw;
+  if (folder.empty() || parent == folder) return;
+  const bool is_there = file_system.exists(folder);
+  if (!is_there) {
+    makeFolders(file_system, parent, run_dir);
+    try {
+      file_system.makeFolder(folder);
+    } catch (const Error&) {
+      if (!file_system.exists(folder)) throw;
+    }
   }
-  file_system.syncFolder(parent.empty() ? "." : parent);
+  try {
+    file_system.syncFolder(parent.empty() ? "." : parent);
+  } catch (const Error&) {
+    // Above a run directory that is there may be what this user can't open.
+    const bool is_ours = folder.native().size() > run_dir.native().size();
+    if (is_ours || !is_there) throw;
+  }
+}
+
+// What another ps of this host has removed meanwhile is no error.
+template <typename Remove>
+void removeIfThere(FileSystem& file_system, const std::filesystem::path& path, Remove remove) {
+  try {
+    remove();
+  } catch (const Error&) {
+    if (file_system.exists(path)) throw;
+  }
 }
 
 uint64_t checksumOfFile(const ReadableFile& file) {
@@ -52,23 +74,24 @@ std::filesystem::path stayingFolder(const std::filesystem::path& checkpoints) {
 
 std::filesystem::path makeStaying(FileSystem& file_system, const std::filesystem::path& shards,
                                   const std::string& name) {
-  makeFolders(file_system, shards / name);
+  makeFolders(file_system, shards / name, shards.parent_path());
   return shards / name;
 }
 
 void dropStaying(FileSystem& file_system, const std::filesystem::path& shards,
                  const std::string& name) {
   const std::filesystem::path folder = shards / name;
-  for (int tries = 1; file_system.exists(folder); ++tries) {
-    try {
-      removeTree(file_system, folder);
-      file_system.syncFolder(shards);
-    } catch (const Error&) {
-      // What another ps of this host has removed meanwhile.
-      constexpr int kTriesMax = 3;
-      if (tries == kTriesMax && file_system.exists(folder)) throw;
-    }
+  std::vector<FolderEntry> entries;
+  removeIfThere(file_system, folder, [&] { entries = file_system.list(folder); });
+  for (const FolderEntry& entry : entries) {
+    const std::filesystem::path path = folder / entry.name;
+    removeIfThere(file_system, path, [&] {
+      entry.is_folder ? file_system.removeFolder(path) : file_system.removeFile(path);
+    });
   }
+  removeIfThere(file_system, folder, [&] { file_system.removeFolder(folder); });
+  // Also what was removed by one who could not say so durably.
+  if (file_system.exists(shards)) file_system.syncFolder(shards);
 }
 
 FoundShard findStaying(FileSystem& file_system, const std::filesystem::path& path,

@@ -2,15 +2,50 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <barrier>
 #include <cerrno>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
 
 #include "common/base/error.h"
+#include "tests/support/temporary_files.h"
 #include "tests/unit/checkpoint/checkpoint_fixture.h"
 
 namespace dtf::checkpoint {
 namespace {
 
 const std::filesystem::path kShards = "/data/runs/job/shards";
+
+// Runs `overtaker` before the operation of that index, counting those that look, too.
+class OvertakenDisk final : public FileSystem {
+ public:
+  OvertakenDisk(FileSystem& disk, size_t at, std::function<void()> overtaker)
+      : disk_(disk), at_(at), overtaker_(std::move(overtaker)) {}
+
+  std::unique_ptr<WritableFile> create(const Path& file) override { return next().create(file); }
+  std::unique_ptr<ReadableFile> open(const Path& file) override { return next().open(file); }
+  std::vector<FolderEntry> list(const Path& folder) override { return next().list(folder); }
+  bool exists(const Path& path) override { return next().exists(path); }
+  void makeFolder(const Path& folder) override { next().makeFolder(folder); }
+  void rename(const Path& from, const Path& to) override { next().rename(from, to); }
+  void removeFile(const Path& file) override { next().removeFile(file); }
+  void removeFolder(const Path& folder) override { next().removeFolder(folder); }
+  void syncFolder(const Path& folder) override { next().syncFolder(folder); }
+
+ private:
+  FileSystem& next() {
+    if (operations_++ == at_) overtaker_();
+    return disk_;
+  }
+
+  FileSystem& disk_;
+  const size_t at_;
+  const std::function<void()> overtaker_;
+  size_t operations_ = 0;
+};
 
 class StayingShardsTest : public ::testing::Test {
  protected:
@@ -39,6 +74,45 @@ TEST_F(StayingShardsTest, FoldersAreMadeAndSurviveAPowerCut) {
   shard_ = write(folder);
   disk_.syncFolder(folder);
   disk_.powerCut(7);
+  EXPECT_EQ(findStaying(disk_, folder / shard_.file, shard_).standing, Standing::kWhole);
+}
+
+// The process that made the folders was killed at any operation; the next one goes on from what it
+// finds, and the power goes after it has said that it is done.
+TEST_F(StayingShardsTest, WhatAKilledProcessMadeSurvivesAPowerCutToo) {
+  bool killed = true;
+  for (size_t at = 0; killed; ++at) {
+    SCOPED_TRACE(at);
+    testing::SimulatedDisk disk;
+    const auto save = [&](const std::string& name) {
+      const auto folder = makeStaying(disk, kShards, name);
+      const ShardFile shard = writeShard(disk, folder, 0, 1, values_[0].parts);
+      disk.syncFolder(folder);
+      return shard;
+    };
+    disk.crashAt(at);
+    killed = false;
+    try {
+      save("step-0-1.1");
+    } catch (const testing::SimulatedCrash&) {
+      killed = true;
+    }
+    disk.restart();
+    const ShardFile shard = save("step-0-2.1");
+    disk.powerCut(0);
+    EXPECT_EQ(findStaying(disk, kShards / "step-0-2.1" / shard.file, shard).standing,
+              Standing::kWhole);
+  }
+}
+
+// As where whoever is first of two ps of a host is killed, and both write to the same folder.
+TEST_F(StayingShardsTest, AFolderThatAnotherMadeAndDidNotSyncSurvivesAPowerCut) {
+  makeStaying(disk_, kShards, "step-0-1.1");
+  disk_.makeFolder(kShards / "step-5-1.1");
+  const auto folder = makeStaying(disk_, kShards, "step-5-1.1");
+  shard_ = write(folder);
+  disk_.syncFolder(folder);
+  disk_.powerCut(0);
   EXPECT_EQ(findStaying(disk_, folder / shard_.file, shard_).standing, Standing::kWhole);
 }
 
@@ -73,6 +147,61 @@ TEST_F(StayingShardsTest, WhatCanNotBeRemovedIsAnError) {
   shard_ = write(makeStaying(disk_, kShards, "step-5-1.1"));
   disk_.failAll(testing::SimulatedDisk::Op::kRemove, EACCES);
   EXPECT_THROW(dropStaying(disk_, kShards, "step-5-1.1"), Error);
+}
+
+// Ps that share a host and a run directory: before each operation of the one, the other has removed
+// everything.
+TEST_F(StayingShardsTest, TwoMayDropTheSameAtTheSameTime) {
+  bool met = true;
+  for (size_t at = 0; met; ++at) {
+    SCOPED_TRACE(at);
+    const auto folder = makeStaying(disk_, kShards, "step-5-1.1");
+    write(folder);
+    disk_.makeFolder(folder / "folder");
+    met = false;
+    OvertakenDisk overtaken(disk_, at, [&] {
+      met = true;
+      dropStaying(disk_, kShards, "step-5-1.1");
+    });
+    EXPECT_NO_THROW(dropStaying(overtaken, kShards, "step-5-1.1"));
+    EXPECT_FALSE(disk_.exists(folder));
+  }
+}
+
+TEST_F(StayingShardsTest, ManyPsOfOneRunDirectoryMayDropTheSameAtTheSameTime) {
+  constexpr int kRounds = 20;
+  constexpr int kPs = 4;
+  const testing::TemporaryFiles files;
+  const std::filesystem::path shards = "run/shards";
+  std::atomic<int> failed = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto folder = makeStaying(realFileSystem(), shards, "step-5-1.1");
+    for (int ps = 0; ps < kPs; ++ps)
+      realFileSystem().create(folder / shardFileName(static_cast<uint32_t>(ps), kPs))->close();
+    std::barrier start(kPs);
+    std::vector<std::jthread> droppers;
+    for (int ps = 0; ps < kPs; ++ps)
+      droppers.emplace_back([&] {
+        start.arrive_and_wait();
+        try {
+          dropStaying(realFileSystem(), shards, "step-5-1.1");
+        } catch (const Error&) {
+          ++failed;
+        }
+      });
+    droppers.clear();
+    EXPECT_FALSE(realFileSystem().exists(folder));
+  }
+  EXPECT_EQ(failed, 0);
+}
+
+// The folder is gone, but not durably: whoever says so removes what remembers it.
+TEST_F(StayingShardsTest, ARemovalThatCanNotBeSyncedIsAnError) {
+  shard_ = write(makeStaying(disk_, kShards, "step-5-1.1"));
+  disk_.failAll(testing::SimulatedDisk::Op::kSyncFolder, EIO);
+  EXPECT_THROW(dropStaying(disk_, kShards, "step-5-1.1"), Error);
+  EXPECT_FALSE(disk_.exists(kShards / "step-5-1.1"));
+  EXPECT_THROW(dropStaying(disk_, kShards, "step-5-1.1"), Error) << "asked again";
 }
 
 TEST_F(StayingShardsTest, AFileIsBesideItsManifestOrInTheSameRunDirectory) {
