@@ -38,6 +38,23 @@ bool isStale(std::string_view name) {
   return kind.starts_with(".tmp-") || kind.starts_with(".trash-");
 }
 
+// Where the shards of the checkpoint in `folder` stay, a name that begins with its step. Empty: beside
+// the manifest; or that is damaged, or of another step: a copy, and the shards are the original's.
+// Errors: kBadData when the manifest is there and can't be read.
+std::string stayingNameIn(FileSystem& file_system, const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / kManifestFile;
+  if (!file_system.exists(path)) return {};
+  const std::string bytes = readWhole(file_system, path, kManifestBytesMax);
+  const std::string name = folder.filename().string();
+  try {
+    const Manifest manifest = decodeManifest(bytes, path.string());
+    const bool is_its_own = parseStep(name.substr(0, name.find('.'))) == manifest.global_step;
+    return is_its_own ? manifest.stays_in : std::string();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 CheckpointFolder::CheckpointFolder(FileSystem& file_system, std::filesystem::path folder,
@@ -102,9 +119,8 @@ uint32_t CheckpointFolder::sweepStale() {
       // What its process renamed and could not sync: as in abandon().
       if (swept == 0) file_system_.syncFolder(folder_);
       const bool is_attempt = entry.name.find(".tmp-") != std::string::npos;
-      removeWithShards(folder_ / entry.name,
-                       is_attempt ? stayingName(entry.name) : stayingNameIn(folder_ / entry.name));
-      ++swept;
+      if (is_attempt) removeWithShards(folder_ / entry.name, stayingName(entry.name));
+      if (is_attempt || removeTrash(folder_ / entry.name)) ++swept;
     } catch (const Error& error) {
       if (!first_error) first_error = error;
     }
@@ -222,6 +238,8 @@ void CheckpointFolder::abandon() {
   try {
     // Before its files go: a power cut must not bring back the name without them.
     if (attempt.was_visible) file_system_.syncFolder(folder_);
+    // What could not be renamed back still is a checkpoint, and has its shards.
+    if (!file_system_.exists(attempt.folder)) return;
     removeWithShards(attempt.folder, stayingName(attempt.folder.filename().string()));
   } catch (const Error&) {
     // sweepStale() tries again.
@@ -266,7 +284,7 @@ void CheckpointFolder::moveToTrash(uint64_t step) {
   // Before its files go: a power cut must not bring back the name without them.
   file_system_.syncFolder(folder_);
   DTF_FAILPOINT("checkpoint.after_trash_rename");
-  removeWithShards(trash, stayingNameIn(trash));
+  removeTrash(trash);
   DTF_FAILPOINT("checkpoint.after_trash_removal");
 }
 
@@ -280,14 +298,27 @@ void CheckpointFolder::removeWithShards(const std::filesystem::path& folder,
   removeTree(file_system_, folder);
 }
 
-// Empty: they don't stay elsewhere, or it can't be read any more.
-std::string CheckpointFolder::stayingNameIn(const std::filesystem::path& folder) const {
-  if (staying_ == nullptr) return {};
+// False: it is left for sweepStale(), as nothing but its manifest, which can't be read now, says where
+// its shards are.
+bool CheckpointFolder::removeTrash(const std::filesystem::path& folder) {
+  std::string staying_name;
   try {
-    return readManifest(file_system_, folder).stays_in;
-  } catch (const Error&) {
-    return {};
+    staying_name = stayingNameIn(file_system_, folder);
+  } catch (const Error& error) {
+    if (staying_ != nullptr) {
+      log::warning("event=trash_left folder={} reason=\"{}\"", folder.string(), error.message());
+      return false;
+    }
   }
+  const bool leaves_shards = staying_ == nullptr && !staying_name.empty();
+  if (leaves_shards && !std::exchange(warned_of_shards_, true))
+    log::warning(
+        "event=shards_left folder=shards/{} reason=\"the job's shards no longer stay with the ps, "
+        "which are not asked to remove those of older checkpoints\" advice=\"remove what "
+        "no manifest names from the folder shards below the run_dir of each ps\"",
+        staying_name);
+  removeWithShards(folder, staying_name);
+  return true;
 }
 
 std::vector<CheckpointFolder::Kept> CheckpointFolder::judgeBySizes() {
@@ -296,7 +327,8 @@ std::vector<CheckpointFolder::Kept> CheckpointFolder::judgeBySizes() {
     const Verification found =
         verifyCheckpoint(file_system_, stepFolder(step), VerifyDepth::kSizes, staying_);
     const auto known = whole_.find(step);
-    const bool whole = found.whole() && (known == whole_.end() || known->second);
+    const bool whole = found.whole() && found.manifest->global_step == step &&
+                       (known == whole_.end() || known->second);
     all.push_back({step, whole, found.manifest ? found.manifest->run_seconds : 0});
   }
   return all;

@@ -114,7 +114,7 @@ class CheckpointFolder {
   void publish(const Manifest& manifest);
   void moveToTrash(uint64_t step);
   void removeWithShards(const std::filesystem::path& folder, const std::string& staying_name);
-  std::string stayingNameIn(const std::filesystem::path& folder) const;
+  bool removeTrash(const std::filesystem::path& folder);
   struct Kept {
     uint64_t step = 0;
     bool whole = false;
@@ -137,6 +137,7 @@ class CheckpointFolder {
   };
   std::optional<Attempt> attempt_;
   uint64_t names_used_ = 0;
+  bool warned_of_shards_ = false;
   std::string mark_;  // the name of the file that is there; empty: none
   // Committed, or verified in full, by this object; damage that a manifest or a size shows, too.
   std::map<uint64_t, bool> whole_;

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+
 #include "common/base/error.h"
 #include "tests/unit/checkpoint/staying_fixture.h"
 
@@ -59,6 +63,22 @@ class StayingFilesTest : public ::testing::Test {
     disk_->create(to)->close();
     disk_->setContents(to, disk_->contents(from));
     disk_->removeFile(from);
+  }
+
+  // As cp -r.
+  void copyManifest(uint64_t from, uint64_t to) {
+    const std::filesystem::path copy = chief_.folder.stepFolder(to);
+    disk_->makeFolder(copy);
+    disk_->create(copy / kManifestFile)->close();
+    disk_->setContents(copy / kManifestFile,
+                       disk_->contents(chief_.folder.stepFolder(from) / kManifestFile));
+  }
+  // A prune of step 1 ends before its trash is removed. Returns the trash.
+  std::filesystem::path leaveTrash() {
+    for (const uint64_t step : {1, 2}) save(step);
+    ps_.loseOne();
+    EXPECT_THROW(chief_.folder.prune({.keep = 1}), Error);
+    return kFolder / disk_->list(kFolder).front().name;
   }
 
   std::unique_ptr<testing::SimulatedDisk> disk_ = newDisk();
@@ -144,6 +164,71 @@ TEST_F(StayingFilesTest, WhatAPsCouldNotBeToldIsToldByTheNextChief) {
   Chief next(*disk_, ps_, 2);
   EXPECT_EQ(next.folder.sweepStale(), 1u);
   EXPECT_EQ(shardsAt(1), (FolderNames{"step-2-1f3a.2", "step-3-1f3a.3"}));
+}
+
+TEST_F(StayingFilesTest, ACopyOfAManifestIsNoCheckpointAndItsRemovalTakesNoShards) {
+  for (const uint64_t step : {5, 6}) save(step);
+  copyManifest(6, 4);
+  copyManifest(6, 7);
+  EXPECT_EQ(chief_.folder.prune({.keep = 2}), std::vector<uint64_t>{4});
+  EXPECT_EQ(shardsAt(0), (FolderNames{"step-5-1f3a.1", "step-6-1f3a.2"}));
+  EXPECT_EQ(shardsAt(1), shardsAt(0));
+  EXPECT_TRUE(isRight(chief_));
+}
+
+TEST_F(StayingFilesTest, TrashIsLeftWhileItsManifestCanNotBeRead) {
+  const std::filesystem::path manifest = leaveTrash() / kManifestFile;
+  const std::string bytes = disk_->contents(manifest);
+  disk_->removeFile(manifest);
+  disk_->makeFolder(manifest);  // can't be read
+  EXPECT_EQ(chief_.folder.sweepStale(), 0u);
+  EXPECT_TRUE(disk_->exists(manifest));
+  EXPECT_EQ(shardsAt(0).size(), 2u);
+  disk_->removeFolder(manifest);
+  disk_->create(manifest)->close();
+  disk_->setContents(manifest, bytes);
+  EXPECT_EQ(chief_.folder.sweepStale(), 1u);
+  EXPECT_EQ(shardsAt(0), FolderNames{"step-2-1f3a.2"});
+}
+
+TEST_F(StayingFilesTest, TrashOfADamagedManifestGoes) {
+  disk_->setContents(leaveTrash() / kManifestFile, "damaged");
+  EXPECT_EQ(chief_.folder.sweepStale(), 1u);
+  EXPECT_EQ(disk_->list(kFolder).size(), 1u);
+}
+
+// The rename can't be synced, and can't be taken back.
+TEST_F(StayingFilesTest, ACheckpointThatStaysVisibleKeepsItsShards) {
+  save(3);
+  size_t begin = disk_->operations().size();
+  const Random same = random_;  // so the operations are the same
+  save(4);
+  const auto& operations = disk_->operations();
+  const auto rename = std::find(operations.begin() + static_cast<std::ptrdiff_t>(begin),
+                                operations.end(), testing::SimulatedDisk::Op::kRename);
+  const size_t at = static_cast<size_t>(rename - operations.begin()) - begin;
+  begin = operations.size();
+  random_ = same;
+  disk_->failAt(begin + at + 1, EIO);
+  disk_->failAt(begin + at + 2, EIO);
+  EXPECT_THROW(save(5), Error);
+  EXPECT_EQ(chief_.folder.steps(), (std::vector<uint64_t>{3, 4, 5}));
+  EXPECT_EQ(shardsAt(0).size(), 3u);
+  EXPECT_TRUE(isRight(chief_));
+  EXPECT_EQ(chief_.folder.latestValid().found->manifest.global_step, 5u);
+}
+
+TEST_F(StayingFilesTest, AJobThatNoLongerLetsThemStaySaysOnceThatTheyAreLeft) {
+  for (const uint64_t step : {1, 2}) save(step);
+  CheckpointFolder gathering(*disk_, kFolder, Incarnation{2});
+  for (const uint64_t step : {3, 4}) checkpoint::save(*disk_, gathering, step, kStayingPs, random_);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(gathering.prune({.keep = 1}), (std::vector<uint64_t>{1, 2, 3}));
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  const size_t first = said.find("event=shards_left folder=shards/step-1-1f3a.1 ");
+  ASSERT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("event=shards_left", first + 1), std::string::npos) << said;
+  EXPECT_EQ(shardsAt(0).size(), 2u);
 }
 
 // All hosts at once, at each operation of a save and what goes after it: the newest is the one before or
