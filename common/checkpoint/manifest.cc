@@ -86,15 +86,6 @@ std::string tilingProblem(const std::string& name, Tensor& tensor) {
   return {};
 }
 
-// Never a path: it is looked for on the hosts of the ps.
-bool isFolderName(const std::string& name) {
-  constexpr size_t kNameMax = 128;
-  return name.size() <= kNameMax && name[0] != '.' &&
-         name.find_first_not_of(
-             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
-             std::string::npos;
-}
-
 }  // namespace
 
 std::string manifestProblem(const Manifest& manifest) {
@@ -108,7 +99,8 @@ std::string manifestProblem(const Manifest& manifest) {
       return "an optimizer clock that is not finite";
   if (!std::isfinite(manifest.run_seconds) || manifest.run_seconds < 0)
     return "run_seconds is no duration";
-  if (!manifest.stays_in.empty() && !isFolderName(manifest.stays_in))
+  // Looked for on the hosts of the ps.
+  if (!manifest.stays_in.empty() && !isPlainName(manifest.stays_in))
     return "'" + manifest.stays_in.substr(0, 200) + "' is no name of a folder";
   Tensors tensors;
   std::string problem = collectTensors(manifest, tensors);

@@ -79,6 +79,13 @@ bool isVariableName(std::string_view name) {
          name.find_first_not_of(kAllowed) == std::string_view::npos;
 }
 
+bool isPlainName(std::string_view name) {
+  constexpr std::string_view kAllowed =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  return !name.empty() && name.size() <= 128 && name[0] != '.' &&
+         name.find_first_not_of(kAllowed) == std::string_view::npos;
+}
+
 ShardFile streamShard(uint32_t ps_task, uint32_t ps_tasks, std::span<const TensorPart> parts,
                       const std::function<void(const char* data, uint64_t bytes)>& take) {
   const Plan plan = planFile(parts);

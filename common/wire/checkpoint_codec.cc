@@ -26,6 +26,14 @@ constexpr size_t kDamageBytesMax = 1024;
 // Four numbers, a pointer, a name of at least one character.
 constexpr uint64_t kPartBytesMin = 48;
 
+// They travel as their numbers.
+constexpr bool isSentAs(checkpoint::Standing standing, schema::PsStaying::Standing sent) {
+  return static_cast<uint64_t>(standing) == static_cast<uint64_t>(sent);
+}
+static_assert(isSentAs(checkpoint::Standing::kAbsent, schema::PsStaying::Standing::ABSENT));
+static_assert(isSentAs(checkpoint::Standing::kWhole, schema::PsStaying::Standing::WHOLE));
+static_assert(isSentAs(checkpoint::Standing::kDamaged, schema::PsStaying::Standing::DAMAGED));
+
 }  // namespace
 
 uint64_t savedBytesMax(const ps::ModelDeclaration& model, uint32_t ps_task) {
@@ -177,12 +185,8 @@ std::vector<checkpoint::FoundShard> decodeFound(
 }
 
 std::string decodeFileName(capnp::Text::Reader reader, const char* what) {
-  constexpr size_t kNameMax = 128;
   std::string name = text(reader);
-  const bool plain = name.find_first_not_of(
-                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                         "0123456789._-") == std::string::npos;
-  if (!plain || name.empty() || name.size() > kNameMax || name[0] == '.')
+  if (!checkpoint::isPlainName(name))
     throw Error(ErrorCode::kBadData, "'" + name + "' is no name of " + what);
   return name;
 }

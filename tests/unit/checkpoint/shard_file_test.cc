@@ -76,5 +76,13 @@ TEST(ShardFile, RefusesWhatItCannotName) {
   EXPECT_TRUE(disk.files().empty()) << "refused before anything is written";
 }
 
+TEST(PlainName, IsNeverAPath) {
+  EXPECT_TRUE(isPlainName("step-5-1f3a.1"));
+  EXPECT_TRUE(isPlainName(std::string(128, 'a')));
+  for (const char* name : {"", ".", "..", ".a", "a/b", "/a", "a b", "a\n"})
+    EXPECT_FALSE(isPlainName(name)) << name;
+  EXPECT_FALSE(isPlainName(std::string(129, 'a')));
+}
+
 }  // namespace
 }  // namespace dtf::checkpoint
