@@ -137,8 +137,9 @@ kj::Promise<std::vector<checkpoint::SavedShard>> CheckpointCalls::save(
         auto request = session(i).saveRequest();
         request.setFolder(folder);
         encodePosition(position, request.initPosition(static_cast<uint32_t>(position.size())));
-        return request.send().then(
-            [](auto&& response) { return decodeSaved(response.getSaved()); });
+        return request.send().then([](auto&& response) {
+          return net::bridgeErrors([&] { return decodeSaved(response.getSaved()); });
+        });
       });
 }
 

@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/checksum.h"
+#include "common/net/error_bridge.h"
 #include "common/net/timer.h"
 #include "common/wire/checkpoint_codec.h"
 #include "common/wire/every_ps.h"
@@ -96,8 +97,9 @@ kj::Promise<std::vector<checkpoint::SavedShard>> ShardCalls::stage(const CutPosi
       [&](uint32_t i) {
         auto request = checkpoint_.session(i).stageRequest();
         encodePosition(position, request.initPosition(static_cast<uint32_t>(position.size())));
-        return request.send().then(
-            [](auto&& response) { return decodeSaved(response.getSaved()); });
+        return request.send().then([](auto&& response) {
+          return net::bridgeErrors([&] { return decodeSaved(response.getSaved()); });
+        });
       }));
 }
 

@@ -106,6 +106,14 @@ TEST_F(CheckpointCallsTest, APsWhoseDiskHangsIsNamedAtTheDeadline) {
   EXPECT_EQ(error->message(), "waited 30 s for ps/1 to write its shard of the checkpoint");
 }
 
+TEST_F(CheckpointCallsTest, WhatAPsCanNotHaveSavedIsBadData) {
+  get(calls_->open());
+  ps_[1].claims_parts = true;
+  const Error error = errorOf(calls_->save("step-7.tmp", {7}));
+  EXPECT_EQ(error.code(), ErrorCode::kBadData);
+  EXPECT_NE(error.message().find("parts of variables"), std::string::npos) << error.message();
+}
+
 TEST_F(CheckpointCallsTest, APsThatIsLostMeanwhileEndsTheCall) {
   get(calls_->open());
   ps_[1].hangs = "save";

@@ -19,6 +19,7 @@
 #include "common/wire/checkpoint_codec.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/ps.capnp.h"
+#include "common/wire/ps_link.h"
 
 namespace dtf::wire::fake {
 
@@ -58,6 +59,7 @@ struct FakePs {
   std::vector<float> brought;                 // all values, one behind the other
   bool sees = true;                           // the chief's files
   std::vector<checkpoint::FoundShard> found;  // of shards that stay
+  bool claims_parts = false;                  // of its shard, more than it could name
 
   std::function<void(const std::string&)> on_call;
 
@@ -70,6 +72,15 @@ struct FakePs {
     if (refusal) net::throwAsKj(Error(*refusal));
     fill();
     return kj::READY_NOW;
+  }
+
+  void answerSaved(schema::PsCheckpoint::Saved::Builder saved, capnp::Text::Reader file) const {
+    saved.setFile(file);
+    saved.setBytes(shard_bytes.size());
+    constexpr uint64_t kNamelessBytes = 32;
+    if (claims_parts)
+      capnp::toAny(saved).getPointerSection()[1].initAs<capnp::List<capnp::Void>>(
+          static_cast<uint32_t>(kAnswerLimits.bytes_max / kNamelessBytes));
   }
 
   void answer(ps::StepState state, schema::StepState::Builder to,
@@ -89,7 +100,7 @@ class FakeStaying final : public schema::PsStaying::Server {
  private:
   kj::Promise<void> save(SaveContext context) override {
     return ps_.called("save staying", [&] {
-      context.getResults().initSaved().setFile(context.getParams().getName());
+      ps_.answerSaved(context.getResults().initSaved(), context.getParams().getName());
     });
   }
   kj::Promise<void> find(FindContext context) override {
@@ -129,8 +140,9 @@ class FakeCheckpoint final : public schema::PsCheckpoint::Server {
   }
   kj::Promise<void> releaseHold(ReleaseHoldContext) override { return ps_.called("releaseHold"); }
   kj::Promise<void> save(SaveContext context) override {
-    return ps_.called(
-        "save", [&] { context.getResults().initSaved().setFile(context.getParams().getFolder()); });
+    return ps_.called("save", [&] {
+      ps_.answerSaved(context.getResults().initSaved(), context.getParams().getFolder());
+    });
   }
   kj::Promise<void> restore(RestoreContext) override { return ps_.called("restore"); }
   kj::Promise<void> commitRestore(CommitRestoreContext) override {
@@ -144,8 +156,7 @@ class FakeCheckpoint final : public schema::PsCheckpoint::Server {
     return kj::READY_NOW;
   }
   kj::Promise<void> stage(StageContext context) override {
-    return ps_.called("stage",
-                      [&] { context.getResults().initSaved().setBytes(ps_.shard_bytes.size()); });
+    return ps_.called("stage", [&] { ps_.answerSaved(context.getResults().initSaved(), ""); });
   }
   kj::Promise<void> fetch(FetchContext context) override {
     const auto asked = context.getParams();

@@ -55,6 +55,13 @@ TEST_F(ShardCallsTest, AShardComesInPiecesOfWhichTheNextIsUnderWay) {
   EXPECT_EQ(ps_[0].calls, (Calls{"stage", "release saved"}));
 }
 
+TEST_F(ShardCallsTest, WhatAPsCanNotHaveMadeReadyIsBadData) {
+  ps_[0].claims_parts = true;
+  const Error error = errorOf(calls_->stage({7}));
+  EXPECT_EQ(error.code(), ErrorCode::kBadData);
+  EXPECT_NE(error.message().find("parts of variables"), std::string::npos) << error.message();
+}
+
 TEST_F(ShardCallsTest, APieceThatWasDamagedOrIsTooShortIsRefused) {
   ps_[0].damages = true;
   const Error damaged = errorOf(calls_->fetch(0, 0, ps_[0].shard_bytes.size()));
