@@ -40,8 +40,7 @@ const fuzz::MustReach kMustReach = {"hello",   "another hello", "registered",   
 
 constexpr uint8_t kSocketsFrom = 252;  // of the world: few, as sockets take twice as long as memory
 constexpr size_t kCallsMax = 200;
-// Beyond a deadline: a failed step lets its messages leave for a second.
-constexpr Duration kGrace = std::chrono::seconds(3);
+constexpr Duration kGrace = std::chrono::seconds(3);  // a failed step sends for 1 more
 constexpr Duration kHelloOver = std::chrono::seconds(6);
 constexpr uint64_t kInterfaces[] = {capnp::typeId<schema::TaskGate>(),
                                     capnp::typeId<schema::GraphSession>(),
@@ -320,9 +319,8 @@ void Session::sessionCall(uint8_t method) {
       case 8: {
         auto request = session->resetRequest();
         const uint8_t container = arguments_.byte();
-        static const char* const kContainers[] = {"a", "b", "c", ""};
-        request.setContainer(container < 200 ? kContainers[container % 4]
-                                             : arguments_.text().cStr());
+        constexpr const char* kNames[] = {"a", "b", "c", ""};
+        request.setContainer(container < 200 ? kNames[container % 4] : arguments_.text().cStr());
         return send(request, "reset");
       }
       default:
