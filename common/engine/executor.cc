@@ -3,7 +3,6 @@
 #include <atomic>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -407,8 +406,11 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
   Error withWaits(const Error& cause, const Waits& waits) const {
     constexpr size_t kNamedMax = 3;
     std::string text = cause.message();
-    for (const auto& [place, wait] : waits | std::views::take(kNamedMax))
+    size_t named = 0;
+    for (const auto& [place, wait] : waits) {
+      if (named++ == kNamedMax) break;
       text += "; " + parts_[place.part].program->awaited(place.piece, parts_[place.part].inputs);
+    }
     if (waits.size() > kNamedMax)
       text += "; " + std::to_string(waits.size() - kNamedMax) + " other nodes wait at queues";
     return {cause.code(), text};
