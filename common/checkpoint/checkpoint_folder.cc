@@ -293,7 +293,7 @@ void CheckpointFolder::removeWithShards(const std::filesystem::path& folder,
                                         const std::string& staying_name) {
   if (staying_ != nullptr && !staying_name.empty()) {
     staying_->drop(staying_name);
-    DTF_FAILPOINT("checkpoint.after_shards_drop");
+    DTF_FAILPOINT("stay.after_drop");
   }
   removeTree(file_system_, folder);
 }

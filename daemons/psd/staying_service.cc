@@ -25,7 +25,7 @@ checkpoint::SavedShard saveStaying(const CheckpointOptions& options, const std::
       checkpoint::makeStaying(disk, checkpoint::stayingFolder(options.folder), name);
   checkpoint::SavedShard saved = saveShard(disk, folder, options.ps_task, captured);
   disk.syncFolder(folder);
-  DTF_FAILPOINT("checkpoint.after_shard_stays");
+  DTF_FAILPOINT("stay.after_shard");
   return saved;
 }
 
