@@ -310,11 +310,11 @@ TEST_F(StayTest, WhoDiesInTheMiddleOfASaveCostsNoCheckpoint) {
   struct Death {
     std::string job, failpoints;
   };
-  for (const Death& death : {Death{"ps", "checkpoint.in_shard_write=kill@6"},
-                             Death{"ps", "stay.after_shard=kill@4"},
-                             Death{"worker", "checkpoint.after_manifest_sync=kill@4"},
-                             Death{"worker", "checkpoint.after_trash_rename=kill@2"},
-                             Death{"worker", "stay.after_drop=kill@2"}}) {
+  for (const Death& death :
+       {Death{"ps", "checkpoint.in_shard_write=kill@6"}, Death{"ps", "stay.after_shard=kill@4"},
+        Death{"worker", "checkpoint.after_manifest_sync=kill@4"},
+        Death{"worker", "checkpoint.after_trash_rename=kill@2"},
+        Death{"worker", "stay.after_drop=kill@2"}}) {
     SCOPED_TRACE(death.failpoints);
     fs::remove_all(folder_.path() + "/hosts");
     file_ = writeOnTwoHosts(job(Files::kStay));
