@@ -156,9 +156,15 @@ std::string CheckpointFolder::beginAttempt(uint64_t step) {
   }
   file_system_.makeFolder(folder_ / name);
   attempt_ = Attempt{step, folder_ / name, false};
-  // Its name, before any ps has anything of it.
-  if (staying_ != nullptr) file_system_.syncFolder(folder_);
   DTF_FAILPOINT("checkpoint.after_make_attempt");
+  if (staying_ == nullptr) return name;
+  try {
+    // Its name, before any ps has anything of it.
+    file_system_.syncFolder(folder_);
+  } catch (const Error&) {
+    abandon();
+    throw;
+  }
   return name;
 }
 

@@ -84,7 +84,7 @@ class CheckpointFolder {
   std::optional<std::filesystem::path> setAside();
 
   // Makes the folder of a new attempt and returns its name (not its path), for the ps tasks. No
-  // attempt may be under way.
+  // attempt may be under way; after an error none is.
   std::string beginAttempt(uint64_t step);
 
   // Checks that every shard file is there in its size, writes the manifest, makes the checkpoint

@@ -218,6 +218,17 @@ TEST_F(StayingFilesTest, ACheckpointThatStaysVisibleKeepsItsShards) {
   EXPECT_EQ(chief_.folder.latestValid().found->manifest.global_step, 5u);
 }
 
+TEST_F(StayingFilesTest, AnAttemptWhoseNameCanNotBeMadeDurableIsNotUnderWay) {
+  save(5);
+  disk_->failAll(testing::SimulatedDisk::Op::kSyncFolder, EIO);
+  EXPECT_THROW(chief_.folder.beginAttempt(6), Error);
+  disk_->heal();
+  EXPECT_EQ(chief_.folder.sweepStale(), 1u);
+  save(7);
+  EXPECT_EQ(chief_.folder.steps(), (std::vector<uint64_t>{5, 7}));
+  EXPECT_EQ(disk_->list(kFolder).size(), 2u) << "nothing is left of the attempt";
+}
+
 TEST_F(StayingFilesTest, AJobThatNoLongerLetsThemStaySaysOnceThatTheyAreLeft) {
   for (const uint64_t step : {1, 2}) save(step);
   CheckpointFolder gathering(*disk_, kFolder, Incarnation{2});
