@@ -161,7 +161,7 @@ class WorkerJob {
       if (isChief() && isOver(result)) unsaved_ = saveLast(result);
       try {
         client_->parameters().barrier(ps::savedBarrier(result.epoch));
-        if (isOver(result)) return result;
+        if (isOverOnceSaved(result)) return result;
       } catch (const Error&) {
         if (!unsaved_) throw;
         return result;  // a ps was lost: that nothing is saved says more
@@ -174,6 +174,21 @@ class WorkerJob {
   bool isOver(const train::TrainingResult& result) {
     const ps::StepState state = client_->parameters().pull();
     return state.done || (state.epoch == result.epoch && state.global_step >= result.global_step);
+  }
+
+  // All have met when the end was saved. A ps that is lost after that is restored by the chief, if it
+  // is still there; where nobody restores it the chief has left, for the job is done.
+  bool isOverOnceSaved(const train::TrainingResult& result) {
+    try {
+      return isOver(result);
+    } catch (const Error& error) {
+      const bool is_lost =
+          error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;
+      if (isChief() || !isSupervised(task_.job) || !is_lost) throw;
+      log::warning("event=left_unanswered step={} reason=\"{}\"", result.global_step,
+                   error.message());
+      return true;
+    }
   }
 
   // Whoever asked for the stop may have left when a ps is lost: the chief, which takes it back, says it

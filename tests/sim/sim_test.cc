@@ -49,6 +49,8 @@ TEST_F(Simulation, SeedsThatFoundSomethingStayMended) {
       {"a batch counted as lost that another process of its worker had brought", {1635}},
       {"a push repeated at once was told as too late two steps on", {977}},
       {"an attempt whose name could not be made durable stayed under way", {1910}},
+      {"a worker failed of a ps that was lost once the end was saved, and the chief had left",
+       {3433}},
   };
   for (const auto& [what, list] : seeds)
     for (const uint64_t seed : list) EXPECT_EQ(firstProblem(seed), "") << what << ": seed " << seed;

@@ -278,6 +278,19 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
   client.waitInitialised();
 }
 
+// As WorkerJob::isOverOnceSaved().
+bool SimWorker::isOverOnceSaved(const std::function<bool()>& is_over) const {
+  try {
+    return is_over();
+  } catch (const Error& error) {
+    const bool is_lost =
+        error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;
+    if (rank_ == kChief.index || !plan_.supervised() || !is_lost) throw;
+    hooks_.log(fmt::format("{} leaves unanswered: {}", process_->name, error.message()));
+    return true;
+  }
+}
+
 // As daemons/workerd/worker_job.cc does.
 void SimWorker::train(kj::WaitScope& scope) {
   SimClient client(*control_, *data_, scope);
@@ -302,7 +315,7 @@ void SimWorker::train(kj::WaitScope& scope) {
     client.barrier(ps::trainedBarrier(epoch));
     saved = supervisor_ && is_over(client.pull()) && supervisor_->saveAtRest();
     client.barrier(ps::savedBarrier(epoch));
-    if (is_over(client.pull())) break;
+    if (isOverOnceSaved([&] { return is_over(client.pull()); })) break;
   }
   if (rank_ == kChief.index) {
     const ps::StepState state = client.pull();

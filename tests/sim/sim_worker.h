@@ -5,6 +5,7 @@
 
 #include <kj/async.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -67,6 +68,7 @@ class SimWorker {
 
  private:
   void train(kj::WaitScope& scope);
+  bool isOverOnceSaved(const std::function<bool()>& is_over) const;
   void join(SimClient& client, kj::WaitScope& scope);
   class Steps;
   Push pushOf(const ps::StepState& due) const;
