@@ -23,9 +23,10 @@ namespace dtf::runtime {
 // Errors: the constructor's kUnavailable, when the host gives fewer threads; a part must not throw.
 class ComputePool {
  public:
-  // Longer than what lies between the kernels of a step, shorter than a turn of the host's scheduler: a
-  // neighbour that wants the core gets it.
-  static constexpr std::chrono::microseconds kSpin{50};
+  // Longer than what lies between the kernels of a step, and than the update of a small network between
+  // two steps; shorter than a turn of the host's scheduler: a neighbour that wants the core gets it. A
+  // thread that sleeps on a virtual core can take hundreds of microseconds to wake.
+  static constexpr std::chrono::microseconds kSpin{200};
 
   // `threads` with the caller, at least 1; `spin`: for how long one that waits spins.
   explicit ComputePool(int threads, std::chrono::microseconds spin = kSpin);

@@ -1,5 +1,7 @@
 #include "common/runtime/device.h"
 
+#include "common/base/clock.h"
+
 namespace dtf::runtime {
 namespace {
 
@@ -8,6 +10,17 @@ class PlainProgram final : public Program {
   PlainProgram(Device& device, std::span<const Launch> launches)
       : device_(device), launches_(launches) {}
   void run() override { device_.run(launches_); }
+  std::vector<double> profile() override {
+    const SystemClock clock;
+    std::vector<double> seconds;
+    for (size_t i = 0; i < launches_.size(); ++i) {
+      const TimePoint begin = clock.now();
+      device_.run(launches_.subspan(i, 1));
+      device_.synchronise();
+      seconds.push_back(toSeconds(clock.now() - begin));
+    }
+    return seconds;
+  }
 
  private:
   Device& device_;

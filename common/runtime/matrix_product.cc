@@ -52,11 +52,23 @@ bool fits(int64_t stride, int64_t run, int64_t row) {
   return stride == 0 || stride >= row;
 }
 
-// Whole tiles on all instruction sets.
-constexpr int64_t kRowGrain = 12, kColumnGrain = 32, kRoundedRowGrain = 32;
+// Whole vectors on all instruction sets; rows are shared out evenly to the tiles anyway.
+constexpr int64_t kRowGrain = 2, kColumnGrain = 32, kRoundedRowGrain = 32;
 // What the threads don't share is packed by each of them for each of its parts: more than one part must
 // be worth it.
 constexpr int64_t kUnitsOfManyParts = 1024;
+
+// Whether the threads share the rows of C, each with all of B, or its columns, each with all of A.
+// More of them than the other, but for a B that every thread reads where it is, from its own cache: then no
+// thread packs what another packs, too, and the rows come out even, which columns in whole vectors don't.
+bool isSharedByRows(const MatrixProduct& product, int threads) {
+  constexpr int64_t kCachedFloats = int64_t{1} << 17;
+  constexpr int64_t kRowsInPlace = 200, kRowsLeast = 24;  // of one thread
+  if (product.m >= product.n) return true;
+  const int64_t rows = product.m / threads;
+  return !product.transpose_b && rows >= kRowsLeast && rows <= kRowsInPlace &&
+         product.k * product.n <= kCachedFloats;
+}
 
 // The rows or columns [begin, end) of C alone.
 MatrixProduct rowsOf(MatrixProduct p, int64_t begin, int64_t end) {
@@ -98,7 +110,8 @@ void matrixProduct(const Processor& cpu, const MatrixProduct& product) {
   DTF_CHECK(reinterpret_cast<uintptr_t>(product.workspace) % 64 == 0 &&
             product.workspace != nullptr);
   const PerThread workspaces(cpu, workspaceOfOne(cpu, product));
-  const bool by_rows = product.m >= product.n;
+  const bool by_rows =
+      cpu.rounds_factors ? product.m >= product.n : isSharedByRows(product, cpu.threads());
   const int64_t units = by_rows ? product.m : product.n;
   const int64_t unit_work = product.k * (by_rows ? product.n : product.m) * kMultiplyAddWork;
   const int parts_each = units >= kUnitsOfManyParts * cpu.threads() ? Processor::kPartsEach : 1;

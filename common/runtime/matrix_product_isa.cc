@@ -25,6 +25,7 @@ static_assert(kRows <= kLanes, "packRows() turns squares of kLanes");
 
 // Of one block, at most.
 constexpr int64_t kDepthMax = 256;
+constexpr int64_t kWholeDepthMax = 384;  // but a k up to here is one: each tile is stored once
 constexpr int64_t kBlockRows = 192;
 constexpr int64_t kBlockColumns = 2048;
 static_assert(kBlockRows % kRows == 0 && kBlockColumns % kColumns == 0);
@@ -33,6 +34,11 @@ static_assert(kBlockRows % kRows == 0 && kBlockColumns % kColumns == 0);
 constexpr int64_t kUnpackedColumnPanels = kLanes == 16 ? 4 : 2;  // up to here A is read in place
 constexpr int64_t kUnpackedRowPanels = 17;  // and up to here B, unless it is turned
 constexpr int kPackedTogether = 4;          // panels of B: whole cache lines of a long row
+
+// How deep a block of this k is at most.
+constexpr int64_t deepest(int64_t k) {
+  return k <= kWholeDepthMax ? k : kDepthMax;
+}
 
 // A dense matrix that is read as [rows, columns], and stored so or turned.
 struct Source {
@@ -60,7 +66,7 @@ struct Work {
 
   // The panels of B come first in the workspace.
   static int64_t columnPanelFloats(const MatrixProduct& p) {
-    return least(kDepthMax, p.k) * least(kBlockColumns, parts(p.n, kLanes) * kLanes);
+    return deepest(p.k) * least(kBlockColumns, parts(p.n, kLanes) * kLanes);
   }
   // Where B is read in place, a panel that doesn't fill its vectors is packed all the same.
   DTF_INLINE bool packsPanel(int64_t columns) const { return packs_b || columns % kLanes != 0; }
@@ -252,14 +258,14 @@ void runColumnPanel(const Work& work, const Block& at, int64_t column) {
 }  // namespace
 
 size_t matrixProductWorkspaceBytes(const MatrixProduct& p) {
-  const int64_t row_panels = least(kDepthMax, p.k) * least(kBlockRows, p.m);
+  const int64_t row_panels = deepest(p.k) * least(kBlockRows, p.m);
   // packTurned() leaves up to kLanes floats behind the last panel.
   return static_cast<size_t>(Work::columnPanelFloats(p) + row_panels + kLanes) * sizeof(float);
 }
 
 void matrixProduct(const MatrixProduct& p) {
   const Work work(p);
-  const int64_t depths = parts(p.k, kDepthMax);
+  const int64_t depths = p.k == 0 ? 1 : parts(p.k, deepest(p.k));
   Block at = {};
   for (at.column = 0; at.column < p.n; at.column += kBlockColumns) {
     at.columns = least(kBlockColumns, p.n - at.column);

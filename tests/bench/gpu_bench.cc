@@ -6,20 +6,17 @@
 #include <fmt/core.h>
 
 #include <cmath>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/base/error.h"
 #include "common/data/open_dataset.h"
-#include "common/model/model_graph.h"
 #include "common/runtime/computing_device.h"
 #include "common/runtime/plugin_device.h"
-#include "common/train/initial_values.h"
-#include "common/train/model_part.h"
 #include "common/train/model_step.h"
 #include "tests/bench/benchmarks.h"
+#include "tests/bench/bound_step.h"
 #include "tests/bench/networks.h"
 
 namespace dtf::bench {
@@ -34,45 +31,17 @@ constexpr PrecisionName kPrecisions[] = {{Precision::kFloat32, "float32"},
                                          {Precision::kTf32, "tf32"},
                                          {Precision::kBFloat16, "bfloat16"}};
 
-// A row for each op of the step: its kernels' share. `by_op` may be null.
-void addOps(train::ModelStep& step, Report& by_op) {
-  std::map<std::string, std::pair<double, int>> ops;
-  const std::vector<double> seconds = step.profile();
-  double all = 0;
-  for (size_t i = 0; i < seconds.size(); ++i) {
-    auto& [sum, count] = ops[step.plan().kernels[i].op];
-    sum += seconds[i];
-    ++count;
-    all += seconds[i];
-  }
-  for (const auto& [op, of_op] : ops)
-    by_op.add(op, {of_op.first * 1e3, static_cast<double>(of_op.second), of_op.first / all});
-}
-
 // Median of what the GPU computed in each of `steps` steps, variables and gradients bound once.
 double deviceSeconds(const cluster::TrainSpec& train, const data::Dataset& dataset,
                      const train::ComputeDevice& on, int steps, Report* by_op) {
-  const model::ModelGraph model = train::trainingGraphOf(train);
-  const graph::Placement placement =
-      train::placeModel(model.graph, train::placementOf(train), 1, 0);
-  train::ModelStep step(model, train::trainingPart(model, placement, 0, on), on);
-  std::vector<std::vector<float>> values, gradients;
-  for (uint32_t i = 0; i < model.variables.size(); ++i) {
-    const auto elements =
-        static_cast<size_t>(model.graph.spec(model.variables[i].value).shape.elements());
-    values.emplace_back(elements, 0.01f);
-    gradients.emplace_back(elements);
-    step.bindValue(i, values.back().data());
-    step.bindGradient(i, gradients.back().data());
-  }
-  step.bindExamples(reinterpret_cast<const std::byte*>(dataset.features().of(0).data()),
-                    reinterpret_cast<const std::byte*>(dataset.labels().of(0).data()));
+  BoundStep bound(train, dataset, on);
+  train::ModelStep& step = bound.step();
   std::vector<double> seconds;
   for (int i = 0; i < steps + 2; ++i) {  // one loads code, one is captured
     step.run();
     if (i >= 2) seconds.push_back(step.deviceSeconds().value_or(std::nan("")));
   }
-  if (by_op != nullptr) addOps(step, *by_op);
+  if (by_op != nullptr) addOps(step.plan(), step.profile(), *by_op);
   return median(seconds);
 }
 

@@ -18,13 +18,17 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/error.h"
 #include "common/base/isa.h"
 #include "common/data/open_dataset.h"
+#include "common/runtime/cpu_device.h"
+#include "common/runtime/cpu_kernels.h"
 #include "common/train/kernel_choices.h"
 #include "tests/bench/benchmarks.h"
+#include "tests/bench/bound_step.h"
 #include "tests/bench/fma_peak.h"
 #include "tests/bench/networks.h"
 
@@ -53,11 +57,36 @@ struct MeasuredRun {
   Precision precision = Precision::kFloat32;
 };
 
+// What each op of the step takes, medians of as many turns as a run has steps; as the kernels run one by
+// one, without the update, and without a parameter server.
+Report opsOf(cluster::TrainSpec train, const data::Dataset& dataset, const MeasuredRun& row,
+             int turns) {
+  train.precision = row.precision;
+  runtime::KernelTable kernels;
+  runtime::registerCpuKernels(kernels, {bestIsa(), row.pool}, row.rule);
+  runtime::CpuDevice device;
+  BoundStep bound(train, dataset, {&device, &kernels, row.precision});
+  train::ModelStep& step = bound.step();
+  for (int i = 0; i < turns; ++i) step.run();
+  std::vector<std::vector<double>> of_kernel(step.plan().kernels.size());
+  for (int i = 0; i < turns; ++i) {
+    const std::vector<double> seconds = step.profile();
+    for (size_t kernel = 0; kernel < seconds.size(); ++kernel)
+      of_kernel[kernel].push_back(seconds[kernel]);
+  }
+  std::vector<double> medians;
+  for (const std::vector<double>& seconds : of_kernel) medians.push_back(median(seconds));
+  Report by_op(row.name, {"ms", "kernels", "share"});
+  addOps(step.plan(), medians, by_op);
+  return by_op;
+}
+
 }  // namespace
 
 std::vector<Report> benchModels(const BenchOptions& options) {
   Report report("training, one thread unless said",
                 {"ms a step", "examples/s", "steps/s", "GF/s", "of peak", "CPU ms", "peak MiB"});
+  std::vector<Report> by_op;
   runtime::ComputePool one(1), several(options.threads);
   std::vector<Network> all = networks();
   std::erase_if(all, [&](const Network& network) {
@@ -118,9 +147,11 @@ std::vector<Report> benchModels(const BenchOptions& options) {
       report.add(row.name,
                  {step * 1e3, network.batch / step, 1 / step, rate,
                   rate / (peak * row.pool->threads()), median(row.cpu_seconds) * 1e3, memory});
+      if (!options.only.empty()) by_op.push_back(opsOf(*job.train, *dataset, row, network.steps));
     }
   }
-  return {report};
+  by_op.insert(by_op.begin(), std::move(report));
+  return by_op;
 }
 
 }  // namespace dtf::bench
