@@ -31,7 +31,11 @@ constexpr int64_t kBlockColumns = 2048;
 static_assert(kBlockRows % kRows == 0 && kBlockColumns % kColumns == 0);
 
 // Measured on Zen 5 with 16 and with 8 lanes.
-constexpr int64_t kUnpackedColumnPanels = kLanes == 16 ? 4 : 2;  // up to here A is read in place
+// Up to here A is read in place: where k is long and the rows of A, whose stride is no multiple of
+// kConflictingStride, don't drive each other out of the first cache, or always.
+constexpr int64_t kUnpackedColumnPanels = 320 / kColumns;
+constexpr int64_t kFewColumnPanels = kLanes == 16 ? 4 : 2;
+constexpr int64_t kLongDepth = 100, kConflictingStride = 256;
 constexpr int64_t kUnpackedRowPanels = 17;  // and up to here B, unless it is turned
 constexpr int kPackedTogether = 4;          // panels of B: whole cache lines of a long row
 
@@ -59,7 +63,9 @@ struct Work {
         c(p.c),
         c_stride(strideOf(p.c_stride, p.n)),
         accumulate(p.accumulate),
-        packs_a(parts(p.n, kColumns) > kUnpackedColumnPanels),
+        packs_a(parts(p.n, kColumns) > (p.k >= kLongDepth && a.stride % kConflictingStride != 0
+                                            ? kUnpackedColumnPanels
+                                            : kFewColumnPanels)),
         packs_b(p.transpose_b || parts(p.m, kRows) > kUnpackedRowPanels),
         column_panels(p.workspace),
         row_panels(p.workspace + columnPanelFloats(p)) {}
