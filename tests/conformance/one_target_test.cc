@@ -44,9 +44,12 @@ class OneTargetTest : public ::testing::Test {
 TEST_F(OneTargetTest, TheTasksThatAGraphNamesAreFoundThroughIt) {
   harness_.stop(kWorker1);  // nobody needs it
   graph::Builder b(graph_);
+  {
+    const auto anywhere = b.deviceScope("/job:worker");  // of which any will do
+    b.node("Relu", {b.placeholder("unused", DType::kFloat32, {1})}, {}, "z");
+  }
   const auto there = b.deviceScope("/job:ps/task:0");
   b.node("Relu", {b.placeholder("x", DType::kFloat32, {1})}, {}, "y");
-  b.deviceScope("/job:worker");  // of which any will do
   options_.wanted = wire::tasksNamedIn(graph_);
   EXPECT_EQ(options_.wanted, std::set<TaskId>{kPs0});
   Session session(graph_, std::make_unique<wire::RemoteTasks>(options_));

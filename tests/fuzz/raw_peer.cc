@@ -16,8 +16,8 @@ using capnp::rpc::Message;
 constexpr uint64_t kPsInterfaces[] = {
     capnp::typeId<schema::PsGate>(),       capnp::typeId<schema::PsDataGate>(),
     capnp::typeId<schema::PsControl>(),    capnp::typeId<schema::PsData>(),
-    capnp::typeId<schema::PsCheckpoint>(), capnp::typeId<schema::SyncLeader>(),
-    capnp::typeId<schema::SyncFollower>()};
+    capnp::typeId<schema::PsCheckpoint>(), capnp::typeId<schema::PsStaying>(),
+    capnp::typeId<schema::SyncLeader>(),   capnp::typeId<schema::SyncFollower>()};
 
 // Ids are small, so that they often name something.
 uint32_t id(Arguments& arguments) {
