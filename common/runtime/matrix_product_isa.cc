@@ -261,15 +261,50 @@ void runColumnPanel(const Work& work, const Block& at, int64_t column) {
   }
 }
 
-}  // namespace
-
-size_t matrixProductWorkspaceBytes(const MatrixProduct& p) {
-  const int64_t row_panels = deepest(p.k) * least(kBlockRows, p.m);
-  // packTurned() leaves up to kLanes floats behind the last panel.
-  return static_cast<size_t>(Work::columnPanelFloats(p) + row_panels + kLanes) * sizeof(float);
+// Whether C is better computed turned, as B^T * A^T, and then turned back: of the vectors of its short rows
+// a quarter or more is empty, and A^T lies as a right factor should. Each element is the same chain of
+// multiply-adds, of factors that have changed places: the same bits.
+bool isBetterTurned(const MatrixProduct& p) {
+  return p.transpose_a && !p.accumulate && 4 * p.n <= 3 * parts(p.n, kLanes) * kLanes &&
+         p.n < 2 * kLanes && p.m >= 4 * kColumns;
 }
 
-void matrixProduct(const MatrixProduct& p) {
+int64_t turnedFloats(const MatrixProduct& p) {
+  return parts(p.m * p.n, kLanes) * kLanes;
+}
+
+// C^T, whose memory is still to be said.
+MatrixProduct turned(const MatrixProduct& p) {
+  MatrixProduct t;
+  t.m = p.n, t.k = p.k, t.n = p.m;
+  t.a = p.b, t.a_stride = p.b_stride, t.transpose_a = !p.transpose_b;
+  t.b = p.a, t.b_stride = p.a_stride;
+  return t;
+}
+
+// What packTurned() leaves behind a row of a dense C is in rows, or columns, that come later; nothing may lie
+// behind the last.
+void turnBack(const MatrixProduct& t, const MatrixProduct& p) {
+  const bool is_dense = p.c_stride == 0 || p.c_stride == p.n;
+  const int64_t c_stride = is_dense ? p.n : p.c_stride;
+  const int64_t fast = is_dense ? p.m - parts(kLanes, p.n) : 0;
+  for (int64_t column = parts(p.n, kLanes) * kLanes - kLanes; column >= 0; column -= kLanes) {
+    packTurned(t.c + column * t.n, t.n, least(kLanes, p.n - column), fast, p.c + column, c_stride);
+  }
+  for (int64_t row = fast; row < p.m; ++row) {
+    for (int64_t column = 0; column < p.n; ++column) {
+      p.c[row * c_stride + column] = t.c[column * t.n + row];
+    }
+  }
+}
+
+int64_t workspaceFloats(const MatrixProduct& p) {
+  const int64_t row_panels = deepest(p.k) * least(kBlockRows, p.m);
+  // packTurned() leaves up to kLanes floats behind the last panel.
+  return Work::columnPanelFloats(p) + row_panels + kLanes;
+}
+
+void product(const MatrixProduct& p) {
   const Work work(p);
   const int64_t depths = p.k == 0 ? 1 : parts(p.k, deepest(p.k));
   Block at = {};
@@ -286,6 +321,24 @@ void matrixProduct(const MatrixProduct& p) {
       }
     }
   }
+}
+
+}  // namespace
+
+size_t matrixProductWorkspaceBytes(const MatrixProduct& p) {
+  const int64_t floats = workspaceFloats(p);
+  // A thread's share may be better as it is, where the whole is better turned.
+  const int64_t of_turned = isBetterTurned(p) ? turnedFloats(p) + workspaceFloats(turned(p)) : 0;
+  return static_cast<size_t>(of_turned > floats ? of_turned : floats) * sizeof(float);
+}
+
+void matrixProduct(const MatrixProduct& p) {
+  if (!isBetterTurned(p)) return product(p);
+  MatrixProduct t = turned(p);
+  t.c = p.workspace;
+  t.workspace = p.workspace + turnedFloats(p);
+  product(t);
+  turnBack(t, p);
 }
 
 }  // namespace dtf::runtime::DTF_ISA

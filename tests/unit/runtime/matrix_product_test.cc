@@ -19,7 +19,8 @@ struct Sizes {
 // Around the edges of tiles, panels and blocks of every instruction set.
 constexpr Sizes kSizes[] = {{1, 1, 1},     {1, 40, 33},   {7, 5, 45},    {12, 16, 32},
                             {13, 17, 129}, {25, 257, 31}, {100, 30, 10}, {205, 3, 70},
-                            {9, 600, 5},   {5, 2, 2100},  {400, 2, 65},  {3, 513, 16}};
+                            {9, 600, 5},   {5, 2, 2100},  {400, 2, 65},  {3, 513, 16},
+                            {300, 9, 1},   {261, 40, 10}, {530, 7, 20},  {128, 70, 3}};
 
 // Every matrix ends where inaccessible memory begins.
 class Product {
@@ -121,6 +122,30 @@ TEST(MatrixProduct, AddsToPartsOfWiderMatrices) {
       for (int64_t j = 0; j < kWide; ++j) {
         ASSERT_EQ(c[i * kWide + j], j < kN ? whole[i * kN + j] : 5) << i << ", " << j;
       }
+    }
+  }
+}
+
+// Narrow gradients of weights are computed turned; what lies between their rows is somebody else's.
+TEST(MatrixProduct, WritesItsColumnsOfAWiderMatrixAlone) {
+  constexpr int64_t kM = 290, kK = 60, kN = 10, kWide = 37;
+  Random random(9);
+  std::vector<float> a(kK * kM), b(kK * kN), c(kM * kWide, 5), whole(kM * kN);
+  for (float& x : a) x = random.uniform(-1, 1);
+  for (float& x : b) x = random.uniform(-1, 1);
+  for (const Isa isa : supportedIsas()) {
+    SCOPED_TRACE(isaName(isa));
+    MatrixProduct p;
+    p.m = kM, p.k = kK, p.n = kN, p.transpose_a = true;
+    p.a = a.data(), p.b = b.data(), p.c = whole.data();
+    Buffer workspace(matrixProductWorkspaceBytes(isa, p));
+    p.workspace = workspace.as<float>();
+    matrixProduct(isa, p);
+    p.c = c.data(), p.c_stride = kWide;
+    matrixProduct(isa, p);
+    for (int64_t i = 0; i < kM * kWide; ++i) {
+      const int64_t column = i % kWide;
+      ASSERT_EQ(c[i], column < kN ? whole[i / kWide * kN + column] : 5) << i;
     }
   }
 }
