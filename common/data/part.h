@@ -38,19 +38,22 @@ class Part {
   // `source` is what messages call it: a path, or "the embedded digits". The bytes are of whole
   // examples (DTF_CHECK).
   Part(PartSpec spec, std::string source, ByteBlock bytes)
-      : spec_(std::move(spec)), source_(std::move(source)), bytes_(std::move(bytes)) {
+      : spec_(std::move(spec)),
+        example_bytes_(spec_.bytes()),
+        source_(std::move(source)),
+        bytes_(std::move(bytes)) {
     DTF_CHECK(!spec_.name.empty() && !source_.empty());
-    DTF_CHECK_MSG(spec_.bytes() > 0 && bytes_.size() % spec_.bytes() == 0, spec_.name);
+    DTF_CHECK_MSG(example_bytes_ > 0 && bytes_.size() % example_bytes_ == 0, spec_.name);
   }
 
   const PartSpec& spec() const { return spec_; }
   const std::string& source() const { return source_; }
-  int64_t count() const { return static_cast<int64_t>(bytes_.size() / spec_.bytes()); }
+  int64_t count() const { return static_cast<int64_t>(bytes_.size() / example_bytes_); }
   std::span<const uint8_t> bytes() const { return {bytes_.data(), bytes_.size()}; }
   bool onDisk() const { return bytes_.onDisk(); }
   // As ByteBlock's, for example `index`.
   void willNeed(int64_t index) const {
-    bytes_.willNeed(static_cast<size_t>(index) * spec_.bytes(), spec_.bytes());
+    bytes_.willNeed(static_cast<size_t>(index) * example_bytes_, example_bytes_);
   }
   // T must be the C++ type of the spec's dtype.
   template <class T>
@@ -60,11 +63,12 @@ class Part {
   }
   // Of example `index` in [0, count()); unchecked, it is called per example and step.
   std::span<const uint8_t> of(int64_t index) const {
-    return {bytes_.data() + static_cast<size_t>(index) * spec_.bytes(), spec_.bytes()};
+    return {bytes_.data() + static_cast<size_t>(index) * example_bytes_, example_bytes_};
   }
 
  private:
   PartSpec spec_;
+  size_t example_bytes_;
   std::string source_;
   ByteBlock bytes_;
 };

@@ -47,7 +47,7 @@ void addOps(const runtime::StepPlan& plan, std::span<const double> seconds, Repo
     all += seconds[i];
   }
   for (const auto& [op, of_op] : ops)
-    by_op.add(op, {of_op.first * 1e3, static_cast<double>(of_op.second), of_op.first / all});
+    by_op.add(op, {of_op.first * 1e6, static_cast<double>(of_op.second), of_op.first / all});
 }
 
 }  // namespace dtf::bench

@@ -28,7 +28,7 @@ class BoundStep {
   std::vector<std::vector<float>> values_, gradients_;
 };
 
-// A row for each op of the step: what its kernels took ("ms", "kernels", "share"). `seconds`: of each
+// A row for each op of the step: what its kernels took ("us", "kernels", "share"). `seconds`: of each
 // row of plan.kernels.
 void addOps(const runtime::StepPlan& plan, std::span<const double> seconds, Report& by_op);
 

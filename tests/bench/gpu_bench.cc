@@ -67,7 +67,7 @@ std::vector<Report> benchGpu(const BenchOptions& options) {
       job.train->precision = precision;
       const train::ComputeDevice on{device.get(), &kernels, precision};
       Report by_op(fmt::format("{}, {}: launched one by one", network.name, name),
-                   {"ms", "kernels", "share"});
+                   {"us", "kernels", "share"});
       const bool asked = !options.only.empty();
       const double computed =
           deviceSeconds(*job.train, *dataset, on, network.steps, asked ? &by_op : nullptr);

@@ -76,7 +76,7 @@ Report opsOf(cluster::TrainSpec train, const data::Dataset& dataset, const Measu
   }
   std::vector<double> medians;
   for (const std::vector<double>& seconds : of_kernel) medians.push_back(median(seconds));
-  Report by_op(row.name, {"ms", "kernels", "share"});
+  Report by_op(row.name, {"us", "kernels", "share"});
   addOps(step.plan(), medians, by_op);
   return by_op;
 }
