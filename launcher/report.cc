@@ -77,6 +77,7 @@ std::string resultReport(const ordered_json& summary, const std::filesystem::pat
   addRow(text, "loss", numberText(summary, "final_loss"));
   addMetrics(text, summary);
   addCheckpoint(text, summary);
+  addRow(text, "model", textOf(summary, "model"));
   addRow(text, "wall time", fmt::format("{:.1f} s", summary.value("wall_seconds", 0.0)));
   addRow(text, "logs", (run_dir / "logs").string());
   addRow(text, "summary", (run_dir / "summary.json").string());

@@ -16,9 +16,11 @@
 #include "common/net/asio.h"
 #include "launcher/announce.h"
 #include "launcher/event_writer.h"
+#include "launcher/last_words.h"
 #include "launcher/line_splitter.h"
 #include "launcher/live_status.h"
 #include "launcher/log_fanin.h"
+#include "launcher/model_copy.h"
 #include "launcher/monitor_limits.h"
 #include "launcher/output.h"
 #include "launcher/progress_display.h"
@@ -81,8 +83,8 @@ class Session : public TaskEvents {
   }
   void recordLaunch();
   int end();
+  void fetchModel();
   nlohmann::ordered_json writeSummaryFile();
-  void reportFailure();
 
   const cluster::JobSpec& job_;
   const LaunchOptions& options_;
@@ -104,6 +106,9 @@ class Session : public TaskEvents {
   TimePoint looked_;
   bool folder_lost_ = false;            // and said so
   bool ended_ = false;                  // only hosts are waited for
+  std::optional<bool> interrupted_;     // fetching the model; null: it isn't, or not yet
+  std::string model_;                   // its folder here; empty: it is not told
+  std::optional<double> wall_seconds_;  // until the job has ended
   bool out_of_memory_ = false;          // the kernel has killed a task for lack of it
   std::optional<uint64_t> checkpoint_;  // the newest that the chief has told of
   std::optional<EvaluationNotice> evaluation_;
@@ -167,7 +172,8 @@ std::vector<TaskCommand> Session::prepare() {
 }
 
 void Session::onSignal(int signal) {
-  if (ended_) return;
+  if (interrupted_) interrupted_ = true;
+  if (ended_ || interrupted_) return;
   const bool was_stopping = monitor_.stopping(), was_saving = monitor_.saving();
   monitor_.onStopRequest(signal);
   const bool now_saving = monitor_.saving();
@@ -383,15 +389,29 @@ void Session::act() {
   if (monitor_.finished()) io_.stop();
 }
 
+// However long it takes, and whatever happens meanwhile: summary.json is there.
+void Session::fetchModel() {
+  if (!checkpoint_ || !wantsModel(job_.launch, monitor_.outcome())) return;
+  writeSummaryFile();
+  interrupted_ = false;
+  try {
+    if (host_->fetchModel(*checkpoint_, [this] { return console_.pump(), *interrupted_; }))
+      model_ = folder_.path() / "checkpoints" / ("step-" + std::to_string(*checkpoint_));
+  } catch (const Error& error) {
+    alarm(noModelText(job_, *checkpoint_, error));
+  }
+}
+
 int Session::end() {
   DTF_CHECK(monitor_.finished());
+  wall_seconds_ = toSeconds(clock_.now() - start_time_);
+  fetchModel();
   ended_ = true;
   host_->close();
   for (size_t task = 0; task < running_.size(); ++task) logs_.finish(task);
   display_.finish();
   console_.finish();
   const nlohmann::ordered_json summary = writeSummaryFile();
-  int exit_code = summary["exit_code"].get<int>();
   std::error_code ignored;
   std::filesystem::remove(folder_.status(), ignored);
   try {
@@ -399,26 +419,19 @@ int Session::end() {
   } catch (const Error& error) {  // a job without one is still a job that is done
     alarm("warning: no timeline.json: " + error.message());
   }
-  if (monitor_.rootCause()) reportFailure();
-  const bool told = options_.json
-                        ? events_.summary(summary)
-                        : printBounded(STDOUT_FILENO, resultReport(summary, folder_.path()));
-  if (!told) {
-    printBounded(STDERR_FILENO, "dtf-launch: error: stdout did not take the result; it is in " +
-                                    summaryFile(folder_.path()).string() + "\n");
-    if (exit_code == 0) exit_code = exitCode(ErrorCode::kCannotWrite);
-  }
-  return exit_code;
+  return sayLastWords({job_, monitor_, logs_, folder_.path(), out_of_memory_},
+                      options_.json ? &events_ : nullptr, summary);
 }
 
 nlohmann::ordered_json Session::writeSummaryFile() {
-  JobSummary summary = summarize(job_.job, monitor_, toSeconds(clock_.now() - start_time_));
+  JobSummary summary = summarize(job_.job, monitor_, wall_seconds_.value_or(0));
   summary.progress = display_.meter();
   summary.result = result_;
   summary.checkpoint = checkpoint_;
   nlohmann::ordered_json json = summaryJson(summary);
   json["attempt"] = attempt_;
   if (monitor_.serves()) json["serves"] = true;
+  if (!model_.empty()) json["model"] = model_;
   try {
     writeSummary(folder_.path(), json);
   } catch (const Error& error) {
@@ -426,19 +439,6 @@ nlohmann::ordered_json Session::writeSummaryFile() {
     if (json["exit_code"] == 0) json["exit_code"] = exitCode(error.code());
   }
   return json;
-}
-
-void Session::reportFailure() {
-  const RootCause& root = *monitor_.rootCause();
-  FailureDetails details;
-  if (root.task) {
-    details.last_lines = logs_.tail(*root.task);
-    details.log = logs_.file(*root.task);
-    details.host = otherHostOf(job_, allTasks(job_.cluster).at(*root.task));
-  }
-  details.restarts = monitor_.restartHistory();
-  details.out_of_memory = out_of_memory_;
-  printBounded(STDERR_FILENO, failureReport(job_.job, root, details));
 }
 
 }  // namespace

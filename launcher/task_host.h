@@ -65,6 +65,13 @@ class TaskHost {
   virtual bool suspended(size_t task) const = 0;
   // To be called about twice a second.
   virtual void look() = 0;
+  // Brings the checkpoint of `step` to the run directory here, where the chief has one of its own, once
+  // no task is left. False: all tasks are on this host.
+  // Blocks: running the loop, until it is here or `give_up` is true, which is asked often.
+  // Errors: kUnavailable, kDeadline, kBadData, kCannotWrite; what was here before is still there.
+  virtual bool fetchModel(uint64_t /*step*/, const std::function<bool()>& /*give_up*/) {
+    return false;
+  }
   // Ends what is left; a host that does not answer is left to its own clock. Told meanwhile is how
   // processes end, and nothing after it.
   // Blocks: some seconds at most.

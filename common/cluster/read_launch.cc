@@ -145,7 +145,8 @@ void checkFits(const MapReader& reader, const ClusterSpec& cluster, LaunchSpec::
     only(key, via == Via::kSsh, "ssh");
   for (const std::string_view key : {"nodes", "time", "requeue", "sbatch"})
     only(key, via == Via::kSlurm, "slurm");
-  only("binary_dir", via == Via::kSsh || via == Via::kSlurm, "ssh' and 'via: slurm");
+  for (const std::string_view key : {"binary_dir", "fetch_model"})
+    only(key, via == Via::kSsh || via == Via::kSlurm, "ssh' and 'via: slurm");
   for (const JobKind job : {JobKind::kPs, JobKind::kWorker})
     if (via == Via::kSsh && !cluster.tasks(job).empty() && cluster.tasks(job)[0].by_count)
       report.error(report.placeOf(cluster.tasks(job)[0].mark),
@@ -168,6 +169,7 @@ LaunchSpec readLaunch(const YamlNode& node, const ClusterSpec& cluster, Report& 
     report.error(reader.find("on_sigterm")->where(),
                  "'pause' is not for 'via: slurm', where 'requeue: true' has the job wait for "
                  "another turn");
+  reader.boolean("fetch_model", launch.fetch_model);
   checkFits(reader, cluster, launch.via);
   if (const YamlNode* copy = reader.find("copy")) launch.copy = readCopy(*copy, launch, report);
   const YamlNode* restarts = reader.find("restarts");

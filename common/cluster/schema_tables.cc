@@ -80,6 +80,7 @@ constexpr Key kLaunchKeys[] = {
     boolean("requeue", "slurm: at the limit, save and wait for another turn; default false"),
     list("sbatch", "slurm: more options of sbatch: [--partition=gpu, --exclusive]"),
     map("copy", "ssh: what is brought to hosts that lack it; default: nothing"),
+    boolean("fetch_model", "ssh, slurm: the last checkpoint is brought here; default true"),
 };
 
 constexpr Key kLaunchCopyKeys[] = {

@@ -194,6 +194,7 @@ struct LaunchSpec {
   RestartsSpec restarts;
   SlurmSpec slurm;
   CopySpec copy;
+  bool fetch_model = true;               // by agents: when the job has ended, to dtf-launch's host
   SshSpec ssh;                           // of every host but these; of Slurm: binary_dir
   std::map<std::string, SshSpec> hosts;  // by hostKey(): as `ssh`, with what differs
   const SshSpec& sshOf(const std::string& host) const;

@@ -28,6 +28,10 @@ constexpr Duration kAgentTick = std::chrono::milliseconds(250);
 constexpr size_t kPiecesEachTick = 4;
 // None is sent while so much waits for the launcher: orders are read in between, and the lease goes on.
 constexpr size_t kFilesWaitMax = size_t{1} << 20;
+// Of a model: the connection is never idle, and orders have their turn.
+constexpr size_t kModelAheadBytes = size_t{512} << 10;
+constexpr size_t kModelPieceBytes = size_t{64} << 10;
+constexpr int kModelPiecesAtOnce = 32;
 // The end of a task is told after its files, for whoever reads them then, if that takes no longer.
 constexpr Duration kExitHeldMax = std::chrono::seconds(5);
 constexpr Duration kHeldTick = std::chrono::milliseconds(10);
@@ -66,7 +70,8 @@ Agent::Agent(Fd in, Fd out, std::function<Binaries()> find_binaries)
                             // What came while an order was obeyed was not read meanwhile.
                             heard_ = clock_.now();
                           },
-                          [this](const std::string&) { end(exitCode(ErrorCode::kUnavailable)); }});
+                          [this](const std::string&) { end(exitCode(ErrorCode::kUnavailable)); },
+                          [this] { sendModelFile(); }});
 }
 
 Agent::~Agent() = default;
@@ -194,8 +199,8 @@ void Agent::open(const OpenOrder& order) {
   makeWritableFolder(order.run_dir);
   run_dir_lock_.emplace(order.run_dir, order.launch, kRunDirWithin);
   files_ = std::make_unique<SentFilesFolder>(order.run_dir, order.files);
-  if (!order.mark.empty() && !hasMark(order.run_dir, order.mark))
-    run_files_.emplace(order.run_dir, order.kept);
+  has_launchers_run_dir_ = hasMark(order.run_dir, order.mark);
+  if (!order.mark.empty() && !has_launchers_run_dir_) run_files_.emplace(order.run_dir, order.kept);
   ListeningReport listening{{}, digestOf(binaries_)};
   for (const auto& [id, address] : host_.listen(order.tasks, order.reachable, {})) {
     const size_t colon = address.rfind(':');
@@ -279,6 +284,16 @@ void Agent::obey(const ReplaceOrder& order) {
   }
 }
 
+void Agent::obey(const FetchOrder& order) {
+  if (!listens_ || model_file_) throw Error(ErrorCode::kBadData, "no file can be asked for now");
+  using Found = FetchedReport::Found;
+  if (has_launchers_run_dir_ && isManifest(order.name)) return report(FetchedReport{Found::kSame});
+  model_file_ = ModelFileReader::open(realFileSystem(), opened_->run_dir, order.name);
+  if (!model_file_) return report(FetchedReport{Found::kAbsent});
+  report(FetchedReport{Found::kThere, model_file_->bytes()});
+  sendModelFile();
+}
+
 void Agent::obey(const PingOrder& /*order*/) {
   AliveReport alive;
   for (const size_t task : tasks_)
@@ -306,6 +321,23 @@ bool Agent::sendFiles(size_t pieces_max) {
     link_->send(fileFrame(*piece));
   }
   return false;
+}
+
+// As much as the connection has room for; the rest when it has taken that.
+void Agent::sendModelFile() {
+  try {
+    for (int i = 0; model_file_ && !exit_code_ && link_->queuedBytes() < kModelAheadBytes; ++i) {
+      if (i == kModelPiecesAtOnce) return link_->askForRoom();
+      const std::string piece = model_file_->next(kModelPieceBytes);
+      if (piece.empty())
+        model_file_.reset();
+      else
+        link_->send(copyFrame(piece));
+    }
+  } catch (const Error& error) {
+    report(FailedReport{{}, error.code(), error.message()});
+    end(exitCode(error.code()));
+  }
 }
 
 void Agent::tellExits(bool all_sent) {

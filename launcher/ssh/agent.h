@@ -16,6 +16,7 @@
 #include "launcher/ssh/copy_store.h"
 #include "launcher/ssh/frame_link.h"
 #include "launcher/ssh/messages.h"
+#include "launcher/ssh/model_files.h"
 #include "launcher/ssh/run_dir_lock.h"
 #include "launcher/ssh/run_files.h"
 #include "launcher/ssh/sent_files_folder.h"
@@ -56,6 +57,7 @@ class Agent : private TaskEvents {
   void obey(const SendSignalOrder& order);
   void obey(const ReleaseOrder& order);
   void obey(const ReplaceOrder& order);
+  void obey(const FetchOrder& order);
   void obey(const PingOrder& order);
   void obey(const EndOrder& order);
   void offered(const OfferOrder& order);
@@ -66,6 +68,7 @@ class Agent : private TaskEvents {
   void report(const AgentReport& report);
   void reporting(const std::function<void()>& act);
   bool sendFiles(size_t pieces_max);
+  void sendModelFile();
   void tellExits(bool all_sent);
   void arm();
   Duration lease() const;
@@ -86,7 +89,9 @@ class Agent : private TaskEvents {
   std::optional<RunDirLock> run_dir_lock_;
   std::unique_ptr<SentFilesFolder> files_;
   std::optional<RunFilesReader> run_files_;  // none: the launcher has the same run directory
-  bool listens_ = false;                     // for its tasks
+  bool has_launchers_run_dir_ = false;
+  std::unique_ptr<ModelFileReader> model_file_;  // that is on its way; null: none
+  bool listens_ = false;                         // for its tasks
   struct HeldExit {
     ExitedReport report;
     TimePoint until;

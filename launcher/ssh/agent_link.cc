@@ -90,6 +90,8 @@ void AgentLink::onFrame(FrameKind kind, std::string_view payload) {
       std::visit([this](const auto& report) { onReport(report); }, parseReport(payload));
     } else if (kind == FrameKind::kFile && !options_.probe) {
       options_.on_file(readFilePiece(payload));
+    } else if (kind == FrameKind::kCopy && options_.on_fetched_bytes) {
+      options_.on_fetched_bytes(payload);
     } else {
       const TaskBytes said = readTaskBytes(payload);
       if (!running_.contains(said.task))
@@ -244,6 +246,11 @@ void AgentLink::onReport(const ExitedReport& report) {
   if (running_.erase(report.task) == 0)
     throw Error(ErrorCode::kBadData, "a task ended that did not run");
   events_.onExited(report.task, report.status);
+}
+
+void AgentLink::onReport(const FetchedReport& report) {
+  if (!options_.on_fetched) throw Error(ErrorCode::kBadData, "it sends what nobody asked for");
+  options_.on_fetched(report);
 }
 
 void AgentLink::onReport(const AliveReport& report) {

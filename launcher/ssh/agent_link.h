@@ -54,6 +54,9 @@ struct AgentLinkOptions {
   // What the launcher has of them; asked before each connection.
   std::function<FileSizes()> kept_files;
   std::function<void(const Measured& measured)> on_measured{};  // where it probes
+  // What comes of fetch(): the answer, then the file's bytes.
+  std::function<void(const FetchedReport& report)> on_fetched{};
+  std::function<void(std::string_view bytes)> on_fetched_bytes{};
   Duration connect_within = std::chrono::seconds(30);
 };
 
@@ -94,6 +97,8 @@ class AgentLink {
   void release(size_t task, TaskId id);
   // Files that it was made with, as they are now: for the agent that is there, and those after it.
   void replaceFiles(const SentFiles& files);
+  // Of the agent that listens(), once its tasks have ended; one after the other.
+  void fetch(const std::string& name) { send(FetchOrder{name}); }
   bool suspended(size_t task) const { return suspended_.contains(task); }
   void look();  // for deadlines and signs of life
 
@@ -131,6 +136,7 @@ class AgentLink {
   void onReport(const FailedReport& report);
   void onReport(const StartedReport& report);
   void onReport(const ExitedReport& report);
+  void onReport(const FetchedReport& report);
   void onReport(const AliveReport& report);
   void onReport(const ProbingReport& report);
   void onReport(const MeasuredReport& report);

@@ -6,7 +6,7 @@
 // The payload of an order or a report is the JSON of messages.h; that of output and notices is the
 // task (u32, little-endian) and its bytes as they are; that of a file's piece is the offset of its bytes
 // (u64), the size of the file's name (u32), the name, and the bytes; that of a copy is more bytes of the
-// files that the host lacks, one after the other.
+// files that the host lacks, one after the other; from an agent, of the file that it was asked for.
 
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,7 @@ namespace dtf::launcher {
 
 namespace {
 constexpr std::string_view kGreetingStart = "dtf-agent ";
-constexpr std::string_view kProtocol = "3";
+constexpr std::string_view kProtocol = "4";
 constexpr size_t kGreetingShown = 80;
 }  // namespace
 

@@ -22,7 +22,7 @@
 
 namespace dtf::launcher {
 
-// "dtf-agent 3 0.1.0": the protocol's version, then that of the program.
+// "dtf-agent 4 0.1.0": the protocol's version, then that of the program.
 std::string agentGreeting();
 // What a host does wrong that greets like that; empty: it is this version's greeting.
 std::string wrongGreeting(std::string_view greeting);
@@ -100,10 +100,16 @@ struct ReleaseOrder {
 struct ReplaceOrder {
   SentFiles files;
 };
+// A file of the trained model (model_files.h), once the tasks have ended: FetchedReport answers, and the
+// bytes follow it in frames of copies. One at a time.
+struct FetchOrder {
+  std::string name;
+};
 struct PingOrder {};
 struct EndOrder {};  // the job has ended: so does the agent
-using AgentOrder = std::variant<OfferOrder, OpenOrder, ProbeOrder, MeasureOrder, StartOrder,
-                                SendSignalOrder, ReleaseOrder, ReplaceOrder, PingOrder, EndOrder>;
+using AgentOrder =
+    std::variant<OfferOrder, OpenOrder, ProbeOrder, MeasureOrder, StartOrder, SendSignalOrder,
+                 ReleaseOrder, ReplaceOrder, FetchOrder, PingOrder, EndOrder>;
 
 // The answer to an offer: which of its files are to be sent.
 struct LackingReport {
@@ -130,6 +136,12 @@ struct ExitedReport {
   size_t task = 0;
   ExitStatus status;
 };
+// The answer to FetchOrder.
+struct FetchedReport {
+  // kSame, of a manifest alone: the launcher has this run directory.
+  enum class Found : uint8_t { kAbsent, kSame, kThere } found = Found::kAbsent;
+  uint64_t bytes = 0;  // that follow
+};
 struct AliveReport {
   std::vector<size_t> suspended;
 };
@@ -142,7 +154,7 @@ struct MeasuredReport {
 };
 using AgentReport =
     std::variant<LackingReport, StoredReport, ListeningReport, FailedReport, StartedReport,
-                 ExitedReport, AliveReport, ProbingReport, MeasuredReport>;
+                 ExitedReport, FetchedReport, AliveReport, ProbingReport, MeasuredReport>;
 
 // Errors: kBadConfig for text that is not UTF-8: what the far end does is what was meant, or nothing.
 std::string orderJson(const AgentOrder& order);

@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "launcher/ssh/message_fields.h"
+#include "launcher/ssh/model_files.h"
 #include "launcher/ssh/sha256.h"
 
 namespace dtf::launcher {
@@ -79,6 +80,10 @@ json jsonOf(const ReleaseOrder& order) {
 
 json jsonOf(const ReplaceOrder& order) {
   return {{"order", "replace"}, {"files", filesJson(order.files)}};
+}
+
+json jsonOf(const FetchOrder& order) {
+  return {{"order", "fetch"}, {"name", order.name}};
 }
 
 json jsonOf(const PingOrder& /*order*/) {
@@ -172,6 +177,12 @@ SendSignalOrder readSignal(const json& message) {
   return order;
 }
 
+FetchOrder readFetch(const json& message) {
+  FetchOrder order{message.at("name").get<std::string>()};
+  if (!isModelFile(order.name)) refuse("'" + order.name + "' is no file of a model");
+  return order;
+}
+
 AgentOrder readOrder(const json& message) {
   const auto order = message.at("order").get<std::string>();
   if (order == "offer") return readOffer(message);
@@ -183,6 +194,7 @@ AgentOrder readOrder(const json& message) {
   if (order == "release")
     return ReleaseOrder{taskOf(message), idOf(message.at("name").get<std::string>())};
   if (order == "replace") return ReplaceOrder{readFiles(message)};
+  if (order == "fetch") return readFetch(message);
   if (order == "ping") return PingOrder{};
   if (order == "end") return EndOrder{};
   refuse("there is no order '" + order + "'");

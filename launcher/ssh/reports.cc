@@ -1,6 +1,7 @@
 // The reports of messages.h as JSON, and read from it.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <csignal>
 #include <functional>
@@ -50,6 +51,14 @@ json jsonOf(const ExitedReport& report) {
           {"code", report.status.code},
           {"signal", report.status.signal},
           {"memory_ran_out", report.status.memory_ran_out}};
+}
+
+constexpr std::array kFoundWords = {"absent", "same", "there"};
+
+json jsonOf(const FetchedReport& report) {
+  return {{"report", "fetched"},
+          {"found", kFoundWords.at(static_cast<size_t>(report.found))},
+          {"bytes", report.bytes}};
 }
 
 json jsonOf(const AliveReport& report) {
@@ -123,6 +132,14 @@ ListeningReport readListening(const json& message) {
   return report;
 }
 
+FetchedReport readFetched(const json& message) {
+  const auto word = message.at("found").get<std::string>();
+  const auto* const found = std::find(kFoundWords.begin(), kFoundWords.end(), word);
+  if (found == kFoundWords.end()) refuse("no file is '" + word + "'");
+  return {static_cast<FetchedReport::Found>(found - kFoundWords.begin()),
+          bytesOf(message, "bytes")};
+}
+
 AliveReport readAlive(const json& message) {
   AliveReport report;
   for (const json& task : message.at("suspended")) report.suspended.push_back(task.get<size_t>());
@@ -159,6 +176,7 @@ AgentReport readReport(const json& message) {
   if (report == "failed") return readFailed(message);
   if (report == "started") return StartedReport{taskOf(message)};
   if (report == "exited") return readExited(message);
+  if (report == "fetched") return readFetched(message);
   if (report == "alive") return readAlive(message);
   if (report == "probing") return readProbing(message);
   if (report == "measured") return readMeasured(message);

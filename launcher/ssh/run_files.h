@@ -1,8 +1,8 @@
 #pragma once
 
 // The files that the tasks of a host write into its run directory for people to look at, on their way
-// to the run directory where the job was started: TensorBoard's events, and timelines. Checkpoints
-// stay where they are.
+// to the run directory where the job was started: TensorBoard's events, and timelines. The
+// trained model comes at the end: model_fetch.h.
 
 #include <sys/types.h>
 

@@ -25,7 +25,7 @@ namespace {
 
 using Via = cluster::LaunchSpec::Via;
 
-constexpr Duration kTurn = std::chrono::milliseconds(20);
+constexpr Duration kHostsTurn = std::chrono::milliseconds(20);
 // For hosts that are wrong in the same way to say so together.
 constexpr Duration kMoreFailuresWithin = std::chrono::seconds(2);
 constexpr Duration kHostsEndWithin = std::chrono::seconds(5);
@@ -158,6 +158,12 @@ SshHosts::SshHosts(const cluster::JobSpec& job, const JobFiles& files, boost::as
     open.run_dir = run_dir_;
     options.on_file = [this, host](const FilePiece& piece) { host_files_->take(host, piece); };
     options.kept_files = [this] { return run_files_->eventSizes(); };
+    options.on_fetched = [this](const FetchedReport& report) {
+      onFetched([&report](ModelFetch& model) { model.take(report); });
+    };
+    options.on_fetched_bytes = [this](std::string_view bytes) {
+      onFetched([bytes](ModelFetch& model) { model.take(bytes); });
+    };
     open.reachable = job.cluster.mayBeReached();
     open.lease_seconds = leaseSeconds(job);
     open.files = files.texts;
@@ -191,7 +197,7 @@ void SshHosts::turn(Duration longest) {
 }
 
 void SshHosts::awaitAll(const Done& done) {
-  while (!done()) turn(kTurn);
+  while (!done()) turn(kHostsTurn);
 }
 
 // Each file gets its digest once, whoever needs it; the loop turns meanwhile.
@@ -326,6 +332,52 @@ void SshHosts::sendRenewedKeys() {
       events_.onHostTold("warning: renewed keys are not sent to " + host + ": " + error.message());
     }
   }
+}
+
+ModelFetchOptions SshHosts::modelOptions(uint64_t step) const {
+  ModelFetchOptions options;
+  options.run_dir = run_dir_;
+  options.step = step;
+  const std::vector<TaskId> tasks = allTasks(job_.cluster);
+  for (size_t task = 0; task < tasks.size(); ++task) {
+    if (tasks[task] == kChief) options.chief = host_of_[task];
+    if (tasks[task].job == JobKind::kPs) options.ps.push_back(host_of_[task]);
+  }
+  if (job_.train) options.kernels = job_.train->kernels == cluster::KernelRule::kTimed;
+  if (job_.train && job_.train->checkpoint)
+    options.keep = {job_.train->checkpoint->keep, job_.train->checkpoint->keep_every_hours};
+  return options;
+}
+
+// A disk that is full here is no fault of the host, whose connection goes on.
+void SshHosts::onFetched(const std::function<void(ModelFetch&)>& take) {
+  if (!model_ || model_failure_) return;
+  try {
+    take(*model_);
+  } catch (const Error& error) {
+    model_failure_ = error;
+  }
+}
+
+bool SshHosts::fetchModel(uint64_t step, const Done& give_up) {
+  DTF_CHECK(!model_ && !closed_);
+  model_ =
+      std::make_unique<ModelFetch>(realFileSystem(), clock_, modelOptions(step),
+                                   [this](const std::string& text) { events_.onHostNews(text); });
+  std::string host;  // that is asked
+  awaitAll([&] {
+    if (model_failure_) throw *model_failure_;
+    if (give_up()) throw Error(ErrorCode::kUnavailable, "it was interrupted");
+    const std::optional<ModelAsk> ask = model_->next();
+    if (ask) host = ask->host;
+    if (model_->done()) return true;
+    if (!links_.at(host)->listens())
+      throw Error(ErrorCode::kUnavailable, "the connection to " + host + " is lost");
+    if (ask) links_.at(host)->fetch(ask->name);
+    model_->look();
+    return false;
+  });
+  return true;
 }
 
 // Whose agent does not answer will end by itself: its connection is closed.

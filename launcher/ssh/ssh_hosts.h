@@ -16,6 +16,7 @@
 #include "common/cluster/spec.h"
 #include "launcher/ssh/agent_link.h"
 #include "launcher/ssh/host_files.h"
+#include "launcher/ssh/model_fetch.h"
 #include "launcher/ssh/sent_keys.h"
 #include "launcher/task_host.h"
 
@@ -66,6 +67,7 @@ class SshHosts : public TaskHost {
   void release(size_t task, TaskId id) override;
   bool suspended(size_t task) const override;
   void look() override;
+  bool fetchModel(uint64_t step, const std::function<bool()>& give_up) override;
   void close() override;
 
  private:
@@ -76,6 +78,8 @@ class SshHosts : public TaskHost {
   std::map<std::string, HostCopies> findCopies(const Done& give_up);
   void turn(Duration longest);
   void sendRenewedKeys();
+  ModelFetchOptions modelOptions(uint64_t step) const;
+  void onFetched(const std::function<void(ModelFetch&)>& take);
   void throwFailures(const TaskSpecs& tasks) const;
   void warnOfOtherBuilds() const;
   AgentLink& linkOf(size_t task) const;
@@ -91,6 +95,8 @@ class SshHosts : public TaskHost {
   std::vector<std::string> hosts_;           // in order
   std::map<std::string, std::unique_ptr<AgentLink>> links_;
   std::map<std::string, SentKeys> keys_;  // by host
+  std::unique_ptr<ModelFetch> model_;     // once it is fetched
+  std::optional<Error> model_failure_;    // of model_, which is not gone on with
   std::vector<std::string> host_of_;      // each task's
   bool closed_ = false;
 };

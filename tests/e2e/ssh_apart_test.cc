@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/e2e/ssh_fixture.h"
+#include "tests/e2e/apart_fixture.h"
 
 // Jobs over a real sshd whose hosts have no disk in common, with each other or with the launcher: the
 // run directory of each is a mount of its own.
@@ -16,52 +16,11 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr std::chrono::seconds kPatienceApart{90};
 constexpr int kApartSteps = 8000;
 
-class SshApartTest : public SshTest {
- protected:
-  void SetUp() override {
-    SshTest::SetUp();
-    if (IsSkipped()) return;
-    if (runProcess({"unshare", "-rm", "true"}).exit_code != 0)
-      GTEST_SKIP() << "this user can't mount a disk of its own (unshare -rm)";
-    // In the place of the agent, which finds the daemons beside itself.
-    const std::string agent = agent_folder_ + "/dtf-agent";
-    agent_folder_ = folder_.path() + "/apart";
-    fs::create_directory(agent_folder_);
-    folder_.write("apart/dtf-agent",
-                  "#!/bin/sh\n"
-                  "set -- $SSH_CONNECTION\n"
-                  "disk=" +
-                      folder_.path() +
-                      "/disks/$3\n"
-                      "mkdir -p $disk\n"
-                      "exec unshare -rm sh -c \"mount --bind $disk " +
-                      folder_.path() + "/runs/job && exec " + agent + "\"\n");
-    fs::permissions(agent_folder_ + "/dtf-agent", fs::perms::owner_all);
-  }
-
-  std::string job(const std::string& train_more, int steps = kApartSteps) {
-    const std::string file = sshJob(2, steps);
-    std::ofstream(folder_.path() + "/train.yaml", std::ios::app)
-        << "replication: {mode: sync}\noptimizer: {adam: {learning_rate: 0.001}}\n"
-        << train_more;
-    return file;
-  }
-  fs::path disk(int host) const {
-    return folder_.path() + "/disks/127.0.0." + std::to_string(host);
-  }
-  static size_t filesIn(const fs::path& folder) {
-    std::error_code none;
-    const fs::directory_iterator all(folder, none);
-    return static_cast<size_t>(std::distance(begin(all), end(all)));
-  }
-};
-
 TEST_F(SshApartTest, ALostPsComesBackFromTheChiefsHostAndEventsComeToTheLaunchers) {
-  const std::string file =
-      job("checkpoint: {every_steps: 500, gather: true}\nsummaries: {every_steps: 500}\n");
+  const std::string file = job(
+      kApartSteps, "checkpoint: {every_steps: 500, gather: true}\nsummaries: {every_steps: 500}\n");
   Process launcher(launchCommand(file), {}, folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("event=checkpoint step=", kPatienceApart)) << launcher.err();
   kill9(awaitPid("/psd", "--task 1"));
@@ -91,7 +50,8 @@ TEST_F(SshApartTest, ALostPsComesBackFromTheChiefsHostAndEventsComeToTheLauncher
 }
 
 TEST_F(SshApartTest, WithoutGatherItIsRefusedBeforeAnybodyTrains) {
-  const ProcessResult result = launch(job("checkpoint: {every_steps: 100}\n"), {}, kPatienceApart);
+  const ProcessResult result =
+      launch(job(kApartSteps, "checkpoint: {every_steps: 100}\n"), {}, kPatienceApart);
   EXPECT_EQ(result.exit_code, 78) << result.err;
   EXPECT_THAT(result.err, HasSubstr("train.yaml:"));
   EXPECT_THAT(result.err, HasSubstr("error: ps/1 does not see the chief's files in"));

@@ -21,16 +21,17 @@ namespace {
 using namespace dtf::launcher;
 
 const dtf::fuzz::MustReach kMustReach{
-    "greeting", "wrong greeting", "shell",     "output", "file",    "copy",    "offer", "open",
-    "probe",    "measure",        "start",     "signal", "release", "replace", "ping",  "end",
-    "lacking",  "stored",         "listening", "failed", "started", "exited",  "alive", "probing",
-    "measured", "copied",         "refused"};
+    "greeting", "wrong greeting", "shell",    "output",  "file",   "copy",
+    "offer",    "open",           "probe",    "measure", "start",  "signal",
+    "release",  "replace",        "fetch",    "ping",    "end",    "lacking",
+    "stored",   "listening",      "failed",   "started", "exited", "fetched",
+    "alive",    "probing",        "measured", "copied",  "refused"};
 
 // In the order of the variants.
-constexpr const char* kOrders[] = {"offer",  "open",    "probe",   "measure", "start",
-                                   "signal", "release", "replace", "ping",    "end"};
-constexpr const char* kReports[] = {"lacking", "stored", "listening", "failed",  "started",
-                                    "exited",  "alive",  "probing",   "measured"};
+constexpr const char* kOrders[] = {"offer",   "open",    "probe", "measure", "start", "signal",
+                                   "release", "replace", "fetch", "ping",    "end"};
+constexpr const char* kReports[] = {"lacking", "stored",  "listening", "failed",  "started",
+                                    "exited",  "fetched", "alive",     "probing", "measured"};
 constexpr size_t kFiles = 3;
 
 struct Heard {

@@ -106,6 +106,14 @@ TEST(Launch, WhatIsCopiedIsSaidForAllHosts) {
   EXPECT_EQ(copy.max_gib, 10u);
 }
 
+TEST(Launch, TheModelComesUnlessTheFileSaysNo) {
+  const TemporaryFiles files;
+  files.write("c.yaml", "cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh}\n");
+  EXPECT_TRUE(loadCluster("c.yaml", {}).launch.fetch_model);
+  const std::string no = "launch.fetch_model=false";
+  EXPECT_FALSE(loadCluster("c.yaml", {&no, 1}).launch.fetch_model);
+}
+
 TEST(Launch, WhatCantBeAWordOfSshIsRefused) {
   struct Bad {
     const char* text;
@@ -124,6 +132,8 @@ TEST(Launch, WhatCantBeAWordOfSshIsRefused) {
        "c.yaml:2:45: error: either programs are copied, or 'binary_dir' says where they are"},
       {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {copy: {programs: true}}\n",
        "c.yaml:2:10: error: 'copy' is for 'via: ssh'"},
+      {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {fetch_model: true}\n",
+       "c.yaml:2:10: error: 'fetch_model' is for 'via: ssh' and 'via: slurm'"},
       {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh, user: '-oProxyCommand=x'}\n",
        "c.yaml:2:26: error: 'user' has letters, digits, '.', '_', '-', '/' and '@', and does not "
        "start "

@@ -106,6 +106,9 @@ TEST(AgentMessages, TheOtherOrdersDoToo) {
   EXPECT_EQ(sent(ReleaseOrder{2, {JobKind::kPs, 1}}).id.name(), "ps/1");
   const SentFiles keys = {{"/k/ps-0.pem", "key\n"}};
   EXPECT_EQ(sent(ReplaceOrder{keys}).files, keys);
+  EXPECT_EQ(sent(FetchOrder{"checkpoints/step-1/manifest.json"}).name,
+            "checkpoints/step-1/manifest.json");
+  EXPECT_THROW(parseOrder(R"({"order":"fetch","name":"../secret"})"), Error);
   sent(PingOrder{});
   sent(EndOrder{});
 }
@@ -121,6 +124,10 @@ TEST(AgentMessages, ReportsArriveWhole) {
   EXPECT_EQ(told(StartedReport{9}).task, 9u);
   EXPECT_EQ(told(ExitedReport{9, {0, SIGKILL, true}}).status, (ExitStatus{0, SIGKILL, true}));
   EXPECT_EQ(told(ExitedReport{9, {65, 0}}).status, (ExitStatus{65, 0}));
+  const FetchedReport fetched = told(FetchedReport{FetchedReport::Found::kSame, 7});
+  EXPECT_EQ(fetched.found, FetchedReport::Found::kSame);
+  EXPECT_EQ(fetched.bytes, 7u);
+  EXPECT_THROW(parseReport(R"({"report":"fetched","found":"perhaps","bytes":1})"), Error);
   EXPECT_EQ(told(AliveReport{{1, 4}}).suspended, (std::vector<size_t>{1, 4}));
 }
 

@@ -11,7 +11,7 @@
 #include "common/base/error.h"
 #include "launcher/ssh/frames.h"
 #include "launcher/ssh/messages.h"
-#include "tests/unit/launcher/job_fixture.h"
+#include "tests/unit/launcher/ssh/ssh_launch_fixture.h"
 
 // Whole launches over a script in the place of the ssh client, which runs the agent on this host; the
 // tasks are scripts, too (fake_task.cc). What a real sshd does is tested in tests/e2e/ssh_test.cc.
@@ -25,64 +25,6 @@ using ::testing::Not;
 
 const std::string kServe = "on-term 0;ready;pause";
 const std::string kPause = "ready;pause";
-
-class SshLaunch : public JobFixture {
- protected:
-  SshLaunch() : path_(std::getenv("PATH")) {
-    // The daemons are looked for beside the agent that runs.
-    fs::create_hard_link(DTF_AGENT, folder_ / "dtf-agent", no_link_);
-    if (no_link_) fs::copy_file(DTF_AGENT, folder_ / "dtf-agent");
-    fs::create_directory(folder_ / "bin");
-    ::setenv("PATH", ((folder_ / "bin").string() + ":" + path_).c_str(), 1);
-    ::setenv("DTF_TEST_FOLDER", folder_.c_str(), 1);  // so that processes() counts them
-    ssh(R"(echo $$ >> pids.$host; exec ./dtf-agent)");
-    options_.plan.binaries = {"psd", "workerd"};
-    options_.plan.cluster_file = folder_ / "cluster.yaml";
-    options_.files.texts = {{folder_ / "cluster.yaml", "job: test-job\n"}};
-  }
-  ~SshLaunch() override {
-    ::unsetenv("DTF_TEST_FOLDER");
-    ::setenv("PATH", path_.c_str(), 1);
-  }
-
-  // What the client does, in $host.
-  void ssh(const std::string& script) {
-    const fs::path file = folder_ / "bin" / "ssh";
-    std::ofstream(file) << "#!/bin/sh\ncd " << folder_.string()
-                        << "\nwhile [ \"$1\" != -- ]; do shift; done\nhost=$2\n"
-                        << script << "\n";
-    fs::permissions(file, fs::perms::owner_all);
-  }
-
-  // Every task on a host of its own: 127.0.0.1, 127.0.0.2, ...
-  cluster::JobSpec sshJob(const std::vector<std::string>& ps,
-                          const std::vector<std::string>& workers, int each = 1) {
-    cluster::JobSpec spec = job(ps, workers);
-    spec.launch.via = cluster::LaunchSpec::Via::kSsh;
-    int count = 0;
-    for (auto* tasks : {&spec.cluster.ps, &spec.cluster.worker})
-      for (cluster::TaskSpec& task : *tasks) {
-        task.address.host = "127.0.0." + std::to_string(1 + count++ / each);
-        task.mark = {"c.yaml", 3, 7};
-      }
-    return spec;
-  }
-
-  pid_t lastPid(const std::string& host) const {
-    std::ifstream file(folder_ / ("pids." + host));
-    pid_t pid = 0, last = 0;
-    while (file >> pid) last = pid;
-    return last;
-  }
-
-  void kill(pid_t pid) {
-    ASSERT_GT(pid, 1);
-    ASSERT_EQ(::kill(pid, SIGKILL), 0);
-  }
-
-  const std::string path_;
-  std::error_code no_link_;
-};
 
 TEST_F(SshLaunch, EndsWithZeroWhenEveryTaskDoes) {
   const std::string done = (folder_ / "done").string();

@@ -1,0 +1,29 @@
+#include "launcher/model_copy.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "launcher/report.h"
+
+namespace dtf::launcher {
+
+bool wantsModel(const cluster::LaunchSpec& launch, Outcome outcome) {
+  const bool is_stopped = outcome == Outcome::kStopped;
+  const bool is_slurm = launch.via == cluster::LaunchSpec::Via::kSlurm;
+  return launch.byAgents() && launch.fetch_model &&
+         (outcome == Outcome::kDone || (is_stopped && !is_slurm));
+}
+
+std::string noModelText(const cluster::JobSpec& job, uint64_t step, const Error& error) {
+  const std::filesystem::path folder = std::filesystem::absolute(job.run_dir).lexically_normal() /
+                                       "checkpoints" / ("step-" + std::to_string(step));
+  const bool stays = job.train && job.train->checkpoint && job.train->checkpoint->stay;
+  return fmt::format(
+      "warning: the model is not here: {}\n  it is on {}, in {}{}\n  the same command once more "
+      "brings it, and trains nothing; fetch_model: false in 'launch' leaves it there",
+      error.message(), otherHostOf(job, kChief), folder.string(),
+      stays ? ", and its shards are with the ps" : "");
+}
+
+}  // namespace dtf::launcher

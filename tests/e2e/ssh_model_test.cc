@@ -1,0 +1,140 @@
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/apart_fixture.h"
+
+// The trained model of a job over ssh, at the host where the job was started.
+
+namespace dtf::testing {
+
+namespace fs = std::filesystem;
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int kModelSteps = 60;
+const std::string kGathered = "checkpoint: {every_steps: 50, gather: true}\n";
+const std::string kStaying = "checkpoint: {every_steps: 50, stay: true}\n";
+
+class SshModelTest : public SshApartTest {
+ protected:
+  fs::path here() const { return folder_.path() + "/runs/job"; }
+  fs::path checkpoint(const fs::path& run_dir, int step = kModelSteps) const {
+    return run_dir / "checkpoints" / ("step-" + std::to_string(step));
+  }
+  ProcessResult train(const std::string& file, std::vector<std::string> more = {}) {
+    return launch(file, std::move(more), kPatienceApart);
+  }
+  ProcessResult verb(const std::string& name, const std::string& file,
+                     const std::vector<std::string>& more) {
+    std::vector<std::string> argv = {binary("dtf-launch"), name, file};
+    argv.insert(argv.end(), more.begin(), more.end());
+    return runProcess(std::move(argv), kPatienceApart, {}, folder_.path());
+  }
+  // What is here is the model that the job has evaluated, to the last bit.
+  void expectModelIsHere(const std::string& file) {
+    const ProcessResult result = verb("eval", file, {"--json"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto said = nlohmann::json::parse(result.out);
+    EXPECT_EQ(said["step"], kModelSteps);
+    EXPECT_EQ(said["loss"].get<double>(), summary()["eval"]["loss"].get<double>());
+    for (const auto& entry : fs::directory_iterator(here() / "checkpoints"))
+      EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr(".tmp")));
+  }
+};
+
+TEST_F(SshModelTest, TheLastCheckpointComesFromTheChiefsHostOnce) {
+  const std::string file = job(kModelSteps, kGathered + "kernels: timed\n");
+  const ProcessResult first = train(file);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.err, HasSubstr("the checkpoint of step 60, "));
+  EXPECT_THAT(first.err, HasSubstr(", comes from 127.0.0.1\n"));
+  const std::string model = "model      " + checkpoint(here()).string() + "\n";
+  EXPECT_THAT(first.out, HasSubstr(model));
+  EXPECT_EQ(summary()["model"], checkpoint(here()).string());
+  EXPECT_FALSE(fs::exists(checkpoint(here(), 50))) << "only the last one comes";
+  EXPECT_EQ(fs::exists(disk(1) / "kernels.json"), fs::exists(here() / "kernels.json"));
+  expectModelIsHere(file);
+  EXPECT_EQ(verb("export", file, {"--to", "model.npz"}).exit_code, 0);
+  EXPECT_EQ(verb("predict", file, {}).exit_code, 0);
+
+  const ProcessResult again = train(file);
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.err, Not(HasSubstr("comes from")));
+  EXPECT_THAT(again.out, HasSubstr(model));
+}
+
+TEST_F(SshModelTest, AnotherRunsCheckpointsAreSetAside) {
+  const std::string file = job(kModelSteps, kGathered);
+  ASSERT_EQ(train(file).exit_code, 0);
+  const ProcessResult fresh =
+      train(file, {"--fresh", "--set", "train.optimizer.adam.learning_rate=0.01"});
+  ASSERT_EQ(fresh.exit_code, 0) << fresh.err;
+  EXPECT_THAT(fresh.err, HasSubstr("was of another run, and is in checkpoints.old-1 now"));
+  EXPECT_TRUE(fs::exists(here() / "checkpoints.old-1/step-60/manifest.json"));
+  expectModelIsHere(file);
+}
+
+TEST_F(SshModelTest, ShardsThatStayComeFromTheHostsOfTheirPs) {
+  const std::string file = job(kModelSteps, kStaying);
+  const ProcessResult result = train(file);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr(", comes from the hosts of the ps\n"));
+  EXPECT_FALSE(fs::exists(checkpoint(disk(1)) / "shard-1-of-2.safetensors"));
+  EXPECT_TRUE(fs::exists(checkpoint(here()) / "shard-1-of-2.safetensors"));
+  expectModelIsHere(file);
+}
+
+TEST_F(SshModelTest, OnTheChiefsOwnDiskOnlyShardsOfOthersAreMissing) {
+  useAgents("[ $3 = 127.0.0.1 ] && exec " + folder_.path() + "/bin/dtf-agent\n");
+  const std::string file = job(kModelSteps, kStaying);
+  const ProcessResult result = train(file);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr(", comes from the hosts of the ps\n"));
+  EXPECT_FALSE(fs::exists(checkpoint(here()) / "shard-0-of-2.safetensors")) << "it is in shards/";
+  expectModelIsHere(file);
+
+  fs::remove_all(here());
+  const ProcessResult gathered = train(job(kModelSteps, kGathered));
+  ASSERT_EQ(gathered.exit_code, 0) << gathered.err;
+  EXPECT_THAT(gathered.err, Not(HasSubstr("comes from")));
+  EXPECT_THAT(gathered.out, HasSubstr("model      " + checkpoint(here()).string()));
+  expectModelIsHere(file);
+}
+
+TEST_F(SshModelTest, AModelThatCantBeWrittenHereIsWhereItWasAndTheJobIsDone) {
+  const std::string file = job(kModelSteps, kGathered);
+  fs::create_directories(here());
+  folder_.write("runs/job/checkpoints", "in the way");
+  const ProcessResult result = train(file);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("warning: the model is not here: cannot "));
+  EXPECT_THAT(result.err, HasSubstr("it is on 127.0.0.1, in " + checkpoint(here()).string()));
+  EXPECT_THAT(result.out, Not(HasSubstr("model ")));
+  EXPECT_FALSE(summary().contains("model"));
+
+  fs::remove(here() / "checkpoints");
+  ASSERT_EQ(train(file, {"--set", "launch.fetch_model=false"}).exit_code, 0);
+  EXPECT_FALSE(fs::exists(here() / "checkpoints"));
+  const ProcessResult again = train(file);
+  EXPECT_THAT(again.err, HasSubstr("already at step 60"));
+  expectModelIsHere(file);
+}
+
+TEST_F(SshModelTest, AJobThatIsToldToStopBringsWhatItHasSaved) {
+  const std::string file = job(1000000, kGathered);
+  Process launcher = start(file);
+  ASSERT_TRUE(launcher.waitForOutput("ps 2/2 worker 2/2", kPatienceApart)) << launcher.err();
+  launcher.signal(SIGTERM);
+  const ProcessResult result = launcher.wait(kPatienceApart);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto step = summary()["global_step"].get<int>();
+  EXPECT_TRUE(fs::exists(checkpoint(here(), step) / "manifest.json")) << result.err;
+  EXPECT_EQ(summary()["outcome"], "stopped");
+  expectNoTask();
+}
+
+}  // namespace dtf::testing

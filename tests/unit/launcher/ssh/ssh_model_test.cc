@@ -1,0 +1,72 @@
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "common/checkpoint/verify.h"
+#include "tests/unit/checkpoint/checkpoint_fixture.h"
+#include "tests/unit/launcher/ssh/ssh_launch_fixture.h"
+
+// Launches whose trained model is brought here at the end.
+
+namespace dtf::launcher {
+
+namespace fs = std::filesystem;
+
+using ::testing::HasSubstr;
+
+// The host's run directory is another folder, with a checkpoint of 4 MB.
+class SshModel : public SshLaunch {
+ protected:
+  void SetUp() override {
+    if (std::system("unshare -rm true") != 0)
+      GTEST_SKIP() << "this user can't mount a disk of its own (unshare -rm)";
+    fs::create_directory(folder_ / "node");
+    checkpoint::CheckpointFolder folder(realFileSystem(), folder_ / "node/checkpoints",
+                                        Incarnation{1});
+    folder.prepare();
+    Random random{1};
+    checkpoint::save(realFileSystem(), folder, 120, 1, random, {{"v", Shape{1'000'000}, {}}});
+  }
+  void agent(const std::string& end) {
+    ssh("exec unshare -rm sh -c 'mount --bind node run && ./dtf-agent" + end + "'");
+  }
+  cluster::JobSpec modelJob() {
+    return sshJob({"ready"}, {"ready;notify {\"event\":\"checkpoint\",\"step\":120};"
+                              "notify {\"event\":\"result\",\"outcome\":\"done\"}"});
+  }
+};
+
+TEST_F(SshModel, ComesToTheLaunchersHost) {
+  agent("");
+  EXPECT_EQ(run(modelJob()), ExitStatus{}) << err();
+  EXPECT_THAT(err(), HasSubstr("the checkpoint of step 120, 3.8 MiB, comes from 127.0.0.2\n"));
+  const fs::path here = folder_ / "run/checkpoints/step-120";
+  EXPECT_THAT(out(), HasSubstr("model      " + here.string() + "\n"));
+  EXPECT_TRUE(
+      checkpoint::verifyCheckpoint(realFileSystem(), here, checkpoint::VerifyDepth::kFull).whole());
+}
+
+TEST_F(SshModel, AConnectionThatEndsHalfWayLeavesNothingAndTheJobIsDone) {
+  agent(" | stdbuf -o0 head -c 3000000");
+  EXPECT_EQ(run(modelJob()), ExitStatus{}) << err();
+  EXPECT_THAT(err(), HasSubstr("warning: the model is not here: the connection to 127.0.0.2 is "
+                               "lost\n  it is on 127.0.0.2, in "));
+  EXPECT_TRUE(fs::is_empty(folder_ / "run/checkpoints"));
+  EXPECT_FALSE(summary().contains("model"));
+  expectNoProcess(5);
+}
+
+TEST_F(SshModel, WhoWantsToWaitNoLongerInterruptsIt) {
+  agent(" | (stdbuf -o0 head -c 3000000; cat > /dev/null)");
+  const pid_t launcher = start(modelJob());
+  awaitError("comes from 127.0.0.2");
+  ::kill(launcher, SIGINT);
+  EXPECT_EQ(await(launcher), ExitStatus{}) << err();
+  EXPECT_THAT(err(), HasSubstr("the model is not here: it was interrupted\n"));
+  EXPECT_TRUE(fs::is_empty(folder_ / "run/checkpoints"));
+  EXPECT_EQ(summary()["outcome"], "done");
+}
+
+}  // namespace dtf::launcher
