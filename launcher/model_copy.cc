@@ -5,14 +5,15 @@
 #include <filesystem>
 
 #include "launcher/report.h"
+#include "launcher/task_monitor.h"
 
 namespace dtf::launcher {
 
-bool wantsModel(const cluster::LaunchSpec& launch, Outcome outcome) {
-  const bool is_stopped = outcome == Outcome::kStopped;
+bool wantsModel(const cluster::LaunchSpec& launch, std::string_view outcome) {
+  const bool is_stopped = outcome == outcomeName(Outcome::kStopped);
   const bool is_slurm = launch.via == cluster::LaunchSpec::Via::kSlurm;
   return launch.byAgents() && launch.fetch_model &&
-         (outcome == Outcome::kDone || (is_stopped && !is_slurm));
+         (outcome == outcomeName(Outcome::kDone) || (is_stopped && !is_slurm));
 }
 
 std::string noModelText(const cluster::JobSpec& job, uint64_t step, const Error& error) {

@@ -391,8 +391,8 @@ void Session::act() {
 
 // However long it takes, and whatever happens meanwhile: summary.json is there.
 void Session::fetchModel() {
-  if (!checkpoint_ || !wantsModel(job_.launch, monitor_.outcome())) return;
-  writeSummaryFile();
+  if (!checkpoint_ || !job_.launch.byAgents()) return;
+  if (!wantsModel(job_.launch, std::string(writeSummaryFile()["outcome"]))) return;
   interrupted_ = false;
   try {
     if (host_->fetchModel(*checkpoint_, [this] { return console_.pump(), *interrupted_; }))

@@ -11,7 +11,7 @@ namespace dtf::launcher {
 
 // A script of bash whose last command is `launch`. Before the time limit Slurm sends it a signal,
 // early enough for timeouts.stop_seconds: the job saves and ends. With launch.requeue it then waits
-// for another turn.
+// for another turn, as does one that has saved because Slurm preempts it.
 std::string batchScript(const cluster::JobSpec& job, const std::vector<std::string>& launch);
 
 }  // namespace dtf::launcher

@@ -31,7 +31,14 @@ SlurmdSpoolDir=/var/spool/slurmd
 SlurmctldLogFile=/var/log/slurmctld.log
 SlurmdLogFile=/var/log/slurmd.log
 """
-PARTITION = "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
+GRACE = 25  # seconds that a job of the partition `spare` has when one of `urgent` takes its nodes
+PARTITIONS = f"""PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP PreemptMode=OFF
+PartitionName=spare Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime={GRACE}
+PartitionName=hasty Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=1 PreemptMode=REQUEUE
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=9 PreemptMode=OFF
+"""
 MUNGE = (103, 105)
 READY_SECONDS = 30
 
@@ -41,7 +48,7 @@ def etc(names, home):
     numbered = [(name, f"10.99.0.{index}") for index, name in enumerate(names, 1)]
     nodes = "".join(f"NodeName={name} NodeAddr={address} CPUs=2 State=UNKNOWN\n" for name, address in numbered)
     return {
-        "slurm/slurm.conf": CONF + nodes + PARTITION,
+        "slurm/slurm.conf": CONF + nodes + PARTITIONS,
         "hosts": "127.0.0.1 localhost\n" + "".join(f"{address} {name}\n" for name, address in numbered),
         "passwd": hosts.ETC["passwd"] + f"munge:x:{MUNGE[0]}:{MUNGE[1]}::/nonexistent:/usr/sbin/nologin\n"
                                         f"alice:x:{USER}:{USER}::{home}:/bin/bash\n",

@@ -38,6 +38,7 @@ train:
   steps: {steps}
   checkpoint: {checkpoint}
 """
+SPARE = "{{via: slurm, nodes: 2, time: 10, requeue: true, sbatch: [--exclusive, --partition={partition}]}}"
 COUNTED = "{ps: {count: 2}, worker: {count: 2, threads: 1}}"
 
 
@@ -122,6 +123,18 @@ class Bench:
         for node in self.cluster.nodes:
             self.until("end of all tasks", lambda node=node: not node.run(
                 "pgrep", "-l", "psd|workerd|dtf-agent|dtf-launch|srun", check=False).stdout)
+
+    def take_the_nodes(self):
+        """A job of a partition of higher priority; its number."""
+        said = self.cluster.run("sbatch", "--parsable", "--partition=urgent", "--nodes=2", "--exclusive", "--wrap=sleep 3").stdout
+        return said.strip()
+
+    def goes_on_after(self, urgent, first):
+        self.until("end of the urgent job", lambda: self.cluster.job(urgent)["JobState"] == "COMPLETED", LONG)
+        # Slurm itself waits two minutes.
+        self.cluster.nodes[0].run("scontrol", "update", f"JobId={self.number}", "StartTime=now")
+        self.until("start of the job", lambda: self.state() == "RUNNING", LONG)
+        self.until("more steps", lambda: self.step() > first, LONG)
 
     def clean(self):
         self.cluster.run("scancel", "--user=alice", check=False)
@@ -208,6 +221,38 @@ def at_its_limit_a_job_saves_and_waits_for_another_turn(bench):
     bench.expect_same_bits(values)
 
 
+def a_preempted_job_saves_in_its_grace_and_goes_on_when_the_nodes_are_free(bench):
+    """Slurm has SIGTERM sent to the tasks alone: not to the batch script, nor to dtf-launch."""
+    values = bench.write("preempted", checkpoint="{every_seconds: 3600}", launch=SPARE.format(partition="spare"))
+    bench.submit()
+    bench.trains_on()
+    urgent = bench.take_the_nodes()
+    bench.until("another turn", lambda: bench.cluster.job(bench.number)["Restarts"] == "1", LONG)
+    saved = bench.summary()
+    assert (saved["outcome"], saved["exit_code"]) == ("stopped", 0), saved
+    assert saved["checkpoint"]["last_step"] == saved["global_step"] > 0, saved
+    bench.goes_on_after(urgent, saved["global_step"])
+    bench.cluster.run("scancel", "--batch", "--signal=TERM", bench.number)
+    bench.expect_end("COMPLETED")
+    assert bench.cluster.job(bench.number)["Restarts"] == "1"
+    bench.expect_same_bits(values)
+    bench.expect_nothing_left()
+
+
+def a_preempted_job_without_grace_is_requeued_by_slurm(bench):
+    """SIGTERM goes to all processes at once, SIGKILL follows after KillWait; the batch script takes it for scancel's."""
+    values = bench.write("hasty", checkpoint="{every_seconds: 3600}", launch=SPARE.format(partition="hasty"))
+    bench.submit()
+    bench.trains_on()
+    urgent = bench.take_the_nodes()
+    bench.until("another turn", lambda: bench.cluster.job(bench.number)["Restarts"] == "1", LONG)
+    bench.until("end of the tasks", lambda: bench.cluster.job(urgent)["JobState"] != "PENDING", LONG)
+    bench.goes_on_after(urgent, bench.summary()["global_step"])
+    bench.cluster.run("scancel", "--batch", "--signal=TERM", bench.number)
+    bench.expect_end("COMPLETED")
+    bench.expect_same_bits(values)
+
+
 def within_an_allocation_up_is_enough(bench):
     bench.write("within", steps=50)
     done = bench.cluster.run("salloc", "--nodes=2", "--exclusive", "dtf-launch", "within.yaml", seconds=LONG)
@@ -234,6 +279,8 @@ def mistakes_are_answered_in_words(bench):
 
 CASES = [a_submitted_job_trains_on_both_nodes, it_needs_no_shared_disk_for_its_run, what_is_killed_comes_back,
          a_cancelled_job_saves_and_goes_on_when_submitted_again, at_its_limit_a_job_saves_and_waits_for_another_turn,
+         a_preempted_job_saves_in_its_grace_and_goes_on_when_the_nodes_are_free,
+         a_preempted_job_without_grace_is_requeued_by_slurm,
          within_an_allocation_up_is_enough, mistakes_are_answered_in_words]
 
 

@@ -9,21 +9,21 @@ using Via = cluster::LaunchSpec::Via;
 TEST(ModelCopy, ComesOfJobsOnOtherHostsThatHaveEndedWell) {
   cluster::LaunchSpec launch;
   launch.via = Via::kSsh;
-  EXPECT_TRUE(wantsModel(launch, Outcome::kDone));
-  EXPECT_TRUE(wantsModel(launch, Outcome::kStopped));
-  EXPECT_FALSE(wantsModel(launch, Outcome::kFailed));
-  EXPECT_FALSE(wantsModel(launch, Outcome::kInterrupted));
+  EXPECT_TRUE(wantsModel(launch, "done"));
+  EXPECT_TRUE(wantsModel(launch, "stopped"));
+  EXPECT_FALSE(wantsModel(launch, "failed"));
+  EXPECT_FALSE(wantsModel(launch, "interrupted"));
   launch.fetch_model = false;
-  EXPECT_FALSE(wantsModel(launch, Outcome::kDone));
+  EXPECT_FALSE(wantsModel(launch, "done"));
   launch = {};
-  EXPECT_FALSE(wantsModel(launch, Outcome::kDone)) << "it is on this host";
+  EXPECT_FALSE(wantsModel(launch, "done")) << "it is on this host";
 }
 
 TEST(ModelCopy, DoesNotHoldUpAJobThatSlurmWantsToBeGone) {
   cluster::LaunchSpec launch;
   launch.via = Via::kSlurm;
-  EXPECT_TRUE(wantsModel(launch, Outcome::kDone));
-  EXPECT_FALSE(wantsModel(launch, Outcome::kStopped));
+  EXPECT_TRUE(wantsModel(launch, "done"));
+  EXPECT_FALSE(wantsModel(launch, "stopped"));
 }
 
 TEST(ModelCopy, WhatIsNotHereIsSaidToBeThere) {

@@ -36,10 +36,15 @@ namespace {
 
 // What bash makes of a script with launch.requeue. In dtf-launch's place is a program that sends the
 // script each of `signals`, waits until that is passed on, and ends with `code`; in scontrol's one
-// that prints its words.
-ProgramAnswer runRequeued(const std::string& signals, const std::string& code) {
+// that prints its words, and is asked when the job was preempted.
+ProgramAnswer runRequeued(const std::string& signals, const std::string& code,
+                          const std::string& preempted = "None") {
   const TemporaryFiles files;
-  files.write("scontrol", "#!/bin/sh\necho \"scontrol $*\"\n");
+  files.write(
+      "scontrol",
+      "#!/bin/sh\n[ \"$1\" != show ] || exec echo \"  PreemptEligibleTime=2026-11-26T16:36:22 "
+      "PreemptTime=" +
+          preempted + "\"\necho \"scontrol $*\"\n");
   files.write("launch", R"(#!/usr/bin/env python3
 import os, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
@@ -76,6 +81,16 @@ TEST(BatchScript, AfterTheJobHasSavedItAsksForAnotherTurn) {
     EXPECT_EQ(answer.out, "scontrol requeue 42\n") << signals << ": " << answer.err;
     EXPECT_EQ(answer.status.code, 0) << signals;
   }
+}
+
+TEST(BatchScript, APreemptedJobThatHasSavedAsksForAnotherTurnUnlessItWasCancelled) {
+  const std::string preempted = "2026-11-26T16:36:25";
+  EXPECT_EQ(runRequeued("", "0", preempted).out, "scontrol requeue 42\n");
+  EXPECT_EQ(runRequeued("USR1", "0", preempted).out, "scontrol requeue 42\n");
+  EXPECT_EQ(runRequeued("TERM", "0", preempted).out, "");
+  const ProgramAnswer lost = runRequeued("", "73", preempted);
+  EXPECT_EQ(lost.out, "");
+  EXPECT_EQ(lost.status.code, 73);
 }
 
 TEST(BatchScript, OneThatIsDoneCancelledOrNotSavedHasNoOtherTurn) {
