@@ -137,4 +137,26 @@ TEST_F(SshModelTest, AJobThatIsToldToStopBringsWhatItHasSaved) {
   expectNoTask();
 }
 
+// However long its model takes.
+TEST_F(SshModelTest, StopEndsWhenTheJobHas) {
+  useAgents("if [ $3 = 127.0.0.1 ]; then mkdir -p " + disk(1).string() +
+            "; exec unshare -rm sh -c 'mount --bind " + disk(1).string() + " " + here().string() +
+            " && " + folder_.path() +
+            "/bin/dtf-agent | (stdbuf -o0 head -c 1500000; sleep 25; cat)'; fi\n");
+  const std::string file = job(1000000, kGathered);
+  Process launcher(
+      launchCommand(
+          file, {"--set", "timeouts.stop_seconds=1", "--set", "timeouts.lease_seconds=60", "--set",
+                 "train.model.layers=[flatten: , dense: {units: 300}, dense: {units: 10}]"}),
+      {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("ps 2/2 worker 2/2", kPatienceApart)) << launcher.err();
+  const ProcessResult stopped = verb("stop", file, {"--set", "timeouts.stop_seconds=1"});
+  EXPECT_EQ(stopped.exit_code, 0) << stopped.err;
+  EXPECT_THAT(stopped.out, HasSubstr(", saved"));
+  EXPECT_TRUE(launcher.running());
+  const ProcessResult result = launcher.wait(kPatienceApart);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(fs::exists(checkpoint(here(), summary()["global_step"].get<int>()))) << result.err;
+}
+
 }  // namespace dtf::testing
