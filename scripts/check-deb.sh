@@ -8,20 +8,9 @@ packages=$(cd "${1:-build-deb/packages}" && pwd)
 skip() { echo "SKIPPED: $*"; exit 77; }
 fail() { echo "error: $*" >&2; exit 1; }
 [ "$(id -u)" -eq 0 ] || skip "not root: a system in a folder takes chroot"
-command -v debootstrap >/dev/null || skip "there is no debootstrap: scripts/install-deps.sh --packages installs it"
 
-mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null | grep -E '/debian/?( |$)' | sed -nE 's/^(deb|URIs:) (\[[^]]*\] )?(https?:[^ ]+).*/\3/p' | sed -n 1p || true)
 base=build-deb/debian.tar
-if [ ! -f "$base" ] && [ -z "$mirror" ]; then skip "no mirror of Debian is in /etc/apt"; fi
-if [ ! -f "$base" ]; then
-  new=$(mktemp -d)
-  debootstrap --variant=minbase --include=systemd,ca-certificates bookworm "$new" "$mirror" >build-deb/debootstrap.log 2>&1 ||
-    { rm -rf "$new"; skip "debootstrap failed: $(tail -1 build-deb/debootstrap.log)"; }
-  apt-config dump | grep -E '^Acquire::https?::' >"$new/etc/apt/apt.conf.d/50mirror" || true  # how this machine reaches its mirror
-  echo '127.0.0.1 localhost' >"$new/etc/hosts"
-  tar cf "$base.new" -C "$new" . && mv "$base.new" "$base"
-  rm -rf "$new"
-fi
+scripts/debian-base.sh "$base" systemd,ca-certificates || exit $?
 system=$(mktemp -d)
 cleanup() {
   umount "$system/proc" 2>/dev/null || true

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what building (and, with --tests, checking) dtf needs on Debian 12, and nothing that is there already.
 # Usage: scripts/install-deps.sh [--tests] [--packages] [--browser] [--slurm]
-#   --packages: what building packages for Debian takes; --browser: Chromium, for the test of the status page;
+#   --packages: what building packages for Debian and an image of containers takes; --browser: Chromium, for the test of the status page;
 #   --slurm: Slurm and munge, for the test that submits jobs
 set -euo pipefail
 
@@ -13,7 +13,7 @@ packages=(
 if [[ " $* " = *' --tests '* ]]; then
   packages+=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git procps python3-venv python3-yaml e2fsprogs btrfs-progs systemd systemd-container openssh-client openssh-server openssl iproute2 nftables zsh fish)
 fi
-if [[ " $* " = *' --packages '* ]]; then packages+=(debhelper dpkg-dev fakeroot lintian debootstrap); fi
+if [[ " $* " = *' --packages '* ]]; then packages+=(debhelper dpkg-dev fakeroot lintian debootstrap buildah); fi
 if [[ " $* " = *' --browser '* ]]; then packages+=(chromium); fi
 if [[ " $* " = *' --slurm '* ]]; then packages+=(slurmctld slurmd slurm-client munge iproute2); fi
 

@@ -170,6 +170,7 @@ if [ "$mode" = --all ]; then
   step "tests: three hosts whose cables are pulled, that are killed, whose disks are full, whose keys are changed" three_hosts
   step "packages: built, and looked at by lintian" scripts/build-deb.sh
   step "packages: installed in a Debian of their own, and removed" or_skipped scripts/check-deb.sh
+  step "container image: built without a registry, and a job in it" or_skipped scripts/check-image.sh
   step "tests: simulated clusters, 10 000 seeds" build/tests/sim/sim --seeds 0:10000
   step "tests: simulated sessions, 10 000 seeds" build/tests/session_sim/session_sim --seeds 0:10000
   step "tests: real processes that are killed, $repeat times" \
@@ -182,7 +183,7 @@ if [ "$mode" = --all ]; then
   step "bench: a graph of 10 000 nodes in parts in under a second" build/tests/bench/dtf-bench --check graph
 else
   for name in "a Slurm of two hosts" "tried: cables pulled, hosts killed, disks full and keys changed on three hosts" \
-    "packages for Debian: built, looked at by lintian, installed, used and removed" "the status page in a browser" \
+    "packages for Debian: built, looked at by lintian, installed, used and removed" "the image of containers: built, and a job in it" "the status page in a browser" \
     "a Prometheus server that scrapes a job" "the whole plan of chaos.sh" "the goals of dtf-bench" \
     "a tensor of 3 GiB between two tasks"; do
     not_run "$name" "not run, for it takes long or installs much: scripts/test.sh --all"

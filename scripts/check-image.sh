@@ -1,0 +1,71 @@
+#!/bin/bash
+# Builds the image of configs/container as a person would, but on a Debian of this machine's own in place of a registry's,
+# looks at what is in it and as whom it runs, and trains a job in it.
+# Usage: scripts/check-image.sh
+# Root. Exit code 77: this machine can't build one, and why. What takes long stays in build-image for the next time: the
+# Debian and the compiler's cache. Twenty minutes at first, on two cores.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+skip() { echo "SKIPPED: $*"; exit 77; }
+fail() { echo "error: $*" >&2; exit 1; }
+command -v buildah >/dev/null || skip "there is no buildah: scripts/install-deps.sh --packages installs it"
+command -v unshare >/dev/null || skip "there is no unshare (util-linux)"
+folder=$PWD/build-image
+scripts/debian-base.sh "$folder/debian.tar" ca-certificates || exit $?
+
+# Images and containers are this test's own, and need neither a runtime nor a file system in layers.
+store=$(mktemp -d "$folder/store.XXXXXX")
+trap 'rm -rf --one-file-system "$store" "$folder/context"' EXIT
+export TMPDIR=$folder/tmp BUILDAH_ISOLATION=chroot  # the cache of `RUN --mount` is in TMPDIR
+mkdir -p "$TMPDIR"
+image() { buildah --root "$store/root" --runroot "$store/run" --storage-driver vfs "$@"; }
+of_image() { image inspect --type image --format "{{$1}}" dtf:check; }
+
+from=$(sed -n 's/^ARG DEBIAN=//p' configs/container/Containerfile)
+[ -n "$from" ] || fail "the Containerfile doesn't say which Debian it is built on"
+bare=$(image from scratch) || skip "buildah makes no container here"
+image add --quiet "$bare" "$folder/debian.tar" / >/dev/null
+image commit --quiet "$bare" "docker.io/library/$from" >/dev/null
+image rm "$bare" >/dev/null
+image run "$(image from --pull-never "$from")" -- true 2>"$store/why" || skip "buildah runs nothing here: $(tail -1 "$store/why")"
+
+echo "== build"
+mkdir -p "$folder/context"  # what a checkout has, without what was built in it
+git ls-files --cached --others --exclude-standard -z | tar --null --ignore-failed-read -T - -cf - 2>/dev/null | tar xf - -C "$folder/context"
+image bud --pull-never --file configs/container/Containerfile --tag dtf:check "$folder/context" >"$folder/build.log" 2>&1 ||
+  { tail -30 "$folder/build.log" >&2; fail "the image can't be built: $folder/build.log"; }
+
+echo "== what is in it"
+[ "$(of_image .OCIv1.Config.User)" = 10001:10001 ] || fail "it runs as $(of_image .OCIv1.Config.User)"
+[ "$(of_image .OCIv1.Config.WorkingDir)" = /var/lib/dtf ] || fail "it starts in $(of_image .OCIv1.Config.WorkingDir)"
+[ "$(of_image .OCIv1.Config.Cmd)" = "[dtf-launch --help]" ] || fail "it runs $(of_image .OCIv1.Config.Cmd)"
+[ "$(of_image .OCIv1.Config.Entrypoint)" = "[]" ] || fail "it has an entry point: what is run in it isn't what was said"
+container=$(image from --pull-never dtf:check)
+within() { image run "$container" -- "$@"; }
+[ "$(within id -u):$(within id -g)" = 10001:10001 ] || fail "in it one is $(within id)"
+for program in psd workerd dtf-launch dtf-agent; do within "$program" --version; done
+within dtf-launch --help >"$store/help"
+grep -q '^dtf-launch' "$store/help" || fail "what it runs by itself says: $(head -1 "$store/help")"
+if within sh -c 'ldd /usr/local/bin/* | grep "not found"' 2>/dev/null; then fail "libraries are missing"; fi
+if within sh -c 'command -v g++ gcc cc meson' 2>/dev/null; then fail "a compiler is in it"; fi
+if within sh -c 'touch /usr/local/bin/x || touch /etc/x' 2>/dev/null; then fail "who runs in it may change the programs"; fi
+root=$(image mount "$container")
+left=$(find "$root/var/lib/apt/lists" "$root/tmp" -mindepth 1)
+[ -z "$left" ] || fail "it has what only its making needed: $left"
+base_mib=$(du -sm --one-file-system "$(image mount "$(image from --pull-never "$from")")" | cut -f1)
+whole_mib=$(du -sm --one-file-system "$root" | cut -f1)
+echo "$whole_mib MiB, $base_mib MiB of them Debian"
+added_max=150
+[ $((whole_mib - base_mib)) -le $added_max ] || fail "dtf and its libraries have more than $added_max MiB"
+
+echo "== a job"
+# In a network of its own: the ports of the example are those of others, too.
+export -f image within
+export store container
+unshare --net bash -euc 'ip link set lo up
+  within dtf-launch /usr/local/share/dtf/clusters/local.yaml --set train.steps=50 --set "train.checkpoint={every_steps: 25}" --quiet
+  within dtf-launch eval /usr/local/share/dtf/clusters/local.yaml --json' >"$store/said" ||
+  { cat "$store/said" >&2; fail "the job of the examples doesn't run in it"; }
+cat "$store/said"
+[ "$(stat -c %u "$root"/var/lib/dtf/runs/*/summary.json)" = 10001 ] || fail "what the job has written isn't the user's"
+echo "ok"
