@@ -102,11 +102,25 @@ void keepRunDirHere(PlanInput& input) {
                 [](const std::string& each) { return each.starts_with("run_dir="); });
 }
 
+bool hasOtherHosts(const cluster::JobSpec& job) {
+  const std::vector<std::string> hosts = hostsOfTasks(job);
+  return std::any_of(hosts.begin(), hosts.end(),
+                     [](const std::string& host) { return !isThisHost(host); });
+}
+
 PlanInput planInput(const cluster::JobSpec& job, const Options& options, const Origin& origin,
                     bool serves) {
   PlanInput input{options.cluster_file, options.overrides, options.run_dir, options.log_level, {},
                   fs::current_path(),   options.fresh,     serves};
   if (serves) keepRunDirHere(input);
+  if (job.launch.via == Via::kSystemd && hasOtherHosts(job)) {
+    nameTrainFile(origin.files, input);
+    input.run_dir = fs::absolute(job.run_dir).lexically_normal();
+  }
+  if (job.launch.via == Via::kSystemd) {
+    input.binaries = {"psd", "workerd"};  // each host knows where its own are
+    return input;
+  }
   if (!job.launch.byAgents()) {
     const char* path = std::getenv("PATH");
     input.binaries = findBinaries(options.bin_dir, origin.own_folder, path ? path : "");
@@ -156,10 +170,19 @@ ChosenAddresses plannedAddresses(const cluster::JobSpec& job) {
   return chosen;
 }
 
+UnitStart unitStart(const Options& options, const Origin& origin) {
+  return {[options, origin] {
+            const char* path = std::getenv("PATH");
+            return findBinaries(options.bin_dir, origin.own_folder, path ? path : "");
+          },
+          fs::current_path(), origin.files};
+}
+
 int start(const cluster::JobSpec& job, const Options& options, const Origin& origin, bool serves) {
   LaunchOptions launch_options;
   launch_options.plan = planInput(job, options, origin, serves);
-  if (job.launch.via == Via::kSystemd) return upAsUnits(job, options, launch_options.plan);
+  if (job.launch.via == Via::kSystemd)
+    return upAsUnits(job, options, launch_options.plan, unitStart(options, origin));
   launch_options.json = options.json;
   launch_options.color = options.color;
   launch_options.verbosity = options.verbosity;

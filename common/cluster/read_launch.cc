@@ -141,12 +141,13 @@ void checkFits(const MapReader& reader, const ClusterSpec& cluster, LaunchSpec::
     if (found != nullptr && !fits)
       report.error(found->key_place, fmt::format("{} is for 'via: {}'", inQuotes(key), whose));
   };
-  for (const std::string_view key : {"user", "port", "identity", "ssh_config", "hosts", "copy"})
-    only(key, via == Via::kSsh, "ssh");
+  for (const std::string_view key : {"user", "port", "identity", "ssh_config", "hosts"})
+    only(key, via == Via::kSsh || via == Via::kSystemd, "ssh' and 'via: systemd");
+  only("copy", via == Via::kSsh, "ssh");
   for (const std::string_view key : {"nodes", "time", "requeue", "sbatch"})
     only(key, via == Via::kSlurm, "slurm");
-  for (const std::string_view key : {"binary_dir", "fetch_model"})
-    only(key, via == Via::kSsh || via == Via::kSlurm, "ssh' and 'via: slurm");
+  only("binary_dir", via != Via::kLocal, "ssh', 'via: systemd' and 'via: slurm");
+  only("fetch_model", via == Via::kSsh || via == Via::kSlurm, "ssh' and 'via: slurm");
   for (const JobKind job : {JobKind::kPs, JobKind::kWorker})
     if (via == Via::kSsh && !cluster.tasks(job).empty() && cluster.tasks(job)[0].by_count)
       report.error(report.placeOf(cluster.tasks(job)[0].mark),

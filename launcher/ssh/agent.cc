@@ -17,6 +17,7 @@
 #include "launcher/output.h"
 #include "launcher/ssh/program_check.h"
 #include "launcher/ssh/temporary_folder.h"
+#include "launcher/systemd/host_units.h"
 
 namespace dtf::launcher {
 
@@ -129,14 +130,17 @@ void Agent::onFrame(FrameKind kind, std::string_view payload) {
     if (kind == FrameKind::kCopy) return receiveCopies(payload);
     if (kind != FrameKind::kMessage) throw Error(ErrorCode::kBadData, "output is no order");
     const AgentOrder order = parseOrder(payload);
-    const bool is_first =
-        std::holds_alternative<OpenOrder>(order) || std::holds_alternative<ProbeOrder>(order);
+    const bool is_first = std::holds_alternative<OpenOrder>(order) ||
+                          std::holds_alternative<ProbeOrder>(order) ||
+                          (!units_ && std::holds_alternative<UnitsOrder>(order));
     const bool is_before = std::holds_alternative<OfferOrder>(order);  // of an 'open'
-    if ((is_before || is_first) == (opened_ || is_probing_))
-      throw Error(ErrorCode::kBadData, "'open' or 'probe' must be the first order, and only that");
+    if ((is_before || is_first) == (opened_ || is_probing_ || units_))
+      throw Error(ErrorCode::kBadData,
+                  "'open', 'probe' or 'units' must be the first order, and only that");
     const bool is_of_a_task = std::holds_alternative<SendSignalOrder>(order) ||
                               std::holds_alternative<ReleaseOrder>(order);
-    if (is_probing_ && is_of_a_task) throw Error(ErrorCode::kBadData, "there are no tasks here");
+    if ((is_probing_ || units_) && is_of_a_task)
+      throw Error(ErrorCode::kBadData, "there are no tasks here");
     std::visit([this](const auto& each) { obey(each); }, order);
   } catch (const Error& error) {
     report(FailedReport{{}, error.code(), error.message()});
@@ -234,6 +238,13 @@ void Agent::probe(const ProbeOrder& order) {
   }
   probe_ = std::make_unique<NetworkProbe>(std::move(options));
   report(ProbingReport{probe_->addresses()});
+}
+
+void Agent::obey(const UnitsOrder& order) {
+  if (!units_)
+    units_ = std::make_unique<HostUnits>(
+        find_binaries_, [this](const FilePiece& piece) { link_->send(fileFrame(piece)); });
+  report(UnitsReport{order.number, answerJson(units_->tell(parseQuestion(order.question)))});
 }
 
 void Agent::obey(const MeasureOrder& order) {

@@ -23,6 +23,7 @@
 
 namespace dtf::launcher {
 
+class HostUnits;
 class TemporaryFolder;
 
 // Owns: the connection, the tasks' processes and sockets, the files that were sent, its hold on copies.
@@ -52,6 +53,7 @@ class Agent : private TaskEvents {
   void obey(const OfferOrder& order);
   void obey(const OpenOrder& order);
   void obey(const ProbeOrder& order);
+  void obey(const UnitsOrder& order);
   void obey(const MeasureOrder& order);
   void obey(const StartOrder& order);
   void obey(const SendSignalOrder& order);
@@ -103,6 +105,7 @@ class Agent : private TaskEvents {
   bool is_probing_ = false;                       // it was ordered to, in place of having tasks
   std::unique_ptr<TemporaryFolder> probes_keys_;  // where there are keys
   std::unique_ptr<NetworkProbe> probe_;           // its thread posts to the loop
+  std::unique_ptr<HostUnits> units_;  // it was asked about units, in place of having tasks
 };
 
 }  // namespace dtf::launcher

@@ -30,9 +30,13 @@ AgentLink::AgentLink(boost::asio::io_context& io, const Clock& clock, TaskEvents
                      AgentLinkOptions options)
     : io_(io), clock_(clock), events_(events), options_(std::move(options)) {
   DTF_CHECK(!options_.command.empty() && options_.explain);
-  DTF_CHECK(options_.probe
-                ? options_.on_measured != nullptr
-                : options_.on_file && options_.kept_files && !options_.open.tasks.empty());
+  if (options_.units)
+    DTF_CHECK(options_.on_units && options_.on_file && !options_.probe &&
+              options_.open.tasks.empty());
+  else
+    DTF_CHECK(options_.probe
+                  ? options_.on_measured != nullptr
+                  : options_.on_file && options_.kept_files && !options_.open.tasks.empty());
 }
 
 AgentLink::~AgentLink() {
@@ -137,6 +141,10 @@ void AgentLink::onGreeting(std::string_view greeting) {
   const std::string wrong = wrongGreeting(greeting);
   if (!wrong.empty()) throw Error(ErrorCode::kBadConfig, wrong);
   copied_.stored_bytes = copied_.lacking_bytes;  // of the agent, which has greeted
+  if (options_.units) {
+    state_ = State::kOpen;
+    return send(*options_.units);
+  }
   if (options_.probe) {
     stage_ = Stage::kListening;
     return send(*options_.probe);
@@ -268,6 +276,11 @@ void AgentLink::onReport(const MeasuredReport& report) {
   if (!options_.probe || state_ != State::kOpen)
     throw Error(ErrorCode::kBadData, "it has measured what nobody asked for");
   options_.on_measured(report.measured);
+}
+
+void AgentLink::onReport(const UnitsReport& report) {
+  if (!options_.units) throw Error(ErrorCode::kBadData, "an answer that nobody has asked for");
+  options_.on_units(report);
 }
 
 void AgentLink::send(const AgentOrder& order) {

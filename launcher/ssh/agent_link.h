@@ -57,6 +57,9 @@ struct AgentLinkOptions {
   // What comes of fetch(): the answer, then the file's bytes.
   std::function<void(const FetchedReport& report)> on_fetched{};
   std::function<void(std::string_view bytes)> on_fetched_bytes{};
+  // In place of tasks: what the host's systemd runs of them is asked about, this first.
+  std::optional<UnitsOrder> units{};
+  std::function<void(const UnitsReport& report)> on_units{};
   Duration connect_within = std::chrono::seconds(30);
 };
 
@@ -91,6 +94,8 @@ class AgentLink {
   // Where it takes what is measured, of the connection that listens(); empty: it has tasks.
   const std::vector<ProbeAddress>& probeAddresses() const { return probe_addresses_; }
   void measure(const Measure& order) { send(MeasureOrder{order}); }
+  // Of a connection that listens().
+  void ask(const UnitsOrder& order) { send(order); }
 
   void start(size_t task, const TaskCommand& command);
   void signal(size_t task, int signal);
@@ -140,6 +145,7 @@ class AgentLink {
   void onReport(const AliveReport& report);
   void onReport(const ProbingReport& report);
   void onReport(const MeasuredReport& report);
+  void onReport(const UnitsReport& report);
   void send(const AgentOrder& order);
   void onSaid(std::string_view bytes);
   void onClosed(const std::string& why);

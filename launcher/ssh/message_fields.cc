@@ -62,6 +62,14 @@ cluster::Address addressOf(const std::string& text) {
   return address;
 }
 
+ErrorCode codeOf(const std::string& word) {
+  for (const ErrorCode code : {ErrorCode::kTrainingFailed, ErrorCode::kUsage, ErrorCode::kBadData,
+                               ErrorCode::kInternal, ErrorCode::kCannotWrite,
+                               ErrorCode::kPermission, ErrorCode::kBadConfig, ErrorCode::kDeadline})
+    if (errorCodeName(code) == word) return code;
+  return ErrorCode::kUnavailable;
+}
+
 // Of a file of which nobody has so much.
 uint64_t bytesOf(const json& message, const char* key) {
   constexpr uint64_t kBytesMax = uint64_t{1} << 60;

@@ -31,6 +31,7 @@ std::string launchOf(
 double secondsOf(const json& message, const char* key);
 uint64_t bytesOf(const json& message, const char* key);
 cluster::Address addressOf(const std::string& text);
+ErrorCode codeOf(const std::string& word);  // another: kUnavailable
 json filesJson(const SentFiles& files);
 SentFiles readFiles(const json& message);  // its "files"
 // The text as JSON of no more levels than a message has.

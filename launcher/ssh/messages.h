@@ -80,6 +80,12 @@ struct ProbeOrder {
   std::string task;
   SentFiles files{};
 };
+// In place of OpenOrder too, and again and again, for `launch: {via: systemd}`: the host's systemd runs the
+// tasks, which go on when the connection ends. Each is answered by the report of its number.
+struct UnitsOrder {
+  uint64_t number = 0;
+  std::string question;  // JSON of launcher/systemd/unit_questions.h
+};
 struct MeasureOrder {
   Measure measure;
 };
@@ -108,8 +114,8 @@ struct FetchOrder {
 struct PingOrder {};
 struct EndOrder {};  // the job has ended: so does the agent
 using AgentOrder =
-    std::variant<OfferOrder, OpenOrder, ProbeOrder, MeasureOrder, StartOrder, SendSignalOrder,
-                 ReleaseOrder, ReplaceOrder, FetchOrder, PingOrder, EndOrder>;
+    std::variant<OfferOrder, OpenOrder, ProbeOrder, UnitsOrder, MeasureOrder, StartOrder,
+                 SendSignalOrder, ReleaseOrder, ReplaceOrder, FetchOrder, PingOrder, EndOrder>;
 
 // The answer to an offer: which of its files are to be sent.
 struct LackingReport {
@@ -152,9 +158,15 @@ struct ProbingReport {
 struct MeasuredReport {
   Measured measured;
 };
+// The answer to UnitsOrder.
+struct UnitsReport {
+  uint64_t number = 0;
+  std::string answer;  // JSON, likewise
+};
 using AgentReport =
     std::variant<LackingReport, StoredReport, ListeningReport, FailedReport, StartedReport,
-                 ExitedReport, FetchedReport, AliveReport, ProbingReport, MeasuredReport>;
+                 ExitedReport, FetchedReport, AliveReport, ProbingReport, MeasuredReport,
+                 UnitsReport>;
 
 // Errors: kBadConfig for text that is not UTF-8: what the far end does is what was meant, or nothing.
 std::string orderJson(const AgentOrder& order);

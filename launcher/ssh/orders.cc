@@ -55,6 +55,10 @@ json jsonOf(const ProbeOrder& order) {
           {"files", filesJson(order.files)}};
 }
 
+json jsonOf(const UnitsOrder& order) {
+  return {{"order", "units"}, {"number", order.number}, {"question", order.question}};
+}
+
 json jsonOf(const MeasureOrder& order) {
   const Measure& measure = order.measure;
   return {{"order", "measure"},      {"number", measure.number},     {"host", measure.to.host},
@@ -188,6 +192,9 @@ AgentOrder readOrder(const json& message) {
   if (order == "offer") return readOffer(message);
   if (order == "open") return readOpen(message);
   if (order == "probe") return readProbe(message);
+  if (order == "units")
+    return UnitsOrder{message.at("number").get<uint64_t>(),
+                      message.at("question").get<std::string>()};
   if (order == "measure") return readMeasure(message);
   if (order == "start") return readStart(message);
   if (order == "signal") return readSignal(message);

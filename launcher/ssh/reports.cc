@@ -73,6 +73,10 @@ json jsonOf(const ProbingReport& report) {
   return {{"report", "probing"}, {"addresses", addresses}};
 }
 
+json jsonOf(const UnitsReport& report) {
+  return {{"report", "units"}, {"number", report.number}, {"answer", report.answer}};
+}
+
 json jsonOf(const MeasuredReport& report) {
   const Measured& measured = report.measured;
   return {{"report", "measured"},
@@ -80,14 +84,6 @@ json jsonOf(const MeasuredReport& report) {
           {"bytes_per_second", measured.bytes_per_second},
           {"round_trip_us", measured.round_trip_us},
           {"problem", measured.problem.substr(0, kProblemBytesMax)}};
-}
-
-ErrorCode codeOf(const std::string& word) {
-  for (const ErrorCode code : {ErrorCode::kTrainingFailed, ErrorCode::kUsage, ErrorCode::kBadData,
-                               ErrorCode::kInternal, ErrorCode::kCannotWrite,
-                               ErrorCode::kPermission, ErrorCode::kBadConfig, ErrorCode::kDeadline})
-    if (errorCodeName(code) == word) return code;
-  return ErrorCode::kUnavailable;
 }
 
 FailedReport readFailed(const json& message) {
@@ -180,6 +176,9 @@ AgentReport readReport(const json& message) {
   if (report == "alive") return readAlive(message);
   if (report == "probing") return readProbing(message);
   if (report == "measured") return readMeasured(message);
+  if (report == "units")
+    return UnitsReport{message.at("number").get<uint64_t>(),
+                       message.at("answer").get<std::string>()};
   refuse("there is no report '" + report + "'");
 }
 

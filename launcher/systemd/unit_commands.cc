@@ -19,13 +19,13 @@
 #include "common/base/text.h"
 #include "launcher/announce.h"
 #include "launcher/find_run.h"
-#include "launcher/listen_sockets.h"
 #include "launcher/log_fanin.h"
 #include "launcher/monitor_limits.h"
 #include "launcher/output.h"
 #include "launcher/report.h"
 #include "launcher/systemd/unit_follower.h"
 #include "launcher/systemd/unit_job.h"
+#include "launcher/systemd/unit_text.h"
 #include "launcher/systemd/unit_verdict.h"
 #include "launcher/systemd/unit_watch.h"
 #include "launcher/timeline.h"
@@ -42,57 +42,131 @@ constexpr auto kUnitsPoll = std::chrono::milliseconds(100);
 constexpr auto kFollowersLook =
     std::chrono::seconds(1);  // an `up` or `attach` is to see the end, too
 constexpr Duration kUnitStop = std::chrono::seconds(60);  // TimeoutStopSec= of a unit that hangs
+constexpr Duration kRestWithin = std::chrono::seconds(10);
 constexpr int kHungUp = 128 + SIGHUP;
-constexpr mode_t kUnitLogMode = 0640;
+constexpr mode_t kMirrorMode = 0640;
 
-// In the words of a unit: nothing depends on where it starts.
+// In the words of units: nothing depends on where they start.
 std::vector<UnitFile> plannedUnits(const cluster::JobSpec& job, PlanInput input,
-                                   const fs::path& logs, int attempt) {
+                                   const UnitJob& units, const fs::path& logs, int attempt) {
   input.cluster_file = fs::absolute(input.cluster_file).lexically_normal();
-  input.binaries.psd = fs::absolute(input.binaries.psd).lexically_normal();
-  input.binaries.workerd = fs::absolute(input.binaries.workerd).lexically_normal();
-  return unitFiles(job, makePlan(job, input, {}), logs, attempt);
+  std::vector<TaskCommand> plan = makePlan(job, input, {});
+  std::vector<UnitSettings> settings(plan.size());
+  for (const UnitJob::Part& part : units.parts())
+    for (const size_t task : part.tasks) {
+      const HostFacts& facts = part.host->facts();
+      TaskCommand& command = plan.at(task);
+      command.argv[0] = (command.id.job == JobKind::kPs ? facts.psd : facts.workerd).string();
+      command.folder = facts.work_folder;
+      settings[task] = {facts.env, logs / logFileName(command.id, attempt)};
+      if (!part.host->name().empty()) command.env["DTF_SENT_FILES"] = facts.sent_folder.string();
+    }
+  std::vector<UnitFile> files;
+  for (size_t task = 0; task < plan.size(); ++task)
+    files.push_back({unitName(job.job, plan[task].id), unitText(job, plan[task], settings[task])});
+  return files;
+}
+
+// What starts the units of a host, and which they are.
+struct PlannedHost {
+  std::string name;  // empty: this one
+  std::vector<std::pair<fs::path, std::string>> files;
+  std::vector<std::string> commands;
+};
+
+std::vector<PlannedHost> plannedHosts(const UnitJob& units, const std::vector<UnitFile>& files) {
+  std::vector<PlannedHost> hosts;
+  for (const UnitJob::Part& part : units.parts()) {
+    const HostFacts& facts = part.host->facts();
+    PlannedHost& host = hosts.emplace_back(PlannedHost{part.host->name(), {}, {}});
+    std::string names;
+    for (const size_t task : part.tasks) {
+      host.files.emplace_back(facts.unit_folder / files[task].name, files[task].text);
+      names += " " + files[task].name;
+    }
+    const std::string systemctl = join(facts.systemctl, " ");
+    host.commands = {systemctl + " daemon-reload", systemctl + " start --no-block" + names};
+  }
+  return hosts;
 }
 
 int printUnits(const UnitJob& units, const std::vector<UnitFile>& files, bool json) {
-  const std::string systemctl = join(units.control().command(), " ");
-  const std::vector<std::string> commands = {
-      systemctl + " daemon-reload", systemctl + " start --no-block " + join(units.units(), " ")};
-  if (json) {
-    ordered_json said = {{"commands", commands}};
-    for (const UnitFile& file : files)
-      said["units"].push_back(
-          {{"file", (units.control().folder() / file.name).string()}, {"text", file.text}});
-    printEvent("plan", said);
-    return 0;
-  }
+  ordered_json said = {{"commands", ordered_json::array()}, {"units", ordered_json::array()}};
   std::string text;
-  for (const UnitFile& file : files)
-    text += "# " + (units.control().folder() / file.name).string() + "\n" + file.text + "\n";
-  print(text + join(commands, "\n") + "\n");
+  for (const PlannedHost& host : plannedHosts(units, files)) {
+    const std::string at = host.name.empty() ? "" : host.name + ":";
+    for (const auto& [file, unit] : host.files) {
+      text += "# " + at + file.string() + "\n" + unit + "\n";
+      ordered_json each = {{"file", file.string()}, {"text", unit}};
+      if (!at.empty()) each["host"] = host.name;
+      said["units"].push_back(each);
+    }
+    if (!at.empty()) text += "# on " + host.name + ", over ssh:\n";
+    text += join(host.commands, "\n") + "\n";
+    for (const std::string& command : host.commands)
+      if (at.empty())
+        said["commands"].push_back(command);
+      else
+        said["commands_there"][host.name].push_back(command);
+  }
+  if (json)
+    printEvent("plan", said);
+  else
+    print(text);
   return 0;
 }
 
-// Before anything is written: what a unit could only say in its log.
-void checkHosts(const cluster::JobSpec& job) {
-  for (const auto& [id, task] : specsOf(job.cluster))
-    if (!isThisHost(task.address.host))
-      throw Error(
-          ErrorCode::kBadConfig,
-          fmt::format(
-              "{} is on {}, and via systemd dtf-launch starts units of this host alone\n"
-              "  tasks on several hosts: 'via: ssh', or the units of configs/systemd, which "
-              "each host starts itself",
-              id.name(), task.address.host));
-  ListenSockets::open(specsOf(job.cluster), job.cluster.mayBeReached());
+// Of tasks on other hosts: what those have written by now. They are there before their first line, so
+// that whoever follows can open them.
+void makeLogsOfOthers(const UnitJob& units, const cluster::JobSpec& job, const fs::path& logs,
+                      int attempt) {
+  const std::vector<TaskId> tasks = allTasks(job.cluster);
+  for (const UnitJob::Part& part : units.parts()) {
+    if (part.host->name().empty()) continue;
+    for (const size_t task : part.tasks) {
+      const fs::path file = logs / logFileName(tasks[task], attempt);
+      const Fd log(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMirrorMode));
+      if (!log.valid()) failWrite(file, errno);
+    }
+  }
 }
 
-// They are there before their first line, so that whoever follows can open them.
-void makeLogs(const cluster::JobSpec& job, const fs::path& logs, int attempt) {
-  for (const TaskId id : allTasks(job.cluster)) {
-    const fs::path file = logs / logFileName(id, attempt);
-    const Fd log(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kUnitLogMode));
-    if (!log.valid()) failWrite(file, errno);
+// Of the launch that runs.
+int attemptOf(const UnitJob& units, const fs::path& run_dir) {
+  return units.hasOtherHosts() ? units.nextAttempt() - 1 : launchAttempt(run_dir);
+}
+
+// From now on, with every look at the units.
+void bringFiles(UnitJob& units, const fs::path& run_dir) {
+  if (!units.hasOtherHosts()) return;
+  makeWritableFolder(run_dir / "logs");
+  units.bringFiles(attemptOf(units, run_dir));
+}
+
+// What the hosts have written to the end. A host that is silent has its files for another time.
+void bringRest(UnitJob& units) {
+  const SystemClock clock;
+  for (const TimePoint deadline = clock.now() + kRestWithin; clock.now() < deadline;) {
+    try {
+      if (units.bringRest()) return;
+    } catch (const Error&) {
+      std::this_thread::sleep_for(kUnitsPoll);
+    }
+  }
+}
+
+void sayNews(UnitJob& units) {
+  for (const std::string& text : units.news())
+    printBounded(STDERR_FILENO, "dtf-launch: " + text + "\n");
+}
+
+void warn(const UnitJob& units) {
+  for (const UnitJob::Part& part : units.parts()) {
+    const std::string& warning = part.host->facts().warning;
+    const std::string& name = part.host->name();
+    if (!warning.empty())
+      printBounded(STDERR_FILENO,
+                   "dtf-launch: " + (name.empty() ? "" : name + ": ") + warning + "\n");
   }
 }
 
@@ -136,79 +210,96 @@ void takeRunFolder(const cluster::JobSpec& job, const Options& options) {
 
 }  // namespace
 
-int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInput& input) {
+int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInput& input,
+              const UnitStart& start) {
   // It would be in the unit, for each start of the chief.
   if (options.fresh)
     throw Error(ErrorCode::kUsage,
                 "--fresh is not for units, which systemd starts again\n  to start anew: another "
                 "--run-dir, or move " +
                     (job.run_dir / "checkpoints").string() + " away");
-  const UnitJob units(job);
+  UnitJob units(job, job.run_dir, start);
+  units.meet();
+  if (!options.dry_run) units.lock();  // two that start one job would both find the names free
   const fs::path logs = fs::absolute(job.run_dir / "logs").lexically_normal();
-  Fd locked;  // until systemd has the units: two that start one job would both find the names free
-  if (!options.dry_run) locked = units.lock();
-  const int attempt = nextAttempt(logs);
-  const std::vector<UnitFile> files = plannedUnits(job, input, logs, attempt);
+  const int attempt = units.nextAttempt();
+  const std::vector<UnitFile> files = plannedUnits(job, input, units, logs, attempt);
   if (options.dry_run) return printUnits(units, files, options.json);
   units.checkFree();
-  checkHosts(job);
   takeRunFolder(job, options);
-  makeLogs(job, logs, attempt);
-  const bool quiet = options.verbosity == Verbosity::kQuiet;
-  const std::string warning = units.control().warning();
-  if (!warning.empty()) printBounded(STDERR_FILENO, "dtf-launch: " + warning + "\n");
-  if (!quiet)
+  makeLogsOfOthers(units, job, logs, attempt);
+  warn(units);
+  if (options.verbosity != Verbosity::kQuiet)
     printBounded(STDERR_FILENO, "dtf-launch: " + startText(job, job.run_dir / "logs") + "\n");
+  units.bringFiles(attempt);
   UnitFollower follower(job, options, units, attempt, true);
-  units.start(files);
-  locked.reset();
+  units.start(files, attempt);
+  units.unlock();
   if (follower.run(options.detach)) {
     if (follower.hungUp()) return kHungUp;
     sayDetached(job, options);
     return 0;
   }
+  bringRest(units);
   const ordered_json summary = follower.finish();
   units.removeEnded();
+  sayNews(units);
   return reportUnits(job, options, summary);
 }
 
-bool stopUnits(const cluster::JobSpec& job, const fs::path& run_dir) {
-  if (job.launch.via != cluster::LaunchSpec::Via::kSystemd) return false;
-  const UnitJob units(job);
-  units.checkOwn(run_dir / "logs");
-  if (!units.isAlive()) {
-    units.removeEnded();  // what a job has left that nobody followed to its end
-    return false;
-  }
-  units.stop();
+namespace {
+
+// Errors: kDeadline.
+void awaitUnits(const cluster::JobSpec& job, UnitJob& units) {
   const SystemClock clock;
   const Duration limit = stopLimit(job) + kUnitStop;
   const TimePoint deadline = clock.now() + limit;
   UnitWatch watch(
-      job.job, [&units] { return units.states(); }, clock);
+      job.job, [&units] { return units.look(); }, clock);
   for (;;) {
     const std::optional<std::vector<UnitState>> states = watch.look();
-    if (states && allEnded(*states)) break;
+    if (states && allEnded(*states)) return;
     if (clock.now() > deadline)
       throw Error(
           ErrorCode::kDeadline,
           fmt::format("the units of {0} have not ended within {1:.0f} s, longer than they may "
-                      "take\n  unsaved, and at once: {2} kill --signal=KILL 'dtf-{0}@*'",
-                      job.job, toSeconds(limit), join(units.control().command(), " ")));
+                      "take\n  unsaved, and at once, on each host: systemctl kill --signal=KILL "
+                      "'dtf-{0}@*'",
+                      job.job, toSeconds(limit)));
     std::this_thread::sleep_for(kUnitsPoll);
   }
+}
+
+}  // namespace
+
+bool stopUnits(const cluster::JobSpec& job, const fs::path& run_dir) {
+  if (job.launch.via != cluster::LaunchSpec::Via::kSystemd) return false;
+  UnitJob units(job, run_dir);
+  units.checkOwn();
+  if (!units.isAlive()) {
+    units.removeEnded();  // what a job has left that nobody followed to its end
+    sayNews(units);
+    return false;
+  }
+  bringFiles(units, run_dir);
+  units.stop();
+  awaitUnits(job, units);
   std::this_thread::sleep_for(kFollowersLook);
+  bringRest(units);
   units.removeEnded();
+  sayNews(units);
   return true;
 }
 
 bool showUnits(cluster::JobSpec job, const Options& options, const fs::path& run_dir) {
   if (job.launch.via != cluster::LaunchSpec::Via::kSystemd) return false;
-  const UnitJob units(job);
+  UnitJob units(job, run_dir);
   if (!units.isAlive()) return false;
-  units.checkOwn(run_dir / "logs");
+  units.checkOwn();
   job.run_dir = run_dir;
-  UnitFollower(job, options, units, launchAttempt(run_dir), false).run(false);
+  const int attempt = attemptOf(units, run_dir);
+  bringFiles(units, run_dir);
+  UnitFollower(job, options, units, attempt, false).run(false);
   return true;
 }
 

@@ -43,8 +43,8 @@ bool isMilestone(const std::string& text) {
 
 }  // namespace
 
-UnitFollower::UnitFollower(const cluster::JobSpec& job, const Options& options,
-                           const UnitJob& units, int attempt, bool owns)
+UnitFollower::UnitFollower(const cluster::JobSpec& job, const Options& options, UnitJob& units,
+                           int attempt, bool owns)
     : job_(job),
       options_(options),
       units_(units),
@@ -53,10 +53,13 @@ UnitFollower::UnitFollower(const cluster::JobSpec& job, const Options& options,
       tasks_(allTasks(job.cluster)),
       console_(STDERR_FILENO, canRedraw(STDERR_FILENO)),
       watch_(
-          job.job, [&units] { return units.states(); }, clock_),
+          job.job, [&units] { return units.look(); }, clock_),
       restarts_(tasks_.size()) {
   DTF_CHECK(units.units().size() == tasks_.size());
   if (owns_) signals_.emplace(io_, [this](int signal) { onSignal(signal); });
+}
+
+void UnitFollower::openLogs() {
   size_t width = 0;
   for (const TaskId id : tasks_) width = std::max(width, id.name().size());
   for (const TaskId id : tasks_) {
@@ -74,6 +77,7 @@ void UnitFollower::say(const std::string& text) {
 }
 
 bool UnitFollower::run(bool until_ready) {
+  if (prefixes_.empty()) openLogs();
   for (;;) {
     io_.poll();
     if (hung_up_) return true;
@@ -100,6 +104,7 @@ void UnitFollower::look() {
   looked_ = clock_.now();
   const bool was_silent = !watch_.silence().empty();
   std::optional<std::vector<UnitState>> states = watch_.look();
+  for (const std::string& text : units_.news()) console_.line("dtf-launch: " + text);
   if (was_silent != !states)
     console_.line("dtf-launch: " + (states
                                         ? "systemd answers again"
@@ -129,7 +134,7 @@ void UnitFollower::judge() {
   root_ = unitRootCause(states_[*first], *first, tasks_[*first].name());
   if (std::exchange(stopping_, true) || allEnded(states_)) return;
   say(root_->what + ": stopping the others");
-  units_.stop();
+  stopUnits();
 }
 
 void UnitFollower::onSignal(int signal) {
@@ -148,7 +153,13 @@ void UnitFollower::onSignal(int signal) {
   say(signalName(signal) + (job_.train && job_.train->checkpoint
                                 ? ": saving a checkpoint and stopping; once more: at once, unsaved"
                                 : ": stopping the tasks; once more: at once"));
-  units_.stop();
+  stopUnits();
+}
+
+// Those of a host that can't be asked go on: it is said, and the others stop.
+void UnitFollower::stopUnits() {
+  for (const Error& error : units_.stopReachable())
+    console_.line("dtf-launch: warning: not told to stop: " + error.message());
 }
 
 void UnitFollower::showLogs(bool to_the_end) {

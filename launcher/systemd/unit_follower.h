@@ -24,13 +24,13 @@ namespace dtf::launcher {
 // Borrows: `job`, `options`, `units` (must outlive this).
 // Threads: one.
 // Blocks: run() until the job has ended; on systemctl.
-// Errors: those of ServiceControl and UnitWatch.
+// Errors: those of UnitJob and UnitWatch.
 class UnitFollower {
  public:
   // `attempt`: of the logs. `owns`: dtf-launch has started the job, and ends it where it is told to
   // end or a task has failed; else it only shows.
-  UnitFollower(const cluster::JobSpec& job, const Options& options, const UnitJob& units,
-               int attempt, bool owns);
+  UnitFollower(const cluster::JobSpec& job, const Options& options, UnitJob& units, int attempt,
+               bool owns);
 
   // Until every unit has ended, or the terminal has gone; `until_ready`: or every unit is ready. False: the
   // job has ended.
@@ -42,8 +42,10 @@ class UnitFollower {
   nlohmann::ordered_json finish();
 
  private:
+  void openLogs();
   void onSignal(int signal);
   void look();
+  void stopUnits();
   void judge();
   void showLogs(bool to_the_end);
   void showProgress();
@@ -51,7 +53,7 @@ class UnitFollower {
 
   const cluster::JobSpec& job_;
   const Options& options_;
-  const UnitJob& units_;
+  UnitJob& units_;
   const int attempt_;
   const bool owns_;
   const SystemClock clock_;

@@ -1,149 +1,373 @@
 #include "launcher/systemd/unit_job.h"
 
 #include <fmt/format.h>
-
-#include <fcntl.h>
-#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <thread>
+#include <ctime>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
-#include "common/base/file.h"
+#include "common/yaml/error_at.h"
 #include "launcher/log_fanin.h"
-#include "launcher/snapshot_guard.h"
+#include "launcher/ssh/ssh_hosts.h"
 #include "launcher/systemd/unit_text.h"
 
 namespace dtf::launcher {
 
 namespace fs = std::filesystem;
 
-std::vector<UnitFile> unitFiles(const cluster::JobSpec& job, const std::vector<TaskCommand>& plan,
-                                const fs::path& logs, int attempt) {
-  DTF_CHECK_MSG(logs.is_absolute() && attempt > 0, logs.string());
-  std::vector<UnitFile> files;
-  UnitSettings settings{keptEnvironment(), {}};
-  for (const TaskCommand& command : plan) {
-    settings.log = logs / logFileName(command.id, attempt);
-    files.push_back({unitName(job.job, command.id), unitText(job, command, settings)});
+namespace {
+
+constexpr Duration kAskTurn = std::chrono::milliseconds(10);
+// Of a question that takes no longer than a look; ssh gives up a host after 10 s.
+constexpr Duration kAnswerWithin = std::chrono::seconds(25);
+// Of one for which systemctl may take its minute, more than once.
+constexpr Duration kDoneWithin = std::chrono::seconds(200);
+constexpr auto kLockAgain = std::chrono::milliseconds(50);
+
+uint64_t nowUsec() {
+  timespec now{};
+  DTF_CHECK(::clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
+}
+
+}  // namespace
+
+UnitJob::UnitJob(const cluster::JobSpec& job, const fs::path& run_dir,
+                 std::optional<UnitStart> start)
+    : job_(job),
+      run_dir_(fs::absolute(run_dir).lexically_normal()),
+      start_(std::move(start)),
+      tasks_(allTasks(job.cluster)) {
+  const std::vector<std::string> host_of = hostsOfTasks(job);
+  std::vector<std::pair<std::string, std::vector<size_t>>> tasks_of;  // in order; "": here
+  std::map<std::string, std::string> names;
+  for (size_t task = 0; task < tasks_.size(); ++task) {
+    units_.push_back(unitName(job.job, tasks_[task]));
+    const auto [name, is_new] = names.try_emplace(host_of[task]);
+    if (is_new) name->second = isThisHost(host_of[task]) ? "" : host_of[task];
+    auto found = std::find_if(tasks_of.begin(), tasks_of.end(),
+                              [&](const auto& each) { return each.first == name->second; });
+    if (found == tasks_of.end()) found = tasks_of.insert(found, {name->second, {}});
+    found->second.push_back(task);
   }
-  return files;
+  for (auto& [name, tasks] : tasks_of) {
+    if (!name.empty()) far_.push_back(hosts_.size());
+    hosts_.push_back(makeHost(name, std::move(tasks)));
+  }
 }
 
-UnitJob::UnitJob(const cluster::JobSpec& job) : job_(job) {
-  for (const TaskId id : allTasks(job.cluster)) units_.push_back(unitName(job.job, id));
+UnitJob::Host UnitJob::makeHost(const std::string& name, std::vector<size_t> tasks) {
+  MeetQuestion meet{job_.job, run_dir_, start_ ? start_->folder : run_dir_, {}, start_.has_value()};
+  std::vector<TaskId> ids;
+  for (const size_t task : tasks) {
+    meet.units.push_back(units_[task]);
+    ids.push_back(tasks_[task]);
+  }
+  const TaskId first = ids.front();
+  const yaml::Mark mark = job_.cluster.tasks(first.job)[first.index].mark;
+  const fs::path keys = name.empty() ? fs::path() : job_.cluster.keys;
+  Host host{nullptr, nullptr, std::move(tasks), mark, SentKeys(keys, job_.job, std::move(ids))};
+  if (name.empty()) {
+    host.host = std::make_unique<LocalUnitHost>(
+        std::move(meet), start_ ? start_->find_binaries : std::function<Binaries()>());
+    return host;
+  }
+  AgentLinkOptions link;
+  link.host = name;
+  for (SshHostCommand& each : sshCommands(job_))
+    if (each.host == name) link.command = std::move(each.argv);
+  link.explain = explainEnd(job_.launch, name);
+  auto far = std::make_unique<FarUnitHost>(std::move(meet), std::move(link), io_, clock_,
+                                           [this, name](const FilePiece& piece) {
+                                             if (files_) files_->take(name, piece);
+                                           });
+  host.far = far.get();
+  host.host = std::move(far);
+  return host;
 }
 
-bool UnitJob::isAlive() const {
-  const std::vector<UnitState> now = states();
-  return std::any_of(now.begin(), now.end(), [](const UnitState& unit) { return unit.isAlive(); });
+std::vector<UnitJob::Part> UnitJob::parts() const {
+  std::vector<Part> parts;
+  for (const Host& host : hosts_) parts.push_back({host.host.get(), host.tasks});
+  return parts;
 }
 
-Fd UnitJob::lock() const {
-  constexpr auto kAgain = std::chrono::milliseconds(50);
-  makeFolder();
-  Fd folder(::open(control_.folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.valid()) failWrite(control_.folder(), errno);
-  const SystemClock clock;
-  const TimePoint deadline = clock.now() + kLockedMax;
-  while (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) failWrite(control_.folder(), errno);
-    if (clock.now() > deadline)
+void UnitJob::turn() {
+  if (io_.stopped()) io_.restart();
+  io_.run_one_for(kAskTurn);
+}
+
+// Of those that are waited for.
+void UnitJob::collect(Answers& answers, std::vector<bool>& waits) {
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    if (!waits[i]) continue;
+    try {
+      answers.each[i] = hosts_[i].host->answered();
+    } catch (const Error& error) {
+      // What an error of this host says may have a place in a file.
+      if (hosts_[i].far == nullptr) throw;
+      answers.errors.emplace_back(i, error);
+      waits[i] = false;
+    }
+    if (answers.each[i]) waits[i] = false;
+  }
+}
+
+UnitJob::Answers UnitJob::ask(const QuestionOf& question_of, Duration within) {
+  Answers answers{std::vector<std::optional<UnitAnswer>>(hosts_.size()), {}};
+  std::vector<bool> waits(hosts_.size(), true);
+  const auto waiting = [&waits] {
+    return std::find(waits.begin(), waits.end(), true) != waits.end();
+  };
+  // A look may have left a question without its answer.
+  Answers before = answers;
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i].is_silent && hosts_[i].far != nullptr) hosts_[i].far->abandon();
+    waits[i] = hosts_[i].host->isAsked();
+  }
+  for (collect(before, waits); waiting(); collect(before, waits)) turn();
+  waits.assign(hosts_.size(), true);
+  for (Host& host : hosts_) host.host->ask(question_of(host), within);
+  for (collect(answers, waits); waiting(); collect(answers, waits)) turn();
+  return answers;
+}
+
+void UnitJob::throwFirst(const Answers& answers) const {
+  std::vector<HostFailure> failures;
+  for (const auto& [host, error] : answers.errors) failures.push_back({error, hosts_[host].mark});
+  throwIfAny(failures);
+}
+
+UnitJob::Answers UnitJob::mustAnswer(const QuestionOf& question_of, Duration within) {
+  Answers answers = ask(question_of, within);
+  throwFirst(answers);
+  return answers;
+}
+
+void UnitJob::meet() {
+  mustAnswer([](Host&) { return LockQuestion{false}; }, kAnswerWithin);
+}
+
+int UnitJob::nextAttempt() const {
+  int attempt = launcher::nextAttempt(run_dir_ / "logs");
+  for (const Host& host : hosts_) attempt = std::max(attempt, host.host->facts().attempt);
+  return attempt;
+}
+
+// All or none: two that each have some of the hosts would wait for one another.
+void UnitJob::lock() {
+  const TimePoint deadline = clock_.now() + kLockedMax;
+  for (;;) {
+    const Answers answers = mustAnswer([](Host&) { return LockQuestion{true}; }, kAnswerWithin);
+    if (std::all_of(answers.each.begin(), answers.each.end(),
+                    [](const auto& answer) { return answer->locked; }))
+      return;
+    unlock();
+    if (clock_.now() > deadline)
       throw Error(
           ErrorCode::kUnavailable,
-          fmt::format("another dtf-launch has been starting or removing units in {} for {:.0f} "
-                      "s\n  wait for it, or see what its systemctl hangs on: ps -ef",
-                      control_.folder().string(), toSeconds(kLockedMax)));
-    std::this_thread::sleep_for(kAgain);
-  }
-  return folder;
-}
-
-void UnitJob::makeFolder() const {
-  std::error_code error;
-  fs::create_directories(control_.folder(), error);
-  if (error) failWrite(control_.folder(), error.value());
-}
-
-void UnitJob::checkFree() const {
-  for (const UnitState& unit : states()) {
-    if (!unit.file.empty() && fs::path(unit.file).parent_path() != control_.folder())
-      throw Error(ErrorCode::kBadConfig,
-                  fmt::format("{} is not dtf-launch's, and would be the unit {} of this job\n"
-                              "  give the job another name (`job:`), or remove that file",
-                              unit.file, unit.name));
-    if (unit.isAlive())
-      throw Error(
-          ErrorCode::kUnavailable,
-          fmt::format("a unit {} runs already ({}): a job {} was started before\n"
-                      "  dtf-launch attach shows it, dtf-launch stop ends it, each with its "
-                      "file and --run-dir; another job needs another name (`job:`)",
-                      unit.name, unit.active, job_.job));
+          fmt::format(
+              "another dtf-launch has been starting or removing units of this user for {:.0f} "
+              "s\n  wait for it, or see what its systemctl hangs on: ps -ef",
+              toSeconds(kLockedMax)));
+    // Whoever else was refused because of this one asks again at another moment.
+    const TimePoint again = clock_.now() + kLockAgain * (1 + ::getpid() % 4);
+    while (clock_.now() < again) turn();
   }
 }
 
-void UnitJob::checkOwn(const fs::path& logs) const {
-  const std::string own = runLine(fs::absolute(logs).lexically_normal());
-  for (const std::string& unit : units_) {
-    const fs::path file = control_.folder() / unit;
-    std::ifstream text(file);
-    for (std::string line; std::getline(text, line);)
-      if (line.starts_with(runLine({})) && line != own)
-        throw Error(ErrorCode::kUnavailable,
-                    fmt::format("the units dtf-{}@* are another run's: {}\n"
-                                "  name the run with --run-dir, or give this job another name "
-                                "(`job:`)",
-                                job_.job, line.substr(2)));
-  }
+void UnitJob::unlock() {
+  ask([](Host&) { return LockQuestion{false}; }, kAnswerWithin);
 }
 
-// What of a start that has failed is there is taken back.
-void UnitJob::start(const std::vector<UnitFile>& files) const {
-  DTF_CHECK(files.size() == units_.size());
-  remove();
-  makeFolder();
+void UnitJob::checkOwn() {
+  mustAnswer([this](Host&) { return OwnQuestion{run_dir_ / "logs"}; }, kAnswerWithin);
+}
+
+void UnitJob::checkFree() {
+  mustAnswer([](Host&) { return FreeQuestion{}; }, kAnswerWithin);
+}
+
+WriteQuestion UnitJob::writeQuestion(Host& host, const std::vector<UnitFile>& files, int attempt) {
+  WriteQuestion question;
+  question.reachable = job_.cluster.mayBeReached();
+  for (const size_t task : host.tasks) {
+    const TaskId id = tasks_[task];
+    question.files.push_back(files[task]);
+    question.logs.push_back(logFileName(id, attempt));
+    question.tasks[id] = job_.cluster.tasks(id.job)[id.index];
+  }
+  if (host.far == nullptr) return question;
+  question.mark = files_ ? files_->mark() : "";
+  question.sent = start_->files;
+  question.sent.merge(host.keys.read());
+  return question;
+}
+
+void UnitJob::start(const std::vector<UnitFile>& files, int attempt) {
+  DTF_CHECK(files.size() == units_.size() && start_);
   try {
-    for (const UnitFile& file : files) atomicReplace(control_.folder() / file.name, file.text);
-    control_.run({"daemon-reload"}, {});
-    control_.run({"start", "--no-block"}, units_);
+    mustAnswer([&](Host& host) { return writeQuestion(host, files, attempt); }, kDoneWithin);
+    control({"start", "--no-block"});
   } catch (const Error&) {
     try {
-      stop();
+      stopReachable();
+      removeAll(false);
     } catch (const Error&) {  // the first error says more
     }
-    remove();
     throw;
   }
 }
 
-void UnitJob::stop() const {
-  control_.run({"stop", "--no-block"}, units_);
+void UnitJob::control(const std::vector<std::string>& words) {
+  mustAnswer([&words](Host&) { return ControlQuestion{words}; }, kDoneWithin);
 }
 
-void UnitJob::kill() const {
-  control_.run({"kill", "--signal=KILL"}, units_);
+void UnitJob::stop() {
+  control({"stop", "--no-block"});
 }
 
-void UnitJob::removeEnded() const {
-  const Fd locked = lock();
-  if (!isAlive()) remove();
+void UnitJob::kill() {
+  control({"kill", "--signal=KILL"});
 }
 
-void UnitJob::remove() const {
-  DTF_CHECK(!units_.empty());
-  const SnapshotGuard snapshots(job_);
-  std::error_code ignored;
-  bool any = false;
-  for (const std::string& unit : units_) any = fs::remove(control_.folder() / unit, ignored) || any;
-  if (!any) return;
+std::vector<Error> UnitJob::stopReachable() {
+  const Answers answers = ask(
+      [](Host&) {
+        return ControlQuestion{{"stop", "--no-block"}};
+      },
+      kDoneWithin);
+  std::vector<Error> errors;
+  for (const auto& [host, error] : answers.errors) errors.push_back(error);
+  return errors;
+}
+
+void UnitJob::removeAll(bool only_ended) {
+  ask([only_ended](Host&) { return RemoveQuestion{only_ended}; }, kDoneWithin);
+}
+
+void UnitJob::removeEnded() {
   try {
-    control_.run({"reset-failed"}, units_);
-  } catch (const Error&) {  // systemd has forgotten some of them by itself
+    lock();
+    if (!isAlive()) removeAll(true);
+  } catch (const Error& error) {
+    news_.push_back("warning: units that have ended are not removed everywhere: " +
+                    error.message());
   }
-  control_.run({"daemon-reload"}, {});
+  unlock();
+}
+
+// When a unit ended is told as how long ago: clocks differ.
+std::vector<UnitState> UnitJob::inOrder(const Answers& answers) const {
+  std::vector<UnitState> states(units_.size());
+  const uint64_t now = nowUsec();
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    const Host& host = hosts_[i];
+    const std::vector<UnitState>& its = answers.each[i]->states;
+    if (its.size() != host.tasks.size())
+      throw Error(ErrorCode::kUnavailable,
+                  host.host->name() + ": it doesn't say how all of its units are");
+    for (size_t task = 0; task < its.size(); ++task) {
+      UnitState& state = states[host.tasks[task]] = its[task];
+      if (state.ended_usec > 0) state.ended_usec = now - std::min(now, state.ended_usec);
+    }
+  }
+  return states;
+}
+
+std::vector<UnitState> UnitJob::states() {
+  return inOrder(mustAnswer([](Host&) { return StatesQuestion{}; }, kAnswerWithin));
+}
+
+bool UnitJob::isAlive() {
+  const std::vector<UnitState> now = states();
+  return std::any_of(now.begin(), now.end(), [](const UnitState& unit) { return unit.isAlive(); });
+}
+
+StatesQuestion UnitJob::statesQuestion(Host& host) {
+  StatesQuestion question;
+  if (host.far == nullptr || !files_ || !files_->isMine()) return question;
+  question.wants_files = true;
+  question.mark = files_->mark();
+  const uint64_t connection = host.far->connection();
+  question.kept =
+      files_->kept(host.host->name(), connection == 0 || connection != host.told_connection);
+  return question;
+}
+
+std::vector<UnitState> UnitJob::look() {
+  Answers answers{std::vector<std::optional<UnitAnswer>>(hosts_.size()), {}};
+  std::vector<bool> waits(hosts_.size(), true);
+  for (Host& host : hosts_) {
+    if (host.host->isAsked()) continue;
+    const StatesQuestion question = statesQuestion(host);
+    host.host->ask(question, kAnswerWithin);
+    if (question.wants_files) host.told_connection = host.far->connection();
+  }
+  const TimePoint deadline = clock_.now() + kLookWithin;
+  const auto is_awaited = [&](size_t i) { return waits[i] && !hosts_[i].is_silent; };
+  for (;;) {
+    collect(answers, waits);
+    bool any = false;
+    for (size_t i = 0; i < hosts_.size(); ++i) any = any || is_awaited(i);
+    if (!any || clock_.now() > deadline) break;
+    turn();
+  }
+  std::string silent;
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    hosts_[i].is_silent = !answers.each[i];
+    if (answers.each[i]) hosts_[i].has_more = answers.each[i]->has_more;
+    if (waits[i]) silent = hosts_[i].host->name() + " has not answered yet";
+  }
+  if (!answers.errors.empty()) throw Error(answers.errors.front().second);
+  if (!silent.empty()) throw Error(ErrorCode::kUnavailable, silent);
+  return inOrder(answers);
+}
+
+void UnitJob::bringFiles(int attempt) {
+  if (far_.empty()) return;
+  files_.emplace(run_dir_, [this](const std::string& text) { news_.push_back(text); });
+  for (const size_t i : far_) {
+    std::vector<std::string> logs;
+    bool has_chief = false;
+    for (const size_t task : hosts_[i].tasks) {
+      logs.push_back(logFileName(tasks_[task], attempt));
+      has_chief = has_chief || tasks_[task] == kChief;
+    }
+    files_->expect(hosts_[i].host->name(), logs, has_chief);
+  }
+}
+
+bool UnitJob::bringRest() {
+  if (!files_) return true;
+  look();
+  return std::none_of(hosts_.begin(), hosts_.end(), [](const Host& host) { return host.has_more; });
+}
+
+void UnitJob::sendRenewedKeys() {
+  std::map<const Host*, SentFiles> renewed;
+  for (const size_t i : far_) {
+    Host& host = hosts_[i];
+    try {
+      SentFiles files = host.keys.renewed(clock_.now());
+      if (!files.empty()) renewed[&host] = std::move(files);
+    } catch (const Error& error) {
+      news_.push_back("warning: renewed keys are not sent to " + host.host->name() + ": " +
+                      error.message());
+    }
+  }
+  if (renewed.empty()) return;
+  mustAnswer([&](Host& host) { return ReplaceQuestion{renewed[&host]}; }, kAnswerWithin);
+  for (const auto& [host, files] : renewed)
+    if (host->far != nullptr && !files.empty())
+      news_.push_back("the renewed keys of its tasks were sent to " + host->host->name());
+}
+
+std::vector<std::string> UnitJob::news() {
+  return std::exchange(news_, {});
 }
 
 }  // namespace dtf::launcher

@@ -1,72 +1,136 @@
 #pragma once
 
-// The units of one job on this host: written, started, asked, stopped and removed.
+// The units of one job, on each of its hosts: written, started, asked, stopped and removed.
 
+#include <boost/asio/io_context.hpp>
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/base/file.h"
 #include "common/cluster/spec.h"
+#include "common/net/asio.h"
 #include "launcher/launch_plan.h"
-#include "launcher/systemd/service_control.h"
+#include "launcher/ssh/sent_keys.h"
+#include "launcher/systemd/unit_files.h"
+#include "launcher/systemd/unit_host.h"
 
 namespace dtf::launcher {
 
-// Where the units of the tasks of `plan` would be written, and their text.
-struct UnitFile {
-  std::string name;
-  std::string text;
+// What is known only where a job is started. Value type.
+struct UnitStart {
+  std::function<Binaries()> find_binaries;  // of this host
+  std::filesystem::path folder;             // where dtf-launch was started
+  SentFiles files;                          // that the job was read from
 };
-// `logs`: the absolute folder of the logs of this launch, which is the `attempt`-th there.
-// Errors: those of unitText().
-std::vector<UnitFile> unitFiles(const cluster::JobSpec& job, const std::vector<TaskCommand>& plan,
-                                const std::filesystem::path& logs, int attempt);
 
-// Owns: nothing that ends with it: units go on until they have ended or are stopped.
+// Owns: connections to other hosts, and nothing else that ends with it: units go on until they have
+// ended or are stopped.
 // Borrows: `job` (must outlive this).
 // Threads: thread-compatible.
-// Blocks: on systemctl.
-// Errors: those of ServiceControl.
+// Blocks: on systemctl and on other hosts, for as long as each call says; hosts are asked at the same
+// time.
+// Errors: those of HostUnits and of FarUnitHost, beginning with the host's name where it is another one.
 class UnitJob {
  public:
-  explicit UnitJob(const cluster::JobSpec& job);
+  // `run_dir`: of the run. `start`: units are to be written; without it there must be some, or none.
+  UnitJob(const cluster::JobSpec& job, const std::filesystem::path& run_dir,
+          std::optional<UnitStart> start = {});
 
-  const ServiceControl& control() const { return control_; }
   const std::vector<std::string>& units() const { return units_; }  // names, ps first
-  std::vector<UnitState> states() const { return control_.states(units_); }
-  bool isAlive() const;  // some unit is
+  bool hasOtherHosts() const { return !far_.empty(); }
+  // Each that has been met; its facts are known.
+  struct Part {
+    const UnitHost* host;
+    std::vector<size_t> tasks;  // in order
+  };
+  std::vector<Part> parts() const;
 
-  // Taken by whoever changes the units of this user: from asking whether the names are free to their
-  // start, and while those of a job that has ended are removed. Held as long as the descriptor is open.
-  // Blocks: while another dtf-launch holds it, kLockedMax at most.
-  // Errors: kUnavailable after that; kCannotWrite.
+  // Connects to every host. Errors: at the place of the cluster file that names the host.
+  void meet();
+  // The number of the logs of a new launch.
+  int nextAttempt() const;
+  // Taken by whoever changes the units: from asking whether the names are free to their start, and
+  // while those of a job that has ended are removed.
+  // Errors: kUnavailable once another dtf-launch has held it for kLockedMax.
   static constexpr Duration kLockedMax = std::chrono::seconds(120);
-  Fd lock() const;
+  void lock();
+  void unlock();
 
-  // kUnavailable, saying where the units of this name log, when that isn't `logs`: they are another run's.
-  // Those that have no file are anybody's.
-  void checkOwn(const std::filesystem::path& logs) const;
+  // kUnavailable, saying where the units of this name log, when that isn't `run_dir`: they are another run's.
+  void checkOwn();
   // Errors: kUnavailable when units of that name run; kBadConfig when somebody else's unit has it.
-  void checkFree() const;
-  // Writes the files and has systemd start them, without waiting for that. What a job before has left
-  // under these names is replaced.
-  // Errors: kCannotWrite.
-  void start(const std::vector<UnitFile>& files) const;
-  void stop() const;  // asks all to end, and systemd not to start them again
-  void kill() const;  // with SIGKILL
-  // remove(), of units that have ended, and that nobody has started again since.
-  void removeEnded() const;
-  // Removes the files, what systemd remembers of units that have failed, and snapshots in memory.
-  void remove() const;
+  void checkFree();
+  // Writes the files, `attempt` being the number of the logs, which are made where the hosts have no
+  // folder in common with this one.
+  // Errors: kCannotWrite, kUnavailable for a port in use. What of a start that has failed is there is
+  // taken back.
+  void start(const std::vector<UnitFile>& files, int attempt);
+  // Their states now, in order.
+  std::vector<UnitState> states();
+  bool isAlive();  // some unit is
+  // The same, for somebody who looks again soon: waits kLookWithin at most, and not for a host that was
+  // silent before. Brings what is new of the files where bringFiles() was called.
+  static constexpr Duration kLookWithin = std::chrono::seconds(2);
+  std::vector<UnitState> look();
+  // From now on, of the launch with that number, unless another dtf-launch does.
+  void bringFiles(int attempt);
+  // All that the hosts have by now. False: there may be more.
+  bool bringRest();
+  void stop();  // asks all to end, and systemd not to start them again
+  void kill();  // with SIGKILL
+  // stop(), where a host that can't be reached is told, not thrown: the others are to stop all the same.
+  std::vector<Error> stopReachable();
+  // The files, what systemd remembers, snapshots in memory; of units that have ended, and that nobody
+  // has started again since. What can't be done is told by news().
+  void removeEnded();
+  // Keys that were renewed here since they were sent.
+  void sendRenewedKeys();
+  // What a person should know since this was called last.
+  std::vector<std::string> news();
 
  private:
-  void makeFolder() const;
+  struct Host {
+    std::unique_ptr<UnitHost> host;
+    FarUnitHost* far = nullptr;  // the same, where it is another one
+    std::vector<size_t> tasks;
+    yaml::Mark mark;
+    SentKeys keys;
+    uint64_t told_connection = 0;  // that was asked with all sizes
+    bool is_silent = false;
+    bool has_more = false;
+  };
+  struct Answers {
+    std::vector<std::optional<UnitAnswer>> each;  // by host
+    std::vector<std::pair<size_t, Error>> errors;
+  };
+  using QuestionOf = std::function<UnitQuestion(Host&)>;
+  Host makeHost(const std::string& name, std::vector<size_t> tasks);
+  void turn();
+  void collect(Answers& answers, std::vector<bool>& waits);
+  Answers ask(const QuestionOf& question_of, Duration within);
+  void throwFirst(const Answers& answers) const;
+  Answers mustAnswer(const QuestionOf& question_of, Duration within);
+  void control(const std::vector<std::string>& words);
+  WriteQuestion writeQuestion(Host& host, const std::vector<UnitFile>& files, int attempt);
+  StatesQuestion statesQuestion(Host& host);
+  std::vector<UnitState> inOrder(const Answers& answers) const;
+  void removeAll(bool only_ended);
 
   const cluster::JobSpec& job_;
-  const ServiceControl control_;
+  const std::filesystem::path run_dir_;
+  const std::optional<UnitStart> start_;
+  const std::vector<TaskId> tasks_;
   std::vector<std::string> units_;
+  const SystemClock clock_;
+  boost::asio::io_context io_{1};
+  std::optional<UnitFiles> files_;
+  std::vector<std::string> news_;
+  std::vector<Host> hosts_;
+  std::vector<size_t> far_;  // of them: others
 };
 
 }  // namespace dtf::launcher

@@ -1,0 +1,91 @@
+#include "launcher/systemd/unit_files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/job_summary.h"
+
+namespace dtf::launcher {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kLogs = "logs/";
+constexpr mode_t kBroughtFileMode = 0640;
+
+}  // namespace
+
+UnitFiles::UnitFiles(fs::path run_dir, std::function<void(const std::string&)> tell)
+    : run_dir_(std::move(run_dir)),
+      writer_(run_dir_),
+      tell_(std::move(tell)),
+      files_(writer_, tell_) {}
+
+void UnitFiles::expect(const std::string& host, const std::vector<std::string>& logs,
+                       bool has_chief) {
+  expected_[host] = {logs, has_chief};
+}
+
+bool UnitFiles::isMine() {
+  if (lock_.valid()) return true;
+  Fd lock(::open((run_dir_ / "logs").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock.valid() || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return false;
+  lock_ = std::move(lock);
+  return true;
+}
+
+FileSizes UnitFiles::kept(const std::string& host, bool with_events) const {
+  FileSizes sizes;
+  if (with_events) sizes = writer_.eventSizes();
+  const auto found = expected_.find(host);
+  if (found == expected_.end()) return sizes;
+  for (const std::string& log : found->second.logs) {
+    std::error_code none;
+    const uint64_t size = fs::file_size(run_dir_ / kLogs / log, none);
+    sizes[std::string(kLogs) + log] = none ? 0 : size;
+  }
+  return sizes;
+}
+
+void UnitFiles::take(const std::string& host, const FilePiece& piece) {
+  try {
+    write(expected_[host], host, piece);
+    is_full_ = false;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kBadData) throw;
+    if (!std::exchange(is_full_, true))
+      tell_("warning: " + error.message() + ": it is tried again, and lacks what " + host +
+            " has written meanwhile");
+  }
+}
+
+void UnitFiles::write(const Expected& expected, const std::string& host, const FilePiece& piece) {
+  const std::string log = piece.name.starts_with(kLogs) ? piece.name.substr(kLogs.size()) : "";
+  if (std::find(expected.logs.begin(), expected.logs.end(), log) != expected.logs.end())
+    return append(piece);
+  if (expected.has_chief && piece.name == summaryFile(run_dir_).filename())
+    return atomicReplace(summaryFile(run_dir_), piece.bytes);
+  files_.take(host, piece);
+}
+
+// Only what comes next: whoever has lost his place asks again with what is there.
+void UnitFiles::append(const FilePiece& piece) const {
+  const fs::path file = run_dir_ / piece.name;
+  const Fd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kBroughtFileMode));
+  struct stat status {};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) failWrite(file, errno);
+  if (static_cast<uint64_t>(status.st_size) != piece.offset) return;
+  if (::lseek(fd.get(), 0, SEEK_END) < 0 || writeAll(fd.get(), piece.bytes) > 0)
+    failWrite(file, errno);
+}
+
+}  // namespace dtf::launcher

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""`launch: {via: systemd}` on several hosts: dtf-launch on one of them writes, starts, follows and stops units on all, by ssh.
+
+Usage: far_units_test.py BUILD_FOLDER [CASE...]      exit code 77: this machine can't have such hosts; the last line says why
+"""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import host as hosts
+import three_hosts
+from three_hosts import DISK, LONG, SOON, SSH_PORTS
+
+ENDLESS = 100_000_000
+PLACES = {"ps/0": "one", "ps/1": "two", "worker/0": "one", "worker/1": "two"}
+FAR_CHIEF = {"ps/0": "two", "ps/1": "three", "worker/0": "two", "worker/1": "three"}
+JOB = """
+job: {name}
+run_dir: /mnt/runs/{name}
+cluster:
+  ps: [{ps}]
+  worker: [{worker}]
+keys: keys
+launch: {{via: systemd, user: {user}, port: 2200, identity: id, ssh_config: ssh_config, hosts: [{hosts}]{more}}}
+timeouts: {{lease_seconds: 4}}
+train:
+  model:
+    input: {{shape: [28, 28, 1]}}
+    layers: [flatten: , dense: {{units: 64, activation: relu}}, dense: {{units: 10}}]
+    loss: softmax_cross_entropy
+  data: {{train: {{format: digits, count: 1000}}, eval: {{format: digits, count: 200}}, batch_size: 250, seed: 7}}
+  optimizer: {{adam: {{learning_rate: 0.001}}}}
+  replication: {{mode: sync}}
+  steps: {steps}
+  checkpoint: {{every_steps: 100, gather: true}}
+"""
+SSH_CONFIG = "Host *\n  IdentitiesOnly yes\n  UserKnownHostsFile /root/known\n  GlobalKnownHostsFile none\n"
+ENVIRONMENT = ["/usr/bin/env", "-i", "PATH=/usr/local/bin:/usr/bin:/usr/sbin", "HOME=/root"]
+
+
+class Bench:
+    """Three hosts, a job that dtf-launch on the first has on them, and the questions that the cases ask."""
+
+    def __init__(self, three):
+        self.three, self.folder = three, three.folder
+        self.one = three.hosts["one"]
+        self.name, self.places, self.launch = "", PLACES, None
+        root = self.one.root / "root"
+        (root / "id").write_text((self.folder / "id").read_text())
+        (root / "id").chmod(0o600)
+        (root / "known").write_text((self.folder / "known").read_text())
+        (root / "ssh_config").write_text(SSH_CONFIG)
+
+    def job(self, name, steps=ENDLESS, places=None, user="root", more=""):
+        self.name, self.places = name, places or PLACES
+        address = {task: f"'{place}:{2221 + int(task[-1]) + (10 if task[0] == 'w' else 0)}'" for task, place in self.places.items()}
+        three = f"{{host: three, port: {SSH_PORTS['three']}}}" if "three" in self.places.values() else ""
+        text = JOB.format(name=name, steps=steps, user=user, more=more, hosts=three,
+                          ps=", ".join(address[task] for task in address if task[0] == "p"),
+                          worker=", ".join(f"{{address: {address[task]}, threads: 1}}" for task in address if task[0] == "w"))
+        (self.one.root / "root/job.yaml").write_text(text)
+        self.one.run("rm", "-rf", "/root/keys")
+        self.one.run("sh", "-c", "cd /root && dtf-launch keys init keys --cluster job.yaml")
+
+    def dtf(self, *words, check=True, seconds=LONG):
+        done = self.one.run("env", "HOME=/root", "dtf-launch", *words, check=False, seconds=seconds)
+        assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done
+
+    def start(self, *words):
+        self.said = open(self.folder / f"{self.name}.said", "w+")
+        self.launch = subprocess.Popen(
+            ["nsenter", f"--target={self.one.leader}", "--mount", "--uts", "--ipc", "--net", "--pid", "--", *ENVIRONMENT,
+             "dtf-launch", "up", "/root/job.yaml", *words],
+            stdin=subprocess.DEVNULL, stdout=self.said, stderr=subprocess.STDOUT)
+
+    def told(self):
+        said = self.folder / f"{self.name}.said"
+        return said.read_text() if said.exists() else ""
+
+    def until(self, what, asked, seconds=LONG):
+        try:
+            return self.one.until(what, asked, seconds)
+        except TimeoutError as late:
+            journals = "\n".join(f"{name}: {host.journal('--lines=20')}" for name, host in self.three.hosts.items() if host.leader)
+            raise AssertionError(f"{late}\n{self.told()}\n{journals}") from None
+
+    def until_said(self, text, seconds=LONG):
+        self.until(f"'{text}'", lambda: text in self.told(), seconds)
+
+    def signal_launcher(self, number):
+        self.one.run("sh", "-c", f"kill -{number} $(pidof dtf-launch)")
+
+    def ended(self, seconds=LONG):
+        code = self.launch.wait(seconds)
+        self.launch = None
+        return code, self.told()
+
+    def unit(self, task):
+        return f"dtf-{self.name}@{task.replace('/', '-')}.service"
+
+    def show(self, task):
+        return self.three.hosts[self.places[task]].show(self.unit(task))
+
+    def step(self):
+        said = re.match(r"step (\d+) of", self.show("worker/0").get("StatusText", ""))
+        return int(said.group(1)) if said else -1
+
+    def trains_on(self, steps=50):
+        begin = self.until("first step", lambda: self.step() + 1) - 1
+        self.until(f"{steps} steps more", lambda: self.step() >= begin + steps or 0 <= self.step() < begin)
+
+    def run_dir(self, host="one"):
+        return self.three.disk(host) / "runs" / self.name
+
+    def summary(self):
+        return json.loads((self.run_dir() / "summary.json").read_text())
+
+    def expect_nothing_left(self):
+        for name, host in self.three.hosts.items():
+            files = host.run("sh", "-c", f"ls /run/systemd/system | grep 'dtf-{self.name}@'; ls -d /run/dtf-units/*", check=False).stdout
+            units = host.systemctl("list-units", "--all", "--no-legend", "--plain", f"dtf-{self.name}@*").stdout
+            assert not files.strip() and not units.strip(), (name, files, units)
+            left = host.run("pgrep", "-l", "psd|workerd", check=False).stdout
+            assert not left.strip(), (name, left)
+
+    def after(self):
+        if self.launch is not None and self.launch.poll() is None:
+            self.launch.kill()
+        self.launch = None
+        self.three.mend()
+        for host in self.three.hosts.values():
+            host.run("pkill", "-KILL", "dtf-launch|dtf-agent", check=False)
+            host.systemctl("kill", "--signal=KILL", "dtf-*@*", check=False)
+            host.systemctl("stop", "dtf-*@*", check=False)
+            host.run("sh", "-c", "rm -rf /run/systemd/system/dtf-*@* /run/dtf-units")
+            host.systemctl("daemon-reload")
+            host.systemctl("reset-failed", check=False)
+        self.three.forget_runs()
+
+
+def a_job_trains_on_two_hosts_and_leaves_no_units(bench):
+    bench.job("both", steps=300)
+    done = bench.dtf("up", "/root/job.yaml")
+    assert "both: done" in done.stdout, done
+    summary = bench.summary()
+    assert summary["outcome"] == "done" and summary["exit_code"] == 0 and summary["global_step"] == 300, summary
+    assert [(task["name"], task["exit_code"], task["restarts"]) for task in summary["tasks"]] \
+        == [(name, 0, 0) for name in PLACES], summary
+    logs = bench.dtf("logs", "/root/job.yaml").stdout
+    for task in PLACES:
+        assert re.search(rf"(?m)^{task} +\|.* event=listening", logs), f"{task}\n{logs}"
+    bench.expect_nothing_left()
+
+
+CASES = [a_job_trains_on_two_hosts_and_leaves_no_units]
+
+
+def run_cases(build, wanted, folder):
+    """How many failed."""
+    three = three_hosts.Hosts(build, folder, with_slurm=False)
+    try:
+        bench = Bench(three)
+        return hosts.run_cases("FarUnits", CASES, wanted, bench, bench.after)
+    finally:
+        three.close()
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    if os.geteuid() != 0:
+        print("SKIPPED: only root boots hosts with systemd-nspawn")
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            hosts.in_own_network()
+            return 1 if run_cases(build, sys.argv[2:], pathlib.Path(folder)) else 0
+        except hosts.NoHost as reason:
+            print(f"SKIPPED: no hosts with systemd can be booted here: {reason}")
+            return 77
+
+
+if __name__ == "__main__":
+    sys.exit(main())
