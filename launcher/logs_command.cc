@@ -16,6 +16,7 @@
 #include "launcher/log_fanin.h"
 #include "launcher/log_merge.h"
 #include "launcher/output.h"
+#include "launcher/systemd/unit_commands.h"
 
 namespace dtf::launcher {
 
@@ -99,6 +100,8 @@ nlohmann::ordered_json logFields(const std::string& task, const std::string& lin
 int logs(const cluster::JobSpec& job, const Options& options) {
   const FoundRun run = findRun(job, options);
   const fs::path folder = run.folder / "logs";
+  UnitReader units(job, run.folder);
+  units.bring();
   OpenLogs logs(folder, tasksNamed(job, options.tasks), launchAttempt(run.folder));
   if (logs.empty() && run.running && run.running->program != LaunchRecord().program)
     throw Error(ErrorCode::kUnavailable,
@@ -116,7 +119,7 @@ int logs(const cluster::JobSpec& job, const Options& options) {
     print(name + " | " + line.text + "\n");
   };
   for (;;) {
-    const bool more = options.follow && runningLaunch(run.folder).has_value();
+    const bool more = options.follow && (units.bring() || runningLaunch(run.folder).has_value());
     logs.openNew();
     logs.merge.read(!more, settledTime(), show);
     if (!more) return 0;

@@ -17,6 +17,7 @@
 #include "launcher/output.h"
 #include "launcher/process_state.h"
 #include "launcher/progress.h"
+#include "launcher/systemd/unit_commands.h"
 
 namespace dtf::launcher {
 
@@ -93,12 +94,14 @@ std::string answerText(const ordered_json& answer) {
   return join(parts, "; ");
 }
 
-std::string runningText(const FoundRun& run, const std::string& job, const ordered_json& live,
-                        const std::vector<LiveTask>& tasks) {
+std::string runningText(const FoundRun& run, bool has_units, const std::string& job,
+                        const ordered_json& live, const std::vector<LiveTask>& tasks) {
   std::string text =
-      run.running
-          ? fmt::format("{}: running, {} has pid {}\n  folder      {}\n", job, run.running->program,
-                        run.running->launcher, run.folder.string())
+      run.running ? fmt::format("{}: running, {} has pid {}\n  folder      {}\n", job,
+                                run.running->program, run.running->launcher, run.folder.string())
+      : has_units
+          ? fmt::format("{0}: running, as units of systemd, dtf-{0}@*\n  folder      {1}\n", job,
+                        run.folder.string())
           : job + ": running, started by another user or on another host: its tasks answer\n";
   const auto row = [&text](const char* label, const std::string& value) {
     if (!value.empty()) text += fmt::format("  {:<10}  {}\n", label, value);
@@ -139,8 +142,9 @@ int status(const cluster::JobSpec& job, const Options& options) {
   const FoundRun run = findRun(job, options);
   ordered_json live = run.running ? readStatus(run.folder) : ordered_json::object();
   std::vector<LiveTask> tasks;
-  if (run.running)
-    tasks = askTasks(job.cluster, *run.running);
+  const bool has_units = !run.running && UnitReader(job, run.folder).bring();
+  if (run.running || has_units)
+    tasks = askTasks(job.cluster, run.running.value_or(LaunchRecord()));
   else if (!options.run_dir)
     tasks = askUnknownRun(job);
   const bool is_running = run.running || !tasks.empty();
@@ -148,14 +152,16 @@ int status(const cluster::JobSpec& job, const Options& options) {
   const ordered_json last = is_running ? ordered_json::object() : readSummary(run.folder);
   if (options.json)
     printEvent("status", {{"job", job.job},
-                          {"run_dir", run.running || !is_running ? ordered_json(run.folder.string())
-                                                                 : ordered_json(nullptr)},
+                          {"run_dir", run.running || has_units || !is_running
+                                          ? ordered_json(run.folder.string())
+                                          : ordered_json(nullptr)},
                           {"running", is_running},
                           {"progress", live.empty() ? ordered_json(nullptr) : live},
                           {"last", last.empty() ? ordered_json(nullptr) : last},
                           {"tasks", tasksJson(tasks)}});
   else
-    print(is_running ? runningText(run, job.job, live, tasks) : lastText(run, job.job, last));
+    print(is_running ? runningText(run, has_units, job.job, live, tasks)
+                     : lastText(run, job.job, last));
   return is_running ? 0 : kNotRunning;
 }
 

@@ -214,7 +214,12 @@ void HostUnits::obey(const ReplaceQuestion& question, UnitAnswer& /*answer*/) {
 }
 
 void HostUnits::obey(const ControlQuestion& question, UnitAnswer& /*answer*/) {
-  control_->run(question.words, about_.units);
+  // systemctl refuses all for the sake of one that it doesn't know: after a stop that did not reach
+  // every host, those of this one were removed.
+  std::vector<std::string> known;
+  for (const UnitState& unit : control_->states(about_.units))
+    if (!unit.file.empty() || unit.isAlive()) known.push_back(unit.name);
+  if (!known.empty()) control_->run(question.words, known);
 }
 
 bool HostUnits::isAlive() const {

@@ -96,8 +96,8 @@ ServiceControl::ServiceControl() : command_{"systemctl"}, is_user_(::geteuid() !
   std::error_code ignored;
   if (!fs::is_directory("/run/systemd/system", ignored))
     throw Error(ErrorCode::kUnavailable,
-                "systemd is not process 1 of this host, so no unit can run here: write "
-                "'launch: {via: local}', or add --set launch.via=local");
+                "systemd is not process 1 of this host, so no unit can run here: 'launch: {via: "
+                "local}', or 'via: ssh' where there are other hosts, does without");
   if (is_user_) command_.emplace_back("--user");
   folder_ = is_user_ ? userRuntime() / "systemd/user" : fs::path("/run/systemd/system");
   const ProgramAnswer answer = ask({"show", "--property=Version"});

@@ -270,15 +270,29 @@ void awaitUnits(const cluster::JobSpec& job, UnitJob& units) {
   }
 }
 
+// Of hosts that can't be reached nobody knows what runs there.
+void failLost(const cluster::JobSpec& job, const std::vector<Error>& lost) {
+  if (lost.empty()) return;
+  std::string text;
+  for (const Error& error : lost) text += error.message() + "\n  ";
+  throw Error(
+      lost.front().code(),
+      fmt::format("{}the units dtf-{}@* there may run on; those of the other hosts have ended: "
+                  "dtf-launch stop again when it is back",
+                  text, job.job));
+}
+
 }  // namespace
 
 bool stopUnits(const cluster::JobSpec& job, const fs::path& run_dir) {
   if (job.launch.via != cluster::LaunchSpec::Via::kSystemd) return false;
   UnitJob units(job, run_dir);
+  const std::vector<Error> lost = units.meetReachable();
   units.checkOwn();
   if (!units.isAlive()) {
     units.removeEnded();  // what a job has left that nobody followed to its end
     sayNews(units);
+    failLost(job, lost);
     return false;
   }
   bringFiles(units, run_dir);
@@ -288,7 +302,32 @@ bool stopUnits(const cluster::JobSpec& job, const fs::path& run_dir) {
   bringRest(units);
   units.removeEnded();
   sayNews(units);
+  failLost(job, lost);
   return true;
+}
+
+UnitReader::UnitReader(const cluster::JobSpec& job, const fs::path& run_dir) {
+  if (job.launch.via != cluster::LaunchSpec::Via::kSystemd) return;
+  auto units = std::make_unique<UnitJob>(job, run_dir);
+  if (!units->hasOtherHosts()) return;
+  for (const Error& error : units->meetReachable())
+    printBounded(STDERR_FILENO, "dtf-launch: warning: " + error.message() + "\n");
+  // A run that was never here is nobody's mistake, but no reason to make folders either.
+  std::error_code ignored;
+  if (!fs::exists(run_dir, ignored) && !units->isAlive()) return;
+  bringFiles(*units, run_dir);
+  units_ = std::move(units);
+}
+
+bool UnitReader::bring() {
+  if (!units_) return false;
+  bringRest(*units_);
+  sayNews(*units_);
+  try {
+    return units_->isAlive();
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 bool showUnits(cluster::JobSpec job, const Options& options, const fs::path& run_dir) {

@@ -3,6 +3,7 @@
 // The verbs for a job with `launch: {via: systemd}`.
 
 #include <filesystem>
+#include <memory>
 
 #include "common/cluster/spec.h"
 #include "launcher/launch_plan.h"
@@ -21,8 +22,25 @@ int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInp
 
 // `stop`: has systemd stop the job's units, waits until they have ended, and removes them. False: the
 // job has none that run. `run_dir` is the run's.
-// Errors: kDeadline; kUnavailable when they are another run's; those of UnitJob.
+// Errors: kDeadline; kUnavailable when a host can't be reached, once the units of the others have ended; kUnavailable when they are another run's; those of UnitJob.
 bool stopUnits(const cluster::JobSpec& job, const std::filesystem::path& run_dir);
+
+// `logs` and `status`: brings what other hosts have of a run, where nobody follows it.
+// Threads: thread-compatible.
+class UnitReader {
+ public:
+  // `run_dir` is the run's. A host that can't be reached is told of on stderr, and left out.
+  // Blocks: on systemctl and on other hosts, a host that isn't there 10 s.
+  // Errors: those of UnitJob of a host that answers.
+  UnitReader(const cluster::JobSpec& job, const std::filesystem::path& run_dir);
+  // Whether any unit runs; of a job that is none of units on several hosts, or of a host that is
+  // silent, false.
+  // Blocks: on other hosts, seconds at most.
+  bool bring();
+
+ private:
+  std::unique_ptr<UnitJob> units_;
+};
 
 // `attach`: shows the job's units until they have ended. False: it has none that run.
 // Errors: kUnavailable when they are another run's; those of UnitJob.

@@ -54,6 +54,7 @@ UnitFollower::UnitFollower(const cluster::JobSpec& job, const Options& options, 
       console_(STDERR_FILENO, canRedraw(STDERR_FILENO)),
       watch_(
           job.job, [&units] { return units.look(); }, clock_),
+      seen_(tasks_.size()),
       restarts_(tasks_.size()) {
   DTF_CHECK(units.units().size() == tasks_.size());
   if (owns_) signals_.emplace(io_, [this](int signal) { onSignal(signal); });
@@ -104,14 +105,16 @@ void UnitFollower::look() {
   looked_ = clock_.now();
   const bool was_silent = !watch_.silence().empty();
   std::optional<std::vector<UnitState>> states = watch_.look();
-  for (const std::string& text : units_.news()) console_.line("dtf-launch: " + text);
   if (was_silent != !states)
     console_.line("dtf-launch: " + (states
                                         ? "systemd answers again"
                                         : "warning: systemd doesn't say how the units are, and is "
                                           "asked again: " +
                                               watch_.silence()));
+  if (states) units_.sendRenewedKeys();
+  for (const std::string& text : units_.news()) console_.line("dtf-launch: " + text);
   if (!states) return;
+  markGone(*states, seen_);
   for (size_t i = 0; i < states->size(); ++i) {
     const uint32_t restarts = (*states)[i].restarts;
     if (restarts > restarts_[i] && !states_.empty())

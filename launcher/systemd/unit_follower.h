@@ -69,6 +69,7 @@ class UnitFollower {
   bool last_shown_ = false;                     // the log line before this one
   UnitWatch watch_;
   std::vector<UnitState> states_;   // the last that systemd has said; empty: none yet
+  std::vector<bool> seen_;          // of each: there was a unit
   std::vector<uint32_t> restarts_;  // seen of each: systemd forgets a unit that has ended
   std::optional<RootCause> root_;
   std::optional<TimePoint> failed_since_;  // and perhaps for the sake of another

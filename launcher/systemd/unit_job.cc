@@ -91,7 +91,8 @@ UnitJob::Host UnitJob::makeHost(const std::string& name, std::vector<size_t> tas
 
 std::vector<UnitJob::Part> UnitJob::parts() const {
   std::vector<Part> parts;
-  for (const Host& host : hosts_) parts.push_back({host.host.get(), host.tasks});
+  for (const Host& host : hosts_)
+    if (!host.is_dropped) parts.push_back({host.host.get(), host.tasks});
   return parts;
 }
 
@@ -109,35 +110,43 @@ void UnitJob::collect(Answers& answers, std::vector<bool>& waits) {
     } catch (const Error& error) {
       // What an error of this host says may have a place in a file.
       if (hosts_[i].far == nullptr) throw;
-      answers.errors.emplace_back(i, error);
+      answers.errors.push_back({i, error, hosts_[i].far->connection() == 0});
       waits[i] = false;
     }
     if (answers.each[i]) waits[i] = false;
   }
 }
 
+std::vector<bool> UnitJob::waitsFor(bool asked_only) const {
+  std::vector<bool> waits;
+  for (const Host& host : hosts_)
+    waits.push_back(!host.is_dropped && (!asked_only || host.host->isAsked()));
+  return waits;
+}
+
 UnitJob::Answers UnitJob::ask(const QuestionOf& question_of, Duration within) {
   Answers answers{std::vector<std::optional<UnitAnswer>>(hosts_.size()), {}};
-  std::vector<bool> waits(hosts_.size(), true);
+  std::vector<bool> waits;
   const auto waiting = [&waits] {
     return std::find(waits.begin(), waits.end(), true) != waits.end();
   };
   // A look may have left a question without its answer.
   Answers before = answers;
-  for (size_t i = 0; i < hosts_.size(); ++i) {
-    if (hosts_[i].is_silent && hosts_[i].far != nullptr) hosts_[i].far->abandon();
-    waits[i] = hosts_[i].host->isAsked();
-  }
+  for (const Host& host : hosts_)
+    if (host.is_silent && host.far != nullptr) host.far->abandon();
+  waits = waitsFor(true);
   for (collect(before, waits); waiting(); collect(before, waits)) turn();
-  waits.assign(hosts_.size(), true);
-  for (Host& host : hosts_) host.host->ask(question_of(host), within);
+  for (Host& host : hosts_)
+    if (!host.is_dropped) host.host->ask(question_of(host), within);
+  waits = waitsFor(false);
   for (collect(answers, waits); waiting(); collect(answers, waits)) turn();
   return answers;
 }
 
 void UnitJob::throwFirst(const Answers& answers) const {
   std::vector<HostFailure> failures;
-  for (const auto& [host, error] : answers.errors) failures.push_back({error, hosts_[host].mark});
+  for (const Answers::Failure& failure : answers.errors)
+    failures.push_back({failure.error, hosts_[failure.host].mark});
   throwIfAny(failures);
 }
 
@@ -151,9 +160,24 @@ void UnitJob::meet() {
   mustAnswer([](Host&) { return LockQuestion{false}; }, kAnswerWithin);
 }
 
+std::vector<Error> UnitJob::meetReachable() {
+  Answers answers = ask([](Host&) { return LockQuestion{false}; }, kAnswerWithin);
+  std::vector<Error> lost;
+  for (const Answers::Failure& failure : answers.errors)
+    if (failure.is_lost) {
+      hosts_[failure.host].is_dropped = true;
+      lost.push_back(failure.error);
+    }
+  if (lost.size() == hosts_.size()) throwFirst(answers);
+  std::erase_if(answers.errors, [](const Answers::Failure& each) { return each.is_lost; });
+  throwFirst(answers);
+  return lost;
+}
+
 int UnitJob::nextAttempt() const {
   int attempt = launcher::nextAttempt(run_dir_ / "logs");
-  for (const Host& host : hosts_) attempt = std::max(attempt, host.host->facts().attempt);
+  for (const Host& host : hosts_)
+    if (!host.is_dropped) attempt = std::max(attempt, host.host->facts().attempt);
   return attempt;
 }
 
@@ -162,8 +186,9 @@ void UnitJob::lock() {
   const TimePoint deadline = clock_.now() + kLockedMax;
   for (;;) {
     const Answers answers = mustAnswer([](Host&) { return LockQuestion{true}; }, kAnswerWithin);
+    // One without an answer was dropped.
     if (std::all_of(answers.each.begin(), answers.each.end(),
-                    [](const auto& answer) { return answer->locked; }))
+                    [](const auto& answer) { return !answer || answer->locked; }))
       return;
     unlock();
     if (clock_.now() > deadline)
@@ -241,7 +266,7 @@ std::vector<Error> UnitJob::stopReachable() {
       },
       kDoneWithin);
   std::vector<Error> errors;
-  for (const auto& [host, error] : answers.errors) errors.push_back(error);
+  for (const Answers::Failure& failure : answers.errors) errors.push_back(failure.error);
   return errors;
 }
 
@@ -266,6 +291,7 @@ std::vector<UnitState> UnitJob::inOrder(const Answers& answers) const {
   const uint64_t now = nowUsec();
   for (size_t i = 0; i < hosts_.size(); ++i) {
     const Host& host = hosts_[i];
+    if (host.is_dropped) continue;  // nothing is known of them: inactive
     const std::vector<UnitState>& its = answers.each[i]->states;
     if (its.size() != host.tasks.size())
       throw Error(ErrorCode::kUnavailable,
@@ -300,15 +326,18 @@ StatesQuestion UnitJob::statesQuestion(Host& host) {
 
 std::vector<UnitState> UnitJob::look() {
   Answers answers{std::vector<std::optional<UnitAnswer>>(hosts_.size()), {}};
-  std::vector<bool> waits(hosts_.size(), true);
+  std::vector<bool> waits = waitsFor(false);
   for (Host& host : hosts_) {
-    if (host.host->isAsked()) continue;
+    if (host.is_dropped || host.host->isAsked()) continue;
     const StatesQuestion question = statesQuestion(host);
     host.host->ask(question, kAnswerWithin);
     if (question.wants_files) host.told_connection = host.far->connection();
   }
   const TimePoint deadline = clock_.now() + kLookWithin;
   const auto is_awaited = [&](size_t i) { return waits[i] && !hosts_[i].is_silent; };
+  // What came since the last look, of those that nobody waits for, too.
+  if (io_.stopped()) io_.restart();
+  io_.poll();
   for (;;) {
     collect(answers, waits);
     bool any = false;
@@ -318,11 +347,12 @@ std::vector<UnitState> UnitJob::look() {
   }
   std::string silent;
   for (size_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i].is_dropped) continue;
     hosts_[i].is_silent = !answers.each[i];
     if (answers.each[i]) hosts_[i].has_more = answers.each[i]->has_more;
     if (waits[i]) silent = hosts_[i].host->name() + " has not answered yet";
   }
-  if (!answers.errors.empty()) throw Error(answers.errors.front().second);
+  if (!answers.errors.empty()) throw Error(answers.errors.front().error);
   if (!silent.empty()) throw Error(ErrorCode::kUnavailable, silent);
   return inOrder(answers);
 }
@@ -348,22 +378,25 @@ bool UnitJob::bringRest() {
 }
 
 void UnitJob::sendRenewedKeys() {
-  std::map<const Host*, SentFiles> renewed;
+  bool any = false;
   for (const size_t i : far_) {
     Host& host = hosts_[i];
     try {
-      SentFiles files = host.keys.renewed(clock_.now());
-      if (!files.empty()) renewed[&host] = std::move(files);
+      for (auto& [file, text] : host.keys.renewed(clock_.now())) host.unsent[file] = text;
     } catch (const Error& error) {
       news_.push_back("warning: renewed keys are not sent to " + host.host->name() + ": " +
                       error.message());
     }
+    any = any || !host.unsent.empty();
   }
-  if (renewed.empty()) return;
-  mustAnswer([&](Host& host) { return ReplaceQuestion{renewed[&host]}; }, kAnswerWithin);
-  for (const auto& [host, files] : renewed)
-    if (host->far != nullptr && !files.empty())
-      news_.push_back("the renewed keys of its tasks were sent to " + host->host->name());
+  if (!any) return;
+  const Answers answers =
+      ask([](Host& host) { return ReplaceQuestion{host.unsent}; }, kAnswerWithin);
+  for (const size_t i : far_) {
+    if (!answers.each[i] || hosts_[i].unsent.empty()) continue;
+    hosts_[i].unsent.clear();
+    news_.push_back("the renewed keys of its tasks were sent to " + hosts_[i].host->name());
+  }
 }
 
 std::vector<std::string> UnitJob::news() {

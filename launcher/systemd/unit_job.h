@@ -51,6 +51,9 @@ class UnitJob {
 
   // Connects to every host. Errors: at the place of the cluster file that names the host.
   void meet();
+  // The same, and goes on without those that can't be reached, from now on: why is returned.
+  // Errors: those of a host that answers; kUnavailable when none does.
+  std::vector<Error> meetReachable();
   // The number of the logs of a new launch.
   int nextAttempt() const;
   // Taken by whoever changes the units: from asking whether the names are free to their start, and
@@ -87,7 +90,7 @@ class UnitJob {
   // The files, what systemd remembers, snapshots in memory; of units that have ended, and that nobody
   // has started again since. What can't be done is told by news().
   void removeEnded();
-  // Keys that were renewed here since they were sent.
+  // Keys that were renewed here since they were sent; a host that can't be asked gets them later.
   void sendRenewedKeys();
   // What a person should know since this was called last.
   std::vector<std::string> news();
@@ -102,14 +105,22 @@ class UnitJob {
     uint64_t told_connection = 0;  // that was asked with all sizes
     bool is_silent = false;
     bool has_more = false;
+    bool is_dropped = false;  // it can't be reached
+    SentFiles unsent;         // renewed keys
   };
   struct Answers {
     std::vector<std::optional<UnitAnswer>> each;  // by host
-    std::vector<std::pair<size_t, Error>> errors;
+    struct Failure {
+      size_t host;
+      Error error;
+      bool is_lost;  // there is no connection
+    };
+    std::vector<Failure> errors;
   };
   using QuestionOf = std::function<UnitQuestion(Host&)>;
   Host makeHost(const std::string& name, std::vector<size_t> tasks);
   void turn();
+  std::vector<bool> waitsFor(bool asked_only) const;
   void collect(Answers& answers, std::vector<bool>& waits);
   Answers ask(const QuestionOf& question_of, Duration within);
   void throwFirst(const Answers& answers) const;

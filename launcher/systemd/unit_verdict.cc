@@ -12,7 +12,8 @@ namespace dtf::launcher {
 
 namespace {
 
-constexpr std::string_view kFailedWord = "failed: ";  // daemons/daemon.cc
+constexpr std::string_view kFailedWord = "failed: ";                         // daemons/daemon.cc
+constexpr std::string_view kEndedByChief = "failed: the job was ended by ";  // wire/ps_link.cc
 
 bool isCode(const UnitState& unit, std::initializer_list<int> codes) {
   return unit.exit.signal == 0 &&
@@ -20,10 +21,23 @@ bool isCode(const UnitState& unit, std::initializer_list<int> codes) {
 }
 
 bool mayBeDerived(const UnitState& unit) {
-  return isCode(unit, {exitCode(ErrorCode::kUnavailable), exitCode(ErrorCode::kDeadline)});
+  return isCode(unit, {exitCode(ErrorCode::kUnavailable), exitCode(ErrorCode::kDeadline)}) ||
+         unit.status.starts_with(kEndedByChief);
 }
 
 }  // namespace
+
+void markGone(std::vector<UnitState>& units, std::vector<bool>& seen) {
+  DTF_CHECK(units.size() == seen.size());
+  const bool any_runs = !allEnded(units);
+  for (size_t i = 0; i < units.size(); ++i) {
+    UnitState& unit = units[i];
+    if (!unit.file.empty()) seen[i] = true;
+    if (!any_runs || !seen[i] || !unit.file.empty() || unit.isAlive()) continue;
+    unit.active = "failed";
+    unit.result = kGone;
+  }
+}
 
 bool allUp(const std::vector<UnitState>& units) {
   return std::none_of(units.begin(), units.end(),
@@ -51,6 +65,8 @@ std::optional<size_t> firstFailed(const std::vector<UnitState>& units, bool even
 
 std::string unitCause(const UnitState& unit) {
   if (!unit.hasFailed()) return "";
+  if (unit.result == kGone)
+    return "is gone with its unit: its host, or the systemd there, was started anew";
   if (unit.result == "watchdog") return "hung: the watchdog of systemd killed it";
   if (unit.result == "timeout") return "did not start or stop within the time that its unit has";
   if (unit.result == "protocol") return "ended before it was ready";
@@ -71,6 +87,7 @@ RootCause unitRootCause(const UnitState& unit, size_t task, const std::string& n
   RootCause root{task, name + " " + unitCause(unit), "", 1};
   if (unit.status.starts_with(kFailedWord)) root.message = unit.status.substr(kFailedWord.size());
   if (!unit.exit.success()) root.exit_code = unit.exit.shellCode();
+  if (unit.result == kGone) root.exit_code = exitCode(ErrorCode::kUnavailable);
   return root;
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launcher/systemd/service_control.h"
@@ -12,13 +13,19 @@
 
 namespace dtf::launcher {
 
+// The `result` of a unit that was there and isn't any more, while others run: nobody removes those.
+inline constexpr std::string_view kGone = "gone";
+// Marks them as failed. `seen`: of which units there was a file before; what is seen now is added.
+void markGone(std::vector<UnitState>& units, std::vector<bool>& seen);
+
 // Each is ready, or has ended.
 bool allUp(const std::vector<UnitState>& units);
 // None runs, nor will be started again.
 bool allEnded(const std::vector<UnitState>& units);
 
 // Which unit failed first, so that systemd does not start it again. Not one that somebody told to end
-// (130, 143). `even_derived`: also one that may have failed for another's sake (69, 124).
+// (130, 143). `even_derived`: also one that may have failed for another's sake (69, 124,
+// or as the chief said).
 std::optional<size_t> firstFailed(const std::vector<UnitState>& units, bool even_derived);
 
 // "was killed by SIGKILL (signal 9), for the 11th time"; empty for one that has ended well.

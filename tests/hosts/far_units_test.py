@@ -18,6 +18,7 @@ import three_hosts
 from three_hosts import DISK, LONG, SOON, SSH_PORTS
 
 ENDLESS = 100_000_000
+ANSWER_SECONDS = 20  # ssh itself waits for 10
 PLACES = {"ps/0": "one", "ps/1": "two", "worker/0": "one", "worker/1": "two"}
 FAR_CHIEF = {"ps/0": "two", "ps/1": "three", "worker/0": "two", "worker/1": "three"}
 JOB = """
@@ -159,7 +160,158 @@ def a_job_trains_on_two_hosts_and_leaves_no_units(bench):
     bench.expect_nothing_left()
 
 
-CASES = [a_job_trains_on_two_hosts_and_leaves_no_units]
+def a_task_that_is_killed_on_another_host_is_started_again_there(bench):
+    bench.job("killed")
+    bench.start()
+    bench.until_said("all 4 units are ready")
+    bench.trains_on()
+    for task in ("worker/1", "ps/1"):
+        before = int(bench.show(task)["NRestarts"])
+        bench.three.hosts["two"].run("kill", "-KILL", bench.show(task)["MainPID"])
+        bench.until(f"next process of {task}", lambda task=task, before=before:
+                    (shown := bench.show(task))["SubState"] == "running" and int(shown["NRestarts"]) == before + 1)
+        bench.trains_on()
+    assert "killed: running" in bench.dtf("status", "/root/job.yaml").stdout
+    bench.until_said("systemd has started ps/1 again (1)")
+    stopped = bench.dtf("stop", "/root/job.yaml")
+    assert re.search(r"killed: stopped at step \d+, saved", stopped.stdout), stopped
+    code, said = bench.ended()
+    assert code == 0 and "killed: stopped" in said, (code, said)
+    assert {task["name"]: task["restarts"] for task in bench.summary()["tasks"]} \
+        == {"ps/0": 0, "ps/1": 1, "worker/0": 0, "worker/1": 1}, bench.summary()
+    bench.expect_nothing_left()
+
+
+def a_job_of_other_hosts_alone_outlives_its_launcher(bench):
+    bench.job("far", places=FAR_CHIEF)
+    detached = bench.dtf("up", "-d", "/root/job.yaml")
+    assert "dtf-launch attach" in detached.stdout, detached
+    assert bench.one.run("pgrep", "ssh$", check=False).returncode != 0, "a connection is left"
+    bench.trains_on()
+    status = bench.dtf("status", "/root/job.yaml").stdout
+    assert "far: running, as units of systemd" in status and re.search(r"worker/1 +step \d+", status), status
+    assert "event=listening" in bench.dtf("logs", "/root/job.yaml", "worker/1").stdout
+    again = bench.dtf("up", "/root/job.yaml", check=False)
+    assert again.returncode == 69 and "runs already" in again.stderr and "two: " in again.stderr, again
+    other = bench.dtf("stop", "/root/job.yaml", "--run-dir", "/mnt/runs/other", check=False)
+    assert other.returncode == 69 and "another run's" in other.stderr, other
+    attached = subprocess.Popen(
+        ["nsenter", f"--target={bench.one.leader}", "--mount", "--uts", "--ipc", "--net", "--pid", "--", *ENVIRONMENT,
+         "dtf-launch", "attach", "/root/job.yaml"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True)
+    bench.trains_on()
+    stopped = bench.dtf("stop", "/root/job.yaml")
+    assert re.search(r"far: stopped at step \d+, saved", stopped.stdout), stopped
+    shown, _ = attached.communicate(timeout=SOON)
+    assert attached.returncode == 0 and "far: stopped" in shown, shown
+    bench.expect_nothing_left()
+    assert bench.dtf("status", "/root/job.yaml", check=False).returncode == 3
+    # The same command goes on from what the far chief has saved, and a launcher that is killed takes nothing with it.
+    first = bench.summary()["global_step"]
+    bench.start()
+    bench.until_said("all 4 units are ready")
+    bench.signal_launcher(signal.SIGKILL)
+    bench.launch.wait(SOON)
+    bench.trains_on()
+    bench.dtf("stop", "/root/job.yaml")
+    assert bench.summary()["global_step"] > first, (first, bench.summary())
+    bench.expect_nothing_left()
+
+
+def a_host_that_is_cut_off_and_comes_back_is_followed_again(bench):
+    bench.job("cut", places={"ps/0": "one", "ps/1": "one", "worker/0": "one", "worker/1": "two"})
+    bench.start()
+    bench.until_said("all 4 units are ready")
+    bench.trains_on()
+    bench.three.cable("two", "down")
+    bench.until_said("systemd doesn't say how the units are")
+    bench.three.cable("two", "up")
+    bench.until_said("systemd answers again")
+    bench.trains_on()
+    bench.signal_launcher(signal.SIGINT)
+    code, said = bench.ended()
+    assert code == 130 and "cut: stopped" in said, (code, said)
+    bench.expect_nothing_left()
+
+
+def stop_ends_what_it_reaches_and_says_what_it_does_not(bench):
+    bench.job("partly", places={"ps/0": "one", "ps/1": "one", "worker/0": "one", "worker/1": "two"})
+    bench.dtf("up", "-d", "/root/job.yaml")
+    bench.trains_on()
+    bench.three.cable("two", "down")
+    stopped = bench.dtf("stop", "/root/job.yaml", check=False)
+    assert stopped.returncode == 69 and "two: it can't be reached" in stopped.stderr and "may run on" in stopped.stderr, stopped
+    assert bench.show("worker/0").get("ActiveState") == "inactive", bench.show("worker/0")
+    bench.three.cable("two", "up")
+    bench.until("the rest to stop", lambda: bench.dtf("stop", "/root/job.yaml", check=False).returncode in (0, 3))
+    bench.expect_nothing_left()
+
+
+def expect_refused(bench, code, *words):
+    begin = time.monotonic()
+    done = bench.dtf("up", "/root/job.yaml", check=False)
+    took = time.monotonic() - begin
+    assert done.returncode == code and all(word in done.stderr for word in words), done
+    assert took < ANSWER_SECONDS, f"{took:.1f} s: {done}"
+    bench.expect_nothing_left()
+
+
+def what_can_not_run_on_another_host_is_said_within_seconds(bench):
+    two = bench.three.hosts["two"]
+    # A host that isn't there, and one that is cut off.
+    bench.job("mistaken")
+    file = bench.one.root / "root/job.yaml"
+    text = file.read_text()
+    bench.three.cable("two", "down")
+    expect_refused(bench, 69, "two: it can't be reached")
+    bench.three.cable("two", "up")
+    # A user whom its systemd doesn't know.
+    bench.job("mistaken", user="alice")
+    expect_refused(bench, 69, "two: the systemd of the user alice does not answer", "loginctl enable-linger alice")
+    # Another version of dtf, and none.
+    other = bench.three.hosts["two"].root / "root/other"
+    other.mkdir()
+    (other / "dtf-agent").write_text("#!/bin/sh\necho dtf-agent 4 0.0.1\n")
+    (other / "dtf-agent").chmod(0o755)
+    bench.job("mistaken", more=", binary_dir: /root/other")
+    expect_refused(bench, 78, "two: it has dtf 0.0.1", "install one version on all hosts")
+    bench.job("mistaken", more=", binary_dir: /root/none")
+    expect_refused(bench, 78, "two: there is no dtf-agent in launch.binary_dir, /root/none")
+    # A port that somebody has there.
+    file.write_text(text)
+    bench.one.run("sh", "-c", "cd /root && rm -rf keys && dtf-launch keys init keys --cluster job.yaml")
+    holder = subprocess.Popen(
+        ["nsenter", f"--target={two.leader}", "--mount", "--net", "--pid", "--", "/usr/bin/python3", "-c",
+         "import socket,sys; s=socket.create_server(('10.99.0.2',2222)); print('held',flush=True); sys.stdin.read()"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline() == "held\n"
+    expect_refused(bench, 69, "two: ", "2222")
+    holder.communicate("")
+    # A systemd that isn't process 1.
+    two.run("mv", "/run/systemd/system", "/run/systemd/elsewhere")
+    try:
+        done = bench.dtf("up", "/root/job.yaml", check=False)
+    finally:
+        two.run("mv", "/run/systemd/elsewhere", "/run/systemd/system")
+    assert done.returncode == 69 and "two: systemd is not process 1 of this host" in done.stderr, done
+    bench.expect_nothing_left()
+
+
+def a_dry_run_prints_the_units_of_each_host(bench):
+    bench.job("planned", steps=10)
+    said = bench.dtf("up", "--dry-run", "/root/job.yaml").stdout
+    assert "# /run/systemd/system/dtf-planned@worker-0.service\n" in said, said
+    assert "# two:/run/systemd/system/dtf-planned@worker-1.service\n" in said, said
+    assert "# on two, over ssh:\nsystemctl daemon-reload\nsystemctl start --no-block dtf-planned@ps-1.service" in said, said
+    told = json.loads(bench.dtf("up", "--dry-run", "--json", "/root/job.yaml").stdout)
+    assert {unit.get("host", "") for unit in told["units"]} == {"", "two"} and list(told["commands_there"]) == ["two"], told
+    bench.expect_nothing_left()
+
+
+CASES = [a_job_trains_on_two_hosts_and_leaves_no_units, a_task_that_is_killed_on_another_host_is_started_again_there,
+         a_job_of_other_hosts_alone_outlives_its_launcher, a_host_that_is_cut_off_and_comes_back_is_followed_again,
+         stop_ends_what_it_reaches_and_says_what_it_does_not, what_can_not_run_on_another_host_is_said_within_seconds,
+         a_dry_run_prints_the_units_of_each_host]
 
 
 def run_cases(build, wanted, folder):

@@ -242,10 +242,10 @@ def what_can_not_run_is_said_and_leaves_nothing(bench):
     bench.job("mistaken", launch="via: systemd, restarts: {max: 0}")
     file = bench.host.root / "root/job.yaml"
     text = file.read_text()
-    # A host that isn't this one.
+    # A host that isn't this one, where nobody answers.
     file.write_text(text.replace("127.0.0.1:2224", "192.0.2.1:2224"))
     done = bench.dtf("up", "/root/job.yaml", check=False)
-    assert done.returncode == 78 and "this host alone" in done.stderr, done
+    assert done.returncode == 69 and "192.0.2.1: it can't be reached" in done.stderr, done
     # What would be in the unit for each start.
     done = bench.dtf("up", "/root/job.yaml", "--fresh", check=False)
     assert done.returncode == 2 and "--fresh is not for units" in done.stderr, done

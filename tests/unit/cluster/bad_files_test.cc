@@ -97,7 +97,7 @@ constexpr BadFile kBadClusters[] = {
     {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: rsh}\n",
      "c.yaml:2:15: error: unknown via 'rsh' - did you mean 'ssh'?"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {user: me}\n",
-     "c.yaml:2:10: error: 'user' is for 'via: ssh'"},
+     "c.yaml:2:10: error: 'user' is for 'via: ssh' and 'via: systemd'"},
     {"cluster: {ps: ['-a:1'], worker: [b:1]}\n",
      "c.yaml:1:16: error: bad address '-a:1': a host name has letters, digits, '.', '-' and '_', "
      "and "

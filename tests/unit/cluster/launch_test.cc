@@ -158,7 +158,7 @@ TEST(Launch, WhatCantBeAWordOfSshIsRefused) {
       {"cluster: {worker: [b:1]}\nlaunch: {nodes: 2}\n",
        "c.yaml:2:10: error: 'nodes' is for 'via: slurm'"},
       {"cluster: {worker: [b:1]}\nlaunch: {via: slurm, user: me}\n",
-       "c.yaml:2:22: error: 'user' is for 'via: ssh'"},
+       "c.yaml:2:22: error: 'user' is for 'via: ssh' and 'via: systemd'"},
       {"cluster: {worker: [b:1]}\nlaunch: {via: slurm, time: soon}\n",
        "c.yaml:2:28: error: a limit is minutes, hours:minutes:seconds or "
        "days-hours:minutes:seconds, "

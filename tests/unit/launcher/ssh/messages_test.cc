@@ -243,5 +243,15 @@ TEST(AgentMessages, AGreetingOfAnotherVersionNamesBoth) {
               HasSubstr("it says 'Welcome?[31m to gpu1' before dtf-agent says anything"));
 }
 
+TEST(AgentMessages, QuestionsAboutUnitsAndTheirAnswersKeepNumbersAndWords) {
+  const auto order = std::get<UnitsOrder>(parseOrder(orderJson(UnitsOrder{7, "{\"ask\":1}"})));
+  EXPECT_EQ(order.number, 7u);
+  EXPECT_EQ(order.question, "{\"ask\":1}");
+  const auto report = std::get<UnitsReport>(parseReport(reportJson(UnitsReport{7, "[\"\xff\"]"})));
+  EXPECT_EQ(report.number, 7u);
+  EXPECT_EQ(report.answer, "[\"\uFFFD\"]") << "it is UTF-8 again";
+  EXPECT_THROW(parseOrder("{\"order\":\"units\",\"number\":1,\"question\":7}"), Error);
+}
+
 }  // namespace
 }  // namespace dtf::launcher

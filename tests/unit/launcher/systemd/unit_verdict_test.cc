@@ -83,4 +83,33 @@ TEST(UnitVerdict, TheExitCodeIsWhatItIsOnThisHostWithoutUnits) {
   EXPECT_EQ(endOfUnits("", std::nullopt, 0).exit_code, 69);
 }
 
+TEST(UnitVerdict, WhoEndedBecauseTheChiefSaidSoIsNotTheCause) {
+  UnitState told = failedUnit(78, 1), chief = failedUnit(78, 2);
+  told.status = "failed: the job was ended by worker/0: no room";
+  chief.status = "failed: no room";
+  EXPECT_EQ(firstFailed({told, chief}, false), 1u);
+  EXPECT_EQ(firstFailed({told, unitState("active")}, false), std::nullopt);
+  EXPECT_EQ(firstFailed({told, unitState("active")}, true), 0u);
+}
+
+TEST(UnitVerdict, AUnitThatIsGoneWhileOthersRunHasFailed) {
+  UnitState there = unitState("active");
+  there.file = "/run/systemd/system/u";
+  std::vector<UnitState> units = {there, there, unitState("inactive")};
+  std::vector<bool> seen(3);
+  markGone(units, seen);
+  EXPECT_FALSE(units[2].hasFailed()) << "it never was there";
+  units[1] = unitState("inactive");  // its host was started anew
+  markGone(units, seen);
+  ASSERT_TRUE(units[1].hasFailed());
+  EXPECT_EQ(firstFailed(units, false), 1u);
+  const RootCause root = unitRootCause(units[1], 1, "worker/1");
+  EXPECT_EQ(root.what,
+            "worker/1 is gone with its unit: its host, or the systemd there, was started anew");
+  EXPECT_EQ(root.exit_code, 69);
+  std::vector<UnitState> removed(3, unitState("inactive"));
+  markGone(removed, seen);
+  EXPECT_TRUE(allEnded(removed) && !removed[1].hasFailed()) << "somebody has removed them all";
+}
+
 }  // namespace dtf::launcher
