@@ -29,7 +29,7 @@ cluster:
   worker: [{worker}]
 keys: keys
 launch: {{via: systemd, user: {user}, port: 2200, identity: id, ssh_config: ssh_config, hosts: [{hosts}]{more}}}
-timeouts: {{lease_seconds: 4}}
+timeouts: {{lease_seconds: 4, stop_seconds: 5}}
 train:
   model:
     input: {{shape: [28, 28, 1]}}
@@ -227,10 +227,25 @@ def a_host_that_is_cut_off_and_comes_back_is_followed_again(bench):
     bench.until_said("systemd doesn't say how the units are")
     bench.three.cable("two", "up")
     bench.until_said("systemd answers again")
+    bench.dtf("keys", "renew", "/root/keys")
+    bench.until_said("the renewed keys of its tasks were sent to two")
     bench.trains_on()
     bench.signal_launcher(signal.SIGINT)
     code, said = bench.ended()
     assert code == 130 and "cut: stopped" in said, (code, said)
+    bench.expect_nothing_left()
+
+
+def a_host_that_is_started_anew_ends_the_job(bench):
+    bench.job("anew", places={"ps/0": "one", "ps/1": "one", "worker/0": "one", "worker/1": "two"})
+    bench.start()
+    bench.until_said("all 4 units are ready")
+    bench.trains_on()
+    bench.three.kill("two")
+    bench.three.hosts["two"].boot()
+    code, said = bench.ended()
+    assert code == 69 and "worker/1 is gone with its unit" in said, (code, said)
+    assert bench.summary()["outcome"] == "failed", bench.summary()
     bench.expect_nothing_left()
 
 
@@ -310,8 +325,8 @@ def a_dry_run_prints_the_units_of_each_host(bench):
 
 CASES = [a_job_trains_on_two_hosts_and_leaves_no_units, a_task_that_is_killed_on_another_host_is_started_again_there,
          a_job_of_other_hosts_alone_outlives_its_launcher, a_host_that_is_cut_off_and_comes_back_is_followed_again,
-         stop_ends_what_it_reaches_and_says_what_it_does_not, what_can_not_run_on_another_host_is_said_within_seconds,
-         a_dry_run_prints_the_units_of_each_host]
+         a_host_that_is_started_anew_ends_the_job, stop_ends_what_it_reaches_and_says_what_it_does_not,
+         what_can_not_run_on_another_host_is_said_within_seconds, a_dry_run_prints_the_units_of_each_host]
 
 
 def run_cases(build, wanted, folder):
