@@ -31,6 +31,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr mode_t kUnitLogFileMode = 0640;
+constexpr const char* kHolder = ".dtf-launch";  // of the lock; no unit
 constexpr uint64_t kSummaryBytesMax = kFilePieceBytesMax;
 constexpr size_t kFilesEachAnswer = size_t{1} << 20;
 
@@ -99,8 +100,8 @@ UnitAnswer HostUnits::tell(const UnitQuestion& question) {
 }
 
 void HostUnits::obey(const MeetQuestion& question, UnitAnswer& answer) {
-  if (question.job.find('/') != std::string::npos)
-    throw Error(ErrorCode::kBadData, "'" + question.job + "' is no name of a job");
+  for (const std::string& unit : question.units)
+    if (!isPlainName(unit)) throw Error(ErrorCode::kBadData, "'" + unit + "' is no name of a unit");
   control_.emplace();
   about_ = question;
   run_files_.reset();
@@ -121,10 +122,11 @@ void HostUnits::obey(const MeetQuestion& question, UnitAnswer& answer) {
   facts.workerd = fs::absolute(binaries.workerd).lexically_normal();
 }
 
-// Beside the units, and of their life: gone with the host.
+// Beside the units, and of their life: gone with the host. Another name of this host, with other units,
+// has another one.
 fs::path HostUnits::sentFolder() const {
   const fs::path folder = control_->folder();
-  return folder.parent_path().parent_path() / "dtf-units" / ("job-" + about_.job);
+  return folder.parent_path().parent_path() / "dtf-units" / about_.units.front();
 }
 
 void HostUnits::obey(const LockQuestion& question, UnitAnswer& answer) {
@@ -134,8 +136,12 @@ void HostUnits::obey(const LockQuestion& question, UnitAnswer& answer) {
   if (!folder.valid()) failWrite(control_->folder(), errno);
   if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) failWrite(control_->folder(), errno);
+    std::ifstream text(control_->folder() / kHolder);
+    std::string holder;
+    answer.locked = std::getline(text, holder) && holder == about_.launch;
     return;
   }
+  atomicReplace(control_->folder() / kHolder, about_.launch + "\n");
   lock_ = std::move(folder);
   answer.locked = true;
 }
@@ -200,8 +206,7 @@ void HostUnits::obey(const WriteQuestion& question, UnitAnswer& /*answer*/) {
     writeSent(sentFolder(), question.sent);
   }
   for (const UnitFile& file : question.files) {
-    if (std::find(about_.units.begin(), about_.units.end(), file.name) == about_.units.end() ||
-        !isPlainName(file.name))
+    if (std::find(about_.units.begin(), about_.units.end(), file.name) == about_.units.end())
       throw Error(ErrorCode::kBadData, "'" + file.name + "' is no unit of this job here");
     atomicReplace(control_->folder() / file.name, file.text);
   }
@@ -270,7 +275,7 @@ bool HostUnits::sendFiles(const StatesQuestion& question) {
     if (piece->bytes.size() >= room) return true;
     room -= piece->bytes.size();
   }
-  sendSummary();
+  if (question.kept.contains(summaryFile(about_.run_dir).filename().string())) sendSummary();
   return false;
 }
 

@@ -48,6 +48,7 @@ FileSizes UnitFiles::kept(const std::string& host, bool with_events) const {
   if (with_events) sizes = writer_.eventSizes();
   const auto found = expected_.find(host);
   if (found == expected_.end()) return sizes;
+  if (found->second.has_chief) sizes[summaryFile(run_dir_).filename().string()] = 0;
   for (const std::string& log : found->second.logs) {
     std::error_code none;
     const uint64_t size = fs::file_size(run_dir_ / kLogs / log, none);

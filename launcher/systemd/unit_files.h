@@ -30,7 +30,7 @@ class UnitFiles {
   // Whether this one brings them: another dtf-launch does where it doesn't.
   bool isMine();
   const std::string& mark() const { return writer_.mark(); }
-  // What is there of that host's files; of the events too where `with_events`.
+  // What is there of the files that the host is to send; of the events too where `with_events`.
   FileSizes kept(const std::string& host, bool with_events) const;
   // What a full disk has no room for is told once, and comes again later.
   // Errors: kBadData for a file that is none of the host's.

@@ -38,6 +38,7 @@ uint64_t nowUsec() {
 UnitJob::UnitJob(const cluster::JobSpec& job, const fs::path& run_dir,
                  std::optional<UnitStart> start)
     : job_(job),
+      launch_(newLaunch()),
       run_dir_(fs::absolute(run_dir).lexically_normal()),
       start_(std::move(start)),
       tasks_(allTasks(job.cluster)) {
@@ -60,7 +61,8 @@ UnitJob::UnitJob(const cluster::JobSpec& job, const fs::path& run_dir,
 }
 
 UnitJob::Host UnitJob::makeHost(const std::string& name, std::vector<size_t> tasks) {
-  MeetQuestion meet{job_.job, run_dir_, start_ ? start_->folder : run_dir_, {}, start_.has_value()};
+  MeetQuestion meet{job_.job, launch_,           run_dir_, start_ ? start_->folder : run_dir_,
+                    {},       start_.has_value()};
   std::vector<TaskId> ids;
   for (const size_t task : tasks) {
     meet.units.push_back(units_[task]);

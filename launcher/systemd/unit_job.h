@@ -132,6 +132,7 @@ class UnitJob {
   void removeAll(bool only_ended);
 
   const cluster::JobSpec& job_;
+  const std::string launch_;
   const std::filesystem::path run_dir_;
   const std::optional<UnitStart> start_;
   const std::vector<TaskId> tasks_;

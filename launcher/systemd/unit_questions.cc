@@ -21,6 +21,7 @@ constexpr size_t kProblemBytesMax = 8192;
 json jsonOf(const MeetQuestion& question) {
   return {{"ask", "meet"},
           {"job", question.job},
+          {"launch", question.launch},
           {"run_dir", question.run_dir.string()},
           {"folder", question.folder.string()},
           {"units", question.units},
@@ -86,10 +87,12 @@ WriteQuestion readWrite(const json& message) {
 }
 
 MeetQuestion readMeet(const json& message) {
-  MeetQuestion question{
-      message.at("job").get<std::string>(), absoluteOf(message.at("run_dir").get<std::string>()),
-      absoluteOf(message.at("folder").get<std::string>()),
-      message.at("units").get<std::vector<std::string>>(), message.at("starts").get<bool>()};
+  MeetQuestion question{message.at("job").get<std::string>(),
+                        launchOf(message.at("launch").get<std::string>()),
+                        absoluteOf(message.at("run_dir").get<std::string>()),
+                        absoluteOf(message.at("folder").get<std::string>()),
+                        message.at("units").get<std::vector<std::string>>(),
+                        message.at("starts").get<bool>()};
   if (question.units.empty()) refuse("no units are asked about");
   return question;
 }

@@ -28,13 +28,15 @@ struct UnitFile {
 // The first question of a connection: whom all others are about.
 struct MeetQuestion {
   std::string job;
+  std::string launch;              // of this asker alone: letters and digits
   std::filesystem::path run_dir;   // absolute
   std::filesystem::path folder;    // where dtf-launch was started
   std::vector<std::string> units;  // of this host
   bool starts = false;             // units are to be written: there must be programs
 };
 // Taken from asking whether the names are free to the start of the units, and while those that have
-// ended are removed; given back with the connection, too.
+// ended are removed; given back with the connection, too. Those that ask for one launch, since a host
+// has two names there, share it.
 struct LockQuestion {
   bool take = true;
 };
@@ -68,7 +70,7 @@ struct RemoveQuestion {
 struct StatesQuestion {
   bool wants_files = false;
   std::string mark;  // as in WriteQuestion: files do not travel to where they are
-  FileSizes kept;    // what the launcher has of them
+  FileSizes kept;  // what the launcher has of them; logs, and the summary, only of those named here
 };
 using UnitQuestion =
     std::variant<MeetQuestion, LockQuestion, FreeQuestion, OwnQuestion, WriteQuestion,

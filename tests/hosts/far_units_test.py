@@ -55,7 +55,8 @@ class Bench:
         root = self.one.root / "root"
         (root / "id").write_text((self.folder / "id").read_text())
         (root / "id").chmod(0o600)
-        (root / "known").write_text((self.folder / "known").read_text())
+        known = (self.folder / "known").read_text()
+        (root / "known").write_text(known + known.replace("[two]", "[10.99.0.2]"))
         (root / "ssh_config").write_text(SSH_CONFIG)
 
     def job(self, name, steps=ENDLESS, places=None, user="root", more=""):
@@ -218,6 +219,13 @@ def a_job_of_other_hosts_alone_outlives_its_launcher(bench):
     bench.expect_nothing_left()
 
 
+def a_host_may_have_two_names(bench):
+    bench.job("names", steps=100, places={"ps/0": "two", "ps/1": "10.99.0.2", "worker/0": "two", "worker/1": "10.99.0.2"})
+    done = bench.dtf("up", "/root/job.yaml")
+    assert "names: done" in done.stdout, done
+    bench.expect_nothing_left()
+
+
 def a_host_that_is_cut_off_and_comes_back_is_followed_again(bench):
     bench.job("cut", places={"ps/0": "one", "ps/1": "one", "worker/0": "one", "worker/1": "two"})
     bench.start()
@@ -324,7 +332,7 @@ def a_dry_run_prints_the_units_of_each_host(bench):
 
 
 CASES = [a_job_trains_on_two_hosts_and_leaves_no_units, a_task_that_is_killed_on_another_host_is_started_again_there,
-         a_job_of_other_hosts_alone_outlives_its_launcher, a_host_that_is_cut_off_and_comes_back_is_followed_again,
+         a_job_of_other_hosts_alone_outlives_its_launcher, a_host_may_have_two_names, a_host_that_is_cut_off_and_comes_back_is_followed_again,
          a_host_that_is_started_anew_ends_the_job, stop_ends_what_it_reaches_and_says_what_it_does_not,
          what_can_not_run_on_another_host_is_said_within_seconds, a_dry_run_prints_the_units_of_each_host]
 

@@ -55,6 +55,8 @@ TEST_F(UnitFilesTest, AHostSendsItsOwnFilesAlone) {
   EXPECT_FALSE(fs::exists(run_dir_ / "summary.json"));
   files_->take("three", {"summary.json", 0, "{}"});
   EXPECT_EQ(text("summary.json"), "{}");
+  EXPECT_TRUE(files_->kept("three", false).contains("summary.json")) << "it is asked for there";
+  EXPECT_FALSE(files_->kept("two", false).contains("summary.json"));
   files_->take("two", {"events/e", 0, "event"});
   EXPECT_EQ(files_->kept("two", true).at("events/e"), 5u);
   EXPECT_FALSE(files_->kept("two", false).contains("events/e"));

@@ -17,20 +17,20 @@ namespace {
 
 using ::testing::HasSubstr;
 
-MeetQuestion meeting(const std::string& job = "j") {
-  return {job, "/nonexistent/run", "/", {"dtf-j@ps-0.service"}, false};
+MeetQuestion meeting(const std::string& unit) {
+  return {"j", "a1", "/nonexistent/run", "/", {unit}, false};
 }
 
 class FarUnitHostTest : public ::testing::Test {
  protected:
-  void reach(const std::vector<std::string>& command, const std::string& job = "j") {
+  void reach(const std::vector<std::string>& command, const std::string& unit = "u") {
     AgentLinkOptions link;
     link.host = "two";
     link.command = command;
     link.explain = [](const ExitStatus& status, std::string_view said) {
       return sshError("two", {}, status, said);
     };
-    host_.emplace(meeting(job), std::move(link), io_, clock_, [](const FilePiece&) {});
+    host_.emplace(meeting(unit), std::move(link), io_, clock_, [](const FilePiece&) {});
   }
 
   // How the question ended; kInternal: it was answered.
@@ -56,7 +56,7 @@ TEST_F(FarUnitHostTest, WhatAHostSaysBeginsWithItsName) {
   reach({DTF_AGENT}, "a/b");
   const Error error = ask();
   EXPECT_EQ(error.code(), ErrorCode::kBadData);
-  EXPECT_EQ(error.message(), "two: 'a/b' is no name of a job");
+  EXPECT_EQ(error.message(), "two: 'a/b' is no name of a unit");
   EXPECT_FALSE(host_->isAsked());
 }
 

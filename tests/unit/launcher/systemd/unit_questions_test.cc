@@ -27,7 +27,8 @@ std::string wrong(const std::string& question) {
 }
 
 TEST(UnitQuestions, ArriveAsTheyWereAsked) {
-  const MeetQuestion meet = sent(MeetQuestion{"j", "/run", "/here", {"dtf-j@ps-0.service"}, true});
+  const MeetQuestion meet =
+      sent(MeetQuestion{"j", "a1", "/run", "/here", {"dtf-j@ps-0.service"}, true});
   EXPECT_EQ(meet.run_dir, "/run");
   EXPECT_THAT(meet.units, ElementsAre("dtf-j@ps-0.service"));
   EXPECT_TRUE(meet.starts);
@@ -89,14 +90,14 @@ TEST(UnitQuestions, AnErrorKeepsItsCodeAndFactsTheirPaths) {
   facts.unit_folder = "/run/systemd/system";
   facts.systemctl = {"systemctl"};
   facts.work_folder = "/root";
-  facts.sent_folder = "/run/dtf-units/job-j";
+  facts.sent_folder = "/run/dtf-units/dtf-j@ps-0.service";
   facts.env = {{"HOME", "/root"}};
   facts.attempt = 4;
   const UnitAnswer read = parseAnswer(answerJson(answer));
   ASSERT_TRUE(read.error && read.facts);
   EXPECT_EQ(read.error->code(), ErrorCode::kPermission);
   EXPECT_EQ(read.facts->attempt, 4);
-  EXPECT_EQ(read.facts->sent_folder, "/run/dtf-units/job-j");
+  EXPECT_EQ(read.facts->sent_folder, "/run/dtf-units/dtf-j@ps-0.service");
   EXPECT_TRUE(read.facts->psd.empty());
   facts.unit_folder = "here";
   EXPECT_THROW(parseAnswer(answerJson(answer)), Error);
