@@ -77,6 +77,12 @@ WinogradTask withBlocks(WinogradTask t, int threads) {
   return t;
 }
 
+// Two threads make half of the planes each, of all tiles: they read an image that is smaller than its planes
+// twice, and never what the other has just written.
+bool isSharedByPlanes(const Processor& cpu) {
+  return cpu.threads() == 2;
+}
+
 size_t bytesOf(int64_t floats) {
   return static_cast<size_t>(floats) * sizeof(float);
 }
@@ -87,7 +93,9 @@ size_t forwardBytes(const Processor& cpu, const WinogradTask& t) {
          PerThread(cpu, bytesOf(sizes.tile_planes + sizes.scratch)).bytes();
 }
 
-size_t gradientBytes(const Processor& cpu, const WinogradTask& t) {
+size_t gradientBytes(const Processor& cpu, const WinogradTask& task) {
+  if (isSharedByPlanes(cpu)) return forwardBytes(cpu, withBlocks(task, 1));
+  const WinogradTask t = withBlocks(task, cpu.threads());
   const WinogradSizes sizes = loopsOf(cpu.isa).sizes(t);
   return bytesOf(sizes.filter_planes + sizes.tile_planes) +
          PerThread(cpu, bytesOf(sizes.scratch)).bytes();
@@ -121,47 +129,10 @@ void forward(const Processor& cpu, WinogradTask t, const float* x, const float* 
                 });
 }
 
-}  // namespace
-
-bool winogradFits(const Convolution& c) {
-  const WindowAxis &high = c.window.height, &wide = c.window.width;
-  const auto dense = [](const WindowAxis& axis) { return axis.stride == 1 && axis.dilation == 1; };
-  return (high.size == 3 || high.size == 5) && high.size == wide.size && dense(high) &&
-         dense(wide) && c.groups == 1 && c.channels % kWinogradChannels == 0 &&
-         c.out_channels % kWinogradChannels == 0 && !c.empty();
-}
-
-int64_t winogradMultiplications(const Convolution& c) {
-  DTF_CHECK(winogradFits(c));
-  return kWinogradPlanes * taskOf(c).tiles();
-}
-
-size_t winogradWorkspaceBytes(const Processor& cpu, const Convolution& c) {
-  DTF_CHECK(winogradFits(c));
-  return std::max({forwardBytes(cpu, withBlocks(taskOf(c), 1)),
-                   forwardBytes(cpu, withBlocks(reversedTaskOf(c), 1)),
-                   gradientBytes(cpu, withBlocks(taskOf(c), cpu.threads()))});
-}
-
-void winogradConvolve(const Processor& cpu, const Convolution& c, const float* x,
-                      const float* filter, float* y, std::byte* workspace) {
-  DTF_CHECK(winogradFits(c));
-  forward(cpu, taskOf(c), x, filter, y, workspace);
-}
-
-void winogradBackpropInput(const Processor& cpu, const Convolution& c, const float* filter,
-                           const float* dy, float* dx, std::byte* workspace) {
-  DTF_CHECK(winogradFits(c));
-  forward(cpu, reversedTaskOf(c), dy, filter, dx, workspace);
-}
-
 // The threads transform the tiles of a block together, then multiply its planes, which are independent
-// of each other: every sum goes over all tiles in one order.
-void winogradBackpropFilter(const Processor& cpu, const Convolution& c, const float* x,
-                            const float* dy, float* dfilter, std::byte* workspace) {
-  DTF_CHECK(winogradFits(c));
-  DTF_CHECK(x != nullptr && workspace != nullptr);
-  DTF_CHECK(reinterpret_cast<uintptr_t>(workspace) % 64 == 0);
+// of each other: every sum goes over all tiles in one order. Returns the task with the filter's planes.
+WinogradTask makePlanesTogether(const Processor& cpu, const Convolution& c, const float* x,
+                                const float* dy, std::byte* workspace) {
   WinogradTask t = withBlocks(taskOf(c), cpu.threads());
   const Loops loops = loopsOf(cpu.isa);
   const WinogradSizes sizes = loops.sizes(t);
@@ -186,6 +157,80 @@ void winogradBackpropFilter(const Processor& cpu, const Convolution& c, const fl
                     loops.multiplyTiles(of(thread), tiles, first > 0, begin, end);
                   });
   }
+  return t;
+}
+
+// As makePlanesTogether(), for isSharedByPlanes(): the same sums.
+WinogradTask makePlanesByHalves(const Processor& cpu, const Convolution& c, const float* x,
+                                const float* dy, std::byte* workspace) {
+  WinogradTask t = withBlocks(taskOf(c), 1);
+  const Loops loops = loopsOf(cpu.isa);
+  const WinogradSizes sizes = loops.sizes(t);
+  t.x = x;
+  t.filter_planes = reinterpret_cast<float*>(workspace);
+  const PerThread own(cpu, bytesOf(sizes.tile_planes + sizes.scratch));
+  constexpr int64_t kHalf = kWinogradPlanes / 2;
+  const auto make = [&](int64_t half, int thread) {
+    WinogradTask one = t;
+    one.tile_planes =
+        reinterpret_cast<float*>(own.of(workspace + bytesOf(sizes.filter_planes), thread));
+    one.scratch = one.tile_planes + sizes.tile_planes;
+    const WinogradHalf planes = half == 0 ? WinogradHalf::kFirst : WinogradHalf::kSecond;
+    for (int64_t first = 0; first < t.tiles(); first += t.block_tiles) {
+      const int64_t tiles = std::min(t.block_tiles, t.tiles() - first);
+      loops.transformTiles(one, {first, tiles, 0, planes}, dy);
+      loops.multiplyTiles(one, tiles, first > 0, half * kHalf, (half + 1) * kHalf);
+    }
+  };
+  cpu.forRanges(2, t.tiles() * kHalf * t.channels * t.out_channels * kMultiplyAddWork,
+                [&](int64_t begin, int64_t end, int thread) {
+                  for (int64_t half = begin; half < end; ++half) make(half, thread);
+                });
+  return t;
+}
+
+}  // namespace
+
+bool winogradFits(const Convolution& c) {
+  const WindowAxis &high = c.window.height, &wide = c.window.width;
+  const auto dense = [](const WindowAxis& axis) { return axis.stride == 1 && axis.dilation == 1; };
+  return (high.size == 3 || high.size == 5) && high.size == wide.size && dense(high) &&
+         dense(wide) && c.groups == 1 && c.channels % kWinogradChannels == 0 &&
+         c.out_channels % kWinogradChannels == 0 && !c.empty();
+}
+
+int64_t winogradMultiplications(const Convolution& c) {
+  DTF_CHECK(winogradFits(c));
+  return kWinogradPlanes * taskOf(c).tiles();
+}
+
+size_t winogradWorkspaceBytes(const Processor& cpu, const Convolution& c) {
+  DTF_CHECK(winogradFits(c));
+  return std::max({forwardBytes(cpu, withBlocks(taskOf(c), 1)),
+                   forwardBytes(cpu, withBlocks(reversedTaskOf(c), 1)),
+                   gradientBytes(cpu, taskOf(c))});
+}
+
+void winogradConvolve(const Processor& cpu, const Convolution& c, const float* x,
+                      const float* filter, float* y, std::byte* workspace) {
+  DTF_CHECK(winogradFits(c));
+  forward(cpu, taskOf(c), x, filter, y, workspace);
+}
+
+void winogradBackpropInput(const Processor& cpu, const Convolution& c, const float* filter,
+                           const float* dy, float* dx, std::byte* workspace) {
+  DTF_CHECK(winogradFits(c));
+  forward(cpu, reversedTaskOf(c), dy, filter, dx, workspace);
+}
+
+void winogradBackpropFilter(const Processor& cpu, const Convolution& c, const float* x,
+                            const float* dy, float* dfilter, std::byte* workspace) {
+  DTF_CHECK(winogradFits(c));
+  DTF_CHECK(x != nullptr && workspace != nullptr);
+  DTF_CHECK(reinterpret_cast<uintptr_t>(workspace) % 64 == 0);
+  const Loops loops = loopsOf(cpu.isa);
+  const WinogradTask t = isSharedByPlanes(cpu) ? makePlanesByHalves(cpu, c, x, dy, workspace)
+                                               : makePlanesTogether(cpu, c, x, dy, workspace);
   cpu.forRanges(
       t.channels * t.out_channels, kTransformWork, kWinogradChannels, 1,
       [&](int64_t begin, int64_t end, int) { loops.filterGradient(t, begin, end, dfilter); });

@@ -107,11 +107,11 @@ DTF_INLINE void transformFilterGradient(const Floats (&u)[kTile], Floats (&to)[W
   }
 }
 
-// Both directions: `from(i, j)` gives From x From vectors, `to(i, j, v)` takes To x To; `f` is one of
-// the transforms above.
-template <int From, int To, class Get, class F, class Put>
+// Both directions: `from(i, j)` gives From x From vectors, `to(i, j, v)` takes To x To, or of these the
+// rows [Row, Row + Rows); `f` is one of the transforms above.
+template <int From, int To, int Row = 0, int Rows = To, class Get, class F, class Put>
 DTF_INLINE void transformSquare(const Get& from, const F& f, const Put& to) {
-  Floats half[To][From];
+  Floats half[Rows][From];
 #pragma GCC unroll 6
   for (int j = 0; j < From; ++j) {
     Floats column[From], made[To];
@@ -119,14 +119,14 @@ DTF_INLINE void transformSquare(const Get& from, const F& f, const Put& to) {
     for (int i = 0; i < From; ++i) column[i] = from(i, j);
     f(column, made);
 #pragma GCC unroll 6
-    for (int i = 0; i < To; ++i) half[i][j] = made[i];
+    for (int i = 0; i < Rows; ++i) half[i][j] = made[Row + i];
   }
 #pragma GCC unroll 6
-  for (int i = 0; i < To; ++i) {
+  for (int i = 0; i < Rows; ++i) {
     Floats made[To];
     f(half[i], made);
 #pragma GCC unroll 6
-    for (int j = 0; j < To; ++j) to(i, j, made[j]);
+    for (int j = 0; j < To; ++j) to(Row + i, j, made[j]);
   }
 }
 
@@ -205,6 +205,7 @@ DTF_INLINE Square framed(const WinogradTask& t, const ImageTile& at, const float
   return {patch, kTile};
 }
 
+template <int Row = 0, int Rows = kTile>
 void transformImages(const WinogradTask& t, const Workspace& w, const WinogradTiles& some) {
   const auto transform = [](const Floats(&d)[kTile], Floats(&to)[kTile]) { transformImage(d, to); };
   for (int64_t number = 0; number < some.tiles; ++number) {
@@ -214,7 +215,7 @@ void transformImages(const WinogradTask& t, const Workspace& w, const WinogradTi
     const bool whole = inside(at.row, kTile, t.height) && inside(at.column, kTile, t.width);
     const Square square = whole ? Square{x, t.width} : framed(t, at, x, w.patch);
     for (int64_t c = 0; c < t.channels; c += kLanes) {
-      transformSquare<kTile, kTile>(
+      transformSquare<kTile, kTile, Row, Rows>(
           [&](int i, int j) { return load(square.from + (i * square.line + j) * t.channels + c); },
           transform,
           [&](int i, int j, Floats v) { store(planes + (i * kTile + j) * w.image_plane + c, v); });
@@ -262,7 +263,7 @@ void makeOutputs(const WinogradTask& t, const Workspace& w, int64_t first, int64
   }
 }
 
-template <int Outputs>
+template <int Outputs, int Row, int Rows>
 void transformGradients(const WinogradTask& t, const Workspace& w, const WinogradTiles& some,
                         const float* dy) {
   const auto transform = [](const Floats(&y)[Outputs], Floats(&to)[kTile]) {
@@ -281,12 +282,12 @@ void transformGradients(const WinogradTask& t, const Workspace& w, const Winogra
         store(planes + (i * kTile + j) * w.out_plane + k, v);
       };
       if (whole) {
-        transformSquare<Outputs, kTile>(get, transform, put);
+        transformSquare<Outputs, kTile, Row, Rows>(get, transform, put);
       } else {
         const auto part = [&](int i, int j) {
           return i < tile.rows && j < tile.columns ? get(i, j) : Floats{};
         };
-        transformSquare<Outputs, kTile>(part, transform, put);
+        transformSquare<Outputs, kTile, Row, Rows>(part, transform, put);
       }
     }
   }
@@ -373,8 +374,13 @@ MatrixProduct gradientProduct(const WinogradTask& t, int64_t tiles) {
   return p;
 }
 
-DTF_INLINE int64_t wholeLines(int64_t floats) {
-  return (floats + 15) / 16 * 16;
+// Of the rows [Row, Row + Rows) of planes.
+template <int Row, int Rows>
+void transformTiles(const WinogradTask& t, const WinogradTiles& tiles, const float* dy) {
+  const Workspace w(t);
+  transformImages<Row, Rows>(t, w, tiles);
+  if (t.window == 3) return transformGradients<4, Row, Rows>(t, w, tiles, dy);
+  transformGradients<2, Row, Rows>(t, w, tiles, dy);
 }
 
 }  // namespace
@@ -385,7 +391,7 @@ WinogradSizes winogradSizes(const WinogradTask& t) {
   const size_t gradient = matrixProductWorkspaceBytes(gradientProduct(t, t.block_tiles));
   const size_t product = (forward > gradient ? forward : gradient) / sizeof(float);
   return {kPlanes * planes.filter_plane, kPlanes * (planes.image_plane + planes.out_plane),
-          wholeLines(planes.patch_floats + static_cast<int64_t>(product))};
+          parts(planes.patch_floats + static_cast<int64_t>(product), 16) * 16};
 }
 
 void winogradTransformFilter(const WinogradTask& t, const float* filter, int64_t begin,
@@ -416,9 +422,10 @@ void winogradForward(const WinogradTask& t, int64_t first, int64_t tiles, float*
 }
 
 void winogradTransformTiles(const WinogradTask& t, const WinogradTiles& tiles, const float* dy) {
-  const Workspace w(t);
-  transformImages(t, w, tiles);
-  (t.window == 3 ? transformGradients<4> : transformGradients<2>)(t, w, tiles, dy);
+  constexpr int kHalf = kTile / 2;
+  if (tiles.planes == WinogradHalf::kBoth) return transformTiles<0, kTile>(t, tiles, dy);
+  if (tiles.planes == WinogradHalf::kFirst) return transformTiles<0, kHalf>(t, tiles, dy);
+  transformTiles<kHalf, kHalf>(t, tiles, dy);
 }
 
 void winogradMultiplyTiles(const WinogradTask& t, int64_t tiles, bool accumulate, int64_t plane,

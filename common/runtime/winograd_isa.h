@@ -41,9 +41,12 @@ struct WinogradSizes {
   int64_t filter_planes, tile_planes, scratch;
 };
 
+enum class WinogradHalf : uint8_t { kBoth, kFirst, kSecond };  // of the planes, by their number
+
 // Some tiles [first, first + tiles) of all, the rows from `row` of the planes.
 struct WinogradTiles {
   int64_t first, tiles, row;
+  WinogradHalf planes = WinogradHalf::kBoth;  // that winogradTransformTiles makes
 };
 
 // winogradTransformFilter: the part [begin, end) of the filter's pairs of channels; of output channels

@@ -163,10 +163,9 @@ struct UnitsReport {
   uint64_t number = 0;
   std::string answer;  // JSON, likewise
 };
-using AgentReport =
-    std::variant<LackingReport, StoredReport, ListeningReport, FailedReport, StartedReport,
-                 ExitedReport, FetchedReport, AliveReport, ProbingReport, MeasuredReport,
-                 UnitsReport>;
+using AgentReport = std::variant<LackingReport, StoredReport, ListeningReport, FailedReport,
+                                 StartedReport, ExitedReport, FetchedReport, AliveReport,
+                                 ProbingReport, MeasuredReport, UnitsReport>;
 
 // Errors: kBadConfig for text that is not UTF-8: what the far end does is what was meant, or nothing.
 std::string orderJson(const AgentOrder& order);
