@@ -72,7 +72,7 @@ struct Work {
 
   // The panels of B come first in the workspace.
   static int64_t columnPanelFloats(const MatrixProduct& p) {
-    return deepest(p.k) * least(kBlockColumns, parts(p.n, kLanes) * kLanes);
+    return least(kWholeDepthMax, p.k) * least(kBlockColumns, parts(p.n, kLanes) * kLanes);
   }
   // Where B is read in place, a panel that doesn't fill its vectors is packed all the same.
   DTF_INLINE bool packsPanel(int64_t columns) const { return packs_b || columns % kLanes != 0; }
@@ -264,8 +264,10 @@ void runColumnPanel(const Work& work, const Block& at, int64_t column) {
 // Whether C is better computed turned, as B^T * A^T, and then turned back: of the vectors of its short rows
 // a quarter or more is empty, and A^T lies as a right factor should. Each element is the same chain of
 // multiply-adds, of factors that have changed places: the same bits.
+// Never some columns of a wider C, as a thread's share is: the workspace is that of the whole.
 bool isBetterTurned(const MatrixProduct& p) {
-  return p.transpose_a && !p.accumulate && 4 * p.n <= 3 * parts(p.n, kLanes) * kLanes &&
+  const bool is_dense = p.c_stride == 0 || p.c_stride == p.n;
+  return is_dense && p.transpose_a && !p.accumulate && 4 * p.n <= 3 * parts(p.n, kLanes) * kLanes &&
          p.n < 2 * kLanes && p.m >= 4 * kColumns;
 }
 
@@ -282,24 +284,23 @@ MatrixProduct turned(const MatrixProduct& p) {
   return t;
 }
 
-// What packTurned() leaves behind a row of a dense C is in rows, or columns, that come later; nothing may lie
-// behind the last.
+// What packTurned() leaves behind a row is in rows, or columns, that come later; nothing may lie behind the
+// last.
 void turnBack(const MatrixProduct& t, const MatrixProduct& p) {
-  const bool is_dense = p.c_stride == 0 || p.c_stride == p.n;
-  const int64_t c_stride = is_dense ? p.n : p.c_stride;
-  const int64_t fast = is_dense ? p.m - parts(kLanes, p.n) : 0;
+  const int64_t fast = p.m - parts(kLanes, p.n);
   for (int64_t column = parts(p.n, kLanes) * kLanes - kLanes; column >= 0; column -= kLanes) {
-    packTurned(t.c + column * t.n, t.n, least(kLanes, p.n - column), fast, p.c + column, c_stride);
+    packTurned(t.c + column * t.n, t.n, least(kLanes, p.n - column), fast, p.c + column, p.n);
   }
   for (int64_t row = fast; row < p.m; ++row) {
     for (int64_t column = 0; column < p.n; ++column) {
-      p.c[row * c_stride + column] = t.c[column * t.n + row];
+      p.c[row * p.n + column] = t.c[column * t.n + row];
     }
   }
 }
 
+// Enough for a smaller m, k or n, too: whoever goes over a matrix in blocks has the largest one's.
 int64_t workspaceFloats(const MatrixProduct& p) {
-  const int64_t row_panels = deepest(p.k) * least(kBlockRows, p.m);
+  const int64_t row_panels = least(kWholeDepthMax, p.k) * least(kBlockRows, p.m);
   // packTurned() leaves up to kLanes floats behind the last panel.
   return Work::columnPanelFloats(p) + row_panels + kLanes;
 }

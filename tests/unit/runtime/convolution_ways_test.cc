@@ -98,6 +98,12 @@ TEST(ConvolutionWays, GiveTheSameBitsOnThreadsWithSeveralBlocksEach) {
   ComputePool pool(2);
   expectTheSameBits({bestIsa(), &pool}, squareConvolution(6, 28, 64, 3, 64));
   expectTheSameBits({bestIsa(), &pool}, squareConvolution(2, 33, 70, 3, 97));
+  // The second thread has 8 columns of the filter's gradient.
+  expectTheSameBits({bestIsa(), &pool}, squareConvolution(2, 12, 64, 3, 40));
+  expectTheSameBits({bestIsa(), &pool}, squareConvolution(2, 12, 240, 1, 40));
+  // Blocks of 672 tiles, and one of 352, which is not split.
+  ComputePool seven(7);
+  expectTheSameBits({bestIsa(), &seven}, squareConvolution(64, 14, 256, 3, 256));
 }
 
 TEST(ConvolutionWays, TheEnvironmentTurnsWinogradOff) {

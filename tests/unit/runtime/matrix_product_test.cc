@@ -20,7 +20,8 @@ struct Sizes {
 constexpr Sizes kSizes[] = {{1, 1, 1},     {1, 40, 33},   {7, 5, 45},    {12, 16, 32},
                             {13, 17, 129}, {25, 257, 31}, {100, 30, 10}, {205, 3, 70},
                             {9, 600, 5},   {5, 2, 2100},  {400, 2, 65},  {3, 513, 16},
-                            {300, 9, 1},   {261, 40, 10}, {530, 7, 20},  {128, 70, 3}};
+                            {300, 9, 1},   {261, 40, 10}, {530, 7, 20},  {128, 70, 3},
+                            {130, 20, 136}};  // of five threads one has 8 columns
 
 // Every matrix ends where inaccessible memory begins.
 class Product {
@@ -37,8 +38,8 @@ class Product {
     for (int64_t i = 0; i < sizes.k * sizes.n; ++i) b_.data()[i] = random.uniform(-1, 1);
     for (int64_t i = 0; i < sizes.m * sizes.n; ++i) c_.data()[i] = NAN;
     product_.a = a_.data(), product_.b = b_.data(), product_.c = c_.data();
-    Buffer workspace(matrixProductWorkspaceBytes(cpu, product_));
-    product_.workspace = workspace.as<float>();
+    testing::Guarded<float> workspace(matrixProductWorkspaceBytes(cpu, product_) / sizeof(float));
+    product_.workspace = workspace.data();
     matrixProduct(cpu, product_);
   }
 
@@ -126,7 +127,7 @@ TEST(MatrixProduct, AddsToPartsOfWiderMatrices) {
   }
 }
 
-// Narrow gradients of weights are computed turned; what lies between their rows is somebody else's.
+// What lies between the rows is somebody else's.
 TEST(MatrixProduct, WritesItsColumnsOfAWiderMatrixAlone) {
   constexpr int64_t kM = 290, kK = 60, kN = 10, kWide = 37;
   Random random(9);
@@ -150,11 +151,25 @@ TEST(MatrixProduct, WritesItsColumnsOfAWiderMatrixAlone) {
   }
 }
 
+// Blocks of a long k are computed with the workspace of the longest.
+TEST(MatrixProduct, NeedsNoMoreForAShorterSum) {
+  for (const Isa isa : supportedIsas()) {
+    MatrixProduct p;
+    p.m = 300, p.n = 320, p.transpose_a = true;
+    size_t before = 0;
+    for (p.k = 1; p.k < 900; ++p.k) {
+      const size_t bytes = matrixProductWorkspaceBytes(isa, p);
+      EXPECT_GE(bytes, before) << isaName(isa) << ", k = " << p.k;
+      before = bytes;
+    }
+  }
+}
+
 TEST(MatrixProduct, NeedsAWorkspaceThatDoesNotGrowWithTheMatrices) {
   for (const Isa isa : supportedIsas()) {
     MatrixProduct huge;
     huge.m = huge.k = huge.n = 1'000'000;
-    EXPECT_LT(matrixProductWorkspaceBytes(isa, huge), 2'500'000u) << isaName(isa);
+    EXPECT_LT(matrixProductWorkspaceBytes(isa, huge), 3'500'000u) << isaName(isa);
   }
 }
 
