@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -17,6 +18,12 @@ namespace {
 // Feeds are held for as long as their step runs; what runs is bounded by ServeLimits.
 constexpr uint64_t kCallsBytesMax = uint64_t{1} << 40;
 
+// Of buffers that wait for the next tensor, beside what sessions hold. One of more than that is mapped and
+// faulted anew in each step, which costs a third of the wire's speed.
+size_t retainedBytesMax(const ServeLimits& limits) {
+  return std::max<size_t>(net::BufferPool::kRetainedBytesMax, limits.bytes / 5 * 2);
+}
+
 std::vector<engine::SessionDevice> counted(
     std::vector<engine::SessionDevice> devices,
     const std::vector<std::unique_ptr<CountedDevice>>& memory) {
@@ -31,7 +38,7 @@ PartServer::PartServer(PartServerOptions options, net::Loop& loop,
     : options_(std::move(options)),
       self_(std::make_shared<PartServer*>(this)),
       budget_(ByteBudget::create(options_.limits.bytes, options_.self.name())),
-      pool_(net::BufferPool::create(net::BufferPool::retainedByHost(), budget_)),
+      pool_(net::BufferPool::create(retainedBytesMax(options_.limits), budget_)),
       memory_(count(devices, budget_)),
       variables_(options_.limits.variables, budget_),
       queues_(options_.limits.queues, budget_),

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/base/host_memory.h"
 #include "common/base/huge_pages.h"
 
 namespace dtf::net {
@@ -45,11 +44,6 @@ std::byte* mapFresh(size_t capacity) {
 }
 
 }  // namespace
-
-size_t BufferPool::retainedByHost() {
-  constexpr uint64_t kShare = 4;
-  return std::max<size_t>(kRetainedBytesMax, hostMemory().total / kShare);
-}
 
 std::shared_ptr<BufferPool> BufferPool::create(size_t retained_bytes_max,
                                                std::shared_ptr<ByteBudget> budget) {

@@ -25,9 +25,6 @@ namespace dtf::net {
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   static constexpr size_t kRetainedBytesMax = size_t{1} << 30;
-  // A quarter of this host's memory, kRetainedBytesMax at least: for whoever receives tensors of any
-  // size in each step. One that is larger than what may be kept costs its page faults again each time.
-  static size_t retainedByHost();
 
   static std::shared_ptr<BufferPool> create(size_t retained_bytes_max = kRetainedBytesMax,
                                             std::shared_ptr<ByteBudget> budget = nullptr);

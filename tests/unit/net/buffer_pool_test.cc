@@ -2,11 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
 #include <thread>
-
-#include "common/base/host_memory.h"
 
 namespace dtf::net {
 namespace {
@@ -38,15 +35,6 @@ TEST(BufferPool, RetainsNoMoreThanItsBound) {
     EXPECT_EQ(pool->retainedBytes(), 0u);
   }
   EXPECT_EQ(pool->retainedBytes(), 8 * kMiB);
-}
-
-// In address space alone: nothing touches it.
-TEST(BufferPool, KeepsAQuarterOfTheHostsMemoryForWhoeverReceivesTensorsOfAnySize) {
-  const size_t quarter = hostMemory().total / 4;
-  EXPECT_EQ(BufferPool::retainedByHost(), std::max(quarter, BufferPool::kRetainedBytesMax));
-  const auto pool = BufferPool::create(BufferPool::retainedByHost());
-  pool->take(quarter / 2);
-  EXPECT_GE(pool->retainedBytes(), quarter / 2);
 }
 
 TEST(BufferPool, DoesNotSpendALargeBufferOnASmallRequest) {
