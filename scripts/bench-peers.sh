@@ -8,7 +8,7 @@
 # tuned, compiled) and JAX, beside the peak of the machine; see tests/bench/peers/compare_models.py.
 # --quick: one turn instead of five, with --models some seconds for each figure.
 # --cpu-time: with --models, on one thread: by the CPU time that a step takes, where other programs compute, too.
-# --only: not with --models: the rows whose name has this in it, such as sync.
+# --only: the rows whose name has this in it, such as sync, or with --models LeNet.
 # --learning: ResNet-20 trained to the end by dtf and PyTorch, in about half an hour, on data_batch_1.bin and
 # test_batch.bin of CIFAR-10 in FOLDER; see tests/bench/peers/compare_learning.py. Else:
 #

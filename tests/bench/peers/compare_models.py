@@ -81,13 +81,13 @@ def measure(args, network, threads):
     return found, versions
 
 
-def table(times, versions, threads):
+def table(times, versions, networks, threads):
     names = ["dtf", "PyTorch", "PyTorch tuned", "PyTorch compiled", "JAX"]
     heads = [" ".join([name.split()[0], versions.get(name.split()[0], ""), *name.split()[1:]]).replace("  ", " ").strip()
              for name in names]
     lines = [f"| steps/s, {threads} thread{'s' * (threads > 1)} | " + " | ".join(heads) + " | dtf / best | dtf, of peak | peak MiB: dtf, least of others |",
              "|---" * (len(names) + 4) + "|"]
-    for network in NETWORKS:
+    for network in networks:
         of = {name: values for (of_network, of_threads, name), values in times.items()
               if (of_network, of_threads) == (network, threads)}
         rates = {name: 1 / statistics.median(of[name]) for name in names if name in of}
@@ -111,19 +111,23 @@ def main():
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2, help="of each measurement of a peer")
     parser.add_argument("--cpu-time", dest="clock", action="store_const", const="cpu_seconds", default="seconds")
+    parser.add_argument("--only", default="", help="networks whose name has this in it")
     args = parser.parse_args()
+    networks = [network for network in NETWORKS if args.only in network]
+    if not networks:
+        parser.error(f"no network's name has {args.only!r} in it: there are {', '.join(NETWORKS)}")
     args.build = args.build.resolve()
     times, versions = {}, {}
     most = 1 if args.clock == "cpu_seconds" else len(os.sched_getaffinity(0))
     threads = [count for count in THREADS if count <= most]
     for _ in range(args.repetitions):
-        for network in NETWORKS:
+        for network in networks:
             for count in threads:
                 found, seen = measure(args, network, count)
                 versions.update(seen)
                 for name, value in found.items():
                     times.setdefault((network, count, name), []).append(value)
-    print("\n\n".join(table(times, versions, count) for count in threads))
+    print("\n\n".join(table(times, versions, networks, count) for count in threads))
     return 0
 
 
