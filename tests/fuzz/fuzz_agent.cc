@@ -1,8 +1,9 @@
 // What dtf-launch and dtf-agent make of the bytes that the other end sends, however they are cut:
-// greetings, frames, orders, reports, and answers to an offer of copies. The first byte says whose
-// ears they come to, the second how they arrive in pieces.
+// greetings, frames, orders, reports, answers to an offer of copies, and what is asked about units.
+// The first byte says whose ears they come to, the second how they arrive in pieces.
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "launcher/ssh/copy_sender.h"
 #include "launcher/ssh/frames.h"
 #include "launcher/ssh/messages.h"
+#include "launcher/systemd/unit_questions.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/reached.h"
 
@@ -21,17 +23,26 @@ namespace {
 using namespace dtf::launcher;
 
 const dtf::fuzz::MustReach kMustReach{
-    "greeting", "wrong greeting", "shell",    "output",  "file",   "copy",
-    "offer",    "open",           "probe",    "measure", "start",  "signal",
-    "release",  "replace",        "fetch",    "ping",    "end",    "lacking",
-    "stored",   "listening",      "failed",   "started", "exited", "fetched",
-    "alive",    "probing",        "measured", "copied",  "refused"};
+    "greeting",    "wrong greeting", "shell",      "output",     "file",    "copy",
+    "offer",       "open",           "probe",      "units",      "measure", "start",
+    "signal",      "release",        "replace",    "fetch",      "ping",    "end",
+    "lacking",     "stored",         "listening",  "failed",     "started", "exited",
+    "fetched",     "alive",          "probing",    "measured",   "answers", "copied",
+    "refused",     "ask meet",       "ask lock",   "ask free",   "ask own", "ask write",
+    "ask replace", "ask control",    "ask remove", "ask states", "states",  "facts"};
 
 // In the order of the variants.
-constexpr const char* kOrders[] = {"offer",   "open",    "probe", "measure", "start", "signal",
-                                   "release", "replace", "fetch", "ping",    "end"};
-constexpr const char* kReports[] = {"lacking", "stored",  "listening", "failed",  "started",
-                                    "exited",  "fetched", "alive",     "probing", "measured"};
+constexpr const char* kOrders[] = {"offer",  "open",    "probe",   "units", "measure", "start",
+                                   "signal", "release", "replace", "fetch", "ping",    "end"};
+constexpr const char* kReports[] = {"lacking", "stored",   "listening", "failed",
+                                    "started", "exited",   "fetched",   "alive",
+                                    "probing", "measured", "answers"};
+constexpr const char* kQuestions[] = {"ask meet",    "ask lock",   "ask free",
+                                      "ask own",     "ask write",  "ask replace",
+                                      "ask control", "ask remove", "ask states"};
+static_assert(std::size(kOrders) == std::variant_size_v<AgentOrder>);
+static_assert(std::size(kReports) == std::variant_size_v<AgentReport>);
+static_assert(std::size(kQuestions) == std::variant_size_v<UnitQuestion>);
 constexpr size_t kFiles = 3;
 
 struct Heard {
@@ -64,6 +75,22 @@ void listenToGreeting(const std::string& line) {
 }
 
 // What was read is what is sent again.
+void listenToQuestion(const std::string& text) {
+  const UnitQuestion question = parseQuestion(text);
+  ++dtf::fuzz::reached()[kQuestions[question.index()]];
+  const std::string again = questionJson(question);
+  FUZZ_CHECK(questionJson(parseQuestion(again)) == again);
+}
+
+void listenToAnswer(const std::string& text) {
+  const UnitAnswer answer = parseAnswer(text);
+  if (!answer.states.empty()) ++dtf::fuzz::reached()["states"];
+  if (answer.facts) ++dtf::fuzz::reached()["facts"];
+  const UnitAnswer again = parseAnswer(answerJson(answer));
+  FUZZ_CHECK(again.states.size() == answer.states.size());
+}
+
+// Likewise.
 void listenToOrder(const std::string& payload) {
   dtf::fuzz::accepts([&] {
     const AgentOrder order = parseOrder(payload);
@@ -74,6 +101,7 @@ void listenToOrder(const std::string& payload) {
       for (const OfferedFile& file : offer->files)
         FUZZ_CHECK(file.program.empty() == file.path.is_absolute() &&
                    file.path.string().find("/../") == std::string::npos);
+    if (const auto* units = std::get_if<UnitsOrder>(&order)) listenToQuestion(units->question);
   });
 }
 
@@ -89,6 +117,7 @@ void listenToReport(const std::string& payload, CopySender& sender) {
     if (const auto* stored = std::get_if<StoredReport>(&report)) sender.take(*stored);
     FUZZ_CHECK(sender.storedBytes() <= sender.lackingBytes());
     if (sender.done()) ++dtf::fuzz::reached()["copied"];
+    if (const auto* units = std::get_if<UnitsReport>(&report)) listenToAnswer(units->answer);
   });
 }
 
