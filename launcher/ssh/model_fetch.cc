@@ -84,7 +84,8 @@ size_t ModelFetch::places() const {
 
 void ModelFetch::take(const FetchedReport& report) {
   using Found = FetchedReport::Found;
-  if (!asked_ || left_ > 0) throw Error(ErrorCode::kBadData, "a file that nobody asked for");
+  if (done() || !asked_ || left_ > 0)
+    throw Error(ErrorCode::kBadData, "a file that nobody asked for");
   came_ = clock_.now();
   const bool is_there = report.found == Found::kThere;
   const auto expect = [&](bool fits) {
@@ -109,8 +110,8 @@ void ModelFetch::take(const FetchedReport& report) {
 }
 
 void ModelFetch::take(std::string_view bytes) {
-  if (!asked_ || bytes.size() > left_)
-    throw Error(ErrorCode::kBadData, "more bytes of a file than it has");
+  if (done() || !asked_ || bytes.empty() || bytes.size() > left_)
+    throw Error(ErrorCode::kBadData, "other bytes of a file than it has");
   came_ = clock_.now();
   left_ -= bytes.size();
   if (stage_ == Stage::kShards)
@@ -141,6 +142,7 @@ void ModelFetch::takeManifest() {
   const bool is_same = here.manifest && *here.manifest == manifest_;
   if (is_same && here.whole()) {  // an earlier launch has brought it, and nothing was trained since
     stage_ = Stage::kDone;
+    asked_.reset();
     return;
   }
   for (const checkpoint::ShardFile& each : manifest_.shards) bytes_ += each.bytes;
@@ -184,6 +186,7 @@ void ModelFetch::fetchBeside() {
   }
   if (stays_in_.empty() || lacking_.empty()) {
     stage_ = Stage::kDone;
+    asked_.reset();
     return;
   }
   checkRoom(bytes_);

@@ -63,6 +63,8 @@ class ModelFetch {
 
   // What is to be asked for now, told once; nullopt: an answer is on its way, or all is here.
   std::optional<ModelAsk> next();
+  // Whether an answer of that host is awaited, or the bytes of one: nobody else may answer.
+  bool awaits(const std::string& host) const { return asked_ && asked_->host == host; }
   void take(const FetchedReport& report);
   void take(std::string_view bytes);
   // To be called often. Errors: kDeadline.

@@ -158,11 +158,11 @@ SshHosts::SshHosts(const cluster::JobSpec& job, const JobFiles& files, boost::as
     open.run_dir = run_dir_;
     options.on_file = [this, host](const FilePiece& piece) { host_files_->take(host, piece); };
     options.kept_files = [this] { return run_files_->eventSizes(); };
-    options.on_fetched = [this](const FetchedReport& report) {
-      onFetched([&report](ModelFetch& model) { model.take(report); });
+    options.on_fetched = [this, host](const FetchedReport& report) {
+      onFetched(host, [&report](ModelFetch& model) { model.take(report); });
     };
-    options.on_fetched_bytes = [this](std::string_view bytes) {
-      onFetched([bytes](ModelFetch& model) { model.take(bytes); });
+    options.on_fetched_bytes = [this, host](std::string_view bytes) {
+      onFetched(host, [bytes](ModelFetch& model) { model.take(bytes); });
     };
     open.reachable = job.cluster.mayBeReached();
     open.lease_seconds = leaseSeconds(job);
@@ -349,9 +349,11 @@ ModelFetchOptions SshHosts::modelOptions(uint64_t step) const {
   return options;
 }
 
-// A disk that is full here is no fault of the host, whose connection goes on.
-void SshHosts::onFetched(const std::function<void(ModelFetch&)>& take) {
+// A disk that is full here is no fault of the host, whose connection goes on; an answer in another
+// host's name is. What still comes of a file that is given up is not looked at.
+void SshHosts::onFetched(const std::string& host, const std::function<void(ModelFetch&)>& take) {
   if (!model_ || model_failure_) return;
+  if (!model_->awaits(host)) throw Error(ErrorCode::kBadData, "a file that it was not asked for");
   try {
     take(*model_);
   } catch (const Error& error) {
@@ -364,6 +366,16 @@ bool SshHosts::fetchModel(uint64_t step, const Done& give_up) {
   model_ =
       std::make_unique<ModelFetch>(realFileSystem(), clock_, modelOptions(step),
                                    [this](const std::string& text) { events_.onHostNews(text); });
+  try {
+    awaitModel(give_up);
+  } catch (const Error&) {
+    model_.reset();  // nothing more may come of it: it is told that the model is not here
+    throw;
+  }
+  return true;
+}
+
+void SshHosts::awaitModel(const Done& give_up) {
   std::string host;  // that is asked
   awaitAll([&] {
     if (model_failure_) throw *model_failure_;
@@ -377,7 +389,6 @@ bool SshHosts::fetchModel(uint64_t step, const Done& give_up) {
     model_->look();
     return false;
   });
-  return true;
 }
 
 // Whose agent does not answer will end by itself: its connection is closed.

@@ -79,7 +79,8 @@ class SshHosts : public TaskHost {
   void turn(Duration longest);
   void sendRenewedKeys();
   ModelFetchOptions modelOptions(uint64_t step) const;
-  void onFetched(const std::function<void(ModelFetch&)>& take);
+  void awaitModel(const Done& give_up);
+  void onFetched(const std::string& host, const std::function<void(ModelFetch&)>& take);
   void throwFailures(const TaskSpecs& tasks) const;
   void warnOfOtherBuilds() const;
   AgentLink& linkOf(size_t task) const;
@@ -95,7 +96,7 @@ class SshHosts : public TaskHost {
   std::vector<std::string> hosts_;           // in order
   std::map<std::string, std::unique_ptr<AgentLink>> links_;
   std::map<std::string, SentKeys> keys_;  // by host
-  std::unique_ptr<ModelFetch> model_;     // once it is fetched
+  std::unique_ptr<ModelFetch> model_;     // from fetchModel() on, unless that has failed
   std::optional<Error> model_failure_;    // of model_, which is not gone on with
   std::vector<std::string> host_of_;      // each task's
   bool closed_ = false;

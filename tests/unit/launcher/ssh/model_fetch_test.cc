@@ -216,6 +216,40 @@ TEST_F(ModelFetchTest, WhatNobodyAskedForIsRefused) {
   EXPECT_THROW(model->take("123456"), Error);
 }
 
+TEST_F(ModelFetchTest, NoBytesAreNoFile) {
+  save("node1", 120);
+  const auto model = fetch();
+  serve(*model, 1);
+  ASSERT_TRUE(model->next());
+  EXPECT_THROW(model->take(""), Error) << "before it was said how many there are";
+}
+
+TEST_F(ModelFetchTest, OnlyTheHostThatIsAskedIsAwaited) {
+  saveStaying("node2", "node3");
+  const auto model = fetch();
+  EXPECT_FALSE(model->awaits("node1"));
+  ASSERT_TRUE(model->next());
+  EXPECT_TRUE(model->awaits("node1"));
+  EXPECT_FALSE(model->awaits("node2"));
+}
+
+// As the rest of a stream does that was on its way.
+TEST_F(ModelFetchTest, WhatComesAfterTheEndIsRefused) {
+  const FetchedReport absent{FetchedReport::Found::kAbsent};
+  save("node1", 120);
+  serve(*fetch());
+  for (const bool is_chiefs : {false, true}) {
+    same_run_dir_ = is_chiefs;
+    const auto nothing_to_bring = fetch();
+    serve(*nothing_to_bring);
+    ASSERT_TRUE(nothing_to_bring->done());
+    EXPECT_FALSE(nothing_to_bring->awaits("node1"));
+    EXPECT_THROW(nothing_to_bring->take(absent), Error);
+    EXPECT_THROW(nothing_to_bring->take("x"), Error);
+  }
+  EXPECT_TRUE(isWholeHere());
+}
+
 TEST_F(ModelFetchTest, ShardsThatStayAreAskedOfTheirPsFirst) {
   saveStaying("node2", "node2");
   const auto model = fetch();
