@@ -16,15 +16,19 @@ bool wantsModel(const cluster::LaunchSpec& launch, std::string_view outcome) {
          (outcome == outcomeName(Outcome::kDone) || (is_stopped && !is_slurm));
 }
 
-std::string noModelText(const cluster::JobSpec& job, uint64_t step, const Error& error) {
+std::string noModelText(const cluster::JobSpec& job, std::string_view outcome, uint64_t step,
+                        const Error& error) {
   const std::filesystem::path folder = std::filesystem::absolute(job.run_dir).lexically_normal() /
                                        "checkpoints" / ("step-" + std::to_string(step));
   const bool stays = job.train && job.train->checkpoint && job.train->checkpoint->stay;
+  const bool is_done = outcome == outcomeName(Outcome::kDone);
   return fmt::format(
       "warning: the model is not here: {}\n  it is on {}, in {}{}\n  the same command once more "
-      "brings it, and trains nothing; fetch_model: false in 'launch' leaves it there",
+      "{}; fetch_model: false in 'launch' leaves it there",
       error.message(), otherHostOf(job, kChief), folder.string(),
-      stays ? ", and its shards are with the ps" : "");
+      stays ? ", and its shards are with the ps" : "",
+      is_done ? "brings it, and trains nothing"
+              : "trains on from it, and brings the model at its own end");
 }
 
 }  // namespace dtf::launcher

@@ -392,13 +392,14 @@ void Session::act() {
 // However long it takes, and whatever happens meanwhile: summary.json is there.
 void Session::fetchModel() {
   if (!checkpoint_ || !job_.launch.byAgents()) return;
-  if (!wantsModel(job_.launch, std::string(writeSummaryFile()["outcome"]))) return;
+  const auto outcome = writeSummaryFile()["outcome"].get<std::string>();
+  if (!wantsModel(job_.launch, outcome)) return;
   interrupted_ = false;
   try {
     if (host_->fetchModel(*checkpoint_, [this] { return console_.pump(), *interrupted_; }))
       model_ = folder_.path() / "checkpoints" / ("step-" + std::to_string(*checkpoint_));
   } catch (const Error& error) {
-    alarm(noModelText(job_, *checkpoint_, error));
+    alarm(noModelText(job_, outcome, *checkpoint_, error));
   }
 }
 

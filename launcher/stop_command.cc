@@ -27,6 +27,8 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr auto kStopPoll = std::chrono::milliseconds(20);
+// From the job's summary to the launcher's end, unless it brings a model here.
+constexpr Duration kEndWithin = std::chrono::seconds(3);
 
 // Whether the run in `folder` of `launcher` has ended.
 bool hasEnded(const std::filesystem::path& folder, pid_t launcher) {
@@ -54,9 +56,12 @@ void awaitEnd(const FoundRun& run, Duration limit) {
   DTF_CHECK(run.running.has_value() && limit > Duration{0});
   const SystemClock clock;
   const TimePoint deadline = clock.now() + limit;
+  std::optional<TimePoint> said;
   while (!hasEnded(run.folder, run.running->launcher)) {
-    if (clock.now() > deadline && hasSummary(run)) return;
-    if (clock.now() > deadline)
+    const TimePoint now = clock.now();
+    if (!said && hasSummary(run)) said = now;
+    if (said && now > *said + kEndWithin) return;
+    if (!said && now > deadline)
       throw Error(ErrorCode::kDeadline,
                   fmt::format("{}, pid {}, has not ended within {:.0f} s, longer than it may take\n"
                               "  unsaved, and at once: kill -KILL {}",

@@ -19,7 +19,7 @@ constexpr int kEndSeconds = 30;
 // Slurm's signal goes to this shell alone: it passes it on. A signal ends `wait` before dtf-launch has
 // ended, so it is asked again: bash keeps the exit code. Who cancels the job (TERM), also after its
 // time was up (USR1), doesn't want another turn. A job that has to make room for another one is told by
-// its tasks alone, which save and end: that it was preempted is known by Slurm, until this shell ends.
+// its tasks alone, which save and end: whether it was preempted, Slurm is asked before this shell ends.
 constexpr const char* kRequeue = R"(again= told=
 trap 'told=yes again=no; kill -TERM $!' TERM
 trap 'told=yes again=yes; kill -TERM $!' USR1
