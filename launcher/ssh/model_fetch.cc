@@ -24,7 +24,8 @@ constexpr uint64_t kRoomBeside = uint64_t{1} << 20;  // of the manifest and the 
 // The disk takes them while more comes: one wait for all of a large file would be longer than the
 // patience of the hosts with a launcher that says nothing.
 constexpr uint64_t kSyncEvery = uint64_t{32} << 20;
-constexpr std::string_view kUnfinished = ".tmp";  // of a shard that joins a checkpoint
+constexpr std::string_view kUnfinished = ".tmp";       // of a shard that joins a checkpoint
+constexpr const char* kComing = "checkpoints.coming";  // until it takes the place of another run's
 
 // As if the shards had been beside it always.
 void gather(checkpoint::Manifest& manifest) {
@@ -50,9 +51,15 @@ ModelFetch::ModelFetch(FileSystem& file_system, const Clock& clock, ModelFetchOp
 ModelFetch::~ModelFetch() {
   const bool unfinished = beside_ && out_ != nullptr;
   out_.reset();
-  folder_.abandon();
+  attempts().abandon();
   std::error_code ignored;
   if (unfinished) std::filesystem::remove(shardPath(), ignored);
+  if (!coming_) return;
+  try {
+    removeComing();
+  } catch (const Error&) {
+    // The next fetch tries again.
+  }
 }
 
 std::optional<ModelAsk> ModelFetch::next() {
@@ -147,18 +154,36 @@ void ModelFetch::takeManifest() {
   }
   for (const checkpoint::ShardFile& each : manifest_.shards) bytes_ += each.bytes;
   checkRoom(bytes_);
-  setOthersAside(is_same);
-  folder_.prepare();
-  folder_.sweepStale();
-  target_ = folder_.path() / folder_.beginAttempt(options_.step);
+  removeComing();
+  if (areOfAnotherRun(is_same))
+    coming_.emplace(file_system_, options_.run_dir / kComing, Incarnation::ofNow());
+  attempts().prepare();
+  attempts().sweepStale();
+  target_ = attempts().path() / attempts().beginAttempt(options_.step);
   fetchShards(stays_in_.empty() ? options_.chief : "the hosts of the ps");
 }
 
-void ModelFetch::setOthersAside(bool has_same_step) {
+bool ModelFetch::areOfAnotherRun(bool has_same) {
   const std::vector<uint64_t> steps = folder_.steps();
-  const uint64_t last_of_this_run = options_.step - (has_same_step ? 0 : 1);
-  if (steps.empty() || steps.back() <= last_of_this_run) return;
+  if (steps.empty() || steps.back() < options_.step) return false;
+  return steps.back() > options_.step || !has_same;
+}
+
+// Also that of a launcher that was killed.
+void ModelFetch::removeComing() {
+  const std::filesystem::path coming = options_.run_dir / kComing;
+  if (!file_system_.exists(coming)) return;
+  for (const FolderEntry& entry : file_system_.list(coming))
+    if (entry.is_folder) removeTree(file_system_, coming / entry.name);
+  removeTree(file_system_, coming);
+}
+
+// Two renames, after all that can take long or find no room.
+void ModelFetch::takePlace() {
   const std::optional<std::filesystem::path> aside = folder_.setAside();
+  file_system_.rename(coming_->path(), folder_.path());
+  file_system_.syncFolder(options_.run_dir);
+  coming_.reset();
   if (aside)
     tell_(fmt::format("what {} had was of another run, and is in {} now", folder_.path().string(),
                       aside->filename().string()));
@@ -273,7 +298,8 @@ void ModelFetch::commit() {
   stage_ = Stage::kDone;
   asked_.reset();
   if (beside_) return;
-  folder_.commit(manifest_);
+  attempts().commit(manifest_);
+  if (coming_) takePlace();
   try {
     folder_.prune(options_.keep);
   } catch (const Error& error) {

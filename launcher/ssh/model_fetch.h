@@ -27,8 +27,8 @@ struct ModelFetchOptions {
   uint64_t step = 0;              // of the checkpoint
   std::string chief;              // its host, which has the manifest
   std::vector<std::string> ps;    // of each ps its host, where shards may stay
-  bool kernels =
-      false;  // were timed by the run, which keeps them in a file (train/kernel_choices.h)
+  // Were timed by the run, which keeps its choices in a file (train/kernel_choices.h).
+  bool kernels = false;
   checkpoint::KeepRule keep;  // of what earlier launches have brought
 };
 
@@ -38,18 +38,19 @@ struct ModelAsk {
   std::string name;
 };
 
-// First the manifest, then each shard, then the ways of convolutions. The copy is a checkpoint as the
-// chief makes them: an attempt until all of it is here, has the checksums of the manifest and is on the
-// disk; and its shards are beside the manifest wherever they were before. Where the chief writes into this very run
-// directory only shards are brought that stay elsewhere. A newer checkpoint, or another one of that
-// step, can only be of another run: the folder of all that are here is set aside.
+// First the manifest, then each shard, then the file that says which kernels the run has chosen. The
+// copy is a checkpoint as the chief makes them: an attempt until all of it is here, has the checksums
+// of the manifest and is on the disk; and its shards are beside the manifest wherever they were before.
+// Where the chief writes into this very run directory only shards are brought that stay elsewhere. A
+// newer checkpoint, or another one of that step, can only be of another run: the folder of all that
+// are here is set aside, once the new one is whole in a folder beside it.
 // Owns: the attempt, which is removed with this unless it has become a checkpoint.
 // Borrows: `file_system`, `clock` (must outlive this).
 // Threads: thread-compatible.
 // Blocks: on the disk.
-// Errors: kBadData for what is no checkpoint of that step, or is damaged; kUnavailable for files that no host has;
-// kCannotWrite, before anything has come where there is too little room. None of them can be gone on
-// from.
+// Errors: kBadData for what is no checkpoint of that step, or is damaged; kUnavailable for files that no
+// host has; kCannotWrite, before anything has come where there is too little room. After any of them
+// this is of no more use, and what was here before is still there.
 class ModelFetch {
  public:
   static constexpr Duration kNextWithin = std::chrono::seconds(60);  // after the last that came
@@ -81,7 +82,10 @@ class ModelFetch {
   const checkpoint::ShardFile& shard() const { return manifest_.shards.at(lacking_.front()); }
   std::filesystem::path shardPath() const;
   void takeManifest();
-  void setOthersAside(bool has_same_step);
+  bool areOfAnotherRun(bool has_same);
+  checkpoint::CheckpointFolder& attempts() { return coming_ ? *coming_ : folder_; }
+  void removeComing();
+  void takePlace();
   void checkRoom(uint64_t bytes) const;
   void fetchBeside();
   void fetchShards(const std::string& from);
@@ -97,12 +101,14 @@ class ModelFetch {
   const ModelFetchOptions options_;
   const std::function<void(const std::string&)> tell_;
   checkpoint::CheckpointFolder folder_;
+  // Of this one alone, while those in `folder_` are of another run.
+  std::optional<checkpoint::CheckpointFolder> coming_;
   std::vector<std::string> hosts_;  // where a shard may stay, besides that of its ps
   Stage stage_ = Stage::kManifest;
   std::optional<ModelAsk> asked_;
   TimePoint came_, told_;
   uint64_t left_ = 0;  // of the file that comes
-  std::string text_;   // of the manifest, or of the ways
+  std::string text_;   // of the manifest, or of the choices of kernels
   checkpoint::Manifest manifest_;
   std::string stays_in_;          // as the chief's manifest has it
   bool beside_ = false;           // the shards join a checkpoint that is here

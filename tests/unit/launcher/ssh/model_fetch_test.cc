@@ -7,8 +7,10 @@
 #include <map>
 
 #include "common/base/error.h"
+#include "common/base/file.h"
 #include "common/checkpoint/staying_shards.h"
 #include "launcher/ssh/model_files.h"
+#include "tests/support/temporary_files.h"
 #include "tests/unit/checkpoint/checkpoint_fixture.h"
 
 // Hosts are folders of one simulated disk: /node1, /node2, ...; the launcher's is /run.
@@ -294,7 +296,67 @@ TEST_F(ModelFetchTest, NewerOnesAreOfAnotherRunAndSetAside) {
   EXPECT_TRUE(isWholeHere());
   EXPECT_THAT(steps(), ElementsAre(120u));
   EXPECT_TRUE(disk_->exists("/here/checkpoints.old-1/step-300/manifest.json"));
-  EXPECT_THAT(told_.front(), HasSubstr("was of another run, and is in checkpoints.old-1 now"));
+  EXPECT_THAT(told_.back(), HasSubstr("was of another run, and is in checkpoints.old-1 now"));
+  EXPECT_FALSE(disk_->exists("/here/checkpoints.coming"));
+}
+
+TEST_F(ModelFetchTest, AnotherRunsStayInPlaceUntilTheNewOneIsWhole) {
+  save("here", 300);
+  save("node1", 120);
+  {
+    const auto model = fetch();
+    serve(*model, 2);
+    EXPECT_THAT(steps(), ElementsAre(300u));
+  }
+  EXPECT_THAT(steps(), ElementsAre(300u));
+  EXPECT_FALSE(disk_->exists("/here/checkpoints.old-1"));
+  EXPECT_FALSE(disk_->exists("/here/checkpoints.coming"));
+  // Of launchers that were killed: within an attempt, and before it took its place.
+  for (const char* left : {"step-300.tmp-7.1", "step-300"}) {
+    const fs::path coming = "/here/checkpoints.coming";
+    for (const fs::path& folder : {coming, coming / left}) disk_->makeFolder(folder);
+    disk_->create(coming / left / "manifest.json")->write("{}", 2);
+    serve(*fetch());
+    EXPECT_TRUE(isWholeHere());
+    EXPECT_FALSE(disk_->exists("/here/checkpoints.coming"));
+    checkpoint::CheckpointFolder(*disk_, "/here/checkpoints", Incarnation{9}).setAside();
+  }
+}
+
+TEST_F(ModelFetchTest, TheInitialValuesTakeThePlaceOfAnotherRunsToo) {
+  options_.step = 0;
+  save("here", 300);
+  save("node1", 0);
+  serve(*fetch());
+  EXPECT_THAT(steps(), ElementsAre(0u));
+  EXPECT_TRUE(disk_->exists("/here/checkpoints.old-1/step-300/manifest.json"));
+}
+
+// They are no checkpoint, and are written to the real disk.
+TEST_F(ModelFetchTest, TheChoicesOfKernelsComeLastWhereTheyWereTimed) {
+  const testing::TemporaryFiles files;
+  options_.run_dir = fs::current_path();
+  for (fs::path folder = "/"; const fs::path& part : options_.run_dir.relative_path())
+    if (folder /= part; !disk_->exists(folder)) disk_->makeFolder(folder);
+  options_.kernels = true;
+  save("node1", 120);
+  disk_->create("/node1/kernels.json")->write("the choices", 11);
+  {
+    const auto model = fetch();
+    serve(*model, 3);
+    EXPECT_FALSE(model->done());
+    EXPECT_FALSE(fs::exists("kernels.json"));
+    serve(*model);
+    EXPECT_TRUE(model->done());
+  }
+  EXPECT_EQ(asked_.back(), "node1:kernels.json");
+  EXPECT_EQ(readFile("kernels.json", 100), "the choices");
+  EXPECT_THAT(steps(options_.run_dir), ElementsAre(120u));
+
+  checkpoint::CheckpointFolder(*disk_, options_.run_dir / "checkpoints", Incarnation{9}).setAside();
+  disk_->removeFile("/node1/kernels.json");
+  serve(*fetch());
+  EXPECT_THAT(steps(options_.run_dir), ElementsAre(120u)) << "a run may have timed none";
 }
 
 TEST_F(ModelFetchTest, AnotherOneOfTheSameStepIsSetAsideAndADamagedCopyReplaced) {
@@ -303,6 +365,7 @@ TEST_F(ModelFetchTest, AnotherOneOfTheSameStepIsSetAsideAndADamagedCopyReplaced)
   serve(*fetch());
   EXPECT_TRUE(isWholeHere());
   EXPECT_TRUE(disk_->exists("/here/checkpoints.old-1/step-120/manifest.json"));
+  EXPECT_FALSE(disk_->exists("/here/checkpoints.coming"));
   const fs::path shard = "/here/checkpoints/step-120/shard-0-of-2.safetensors";
   disk_->setContents(shard, disk_->contents(shard) + "x");
   serve(*fetch());
