@@ -20,8 +20,9 @@ namespace dtf::launcher {
 
 // Of a job's files, at most 1 MiB each, with what JSON adds to them.
 inline constexpr size_t kFrameBytesMax = size_t{8} << 20;
-// Of what an agent reports, which is its ports at most: a launcher takes apart what any host sends.
-inline constexpr size_t kReportBytesMax = size_t{64} << 10;
+// Of what an agent reports, at most how each unit of a job is, of which there may be a thousand: a launcher
+// takes apart what any host sends.
+inline constexpr size_t kReportBytesMax = size_t{1} << 20;
 inline constexpr size_t kGreetingBytesMax = 256;
 
 enum class FrameKind : uint8_t {

@@ -121,8 +121,10 @@ UnitQuestion readQuestion(const json& message) {
 }
 
 json stateJson(const UnitState& unit, size_t& room) {
+  // Of what JSON writes with six bytes, and that again with seven, nothing is left.
   const std::string status =
-      unit.status.substr(0, std::min(room, unit.hasFailed() ? kFailedBytesMax : kStatusBytesMax));
+      printable(unit.status)
+          .substr(0, std::min(room, unit.hasFailed() ? kFailedBytesMax : kStatusBytesMax));
   room -= status.size();
   return {{"name", unit.name},          {"active", unit.active},     {"result", unit.result},
           {"status", status},           {"file", unit.file},         {"code", unit.exit.code},
@@ -161,20 +163,23 @@ json factsJson(const HostFacts& facts) {
           {"attempt", facts.attempt}};
 }
 
+// Somebody else's words, some of which a person sees.
 HostFacts readFacts(const json& message) {
   const auto program = [&message](const char* key) {
     const auto path = message.at(key).get<std::string>();
-    return path.empty() ? std::filesystem::path() : absoluteOf(path);
+    return path.empty() ? std::filesystem::path() : absoluteOf(printable(path));
   };
   HostFacts facts;
-  facts.unit_folder = absoluteOf(message.at("unit_folder").get<std::string>());
-  facts.systemctl = message.at("systemctl").get<std::vector<std::string>>();
+  facts.unit_folder = absoluteOf(printable(message.at("unit_folder").get<std::string>()));
+  for (const json& word : message.at("systemctl"))
+    facts.systemctl.push_back(printable(word.get<std::string>()));
   facts.warning = printable(message.at("warning").get<std::string>());
   facts.psd = program("psd");
   facts.workerd = program("workerd");
-  facts.env = message.at("env").get<std::map<std::string, std::string>>();
-  facts.work_folder = absoluteOf(message.at("work_folder").get<std::string>());
-  facts.sent_folder = absoluteOf(message.at("sent_folder").get<std::string>());
+  for (const auto& [name, value] : message.at("env").get<std::map<std::string, std::string>>())
+    facts.env[printable(name)] = printable(value);
+  facts.work_folder = absoluteOf(printable(message.at("work_folder").get<std::string>()));
+  facts.sent_folder = absoluteOf(printable(message.at("sent_folder").get<std::string>()));
   facts.attempt = message.at("attempt").get<int>();
   if (facts.attempt < 1) refuse("logs without a number");
   return facts;

@@ -70,7 +70,9 @@ struct RemoveQuestion {
 struct StatesQuestion {
   bool wants_files = false;
   std::string mark;  // as in WriteQuestion: files do not travel to where they are
-  FileSizes kept;  // what the launcher has of them; logs, and the summary, only of those named here
+  // What the launcher has of them; logs, and the summary, only of those named here: of the summary its
+  // checksum.
+  FileSizes kept;
 };
 using UnitQuestion =
     std::variant<MeetQuestion, LockQuestion, FreeQuestion, OwnQuestion, WriteQuestion,

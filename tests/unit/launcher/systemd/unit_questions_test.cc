@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "launcher/ssh/frames.h"
+
 namespace dtf::launcher {
 namespace {
 
@@ -73,7 +75,6 @@ TEST(UnitQuestions, AnswersSayHowUnitsAreAndFitTheirFrame) {
   failed.status = "failed: " + std::string(1000, 'x');
   answer.states.assign(100, failed);
   const std::string text = answerJson(answer);
-  EXPECT_LT(text.size(), 65536u) << "of what a launcher takes from an agent";
   const UnitAnswer read = parseAnswer(text);
   EXPECT_TRUE(read.locked && read.has_more && !read.error && !read.facts);
   ASSERT_EQ(read.states.size(), 100u);
@@ -83,22 +84,37 @@ TEST(UnitQuestions, AnswersSayHowUnitsAreAndFitTheirFrame) {
   EXPECT_TRUE(read.states[99].hasFailed());
 }
 
+TEST(UnitQuestions, AnAnswerOfAThousandUnitsFitsItsFrame) {
+  for (const char said : {'x', '"', '\\', '\x01', '\xff'}) {
+    UnitState failed;
+    failed.name = "dtf-" + std::string(64, 'j') + "@worker-1000.service";
+    failed.file = "/run/user/1000/systemd/user/" + failed.name;
+    failed.active = "failed";
+    failed.result = "start-limit-hit";
+    failed.status = std::string(4000, said);
+    UnitAnswer answer;
+    answer.states.assign(1024, failed);
+    EXPECT_LT(reportJson(UnitsReport{7, answerJson(answer)}).size(), kReportBytesMax) << said;
+  }
+}
+
 TEST(UnitQuestions, AnErrorKeepsItsCodeAndFactsTheirPaths) {
   UnitAnswer answer;
   answer.error.emplace(ErrorCode::kPermission, "no");
   HostFacts& facts = answer.facts.emplace();
   facts.unit_folder = "/run/systemd/system";
-  facts.systemctl = {"systemctl"};
   facts.work_folder = "/root";
   facts.sent_folder = "/run/dtf-units/dtf-j@ps-0.service";
   facts.env = {{"HOME", "/root"}};
   facts.attempt = 4;
+  facts.systemctl = {"systemctl", "\x1b[2J"};
   const UnitAnswer read = parseAnswer(answerJson(answer));
   ASSERT_TRUE(read.error && read.facts);
   EXPECT_EQ(read.error->code(), ErrorCode::kPermission);
   EXPECT_EQ(read.facts->attempt, 4);
   EXPECT_EQ(read.facts->sent_folder, "/run/dtf-units/dtf-j@ps-0.service");
   EXPECT_TRUE(read.facts->psd.empty());
+  EXPECT_THAT(read.facts->systemctl, ElementsAre("systemctl", "?[2J")) << "a terminal may get it";
   facts.unit_folder = "here";
   EXPECT_THROW(parseAnswer(answerJson(answer)), Error);
 }
