@@ -100,7 +100,10 @@ class Bench:
         self.one.run("sh", "-c", f"kill -{number} $(pidof dtf-launch)")
 
     def ended(self, seconds=LONG):
-        code = self.launch.wait(seconds)
+        try:
+            code = self.launch.wait(seconds)
+        except subprocess.TimeoutExpired as late:
+            raise AssertionError(f"dtf-launch goes on after {seconds} s, and has said: {self.told()}") from late
         self.launch = None
         return code, self.told()
 

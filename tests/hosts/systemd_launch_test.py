@@ -51,7 +51,9 @@ class Bench:
         self.launch = subprocess.Popen(
             ["nsenter", f"--target={self.host.leader}", "--mount", "--uts", "--ipc", "--net", "--pid", "--", *ENVIRONMENT,
              "dtf-launch", "up", "/root/job.yaml", *words],
-            stdin=subprocess.DEVNULL, stdout=self.said, stderr=subprocess.STDOUT)
+            stdin=subprocess.DEVNULL, stdout=self.said, stderr=subprocess.STDOUT,
+            # A test that nohup runs ignores it, and dtf-launch then does, too.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
 
     def signal_launcher(self, number):
         """To dtf-launch itself: nsenter waits for it outside, and would not pass it on."""
@@ -62,9 +64,14 @@ class Bench:
         self.until(f"'{text}'", lambda: text in (self.folder / f"{self.name}.said").read_text())
 
     def ended(self):
-        code = self.launch.wait(LONG)
+        """Its exit code, and what it has said."""
+        said = self.folder / f"{self.name}.said"
+        try:
+            code = self.launch.wait(LONG)
+        except subprocess.TimeoutExpired as late:
+            raise AssertionError(f"dtf-launch goes on after {LONG} s, and has said: {said.read_text()}") from late
         self.launch = None
-        return code, (self.folder / f"{self.name}.said").read_text()
+        return code, said.read_text()
 
     def unit(self, task):
         return f"dtf-{self.name}@{task.replace('/', '-')}.service"
