@@ -119,7 +119,8 @@ int logs(const cluster::JobSpec& job, const Options& options) {
     print(name + " | " + line.text + "\n");
   };
   for (;;) {
-    const bool more = options.follow && (units.bring() || runningLaunch(run.folder).has_value());
+    const bool more = options.follow &&
+                      (units.bring() != UnitsLife::kNone || runningLaunch(run.folder).has_value());
     logs.openNew();
     logs.merge.read(!more, settledTime(), show);
     if (!more) return 0;

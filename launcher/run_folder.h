@@ -32,4 +32,7 @@ class RunFolder {
   RunLock lock_;
 };
 
+// Errors: kUnavailable, saying who, where something runs in `folder`.
+void checkNothingRuns(const std::filesystem::path& folder);
+
 }  // namespace dtf::launcher

@@ -142,7 +142,7 @@ int status(const cluster::JobSpec& job, const Options& options) {
   const FoundRun run = findRun(job, options);
   ordered_json live = run.running ? readStatus(run.folder) : ordered_json::object();
   std::vector<LiveTask> tasks;
-  const bool has_units = !run.running && UnitReader(job, run.folder).bring();
+  const bool has_units = !run.running && UnitReader(job, run.folder).bring() == UnitsLife::kSome;
   if (run.running || has_units)
     tasks = askTasks(job.cluster, run.running.value_or(LaunchRecord()));
   else if (!options.run_dir)

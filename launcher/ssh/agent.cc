@@ -23,7 +23,8 @@ namespace dtf::launcher {
 
 namespace {
 
-constexpr Duration kOpenWithin = std::chrono::seconds(30);  // from the start to the first order
+constexpr Duration kOpenWithin =
+    std::chrono::seconds(30);  // to open; the lease of one that has no tasks
 constexpr Duration kAgentTick = std::chrono::milliseconds(250);
 // Of files, while tasks run: 4 MiB a second, which their logs have room beside.
 constexpr size_t kPiecesEachTick = 4;

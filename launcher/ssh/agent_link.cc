@@ -26,6 +26,13 @@ constexpr int kPiecesAtOnce = 32;
 
 }  // namespace
 
+Error ofHost(const std::string& host, const Error& error) {
+  std::string text;
+  for (const std::string& line : split(error.message(), '\n'))
+    text += (text.empty() ? host + ": " : "\n") + printable(line);
+  return {error.code(), text};
+}
+
 AgentLink::AgentLink(boost::asio::io_context& io, const Clock& clock, TaskEvents& events,
                      AgentLinkOptions options)
     : io_(io), clock_(clock), events_(events), options_(std::move(options)) {
@@ -208,14 +215,6 @@ void AgentLink::sendOpen() {
   options_.open.kept = options_.kept_files();
   send(options_.open);
   options_.open.is_first = false;
-}
-
-// Somebody else's words, on their way to a terminal; each line stays one.
-Error AgentLink::ofHost(const Error& error) const {
-  std::string text;
-  for (const std::string& line : split(error.message(), '\n'))
-    text += (text.empty() ? options_.host + ": " : "\n") + printable(line);
-  return {error.code(), text};
 }
 
 void AgentLink::onReport(const ListeningReport& report) {

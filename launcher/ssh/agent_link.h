@@ -41,6 +41,9 @@ struct CopyProgress {
   uint64_t lacking_bytes = 0, stored_bytes = 0;
 };
 
+// Somebody else's words, on their way to a terminal: they begin with the host's name, and each line stays one.
+Error ofHost(const std::string& host, const Error& error);
+
 struct AgentLinkOptions {
   std::string host;                   // as the cluster file names it
   double heartbeat_seconds = 1;       // between two pings
@@ -133,7 +136,7 @@ class AgentLink {
   void sendOpen();
   void giveUp(const Error& error);
   void lookAtConnecting(TimePoint now);
-  Error ofHost(const Error& error) const;
+  Error ofHost(const Error& error) const { return launcher::ofHost(options_.host, error); }
   void onFrame(FrameKind kind, std::string_view payload);
   void onReport(const LackingReport& report);
   void onReport(const StoredReport& report);

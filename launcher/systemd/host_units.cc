@@ -8,12 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "common/base/check.h"
+#include "common/base/checksum.h"
 #include "common/base/error.h"
 #include "common/base/job_summary.h"
 #include "common/base/run_lock.h"
@@ -21,6 +20,7 @@
 #include "common/yaml/error_at.h"
 #include "launcher/listen_sockets.h"
 #include "launcher/log_fanin.h"
+#include "launcher/run_folder.h"
 #include "launcher/systemd/unit_text.h"
 #include "launcher/timeline.h"
 
@@ -34,12 +34,6 @@ constexpr mode_t kUnitLogFileMode = 0640;
 constexpr const char* kHolder = ".dtf-launch";  // of the lock; no unit
 constexpr uint64_t kSummaryBytesMax = kFilePieceBytesMax;
 constexpr size_t kFilesEachAnswer = size_t{1} << 20;
-
-uint64_t monotonicUsec() {
-  timespec now{};
-  DTF_CHECK(::clock_gettime(CLOCK_MONOTONIC, &now) == 0);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
-}
 
 void makeFolder(const fs::path& folder) {
   std::error_code error;
@@ -79,6 +73,10 @@ HostUnits::HostUnits(std::function<Binaries()> find_binaries,
                      std::function<void(const FilePiece&)> on_file)
     : find_binaries_(std::move(find_binaries)), on_file_(std::move(on_file)) {}
 
+HostUnits::~HostUnits() {
+  unlock();
+}
+
 UnitAnswer HostUnits::answer(const UnitQuestion& question) {
   if (!control_ && !std::holds_alternative<MeetQuestion>(question))
     throw Error(ErrorCode::kBadData, "nobody has said which units are asked about");
@@ -105,7 +103,6 @@ void HostUnits::obey(const MeetQuestion& question, UnitAnswer& answer) {
   control_.emplace();
   about_ = question;
   run_files_.reset();
-  summary_.clear();
   HostFacts& facts = answer.facts.emplace();
   facts.unit_folder = control_->folder();
   facts.systemctl = control_->command();
@@ -130,7 +127,7 @@ fs::path HostUnits::sentFolder() const {
 }
 
 void HostUnits::obey(const LockQuestion& question, UnitAnswer& answer) {
-  if (!question.take) return lock_.reset();
+  if (!question.take) return unlock();
   makeFolder(control_->folder());
   Fd folder(::open(control_->folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) failWrite(control_->folder(), errno);
@@ -144,6 +141,12 @@ void HostUnits::obey(const LockQuestion& question, UnitAnswer& answer) {
   atomicReplace(control_->folder() / kHolder, about_.launch + "\n");
   lock_ = std::move(folder);
   answer.locked = true;
+}
+
+// While the next one has it and hasn't said so yet, whoever had it before would read its own name.
+void HostUnits::unlock() {
+  if (lock_.valid()) ::unlink((control_->folder() / kHolder).c_str());
+  lock_.reset();
 }
 
 void HostUnits::obey(const FreeQuestion& /*question*/, UnitAnswer& /*answer*/) {
@@ -180,12 +183,7 @@ void HostUnits::obey(const OwnQuestion& question, UnitAnswer& /*answer*/) {
 
 // What an earlier launch has left must not be taken for this one's.
 void HostUnits::takeRunFolder(const WriteQuestion& question) const {
-  if (const std::optional<LaunchRecord> other = runningLaunch(about_.run_dir))
-    throw Error(
-        ErrorCode::kUnavailable,
-        fmt::format("{} runs in {} already, pid {}: end it first (dtf-launch stop), or take "
-                    "another --run-dir",
-                    other->program, about_.run_dir.string(), other->launcher));
+  checkNothingRuns(about_.run_dir);
   ListenSockets::open(question.tasks, question.reachable);
   makeWritableFolder(about_.run_dir / "logs");
   if (!question.mark.empty() && hasMark(about_.run_dir, question.mark)) return;
@@ -197,8 +195,17 @@ void HostUnits::takeRunFolder(const WriteQuestion& question) const {
 }
 
 void HostUnits::obey(const WriteQuestion& question, UnitAnswer& /*answer*/) {
-  remove();
-  takeRunFolder(question);
+  takeRunFolder(question);  // before anything is removed that a job that runs there needs
+  try {
+    remove();
+    write(question);
+  } catch (const Error&) {
+    remove();
+    throw;
+  }
+}
+
+void HostUnits::write(const WriteQuestion& question) const {
   makeFolder(control_->folder());
   if (!question.sent.empty()) {
     makeFolder(sentFolder().parent_path());
@@ -266,6 +273,9 @@ void HostUnits::obey(const StatesQuestion& question, UnitAnswer& answer) {
 // Whether there is more than an answer has room for.
 bool HostUnits::sendFiles(const StatesQuestion& question) {
   if (!question.mark.empty() && hasMark(about_.run_dir, question.mark)) return false;
+  // First: how the job has ended is known before its logs are here.
+  const auto summary = question.kept.find(summaryFile(about_.run_dir).filename().string());
+  if (summary != question.kept.end()) sendSummary(summary->second);
   size_t room = kFilesEachAnswer;
   if (sendLogs(question.kept, room)) return true;
   if (!run_files_) run_files_.emplace(about_.run_dir, question.kept);
@@ -275,7 +285,6 @@ bool HostUnits::sendFiles(const StatesQuestion& question) {
     if (piece->bytes.size() >= room) return true;
     room -= piece->bytes.size();
   }
-  if (question.kept.contains(summaryFile(about_.run_dir).filename().string())) sendSummary();
   return false;
 }
 
@@ -299,15 +308,13 @@ bool HostUnits::sendLogs(const FileSizes& kept, size_t& room) {
   return false;
 }
 
-void HostUnits::sendSummary() {
+void HostUnits::sendSummary(uint64_t kept) {
   std::error_code gone;
   const fs::path file = summaryFile(about_.run_dir);
   if (!fs::is_regular_file(file, gone)) return;
   try {
-    std::string text = readFile(file, kSummaryBytesMax);
-    if (text == summary_) return;
-    on_file_({file.filename().string(), 0, text});
-    summary_ = std::move(text);
+    const std::string text = readFile(file, kSummaryBytesMax);
+    if (checksumOf(text) != kept) on_file_({file.filename().string(), 0, text});
   } catch (const Error&) {  // it is just being replaced
   }
 }

@@ -25,6 +25,9 @@ class HostUnits {
   // `find_binaries` says where psd and workerd are; `on_file` takes what was asked for before the answer.
   HostUnits(std::function<Binaries()> find_binaries,
             std::function<void(const FilePiece&)> on_file = {});
+  ~HostUnits();
+  HostUnits(const HostUnits&) = delete;
+  HostUnits& operator=(const HostUnits&) = delete;
 
   // Errors: those of ServiceControl, of the checks that are asked for, and of files.
   UnitAnswer answer(const UnitQuestion& question);
@@ -42,11 +45,13 @@ class HostUnits {
   void obey(const RemoveQuestion& question, UnitAnswer& answer);
   void obey(const StatesQuestion& question, UnitAnswer& answer);
   void takeRunFolder(const WriteQuestion& question) const;
+  void write(const WriteQuestion& question) const;
+  void unlock();
   bool isAlive() const;
   void remove() const;
   bool sendFiles(const StatesQuestion& question);
   bool sendLogs(const FileSizes& kept, size_t& room);
-  void sendSummary();
+  void sendSummary(uint64_t kept);
   std::filesystem::path sentFolder() const;
 
   const std::function<Binaries()> find_binaries_;
@@ -55,7 +60,6 @@ class HostUnits {
   MeetQuestion about_;
   Fd lock_;
   std::optional<RunFilesReader> run_files_;  // once files were wanted
-  std::string summary_;                      // that was sent last
 };
 
 }  // namespace dtf::launcher

@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <ctime>
 #include <map>
 
 #include "common/base/check.h"
@@ -73,6 +74,12 @@ fs::path userRuntime() {
 }
 
 }  // namespace
+
+uint64_t monotonicUsec() {
+  timespec now{};
+  DTF_CHECK(::clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
+}
 
 std::vector<UnitState> parseUnitStates(std::string_view shown) {
   std::vector<UnitState> states;

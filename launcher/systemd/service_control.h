@@ -34,6 +34,9 @@ struct UnitState {
   bool isAlive() const { return has_job || (active != "inactive" && active != "failed"); }
 };
 
+// The time that ended_usec is of.
+uint64_t monotonicUsec();
+
 // Of the answer of `systemctl show` for several units. A unit without a name is left out.
 std::vector<UnitState> parseUnitStates(std::string_view shown);
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <nlohmann/json.hpp>
@@ -23,6 +24,7 @@
 #include "launcher/monitor_limits.h"
 #include "launcher/output.h"
 #include "launcher/report.h"
+#include "launcher/run_folder.h"
 #include "launcher/systemd/unit_follower.h"
 #include "launcher/systemd/unit_job.h"
 #include "launcher/systemd/unit_text.h"
@@ -41,8 +43,9 @@ using nlohmann::ordered_json;
 constexpr auto kUnitsPoll = std::chrono::milliseconds(100);
 constexpr auto kFollowersLook =
     std::chrono::seconds(1);  // an `up` or `attach` is to see the end, too
-constexpr Duration kUnitStop = std::chrono::seconds(60);  // TimeoutStopSec= of a unit that hangs
-constexpr Duration kRestWithin = std::chrono::seconds(10);
+constexpr Duration kUnitStop = std::chrono::seconds(60);    // TimeoutStopSec= of a unit that hangs
+constexpr Duration kRestWithin = std::chrono::seconds(10);  // without a byte
+constexpr Duration kRestMax = std::chrono::minutes(10);
 constexpr int kHungUp = 128 + SIGHUP;
 constexpr mode_t kMirrorMode = 0640;
 
@@ -146,18 +149,25 @@ void bringFiles(UnitJob& units, const fs::path& run_dir) {
 // What the hosts have written to the end. A host that is silent has its files for another time.
 void bringRest(UnitJob& units) {
   const SystemClock clock;
-  for (const TimePoint deadline = clock.now() + kRestWithin; clock.now() < deadline;) {
+  const TimePoint end = clock.now() + kRestMax;
+  TimePoint came = clock.now();
+  for (uint64_t brought = units.brought(); clock.now() < std::min(end, came + kRestWithin);) {
     try {
       if (units.bringRest()) return;
     } catch (const Error&) {
       std::this_thread::sleep_for(kUnitsPoll);
     }
+    if (std::exchange(brought, units.brought()) != units.brought()) came = clock.now();
   }
 }
 
 void sayNews(UnitJob& units) {
   for (const std::string& text : units.news())
     printBounded(STDERR_FILENO, "dtf-launch: " + text + "\n");
+}
+
+void warn(const Error& error) {
+  printBounded(STDERR_FILENO, "dtf-launch: warning: " + error.message() + "\n");
 }
 
 void warn(const UnitJob& units) {
@@ -195,12 +205,7 @@ int reportUnits(const cluster::JobSpec& job, const Options& options, const order
 
 // Of the tasks' own: launch.json belongs to the chief, so that it holds it as long as the job runs.
 void takeRunFolder(const cluster::JobSpec& job, const Options& options) {
-  if (const std::optional<LaunchRecord> other = runningLaunch(job.run_dir))
-    throw Error(
-        ErrorCode::kUnavailable,
-        fmt::format("{} runs in {} already, pid {}: end it first (dtf-launch stop), or take "
-                    "another --run-dir",
-                    other->program, job.run_dir.string(), other->launcher));
+  checkNothingRuns(job.run_dir);
   makeWritableFolder(job.run_dir / "logs");
   removeSummary(job.run_dir);
   removeTimelines(job.run_dir, allTasks(job.cluster));
@@ -310,23 +315,29 @@ UnitReader::UnitReader(const cluster::JobSpec& job, const fs::path& run_dir) {
   if (job.launch.via != cluster::LaunchSpec::Via::kSystemd) return;
   auto units = std::make_unique<UnitJob>(job, run_dir);
   if (!units->hasOtherHosts()) return;
-  for (const Error& error : units->meetReachable())
-    printBounded(STDERR_FILENO, "dtf-launch: warning: " + error.message() + "\n");
-  // A run that was never here is nobody's mistake, but no reason to make folders either.
-  std::error_code ignored;
-  if (!fs::exists(run_dir, ignored) && !units->isAlive()) return;
+  try {
+    for (const Error& error : units->meetReachable()) warn(error);
+    // A run that was never here is nobody's mistake, but no reason to make folders either.
+    std::error_code ignored;
+    if (!fs::exists(run_dir, ignored) && !(units->isAlive() && units->isOwn())) return;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnavailable && error.code() != ErrorCode::kDeadline) throw;
+    warn(error);
+    return;
+  }
   bringFiles(*units, run_dir);
   units_ = std::move(units);
 }
 
-bool UnitReader::bring() {
-  if (!units_) return false;
+UnitsLife UnitReader::bring() {
+  if (!units_) return UnitsLife::kNone;
   bringRest(*units_);
   sayNews(*units_);
   try {
-    return units_->isAlive();
-  } catch (const Error&) {
-    return false;
+    return units_->isAlive() && units_->isOwn() ? UnitsLife::kSome : UnitsLife::kNone;
+  } catch (const Error& error) {
+    if (!std::exchange(is_silence_told_, true)) warn(error);
+    return UnitsLife::kUnknown;
   }
 }
 

@@ -2,6 +2,7 @@
 
 // The verbs for a job with `launch: {via: systemd}`.
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 
@@ -22,24 +23,30 @@ int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInp
 
 // `stop`: has systemd stop the job's units, waits until they have ended, and removes them. False: the
 // job has none that run. `run_dir` is the run's.
-// Errors: kDeadline; kUnavailable when a host can't be reached, once the units of the others have ended; kUnavailable when they are another run's; those of UnitJob.
+// Errors: kDeadline; kUnavailable when they are another run's, and when a host can't be reached, once the
+// units of the others have ended; those of UnitJob.
 bool stopUnits(const cluster::JobSpec& job, const std::filesystem::path& run_dir);
+
+// Whether any unit of a run is there; kUnknown: a host is silent.
+enum class UnitsLife : uint8_t { kNone, kSome, kUnknown };
 
 // `logs` and `status`: brings what other hosts have of a run, where nobody follows it.
 // Threads: thread-compatible.
 class UnitReader {
  public:
-  // `run_dir` is the run's. A host that can't be reached is told of on stderr, and left out.
+  // `run_dir` is the run's. A host that can't be reached is told of on stderr, and left out; where none
+  // can, there is nothing to bring.
   // Blocks: on systemctl and on other hosts, a host that isn't there 10 s.
   // Errors: those of UnitJob of a host that answers.
   UnitReader(const cluster::JobSpec& job, const std::filesystem::path& run_dir);
-  // Whether any unit runs; of a job that is none of units on several hosts, or of a host that is
-  // silent, false.
-  // Blocks: on other hosts, seconds at most.
-  bool bring();
+  // kNone also for a job that is none of units on several hosts, and where they are another run's. That a
+  // host is silent is told on stderr, once.
+  // Blocks: on other hosts, seconds at most, as long as nothing comes.
+  UnitsLife bring();
 
  private:
   std::unique_ptr<UnitJob> units_;
+  bool is_silence_told_ = false;
 };
 
 // `attach`: shows the job's units until they have ended. False: it has none that run.

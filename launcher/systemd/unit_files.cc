@@ -10,8 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/base/checksum.h"
 #include "common/base/error.h"
 #include "common/base/job_summary.h"
+#include "common/base/text.h"
+#include "launcher/live_status.h"
 
 namespace dtf::launcher {
 
@@ -48,11 +51,13 @@ FileSizes UnitFiles::kept(const std::string& host, bool with_events) const {
   if (with_events) sizes = writer_.eventSizes();
   const auto found = expected_.find(host);
   if (found == expected_.end()) return sizes;
-  if (found->second.has_chief) sizes[summaryFile(run_dir_).filename().string()] = 0;
+  // The chief knows less than a dtf-launch that has seen the job's end, and says which launch that was.
+  if (found->second.has_chief && !readSummary(run_dir_).contains("attempt"))
+    sizes[summaryFile(run_dir_).filename().string()] = summary_;
   for (const std::string& log : found->second.logs) {
     std::error_code none;
     const uint64_t size = fs::file_size(run_dir_ / kLogs / log, none);
-    sizes[std::string(kLogs) + log] = none ? 0 : size;
+    if (none || size < kLogBytesMax) sizes[std::string(kLogs) + log] = none ? 0 : size;
   }
   return sizes;
 }
@@ -61,6 +66,7 @@ void UnitFiles::take(const std::string& host, const FilePiece& piece) {
   try {
     write(expected_[host], host, piece);
     is_full_ = false;
+    bytes_ += piece.bytes.size();
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kBadData) throw;
     if (!std::exchange(is_full_, true))
@@ -72,21 +78,27 @@ void UnitFiles::take(const std::string& host, const FilePiece& piece) {
 void UnitFiles::write(const Expected& expected, const std::string& host, const FilePiece& piece) {
   const std::string log = piece.name.starts_with(kLogs) ? piece.name.substr(kLogs.size()) : "";
   if (std::find(expected.logs.begin(), expected.logs.end(), log) != expected.logs.end())
-    return append(piece);
-  if (expected.has_chief && piece.name == summaryFile(run_dir_).filename())
-    return atomicReplace(summaryFile(run_dir_), piece.bytes);
+    return append(host, piece);
+  if (expected.has_chief && piece.name == summaryFile(run_dir_).filename()) {
+    atomicReplace(summaryFile(run_dir_), piece.bytes);
+    summary_ = checksumOf(piece.bytes);
+    return;
+  }
   files_.take(host, piece);
 }
 
 // Only what comes next: whoever has lost his place asks again with what is there.
-void UnitFiles::append(const FilePiece& piece) const {
+void UnitFiles::append(const std::string& host, const FilePiece& piece) {
   const fs::path file = run_dir_ / piece.name;
   const Fd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kBroughtFileMode));
   struct stat status {};
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) failWrite(file, errno);
-  if (static_cast<uint64_t>(status.st_size) != piece.offset) return;
+  if (static_cast<uint64_t>(status.st_size) != piece.offset || piece.offset >= kLogBytesMax) return;
   if (::lseek(fd.get(), 0, SEEK_END) < 0 || writeAll(fd.get(), piece.bytes) > 0)
     failWrite(file, errno);
+  if (piece.offset + piece.bytes.size() >= kLogBytesMax)
+    tell_("warning: " + file.string() + " has " + bytesText(kLogBytesMax) + ": the rest is on " +
+          host + " alone");
 }
 
 }  // namespace dtf::launcher

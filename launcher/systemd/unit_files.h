@@ -22,6 +22,9 @@ namespace dtf::launcher {
 // Blocks: on the disk.
 class UnitFiles {
  public:
+  static constexpr uint64_t kLogBytesMax = uint64_t{1}
+                                           << 30;  // of each log; the rest stays where it is
+
   // `tell` gets a line about each file that is left out. `run_dir` is there.
   UnitFiles(std::filesystem::path run_dir, std::function<void(const std::string&)> tell);
 
@@ -30,8 +33,11 @@ class UnitFiles {
   // Whether this one brings them: another dtf-launch does where it doesn't.
   bool isMine();
   const std::string& mark() const { return writer_.mark(); }
-  // What is there of the files that the host is to send; of the events too where `with_events`.
+  // What is there of the files that the host is to send, see StatesQuestion; of the events too where
+  // `with_events`.
   FileSizes kept(const std::string& host, bool with_events) const;
+  // Of all that was brought: it grows as long as something comes.
+  uint64_t bytes() const { return bytes_; }
   // What a full disk has no room for is told once, and comes again later.
   // Errors: kBadData for a file that is none of the host's.
   void take(const std::string& host, const FilePiece& piece);
@@ -42,7 +48,7 @@ class UnitFiles {
     bool has_chief = false;
   };
   void write(const Expected& expected, const std::string& host, const FilePiece& piece);
-  void append(const FilePiece& piece) const;
+  void append(const std::string& host, const FilePiece& piece);
 
   const std::filesystem::path run_dir_;
   const RunFilesWriter writer_;
@@ -51,6 +57,8 @@ class UnitFiles {
   std::map<std::string, Expected> expected_;
   Fd lock_;
   bool is_full_ = false;
+  uint64_t summary_ = 0;  // the checksum of the one that is here; 0: none was brought
+  uint64_t bytes_ = 0;
 };
 
 }  // namespace dtf::launcher

@@ -150,7 +150,7 @@ void UnitFollower::onSignal(int signal) {
   signal_time_ = now;
   if (std::exchange(signal_, signal) != 0) {
     say(signalName(signal) + ": killing the tasks");
-    return units_.kill();
+    return sayFailed("killed", units_.killReachable());
   }
   stopping_ = true;
   say(signalName(signal) + (job_.train && job_.train->checkpoint
@@ -159,10 +159,14 @@ void UnitFollower::onSignal(int signal) {
   stopUnits();
 }
 
-// Those of a host that can't be asked go on: it is said, and the others stop.
 void UnitFollower::stopUnits() {
-  for (const Error& error : units_.stopReachable())
-    console_.line("dtf-launch: warning: not told to stop: " + error.message());
+  sayFailed("told to stop", units_.stopReachable());
+}
+
+// The units of a host that can't be asked go on, while the others end.
+void UnitFollower::sayFailed(const std::string& what, const std::vector<Error>& errors) {
+  for (const Error& error : errors)
+    console_.line("dtf-launch: warning: not " + what + ": " + error.message());
 }
 
 void UnitFollower::showLogs(bool to_the_end) {

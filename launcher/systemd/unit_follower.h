@@ -46,6 +46,7 @@ class UnitFollower {
   void onSignal(int signal);
   void look();
   void stopUnits();
+  void sayFailed(const std::string& what, const std::vector<Error>& errors);
   void judge();
   void showLogs(bool to_the_end);
   void showProgress();

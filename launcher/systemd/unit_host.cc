@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/base/text.h"
 
 namespace dtf::launcher {
 
@@ -71,7 +70,7 @@ void FarUnitHost::connect() {
 
 void FarUnitHost::ask(const UnitQuestion& question, Duration within) {
   DTF_CHECK_MSG(!question_, options_.host);
-  question_ = question;
+  question_ = questionJson(question);
   is_sent_ = false;
   answer_.reset();
   deadline_ = clock_.now() + within;
@@ -100,18 +99,22 @@ std::optional<UnitAnswer> FarUnitHost::answered() {
   if (!link_->listens()) return std::nullopt;
   if (answer_ && !is_met_) {
     UnitAnswer met = *std::exchange(answer_, std::nullopt);
-    if (met.error) fail(ofHost(*met.error));
-    if (!met.facts) fail(ofHost(Error(ErrorCode::kBadData, "it doesn't say where its units are")));
+    if (met.error) fail(ofHost(options_.host, *met.error));
+    if (!met.facts)
+      fail(ofHost(options_.host, Error(ErrorCode::kBadData, "it doesn't say where its units are")));
     facts_ = std::move(met.facts);
     is_met_ = true;
   }
-  if (is_met_ && !std::exchange(is_sent_, is_met_))
-    link_->ask(UnitsOrder{++number_, questionJson(*question_)});
+  if (is_met_ && !std::exchange(is_sent_, is_met_)) link_->ask(UnitsOrder{++number_, *question_});
   if (!is_met_ || !answer_) return std::nullopt;
   question_.reset();
   UnitAnswer answer = *std::exchange(answer_, std::nullopt);
-  if (answer.error) throw ofHost(*answer.error);
+  if (answer.error) throw ofHost(options_.host, *answer.error);
   return answer;
+}
+
+void FarUnitHost::keepUp() {
+  if (link_) link_->look();
 }
 
 void FarUnitHost::abandon() {
@@ -127,14 +130,6 @@ void FarUnitHost::fail(Error error) {
   if (std::exchange(link_, nullptr) != nullptr) failed_ = clock_.now();
   error_ = error;
   throw error;
-}
-
-// Somebody else's words, on their way to a terminal; each line stays one.
-Error FarUnitHost::ofHost(const Error& error) const {
-  std::string text;
-  for (const std::string& line : split(error.message(), '\n'))
-    text += (text.empty() ? options_.host + ": " : "\n") + printable(line);
-  return {error.code(), text};
 }
 
 // An agent that is asked about units runs no tasks.

@@ -29,14 +29,17 @@ class UnitHost {
   virtual const HostFacts& facts() const = 0;
   // Whether a question waits for its answer.
   virtual bool isAsked() const = 0;
-  // `within`: for the answer.
+  // `within`: for the answer. Errors: those of questionJson(), and nothing is asked then.
   virtual void ask(const UnitQuestion& question, Duration within) = 0;
   // To be called often while it is asked; nullopt: there is no answer yet.
   // Errors: the host's own, or why there is no answer, each beginning with its name.
   virtual std::optional<UnitAnswer> answered() = 0;
 };
 
-// Blocks: in ask(), on systemctl.
+// Owns: what it was answered last, and what its HostUnits does.
+// Threads: thread-compatible.
+// Blocks: in ask(), on systemctl, a minute at most for each call of it, and on the disk.
+// Errors: answered() throws those of HostUnits, as they were thrown.
 class LocalUnitHost : public UnitHost {
  public:
   LocalUnitHost(MeetQuestion meet, std::function<Binaries()> find_binaries);
@@ -59,6 +62,10 @@ class LocalUnitHost : public UnitHost {
 // one that is idle is seen at the next question.
 // Owns: the connection.
 // Borrows: `io`, `clock` (must outlive this); the caller runs the loop.
+// Threads: loop-thread only.
+// Blocks: in ask(), until the ssh client has called exec.
+// Errors: answered() throws the host's own, kUnavailable for a host that can't be reached or whose connection
+// is lost, kDeadline for an answer that is late, kBadConfig for another version.
 class FarUnitHost : public UnitHost, private TaskEvents {
  public:
   // After a connection that came to nothing the next one is not tried before this.
@@ -76,13 +83,14 @@ class FarUnitHost : public UnitHost, private TaskEvents {
   std::optional<UnitAnswer> answered() override;
   // The connection that is there: another one knows nothing of what this one was asked. 0: none.
   uint64_t connection() const { return link_ && !link_->failure() ? connections_ : 0; }
+  // To be called often, while others are asked: it is held by signs of life.
+  void keepUp();
   // Nobody waits for the answer any more; the connection ends.
   void abandon();
 
  private:
   void connect();
   void onReport(const UnitsReport& report);
-  Error ofHost(const Error& error) const;
   [[noreturn]] void fail(Error error);
   void onStarted(size_t task, pid_t pid) override;
   void onStartFailed(size_t task, const Error& error) override;
@@ -98,9 +106,9 @@ class FarUnitHost : public UnitHost, private TaskEvents {
   const Clock& clock_;
   std::unique_ptr<AgentLink> link_;
   uint64_t connections_ = 0;
-  bool is_met_ = false;                   // of this connection
-  uint64_t number_ = 0;                   // of the order that was sent last
-  std::optional<UnitQuestion> question_;  // that waits for its answer
+  bool is_met_ = false;                  // of this connection
+  uint64_t number_ = 0;                  // of the order that was sent last
+  std::optional<std::string> question_;  // that waits for its answer, as JSON
   bool is_sent_ = false;
   std::optional<UnitAnswer> answer_;
   std::optional<HostFacts> facts_;

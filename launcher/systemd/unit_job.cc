@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
+#include <map>
 #include <utility>
 
 #include "common/base/check.h"
@@ -13,6 +13,7 @@
 #include "launcher/log_fanin.h"
 #include "launcher/ssh/ssh_hosts.h"
 #include "launcher/systemd/unit_text.h"
+#include "launcher/systemd/unit_verdict.h"
 
 namespace dtf::launcher {
 
@@ -26,12 +27,6 @@ constexpr Duration kAnswerWithin = std::chrono::seconds(25);
 // Of one for which systemctl may take its minute, more than once.
 constexpr Duration kDoneWithin = std::chrono::seconds(200);
 constexpr auto kLockAgain = std::chrono::milliseconds(50);
-
-uint64_t nowUsec() {
-  timespec now{};
-  DTF_CHECK(::clock_gettime(CLOCK_MONOTONIC, &now) == 0);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
-}
 
 }  // namespace
 
@@ -71,7 +66,8 @@ UnitJob::Host UnitJob::makeHost(const std::string& name, std::vector<size_t> tas
   const TaskId first = ids.front();
   const yaml::Mark mark = job_.cluster.tasks(first.job)[first.index].mark;
   const fs::path keys = name.empty() ? fs::path() : job_.cluster.keys;
-  Host host{nullptr, nullptr, std::move(tasks), mark, SentKeys(keys, job_.job, std::move(ids))};
+  Host host{nullptr, nullptr, std::move(tasks), mark,
+            UnitKeys(SentKeys(keys, job_.job, std::move(ids)), !start_)};
   if (name.empty()) {
     host.host = std::make_unique<LocalUnitHost>(
         std::move(meet), start_ ? start_->find_binaries : std::function<Binaries()>());
@@ -101,6 +97,21 @@ std::vector<UnitJob::Part> UnitJob::parts() const {
 void UnitJob::turn() {
   if (io_.stopped()) io_.restart();
   io_.run_one_for(kAskTurn);
+  // One that nobody waits for any more needs its signs of life all the same.
+  for (const size_t i : far_) hosts_[i].far->keepUp();
+}
+
+bool UnitJob::hasLock(const Host& host) const {
+  return host.far == nullptr ||
+         (host.far->connection() != 0 && host.far->connection() == host.locked_connection);
+}
+
+// Another dtf-launch may have it where the connection was lost, though there is another one by now.
+void UnitJob::requireLock() const {
+  for (const Host& host : hosts_)
+    if (is_locked_ && !host.is_dropped && !hasLock(host))
+      throw Error(ErrorCode::kUnavailable,
+                  host.host->name() + ": the connection was lost meanwhile: try again");
 }
 
 // Of those that are waited for.
@@ -110,24 +121,30 @@ void UnitJob::collect(Answers& answers, std::vector<bool>& waits) {
     try {
       answers.each[i] = hosts_[i].host->answered();
     } catch (const Error& error) {
+      const bool is_far = hosts_[i].far != nullptr;
       // What an error of this host says may have a place in a file.
-      if (hosts_[i].far == nullptr) throw;
-      answers.errors.push_back({i, error, hosts_[i].far->connection() == 0});
+      if (!is_far) answers.of_this_host = std::current_exception();
+      answers.errors.push_back({i, error, is_far && hosts_[i].far->connection() == 0});
       waits[i] = false;
     }
     if (answers.each[i]) waits[i] = false;
   }
 }
 
-std::vector<bool> UnitJob::waitsFor(bool asked_only) const {
-  std::vector<bool> waits;
-  for (const Host& host : hosts_)
-    waits.push_back(!host.is_dropped && (!asked_only || host.host->isAsked()));
-  return waits;
+std::vector<bool> UnitJob::asked() const {
+  std::vector<bool> asked;
+  for (const Host& host : hosts_) asked.push_back(host.host->isAsked());
+  return asked;
 }
 
 UnitJob::Answers UnitJob::ask(const QuestionOf& question_of, Duration within) {
-  Answers answers{std::vector<std::optional<UnitAnswer>>(hosts_.size()), {}};
+  Answers answers{std::vector<std::optional<UnitAnswer>>(hosts_.size()), {}, {}};
+  std::vector<std::optional<UnitQuestion>> questions;
+  for (Host& host : hosts_) {
+    questions.push_back(host.is_dropped ? std::nullopt : question_of(host));
+    // What can't be sent to one is asked of none.
+    if (host.far != nullptr && questions.back()) questionJson(*questions.back());
+  }
   std::vector<bool> waits;
   const auto waiting = [&waits] {
     return std::find(waits.begin(), waits.end(), true) != waits.end();
@@ -136,16 +153,17 @@ UnitJob::Answers UnitJob::ask(const QuestionOf& question_of, Duration within) {
   Answers before = answers;
   for (const Host& host : hosts_)
     if (host.is_silent && host.far != nullptr) host.far->abandon();
-  waits = waitsFor(true);
+  waits = asked();
   for (collect(before, waits); waiting(); collect(before, waits)) turn();
-  for (Host& host : hosts_)
-    if (!host.is_dropped) host.host->ask(question_of(host), within);
-  waits = waitsFor(false);
+  for (size_t i = 0; i < hosts_.size(); ++i)
+    if (questions[i]) hosts_[i].host->ask(*questions[i], within);
+  waits = asked();
   for (collect(answers, waits); waiting(); collect(answers, waits)) turn();
   return answers;
 }
 
 void UnitJob::throwFirst(const Answers& answers) const {
+  if (answers.of_this_host) std::rethrow_exception(answers.of_this_host);
   std::vector<HostFailure> failures;
   for (const Answers::Failure& failure : answers.errors)
     failures.push_back({failure.error, hosts_[failure.host].mark});
@@ -153,6 +171,7 @@ void UnitJob::throwFirst(const Answers& answers) const {
 }
 
 UnitJob::Answers UnitJob::mustAnswer(const QuestionOf& question_of, Duration within) {
+  requireLock();
   Answers answers = ask(question_of, within);
   throwFirst(answers);
   return answers;
@@ -190,8 +209,11 @@ void UnitJob::lock() {
     const Answers answers = mustAnswer([](Host&) { return LockQuestion{true}; }, kAnswerWithin);
     // One without an answer was dropped.
     if (std::all_of(answers.each.begin(), answers.each.end(),
-                    [](const auto& answer) { return !answer || answer->locked; }))
-      return;
+                    [](const auto& answer) { return !answer || answer->locked; })) {
+      for (const size_t i : far_) hosts_[i].locked_connection = hosts_[i].far->connection();
+      is_locked_ = true;
+      return requireLock();
+    }
     unlock();
     if (clock_.now() > deadline)
       throw Error(
@@ -207,11 +229,19 @@ void UnitJob::lock() {
 }
 
 void UnitJob::unlock() {
+  is_locked_ = false;
   ask([](Host&) { return LockQuestion{false}; }, kAnswerWithin);
 }
 
 void UnitJob::checkOwn() {
   mustAnswer([this](Host&) { return OwnQuestion{run_dir_ / "logs"}; }, kAnswerWithin);
+}
+
+bool UnitJob::isOwn() {
+  const Answers answers =
+      ask([this](Host&) { return OwnQuestion{run_dir_ / "logs"}; }, kAnswerWithin);
+  return std::all_of(answers.errors.begin(), answers.errors.end(),
+                     [](const Answers::Failure& each) { return each.is_lost; });
 }
 
 void UnitJob::checkFree() {
@@ -236,15 +266,23 @@ WriteQuestion UnitJob::writeQuestion(Host& host, const std::vector<UnitFile>& fi
 
 void UnitJob::start(const std::vector<UnitFile>& files, int attempt) {
   DTF_CHECK(files.size() == units_.size() && start_);
+  requireLock();
+  const Answers written =
+      ask([&](Host& host) { return writeQuestion(host, files, attempt); }, kDoneWithin);
   try {
-    mustAnswer([&](Host& host) { return writeQuestion(host, files, attempt); }, kDoneWithin);
+    throwFirst(written);
     control({"start", "--no-block"});
   } catch (const Error&) {
-    try {
-      stopReachable();
-      removeAll(false);
-    } catch (const Error&) {  // the first error says more
-    }
+    // Where it was refused something else may run. The first error says more than those of this.
+    const auto there = [&](const UnitQuestion& question) {
+      return [&](Host& host) -> std::optional<UnitQuestion> {
+        const bool is_written =
+            written.each[static_cast<size_t>(&host - hosts_.data())].has_value();
+        return is_written && hasLock(host) ? std::optional(question) : std::nullopt;
+      };
+    };
+    ask(there(ControlQuestion{{"stop", "--no-block"}}), kDoneWithin);
+    ask(there(RemoveQuestion{false}), kDoneWithin);
     throw;
   }
 }
@@ -253,44 +291,39 @@ void UnitJob::control(const std::vector<std::string>& words) {
   mustAnswer([&words](Host&) { return ControlQuestion{words}; }, kDoneWithin);
 }
 
-void UnitJob::stop() {
-  control({"stop", "--no-block"});
-}
-
-void UnitJob::kill() {
-  control({"kill", "--signal=KILL"});
-}
-
-std::vector<Error> UnitJob::stopReachable() {
-  const Answers answers = ask(
-      [](Host&) {
-        return ControlQuestion{{"stop", "--no-block"}};
-      },
-      kDoneWithin);
+std::vector<Error> UnitJob::errorsOf(const UnitQuestion& question) {
+  requireLock();
+  const Answers answers = ask([&question](Host&) { return question; }, kDoneWithin);
   std::vector<Error> errors;
   for (const Answers::Failure& failure : answers.errors) errors.push_back(failure.error);
   return errors;
 }
 
-void UnitJob::removeAll(bool only_ended) {
-  ask([only_ended](Host&) { return RemoveQuestion{only_ended}; }, kDoneWithin);
+std::vector<Error> UnitJob::stopReachable() {
+  return errorsOf(ControlQuestion{{"stop", "--no-block"}});
+}
+
+std::vector<Error> UnitJob::killReachable() {
+  return errorsOf(ControlQuestion{{"kill", "--signal=KILL"}});
 }
 
 void UnitJob::removeEnded() {
+  std::vector<Error> errors;
   try {
     lock();
-    if (!isAlive()) removeAll(true);
+    if (!isAlive()) errors = errorsOf(RemoveQuestion{true});
   } catch (const Error& error) {
-    news_.push_back("warning: units that have ended are not removed everywhere: " +
-                    error.message());
+    errors.push_back(error);
   }
+  for (const Error& error : errors)
+    news_.push_back("warning: ended units are not removed everywhere: " + error.message());
   unlock();
 }
 
 // When a unit ended is told as how long ago: clocks differ.
 std::vector<UnitState> UnitJob::inOrder(const Answers& answers) const {
   std::vector<UnitState> states(units_.size());
-  const uint64_t now = nowUsec();
+  const uint64_t now = monotonicUsec();
   for (size_t i = 0; i < hosts_.size(); ++i) {
     const Host& host = hosts_[i];
     if (host.is_dropped) continue;  // nothing is known of them: inactive
@@ -311,8 +344,7 @@ std::vector<UnitState> UnitJob::states() {
 }
 
 bool UnitJob::isAlive() {
-  const std::vector<UnitState> now = states();
-  return std::any_of(now.begin(), now.end(), [](const UnitState& unit) { return unit.isAlive(); });
+  return !allEnded(states());
 }
 
 StatesQuestion UnitJob::statesQuestion(Host& host) {
@@ -327,14 +359,14 @@ StatesQuestion UnitJob::statesQuestion(Host& host) {
 }
 
 std::vector<UnitState> UnitJob::look() {
-  Answers answers{std::vector<std::optional<UnitAnswer>>(hosts_.size()), {}};
-  std::vector<bool> waits = waitsFor(false);
+  Answers answers{std::vector<std::optional<UnitAnswer>>(hosts_.size()), {}, {}};
   for (Host& host : hosts_) {
     if (host.is_dropped || host.host->isAsked()) continue;
     const StatesQuestion question = statesQuestion(host);
     host.host->ask(question, kAnswerWithin);
     if (question.wants_files) host.told_connection = host.far->connection();
   }
+  std::vector<bool> waits = asked();
   const TimePoint deadline = clock_.now() + kLookWithin;
   const auto is_awaited = [&](size_t i) { return waits[i] && !hosts_[i].is_silent; };
   // What came since the last look, of those that nobody waits for, too.
@@ -380,23 +412,31 @@ bool UnitJob::bringRest() {
 }
 
 void UnitJob::sendRenewedKeys() {
-  bool any = false;
+  const TimePoint now = clock_.now();
+  std::map<const Host*, SentFiles> due;
   for (const size_t i : far_) {
     Host& host = hosts_[i];
     try {
-      for (auto& [file, text] : host.keys.renewed(clock_.now())) host.unsent[file] = text;
+      if (SentFiles files = host.keys.due(now); !files.empty()) due[&host] = std::move(files);
     } catch (const Error& error) {
       news_.push_back("warning: renewed keys are not sent to " + host.host->name() + ": " +
                       error.message());
     }
-    any = any || !host.unsent.empty();
   }
-  if (!any) return;
-  const Answers answers =
-      ask([](Host& host) { return ReplaceQuestion{host.unsent}; }, kAnswerWithin);
+  if (due.empty()) return;
+  const Answers answers = ask(
+      [&due](Host& host) -> std::optional<UnitQuestion> {
+        if (!due.contains(&host)) return std::nullopt;
+        return ReplaceQuestion{due.at(&host)};
+      },
+      kAnswerWithin);
+  for (const Answers::Failure& failure : answers.errors)
+    if (hosts_[failure.host].keys.refused(now))
+      news_.push_back("warning: renewed keys are not taken, and are sent again: " +
+                      failure.error.message());
   for (const size_t i : far_) {
-    if (!answers.each[i] || hosts_[i].unsent.empty()) continue;
-    hosts_[i].unsent.clear();
+    if (!answers.each[i]) continue;
+    hosts_[i].keys.taken();
     news_.push_back("the renewed keys of its tasks were sent to " + hosts_[i].host->name());
   }
 }

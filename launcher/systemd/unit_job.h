@@ -3,6 +3,7 @@
 // The units of one job, on each of its hosts: written, started, asked, stopped and removed.
 
 #include <boost/asio/io_context.hpp>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -14,9 +15,9 @@
 #include "common/cluster/spec.h"
 #include "common/net/asio.h"
 #include "launcher/launch_plan.h"
-#include "launcher/ssh/sent_keys.h"
 #include "launcher/systemd/unit_files.h"
 #include "launcher/systemd/unit_host.h"
+#include "launcher/systemd/unit_keys.h"
 
 namespace dtf::launcher {
 
@@ -60,11 +61,15 @@ class UnitJob {
   // while those of a job that has ended are removed.
   // Errors: kUnavailable once another dtf-launch has held it for kLockedMax.
   static constexpr Duration kLockedMax = std::chrono::seconds(120);
+  // What changes units on a host is refused from then on, with kUnavailable, where the connection that holds
+  // it was lost.
   void lock();
   void unlock();
 
   // kUnavailable, saying where the units of this name log, when that isn't `run_dir`: they are another run's.
   void checkOwn();
+  // Whether no host that answers says so.
+  bool isOwn();
   // Errors: kUnavailable when units of that name run; kBadConfig when somebody else's unit has it.
   void checkFree();
   // Writes the files, `attempt` being the number of the logs, which are made where the hosts have no
@@ -81,12 +86,15 @@ class UnitJob {
   std::vector<UnitState> look();
   // From now on, of the launch with that number, unless another dtf-launch does.
   void bringFiles(int attempt);
-  // All that the hosts have by now. False: there may be more.
+  // All that the hosts have by now. False: there may be more; brought() has grown by what came.
   bool bringRest();
-  void stop();  // asks all to end, and systemd not to start them again
-  void kill();  // with SIGKILL
-  // stop(), where a host that can't be reached is told, not thrown: the others are to stop all the same.
+  uint64_t brought() const { return files_ ? files_->bytes() : 0; }
+  // Asks all to end, and systemd not to start them again.
+  void stop() { control({"stop", "--no-block"}); }
+  // stop(), and the same with SIGKILL, where a host's failure is told, not thrown: the others are to end
+  // all the same.
   std::vector<Error> stopReachable();
+  std::vector<Error> killReachable();
   // The files, what systemd remembers, snapshots in memory; of units that have ended, and that nobody
   // has started again since. What can't be done is told by news().
   void removeEnded();
@@ -101,12 +109,12 @@ class UnitJob {
     FarUnitHost* far = nullptr;  // the same, where it is another one
     std::vector<size_t> tasks;
     yaml::Mark mark;
-    SentKeys keys;
-    uint64_t told_connection = 0;  // that was asked with all sizes
+    UnitKeys keys;
+    uint64_t told_connection = 0;    // that was asked with all sizes
+    uint64_t locked_connection = 0;  // that holds the lock
     bool is_silent = false;
     bool has_more = false;
     bool is_dropped = false;  // it can't be reached
-    SentFiles unsent;         // renewed keys
   };
   struct Answers {
     std::vector<std::optional<UnitAnswer>> each;  // by host
@@ -116,11 +124,15 @@ class UnitJob {
       bool is_lost;  // there is no connection
     };
     std::vector<Failure> errors;
+    std::exception_ptr of_this_host;  // one of them, as it was thrown
   };
-  using QuestionOf = std::function<UnitQuestion(Host&)>;
+  // Nullopt: that host is not asked.
+  using QuestionOf = std::function<std::optional<UnitQuestion>(Host&)>;
   Host makeHost(const std::string& name, std::vector<size_t> tasks);
   void turn();
-  std::vector<bool> waitsFor(bool asked_only) const;
+  bool hasLock(const Host& host) const;
+  void requireLock() const;
+  std::vector<bool> asked() const;
   void collect(Answers& answers, std::vector<bool>& waits);
   Answers ask(const QuestionOf& question_of, Duration within);
   void throwFirst(const Answers& answers) const;
@@ -129,7 +141,7 @@ class UnitJob {
   WriteQuestion writeQuestion(Host& host, const std::vector<UnitFile>& files, int attempt);
   StatesQuestion statesQuestion(Host& host);
   std::vector<UnitState> inOrder(const Answers& answers) const;
-  void removeAll(bool only_ended);
+  std::vector<Error> errorsOf(const UnitQuestion& question);
 
   const cluster::JobSpec& job_;
   const std::string launch_;
@@ -139,6 +151,7 @@ class UnitJob {
   std::vector<std::string> units_;
   const SystemClock clock_;
   boost::asio::io_context io_{1};
+  bool is_locked_ = false;
   std::optional<UnitFiles> files_;
   std::vector<std::string> news_;
   std::vector<Host> hosts_;

@@ -23,9 +23,9 @@ bool allUp(const std::vector<UnitState>& units);
 // None runs, nor will be started again.
 bool allEnded(const std::vector<UnitState>& units);
 
-// Which unit failed first, so that systemd does not start it again. Not one that somebody told to end
-// (130, 143). `even_derived`: also one that may have failed for another's sake (69, 124,
-// or as the chief said).
+// Of the units that have failed for good, the one that did so first. One that was told to end (exit code
+// 130 or 143) doesn't count; with `even_derived`, one that may have failed only because another did (exit code
+// 69 or 124, or the chief said so) counts where there is no other.
 std::optional<size_t> firstFailed(const std::vector<UnitState>& units, bool even_derived);
 
 // "was killed by SIGKILL (signal 9), for the 11th time"; empty for one that has ended well.

@@ -37,6 +37,19 @@ TEST_F(RunFolderTest, OneLauncherAtATimeAndTheOtherIsNamed) {
   RunFolder third(folder_ / "run");
 }
 
+TEST_F(RunFolderTest, WhoRunsInAFolderIsNamed) {
+  checkNothingRuns(folder_);
+  RunFolder held(folder_);
+  held.record({"job", 4242, {}});
+  try {
+    checkNothingRuns(folder_);
+    FAIL() << "must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_THAT(error.message(), ::testing::HasSubstr("already, pid 4242"));
+  }
+}
+
 TEST_F(RunFolderTest, SummaryOfAnEarlierRunGoes) {
   std::ofstream(folder_ / "summary.json") << "old";
   const RunFolder run(folder_);

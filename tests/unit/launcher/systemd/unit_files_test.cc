@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/checksum.h"
 #include "common/base/error.h"
 #include "tests/support/process.h"
 
@@ -55,11 +56,42 @@ TEST_F(UnitFilesTest, AHostSendsItsOwnFilesAlone) {
   EXPECT_FALSE(fs::exists(run_dir_ / "summary.json"));
   files_->take("three", {"summary.json", 0, "{}"});
   EXPECT_EQ(text("summary.json"), "{}");
-  EXPECT_TRUE(files_->kept("three", false).contains("summary.json")) << "it is asked for there";
+  EXPECT_EQ(files_->kept("three", false).at("summary.json"), checksumOf("{}"));
   EXPECT_FALSE(files_->kept("two", false).contains("summary.json"));
   files_->take("two", {"events/e", 0, "event"});
   EXPECT_EQ(files_->kept("two", true).at("events/e"), 5u);
   EXPECT_FALSE(files_->kept("two", false).contains("events/e"));
+}
+
+TEST_F(UnitFilesTest, ASummaryThatFoundNoRoomIsAskedForAgain) {
+  fs::create_directory(run_dir_ / "summary.json");  // in the place of the file
+  files_->take("three", {"summary.json", 0, "{}"});
+  EXPECT_EQ(files_->kept("three", false).at("summary.json"), 0u);
+  EXPECT_EQ(files_->bytes(), 0u);
+  fs::remove(run_dir_ / "summary.json");
+  files_->take("three", {"summary.json", 0, "{}"});
+  EXPECT_EQ(files_->kept("three", false).at("summary.json"), checksumOf("{}"));
+  EXPECT_EQ(files_->bytes(), 2u);
+}
+
+TEST_F(UnitFilesTest, TheSummaryOfALaunchThatHasEndedStays) {
+  files_->take("three", {"summary.json", 0, "{\"outcome\": \"done\"}"});
+  EXPECT_TRUE(files_->kept("three", false).contains("summary.json"));
+  std::ofstream(run_dir_ / "summary.json") << "{\"outcome\": \"failed\", \"attempt\": 2}";
+  EXPECT_FALSE(files_->kept("three", false).contains("summary.json"));
+}
+
+TEST_F(UnitFilesTest, ALogHasAMaximum) {
+  const uint64_t size = UnitFiles::kLogBytesMax - 1;
+  std::ofstream(run_dir_ / "logs/ps-1.1.log").close();
+  fs::resize_file(run_dir_ / "logs/ps-1.1.log", size);  // sparse
+  EXPECT_EQ(files_->kept("two", false).at("logs/ps-1.1.log"), size);
+  files_->take("two", {"logs/ps-1.1.log", size, "ab"});
+  files_->take("two", {"logs/ps-1.1.log", size + 2, "cd"});
+  EXPECT_EQ(fs::file_size(run_dir_ / "logs/ps-1.1.log"), size + 2);
+  ASSERT_EQ(told_.size(), 1u);
+  EXPECT_THAT(told_[0], HasSubstr("ps-1.1.log has 1.0 GiB: the rest is on two alone"));
+  EXPECT_FALSE(files_->kept("two", false).contains("logs/ps-1.1.log")) << "it is asked for no more";
 }
 
 TEST_F(UnitFilesTest, OneLauncherBringsThemAtATime) {

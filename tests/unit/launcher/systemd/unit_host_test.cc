@@ -78,6 +78,13 @@ TEST_F(FarUnitHostTest, ThePatienceForAnAnswerEnds) {
   EXPECT_THAT(late.message(), HasSubstr("two: its dtf-agent has not answered in time"));
 }
 
+TEST_F(FarUnitHostTest, WhatCannotBeSentIsNoQuestion) {
+  reach({"sh", "-c", "exec sleep 60"});
+  EXPECT_THROW(host_->ask(ControlQuestion{{"\xe9"}}, std::chrono::seconds(1)), Error);
+  EXPECT_FALSE(host_->isAsked());
+  EXPECT_EQ(host_->connection(), 0u) << "for nothing";
+}
+
 TEST_F(FarUnitHostTest, AnotherVersionIsNamed) {
   reach({"sh", "-c", "echo dtf-agent 4 0.0.1; exec sleep 60"});
   const Error error = ask();
