@@ -69,9 +69,7 @@ class Session : public TaskEvents {
   void onHostTold(const std::string& text) override { alarm(text); }
   void onHostNews(const std::string& text) override { say(text); }
   void onWorkerLost(const WorkerLostNotice& lost);
-  int attemptOf(size_t task) const {
-    return attempt_ + static_cast<int>(monitor_.processIndex(task));
-  }
+  int attemptOf(size_t task) const { return attempt_ + int(monitor_.processIndex(task)); }
   void tick();
   void look();
   void onNotice(size_t task, std::string_view line, bool cut);
@@ -392,7 +390,7 @@ void Session::act() {
 // However long it takes, and whatever happens meanwhile: summary.json is there.
 void Session::fetchModel() {
   if (!checkpoint_ || !job_.launch.byAgents()) return;
-  const auto outcome = writeSummaryFile()["outcome"].get<std::string>();
+  const std::string outcome = writeSummaryFile()["outcome"];
   if (!wantsModel(job_.launch, outcome)) return;
   interrupted_ = false;
   try {
