@@ -46,9 +46,16 @@ within() { image run "$container" -- "$@"; }
 for program in psd workerd dtf-launch dtf-agent; do within "$program" --version; done
 within dtf-launch --help >"$store/help"
 grep -q '^dtf-launch' "$store/help" || fail "what it runs by itself says: $(head -1 "$store/help")"
-if within sh -c 'ldd /usr/local/bin/* | grep "not found"' 2>/dev/null; then fail "libraries are missing"; fi
-if within sh -c 'command -v g++ gcc cc meson' 2>/dev/null; then fail "a compiler is in it"; fi
-if within sh -c 'touch /usr/local/bin/x || touch /etc/x' 2>/dev/null; then fail "who runs in it may change the programs"; fi
+# What `sh -c "$1"` finds in it, which ends with a word of its own: nothing was found, or nothing was run.
+finds_nothing() {
+  local found
+  found=$(within sh -c "$1; echo looked" 2>"$store/why") || fail "nothing runs in it: $(tail -1 "$store/why")"
+  [ "$found" = looked ] || { echo "$found" >&2; return 1; }
+}
+within sh -c 'ldd /usr/local/bin/psd >/dev/null' || fail "ldd doesn't run in it"
+finds_nothing 'ldd /usr/local/bin/* | grep "not found"' || fail "libraries are missing"
+finds_nothing 'for name in g++ gcc cc meson; do command -v $name; done' || fail "a compiler is in it"
+finds_nothing 'for file in /usr/local/bin/x /etc/x; do touch $file && echo $file; done' || fail "who runs in it may change the programs"
 root=$(image mount "$container")
 left=$(find "$root/var/lib/apt/lists" "$root/tmp" -mindepth 1)
 [ -z "$left" ] || fail "it has what only its making needed: $left"
