@@ -48,6 +48,26 @@ TEST_F(SshModel, ComesToTheLaunchersHost) {
       checkpoint::verifyCheckpoint(realFileSystem(), here, checkpoint::VerifyDepth::kFull).whole());
 }
 
+// While the chief's waits for that.
+TEST_F(SshModel, AnotherHostThatAnswersLosesItsConnection) {
+  ssh(R"(agent="mount --bind node run && exec ./dtf-agent"
+await() { until grep -q "$1" err; do sleep 0.05; done; }
+if [ $host = 127.0.0.1 ]; then
+  exec 3<&0
+  unshare -rm sh -c "$agent" <&3 &
+  await "comes from"
+  printf '0\000\000\000\001{"report":"fetched","found":"absent","bytes":0}'
+  wait
+  exit
+fi
+unshare -rm sh -c "$agent" | (stdbuf -o0 head -c 3000000; await "not asked for"; cat))");
+  EXPECT_EQ(run(modelJob()), ExitStatus{}) << err();
+  EXPECT_THAT(err(), HasSubstr("127.0.0.1: a file that it was not asked for\n"));
+  EXPECT_TRUE(checkpoint::verifyCheckpoint(realFileSystem(), folder_ / "run/checkpoints/step-120",
+                                           checkpoint::VerifyDepth::kFull)
+                  .whole());
+}
+
 TEST_F(SshModel, AConnectionThatEndsHalfWayLeavesNothingAndTheJobIsDone) {
   agent(" | stdbuf -o0 head -c 3000000");
   EXPECT_EQ(run(modelJob()), ExitStatus{}) << err();
