@@ -1,7 +1,7 @@
 #pragma once
 
 // The files of a trained model on the host of a task, as the launcher asks for them when the job has
-// ended: those of a checkpoint, which may stay with the ps, and the ways that its convolutions went.
+// ended: those of a checkpoint, which may stay with the ps, and which kernels the run has chosen.
 
 #include <cstdint>
 #include <filesystem>
