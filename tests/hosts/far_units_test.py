@@ -311,6 +311,12 @@ def what_can_not_run_on_another_host_is_said_within_seconds(bench):
          "import socket,sys; s=socket.create_server(('10.99.0.2',2222)); print('held',flush=True); sys.stdin.read()"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert holder.stdout.readline() == "held\n"
+    # Somebody else's job may run: what is there stays.
+    there = "/run/dtf-units/dtf-mistaken@ps-1.service"
+    two.run("mkdir", "-p", there)
+    refused = bench.dtf("up", "/root/job.yaml", check=False)
+    assert refused.returncode == 69 and "2222" in refused.stderr, refused
+    two.run("rmdir", there)
     expect_refused(bench, 69, "two: ", "2222")
     holder.communicate("")
     # A systemd that isn't process 1.
