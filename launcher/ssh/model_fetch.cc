@@ -74,6 +74,7 @@ std::optional<ModelAsk> ModelFetch::next() {
 // With its own ps, as far as that is known; with another one, where there were more or fewer of them
 // when it was written; or copied to the chief by hand.
 ModelAsk ModelFetch::shardAsk() const {
+  DTF_CHECK(!lacking_.empty() && place_ < places());
   const std::string& file = shard().file;
   const size_t ps = lacking_.front();
   const bool is_last = place_ + 1 == places();
@@ -136,6 +137,7 @@ void ModelFetch::finishFile() {
 }
 
 void ModelFetch::takeManifest() {
+  DTF_CHECK(asked_ && left_ == 0 && lacking_.empty());
   const std::string where = asked_->host + ": " + asked_->name;
   manifest_ = checkpoint::decodeManifest(text_, where);
   if (manifest_.global_step != options_.step)
@@ -180,6 +182,7 @@ void ModelFetch::removeComing() {
 
 // Two renames, after all that can take long or find no room.
 void ModelFetch::takePlace() {
+  DTF_CHECK(coming_ && stage_ == Stage::kDone);
   const std::optional<std::filesystem::path> aside = folder_.setAside();
   file_system_.rename(coming_->path(), folder_.path());
   file_system_.syncFolder(options_.run_dir);
@@ -230,6 +233,7 @@ void ModelFetch::fetchShards(const std::string& from) {
 
 // It isn't where it was looked for.
 void ModelFetch::nextShard() {
+  DTF_CHECK(asked_ && out_ == nullptr);
   const std::string first = asked_->host;
   asked_.reset();
   if (++place_ < places()) return;
@@ -245,6 +249,7 @@ std::filesystem::path ModelFetch::shardPath() const {
 }
 
 void ModelFetch::beginShard() {
+  DTF_CHECK(out_ == nullptr && !target_.empty());
   // Of a launcher that was killed.
   if (beside_ && file_system_.exists(shardPath())) file_system_.removeFile(shardPath());
   out_ = file_system_.create(shardPath());
@@ -253,6 +258,7 @@ void ModelFetch::beginShard() {
 }
 
 void ModelFetch::takeShard(std::string_view bytes) {
+  DTF_CHECK(out_ != nullptr);
   out_->write(bytes.data(), bytes.size());
   checksum_.update(bytes.data(), bytes.size());
   unsynced_ += bytes.size();
@@ -268,6 +274,7 @@ void ModelFetch::takeShard(std::string_view bytes) {
 }
 
 void ModelFetch::finishShard() {
+  DTF_CHECK(asked_ && out_ != nullptr && !lacking_.empty());
   out_->sync();
   out_->close();
   if (checksum_.value() != shard().checksum)
@@ -295,6 +302,7 @@ void ModelFetch::look() {
 }
 
 void ModelFetch::commit() {
+  DTF_CHECK(stage_ != Stage::kDone && lacking_.empty());
   stage_ = Stage::kDone;
   asked_.reset();
   if (beside_) return;

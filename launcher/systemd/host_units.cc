@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/checksum.h"
 #include "common/base/error.h"
 #include "common/base/job_summary.h"
@@ -98,6 +99,7 @@ UnitAnswer HostUnits::tell(const UnitQuestion& question) {
 }
 
 void HostUnits::obey(const MeetQuestion& question, UnitAnswer& answer) {
+  if (question.units.empty()) throw Error(ErrorCode::kBadData, "no unit is asked about");
   for (const std::string& unit : question.units)
     if (!isPlainName(unit)) throw Error(ErrorCode::kBadData, "'" + unit + "' is no name of a unit");
   control_.emplace();
@@ -122,6 +124,7 @@ void HostUnits::obey(const MeetQuestion& question, UnitAnswer& answer) {
 // Beside the units, and of their life: gone with the host. Another name of this host, with other units,
 // has another one.
 fs::path HostUnits::sentFolder() const {
+  DTF_CHECK(control_ && !about_.units.empty());
   const fs::path folder = control_->folder();
   return folder.parent_path().parent_path() / "dtf-units" / about_.units.front();
 }
@@ -272,6 +275,7 @@ void HostUnits::obey(const StatesQuestion& question, UnitAnswer& answer) {
 
 // Whether there is more than an answer has room for.
 bool HostUnits::sendFiles(const StatesQuestion& question) {
+  DTF_CHECK(on_file_ != nullptr);
   if (!question.mark.empty() && hasMark(about_.run_dir, question.mark)) return false;
   // First: how the job has ended is known before its logs are here.
   const auto summary = question.kept.find(summaryFile(about_.run_dir).filename().string());
@@ -289,6 +293,7 @@ bool HostUnits::sendFiles(const StatesQuestion& question) {
 }
 
 bool HostUnits::sendLogs(const FileSizes& kept, size_t& room) {
+  DTF_CHECK(room > 0);
   for (const auto& [name, size] : kept) {
     const std::string file = name.starts_with("logs/") ? name.substr(5) : "";
     if (!isPlainName(file)) continue;

@@ -56,6 +56,7 @@ UnitJob::UnitJob(const cluster::JobSpec& job, const fs::path& run_dir,
 }
 
 UnitJob::Host UnitJob::makeHost(const std::string& name, std::vector<size_t> tasks) {
+  DTF_CHECK(!tasks.empty());
   MeetQuestion meet{job_.job, launch_,           run_dir_, start_ ? start_->folder : run_dir_,
                     {},       start_.has_value()};
   std::vector<TaskId> ids;
@@ -116,6 +117,7 @@ void UnitJob::requireLock() const {
 
 // Of those that are waited for.
 void UnitJob::collect(Answers& answers, std::vector<bool>& waits) {
+  DTF_CHECK(waits.size() == hosts_.size() && answers.each.size() == hosts_.size());
   for (size_t i = 0; i < hosts_.size(); ++i) {
     if (!waits[i]) continue;
     try {

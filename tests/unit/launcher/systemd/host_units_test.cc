@@ -16,6 +16,9 @@ TEST(HostUnits, FailuresAreToldToAnAskerElsewhere) {
   ASSERT_TRUE(early.error);
   EXPECT_EQ(early.error->code(), ErrorCode::kBadData);
   EXPECT_THAT(early.error->message(), HasSubstr("nobody has said which units"));
+  const UnitAnswer none = units.tell(MeetQuestion{"j", "a1", "/run", "/", {}, false});
+  ASSERT_TRUE(none.error);
+  EXPECT_THAT(none.error->message(), HasSubstr("no unit is asked about"));
   const UnitAnswer outside = units.tell(MeetQuestion{"j", "a1", "/run", "/", {"../u"}, false});
   ASSERT_TRUE(outside.error && !outside.facts);
   EXPECT_THAT(outside.error->message(), HasSubstr("no name of a unit"));
