@@ -44,8 +44,8 @@ UnitJob::UnitJob(const cluster::JobSpec& job, const fs::path& run_dir,
     units_.push_back(unitName(job.job, tasks_[task]));
     const auto [name, is_new] = names.try_emplace(host_of[task]);
     if (is_new) name->second = isThisHost(host_of[task]) ? "" : host_of[task];
-    auto found = std::find_if(tasks_of.begin(), tasks_of.end(),
-                              [&](const auto& each) { return each.first == name->second; });
+    const auto is_it = [&as = name->second](const auto& each) { return each.first == as; };
+    auto found = std::find_if(tasks_of.begin(), tasks_of.end(), is_it);
     if (found == tasks_of.end()) found = tasks_of.insert(found, {name->second, {}});
     found->second.push_back(task);
   }

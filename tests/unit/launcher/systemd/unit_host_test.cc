@@ -48,7 +48,7 @@ class FarUnitHostTest : public ::testing::Test {
   }
 
   boost::asio::io_context io_{1};
-  const SystemClock clock_;
+  const SystemClock clock_{};
   std::optional<FarUnitHost> host_;
 };
 
