@@ -11,7 +11,7 @@ namespace dtf::workerd {
 WorkerStatus::Training::Training(WorkerStatus& status, Stopper stopper) : status_(status) {
   {
     MutexLock lock(status_.mutex_);
-    DTF_CHECK(status_.phase_ == WorkerPhase::kStarting);
+    DTF_CHECK(status_.phase_ != WorkerPhase::kTraining);
     status_.phase_ = WorkerPhase::kTraining;
     status_.saves_ = stopper != nullptr;
   }

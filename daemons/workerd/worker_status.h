@@ -20,6 +20,7 @@ namespace dtf::workerd {
 //   phase      from                                  what a first signal means
 //   starting   the start of the process              it ends at once: nothing is lost
 //   training   all workers have met                  the job is asked to end, with a checkpoint
+//              finishing, once a ps went back
 //   finishing  the last step, or the job's failure   the job goes on to its end: it is saving
 // Without checkpoints nothing can be saved, and it ends at once in every phase.
 enum class WorkerPhase : uint8_t { kStarting, kTraining, kFinishing };

@@ -73,6 +73,24 @@ TEST_F(PsRecoveryTest, WithBackupWorkersToo) {
   EXPECT_EQ(summary("job")["global_step"], kSteps);
 }
 
+// Whoever waits for the end of the save trains on.
+TEST_F(PsRecoveryTest, APsLostInTheLastSaveTakesAllBackAndTheyTrainToTheEndAgain) {
+  ClusterOptions options = savedJob();
+  options.train_more = "  report: {every_steps: 200}\n  checkpoint: {every_steps: 100000}\n";
+  options.steps = 600;
+  start(options, "calm");
+  awaitEnd();
+  failpoints_["ps/1"] = "checkpoint.after_shard_create=kill@2";  // the first one is of step 0
+  start(options, "disturbed");
+  EXPECT_EQ(ps_[1]->wait(kEnd).exit_code, 128 + SIGKILL);
+  ps_[1] = task("ps", 1);
+  for (auto& worker : workers_)
+    EXPECT_TRUE(worker->waitForOutput("event=trains_on", kEnd)) << worker->err();
+  awaitEnd();
+  EXPECT_EQ(summary("disturbed")["global_step"], 600);
+  EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));
+}
+
 TEST_F(PsRecoveryTest, TheChiefMayBeLostWithThePs) {
   start(savedJob(), "calm");
   awaitEnd();

@@ -119,14 +119,14 @@ class RecoveryTest : public ClusterTest {
 
   std::unique_ptr<Process> task(const std::string& job, int index) {
     std::map<std::string, std::string> environment;
-    if (job == "worker" && index == 0 && !chief_failpoints_.empty())
-      environment["DTF_FAILPOINTS"] = std::exchange(chief_failpoints_, "");
+    if (auto found = failpoints_.extract(job + "/" + std::to_string(index)))
+      environment["DTF_FAILPOINTS"] = std::move(found.mapped());
     return std::make_unique<Process>(startTask(file_, job, index, {}, environment));
   }
 
   using Tasks = std::vector<std::unique_ptr<Process>>;
   std::string file_;
-  std::string chief_failpoints_;  // of its next process
+  std::map<std::string, std::string> failpoints_;  // by task: of its next process
   Tasks ps_;
   Tasks workers_;
 };

@@ -45,7 +45,7 @@ TEST_F(RecoveryTest, ALostChiefIsStartedAgainAndNobodyInitialisesTwice) {
 TEST_F(RecoveryTest, AChiefThatDiesWhenItHasInitialisedIsStartedAgain) {
   start(syncJob(), "calm");
   awaitEnd();
-  chief_failpoints_ = "training.after_initialise=kill";
+  failpoints_["worker/0"] = "training.after_initialise=kill";
   start(syncJob(), "disturbed");
   EXPECT_EQ(workers_[0]->wait(kEnd).exit_code, 128 + SIGKILL);
   workers_[0] = task("worker", 0);

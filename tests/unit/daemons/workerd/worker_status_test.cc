@@ -50,6 +50,14 @@ TEST_F(WorkerStatusTest, WhileItSavesAtTheEndTheSignalWaitsForIt) {
   EXPECT_EQ(asked_, 0) << "what the stopper refers to is gone";
 }
 
+TEST_F(WorkerStatusTest, AWorkerThatWasFinishingTrainsOnWhenAPsWentBack) {
+  { const WorkerStatus::Training first(status_, stopper()); }
+  const WorkerStatus::Training second(status_, stopper());
+  EXPECT_EQ(status_.phase(), WorkerPhase::kTraining);
+  EXPECT_TRUE(askToEnd());
+  EXPECT_EQ(asked_, 1) << "of the second, whose stopper it is now";
+}
+
 TEST_F(WorkerStatusTest, WhenTrainingThrowsItsStopperIsNotCalledAnyMore) {
   try {
     const WorkerStatus::Training training(status_, stopper());
