@@ -32,19 +32,20 @@ class GatherTest : public ClusterTest {
 
   // Shards of more than one piece.
   enum class Files { kShared, kGather, kStay };
-  static ClusterOptions job(Files files = Files::kGather, int ps = 2) {
+  static ClusterOptions job(Files files = Files::kGather, int ps = 2, int keep = 3) {
     return {.ps = ps,
             .mode = "sync",
             .steps = kGatheringSteps,
             .batch_size = 40,
             .optimizer = "{adam: {learning_rate: 0.001}}",
             .layers = "[flatten: , dense: {units: 128, activation: relu}, dense: {units: 10}]",
-            .train_more = std::string("  placement: {partition: {min_bytes: 1024}}\n"
-                                      "  report: {every_steps: 50}\n"
-                                      "  checkpoint: {every_steps: 100") +
-                          (files == Files::kGather ? ", gather: true}\n"
-                           : files == Files::kStay ? ", keep: 3, stay: true}\n"
-                                                   : "}\n")};
+            .train_more =
+                std::string("  placement: {partition: {min_bytes: 1024}}\n"
+                            "  report: {every_steps: 50}\n"
+                            "  checkpoint: {every_steps: 100") +
+                (files == Files::kGather ? ", gather: true}\n"
+                 : files == Files::kStay ? ", keep: " + std::to_string(keep) + ", stay: true}\n"
+                                         : "}\n")};
   }
 
   // What a job ends with whose tasks share a disk.
@@ -254,21 +255,23 @@ class StayTest : public GatherTest {
     return names;
   }
   fs::path shardsOf(int ps) const { return runOf("ps", ps) / "shards"; }
-  // "step-2000-1f3a.9" of the checkpoint of that step.
-  std::string nameOfStep(int step) {
-    return nlohmann::json::parse(folder_.read("hosts/worker-0/run/checkpoints/step-" +
-                                              std::to_string(step) + "/manifest.json"))["stays_in"];
+  // "step-2000-1f3a.9" of the checkpoint "step-2000".
+  std::string nameOfStep(const std::string& folder) {
+    return nlohmann::json::parse(
+        folder_.read("hosts/worker-0/run/checkpoints/" + folder + "/manifest.json"))["stays_in"];
   }
-  // The three checkpoints that are kept, and nothing of those that went or came to nothing.
-  void expectFilesWhereTheyStay(int ps) {
+  // The checkpoints that are kept, and nothing of those that went or came to nothing. Where a
+  // disk is slow, a save that falls due while another is at work is of a later step.
+  void expectFilesWhereTheyStay(int ps, size_t keep = 3) {
     Names due;
-    for (const int step : {kGatheringSteps - 200, kGatheringSteps - 100, kGatheringSteps}) {
-      const std::string folder = "step-" + std::to_string(step);
+    const Names kept = namesIn(checkpointsOf("worker", 0));
+    EXPECT_EQ(kept.size(), keep);
+    EXPECT_THAT(kept, ::testing::Contains("step-" + std::to_string(kGatheringSteps)));
+    for (const std::string& folder : kept) {
       EXPECT_EQ(namesIn(checkpointsOf("worker", 0) / folder), Names{"manifest.json"});
-      due.push_back(nameOfStep(step));
+      due.push_back(nameOfStep(folder));
     }
     std::sort(due.begin(), due.end());
-    EXPECT_EQ(namesIn(checkpointsOf("worker", 0)).size(), due.size());
     for (int i = 0; i < ps; ++i) {
       EXPECT_EQ(namesIn(shardsOf(i)), due) << i;
       for (const std::string& name : due)
@@ -282,8 +285,7 @@ class StayTest : public GatherTest {
   }
   void startUntilACheckpoint() {
     startAll(job(Files::kStay));
-    ASSERT_TRUE(chief().waitForOutput("event=checkpoint step=300", kEndOfGathering))
-        << chief().err();
+    ASSERT_TRUE(chief().waitForOutput("event=checkpoint step=", kEndOfGathering)) << chief().err();
   }
   ProcessResult onTheChiefsHost(const std::string& verb,
                                 const std::vector<std::string>& more = {}) {
@@ -311,13 +313,13 @@ TEST_F(StayTest, WhoDiesInTheMiddleOfASaveCostsNoCheckpoint) {
     std::string job, failpoints;
   };
   for (const Death& death :
-       {Death{"ps", "checkpoint.in_shard_write=kill@6"}, Death{"ps", "stay.after_shard=kill@4"},
-        Death{"worker", "checkpoint.after_manifest_sync=kill@4"},
+       {Death{"ps", "checkpoint.in_shard_write=kill@6"}, Death{"ps", "stay.after_shard=kill@3"},
+        Death{"worker", "checkpoint.after_manifest_sync=kill@3"},
         Death{"worker", "checkpoint.after_trash_rename=kill@2"},
         Death{"worker", "stay.after_drop=kill@2"}}) {
     SCOPED_TRACE(death.failpoints);
     fs::remove_all(folder_.path() + "/hosts");
-    file_ = writeOnTwoHosts(job(Files::kStay));
+    file_ = writeOnTwoHosts(job(Files::kStay, 2, 1));  // so the third one removes files already
     for (const std::string name : {"ps", "worker"})
       for (const int index : {0, 1}) {
         const bool dies = name == death.job && index == (name == "ps" ? 1 : 0);
@@ -328,7 +330,7 @@ TEST_F(StayTest, WhoDiesInTheMiddleOfASaveCostsNoCheckpoint) {
     start(death.job, index);
     expectTheEnd();
     EXPECT_EQ(digest(), digest_shared);
-    expectFilesWhereTheyStay(2);
+    expectFilesWhereTheyStay(2, 1);
     tasks_.clear();
   }
 }
@@ -378,6 +380,7 @@ TEST_F(StayTest, WhoUsesTheModelIsToldWhatIsMissing) {
   startAll(job(Files::kStay));
   expectTheEnd();
   tasks_.clear();
+  const std::string step = "step-" + std::to_string(kGatheringSteps);
   using Words = std::vector<std::string>;
   for (const auto& [verb, more] :
        std::map<std::string, Words>{{"eval", {}}, {"export", {"--to", "m.npz"}}, {"predict", {}}}) {
@@ -386,12 +389,11 @@ TEST_F(StayTest, WhoUsesTheModelIsToldWhatIsMissing) {
     EXPECT_THAT(result.err,
                 HasSubstr("shard-0-of-2.safetensors stays with ps/0 on 127.0.0.2, which wrote it "
                           "to shards/" +
-                          nameOfStep(kGatheringSteps) + " below its run_dir: copy it to "))
+                          nameOfStep(step) + " below its run_dir: copy it to "))
         << verb;
   }
-  const std::string step = "step-" + std::to_string(kGatheringSteps);
   for (const int i : {0, 1})
-    fs::copy(shardsOf(i) / nameOfStep(kGatheringSteps), checkpointsOf("worker", 0) / step);
+    fs::copy(shardsOf(i) / nameOfStep(step), checkpointsOf("worker", 0) / step);
   const ProcessResult result = onTheChiefsHost("eval");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("accuracy "));
