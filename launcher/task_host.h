@@ -42,6 +42,18 @@ class TaskEvents {
   virtual void onHostNews(const std::string& text) = 0;
 };
 
+// Of whoever starts no process on the hosts that it asks: nothing is told.
+class NoTaskEvents : public TaskEvents {
+ public:
+  void onStarted(size_t /*task*/, pid_t /*pid*/) final {}
+  void onStartFailed(size_t /*task*/, const Error& /*error*/) final {}
+  void onOutput(size_t /*task*/, std::string_view /*bytes*/) final {}
+  void onNotices(size_t /*task*/, std::string_view /*bytes*/) final {}
+  void onExited(size_t /*task*/, ExitStatus /*status*/) final {}
+  void onHostTold(const std::string& /*text*/) final {}
+  void onHostNews(const std::string& /*text*/) final {}
+};
+
 // Threads: loop-thread only.
 class TaskHost {
  public:

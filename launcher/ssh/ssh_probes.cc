@@ -34,7 +34,7 @@ SshProbes::SshProbes(const cluster::JobSpec& job, const std::filesystem::path& a
     Host host{command.host, job.cluster.tasks(its[0].job)[its[0].index].mark, newLaunch(),
               job.cluster.keys.empty() ? "" : its[0].name(), nullptr};
     AgentLinkOptions options = optionsOf(job, host, std::move(command.argv), {its[0]});
-    host.link = std::make_unique<AgentLink>(io_, clock_, *this, std::move(options));
+    host.link = std::make_unique<AgentLink>(io_, clock_, no_tasks_, std::move(options));
     hosts_.push_back(std::move(host));
   }
   DTF_CHECK(!hosts_.empty());
@@ -113,14 +113,5 @@ void SshProbes::close() {
   while (!std::all_of(hosts_.begin(), hosts_.end(), has_ended) && clock_.now() < deadline) turn();
   hosts_.clear();
 }
-
-// An agent that probes runs no tasks.
-void SshProbes::onStarted(size_t /*task*/, pid_t /*pid*/) {}
-void SshProbes::onStartFailed(size_t /*task*/, const Error& /*error*/) {}
-void SshProbes::onOutput(size_t /*task*/, std::string_view /*bytes*/) {}
-void SshProbes::onNotices(size_t /*task*/, std::string_view /*bytes*/) {}
-void SshProbes::onExited(size_t /*task*/, ExitStatus /*status*/) {}
-void SshProbes::onHostTold(const std::string& /*text*/) {}
-void SshProbes::onHostNews(const std::string& /*text*/) {}
 
 }  // namespace dtf::launcher

@@ -21,7 +21,7 @@ namespace dtf::launcher {
 // Threads: loop-thread only.
 // Blocks: connect(), running the loop, until every host has answered or some have failed, for
 // kConnectWithin at most; close(), some seconds at most.
-class SshProbes : public TaskEvents {
+class SshProbes {
  public:
   static constexpr Duration kConnectWithin = std::chrono::seconds(30);
 
@@ -29,7 +29,7 @@ class SshProbes : public TaskEvents {
   // Errors: those of readFile(), of `agent`.
   SshProbes(const cluster::JobSpec& job, const std::filesystem::path& agent,
             boost::asio::io_context& io, const Clock& clock);
-  ~SshProbes() override;
+  ~SshProbes();
 
   // Errors: in compiler form, those of hosts that can't be used.
   std::vector<ProbeSite> connect();
@@ -50,17 +50,10 @@ class SshProbes : public TaskEvents {
   AgentLinkOptions optionsOf(const cluster::JobSpec& job, const Host& host,
                              std::vector<std::string> command, std::vector<TaskId> tasks);
 
-  void onStarted(size_t task, pid_t pid) override;
-  void onStartFailed(size_t task, const Error& error) override;
-  void onOutput(size_t task, std::string_view bytes) override;
-  void onNotices(size_t task, std::string_view bytes) override;
-  void onExited(size_t task, ExitStatus status) override;
-  void onHostTold(const std::string& text) override;
-  void onHostNews(const std::string& text) override;
-
   boost::asio::io_context& io_;
   const Clock& clock_;
   NetworkCheck* check_ = nullptr;
+  NoTaskEvents no_tasks_;
   HostCopies copies_;        // of no data: nothing is trained
   std::vector<Host> hosts_;  // in the file's order
 };

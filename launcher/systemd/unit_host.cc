@@ -63,7 +63,7 @@ const HostFacts& FarUnitHost::facts() const {
 void FarUnitHost::connect() {
   is_met_ = false;
   number_ = kMeeting;
-  link_ = std::make_unique<AgentLink>(io_, clock_, static_cast<TaskEvents&>(*this), options_);
+  link_ = std::make_unique<AgentLink>(io_, clock_, no_tasks_, options_);
   ++connections_;
   link_->connect("");
 }
@@ -131,14 +131,5 @@ void FarUnitHost::fail(Error error) {
   error_ = error;
   throw error;
 }
-
-// An agent that is asked about units runs no tasks.
-void FarUnitHost::onStarted(size_t /*task*/, pid_t /*pid*/) {}
-void FarUnitHost::onStartFailed(size_t /*task*/, const Error& /*error*/) {}
-void FarUnitHost::onOutput(size_t /*task*/, std::string_view /*bytes*/) {}
-void FarUnitHost::onNotices(size_t /*task*/, std::string_view /*bytes*/) {}
-void FarUnitHost::onExited(size_t /*task*/, ExitStatus /*status*/) {}
-void FarUnitHost::onHostTold(const std::string& /*text*/) {}
-void FarUnitHost::onHostNews(const std::string& /*text*/) {}
 
 }  // namespace dtf::launcher

@@ -66,7 +66,7 @@ class LocalUnitHost : public UnitHost {
 // Blocks: in ask(), until the ssh client has called exec.
 // Errors: answered() throws the host's own, kUnavailable for a host that can't be reached or whose connection
 // is lost, kDeadline for an answer that is late, kBadConfig for another version.
-class FarUnitHost : public UnitHost, private TaskEvents {
+class FarUnitHost : public UnitHost {
  public:
   // After a connection that came to nothing the next one is not tried before this.
   static constexpr Duration kAgainAfter = std::chrono::seconds(2);
@@ -92,18 +92,12 @@ class FarUnitHost : public UnitHost, private TaskEvents {
   void connect();
   void onReport(const UnitsReport& report);
   [[noreturn]] void fail(Error error);
-  void onStarted(size_t task, pid_t pid) override;
-  void onStartFailed(size_t task, const Error& error) override;
-  void onOutput(size_t task, std::string_view bytes) override;
-  void onNotices(size_t task, std::string_view bytes) override;
-  void onExited(size_t task, ExitStatus status) override;
-  void onHostTold(const std::string& text) override;
-  void onHostNews(const std::string& text) override;
 
   const MeetQuestion meet_;
   const AgentLinkOptions options_;
   boost::asio::io_context& io_;
   const Clock& clock_;
+  NoTaskEvents no_tasks_;  // an agent that is asked about units runs none
   std::unique_ptr<AgentLink> link_;
   uint64_t connections_ = 0;
   bool is_met_ = false;                  // of this connection
