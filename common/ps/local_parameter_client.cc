@@ -31,7 +31,7 @@ class LocalCluster::Peers final : public SyncPeers {
 };
 
 LocalCluster::LocalCluster(uint32_t ps_tasks, uint32_t workers, const Clock& clock,
-                           Duration timeout)
+                           Duration timeout, UpdateRunner* runner)
     : workers_(workers), timeout_(timeout) {
   for (uint32_t ps = 0; ps < ps_tasks; ++ps) {
     peers_.push_back(std::make_unique<Peers>(*this, ps));
@@ -40,7 +40,8 @@ LocalCluster::LocalCluster(uint32_t ps_tasks, uint32_t workers, const Clock& clo
                                .workers = workers,
                                .lease = Duration::max(),
                                .step_timeout = timeout};
-    shards_.push_back(std::make_unique<Shard>(options, clock, runner_, peers_.back().get()));
+    shards_.push_back(std::make_unique<Shard>(
+        options, clock, runner == nullptr ? in_place_ : *runner, peers_.back().get()));
   }
 }
 

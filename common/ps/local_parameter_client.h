@@ -23,13 +23,14 @@ namespace dtf::ps {
 
 // Owns: the shards of `ps_tasks` parameter servers, and the lock that makes each call to them one
 // turn of a loop.
-// Borrows: `clock` (must outlive this).
+// Borrows: `clock` and `runner` (must outlive this).
 // Threads: thread-safe.  Must outlive its clients.
 class LocalCluster {
  public:
   // Workers never lose their lease by time: threads of one process don't get lost one by one.
+  // `runner`: runs updates on the thread of whoever causes them, before it returns; null: in place.
   LocalCluster(uint32_t ps_tasks, uint32_t workers, const Clock& clock,
-               Duration timeout = std::chrono::seconds(60));
+               Duration timeout = std::chrono::seconds(60), UpdateRunner* runner = nullptr);
   ~LocalCluster();
 
   // As if the process of worker `rank` had ended.
@@ -47,7 +48,7 @@ class LocalCluster {
   const Duration timeout_;
   Mutex mutex_;
   CondVar answered_;
-  InlineUpdateRunner runner_;
+  InlineUpdateRunner in_place_;
   std::vector<std::unique_ptr<Peers>> peers_;
   std::vector<std::unique_ptr<Shard>> shards_ DTF_GUARDED_BY(mutex_);
 };

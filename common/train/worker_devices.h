@@ -32,6 +32,8 @@ class WorkerDevices {
   WorkerDevices& operator=(const WorkerDevices&) = delete;
 
   int threads() const { return pool_.threads(); }
+  // Of device(): for others' work while no device computes.
+  runtime::ComputePool& pool() { return pool_; }
   // The first of `names`, with all threads.
   runtime::Device& device() { return *device_; }
   const runtime::KernelTable& kernels() const { return kernels_; }

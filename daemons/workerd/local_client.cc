@@ -7,6 +7,7 @@
 #include "common/base/file_system.h"
 #include "common/base/mutex.h"
 #include "common/ps/local_parameter_client.h"
+#include "common/train/pooled_updates.h"
 #include "daemons/psd/shard_files.h"
 #include "daemons/workerd/worker_client.h"
 
@@ -147,9 +148,10 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
 
 class LocalClient final : public WorkerClient {
  public:
-  LocalClient(const cluster::TaskOptions& task, const Clock& clock)
+  LocalClient(const cluster::TaskOptions& task, const Clock& clock, runtime::ComputePool& pool)
       : folder_(task.job.run_dir / "checkpoints"),
-        cluster_(1, 1, clock, fromSeconds(task.job.timeouts.finish_seconds)),
+        updates_(pool),
+        cluster_(1, 1, clock, fromSeconds(task.job.timeouts.finish_seconds), &updates_),
         client_(cluster_, kChief.index) {}
 
   ps::ParameterClient& parameters() override { return client_; }
@@ -171,14 +173,16 @@ class LocalClient final : public WorkerClient {
 
  private:
   const std::filesystem::path folder_;
+  train::PooledUpdates updates_;
   ps::LocalCluster cluster_;
   ps::LocalParameterClient client_;
 };
 
 }  // namespace
 
-std::unique_ptr<WorkerClient> holdParameters(const cluster::TaskOptions& task, const Clock& clock) {
-  return std::make_unique<LocalClient>(task, clock);
+std::unique_ptr<WorkerClient> holdParameters(const cluster::TaskOptions& task, const Clock& clock,
+                                             runtime::ComputePool& pool) {
+  return std::make_unique<LocalClient>(task, clock, pool);
 }
 
 }  // namespace dtf::workerd

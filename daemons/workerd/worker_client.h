@@ -12,6 +12,7 @@
 #include "common/checkpoint/checkpoint_client.h"
 #include "common/cluster/options.h"
 #include "common/ps/parameter_client.h"
+#include "common/runtime/compute_pool.h"
 #include "common/wire/ps_link.h"
 #include "daemons/workerd/worker_status.h"
 
@@ -50,7 +51,9 @@ std::unique_ptr<WorkerClient> connectToPs(const cluster::TaskOptions& task,
                                           std::function<void(uint32_t ps_task)> on_replaced,
                                           OnWaiting on_waiting);
 
-// In this process: a job without parameter servers. Borrows `clock`.
-std::unique_ptr<WorkerClient> holdParameters(const cluster::TaskOptions& task, const Clock& clock);
+// In this process: a job without parameter servers. Borrows `clock`, and `pool`, whose threads update
+// the parameters while the thread that calls this exchanges gradients.
+std::unique_ptr<WorkerClient> holdParameters(const cluster::TaskOptions& task, const Clock& clock,
+                                             runtime::ComputePool& pool);
 
 }  // namespace dtf::workerd

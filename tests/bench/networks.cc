@@ -13,6 +13,7 @@
 #include "common/model_files/npy.h"
 #include "common/ps/local_parameter_client.h"
 #include "common/runtime/cpu_device.h"
+#include "common/train/pooled_updates.h"
 #include "common/train/training_loop.h"
 #include "tests/bench/child.h"
 
@@ -162,9 +163,11 @@ cluster::JobSpec jobOf(const Network& network, int examples,
 
 StepTime timeSteps(const cluster::TrainSpec& train,
                    const std::shared_ptr<const data::Dataset>& dataset,
-                   const runtime::KernelTable& kernels, runtime::Device& device) {
+                   const runtime::KernelTable& kernels, runtime::Device& device,
+                   runtime::ComputePool& pool) {
   const SystemClock clock;
-  ps::LocalCluster cluster(1, 1, clock);
+  train::PooledUpdates updates(pool);
+  ps::LocalCluster cluster(1, 1, clock, std::chrono::minutes(1), &updates);
   ps::LocalParameterClient client(cluster, 0);
   train::TrainingLoop loop(train, {}, dataset, client, kernels, device, clock);
   loop.join();
@@ -191,7 +194,7 @@ StepTime timeSteps(const cluster::TrainSpec& train,
   runtime::KernelTable kernels;
   runtime::registerCpuKernels(kernels, {bestIsa(), &pool}, rule);
   runtime::CpuDevice device;
-  return timeSteps(train, dataset, kernels, device);
+  return timeSteps(train, dataset, kernels, device, pool);
 }
 
 }  // namespace dtf::bench

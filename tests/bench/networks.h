@@ -47,9 +47,10 @@ StepTime timeSteps(const cluster::TrainSpec& train,
                    const std::shared_ptr<const data::Dataset>& dataset, runtime::ComputePool& pool,
                    const runtime::ConvolutionRule& rule);
 
-// The same on any device with its kernels.
+// The same on any device with its kernels; `pool` updates the parameters.
 StepTime timeSteps(const cluster::TrainSpec& train,
                    const std::shared_ptr<const data::Dataset>& dataset,
-                   const runtime::KernelTable& kernels, runtime::Device& device);
+                   const runtime::KernelTable& kernels, runtime::Device& device,
+                   runtime::ComputePool& pool);
 
 }  // namespace dtf::bench

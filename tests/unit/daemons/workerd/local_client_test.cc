@@ -29,7 +29,8 @@ void begin(ps::ParameterClient& parameters) {
 // The sanitizers see it when the answer touches what has gone.
 TEST(LocalClient, ACutMayBeAnsweredWhenItsCheckpointsHaveGone) {
   const SystemClock clock;
-  const auto client = holdParameters(localTask(), clock);
+  runtime::ComputePool pool(2);
+  const auto client = holdParameters(localTask(), clock, pool);
   begin(client->parameters());
   auto checkpoints = client->checkpoints(1);
   CutPosition later = checkpoints->positions(false).at(0);
@@ -41,7 +42,8 @@ TEST(LocalClient, ACutMayBeAnsweredWhenItsCheckpointsHaveGone) {
 
 TEST(LocalClient, ACutThatIsCalledOffIsNotAwaited) {
   const SystemClock clock;
-  const auto client = holdParameters(localTask(), clock);
+  runtime::ComputePool pool(2);
+  const auto client = holdParameters(localTask(), clock, pool);
   begin(client->parameters());
   const auto checkpoints = client->checkpoints(1);
   CutPosition later = checkpoints->positions(false).at(0);
