@@ -4,6 +4,7 @@
 // `dtf-bench tls`: the same step with keys, and without, and the raw socket, in turns.
 
 #include <fmt/core.h>
+#include <openssl/crypto.h>
 
 #include <cmath>
 #include <memory>
@@ -33,6 +34,8 @@ constexpr double kGoal = 0.95;  // of the raw socket's throughput
 // Below it the time is that of three calls (the client's to both tasks, the ps' to the worker), which
 // says nothing of throughput: no goal.
 constexpr uint64_t kGoalFromMib = 16;
+// The first one registers the plan, the next ones touch buffers for the first time.
+constexpr int kWarmingSteps = 4;
 constexpr std::chrono::seconds kStartDeadline{120};  // also on a busy machine
 // The variable here and on the ps, what has come to the worker, and the raw socket's two ends.
 constexpr uint64_t kCopies = 5;
@@ -91,7 +94,24 @@ double millisecondsOf(const Do& act) {
   return toSeconds(clock.now() - begin) * 1e3;
 }
 
+std::string rowName(uint64_t mib) {
+  return fmt::format("{} MiB", mib);
+}
+
+// Those of `all`, in MiB, whose rows are asked for.
+std::vector<uint64_t> sizesOf(const BenchOptions& options, std::vector<uint64_t> all) {
+  if (options.quick) all = {1};
+  std::erase_if(all, [&](uint64_t mib) { return !rowName(mib).starts_with(options.only); });
+  if (all.empty())
+    throw Error(ErrorCode::kUsage, "no row's name begins with '" + options.only + "'");
+  return all;
+}
+
 constexpr double kTlsGoal = 0.6;  // of the raw socket
+
+double goalOf(uint64_t mib, double goal) {
+  return mib < kGoalFromMib ? std::nan("") : goal;
+}
 
 struct EdgeTimes {
   std::vector<double> secure, plain, raw, of_plain, of_raw;
@@ -102,7 +122,8 @@ EdgeTimes timeWithKeys(uint64_t bytes, const std::string& keys, int repetitions)
   const Child server([&] { serveRaw(socket.fd, bytes); }, Child::Cpu::kAny);
   RawClient raw_client(socket.port, bytes);
   ServedPair plain(bytes / sizeof(float)), secure(bytes / sizeof(float), keys);
-  for (ServedPair* pair : {&plain, &secure}) pair->step();  // registers the plan
+  for (int i = 0; i < kWarmingSteps; ++i)
+    for (ServedPair* pair : {&plain, &secure}) pair->step();
   EdgeTimes times;
   for (int i = 0; i < repetitions; ++i) {
     times.raw.push_back(millisecondsOf([&] { raw_client.pull(bytes); }));
@@ -118,26 +139,25 @@ EdgeTimes timeWithKeys(uint64_t bytes, const std::string& keys, int repetitions)
 }  // namespace
 
 std::vector<Report> benchTls(const BenchOptions& options) {
-  Report report("a tensor from a ps to a worker in a step over TLS, ms (medians); ratio: of raw",
+  Report report(fmt::format("a tensor from a ps to a worker in a step over TLS, {}, ms (medians); "
+                            "ratio: of raw",
+                            OpenSSL_version(OPENSSL_VERSION)),
                 {"TLS", "plain", "raw", "of plain", "ratio", "goal", "GB/s"});
   log::init("", log::Level::kError);
   const testing::TemporaryFolder folder;
   const std::string keys = folder.path() + "/keys";
   net::KeyFolder made = net::KeyFolder::create(keys, "edges", {});
   for (const char* task : {"ps/0", "worker/0", "client"}) made.issue(task, "", {});
-  const std::vector<uint64_t> sizes =
-      options.quick ? std::vector<uint64_t>{1} : std::vector<uint64_t>{1, 16, 64, 256, 1024};
-  for (const uint64_t mib : sizes) {
+  for (const uint64_t mib : sizesOf(options, {1, 16, 64, 256, 1024})) {
     const uint64_t bytes = mib << 20;
     if (hostMemory().available < 2 * kCopies * bytes) {
       fmt::print(stderr, "{} MiB: needs {} MiB of memory, left out\n", mib, 2 * kCopies * mib);
       continue;
     }
     const EdgeTimes times = timeWithKeys(bytes, keys, options.repetitions);
-    report.add(
-        fmt::format("{} MiB", mib),
-        {median(times.secure), median(times.plain), median(times.raw), median(times.of_plain),
-         median(times.of_raw), kTlsGoal, static_cast<double>(bytes) / median(times.secure) * 1e-6});
+    report.add(rowName(mib), {median(times.secure), median(times.plain), median(times.raw),
+                              median(times.of_plain), median(times.of_raw), goalOf(mib, kTlsGoal),
+                              static_cast<double>(bytes) / median(times.secure) * 1e-6});
   }
   return {report};
 }
@@ -146,9 +166,7 @@ std::vector<Report> benchEdges(const BenchOptions& options) {
   Report report("a tensor from a ps to a worker in a step, ms (medians)",
                 {"step", "raw", "ratio", "goal", "GB/s"});
   log::init("", log::Level::kError);
-  const std::vector<uint64_t> sizes =
-      options.quick ? std::vector<uint64_t>{1} : std::vector<uint64_t>{1, 16, 64, 256, 1024, 3072};
-  for (const uint64_t mib : sizes) {
+  for (const uint64_t mib : sizesOf(options, {1, 16, 64, 256, 1024, 3072})) {
     const uint64_t bytes = mib << 20;
     if (hostMemory().available < kCopies * bytes) {
       fmt::print(stderr, "{} MiB: needs {} MiB of memory, left out\n", mib, kCopies * mib);
@@ -158,16 +176,15 @@ std::vector<Report> benchEdges(const BenchOptions& options) {
     const Child server([&] { serveRaw(socket.fd, bytes); }, Child::Cpu::kAny);
     RawClient raw_client(socket.port, bytes);
     ServedPair pair(bytes / sizeof(float));
-    pair.step();  // registers the plan
+    for (int i = 0; i < kWarmingSteps; ++i) pair.step();
     std::vector<double> stepped, raw, ratio;
     for (int i = 0; i < options.repetitions; ++i) {
       raw.push_back(millisecondsOf([&] { raw_client.pull(bytes); }));
       stepped.push_back(millisecondsOf([&] { pair.step(); }));
       ratio.push_back(raw.back() / stepped.back());
     }
-    const double goal = mib < kGoalFromMib ? std::nan("") : kGoal;
-    report.add(fmt::format("{} MiB", mib), {median(stepped), median(raw), median(ratio), goal,
-                                            static_cast<double>(bytes) / median(stepped) * 1e-6});
+    report.add(rowName(mib), {median(stepped), median(raw), median(ratio), goalOf(mib, kGoal),
+                              static_cast<double>(bytes) / median(stepped) * 1e-6});
   }
   return {report};
 }

@@ -99,7 +99,7 @@ int run(int argc, char** argv) {
       "full", po::bool_switch(&bench.full), "null-step: every row that fits into memory")(
       "only", po::value(&bench.only),
       "null-step: rows, rpc: tables whose name has this in it; optimizers: this instruction set; "
-      "kernels, models: layers or networks whose name begins with this")(
+      "kernels, models, edges, tls: layers, networks or rows whose name begins with this")(
       "threads", po::value(&bench.threads)->default_value(bench.threads),
       "models: measures as many threads beside one, in turns")(
       "timed", po::bool_switch(&bench.timed),

@@ -1,0 +1,27 @@
+#!/bin/bash
+# Brings an OpenSSL that is newer than the distribution's, to see what TLS takes with it, and prints its folder. Debian 12's
+# 3.0 encrypts AES-GCM with 128-bit instructions; 3.1 and later use those of 512 bits where the processor has them. The library
+# is out of a Python package that carries one (psycopg2-binary): for measuring, not for running jobs, since nobody sends
+# it security updates. Without a network it says why and exits 69.
+# Usage: scripts/newer-openssl.sh [FOLDER]                           default: build/newer-openssl
+#   LD_LIBRARY_PATH=$(scripts/newer-openssl.sh) build/tests/bench/dtf-bench tls     # the table says which OpenSSL it is
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+case ${1:-} in -h | --help) sed -n '2,8s/^# //p' scripts/newer-openssl.sh; exit ;; esac
+folder=$(realpath -m "${1:-build/newer-openssl}")
+python=$folder/python
+if [ ! -e "$folder/libssl.so.3" ]; then
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
+  if ! { python3 -m venv "$python" && "$python/bin/python" -m pip install --disable-pip-version-check --quiet --timeout 20 \
+    --retries 1 --only-binary :all: psycopg2-binary; } >"$log" 2>&1; then
+    echo "error: no package with a newer OpenSSL: $(tail -1 "$log")" >&2
+    exit 69
+  fi
+  for name in libcrypto libssl; do
+    library=$(find "$python" -name "$name-*.so.3" | head -1)
+    [ -n "$library" ] || { echo "error: psycopg2-binary carries no $name.so.3 any more" >&2; exit 69; }
+    cp "$library" "$folder/" && ln -sf "$(basename "$library")" "$folder/$name.so.3" || exit 73
+  done
+fi
+echo "$folder"
