@@ -3,6 +3,10 @@
 #include <time.h>
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "common/base/clock.h"
 
 namespace dtf::bench {
 namespace {
@@ -22,15 +26,33 @@ double threadSeconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
+constexpr int kRepeats = 5;
+
 }  // namespace
 
 double fmaPeak(Isa isa) {
   constexpr long kRounds = 200'000;
   double best = 0;
-  for (int repeat = 0; repeat < 5; ++repeat) {
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
     const double start = threadSeconds();
     const double operations = chains(isa, kRounds);
     best = std::max(best, operations / (threadSeconds() - start) / 1e9);
+  }
+  return best;
+}
+
+double fmaPeak(Isa isa, runtime::ComputePool& pool) {
+  constexpr long kRounds = 1'000'000;  // some milliseconds, beside which a thread is awake at once
+  const SystemClock clock;
+  double best = 0;
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    std::vector<double> operations(static_cast<size_t>(pool.threads()));
+    const TimePoint start = clock.now();
+    pool.run(pool.threads(), [&](int part, int) {
+      operations[static_cast<size_t>(part)] = chains(isa, kRounds);
+    });
+    const double seconds = toSeconds(clock.now() - start);
+    best = std::max(best, std::accumulate(operations.begin(), operations.end(), 0.0) / seconds / 1e9);
   }
   return best;
 }

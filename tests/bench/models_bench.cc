@@ -55,6 +55,7 @@ struct MeasuredRun {
   runtime::ConvolutionRule rule;
   std::vector<double> seconds, cpu_seconds;
   Precision precision = Precision::kFloat32;
+  double peak = 0;  // of its threads together, in this very minute
 };
 
 // What each op of the step takes, medians of as many turns as a run has steps; as the kernels run one by
@@ -129,10 +130,9 @@ std::vector<Report> benchModels(const BenchOptions& options) {
       rows.push_back(std::move(rounded));
     }
     forgetPeakMemory();
-    double peak = 0;  // of a core, in this very minute
     for (int i = 0; i < options.repetitions; ++i) {
-      peak = std::max(peak, fmaPeak(bestIsa()));
       for (MeasuredRun& row : rows) {
+        row.peak = std::max(row.peak, fmaPeak(bestIsa(), *row.pool));
         cluster::TrainSpec train = *job.train;
         train.precision = row.precision;
         const StepTime step = timeSteps(train, dataset, *row.pool, row.rule);
@@ -145,8 +145,8 @@ std::vector<Report> benchModels(const BenchOptions& options) {
     for (const MeasuredRun& row : rows) {
       const double step = median(row.seconds), rate = operations / step / 1e9;
       report.add(row.name,
-                 {step * 1e3, network.batch / step, 1 / step, rate,
-                  rate / (peak * row.pool->threads()), median(row.cpu_seconds) * 1e3, memory});
+                 {step * 1e3, network.batch / step, 1 / step, rate, rate / row.peak,
+                  median(row.cpu_seconds) * 1e3, memory});
       if (!options.only.empty()) by_op.push_back(opsOf(*job.train, *dataset, row, network.steps));
     }
   }
