@@ -121,6 +121,12 @@ three_hosts() {
   return $status
 }
 
+# What saves, and is killed while it does.
+slow_disk_tests() {
+  LD_PRELOAD=$PWD/build/tests/e2e/libslow_disk.so meson_test build gather recovery ps_recovery ps_replica resume ending \
+    pause snapshot checkpoint_kill ssh_apart ssh_model
+}
+
 # What has threads; wire's are in the conformance test.
 threaded_units=(base net ps data runtime engine train daemons)
 
@@ -175,6 +181,7 @@ if [ "$mode" = --all ]; then
   step "tests: simulated sessions, 10 000 seeds" build/tests/session_sim/session_sim --seeds 0:10000
   step "tests: real processes that are killed, $repeat times" \
     meson_test build --repeat "$repeat" checkpoint_kill resume ending robustness sleepers
+  step "tests: real processes on a disk that takes 60 ms to make anything durable" slow_disk_tests
   step "chaos: the whole plan" scripts/chaos.sh
   step "tests: the status page in a browser" or_skipped python3 tests/e2e/status_page_test.py build
   step "tests: a Prometheus server scrapes a job" python3 tests/e2e/prometheus_test.py build
@@ -182,7 +189,7 @@ if [ "$mode" = --all ]; then
   step "bench: the goals beside memcpy and a raw socket" build/tests/bench/dtf-bench --check optimizers refill edges
   step "bench: a graph of 10 000 nodes in parts in under a second" build/tests/bench/dtf-bench --check graph
 else
-  for name in "a Slurm of two hosts" "tried: cables pulled, hosts killed, disks full and keys changed on three hosts" \
+  for name in "a Slurm of two hosts" "real processes on a slow disk" "tried: cables pulled, hosts killed, disks full and keys changed on three hosts" \
     "packages for Debian: built, looked at by lintian, installed, used and removed" "the image of containers: built, and a job in it" "the status page in a browser" \
     "a Prometheus server that scrapes a job" "the whole plan of chaos.sh" "the goals of dtf-bench" \
     "a tensor of 3 GiB between two tasks"; do
