@@ -15,7 +15,6 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 NETWORKS = ["softmax b100", "784-300-100-10 b100", "28-300x5-1 b100", "LeNet b128", "ResNet-20 b128", "ResNet-50 b8"]
-IN_JAX = NETWORKS[:4]
 NOT_COMPILED = NETWORKS[5:]  # it would take minutes
 THREADS = [1, 2]
 SECONDS_MAX = 300
@@ -54,7 +53,7 @@ def runs_of(args, network, threads):
         runs += [("PyTorch", torch + ["default"], None), ("PyTorch tuned", torch + ["tuned"], KEEPS_MEMORY)]
         if network not in NOT_COMPILED:
             runs.append(("PyTorch compiled", torch + ["compiled"], KEEPS_MEMORY))
-    if "JAX" not in args.without and network in IN_JAX:
+    if "JAX" not in args.without:
         runs.append(("JAX", [args.python, HERE / "jax_model.py", "--network", network, "--seconds", str(args.seconds)],
                      None))
     return runs
