@@ -4,7 +4,7 @@
 # is out of a Python package that carries one (psycopg2-binary): for measuring, not for running jobs, since nobody sends
 # it security updates. Without a network it says why and exits 69.
 # Usage: scripts/newer-openssl.sh [FOLDER]                           default: build/newer-openssl
-#   LD_LIBRARY_PATH=$(scripts/newer-openssl.sh) build/tests/bench/dtf-bench tls     # the table says which OpenSSL it is
+#   lib=$(scripts/newer-openssl.sh) && LD_LIBRARY_PATH=$lib build/tests/bench/dtf-bench tls    # the table names the OpenSSL
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 case ${1:-} in -h | --help) sed -n '2,8s/^# //p' scripts/newer-openssl.sh; exit ;; esac

@@ -28,7 +28,7 @@ namespace dtf::ps {
 class LocalCluster {
  public:
   // Workers never lose their lease by time: threads of one process don't get lost one by one.
-  // `runner`: runs updates on the thread of whoever causes them, before it returns; null: in place.
+  // `runner`: one that calls `done` from start(), as nobody runs a loop here; null: in place.
   LocalCluster(uint32_t ps_tasks, uint32_t workers, const Clock& clock,
                Duration timeout = std::chrono::seconds(60), UpdateRunner* runner = nullptr);
   ~LocalCluster();

@@ -76,8 +76,10 @@ class UpdateJob {
   std::atomic<uint64_t> elements_done_{0};
 };
 
-// Who runs an update. psd gives it to compute threads; tests and small shards run it in place.
-// Threads: start() is called on the loop thread, and `done` must be.
+// Who runs an update. psd gives it to compute threads, a worker without a ps to those of its step; tests
+// and small shards run it in place.
+// Threads: start() is called on the loop thread (of a shard without a loop: by one caller at a time), and
+// `done` must be.
 class UpdateRunner {
  public:
   virtual ~UpdateRunner() = default;

@@ -86,7 +86,7 @@ struct ShardStatus {
 // Borrows: `clock`, `runner`, `peers`, `replica` (must outlive this; `peers` may be null with one ps,
 // `replica` where none is kept).
 // Threads: loop-thread only.
-// Blocks: never, but for updates that InlineUpdateRunner or a small arena run in place.
+// Blocks: never, but for updates of a small arena, or whose runner calls `done` from start().
 // Errors: kBadConfig a declaration, rank or size that doesn't fit; kPermission what
 // is another task's to do; kUnavailable "fenced: ...", a lost worker, or a call too early; kDeadline a
 // wait that ran out, naming what was awaited.

@@ -1,7 +1,7 @@
 #pragma once
 
-// Updates on the threads that compute the step: where a worker holds the parameters itself, those have
-// nothing to do meanwhile, and a large model's update takes longer than one core's share of the memory.
+// Updates on the threads that compute the step, where a worker holds the parameters itself: they have
+// nothing to do meanwhile, and an update is bound by memory, of which one core reads only a part.
 
 #include <functional>
 #include <memory>
@@ -13,8 +13,8 @@
 namespace dtf::train {
 
 // Borrows: the pool, whose threads must not compute while the thread that made this exchanges gradients.
-// Threads: start() on any, one at a time. On another thread than the one that made this the job runs in
-// place, as of a checkpoint that copies the slots while a step is computed.
+// Threads: start() on any, one at a time. Called on another thread than the one that made this (by a
+// checkpoint that copies the slots while a step is computed), it runs the job there.
 // Blocks: computes.
 class PooledUpdates final : public ps::UpdateRunner {
  public:

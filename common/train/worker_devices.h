@@ -32,8 +32,9 @@ class WorkerDevices {
   WorkerDevices& operator=(const WorkerDevices&) = delete;
 
   int threads() const { return pool_.threads(); }
-  // Of device(): for others' work while no device computes.
-  runtime::ComputePool& pool() { return pool_; }
+  // Those of the threads that wait between two steps, for what is to be done there: of several towers,
+  // the ones that run them.
+  runtime::ComputePool& betweenSteps() { return together_ ? *together_ : pool_; }
   // The first of `names`, with all threads.
   runtime::Device& device() { return *device_; }
   const runtime::KernelTable& kernels() const { return kernels_; }

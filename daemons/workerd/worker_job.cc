@@ -67,7 +67,7 @@ class WorkerJob {
         status_(status),
         report_(report),
         client_(task.job.cluster.ps.empty()
-                    ? holdParameters(task, clock_, devices_.pool())
+                    ? holdParameters(task, clock_, devices_.betweenSteps())
                     : connectToPs(
                           task, [this](uint32_t ps_task) { onReplaced(ps_task); }, onWaiting())) {
     DTF_CHECK(task_.task.job == JobKind::kWorker);

@@ -15,8 +15,10 @@ WorkerStatus::Training::Training(WorkerStatus& status, Stopper stopper) : status
     status_.phase_ = WorkerPhase::kTraining;
     status_.saves_ = stopper != nullptr;
   }
-  // After it: who is asked in between is told that it is saved, and asks again.
+  const MutexLock lock(status_.asking_);
   status_.stopper_.set(std::move(stopper));
+  if (auto refused = std::exchange(status_.unasked_, std::nullopt))
+    status_.stopper_.call(*std::move(refused));
 }
 
 WorkerStatus::Training::~Training() {
@@ -34,7 +36,8 @@ bool WorkerStatus::askToEnd(Refused refused) {
     MutexLock lock(mutex_);
     saves = saves_;
   }
-  stopper_.call(std::move(refused));
+  const MutexLock lock(asking_);
+  if (!stopper_.call(refused) && saves) unasked_ = std::move(refused);
   return saves;
 }
 

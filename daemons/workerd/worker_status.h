@@ -20,7 +20,7 @@ namespace dtf::workerd {
 //   phase      from                                  what a first signal means
 //   starting   the start of the process              it ends at once: nothing is lost
 //   training   all workers have met                  the job is asked to end, with a checkpoint
-//              finishing, once a ps went back
+//              finishing, once a ps went back    and so is it for a signal that came before
 //   finishing  the last step, or the job's failure   the job goes on to its end: it is saving
 // Without checkpoints nothing can be saved, and it ends at once in every phase.
 enum class WorkerPhase : uint8_t { kStarting, kTraining, kFinishing };
@@ -113,6 +113,9 @@ class WorkerStatus {
   mutable Mutex mutex_;
   WorkerPhase phase_ DTF_GUARDED_BY(mutex_) = WorkerPhase::kStarting;
   bool saves_ DTF_GUARDED_BY(mutex_) = false;
+  Mutex asking_;  // orders who asks for the end, and who brings a stopper
+  // Came when there was no stopper: asked by the next one.
+  std::optional<Refused> unasked_ DTF_GUARDED_BY(asking_);
   Revocable<Refused> stopper_;
   Revocable<Error> teller_;
   Revocable<std::function<void()>> asker_;

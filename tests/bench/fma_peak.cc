@@ -42,17 +42,19 @@ double fmaPeak(Isa isa) {
 }
 
 double fmaPeak(Isa isa, runtime::ComputePool& pool) {
-  constexpr long kRounds = 1'000'000;  // some milliseconds, beside which a thread is awake at once
+  // Some milliseconds: to wake a thread takes less of them than what is measured differs. One that comes too
+  // late, and whose part the caller has taken, makes a repeat that is not the best.
+  constexpr long kRounds = 1'000'000;
   const SystemClock clock;
   double best = 0;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     std::vector<double> operations(static_cast<size_t>(pool.threads()));
     const TimePoint start = clock.now();
-    pool.run(pool.threads(), [&](int part, int) {
-      operations[static_cast<size_t>(part)] = chains(isa, kRounds);
-    });
+    pool.run(pool.threads(),
+             [&](int part, int) { operations[static_cast<size_t>(part)] = chains(isa, kRounds); });
     const double seconds = toSeconds(clock.now() - start);
-    best = std::max(best, std::accumulate(operations.begin(), operations.end(), 0.0) / seconds / 1e9);
+    best =
+        std::max(best, std::accumulate(operations.begin(), operations.end(), 0.0) / seconds / 1e9);
   }
   return best;
 }

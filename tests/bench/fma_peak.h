@@ -1,6 +1,6 @@
 #pragma once
 
-// How fast this core multiplies and adds when nothing but registers takes part: what every product of
+// How fast a core, or several at once, multiply and add when nothing but registers takes part: what every product of
 // matrices is measured against.
 
 #include "common/base/isa.h"

@@ -51,7 +51,7 @@ double deviceSeconds(const cluster::TrainSpec& train, const data::Dataset& datas
 std::vector<Report> benchGpu(const BenchOptions& options) {
   const std::string missing = runtime::missingDevice("gpu:0");
   if (!missing.empty()) throw Error(ErrorCode::kUnavailable, missing);
-  runtime::ComputePool pool(availableCores());  // of the updates
+  runtime::ComputePool pool(1), updates(availableCores());
   const std::unique_ptr<runtime::Device> device = runtime::makeDevice("gpu:0");
   const runtime::KernelTable kernels = runtime::kernelsOf("gpu:0", pool, runtime::tableRule());
   std::vector<Report> reports;
@@ -75,7 +75,7 @@ std::vector<Report> benchGpu(const BenchOptions& options) {
       if (asked) reports.push_back(std::move(by_op));
       std::vector<double> whole;
       for (int i = 0; i < options.repetitions; ++i)
-        whole.push_back(timeSteps(*job.train, dataset, kernels, *device, pool).seconds);
+        whole.push_back(timeSteps(*job.train, dataset, kernels, *device, updates).seconds);
       const double step = median(whole);
       report.add(fmt::format("{}, {}", network.name, name),
                  {computed * 1e3, network.batch / computed, operations / computed / 1e12,

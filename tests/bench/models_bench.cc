@@ -6,7 +6,7 @@
 // nothing.
 //
 // GF/s are the operations of the products and convolutions as one writes them down, forwards and for
-// both gradients (the first layer has one), beside the rate of multiply-adds between registers.
+// both gradients (the first layer has one), beside the rate of multiply-adds between registers of as many threads at once.
 // Winograd's convolutions take fewer, so they may pass it. The peak of memory is the process's, examples
 // and all, over the rows of a network: with --only, of that network. The CPU time of all threads says more than
 // the other columns where other programs compute, too.
@@ -144,9 +144,8 @@ std::vector<Report> benchModels(const BenchOptions& options) {
     const double operations = operationsOf(job.train->model, network.batch);
     for (const MeasuredRun& row : rows) {
       const double step = median(row.seconds), rate = operations / step / 1e9;
-      report.add(row.name,
-                 {step * 1e3, network.batch / step, 1 / step, rate, rate / row.peak,
-                  median(row.cpu_seconds) * 1e3, memory});
+      report.add(row.name, {step * 1e3, network.batch / step, 1 / step, rate, rate / row.peak,
+                            median(row.cpu_seconds) * 1e3, memory});
       if (!options.only.empty()) by_op.push_back(opsOf(*job.train, *dataset, row, network.steps));
     }
   }

@@ -13,6 +13,7 @@
 #include "common/cluster/cluster_yaml.h"
 #include "common/data/open_dataset.h"
 #include "common/ps/local_parameter_client.h"
+#include "common/train/pooled_updates.h"
 #include "common/train/training_loop.h"
 #include "common/train/worker_devices.h"
 #include "tests/bench/benchmarks.h"
@@ -63,7 +64,8 @@ double secondsPerStep(const cluster::TrainSpec& train,
                       const std::shared_ptr<const data::Dataset>& dataset,
                       train::WorkerDevices& devices) {
   const SystemClock clock;
-  ps::LocalCluster cluster(1, 1, clock);
+  train::PooledUpdates updates(devices.betweenSteps());
+  ps::LocalCluster cluster(1, 1, clock, std::chrono::minutes(1), &updates);
   ps::LocalParameterClient client(cluster, 0);
   train::TrainingLoop loop(train, {}, dataset, client, devices.kernels(), devices.device(), clock,
                            devices.towers());

@@ -255,21 +255,21 @@ class StayTest : public GatherTest {
     return names;
   }
   fs::path shardsOf(int ps) const { return runOf("ps", ps) / "shards"; }
-  // "step-2000-1f3a.9" of the checkpoint "step-2000".
-  std::string nameOfStep(const std::string& folder) {
+  // The folder of the shards of "step-2000": "step-2000-1f3a.9".
+  std::string staysIn(const std::string& folder) {
     return nlohmann::json::parse(
         folder_.read("hosts/worker-0/run/checkpoints/" + folder + "/manifest.json"))["stays_in"];
   }
-  // The checkpoints that are kept, and nothing of those that went or came to nothing. Where a
-  // disk is slow, a save that falls due while another is at work is of a later step.
+  // The checkpoints that are kept, and nothing of those that went or came to nothing. Where a disk is slow,
+  // a save that falls due while another is at work is of a later step, so there may be fewer.
   void expectFilesWhereTheyStay(int ps, size_t keep = 3) {
     Names due;
     const Names kept = namesIn(checkpointsOf("worker", 0));
-    EXPECT_EQ(kept.size(), keep);
+    EXPECT_LE(kept.size(), keep);
     EXPECT_THAT(kept, ::testing::Contains("step-" + std::to_string(kGatheringSteps)));
     for (const std::string& folder : kept) {
       EXPECT_EQ(namesIn(checkpointsOf("worker", 0) / folder), Names{"manifest.json"});
-      due.push_back(nameOfStep(folder));
+      due.push_back(staysIn(folder));
     }
     std::sort(due.begin(), due.end());
     for (int i = 0; i < ps; ++i) {
@@ -319,7 +319,8 @@ TEST_F(StayTest, WhoDiesInTheMiddleOfASaveCostsNoCheckpoint) {
         Death{"worker", "stay.after_drop=kill@2"}}) {
     SCOPED_TRACE(death.failpoints);
     fs::remove_all(folder_.path() + "/hosts");
-    file_ = writeOnTwoHosts(job(Files::kStay, 2, 1));  // so the third one removes files already
+    file_ = writeOnTwoHosts(
+        job(Files::kStay, 2, 1));  // the second one after the initial one removes files
     for (const std::string name : {"ps", "worker"})
       for (const int index : {0, 1}) {
         const bool dies = name == death.job && index == (name == "ps" ? 1 : 0);
@@ -389,11 +390,11 @@ TEST_F(StayTest, WhoUsesTheModelIsToldWhatIsMissing) {
     EXPECT_THAT(result.err,
                 HasSubstr("shard-0-of-2.safetensors stays with ps/0 on 127.0.0.2, which wrote it "
                           "to shards/" +
-                          nameOfStep(step) + " below its run_dir: copy it to "))
+                          staysIn(step) + " below its run_dir: copy it to "))
         << verb;
   }
   for (const int i : {0, 1})
-    fs::copy(shardsOf(i) / nameOfStep(step), checkpointsOf("worker", 0) / step);
+    fs::copy(shardsOf(i) / staysIn(step), checkpointsOf("worker", 0) / step);
   const ProcessResult result = onTheChiefsHost("eval");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("accuracy "));

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -21,20 +24,45 @@ std::vector<float> drawnValues(uint64_t elements, uint64_t stream) {
   return values;
 }
 
-// What three updates make of some parameters.
-std::vector<float> updatedParameters(Optimizer kind, uint64_t elements, ps::UpdateRunner& runner) {
+std::vector<uint32_t> bitsOf(const float* values, uint64_t elements) {
+  std::vector<uint32_t> bits(elements);
+  std::transform(values, values + elements, bits.begin(), std::bit_cast<uint32_t, float>);
+  return bits;
+}
+
+void runToTheEnd(ps::UpdateRunner& runner, const std::shared_ptr<ps::UpdateJob>& job) {
+  bool done = false;
+  runner.start(job, [&done] { done = true; });
+  EXPECT_TRUE(done) << "before start() returns";
+}
+
+ps::Gradient drawnGradient(uint64_t elements, uint64_t stream) {
+  auto values = std::make_shared<std::vector<float>>(drawnValues(elements, stream));
+  return {*values, values};
+}
+
+// What three updates make of some parameters; then a mean, and a copy of the slots, where there are any.
+std::vector<uint32_t> updatedBits(Optimizer kind, uint64_t elements, ps::UpdateRunner& runner) {
   ps::ParameterStore store(cluster::defaultOptimizer(kind), elements, {{.count = elements}});
   store.initialise(drawnValues(elements, 0));
   for (uint64_t step = 1; step <= 3; ++step) {
-    auto gradient = std::make_shared<std::vector<float>>(drawnValues(elements, step));
-    const auto job = store.prepareApply({{*gradient, gradient}});
-    bool done = false;
-    runner.start(job, [&] { done = true; });
-    EXPECT_TRUE(done) << "before start() returns";
+    const auto job = store.prepareApply({drawnGradient(elements, step)});
+    runToTheEnd(runner, job);
     store.commit(job);
   }
-  const float* const values = store.current()->data();
-  return {values, values + elements};
+  std::vector<uint32_t> bits = bitsOf(store.current()->data(), elements);
+  const auto add = [&](const float* values) {
+    const std::vector<uint32_t> more = bitsOf(values, elements);
+    bits.insert(bits.end(), more.begin(), more.end());
+  };
+  const auto mean = store.prepareMean({drawnGradient(elements, 4), drawnGradient(elements, 5)});
+  runToTheEnd(runner, mean);
+  add(mean->takeMean().values.data());
+  if (store.slotCount() == 0) return bits;
+  const auto copy = store.prepareCopy();
+  runToTheEnd(runner, copy);
+  for (const Buffer& slot : copy->takeCopies()) add(slot.as<float>());
+  return bits;
 }
 
 TEST(PooledUpdates, HasTheBitsOfOneThreadWhateverTheSplit) {
@@ -42,26 +70,35 @@ TEST(PooledUpdates, HasTheBitsOfOneThreadWhateverTheSplit) {
   for (const Optimizer kind : {Optimizer::kGradientDescent, Optimizer::kAdam, Optimizer::kLamb})
     for (const uint64_t elements :
          {uint64_t{16}, uint64_t{8192}, uint64_t{100'000}, uint64_t{1'000'000}}) {
-      const std::vector<float> due = updatedParameters(kind, elements, in_place);
+      const std::vector<uint32_t> due = updatedBits(kind, elements, in_place);
       for (const int threads : {1, 2, 3}) {
         runtime::ComputePool pool(threads);
         PooledUpdates pooled(pool);
-        EXPECT_EQ(updatedParameters(kind, elements, pooled), due)
-            << threads << " threads, " << elements;
+        EXPECT_EQ(updatedBits(kind, elements, pooled), due) << threads << " threads, " << elements;
       }
     }
+}
+
+TEST(PooledUpdatesDeathTest, ALargeUpdateTakesThePool) {
+  const auto update = [](uint64_t elements) {
+    runtime::ComputePool pool(2);
+    PooledUpdates pooled(pool);
+    pool.run(1, [&](int, int) { updatedBits(Optimizer::kAdam, elements, pooled); });
+  };
+  update(4096);  // is not worth another thread
+  EXPECT_DEATH(update(1'000'000), "two callers of one pool");
 }
 
 // The pool computes a step meanwhile: as a checkpoint does, its part has to run without it.
 TEST(PooledUpdates, AnotherThreadDoesNotTouchThePool) {
   runtime::ComputePool pool(2);
   PooledUpdates pooled(pool);
-  std::vector<float> elsewhere;
+  std::vector<uint32_t> elsewhere;
   pool.run(1, [&](int, int) {
-    std::thread([&] { elsewhere = updatedParameters(Optimizer::kAdam, 1'000'000, pooled); }).join();
+    std::thread([&] { elsewhere = updatedBits(Optimizer::kAdam, 1'000'000, pooled); }).join();
   });
   ps::InlineUpdateRunner in_place;
-  EXPECT_EQ(elsewhere, updatedParameters(Optimizer::kAdam, 1'000'000, in_place));
+  EXPECT_EQ(elsewhere, updatedBits(Optimizer::kAdam, 1'000'000, in_place));
 }
 
 }  // namespace

@@ -58,6 +58,20 @@ TEST_F(WorkerStatusTest, AWorkerThatWasFinishingTrainsOnWhenAPsWentBack) {
   EXPECT_EQ(asked_, 1) << "of the second, whose stopper it is now";
 }
 
+TEST_F(WorkerStatusTest, ASignalThatCameWhileItWasFinishingIsAskedWhenItTrainsOn) {
+  { const WorkerStatus::Training first(status_, stopper()); }
+  EXPECT_TRUE(askToEnd());
+  EXPECT_EQ(asked_, 0);
+  {
+    const WorkerStatus::Training second(status_, stopper());
+    EXPECT_EQ(asked_, 1);
+    refused_(Error(ErrorCode::kDeadline, "ps/0 does not answer"));
+    EXPECT_EQ(reason_, "ps/0 does not answer");
+  }
+  const WorkerStatus::Training third(status_, stopper());
+  EXPECT_EQ(asked_, 1) << "once";
+}
+
 TEST_F(WorkerStatusTest, WhenTrainingThrowsItsStopperIsNotCalledAnyMore) {
   try {
     const WorkerStatus::Training training(status_, stopper());
