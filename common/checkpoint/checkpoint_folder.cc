@@ -91,8 +91,23 @@ std::optional<std::filesystem::path> CheckpointFolder::setAside() {
     aside = folder_.string() + ".old-" + std::to_string(n);
   file_system_.rename(folder_, aside);
   whole_.clear();
-  prepare();  // makes the new name durable, and the rename with it
+  try {
+    prepare();  // makes the new name durable, and the rename with it
+  } catch (const Error&) {
+    putBack(aside);
+    throw;
+  }
   return aside;
+}
+
+void CheckpointFolder::putBack(const std::filesystem::path& aside) {
+  try {
+    file_system_.rename(aside, folder_);
+    prepare();
+  } catch (const Error& error) {
+    log::warning("event=checkpoints_set_aside folder={} reason=\"they could not be put back: {}\"",
+                 aside.string(), error.message());
+  }
 }
 
 std::vector<uint64_t> CheckpointFolder::steps() {

@@ -80,8 +80,11 @@ class CheckpointFolder {
 
   // Starts anew without losing anything: when there are checkpoints, the folder becomes its own
   // sibling "<name>.old-N", N the first that is free, and an empty one takes its place. Returns
-  // where they are now. No attempt may be under way.
+  // where they are now. No attempt may be under way. After an error they are where they were, unless the
+  // disk does not take that back either.
   std::optional<std::filesystem::path> setAside();
+  // Takes that back, while the folder has nothing.
+  void putBack(const std::filesystem::path& aside);
 
   // Makes the folder of a new attempt and returns its name (not its path), for the ps tasks. No
   // attempt may be under way; after an error none is.

@@ -184,12 +184,17 @@ void ModelFetch::removeComing() {
 void ModelFetch::takePlace() {
   DTF_CHECK(coming_ && stage_ == Stage::kDone);
   const std::optional<std::filesystem::path> aside = folder_.setAside();
-  file_system_.rename(coming_->path(), folder_.path());
-  file_system_.syncFolder(options_.run_dir);
+  try {
+    file_system_.rename(coming_->path(), folder_.path());
+  } catch (const Error&) {
+    if (aside) folder_.putBack(*aside);
+    throw;
+  }
   coming_.reset();
   if (aside)
     tell_(fmt::format("what {} had was of another run, and is in {} now", folder_.path().string(),
                       aside->filename().string()));
+  file_system_.syncFolder(options_.run_dir);
 }
 
 void ModelFetch::checkRoom(uint64_t bytes) const {

@@ -323,6 +323,36 @@ TEST_F(ModelFetchTest, AnotherRunsStayInPlaceUntilTheNewOneIsWhole) {
   }
 }
 
+// Whichever operation it is.
+TEST_F(ModelFetchTest, ADiskThatFailsOnceLosesNeitherRunsCheckpoints) {
+  int failures = 0;
+  for (size_t operation = 0;; ++operation) {
+    SCOPED_TRACE(operation);
+    disk_ = std::make_unique<testing::SimulatedDisk>();
+    for (const char* folder : {"/here", "/node1"}) disk_->makeFolder(folder);
+    save("here", 300);
+    save("node1", 120);
+    const size_t begin = disk_->operations().size();
+    disk_->failAt(begin + operation, EIO);
+    bool fails = false;
+    try {
+      serve(*fetch());
+    } catch (const Error& error) {
+      fails = true;
+      EXPECT_THAT(error.message(), HasSubstr("Input/output error"));
+    }
+    if (disk_->operations().size() <= begin + operation) break;
+    failures += fails;
+    disk_->heal();
+    const bool is_other_here = steps() == std::vector<uint64_t>{300};
+    EXPECT_TRUE(is_other_here || disk_->exists("/here/checkpoints.old-1/step-300/manifest.json"));
+    EXPECT_TRUE(is_other_here || isWholeHere());
+    serve(*fetch());
+    EXPECT_TRUE(isWholeHere()) << "the next launch brings it";
+  }
+  EXPECT_GT(failures, 10);
+}
+
 TEST_F(ModelFetchTest, TheInitialValuesTakeThePlaceOfAnotherRunsToo) {
   options_.step = 0;
   save("here", 300);
