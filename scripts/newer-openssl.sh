@@ -7,8 +7,11 @@
 #   lib=$(scripts/newer-openssl.sh) && LD_LIBRARY_PATH=$lib build/tests/bench/dtf-bench tls    # the table names the OpenSSL
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
-case ${1:-} in -h | --help) sed -n '2,8s/^# //p' scripts/newer-openssl.sh; exit ;; esac
-folder=$(realpath -m "${1:-build/newer-openssl}")
+case ${1:-} in
+  -h | --help) sed -n '2,8s/^# //p' scripts/newer-openssl.sh; exit ;;
+  -*) echo "error: there is no option $1; see scripts/newer-openssl.sh --help" >&2; exit 2 ;;
+esac
+folder=$(realpath -m -- "${1:-build/newer-openssl}") || exit 2
 python=$folder/python
 if [ ! -e "$folder/libssl.so.3" ]; then
   log=$(mktemp)
