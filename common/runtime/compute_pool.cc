@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "common/base/check.h"
+#include "common/base/cores.h"
 #include "common/base/error.h"
 
 namespace dtf::runtime {
@@ -19,20 +20,25 @@ void pauseBriefly() {
 #endif
 }
 
-// Until `done(value)`: spins, then sleeps. Returns the value.
+// Whether `done(value)` becomes true within `time`.
 template <class T, class Done>
-T await(const std::atomic<T>& word, std::chrono::microseconds spin, const Done& done) {
-  const auto end = std::chrono::steady_clock::now() + spin;
+bool spinFor(const std::atomic<T>& word, std::chrono::microseconds time, const Done& done) {
+  const auto end = std::chrono::steady_clock::now() + time;
   do {
     for (int i = 0; i < kSpinsBetweenLooks; ++i) {
-      const T value = word.load(std::memory_order_acquire);
-      if (done(value)) return value;
+      if (done(word.load(std::memory_order_acquire))) return true;
       pauseBriefly();
     }
   } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+// Sleeps until `done(value)`.
+template <class T, class Done>
+void sleepUntil(const std::atomic<T>& word, const Done& done) {
   for (;;) {
     const T value = word.load(std::memory_order_acquire);
-    if (done(value)) return value;
+    if (done(value)) return;
     word.wait(value, std::memory_order_acquire);
   }
 }
@@ -50,7 +56,9 @@ size_t checkedCount(int threads) {
 }  // namespace
 
 ComputePool::ComputePool(int threads, std::chrono::microseconds spin)
-    : shares_(checkedCount(threads)), spin_(spin) {
+    : shares_(checkedCount(threads)),
+      spin_(spin),
+      moves_threads_(threads > 1 && threads <= availableCores()) {
   threads_.reserve(shares_.size() - 1);
   try {
     for (int thread = 1; thread < threads; ++thread) {
@@ -86,13 +94,25 @@ void ComputePool::summon(int thread) {
 }
 
 void ComputePool::work(int thread) {
-  const std::atomic<uint32_t>& summons = shares_[static_cast<size_t>(thread)].summons;
+  Share& share = shares_[static_cast<size_t>(thread)];
+  if (moves_threads_) share.cpu.begin();
   uint32_t seen = 0;
   for (;;) {
-    seen = await(summons, spin_, [seen](uint32_t value) { return value != seen; });
+    const auto is_summoned = [seen](uint32_t value) { return value != seen; };
+    if (!spinFor(share.summons, spin_, is_summoned)) sleepUntil(share.summons, is_summoned);
+    seen = share.summons.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_acquire)) return;
     runWhatIsLeft(thread);
+    share.cpu.release();
   }
+}
+
+void ComputePool::runPart(int part, int thread) {
+  Share& share = shares_[static_cast<size_t>(thread)];
+  share.cpu.look();
+  share.in_part.store(true, std::memory_order_relaxed);
+  job_.call(job_.function, part, thread);
+  share.in_part.store(false, std::memory_order_relaxed);
 }
 
 // Its own share, then those of the threads behind it. Whoever claims a part holds the job where it is,
@@ -108,7 +128,7 @@ void ComputePool::runWhatIsLeft(int thread) {
       if (left <= 0) break;
       const int part = shareBegin(job_.parts, job_.sharers, static_cast<int>(of) + 1) - left;
       DTF_CHECK(part >= 0 && part < job_.parts);
-      job_.call(job_.function, part, thread);
+      runPart(part, thread);
       ++done;
     }
   }
@@ -116,6 +136,44 @@ void ComputePool::runWhatIsLeft(int thread) {
   const int before = unfinished_.fetch_sub(done, std::memory_order_acq_rel);
   DTF_CHECK(before >= done);
   if (before == done && thread != 0) unfinished_.notify_one();
+}
+
+// A thread that was last on this CPU can't run there beside the caller: it moves to one where no thread of the
+// pool was, or at least off this one.
+void ComputePool::separate() {
+  const int own = currentCpu();
+  for (int thread = 1; thread < job_.sharers; ++thread) {
+    ThreadCpu& moved = shares_[static_cast<size_t>(thread)].cpu;
+    if (moved.cpu() != own) continue;
+    cpu_set_t taken;
+    CPU_ZERO(&taken);
+    for (const Share& share : shares_) addCpu(share.cpu.cpu(), taken);
+    addCpu(own, taken);
+    if (moved.moveFrom(taken)) continue;
+    CPU_ZERO(&taken);
+    addCpu(own, taken);
+    moved.moveFrom(taken);
+  }
+}
+
+void ComputePool::awaitAll() {
+  const auto is_over = [](int value) { return value == 0; };
+  for (auto spun = std::chrono::microseconds(0); spun < spin_; spun += kPatience) {
+    if (spinFor(unfinished_, std::min(kPatience, spin_ - spun), is_over)) return;
+    if (moves_threads_ && moveStalled()) break;
+  }
+  sleepUntil(unfinished_, is_over);
+}
+
+// One at a time: a CPU serves no more.
+bool ComputePool::moveStalled() {
+  for (size_t thread = 1; thread < shares_.size(); ++thread) {
+    Share& share = shares_[thread];
+    if (!share.in_part.load(std::memory_order_relaxed) || !share.cpu.isStalled()) continue;
+    share.cpu.moveTo(currentCpu());
+    return true;
+  }
+  return false;
 }
 
 void ComputePool::runParts(Job job) {
@@ -131,9 +189,10 @@ void ComputePool::runParts(Job job) {
         shareBegin(job.parts, job.sharers, thread + 1) - shareBegin(job.parts, job.sharers, thread);
     shares_[static_cast<size_t>(thread)].unclaimed.store(share, std::memory_order_release);
   }
+  if (moves_threads_) separate();
   for (int thread = 1; thread < job.sharers; ++thread) summon(thread);
   runWhatIsLeft(0);
-  await(unfinished_, spin_, [](int value) { return value == 0; });
+  awaitAll();
   running_.store(false, std::memory_order_release);
 }
 

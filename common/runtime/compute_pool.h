@@ -10,12 +10,16 @@
 #include <vector>
 
 #include "common/base/thread.h"
+#include "common/base/thread_cpu.h"
 
 namespace dtf::runtime {
 
 // Every thread begins with a share of its own, so that it finds in its caches what it left there, and
 // goes on with what others haven't begun: a thread that the kernel of the host keeps waiting delays
-// the call by no more than the part that it is at, and one that sleeps on by nothing.
+// the call by no more than the part that it is at, and one that sleeps on by nothing. Where neighbours compete
+// for the CPUs, the caller sees to it that its threads don't wait for each other on one of them: a thread that was
+// last on the caller's CPU is moved off it, and one that stands still within a part, because the kernel runs somebody
+// else on its CPU, is moved to the caller's, which then sleeps.
 //
 // Owns: threads() - 1 threads, called "compute-<n>"; n is from 1, as 0 is the caller.
 // Threads: one thread at a time calls run(), and not from within a part.
@@ -27,6 +31,9 @@ class ComputePool {
   // two steps; shorter than a turn of the host's scheduler: a neighbour that wants the core gets it. A
   // thread that sleeps on a virtual core can take hundreds of microseconds to wake.
   static constexpr std::chrono::microseconds kSpin{200};
+
+  // After which the caller looks for a thread that stands still.
+  static constexpr std::chrono::microseconds kPatience{50};
 
   // `threads` with the caller, at least 1; `spin`: for how long one that waits spins.
   explicit ComputePool(int threads, std::chrono::microseconds spin = kSpin);
@@ -59,6 +66,8 @@ class ComputePool {
   struct Share {
     alignas(64) std::atomic<int> unclaimed{0};     // parts; below 0 when somebody asked in vain
     alignas(64) std::atomic<uint32_t> summons{0};  // the thread wakes when it changes
+    alignas(64) ThreadCpu cpu;
+    std::atomic<bool> in_part{false};
   };
 
   void end();
@@ -66,9 +75,14 @@ class ComputePool {
   void work(int thread);
   void runWhatIsLeft(int thread);
   void summon(int thread);
+  void runPart(int part, int thread);
+  void separate();
+  void awaitAll();
+  bool moveStalled();
 
   std::vector<Share> shares_;  // by thread
   const std::chrono::microseconds spin_;
+  const bool moves_threads_;          // each of them can have a CPU
   std::atomic<int> unfinished_{0};    // parts of the job
   std::atomic<bool> running_{false};  // a call of run()
   std::atomic<bool> stopping_{false};

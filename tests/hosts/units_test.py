@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 
-EXPOSURE_MAX = 10  # of 100, ten times what `systemd-analyze security` prints; a unit without hardening has 96
-UNITS = ["dtf-psd@.service", "dtf-workerd@.service", "dtf.target"]
+# Of 100, ten times what `systemd-analyze security` prints; a unit without hardening has 96. A worker may choose its CPUs.
+EXPOSURE_MAX = {"dtf-psd@.service": 10, "dtf-workerd@.service": 11}
+UNITS = [*EXPOSURE_MAX, "dtf.target"]
 
 
 def analyze(*words):
@@ -31,8 +32,8 @@ def problems(build, folder):
     code, said = analyze("verify", *(str(folder / unit) for unit in UNITS))
     if code != 0 or said:
         yield f"systemd-analyze verify: {code}: {said}"
-    for unit in UNITS[:2]:
-        code, said = analyze("security", "--offline=yes", f"--threshold={EXPOSURE_MAX}", str(folder / unit))
+    for unit, most in EXPOSURE_MAX.items():
+        code, said = analyze("security", "--offline=yes", f"--threshold={most}", str(folder / unit))
         print(f"{unit}: {said.splitlines()[-1] if said else 'nothing said'}")
         if code != 0:
             yield f"systemd-analyze security {unit}: {code}: {said}"

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -106,6 +108,82 @@ TEST(ComputePool, EndsWhetherItsThreadsSpinOrSleep) {
   { const ComputePool unused(5); }
   ComputePool pool(5);
   busyFor(kLong);
+}
+
+cpu_set_t onlyCpu(int cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<size_t>(cpu), &one);
+  return one;
+}
+cpu_set_t cpusOf(pid_t thread) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  EXPECT_EQ(::sched_getaffinity(thread, sizeof cpus, &cpus), 0);
+  return cpus;
+}
+void setCpus(pid_t thread, const cpu_set_t& cpus) {
+  ASSERT_EQ(::sched_setaffinity(thread, sizeof cpus, &cpus), 0);
+}
+
+// f(thread) in both threads of a pool of two, at the same time.
+template <class F>
+void inBoth(ComputePool& pool, const F& f) {
+  std::atomic<int> here{0};
+  pool.run(2, [&](int, int thread) {
+    ++here;
+    while (here < 2) std::this_thread::yield();
+    f(thread);
+  });
+}
+
+// The kernel leaves them there, where another process keeps the other CPU busy.
+TEST(ComputePool, AThreadThatWasLastOnTheCallersCpuComputesOnAnother) {
+  const cpu_set_t all = cpusOf(0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "needs two CPUs";
+  ComputePool pool(2);
+  testing::awaitThreads(pool);
+  std::atomic<pid_t> other{0};
+  inBoth(pool, [&](int thread) {
+    if (thread == 1) other = ::gettid();
+  });
+  const int cpu = ::sched_getcpu();
+  setCpus(0, onlyCpu(cpu));
+  setCpus(other, onlyCpu(cpu));
+  inBoth(pool, [](int) {});  // both on one: the last that the pool has seen
+  setCpus(other, all);
+  int on = -1;
+  inBoth(pool, [&](int thread) {
+    if (thread == 1) on = ::sched_getcpu();
+  });
+  EXPECT_NE(on, cpu);
+  setCpus(0, all);
+}
+
+TEST(ComputePool, AThreadThatStandsStillMovesToTheCallersCpuForThatPart) {
+  const cpu_set_t all = cpusOf(0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "needs two CPUs";
+  ComputePool pool(2);
+  testing::awaitThreads(pool);
+  pid_t other = 0;
+  const auto moved = [&] {
+    const cpu_set_t now = cpusOf(other);
+    return CPU_COUNT(&now) == 1;
+  };
+  const auto end = steady_clock::now() + std::chrono::seconds(20);
+  bool was_moved = false;
+  while (!was_moved && steady_clock::now() < end) {
+    inBoth(pool, [&](int thread) {
+      if (thread == 0) return;
+      other = ::gettid();
+      // As if the kernel ran somebody else, for longer than the caller spins.
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      was_moved = moved();
+    });
+  }
+  EXPECT_TRUE(was_moved);
+  while (moved() && steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_FALSE(moved()) << "still there after the part";
 }
 
 TEST(ComputePool, AllocatesNothing) {
