@@ -3,15 +3,26 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <cerrno>
+#include <cstring>
 
 #include "common/base/check.h"
 
 namespace dtf {
 namespace {
 
-// A thread that runs has used some of it.
-constexpr std::chrono::microseconds kStallLooks{5};
+bool fits(int cpu) {
+  return cpu >= 0 && cpu < CPU_SETSIZE;
+}
+
+// FNV-1a of the words; never 0.
+uint64_t digestOf(const cpu_set_t& cpus) {
+  uint64_t words[sizeof(cpu_set_t) / sizeof(uint64_t)];
+  std::memcpy(words, &cpus, sizeof words);
+  uint64_t digest = 0xcbf29ce484222325;
+  for (const uint64_t word : words) digest = (digest ^ word) * 0x100000001b3;
+  return digest == 0 ? 1 : digest;
+}
 
 }  // namespace
 
@@ -20,7 +31,11 @@ int currentCpu() {
 }
 
 void addCpu(int cpu, cpu_set_t& cpus) {
-  if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(static_cast<size_t>(cpu), &cpus);
+  if (fits(cpu)) CPU_SET(static_cast<size_t>(cpu), &cpus);
+}
+
+bool hasCpu(int cpu, const cpu_set_t& cpus) {
+  return fits(cpu) && CPU_ISSET(static_cast<size_t>(cpu), &cpus);
 }
 
 void ThreadCpu::begin() {
@@ -32,28 +47,29 @@ void ThreadCpu::begin() {
   thread_.store(::gettid(), std::memory_order_release);
 }
 
+// Writes no line that others read, unless it has something new to say.
 void ThreadCpu::look() {
   const int cpu = currentCpu();
   if (cpu != cpu_.load(std::memory_order_relaxed)) cpu_.store(cpu, std::memory_order_relaxed);
 }
 
-// Whoever moves it says so after the move: what this misses, the next call does.
-void ThreadCpu::release() {
+void ThreadCpu::enter() {
   look();
-  if (!moved_.load(std::memory_order_relaxed)) return;
-  moved_.store(false, std::memory_order_relaxed);
-  ::sched_setaffinity(0, sizeof allowed_, &allowed_);
+  within_.store(true, std::memory_order_relaxed);
 }
 
-bool ThreadCpu::isStalled() const {
-  if (thread_.load(std::memory_order_acquire) == 0) return false;
-  timespec before{}, after{};
-  if (::clock_gettime(clock_, &before) != 0) return false;
-  const auto end = std::chrono::steady_clock::now() + kStallLooks;
-  while (std::chrono::steady_clock::now() < end) {
-  }
-  return ::clock_gettime(clock_, &after) == 0 && before.tv_sec == after.tv_sec &&
-         before.tv_nsec == after.tv_nsec;
+void ThreadCpu::leave() {
+  DTF_CHECK(within_.load(std::memory_order_relaxed));
+  look();
+  within_.store(false);
+  if (moved_.load() != 0) moveBack();
+}
+
+std::optional<int64_t> ThreadCpu::cpuTime() const {
+  timespec time{};
+  if (thread_.load(std::memory_order_acquire) == 0 || ::clock_gettime(clock_, &time) != 0)
+    return std::nullopt;
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 bool ThreadCpu::moveFrom(const cpu_set_t& cpus) {
@@ -70,21 +86,35 @@ bool ThreadCpu::moveTo(int cpu) {
   CPU_ZERO(&one);
   addCpu(cpu, one);
   CPU_AND(&one, &one, &allowed_);
-  return move(one);
+  if (!move(one)) return false;
+  if (within_.load()) return true;
+  moveBack();
+  return false;
 }
 
 bool ThreadCpu::move(const cpu_set_t& cpus) {
-  if (CPU_COUNT(&cpus) == 0) return false;
+  if (forbidden_ || CPU_COUNT(&cpus) == 0) return false;
   const pid_t thread = thread_.load(std::memory_order_relaxed);
-  if (!moved_.load(std::memory_order_relaxed)) {
-    cpu_set_t now;
-    if (::sched_getaffinity(thread, sizeof now, &now) != 0 || !CPU_EQUAL(&now, &allowed_))
-      return false;
+  cpu_set_t now;
+  if (::sched_getaffinity(thread, sizeof now, &now) != 0) return false;
+  const uint64_t moved = moved_.load();
+  if (moved == 0 ? !CPU_EQUAL(&now, &allowed_) : moved != digestOf(now)) return false;
+  if (::sched_setaffinity(thread, sizeof cpus, &cpus) != 0) {
+    forbidden_ = errno == EPERM || errno == ENOSYS;
+    return false;
   }
   cpu_.store(-1, std::memory_order_relaxed);
-  if (::sched_setaffinity(thread, sizeof cpus, &cpus) != 0) return false;
-  moved_.store(true, std::memory_order_relaxed);
+  moved_.store(digestOf(cpus));
   return true;
+}
+
+// By the thread itself, or by a mover that came too late for it; by both at once it does no harm.
+void ThreadCpu::moveBack() {
+  const uint64_t moved = moved_.exchange(0);
+  const pid_t thread = thread_.load(std::memory_order_relaxed);
+  cpu_set_t now;
+  if (moved == 0 || ::sched_getaffinity(thread, sizeof now, &now) != 0) return;
+  if (moved == digestOf(now)) ::sched_setaffinity(thread, sizeof allowed_, &allowed_);
 }
 
 }  // namespace dtf

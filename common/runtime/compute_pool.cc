@@ -103,22 +103,14 @@ void ComputePool::work(int thread) {
     seen = share.summons.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_acquire)) return;
     runWhatIsLeft(thread);
-    share.cpu.release();
   }
-}
-
-void ComputePool::runPart(int part, int thread) {
-  Share& share = shares_[static_cast<size_t>(thread)];
-  share.cpu.look();
-  share.in_part.store(true, std::memory_order_relaxed);
-  job_.call(job_.function, part, thread);
-  share.in_part.store(false, std::memory_order_relaxed);
 }
 
 // Its own share, then those of the threads behind it. Whoever claims a part holds the job where it is,
 // so it may be read then; a claim that comes late is one of the next job, and as good.
 void ComputePool::runWhatIsLeft(int thread) {
   const auto count = static_cast<size_t>(threads());
+  Share& share = shares_[static_cast<size_t>(thread)];
   int done = 0;
   for (size_t i = 0; i < count; ++i) {
     const size_t of = (static_cast<size_t>(thread) + i) % count;
@@ -128,7 +120,9 @@ void ComputePool::runWhatIsLeft(int thread) {
       if (left <= 0) break;
       const int part = shareBegin(job_.parts, job_.sharers, static_cast<int>(of) + 1) - left;
       DTF_CHECK(part >= 0 && part < job_.parts);
-      runPart(part, thread);
+      share.cpu.enter();
+      job_.call(job_.function, part, thread);
+      share.cpu.leave();
       ++done;
     }
   }
@@ -138,40 +132,55 @@ void ComputePool::runWhatIsLeft(int thread) {
   if (before == done && thread != 0) unfinished_.notify_one();
 }
 
-// A thread that was last on this CPU can't run there beside the caller: it moves to one where no thread of the
-// pool was, or at least off this one.
-void ComputePool::separate() {
-  const int own = currentCpu();
+// A thread that was last where another one will be moves before it wakes.
+void ComputePool::summonSharers() {
+  cpu_set_t taken;
+  CPU_ZERO(&taken);
+  const int own = moves_threads_ && job_.sharers > 1 ? currentCpu() : -1;
+  addCpu(own, taken);
   for (int thread = 1; thread < job_.sharers; ++thread) {
-    ThreadCpu& moved = shares_[static_cast<size_t>(thread)].cpu;
-    if (moved.cpu() != own) continue;
-    cpu_set_t taken;
-    CPU_ZERO(&taken);
-    for (const Share& share : shares_) addCpu(share.cpu.cpu(), taken);
-    addCpu(own, taken);
-    if (moved.moveFrom(taken)) continue;
-    CPU_ZERO(&taken);
-    addCpu(own, taken);
-    moved.moveFrom(taken);
+    const int cpu = shares_[static_cast<size_t>(thread)].cpu.cpu();
+    if (hasCpu(cpu, taken)) moveOff(thread, own);
+    addCpu(cpu, taken);
+    summon(thread);
   }
+}
+
+// To a CPU where no thread of the pool was, or at least off the caller's `own`.
+void ComputePool::moveOff(int thread, int own) {
+  ThreadCpu& moved = shares_[static_cast<size_t>(thread)].cpu;
+  const bool is_with_caller = moved.cpu() == own;
+  cpu_set_t taken;
+  CPU_ZERO(&taken);
+  addCpu(own, taken);
+  for (const Share& share : shares_) addCpu(share.cpu.cpu(), taken);
+  if (moved.moveFrom(taken) || !is_with_caller) return;
+  CPU_ZERO(&taken);
+  addCpu(own, taken);
+  moved.moveFrom(taken);
 }
 
 void ComputePool::awaitAll() {
   const auto is_over = [](int value) { return value == 0; };
-  for (auto spun = std::chrono::microseconds(0); spun < spin_; spun += kPatience) {
-    if (spinFor(unfinished_, std::min(kPatience, spin_ - spun), is_over)) return;
-    if (moves_threads_ && moveStalled()) break;
+  if (is_over(unfinished_.load(std::memory_order_acquire))) return;
+  const auto end = std::chrono::steady_clock::now() + spin_;
+  bool first_look = true;
+  while (std::chrono::steady_clock::now() < end) {
+    if (spinFor(unfinished_, std::min(kLook, spin_), is_over)) return;
+    if (moves_threads_ && moveStalled(first_look)) break;
+    first_look = false;
   }
   sleepUntil(unfinished_, is_over);
 }
 
-// One at a time: a CPU serves no more.
-bool ComputePool::moveStalled() {
+// One at a time: a CPU serves no more. True when one has moved, so that it needs this CPU.
+bool ComputePool::moveStalled(bool first_look) {
   for (size_t thread = 1; thread < shares_.size(); ++thread) {
     Share& share = shares_[thread];
-    if (!share.in_part.load(std::memory_order_relaxed) || !share.cpu.isStalled()) continue;
-    share.cpu.moveTo(currentCpu());
-    return true;
+    const auto before = first_look ? std::nullopt : share.cpu_time;
+    share.cpu_time = share.cpu.isWithin() ? share.cpu.cpuTime() : std::nullopt;
+    if (!before || share.cpu_time != before) continue;
+    if (share.cpu.moveTo(currentCpu())) return true;
   }
   return false;
 }
@@ -189,8 +198,7 @@ void ComputePool::runParts(Job job) {
         shareBegin(job.parts, job.sharers, thread + 1) - shareBegin(job.parts, job.sharers, thread);
     shares_[static_cast<size_t>(thread)].unclaimed.store(share, std::memory_order_release);
   }
-  if (moves_threads_) separate();
-  for (int thread = 1; thread < job.sharers; ++thread) summon(thread);
+  summonSharers();
   runWhatIsLeft(0);
   awaitAll();
   running_.store(false, std::memory_order_release);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "common/base/thread.h"
@@ -15,11 +16,11 @@
 namespace dtf::runtime {
 
 // Every thread begins with a share of its own, so that it finds in its caches what it left there, and
-// goes on with what others haven't begun: a thread that the kernel of the host keeps waiting delays
+// goes on with what others haven't begun: a thread that the host keeps waiting delays
 // the call by no more than the part that it is at, and one that sleeps on by nothing. Where neighbours compete
-// for the CPUs, the caller sees to it that its threads don't wait for each other on one of them: a thread that was
-// last on the caller's CPU is moved off it, and one that stands still within a part, because the kernel runs somebody
-// else on its CPU, is moved to the caller's, which then sleeps.
+// for the CPUs, the caller sees to it that the threads of the pool don't share one: before it hands out work, it moves
+// a thread that was last on the caller's CPU, or on another thread's, to a CPU of its own; and a thread that is stalled
+// within a part, because the host runs somebody else on its CPU, to the caller's CPU, and sleeps.
 //
 // Owns: threads() - 1 threads, called "compute-<n>"; n is from 1, as 0 is the caller.
 // Threads: one thread at a time calls run(), and not from within a part.
@@ -32,10 +33,10 @@ class ComputePool {
   // thread that sleeps on a virtual core can take hundreds of microseconds to wake.
   static constexpr std::chrono::microseconds kSpin{200};
 
-  // After which the caller looks for a thread that stands still.
-  static constexpr std::chrono::microseconds kPatience{50};
+  // How often the caller looks, while it spins, for a thread that is stalled: has used no CPU time since the last look.
+  static constexpr std::chrono::microseconds kLook{25};
 
-  // `threads` with the caller, at least 1; `spin`: for how long one that waits spins.
+  // `threads` with the caller, at least 1; `spin`: for how long one that waits spins, at most.
   explicit ComputePool(int threads, std::chrono::microseconds spin = kSpin);
   ~ComputePool();
   ComputePool(const ComputePool&) = delete;
@@ -67,7 +68,7 @@ class ComputePool {
     alignas(64) std::atomic<int> unclaimed{0};     // parts; below 0 when somebody asked in vain
     alignas(64) std::atomic<uint32_t> summons{0};  // the thread wakes when it changes
     alignas(64) ThreadCpu cpu;
-    std::atomic<bool> in_part{false};
+    alignas(64) std::optional<int64_t> cpu_time;  // the caller's, at its last look
   };
 
   void end();
@@ -75,10 +76,10 @@ class ComputePool {
   void work(int thread);
   void runWhatIsLeft(int thread);
   void summon(int thread);
-  void runPart(int part, int thread);
-  void separate();
+  void summonSharers();
+  void moveOff(int thread, int own);
   void awaitAll();
-  bool moveStalled();
+  bool moveStalled(bool first_look);
 
   std::vector<Share> shares_;  // by thread
   const std::chrono::microseconds spin_;

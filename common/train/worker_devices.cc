@@ -1,18 +1,8 @@
 #include "common/train/worker_devices.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace dtf::train {
-
-namespace {
-
-// About what lies between two steps of a small model: a thread that slept is late by 0.1 ms. A tower's
-// thread has the core to itself, as the worker has so many; a kernel's, which waits for its like only, sleeps
-// sooner.
-constexpr std::chrono::microseconds kTowerSpin{200};
-
-}  // namespace
 
 WorkerDevices::WorkerDevices(const std::vector<std::string>& names, int threads,
                              const runtime::ConvolutionRule& rule)
@@ -24,8 +14,8 @@ WorkerDevices::WorkerDevices(const std::vector<std::string>& names, int threads,
     return;
   }
   // Fewer threads than towers: each takes a tower after the other.
-  together_ = std::make_unique<runtime::ComputePool>(
-      std::min(threads, static_cast<int>(names.size())), kTowerSpin);
+  together_ =
+      std::make_unique<runtime::ComputePool>(std::min(threads, static_cast<int>(names.size())));
   towers_.together = together_.get();
   for (const std::string& name : names) {
     runtime::ComputingDevice& own = *own_.emplace_back(std::make_unique<runtime::ComputingDevice>(

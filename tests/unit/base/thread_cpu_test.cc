@@ -1,12 +1,22 @@
 #include "common/base/thread_cpu.h"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <iterator>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "common/base/thread.h"
 
@@ -36,66 +46,54 @@ std::set<int> without(int cpu, std::set<int> cpus) {
   return cpus;
 }
 
-// A thread that is told what to do: it sleeps, or spins, and releases itself.
+// A thread that is within from the first, and leaves, enters and spins when it is told to.
 class MovedThread {
  public:
-  MovedThread() { begun_.wait(false); }
+  MovedThread() { done_.wait(false); }
   ~MovedThread() { tell(kEnd); }
 
   ThreadCpu cpu;
   pid_t id() const { return id_; }
   void spin() { tell(kSpin); }
-  void release() {
-    tell(kRelease);
-    told_.wait(kRelease);
-  }
+  void leave() { tell(kLeave); }
+  void enter() { tell(kEnter); }
 
  private:
-  enum Order { kSleep, kSpin, kRelease, kEnd };
+  enum Order { kNone, kSpin, kLeave, kEnter, kEnd };
 
   void tell(Order order) {
-    told_ = order;
-    told_.notify_all();
+    done_ = false;
+    order_ = order;
+    order_.notify_all();
+    if (order != kSpin && order != kEnd) done_.wait(false);
+  }
+  void carryOut(Order order) {
+    if (order == kLeave) cpu.leave();
+    if (order == kEnter) cpu.enter();
+    if (order == kSpin) return;
+    order_ = kNone;
+    done_ = true;
+    done_.notify_all();
   }
   void run() {
     id_ = ::gettid();
     cpu.begin();
-    begun_ = true;
-    begun_.notify_all();
-    for (Order order = told_; order != kEnd; order = told_) {
-      if (order == kSleep) told_.wait(kSleep);
-      if (order != kRelease) continue;
-      cpu.release();
-      tell(kSleep);
+    carryOut(kEnter);
+    for (Order order = order_; order != kEnd; order = order_) {
+      if (order == kNone)
+        order_.wait(kNone);
+      else
+        carryOut(order);
     }
   }
 
   std::atomic<pid_t> id_{0};
-  std::atomic<bool> begun_{false};
-  std::atomic<Order> told_{kSleep};
+  std::atomic<bool> done_{false};
+  std::atomic<Order> order_{kNone};
   Thread thread_{"moved", [this] { run(); }};
 };
 
-bool becomesStalled(const ThreadCpu& cpu, bool stalled) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (cpu.isStalled() != stalled)
-    if (std::chrono::steady_clock::now() > end) return false;
-  return true;
-}
-
-TEST(ThreadCpu, MovesAThreadOffACpuUntilItIsReleased) {
-  MovedThread thread;
-  const std::set<int> all = cpusOf(thread.id());
-  const int cpu = thread.cpu.cpu();
-  ASSERT_TRUE(all.contains(cpu));
-  EXPECT_EQ(thread.cpu.moveFrom(only(cpu)), all.size() > 1);
-  EXPECT_EQ(cpusOf(thread.id()), without(cpu, all));
-  thread.release();
-  EXPECT_EQ(cpusOf(thread.id()), all);
-  EXPECT_TRUE(all.contains(thread.cpu.cpu()));
-}
-
-TEST(ThreadCpu, MovesAThreadToACpuUntilItIsReleased) {
+TEST(ThreadCpu, MovesAThreadToACpuUntilItLeaves) {
   MovedThread thread;
   const std::set<int> all = cpusOf(thread.id());
   for (const int cpu : all) {
@@ -103,9 +101,30 @@ TEST(ThreadCpu, MovesAThreadToACpuUntilItIsReleased) {
     EXPECT_EQ(cpusOf(thread.id()), std::set<int>{cpu});
     EXPECT_EQ(thread.cpu.cpu(), -1) << "where it was is no longer where it is";
   }
-  thread.cpu.moveFrom(only(*all.begin()));
-  EXPECT_EQ(cpusOf(thread.id()), without(*all.begin(), all)) << "a move may follow a move";
-  thread.release();
+  thread.leave();
+  EXPECT_EQ(cpusOf(thread.id()), all);
+  EXPECT_EQ(thread.cpu.cpu(), *all.rbegin());
+}
+
+TEST(ThreadCpu, MovesAThreadOffACpuUntilItLeavesAgain) {
+  MovedThread thread;
+  thread.leave();
+  const std::set<int> all = cpusOf(thread.id());
+  const int cpu = thread.cpu.cpu();
+  ASSERT_TRUE(all.contains(cpu));
+  EXPECT_EQ(thread.cpu.moveFrom(only(cpu)), all.size() > 1);
+  EXPECT_EQ(cpusOf(thread.id()), without(cpu, all));
+  thread.enter();
+  EXPECT_EQ(cpusOf(thread.id()), without(cpu, all));
+  thread.leave();
+  EXPECT_EQ(cpusOf(thread.id()), all);
+}
+
+TEST(ThreadCpu, AMoveToACpuThatComesTooLateIsUndone) {
+  MovedThread thread;
+  thread.leave();
+  const std::set<int> all = cpusOf(thread.id());
+  EXPECT_FALSE(thread.cpu.moveTo(*all.begin()));
   EXPECT_EQ(cpusOf(thread.id()), all);
 }
 
@@ -116,36 +135,53 @@ TEST(ThreadCpu, WhereNoCpuIsLeftItStays) {
   CPU_ZERO(&taken);
   for (const int cpu : all) addCpu(cpu, taken);
   EXPECT_FALSE(thread.cpu.moveFrom(taken));
-  EXPECT_EQ(cpusOf(thread.id()), all);
-}
-
-TEST(ThreadCpu, ACpuThatTheThreadMayNotUseChangesNothing) {
-  MovedThread thread;
-  const std::set<int> all = cpusOf(thread.id());
   for (const int cpu : {-1, *all.rbegin() + 1, CPU_SETSIZE - 1, CPU_SETSIZE}) {
+    EXPECT_EQ(hasCpu(cpu, taken), all.contains(cpu));
     if (all.contains(cpu)) continue;
     EXPECT_FALSE(thread.cpu.moveTo(cpu)) << cpu;
-    thread.cpu.moveFrom(only(cpu));
-    EXPECT_EQ(cpusOf(thread.id()), all) << cpu;
   }
+  EXPECT_EQ(cpusOf(thread.id()), all);
 }
 
 TEST(ThreadCpu, WhatSomebodyElseHasSetStays) {
   MovedThread thread;
   const std::set<int> all = cpusOf(thread.id());
-  const cpu_set_t one = only(*all.begin());
-  ASSERT_EQ(::sched_setaffinity(thread.id(), sizeof one, &one), 0);
-  thread.cpu.moveFrom(one);
-  thread.cpu.moveTo(*all.rbegin());
-  thread.release();
+  const auto set = [&](int cpu) {
+    const cpu_set_t one = only(cpu);
+    ASSERT_EQ(::sched_setaffinity(thread.id(), sizeof one, &one), 0);
+  };
+  set(*all.begin());
+  EXPECT_EQ(thread.cpu.moveTo(*all.rbegin()), all.size() == 1);
+  thread.leave();
   EXPECT_EQ(cpusOf(thread.id()), std::set<int>{*all.begin()});
 }
 
-TEST(ThreadCpu, AThreadThatSleepsIsStalledOneThatRunsIsNot) {
+TEST(ThreadCpu, WhatSomebodyElseSetsDuringAMoveStays) {
   MovedThread thread;
-  EXPECT_TRUE(becomesStalled(thread.cpu, true));
+  const std::set<int> all = cpusOf(thread.id());
+  if (all.size() < 2) GTEST_SKIP() << "needs two CPUs";
+  ASSERT_TRUE(thread.cpu.moveTo(*all.begin()));
+  const cpu_set_t one = only(*all.rbegin());
+  ASSERT_EQ(::sched_setaffinity(thread.id(), sizeof one, &one), 0);
+  EXPECT_FALSE(thread.cpu.moveTo(*all.begin()));
+  thread.leave();
+  EXPECT_EQ(cpusOf(thread.id()), std::set<int>{*all.rbegin()});
+}
+
+TEST(ThreadCpu, CpuTimeGrowsWhileAThreadRunsAndStandsStillWhileItSleeps) {
+  MovedThread thread;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  // It goes to sleep soon.
+  std::optional<int64_t> before, time = thread.cpu.cpuTime();
+  do {
+    before = std::exchange(time, thread.cpu.cpuTime());
+    ASSERT_TRUE(time.has_value());
+  } while (before != time && std::chrono::steady_clock::now() < end);
+  EXPECT_EQ(before, time);
   thread.spin();
-  EXPECT_TRUE(becomesStalled(thread.cpu, false));
+  while (thread.cpu.cpuTime() == time && std::chrono::steady_clock::now() < end) {
+  }
+  EXPECT_GT(thread.cpu.cpuTime(), time);
 }
 
 TEST(ThreadCpu, AThreadThatHasNotBegunIsLeftAlone) {
@@ -153,9 +189,33 @@ TEST(ThreadCpu, AThreadThatHasNotBegunIsLeftAlone) {
   const std::set<int> all = cpusOf(0);
   EXPECT_FALSE(none.moveFrom(only(currentCpu())));
   EXPECT_FALSE(none.moveTo(currentCpu()));
-  EXPECT_FALSE(none.isStalled());
+  EXPECT_EQ(none.cpuTime(), std::nullopt);
   EXPECT_EQ(none.cpu(), -1);
   EXPECT_EQ(cpusOf(0), all);
+}
+
+// As a container's runtime may.
+TEST(ThreadCpuDeathTest, WhereTheHostForbidsMovesTheThreadStays) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto inChild = [] {
+    sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_setaffinity, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{std::size(rules), rules};
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+      std::_Exit(2);
+    MovedThread thread;
+    const int cpu = thread.cpu.cpu();
+    bool moved = false;
+    for (int i = 0; i < 2; ++i) moved |= thread.cpu.moveTo(currentCpu());
+    thread.leave();
+    std::_Exit(moved || cpu < 0 ? 3 : 0);
+  };
+  EXPECT_EXIT(inChild(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/cores.h"
 #include "common/base/error.h"
 #include "tests/support/sanitizer.h"
 #include "tests/unit/runtime/count_allocations.h"
@@ -137,53 +138,73 @@ void inBoth(ComputePool& pool, const F& f) {
   });
 }
 
-// The kernel leaves them there, where another process keeps the other CPU busy.
+// Where Linux leaves them, while another process keeps the other CPU busy.
 TEST(ComputePool, AThreadThatWasLastOnTheCallersCpuComputesOnAnother) {
+  if (availableCores() < 2) GTEST_SKIP() << "needs two CPUs";
   const cpu_set_t all = cpusOf(0);
-  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "needs two CPUs";
-  ComputePool pool(2);
-  testing::awaitThreads(pool);
-  std::atomic<pid_t> other{0};
-  inBoth(pool, [&](int thread) {
-    if (thread == 1) other = ::gettid();
-  });
-  const int cpu = ::sched_getcpu();
-  setCpus(0, onlyCpu(cpu));
-  setCpus(other, onlyCpu(cpu));
-  inBoth(pool, [](int) {});  // both on one: the last that the pool has seen
-  setCpus(other, all);
-  int on = -1;
-  inBoth(pool, [&](int thread) {
-    if (thread == 1) on = ::sched_getcpu();
-  });
-  EXPECT_NE(on, cpu);
-  setCpus(0, all);
-}
-
-TEST(ComputePool, AThreadThatStandsStillMovesToTheCallersCpuForThatPart) {
-  const cpu_set_t all = cpusOf(0);
-  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "needs two CPUs";
   ComputePool pool(2);
   testing::awaitThreads(pool);
   pid_t other = 0;
-  const auto moved = [&] {
-    const cpu_set_t now = cpusOf(other);
-    return CPU_COUNT(&now) == 1;
+  int other_on = -1;
+  const auto note = [&](int thread) {
+    if (thread == 0) return;
+    other = ::gettid();
+    other_on = ::sched_getcpu();
   };
-  const auto end = steady_clock::now() + std::chrono::seconds(20);
+  inBoth(pool, note);
+  const int cpu = ::sched_getcpu();
+  setCpus(0, onlyCpu(cpu));
+  setCpus(other, onlyCpu(cpu));
+  inBoth(pool, note);
+  EXPECT_EQ(other_on, cpu) << "left alone, for this test has set its CPUs";
+  setCpus(other, all);
+  inBoth(pool, note);
+  EXPECT_NE(other_on, cpu);
+  const cpu_set_t after = cpusOf(other);
+  EXPECT_TRUE(CPU_EQUAL(&after, &all));
+  setCpus(0, all);
+}
+
+// Whether the thread was moved to one CPU while it was stalled in a part; after the call it is back on all.
+template <class F>
+bool movesAStalledThread(ComputePool& pool, const F& is_over) {
+  const cpu_set_t all = cpusOf(0);
   bool was_moved = false;
-  while (!was_moved && steady_clock::now() < end) {
+  while (!was_moved && !is_over()) {
+    pid_t other = 0;
     inBoth(pool, [&](int thread) {
       if (thread == 0) return;
       other = ::gettid();
-      // As if the kernel ran somebody else, for longer than the caller spins.
+      // As if Linux ran somebody else on its CPU, for longer than the caller spins.
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      was_moved = moved();
+      const cpu_set_t now = cpusOf(other);
+      was_moved = CPU_COUNT(&now) == 1;
+    });
+    const cpu_set_t after = cpusOf(other);
+    EXPECT_TRUE(CPU_EQUAL(&after, &all));
+  }
+  return was_moved;
+}
+
+TEST(ComputePool, AThreadThatIsStalledMovesToTheCallersCpuForThatPart) {
+  if (availableCores() < 2) GTEST_SKIP() << "needs two CPUs";
+  ComputePool pool(2);
+  const auto end = steady_clock::now() + std::chrono::seconds(20);
+  EXPECT_TRUE(movesAStalledThread(pool, [end] { return steady_clock::now() > end; }));
+}
+
+TEST(ComputePool, OneWithoutACpuForEachThreadMovesNone) {
+  ComputePool pool(availableCores() + 1);
+  const cpu_set_t all = cpusOf(0);
+  std::atomic<int> moved{0};
+  for (int i = 0; i < 5; ++i) {
+    pool.run(pool.threads(), [&](int, int thread) {
+      if (thread != 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      const cpu_set_t now = cpusOf(0);
+      if (!CPU_EQUAL(&now, &all)) ++moved;
     });
   }
-  EXPECT_TRUE(was_moved);
-  while (moved() && steady_clock::now() < end) std::this_thread::yield();
-  EXPECT_FALSE(moved()) << "still there after the part";
+  EXPECT_EQ(moved, 0);
 }
 
 TEST(ComputePool, AllocatesNothing) {
