@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/error.h"
 #include "common/runtime/convolution_ways.h"
 #include "common/runtime/pooling.h"
 #include "common/tensor/buffer.h"
@@ -55,6 +56,12 @@ constexpr Layer kLayers[] = {
     {"mobile_dw_512", 8, 14, 512, 3, 512, 1, 512},
 };
 
+// Whether a row whose name goes on after `layer` may begin with what is wanted.
+bool hasRows(std::string_view layer, const BenchOptions& options) {
+  const size_t both = std::min(layer.size(), options.only.size());
+  return options.only.compare(0, both, layer, 0, both) == 0;
+}
+
 Convolution convolutionOf(const Layer& layer, bool quick) {
   graph::Window window;
   window.height = {.size = layer.window, .stride = layer.stride};
@@ -94,6 +101,10 @@ class ConvolutionBench {
 
  private:
   void measure(Isa isa, ConvolutionPass pass, const ConvolutionWay& way, Report& report) {
+    const bool chosen = &runtime::fastestWay(pass, c_, true) == &way;
+    const std::string name =
+        fmt::format("{} {}, {}{}", layer_.name, passName(pass), way.name, chosen ? " *" : "");
+    if (!name.starts_with(options_.only)) return;
     Buffer workspace(way.workspaceBytes(isa, c_));
     const float* const first = (pass == ConvolutionPass::kBackpropInput ? filter_ : x_).as<float>();
     const float* const second = (pass == ConvolutionPass::kForward ? filter_ : y_).as<float>();
@@ -107,10 +118,7 @@ class ConvolutionBench {
         options_);
     const double rate = 2.0 * static_cast<double>(c_.outElements()) *
                         static_cast<double>(c_.taps()) / seconds / 1e9;
-    const bool chosen = &runtime::fastestWay(pass, c_, true) == &way;
-    report.add(
-        fmt::format("{} {}, {}{}", layer_.name, passName(pass), way.name, chosen ? " *" : ""),
-        {seconds * 1e3, rate, peak, rate / peak});
+    report.add(name, {seconds * 1e3, rate, peak, rate / peak});
   }
 
   const Layer& layer_;
@@ -120,6 +128,7 @@ class ConvolutionBench {
 };
 
 void measurePooling(Isa isa, const BenchOptions& options, Report& report) {
+  if (!hasRows("le_pool1", options)) return;
   const int64_t batch = options.quick ? 1 : 128;
   const graph::Window half = {{2, 2}, {2, 2}};
   const Shape image = {batch, 28, 28, 32}, pooled = {batch, 14, 14, 32};
@@ -129,8 +138,10 @@ void measurePooling(Isa isa, const BenchOptions& options, Report& report) {
   Buffer x = randomFloats(in), y = randomFloats(out), argmax(static_cast<size_t>(out));
   const double copy = copyRate((in + out) / 2, options) / 1e9;
   const auto add = [&](const char* what, double bytes, const std::function<void()>& work) {
+    const std::string name = fmt::format("le_pool1 {}", what);
+    if (!name.starts_with(options.only)) return;
     const double rate = bytes / secondsPerCall(work, options) / 1e9;
-    report.add(fmt::format("le_pool1 {}", what), {bytes / 1e6, rate, copy, rate / copy});
+    report.add(name, {bytes / 1e6, rate, copy, rate / copy});
   };
   const double floats = static_cast<double>(in + out) * sizeof(float);
   const double bytes = static_cast<double>(out);
@@ -150,7 +161,9 @@ std::vector<Report> benchKernels(const BenchOptions& options) {
     const std::string name(isaName(isa));
     Report convolutions(name + " (* chosen)", {"ms", "GF/s", "FMA peak", "of peak"});
     for (const Layer& layer : kLayers) {
-      if (!std::string_view(layer.name).starts_with(options.quick ? "le_" : options.only)) continue;
+      const std::string_view layer_name = layer.name;
+      if (!hasRows(layer_name, options)) continue;
+      if (options.quick && options.only.empty() && !layer_name.starts_with("le_")) continue;
       ConvolutionBench(layer, options).measure(isa, convolutions);
     }
     reports.push_back(std::move(convolutions));
@@ -159,6 +172,9 @@ std::vector<Report> benchKernels(const BenchOptions& options) {
     reports.push_back(std::move(pooling));
     for (Report& report : benchOps(isa, options)) reports.push_back(std::move(report));
   }
+  std::erase_if(reports, [](const Report& report) { return report.empty(); });
+  if (reports.empty())
+    throw Error(ErrorCode::kUsage, "no row's name begins with '" + options.only + "'");
   return reports;
 }
 

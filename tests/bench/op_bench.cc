@@ -169,15 +169,18 @@ class Prepared {
   size_t bytes_ = 0;
 };
 
-// Calls `row` with each op to measure and its kernel.
-template <class Row>
-void forEachKernel(const OpGraph& g, const runtime::KernelTable& kernels,
-                   std::set<std::string>& seen, const Row& row) {
+// Calls `row` with the name that `name` gives an op to measure, the op, and its kernel, where the
+// name begins with `only`. All of them are `seen`.
+template <class Name, class Row>
+void forEachKernel(const OpGraph& g, const runtime::KernelTable& kernels, const std::string& only,
+                   std::set<std::string>& seen, const Name& name, const Row& row) {
   for (const graph::Node& node : g.graph.nodes()) {
     if (node.op == "Placeholder" || node.op == "Variable") continue;
-    Prepared prepared(g.graph, node, kernels);
-    row(node, prepared);
     seen.insert(node.op);
+    const std::string what = name(node);
+    if (!what.starts_with(only)) continue;
+    Prepared prepared(g.graph, node, kernels);
+    row(what, node, prepared);
   }
 }
 
@@ -185,34 +188,48 @@ void measureBytes(const OpGraph& g, const runtime::KernelTable& kernels,
                   const BenchOptions& options, const std::string& size, std::set<std::string>& seen,
                   Report& report) {
   std::map<size_t, double> copies;  // by the floats that are copied
-  forEachKernel(g, kernels, seen, [&](const graph::Node& node, Prepared& prepared) {
+  const auto name = [&](const graph::Node& node) { return fmt::format("{}, {}", node.op, size); };
+  const auto row = [&](const std::string& what, const graph::Node&, Prepared& prepared) {
     const size_t floats = prepared.bytes() / (2 * sizeof(float));
     if (!copies.contains(floats))
       copies[floats] = copyRate(static_cast<int64_t>(floats), options) / 1e9;
     const double seconds = secondsPerCall([&] { prepared.run(); }, options);
     const double rate = static_cast<double>(prepared.bytes()) / seconds / 1e9;
-    report.add(fmt::format("{}, {}", node.op, size),
-               {seconds * 1e6, rate, copies[floats], rate / copies[floats]});
-  });
+    report.add(what, {seconds * 1e6, rate, copies[floats], rate / copies[floats]});
+  };
+  forEachKernel(g, kernels, options.only, seen, name, row);
 }
+
+// The sizes of a product, as C = A * B has them.
+struct Product {
+  Product(const OpGraph& g, const graph::Node& node)
+      : turns_a(node.attribute<bool>("transpose_a")),
+        turns_b(node.attribute<bool>("transpose_b")),
+        rows(node.outputs[0].shape.dims()[0]),
+        columns(node.outputs[0].shape.dims()[1]),
+        depth(g.graph.node(node.inputs[0].node).outputs[0].shape.dims()[turns_a ? 0 : 1]) {}
+  std::string name() const {
+    return fmt::format("{} x {} x {}{}{}", rows, depth, columns, turns_a ? ", A turned" : "",
+                       turns_b ? ", B turned" : "");
+  }
+  double operations() const { return 2.0 * static_cast<double>(rows * columns * depth); }
+
+  bool turns_a, turns_b;
+  int64_t rows, columns, depth;
+};
 
 void measureProducts(Isa isa, const runtime::KernelTable& kernels, const BenchOptions& options,
                      std::set<std::string>& seen, Report& report) {
   OpGraph g;
-  addProducts(g, options.quick);
-  forEachKernel(g, kernels, seen, [&](const graph::Node& node, Prepared& prepared) {
-    const Shape &a = g.graph.node(node.inputs[0].node).outputs[0].shape,
-                &out = node.outputs[0].shape;
-    const bool turned = node.attribute<bool>("transpose_a");
-    const int64_t depth = a.dims()[turned ? 0 : 1];
+  addProducts(g, options.quick && options.only.empty());
+  const auto name = [&g](const graph::Node& node) { return Product(g, node).name(); };
+  const auto row = [&](const std::string& what, const graph::Node& node, Prepared& prepared) {
     const double peak = fmaPeak(isa);
     const double seconds = secondsPerCall([&] { prepared.run(); }, options);
-    const double rate = 2.0 * static_cast<double>(out.elements() * depth) / seconds / 1e9;
-    report.add(fmt::format("{} x {} x {}{}{}", out.dims()[0], depth, out.dims()[1],
-                           turned ? ", A turned" : "",
-                           node.attribute<bool>("transpose_b") ? ", B turned" : ""),
-               {seconds * 1e6, rate, peak, rate / peak});
-  });
+    const double rate = Product(g, node).operations() / seconds / 1e9;
+    report.add(what, {seconds * 1e6, rate, peak, rate / peak});
+  };
+  forEachKernel(g, kernels, options.only, seen, name, row);
 }
 
 void checkComplete(const runtime::KernelTable& kernels, const std::set<std::string>& seen) {
@@ -236,7 +253,7 @@ std::vector<Report> benchOps(Isa isa, const BenchOptions& options) {
   measureProducts(isa, kernels, options, seen, products);
   Report others(name + ", other ops", {"us", "GB/s", "memcpy GB/s", "of memcpy"});
   for (const int64_t rows : {int64_t{100}, int64_t{16384}}) {
-    if (options.quick && rows != 100) continue;
+    if (options.quick && options.only.empty() && rows != 100) continue;
     OpGraph g;
     addElementwise(g, rows);
     addByRow(g, rows);

@@ -12,6 +12,7 @@
 
 namespace dtf::bench {
 
+// Of the rows whose names begin with options.only: a table may be empty.
 // Errors: kInternal naming the ops that have a kernel and no row here: none is to stay unmeasured.
 std::vector<Report> benchOps(Isa isa, const BenchOptions& options);
 

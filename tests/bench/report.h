@@ -24,6 +24,7 @@ class Report {
   // report has no such columns, or a row has no number there.
   std::vector<std::string> below(const std::string& column, const std::string& goal) const;
 
+  bool empty() const { return rows_.empty(); }
   std::string table() const;
   nlohmann::json json() const;
 
