@@ -25,9 +25,9 @@ inline constexpr int64_t kMultiplyAddWork = 1;
 inline constexpr int64_t kCopiedWork = 16;     // an element that is read and written
 inline constexpr int64_t kFunctionWork = 100;  // that needs an exponential
 
-// A part that is worth another thread: some 10 us, which is several times what it costs to hand it
+// A part that is worth another thread: some 5 us, which is several times what it costs to hand it
 // over.
-inline constexpr int64_t kPartWork = 1'000'000;
+inline constexpr int64_t kPartWork = 500'000;
 
 // The product of numbers that aren't negative, or the largest number: the work of what nobody will
 // ever compute, as of a window of 2^40 elements, needs no more than to be large.
