@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "common/base/error.h"
@@ -65,13 +66,18 @@ TEST(ConvolutionWays, FirstAndStridedLayersAreFramed) {
   EXPECT_EQ(chosen(ConvolutionPass::kBackpropInput, 3, 64), "gathered");
 }
 
+void expectTheSameBits(const Processor& cpu, const Convolution& c, const ConvolutionWay& way,
+                       ConvolutionPass pass) {
+  ASSERT_TRUE(way.fits(pass, c)) << way.name;
+  EXPECT_EQ(testing::passResult(cpu, pass, c, way), testing::passResult(cpu.isa, pass, c, way))
+      << cpu.threads() << " threads, " << isaName(cpu.isa) << ", " << way.name << ", "
+      << passName(pass) << ", " << c.batch << " x " << c.height << " x " << c.channels;
+}
+
 void expectTheSameBits(const Processor& cpu, const Convolution& c) {
   for (const ConvolutionWay& way : convolutionWays()) {
     for (const ConvolutionPass pass : kPasses) {
-      if (!way.fits(pass, c)) continue;
-      EXPECT_EQ(testing::passResult(cpu, pass, c, way), testing::passResult(cpu.isa, pass, c, way))
-          << cpu.threads() << " threads, " << isaName(cpu.isa) << ", " << way.name << ", "
-          << passName(pass) << ", " << c.batch << " x " << c.height << " x " << c.channels;
+      if (way.fits(pass, c)) expectTheSameBits(cpu, c, way, pass);
     }
   }
 }
@@ -101,9 +107,17 @@ TEST(ConvolutionWays, GiveTheSameBitsOnThreadsWithSeveralBlocksEach) {
   // The second thread has 8 columns of the filter's gradient.
   expectTheSameBits({bestIsa(), &pool}, squareConvolution(2, 12, 64, 3, 40));
   expectTheSameBits({bestIsa(), &pool}, squareConvolution(2, 12, 240, 1, 40));
-  // Blocks of 672 tiles, and one of 352, which is not split.
-  ComputePool seven(7);
-  expectTheSameBits({bestIsa(), &seven}, squareConvolution(64, 14, 256, 3, 256));
+  // A filter whose transform is large: blocks of 96 tiles, and one of 21.
+  expectTheSameBits({bestIsa(), &pool}, squareConvolution(13, 12, 96, 3, 96));
+}
+
+// A block of 480 tiles, and one of 272, whose products aren't split along their sums.
+TEST(ConvolutionWays, ALastBlockThatIsNotSplitFitsTheWorkspace) {
+  ComputePool pool(5);
+  const auto way = std::ranges::find(convolutionWays(), "winograd", &ConvolutionWay::name);
+  ASSERT_NE(way, convolutionWays().end());
+  expectTheSameBits({bestIsa(), &pool}, squareConvolution(47, 14, 256, 3, 256), *way,
+                    ConvolutionPass::kBackpropFilter);
 }
 
 TEST(ConvolutionWays, TheEnvironmentTurnsWinogradOff) {
