@@ -17,18 +17,17 @@ namespace {
 constexpr int kEndSeconds = 30;
 
 // Slurm's signal goes to this shell alone: it passes it on. A signal ends `wait` before dtf-launch has
-// ended, so it is asked again: bash keeps the exit code. Who cancels the job (TERM), also after its
+// ended, so it waits again for as long as that is there: bash keeps the exit code. Of two signals within
+// microseconds bash may drop the second, when dtf-launch has been told already. Who cancels the job (TERM), also after its
 // time was up (USR1), doesn't want another turn. A job that has to make room for another one is told by
 // its tasks alone, which save and end: whether it was preempted, Slurm is asked before this shell ends.
-constexpr const char* kRequeue = R"(again= told=
-trap 'told=yes again=no; kill -TERM $!' TERM
-trap 'told=yes again=yes; kill -TERM $!' USR1
+constexpr const char* kRequeue = R"(again=
+trap 'again=no; kill -TERM $!' TERM
+trap 'again=yes; kill -TERM $!' USR1
 {} &
-while
-  wait $!
-  code=$?
-  [ -n "$told" ]
-do told=; done
+while kill -0 $! 2>/dev/null; do wait $!; done
+wait $!
+code=$?
 if [ -z "$again" ] && scontrol show job "$SLURM_JOB_ID" | grep -q ' PreemptTime=[0-9]'; then again=yes; fi
 if [ "$again" = yes ] && [ "$code" -eq 0 ]; then exec scontrol requeue "$SLURM_JOB_ID"; fi
 exit "$code"

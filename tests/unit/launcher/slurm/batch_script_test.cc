@@ -35,8 +35,9 @@ TEST(BatchScript, AsksForWhatTheFileSaysAndRunsOneCommand) {
 namespace {
 
 // What bash makes of a script with launch.requeue. In dtf-launch's place is a program that sends the
-// script each of `signals`, waits until that is passed on, and ends with `code`; in scontrol's one
-// that prints its words, and is asked when the job was preempted.
+// script each of `signals` until it is passed on, as bash may drop one that comes while it handles
+// another, and ends with `code`; in scontrol's one that prints its words, and is asked when the job was
+// preempted.
 ProgramAnswer runRequeued(const std::string& signals, const std::string& code,
                           const std::string& preempted = "None") {
   const TemporaryFiles files;
@@ -50,7 +51,8 @@ import os, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 for name in sys.argv[1].split():
     os.kill(os.getppid(), signal.Signals['SIG' + name])
-    signal.sigwait({signal.SIGTERM})
+    while signal.sigtimedwait({signal.SIGTERM}, 1) is None:
+        os.kill(os.getppid(), signal.Signals['SIG' + name])
 sys.exit(int(sys.argv[2]))
 )");
   for (const char* program : {"scontrol", "launch"})
