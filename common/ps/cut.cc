@@ -37,7 +37,7 @@ void CutTaker::copyNext() {
   auto capture = std::make_shared<Capture>();
   capture->position = takings_.front().position;
   capture->version = store_.version();
-  capture->parameters = store_.current();
+  capture->parameters = store_.readable();
   capture->clock = store_.clockState();
   updater_.copySlots([this, capture, begin = clock_.now()](std::vector<Buffer> slots) {
     capture->slots = std::move(slots);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "common/base/check.h"
+#include "common/ps/optimizer_formulae.h"
 #include "common/ps/vector_kernel.h"
 
 namespace dtf::ps {
@@ -37,15 +38,12 @@ DTF_VECTOR_KERNEL void scaleKernel(float* DTF_RESTRICT values, float factor, uin
 }
 
 DTF_VECTOR_KERNEL void clipKernel(float* DTF_RESTRICT values, float bound, uint64_t n) {
-  for (uint64_t i = 0; i < n; ++i) {
-    const float low = values[i] < -bound ? -bound : values[i];
-    values[i] = low > bound ? bound : low;
-  }
+  for (uint64_t i = 0; i < n; ++i) values[i] = clippedOf(values[i], bound);
 }
 
 DTF_VECTOR_KERNEL void averageKernel(float* DTF_RESTRICT average, const float* DTF_RESTRICT values,
                                      float one_minus_decay, uint64_t n) {
-  for (uint64_t i = 0; i < n; ++i) average[i] -= (average[i] - values[i]) * one_minus_decay;
+  for (uint64_t i = 0; i < n; ++i) average[i] = movedOf(average[i], values[i], one_minus_decay);
 }
 
 // Lane j sums the squares of elements j, j + 16, ...: n is a multiple of 16.

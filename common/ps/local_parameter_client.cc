@@ -127,6 +127,13 @@ StepState LocalParameterClient::settle() {
   }
 }
 
+void LocalParameterClient::keepOn(std::shared_ptr<DeviceArrays> device) {
+  const MutexLock lock(cluster_.mutex_);
+  DTF_CHECK(cluster_.shards_.size() == 1 && cluster_.workers_ == 1);
+  cluster_.shards_[0]->keepOn(std::move(device));
+  on_device_ = true;
+}
+
 void LocalParameterClient::declare(const ModelDeclaration& model) {
   const MutexLock lock(cluster_.mutex_);
   for (const auto& shard : cluster_.shards_) {
@@ -189,6 +196,10 @@ void LocalParameterClient::pullAverages() {
 
 const float* LocalParameterClient::parameters(uint32_t ps_task) const {
   DTF_CHECK(ps_task < parameters_.size() && parameters_[ps_task] != nullptr);
+  if (on_device_) {
+    const MutexLock lock(cluster_.mutex_);
+    DTF_CHECK(cluster_.shards_[0]->readableParameters() == parameters_[0]);
+  }
   return parameters_[ps_task]->data();
 }
 

@@ -61,6 +61,7 @@ class LocalParameterClient final : public ParameterClient {
   LocalParameterClient(LocalCluster& cluster, uint32_t rank);
   Incarnation incarnation() const { return incarnation_; }
 
+  void keepOn(std::shared_ptr<DeviceArrays> device) override;
   void declare(const ModelDeclaration& declaration) override;
   void initialise(std::span<const std::span<const float>> shards, uint64_t epoch) override;
   void waitInitialised() override;
@@ -91,6 +92,7 @@ class LocalParameterClient final : public ParameterClient {
   ModelDeclaration declaration_;
   uint64_t sequence_ = 0;
   uint64_t epoch_ = 0;  // of the parameters
+  bool on_device_ = false;
   std::vector<GradientBuffer> gradients_;
   std::vector<std::shared_ptr<const Snapshot>> parameters_;
   std::vector<std::shared_ptr<const Snapshot>> averages_;

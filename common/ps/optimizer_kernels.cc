@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "common/base/check.h"
+#include "common/ps/optimizer_formulae.h"
 #include "common/ps/vector_kernel.h"
 
 // Constants are copied into locals or passed by value: a store to a float array might change them,
@@ -14,95 +15,57 @@ namespace {
 
 using Kind = cluster::OptimizerSpec::Kind;
 
-// What adam's formulae share.
-struct Moments {
-  float one_minus_beta1, one_minus_beta2, epsilon;
-};
-
 DTF_VECTOR_KERNEL void gradientDescent(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
                                        const float* DTF_RESTRICT g, uint64_t n, float lr) {
-  for (uint64_t i = 0; i < n; ++i) w_new[i] = w[i] - lr * g[i];
+  for (uint64_t i = 0; i < n; ++i) w_new[i] = gradientDescentOf(w[i], g[i], lr);
 }
 
 DTF_VECTOR_KERNEL void momentum(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
                                 float* DTF_RESTRICT accumulator, const float* DTF_RESTRICT g,
                                 uint64_t n, float lr, float m) {
-  for (uint64_t i = 0; i < n; ++i) {
-    const float a = accumulator[i] * m + g[i];
-    accumulator[i] = a;
-    w_new[i] = w[i] - lr * a;
-  }
+  for (uint64_t i = 0; i < n; ++i) w_new[i] = momentumOf(w[i], accumulator[i], g[i], lr, m);
 }
 
 DTF_VECTOR_KERNEL void nesterov(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
                                 float* DTF_RESTRICT accumulator, const float* DTF_RESTRICT g,
                                 uint64_t n, float lr, float m) {
-  for (uint64_t i = 0; i < n; ++i) {
-    const float a = accumulator[i] * m + g[i];
-    accumulator[i] = a;
-    w_new[i] = w[i] - (g[i] * lr + a * m * lr);
-  }
+  for (uint64_t i = 0; i < n; ++i) w_new[i] = nesterovOf(w[i], accumulator[i], g[i], lr, m);
 }
 
 DTF_VECTOR_KERNEL void adagrad(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
                                float* DTF_RESTRICT accumulator, const float* DTF_RESTRICT g,
                                uint64_t n, float lr) {
-  for (uint64_t i = 0; i < n; ++i) {
-    const float a = accumulator[i] + g[i] * g[i];
-    accumulator[i] = a;
-    w_new[i] = w[i] - lr * g[i] / std::sqrt(a);
-  }
+  for (uint64_t i = 0; i < n; ++i) w_new[i] = adagradOf(w[i], accumulator[i], g[i], lr);
 }
 
 DTF_VECTOR_KERNEL void adadelta(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
                                 float* DTF_RESTRICT accumulator, float* DTF_RESTRICT updates,
                                 const float* DTF_RESTRICT g, uint64_t n, float lr, float rho,
                                 float one_minus_rho, float epsilon) {
-  for (uint64_t i = 0; i < n; ++i) {
-    const float a = accumulator[i] * rho + g[i] * g[i] * one_minus_rho;
-    const float update = std::sqrt(updates[i] + epsilon) / std::sqrt(a + epsilon) * g[i];
-    accumulator[i] = a;
-    updates[i] = updates[i] * rho + update * update * one_minus_rho;
-    w_new[i] = w[i] - update * lr;
-  }
+  for (uint64_t i = 0; i < n; ++i)
+    w_new[i] = adadeltaOf(w[i], accumulator[i], updates[i], g[i], lr, rho, one_minus_rho, epsilon);
 }
 
 DTF_VECTOR_KERNEL void adam(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
                             float* DTF_RESTRICT m, float* DTF_RESTRICT v,
                             const float* DTF_RESTRICT g, uint64_t n, float lr_t, Moments c) {
-  for (uint64_t i = 0; i < n; ++i) {
-    const float m_new = m[i] + (g[i] - m[i]) * c.one_minus_beta1;
-    const float v_new = v[i] + (g[i] * g[i] - v[i]) * c.one_minus_beta2;
-    m[i] = m_new;
-    v[i] = v_new;
-    w_new[i] = w[i] - lr_t * m_new / (std::sqrt(v_new) + c.epsilon);
-  }
+  for (uint64_t i = 0; i < n; ++i) w_new[i] = adamOf(w[i], m[i], v[i], g[i], lr_t, c);
 }
 
 DTF_VECTOR_KERNEL void adamW(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
                              float* DTF_RESTRICT m, float* DTF_RESTRICT v,
                              const float* DTF_RESTRICT g, uint64_t n, float lr_t, Moments c,
                              float weight_decay) {
-  for (uint64_t i = 0; i < n; ++i) {
-    const float m_new = m[i] + (g[i] - m[i]) * c.one_minus_beta1;
-    const float v_new = v[i] + (g[i] * g[i] - v[i]) * c.one_minus_beta2;
-    m[i] = m_new;
-    v[i] = v_new;
-    w_new[i] = w[i] - weight_decay * w[i] - lr_t * m_new / (std::sqrt(v_new) + c.epsilon);
-  }
+  for (uint64_t i = 0; i < n; ++i)
+    w_new[i] = adamWOf(w[i], m[i], v[i], g[i], lr_t, c, weight_decay);
 }
 
 DTF_VECTOR_KERNEL void rmsProp(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
                                float* DTF_RESTRICT ms, float* DTF_RESTRICT mom,
                                const float* DTF_RESTRICT g, uint64_t n, float lr,
                                float one_minus_decay, float m, float epsilon) {
-  for (uint64_t i = 0; i < n; ++i) {
-    const float ms_new = ms[i] + (g[i] * g[i] - ms[i]) * one_minus_decay;
-    const float mom_new = mom[i] * m + lr * g[i] / std::sqrt(ms_new + epsilon);
-    ms[i] = ms_new;
-    mom[i] = mom_new;
-    w_new[i] = w[i] - mom_new;
-  }
+  for (uint64_t i = 0; i < n; ++i)
+    w_new[i] = rmsPropOf(w[i], ms[i], mom[i], g[i], lr, one_minus_decay, m, epsilon);
 }
 
 DTF_VECTOR_KERNEL void centeredRmsProp(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
@@ -110,35 +73,8 @@ DTF_VECTOR_KERNEL void centeredRmsProp(const float* DTF_RESTRICT w, float* DTF_R
                                        float* DTF_RESTRICT mom, const float* DTF_RESTRICT g,
                                        uint64_t n, float lr, float one_minus_decay, float m,
                                        float epsilon) {
-  for (uint64_t i = 0; i < n; ++i) {
-    const float ms_new = ms[i] + (g[i] * g[i] - ms[i]) * one_minus_decay;
-    const float mg_new = mg[i] + (g[i] - mg[i]) * one_minus_decay;
-    const float variance = ms_new - mg_new * mg_new;
-    // Rounding can make it negative, and TensorFlow's root of it then a NaN.
-    const float positive = variance > 0 ? variance : 0;
-    const float mom_new = mom[i] * m + lr * g[i] / std::sqrt(positive + epsilon);
-    ms[i] = ms_new;
-    mg[i] = mg_new;
-    mom[i] = mom_new;
-    w_new[i] = w[i] - mom_new;
-  }
-}
-
-struct FtrlConstants {
-  float lr, l1, l2_twice, l2_shrinkage_twice;
-};
-
-// The new parameter, from sqrt(n) or n^-power before and after. `linear` is updated. Without a
-// branch: the vectoriser must manage with SSE2, which can't leave single lanes out.
-inline float ftrlElement(float w, float& linear, float g, float root, float root_new,
-                         const FtrlConstants& c) {
-  const float with_shrinkage = g + c.l2_shrinkage_twice * w;
-  const float z = linear + (with_shrinkage - (root_new - root) / c.lr * w);
-  const float beyond = std::fabs(z) - c.l1;
-  const float shrunk = 0.0f > beyond ? 0.0f : beyond;  // a NaN stays one
-  linear = z;
-  // Adding 0 turns -0 into 0.
-  return std::copysign(shrunk, -z) / (root_new / c.lr + c.l2_twice) + 0.0f;
+  for (uint64_t i = 0; i < n; ++i)
+    w_new[i] = centeredRmsPropOf(w[i], ms[i], mg[i], mom[i], g[i], lr, one_minus_decay, m, epsilon);
 }
 
 DTF_VECTOR_KERNEL void ftrl(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
@@ -146,7 +82,7 @@ DTF_VECTOR_KERNEL void ftrl(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_n
                             const float* DTF_RESTRICT g, uint64_t n, FtrlConstants c) {
   for (uint64_t i = 0; i < n; ++i) {
     const float a = accumulator[i] + g[i] * g[i];
-    w_new[i] = ftrlElement(w[i], linear[i], g[i], std::sqrt(accumulator[i]), std::sqrt(a), c);
+    w_new[i] = ftrlOf(w[i], linear[i], g[i], std::sqrt(accumulator[i]), std::sqrt(a), c);
     accumulator[i] = a;
   }
 }
@@ -156,8 +92,8 @@ void ftrlAnyPower(const KernelArrays& x, const FtrlConstants& c, float power) {
   for (uint64_t i = 0; i < x.n; ++i) {
     const float before = x.slots[0][i];
     const float a = before + x.g[i] * x.g[i];
-    x.w_new[i] = ftrlElement(x.w[i], x.slots[1][i], x.g[i], std::pow(before, -power),
-                             std::pow(a, -power), c);
+    x.w_new[i] =
+        ftrlOf(x.w[i], x.slots[1][i], x.g[i], std::pow(before, -power), std::pow(a, -power), c);
     x.slots[0][i] = a;
   }
 }
@@ -198,11 +134,8 @@ DTF_VECTOR_KERNEL void lamb(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_n
                             float* DTF_RESTRICT m, float* DTF_RESTRICT v,
                             const float* DTF_RESTRICT g, uint64_t n, float rate, LambConstants c) {
   for (uint64_t i = 0; i < n; ++i) {
-    const float m_new = m[i] + (g[i] - m[i]) * c.moments.one_minus_beta1;
-    const float v_new = v[i] + (g[i] * g[i] - v[i]) * c.moments.one_minus_beta2;
-    m[i] = m_new;
-    v[i] = v_new;
-    w_new[i] = w[i] - rate * lambElement(w[i], m_new, v_new, c);
+    moveMoments(m[i], v[i], g[i], c.moments);
+    w_new[i] = w[i] - rate * lambElement(w[i], m[i], v[i], c);
   }
 }
 
@@ -210,8 +143,8 @@ DTF_VECTOR_KERNEL void lambOnly(const float* DTF_RESTRICT w, const float* DTF_RE
                                 const float* DTF_RESTRICT v, const float* DTF_RESTRICT g,
                                 float* DTF_RESTRICT direction, uint64_t n, LambConstants c) {
   for (uint64_t i = 0; i < n; ++i) {
-    const float m_new = m[i] + (g[i] - m[i]) * c.moments.one_minus_beta1;
-    const float v_new = v[i] + (g[i] * g[i] - v[i]) * c.moments.one_minus_beta2;
+    float m_new = m[i], v_new = v[i];
+    moveMoments(m_new, v_new, g[i], c.moments);
     direction[i] = lambElement(w[i], m_new, v_new, c);
   }
 }

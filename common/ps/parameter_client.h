@@ -8,12 +8,15 @@
 // exchange()* -> finish(). See common/README.md, "the life of a step".
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/cluster/spec.h"
+#include "common/ps/device_arrays.h"
 #include "common/ps/parameter_layout.h"
 
 namespace dtf::ps {
@@ -75,6 +78,12 @@ struct StepState {
 class ParameterClient {
  public:
   virtual ~ParameterClient() = default;
+
+  // Before declare(), of a client whose only ps is in its own process, for its only worker: the parameters are on `device`
+  // from now on. exchange() then takes the gradient that lies there, and the others bring what is asked for.
+  virtual void keepOn(std::shared_ptr<DeviceArrays> device) {
+    DTF_CHECK_MSG(device == nullptr, "other processes hold the parameters of this client");
+  }
 
   virtual void declare(const ModelDeclaration& declaration) = 0;
 

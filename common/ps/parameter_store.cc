@@ -62,14 +62,21 @@ void UpdateJob::run(uint64_t begin, uint64_t end) {
       effectiveGradient(kPlain, only, at, std::min(kChunkElements, end - at),
                         mean_->mutableData() + at);
   } else if (!copies_.empty()) {
-    for (size_t slot = 0; slot < copies_.size(); ++slot)
+    for (size_t slot = 0; slot < copies_.size() && device_ == nullptr; ++slot)
       copyInto({(*slots_)[slot].as<float>() + begin, end - begin},
                copies_[slot].as<float>() + begin);
+    if (device_ != nullptr) readSlots();
   } else {
     update(begin, end);
   }
   // Released to commit(), which must see every part's writes.
   elements_done_.fetch_add(end - begin, std::memory_order_release);
+}
+
+// Of a device: all at once.
+void UpdateJob::readSlots() {
+  for (uint32_t slot = 0; slot < copies_.size(); ++slot)
+    device_->readSlot(slot, copies_[slot].as<float>());
 }
 
 // Sparse slices lie behind all that is dense.
@@ -131,12 +138,14 @@ void InlineUpdateRunner::start(std::shared_ptr<UpdateJob> job, std::function<voi
 
 ParameterStore::ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t elements,
                                std::vector<Slice> slices, std::vector<MovingRange> moving,
-                               std::vector<SparseSlice> sparse)
+                               std::vector<SparseSlice> sparse,
+                               std::shared_ptr<DeviceArrays> device)
     : optimizer_(optimizer),
       elements_(elements),
       slices_(std::move(slices)),
       moving_(std::make_shared<const std::vector<MovingRange>>(std::move(moving))),
       gradient_layout_(std::make_shared<const GradientLayout>(elements, std::move(sparse))),
+      device_(std::move(device)),
       pool_(elements, kUnusedArenasMax),
       optimizer_clock_(optimizer),
       slots_(std::make_shared<std::array<Buffer, kSlotsMax>>()) {
@@ -144,7 +153,9 @@ ParameterStore::ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t
   DTF_CHECK(gradient_layout_->sparse().empty() || updatesRows(optimizer));
   if (!gradient_layout_->sparse().empty() && !movesOtherRows(optimizer.kind))
     history_.emplace(gradient_layout_);
-  for (uint32_t slot = 0; slot < slotCount(); ++slot) {
+  DTF_CHECK(device_ == nullptr ||
+            (gradient_layout_->sparse().empty() && !cluster::needsWholeVariables(optimizer.kind)));
+  for (uint32_t slot = 0; slot < slotCount() && device_ == nullptr; ++slot) {
     (*slots_)[slot] = Buffer(elements * sizeof(float));
     if (isMovingAverage(optimizer, slot)) continue;
     std::fill_n((*slots_)[slot].as<float>(), elements, initialSlotValue(optimizer, slot));
@@ -159,9 +170,10 @@ void ParameterStore::initialise(std::span<const float> values) {
                                            std::to_string(elements_) +
                                            "; the chief runs another model than it declared");
   }
+  if (device_ != nullptr) initialiseDevice(values);
   const std::shared_ptr<Snapshot> first = pool_.acquire(0);
   copyInto(values, first->mutableData());
-  for (uint32_t slot = 0; slot < slotCount(); ++slot) {
+  for (uint32_t slot = 0; slot < slotCount() && device_ == nullptr; ++slot) {
     if (isMovingAverage(optimizer_, slot)) copyInto(values, (*slots_)[slot].as<float>());
   }
   if (history_) {
@@ -171,8 +183,23 @@ void ParameterStore::initialise(std::span<const float> values) {
   current_ = first;
 }
 
+void ParameterStore::initialiseDevice(std::span<const float> values) {
+  std::vector<Buffer> slots;
+  std::vector<std::span<const float>> views;
+  for (uint32_t slot = 0; slot < slotCount(); ++slot) {
+    if (isMovingAverage(optimizer_, slot)) {
+      views.push_back(values);
+      continue;
+    }
+    float* const to = slots.emplace_back(elements_ * sizeof(float)).as<float>();
+    std::fill_n(to, elements_, initialSlotValue(optimizer_, slot));
+    views.emplace_back(to, elements_);
+  }
+  device_->write(values, views);
+}
+
 std::span<const float> ParameterStore::slot(uint32_t slot) const {
-  DTF_CHECK(slot < slotCount() && !updating());
+  DTF_CHECK(slot < slotCount() && !updating() && device_ == nullptr);
   return {(*slots_)[slot].as<float>(), elements_};
 }
 
@@ -180,7 +207,10 @@ std::shared_ptr<const Snapshot> ParameterStore::copyAverages() {
   const uint32_t last = slotCount() - 1;
   if (slotCount() == 0 || !isMovingAverage(optimizer_, last)) return nullptr;
   const std::shared_ptr<Snapshot> copy = pool_.acquire(version());
-  copyInto(slot(last), copy->mutableData());
+  if (device_ != nullptr)
+    device_->readSlot(last, copy->mutableData());
+  else
+    copyInto(slot(last), copy->mutableData());
   return copy;
 }
 
@@ -204,12 +234,16 @@ void ParameterStore::restore(std::span<const float> values,
   if (before) requireSize("parameters before them", before->size(), elements_);
   DTF_CHECK(!before || version > 0);
   std::shared_ptr<const Snapshot> restored = pool_.take(values, owners.values, version);
-  for (uint32_t i = 0; i < slots.size(); ++i) copyInto(slots[i], (*slots_)[i].as<float>());
+  if (device_ != nullptr)
+    device_->write(values, slots);
+  else
+    for (uint32_t i = 0; i < slots.size(); ++i) copyInto(slots[i], (*slots_)[i].as<float>());
+  unread_ = nullptr;
   optimizer_clock_.restore(clock);
   if (history_) history_->restart();
   previous_ = nullptr;
   current_ = std::move(restored);
-  if (before) previous_ = pool_.take(*before, owners.before, version - 1);
+  if (before && device_ == nullptr) previous_ = pool_.take(*before, owners.before, version - 1);
 }
 
 std::shared_ptr<UpdateJob> ParameterStore::jobOf(std::vector<Gradient> gradients) const {
@@ -226,7 +260,7 @@ std::shared_ptr<UpdateJob> ParameterStore::jobOf(std::vector<Gradient> gradients
 }
 
 std::shared_ptr<UpdateJob> ParameterStore::prepareApply(std::vector<Gradient> gradients) {
-  DTF_CHECK(running_ == nullptr);
+  DTF_CHECK(running_ == nullptr && device_ == nullptr);
   std::shared_ptr<UpdateJob> job = jobOf(std::move(gradients));
   job->constants_ = optimizer_clock_.next();
   job->source_ = current_;
@@ -250,13 +284,14 @@ std::shared_ptr<UpdateJob> ParameterStore::prepareCopy() const {
   auto job = std::make_shared<UpdateJob>();
   job->elements_ = elements_;
   job->slots_ = slots_;
+  job->device_ = device_;
   for (uint32_t slot = 0; slot < slotCount(); ++slot)
     job->copies_.emplace_back(elements_ * sizeof(float));
   return job;
 }
 
 ParameterStore::Image ParameterStore::newest() const {
-  DTF_CHECK(initialised());
+  DTF_CHECK(initialised() && device_ == nullptr);
   DTF_CHECK(!updating() || running_->elements_done_.load(std::memory_order_acquire) == elements_);
   struct Owner {
     std::shared_ptr<const Snapshot> parameters;
@@ -304,14 +339,30 @@ void ParameterStore::commit(const std::shared_ptr<UpdateJob>& job) {
   running_ = nullptr;
 }
 
-std::unique_ptr<ParameterStore> makeStore(const ModelDeclaration& declaration, uint32_t ps_task) {
+std::unique_ptr<ParameterStore> makeStore(const ModelDeclaration& declaration, uint32_t ps_task,
+                                          std::shared_ptr<DeviceArrays> device) {
   const ShardLayout& shard = declaration.layout.shards.at(ps_task);
   return std::make_unique<ParameterStore>(declaration.optimizer, shard.elements, shard.slices,
                                           movingRanges(declaration.layout, ps_task),
-                                          sparseSlices(declaration.layout, ps_task));
+                                          sparseSlices(declaration.layout, ps_task),
+                                          std::move(device));
+}
+
+const std::shared_ptr<const Snapshot>& ParameterStore::readable() {
+  if (const auto unread = std::exchange(unread_, nullptr))
+    device_->readParameters(unread->mutableData());
+  return current_;
+}
+
+void ParameterStore::updateOnDevice(const std::vector<Gradient>& gradients) {
+  DTF_CHECK(initialised() && gradients.size() == 1);
+  device_->update(optimizer_clock_.next());
+  unread_ = pool_.acquire(version() + 1);
+  current_ = unread_;
 }
 
 void ParameterStore::apply(std::vector<Gradient> gradients) {
+  if (device_ != nullptr) return updateOnDevice(gradients);
   const std::shared_ptr<UpdateJob> job = prepareApply(std::move(gradients));
   job->runAll();
   commit(job);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/ps/device_arrays.h"
 #include "common/ps/gradient_layout.h"
 #include "common/ps/moving_average.h"
 #include "common/ps/optimizer.h"
@@ -55,6 +56,7 @@ class UpdateJob {
   UpdateArrays arrays() const;
   void update(uint64_t begin, uint64_t end);
   void updateDense(uint64_t begin, uint64_t end);
+  void readSlots();
   void optimize(uint64_t begin, uint64_t end);
 
   uint64_t elements_ = 0;
@@ -67,6 +69,7 @@ class UpdateJob {
   std::shared_ptr<const GradientLayout> layout_;
   std::vector<std::vector<RowsView>> rows_;  // by sparse slice, then by gradient
   std::vector<Buffer> copies_;               // of a copy: one for each slot; empty in an update
+  std::shared_ptr<DeviceArrays> device_;     // of a copy: where the slots are, if not in slots_
   std::shared_ptr<Snapshot> mean_;           // of a mean; null in an update
   std::shared_ptr<SparseMean> sparse_mean_;  // in its place, of a shard with sparse variables
   std::optional<MissingRows> missing_;       // of target_; nullopt: all is to be written
@@ -98,24 +101,27 @@ class InlineUpdateRunner final : public UpdateRunner {
 // over costs more.
 inline constexpr uint64_t kInlineUpdateBytes = 64 << 10;
 
-// Owns: snapshots and slots of one shard.
+// Owns: snapshots and slots of one shard; on a device it shares them.
 // Threads: loop-thread only (jobs and snapshots travel).
-// Blocks: never.
-// Errors: kBadConfig for initial values of the wrong size, kBadData for restored ones.
+// Blocks: never; with arrays on a device while they are copied.
+// Errors: kBadConfig for initial values of the wrong size, kBadData for restored ones; those of the device.
 class ParameterStore {
  public:
   // `slices`: the variables, each of them whole, for an optimizer that needs their norms. `moving`: by
-  // begin, what the optimizer leaves alone. `sparse`: of what gradients have rows.
+  // begin, what the optimizer leaves alone. `sparse`: of what gradients have rows. `device`: where the arrays are, if not here;
+  // not with `slices`, of which it has no norms, nor with `sparse`.
   ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t elements,
                  std::vector<Slice> slices = {}, std::vector<MovingRange> moving = {},
-                 std::vector<SparseSlice> sparse = {});
+                 std::vector<SparseSlice> sparse = {},
+                 std::shared_ptr<DeviceArrays> device = nullptr);
 
   uint64_t elements() const { return elements_; }
   bool initialised() const { return current_ != nullptr; }
   void initialise(std::span<const float> values);  // version 0
 
   // What a checkpoint keeps beside current(). Slots are changed in place while an update runs, so
-  // read them (and copy what must last) in between: not while updating().
+  // read them (and copy what must last) in between: not while updating(). Those on a device have no slot(), only
+  // copies.
   const cluster::OptimizerSpec& optimizer() const { return optimizer_; }
   bool updating() const { return running_ != nullptr; }
   uint32_t slotCount() const { return ps::slotCount(optimizer_); }
@@ -136,10 +142,14 @@ class ParameterStore {
                std::optional<std::span<const float>> before = std::nullopt,
                const RestoredOwners& owners = {});
 
-  // Not null once initialised.
+  bool isOnDevice() const { return device_ != nullptr; }
+
+  // Not null once initialised. Of arrays on a device its elements are undefined until readable() is called.
   const std::shared_ptr<const Snapshot>& current() const { return current_; }
+  // The same with its elements, which are brought from the device if need be.
+  const std::shared_ptr<const Snapshot>& readable();
   uint64_t version() const { return current_->version(); }
-  // The one before, until dropPrevious(); null when there is none.
+  // The one before, until dropPrevious(); null when there is none, as on a device.
   const std::shared_ptr<const Snapshot>& previous() const { return previous_; }
   void dropPrevious() { previous_ = nullptr; }
 
@@ -169,13 +179,16 @@ class ParameterStore {
   // A job that computes the mean of `gradients` as an update with them does.
   std::shared_ptr<UpdateJob> prepareMean(std::vector<Gradient> gradients);
 
-  // prepareApply, run in place, commit.
+  // prepareApply, run in place, commit. On a device: an update with the gradient that lies there, and
+  // `gradients`, of which there is one, isn't read.
   void apply(std::vector<Gradient> gradients);
 
   uint64_t arenasAllocated() const { return pool_.allocated(); }
 
  private:
   std::shared_ptr<UpdateJob> jobOf(std::vector<Gradient> gradients) const;
+  void initialiseDevice(std::span<const float> values);
+  void updateOnDevice(const std::vector<Gradient>& gradients);
   std::shared_ptr<SparseMean> unusedMean();
 
   const cluster::OptimizerSpec optimizer_;
@@ -183,6 +196,7 @@ class ParameterStore {
   const std::vector<Slice> slices_;
   const std::shared_ptr<const std::vector<MovingRange>> moving_;  // shared with jobs
   const std::shared_ptr<const GradientLayout> gradient_layout_;   // likewise
+  const std::shared_ptr<DeviceArrays> device_;                    // null: the arrays are here
   SnapshotPool pool_;
   std::optional<RowHistory> history_;        // where updates leave rows as they are
   std::shared_ptr<SparseMean> sparse_mean_;  // of the last job, to be used again
@@ -191,9 +205,11 @@ class ParameterStore {
   std::shared_ptr<const Snapshot> current_;
   std::shared_ptr<const Snapshot> previous_;
   std::shared_ptr<UpdateJob> running_;
+  std::shared_ptr<Snapshot> unread_;  // current_, as long as its elements are on the device alone
 };
 
 // That of one ps of a job.
-std::unique_ptr<ParameterStore> makeStore(const ModelDeclaration& declaration, uint32_t ps_task);
+std::unique_ptr<ParameterStore> makeStore(const ModelDeclaration& declaration, uint32_t ps_task,
+                                          std::shared_ptr<DeviceArrays> device = nullptr);
 
 }  // namespace dtf::ps

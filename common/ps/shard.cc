@@ -243,6 +243,11 @@ void Shard::pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t>
   coordinator_->pull(rank, wanted_step, std::move(callback));
 }
 
+std::shared_ptr<const Snapshot> Shard::readableParameters() {
+  DTF_CHECK(initialised());
+  return store_->readable();
+}
+
 void Shard::push(Contribution contribution, PushCallback callback) {
   const OutwardCalls::Scope scope(calls_);
   std::optional<Error> error = membershipError(contribution.rank, contribution.incarnation);

@@ -96,6 +96,12 @@ class Shard {
         ReplicaLink* replica = nullptr);
   ~Shard();
 
+  // Before declare(): the arrays of what is declared are on `device`, not here (ParameterStore has what that rules out).
+  // A step then has one gradient, and there is no replica.
+  void keepOn(std::shared_ptr<DeviceArrays> device);
+  // Those of the newest step, with their elements. Not before there are values.
+  std::shared_ptr<const Snapshot> readableParameters();
+
   // Returns true for a new process of the rank. A newer incarnation replaces and fences the one
   // before.
   bool join(uint32_t rank, Incarnation incarnation);
@@ -309,6 +315,7 @@ class Shard {
   UpdateRunner& runner_;
   SyncPeers* const peers_;
   ReplicaLink* const replica_;
+  std::shared_ptr<DeviceArrays> device_;  // null: the arrays are here
   OutwardCalls calls_;
   Membership membership_;
   Barriers barriers_;

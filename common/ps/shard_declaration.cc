@@ -149,9 +149,14 @@ void Shard::recallMembers() {
   }
 }
 
+void Shard::keepOn(std::shared_ptr<DeviceArrays> device) {
+  DTF_CHECK(device != nullptr && !declaration_ && replica_ == nullptr);
+  device_ = std::move(device);
+}
+
 std::unique_ptr<ParameterStore> Shard::makeStore(const ModelDeclaration& declaration) const {
   try {
-    return ps::makeStore(declaration, options_.ps_task);
+    return ps::makeStore(declaration, options_.ps_task, device_);
   } catch (const std::bad_alloc&) {
     throw noMemory(declaration);
   }

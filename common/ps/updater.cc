@@ -15,7 +15,7 @@ void Updater::start(std::vector<Gradient> gradients, UpdateNote note,
                     std::function<void()> committed) {
   DTF_CHECK(!busy_ && !gradients.empty());
   const OutwardCalls::Scope scope(calls_);
-  if (replicator_ == nullptr && isSmall()) {
+  if (replicator_ == nullptr && runsInPlace()) {
     {
       const trace::Span span("apply");
       store_.apply(std::move(gradients));
@@ -39,7 +39,7 @@ void Updater::start(std::vector<Gradient> gradients, UpdateNote note,
 
 // Calls `done` when the job has run, unless this is gone by then.
 void Updater::run(std::shared_ptr<UpdateJob> job, std::function<void()> done) {
-  if (isSmall()) {
+  if (runsInPlace()) {
     job->runAll();
     return done();
   }
@@ -112,7 +112,7 @@ void Updater::copySlots(std::function<void(std::vector<Buffer>)> copied) {
   const OutwardCalls::Scope scope(calls_);
   if (store_.slotCount() == 0) return copied({});
   const std::shared_ptr<UpdateJob> job = store_.prepareCopy();
-  if (isSmall()) {
+  if (runsInPlace()) {
     job->runAll();
     return copied(job->takeCopies());
   }

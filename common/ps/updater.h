@@ -43,7 +43,10 @@ class Updater {
     bool received = false;
   };
 
-  bool isSmall() const { return store_.elements() * sizeof(float) <= kInlineUpdateBytes; }
+  // A device has threads of its own.
+  bool runsInPlace() const {
+    return store_.isOnDevice() || store_.elements() * sizeof(float) <= kInlineUpdateBytes;
+  }
   void run(std::shared_ptr<UpdateJob> job, std::function<void()> done);
   void launch(std::vector<Gradient> gradients, std::function<void()> committed);
   void launchReplicated(std::vector<Gradient> gradients, const UpdateNote& note,

@@ -26,7 +26,7 @@ Binding& at(std::vector<Binding>& bindings, int index) {
 
 void requireBound(const std::vector<Binding>& bindings, const char* what) {
   for (const Binding& binding : bindings) {
-    if (!binding.required || binding.bound != nullptr) continue;
+    if (binding.kept != nullptr || !binding.required || binding.bound != nullptr) continue;
     throw Error(ErrorCode::kBadConfig, "A step was run before its " + std::string(what) + " '" +
                                            binding.name + "' was bound.");
   }
@@ -81,6 +81,7 @@ void CompiledStep::run() {
   requireBound(s.inputs, "input");
   requireBound(s.parameters, "parameter");
   requireBound(s.gradients, "gradient");
+  const DeviceLock lock(*s.device);
   for (const Binding& binding : s.inputs)
     if (binding.staged) s.device->copyToDevice(binding.staged.get(), binding.bound, binding.bytes);
   for (Binding& binding : s.parameters) {
@@ -98,7 +99,7 @@ void CompiledStep::run() {
       const Location& from = fetch.location;
       const std::byte* source = from.kind == Location::Kind::kPlanned
                                     ? from.address
-                                    : s.bindings(from.kind)[from.index].staged.get();
+                                    : s.bindings(from.kind)[from.index].onDevice();
       s.device->copyToHost(fetch.host.data(), source, fetch.bytes);
     }
   }
@@ -107,10 +108,12 @@ void CompiledStep::run() {
 }
 
 std::optional<double> CompiledStep::deviceSeconds() const {
+  const DeviceLock lock(*body_->device);
   return body_->program->deviceSeconds();
 }
 
 std::vector<double> CompiledStep::profile() {
+  const DeviceLock lock(*body_->device);
   return body_->program->profile();
 }
 

@@ -38,6 +38,13 @@ struct StepPlan {
   std::string str() const;
 };
 
+// Memory of the device in which it keeps a variable from step to step, and takes its gradient. Borrowed.
+struct KeptVariable {
+  float* value = nullptr;
+  float* gradient = nullptr;
+};
+using KeptVariables = std::map<std::string, KeptVariable, std::less<>>;
+
 struct CompileOptions {
   // Join operations where one kernel does the work of several (fusion.h). Without, the same numbers
   // within rounding.
@@ -46,6 +53,8 @@ struct CompileOptions {
   Precision precision = Precision::kFloat32;
   // Placeholders that have the same value in every step: they are constants, and not bound. Not kept.
   const std::map<std::string, Tensor>* known = nullptr;
+  // Variables that need not be bound: steps read and write where this says. What it refers to is borrowed, the map isn't kept.
+  const KeptVariables* kept = nullptr;
 };
 
 // Owns: kernels, planned memory, constants.

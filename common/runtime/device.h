@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/mutex.h"
 #include "common/runtime/kernel.h"
 
 namespace dtf::runtime {
@@ -47,7 +48,7 @@ struct DeviceFree {
 using DeviceMemory = std::unique_ptr<std::byte[], DeviceFree>;
 
 // Owns: whatever the back end needs (streams, library handles).
-// Threads: thread-compatible; one thread at a time runs steps on it.
+// Threads: thread-compatible; one thread at a time runs steps on it, those that share it by turns of a DeviceLock.
 // Blocks: only synchronise() and copies to the host wait for the device.
 // Errors: kUnavailable when the device runs out of memory or fails; kInternal when a kernel library
 // refuses a call.
@@ -83,8 +84,29 @@ class Device {
 
  private:
   friend struct DeviceFree;
+  friend class DeviceLock;
   virtual std::byte* allocateBytes(size_t bytes) = 0;
   virtual void freeBytes(std::byte* memory) noexcept = 0;
+
+  Mutex mutex_;
+};
+
+// A turn with a device that has memory of its own, from the first call to synchronise(): others wait. compile() and CompiledStep take
+// one for each call. A device on the host's memory is one thread's, whose kernels may compile functions that they call: no turns.
+class DeviceLock {
+ public:
+  explicit DeviceLock(Device& device) DTF_TSA(no_thread_safety_analysis)
+      : mutex_(device.usesHostMemory() ? nullptr : &device.mutex_) {
+    if (mutex_ != nullptr) mutex_->lock();
+  }
+  ~DeviceLock() DTF_TSA(no_thread_safety_analysis) {
+    if (mutex_ != nullptr) mutex_->unlock();
+  }
+  DeviceLock(const DeviceLock&) = delete;
+  DeviceLock& operator=(const DeviceLock&) = delete;
+
+ private:
+  Mutex* const mutex_;
 };
 
 inline void DeviceFree::operator()(std::byte* memory) const {

@@ -28,6 +28,9 @@ struct Binding {
   std::vector<size_t> writes;  // positions in StepBody::output_pointers
   bool is_new = false;         // a parameter: bound since the last run
   DeviceMemory staged;         // its copy on a device without access to the host's memory
+  std::byte* kept = nullptr;   // where the device keeps it; it is neither bound nor copied then
+
+  const std::byte* onDevice() const { return kept != nullptr ? kept : staged.get(); }
 };
 
 struct Fetch {

@@ -36,7 +36,7 @@ class StepCompiler {
   // Needs no device yet.
   StepCompiler(LoweredStep step, DeviceType type, const KernelTable& kernels);
   const StepPlan& plan() const { return body_->plan; }
-  std::unique_ptr<StepBody> take(Device& device);
+  std::unique_ptr<StepBody> take(Device& device, const KeptVariables& kept);
 
  private:
   void makeSlots();
@@ -49,6 +49,7 @@ class StepCompiler {
   void fillConstants();
   void makeLaunches();
   void makeFetches();
+  void bindKept();
   void describe();
 
   Location locate(const Output& tensor) const;
@@ -78,12 +79,23 @@ StepCompiler::StepCompiler(LoweredStep step, DeviceType type, const KernelTable&
   describe();
 }
 
-std::unique_ptr<StepBody> StepCompiler::take(Device& device) {
+// A step need not have it: not everything is read, or trained.
+void markKept(std::vector<Binding>& bindings, const std::string& name, float* memory) {
+  for (Binding& binding : bindings)
+    if (binding.name == name) binding.kept = reinterpret_cast<std::byte*>(memory);
+}
+
+std::unique_ptr<StepBody> StepCompiler::take(Device& device, const KeptVariables& kept) {
   body_->device = &device;
+  for (const auto& [name, variable] : kept) {
+    markKept(body_->parameters, name, variable.value);
+    markKept(body_->gradients, name, variable.gradient);
+  }
   placeAll();
   fillConstants();
   makeLaunches();
   makeFetches();
+  bindKept();
   body_->program = device.prepare(body_->launches);
   return std::move(body_);
 }
@@ -314,10 +326,23 @@ void StepCompiler::makeFetches() {
   StepBody& s = *body_;
   for (std::vector<Binding>* bindings : {&s.inputs, &s.parameters, &s.gradients}) {
     for (Binding& binding : *bindings) {
-      if (!binding.required) continue;
+      if (!binding.required || binding.kept != nullptr) continue;
       binding.staged = body_->device->allocate(binding.bytes);
       for (const size_t read : binding.reads) s.input_pointers[read] = binding.staged.get();
       for (const size_t write : binding.writes) s.output_pointers[write] = binding.staged.get();
+    }
+  }
+}
+
+// For good, so that a program of the device may have the addresses in it.
+void StepCompiler::bindKept() {
+  StepBody& s = *body_;
+  for (std::vector<Binding>* bindings : {&s.parameters, &s.gradients}) {
+    for (Binding& binding : *bindings) {
+      if (binding.kept == nullptr) continue;
+      binding.bound = binding.kept;
+      for (const size_t read : binding.reads) s.input_pointers[read] = binding.kept;
+      for (const size_t write : binding.writes) s.output_pointers[write] = binding.kept;
     }
   }
 }
@@ -349,8 +374,11 @@ StepCompiler compilerOf(const graph::Graph& part, std::span<const Output> fetche
 std::unique_ptr<CompiledStep> compile(const graph::Graph& part, std::span<const Output> fetches,
                                       Device& device, const KernelTable& kernels,
                                       CompileOptions options) {
+  static const KeptVariables kNone;
   StepCompiler compiler = compilerOf(part, fetches, device.type(), kernels, options);
-  return std::unique_ptr<CompiledStep>(new CompiledStep(compiler.take(device)));
+  const DeviceLock lock(device);
+  return std::unique_ptr<CompiledStep>(
+      new CompiledStep(compiler.take(device, options.kept == nullptr ? kNone : *options.kept)));
 }
 
 StepPlan planStep(const graph::Graph& part, std::span<const Output> fetches, DeviceType type,

@@ -83,9 +83,10 @@ engine::TaskPart localPart(const model::ModelGraph& model, std::span<const graph
 }
 
 std::unique_ptr<runtime::CompiledStep> compilePart(const engine::TaskPart& part,
-                                                   const ComputeDevice& on) {
+                                                   const ComputeDevice& on,
+                                                   const runtime::KeptVariables* kept) {
   return runtime::compile(part.graph, part.fetches, *on.device, *on.kernels,
-                          {.precision = on.precision, .known = &part.folded});
+                          {.precision = on.precision, .known = &part.folded, .kept = kept});
 }
 
 }  // namespace dtf::train

@@ -37,8 +37,10 @@ engine::TaskPart trainingPart(const model::ModelGraph& model, const graph::Place
 engine::TaskPart localPart(const model::ModelGraph& model, std::span<const graph::Output> fetches,
                            const ComputeDevice& on);
 
-// Compiled, as one program. Nothing of `part` is kept. Errors: those of runtime::compile.
+// Compiled, as one program. `kept`: the variables that the device keeps; null: none. Nothing of `part` is kept. Errors: those of
+// runtime::compile.
 std::unique_ptr<runtime::CompiledStep> compilePart(const engine::TaskPart& part,
-                                                   const ComputeDevice& on);
+                                                   const ComputeDevice& on,
+                                                   const runtime::KeptVariables* kept = nullptr);
 
 }  // namespace dtf::train

@@ -40,12 +40,12 @@ ModelStep::ModelStep(const model::ModelGraph& model, const runtime::KernelTable&
                 {&device, &kernels}) {}
 
 ModelStep::ModelStep(const model::ModelGraph& model, const engine::TaskPart& part,
-                     const ComputeDevice& on)
+                     const ComputeDevice& on, const runtime::KeptVariables* kept)
     : batch_size_(model.graph.spec(model.features).shape.dim(0)),
       features_(model.graph.spec(model.features)),
       labels_(model.graph.spec(model.labels)),
       has_accuracy_(model.accuracy && !trains(model)),
-      step_(compilePart(part, on)) {
+      step_(compilePart(part, on, kept)) {
   DTF_CHECK(!model.variables.empty());
   features_handle_ = inputOf(part, nameOf(model, model.features));
   labels_handle_ = inputOf(part, nameOf(model, model.labels));

@@ -28,8 +28,10 @@ class ModelStep {
   // To see how good a model is: the whole graph, with loss, accuracy and outputs as results.
   ModelStep(const model::ModelGraph& model, const runtime::KernelTable& kernels,
             runtime::Device& device);
-  // For training: trainingPart() of `model`, with the loss and the gradients as results.
-  ModelStep(const model::ModelGraph& model, const engine::TaskPart& part, const ComputeDevice& on);
+  // For training: trainingPart() of `model`, with the loss and the gradients as results. `kept`: the variables that the device keeps,
+  // which are never bound; null: none.
+  ModelStep(const model::ModelGraph& model, const engine::TaskPart& part, const ComputeDevice& on,
+            const runtime::KeptVariables* kept = nullptr);
 
   int64_t batchSize() const { return batch_size_; }
   // The next runs read batchSize() examples where they lie: their features and their labels, of the

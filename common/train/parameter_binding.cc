@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "common/base/check.h"
 
 namespace dtf::train {
 
-ParameterBinding::ParameterBinding(const ps::ParameterLayout& layout, ps::ParameterClient& client)
-    : client_(client), places_(layout.variables.size()), values_(layout.variables.size()) {
+ParameterBinding::ParameterBinding(const ps::ParameterLayout& layout, ps::ParameterClient& client,
+                                   DeviceVariables* kept)
+    : client_(client),
+      kept_(kept),
+      places_(layout.variables.size()),
+      values_(layout.variables.size()) {
   for (uint32_t task = 0; task < layout.shards.size(); ++task)
     for (const ps::Slice& slice : layout.shards[task].slices) {
       DTF_CHECK(slice.variable < places_.size());
@@ -45,10 +50,17 @@ void ParameterBinding::addSparseShard(const ps::ParameterLayout& layout, uint32_
 }
 
 void ParameterBinding::gatherValues() {
-  gather(&ps::ParameterClient::parameters);
+  values_are_old_ = kept_ != nullptr;
+  if (kept_ == nullptr) gather(&ps::ParameterClient::parameters);
+}
+
+std::span<const float* const> ParameterBinding::values() {
+  if (std::exchange(values_are_old_, false)) gather(&ps::ParameterClient::parameters);
+  return values_;
 }
 
 void ParameterBinding::gatherAverages() {
+  values_are_old_ = false;
   gather(&ps::ParameterClient::averages);
 }
 
@@ -67,8 +79,13 @@ void ParameterBinding::gather(Arena arena) {
   }
 }
 
+void ParameterBinding::bringGradients() {
+  if (std::exchange(gradients_are_old_, false)) kept_->readGradients(client_.gradients(0));
+}
+
 float* ParameterBinding::gradient(uint32_t variable) {
   DTF_CHECK(variable < places_.size());
+  bringGradients();
   Place& place = places_[variable];
   DTF_CHECK(!place.sparse);
   if (isSplit(place)) return place.gradient.as<float>();

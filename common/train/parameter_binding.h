@@ -4,7 +4,7 @@
 // is used in place: its value in the arena that was received, its gradient in the arena that will
 // be sent. A variable that is split over several ps gets a buffer of its own, filled after a pull
 // and taken apart before a push. The gradient of a sparse variable is rows, which are dealt out to
-// the ps that hold them.
+// the ps that hold them. What a device keeps (device_variables.h) is brought when somebody asks for it.
 
 #include <cstdint>
 #include <optional>
@@ -15,17 +15,20 @@
 #include "common/ps/parameter_client.h"
 #include "common/ps/parameter_layout.h"
 #include "common/tensor/buffer.h"
+#include "common/train/device_variables.h"
 #include "common/train/sparse_gradient.h"
 
 namespace dtf::train {
 
 // Owns: buffers for the split variables; rows of the sparse ones.
-// Borrows: `client`, which must outlive this.
+// Borrows: `client` and `kept`, which must outlive this.
 // Threads: that of the client.
-// Blocks: never.
+// Blocks: never; while a device copies what it keeps.
 class ParameterBinding {
  public:
-  ParameterBinding(const ps::ParameterLayout& layout, ps::ParameterClient& client);
+  // `kept`: the variables, which steps neither read nor write here then; null: they do.
+  ParameterBinding(const ps::ParameterLayout& layout, ps::ParameterClient& client,
+                   DeviceVariables* kept = nullptr);
 
   uint32_t variables() const { return static_cast<uint32_t>(places_.size()); }
 
@@ -33,11 +36,12 @@ class ParameterBinding {
   void gatherValues();
   // After a pullAverages(): value() is of the moving averages, until the next gatherValues().
   void gatherAverages();
-  std::span<const float* const> values() const { return values_; }
-  const float* value(uint32_t variable) const {
-    return values_[variable];
-  }  // aligned to 4 bytes at least
+  std::span<const float* const> values();
+  // Aligned to 4 bytes at least.
+  const float* value(uint32_t variable) { return values()[variable]; }
 
+  // After every step: gradients are of it from now on.
+  void onComputed() { gradients_are_old_ = kept_ != nullptr; }
   // Where the step must write the gradient of `variable`, one that isn't sparse. May change with
   // every exchange().
   float* gradient(uint32_t variable);
@@ -70,12 +74,16 @@ class ParameterBinding {
   };
   using Arena = const float* (ps::ParameterClient::*)(uint32_t ps_task) const;
   void gather(Arena arena);
+  void bringGradients();
   void addSparseShard(const ps::ParameterLayout& layout, uint32_t ps_task);
   void scatterRows(uint32_t ps_task, SparseShard& shard);
   static bool isSplit(const Place& place) { return place.parts.size() != 1; }
 
   ps::ParameterClient& client_;
-  std::vector<Place> places_;  // by variable
+  DeviceVariables* const kept_;
+  bool values_are_old_ = false,
+       gradients_are_old_ = false;  // of kept variables: the device has others
+  std::vector<Place> places_;       // by variable
   std::vector<const float*> values_;
   std::vector<SparseShard> sparse_;  // by ps task; empty where no variable is sparse
 };

@@ -31,9 +31,9 @@ uint64_t maskNumber(uint64_t batch, uint32_t tower);
 // Errors: the constructor's are those of ModelStep; throwIfFailed() throws those of run().
 class Tower {
  public:
-  // `model` and `part` are of this tower's share of the batch.
+  // `model` and `part` are of this tower's share of the batch. `kept`: see ModelStep.
   Tower(const model::ModelGraph& model, const engine::TaskPart& part, const ComputeDevice& on,
-        uint32_t index);
+        uint32_t index, const runtime::KeptVariables* kept = nullptr);
 
   ModelStep& step() { return step_; }
   const ModelStep& step() const { return step_; }

@@ -16,12 +16,12 @@ constexpr uint64_t kPieceElements = 16384;
 }  // namespace
 
 TowerGroup::TowerGroup(const model::ModelGraph& model, const engine::TaskPart& part,
-                       const TowerDevices& devices)
-    : together_(devices.together), targets_(model.variables.size()) {
-  DTF_CHECK(!devices.each.empty());
+                       const TowerDevices& devices, const runtime::KeptVariables* kept)
+    : together_(devices.together), are_kept_(kept != nullptr), targets_(model.variables.size()) {
+  DTF_CHECK(!devices.each.empty() && (!are_kept_ || devices.each.size() == 1));
   towers_.reserve(devices.each.size());
   for (uint32_t i = 0; i < devices.each.size(); ++i)
-    towers_.emplace_back(model, part, devices.each[i], i);
+    towers_.emplace_back(model, part, devices.each[i], i, kept);
   addRows(model);
   if (size() > 1) addPieces(model);
 }
@@ -51,6 +51,7 @@ void TowerGroup::addRows(const model::ModelGraph& model) {
 float TowerGroup::compute(const Batch& batch, ParameterBinding& binding) {
   bind(batch, binding);
   run();
+  binding.onComputed();
   if (size() > 1) takeMean();
   joinRows(binding);
   double loss = 0;
@@ -63,9 +64,14 @@ void TowerGroup::bind(const Batch& batch, ParameterBinding& binding) {
     ModelStep& step = towers_[i].step();
     step.bindShare(batch.examples, i, size());
     step.setRandomKey(batch.seed, maskNumber(batch.number, i));
-    for (uint32_t variable = 0; variable < targets_.size(); ++variable)
-      step.bindValue(variable, binding.value(variable));
   }
+  if (!are_kept_) bindVariables(binding);
+}
+
+void TowerGroup::bindVariables(ParameterBinding& binding) {
+  for (Tower& tower : towers_)
+    for (uint32_t variable = 0; variable < targets_.size(); ++variable)
+      tower.step().bindValue(variable, binding.value(variable));
   ModelStep& first = towers_[0].step();
   for (uint32_t variable = 0; variable < targets_.size(); ++variable) {
     if (first.isSparse(variable)) continue;

@@ -35,11 +35,37 @@ ps::ModelDeclaration declare(const cluster::TrainSpec& train, ps::ParameterLayou
 }
 
 TowerGroup makeTowers(const cluster::TrainSpec& train, const WorkerPlace& place,
-                      const TowerDevices& devices) {
+                      const TowerDevices& devices, const DeviceVariables* kept) {
   const model::ModelGraph model = trainingGraphOf(shareOf(train, devices.each.size()));
   const graph::Placement placement =
       placeModel(model.graph, placementOf(train), place.ps_tasks, place.rank, place.one_process);
-  return TowerGroup(model, trainingPart(model, placement, place.rank, devices.each.at(0)), devices);
+  return TowerGroup(model, trainingPart(model, placement, place.rank, devices.each.at(0)), devices,
+                    kept == nullptr ? nullptr : &kept->kept());
+}
+
+// Where one GPU is all that reads and updates the variables. Null: they come from the client, step by step.
+std::shared_ptr<DeviceVariables> keepVariables(const cluster::TrainSpec& train,
+                                               const WorkerPlace& place,
+                                               const ps::ParameterLayout& layout,
+                                               const TowerDevices& devices) {
+  if (!place.one_process || devices.each[0].device->usesHostMemory()) return nullptr;
+  const ComputeDevice& on = devices.each[0];
+  const std::string name(on.device->name());
+  const uint64_t gradients =
+      ps::gradientsPerStep(declarationOf(train, layout, place.workers).replication);
+  std::string why;
+  if (devices.each.size() > 1)
+    why = "several devices share them";
+  else if (gradients > 1)
+    why = fmt::format("an update is of {} gradients", gradients);
+  else
+    why = DeviceVariables::refusal(layout, train.optimizer, on);
+  if (why.empty()) {
+    log::info("event=variables kept_on={}", name);
+    return std::make_shared<DeviceVariables>(layout, train.optimizer, on);
+  }
+  log::info("event=variables kept_on=host device={} because=\"{}\"", name, why);
+  return nullptr;
 }
 
 // What the job trains on, in its precision; evaluations are float32.
@@ -66,7 +92,8 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       placement_(placeModel(model_.graph, placementOf(train), place.ps_tasks, place.rank,
                             place.one_process)),
       devices_(devicesFor(train, std::move(towers), {&device, &kernels})),
-      towers_(makeTowers(train, place, devices_)),
+      kept_(keepVariables(train, place, layoutOf(model_, placement_), devices_)),
+      towers_(makeTowers(train, place, devices_, kept_.get())),
       declaration_(
           declare(train, layoutOf(model_, placement_), place.workers, *dataset, towers_.plan())),
       batches_of_step_(ps::batchesOfOrderStep(declaration_.replication, place.workers)),
@@ -87,7 +114,9 @@ double TrainingLoop::examplesPerStep() const {
 }
 
 std::string TrainingLoop::placementTable() const {
-  const std::string table = graph::placementTable(placement_);
+  std::string table = graph::placementTable(placement_);
+  if (kept_ != nullptr)
+    table += fmt::format("all stay on {}, which updates them\n", devices_.each[0].device->name());
   if (!cluster::needsWholeVariables(train_.optimizer.kind)) return table;
   return table + fmt::format("no variable is split: {} needs the norms of whole variables\n",
                              cluster::optimizerName(train_.optimizer.kind));
@@ -95,6 +124,7 @@ std::string TrainingLoop::placementTable() const {
 
 void TrainingLoop::join(const Restore& restore, const WaitingCallback& on_waiting) {
   DTF_CHECK(binding_ == nullptr);
+  if (kept_ != nullptr) client_.keepOn(kept_);
   client_.declare(declaration_);
   if (place_.rank == kChief.index && restore) {
     // A ps that is lost once it has them would be waited for in vain: by then all hold values.
@@ -103,7 +133,7 @@ void TrainingLoop::join(const Restore& restore, const WaitingCallback& on_waitin
     if (place_.rank == kChief.index) initialise(ps::kFirstEpoch, on_waiting);
     client_.waitInitialised();
   }
-  binding_ = std::make_unique<ParameterBinding>(declaration_.layout, client_);
+  binding_ = std::make_unique<ParameterBinding>(declaration_.layout, client_, kept_.get());
 }
 
 // Draws the initial values, which takes minutes for a model that barely fits, and sends them.
@@ -223,8 +253,12 @@ float TrainingLoop::computeBatch(const ps::StepState& due) {
   // With the seed and the number masks, too, follow from the step.
   const float loss = towers_.compute({*batch_, train_.data.seed, batch}, *binding_);
   if (divergence_.diverged(loss)) throw diverged(due.global_step, loss, due.next_step);
-  checkStatistics(due);
-  clipGradients(due);
+  if (kept_ != nullptr) {
+    inspectKept(due);
+  } else {
+    checkStatistics(due);
+    clipGradients(due);
+  }
   binding_->scatterGradients();
   return loss;
 }
@@ -236,6 +270,13 @@ Evaluation TrainingLoop::measureBatch() {
                                                  static_cast<uint32_t>(devices_.each.size()),
                                                  kernels_, device_);
   return metrics_->measure(*batch_, binding_->values(), train_.data.seed, batch_number_);
+}
+
+// The device looks, and clips.
+void TrainingLoop::inspectKept(const ps::StepState& due) {
+  const DeviceVariables::Findings findings = kept_->inspect();
+  if (!findings.statistics_are_finite) checkStatistics(due);
+  checkNorm(findings.norm, due);
 }
 
 // A single one that is no number would spoil its moving average for good, and with it every
@@ -262,7 +303,10 @@ void TrainingLoop::clipGradients(const ps::StepState& due) {
     if (variables[i].momentum) continue;  // what a moving average is sent is no gradient
     gradients_.push_back(binding_->gradientValues(i));
   }
-  const double norm = clipByGlobalNorm(gradients_, train_.optimizer.clip_by_global_norm);
+  checkNorm(clipByGlobalNorm(gradients_, train_.optimizer.clip_by_global_norm), due);
+}
+
+void TrainingLoop::checkNorm(double norm, const ps::StepState& due) const {
   if (std::isfinite(norm)) return;
   throw trainingFailed(fmt::format("the norm of the gradient is {} on {} at step {}", norm,
                                    TaskId{JobKind::kWorker, place_.rank}.name(), due.next_step));

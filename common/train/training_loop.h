@@ -18,6 +18,7 @@
 #include "common/data/batch_source.h"
 #include "common/ps/parameter_client.h"
 #include "common/runtime/device.h"
+#include "common/train/device_variables.h"
 #include "common/train/divergence.h"
 #include "common/train/evaluation.h"
 #include "common/train/parameter_binding.h"
@@ -138,8 +139,10 @@ class TrainingLoop final : private StepWorker {
   uint64_t batchAfter(const ps::StepState& due) const;
   float computeBatch(const ps::StepState& due);
   Evaluation measureBatch();
+  void inspectKept(const ps::StepState& due);
   void checkStatistics(const ps::StepState& due);
   void clipGradients(const ps::StepState& due);
+  void checkNorm(double norm, const ps::StepState& due) const;
   void afterStep(const ps::StepState& state, TimePoint now);
   Progress progressAt(uint64_t global_step, double loss, const ReportClock::Rates& rates) const;
   Error trainingFailed(const std::string& what) const;
@@ -157,6 +160,7 @@ class TrainingLoop final : private StepWorker {
   const model::ModelGraph model_;
   const graph::Placement placement_;
   const TowerDevices devices_;
+  const std::shared_ptr<DeviceVariables> kept_;  // null: the variables come from the client
   TowerGroup towers_;
   const ps::ModelDeclaration declaration_;
   const uint32_t batches_of_step_;  // in the batch order

@@ -1,6 +1,7 @@
-// `dtf-bench gpu`: whole training steps of networks on gpu:0 in each precision. Two figures of each: what the GPU computes in
-// a step (forwards and backwards, between two events on its stream), and a whole step with a parameter server that is function
-// calls in this process: batch to the GPU, gradients from it, an update on one core, parameters to it. Random data: what they
+// `dtf-bench gpu`: whole training steps of networks on gpu:0 in each precision. Three figures of each: what the GPU computes in
+// a step (forwards and backwards, between two events on its stream); a whole step of a worker without a ps, whose GPU
+// keeps the variables and updates them; and one with a parameter server that is function calls in this process: batch to the GPU, gradients from
+// it, an update on all cores, parameters to it. Random data: what they
 // are costs a step nothing. With --only a table of what each op takes, too. PyTorch beside it: scripts/gpu-check.sh.
 
 #include <fmt/core.h>
@@ -55,8 +56,7 @@ std::vector<Report> benchGpu(const BenchOptions& options) {
   const std::unique_ptr<runtime::Device> device = runtime::makeDevice("gpu:0");
   const runtime::KernelTable kernels = runtime::kernelsOf("gpu:0", pool, runtime::tableRule());
   std::vector<Report> reports;
-  Report report("training on gpu:0",
-                {"GPU ms", "GPU examples/s", "GPU TF/s", "step ms", "examples/s"});
+  Report report("training on gpu:0", {"GPU ms", "GPU TF/s", "step ms", "examples/s", "with ps ms"});
   for (Network network : gpuNetworks()) {
     if (!std::string(network.name).starts_with(options.only)) continue;
     if (options.quick) network.steps = 2;
@@ -73,13 +73,16 @@ std::vector<Report> benchGpu(const BenchOptions& options) {
       const double computed =
           deviceSeconds(*job.train, *dataset, on, network.steps, asked ? &by_op : nullptr);
       if (asked) reports.push_back(std::move(by_op));
-      std::vector<double> whole;
+      std::vector<double> alone, with_ps;
       for (int i = 0; i < options.repetitions; ++i)
-        whole.push_back(timeSteps(*job.train, dataset, kernels, *device, updates).seconds);
-      const double step = median(whole);
+        for (const bool one_process : {true, false})
+          (one_process ? alone : with_ps)
+              .push_back(
+                  timeSteps(*job.train, dataset, kernels, *device, updates, one_process).seconds);
+      const double step = median(alone), step_with_ps = median(with_ps);
       report.add(fmt::format("{}, {}", network.name, name),
-                 {computed * 1e3, network.batch / computed, operations / computed / 1e12,
-                  step * 1e3, network.batch / step});
+                 {computed * 1e3, operations / computed / 1e12, step * 1e3, network.batch / step,
+                  step_with_ps * 1e3});
     }
   }
   reports.insert(reports.begin(), std::move(report));

@@ -164,12 +164,13 @@ cluster::JobSpec jobOf(const Network& network, int examples,
 StepTime timeSteps(const cluster::TrainSpec& train,
                    const std::shared_ptr<const data::Dataset>& dataset,
                    const runtime::KernelTable& kernels, runtime::Device& device,
-                   runtime::ComputePool& pool) {
+                   runtime::ComputePool& pool, bool one_process) {
   const SystemClock clock;
   train::PooledUpdates updates(pool);
   ps::LocalCluster cluster(1, 1, clock, std::chrono::minutes(1), &updates);
   ps::LocalParameterClient client(cluster, 0);
-  train::TrainingLoop loop(train, {}, dataset, client, kernels, device, clock);
+  train::TrainingLoop loop(train, {.one_process = one_process}, dataset, client, kernels, device,
+                           clock);
   loop.join();
   // The first step touches its memory for the first time, which no other does.
   TimePoint begin;

@@ -47,10 +47,11 @@ StepTime timeSteps(const cluster::TrainSpec& train,
                    const std::shared_ptr<const data::Dataset>& dataset, runtime::ComputePool& pool,
                    const runtime::ConvolutionRule& rule);
 
-// The same on any device with its kernels; `pool` updates the parameters.
+// The same on any device with its kernels; `pool` updates the parameters. `one_process`: as a worker without a ps, whose GPU keeps
+// them.
 StepTime timeSteps(const cluster::TrainSpec& train,
                    const std::shared_ptr<const data::Dataset>& dataset,
                    const runtime::KernelTable& kernels, runtime::Device& device,
-                   runtime::ComputePool& pool);
+                   runtime::ComputePool& pool, bool one_process = false);
 
 }  // namespace dtf::bench

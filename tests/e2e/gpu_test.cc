@@ -2,6 +2,7 @@
 // (tests/gpu): it has run on no GPU. Real processes.
 
 #include <cstdlib>
+#include <regex>
 
 #include "tests/e2e/cluster_fixture.h"
 
@@ -27,6 +28,13 @@ class GpuTest : public ClusterTest {
   static ClusterOptions onGpu(ClusterOptions options) {
     options.worker_more = kOnGpu;
     return options;
+  }
+
+  // The same file without its ps.
+  std::string withoutPs(const ClusterOptions& options, const std::string& name) {
+    writeCluster(options, name);
+    const std::string text = folder_.read(name + ".yaml");
+    return folder_.write(name + ".yaml", std::regex_replace(text, std::regex("  ps: .*\n"), ""));
   }
 };
 
@@ -80,6 +88,51 @@ TEST_F(GpuTest, BFloat16TrainsWhatFloat32Does) {
   EXPECT_NE(narrow, wide);
   EXPECT_NEAR(narrow, wide, 0.1 * wide);
   EXPECT_NEAR(summary("cpu")["final_loss"].get<double>(), wide, 0.1 * wide);
+}
+
+// There the GPU updates them, with the bits of a ps; checkpoints, evaluations and what the job ends with are of them.
+TEST_F(GpuTest, WithoutAPsItKeepsTheVariables) {
+  ClusterOptions options = onGpu(
+      {.ps = 1,
+       .workers = 1,
+       .mode = "sync",
+       .steps = 60,
+       .optimizer = "{adam: {learning_rate: 0.01, moving_average: {decay: 0.9}}}",
+       .layers = "[flatten: , dense: {units: 20}, batch_norm: , dense: {units: 10, name: softmax}]",
+       .train_more = "  checkpoint: {every_steps: 10}\n  eval: {every_steps: 20}\n"});
+  ASSERT_EQ(launch(writeCluster(options, "ps")).exit_code, 0);
+  const ProcessResult whole = launch(withoutPs(options, "whole"));
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_NE(folder_.read("runs/whole/logs/worker-0.1.log").find("event=variables kept_on=gpu:0"),
+            std::string::npos);
+  const std::string file = withoutPs(options, "parts");
+  ASSERT_EQ(launch(file, {"--set", "train.steps=25"}).exit_code, 0);
+  const ProcessResult rest = launch(file);
+  ASSERT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_NE(rest.err.find("going on from the checkpoint of step 25"), std::string::npos)
+      << rest.err;
+  const nlohmann::json expected = summary("ps");
+  for (const std::string name : {"whole", "parts"}) {
+    EXPECT_EQ(summary(name)["parameters_digest"], expected["parameters_digest"]) << name;
+    EXPECT_EQ(summary(name)["eval"]["loss"], expected["eval"]["loss"]) << name;
+    EXPECT_EQ(summary(name)["checkpoint"]["last_step"], 60) << name;
+  }
+  expectNothingLeft();
+}
+
+TEST_F(GpuTest, AStatisticThatIsNoNumberEndsTheJobThereToo) {
+  ClusterOptions options = onGpu(
+      {.ps = 1,
+       .workers = 1,
+       .mode = "sync",
+       .steps = 60,
+       .optimizer = "{gradient_descent: {learning_rate: 1e30}}",
+       .layers =
+           "[flatten: , dense: {units: 20}, batch_norm: , dense: {units: 10, name: softmax}]"});
+  const ProcessResult with_ps = launch(writeCluster(options, "ps"));
+  const ProcessResult result = launch(withoutPs(options, "job"));
+  EXPECT_EQ(result.exit_code, with_ps.exit_code) << result.err;
+  EXPECT_EQ(summary("job")["error"], summary("ps")["error"]);
 }
 
 TEST_F(GpuTest, CheckSaysWhatAHostLacksBeforeATaskIsStarted) {

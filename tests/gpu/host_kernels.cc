@@ -13,3 +13,4 @@
 #include "gpu/kernels/rows.cu"           // NOLINT(bugprone-suspicious-include)
 #include "gpu/kernels/transposes.cu"     // NOLINT(bugprone-suspicious-include)
 #include "gpu/kernels/typed.cu"          // NOLINT(bugprone-suspicious-include)
+#include "gpu/kernels/updates.cu"        // NOLINT(bugprone-suspicious-include)

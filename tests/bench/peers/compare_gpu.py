@@ -1,8 +1,8 @@
 """Training steps of whole networks on one GPU, by dtf (`dtf-bench gpu`) and PyTorch one after the other: a table of milliseconds.
 
-Two of dtf's figures: forwards and backwards on the GPU, beside PyTorch's without its optimizer, of which the ratio is in brackets; and
-a whole step with a parameter server in the same process, beside PyTorch's whole step. PyTorch: eager with channels last, the step as
-one CUDA graph, and with --compile torch.compile of it. A ratio above 1 says that dtf is faster. dtf's figure of the GPU is between two
+Two lines of each: forwards and backwards on the GPU, beside PyTorch's without its optimizer; and a whole step of a worker without a
+ps, by the clock, beside PyTorch's whole step. The ratio is in brackets; behind them dtf's step with a parameter server in the same
+process. PyTorch: eager with channels last, the step as one CUDA graph, and with --compile torch.compile of it. A ratio above 1 says that dtf is faster. dtf's figure of the GPU is between two
 events on its stream, PyTorch's by the clock over a loop of steps: what its launches cost is in it. Exit code 1 where PyTorch failed.
 """
 import argparse
@@ -48,22 +48,21 @@ def main():
     ways = ["eager", "graph"] + (["compiled", "compiled-graph"] if args.compile else [])
     is_whole = True
     print("ms a step [PyTorch's / dtf's]")
-    print(f"{'':26}{'dtf: GPU':>10}" + "".join(f"{way:>22}" for way in ways) + f"{'dtf: with a ps':>16}{'eager, whole step':>22}")
+    print(f"{'':39}{'dtf':>9}" + "".join(f"{way:>22}" for way in ways) + f"{'dtf: with a ps':>16}")
     for network in args.network or NETWORKS:
         precisions = ["float32"] if network == "softmax b100" else args.precision or PRECISIONS
         rows = dtf_rows(args.bench, network, args.quick)
-        peers = torch_times(args.python, network, precisions, [way + "-gradients" for way in ways] + ["eager"],
+        peers = torch_times(args.python, network, precisions, [way + suffix for suffix in ("-gradients", "") for way in ways],
                             2 if args.quick else 5)
-        is_whole = is_whole and len(peers) == len(precisions) * (len(ways) + 1)
+        is_whole = is_whole and len(peers) == 2 * len(precisions) * len(ways)
         for precision in precisions:
             row = rows[f"{network}, {precision}"]
-            computed, whole = row["GPU ms"], row["step ms"]
-            line = f"{network + ', ' + precision:26}{computed:10.3f}"
-            for way in ways:
-                peer = peers.get((precision, way + "-gradients"), float("nan"))
-                line += f"{peer:14.3f} [{peer / computed:5.2f}]"
-            peer = peers.get((precision, "eager"), float("nan"))
-            print(line + f"{whole:16.3f}{peer:14.3f} [{peer / whole:5.2f}]", flush=True)
+            for what, ours, suffix in (("GPU", row["GPU ms"], "-gradients"), ("whole step", row["step ms"], "")):
+                line = f"{network + ', ' + precision + ', ' + what:39}{ours:9.3f}"
+                for way in ways:
+                    peer = peers.get((precision, way + suffix), float("nan"))
+                    line += f"{peer:14.3f} [{peer / ours:5.2f}]"
+                print(line + (f"{row['with ps ms']:16.3f}" if suffix == "" else ""), flush=True)
     sys.exit(0 if is_whole else 1)
 
 

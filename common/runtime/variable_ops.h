@@ -1,0 +1,40 @@
+#pragma once
+
+// What a device does with the variables that it keeps from step to step (train/device_variables.h), as ops that no graph has: the
+// arrays are arenas as ps/parameter_layout.h has them, all variables of a worker one behind the other, so that one launch is enough
+// for all of them. A device without these kernels keeps no variables.
+
+#include <cstdint>
+#include <string_view>
+
+namespace dtf::runtime {
+
+// Elements; each variable begins with a line.
+inline constexpr int64_t kArenaLine = 16;
+
+// An update in place, by the formulae of ps/optimizer.h, bit by bit.
+//
+//   inputs   learning rate [1] (of this update: ps::UpdateConstants::learning_rate), kinds uint8 [lines], rates [statistics],
+//            gradient, parameters, the optimizer's slots, moving averages where they are kept
+//   outputs  parameters, slots, moving averages: in the memory of those inputs
+//
+// A line's kind is 0 where it is trained; else it is of a statistic, which moves towards what lies in place of its gradient:
+// by rates[kind - 1], ps::MovingRange::one_minus_momentum. Attributes: `kind`, a cluster::OptimizerSpec::Kind; `averages` (bool); the
+// other constants of ps::UpdateConstants, by their names there.
+inline constexpr std::string_view kApplyOptimizerOp = "_ApplyOptimizer";
+inline constexpr int64_t kStatisticKindsMax = 255;
+
+// Where a statistic is infinite or no number.
+//
+//   inputs   int32 [statistic lines], gradient
+//   outputs  int64 [1]: the first such element of the arena; -1: there is none
+inline constexpr std::string_view kCheckStatisticsOp = "_CheckStatistics";
+
+// As train/gradient_clip.h, of all that is trained; another order of its sum.
+//
+//   inputs   kinds uint8 [lines], gradient
+//   outputs  gradient: in the memory of that input; the norm before [1]
+//   attribute clip_norm
+inline constexpr std::string_view kClipByGlobalNormOp = "_ClipByGlobalNorm";
+
+}  // namespace dtf::runtime

@@ -1,0 +1,190 @@
+// Variables that a device keeps: updates have the bits of a ps, whatever the optimizer.
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "common/ps/gradient_math.h"
+#include "common/ps/moving_average.h"
+#include "common/ps/parameter_store.h"
+#include "common/runtime/variable_ops.h"
+#include "common/train/device_variables.h"
+#include "tests/conformance/device_case.h"
+
+namespace dtf::runtime::testing {
+namespace {
+
+using cluster::OptimizerSpec;
+using Kind = OptimizerSpec::Kind;
+
+// Odd sizes, so that there is padding; two statistics with momenta of their own.
+ps::ParameterLayout someVariables() {
+  const auto variable = [](const std::string& name, Shape shape, std::optional<double> momentum) {
+    const auto count = static_cast<uint64_t>(shape.elements());
+    return ps::VariableParts{name, std::move(shape), {{0, 0, count}}, momentum};
+  };
+  return ps::makeLayout({variable("w", {37, 53}, std::nullopt), variable("mean", {53}, 0.9),
+                         variable("b", {5}, std::nullopt), variable("variance", {17}, 0.99),
+                         variable("last", {1}, std::nullopt)},
+                        1);
+}
+
+std::vector<OptimizerSpec> optimizersOfDevices() {
+  std::vector<OptimizerSpec> all;
+  for (const Kind kind : {Kind::kGradientDescent, Kind::kMomentum, Kind::kAdagrad, Kind::kAdadelta,
+                          Kind::kAdam, Kind::kAdamW, Kind::kRmsProp, Kind::kFtrl}) {
+    OptimizerSpec spec;
+    spec.kind = kind;
+    spec.epsilon = 1e-4;
+    all.push_back(spec);
+    spec.use_nesterov = kind == Kind::kMomentum;
+    spec.centered = kind == Kind::kRmsProp;
+    spec.weight_decay = 1e-2;
+    spec.l1_regularization_strength = spec.l2_regularization_strength = 1e-3;
+    spec.l2_shrinkage_regularization_strength = 1e-3;
+    spec.clip_by_value = 0.5;
+    spec.moving_average_decay = 0.9;
+    spec.schedule.kind = cluster::LearningRateSchedule::Kind::kExponential;
+    all.push_back(spec);
+  }
+  return all;
+}
+
+// Of a shard of this process, whose values are there from the start.
+struct Shards {
+  explicit Shards(const OptimizerSpec& optimizer) : optimizer(optimizer) {
+    const uint64_t elements = layout.shards[0].elements;
+    values.resize(elements);
+    gradient.resize(elements);
+    here.emplace(optimizer, elements, std::vector<ps::Slice>{}, ps::movingRanges(layout, 0));
+  }
+  // Padding stays 0.
+  void draw(std::vector<float>& to, Random& random, float low, float high) const {
+    for (const ps::Slice& slice : layout.shards[0].slices) {
+      const Values drawn = randomValues(random, static_cast<int64_t>(slice.count), low, high);
+      std::ranges::transform(drawn, to.begin() + static_cast<ptrdiff_t>(slice.offset),
+                             [](double x) { return static_cast<float>(x); });
+    }
+  }
+
+  const OptimizerSpec optimizer;
+  const ps::ParameterLayout layout = someVariables();
+  std::vector<float> values, gradient;
+  std::optional<ps::ParameterStore> here;
+};
+
+void sendGradient(Device& device, const train::DeviceVariables& kept, const Shards& shards) {
+  const DeviceLock lock(device);
+  for (const ps::Slice& slice : shards.layout.shards[0].slices) {
+    const std::string& name = shards.layout.variables[slice.variable].name;
+    device.copyToDevice(reinterpret_cast<std::byte*>(kept.kept().at(name).gradient),
+                        reinterpret_cast<const std::byte*>(shards.gradient.data() + slice.offset),
+                        slice.count * sizeof(float));
+  }
+  device.synchronise();
+}
+
+bool keepsVariables(const DeviceUnderTest& device) {
+  return device.kernels.has(kApplyOptimizerOp, device.device->type());
+}
+
+TEST_P(DeviceSuite, UpdatesWithTheBitsOfAPs) {
+  const train::ComputeDevice on{device_.device.get(), &device_.kernels};
+  if (!keepsVariables(device_)) {
+    EXPECT_THAT(train::DeviceVariables::refusal(someVariables(), {}, on),
+                ::testing::HasSubstr("no kernel"));
+    return;
+  }
+  Random random(7);
+  for (const OptimizerSpec& optimizer : optimizersOfDevices()) {
+    SCOPED_TRACE(std::string(cluster::optimizerName(optimizer.kind)) +
+                 (optimizer.clip_by_value > 0 ? ", all settings" : ""));
+    Shards shards(optimizer);
+    ASSERT_EQ(train::DeviceVariables::refusal(shards.layout, optimizer, on), "");
+    const auto kept = std::make_shared<train::DeviceVariables>(shards.layout, optimizer, on);
+    const uint64_t elements = shards.layout.shards[0].elements;
+    ps::ParameterStore there(optimizer, elements, {}, ps::movingRanges(shards.layout, 0), {}, kept);
+    shards.draw(shards.values, random, -1, 1);
+    shards.here->initialise(shards.values);
+    there.initialise(shards.values);
+    const auto padding = [&](uint64_t at) {
+      return std::ranges::none_of(shards.layout.shards[0].slices, [at](const ps::Slice& slice) {
+        return slice.offset <= at && at < slice.offset + slice.count;
+      });
+    };
+    const auto expect_same = [&](const char* what, const float* here, const float* device) {
+      for (uint64_t i = 0; i < elements; ++i)
+        ASSERT_TRUE(padding(i) || std::memcmp(here + i, device + i, sizeof(float)) == 0)
+            << what << " " << i << ": " << here[i] << " on a ps, " << device[i] << " on the device";
+    };
+    for (int update = 0; update < 5; ++update) {
+      shards.draw(shards.gradient, random, -2, 2);
+      sendGradient(*device_.device, *kept, shards);
+      shards.here->apply({{shards.gradient, nullptr}});
+      there.apply({{shards.gradient, nullptr}});
+      ASSERT_EQ(there.version(), shards.here->version());
+      if (update % 2 == 0) continue;  // two updates, one read
+      expect_same("parameter", shards.here->current()->data(), there.readable()->data());
+      std::vector<float> slot(elements);
+      for (uint32_t i = 0; i < there.slotCount(); ++i) {
+        kept->readSlot(i, slot.data());
+        // A ps leaves the slots of statistics alone, and so does the device.
+        expect_same("slot", shards.here->slot(i).data(), slot.data());
+      }
+    }
+  }
+}
+
+TEST_P(DeviceSuite, ClipsByTheGlobalNormOfWhatIsTrained) {
+  if (!keepsVariables(device_)) return;  // UpdatesWithTheBitsOfAPs shows that it says so
+  OptimizerSpec optimizer;
+  optimizer.clip_by_global_norm = 3;
+  Shards shards(optimizer);
+  train::DeviceVariables kept(shards.layout, optimizer, {device_.device.get(), &device_.kernels});
+  Random random(8);
+  for (const float size : {1e-3f, 4.0f}) {
+    shards.draw(shards.gradient, random, -size, size);
+    sendGradient(*device_.device, kept, shards);
+    double sum = 0;
+    for (const ps::Slice& slice : shards.layout.shards[0].slices)
+      if (!shards.layout.variables[slice.variable].momentum)
+        sum += ps::sumOfSquares({shards.gradient.data() + slice.offset, slice.count});
+    const double norm = std::sqrt(sum);
+    const train::DeviceVariables::Findings findings = kept.inspect();
+    EXPECT_TRUE(findings.statistics_are_finite);
+    EXPECT_NEAR(findings.norm, norm, 1e-6 * norm);
+    std::vector<float> clipped(shards.gradient.size());
+    kept.readGradients(clipped.data());
+    for (const ps::Slice& slice : shards.layout.shards[0].slices) {
+      const bool trained = !shards.layout.variables[slice.variable].momentum;
+      const auto factor = trained && norm > 3 ? static_cast<float>(3 / norm) : 1.0f;
+      for (uint64_t i = slice.offset; i < slice.offset + slice.count; ++i)
+        ASSERT_EQ(clipped[i], shards.gradient[i] * factor) << i;
+    }
+  }
+  shards.gradient[7] = std::numeric_limits<float>::infinity();
+  sendGradient(*device_.device, kept, shards);
+  EXPECT_FALSE(std::isfinite(kept.inspect().norm));
+}
+
+TEST_P(DeviceSuite, FindsStatisticsThatAreNoNumbers) {
+  if (!keepsVariables(device_)) return;  // UpdatesWithTheBitsOfAPs shows that it says so
+  Shards shards({});
+  train::DeviceVariables kept(shards.layout, {}, {device_.device.get(), &device_.kernels});
+  for (const ps::Slice& slice : shards.layout.shards[0].slices) {
+    const bool statistic = shards.layout.variables[slice.variable].momentum.has_value();
+    for (const float wrong : {std::nanf(""), -std::numeric_limits<float>::infinity()}) {
+      const uint64_t at = slice.offset + slice.count - 1;
+      shards.gradient[at] = wrong;
+      sendGradient(*device_.device, kept, shards);
+      EXPECT_EQ(kept.inspect().statistics_are_finite, !statistic) << slice.variable;
+      shards.gradient[at] = 0;
+    }
+  }
+  sendGradient(*device_.device, kept, shards);
+  EXPECT_TRUE(kept.inspect().statistics_are_finite);
+}
+
+}  // namespace
+}  // namespace dtf::runtime::testing

@@ -1,0 +1,173 @@
+// Variables that a device keeps, as a training loop uses them. The device is the plug-in of tests/gpu, on the host's memory; the same
+// updates against those of a ps, on every device: tests/conformance/device_suite_updates.cc.
+
+#include "common/train/device_variables.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <cmath>
+
+#include "common/base/error.h"
+#include "common/train/worker_devices.h"
+#include "tests/gpu/plugin_under_test.h"
+#include "tests/unit/train/job.h"
+
+namespace dtf::train {
+namespace {
+
+using cluster::OptimizerSpec;
+using ::testing::HasSubstr;
+
+class DeviceVariablesTest : public ::testing::Test {
+ protected:
+  DeviceVariablesTest() {
+    ::setenv("DTF_GPU_PLUGIN", runtime::testing::testPluginPath("host").c_str(), 1);
+  }
+  ~DeviceVariablesTest() override { ::unsetenv("DTF_GPU_PLUGIN"); }
+
+  struct Trained {
+    bool kept = false;
+    std::vector<float> parameters;
+    std::vector<float> slot;  // the last
+    double final_loss = 0;
+    Evaluation evaluation;
+  };
+  // On a GPU, where there is no ps, or with one in this process.
+  static Trained trainOnce(const cluster::TrainSpec& train, bool one_process) {
+    const auto dataset = digits(data::DigitStream::kTrain, 500);
+    const SystemClock clock;
+    WorkerDevices devices({"gpu:0"}, 1, runtime::tableRule());
+    ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
+    ps::LocalParameterClient client(cluster, 0);
+    TrainingLoop loop(train, {.one_process = one_process}, dataset, client, devices.kernels(),
+                      devices.device(), clock, devices.towers());
+    loop.evaluateOn(digits(data::DigitStream::kEval, 100));
+    loop.join();
+    Trained trained;
+    trained.kept = loop.placementTable().find("all stay on gpu:0") != std::string::npos;
+    trained.final_loss = loop.run(nullptr).final_loss.value();
+    trained.evaluation = loop.evaluate();
+    const uint64_t elements = loop.declaration().layout.shards[0].elements;
+    client.pull();
+    trained.parameters.assign(client.parameters(0), client.parameters(0) + elements);
+    cluster.ask(0, [&](ps::Shard& shard) { trained.slot = lastSlot(shard, client); });
+    client.finish();
+    return trained;
+  }
+  // As a checkpoint has it.
+  static std::vector<float> lastSlot(ps::Shard& shard, const ps::LocalParameterClient& client) {
+    const CutPosition position = shard.position(client.incarnation(), false);
+    bool is_captured = false;
+    shard.cutAt(client.incarnation(), shard.status().epoch, position,
+                [&](const ps::CutAnswer& answer) {
+                  is_captured = std::holds_alternative<ps::CutResult>(answer);
+                });
+    EXPECT_TRUE(is_captured);
+    const auto captured = shard.captured(client.incarnation(), position);
+    if (captured.capture->slots.empty()) return {};
+    const Buffer& slot = captured.capture->slots.back();
+    return {slot.as<float>(), slot.as<float>() + slot.bytes() / sizeof(float)};
+  }
+};
+
+cluster::TrainSpec normalisedJob(uint64_t steps) {
+  cluster::TrainSpec train = softmaxJob(steps);
+  train.replication.mode = cluster::ReplicationSpec::Mode::kSync;
+  train.model.layers = {model::flatten(), model::dense("hidden", 20),
+                        model::layerOf("batch_norm", "{}", "batch_norm"),
+                        model::dense("output", 10)};
+  train.optimizer.kind = OptimizerSpec::Kind::kAdam;
+  train.optimizer.learning_rate = 0.01;
+  return train;
+}
+
+TEST_F(DeviceVariablesTest, TrainsWithTheBitsOfAPs) {
+  for (const bool averages : {false, true}) {
+    for (const auto mode :
+         {cluster::ReplicationSpec::Mode::kSync, cluster::ReplicationSpec::Mode::kAsync}) {
+      cluster::TrainSpec train = normalisedJob(30);
+      train.replication.mode = mode;
+      train.eval_every_steps = 7;
+      if (averages) train.optimizer.moving_average_decay = 0.5;
+      const Trained kept = trainOnce(train, true), with_ps = trainOnce(train, false);
+      EXPECT_TRUE(kept.kept);
+      EXPECT_FALSE(with_ps.kept);
+      EXPECT_EQ(kept.parameters, with_ps.parameters);
+      EXPECT_EQ(kept.final_loss, with_ps.final_loss);
+      EXPECT_EQ(kept.evaluation.loss, with_ps.evaluation.loss);
+      ASSERT_EQ(kept.slot.size(), with_ps.slot.size());
+    }
+  }
+}
+
+TEST_F(DeviceVariablesTest, ClipsByTheGlobalNormWithinRounding) {
+  cluster::TrainSpec train = normalisedJob(30);
+  train.optimizer.kind = OptimizerSpec::Kind::kGradientDescent;
+  train.optimizer.learning_rate = 0.5;
+  const Trained unclipped = trainOnce(train, true);
+  train.optimizer.clip_by_global_norm = 0.5;
+  const Trained kept = trainOnce(train, true), with_ps = trainOnce(train, false);
+  EXPECT_TRUE(kept.kept);
+  EXPECT_GT(std::abs(kept.final_loss - unclipped.final_loss), 1e-3);
+  EXPECT_NEAR(kept.final_loss, with_ps.final_loss, 1e-4);
+}
+
+TEST_F(DeviceVariablesTest, WhatItCantKeepGoesThroughTheHost) {
+  cluster::TrainSpec lamb = normalisedJob(3);
+  lamb.optimizer.kind = OptimizerSpec::Kind::kLamb;
+  EXPECT_FALSE(trainOnce(lamb, true).kept);
+  cluster::TrainSpec several = normalisedJob(3);
+  several.replication.replicas_to_aggregate = 2;
+  EXPECT_FALSE(trainOnce(several, true).kept);
+}
+
+TEST_F(DeviceVariablesTest, SaysWhatItCantKeep) {
+  const WorkerDevices devices({"gpu:0"}, 1, runtime::tableRule());
+  const ComputeDevice& gpu = devices.towers().each[0];
+  ps::ParameterLayout layout = ps::makeLayout({{"table", {4, 3}, {{0, 0, 12}}}}, 1);
+  OptimizerSpec optimizer;
+  EXPECT_EQ(DeviceVariables::refusal(layout, optimizer, gpu), "");
+  optimizer.kind = OptimizerSpec::Kind::kLars;
+  EXPECT_THAT(DeviceVariables::refusal(layout, optimizer, gpu), HasSubstr("lars needs the norms"));
+  optimizer.kind = OptimizerSpec::Kind::kFtrl;
+  optimizer.learning_rate_power = -0.4;
+  EXPECT_THAT(DeviceVariables::refusal(layout, optimizer, gpu), HasSubstr("learning_rate_power"));
+  layout.variables[0].is_sparse = true;
+  EXPECT_THAT(DeviceVariables::refusal(layout, {}, gpu), HasSubstr("embeddings"));
+  std::vector<ps::VariableParts> statistics;
+  for (int i = 0; i < 256; ++i)
+    statistics.push_back({"s" + std::to_string(i), {1}, {{0, 0, 1}}, i / 256.0});
+  EXPECT_THAT(DeviceVariables::refusal(ps::makeLayout(statistics, 1), {}, gpu),
+              HasSubstr("256 momenta"));
+}
+
+// A checkpoint reads while steps run; each read is of one version.
+TEST_F(DeviceVariablesTest, IsReadWhileItIsUpdated) {
+  const WorkerDevices devices({"gpu:0"}, 1, runtime::tableRule());
+  const ps::ParameterLayout layout = ps::makeLayout({{"w", {1000}, {{0, 0, 1000}}}}, 1);
+  OptimizerSpec optimizer;
+  optimizer.kind = OptimizerSpec::Kind::kMomentum;
+  DeviceVariables kept(layout, optimizer, devices.towers().each[0]);
+  const uint64_t elements = layout.shards[0].elements;
+  std::vector<float> values(elements, 1), slot(elements, 1);
+  const std::span<const float> slots[] = {slot};
+  kept.write(values, slots);
+  std::atomic<bool> done = false;
+  Thread reader("reader", [&] {
+    std::vector<float> read(elements);
+    while (!done) {
+      kept.readSlot(0, read.data());
+      for (const float x : read) ASSERT_EQ(x, read[0]);
+    }
+  });
+  ps::OptimizerClock clock(optimizer);
+  for (int i = 0; i < 200; ++i) kept.update(clock.next());
+  done = true;
+  reader.join();
+  kept.readSlot(0, slot.data());
+  EXPECT_NEAR(slot[999], std::pow(0.9, 200), 1e-12);
+}
+
+}  // namespace
+}  // namespace dtf::train
