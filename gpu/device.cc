@@ -1,5 +1,6 @@
 #include "gpu/device.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "gpu/backend.h"
@@ -114,6 +115,30 @@ void Device::copyToDevice(std::byte* target, const std::byte* source, size_t byt
 void Device::copyToHost(std::byte* target, const std::byte* source, size_t bytes) {
   makeCurrent();
   libraries_->copies->toHost(target, source, bytes);
+}
+
+// Once for each peer. Where the two have no link the driver copies by way of the host, without being told.
+void Device::reach(const Device& peer) {
+  if (peer.index_ == index_ || std::ranges::find(reached_, peer.index_) != reached_.end()) return;
+  int has_link = 0;
+  check(cudaDeviceCanAccessPeer(&has_link, index_, peer.index_), "asking for a link to a GPU");
+  if (has_link != 0) {
+    const cudaError_t enabled = cudaDeviceEnablePeerAccess(peer.index_, 0);
+    if (enabled == cudaErrorPeerAccessAlreadyEnabled)
+      (void)cudaGetLastError();
+    else
+      check(enabled, "using the link to a GPU");
+  }
+  reached_.push_back(peer.index_);
+}
+
+void Device::copyFromPeer(std::byte* target, const Device& peer, const std::byte* source,
+                          size_t bytes) {
+  makeCurrent();
+  reach(peer);
+  libraries_->copies->beforeProgram();
+  check(cudaMemcpyPeerAsync(target, index_, source, peer.index_, bytes, stream_),
+        "copying from another GPU");
 }
 
 // A program ends with a copy of what its kernels reported: see program.cc.

@@ -52,6 +52,8 @@ class Device {
   void deallocate(std::byte* memory) noexcept;
   void copyToDevice(std::byte* target, const std::byte* source, size_t bytes);
   void copyToHost(std::byte* target, const std::byte* source, size_t bytes);
+  // By the link between the two, or by way of the host where the driver has none. `peer` must have been waited for.
+  void copyFromPeer(std::byte* target, const Device& peer, const std::byte* source, size_t bytes);
   void synchronise();
   // All kernels of a program are prepared: what was chosen for them is kept.
   void afterPreparing();
@@ -78,6 +80,7 @@ class Device {
 
  private:
   void throwIfBadData();
+  void reach(const Device& peer);
 
   int index_ = 0;
   std::string description_;
@@ -88,6 +91,7 @@ class Device {
   std::vector<std::byte*> workspaces_;
   size_t workspace_bytes_ = 0;  // of the last of them
   uint64_t launched_ = 0;
+  std::vector<int> reached_;  // devices whose memory this one has been told to use
   std::unique_ptr<Libraries> libraries_;
 };
 

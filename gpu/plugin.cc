@@ -104,6 +104,14 @@ void copyToHost(dtf_plugin_device* device, void* target, const void* source, siz
   });
 }
 
+void copyFromPeer(dtf_plugin_device* device, void* target, dtf_plugin_device* peer,
+                  const void* source, size_t bytes, dtf_plugin_status* status) {
+  guarded(status, [&] {
+    device->device.copyFromPeer(static_cast<std::byte*>(target), peer->device,
+                                static_cast<const std::byte*>(source), bytes);
+  });
+}
+
 void synchronise(dtf_plugin_device* device, dtf_plugin_status* status) {
   guarded(status, [&] { device->device.synchronise(); });
 }
@@ -202,6 +210,7 @@ dtf_device_plugin_calls() {
       .deallocate = deallocate,
       .copy_to_device = copyToDevice,
       .copy_to_host = copyToHost,
+      .copy_from_peer = copyFromPeer,
       .synchronise = synchronise,
       .make_kernel = makeKernel,
       .destroy_kernel = destroyKernel,

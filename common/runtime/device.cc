@@ -1,5 +1,8 @@
 #include "common/runtime/device.h"
 
+#include <string>
+
+#include "common/base/check.h"
 #include "common/base/clock.h"
 
 namespace dtf::runtime {
@@ -28,6 +31,10 @@ class PlainProgram final : public Program {
 };
 
 }  // namespace
+
+void Device::copyFromPeer(std::byte*, Device& peer, const std::byte*, size_t) {
+  DTF_CHECK_MSG(false, std::string(name()) + " can't copy from " + std::string(peer.name()));
+}
 
 std::unique_ptr<Program> Device::prepare(std::span<const Launch> launches) {
   return std::make_unique<PlainProgram>(*this, launches);

@@ -71,6 +71,10 @@ class Device {
   virtual void copyToDevice(std::byte* device_target, const std::byte* source, size_t bytes) = 0;
   virtual void copyToHost(std::byte* target, const std::byte* device_source, size_t bytes) = 0;
 
+  // From another device of the same plug-in, ordered as copyToDevice(). `peer` must have been waited for, and `source` stay until
+  // synchronise() of this one. Not of a device on the host's memory.
+  virtual void copyFromPeer(std::byte* target, Device& peer, const std::byte* source, size_t bytes);
+
   // Runs the launches in order, or as if in order; may return before they are done. Everything a
   // launch points to must stay until synchronise(). Errors of kernels (bad labels) come from here
   // or from synchronise(); kUnavailable where a StopScope of the thread says so (stop_scope.h).

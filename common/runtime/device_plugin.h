@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-#define DTF_DEVICE_PLUGIN_VERSION 2u
+#define DTF_DEVICE_PLUGIN_VERSION 3u
 #define DTF_DEVICE_PLUGIN_SYMBOL "dtf_device_plugin_calls"
 
 typedef enum dtf_plugin_code {
@@ -122,6 +122,10 @@ typedef struct dtf_device_plugin {
                          dtf_plugin_status* status);
   void (*copy_to_host)(dtf_plugin_device* device, void* target, const void* source, size_t bytes,
                        dtf_plugin_status* status);
+  /* From another device of the plug-in, ordered as copy_to_device. What `peer` was asked for before must have been waited for,
+   * and `source` must stay as it is until synchronise() of `device`. */
+  void (*copy_from_peer)(dtf_plugin_device* device, void* target, dtf_plugin_device* peer,
+                         const void* source, size_t bytes, dtf_plugin_status* status);
   /* Waits for all that was asked for. Errors of kernels come from here. */
   void (*synchronise)(dtf_plugin_device* device, dtf_plugin_status* status);
 

@@ -121,6 +121,16 @@ void PluginDevice::copyToHost(std::byte* target, const std::byte* device_source,
   throwIfFailed(status);
 }
 
+void PluginDevice::copyFromPeer(std::byte* target, Device& peer, const std::byte* source,
+                                size_t bytes) {
+  const auto* const other = dynamic_cast<const PluginDevice*>(&peer);
+  DTF_CHECK(other != nullptr && other->plugin_ == plugin_);
+  if (bytes == 0) return;
+  dtf_plugin_status status = {};
+  plugin_->calls().copy_from_peer(device_, target, other->device_, source, bytes, &status);
+  throwIfFailed(status);
+}
+
 void PluginDevice::run(std::span<const Launch> launches) {
   prepare(launches)->run();
   synchronise();  // its program is destroyed now

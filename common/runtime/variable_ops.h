@@ -1,8 +1,8 @@
 #pragma once
 
-// What a device does with the variables that it keeps from step to step (train/device_variables.h), as ops that no graph has: the
-// arrays are arenas as ps/parameter_layout.h has them, all variables of a worker one behind the other, so that one launch is enough
-// for all of them. A device without these kernels keeps no variables.
+// What a device does with the variables that it keeps from step to step (train/device_arena.h), as ops that no graph has: the
+// arrays are arenas as ps/parameter_layout.h has them, all variables of a worker one behind the other, or whole lines of one,
+// so that one launch is enough for all of them. A device without these kernels keeps no variables.
 
 #include <cstdint>
 #include <string_view>
@@ -23,6 +23,13 @@ inline constexpr int64_t kArenaLine = 16;
 // other constants of ps::UpdateConstants, by their names there.
 inline constexpr std::string_view kApplyOptimizerOp = "_ApplyOptimizer";
 inline constexpr int64_t kStatisticKindsMax = 255;
+
+// Of gradients of as many towers: their sum in this order, times `share` (attribute): as train/tower_group.h takes the mean.
+//
+//   inputs   one array for each tower, kTowersMax at most
+//   outputs  one: it may be in the memory of any input
+inline constexpr std::string_view kMeanOfTowersOp = "_MeanOfTowers";
+inline constexpr int64_t kTowersMax = 16;
 
 // Where a statistic is infinite or no number.
 //

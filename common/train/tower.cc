@@ -31,7 +31,7 @@ uint64_t maskNumber(uint64_t batch, uint32_t tower) {
 Tower::Tower(const model::ModelGraph& model, const engine::TaskPart& part, const ComputeDevice& on,
              uint32_t index, const runtime::KeptVariables* kept)
     : on_(on), index_(index), step_(model, part, on, kept) {
-  if (index == 0) return;
+  if (index == 0 || kept != nullptr) return;
   for (uint32_t i = 0; i < model.variables.size(); ++i) {
     Buffer& gradient = gradients_.emplace_back();
     if (step_.isSparse(i)) continue;

@@ -23,8 +23,8 @@ cluster::TrainSpec shareOf(cluster::TrainSpec train, size_t towers);
 // The first tower's is the batch's own, as without towers.
 uint64_t maskNumber(uint64_t batch, uint32_t tower);
 
-// Owns: the compiled step; for all towers but the first also memory for its gradients: the first one
-// writes where the mean will be.
+// Owns: the compiled step; for all towers but the first also memory for its gradients, where no device keeps them: the first
+// one writes where the mean will be.
 // Borrows: the device with its kernels, and what is bound to step().
 // Threads: thread-compatible; run() may be called by another thread than the rest.
 // Blocks: run() computes.
@@ -51,7 +51,8 @@ class Tower {
   const ComputeDevice on_;
   const uint32_t index_;
   ModelStep step_;
-  std::vector<Buffer> gradients_;  // by variable; empty: the first tower, or the variable is sparse
+  std::vector<Buffer>
+      gradients_;  // by variable; empty: the first tower, a sparse variable, one that is kept
   std::exception_ptr failure_;
 };
 

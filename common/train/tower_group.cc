@@ -16,14 +16,15 @@ constexpr uint64_t kPieceElements = 16384;
 }  // namespace
 
 TowerGroup::TowerGroup(const model::ModelGraph& model, const engine::TaskPart& part,
-                       const TowerDevices& devices, const runtime::KeptVariables* kept)
-    : together_(devices.together), are_kept_(kept != nullptr), targets_(model.variables.size()) {
-  DTF_CHECK(!devices.each.empty() && (!are_kept_ || devices.each.size() == 1));
+                       const TowerDevices& devices,
+                       const std::vector<const runtime::KeptVariables*>& kept)
+    : together_(devices.together), are_kept_(!kept.empty()), targets_(model.variables.size()) {
+  DTF_CHECK(!devices.each.empty() && (!are_kept_ || devices.each.size() == kept.size()));
   towers_.reserve(devices.each.size());
   for (uint32_t i = 0; i < devices.each.size(); ++i)
-    towers_.emplace_back(model, part, devices.each[i], i, kept);
+    towers_.emplace_back(model, part, devices.each[i], i, are_kept_ ? kept[i] : nullptr);
   addRows(model);
-  if (size() > 1) addPieces(model);
+  if (size() > 1 && !are_kept_) addPieces(model);
 }
 
 void TowerGroup::addPieces(const model::ModelGraph& model) {

@@ -31,10 +31,11 @@ struct TowerDevices {
 // Errors: those of the kernels, of the first tower that has any. Nothing is in `binding` then.
 class TowerGroup {
  public:
-  // `model` and `part` are of one tower: of its share of the batch. `kept`: the variables, which the only device keeps, and which
-  // are not in `binding` then; null: all are.
+  // `model` and `part` are of one tower: of its share of the batch. `kept`: the variables of each tower, which its device keeps, and which
+  // are not in `binding` then; none: all are.
   TowerGroup(const model::ModelGraph& model, const engine::TaskPart& part,
-             const TowerDevices& devices, const runtime::KeptVariables* kept = nullptr);
+             const TowerDevices& devices,
+             const std::vector<const runtime::KeptVariables*>& kept = {});
 
   // Of each tower: they differ in nothing but the device.
   const runtime::StepPlan& plan() const { return towers_.front().step().plan(); }
@@ -45,7 +46,7 @@ class TowerGroup {
     uint64_t seed = 0;
     uint64_t number = 0;
   };
-  // Leaves the mean gradient in `binding`, or on the device; returns the mean loss. The order of all sums is fixed: the
+  // Leaves the mean gradient in `binding`, or each tower's on its device; returns the mean loss. The order of all sums is fixed: the
   // bits don't depend on which tower is faster, nor on the number of threads. Allocates nothing but
   // what SparseGradient does.
   float compute(const Batch& batch, ParameterBinding& binding);
@@ -68,7 +69,7 @@ class TowerGroup {
   uint32_t size() const { return static_cast<uint32_t>(towers_.size()); }
 
   runtime::ComputePool* const together_;
-  const bool are_kept_;  // the variables, by the device
+  const bool are_kept_;  // the variables, by the devices
   std::vector<Tower> towers_;
   std::vector<Buffer> rows_;     // of each sparse variable: of the first tower, then the next
   std::vector<Piece> pieces_;    // of the variables that aren't sparse; none with one tower

@@ -40,31 +40,28 @@ TowerGroup makeTowers(const cluster::TrainSpec& train, const WorkerPlace& place,
   const graph::Placement placement =
       placeModel(model.graph, placementOf(train), place.ps_tasks, place.rank, place.one_process);
   return TowerGroup(model, trainingPart(model, placement, place.rank, devices.each.at(0)), devices,
-                    kept == nullptr ? nullptr : &kept->kept());
+                    kept == nullptr ? std::vector<const runtime::KeptVariables*>{} : kept->kept());
 }
 
-// Where one GPU is all that reads and updates the variables. Null: they come from the client, step by step.
+// Where GPUs of this worker are all that read and update the variables. Null: they come from the client, step by step.
 std::shared_ptr<DeviceVariables> keepVariables(const cluster::TrainSpec& train,
                                                const WorkerPlace& place,
                                                const ps::ParameterLayout& layout,
                                                const TowerDevices& devices) {
   if (!place.one_process || devices.each[0].device->usesHostMemory()) return nullptr;
-  const ComputeDevice& on = devices.each[0];
-  const std::string name(on.device->name());
+  std::string names;
+  for (const ComputeDevice& device : devices.each)
+    names += (names.empty() ? "" : ",") + std::string(device.device->name());
   const uint64_t gradients =
       ps::gradientsPerStep(declarationOf(train, layout, place.workers).replication);
-  std::string why;
-  if (devices.each.size() > 1)
-    why = "several devices share them";
-  else if (gradients > 1)
-    why = fmt::format("an update is of {} gradients", gradients);
-  else
-    why = DeviceVariables::refusal(layout, train.optimizer, on);
+  const std::string why = gradients > 1
+                              ? fmt::format("an update is of {} gradients", gradients)
+                              : DeviceVariables::refusal(layout, train.optimizer, devices.each);
   if (why.empty()) {
-    log::info("event=variables kept_on={}", name);
-    return std::make_shared<DeviceVariables>(layout, train.optimizer, on);
+    log::info("event=variables kept_on={}", names);
+    return std::make_shared<DeviceVariables>(layout, train.optimizer, devices.each);
   }
-  log::info("event=variables kept_on=host device={} because=\"{}\"", name, why);
+  log::info("event=variables kept_on=host devices={} because=\"{}\"", names, why);
   return nullptr;
 }
 
@@ -115,8 +112,9 @@ double TrainingLoop::examplesPerStep() const {
 
 std::string TrainingLoop::placementTable() const {
   std::string table = graph::placementTable(placement_);
-  if (kept_ != nullptr)
-    table += fmt::format("all stay on {}, which updates them\n", devices_.each[0].device->name());
+  for (size_t i = 0; i < devices_.each.size() && kept_ != nullptr; ++i)
+    table += fmt::format("{}{}", i == 0 ? "all stay on " : ", ", devices_.each[i].device->name());
+  if (kept_ != nullptr) table += ", updated there\n";
   if (!cluster::needsWholeVariables(train_.optimizer.kind)) return table;
   return table + fmt::format("no variable is split: {} needs the norms of whole variables\n",
                              cluster::optimizerName(train_.optimizer.kind));
@@ -274,7 +272,7 @@ Evaluation TrainingLoop::measureBatch() {
 
 // The device looks, and clips.
 void TrainingLoop::inspectKept(const ps::StepState& due) {
-  const DeviceVariables::Findings findings = kept_->inspect();
+  const DeviceArena::Findings findings = kept_->prepareUpdate();
   if (!findings.statistics_are_finite) checkStatistics(due);
   checkNorm(findings.norm, due);
 }

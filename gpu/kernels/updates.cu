@@ -6,6 +6,7 @@
 
 #include "common/cluster/optimizer_spec.h"
 #include "common/ps/optimizer_formulae.h"
+#include "common/runtime/variable_ops.h"
 #include "gpu/element_kernels.h"
 #include "gpu/pack.h"
 
@@ -13,7 +14,7 @@ namespace dtf::gpu {
 namespace {
 
 constexpr int kPack = 4;
-constexpr int64_t kLine = 16;  // elements; a variable begins with one
+constexpr int64_t kLine = runtime::kArenaLine;
 
 float numberOf(const Operation& o, std::string_view key) {
   return static_cast<float>(o.number(key));
@@ -245,7 +246,42 @@ std::unique_ptr<Kernel> applyOptimizer(const Operation& o) {
                     "Node '" + o.name + "': no GPU kernel updates with this optimizer.");
 }
 
-// ---- what is looked at before an update
+// ---- what comes before an update
+
+struct MeanAt {
+  const float* towers[runtime::kTowersMax];
+  int count;
+  float share;
+  float* mean;
+  DTF_HOST_DEVICE void operator()(int64_t pack) const {
+    Pack<float, kPack> sum = load<kPack>(towers[0], pack);
+    for (int tower = 1; tower < count; ++tower) sum += load<kPack>(towers[tower], pack);
+    for (int i = 0; i < kPack; ++i) sum.at[i] *= share;
+    store(mean, pack, sum);
+  }
+};
+class MeanOfTowersKernel final : public Kernel {
+ public:
+  explicit MeanOfTowersKernel(const Operation& o)
+      : packs_(o.outputs[0].elements() / kPack),
+        towers_(static_cast<int>(o.inputs.size())),
+        share_(numberOf(o, "share")) {
+    if (towers_ < 1 || towers_ > runtime::kTowersMax || packs_ * kPack != o.outputs[0].elements())
+      throw PluginError(DTF_PLUGIN_BAD_CONFIG, "Node '" + o.name + "': of 1 to 16 towers' lines.");
+  }
+  void launch(Device& device, const Arguments& a) override {
+    MeanAt mean{{}, towers_, share_, a.out(0)};
+    for (int tower = 0; tower < towers_; ++tower)
+      mean.towers[tower] = a.in(static_cast<size_t>(tower));
+    forElements(device, packs_, mean);
+  }
+  bool canOverwrite(int, int) const override { return true; }
+
+ private:
+  const int64_t packs_;
+  const int towers_;
+  const float share_;
+};
 
 // The first element of the `lines` that is infinite or no number; -1: there is none.
 struct FindNonFiniteAt {
@@ -363,6 +399,7 @@ class ClipByGlobalNormKernel final : public Kernel {
 
 void addUpdateKernels(KernelTable& table) {
   table["_ApplyOptimizer"] = applyOptimizer;
+  table["_MeanOfTowers"] = make<MeanOfTowersKernel>;
   table["_CheckStatistics"] = make<CheckStatisticsKernel>;
   table["_ClipByGlobalNorm"] = make<ClipByGlobalNormKernel>;
 }

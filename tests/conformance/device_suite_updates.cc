@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "common/ps/gradient_math.h"
@@ -74,11 +76,12 @@ struct Shards {
   std::optional<ps::ParameterStore> here;
 };
 
-void sendGradient(Device& device, const train::DeviceVariables& kept, const Shards& shards) {
+void sendGradient(Device& device, const train::DeviceVariables& kept, const Shards& shards,
+                  size_t tower = 0) {
   const DeviceLock lock(device);
   for (const ps::Slice& slice : shards.layout.shards[0].slices) {
     const std::string& name = shards.layout.variables[slice.variable].name;
-    device.copyToDevice(reinterpret_cast<std::byte*>(kept.kept().at(name).gradient),
+    device.copyToDevice(reinterpret_cast<std::byte*>(kept.kept()[tower]->at(name).gradient),
                         reinterpret_cast<const std::byte*>(shards.gradient.data() + slice.offset),
                         slice.count * sizeof(float));
   }
@@ -90,7 +93,7 @@ bool keepsVariables(const DeviceUnderTest& device) {
 }
 
 TEST_P(DeviceSuite, UpdatesWithTheBitsOfAPs) {
-  const train::ComputeDevice on{device_.device.get(), &device_.kernels};
+  const std::array on = {train::ComputeDevice{device_.device.get(), &device_.kernels}};
   if (!keepsVariables(device_)) {
     EXPECT_THAT(train::DeviceVariables::refusal(someVariables(), {}, on),
                 ::testing::HasSubstr("no kernel"));
@@ -136,12 +139,58 @@ TEST_P(DeviceSuite, UpdatesWithTheBitsOfAPs) {
   }
 }
 
+// As many towers as handles of the device: of one GPU, too. The mean has the bits of tower_group.h, and each updates its share.
+TEST_P(DeviceSuite, TowersUpdateWithTheBitsOfAPs) {
+  if (!keepsVariables(device_)) return;  // UpdatesWithTheBitsOfAPs shows that it says so
+  OptimizerSpec optimizer;
+  optimizer.kind = Kind::kAdam;
+  Random random(9);
+  for (const size_t towers : {2u, 3u, 16u}) {
+    SCOPED_TRACE(std::to_string(towers) + " towers");
+    std::vector<DeviceUnderTest> devices;
+    std::vector<train::ComputeDevice> on;
+    for (size_t i = 0; i < towers; ++i) devices.push_back(GetParam().make());
+    for (DeviceUnderTest& device : devices) on.push_back({device.device.get(), &device.kernels});
+    Shards shards(optimizer);
+    const auto kept = std::make_shared<train::DeviceVariables>(shards.layout, optimizer, on);
+    ps::ParameterStore there(optimizer, shards.layout.shards[0].elements, {},
+                             ps::movingRanges(shards.layout, 0), {}, kept);
+    shards.draw(shards.values, random, -1, 1);
+    shards.here->initialise(shards.values);
+    there.initialise(shards.values);
+    for (int update = 0; update < 3; ++update) {
+      std::vector<float> mean(shards.gradient.size());
+      for (size_t tower = 0; tower < towers; ++tower) {
+        shards.draw(shards.gradient, random, -2, 2);
+        sendGradient(*on[tower].device, *kept, shards, tower);
+        ps::addInto(mean.data(), shards.gradient.data(), mean.size());
+      }
+      ps::scale(mean.data(), 1 / static_cast<float>(towers), mean.size());
+      EXPECT_TRUE(kept->prepareUpdate().statistics_are_finite);
+      std::vector<float> mean_there(mean.size());
+      kept->readGradients(mean_there.data());
+      EXPECT_EQ(mean_there, mean);
+      shards.here->apply({{mean, nullptr}});
+      there.apply({{mean, nullptr}});
+      ASSERT_EQ(std::memcmp(shards.here->current()->data(), there.readable()->data(),
+                            mean.size() * sizeof(float)),
+                0);
+      std::vector<float> slot(mean.size());
+      for (uint32_t i = 0; i < there.slotCount(); ++i) {
+        kept->readSlot(i, slot.data());
+        EXPECT_TRUE(std::ranges::equal(shards.here->slot(i), slot)) << i;
+      }
+    }
+  }
+}
+
 TEST_P(DeviceSuite, ClipsByTheGlobalNormOfWhatIsTrained) {
   if (!keepsVariables(device_)) return;  // UpdatesWithTheBitsOfAPs shows that it says so
   OptimizerSpec optimizer;
   optimizer.clip_by_global_norm = 3;
   Shards shards(optimizer);
-  train::DeviceVariables kept(shards.layout, optimizer, {device_.device.get(), &device_.kernels});
+  const std::array on = {train::ComputeDevice{device_.device.get(), &device_.kernels}};
+  train::DeviceVariables kept(shards.layout, optimizer, on);
   Random random(8);
   for (const float size : {1e-3f, 4.0f}) {
     shards.draw(shards.gradient, random, -size, size);
@@ -151,7 +200,7 @@ TEST_P(DeviceSuite, ClipsByTheGlobalNormOfWhatIsTrained) {
       if (!shards.layout.variables[slice.variable].momentum)
         sum += ps::sumOfSquares({shards.gradient.data() + slice.offset, slice.count});
     const double norm = std::sqrt(sum);
-    const train::DeviceVariables::Findings findings = kept.inspect();
+    const train::DeviceArena::Findings findings = kept.prepareUpdate();
     EXPECT_TRUE(findings.statistics_are_finite);
     EXPECT_NEAR(findings.norm, norm, 1e-6 * norm);
     std::vector<float> clipped(shards.gradient.size());
@@ -165,25 +214,26 @@ TEST_P(DeviceSuite, ClipsByTheGlobalNormOfWhatIsTrained) {
   }
   shards.gradient[7] = std::numeric_limits<float>::infinity();
   sendGradient(*device_.device, kept, shards);
-  EXPECT_FALSE(std::isfinite(kept.inspect().norm));
+  EXPECT_FALSE(std::isfinite(kept.prepareUpdate().norm));
 }
 
 TEST_P(DeviceSuite, FindsStatisticsThatAreNoNumbers) {
   if (!keepsVariables(device_)) return;  // UpdatesWithTheBitsOfAPs shows that it says so
   Shards shards({});
-  train::DeviceVariables kept(shards.layout, {}, {device_.device.get(), &device_.kernels});
+  const std::array on = {train::ComputeDevice{device_.device.get(), &device_.kernels}};
+  train::DeviceVariables kept(shards.layout, {}, on);
   for (const ps::Slice& slice : shards.layout.shards[0].slices) {
     const bool statistic = shards.layout.variables[slice.variable].momentum.has_value();
     for (const float wrong : {std::nanf(""), -std::numeric_limits<float>::infinity()}) {
       const uint64_t at = slice.offset + slice.count - 1;
       shards.gradient[at] = wrong;
       sendGradient(*device_.device, kept, shards);
-      EXPECT_EQ(kept.inspect().statistics_are_finite, !statistic) << slice.variable;
+      EXPECT_EQ(kept.prepareUpdate().statistics_are_finite, !statistic) << slice.variable;
       shards.gradient[at] = 0;
     }
   }
   sendGradient(*device_.device, kept, shards);
-  EXPECT_TRUE(kept.inspect().statistics_are_finite);
+  EXPECT_TRUE(kept.prepareUpdate().statistics_are_finite);
 }
 
 }  // namespace

@@ -120,6 +120,32 @@ TEST_F(GpuTest, WithoutAPsItKeepsTheVariables) {
   expectNothingLeft();
 }
 
+// Each updates its share, and takes those of the others.
+TEST_F(GpuTest, SeveralGpusWithoutAPsKeepTheVariables) {
+  ::setenv("DTF_TEST_HOST_DEVICES", "3", 1);
+  ClusterOptions options{
+      .ps = 1,
+      .workers = 1,
+      .mode = "sync",
+      .steps = 40,
+      .batch_size = 21,
+      .optimizer = "{momentum: {learning_rate: 0.05, momentum: 0.9}}",
+      .layers = "[flatten: , dense: {units: 20}, batch_norm: , dense: {units: 10, name: softmax}]",
+      .worker_more = ", devices: [gpu:0, gpu:1, gpu:2]",
+      .train_more = "  checkpoint: {every_steps: 15}\n"};
+  ASSERT_EQ(launch(writeCluster(options, "ps")).exit_code, 0);
+  const std::string file = withoutPs(options, "job");
+  ASSERT_EQ(launch(file, {"--set", "train.steps=25"}).exit_code, 0);
+  const ProcessResult rest = launch(file);
+  ASSERT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_NE(folder_.read("runs/job/logs/worker-0.2.log")
+                .find("event=variables kept_on=gpu:0,gpu:1,gpu:2"),
+            std::string::npos);
+  EXPECT_EQ(summary("job")["parameters_digest"], summary("ps")["parameters_digest"]);
+  EXPECT_EQ(summary("job")["checkpoint"]["last_step"], 40);
+  expectNothingLeft();
+}
+
 TEST_F(GpuTest, AStatisticThatIsNoNumberEndsTheJobThereToo) {
   ClusterOptions options = onGpu(
       {.ps = 1,

@@ -57,6 +57,10 @@ void Device::copyToHost(std::byte* target, const std::byte* source, size_t bytes
   std::memcpy(target, source, bytes);
 }
 
+void Device::copyFromPeer(std::byte* target, const Device&, const std::byte* source, size_t bytes) {
+  std::memcpy(target, source, bytes);
+}
+
 void Device::synchronise() {
   throwIfBadData();
 }

@@ -63,6 +63,7 @@ TESTED_IN = [
     (r"common/cluster/command_line\.cc", "tests/unit/cluster/options_test.cc"),
     (r"common/graph/(op_def|shape_functions|standard_\w+)\.cc", "tests/unit/graph/graph_test.cc"),
     (r"common/graph/gradients\.cc", "tests/unit/graph/autodiff_test.cc"),
+    (r"common/train/device_arena\.cc", "tests/unit/train/device_variables_test.cc"),
     (r"common/graph/gradients_layers\.cc", "tests/unit/graph/autodiff_layers_test.cc"),
     (r"common/graph/builder_control\.cc", "tests/unit/graph/control_ops_test.cc"),
     (r"common/graph/gradients_control\.cc", "tests/unit/graph/autodiff_control_test.cc"),

@@ -24,7 +24,10 @@ class DeviceVariablesTest : public ::testing::Test {
   DeviceVariablesTest() {
     ::setenv("DTF_GPU_PLUGIN", runtime::testing::testPluginPath("host").c_str(), 1);
   }
-  ~DeviceVariablesTest() override { ::unsetenv("DTF_GPU_PLUGIN"); }
+  ~DeviceVariablesTest() override {
+    ::unsetenv("DTF_GPU_PLUGIN");
+    ::unsetenv("DTF_TEST_HOST_DEVICES");
+  }
 
   struct Trained {
     bool kept = false;
@@ -34,10 +37,13 @@ class DeviceVariablesTest : public ::testing::Test {
     Evaluation evaluation;
   };
   // On a GPU, where there is no ps, or with one in this process.
-  static Trained trainOnce(const cluster::TrainSpec& train, bool one_process) {
+  static Trained trainOnce(const cluster::TrainSpec& train, bool one_process, int towers = 1) {
     const auto dataset = digits(data::DigitStream::kTrain, 500);
     const SystemClock clock;
-    WorkerDevices devices({"gpu:0"}, 1, runtime::tableRule());
+    ::setenv("DTF_TEST_HOST_DEVICES", std::to_string(towers).c_str(), 1);
+    std::vector<std::string> names;
+    for (int i = 0; i < towers; ++i) names.push_back("gpu:" + std::to_string(i));
+    WorkerDevices devices(names, towers, runtime::tableRule());
     ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
     ps::LocalParameterClient client(cluster, 0);
     TrainingLoop loop(train, {.one_process = one_process}, dataset, client, devices.kernels(),
@@ -101,6 +107,18 @@ TEST_F(DeviceVariablesTest, TrainsWithTheBitsOfAPs) {
   }
 }
 
+TEST_F(DeviceVariablesTest, SeveralGpusTrainWithTheBitsOfTowersOnTheHost) {
+  for (const int towers : {2, 5}) {
+    const Trained kept = trainOnce(normalisedJob(20), true, towers);
+    const Trained with_ps = trainOnce(normalisedJob(20), false, towers);
+    EXPECT_TRUE(kept.kept);
+    EXPECT_FALSE(with_ps.kept);
+    EXPECT_EQ(kept.parameters, with_ps.parameters) << towers;
+    EXPECT_EQ(kept.final_loss, with_ps.final_loss);
+    EXPECT_EQ(kept.evaluation.loss, with_ps.evaluation.loss);
+  }
+}
+
 TEST_F(DeviceVariablesTest, ClipsByTheGlobalNormWithinRounding) {
   cluster::TrainSpec train = normalisedJob(30);
   train.optimizer.kind = OptimizerSpec::Kind::kGradientDescent;
@@ -120,14 +138,20 @@ TEST_F(DeviceVariablesTest, WhatItCantKeepGoesThroughTheHost) {
   cluster::TrainSpec several = normalisedJob(3);
   several.replication.replicas_to_aggregate = 2;
   EXPECT_FALSE(trainOnce(several, true).kept);
+  cluster::TrainSpec clipped = normalisedJob(3);
+  clipped.optimizer.clip_by_global_norm = 1;
+  EXPECT_FALSE(trainOnce(clipped, true, 2).kept);
 }
 
 TEST_F(DeviceVariablesTest, SaysWhatItCantKeep) {
   const WorkerDevices devices({"gpu:0"}, 1, runtime::tableRule());
-  const ComputeDevice& gpu = devices.towers().each[0];
+  const std::vector<ComputeDevice>& gpu = devices.towers().each;
+  const WorkerDevices cpu({"cpu:0"}, 1, runtime::tableRule());
   ps::ParameterLayout layout = ps::makeLayout({{"table", {4, 3}, {{0, 0, 12}}}}, 1);
   OptimizerSpec optimizer;
   EXPECT_EQ(DeviceVariables::refusal(layout, optimizer, gpu), "");
+  EXPECT_THAT(DeviceVariables::refusal(layout, optimizer, cpu.towers().each),
+              HasSubstr("cpu:0 has no kernel"));
   optimizer.kind = OptimizerSpec::Kind::kLars;
   EXPECT_THAT(DeviceVariables::refusal(layout, optimizer, gpu), HasSubstr("lars needs the norms"));
   optimizer.kind = OptimizerSpec::Kind::kFtrl;
@@ -148,7 +172,7 @@ TEST_F(DeviceVariablesTest, IsReadWhileItIsUpdated) {
   const ps::ParameterLayout layout = ps::makeLayout({{"w", {1000}, {{0, 0, 1000}}}}, 1);
   OptimizerSpec optimizer;
   optimizer.kind = OptimizerSpec::Kind::kMomentum;
-  DeviceVariables kept(layout, optimizer, devices.towers().each[0]);
+  DeviceVariables kept(layout, optimizer, devices.towers().each);
   const uint64_t elements = layout.shards[0].elements;
   std::vector<float> values(elements, 1), slot(elements, 1);
   const std::span<const float> slots[] = {slot};
