@@ -37,11 +37,16 @@ inline constexpr int64_t kTowersMax = 16;
 //   outputs  int64 [1]: the first such element of the arena; -1: there is none
 inline constexpr std::string_view kCheckStatisticsOp = "_CheckStatistics";
 
-// As train/gradient_clip.h, of all that is trained; another order of its sum.
+// The root of the sum of squares of all that is trained: a device's part of what train/gradient_clip.h takes; another order of its sum.
 //
 //   inputs   kinds uint8 [lines], gradient
-//   outputs  gradient: in the memory of that input; the norm before [1]
-//   attribute clip_norm
-inline constexpr std::string_view kClipByGlobalNormOp = "_ClipByGlobalNorm";
+//   outputs  norm [1]
+inline constexpr std::string_view kNormOfTrainedOp = "_NormOfTrained";
+
+// Times `factor`, what is trained.
+//
+//   inputs   factor [1], kinds uint8 [lines], gradient
+//   outputs  gradient: in the memory of that input
+inline constexpr std::string_view kScaleTrainedOp = "_ScaleTrained";
 
 }  // namespace dtf::runtime

@@ -79,6 +79,7 @@ DeviceArena::DeviceArena(const ps::ParameterLayout& layout, const cluster::Optim
       end_(firstOf(elements_, index + 1, towers)),
       mean_(on),
       inspection_(on),
+      scaling_(on),
       update_(on) {
   DTF_CHECK(layout.shards.size() == 1 && index < towers && elements_ % kLine == 0);
   const runtime::DeviceLock lock(*on_.device);
@@ -98,7 +99,8 @@ DeviceArena::DeviceArena(const ps::ParameterLayout& layout, const cluster::Optim
     addUpdate(lines, optimizer);
   }
   on_.device->synchronise();
-  for (DeviceOperations* const operations : {&mean_, &inspection_, &update_}) operations->prepare();
+  for (DeviceOperations* const operations : {&mean_, &inspection_, &scaling_, &update_})
+    operations->prepare();
 }
 
 void DeviceArena::keep(const ps::ParameterLayout& layout) {
@@ -144,10 +146,13 @@ void DeviceArena::addInspection(const Lines& lines, const cluster::OptimizerSpec
         {{vectorOf(DType::kInt32, lines.statistics.size()), statistics_.get()}, gradients},
         {{vectorOf(DType::kInt64, 1), first_found_.get()}});
   clips_ = optimizer.clip_by_global_norm > 0;
-  if (clips_)
-    inspection_.add(runtime::kClipByGlobalNormOp, {{"clip_norm", optimizer.clip_by_global_norm}},
-                    {{vectorOf(DType::kUInt8, lines.kinds.size()), kinds_.get()}, gradients},
-                    {gradients, {vectorOf(DType::kFloat32, 1), norm_.get()}});
+  if (!clips_) return;
+  clip_factor_ = on_.device->allocate(sizeof(float));
+  const DeviceTensor kinds{vectorOf(DType::kUInt8, lines.kinds.size()), kinds_.get()};
+  const graph::TensorSpec one = vectorOf(DType::kFloat32, 1);
+  inspection_.add(runtime::kNormOfTrainedOp, {}, {kinds, gradients}, {{one, norm_.get()}});
+  scaling_.add(runtime::kScaleTrainedOp, {}, {{one, clip_factor_.get()}, kinds, gradients},
+               {gradients});
 }
 
 void DeviceArena::addUpdate(const Lines& lines, const cluster::OptimizerSpec& optimizer) {
@@ -205,6 +210,7 @@ void DeviceArena::takeMean(const DeviceArenas& all) {
 }
 
 void DeviceArena::startInspection() {
+  if (inspection_.empty()) return;
   const runtime::DeviceLock lock(*on_.device);
   inspection_.run();
   const auto fetch = [this](auto& to, const runtime::DeviceMemory& from) {
@@ -215,19 +221,30 @@ void DeviceArena::startInspection() {
 }
 
 DeviceArena::Findings DeviceArena::finishInspection() {
-  wait();
+  if (!inspection_.empty()) wait();
   return {found_ < 0, double{found_norm_}};
+}
+
+void DeviceArena::scaleGradients(float factor) {
+  const runtime::DeviceLock lock(*on_.device);
+  if (scaling_.empty()) return;
+  send(factor, clip_factor_);
+  scaling_.run();
+}
+
+// The number is read when the copy is done, so it stays for as long as the device can be behind.
+void DeviceArena::send(float value, const runtime::DeviceMemory& to) {
+  if (sends_ > 0 && sends_ % sent_.size() == 0) on_.device->synchronise();
+  float& from = sent_[sends_++ % sent_.size()];
+  from = value;
+  on_.device->copyToDevice(to.get(), reinterpret_cast<const std::byte*>(&from), sizeof from);
 }
 
 void DeviceArena::update(float learning_rate) {
   const runtime::DeviceLock lock(*on_.device);
-  if (sent_ == 0 || rates_sent_[(sent_ - 1) % rates_sent_.size()] != learning_rate) {
-    if (sent_ > 0 && sent_ % rates_sent_.size() == 0) on_.device->synchronise();
-    float& rate = rates_sent_[sent_++ % rates_sent_.size()];
-    rate = learning_rate;
-    on_.device->copyToDevice(learning_rate_.get(), reinterpret_cast<const std::byte*>(&rate),
-                             sizeof rate);
-  }
+  if (update_.empty()) return;
+  if (rate_ != learning_rate) send(learning_rate, learning_rate_);
+  rate_ = learning_rate;
   update_.run();
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,13 +51,12 @@ class DeviceArena {
   // What must be known of the gradients of its lines before an update with them.
   struct Findings {
     bool statistics_are_finite = true;
-    double norm =
-        0;  // of what is trained, before it was clipped; 0 where the optimizer doesn't clip by it
+    double norm = 0;  // of what is trained; 0 where the optimizer doesn't clip by it
   };
-  bool hasInspection() const { return !inspection_.empty(); }
-  // Clips where the optimizer does: by the norm of its lines, so a single device alone can.
   void startInspection();
   Findings finishInspection();
+  // Of its lines, what is trained. May return before it is done.
+  void scaleGradients(float factor);
 
   // Of its lines, in place. May return before it is done.
   void update(float learning_rate);
@@ -76,6 +76,7 @@ class DeviceArena {
   void addMean(uint32_t towers);
   void addUpdate(const Lines& lines, const cluster::OptimizerSpec& optimizer);
   void addInspection(const Lines& lines, const cluster::OptimizerSpec& optimizer);
+  void send(float value, const runtime::DeviceMemory& to);
   DeviceTensor ownTensor(std::byte* memory) const;
   void read(const std::byte* from, float* to, size_t bytes);
 
@@ -86,16 +87,17 @@ class DeviceArena {
   runtime::DeviceMemory parameters_, gradients_;
   std::vector<runtime::DeviceMemory> slots_;   // of its lines
   std::vector<runtime::DeviceMemory> others_;  // gradients of its lines, by tower; none of its own
-  runtime::DeviceMemory learning_rate_, kinds_, rates_, statistics_;
+  runtime::DeviceMemory learning_rate_, clip_factor_, kinds_, rates_, statistics_;
   runtime::DeviceMemory first_found_, norm_;  // of an inspection
   bool has_statistics_ = false, clips_ = false;
   int64_t found_ = -1;
   float found_norm_ = 0;
   runtime::KeptVariables kept_;
-  DeviceOperations mean_, inspection_, update_;
-  // Learning rates that may still be on their way to the device: of as many updates without a wait.
-  std::array<float, 64> rates_sent_{};
-  size_t sent_ = 0;
+  DeviceOperations mean_, inspection_, scaling_, update_;
+  std::optional<float> rate_;  // that the device has
+  // Numbers that may still be on their way to the device: as many without a wait.
+  std::array<float, 64> sent_{};
+  size_t sends_ = 0;
 };
 
 }  // namespace dtf::train

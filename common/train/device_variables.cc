@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "common/base/check.h"
 #include "common/ps/moving_average.h"
@@ -43,8 +44,6 @@ std::string DeviceVariables::refusal(const ps::ParameterLayout& layout,
                        cluster::optimizerName(optimizer.kind));
   if (optimizer.kind == Kind::kFtrl && optimizer.learning_rate_power != -0.5)
     return "ftrl has another learning_rate_power than -0.5";
-  if (optimizer.clip_by_global_norm > 0 && towers.size() > 1)
-    return "clip_by_global_norm needs the norm of what several devices have";
   if (std::ranges::any_of(layout.variables, &ps::VariableInfo::is_sparse))
     return "the gradients of embeddings are rows";
   if (ratesOf(layout) > static_cast<size_t>(runtime::kStatisticKindsMax))
@@ -54,7 +53,8 @@ std::string DeviceVariables::refusal(const ps::ParameterLayout& layout,
 
 DeviceVariables::DeviceVariables(const ps::ParameterLayout& layout,
                                  const cluster::OptimizerSpec& optimizer,
-                                 std::span<const ComputeDevice> towers) {
+                                 std::span<const ComputeDevice> towers)
+    : clip_norm_(optimizer.clip_by_global_norm) {
   DTF_CHECK(!towers.empty() && refusal(layout, optimizer, towers).empty());
   for (uint32_t i = 0; i < towers.size(); ++i)
     arenas_.push_back(std::make_unique<DeviceArena>(layout, optimizer, towers[i], i,
@@ -70,15 +70,18 @@ std::vector<const runtime::KeptVariables*> DeviceVariables::kept() const {
 DeviceArena::Findings DeviceVariables::prepareUpdate() {
   if (arenas_.size() > 1)
     for (const auto& arena : arenas_) arena->takeMean(arenas_);
+  for (const auto& arena : arenas_) arena->startInspection();
   DeviceArena::Findings all;
-  for (const auto& arena : arenas_)
-    if (arena->hasInspection()) arena->startInspection();
+  double squares = 0;
   for (const auto& arena : arenas_) {
-    if (!arena->hasInspection()) continue;
     const DeviceArena::Findings found = arena->finishInspection();
     all.statistics_are_finite = all.statistics_are_finite && found.statistics_are_finite;
-    all.norm = found.norm;
+    squares += found.norm * found.norm;
   }
+  all.norm = std::sqrt(squares);
+  if (std::isfinite(all.norm) && all.norm > clip_norm_)
+    for (const auto& arena : arenas_)
+      arena->scaleGradients(static_cast<float>(clip_norm_ / all.norm));
   return all;
 }
 

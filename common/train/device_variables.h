@@ -49,6 +49,7 @@ class DeviceVariables final : public ps::DeviceArrays {
   void readGradients(float* to);
 
  private:
+  const double clip_norm_;  // 0: no clipping
   DeviceArenas arenas_;
 };
 

@@ -339,60 +339,57 @@ struct SquaresAt {
     if (team.rank() == 0) sums[part] = sum;
   }
 };
-// norm, and the factor that brings it down to `clip_norm`; 1 where it needs none or isn't finite.
-struct NormAt {
+struct RootOfSumsAt {
   const double* sums;
   int64_t parts;
-  double clip_norm;
   float* norm;
-  float* factor;
   template <class T>
   DTF_HOST_DEVICE void operator()(const T& team, int64_t) const {
     double sum = 0;
     for (int64_t part = team.rank(); part < parts; part += team.size()) sum += sums[part];
     sum = team.sum(sum);
-    if (team.rank() != 0) return;
-    const double root = std::sqrt(sum);
-    *norm = static_cast<float>(root);
-    *factor = root > clip_norm && FindNonFiniteAt::isFinite(*norm)
-                  ? static_cast<float>(clip_norm / root)
-                  : 1.0f;
+    if (team.rank() == 0) *norm = static_cast<float>(std::sqrt(sum));
   }
 };
-struct ScaleAt {
-  const uint8_t* kinds;
-  const float* factor;
-  const float* gradient;
-  float* scaled;
-  DTF_HOST_DEVICE void operator()(int64_t pack) const {
-    const float by = kinds[pack / (kLine / kPack)] == 0 ? *factor : 1.0f;
-    if (by == 1 && scaled == gradient) return;
-    Pack<float, kPack> g = load<kPack>(gradient, pack);
-    for (int i = 0; i < kPack; ++i) g.at[i] *= by;
-    store(scaled, pack, g);
-  }
-};
-class ClipByGlobalNormKernel final : public Kernel {
+class NormOfTrainedKernel final : public Kernel {
  public:
-  explicit ClipByGlobalNormKernel(const Operation& o)
-      : packs_(o.inputs[1].elements() / kPack), clip_norm_(o.number("clip_norm")) {}
+  explicit NormOfTrainedKernel(const Operation& o) : packs_(o.inputs[1].elements() / kPack) {}
   void launch(Device& device, const Arguments& a) override {
-    const auto* const kinds = a.in<uint8_t>(0);
     auto* const sums = reinterpret_cast<double*>(a.workspace);
-    auto* const factor = reinterpret_cast<float*>(a.workspace + kParts * sizeof(double));
     const int64_t each = (packs_ + kParts - 1) / kParts;
-    forTeams(device, kParts, each, SquaresAt{kinds, a.in(1), sums, packs_, each});
-    forTeams(device, 1, kParts, NormAt{sums, kParts, clip_norm_, a.out(1), factor});
-    forElements(device, packs_, ScaleAt{kinds, factor, a.in(1), a.out(0)});
+    forTeams(device, kParts, each, SquaresAt{a.in<uint8_t>(0), a.in(1), sums, packs_, each});
+    forTeams(device, 1, kParts, RootOfSumsAt{sums, kParts, a.out(0)});
   }
-  size_t workspaceBytes() const override { return kParts * sizeof(double) + sizeof(float); }
-  bool canOverwrite(int output, int input) const override { return output == 0 && input == 1; }
+  size_t workspaceBytes() const override { return kParts * sizeof(double); }
 
  private:
   static constexpr int64_t kParts = 1024;
 
   const int64_t packs_;
-  const double clip_norm_;
+};
+
+struct ScaleTrainedAt {
+  const float* factor;
+  const uint8_t* kinds;
+  const float* gradient;
+  float* scaled;
+  DTF_HOST_DEVICE void operator()(int64_t pack) const {
+    const float by = kinds[pack / (kLine / kPack)] == 0 ? *factor : 1.0f;
+    Pack<float, kPack> g = load<kPack>(gradient, pack);
+    for (int i = 0; i < kPack; ++i) g.at[i] *= by;
+    store(scaled, pack, g);
+  }
+};
+class ScaleTrainedKernel final : public Kernel {
+ public:
+  explicit ScaleTrainedKernel(const Operation& o) : packs_(o.inputs[2].elements() / kPack) {}
+  void launch(Device& device, const Arguments& a) override {
+    forElements(device, packs_, ScaleTrainedAt{a.in(0), a.in<uint8_t>(1), a.in(2), a.out(0)});
+  }
+  bool canOverwrite(int, int input) const override { return input == 2; }
+
+ private:
+  const int64_t packs_;
 };
 
 }  // namespace
@@ -401,7 +398,8 @@ void addUpdateKernels(KernelTable& table) {
   table["_ApplyOptimizer"] = applyOptimizer;
   table["_MeanOfTowers"] = make<MeanOfTowersKernel>;
   table["_CheckStatistics"] = make<CheckStatisticsKernel>;
-  table["_ClipByGlobalNorm"] = make<ClipByGlobalNormKernel>;
+  table["_NormOfTrained"] = make<NormOfTrainedKernel>;
+  table["_ScaleTrained"] = make<ScaleTrainedKernel>;
 }
 
 }  // namespace dtf::gpu

@@ -207,7 +207,7 @@ TEST_P(DeviceSuite, ClipsByTheGlobalNormOfWhatIsTrained) {
     kept.readGradients(clipped.data());
     for (const ps::Slice& slice : shards.layout.shards[0].slices) {
       const bool trained = !shards.layout.variables[slice.variable].momentum;
-      const auto factor = trained && norm > 3 ? static_cast<float>(3 / norm) : 1.0f;
+      const auto factor = trained && norm > 3 ? static_cast<float>(3 / findings.norm) : 1.0f;
       for (uint64_t i = slice.offset; i < slice.offset + slice.count; ++i)
         ASSERT_EQ(clipped[i], shards.gradient[i] * factor) << i;
     }
