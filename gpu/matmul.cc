@@ -1,4 +1,4 @@
-// MatMul by cuBLASLt. Its matrices are column-major: the row-major product c = a * b is c^T = b^T * a^T there.
+// MatMul by cuBLASLt, also with a bias and relu behind it. Its matrices are column-major: the row-major product c = a * b is c^T = b^T * a^T there.
 
 #include <cublasLt.h>
 
@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "gpu/bias.h"
 #include "gpu/kernel.h"
 #include "gpu/libraries.h"
 #include "gpu/product.h"
@@ -74,10 +75,21 @@ Preference preferenceOf() {
   return preference;
 }
 
+// What is done to a product before it is written.
+enum class Epilogue : int64_t { kNone, kBias, kBiasRelu };
+
+Epilogue epilogueOf(const Operation& o) {
+  if (o.inputs.size() < 3) return Epilogue::kNone;
+  return o.flag("relu") ? Epilogue::kBiasRelu : Epilogue::kBias;
+}
+
 class MatMulKernel final : public Kernel {
  public:
   explicit MatMulKernel(const Operation& o)
-      : p_(o), bytes_(o.outputs[0].bytes()), bytes_each_(bytesOf(o.inputs[0].type)) {
+      : p_(o),
+        bytes_(o.outputs[0].bytes()),
+        bytes_each_(bytesOf(o.inputs[0].type)),
+        epilogue_(epilogueOf(o)) {
     if (empty()) return;
     cublasLtMatmulDesc_t matmul = nullptr;
     const Type factors = o.inputs[0].type;
@@ -94,13 +106,27 @@ class MatMulKernel final : public Kernel {
          {p_.m, p_.k, p_.n, int64_t{p_.transpose_a}, int64_t{p_.transpose_b}, int64_t{tf32},
           static_cast<int64_t>(factors), static_cast<int64_t>(o.outputs[0].type)})
       key_ += std::to_string(part) + " ";
+    // Products without one have the keys that they had before there were any.
+    if (epilogue_ == Epilogue::kNone) return;
+    key_ += "epilogue " + std::to_string(static_cast<int64_t>(epilogue_)) + " ";
+    setEpilogue(epilogue_ == Epilogue::kBias ? CUBLASLT_EPILOGUE_BIAS
+                                             : CUBLASLT_EPILOGUE_RELU_BIAS);
   }
 
   void prepare(Device& device) override {
     if (empty()) return;
-    const auto [chosen, is_new] = device.libraries().algorithms.try_emplace(key_);
-    if (is_new) chosen->second = choose(device);
-    choice_ = chosen->second;
+    std::optional<Choice> choice = algorithmOf(device);
+    if (!choice && epilogue_ != Epilogue::kNone) {
+      adds_afterwards_ = true;
+      setEpilogue(CUBLASLT_EPILOGUE_DEFAULT);
+      key_ += "afterwards ";
+      choice = algorithmOf(device);
+    }
+    if (!choice)
+      throw PluginError(DTF_PLUGIN_INTERNAL,
+                        "cuBLASLt has no algorithm for a product of " + std::to_string(p_.m) +
+                            " x " + std::to_string(p_.k) + " x " + std::to_string(p_.n) + ".");
+    choice_ = *choice;
     workspace_ = device.workspace(choice_.workspaceSize);
   }
 
@@ -109,10 +135,13 @@ class MatMulKernel final : public Kernel {
       if (bytes_ > 0)
         check(cudaMemsetAsync(a.outputs[0], 0, static_cast<size_t>(bytes_), device.stream()),
               "clearing a product");
-      return;
+    } else {
+      const std::byte* const bias = hasBiasPointer() ? a.inputs[2] : nullptr;
+      multiply(device, choice_, {a.inputs[0], a.inputs[1], bias, a.outputs[0], workspace_});
+      device.countLaunch();
     }
-    multiply(device, choice_, {a.inputs[0], a.inputs[1], a.outputs[0], workspace_});
-    device.countLaunch();
+    if (epilogue_ == Epilogue::kNone || (hasBiasPointer() && !empty())) return;
+    addBias(device, a.out(0), a.in(2), p_.m * p_.n, p_.n, epilogue_ == Epilogue::kBiasRelu);
   }
 
   const char* way() const override { return "cublasLt"; }
@@ -121,6 +150,7 @@ class MatMulKernel final : public Kernel {
   struct Memory {
     const std::byte* a;
     const std::byte* b;
+    const std::byte* bias;  // null: none
     std::byte* c;
     std::byte* workspace;
   };
@@ -128,27 +158,52 @@ class MatMulKernel final : public Kernel {
 
   bool empty() const { return p_.m * p_.n == 0 || p_.k == 0; }
 
+  void setEpilogue(cublasLtEpilogue_t epilogue) const {
+    check(cublasLtMatmulDescSetAttribute(matmul_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+                                         sizeof epilogue),
+          "describing what follows a product");
+  }
+
+  // Whether the product itself adds the bias.
+  bool hasBiasPointer() const { return epilogue_ != Epilogue::kNone && !adds_afterwards_; }
+  void setBias(const std::byte* bias) const {
+    if (bias == nullptr) return;
+    check(cublasLtMatmulDescSetAttribute(matmul_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
+                                         sizeof bias),
+          "describing a bias");
+  }
+
   void multiply(Device& device, const Choice& choice, const Memory& m) const {
     const float one = 1, zero = 0;
+    setBias(m.bias);
     check(cublasLtMatmul(device.libraries().blas, matmul_.get(), &one, m.b, b_.get(), m.a, a_.get(),
                          &zero, m.c, c_.get(), m.c, c_.get(), &choice.algo, m.workspace,
                          choice.workspaceSize, device.stream()),
           "multiplying matrices");
   }
 
+  // Once for each product of the device; none: cuBLASLt has none.
+  std::optional<Choice> algorithmOf(Device& device) const {
+    auto& algorithms = device.libraries().algorithms;
+    if (const auto known = algorithms.find(key_); known != algorithms.end()) return known->second;
+    const std::optional<Choice> choice = choose(device);
+    if (choice) algorithms.emplace(key_, *choice);
+    return choice;
+  }
+
   // The one that was chosen before on such a device, or the fastest of those that cuBLASLt thinks best.
-  Choice choose(Device& device) const {
+  std::optional<Choice> choose(Device& device) const {
     const Preference preference = preferenceOf();
+    const Scratch bias(device, static_cast<size_t>(p_.n) * sizeof(float));
+    if (hasBiasPointer()) setBias(bias.get());
     Choice offered[kTrialsMax] = {};
     int found = 0;
-    check(cublasLtMatmulAlgoGetHeuristic(device.libraries().blas, matmul_.get(), b_.get(), a_.get(),
-                                         c_.get(), c_.get(), preference.get(), kTrialsMax, offered,
-                                         &found),
-          "choosing a product's algorithm");
-    if (found == 0)
-      throw PluginError(DTF_PLUGIN_INTERNAL,
-                        "cuBLASLt has no algorithm for a product of " + std::to_string(p_.m) +
-                            " x " + std::to_string(p_.k) + " x " + std::to_string(p_.n) + ".");
+    const cublasStatus_t asked = cublasLtMatmulAlgoGetHeuristic(
+        device.libraries().blas, matmul_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
+        preference.get(), kTrialsMax, offered, &found);
+    if (asked == CUBLAS_STATUS_NOT_SUPPORTED) return std::nullopt;
+    check(asked, "choosing a product's algorithm");
+    if (found == 0) return std::nullopt;
     PlanCache& kept = *device.libraries().kept;
     const std::string key = "product " + key_;
     const std::optional<size_t> known = kept.find(key);
@@ -162,7 +217,9 @@ class MatMulKernel final : public Kernel {
     for (size_t i = 0; i < static_cast<size_t>(found); ++i) {
       if (offered[i].state != CUBLAS_STATUS_SUCCESS) continue;
       const double taken = timedRuns(device, [&] {
-        multiply(device, offered[i], {a.get(), b.get(), c.get(), workspace.get()});
+        multiply(
+            device, offered[i],
+            {a.get(), b.get(), hasBiasPointer() ? bias.get() : nullptr, c.get(), workspace.get()});
       });
       if (taken >= least) continue;
       best = i;
@@ -174,7 +231,9 @@ class MatMulKernel final : public Kernel {
 
   const Product p_;
   const int64_t bytes_, bytes_each_;  // of the product, and of an element of the factors
-  std::string key_;                   // what algorithms differ by
+  const Epilogue epilogue_;
+  bool adds_afterwards_ = false;  // what it does, as cuBLASLt has no algorithm with it
+  std::string key_;               // what algorithms differ by
   Matmul matmul_;
   Layout a_, b_, c_;
   cublasLtMatmulHeuristicResult_t choice_ = {};
@@ -184,7 +243,7 @@ class MatMulKernel final : public Kernel {
 }  // namespace
 
 void addMatMulKernel(KernelTable& table) {
-  table["MatMul"] = [](const Operation& o) -> std::unique_ptr<Kernel> {
+  table["MatMul"] = table["_FusedMatMul"] = [](const Operation& o) -> std::unique_ptr<Kernel> {
     return std::make_unique<MatMulKernel>(o);
   };
 }

@@ -63,7 +63,17 @@ inline constexpr int64_t kFusedConvChannelsMax = 4;
 inline constexpr std::string_view kFusedBatchNormReluOp = "_FusedBatchNormRelu";
 inline constexpr std::string_view kFusedBatchNormReluGradOp = "_FusedBatchNormReluGrad";
 
-// Rewrites the operations of `step`. What would exist only inside a fused operation is not fused
+// A dense layer's product with what follows it, in float32:
+//
+//   MatMul(a, b) -> BiasAdd(., bias) [-> Relu]    inputs a, b, bias; attributes of MatMul, and the bool `relu`
+//
+// The product's library adds the bias before it writes: two passes over memory less.
+inline constexpr std::string_view kFusedMatMulOp = "_FusedMatMul";
+
+// Rewrites the operations of `step` into those. Comes last: after usePrecision(), which knows the parts alone.
+void fuseProducts(LoweredStep& step);
+
+// Rewrites the operations of `step` into the others. What would exist only inside a fused operation is not fused
 // away when someone outside reads it (a fetch, a push, another operation).
 void fuse(LoweredStep& step, const KernelTable& kernels, DeviceType device);
 

@@ -72,6 +72,28 @@ TEST_P(DeviceSuite, ComputesByRow) {
   }
 }
 
+// A device may do it all at once, whatever the layout of the factors.
+TEST_P(DeviceSuite, AddsABiasToProducts) {
+  for (const int64_t batch : kSizes) {
+    for (const int64_t units : kSizes) {
+      Case c;
+      const Output a = c.floats({batch, 33}, -1, 1), at = c.floats({33, batch}, -1, 1);
+      const Output w = c.floats({33, units}, -1, 1), wt = c.floats({units, 33}, -1, 1);
+      const Output bias = c.floats({units});
+      std::vector<Output> fetches = {c.b.biasAdd(c.b.matMul(a, w), bias),
+                                     c.b.relu(c.b.biasAdd(c.b.matMul(a, w), bias)),
+                                     c.b.relu(c.b.biasAdd(c.b.matMul(at, w, true), bias)),
+                                     c.b.relu(c.b.biasAdd(c.b.matMul(a, wt, false, true), bias)),
+                                     c.b.biasAdd(c.b.matMul(at, wt, true, true), bias)};
+      const Output y = c.b.relu(c.b.biasAdd(c.b.matMul(a, w), bias));
+      const std::vector<Output> gradients =
+          graph::addGradients(c.graph, c.b.mean(c.b.tanh(y)), std::vector{a, w, bias});
+      fetches.insert(fetches.end(), gradients.begin(), gradients.end());
+      c.expect(device_, fetches, kSums);
+    }
+  }
+}
+
 TEST_P(DeviceSuite, MultipliesMatricesInEveryOrientation) {
   for (const int64_t m : kSizes) {
     for (const int64_t n : kSizes) {

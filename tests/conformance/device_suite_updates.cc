@@ -2,9 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "common/ps/gradient_math.h"
@@ -88,6 +89,10 @@ void sendGradient(Device& device, const train::DeviceVariables& kept, const Shar
   device.synchronise();
 }
 
+bool sameBits(float a, float b) {
+  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+}
+
 bool keepsVariables(const DeviceUnderTest& device) {
   return device.kernels.has(kApplyOptimizerOp, device.device->type());
 }
@@ -118,7 +123,7 @@ TEST_P(DeviceSuite, UpdatesWithTheBitsOfAPs) {
     };
     const auto expect_same = [&](const char* what, const float* here, const float* device) {
       for (uint64_t i = 0; i < elements; ++i)
-        ASSERT_TRUE(padding(i) || std::memcmp(here + i, device + i, sizeof(float)) == 0)
+        ASSERT_TRUE(padding(i) || sameBits(here[i], device[i]))
             << what << " " << i << ": " << here[i] << " on a ps, " << device[i] << " on the device";
     };
     for (int update = 0; update < 5; ++update) {
@@ -172,9 +177,8 @@ TEST_P(DeviceSuite, TowersUpdateWithTheBitsOfAPs) {
       EXPECT_EQ(mean_there, mean);
       shards.here->apply({{mean, nullptr}});
       there.apply({{mean, nullptr}});
-      ASSERT_EQ(std::memcmp(shards.here->current()->data(), there.readable()->data(),
-                            mean.size() * sizeof(float)),
-                0);
+      const float* const here = shards.here->current()->data();
+      ASSERT_TRUE(std::equal(here, here + mean.size(), there.readable()->data(), sameBits));
       std::vector<float> slot(mean.size());
       for (uint32_t i = 0; i < there.slotCount(); ++i) {
         kept->readSlot(i, slot.data());

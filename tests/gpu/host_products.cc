@@ -1,6 +1,7 @@
 // What cuBLASLt and cuDNN compute, by plain sums: for tests of everything around them.
 
 #include "gpu/bfloat16.h"
+#include "gpu/bias.h"
 #include "gpu/convolution.h"
 #include "gpu/element_kernels.h"
 #include "gpu/product.h"
@@ -56,6 +57,22 @@ class HostMatMul final : public Kernel {
  private:
   const Product p_;
   const Type factors_, product_;
+};
+
+class HostFusedMatMul final : public Kernel {
+ public:
+  explicit HostFusedMatMul(const Operation& o)
+      : product_(o), p_(o), relu_(o.flag("relu")), n_(o.outputs[0].elements()) {}
+  void launch(Device& device, const Arguments& a) override {
+    product_.launch(device, a);
+    addBias(device, a.out(0), a.in(2), n_, p_.n, relu_);
+  }
+
+ private:
+  HostMatMul product_;
+  const Product p_;
+  const bool relu_;
+  const int64_t n_;
 };
 
 // f(index in x, index in the filter, index in y) for every product that a convolution adds up.
@@ -116,6 +133,7 @@ class HostConvolution final : public Kernel {
 
 void addMatMulKernel(KernelTable& table) {
   table["MatMul"] = make<HostMatMul>;
+  table["_FusedMatMul"] = make<HostFusedMatMul>;
 }
 
 void addConvolutionKernels(KernelTable& table) {

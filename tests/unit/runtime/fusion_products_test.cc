@@ -1,0 +1,87 @@
+// That fused products are the right numbers is tested by the device suite. Here: what is fused, and what must not be.
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <map>
+#include <vector>
+
+#include "common/graph/autodiff.h"
+#include "common/graph/builder.h"
+#include "common/graph/op_def.h"
+#include "common/runtime/fusion.h"
+
+namespace dtf::runtime {
+namespace {
+
+using graph::Output;
+using ::testing::UnorderedElementsAre;
+
+class FuseProductsTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> fusedOps(std::vector<Output> fetches) {
+    step_ = lower(graph_, fetches);
+    fuseProducts(step_);
+    std::vector<std::string> ops;
+    for (const Operation& operation : step_.operations) ops.push_back(operation.op);
+    return ops;
+  }
+  const Operation& only(std::string_view op) const {
+    const auto at = std::ranges::find(step_.operations, op, &Operation::op);
+    EXPECT_NE(at, step_.operations.end()) << op;
+    return *at;
+  }
+
+  graph::Graph graph_{graph::standardOps()};
+  graph::Builder b{graph_};
+  const Output x = b.placeholder("x", DType::kFloat32, {5, 6});
+  const Output w = b.placeholder("w", DType::kFloat32, {6, 7});
+  const Output bias = b.placeholder("bias", DType::kFloat32, {7});
+  const Output product = b.matMul(x, w), sum = b.biasAdd(product, bias), y = b.relu(sum);
+  LoweredStep step_;
+};
+
+TEST_F(FuseProductsTest, MakesALayerOneOperation) {
+  EXPECT_THAT(fusedOps({y}), UnorderedElementsAre("_FusedMatMul"));
+  EXPECT_TRUE(only("_FusedMatMul").attributeOr<bool>("relu", false));
+  EXPECT_EQ(only("_FusedMatMul").inputs.size(), 3u);
+  EXPECT_THAT(fusedOps({sum}), UnorderedElementsAre("_FusedMatMul"));
+  EXPECT_FALSE(only("_FusedMatMul").attributeOr<bool>("relu", true));
+}
+
+// relu's gradient reads y, not what relu was of.
+TEST_F(FuseProductsTest, TrainsItToo) {
+  const Output loss = b.mean(b.tanh(y));
+  std::vector<Output> fetches = graph::addGradients(graph_, loss, std::vector{w, bias});
+  fetches.push_back(loss);
+  const std::vector<std::string> ops = fusedOps(fetches);
+  EXPECT_EQ(std::ranges::count(ops, "_FusedMatMul"), 1);
+  EXPECT_EQ(std::ranges::count(ops, "MatMul"), 1) << "the gradient of w";
+  EXPECT_EQ(std::ranges::count(ops, "Relu"), 0);
+}
+
+TEST_F(FuseProductsTest, LeavesWhatSomebodyReads) {
+  EXPECT_THAT(fusedOps({y, product}), UnorderedElementsAre("MatMul", "BiasAdd", "Relu"));
+  EXPECT_THAT(fusedOps({y, sum}), UnorderedElementsAre("_FusedMatMul", "Relu"));
+  EXPECT_THAT(fusedOps({y, b.tanh(sum)}), UnorderedElementsAre("_FusedMatMul", "Relu", "Tanh"));
+  EXPECT_THAT(fusedOps({y, b.tanh(product)}),
+              UnorderedElementsAre("MatMul", "BiasAdd", "Relu", "Tanh"));
+}
+
+// A bias of rows is of other columns than the product has.
+TEST_F(FuseProductsTest, LeavesAReshapedProduct) {
+  const Output wide = b.placeholder("wide", DType::kFloat32, {35});
+  EXPECT_THAT(fusedOps({b.biasAdd(b.reshape(product, {1, 35}), wide)}),
+              UnorderedElementsAre("MatMul", "BiasAdd"));
+}
+
+TEST_F(FuseProductsTest, LeavesBFloat16) {
+  step_ = lower(graph_, std::array{y});
+  for (Operation& operation : step_.operations)
+    if (operation.op == "MatMul") operation.input_specs[0].dtype = DType::kBFloat16;
+  fuseProducts(step_);
+  EXPECT_EQ(step_.operations.size(), 3u);
+}
+
+}  // namespace
+}  // namespace dtf::runtime
