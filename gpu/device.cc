@@ -117,14 +117,15 @@ void Device::copyToHost(std::byte* target, const std::byte* source, size_t bytes
   libraries_->copies->toHost(target, source, bytes);
 }
 
-// Once for each peer. Where the two have no link the driver copies by way of the host, without being told.
+// Once for each peer. Where the two have no link, or one of them has all the peers that it can have, the driver copies by way of the
+// host, without being told.
 void Device::reach(const Device& peer) {
   if (peer.index_ == index_ || std::ranges::find(reached_, peer.index_) != reached_.end()) return;
   int has_link = 0;
   check(cudaDeviceCanAccessPeer(&has_link, index_, peer.index_), "asking for a link to a GPU");
   if (has_link != 0) {
     const cudaError_t enabled = cudaDeviceEnablePeerAccess(peer.index_, 0);
-    if (enabled == cudaErrorPeerAccessAlreadyEnabled)
+    if (enabled == cudaErrorPeerAccessAlreadyEnabled || enabled == cudaErrorTooManyPeers)
       (void)cudaGetLastError();
     else
       check(enabled, "using the link to a GPU");

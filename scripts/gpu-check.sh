@@ -81,6 +81,13 @@ tasks_with() {
   [ "$1" = "a ps" ] && echo "cluster={ps: [\"localhost:auto\"], $worker}" || echo "cluster={$worker}"
 }
 
+# keeps WITH RUN: fails where a job without a ps did not leave its variables on the GPU.
+keeps() {
+  [ "$1" = "a ps" ] || grep -q 'event=variables kept_on=gpu:0$' "$2"/logs/worker-0.*.log || {
+    echo "error: the GPU did not keep the variables:"; grep -h event=variables "$2"/logs/*; return 1
+  }
+}
+
 # train WITH JOB ACCURACY [OVERRIDE...]: WITH "a ps" or "no ps"; fails where the examples to evaluate are told right less often.
 train() {
   local run with=$1 job=$2 wanted=$3 code override settings=()
@@ -91,6 +98,7 @@ train() {
     --set "$(tasks_with "$with")" "${settings[@]}" >"$run/log" 2>&1
   code=$?
   tail -40 "$run/log"
+  keeps "$with" "$run/run" || code=1
   python3 - "$run/run/summary.json" "$wanted" <<'END' || code=1
 import json, sys
 summary = json.load(open(sys.argv[1]))
@@ -139,6 +147,7 @@ END
     --set train.steps=40 --set train.precision=bfloat16 --set "$(tasks_with "$with")" >"$run/log" 2>&1
   code=$?
   tail -40 "$run/log"
+  keeps "$with" "$run/run" || code=1
   python3 - "$run/run/summary.json" <<'END' || code=1
 import json, math, sys
 summary = json.load(open(sys.argv[1]))

@@ -34,23 +34,33 @@ void CutTaker::take() {
 
 // No update runs before the last of them is copied, so each finds the shard as it was at its take().
 void CutTaker::copyNext() {
+  const TimePoint begin = clock_.now();
   auto capture = std::make_shared<Capture>();
   capture->position = takings_.front().position;
   capture->version = store_.version();
-  capture->parameters = store_.readable();
   capture->clock = store_.clockState();
-  updater_.copySlots([this, capture, begin = clock_.now()](std::vector<Buffer> slots) {
-    capture->slots = std::move(slots);
-    capture->stall = clock_.now() - begin;
-    finish(capture);
-  });
+  try {
+    capture->parameters = store_.readable();
+    updater_.copySlots([this, capture, begin](std::vector<Buffer> slots) {
+      capture->slots = std::move(slots);
+      capture->stall = clock_.now() - begin;
+      finish(capture);
+    });
+  } catch (const Error& error) {  // of the device that keeps them: nothing is captured
+    endTaking(error);
+  }
 }
 
 void CutTaker::finish(std::shared_ptr<Capture> capture) {
   DTF_CHECK(capture->version == store_.version());
   latest_ = std::move(capture);
-  calls_.add([callback = std::move(takings_.front().callback),
-              result = CutResult{CutOutcome::kCaptured, latest_->version}] { callback(result); });
+  endTaking(CutResult{CutOutcome::kCaptured, latest_->version});
+}
+
+void CutTaker::endTaking(CutAnswer what) {
+  calls_.add([callback = std::move(takings_.front().callback), what = std::move(what)] {
+    callback(what);
+  });
   takings_.pop_front();
   if (!takings_.empty()) copyNext();
 }

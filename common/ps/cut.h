@@ -80,6 +80,7 @@ class CutTaker {
   };
   void copyNext();
   void finish(std::shared_ptr<Capture> capture);
+  void endTaking(CutAnswer what);
 
   ParameterStore& store_;
   Updater& updater_;

@@ -12,8 +12,8 @@
 namespace dtf::ps {
 
 // Every array has the layout and the size of the shard's arena.
-// Threads: thread-safe; a call from another thread than the one that computes waits for the step that runs.
-// Blocks: write() and the reads, until the device has copied.
+// Threads: any, one call at a time, as the shard that has it is under one lock; a call waits for the step that runs meanwhile.
+// Blocks: write() and the reads, until the device has copied; update() of several devices.
 // Errors: those of the device.
 class DeviceArrays {
  public:
@@ -23,7 +23,7 @@ class DeviceArrays {
   virtual void write(std::span<const float> parameters,
                      std::span<const std::span<const float>> slots) = 0;
 
-  // In place, with the gradient that lies on the device. May return before it is done.
+  // In place, with the gradient that lies on the device. May return before it is done. After an error the arrays are of no use.
   virtual void update(const UpdateConstants& constants) = 0;
 
   virtual void readParameters(float* to) = 0;

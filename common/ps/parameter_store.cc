@@ -206,6 +206,7 @@ std::span<const float> ParameterStore::slot(uint32_t slot) const {
 std::shared_ptr<const Snapshot> ParameterStore::copyAverages() {
   const uint32_t last = slotCount() - 1;
   if (slotCount() == 0 || !isMovingAverage(optimizer_, last)) return nullptr;
+  throwIfTorn();
   const std::shared_ptr<Snapshot> copy = pool_.acquire(version());
   if (device_ != nullptr)
     device_->readSlot(last, copy->mutableData());
@@ -281,6 +282,7 @@ std::shared_ptr<UpdateJob> ParameterStore::prepareApply(std::vector<Gradient> gr
 
 std::shared_ptr<UpdateJob> ParameterStore::prepareCopy() const {
   DTF_CHECK(initialised() && !updating() && slotCount() > 0);
+  throwIfTorn();
   auto job = std::make_shared<UpdateJob>();
   job->elements_ = elements_;
   job->slots_ = slots_;
@@ -349,15 +351,27 @@ std::unique_ptr<ParameterStore> makeStore(const ModelDeclaration& declaration, u
 }
 
 const std::shared_ptr<const Snapshot>& ParameterStore::readable() {
-  if (const auto unread = std::exchange(unread_, nullptr))
-    device_->readParameters(unread->mutableData());
+  throwIfTorn();
+  if (unread_ != nullptr) device_->readParameters(unread_->mutableData());
+  unread_ = nullptr;
   return current_;
+}
+
+void ParameterStore::throwIfTorn() const {
+  if (is_torn_)
+    throw Error(ErrorCode::kUnavailable,
+                "an update of the parameters failed on the device that keeps them: they are lost, "
+                "go on from a checkpoint");
 }
 
 void ParameterStore::updateOnDevice(const std::vector<Gradient>& gradients) {
   DTF_CHECK(initialised() && gradients.size() == 1);
+  throwIfTorn();
+  std::shared_ptr<Snapshot> next = pool_.acquire(version() + 1);
+  is_torn_ = true;
   device_->update(optimizer_clock_.next());
-  unread_ = pool_.acquire(version() + 1);
+  is_torn_ = false;
+  unread_ = std::move(next);
   current_ = unread_;
 }
 

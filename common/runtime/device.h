@@ -95,8 +95,9 @@ class Device {
   Mutex mutex_;
 };
 
-// A turn with a device that has memory of its own, from the first call to synchronise(): others wait. compile() and CompiledStep take
-// one for each call. A device on the host's memory is one thread's, whose kernels may compile functions that they call: no turns.
+// A turn with a device that has memory of its own: others wait. What is asked for in one turn comes, on the device, before what is asked
+// for in the next; it need not be done by then, and any later synchronise() finishes it. compile() and CompiledStep take a turn for
+// each call. A device on the host's memory is one thread's, whose kernels may compile functions that they call: no turns.
 class DeviceLock {
  public:
   explicit DeviceLock(Device& device) DTF_TSA(no_thread_safety_analysis)

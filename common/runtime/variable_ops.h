@@ -19,8 +19,8 @@ inline constexpr int64_t kArenaLine = 16;
 //   outputs  parameters, slots, moving averages: in the memory of those inputs
 //
 // A line's kind is 0 where it is trained; else it is of a statistic, which moves towards what lies in place of its gradient:
-// by rates[kind - 1], ps::MovingRange::one_minus_momentum. Attributes: `kind`, a cluster::OptimizerSpec::Kind; `averages` (bool); the
-// other constants of ps::UpdateConstants, by their names there.
+// rates[kind - 1], ps::MovingRange::one_minus_momentum. Attributes: `kind`, a cluster::OptimizerSpec::Kind (whose numbers are part of the
+// plug-in boundary: others are another DTF_DEVICE_PLUGIN_VERSION); `averages` (bool); the// other constants of ps::UpdateConstants, by their names there.
 inline constexpr std::string_view kApplyOptimizerOp = "_ApplyOptimizer";
 inline constexpr int64_t kStatisticKindsMax = 255;
 
@@ -31,16 +31,16 @@ inline constexpr int64_t kStatisticKindsMax = 255;
 inline constexpr std::string_view kMeanOfTowersOp = "_MeanOfTowers";
 inline constexpr int64_t kTowersMax = 16;
 
-// Where a statistic is infinite or no number.
+// How many elements of statistics are infinite or no numbers.
 //
 //   inputs   int32 [statistic lines], gradient
-//   outputs  int64 [1]: the first such element of the arena; -1: there is none
+//   outputs  int64 [1]
 inline constexpr std::string_view kCheckStatisticsOp = "_CheckStatistics";
 
 // The root of the sum of squares of all that is trained: a device's part of what train/gradient_clip.h takes; another order of its sum.
 //
 //   inputs   kinds uint8 [lines], gradient
-//   outputs  norm [1]
+//   outputs  norm [1]; infinite where it is beyond float32
 inline constexpr std::string_view kNormOfTrainedOp = "_NormOfTrained";
 
 // Times `factor`, what is trained.

@@ -136,7 +136,7 @@ void DeviceArena::addMean(uint32_t towers) {
 }
 
 void DeviceArena::addInspection(const Lines& lines, const cluster::OptimizerSpec& optimizer) {
-  first_found_ = on_.device->allocate(sizeof(int64_t));
+  found_there_ = on_.device->allocate(sizeof(int64_t));
   norm_ = on_.device->allocate(sizeof(float));
   const DeviceTensor gradients = ownTensor(own(gradients_));
   has_statistics_ = !lines.statistics.empty();
@@ -144,7 +144,7 @@ void DeviceArena::addInspection(const Lines& lines, const cluster::OptimizerSpec
     inspection_.add(
         runtime::kCheckStatisticsOp, {},
         {{vectorOf(DType::kInt32, lines.statistics.size()), statistics_.get()}, gradients},
-        {{vectorOf(DType::kInt64, 1), first_found_.get()}});
+        {{vectorOf(DType::kInt64, 1), found_there_.get()}});
   clips_ = optimizer.clip_by_global_norm > 0;
   if (!clips_) return;
   clip_factor_ = on_.device->allocate(sizeof(float));
@@ -216,13 +216,13 @@ void DeviceArena::startInspection() {
   const auto fetch = [this](auto& to, const runtime::DeviceMemory& from) {
     on_.device->copyToHost(reinterpret_cast<std::byte*>(&to), from.get(), sizeof to);
   };
-  if (has_statistics_) fetch(found_, first_found_);
+  if (has_statistics_) fetch(found_, found_there_);
   if (clips_) fetch(found_norm_, norm_);
 }
 
 DeviceArena::Findings DeviceArena::finishInspection() {
   if (!inspection_.empty()) wait();
-  return {found_ < 0, double{found_norm_}};
+  return {found_ == 0, double{found_norm_}};
 }
 
 void DeviceArena::scaleGradients(float factor) {

@@ -88,9 +88,9 @@ class DeviceArena {
   std::vector<runtime::DeviceMemory> slots_;   // of its lines
   std::vector<runtime::DeviceMemory> others_;  // gradients of its lines, by tower; none of its own
   runtime::DeviceMemory learning_rate_, clip_factor_, kinds_, rates_, statistics_;
-  runtime::DeviceMemory first_found_, norm_;  // of an inspection
+  runtime::DeviceMemory found_there_, norm_;  // of an inspection
   bool has_statistics_ = false, clips_ = false;
-  int64_t found_ = -1;
+  int64_t found_ = 0;
   float found_norm_ = 0;
   runtime::KeptVariables kept_;
   DeviceOperations mean_, inspection_, scaling_, update_;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "common/base/check.h"
+#include "common/base/trace.h"
 #include "common/ps/moving_average.h"
 #include "common/runtime/variable_ops.h"
 
@@ -68,8 +69,10 @@ std::vector<const runtime::KeptVariables*> DeviceVariables::kept() const {
 }
 
 DeviceArena::Findings DeviceVariables::prepareUpdate() {
-  if (arenas_.size() > 1)
+  if (arenas_.size() > 1) {
+    const trace::Span span("mean of towers");
     for (const auto& arena : arenas_) arena->takeMean(arenas_);
+  }
   for (const auto& arena : arenas_) arena->startInspection();
   DeviceArena::Findings all;
   double squares = 0;

@@ -19,7 +19,8 @@ namespace dtf::train {
 
 // Owns: the arenas, one for each tower.
 // Borrows: the devices and their kernels, which must outlive this.
-// Threads: thread-safe; prepareUpdate() and update() are the training thread's, between two steps.
+// Threads: prepareUpdate() and readGradients() are the training thread's; the others any thread's, one at a time (DeviceArrays): a
+// checkpoint's thread may call them between and beside steps. update() comes between two steps.
 // Blocks: all but the update() of a single device, until devices are done.
 // Errors: as DeviceArena.
 class DeviceVariables final : public ps::DeviceArrays {

@@ -53,7 +53,7 @@ float TowerGroup::compute(const Batch& batch, ParameterBinding& binding) {
   bind(batch, binding);
   run();
   binding.onComputed();
-  if (size() > 1) takeMean();
+  if (size() > 1 && !are_kept_) takeMean();
   joinRows(binding);
   double loss = 0;
   for (const Tower& tower : towers_) loss += tower.step().loss();

@@ -48,7 +48,8 @@ std::shared_ptr<DeviceVariables> keepVariables(const cluster::TrainSpec& train,
                                                const WorkerPlace& place,
                                                const ps::ParameterLayout& layout,
                                                const TowerDevices& devices) {
-  if (!place.one_process || devices.each[0].device->usesHostMemory()) return nullptr;
+  const auto is_host = [](const ComputeDevice& on) { return on.device->usesHostMemory(); };
+  if (!place.one_process || std::ranges::all_of(devices.each, is_host)) return nullptr;
   std::string names;
   for (const ComputeDevice& device : devices.each)
     names += (names.empty() ? "" : ",") + std::string(device.device->name());

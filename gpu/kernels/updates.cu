@@ -187,9 +187,12 @@ class UpdateKernel final : public Kernel {
         l2_(numberOf(o, "l2")),
         one_minus_average_decay_(numberOf(o, "one_minus_average_decay")) {
     const size_t arrays = 1 + static_cast<size_t>(Rule::kSlots) + (averages_ ? 1 : 0);
-    bool fits = o.inputs.size() == kParameters + arrays && o.outputs.size() == arrays;
+    bool fits = o.inputs.size() == kParameters + arrays && o.outputs.size() == arrays &&
+                o.inputs[1].elements() == packs_ / (kLine / kPack);
     for (const TensorSpec& output : o.outputs)
       fits = fits && output.elements() == packs_ * kPack && output.elements() % kLine == 0;
+    for (size_t i = kParameters - 1; fits && i < o.inputs.size(); ++i)
+      fits = o.inputs[i].elements() == packs_ * kPack;
     if (!fits)
       throw PluginError(DTF_PLUGIN_BAD_CONFIG,
                         "Node '" + o.name + "': not the arrays that its optimizer has.");
@@ -267,7 +270,9 @@ class MeanOfTowersKernel final : public Kernel {
         towers_(static_cast<int>(o.inputs.size())),
         share_(numberOf(o, "share")) {
     if (towers_ < 1 || towers_ > runtime::kTowersMax || packs_ * kPack != o.outputs[0].elements())
-      throw PluginError(DTF_PLUGIN_BAD_CONFIG, "Node '" + o.name + "': of 1 to 16 towers' lines.");
+      throw PluginError(DTF_PLUGIN_BAD_CONFIG, "Node '" + o.name + "': of 1 to " +
+                                                   std::to_string(runtime::kTowersMax) +
+                                                   " towers' lines.");
   }
   void launch(Device& device, const Arguments& a) override {
     MeanAt mean{{}, towers_, share_, a.out(0)};
@@ -283,39 +288,57 @@ class MeanOfTowersKernel final : public Kernel {
   const float share_;
 };
 
-// The first element of the `lines` that is infinite or no number; -1: there is none.
-struct FindNonFiniteAt {
-  static constexpr int64_t kNone = INT64_MAX;
+DTF_HOST_DEVICE inline bool isFinite(float x) {
+  uint32_t bits = 0;
+  memcpy(&bits, &x, sizeof bits);
+  return (bits & 0x7f800000u) != 0x7f800000u;
+}
+
+// How many elements of each part of the `lines` are infinite or no numbers.
+struct CountNonFiniteAt {
   const int32_t* lines;
   const float* gradient;
-  int64_t* first;
-  int64_t count;
-  DTF_HOST_DEVICE static bool isFinite(float x) {
-    uint32_t bits = 0;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & 0x7f800000u) != 0x7f800000u;
+  int64_t* counts;
+  int64_t elements, each;
+  template <class T>
+  DTF_HOST_DEVICE void operator()(const T& team, int64_t part) const {
+    const int64_t first = part * each, end = first + each;
+    const int64_t last = end < elements ? end : elements;
+    int64_t count = 0;
+    for (int64_t i = first + team.rank(); i < last; i += team.size())
+      if (!isFinite(gradient[lines[i / kLine] * kLine + i % kLine])) ++count;
+    count = team.sum(count);
+    if (team.rank() == 0) counts[part] = count;
   }
+};
+struct SumOfCountsAt {
+  const int64_t* counts;
+  int64_t parts;
+  int64_t* total;
   template <class T>
   DTF_HOST_DEVICE void operator()(const T& team, int64_t) const {
-    int64_t found = kNone;
-    for (int64_t i = team.rank(); i < count * kLine; i += team.size()) {
-      const int64_t at = lines[i / kLine] * kLine + i % kLine;
-      if (!isFinite(gradient[at]) && at < found) found = at;
-    }
-    const int64_t least = -team.max(-found);
-    if (team.rank() == 0) *first = least == kNone ? -1 : least;
+    int64_t sum = 0;
+    for (int64_t part = team.rank(); part < parts; part += team.size()) sum += counts[part];
+    sum = team.sum(sum);
+    if (team.rank() == 0) *total = sum;
   }
 };
 class CheckStatisticsKernel final : public Kernel {
  public:
-  explicit CheckStatisticsKernel(const Operation& o) : lines_(o.inputs[0].elements()) {}
+  explicit CheckStatisticsKernel(const Operation& o)
+      : elements_(o.inputs[0].elements() * kLine), parts_((elements_ + kEach - 1) / kEach) {}
   void launch(Device& device, const Arguments& a) override {
-    forTeams(device, 1, lines_ * kLine,
-             FindNonFiniteAt{a.in<int32_t>(0), a.in(1), a.out<int64_t>(0), lines_});
+    auto* const counts = reinterpret_cast<int64_t*>(a.workspace);
+    forTeams(device, parts_, kEach,
+             CountNonFiniteAt{a.in<int32_t>(0), a.in(1), counts, elements_, kEach});
+    forTeams(device, 1, parts_, SumOfCountsAt{counts, parts_, a.out<int64_t>(0)});
   }
+  size_t workspaceBytes() const override { return static_cast<size_t>(parts_) * sizeof(int64_t); }
 
  private:
-  const int64_t lines_;
+  static constexpr int64_t kEach = 1024;
+
+  const int64_t elements_, parts_;
 };
 
 // Sums of squares of what is trained, by parts of an even size.
@@ -395,11 +418,14 @@ class ScaleTrainedKernel final : public Kernel {
 }  // namespace
 
 void addUpdateKernels(KernelTable& table) {
-  table["_ApplyOptimizer"] = applyOptimizer;
-  table["_MeanOfTowers"] = make<MeanOfTowersKernel>;
-  table["_CheckStatistics"] = make<CheckStatisticsKernel>;
-  table["_NormOfTrained"] = make<NormOfTrainedKernel>;
-  table["_ScaleTrained"] = make<ScaleTrainedKernel>;
+  const auto add = [&table](std::string_view op, KernelFactory factory) {
+    table[std::string(op)] = factory;
+  };
+  add(runtime::kApplyOptimizerOp, applyOptimizer);
+  add(runtime::kMeanOfTowersOp, make<MeanOfTowersKernel>);
+  add(runtime::kCheckStatisticsOp, make<CheckStatisticsKernel>);
+  add(runtime::kNormOfTrainedOp, make<NormOfTrainedKernel>);
+  add(runtime::kScaleTrainedOp, make<ScaleTrainedKernel>);
 }
 
 }  // namespace dtf::gpu

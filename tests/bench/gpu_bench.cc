@@ -59,7 +59,7 @@ std::vector<Report> benchGpu(const BenchOptions& options) {
   Report report("training on gpu:0", {"GPU ms", "GPU TF/s", "step ms", "examples/s", "with ps ms"});
   for (Network network : gpuNetworks()) {
     if (!std::string(network.name).starts_with(options.only)) continue;
-    if (options.quick) network.steps = 2;
+    if (options.quick) network.steps = 4;
     const testing::TemporaryFolder folder;
     cluster::JobSpec job = jobOf(network, network.batch * 2, folder);
     const auto dataset = data::openDataset(job.train->data.train, job.train->data.seed, false);

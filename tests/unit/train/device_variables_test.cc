@@ -36,14 +36,36 @@ class DeviceVariablesTest : public ::testing::Test {
     double final_loss = 0;
     Evaluation evaluation;
   };
+  static std::vector<std::string> gpus(int count) {
+    ::setenv("DTF_TEST_HOST_DEVICES", std::to_string(count).c_str(), 1);
+    std::vector<std::string> names;
+    for (int i = 0; i < count; ++i) names.push_back("gpu:" + std::to_string(i));
+    return names;
+  }
+  // Of a training without a ps; it must fail as one that diverges.
+  static std::string failureOf(const cluster::TrainSpec& train,
+                               const std::shared_ptr<const data::Dataset>& dataset, int towers) {
+    const SystemClock clock;
+    WorkerDevices devices(gpus(towers), towers, runtime::tableRule());
+    ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
+    ps::LocalParameterClient client(cluster, 0);
+    TrainingLoop loop(train, {.one_process = true}, dataset, client, devices.kernels(),
+                      devices.device(), clock, devices.towers());
+    EXPECT_THAT(loop.placementTable(), HasSubstr("all stay on gpu:0"));
+    loop.join();
+    try {
+      loop.run(nullptr);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kTrainingFailed);
+      return error.message();
+    }
+    return "";
+  }
   // On a GPU, where there is no ps, or with one in this process.
   static Trained trainOnce(const cluster::TrainSpec& train, bool one_process, int towers = 1) {
     const auto dataset = digits(data::DigitStream::kTrain, 500);
     const SystemClock clock;
-    ::setenv("DTF_TEST_HOST_DEVICES", std::to_string(towers).c_str(), 1);
-    std::vector<std::string> names;
-    for (int i = 0; i < towers; ++i) names.push_back("gpu:" + std::to_string(i));
-    WorkerDevices devices(names, towers, runtime::tableRule());
+    WorkerDevices devices(gpus(towers), towers, runtime::tableRule());
     ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
     ps::LocalParameterClient client(cluster, 0);
     TrainingLoop loop(train, {.one_process = one_process}, dataset, client, devices.kernels(),
@@ -57,8 +79,21 @@ class DeviceVariablesTest : public ::testing::Test {
     const uint64_t elements = loop.declaration().layout.shards[0].elements;
     client.pull();
     trained.parameters.assign(client.parameters(0), client.parameters(0) + elements);
-    cluster.ask(0, [&](ps::Shard& shard) { trained.slot = lastSlot(shard, client); });
+    cluster.ask(0, [&](ps::Shard& shard) {
+      trained.slot = trainedOf(lastSlot(shard, client), loop.declaration().layout);
+    });
     client.finish();
+    return trained;
+  }
+  // Without padding, of which nobody reads a slot, and statistics, which have none.
+  static std::vector<float> trainedOf(const std::vector<float>& slot,
+                                      const ps::ParameterLayout& layout) {
+    std::vector<float> trained;
+    for (const ps::Slice& slice : layout.shards[0].slices) {
+      if (slot.empty() || layout.variables[slice.variable].momentum) continue;
+      const auto first = slot.begin() + static_cast<ptrdiff_t>(slice.offset);
+      trained.insert(trained.end(), first, first + static_cast<ptrdiff_t>(slice.count));
+    }
     return trained;
   }
   // As a checkpoint has it.
@@ -102,7 +137,8 @@ TEST_F(DeviceVariablesTest, TrainsWithTheBitsOfAPs) {
       EXPECT_EQ(kept.parameters, with_ps.parameters);
       EXPECT_EQ(kept.final_loss, with_ps.final_loss);
       EXPECT_EQ(kept.evaluation.loss, with_ps.evaluation.loss);
-      ASSERT_EQ(kept.slot.size(), with_ps.slot.size());
+      EXPECT_FALSE(kept.slot.empty());
+      EXPECT_EQ(kept.slot, with_ps.slot);
     }
   }
 }
@@ -114,8 +150,28 @@ TEST_F(DeviceVariablesTest, SeveralGpusTrainWithTheBitsOfTowersOnTheHost) {
     EXPECT_TRUE(kept.kept);
     EXPECT_FALSE(with_ps.kept);
     EXPECT_EQ(kept.parameters, with_ps.parameters) << towers;
+    EXPECT_EQ(kept.slot, with_ps.slot) << towers;
     EXPECT_EQ(kept.final_loss, with_ps.final_loss);
     EXPECT_EQ(kept.evaluation.loss, with_ps.evaluation.loss);
+  }
+}
+
+// The loss of such a batch is a number: what is normalised by an infinite variance is 0.
+TEST_F(DeviceVariablesTest, AStatisticThatIsNoNumberEndsTheTraining) {
+  std::vector<float> features(200, 0.5F);
+  features[7] = 1e30F;
+  const std::vector<uint8_t> labels(100);
+  const auto dataset =
+      std::make_shared<const data::Dataset>(data::partOf(data::kFeatures, Shape{2}, features),
+                                            data::partOf(data::kLabels, Shape{}, labels));
+  cluster::TrainSpec train = normalisedJob(10);
+  train.model.layers = {model::layerOf("batch_norm", "{}", "norm"), model::dense("output", 10)};
+  train.model.input_shape = {2};
+  train.model.input_dtype = DType::kFloat32;
+  train.data.batch_size = 100;
+  for (const int towers : {1, 2}) {
+    const std::string message = failureOf(train, dataset, towers);
+    EXPECT_THAT(message, HasSubstr("'norm/moving_variance' is inf at element 1")) << towers;
   }
 }
 
@@ -166,7 +222,7 @@ TEST_F(DeviceVariablesTest, SaysWhatItCantKeep) {
               HasSubstr("256 momenta"));
 }
 
-// A checkpoint reads while steps run; each read is of one version.
+// Of one device even without the shard's lock: a checkpoint reads, and each read is of one version.
 TEST_F(DeviceVariablesTest, IsReadWhileItIsUpdated) {
   const WorkerDevices devices({"gpu:0"}, 1, runtime::tableRule());
   const ps::ParameterLayout layout = ps::makeLayout({{"w", {1000}, {{0, 0, 1000}}}}, 1);
