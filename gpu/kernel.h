@@ -66,6 +66,7 @@ void addNormKernels(KernelTable& table);
 void addBatchNormKernels(KernelTable& table);
 void addFusedSoftmaxKernel(KernelTable& table);
 void addPoolKernels(KernelTable& table);
+void addGradientKernels(KernelTable& table);
 void addUpdateKernels(KernelTable& table);
 void addMatMulKernel(KernelTable& table);        // cuBLASLt
 void addConvolutionKernels(KernelTable& table);  // cuDNN

@@ -17,6 +17,7 @@ const KernelTable& kernelTable() {
     addBatchNormKernels(made);
     addFusedSoftmaxKernel(made);
     addPoolKernels(made);
+    addGradientKernels(made);
     addUpdateKernels(made);
     addMatMulKernel(made);
     addConvolutionKernels(made);

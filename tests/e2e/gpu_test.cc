@@ -23,6 +23,7 @@ class GpuTest : public ClusterTest {
   ~GpuTest() override {
     ::unsetenv("DTF_GPU_PLUGIN");
     ::unsetenv("DTF_TEST_HOST_DEVICES");
+    ::unsetenv("DTF_TEST_HOST_FAILS_AFTER");
   }
 
   static ClusterOptions onGpu(ClusterOptions options) {
@@ -144,6 +145,31 @@ TEST_F(GpuTest, SeveralGpusWithoutAPsKeepTheVariables) {
   EXPECT_EQ(summary("job")["parameters_digest"], summary("ps")["parameters_digest"]);
   EXPECT_EQ(summary("job")["checkpoint"]["last_step"], 40);
   expectNothingLeft();
+}
+
+// In a step, in an update, or while a checkpoint is taken: whatever comes as the 45th to the 47th.
+TEST_F(GpuTest, ADeviceThatFailsEndsTheJobInWordsAndItsCheckpointStays) {
+  for (const std::string mode : {"sync", "async"}) {
+    for (const std::string after : {"44", "45", "46"}) {
+      ::setenv("DTF_TEST_HOST_FAILS_AFTER", after.c_str(), 1);
+      const std::string name = mode + after;
+      const ClusterOptions options = onGpu({.ps = 1,
+                                            .workers = 1,
+                                            .mode = mode,
+                                            .steps = 60,
+                                            .top_more = "launch: {restarts: {max: 0}}\n",
+                                            .train_more = "  checkpoint: {every_steps: 1}\n"});
+      const ProcessResult failed = launch(withoutPs(options, name), {}, std::chrono::seconds(30));
+      EXPECT_EQ(failed.exit_code, 69) << failed.err;
+      EXPECT_NE(failed.err.find("The device fell off the bus"), std::string::npos) << failed.err;
+      ::unsetenv("DTF_TEST_HOST_FAILS_AFTER");
+      const ProcessResult rest = launch(folder_.path() + "/" + name + ".yaml");
+      EXPECT_EQ(rest.exit_code, 0) << rest.err;
+      EXPECT_NE(rest.err.find("going on from the checkpoint of step"), std::string::npos)
+          << rest.err;
+    }
+  }
+  EXPECT_EQ(summary("sync44")["parameters_digest"], summary("sync46")["parameters_digest"]);
 }
 
 TEST_F(GpuTest, CheckSaysWhatAHostLacksBeforeATaskIsStarted) {

@@ -5,6 +5,7 @@
 #include "gpu/kernels/batch_norms.cu"    // NOLINT(bugprone-suspicious-include)
 #include "gpu/kernels/elements.cu"       // NOLINT(bugprone-suspicious-include)
 #include "gpu/kernels/fused_softmax.cu"  // NOLINT(bugprone-suspicious-include)
+#include "gpu/kernels/gradients.cu"      // NOLINT(bugprone-suspicious-include)
 #include "gpu/kernels/labels.cu"         // NOLINT(bugprone-suspicious-include)
 #include "gpu/kernels/norms.cu"          // NOLINT(bugprone-suspicious-include)
 #include "gpu/kernels/pools.cu"          // NOLINT(bugprone-suspicious-include)
