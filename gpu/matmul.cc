@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "gpu/bias.h"
 #include "gpu/kernel.h"
 #include "gpu/libraries.h"
 #include "gpu/product.h"
@@ -75,7 +74,8 @@ Preference preferenceOf() {
   return preference;
 }
 
-// What is done to a product before it is written.
+// What is done to a product before it is written. cuBLASLt's relu, max(x, 0), keeps a NaN, as a loss that has diverged must show
+// (the device suite asks it): so do the instructions of its kernels for sm_90.
 enum class Epilogue : int64_t { kNone, kBias, kBiasRelu };
 
 Epilogue epilogueOf(const Operation& o) {
@@ -106,7 +106,7 @@ class MatMulKernel final : public Kernel {
          {p_.m, p_.k, p_.n, int64_t{p_.transpose_a}, int64_t{p_.transpose_b}, int64_t{tf32},
           static_cast<int64_t>(factors), static_cast<int64_t>(o.outputs[0].type)})
       key_ += std::to_string(part) + " ";
-    // Products without one have the keys that they had before there were any.
+    // Products without one keep their keys, so that plans that are kept on disk stay valid.
     if (epilogue_ == Epilogue::kNone) return;
     key_ += "epilogue " + std::to_string(static_cast<int64_t>(epilogue_)) + " ";
     setEpilogue(epilogue_ == Epilogue::kBias ? CUBLASLT_EPILOGUE_BIAS
@@ -115,18 +115,9 @@ class MatMulKernel final : public Kernel {
 
   void prepare(Device& device) override {
     if (empty()) return;
-    std::optional<Choice> choice = algorithmOf(device);
-    if (!choice && epilogue_ != Epilogue::kNone) {
-      adds_afterwards_ = true;
-      setEpilogue(CUBLASLT_EPILOGUE_DEFAULT);
-      key_ += "afterwards ";
-      choice = algorithmOf(device);
-    }
-    if (!choice)
-      throw PluginError(DTF_PLUGIN_INTERNAL,
-                        "cuBLASLt has no algorithm for a product of " + std::to_string(p_.m) +
-                            " x " + std::to_string(p_.k) + " x " + std::to_string(p_.n) + ".");
-    choice_ = *choice;
+    const auto [chosen, is_new] = device.libraries().algorithms.try_emplace(key_);
+    if (is_new) chosen->second = choose(device);
+    choice_ = chosen->second;
     workspace_ = device.workspace(choice_.workspaceSize);
   }
 
@@ -135,13 +126,12 @@ class MatMulKernel final : public Kernel {
       if (bytes_ > 0)
         check(cudaMemsetAsync(a.outputs[0], 0, static_cast<size_t>(bytes_), device.stream()),
               "clearing a product");
-    } else {
-      const std::byte* const bias = hasBiasPointer() ? a.inputs[2] : nullptr;
-      multiply(device, choice_, {a.inputs[0], a.inputs[1], bias, a.outputs[0], workspace_});
-      device.countLaunch();
+      return;
     }
-    if (epilogue_ == Epilogue::kNone || (hasBiasPointer() && !empty())) return;
-    addBias(device, a.out(0), a.in(2), p_.m * p_.n, p_.n, epilogue_ == Epilogue::kBiasRelu);
+    multiply(
+        device, choice_,
+        {a.inputs[0], a.inputs[1], addsBias() ? a.inputs[2] : nullptr, a.outputs[0], workspace_});
+    device.countLaunch();
   }
 
   const char* way() const override { return "cublasLt"; }
@@ -164,8 +154,7 @@ class MatMulKernel final : public Kernel {
           "describing what follows a product");
   }
 
-  // Whether the product itself adds the bias.
-  bool hasBiasPointer() const { return epilogue_ != Epilogue::kNone && !adds_afterwards_; }
+  bool addsBias() const { return epilogue_ != Epilogue::kNone; }
   void setBias(const std::byte* bias) const {
     if (bias == nullptr) return;
     check(cublasLtMatmulDescSetAttribute(matmul_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
@@ -182,28 +171,22 @@ class MatMulKernel final : public Kernel {
           "multiplying matrices");
   }
 
-  // Once for each product of the device; none: cuBLASLt has none.
-  std::optional<Choice> algorithmOf(Device& device) const {
-    auto& algorithms = device.libraries().algorithms;
-    if (const auto known = algorithms.find(key_); known != algorithms.end()) return known->second;
-    const std::optional<Choice> choice = choose(device);
-    if (choice) algorithms.emplace(key_, *choice);
-    return choice;
-  }
-
   // The one that was chosen before on such a device, or the fastest of those that cuBLASLt thinks best.
-  std::optional<Choice> choose(Device& device) const {
+  Choice choose(Device& device) const {
     const Preference preference = preferenceOf();
-    const Scratch bias(device, static_cast<size_t>(p_.n) * sizeof(float));
-    if (hasBiasPointer()) setBias(bias.get());
+    std::optional<Scratch> bias;
+    if (addsBias()) setBias(bias.emplace(device, static_cast<size_t>(p_.n) * sizeof(float)).get());
     Choice offered[kTrialsMax] = {};
     int found = 0;
-    const cublasStatus_t asked = cublasLtMatmulAlgoGetHeuristic(
-        device.libraries().blas, matmul_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
-        preference.get(), kTrialsMax, offered, &found);
-    if (asked == CUBLAS_STATUS_NOT_SUPPORTED) return std::nullopt;
-    check(asked, "choosing a product's algorithm");
-    if (found == 0) return std::nullopt;
+    check(cublasLtMatmulAlgoGetHeuristic(device.libraries().blas, matmul_.get(), b_.get(), a_.get(),
+                                         c_.get(), c_.get(), preference.get(), kTrialsMax, offered,
+                                         &found),
+          "choosing a product's algorithm");
+    if (found == 0)
+      throw PluginError(DTF_PLUGIN_INTERNAL,
+                        "cuBLASLt has no algorithm for a product of " + std::to_string(p_.m) +
+                            " x " + std::to_string(p_.k) + " x " + std::to_string(p_.n) +
+                            (addsBias() ? " with a bias." : "."));
     PlanCache& kept = *device.libraries().kept;
     const std::string key = "product " + key_;
     const std::optional<size_t> known = kept.find(key);
@@ -217,9 +200,8 @@ class MatMulKernel final : public Kernel {
     for (size_t i = 0; i < static_cast<size_t>(found); ++i) {
       if (offered[i].state != CUBLAS_STATUS_SUCCESS) continue;
       const double taken = timedRuns(device, [&] {
-        multiply(
-            device, offered[i],
-            {a.get(), b.get(), hasBiasPointer() ? bias.get() : nullptr, c.get(), workspace.get()});
+        multiply(device, offered[i],
+                 {a.get(), b.get(), bias ? bias->get() : nullptr, c.get(), workspace.get()});
       });
       if (taken >= least) continue;
       best = i;
@@ -232,8 +214,7 @@ class MatMulKernel final : public Kernel {
   const Product p_;
   const int64_t bytes_, bytes_each_;  // of the product, and of an element of the factors
   const Epilogue epilogue_;
-  bool adds_afterwards_ = false;  // what it does, as cuBLASLt has no algorithm with it
-  std::string key_;               // what algorithms differ by
+  std::string key_;  // what algorithms differ by
   Matmul matmul_;
   Layout a_, b_, c_;
   cublasLtMatmulHeuristicResult_t choice_ = {};

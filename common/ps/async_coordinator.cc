@@ -158,12 +158,16 @@ void AsyncCoordinator::applyNext() {
   UpdateNote note{{}, contribution.loss};
   if (context_.replicator != nullptr)  // only a replica remembers it
     note.pushes.push_back({contribution.rank, contribution.incarnation, contribution.step});
-  updater_.start(std::move(gradients), std::move(note), [this, rank = contribution.rank, name] {
-    onApplied(rank, name);
-    takeCutIfReached();
-    if (isDone()) settleAll();
-    applyNext();
-  });
+  try {
+    updater_.start(std::move(gradients), std::move(note), [this, rank = contribution.rank, name] {
+      onApplied(rank, name);
+      takeCutIfReached();
+      if (isDone()) settleAll();
+      applyNext();
+    });
+  } catch (const Error& error) {  // of the device that keeps the parameters, which are lost
+    failAll(error);
+  }
 }
 
 void AsyncCoordinator::onApplied(uint32_t rank, const PushName& name) {

@@ -34,10 +34,10 @@ enum class CutOutcome : uint8_t {
 struct Capture {
   CutPosition position;
   uint64_t version = 0;
-  std::shared_ptr<const Snapshot> parameters;  // shared with the store: nothing is copied
+  std::shared_ptr<const Snapshot> parameters;  // shared with the store, or brought from a device
   std::vector<Buffer> slots;                   // copies: the optimizer changes its own in place
   OptimizerClock::State clock;
-  Duration stall{};  // how long the copy took: updates waited for it, the loop did not
+  Duration stall{};  // how long the copy took: updates waited for it
 };
 
 struct CutResult {
@@ -51,7 +51,7 @@ using CutCallback = std::function<void(CutAnswer)>;  // called exactly once; mus
 // The one cut that a shard waits for, and the last one taken.
 // Borrows: everything given to the constructor.
 // Threads: loop-thread only.
-// Blocks: never, but for the copy of a small shard: a large one is copied where updates run, so that
+// Blocks: never, but for the copy of a small shard, and of one on a device: a large one is copied where updates run, so that
 // heartbeats are answered meanwhile, whatever its size.
 class CutTaker {
  public:

@@ -23,7 +23,8 @@ class DeviceArrays {
   virtual void write(std::span<const float> parameters,
                      std::span<const std::span<const float>> slots) = 0;
 
-  // In place, with the gradient that lies on the device. May return before it is done. After an error the arrays are of no use.
+  // In place, with the gradient that lies on the device. May return before it is done.   // In place, with the gradient that lies on the device. May return before it is done. After an error the arrays are of no use
+  // until the next write().
   virtual void update(const UpdateConstants& constants) = 0;
 
   virtual void readParameters(float* to) = 0;

@@ -195,7 +195,14 @@ void ParameterStore::initialiseDevice(std::span<const float> values) {
     std::fill_n(to, elements_, initialSlotValue(optimizer_, slot));
     views.emplace_back(to, elements_);
   }
-  device_->write(values, views);
+  writeToDevice(values, views);
+}
+
+void ParameterStore::writeToDevice(std::span<const float> values,
+                                   std::span<const std::span<const float>> slots) {
+  is_torn_ = true;
+  device_->write(values, slots);
+  is_torn_ = false;
 }
 
 std::span<const float> ParameterStore::slot(uint32_t slot) const {
@@ -236,7 +243,7 @@ void ParameterStore::restore(std::span<const float> values,
   DTF_CHECK(!before || version > 0);
   std::shared_ptr<const Snapshot> restored = pool_.take(values, owners.values, version);
   if (device_ != nullptr)
-    device_->write(values, slots);
+    writeToDevice(values, slots);
   else
     for (uint32_t i = 0; i < slots.size(); ++i) copyInto(slots[i], (*slots_)[i].as<float>());
   unread_ = nullptr;
@@ -282,7 +289,6 @@ std::shared_ptr<UpdateJob> ParameterStore::prepareApply(std::vector<Gradient> gr
 
 std::shared_ptr<UpdateJob> ParameterStore::prepareCopy() const {
   DTF_CHECK(initialised() && !updating() && slotCount() > 0);
-  throwIfTorn();
   auto job = std::make_shared<UpdateJob>();
   job->elements_ = elements_;
   job->slots_ = slots_;
@@ -360,8 +366,8 @@ const std::shared_ptr<const Snapshot>& ParameterStore::readable() {
 void ParameterStore::throwIfTorn() const {
   if (is_torn_)
     throw Error(ErrorCode::kUnavailable,
-                "an update of the parameters failed on the device that keeps them: they are lost, "
-                "go on from a checkpoint");
+                "the device that keeps the parameters failed while they were changed: they are "
+                "lost, go on from a checkpoint");
 }
 
 void ParameterStore::updateOnDevice(const std::vector<Gradient>& gradients) {

@@ -105,7 +105,7 @@ inline constexpr uint64_t kInlineUpdateBytes = 64 << 10;
 // Threads: loop-thread only (jobs and snapshots travel).
 // Blocks: never; with arrays on a device while they are copied.
 // Errors: kBadConfig for initial values of the wrong size, kBadData for restored ones; those of the device, and kUnavailable for all
-// that would read arrays there after an update of them has failed.
+// // that would read arrays there after a change of them has failed, until they are restored.
 class ParameterStore {
  public:
   // `slices`: the variables, each of them whole, for an optimizer that needs their norms. `moving`: by
@@ -189,6 +189,7 @@ class ParameterStore {
  private:
   std::shared_ptr<UpdateJob> jobOf(std::vector<Gradient> gradients) const;
   void initialiseDevice(std::span<const float> values);
+  void writeToDevice(std::span<const float> values, std::span<const std::span<const float>> slots);
   void updateOnDevice(const std::vector<Gradient>& gradients);
   void throwIfTorn() const;
   std::shared_ptr<SparseMean> unusedMean();
@@ -208,7 +209,7 @@ class ParameterStore {
   std::shared_ptr<const Snapshot> previous_;
   std::shared_ptr<UpdateJob> running_;
   std::shared_ptr<Snapshot> unread_;  // current_, as long as its elements are on the device alone
-  bool is_torn_ = false;  // an update on the device failed: its arrays are of no version
+  bool is_torn_ = false;              // a change on the device failed: its arrays are of no version
 };
 
 // That of one ps of a job.

@@ -204,8 +204,12 @@ void SyncCoordinator::startUpdate(std::vector<uint32_t> ranks) {
   UpdateNote note{{}, set_loss_};
   if (context_.replicator != nullptr)  // only a replica remembers it
     for (const uint32_t rank : ranks) note.pushes.push_back({rank, {}, step()});
-  updater_.start(std::move(gradients), std::move(note),
-                 [this, ranks = std::move(ranks)] { onCommitted(ranks); });
+  try {
+    updater_.start(std::move(gradients), std::move(note),
+                   [this, ranks = std::move(ranks)] { onCommitted(ranks); });
+  } catch (const Error& error) {  // of the device that keeps the parameters, which are lost
+    failAll(error);
+  }
 }
 
 void SyncCoordinator::onCommitted(const std::vector<uint32_t>& ranks) {

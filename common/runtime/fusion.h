@@ -70,11 +70,11 @@ inline constexpr std::string_view kFusedBatchNormReluGradOp = "_FusedBatchNormRe
 // The product's library adds the bias before it writes: two passes over memory less.
 inline constexpr std::string_view kFusedMatMulOp = "_FusedMatMul";
 
-// Rewrites the operations of `step` into those. Comes last: after usePrecision(), which knows the parts alone.
-void fuseProducts(LoweredStep& step);
-
-// Rewrites the operations of `step` into the others. What would exist only inside a fused operation is not fused
+// Rewrites the operations of `step` into all but the last of these. What would exist only inside a fused operation is not fused
 // away when someone outside reads it (a fetch, a push, another operation).
 void fuse(LoweredStep& step, const KernelTable& kernels, DeviceType device);
+
+// Into the last, behind usePrecision(), which knows the parts alone. The operations must be in topological order, and stay so.
+void fuseProducts(LoweredStep& step, const KernelTable& kernels, DeviceType device);
 
 }  // namespace dtf::runtime

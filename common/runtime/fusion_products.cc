@@ -1,6 +1,7 @@
 // Products with what a dense layer does to them. After usePrecision(): kernels of it are float32.
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -25,35 +26,43 @@ std::optional<size_t> onlyReader(const Uses& uses, const graph::Output& tensor,
 
 }  // namespace
 
-void fuseProducts(LoweredStep& step) {
+// Each in the place of the last operation that it replaces, so the order stays topological, and no product lies in memory for longer
+// than before.
+void fuseProducts(LoweredStep& step, const KernelTable& kernels, DeviceType device) {
+  if (!kernels.has(kFusedMatMulOp, device)) return;
   const Uses uses(step);
+  std::map<size_t, Operation> fused;  // by the last that it replaces
   std::set<size_t> covered;
-  std::vector<Operation> operations;
   for (size_t i = 0; i < step.operations.size(); ++i) {
     const Operation& product = step.operations[i];
     if (product.op != "MatMul" || !isFloat32(product.input_specs)) continue;
+    if (product.input_specs[0].shape.elements() == 0) continue;  // an empty sum, or none
     const auto bias_add = onlyReader(uses, product.outputs[0], "BiasAdd");
     if (!bias_add) continue;
     const Operation& sum = step.operations[*bias_add];
     if (!isFloat32(sum.input_specs) || !isFloat32(sum.output_specs)) continue;
     const auto relu = onlyReader(uses, sum.outputs[0], "Relu");
-    const Operation& last = relu ? step.operations[*relu] : sum;
-    Operation fused = product;
-    fused.name = last.name;
-    fused.op = kFusedMatMulOp;
-    fused.attributes["relu"] = relu.has_value();
-    fused.inputs.push_back(sum.inputs[1]);
-    fused.input_specs.push_back(sum.input_specs[1]);
-    fused.outputs = last.outputs;
-    fused.output_specs = last.output_specs;
-    operations.push_back(std::move(fused));
-    covered.insert({i, *bias_add});
-    if (relu) covered.insert(*relu);
+    const size_t last = relu ? *relu : *bias_add;
+    Operation made = product;
+    made.name = step.operations[last].name;
+    made.op = kFusedMatMulOp;
+    made.attributes["relu"] = relu.has_value();
+    made.inputs.push_back(sum.inputs[1]);
+    made.input_specs.push_back(sum.input_specs[1]);
+    made.outputs = step.operations[last].outputs;
+    made.output_specs = step.operations[last].output_specs;
+    fused.emplace(last, std::move(made));
+    covered.insert({i, *bias_add, last});
   }
-  for (size_t i = 0; i < step.operations.size(); ++i)
-    if (!covered.contains(i)) operations.push_back(std::move(step.operations[i]));
+  std::vector<Operation> operations;
+  for (size_t i = 0; i < step.operations.size(); ++i) {
+    const auto at = fused.find(i);
+    if (at != fused.end())
+      operations.push_back(std::move(at->second));
+    else if (!covered.contains(i))
+      operations.push_back(std::move(step.operations[i]));
+  }
   step.operations = std::move(operations);
-  sortTopologically(step.operations);
 }
 
 }  // namespace dtf::runtime

@@ -366,7 +366,7 @@ StepCompiler compilerOf(const graph::Graph& part, std::span<const Output> fetche
   inlineFunctions(step, kernels, type);
   if (options.fuse) fuse(step, kernels, type);
   usePrecision(step, options.precision, kernels, type);
-  if (options.fuse && kernels.has(kFusedMatMulOp, type)) fuseProducts(step);
+  if (options.fuse) fuseProducts(step, kernels, type);
   return {std::move(step), type, kernels};
 }
 

@@ -18,9 +18,10 @@ inline constexpr int64_t kArenaLine = 16;
 //            gradient, parameters, the optimizer's slots, moving averages where they are kept
 //   outputs  parameters, slots, moving averages: in the memory of those inputs
 //
-// A line's kind is 0 where it is trained; else it is of a statistic, which moves towards what lies in place of its gradient:
+// A line's kind is 0 where it is trained; else it is of a statistic, which moves towards what lies in place of its gradient: by
 // rates[kind - 1], ps::MovingRange::one_minus_momentum. Attributes: `kind`, a cluster::OptimizerSpec::Kind (whose numbers are part of the
-// plug-in boundary: others are another DTF_DEVICE_PLUGIN_VERSION); `averages` (bool); the// other constants of ps::UpdateConstants, by their names there.
+// plug-in boundary: others are another DTF_DEVICE_PLUGIN_VERSION); `averages` (bool); the
+// other constants of ps::UpdateConstants, by their names there.
 inline constexpr std::string_view kApplyOptimizerOp = "_ApplyOptimizer";
 inline constexpr int64_t kStatisticKindsMax = 255;
 

@@ -44,7 +44,7 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
   }
 
   void releaseHold() override {
-    askOrEnd([this](ps::Shard& shard) { shard.releaseHold(chief_); });
+    cluster_.ask(kOnlyShard, [this](ps::Shard& shard) { shard.releaseHold(chief_); });
   }
 
   void startCut(const CutPosition& position, uint64_t epoch) override {
@@ -55,7 +55,7 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
       cuts_->last = cut;
     }
     // Without `this`: the shard keeps the callback, and may call it when this has gone.
-    askOrEnd([&](ps::Shard& shard) {
+    cluster_.ask(kOnlyShard, [&](ps::Shard& shard) {
       shard.cutAt(chief_, epoch, position, [cuts = cuts_, cut](ps::CutAnswer answer) {
         const MutexLock lock(cuts->mutex);
         cut->answer = std::move(answer);
@@ -135,18 +135,6 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
   };
   [[noreturn]] static void never() {
     DTF_CHECK_MSG(false, "one process keeps no snapshot or replica, and shares no disk");
-  }
-  // Pushes that waited for a cut are applied here, by a device if need be: an error of it is the whole job's, whose
-  // training thread waits for the answer to such a push.
-  void askOrEnd(const std::function<void(ps::Shard&)>& question) {
-    cluster_.ask(kOnlyShard, [&question](ps::Shard& shard) {
-      try {
-        question(shard);
-      } catch (const Error& error) {
-        shard.failAll(error);
-        throw;
-      }
-    });
   }
   static Error calledOff() {
     return {ErrorCode::kUnavailable, "the job ends: no cut will be reached any more"};

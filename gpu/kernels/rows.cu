@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "gpu/bias.h"
 #include "gpu/channel_kernels.h"
 #include "gpu/element_kernels.h"
 
@@ -204,23 +203,7 @@ class TargetsCrossEntropyKernel final : public Kernel {
   const int64_t rows_, columns_;
 };
 
-struct BiasInPlaceAt {
-  float* y;
-  const float* bias;
-  int64_t columns;
-  bool relu;
-  DTF_HOST_DEVICE void operator()(int64_t i) const {
-    const float sum = y[i] + bias[remainderOf(i, columns)];
-    y[i] = relu && sum < 0 ? 0 : sum;  // a NaN stays one
-  }
-};
-
 }  // namespace
-
-void addBias(Device& device, float* y, const float* bias, int64_t elements, int64_t columns,
-             bool relu) {
-  forElements(device, elements, BiasInPlaceAt{y, bias, columns, relu});
-}
 
 void addRowKernels(KernelTable& table) {
   table["BiasAdd"] = byChannelsOfInput<BiasAddKernel>;

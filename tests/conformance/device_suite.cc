@@ -7,6 +7,7 @@
 
 #include "common/base/error.h"
 #include "common/graph/autodiff.h"
+#include "common/runtime/fusion.h"
 #include "tests/conformance/device_case.h"
 #include "tests/unit/graph/random_graph.h"
 #include "tests/unit/runtime/models.h"
@@ -72,6 +73,26 @@ TEST_P(DeviceSuite, ComputesByRow) {
   }
 }
 
+// A loss that has diverged must show, whichever kernel cuts at 0.
+TEST_P(DeviceSuite, AReluBehindAProductKeepsNan) {
+  for (const int64_t batch : kSizes) {
+    for (const int64_t units : kSizes) {
+      Case c;
+      const Output a = c.floats({batch, 33}), w = c.floats({33, units}), bias = c.floats({units});
+      c.feeds[a][0] = std::nan("");
+      const std::vector<Output> fetches = {c.b.relu(c.b.biasAdd(c.b.matMul(a, w), bias))};
+      for (const Precision precision : {Precision::kFloat32, Precision::kTf32}) {
+        StepRunner runner(*device_.device, device_.kernels, c.graph, c.feeds, fetches,
+                          {.precision = precision});
+        runner.run();
+        const Values made = runner.fetch(0);
+        for (int64_t i = 0; i < batch * units; ++i)
+          ASSERT_EQ(std::isnan(made[static_cast<size_t>(i)]), i < units) << i;
+      }
+    }
+  }
+}
+
 // A device may do it all at once, whatever the layout of the factors.
 TEST_P(DeviceSuite, AddsABiasToProducts) {
   for (const int64_t batch : kSizes) {
@@ -90,6 +111,15 @@ TEST_P(DeviceSuite, AddsABiasToProducts) {
           graph::addGradients(c.graph, c.b.mean(c.b.tanh(y)), std::vector{a, w, bias});
       fetches.insert(fetches.end(), gradients.begin(), gradients.end());
       c.expect(device_, fetches, kSums);
+      if (!device_.kernels.has(kFusedMatMulOp, device_.device->type())) continue;
+      for (const bool fuse : {true, false}) {
+        const StepPlan plan =
+            planStep(c.graph, fetches, device_.device->type(), device_.kernels, {.fuse = fuse});
+        // The layer that is trained, and the five.
+        EXPECT_EQ(std::ranges::count(plan.kernels, kFusedMatMulOp, &StepPlan::Row::op),
+                  fuse ? 6 : 0);
+        EXPECT_EQ(std::ranges::count(plan.kernels, "Relu", &StepPlan::Row::op), fuse ? 0 : 4);
+      }
     }
   }
 }

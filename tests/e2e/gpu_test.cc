@@ -147,7 +147,7 @@ TEST_F(GpuTest, SeveralGpusWithoutAPsKeepTheVariables) {
   expectNothingLeft();
 }
 
-// In a step, in an update, or while a checkpoint is taken: whatever comes as the 45th to the 47th.
+// In a step or in an update: whatever comes as the 45th to the 47th. A checkpoint is taken meanwhile, or has just been.
 TEST_F(GpuTest, ADeviceThatFailsEndsTheJobInWordsAndItsCheckpointStays) {
   for (const std::string mode : {"sync", "async"}) {
     for (const std::string after : {"44", "45", "46"}) {

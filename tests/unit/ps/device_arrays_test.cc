@@ -5,9 +5,11 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <thread>
 #include <variant>
 
 #include "common/base/error.h"
+#include "common/base/thread.h"
 #include "common/ps/epoch.h"
 #include "common/ps/local_parameter_client.h"
 
@@ -28,28 +30,26 @@ class FakeDevice final : public DeviceArrays {
     for (const std::span<const float> slot : slots) slots_.emplace_back(slot.begin(), slot.end());
   }
   void update(const UpdateConstants& constants) override {
-    fail();
+    if (update_fails) fail();
     for (float& x : parameters_) x -= constants.learning_rate;
     for (auto& slot : slots_)
       for (float& x : slot) x += 1;
   }
   void readParameters(float* to) override {
     ++reads;
-    fail();
+    if (read_fails) fail();
     std::ranges::copy(parameters_, to);
   }
   void readSlot(uint32_t slot, float* to) override {
-    fail();
+    if (slot_read_fails) fail();
     std::ranges::copy(slots_.at(slot), to);
   }
 
-  bool fails = false;
+  bool update_fails = false, read_fails = false, slot_read_fails = false;
   int reads = 0;
 
  private:
-  void fail() const {
-    if (fails) throw Error(ErrorCode::kUnavailable, "the device fell off the bus");
-  }
+  static void fail() { throw Error(ErrorCode::kUnavailable, "the device fell off the bus"); }
   std::vector<float> parameters_;
   std::vector<std::vector<float>> slots_;
 };
@@ -129,27 +129,75 @@ TEST_F(DeviceArraysTest, AveragesAreReadFromThere) {
 
 TEST_F(DeviceArraysTest, AReadThatFailsIsTriedAgain) {
   step();
-  device_->fails = true;
-  EXPECT_THROW(parameters(), Error);
-  std::string error;
-  EXPECT_EQ(cut(&error), nullptr);
-  EXPECT_THAT(error, HasSubstr("fell off the bus"));
-  device_->fails = false;
-  EXPECT_THAT(parameters(), Each(6));
-  ASSERT_NE(cut(), nullptr) << "the cut that failed is not in the way";
+  for (bool* const fails : {&device_->read_fails, &device_->slot_read_fails}) {
+    *fails = true;
+    std::string error;
+    EXPECT_EQ(cut(&error), nullptr);
+    EXPECT_THAT(error, HasSubstr("fell off the bus"));
+    *fails = false;
+    ASSERT_NE(cut(), nullptr) << "the cut that failed is not in the way";
+  }
   step();
+  device_->read_fails = true;
+  EXPECT_THROW(parameters(), Error);
+  device_->read_fails = false;
   EXPECT_THAT(parameters(), Each(5));
 }
 
 TEST_F(DeviceArraysTest, AnUpdateThatFailedLeavesNothingToRead) {
   step();
-  device_->fails = true;
+  device_->update_fails = true;
   EXPECT_THROW(step(), Error);
-  device_->fails = false;
+  device_->update_fails = false;
   std::string error;
   EXPECT_EQ(cut(&error), nullptr);
   EXPECT_THAT(error, HasSubstr("they are lost, go on from a checkpoint"));
   EXPECT_THROW(parameters(), Error);
+  EXPECT_THROW(client_.pullAverages(), Error);
+}
+
+// Async: a push waits for a checkpoint's cut, whose thread applies it then. The cut is whole, and the error is the push's.
+TEST_F(DeviceArraysTest, APushThatWaitedForACutFailsWithTheDevice) {
+  step();
+  const Incarnation self = client_.incarnation();
+  CutPosition position;
+  cluster_.ask(0, [&](Shard& shard) { position = shard.position(self, true); });
+  const uint64_t before = cluster_.status(0).gradient_bytes;
+  std::string pushed;
+  Thread trainer("trainer", [&] {
+    try {
+      step();
+    } catch (const Error& error) {
+      pushed = error.message();
+    }
+  });
+  while (cluster_.status(0).gradient_bytes == before) std::this_thread::yield();
+  device_->update_fails = true;
+  std::optional<CutAnswer> answered;
+  cluster_.ask(0, [&](Shard& shard) {
+    shard.cutAt(self, shard.status().epoch, position,
+                [&](CutAnswer answer) { answered = std::move(answer); });
+    shard.releaseHold(self);
+    ASSERT_TRUE(answered && std::holds_alternative<CutResult>(*answered));
+    EXPECT_EQ(shard.captured(self, position).capture->parameters->data()[0], 6);
+  });
+  trainer.join();
+  EXPECT_EQ(pushed, "the device fell off the bus");
+}
+
+TEST(ParameterStoreOnADevice, IsWholeAgainOnceItIsRestored) {
+  const auto device = std::make_shared<FakeDevice>();
+  ParameterStore store({}, kElements, {}, {}, {}, device);
+  const std::vector<float> values(kElements, 3);
+  store.initialise(values);
+  device->update_fails = true;
+  EXPECT_THROW(store.apply({{values, nullptr}}), Error);
+  device->update_fails = false;
+  EXPECT_THROW(store.apply({{values, nullptr}}), Error) << "there is nothing to update";
+  EXPECT_THROW(store.readable(), Error);
+  store.restore(values, {}, {}, 5);
+  EXPECT_EQ(store.version(), 5u);
+  EXPECT_EQ(store.readable()->data()[0], 3);
 }
 
 }  // namespace

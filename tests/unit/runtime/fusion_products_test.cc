@@ -19,9 +19,12 @@ using ::testing::UnorderedElementsAre;
 
 class FuseProductsTest : public ::testing::Test {
  protected:
+  FuseProductsTest() {
+    kernels_.add(std::string(kFusedMatMulOp), DeviceType::kGpu, nullptr);  // nothing is made
+  }
   std::vector<std::string> fusedOps(std::vector<Output> fetches) {
     step_ = lower(graph_, fetches);
-    fuseProducts(step_);
+    fuseProducts(step_, kernels_, DeviceType::kGpu);
     std::vector<std::string> ops;
     for (const Operation& operation : step_.operations) ops.push_back(operation.op);
     return ops;
@@ -38,6 +41,7 @@ class FuseProductsTest : public ::testing::Test {
   const Output w = b.placeholder("w", DType::kFloat32, {6, 7});
   const Output bias = b.placeholder("bias", DType::kFloat32, {7});
   const Output product = b.matMul(x, w), sum = b.biasAdd(product, bias), y = b.relu(sum);
+  KernelTable kernels_;
   LoweredStep step_;
 };
 
@@ -75,11 +79,31 @@ TEST_F(FuseProductsTest, LeavesAReshapedProduct) {
               UnorderedElementsAre("MatMul", "BiasAdd"));
 }
 
+// Each when its bias was added: a product that ran as soon as it could would lie in memory until it is read.
+TEST_F(FuseProductsTest, KeepsTheOrder) {
+  const Output h = b.placeholder("h", DType::kFloat32, {5, 7});
+  const Output u = b.placeholder("u", DType::kFloat32, {7, 7});
+  Output state = h;
+  for (int i = 0; i < 3; ++i)
+    state = b.tanh(b.add(b.matMul(state, u), b.biasAdd(b.matMul(x, w), bias)));
+  const std::vector<std::string> ops = fusedOps({state});
+  const std::vector<std::string> one = {"MatMul", "_FusedMatMul", "Add", "Tanh"};
+  std::vector<std::string> expected;
+  for (int i = 0; i < 3; ++i) expected.insert(expected.end(), one.begin(), one.end());
+  EXPECT_EQ(ops, expected);
+}
+
+TEST_F(FuseProductsTest, LeavesWhatTheDeviceHasNoKernelFor) {
+  step_ = lower(graph_, std::array{y});
+  fuseProducts(step_, kernels_, DeviceType::kCpu);
+  EXPECT_EQ(step_.operations.size(), 3u);
+}
+
 TEST_F(FuseProductsTest, LeavesBFloat16) {
   step_ = lower(graph_, std::array{y});
   for (Operation& operation : step_.operations)
     if (operation.op == "MatMul") operation.input_specs[0].dtype = DType::kBFloat16;
-  fuseProducts(step_);
+  fuseProducts(step_, kernels_, DeviceType::kGpu);
   EXPECT_EQ(step_.operations.size(), 3u);
 }
 
