@@ -84,8 +84,11 @@ TEST_F(FuseProductsTest, KeepsTheOrder) {
   const Output h = b.placeholder("h", DType::kFloat32, {5, 7});
   const Output u = b.placeholder("u", DType::kFloat32, {7, 7});
   Output state = h;
-  for (int i = 0; i < 3; ++i)
-    state = b.tanh(b.add(b.matMul(state, u), b.biasAdd(b.matMul(x, w), bias)));
+  for (int i = 0; i < 3; ++i) {
+    const Output before = b.matMul(state, u);
+    const Output projected = b.biasAdd(b.matMul(x, w), bias);
+    state = b.tanh(b.add(before, projected));
+  }
   const std::vector<std::string> ops = fusedOps({state});
   const std::vector<std::string> one = {"MatMul", "_FusedMatMul", "Add", "Tanh"};
   std::vector<std::string> expected;
