@@ -53,6 +53,14 @@ DTF_HOST_DEVICE inline bool isFinite(float x) {
   return (bits & 0x7f800000u) != 0x7f800000u;
 }
 
+// Of what parts have given, by all of a team, in a fixed order.
+template <class Total, class T>
+DTF_HOST_DEVICE Total sumOfParts(const T& team, const Total* parts, int64_t count) {
+  Total sum = 0;
+  for (int64_t part = team.rank(); part < count; part += team.size()) sum += parts[part];
+  return team.sum(sum);
+}
+
 // How many elements of each part of the `lines` are infinite or no numbers.
 struct CountNonFiniteAt {
   const int32_t* lines;
@@ -78,9 +86,7 @@ struct SumOfCountsAt {
   int64_t* total;
   template <class T>
   DTF_HOST_DEVICE void operator()(const T& team, int64_t) const {
-    int64_t sum = 0;
-    for (int64_t part = team.rank(); part < parts; part += team.size()) sum += counts[part];
-    sum = team.sum(sum);
+    const int64_t sum = sumOfParts(team, counts, parts);
     if (team.rank() == 0) *total = sum;
   }
 };
@@ -130,9 +136,7 @@ struct RootOfSumsAt {
   float* norm;
   template <class T>
   DTF_HOST_DEVICE void operator()(const T& team, int64_t) const {
-    double sum = 0;
-    for (int64_t part = team.rank(); part < parts; part += team.size()) sum += sums[part];
-    sum = team.sum(sum);
+    const double sum = sumOfParts(team, sums, parts);
     if (team.rank() == 0) *norm = static_cast<float>(std::sqrt(sum));
   }
 };
