@@ -258,6 +258,7 @@ class Shard {
   };
   void lose(const Membership::Loss& loss);
   bool mayPark() const { return store_ && options_.rejoin_timeout > Duration{0}; }
+  static bool isOlder(const Parked& push, const Parked& waiting);
   void park(Parked call);
   void dropParked(uint32_t rank, const Error& error);
   bool chiefLives() const;

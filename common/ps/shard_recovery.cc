@@ -144,8 +144,21 @@ void Shard::answerWentBack(uint32_t rank, PushCallback callback) {
 
 // ---- calls that wait for values
 
+// Whether `push` was made before the call that waits: it was said a second time, on another connection, and comes late.
+bool Shard::isOlder(const Parked& push, const Parked& waiting) {
+  if (!push.contribution || push.rank != waiting.rank || push.incarnation != waiting.incarnation)
+    return false;
+  // Who pulls has nothing to push before it is answered.
+  if (!waiting.contribution) return true;
+  return std::pair(push.contribution->epoch, push.contribution->step) <
+         std::pair(waiting.contribution->epoch, waiting.contribution->step);
+}
+
 void Shard::park(Parked call) {
   DTF_CHECK(call.rank < options_.workers && call.callback != nullptr);
+  if (std::ranges::any_of(parked_, [&](const Parked& other) { return isOlder(call, other); }))
+    return calls_.add(
+        [callback = std::move(call.callback), error = gaveWay(call.rank)] { callback(error); });
   dropParked(call.rank, gaveWay(call.rank));
   call.since = clock_.now();
   call.deadline = deadlineAfter(call.since, options_.rejoin_timeout);

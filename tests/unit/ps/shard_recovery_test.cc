@@ -301,6 +301,21 @@ TEST(StartedAgain, NobodyWaitsForEver) {
   EXPECT_FALSE(pull->waits());
 }
 
+// It was said a second time on another connection, and comes late.
+TEST(StartedAgain, ARepeatOfAnEarlierPushDoesNotEndTheWaitOfALaterCall) {
+  StartedAgain driver;
+  const auto last = driver.push(0, 5);
+  const auto repeat = driver.push(0, 4);
+  EXPECT_NE(repeat->error().find("gave way"), std::string::npos);
+  const auto pull = driver.pull(1);
+  EXPECT_NE(driver.push(1, 5)->error().find("gave way"), std::string::npos);
+  EXPECT_TRUE(last->waits());
+  EXPECT_TRUE(pull->waits());
+  const auto after = driver.push(0, 3, 1, 0, 1, kSecondEpoch);
+  EXPECT_TRUE(after->waits()) << "of a later epoch, whose steps may be fewer";
+  EXPECT_NE(last->error().find("gave way"), std::string::npos);
+}
+
 TEST(StartedAgain, ANewerProcessOfTheWorkerFencesTheWait) {
   StartedAgain driver;
   const auto old = driver.push(1, 5);
