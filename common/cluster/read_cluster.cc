@@ -381,9 +381,10 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
   if (const YamlNode* traces = reader.find("traces")) readTraces(*traces, job, report);
   const YamlNode* train = reader.find("train");
   if (train != nullptr && with_train)
-    job.train = readTrain(
-        *train, TaskCounts{std::max<size_t>(job.cluster.ps.size(), 1), job.cluster.worker.size()},
-        report);
+    job.train = readTrain(*train,
+                          TaskCounts{std::max<size_t>(job.cluster.ps.size(), 1),
+                                     job.cluster.worker.size(), job.cluster.ps.empty()},
+                          report);
   if (job.train) {
     checkShares(job, report);
     if (job.launch.pauses())

@@ -34,6 +34,15 @@ ReplicationSpec readReplication(const YamlNode& node, const TaskCounts& counts, 
       if (const YamlNode* given = node.find(key))
         report.error(given->key_place, inQuotes(key) + " has a meaning only with 'mode: sync'");
   }
+  reader.boolean("overlap", replication.overlap);
+  if (replication.overlap && mode_known && replication.mode == ReplicationSpec::Mode::kSync)
+    report.error(
+        node.find("overlap")->key_place,
+        "'overlap' has a meaning only with 'mode: async': a sync step is of the parameters "
+        "of the step before");
+  if (replication.overlap && counts.one_process)
+    report.error(node.find("overlap")->key_place,
+                 "'overlap' needs a ps, and the cluster has none: no gradient travels");
   if (has_total && counts.worker > 0 && replication.total_num_replicas != counts.worker)
     report.error(node.find("total_num_replicas")->where(),
                  fmt::format("'total_num_replicas' must be the number of workers, {}, got {}",

@@ -15,6 +15,7 @@ namespace dtf::cluster {
 struct TaskCounts {
   size_t ps = 0;
   size_t worker = 0;
+  bool one_process = false;  // the cluster has no ps: `ps` is the one in its only process
 };
 
 // Pins and replica counts are checked against `counts`, where it has such tasks. Mistakes go

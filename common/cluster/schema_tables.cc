@@ -200,6 +200,7 @@ constexpr Key kReplicationKeys[] = {
     whole("replicas_to_aggregate", 1, 65536,
           "sync: gradients in an update; the replicas beyond that are backups"),
     whole("total_num_replicas", 1, 65536, "sync: the number of workers"),
+    boolean("overlap", "async: compute the next batch while a gradient travels; default false"),
     later("staleness"),
 };
 

@@ -96,6 +96,8 @@ struct ReplicationSpec {
   enum class Mode : uint8_t { kAsync = 1, kSync = 2 } mode = Mode::kAsync;
   uint32_t replicas_to_aggregate = 0;  // sync; 0: as many as total_num_replicas
   uint32_t total_num_replicas = 0;     // sync; 0: as many as there are workers
+  // async: a worker computes its next batch while the gradient of the one before travels.
+  bool overlap = false;
   bool operator==(const ReplicationSpec&) const = default;
 };
 

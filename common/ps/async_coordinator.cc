@@ -174,7 +174,9 @@ void AsyncCoordinator::onApplied(uint32_t rank, const PushName& name) {
   Worker& worker = workers_[rank];
   DTF_CHECK(context_.store.version() > 0);  // something was applied
   const uint64_t before = context_.store.version() - 1;
-  const uint64_t staleness = before - std::min(before, worker.version_seen);
+  const uint64_t seen =
+      context_.declaration.replication.overlap ? worker.version_before : worker.version_seen;
+  const uint64_t staleness = before - std::min(before, seen);
   ++counters_.gradients_applied;
   counters_.staleness.add(staleness);
   // A newer process of the rank may have pushed meanwhile; then nobody waits for this one.

@@ -56,6 +56,8 @@ class AsyncCoordinator final : public Coordinator {
     bool gone = false;            // lost, or finished: nothing more comes
     bool may_hold_grant = false;  // of an earlier process of ps/0: see resume()
     uint64_t version_seen = 0;    // of the parameters it was given last
+    uint64_t version_before =
+        0;  // of those before, which its gradients are of where a job overlaps
     std::optional<PushName> last_push;
     bool last_applied = false;             // last_push is in the parameters
     uint64_t last_staleness = 0;           // of last_push, once applied

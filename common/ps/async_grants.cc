@@ -40,6 +40,7 @@ void AsyncCoordinator::settle(uint32_t rank) {
   const StepState state =
       stateOf(worker, Outcome::kApplied, worker.waiting_is_push ? worker.last_staleness : 0);
   if (worker.waiting_is_push) worker.last_answer = state;
+  worker.version_before = worker.waiting_is_push ? worker.version_seen : context_.store.version();
   worker.version_seen = context_.store.version();
   answer(std::move(worker.waiting), PushReply{state, context_.store.current()});
   worker.waiting = nullptr;
@@ -82,7 +83,7 @@ void AsyncCoordinator::resume(const PushMemory& memory) {
     Worker& worker = workers_[rank];
     worker.steps_pushed = known.steps;
     worker.last_loss = known.loss;
-    worker.version_seen = accepted_;
+    worker.version_seen = worker.version_before = accepted_;
     if (known.incarnation.value != 0 && known.steps > 0) {
       worker.last_push = PushName{known.incarnation, known.steps - 1};
       worker.last_applied = true;

@@ -144,6 +144,13 @@ void LocalParameterClient::declare(const ModelDeclaration& model) {
   const size_t ps_tasks = model.layout.shards.size();
   for (uint32_t ps = 0; ps < ps_tasks; ++ps)
     gradients_.emplace_back(GradientLayout(model.layout, ps));
+  if (model.replication.overlap) {
+    for (uint32_t ps = 0; ps < ps_tasks; ++ps)
+      pushed_.emplace_back(GradientLayout(model.layout, ps));
+    beside_ = std::make_unique<ExchangeThread>([this](uint64_t step, uint32_t batch, float loss) {
+      return exchangeGradients(pushed_, step, batch, loss);
+    });
+  }
   parameters_.resize(ps_tasks);
   averages_.resize(ps_tasks);
   settlement_.emplace(model.replication, static_cast<uint32_t>(ps_tasks), workerName(rank_));
@@ -213,6 +220,23 @@ void LocalParameterClient::setRows(uint32_t ps_task, std::span<const uint32_t> r
 }
 
 StepState LocalParameterClient::exchange(uint64_t step, uint32_t batch, float loss) {
+  return exchangeGradients(gradients_, step, batch, loss);
+}
+
+void LocalParameterClient::startExchange(uint64_t step, uint32_t batch, float loss) {
+  DTF_CHECK(beside_ != nullptr);
+  std::swap(gradients_, pushed_);
+  read_ = parameters_;
+  beside_->start(step, batch, loss);
+}
+
+StepState LocalParameterClient::finishExchange() {
+  DTF_CHECK(beside_ != nullptr);
+  return beside_->finish();
+}
+
+StepState LocalParameterClient::exchangeGradients(const std::vector<GradientBuffer>& gradients,
+                                                  uint64_t step, uint32_t batch, float loss) {
   {
     const MutexLock lock(cluster_.mutex_);
     const size_t ps_tasks = cluster_.shards_.size();
@@ -221,7 +245,7 @@ StepState LocalParameterClient::exchange(uint64_t step, uint32_t batch, float lo
     // A queued batch is kept by the ps beyond this call: it gets its own copy.
     const bool kept = queuesBatches(declaration_.replication);
     for (size_t ps = 0; ps < ps_tasks; ++ps) {
-      Gradient gradient = kept ? gradients_[ps].copy() : gradients_[ps].share();
+      Gradient gradient = kept ? gradients[ps].copy() : gradients[ps].share();
       cluster_.shards_[ps]->push({.rank = rank_,
                                   .incarnation = incarnation_,
                                   .step = step,

@@ -14,6 +14,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/ps/exchange_thread.h"
 #include "common/ps/gradient_buffer.h"
 #include "common/ps/parameter_client.h"
 #include "common/ps/shard.h"
@@ -54,7 +55,7 @@ class LocalCluster {
 };
 
 // See ParameterClient.
-// Owns: the gradients that it pushes, and what it pulled last.
+// Owns: the gradients that it pushes, and what it pulled last; with replication.overlap the thread that does it.
 // Borrows: `cluster` (must outlive this).
 class LocalParameterClient final : public ParameterClient {
  public:
@@ -72,6 +73,8 @@ class LocalParameterClient final : public ParameterClient {
   float* gradients(uint32_t ps_task) override;
   void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) override;
   StepState exchange(uint64_t step, uint32_t batch, float loss) override;
+  void startExchange(uint64_t step, uint32_t batch, float loss) override;
+  StepState finishExchange() override;
   void barrier(std::string_view name) override;
   void finish() override;
 
@@ -85,6 +88,8 @@ class LocalParameterClient final : public ParameterClient {
   void await(Round<Answer>& round, std::string_view what) DTF_REQUIRES(cluster_.mutex_);
   void take(size_t ps, const PushAnswer& answer);
   StepState settle();
+  StepState exchangeGradients(const std::vector<GradientBuffer>& gradients, uint64_t step,
+                              uint32_t batch, float loss);
 
   LocalCluster& cluster_;
   const uint32_t rank_;
@@ -94,9 +99,13 @@ class LocalParameterClient final : public ParameterClient {
   uint64_t epoch_ = 0;  // of the parameters
   bool on_device_ = false;
   std::vector<GradientBuffer> gradients_;
+  std::vector<GradientBuffer> pushed_;  // those that an exchange has while others are written
   std::vector<std::shared_ptr<const Snapshot>> parameters_;
+  std::vector<std::shared_ptr<const Snapshot>> read_;  // by who computes during an exchange
   std::vector<std::shared_ptr<const Snapshot>> averages_;
   std::optional<Settlement> settlement_;  // once declared
+  std::unique_ptr<ExchangeThread>
+      beside_;  // of a job with replication.overlap; last: it uses the rest
 };
 
 }  // namespace dtf::ps

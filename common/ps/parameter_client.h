@@ -127,6 +127,19 @@ class ParameterClient {
   // of the batch.
   virtual StepState exchange(uint64_t step, uint32_t batch, float loss) = 0;
 
+  // Of a job with replication.overlap, whose clients have two of each arena: begins an exchange that goes on while the
+  // caller computes. Returns at once. Until finishExchange(), gradients() and setRows() are of the other arena, what
+  // parameters() has returned stays, and no other call may be made.
+  virtual void startExchange(uint64_t step, uint32_t batch, float loss) {
+    (void)step, (void)batch, (void)loss;
+    DTF_CHECK_MSG(false, "this client waits for each exchange");
+  }
+  // Its answer, as from exchange().
+  virtual StepState finishExchange() {
+    DTF_CHECK_MSG(false, "this client waits for each exchange");
+    return {};
+  }
+
   // All workers of the job arrive at the barrier `name` (on ps/0) before any leaves it, or its
   // deadline passes.
   virtual void barrier(std::string_view name) = 0;

@@ -33,6 +33,7 @@ std::optional<std::string> replicationFault(const cluster::ReplicationSpec& spec
   if (spec.mode == Mode::kAsync) return std::nullopt;
   if (spec.mode != Mode::kSync)
     return fmt::format("replication mode {}", static_cast<int>(spec.mode));
+  if (spec.overlap) return "overlap, which is for async training";
   if (spec.total_num_replicas != workers)
     return fmt::format("total_num_replicas is {}, but the cluster has {} workers",
                        spec.total_num_replicas, workers);

@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/saturating.h"
 #include "common/base/text.h"
 #include "common/cluster/schema.h"
 #include "common/data/cifar10_reader.h"
@@ -37,16 +38,6 @@ namespace {
 using cluster::DatasetSpec;
 using graph::PlacedVariable;
 using yaml::Mark;
-
-uint64_t saturatingMultiply(uint64_t a, uint64_t b) {
-  uint64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
-uint64_t saturatingAdd(uint64_t a, uint64_t b) {
-  uint64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
 
 // Checks one job.
 // Borrows: all three, for one call of run.
@@ -341,9 +332,11 @@ class JobChecker {
     size.kept_bytes = kept_.bytes;
     uint64_t here = 0;  // of the workers on this host
     for (const cluster::TaskSpec& worker : job_.cluster.worker) {
-      // Its towers share the parameters and the batch; each has gradients.
-      const uint64_t held = saturatingAdd(
-          size.parameters, saturatingMultiply(gradients, cluster::devicesOf(worker).size()));
+      // Its towers share the parameters and the batch; each has gradients. While one gradient travels, another is made.
+      const uint64_t shared = saturatingAdd(size.parameters, gradients);
+      const uint64_t held =
+          saturatingAdd(saturatingMultiply(shared, job_.train->replication.overlap ? 2 : 1),
+                        saturatingMultiply(gradients, cluster::devicesOf(worker).size() - 1));
       const uint64_t bytes = saturatingMultiply(held, sizeof(float));
       size.worker_bytes = std::max(size.worker_bytes, bytes);
       if (runsHere(worker)) here = saturatingAdd(here, bytes);

@@ -1,26 +1,63 @@
 #include "common/train/step_loop.h"
 
+#include <optional>
+
 #include "common/base/trace.h"
 
 namespace dtf::train {
 
 namespace {
 
-ps::StepState trainBatch(ps::ParameterClient& client, StepWorker& worker,
-                         const ps::StepState& due) {
-  const trace::Span whole("batch");
-  const float loss = worker.compute(due);
-  ps::StepState state;
-  {
-    const trace::Span span("push, wait, receive");
-    state = client.exchange(due.next_step, due.next_batch, loss);
-  }
+void tell(StepWorker& worker, const ps::StepState& due, const ps::StepState& state) {
   if (state.outcome == ps::Outcome::kWentBack) {
     worker.onWentBack(state);
   } else {
     worker.onAnswer(due, state);
   }
+}
+
+ps::StepState trainBatch(ps::ParameterClient& client, StepWorker& worker,
+                         const ps::StepState& due) {
+  const trace::Span whole("batch");
+  const float loss = worker.compute(due);
+  worker.beforePush(due);
+  ps::StepState state;
+  {
+    const trace::Span span("push, wait, receive");
+    state = client.exchange(due.next_step, due.next_batch, loss);
+  }
+  tell(worker, due, state);
   return state;
+}
+
+// What an async worker computes behind `due`, unless its answer says otherwise. None: the job is likely to be done by then.
+std::optional<ps::StepState> dueBehind(const ps::StepState& due, uint64_t steps) {
+  if (due.global_step + 1 >= steps) return std::nullopt;
+  ps::StepState next = due;
+  ++next.next_step;
+  return next;
+}
+
+// A batch with its gradient, not yet pushed.
+struct Computed {
+  ps::StepState due;
+  float loss = 0;
+};
+
+ps::StepState finish(ps::ParameterClient& client) {
+  const trace::Span span("wait for the exchange");
+  return client.finishExchange();
+}
+
+std::optional<Computed> computeAhead(StepWorker& worker, const ps::StepState& due, uint64_t steps) {
+  const std::optional<ps::StepState> next = dueBehind(due, steps);
+  if (!next) return std::nullopt;
+  return Computed{*next, worker.compute(*next)};
+}
+
+bool asksFor(const ps::StepState& answer, const std::optional<Computed>& batch) {
+  return batch && !answer.done && answer.outcome != ps::Outcome::kWentBack &&
+         answer.next_step == batch->due.next_step && answer.next_batch == batch->due.next_batch;
 }
 
 }  // namespace
@@ -33,6 +70,28 @@ ps::StepState trainSteps(ps::ParameterClient& client, StepWorker& worker) {
     worker.onDue(state);
     state = trainBatch(client, worker, state);
     if (state.outcome != ps::Outcome::kWentBack) worker.afterBatch(state);
+  }
+  trace::endStep();
+  return state;
+}
+
+ps::StepState trainOverlapped(ps::ParameterClient& client, StepWorker& worker, uint64_t steps) {
+  ps::StepState state = client.pull();
+  worker.onFirst(state);
+  std::optional<Computed> batch;
+  while (!state.done) {
+    trace::onStep(state.next_step);
+    const trace::Span whole("batch");
+    worker.onDue(state);
+    const float loss = batch ? batch->loss : worker.compute(state);
+    worker.beforePush(state);
+    client.startExchange(state.next_step, state.next_batch, loss);
+    batch = computeAhead(worker, state, steps);
+    const ps::StepState answer = finish(client);
+    tell(worker, state, answer);
+    if (answer.outcome != ps::Outcome::kWentBack) worker.afterBatch(answer);
+    if (!asksFor(answer, batch)) batch = std::nullopt;
+    state = answer;
   }
   trace::endStep();
   return state;

@@ -16,8 +16,10 @@ class StepWorker {
   virtual void onFirst(const ps::StepState& state) = 0;
   // `state` is the last answer of the ps, and not the end: the next batch is about to be computed.
   virtual void onDue(const ps::StepState& state) = 0;
-  // Writes the gradient of the batch that is due into the client's arenas; returns its loss.
+  // Computes the batch that is due; returns its loss. Calls nothing of the client but gradients(): an exchange may be under way.
   virtual float compute(const ps::StepState& due) = 0;
+  // Has the gradient of the batch that was computed last in the client's arenas: it is pushed now.
+  virtual void beforePush(const ps::StepState&) {}
   // The gradient of `due` is answered.
   virtual void onAnswer(const ps::StepState& due, const ps::StepState& state) = 0;
   // In place of onAnswer(): the ps went back to an earlier cut, the gradient had no effect. `state` is
@@ -31,5 +33,10 @@ class StepWorker {
 // done. Returns their last answer.
 // Errors: those of the client and of the worker, which end the loop.
 ps::StepState trainSteps(ps::ParameterClient& client, StepWorker& worker);
+
+// The same with replication.overlap, of a job of `steps`: the next batch is computed while a gradient travels, from parameters that
+// lack that one (pipelined SGD, https://arxiv.org/abs/1811.03619). A batch that the answer doesn't ask for is dropped: at the
+// job's end, and where the ps went back. onDue() is called once for each answer, then, of a batch that was computed already, too.
+ps::StepState trainOverlapped(ps::ParameterClient& client, StepWorker& worker, uint64_t steps);
 
 }  // namespace dtf::train

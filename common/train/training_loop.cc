@@ -102,6 +102,7 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
                                                                       : data::ReadAhead::kNo),
       report_clock_(train.report_every_steps, examplesPerStep()) {
   DTF_CHECK(place.rank < place.workers && place.ps_tasks > 0);
+  DTF_CHECK(!place.one_process || !declaration_.replication.overlap);
 }
 
 TrainingLoop::~TrainingLoop() = default;
@@ -166,7 +167,9 @@ TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallb
   DTF_CHECK(binding_ != nullptr);
   report_ = report;
   on_step_ = on_step;
-  const ps::StepState state = trainSteps(client_, *this);
+  const ps::StepState state = declaration_.replication.overlap
+                                  ? trainOverlapped(client_, *this, train_.steps)
+                                  : trainSteps(client_, *this);
   result_.global_step = state.global_step;
   result_.epoch = state.epoch;
   result_.stopped = state.global_step < train_.steps;
@@ -192,11 +195,10 @@ void TrainingLoop::onDue(const ps::StepState& state) {
   if (on_step_) on_step_(state);
 }
 
-float TrainingLoop::compute(const ps::StepState& due) {
-  const float loss = computeBatch(due);
+void TrainingLoop::beforePush(const ps::StepState&) {
+  binding_->scatterGradients();
   if (observer_ != nullptr)
     observer_->onGradients(*binding_, {*batch_, [this] { return measureBatch(); }});
-  return loss;
 }
 
 void TrainingLoop::onAnswer(const ps::StepState&, const ps::StepState& state) {
@@ -232,9 +234,8 @@ uint64_t TrainingLoop::batchAfter(const ps::StepState& due) const {
                            place_.rank, place_.workers, batches_of_step_);
 }
 
-// Returns the loss of the batch that is due, with its gradients in the client's arenas. A gradient
-// of a loss that is no number stays here: it would spoil the parameters of all.
-float TrainingLoop::computeBatch(const ps::StepState& due) {
+// A gradient of a loss that is no number stays here: it would spoil the parameters of all.
+float TrainingLoop::compute(const ps::StepState& due) {
   const uint32_t batches = ps::batchesPerStep(declaration_.replication, place_.rank);
   if (due.next_batch >= batches)
     throw Error(ErrorCode::kBadData,
@@ -258,7 +259,6 @@ float TrainingLoop::computeBatch(const ps::StepState& due) {
     checkStatistics(due);
     clipGradients(due);
   }
-  binding_->scatterGradients();
   return loss;
 }
 

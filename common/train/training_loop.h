@@ -133,11 +133,11 @@ class TrainingLoop final : private StepWorker {
   void onFirst(const ps::StepState& state) override;
   void onDue(const ps::StepState& state) override;
   float compute(const ps::StepState& due) override;
+  void beforePush(const ps::StepState& due) override;
   void onAnswer(const ps::StepState& due, const ps::StepState& state) override;
   void onWentBack(const ps::StepState& state) override;
   void afterBatch(const ps::StepState& state) override;
   uint64_t batchAfter(const ps::StepState& due) const;
-  float computeBatch(const ps::StepState& due);
   Evaluation measureBatch();
   void inspectKept(const ps::StepState& due);
   void checkStatistics(const ps::StepState& due);

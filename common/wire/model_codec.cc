@@ -67,6 +67,7 @@ cluster::ReplicationSpec decodeReplication(schema::Replication::Reader reader) {
   replication.mode = static_cast<cluster::ReplicationSpec::Mode>(reader.getMode());
   replication.replicas_to_aggregate = reader.getReplicasToAggregate();
   replication.total_num_replicas = reader.getTotalNumReplicas();
+  replication.overlap = reader.getOverlap();
   return replication;
 }
 
@@ -114,6 +115,7 @@ void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder build
   replication.setMode(static_cast<uint8_t>(model.replication.mode));
   replication.setReplicasToAggregate(model.replication.replicas_to_aggregate);
   replication.setTotalNumReplicas(model.replication.total_num_replicas);
+  replication.setOverlap(model.replication.overlap);
   builder.setSteps(model.steps);
   auto settings = builder.initSettings(static_cast<uint32_t>(model.settings.size()));
   for (uint32_t i = 0; i < settings.size(); ++i) {

@@ -14,17 +14,27 @@
 
 namespace dtf::wire {
 
+namespace {
+
+std::vector<ps::GradientBuffer> twoOrOne(const ps::GradientLayout& layout, bool two) {
+  std::vector<ps::GradientBuffer> buffers;
+  for (size_t i = 0; i < (two ? 2 : 1); ++i) buffers.emplace_back(layout);
+  return buffers;
+}
+
+}  // namespace
+
 PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
                        cluster::Address address, uint64_t elements, uint32_t batches_per_step,
                        std::function<kj::Promise<void>()> before_reopening,
-                       std::vector<ps::SparseSlice> sparse)
+                       std::vector<ps::SparseSlice> sparse, bool overlaps)
     : io_(io),
       options_(std::move(options)),
       ps_{JobKind::kPs, ps_task},
       peer_(peerText(ps_, address)),
       elements_(elements),
       batches_per_step_(batches_per_step),
-      gradient_(ps::GradientLayout(elements, std::move(sparse))),
+      gradients_(twoOrOne(ps::GradientLayout(elements, std::move(sparse)), overlaps)),
       connection_(io,
                   {.peer = peer_,
                    .task = ps_.name(),
@@ -98,15 +108,21 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
   });
 }
 
+void PsDataLink::turn() {
+  DTF_CHECK(gradients_.size() == 2);
+  pushed_ = std::exchange(written_, 1 - written_);
+  received_ = 1 - received_;
+}
+
 kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step, uint64_t epoch) {
-  parameters_.held = nullptr;
+  parameters_[received_].held = nullptr;
   return connection_.untilAnswered<ps::StepState>("pulling", [this, wanted_step, epoch] {
     auto request = data_->pullRequest(capnp::MessageSize{8, 0});
     request.setWantsStep(wanted_step.has_value());
     request.setWantedStep(wanted_step.value_or(0));
     request.setEpoch(epoch);
     return request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
-      return take(kj::mv(response), parameters_, false);
+      return take(kj::mv(response), parameters_[received_], false);
     });
   });
 }
@@ -127,11 +143,11 @@ kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, f
   // After a step's last batch the parameters before are no longer needed: said now, it travels in
   // one packet with the request.
   const bool more_batches = batch + 1 < batches_per_step_;
-  if (!more_batches) parameters_.held = nullptr;
+  if (!more_batches) parameters_[received_].held = nullptr;
   // The arena is the caller's again only after the answer: what is sent again is the same.
   return connection_.untilAnswered<ps::StepState>(
       "exchanging a step", [this, step, batch, loss, epoch, more_batches] {
-        const ps::Gradient gradient = gradient_.share();
+        const ps::Gradient gradient = gradients_[pushed_].share();
         // The size spares capnp a first segment of 8 KiB, zeroed, per message.
         const std::string traceparent = trace::traceparentHere();
         auto request = data_->exchangeRequest(capnp::MessageSize{
@@ -148,7 +164,7 @@ kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, f
                        connection_.connection().stream());
         return request.send().then(
             [this, more_batches](capnp::Response<schema::PsData::ExchangeResults>&& response) {
-              return take(kj::mv(response), parameters_, more_batches);
+              return take(kj::mv(response), parameters_[received_], more_batches);
             });
       });
 }

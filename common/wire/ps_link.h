@@ -3,6 +3,7 @@
 // A worker's two connections to one ps. PsControlLink lives on the control loop, PsDataLink on the
 // data loop.
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -164,11 +165,12 @@ class PsDataLink {
  public:
   // `batches_per_step`: of this worker, in sync training; the parameters stay while it computes
   // them.
-  // `before_reopening`: see HealingConnection::Steps. `sparse`: of the shard.
+  // `before_reopening`: see HealingConnection::Steps. `sparse`: of the shard. `overlaps`: there are two of
+  // each arena, for an exchange that goes on while the next gradient is computed.
   PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
              uint64_t elements, uint32_t batches_per_step = 1,
              std::function<kj::Promise<void>()> before_reopening = nullptr,
-             std::vector<ps::SparseSlice> sparse = {});
+             std::vector<ps::SparseSlice> sparse = {}, bool overlaps = false);
 
   kj::Promise<void> open();
   kj::Promise<void> initialise(std::span<const float> values, uint64_t epoch);
@@ -185,11 +187,14 @@ class PsDataLink {
   // The ps is known to be away: as when the connection breaks.
   void giveUp(const Error& why) { connection_.giveUp(why); }
 
-  const float* parameters() const { return parameters_.values.data(); }
+  const float* parameters() const { return parameters_[received_].values.data(); }
   const float* averages() const { return averages_.values.data(); }
-  float* gradients() { return gradient_.values(); }
+  float* gradients() { return gradients_[written_].values(); }
   // Between calls: see ps::ParameterClient.
-  void setRows(std::span<const uint32_t> row_counts) { gradient_.setRows(row_counts); }
+  void setRows(std::span<const uint32_t> row_counts) { gradients_[written_].setRows(row_counts); }
+  // Where it overlaps, between calls: the gradient that was written is what the next exchange pushes, and what it
+  // brings goes beside the parameters that are here.
+  void turn();
 
  private:
   // An arena that was received, in its response or, of several chunks, put together.
@@ -208,11 +213,15 @@ class PsDataLink {
   const std::string peer_;
   const uint64_t elements_;
   const uint32_t batches_per_step_;
-  ps::GradientBuffer gradient_;  // shared with messages being sent
+  std::vector<ps::GradientBuffer>
+      gradients_;                    // shared with messages being sent; two where it overlaps
+  size_t written_ = 0, pushed_ = 0;  // of them
   uint32_t hellos_said_ = 0;
   HealingConnection connection_;
   std::optional<schema::PsData::Client> data_;  // of the last hello
-  Received parameters_;                         // may be of a connection before
+  std::array<Received, 2>
+      parameters_;       // may be of a connection before; the second where it overlaps
+  size_t received_ = 0;  // of them: the newest
   Received averages_;
 };
 

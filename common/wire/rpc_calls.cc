@@ -260,7 +260,8 @@ kj::Promise<void> DataCalls::open(const ps::ModelDeclaration& declaration) {
     if (ask_) before_reopening = [this, i] { return askWhetherThere(i); };
     links_.push_back(std::make_unique<PsDataLink>(
         loop_, options_.link, i, options_.ps[i], declaration.layout.shards[i].elements, batches,
-        std::move(before_reopening), ps::sparseSlices(declaration.layout, i)));
+        std::move(before_reopening), ps::sparseSlices(declaration.layout, i),
+        declaration.replication.overlap));
     gradients_[i] = links_[i]->gradients();
     opened.add(links_[i]->open());
   }
@@ -272,6 +273,13 @@ kj::Promise<void> DataCalls::open(const ps::ModelDeclaration& declaration) {
 void DataCalls::setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) {
   links_.at(ps_task)->setRows(row_counts);
   gradients_[ps_task] = links_[ps_task]->gradients();
+}
+
+void DataCalls::turn() {
+  for (uint32_t i = 0; i < links_.size(); ++i) {
+    links_[i]->turn();
+    gradients_[i] = links_[i]->gradients();
+  }
 }
 
 kj::Promise<void> DataCalls::initialise(std::span<const std::span<const float>> shards,

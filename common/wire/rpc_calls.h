@@ -154,6 +154,9 @@ class DataCalls {
   // Both ask again until all ps name the same step.
   kj::Promise<ps::StepState> pull();
   kj::Promise<ps::StepState> exchange(uint64_t step, uint32_t batch, float loss);
+  // With replication.overlap, before each exchange: gradients() are others from now on, and it brings parameters beside those that are
+  // here. As gradients(), of the training thread.
+  void turn();
 
   kj::Promise<void> pullAverages();
 

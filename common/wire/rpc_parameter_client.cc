@@ -27,6 +27,7 @@ RpcParameterClient::RpcParameterClient(RpcClientOptions options)
 }
 
 RpcParameterClient::~RpcParameterClient() {
+  beside_ = nullptr;
   data_.call([this] { data_calls_ = nullptr; });
 }
 
@@ -52,6 +53,9 @@ void RpcParameterClient::declare(const ps::ModelDeclaration& declaration) {
   control_.call([this] { return control_calls_->opened(); });
   control_.call([&] { return control_calls_->declare(declaration); });
   data_.call([&] { return data_calls_->open(declaration); });
+  if (declaration.replication.overlap)
+    beside_ = std::make_unique<ps::ExchangeThread>(
+        [this](uint64_t step, uint32_t batch, float loss) { return exchange(step, batch, loss); });
 }
 
 void RpcParameterClient::initialise(std::span<const std::span<const float>> shards,
@@ -89,6 +93,17 @@ void RpcParameterClient::setRows(uint32_t ps_task, std::span<const uint32_t> row
 
 ps::StepState RpcParameterClient::exchange(uint64_t step, uint32_t batch, float loss) {
   return data_.call([=, this] { return data_calls_->exchange(step, batch, loss); });
+}
+
+void RpcParameterClient::startExchange(uint64_t step, uint32_t batch, float loss) {
+  DTF_CHECK(beside_ != nullptr);
+  data_calls_->turn();
+  beside_->start(step, batch, loss);
+}
+
+ps::StepState RpcParameterClient::finishExchange() {
+  DTF_CHECK(beside_ != nullptr);
+  return beside_->finish();
 }
 
 void RpcParameterClient::barrier(std::string_view name) {

@@ -8,13 +8,14 @@
 
 #include "common/net/caller_loop.h"
 #include "common/net/reactor.h"
+#include "common/ps/exchange_thread.h"
 #include "common/wire/rpc_calls.h"
 
 namespace dtf::wire {
 
 // See ps::ParameterClient for the calls.
 // Owns: an io thread for heartbeats and barriers, and the calls (rpc_calls.h). Parameters and
-// gradients are moved by the thread that calls, while it waits for them.
+// gradients are moved by the thread that calls, while it waits for them; by one more where a job overlaps the two.
 // Threads: one training thread at a time; the destructor joins the io thread.
 // Blocks: each call until every ps has answered, one is lost, or the deadline named in the error.
 class RpcParameterClient final : public ps::ParameterClient {
@@ -33,6 +34,8 @@ class RpcParameterClient final : public ps::ParameterClient {
   float* gradients(uint32_t ps_task) override;
   void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) override;
   ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override;
+  void startExchange(uint64_t step, uint32_t batch, float loss) override;
+  ps::StepState finishExchange() override;
   void barrier(std::string_view name) override;
   void finish() override;
 
@@ -68,7 +71,8 @@ class RpcParameterClient final : public ps::ParameterClient {
   std::unique_ptr<ControlCalls> control_calls_;  // lives on the control loop
   net::CallerLoop data_{net::kDataBusyPoll};
   std::unique_ptr<DataCalls> data_calls_;  // lives on the data loop
-  net::IoThread control_;                  // last: its loop ends first, and posts to data_
+  net::IoThread control_;                  // its loop ends before the others, and posts to data_
+  std::unique_ptr<ps::ExchangeThread> beside_;  // of a job with replication.overlap
 };
 
 }  // namespace dtf::wire

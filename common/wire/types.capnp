@@ -77,6 +77,7 @@ struct Replication {
   mode @0 :UInt8;        # 1 async, 2 sync
   replicasToAggregate @1 :UInt32;
   totalNumReplicas @2 :UInt32;
+  overlap @3 :Bool;      # async: workers compute the next batch while a gradient travels
 }
 
 struct Setting {

@@ -55,6 +55,9 @@ constexpr Benchmark kBenchmarks[] = {
      benchEdges},
     {"tls", "the same of 1 MiB to 1 GiB with keys, beside one without and a raw socket", benchTls},
     {"towers", "training on two devices of a worker beside one with as many threads", benchTowers},
+    {"overlap",
+     "async training whose worker computes while a gradient travels, beside one that waits",
+     benchOverlap},
     {"gpu", "training steps of whole networks on gpu:0, in float32, TF32 and bfloat16", benchGpu},
 };
 

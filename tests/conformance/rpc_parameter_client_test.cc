@@ -7,6 +7,7 @@
 #include "common/wire/model_codec.h"
 #include "common/wire/rpc_checkpoint_client.h"
 #include "tests/conformance/async_hammer_suite.h"
+#include "tests/conformance/overlap_suite.h"
 #include "tests/conformance/rpc_harness.h"
 #include "tests/conformance/sparse_rows_suite.h"
 
@@ -185,6 +186,8 @@ INSTANTIATE_TEST_SUITE_P(Replicated, ParameterClientSuite,
                          ::testing::Values(&makeReplicatedHarness));
 INSTANTIATE_TEST_SUITE_P(Rpc, AsyncHammerSuite, ::testing::Values(&makeRpcHarness));
 INSTANTIATE_TEST_SUITE_P(Replicated, AsyncHammerSuite, ::testing::Values(&makeReplicatedHarness));
+INSTANTIATE_TEST_SUITE_P(Rpc, OverlapSuite, ::testing::Values(&makeRpcHarness));
+INSTANTIATE_TEST_SUITE_P(Replicated, OverlapSuite, ::testing::Values(&makeReplicatedHarness));
 INSTANTIATE_TEST_SUITE_P(Rpc, SparseRowsSuite, ::testing::Values(&makeRpcHarness));
 INSTANTIATE_TEST_SUITE_P(Replicated, SparseRowsSuite, ::testing::Values(&makeReplicatedHarness));
 INSTANTIATE_TEST_SUITE_P(Rpc, LargeShards, ::testing::Values(&makeRpcHarness));

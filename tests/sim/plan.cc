@@ -116,6 +116,8 @@ void drawReplication(Random& random, Plan& plan) {
   } else {
     plan.aggregate = plan.workers + 1 + static_cast<uint32_t>(random.below(plan.workers));
   }
+  Random overlap = streamOf(plan.seed, Stream::kOverlap);
+  plan.overlap = oneIn(overlap, 2);
 }
 
 // With backup workers on several ps a loss matters at one moment only: when some ps have a gradient that

@@ -81,12 +81,14 @@ struct Plan {
   uint32_t restarts_max = kRestartsMax;  // dtf-launch's budget for one task
   double refill_seconds = 600;
   bool replicas = false;        // durability: replica
+  bool overlap = false;         // if async: workers compute while their last gradient travels
   bool sparse = false;          // variables are tables of single elements, gradients are rows
   double disk_error_share = 0;  // of the operations on the disk that change something
   NetworkOptions network;
   std::vector<Life> lives;  // at least one
 
   bool sync() const { return aggregate > 0; }
+  bool overlaps() const { return overlap && !sync(); }
   static constexpr uint32_t kRestartsMax = 7;
   bool hasBackups() const { return sync() && aggregate < workers; }
   // A rank has at most so many processes up to the end of life `life`, counted from 0.
@@ -135,6 +137,7 @@ enum class Stream : uint64_t {
   kSparse = 13,
   kReplicaLinks = 14,
   kGather = 15,
+  kOverlap = 16,
 };
 inline Random streamOf(uint64_t seed, Stream stream) {
   return Random(seed, static_cast<uint64_t>(stream));

@@ -23,6 +23,7 @@ ps::ModelDeclaration Plan::model(uint64_t elements) const {
   model.layout = ps::makeLayout(variables, ps_tasks);
   model.optimizer = optimizer;
   if (sync()) model.replication = {cluster::ReplicationSpec::Mode::kSync, aggregate, workers};
+  model.replication.overlap = overlaps();
   model.steps = steps;
   return model;
 }

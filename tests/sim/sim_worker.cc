@@ -16,6 +16,8 @@ class SimClient final : public ps::ParameterClient {
  public:
   SimClient(wire::ControlCalls& control, wire::DataCalls& data, kj::WaitScope& scope)
       : control_(control), data_(data), scope_(scope) {}
+  ~SimClient() noexcept override =
+      default;  // kj's promises may throw at their end: nobody could go on
 
   template <class T>
   T await(kj::Promise<T> promise) {
@@ -50,6 +52,11 @@ class SimClient final : public ps::ParameterClient {
   ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override {
     return await(data_.exchange(step, batch, loss));
   }
+  void startExchange(uint64_t step, uint32_t batch, float loss) override {
+    data_.turn();
+    exchange_ = data_.exchange(step, batch, loss).eagerlyEvaluate(nullptr);
+  }
+  ps::StepState finishExchange() override { return await(kj::mv(exchange_)); }
   void barrier(std::string_view name) override { await(control_.barrier(name)); }
   void finish() override { await(control_.finish()); }
 
@@ -57,6 +64,7 @@ class SimClient final : public ps::ParameterClient {
   wire::ControlCalls& control_;
   wire::DataCalls& data_;
   kj::WaitScope& scope_;
+  kj::Promise<ps::StepState> exchange_ = nullptr;  // while its worker computes
 };
 
 namespace {
@@ -191,15 +199,15 @@ class SimWorker::Steps final : public train::StepWorker {
   }
   float compute(const ps::StepState& due) override {
     worker_.compute(client_);
+    return worker_.loss();
+  }
+  void beforePush(const ps::StepState& due) override {
     worker_.due_ = due;
-    return worker_.beforePush(client_, worker_.pushOf(due));
+    worker_.beforePush(client_, worker_.pushOf(due));
   }
   void onWentBack(const ps::StepState& state) override {
     worker_.hooks_.log(
         fmt::format("{} went back to step {}", worker_.process_->name, state.next_step));
-    const Push lost = worker_.pushOf(worker_.due_);
-    for (uint32_t ps = 0; ps < worker_.plan_.ps_tasks; ++ps)
-      worker_.ledger_.eraseGradient(lost, client_.placeOf(ps));
     worker_.ledger_.onParameters(worker_.rank_, worker_.number_, state, worker_.arenas());
   }
   void onAnswer(const ps::StepState& due, const ps::StepState& state) override {
@@ -215,13 +223,17 @@ Push SimWorker::pushOf(const ps::StepState& due) const {
   return {rank_, number_, due.next_step, due.next_batch};
 }
 
-// Returns the loss.
-float SimWorker::beforePush(SimClient& client, const Push& push) {
-  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) ledger_.writeGradient(push, client.placeOf(ps));
+// The arenas still have what was pushed from them before; where exchanges overlap there are two of each, in turns.
+void SimWorker::beforePush(SimClient& client, const Push& push) {
+  std::optional<Push>& written = written_[plan_.overlaps() ? pushes_++ % 2 : 0];
+  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) {
+    if (written) ledger_.eraseGradient(*written, client.placeOf(ps));
+    ledger_.writeGradient(push, client.placeOf(ps));
+  }
+  written = push;
   if (fenced_) ledger_.forbid(push);
   echo_draw_ = environment_.random.uniform();
   if (echo_draw_ < plan_.early_echo_share) echo(push);
-  return static_cast<float>(rank_ + 1);
 }
 
 void SimWorker::afterPush(SimClient& client, const Push& push, const ps::StepState& state) {
@@ -234,7 +246,6 @@ void SimWorker::afterPush(SimClient& client, const Push& push, const ps::StepSta
   ledger_.onAnswer(push, state, arenas());
   const bool early = echo_draw_ < plan_.early_echo_share;
   if (!early && echo_draw_ < plan_.early_echo_share + plan_.echo_share) echo(push);
-  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) ledger_.eraseGradient(push, client.placeOf(ps));
 }
 
 void SimWorker::requestStop() {
@@ -307,7 +318,8 @@ void SimWorker::train(kj::WaitScope& scope) {
   for (;;) {
     training_now_ = has_trained_ = true;
     Steps steps(*this, client);
-    end = train::trainSteps(client, steps);
+    end = plan_.overlaps() ? train::trainOverlapped(client, steps, plan_.steps)
+                           : train::trainSteps(client, steps);
     const uint64_t epoch = end.epoch;
     training_now_ = false;
     if (supervisor_ && end.global_step < plan_.steps) requestStop();

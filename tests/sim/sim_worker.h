@@ -5,6 +5,7 @@
 
 #include <kj/async.h>
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -72,7 +73,8 @@ class SimWorker {
   void join(SimClient& client, kj::WaitScope& scope);
   class Steps;
   Push pushOf(const ps::StepState& due) const;
-  float beforePush(SimClient& client, const Push& push);
+  float loss() const { return static_cast<float>(rank_ + 1); }
+  void beforePush(SimClient& client, const Push& push);
   void afterPush(SimClient& client, const Push& push, const ps::StepState& state);
   void compute(SimClient& client);
   void ask(uint32_t ps, uint64_t question);
@@ -99,9 +101,11 @@ class SimWorker {
   std::unique_ptr<wire::PsDataLink> echo_link_;
   uint32_t echo_ps_ = 0;
   bool echoing_ = false;
-  bool repeated_ = false;  // and said, and not answered
-  ps::StepState due_;      // what the push under way was computed from
-  double echo_draw_ = 0;   // decides whether the push under way is repeated, and when
+  bool repeated_ = false;                       // and said, and not answered
+  ps::StepState due_;                           // what the push under way was computed from
+  std::array<std::optional<Push>, 2> written_;  // what the gradient arenas hold
+  size_t pushes_ = 0;
+  double echo_draw_ = 0;  // decides whether the push under way is repeated, and when
   kj::Promise<void> echo_ = nullptr;
   bool fenced_ = false;
   bool joined_ = false;

@@ -180,6 +180,11 @@ constexpr BadFile kBadTrains[] = {
      "t.yaml:2:21: error: unknown mode 'asnyc' - did you mean 'async'?"},
     {"replication: {replicas_to_aggregate: 2}\n",
      "t.yaml:2:15: error: 'replicas_to_aggregate' has a meaning only with 'mode: sync'"},
+    {"replication: {mode: sync, overlap: true}\n",
+     "t.yaml:2:27: error: 'overlap' has a meaning only with 'mode: async': a sync step is of the "
+     "parameters of the step before"},
+    {"replication: {overlap: 1}\n",
+     "t.yaml:2:24: error: expected true or false for 'overlap', got '1'"},
     {"replication: {mode: sync, replicas_to_aggregate: 0}\n",
      "t.yaml:2:50: error: 'replicas_to_aggregate' must be from 1 to 65536, got '0'"},
     {"placement: {pins: {w: /job:worker/task:0}}\n",

@@ -77,6 +77,15 @@ TEST(ReplicationRules, AnAsyncGradientIsAStepOfItsOwn) {
   EXPECT_EQ(cutKind(kAsync), CutKind::kHeld);
 }
 
+TEST(ReplicationRules, OnlyAsyncGradientsMayBeOfParametersBefore) {
+  cluster::ReplicationSpec spec = kAsync;
+  spec.overlap = true;
+  EXPECT_EQ(replicationFault(spec, 2), std::nullopt);
+  spec = sync(2, 2);
+  spec.overlap = true;
+  EXPECT_EQ(replicationFault(spec, 2), "overlap, which is for async training");
+}
+
 TEST(ReplicationRules, ASyncJobGoesOnAtTheStepWithAnyNumberOfWorkers) {
   EXPECT_EQ(batchesDone(sync(2, 2), 2, {40}, 40), (Batches{40, 40}));
   EXPECT_EQ(restoredPosition(sync(3, 3), 3, {40, 40}, 40), (Batches{40}));

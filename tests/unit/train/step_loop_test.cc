@@ -35,9 +35,23 @@ class ScriptedClient final : public ps::ParameterClient {
     if (step == 0) return {.global_step = 1, .next_step = 1};
     return {.global_step = 2, .next_step = 2, .done = true};
   }
+  void startExchange(uint64_t step, uint32_t batch, float loss) override {
+    calls_.push_back("start " + std::to_string(step) + "." + std::to_string(batch));
+    EXPECT_EQ(loss, 0.5F);
+    EXPECT_FALSE(under_way);
+    under_way = true;
+  }
+  ps::StepState finishExchange() override {
+    calls_.push_back("finish");
+    EXPECT_TRUE(under_way);
+    under_way = false;
+    return answers.at(answered++);
+  }
   void barrier(std::string_view) override {}
   void finish() override {}
-  bool done_at_once = false;
+  bool done_at_once = false, under_way = false;
+  std::vector<ps::StepState> answers;  // of overlapped exchanges
+  size_t answered = 0;
 
  private:
   Calls& calls_;
@@ -50,8 +64,11 @@ class NotingWorker final : public StepWorker {
   void onDue(const ps::StepState&) override { calls_.push_back("due"); }
   float compute(const ps::StepState& due) override {
     calls_.push_back("compute " + std::to_string(due.next_step));
-    if (fails) throw Error(ErrorCode::kTrainingFailed, "the loss is nan");
+    if (due.next_step >= fails_at) throw Error(ErrorCode::kTrainingFailed, "the loss is nan");
     return 0.5F;
+  }
+  void beforePush(const ps::StepState& due) override {
+    calls_.push_back("before push " + std::to_string(due.next_step));
   }
   void onWentBack(const ps::StepState& state) override {
     calls_.push_back("went back to " + std::to_string(state.next_step));
@@ -61,7 +78,7 @@ class NotingWorker final : public StepWorker {
                      std::to_string(state.next_step));
   }
   void afterBatch(const ps::StepState&) override { calls_.push_back("after"); }
-  bool fails = false;
+  uint64_t fails_at = UINT64_MAX;
 
  private:
   Calls& calls_;
@@ -74,10 +91,11 @@ TEST(StepLoop, ComputesWhatThePsAskForUntilTheyAreDone) {
   const ps::StepState last = trainSteps(client, worker);
   EXPECT_TRUE(last.done);
   EXPECT_EQ(last.global_step, 2u);
-  EXPECT_EQ(calls, (Calls{"pull", "first",                                             //
-                          "due", "compute 0", "exchange 0.0", "answer 0->0", "after",  //
-                          "due", "compute 0", "exchange 0.1", "answer 0->1", "after",  //
-                          "due", "compute 1", "exchange 1.0", "answer 1->2", "after"}));
+  EXPECT_EQ(calls,
+            (Calls{"pull", "first",                                                               //
+                   "due",  "compute 0", "before push 0", "exchange 0.0", "answer 0->0", "after",  //
+                   "due",  "compute 0", "before push 0", "exchange 0.1", "answer 0->1", "after",  //
+                   "due",  "compute 1", "before push 1", "exchange 1.0", "answer 1->2", "after"}));
 }
 
 TEST(StepLoop, OfAJobThatIsDoneNothingIsComputed) {
@@ -93,9 +111,77 @@ TEST(StepLoop, WhatTheWorkerThrowsIsNotPushed) {
   Calls calls;
   ScriptedClient client(calls);
   NotingWorker worker(calls);
-  worker.fails = true;
+  worker.fails_at = 0;
   EXPECT_THROW(trainSteps(client, worker), Error);
   EXPECT_EQ(calls.back(), "compute 0");
+}
+
+TEST(StepLoop, OverlappedTheNextBatchIsComputedDuringTheExchange) {
+  Calls calls;
+  ScriptedClient client(calls);
+  client.answers = {{.global_step = 1, .next_step = 1},
+                    {.global_step = 2, .next_step = 2},
+                    {.global_step = 3, .next_step = 3, .done = true}};
+  NotingWorker worker(calls);
+  const ps::StepState last = trainOverlapped(client, worker, 3);
+  EXPECT_EQ(last.global_step, 3u);
+  EXPECT_EQ(
+      calls,
+      (Calls{
+          "pull",        "first",                                                                 //
+          "due",         "compute 0",     "before push 0", "start 0.0", "compute 1",   "finish",  //
+          "answer 0->1", "after",                                                                 //
+          "due",         "before push 1", "start 1.0",     "compute 2", "finish",                 //
+          "answer 1->2", "after",                                                                 //
+          "due",         "before push 2", "start 2.0",     "finish",    "answer 2->3", "after"}))
+      << "behind the last step of the job nothing is computed";
+}
+
+// Its gradient is of parameters that are no more.
+TEST(StepLoop, OverlappedABatchIsDroppedThatTheAnswerDoesNotAskFor) {
+  Calls calls;
+  ScriptedClient client(calls);
+  client.answers = {
+      {.outcome = ps::Outcome::kWentBack, .global_step = 1, .next_step = 1, .epoch = 2},
+      {.global_step = 2, .next_step = 5},
+      {.global_step = 9, .next_step = 6, .done = true}};
+  NotingWorker worker(calls);
+  trainOverlapped(client, worker, 100);
+  EXPECT_EQ(calls, (Calls{"pull",
+                          "first",  //
+                          "due",
+                          "compute 0",
+                          "before push 0",
+                          "start 0.0",
+                          "compute 1",
+                          "finish",          //
+                          "went back to 1",  //
+                          "due",
+                          "compute 1",
+                          "before push 1",
+                          "start 1.0",
+                          "compute 2",
+                          "finish",  //
+                          "answer 1->5",
+                          "after",  //
+                          "due",
+                          "compute 5",
+                          "before push 5",
+                          "start 5.0",
+                          "compute 6",
+                          "finish",  //
+                          "answer 5->6",
+                          "after"}));
+}
+
+TEST(StepLoop, OverlappedWhatTheWorkerThrowsEndsTheLoop) {
+  Calls calls;
+  ScriptedClient client(calls);
+  NotingWorker worker(calls);
+  worker.fails_at = 1;
+  EXPECT_THROW(trainOverlapped(client, worker, 100), Error);
+  EXPECT_EQ(calls.back(), "compute 1");
+  EXPECT_TRUE(client.under_way) << "its client ends it";
 }
 
 }  // namespace

@@ -40,6 +40,9 @@ ps::ModelDeclaration roundTrip(Spoil spoil) {
 
 TEST(ModelCodec, RoundTripKeepsEverything) {
   EXPECT_EQ(roundTrip([](auto&) {}), softmaxModel());
+  ps::ModelDeclaration overlapped = softmaxModel();
+  overlapped.replication.overlap = true;
+  EXPECT_EQ(roundTrip([&](auto& m) { encodeModel(overlapped, m); }), overlapped);
 }
 
 TEST(ModelCodec, RefusesWhatAPeerCouldLieAbout) {

@@ -1,0 +1,80 @@
+// replication.overlap: a worker computes its next batch while a gradient travels. Real processes, real kill -9.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "tests/e2e/recovery_fixture.h"
+
+namespace dtf::testing {
+namespace {
+
+class OverlapTest : public RecoveryTest {
+ protected:
+  static ClusterOptions overlapped(int workers) {
+    ClusterOptions options;
+    options.workers = workers;
+    options.replication_more = ", overlap: true";
+    return options;
+  }
+
+  struct Span {
+    double begin = 0, end = 0;
+  };
+  // Of the chief's timeline, in microseconds.
+  std::vector<Span> spansOf(const nlohmann::json& timeline, const std::string& name) {
+    std::vector<Span> spans;
+    for (const nlohmann::json& event : timeline["traceEvents"])
+      if (event.value("ph", "") == "X" && event["name"] == name)
+        spans.push_back({event["ts"], event["ts"].get<double>() + event["dur"].get<double>()});
+    return spans;
+  }
+};
+
+TEST_F(OverlapTest, AJobOfOneWorkerRepeatsToTheBitAndIsNotThatOfOneThatWaits) {
+  for (const std::string name : {"first", "again"})
+    ASSERT_EQ(launch(writeCluster(overlapped(1), name)).exit_code, 0);
+  ClusterOptions waits = overlapped(1);
+  waits.replication_more.clear();
+  ASSERT_EQ(launch(writeCluster(waits, "waits")).exit_code, 0);
+  EXPECT_EQ(summary("first")["global_step"], 40);
+  EXPECT_EQ(digestOf("again"), digestOf("first"));
+  EXPECT_NE(digestOf("waits"), digestOf("first")) << "each gradient lacks the one before";
+  expectNothingLeft();
+}
+
+// As people see it in their timeline.
+TEST_F(OverlapTest, TheExchangeAndTheNextBatchAreAtTheSameTime) {
+  ClusterOptions options = overlapped(1);
+  options.batch_size = 200;
+  options.layers =
+      "[flatten: , dense: {units: 1024, activation: relu}, dense: {units: 1024, activation: relu}, "
+      "dense: {units: 10}]";
+  options.train_more = "  summaries: {timeline_step: 20}\n";
+  ASSERT_EQ(launch(writeCluster(options)).exit_code, 0);
+  const auto timeline = nlohmann::json::parse(folder_.read("runs/job/timeline/worker-0.json"));
+  const std::vector<Span> exchanges = spansOf(timeline, "push, wait, receive");
+  const std::vector<Span> batches = spansOf(timeline, "compute");
+  ASSERT_EQ(exchanges.size(), 1u) << timeline;
+  const auto is_beside = [&](const Span& batch) {
+    return batch.begin < exchanges[0].end && exchanges[0].begin < batch.end;
+  };
+  EXPECT_TRUE(std::ranges::any_of(batches, is_beside)) << timeline;
+}
+
+TEST_F(OverlapTest, LostWorkersAndAPsAreReplacedAndAllStepsAreDone) {
+  ClusterOptions options = overlapped(2);
+  options.steps = 60'000;
+  options.optimizer = "{adam: {learning_rate: 0.001}}";
+  options.train_more = "  report: {every_steps: 500}\n  checkpoint: {every_steps: 2000}\n";
+  start(options, "disturbed");
+  killAndStartAgain(1, 3000);
+  loseAndStartAgain({1}, 8000);
+  ASSERT_TRUE(workers_[0]->waitForOutput("event=went_back", kEnd)) << workers_[0]->err();
+  awaitEnd();
+  EXPECT_EQ(summary("disturbed")["global_step"], options.steps);
+  EXPECT_GT(summary("disturbed")["eval"]["accuracy"], 0.75) << "600 examples";
+}
+
+}  // namespace
+}  // namespace dtf::testing

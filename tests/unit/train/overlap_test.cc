@@ -1,0 +1,168 @@
+// Training with replication.overlap: the numbers of one worker are those of parameters that are one update old.
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "common/train/step_observer.h"
+#include "tests/unit/train/job.h"
+
+namespace dtf::train {
+namespace {
+
+// A client that waits for each exchange, and shows the parameters from before it.
+class LateClient final : public ps::ParameterClient {
+ public:
+  explicit LateClient(ps::LocalCluster& cluster) : client_(cluster, 0) {}
+  void declare(const ps::ModelDeclaration& model) override {
+    ps::ModelDeclaration declared = model;
+    declared.replication.overlap = false;
+    client_.declare(declared);
+    for (const ps::ShardLayout& shard : model.layout.shards) elements_.push_back(shard.elements);
+    newest_.resize(elements_.size());
+  }
+  void initialise(std::span<const std::span<const float>> shards, uint64_t epoch) override {
+    client_.initialise(shards, epoch);
+  }
+  void waitInitialised() override { client_.waitInitialised(); }
+  ps::StepState pull() override {
+    const ps::StepState state = client_.pull();
+    copyNewest();
+    shown_ = newest_;
+    return state;
+  }
+  const float* parameters(uint32_t ps_task) const override { return shown_[ps_task].data(); }
+  void pullAverages() override { client_.pullAverages(); }
+  const float* averages(uint32_t ps_task) const override { return client_.averages(ps_task); }
+  float* gradients(uint32_t ps_task) override { return client_.gradients(ps_task); }
+  void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) override {
+    client_.setRows(ps_task, row_counts);
+  }
+  ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override {
+    const ps::StepState state = client_.exchange(step, batch, loss);
+    shown_ = newest_;
+    copyNewest();
+    return state;
+  }
+  void barrier(std::string_view name) override { client_.barrier(name); }
+  void finish() override { client_.finish(); }
+
+ private:
+  void copyNewest() {
+    for (uint32_t ps = 0; ps < elements_.size(); ++ps)
+      newest_[ps].assign(client_.parameters(ps), client_.parameters(ps) + elements_[ps]);
+  }
+
+  ps::LocalParameterClient client_;
+  std::vector<size_t> elements_;
+  std::vector<std::vector<float>> shown_, newest_;
+};
+
+// What each gradient was, as it was about to be pushed.
+class Gradients final : public StepObserver {
+ public:
+  void onParameters(const ps::StepState&, ParameterBinding&, bool) override {}
+  void onGradients(ParameterBinding& binding, const ComputedBatch& batch) override {
+    for (uint32_t i = 0; i < binding.variables(); ++i) {
+      const std::span<const float> gradient = binding.gradientValues(i);
+      sums.push_back(std::accumulate(gradient.begin(), gradient.end(), 0.0));
+    }
+    first_features.push_back(batch.examples.parts[0].as<uint8_t>()[350]);
+  }
+  void onEvaluation(uint64_t, const Evaluation&) override {}
+  std::vector<double> sums;
+  std::vector<uint8_t> first_features;
+};
+
+struct Trained {
+  std::vector<std::vector<float>> parameters;
+  Gradients gradients;
+  std::vector<double> losses;
+};
+
+template <class Client>
+Trained trainWith(cluster::TrainSpec train, bool overlap) {
+  train.replication.overlap = overlap;
+  train.report_every_steps = 1;
+  const runtime::KernelTable kernels = cpuKernels();
+  const SystemClock clock;
+  runtime::CpuDevice device;
+  ps::LocalCluster cluster(2, 1, clock, std::chrono::seconds(20));
+  std::unique_ptr<ps::ParameterClient> client;
+  if constexpr (std::is_same_v<Client, LateClient>) {
+    client = std::make_unique<LateClient>(cluster);
+  } else {
+    client = std::make_unique<Client>(cluster, 0);
+  }
+  TrainingLoop loop(train, {0, 1, 2}, digits(data::DigitStream::kTrain, 500), *client, kernels,
+                    device, clock);
+  Trained trained;
+  loop.observe(&trained.gradients);
+  loop.join();
+  const TrainingResult result =
+      loop.run([&](const Progress& progress) { trained.losses.push_back(progress.loss); });
+  EXPECT_EQ(result.global_step, train.steps);
+  EXPECT_EQ(result.batches, train.steps);
+  client->pull();
+  const std::vector<ps::ShardLayout>& shards = loop.declaration().layout.shards;
+  for (uint32_t ps = 0; ps < shards.size(); ++ps)
+    trained.parameters.emplace_back(client->parameters(ps),
+                                    client->parameters(ps) + shards[ps].elements);
+  return trained;
+}
+
+void expectPipelined(const cluster::TrainSpec& train) {
+  const Trained expected = trainWith<LateClient>(train, false);
+  const Trained overlapped = trainWith<ps::LocalParameterClient>(train, true);
+  EXPECT_EQ(overlapped.parameters, expected.parameters);
+  EXPECT_EQ(overlapped.losses, expected.losses);
+  EXPECT_EQ(overlapped.gradients.sums, expected.gradients.sums);
+  EXPECT_EQ(overlapped.gradients.first_features, expected.gradients.first_features);
+  EXPECT_NE(overlapped.parameters, trainWith<ps::LocalParameterClient>(train, false).parameters)
+      << "the two must differ, or nothing was shown";
+}
+
+TEST(Overlap, OfOneWorkerEachGradientLacksTheOneBefore) {
+  expectPipelined(softmaxJob(30));
+}
+
+TEST(Overlap, WithVariablesThatAreSplitClippedAndAveraged) {
+  cluster::TrainSpec train = softmaxJob(30);
+  train.placement.partition_min_bytes = 64;
+  train.optimizer.clip_by_global_norm = 0.1;
+  train.optimizer.kind = cluster::OptimizerSpec::Kind::kAdam;
+  train.optimizer.learning_rate = 0.01;
+  train.optimizer.moving_average_decay = 0.9;
+  expectPipelined(train);
+}
+
+TEST(Overlap, OneStepOfAJobIsAsWithout) {
+  const cluster::TrainSpec train = softmaxJob(1);
+  EXPECT_EQ(trainWith<ps::LocalParameterClient>(train, true).parameters,
+            trainWith<ps::LocalParameterClient>(train, false).parameters);
+}
+
+TEST(Overlap, SeveralWorkersLearn) {
+  cluster::TrainSpec train = softmaxJob(400);
+  train.replication.overlap = true;
+  const JobResult job = runJob(train, {2, 3}, digits(data::DigitStream::kTrain, 2000),
+                               digits(data::DigitStream::kEval, 500));
+  EXPECT_LT(job.evaluation.value().loss, 0.8) << "guessing is ln 10 = 2.3";
+}
+
+TEST(Overlap, ALossThatIsNoNumberEndsTheJobInItsWords) {
+  cluster::TrainSpec train = softmaxJob(30);
+  train.replication.overlap = true;
+  train.optimizer.learning_rate = 1e38;
+  try {
+    runJob(train, {1, 1}, digits(data::DigitStream::kTrain, 500));
+    FAIL() << "trained";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTrainingFailed);
+    EXPECT_NE(error.message().find("on worker/0 at step "), std::string::npos) << error.message();
+  }
+}
+
+}  // namespace
+}  // namespace dtf::train
