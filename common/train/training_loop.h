@@ -73,6 +73,12 @@ struct TrainingResult {
   // Of the last global step: in sync mode the mean over its contributions, in async mode this
   // worker's own last. None: no batches, the job was done already.
   std::optional<double> final_loss;
+
+  // Whether ps that say `state` have nothing more to do. A ps/0 that came back from its replica may know no end, but it holds all
+  // that was trained.
+  bool isOver(const ps::StepState& state) const {
+    return state.done || (state.epoch == epoch && state.global_step >= global_step);
+  }
 };
 
 // Owns: the towers' steps, the batch buffers, the placement.

@@ -158,7 +158,7 @@ class WorkerJob {
       client_->parameters().barrier(ps::trainedBarrier(result.epoch));
       // The others are at rest unless the ps went back meanwhile.
       unsaved_.reset();
-      if (isChief() && isOver(result)) unsaved_ = saveLast(result);
+      if (isChief() && areAllAtRest(result)) unsaved_ = saveLast(result);
       try {
         client_->parameters().barrier(ps::savedBarrier(result.epoch));
         if (isOverOnceSaved(result)) return result;
@@ -170,17 +170,18 @@ class WorkerJob {
     }
   }
 
-  // A ps/0 that came back from its replica may know no end, but it holds all that was trained.
-  bool isOver(const train::TrainingResult& result) {
+  // After the barrier behind the training. When the ps have gone back meanwhile, ps/0 may say that the job is done while a last push is on its
+  // way to another: all meet once more.
+  bool areAllAtRest(const train::TrainingResult& result) {
     const ps::StepState state = client_->parameters().pull();
-    return state.done || (state.epoch == result.epoch && state.global_step >= result.global_step);
+    return state.epoch == result.epoch && result.isOver(state);
   }
 
   // All have met when the end was saved. A ps that is lost after that is restored by the chief, if it
   // is still there; where nobody restores it the chief has left, for the job is done.
   bool isOverOnceSaved(const train::TrainingResult& result) {
     try {
-      return isOver(result);
+      return areAllAtRest(result);
     } catch (const Error& error) {
       const bool is_lost =
           error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;
@@ -352,7 +353,7 @@ class WorkerJob {
     JobResult job{result, {}, {}, {}, {}, {}};
     try {
       evaluateLast(loop, job);
-      if (!unsaved_ && !isOver(result))
+      if (!unsaved_ && !result.isOver(client_->parameters().pull()))
         throw Error(
             ErrorCode::kUnavailable,
             "the ps went back after the last step, when others had left the job: its end is "

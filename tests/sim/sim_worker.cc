@@ -325,9 +325,14 @@ void SimWorker::train(kj::WaitScope& scope) {
     if (supervisor_ && end.global_step < plan_.steps) requestStop();
     hooks_.on_trained();
     client.barrier(ps::trainedBarrier(epoch));
-    saved = supervisor_ && is_over(client.pull()) && supervisor_->saveAtRest();
+    // As WorkerJob::areAllAtRest().
+    const auto are_all_at_rest = [&] {
+      const ps::StepState state = client.pull();
+      return state.epoch == epoch && is_over(state);
+    };
+    saved = supervisor_ && are_all_at_rest() && supervisor_->saveAtRest();
     client.barrier(ps::savedBarrier(epoch));
-    if (isOverOnceSaved([&] { return is_over(client.pull()); })) break;
+    if (isOverOnceSaved(are_all_at_rest)) break;
   }
   if (rank_ == kChief.index) {
     const ps::StepState state = client.pull();
