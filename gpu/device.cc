@@ -117,6 +117,16 @@ void Device::copyToHost(std::byte* target, const std::byte* source, size_t bytes
   libraries_->copies->toHost(target, source, bytes);
 }
 
+void Device::copyToDeviceBeside(std::byte* target, const std::byte* source, size_t bytes) {
+  makeCurrent();
+  libraries_->copies->toDeviceBeside(target, source, bytes);
+}
+
+void Device::copyToHostBeside(std::byte* target, const std::byte* source, size_t bytes) {
+  makeCurrent();
+  libraries_->copies->toHostBeside(target, source, bytes);
+}
+
 // Once for each peer. Where the two have no link, or one of them has all the peers that it can have, the driver copies by way of the
 // host, without being told.
 void Device::reach(const Device& peer) {

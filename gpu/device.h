@@ -52,6 +52,9 @@ class Device {
   void deallocate(std::byte* memory) noexcept;
   void copyToDevice(std::byte* target, const std::byte* source, size_t bytes);
   void copyToHost(std::byte* target, const std::byte* source, size_t bytes);
+  // As dtf_device_plugin has them: in no order with the programs but that.
+  void copyToDeviceBeside(std::byte* target, const std::byte* source, size_t bytes);
+  void copyToHostBeside(std::byte* target, const std::byte* source, size_t bytes);
   // By the link between the two, or by way of the host where the driver has none. `peer` must have been waited for.
   void copyFromPeer(std::byte* target, const Device& peer, const std::byte* source, size_t bytes);
   void synchronise();

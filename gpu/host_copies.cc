@@ -104,14 +104,36 @@ bool HostCopies::overlapsPending(const std::byte* target, size_t bytes) const {
                      });
 }
 
+void HostCopies::toDeviceBeside(std::byte* target, const std::byte* source, size_t bytes) {
+  if (bytes <= kSmallBytes) return toDevice(target, source, bytes);
+  if (pending_ == Pending::kToHost) waitForCopiers();
+  pending_ = Pending::kToDevice;
+  targets_.push_back({target, bytes});
+  addChunks({target, source, bytes, true});
+}
+
+void HostCopies::toHostBeside(std::byte* target, const std::byte* source, size_t bytes) {
+  if (bytes <= kSmallBytes) return toHost(target, source, bytes);
+  Event& reached = reached_beside_[next_beside_++ % reached_beside_.size()];
+  reached.record(stream_);
+  has_beside_ = true;
+  addChunks({target, source, bytes, false, &reached});
+}
+
 void HostCopies::add(const Copy& copy) {
   if (pending_ == Pending::kNone) reached_.record(stream_);
   pending_ = copy.to_device ? Pending::kToDevice : Pending::kToHost;
+  addChunks({copy.target, copy.source, copy.bytes, copy.to_device, &reached_});
+}
+
+void HostCopies::addChunks(const Copy& copy) {
   {
     const std::lock_guard lock(mutex_);
-    for (size_t begin = 0; begin < copy.bytes; begin += kChunkBytes)
+    for (size_t begin = 0; begin < copy.bytes; begin += kChunkBytes) {
       queue_.push_back({copy.target + begin, copy.source + begin,
-                        std::min(kChunkBytes, copy.bytes - begin), copy.to_device});
+                        std::min(kChunkBytes, copy.bytes - begin), copy.to_device, copy.after});
+      ++(copy.to_device ? left_.to_device : left_.to_host);
+    }
   }
   changed_.notify_all();
 }
@@ -122,45 +144,47 @@ void HostCopies::work(Copier& copier) {
   while (true) {
     changed_.wait(lock, [this] { return ends_ || !queue_.empty(); });
     if (ends_) return;
-    const Copy copy = queue_.front();
+    const Copy chunk = queue_.front();
     queue_.pop_front();
-    ++busy_;
     lock.unlock();
     std::exception_ptr failure;
     try {
-      reached_.holdBack(copier.stream);
-      std::byte* const buffer = copier.buffers[copier.next].get();
-      Event& free = copier.free[copier.next];
-      copier.next = 1 - copier.next;
-      free.wait();
-      if (copy.to_device) {
-        std::memcpy(buffer, copy.source, copy.bytes);
-        check(
-            cudaMemcpyAsync(copy.target, buffer, copy.bytes, cudaMemcpyHostToDevice, copier.stream),
-            "copying to the device");
-        free.record(copier.stream);
-      } else {
-        check(
-            cudaMemcpyAsync(buffer, copy.source, copy.bytes, cudaMemcpyDeviceToHost, copier.stream),
-            "copying to the host");
-        free.record(copier.stream);
-        free.wait();
-        std::memcpy(copy.target, buffer, copy.bytes);
-      }
-      copier.done.record(copier.stream);
+      copy(copier, chunk);
     } catch (...) {
       failure = std::current_exception();
     }
     lock.lock();
     if (failure && !failure_) failure_ = failure;
-    --busy_;
-    if (busy_ == 0 && queue_.empty()) changed_.notify_all();
+    size_t& left = chunk.to_device ? left_.to_device : left_.to_host;
+    if (--left == 0) changed_.notify_all();
   }
 }
 
-void HostCopies::waitForCopiers() {
+void HostCopies::copy(Copier& copier, const Copy& chunk) {
+  if (chunk.after != nullptr) chunk.after->holdBack(copier.stream);
+  std::byte* const buffer = copier.buffers[copier.next].get();
+  Event& free = copier.free[copier.next];
+  copier.next = 1 - copier.next;
+  free.wait();
+  if (chunk.to_device) {
+    std::memcpy(buffer, chunk.source, chunk.bytes);
+    check(cudaMemcpyAsync(chunk.target, buffer, chunk.bytes, cudaMemcpyHostToDevice, copier.stream),
+          "copying to the device");
+    free.record(copier.stream);
+    copier.done.record(copier.stream);
+  } else {
+    check(cudaMemcpyAsync(buffer, chunk.source, chunk.bytes, cudaMemcpyDeviceToHost, copier.stream),
+          "copying to the host");
+    free.record(copier.stream);
+    free.wait();
+    std::memcpy(chunk.target, buffer, chunk.bytes);
+  }
+}
+
+void HostCopies::waitForCopiers(bool to_device_alone) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return busy_ == 0 && queue_.empty(); });
+  changed_.wait(lock,
+                [&] { return left_.to_device == 0 && (to_device_alone || left_.to_host == 0); });
   pending_ = Pending::kNone;
   targets_.clear();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -168,7 +192,7 @@ void HostCopies::waitForCopiers() {
 
 void HostCopies::beforeProgram() {
   if (pending_ == Pending::kNone) return;
-  waitForCopiers();
+  waitForCopiers(pending_ == Pending::kToDevice);
   for (const std::unique_ptr<Copier>& copier : copiers_) copier->done.holdBack(stream_);
 }
 
@@ -176,7 +200,8 @@ void HostCopies::wait() {
   const std::vector<Copy> small = std::exchange(small_to_host_, {});
   small_used_ = 0;
   const bool to_device = pending_ == Pending::kToDevice;
-  if (pending_ != Pending::kNone) waitForCopiers();
+  const bool has_beside = std::exchange(has_beside_, false);
+  if (pending_ != Pending::kNone || has_beside) waitForCopiers();
   if (to_device)
     for (const std::unique_ptr<Copier>& copier : copiers_) copier->done.wait();
   for (const Copy& copy : small) std::memcpy(copy.target, copy.source, copy.bytes);
@@ -186,7 +211,8 @@ void HostCopies::forget() {
   small_to_host_.clear();
   small_used_ = 0;
   try {
-    if (pending_ != Pending::kNone) waitForCopiers();
+    const bool has_beside = std::exchange(has_beside_, false);
+    if (pending_ != Pending::kNone || has_beside) waitForCopiers();
   } catch (const PluginError&) {
     // Whoever calls this has an error to tell already.
   }

@@ -51,6 +51,10 @@ class HostCopies {
   // `target` isn't written.
   void toDevice(std::byte* target, const std::byte* source, size_t bytes);
   void toHost(std::byte* target, const std::byte* source, size_t bytes);
+  // To the device: not after what `stream` has been given, which doesn't use `target`. To the host: after that, but what it is given later,
+  // which doesn't write `source`, doesn't wait.
+  void toDeviceBeside(std::byte* target, const std::byte* source, size_t bytes);
+  void toHostBeside(std::byte* target, const std::byte* source, size_t bytes);
   // What `stream` is given from now on comes after all copies to the device.
   void beforeProgram();
   // For all copies. `stream` must have been waited for.
@@ -64,14 +68,25 @@ class HostCopies {
     const std::byte* source;
     size_t bytes;
     bool to_device;
+    const Event* after = nullptr;  // of `stream`; null: at once
   };
   struct Copier;
+  // Copies that aren't done, of one direction, those that are under way among them.
+  struct Left {
+    size_t to_device = 0, to_host = 0;
+  };
 
-  enum class Pending : uint8_t { kNone, kToDevice, kToHost };  // what the copiers have
+  enum class Pending : uint8_t {
+    kNone,
+    kToDevice,
+    kToHost
+  };  // what the copiers have that others wait for
 
   void add(const Copy& copy);
+  void addChunks(const Copy& copy);
   void work(Copier& copier);
-  void waitForCopiers();
+  void copy(Copier& copier, const Copy& chunk);
+  void waitForCopiers(bool to_device_alone = false);
   void end();
   bool overlapsPending(const std::byte* target, size_t bytes) const;
 
@@ -81,13 +96,18 @@ class HostCopies {
   size_t small_used_ = 0;
   std::vector<Copy> small_to_host_;     // from small_
   Event reached_{Event::Use::kOrders};  // of `stream`: what copiers wait for
+  // The same for copies beside it, in turns: one that is marked anew has its copies wait longer than they need.
+  std::array<Event, 4> reached_beside_{Event(Event::Use::kOrders), Event(Event::Use::kOrders),
+                                       Event(Event::Use::kOrders), Event(Event::Use::kOrders)};
+  size_t next_beside_ = 0;
+  bool has_beside_ = false;  // copies to the host, beside `stream`
   Pending pending_ = Pending::kNone;
   std::vector<std::pair<std::byte*, size_t>> targets_;  // of what is on its way to the device
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Copy> queue_;
-  size_t busy_ = 0;  // copiers that have one
+  Left left_;
   bool ends_ = false;
   std::exception_ptr failure_;
   std::vector<std::unique_ptr<Copier>> copiers_;

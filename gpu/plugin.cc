@@ -104,6 +104,22 @@ void copyToHost(dtf_plugin_device* device, void* target, const void* source, siz
   });
 }
 
+void copyToDeviceBeside(dtf_plugin_device* device, void* target, const void* source, size_t bytes,
+                        dtf_plugin_status* status) {
+  guarded(status, [&] {
+    device->device.copyToDeviceBeside(static_cast<std::byte*>(target),
+                                      static_cast<const std::byte*>(source), bytes);
+  });
+}
+
+void copyToHostBeside(dtf_plugin_device* device, void* target, const void* source, size_t bytes,
+                      dtf_plugin_status* status) {
+  guarded(status, [&] {
+    device->device.copyToHostBeside(static_cast<std::byte*>(target),
+                                    static_cast<const std::byte*>(source), bytes);
+  });
+}
+
 void copyFromPeer(dtf_plugin_device* device, void* target, dtf_plugin_device* peer,
                   const void* source, size_t bytes, dtf_plugin_status* status) {
   guarded(status, [&] {
@@ -210,6 +226,8 @@ dtf_device_plugin_calls() {
       .deallocate = deallocate,
       .copy_to_device = copyToDevice,
       .copy_to_host = copyToHost,
+      .copy_to_device_beside = copyToDeviceBeside,
+      .copy_to_host_beside = copyToHostBeside,
       .copy_from_peer = copyFromPeer,
       .synchronise = synchronise,
       .make_kernel = makeKernel,

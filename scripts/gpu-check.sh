@@ -130,9 +130,11 @@ if [ -r data/mnist/train-images-idx3-ubyte.gz ]; then
 else
   rows+=("trains mnist_lenet                   skipped         scripts/fetch-mnist.sh brings its data")
 fi
-# resnet WITH: ResNet-50 on random images of ImageNet's size.
+# resnet WITH [OVERRIDE...]: ResNet-50 on random images of ImageNet's size.
 resnet() {
-  local run with=$1 code
+  local run with=$1 code override settings=()
+  shift
+  for override in "$@"; do settings+=(--set "$override"); done
   run=$(mktemp -d)
   python3 - "$run" <<'END' || return
 import sys
@@ -144,7 +146,7 @@ END
   local data="{format: npy, features: $run/images.npy, labels: $run/labels.npy, features_as: pixels}"
   "$folder/launcher/dtf-launch" configs/clusters/local-sync.yaml --run-dir "$run/run" \
     --set "train=$PWD/configs/jobs/imagenet_resnet50.yaml" --set train.data="{train: $data, eval: $data, batch_size: 64}" \
-    --set train.steps=40 --set train.precision=bfloat16 --set "$(tasks_with "$with")" >"$run/log" 2>&1
+    --set train.steps=40 --set train.precision=bfloat16 --set "$(tasks_with "$with")" "${settings[@]}" >"$run/log" 2>&1
   code=$?
   tail -40 "$run/log"
   keeps "$with" "$run/run" || code=1
@@ -158,6 +160,7 @@ END
   return $code
 }
 check "trains ResNet-50, bfloat16" resnet "a ps"
+check "trains ResNet-50, overlapped" resnet "a ps" 'train.replication={mode: async, overlap: true}'
 check "trains ResNet-50 without a ps" resnet "no ps"
 
 if python3 -c 'import torch' 2>/dev/null; then

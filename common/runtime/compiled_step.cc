@@ -1,5 +1,7 @@
 #include "common/runtime/compiled_step.h"
 
+#include <exception>
+
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
@@ -36,7 +38,7 @@ void requireBound(const std::vector<Binding>& bindings, const char* what) {
 
 CompiledStep::CompiledStep(std::unique_ptr<StepBody> body) : body_(std::move(body)) {
   DTF_CHECK(body_ != nullptr && body_->device != nullptr);
-  DTF_CHECK(body_->launches.size() == body_->kernels.size() && body_->program != nullptr);
+  DTF_CHECK(body_->launches.size() == body_->kernels.size() && !body_->segments.empty());
 }
 CompiledStep::~CompiledStep() = default;
 
@@ -76,32 +78,70 @@ void CompiledStep::bindGradient(int gradient, float* data) {
   for (const size_t write : binding.writes) body_->output_pointers[write] = bytes;
 }
 
+namespace {
+
+// What is small, or belongs to no segment.
+void uploadAhead(StepBody& s) {
+  for (const Binding& binding : s.inputs)
+    if (binding.staged) s.device->copyToDevice(binding.staged.get(), binding.bound, binding.bytes);
+  for (const Binding& binding : s.parameters)
+    if (binding.staged && binding.is_new && !binding.is_beside)
+      s.device->copyToDevice(binding.staged.get(), binding.bound, binding.bytes);
+}
+
+void runSegment(StepBody& s, const Segment& segment) {
+  for (const size_t i : segment.uploads) {
+    const Binding& binding = s.parameters[i];
+    if (binding.is_new)
+      s.device->copyToDeviceBeside(binding.staged.get(), binding.bound, binding.bytes);
+  }
+  segment.program->run();
+  for (const size_t i : segment.downloads) {
+    const Binding& binding = s.gradients[i];
+    s.device->copyToHostBeside(const_cast<std::byte*>(binding.bound), binding.staged.get(),
+                               binding.bytes);
+  }
+}
+
+void downloadRest(StepBody& s) {
+  for (const Binding& binding : s.gradients)
+    if (binding.staged && !binding.is_beside)
+      s.device->copyToHost(const_cast<std::byte*>(binding.bound), binding.staged.get(),
+                           binding.bytes);
+  if (s.device->usesHostMemory()) return;
+  for (Fetch& fetch : s.fetches) {
+    const Location& from = fetch.location;
+    const std::byte* source = from.kind == Location::Kind::kPlanned
+                                  ? from.address
+                                  : s.bindings(from.kind)[from.index].onDevice();
+    s.device->copyToHost(fetch.host.data(), source, fetch.bytes);
+  }
+}
+
+// What is on its way to the caller's memory comes to its end first: the caller may free it. The first error tells more than those that follow from it.
+[[noreturn]] void failStep(Device& device) {
+  const std::exception_ptr failure = std::current_exception();
+  try {
+    device.synchronise();
+  } catch (const Error&) {
+  }
+  std::rethrow_exception(failure);
+}
+
+}  // namespace
+
 void CompiledStep::run() {
   StepBody& s = *body_;
   requireBound(s.inputs, "input");
   requireBound(s.parameters, "parameter");
   requireBound(s.gradients, "gradient");
   const DeviceLock lock(*s.device);
-  for (const Binding& binding : s.inputs)
-    if (binding.staged) s.device->copyToDevice(binding.staged.get(), binding.bound, binding.bytes);
-  for (Binding& binding : s.parameters) {
-    if (!binding.staged || !binding.is_new) continue;
-    s.device->copyToDevice(binding.staged.get(), binding.bound, binding.bytes);
-  }
-  s.program->run();
-  for (Binding& binding : s.gradients) {
-    if (!binding.staged) continue;
-    s.device->copyToHost(const_cast<std::byte*>(binding.bound), binding.staged.get(),
-                         binding.bytes);
-  }
-  if (!s.device->usesHostMemory()) {
-    for (Fetch& fetch : s.fetches) {
-      const Location& from = fetch.location;
-      const std::byte* source = from.kind == Location::Kind::kPlanned
-                                    ? from.address
-                                    : s.bindings(from.kind)[from.index].onDevice();
-      s.device->copyToHost(fetch.host.data(), source, fetch.bytes);
-    }
+  try {
+    uploadAhead(s);
+    for (const Segment& segment : s.segments) runSegment(s, segment);
+    downloadRest(s);
+  } catch (...) {
+    failStep(*s.device);
   }
   s.device->synchronise();
   for (Binding& binding : s.parameters) binding.is_new = false;  // it is there now
@@ -109,12 +149,23 @@ void CompiledStep::run() {
 
 std::optional<double> CompiledStep::deviceSeconds() const {
   const DeviceLock lock(*body_->device);
-  return body_->program->deviceSeconds();
+  double sum = 0;
+  for (const Segment& segment : body_->segments) {
+    const std::optional<double> seconds = segment.program->deviceSeconds();
+    if (!seconds) return std::nullopt;
+    sum += *seconds;
+  }
+  return sum;
 }
 
 std::vector<double> CompiledStep::profile() {
   const DeviceLock lock(*body_->device);
-  return body_->program->profile();
+  std::vector<double> all;
+  for (const Segment& segment : body_->segments) {
+    const std::vector<double> some = segment.program->profile();
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
 }
 
 std::span<const float> CompiledStep::fetch(int i) const {

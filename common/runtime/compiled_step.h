@@ -43,6 +43,14 @@ struct KeptVariable {
   float* value = nullptr;
   float* gradient = nullptr;
 };
+
+// How what is bound moves to and from a device with memory of its own (step_segments.h). Value type.
+struct TransferOptions {
+  size_t beside_bytes =
+      size_t{64} << 10;  // from here on beside the computation, else before or after all of it
+  size_t bucket_bytes = size_t{4} << 20;  // of a segment
+};
+
 using KeptVariables = std::map<std::string, KeptVariable, std::less<>>;
 
 struct CompileOptions {
@@ -55,6 +63,7 @@ struct CompileOptions {
   const std::map<std::string, Tensor>* known = nullptr;
   // Variables that need not be bound: steps read and write where this says. What it refers to is borrowed, the map isn't kept.
   const KeptVariables* kept = nullptr;
+  TransferOptions transfers{};
 };
 
 // Owns: kernels, planned memory, constants.

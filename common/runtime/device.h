@@ -71,6 +71,15 @@ class Device {
   virtual void copyToDevice(std::byte* device_target, const std::byte* source, size_t bytes) = 0;
   virtual void copyToHost(std::byte* target, const std::byte* device_source, size_t bytes) = 0;
 
+  // As these, but beside the launches, in whatever order suits the device. To the device: before the launches that come after it, and none since the last
+  // synchronise() uses the target. To the host: after the launches that come before it, and none until synchronise() writes the source.
+  virtual void copyToDeviceBeside(std::byte* device_target, const std::byte* source, size_t bytes) {
+    copyToDevice(device_target, source, bytes);
+  }
+  virtual void copyToHostBeside(std::byte* target, const std::byte* device_source, size_t bytes) {
+    copyToHost(target, device_source, bytes);
+  }
+
   // From another device of the same plug-in, ordered as copyToDevice(). `peer` must have been waited for, and `source` stay until
   // synchronise() of this one. Not of a device on the host's memory.
   virtual void copyFromPeer(std::byte* target, Device& peer, const std::byte* source, size_t bytes);

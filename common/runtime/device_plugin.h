@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-#define DTF_DEVICE_PLUGIN_VERSION 3u
+#define DTF_DEVICE_PLUGIN_VERSION 4u
 #define DTF_DEVICE_PLUGIN_SYMBOL "dtf_device_plugin_calls"
 
 typedef enum dtf_plugin_code {
@@ -122,6 +122,12 @@ typedef struct dtf_device_plugin {
                          dtf_plugin_status* status);
   void (*copy_to_host)(dtf_plugin_device* device, void* target, const void* source, size_t bytes,
                        dtf_plugin_status* status);
+  /* As these, but beside the programs. To the device: before the programs that come after it, and none since the last synchronise()
+   * uses the target. To the host: after the programs that come before it, and none until synchronise() writes the source. */
+  void (*copy_to_device_beside)(dtf_plugin_device* device, void* target, const void* source,
+                                size_t bytes, dtf_plugin_status* status);
+  void (*copy_to_host_beside)(dtf_plugin_device* device, void* target, const void* source,
+                              size_t bytes, dtf_plugin_status* status);
   /* From another device of the plug-in, ordered as copy_to_device. What `peer` was asked for before must have been waited for,
    * and `source` must stay as it is until synchronise() of `device`. */
   void (*copy_from_peer)(dtf_plugin_device* device, void* target, dtf_plugin_device* peer,

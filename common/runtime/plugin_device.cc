@@ -121,6 +121,22 @@ void PluginDevice::copyToHost(std::byte* target, const std::byte* device_source,
   throwIfFailed(status);
 }
 
+void PluginDevice::copyToDeviceBeside(std::byte* device_target, const std::byte* source,
+                                      size_t bytes) {
+  if (bytes == 0) return;
+  dtf_plugin_status status = {};
+  plugin_->calls().copy_to_device_beside(device_, device_target, source, bytes, &status);
+  throwIfFailed(status);
+}
+
+void PluginDevice::copyToHostBeside(std::byte* target, const std::byte* device_source,
+                                    size_t bytes) {
+  if (bytes == 0) return;
+  dtf_plugin_status status = {};
+  plugin_->calls().copy_to_host_beside(device_, target, device_source, bytes, &status);
+  throwIfFailed(status);
+}
+
 void PluginDevice::copyFromPeer(std::byte* target, Device& peer, const std::byte* source,
                                 size_t bytes) {
   const auto* const other = dynamic_cast<const PluginDevice*>(&peer);

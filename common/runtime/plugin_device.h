@@ -24,6 +24,8 @@ class PluginDevice final : public Device {
   bool usesHostMemory() const override { return false; }
   void copyToDevice(std::byte* device_target, const std::byte* source, size_t bytes) override;
   void copyToHost(std::byte* target, const std::byte* device_source, size_t bytes) override;
+  void copyToDeviceBeside(std::byte* device_target, const std::byte* source, size_t bytes) override;
+  void copyToHostBeside(std::byte* target, const std::byte* device_source, size_t bytes) override;
   void copyFromPeer(std::byte* target, Device& peer, const std::byte* source,
                     size_t bytes) override;
   void run(std::span<const Launch> launches) override;

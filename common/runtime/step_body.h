@@ -27,10 +27,18 @@ struct Binding {
   std::vector<size_t> reads;   // positions in StepBody::input_pointers to set when it is bound
   std::vector<size_t> writes;  // positions in StepBody::output_pointers
   bool is_new = false;         // a parameter: bound since the last run
+  bool is_beside = false;      // it moves with a segment
   DeviceMemory staged;         // its copy on a device without access to the host's memory
   std::byte* kept = nullptr;   // where the device keeps it; it is neither bound nor copied then
 
   const std::byte* onDevice() const { return kept != nullptr ? kept : staged.get(); }
+};
+
+// Some launches that follow one another, and what moves beside others (step_segments.h).
+struct Segment {
+  std::unique_ptr<Program> program;
+  std::vector<size_t> uploads;    // parameters
+  std::vector<size_t> downloads;  // gradients
 };
 
 struct Fetch {
@@ -50,7 +58,7 @@ struct StepBody {
   std::vector<std::byte*> output_pointers;
   std::vector<std::string> names;  // of the launches, which refer to them
   std::vector<Launch> launches;
-  std::unique_ptr<Program> program;  // of the launches
+  std::vector<Segment> segments;  // of all of them
   std::vector<Fetch> fetches;
   DeviceMemory constants, arena;
   StepPlan plan;

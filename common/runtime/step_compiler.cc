@@ -12,6 +12,7 @@
 #include "common/runtime/memory_plan.h"
 #include "common/runtime/mixed_precision.h"
 #include "common/runtime/step_body.h"
+#include "common/runtime/step_segments.h"
 
 namespace dtf::runtime {
 namespace {
@@ -36,7 +37,8 @@ class StepCompiler {
   // Needs no device yet.
   StepCompiler(LoweredStep step, DeviceType type, const KernelTable& kernels);
   const StepPlan& plan() const { return body_->plan; }
-  std::unique_ptr<StepBody> take(Device& device, const KeptVariables& kept);
+  std::unique_ptr<StepBody> take(Device& device, const KeptVariables& kept,
+                                 const TransferOptions& transfers);
 
  private:
   void makeSlots();
@@ -50,6 +52,7 @@ class StepCompiler {
   void makeLaunches();
   void makeFetches();
   void bindKept();
+  void makeSegments(const TransferOptions& options);
   void describe();
 
   Location locate(const Output& tensor) const;
@@ -65,6 +68,8 @@ class StepCompiler {
   std::vector<Lifetime> lifetimes_;
   std::vector<size_t> workspaces_;  // by operation, index into lifetimes_ or kNone
   MemoryPlan memory_;
+  std::vector<size_t> reader_,
+      writer_;  // launches, by position in input_pointers and output_pointers
   std::map<Output, std::byte*> placed_;  // addresses of constants and intermediate tensors
 };
 
@@ -85,7 +90,8 @@ void markKept(std::vector<Binding>& bindings, const std::string& name, float* me
     if (binding.name == name) binding.kept = reinterpret_cast<std::byte*>(memory);
 }
 
-std::unique_ptr<StepBody> StepCompiler::take(Device& device, const KeptVariables& kept) {
+std::unique_ptr<StepBody> StepCompiler::take(Device& device, const KeptVariables& kept,
+                                             const TransferOptions& transfers) {
   body_->device = &device;
   for (const auto& [name, variable] : kept) {
     markKept(body_->parameters, name, variable.value);
@@ -96,7 +102,7 @@ std::unique_ptr<StepBody> StepCompiler::take(Device& device, const KeptVariables
   makeLaunches();
   makeFetches();
   bindKept();
-  body_->program = device.prepare(body_->launches);
+  makeSegments(transfers);
   return std::move(body_);
 }
 
@@ -280,7 +286,10 @@ Location StepCompiler::locate(const Output& tensor) const {
 
 void StepCompiler::makeLaunches() {
   StepBody& s = *body_;
-  for (const Operation& operation : step_.operations) {
+  for (size_t launch = 0; launch < step_.operations.size(); ++launch) {
+    const Operation& operation = step_.operations[launch];
+    reader_.insert(reader_.end(), operation.inputs.size(), launch);
+    writer_.insert(writer_.end(), operation.outputs.size(), launch);
     for (const Output& input : operation.inputs) {
       const Location from = locate(input);
       s.input_pointers.push_back(from.address);
@@ -347,6 +356,28 @@ void StepCompiler::bindKept() {
   }
 }
 
+void StepCompiler::makeSegments(const TransferOptions& options) {
+  StepBody& s = *body_;
+  std::vector<Transfer> uploads, downloads;
+  const auto moves = [&](Binding& binding, const std::vector<size_t>& uses) {
+    return binding.is_beside =
+               binding.staged && binding.bytes >= options.beside_bytes && !uses.empty();
+  };
+  for (size_t i = 0; i < s.parameters.size(); ++i)
+    if (Binding& binding = s.parameters[i]; moves(binding, binding.reads))
+      uploads.push_back({i, binding.bytes, reader_[binding.reads.front()]});
+  for (size_t i = 0; i < s.gradients.size(); ++i)
+    if (Binding& binding = s.gradients[i]; moves(binding, binding.writes))
+      downloads.push_back({i, binding.bytes, writer_[binding.writes.back()]});
+  for (SegmentPlan& plan :
+       planSegments(s.launches.size(), uploads, downloads, options.bucket_bytes)) {
+    const std::span<const Launch> launches =
+        std::span(s.launches).subspan(plan.begin, plan.end - plan.begin);
+    s.segments.push_back(
+        {s.device->prepare(launches), std::move(plan.uploads), std::move(plan.downloads)});
+  }
+}
+
 void StepCompiler::describe() {
   StepPlan& plan = body_->plan;
   plan.planned_bytes = memory_.bytes;
@@ -378,8 +409,8 @@ std::unique_ptr<CompiledStep> compile(const graph::Graph& part, std::span<const 
   static const KeptVariables kNone;
   StepCompiler compiler = compilerOf(part, fetches, device.type(), kernels, options);
   const DeviceLock lock(device);
-  return std::unique_ptr<CompiledStep>(
-      new CompiledStep(compiler.take(device, options.kept == nullptr ? kNone : *options.kept)));
+  return std::unique_ptr<CompiledStep>(new CompiledStep(
+      compiler.take(device, options.kept == nullptr ? kNone : *options.kept, options.transfers)));
 }
 
 StepPlan planStep(const graph::Graph& part, std::span<const Output> fetches, DeviceType type,

@@ -5,6 +5,8 @@
 
 #include "common/base/random.h"
 #include "tests/conformance/device_suite.h"
+#include "tests/unit/runtime/models.h"
+#include "tests/unit/runtime/step_runner.h"
 
 namespace dtf::runtime::testing {
 namespace {
@@ -63,6 +65,28 @@ TEST_P(DeviceSuite, CopiesManySmallOnes) {
     device_.device->copyToHost(back.data() + i * kEach, memory.get() + i * kEach, kEach);
   device_.device->synchronise();
   EXPECT_EQ(back, sent);
+}
+
+// Weights of 3.2, 4.2 and 2.1 MB, in both directions, beside kernels that read and write others.
+TEST_P(DeviceSuite, MovesLayersBesideTheComputation) {
+  Random random(4);
+  const Classifier model = makeClassifier(random, {.batch = 4, .hidden = {1024, 1024, 512}});
+  const std::vector<graph::Output> fetches = {model.loss};
+  const auto runnerOf = [&](TransferOptions transfers) {
+    return StepRunner(*device_.device, device_.kernels, model.graph, model.feeds, fetches,
+                      {.transfers = transfers});
+  };
+  StepRunner whole = runnerOf({.beside_bytes = SIZE_MAX});
+  whole.run();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    StepRunner pieces = runnerOf({.bucket_bytes = 1 << 20});
+    for (int run = 0; run < 3; ++run) {  // one loads code, one is captured
+      pieces.run();
+      EXPECT_EQ(pieces.fetch(0), whole.fetch(0));
+      for (const std::string& name : model.variables)
+        EXPECT_EQ(pieces.gradient(name), whole.gradient(name)) << name << " in run " << run;
+    }
+  }
 }
 
 }  // namespace

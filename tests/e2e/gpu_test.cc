@@ -172,6 +172,36 @@ TEST_F(GpuTest, ADeviceThatFailsEndsTheJobInWordsAndItsCheckpointStays) {
   EXPECT_EQ(summary("sync44")["parameters_digest"], summary("sync46")["parameters_digest"]);
 }
 
+// Weights of 3.2 and 4.2 MB move while other layers are computed; without a ps nothing moves.
+TEST_F(GpuTest, LayersThatMoveBesideTheComputationArriveWhole) {
+  const ClusterOptions options =
+      onGpu({.ps = 1,
+             .workers = 1,
+             .mode = "sync",
+             .steps = 5,
+             .batch_size = 4,
+             .layers = "[flatten: , dense: {units: 1024}, relu: , dense: "
+                       "{units: 1024}, relu: , dense: {units: 10}]"});
+  ASSERT_EQ(launch(writeCluster(options, "ps")).exit_code, 0);
+  ASSERT_EQ(launch(withoutPs(options, "kept")).exit_code, 0);
+  EXPECT_EQ(summary("ps")["parameters_digest"], summary("kept")["parameters_digest"]);
+}
+
+// The device computes while the gradient of the batch before travels.
+TEST_F(GpuTest, ExchangesOverlapThereToo) {
+  ClusterOptions options = onGpu({.workers = 1, .replication_more = ", overlap: true"});
+  for (const std::string name : {"first", "again"})
+    ASSERT_EQ(launch(writeCluster(options, name)).exit_code, 0);
+  EXPECT_EQ(summary("again")["parameters_digest"], summary("first")["parameters_digest"]);
+  options.top_more = "launch: {restarts: {max: 0}}\n";
+  ::setenv("DTF_TEST_HOST_FAILS_AFTER", "20", 1);
+  const ProcessResult failed =
+      launch(writeCluster(options, "failed"), {}, std::chrono::seconds(30));
+  EXPECT_EQ(failed.exit_code, 69) << failed.err;
+  EXPECT_NE(failed.err.find("The device fell off the bus"), std::string::npos) << failed.err;
+  expectNothingLeft();
+}
+
 TEST_F(GpuTest, CheckSaysWhatAHostLacksBeforeATaskIsStarted) {
   ::setenv("DTF_TEST_HOST_DEVICES", "0", 1);
   const std::string file = writeCluster(onGpu({}));

@@ -7,10 +7,9 @@
 #include "gpu/backend.h"
 #include "gpu/device.h"
 #include "gpu/error.h"
+#include "tests/gpu/host_libraries.h"
 
 namespace dtf::gpu {
-
-struct Device::Libraries {};
 
 std::string backendText() {
   return "the host, for tests";
@@ -25,7 +24,10 @@ int Device::count(std::string& why) {
 }
 
 Device::Device(int index)
-    : index_(index), description_("host " + std::to_string(index)), bad_data_(new BadData) {}
+    : index_(index),
+      description_("host " + std::to_string(index)),
+      bad_data_(new BadData),
+      libraries_(std::make_unique<Libraries>()) {}
 
 Device::~Device() {
   delete bad_data_;
@@ -57,11 +59,26 @@ void Device::copyToHost(std::byte* target, const std::byte* source, size_t bytes
   std::memcpy(target, source, bytes);
 }
 
+void Device::copyToDeviceBeside(std::byte* target, const std::byte* source, size_t bytes) {
+  if (libraries_->used.contains(target))
+    throw PluginError(DTF_PLUGIN_INTERNAL, "A copy beside programs writes what one of them uses.");
+  std::memcpy(target, source, bytes);
+}
+
+void Device::copyToHostBeside(std::byte* target, const std::byte* source, size_t bytes) {
+  std::memset(target, 0xff, bytes);  // no number
+  libraries_->late.push_back({target, source, bytes});
+}
+
 void Device::copyFromPeer(std::byte* target, const Device&, const std::byte* source, size_t bytes) {
   std::memcpy(target, source, bytes);
 }
 
 void Device::synchronise() {
+  for (const Libraries::Copy& copy : libraries_->late)
+    std::memcpy(copy.target, copy.source, copy.bytes);
+  libraries_->late.clear();
+  libraries_->used.clear();
   throwIfBadData();
 }
 

@@ -6,6 +6,7 @@
 
 #include "gpu/error.h"
 #include "gpu/program.h"
+#include "tests/gpu/host_libraries.h"
 
 namespace dtf::gpu {
 
@@ -16,6 +17,9 @@ Program::Program(Device& device, std::vector<Launch> launches)
 Program::~Program() = default;
 
 void Program::launch(const Launch& one) {
+  std::set<const std::byte*>& used = device_.libraries().used;
+  used.insert(one.inputs.begin(), one.inputs.end());
+  used.insert(one.outputs.begin(), one.outputs.end());
   one.kernel->launch(device_, {one.inputs.data(), one.outputs.data(), one.workspace});
 }
 

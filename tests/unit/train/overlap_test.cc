@@ -144,11 +144,13 @@ TEST(Overlap, OneStepOfAJobIsAsWithout) {
 }
 
 TEST(Overlap, SeveralWorkersLearn) {
-  cluster::TrainSpec train = softmaxJob(400);
+  cluster::TrainSpec train = softmaxJob(1000);
   train.replication.overlap = true;
+  train.optimizer.learning_rate =
+      0.1;  // some five updates come between a gradient's parameters and it
   const JobResult job = runJob(train, {2, 3}, digits(data::DigitStream::kTrain, 2000),
                                digits(data::DigitStream::kEval, 500));
-  EXPECT_LT(job.evaluation.value().loss, 0.8) << "guessing is ln 10 = 2.3";
+  EXPECT_LT(job.evaluation.value().loss, 1.2) << "guessing is ln 10 = 2.3";
 }
 
 TEST(Overlap, ALossThatIsNoNumberEndsTheJobInItsWords) {
