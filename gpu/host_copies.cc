@@ -11,7 +11,7 @@
 namespace dtf::gpu {
 namespace {
 
-constexpr size_t kCopiers = 4, kChunkBytes = size_t{4} << 20, kSmallBytes = size_t{64} << 10;
+constexpr size_t kCopiers = 4, kChunkBytes = size_t{1} << 20, kSmallBytes = size_t{64} << 10;
 constexpr size_t kSmallMemoryBytes = size_t{8} << 20;
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace dtf::data {
 
 // Whether a step should read ahead.
 enum class ReadAhead : uint8_t {
-  kNo,  // a batch in memory is copied in less time than two threads need to tell each other of it
+  kNo,  // a small batch in memory is copied in less time than two threads need to tell each other of it
   kYes
 };
 

@@ -66,6 +66,19 @@ std::shared_ptr<DeviceVariables> keepVariables(const cluster::TrainSpec& train,
   return nullptr;
 }
 
+// Where reading a batch takes longer than telling another thread of it. A CPU has no thread to spare for one in memory; a GPU's host waits.
+data::ReadAhead readAhead(const cluster::TrainSpec& train, const data::Dataset& dataset,
+                          const model::ModelGraph& model, const TowerDevices& devices) {
+  constexpr int64_t kBytesWorthAThread = 1 << 20;
+  const graph::TensorSpec& features = model.graph.spec(model.features);
+  const bool is_large =
+      features.shape.elements() * static_cast<int64_t>(dtypeBytes(features.dtype)) >=
+      kBytesWorthAThread;
+  const bool waits = !devices.each.front().device->usesHostMemory();
+  const bool ahead = train.data.augment.any() || dataset.onDisk() || (waits && is_large);
+  return ahead ? data::ReadAhead::kYes : data::ReadAhead::kNo;
+}
+
 // What the job trains on, in its precision; evaluations are float32.
 TowerDevices devicesFor(const cluster::TrainSpec& train, TowerDevices towers,
                         const ComputeDevice& only) {
@@ -98,8 +111,7 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       reader_(checkedDataset(train.model, std::move(dataset)), train.data.batch_size,
               train.data.seed, train.data.augment),
       batches_(reader_, train.data.batch_size,
-               train.data.augment.any() || reader_.dataset().onDisk() ? data::ReadAhead::kYes
-                                                                      : data::ReadAhead::kNo),
+               readAhead(train, reader_.dataset(), model_, devices_)),
       report_clock_(train.report_every_steps, examplesPerStep()) {
   DTF_CHECK(place.rank < place.workers && place.ps_tasks > 0);
   DTF_CHECK(!place.one_process || !declaration_.replication.overlap);

@@ -21,6 +21,16 @@ struct MeanAt {
     store(mean, pack, sum);
   }
 };
+// One byte of `kinds` for each line of `lines`.
+bool areKindsOf(const TensorSpec& kinds, const TensorSpec& lines) {
+  return kinds.elements() * kPacksOfLine * kArenaPack == lines.elements();
+}
+void requireSameLines(const Operation& o, bool are_same) {
+  if (!are_same)
+    throw PluginError(DTF_PLUGIN_BAD_CONFIG,
+                      "Node '" + o.name + "': its tensors are not of the same lines.");
+}
+
 class MeanOfTowersKernel final : public Kernel {
  public:
   explicit MeanOfTowersKernel(const Operation& o)
@@ -32,6 +42,8 @@ class MeanOfTowersKernel final : public Kernel {
       throw PluginError(DTF_PLUGIN_BAD_CONFIG, "Node '" + o.name + "': of 1 to " +
                                                    std::to_string(runtime::kTowersMax) +
                                                    " towers' lines.");
+    for (const TensorSpec& tower : o.inputs)
+      requireSameLines(o, tower.elements() == o.outputs[0].elements());
   }
   void launch(Device& device, const Arguments& a) override {
     MeanAt mean{{}, towers_, share_, a.out(0)};
@@ -142,7 +154,9 @@ struct RootOfSumsAt {
 };
 class NormOfTrainedKernel final : public Kernel {
  public:
-  explicit NormOfTrainedKernel(const Operation& o) : packs_(o.inputs[1].elements() / kArenaPack) {}
+  explicit NormOfTrainedKernel(const Operation& o) : packs_(o.inputs[1].elements() / kArenaPack) {
+    requireSameLines(o, areKindsOf(o.inputs[0], o.inputs[1]));
+  }
   void launch(Device& device, const Arguments& a) override {
     auto* const sums = reinterpret_cast<double*>(a.workspace);
     const int64_t each = (packs_ + kParts - 1) / kParts;
@@ -171,7 +185,10 @@ struct ScaleTrainedAt {
 };
 class ScaleTrainedKernel final : public Kernel {
  public:
-  explicit ScaleTrainedKernel(const Operation& o) : packs_(o.inputs[2].elements() / kArenaPack) {}
+  explicit ScaleTrainedKernel(const Operation& o) : packs_(o.inputs[2].elements() / kArenaPack) {
+    requireSameLines(o, areKindsOf(o.inputs[1], o.inputs[2]) &&
+                            o.outputs[0].elements() == o.inputs[2].elements());
+  }
   void launch(Device& device, const Arguments& a) override {
     forElements(device, packs_, ScaleTrainedAt{a.in(0), a.in<uint8_t>(1), a.in(2), a.out(0)});
   }

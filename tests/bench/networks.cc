@@ -184,6 +184,10 @@ StepTime timeSteps(const cluster::TrainSpec& train,
              begin_cpu = ownCpuSeconds();
            });
   DTF_CHECK(due > untimed);
+  {  // the last update may still be on its way
+    const runtime::DeviceLock lock(device);
+    device.synchronise();
+  }
   const auto steps = static_cast<double>(due - untimed);
   const StepTime time = {toSeconds(clock.now() - begin) / steps,
                          (ownCpuSeconds() - begin_cpu) / steps};

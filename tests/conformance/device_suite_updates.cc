@@ -250,5 +250,32 @@ TEST_P(DeviceSuite, FindsStatisticsThatAreNoNumbers) {
   EXPECT_TRUE(kept.prepareUpdate().statistics_are_finite);
 }
 
+TEST_P(DeviceSuite, RefusesTensorsOfOtherLines) {
+  if (!keepsVariables(device_)) GTEST_SKIP() << "it keeps none, as UpdatesWithTheBitsOfAPs shows";
+  const auto make = [&](std::string_view op, graph::Attributes attributes,
+                        const std::vector<std::pair<DType, int64_t>>& inputs, int64_t output) {
+    Operation operation;
+    operation.name = "lines";
+    operation.op = op;
+    operation.attributes = std::move(attributes);
+    for (const auto& [dtype, elements] : inputs) {
+      operation.inputs.push_back({0, static_cast<int32_t>(operation.inputs.size())});
+      operation.input_specs.push_back({dtype, {elements}});
+    }
+    operation.outputs.push_back({0, 100});
+    operation.output_specs.push_back({DType::kFloat32, {output}});
+    return device_.kernels.make(operation, device_.device->type());
+  };
+  constexpr auto kF = DType::kFloat32;
+  constexpr auto kU = DType::kUInt8;
+  const graph::Attributes half = {{"share", 0.5}};
+  EXPECT_NO_THROW(make(kMeanOfTowersOp, half, {{kF, 64}, {kF, 64}}, 64));
+  EXPECT_THROW(make(kMeanOfTowersOp, half, {{kF, 64}, {kF, 48}}, 64), Error);
+  EXPECT_NO_THROW(make(kNormOfTrainedOp, {}, {{kU, 4}, {kF, 4 * kArenaLine}}, 1));
+  EXPECT_THROW(make(kNormOfTrainedOp, {}, {{kU, 3}, {kF, 4 * kArenaLine}}, 1), Error);
+  EXPECT_THROW(make(kScaleTrainedOp, {}, {{kF, 1}, {kU, 4}, {kF, 5 * kArenaLine}}, 5 * kArenaLine),
+               Error);
+}
+
 }  // namespace
 }  // namespace dtf::runtime::testing
