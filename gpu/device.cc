@@ -96,7 +96,9 @@ std::byte* Device::allocate(size_t bytes) {
   if (libraries_->copies != nullptr) libraries_->copies->beforeProgram();  // zeros come after them
   void* memory = nullptr;
   check(cudaMalloc(&memory, bytes), "allocating memory");
-  const cudaError_t cleared = cudaMemsetAsync(memory, 0, bytes, stream_);
+  cudaError_t cleared = cudaMemsetAsync(memory, 0, bytes, stream_);
+  // Copies beside the stream wait for nothing on it.
+  if (cleared == cudaSuccess) cleared = cudaStreamSynchronize(stream_);
   if (cleared != cudaSuccess) (void)cudaFree(memory);
   check(cleared, "clearing memory");
   return static_cast<std::byte*>(memory);
@@ -154,7 +156,8 @@ void Device::copyFromPeer(std::byte* target, const Device& peer, const std::byte
 
 // A program ends with a copy of what its kernels reported: see program.cc.
 void Device::synchronise() {
-  makeCurrent();
+  // It may tell of an earlier error: so does what follows, once nothing is on its way to the host.
+  (void)cudaSetDevice(index_);
   const cudaError_t computed = cudaStreamSynchronize(stream_);
   if (computed != cudaSuccess) libraries_->copies->forget();
   check(computed, "computing");

@@ -9,7 +9,7 @@
 
 namespace dtf::gpu {
 
-// Owns the event. Threads: one at a time. Blocks: wait(). Errors: PluginError.
+// Owns the event. Threads: one at a time; others may holdBack() and wait(). Blocks: wait(). Errors: PluginError.
 class Event {
  public:
   // One that orders gives its processor to others while a thread waits for it.

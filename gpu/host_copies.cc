@@ -114,14 +114,16 @@ void HostCopies::toDeviceBeside(std::byte* target, const std::byte* source, size
 
 void HostCopies::toHostBeside(std::byte* target, const std::byte* source, size_t bytes) {
   if (bytes <= kSmallBytes) return toHost(target, source, bytes);
-  Event& reached = reached_beside_[next_beside_++ % reached_beside_.size()];
-  reached.record(stream_);
+  if (std::exchange(is_at_new_place_, false)) {
+    if (places_used_ == places_.size()) places_.emplace_back(Event::Use::kOrders);
+    places_[places_used_++].record(stream_);
+  }
   has_beside_ = true;
-  addChunks({target, source, bytes, false, &reached});
+  addChunks({target, source, bytes, false, &places_[places_used_ - 1]});
 }
 
 void HostCopies::add(const Copy& copy) {
-  if (pending_ == Pending::kNone) reached_.record(stream_);
+  if (!std::exchange(is_reached_marked_, true)) reached_.record(stream_);
   pending_ = copy.to_device ? Pending::kToDevice : Pending::kToHost;
   addChunks({copy.target, copy.source, copy.bytes, copy.to_device, &reached_});
 }
@@ -186,22 +188,30 @@ void HostCopies::waitForCopiers(bool to_device_alone) {
   changed_.wait(lock,
                 [&] { return left_.to_device == 0 && (to_device_alone || left_.to_host == 0); });
   pending_ = Pending::kNone;
+  is_reached_marked_ = false;
   targets_.clear();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void HostCopies::beforeProgram() {
+  is_at_new_place_ = true;
   if (pending_ == Pending::kNone) return;
   waitForCopiers(pending_ == Pending::kToDevice);
   for (const std::unique_ptr<Copier>& copier : copiers_) copier->done.holdBack(stream_);
+}
+
+// Ahead of a wait for all copies. Whether there are some beside the stream.
+bool HostCopies::forgetPlaces() {
+  places_used_ = 0;
+  is_at_new_place_ = true;
+  return std::exchange(has_beside_, false);
 }
 
 void HostCopies::wait() {
   const std::vector<Copy> small = std::exchange(small_to_host_, {});
   small_used_ = 0;
   const bool to_device = pending_ == Pending::kToDevice;
-  const bool has_beside = std::exchange(has_beside_, false);
-  if (pending_ != Pending::kNone || has_beside) waitForCopiers();
+  if (forgetPlaces() || pending_ != Pending::kNone) waitForCopiers();
   if (to_device)
     for (const std::unique_ptr<Copier>& copier : copiers_) copier->done.wait();
   for (const Copy& copy : small) std::memcpy(copy.target, copy.source, copy.bytes);
@@ -211,8 +221,7 @@ void HostCopies::forget() {
   small_to_host_.clear();
   small_used_ = 0;
   try {
-    const bool has_beside = std::exchange(has_beside_, false);
-    if (pending_ != Pending::kNone || has_beside) waitForCopiers();
+    if (forgetPlaces() || pending_ != Pending::kNone) waitForCopiers();
   } catch (const PluginError&) {
     // Whoever calls this has an error to tell already.
   }

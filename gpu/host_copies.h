@@ -68,7 +68,7 @@ class HostCopies {
     const std::byte* source;
     size_t bytes;
     bool to_device;
-    const Event* after = nullptr;  // of `stream`; null: at once
+    const Event* after = nullptr;  // a place of `stream`; null: at once
   };
   struct Copier;
   // Copies that aren't done, of one direction, those that are under way among them.
@@ -87,6 +87,7 @@ class HostCopies {
   void work(Copier& copier);
   void copy(Copier& copier, const Copy& chunk);
   void waitForCopiers(bool to_device_alone = false);
+  bool forgetPlaces();
   void end();
   bool overlapsPending(const std::byte* target, size_t bytes) const;
 
@@ -96,11 +97,12 @@ class HostCopies {
   size_t small_used_ = 0;
   std::vector<Copy> small_to_host_;     // from small_
   Event reached_{Event::Use::kOrders};  // of `stream`: what copiers wait for
-  // The same for copies beside it, in turns: one that is marked anew has its copies wait longer than they need.
-  std::array<Event, 4> reached_beside_{Event(Event::Use::kOrders), Event(Event::Use::kOrders),
-                                       Event(Event::Use::kOrders), Event(Event::Use::kOrders)};
-  size_t next_beside_ = 0;
-  bool has_beside_ = false;  // copies to the host, beside `stream`
+  bool is_reached_marked_ = false;      // since the copiers were last waited for
+  // The same for copies beside it, one for each place of `stream` from which there are some, until wait().
+  std::deque<Event> places_;
+  size_t places_used_ = 0;
+  bool is_at_new_place_ = true;  // since the last of them a program was given to `stream`
+  bool has_beside_ = false;      // copies to the host, beside `stream`
   Pending pending_ = Pending::kNone;
   std::vector<std::pair<std::byte*, size_t>> targets_;  // of what is on its way to the device
 

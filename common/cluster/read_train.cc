@@ -36,10 +36,9 @@ ReplicationSpec readReplication(const YamlNode& node, const TaskCounts& counts, 
   }
   reader.boolean("overlap", replication.overlap);
   if (replication.overlap && mode_known && replication.mode == ReplicationSpec::Mode::kSync)
-    report.error(
-        node.find("overlap")->key_place,
-        "'overlap' has a meaning only with 'mode: async': a sync step is of the parameters "
-        "of the step before");
+    report.error(node.find("overlap")->key_place,
+                 "'overlap' needs 'mode: async': each gradient of a sync step is computed from the "
+                 "newest parameters");
   if (replication.overlap && counts.one_process)
     report.error(node.find("overlap")->key_place,
                  "'overlap' needs a ps, and the cluster has none: no gradient travels");

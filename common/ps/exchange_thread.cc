@@ -57,7 +57,7 @@ void ExchangeThread::work() {
     }
     const MutexLock lock(mutex_);
     answer_ = answer;
-    failure_ = failure;
+    failure_ = std::move(failure);  // the caller's alone: its last owner destroys it
     changed_.notifyAll();
   }
 }

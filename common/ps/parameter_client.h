@@ -59,7 +59,8 @@ struct StepState {
   uint32_t next_batch =
       0;  // which of this worker's batches of next_step (sync with several batches per worker)
   bool done = false;  // nothing more to compute: finish
-  // async: updates by others between this worker's pull and its push, on ps/0
+  // async: updates between the parameters that the gradient was computed from and its own, on ps/0: by others, and where exchanges
+  // overlap this worker's own one before
   uint64_t staleness = 0;
   // Of the batches behind the parameters that came. sync: the mean over the step's contributions;
   // async: the caller's own.
@@ -119,7 +120,7 @@ class ParameterClient {
 
   // Of a shard with sparse variables: how many rows of each slice the next gradients have. Their ids
   // and values are written behind the dense elements, as gradient_layout.h has it. May move gradients(); the
-  // dense elements that were written stay. Without it the gradient has the rows of the one before, at first none.
+  // dense elements that were written stay. Without it the gradient has the rows that its arena had last, at first none.
   virtual void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) = 0;
 
   // Pushes the gradient arenas for (`step`, `batch`), as the last StepState named them, and waits

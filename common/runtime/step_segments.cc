@@ -14,6 +14,13 @@ std::vector<Transfer> inOrder(std::span<const Transfer> transfers) {
   return sorted;
 }
 
+// So that there are at most kCutsMax.
+size_t bucketOf(std::span<const Transfer> transfers, size_t bucket_bytes) {
+  size_t all = 0;
+  for (const Transfer& transfer : transfers) all += transfer.bytes;
+  return std::max(bucket_bytes, all / kCutsMax);
+}
+
 // Ahead of the launch that needs the first bytes of a bucket.
 void cutForUploads(std::span<const Transfer> sorted, size_t bucket_bytes, std::set<size_t>& cuts) {
   size_t wanted = bucket_bytes / 4, taken = 0;
@@ -47,8 +54,8 @@ std::vector<SegmentPlan> planSegments(size_t launches, std::span<const Transfer>
   DTF_CHECK(up.empty() || up.back().launch < launches);
   DTF_CHECK(down.empty() || down.back().launch < launches);
   std::set<size_t> cuts = {launches};
-  cutForUploads(up, bucket_bytes, cuts);
-  cutForDownloads(down, bucket_bytes, cuts);
+  cutForUploads(up, bucketOf(up, bucket_bytes), cuts);
+  cutForDownloads(down, bucketOf(down, bucket_bytes), cuts);
   cuts.erase(0);
   std::vector<SegmentPlan> segments;
   auto next_up = up.begin(), next_down = down.begin();

@@ -26,8 +26,12 @@ struct SegmentPlan {
   bool operator==(const SegmentPlan&) const = default;
 };
 
-// In each segment but the last of its direction at least `bucket_bytes` are moved: smaller ones would cost more than they hide. The first has a
-// quarter of that to wait for, as nothing is computed before it. Without transfers one segment. Pure function.
+// At most so many cuts for either direction: each is a program more for the device.
+inline constexpr size_t kCutsMax = 64;
+
+// Cut ahead of each upload behind `bucket_bytes` of them, and behind each download that fills a bucket: smaller copies would cost more than they
+// hide. The first bucket of uploads is a quarter of that, as nothing is computed before it; of large models buckets are larger. Without transfers one
+// segment. Pure function.
 std::vector<SegmentPlan> planSegments(size_t launches, std::span<const Transfer> uploads,
                                       std::span<const Transfer> downloads, size_t bucket_bytes);
 

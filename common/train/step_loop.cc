@@ -1,5 +1,6 @@
 #include "common/train/step_loop.h"
 
+#include <exception>
 #include <optional>
 
 #include "common/base/trace.h"
@@ -42,6 +43,7 @@ std::optional<ps::StepState> dueBehind(const ps::StepState& due, uint64_t steps)
 struct Computed {
   ps::StepState due;
   float loss = 0;
+  std::exception_ptr failure;  // in place of both; it counts only where the batch is asked for
 };
 
 ps::StepState finish(ps::ParameterClient& client) {
@@ -52,7 +54,13 @@ ps::StepState finish(ps::ParameterClient& client) {
 std::optional<Computed> computeAhead(StepWorker& worker, const ps::StepState& due, uint64_t steps) {
   const std::optional<ps::StepState> next = dueBehind(due, steps);
   if (!next) return std::nullopt;
-  return Computed{*next, worker.compute(*next)};
+  Computed batch{*next, 0, nullptr};
+  try {
+    batch.loss = worker.compute(*next);
+  } catch (...) {
+    batch.failure = std::current_exception();
+  }
+  return batch;
 }
 
 bool asksFor(const ps::StepState& answer, const std::optional<Computed>& batch) {
@@ -83,6 +91,7 @@ ps::StepState trainOverlapped(ps::ParameterClient& client, StepWorker& worker, u
     trace::onStep(state.next_step);
     const trace::Span whole("batch");
     worker.onDue(state);
+    if (batch && batch->failure != nullptr) std::rethrow_exception(batch->failure);
     const float loss = batch ? batch->loss : worker.compute(state);
     worker.beforePush(state);
     client.startExchange(state.next_step, state.next_batch, loss);

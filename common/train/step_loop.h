@@ -34,9 +34,10 @@ class StepWorker {
 // Errors: those of the client and of the worker, which end the loop.
 ps::StepState trainSteps(ps::ParameterClient& client, StepWorker& worker);
 
-// The same with replication.overlap, of a job of `steps`: the next batch is computed while a gradient travels, from parameters that
-// lack that one (pipelined SGD, https://arxiv.org/abs/1811.03619). A batch that the answer doesn't ask for is dropped: at the
-// job's end, and where the ps went back. onDue() is called once for each answer, then, of a batch that was computed already, too.
+// The same with replication.overlap, of a job of `steps`: the next batch is computed while a gradient travels, from parameters that lack that
+// gradient (pipelined SGD, https://arxiv.org/abs/1811.03619). A batch that the answer doesn't ask for is dropped, with its error if it
+// has one: at the job's end, and where the ps went back. onDue() hears each answer before its batch is pushed; that batch may have been
+// computed already.
 ps::StepState trainOverlapped(ps::ParameterClient& client, StepWorker& worker, uint64_t steps);
 
 }  // namespace dtf::train

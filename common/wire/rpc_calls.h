@@ -45,8 +45,8 @@ inline kj::Promise<void> Abort::guard(kj::Promise<void> promise) {
 struct RpcClientOptions {
   LinkOptions link;
   std::vector<cluster::Address> ps;  // one per ps task
-  // Every few seconds while a step is not answered or a ps can't be reached: for whom it waits. Training
-  // thread or control loop.
+  // Every few seconds while a step is not answered or a ps can't be reached: for whom it waits. On the
+  // thread that exchanges, or the control loop.
   std::function<void(const std::string& what, Duration waited)> on_waiting{};
   // A ps is there again, as another process that holds nothing. Control loop.
   std::function<void(uint32_t ps_task)> on_replaced{};
@@ -137,7 +137,7 @@ class ControlCalls {
 // Owns: the data links, with their arenas.
 // Borrows: `loop`, `options` (must outlive this).
 // Threads: loop-thread only; parameters(), gradients() and what they point to are the training
-// thread's between calls.
+// thread's between calls, and where exchanges overlap gradients() during one, too.
 // Errors: as promises; see ps::ParameterClient.
 class DataCalls {
  public:

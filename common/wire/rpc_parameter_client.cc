@@ -31,7 +31,7 @@ RpcParameterClient::~RpcParameterClient() {
   data_.call([this] { data_calls_ = nullptr; });
 }
 
-// What the control loop knows; it is heard when the training thread next waits.
+// What the control loop knows; it is heard when a call next waits.
 void RpcParameterClient::tellData(std::function<void(DataCalls&)> news) {
   data_.post([this, news = std::move(news)] {
     if (data_calls_) news(*data_calls_);

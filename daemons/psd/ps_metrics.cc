@@ -40,9 +40,11 @@ Metric workers(const std::vector<ps::Member>& members) {
 
 // The bounds are powers of two, but for the last bucket that is counted one by one.
 Metric staleness(const ps::StalenessHistogram& counted) {
-  Metric metric{"dtf_staleness_steps",
-                "Async: updates by others between a worker's pull and its push.",
-                Metric::Kind::kHistogram};
+  Metric metric{
+      "dtf_staleness_steps",
+      "Async: updates between the parameters that a gradient was computed from and its own: "
+      "by other workers, and with replication.overlap the worker's own one before.",
+      Metric::Kind::kHistogram};
   HistogramValue& histogram = metric.histogram;
   uint64_t begin = 0;
   for (const uint64_t at_most : {0, 1, 2, 4, 8, 16, 32, 63}) {

@@ -54,4 +54,12 @@ std::unique_ptr<WorkerClient> connectToPs(const cluster::TaskOptions& task,
       clientOptions(task, std::move(on_replaced), std::move(on_waiting)));
 }
 
+std::string whoWasToldToEnd(WorkerClient& client) {
+  std::string names;
+  const std::set<uint32_t> told = client.toldToEnd();
+  for (const uint32_t ps_task : told)
+    names += (names.empty() ? "" : ", ") + TaskId{JobKind::kPs, ps_task}.name();
+  return (names.empty() ? "a ps" : names) + (told.size() > 1 ? " were" : " was") + " told to end";
+}
+
 }  // namespace dtf::workerd

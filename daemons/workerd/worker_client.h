@@ -44,6 +44,9 @@ class WorkerClient {
   virtual void askHeartbeats(std::function<void()> answer) = 0;
 };
 
+// "ps/0, ps/1 were told to end": of a job without checkpoints, whose workers don't ask for a stop but end at once. Blocks as toldToEnd().
+std::string whoWasToldToEnd(WorkerClient& client);
+
 using OnWaiting = std::function<void(const std::string& what, Duration waited)>;
 
 // Over the network. `on_waiting` hears every few seconds what is awaited, `on_replaced` hears, on a thread of its own, of each ps that was started again.

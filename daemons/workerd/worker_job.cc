@@ -124,8 +124,8 @@ class WorkerJob {
     const bool pauses = result.stopped && task_.job.launch.pauses();
     if (pauses) pause(result);
     endSupervision();
-    const JobEnd end =
-        result.stopped && !train_.checkpoint ? JobEnd{whoWasToldToEnd()} : JobEnd{.paused = pauses};
+    const JobEnd end = result.stopped && !train_.checkpoint ? JobEnd{whoWasToldToEnd(*client_)}
+                                                            : JobEnd{.paused = pauses};
     finish();
     log::info("event=finished global_step={} batches={} batches_stale={}", result.global_step,
               result.batches, result.batches_stale);
@@ -140,15 +140,6 @@ class WorkerJob {
     log::info("event=paused step={} steps={}", result.global_step, train_.steps);
   }
 
-  // Of a job without checkpoints workers don't ask for a stop: they end at once.
-  std::string whoWasToldToEnd() {
-    std::string names;
-    const std::set<uint32_t> told = client_->toldToEnd();
-    for (const uint32_t ps_task : told)
-      names += (names.empty() ? "" : ", ") + TaskId{JobKind::kPs, ps_task}.name();
-    return (names.empty() ? "a ps" : names) + (told.size() > 1 ? " were" : " was") + " told to end";
-  }
-
   // Nobody leaves before the end is saved: until then a ps that is lost takes all back.
   train::TrainingResult trainToTheEnd(train::TrainingLoop& loop) {
     for (;;) {
@@ -158,20 +149,23 @@ class WorkerJob {
       client_->parameters().barrier(ps::trainedBarrier(result.epoch));
       // The others are at rest unless the ps went back meanwhile.
       unsaved_.reset();
-      if (isChief() && areAllAtRest(result)) unsaved_ = saveLast(result);
+      bool is_saved = false;
+      if (isChief() && areAllAtRest(result)) {
+        unsaved_ = saveLast(result);
+        is_saved = train_.checkpoint && !unsaved_;
+      }
       try {
         client_->parameters().barrier(ps::savedBarrier(result.epoch));
-        if (isOverOnceSaved(result)) return result;
+        if (isOverOnceSaved(result, is_saved)) return result;
       } catch (const Error&) {
         if (!unsaved_) throw;
         return result;  // a ps was lost: that nothing is saved says more
       }
-      log::warning("event=trains_on reason=\"the ps went back after the last step\"");
+      log::warning("event=meets_again reason=\"the ps went back after the last step\"");
     }
   }
 
-  // After the barrier behind the training. When the ps have gone back meanwhile, ps/0 may say that the job is done while a last push is on its
-  // way to another: all meet once more.
+  // After the barrier behind the training, on its epoch.
   bool areAllAtRest(const train::TrainingResult& result) {
     const ps::StepState state = client_->parameters().pull();
     return state.epoch == result.epoch && result.isOver(state);
@@ -179,9 +173,12 @@ class WorkerJob {
 
   // All have met when the end was saved. A ps that is lost after that is restored by the chief, if it
   // is still there; where nobody restores it the chief has left, for the job is done.
-  bool isOverOnceSaved(const train::TrainingResult& result) {
+  // Where the ps went back to a cut before the end, ps/0 may say that the job is done while a last push is on its way to another ps: a chief
+  // that hasn't saved the end meets all others once more.
+  bool isOverOnceSaved(const train::TrainingResult& result, bool is_saved) {
     try {
-      return areAllAtRest(result);
+      if (isChief() && !is_saved) return areAllAtRest(result);
+      return result.isOver(client_->parameters().pull());
     } catch (const Error& error) {
       const bool is_lost =
           error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;

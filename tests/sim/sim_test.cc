@@ -51,6 +51,8 @@ TEST_F(Simulation, SeedsThatFoundSomethingStayMended) {
       {"an attempt whose name could not be made durable stayed under way", {1910}},
       {"a worker failed of a ps that was lost once the end was saved, and the chief had left",
        {3433}},
+      {"a push that was said again, late, ended the wait of the next one", {8272}},
+      {"a chief ended a job while its last push was on its way to a ps", {17052}},
   };
   for (const auto& [what, list] : seeds)
     for (const uint64_t seed : list) EXPECT_EQ(firstProblem(seed), "") << what << ": seed " << seed;

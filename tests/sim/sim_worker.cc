@@ -311,7 +311,7 @@ void SimWorker::train(kj::WaitScope& scope) {
   hooks_.log(process_->name + " starts to train");
   bool saved = false;
   ps::StepState end;
-  // As WorkerJob::isOver().
+  // As TrainingResult::isOver().
   const auto is_over = [&](const ps::StepState& state) {
     return state.done || (state.epoch == end.epoch && state.global_step >= end.global_step);
   };
@@ -325,14 +325,17 @@ void SimWorker::train(kj::WaitScope& scope) {
     if (supervisor_ && end.global_step < plan_.steps) requestStop();
     hooks_.on_trained();
     client.barrier(ps::trainedBarrier(epoch));
-    // As WorkerJob::areAllAtRest().
+    // As WorkerJob::areAllAtRest(), isOverOnceSaved().
     const auto are_all_at_rest = [&] {
       const ps::StepState state = client.pull();
       return state.epoch == epoch && is_over(state);
     };
     saved = supervisor_ && are_all_at_rest() && supervisor_->saveAtRest();
     client.barrier(ps::savedBarrier(epoch));
-    if (isOverOnceSaved(are_all_at_rest)) break;
+    if (isOverOnceSaved([&] {
+          return rank_ == kChief.index && !saved ? are_all_at_rest() : is_over(client.pull());
+        }))
+      break;
   }
   if (rank_ == kChief.index) {
     const ps::StepState state = client.pull();

@@ -181,8 +181,8 @@ constexpr BadFile kBadTrains[] = {
     {"replication: {replicas_to_aggregate: 2}\n",
      "t.yaml:2:15: error: 'replicas_to_aggregate' has a meaning only with 'mode: sync'"},
     {"replication: {mode: sync, overlap: true}\n",
-     "t.yaml:2:27: error: 'overlap' has a meaning only with 'mode: async': a sync step is of the "
-     "parameters of the step before"},
+     "t.yaml:2:27: error: 'overlap' needs 'mode: async': each gradient of a sync step is computed "
+     "from the newest parameters"},
     {"replication: {overlap: 1}\n",
      "t.yaml:2:24: error: expected true or false for 'overlap', got '1'"},
     {"replication: {mode: sync, replicas_to_aggregate: 0}\n",

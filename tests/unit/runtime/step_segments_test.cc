@@ -34,6 +34,14 @@ TEST(StepSegments, WhatOneLaunchNeedsComesTogether) {
   EXPECT_EQ(planSegments(5, {}, up, 1), (Segments{{0, 4, {}, {0, 1, 2}}, {4, 5, {}, {}}}));
 }
 
+TEST(StepSegments, OfALargeModelBucketsAreLarger) {
+  std::vector<Transfer> both;
+  for (size_t i = 0; i < 10'000; ++i) both.push_back({i, 5, i});
+  EXPECT_LE(planSegments(10'000, both, {}, 5).size(), kCutsMax + 2);
+  EXPECT_GE(planSegments(10'000, both, {}, 5).size(), kCutsMax / 2);
+  EXPECT_LE(planSegments(10'000, both, both, 5).size(), 2 * kCutsMax + 3);
+}
+
 TEST(StepSegments, EachLaunchIsInOneAndEachTransferBesideItsOwn) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);

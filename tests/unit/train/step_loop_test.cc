@@ -174,14 +174,24 @@ TEST(StepLoop, OverlappedABatchIsDroppedThatTheAnswerDoesNotAskFor) {
                           "after"}));
 }
 
-TEST(StepLoop, OverlappedWhatTheWorkerThrowsEndsTheLoop) {
+TEST(StepLoop, OverlappedWhatTheWorkerThrowsEndsTheLoopWhereTheBatchIsAskedFor) {
   Calls calls;
   ScriptedClient client(calls);
+  client.answers = {{.global_step = 1, .next_step = 1}};
   NotingWorker worker(calls);
   worker.fails_at = 1;
   EXPECT_THROW(trainOverlapped(client, worker, 100), Error);
-  EXPECT_EQ(calls.back(), "compute 1");
-  EXPECT_TRUE(client.under_way) << "its client ends it";
+  EXPECT_EQ(calls.back(), "due") << "it is not pushed";
+  EXPECT_FALSE(client.under_way);
+}
+
+TEST(StepLoop, OverlappedAnErrorOfABatchThatIsDroppedIsNone) {
+  Calls calls;
+  ScriptedClient client(calls);
+  client.answers = {{.global_step = 50, .next_step = 1, .done = true}};
+  NotingWorker worker(calls);
+  worker.fails_at = 1;
+  EXPECT_TRUE(trainOverlapped(client, worker, 100).done);
 }
 
 }  // namespace

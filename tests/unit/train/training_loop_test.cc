@@ -298,6 +298,14 @@ TEST(TrainingLoop, WithoutABatchThereIsNoLossAndNoFirstStep) {
   EXPECT_TRUE(one.workers[0].final_loss && one.workers[0].first_step);
 }
 
+TEST(TrainingLoop, AJobIsOverWhenThePsSayItOrHoldAllOfTheSameEpoch) {
+  const TrainingResult result{.global_step = 7, .epoch = 2};
+  EXPECT_TRUE(result.isOver({.global_step = 3, .done = true, .epoch = 5}));
+  EXPECT_TRUE(result.isOver({.global_step = 7, .epoch = 2}));
+  EXPECT_FALSE(result.isOver({.global_step = 6, .epoch = 2}));
+  EXPECT_FALSE(result.isOver({.global_step = 7, .epoch = 3})) << "of another line of history";
+}
+
 TEST(TrainingLoop, ABatchThatItDoesNotHaveIsRefused) {
   const runtime::KernelTable kernels = cpuKernels();
   const SystemClock clock;
