@@ -161,7 +161,7 @@ class WorkerJob {
         if (!unsaved_) throw;
         return result;  // a ps was lost: that nothing is saved says more
       }
-      log::warning("event=meets_again reason=\"the ps went back after the last step\"");
+      log::warning("event=trains_on reason=\"the ps went back after the last step\"");
     }
   }
 
