@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -31,15 +30,15 @@ class NotingDevice final : public Device {
   bool usesHostMemory() const override { return false; }
   void copyToDevice(std::byte* to, const std::byte* from, size_t bytes) override {
     note("up");
-    std::memcpy(to, from, bytes);
+    cpu_.copyToDevice(to, from, bytes);
   }
   void copyToHost(std::byte* to, const std::byte* from, size_t bytes) override {
     note("down");
-    std::memcpy(to, from, bytes);
+    cpu_.copyToHost(to, from, bytes);
   }
   void copyToDeviceBeside(std::byte* to, const std::byte* from, size_t bytes) override {
     note("up beside");
-    std::memcpy(to, from, bytes);
+    cpu_.copyToDevice(to, from, bytes);
   }
   void copyToHostBeside(std::byte* to, const std::byte* from, size_t bytes) override {
     note("down beside");
@@ -53,7 +52,7 @@ class NotingDevice final : public Device {
   }
   void synchronise() override {
     note("wait");
-    for (const Copy& copy : late_) std::memcpy(copy.to, copy.from, copy.bytes);
+    for (const Copy& copy : late_) cpu_.copyToHost(copy.to, copy.from, copy.bytes);
     late_.clear();
     if (fails_late) throw Error(ErrorCode::kUnavailable, "it is gone");
   }
