@@ -7,54 +7,42 @@
 
 #include "common/train/step_observer.h"
 #include "tests/unit/train/job.h"
+#include "tests/unit/train/wrapped_client.h"
 
 namespace dtf::train {
 namespace {
 
 // A client that waits for each exchange, and shows the parameters from before it.
-class LateClient final : public ps::ParameterClient {
+class LateClient final : public WrappedClient {
  public:
-  explicit LateClient(ps::LocalCluster& cluster) : client_(cluster, 0) {}
+  explicit LateClient(ps::LocalCluster& cluster) : WrappedClient(cluster) {}
   void declare(const ps::ModelDeclaration& model) override {
     ps::ModelDeclaration declared = model;
     declared.replication.overlap = false;
-    client_.declare(declared);
+    WrappedClient::declare(declared);
     for (const ps::ShardLayout& shard : model.layout.shards) elements_.push_back(shard.elements);
     newest_.resize(elements_.size());
   }
-  void initialise(std::span<const std::span<const float>> shards, uint64_t epoch) override {
-    client_.initialise(shards, epoch);
-  }
-  void waitInitialised() override { client_.waitInitialised(); }
   ps::StepState pull() override {
-    const ps::StepState state = client_.pull();
+    const ps::StepState state = WrappedClient::pull();
     copyNewest();
     shown_ = newest_;
     return state;
   }
   const float* parameters(uint32_t ps_task) const override { return shown_[ps_task].data(); }
-  void pullAverages() override { client_.pullAverages(); }
-  const float* averages(uint32_t ps_task) const override { return client_.averages(ps_task); }
-  float* gradients(uint32_t ps_task) override { return client_.gradients(ps_task); }
-  void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) override {
-    client_.setRows(ps_task, row_counts);
-  }
   ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override {
-    const ps::StepState state = client_.exchange(step, batch, loss);
+    const ps::StepState state = WrappedClient::exchange(step, batch, loss);
     shown_ = newest_;
     copyNewest();
     return state;
   }
-  void barrier(std::string_view name) override { client_.barrier(name); }
-  void finish() override { client_.finish(); }
 
  private:
   void copyNewest() {
     for (uint32_t ps = 0; ps < elements_.size(); ++ps)
-      newest_[ps].assign(client_.parameters(ps), client_.parameters(ps) + elements_[ps]);
+      newest_[ps].assign(client().parameters(ps), client().parameters(ps) + elements_[ps]);
   }
 
-  ps::LocalParameterClient client_;
   std::vector<size_t> elements_;
   std::vector<std::vector<float>> shown_, newest_;
 };

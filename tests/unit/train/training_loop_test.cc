@@ -8,6 +8,7 @@
 #include "common/base/error.h"
 #include "common/ps/epoch.h"
 #include "tests/unit/train/job.h"
+#include "tests/unit/train/wrapped_client.h"
 
 namespace dtf::train {
 namespace {
@@ -248,36 +249,18 @@ TEST(TrainingLoop, ALossAMillionTimesItsStartIsNoSuccessThoughItIsANumber) {
 }
 
 // A client whose ps answer the first pull otherwise than they would.
-class ChangedClient final : public ps::ParameterClient {
+class ChangedClient final : public WrappedClient {
  public:
   using Change = std::function<void(ps::StepState&)>;
   ChangedClient(ps::LocalCluster& cluster, Change change)
-      : client_(cluster, 0), change_(std::move(change)) {}
-  void declare(const ps::ModelDeclaration& model) override { client_.declare(model); }
-  void initialise(std::span<const std::span<const float>> shards, uint64_t epoch) override {
-    client_.initialise(shards, epoch);
-  }
-  void waitInitialised() override { client_.waitInitialised(); }
+      : WrappedClient(cluster), change_(std::move(change)) {}
   ps::StepState pull() override {
-    ps::StepState state = client_.pull();
+    ps::StepState state = WrappedClient::pull();
     change_(state);
     return state;
   }
-  const float* parameters(uint32_t ps_task) const override { return client_.parameters(ps_task); }
-  void pullAverages() override { client_.pullAverages(); }
-  const float* averages(uint32_t ps_task) const override { return client_.averages(ps_task); }
-  float* gradients(uint32_t ps_task) override { return client_.gradients(ps_task); }
-  void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) override {
-    client_.setRows(ps_task, row_counts);
-  }
-  ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override {
-    return client_.exchange(step, batch, loss);
-  }
-  void barrier(std::string_view name) override { client_.barrier(name); }
-  void finish() override { client_.finish(); }
 
  private:
-  ps::LocalParameterClient client_;
   const Change change_;
 };
 
