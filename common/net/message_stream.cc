@@ -4,12 +4,14 @@
 
 #include "common/net/frame_reader.h"
 #include "common/net/frame_writer.h"
+#include "common/net/socket_options.h"
 
 namespace dtf::net {
 
 AsioMessageStream::AsioMessageStream(AsioEventPort& port, Transport transport, const Limits& limits,
                                      std::shared_ptr<BufferPool> pool)
-    : certified_peer_(transport.tls == nullptr ? "" : transport.tls->peer()) {
+    : certified_peer_(transport.tls == nullptr ? "" : transport.tls->peer()),
+      is_on_this_host_(hasBothEndsHere(transport.socket.native_handle())) {
   auto link = std::make_shared<FrameLink>(port, std::move(transport));
   reader_ = std::make_shared<FrameReader>(link, limits, std::move(pool));
   writer_ = std::make_shared<FrameWriter>(std::move(link));

@@ -80,6 +80,9 @@ class MessageStream : public capnp::MessageStream {
   // was nothing of the kind.
   virtual std::string violation() const = 0;
 
+  // Whether the peer seems to be on this host: both ends have one address, or are no network's at all. A tunnel seems so, too.
+  virtual bool isOnThisHost() const = 0;
+
   // The task that the peer's certificate names ("worker/1"); empty: the connection is plain, and
   // the peer whoever it says it is.
   virtual std::string certifiedPeer() const = 0;
@@ -118,6 +121,7 @@ class AsioMessageStream final : public MessageStream {
   uint64_t queuedBytes() const override;
   Traffic traffic() const override;
   std::string violation() const override;
+  bool isOnThisHost() const override { return is_on_this_host_; }
   std::string certifiedPeer() const override;
 
   // Owners given to keepUntilWritten() and still held.
@@ -128,6 +132,7 @@ class AsioMessageStream final : public MessageStream {
       reader_;  // shared with Asio's handlers, which may run after this is gone
   std::shared_ptr<class FrameWriter> writer_;
   const std::string certified_peer_;
+  const bool is_on_this_host_;
 };
 
 // Any stream of bytes or messages as a MessageStream. Only Cap'n Proto's own checks apply: for

@@ -56,9 +56,8 @@ std::string nameOf(const sockaddr_storage& address) {
 
 // Inside one machine nothing is congested, and an algorithm that paces (BBR, the default of many
 // cloud images) halves the rate there. Every kernel has Reno; where its owner forbids it, so be it.
-void dontPaceInsideOneMachine(int fd, const sockaddr_storage& local) {
-  const sockaddr_storage peer = addressOf(fd, ::getpeername);
-  if (!isInternet(peer) || endpointOf(local).address() != endpointOf(peer).address()) return;
+void dontPaceInsideOneMachine(int fd) {
+  if (!hasBothEndsHere(fd)) return;
   constexpr char kAlgorithm[] = "reno";
   (void)::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kAlgorithm, sizeof(kAlgorithm) - 1);
 }
@@ -79,7 +78,7 @@ void setSocketOptions(int fd, const SocketOptions& options) {
   const auto unacknowledged =
       std::chrono::duration_cast<std::chrono::milliseconds>(options.unacknowledged_max);
   setInt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(unacknowledged.count()));
-  dontPaceInsideOneMachine(fd, local);
+  dontPaceInsideOneMachine(fd);
 }
 
 Socket adoptSocket(asio::io_context& ioc, Fd fd) {
@@ -103,6 +102,14 @@ Fd releaseSocket(Socket& socket) {
   const int fd = socket.release(ec);
   if (ec) throw toError(ErrorCode::kUnavailable, "cannot release a socket", ec);
   return Fd(fd);
+}
+
+bool hasBothEndsHere(int fd) {
+  const sockaddr_storage local = addressOf(fd, ::getsockname);
+  if (local.ss_family == AF_UNIX) return true;
+  const sockaddr_storage peer = addressOf(fd, ::getpeername);
+  return isInternet(local) && isInternet(peer) &&
+         endpointOf(local).address() == endpointOf(peer).address();
 }
 
 std::string peerName(int fd) {

@@ -35,4 +35,7 @@ Fd releaseSocket(Socket& socket);
 std::string peerName(int fd);
 std::string localName(int fd);
 
+// Whether both ends of a connected socket have the same address, or it is a Unix socket.
+bool hasBothEndsHere(int fd);
+
 }  // namespace dtf::net

@@ -94,6 +94,7 @@ class WrappedStream final : public MessageStream {
   uint64_t queuedBytes() const override { return queued_bytes_; }
   Traffic traffic() const override { return traffic_; }
   std::string violation() const override { return {}; }
+  bool isOnThisHost() const override { return true; }  // it is in this process
   std::string certifiedPeer() const override { return {}; }
 
  private:

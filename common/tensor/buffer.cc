@@ -3,8 +3,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "common/base/huge_pages.h"
+#include "common/base/shared_memory.h"
 
 namespace dtf {
 
@@ -18,8 +20,19 @@ Buffer::Buffer(size_t bytes) : bytes_(bytes) {
   std::memset(data_.get(), 0, padded);  // also faults the pages in, before any step is timed
 }
 
+Buffer Buffer::shared(size_t bytes) {
+  Buffer buffer;
+  if (bytes == 0) return buffer;
+  const size_t padded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  auto memory = std::make_shared<const SharedMemory>(padded);
+  buffer.data_ = {memory->data(), Free{.is_shared = true}};
+  buffer.shared_ = std::move(memory);
+  buffer.bytes_ = bytes;
+  return buffer;
+}
+
 void Buffer::Free::operator()(std::byte* p) const {
-  std::free(p);
+  if (!is_shared) std::free(p);
 }
 
 }  // namespace dtf

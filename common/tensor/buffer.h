@@ -9,6 +9,8 @@
 
 namespace dtf {
 
+class SharedMemory;
+
 inline constexpr size_t kBufferAlignment = 64;  // one cache line, one AVX-512 register
 
 // Owns: zero-initialised memory aligned to kBufferAlignment, padded to a multiple of it (so a
@@ -17,6 +19,12 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(size_t bytes);  // bytes 0: data() is nullptr
+  // In memory that other processes can be given to read.
+  // Errors: kUnavailable with what the kernel refuses.
+  static Buffer shared(size_t bytes);
+  // That memory; nullptr: the buffer is this process's alone.
+  const std::shared_ptr<const SharedMemory>& sharedMemory() const { return shared_; }
+
   std::byte* data() { return data_.get(); }
   const std::byte* data() const { return data_.get(); }
   size_t bytes() const { return bytes_; }
@@ -31,8 +39,10 @@ class Buffer {
 
  private:
   struct Free {
+    bool is_shared;  // it belongs to shared_
     void operator()(std::byte* p) const;
   };
+  std::shared_ptr<const SharedMemory> shared_;
   std::unique_ptr<std::byte, Free> data_;
   size_t bytes_ = 0;
 };

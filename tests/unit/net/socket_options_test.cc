@@ -59,6 +59,27 @@ TEST(SocketOptions, NamesBothEndsOfAConnection) {
   EXPECT_EQ(peerName(pair.first.native_handle()), "unix");
 }
 
+TEST(SocketOptions, SaysWhetherBothEndsAreHere) {
+  Reactor reactor;
+  Listener listener(reactor.port, "127.0.0.1", 0,
+                    [](AcceptedSocket, ConnectionKind, std::string) {});
+  const Fd fd = connectRaw(listener.port());
+  EXPECT_TRUE(hasBothEndsHere(fd.get()));
+  auto pair = connectedPair(reactor.ioc);
+  EXPECT_TRUE(hasBothEndsHere(pair.first.native_handle()));
+  EXPECT_FALSE(hasBothEndsHere(Fd(::socket(AF_INET, SOCK_STREAM, 0)).get())) << "not connected";
+  // 127.0.0.2 is this host, too, but a proxy between two networks looks the same.
+  const Fd other(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+  ASSERT_EQ(::bind(other.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(listener.port());
+  ASSERT_EQ(::connect(other.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_FALSE(hasBothEndsHere(other.get()));
+}
+
 TEST(SocketOptions, ASocketMovesFromOneLoopToAnother) {
   Reactor reactor;
   auto pair = connectedPair(reactor.ioc);

@@ -200,6 +200,7 @@ class BrokenStream final : public MessageStream {
   uint64_t queuedBytes() const override { return 0; }
   Traffic traffic() const override { return {}; }
   std::string violation() const override { return {}; }
+  bool isOnThisHost() const override { return false; }
   std::string certifiedPeer() const override { return {}; }
 
  private:

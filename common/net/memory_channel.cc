@@ -1,0 +1,146 @@
+#include "common/net/memory_channel.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+
+namespace dtf::net {
+
+namespace {
+
+// Of those who knock; all but one are strangers.
+constexpr int kBacklog = 8;
+
+// What goes with a descriptor.
+struct Note {
+  uint64_t key = 0;
+  uint64_t bytes = 0;
+};
+
+[[noreturn]] void failWith(const std::string& doing, int errno_value) {
+  throw Error(ErrorCode::kUnavailable, "cannot " + doing + ": " + errnoText(errno_value));
+}
+
+// Messages keep their boundaries, and a descriptor stays with its note.
+Fd unixSocket() {
+  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) failWith("make a Unix socket", errno);
+  return socket;
+}
+
+struct Name {
+  sockaddr_un address{};
+  socklen_t bytes = 0;
+};
+
+// An abstract one begins with a zero byte, and has no other end than its length.
+Name nameOf(const std::string& address) {
+  Name name;
+  name.address.sun_family = AF_UNIX;
+  if (address.empty() || address.size() >= sizeof(name.address.sun_path))
+    throw Error(ErrorCode::kBadData,
+                fmt::format("a door's address has 1 to {} bytes, got {}",
+                            sizeof(name.address.sun_path) - 1, address.size()));
+  std::memcpy(name.address.sun_path + 1, address.data(), address.size());
+  name.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.size());
+  return name;
+}
+
+void drawRandom(void* to, size_t bytes) {
+  DTF_CHECK(::getrandom(to, bytes, 0) == static_cast<ssize_t>(bytes));
+}
+
+// Room for one descriptor beside a message.
+struct Beside {
+  alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int))] = {};
+};
+
+}  // namespace
+
+MemoryChannel MemoryChannel::connect(const std::string& address, const DoorSecret& secret) {
+  const Name name = nameOf(address);
+  MemoryChannel channel(unixSocket());
+  const int fd = channel.socket_.get();
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&name.address), name.bytes) != 0)
+    failWith("connect to the door of a peer", errno);
+  if (::send(fd, secret.data(), sizeof secret, MSG_NOSIGNAL) != sizeof secret)
+    failWith("knock at the door of a peer", errno);
+  return channel;
+}
+
+void MemoryChannel::give(const SharedMemory& memory) {
+  Note note{.key = memory.key(), .bytes = memory.bytes()};
+  iovec part{.iov_base = &note, .iov_len = sizeof note};
+  Beside beside;
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = beside.bytes;
+  message.msg_controllen = sizeof beside.bytes;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  const int fd = memory.descriptor();
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  if (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) != sizeof note)
+    failWith("give memory to a peer", errno);
+}
+
+std::optional<GivenMemory> MemoryChannel::receive() {
+  Note note;
+  iovec part{.iov_base = &note, .iov_len = sizeof note};
+  Beside beside;
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = beside.bytes;
+  message.msg_controllen = sizeof beside.bytes;
+  const ssize_t received = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
+  if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
+  if (received < 0) failWith("receive memory from a peer", errno);
+  if (received == 0) throw Error(ErrorCode::kUnavailable, "the peer that gave memory is gone");
+  Fd fd;
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+    int got = -1;
+    std::memcpy(&got, CMSG_DATA(header), sizeof got);
+    fd = Fd(got);
+  }
+  if (received != sizeof note || note.key == 0 || note.bytes == 0)
+    throw Error(ErrorCode::kBadData, "a peer gave memory without saying which");
+  return GivenMemory{note.key, std::make_shared<const MappedMemory>(fd, note.bytes)};
+}
+
+MemoryDoor::MemoryDoor() : socket_(unixSocket()) {
+  uint64_t random[2] = {};
+  drawRandom(random, sizeof random);
+  drawRandom(secret_.data(), sizeof secret_);
+  address_ = fmt::format("dtf-{:016x}{:016x}", random[0], random[1]);
+  const Name name = nameOf(address_);
+  if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&name.address), name.bytes) != 0)
+    failWith("bind a Unix socket", errno);
+  if (::listen(socket_.get(), kBacklog) != 0) failWith("listen on a Unix socket", errno);
+}
+
+std::optional<MemoryChannel> MemoryDoor::take() {
+  for (;;) {
+    Fd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket.valid()) return std::nullopt;
+    DoorSecret said{};
+    if (::recv(socket.get(), said.data(), sizeof said, 0) != sizeof said) continue;
+    // In a time that doesn't tell where they differ.
+    if (((said[0] ^ secret_[0]) | (said[1] ^ secret_[1])) == 0)
+      return MemoryChannel(std::move(socket));
+  }
+}
+
+}  // namespace dtf::net

@@ -1,0 +1,168 @@
+#include "common/net/memory_channel.h"
+
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "common/base/error.h"
+
+namespace dtf::net {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Both ends of a channel.
+struct Ends {
+  MemoryDoor door;
+  MemoryChannel from = MemoryChannel::connect(door.address(), door.secret());
+  MemoryChannel to = door.take().value();
+};
+
+void expectError(ErrorCode code, const char* text, const std::function<void()>& act) {
+  try {
+    act();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.message();
+    EXPECT_THAT(error.message(), HasSubstr(text));
+  }
+}
+
+TEST(MemoryChannel, GivesMemoryInBothDirections) {
+  Ends ends;
+  const SharedMemory forth(100), back(5000);
+  ends.from.give(forth);
+  ends.to.give(back);
+  const GivenMemory there = ends.to.receive().value();
+  EXPECT_EQ(there.key, forth.key());
+  EXPECT_EQ(there.memory->bytes(), 100u);
+  forth.data()[99] = std::byte{9};
+  EXPECT_EQ(there.memory->data()[99], std::byte{9});
+  EXPECT_EQ(ends.from.receive().value().key, back.key());
+}
+
+TEST(MemoryChannel, WhatWasGivenComesInItsOrderAndOnce) {
+  Ends ends;
+  EXPECT_FALSE(ends.to.receive().has_value());
+  const SharedMemory first(8), second(8);
+  ends.from.give(first);
+  ends.from.give(second);
+  EXPECT_EQ(ends.to.receive().value().key, first.key());
+  EXPECT_EQ(ends.to.receive().value().key, second.key());
+  EXPECT_FALSE(ends.to.receive().has_value());
+}
+
+TEST(MemoryChannel, MemoryStaysWhenItsGiverHasGone) {
+  std::optional<GivenMemory> given;
+  {
+    Ends ends;
+    const SharedMemory memory(8);
+    memory.data()[7] = std::byte{7};
+    ends.from.give(memory);
+    given = ends.to.receive();
+  }
+  EXPECT_EQ(given->memory->data()[7], std::byte{7});
+}
+
+TEST(MemoryChannel, SaysThatTheOtherEndIsGone) {
+  Ends ends;
+  { const MemoryChannel gone = std::move(ends.from); }
+  const SharedMemory memory(8);
+  expectError(ErrorCode::kUnavailable, "gone", [&] { ends.to.receive(); });
+  expectError(ErrorCode::kUnavailable, "give memory", [&] { ends.to.give(memory); });
+}
+
+// Descriptors that nobody receives are the kernel's to bound.
+TEST(MemoryChannel, DoesNotWaitForWhoeverReceivesNothing) {
+  Ends ends;
+  const SharedMemory memory(8);
+  expectError(ErrorCode::kUnavailable, "give memory", [&] {
+    for (int i = 0; i < 100'000; ++i) ends.from.give(memory);
+  });
+}
+
+size_t openDescriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd"), end;
+  return static_cast<size_t>(std::distance(begin(all), end));
+}
+
+TEST(MemoryChannel, KeepsNoDescriptorOfWhatItReceived) {
+  Ends ends;
+  const SharedMemory memory(8);
+  const size_t before = openDescriptors();
+  for (int i = 0; i < 10; ++i) {
+    ends.from.give(memory);
+    ASSERT_TRUE(ends.to.receive().has_value());
+  }
+  EXPECT_EQ(openDescriptors(), before);
+}
+
+TEST(MemoryDoor, LetsNobodyInWithoutTheSecret) {
+  MemoryDoor door;
+  EXPECT_FALSE(door.take().has_value());
+  const MemoryChannel stranger = MemoryChannel::connect(door.address(), {1, 2});
+  EXPECT_FALSE(door.take().has_value());
+  const MemoryChannel second = MemoryChannel::connect(door.address(), {1, 2});
+  const MemoryChannel friend_of_it = MemoryChannel::connect(door.address(), door.secret());
+  EXPECT_TRUE(door.take().has_value()) << "behind a stranger";
+}
+
+TEST(MemoryDoor, IsClosedWhenItIsGone) {
+  std::string address;
+  {
+    const MemoryDoor door;
+    address = door.address();
+    EXPECT_NE(address, MemoryDoor().address());
+  }
+  expectError(ErrorCode::kUnavailable, "door of a peer", [&] {
+    MemoryChannel::connect(address, {1, 2});
+  });
+  expectError(ErrorCode::kBadData, "address", [] { MemoryChannel::connect("", {1, 2}); });
+  expectError(ErrorCode::kBadData, "address", [] {
+    MemoryChannel::connect(std::string(200, 'x'), {1, 2});
+  });
+}
+
+// A peer may be anybody's program.
+class StrangeGiver : public ::testing::Test {
+ protected:
+  StrangeGiver() {
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    std::memcpy(name.sun_path + 1, door_.address().data(), door_.address().size());
+    const auto bytes =
+        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + door_.address().size());
+    EXPECT_EQ(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&name), bytes), 0);
+    say(door_.secret().data(), sizeof(DoorSecret));
+    to_.emplace(door_.take().value());
+  }
+  void say(const void* data, size_t bytes) {
+    EXPECT_EQ(::send(fd_.get(), data, bytes, 0), static_cast<ssize_t>(bytes));
+  }
+
+  MemoryDoor door_;
+  const Fd fd_{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+  std::optional<MemoryChannel> to_;
+};
+
+TEST_F(StrangeGiver, OfANoteWithoutMemoryIsRefused) {
+  const uint64_t note[2] = {5, 8};
+  say(note, sizeof note);
+  expectError(ErrorCode::kBadData, "keeps its size", [&] { to_->receive(); });
+}
+
+TEST_F(StrangeGiver, OfNoNoteIsRefused) {
+  say("short", 5);
+  expectError(ErrorCode::kBadData, "without saying which", [&] { to_->receive(); });
+  const uint64_t nothing[2] = {5, 0};
+  say(nothing, sizeof nothing);
+  expectError(ErrorCode::kBadData, "without saying which", [&] { to_->receive(); });
+}
+
+}  // namespace
+}  // namespace dtf::net
