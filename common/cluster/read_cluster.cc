@@ -371,6 +371,7 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
     job.cluster.worker = {{localAddress(), {}, {}, job.mark}};
   readFileName(reader, "keys", job.cluster.keys);
   reader.boolean("insecure", job.cluster.insecure);
+  reader.boolean("shared_memory", job.cluster.shared_memory);
   if (const YamlNode* launch = reader.find("launch"))
     job.launch = readLaunch(*launch, job.cluster, report);
   if (const YamlNode* timeouts = reader.find("timeouts"))

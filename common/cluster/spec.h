@@ -49,6 +49,8 @@ struct ClusterSpec {
   std::vector<TaskSpec> worker;
   bool insecure = false;       // tasks may listen where other hosts can connect, without keys too
   std::filesystem::path keys;  // folder (net/key_folder.h); empty: connections are plain
+  // Tasks of one host read what they exchange in each other's memory.
+  bool shared_memory = true;
   // Whether tasks may listen where other hosts can connect.
   bool mayBeReached() const { return insecure || !keys.empty(); }
   const std::vector<TaskSpec>& tasks(JobKind job) const {

@@ -33,6 +33,14 @@ void GradientBuffer::setRows(std::span<const uint32_t> row_counts) {
     values()[last] = 0;
 }
 
+void GradientBuffer::moveToSharedMemory() {
+  DTF_CHECK(layout_.sparse().empty());
+  if (buffer_->bytes() == 0 || buffer_->sharedMemory() != nullptr) return;
+  auto shared = std::make_shared<Buffer>(Buffer::shared(buffer_->bytes()));
+  std::memcpy(shared->data(), buffer_->data(), buffer_->bytes());
+  buffer_ = std::move(shared);
+}
+
 Gradient GradientBuffer::share() const {
   return {{buffer_->as<float>(), elements()}, buffer_, row_counts_};
 }

@@ -27,6 +27,14 @@ class GradientBuffer {
   // kept.
   void setRows(std::span<const uint32_t> row_counts);
 
+  // Moves the memory to where other processes can be given it to read; what was written stays. Of a shard without sparse slices.
+  // Errors: kUnavailable with what the kernel refuses; nothing has changed.
+  void moveToSharedMemory();
+  // nullptr: it was not moved there.
+  const std::shared_ptr<const SharedMemory>& sharedMemory() const {
+    return buffer_->sharedMemory();
+  }
+
   const GradientLayout& layout() const { return layout_; }
   // As it is now: shares the memory.
   Gradient share() const;

@@ -184,6 +184,9 @@ class ParameterStore {
   // `gradients`, of which there is one, isn't read.
   void apply(std::vector<Gradient> gradients);
 
+  // From the next update on the parameters are where other processes can be given them to read.
+  void shareParameters() { pool_.share(); }
+
   uint64_t arenasAllocated() const { return pool_.allocated(); }
 
  private:

@@ -248,6 +248,11 @@ std::shared_ptr<const Snapshot> Shard::readableParameters() {
   return store_->readable();
 }
 
+void Shard::shareParameters() {
+  DTF_CHECK(store_ != nullptr);
+  store_->shareParameters();
+}
+
 void Shard::push(Contribution contribution, PushCallback callback) {
   const OutwardCalls::Scope scope(calls_);
   std::optional<Error> error = membershipError(contribution.rank, contribution.incarnation);

@@ -102,6 +102,9 @@ class Shard {
   // Those of the newest step, with their elements. Not before there are values.
   std::shared_ptr<const Snapshot> readableParameters();
 
+  // See ParameterStore. After declare().
+  void shareParameters();
+
   // Returns true for a new process of the rank. A newer incarnation replaces and fences the one
   // before.
   bool join(uint32_t rank, Incarnation incarnation);

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/base/log.h"
 #include "common/base/mutex.h"
 
 namespace dtf::ps {
@@ -27,6 +29,8 @@ struct SnapshotPool::Core {
   const uint32_t free_max;
   Mutex mutex;
   bool closed DTF_GUARDED_BY(mutex) = false;
+  bool shares DTF_GUARDED_BY(mutex) = false;
+  bool refused DTF_GUARDED_BY(mutex) = false;  // shared memory, by the kernel: asked no more
   uint64_t allocated DTF_GUARDED_BY(mutex) = 0;
   std::vector<Arena> unused DTF_GUARDED_BY(mutex);
 
@@ -49,13 +53,31 @@ struct SnapshotPool::Core {
     return arena;
   }
 
-  void giveBack(Arena arena) {
+  void giveBack(Arena arena, bool is_retired) {
     MutexLock lock(mutex);
-    if (!closed && unused.size() < free_max) {
+    const bool fits = !shares || arena.values.sharedMemory() != nullptr;
+    if (!closed && !is_retired && fits && unused.size() < free_max) {
       unused.push_back(std::move(arena));
     } else {
       --allocated;
     }
+  }
+
+  Buffer make() {
+    const uint64_t bytes = elements * sizeof(float) + kPaddingBytes;
+    {
+      MutexLock lock(mutex);
+      if (!shares) return Buffer(bytes);
+    }
+    try {
+      return Buffer::shared(bytes);
+    } catch (const Error& error) {
+      log::warning("event=memory_not_shared error=\"{}\"", error.message());
+      MutexLock lock(mutex);
+      refused = true;
+      shares = false;
+    }
+    return Buffer(bytes);
   }
 };
 
@@ -72,13 +94,22 @@ SnapshotPool::~SnapshotPool() {
 
 std::shared_ptr<Snapshot> SnapshotPool::acquire(uint64_t version) {
   Arena arena = core_->take();
-  if (arena.values.data() == nullptr)
-    arena.values = Buffer(core_->elements * sizeof(float) + kPaddingBytes);
+  if (arena.values.data() == nullptr) arena.values = core_->make();
   auto* snapshot = new Snapshot(std::move(arena.values), core_->elements, version, arena.mark);
   return std::shared_ptr<Snapshot>(snapshot, [core = core_](Snapshot* gone) {
-    core->giveBack({std::move(gone->arena_), gone->mark_});
+    core->giveBack({std::move(gone->arena_), gone->mark_}, gone->is_retired_);
     delete gone;
   });
+}
+
+void SnapshotPool::share() {
+  std::vector<Arena> own;
+  MutexLock lock(core_->mutex);
+  if (core_->shares || core_->refused) return;
+  core_->shares = true;
+  core_->allocated -= core_->unused.size();
+  own.swap(core_->unused);
+  core_->unused.reserve(core_->free_max);
 }
 
 std::shared_ptr<const Snapshot> SnapshotPool::take(std::span<const float> values,

@@ -4,6 +4,7 @@
 // that a reply can be sent from it, without a copy, while the next version is computed into another
 // arena.
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,6 +27,11 @@ class Snapshot {
   uint64_t version() const { return version_; }        // updates in it, since the initial values
   float* mutableData() { return arena_.as<float>(); }  // nullptr when it was received
 
+  // Where other processes can be given it to read; nullptr: nowhere.
+  const std::shared_ptr<const SharedMemory>& sharedMemory() const { return arena_.sharedMemory(); }
+  // Somebody may read the arena for longer than this snapshot is kept: it is not filled again. Any thread.
+  void retire() const { is_retired_ = true; }
+
   // Whoever fills an arena may mark what it holds then, until it is filled anew; 0: not marked.
   void mark(uint64_t mark) { mark_ = mark; }
   // Of what the arena held, and holds until it is written, when this was acquired.
@@ -44,6 +50,7 @@ class Snapshot {
   uint64_t version_;
   uint64_t mark_before_;
   uint64_t mark_ = 0;
+  mutable std::atomic<bool> is_retired_ = false;
   const float* received_ = nullptr;
   std::shared_ptr<const void> owner_;  // of received_
 };
@@ -63,6 +70,9 @@ class SnapshotPool {
   // undefined where `elements` reach, zero beyond; a recycled arena still holds the old values that
   // markBefore() tells of, and of those the one with the highest mark is given.
   std::shared_ptr<Snapshot> acquire(uint64_t version);
+
+  // Arenas are shared memory from now on. One that the kernel refuses is this process's alone, with a warning.
+  void share();
 
   // Those values, kept where they are while `owner` lives; copied where their place is none for a
   // snapshot, or `owner` is null. As many as this pool's arenas have (DTF_CHECK).

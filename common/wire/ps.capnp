@@ -282,12 +282,25 @@ interface PsDataGate {
 
 interface PsData {
   # Arenas travel as chunks of 256 MiB, the last one shorter, by reference to the sender's memory.
+  #
+  # Between processes of one host large arenas needn't travel: each side reads them in the other's memory
+  # (common/net/memory_channel.h), and a message has an arena's key in the place of its chunks. A worker asks for it behind
+  # its hello, on each connection anew:
+  #
+  #   worker -> ps   openDoor()           the ps listens for its memory
+  #   worker    ~>   Unix socket          the worker's gradient arenas; later, as they are made, the ps's parameters
+  #   worker -> ps   shareMemory()        from here on answers may name a key
+  #
+  # The worker writes a gradient arena again when its exchange was answered with a state; where it wasn't, it repeats it on the
+  # next connection, from the same arena, or ends. The ps writes an arena of parameters again
+  # when a later call says that it isn't `inUse` any more; those of a connection that ends it never writes again.
 
   initialise @0 (values :List(Data), epoch :UInt64) -> ();
   # `epoch`: of these values; every ps of a job is told the same. A ps that is on it, or a later one, keeps what it has; one
   # that is on an earlier one goes back to these.
 
-  pull @1 (wantsStep :Bool, wantedStep :UInt64, epoch :UInt64) -> (state :Types.StepState, parameters :List(Data));
+  pull @1 (wantsStep :Bool, wantedStep :UInt64, epoch :UInt64, inUse :UInt64)
+      -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64));
   # Sync: with `wantsStep`, the parameters before that step, which may be the one before the current: after a crash in
   # the middle of a step, or for a slow backup worker, the ps may answer with different steps, and a worker computes
   # only with the parameters of one (common/ps/step_agreement.h). A ps that no longer has them sends the current ones.
@@ -295,7 +308,8 @@ interface PsData {
   # got its values back.
 
   exchange @2 (step :UInt64, batch :UInt32, loss :Float32, gradient :List(Data), epoch :UInt64, rows :List(UInt32),
-      traceparent :Text) -> (state :Types.StepState, parameters :List(Data));
+      traceparent :Text, gradientKey :UInt64, inUse :UInt64)
+      -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64));
   # `epoch`: of the parameters that the gradient was computed from. When this ps is on another, the gradient has no
   # effect, and the answer is `wentBack`.
   # sync: answered when the step is decided (or, for a batch that is not the worker's last of the step, at once and
@@ -306,10 +320,23 @@ interface PsData {
   # odd, one that is ignored (common/ps/gradient_layout.h). Errors: bad_data for other counts, sizes or ids.
   # `traceparent`: of a step that is traced, as W3C has it in HTTP: what this ps does for the call has that span as its
   # parent. One that can't be read is none.
+  # `gradientKey`: of the worker's arena that has the gradient, where it isn't 0; `gradient` is empty then. `key`: of the ps's
+  # arena that has the parameters, likewise. `inUse`, in pull too: the key of an earlier answer whose parameters the worker
+  # still reads, besides those of the answer to come; 0: none.
+  # `gone`, in pull too: keys of arenas that this ps doesn't have any more, for the worker to unmap.
 
   averages @3 () -> (state :Types.StepState, parameters :List(Data));
   # The moving averages of the parameters, where the optimizer keeps them; of `state` only globalStep counts: the
   # updates that are in them. Refused (bad_config) where none are kept.
+
+  openDoor @4 () -> (address :Text, secret0 :UInt64, secret1 :UInt64);
+  # For a worker that seems to be on this host. Errors: unavailable, and then arenas travel: this ps's cluster file doesn't
+  # want to share memory, or the kernel refuses.
+
+  shareMemory @5 (gradientKeys :List(UInt64)) -> ();
+  # The caller has connected to the door, and given its gradient arenas: two at most, none where gradients travel (those of
+  # sparse variables, and of several batches a step, which this ps keeps beyond its answer). Errors: unavailable when nobody
+  # has connected; bad_data when an arena is missing or too small.
 }
 
 interface PsReplica {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/log.h"
 #include "common/base/trace.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/arena_codec.h"
@@ -55,19 +56,80 @@ PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
 }
 
 kj::Promise<void> PsDataLink::open() {
-  return connection_.open("opening the bulk connection");
+  return connection_.open("opening the bulk connection").then([this] {
+    gradients_may_move_ = false;
+  });
 }
 
 kj::Promise<void> PsDataLink::sayHello(net::RpcConnection& connection) {
   auto request = connection.bootstrap().castAs<schema::PsDataGate>().helloRequest();
   encodeHello(options_, ps_, request.initHello(), hellos_said_++);
-  return request.send().then([this](auto&& response) {
+  return request.send().then([this, &connection](auto&& response) {
     // Of a ps that was started again, and has not been told the model: as one that isn't there yet.
     if (response.getNotYet().size() > 0)
       kj::throwFatalException(
           net::toKj(net::asio::error::not_connected, response.getNotYet().cStr()));
     data_ = response.getData();
+    return shareMemory(connection);
   });
+}
+
+// Where that fails, arenas travel.
+kj::Promise<void> PsDataLink::shareMemory(net::RpcConnection& connection) {
+  memory_ = nullptr;
+  gives_gradients_ = false;
+  if (!options_.share_from_bytes || elements_ == 0 ||
+      elements_ * sizeof(float) < *options_.share_from_bytes || !connection.stream().isOnThisHost())
+    return kj::READY_NOW;
+  return data_->openDoorRequest()
+      .send()
+      .then([this](capnp::Response<schema::PsData::OpenDoorResults>&& door) {
+        return net::bridgeErrors([&] {
+          return giveGradients(door.getAddress(), {door.getSecret0(), door.getSecret1()});
+        });
+      })
+      .catch_([this](kj::Exception&& exception) {
+        if (isBroken(exception)) kj::throwFatalException(kj::mv(exception));
+        log::info("event=memory_not_shared peer=\"{}\" error=\"{}\"", peer_,
+                  net::toError(exception).message());
+      });
+}
+
+// Those of sparse variables travel, and those of several batches a step, which the ps keeps when this worker writes the next.
+kj::Promise<void> PsDataLink::giveGradients(const std::string& door,
+                                            const net::DoorSecret& secret) {
+  auto memory = std::make_unique<PsMemory>(net::MemoryChannel::connect(door, secret));
+  std::vector<uint64_t> keys;
+  if (batches_per_step_ == 1 && gradients_[0].layout().sparse().empty()) {
+    for (ps::GradientBuffer& gradient : gradients_) {
+      if (gradients_may_move_) gradient.moveToSharedMemory();
+      if (gradient.sharedMemory() == nullptr) continue;
+      memory->channel().give(*gradient.sharedMemory());
+      keys.push_back(gradient.sharedMemory()->key());
+    }
+  }
+  auto request = data_->shareMemoryRequest();
+  auto sent = request.initGradientKeys(static_cast<uint32_t>(keys.size()));
+  for (uint32_t i = 0; i < keys.size(); ++i) sent.set(i, keys[i]);
+  const bool gives_all = keys.size() == gradients_.size();
+  return request.send().ignoreResult().then([this, gives_all, memory = kj::mv(memory)]() mutable {
+    memory_ = std::move(memory);
+    gives_gradients_ = gives_all;
+    log::debug("event=memory_shared peer=\"{}\" gradients={}", peer_, gives_all);
+  });
+}
+
+void PsDataLink::Received::release() {
+  held = nullptr;
+  mapped = nullptr;
+  key = 0;
+}
+
+// Of what was not released: of two the one that the training thread computes with.
+uint64_t PsDataLink::inUse() const {
+  for (const Received& received : parameters_)
+    if (received.key != 0) return received.key;
+  return 0;
 }
 
 // A time without a connection counts against timeouts.rejoin_seconds, not against a call's own.
@@ -101,6 +163,21 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
                     peer_ + " kept a gradient for later where its parameters were due");
       return state;
     }
+    if constexpr (requires { response.getKey(); }) {
+      if (memory_ != nullptr) memory_->forget(response.getGone());
+      if (const uint64_t key = response.getKey(); key != 0) {
+        if (memory_ == nullptr)
+          throw Error(ErrorCode::kBadData, peer_ + " names memory where none is shared");
+        auto mapped = memory_->find(key, elements_ * sizeof(float));
+        received.release();
+        received.mapped = std::move(mapped);
+        received.key = key;
+        received.values = {reinterpret_cast<const float*>(received.mapped->data()), elements_};
+        return state;
+      }
+    }
+    received.mapped = nullptr;
+    received.key = 0;
     auto held = kj::heap<capnp::Response<Results>>(kj::mv(response));
     received.values = readArena(held->getParameters(), elements_, received.assembled);
     received.held = kj::mv(held);  // the response before goes back to the pool only now
@@ -115,12 +192,13 @@ void PsDataLink::turn() {
 }
 
 kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step, uint64_t epoch) {
-  parameters_[received_].held = nullptr;
+  parameters_[received_].release();
   return connection_.untilAnswered<ps::StepState>("pulling", [this, wanted_step, epoch] {
     auto request = data_->pullRequest(capnp::MessageSize{8, 0});
     request.setWantsStep(wanted_step.has_value());
     request.setWantedStep(wanted_step.value_or(0));
     request.setEpoch(epoch);
+    request.setInUse(inUse());
     return request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
       return take(kj::mv(response), parameters_[received_], false);
     });
@@ -143,25 +221,30 @@ kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, f
   // After a step's last batch the parameters before are no longer needed: said now, it travels in
   // one packet with the request.
   const bool more_batches = batch + 1 < batches_per_step_;
-  if (!more_batches) parameters_[received_].held = nullptr;
+  if (!more_batches) parameters_[received_].release();
   // The arena is the caller's again only after the answer: what is sent again is the same.
   return connection_.untilAnswered<ps::StepState>(
       "exchanging a step", [this, step, batch, loss, epoch, more_batches] {
         const ps::Gradient gradient = gradients_[pushed_].share();
+        const uint64_t words = gives_gradients_ ? 0 : gradientWords(gradient);
         // The size spares capnp a first segment of 8 KiB, zeroed, per message.
         const std::string traceparent = trace::traceparentHere();
-        auto request = data_->exchangeRequest(capnp::MessageSize{
-            16 + gradientWords(gradient) + traceparent.size() / sizeof(capnp::word) + 1, 0});
+        auto request = data_->exchangeRequest(
+            capnp::MessageSize{18 + words + traceparent.size() / sizeof(capnp::word) + 1, 0});
         if (!traceparent.empty()) request.setTraceparent(traceparent);
         request.setStep(step);
         request.setBatch(batch);
         request.setLoss(loss);
         request.setEpoch(epoch);
+        request.setInUse(inUse());
         if (const size_t counts = gradient.row_counts.size(); counts > 0)
           encodeRowCounts(gradient, request.initRows(static_cast<uint32_t>(counts)));
-        referenceArena(gradient.values, gradient.owner,
-                       request.initGradient(arenaChunks(gradient.values.size())),
-                       connection_.connection().stream());
+        if (gives_gradients_)
+          request.setGradientKey(gradients_[pushed_].sharedMemory()->key());
+        else
+          referenceArena(gradient.values, gradient.owner,
+                         request.initGradient(arenaChunks(gradient.values.size())),
+                         connection_.connection().stream());
         return request.send().then(
             [this, more_batches](capnp::Response<schema::PsData::ExchangeResults>&& response) {
               return take(kj::mv(response), parameters_[received_], more_batches);

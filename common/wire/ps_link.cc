@@ -49,8 +49,10 @@ void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Build
 
 LinkOptions linkOptions(const cluster::JobSpec& job, TaskId self, Incarnation incarnation) {
   DTF_CHECK(self.index < job.cluster.tasks(self.job).size());
-  return {job.job,       self, incarnation, job.timeouts, addressesOf(job.cluster.worker),
-          job.durability};
+  LinkOptions options{
+      job.job, self, incarnation, job.timeouts, addressesOf(job.cluster.worker), job.durability};
+  if (!job.cluster.shared_memory) options.share_from_bytes = std::nullopt;
+  return options;
 }
 
 std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& tasks) {

@@ -22,6 +22,7 @@
 #include "common/tensor/buffer.h"
 #include "common/wire/healing_connection.h"
 #include "common/wire/ps.capnp.h"
+#include "common/wire/ps_memory.h"
 
 namespace dtf::wire {
 
@@ -29,6 +30,9 @@ namespace dtf::wire {
 // each part of a saved shard.
 inline constexpr net::Limits kControlLimits{.bytes_max = 16 << 20};
 inline constexpr net::Limits kAnswerLimits{.bytes_max = 256 << 20};
+
+// Arenas of less travel: the system calls of a small message cost less than what another processor has to fetch.
+inline constexpr uint64_t kShareFromBytes = uint64_t{64} << 10;
 
 // Who we are and how long we wait: the same for every link of a worker.
 struct LinkOptions {
@@ -38,6 +42,9 @@ struct LinkOptions {
   cluster::Timeouts timeouts;
   std::vector<cluster::Address> workers;  // of the cluster, as this task's file has them
   cluster::DurabilitySpec durability{};   // likewise
+  // Of a shard of so many bytes the arenas are read in the ps's memory, and by the ps in ours, where both are on one host;
+  // nullopt: never.
+  std::optional<uint64_t> share_from_bytes = kShareFromBytes;
 };
 
 // What `self`, started with `job`, says.
@@ -189,6 +196,7 @@ class PsDataLink {
 
   const float* parameters() const { return parameters_[received_].values.data(); }
   const float* averages() const { return averages_.values.data(); }
+  // After open().
   float* gradients() { return gradients_[written_].values(); }
   // Between calls: see ps::ParameterClient.
   void setRows(std::span<const uint32_t> row_counts) { gradients_[written_].setRows(row_counts); }
@@ -197,13 +205,19 @@ class PsDataLink {
   void turn();
 
  private:
-  // An arena that was received, in its response or, of several chunks, put together.
+  // An arena that was received: in its response or, of several chunks, put together; or where the ps has it.
   struct Received {
     std::span<const float> values;
     kj::Own<void> held;  // the response that `values` points into
     Buffer assembled;
+    std::shared_ptr<const MappedMemory> mapped;  // or this
+    uint64_t key = 0;                            // of that
+    void release();
   };
   kj::Promise<void> sayHello(net::RpcConnection& connection);
+  kj::Promise<void> shareMemory(net::RpcConnection& connection);
+  kj::Promise<void> giveGradients(const std::string& door, const net::DoorSecret& secret);
+  uint64_t inUse() const;
   template <class Response>
   ps::StepState take(capnp::Response<Response>&& response, Received& received, bool more_batches);
 
@@ -220,8 +234,11 @@ class PsDataLink {
   HealingConnection connection_;
   std::optional<schema::PsData::Client> data_;  // of the last hello
   std::array<Received, 2>
-      parameters_;       // may be of a connection before; the second where it overlaps
-  size_t received_ = 0;  // of them: the newest
+      parameters_;                    // may be of a connection before; the second where it overlaps
+  size_t received_ = 0;               // of them: the newest
+  std::unique_ptr<PsMemory> memory_;  // of the last hello; null: arenas travel
+  bool gives_gradients_ = false;      // likewise: the ps reads gradients_ where they are
+  bool gradients_may_move_ = true;    // nobody has asked where they are
   Received averages_;
 };
 

@@ -262,8 +262,7 @@ kj::Promise<void> DataCalls::open(const ps::ModelDeclaration& declaration) {
         loop_, options_.link, i, options_.ps[i], declaration.layout.shards[i].elements, batches,
         std::move(before_reopening), ps::sparseSlices(declaration.layout, i),
         declaration.replication.overlap));
-    gradients_[i] = links_[i]->gradients();
-    opened.add(links_[i]->open());
+    opened.add(links_[i]->open().then([this, i] { gradients_[i] = links_[i]->gradients(); }));
   }
   const Duration deadline = fromSeconds(options_.link.timeouts.step_seconds + 5);
   watchdog_ = watch(deadline, Duration{0}).eagerlyEvaluate(nullptr);

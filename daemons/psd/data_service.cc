@@ -10,6 +10,7 @@
 #include "common/wire/gradient_codec.h"
 #include "common/wire/model_codec.h"
 #include "daemons/psd/gradient_reader.h"
+#include "daemons/psd/lent_memory.h"
 #include "daemons/psd/ps_service.h"
 #include "daemons/psd/replica_service.h"
 
@@ -28,8 +29,10 @@ std::string_view textOf(capnp::Text::Reader text) {
 class DataSession final : public schema::PsData::Server {
  public:
   DataSession(ps::Shard& shard, ps::GradientLayout layout, daemons::ConnectionRef connection,
-              uint32_t rank, Incarnation incarnation)
+              uint32_t rank, Incarnation incarnation, bool shares_memory)
       : shard_(shard),
+        lent_(shard),
+        shares_memory_(shares_memory),
         layout_(std::move(layout)),
         connection_(std::move(connection)),
         gradients_(connection_),
@@ -52,6 +55,7 @@ class DataSession final : public schema::PsData::Server {
     trace::onRequest(0, {});  // no part of a step that is traced
     if (context.getParams().getWantsStep()) wanted_step = context.getParams().getWantedStep();
     const uint64_t epoch = context.getParams().getEpoch();
+    lent_.keepOnly(context.getParams().getInUse());
     return answered(context, [this, wanted_step, epoch](ps::PushCallback reply) {
       shard_.pull(rank_, incarnation_, wanted_step, std::move(reply), epoch);
     });
@@ -71,10 +75,34 @@ class DataSession final : public schema::PsData::Server {
       const trace::Span span("take gradient");
       return readContribution(context.getParams());
     });
+    lent_.keepOnly(context.getParams().getInUse());
     context.releaseParams();
     return answered(context, [this, &contribution](ps::PushCallback reply) {
       shard_.push(std::move(contribution), std::move(reply));
     });
+  }
+
+  kj::Promise<void> openDoor(OpenDoorContext context) override {
+    net::bridgeErrors([&] {
+      if (!shares_memory_)
+        throw Error(ErrorCode::kUnavailable, "its cluster file says 'shared_memory: false'");
+      const net::MemoryDoor& door = lent_.openDoor();
+      auto results = context.getResults();
+      results.setAddress(door.address());
+      results.setSecret0(door.secret()[0]);
+      results.setSecret1(door.secret()[1]);
+    });
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> shareMemory(ShareMemoryContext context) override {
+    net::bridgeErrors([&] {
+      const auto keys = context.getParams().getGradientKeys();
+      if (keys.size() > 0 && !layout_.sparse().empty())
+        throw Error(ErrorCode::kBadData, "gradients with rows have no arena of their own");
+      lent_.accept(keys, shard_.elements() * sizeof(float));
+    });
+    return kj::READY_NOW;
   }
 
  private:
@@ -87,7 +115,10 @@ class DataSession final : public schema::PsData::Server {
     contribution.loss = params.getLoss();
     contribution.epoch = params.getEpoch();
     contribution.sequence = sequence_++;
-    ps::Gradient gradient = gradients_.read(params.getGradient(), params.getRows(), layout_);
+    const uint64_t key = params.getGradientKey();
+    ps::Gradient gradient = key != 0
+                                ? lent_.gradient(key, shard_.elements())
+                                : gradients_.read(params.getGradient(), params.getRows(), layout_);
     contribution.gradient = gradient.values;
     contribution.owner = std::move(gradient.owner);
     contribution.row_counts = std::move(gradient.row_counts);
@@ -125,10 +156,11 @@ class DataSession final : public schema::PsData::Server {
           if (connection_->connection == nullptr) return;
           const trace::Begun replying = trace::beside(begun);
           KJ_DEFER(trace::end("reply", replying));
-          const uint64_t elements = reply.parameters ? reply.parameters->elements() : 0;
+          uint64_t elements = reply.parameters ? reply.parameters->elements() : 0;
           auto results =
-              context.getResults(capnp::MessageSize{16 + 2 * wire::arenaChunks(elements), 0});
+              context.getResults(capnp::MessageSize{18 + 2 * wire::arenaChunks(elements), 0});
           wire::encodeStepState(reply.state, results.initState());
+          if (elements > 0 && lendTo(results, reply.parameters)) elements = 0;
           auto chunks = results.initParameters(wire::arenaChunks(elements));
           if (elements > 0)
             wire::referenceArena({reply.parameters->data(), elements}, reply.parameters, chunks,
@@ -140,7 +172,24 @@ class DataSession final : public schema::PsData::Server {
         }));
   }
 
+  // Whether the answer names the parameters, instead of having them.
+  template <class Results>
+  bool lendTo(Results results, const std::shared_ptr<const ps::Snapshot>& parameters) {
+    if constexpr (requires { results.setKey(0); }) {
+      const uint64_t key = lent_.lend(parameters);
+      results.setKey(key);
+      if (const std::vector<uint64_t> gone = lent_.takeGone(); !gone.empty()) {
+        auto list = results.initGone(static_cast<uint32_t>(gone.size()));
+        for (uint32_t i = 0; i < gone.size(); ++i) list.set(i, gone[i]);
+      }
+      return key != 0;
+    }
+    return false;
+  }
+
   ps::Shard& shard_;
+  LentMemory lent_;
+  const bool shares_memory_;
   const ps::GradientLayout layout_;
   const daemons::ConnectionRef connection_;
   GradientReader gradients_;
@@ -172,7 +221,8 @@ class DataGate final : public schema::PsDataGate::Server {
       ps::GradientLayout layout(host_.shard().declaration().value().layout, options_.self.index);
       connection_->connection->stream().setLimits(wire::gradientLimits(elements, layout));
       context.getResults().setData(kj::heap<DataSession>(host_.shard(), std::move(layout),
-                                                         connection_, worker.index, incarnation));
+                                                         connection_, worker.index, incarnation,
+                                                         options_.shares_memory));
     });
     return kj::READY_NOW;
   }

@@ -43,7 +43,8 @@ ServiceOptions serviceOptions(const cluster::TaskOptions& task, FileSystem& file
           task.job.timeouts,
           {task.job.run_dir / "checkpoints", task.task.index, workers, &file_system, task.job.job,
            std::move(snapshots)},
-          task.job.durability};
+          task.job.durability,
+          task.job.cluster.shared_memory};
 }
 
 ps::ShardOptions shardOptions(const ServiceOptions& options) {

@@ -26,6 +26,7 @@ struct ServiceOptions {
   cluster::Timeouts timeouts;
   CheckpointOptions checkpoint;
   cluster::DurabilitySpec durability{};
+  bool shares_memory = true;      // with workers on this host
   bool stop_wanted = false;       // set on the control loop: heartbeats pass it on
   Incarnation incarnation{};      // of this ps
   std::string metrics_address{};  // empty: it answers nothing over HTTP

@@ -91,12 +91,16 @@ class RpcHarness final : public ClusterHarness {
     wire::RpcClientOptions options;
     options.link = wire::linkOptions(job_, {JobKind::kWorker, rank}, Incarnation::ofNow());
     options.ps = wire::addressesOf(job_.cluster.ps);
+    options.link.share_from_bytes = share_from_bytes;
     if (via) via(rank, options.ps);
     auto client = std::make_unique<wire::RpcParameterClient>(std::move(options));
     MutexLock lock(mu_);
     clients_[rank] = client.get();
     return client;
   }
+
+  // See wire::LinkOptions; by default all arenas travel.
+  std::optional<uint64_t> share_from_bytes{};
 
   // Which way a worker takes to the ps; their own addresses when it is null.
   std::function<void(uint32_t rank, std::vector<cluster::Address>& ps)> via;

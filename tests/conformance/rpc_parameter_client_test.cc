@@ -19,11 +19,28 @@ std::unique_ptr<ClusterHarness> makeRpcHarness(uint32_t ps_tasks, uint32_t worke
   return std::make_unique<RpcHarness>(ps_tasks, workers);
 }
 
-// The same under `durability: replica`, which takes two ps.
-std::unique_ptr<ClusterHarness> makeReplicatedHarness(uint32_t ps_tasks, uint32_t workers) {
+// Workers and ps read all arenas in each other's memory.
+std::unique_ptr<ClusterHarness> makeSharingHarness(uint32_t ps_tasks, uint32_t workers) {
+  auto harness = std::make_unique<RpcHarness>(ps_tasks, workers);
+  harness->share_from_bytes = 0;
+  return harness;
+}
+
+// Under `durability: replica`, which takes two ps.
+std::unique_ptr<RpcHarness> replicatedHarness(uint32_t ps_tasks, uint32_t workers) {
   const auto durability =
       ps_tasks > 1 ? cluster::Durability::kReplica : cluster::Durability::kCheckpoint;
   return std::make_unique<RpcHarness>(ps_tasks, workers, shortTimeouts(), durability);
+}
+
+std::unique_ptr<ClusterHarness> makeReplicatedHarness(uint32_t ps_tasks, uint32_t workers) {
+  return replicatedHarness(ps_tasks, workers);
+}
+
+std::unique_ptr<ClusterHarness> makeReplicatedSharingHarness(uint32_t ps_tasks, uint32_t workers) {
+  auto harness = replicatedHarness(ps_tasks, workers);
+  harness->share_from_bytes = 0;
+  return harness;
 }
 
 class LargeShards : public ParameterClientSuite {
@@ -79,6 +96,49 @@ TEST_P(LargeShards, OfMoreThan64ChunksTrainToTheBitsOfOneProcess) {
   const wire::TEST_SmallChunks small(8192);
   ASSERT_GT(wire::arenaChunks(kElements), 64u);
   expectTheBitsOfOneProcess(cluster::OptimizerSpec::Kind::kAdam);
+}
+
+// What a worker reads and writes is its own, between its calls.
+class ReadArenas : public ParameterClientSuite {
+ protected:
+  // 4 workers add one to each of many parameters, asynchronously. While one looks at what it was given, the others go on; what it
+  // has pushed is nonsense as soon as that was answered.
+  void expectWhole(uint32_t ps_tasks, uint64_t steps) {
+    ModelDeclaration model = vectorModel(ps_tasks, kElements, 1.0);
+    model.steps = steps;
+    Clients clients = start(ps_tasks, 4, model, zeros(model));
+    inThreads(clients, [&](ParameterClient& client, uint32_t) {
+      StepState state = client.pull();
+      std::vector<float> seen(ps_tasks);
+      while (!state.done) {
+        for (uint32_t ps = 0; ps < ps_tasks; ++ps) seen[ps] = client.parameters(ps)[0];
+        for (int look = 0; look < 3; ++look)
+          for (uint32_t ps = 0; ps < ps_tasks; ++ps)
+            ASSERT_EQ(
+                std::count(client.parameters(ps), client.parameters(ps) + kElements, seen[ps]),
+                ssize_t{kElements})
+                << "of one version, as long as they are read";
+        for (uint32_t ps = 0; ps < ps_tasks; ++ps)
+          std::fill_n(client.gradients(ps), kElements, -1.0F);
+        state = client.exchange(state.next_step, state.next_batch, 0);
+        for (uint32_t ps = 0; ps < ps_tasks; ++ps)
+          std::fill_n(client.gradients(ps), kElements, std::nanf(""));
+      }
+      client.barrier("pushed");
+      client.pull();
+      for (uint32_t ps = 0; ps < ps_tasks; ++ps)
+        EXPECT_EQ(std::count(client.parameters(ps), client.parameters(ps) + kElements,
+                             static_cast<float>(steps)),
+                  ssize_t{kElements});
+      client.finish();
+    });
+  }
+
+  static constexpr int64_t kElements = 1 << 17;
+};
+
+TEST_P(ReadArenas, AreWholeWhileOthersPush) {
+  expectWhole(2, 400);
 }
 
 ModelDeclaration oneScalar() {
@@ -181,17 +241,22 @@ TEST(RpcParameterClient, AWaitForInitialValuesEndsByItsDeadline) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rpc, ParameterClientSuite, ::testing::Values(&makeRpcHarness));
-INSTANTIATE_TEST_SUITE_P(Replicated, ParameterClientSuite,
-                         ::testing::Values(&makeReplicatedHarness));
-INSTANTIATE_TEST_SUITE_P(Rpc, AsyncHammerSuite, ::testing::Values(&makeRpcHarness));
-INSTANTIATE_TEST_SUITE_P(Replicated, AsyncHammerSuite, ::testing::Values(&makeReplicatedHarness));
-INSTANTIATE_TEST_SUITE_P(Rpc, OverlapSuite, ::testing::Values(&makeRpcHarness));
-INSTANTIATE_TEST_SUITE_P(Replicated, OverlapSuite, ::testing::Values(&makeReplicatedHarness));
-INSTANTIATE_TEST_SUITE_P(Rpc, SparseRowsSuite, ::testing::Values(&makeRpcHarness));
-INSTANTIATE_TEST_SUITE_P(Replicated, SparseRowsSuite, ::testing::Values(&makeReplicatedHarness));
-INSTANTIATE_TEST_SUITE_P(Rpc, LargeShards, ::testing::Values(&makeRpcHarness));
-INSTANTIATE_TEST_SUITE_P(Replicated, LargeShards, ::testing::Values(&makeReplicatedHarness));
+const auto kHarnesses = ::testing::Values(&makeRpcHarness, &makeSharingHarness,
+                                          &makeReplicatedHarness, &makeReplicatedSharingHarness);
+
+std::string harnessName(const ::testing::TestParamInfo<HarnessFactory>& info) {
+  constexpr const char* kNames[] = {"Rpc", "Sharing", "Replicated", "ReplicatedSharing"};
+  return kNames[info.index];
+}
+
+// It waits for leases, so once with memory and once without is enough.
+INSTANTIATE_TEST_SUITE_P(Rpc, ParameterClientSuite,
+                         ::testing::Values(&makeSharingHarness, &makeReplicatedHarness));
+INSTANTIATE_TEST_SUITE_P(Rpc, AsyncHammerSuite, kHarnesses, harnessName);
+INSTANTIATE_TEST_SUITE_P(Rpc, OverlapSuite, kHarnesses, harnessName);
+INSTANTIATE_TEST_SUITE_P(Rpc, SparseRowsSuite, kHarnesses, harnessName);
+INSTANTIATE_TEST_SUITE_P(Rpc, LargeShards, kHarnesses, harnessName);
+INSTANTIATE_TEST_SUITE_P(Rpc, ReadArenas, kHarnesses, harnessName);
 
 }  // namespace
 

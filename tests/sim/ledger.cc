@@ -409,6 +409,12 @@ bool Ledger::holdsBatch(Push push, const float* arena) const {
   return false;
 }
 
+void Ledger::onComputed(const std::string& who, Copies begun_with, Arenas arenas) const {
+  for (size_t ps = 0; ps < arenas.size(); ++ps)
+    if (!std::equal(begun_with[ps].begin(), begun_with[ps].end(), arenas[ps]))
+      complain_(fmt::format("parameters of ps/{} changed while {} computed with them", ps, who));
+}
+
 void Ledger::onAnswer(const Push& push, const ps::StepState& state, Arenas arenas) {
   if (forbidden_.contains(push))
     complain_(fmt::format("{} of a fenced process was answered", push.text()));

@@ -58,6 +58,9 @@ class Ledger {
   using Arenas = std::span<const float* const>;  // one per ps
   // A process was given parameters and told `state`.
   void onParameters(uint32_t rank, uint32_t process, const ps::StepState& state, Arenas arenas);
+  // `who` has computed a batch from parameters that were `begun_with`.
+  using Copies = std::span<const std::vector<float>>;  // likewise
+  void onComputed(const std::string& who, Copies begun_with, Arenas arenas) const;
   // That anybody was told in this life.
   uint64_t furthestStep() const { return furthest_step_; }
   // Its push was answered; `parameters` came unless it was queued.

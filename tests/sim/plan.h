@@ -81,6 +81,7 @@ struct Plan {
   uint32_t restarts_max = kRestartsMax;  // dtf-launch's budget for one task
   double refill_seconds = 600;
   bool replicas = false;        // durability: replica
+  bool shares_memory = false;   // workers and ps read each other's: all are on one host
   bool overlap = false;         // if async: workers compute while their last gradient travels
   bool sparse = false;          // variables are tables of single elements, gradients are rows
   double disk_error_share = 0;  // of the operations on the disk that change something
@@ -138,6 +139,7 @@ enum class Stream : uint64_t {
   kReplicaLinks = 14,
   kGather = 15,
   kOverlap = 16,
+  kSharedMemory = 17,
 };
 inline Random streamOf(uint64_t seed, Stream stream) {
   return Random(seed, static_cast<uint64_t>(stream));

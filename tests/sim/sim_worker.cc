@@ -82,6 +82,7 @@ wire::RpcClientOptions clientOptions(const Plan& plan, uint32_t rank, Incarnatio
   wire::RpcClientOptions options;
   options.link = wire::linkOptions(job, {JobKind::kWorker, rank}, incarnation);
   options.ps = wire::addressesOf(job.cluster.ps);
+  options.link.share_from_bytes = plan.shares_memory ? std::optional<uint64_t>(0) : std::nullopt;
   options.on_replaced = [on_replaced](uint32_t) { on_replaced(); };
   return options;
 }
@@ -159,7 +160,11 @@ void SimWorker::compute(SimClient& client) {
   if (plan_.straggler_share > 0 && environment_.random.uniform() < plan_.straggler_share)
     most *= 20;
   const Duration time(static_cast<int64_t>(environment_.random.below(most)));
+  const std::vector<const float*> read = arenas();
+  std::vector<std::vector<float>> begun_with;
+  for (const float* arena : read) begun_with.emplace_back(arena, arena + ledger_.elements());
   client.await(data_loop_.timer().afterDelay(net::toKj(time)));
+  ledger_.onComputed(process_->name, begun_with, read);
 }
 
 GradientPlace SimWorker::echoPlace() {
@@ -260,9 +265,13 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
   hooks_.on_joined(*this);
   if (plan_.echo_share + plan_.early_echo_share > 0) {
     echo_ps_ = static_cast<uint32_t>(environment_.random.below(plan_.ps_tasks));
+    // Its gradients travel: a ps goes on with the one that came first, in whose arena a worker that repeats it has it still. This
+    // one erases its own when it gives way.
+    wire::LinkOptions link = options_.link;
+    link.share_from_bytes = std::nullopt;
     echo_link_ = std::make_unique<wire::PsDataLink>(
-        data_loop_, options_.link, echo_ps_, options_.ps[echo_ps_], ledger_.elements(), 1, nullptr,
-        ps::sparseSlices(model_.layout, echo_ps_));
+        data_loop_, std::move(link), echo_ps_, options_.ps[echo_ps_], ledger_.elements(), 1,
+        nullptr, ps::sparseSlices(model_.layout, echo_ps_));
     client.await(echo_link_->open());
   }
   if (rank_ != kChief.index) return client.waitInitialised();

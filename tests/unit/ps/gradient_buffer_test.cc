@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/shared_memory.h"
 #include "tests/unit/ps/sparse_fixture.h"
 
 namespace dtf::ps {
@@ -52,6 +53,21 @@ TEST(GradientBuffer, ACopyKeepsWhatItWas) {
 TEST(GradientBuffer, RowsThatTheLayoutDoesNotHaveAreABug) {
   GradientBuffer buffer(tableLayout());
   EXPECT_DEATH(buffer.setRows(std::vector<uint32_t>{1001}), "countFault");
+}
+
+TEST(GradientBuffer, MovesToSharedMemoryWithWhatWasWritten) {
+  GradientBuffer buffer(GradientLayout(32));
+  buffer.values()[31] = 5;
+  const Gradient before = buffer.share();
+  EXPECT_EQ(buffer.sharedMemory(), nullptr);
+  buffer.moveToSharedMemory();
+  EXPECT_EQ(buffer.values()[31], 5);
+  EXPECT_EQ(reinterpret_cast<std::byte*>(buffer.values()), buffer.sharedMemory()->data());
+  EXPECT_NE(before.values.data(), buffer.values());
+  EXPECT_EQ(before.values[31], 5) << "whoever had it keeps it";
+  const float* values = buffer.values();
+  buffer.moveToSharedMemory();
+  EXPECT_EQ(buffer.values(), values) << "it is there";
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/shared_memory.h"
+
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -50,6 +52,42 @@ TEST(SnapshotPool, SnapshotsMayOutliveTheirPool) {
   }
   snapshot->mutableData()[15] = 1;
   EXPECT_EQ(snapshot->data()[15], 1);
+}
+
+TEST(SnapshotPool, SharesTheArenasThatItMakesFromThenOn) {
+  SnapshotPool pool(3, 2);
+  std::shared_ptr<Snapshot> own = pool.acquire(0);
+  { const std::shared_ptr<Snapshot> unused = pool.acquire(0); }
+  EXPECT_EQ(own->sharedMemory(), nullptr);
+  pool.share();
+  EXPECT_EQ(pool.allocated(), 1u) << "what nobody used is given up";
+  own = nullptr;
+  EXPECT_EQ(pool.allocated(), 0u) << "and what is given back";
+  uint64_t key = 0;
+  {
+    const std::shared_ptr<Snapshot> shared = pool.acquire(1);
+    ASSERT_NE(shared->sharedMemory(), nullptr);
+    EXPECT_EQ(shared->sharedMemory()->data(), reinterpret_cast<std::byte*>(shared->mutableData()));
+    EXPECT_EQ(shared->data()[4], 0.0f) << "readable behind its elements";
+    key = shared->sharedMemory()->key();
+  }
+  EXPECT_EQ(pool.acquire(2)->sharedMemory()->key(), key);
+  pool.share();
+  EXPECT_EQ(pool.acquire(2)->sharedMemory()->key(), key);
+}
+
+TEST(SnapshotPool, DoesNotFillARetiredArenaAgain) {
+  SnapshotPool pool(16, 2);
+  pool.share();
+  std::weak_ptr<const SharedMemory> memory;
+  {
+    const std::shared_ptr<const Snapshot> lent = pool.acquire(0);
+    memory = lent->sharedMemory();
+    lent->retire();
+    EXPECT_EQ(pool.allocated(), 1u);
+  }
+  EXPECT_EQ(pool.allocated(), 0u);
+  EXPECT_TRUE(memory.expired()) << "only whoever has it mapped keeps it";
 }
 
 TEST(SnapshotPool, WhatWasReceivedStaysWhereItIsWhileItsOwnerIsKept) {

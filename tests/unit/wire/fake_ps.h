@@ -4,9 +4,11 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/checksum.h"
@@ -60,6 +62,13 @@ struct FakePs {
   bool sees = true;                           // the chief's files
   std::vector<checkpoint::FoundShard> found;  // of shards that stay
   bool claims_parts = false;                  // of its shard, more than it could name
+  std::optional<Error> refuses_memory;        // to share it
+  // What answers name in the place of `parameters`; null: nothing. Given to whoever shares memory.
+  std::shared_ptr<SharedMemory> arena;
+  bool gives_arena = true;
+  std::vector<uint64_t> gone;           // said with the next answer
+  std::vector<uint64_t> in_use;         // what calls said of that
+  std::vector<uint64_t> gradient_keys;  // of arenas that came
 
   std::function<void(const std::string&)> on_call;
 
@@ -236,15 +245,24 @@ class FakeData final : public schema::PsData::Server {
   kj::Promise<void> initialise(InitialiseContext) override { return ps_.called("initialise"); }
   kj::Promise<void> pull(PullContext context) override {
     ps_.epochs.push_back(context.getParams().getEpoch());
+    ps_.in_use.push_back(context.getParams().getInUse());
     return ps_.called("pull", [&] {
+      if (ps_.arena) return nameArena({.epoch = ps_.epoch}, context);
       fill({.global_step = ps_.step, .next_step = ps_.step, .epoch = ps_.epoch}, context);
     });
   }
   kj::Promise<void> exchange(ExchangeContext context) override {
     return ps_.called("exchange", [&] {
-      const auto gradient = context.getParams().getGradient()[0];
-      const auto* values = reinterpret_cast<const float*>(gradient.begin());
-      ps_.gradient.assign(values, values + gradient.size() / sizeof(float));
+      ps_.in_use.push_back(context.getParams().getInUse());
+      if (const uint64_t key = context.getParams().getGradientKey(); key != 0) {
+        const MappedMemory& memory = *gradients_.at(key);
+        const auto* values = reinterpret_cast<const float*>(memory.data());
+        ps_.gradient.assign(values, values + memory.bytes() / sizeof(float));
+      } else {
+        const auto gradient = context.getParams().getGradient()[0];
+        const auto* values = reinterpret_cast<const float*>(gradient.begin());
+        ps_.gradient.assign(values, values + gradient.size() / sizeof(float));
+      }
       ps::StepState state{
           .global_step = ps_.step + 1, .next_step = ps_.step + 1, .epoch = ps_.epoch};
       if (ps_.states.empty()) {
@@ -253,7 +271,26 @@ class FakeData final : public schema::PsData::Server {
         state = ps_.states.front();
         ps_.states.pop_front();
       }
+      if (ps_.arena) return nameArena(state, context);
       fill(state, context);
+    });
+  }
+  kj::Promise<void> openDoor(OpenDoorContext context) override {
+    return ps_.called("openDoor", [&] {
+      if (ps_.refuses_memory) net::throwAsKj(Error(*ps_.refuses_memory));
+      context.getResults().setAddress(door_.address());
+      context.getResults().setSecret0(door_.secret()[0]);
+      context.getResults().setSecret1(door_.secret()[1]);
+    });
+  }
+  kj::Promise<void> shareMemory(ShareMemoryContext context) override {
+    return ps_.called("shareMemory", [&] {
+      channel_ = door_.take();
+      ps_.gradient_keys.clear();
+      for (const uint64_t key : context.getParams().getGradientKeys()) {
+        ps_.gradient_keys.push_back(key);
+        gradients_[key] = channel_.value().receive().value().memory;
+      }
     });
   }
   kj::Promise<void> averages(AveragesContext context) override {
@@ -261,12 +298,25 @@ class FakeData final : public schema::PsData::Server {
   }
 
   template <class Context>
+  void nameArena(const ps::StepState& state, Context& context) {
+    auto results = context.getResults();
+    encodeStepState(state, results.initState());
+    if (std::exchange(ps_.gives_arena, false)) channel_.value().give(*ps_.arena);
+    results.setKey(ps_.arena->key());
+    auto gone = results.initGone(static_cast<uint32_t>(ps_.gone.size()));
+    for (uint32_t i = 0; i < gone.size(); ++i) gone.set(i, ps_.gone[i]);
+    ps_.gone.clear();
+  }
+  template <class Context>
   void fill(const ps::StepState& state, Context& context) {
     auto results = context.getResults();
     ps_.answer(state, results.initState(),
                [&](uint32_t chunks) { return results.initParameters(chunks); });
   }
   FakePs& ps_;
+  net::MemoryDoor door_;
+  std::optional<net::MemoryChannel> channel_;
+  std::map<uint64_t, std::shared_ptr<const MappedMemory>> gradients_;
 };
 
 class FakeGate final : public schema::PsGate::Server {

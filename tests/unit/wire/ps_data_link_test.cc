@@ -174,5 +174,177 @@ TEST_F(PsDataLinkTest, WhatAPsRefusesKeepsItsCode) {
   EXPECT_EQ(error.message(), "worker/0 was lost");
 }
 
+// A ps on this host, which shares memory.
+class SharingPsTest : public PsDataLinkTest {
+ protected:
+  static constexpr size_t kBytes = fake::kClusterElements * sizeof(float);
+
+  SharingPsTest() { options_.link.share_from_bytes = 0; }
+  ~SharingPsTest() noexcept override {}
+
+  // The next answers name an arena of that value.
+  void answerFromMemory(float value) {
+    ps_[0].arena = std::make_shared<SharedMemory>(kBytes);
+    ps_[0].gives_arena = true;
+    std::fill_n(reinterpret_cast<float*>(ps_[0].arena->data()), fake::kClusterElements, value);
+  }
+  PsDataLink& openOverlapped() {
+    link_ = std::make_unique<PsDataLink>(loop_, options_.link, 0, options_.ps[0],
+                                         fake::kClusterElements, 1, nullptr,
+                                         std::vector<ps::SparseSlice>{}, true);
+    get(link_->open());
+    return *link_;
+  }
+};
+
+TEST_F(SharingPsTest, ReadsTheGradientWhereItIsWritten) {
+  PsDataLink& link = open();
+  EXPECT_EQ(ps_[0].calls, (std::vector<std::string>{"openDoor", "shareMemory"}));
+  ASSERT_EQ(ps_[0].gradient_keys.size(), 1u);
+  link.gradients()[15] = 4;
+  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  EXPECT_EQ(ps_[0].gradient, std::vector<float>(link.gradients(), link.gradients() + 16));
+  EXPECT_EQ(ps_[0].gradient[15], 4);
+}
+
+TEST_F(SharingPsTest, ParametersAreReadWhereThePsHasThem) {
+  PsDataLink& link = open();
+  answerFromMemory(7);
+  get(link.pull(std::nullopt));
+  EXPECT_EQ(link.parameters()[15], 7);
+  reinterpret_cast<float*>(ps_[0].arena->data())[15] = 8;
+  EXPECT_EQ(link.parameters()[15], 8) << "no copy";
+}
+
+// What the worker still reads when it asks is what the ps must not write.
+TEST_F(SharingPsTest, SaysWhichParametersAreInUse) {
+  PsDataLink& link = openOverlapped();
+  ASSERT_EQ(ps_[0].gradient_keys.size(), 2u);
+  answerFromMemory(1);
+  const uint64_t first = ps_[0].arena->key();
+  get(link.pull(std::nullopt));
+  answerFromMemory(2);
+  link.turn();
+  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  EXPECT_EQ(link.parameters()[0], 2);
+  get(link.pull(std::nullopt));
+  EXPECT_EQ(ps_[0].in_use, (std::vector<uint64_t>{0, first, first}))
+      << "nothing at first; while the exchange went on, and during a pull behind it, the first";
+}
+
+TEST_F(SharingPsTest, AnExchangeThatIsWaitedForUsesNothing) {
+  PsDataLink& link = open();
+  answerFromMemory(1);
+  get(link.pull(std::nullopt));
+  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  get(link.pull(std::nullopt));
+  EXPECT_EQ(ps_[0].in_use, (std::vector<uint64_t>{0, 0, 0}));
+}
+
+// The ps keeps the gradient of a batch that is not the last; the next is written into the same arena.
+TEST_F(SharingPsTest, GradientsOfSeveralBatchesAStepTravel) {
+  PsDataLink& link = open(2);
+  EXPECT_TRUE(ps_[0].gradient_keys.empty());
+  answerFromMemory(5);
+  get(link.pull(std::nullopt));
+  const uint64_t key = ps_[0].arena->key();
+  ps_[0].arena = nullptr;
+  ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
+  link.gradients()[3] = 9;
+  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  EXPECT_EQ(ps_[0].gradient[3], 9);
+  EXPECT_EQ(link.parameters()[0], 5) << "they stay for the second batch";
+  EXPECT_EQ(ps_[0].in_use, (std::vector<uint64_t>{0, key}));
+}
+
+// Of a ps whose cluster file doesn't want it, of one of an earlier version, and where the kernel refuses.
+TEST_F(SharingPsTest, WhereItIsRefusedArenasTravel) {
+  ps_[0].refuses_memory = Error(ErrorCode::kUnavailable, "its cluster file says no");
+  PsDataLink& link = open();
+  EXPECT_EQ(ps_[0].calls, std::vector<std::string>{"openDoor"});
+  link.gradients()[2] = 6;
+  ps_[0].parameters.assign(fake::kClusterElements, 3);
+  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  EXPECT_EQ(ps_[0].gradient[2], 6);
+  EXPECT_EQ(link.parameters()[0], 3);
+}
+
+TEST_F(SharingPsTest, SmallArenasTravel) {
+  options_.link.share_from_bytes = kBytes + 1;
+  open();
+  EXPECT_TRUE(ps_[0].calls.empty());
+}
+
+TEST_F(SharingPsTest, NothingIsSharedWhereTheFileSaysSo) {
+  cluster::JobSpec job;
+  job.cluster.worker.resize(1);
+  EXPECT_EQ(linkOptions(job, {JobKind::kWorker, 0}, Incarnation{1}).share_from_bytes,
+            kShareFromBytes);
+  job.cluster.shared_memory = false;
+  options_.link = linkOptions(job, {JobKind::kWorker, 0}, Incarnation{1});
+  EXPECT_EQ(options_.link.share_from_bytes, std::nullopt);
+  open();
+  EXPECT_TRUE(ps_[0].calls.empty());
+}
+
+// The parameters of the connection before stay: they are being computed with.
+TEST_F(SharingPsTest, IsAskedAnewOnEachConnection) {
+  PsDataLink& link = openOverlapped();
+  answerFromMemory(1);
+  get(link.pull(std::nullopt));
+  const float* before = link.parameters();
+  const std::vector<uint64_t> keys = ps_[0].gradient_keys;
+  kill(0);
+  answerFromMemory(2);
+  link.gradients()[0] = 4;
+  link.turn();
+  const ps::StepState state = get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  EXPECT_EQ(state.global_step, 1u);
+  EXPECT_EQ(ps_[0].gradient_keys, keys) << "the arenas are where they were";
+  EXPECT_EQ(ps_[0].gradient[0], 4);
+  EXPECT_EQ(link.parameters()[0], 2);
+  EXPECT_EQ(before[0], 1);
+}
+
+// Another process of the ps may not share, as one that was started with another file.
+TEST_F(SharingPsTest, GradientsTravelToASuccessorThatDoesNotShare) {
+  PsDataLink& link = open();
+  ps_[0].refuses_memory = Error(ErrorCode::kUnavailable, "no");
+  kill(0);
+  link.gradients()[1] = 2;
+  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  EXPECT_EQ(ps_[0].gradient[1], 2);
+}
+
+// Whoever has told the trainer where gradients are can't move them.
+TEST_F(SharingPsTest, GradientsStayWhereTheyAreWhenSharingBeginsLater) {
+  ps_[0].refuses_memory = Error(ErrorCode::kUnavailable, "no");
+  PsDataLink& link = open();
+  const float* gradients = link.gradients();
+  ps_[0].refuses_memory.reset();
+  kill(0);
+  link.gradients()[1] = 2;
+  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  EXPECT_EQ(link.gradients(), gradients);
+  EXPECT_TRUE(ps_[0].gradient_keys.empty());
+  EXPECT_EQ(ps_[0].gradient[1], 2);
+}
+
+TEST_F(SharingPsTest, ANameWithoutMemoryIsRefused) {
+  PsDataLink& link = open();
+  answerFromMemory(1);
+  ps_[0].gives_arena = false;
+  EXPECT_EQ(errorOf(link.pull(std::nullopt)).code(), ErrorCode::kBadData);
+  options_.link.share_from_bytes = std::nullopt;
+  const Error error = errorOf(open().pull(std::nullopt));
+  EXPECT_EQ(error.message(), "ps/0 (fake:1) names memory where none is shared");
+}
+
+TEST_F(SharingPsTest, ASmallerArenaIsRefused) {
+  PsDataLink& link = open();
+  ps_[0].arena = std::make_shared<SharedMemory>(kBytes - 1);
+  EXPECT_EQ(errorOf(link.pull(std::nullopt)).code(), ErrorCode::kBadData);
+}
+
 }  // namespace
 }  // namespace dtf::wire

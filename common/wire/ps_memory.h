@@ -1,0 +1,40 @@
+#pragma once
+
+// What a worker reads in the memory of one ps: PsData.shareMemory in ps.capnp.
+
+#include <capnp/list.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "common/net/memory_channel.h"
+
+namespace dtf::wire {
+
+// More arenas than a ps with the most workers has in use.
+inline constexpr size_t kArenasMappedMax = 4096;
+
+// Owns: the channel, and the mappings of the arenas that the ps still has.
+// Threads: loop-thread only; a mapping may be released on any thread.
+// Blocks: never, but while the kernel maps an arena, once.
+class PsMemory {
+ public:
+  explicit PsMemory(net::MemoryChannel channel) : channel_(std::move(channel)) {}
+
+  net::MemoryChannel& channel() { return channel_; }
+
+  // The arena that an answer names, of `bytes` at least.
+  // Errors: kBadData when the ps has not given it, or it is smaller.
+  std::shared_ptr<const MappedMemory> find(uint64_t key, uint64_t bytes);
+  // The ps doesn't have it any more. Whoever still reads it goes on.
+  void forget(capnp::List<uint64_t>::Reader keys);
+
+  size_t TEST_mappedCount() const { return arenas_.size(); }
+
+ private:
+  net::MemoryChannel channel_;
+  std::map<uint64_t, std::shared_ptr<const MappedMemory>> arenas_;  // by key
+};
+
+}  // namespace dtf::wire

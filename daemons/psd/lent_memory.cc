@@ -1,0 +1,94 @@
+#include "daemons/psd/lent_memory.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/log.h"
+
+namespace dtf::psd {
+
+namespace {
+
+// Where exchanges overlap: one is written while the other is read.
+constexpr uint32_t kGradientsMax = 2;
+
+}  // namespace
+
+LentMemory::~LentMemory() {
+  for (const auto& parameters : lent_) parameters->retire();
+}
+
+const net::MemoryDoor& LentMemory::openDoor() {
+  return door_.emplace();
+}
+
+void LentMemory::accept(capnp::List<uint64_t>::Reader keys, uint64_t bytes) {
+  if (keys.size() > kGradientsMax)
+    throw Error(ErrorCode::kBadData, fmt::format("{} gradient arenas of one worker, at most {} are "
+                                                 "read",
+                                                 keys.size(), kGradientsMax));
+  std::optional<net::MemoryChannel> channel;
+  if (door_) channel = door_->take();
+  door_.reset();
+  if (!channel) throw Error(ErrorCode::kUnavailable, "nobody has come through the door");
+  gradients_.clear();
+  for (const uint64_t key : keys) {
+    std::optional<net::GivenMemory> given = channel->receive();
+    if (!given || given->key != key || given->memory->bytes() < bytes)
+      throw Error(ErrorCode::kBadData,
+                  fmt::format("a gradient arena of {} bytes was named and not given", bytes));
+    gradients_.emplace(key, std::move(given->memory));
+  }
+  channel_ = std::move(channel);
+}
+
+ps::Gradient LentMemory::gradient(uint64_t key, uint64_t elements) const {
+  const auto found = gradients_.find(key);
+  if (found == gradients_.end() || found->second->bytes() < elements * sizeof(float))
+    throw Error(ErrorCode::kBadData,
+                fmt::format("a gradient in memory {:016x} that was not given", key));
+  return {{reinterpret_cast<const float*>(found->second->data()), elements}, found->second};
+}
+
+void LentMemory::keepOnly(uint64_t key) {
+  std::erase_if(lent_,
+                [key](const auto& parameters) { return parameters->sharedMemory()->key() != key; });
+}
+
+uint64_t LentMemory::lend(const std::shared_ptr<const ps::Snapshot>& parameters) {
+  if (!channel_) return 0;
+  const std::shared_ptr<const SharedMemory>& memory = parameters->sharedMemory();
+  if (memory == nullptr) {
+    shard_.shareParameters();
+    return 0;
+  }
+  if (!give(memory)) return 0;
+  lent_.push_back(parameters);
+  return memory->key();
+}
+
+bool LentMemory::give(const std::shared_ptr<const SharedMemory>& memory) {
+  if (given_.contains(memory->key())) return true;
+  try {
+    channel_->give(*memory);
+  } catch (const Error& error) {
+    log::info("event=memory_not_shared error=\"{}\"", error.message());
+    channel_.reset();
+    return false;
+  }
+  given_.emplace(memory->key(), memory);
+  return true;
+}
+
+std::vector<uint64_t> LentMemory::takeGone() {
+  std::vector<uint64_t> gone;
+  std::erase_if(given_, [&gone](const auto& entry) {
+    if (entry.second.expired()) gone.push_back(entry.first);
+    return entry.second.expired();
+  });
+  return gone;
+}
+
+}  // namespace dtf::psd

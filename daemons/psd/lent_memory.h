@@ -1,0 +1,62 @@
+#pragma once
+
+// What a worker on this host reads in this process's memory, and this process in the worker's: PsData.shareMemory in
+// common/wire/ps.capnp.
+
+#include <capnp/list.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/net/memory_channel.h"
+#include "common/ps/gradient_layout.h"
+#include "common/ps/shard.h"
+#include "common/ps/snapshot.h"
+
+namespace dtf::psd {
+
+// Of one bulk connection.
+// Owns: the door and the channel, mappings of the worker's gradients, and the parameters that the worker may be reading: when the
+// connection has ended nobody can tell until when it does, so these arenas are not written again.
+// Borrows: `shard`, whose parameters move to where they can be lent when they are asked for.
+// Threads: the connection's loop only.
+// Blocks: never.
+class LentMemory {
+ public:
+  explicit LentMemory(ps::Shard& shard) : shard_(shard) {}
+  ~LentMemory();
+  LentMemory(const LentMemory&) = delete;
+  LentMemory& operator=(const LentMemory&) = delete;
+
+  // Errors: kUnavailable with what the kernel refuses.
+  const net::MemoryDoor& openDoor();
+  // Whoever came through the door has given gradient arenas with these keys, of `bytes` at least.
+  // Errors: kUnavailable when nobody came, or no door is open; kBadData when one is missing, smaller, or too many are named.
+  void accept(capnp::List<uint64_t>::Reader keys, uint64_t bytes);
+
+  // The gradient that the worker has written there. It stays as it is until the worker has the answer.
+  // Errors: kBadData for a key that is none of those.
+  ps::Gradient gradient(uint64_t key, uint64_t elements) const;
+
+  // The worker reads none of what it was lent before, but for the arena of that key.
+  void keepOnly(uint64_t key);
+  // The key by which the answer may name the parameters; 0: they have to travel.
+  uint64_t lend(const std::shared_ptr<const ps::Snapshot>& parameters);
+  // Of arenas that were lent and are no more, each once.
+  std::vector<uint64_t> takeGone();
+
+ private:
+  bool give(const std::shared_ptr<const SharedMemory>& memory);
+
+  ps::Shard& shard_;
+  std::optional<net::MemoryDoor> door_;
+  std::optional<net::MemoryChannel> channel_;
+  std::map<uint64_t, std::shared_ptr<const MappedMemory>> gradients_;  // by key
+  std::map<uint64_t, std::weak_ptr<const SharedMemory>> given_;        // likewise
+  std::vector<std::shared_ptr<const ps::Snapshot>> lent_;              // at most one an answer
+};
+
+}  // namespace dtf::psd

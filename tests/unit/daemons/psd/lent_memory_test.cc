@@ -1,0 +1,168 @@
+#include "daemons/psd/lent_memory.h"
+
+#include <capnp/message.h>
+#include <gmock/gmock.h>
+
+#include "common/base/error.h"
+#include "common/wire/ps.capnp.h"
+#include "tests/unit/daemons/psd/ps_world.h"
+
+namespace dtf::psd {
+namespace {
+
+constexpr uint64_t kLentElements = 16;
+
+// What a session of the ps lends to a worker, for whom the test stands in.
+class LentMemoryTest : public ::testing::Test {
+ protected:
+  // As shareMemory() has them.
+  void accept(std::vector<uint64_t> keys, uint64_t bytes = kLentElements * sizeof(float)) {
+    capnp::MallocMessageBuilder message;
+    auto list = message.initRoot<schema::PsData::ShareMemoryParams>().initGradientKeys(
+        static_cast<uint32_t>(keys.size()));
+    for (uint32_t i = 0; i < keys.size(); ++i) list.set(i, keys[i]);
+    lent_->accept(list.asReader(), bytes);
+  }
+  void comeIn() {
+    const net::MemoryDoor& door = lent_->openDoor();
+    worker_.emplace(net::MemoryChannel::connect(door.address(), door.secret()));
+  }
+  void expectError(ErrorCode code, const char* text, const std::function<void()>& act) {
+    try {
+      act();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.message();
+      EXPECT_THAT(error.message(), ::testing::HasSubstr(text));
+    }
+  }
+  std::shared_ptr<const ps::Snapshot> snapshot(ps::SnapshotPool& pool, float value) {
+    const std::shared_ptr<ps::Snapshot> made = pool.acquire(0);
+    made->mutableData()[0] = value;
+    return made;
+  }
+
+  PsWorld world_{1, 1};
+  std::optional<LentMemory> lent_{std::in_place, world_.shard()};
+  std::optional<net::MemoryChannel> worker_;
+  const SharedMemory gradient_{kLentElements * sizeof(float)};
+};
+
+TEST_F(LentMemoryTest, ReadsAGradientWhereTheWorkerWritesIt) {
+  comeIn();
+  worker_->give(gradient_);
+  accept({gradient_.key()});
+  const ps::Gradient gradient = lent_->gradient(gradient_.key(), kLentElements);
+  reinterpret_cast<float*>(gradient_.data())[15] = 3;
+  EXPECT_EQ(gradient.values.size(), kLentElements);
+  EXPECT_EQ(gradient.values[15], 3);
+  expectError(ErrorCode::kBadData, "not given", [&] { lent_->gradient(1, kLentElements); });
+  expectError(ErrorCode::kBadData, "not given",
+              [&] { lent_->gradient(gradient_.key(), kLentElements + 1); });
+}
+
+// Its worker may have ended; what the shard still reads is there.
+TEST_F(LentMemoryTest, AGradientOutlivesTheSession) {
+  auto written = std::make_unique<SharedMemory>(kLentElements * sizeof(float));
+  comeIn();
+  worker_->give(*written);
+  accept({written->key()});
+  const ps::Gradient gradient = lent_->gradient(written->key(), kLentElements);
+  reinterpret_cast<float*>(written->data())[0] = 4;
+  written.reset();
+  lent_.reset();
+  EXPECT_EQ(gradient.values[0], 4);
+}
+
+TEST_F(LentMemoryTest, WhoNeverCameOrGaveNothingIsRefused) {
+  expectError(ErrorCode::kUnavailable, "nobody has come", [&] { accept({}); });
+  lent_->openDoor();
+  expectError(ErrorCode::kUnavailable, "nobody has come", [&] { accept({}); });
+  comeIn();
+  expectError(ErrorCode::kBadData, "named and not given", [&] { accept({gradient_.key()}); });
+  comeIn();
+  worker_->give(gradient_);
+  expectError(ErrorCode::kBadData, "named and not given",
+              [&] { accept({gradient_.key()}, kLentElements * sizeof(float) + 1); });
+  comeIn();
+  expectError(ErrorCode::kBadData, "3 gradient arenas", [&] { accept({1, 2, 3}); });
+}
+
+TEST_F(LentMemoryTest, GivesAnArenaOnceAndNamesItEachTime) {
+  comeIn();
+  accept({});
+  ps::SnapshotPool pool(kLentElements, 2);
+  pool.share();
+  const auto parameters = snapshot(pool, 8);
+  const uint64_t key = lent_->lend(parameters);
+  EXPECT_NE(key, 0u);
+  EXPECT_EQ(lent_->lend(parameters), key);
+  const net::GivenMemory given = worker_->receive().value();
+  EXPECT_EQ(given.key, key);
+  EXPECT_EQ(reinterpret_cast<const float*>(given.memory->data())[0], 8);
+  EXPECT_FALSE(worker_->receive().has_value());
+}
+
+TEST_F(LentMemoryTest, LendsNothingWithoutAChannelOrOfAnArenaOfItsOwn) {
+  ps::SnapshotPool shared(kLentElements, 2);
+  shared.share();
+  EXPECT_EQ(lent_->lend(snapshot(shared, 1)), 0u);
+}
+
+// The arena that a worker may be reading is not given to the next update.
+TEST_F(LentMemoryTest, WhatIsLentStaysUntilTheWorkerSaysThatItIsNotInUse) {
+  comeIn();
+  accept({});
+  ps::SnapshotPool pool(kLentElements, 4);
+  pool.share();
+  const uint64_t first = lent_->lend(snapshot(pool, 1));
+  const uint64_t second = lent_->lend(snapshot(pool, 2));
+  EXPECT_NE(first, second) << "the first is in use";
+  lent_->keepOnly(second);
+  EXPECT_EQ(lent_->lend(snapshot(pool, 3)), first) << "the only one that isn't";
+  lent_->keepOnly(0);
+  EXPECT_EQ(pool.allocated(), 2u);
+}
+
+// Nobody knows until when the worker reads it: it may be frozen, or come back on another connection.
+TEST_F(LentMemoryTest, WhatIsLentWhenTheSessionEndsIsNeverWrittenAgain) {
+  comeIn();
+  accept({});
+  ps::SnapshotPool pool(kLentElements, 4);
+  pool.share();
+  const uint64_t lent = lent_->lend(snapshot(pool, 1));
+  const net::GivenMemory given = worker_->receive().value();
+  lent_.reset();
+  EXPECT_EQ(pool.allocated(), 0u);
+  for (int i = 0; i < 4; ++i) EXPECT_NE(snapshot(pool, 9)->sharedMemory()->key(), lent);
+  EXPECT_EQ(reinterpret_cast<const float*>(given.memory->data())[0], 1);
+}
+
+TEST_F(LentMemoryTest, TellsOnceOfArenasThatAreNoMore) {
+  comeIn();
+  accept({});
+  uint64_t key = 0;
+  {
+    ps::SnapshotPool pool(kLentElements, 2);
+    pool.share();
+    key = lent_->lend(snapshot(pool, 1));
+    EXPECT_TRUE(lent_->takeGone().empty());
+    lent_->keepOnly(0);
+  }
+  EXPECT_THAT(lent_->takeGone(), ::testing::ElementsAre(key));
+  EXPECT_TRUE(lent_->takeGone().empty());
+}
+
+// Its parameters travel from then on.
+TEST_F(LentMemoryTest, AWorkerThatReceivesNothingIsGivenNoMore) {
+  comeIn();
+  accept({});
+  worker_.reset();
+  ps::SnapshotPool pool(kLentElements, 2);
+  pool.share();
+  EXPECT_EQ(lent_->lend(snapshot(pool, 1)), 0u);
+  EXPECT_EQ(lent_->lend(snapshot(pool, 1)), 0u);
+}
+
+}  // namespace
+}  // namespace dtf::psd
