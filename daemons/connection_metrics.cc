@@ -10,9 +10,11 @@ std::vector<Metric> connectionMetrics(
     const std::vector<std::pair<std::string, ConnectionLoad>>& loads) {
   Metric open{"dtf_connections", "Connections that others have to this task, by kind.",
               Metric::Kind::kGauge};
-  Metric received{"dtf_received_bytes_total", "Bytes that have come on these connections.",
+  Metric received{"dtf_received_bytes_total",
+                  "Bytes that have come on these connections; gradients in shared memory do not.",
                   Metric::Kind::kCounter};
-  Metric sent{"dtf_sent_bytes_total", "Bytes that have left on these connections.",
+  Metric sent{"dtf_sent_bytes_total",
+              "Bytes that have left on these connections; parameters in shared memory do not.",
               Metric::Kind::kCounter};
   for (const auto& [kind, load] : loads) {
     const MetricLabels labels = {{"kind", kind}};

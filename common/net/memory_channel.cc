@@ -95,7 +95,7 @@ void MemoryChannel::give(const SharedMemory& memory) {
     failWith("give memory to a peer", errno);
 }
 
-std::optional<GivenMemory> MemoryChannel::receive() {
+std::optional<GivenMemory> MemoryChannel::receive(size_t bytes_max) {
   Note note;
   iovec part{.iov_base = &note, .iov_len = sizeof note};
   Beside beside;
@@ -117,6 +117,10 @@ std::optional<GivenMemory> MemoryChannel::receive() {
   }
   if (received != sizeof note || note.key == 0 || note.bytes == 0)
     throw Error(ErrorCode::kBadData, "a peer gave memory without saying which");
+  if (note.bytes > bytes_max)
+    throw Error(
+        ErrorCode::kBadData,
+        fmt::format("a peer gave {} bytes of memory, at most {} are taken", note.bytes, bytes_max));
   return GivenMemory{note.key, std::make_shared<const MappedMemory>(fd, note.bytes)};
 }
 

@@ -39,8 +39,9 @@ class MemoryChannel {
 
   // What was given first of what has not been received; nullopt: nothing. What was given before an answer was sent is there when
   // the answer is.
-  // Errors: kUnavailable when the other end is gone; kBadData when it gives what is no shared memory.
-  std::optional<GivenMemory> receive();
+  // Errors: kUnavailable when the other end is gone; kBadData when it gives what is no shared memory, or is larger than `bytes_max`:
+  // reading it takes memory of this host, whoever made it.
+  std::optional<GivenMemory> receive(size_t bytes_max);
 
  private:
   friend class MemoryDoor;

@@ -55,6 +55,12 @@ class Snapshot {
   std::shared_ptr<const void> owner_;  // of received_
 };
 
+// Of the shared memory that a parameter or gradient arena of so many elements lies in.
+constexpr size_t sharedArenaBytesMax(uint64_t elements) {
+  return elements * sizeof(float) +
+         2 * kBufferAlignment;  // what is readable behind it, and padding
+}
+
 // Where arenas come from and return to when the last reader of a snapshot lets go, on whichever
 // thread. At most `free_max` unused arenas are kept; those in use are bounded by their readers (one
 // reply per worker).

@@ -98,7 +98,8 @@ kj::Promise<void> PsDataLink::shareMemory(net::RpcConnection& connection) {
 // Those of sparse variables travel, and those of several batches a step, which the ps keeps when this worker writes the next.
 kj::Promise<void> PsDataLink::giveGradients(const std::string& door,
                                             const net::DoorSecret& secret) {
-  auto memory = std::make_unique<PsMemory>(net::MemoryChannel::connect(door, secret));
+  auto memory = std::make_unique<PsMemory>(net::MemoryChannel::connect(door, secret),
+                                           ps::sharedArenaBytesMax(elements_));
   std::vector<uint64_t> keys;
   if (batches_per_step_ == 1 && gradients_[0].layout().sparse().empty()) {
     for (ps::GradientBuffer& gradient : gradients_) {
@@ -115,7 +116,7 @@ kj::Promise<void> PsDataLink::giveGradients(const std::string& door,
   return request.send().ignoreResult().then([this, gives_all, memory = kj::mv(memory)]() mutable {
     memory_ = std::move(memory);
     gives_gradients_ = gives_all;
-    log::debug("event=memory_shared peer=\"{}\" gradients={}", peer_, gives_all);
+    log::info("event=memory_shared peer=\"{}\" gradients={}", peer_, gives_all);
   });
 }
 

@@ -31,8 +31,8 @@ namespace dtf::wire {
 inline constexpr net::Limits kControlLimits{.bytes_max = 16 << 20};
 inline constexpr net::Limits kAnswerLimits{.bytes_max = 256 << 20};
 
-// Arenas of less travel: the system calls of a small message cost less than what another processor has to fetch.
-inline constexpr uint64_t kShareFromBytes = uint64_t{64} << 10;
+// Arenas of less travel: they fit into the message that would name them, or nearly so.
+inline constexpr uint64_t kShareFromBytes = uint64_t{4} << 10;
 
 // Who we are and how long we wait: the same for every link of a worker.
 struct LinkOptions {

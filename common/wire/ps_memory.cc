@@ -11,7 +11,7 @@ namespace dtf::wire {
 std::shared_ptr<const MappedMemory> PsMemory::find(uint64_t key, uint64_t bytes) {
   auto found = arenas_.find(key);
   while (found == arenas_.end()) {
-    std::optional<net::GivenMemory> given = channel_.receive();
+    std::optional<net::GivenMemory> given = channel_.receive(arena_bytes_max_);
     if (!given || arenas_.size() >= kArenasMappedMax)
       throw Error(ErrorCode::kBadData,
                   fmt::format("parameters in memory {:016x} that was not given", key));

@@ -20,7 +20,9 @@ inline constexpr size_t kArenasMappedMax = 4096;
 // Blocks: never, but while the kernel maps an arena, once.
 class PsMemory {
  public:
-  explicit PsMemory(net::MemoryChannel channel) : channel_(std::move(channel)) {}
+  // `arena_bytes_max`: of one arena that the ps gives.
+  PsMemory(net::MemoryChannel channel, size_t arena_bytes_max)
+      : channel_(std::move(channel)), arena_bytes_max_(arena_bytes_max) {}
 
   net::MemoryChannel& channel() { return channel_; }
 
@@ -34,6 +36,7 @@ class PsMemory {
 
  private:
   net::MemoryChannel channel_;
+  const size_t arena_bytes_max_;
   std::map<uint64_t, std::shared_ptr<const MappedMemory>> arenas_;  // by key
 };
 

@@ -100,7 +100,7 @@ class DataSession final : public schema::PsData::Server {
       const auto keys = context.getParams().getGradientKeys();
       if (keys.size() > 0 && !layout_.sparse().empty())
         throw Error(ErrorCode::kBadData, "gradients with rows have no arena of their own");
-      lent_.accept(keys, shard_.elements() * sizeof(float));
+      lent_.accept(keys, shard_.elements());
     });
     return kj::READY_NOW;
   }

@@ -24,7 +24,7 @@ const net::MemoryDoor& LentMemory::openDoor() {
   return door_.emplace();
 }
 
-void LentMemory::accept(capnp::List<uint64_t>::Reader keys, uint64_t bytes) {
+void LentMemory::accept(capnp::List<uint64_t>::Reader keys, uint64_t elements) {
   if (keys.size() > kGradientsMax)
     throw Error(ErrorCode::kBadData, fmt::format("{} gradient arenas of one worker, at most {} are "
                                                  "read",
@@ -35,10 +35,10 @@ void LentMemory::accept(capnp::List<uint64_t>::Reader keys, uint64_t bytes) {
   if (!channel) throw Error(ErrorCode::kUnavailable, "nobody has come through the door");
   gradients_.clear();
   for (const uint64_t key : keys) {
-    std::optional<net::GivenMemory> given = channel->receive();
-    if (!given || given->key != key || given->memory->bytes() < bytes)
+    std::optional<net::GivenMemory> given = channel->receive(ps::sharedArenaBytesMax(elements));
+    if (!given || given->key != key || given->memory->bytes() < elements * sizeof(float))
       throw Error(ErrorCode::kBadData,
-                  fmt::format("a gradient arena of {} bytes was named and not given", bytes));
+                  fmt::format("a gradient arena of {} elements was named and not given", elements));
     gradients_.emplace(key, std::move(given->memory));
   }
   channel_ = std::move(channel);

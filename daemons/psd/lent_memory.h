@@ -33,9 +33,9 @@ class LentMemory {
 
   // Errors: kUnavailable with what the kernel refuses.
   const net::MemoryDoor& openDoor();
-  // Whoever came through the door has given gradient arenas with these keys, of `bytes` at least.
-  // Errors: kUnavailable when nobody came, or no door is open; kBadData when one is missing, smaller, or too many are named.
-  void accept(capnp::List<uint64_t>::Reader keys, uint64_t bytes);
+  // Whoever came through the door has given gradient arenas with these keys, of `elements`.
+  // Errors: kUnavailable when nobody came, or no door is open; kBadData when one is missing, smaller or larger, or too many are named.
+  void accept(capnp::List<uint64_t>::Reader keys, uint64_t elements);
 
   // The gradient that the worker has written there. It stays as it is until the worker has the answer.
   // Errors: kBadData for a key that is none of those.

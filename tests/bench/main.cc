@@ -58,6 +58,8 @@ constexpr Benchmark kBenchmarks[] = {
     {"overlap",
      "async training whose worker computes while a gradient travels, beside one that waits",
      benchOverlap},
+    {"memory", "jobs whose workers and ps share memory, beside sockets, and beside one process",
+     benchMemory},
     {"gpu", "training steps of whole networks on gpu:0, in float32, TF32 and bfloat16", benchGpu},
 };
 
@@ -102,9 +104,9 @@ int run(int argc, char** argv) {
       "full", po::bool_switch(&bench.full), "null-step: every row that fits into memory")(
       "only", po::value(&bench.only),
       "null-step: rows, rpc: tables whose name has this in it; optimizers: this instruction set; "
-      "kernels, models, edges, tls: layers, networks or rows whose name begins with this")(
-      "threads", po::value(&bench.threads)->default_value(bench.threads),
-      "models: measures as many threads beside one, in turns")(
+      "kernels, models, edges, tls, overlap, memory: layers, networks or rows whose name begins "
+      "with this")("threads", po::value(&bench.threads)->default_value(bench.threads),
+                   "models: measures as many threads beside one, in turns")(
       "timed", po::bool_switch(&bench.timed),
       "models: measures 'kernels: timed' beside the table, in turns");
   po::options_description all;

@@ -33,13 +33,15 @@ struct Row {
   uint64_t bytes = 0;  // of all parameters; 0: one float on each ps
   uint32_t workers = 0;
   uint32_t ps = 0;
+  bool in_memory = false;  // workers and ps read each other's arenas
 
   uint64_t elements() const { return std::max<uint64_t>(1, bytes / sizeof(float) / ps); }
   std::string name() const {
     const std::string size = bytes == 0           ? "scalar"
                              : bytes < 1000000000 ? fmt::format("{} MB", bytes / 1000000)
                                                   : fmt::format("{} GB", bytes / 1000000000);
-    return fmt::format("{}, {} worker{}, {} ps", size, workers, workers == 1 ? "" : "s", ps);
+    return fmt::format("{}, {} worker{}, {} ps{}", size, workers, workers == 1 ? "" : "s", ps,
+                       in_memory ? ", memory" : "");
   }
   // Gradients and parameters of each worker and their copy on the ps, both ends of the raw socket,
   // snapshots.
@@ -56,15 +58,16 @@ uint64_t availableMemoryBytes() {
 
 std::vector<Row> rowsOf(const BenchOptions& options) {
   constexpr uint64_t kMB = 1000000;
-  if (options.quick) return {{0, 1, 1}, {0, 2, 2}, {kMB, 2, 2}};
+  if (options.quick) return {{0, 1, 1}, {0, 2, 2}, {kMB, 2, 2}, {kMB, 2, 2, true}};
   std::vector<Row> rows;
   for (const uint64_t bytes : {uint64_t{0}, 100 * kMB, 1000 * kMB})
     for (const uint32_t workers : {1, 2, 4, 8})
       for (const uint32_t ps : {1, 2, 4}) {
         const bool by_default = bytes == 0 || (bytes == 100 * kMB && workers != 4 && ps != 2) ||
                                 (bytes == 1000 * kMB && workers == 1 && ps == 1);
-        if (options.full || !options.only.empty() || by_default)
-          rows.push_back({bytes, workers, ps});
+        if (!options.full && options.only.empty() && !by_default) continue;
+        rows.push_back({bytes, workers, ps});
+        if (bytes > 0) rows.push_back({bytes, workers, ps, true});
       }
   return rows;
 }
@@ -130,6 +133,7 @@ class RowCluster {
 
   void makeJob() {
     job_.job = "null-step";
+    job_.cluster.shared_memory = row_.in_memory;
     std::string ps;
     for (uint32_t i = 0; i < row_.ps; ++i) {
       const uint16_t port = ps_sockets_.emplace_back().port;

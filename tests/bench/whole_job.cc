@@ -21,4 +21,53 @@ nlohmann::json runJob(const std::function<std::string(const std::string& folder)
   return nlohmann::json::parse(folder.read("runs/summary.json"));
 }
 
+namespace {
+
+constexpr JobModel kJobModels[] = {
+    {"784-10 b100", "flatten: , dense: {units: 10}", 20000},
+    {"784-300-100-10 b100",
+     "flatten: , dense: {units: 300, activation: relu}, dense: {units: 100, activation: relu}, "
+     "dense: {units: 10}",
+     2000},
+    {"784-2048-1024-10 b100",
+     "flatten: , dense: {units: 2048, activation: relu}, dense: {units: 1024, activation: relu}, "
+     "dense: {units: 10}",
+     150},
+    {"LeNet b100",
+     "conv2d: {filters: 32, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
+     "conv2d: {filters: 64, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
+     "flatten: , dense: {units: 1024, activation: relu}, dense: {units: 10}",
+     60},
+};
+
+std::string repeated(const char* text, uint32_t count) {
+  std::string all;
+  for (uint32_t i = 0; i < count; ++i) all += (i == 0 ? "" : ", ") + std::string(text);
+  return all;
+}
+
+}  // namespace
+
+std::span<const JobModel> jobModels() {
+  return kJobModels;
+}
+
+double stepsPerSecond(const JobModel& model, const JobShape& shape, uint64_t steps) {
+  const std::string ps =
+      shape.ps == 0 ? "" : fmt::format("  ps: [{}]\n", repeated("\"localhost:auto\"", shape.ps));
+  const nlohmann::json summary = runJob([&](const std::string& folder) {
+    return fmt::format(
+        "job: bench\nrun_dir: {}/runs\nshared_memory: {}\ncluster:\n{}  worker: [{}]\n"
+        "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n    layers: [{}]\n"
+        "    loss: softmax_cross_entropy\n"
+        "  data: {{train: {{format: digits, count: 10000}}, batch_size: 100, seed: 1}}\n"
+        "  optimizer: {{momentum: {{learning_rate: 0.001}}}}\n"
+        "  replication: {}\n  steps: {}\n",
+        folder, shape.shared_memory, ps,
+        repeated("{address: \"localhost:auto\", threads: 1}", shape.workers), model.layers,
+        shape.replication, steps);
+  });
+  return summary["steps_per_second"].get<double>();
+}
+
 }  // namespace dtf::bench

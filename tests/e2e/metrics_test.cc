@@ -124,6 +124,9 @@ TEST_F(MetricsTest, CountersRiseWithTheSteps) {
   EXPECT_GT(applied(after), applied(before) + 10) << worker.err();
   EXPECT_GE(after.value("dtf_global_step"), applied(before) + 10);
   EXPECT_GT(after.value("dtf_gradient_bytes_total"), before.value("dtf_gradient_bytes_total"));
+  EXPECT_LT(after.value("dtf_received_bytes_total", "kind=\"bulk\""),
+            after.value("dtf_gradient_bytes_total"))
+      << "they were read in the worker's memory";
   EXPECT_GE(after.value("process_cpu_seconds_total"), before.value("process_cpu_seconds_total"));
   EXPECT_EQ(after.value("dtf_workers", "state=\"joined\""), 1);
   const HttpAnswer told = await(worker_port_, "/metrics", [](const HttpAnswer& answer) {
@@ -137,7 +140,9 @@ TEST_F(MetricsTest, CountersRiseWithTheSteps) {
 }
 
 TEST_F(MetricsTest, AWorkerSaysWhatItHasDone) {
-  describe({.batch_size = 20, .train_more = "  checkpoint: {every_seconds: 3600}\n"});
+  describe({.batch_size = 20,
+            .top_more = "shared_memory: false\n",
+            .train_more = "  checkpoint: {every_seconds: 3600}\n"});
   const Process ps = start("ps", ps_port_), worker = start("worker", worker_port_);
   const HttpAnswer told = await(worker_port_, "/metrics", [](const HttpAnswer& answer) {
     return answer.status == 200 && parseMetrics(answer.body).value("dtf_examples_total") > 0;

@@ -197,7 +197,7 @@ TEST_F(RobustnessTest, AsyncGoesOnWhenAWorkerIsKilled) {
 // The ps gets the whole head of a push and half of its gradient, and nothing more, ever.
 TEST_F(RobustnessTest, HalfAPushOfAKilledWorkerIsNotAppliedAndTheOthersGoOn) {
   constexpr size_t kWhole = 5;
-  ClusterOptions options{.ps = 1, .steps = 20000};
+  ClusterOptions options{.ps = 1, .steps = 20000, .top_more = "shared_memory: false\n"};
   options.ports = freePorts(3);
   const std::string file = writeCluster(options);
   Process ps = startTask(file, "ps", 0);

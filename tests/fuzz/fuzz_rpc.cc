@@ -14,6 +14,7 @@
 #include "common/base/log.h"
 #include "daemons/psd/ps_server.h"
 #include "daemons/workerd/worker_gate.h"
+#include "tests/fuzz/data_caller.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/no_traces.h"
 #include "tests/fuzz/program.h"
@@ -31,12 +32,30 @@ using fuzz::Arguments;
 using fuzz::kElements;
 using fuzz::kWorkers;
 
-const fuzz::MustReach kMustReach = {
-    "save",          "restore",       "commitRestore", "decided",         "averages",
-    "raw",           "worker status", "snapshot",      "restoreSnapshot", "forgetSnapshots",
-    "refill",        "awaitReplica",  "seed",          "update",          "fetched",
-    "ended",         "lease over",    "rows",          "save staying",    "find staying",
-    "fetch staying", "drop staying"};
+const fuzz::MustReach kMustReach = {"save",
+                                    "restore",
+                                    "commitRestore",
+                                    "decided",
+                                    "averages",
+                                    "raw",
+                                    "worker status",
+                                    "snapshot",
+                                    "restoreSnapshot",
+                                    "forgetSnapshots",
+                                    "refill",
+                                    "awaitReplica",
+                                    "seed",
+                                    "update",
+                                    "fetched",
+                                    "ended",
+                                    "lease over",
+                                    "rows",
+                                    "save staying",
+                                    "find staying",
+                                    "fetch staying",
+                                    "drop staying",
+                                    "memory",
+                                    "gradient in memory"};
 
 constexpr uint8_t kSocketsFrom = 248;  // of the world: few, as sockets take twice as long as memory
 constexpr size_t kCallsMax = 200, kCallsKeptMax = 64, kListMax = 64;
@@ -63,6 +82,7 @@ struct Client {
   kj::Maybe<schema::PsCheckpoint::Client> checkpoint;
   kj::Maybe<schema::SyncLeader::Client> leader;
   kj::Maybe<schema::PsData::Client> data;
+  fuzz::DataCaller data_caller;
 };
 
 class Session {
@@ -363,31 +383,10 @@ void Session::checkpointCall(uint8_t method) {
 }
 
 void Session::dataCall(uint8_t method) {
-  KJ_IF_MAYBE (data, client().data) {
-    if (method % 4 == 0) {
-      auto request = data->initialiseRequest();
-      request.setEpoch(epoch_);
-      fuzz::fillArena(arguments_, [&](uint32_t chunks) { return request.initValues(chunks); });
-      return send(request);
-    }
-    if (method % 4 == 1) {
-      auto request = data->pullRequest();
-      const uint8_t wants = arguments_.byte();
-      request.setWantsStep(wants % 2 == 1);
-      if (wants % 2 == 1) request.setWantedStep(arguments_.count());
-      if (wants % 8 > 3) request.setEpoch(epochAt(wants));
-      return send(request);
-    }
-    if (method % 8 == 7) return send(data->averagesRequest(), "averages");
-    auto request = data->exchangeRequest();
-    request.setStep(arguments_.count());
-    request.setEpoch(epochAt(request.getStep()));
-    request.setBatch(static_cast<uint32_t>(arguments_.count()));
-    request.setLoss(arguments_.number<float>());
-    fuzz::fillArena(arguments_, [&](uint32_t chunks) { return request.initGradient(chunks); });
-    fuzz::fillRows(arguments_, [&](uint32_t slices) { return request.initRows(slices); });
-    return request.getRows().size() > 0 ? send(request, "rows") : send(request);
-  }
+  Client& one = client();
+  KJ_IF_MAYBE (data, one.data)
+    keep(one.data_caller.call(
+        method, arguments_, epoch_, [this](uint64_t step) { return epochAt(step); }, *data));
 }
 
 void Session::leaderCall() {

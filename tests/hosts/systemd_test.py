@@ -162,6 +162,7 @@ def the_job_ends_and_nothing_is_restarted(bench):
         assert bench.host.show(unit)["ActiveState"] in ("active", "inactive"), "start waits until every task is ready"
     bench.expect_ended_well()
     assert bench.summary()["outcome"] == "done" and bench.summary()["global_step"] == 300, bench.summary()
+    assert "event=memory_shared" in bench.host.journal(f"--unit={CHIEF}"), "units with user namespaces of their own don't share memory"
     assert bench.summary()["parameters_digest"] == bench.undisturbed(values, 300)
 
 

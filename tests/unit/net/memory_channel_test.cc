@@ -16,6 +16,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
+constexpr size_t kBytesMax = 5000;
+
 // Both ends of a channel.
 struct Ends {
   MemoryDoor door;
@@ -38,23 +40,23 @@ TEST(MemoryChannel, GivesMemoryInBothDirections) {
   const SharedMemory forth(100), back(5000);
   ends.from.give(forth);
   ends.to.give(back);
-  const GivenMemory there = ends.to.receive().value();
+  const GivenMemory there = ends.to.receive(kBytesMax).value();
   EXPECT_EQ(there.key, forth.key());
   EXPECT_EQ(there.memory->bytes(), 100u);
   forth.data()[99] = std::byte{9};
   EXPECT_EQ(there.memory->data()[99], std::byte{9});
-  EXPECT_EQ(ends.from.receive().value().key, back.key());
+  EXPECT_EQ(ends.from.receive(kBytesMax).value().key, back.key());
 }
 
 TEST(MemoryChannel, WhatWasGivenComesInItsOrderAndOnce) {
   Ends ends;
-  EXPECT_FALSE(ends.to.receive().has_value());
+  EXPECT_FALSE(ends.to.receive(kBytesMax).has_value());
   const SharedMemory first(8), second(8);
   ends.from.give(first);
   ends.from.give(second);
-  EXPECT_EQ(ends.to.receive().value().key, first.key());
-  EXPECT_EQ(ends.to.receive().value().key, second.key());
-  EXPECT_FALSE(ends.to.receive().has_value());
+  EXPECT_EQ(ends.to.receive(kBytesMax).value().key, first.key());
+  EXPECT_EQ(ends.to.receive(kBytesMax).value().key, second.key());
+  EXPECT_FALSE(ends.to.receive(kBytesMax).has_value());
 }
 
 TEST(MemoryChannel, MemoryStaysWhenItsGiverHasGone) {
@@ -64,7 +66,7 @@ TEST(MemoryChannel, MemoryStaysWhenItsGiverHasGone) {
     const SharedMemory memory(8);
     memory.data()[7] = std::byte{7};
     ends.from.give(memory);
-    given = ends.to.receive();
+    given = ends.to.receive(kBytesMax);
   }
   EXPECT_EQ(given->memory->data()[7], std::byte{7});
 }
@@ -73,8 +75,17 @@ TEST(MemoryChannel, SaysThatTheOtherEndIsGone) {
   Ends ends;
   { const MemoryChannel gone = std::move(ends.from); }
   const SharedMemory memory(8);
-  expectError(ErrorCode::kUnavailable, "gone", [&] { ends.to.receive(); });
+  expectError(ErrorCode::kUnavailable, "gone", [&] { ends.to.receive(kBytesMax); });
   expectError(ErrorCode::kUnavailable, "give memory", [&] { ends.to.give(memory); });
+}
+
+// Whoever reads memory of 1 TiB that nobody has written pays for it.
+TEST(MemoryChannel, TakesNoMoreThanItExpects) {
+  Ends ends;
+  const SharedMemory memory(kBytesMax + 1);
+  ends.from.give(memory);
+  expectError(ErrorCode::kBadData, "gave 5001 bytes of memory, at most 5000 are taken",
+              [&] { ends.to.receive(kBytesMax); });
 }
 
 // Descriptors that nobody receives are the kernel's to bound.
@@ -97,7 +108,7 @@ TEST(MemoryChannel, KeepsNoDescriptorOfWhatItReceived) {
   const size_t before = openDescriptors();
   for (int i = 0; i < 10; ++i) {
     ends.from.give(memory);
-    ASSERT_TRUE(ends.to.receive().has_value());
+    ASSERT_TRUE(ends.to.receive(kBytesMax).has_value());
   }
   EXPECT_EQ(openDescriptors(), before);
 }
@@ -153,15 +164,15 @@ class StrangeGiver : public ::testing::Test {
 TEST_F(StrangeGiver, OfANoteWithoutMemoryIsRefused) {
   const uint64_t note[2] = {5, 8};
   say(note, sizeof note);
-  expectError(ErrorCode::kBadData, "keeps its size", [&] { to_->receive(); });
+  expectError(ErrorCode::kBadData, "keeps its size", [&] { to_->receive(kBytesMax); });
 }
 
 TEST_F(StrangeGiver, OfNoNoteIsRefused) {
   say("short", 5);
-  expectError(ErrorCode::kBadData, "without saying which", [&] { to_->receive(); });
+  expectError(ErrorCode::kBadData, "without saying which", [&] { to_->receive(kBytesMax); });
   const uint64_t nothing[2] = {5, 0};
   say(nothing, sizeof nothing);
-  expectError(ErrorCode::kBadData, "without saying which", [&] { to_->receive(); });
+  expectError(ErrorCode::kBadData, "without saying which", [&] { to_->receive(kBytesMax); });
 }
 
 }  // namespace

@@ -289,7 +289,7 @@ class FakeData final : public schema::PsData::Server {
       ps_.gradient_keys.clear();
       for (const uint64_t key : context.getParams().getGradientKeys()) {
         ps_.gradient_keys.push_back(key);
-        gradients_[key] = channel_.value().receive().value().memory;
+        gradients_[key] = channel_.value().receive(1 << 20).value().memory;
       }
     });
   }

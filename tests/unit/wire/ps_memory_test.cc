@@ -29,7 +29,7 @@ class PsMemoryTest : public ::testing::Test {
   }
 
   net::MemoryDoor door_;
-  PsMemory memory_{net::MemoryChannel::connect(door_.address(), door_.secret())};
+  PsMemory memory_{net::MemoryChannel::connect(door_.address(), door_.secret()), 128};
   net::MemoryChannel ps_ = door_.take().value();
   const SharedMemory first_{64}, second_{128};
 };
@@ -48,6 +48,8 @@ TEST_F(PsMemoryTest, FindsWhatWasGivenByItsKeyAndMapsItOnce) {
 TEST_F(PsMemoryTest, WhatWasNotGivenIsRefused) {
   ps_.give(first_);
   expectBadData(second_.key(), 1, "that was not given");
+  ps_.give(SharedMemory(129));
+  expectBadData(second_.key(), 1, "gave 129 bytes of memory");
   expectBadData(first_.key(), 65, "of 65 bytes in shared memory of 64");
 }
 

@@ -16,12 +16,12 @@ constexpr uint64_t kLentElements = 16;
 class LentMemoryTest : public ::testing::Test {
  protected:
   // As shareMemory() has them.
-  void accept(std::vector<uint64_t> keys, uint64_t bytes = kLentElements * sizeof(float)) {
+  void accept(std::vector<uint64_t> keys, uint64_t elements = kLentElements) {
     capnp::MallocMessageBuilder message;
     auto list = message.initRoot<schema::PsData::ShareMemoryParams>().initGradientKeys(
         static_cast<uint32_t>(keys.size()));
     for (uint32_t i = 0; i < keys.size(); ++i) list.set(i, keys[i]);
-    lent_->accept(list.asReader(), bytes);
+    lent_->accept(list.asReader(), elements);
   }
   void comeIn() {
     const net::MemoryDoor& door = lent_->openDoor();
@@ -83,7 +83,10 @@ TEST_F(LentMemoryTest, WhoNeverCameOrGaveNothingIsRefused) {
   comeIn();
   worker_->give(gradient_);
   expectError(ErrorCode::kBadData, "named and not given",
-              [&] { accept({gradient_.key()}, kLentElements * sizeof(float) + 1); });
+              [&] { accept({gradient_.key()}, kLentElements + 1); });
+  comeIn();
+  worker_->give(SharedMemory(1 << 20));
+  expectError(ErrorCode::kBadData, "at most", [&] { accept({1}); });
   comeIn();
   expectError(ErrorCode::kBadData, "3 gradient arenas", [&] { accept({1, 2, 3}); });
 }
@@ -97,10 +100,10 @@ TEST_F(LentMemoryTest, GivesAnArenaOnceAndNamesItEachTime) {
   const uint64_t key = lent_->lend(parameters);
   EXPECT_NE(key, 0u);
   EXPECT_EQ(lent_->lend(parameters), key);
-  const net::GivenMemory given = worker_->receive().value();
+  const net::GivenMemory given = worker_->receive(1 << 20).value();
   EXPECT_EQ(given.key, key);
   EXPECT_EQ(reinterpret_cast<const float*>(given.memory->data())[0], 8);
-  EXPECT_FALSE(worker_->receive().has_value());
+  EXPECT_FALSE(worker_->receive(1 << 20).has_value());
 }
 
 TEST_F(LentMemoryTest, LendsNothingWithoutAChannelOrOfAnArenaOfItsOwn) {
@@ -131,7 +134,7 @@ TEST_F(LentMemoryTest, WhatIsLentWhenTheSessionEndsIsNeverWrittenAgain) {
   ps::SnapshotPool pool(kLentElements, 4);
   pool.share();
   const uint64_t lent = lent_->lend(snapshot(pool, 1));
-  const net::GivenMemory given = worker_->receive().value();
+  const net::GivenMemory given = worker_->receive(1 << 20).value();
   lent_.reset();
   EXPECT_EQ(pool.allocated(), 0u);
   for (int i = 0; i < 4; ++i) EXPECT_NE(snapshot(pool, 9)->sharedMemory()->key(), lent);
