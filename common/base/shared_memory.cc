@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,8 +18,18 @@ namespace dtf {
 
 namespace {
 
-// Without the first two a process that reads would be killed (SIGBUS) when another makes it smaller.
-constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+// Without the first a process that reads would be killed (SIGBUS) when another makes it smaller; with the last nobody can punch
+// holes into it, whose pages would be the reader's to pay for.
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
+
+constexpr decltype(statfs::f_type) kTmpfs = 0x01021994;  // <linux/magic.h>; of huge pages: another
+
+// Linux from 6.3 on warns where nobody says that it is not to be executed; before, it doesn't know the flag.
+int makeMemfd() {
+  constexpr unsigned kNoExecSeal = 0x0008;  // <linux/memfd.h>
+  const int fd = ::memfd_create("dtf", MFD_CLOEXEC | MFD_ALLOW_SEALING | kNoExecSeal);
+  return fd >= 0 || errno != EINVAL ? fd : ::memfd_create("dtf", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+}
 
 [[noreturn]] void failWith(const std::string& doing, int errno_value) {
   throw Error(ErrorCode::kUnavailable, "cannot " + doing + ": " + errnoText(errno_value));
@@ -39,8 +50,7 @@ uint64_t drawKey() {
 
 }  // namespace
 
-SharedMemory::SharedMemory(size_t bytes)
-    : fd_(::memfd_create("dtf", MFD_CLOEXEC | MFD_ALLOW_SEALING)), bytes_(bytes), key_(drawKey()) {
+SharedMemory::SharedMemory(size_t bytes) : fd_(makeMemfd()), bytes_(bytes), key_(drawKey()) {
   DTF_CHECK(bytes > 0);
   if (!fd_.valid()) failWith("make shared memory", errno);
   // Memory that the host doesn't have is refused here; a page that is missing later would kill the process.
@@ -49,7 +59,7 @@ SharedMemory::SharedMemory(size_t bytes)
   if (failed != 0) failWith("take " + std::to_string(bytes) + " bytes of shared memory", failed);
   data_ = static_cast<std::byte*>(mapOrThrow(fd_.get(), bytes, PROT_READ | PROT_WRITE));
   std::memset(data_, 0, bytes);  // also maps its pages, before any step is timed
-  if (::fcntl(fd_.get(), F_ADD_SEALS, kSizeSeals | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) {
+  if (::fcntl(fd_.get(), F_ADD_SEALS, kSeals | F_SEAL_SEAL) != 0) {
     const int refused = errno;
     ::munmap(data_, bytes_);
     failWith("seal shared memory", refused);
@@ -64,14 +74,21 @@ MappedMemory::MappedMemory(const Fd& fd, size_t bytes) : bytes_(bytes) {
   DTF_CHECK(bytes > 0);
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   struct stat status {};
-  if (seals < 0 || (seals & kSizeSeals) != kSizeSeals || ::fstat(fd.get(), &status) != 0)
+  struct statfs place {};
+  if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(fd.get(), &status) != 0 ||
+      ::fstatfs(fd.get(), &place) != 0 || place.f_type != kTmpfs)
     throw Error(ErrorCode::kBadData, "what came as shared memory is none that keeps its size");
   if (static_cast<uint64_t>(status.st_size) < bytes)
     throw Error(ErrorCode::kBadData, "shared memory of " + std::to_string(status.st_size) +
                                          " bytes came where " + std::to_string(bytes) +
                                          " were named");
   void* memory = mapOrThrow(fd.get(), bytes, PROT_READ);
-  ::madvise(memory, bytes, MADV_POPULATE_READ);  // a wish: else pages are mapped as they are read
+  // A page that the host doesn't have is refused here, not met by whoever reads. Before Linux 5.14: EINVAL.
+  if (::madvise(memory, bytes, MADV_POPULATE_READ) != 0 && errno != EINVAL) {
+    const int refused = errno;
+    ::munmap(memory, bytes);
+    failWith("read " + std::to_string(bytes) + " bytes of shared memory", refused);
+  }
   data_ = static_cast<const std::byte*>(memory);
 }
 

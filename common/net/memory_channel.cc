@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -25,6 +27,9 @@ struct Note {
   uint64_t bytes = 0;
 };
 
+constexpr std::string_view kNameBegin = "dtf-";
+constexpr size_t kNameDigits = 32;
+
 [[noreturn]] void failWith(const std::string& doing, int errno_value) {
   throw Error(ErrorCode::kUnavailable, "cannot " + doing + ": " + errnoText(errno_value));
 }
@@ -41,14 +46,17 @@ struct Name {
   socklen_t bytes = 0;
 };
 
-// An abstract one begins with a zero byte, and has no other end than its length.
+bool isDigit(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+// An abstract one begins with a zero byte, and has no other end than its length. Nobody is sent to a socket that is no door.
 Name nameOf(const std::string& address) {
   Name name;
   name.address.sun_family = AF_UNIX;
-  if (address.empty() || address.size() >= sizeof(name.address.sun_path))
-    throw Error(ErrorCode::kBadData,
-                fmt::format("a door's address has 1 to {} bytes, got {}",
-                            sizeof(name.address.sun_path) - 1, address.size()));
+  if (address.size() != kNameBegin.size() + kNameDigits || !address.starts_with(kNameBegin) ||
+      !std::all_of(address.begin() + kNameBegin.size(), address.end(), isDigit))
+    throw Error(ErrorCode::kBadData, "what came as a door's address is none");
   std::memcpy(name.address.sun_path + 1, address.data(), address.size());
   name.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.size());
   return name;
@@ -58,10 +66,25 @@ void drawRandom(void* to, size_t bytes) {
   DTF_CHECK(::getrandom(to, bytes, 0) == static_cast<ssize_t>(bytes));
 }
 
-// Room for one descriptor beside a message.
+// Room for one descriptor beside a message. Not CMSG_SPACE(): in its padding the kernel would put a second one.
 struct Beside {
+  static constexpr size_t kBytes = CMSG_LEN(sizeof(int));
   alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int))] = {};
 };
+
+// The descriptor that came with a message; invalid: none.
+Fd descriptorOf(msghdr& message) {
+  Fd fd;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    if (header->cmsg_len < CMSG_LEN(sizeof(int))) continue;
+    int got = -1;
+    std::memcpy(&got, CMSG_DATA(header), sizeof got);
+    fd = Fd(got);
+  }
+  return fd;
+}
 
 }  // namespace
 
@@ -84,7 +107,7 @@ void MemoryChannel::give(const SharedMemory& memory) {
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = beside.bytes;
-  message.msg_controllen = sizeof beside.bytes;
+  message.msg_controllen = Beside::kBytes;
   cmsghdr* header = CMSG_FIRSTHDR(&message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
@@ -103,19 +126,17 @@ std::optional<GivenMemory> MemoryChannel::receive(size_t bytes_max) {
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = beside.bytes;
-  message.msg_controllen = sizeof beside.bytes;
+  message.msg_controllen = Beside::kBytes;
   const ssize_t received = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
   if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
   if (received < 0) failWith("receive memory from a peer", errno);
   if (received == 0) throw Error(ErrorCode::kUnavailable, "the peer that gave memory is gone");
-  Fd fd;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-    int got = -1;
-    std::memcpy(&got, CMSG_DATA(header), sizeof got);
-    fd = Fd(got);
-  }
-  if (received != sizeof note || note.key == 0 || note.bytes == 0)
+  const Fd fd = descriptorOf(message);  // closed, whatever is thrown
+  const bool is_cut = (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0;
+  if (is_cut && !fd.valid() && received == sizeof note)
+    throw Error(ErrorCode::kUnavailable,
+                "no descriptor is left for the memory that a peer gave: raise `ulimit -n`");
+  if (is_cut || received != sizeof note || note.key == 0 || note.bytes == 0)
     throw Error(ErrorCode::kBadData, "a peer gave memory without saying which");
   if (note.bytes > bytes_max)
     throw Error(
@@ -138,7 +159,8 @@ MemoryDoor::MemoryDoor() : socket_(unixSocket()) {
 std::optional<MemoryChannel> MemoryDoor::take() {
   for (;;) {
     Fd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket.valid()) return std::nullopt;
+    if (!socket.valid() && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
+    if (!socket.valid()) failWith("accept whoever knocks at a door", errno);
     DoorSecret said{};
     if (::recv(socket.get(), said.data(), sizeof said, 0) != sizeof said) continue;
     // In a time that doesn't tell where they differ.

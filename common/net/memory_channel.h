@@ -4,10 +4,12 @@
 // Who connects to whom, and what the memory is for, two processes tell each other elsewhere.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/base/file.h"
 #include "common/base/shared_memory.h"
@@ -26,11 +28,11 @@ using DoorSecret = std::array<uint64_t, 2>;
 // One end.
 // Owns: the socket.
 // Threads: thread-compatible.
-// Blocks: never.
+// Blocks: never, but while the kernel maps what was received.
 class MemoryChannel {
  public:
-  // The end of whoever opens a door: it waits for nobody.
-  // Errors: kUnavailable where no such door is open on this host (in this network namespace), or it is crowded.
+  // The end of whoever comes to an open door: it waits for nobody.
+  // Errors: kBadData for an address that is no door's; kUnavailable where no such door is open on this host (in this network namespace), or it is crowded.
   static MemoryChannel connect(const std::string& address, const DoorSecret& secret);
 
   // Memory that the other end may read, from now on and for as long as it likes.
@@ -39,7 +41,7 @@ class MemoryChannel {
 
   // What was given first of what has not been received; nullopt: nothing. What was given before an answer was sent is there when
   // the answer is.
-  // Errors: kUnavailable when the other end is gone; kBadData when it gives what is no shared memory, or is larger than `bytes_max`:
+  // Errors: kUnavailable when the other end is gone, or this process has no descriptor left; kBadData when it gives what is no shared memory, or is larger than `bytes_max`:
   // reading it takes memory of this host, whoever made it.
   std::optional<GivenMemory> receive(size_t bytes_max);
 
@@ -63,6 +65,7 @@ class MemoryDoor {
   const DoorSecret& secret() const { return secret_; }
 
   // The end of whoever has connected with the secret; nullopt: nobody has.
+  // Errors: kUnavailable with what the kernel refuses.
   std::optional<MemoryChannel> take();
 
  private:

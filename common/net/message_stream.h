@@ -80,7 +80,8 @@ class MessageStream : public capnp::MessageStream {
   // was nothing of the kind.
   virtual std::string violation() const = 0;
 
-  // Whether the peer seems to be on this host: both ends have one address, or are no network's at all. A tunnel seems so, too.
+  // Whether the peer seems to be on this host: both ends have one address, or are loopback's or no
+  // network's at all. A tunnel seems so, too.
   virtual bool isOnThisHost() const = 0;
 
   // The task that the peer's certificate names ("worker/1"); empty: the connection is plain, and

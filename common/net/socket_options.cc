@@ -108,8 +108,9 @@ bool hasBothEndsHere(int fd) {
   const sockaddr_storage local = addressOf(fd, ::getsockname);
   if (local.ss_family == AF_UNIX) return true;
   const sockaddr_storage peer = addressOf(fd, ::getpeername);
-  return isInternet(local) && isInternet(peer) &&
-         endpointOf(local).address() == endpointOf(peer).address();
+  if (!isInternet(local) || !isInternet(peer)) return false;
+  const asio::ip::address here = endpointOf(local).address(), there = endpointOf(peer).address();
+  return here == there || (here.is_loopback() && there.is_loopback());
 }
 
 std::string peerName(int fd) {

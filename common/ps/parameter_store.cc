@@ -14,8 +14,8 @@ namespace dtf::ps {
 
 namespace {
 
-// Current, previous and next are in turn: what a steady state recycles. More are in use only while
-// replies are read.
+// Current, previous and next are in turn: what a steady state recycles. More are in use while replies are read: by the network, or by
+// workers of this host where they lie, each until its next call.
 constexpr uint32_t kUnusedArenasMax = 3;
 
 void copyInto(std::span<const float> from, float* to) {

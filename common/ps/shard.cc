@@ -249,8 +249,7 @@ std::shared_ptr<const Snapshot> Shard::readableParameters() {
 }
 
 void Shard::shareParameters() {
-  DTF_CHECK(store_ != nullptr);
-  store_->shareParameters();
+  if (store_ != nullptr) store_->shareParameters();
 }
 
 void Shard::push(Contribution contribution, PushCallback callback) {

@@ -102,7 +102,7 @@ class Shard {
   // Those of the newest step, with their elements. Not before there are values.
   std::shared_ptr<const Snapshot> readableParameters();
 
-  // See ParameterStore. After declare().
+  // See ParameterStore. Nothing where there is no model, or none any more.
   void shareParameters();
 
   // Returns true for a new process of the rank. A newer incarnation replaces and fences the one

@@ -77,7 +77,7 @@ class SnapshotPool {
   // markBefore() tells of, and of those the one with the highest mark is given.
   std::shared_ptr<Snapshot> acquire(uint64_t version);
 
-  // Arenas are shared memory from now on. One that the kernel refuses is this process's alone, with a warning.
+  // Arenas are shared memory from now on, until the kernel refuses one: then they are this process's alone for good, with a warning.
   void share();
 
   // Those values, kept where they are while `owner` lives; copied where their place is none for a

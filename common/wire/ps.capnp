@@ -320,7 +320,8 @@ interface PsData {
   # odd, one that is ignored (common/ps/gradient_layout.h). Errors: bad_data for other counts, sizes or ids.
   # `traceparent`: of a step that is traced, as W3C has it in HTTP: what this ps does for the call has that span as its
   # parent. One that can't be read is none.
-  # `gradientKey`: of the worker's arena that has the gradient, where it isn't 0; `gradient` is empty then. `key`: of the ps's
+  # `gradientKey`: of the worker's arena that has the gradient, where it isn't 0; `gradient` and `rows` are empty then. Errors:
+  # bad_data when they aren't, or the arena wasn't given. `key`: of the ps's
   # arena that has the parameters, likewise. `inUse`, in pull too: the key of an earlier answer whose parameters the worker
   # still reads, besides those of the answer to come; 0: none.
   # `gone`, in pull too: keys of arenas that this ps doesn't have any more, for the worker to unmap.
@@ -330,13 +331,14 @@ interface PsData {
   # updates that are in them. Refused (bad_config) where none are kept.
 
   openDoor @4 () -> (address :Text, secret0 :UInt64, secret1 :UInt64);
-  # For a worker that seems to be on this host. Errors: unavailable, and then arenas travel: this ps's cluster file doesn't
-  # want to share memory, or the kernel refuses.
+  # For a worker that seems to be on this host. Errors, and then arenas travel: bad_config where this ps's cluster file
+  # doesn't want to share memory; unavailable where the kernel refuses.
 
   shareMemory @5 (gradientKeys :List(UInt64)) -> ();
   # The caller has connected to the door, and given its gradient arenas: two at most, none where gradients travel (those of
   # sparse variables, and of several batches a step, which this ps keeps beyond its answer). Errors: unavailable when nobody
-  # has connected; bad_data when an arena is missing or too small.
+  # has connected, or the kernel refuses; bad_data for more arenas, for some where gradients have to travel, and when one is
+  # missing, too small or too large.
 }
 
 interface PsReplica {

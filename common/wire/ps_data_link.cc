@@ -78,7 +78,7 @@ kj::Promise<void> PsDataLink::sayHello(net::RpcConnection& connection) {
 kj::Promise<void> PsDataLink::shareMemory(net::RpcConnection& connection) {
   memory_ = nullptr;
   gives_gradients_ = false;
-  if (!options_.share_from_bytes || elements_ == 0 ||
+  if (!shares_ || !options_.share_from_bytes || elements_ == 0 ||
       elements_ * sizeof(float) < *options_.share_from_bytes || !connection.stream().isOnThisHost())
     return kj::READY_NOW;
   return data_->openDoorRequest()
@@ -90,9 +90,17 @@ kj::Promise<void> PsDataLink::shareMemory(net::RpcConnection& connection) {
       })
       .catch_([this](kj::Exception&& exception) {
         if (isBroken(exception)) kj::throwFatalException(kj::mv(exception));
-        log::info("event=memory_not_shared peer=\"{}\" error=\"{}\"", peer_,
-                  net::toError(exception).message());
+        noteNotShared(net::toError(exception));
       });
+}
+
+// A ps whose file says so is no news for a person to act on. Once: a link may break many times a second.
+void PsDataLink::noteNotShared(const Error& error) {
+  if (std::exchange(said_not_shared_, true)) return;
+  if (error.code() == ErrorCode::kBadConfig)
+    log::info("event=memory_not_shared peer=\"{}\" error=\"{}\"", peer_, error.message());
+  else
+    log::warning("event=memory_not_shared peer=\"{}\" error=\"{}\"", peer_, error.message());
 }
 
 // Those of sparse variables travel, and those of several batches a step, which the ps keeps when this worker writes the next.
@@ -116,7 +124,8 @@ kj::Promise<void> PsDataLink::giveGradients(const std::string& door,
   return request.send().ignoreResult().then([this, gives_all, memory = kj::mv(memory)]() mutable {
     memory_ = std::move(memory);
     gives_gradients_ = gives_all;
-    log::info("event=memory_shared peer=\"{}\" gradients={}", peer_, gives_all);
+    if (!std::exchange(said_shared_, true))
+      log::info("event=memory_shared peer=\"{}\" gradients={}", peer_, gives_all);
   });
 }
 
@@ -167,13 +176,7 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
     if constexpr (requires { response.getKey(); }) {
       if (memory_ != nullptr) memory_->forget(response.getGone());
       if (const uint64_t key = response.getKey(); key != 0) {
-        if (memory_ == nullptr)
-          throw Error(ErrorCode::kBadData, peer_ + " names memory where none is shared");
-        auto mapped = memory_->find(key, elements_ * sizeof(float));
-        received.release();
-        received.mapped = std::move(mapped);
-        received.key = key;
-        received.values = {reinterpret_cast<const float*>(received.mapped->data()), elements_};
+        takeShared(received, key);
         return state;
       }
     }
@@ -184,6 +187,25 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
     received.held = kj::mv(held);  // the response before goes back to the pool only now
     return state;
   });
+}
+
+// Where this process can't have the memory that is named (it has no descriptor or mapping left), the connection is given up, and asked
+// for nothing of the kind when it is made again.
+void PsDataLink::takeShared(Received& received, uint64_t key) {
+  if (memory_ == nullptr)
+    throw Error(ErrorCode::kBadData, peer_ + " names memory where none is shared");
+  try {
+    auto mapped = memory_->find(key, elements_ * sizeof(float));
+    received.release();
+    received.mapped = std::move(mapped);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnavailable) throw;
+    shares_ = false;
+    noteNotShared(error);
+    kj::throwFatalException(net::toKj(net::asio::error::not_connected, error.message()));
+  }
+  received.key = key;
+  received.values = {reinterpret_cast<const float*>(received.mapped->data()), elements_};
 }
 
 void PsDataLink::turn() {

@@ -196,6 +196,10 @@ class PsDataLink {
 
   const float* parameters() const { return parameters_[received_].values.data(); }
   const float* averages() const { return averages_.values.data(); }
+  // Whether it reads parameters in the memory of the ps, and how many arenas it has mapped for that.
+  bool TEST_sharesMemory() const { return memory_ != nullptr; }
+  size_t TEST_arenasMapped() const { return memory_ ? memory_->TEST_mappedCount() : 0; }
+
   // After open().
   float* gradients() { return gradients_[written_].values(); }
   // Between calls: see ps::ParameterClient.
@@ -216,6 +220,8 @@ class PsDataLink {
   };
   kj::Promise<void> sayHello(net::RpcConnection& connection);
   kj::Promise<void> shareMemory(net::RpcConnection& connection);
+  void noteNotShared(const Error& error);
+  void takeShared(Received& received, uint64_t key);
   kj::Promise<void> giveGradients(const std::string& door, const net::DoorSecret& secret);
   uint64_t inUse() const;
   template <class Response>
@@ -239,6 +245,8 @@ class PsDataLink {
   std::unique_ptr<PsMemory> memory_;  // of the last hello; null: arenas travel
   bool gives_gradients_ = false;      // likewise: the ps reads gradients_ where they are
   bool gradients_may_move_ = true;    // nobody has asked where they are
+  bool shares_ = true;                // false: that has failed, arenas travel on later connections
+  bool said_shared_ = false, said_not_shared_ = false;  // in the log
   Received averages_;
 };
 

@@ -12,9 +12,12 @@ std::shared_ptr<const MappedMemory> PsMemory::find(uint64_t key, uint64_t bytes)
   auto found = arenas_.find(key);
   while (found == arenas_.end()) {
     std::optional<net::GivenMemory> given = channel_.receive(arena_bytes_max_);
-    if (!given || arenas_.size() >= kArenasMappedMax)
+    if (!given)
       throw Error(ErrorCode::kBadData,
                   fmt::format("parameters in memory {:016x} that was not given", key));
+    if (arenas_.size() >= kArenasMappedMax)
+      throw Error(ErrorCode::kBadData,
+                  fmt::format("parameters in more than {} arenas at once", kArenasMappedMax));
     const auto added = arenas_.insert_or_assign(given->key, std::move(given->memory)).first;
     if (added->first == key) found = added;
   }

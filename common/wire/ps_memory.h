@@ -4,16 +4,18 @@
 
 #include <capnp/list.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "common/net/memory_channel.h"
 
 namespace dtf::wire {
 
 // More arenas than a ps with the most workers has in use.
-inline constexpr size_t kArenasMappedMax = 4096;
+inline constexpr size_t kArenasMappedMax = 256;
 
 // Owns: the channel, and the mappings of the arenas that the ps still has.
 // Threads: loop-thread only; a mapping may be released on any thread.
@@ -27,7 +29,7 @@ class PsMemory {
   net::MemoryChannel& channel() { return channel_; }
 
   // The arena that an answer names, of `bytes` at least.
-  // Errors: kBadData when the ps has not given it, or it is smaller.
+  // Errors: kBadData when the ps has not given it, or too many, or it is smaller. kUnavailable where this process can't have it.
   std::shared_ptr<const MappedMemory> find(uint64_t key, uint64_t bytes);
   // The ps doesn't have it any more. Whoever still reads it goes on.
   void forget(capnp::List<uint64_t>::Reader keys);

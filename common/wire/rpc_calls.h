@@ -5,6 +5,7 @@
 
 #include <kj/async.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -164,6 +165,13 @@ class DataCalls {
   const float* averages(uint32_t ps_task) const { return links_[ps_task]->averages(); }
   float* gradients(uint32_t ps_task) { return gradients_[ps_task]; }
   void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts);  // as gradients()
+
+  // Every link, and of the first.
+  bool TEST_shareMemory() const {
+    return std::all_of(links_.begin(), links_.end(),
+                       [](const auto& link) { return link->TEST_sharesMemory(); });
+  }
+  size_t TEST_arenasMapped() const { return links_[0]->TEST_arenasMapped(); }
 
   // Whom `ps_task` waits for, by its own word.
   void setAwaited(uint32_t ps_task, const Awaited& awaited) { awaited_.at(ps_task) = awaited; }

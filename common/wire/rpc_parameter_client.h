@@ -60,6 +60,10 @@ class RpcParameterClient final : public ps::ParameterClient {
   net::IoThread& controlThread() { return control_; }
   ControlCalls& controlCalls() { return *control_calls_; }  // control loop only
 
+  // Between calls: whether it reads in the memory of every ps; arenas of the first ps that it has mapped.
+  bool TEST_sharesMemory() const { return data_calls_->TEST_shareMemory(); }
+  size_t TEST_arenasMapped() const { return data_calls_->TEST_arenasMapped(); }
+
   // The thread of heartbeats and barriers: a test that blocks it freezes the worker.
   net::IoThread& TEST_control() { return control_; }
 

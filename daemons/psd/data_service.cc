@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/base/trace.h"
 #include "common/net/error_bridge.h"
+#include "common/ps/replication_rules.h"
 #include "common/wire/arena_codec.h"
 #include "common/wire/gradient_codec.h"
 #include "common/wire/model_codec.h"
@@ -29,10 +30,11 @@ std::string_view textOf(capnp::Text::Reader text) {
 class DataSession final : public schema::PsData::Server {
  public:
   DataSession(ps::Shard& shard, ps::GradientLayout layout, daemons::ConnectionRef connection,
-              uint32_t rank, Incarnation incarnation, bool shares_memory)
+              uint32_t rank, Incarnation incarnation, std::shared_ptr<LentMemory> lent,
+              const ServiceOptions& options)
       : shard_(shard),
-        lent_(shard),
-        shares_memory_(shares_memory),
+        lent_(std::move(lent)),
+        options_(options),
         layout_(std::move(layout)),
         connection_(std::move(connection)),
         gradients_(connection_),
@@ -55,7 +57,7 @@ class DataSession final : public schema::PsData::Server {
     trace::onRequest(0, {});  // no part of a step that is traced
     if (context.getParams().getWantsStep()) wanted_step = context.getParams().getWantedStep();
     const uint64_t epoch = context.getParams().getEpoch();
-    lent_.keepOnly(context.getParams().getInUse());
+    lent_->keepOnly(context.getParams().getInUse());
     return answered(context, [this, wanted_step, epoch](ps::PushCallback reply) {
       shard_.pull(rank_, incarnation_, wanted_step, std::move(reply), epoch);
     });
@@ -75,7 +77,7 @@ class DataSession final : public schema::PsData::Server {
       const trace::Span span("take gradient");
       return readContribution(context.getParams());
     });
-    lent_.keepOnly(context.getParams().getInUse());
+    lent_->keepOnly(context.getParams().getInUse());
     context.releaseParams();
     return answered(context, [this, &contribution](ps::PushCallback reply) {
       shard_.push(std::move(contribution), std::move(reply));
@@ -84,9 +86,9 @@ class DataSession final : public schema::PsData::Server {
 
   kj::Promise<void> openDoor(OpenDoorContext context) override {
     net::bridgeErrors([&] {
-      if (!shares_memory_)
-        throw Error(ErrorCode::kUnavailable, "its cluster file says 'shared_memory: false'");
-      const net::MemoryDoor& door = lent_.openDoor();
+      if (!options_.shares_memory)
+        throw Error(ErrorCode::kBadConfig, "its cluster file says 'shared_memory: false'");
+      const net::MemoryDoor& door = lent_->openDoor();
       auto results = context.getResults();
       results.setAddress(door.address());
       results.setSecret0(door.secret()[0]);
@@ -98,9 +100,12 @@ class DataSession final : public schema::PsData::Server {
   kj::Promise<void> shareMemory(ShareMemoryContext context) override {
     net::bridgeErrors([&] {
       const auto keys = context.getParams().getGradientKeys();
-      if (keys.size() > 0 && !layout_.sparse().empty())
-        throw Error(ErrorCode::kBadData, "gradients with rows have no arena of their own");
-      lent_.accept(keys, shard_.elements());
+      const auto& replication = shard_.declaration().value().replication;
+      if (keys.size() > 0 &&
+          (!layout_.sparse().empty() || ps::batchesPerStep(replication, rank_) > 1))
+        throw Error(ErrorCode::kBadData,
+                    "gradients with rows, or of several batches a step, are not read in place");
+      lent_->accept(keys, shard_.elements());
     });
     return kj::READY_NOW;
   }
@@ -115,18 +120,26 @@ class DataSession final : public schema::PsData::Server {
     contribution.loss = params.getLoss();
     contribution.epoch = params.getEpoch();
     contribution.sequence = sequence_++;
-    const uint64_t key = params.getGradientKey();
-    ps::Gradient gradient = key != 0
-                                ? lent_.gradient(key, shard_.elements())
-                                : gradients_.read(params.getGradient(), params.getRows(), layout_);
+    ps::Gradient gradient = readGradient(params);
     contribution.gradient = gradient.values;
     contribution.owner = std::move(gradient.owner);
     contribution.row_counts = std::move(gradient.row_counts);
     return contribution;
   }
 
+  // What goes to a replica may be on its way when the worker is answered, as where all go back to an earlier cut: of that a copy.
+  ps::Gradient readGradient(schema::PsData::ExchangeParams::Reader params) {
+    const uint64_t key = params.getGradientKey();
+    if (key == 0) return gradients_.read(params.getGradient(), params.getRows(), layout_);
+    if (params.getGradient().size() > 0 || params.getRows().size() > 0)
+      throw Error(ErrorCode::kBadData, "a gradient that came, and one in shared memory");
+    ps::Gradient gradient = lent_->gradient(key, shard_.elements());
+    const bool has_replica = options_.durability.kind == cluster::Durability::kReplica;
+    return has_replica ? gradients_.copyOf(std::move(gradient)) : gradient;
+  }
+
   // Starts a call of the shard and sends its answer, now or later: state, and parameters by
-  // reference to the snapshot.
+  // reference to the snapshot, or its name.
   template <class Context, class Start>
   kj::Promise<void> answered(Context context, Start start) {
     DTF_CHECK(connection_->connection != nullptr);  // a call of it has just come
@@ -176,9 +189,9 @@ class DataSession final : public schema::PsData::Server {
   template <class Results>
   bool lendTo(Results results, const std::shared_ptr<const ps::Snapshot>& parameters) {
     if constexpr (requires { results.setKey(0); }) {
-      const uint64_t key = lent_.lend(parameters);
+      const uint64_t key = lent_->lend(parameters);
       results.setKey(key);
-      if (const std::vector<uint64_t> gone = lent_.takeGone(); !gone.empty()) {
+      if (const std::vector<uint64_t> gone = lent_->takeGone(); !gone.empty()) {
         auto list = results.initGone(static_cast<uint32_t>(gone.size()));
         for (uint32_t i = 0; i < gone.size(); ++i) list.set(i, gone[i]);
       }
@@ -188,8 +201,8 @@ class DataSession final : public schema::PsData::Server {
   }
 
   ps::Shard& shard_;
-  LentMemory lent_;
-  const bool shares_memory_;
+  const std::shared_ptr<LentMemory> lent_;
+  const ServiceOptions& options_;
   const ps::GradientLayout layout_;
   const daemons::ConnectionRef connection_;
   GradientReader gradients_;
@@ -218,11 +231,12 @@ class DataGate final : public schema::PsDataGate::Server {
       const uint64_t elements = host_.shard().elements();
       connection_->set->greet(*connection_, {worker, incarnation, hello.getConnection()});
       connection_->connection->setPeer(worker.name() + " bulk");
+      if (lent_ == nullptr) lent_ = std::make_shared<LentMemory>(host_.shard(), worker);
       ps::GradientLayout layout(host_.shard().declaration().value().layout, options_.self.index);
       connection_->connection->stream().setLimits(wire::gradientLimits(elements, layout));
       context.getResults().setData(kj::heap<DataSession>(host_.shard(), std::move(layout),
                                                          connection_, worker.index, incarnation,
-                                                         options_.shares_memory));
+                                                         lent_, options_));
     });
     return kj::READY_NOW;
   }
@@ -265,6 +279,7 @@ class DataGate final : public schema::PsDataGate::Server {
   ShardHost& host_;
   const ServiceOptions& options_;
   const daemons::ConnectionRef connection_;
+  std::shared_ptr<LentMemory> lent_;  // null before the first hello
 };
 
 }  // namespace

@@ -18,9 +18,16 @@ ps::Gradient GradientReader::read(capnp::List<capnp::Data>::Reader chunks, uint6
   if (values.data() == assembled->as<float>()) return {values, assembled};
   // A large gradient stays in its receive buffer; a small one is copied out of the shared one.
   if (auto owner = connection_->connection->stream().pin(values.data())) return {values, owner};
+  return copyOf({values, nullptr});
+}
+
+ps::Gradient GradientReader::copyOf(ps::Gradient gradient) {
+  const std::span<const float> values = gradient.values;
   const std::shared_ptr<Buffer> copy = stagingBuffer(values.size_bytes());
-  std::memcpy(copy->data(), values.data(), values.size_bytes());
-  return {{copy->as<float>(), values.size()}, copy};
+  if (!values.empty()) std::memcpy(copy->data(), values.data(), values.size_bytes());
+  gradient.values = {copy->as<float>(), values.size()};
+  gradient.owner = copy;
+  return gradient;
 }
 
 ps::Gradient GradientReader::read(capnp::List<capnp::Data>::Reader chunks,

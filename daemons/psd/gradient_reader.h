@@ -25,6 +25,9 @@ class GradientReader {
   ps::Gradient read(capnp::List<capnp::Data>::Reader chunks, capnp::List<uint32_t>::Reader rows,
                     const ps::GradientLayout& layout);
 
+  // In memory of this process.
+  ps::Gradient copyOf(ps::Gradient gradient);
+
  private:
   std::shared_ptr<Buffer> stagingBuffer(size_t bytes);
 

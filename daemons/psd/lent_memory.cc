@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/error.h"
@@ -34,6 +35,7 @@ void LentMemory::accept(capnp::List<uint64_t>::Reader keys, uint64_t elements) {
   door_.reset();
   if (!channel) throw Error(ErrorCode::kUnavailable, "nobody has come through the door");
   gradients_.clear();
+  given_.clear();  // through another channel
   for (const uint64_t key : keys) {
     std::optional<net::GivenMemory> given = channel->receive(ps::sharedArenaBytesMax(elements));
     if (!given || given->key != key || given->memory->bytes() < elements * sizeof(float))
@@ -65,7 +67,7 @@ uint64_t LentMemory::lend(const std::shared_ptr<const ps::Snapshot>& parameters)
     return 0;
   }
   if (!give(memory)) return 0;
-  lent_.push_back(parameters);
+  if (std::find(lent_.begin(), lent_.end(), parameters) == lent_.end()) lent_.push_back(parameters);
   return memory->key();
 }
 
@@ -74,7 +76,7 @@ bool LentMemory::give(const std::shared_ptr<const SharedMemory>& memory) {
   try {
     channel_->give(*memory);
   } catch (const Error& error) {
-    log::info("event=memory_not_shared error=\"{}\"", error.message());
+    log::warning("event=memory_not_shared peer={} error=\"{}\"", worker_.name(), error.message());
     channel_.reset();
     return false;
   }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "common/base/ids.h"
 #include "common/net/memory_channel.h"
 #include "common/ps/gradient_layout.h"
 #include "common/ps/shard.h"
@@ -18,15 +19,16 @@
 
 namespace dtf::psd {
 
-// Of one bulk connection.
+// Of one bulk connection, for all sessions on it.
 // Owns: the door and the channel, mappings of the worker's gradients, and the parameters that the worker may be reading: when the
 // connection has ended nobody can tell until when it does, so these arenas are not written again.
 // Borrows: `shard`, whose parameters move to where they can be lent when they are asked for.
 // Threads: the connection's loop only.
-// Blocks: never.
+// Blocks: never, but while the kernel maps the worker's arenas, once.
 class LentMemory {
  public:
-  explicit LentMemory(ps::Shard& shard) : shard_(shard) {}
+  // `worker`: for the log.
+  LentMemory(ps::Shard& shard, TaskId worker) : shard_(shard), worker_(worker) {}
   ~LentMemory();
   LentMemory(const LentMemory&) = delete;
   LentMemory& operator=(const LentMemory&) = delete;
@@ -37,7 +39,8 @@ class LentMemory {
   // Errors: kUnavailable when nobody came, or no door is open; kBadData when one is missing, smaller or larger, or too many are named.
   void accept(capnp::List<uint64_t>::Reader keys, uint64_t elements);
 
-  // The gradient that the worker has written there. It stays as it is until the worker has the answer.
+  // The gradient that the worker has written there. It stays as it is until the worker is answered; whoever reads it for longer (a message
+  // to another ps) needs a copy.
   // Errors: kBadData for a key that is none of those.
   ps::Gradient gradient(uint64_t key, uint64_t elements) const;
 
@@ -52,11 +55,12 @@ class LentMemory {
   bool give(const std::shared_ptr<const SharedMemory>& memory);
 
   ps::Shard& shard_;
+  const TaskId worker_;
   std::optional<net::MemoryDoor> door_;
   std::optional<net::MemoryChannel> channel_;
   std::map<uint64_t, std::shared_ptr<const MappedMemory>> gradients_;  // by key
   std::map<uint64_t, std::weak_ptr<const SharedMemory>> given_;        // likewise
-  std::vector<std::shared_ptr<const ps::Snapshot>> lent_;              // at most one an answer
+  std::vector<std::shared_ptr<const ps::Snapshot>> lent_;              // each once
 };
 
 }  // namespace dtf::psd

@@ -227,6 +227,37 @@ TEST(RpcCheckpointClient, IsForTheChiefAlone) {
   }
 }
 
+// Those of each process that goes are not written again, and in the end nobody has them.
+TEST(RpcParameterClient, ArenasThatThePsNoLongerHasAreUnmapped) {
+  RpcHarness cluster(1, 2);
+  cluster.share_from_bytes = 0;
+  ModelDeclaration model = oneScalar();
+  model.steps = 1000;
+  const auto stays = cluster.connectRpc(0);
+  stays->declare(model);
+  const std::vector<float> values(16);
+  stays->initialise(std::vector<std::span<const float>>{values}, kFirstEpoch);
+  StepState state = stays->pull();
+  size_t mapped_max = 0;
+  for (int i = 0; i < 20; ++i) {
+    const auto goes = cluster.connectRpc(1);
+    goes->declare(model);
+    const StepState pulled = goes->pull();
+    goes->exchange(pulled.next_step, pulled.next_batch, 0);
+    EXPECT_TRUE(goes->TEST_sharesMemory());
+    state = stays->exchange(state.next_step, state.next_batch, 0);
+    mapped_max = std::max(mapped_max, stays->TEST_arenasMapped());
+  }
+  EXPECT_TRUE(stays->TEST_sharesMemory());
+  EXPECT_GE(mapped_max, 1u);
+  EXPECT_LE(mapped_max, 6u) << "of some 20 that there were";
+  cluster.share_from_bytes = std::nullopt;
+  const auto travels = cluster.connectRpc(1);
+  travels->declare(model);
+  travels->pull();
+  EXPECT_FALSE(travels->TEST_sharesMemory());
+}
+
 TEST(RpcParameterClient, AWaitForInitialValuesEndsByItsDeadline) {
   cluster::Timeouts timeouts = shortTimeouts();
   timeouts.start_seconds = 2;

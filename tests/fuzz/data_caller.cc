@@ -77,6 +77,10 @@ kj::Promise<void> DataCaller::call(uint8_t method, Arguments& arguments, uint64_
   fillRows(arguments, [&](uint32_t slices) { return request.initRows(slices); });
   const bool has_rows = request.getRows().size() > 0;
   request.setGradientKey(keyIn(arguments));
+  if (request.getGradientKey() != 0 && arguments.byte() % 8 != 1) {
+    request.initGradient(0);
+    request.initRows(0);
+  }
   return asked(request, request.getGradientKey() != 0 ? "gradient in memory"
                         : has_rows                    ? "rows"
                                                       : nullptr);

@@ -96,7 +96,7 @@ class Dtf:
     def run(self, work, mode, folder):
         if work == "null":
             return {"scalar_us": self.null_step("scalar, 1 worker, 1 ps", folder),
-                    "dense_ms": self.null_step("100 MB, 1 worker, 1 ps", folder)}
+                    "dense_ms": self.null_step("100 MB, 1 worker, 1 ps, memory", folder)}
         file = folder / "job.yaml"
         file.write_text(f"""
 job: peers

@@ -77,6 +77,14 @@ TEST(MappedMemory, RefusesWhatMayShrink) {
   expectBadData(Fd(), 4, "keeps its size");
 }
 
+// Holes that somebody punches later would be the reader's to fill.
+TEST(MappedMemory, RefusesWhatMayBeWritten) {
+  const Fd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(fd.get(), 4096), 0);
+  ASSERT_EQ(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  expectBadData(fd, 4096, "keeps its size");
+}
+
 TEST(MappedMemory, RefusesMoreThanThereIs) {
   const SharedMemory memory(4096);
   expectBadData(sameFile(memory), 4097, "4096 bytes came where 4097 were named");

@@ -1,6 +1,7 @@
 #include "common/net/memory_channel.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -113,6 +114,20 @@ TEST(MemoryChannel, KeepsNoDescriptorOfWhatItReceived) {
   EXPECT_EQ(openDescriptors(), before);
 }
 
+// What comes without its descriptor is lost, and is not taken for something else.
+TEST(MemoryChannel, SaysThatNoDescriptorIsLeft) {
+  Ends ends;
+  const SharedMemory memory(8);
+  ends.from.give(memory);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  expectError(ErrorCode::kUnavailable, "no descriptor is left",
+              [&] { ends.to.receive(kBytesMax); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 TEST(MemoryDoor, LetsNobodyInWithoutTheSecret) {
   MemoryDoor door;
   EXPECT_FALSE(door.take().has_value());
@@ -133,10 +148,10 @@ TEST(MemoryDoor, IsClosedWhenItIsGone) {
   expectError(ErrorCode::kUnavailable, "door of a peer", [&] {
     MemoryChannel::connect(address, {1, 2});
   });
-  expectError(ErrorCode::kBadData, "address", [] { MemoryChannel::connect("", {1, 2}); });
-  expectError(ErrorCode::kBadData, "address", [] {
-    MemoryChannel::connect(std::string(200, 'x'), {1, 2});
-  });
+  for (const std::string& none :
+       {std::string(), std::string(200, 'x'), "dtf-" + std::string(32, 'g'), std::string("systemd"),
+        "dtf-" + std::string(31, '0')})
+    expectError(ErrorCode::kBadData, "address", [&] { MemoryChannel::connect(none, {1, 2}); });
 }
 
 // A peer may be anybody's program.
@@ -152,6 +167,25 @@ class StrangeGiver : public ::testing::Test {
     say(door_.secret().data(), sizeof(DoorSecret));
     to_.emplace(door_.take().value());
   }
+  void giveDescriptors(const SharedMemory& memory, int count) {
+    uint64_t note[2] = {memory.key(), memory.bytes()};
+    iovec part{.iov_base = note, .iov_len = sizeof note};
+    alignas(cmsghdr) char beside[CMSG_SPACE(3 * sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = beside;
+    message.msg_controllen = CMSG_LEN(static_cast<size_t>(count) * sizeof(int));
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = message.msg_controllen;
+    for (int i = 0; i < count; ++i) {
+      const int fd = memory.descriptor();
+      std::memcpy(CMSG_DATA(header) + i * sizeof(int), &fd, sizeof fd);
+    }
+    EXPECT_EQ(::sendmsg(fd_.get(), &message, 0), ssize_t{sizeof note});
+  }
   void say(const void* data, size_t bytes) {
     EXPECT_EQ(::send(fd_.get(), data, bytes, 0), static_cast<ssize_t>(bytes));
   }
@@ -165,6 +199,17 @@ TEST_F(StrangeGiver, OfANoteWithoutMemoryIsRefused) {
   const uint64_t note[2] = {5, 8};
   say(note, sizeof note);
   expectError(ErrorCode::kBadData, "keeps its size", [&] { to_->receive(kBytesMax); });
+}
+
+// Each of them would be lost in this process.
+TEST_F(StrangeGiver, OfSeveralDescriptorsKeepsNone) {
+  const SharedMemory memory(8);
+  for (const int count : {2, 3}) {
+    const size_t before = openDescriptors();
+    giveDescriptors(memory, count);
+    expectError(ErrorCode::kBadData, "without saying which", [&] { to_->receive(kBytesMax); });
+    EXPECT_EQ(openDescriptors(), before) << count;
+  }
 }
 
 TEST_F(StrangeGiver, OfNoNoteIsRefused) {

@@ -1,12 +1,13 @@
 #include "common/ps/snapshot.h"
 
 #include <gtest/gtest.h>
-
-#include "common/base/shared_memory.h"
+#include <sys/resource.h>
 
 #include <atomic>
 #include <thread>
 #include <vector>
+
+#include "common/base/shared_memory.h"
 
 namespace dtf::ps {
 namespace {
@@ -74,6 +75,21 @@ TEST(SnapshotPool, SharesTheArenasThatItMakesFromThenOn) {
   EXPECT_EQ(pool.acquire(2)->sharedMemory()->key(), key);
   pool.share();
   EXPECT_EQ(pool.acquire(2)->sharedMemory()->key(), key);
+}
+
+TEST(SnapshotPool, GoesOnWithoutSharedMemoryWhereTheKernelRefusesIt) {
+  SnapshotPool pool(16, 2);
+  pool.share();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::shared_ptr<Snapshot> own = pool.acquire(0);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  own->mutableData()[15] = 1;
+  EXPECT_EQ(own->sharedMemory(), nullptr);
+  pool.share();
+  EXPECT_EQ(pool.acquire(1)->sharedMemory(), nullptr) << "it isn't asked with each update";
 }
 
 TEST(SnapshotPool, DoesNotFillARetiredArenaAgain) {

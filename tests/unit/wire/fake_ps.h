@@ -278,14 +278,15 @@ class FakeData final : public schema::PsData::Server {
   kj::Promise<void> openDoor(OpenDoorContext context) override {
     return ps_.called("openDoor", [&] {
       if (ps_.refuses_memory) net::throwAsKj(Error(*ps_.refuses_memory));
-      context.getResults().setAddress(door_.address());
-      context.getResults().setSecret0(door_.secret()[0]);
-      context.getResults().setSecret1(door_.secret()[1]);
+      const net::MemoryDoor& door = door_.emplace();
+      context.getResults().setAddress(door.address());
+      context.getResults().setSecret0(door.secret()[0]);
+      context.getResults().setSecret1(door.secret()[1]);
     });
   }
   kj::Promise<void> shareMemory(ShareMemoryContext context) override {
     return ps_.called("shareMemory", [&] {
-      channel_ = door_.take();
+      channel_ = door_.value().take();
       ps_.gradient_keys.clear();
       for (const uint64_t key : context.getParams().getGradientKeys()) {
         ps_.gradient_keys.push_back(key);
@@ -314,7 +315,7 @@ class FakeData final : public schema::PsData::Server {
                [&](uint32_t chunks) { return results.initParameters(chunks); });
   }
   FakePs& ps_;
-  net::MemoryDoor door_;
+  std::optional<net::MemoryDoor> door_;
   std::optional<net::MemoryChannel> channel_;
   std::map<uint64_t, std::shared_ptr<const MappedMemory>> gradients_;
 };

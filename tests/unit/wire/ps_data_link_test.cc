@@ -2,6 +2,8 @@
 
 #include "common/wire/ps_link.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
 #include "tests/unit/wire/fake_cluster.h"
@@ -344,6 +346,42 @@ TEST_F(SharingPsTest, ASmallerArenaIsRefused) {
   PsDataLink& link = open();
   ps_[0].arena = std::make_shared<SharedMemory>(kBytes - 1);
   EXPECT_EQ(errorOf(link.pull(std::nullopt)).code(), ErrorCode::kBadData);
+}
+
+TEST_F(SharingPsTest, ArenasThatAreNoMoreAreUnmapped) {
+  PsDataLink& link = open();
+  answerFromMemory(1);
+  get(link.pull(std::nullopt));
+  EXPECT_EQ(link.TEST_arenasMapped(), 1u);
+  ps_[0].gone = {ps_[0].arena->key()};
+  answerFromMemory(2);
+  get(link.pull(std::nullopt));
+  EXPECT_EQ(link.parameters()[0], 2);
+  EXPECT_EQ(link.TEST_arenasMapped(), 1u);
+}
+
+// As of a process that has no descriptor left: the call is asked again on a connection of sockets alone.
+TEST_F(SharingPsTest, ArenasTravelOnceOneCannotBeMapped) {
+  PsDataLink& link = open();
+  answerFromMemory(1);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  int pulls = 0;
+  ps_[0].on_call = [&](const std::string& call) {
+    if (call != "pull") return;
+    if (++pulls == 1) return void(::setrlimit(RLIMIT_NOFILE, &none));
+    ps_[0].arena = nullptr;  // it doesn't share on this connection
+    ps_[0].parameters.assign(fake::kClusterElements, 5);
+  };
+  auto pulled = link.pull(std::nullopt);
+  loop_.live(seconds(1));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  get(kj::mv(pulled));
+  EXPECT_EQ(pulls, 2);
+  EXPECT_EQ(link.parameters()[0], 5);
+  EXPECT_FALSE(link.TEST_sharesMemory());
+  EXPECT_EQ(std::count(ps_[0].calls.begin(), ps_[0].calls.end(), "openDoor"), 1);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ class LentMemoryTest : public ::testing::Test {
   }
 
   PsWorld world_{1, 1};
-  std::optional<LentMemory> lent_{std::in_place, world_.shard()};
+  std::optional<LentMemory> lent_{std::in_place, world_.shard(), TaskId{JobKind::kWorker, 1}};
   std::optional<net::MemoryChannel> worker_;
   const SharedMemory gradient_{kLentElements * sizeof(float)};
 };
@@ -107,9 +107,25 @@ TEST_F(LentMemoryTest, GivesAnArenaOnceAndNamesItEachTime) {
 }
 
 TEST_F(LentMemoryTest, LendsNothingWithoutAChannelOrOfAnArenaOfItsOwn) {
-  ps::SnapshotPool shared(kLentElements, 2);
+  ps::SnapshotPool shared(kLentElements, 2), own(kLentElements, 2);
   shared.share();
   EXPECT_EQ(lent_->lend(snapshot(shared, 1)), 0u);
+  comeIn();
+  accept({});
+  EXPECT_EQ(lent_->lend(snapshot(own, 1)), 0u) << "before the shard has made another";
+  EXPECT_NE(lent_->lend(snapshot(shared, 1)), 0u);
+}
+
+// A worker may pull the same parameters as often as it likes.
+TEST_F(LentMemoryTest, KeepsWhatIsLentOnce) {
+  comeIn();
+  accept({});
+  ps::SnapshotPool pool(kLentElements, 2);
+  pool.share();
+  const auto parameters = snapshot(pool, 1);
+  const long before = parameters.use_count();
+  for (int i = 0; i < 10; ++i) lent_->keepOnly(lent_->lend(parameters));
+  EXPECT_EQ(parameters.use_count(), before + 1);
 }
 
 // The arena that a worker may be reading is not given to the next update.
