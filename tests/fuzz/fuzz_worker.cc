@@ -27,7 +27,7 @@ using fuzz::Asked;
 using fuzz::kElements;
 
 const fuzz::MustReach kMustReach = {"declared", "pulled",   "exchanged", "averages", "saved",
-                                    "restored", "finished", "failed",    "late"};
+                                    "restored", "finished", "failed",    "late",     "arena named"};
 
 constexpr uint32_t kPsTasks = 2;
 constexpr size_t kCallsMax = 200;
@@ -39,7 +39,9 @@ constexpr Duration kSteps[] = {std::chrono::milliseconds(1), std::chrono::millis
                                std::chrono::milliseconds(1100), std::chrono::seconds(4),
                                std::chrono::seconds(13)};
 
-wire::RpcClientOptions clientOptions() {
+constexpr uint8_t kShares = 0x80;  // of the world: arenas are read in memory
+
+wire::RpcClientOptions clientOptions(uint8_t world) {
   wire::RpcClientOptions options;
   options.link.job = fuzz::kJob;
   options.link.self = {JobKind::kWorker, 0};
@@ -50,6 +52,8 @@ wire::RpcClientOptions clientOptions() {
   options.link.timeouts.step_seconds = 3;
   options.link.timeouts.finish_seconds = 5;
   options.link.timeouts.rejoin_seconds = 3;
+  options.link.share_from_bytes =
+      (world & kShares) != 0 ? std::optional<uint64_t>(0) : std::nullopt;
   for (uint16_t i = 0; i < kPsTasks; ++i) options.ps.push_back({"ps", i});
   return options;
 }
@@ -145,7 +149,7 @@ class Caller {
 class Session {
  public:
   Session(net::Reactor& reactor, uint8_t world)
-      : loop_(reactor, world), model_(declaration(world >> 5 & 1)) {
+      : loop_(reactor, world), model_(declaration(world >> 5 & 1)), options_(clientOptions(world)) {
     data_ = std::make_unique<wire::DataCalls>(loop_, options_);
     wire::ControlCalls::Events events;
     events.on_lost = [this](const Error& error) { data_->fail(error); };
@@ -194,7 +198,7 @@ class Session {
 
   WorkerLoop loop_;
   const ps::ModelDeclaration model_;
-  const wire::RpcClientOptions options_ = clientOptions();
+  const wire::RpcClientOptions options_;
   std::unique_ptr<wire::DataCalls> data_;
   std::unique_ptr<wire::ControlCalls> control_;
   std::unique_ptr<wire::CheckpointCalls> checkpoint_;

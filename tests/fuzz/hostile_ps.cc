@@ -1,8 +1,14 @@
 #include "tests/fuzz/hostile_ps.h"
 
+#include <memory>
+#include <optional>
+#include <vector>
+
 #include "common/base/checksum.h"
 #include "common/net/error_bridge.h"
+#include "common/net/memory_channel.h"
 #include "common/net/timer.h"
+#include "tests/fuzz/reached.h"
 #include "tests/fuzz/rpc_messages.h"
 
 namespace dtf::fuzz {
@@ -149,6 +155,29 @@ class HostileControl final : public schema::PsControl::Server {
   const Told told_;
 };
 
+// What a ps shares with the worker, or says that it does.
+struct LentArenas {
+  std::optional<net::MemoryDoor> door;
+  std::optional<net::MemoryChannel> channel;
+  std::vector<std::unique_ptr<SharedMemory>> given;  // the newest few
+
+  // Where memory is shared: mostly an arena as a ps would name it, in the place of the parameters.
+  template <class Results>
+  void name(Arguments& arguments, Results results) {
+    const uint8_t kind = arguments.byte();
+    if (!channel || kind == 1) return;
+    if (given.size() == 4) given.erase(given.begin());
+    const size_t bytes = kind < 224 ? kElements * sizeof(float) : 1 + arguments.number<uint16_t>();
+    given.push_back(std::make_unique<SharedMemory>(bytes));
+    if (kind % 16 != 15) channel->give(*given.back());
+    results.setKey(kind % 16 == 14 ? arguments.number<uint64_t>() : given.back()->key());
+    auto gone = results.initGone(kind % 4);
+    for (uint32_t i = 0; i < gone.size(); ++i)
+      gone.set(i, kind < 128 ? given.front()->key() : arguments.number<uint64_t>());
+    ++reached()["arena named"];
+  }
+};
+
 class HostileData final : public schema::PsData::Server {
  public:
   explicit HostileData(Told told) : told_(std::move(told)) {}
@@ -158,13 +187,33 @@ class HostileData final : public schema::PsData::Server {
     return told_.answer(Asked::kData, context);
   }
   kj::Promise<void> pull(PullContext context) override {
-    return told_.answer(Asked::kData, context, [](Arguments& arguments, auto& to) {
+    return told_.answer(Asked::kData, context, [lent = lent_](Arguments& arguments, auto& to) {
       fillParameters(arguments, to.getResults());
+      lent->name(arguments, to.getResults());
     });
   }
   kj::Promise<void> exchange(ExchangeContext context) override {
-    return told_.answer(Asked::kData, context, [](Arguments& arguments, auto& to) {
+    return told_.answer(Asked::kData, context, [lent = lent_](Arguments& arguments, auto& to) {
       fillParameters(arguments, to.getResults());
+      lent->name(arguments, to.getResults());
+    });
+  }
+  kj::Promise<void> openDoor(OpenDoorContext context) override {
+    return told_.answer(Asked::kData, context, [lent = lent_](Arguments& arguments, auto& to) {
+      const uint8_t kind = arguments.byte();
+      const net::MemoryDoor& door = lent->door.emplace();
+      auto results = to.getResults();
+      if (kind < 224)
+        results.setAddress(door.address());
+      else
+        results.setAddress(arguments.text());
+      results.setSecret0(kind % 16 == 15 ? arguments.number<uint64_t>() : door.secret()[0]);
+      results.setSecret1(door.secret()[1]);
+    });
+  }
+  kj::Promise<void> shareMemory(ShareMemoryContext context) override {
+    return told_.answer(Asked::kData, context, [lent = lent_](Arguments&, auto&) {
+      if (lent->door) lent->channel = lent->door->take();
     });
   }
   kj::Promise<void> averages(AveragesContext context) override {
@@ -174,6 +223,7 @@ class HostileData final : public schema::PsData::Server {
   }
 
   const Told told_;
+  const std::shared_ptr<LentArenas> lent_ = std::make_shared<LentArenas>();
 };
 
 class HostileGate final : public schema::PsGate::Server {

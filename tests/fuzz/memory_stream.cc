@@ -172,7 +172,7 @@ class MemoryStream final : public net::MessageStream {
   uint64_t queuedBytes() const override { return out_->unread_bytes; }
   net::Traffic traffic() const override { return traffic_; }
   std::string violation() const override { return {}; }
-  bool isOnThisHost() const override { return false; }
+  bool isOnThisHost() const override { return true; }
   std::string certifiedPeer() const override { return {}; }
 
  private:
