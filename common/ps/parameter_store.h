@@ -184,8 +184,8 @@ class ParameterStore {
   // `gradients`, of which there is one, isn't read.
   void apply(std::vector<Gradient> gradients);
 
-  // From the next update on the parameters are where other processes can be given them to read.
-  void shareParameters() { pool_.share(); }
+  // From the next update on the parameters are where other processes, so many at most, can be given them to read.
+  void shareParameters(uint32_t readers) { pool_.share(readers); }
 
   uint64_t arenasAllocated() const { return pool_.allocated(); }
 

@@ -249,7 +249,7 @@ std::shared_ptr<const Snapshot> Shard::readableParameters() {
 }
 
 void Shard::shareParameters() {
-  if (store_ != nullptr) store_->shareParameters();
+  if (store_ != nullptr) store_->shareParameters(options_.workers);
 }
 
 void Shard::push(Contribution contribution, PushCallback callback) {

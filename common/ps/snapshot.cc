@@ -26,8 +26,8 @@ struct Arena {
 
 struct SnapshotPool::Core {
   const uint64_t elements;
-  const uint32_t free_max;
   Mutex mutex;
+  uint32_t free_max DTF_GUARDED_BY(mutex);
   bool closed DTF_GUARDED_BY(mutex) = false;
   bool shares DTF_GUARDED_BY(mutex) = false;
   bool refused DTF_GUARDED_BY(mutex) = false;  // shared memory, by the kernel: asked no more
@@ -102,11 +102,12 @@ std::shared_ptr<Snapshot> SnapshotPool::acquire(uint64_t version) {
   });
 }
 
-void SnapshotPool::share() {
+void SnapshotPool::share(uint32_t readers) {
   std::vector<Arena> own;
   MutexLock lock(core_->mutex);
   if (core_->shares || core_->refused) return;
   core_->shares = true;
+  core_->free_max += readers;
   core_->allocated -= core_->unused.size();
   own.swap(core_->unused);
   core_->unused.reserve(core_->free_max);

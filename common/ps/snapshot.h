@@ -77,8 +77,9 @@ class SnapshotPool {
   // markBefore() tells of, and of those the one with the highest mark is given.
   std::shared_ptr<Snapshot> acquire(uint64_t version);
 
-  // Arenas are shared memory from now on, until the kernel refuses one: then they are this process's alone for good, with a warning.
-  void share();
+  // Arenas are shared memory from now on, of which one is kept for each of so many readers, too: where they read, each has another
+  // version, and many let go at once. Until the kernel refuses one: then they are this process's alone for good, with a warning.
+  void share(uint32_t readers);
 
   // Those values, kept where they are while `owner` lives; copied where their place is none for a
   // snapshot, or `owner` is null. As many as this pool's arenas have (DTF_CHECK).

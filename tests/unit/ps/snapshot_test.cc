@@ -60,7 +60,7 @@ TEST(SnapshotPool, SharesTheArenasThatItMakesFromThenOn) {
   std::shared_ptr<Snapshot> own = pool.acquire(0);
   { const std::shared_ptr<Snapshot> unused = pool.acquire(0); }
   EXPECT_EQ(own->sharedMemory(), nullptr);
-  pool.share();
+  pool.share(0);
   EXPECT_EQ(pool.allocated(), 1u) << "what nobody used is given up";
   own = nullptr;
   EXPECT_EQ(pool.allocated(), 0u) << "and what is given back";
@@ -73,13 +73,23 @@ TEST(SnapshotPool, SharesTheArenasThatItMakesFromThenOn) {
     key = shared->sharedMemory()->key();
   }
   EXPECT_EQ(pool.acquire(2)->sharedMemory()->key(), key);
-  pool.share();
+  pool.share(0);
   EXPECT_EQ(pool.acquire(2)->sharedMemory()->key(), key);
+}
+
+// Workers that compute each have another version; when they all ask again, their arenas are used again.
+TEST(SnapshotPool, KeepsAnArenaForEachReader) {
+  SnapshotPool pool(16, 2);
+  pool.share(5);
+  std::vector<std::shared_ptr<Snapshot>> read;
+  for (int i = 0; i < 9; ++i) read.push_back(pool.acquire(0));
+  read.clear();
+  EXPECT_EQ(pool.allocated(), 7u);
 }
 
 TEST(SnapshotPool, GoesOnWithoutSharedMemoryWhereTheKernelRefusesIt) {
   SnapshotPool pool(16, 2);
-  pool.share();
+  pool.share(0);
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{0, before.rlim_max};
@@ -88,13 +98,13 @@ TEST(SnapshotPool, GoesOnWithoutSharedMemoryWhereTheKernelRefusesIt) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   own->mutableData()[15] = 1;
   EXPECT_EQ(own->sharedMemory(), nullptr);
-  pool.share();
+  pool.share(0);
   EXPECT_EQ(pool.acquire(1)->sharedMemory(), nullptr) << "it isn't asked with each update";
 }
 
 TEST(SnapshotPool, DoesNotFillARetiredArenaAgain) {
   SnapshotPool pool(16, 2);
-  pool.share();
+  pool.share(0);
   std::weak_ptr<const SharedMemory> memory;
   {
     const std::shared_ptr<const Snapshot> lent = pool.acquire(0);

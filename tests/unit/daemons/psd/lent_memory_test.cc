@@ -95,7 +95,7 @@ TEST_F(LentMemoryTest, GivesAnArenaOnceAndNamesItEachTime) {
   comeIn();
   accept({});
   ps::SnapshotPool pool(kLentElements, 2);
-  pool.share();
+  pool.share(0);
   const auto parameters = snapshot(pool, 8);
   const uint64_t key = lent_->lend(parameters);
   EXPECT_NE(key, 0u);
@@ -108,7 +108,7 @@ TEST_F(LentMemoryTest, GivesAnArenaOnceAndNamesItEachTime) {
 
 TEST_F(LentMemoryTest, LendsNothingWithoutAChannelOrOfAnArenaOfItsOwn) {
   ps::SnapshotPool shared(kLentElements, 2), own(kLentElements, 2);
-  shared.share();
+  shared.share(0);
   EXPECT_EQ(lent_->lend(snapshot(shared, 1)), 0u);
   comeIn();
   accept({});
@@ -121,7 +121,7 @@ TEST_F(LentMemoryTest, KeepsWhatIsLentOnce) {
   comeIn();
   accept({});
   ps::SnapshotPool pool(kLentElements, 2);
-  pool.share();
+  pool.share(0);
   const auto parameters = snapshot(pool, 1);
   const long before = parameters.use_count();
   for (int i = 0; i < 10; ++i) lent_->keepOnly(lent_->lend(parameters));
@@ -133,7 +133,7 @@ TEST_F(LentMemoryTest, WhatIsLentStaysUntilTheWorkerSaysThatItIsNotInUse) {
   comeIn();
   accept({});
   ps::SnapshotPool pool(kLentElements, 4);
-  pool.share();
+  pool.share(0);
   const uint64_t first = lent_->lend(snapshot(pool, 1));
   const uint64_t second = lent_->lend(snapshot(pool, 2));
   EXPECT_NE(first, second) << "the first is in use";
@@ -148,7 +148,7 @@ TEST_F(LentMemoryTest, WhatIsLentWhenTheSessionEndsIsNeverWrittenAgain) {
   comeIn();
   accept({});
   ps::SnapshotPool pool(kLentElements, 4);
-  pool.share();
+  pool.share(0);
   const uint64_t lent = lent_->lend(snapshot(pool, 1));
   const net::GivenMemory given = worker_->receive(1 << 20).value();
   lent_.reset();
@@ -163,7 +163,7 @@ TEST_F(LentMemoryTest, TellsOnceOfArenasThatAreNoMore) {
   uint64_t key = 0;
   {
     ps::SnapshotPool pool(kLentElements, 2);
-    pool.share();
+    pool.share(0);
     key = lent_->lend(snapshot(pool, 1));
     EXPECT_TRUE(lent_->takeGone().empty());
     lent_->keepOnly(0);
@@ -178,7 +178,7 @@ TEST_F(LentMemoryTest, AWorkerThatReceivesNothingIsGivenNoMore) {
   accept({});
   worker_.reset();
   ps::SnapshotPool pool(kLentElements, 2);
-  pool.share();
+  pool.share(0);
   EXPECT_EQ(lent_->lend(snapshot(pool, 1)), 0u);
   EXPECT_EQ(lent_->lend(snapshot(pool, 1)), 0u);
 }
