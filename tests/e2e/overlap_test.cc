@@ -50,6 +50,7 @@ TEST_F(OverlapTest, TheExchangeAndTheNextBatchAreAtTheSameTime) {
   options.layers =
       "[flatten: , dense: {units: 1024, activation: relu}, dense: {units: 1024, activation: relu}, "
       "dense: {units: 10}]";
+  options.top_more = "shared_memory: false\n";  // where an exchange takes a while
   options.train_more = "  summaries: {timeline_step: 20}\n";
   ASSERT_EQ(launch(writeCluster(options)).exit_code, 0);
   const auto timeline = nlohmann::json::parse(folder_.read("runs/job/timeline/worker-0.json"));

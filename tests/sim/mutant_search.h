@@ -39,8 +39,12 @@ inline Outcome search(const char* name, const FirstProblem& first_problem, uint6
   return kNotFound;
 }
 
+// A search takes half a minute; one that a mistake has led out of its memory may never end.
+constexpr unsigned kSearchSeconds = 240;
+
 inline bool endsByAMistake(int signal) {
-  return signal == SIGABRT || signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE;
+  return signal == SIGABRT || signal == SIGALRM || signal == SIGSEGV || signal == SIGBUS ||
+         signal == SIGFPE;
 }
 
 }  // namespace internal
@@ -55,6 +59,7 @@ inline void expectFound(const char* name, const FirstProblem& first_problem) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
+    ::alarm(internal::kSearchSeconds);
     const internal::Outcome outcome = internal::search(name, first_problem, *seed);
     std::fflush(nullptr);
     ::_exit(outcome);

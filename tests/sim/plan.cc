@@ -119,7 +119,7 @@ void drawReplication(Random& random, Plan& plan) {
   Random overlap = streamOf(plan.seed, Stream::kOverlap);
   plan.overlap = oneIn(overlap, 2);
   Random shared_memory = streamOf(plan.seed, Stream::kSharedMemory);
-  plan.shares_memory = oneIn(shared_memory, 2);
+  plan.shares_memory = oneIn(shared_memory, 3);
 }
 
 // With backup workers on several ps a loss matters at one moment only: when some ps have a gradient that
