@@ -120,7 +120,8 @@ void ClusterSim::judgeCheckpoint(uint64_t step) {
   newest_epoch_ = train::cutOf(*verified.manifest).epoch;
   newest_arenas_ = readArenas(folder, *verified.manifest);
   if (!judged_.insert(step).second) return;
-  ledger_.onCheckpoint(newest_epoch_, step, newest_arenas_, !life().faults.empty() || life_ > 0);
+  ledger_.onCheckpoint(newest_epoch_, step, newest_arenas_,
+                       !plan_.undisturbed(life()) || life_ > 0);
   ++report_.checkpoints;
 }
 
@@ -179,7 +180,7 @@ std::vector<SavedArena> ClusterSim::readSnapshots(const checkpoint::SnapshotName
     for (uint32_t i = 0; i < ledger_.slots(); ++i)
       read(variable + "/" + ps::slotName(plan_.optimizer, i), arenas[ps].slots[i]);
   }
-  ledger_.onCheckpoint(name.epoch, name.step, arenas, !life().faults.empty() || life_ > 0);
+  ledger_.onCheckpoint(name.epoch, name.step, arenas, !plan_.undisturbed(life()) || life_ > 0);
   return arenas;
 }
 
