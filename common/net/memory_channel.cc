@@ -66,10 +66,21 @@ void drawRandom(void* to, size_t bytes) {
   DTF_CHECK(::getrandom(to, bytes, 0) == static_cast<ssize_t>(bytes));
 }
 
-// Room for one descriptor beside a message. Not CMSG_SPACE(): in its padding the kernel would put a second one.
-struct Beside {
-  static constexpr size_t kBytes = CMSG_LEN(sizeof(int));
-  alignas(cmsghdr) char bytes[CMSG_SPACE(sizeof(int))] = {};
+// A note, with room for one descriptor beside it. Not of CMSG_SPACE(): in its padding the kernel would put a second one.
+struct NoteMessage {
+  NoteMessage() {
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = beside;
+    header.msg_controllen = CMSG_LEN(sizeof(int));
+  }
+  NoteMessage(const NoteMessage&) = delete;
+  NoteMessage& operator=(const NoteMessage&) = delete;
+
+  Note note;
+  iovec part{.iov_base = &note, .iov_len = sizeof note};
+  alignas(cmsghdr) char beside[CMSG_SPACE(sizeof(int))] = {};
+  msghdr header{};
 };
 
 // The descriptor that came with a message; invalid: none.
@@ -100,39 +111,27 @@ MemoryChannel MemoryChannel::connect(const std::string& address, const DoorSecre
 }
 
 void MemoryChannel::give(const SharedMemory& memory) {
-  Note note{.key = memory.key(), .bytes = memory.bytes()};
-  iovec part{.iov_base = &note, .iov_len = sizeof note};
-  Beside beside;
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = beside.bytes;
-  message.msg_controllen = Beside::kBytes;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  NoteMessage message;
+  message.note = {.key = memory.key(), .bytes = memory.bytes()};
+  cmsghdr* header = CMSG_FIRSTHDR(&message.header);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof(int));
   const int fd = memory.descriptor();
   std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  if (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) != sizeof note)
+  if (::sendmsg(socket_.get(), &message.header, MSG_NOSIGNAL) != sizeof(Note))
     failWith("give memory to a peer", errno);
 }
 
 std::optional<GivenMemory> MemoryChannel::receive(size_t bytes_max) {
-  Note note;
-  iovec part{.iov_base = &note, .iov_len = sizeof note};
-  Beside beside;
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = beside.bytes;
-  message.msg_controllen = Beside::kBytes;
-  const ssize_t received = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
+  NoteMessage message;
+  const Note& note = message.note;
+  const ssize_t received = ::recvmsg(socket_.get(), &message.header, MSG_CMSG_CLOEXEC);
   if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
   if (received < 0) failWith("receive memory from a peer", errno);
   if (received == 0) throw Error(ErrorCode::kUnavailable, "the peer that gave memory is gone");
-  const Fd fd = descriptorOf(message);  // closed, whatever is thrown
-  const bool is_cut = (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0;
+  const Fd fd = descriptorOf(message.header);  // closed, whatever is thrown
+  const bool is_cut = (message.header.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0;
   if (is_cut && !fd.valid() && received == sizeof note)
     throw Error(ErrorCode::kUnavailable,
                 "no descriptor is left for the memory that a peer gave: raise `ulimit -n`");

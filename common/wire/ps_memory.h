@@ -15,7 +15,7 @@
 namespace dtf::wire {
 
 // More arenas than a ps with the most workers has in use.
-inline constexpr size_t kArenasMappedMax = 256;
+inline constexpr size_t kArenasMappedMax = 4096;
 
 // Owns: the channel, and the mappings of the arenas that the ps still has.
 // Threads: loop-thread only; a mapping may be released on any thread.
