@@ -107,6 +107,7 @@ void FrameWriter::copy(Segments segments, size_t bytes) {
   for (const auto& segment : segments) {
     if (segment.size() > 0) std::memcpy(at, segment.begin(), segment.size() * sizeof(word));
     at += segment.size() * sizeof(word);
+    DTF_CHECK(takeGate(segment.begin()) == nullptr);  // it may still be written
     releaseOwner(segment.begin(), copied);
   }
   DTF_CHECK(at == pending_.data() + pending_.size());
@@ -119,14 +120,16 @@ kj::Promise<void> FrameWriter::writeLarge(Segments segments) {
   large->table.resize(table_words * 2);
   fillTable(large->table.data(), segments);
   large->pieces.reserve(segments.size() + 1);
-  const auto add = [&large](const void* data, size_t bytes) {
+  large->gates.reserve(segments.size() + 1);
+  const auto add = [&large](const void* data, size_t bytes, std::shared_ptr<const SendGate> gate) {
     if (bytes == 0) return;
     large->pieces.push_back({const_cast<void*>(data), bytes});
+    large->gates.push_back(std::move(gate));
     large->bytes_left += bytes;
   };
-  add(large->table.data(), table_words * sizeof(word));
+  add(large->table.data(), table_words * sizeof(word), nullptr);
   for (const auto& segment : segments) {
-    add(segment.begin(), segment.size() * sizeof(word));
+    add(segment.begin(), segment.size() * sizeof(word), takeGate(segment.begin()));
     releaseOwner(segment.begin(), large->owners);
   }
   DTF_CHECK(large_ == nullptr && large->bytes_left > kCopiedBytesMax);
@@ -163,11 +166,26 @@ void FrameWriter::close() {
   link_->socket.close(ignored);
   large_ = nullptr;
   kept_.clear();
+  gates_.clear();
 }
 
 void FrameWriter::keepUntilWritten(const void* data, std::shared_ptr<const void> owner) {
   DTF_CHECK(data != nullptr && owner != nullptr);
   kept_.emplace(data, std::move(owner));
+}
+
+void FrameWriter::sendAsWritten(const void* data, std::shared_ptr<const SendGate> gate) {
+  DTF_CHECK(data != nullptr && gate != nullptr);
+  gates_.insert_or_assign(data, std::move(gate));
+}
+
+std::shared_ptr<const SendGate> FrameWriter::takeGate(const void* data) {
+  if (gates_.empty()) return nullptr;
+  const auto it = gates_.find(data);
+  if (it == gates_.end()) return nullptr;
+  auto gate = std::move(it->second);
+  gates_.erase(it);
+  return gate;
 }
 
 uint64_t FrameWriter::queuedBytes() const {

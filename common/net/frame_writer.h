@@ -14,11 +14,12 @@
 #include <vector>
 
 #include "common/net/frame_link.h"
+#include "common/net/message_stream.h"
 
 namespace dtf::net {
 
 // Small messages are copied into one buffer, which goes out when the kj queue is drained; a large
-// one goes out from where it lies, behind them, in one gathering call.
+// one goes out from where it lies, behind them, in one gathering call; what of it is still being written waits for its gate.
 // Owns: buffers; owners of external segments until these are written.
 // Threads: loop-thread only.
 // Blocks: never.
@@ -42,6 +43,9 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
   void close();
 
   void keepUntilWritten(const void* data, std::shared_ptr<const void> owner);
+  // See MessageStream.
+  void sendAsWritten(const void* data, std::shared_ptr<const SendGate> gate);
+  void sendMore();
   size_t keptCount() const { return kept_.size(); }
   uint64_t queuedBytes() const;
   uint64_t movedBytes() const { return moved_bytes_; }
@@ -49,14 +53,15 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
  private:
   class LargeWaiter;
   class DrainWaiter;
-  static constexpr size_t kCopiedBytesMax = 16
-                                            << 10;  // larger messages are sent from where they lie
+  // Larger messages are sent from where they lie.
+  static constexpr size_t kCopiedBytesMax = kSentAsWrittenFromBytes;
   static constexpr size_t kPendingBytesMax =
       256 << 10;  // copied bytes before write() makes its caller wait
 
   struct Large {
     std::vector<uint32_t> table;
     std::vector<iovec> pieces;
+    std::vector<std::shared_ptr<const SendGate>> gates;  // of the pieces; null: it is written
     size_t next_piece = 0;
     uint64_t bytes_left = 0;
     std::vector<std::shared_ptr<const void>> owners;
@@ -68,10 +73,12 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
   kj::Promise<void> writeLarge(Segments segments);
   kj::Promise<void> whenDrained();
   bool idle() const { return !armed_ && !flush_due_ && pending_.empty() && !large_; }
+  std::shared_ptr<const SendGate> takeGate(const void* data);
   void releaseOwner(const void* data, std::vector<std::shared_ptr<const void>>& owners);
   void flushSoon();
   void pump();
   bool hasOutput();
+  bool mustWait() const;
   Sent sendSome(size_t& budget);
   Sent encryptSome(size_t& budget);
   Sent sendEncrypted();
@@ -93,6 +100,7 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
   error_code error_;
   std::vector<kj::PromiseFulfiller<void>*> drain_waiters_;
   std::unordered_multimap<const void*, std::shared_ptr<const void>> kept_;
+  std::unordered_map<const void*, std::shared_ptr<const SendGate>> gates_;  // likewise
 };
 
 }  // namespace dtf::net

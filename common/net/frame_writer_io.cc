@@ -33,7 +33,7 @@ void FrameWriter::pump() {
   size_t budget = kBurstBytes;
   for (;;) {
     Sent sent;
-    if (hasOutput())
+    if (hasOutput() && !mustWait())
       sent = budget > 0 ? sendSome(budget) : Sent::kWouldBlock;
     else if (link_->tls != nullptr && link_->tls->unsent() > 0)
       sent = sendEncrypted();
@@ -42,7 +42,17 @@ void FrameWriter::pump() {
     if (sent == Sent::kWouldBlock) return arm();
     if (sent == Sent::kFailed) return;
   }
-  wakeDrained();
+  if (!hasOutput()) wakeDrained();
+}
+
+// What is next is still being written.
+bool FrameWriter::mustWait() const {
+  iovec piece[1];
+  return gather(piece, 1) == 0;
+}
+
+void FrameWriter::sendMore() {
+  if (large_ && !armed_ && !error_) pump();
 }
 
 bool FrameWriter::hasOutput() {
@@ -129,8 +139,14 @@ size_t FrameWriter::gather(iovec* pieces, size_t pieces_max) const {
     pieces[count++] = {const_cast<std::byte*>(flight_.data()) + flight_at_,
                        flight_.size() - flight_at_};
   if (large_) {
-    for (size_t i = large_->next_piece; i < large_->pieces.size() && count < pieces_max; ++i)
-      pieces[count++] = large_->pieces[i];
+    for (size_t i = large_->next_piece; i < large_->pieces.size() && count < pieces_max; ++i) {
+      const iovec& piece = large_->pieces[i];
+      const SendGate* gate = large_->gates[i].get();
+      const size_t written =
+          gate == nullptr ? piece.iov_len : gate->sendable(piece.iov_base, piece.iov_len);
+      if (written > 0) pieces[count++] = {piece.iov_base, written};
+      if (written < piece.iov_len) break;
+    }
   }
   return count;
 }

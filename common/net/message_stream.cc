@@ -71,6 +71,14 @@ void AsioMessageStream::keepUntilWritten(const void* data, std::shared_ptr<const
   writer_->keepUntilWritten(data, std::move(owner));
 }
 
+void AsioMessageStream::sendAsWritten(const void* data, std::shared_ptr<const SendGate> gate) {
+  writer_->sendAsWritten(data, std::move(gate));
+}
+
+void AsioMessageStream::sendMore() {
+  writer_->sendMore();
+}
+
 std::shared_ptr<const void> AsioMessageStream::pin(const void* data) {
   return reader_->pin(data);
 }

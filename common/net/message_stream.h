@@ -11,6 +11,7 @@
 
 #include "common/net/asio.h"
 #include "common/net/buffer_pool.h"
+#include "common/net/send_gate.h"
 #include "common/net/transport.h"
 
 namespace dtf::net {
@@ -36,6 +37,9 @@ struct Traffic {
   }
 };
 
+// Smaller messages are copied as they are.
+inline constexpr uint64_t kSentAsWrittenFromBytes = uint64_t{16} << 10;
+
 // What a peer may send before it has said who it is.
 inline constexpr Limits kLimitsBeforeHello{.bytes_max = 64 << 10, .segments_max = 16};
 
@@ -59,6 +63,17 @@ class MessageStream : public capnp::MessageStream {
   // method's promise are released too early. Before the message is sent, for a small one is written
   // at once.
   virtual void keepUntilWritten(const void* data, std::shared_ptr<const void> owner) = 0;
+
+  // Whether a message can leave while it is being written.
+  virtual bool sendsAsWritten() const { return false; }
+  // The external segment at `data`, of a message of more than kSentAsWrittenFromBytes, leaves as far as `gate` is open; what follows it
+  // waits. As keepUntilWritten().
+  virtual void sendAsWritten(const void* data, std::shared_ptr<const SendGate> gate) {
+    (void)data, (void)gate;
+    DTF_CHECK_MSG(false, "this stream takes whole messages");
+  }
+  // A gate has been opened further.
+  virtual void sendMore() {}
 
   // Shares ownership of the received message that holds `data`, so that its bytes outlive the call
   // or response. Null when the message was too small for the pool (copy it) or is gone.
@@ -117,6 +132,9 @@ class AsioMessageStream final : public MessageStream {
   kj::Promise<void> end() override;
 
   void keepUntilWritten(const void* data, std::shared_ptr<const void> owner) override;
+  bool sendsAsWritten() const override { return true; }
+  void sendAsWritten(const void* data, std::shared_ptr<const SendGate> gate) override;
+  void sendMore() override;
   std::shared_ptr<const void> pin(const void* data) override;
   void setLimits(const Limits& limits) override;
   uint64_t queuedBytes() const override;

@@ -49,7 +49,16 @@ class WrappedStream final : public MessageStream {
         });
   }
 
-  kj::Promise<void> writeMessage(kj::ArrayPtr<const int> fds, Segments segments) override {
+  // A message that is being written leaves once it is whole: the stream inside takes nothing less.
+  kj::Promise<void> writeMessage(kj::ArrayPtr<const int>, Segments segments) override {
+    const std::shared_ptr<const SendGate> gate = takeGate(segments);
+    if (gate == nullptr || gate->isOpen()) return writeWhole(segments);
+    auto written = kj::newPromiseAndFulfiller<void>();
+    waiting_ = {gate, kj::mv(written.fulfiller)};
+    return written.promise.then([this, segments] { return writeWhole(segments); });
+  }
+
+  kj::Promise<void> writeWhole(Segments segments) {
     uint64_t bytes = 0;
     auto owners = std::make_shared<std::vector<std::shared_ptr<const void>>>();
     for (const auto& segment : segments) {
@@ -60,7 +69,7 @@ class WrappedStream final : public MessageStream {
       kept_.erase(it);
     }
     queued_bytes_ += bytes;
-    return inner_->writeMessage(fds, segments).then([this, bytes, owners] {
+    return inner_->writeMessage(nullptr, segments).then([this, bytes, owners] {
       DTF_CHECK(queued_bytes_ >= bytes);
       queued_bytes_ -= bytes;
       ++traffic_.sent;
@@ -83,6 +92,17 @@ class WrappedStream final : public MessageStream {
     kept_.emplace(data, std::move(owner));
   }
 
+  bool sendsAsWritten() const override { return true; }
+  void sendAsWritten(const void* data, std::shared_ptr<const SendGate> gate) override {
+    DTF_CHECK(data != nullptr && gate != nullptr);
+    gates_.insert_or_assign(data, std::move(gate));
+  }
+  void sendMore() override {
+    if (waiting_.gate == nullptr || !waiting_.gate->isOpen()) return;
+    waiting_.gate = nullptr;
+    waiting_.written->fulfill();
+  }
+
   std::shared_ptr<const void> pin(const void* data) override {
     const auto next = live_.upper_bound(static_cast<const word*>(data));
     if (next == live_.begin()) return nullptr;
@@ -103,6 +123,18 @@ class WrappedStream final : public MessageStream {
     std::weak_ptr<kj::Own<capnp::MessageReader>> message;
   };
 
+  // Of one arena, whatever its pieces; null: all is written.
+  std::shared_ptr<const SendGate> takeGate(Segments segments) {
+    std::shared_ptr<const SendGate> gate;
+    for (const auto& segment : segments) {
+      const auto it = gates_.find(segment.begin());
+      if (it == gates_.end()) continue;
+      gate = std::move(it->second);
+      gates_.erase(it);
+    }
+    return gate;
+  }
+
   kj::Own<capnp::MessageReader> share(const capnp::ReaderOptions& options,
                                       kj::Own<capnp::MessageReader> reader) {
     std::erase_if(live_, [](const auto& entry) { return entry.second.message.expired(); });
@@ -117,6 +149,11 @@ class WrappedStream final : public MessageStream {
 
   kj::Own<capnp::MessageStream> inner_;
   std::unordered_multimap<const void*, std::shared_ptr<const void>> kept_;
+  std::unordered_map<const void*, std::shared_ptr<const SendGate>> gates_;
+  struct {
+    std::shared_ptr<const SendGate> gate;  // null: none
+    kj::Own<kj::PromiseFulfiller<void>> written;
+  } waiting_;  // a message
   std::map<const word*, LiveSegment> live_;
   uint64_t queued_bytes_ = 0;
   Traffic traffic_;  // messages
