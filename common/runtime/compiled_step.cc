@@ -103,6 +103,14 @@ void runSegment(StepBody& s, const Segment& segment) {
   }
 }
 
+// What is done, of a device on the host's memory.
+void tell(StepBody& s, const Segment& segment, StepListener& listener) {
+  if (!segment.makes_fetches && segment.made.empty()) return;
+  s.device->synchronise();
+  if (segment.makes_fetches) listener.onFetches();
+  if (!segment.made.empty()) listener.onGradients(segment.made);
+}
+
 void downloadRest(StepBody& s) {
   for (const Binding& binding : s.gradients)
     if (binding.staged && !binding.is_beside)
@@ -130,7 +138,7 @@ void downloadRest(StepBody& s) {
 
 }  // namespace
 
-void CompiledStep::run() {
+void CompiledStep::run(StepListener* listener) {
   StepBody& s = *body_;
   requireBound(s.inputs, "input");
   requireBound(s.parameters, "parameter");
@@ -138,12 +146,19 @@ void CompiledStep::run() {
   const DeviceLock lock(*s.device);
   try {
     uploadAhead(s);
-    for (const Segment& segment : s.segments) runSegment(s, segment);
+    for (const Segment& segment : s.segments) {
+      runSegment(s, segment);
+      if (listener != nullptr && s.tells_early) tell(s, segment, *listener);
+    }
     downloadRest(s);
   } catch (...) {
     failStep(*s.device);
   }
   s.device->synchronise();
+  if (listener != nullptr && !s.tells_early) {
+    listener->onFetches();
+    listener->onGradients(s.told_at_end);
+  }
   for (Binding& binding : s.parameters) binding.is_new = false;  // it is there now
 }
 

@@ -49,6 +49,18 @@ struct TransferOptions {
   size_t beside_bytes =
       size_t{64} << 10;  // from here on beside the computation, else before or after all of it
   size_t bucket_bytes = size_t{4} << 20;  // of a segment
+  // On a device that uses the host's memory nothing moves; a listener hears of gradients in buckets of so much. 0: of all at the end.
+  size_t told_bytes = 0;
+};
+
+// Hears of a step while it runs, on the thread that runs it, which waits meanwhile.
+class StepListener {
+ public:
+  virtual ~StepListener() = default;
+  // fetch() is of this run from now on. Once, before the step is done where TransferOptions::told_bytes says so.
+  virtual void onFetches() = 0;
+  // These gradients, by their handles, are where they were bound, and stay as they are. Each once.
+  virtual void onGradients(std::span<const size_t> gradients) = 0;
 };
 
 using KeptVariables = std::map<std::string, KeptVariable, std::less<>>;
@@ -98,8 +110,8 @@ class CompiledStep {
   std::vector<double> profile();
 
   // One step. Every placeholder that is read, every parameter and every gradient must have been
-  // bound.
-  void run();
+  // bound. `listener` may be null.
+  void run(StepListener* listener = nullptr);
 
   // The i-th fetch as of the last run. Valid until the next run or bind; a fetched parameter, input
   // or gradient is the bound memory itself.

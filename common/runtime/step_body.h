@@ -3,6 +3,7 @@
 // What a compiled step consists of. Internal: step_compiler.cc makes it, compiled_step.cc runs it.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,11 @@ struct Binding {
   const std::byte* bound = nullptr;  // written to only when it is a gradient's
   std::vector<size_t> reads;   // positions in StepBody::input_pointers to set when it is bound
   std::vector<size_t> writes;  // positions in StepBody::output_pointers
-  bool is_new = false;         // a parameter: bound since the last run
-  bool is_beside = false;      // it moves with a segment
-  DeviceMemory staged;         // its copy on a device without access to the host's memory
-  std::byte* kept = nullptr;   // where the device keeps it; it is neither bound nor copied then
+  std::optional<size_t> first_reader, last_writer;  // launches
+  bool is_new = false;                              // a parameter: bound since the last run
+  bool is_beside = false;                           // it moves with a segment
+  DeviceMemory staged;        // its copy on a device without access to the host's memory
+  std::byte* kept = nullptr;  // where the device keeps it; it is neither bound nor copied then
 
   const std::byte* onDevice() const { return kept != nullptr ? kept : staged.get(); }
 };
@@ -39,6 +41,8 @@ struct Segment {
   std::unique_ptr<Program> program;
   std::vector<size_t> uploads;    // parameters
   std::vector<size_t> downloads;  // gradients
+  std::vector<size_t> made;       // gradients, in the host's memory, once it is done
+  bool makes_fetches = false;     // all are there once it is done
 };
 
 struct Fetch {
@@ -58,7 +62,9 @@ struct StepBody {
   std::vector<std::byte*> output_pointers;
   std::vector<std::string> names;  // of the launches, which refer to them
   std::vector<Launch> launches;
-  std::vector<Segment> segments;  // of all of them
+  std::vector<Segment> segments;    // of all of them
+  bool tells_early = false;         // segments say what they have made
+  std::vector<size_t> told_at_end;  // all gradients that are written, where they don't
   std::vector<Fetch> fetches;
   DeviceMemory constants, arena;
   StepPlan plan;

@@ -8,11 +8,12 @@
 
 #include "common/base/check.h"
 #include "common/runtime/fusion.h"
+#include "common/runtime/gradient_order.h"
 #include "common/runtime/inlined_functions.h"
 #include "common/runtime/memory_plan.h"
 #include "common/runtime/mixed_precision.h"
+#include "common/runtime/segment_programs.h"
 #include "common/runtime/step_body.h"
-#include "common/runtime/step_segments.h"
 
 namespace dtf::runtime {
 namespace {
@@ -52,7 +53,7 @@ class StepCompiler {
   void makeLaunches();
   void makeFetches();
   void bindKept();
-  void makeSegments(const TransferOptions& options);
+  std::optional<size_t> lastOfFetches() const;
   void describe();
 
   Location locate(const Output& tensor) const;
@@ -102,7 +103,7 @@ std::unique_ptr<StepBody> StepCompiler::take(Device& device, const KeptVariables
   makeLaunches();
   makeFetches();
   bindKept();
-  makeSegments(transfers);
+  makeSegments(*body_, transfers, lastOfFetches());
   return std::move(body_);
 }
 
@@ -315,6 +316,8 @@ void StepCompiler::makeLaunches() {
   for (std::vector<Binding>* bindings : {&s.inputs, &s.parameters, &s.gradients}) {
     for (Binding& binding : *bindings) {
       binding.required = binding.bytes > 0 && (!binding.reads.empty() || !binding.writes.empty());
+      if (!binding.reads.empty()) binding.first_reader = reader_[binding.reads.front()];
+      if (!binding.writes.empty()) binding.last_writer = writer_[binding.writes.back()];
     }
   }
 }
@@ -356,26 +359,14 @@ void StepCompiler::bindKept() {
   }
 }
 
-void StepCompiler::makeSegments(const TransferOptions& options) {
-  StepBody& s = *body_;
-  std::vector<Transfer> uploads, downloads;
-  const auto moves = [&](Binding& binding, const std::vector<size_t>& uses) {
-    return binding.is_beside =
-               binding.staged && binding.bytes >= options.beside_bytes && !uses.empty();
-  };
-  for (size_t i = 0; i < s.parameters.size(); ++i)
-    if (Binding& binding = s.parameters[i]; moves(binding, binding.reads))
-      uploads.push_back({i, binding.bytes, reader_[binding.reads.front()]});
-  for (size_t i = 0; i < s.gradients.size(); ++i)
-    if (Binding& binding = s.gradients[i]; moves(binding, binding.writes))
-      downloads.push_back({i, binding.bytes, writer_[binding.writes.back()]});
-  for (SegmentPlan& plan :
-       planSegments(s.launches.size(), uploads, downloads, options.bucket_bytes)) {
-    const std::span<const Launch> launches =
-        std::span(s.launches).subspan(plan.begin, plan.end - plan.begin);
-    s.segments.push_back(
-        {s.device->prepare(launches), std::move(plan.uploads), std::move(plan.downloads)});
-  }
+// The last launch that writes something that is fetched; none: all are bound, or constants.
+std::optional<size_t> StepCompiler::lastOfFetches() const {
+  std::optional<size_t> last;
+  for (size_t launch = 0; launch < step_.operations.size(); ++launch)
+    for (const Output& output : step_.operations[launch].outputs)
+      for (const BoundTensor& fetch : step_.fetches)
+        if (fetch.tensor == output) last = launch;
+  return last;
 }
 
 void StepCompiler::describe() {
@@ -398,6 +389,7 @@ StepCompiler compilerOf(const graph::Graph& part, std::span<const Output> fetche
   if (options.fuse) fuse(step, kernels, type);
   usePrecision(step, options.precision, kernels, type);
   if (options.fuse) fuseProducts(step, kernels, type);
+  makeGradientsEarly(step);
   return {std::move(step), type, kernels};
 }
 

@@ -49,11 +49,16 @@ void cutForDownloads(std::span<const Transfer> sorted, size_t bucket_bytes,
 }  // namespace
 
 std::vector<SegmentPlan> planSegments(size_t launches, std::span<const Transfer> uploads,
-                                      std::span<const Transfer> downloads, size_t bucket_bytes) {
+                                      std::span<const Transfer> downloads, size_t bucket_bytes,
+                                      std::optional<size_t> wanted) {
   const std::vector<Transfer> up = inOrder(uploads), down = inOrder(downloads);
   DTF_CHECK(up.empty() || up.back().launch < launches);
   DTF_CHECK(down.empty() || down.back().launch < launches);
   std::set<size_t> cuts = {launches};
+  if (wanted) {
+    DTF_CHECK(*wanted < launches);
+    cuts.insert(*wanted + 1);
+  }
   cutForUploads(up, bucketOf(up, bucket_bytes), cuts);
   cutForDownloads(down, bucketOf(down, bucket_bytes), cuts);
   cuts.erase(0);

@@ -5,6 +5,7 @@
 // "wait-free backpropagation", H. Zhang et al., "Poseidon" (USENIX ATC 2017); buckets as in S. Li et al., "PyTorch Distributed" (VLDB 2020).
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,8 +32,9 @@ inline constexpr size_t kCutsMax = 64;
 
 // Cut ahead of each upload behind `bucket_bytes` of them, and behind each download that fills a bucket: smaller copies would cost more than they
 // hide. The first bucket of uploads is a quarter of that, as nothing is computed before it; of large models buckets are larger. Without transfers one
-// segment. Pure function.
+// segment. Also behind launch `wanted`. Pure function.
 std::vector<SegmentPlan> planSegments(size_t launches, std::span<const Transfer> uploads,
-                                      std::span<const Transfer> downloads, size_t bucket_bytes);
+                                      std::span<const Transfer> downloads, size_t bucket_bytes,
+                                      std::optional<size_t> wanted = std::nullopt);
 
 }  // namespace dtf::runtime
