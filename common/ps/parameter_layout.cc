@@ -89,7 +89,7 @@ ParameterLayout makeLayout(const std::vector<VariableParts>& variables, uint32_t
   for (const VariableParts& variable : variables)
     layout.variables.push_back(
         {variable.name, variable.shape, variable.momentum, variable.is_sparse});
-  for (uint32_t i = 0; i < variables.size(); ++i)
+  for (auto i = static_cast<uint32_t>(variables.size()); i-- > 0;)
     if (!variables[i].is_sparse) addSlices(layout, variables[i], i);
   for (uint32_t i = 0; i < variables.size(); ++i)
     if (variables[i].is_sparse) addSlices(layout, variables[i], i);

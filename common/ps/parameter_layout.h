@@ -71,7 +71,8 @@ struct VariableParts {
   bool is_sparse = false;                         // likewise; parts are whole rows
 };
 
-// Slices lie in each arena in the order of `variables`, the dense ones first.
+// Slices lie in each arena in the order in which a network makes their gradients, the last of `variables` first, so that the
+// beginning of an arena can be sent while the rest is computed; behind the dense ones those of sparse variables, in the order of `variables`.
 // Errors: DTF_CHECK when parts don't cover a variable exactly.
 ParameterLayout makeLayout(const std::vector<VariableParts>& variables, uint32_t ps_tasks);
 

@@ -9,12 +9,12 @@ VariableParts whole(const std::string& name, int64_t elements, uint32_t ps) {
   return {name, Shape{elements}, {{ps, 0, static_cast<uint64_t>(elements)}}};
 }
 
-TEST(ParameterLayout, RoundRobinVariablesLieOnAlternatingPsInOrder) {
+TEST(ParameterLayout, RoundRobinVariablesLieOnAlternatingPsTheLastFirst) {
   const ParameterLayout layout = makeLayout(
       {whole("v1", 10, 0), whole("v2", 16, 1), whole("v3", 17, 0), whole("v4", 1, 1)}, 2);
   ASSERT_EQ(layout.shards.size(), 2u);
-  EXPECT_EQ(layout.shards[0].slices, (std::vector<Slice>{{0, 0, 10, 0}, {2, 0, 17, 16}}));
-  EXPECT_EQ(layout.shards[1].slices, (std::vector<Slice>{{1, 0, 16, 0}, {3, 0, 1, 16}}));
+  EXPECT_EQ(layout.shards[0].slices, (std::vector<Slice>{{2, 0, 17, 0}, {0, 0, 10, 32}}));
+  EXPECT_EQ(layout.shards[1].slices, (std::vector<Slice>{{3, 0, 1, 0}, {1, 0, 16, 16}}));
   EXPECT_EQ(layout.shards[0].elements, 48u);
   EXPECT_EQ(layout.shards[1].elements, 32u);
 }

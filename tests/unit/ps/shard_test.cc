@@ -77,7 +77,7 @@ TEST_F(ShardTest, NamesTheChiefAndWhatIsUninitialisedWhenItNeverComes) {
   shard_.tick();
   EXPECT_EQ(what,
             "worker/1 has waited 5 s for the chief, worker/0, to initialise ps/0; "
-            "without values: v, w; not there: worker/0 (awaited for 6.0 s)");
+            "without values: w, v; not there: worker/0 (awaited for 6.0 s)");
 }
 
 TEST_F(ShardTest, OnlyTheChiefInitialises) {

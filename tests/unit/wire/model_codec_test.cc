@@ -59,7 +59,7 @@ TEST(ModelCodec, RefusesWhatAPeerCouldLieAbout) {
   EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[0].getShape().set(0, -4); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[0].setName(""); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[2].setMomentum(1); }), Error);
-  EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[0].setSparse(true); }), Error)
+  EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[1].setSparse(true); }), Error)
       << "it lies ahead of a dense one";
   EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[3].getShape().set(0, 0); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[3].setMoves(true); }), Error);
