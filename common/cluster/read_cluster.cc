@@ -372,6 +372,7 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
   readFileName(reader, "keys", job.cluster.keys);
   reader.boolean("insecure", job.cluster.insecure);
   reader.boolean("shared_memory", job.cluster.shared_memory);
+  reader.boolean("stream_gradients", job.cluster.stream_gradients);
   if (const YamlNode* launch = reader.find("launch"))
     job.launch = readLaunch(*launch, job.cluster, report);
   if (const YamlNode* timeouts = reader.find("timeouts"))

@@ -37,6 +37,7 @@ constexpr Key kJobKeys[] = {
     text("keys", "for TLS: folder made by dtf-launch keys, relative to this file"),
     boolean("insecure", "listen beyond loopback without keys, open to all; default false"),
     boolean("shared_memory", "tasks of one host read each other's memory; default true"),
+    boolean("stream_gradients", "gradients leave while the rest is computed; default true"),
     map("launch", "how dtf-launch starts the tasks"),
     map("timeouts", "how long each wait may last"),
     textOrMap("durability", "what a lost ps costs; default checkpoint"),

@@ -51,6 +51,8 @@ struct ClusterSpec {
   std::filesystem::path keys;  // folder (net/key_folder.h); empty: connections are plain
   // Tasks of one host read what they exchange in each other's memory.
   bool shared_memory = true;
+  // Gradients leave while the rest of them is computed.
+  bool stream_gradients = true;
   // Whether tasks may listen where other hosts can connect.
   bool mayBeReached() const { return insecure || !keys.empty(); }
   const std::vector<TaskSpec>& tasks(JobKind job) const {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/error.h"
 #include "common/cluster/spec.h"
 #include "common/ps/device_arrays.h"
 #include "common/ps/parameter_layout.h"
@@ -139,6 +140,31 @@ class ParameterClient {
   virtual StepState finishExchange() {
     DTF_CHECK_MSG(false, "this client waits for each exchange");
     return {};
+  }
+
+  // Whether an exchange is worth beginning before its gradient is whole: some of it has a way to go, beside the
+  // computation. May change with every exchange().
+  virtual bool streamsGradients() const { return false; }
+  // Begins an exchange whose gradient is still being written, and returns at once. Until finishPush() no other call may be made but
+  // gradients(), which are those that leave, and gradientsWritten(); what parameters() has returned stays.
+  virtual void startPush(uint64_t step, uint32_t batch, float loss) {
+    (void)step, (void)batch, (void)loss;
+    DTF_CHECK_MSG(false, "this client takes whole gradients");
+  }
+  // Per ps task: so many elements of its gradient, from the first on, are final. They only rise.
+  virtual void gradientsWritten(std::span<const uint64_t> elements) {
+    (void)elements;
+    DTF_CHECK_MSG(false, "this client takes whole gradients");
+  }
+  // Its answer, as from exchange(). All elements are final.
+  virtual StepState finishPush() {
+    DTF_CHECK_MSG(false, "this client takes whole gradients");
+    return {};
+  }
+  // In its place, once computing has failed with `why`: the gradient has no effect, and the client is of no more use.
+  virtual void abandonPush(const Error& why) {
+    (void)why;
+    DTF_CHECK_MSG(false, "this client takes whole gradients");
   }
 
   // All workers of the job arrive at the barrier `name` (on ps/0) before any leaves it, or its

@@ -86,7 +86,10 @@ std::unique_ptr<runtime::CompiledStep> compilePart(const engine::TaskPart& part,
                                                    const ComputeDevice& on,
                                                    const runtime::KeptVariables* kept) {
   return runtime::compile(part.graph, part.fetches, *on.device, *on.kernels,
-                          {.precision = on.precision, .known = &part.folded, .kept = kept});
+                          {.precision = on.precision,
+                           .known = &part.folded,
+                           .kept = kept,
+                           .transfers = {.told_bytes = on.told_bytes}});
 }
 
 }  // namespace dtf::train

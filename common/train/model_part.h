@@ -22,7 +22,10 @@ namespace dtf::train {
 struct ComputeDevice {
   runtime::Device* device = nullptr;
   const runtime::KernelTable* kernels = nullptr;
-  Precision precision = Precision::kFloat32;  // of training steps
+  // Of training steps:
+  Precision precision = Precision::kFloat32;
+  size_t told_bytes =
+      0;  // a listener hears of gradients in buckets of so much, see runtime::TransferOptions
 };
 
 // For training, by worker `rank`: the loss is what it fetches. Variables on ps have become pulls and

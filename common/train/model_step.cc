@@ -61,6 +61,34 @@ ModelStep::ModelStep(const model::ModelGraph& model, const engine::TaskPart& par
     look_ups_.emplace_back();
     if (variable.update && variable.indices) addLookUp(model, variable);
   }
+  for (uint32_t i = 0; i < gradient_handles_.size(); ++i) {
+    const auto handle = static_cast<size_t>(gradient_handles_[i]);
+    trained_.resize(std::max(trained_.size(), handle + 1));
+    trained_[handle] = i;
+  }
+  told_.reserve(trained_.size());
+}
+
+// From handles of gradients to variables.
+class ModelStep::Translator final : public runtime::StepListener {
+ public:
+  Translator(ModelStep& step, GradientListener& listener) : step_(step), listener_(listener) {}
+  void onFetches() override { listener_.onLoss(step_.loss()); }
+  void onGradients(std::span<const size_t> gradients) override {
+    step_.told_.clear();
+    for (const size_t gradient : gradients) step_.told_.push_back(step_.trained_.at(gradient));
+    listener_.onGradients(step_.told_);
+  }
+
+ private:
+  ModelStep& step_;
+  GradientListener& listener_;
+};
+
+void ModelStep::run(GradientListener& listener) {
+  DTF_CHECK(!gradient_handles_.empty());
+  Translator translator(*this, listener);
+  step_->run(&translator);
 }
 
 int ModelStep::inputOf(const engine::TaskPart& part, const std::string& placeholder) const {

@@ -18,6 +18,16 @@
 
 namespace dtf::train {
 
+// Hears of a training step while it computes, on the thread that runs it.
+class GradientListener {
+ public:
+  virtual ~GradientListener() = default;
+  // Ahead of all gradients, or with them.
+  virtual void onLoss(float loss) = 0;
+  // The gradients of these variables are where they were bound, and stay as they are. Each once.
+  virtual void onGradients(std::span<const uint32_t> variables) = 0;
+};
+
 // Owns: the compiled step.
 // Borrows: the device; the bound batch, values and gradients until they are bound anew.  Movable.
 // Threads: thread-compatible.
@@ -58,6 +68,8 @@ class ModelStep {
   const runtime::StepPlan& plan() const { return step_->plan(); }
 
   void run() { step_->run(); }
+  // For training, without sparse variables.
+  void run(GradientListener& listener);
   // That the device computed in the last run, where it says so.
   std::optional<double> deviceSeconds() const { return step_->deviceSeconds(); }
   // As of CompiledStep.
@@ -70,6 +82,7 @@ class ModelStep {
   std::span<const float> outputs() const { return step_->fetch(has_accuracy_ ? 2 : 1); }
 
  private:
+  class Translator;
   int inputOf(const engine::TaskPart& part, const std::string& placeholder) const;
   void bindInput(int handle, const std::byte* data);
   void addLookUp(const model::ModelGraph& model, const model::ModelVariable& variable);
@@ -84,7 +97,9 @@ class ModelStep {
   int labels_handle_ = 0;
   std::vector<int> value_handles_;
   std::vector<int> gradient_handles_;
-  std::vector<LookUp> look_ups_;  // by variable; count 0: dense
+  std::vector<uint32_t> trained_;  // variables, by the handles of their gradients
+  std::vector<uint32_t> told_;     // of a listener
+  std::vector<LookUp> look_ups_;   // by variable; count 0: dense
   const std::byte* bound_features_ = nullptr;
 };
 

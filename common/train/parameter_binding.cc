@@ -105,12 +105,17 @@ std::span<float> ParameterBinding::gradientValues(uint32_t variable) {
 // Makes room first: that may move the dense gradients with it.
 void ParameterBinding::scatterGradients() {
   for (uint32_t task = 0; task < sparse_.size(); ++task) scatterRows(task, sparse_[task]);
-  for (const Place& place : places_) {
-    if (!isSplit(place) || place.sparse) continue;
-    for (const Part& part : place.parts)
-      std::memcpy(client_.gradients(part.ps_task) + part.slice.offset,
-                  place.gradient.as<float>() + part.slice.begin, part.slice.count * sizeof(float));
-  }
+  for (uint32_t i = 0; i < variables(); ++i)
+    if (!places_[i].sparse) scatterGradient(i);
+}
+
+void ParameterBinding::scatterGradient(uint32_t variable) {
+  const Place& place = places_.at(variable);
+  DTF_CHECK(!place.sparse);
+  if (!isSplit(place)) return;
+  for (const Part& part : place.parts)
+    std::memcpy(client_.gradients(part.ps_task) + part.slice.offset,
+                place.gradient.as<float>() + part.slice.begin, part.slice.count * sizeof(float));
 }
 
 // Each ps gets the rows that it holds, counted from its first one.

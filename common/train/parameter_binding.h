@@ -51,6 +51,8 @@ class ParameterBinding {
   std::span<float> gradientValues(uint32_t variable);
   // Before every exchange().
   void scatterGradients();
+  // Of one variable that isn't sparse, ahead of that: what was bound as its gradient is final.
+  void scatterGradient(uint32_t variable);
 
  private:
   struct Part {

@@ -3,6 +3,7 @@
 #include <exception>
 #include <optional>
 
+#include "common/base/error.h"
 #include "common/base/trace.h"
 
 namespace dtf::train {
@@ -17,16 +18,44 @@ void tell(StepWorker& worker, const ps::StepState& due, const ps::StepState& sta
   }
 }
 
+Error errorOf(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::exception& other) {
+    return {ErrorCode::kInternal, other.what()};
+  }
+}
+
+// Where that fails, what has left of the gradient must not be waited for.
+float computeBatch(ps::ParameterClient& client, StepWorker& worker, const ps::StepState& due) {
+  try {
+    const float loss = worker.compute(due);
+    worker.beforePush(due);
+    return loss;
+  } catch (...) {
+    if (worker.hasStartedPush()) client.abandonPush(errorOf(std::current_exception()));
+    throw;
+  }
+}
+
+ps::StepState finishPush(ps::ParameterClient& client) {
+  const trace::Span span("wait for the exchange");
+  return client.finishPush();
+}
+
+ps::StepState exchange(ps::ParameterClient& client, const ps::StepState& due, float loss) {
+  const trace::Span span("push, wait, receive");
+  return client.exchange(due.next_step, due.next_batch, loss);
+}
+
 ps::StepState trainBatch(ps::ParameterClient& client, StepWorker& worker,
                          const ps::StepState& due) {
   const trace::Span whole("batch");
-  const float loss = worker.compute(due);
-  worker.beforePush(due);
-  ps::StepState state;
-  {
-    const trace::Span span("push, wait, receive");
-    state = client.exchange(due.next_step, due.next_batch, loss);
-  }
+  const float loss = computeBatch(client, worker, due);
+  const ps::StepState state =
+      worker.hasStartedPush() ? finishPush(client) : exchange(client, due, loss);
   tell(worker, due, state);
   return state;
 }

@@ -16,9 +16,12 @@ class StepWorker {
   virtual void onFirst(const ps::StepState& state) = 0;
   // `state` is the last answer of the ps, and not the end: the next batch is about to be computed.
   virtual void onDue(const ps::StepState& state) = 0;
-  // Computes the batch that is due; returns its loss. Calls nothing of the client but gradients(): an exchange may be under way.
+  // Computes the batch that is due; returns its loss. Calls nothing of the client but gradients(): an exchange may be under way. In
+  // trainSteps() it may start a push of that batch.
   virtual float compute(const ps::StepState& due) = 0;
-  // Has the gradient of the batch that was computed last in the client's arenas: it is pushed now.
+  // Whether the last compute() has, also where it failed.
+  virtual bool hasStartedPush() const { return false; }
+  // Has the gradient of the batch that was computed last in the client's arenas: it is pushed now, or is on its way.
   virtual void beforePush(const ps::StepState&) {}
   // The gradient of `due` is answered.
   virtual void onAnswer(const ps::StepState& due, const ps::StepState& state) = 0;

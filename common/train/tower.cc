@@ -41,10 +41,13 @@ Tower::Tower(const model::ModelGraph& model, const engine::TaskPart& part, const
   }
 }
 
-void Tower::run() noexcept {
+void Tower::run(GradientListener* listener) noexcept {
   failure_ = nullptr;
   try {
-    step_.run();
+    if (listener == nullptr)
+      step_.run();
+    else
+      step_.run(*listener);
   } catch (...) {
     failure_ = std::current_exception();
   }

@@ -41,8 +41,8 @@ class Tower {
   // Of a tower behind the first, and a variable that isn't sparse.
   const float* gradient(uint32_t variable) const { return gradients_[variable].as<float>(); }
 
-  // Computes what is bound. What goes wrong is kept for throwIfFailed().
-  void run() noexcept;
+  // Computes what is bound; `listener` may be null. What goes wrong, also in it, is kept for throwIfFailed().
+  void run(GradientListener* listener = nullptr) noexcept;
   // Of the last run(). Errors: those of the kernels; where there are `several` towers they name this
   // one and its device.
   void throwIfFailed(bool several) const;

@@ -49,9 +49,11 @@ void TowerGroup::addRows(const model::ModelGraph& model) {
   }
 }
 
-float TowerGroup::compute(const Batch& batch, ParameterBinding& binding) {
+float TowerGroup::compute(const Batch& batch, ParameterBinding& binding,
+                          GradientListener* listener) {
+  DTF_CHECK(listener == nullptr || (size() == 1 && !are_kept_));
   bind(batch, binding);
-  run();
+  run(listener);
   binding.onComputed();
   if (size() > 1 && !are_kept_) takeMean();
   joinRows(binding);
@@ -89,9 +91,9 @@ void TowerGroup::forEach(size_t parts, const F& f) const {
   for (size_t part = 0; part < parts; ++part) f(part);
 }
 
-void TowerGroup::run() {
+void TowerGroup::run(GradientListener* listener) {
   if (size() == 1) {
-    towers_[0].run();
+    towers_[0].run(listener);
   } else {
     forEach(size(), [this](size_t tower) { towers_[tower].run(); });
   }

@@ -48,8 +48,9 @@ class TowerGroup {
   };
   // Leaves the mean gradient in `binding`, or each tower's on its device; returns the mean loss. The order of all sums is fixed: the
   // bits don't depend on which tower is faster, nor on the number of threads. Allocates nothing but
-  // what SparseGradient does.
-  float compute(const Batch& batch, ParameterBinding& binding);
+  // what SparseGradient does. `listener`, of one tower alone: hears of its gradients while it computes, the last ones with the error of a kernel still to come; null: nobody does.
+  float compute(const Batch& batch, ParameterBinding& binding,
+                GradientListener* listener = nullptr);
 
  private:
   // A piece of a variable whose mean one thread takes.
@@ -61,7 +62,7 @@ class TowerGroup {
   void addRows(const model::ModelGraph& model);
   void bind(const Batch& batch, ParameterBinding& binding);
   void bindVariables(ParameterBinding& binding);
-  void run();
+  void run(GradientListener* listener);
   void takeMean();
   void joinRows(ParameterBinding& binding) const;
   template <class F>

@@ -83,7 +83,10 @@ data::ReadAhead readAhead(const cluster::TrainSpec& train, const data::Dataset& 
 TowerDevices devicesFor(const cluster::TrainSpec& train, TowerDevices towers,
                         const ComputeDevice& only) {
   if (towers.each.empty()) towers.each.push_back(only);
-  for (ComputeDevice& device : towers.each) device.precision = train.precision;
+  for (ComputeDevice& device : towers.each) {
+    device.precision = train.precision;
+    device.told_bytes = kStreamBucketBytes;
+  }
   return towers;
 }
 
@@ -146,6 +149,25 @@ void TrainingLoop::join(const Restore& restore, const WaitingCallback& on_waitin
     client_.waitInitialised();
   }
   binding_ = std::make_unique<ParameterBinding>(declaration_.layout, client_, kept_.get());
+  if (mayStream())
+    stream_ = std::make_unique<GradientStream>(declaration_.layout, client_, *binding_);
+}
+
+// Where nothing is done to gradients once they are computed.
+bool TrainingLoop::mayStream() const {
+  return kept_ == nullptr && devices_.each.size() == 1 &&
+         train_.optimizer.clip_by_global_norm == 0 && !declaration_.replication.overlap &&
+         ps::batchesPerStep(declaration_.replication, place_.rank) == 1 &&
+         std::ranges::none_of(declaration_.layout.variables, &ps::VariableInfo::is_sparse);
+}
+
+// Null: what is computed is pushed then.
+GradientListener* TrainingLoop::listenerFor(const ps::StepState& due) {
+  if (stream_ == nullptr) return nullptr;
+  stream_->expectNothing();
+  if (!client_.streamsGradients()) return nullptr;
+  stream_->expect(due);
+  return stream_.get();
 }
 
 // Draws the initial values, which takes minutes for a model that barely fits, and sends them.
@@ -208,7 +230,7 @@ void TrainingLoop::onDue(const ps::StepState& state) {
 }
 
 void TrainingLoop::beforePush(const ps::StepState&) {
-  binding_->scatterGradients();
+  if (!hasStartedPush()) binding_->scatterGradients();
   if (observer_ != nullptr)
     observer_->onGradients(*binding_, {*batch_, [this] { return measureBatch(); }});
 }
@@ -263,7 +285,8 @@ float TrainingLoop::compute(const ps::StepState& due) {
   }
   const trace::Span span("compute");
   // With the seed and the number masks, too, follow from the step.
-  const float loss = towers_.compute({*batch_, train_.data.seed, batch}, *binding_);
+  const float loss =
+      towers_.compute({*batch_, train_.data.seed, batch}, *binding_, listenerFor(due));
   if (divergence_.diverged(loss)) throw diverged(due.global_step, loss, due.next_step);
   if (kept_ != nullptr) {
     inspectKept(due);
@@ -271,6 +294,7 @@ float TrainingLoop::compute(const ps::StepState& due) {
     checkStatistics(due);
     clipGradients(due);
   }
+  if (stream_ != nullptr) stream_->complete();
   return loss;
 }
 

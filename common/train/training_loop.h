@@ -21,6 +21,7 @@
 #include "common/train/device_variables.h"
 #include "common/train/divergence.h"
 #include "common/train/evaluation.h"
+#include "common/train/gradient_stream.h"
 #include "common/train/parameter_binding.h"
 #include "common/train/report_clock.h"
 #include "common/train/step_loop.h"
@@ -139,11 +140,14 @@ class TrainingLoop final : private StepWorker {
   void onFirst(const ps::StepState& state) override;
   void onDue(const ps::StepState& state) override;
   float compute(const ps::StepState& due) override;
+  bool hasStartedPush() const override { return stream_ != nullptr && stream_->hasStarted(); }
   void beforePush(const ps::StepState& due) override;
   void onAnswer(const ps::StepState& due, const ps::StepState& state) override;
   void onWentBack(const ps::StepState& state) override;
   void afterBatch(const ps::StepState& state) override;
   uint64_t batchAfter(const ps::StepState& due) const;
+  bool mayStream() const;
+  GradientListener* listenerFor(const ps::StepState& due);
   Evaluation measureBatch();
   void inspectKept(const ps::StepState& due);
   void checkStatistics(const ps::StepState& due);
@@ -174,6 +178,8 @@ class TrainingLoop final : private StepWorker {
   data::BatchSource batches_;
   std::unique_ptr<ParameterBinding>
       binding_;  // made in join(): a client has arenas once it has declared
+  std::unique_ptr<GradientStream>
+      stream_;  // likewise; null: gradients are pushed once they are whole
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<TrainingMetrics> metrics_;  // once somebody asks
   StepObserver* observer_ = nullptr;

@@ -49,7 +49,8 @@ net::Limits arenaLimits(uint64_t elements) {
 }
 
 void referenceArena(std::span<const float> arena, const std::shared_ptr<const void>& owner,
-                    capnp::List<capnp::Data>::Builder list, net::MessageStream& stream) {
+                    capnp::List<capnp::Data>::Builder list, net::MessageStream& stream,
+                    const std::shared_ptr<const net::SendGate>& gate) {
   DTF_CHECK(arena.size() % 2 == 0 && list.size() == arenaChunks(arena.size()));
   const auto* bytes = reinterpret_cast<const kj::byte*>(arena.data());
   const uint64_t chunk = chunk_bytes;
@@ -59,6 +60,7 @@ void referenceArena(std::span<const float> arena, const std::shared_ptr<const vo
     const uint64_t size = std::min(left, chunk);
     list.adopt(i, orphanage.referenceExternalData(capnp::Data::Reader(bytes, size)));
     stream.keepUntilWritten(bytes, owner);
+    if (gate != nullptr) stream.sendAsWritten(bytes, gate);
     bytes += size;
     left -= size;
   }

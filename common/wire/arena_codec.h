@@ -50,9 +50,10 @@ net::Limits arenaLimits(uint64_t elements);
 
 // Fills `list` (made with arenaChunks(arena.size()) entries) with references to `arena`, whose
 // memory `owner` keeps alive until the message is with the kernel. The size must be a multiple of
-// two elements (capnp sends words).
+// two elements (capnp sends words). `gate`: of an arena that is still being written, see MessageStream::sendAsWritten(); null: it is whole.
 void referenceArena(std::span<const float> arena, const std::shared_ptr<const void>& owner,
-                    capnp::List<capnp::Data>::Builder list, net::MessageStream& stream);
+                    capnp::List<capnp::Data>::Builder list, net::MessageStream& stream,
+                    const std::shared_ptr<const net::SendGate>& gate = nullptr);
 
 // The arena in `list`, in place when its chunks lie one after the other (they do when our own
 // sender made them), else copied into `assembled`.

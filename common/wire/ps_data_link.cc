@@ -239,39 +239,81 @@ kj::Promise<void> PsDataLink::pullAverages() {
   });
 }
 
+// Where it travels at all.
+bool PsDataLink::sendsAsWritten() {
+  return options_.stream_from_bytes && gradients_.size() == 1 &&
+         elements_ * sizeof(float) >= *options_.stream_from_bytes && !gives_gradients_ &&
+         connection_.connection().stream().sendsAsWritten();
+}
+
+std::shared_ptr<net::SendGate> PsDataLink::startPush() {
+  DTF_CHECK(gradients_.size() == 1 && gradients_[0].layout().sparse().empty());
+  DTF_CHECK(batches_per_step_ == 1);
+  received_ = 1 - received_;
+  return std::make_shared<net::SendGate>(gradients_[0].values(), elements_ * sizeof(float));
+}
+
+void PsDataLink::sendMore() {
+  if (gate_ == nullptr) return;
+  if (connection_.isOpen()) connection_.connection().stream().sendMore();
+  if (gate_opened_.get() != nullptr && gate_->isOpen()) gate_opened_->fulfill();
+}
+
+kj::Promise<void> PsDataLink::whenWritten(const net::SendGate& gate) {
+  if (gate.isOpen()) return kj::READY_NOW;
+  auto written = kj::newPromiseAndFulfiller<void>();
+  gate_opened_ = kj::mv(written.fulfiller);
+  return kj::mv(written.promise);
+}
+
 kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, float loss,
-                                                uint64_t epoch) {
+                                                uint64_t epoch,
+                                                std::shared_ptr<const net::SendGate> gate) {
   // After a step's last batch the parameters before are no longer needed: said now, it travels in
   // one packet with the request.
-  const bool more_batches = batch + 1 < batches_per_step_;
-  if (!more_batches) parameters_[received_].release();
+  if (batch + 1 >= batches_per_step_) parameters_[received_].release();
+  gate_ = std::move(gate);
   // The arena is the caller's again only after the answer: what is sent again is the same.
   return connection_.untilAnswered<ps::StepState>(
-      "exchanging a step", [this, step, batch, loss, epoch, more_batches] {
-        const ps::Gradient gradient = gradients_[pushed_].share();
-        const uint64_t words = gives_gradients_ ? 0 : gradientWords(gradient);
-        // The size spares capnp a first segment of 8 KiB, zeroed, per message.
-        const std::string traceparent = trace::traceparentHere();
-        auto request = data_->exchangeRequest(
-            capnp::MessageSize{18 + words + traceparent.size() / sizeof(capnp::word) + 1, 0});
-        if (!traceparent.empty()) request.setTraceparent(traceparent);
-        request.setStep(step);
-        request.setBatch(batch);
-        request.setLoss(loss);
-        request.setEpoch(epoch);
-        request.setInUse(inUse());
-        if (const size_t counts = gradient.row_counts.size(); counts > 0)
-          encodeRowCounts(gradient, request.initRows(static_cast<uint32_t>(counts)));
-        if (gives_gradients_)
-          request.setGradientKey(gradients_[pushed_].sharedMemory()->key());
-        else
-          referenceArena(gradient.values, gradient.owner,
-                         request.initGradient(arenaChunks(gradient.values.size())),
-                         connection_.connection().stream());
-        return request.send().then(
-            [this, more_batches](capnp::Response<schema::PsData::ExchangeResults>&& response) {
-              return take(kj::mv(response), parameters_[received_], more_batches);
-            });
+      "exchanging a step", [this, step, batch, loss, epoch]() -> kj::Promise<ps::StepState> {
+        if (gate_ == nullptr || sendsAsWritten()) return push(step, batch, loss, epoch, gate_);
+        return whenWritten(*gate_).then([this, step, batch, loss, epoch] {
+          if (!connection_.isOpen())  // it broke meanwhile: the next attempt is due
+            kj::throwFatalException(
+                net::toKj(net::asio::error::not_connected, "the connection was lost"));
+          return push(step, batch, loss, epoch, nullptr);
+        });
+      });
+}
+
+// One attempt.
+kj::Promise<ps::StepState> PsDataLink::push(uint64_t step, uint32_t batch, float loss,
+                                            uint64_t epoch,
+                                            const std::shared_ptr<const net::SendGate>& gate) {
+  const bool more_batches = batch + 1 < batches_per_step_;
+  const ps::Gradient gradient = gradients_[pushed_].share();
+  const uint64_t words = gives_gradients_ ? 0 : gradientWords(gradient);
+  // The size spares capnp a first segment of 8 KiB, zeroed, per message.
+  const std::string traceparent = trace::traceparentHere();
+  auto request = data_->exchangeRequest(
+      capnp::MessageSize{18 + words + traceparent.size() / sizeof(capnp::word) + 1, 0});
+  if (!traceparent.empty()) request.setTraceparent(traceparent);
+  request.setStep(step);
+  request.setBatch(batch);
+  request.setLoss(loss);
+  request.setEpoch(epoch);
+  request.setInUse(inUse());
+  if (const size_t counts = gradient.row_counts.size(); counts > 0)
+    encodeRowCounts(gradient, request.initRows(static_cast<uint32_t>(counts)));
+  if (gives_gradients_)
+    request.setGradientKey(gradients_[pushed_].sharedMemory()->key());
+  else
+    referenceArena(gradient.values, gradient.owner,
+                   request.initGradient(arenaChunks(gradient.values.size())),
+                   connection_.connection().stream(), gate);
+  return request.send().then(
+      [this, more_batches](capnp::Response<schema::PsData::ExchangeResults>&& response) {
+        return take(kj::mv(response), parameters_[received_], more_batches);
       });
 }
 

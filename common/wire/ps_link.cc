@@ -52,6 +52,7 @@ LinkOptions linkOptions(const cluster::JobSpec& job, TaskId self, Incarnation in
   LinkOptions options{
       job.job, self, incarnation, job.timeouts, addressesOf(job.cluster.worker), job.durability};
   if (!job.cluster.shared_memory) options.share_from_bytes = std::nullopt;
+  if (!job.cluster.stream_gradients) options.stream_from_bytes = std::nullopt;
   return options;
 }
 

@@ -16,6 +16,7 @@
 #include "common/cluster/spec.h"
 #include "common/net/loop.h"
 #include "common/net/rpc_connection.h"
+#include "common/net/send_gate.h"
 #include "common/ps/barrier.h"
 #include "common/ps/gradient_buffer.h"
 #include "common/ps/parameter_client.h"
@@ -34,6 +35,9 @@ inline constexpr net::Limits kAnswerLimits{.bytes_max = 256 << 20};
 // Arenas of less travel: they fit into the message that would name them, or nearly so.
 inline constexpr uint64_t kShareFromBytes = uint64_t{4} << 10;
 
+// Smaller gradients are on their way for less time than it is worth to hand them to another thread: 3 ms at 10 Gbit/s.
+inline constexpr uint64_t kStreamFromBytes = uint64_t{4} << 20;
+
 // Who we are and how long we wait: the same for every link of a worker.
 struct LinkOptions {
   std::string job;
@@ -45,6 +49,8 @@ struct LinkOptions {
   // Of a shard of so many bytes the arenas are read in the ps's memory, and by the ps in ours, where both are on one host;
   // nullopt: never.
   std::optional<uint64_t> share_from_bytes = kShareFromBytes;
+  // A gradient arena of so many bytes, more than a message that is copied, leaves while it is written, where it travels; nullopt: never.
+  std::optional<uint64_t> stream_from_bytes = kStreamFromBytes;
 };
 
 // What `self`, started with `job`, says.
@@ -183,8 +189,11 @@ class PsDataLink {
   kj::Promise<void> initialise(std::span<const float> values, uint64_t epoch);
   // `epoch`: see PsData.pull in ps.capnp.
   kj::Promise<ps::StepState> pull(std::optional<uint64_t> wanted_step, uint64_t epoch = 0);
-  // `epoch`: of the parameters that the gradient was computed from.
-  kj::Promise<ps::StepState> exchange(uint64_t step, uint32_t batch, float loss, uint64_t epoch);
+  // `epoch`: of the parameters that the gradient was computed from. `gate`: of a gradient that is still being written; null: it is whole.
+  kj::Promise<ps::StepState> exchange(uint64_t step, uint32_t batch, float loss, uint64_t epoch,
+                                      std::shared_ptr<const net::SendGate> gate = nullptr);
+  // The gate of the exchange under way has been opened further.
+  void sendMore();
 
   // Kept beside the parameters, until the next call.
   kj::Promise<void> pullAverages();
@@ -207,6 +216,12 @@ class PsDataLink {
   // Where it overlaps, between calls: the gradient that was written is what the next exchange pushes, and what it
   // brings goes beside the parameters that are here.
   void turn();
+  // Between calls: whether a gradient would leave while it is being written.
+  bool streams() { return connection_.isOpen() && sendsAsWritten(); }
+  // Ahead of an exchange with a gate, which brings its parameters beside those that are here. The gate of that gradient.
+  std::shared_ptr<net::SendGate> startPush();
+  // The parameters that such an exchange has left where they were are read no more.
+  void releaseEarlier() { parameters_[1 - received_].release(); }
 
  private:
   // An arena that was received: in its response or, of several chunks, put together; or where the ps has it.
@@ -222,6 +237,10 @@ class PsDataLink {
   kj::Promise<void> shareMemory(net::RpcConnection& connection);
   void noteNotShared(const Error& error);
   void takeShared(Received& received, uint64_t key);
+  bool sendsAsWritten();
+  kj::Promise<void> whenWritten(const net::SendGate& gate);
+  kj::Promise<ps::StepState> push(uint64_t step, uint32_t batch, float loss, uint64_t epoch,
+                                  const std::shared_ptr<const net::SendGate>& gate);
   kj::Promise<void> giveGradients(const std::string& door, const net::DoorSecret& secret);
   uint64_t inUse() const;
   template <class Response>
@@ -240,7 +259,7 @@ class PsDataLink {
   HealingConnection connection_;
   std::optional<schema::PsData::Client> data_;  // of the last hello
   std::array<Received, 2>
-      parameters_;                    // may be of a connection before; the second where it overlaps
+      parameters_;  // may be of a connection before; the second where it overlaps, or a gradient is streamed
   size_t received_ = 0;               // of them: the newest
   std::unique_ptr<PsMemory> memory_;  // of the last hello; null: arenas travel
   bool gives_gradients_ = false;      // likewise: the ps reads gradients_ where they are
@@ -248,6 +267,8 @@ class PsDataLink {
   bool shares_ = true;                // false: that has failed, arenas travel on later connections
   bool said_shared_ = false, said_not_shared_ = false;  // in the log
   Received averages_;
+  std::shared_ptr<const net::SendGate> gate_;        // of the exchange under way, or the last one
+  kj::Own<kj::PromiseFulfiller<void>> gate_opened_;  // of who waits for it to be open; may be null
 };
 
 }  // namespace dtf::wire

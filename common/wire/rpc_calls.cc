@@ -234,6 +234,7 @@ void DataCalls::onBroken(uint32_t ps_task, const Error& why) {
 kj::Promise<void> DataCalls::watch(Duration deadline, Duration reported) {
   return loop_.timer().afterDelay(net::toKj(kWatchEvery)).then([this, deadline, reported] {
     const TimePoint now = clock_.now();  // in every turn: it is a clock of turns
+    if (isWriting()) since_ = now;       // nobody is waited for
     const Duration waited = unanswered_ > 0 ? now - since_ : Duration{0};
     if (awaitsReturn()) deadline_from_ = now;
     if (waited < kReportEvery) return watch(deadline, Duration{0});
@@ -264,6 +265,7 @@ kj::Promise<void> DataCalls::open(const ps::ModelDeclaration& declaration) {
         declaration.replication.overlap));
     opened.add(links_[i]->open().then([this, i] { gradients_[i] = links_[i]->gradients(); }));
   }
+  overlaps_ = declaration.replication.overlap;
   const Duration deadline = fromSeconds(options_.link.timeouts.step_seconds + 5);
   watchdog_ = watch(deadline, Duration{0}).eagerlyEvaluate(nullptr);
   return abort_.guard(joinAll(kj::mv(opened)));
@@ -279,6 +281,35 @@ void DataCalls::turn() {
     links_[i]->turn();
     gradients_[i] = links_[i]->gradients();
   }
+}
+
+bool DataCalls::streamsGradients() const {
+  return std::ranges::any_of(links_, [](const auto& link) { return link->streams(); });
+}
+
+void DataCalls::startPush() {
+  DTF_CHECK(gates_.empty() && !overlaps_);
+  for (const auto& link : links_) gates_.push_back(link->startPush());
+}
+
+void DataCalls::gradientsWritten(std::span<const uint64_t> elements) {
+  DTF_CHECK(elements.size() == gates_.size());
+  for (size_t i = 0; i < gates_.size(); ++i) gates_[i]->open(elements[i] * sizeof(float));
+}
+
+void DataCalls::sendMore() {
+  for (const auto& link : links_) link->sendMore();
+  since_ = clock_.now();
+}
+
+bool DataCalls::isWriting() const {
+  return std::ranges::any_of(gates_, [](const auto& gate) { return !gate->isOpen(); });
+}
+
+// Those that the caller computed with while the exchange before this call was under way.
+void DataCalls::releaseEarlier() {
+  if (overlaps_ || !gates_.empty()) return;
+  for (const auto& link : links_) link->releaseEarlier();
 }
 
 kj::Promise<void> DataCalls::initialise(std::span<const std::span<const float>> shards,
@@ -337,17 +368,18 @@ kj::Promise<ps::StepState> DataCalls::settle() {
 }
 
 // The same call to every ps.
-kj::Promise<ps::StepState> DataCalls::onEvery(
-    const std::function<kj::Promise<ps::StepState>(PsDataLink&)>& call, bool is_push) {
+kj::Promise<ps::StepState> DataCalls::onEvery(const CallOfPs& call, bool is_push) {
   DTF_CHECK(settlement_.has_value());
+  releaseEarlier();
   std::vector<Call> calls;
-  for (uint32_t i = 0; i < links_.size(); ++i) calls.push_back({i, call});
+  for (uint32_t i = 0; i < links_.size(); ++i)
+    calls.push_back({i, [call, i](PsDataLink& link) { return call(i, link); }});
   settlement_->start(is_push);
   return send(calls).then([this] { return settle(); });
 }
 
 kj::Promise<ps::StepState> DataCalls::pull() {
-  return onEvery([](PsDataLink& link) { return link.pull(std::nullopt); }, false);
+  return onEvery([](uint32_t, PsDataLink& link) { return link.pull(std::nullopt); }, false);
 }
 
 kj::Promise<void> DataCalls::pullAverages() {
@@ -360,7 +392,9 @@ kj::Promise<void> DataCalls::pullAverages() {
 
 kj::Promise<ps::StepState> DataCalls::exchange(uint64_t step, uint32_t batch, float loss) {
   return onEvery(
-      [=, epoch = epoch_](PsDataLink& link) { return link.exchange(step, batch, loss, epoch); },
+      [=, this](uint32_t ps, PsDataLink& link) {
+        return link.exchange(step, batch, loss, epoch_, gates_.empty() ? nullptr : gates_[ps]);
+      },
       true);
 }
 

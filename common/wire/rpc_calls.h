@@ -159,6 +159,13 @@ class DataCalls {
   // here. As gradients(), of the training thread.
   void turn();
 
+  // Likewise: see ps::ParameterClient. An exchange between startPush() and endPush() is of a gradient that is being written.
+  bool streamsGradients() const;
+  void startPush();
+  void gradientsWritten(std::span<const uint64_t> elements);  // the loop is told by sendMore()
+  void endPush() { gates_.clear(); }
+  void sendMore();
+
   kj::Promise<void> pullAverages();
 
   const float* parameters(uint32_t ps_task) const { return parameters_[ps_task]; }
@@ -191,11 +198,13 @@ class DataCalls {
   kj::Promise<void> askWhetherThere(uint32_t ps_task);
   kj::Promise<void> watch(Duration deadline, Duration reported);
   bool awaitsReturn() const;
+  bool isWriting() const;
+  void releaseEarlier();
   std::string unansweredText() const;
   kj::Promise<void> watched(uint32_t ps_task, kj::Promise<void> answer);
   kj::Promise<void> send(const std::vector<Call>& calls);
-  kj::Promise<ps::StepState> onEvery(
-      const std::function<kj::Promise<ps::StepState>(PsDataLink&)>& call, bool is_push);
+  using CallOfPs = std::function<kj::Promise<ps::StepState>(uint32_t ps_task, PsDataLink&)>;
+  kj::Promise<ps::StepState> onEvery(const CallOfPs& call, bool is_push);
   kj::Promise<ps::StepState> settle();
 
   net::Loop& loop_;
@@ -213,6 +222,9 @@ class DataCalls {
   // Pointers taken after each answer.
   std::vector<const float*> parameters_;
   std::vector<float*> gradients_;
+  // Of a push that is being written: of each link. The vector is the training thread's, and stays as it is while the push goes on.
+  std::vector<std::shared_ptr<net::SendGate>> gates_;
+  bool overlaps_ = false;
   std::optional<ps::Settlement> settlement_;  // once open
   uint64_t epoch_ = 0;                        // of the parameters that it settled on
   // The call in flight, for the watchdog; on clock_.

@@ -1,8 +1,27 @@
 #include "common/wire/rpc_parameter_client.h"
 
+#include <algorithm>
+
 #include "common/base/check.h"
+#include "common/base/log.h"
+#include "common/ps/replication_rules.h"
 
 namespace dtf::wire {
+
+namespace {
+
+// A gradient that can leave while it is written: whole once it is computed, and of a size that is worth it.
+bool mayStream(const ps::ModelDeclaration& declaration, const LinkOptions& link) {
+  const auto is_large = [&](const ps::ShardLayout& shard) {
+    return link.stream_from_bytes && shard.elements * sizeof(float) >= *link.stream_from_bytes;
+  };
+  return !declaration.replication.overlap &&
+         ps::batchesPerStep(declaration.replication, link.self.index) == 1 &&
+         std::ranges::none_of(declaration.layout.variables, &ps::VariableInfo::is_sparse) &&
+         std::ranges::any_of(declaration.layout.shards, is_large);
+}
+
+}  // namespace
 
 RpcParameterClient::RpcParameterClient(RpcClientOptions options)
     : options_(std::move(options)), control_("dtf-control") {
@@ -53,7 +72,7 @@ void RpcParameterClient::declare(const ps::ModelDeclaration& declaration) {
   control_.call([this] { return control_calls_->opened(); });
   control_.call([&] { return control_calls_->declare(declaration); });
   data_.call([&] { return data_calls_->open(declaration); });
-  if (declaration.replication.overlap)
+  if (declaration.replication.overlap || mayStream(declaration, options_.link))
     beside_ = std::make_unique<ps::ExchangeThread>(
         [this](uint64_t step, uint32_t batch, float loss) { return exchange(step, batch, loss); });
 }
@@ -104,6 +123,37 @@ void RpcParameterClient::startExchange(uint64_t step, uint32_t batch, float loss
 ps::StepState RpcParameterClient::finishExchange() {
   DTF_CHECK(beside_ != nullptr);
   return beside_->finish();
+}
+
+bool RpcParameterClient::streamsGradients() const {
+  return beside_ != nullptr && data_calls_->streamsGradients();
+}
+
+void RpcParameterClient::startPush(uint64_t step, uint32_t batch, float loss) {
+  DTF_CHECK(beside_ != nullptr);
+  data_calls_->startPush();
+  beside_->start(step, batch, loss);
+}
+
+void RpcParameterClient::gradientsWritten(std::span<const uint64_t> elements) {
+  data_calls_->gradientsWritten(elements);
+  tellData([](DataCalls& data) { data.sendMore(); });
+}
+
+ps::StepState RpcParameterClient::finishPush() {
+  const ps::StepState state = beside_->finish();
+  data_calls_->endPush();
+  return state;
+}
+
+void RpcParameterClient::abandonPush(const Error& why) {
+  tellData([why](DataCalls& data) { data.fail(why); });
+  try {
+    beside_->finish();
+  } catch (const Error& error) {  // that is `why`, or what has ended the exchange before
+    log::info("event=push_abandoned error=\"{}\"", error.message());
+  }
+  data_calls_->endPush();
 }
 
 void RpcParameterClient::barrier(std::string_view name) {

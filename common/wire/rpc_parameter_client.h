@@ -15,7 +15,7 @@ namespace dtf::wire {
 
 // See ps::ParameterClient for the calls.
 // Owns: an io thread for heartbeats and barriers, and the calls (rpc_calls.h). Parameters and
-// gradients are moved by the thread that calls, while it waits for them; by one more where a job overlaps the two.
+// gradients are moved by the thread that calls, while it waits for them; by one more where that goes on while it computes.
 // Threads: one training thread at a time; the destructor joins the io thread.
 // Blocks: each call until every ps has answered, one is lost, or the deadline named in the error.
 class RpcParameterClient final : public ps::ParameterClient {
@@ -36,6 +36,11 @@ class RpcParameterClient final : public ps::ParameterClient {
   ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override;
   void startExchange(uint64_t step, uint32_t batch, float loss) override;
   ps::StepState finishExchange() override;
+  bool streamsGradients() const override;
+  void startPush(uint64_t step, uint32_t batch, float loss) override;
+  void gradientsWritten(std::span<const uint64_t> elements) override;
+  ps::StepState finishPush() override;
+  void abandonPush(const Error& why) override;
   void barrier(std::string_view name) override;
   void finish() override;
 
@@ -76,7 +81,7 @@ class RpcParameterClient final : public ps::ParameterClient {
   net::CallerLoop data_{net::kDataBusyPoll};
   std::unique_ptr<DataCalls> data_calls_;  // lives on the data loop
   net::IoThread control_;                  // its loop ends before the others, and posts to data_
-  std::unique_ptr<ps::ExchangeThread> beside_;  // of a job with replication.overlap
+  std::unique_ptr<ps::ExchangeThread> beside_;  // null: nothing goes on while the caller computes
 };
 
 }  // namespace dtf::wire

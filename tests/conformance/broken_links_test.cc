@@ -27,12 +27,14 @@ using std::chrono::seconds;
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ParameterClientSuite);
 
-constexpr uint32_t kElements = 1600;  // of each ps's shard
+constexpr uint32_t kElements = 1600;           // of each ps's shard
+constexpr uint32_t kStreamedElements = 32768;  // where gradients leave while they are written
 
-ModelDeclaration modelOf(uint32_t ps_tasks, uint32_t workers, bool sync, uint64_t steps) {
+ModelDeclaration modelOf(uint32_t ps_tasks, uint32_t workers, bool sync, uint64_t steps,
+                         uint32_t elements = kElements) {
   std::vector<VariableParts> variables;
   for (uint32_t ps = 0; ps < ps_tasks; ++ps)
-    variables.push_back({"v" + std::to_string(ps), Shape{kElements}, {{ps, 0, kElements}}});
+    variables.push_back({"v" + std::to_string(ps), Shape{elements}, {{ps, 0, elements}}});
   ModelDeclaration model;
   model.layout = makeLayout(variables, ps_tasks);
   model.optimizer.kind = cluster::OptimizerSpec::Kind::kGradientDescent;
@@ -54,7 +56,7 @@ void writeGradients(ParameterClient& client, const ModelDeclaration& model, uint
                     uint64_t step) {
   const bool sync = model.replication.mode == cluster::ReplicationSpec::Mode::kSync;
   for (uint32_t ps = 0; ps < model.layout.shards.size(); ++ps)
-    for (uint32_t i = 0; i < kElements; ++i)
+    for (uint32_t i = 0; i < model.layout.shards[ps].elements; ++i)
       client.gradients(ps)[i] =
           sync ? std::sin(static_cast<float>(i * (rank + 1) + ps + step)) : -1.0F;
 }
@@ -78,6 +80,7 @@ class BrokenLinks : public ::testing::Test {
     const auto ps_tasks = static_cast<uint32_t>(model.layout.shards.size());
     RpcHarness cluster(ps_tasks, workers, healingTimeouts());
     if (shares_) cluster.share_from_bytes = 0;
+    cluster.stream_from_bytes = kStreamedElements * sizeof(float);
     proxies_.clear();
     for (uint32_t ps = 0; ps < ps_tasks; ++ps)
       proxies_.push_back(std::make_unique<testing::FlakyProxy>(cluster.psAddress(ps).port));
@@ -124,7 +127,8 @@ class BrokenLinks : public ::testing::Test {
           client->pull();
           EXPECT_EQ(client->TEST_sharesMemory(), shares_);
           for (uint32_t ps = 0; ps < ps_tasks; ++ps)
-            parameters[ps].assign(client->parameters(ps), client->parameters(ps) + kElements);
+            parameters[ps].assign(client->parameters(ps),
+                                  client->parameters(ps) + model.layout.shards[ps].elements);
           if (at_end_) at_end_(cluster);
         }
         before_call_();
@@ -138,7 +142,7 @@ class BrokenLinks : public ::testing::Test {
             const BeforeStep& before_step) const {
     before_call_();
     client.declare(model);
-    const std::vector<float> zeros(kElements);
+    const std::vector<float> zeros(model.layout.shards[0].elements);
     before_call_();
     if (rank == 0)
       client.initialise(std::vector<std::span<const float>>(model.layout.shards.size(), zeros),
@@ -153,10 +157,34 @@ class BrokenLinks : public ::testing::Test {
       if (rank == 0) before_step(state.next_step);
       write_(client, model, rank, state.next_step);
       before_call_();
-      state = client.exchange(state.next_step, state.next_batch, 0);
+      state = client.streamsGradients() ? stream(client, model, state)
+                                        : client.exchange(state.next_step, state.next_batch, 0);
     }
     before_call_();
     client.barrier("trained");
+  }
+
+  // What is in the arenas of `client`, again, bit by bit behind the push's start.
+  StepState stream(ParameterClient& client, const ModelDeclaration& model,
+                   const StepState& due) const {
+    const std::vector<ShardLayout>& shards = model.layout.shards;
+    Parameters gradients;
+    for (uint32_t ps = 0; ps < shards.size(); ++ps) {
+      gradients.emplace_back(client.gradients(ps), client.gradients(ps) + shards[ps].elements);
+      std::fill_n(client.gradients(ps), shards[ps].elements, std::nanf(""));
+    }
+    client.startPush(due.next_step, due.next_batch, 0);
+    constexpr size_t kPieces = 4;
+    for (size_t piece = 1; piece <= kPieces; ++piece) {
+      std::vector<uint64_t> written;
+      for (uint32_t ps = 0; ps < shards.size(); ++ps) {
+        written.push_back(shards[ps].elements * piece / kPieces);
+        std::copy_n(gradients[ps].begin(), written[ps], client.gradients(ps));
+      }
+      client.gradientsWritten(written);
+      after_piece_(due.next_step, piece);
+    }
+    return client.finishPush();
   }
 
   size_t cuts() const {
@@ -173,7 +201,8 @@ class BrokenLinks : public ::testing::Test {
   bool shares_ = false;  // workers and ps read each other's memory, on every connection anew
   std::function<void()> prepare_;
   std::function<void()> before_call_ = [] {};  // of any worker
-  std::function<void(RpcHarness&)> at_end_;    // while all ps are still there
+  std::function<void(uint64_t step, size_t piece)> after_piece_ = [](uint64_t, size_t) {};
+  std::function<void(RpcHarness&)> at_end_;  // while all ps are still there
   decltype(&writeGradients) write_ = writeGradients;
   std::vector<std::unique_ptr<testing::FlakyProxy>> proxies_;
   std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<testing::FlakyProxy>> ps_proxies_;
@@ -306,6 +335,38 @@ TEST_F(BrokenLinks, AStepIsAppliedOnceWhereverItsConnectionIsCut) {
     EXPECT_GE(cuts(), cut_at.size());
     EXPECT_EQ(parameters[0], std::vector<float>(kElements, static_cast<float>(model.steps)));
   }
+}
+
+// Half of a gradient may be there by then, or all of it, while the worker still writes the rest.
+TEST_F(BrokenLinks, AGradientThatIsStreamedCountsOnceWhereverItsConnectionIsCut) {
+  constexpr size_t kGradient = kStreamedElements * sizeof(float);
+  const std::vector<size_t> places = {
+      1, 100, kGradient / 8, kGradient / 2, kGradient - 1000, kGradient + 64, kGradient + 400};
+  const ModelDeclaration model = modelOf(1, 1, false, 2 * places.size(), kStreamedElements);
+  size_t cuts_before = 0;
+  after_piece_ = [&](uint64_t step, size_t piece) {
+    if (step % 2 == 1 || piece != 2 || places[step / 2] >= kGradient / 2) return;
+    const auto end = std::chrono::steady_clock::now() + seconds(10);
+    while (cuts() == cuts_before && std::chrono::steady_clock::now() < end)
+      std::this_thread::yield();
+    EXPECT_GT(cuts(), cuts_before) << "the first half had left before the second was written";
+  };
+  const Parameters parameters = train(model, 1, true, [&](uint64_t step) {
+    cuts_before = cuts();
+    proxies_[0]->cutAfter(step % 2 == 0 ? Way::kToServer : Way::kToClient, places[step / 2]);
+  });
+  EXPECT_GE(cuts(), places.size());
+  EXPECT_EQ(parameters[0], std::vector<float>(kStreamedElements, static_cast<float>(model.steps)));
+}
+
+TEST_F(BrokenLinks, FlappingCostsASyncJobThatStreamsNothingButTime) {
+  const ModelDeclaration model = modelOf(2, 2, true, 300, kStreamedElements);
+  const Parameters calm = train(model, 2, false);
+  prepare_ = [this] {
+    for (auto& proxy : proxies_) proxy->cutEvery(milliseconds(50));
+  };
+  EXPECT_EQ(train(model, 2, true), calm);
+  EXPECT_GT(cuts(), 4u);
 }
 
 // In its question or its answer, from the hello to the last call: in the preamble, behind it, amid

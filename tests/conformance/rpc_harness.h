@@ -92,6 +92,7 @@ class RpcHarness final : public ClusterHarness {
     options.link = wire::linkOptions(job_, {JobKind::kWorker, rank}, Incarnation::ofNow());
     options.ps = wire::addressesOf(job_.cluster.ps);
     options.link.share_from_bytes = share_from_bytes;
+    options.link.stream_from_bytes = stream_from_bytes;
     if (via) via(rank, options.ps);
     auto client = std::make_unique<wire::RpcParameterClient>(std::move(options));
     MutexLock lock(mu_);
@@ -101,6 +102,9 @@ class RpcHarness final : public ClusterHarness {
 
   // See wire::LinkOptions; by default all arenas travel.
   std::optional<uint64_t> share_from_bytes{};
+
+  // Likewise.
+  std::optional<uint64_t> stream_from_bytes = uint64_t{1} << 20;
 
   // Which way a worker takes to the ps; their own addresses when it is null.
   std::function<void(uint32_t rank, std::vector<cluster::Address>& ps)> via;

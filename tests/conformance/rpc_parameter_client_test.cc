@@ -10,6 +10,7 @@
 #include "tests/conformance/overlap_suite.h"
 #include "tests/conformance/rpc_harness.h"
 #include "tests/conformance/sparse_rows_suite.h"
+#include "tests/conformance/stream_suite.h"
 
 namespace dtf::ps {
 
@@ -286,6 +287,7 @@ INSTANTIATE_TEST_SUITE_P(Rpc, ParameterClientSuite,
 INSTANTIATE_TEST_SUITE_P(Rpc, AsyncHammerSuite, kHarnesses, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, OverlapSuite, kHarnesses, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, SparseRowsSuite, kHarnesses, harnessName);
+INSTANTIATE_TEST_SUITE_P(Rpc, StreamSuite, kHarnesses, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, LargeShards, kHarnesses, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, ReadArenas, kHarnesses, harnessName);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tests/e2e/recovery_fixture.h"
+#include "tests/e2e/timeline.h"
 
 namespace dtf::testing {
 namespace {
@@ -16,18 +17,6 @@ class OverlapTest : public RecoveryTest {
     options.workers = workers;
     options.replication_more = ", overlap: true";
     return options;
-  }
-
-  struct Span {
-    double begin = 0, end = 0;
-  };
-  // Of the chief's timeline, in microseconds.
-  std::vector<Span> spansOf(const nlohmann::json& timeline, const std::string& name) {
-    std::vector<Span> spans;
-    for (const nlohmann::json& event : timeline["traceEvents"])
-      if (event.value("ph", "") == "X" && event["name"] == name)
-        spans.push_back({event["ts"], event["ts"].get<double>() + event["dur"].get<double>()});
-    return spans;
   }
 };
 

@@ -120,6 +120,8 @@ void drawReplication(Random& random, Plan& plan) {
   plan.overlap = oneIn(overlap, 2);
   Random shared_memory = streamOf(plan.seed, Stream::kSharedMemory);
   plan.shares_memory = oneIn(shared_memory, 3);
+  Random streamed = streamOf(plan.seed, Stream::kStreamed);
+  plan.streams = oneIn(streamed, 2);
 }
 
 // With backup workers on several ps a loss matters at one moment only: when some ps have a gradient that

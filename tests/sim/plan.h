@@ -80,16 +80,18 @@ struct Plan {
   bool launched = false;
   uint32_t restarts_max = kRestartsMax;  // dtf-launch's budget for one task
   double refill_seconds = 600;
-  bool replicas = false;        // durability: replica
-  bool shares_memory = false;   // workers and ps read each other's: all are on one host
-  bool overlap = false;         // if async: workers compute while their last gradient travels
-  bool sparse = false;          // variables are tables of single elements, gradients are rows
+  bool replicas = false;       // durability: replica
+  bool shares_memory = false;  // workers and ps read each other's: all are on one host
+  bool overlap = false;        // if async: workers compute while their last gradient travels
+  bool streams = false;  // if neither that nor sparse: gradients leave while they are computed
+  bool sparse = false;   // variables are tables of single elements, gradients are rows
   double disk_error_share = 0;  // of the operations on the disk that change something
   NetworkOptions network;
   std::vector<Life> lives;  // at least one
 
   bool sync() const { return aggregate > 0; }
   bool overlaps() const { return overlap && !sync(); }
+  bool streamsGradients() const { return streams && !overlaps() && !sparse && batchesMax() == 1; }
   static constexpr uint32_t kRestartsMax = 7;
   bool hasBackups() const { return sync() && aggregate < workers; }
   // A rank has at most so many processes up to the end of life `life`, counted from 0.
@@ -140,6 +142,7 @@ enum class Stream : uint64_t {
   kGather = 15,
   kOverlap = 16,
   kSharedMemory = 17,
+  kStreamed = 18,
 };
 inline Random streamOf(uint64_t seed, Stream stream) {
   return Random(seed, static_cast<uint64_t>(stream));

@@ -57,6 +57,20 @@ class SimClient final : public ps::ParameterClient {
     exchange_ = data_.exchange(step, batch, loss).eagerlyEvaluate(nullptr);
   }
   ps::StepState finishExchange() override { return await(kj::mv(exchange_)); }
+  bool streamsGradients() const override { return true; }
+  void startPush(uint64_t step, uint32_t batch, float loss) override {
+    data_.startPush();
+    exchange_ = data_.exchange(step, batch, loss).eagerlyEvaluate(nullptr);
+  }
+  void gradientsWritten(std::span<const uint64_t> elements) override {
+    data_.gradientsWritten(elements);
+    data_.sendMore();
+  }
+  ps::StepState finishPush() override {
+    const ps::StepState state = await(kj::mv(exchange_));
+    data_.endPush();
+    return state;
+  }
   void barrier(std::string_view name) override { await(control_.barrier(name)); }
   void finish() override { await(control_.finish()); }
 
@@ -83,6 +97,8 @@ wire::RpcClientOptions clientOptions(const Plan& plan, uint32_t rank, Incarnatio
   options.link = wire::linkOptions(job, {JobKind::kWorker, rank}, incarnation);
   options.ps = wire::addressesOf(job.cluster.ps);
   options.link.share_from_bytes = plan.shares_memory ? std::optional<uint64_t>(0) : std::nullopt;
+  options.link.stream_from_bytes =
+      plan.streamsGradients() ? std::optional<uint64_t>(0) : std::nullopt;
   options.on_replaced = [on_replaced](uint32_t) { on_replaced(); };
   return options;
 }
@@ -203,10 +219,16 @@ class SimWorker::Steps final : public train::StepWorker {
     if (worker_.supervisor_) worker_.supervisor_->onStep(state);
   }
   float compute(const ps::StepState& due) override {
-    worker_.compute(client_);
+    if (hasStartedPush()) {
+      startPush(due);
+    } else {
+      worker_.compute(client_);
+    }
     return worker_.loss();
   }
+  bool hasStartedPush() const override { return worker_.plan_.streamsGradients(); }
   void beforePush(const ps::StepState& due) override {
+    if (hasStartedPush()) return;
     worker_.due_ = due;
     worker_.beforePush(client_, worker_.pushOf(due));
   }
@@ -220,6 +242,16 @@ class SimWorker::Steps final : public train::StepWorker {
   }
 
  private:
+  // The gradient is there, but nobody may have it before it has been computed.
+  void startPush(const ps::StepState& due) {
+    worker_.due_ = due;
+    worker_.beforePush(client_, worker_.pushOf(due));
+    client_.startPush(due.next_step, due.next_batch, worker_.loss());
+    worker_.compute(client_);
+    client_.gradientsWritten(
+        std::vector<uint64_t>(worker_.plan_.ps_tasks, worker_.ledger_.elements()));
+  }
+
   SimWorker& worker_;
   SimClient& client_;
 };

@@ -47,6 +47,11 @@ class ScriptedClient final : public ps::ParameterClient {
     under_way = false;
     return answers.at(answered++);
   }
+  ps::StepState finishPush() override {
+    calls_.push_back("finish push");
+    return {.global_step = 2, .next_step = 2, .done = true};
+  }
+  void abandonPush(const Error& why) override { calls_.push_back("abandon: " + why.message()); }
   void barrier(std::string_view) override {}
   void finish() override {}
   bool done_at_once = false, under_way = false;
@@ -67,6 +72,7 @@ class NotingWorker final : public StepWorker {
     if (due.next_step >= fails_at) throw Error(ErrorCode::kTrainingFailed, "the loss is nan");
     return 0.5F;
   }
+  bool hasStartedPush() const override { return starts_push; }
   void beforePush(const ps::StepState& due) override {
     calls_.push_back("before push " + std::to_string(due.next_step));
   }
@@ -79,6 +85,7 @@ class NotingWorker final : public StepWorker {
   }
   void afterBatch(const ps::StepState&) override { calls_.push_back("after"); }
   uint64_t fails_at = UINT64_MAX;
+  bool starts_push = false;
 
  private:
   Calls& calls_;
@@ -192,6 +199,26 @@ TEST(StepLoop, OverlappedAnErrorOfABatchThatIsDroppedIsNone) {
   NotingWorker worker(calls);
   worker.fails_at = 1;
   EXPECT_TRUE(trainOverlapped(client, worker, 100).done);
+}
+
+TEST(StepLoop, APushThatTheWorkerHasStartedIsFinished) {
+  Calls calls;
+  ScriptedClient client(calls);
+  NotingWorker worker(calls);
+  worker.starts_push = true;
+  EXPECT_TRUE(trainSteps(client, worker).done);
+  EXPECT_EQ(calls, (Calls{"pull", "first", "due", "compute 0", "before push 0", "finish push",
+                          "answer 0->2", "after"}));
+}
+
+TEST(StepLoop, APushThatTheWorkerHasStartedIsAbandonedWithWhatTheWorkerThrows) {
+  Calls calls;
+  ScriptedClient client(calls);
+  NotingWorker worker(calls);
+  worker.starts_push = true;
+  worker.fails_at = 0;
+  EXPECT_THROW(trainSteps(client, worker), Error);
+  EXPECT_EQ(calls.back(), "abandon: the loss is nan");
 }
 
 }  // namespace

@@ -1,0 +1,64 @@
+#include "common/train/gradient_stream.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/check.h"
+
+namespace dtf::train {
+
+GradientStream::GradientStream(const ps::ParameterLayout& layout, ps::ParameterClient& client,
+                               ParameterBinding& binding)
+    : client_(client),
+      binding_(binding),
+      is_made_(layout.variables.size()),
+      written_(layout.shards.size()) {
+  for (const ps::ShardLayout& shard : layout.shards)
+    shards_.push_back({shard.slices, shard.elements, 0});
+}
+
+void GradientStream::expect(const ps::StepState& due) {
+  has_started_ = false;
+  due_ = due;
+  is_made_.assign(is_made_.size(), false);
+  std::ranges::fill(written_, 0);
+  for (Shard& shard : shards_) shard.made = 0;
+}
+
+void GradientStream::onLoss(float loss) {
+  DTF_CHECK(!has_started_);
+  if (!std::isfinite(loss)) return;
+  client_.startPush(due_.next_step, due_.next_batch, loss);
+  has_started_ = true;
+}
+
+void GradientStream::onGradients(std::span<const uint32_t> variables) {
+  if (!has_started_) return;
+  for (const uint32_t variable : variables) {
+    binding_.scatterGradient(variable);
+    is_made_.at(variable) = true;
+  }
+  bool has_risen = false;
+  for (size_t ps = 0; ps < shards_.size(); ++ps) {
+    const uint64_t written = writtenOf(shards_[ps]);
+    has_risen = has_risen || written > written_[ps];
+    written_[ps] = written;
+  }
+  if (has_risen) client_.gradientsWritten(written_);
+}
+
+// Up to the first slice that isn't made; never to the end, which complete() adds.
+uint64_t GradientStream::writtenOf(Shard& shard) const {
+  while (shard.made < shard.slices.size() && is_made_[shard.slices[shard.made].variable])
+    ++shard.made;
+  if (shard.made < shard.slices.size()) return shard.slices[shard.made].offset;
+  return shard.elements - std::min(shard.elements, ps::kSliceAlignment);
+}
+
+void GradientStream::complete() {
+  if (!has_started_) return;
+  for (size_t ps = 0; ps < shards_.size(); ++ps) written_[ps] = shards_[ps].elements;
+  client_.gradientsWritten(written_);
+}
+
+}  // namespace dtf::train

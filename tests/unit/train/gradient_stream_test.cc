@@ -1,0 +1,173 @@
+#include "common/train/gradient_stream.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "tests/unit/train/job.h"
+#include "tests/unit/train/streaming_client.h"
+
+namespace dtf::train {
+namespace {
+
+const std::shared_ptr<const data::Dataset>& someDigits() {
+  static const auto dataset = digits(data::DigitStream::kTrain, 2000);
+  return dataset;
+}
+
+// Its first weights are split over two ps.
+cluster::TrainSpec networkJob(uint64_t steps) {
+  cluster::TrainSpec train = softmaxJob(steps);
+  train.model.layers = {model::flatten(), model::dense("first", 300, model::Activation::kRelu),
+                        model::dense("second", 500, model::Activation::kRelu),
+                        model::dense("softmax", 10)};
+  train.optimizer.learning_rate = 0.1;
+  train.placement.partition_min_bytes = 900'000;
+  train.replication.mode = cluster::ReplicationSpec::Mode::kSync;
+  return train;
+}
+
+struct Trained {
+  std::vector<std::vector<float>> parameters;  // by ps
+  int started = 0, times_told = 0;
+};
+
+// By a worker whose client takes gradients while they are written, or doesn't.
+class StreamedTraining : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kPs = 2;
+
+  void start(const cluster::TrainSpec& train, bool streams) {
+    client_.streams = streams;
+    loop_.emplace(train, WorkerPlace{0, 1, kPs}, someDigits(), client_, kernels_, device_, clock_);
+    loop_->join();
+  }
+  Trained run() {
+    loop_->run(nullptr);
+    client_.pull();
+    Trained trained{{}, client_.started, client_.times_told};
+    for (uint32_t ps = 0; ps < kPs; ++ps)
+      trained.parameters.emplace_back(
+          client_.parameters(ps),
+          client_.parameters(ps) + loop_->declaration().layout.shards[ps].elements);
+    return trained;
+  }
+
+  const SystemClock clock_;
+  const runtime::KernelTable kernels_ = cpuKernels();
+  runtime::CpuDevice device_;
+  ps::LocalCluster cluster_{kPs, 1, clock_, std::chrono::seconds(20)};
+  StreamingClient client_{cluster_};
+  std::optional<TrainingLoop> loop_;
+};
+
+Trained trainedWhole(const cluster::TrainSpec& train) {
+  const JobResult job = runJob(train, {2, 1}, someDigits());
+  return {job.parameters, 0, 0};
+}
+
+TEST_F(StreamedTraining, ItsParametersHaveTheBitsOfGradientsThatAreWhole) {
+  const cluster::TrainSpec train = networkJob(20);
+  start(train, true);
+  const Trained streamed = run();
+  EXPECT_EQ(streamed.started, 20);
+  EXPECT_GE(streamed.times_told, 40) << "some of each, and its end";
+  EXPECT_EQ(streamed.parameters, trainedWhole(train).parameters);
+}
+
+TEST_F(StreamedTraining, AClientThatWantsWholeGradientsGetsThem) {
+  start(networkJob(3), false);
+  EXPECT_EQ(run().started, 0);
+}
+
+TEST_F(StreamedTraining, WhatIsDoneToAGradientOnceItIsWholeKeepsItFromLeaving) {
+  cluster::TrainSpec train = networkJob(3);
+  train.optimizer.clip_by_global_norm = 0.01;
+  start(train, true);
+  const Trained clipped = run();
+  EXPECT_EQ(clipped.started, 0);
+  EXPECT_EQ(clipped.parameters, trainedWhole(train).parameters);
+}
+
+TEST_F(StreamedTraining, ALossThatIsNoNumberStartsNoPush) {
+  cluster::TrainSpec train = networkJob(100);
+  train.optimizer.learning_rate = 1e30;
+  start(train, true);
+  EXPECT_THROW(run(), Error);
+  EXPECT_FALSE(client_.abandoned.has_value()) << *client_.abandoned;
+  EXPECT_LT(client_.started, 100);
+}
+
+// Between the loss and the last gradient something fails.
+TEST_F(StreamedTraining, AStepThatFailsOnItsWayIsAbandonedBeforeItIsWhole) {
+  start(networkJob(100), true);
+  struct Observer final : StepObserver {
+    void onParameters(const ps::StepState&, ParameterBinding&, bool) override {}
+    void onGradients(ParameterBinding&, const ComputedBatch&) override {
+      throw Error(ErrorCode::kCannotWrite, "the disk is full");
+    }
+    void onEvaluation(uint64_t, const Evaluation&) override {}
+  } observer;
+  loop_->observe(&observer);
+  EXPECT_THROW(run(), Error);
+  EXPECT_EQ(client_.abandoned, "the disk is full");
+}
+
+// What a network makes first is at the beginning of each arena; the very end waits for complete().
+TEST(GradientStream, TellsOfWhatIsMadeFromTheFirstOnAndOfTheEndLast) {
+  ps::ModelDeclaration model;
+  model.layout = ps::makeLayout({{"first", Shape{100}, {{0, 0, 50}, {1, 50, 50}}},
+                                 {"second", Shape{20}, {{1, 0, 20}}},
+                                 {"third", Shape{40}, {{0, 0, 40}}}},
+                                2);
+  model.steps = 10;
+  const SystemClock clock;
+  ps::LocalCluster cluster(2, 1, clock, std::chrono::seconds(20));
+  struct Client final : WrappedClient {
+    using WrappedClient::WrappedClient;
+    void startPush(uint64_t step, uint32_t, float loss) override {
+      EXPECT_EQ(step, 7u);
+      EXPECT_EQ(loss, 0.5F);
+      written.emplace_back();
+    }
+    void gradientsWritten(std::span<const uint64_t> elements) override {
+      written.emplace_back(elements.begin(), elements.end());
+    }
+    std::vector<std::vector<uint64_t>> written;
+  } client(cluster);
+  client.declare(model);
+  ParameterBinding binding(model.layout, client);
+  GradientStream stream(model.layout, client, binding);
+  using Written = std::vector<std::vector<uint64_t>>;
+
+  stream.expect({.next_step = 7});
+  EXPECT_FALSE(stream.hasStarted());
+  stream.onGradients(std::vector<uint32_t>{2});
+  EXPECT_EQ(client.written, Written{}) << "nothing has started";
+  stream.expect({.next_step = 7});
+  stream.onLoss(0.5F);
+  EXPECT_TRUE(stream.hasStarted());
+  // ps/0 has "third", then half of "first"; ps/1 "second", then the other half.
+  stream.onGradients(std::vector<uint32_t>{2});
+  EXPECT_EQ(client.written, (Written{{}, {48, 0}}));
+  std::iota(binding.gradient(0), binding.gradient(0) + 100, 0.0F);
+  stream.onGradients(std::vector<uint32_t>{0});
+  EXPECT_EQ(client.written.back(), (std::vector<uint64_t>{112 - 16, 0}))
+      << "ps/1 lacks the beginning";
+  EXPECT_EQ(client.gradients(0)[48 + 49], 49);
+  EXPECT_EQ(client.gradients(1)[32], 50) << "it was split";
+  stream.onGradients(std::vector<uint32_t>{1});
+  EXPECT_EQ(client.written.back(), (std::vector<uint64_t>{96, 96 - 16}));
+  stream.complete();
+  EXPECT_EQ(client.written.back(), (std::vector<uint64_t>{112, 96}));
+
+  stream.expect({.next_step = 7});
+  stream.onLoss(std::nanf(""));
+  EXPECT_FALSE(stream.hasStarted());
+  stream.complete();
+  EXPECT_EQ(client.written.size(), 5u);
+}
+
+}  // namespace
+}  // namespace dtf::train
