@@ -58,6 +58,8 @@ constexpr Benchmark kBenchmarks[] = {
     {"overlap",
      "async training whose worker computes while a gradient travels, beside one that waits",
      benchOverlap},
+    {"stream", "sync training whose gradients leave while they are computed, beside whole ones",
+     benchStream},
     {"memory", "jobs whose workers and ps share memory, beside sockets, and beside one process",
      benchMemory},
     {"gpu", "training steps of whole networks on gpu:0, in float32, TF32 and bfloat16", benchGpu},
@@ -104,7 +106,8 @@ int run(int argc, char** argv) {
       "full", po::bool_switch(&bench.full), "null-step: every row that fits into memory")(
       "only", po::value(&bench.only),
       "null-step: rows, rpc: tables whose name has this in it; optimizers: this instruction set; "
-      "kernels, models, edges, tls, overlap, memory: layers, networks or rows whose name begins "
+      "kernels, models, edges, tls, overlap, stream, memory: layers, networks or rows whose name "
+      "begins "
       "with this")("threads", po::value(&bench.threads)->default_value(bench.threads),
                    "models: measures as many threads beside one, in turns")(
       "timed", po::bool_switch(&bench.timed),

@@ -57,13 +57,14 @@ double stepsPerSecond(const JobModel& model, const JobShape& shape, uint64_t ste
       shape.ps == 0 ? "" : fmt::format("  ps: [{}]\n", repeated("\"localhost:auto\"", shape.ps));
   const nlohmann::json summary = runJob([&](const std::string& folder) {
     return fmt::format(
-        "job: bench\nrun_dir: {}/runs\nshared_memory: {}\ncluster:\n{}  worker: [{}]\n"
+        "job: bench\nrun_dir: {}/runs\nshared_memory: {}\nstream_gradients: {}\ncluster:\n{}  "
+        "worker: [{}]\n"
         "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n    layers: [{}]\n"
         "    loss: softmax_cross_entropy\n"
         "  data: {{train: {{format: digits, count: 10000}}, batch_size: 100, seed: 1}}\n"
         "  optimizer: {{momentum: {{learning_rate: 0.001}}}}\n"
         "  replication: {}\n  steps: {}\n",
-        folder, shape.shared_memory, ps,
+        folder, shape.shared_memory, shape.stream_gradients, ps,
         repeated("{address: \"localhost:auto\", threads: 1}", shape.workers), model.layers,
         shape.replication, steps);
   });

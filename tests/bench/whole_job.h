@@ -32,6 +32,7 @@ struct JobShape {
   uint32_t workers = 1;
   const char* replication = "{mode: async}";
   bool shared_memory = true;  // else all travels through sockets, as between hosts
+  bool stream_gradients = true;
 };
 
 // Global steps per second of `steps`, with one thread for each worker, all on this host. Blocks, and errors: as runJob().
