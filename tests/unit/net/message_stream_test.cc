@@ -1,66 +1,15 @@
 #include "common/net/message_stream.h"
 
-#include <capnp/message.h>
 #include <gmock/gmock.h>
 
-#include "tests/unit/net/key_fixture.h"
-#include "tests/unit/net/net_fixture.h"
+#include "tests/unit/net/message_stream_fixture.h"
 
-// AsioMessageStream below the RPC system: two ends of a Unix socket pair in one loop, plain and with
-// TLS.
+// AsioMessageStream below the RPC system, plain and with TLS.
 
 namespace dtf::net::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-class MessageStreamTest : public ::testing::TestWithParam<Wire> {
- protected:
-  ~MessageStreamTest() noexcept override {}  // gtest's may not throw, kj's may
-  using Read = kj::Maybe<capnp::MessageReaderAndFds>;
-
-  void useLimits(const Limits& limits) { makeStreams(limits); }
-  void makeStreams(const Limits& limits) {
-    auto sockets = pairOf(GetParam(), reactor_.ioc);
-    sender_ = kj::heap<AsioMessageStream>(reactor_.port, std::move(sockets.first), Limits{}, pool_);
-    receiver_ =
-        kj::heap<AsioMessageStream>(reactor_.port, std::move(sockets.second), limits, pool_);
-  }
-  kj::Promise<Read> read() {
-    return receiver_->tryReadMessage(nullptr, capnp::ReaderOptions(), nullptr);
-  }
-  kj::Promise<void> send(capnp::MessageBuilder& message) {
-    return sender_->writeMessage(nullptr, message.getSegmentsForOutput());
-  }
-  static void fill(capnp::MessageBuilder& message, size_t bytes) {
-    auto data = message.initRoot<Echo::PushParams>().initData(bytes);
-    for (size_t i = 0; i < bytes; ++i) data[i] = static_cast<kj::byte>(patternAt(i));
-  }
-  // As fill(), with the data by reference.
-  static void refer(capnp::MessageBuilder& message, const std::byte* data, size_t bytes) {
-    const capnp::Data::Reader reader(reinterpret_cast<const kj::byte*>(data), bytes);
-    message.initRoot<Echo::PushParams>().adoptData(
-        message.getOrphanage().referenceExternalData(reader));
-  }
-  static uint64_t checksumOf(capnp::MessageReader& message) {
-    const auto data = message.getRoot<Echo::PushParams>().getData();
-    return checksum(data.begin(), data.size());
-  }
-  static uint64_t patternSum(size_t bytes) {
-    std::vector<std::byte> pattern(bytes);
-    for (size_t i = 0; i < bytes; ++i) pattern[i] = patternAt(i);
-    return checksum(pattern.data(), bytes);
-  }
-  kj::Own<capnp::MessageReader> next() {
-    auto got = waitFor(reactor_, read());
-    return kj::mv(KJ_ASSERT_NONNULL(got).reader);
-  }
-
-  Reactor reactor_;
-  std::shared_ptr<BufferPool> pool_ = BufferPool::create();
-  kj::Own<AsioMessageStream> sender_;
-  kj::Own<AsioMessageStream> receiver_;
-};
 
 // Sizes around each boundary: copied or gathered, input buffer or own buffer, heap or pool.
 TEST_P(MessageStreamTest, CarriesMessagesOfAllSizesInOrder) {
@@ -301,120 +250,6 @@ TEST_P(MessageStreamTest, AWriteToAPeerThatIsGoneFailsTheReadAsWell) {
   waitFor(reactor_, kj::mv(after));
 }
 
-// A message that leaves while it is written.
-class SentAsWritten : public MessageStreamTest {
- protected:
-  ~SentAsWritten() noexcept override {}
-  static constexpr size_t kBytes = 4 << 20;
-
-  // Sends all of `memory_`, of which nothing is written yet.
-  void begin() {
-    makeStreams({});
-    refer(message_, memory_.data(), kBytes);
-    sender_->keepUntilWritten(memory_.data(), owner_);
-    sender_->sendAsWritten(memory_.data(), gate_);
-    sent_ = send(message_).eagerlyEvaluate(nullptr);
-  }
-  // What isn't written yet is poison, which the checksum shows.
-  void writeUpTo(size_t bytes) {
-    for (; written_ < bytes; ++written_) memory_[written_] = patternAt(written_);
-    gate_->open(bytes);
-    sender_->sendMore();
-  }
-  // Until the receiver's kernel or reader has all that may leave.
-  void awaitMoved(uint64_t bytes) {
-    auto reading =
-        read().then([](Read&&) { ADD_FAILURE() << "it isn't whole"; }).eagerlyEvaluate(nullptr);
-    runUntil(reactor_, [&] { return receiver_->traffic().received >= bytes; });
-  }
-
-  std::vector<std::byte> memory_ = std::vector<std::byte>(kBytes, std::byte{0xee});
-  std::shared_ptr<SendGate> gate_ = std::make_shared<SendGate>(memory_.data(), kBytes);
-  std::shared_ptr<int> owner_ = std::make_shared<int>(0);
-  capnp::MallocMessageBuilder message_;
-  kj::Promise<void> sent_ = nullptr;
-  size_t written_ = 0;
-};
-
-TEST_P(SentAsWritten, LeavesAsFarAsItIsWrittenAndArrivesWhole) {
-  begin();
-  for (const size_t bytes :
-       {size_t{1}, size_t{1000}, size_t{70'000}, kBytes / 2 + 3, kBytes - 64}) {
-    writeUpTo(bytes);
-    awaitMoved(bytes);
-    EXPECT_LT(receiver_->traffic().received, bytes + (64 << 10)) << "that, its header, its records";
-    EXPECT_GE(sender_->queuedBytes(), kBytes - bytes);
-  }
-  writeUpTo(kBytes);
-  EXPECT_EQ(checksumOf(*next()), patternSum(kBytes));
-  waitFor(reactor_, kj::mv(sent_));
-  EXPECT_EQ(owner_.use_count(), 1);
-  EXPECT_EQ(gate_.use_count(), 1);
-  EXPECT_EQ(sender_->queuedBytes(), 0u);
-}
-
-TEST_P(SentAsWritten, WhatIsWrittenBehindItWaits) {
-  begin();
-  writeUpTo(kBytes / 2);
-  capnp::MallocMessageBuilder small;
-  fill(small, 100);
-  EXPECT_FALSE(sender_->writeNow(small.getSegmentsForOutput()));
-  sent_ = sent_.then([&] { return send(small); }).eagerlyEvaluate(nullptr);
-  awaitMoved(kBytes / 2);
-  writeUpTo(kBytes);
-  EXPECT_EQ(checksumOf(*next()), patternSum(kBytes));
-  EXPECT_EQ(checksumOf(*next()), patternSum(100));
-}
-
-TEST_P(SentAsWritten, OfSeveralPiecesEachWaitsForItsOwnPart) {
-  makeStreams({});
-  constexpr size_t kHalf = kBytes / 2;
-  auto list = message_.initRoot<Echo::PushParams>();
-  list.adoptData(message_.getOrphanage().referenceExternalData(
-      capnp::Data::Reader(reinterpret_cast<const kj::byte*>(memory_.data()), kHalf)));
-  // The second half is a segment that nothing refers to: the stream knows segments alone.
-  const auto segments = message_.getSegmentsForOutput();
-  std::vector<kj::ArrayPtr<const capnp::word>> all(segments.begin(), segments.end());
-  all.emplace_back(reinterpret_cast<const capnp::word*>(memory_.data() + kHalf),
-                   kHalf / sizeof(capnp::word));
-  for (const size_t at : {size_t{0}, kHalf}) sender_->sendAsWritten(memory_.data() + at, gate_);
-  sent_ = sender_->writeMessage(nullptr, {all.data(), all.size()}).eagerlyEvaluate(nullptr);
-  writeUpTo(kHalf - 8);
-  awaitMoved(kHalf - 8);
-  writeUpTo(kHalf + 8);
-  awaitMoved(kHalf + 8);
-  EXPECT_LT(receiver_->traffic().received, kHalf + (64 << 10));
-  writeUpTo(kBytes);
-  EXPECT_EQ(checksumOf(*next()), patternSum(kHalf));
-  waitFor(reactor_, kj::mv(sent_));
-}
-
-TEST_P(SentAsWritten, OneThatIsNeverWrittenEndsWithTheConnection) {
-  begin();
-  writeUpTo(kBytes / 2);
-  auto reading = read().eagerlyEvaluate(nullptr);
-  runUntil(reactor_, [&] { return receiver_->traffic().received >= kBytes / 2; });
-  sent_ = nullptr;
-  EXPECT_EQ(failureOf(reactor_, kj::mv(reading)).getType(), kj::Exception::Type::DISCONNECTED);
-  sender_ = nullptr;
-  EXPECT_EQ(owner_.use_count(), 1);
-  EXPECT_EQ(gate_.use_count(), 1);
-}
-
-TEST_P(SentAsWritten, APeerThatGoesMeanwhileFailsTheWrite) {
-  begin();
-  writeUpTo(kBytes / 2);
-  receiver_ = nullptr;
-  runUntil(reactor_, [&] {
-    if (written_ + 4096 < kBytes) writeUpTo(written_ + 4096);
-    return owner_.use_count() == 1;
-  });
-  EXPECT_EQ(failureOf(reactor_, kj::mv(sent_)).getType(), kj::Exception::Type::DISCONNECTED);
-}
-
-INSTANTIATE_TEST_SUITE_P(Wires, SentAsWritten, ::testing::Values(Wire::kPlain, Wire::kTls),
-                         wireName);
-
 INSTANTIATE_TEST_SUITE_P(Wires, MessageStreamTest, ::testing::Values(Wire::kPlain, Wire::kTls),
                          wireName);
 
@@ -449,36 +284,6 @@ TEST(WrappedStream, PinsAndReleasesOwners) {
   EXPECT_EQ(sender->queuedBytes(), 0u);
   ASSERT_NE(pinned, nullptr);
   EXPECT_EQ(checksum(data, 4096), expected);
-}
-
-// Both ends are in one process, where nothing is gained by its beginning.
-TEST(WrappedStream, AMessageThatIsBeingWrittenLeavesOnceItIsWhole) {
-  Reactor reactor;
-  auto pipe = kj::newTwoWayPipe();
-  auto sender = wrapStream(kj::mv(pipe.ends[0]));
-  auto receiver = wrapStream(kj::mv(pipe.ends[1]));
-  std::vector<std::byte> memory(4096);
-  capnp::MallocMessageBuilder message;
-  message.initRoot<Echo::PushParams>().adoptData(message.getOrphanage().referenceExternalData(
-      capnp::Data::Reader(reinterpret_cast<const kj::byte*>(memory.data()), memory.size())));
-  const auto gate = std::make_shared<SendGate>(memory.data(), memory.size());
-  ASSERT_TRUE(sender->sendsAsWritten());
-  sender->sendAsWritten(memory.data(), gate);
-  auto sent =
-      sender->writeMessage(nullptr, message.getSegmentsForOutput()).eagerlyEvaluate(nullptr);
-  auto read =
-      receiver->tryReadMessage(nullptr, capnp::ReaderOptions(), nullptr).eagerlyEvaluate(nullptr);
-  gate->open(4000);
-  sender->sendMore();
-  EXPECT_FALSE(read.poll(reactor.wait_scope));
-  for (size_t i = 0; i < memory.size(); ++i) memory[i] = patternAt(i);
-  gate->open(4096);
-  sender->sendMore();
-  auto got = waitFor(reactor, kj::mv(read));
-  const auto data = KJ_ASSERT_NONNULL(got).reader->getRoot<Echo::PushParams>().getData();
-  EXPECT_EQ(checksum(data.begin(), data.size()), checksum(memory.data(), memory.size()));
-  waitFor(reactor, kj::mv(sent));
-  EXPECT_EQ(gate.use_count(), 1);
 }
 
 }  // namespace
