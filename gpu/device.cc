@@ -129,6 +129,11 @@ void Device::copyToHostBeside(std::byte* target, const std::byte* source, size_t
   libraries_->copies->toHostBeside(target, source, bytes);
 }
 
+void Device::awaitHost(size_t copies) {
+  makeCurrent();
+  libraries_->copies->awaitBeside(copies);
+}
+
 // Once for each peer. Where the two have no link, or one of them has all the peers that it can have, the driver copies by way of the
 // host, without being told.
 void Device::reach(const Device& peer) {

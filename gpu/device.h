@@ -30,7 +30,7 @@ std::string badDataMessage(const BadDataSource& source, int64_t index, double va
 
 // Owns: the stream, the library handles, the memory of workspace() and of what kernels report.
 // Threads: one at a time.
-// Blocks: synchronise(); copies of memory that isn't pinned.
+// Blocks: synchronise(); awaitHost(); copies of memory that isn't pinned.
 // Errors: PluginError: kUnavailable where the device is out of memory or fails, kBadData from
 // synchronise(), once for each time that a kernel raised it.
 class Device {
@@ -55,6 +55,7 @@ class Device {
   // As dtf_device_plugin has them: in no order with the programs but that.
   void copyToDeviceBeside(std::byte* target, const std::byte* source, size_t bytes);
   void copyToHostBeside(std::byte* target, const std::byte* source, size_t bytes);
+  void awaitHost(size_t copies);
   // By the link between the two, or by way of the host where the driver has none. `peer` must have been waited for.
   void copyFromPeer(std::byte* target, const Device& peer, const std::byte* source, size_t bytes);
   void synchronise();

@@ -113,13 +113,31 @@ void HostCopies::toDeviceBeside(std::byte* target, const std::byte* source, size
 }
 
 void HostCopies::toHostBeside(std::byte* target, const std::byte* source, size_t bytes) {
-  if (bytes <= kSmallBytes) return toHost(target, source, bytes);
   if (std::exchange(is_at_new_place_, false)) {
     if (places_used_ == places_.size()) places_.emplace_back(Event::Use::kOrders);
     places_[places_used_++].record(stream_);
   }
   has_beside_ = true;
-  addChunks({target, source, bytes, false, &places_[places_used_ - 1]});
+  size_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    number = chunks_left_.size();
+    chunks_left_.push_back((bytes + kChunkBytes - 1) / kChunkBytes);
+  }
+  addChunks({target, source, bytes, false, &places_[places_used_ - 1], number});
+}
+
+// A copy that failed is told of here, and by wait() again: nothing behind it is right.
+void HostCopies::awaitBeside(size_t copies) {
+  std::unique_lock lock(mutex_);
+  if (copies > chunks_left_.size())
+    throw PluginError(DTF_PLUGIN_INTERNAL, "More copies are waited for than were asked for.");
+  const auto end = chunks_left_.begin() + static_cast<ptrdiff_t>(copies);
+  changed_.wait(lock, [&] {
+    return failure_ ||
+           std::all_of(chunks_left_.begin(), end, [](size_t left) { return left == 0; });
+  });
+  if (failure_) std::rethrow_exception(failure_);
 }
 
 void HostCopies::add(const Copy& copy) {
@@ -133,7 +151,8 @@ void HostCopies::addChunks(const Copy& copy) {
     const std::lock_guard lock(mutex_);
     for (size_t begin = 0; begin < copy.bytes; begin += kChunkBytes) {
       queue_.push_back({copy.target + begin, copy.source + begin,
-                        std::min(kChunkBytes, copy.bytes - begin), copy.to_device, copy.after});
+                        std::min(kChunkBytes, copy.bytes - begin), copy.to_device, copy.after,
+                        copy.beside});
       ++(copy.to_device ? left_.to_device : left_.to_host);
     }
   }
@@ -158,7 +177,8 @@ void HostCopies::work(Copier& copier) {
     lock.lock();
     if (failure && !failure_) failure_ = failure;
     size_t& left = chunk.to_device ? left_.to_device : left_.to_host;
-    if (--left == 0) changed_.notify_all();
+    const bool is_copied = chunk.beside != kNoNumber && --chunks_left_[chunk.beside] == 0;
+    if (--left == 0 || is_copied || failure) changed_.notify_all();
   }
 }
 
@@ -207,11 +227,18 @@ bool HostCopies::forgetPlaces() {
   return std::exchange(has_beside_, false);
 }
 
+// Once all are done.
+void HostCopies::forgetNumbers() {
+  const std::lock_guard lock(mutex_);
+  chunks_left_.clear();
+}
+
 void HostCopies::wait() {
   const std::vector<Copy> small = std::exchange(small_to_host_, {});
   small_used_ = 0;
   const bool to_device = pending_ == Pending::kToDevice;
   if (forgetPlaces() || pending_ != Pending::kNone) waitForCopiers();
+  forgetNumbers();
   if (to_device)
     for (const std::unique_ptr<Copier>& copier : copiers_) copier->done.wait();
   for (const Copy& copy : small) std::memcpy(copy.target, copy.source, copy.bytes);
@@ -225,6 +252,7 @@ void HostCopies::forget() {
   } catch (const PluginError&) {
     // Whoever calls this has an error to tell already.
   }
+  forgetNumbers();
 }
 
 }  // namespace dtf::gpu

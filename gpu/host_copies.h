@@ -36,7 +36,7 @@ class PinnedMemory {
 // Owns: its threads, their streams and buffers.
 // Borrows: the device's stream; until wait() has returned, the memory that is copied.
 // Threads: one at a time, the device's.
-// Blocks: wait(), until all is copied; beforeProgram(), until what goes to the device has been read; toDevice() and toHost() do so
+// Blocks: wait(), until all is copied; awaitBeside(), until that is; beforeProgram(), until what goes to the device has been read; toDevice() and toHost() do so
 // where they would overtake copies of the other direction, or to the same place.
 // Errors: PluginError from all but forget(), of whatever copy failed first.
 class HostCopies {
@@ -55,6 +55,8 @@ class HostCopies {
   // which doesn't write `source`, doesn't wait.
   void toDeviceBeside(std::byte* target, const std::byte* source, size_t bytes);
   void toHostBeside(std::byte* target, const std::byte* source, size_t bytes);
+  // For the first `copies` of toHostBeside() since wait().
+  void awaitBeside(size_t copies);
   // What `stream` is given from now on comes after all copies to the device.
   void beforeProgram();
   // For all copies. `stream` must have been waited for.
@@ -63,12 +65,14 @@ class HostCopies {
   void forget();
 
  private:
+  static constexpr size_t kNoNumber = SIZE_MAX;
   struct Copy {
     std::byte* target;
     const std::byte* source;
     size_t bytes;
     bool to_device;
     const Event* after = nullptr;  // a place of `stream`; null: at once
+    size_t beside = kNoNumber;     // which of toHostBeside() it is of, since wait()
   };
   struct Copier;
   // Copies that aren't done, of one direction, those that are under way among them.
@@ -88,6 +92,7 @@ class HostCopies {
   void copy(Copier& copier, const Copy& chunk);
   void waitForCopiers(bool to_device_alone = false);
   bool forgetPlaces();
+  void forgetNumbers();
   void end();
   bool overlapsPending(const std::byte* target, size_t bytes) const;
 
@@ -110,6 +115,7 @@ class HostCopies {
   std::condition_variable changed_;
   std::deque<Copy> queue_;
   Left left_;
+  std::vector<size_t> chunks_left_;  // of each copy to the host beside `stream` since wait()
   bool ends_ = false;
   std::exception_ptr failure_;
   std::vector<std::unique_ptr<Copier>> copiers_;

@@ -120,6 +120,10 @@ void copyToHostBeside(dtf_plugin_device* device, void* target, const void* sourc
   });
 }
 
+void awaitHost(dtf_plugin_device* device, uint64_t copies, dtf_plugin_status* status) {
+  guarded(status, [&] { device->device.awaitHost(copies); });
+}
+
 void copyFromPeer(dtf_plugin_device* device, void* target, dtf_plugin_device* peer,
                   const void* source, size_t bytes, dtf_plugin_status* status) {
   guarded(status, [&] {
@@ -228,6 +232,7 @@ dtf_device_plugin_calls() {
       .copy_to_host = copyToHost,
       .copy_to_device_beside = copyToDeviceBeside,
       .copy_to_host_beside = copyToHostBeside,
+      .await_host = awaitHost,
       .copy_from_peer = copyFromPeer,
       .synchronise = synchronise,
       .make_kernel = makeKernel,

@@ -161,6 +161,8 @@ END
 }
 check "trains ResNet-50, bfloat16" resnet "a ps"
 check "trains ResNet-50, overlapped" resnet "a ps" 'train.replication={mode: async, overlap: true}'
+check "trains ResNet-50, streamed" resnet "a ps" shared_memory=false
+check "trains ResNet-50, whole gradients" resnet "a ps" shared_memory=false stream_gradients=false
 check "trains ResNet-50 without a ps" resnet "no ps"
 
 if python3 -c 'import torch' 2>/dev/null; then

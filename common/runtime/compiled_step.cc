@@ -89,18 +89,33 @@ void uploadAhead(StepBody& s) {
       s.device->copyToDevice(binding.staged.get(), binding.bound, binding.bytes);
 }
 
-void runSegment(StepBody& s, const Segment& segment) {
+void moveBeside(StepBody& s, const std::vector<size_t>& gradients) {
+  for (const size_t i : gradients) {
+    const Binding& binding = s.gradients[i];
+    s.device->copyToHostBeside(const_cast<std::byte*>(binding.bound), binding.staged.get(),
+                               binding.bytes);
+  }
+}
+
+const std::byte* sourceOf(StepBody& s, const Fetch& fetch) {
+  const Location& from = fetch.location;
+  return from.kind == Location::Kind::kPlanned ? from.address
+                                               : s.bindings(from.kind)[from.index].onDevice();
+}
+
+// `hears`: somebody waits for what it makes.
+void runSegment(StepBody& s, const Segment& segment, bool hears) {
   for (const size_t i : segment.uploads) {
     const Binding& binding = s.parameters[i];
     if (binding.is_new)
       s.device->copyToDeviceBeside(binding.staged.get(), binding.bound, binding.bytes);
   }
   segment.program->run();
-  for (const size_t i : segment.downloads) {
-    const Binding& binding = s.gradients[i];
-    s.device->copyToHostBeside(const_cast<std::byte*>(binding.bound), binding.staged.get(),
-                               binding.bytes);
-  }
+  if (!hears || s.device->usesHostMemory()) return moveBeside(s, segment.downloads);
+  if (segment.makes_fetches)
+    for (Fetch& fetch : s.fetches)
+      s.device->copyToHostBeside(fetch.host.data(), sourceOf(s, fetch), fetch.bytes);
+  moveBeside(s, segment.made);
 }
 
 // What is done, of a device on the host's memory.
@@ -111,19 +126,30 @@ void tell(StepBody& s, const Segment& segment, StepListener& listener) {
   if (!segment.made.empty()) listener.onGradients(segment.made);
 }
 
+// As the copies come, of a device with memory of its own, which has been given all segments.
+void tellOfCopies(StepBody& s, StepListener& listener) {
+  size_t copies = 0;
+  for (const Segment& segment : s.segments) {
+    if (segment.makes_fetches) {
+      for (const Fetch& fetch : s.fetches) copies += fetch.bytes > 0 ? 1 : 0;
+      s.device->awaitHost(copies);
+      listener.onFetches();
+    }
+    if (segment.made.empty()) continue;
+    copies += segment.made.size();
+    s.device->awaitHost(copies);
+    listener.onGradients(segment.made);
+  }
+}
+
 void downloadRest(StepBody& s) {
   for (const Binding& binding : s.gradients)
     if (binding.staged && !binding.is_beside)
       s.device->copyToHost(const_cast<std::byte*>(binding.bound), binding.staged.get(),
                            binding.bytes);
   if (s.device->usesHostMemory()) return;
-  for (Fetch& fetch : s.fetches) {
-    const Location& from = fetch.location;
-    const std::byte* source = from.kind == Location::Kind::kPlanned
-                                  ? from.address
-                                  : s.bindings(from.kind)[from.index].onDevice();
-    s.device->copyToHost(fetch.host.data(), source, fetch.bytes);
-  }
+  for (Fetch& fetch : s.fetches)
+    s.device->copyToHost(fetch.host.data(), sourceOf(s, fetch), fetch.bytes);
 }
 
 // What is on its way to the caller's memory comes to its end first: the caller may free it. The first error tells more than those that follow from it.
@@ -146,11 +172,15 @@ void CompiledStep::run(StepListener* listener) {
   const DeviceLock lock(*s.device);
   try {
     uploadAhead(s);
+    const bool hears = listener != nullptr && s.tells_early;
     for (const Segment& segment : s.segments) {
-      runSegment(s, segment);
-      if (listener != nullptr && s.tells_early) tell(s, segment, *listener);
+      runSegment(s, segment, hears);
+      if (hears && s.device->usesHostMemory()) tell(s, segment, *listener);
     }
-    downloadRest(s);
+    if (!hears)
+      downloadRest(s);
+    else if (!s.device->usesHostMemory())
+      tellOfCopies(s, *listener);
   } catch (...) {
     failStep(*s.device);
   }

@@ -49,7 +49,8 @@ struct TransferOptions {
   size_t beside_bytes =
       size_t{64} << 10;  // from here on beside the computation, else before or after all of it
   size_t bucket_bytes = size_t{4} << 20;  // of a segment
-  // On a device that uses the host's memory nothing moves; a listener hears of gradients in buckets of so much. 0: of all at the end.
+  // Above 0: a listener hears of gradients while the step runs; on a device that uses the host's memory, where nothing moves, in buckets of
+  // so much, elsewhere in those that move. 0: of all at the end.
   size_t told_bytes = 0;
 };
 

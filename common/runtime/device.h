@@ -49,7 +49,7 @@ using DeviceMemory = std::unique_ptr<std::byte[], DeviceFree>;
 
 // Owns: whatever the back end needs (streams, library handles).
 // Threads: thread-compatible; one thread at a time runs steps on it, those that share it by turns of a DeviceLock.
-// Blocks: only synchronise() and copies to the host wait for the device.
+// Blocks: only synchronise(), awaitHost() and copies to the host wait for the device.
 // Errors: kUnavailable when the device runs out of memory or fails; kInternal when a kernel library
 // refuses a call.
 class Device {
@@ -78,6 +78,12 @@ class Device {
   }
   virtual void copyToHostBeside(std::byte* target, const std::byte* device_source, size_t bytes) {
     copyToHost(target, device_source, bytes);
+  }
+
+  // Waits for the first `copies` of copyToHostBeside() since the last synchronise(), of more than no bytes: their targets are valid.
+  virtual void awaitHost(size_t copies) {
+    (void)copies;
+    synchronise();
   }
 
   // From another device of the same plug-in, ordered as copyToDevice(). `peer` must have been waited for, and `source` stay until

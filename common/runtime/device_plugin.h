@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-#define DTF_DEVICE_PLUGIN_VERSION 4u
+#define DTF_DEVICE_PLUGIN_VERSION 5u
 #define DTF_DEVICE_PLUGIN_SYMBOL "dtf_device_plugin_calls"
 
 typedef enum dtf_plugin_code {
@@ -128,6 +128,9 @@ typedef struct dtf_device_plugin {
                                 size_t bytes, dtf_plugin_status* status);
   void (*copy_to_host_beside)(dtf_plugin_device* device, void* target, const void* source,
                               size_t bytes, dtf_plugin_status* status);
+  /* Waits for the first `copies` of copy_to_host_beside since the last synchronise(): what they bring is there. Errors of kernels need
+   * not come from here. */
+  void (*await_host)(dtf_plugin_device* device, uint64_t copies, dtf_plugin_status* status);
   /* From another device of the plug-in, ordered as copy_to_device. What `peer` was asked for before must have been waited for,
    * and `source` must stay as it is until synchronise() of `device`. */
   void (*copy_from_peer)(dtf_plugin_device* device, void* target, dtf_plugin_device* peer,

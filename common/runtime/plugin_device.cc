@@ -137,6 +137,12 @@ void PluginDevice::copyToHostBeside(std::byte* target, const std::byte* device_s
   throwIfFailed(status);
 }
 
+void PluginDevice::awaitHost(size_t copies) {
+  dtf_plugin_status status = {};
+  plugin_->calls().await_host(device_, copies, &status);
+  throwIfFailed(status);
+}
+
 void PluginDevice::copyFromPeer(std::byte* target, Device& peer, const std::byte* source,
                                 size_t bytes) {
   const auto* const other = dynamic_cast<const PluginDevice*>(&peer);

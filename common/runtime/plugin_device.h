@@ -28,6 +28,7 @@ class PluginDevice final : public Device {
   void copyToHostBeside(std::byte* target, const std::byte* device_source, size_t bytes) override;
   void copyFromPeer(std::byte* target, Device& peer, const std::byte* source,
                     size_t bytes) override;
+  void awaitHost(size_t copies) override;
   void run(std::span<const Launch> launches) override;
   std::unique_ptr<Program> prepare(std::span<const Launch> launches) override;
   void synchronise() override;

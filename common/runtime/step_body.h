@@ -40,9 +40,10 @@ struct Binding {
 struct Segment {
   std::unique_ptr<Program> program;
   std::vector<size_t> uploads;    // parameters
-  std::vector<size_t> downloads;  // gradients
-  std::vector<size_t> made;       // gradients, in the host's memory, once it is done
-  bool makes_fetches = false;     // all are there once it is done
+  std::vector<size_t> downloads;  // gradients that always move beside others
+  std::vector<size_t>
+      made;  // all gradients that are final once it is done, of which a listener hears
+  bool makes_fetches = false;  // all are there once it is done
 };
 
 struct Fetch {

@@ -79,13 +79,20 @@ data::ReadAhead readAhead(const cluster::TrainSpec& train, const data::Dataset& 
   return ahead ? data::ReadAhead::kYes : data::ReadAhead::kNo;
 }
 
+// Nothing is done to a gradient behind the step that computes it, and it has a way to go at once.
+bool isFinalOnceComputed(const cluster::TrainSpec& train, const WorkerPlace& place,
+                         const TowerDevices& towers) {
+  return !place.one_process && towers.each.size() == 1 &&
+         train.optimizer.clip_by_global_norm == 0 && !train.replication.overlap;
+}
+
 // What the job trains on, in its precision; evaluations are float32.
-TowerDevices devicesFor(const cluster::TrainSpec& train, TowerDevices towers,
-                        const ComputeDevice& only) {
+TowerDevices devicesFor(const cluster::TrainSpec& train, const WorkerPlace& place,
+                        TowerDevices towers, const ComputeDevice& only) {
   if (towers.each.empty()) towers.each.push_back(only);
   for (ComputeDevice& device : towers.each) {
     device.precision = train.precision;
-    device.told_bytes = kStreamBucketBytes;
+    device.told_bytes = isFinalOnceComputed(train, place, towers) ? kStreamBucketBytes : 0;
   }
   return towers;
 }
@@ -105,7 +112,7 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       model_(trainingGraphOf(train)),
       placement_(placeModel(model_.graph, placementOf(train), place.ps_tasks, place.rank,
                             place.one_process)),
-      devices_(devicesFor(train, std::move(towers), {&device, &kernels})),
+      devices_(devicesFor(train, place, std::move(towers), {&device, &kernels})),
       kept_(keepVariables(train, place, layoutOf(model_, placement_), devices_)),
       towers_(makeTowers(train, place, devices_, kept_.get())),
       declaration_(
@@ -153,10 +160,8 @@ void TrainingLoop::join(const Restore& restore, const WaitingCallback& on_waitin
     stream_ = std::make_unique<GradientStream>(declaration_.layout, client_, *binding_);
 }
 
-// Where nothing is done to gradients once they are computed.
 bool TrainingLoop::mayStream() const {
-  return kept_ == nullptr && devices_.each.size() == 1 &&
-         train_.optimizer.clip_by_global_norm == 0 && !declaration_.replication.overlap &&
+  return isFinalOnceComputed(train_, place_, devices_) &&
          ps::batchesPerStep(declaration_.replication, place_.rank) == 1 &&
          std::ranges::none_of(declaration_.layout.variables, &ps::VariableInfo::is_sparse);
 }

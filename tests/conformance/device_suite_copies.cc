@@ -87,6 +87,36 @@ class Trained {
 
   // By name, all that a run makes.
   std::map<std::string, std::vector<float>> run(float scale) {
+    bindAnew(scale);
+    runner_.run();
+    std::map<std::string, std::vector<float>> made = gradients_;
+    made["loss"] = {static_cast<float>(runner_.fetch(0)[0])};
+    return made;
+  }
+
+  // The same, as it was when the run told of it.
+  std::map<std::string, std::vector<float>> hear(float scale) {
+    bindAnew(scale);
+    Hearing hearing(*this);
+    runner_.step().run(&hearing);
+    return hearing.made;
+  }
+
+ private:
+  struct Hearing final : StepListener {
+    explicit Hearing(Trained& of) : of(of) {}
+    void onFetches() override { made["loss"] = {static_cast<float>(of.runner_.fetch(0)[0])}; }
+    void onGradients(std::span<const size_t> gradients) override {
+      for (const auto& [name, gradient] : of.gradients_)
+        if (std::ranges::count(gradients, static_cast<size_t>(of.runner_.step().gradient(name))) >
+            0)
+          made[name] = gradient;
+    }
+    Trained& of;
+    std::map<std::string, std::vector<float>> made;
+  };
+
+  void bindAnew(float scale) {
     for (auto& [name, values] : values_) {
       for (float& value : values) value *= scale;
       runner_.step().bindParameter(runner_.step().parameter(name), values.data());
@@ -95,13 +125,8 @@ class Trained {
       std::ranges::fill(gradient, std::nanf(""));
       runner_.step().bindGradient(runner_.step().gradient(name), gradient.data());
     }
-    runner_.run();
-    std::map<std::string, std::vector<float>> made = gradients_;
-    made["loss"] = {static_cast<float>(runner_.fetch(0)[0])};
-    return made;
   }
 
- private:
   static std::vector<graph::Output> fetchesOf(const Classifier& model) { return {model.loss}; }
 
   StepRunner runner_;
@@ -117,6 +142,22 @@ TEST_P(DeviceSuite, MovesLayersBesideTheComputation) {
   for (const float scale : {1.0f, 0.5f, 1.5f, 0.75f, 1.25f}) {  // one loads code, one is captured
     const auto expected = whole.run(scale);
     for (const auto& [name, values] : pieces.run(scale))
+      EXPECT_TRUE(values == expected.at(name)) << name << " at " << scale;
+  }
+}
+
+// What a listener hears of is there, while the rest is computed and copied.
+TEST_P(DeviceSuite, TellsOfGradientsAsTheyCome) {
+  Random random(5);
+  const Classifier model = makeClassifier(random, {.batch = 4, .hidden = {1024, 1024, 512}});
+  Trained whole(device_, model, {.beside_bytes = SIZE_MAX});
+  Trained told(device_, model, {.bucket_bytes = 1 << 20, .told_bytes = 1 << 20});
+  for (const float scale : {1.0f, 0.5f, 1.5f, 0.75f, 1.25f, 0.8f}) {
+    const auto expected = whole.run(scale);
+    // Also from a run of which nobody wants to hear.
+    const auto heard = scale == 0.75f ? told.run(scale) : told.hear(scale);
+    EXPECT_EQ(heard.size(), expected.size());
+    for (const auto& [name, values] : heard)
       EXPECT_TRUE(values == expected.at(name)) << name << " at " << scale;
   }
 }

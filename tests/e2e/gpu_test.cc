@@ -187,6 +187,30 @@ TEST_F(GpuTest, LayersThatMoveBesideTheComputationArriveWhole) {
   EXPECT_EQ(summary("ps")["parameters_digest"], summary("kept")["parameters_digest"]);
 }
 
+// Each copy to the host is made when it is waited for, and the memory that it goes to has no numbers until then.
+TEST_F(GpuTest, GradientsThatLeaveAsTheyComeHaveTheSameBits) {
+  ClusterOptions options =
+      onGpu({.ps = 1,
+             .mode = "sync",
+             .steps = 6,
+             .batch_size = 4,
+             .layers = "[flatten: , dense: {units: 1024}, batch_norm: , relu: , dense: "
+                       "{units: 1024}, relu: , dense: {units: 10}]"});
+  for (const std::string name : {"true", "false"}) {
+    options.top_more = "shared_memory: false\nstream_gradients: " + name + "\n";
+    const ProcessResult result = launch(writeCluster(options, name));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  EXPECT_EQ(summary("true")["parameters_digest"], summary("false")["parameters_digest"]);
+  options.top_more = "shared_memory: false\nlaunch: {restarts: {max: 0}}\n";
+  ::setenv("DTF_TEST_HOST_FAILS_AFTER", "20", 1);
+  const ProcessResult failed =
+      launch(writeCluster(options, "failed"), {}, std::chrono::seconds(30));
+  EXPECT_EQ(failed.exit_code, 69) << failed.err;
+  EXPECT_NE(failed.err.find("The device fell off the bus"), std::string::npos) << failed.err;
+  expectNothingLeft();
+}
+
 // The device computes while the gradient of the batch before travels.
 TEST_F(GpuTest, ExchangesOverlapThereToo) {
   ClusterOptions options = onGpu({.workers = 1, .replication_more = ", overlap: true"});

@@ -70,14 +70,24 @@ void Device::copyToHostBeside(std::byte* target, const std::byte* source, size_t
   libraries_->late.push_back({target, source, bytes});
 }
 
+// Not one more: those that nobody has waited for are as late as can be.
+void Device::awaitHost(size_t copies) {
+  if (copies > libraries_->late.size())
+    throw PluginError(DTF_PLUGIN_INTERNAL, "More copies are waited for than were asked for.");
+  for (; libraries_->late_made < copies; ++libraries_->late_made) {
+    const Libraries::Copy& copy = libraries_->late[libraries_->late_made];
+    std::memcpy(copy.target, copy.source, copy.bytes);
+  }
+}
+
 void Device::copyFromPeer(std::byte* target, const Device&, const std::byte* source, size_t bytes) {
   std::memcpy(target, source, bytes);
 }
 
 void Device::synchronise() {
-  for (const Libraries::Copy& copy : libraries_->late)
-    std::memcpy(copy.target, copy.source, copy.bytes);
+  awaitHost(libraries_->late.size());
   libraries_->late.clear();
+  libraries_->late_made = 0;
   libraries_->used.clear();
   throwIfBadData();
 }

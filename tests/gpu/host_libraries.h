@@ -19,6 +19,7 @@ struct Device::Libraries {
   };
   std::set<const std::byte*> used;  // that launches have read or written
   std::vector<Copy> late;  // to the host, beside the programs: made when they are waited for
+  size_t late_made = 0;    // of them
 };
 
 }  // namespace dtf::gpu

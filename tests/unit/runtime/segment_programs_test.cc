@@ -23,7 +23,7 @@ using testing::Classifier;
 using testing::makeClassifier;
 using testing::StepRunner;
 
-// A CPU that says it has memory of its own.
+// A CPU that says it has memory of its own. Copies beside launches are made when they are waited for, and not before.
 class FarDevice final : public Device {
  public:
   DeviceType type() const override { return cpu_.type(); }
@@ -35,10 +35,29 @@ class FarDevice final : public Device {
   void copyToHost(std::byte* to, const std::byte* from, size_t bytes) override {
     cpu_.copyToHost(to, from, bytes);
   }
+  void copyToHostBeside(std::byte* to, const std::byte* from, size_t bytes) override {
+    late_.push_back({to, from, bytes});
+  }
+  void awaitHost(size_t copies) override {
+    ASSERT_LE(copies, late_.size());
+    for (; made_ < copies; ++made_)
+      cpu_.copyToHost(late_[made_].to, late_[made_].from, late_[made_].bytes);
+  }
   void run(std::span<const Launch> launches) override { cpu_.run(launches); }
-  void synchronise() override {}
+  void synchronise() override {
+    awaitHost(late_.size());
+    late_.clear();
+    made_ = 0;
+  }
 
  private:
+  struct Copy {
+    std::byte* to;
+    const std::byte* from;
+    size_t bytes;
+  };
+  std::vector<Copy> late_;
+  size_t made_ = 0;
   std::byte* allocateBytes(size_t bytes) override { return cpu_.allocate(bytes).release(); }
   void freeBytes(std::byte* memory) noexcept override { std::free(memory); }
   CpuDevice cpu_;
@@ -121,12 +140,22 @@ TEST_F(SegmentPrograms, ABucketIsHeardOfAtOnce) {
   EXPECT_EQ(hear(3000), (std::vector<std::string>{"loss", "w3 b3", "b2 w2 b1 w1", "b0 w0"}));
 }
 
-TEST_F(SegmentPrograms, WithoutBucketsAndWithMemoryOfItsOwnAllIsHeardOfAtTheEnd) {
-  EXPECT_EQ(hearFrom(device_, 0).heard.size(), 2u);
+TEST_F(SegmentPrograms, WhoIsNotToldEarlyIsToldAtTheEnd) {
   FarDevice far;
-  const Noting noting = hearFrom(far, 800);
-  EXPECT_EQ(noting.heard.size(), 2u);
-  EXPECT_EQ(noting.unwritten, std::vector<ptrdiff_t>{0});
+  for (Device* device : std::initializer_list<Device*>{&device_, &far}) {
+    const Noting noting = hearFrom(*device, 0);
+    EXPECT_EQ(noting.heard.size(), 2u);
+    EXPECT_EQ(noting.unwritten, std::vector<ptrdiff_t>{0});
+  }
+}
+
+// Small ones too: a step is one bucket here, of which the loss makes two segments.
+TEST_F(SegmentPrograms, FromADeviceWithMemoryOfItsOwnTheyAreHeardOfAsTheyCome) {
+  FarDevice far;
+  const Noting noting = hearFrom(far, 1);
+  EXPECT_EQ(noting.heard, (std::vector<std::string>{"loss", "w3 b3", "b2 w2 b1 w1 b0 w0"}));
+  EXPECT_EQ(noting.unwritten, (std::vector<ptrdiff_t>{6, 0}));
+  EXPECT_EQ(noting.made, hearFrom(device_, 0).made);
 }
 
 TEST_F(SegmentPrograms, HowManyThereAreDoesNotChangeABit) {
