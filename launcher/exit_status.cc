@@ -26,6 +26,10 @@ ExitStatus ExitStatus::fromWait(int wait_status) {
   return ExitStatus{WEXITSTATUS(wait_status), 0};
 }
 
+bool ExitStatus::wasToldToEnd() const {
+  return shellCode() == 128 + SIGTERM || shellCode() == 128 + SIGINT;
+}
+
 bool ExitStatus::crashed() const {
   return signal != 0 && signal != SIGKILL && signal != SIGTERM;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <csignal>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -14,14 +13,10 @@ namespace {
 
 constexpr int kUsage = 2;
 
-bool wasToldToEnd(const ExitStatus& status) {
-  return status.shellCode() == 128 + SIGTERM || status.shellCode() == 128 + SIGINT;
-}
-
 }  // namespace
 
 bool isWorthRestarting(const ExitStatus& status) {
-  if (status.success() || wasToldToEnd(status)) return false;
+  if (status.success() || status.wasToldToEnd()) return false;
   if (status.signal != 0) return true;
   const std::array never = {kUsage,
                             exitCode(ErrorCode::kTrainingFailed),

@@ -131,10 +131,10 @@ bool TaskMonitor::chiefDone() const {
   });
 }
 
-// The job has its result: a task that was lost, or that is back and finds nobody, takes nothing from
-// it.
+// The job has its result: a task that was lost, that somebody told to end, or that is back and finds nobody, takes
+// nothing from it.
 bool TaskMonitor::isLate(const ExitStatus& status) const {
-  return chiefDone() && (status.signal != 0 || mayBeDerived(status));
+  return chiefDone() && (status.signal != 0 || status.wasToldToEnd() || mayBeDerived(status));
 }
 
 void TaskMonitor::forgetFailure(size_t task) {
