@@ -221,7 +221,7 @@ class BroughtShardTest : public ::testing::Test {
   static ps::ModelDeclaration model() {
     ps::ModelDeclaration model;
     model.layout =
-        ps::makeLayout({{"a", Shape{5}, {{0, 0, 5}}}, {"b", Shape{40}, {{0, 0, 40}}}}, 1);
+        ps::makeLayout({{"b", Shape{40}, {{0, 0, 40}}}, {"a", Shape{5}, {{0, 0, 5}}}}, 1);
     model.optimizer.kind = cluster::OptimizerSpec::Kind::kMomentum;
     model.replication = {cluster::ReplicationSpec::Mode::kSync, 1, 1};
     return model;
