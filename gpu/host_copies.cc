@@ -237,7 +237,12 @@ void HostCopies::wait() {
   const std::vector<Copy> small = std::exchange(small_to_host_, {});
   small_used_ = 0;
   const bool to_device = pending_ == Pending::kToDevice;
-  if (forgetPlaces() || pending_ != Pending::kNone) waitForCopiers();
+  try {
+    if (forgetPlaces() || pending_ != Pending::kNone) waitForCopiers();
+  } catch (const PluginError&) {
+    forgetNumbers();
+    throw;
+  }
   forgetNumbers();
   if (to_device)
     for (const std::unique_ptr<Copier>& copier : copiers_) copier->done.wait();

@@ -100,7 +100,8 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
   error_code error_;
   std::vector<kj::PromiseFulfiller<void>*> drain_waiters_;
   std::unordered_multimap<const void*, std::shared_ptr<const void>> kept_;
-  std::unordered_map<const void*, std::shared_ptr<const SendGate>> gates_;  // likewise
+  std::unordered_map<const void*, std::shared_ptr<const SendGate>>
+      gates_;  // by the first byte of their segments, until these are written
 };
 
 }  // namespace dtf::net

@@ -37,7 +37,7 @@ struct Traffic {
   }
 };
 
-// Smaller messages are copied as they are.
+// Smaller messages are copied as they are, so none of their segments may still be being written (DTF_CHECK).
 inline constexpr uint64_t kSentAsWrittenFromBytes = uint64_t{16} << 10;
 
 // What a peer may send before it has said who it is.

@@ -50,31 +50,13 @@ class WrappedStream final : public MessageStream {
   }
 
   // A message that is being written leaves once it is whole: the stream inside takes nothing less.
-  kj::Promise<void> writeMessage(kj::ArrayPtr<const int>, Segments segments) override {
+  kj::Promise<void> writeMessage(kj::ArrayPtr<const int> fds, Segments segments) override {
+    DTF_CHECK(fds.size() == 0);  // capnp sends none here
     const std::shared_ptr<const SendGate> gate = takeGate(segments);
     if (gate == nullptr || gate->isOpen()) return writeWhole(segments);
     auto written = kj::newPromiseAndFulfiller<void>();
     waiting_ = {gate, kj::mv(written.fulfiller)};
     return written.promise.then([this, segments] { return writeWhole(segments); });
-  }
-
-  kj::Promise<void> writeWhole(Segments segments) {
-    uint64_t bytes = 0;
-    auto owners = std::make_shared<std::vector<std::shared_ptr<const void>>>();
-    for (const auto& segment : segments) {
-      bytes += segment.size() * sizeof(word);
-      const auto it = kept_.find(segment.begin());
-      if (it == kept_.end()) continue;
-      owners->push_back(std::move(it->second));
-      kept_.erase(it);
-    }
-    queued_bytes_ += bytes;
-    return inner_->writeMessage(nullptr, segments).then([this, bytes, owners] {
-      DTF_CHECK(queued_bytes_ >= bytes);
-      queued_bytes_ -= bytes;
-      ++traffic_.sent;
-      owners->clear();
-    });
   }
 
   kj::Promise<void> writeMessages(kj::ArrayPtr<Segments> messages) override {
@@ -118,10 +100,34 @@ class WrappedStream final : public MessageStream {
   std::string certifiedPeer() const override { return {}; }
 
  private:
+  // A message that is being written.
+  struct Waiting {
+    std::shared_ptr<const SendGate> gate;  // null: none
+    kj::Own<kj::PromiseFulfiller<void>> written;
+  };
   struct LiveSegment {
     const word* end;
     std::weak_ptr<kj::Own<capnp::MessageReader>> message;
   };
+
+  kj::Promise<void> writeWhole(Segments segments) {
+    uint64_t bytes = 0;
+    auto owners = std::make_shared<std::vector<std::shared_ptr<const void>>>();
+    for (const auto& segment : segments) {
+      bytes += segment.size() * sizeof(word);
+      const auto it = kept_.find(segment.begin());
+      if (it == kept_.end()) continue;
+      owners->push_back(std::move(it->second));
+      kept_.erase(it);
+    }
+    queued_bytes_ += bytes;
+    return inner_->writeMessage(nullptr, segments).then([this, bytes, owners] {
+      DTF_CHECK(queued_bytes_ >= bytes);
+      queued_bytes_ -= bytes;
+      ++traffic_.sent;
+      owners->clear();
+    });
+  }
 
   // Of one arena, whatever its pieces; null: all is written.
   std::shared_ptr<const SendGate> takeGate(Segments segments) {
@@ -150,10 +156,7 @@ class WrappedStream final : public MessageStream {
   kj::Own<capnp::MessageStream> inner_;
   std::unordered_multimap<const void*, std::shared_ptr<const void>> kept_;
   std::unordered_map<const void*, std::shared_ptr<const SendGate>> gates_;
-  struct {
-    std::shared_ptr<const SendGate> gate;  // null: none
-    kj::Own<kj::PromiseFulfiller<void>> written;
-  } waiting_;  // a message
+  Waiting waiting_;
   std::map<const word*, LiveSegment> live_;
   uint64_t queued_bytes_ = 0;
   Traffic traffic_;  // messages

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where an exchange goes on while its worker computes: replication.overlap.
+// Where an exchange goes on while its worker computes: the next batch with replication.overlap, else the rest of the same gradient.
 
 #include <cstdint>
 #include <exception>

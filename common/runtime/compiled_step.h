@@ -60,7 +60,7 @@ class StepListener {
   virtual ~StepListener() = default;
   // fetch() is of this run from now on. Once, before the step is done where TransferOptions::told_bytes says so.
   virtual void onFetches() = 0;
-  // These gradients, by their handles, are where they were bound, and stay as they are. Each once.
+  // These gradients, by their handles, are where they were bound, and stay as they are. Each once, some of them ahead of the fetches.
   virtual void onGradients(std::span<const size_t> gradients) = 0;
 };
 

@@ -51,7 +51,7 @@ void makeSegments(StepBody& step, const TransferOptions& options, std::optional<
   s.tells_early = options.told_bytes > 0;
   const std::vector<Transfer> uploads = markMoving(s, options), made = madeGradients(s);
   for (const Transfer& one : made) s.told_at_end.push_back(one.binding);
-  if (!s.tells_early || made.empty()) fetches = std::nullopt;
+  if (!s.tells_early) fetches = std::nullopt;
   for (SegmentPlan& plan : planSegments(
            s.launches.size(), uploads, s.tells_early ? made : movingOf(s, made),
            is_host && s.tells_early ? options.told_bytes : options.bucket_bytes, fetches)) {

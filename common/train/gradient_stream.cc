@@ -30,14 +30,18 @@ void GradientStream::onLoss(float loss) {
   if (!std::isfinite(loss)) return;
   client_.startPush(due_.next_step, due_.next_batch, loss);
   has_started_ = true;
+  tellClient();
 }
 
 void GradientStream::onGradients(std::span<const uint32_t> variables) {
-  if (!has_started_) return;
   for (const uint32_t variable : variables) {
     binding_.scatterGradient(variable);
     is_made_.at(variable) = true;
   }
+  if (has_started_) tellClient();
+}
+
+void GradientStream::tellClient() {
   bool has_risen = false;
   for (size_t ps = 0; ps < shards_.size(); ++ps) {
     const uint64_t written = writtenOf(shards_[ps]);

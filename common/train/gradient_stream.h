@@ -20,7 +20,7 @@ inline constexpr size_t kStreamBucketBytes = size_t{512} << 10;
 // Borrows: `layout`, `client`, `binding`, which must outlive it.
 // Threads: the training thread.
 // Blocks: never.
-// Errors: none of its own. Once it has started, its owner calls complete(), or abandons the push of the client.
+// Errors: none of its own. Once it has started, its owner calls complete() when nothing can fail any more, or abandons the push of the client.
 class GradientStream final : public GradientListener {
  public:
   // `layout`: without sparse variables.
@@ -48,6 +48,7 @@ class GradientStream final : public GradientListener {
     uint64_t elements = 0;
     size_t made = 0;  // slices, from the first on, that are final
   };
+  void tellClient();
   uint64_t writtenOf(Shard& shard) const;
 
   ps::ParameterClient& client_;

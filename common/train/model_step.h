@@ -22,9 +22,9 @@ namespace dtf::train {
 class GradientListener {
  public:
   virtual ~GradientListener() = default;
-  // Ahead of all gradients, or with them.
   virtual void onLoss(float loss) = 0;
-  // The gradients of these variables are where they were bound, and stay as they are. Each once.
+  // The gradients of these variables are where they were bound, and stay as they are. Each once; what forwards has made, such as the
+  // statistics of a batch, may be ahead of the loss.
   virtual void onGradients(std::span<const uint32_t> variables) = 0;
 };
 

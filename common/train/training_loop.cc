@@ -156,21 +156,13 @@ void TrainingLoop::join(const Restore& restore, const WaitingCallback& on_waitin
     client_.waitInitialised();
   }
   binding_ = std::make_unique<ParameterBinding>(declaration_.layout, client_, kept_.get());
-  if (mayStream())
+  if (isFinalOnceComputed(train_, place_, devices_))
     stream_ = std::make_unique<GradientStream>(declaration_.layout, client_, *binding_);
-}
-
-bool TrainingLoop::mayStream() const {
-  return isFinalOnceComputed(train_, place_, devices_) &&
-         ps::batchesPerStep(declaration_.replication, place_.rank) == 1 &&
-         std::ranges::none_of(declaration_.layout.variables, &ps::VariableInfo::is_sparse);
 }
 
 // Null: what is computed is pushed then.
 GradientListener* TrainingLoop::listenerFor(const ps::StepState& due) {
-  if (stream_ == nullptr) return nullptr;
-  stream_->expectNothing();
-  if (!client_.streamsGradients()) return nullptr;
+  if (stream_ == nullptr || !client_.streamsGradients()) return nullptr;
   stream_->expect(due);
   return stream_.get();
 }
@@ -238,6 +230,7 @@ void TrainingLoop::beforePush(const ps::StepState&) {
   if (!hasStartedPush()) binding_->scatterGradients();
   if (observer_ != nullptr)
     observer_->onGradients(*binding_, {*batch_, [this] { return measureBatch(); }});
+  if (stream_ != nullptr) stream_->complete();
 }
 
 void TrainingLoop::onAnswer(const ps::StepState&, const ps::StepState& state) {
@@ -275,6 +268,7 @@ uint64_t TrainingLoop::batchAfter(const ps::StepState& due) const {
 
 // A gradient of a loss that is no number stays here: it would spoil the parameters of all.
 float TrainingLoop::compute(const ps::StepState& due) {
+  if (stream_ != nullptr) stream_->expectNothing();
   const uint32_t batches = ps::batchesPerStep(declaration_.replication, place_.rank);
   if (due.next_batch >= batches)
     throw Error(ErrorCode::kBadData,
@@ -299,7 +293,6 @@ float TrainingLoop::compute(const ps::StepState& due) {
     checkStatistics(due);
     clipGradients(due);
   }
-  if (stream_ != nullptr) stream_->complete();
   return loss;
 }
 

@@ -146,7 +146,6 @@ class TrainingLoop final : private StepWorker {
   void onWentBack(const ps::StepState& state) override;
   void afterBatch(const ps::StepState& state) override;
   uint64_t batchAfter(const ps::StepState& due) const;
-  bool mayStream() const;
   GradientListener* listenerFor(const ps::StepState& due);
   Evaluation measureBatch();
   void inspectKept(const ps::StepState& due);

@@ -49,7 +49,7 @@ struct LinkOptions {
   // Of a shard of so many bytes the arenas are read in the ps's memory, and by the ps in ours, where both are on one host;
   // nullopt: never.
   std::optional<uint64_t> share_from_bytes = kShareFromBytes;
-  // A gradient arena of so many bytes, more than a message that is copied, leaves while it is written, where it travels; nullopt: never.
+  // A gradient arena of so many bytes, more than net::kSentAsWrittenFromBytes, leaves while it is written, where it travels; nullopt: never.
   std::optional<uint64_t> stream_from_bytes = kStreamFromBytes;
 };
 
@@ -170,7 +170,7 @@ class PsControlLink {
   kj::Promise<void> watched_ = nullptr;
 };
 
-// Owns: the bulk connection, the gradient arena, the last response with its parameters.
+// Owns: the bulk connection, the gradient arena, the last response with its parameters; two of what is read and written during an exchange.
 // Borrows: `io`.
 // Threads: loop-thread only; the memory behind parameters() and gradients() is the training
 // thread's between calls.

@@ -138,7 +138,7 @@ class ControlCalls {
 // Owns: the data links, with their arenas.
 // Borrows: `loop`, `options` (must outlive this).
 // Threads: loop-thread only; parameters(), gradients() and what they point to are the training
-// thread's between calls, and where exchanges overlap gradients() during one, too.
+// thread's between calls, and where exchanges overlap gradients() during one, too, as gradientsWritten() of a push.
 // Errors: as promises; see ps::ParameterClient.
 class DataCalls {
  public:
@@ -159,7 +159,8 @@ class DataCalls {
   // here. As gradients(), of the training thread.
   void turn();
 
-  // Likewise: see ps::ParameterClient. An exchange between startPush() and endPush() is of a gradient that is being written.
+  // As gradients(), but for sendMore(): see ps::ParameterClient. An exchange between startPush() and endPush() is of a gradient that is being
+  // written.
   bool streamsGradients() const;
   void startPush();
   void gradientsWritten(std::span<const uint64_t> elements);  // the loop is told by sendMore()

@@ -1,5 +1,7 @@
 #include "common/wire/rpc_parameter_client.h"
 
+#include <kj/common.h>
+
 #include <algorithm>
 
 #include "common/base/check.h"
@@ -141,19 +143,18 @@ void RpcParameterClient::gradientsWritten(std::span<const uint64_t> elements) {
 }
 
 ps::StepState RpcParameterClient::finishPush() {
-  const ps::StepState state = beside_->finish();
-  data_calls_->endPush();
-  return state;
+  KJ_DEFER(data_calls_->endPush());
+  return beside_->finish();
 }
 
 void RpcParameterClient::abandonPush(const Error& why) {
+  KJ_DEFER(data_calls_->endPush());
   tellData([why](DataCalls& data) { data.fail(why); });
   try {
     beside_->finish();
   } catch (const Error& error) {  // that is `why`, or what has ended the exchange before
     log::info("event=push_abandoned error=\"{}\"", error.message());
   }
-  data_calls_->endPush();
 }
 
 void RpcParameterClient::barrier(std::string_view name) {

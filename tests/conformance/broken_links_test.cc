@@ -169,7 +169,7 @@ TEST_F(BrokenLinks, AGradientThatIsStreamedCountsOnceWhereverItsConnectionIsCut)
   EXPECT_EQ(parameters[0], std::vector<float>(kStreamedElements, static_cast<float>(model.steps)));
 }
 
-TEST_F(BrokenLinks, FlappingCostsASyncJobThatStreamsNothingButTime) {
+TEST_F(BrokenLinks, FlappingCostsAStreamedSyncJobNothingButTime) {
   const ModelDeclaration model = modelOf(2, 2, true, 300, kStreamedElements);
   const Parameters calm = train(model, 2, false);
   prepare_ = [this] {

@@ -54,20 +54,23 @@ class StreamSuite : public ParameterClientSuite {
   }
 };
 
-// What is sent is what was written last, and what a gradient is computed from stays until it is answered.
+// What is sent is what was written last, and what a gradient is computed from stays until it is asked for its answer.
 TEST_P(StreamSuite, TheParametersStayUntilThePushIsFinished) {
-  const ModelDeclaration model = streamedModel(20);
-  Clients clients = start(kPs, 1, model, zeros(model));
+  const ModelDeclaration model = streamedModel(1000);
+  Clients clients = start(kPs, 2, model, zeros(model));
   ParameterClient& client = *clients[0];
   StepState state = client.pull();
   float applied = 0;
-  for (float value = 1; !state.done; ++value) {
+  for (float value = 1; value <= 20; ++value) {
     const float* before[] = {client.parameters(0), client.parameters(1)};
     poison(client);
     client.startPush(state.next_step, state.next_batch, value);
     writeAll(client, -value);
-    for (const float* const parameters : before)
-      EXPECT_EQ(std::count(parameters, parameters + kElements, applied), ssize_t{kElements});
+    // Once another sees the update, the answer is on its way.
+    while (clients[1]->pull().global_step < static_cast<uint64_t>(value)) std::this_thread::yield();
+    for (int look = 0; look < 3; ++look)
+      for (const float* const parameters : before)
+        ASSERT_EQ(std::count(parameters, parameters + kElements, applied), ssize_t{kElements});
     state = client.finishPush();
     applied += value;
     EXPECT_EQ(state.loss, value);
@@ -77,7 +80,30 @@ TEST_P(StreamSuite, TheParametersStayUntilThePushIsFinished) {
   EXPECT_EQ(state.global_step, 20u);
   client.pull();
   expectAll(client, applied);
-  client.finish();
+}
+
+// To one ps it leaves as it is written, to the other, in one small message, when it is whole.
+TEST_P(StreamSuite, ASmallGradientFollowsALargeOneOnceItIsWritten) {
+  ModelDeclaration model;
+  model.layout = makeLayout(
+      {{"large", Shape{kElements}, {{0, 0, kElements}}}, {"small", Shape{32}, {{1, 0, 32}}}}, kPs);
+  model.optimizer.learning_rate = 1;
+  model.steps = 20;
+  Clients clients = start(kPs, 1, model, zeros(model));
+  StepState state = clients[0]->pull();
+  for (float value = 1; !state.done; ++value) {
+    clients[0]->startPush(state.next_step, state.next_batch, 0);
+    std::fill_n(clients[0]->gradients(0), kElements / 2, -1.0F);
+    clients[0]->gradientsWritten(std::vector<uint64_t>{kElements / 2, 0});
+    std::fill_n(clients[0]->gradients(0) + kElements / 2, kElements / 2, -1.0F);
+    clients[0]->gradientsWritten(std::vector<uint64_t>{kElements, 16});
+    std::fill_n(clients[0]->gradients(1), 32, -2.0F);
+    clients[0]->gradientsWritten(std::vector<uint64_t>{kElements, 32});
+    state = clients[0]->finishPush();
+    EXPECT_EQ(std::count(clients[0]->parameters(0), clients[0]->parameters(0) + kElements, value),
+              ssize_t{kElements});
+    EXPECT_EQ(std::count(clients[0]->parameters(1), clients[0]->parameters(1) + 32, 2 * value), 32);
+  }
 }
 
 // One that writes as it goes, and one whose gradient is whole: the ps doesn't know which is which.

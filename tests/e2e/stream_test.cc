@@ -58,7 +58,7 @@ TEST_F(StreamTest, ThePushBeginsWhileTheGradientIsComputed) {
   }
 }
 
-// A worker dies with half of a gradient on its way, a ps with half of one come; connections are cut at their ends.
+// With whatever of a gradient is on its way then.
 TEST_F(StreamTest, LostTasksAreReplacedAndNoBitIsLost) {
   ClusterOptions options = wide("sync");
   options.ps = 2;

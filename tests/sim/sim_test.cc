@@ -53,6 +53,7 @@ TEST_F(Simulation, SeedsThatFoundSomethingStayMended) {
        {3433}},
       {"a push that was said again, late, ended the wait of the next one", {8272}},
       {"a chief ended a job while its last push was on its way to a ps", {17052}},
+      {"a worker that was told to end when the chief had finished failed the job", {15725}},
       {"a gradient was whole while its connection was being made again", {144}},
   };
   for (const auto& [what, list] : seeds)

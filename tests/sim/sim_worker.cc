@@ -71,6 +71,10 @@ class SimClient final : public ps::ParameterClient {
     data_.endPush();
     return state;
   }
+  void abandonPush(const Error& why) override {
+    data_.fail(why);
+    data_.endPush();
+  }
   void barrier(std::string_view name) override { await(control_.barrier(name)); }
   void finish() override { await(control_.finish()); }
 
@@ -219,14 +223,15 @@ class SimWorker::Steps final : public train::StepWorker {
     if (worker_.supervisor_) worker_.supervisor_->onStep(state);
   }
   float compute(const ps::StepState& due) override {
-    if (hasStartedPush()) {
+    has_started_push_ = false;
+    if (worker_.plan_.streamsGradients()) {
       startPush(due);
     } else {
       worker_.compute(client_);
     }
     return worker_.loss();
   }
-  bool hasStartedPush() const override { return worker_.plan_.streamsGradients(); }
+  bool hasStartedPush() const override { return has_started_push_; }
   void beforePush(const ps::StepState& due) override {
     if (hasStartedPush()) return;
     worker_.due_ = due;
@@ -247,13 +252,16 @@ class SimWorker::Steps final : public train::StepWorker {
     worker_.due_ = due;
     worker_.beforePush(client_, worker_.pushOf(due));
     client_.startPush(due.next_step, due.next_batch, worker_.loss());
+    has_started_push_ = true;
+    const uint64_t elements = worker_.ledger_.elements();
+    client_.gradientsWritten(std::vector<uint64_t>(worker_.plan_.ps_tasks, elements / 2));
     worker_.compute(client_);
-    client_.gradientsWritten(
-        std::vector<uint64_t>(worker_.plan_.ps_tasks, worker_.ledger_.elements()));
+    client_.gradientsWritten(std::vector<uint64_t>(worker_.plan_.ps_tasks, elements));
   }
 
   SimWorker& worker_;
   SimClient& client_;
+  bool has_started_push_ = false;
 };
 
 Push SimWorker::pushOf(const ps::StepState& due) const {

@@ -99,7 +99,7 @@ TEST_F(StreamedTraining, ALossThatIsNoNumberStartsNoPush) {
   EXPECT_LT(client_.started, 100);
 }
 
-// Between the loss and the last gradient something fails.
+// While what it has computed is shown, and most of it has left.
 TEST_F(StreamedTraining, AStepThatFailsOnItsWayIsAbandonedBeforeItIsWhole) {
   start(networkJob(100), true);
   struct Observer final : StepObserver {
@@ -112,6 +112,21 @@ TEST_F(StreamedTraining, AStepThatFailsOnItsWayIsAbandonedBeforeItIsWhole) {
   loop_->observe(&observer);
   EXPECT_THROW(run(), Error);
   EXPECT_EQ(client_.abandoned, "the disk is full");
+  EXPECT_FALSE(client_.is_whole) << "a ps could have taken it";
+}
+
+// Before anything of the batch is computed, let alone pushed.
+TEST_F(StreamedTraining, WhatFailsAheadOfABatchAbandonsNothing) {
+  start(networkJob(100), true);
+  client_.next_batch = 1;
+  try {
+    run();
+    FAIL() << "it has no such batch";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData) << error.message();
+  }
+  EXPECT_EQ(client_.started, 1);
+  EXPECT_FALSE(client_.abandoned.has_value());
 }
 
 // What a network makes first is at the beginning of each arena; the very end waits for complete().
@@ -127,7 +142,7 @@ TEST(GradientStream, TellsOfWhatIsMadeFromTheFirstOnAndOfTheEndLast) {
   struct Client final : WrappedClient {
     using WrappedClient::WrappedClient;
     void startPush(uint64_t step, uint32_t, float loss) override {
-      EXPECT_EQ(step, 7u);
+      EXPECT_EQ(step, 7U);
       EXPECT_EQ(loss, 0.5F);
       written.emplace_back();
     }
@@ -143,14 +158,12 @@ TEST(GradientStream, TellsOfWhatIsMadeFromTheFirstOnAndOfTheEndLast) {
 
   stream.expect({.next_step = 7});
   EXPECT_FALSE(stream.hasStarted());
-  stream.onGradients(std::vector<uint32_t>{2});
-  EXPECT_EQ(client.written, Written{}) << "nothing has started";
-  stream.expect({.next_step = 7});
-  stream.onLoss(0.5F);
-  EXPECT_TRUE(stream.hasStarted());
   // ps/0 has "third", then half of "first"; ps/1 "second", then the other half.
   stream.onGradients(std::vector<uint32_t>{2});
-  EXPECT_EQ(client.written, (Written{{}, {48, 0}}));
+  EXPECT_EQ(client.written, Written{}) << "nothing has started";
+  stream.onLoss(0.5F);
+  EXPECT_TRUE(stream.hasStarted());
+  EXPECT_EQ(client.written, (Written{{}, {48, 0}})) << "what was made ahead of the loss";
   std::iota(binding.gradient(0), binding.gradient(0) + 100, 0.0F);
   stream.onGradients(std::vector<uint32_t>{0});
   EXPECT_EQ(client.written.back(), (std::vector<uint64_t>{112 - 16, 0}))
@@ -167,6 +180,11 @@ TEST(GradientStream, TellsOfWhatIsMadeFromTheFirstOnAndOfTheEndLast) {
   EXPECT_FALSE(stream.hasStarted());
   stream.complete();
   EXPECT_EQ(client.written.size(), 5u);
+  // Split, and ahead of the loss: as the statistics of a batch norm are.
+  std::fill_n(binding.gradient(0), 100, 3.0F);
+  stream.expect({.next_step = 8});
+  stream.onGradients(std::vector<uint32_t>{0});
+  EXPECT_EQ(client.gradients(1)[32], 3);
 }
 
 }  // namespace

@@ -48,8 +48,9 @@ class StreamingClient final : public WrappedClient {
     EXPECT_TRUE(is_whole);
     for (uint32_t ps = 0; ps < read_.size(); ++ps) std::ranges::copy(read_[ps], gradients(ps));
     const Push push = *std::exchange(push_, std::nullopt);
-    const ps::StepState state = exchange(push.step, push.batch, push.loss);
+    ps::StepState state = exchange(push.step, push.batch, push.loss);
     poison();
+    state.next_batch = next_batch;
     return state;
   }
   void abandonPush(const Error& why) override {
@@ -59,6 +60,7 @@ class StreamingClient final : public WrappedClient {
   }
 
   bool streams = true;
+  uint32_t next_batch = 0;  // that its ps ask for
   int started = 0, times_told = 0;
   bool is_whole = false;                 // the last push, so far
   std::optional<std::string> abandoned;  // why
