@@ -247,16 +247,15 @@ class SimWorker::Steps final : public train::StepWorker {
   }
 
  private:
-  // The gradient is there, but nobody may have it before it has been computed.
+  // Until the batch is computed the arenas have the gradient of the one before.
   void startPush(const ps::StepState& due) {
     worker_.due_ = due;
-    worker_.beforePush(client_, worker_.pushOf(due));
     client_.startPush(due.next_step, due.next_batch, worker_.loss());
     has_started_push_ = true;
-    const uint64_t elements = worker_.ledger_.elements();
-    client_.gradientsWritten(std::vector<uint64_t>(worker_.plan_.ps_tasks, elements / 2));
     worker_.compute(client_);
-    client_.gradientsWritten(std::vector<uint64_t>(worker_.plan_.ps_tasks, elements));
+    worker_.beforePush(client_, worker_.pushOf(due));
+    client_.gradientsWritten(
+        std::vector<uint64_t>(worker_.plan_.ps_tasks, worker_.ledger_.elements()));
   }
 
   SimWorker& worker_;
