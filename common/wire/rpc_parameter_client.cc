@@ -3,6 +3,7 @@
 #include <kj/common.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/base/log.h"
@@ -133,6 +134,7 @@ bool RpcParameterClient::streamsGradients() const {
 
 void RpcParameterClient::startPush(uint64_t step, uint32_t batch, float loss) {
   DTF_CHECK(beside_ != nullptr);
+  if (!std::exchange(said_streamed_, true)) log::info("event=gradients_streamed");
   data_calls_->startPush();
   beside_->start(step, batch, loss);
 }

@@ -81,6 +81,7 @@ class RpcParameterClient final : public ps::ParameterClient {
   net::CallerLoop data_{net::kDataBusyPoll};
   std::unique_ptr<DataCalls> data_calls_;  // lives on the data loop
   net::IoThread control_;                  // its loop ends before the others, and posts to data_
+  bool said_streamed_ = false;             // in the log
   std::unique_ptr<ps::ExchangeThread> beside_;  // null: nothing goes on while the caller computes
 };
 

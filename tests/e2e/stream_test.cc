@@ -11,6 +11,11 @@
 namespace dtf::testing {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kStreamed = "event=gradients_streamed";
+
 class StreamTest : public RecoveryTest {
  protected:
   // Of 7.4 MB, through sockets.
@@ -34,6 +39,10 @@ TEST_F(StreamTest, AJobHasTheBitsOfOneWhoseGradientsLeaveWhole) {
   options.top_more += "stream_gradients: false\n";
   ASSERT_EQ(launch(writeCluster(options, "whole")).exit_code, 0);
   EXPECT_EQ(digestOf("streamed"), digestOf("whole"));
+  for (const std::string task : {"worker-0", "worker-1"}) {
+    EXPECT_THAT(folder_.read("runs/streamed/logs/" + task + ".1.log"), HasSubstr(kStreamed));
+    EXPECT_THAT(folder_.read("runs/whole/logs/" + task + ".1.log"), Not(HasSubstr(kStreamed)));
+  }
   expectNothingLeft();
 }
 
@@ -84,7 +93,7 @@ TEST_F(StreamTest, ALossThatIsNoNumberEndsTheJobWithItsReason) {
   options.optimizer = "{gradient_descent: {learning_rate: 1000000}}";
   const ProcessResult result = launch(writeCluster(options));
   EXPECT_EQ(result.exit_code, 1) << result.err;
-  EXPECT_THAT(result.err, ::testing::HasSubstr("training has diverged")) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("training has diverged")) << result.err;
   expectNobodyLeft();
 }
 

@@ -22,8 +22,9 @@ void ClusterSim::checkError(const std::string& who, const Error& error) {
                      error.message().find("worker/") != std::string::npos;
   // A run directory that can't be written ends the chief at its start.
   const bool disk = error.code() == ErrorCode::kCannotWrite && plan_.disk_error_share > 0;
-  // A chief whose disk failed at the start has nothing to go back to.
-  const bool lost = ps_lost_ && plan_.disk_error_share > 0 && error.code() == ErrorCode::kBadData;
+  // A chief whose disk failed at the start, or before whose first checkpoint a ps was lost, has nothing to go back to.
+  const bool lost = ps_lost_ && (plan_.disk_error_share > 0 || saved_.empty()) &&
+                    error.code() == ErrorCode::kBadData;
   const bool expected = disk || lost || error.code() == ErrorCode::kUnavailable ||
                         error.code() == ErrorCode::kDeadline;
   if (!expected || !(names || disk))
