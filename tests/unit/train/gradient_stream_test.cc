@@ -54,7 +54,7 @@ class StreamedTraining : public ::testing::Test {
     return trained;
   }
 
-  const SystemClock clock_;
+  const SystemClock clock_{};
   const runtime::KernelTable kernels_ = cpuKernels();
   runtime::CpuDevice device_;
   ps::LocalCluster cluster_{kPs, 1, clock_, std::chrono::seconds(20)};
