@@ -61,6 +61,9 @@ uint64_t GradientStream::writtenOf(Shard& shard) const {
 
 void GradientStream::complete() {
   if (!has_started_) return;
+  // What no operation makes is told of by nobody.
+  for (uint32_t i = 0; i < is_made_.size(); ++i)
+    if (!is_made_[i]) binding_.scatterGradient(i);
   for (size_t ps = 0; ps < shards_.size(); ++ps) written_[ps] = shards_[ps].elements;
   client_.gradientsWritten(written_);
 }

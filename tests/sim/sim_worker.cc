@@ -67,9 +67,8 @@ class SimClient final : public ps::ParameterClient {
     data_.sendMore();
   }
   ps::StepState finishPush() override {
-    const ps::StepState state = await(kj::mv(exchange_));
-    data_.endPush();
-    return state;
+    KJ_DEFER(data_.endPush());
+    return await(kj::mv(exchange_));
   }
   void abandonPush(const Error& why) override {
     data_.fail(why);

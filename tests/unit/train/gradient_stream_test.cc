@@ -142,7 +142,7 @@ TEST(GradientStream, TellsOfWhatIsMadeFromTheFirstOnAndOfTheEndLast) {
   struct Client final : WrappedClient {
     using WrappedClient::WrappedClient;
     void startPush(uint64_t step, uint32_t, float loss) override {
-      EXPECT_EQ(step, 7U);
+      EXPECT_EQ(step, written.empty() ? 7u : 9u);
       EXPECT_EQ(loss, 0.5F);
       written.emplace_back();
     }
@@ -185,6 +185,11 @@ TEST(GradientStream, TellsOfWhatIsMadeFromTheFirstOnAndOfTheEndLast) {
   stream.expect({.next_step = 8});
   stream.onGradients(std::vector<uint32_t>{0});
   EXPECT_EQ(client.gradients(1)[32], 3);
+  std::fill_n(binding.gradient(0), 100, 4.0F);
+  stream.expect({.next_step = 9});
+  stream.onLoss(0.5F);
+  stream.complete();
+  EXPECT_EQ(client.gradients(1)[32], 4) << "nobody has told of it";
 }
 
 }  // namespace
