@@ -71,4 +71,22 @@ double stepsPerSecond(const JobModel& model, const JobShape& shape, uint64_t ste
   return summary["steps_per_second"].get<double>();
 }
 
+Report besideEachOther(const BenchOptions& options, const std::string& table,
+                       const std::string& second_name, const JobShape& first,
+                       const JobShape& second) {
+  Report report(table, {"steps/s", second_name, "ratio"});
+  for (const JobModel& model : jobModels()) {
+    if (!std::string(model.name).starts_with(options.only)) continue;
+    const uint64_t steps = options.quick ? model.quickSteps() : model.steps;
+    std::vector<double> firsts, seconds, ratios;
+    for (int turn = 0; turn < options.repetitions; ++turn) {
+      firsts.push_back(stepsPerSecond(model, first, steps));
+      seconds.push_back(stepsPerSecond(model, second, steps));
+      ratios.push_back(seconds.back() / firsts.back());
+    }
+    report.add(model.name, {median(firsts), median(seconds), median(ratios)});
+  }
+  return report;
+}
+
 }  // namespace dtf::bench

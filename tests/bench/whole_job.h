@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "tests/bench/benchmarks.h"
+
 namespace dtf::bench {
 
 // The summary of the job whose cluster file is `cluster_text(folder)`, with its run directory at
@@ -37,5 +39,10 @@ struct JobShape {
 
 // Global steps per second of `steps`, with one thread for each worker, all on this host. Blocks, and errors: as runJob().
 double stepsPerSecond(const JobModel& model, const JobShape& shape, uint64_t steps);
+
+// Of each model that `options` has: steps per second of jobs of both shapes, in turns, and the ratio of the second to the first.
+Report besideEachOther(const BenchOptions& options, const std::string& table,
+                       const std::string& second_name, const JobShape& first,
+                       const JobShape& second);
 
 }  // namespace dtf::bench

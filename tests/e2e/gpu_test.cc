@@ -31,6 +31,17 @@ class GpuTest : public ClusterTest {
     return options;
   }
 
+  // Of a job whose device is lost in its 20th step.
+  void expectFailureInWords(ClusterOptions options) {
+    options.top_more += "launch: {restarts: {max: 0}}\n";
+    ::setenv("DTF_TEST_HOST_FAILS_AFTER", "20", 1);
+    const ProcessResult failed =
+        launch(writeCluster(options, "failed"), {}, std::chrono::seconds(30));
+    EXPECT_EQ(failed.exit_code, 69) << failed.err;
+    EXPECT_NE(failed.err.find("The device fell off the bus"), std::string::npos) << failed.err;
+    expectNothingLeft();
+  }
+
   // The same file without its ps.
   std::string withoutPs(const ClusterOptions& options, const std::string& name) {
     writeCluster(options, name);
@@ -202,13 +213,8 @@ TEST_F(GpuTest, GradientsThatLeaveAsTheyComeHaveTheSameBits) {
     ASSERT_EQ(result.exit_code, 0) << result.err;
   }
   EXPECT_EQ(summary("true")["parameters_digest"], summary("false")["parameters_digest"]);
-  options.top_more = "shared_memory: false\nlaunch: {restarts: {max: 0}}\n";
-  ::setenv("DTF_TEST_HOST_FAILS_AFTER", "20", 1);
-  const ProcessResult failed =
-      launch(writeCluster(options, "failed"), {}, std::chrono::seconds(30));
-  EXPECT_EQ(failed.exit_code, 69) << failed.err;
-  EXPECT_NE(failed.err.find("The device fell off the bus"), std::string::npos) << failed.err;
-  expectNothingLeft();
+  options.top_more = "shared_memory: false\n";
+  expectFailureInWords(options);
 }
 
 // The device computes while the gradient of the batch before travels.
@@ -217,13 +223,7 @@ TEST_F(GpuTest, ExchangesOverlapThereToo) {
   for (const std::string name : {"first", "again"})
     ASSERT_EQ(launch(writeCluster(options, name)).exit_code, 0);
   EXPECT_EQ(summary("again")["parameters_digest"], summary("first")["parameters_digest"]);
-  options.top_more = "launch: {restarts: {max: 0}}\n";
-  ::setenv("DTF_TEST_HOST_FAILS_AFTER", "20", 1);
-  const ProcessResult failed =
-      launch(writeCluster(options, "failed"), {}, std::chrono::seconds(30));
-  EXPECT_EQ(failed.exit_code, 69) << failed.err;
-  EXPECT_NE(failed.err.find("The device fell off the bus"), std::string::npos) << failed.err;
-  expectNothingLeft();
+  expectFailureInWords(options);
 }
 
 TEST_F(GpuTest, CheckSaysWhatAHostLacksBeforeATaskIsStarted) {
