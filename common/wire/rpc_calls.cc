@@ -367,13 +367,13 @@ kj::Promise<ps::StepState> DataCalls::settle() {
   return send(calls).then([this] { return settle(); });
 }
 
-// The same call to every ps.
+// The same call to every ps. send() makes them at once, so `call` need not stay.
 kj::Promise<ps::StepState> DataCalls::onEvery(const CallOfPs& call, bool is_push) {
   DTF_CHECK(settlement_.has_value());
   releaseEarlier();
   std::vector<Call> calls;
   for (uint32_t i = 0; i < links_.size(); ++i)
-    calls.push_back({i, [call, i](PsDataLink& link) { return call(i, link); }});
+    calls.push_back({i, [&call, i](PsDataLink& link) { return call(i, link); }});
   settlement_->start(is_push);
   return send(calls).then([this] { return settle(); });
 }
