@@ -117,7 +117,9 @@ RecoveryDecision torn(std::vector<uint32_t> lost) {
                      "back to is gone"
                    : fmt::format("{} lost {} values, and nothing holds them", psNames(lost),
                                  lost.size() == 1 ? "its" : "their");
-  decision.reason += "; add `checkpoint:` to the file, so that the next loss costs only some steps";
+  decision.reason +=
+      "; add `checkpoint:` to the file, or have it save sooner where it is there, so that the next "
+      "loss costs only some steps";
   decision.ps = std::move(lost);
   return decision;
 }
