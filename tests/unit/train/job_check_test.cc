@@ -1,17 +1,10 @@
-// Jobs as files in a folder of their own, checked as dtf-launch does before it starts anything.
-
 #include "common/train/job_check.h"
-
-#include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "common/cluster/cluster_yaml.h"
 #include "common/model/model_graph.h"
-#include "tests/support/temporary_files.h"
-#include "tests/support/train_file.h"
-#include "tests/unit/data/idx_files.h"
 #include "tests/unit/data/npy_files.h"
+#include "tests/unit/train/job_check_fixture.h"
 
 namespace dtf::train {
 
@@ -21,134 +14,20 @@ using data::idxHeader;
 using data::kImagesMagic;
 using data::kLabelsMagic;
 
-constexpr uint64_t kGiB = uint64_t{1} << 30;
-constexpr HostMemory kHost{16 * kGiB, 8 * kGiB};
 constexpr ErrorCode kBadConfig = ErrorCode::kBadConfig;
 constexpr ErrorCode kBadData = ErrorCode::kBadData;
-
-class JobCheckTest : public ::testing::Test {
- protected:
-  // The message of the mistakes in c.yaml with this train section; empty: none.
-  std::string mistakesOf(const std::string& train, ErrorCode code = kBadConfig,
-                         const HostMemory& memory = kHost) {
-    return mistakesIn("cluster: {ps: [a:1, a:2], worker: [b:1, b:2]}\ntrain:\n" + train, code,
-                      memory);
-  }
-
-  std::string mistakesIn(const std::string& file, ErrorCode code, const HostMemory& memory = kHost,
-                         const std::vector<std::string>& overrides = {}) {
-    files_.write("c.yaml", file);
-    yaml::Report report;
-    try {
-      const cluster::JobSpec job = cluster::loadCluster("c.yaml", overrides, report);
-      size_ = checkJob(job, {memory, runs_here_}, report);
-      warnings_ = report.warnings();
-      report.throwIfAny();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code) << error.message();
-      return error.message();
-    }
-    return {};
-  }
-
-  void writeImages(const std::string& name, uint32_t count, uint32_t side) {
-    files_.write(name, idxHeader(kImagesMagic, {count, side, side}) +
-                           std::string(size_t{count} * side * side, 'x'));
-  }
-  void writeLabels(const std::string& name, uint32_t count, char label) {
-    files_.write(name, idxHeader(kLabelsMagic, {count}) + std::string(count, label));
-  }
-
-  testing::TemporaryFiles files_;
-  std::optional<JobSize> size_;
-  std::function<bool(const cluster::Address&)> runs_here_;
-  std::string warnings_;
-};
 
 std::string firstLine(const std::string& report) {
   return report.substr(0, report.find('\n'));
 }
 
-constexpr const char* kSoftmax =
-    "  model: {input: {shape: [28, 28, 1]}, layers: [flatten, dense: {units: 10}], loss: mse}\n";
 constexpr const char* kEightByEight =
     "  model: {input: {shape: [8, 8]}, layers: [flatten, dense: {units: 10}], loss: mse}\n"
     "  data:\n"
     "    batch_size: 10\n"
     "    train: {format: idx, images: i, labels: l}\n";
 
-constexpr uint64_t kOutputBytes = uint64_t{100} * 10 * 4;
-
 }  // namespace
-
-TEST_F(JobCheckTest, CountsTheParametersOfEachPs) {
-  EXPECT_EQ(mistakesOf(kSoftmax), "");
-  ASSERT_TRUE(size_);
-  EXPECT_EQ(size_->parameters, 7850u);
-  EXPECT_EQ(size_->ps_bytes, (std::vector<uint64_t>{31360, 40}));
-  // Two copies on the ps, two on each of two workers; 10 000 digits on each, 2000 on the chief; the
-  // outputs of a batch of 100 on each.
-  EXPECT_EQ(size_->memory_bytes, 6u * 31400 + 785 * (2 * 10'000 + 2000) + 2 * kOutputBytes);
-  EXPECT_EQ(sizeText(*size_), "7850 parameters, 30.7 KiB: 30.6 KiB on ps/0, 40 B on ps/1");
-  size_->ps_bytes = {1024, 2048, 1024, 1024, 3072};
-  EXPECT_EQ(sizeText(*size_), "7850 parameters, 30.7 KiB: from 1.0 KiB to 3.0 KiB on each of 5 ps");
-}
-
-// Its gradient is as large as the rows that a batch names.
-TEST_F(JobCheckTest, ATableOfRowsCountsOnceOnAWorker) {
-  const std::string train =
-      "train:\n  model: {input: {shape: [28, 28, 1]}, layers: [embedding: {vocabulary: 1000, "
-      "dimension: 8}, flatten: , dense: {units: 10}], loss: softmax_cross_entropy}\n";
-  const std::string tasks = "cluster: {ps: [a:1], worker: [b:1]}\n";
-  const std::string decays = "  optimizer: {gradient_descent: {weight_decay: 0.1}}\n";
-  EXPECT_EQ(mistakesIn(tasks + train + decays, ErrorCode::kBadConfig), "");
-  const uint64_t dense = size_->worker_bytes;
-  EXPECT_EQ(mistakesIn(tasks + train, ErrorCode::kBadConfig), "");
-  EXPECT_EQ(size_->worker_bytes, dense - 1000 * 8 * sizeof(float));
-}
-
-// They are in /dev/shm: memory of the host, too.
-TEST_F(JobCheckTest, SnapshotsTakeMemoryTwice) {
-  const std::string tasks = "cluster: {ps: [a:1], worker: [b:1]}\n";
-  const std::string train = std::string("train:\n") + kSoftmax + "  optimizer: adam\n";
-  EXPECT_EQ(mistakesIn(tasks + train, ErrorCode::kBadConfig), "");
-  const uint64_t without = size_->memory_bytes;
-  EXPECT_EQ(mistakesIn(tasks + "durability: {snapshot: {every_steps: 9}}\n" + train,
-                       ErrorCode::kBadConfig),
-            "");
-  EXPECT_EQ(size_->memory_bytes, without + 2u * 3 * 31400) << "with Adam's two slots";
-}
-
-TEST_F(JobCheckTest, AReplicaTakesWhatItsShardTakes) {
-  const std::string train = std::string("train:\n") + kSoftmax + "  optimizer: adam\n";
-  const std::string tasks = "cluster: {ps: [a:1, a:2], worker: [b:1]}\n";
-  EXPECT_EQ(mistakesIn(tasks + train, ErrorCode::kBadConfig), "");
-  const uint64_t without = size_->memory_bytes;
-  EXPECT_EQ(mistakesIn(tasks + "durability: replica\n" + train, ErrorCode::kBadConfig), "");
-  EXPECT_EQ(size_->memory_bytes, without + (2u + 2) * 31400);
-  EXPECT_EQ(size_->ps_copies, 8u);
-}
-
-// The output of every example, for each class, with its label.
-TEST_F(JobCheckTest, ARankingKeepsAWholeEvaluation) {
-  const auto job = [](const std::string& metrics, const std::string& loss, int units, int count) {
-    return "  model: {input: {shape: [28, 28]}, layers: [flatten, dense: {units: " +
-           std::to_string(units) + "}], loss: " + loss + ", metrics: [" + metrics +
-           "]}\n  data:\n    train: {format: digits, count: 500}\n    eval: {format: digits, "
-           "count: " +
-           std::to_string(count) + "}\n";
-  };
-  const std::string softmax = "softmax_cross_entropy";
-  EXPECT_EQ(mistakesOf(job("accuracy", softmax, 10, 500)), "");
-  const uint64_t without = size_->memory_bytes;
-  EXPECT_EQ(size_->metric_bytes, 0u);
-  EXPECT_EQ(mistakesOf(job("auc", softmax, 10, 500)), "");
-  EXPECT_EQ(size_->metric_bytes, 500u * 10 * 8);
-  EXPECT_EQ(size_->memory_bytes, without + 500 * 10 * 8);
-  EXPECT_EQ(firstLine(mistakesOf(job("auc", softmax, 100'000, 500'000))),
-            "c.yaml:6:5: error: the metric 'auc' keeps 372.5 GiB of each evaluation, and the 2 ps "
-            "and 2 workers here need at least 374.3 GiB together; this host has 16.0 GiB");
-}
 
 // `check` of a file whose tasks run on several hosts.
 TEST_F(JobCheckTest, DataThatOnlyOtherHostsReadMayBeMissingHere) {
