@@ -42,6 +42,10 @@ ReplicationSpec readReplication(const YamlNode& node, const TaskCounts& counts, 
   if (replication.overlap && counts.one_process)
     report.error(node.find("overlap")->key_place,
                  "'overlap' needs a ps, and the cluster has none: no gradient travels");
+  reader.choice("transfer_dtype", replication.transfer_dtype, 0);
+  if (replication.transfer_dtype != ReplicationSpec::TransferDtype::kFloat32 && counts.one_process)
+    report.error(node.find("transfer_dtype")->key_place,
+                 "'transfer_dtype' needs a ps, and the cluster has none: nothing travels");
   if (has_total && counts.worker > 0 && replication.total_num_replicas != counts.worker)
     report.error(node.find("total_num_replicas")->where(),
                  fmt::format("'total_num_replicas' must be the number of workers, {}, got {}",

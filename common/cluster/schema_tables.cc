@@ -203,6 +203,8 @@ constexpr Key kReplicationKeys[] = {
           "sync: gradients in an update; the replicas beyond that are backups"),
     whole("total_num_replicas", 1, 65536, "sync: the number of workers"),
     boolean("overlap", "async: compute the next batch while a gradient travels; default false"),
+    choice("transfer_dtype", "float32|bfloat16", "",
+           "parameters and gradients travel rounded to it; default float32"),
     later("staleness"),
 };
 

@@ -102,6 +102,11 @@ struct ReplicationSpec {
   uint32_t total_num_replicas = 0;     // sync; 0: as many as there are workers
   // async: a worker computes its next batch while the gradient of the one before travels.
   bool overlap = false;
+  // What parameters and gradients are rounded to where they travel between workers and ps; all compute in float32.
+  enum class TransferDtype : uint8_t {
+    kFloat32,
+    kBFloat16
+  } transfer_dtype = TransferDtype::kFloat32;
   bool operator==(const ReplicationSpec&) const = default;
 };
 

@@ -203,6 +203,7 @@ std::vector<Setting> settingsOf(const ModelDeclaration& declaration) {
       {"replication.replicas_to_aggregate", fmt::format("{}", replication.replicas_to_aggregate)},
       {"replication.total_num_replicas", fmt::format("{}", replication.total_num_replicas)},
       {"replication.overlap", replication.overlap ? "true" : "false"},
+      {"replication.transfer_dtype", narrowsTransfers(replication) ? "bfloat16" : "float32"},
       {"optimizer", std::string(cluster::optimizerName(declaration.optimizer.kind))},
       {"optimizer.schedule",
        std::string(cluster::scheduleName(declaration.optimizer.schedule.kind))}};

@@ -30,6 +30,8 @@ cluster::ReplicationSpec completeReplication(cluster::ReplicationSpec spec, uint
 
 std::optional<std::string> replicationFault(const cluster::ReplicationSpec& spec,
                                             uint32_t workers) {
+  if (spec.transfer_dtype > cluster::ReplicationSpec::TransferDtype::kBFloat16)
+    return fmt::format("transfer dtype {}", static_cast<int>(spec.transfer_dtype));
   if (spec.mode == Mode::kAsync) return std::nullopt;
   if (spec.mode != Mode::kSync)
     return fmt::format("replication mode {}", static_cast<int>(spec.mode));
@@ -45,6 +47,10 @@ std::optional<std::string> replicationFault(const cluster::ReplicationSpec& spec
 
 std::string_view replicationName(const cluster::ReplicationSpec& spec) {
   return spec.mode == Mode::kSync ? "sync" : "async";
+}
+
+bool narrowsTransfers(const cluster::ReplicationSpec& spec) {
+  return spec.transfer_dtype == cluster::ReplicationSpec::TransferDtype::kBFloat16;
 }
 
 // ---- steps

@@ -25,6 +25,7 @@
 #include "common/model/model_graph.h"
 #include "common/model/model_memory.h"
 #include "common/ps/declaration.h"
+#include "common/ps/replication_rules.h"
 #include "common/train/device_check.h"
 #include "common/train/initial_values.h"
 #include "common/train/metric.h"
@@ -334,9 +335,11 @@ class JobChecker {
     for (const cluster::TaskSpec& worker : job_.cluster.worker) {
       // Its towers share the parameters and the batch; each has gradients. While one gradient travels, another is made.
       const uint64_t shared = saturatingAdd(size.parameters, gradients);
-      const uint64_t held =
+      uint64_t held =
           saturatingAdd(saturatingMultiply(shared, job_.train->replication.overlap ? 2 : 1),
                         saturatingMultiply(gradients, cluster::devicesOf(worker).size() - 1));
+      // As they travel, beside those.
+      if (ps::narrowsTransfers(job_.train->replication)) held = saturatingAdd(held, shared / 2);
       const uint64_t bytes = saturatingMultiply(held, sizeof(float));
       size.worker_bytes = std::max(size.worker_bytes, bytes);
       if (runsHere(worker)) here = saturatingAdd(here, bytes);

@@ -39,8 +39,12 @@ uint64_t chunkBytes() {
 
 uint32_t arenaChunks(uint64_t elements) {
   DTF_CHECK(elements <= ps::kShardElementsMax);
+  return chunksOf(elements * sizeof(float));
+}
+
+uint32_t chunksOf(uint64_t bytes) {
   const uint64_t chunk = chunk_bytes;
-  return static_cast<uint32_t>((elements * sizeof(float) + chunk - 1) / chunk);
+  return static_cast<uint32_t>((bytes + chunk - 1) / chunk);
 }
 
 net::Limits arenaLimits(uint64_t elements) {
@@ -51,10 +55,16 @@ net::Limits arenaLimits(uint64_t elements) {
 void referenceArena(std::span<const float> arena, const std::shared_ptr<const void>& owner,
                     capnp::List<capnp::Data>::Builder list, net::MessageStream& stream,
                     const std::shared_ptr<const net::SendGate>& gate) {
-  DTF_CHECK(arena.size() % 2 == 0 && list.size() == arenaChunks(arena.size()));
+  referenceBytes(std::as_bytes(arena), owner, list, stream, gate);
+}
+
+void referenceBytes(std::span<const std::byte> arena, const std::shared_ptr<const void>& owner,
+                    capnp::List<capnp::Data>::Builder list, net::MessageStream& stream,
+                    const std::shared_ptr<const net::SendGate>& gate) {
+  DTF_CHECK(arena.size() % sizeof(capnp::word) == 0 && list.size() == chunksOf(arena.size()));
   const auto* bytes = reinterpret_cast<const kj::byte*>(arena.data());
   const uint64_t chunk = chunk_bytes;
-  uint64_t left = arena.size_bytes();
+  uint64_t left = arena.size();
   auto orphanage = capnp::Orphanage::getForMessageContaining(list);
   for (uint32_t i = 0; i < list.size(); ++i) {
     const uint64_t size = std::min(left, chunk);
@@ -66,8 +76,8 @@ void referenceArena(std::span<const float> arena, const std::shared_ptr<const vo
   }
 }
 
-std::span<const float> readArena(capnp::List<capnp::Data>::Reader list, uint64_t elements,
-                                 Buffer& assembled) {
+std::span<const std::byte> readBytes(capnp::List<capnp::Data>::Reader list, uint64_t wanted,
+                                     Buffer& assembled) {
   uint64_t bytes = 0;
   bool in_place = true;
   const kj::byte* end = nullptr;
@@ -76,20 +86,25 @@ std::span<const float> readArena(capnp::List<capnp::Data>::Reader list, uint64_t
     end = chunk.end();
     bytes += chunk.size();
   }
-  if (bytes != elements * sizeof(float))
+  if (bytes != wanted)
     throw Error(ErrorCode::kBadData, "an arena of " + std::to_string(bytes) + " bytes came where " +
-                                         std::to_string(elements * sizeof(float)) +
-                                         " were declared");
-  if (elements == 0) return {};
+                                         std::to_string(wanted) + " were declared");
+  if (bytes == 0) return {};
   if (in_place && reinterpret_cast<uintptr_t>(list[0].begin()) % alignof(float) == 0)
-    return {reinterpret_cast<const float*>(list[0].begin()), elements};
+    return {reinterpret_cast<const std::byte*>(list[0].begin()), bytes};
   if (assembled.bytes() != bytes) assembled = Buffer(bytes);
   std::byte* to = assembled.data();
   for (const capnp::Data::Reader chunk : list) {
     std::memcpy(to, chunk.begin(), chunk.size());
     to += chunk.size();
   }
-  return {assembled.as<float>(), elements};
+  return {assembled.data(), bytes};
+}
+
+std::span<const float> readArena(capnp::List<capnp::Data>::Reader list, uint64_t elements,
+                                 Buffer& assembled) {
+  const std::span<const std::byte> bytes = readBytes(list, elements * sizeof(float), assembled);
+  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
 KeptArena keepArena(capnp::List<capnp::Data>::Reader list, uint64_t elements,

@@ -26,6 +26,7 @@ inline constexpr uint64_t kMessageOverheadBytes = uint64_t{1} << 20;
 uint64_t chunkBytes();
 
 uint32_t arenaChunks(uint64_t elements);
+uint32_t chunksOf(uint64_t bytes);  // of an arena of so many
 
 #ifdef DTF_FAILPOINTS_COMPILED_IN
 // While it lives, arenas and tensors of this process travel in chunks of that size: for tests of
@@ -55,11 +56,19 @@ void referenceArena(std::span<const float> arena, const std::shared_ptr<const vo
                     capnp::List<capnp::Data>::Builder list, net::MessageStream& stream,
                     const std::shared_ptr<const net::SendGate>& gate = nullptr);
 
+// The same for an arena that isn't of float32 (ps/narrow_gradient.h), of a multiple of 8 bytes: `list` was made with chunksOf(bytes.size()).
+void referenceBytes(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner,
+                    capnp::List<capnp::Data>::Builder list, net::MessageStream& stream,
+                    const std::shared_ptr<const net::SendGate>& gate = nullptr);
+
 // The arena in `list`, in place when its chunks lie one after the other (they do when our own
 // sender made them), else copied into `assembled`.
 // Errors: kBadData unless there are exactly `elements` elements.
 std::span<const float> readArena(capnp::List<capnp::Data>::Reader list, uint64_t elements,
                                  Buffer& assembled);
+// Likewise one of exactly `bytes`, aligned to 4.
+std::span<const std::byte> readBytes(capnp::List<capnp::Data>::Reader list, uint64_t bytes,
+                                     Buffer& assembled);
 
 // An arena that outlives its message, and may be released by any thread.
 struct KeptArena {

@@ -68,6 +68,8 @@ cluster::ReplicationSpec decodeReplication(schema::Replication::Reader reader) {
   replication.replicas_to_aggregate = reader.getReplicasToAggregate();
   replication.total_num_replicas = reader.getTotalNumReplicas();
   replication.overlap = reader.getOverlap();
+  replication.transfer_dtype =
+      static_cast<cluster::ReplicationSpec::TransferDtype>(reader.getTransferDtype());
   return replication;
 }
 
@@ -116,6 +118,7 @@ void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder build
   replication.setReplicasToAggregate(model.replication.replicas_to_aggregate);
   replication.setTotalNumReplicas(model.replication.total_num_replicas);
   replication.setOverlap(model.replication.overlap);
+  replication.setTransferDtype(static_cast<uint8_t>(model.replication.transfer_dtype));
   builder.setSteps(model.steps);
   auto settings = builder.initSettings(static_cast<uint32_t>(model.settings.size()));
   for (uint32_t i = 0; i < settings.size(); ++i) {

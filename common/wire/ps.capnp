@@ -281,7 +281,9 @@ interface PsDataGate {
 }
 
 interface PsData {
-  # Arenas travel as chunks of 256 MiB, the last one shorter, by reference to the sender's memory.
+  # Arenas travel as chunks of 256 MiB, the last one shorter, by reference to the sender's memory. Their elements are float32, or
+  # as the model's transferDtype says it of the parameters that pull() and exchange() bring and of the gradients:
+  # bfloat16 (common/ps/narrow_gradient.h). Such a job shares no memory.
   #
   # Between processes of one host large arenas needn't travel: each side reads them in the other's memory
   # (common/net/memory_channel.h), and a message has an arena's key in the place of its chunks. A worker asks for it behind

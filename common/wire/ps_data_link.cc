@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/trace.h"
 #include "common/net/error_bridge.h"
+#include "common/ps/replication_rules.h"
 #include "common/wire/arena_codec.h"
 #include "common/wire/gradient_codec.h"
 #include "common/wire/model_codec.h"
@@ -25,23 +26,30 @@ std::vector<ps::GradientBuffer> twoOrOne(const ps::GradientLayout& layout, bool 
 
 }  // namespace
 
+ShardTraffic trafficOf(const ps::ModelDeclaration& model, uint32_t rank, uint32_t ps_task) {
+  return {.elements = model.layout.shards.at(ps_task).elements,
+          .batches_per_step = ps::batchesPerStep(model.replication, rank),
+          .sparse = ps::sparseSlices(model.layout, ps_task),
+          .overlaps = model.replication.overlap,
+          .narrows = ps::narrowsTransfers(model.replication)};
+}
+
 PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
-                       cluster::Address address, uint64_t elements, uint32_t batches_per_step,
-                       std::function<kj::Promise<void>()> before_reopening,
-                       std::vector<ps::SparseSlice> sparse, bool overlaps)
+                       cluster::Address address, ShardTraffic traffic,
+                       std::function<kj::Promise<void>()> before_reopening)
     : io_(io),
       options_(std::move(options)),
       ps_{JobKind::kPs, ps_task},
       peer_(peerText(ps_, address)),
-      elements_(elements),
-      batches_per_step_(batches_per_step),
-      gradients_(twoOrOne(ps::GradientLayout(elements, std::move(sparse)), overlaps)),
+      traffic_(std::move(traffic)),
+      gradients_(
+          twoOrOne(ps::GradientLayout(traffic_.elements, traffic_.sparse), traffic_.overlaps)),
       connection_(io,
                   {.peer = peer_,
                    .task = ps_.name(),
                    .address = std::move(address),
                    .kind = net::ConnectionKind::kBulk,
-                   .limits = arenaLimits(elements_),
+                   .limits = arenaLimits(traffic_.elements),
                    .pool = net::BufferPool::create(),
                    .patience = fromSeconds(options_.timeouts.start_seconds)},
                   // The control link gives a ps up, in half that time.
@@ -50,9 +58,11 @@ PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
                   {.say_hello = [this](auto& connection) { return sayHello(connection); },
                    .before_reopening = std::move(before_reopening),
                    .failing_max = fromSeconds(options_.timeouts.rejoin_seconds +
-                                              options_.timeouts.step_seconds)}) {
-  DTF_CHECK(batches_per_step_ > 0);
-  DTF_CHECK(elements_ % 2 == 0);  // a gradient is sent as words
+                                              options_.timeouts.step_seconds)}),
+      shares_(!traffic_.narrows) {
+  DTF_CHECK(traffic_.batches_per_step > 0);
+  DTF_CHECK(traffic_.elements % 2 == 0);  // a gradient is sent as words
+  if (traffic_.narrows) narrow_.emplace(gradients_[0].layout());
 }
 
 kj::Promise<void> PsDataLink::open() {
@@ -78,8 +88,9 @@ kj::Promise<void> PsDataLink::sayHello(net::RpcConnection& connection) {
 kj::Promise<void> PsDataLink::shareMemory(net::RpcConnection& connection) {
   memory_ = nullptr;
   gives_gradients_ = false;
-  if (!shares_ || !options_.share_from_bytes || elements_ == 0 ||
-      elements_ * sizeof(float) < *options_.share_from_bytes || !connection.stream().isOnThisHost())
+  if (!shares_ || !options_.share_from_bytes || traffic_.elements == 0 ||
+      traffic_.elements * sizeof(float) < *options_.share_from_bytes ||
+      !connection.stream().isOnThisHost())
     return kj::READY_NOW;
   return data_->openDoorRequest()
       .send()
@@ -107,9 +118,9 @@ void PsDataLink::noteNotShared(const Error& error) {
 kj::Promise<void> PsDataLink::giveGradients(const std::string& door,
                                             const net::DoorSecret& secret) {
   auto memory = std::make_unique<PsMemory>(net::MemoryChannel::connect(door, secret),
-                                           ps::sharedArenaBytesMax(elements_));
+                                           ps::sharedArenaBytesMax(traffic_.elements));
   std::vector<uint64_t> keys;
-  if (batches_per_step_ == 1 && gradients_[0].layout().sparse().empty()) {
+  if (traffic_.batches_per_step == 1 && gradients_[0].layout().sparse().empty()) {
     for (ps::GradientBuffer& gradient : gradients_) {
       if (gradients_may_move_) gradient.moveToSharedMemory();
       if (gradient.sharedMemory() == nullptr) continue;
@@ -144,14 +155,15 @@ uint64_t PsDataLink::inUse() const {
 
 // A time without a connection counts against timeouts.rejoin_seconds, not against a call's own.
 kj::Promise<void> PsDataLink::initialise(std::span<const float> values, uint64_t epoch) {
-  DTF_CHECK(values.size() == elements_);
+  DTF_CHECK(values.size() == traffic_.elements);
   // A copy that the message owns: initial values are sent once, and the caller's may go.
   auto copy = std::make_shared<Buffer>(values.size_bytes());
   if (!values.empty()) std::memcpy(copy->data(), values.data(), values.size_bytes());
   return connection_.untilAnswered<void>("sending the initial values", [this, copy, epoch] {
     auto request = data_->initialiseRequest();
     request.setEpoch(epoch);
-    referenceArena({copy->as<float>(), elements_}, copy, request.initValues(arenaChunks(elements_)),
+    referenceArena({copy->as<float>(), traffic_.elements}, copy,
+                   request.initValues(arenaChunks(traffic_.elements)),
                    connection_.connection().stream());
     return awaitNamed(
         io_.timer(),
@@ -182,11 +194,28 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
     }
     received.mapped = nullptr;
     received.key = 0;
+    if constexpr (requires { response.getKey(); }) {
+      if (traffic_.narrows) {
+        takeNarrow(response.getParameters(), received);
+        return state;
+      }
+    }
     auto held = kj::heap<capnp::Response<Results>>(kj::mv(response));
-    received.values = readArena(held->getParameters(), elements_, received.assembled);
+    received.values = readArena(held->getParameters(), traffic_.elements, received.assembled);
     received.held = kj::mv(held);  // the response before goes back to the pool only now
     return state;
   });
+}
+
+void PsDataLink::takeNarrow(capnp::List<capnp::Data>::Reader list, Received& received) {
+  const uint64_t elements = traffic_.elements;
+  Buffer narrow_chunks;  // used only for several of them
+  const std::span<const std::byte> narrow =
+      readBytes(list, ps::narrowBytes(elements), narrow_chunks);
+  if (received.assembled.bytes() != elements * sizeof(float))
+    received.assembled = Buffer(elements * sizeof(float));
+  if (elements > 0) ps::widen(narrow.data(), elements, received.assembled.as<float>());
+  received.values = {received.assembled.as<float>(), elements};
 }
 
 // Where this process can't have the memory that is named (it has no descriptor or mapping left), the connection is given up, and asked
@@ -195,7 +224,7 @@ void PsDataLink::takeShared(Received& received, uint64_t key) {
   if (memory_ == nullptr)
     throw Error(ErrorCode::kBadData, peer_ + " names memory where none is shared");
   try {
-    auto mapped = memory_->find(key, elements_ * sizeof(float));
+    auto mapped = memory_->find(key, traffic_.elements * sizeof(float));
     received.release();
     received.mapped = std::move(mapped);
   } catch (const Error& error) {
@@ -205,7 +234,7 @@ void PsDataLink::takeShared(Received& received, uint64_t key) {
     kj::throwFatalException(net::toKj(net::asio::error::not_connected, error.message()));
   }
   received.key = key;
-  received.values = {reinterpret_cast<const float*>(received.mapped->data()), elements_};
+  received.values = {reinterpret_cast<const float*>(received.mapped->data()), traffic_.elements};
 }
 
 void PsDataLink::turn() {
@@ -242,15 +271,23 @@ kj::Promise<void> PsDataLink::pullAverages() {
 // Where it travels at all.
 bool PsDataLink::sendsAsWritten() {
   return options_.stream_from_bytes && gradients_.size() == 1 &&
-         elements_ * sizeof(float) >= *options_.stream_from_bytes && !gives_gradients_ &&
+         traffic_.gradientBytes() >= *options_.stream_from_bytes && !gives_gradients_ &&
          connection_.connection().stream().sendsAsWritten();
 }
 
 std::shared_ptr<net::SendGate> PsDataLink::startPush() {
   DTF_CHECK(gradients_.size() == 1 && gradients_[0].layout().sparse().empty());
-  DTF_CHECK(batches_per_step_ == 1);
+  DTF_CHECK(traffic_.batches_per_step == 1);
   received_ = 1 - received_;
-  return std::make_shared<net::SendGate>(gradients_[0].values(), elements_ * sizeof(float));
+  if (!narrow_)
+    return std::make_shared<net::SendGate>(gradients_[0].values(), traffic_.gradientBytes());
+  narrow_->begin();
+  return std::make_shared<net::SendGate>(narrow_->bytes().data(), narrow_->bytes().size());
+}
+
+void PsDataLink::gradientWritten(net::SendGate& gate, uint64_t elements) {
+  gate.open(narrow_ ? narrow_->writeUpTo(gradients_[0].values(), elements)
+                    : elements * sizeof(float));
 }
 
 void PsDataLink::sendMore() {
@@ -271,8 +308,9 @@ kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, f
                                                 std::shared_ptr<const net::SendGate> gate) {
   // After a step's last batch the parameters before are no longer needed: said now, it travels in
   // one packet with the request.
-  if (batch + 1 >= batches_per_step_) parameters_[received_].release();
+  if (batch + 1 >= traffic_.batches_per_step) parameters_[received_].release();
   gate_ = std::move(gate);
+  if (narrow_ && gate_ == nullptr) narrow_->write(gradients_[pushed_].share());
   // The arena is the caller's again only after the answer: what is sent again is the same.
   return connection_.untilAnswered<ps::StepState>(
       "exchanging a step", [this, step, batch, loss, epoch]() -> kj::Promise<ps::StepState> {
@@ -290,8 +328,10 @@ kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, f
 kj::Promise<ps::StepState> PsDataLink::push(uint64_t step, uint32_t batch, float loss,
                                             uint64_t epoch,
                                             const std::shared_ptr<const net::SendGate>& gate) {
-  const bool more_batches = batch + 1 < batches_per_step_;
+  const bool more_batches = batch + 1 < traffic_.batches_per_step;
   const ps::Gradient gradient = gradients_[pushed_].share();
+  const std::span<const std::byte> bytes =
+      narrow_ ? narrow_->bytes() : std::as_bytes(gradient.values);
   const uint64_t words = gives_gradients_ ? 0 : gradientWords(gradient);
   // The size spares capnp a first segment of 8 KiB, zeroed, per message.
   const std::string traceparent = trace::traceparentHere();
@@ -308,9 +348,9 @@ kj::Promise<ps::StepState> PsDataLink::push(uint64_t step, uint32_t batch, float
   if (gives_gradients_)
     request.setGradientKey(gradients_[pushed_].sharedMemory()->key());
   else
-    referenceArena(gradient.values, gradient.owner,
-                   request.initGradient(arenaChunks(gradient.values.size())),
-                   connection_.connection().stream(), gate);
+    referenceBytes(bytes, narrow_ ? narrow_->owner() : gradient.owner,
+                   request.initGradient(chunksOf(bytes.size())), connection_.connection().stream(),
+                   gate);
   return request.send().then(
       [this, more_batches](capnp::Response<schema::PsData::ExchangeResults>&& response) {
         return take(kj::mv(response), parameters_[received_], more_batches);

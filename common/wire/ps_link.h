@@ -19,6 +19,7 @@
 #include "common/net/send_gate.h"
 #include "common/ps/barrier.h"
 #include "common/ps/gradient_buffer.h"
+#include "common/ps/narrow_gradient.h"
 #include "common/ps/parameter_client.h"
 #include "common/tensor/buffer.h"
 #include "common/wire/healing_connection.h"
@@ -170,20 +171,34 @@ class PsControlLink {
   kj::Promise<void> watched_ = nullptr;
 };
 
+// What moves between a worker and one shard.
+struct ShardTraffic {
+  uint64_t elements = 0;
+  uint32_t batches_per_step =
+      1;  // of this worker, in sync training; the parameters stay while it computes them
+  std::vector<ps::SparseSlice> sparse{};  // of the shard
+  // There are two of each arena, for an exchange that goes on while the next gradient is computed.
+  bool overlaps = false;
+  bool narrows =
+      false;  // parameters and gradients are bfloat16 on the way (ps/narrow_gradient.h), and share no memory
+
+  // Of a gradient without rows.
+  uint64_t gradientBytes() const {
+    return narrows ? ps::narrowBytes(elements) : elements * sizeof(float);
+  }
+};
+// Of `rank` and the shard of `ps_task`.
+ShardTraffic trafficOf(const ps::ModelDeclaration& model, uint32_t rank, uint32_t ps_task);
+
 // Owns: the bulk connection, the gradient arena, the last response with its parameters; two of what is read and written during an exchange.
 // Borrows: `io`.
 // Threads: loop-thread only; the memory behind parameters() and gradients() is the training
 // thread's between calls.
 class PsDataLink {
  public:
-  // `batches_per_step`: of this worker, in sync training; the parameters stay while it computes
-  // them.
-  // `before_reopening`: see HealingConnection::Steps. `sparse`: of the shard. `overlaps`: there are two of
-  // each arena, for an exchange that goes on while the next gradient is computed.
+  // `before_reopening`: see HealingConnection::Steps.
   PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
-             uint64_t elements, uint32_t batches_per_step = 1,
-             std::function<kj::Promise<void>()> before_reopening = nullptr,
-             std::vector<ps::SparseSlice> sparse = {}, bool overlaps = false);
+             ShardTraffic traffic, std::function<kj::Promise<void>()> before_reopening = nullptr);
 
   kj::Promise<void> open();
   kj::Promise<void> initialise(std::span<const float> values, uint64_t epoch);
@@ -218,8 +233,10 @@ class PsDataLink {
   void turn();
   // Between calls: whether a gradient would leave while it is being written.
   bool streams() { return connection_.isOpen() && sendsAsWritten(); }
-  // Ahead of an exchange with a gate, which brings its parameters beside those that are here. The gate of that gradient.
+  // Ahead of an exchange with a gate, which brings its parameters beside those that are here. The gate of that gradient, which
+  // gradientWritten() opens: see DataCalls.
   std::shared_ptr<net::SendGate> startPush();
+  void gradientWritten(net::SendGate& gate, uint64_t elements);
   // The parameters that such an exchange has left where they were are read no more.
   void releaseEarlier() { parameters_[1 - received_].release(); }
 
@@ -237,6 +254,7 @@ class PsDataLink {
   kj::Promise<void> shareMemory(net::RpcConnection& connection);
   void noteNotShared(const Error& error);
   void takeShared(Received& received, uint64_t key);
+  void takeNarrow(capnp::List<capnp::Data>::Reader list, Received& received);
   bool sendsAsWritten();
   kj::Promise<void> whenWritten(const net::SendGate& gate);
   kj::Promise<ps::StepState> push(uint64_t step, uint32_t batch, float loss, uint64_t epoch,
@@ -250,11 +268,12 @@ class PsDataLink {
   const LinkOptions options_;
   const TaskId ps_;
   const std::string peer_;
-  const uint64_t elements_;
-  const uint32_t batches_per_step_;
+  const ShardTraffic traffic_;
   std::vector<ps::GradientBuffer>
       gradients_;                    // shared with messages being sent; two where it overlaps
   size_t written_ = 0, pushed_ = 0;  // of them
+  std::optional<ps::NarrowGradient>
+      narrow_;  // what is sent of the one that is pushed, where that is bfloat16
   uint32_t hellos_said_ = 0;
   HealingConnection connection_;
   std::optional<schema::PsData::Client> data_;  // of the last hello
@@ -264,7 +283,7 @@ class PsDataLink {
   std::unique_ptr<PsMemory> memory_;  // of the last hello; null: arenas travel
   bool gives_gradients_ = false;      // likewise: the ps reads gradients_ where they are
   bool gradients_may_move_ = true;    // nobody has asked where they are
-  bool shares_ = true;                // false: that has failed, arenas travel on later connections
+  bool shares_;                       // false: that has failed, or isn't wanted: arenas travel
   bool said_shared_ = false, said_not_shared_ = false;  // in the log
   Received averages_;
   std::shared_ptr<const net::SendGate> gate_;        // of the exchange under way, or the last one

@@ -254,15 +254,13 @@ kj::Promise<void> DataCalls::open(const ps::ModelDeclaration& declaration) {
   DTF_CHECK(declaration.layout.shards.size() == options_.ps.size());
   settlement_.emplace(declaration.replication, static_cast<uint32_t>(options_.ps.size()),
                       options_.link.self.name());
-  const uint32_t batches = ps::batchesPerStep(declaration.replication, options_.link.self.index);
   kj::Vector<kj::Promise<void>> opened;
   for (uint32_t i = 0; i < options_.ps.size(); ++i) {
     std::function<kj::Promise<void>()> before_reopening;
     if (ask_) before_reopening = [this, i] { return askWhetherThere(i); };
     links_.push_back(std::make_unique<PsDataLink>(
-        loop_, options_.link, i, options_.ps[i], declaration.layout.shards[i].elements, batches,
-        std::move(before_reopening), ps::sparseSlices(declaration.layout, i),
-        declaration.replication.overlap));
+        loop_, options_.link, i, options_.ps[i],
+        trafficOf(declaration, options_.link.self.index, i), std::move(before_reopening)));
     opened.add(links_[i]->open().then([this, i] { gradients_[i] = links_[i]->gradients(); }));
   }
   overlaps_ = declaration.replication.overlap;
@@ -294,7 +292,7 @@ void DataCalls::startPush() {
 
 void DataCalls::gradientsWritten(std::span<const uint64_t> elements) {
   DTF_CHECK(elements.size() == gates_.size());
-  for (size_t i = 0; i < gates_.size(); ++i) gates_[i]->open(elements[i] * sizeof(float));
+  for (size_t i = 0; i < gates_.size(); ++i) links_[i]->gradientWritten(*gates_[i], elements[i]);
 }
 
 void DataCalls::sendMore() {

@@ -15,8 +15,10 @@ namespace {
 
 // A gradient that can leave while it is written: whole once it is computed, and of a size that is worth it.
 bool mayStream(const ps::ModelDeclaration& declaration, const LinkOptions& link) {
+  const bool narrows = ps::narrowsTransfers(declaration.replication);
   const auto is_large = [&](const ps::ShardLayout& shard) {
-    return link.stream_from_bytes && shard.elements * sizeof(float) >= *link.stream_from_bytes;
+    const ShardTraffic traffic{.elements = shard.elements, .narrows = narrows};
+    return link.stream_from_bytes && traffic.gradientBytes() >= *link.stream_from_bytes;
   };
   return !declaration.replication.overlap &&
          ps::batchesPerStep(declaration.replication, link.self.index) == 1 &&

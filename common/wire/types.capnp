@@ -78,6 +78,7 @@ struct Replication {
   replicasToAggregate @1 :UInt32;
   totalNumReplicas @2 :UInt32;
   overlap @3 :Bool;      # async: workers compute the next batch while a gradient travels
+  transferDtype @4 :UInt8;  # of parameters and gradients in PsData: 0 float32, 1 bfloat16
 }
 
 struct Setting {

@@ -12,6 +12,7 @@
 #include "common/wire/model_codec.h"
 #include "daemons/psd/gradient_reader.h"
 #include "daemons/psd/lent_memory.h"
+#include "daemons/psd/narrow_parameters.h"
 #include "daemons/psd/ps_service.h"
 #include "daemons/psd/replica_service.h"
 
@@ -29,10 +30,12 @@ std::string_view textOf(capnp::Text::Reader text) {
 // One worker's bulk session.
 class DataSession final : public schema::PsData::Server {
  public:
-  DataSession(ps::Shard& shard, ps::GradientLayout layout, daemons::ConnectionRef connection,
+  DataSession(ShardHost& host, ps::GradientLayout layout, daemons::ConnectionRef connection,
               uint32_t rank, Incarnation incarnation, std::shared_ptr<LentMemory> lent,
               const ServiceOptions& options)
-      : shard_(shard),
+      : shard_(host.shard()),
+        narrow_parameters_(host.narrowParameters()),
+        narrows_(ps::narrowsTransfers(shard_.declaration().value().replication)),
         lent_(std::move(lent)),
         options_(options),
         layout_(std::move(layout)),
@@ -88,6 +91,7 @@ class DataSession final : public schema::PsData::Server {
     net::bridgeErrors([&] {
       if (!options_.shares_memory)
         throw Error(ErrorCode::kBadConfig, "its cluster file says 'shared_memory: false'");
+      if (narrows_) throw Error(ErrorCode::kBadConfig, "of this job all travels, as bfloat16");
       const net::MemoryDoor& door = lent_->openDoor();
       auto results = context.getResults();
       results.setAddress(door.address());
@@ -130,7 +134,9 @@ class DataSession final : public schema::PsData::Server {
   // What goes to a replica may be on its way when the worker is answered, as where all go back to an earlier cut: of that a copy.
   ps::Gradient readGradient(schema::PsData::ExchangeParams::Reader params) {
     const uint64_t key = params.getGradientKey();
-    if (key == 0) return gradients_.read(params.getGradient(), params.getRows(), layout_);
+    if (key == 0)
+      return narrows_ ? gradients_.readNarrow(params.getGradient(), params.getRows(), layout_)
+                      : gradients_.read(params.getGradient(), params.getRows(), layout_);
     if (params.getGradient().size() > 0 || params.getRows().size() > 0)
       throw Error(ErrorCode::kBadData, "a gradient that came, and one in shared memory");
     ps::Gradient gradient = lent_->gradient(key, shard_.elements());
@@ -169,15 +175,11 @@ class DataSession final : public schema::PsData::Server {
           if (connection_->connection == nullptr) return;
           const trace::Begun replying = trace::beside(begun);
           KJ_DEFER(trace::end("reply", replying));
-          uint64_t elements = reply.parameters ? reply.parameters->elements() : 0;
+          const uint64_t elements = reply.parameters ? reply.parameters->elements() : 0;
           auto results =
               context.getResults(capnp::MessageSize{18 + 2 * wire::arenaChunks(elements), 0});
           wire::encodeStepState(reply.state, results.initState());
-          if (elements > 0 && lendTo(results, reply.parameters)) elements = 0;
-          auto chunks = results.initParameters(wire::arenaChunks(elements));
-          if (elements > 0)
-            wire::referenceArena({reply.parameters->data(), elements}, reply.parameters, chunks,
-                                 connection_->connection->stream());
+          if (elements > 0) sendParameters(results, reply.parameters);
         })
         .attach(kj::defer([this] {
           DTF_CHECK(in_flight_ > 0);
@@ -185,22 +187,38 @@ class DataSession final : public schema::PsData::Server {
         }));
   }
 
+  template <class Results>
+  void sendParameters(Results results, const std::shared_ptr<const ps::Snapshot>& parameters) {
+    std::span<const std::byte> bytes{reinterpret_cast<const std::byte*>(parameters->data()),
+                                     parameters->elements() * sizeof(float)};
+    std::shared_ptr<const void> owner = parameters;
+    if constexpr (requires { results.setKey(0); }) {
+      if (lendTo(results, parameters)) return;
+      if (narrows_) {
+        const std::shared_ptr<const Buffer> narrow = narrow_parameters_.of(parameters);
+        bytes = {narrow->data(), narrow->bytes()};
+        owner = narrow;
+      }
+    }
+    wire::referenceBytes(bytes, owner, results.initParameters(wire::chunksOf(bytes.size())),
+                         connection_->connection->stream());
+  }
+
   // Whether the answer names the parameters, instead of having them.
   template <class Results>
   bool lendTo(Results results, const std::shared_ptr<const ps::Snapshot>& parameters) {
-    if constexpr (requires { results.setKey(0); }) {
-      const uint64_t key = lent_->lend(parameters);
-      results.setKey(key);
-      if (const std::vector<uint64_t> gone = lent_->takeGone(); !gone.empty()) {
-        auto list = results.initGone(static_cast<uint32_t>(gone.size()));
-        for (uint32_t i = 0; i < gone.size(); ++i) list.set(i, gone[i]);
-      }
-      return key != 0;
+    const uint64_t key = lent_->lend(parameters);
+    results.setKey(key);
+    if (const std::vector<uint64_t> gone = lent_->takeGone(); !gone.empty()) {
+      auto list = results.initGone(static_cast<uint32_t>(gone.size()));
+      for (uint32_t i = 0; i < gone.size(); ++i) list.set(i, gone[i]);
     }
-    return false;
+    return key != 0;
   }
 
   ps::Shard& shard_;
+  NarrowParameters& narrow_parameters_;
+  const bool narrows_;  // what travels is bfloat16
   const std::shared_ptr<LentMemory> lent_;
   const ServiceOptions& options_;
   const ps::GradientLayout layout_;
@@ -234,9 +252,8 @@ class DataGate final : public schema::PsDataGate::Server {
       if (lent_ == nullptr) lent_ = std::make_shared<LentMemory>(host_.shard(), worker);
       ps::GradientLayout layout(host_.shard().declaration().value().layout, options_.self.index);
       connection_->connection->stream().setLimits(wire::gradientLimits(elements, layout));
-      context.getResults().setData(kj::heap<DataSession>(host_.shard(), std::move(layout),
-                                                         connection_, worker.index, incarnation,
-                                                         lent_, options_));
+      context.getResults().setData(kj::heap<DataSession>(
+          host_, std::move(layout), connection_, worker.index, incarnation, lent_, options_));
     });
     return kj::READY_NOW;
   }

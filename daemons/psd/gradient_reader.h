@@ -11,7 +11,7 @@
 
 namespace dtf::psd {
 
-// Owns: buffers for small gradients, used again when nobody uses them any more.
+// Owns: buffers for small gradients, and those that came as bfloat16, used again when nobody uses them any more.
 // Threads: the connection's loop only.
 class GradientReader {
  public:
@@ -24,6 +24,10 @@ class GradientReader {
   // Errors: kBadData unless there are as many elements as the counts make.
   ps::Gradient read(capnp::List<capnp::Data>::Reader chunks, capnp::List<uint32_t>::Reader rows,
                     const ps::GradientLayout& layout);
+
+  // The same of one that came as bfloat16 (common/ps/narrow_gradient.h).
+  ps::Gradient readNarrow(capnp::List<capnp::Data>::Reader chunks,
+                          capnp::List<uint32_t>::Reader rows, const ps::GradientLayout& layout);
 
   // In memory of this process.
   ps::Gradient copyOf(ps::Gradient gradient);

@@ -17,6 +17,7 @@
 #include "common/net/loop.h"
 #include "common/ps/shard.h"
 #include "common/ps/shard_replica.h"
+#include "daemons/psd/narrow_parameters.h"
 
 namespace dtf::psd {
 
@@ -69,6 +70,7 @@ class ShardHost {
   ps::Shard& shard() { return *shard_; }
   // What is kept of another ps's shard; null where no replicas are. Data loop only.
   ps::ShardReplica* replica() { return replica_.get(); }
+  NarrowParameters& narrowParameters() { return narrow_parameters_; }  // of the shard; likewise
   // What this ps says of all that it keeps. Data loop only.
   ps::PsWord word() const;
   // Data loop only: done when the shard's model is declared. The last one that asks is told.
@@ -101,6 +103,7 @@ class ShardHost {
   std::unique_ptr<ps::SyncPeers> peers_;
   std::unique_ptr<ps::ReplicaLink> replica_link_;
   std::unique_ptr<ps::Shard> shard_;
+  NarrowParameters narrow_parameters_;
   ps::OutwardCalls replica_calls_;
   std::unique_ptr<ps::ShardReplica> replica_;
   kj::Own<kj::PromiseFulfiller<void>> declared_;  // of who waits for it

@@ -36,6 +36,7 @@ std::vector<Report> benchGraph(const BenchOptions& options);
 std::vector<Report> benchTowers(const BenchOptions& options);
 std::vector<Report> benchOverlap(const BenchOptions& options);
 std::vector<Report> benchStream(const BenchOptions& options);
+std::vector<Report> benchTransfer(const BenchOptions& options);
 std::vector<Report> benchMemory(const BenchOptions& options);
 std::vector<Report> benchGpu(const BenchOptions& options);
 

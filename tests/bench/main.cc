@@ -60,6 +60,8 @@ constexpr Benchmark kBenchmarks[] = {
      benchOverlap},
     {"stream", "sync training whose gradients leave while they are computed, beside whole ones",
      benchStream},
+    {"transfer", "training whose parameters and gradients travel as bfloat16, beside float32",
+     benchTransfer},
     {"memory", "jobs whose workers and ps share memory, beside sockets, and beside one process",
      benchMemory},
     {"gpu", "training steps of whole networks on gpu:0, in float32, TF32 and bfloat16", benchGpu},
@@ -106,7 +108,8 @@ int run(int argc, char** argv) {
       "full", po::bool_switch(&bench.full), "null-step: every row that fits into memory")(
       "only", po::value(&bench.only),
       "null-step: rows, rpc: tables whose name has this in it; optimizers: this instruction set; "
-      "kernels, models, edges, tls, overlap, stream, memory: layers, networks or rows whose name "
+      "kernels, models, edges, tls, overlap, stream, transfer, memory: layers, networks or rows "
+      "whose name "
       "begins "
       "with this")("threads", po::value(&bench.threads)->default_value(bench.threads),
                    "models: measures as many threads beside one, in turns")(

@@ -100,6 +100,16 @@ class RpcHarness final : public ClusterHarness {
     return client;
   }
 
+  ModelDeclaration declared(ModelDeclaration model) const override {
+    model.replication.transfer_dtype = transfer_dtype;
+    return model;
+  }
+  double relativeError() const override {
+    return transfer_dtype == cluster::ReplicationSpec::TransferDtype::kFloat32 ? 0 : 0x1p-8;
+  }
+  cluster::ReplicationSpec::TransferDtype transfer_dtype =
+      cluster::ReplicationSpec::TransferDtype::kFloat32;
+
   // See wire::LinkOptions; by default all arenas travel.
   std::optional<uint64_t> share_from_bytes{};
 

@@ -44,6 +44,15 @@ std::unique_ptr<ClusterHarness> makeReplicatedSharingHarness(uint32_t ps_tasks, 
   return harness;
 }
 
+// What travels is bfloat16, though memory could be shared.
+std::unique_ptr<ClusterHarness> makeNarrowHarness(uint32_t ps_tasks, uint32_t workers) {
+  auto harness = replicatedHarness(ps_tasks, workers);
+  harness->share_from_bytes = 0;
+  harness->stream_from_bytes = uint64_t{1} << 19;
+  harness->transfer_dtype = cluster::ReplicationSpec::TransferDtype::kBFloat16;
+  return harness;
+}
+
 class LargeShards : public ParameterClientSuite {
  protected:
   // Sync training on two ps with shards of kElements, over the network and in this process.
@@ -275,19 +284,23 @@ TEST(RpcParameterClient, AWaitForInitialValuesEndsByItsDeadline) {
 
 const auto kHarnesses = ::testing::Values(&makeRpcHarness, &makeSharingHarness,
                                           &makeReplicatedHarness, &makeReplicatedSharingHarness);
+const auto kHarnessesAndNarrow =
+    ::testing::Values(&makeRpcHarness, &makeSharingHarness, &makeReplicatedHarness,
+                      &makeReplicatedSharingHarness, &makeNarrowHarness);
 
 std::string harnessName(const ::testing::TestParamInfo<HarnessFactory>& info) {
-  constexpr const char* kNames[] = {"Rpc", "Sharing", "Replicated", "ReplicatedSharing"};
+  constexpr const char* kNames[] = {"Rpc", "Sharing", "Replicated", "ReplicatedSharing", "Narrow"};
   return kNames[info.index];
 }
 
 // It waits for leases, so once with memory and once without is enough.
 INSTANTIATE_TEST_SUITE_P(Rpc, ParameterClientSuite,
-                         ::testing::Values(&makeSharingHarness, &makeReplicatedHarness));
+                         ::testing::Values(&makeSharingHarness, &makeReplicatedHarness,
+                                           &makeNarrowHarness));
 INSTANTIATE_TEST_SUITE_P(Rpc, AsyncHammerSuite, kHarnesses, harnessName);
-INSTANTIATE_TEST_SUITE_P(Rpc, OverlapSuite, kHarnesses, harnessName);
-INSTANTIATE_TEST_SUITE_P(Rpc, SparseRowsSuite, kHarnesses, harnessName);
-INSTANTIATE_TEST_SUITE_P(Rpc, StreamSuite, kHarnesses, harnessName);
+INSTANTIATE_TEST_SUITE_P(Rpc, OverlapSuite, kHarnessesAndNarrow, harnessName);
+INSTANTIATE_TEST_SUITE_P(Rpc, SparseRowsSuite, kHarnessesAndNarrow, harnessName);
+INSTANTIATE_TEST_SUITE_P(Rpc, StreamSuite, kHarnessesAndNarrow, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, LargeShards, kHarnesses, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, ReadArenas, kHarnesses, harnessName);
 

@@ -96,8 +96,9 @@ TEST_P(StreamSuite, ASmallGradientFollowsALargeOneOnceItIsWritten) {
     std::fill_n(clients[0]->gradients(0), kElements / 2, -1.0F);
     clients[0]->gradientsWritten(std::vector<uint64_t>{kElements / 2, 0});
     std::fill_n(clients[0]->gradients(0) + kElements / 2, kElements / 2, -1.0F);
+    std::fill_n(clients[0]->gradients(1), 16, -2.0F);
     clients[0]->gradientsWritten(std::vector<uint64_t>{kElements, 16});
-    std::fill_n(clients[0]->gradients(1), 32, -2.0F);
+    std::fill_n(clients[0]->gradients(1) + 16, 16, -2.0F);
     clients[0]->gradientsWritten(std::vector<uint64_t>{kElements, 32});
     state = clients[0]->finishPush();
     EXPECT_EQ(std::count(clients[0]->parameters(0), clients[0]->parameters(0) + kElements, value),

@@ -254,6 +254,8 @@ TEST_F(ByHandTest, AWorkerThatWouldDoOtherWorkIsRefused) {
       {"train.model.layers=[flatten: , dense: {units: 10, name: softmax, activation: tanh}]",
        "activation=tanh"},
       {"train.data.train.count=601", "data.train is 601 examples of [28, 28, 1], the job's is 600"},
+      {"train.replication.transfer_dtype=bfloat16",
+       "replication.transfer_dtype is bfloat16, the job's is float32"},
       {"train.steps=41", "steps is 41, the job's is 40"}};
   for (const auto& [change, difference] : changes) {
     SCOPED_TRACE(change);

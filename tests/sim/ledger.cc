@@ -27,41 +27,14 @@ Ledger::Ledger(const Plan& plan, std::function<void(std::string)> complain)
       complain_(std::move(complain)),
       batches_(plan.batchesMax()),
       processes_(Plan::processesMax(plan.lives.size() - 1)),
+      // Beside ps/0, halves of pushes whose worker died count as well.
+      expected_(plan, plan.steps + (plan.sync() ? 0 : plan.workers * processes_)),
       shared_(plan),
       first_process_(plan.workers) {
   identities_ = uint64_t{plan.workers} * processes_ * plan.steps * batches_;
   elements_ = (kFirstCell + identities_ + 15) / 16 * 16;
   if (plan.slow_updates)
     elements_ = std::max(elements_, ps::kInlineUpdateBytes / sizeof(float) + 16);
-  computeExpected();
-}
-
-// Update u brings a gradient to element u alone.
-void Ledger::computeExpected() {
-  // Beside ps/0, halves of pushes whose worker died count as well.
-  const uint64_t updates = plan_.steps + (plan_.sync() ? 0 : plan_.workers * processes_);
-  const uint64_t elements = (updates + 15) / 16 * 16;
-  const uint32_t gradients = plan_.sync() ? plan_.aggregate : 1;
-  std::vector<ps::SparseSlice> sparse;
-  if (plan_.sparse) sparse.push_back({0, static_cast<uint32_t>(elements), 1});
-  ps::ParameterStore store(plan_.optimizer, elements, {}, {}, sparse);
-  store.initialise(std::vector<float>(elements));
-  expected_.resize(updates + 1);
-  expected_slots_.resize(store.slotCount(), Table(updates + 1));
-  std::vector<float> none(plan_.sparse ? 0 : elements);
-  const std::vector<uint32_t> no_rows(sparse.size());
-  for (uint64_t n = 1; n <= updates; ++n) {
-    std::vector<float> one(plan_.sparse ? 2 : elements);
-    const auto row = static_cast<uint32_t>(n - 1);
-    if (plan_.sparse) std::memcpy(one.data(), &row, sizeof(row));
-    one[plan_.sparse ? 1 : row] = -static_cast<float>(plan_.sparse ? 1 : gradients);
-    std::vector<ps::Gradient> update(gradients, ps::Gradient{none, nullptr, no_rows});
-    update[0] = {one, nullptr, std::vector<uint32_t>(sparse.size(), 1)};
-    store.apply(std::move(update));
-    expected_[n].assign(store.current()->data(), store.current()->data() + n);
-    for (uint32_t i = 0; i < slots(); ++i)
-      expected_slots_[i][n].assign(store.slot(i).begin(), store.slot(i).begin() + n);
-  }
 }
 
 size_t Ledger::cell(const Push& push) const {
@@ -82,10 +55,10 @@ uint64_t Ledger::countOf(const float* arena) const {
 
 // Every contribution is in once, in an update of its own (async) or of its step (sync), and what
 // came after has had its effect.
-void Ledger::checkExact(uint32_t ps, const float* arena, uint64_t step,
-                        std::string_view who) const {
+void Ledger::checkExact(uint32_t ps, const float* arena, uint64_t step, std::string_view who,
+                        const ExpectedCells::Table& expected) const {
   const uint64_t updates = plan_.sync() ? step : countOf(arena);
-  if (updates >= expected_.size())
+  if (updates >= expected.size())
     return complain_(fmt::format("{}: ps/{} holds {} updates of a job of {} steps", who, ps,
                                  updates, plan_.steps));
   std::vector<float> found;
@@ -96,13 +69,13 @@ void Ledger::checkExact(uint32_t ps, const float* arena, uint64_t step,
       continue;
     }
     const uint64_t of_step = stepOfCell(i);
-    if (of_step < step && arena[i] == expected_[step][of_step]) continue;
+    if (of_step < step && arena[i] == expected[step][of_step]) continue;
     return complain_(fmt::format(
         "{}: at step {} ps/{} holds {} for a contribution to step {} (element {}), {} is due", who,
-        step, ps, arena[i], of_step, i, of_step < step ? expected_[step][of_step] : 0));
+        step, ps, arena[i], of_step, i, of_step < step ? expected[step][of_step] : 0));
   }
   if (plan_.sync()) return;
-  std::vector<float> due = expected_[updates];
+  std::vector<float> due = expected[updates];
   std::sort(found.begin(), found.end());
   std::sort(due.begin(), due.end());
   const auto [at, other] = std::mismatch(found.begin(), found.end(), due.begin());
@@ -114,13 +87,13 @@ void Ledger::checkExact(uint32_t ps, const float* arena, uint64_t step,
 void Ledger::checkSlots(uint32_t ps, const SavedArena& saved, uint64_t step,
                         std::string_view who) const {
   const uint64_t updates = plan_.sync() ? step : countOf(saved.values.data());
-  if (updates >= expected_.size()) return;  // said by checkExact()
-  const std::vector<float>& due = expected_[updates];
+  if (updates >= expected_.saved().size()) return;  // said by checkExact()
+  const std::vector<float>& due = expected_.saved()[updates];
   for (size_t i = kFirstCell; i < kFirstCell + identities_; ++i) {
     bool right = false;
     const auto equals = [&](uint64_t update) {
       for (uint32_t slot = 0; slot < slots(); ++slot)
-        if (saved.slots[slot][i] != expected_slots_[slot][updates][update]) return false;
+        if (saved.slots[slot][i] != expected_.slots()[slot][updates][update]) return false;
       return true;
     };
     if (saved.values[i] == 0)
@@ -146,11 +119,12 @@ std::vector<std::vector<SharedRows::Source>> Ledger::updatesIn(const float* aren
   return updates;
 }
 
-void Ledger::checkShared(uint32_t ps, const float* arena, uint64_t step,
-                         std::string_view who) const {
+void Ledger::checkShared(uint32_t ps, const float* arena, uint64_t step, std::string_view who,
+                         bool is_shown) const {
   if (!plan_.sparse) return;
   for (uint32_t index = 0; index < SharedRows::kCount; ++index) {
-    const float due = shared_.after(updatesIn(arena, step), index).value;
+    const float value = shared_.after(updatesIn(arena, step), index).value;
+    const float due = is_shown ? shownOf(plan_, value) : value;
     const float found = arena[SharedRows::kFirst + index];
     if (found != due)
       complain_(fmt::format("{}: at step {} row {} on ps/{}, which several name, is {}, {} is due",
@@ -349,8 +323,8 @@ void Ledger::onParameters(uint32_t rank, uint32_t process, const ps::StepState& 
   for (uint32_t ps = 0; ps < arenas.size(); ++ps) {
     checkInitial(line, ps, arenas[ps][0]);
     checkMonotone(line, rank, process, ps, arenas[ps]);
-    checkExact(ps, arenas[ps], at, who);
-    checkShared(ps, arenas[ps], at, who);
+    checkExact(ps, arenas[ps], at, who, expected_.shown());
+    checkShared(ps, arenas[ps], at, who, true);
     checkEarlierLives(line, ps, arenas[ps], who);
     for (const Push& push : forbidden_)
       if (arenas[ps][cell(push)] != 0)
@@ -376,9 +350,9 @@ void Ledger::onCheckpoint(uint64_t epoch, uint64_t step, std::span<const SavedAr
   std::vector<const float*> arenas;
   for (uint32_t ps = 0; ps < saved.size(); ++ps) {
     arenas.push_back(saved[ps].values.data());
-    checkExact(ps, arenas[ps], step, who);
+    checkExact(ps, arenas[ps], step, who, expected_.saved());
     checkSlots(ps, saved[ps], step, who);
-    checkShared(ps, arenas[ps], step, who);
+    checkShared(ps, arenas[ps], step, who, false);
     checkSharedSlots(ps, saved[ps], step, who);
     checkEarlierLives(line, ps, arenas[ps], who);
   }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/ps/parameter_client.h"
+#include "tests/sim/expected_cells.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/shared_rows.h"
 
@@ -50,7 +51,7 @@ class Ledger {
   Ledger(const Plan& plan, std::function<void(std::string)> complain);
 
   uint64_t elements() const { return elements_; }
-  uint32_t slots() const { return static_cast<uint32_t>(expected_slots_.size()); }
+  uint32_t slots() const { return static_cast<uint32_t>(expected_.slots().size()); }
   void writeInitial(uint32_t process, float* arena) const;
   void writeGradient(const Push& push, const GradientPlace& place) const;
   void eraseGradient(const Push& push, const GradientPlace& place) const;
@@ -101,12 +102,13 @@ class Ledger {
   Line lineFrom(const Line& before, uint64_t step, std::span<const SavedArena> restored) const;
   size_t cell(const Push& push) const;
   std::vector<uint8_t> contributions(const float* arena, std::string_view who) const;
-  void computeExpected();
   uint64_t countOf(const float* arena) const;
-  void checkExact(uint32_t ps, const float* arena, uint64_t step, std::string_view who) const;
+  void checkExact(uint32_t ps, const float* arena, uint64_t step, std::string_view who,
+                  const ExpectedCells::Table& expected) const;
   void checkSlots(uint32_t ps, const SavedArena& saved, uint64_t step, std::string_view who) const;
   std::vector<std::vector<SharedRows::Source>> updatesIn(const float* arena, uint64_t step) const;
-  void checkShared(uint32_t ps, const float* arena, uint64_t step, std::string_view who) const;
+  void checkShared(uint32_t ps, const float* arena, uint64_t step, std::string_view who,
+                   bool is_shown) const;
   void checkSharedSlots(uint32_t ps, const SavedArena& saved, uint64_t step,
                         std::string_view who) const;
   uint64_t stepOfCell(size_t cell) const;
@@ -124,10 +126,7 @@ class Ledger {
   const uint32_t processes_;  // of a rank, over all lives
   uint64_t identities_ = 0;
   uint64_t elements_ = 0;
-  // [n][u]: after n updates, what the element is whose contribution came with update u < n.
-  using Table = std::vector<std::vector<float>>;
-  Table expected_;
-  std::vector<Table> expected_slots_;
+  const ExpectedCells expected_;
   mutable SharedRows shared_;            // remembers what it has computed
   std::vector<uint32_t> first_process_;  // of this life
   std::map<uint64_t, Line> lines_;       // of this life

@@ -20,7 +20,7 @@ using FirstProblem = std::function<std::string(uint64_t seed, bool planted)>;
 
 namespace internal {
 
-inline constexpr uint64_t kSeedsMax = 3000;  // most are found in the first hundreds
+inline constexpr uint64_t kSeedsMax = 6000;  // most are found in the first hundreds
 
 enum Outcome : int { kFound, kNotFound, kUncleanWithout };
 
@@ -39,7 +39,7 @@ inline Outcome search(const char* name, const FirstProblem& first_problem, uint6
   return kNotFound;
 }
 
-// A search takes half a minute; one that a mistake has led out of its memory may never end.
+// A search takes a minute at most; one that a mistake has led out of its memory may never end.
 constexpr unsigned kSearchSeconds = 240;
 
 inline bool endsByAMistake(int signal) {

@@ -122,6 +122,8 @@ void drawReplication(Random& random, Plan& plan) {
   plan.shares_memory = oneIn(shared_memory, 3);
   Random streamed = streamOf(plan.seed, Stream::kStreamed);
   plan.streams = oneIn(streamed, 2);
+  Random narrow = streamOf(plan.seed, Stream::kNarrow);
+  plan.narrows = oneIn(narrow, 4);
 }
 
 // With backup workers on several ps a loss matters at one moment only: when some ps have a gradient that

@@ -84,6 +84,7 @@ struct Plan {
   bool shares_memory = false;  // workers and ps read each other's: all are on one host
   bool overlap = false;        // if async: workers compute while their last gradient travels
   bool streams = false;  // if neither that nor sparse: gradients leave while they are computed
+  bool narrows = false;  // what travels is bfloat16
   bool sparse = false;   // variables are tables of single elements, gradients are rows
   double disk_error_share = 0;  // of the operations on the disk that change something
   NetworkOptions network;
@@ -143,6 +144,7 @@ enum class Stream : uint64_t {
   kOverlap = 16,
   kSharedMemory = 17,
   kStreamed = 18,
+  kNarrow = 19,
 };
 inline Random streamOf(uint64_t seed, Stream stream) {
   return Random(seed, static_cast<uint64_t>(stream));

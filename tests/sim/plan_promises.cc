@@ -24,6 +24,8 @@ ps::ModelDeclaration Plan::model(uint64_t elements) const {
   model.optimizer = optimizer;
   if (sync()) model.replication = {cluster::ReplicationSpec::Mode::kSync, aggregate, workers};
   model.replication.overlap = overlaps();
+  if (narrows)
+    model.replication.transfer_dtype = cluster::ReplicationSpec::TransferDtype::kBFloat16;
   model.steps = steps;
   return model;
 }

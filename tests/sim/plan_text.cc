@@ -69,14 +69,15 @@ std::string Fault::text() const {
 
 std::string Plan::text() const {
   std::string text = fmt::format(
-      "seed {}: {} ps, {} workers, {}, {} steps{}{}{}{}{}{}{}{}{}\n", seed, ps_tasks, workers,
+      "seed {}: {} ps, {} workers, {}, {} steps{}{}{}{}{}{}{}{}{}{}\n", seed, ps_tasks, workers,
       sync()       ? fmt::format("sync of {}", aggregate)
       : overlaps() ? "async, overlapped"
                    : "async",
       steps, shares_memory ? ", shared memory" : "", streamsGradients() ? ", streamed" : "",
-      slow_updates ? ", slow updates" : "", echo_share > 0 ? ", late repeats" : "",
-      early_echo_share > 0 ? ", early repeats" : "", early_timeouts ? ", early timeouts" : "",
-      network.slow_share > 0 ? ", slow chunks" : "", network.split_share > 0 ? ", cut writes" : "",
+      narrows ? ", as bfloat16" : "", slow_updates ? ", slow updates" : "",
+      echo_share > 0 ? ", late repeats" : "", early_echo_share > 0 ? ", early repeats" : "",
+      early_timeouts ? ", early timeouts" : "", network.slow_share > 0 ? ", slow chunks" : "",
+      network.split_share > 0 ? ", cut writes" : "",
       network.tiny_read_share > 0 ? ", tiny reads" : "");
   text += fmt::format("  {}{}", cluster::optimizerName(optimizer.kind),
                       sparse ? " of sparse variables" : "");

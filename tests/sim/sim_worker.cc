@@ -308,8 +308,10 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
     wire::LinkOptions link = options_.link;
     link.share_from_bytes = std::nullopt;
     echo_link_ = std::make_unique<wire::PsDataLink>(
-        data_loop_, std::move(link), echo_ps_, options_.ps[echo_ps_], ledger_.elements(), 1,
-        nullptr, ps::sparseSlices(model_.layout, echo_ps_));
+        data_loop_, std::move(link), echo_ps_, options_.ps[echo_ps_],
+        wire::ShardTraffic{.elements = ledger_.elements(),
+                           .sparse = ps::sparseSlices(model_.layout, echo_ps_),
+                           .narrows = plan_.narrows});
     client.await(echo_link_->open());
   }
   if (rank_ != kChief.index) return client.waitInitialised();

@@ -33,6 +33,17 @@ TEST_F(JobSizeTest, ATableOfRowsCountsOnceOnAWorker) {
   EXPECT_EQ(size_->worker_bytes, dense - 1000 * 8 * sizeof(float));
 }
 
+TEST_F(JobSizeTest, WhatTravelsAsBFloat16IsHalfOfItAgainOnAWorker) {
+  const std::string tasks = "cluster: {ps: [a:1], worker: [b:1]}\n";
+  const std::string train = std::string("train:\n") + kSoftmax;
+  EXPECT_EQ(mistakesIn(tasks + train, ErrorCode::kBadConfig), "");
+  const uint64_t without = size_->worker_bytes;
+  EXPECT_EQ(mistakesIn(tasks + train + "  replication: {transfer_dtype: bfloat16}\n",
+                       ErrorCode::kBadConfig),
+            "");
+  EXPECT_EQ(size_->worker_bytes, without + without / 2);
+}
+
 // They are in /dev/shm: memory of the host, too.
 TEST_F(JobSizeTest, SnapshotsTakeMemoryTwice) {
   const std::string tasks = "cluster: {ps: [a:1], worker: [b:1]}\n";

@@ -19,8 +19,9 @@ class PsDataLinkTest : public fake::FakeCluster {
   ~PsDataLinkTest() noexcept override {}
 
   PsDataLink& open(uint32_t batches_per_step = 1) {
-    link_ = std::make_unique<PsDataLink>(loop_, options_.link, 0, options_.ps[0],
-                                         fake::kClusterElements, batches_per_step);
+    link_ = std::make_unique<PsDataLink>(
+        loop_, options_.link, 0, options_.ps[0],
+        ShardTraffic{.elements = fake::kClusterElements, .batches_per_step = batches_per_step});
     get(link_->open());
     return *link_;
   }
@@ -145,7 +146,8 @@ TEST_F(PsDataLinkTest, APsThatIsLostInAStepIsNamed) {
 // It comes when the control connection has told the model.
 TEST_F(PsDataLinkTest, APsThatHasNotBeenToldTheModelYetIsAskedAgain) {
   ps_[0].bulk_hellos_too_early = 3;
-  PsDataLink link(loop_, options_.link, 0, options_.ps[0], fake::kClusterElements);
+  PsDataLink link(loop_, options_.link, 0, options_.ps[0],
+                  ShardTraffic{.elements = fake::kClusterElements});
   bool is_open = false;
   auto opening = link.open().then([&] { is_open = true; }).eagerlyEvaluate([](kj::Exception&& e) {
     ADD_FAILURE() << e.getDescription().cStr();
@@ -158,7 +160,8 @@ TEST_F(PsDataLinkTest, APsThatHasNotBeenToldTheModelYetIsAskedAgain) {
 // A certificate for another task, say: to ask again would help nobody.
 TEST_F(PsDataLinkTest, ARefusalOfTheHelloIsFinal) {
   ps_[0].refused_bulk_hello = Error(ErrorCode::kPermission, "each task needs its own key");
-  PsDataLink link(loop_, options_.link, 0, options_.ps[0], fake::kClusterElements);
+  PsDataLink link(loop_, options_.link, 0, options_.ps[0],
+                  ShardTraffic{.elements = fake::kClusterElements});
   std::optional<Error> error;
   auto opening = link.open().eagerlyEvaluate([&](kj::Exception&& e) { error = net::toError(e); });
   loop_.live(milliseconds(100));
@@ -191,9 +194,9 @@ class SharingPsTest : public PsDataLinkTest {
     std::fill_n(reinterpret_cast<float*>(ps_[0].arena->data()), fake::kClusterElements, value);
   }
   PsDataLink& openOverlapped() {
-    link_ = std::make_unique<PsDataLink>(loop_, options_.link, 0, options_.ps[0],
-                                         fake::kClusterElements, 1, nullptr,
-                                         std::vector<ps::SparseSlice>{}, true);
+    link_ = std::make_unique<PsDataLink>(
+        loop_, options_.link, 0, options_.ps[0],
+        ShardTraffic{.elements = fake::kClusterElements, .overlaps = true});
     get(link_->open());
     return *link_;
   }

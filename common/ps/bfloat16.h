@@ -1,0 +1,17 @@
+#pragma once
+
+// bfloat16: the upper half of a float32, whose range it has, with 8 of its 24 bits of precision.
+
+#include <cstdint>
+
+namespace dtf::ps {
+
+// to[i] = values[i] rounded to the nearest bfloat16, of two equally near ones that whose last bit is 0. A NaN stays one, what is
+// beyond the largest bfloat16 (3.39e38) becomes infinite, and numbers below 2^-126 are kept. The same bits with every
+// instruction set. The arrays don't overlap.
+void toBFloat16(const float* values, uint64_t n, uint16_t* to);
+
+// Exact.
+void fromBFloat16(const uint16_t* values, uint64_t n, float* to);
+
+}  // namespace dtf::ps

@@ -1,0 +1,29 @@
+#pragma once
+
+// The parameters of a shard as they travel where `replication.transfer_dtype` is bfloat16.
+
+#include <array>
+#include <memory>
+
+#include "common/ps/snapshot.h"
+#include "common/tensor/buffer.h"
+
+namespace dtf::psd {
+
+// The workers of a sync step are answered with the same parameters: they are rounded once, for the first.
+// Owns: the last, and buffers that are used again when no message refers to them any more; all shared with those.
+// Threads: the data loop only.
+class NarrowParameters {
+ public:
+  // ps::narrowBytes() of them: see ps/narrow_gradient.h.
+  std::shared_ptr<const Buffer> of(const std::shared_ptr<const ps::Snapshot>& parameters);
+
+ private:
+  std::shared_ptr<Buffer> freeBuffer(uint64_t bytes);
+
+  std::weak_ptr<const ps::Snapshot> newest_;  // that `current_` has
+  std::shared_ptr<Buffer> current_;
+  std::array<std::shared_ptr<Buffer>, 4> buffers_;  // more are dropped after use
+};
+
+}  // namespace dtf::psd

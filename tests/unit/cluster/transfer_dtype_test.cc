@@ -1,0 +1,60 @@
+// train.replication.transfer_dtype, and the cluster that it needs.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/cluster/cluster_yaml.h"
+#include "tests/support/temporary_files.h"
+#include "tests/unit/cluster/bad_file.h"
+
+namespace dtf::cluster {
+
+using testing::badConfigOf;
+using testing::TemporaryFiles;
+
+class TransferDtype : public ::testing::Test {
+ protected:
+  ReplicationSpec read(const std::string& replication,
+                       const std::string& cluster = "{ps: [a:1], worker: [b:1]}") {
+    files_.write("c.yaml", "cluster: " + cluster +
+                               "\ntrain:\n"
+                               "  model: {input: {shape: [2]}, layers: [relu], loss: mse}\n"
+                               "  replication: " +
+                               replication + "\n");
+    return loadCluster("c.yaml", {}).train->replication;
+  }
+  std::string reportOf(const std::string& replication, const std::string& cluster) {
+    return badConfigOf([&] { read(replication, cluster); });
+  }
+  const TemporaryFiles files_;
+};
+
+TEST_F(TransferDtype, IsFloat32UnlessTheFileSaysBFloat16) {
+  using enum ReplicationSpec::TransferDtype;
+  EXPECT_EQ(read("{mode: sync}").transfer_dtype, kFloat32);
+  EXPECT_EQ(read("{transfer_dtype: float32}").transfer_dtype, kFloat32);
+  EXPECT_EQ(read("{transfer_dtype: bfloat16}").transfer_dtype, kBFloat16);
+  EXPECT_EQ(read("{mode: sync, transfer_dtype: bfloat16}").transfer_dtype, kBFloat16);
+}
+
+TEST_F(TransferDtype, AnotherTypeIsRefused) {
+  const std::string report = reportOf("{transfer_dtype: float16}", "{ps: [a:1], worker: [b:1]}");
+  EXPECT_NE(report.find("c.yaml:4:33: error: unknown transfer_dtype 'float16' - did you mean "
+                        "'bfloat16'?"),
+            std::string::npos)
+      << report;
+}
+
+TEST_F(TransferDtype, WithoutAPsNothingTravels) {
+  const std::string report = reportOf("{transfer_dtype: bfloat16}", "{worker: [local]}");
+  EXPECT_NE(report.find("c.yaml:4:17: error: 'transfer_dtype' needs a ps, and the cluster has "
+                        "none: nothing travels"),
+            std::string::npos)
+      << report;
+  EXPECT_EQ(read("{transfer_dtype: float32}", "{worker: [local]}").transfer_dtype,
+            ReplicationSpec::TransferDtype::kFloat32);
+}
+
+}  // namespace dtf::cluster
