@@ -45,8 +45,10 @@ std::string modelText(const ModelNotice& model, const cluster::JobSpec& job) {
   std::string text = fmt::format("model: {}, {} ({})", counted(model.variables, "variable"),
                                  counted(model.parameters, "parameter"), bytesText(bytes));
   if (!job.train) return text;
-  return text + fmt::format("; {}, {}, {}", cluster::optimizerName(job.train->optimizer.kind),
+  const bool narrows = ps::narrowsTransfers(job.train->replication);
+  return text + fmt::format("; {}, {}{}, {}", cluster::optimizerName(job.train->optimizer.kind),
                             ps::replicationName(job.train->replication),
+                            narrows ? " as bfloat16" : "",
                             job.train->epochs > 0 ? counted(job.train->epochs, "epoch")
                                                   : counted(job.train->steps, "step"));
 }

@@ -5,7 +5,7 @@
 namespace dtf::data {
 
 BatchSource::BatchSource(BatchReader& reader, int64_t batch_size, ReadAhead ahead)
-    : reader_(reader), ahead_(ahead) {
+    : reader_(reader), batch_size_(batch_size), ahead_(ahead) {
   batches_[current_] = Batch(reader.dataset().parts(), batch_size);
   if (ahead == ReadAhead::kNo) return;
   batches_[1 - current_] = Batch(reader.dataset().parts(), batch_size);
@@ -23,20 +23,34 @@ void BatchSource::waitUntilIdle() {
 }
 
 const Batch& BatchSource::read(uint64_t wanted, uint64_t next) {
+  const MutexLock lock(mutex_);
   if (ahead_ == ReadAhead::kNo) {
-    reader_.read(wanted, batches_[current_]);
+    if (ready_ == wanted) {
+      current_ = 1 - current_;
+    } else {
+      reader_.read(wanted, batches_[current_]);
+    }
+    ready_.reset();
     return batches_[current_];
   }
-  const MutexLock lock(mutex_);
   waitUntilIdle();
   DTF_CHECK(!ends_);
-  const size_t other = 1 - current_;
-  if (ready_ != wanted) reader_.read(wanted, batches_[other]);
-  current_ = other;
+  if (ready_ != wanted) reader_.read(wanted, batches_[1 - current_]);
+  current_ = 1 - current_;
   ready_.reset();
   asked_ = next;
   changed_.notifyAll();
   return batches_[current_];
+}
+
+const Batch& BatchSource::peek(uint64_t batch) {
+  const MutexLock lock(mutex_);
+  waitUntilIdle();
+  Batch& other = batches_[1 - current_];
+  if (other.parts.empty()) other = Batch(reader_.dataset().parts(), batch_size_);
+  if (ready_ != batch) reader_.read(batch, other);
+  ready_ = batch;
+  return other;
 }
 
 // Nothing of the reader fails once it is made: what could is found when a data set is opened.

@@ -35,11 +35,15 @@ class BatchSource {
   // a wrong guess costs the time of reading, nothing else. Allocates nothing.
   const Batch& read(uint64_t wanted, uint64_t next);
 
+  // A batch that read() is likely to be asked for soon, beside the one that it gave last; both are valid until the next read().
+  const Batch& peek(uint64_t batch);
+
  private:
   void run();
   void waitUntilIdle() DTF_REQUIRES(mutex_);
 
   BatchReader& reader_;  // of whoever makes a batch: the thread while it does, else the caller
+  const int64_t batch_size_;
   std::array<Batch, 2> batches_;
   size_t current_ = 0;  // the one that the step reads; the other is being made
   const ReadAhead ahead_;

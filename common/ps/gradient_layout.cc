@@ -63,6 +63,13 @@ RowsView GradientLayout::rows(const Gradient& gradient, size_t index) const {
   return {{reinterpret_cast<const uint32_t*>(ids), count}, ids + count};
 }
 
+GradientLayout GradientLayout::rowsAlone() const {
+  DTF_CHECK(!sparse_.empty());
+  std::vector<SparseSlice> moved = sparse_;
+  for (SparseSlice& slice : moved) slice.offset -= dense_elements_;
+  return GradientLayout(elements_ - dense_elements_, std::move(moved));
+}
+
 std::optional<std::string> GradientLayout::countFault(std::span<const uint32_t> row_counts) const {
   if (row_counts.size() != sparse_.size())
     return fmt::format("rows of {} sparse variables for a shard with {}", row_counts.size(),
@@ -74,15 +81,15 @@ std::optional<std::string> GradientLayout::countFault(std::span<const uint32_t> 
   return std::nullopt;
 }
 
-std::optional<std::string> GradientLayout::rowFault(const RowsView& view, size_t index) const {
-  const uint32_t rows = sparse_[index].rows;
-  for (size_t i = 0; i < view.rows.size(); ++i) {
-    if (view.rows[i] >= rows)
-      return fmt::format("row {} of a sparse variable of which the shard has {}", view.rows[i],
-                         rows);
-    if (i > 0 && view.rows[i] <= view.rows[i - 1])
-      return fmt::format("row {} behind row {}: rows must be ascending, each once", view.rows[i],
-                         view.rows[i - 1]);
+std::optional<std::string> GradientLayout::rowFault(std::span<const uint32_t> ids,
+                                                    size_t index) const {
+  const uint32_t rows = sparse_.at(index).rows;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= rows)
+      return fmt::format("row {} of a sparse variable of which the shard has {}", ids[i], rows);
+    if (i > 0 && ids[i] <= ids[i - 1])
+      return fmt::format("row {} behind row {}: rows must be ascending, each once", ids[i],
+                         ids[i - 1]);
   }
   return std::nullopt;
 }
@@ -97,7 +104,7 @@ std::optional<std::string> GradientLayout::fault(const Gradient& gradient) const
                        gradient.values.size(), dense_elements_, elementsOf(gradient.row_counts));
   }
   for (size_t i = 0; i < sparse_.size(); ++i)
-    if (const auto why = rowFault(rows(gradient, i), i)) return why;
+    if (const auto why = rowFault(rows(gradient, i).rows, i)) return why;
   return std::nullopt;
 }
 

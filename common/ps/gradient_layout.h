@@ -67,15 +67,18 @@ class GradientLayout {
   uint64_t rowsAt(std::span<const uint32_t> row_counts, size_t index) const;
   RowsView rows(const Gradient& gradient, size_t index) const;
 
+  // Of a shard with sparse slices: the same slices, without the dense elements.
+  GradientLayout rowsAlone() const;
+
   // What is wrong with counts that somebody sent: "rows of 2 sparse variables for a shard with 1".
   // nullopt: elementsOf() may be asked.
   std::optional<std::string> countFault(std::span<const uint32_t> row_counts) const;
+  // What is wrong with ids for the slice at `index`: "row 4 of a sparse variable of which the shard has 4".
+  std::optional<std::string> rowFault(std::span<const uint32_t> ids, size_t index) const;
   // What is wrong with a gradient: counts, size, or ids that aren't ascending rows of their slice.
   std::optional<std::string> fault(const Gradient& gradient) const;
 
  private:
-  std::optional<std::string> rowFault(const RowsView& view, size_t index) const;
-
   uint64_t elements_;  // of the arena
   uint64_t dense_elements_;
   std::vector<SparseSlice> sparse_;

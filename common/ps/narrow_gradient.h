@@ -1,38 +1,70 @@
 #pragma once
 
-// Gradients and parameters as they travel where `replication.transfer_dtype` is bfloat16: a narrow arena is half of one.
+// Gradients and parameters as they travel where `replication.transfer_dtype` is bfloat16 (bfloat16.h):
 //
-//   narrow gradient = dense elements, then for each slice of a sparse variable
-//                     the ids of its rows (uint32, as they are), and their values
+//   the elements of dense variables, then, of a gradient with rows or of parameters that come as rows (row_set.h),
+//   for each slice of a sparse variable the ids of its rows (uint32) and their values
 //
-// All but ids are bfloat16 (bfloat16.h). Each of these runs begins at a multiple of 4 bytes, and the end is a whole word; what is between
-// is zero. Parameters: dense elements alone.
+// All but ids are bfloat16, and but the statistics that batch norms measure: of those that lie far from zero rounding would leave
+// little, and what their moving averages hold in the end is no sum in which errors cancel. They stay float32, both ways.
+// Each run of one type begins at a multiple of 4 bytes, each of the two parts ends with a whole word; what is between is zero.
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "common/ps/gradient_layout.h"
 #include "common/tensor/buffer.h"
 
 namespace dtf::ps {
 
-// Of parameters, or of a gradient without rows.
-uint64_t narrowBytes(uint64_t elements);
-// Of a gradient with so many rows of each sparse slice.
-uint64_t narrowBytes(const GradientLayout& layout, std::span<const uint32_t> row_counts);
+struct ElementRange {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  bool operator==(const ElementRange&) const = default;
+};
 
-// Writes narrowBytes(values.size()) to `to`, which is aligned to 4 bytes.
-void narrow(std::span<const float> values, std::byte* to);
-// Writes narrowBytes(layout, gradient.row_counts) to `to`, likewise. The gradient has no fault (GradientLayout::fault()).
-void narrow(const GradientLayout& layout, const Gradient& gradient, std::byte* to);
+// The elements of a shard's arena that travel as float32 in any case: slices of variables with a momentum, by offset.
+std::vector<ElementRange> exactRanges(const ParameterLayout& layout, uint32_t ps_task);
 
-// The other way: `from` has narrowBytes(elements), or narrowBytes(layout, row_counts), and is aligned to 4 bytes.
-void widen(const std::byte* from, uint64_t elements, float* to);
-// Writes layout.elementsOf(row_counts). Ids are as they came.
-void widen(const GradientLayout& layout, std::span<const uint32_t> row_counts,
-           const std::byte* from, float* to);
+// Of a shard's arena, or of its first elements.
+// Immutable, thread-safe.
+class NarrowLayout {
+ public:
+  // The first `elements`; `exact`: of the whole arena, ascending.
+  explicit NarrowLayout(uint64_t elements, std::span<const ElementRange> exact = {});
+
+  uint64_t elements() const { return elements_; }
+  uint64_t bytes() const { return bytes_; }
+
+  // Writes what the elements from `begin` to below `end` are to their places in `to`, which has bytes() and is aligned to 4. Returns
+  // how many of these are final once all elements before `end` have been written.
+  uint64_t narrow(const float* values, uint64_t begin, uint64_t end, std::byte* to) const;
+  // `from` has bytes(), and is aligned to 4.
+  void widen(const std::byte* from, float* to) const;
+
+ private:
+  struct Run {
+    ElementRange elements;
+    uint64_t at = 0;  // bytes
+    bool is_exact = false;
+  };
+
+  uint64_t elements_;
+  std::vector<Run> runs_;
+  uint64_t bytes_ = 0;
+};
+
+// Rows: of GradientLayout::rowsAlone().
+uint64_t narrowRowsBytes(const GradientLayout& alone, std::span<const uint32_t> row_counts);
+// `rows` has no fault (GradientLayout::fault()).
+void narrowRows(const GradientLayout& alone, const Gradient& rows, std::byte* to);
+// Writes alone.elementsOf(row_counts). Ids are as they came.
+void widenRows(const GradientLayout& alone, std::span<const uint32_t> row_counts,
+               const std::byte* from, float* to);
 
 // A gradient that a worker sends so.
 // Owns: the memory, shared with messages that are being sent.
@@ -40,13 +72,15 @@ void widen(const GradientLayout& layout, std::span<const uint32_t> row_counts,
 // been told to be final (net/send_gate.h).
 class NarrowGradient {
  public:
-  explicit NarrowGradient(GradientLayout layout) : layout_(std::move(layout)) {}
+  // `exact`: of the shard.
+  NarrowGradient(GradientLayout layout, std::span<const ElementRange> exact)
+      : layout_(std::move(layout)), dense_(layout_.denseElements(), exact) {}
 
   // All of it.
   void write(const Gradient& gradient);
 
-  // Of one without sparse slices, bit by bit: begin(), then writeUpTo() with more elements each time, at last all. Returns how many of
-  // bytes() are final.
+  // Of one without sparse slices, bit by bit: begin(), then writeUpTo() with never fewer elements than before, at last all. Returns
+  // how many of bytes() are final.
   void begin();
   uint64_t writeUpTo(const float* values, uint64_t elements);
 
@@ -57,9 +91,17 @@ class NarrowGradient {
   void reserve(uint64_t bytes);
 
   const GradientLayout layout_;
+  const NarrowLayout dense_;
   std::shared_ptr<Buffer> buffer_ = std::make_shared<Buffer>();
   uint64_t bytes_ = 0;
-  uint64_t written_ = 0;  // elements, of one that is written bit by bit
+  uint64_t written_ = 0;      // elements, of one that is written bit by bit
+  uint64_t final_bytes_ = 0;  // likewise
 };
+
+// Of a gradient that came so: its bytes, and all of it, into layout.elementsOf(row_counts) elements.
+uint64_t narrowGradientBytes(const GradientLayout& layout, const NarrowLayout& dense,
+                             std::span<const uint32_t> row_counts);
+void widenGradient(const GradientLayout& layout, const NarrowLayout& dense,
+                   std::span<const uint32_t> row_counts, const std::byte* from, float* to);
 
 }  // namespace dtf::ps

@@ -19,6 +19,7 @@
 #include "common/cluster/spec.h"
 #include "common/ps/device_arrays.h"
 #include "common/ps/parameter_layout.h"
+#include "common/ps/row_set.h"
 
 namespace dtf::ps {
 
@@ -123,6 +124,26 @@ class ParameterClient {
   // and values are written behind the dense elements, as gradient_layout.h has it. May move gradients(); the
   // dense elements that were written stay. Without it the gradient has the rows that its arena had last, at first none.
   virtual void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) = 0;
+
+  // Whether parameters can come as those rows alone that a batch looks up, of sparse variables.
+  virtual bool bringsRows() const { return false; }
+  // The next pull() or exchange() needs to bring, of that shard, only its dense variables and these rows: of the others parameters() has
+  // earlier values then, or none. Where memory is shared it brings all. A set without fault (row_set.h). Without a call
+  // before it, it brings all.
+  virtual void wantRows(uint32_t ps_task, const RowSet& rows) {
+    (void)ps_task, (void)rows;
+    DTF_CHECK_MSG(false, "this client brings all parameters");
+  }
+  // Whether parameters() are all of them, as the ps hold them: not where rows come, or what travels is rounded.
+  virtual bool bringsWhole() const { return true; }
+  // For those who look at more than a batch does. All parameters as they are now, beside parameters(), which stay: of each ps those after its own newest update.
+  virtual void pullWhole() { DTF_CHECK_MSG(false, "this client brings all parameters"); }
+  // Laid out as parameters() are. Valid until the next call.
+  virtual const float* whole(uint32_t ps_task) const {
+    (void)ps_task;
+    DTF_CHECK_MSG(false, "this client brings all parameters");
+    return nullptr;
+  }
 
   // Pushes the gradient arenas for (`step`, `batch`), as the last StepState named them, and waits
   // for the answer: kApplied and kStale come with fresh parameters, kQueued without. `loss` is that

@@ -37,7 +37,7 @@ std::optional<std::string> replicationFault(const cluster::ReplicationSpec& spec
 // "async" or "sync".
 std::string_view replicationName(const cluster::ReplicationSpec& spec);
 
-// Parameters and gradients travel as bfloat16 (transfer_codec.h), also between tasks of one host: the numbers don't depend on where they run.
+// Parameters and gradients travel as bfloat16 (narrow_gradient.h), also between tasks of one host: the numbers don't depend on where they run.
 bool narrowsTransfers(const cluster::ReplicationSpec& spec);
 
 // ---- steps

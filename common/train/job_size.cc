@@ -8,6 +8,7 @@
 #include "common/base/ids.h"
 #include "common/base/text.h"
 #include "common/ps/optimizer.h"
+#include "common/ps/replication_rules.h"
 
 namespace dtf::train {
 
@@ -24,6 +25,8 @@ PsCopies psCopies(const cluster::JobSpec& job) {
   copies.slots = ps::slotCount(job.train->optimizer);
   if (job.durability.kind == cluster::Durability::kSnapshot)
     copies.durability = kSnapshotCopies * (1 + copies.slots);
+  // Rounded, what is being sent and the next, each half of one.
+  if (ps::narrowsTransfers(job.train->replication)) copies.values += 1;
   // A replica runs the same updates.
   if (job.durability.kind == cluster::Durability::kReplica)
     copies.durability = copies.values + copies.slots;

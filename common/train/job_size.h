@@ -12,7 +12,8 @@ namespace dtf::train {
 
 // How often the parameters lie in the memory of all ps together. Value type.
 struct PsCopies {
-  uint64_t values = 2;      // the snapshot that is read, and the one that is written
+  uint64_t values =
+      2;  // the snapshot that is read, and the one that is written; with what is sent of them
   uint64_t slots = 0;       // of the optimizer
   uint64_t durability = 0;  // in /dev/shm, or on the next ps; with the slots
   uint64_t all() const { return values + slots + durability; }

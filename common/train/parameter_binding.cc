@@ -8,6 +8,18 @@
 
 namespace dtf::train {
 
+namespace {
+
+// Of ascending rows those from `first` on, below `first` + `count`.
+std::span<const uint32_t> rowsWithin(std::span<const uint32_t> all, uint64_t first,
+                                     uint64_t count) {
+  const auto begin = std::ranges::lower_bound(all, first);
+  const auto end = std::ranges::lower_bound(all, first + count);
+  return {begin, end};
+}
+
+}  // namespace
+
 ParameterBinding::ParameterBinding(const ps::ParameterLayout& layout, ps::ParameterClient& client,
                                    DeviceVariables* kept)
     : client_(client),
@@ -50,8 +62,54 @@ void ParameterBinding::addSparseShard(const ps::ParameterLayout& layout, uint32_
 }
 
 void ParameterBinding::gatherValues() {
+  shows_aside_ = false;
   values_are_old_ = kept_ != nullptr;
-  if (kept_ == nullptr) gather(&ps::ParameterClient::parameters);
+  has_only_wanted_ = std::exchange(wants_rows_, false);
+  if (kept_ == nullptr) gather(&ps::ParameterClient::parameters, has_only_wanted_);
+}
+
+void ParameterBinding::gatherAgain() {
+  if (!std::exchange(shows_aside_, false)) return;
+  values_are_old_ = kept_ != nullptr;
+  if (kept_ == nullptr) gather(&ps::ParameterClient::parameters, has_only_wanted_);
+}
+
+void ParameterBinding::wantRows(const Tensor& ids) {
+  const auto count = static_cast<size_t>(ids.shape().elements());
+  for (Place& place : places_)
+    if (place.sparse)
+      findRows(ids.dtype(), ids.data(), count, place.sparse->tableRows(), place.wanted);
+  sendWanted();
+}
+
+void ParameterBinding::wantNoRows() {
+  for (Place& place : places_) place.wanted.clear();
+  sendWanted();
+}
+
+// Of each ps those that it holds.
+void ParameterBinding::sendWanted() {
+  wants_rows_ = true;
+  for (uint32_t task = 0; task < sparse_.size(); ++task) {
+    SparseShard& shard = sparse_[task];
+    shard.wanted.counts.clear();
+    shard.wanted.ids.clear();
+    for (size_t i = 0; i < shard.variables.size(); ++i) {
+      const uint32_t first = shard.first_rows[i];
+      const std::span<const uint32_t> rows =
+          rowsWithin(places_[shard.variables[i]].wanted, first, shard.layout.sparse()[i].rows);
+      shard.wanted.counts.push_back(static_cast<uint32_t>(rows.size()));
+      for (const uint32_t row : rows) shard.wanted.ids.push_back(row - first);
+    }
+    client_.wantRows(task, shard.wanted);
+  }
+}
+
+void ParameterBinding::bringWhole() {
+  if (client_.bringsWhole()) return;
+  client_.pullWhole();
+  shows_aside_ = true;
+  gather(&ps::ParameterClient::whole);
 }
 
 std::span<const float* const> ParameterBinding::values() {
@@ -61,22 +119,37 @@ std::span<const float* const> ParameterBinding::values() {
 
 void ParameterBinding::gatherAverages() {
   values_are_old_ = false;
+  shows_aside_ = true;
   gather(&ps::ParameterClient::averages);
 }
 
-void ParameterBinding::gather(Arena arena) {
+void ParameterBinding::gather(Arena arena, bool only_wanted) {
   for (size_t i = 0; i < places_.size(); ++i) {
     Place& place = places_[i];
     if (!isSplit(place)) {
       values_[i] = (client_.*arena)(place.parts[0].ps_task) + place.parts[0].slice.offset;
       continue;
     }
-    for (const Part& part : place.parts)
-      std::memcpy(place.value.as<float>() + part.slice.begin,
-                  (client_.*arena)(part.ps_task) + part.slice.offset,
-                  part.slice.count * sizeof(float));
+    for (const Part& part : place.parts) {
+      const float* const from = (client_.*arena)(part.ps_task) + part.slice.offset;
+      if (only_wanted && place.sparse)
+        copyWanted(place, part.slice, from);
+      else
+        std::memcpy(place.value.as<float>() + part.slice.begin, from,
+                    part.slice.count * sizeof(float));
+    }
     values_[i] = place.value.as<float>();
   }
+}
+
+// Of a part, which is whole rows.
+void ParameterBinding::copyWanted(Place& place, const ps::Slice& slice, const float* from) {
+  const uint64_t elements = place.sparse->rowElements();
+  const auto first = static_cast<uint32_t>(slice.begin / elements);
+  const auto count = static_cast<uint32_t>(slice.count / elements);
+  for (const uint32_t row : rowsWithin(place.wanted, first, count))
+    std::copy_n(from + (row - first) * elements, elements,
+                place.value.as<float>() + row * elements);
 }
 
 void ParameterBinding::bringGradients() {
@@ -125,11 +198,8 @@ void ParameterBinding::scatterRows(uint32_t ps_task, SparseShard& shard) {
   shard.counts.clear();
   for (size_t i = 0; i < slices.size(); ++i) {
     const std::span<const uint32_t> all = places_[shard.variables[i]].sparse->rows();
-    const uint64_t first = shard.first_rows[i];
-    const auto begin = std::ranges::lower_bound(all, first);
-    const auto end = std::ranges::lower_bound(all, first + slices[i].rows);
-    shard.rows.emplace_back(begin, end);
-    shard.counts.push_back(static_cast<uint32_t>(end - begin));
+    shard.rows.push_back(rowsWithin(all, shard.first_rows[i], slices[i].rows));
+    shard.counts.push_back(static_cast<uint32_t>(shard.rows.back().size()));
   }
   client_.setRows(ps_task, shard.counts);
   for (size_t i = 0; i < slices.size(); ++i) {

@@ -15,6 +15,7 @@
 #include "common/ps/parameter_client.h"
 #include "common/ps/parameter_layout.h"
 #include "common/tensor/buffer.h"
+#include "common/tensor/tensor.h"
 #include "common/train/device_variables.h"
 #include "common/train/sparse_gradient.h"
 
@@ -34,7 +35,19 @@ class ParameterBinding {
 
   // After every pull() or exchange() that brought parameters: value() is of them from now on.
   void gatherValues();
-  // After a pullAverages(): value() is of the moving averages, until the next gatherValues().
+  // After a gatherAverages() or bringWhole(): value() is of the parameters again.
+  void gatherAgain();
+
+  // Where the client brings rows (ps::ParameterClient): of sparse variables the next parameters need only have the rows that `ids`
+  // name, the indices of the batch that will be computed with them.
+  void wantRows(const Tensor& ids);
+  // Of sparse variables none.
+  void wantNoRows();
+  // For whoever looks at more than a batch does: value() is of all parameters, as the ps hold them now, until the next gatherAgain(). No
+  // effect where it is in any case.
+  void bringWhole();
+
+  // After a pullAverages(): value() is of the moving averages, until the next gatherAgain().
   void gatherAverages();
   std::span<const float* const> values();
   // Aligned to 4 bytes at least.
@@ -65,6 +78,7 @@ class ParameterBinding {
     Buffer gradient;          // likewise, unless it is sparse
     size_t elements = 0;
     std::optional<SparseGradient> sparse;
+    std::vector<uint32_t> wanted;  // rows of a sparse variable, where only they are
   };
   // What one ps holds of sparse variables.
   struct SparseShard {
@@ -73,9 +87,12 @@ class ParameterBinding {
     std::vector<uint32_t> first_rows;             // likewise
     std::vector<std::span<const uint32_t>> rows;  // likewise: that are about to be pushed
     std::vector<uint32_t> counts;                 // of them
+    ps::RowSet wanted;
   };
   using Arena = const float* (ps::ParameterClient::*)(uint32_t ps_task) const;
-  void gather(Arena arena);
+  void gather(Arena arena, bool only_wanted = false);
+  static void copyWanted(Place& place, const ps::Slice& slice, const float* from);
+  void sendWanted();
   void bringGradients();
   void addSparseShard(const ps::ParameterLayout& layout, uint32_t ps_task);
   void scatterRows(uint32_t ps_task, SparseShard& shard);
@@ -83,6 +100,9 @@ class ParameterBinding {
 
   ps::ParameterClient& client_;
   DeviceVariables* const kept_;
+  bool wants_rows_ = false;       // of the parameters to come
+  bool has_only_wanted_ = false;  // of those that are here
+  bool shows_aside_ = false;      // value() is of averages, or of what bringWhole() brought
   bool values_are_old_ = false,
        gradients_are_old_ = false;  // of kept variables: the device has others
   std::vector<Place> places_;       // by variable

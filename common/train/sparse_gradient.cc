@@ -8,6 +8,43 @@
 
 namespace dtf::train {
 
+namespace {
+
+// Calls `use` with a value of the type that `dtype` names.
+template <class Use>
+void asIdType(DType dtype, const Use& use) {
+  switch (dtype) {
+    case DType::kUInt8:
+      return use(uint8_t{});
+    case DType::kInt32:
+      return use(int32_t{});
+    case DType::kInt64:
+      return use(int64_t{});
+    case DType::kFloat32:
+      return use(float{});
+    case DType::kBFloat16:
+      DTF_CHECK_MSG(false, "an index of bfloat16");
+  }
+}
+
+}  // namespace
+
+void findRows(DType dtype, const std::byte* ids, size_t count, uint64_t rows,
+              std::vector<uint32_t>& found) {
+  found.clear();
+  asIdType(dtype, [&](auto id) {
+    for (size_t i = 0; i < count; ++i) {
+      std::memcpy(&id, ids + i * sizeof(id), sizeof(id));
+      // As the kernel that looks them up has it; compared first, for what a float may hold fits no integer.
+      if (id >= 0 && static_cast<double>(id) < static_cast<double>(rows))
+        found.push_back(static_cast<uint32_t>(id));
+    }
+  });
+  std::ranges::sort(found);
+  const auto repeated = std::ranges::unique(found);
+  found.erase(repeated.begin(), repeated.end());
+}
+
 SparseGradient::SparseGradient(uint64_t rows, uint64_t row_elements)
     : table_rows_(rows), row_elements_(row_elements) {
   DTF_CHECK(rows <= UINT32_MAX && row_elements > 0);
@@ -29,22 +66,7 @@ void SparseGradient::set(const LookUp& look_up) {
   DTF_CHECK(look_up.count <= UINT32_MAX);
   order_.clear();
   rows_.clear();
-  switch (look_up.dtype) {
-    case DType::kUInt8:
-      sort<uint8_t>(look_up);
-      break;
-    case DType::kInt32:
-      sort<int32_t>(look_up);
-      break;
-    case DType::kInt64:
-      sort<int64_t>(look_up);
-      break;
-    case DType::kFloat32:
-      sort<float>(look_up);
-      break;
-    case DType::kBFloat16:
-      DTF_CHECK_MSG(false, "an index of bfloat16");
-  }
+  asIdType(look_up.dtype, [&]<class T>(T) { sort<T>(look_up); });
   for (const uint64_t entry : order_)
     if (const auto row = static_cast<uint32_t>(entry >> 32); rows_.empty() || rows_.back() != row)
       rows_.push_back(row);

@@ -20,6 +20,11 @@ struct LookUp {
   const float* gradients = nullptr;  // count rows
 };
 
+// Which rows of a table of `rows` are among these ids: ascending, each once. Ids beyond the table are left out: the step refuses them. Reuses
+// the memory of `found`.
+void findRows(DType dtype, const std::byte* ids, size_t count, uint64_t rows,
+              std::vector<uint32_t>& found);
+
 // Owns: the rows. Their memory grows to what the largest batch needs.
 // Threads: thread-compatible.
 // Errors: DTF_CHECK for an id beyond the table: the step would have refused it.
@@ -31,6 +36,7 @@ class SparseGradient {
   // gradient.
   void set(const LookUp& look_up);
 
+  uint64_t tableRows() const { return table_rows_; }
   uint64_t rowElements() const { return row_elements_; }
   std::span<const uint32_t> rows() const { return rows_; }  // ascending, each once
   std::span<const float> values() const { return values_; }

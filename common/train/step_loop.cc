@@ -97,16 +97,35 @@ bool asksFor(const ps::StepState& answer, const std::optional<Computed>& batch) 
          answer.next_step == batch->due.next_step && answer.next_batch == batch->due.next_batch;
 }
 
+// The rows of the batch that is due, where the last answer was of another's: at the start, and where that batch isn't the one that was to
+// be next, as of a backup worker that was late.
+ps::StepState bringRows(ps::ParameterClient& client, StepWorker& worker, ps::StepState state,
+                        bool is_first) {
+  while (!state.done && !worker.hasRowsOf(state)) {
+    const trace::Span span("pull rows");
+    worker.wantRowsOf(state);
+    const ps::StepState pulled = client.pull();
+    if (is_first || pulled.epoch == state.epoch)
+      worker.onRows();
+    else
+      worker.onWentBack(pulled);
+    state = pulled;
+  }
+  return state;
+}
+
 }  // namespace
 
 ps::StepState trainSteps(ps::ParameterClient& client, StepWorker& worker) {
-  ps::StepState state = client.pull();
+  worker.beforeFirst();
+  ps::StepState state = bringRows(client, worker, client.pull(), true);
   worker.onFirst(state);
   while (!state.done) {
     trace::onStep(state.next_step);
     worker.onDue(state);
     state = trainBatch(client, worker, state);
     if (state.outcome != ps::Outcome::kWentBack) worker.afterBatch(state);
+    state = bringRows(client, worker, state, false);
   }
   trace::endStep();
   return state;

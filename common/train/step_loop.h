@@ -12,6 +12,14 @@ class StepWorker {
  public:
   virtual ~StepWorker() = default;
 
+  // Where the parameters of sparse variables come as the rows of one batch: whether those of the batch that is due are there; and
+  // asks for them, or for none ahead of the first pull().
+  virtual bool hasRowsOf(const ps::StepState&) { return true; }
+  virtual void wantRowsOf(const ps::StepState&) {}
+  virtual void beforeFirst() {}
+  // They came by a pull(), while the ps stayed on the epoch that they were on.
+  virtual void onRows() {}
+
   // The first parameters are there.
   virtual void onFirst(const ps::StepState& state) = 0;
   // `state` is the last answer of the ps, and not the end: the next batch is about to be computed.

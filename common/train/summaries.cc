@@ -80,11 +80,13 @@ void Summaries::onParameters(const ps::StepState& state, ParameterBinding& bindi
   if (!first) addScalars(state);
   if (spec_.histograms) {
     const std::vector<ps::VariableInfo>& variables = declaration_.layout.variables;
+    binding.bringWhole();
     for (uint32_t i = 0; i < binding.variables(); ++i) {
       const auto elements = static_cast<size_t>(variables[i].shape.elements());
       due_->histograms.push_back(
           {variables[i].name, {binding.value(i), binding.value(i) + elements}});
     }
+    binding.gatherAgain();
   }
   measured_step_ = state.global_step;
   measured_at_ = clock_.now();

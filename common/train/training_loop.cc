@@ -210,8 +210,32 @@ TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallb
   return result_;
 }
 
-void TrainingLoop::onFirst(const ps::StepState& state) {
+// The first batch is known when the ps have said which it is.
+void TrainingLoop::beforeFirst() {
+  rows_of_.reset();
+  if (client_.bringsRows()) binding_->wantNoRows();
+}
+
+bool TrainingLoop::hasRowsOf(const ps::StepState& due) {
+  return !client_.bringsRows() || rows_of_ == batchOf(due);
+}
+
+void TrainingLoop::wantRowsOf(const ps::StepState& due) {
+  wantRowsOfBatch(batchOf(due));
+}
+
+// The indices of all sparse variables are the features.
+void TrainingLoop::wantRowsOfBatch(uint64_t batch) {
+  binding_->wantRows(batches_.peek(batch).parts.at(0));
+  rows_of_ = batch;
+}
+
+void TrainingLoop::onRows() {
   binding_->gatherValues();
+}
+
+void TrainingLoop::onFirst(const ps::StepState& state) {
+  if (!client_.bringsRows() || state.done) binding_->gatherValues();
   answered_ = clock_.now();
   report_clock_.start(state.global_step, answered_);
   evaluated_step_ = state.global_step;
@@ -226,11 +250,12 @@ void TrainingLoop::onDue(const ps::StepState& state) {
   if (on_step_) on_step_(state);
 }
 
-void TrainingLoop::beforePush(const ps::StepState&) {
+void TrainingLoop::beforePush(const ps::StepState& due) {
   if (!hasStartedPush()) binding_->scatterGradients();
   if (observer_ != nullptr)
     observer_->onGradients(*binding_, {*batch_, [this] { return measureBatch(); }});
   if (stream_ != nullptr) stream_->complete();
+  if (client_.bringsRows()) wantRowsOfBatch(batchAfter(due));
 }
 
 void TrainingLoop::onAnswer(const ps::StepState&, const ps::StepState& state) {
@@ -266,6 +291,11 @@ uint64_t TrainingLoop::batchAfter(const ps::StepState& due) const {
                            place_.rank, place_.workers, batches_of_step_);
 }
 
+uint64_t TrainingLoop::batchOf(const ps::StepState& due) const {
+  return data::globalBatch(due.next_step, due.next_batch, place_.rank, place_.workers,
+                           batches_of_step_);
+}
+
 // A gradient of a loss that is no number stays here: it would spoil the parameters of all.
 float TrainingLoop::compute(const ps::StepState& due) {
   if (stream_ != nullptr) stream_->expectNothing();
@@ -275,8 +305,7 @@ float TrainingLoop::compute(const ps::StepState& due) {
                 fmt::format("the ps want batch {}, counted from 0, of a step in which worker/{} "
                             "has {}",
                             due.next_batch, place_.rank, batches));
-  const uint64_t batch = data::globalBatch(due.next_step, due.next_batch, place_.rank,
-                                           place_.workers, batches_of_step_);
+  const uint64_t batch = batchOf(due);
   {
     const trace::Span span("read batch");
     batch_ = &batches_.read(batch, batchAfter(due));
@@ -390,50 +419,6 @@ void TrainingLoop::afterStep(const ps::StepState& state, TimePoint now) {
   Progress progress = progressAt(state.global_step, state.loss, *rates_);
   progress.evaluation = evaluation;
   report_(progress);
-}
-
-// At the end the caller evaluates, when all gradients are in.
-bool TrainingLoop::evaluationDue(const ps::StepState& state) const {
-  const uint64_t every = train_.eval_every_steps;
-  const bool passed = every > 0 && state.global_step / every != evaluated_step_ / every;
-  return passed && evaluator_ != nullptr && !state.done;
-}
-
-Evaluation TrainingLoop::evaluateNow(uint64_t global_step) {
-  const trace::Span span("evaluate");
-  const TimePoint begin = clock_.now();
-  evaluated_step_ = global_step;
-  const Evaluation evaluation = evaluateValues();
-  DTF_FAILPOINT("training.in_evaluation");
-  const Duration spent = clock_.now() - begin;
-  evaluating_ += spent;
-  report_clock_.skip(spent);
-  answered_ += spent;
-  if (observer_ != nullptr) observer_->onEvaluation(global_step, evaluation);
-  return evaluation;
-}
-
-// Of the moving averages where the optimizer keeps them: that is what they are for.
-Evaluation TrainingLoop::evaluateValues() {
-  if (train_.optimizer.moving_average_decay == 0) return evaluator_->run(binding_->values());
-  client_.pullAverages();
-  binding_->gatherAverages();
-  const Evaluation evaluation = evaluator_->run(binding_->values());
-  binding_->gatherValues();
-  return evaluation;
-}
-
-Evaluation TrainingLoop::evaluate() {
-  DTF_CHECK(binding_ != nullptr && evaluator_ != nullptr);
-  const ps::StepState state = client_.pull();
-  binding_->gatherValues();
-  const Evaluation evaluation = evaluateValues();
-  if (observer_ != nullptr) observer_->onEvaluation(state.global_step, evaluation);
-  // The last update may be what spoilt the parameters: no batch has seen them.
-  if (divergence_.diverged(evaluation.loss))
-    throw trainingFailed(fmt::format("the evaluation after step {} has loss {:.4g}",
-                                     state.global_step, evaluation.loss));
-  return evaluation;
 }
 
 }  // namespace dtf::train

@@ -137,6 +137,10 @@ class TrainingLoop final : private StepWorker {
 
  private:
   void initialise(uint64_t epoch, const WaitingCallback& on_waiting);
+  bool hasRowsOf(const ps::StepState& due) override;
+  void wantRowsOf(const ps::StepState& due) override;
+  void beforeFirst() override;
+  void onRows() override;
   void onFirst(const ps::StepState& state) override;
   void onDue(const ps::StepState& state) override;
   float compute(const ps::StepState& due) override;
@@ -145,7 +149,9 @@ class TrainingLoop final : private StepWorker {
   void onAnswer(const ps::StepState& due, const ps::StepState& state) override;
   void onWentBack(const ps::StepState& state) override;
   void afterBatch(const ps::StepState& state) override;
+  uint64_t batchOf(const ps::StepState& due) const;
   uint64_t batchAfter(const ps::StepState& due) const;
+  void wantRowsOfBatch(uint64_t batch);
   GradientListener* listenerFor(const ps::StepState& due);
   Evaluation measureBatch();
   void inspectKept(const ps::StepState& due);
@@ -189,7 +195,8 @@ class TrainingLoop final : private StepWorker {
   StepCallback on_step_;
   const data::Batch* batch_ = nullptr;  // that was computed last
   uint64_t batch_number_ = 0;
-  TimePoint begin_{};  // the first parameters are there
+  std::optional<uint64_t> rows_of_;  // the batch whose rows of sparse variables were asked for last
+  TimePoint begin_{};                // the first parameters are there
   DivergenceWatch divergence_;
   TrainingResult result_;
   ReportClock report_clock_;

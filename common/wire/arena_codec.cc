@@ -58,22 +58,41 @@ void referenceArena(std::span<const float> arena, const std::shared_ptr<const vo
   referenceBytes(std::as_bytes(arena), owner, list, stream, gate);
 }
 
-void referenceBytes(std::span<const std::byte> arena, const std::shared_ptr<const void>& owner,
-                    capnp::List<capnp::Data>::Builder list, net::MessageStream& stream,
-                    const std::shared_ptr<const net::SendGate>& gate) {
-  DTF_CHECK(arena.size() % sizeof(capnp::word) == 0 && list.size() == chunksOf(arena.size()));
-  const auto* bytes = reinterpret_cast<const kj::byte*>(arena.data());
+namespace {
+
+// Chunks of `bytes` from entry `at` of `list` on; returns the entry behind them.
+uint32_t reference(const ArenaPart& part, capnp::List<capnp::Data>::Builder list, uint32_t at,
+                   net::MessageStream& stream,
+                   const std::shared_ptr<const net::SendGate>& gate = nullptr) {
+  DTF_CHECK(part.bytes.size() % sizeof(capnp::word) == 0);
+  const auto* bytes = reinterpret_cast<const kj::byte*>(part.bytes.data());
   const uint64_t chunk = chunk_bytes;
-  uint64_t left = arena.size();
   auto orphanage = capnp::Orphanage::getForMessageContaining(list);
-  for (uint32_t i = 0; i < list.size(); ++i) {
+  for (uint64_t left = part.bytes.size(); left > 0;) {
     const uint64_t size = std::min(left, chunk);
-    list.adopt(i, orphanage.referenceExternalData(capnp::Data::Reader(bytes, size)));
-    stream.keepUntilWritten(bytes, owner);
+    list.adopt(at++, orphanage.referenceExternalData(capnp::Data::Reader(bytes, size)));
+    stream.keepUntilWritten(bytes, part.owner);
     if (gate != nullptr) stream.sendAsWritten(bytes, gate);
     bytes += size;
     left -= size;
   }
+  return at;
+}
+
+}  // namespace
+
+void referenceBytes(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner,
+                    capnp::List<capnp::Data>::Builder list, net::MessageStream& stream,
+                    const std::shared_ptr<const net::SendGate>& gate) {
+  const uint32_t end = reference({bytes, owner}, list, 0, stream, gate);
+  DTF_CHECK(end == list.size());
+}
+
+void referenceParts(std::span<const ArenaPart> parts, capnp::List<capnp::Data>::Builder list,
+                    net::MessageStream& stream) {
+  uint32_t end = 0;
+  for (const ArenaPart& part : parts) end = reference(part, list, end, stream);
+  DTF_CHECK(end == list.size());
 }
 
 std::span<const std::byte> readBytes(capnp::List<capnp::Data>::Reader list, uint64_t wanted,

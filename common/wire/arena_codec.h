@@ -61,6 +61,14 @@ void referenceBytes(std::span<const std::byte> bytes, const std::shared_ptr<cons
                     capnp::List<capnp::Data>::Builder list, net::MessageStream& stream,
                     const std::shared_ptr<const net::SendGate>& gate = nullptr);
 
+// The same for an arena that lies in several places: its parts, one after another. `list` was made with the sum of their chunksOf().
+struct ArenaPart {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+void referenceParts(std::span<const ArenaPart> parts, capnp::List<capnp::Data>::Builder list,
+                    net::MessageStream& stream);
+
 // The arena in `list`, in place when its chunks lie one after the other (they do when our own
 // sender made them), else copied into `assembled`.
 // Errors: kBadData unless there are exactly `elements` elements.

@@ -9,7 +9,10 @@
 namespace dtf::wire {
 
 net::Limits gradientLimits(uint64_t elements, const ps::GradientLayout& layout) {
-  return arenaLimits(std::max(elements, layout.elementsMax()));
+  net::Limits limits = arenaLimits(std::max(elements, layout.elementsMax()));
+  for (const ps::SparseSlice& slice : layout.sparse())
+    limits.bytes_max += slice.rows * sizeof(uint32_t);
+  return limits;
 }
 
 uint64_t gradientWords(const ps::Gradient& gradient) {
@@ -21,15 +24,41 @@ void encodeRowCounts(const ps::Gradient& gradient, capnp::List<uint32_t>::Builde
   for (uint32_t i = 0; i < rows.size(); ++i) rows.set(i, gradient.row_counts[i]);
 }
 
-std::vector<uint32_t> decodeRowCounts(capnp::List<uint32_t>::Reader rows,
-                                      const ps::GradientLayout& layout) {
-  // One too many is enough to be refused, however many came.
+namespace {
+
+// One too many is enough to be refused, however many came.
+std::vector<uint32_t> readCounts(capnp::List<uint32_t>::Reader rows,
+                                 const ps::GradientLayout& layout) {
   const size_t most = std::min<size_t>(rows.size(), layout.sparse().size() + 1);
   std::vector<uint32_t> counts;
   for (uint32_t i = 0; i < most; ++i) counts.push_back(rows[i]);
-  if (const auto fault = layout.countFault(counts))
-    throw Error(ErrorCode::kBadData, "a gradient came with " + *fault);
   return counts;
+}
+
+}  // namespace
+
+std::vector<uint32_t> decodeRowCounts(capnp::List<uint32_t>::Reader rows,
+                                      const ps::GradientLayout& layout) {
+  std::vector<uint32_t> counts = readCounts(rows, layout);
+  if (const auto fault = layout.countFault(counts))
+    throw Error(ErrorCode::kBadData, "an arena came with " + *fault);
+  return counts;
+}
+
+uint64_t rowSetWords(const ps::RowSet& set) {
+  return (set.counts.size() + 1) / 2 + (set.ids.size() + 1) / 2;
+}
+
+ps::RowSet decodeRowSet(capnp::List<uint32_t>::Reader counts, capnp::List<uint32_t>::Reader ids,
+                        const ps::GradientLayout& layout) {
+  ps::RowSet set;
+  if (counts.size() == 0 && ids.size() == 0) return set;
+  set.counts = readCounts(counts, layout);
+  set.ids.reserve(ids.size());
+  for (const uint32_t id : ids) set.ids.push_back(id);
+  if (const auto fault = ps::faultOf(set, layout))
+    throw Error(ErrorCode::kBadData, "rows were asked for: " + *fault);
+  return set;
 }
 
 }  // namespace dtf::wire

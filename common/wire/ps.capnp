@@ -301,8 +301,10 @@ interface PsData {
   # `epoch`: of these values; every ps of a job is told the same. A ps that is on it, or a later one, keeps what it has; one
   # that is on an earlier one goes back to these.
 
-  pull @1 (wantsStep :Bool, wantedStep :UInt64, epoch :UInt64, inUse :UInt64)
-      -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64));
+  pull @1 (wantsStep :Bool, wantedStep :UInt64, epoch :UInt64, inUse :UInt64, wantedCounts :List(UInt32),
+      wantedIds :List(UInt32), exact :Bool)
+      -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64), rows :List(UInt32));
+  # `exact`: float32, whatever the model's transferDtype.
   # Sync: with `wantsStep`, the parameters before that step, which may be the one before the current: after a crash in
   # the middle of a step, or for a slow backup worker, the ps may answer with different steps, and a worker computes
   # only with the parameters of one (common/ps/step_agreement.h). A ps that no longer has them sends the current ones.
@@ -310,8 +312,8 @@ interface PsData {
   # got its values back.
 
   exchange @2 (step :UInt64, batch :UInt32, loss :Float32, gradient :List(Data), epoch :UInt64, rows :List(UInt32),
-      traceparent :Text, gradientKey :UInt64, inUse :UInt64)
-      -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64));
+      traceparent :Text, gradientKey :UInt64, inUse :UInt64, wantedCounts :List(UInt32), wantedIds :List(UInt32))
+      -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64), rows :List(UInt32));
   # `epoch`: of the parameters that the gradient was computed from. When this ps is on another, the gradient has no
   # effect, and the answer is `wentBack`.
   # sync: answered when the step is decided (or, for a batch that is not the worker's last of the step, at once and
@@ -326,6 +328,10 @@ interface PsData {
   # bad_data when they aren't, or the arena wasn't given. `key`: of the ps's
   # arena that has the parameters, likewise. `inUse`, in pull too: the key of an earlier answer whose parameters the worker
   # still reads, besides those of the answer to come; 0: none.
+  # `wantedCounts`, `wantedIds`, in pull too: the rows that the caller's next batch looks up, of each slice of a sparse variable in
+  # the shard so many, by their ids as in a gradient, slice after slice. The answer then has `rows`, these counts, and as
+  # `parameters` the dense elements, then these rows as a gradient has them. Empty, and so in answers of a version before these fields: all
+  # parameters. An answer that names a key has all. Errors: bad_data for other counts or ids.
   # `gone`, in pull too: keys of arenas that this ps doesn't have any more, for the worker to unmap.
 
   averages @3 () -> (state :Types.StepState, parameters :List(Data));

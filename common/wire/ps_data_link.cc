@@ -27,11 +27,14 @@ std::vector<ps::GradientBuffer> twoOrOne(const ps::GradientLayout& layout, bool 
 }  // namespace
 
 ShardTraffic trafficOf(const ps::ModelDeclaration& model, uint32_t rank, uint32_t ps_task) {
-  return {.elements = model.layout.shards.at(ps_task).elements,
-          .batches_per_step = ps::batchesPerStep(model.replication, rank),
-          .sparse = ps::sparseSlices(model.layout, ps_task),
-          .overlaps = model.replication.overlap,
-          .narrows = ps::narrowsTransfers(model.replication)};
+  const bool narrows = ps::narrowsTransfers(model.replication);
+  return {
+      .elements = model.layout.shards.at(ps_task).elements,
+      .batches_per_step = ps::batchesPerStep(model.replication, rank),
+      .sparse = ps::sparseSlices(model.layout, ps_task),
+      .overlaps = model.replication.overlap,
+      .narrows = narrows,
+      .exact = narrows ? ps::exactRanges(model.layout, ps_task) : std::vector<ps::ElementRange>{}};
 }
 
 PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
@@ -42,6 +45,7 @@ PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
       ps_{JobKind::kPs, ps_task},
       peer_(peerText(ps_, address)),
       traffic_(std::move(traffic)),
+      gradient_bytes_(traffic_.gradientBytes()),
       gradients_(
           twoOrOne(ps::GradientLayout(traffic_.elements, traffic_.sparse), traffic_.overlaps)),
       connection_(io,
@@ -49,7 +53,7 @@ PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
                    .task = ps_.name(),
                    .address = std::move(address),
                    .kind = net::ConnectionKind::kBulk,
-                   .limits = arenaLimits(traffic_.elements),
+                   .limits = gradientLimits(traffic_.elements, gradients_[0].layout()),
                    .pool = net::BufferPool::create(),
                    .patience = fromSeconds(options_.timeouts.start_seconds)},
                   // The control link gives a ps up, in half that time.
@@ -59,10 +63,11 @@ PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
                    .before_reopening = std::move(before_reopening),
                    .failing_max = fromSeconds(options_.timeouts.rejoin_seconds +
                                               options_.timeouts.step_seconds)}),
-      shares_(!traffic_.narrows) {
+      shares_(!traffic_.narrows),
+      reader_(peer_, gradients_[0].layout(), traffic_.elements, traffic_.narrows, traffic_.exact) {
   DTF_CHECK(traffic_.batches_per_step > 0);
   DTF_CHECK(traffic_.elements % 2 == 0);  // a gradient is sent as words
-  if (traffic_.narrows) narrow_.emplace(gradients_[0].layout());
+  if (traffic_.narrows) narrow_.emplace(gradients_[0].layout(), traffic_.exact);
 }
 
 kj::Promise<void> PsDataLink::open() {
@@ -172,11 +177,17 @@ kj::Promise<void> PsDataLink::initialise(std::span<const float> values, uint64_t
   });
 }
 
+// Answers whose parameters a batch is computed with; moving averages come as they are.
+template <class Results>
+constexpr bool kIsOfTraining = requires(Results::Reader results) {
+  results.getKey();
+};
+
 // An answer comes with parameters, unless `more_batches` are due for the step: then those from before
 // are still here.
 template <class Results>
 ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& received,
-                               bool more_batches) {
+                               bool more_batches, bool is_exact) {
   return net::bridgeErrors([&] {
     const ps::StepState state = decodeStepState(response.getState());
     if (state.outcome == ps::Outcome::kQueued) {
@@ -185,7 +196,7 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
                     peer_ + " kept a gradient for later where its parameters were due");
       return state;
     }
-    if constexpr (requires { response.getKey(); }) {
+    if constexpr (kIsOfTraining<Results>) {
       if (memory_ != nullptr) memory_->forget(response.getGone());
       if (const uint64_t key = response.getKey(); key != 0) {
         takeShared(received, key);
@@ -194,9 +205,14 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
     }
     received.mapped = nullptr;
     received.key = 0;
-    if constexpr (requires { response.getKey(); }) {
-      if (traffic_.narrows) {
-        takeNarrow(response.getParameters(), received);
+    if constexpr (kIsOfTraining<Results>) {
+      const bool has_rows = response.getRows().size() > 0;
+      if (has_rows || (reader_.narrows() && !is_exact)) {
+        if (has_rows)
+          reader_.readRows(response.getParameters(), response.getRows(), received.assembled);
+        else
+          reader_.readNarrow(response.getParameters(), received.assembled);
+        received.values = {received.assembled.as<float>(), traffic_.elements};
         return state;
       }
     }
@@ -205,17 +221,6 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
     received.held = kj::mv(held);  // the response before goes back to the pool only now
     return state;
   });
-}
-
-void PsDataLink::takeNarrow(capnp::List<capnp::Data>::Reader list, Received& received) {
-  const uint64_t elements = traffic_.elements;
-  Buffer narrow_chunks;  // used only for several of them
-  const std::span<const std::byte> narrow =
-      readBytes(list, ps::narrowBytes(elements), narrow_chunks);
-  if (received.assembled.bytes() != elements * sizeof(float))
-    received.assembled = Buffer(elements * sizeof(float));
-  if (elements > 0) ps::widen(narrow.data(), elements, received.assembled.as<float>());
-  received.values = {received.assembled.as<float>(), elements};
 }
 
 // Where this process can't have the memory that is named (it has no descriptor or mapping left), the connection is given up, and asked
@@ -246,11 +251,14 @@ void PsDataLink::turn() {
 kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step, uint64_t epoch) {
   parameters_[received_].release();
   return connection_.untilAnswered<ps::StepState>("pulling", [this, wanted_step, epoch] {
-    auto request = data_->pullRequest(capnp::MessageSize{8, 0});
+    const bool wants_rows = wantsRows();
+    auto request =
+        data_->pullRequest(capnp::MessageSize{10 + (wants_rows ? rowSetWords(wanted_) : 0), 0});
     request.setWantsStep(wanted_step.has_value());
     request.setWantedStep(wanted_step.value_or(0));
     request.setEpoch(epoch);
     request.setInUse(inUse());
+    if (wants_rows) encodeRowSet(wanted_, request);
     return request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
       return take(kj::mv(response), parameters_[received_], false);
     });
@@ -258,20 +266,38 @@ kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step,
 }
 
 kj::Promise<void> PsDataLink::pullAverages() {
-  averages_.held = nullptr;
+  aside_.held = nullptr;
   return connection_.untilAnswered<void>("pulling the moving averages", [this] {
     return data_->averagesRequest(capnp::MessageSize{8, 0})
         .send()
         .then([this](capnp::Response<schema::PsData::AveragesResults>&& response) {
-          take(kj::mv(response), averages_, false);
+          take(kj::mv(response), aside_, false);
         });
   });
+}
+
+kj::Promise<void> PsDataLink::pullWhole(uint64_t epoch) {
+  aside_.release();
+  return connection_.untilAnswered<void>("pulling all parameters", [this, epoch] {
+    auto request = data_->pullRequest(capnp::MessageSize{10, 0});
+    request.setEpoch(epoch);
+    request.setInUse(inUse());
+    request.setExact(true);
+    return request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
+      take(kj::mv(response), aside_, false, true);
+    });
+  });
+}
+
+// In memory that is shared all of them are there.
+bool PsDataLink::wantsRows() const {
+  return !wanted_.isWhole() && memory_ == nullptr;
 }
 
 // Where it travels at all.
 bool PsDataLink::sendsAsWritten() {
   return options_.stream_from_bytes && gradients_.size() == 1 &&
-         traffic_.gradientBytes() >= *options_.stream_from_bytes && !gives_gradients_ &&
+         gradient_bytes_ >= *options_.stream_from_bytes && !gives_gradients_ &&
          connection_.connection().stream().sendsAsWritten();
 }
 
@@ -279,8 +305,7 @@ std::shared_ptr<net::SendGate> PsDataLink::startPush() {
   DTF_CHECK(gradients_.size() == 1 && gradients_[0].layout().sparse().empty());
   DTF_CHECK(traffic_.batches_per_step == 1);
   received_ = 1 - received_;
-  if (!narrow_)
-    return std::make_shared<net::SendGate>(gradients_[0].values(), traffic_.gradientBytes());
+  if (!narrow_) return std::make_shared<net::SendGate>(gradients_[0].values(), gradient_bytes_);
   narrow_->begin();
   return std::make_shared<net::SendGate>(narrow_->bytes().data(), narrow_->bytes().size());
 }
@@ -332,17 +357,20 @@ kj::Promise<ps::StepState> PsDataLink::push(uint64_t step, uint32_t batch, float
   const ps::Gradient gradient = gradients_[pushed_].share();
   const std::span<const std::byte> bytes =
       narrow_ ? narrow_->bytes() : std::as_bytes(gradient.values);
-  const uint64_t words = gives_gradients_ ? 0 : gradientWords(gradient);
+  const bool wants_rows = wantsRows();
+  const uint64_t words =
+      (gives_gradients_ ? 0 : gradientWords(gradient)) + (wants_rows ? rowSetWords(wanted_) : 0);
   // The size spares capnp a first segment of 8 KiB, zeroed, per message.
   const std::string traceparent = trace::traceparentHere();
   auto request = data_->exchangeRequest(
-      capnp::MessageSize{18 + words + traceparent.size() / sizeof(capnp::word) + 1, 0});
+      capnp::MessageSize{20 + words + traceparent.size() / sizeof(capnp::word) + 1, 0});
   if (!traceparent.empty()) request.setTraceparent(traceparent);
   request.setStep(step);
   request.setBatch(batch);
   request.setLoss(loss);
   request.setEpoch(epoch);
   request.setInUse(inUse());
+  if (wants_rows) encodeRowSet(wanted_, request);
   if (const size_t counts = gradient.row_counts.size(); counts > 0)
     encodeRowCounts(gradient, request.initRows(static_cast<uint32_t>(counts)));
   if (gives_gradients_)

@@ -21,8 +21,10 @@
 #include "common/ps/gradient_buffer.h"
 #include "common/ps/narrow_gradient.h"
 #include "common/ps/parameter_client.h"
+#include "common/ps/row_set.h"
 #include "common/tensor/buffer.h"
 #include "common/wire/healing_connection.h"
+#include "common/wire/parameter_reader.h"
 #include "common/wire/ps.capnp.h"
 #include "common/wire/ps_memory.h"
 
@@ -174,17 +176,18 @@ class PsControlLink {
 // What moves between a worker and one shard.
 struct ShardTraffic {
   uint64_t elements = 0;
-  uint32_t batches_per_step =
-      1;  // of this worker, in sync training; the parameters stay while it computes them
+  // Of this worker, in sync training; the parameters stay while it computes them.
+  uint32_t batches_per_step = 1;
   std::vector<ps::SparseSlice> sparse{};  // of the shard
   // There are two of each arena, for an exchange that goes on while the next gradient is computed.
   bool overlaps = false;
-  bool narrows =
-      false;  // parameters and gradients are bfloat16 on the way (ps/narrow_gradient.h), and share no memory
+  // Parameters and gradients are bfloat16 on the way, but for these elements (ps/narrow_gradient.h), and share no memory.
+  bool narrows = false;
+  std::vector<ps::ElementRange> exact{};
 
   // Of a gradient without rows.
   uint64_t gradientBytes() const {
-    return narrows ? ps::narrowBytes(elements) : elements * sizeof(float);
+    return narrows ? ps::NarrowLayout(elements, exact).bytes() : elements * sizeof(float);
   }
 };
 // Of `rank` and the shard of `ps_task`.
@@ -210,8 +213,13 @@ class PsDataLink {
   // The gate of the exchange under way has been opened further.
   void sendMore();
 
+  // What pulls and exchanges bring from now on, until it is said again: see ps::ParameterClient. Between calls.
+  void wantRows(const ps::RowSet& rows) { wanted_ = rows; }
+  void wantAll() { wanted_ = {}; }
+
   // Kept beside the parameters, until the next call.
   kj::Promise<void> pullAverages();
+  kj::Promise<void> pullWhole(uint64_t epoch);
 
   // Since when the connection is broken; nullopt while it isn't.
   std::optional<TimePoint> brokenSince() const { return connection_.brokenSince(); }
@@ -219,7 +227,9 @@ class PsDataLink {
   void giveUp(const Error& why) { connection_.giveUp(why); }
 
   const float* parameters() const { return parameters_[received_].values.data(); }
-  const float* averages() const { return averages_.values.data(); }
+  const float* aside() const {
+    return aside_.values.data();
+  }  // what pullAverages() or pullWhole() brought
   // Whether it reads parameters in the memory of the ps, and how many arenas it has mapped for that.
   bool TEST_sharesMemory() const { return memory_ != nullptr; }
   size_t TEST_arenasMapped() const { return memory_ ? memory_->TEST_mappedCount() : 0; }
@@ -241,7 +251,8 @@ class PsDataLink {
   void releaseEarlier() { parameters_[1 - received_].release(); }
 
  private:
-  // An arena that was received: in its response or, of several chunks, put together; or where the ps has it.
+  // An arena that was received: in its response; where the ps has it; or put together or widened in `assembled`, which keeps the rows
+  // that don't come.
   struct Received {
     std::span<const float> values;
     kj::Own<void> held;  // the response that `values` points into
@@ -254,21 +265,23 @@ class PsDataLink {
   kj::Promise<void> shareMemory(net::RpcConnection& connection);
   void noteNotShared(const Error& error);
   void takeShared(Received& received, uint64_t key);
-  void takeNarrow(capnp::List<capnp::Data>::Reader list, Received& received);
   bool sendsAsWritten();
+  bool wantsRows() const;
   kj::Promise<void> whenWritten(const net::SendGate& gate);
   kj::Promise<ps::StepState> push(uint64_t step, uint32_t batch, float loss, uint64_t epoch,
                                   const std::shared_ptr<const net::SendGate>& gate);
   kj::Promise<void> giveGradients(const std::string& door, const net::DoorSecret& secret);
   uint64_t inUse() const;
   template <class Response>
-  ps::StepState take(capnp::Response<Response>&& response, Received& received, bool more_batches);
+  ps::StepState take(capnp::Response<Response>&& response, Received& received, bool more_batches,
+                     bool is_exact = false);
 
   net::Loop& io_;
   const LinkOptions options_;
   const TaskId ps_;
   const std::string peer_;
   const ShardTraffic traffic_;
+  const uint64_t gradient_bytes_;
   std::vector<ps::GradientBuffer>
       gradients_;                    // shared with messages being sent; two where it overlaps
   size_t written_ = 0, pushed_ = 0;  // of them
@@ -285,7 +298,9 @@ class PsDataLink {
   bool gradients_may_move_ = true;    // nobody has asked where they are
   bool shares_;                       // false: that has failed, or isn't wanted: arenas travel
   bool said_shared_ = false, said_not_shared_ = false;  // in the log
-  Received averages_;
+  Received aside_;
+  ps::RowSet wanted_;
+  ParameterReader reader_;
   std::shared_ptr<const net::SendGate> gate_;        // of the exchange under way, or the last one
   kj::Own<kj::PromiseFulfiller<void>> gate_opened_;  // of who waits for it to be open; may be null
 };

@@ -167,12 +167,15 @@ class DataCalls {
   void endPush() { gates_.clear(); }
   void sendMore();
 
+  // What these two bring is aside(), until the next call.
   kj::Promise<void> pullAverages();
+  kj::Promise<void> pullWhole();
 
   const float* parameters(uint32_t ps_task) const { return parameters_[ps_task]; }
-  const float* averages(uint32_t ps_task) const { return links_[ps_task]->averages(); }
+  const float* aside(uint32_t ps_task) const { return links_[ps_task]->aside(); }
   float* gradients(uint32_t ps_task) { return gradients_[ps_task]; }
   void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts);  // as gradients()
+  void wantRows(uint32_t ps_task, const ps::RowSet& rows);               // likewise
 
   // Every link, and of the first.
   bool TEST_shareMemory() const {
@@ -204,6 +207,7 @@ class DataCalls {
   std::string unansweredText() const;
   kj::Promise<void> watched(uint32_t ps_task, kj::Promise<void> answer);
   kj::Promise<void> send(const std::vector<Call>& calls);
+  kj::Promise<void> aside(const std::function<kj::Promise<void>(PsDataLink&)>& call);
   using CallOfPs = std::function<kj::Promise<ps::StepState>(uint32_t ps_task, PsDataLink&)>;
   kj::Promise<ps::StepState> onEvery(const CallOfPs& call, bool is_push);
   kj::Promise<ps::StepState> settle();
@@ -225,6 +229,7 @@ class DataCalls {
   std::vector<float*> gradients_;
   // Of a push that is being written: of each link. The vector is the training thread's, and stays as it is while the push goes on.
   std::vector<std::shared_ptr<net::SendGate>> gates_;
+  bool rows_wanted_ = false;  // of the call to come; else all of every shard
   bool overlaps_ = false;
   std::optional<ps::Settlement> settlement_;  // once open
   uint64_t epoch_ = 0;                        // of the parameters that it settled on

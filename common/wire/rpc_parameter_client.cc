@@ -17,13 +17,20 @@ namespace {
 bool mayStream(const ps::ModelDeclaration& declaration, const LinkOptions& link) {
   const bool narrows = ps::narrowsTransfers(declaration.replication);
   const auto is_large = [&](const ps::ShardLayout& shard) {
-    const ShardTraffic traffic{.elements = shard.elements, .narrows = narrows};
-    return link.stream_from_bytes && traffic.gradientBytes() >= *link.stream_from_bytes;
+    const uint64_t bytes = shard.elements * (narrows ? sizeof(uint16_t) : sizeof(float));
+    return link.stream_from_bytes && bytes >= *link.stream_from_bytes;
   };
   return !declaration.replication.overlap &&
          ps::batchesPerStep(declaration.replication, link.self.index) == 1 &&
          std::ranges::none_of(declaration.layout.variables, &ps::VariableInfo::is_sparse) &&
          std::ranges::any_of(declaration.layout.shards, is_large);
+}
+
+// Parameters of which one batch is computed, and which is known before its gradient is pushed.
+bool bringsRowsOf(const ps::ModelDeclaration& declaration, uint32_t rank) {
+  return !declaration.replication.overlap &&
+         ps::batchesPerStep(declaration.replication, rank) == 1 &&
+         std::ranges::any_of(declaration.layout.variables, &ps::VariableInfo::is_sparse);
 }
 
 }  // namespace
@@ -77,6 +84,10 @@ void RpcParameterClient::declare(const ps::ModelDeclaration& declaration) {
   control_.call([this] { return control_calls_->opened(); });
   control_.call([&] { return control_calls_->declare(declaration); });
   data_.call([&] { return data_calls_->open(declaration); });
+  brings_rows_ = bringsRowsOf(declaration, options_.link.self.index);
+  const bool narrows = ps::narrowsTransfers(declaration.replication);
+  brings_whole_ = !brings_rows_ && !narrows;
+  if (narrows) log::info("event=transfers dtype=bfloat16 memory_shared=false");
   if (declaration.replication.overlap || mayStream(declaration, options_.link))
     beside_ = std::make_unique<ps::ExchangeThread>(
         [this](uint64_t step, uint32_t batch, float loss) { return exchange(step, batch, loss); });
@@ -104,7 +115,7 @@ void RpcParameterClient::pullAverages() {
 }
 
 const float* RpcParameterClient::averages(uint32_t ps_task) const {
-  return data_calls_->averages(ps_task);
+  return data_calls_->aside(ps_task);
 }
 
 float* RpcParameterClient::gradients(uint32_t ps_task) {
@@ -113,6 +124,24 @@ float* RpcParameterClient::gradients(uint32_t ps_task) {
 
 void RpcParameterClient::setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) {
   data_calls_->setRows(ps_task, row_counts);
+}
+
+bool RpcParameterClient::bringsRows() const {
+  return brings_rows_;
+}
+
+void RpcParameterClient::wantRows(uint32_t ps_task, const ps::RowSet& rows) {
+  DTF_CHECK(brings_rows_);
+  if (!std::exchange(said_rows_, true)) log::info("event=rows_wanted");
+  data_calls_->wantRows(ps_task, rows);
+}
+
+void RpcParameterClient::pullWhole() {
+  data_.call([this] { return data_calls_->pullWhole(); });
+}
+
+const float* RpcParameterClient::whole(uint32_t ps_task) const {
+  return data_calls_->aside(ps_task);
 }
 
 ps::StepState RpcParameterClient::exchange(uint64_t step, uint32_t batch, float loss) {

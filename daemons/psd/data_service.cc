@@ -15,6 +15,7 @@
 #include "daemons/psd/narrow_parameters.h"
 #include "daemons/psd/ps_service.h"
 #include "daemons/psd/replica_service.h"
+#include "daemons/psd/sent_rows.h"
 
 namespace dtf::psd {
 
@@ -27,6 +28,18 @@ std::string_view textOf(capnp::Text::Reader text) {
   return {text.begin(), text.size()};
 }
 
+using Part = wire::ArenaPart;
+
+// How parameters travel: all or, of sparse variables, these rows; as bfloat16 or as they are.
+struct Form {
+  ps::RowSet rows{};
+  bool narrows = false;
+};
+
+std::vector<ps::ElementRange> exactOf(const ps::Shard& shard, uint32_t ps_task) {
+  return ps::exactRanges(shard.declaration().value().layout, ps_task);
+}
+
 // One worker's bulk session.
 class DataSession final : public schema::PsData::Server {
  public:
@@ -36,11 +49,15 @@ class DataSession final : public schema::PsData::Server {
       : shard_(host.shard()),
         narrow_parameters_(host.narrowParameters()),
         narrows_(ps::narrowsTransfers(shard_.declaration().value().replication)),
+        sent_rows_(layout, narrows_),
+        narrow_all_(shard_.elements(), exactOf(shard_, options.self.index)),
+        narrow_dense_(layout.denseElements(), exactOf(shard_, options.self.index)),
         lent_(std::move(lent)),
         options_(options),
         layout_(std::move(layout)),
         connection_(std::move(connection)),
-        gradients_(connection_),
+        gradients_(connection_,
+                   1 + ps::batchesPerStep(shard_.declaration().value().replication, rank)),
         rank_(rank),
         incarnation_(incarnation) {}
 
@@ -61,14 +78,16 @@ class DataSession final : public schema::PsData::Server {
     if (context.getParams().getWantsStep()) wanted_step = context.getParams().getWantedStep();
     const uint64_t epoch = context.getParams().getEpoch();
     lent_->keepOnly(context.getParams().getInUse());
-    return answered(context, [this, wanted_step, epoch](ps::PushCallback reply) {
+    Form form{.rows = net::bridgeErrors([&] { return readWanted(context.getParams()); }),
+              .narrows = narrows_ && !context.getParams().getExact()};
+    return answered(context, std::move(form), [this, wanted_step, epoch](ps::PushCallback reply) {
       shard_.pull(rank_, incarnation_, wanted_step, std::move(reply), epoch);
     });
   }
 
   kj::Promise<void> averages(AveragesContext context) override {
     trace::onRequest(0, {});
-    return answered(context, [this](ps::PushCallback reply) {
+    return answered(context, Form{}, [this](ps::PushCallback reply) {
       shard_.pullAverages(rank_, incarnation_, std::move(reply));
     });
   }
@@ -76,13 +95,15 @@ class DataSession final : public schema::PsData::Server {
   kj::Promise<void> exchange(ExchangeContext context) override {
     trace::onStep(context.getParams().getStep());
     trace::onRequest(context.getParams().getStep(), textOf(context.getParams().getTraceparent()));
+    Form form{.narrows = narrows_};
     ps::Contribution contribution = net::bridgeErrors([&] {
       const trace::Span span("take gradient");
+      form.rows = readWanted(context.getParams());
       return readContribution(context.getParams());
     });
     lent_->keepOnly(context.getParams().getInUse());
     context.releaseParams();
-    return answered(context, [this, &contribution](ps::PushCallback reply) {
+    return answered(context, std::move(form), [this, &contribution](ps::PushCallback reply) {
       shard_.push(std::move(contribution), std::move(reply));
     });
   }
@@ -91,7 +112,9 @@ class DataSession final : public schema::PsData::Server {
     net::bridgeErrors([&] {
       if (!options_.shares_memory)
         throw Error(ErrorCode::kBadConfig, "its cluster file says 'shared_memory: false'");
-      if (narrows_) throw Error(ErrorCode::kBadConfig, "of this job all travels, as bfloat16");
+      if (narrows_)
+        throw Error(ErrorCode::kBadConfig,
+                    "this job's parameters and gradients travel as bfloat16");
       const net::MemoryDoor& door = lent_->openDoor();
       auto results = context.getResults();
       results.setAddress(door.address());
@@ -115,6 +138,11 @@ class DataSession final : public schema::PsData::Server {
   }
 
  private:
+  template <class Params>
+  ps::RowSet readWanted(Params params) {
+    return wire::decodeRowSet(params.getWantedCounts(), params.getWantedIds(), layout_);
+  }
+
   ps::Contribution readContribution(schema::PsData::ExchangeParams::Reader params) {
     ps::Contribution contribution;
     contribution.rank = rank_;
@@ -135,7 +163,8 @@ class DataSession final : public schema::PsData::Server {
   ps::Gradient readGradient(schema::PsData::ExchangeParams::Reader params) {
     const uint64_t key = params.getGradientKey();
     if (key == 0)
-      return narrows_ ? gradients_.readNarrow(params.getGradient(), params.getRows(), layout_)
+      return narrows_ ? gradients_.readNarrow(params.getGradient(), params.getRows(), layout_,
+                                              narrow_dense_)
                       : gradients_.read(params.getGradient(), params.getRows(), layout_);
     if (params.getGradient().size() > 0 || params.getRows().size() > 0)
       throw Error(ErrorCode::kBadData, "a gradient that came, and one in shared memory");
@@ -144,10 +173,9 @@ class DataSession final : public schema::PsData::Server {
     return has_replica ? gradients_.copyOf(std::move(gradient)) : gradient;
   }
 
-  // Starts a call of the shard and sends its answer, now or later: state, and parameters by
-  // reference to the snapshot, or its name.
+  // Starts a call of the shard and sends its answer, now or later: state, and parameters in that form, by reference to the snapshot, or its name.
   template <class Context, class Start>
-  kj::Promise<void> answered(Context context, Start start) {
+  kj::Promise<void> answered(Context context, Form form, Start start) {
     DTF_CHECK(connection_->connection != nullptr);  // a call of it has just come
     if (in_flight_ >= kCallsInFlightMax)
       net::throwAsKj(Error(ErrorCode::kBadData, "too many exchanges at once on one connection"));
@@ -171,15 +199,15 @@ class DataSession final : public schema::PsData::Server {
       (*fulfiller)->fulfill(std::move(std::get<ps::PushReply>(answer)));
     });
     return pair.promise
-        .then([this, context, begun](ps::PushReply reply) mutable {
+        .then([this, context, begun, form = std::move(form)](ps::PushReply reply) mutable {
           if (connection_->connection == nullptr) return;
           const trace::Begun replying = trace::beside(begun);
           KJ_DEFER(trace::end("reply", replying));
           const uint64_t elements = reply.parameters ? reply.parameters->elements() : 0;
-          auto results =
-              context.getResults(capnp::MessageSize{18 + 2 * wire::arenaChunks(elements), 0});
+          auto results = context.getResults(capnp::MessageSize{
+              24 + 2 * wire::arenaChunks(elements) + form.rows.counts.size(), 0});
           wire::encodeStepState(reply.state, results.initState());
-          if (elements > 0) sendParameters(results, reply.parameters);
+          if (elements > 0) sendParameters(results, reply.parameters, form);
         })
         .attach(kj::defer([this] {
           DTF_CHECK(in_flight_ > 0);
@@ -188,20 +216,41 @@ class DataSession final : public schema::PsData::Server {
   }
 
   template <class Results>
-  void sendParameters(Results results, const std::shared_ptr<const ps::Snapshot>& parameters) {
-    std::span<const std::byte> bytes{reinterpret_cast<const std::byte*>(parameters->data()),
-                                     parameters->elements() * sizeof(float)};
-    std::shared_ptr<const void> owner = parameters;
+  void sendParameters(Results results, const std::shared_ptr<const ps::Snapshot>& parameters,
+                      const Form& form) {
     if constexpr (requires { results.setKey(0); }) {
       if (lendTo(results, parameters)) return;
-      if (narrows_) {
-        const std::shared_ptr<const Buffer> narrow = narrow_parameters_.of(parameters);
-        bytes = {narrow->data(), narrow->bytes()};
-        owner = narrow;
+      if (!form.rows.isWhole()) {
+        auto counts = results.initRows(static_cast<uint32_t>(form.rows.counts.size()));
+        for (uint32_t i = 0; i < counts.size(); ++i) counts.set(i, form.rows.counts[i]);
       }
     }
-    wire::referenceBytes(bytes, owner, results.initParameters(wire::chunksOf(bytes.size())),
-                         connection_->connection->stream());
+    const std::vector<Part> parts = partsOf(parameters, form);
+    uint32_t chunks = 0;
+    for (const Part& part : parts) chunks += wire::chunksOf(part.bytes.size());
+    wire::referenceParts(parts, results.initParameters(chunks), connection_->connection->stream());
+  }
+
+  std::vector<Part> partsOf(const std::shared_ptr<const ps::Snapshot>& parameters,
+                            const Form& form) {
+    std::vector<Part> parts;
+    const bool is_whole = form.rows.isWhole();
+    if (form.narrows) {
+      const auto narrow = narrow_parameters_.of(parameters, is_whole ? narrow_all_ : narrow_dense_);
+      parts.push_back({{narrow->data(), narrow->bytes()}, narrow});
+    } else {
+      const uint64_t elements = is_whole ? parameters->elements() : layout_.denseElements();
+      parts.push_back({wideBytes(*parameters, elements), parameters});
+    }
+    if (!is_whole) {
+      const trace::Span span("gather rows");
+      parts.push_back(sent_rows_.of(*parameters, form.rows));
+    }
+    return parts;
+  }
+
+  static std::span<const std::byte> wideBytes(const ps::Snapshot& parameters, uint64_t elements) {
+    return std::as_bytes(std::span(parameters.data(), elements));
   }
 
   // Whether the answer names the parameters, instead of having them.
@@ -219,6 +268,8 @@ class DataSession final : public schema::PsData::Server {
   ps::Shard& shard_;
   NarrowParameters& narrow_parameters_;
   const bool narrows_;  // what travels is bfloat16
+  SentRows sent_rows_;
+  const ps::NarrowLayout narrow_all_, narrow_dense_;
   const std::shared_ptr<LentMemory> lent_;
   const ServiceOptions& options_;
   const ps::GradientLayout layout_;

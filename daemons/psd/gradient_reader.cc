@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "common/base/check.h"
-#include "common/ps/narrow_gradient.h"
 #include "common/wire/arena_codec.h"
 #include "common/wire/gradient_codec.h"
 
@@ -42,14 +41,15 @@ ps::Gradient GradientReader::read(capnp::List<capnp::Data>::Reader chunks,
 
 ps::Gradient GradientReader::readNarrow(capnp::List<capnp::Data>::Reader chunks,
                                         capnp::List<uint32_t>::Reader rows,
-                                        const ps::GradientLayout& layout) {
+                                        const ps::GradientLayout& layout,
+                                        const ps::NarrowLayout& dense) {
   std::vector<uint32_t> counts = wire::decodeRowCounts(rows, layout);
   Buffer assembled;  // used only for a gradient of several chunks
   const std::span<const std::byte> narrow =
-      wire::readBytes(chunks, ps::narrowBytes(layout, counts), assembled);
+      wire::readBytes(chunks, ps::narrowGradientBytes(layout, dense, counts), assembled);
   const uint64_t elements = layout.elementsOf(counts);
   const std::shared_ptr<Buffer> values = stagingBuffer(elements * sizeof(float));
-  if (elements > 0) ps::widen(layout, counts, narrow.data(), values->as<float>());
+  ps::widenGradient(layout, dense, counts, narrow.data(), values->as<float>());
   return {{values->as<float>(), elements}, values, std::move(counts)};
 }
 

@@ -2,9 +2,10 @@
 
 // Gradients as they come over one bulk connection, kept beyond their message.
 
-#include <array>
 #include <memory>
+#include <vector>
 
+#include "common/ps/narrow_gradient.h"
 #include "common/ps/parameter_store.h"
 #include "common/wire/ps.capnp.h"
 #include "daemons/connection_set.h"
@@ -15,7 +16,9 @@ namespace dtf::psd {
 // Threads: the connection's loop only.
 class GradientReader {
  public:
-  explicit GradientReader(daemons::ConnectionRef connection) : connection_(std::move(connection)) {}
+  // `kept`: so many gradients are held at once, usually.
+  GradientReader(daemons::ConnectionRef connection, size_t kept)
+      : connection_(std::move(connection)), staging_(kept) {}
 
   // In a method's own body: the connection is there, and so is the message.
   // Errors: kBadData unless there are `elements`.
@@ -27,7 +30,8 @@ class GradientReader {
 
   // The same of one that came as bfloat16 (common/ps/narrow_gradient.h).
   ps::Gradient readNarrow(capnp::List<capnp::Data>::Reader chunks,
-                          capnp::List<uint32_t>::Reader rows, const ps::GradientLayout& layout);
+                          capnp::List<uint32_t>::Reader rows, const ps::GradientLayout& layout,
+                          const ps::NarrowLayout& dense);
 
   // In memory of this process.
   ps::Gradient copyOf(ps::Gradient gradient);
@@ -36,7 +40,7 @@ class GradientReader {
   std::shared_ptr<Buffer> stagingBuffer(size_t bytes);
 
   const daemons::ConnectionRef connection_;
-  std::array<std::shared_ptr<Buffer>, 2> staging_;
+  std::vector<std::shared_ptr<Buffer>> staging_;
 };
 
 }  // namespace dtf::psd

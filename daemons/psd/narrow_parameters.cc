@@ -1,17 +1,17 @@
 #include "daemons/psd/narrow_parameters.h"
 
 #include "common/base/trace.h"
-#include "common/ps/narrow_gradient.h"
 
 namespace dtf::psd {
 
 std::shared_ptr<const Buffer> NarrowParameters::of(
-    const std::shared_ptr<const ps::Snapshot>& parameters) {
-  if (current_ != nullptr && newest_.lock() == parameters) return current_;
+    const std::shared_ptr<const ps::Snapshot>& parameters, const ps::NarrowLayout& layout) {
+  const bool is_it = current_ != nullptr && current_->bytes() == layout.bytes();
+  if (is_it && newest_.lock() == parameters) return current_;
   const trace::Span span("round parameters");
   current_ = nullptr;
-  current_ = freeBuffer(ps::narrowBytes(parameters->elements()));
-  ps::narrow({parameters->data(), parameters->elements()}, current_->data());
+  current_ = freeBuffer(layout.bytes());
+  layout.narrow(parameters->data(), 0, layout.elements(), current_->data());
   newest_ = parameters;
   return current_;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 
+#include "common/ps/narrow_gradient.h"
 #include "common/ps/snapshot.h"
 #include "common/tensor/buffer.h"
 
@@ -15,15 +16,16 @@ namespace dtf::psd {
 // Threads: the data loop only.
 class NarrowParameters {
  public:
-  // ps::narrowBytes() of them: see ps/narrow_gradient.h.
-  std::shared_ptr<const Buffer> of(const std::shared_ptr<const ps::Snapshot>& parameters);
+  // Of the parameters what `layout`, of all or of the first of them, has: layout.bytes().
+  std::shared_ptr<const Buffer> of(const std::shared_ptr<const ps::Snapshot>& parameters,
+                                   const ps::NarrowLayout& layout);
 
  private:
   std::shared_ptr<Buffer> freeBuffer(uint64_t bytes);
 
   std::weak_ptr<const ps::Snapshot> newest_;  // that `current_` has
   std::shared_ptr<Buffer> current_;
-  std::array<std::shared_ptr<Buffer>, 4> buffers_;  // more are dropped after use
+  std::array<std::shared_ptr<Buffer>, 2> buffers_;  // more are dropped after use
 };
 
 }  // namespace dtf::psd

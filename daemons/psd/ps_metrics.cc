@@ -69,7 +69,7 @@ std::vector<Metric> metricsOf(const PsReport& report) {
       gauge("dtf_job_steps", "Global steps that the job is to train; 0: not known yet.",
             countOf(status.steps)),
       gradients(steps),
-      counter("dtf_gradient_bytes_total", "Bytes of all gradients that came.",
+      counter("dtf_gradient_bytes_total", "Bytes of all gradients that came, as float32.",
               countOf(status.gradient_bytes)),
       staleness(steps.staleness),
       gauge("dtf_staleness_max_steps", "The largest staleness so far.",

@@ -26,7 +26,7 @@ class ReplicaSession final : public schema::PsReplica::Server {
       : replica_(replica),
         shard_(shard),
         connection_(std::move(connection)),
-        arenas_(connection_),
+        arenas_(connection_, 2),
         ps_task_(ps_task),
         layout_(std::move(layout)),
         primary_(primary) {}

@@ -393,8 +393,11 @@ class WorkerJob {
       job.evaluation = loop.evaluate();
     else
       client_->parameters().pull();
-    job.parameters_digest = ps::parameterDigest(loop.declaration().layout, [this](uint32_t ps) {
-      return client_->parameters().parameters(ps);
+    ps::ParameterClient& client = client_->parameters();
+    const bool is_whole = client.bringsWhole();
+    if (!is_whole) client.pullWhole();
+    job.parameters_digest = ps::parameterDigest(loop.declaration().layout, [&](uint32_t ps) {
+      return is_whole ? client.parameters(ps) : client.whole(ps);
     });
   }
 

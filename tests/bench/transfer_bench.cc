@@ -1,5 +1,5 @@
-// `dtf-bench transfer`: what training gains when parameters and gradients travel as bfloat16 (replication.transfer_dtype). A ps
-// and a worker of one thread each by dtf-launch, with it and in float32, in turns. Over a link of so many bits a second where the
+// `dtf-bench transfer`: what training gains when parameters and gradients travel as bfloat16 (replication.transfer_dtype), and when of
+// a table only the rows come that a batch looks up. A ps and a worker of one thread each by dtf-launch, with it and without, in turns. Over a link of so many bits a second where the
 // network of this process has one: see README.md.
 
 #include "tests/bench/benchmarks.h"
@@ -7,11 +7,41 @@
 
 namespace dtf::bench {
 
+namespace {
+
+// A table of 64 MB, of which a batch of digits looks up 256 rows. Where a step is of two batches of a worker all of it comes, once for both.
+Report benchTable(const BenchOptions& options) {
+  constexpr JobModel kTable{
+      "embedding of 1 000 000 x 16",
+      "embedding: {vocabulary: 1000000, dimension: 16}, flatten: , dense: {units: 10}", 300};
+  const JobShape rows{.replication = "{mode: sync}", .shared_memory = false};
+  JobShape shared = rows, whole = rows;
+  shared.shared_memory = true;
+  whole.replication = "{mode: sync, replicas_to_aggregate: 2}";
+  Report report("batches/s, 1 ps + 1 worker of one thread (medians)",
+                {"as rows", "in memory", "ratio", "whole", "ratio"});
+  const uint64_t steps = options.quick ? kTable.quickSteps() : kTable.steps;
+  std::vector<double> by_rows, in_memory, of_memory, all, of_all;
+  for (int turn = 0; turn < options.repetitions; ++turn) {
+    by_rows.push_back(stepsPerSecond(kTable, rows, steps));
+    in_memory.push_back(stepsPerSecond(kTable, shared, steps));
+    all.push_back(2 * stepsPerSecond(kTable, whole, steps / 4 + 1));
+    of_memory.push_back(by_rows.back() / in_memory.back());
+    of_all.push_back(by_rows.back() / all.back());
+  }
+  report.add(kTable.name,
+             {median(by_rows), median(in_memory), median(of_memory), median(all), median(of_all)});
+  return report;
+}
+
+}  // namespace
+
 std::vector<Report> benchTransfer(const BenchOptions& options) {
   std::vector<Report> reports;
   for (const auto& [mode, narrow_mode] :
        {std::pair{"{mode: sync}", "{mode: sync, transfer_dtype: bfloat16}"},
         std::pair{"{mode: async}", "{mode: async, transfer_dtype: bfloat16}"}}) {
+    if (options.quick && !reports.empty()) break;
     const JobShape wide{.replication = mode, .shared_memory = false};
     JobShape narrow = wide;
     narrow.replication = narrow_mode;
@@ -19,6 +49,7 @@ std::vector<Report> benchTransfer(const BenchOptions& options) {
         options, std::string(mode) + ", 1 ps + 1 worker of one thread, through sockets (medians)",
         "as bfloat16", wide, narrow));
   }
+  if (std::string("embedding").starts_with(options.only)) reports.push_back(benchTable(options));
   return reports;
 }
 

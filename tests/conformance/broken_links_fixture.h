@@ -23,7 +23,7 @@ using std::chrono::seconds;
 
 inline constexpr uint32_t kElements = 1600;  // of each ps's shard
 inline constexpr uint32_t kStreamedElements =
-    32768;  // where gradients leave while they are written
+    32768;  // where gradients leave while they are written; as bfloat16 twice as many
 
 inline ModelDeclaration modelOf(uint32_t ps_tasks, uint32_t workers, bool sync, uint64_t steps,
                                 uint32_t elements = kElements) {

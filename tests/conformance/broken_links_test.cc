@@ -147,26 +147,39 @@ TEST_F(BrokenLinks, AStepIsAppliedOnceWhereverItsConnectionIsCut) {
   }
 }
 
+// Of which as many bytes are sent.
+ModelDeclaration streamedModel(uint32_t ps_tasks, uint32_t workers, bool sync, uint64_t steps,
+                               bool narrows) {
+  ModelDeclaration model =
+      modelOf(ps_tasks, workers, sync, steps, (narrows ? 2 : 1) * kStreamedElements);
+  if (narrows)
+    model.replication.transfer_dtype = cluster::ReplicationSpec::TransferDtype::kBFloat16;
+  return model;
+}
+
 // Half of a gradient may be there by then, or all of it, while the worker still writes the rest.
 TEST_F(BrokenLinks, AGradientThatIsStreamedCountsOnceWhereverItsConnectionIsCut) {
   constexpr size_t kGradient = kStreamedElements * sizeof(float);
   const std::vector<size_t> places = {
       1, 100, kGradient / 8, kGradient / 2, kGradient - 1000, kGradient + 64, kGradient + 400};
-  const ModelDeclaration model = modelOf(1, 1, false, 2 * places.size(), kStreamedElements);
-  size_t cuts_before = 0;
-  after_piece_ = [&](uint64_t step, size_t piece) {
-    if (step % 2 == 1 || piece != 2 || places[step / 2] >= kGradient / 2) return;
-    const auto end = std::chrono::steady_clock::now() + seconds(10);
-    while (cuts() == cuts_before && std::chrono::steady_clock::now() < end)
-      std::this_thread::yield();
-    EXPECT_GT(cuts(), cuts_before) << "the first half had left before the second was written";
-  };
-  const Parameters parameters = train(model, 1, true, [&](uint64_t step) {
-    cuts_before = cuts();
-    proxies_[0]->cutAfter(step % 2 == 0 ? Way::kToServer : Way::kToClient, places[step / 2]);
-  });
-  EXPECT_GE(cuts(), places.size());
-  EXPECT_EQ(parameters[0], std::vector<float>(kStreamedElements, static_cast<float>(model.steps)));
+  for (const bool narrows : {false, true}) {
+    const ModelDeclaration model = streamedModel(1, 1, false, 2 * places.size(), narrows);
+    size_t cuts_before = 0;
+    after_piece_ = [&](uint64_t step, size_t piece) {
+      if (step % 2 == 1 || piece != 2 || places[step / 2] >= kGradient / 2) return;
+      const auto end = std::chrono::steady_clock::now() + seconds(10);
+      while (cuts() == cuts_before && std::chrono::steady_clock::now() < end)
+        std::this_thread::yield();
+      EXPECT_GT(cuts(), cuts_before) << "the first half had left before the second was written";
+    };
+    const Parameters parameters = train(model, 1, true, [&](uint64_t step) {
+      cuts_before = cuts();
+      proxies_[0]->cutAfter(step % 2 == 0 ? Way::kToServer : Way::kToClient, places[step / 2]);
+    });
+    EXPECT_GE(cuts(), places.size());
+    EXPECT_EQ(parameters[0],
+              std::vector<float>(model.layout.shards[0].elements, static_cast<float>(model.steps)));
+  }
 }
 
 TEST_F(BrokenLinks, FlappingCostsAStreamedSyncJobNothingButTime) {

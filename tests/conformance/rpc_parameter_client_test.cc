@@ -11,6 +11,7 @@
 #include "tests/conformance/rpc_harness.h"
 #include "tests/conformance/sparse_rows_suite.h"
 #include "tests/conformance/stream_suite.h"
+#include "tests/conformance/wanted_rows_suite.h"
 
 namespace dtf::ps {
 
@@ -282,6 +283,54 @@ TEST(RpcParameterClient, AWaitForInitialValuesEndsByItsDeadline) {
   }
 }
 
+TEST(RpcParameterClient, RowsThatAreNoneAreNotBrought) {
+  RpcHarness cluster(1, 1);
+  ModelDeclaration model;
+  model.layout = makeLayout({{"table", Shape{4, 2}, {{0, 0, 8}}, std::nullopt, true}}, 1);
+  model.steps = 1;
+  const auto client = cluster.connectRpc(0);
+  client->declare(model);
+  const std::vector<float> values(16);
+  client->initialise(std::vector<std::span<const float>>{values}, kFirstEpoch);
+  client->wantRows(0, {{1}, {4}});
+  try {
+    client->pull();
+    FAIL() << "row 4 of 4 was brought";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData);
+    EXPECT_EQ(error.message(),
+              "rows were asked for: row 4 of a sparse variable of which the shard has 4");
+  }
+}
+
+// A number that bfloat16 hasn't, pushed and brought back; but a statistic, and what is asked for as it is, are not rounded.
+TEST(RpcParameterClient, WhatTravelsAsBFloat16IsRounded) {
+  RpcHarness cluster(1, 1);
+  ModelDeclaration model;
+  model.layout =
+      makeLayout({{"v", Shape{16}, {{0, 0, 16}}}, {"mean", Shape{16}, {{0, 0, 16}}, 0.0}}, 1);
+  model.optimizer.learning_rate = 1;
+  model.steps = 10;
+  model.replication.transfer_dtype = cluster::ReplicationSpec::TransferDtype::kBFloat16;
+  const auto client = cluster.connectRpc(0);
+  client->declare(model);
+  const std::vector<float> values(32, 1000.5F);
+  client->initialise(std::vector<std::span<const float>>{values}, kFirstEpoch);
+  const uint64_t v = model.layout.shards[0].slices[0].variable == 0 ? 0 : 16, mean = 16 - v;
+  StepState state = client->pull();
+  EXPECT_EQ(client->parameters(0)[v], 1000);
+  EXPECT_EQ(client->parameters(0)[mean], 1000.5F);
+  std::fill_n(client->gradients(0) + v, 16, -257.0F);
+  std::fill_n(client->gradients(0) + mean, 16, 2000.25F);
+  state = client->exchange(state.next_step, state.next_batch, 0);
+  EXPECT_EQ(client->parameters(0)[v], 1256) << "1000.5 + 256";
+  EXPECT_EQ(client->parameters(0)[mean], 2000.25F);
+  EXPECT_FALSE(client->bringsWhole());
+  client->pullWhole();
+  EXPECT_EQ(client->whole(0)[v], 1256.5F);
+  EXPECT_EQ(client->parameters(0)[v], 1256);
+}
+
 const auto kHarnesses = ::testing::Values(&makeRpcHarness, &makeSharingHarness,
                                           &makeReplicatedHarness, &makeReplicatedSharingHarness);
 const auto kHarnessesAndNarrow =
@@ -300,6 +349,7 @@ INSTANTIATE_TEST_SUITE_P(Rpc, ParameterClientSuite,
 INSTANTIATE_TEST_SUITE_P(Rpc, AsyncHammerSuite, kHarnesses, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, OverlapSuite, kHarnessesAndNarrow, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, SparseRowsSuite, kHarnessesAndNarrow, harnessName);
+INSTANTIATE_TEST_SUITE_P(Rpc, WantedRowsSuite, kHarnessesAndNarrow, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, StreamSuite, kHarnessesAndNarrow, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, LargeShards, kHarnesses, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, ReadArenas, kHarnesses, harnessName);

@@ -44,7 +44,9 @@ TEST_F(ModelVerbsTest, EvalSaysWhatTheJobsLastEvaluationSaid) {
       "name: softmax}]";
   averaged.train_more += "  placement: {partition: {min_bytes: 4096}}\n";
   averaged.metrics = "[accuracy, top_5, auc, recall]";
-  for (const ClusterOptions& each : {options(), averaged}) {
+  ClusterOptions rounded = options();
+  rounded.replication_more = ", transfer_dtype: bfloat16";
+  for (const ClusterOptions& each : {options(), averaged, rounded}) {
     std::filesystem::remove_all(folder_.path() + "/runs");
     const std::string file = writeCluster(each);
     const ProcessResult trained = launch(file);

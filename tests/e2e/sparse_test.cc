@@ -79,6 +79,23 @@ TEST_F(SparseTest, TheNumberOfPsDoesNotChangeASyncRun) {
   EXPECT_EQ(digestOf("one"), digestOf("three"));
 }
 
+// Where parameters travel, the rows of a batch do; in memory that is shared all are there. Split tables, and evaluations in between.
+TEST_F(SparseTest, AJobToWhichOnlyRowsComeHasTheBitsOfOneToWhichAllCome) {
+  for (const char* mode : {"sync", "async"}) {
+    ClusterOptions options = embeddingJob(mode, 30'000, 60);
+    options.workers = std::string(mode) == "sync" ? 2 : 1;
+    options.train_more += "  eval: {every_steps: 20}\n  summaries: {every_steps: 10}\n";
+    start(options, "shared");
+    awaitEnd();
+    options.top_more = "shared_memory: false\n";
+    start(options, "rows");
+    EXPECT_TRUE(workers_[0]->waitForOutput("event=rows_wanted", kEnd)) << workers_[0]->err();
+    awaitEnd();
+    EXPECT_EQ(digestOf("rows"), digestOf("shared")) << mode;
+    EXPECT_EQ(summary("rows")["eval"]["loss"], summary("shared")["eval"]["loss"]) << mode;
+  }
+}
+
 TEST_F(SparseTest, AReplicaHasTheSameBits) {
   ClusterOptions options = embeddingJob("sync", 300, kSteps);
   options.train_more += "  checkpoint: {every_steps: 500}\n";

@@ -39,7 +39,8 @@ constexpr Duration kSteps[] = {std::chrono::milliseconds(1), std::chrono::millis
                                std::chrono::milliseconds(1100), std::chrono::seconds(4),
                                std::chrono::seconds(13)};
 
-constexpr uint8_t kShares = 0x80;  // of the world: arenas are read in memory
+// Of the world: arenas are read in memory, or travel as bfloat16.
+constexpr uint8_t kShares = 0x80, kNarrows = 0x40;
 
 wire::RpcClientOptions clientOptions(uint8_t world) {
   wire::RpcClientOptions options;
@@ -58,13 +59,15 @@ wire::RpcClientOptions clientOptions(uint8_t world) {
   return options;
 }
 
-ps::ModelDeclaration declaration(bool sync) {
+ps::ModelDeclaration declaration(bool sync, bool narrows) {
   ps::ModelDeclaration model;
   model.layout = ps::makeLayout(
       {{"v", Shape{2 * kElements}, {{0, 0, kElements}, {1, kElements, kElements}}}}, kPsTasks);
   model.optimizer.learning_rate = 0.1;
   using Mode = cluster::ReplicationSpec::Mode;
   model.replication = {sync ? Mode::kSync : Mode::kAsync, 2, 2};
+  if (narrows)
+    model.replication.transfer_dtype = cluster::ReplicationSpec::TransferDtype::kBFloat16;
   model.steps = 20;
   return model;
 }
@@ -149,7 +152,9 @@ class Caller {
 class Session {
  public:
   Session(net::Reactor& reactor, uint8_t world)
-      : loop_(reactor, world), model_(declaration(world >> 5 & 1)), options_(clientOptions(world)) {
+      : loop_(reactor, world),
+        model_(declaration(world >> 5 & 1, (world & kNarrows) != 0)),
+        options_(clientOptions(world)) {
     data_ = std::make_unique<wire::DataCalls>(loop_, options_);
     wire::ControlCalls::Events events;
     events.on_lost = [this](const Error& error) { data_->fail(error); };
@@ -274,7 +279,7 @@ void Session::trainingCall(uint8_t method) {
       return training_.start("averages", data_->pullAverages().then([this] {
         float sum = 0;
         for (uint32_t ps = 0; ps < kPsTasks; ++ps)
-          for (uint64_t i = 0; i < kElements; ++i) sum += data_->averages(ps)[i];
+          for (uint64_t i = 0; i < kElements; ++i) sum += data_->aside(ps)[i];
         fuzz::use(sum);
       }));
     case 5:

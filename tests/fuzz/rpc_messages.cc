@@ -88,6 +88,7 @@ void fillModel(Arguments& arguments, uint32_t holder, bool on_both,
   if (kind == 9) optimizer.setKind(arguments.byte());
   if (kind == 12) optimizer.setSchedule(arguments.byte());
   auto replication = model.initReplication();
+  replication.setTransferDtype(kind == 17 ? arguments.byte() : kind % 4 == 3);
   replication.setMode(kind == 13 ? arguments.byte() : 1 + kind / 100);
   const uint32_t replicas = kind < 100 ? 0 : kind == 14 ? arguments.number<uint32_t>() : kWorkers;
   replication.setReplicasToAggregate(kind >= 150 ? 1 : replicas);

@@ -89,6 +89,7 @@ TESTED_IN = [
     (r"common/ps/async_grants\.cc", "tests/unit/ps/shard_replication_test.cc"),
     (r"common/ps/sync_sets\.cc", "tests/unit/ps/shard_replication_test.cc"),
     (r"common/wire/replica_link\.cc", "tests/conformance/rpc_parameter_client_test.cc"),
+    (r"common/train/training_evaluation\.cc", "tests/unit/train/training_loop_test.cc"),
     (r"daemons/psd/(gradient_reader|replica_service)\.cc", "tests/conformance/rpc_parameter_client_test.cc"),
     (r"common/train/checkpoint_recovery\.cc", "tests/unit/train/checkpointer_test.cc"),
     (r"common/ps/sync_waits\.cc", "tests/unit/ps/sync_coordinator_test.cc"),

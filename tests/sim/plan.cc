@@ -124,6 +124,8 @@ void drawReplication(Random& random, Plan& plan) {
   plan.streams = oneIn(streamed, 2);
   Random narrow = streamOf(plan.seed, Stream::kNarrow);
   plan.narrows = oneIn(narrow, 4);
+  Random named = streamOf(plan.seed, Stream::kNamedRows);
+  plan.names_rows = oneIn(named, 2);
 }
 
 // With backup workers on several ps a loss matters at one moment only: when some ps have a gradient that

@@ -83,9 +83,10 @@ struct Plan {
   bool replicas = false;       // durability: replica
   bool shares_memory = false;  // workers and ps read each other's: all are on one host
   bool overlap = false;        // if async: workers compute while their last gradient travels
-  bool streams = false;  // if neither that nor sparse: gradients leave while they are computed
-  bool narrows = false;  // what travels is bfloat16
-  bool sparse = false;   // variables are tables of single elements, gradients are rows
+  bool streams = false;     // if neither that nor sparse: gradients leave while they are computed
+  bool names_rows = false;  // if sparse: workers ask for rows, of which they name all
+  bool narrows = false;     // what travels is bfloat16
+  bool sparse = false;      // variables are tables of single elements, gradients are rows
   double disk_error_share = 0;  // of the operations on the disk that change something
   NetworkOptions network;
   std::vector<Life> lives;  // at least one
@@ -93,6 +94,7 @@ struct Plan {
   bool sync() const { return aggregate > 0; }
   bool overlaps() const { return overlap && !sync(); }
   bool streamsGradients() const { return streams && !overlaps() && !sparse && batchesMax() == 1; }
+  bool namesRows() const { return names_rows && sparse && !overlaps() && batchesMax() == 1; }
   static constexpr uint32_t kRestartsMax = 7;
   bool hasBackups() const { return sync() && aggregate < workers; }
   // A rank has at most so many processes up to the end of life `life`, counted from 0.
@@ -145,6 +147,7 @@ enum class Stream : uint64_t {
   kSharedMemory = 17,
   kStreamed = 18,
   kNarrow = 19,
+  kNamedRows = 20,
 };
 inline Random streamOf(uint64_t seed, Stream stream) {
   return Random(seed, static_cast<uint64_t>(stream));

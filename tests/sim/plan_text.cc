@@ -79,8 +79,9 @@ std::string Plan::text() const {
       early_timeouts ? ", early timeouts" : "", network.slow_share > 0 ? ", slow chunks" : "",
       network.split_share > 0 ? ", cut writes" : "",
       network.tiny_read_share > 0 ? ", tiny reads" : "");
-  text += fmt::format("  {}{}", cluster::optimizerName(optimizer.kind),
-                      sparse ? " of sparse variables" : "");
+  text += fmt::format("  {}{}{}", cluster::optimizerName(optimizer.kind),
+                      sparse ? " of sparse variables" : "",
+                      namesRows() ? ", whose rows are asked for" : "");
   if (checkpoints)
     text += fmt::format(", a checkpoint every {:.3f} s or {} steps, the newest {} kept{}{}",
                         checkpoint.every_seconds, checkpoint.every_steps, checkpoint.keep,

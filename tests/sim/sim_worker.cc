@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
 #include "common/ps/barrier.h"
@@ -40,11 +42,17 @@ class SimClient final : public ps::ParameterClient {
   ps::StepState pull() override { return await(data_.pull()); }
   const float* parameters(uint32_t ps_task) const override { return data_.parameters(ps_task); }
   void pullAverages() override { await(data_.pullAverages()); }
-  const float* averages(uint32_t ps_task) const override { return data_.averages(ps_task); }
+  const float* averages(uint32_t ps_task) const override { return data_.aside(ps_task); }
   float* gradients(uint32_t ps_task) override { return data_.gradients(ps_task); }
   void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) override {
     data_.setRows(ps_task, row_counts);
   }
+  bool bringsRows() const override { return true; }
+  void wantRows(uint32_t ps_task, const ps::RowSet& rows) override {
+    data_.wantRows(ps_task, rows);
+  }
+  void pullWhole() override { await(data_.pullWhole()); }
+  const float* whole(uint32_t ps_task) const override { return data_.aside(ps_task); }
   GradientPlace placeOf(uint32_t ps_task) {
     return {[this, ps_task](auto row_counts) { data_.setRows(ps_task, row_counts); },
             [this, ps_task] { return data_.gradients(ps_task); }};
@@ -235,6 +243,7 @@ class SimWorker::Steps final : public train::StepWorker {
     if (hasStartedPush()) return;
     worker_.due_ = due;
     worker_.beforePush(client_, worker_.pushOf(due));
+    if (worker_.plan_.namesRows()) nameRows();
   }
   void onWentBack(const ps::StepState& state) override {
     worker_.hooks_.log(
@@ -246,6 +255,14 @@ class SimWorker::Steps final : public train::StepWorker {
   }
 
  private:
+  // All of them: what comes is judged whole.
+  void nameRows() {
+    const auto rows = static_cast<uint32_t>(worker_.ledger_.elements());
+    ps::RowSet all{{rows}, std::vector<uint32_t>(rows)};
+    std::iota(all.ids.begin(), all.ids.end(), 0);
+    for (uint32_t ps = 0; ps < worker_.plan_.ps_tasks; ++ps) client_.wantRows(ps, all);
+  }
+
   // Until the batch is computed the arenas have the gradient of the one before.
   void startPush(const ps::StepState& due) {
     worker_.due_ = due;

@@ -55,6 +55,27 @@ TEST_P(BatchSources, ABatchStaysUntilTheNextCall) {
   }
 }
 
+// Who looks ahead finds what is wanted then, beside what was given last.
+TEST_P(BatchSources, AGlanceAtAnotherBatchChangesNothing) {
+  const auto dataset = numbers(100);
+  BatchReader plain(dataset, 7, 3);
+  BatchReader reader(dataset, 7, 3);
+  BatchSource source(reader, 7, GetParam());
+  Batch expected(dataset->parts(), 7);
+  for (const auto& [wanted, glanced] :
+       std::vector<std::pair<uint64_t, uint64_t>>{{0, 1}, {1, 2}, {2, 9}, {3, 4}, {7, 0}, {0, 0}}) {
+    const Batch& batch = source.read(wanted, wanted + 1);
+    const std::vector<int32_t> before = labelsOf(batch);
+    const Batch& other = source.peek(glanced);
+    EXPECT_EQ(&source.peek(glanced), &other);
+    plain.read(glanced, expected);
+    EXPECT_EQ(labelsOf(other), labelsOf(expected)) << glanced;
+    plain.read(wanted, expected);
+    EXPECT_EQ(labelsOf(batch), labelsOf(expected)) << wanted;
+    EXPECT_EQ(labelsOf(batch), before);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Both, BatchSources, ::testing::Values(ReadAhead::kNo, ReadAhead::kYes),
                          [](const auto& each) {
                            return each.param == ReadAhead::kYes ? "Ahead" : "InPlace";

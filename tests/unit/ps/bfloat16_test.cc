@@ -70,6 +70,7 @@ TEST(BFloat16, EachElementIsTheNearest) {
       const double error = std::fabs(double{values[i]} - double{widened[i]});
       for (const int step : {-1, 1}) {
         const float neighbour = std::bit_cast<float>(static_cast<uint32_t>(bits[i] + step) << 16);
+        if (std::isnan(neighbour)) continue;  // beyond a zero or an infinity
         EXPECT_LE(error, std::fabs(double{values[i]} - double{neighbour})) << values[i];
       }
     }

@@ -86,6 +86,17 @@ TEST(ReplicationRules, OnlyAsyncGradientsMayBeOfParametersBefore) {
   EXPECT_EQ(replicationFault(spec, 2), "overlap, which is for async training");
 }
 
+TEST(ReplicationRules, WhatTravelsIsFloat32OrBFloat16) {
+  using enum cluster::ReplicationSpec::TransferDtype;
+  cluster::ReplicationSpec spec;
+  EXPECT_FALSE(narrowsTransfers(spec));
+  spec.transfer_dtype = kBFloat16;
+  EXPECT_TRUE(narrowsTransfers(spec));
+  EXPECT_EQ(replicationFault(spec, 2), std::nullopt);
+  spec.transfer_dtype = static_cast<cluster::ReplicationSpec::TransferDtype>(2);
+  EXPECT_EQ(replicationFault(spec, 2), "transfer dtype 2");
+}
+
 TEST(ReplicationRules, ASyncJobGoesOnAtTheStepWithAnyNumberOfWorkers) {
   EXPECT_EQ(batchesDone(sync(2, 2), 2, {40}, 40), (Batches{40, 40}));
   EXPECT_EQ(restoredPosition(sync(3, 3), 3, {40, 40}, 40), (Batches{40}));

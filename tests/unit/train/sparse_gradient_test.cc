@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "common/base/random.h"
 
 namespace dtf::train {
@@ -22,6 +24,32 @@ void expectRows() {
             (std::vector<uint32_t>{0, 7, 199}));
   EXPECT_EQ(std::vector<float>(gradient.values().begin(), gradient.values().end()),
             (std::vector<float>{4, 8, 101, 202, 10, 20}));
+}
+
+template <class T>
+void expectFound() {
+  const std::vector<T> ids = {7, 199, 7, 0, 12};
+  std::vector<uint32_t> found = {3};
+  findRows(DTypeOf<T>::value, reinterpret_cast<const std::byte*>(ids.data()), ids.size(), 200,
+           found);
+  EXPECT_EQ(found, (std::vector<uint32_t>{0, 7, 12, 199}));
+  findRows(DTypeOf<T>::value, reinterpret_cast<const std::byte*>(ids.data()), ids.size(), 12,
+           found);
+  EXPECT_EQ(found, (std::vector<uint32_t>{0, 7})) << "those of the table";
+}
+
+TEST(FindRows, EachOnceWhateverTheTypeOfTheIds) {
+  expectFound<uint8_t>();
+  expectFound<int32_t>();
+  expectFound<int64_t>();
+  expectFound<float>();
+}
+
+TEST(FindRows, WhatNoTableHasIsLeftOut) {
+  const std::vector<float> ids = {-1, 1e30F, 2, std::nanf("")};
+  std::vector<uint32_t> found;
+  findRows(DType::kFloat32, reinterpret_cast<const std::byte*>(ids.data()), ids.size(), 5, found);
+  EXPECT_EQ(found, (std::vector<uint32_t>{2}));
 }
 
 TEST(SparseGradient, HasEachRowOnceWhateverTheTypeOfItsIds) {

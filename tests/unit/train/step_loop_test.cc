@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,11 @@ class ScriptedClient final : public ps::ParameterClient {
   void waitInitialised() override {}
   ps::StepState pull() override {
     calls_.push_back("pull");
+    if (!pulled.empty()) {
+      const ps::StepState state = pulled.front();
+      pulled.erase(pulled.begin());
+      return state;
+    }
     return {.done = done_at_once};
   }
   const float* parameters(uint32_t) const override { return nullptr; }
@@ -55,6 +61,7 @@ class ScriptedClient final : public ps::ParameterClient {
   void barrier(std::string_view) override {}
   void finish() override {}
   bool done_at_once = false, under_way = false;
+  std::vector<ps::StepState> pulled;   // in place of the first step
   std::vector<ps::StepState> answers;  // of overlapped exchanges
   size_t answered = 0;
 
@@ -121,6 +128,60 @@ TEST(StepLoop, WhatTheWorkerThrowsIsNotPushed) {
   worker.fails_at = 0;
   EXPECT_THROW(trainSteps(client, worker), Error);
   EXPECT_EQ(calls.back(), "compute 0");
+}
+
+// Asks for the rows of a batch unless it was told that they are there.
+class RowWorker final : public StepWorker {
+ public:
+  explicit RowWorker(Calls& calls) : calls_(calls) {}
+  bool hasRowsOf(const ps::StepState& due) override { return rows_of == due.next_step; }
+  void wantRowsOf(const ps::StepState& due) override {
+    calls_.push_back("want " + std::to_string(due.next_step));
+    rows_of = due.next_step;
+  }
+  void beforeFirst() override { calls_.push_back("want none"); }
+  void onRows() override { calls_.push_back("rows"); }
+  void onFirst(const ps::StepState&) override { calls_.push_back("first"); }
+  void onDue(const ps::StepState&) override {}
+  float compute(const ps::StepState& due) override {
+    EXPECT_EQ(rows_of, due.next_step);
+    calls_.push_back("compute " + std::to_string(due.next_step));
+    return 0.5F;
+  }
+  void beforePush(const ps::StepState& due) override { rows_of = due.next_step + 1; }
+  void onAnswer(const ps::StepState&, const ps::StepState&) override {}
+  void onWentBack(const ps::StepState& state) override {
+    calls_.push_back("went back to " + std::to_string(state.next_step));
+  }
+  std::optional<uint64_t> rows_of;
+
+ private:
+  Calls& calls_;
+};
+
+// Step 0 has two batches: the first one's answer is of rows that the second doesn't have.
+TEST(StepLoop, TheRowsOfABatchAreThereWhenItIsComputed) {
+  Calls calls;
+  ScriptedClient client(calls);
+  client.pulled = {{}, {}, {.next_batch = 1}};
+  RowWorker worker(calls);
+  EXPECT_EQ(trainSteps(client, worker).global_step, 2u);
+  EXPECT_EQ(calls, (Calls{"want none", "pull", "want 0", "pull", "rows", "first",  //
+                          "compute 0", "exchange 0.0", "want 0", "pull", "rows",   //
+                          "compute 0", "exchange 0.1", "compute 1", "exchange 1.0"}));
+}
+
+// While they are pulled another batch may come to be due, and another epoch.
+TEST(StepLoop, RowsArePulledUntilTheyAreThoseThatAreDue) {
+  Calls calls;
+  ScriptedClient client(calls);
+  client.pulled = {
+      {.next_step = 4, .epoch = 1}, {.next_step = 5, .epoch = 1}, {.next_step = 5, .epoch = 1}};
+  RowWorker worker(calls);
+  trainSteps(client, worker);
+  calls.resize(8);
+  EXPECT_EQ(calls,
+            (Calls{"want none", "pull", "want 4", "pull", "rows", "want 5", "pull", "rows"}));
 }
 
 TEST(StepLoop, OverlappedTheNextBatchIsComputedDuringTheExchange) {

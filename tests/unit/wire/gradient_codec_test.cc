@@ -37,18 +37,20 @@ TEST(GradientCodec, KeepsTheCounts) {
 }
 
 TEST(GradientCodec, RefusesCountsThatTheModelDoesNotHave) {
-  EXPECT_EQ(refusalOf({}), "a gradient came with rows of 0 sparse variables for a shard with 2");
+  EXPECT_EQ(refusalOf({}), "an arena came with rows of 0 sparse variables for a shard with 2");
   EXPECT_EQ(refusalOf({1, 1, 1}),
-            "a gradient came with rows of 3 sparse variables for a shard with 2");
+            "an arena came with rows of 3 sparse variables for a shard with 2");
   EXPECT_EQ(refusalOf({11, 0}),
-            "a gradient came with 11 rows of a sparse variable of which the shard has 10");
+            "an arena came with 11 rows of a sparse variable of which the shard has 10");
   EXPECT_EQ(refusalOf({0, ~uint32_t{0}}),
-            "a gradient came with 4294967295 rows of a sparse variable of which the shard has 3");
+            "an arena came with 4294967295 rows of a sparse variable of which the shard has 3");
 }
 
 TEST(GradientCodec, AConnectionTakesArenasAndTheLargestGradient) {
   const ps::GradientLayout ids_beside(64, {{0, 64, 1}});
-  EXPECT_EQ(gradientLimits(64, ids_beside).bytes_max, arenaLimits(128).bytes_max);
+  EXPECT_EQ(gradientLimits(64, ids_beside).bytes_max,
+            arenaLimits(128).bytes_max + 64 * sizeof(uint32_t))
+      << "with the rows that are wanted";
   EXPECT_EQ(gradientLimits(32, ps::GradientLayout(32)).bytes_max, arenaLimits(32).bytes_max);
 }
 
@@ -56,6 +58,36 @@ TEST(GradientCodec, AMessageHasWordsForChunksAndCounts) {
   const std::vector<float> values(16);
   EXPECT_EQ(gradientWords({values, nullptr}), 2u);
   EXPECT_EQ(gradientWords({values, nullptr, {0, 0, 0}}), 4u);
+}
+
+// The fields of an exchange that wants these rows, read again.
+ps::RowSet wantedAgain(const ps::RowSet& rows, const ps::GradientLayout& layout) {
+  capnp::MallocMessageBuilder message;
+  auto call = message.initRoot<schema::PsData::ExchangeParams>();
+  encodeRowSet(rows, call);
+  return decodeRowSet(call.asReader().getWantedCounts(), call.asReader().getWantedIds(), layout);
+}
+
+TEST(GradientCodec, RowsThatAreWantedComeAcross) {
+  const ps::GradientLayout layout(64, {{16, 10, 3}, {48, 3, 1}});
+  for (const ps::RowSet& rows :
+       {ps::RowSet{}, ps::RowSet{{0, 0}, {}}, ps::RowSet{{2, 1}, {0, 9, 2}}}) {
+    EXPECT_EQ(wantedAgain(rows, layout), rows);
+    EXPECT_EQ(rowSetWords(rows), (rows.counts.size() + 1) / 2 + (rows.ids.size() + 1) / 2);
+  }
+  for (const auto& [rows, why] : std::vector<std::pair<ps::RowSet, std::string>>{
+           {{{1}, {0}}, "rows of 1 sparse variables for a shard with 2"},
+           {{{1, 1, 1}, {0, 0, 0}}, "rows of 3 sparse variables for a shard with 2"},
+           {{{2, 0}, {0}}, "the ids of 1 rows where 2 are counted"},
+           {{{1, 1}, {0, 3}}, "row 3 of a sparse variable of which the shard has 3"}}) {
+    try {
+      wantedAgain(rows, layout);
+      ADD_FAILURE() << why;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadData);
+      EXPECT_EQ(error.message(), "rows were asked for: " + why);
+    }
+  }
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ TEST(ModelCodec, RoundTripKeepsEverything) {
   EXPECT_EQ(roundTrip([](auto&) {}), softmaxModel());
   ps::ModelDeclaration overlapped = softmaxModel();
   overlapped.replication.overlap = true;
+  overlapped.replication.transfer_dtype = cluster::ReplicationSpec::TransferDtype::kBFloat16;
   EXPECT_EQ(roundTrip([&](auto& m) { encodeModel(overlapped, m); }), overlapped);
 }
 

@@ -69,7 +69,7 @@ TEST_F(PsDataLinkTest, AveragesLieBesideTheParameters) {
   ps_[0].parameters.assign(fake::kClusterElements, 8);
   get(link.pullAverages());
   EXPECT_EQ(link.parameters()[0], 7);
-  EXPECT_EQ(link.averages()[0], 8);
+  EXPECT_EQ(link.aside()[0], 8);
 }
 
 TEST_F(PsDataLinkTest, WhatIsNotAnsweredIsSaidAgainAsItWas) {

@@ -16,11 +16,13 @@ class SharedMemoryCallsTest : public ::testing::Test {
   ~SharedMemoryCallsTest() noexcept override {}
 
   // Until there is a session of worker/0, whose model has these `replicas` a step.
-  void begin(uint32_t replicas) {
+  void begin(uint32_t replicas, bool narrows = false) {
     ps::ModelDeclaration model;
     model.layout = ps::makeLayout({{"v", Shape{kSharedElements}, {{0, 0, kSharedElements}}}}, 1);
     if (replicas > 0) model.replication = {cluster::ReplicationSpec::Mode::kSync, replicas, 1};
     model.steps = 10;
+    if (narrows)
+      model.replication.transfer_dtype = cluster::ReplicationSpec::TransferDtype::kBFloat16;
     auto control = world_.hello(*control_connection_, 0, kOne);
     auto declare = control.declareRequest();
     wire::encodeModel(model, declare.initModel());
@@ -80,6 +82,16 @@ TEST_F(SharedMemoryCallsTest, WhoeverGaveNoGradientHasNone) {
   exchange.setGradientKey(gradient_.key());
   EXPECT_NE(world_.refusal(exchange.send().ignoreResult()).find("that was not given"),
             std::string::npos);
+}
+
+TEST_F(SharedMemoryCallsTest, AJobThatTravelsAsBFloat16SharesNone) {
+  begin(0, true);
+  EXPECT_EQ(world_.refusal(data_->openDoorRequest().send().ignoreResult()),
+            "this job's parameters and gradients travel as bfloat16");
+  auto wide = data_->exchangeRequest();
+  wide.initGradient(1).init(0, kSharedElements * sizeof(float));
+  EXPECT_EQ(world_.refusal(wide.send().ignoreResult()),
+            "an arena of 64 bytes came where 32 were declared");
 }
 
 }  // namespace

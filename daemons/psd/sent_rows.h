@@ -1,0 +1,41 @@
+#pragma once
+
+// The rows that a worker's next batch looks up, as its answer has them.
+
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "common/ps/row_set.h"
+#include "common/ps/snapshot.h"
+#include "common/tensor/buffer.h"
+#include "common/wire/arena_codec.h"
+
+namespace dtf::psd {
+
+// Of one session.
+// Owns: buffers that are used again when no message refers to them any more.
+// Threads: the connection's loop only.
+class SentRows {
+ public:
+  // `layout`: of the shard. `narrows`: as bfloat16 (ps/narrow_gradient.h).
+  SentRows(ps::GradientLayout layout, bool narrows)
+      : layout_(std::move(layout)), narrows_(narrows) {
+    if (!layout_.sparse().empty()) alone_ = layout_.rowsAlone();
+  }
+
+  // A set without fault that is not whole: their ids and values, as a gradient of layout.rowsAlone() has them.
+  wire::ArenaPart of(const ps::Snapshot& parameters, const ps::RowSet& rows);
+
+ private:
+  std::shared_ptr<Buffer> freeBuffer(uint64_t bytes);
+
+  const ps::GradientLayout layout_;
+  std::optional<ps::GradientLayout> alone_;  // none: no set of rows has no fault
+  const bool narrows_;
+  Buffer wide_;
+  std::array<std::shared_ptr<Buffer>, 2>
+      buffers_;  // a session has two calls at most; more are dropped after use
+};
+
+}  // namespace dtf::psd
