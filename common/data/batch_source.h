@@ -19,7 +19,7 @@ enum class ReadAhead : uint8_t {
   kYes
 };
 
-// Owns: the batch that is read, and with read-ahead the next one and the thread.
+// Owns: the batch that is read, the next one where somebody looks ahead, and with read-ahead a thread.
 // Borrows: the reader, which must outlive it.
 // Threads: one thread calls it.
 // Blocks: until the batch is there.
@@ -31,7 +31,7 @@ class BatchSource {
   BatchSource(const BatchSource&) = delete;
   BatchSource& operator=(const BatchSource&) = delete;
 
-  // Batch `wanted`, valid until the next call. `next` is most likely the one that is wanted then:
+  // Batch `wanted`, valid until the next read(). `next` is most likely the one that is wanted then:
   // a wrong guess costs the time of reading, nothing else. Allocates nothing.
   const Batch& read(uint64_t wanted, uint64_t next);
 

@@ -195,7 +195,8 @@ void LocalParameterClient::pullAverages() {
   const MutexLock lock(cluster_.mutex_);
   auto answers = std::make_shared<Round<PushAnswer>>(averages_.size());
   for (size_t ps = 0; ps < averages_.size(); ++ps)
-    cluster_.shards_[ps]->pullAverages(rank_, incarnation_, recorder(answers, ps));
+    cluster_.shards_[ps]->pullAside(rank_, incarnation_, Shard::Aside::kAverages,
+                                    recorder(answers, ps));
   await(*answers, "moving averages from every ps");
   for (size_t ps = 0; ps < averages_.size(); ++ps)
     averages_[ps] = std::get<PushReply>(*answers->answers[ps]).parameters;

@@ -112,7 +112,7 @@ class ParameterClient {
   // ps answers with those after its own newest update. parameters() stay. Error kBadConfig when
   // none are kept.
   virtual void pullAverages() = 0;
-  // Laid out as parameters() are. Valid until the next pullAverages().
+  // Laid out as parameters() are. Valid until the next call.
   virtual const float* averages(uint32_t ps_task) const = 0;
 
   // Where the caller writes its gradients before exchange(): per ps task an arena of the shard's
@@ -134,9 +134,10 @@ class ParameterClient {
     (void)ps_task, (void)rows;
     DTF_CHECK_MSG(false, "this client brings all parameters");
   }
-  // Whether parameters() are all of them, as the ps hold them: not where rows come, or what travels is rounded.
+  // Whether parameters() are all of them, as the ps hold them: not where rows have come, or what travels is rounded. Of the last call.
   virtual bool bringsWhole() const { return true; }
-  // For those who look at more than a batch does. All parameters as they are now, beside parameters(), which stay: of each ps those after its own newest update.
+  // For those who look at more than a batch does. All parameters as they are now, beside parameters(), which stay: of each ps those
+  // after its own newest update.
   virtual void pullWhole() { DTF_CHECK_MSG(false, "this client brings all parameters"); }
   // Laid out as parameters() are. Valid until the next call.
   virtual const float* whole(uint32_t ps_task) const {

@@ -41,16 +41,17 @@ void gatherRows(const GradientLayout& layout, const RowSet& set, const float* ar
       end += slice.row_elements;
     }
   }
-  std::fill(end, to + layout.rowsAlone().elementsOf(set.counts), 0.0F);
+  std::fill(end, to + (layout.elementsOf(set.counts) - layout.denseElements()), 0.0F);
 }
 
 void scatterRows(const GradientLayout& layout, const Gradient& rows, float* arena) {
-  const GradientLayout alone = layout.rowsAlone();
   for (size_t i = 0; i < layout.sparse().size(); ++i) {
     const SparseSlice& slice = layout.sparse()[i];
-    const RowsView view = alone.rows(rows, i);
-    const float* from = view.values;
-    for (const uint32_t id : view.rows) {
+    const float* const at =
+        rows.values.data() + (layout.rowsAt(rows.row_counts, i) - layout.denseElements());
+    const uint32_t count = rows.row_counts[i];
+    const float* from = at + count;
+    for (const uint32_t id : std::span(reinterpret_cast<const uint32_t*>(at), count)) {
       std::copy_n(from, slice.row_elements, arena + slice.offset + id * slice.row_elements);
       from += slice.row_elements;
     }

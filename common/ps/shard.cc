@@ -41,7 +41,7 @@ bool Shard::join(uint32_t rank, Incarnation incarnation) {
       fmt::format("fenced: {} was replaced by a newer process; end this one", workerName(rank)));
   dropInitWaiter(rank, fenced);
   dropParked(rank, fenced);
-  dropAverages(rank, fenced);
+  dropAside(rank, fenced);
   if (rank == kChief.index) restore_expected_since_.reset();
   return true;
 }
@@ -105,7 +105,7 @@ void Shard::lose(const Membership::Loss& loss) {
   const Error fenced(ErrorCode::kUnavailable, "fenced: " + loss.why);
   dropInitWaiter(loss.rank, fenced);
   dropParked(loss.rank, fenced);
-  dropAverages(loss.rank, fenced);
+  dropAside(loss.rank, fenced);
   if (coordinator_) coordinator_->lost(loss.rank, loss.why);
   barriers_.left(loss.rank);
 }
@@ -341,7 +341,7 @@ void Shard::failAll(const Error& error) {
   for (uint32_t rank = 0; rank < options_.workers; ++rank) {
     dropInitWaiter(rank, error);
     dropParked(rank, error);
-    dropAverages(rank, error);
+    dropAside(rank, error);
   }
   answerReplicaWaiter(error);
   if (coordinator_) coordinator_->failAll(error);
@@ -353,7 +353,7 @@ void Shard::tick() {
   expireInitWaiters();
   holdDeadlines();
   expireParked();
-  expireAverages();
+  expireAside();
   barriers_.tick();
   if (coordinator_) coordinator_->tick();
 }
@@ -376,7 +376,7 @@ ShardStatus Shard::status() const {
     status.saved = saved_version_ == store_->version();
   }
   status.callers_waiting =
-      static_cast<uint32_t>(init_waiters_.size() + parked_.size() + averages_waiters_.size()) +
+      static_cast<uint32_t>(init_waiters_.size() + parked_.size() + aside_waiters_.size()) +
       barriers_.waiting() + status.coordinator.callers_waiting;
   return status;
 }

@@ -145,9 +145,10 @@ class Shard {
   // Answered once this shard's epoch is `epoch` or a later one.
   void pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t> wanted_step,
             PushCallback callback, uint64_t epoch = 0);
-  // The moving averages, once no update is running, and this shard has values; the answer's state says
-  // only how many updates are in them. Answers kBadConfig when none are kept.
-  void pullAverages(uint32_t rank, Incarnation incarnation, PushCallback callback);
+  // What is read beside training: the moving averages, or the parameters, once no update is running, and this shard has values. It
+  // doesn't count as a pull; the answer's state says only how many updates are in them. Answers kBadConfig when no averages are kept.
+  enum class Aside : uint8_t { kAverages, kParameters };
+  void pullAside(uint32_t rank, Incarnation incarnation, Aside what, PushCallback callback);
   // A gradient of another epoch has no effect: kWentBack.
   void push(Contribution contribution, PushCallback callback);
   void barrier(uint32_t rank, Incarnation incarnation, std::string_view name, Arrival arrival,
@@ -237,14 +238,14 @@ class Shard {
     Duration timeout;
   };
   bool anybodyTrains() const;
-  // A pull, of parameters or averages, or a push that waits for values of an epoch.
+  // A pull or a push that waits for values of an epoch.
   struct Parked {
     uint32_t rank = 0;
     Incarnation incarnation;
     uint64_t epoch = 0;  // a pull's: the earliest
     std::optional<uint64_t> wanted_step;
     std::optional<Contribution> contribution;  // a push's
-    bool averages = false;                     // it is a pull of these
+    std::optional<Aside> aside;                // it is a pull of this
     PushCallback callback;
     TimePoint since;     // it came
     TimePoint deadline;  // while the chief is at work: put off, to kBringBackMax after `since`
@@ -254,8 +255,9 @@ class Shard {
     StepName step;
     uint32_t rank = 0;
   };
-  struct AveragesWaiter {
+  struct AsideWaiter {
     uint32_t rank = 0;
+    Aside what = Aside::kAverages;
     PushCallback callback;
     TimePoint deadline;
   };
@@ -289,9 +291,9 @@ class Shard {
   void awaitAbsent();
   void takeReplica(uint64_t epoch, const ReplicaSeed& seed, uint64_t backups_met);
   void beginEpoch(const Beginning& beginning);
-  void answerAverages();
-  void dropAverages(uint32_t rank, const Error& error);
-  void expireAverages();
+  void answerAside();
+  void dropAside(uint32_t rank, const Error& error);
+  void expireAside();
   void letInitWaitersGo(bool at_rest);
   void checkChief(Incarnation chief, std::string_view what);
   void dropInitWaiter(uint32_t rank, const Error& error);
@@ -334,10 +336,10 @@ class Shard {
   EpochOrigin origin_ = EpochOrigin::kInitialValues;
   CutName origin_cut_;
   std::optional<TimePoint> restore_expected_since_;
-  std::vector<Parked> parked_;                    // at most one for each rank
-  std::vector<EarlyReport> early_;                // of epochs that are still to come here
-  std::vector<AveragesWaiter> averages_waiters_;  // at most one for each rank
-  uint64_t backups_met_ = 0;                      // processes of the ps that keeps the replica
+  std::vector<Parked> parked_;              // at most one for each rank
+  std::vector<EarlyReport> early_;          // of epochs that are still to come here
+  std::vector<AsideWaiter> aside_waiters_;  // at most one for each rank
+  uint64_t backups_met_ = 0;                // processes of the ps that keeps the replica
   uint64_t replica_tickets_ = 0;
   WaitCallback replica_waiter_;  // the chief's; null: nobody waits
   std::unique_ptr<ParameterStore> store_;

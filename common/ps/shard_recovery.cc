@@ -108,7 +108,7 @@ void Shard::take(const Beginning& beginning, const std::function<void()>& fill) 
   restore_expected_since_.reset();
   beginEpoch(beginning);
   for (Coordinator::Stranded& call : stranded) answerWentBack(call.rank, std::move(call.callback));
-  if (!averages_waiters_.empty()) coordinator_->whenIdle([this] { answerAverages(); });
+  if (!aside_waiters_.empty()) coordinator_->whenIdle([this] { answerAside(); });
 }
 
 // What was computed from the values that go now has no effect any more: queued, held, or granted.
@@ -130,7 +130,7 @@ void Shard::loseValues(std::vector<Coordinator::Stranded> stranded, const Error&
   if (!declaration_) declared_alike_.clear();
   for (Coordinator::Stranded& call : stranded)
     calls_.add([callback = std::move(call.callback), error] { callback(error); });
-  for (uint32_t rank = 0; rank < options_.workers; ++rank) dropAverages(rank, error);
+  for (uint32_t rank = 0; rank < options_.workers; ++rank) dropAside(rank, error);
 }
 
 // With what the worker computes next, which may have to wait for a grant.
@@ -184,8 +184,8 @@ void Shard::resumeParked() {
       parked_.push_back(std::move(call));
     } else if (call.contribution) {
       push(std::move(*call.contribution), std::move(call.callback));
-    } else if (call.averages) {
-      pullAverages(call.rank, call.incarnation, std::move(call.callback));
+    } else if (call.aside) {
+      pullAside(call.rank, call.incarnation, *call.aside, std::move(call.callback));
     } else {
       pull(call.rank, call.incarnation, call.wanted_step, std::move(call.callback), call.epoch);
     }

@@ -25,8 +25,8 @@ PsCopies psCopies(const cluster::JobSpec& job) {
   copies.slots = ps::slotCount(job.train->optimizer);
   if (job.durability.kind == cluster::Durability::kSnapshot)
     copies.durability = kSnapshotCopies * (1 + copies.slots);
-  // Rounded, what is being sent and the next, each half of one.
-  if (ps::narrowsTransfers(job.train->replication)) copies.values += 1;
+  // Rounded, of four versions that are being sent at most, each half of one.
+  if (ps::narrowsTransfers(job.train->replication)) copies.values += 2;
   // A replica runs the same updates.
   if (job.durability.kind == cluster::Durability::kReplica)
     copies.durability = copies.values + copies.slots;

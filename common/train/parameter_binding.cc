@@ -106,10 +106,11 @@ void ParameterBinding::sendWanted() {
 }
 
 void ParameterBinding::bringWhole() {
-  if (client_.bringsWhole()) return;
-  client_.pullWhole();
+  const bool is_there = client_.bringsWhole();
+  if (is_there && !has_only_wanted_) return;
+  if (!is_there) client_.pullWhole();
   shows_aside_ = true;
-  gather(&ps::ParameterClient::whole);
+  gather(is_there ? &ps::ParameterClient::parameters : &ps::ParameterClient::whole);
 }
 
 std::span<const float* const> ParameterBinding::values() {

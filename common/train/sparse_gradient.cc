@@ -41,8 +41,7 @@ void findRows(DType dtype, const std::byte* ids, size_t count, uint64_t rows,
     }
   });
   std::ranges::sort(found);
-  const auto repeated = std::ranges::unique(found);
-  found.erase(repeated.begin(), repeated.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
 }
 
 SparseGradient::SparseGradient(uint64_t rows, uint64_t row_elements)

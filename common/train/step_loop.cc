@@ -106,7 +106,7 @@ ps::StepState bringRows(ps::ParameterClient& client, StepWorker& worker, ps::Ste
     worker.wantRowsOf(state);
     const ps::StepState pulled = client.pull();
     if (is_first || pulled.epoch == state.epoch)
-      worker.onRows();
+      worker.onRows(pulled);
     else
       worker.onWentBack(pulled);
     state = pulled;

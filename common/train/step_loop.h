@@ -12,13 +12,14 @@ class StepWorker {
  public:
   virtual ~StepWorker() = default;
 
-  // Where the parameters of sparse variables come as the rows of one batch: whether those of the batch that is due are there; and
-  // asks for them, or for none ahead of the first pull().
+  // Where of sparse variables only the rows of one batch come: whether those of the batch that is due are there,
   virtual bool hasRowsOf(const ps::StepState&) { return true; }
+  // and a pull() follows that is to bring them.
   virtual void wantRowsOf(const ps::StepState&) {}
+  // The first pull() follows, which tells what is due.
   virtual void beforeFirst() {}
-  // They came by a pull(), while the ps stayed on the epoch that they were on.
-  virtual void onRows() {}
+  // Rows came by a pull(), and `state`, of the epoch that was. Perhaps the job's end.
+  virtual void onRows(const ps::StepState&) {}
 
   // The first parameters are there.
   virtual void onFirst(const ps::StepState& state) = 0;

@@ -45,6 +45,7 @@ Evaluation TrainingLoop::evaluateValues() {
 
 Evaluation TrainingLoop::evaluate() {
   DTF_CHECK(binding_ != nullptr && evaluator_ != nullptr);
+  if (client_.bringsRows()) binding_->wantNoRows();
   const ps::StepState state = client_.pull();
   binding_->gatherValues();
   const Evaluation evaluation = evaluateValues();

@@ -213,6 +213,7 @@ TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallb
 // The first batch is known when the ps have said which it is.
 void TrainingLoop::beforeFirst() {
   rows_of_.reset();
+  has_begun_ = false;
   if (client_.bringsRows()) binding_->wantNoRows();
 }
 
@@ -230,12 +231,17 @@ void TrainingLoop::wantRowsOfBatch(uint64_t batch) {
   rows_of_ = batch;
 }
 
-void TrainingLoop::onRows() {
+// Behind onFirst() they are newer parameters than those of the answer before.
+void TrainingLoop::onRows(const ps::StepState& state) {
   binding_->gatherValues();
+  if (!has_begun_) return;
+  if (observer_ != nullptr) observer_->onParameters(state, *binding_, false);
+  if (state.done) afterStep(state, clock_.now());
 }
 
 void TrainingLoop::onFirst(const ps::StepState& state) {
-  if (!client_.bringsRows() || state.done) binding_->gatherValues();
+  has_begun_ = true;
+  if (!rows_of_) binding_->gatherValues();  // else onRows() has
   answered_ = clock_.now();
   report_clock_.start(state.global_step, answered_);
   evaluated_step_ = state.global_step;

@@ -140,7 +140,7 @@ class TrainingLoop final : private StepWorker {
   bool hasRowsOf(const ps::StepState& due) override;
   void wantRowsOf(const ps::StepState& due) override;
   void beforeFirst() override;
-  void onRows() override;
+  void onRows(const ps::StepState& state) override;
   void onFirst(const ps::StepState& state) override;
   void onDue(const ps::StepState& state) override;
   float compute(const ps::StepState& due) override;
@@ -195,6 +195,7 @@ class TrainingLoop final : private StepWorker {
   StepCallback on_step_;
   const data::Batch* batch_ = nullptr;  // that was computed last
   uint64_t batch_number_ = 0;
+  bool has_begun_ = false;           // onFirst() was called in this run()
   std::optional<uint64_t> rows_of_;  // the batch whose rows of sparse variables were asked for last
   TimePoint begin_{};                // the first parameters are there
   DivergenceWatch divergence_;

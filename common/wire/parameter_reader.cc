@@ -1,5 +1,6 @@
 #include "common/wire/parameter_reader.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -48,23 +49,30 @@ void ParameterReader::readNarrow(capnp::List<capnp::Data>::Reader list, Buffer& 
 }
 
 void ParameterReader::readRows(capnp::List<capnp::Data>::Reader list,
-                               capnp::List<uint32_t>::Reader row_counts, Buffer& arena) {
-  if (!alone_) throw Error(ErrorCode::kBadData, peer_ + " sent rows of a shard without any");
-  std::vector<uint32_t> counts = decodeRowCounts(row_counts, layout_);
-  const uint64_t elements = alone_->elementsOf(counts);
+                               capnp::List<uint32_t>::Reader counts, const ps::RowSet& wanted,
+                               Buffer& arena) {
+  bool are_counted = counts.size() == wanted.counts.size();
+  for (uint32_t i = 0; are_counted && i < counts.size(); ++i)
+    are_counted = counts[i] == wanted.counts[i];
+  if (!alone_ || wanted.isWhole() || !are_counted)
+    throw Error(ErrorCode::kBadData, peer_ + " sent rows that were not asked for");
+  const uint64_t elements = alone_->elementsOf(wanted.counts);
   const uint64_t dense = narrows_ ? dense_.bytes() : layout_.denseElements() * sizeof(float);
-  const uint64_t bytes = narrows_ ? ps::narrowRowsBytes(*alone_, counts) : elements * sizeof(float);
+  const uint64_t bytes =
+      narrows_ ? ps::narrowRowsBytes(*alone_, wanted.counts) : elements * sizeof(float);
   Buffer chunks;  // used only for several that lie apart
   const std::span<const std::byte> came = readBytes(list, dense + bytes, chunks);
   const auto* rows = reinterpret_cast<const float*>(came.data() + dense);
   if (narrows_) {
-    if (rows_.bytes() < elements * sizeof(float)) rows_ = Buffer(2 * elements * sizeof(float));
-    ps::widenRows(*alone_, counts, came.data() + dense, rows_.as<float>());
+    if (rows_.bytes() < elements * sizeof(float))
+      rows_ = Buffer(std::min(2 * elements, alone_->elementsMax()) * sizeof(float));
+    ps::widenRows(*alone_, wanted.counts, came.data() + dense, rows_.as<float>());
     rows = rows_.as<float>();
   }
-  const ps::Gradient gradient{{rows, elements}, nullptr, std::move(counts)};
-  if (const auto fault = alone_->fault(gradient))
-    throw Error(ErrorCode::kBadData, peer_ + " sent " + *fault);
+  const ps::Gradient gradient{{rows, elements}, nullptr, wanted.counts};
+  for (size_t i = 0; i < wanted.counts.size(); ++i)
+    if (!std::ranges::equal(alone_->rows(gradient, i).rows, wanted.of(i)))
+      throw Error(ErrorCode::kBadData, peer_ + " sent rows that were not asked for");
   float* const values = valuesOf(arena);
   if (narrows_)
     dense_.widen(came.data(), values);

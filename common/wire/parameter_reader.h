@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/ps/narrow_gradient.h"
+#include "common/ps/row_set.h"
 #include "common/tensor/buffer.h"
 
 namespace dtf::wire {
@@ -15,7 +16,7 @@ namespace dtf::wire {
 // Of one shard. What it reads is written to an arena, which is made when there is none.
 // Owns: memory for rows that are being widened.
 // Threads: thread-compatible.
-// Errors: kBadData, naming the ps, for what the shard doesn't have; nothing else of the arena is touched then, but what the answer is of.
+// Errors: kBadData for another size than is due, and, naming the ps, for other rows; the arena is as it was then.
 class ParameterReader {
  public:
   // `peer`: for errors. `narrows`: the job's parameters are bfloat16 on the way, but for `exact`.
@@ -25,9 +26,9 @@ class ParameterReader {
   bool narrows() const { return narrows_; }
   // All of the shard, rounded. Errors: also kBadConfig where they come as float32, from a ps of an earlier version.
   void readNarrow(capnp::List<capnp::Data>::Reader list, Buffer& arena);
-  // Its dense elements and so many rows of each sparse slice; the others in the arena stay as they are.
+  // Its dense elements and the rows that were `wanted`; the others in the arena stay as they are.
   void readRows(capnp::List<capnp::Data>::Reader list, capnp::List<uint32_t>::Reader counts,
-                Buffer& arena);
+                const ps::RowSet& wanted, Buffer& arena);
 
  private:
   float* valuesOf(Buffer& arena) const;

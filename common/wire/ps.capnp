@@ -302,9 +302,8 @@ interface PsData {
   # that is on an earlier one goes back to these.
 
   pull @1 (wantsStep :Bool, wantedStep :UInt64, epoch :UInt64, inUse :UInt64, wantedCounts :List(UInt32),
-      wantedIds :List(UInt32), exact :Bool)
+      wantedIds :List(UInt32))
       -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64), rows :List(UInt32));
-  # `exact`: float32, whatever the model's transferDtype.
   # Sync: with `wantsStep`, the parameters before that step, which may be the one before the current: after a crash in
   # the middle of a step, or for a slow backup worker, the ps may answer with different steps, and a worker computes
   # only with the parameters of one (common/ps/step_agreement.h). A ps that no longer has them sends the current ones.
@@ -334,9 +333,10 @@ interface PsData {
   # parameters. An answer that names a key has all. Errors: bad_data for other counts or ids.
   # `gone`, in pull too: keys of arenas that this ps doesn't have any more, for the worker to unmap.
 
-  averages @3 () -> (state :Types.StepState, parameters :List(Data));
-  # The moving averages of the parameters, where the optimizer keeps them; of `state` only globalStep counts: the
-  # updates that are in them. Refused (bad_config) where none are kept.
+  averages @3 (current :Bool) -> (state :Types.StepState, parameters :List(Data));
+  # The moving averages of the parameters, where the optimizer keeps them, else refused (bad_config); with `current` the parameters themselves. Whole, as
+  # float32, whatever the model's transferDtype, and between two updates; of `state` only globalStep counts: the
+  # updates that are in them. For those who look beside training: it is no pull.
 
   openDoor @4 () -> (address :Text, secret0 :UInt64, secret1 :UInt64);
   # For a worker that seems to be on this host. Errors, and then arenas travel: bad_config where this ps's cluster file

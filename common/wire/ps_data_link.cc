@@ -179,7 +179,7 @@ kj::Promise<void> PsDataLink::initialise(std::span<const float> values, uint64_t
 
 // Answers whose parameters a batch is computed with; moving averages come as they are.
 template <class Results>
-constexpr bool kIsOfTraining = requires(Results::Reader results) {
+constexpr bool kIsOfTraining = requires(typename Results::Reader results) {
   results.getKey();
 };
 
@@ -187,7 +187,7 @@ constexpr bool kIsOfTraining = requires(Results::Reader results) {
 // are still here.
 template <class Results>
 ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& received,
-                               bool more_batches, bool is_exact) {
+                               bool more_batches) {
   return net::bridgeErrors([&] {
     const ps::StepState state = decodeStepState(response.getState());
     if (state.outcome == ps::Outcome::kQueued) {
@@ -205,13 +205,18 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
     }
     received.mapped = nullptr;
     received.key = 0;
+    received.is_whole = true;
     if constexpr (kIsOfTraining<Results>) {
       const bool has_rows = response.getRows().size() > 0;
-      if (has_rows || (reader_.narrows() && !is_exact)) {
-        if (has_rows)
-          reader_.readRows(response.getParameters(), response.getRows(), received.assembled);
-        else
+      if (has_rows || reader_.narrows()) {
+        if (has_rows) {
+          reader_.readRows(response.getParameters(), response.getRows(), wanted_,
+                           received.assembled);
+          if (!std::exchange(said_rows_, true)) log::info("event=rows_came peer=\"{}\"", peer_);
+        } else {
           reader_.readNarrow(response.getParameters(), received.assembled);
+        }
+        received.is_whole = false;
         received.values = {received.assembled.as<float>(), traffic_.elements};
         return state;
       }
@@ -239,6 +244,7 @@ void PsDataLink::takeShared(Received& received, uint64_t key) {
     kj::throwFatalException(net::toKj(net::asio::error::not_connected, error.message()));
   }
   received.key = key;
+  received.is_whole = true;
   received.values = {reinterpret_cast<const float*>(received.mapped->data()), traffic_.elements};
 }
 
@@ -265,28 +271,32 @@ kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step,
   });
 }
 
-kj::Promise<void> PsDataLink::pullAverages() {
-  aside_.held = nullptr;
-  return connection_.untilAnswered<void>("pulling the moving averages", [this] {
-    return data_->averagesRequest(capnp::MessageSize{8, 0})
-        .send()
-        .then([this](capnp::Response<schema::PsData::AveragesResults>&& response) {
-          take(kj::mv(response), aside_, false);
-        });
+kj::Promise<void> PsDataLink::pullAside(bool current) {
+  aside_.release();
+  return connection_.untilAnswered<void>("pulling values beside training", [this, current] {
+    auto request = data_->averagesRequest(capnp::MessageSize{8, 0});
+    request.setCurrent(current);
+    return request.send().then([this](capnp::Response<schema::PsData::AveragesResults>&& response) {
+      take(kj::mv(response), aside_, false);
+    });
   });
 }
 
-kj::Promise<void> PsDataLink::pullWhole(uint64_t epoch) {
+// As many rows as make most of the table come as fast with the others, which a ps sends from where they are.
+void PsDataLink::wantRows(const ps::RowSet& rows) {
+  is_wanted_anew_ = true;
+  const ps::GradientLayout& layout = gradients_[0].layout();
+  uint64_t sparse = 0;
+  for (const ps::SparseSlice& slice : layout.sparse()) sparse += slice.rows * slice.row_elements;
+  const bool are_few = !rows.isWhole() && static_cast<double>(layout.elementsOf(rows.counts) -
+                                                              layout.denseElements()) <=
+                                              options_.rows_share_max * static_cast<double>(sparse);
+  wanted_ = are_few ? rows : ps::RowSet{};
+}
+
+void PsDataLink::beginCall() {
+  if (!std::exchange(is_wanted_anew_, false)) wanted_ = {};
   aside_.release();
-  return connection_.untilAnswered<void>("pulling all parameters", [this, epoch] {
-    auto request = data_->pullRequest(capnp::MessageSize{10, 0});
-    request.setEpoch(epoch);
-    request.setInUse(inUse());
-    request.setExact(true);
-    return request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
-      take(kj::mv(response), aside_, false, true);
-    });
-  });
 }
 
 // In memory that is shared all of them are there.

@@ -54,6 +54,8 @@ struct LinkOptions {
   std::optional<uint64_t> share_from_bytes = kShareFromBytes;
   // A gradient arena of so many bytes, more than net::kSentAsWrittenFromBytes, leaves while it is written, where it travels; nullopt: never.
   std::optional<uint64_t> stream_from_bytes = kStreamFromBytes;
+  // Rows of sparse variables are asked for where they, with their ids, are no more than this of a shard's tables; else all come.
+  double rows_share_max = 0.5;
 };
 
 // What `self`, started with `job`, says.
@@ -213,13 +215,15 @@ class PsDataLink {
   // The gate of the exchange under way has been opened further.
   void sendMore();
 
-  // What pulls and exchanges bring from now on, until it is said again: see ps::ParameterClient. Between calls.
-  void wantRows(const ps::RowSet& rows) { wanted_ = rows; }
-  void wantAll() { wanted_ = {}; }
+  // What the next pull or exchange brings: see ps::ParameterClient. Between calls.
+  void wantRows(const ps::RowSet& rows);
+  // Ahead of a pull or an exchange, and those that repeat it: what is wanted was said since the last one, or it is all.
+  void beginCall();
+  // Whether parameters() are all of them, as the ps has them.
+  bool hasWhole() const { return parameters_[received_].is_whole; }
 
-  // Kept beside the parameters, until the next call.
-  kj::Promise<void> pullAverages();
-  kj::Promise<void> pullWhole(uint64_t epoch);
+  // Kept beside the parameters, until the next call: the moving averages or, `current`, the parameters.
+  kj::Promise<void> pullAside(bool current);
 
   // Since when the connection is broken; nullopt while it isn't.
   std::optional<TimePoint> brokenSince() const { return connection_.brokenSince(); }
@@ -227,9 +231,7 @@ class PsDataLink {
   void giveUp(const Error& why) { connection_.giveUp(why); }
 
   const float* parameters() const { return parameters_[received_].values.data(); }
-  const float* aside() const {
-    return aside_.values.data();
-  }  // what pullAverages() or pullWhole() brought
+  const float* aside() const { return aside_.values.data(); }  // what pullAside() brought
   // Whether it reads parameters in the memory of the ps, and how many arenas it has mapped for that.
   bool TEST_sharesMemory() const { return memory_ != nullptr; }
   size_t TEST_arenasMapped() const { return memory_ ? memory_->TEST_mappedCount() : 0; }
@@ -259,6 +261,7 @@ class PsDataLink {
     Buffer assembled;
     std::shared_ptr<const MappedMemory> mapped;  // or this
     uint64_t key = 0;                            // of that
+    bool is_whole = false;                       // as the ps has them, and all
     void release();
   };
   kj::Promise<void> sayHello(net::RpcConnection& connection);
@@ -273,8 +276,7 @@ class PsDataLink {
   kj::Promise<void> giveGradients(const std::string& door, const net::DoorSecret& secret);
   uint64_t inUse() const;
   template <class Response>
-  ps::StepState take(capnp::Response<Response>&& response, Received& received, bool more_batches,
-                     bool is_exact = false);
+  ps::StepState take(capnp::Response<Response>&& response, Received& received, bool more_batches);
 
   net::Loop& io_;
   const LinkOptions options_;
@@ -297,9 +299,10 @@ class PsDataLink {
   bool gives_gradients_ = false;      // likewise: the ps reads gradients_ where they are
   bool gradients_may_move_ = true;    // nobody has asked where they are
   bool shares_;                       // false: that has failed, or isn't wanted: arenas travel
-  bool said_shared_ = false, said_not_shared_ = false;  // in the log
+  bool said_shared_ = false, said_not_shared_ = false, said_rows_ = false;  // in the log
   Received aside_;
   ps::RowSet wanted_;
+  bool is_wanted_anew_ = false;  // since the last call
   ParameterReader reader_;
   std::shared_ptr<const net::SendGate> gate_;        // of the exchange under way, or the last one
   kj::Own<kj::PromiseFulfiller<void>> gate_opened_;  // of who waits for it to be open; may be null

@@ -276,7 +276,6 @@ void DataCalls::setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) 
 
 void DataCalls::wantRows(uint32_t ps_task, const ps::RowSet& rows) {
   links_.at(ps_task)->wantRows(rows);
-  rows_wanted_ = true;
 }
 
 void DataCalls::turn() {
@@ -374,8 +373,7 @@ kj::Promise<ps::StepState> DataCalls::settle() {
 kj::Promise<ps::StepState> DataCalls::onEvery(const CallOfPs& call, bool is_push) {
   DTF_CHECK(settlement_.has_value());
   releaseEarlier();
-  if (!std::exchange(rows_wanted_, false))
-    for (const auto& link : links_) link->wantAll();
+  for (const auto& link : links_) link->beginCall();
   std::vector<Call> calls;
   for (uint32_t i = 0; i < links_.size(); ++i)
     calls.push_back({i, [&call, i](PsDataLink& link) { return call(i, link); }});
@@ -387,20 +385,12 @@ kj::Promise<ps::StepState> DataCalls::pull() {
   return onEvery([](uint32_t, PsDataLink& link) { return link.pull(std::nullopt); }, false);
 }
 
-kj::Promise<void> DataCalls::pullAverages() {
-  return aside([](PsDataLink& link) { return link.pullAverages(); });
-}
-
-kj::Promise<void> DataCalls::pullWhole() {
-  return aside([this](PsDataLink& link) { return link.pullWhole(epoch_); });
-}
-
-// The same call to every ps, whose state changes nothing.
-kj::Promise<void> DataCalls::aside(const std::function<kj::Promise<void>(PsDataLink&)>& call) {
+kj::Promise<void> DataCalls::pullAside(bool current) {
   DTF_CHECK(!links_.empty());
   kj::Vector<kj::Promise<void>> promises;
   since_ = clock_.now();
-  for (uint32_t i = 0; i < links_.size(); ++i) promises.add(watched(i, call(*links_[i])));
+  for (uint32_t i = 0; i < links_.size(); ++i)
+    promises.add(watched(i, links_[i]->pullAside(current)));
   return abort_.guard(joinAll(kj::mv(promises)));
 }
 

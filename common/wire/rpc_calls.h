@@ -167,11 +167,14 @@ class DataCalls {
   void endPush() { gates_.clear(); }
   void sendMore();
 
-  // What these two bring is aside(), until the next call.
-  kj::Promise<void> pullAverages();
-  kj::Promise<void> pullWhole();
+  // The moving averages or, `current`, the parameters: aside(), until the next call.
+  kj::Promise<void> pullAside(bool current);
 
   const float* parameters(uint32_t ps_task) const { return parameters_[ps_task]; }
+  // Whether parameters() are all of them, as the ps have them. As parameters().
+  bool haveWhole() const {
+    return std::ranges::all_of(links_, [](const auto& link) { return link->hasWhole(); });
+  }
   const float* aside(uint32_t ps_task) const { return links_[ps_task]->aside(); }
   float* gradients(uint32_t ps_task) { return gradients_[ps_task]; }
   void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts);  // as gradients()
@@ -207,7 +210,6 @@ class DataCalls {
   std::string unansweredText() const;
   kj::Promise<void> watched(uint32_t ps_task, kj::Promise<void> answer);
   kj::Promise<void> send(const std::vector<Call>& calls);
-  kj::Promise<void> aside(const std::function<kj::Promise<void>(PsDataLink&)>& call);
   using CallOfPs = std::function<kj::Promise<ps::StepState>(uint32_t ps_task, PsDataLink&)>;
   kj::Promise<ps::StepState> onEvery(const CallOfPs& call, bool is_push);
   kj::Promise<ps::StepState> settle();
@@ -229,7 +231,6 @@ class DataCalls {
   std::vector<float*> gradients_;
   // Of a push that is being written: of each link. The vector is the training thread's, and stays as it is while the push goes on.
   std::vector<std::shared_ptr<net::SendGate>> gates_;
-  bool rows_wanted_ = false;  // of the call to come; else all of every shard
   bool overlaps_ = false;
   std::optional<ps::Settlement> settlement_;  // once open
   uint64_t epoch_ = 0;                        // of the parameters that it settled on

@@ -86,7 +86,6 @@ void RpcParameterClient::declare(const ps::ModelDeclaration& declaration) {
   data_.call([&] { return data_calls_->open(declaration); });
   brings_rows_ = bringsRowsOf(declaration, options_.link.self.index);
   const bool narrows = ps::narrowsTransfers(declaration.replication);
-  brings_whole_ = !brings_rows_ && !narrows;
   if (narrows) log::info("event=transfers dtype=bfloat16 memory_shared=false");
   if (declaration.replication.overlap || mayStream(declaration, options_.link))
     beside_ = std::make_unique<ps::ExchangeThread>(
@@ -111,7 +110,7 @@ const float* RpcParameterClient::parameters(uint32_t ps_task) const {
 }
 
 void RpcParameterClient::pullAverages() {
-  data_.call([this] { return data_calls_->pullAverages(); });
+  data_.call([this] { return data_calls_->pullAside(false); });
 }
 
 const float* RpcParameterClient::averages(uint32_t ps_task) const {
@@ -132,12 +131,15 @@ bool RpcParameterClient::bringsRows() const {
 
 void RpcParameterClient::wantRows(uint32_t ps_task, const ps::RowSet& rows) {
   DTF_CHECK(brings_rows_);
-  if (!std::exchange(said_rows_, true)) log::info("event=rows_wanted");
   data_calls_->wantRows(ps_task, rows);
 }
 
+bool RpcParameterClient::bringsWhole() const {
+  return data_calls_->haveWhole();
+}
+
 void RpcParameterClient::pullWhole() {
-  data_.call([this] { return data_calls_->pullWhole(); });
+  data_.call([this] { return data_calls_->pullAside(true); });
 }
 
 const float* RpcParameterClient::whole(uint32_t ps_task) const {

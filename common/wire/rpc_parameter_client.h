@@ -35,7 +35,7 @@ class RpcParameterClient final : public ps::ParameterClient {
   void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) override;
   bool bringsRows() const override;
   void wantRows(uint32_t ps_task, const ps::RowSet& rows) override;
-  bool bringsWhole() const override { return brings_whole_; }
+  bool bringsWhole() const override;
   void pullWhole() override;
   const float* whole(uint32_t ps_task) const override;
   ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override;
@@ -86,8 +86,8 @@ class RpcParameterClient final : public ps::ParameterClient {
   net::CallerLoop data_{net::kDataBusyPoll};
   std::unique_ptr<DataCalls> data_calls_;  // lives on the data loop
   net::IoThread control_;                  // its loop ends before the others, and posts to data_
-  bool said_streamed_ = false, said_rows_ = false;  // in the log
-  bool brings_rows_ = false, brings_whole_ = true;
+  bool said_streamed_ = false;             // in the log
+  bool brings_rows_ = false;
   std::unique_ptr<ps::ExchangeThread> beside_;  // null: nothing goes on while the caller computes
 };
 

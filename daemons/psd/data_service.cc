@@ -49,7 +49,7 @@ class DataSession final : public schema::PsData::Server {
       : shard_(host.shard()),
         narrow_parameters_(host.narrowParameters()),
         narrows_(ps::narrowsTransfers(shard_.declaration().value().replication)),
-        sent_rows_(layout, narrows_),
+        sent_rows_(layout),
         narrow_all_(shard_.elements(), exactOf(shard_, options.self.index)),
         narrow_dense_(layout.denseElements(), exactOf(shard_, options.self.index)),
         lent_(std::move(lent)),
@@ -79,7 +79,7 @@ class DataSession final : public schema::PsData::Server {
     const uint64_t epoch = context.getParams().getEpoch();
     lent_->keepOnly(context.getParams().getInUse());
     Form form{.rows = net::bridgeErrors([&] { return readWanted(context.getParams()); }),
-              .narrows = narrows_ && !context.getParams().getExact()};
+              .narrows = narrows_};
     return answered(context, std::move(form), [this, wanted_step, epoch](ps::PushCallback reply) {
       shard_.pull(rank_, incarnation_, wanted_step, std::move(reply), epoch);
     });
@@ -87,8 +87,10 @@ class DataSession final : public schema::PsData::Server {
 
   kj::Promise<void> averages(AveragesContext context) override {
     trace::onRequest(0, {});
-    return answered(context, Form{}, [this](ps::PushCallback reply) {
-      shard_.pullAverages(rank_, incarnation_, std::move(reply));
+    const auto what = context.getParams().getCurrent() ? ps::Shard::Aside::kParameters
+                                                       : ps::Shard::Aside::kAverages;
+    return answered(context, Form{}, [this, what](ps::PushCallback reply) {
+      shard_.pullAside(rank_, incarnation_, what, std::move(reply));
     });
   }
 
@@ -233,6 +235,8 @@ class DataSession final : public schema::PsData::Server {
 
   std::vector<Part> partsOf(const std::shared_ptr<const ps::Snapshot>& parameters,
                             const Form& form) {
+    if (parameters->elements() != narrow_all_.elements())
+      net::throwAsKj(Error(ErrorCode::kUnavailable, "another model was declared meanwhile"));
     std::vector<Part> parts;
     const bool is_whole = form.rows.isWhole();
     if (form.narrows) {
@@ -244,7 +248,7 @@ class DataSession final : public schema::PsData::Server {
     }
     if (!is_whole) {
       const trace::Span span("gather rows");
-      parts.push_back(sent_rows_.of(*parameters, form.rows));
+      parts.push_back(sent_rows_.of(*parameters, form.rows, form.narrows));
     }
     return parts;
   }

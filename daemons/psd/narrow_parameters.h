@@ -25,7 +25,7 @@ class NarrowParameters {
 
   std::weak_ptr<const ps::Snapshot> newest_;  // that `current_` has
   std::shared_ptr<Buffer> current_;
-  std::array<std::shared_ptr<Buffer>, 2> buffers_;  // more are dropped after use
+  std::array<std::shared_ptr<Buffer>, 4> buffers_;  // more are dropped after use
 };
 
 }  // namespace dtf::psd

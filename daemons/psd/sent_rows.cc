@@ -1,19 +1,21 @@
 #include "daemons/psd/sent_rows.h"
 
+#include <algorithm>
+
 #include "common/ps/narrow_gradient.h"
 
 namespace dtf::psd {
 
-wire::ArenaPart SentRows::of(const ps::Snapshot& parameters, const ps::RowSet& rows) {
+wire::ArenaPart SentRows::of(const ps::Snapshot& parameters, const ps::RowSet& rows, bool narrows) {
   const uint64_t elements = alone_.value().elementsOf(rows.counts);
   const uint64_t wide_bytes = elements * sizeof(float);
   if (elements == 0) return {};
-  if (!narrows_) {
+  if (!narrows) {
     const std::shared_ptr<Buffer> sent = freeBuffer(wide_bytes);
     ps::gatherRows(layout_, rows, parameters.data(), sent->as<float>());
     return {{sent->data(), wide_bytes}, sent};
   }
-  if (wide_.bytes() < wide_bytes) wide_ = Buffer(2 * wide_bytes);
+  if (wide_.bytes() < wide_bytes) wide_ = Buffer(roomFor(wide_bytes));
   ps::gatherRows(layout_, rows, parameters.data(), wide_.as<float>());
   const uint64_t bytes = ps::narrowRowsBytes(*alone_, rows.counts);
   const std::shared_ptr<Buffer> sent = freeBuffer(bytes);
@@ -21,11 +23,17 @@ wire::ArenaPart SentRows::of(const ps::Snapshot& parameters, const ps::RowSet& r
   return {{sent->data(), bytes}, sent};
 }
 
-// One that no message refers to. With room for batches that look up more.
+// Also for batches that look up more, but no more than there is.
+uint64_t SentRows::roomFor(uint64_t bytes) const {
+  return std::min(2 * bytes, alone_->elementsMax() * sizeof(float));
+}
+
+// One that no message refers to.
 std::shared_ptr<Buffer> SentRows::freeBuffer(uint64_t bytes) {
   for (std::shared_ptr<Buffer>& buffer : buffers_) {
     if (buffer != nullptr && buffer.use_count() > 1) continue;
-    if (buffer == nullptr || buffer->bytes() < bytes) buffer = std::make_shared<Buffer>(2 * bytes);
+    if (buffer == nullptr || buffer->bytes() < bytes)
+      buffer = std::make_shared<Buffer>(roomFor(bytes));
     return buffer;
   }
   return std::make_shared<Buffer>(bytes);

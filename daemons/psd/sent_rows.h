@@ -18,21 +18,20 @@ namespace dtf::psd {
 // Threads: the connection's loop only.
 class SentRows {
  public:
-  // `layout`: of the shard. `narrows`: as bfloat16 (ps/narrow_gradient.h).
-  SentRows(ps::GradientLayout layout, bool narrows)
-      : layout_(std::move(layout)), narrows_(narrows) {
+  explicit SentRows(ps::GradientLayout layout) : layout_(std::move(layout)) {
     if (!layout_.sparse().empty()) alone_ = layout_.rowsAlone();
   }
 
-  // A set without fault that is not whole: their ids and values, as a gradient of layout.rowsAlone() has them.
-  wire::ArenaPart of(const ps::Snapshot& parameters, const ps::RowSet& rows);
+  // A set without fault that is not whole: their ids and values, as a gradient of layout.rowsAlone() has them. `narrows`: as bfloat16
+  // (ps/narrow_gradient.h).
+  wire::ArenaPart of(const ps::Snapshot& parameters, const ps::RowSet& rows, bool narrows);
 
  private:
   std::shared_ptr<Buffer> freeBuffer(uint64_t bytes);
+  uint64_t roomFor(uint64_t bytes) const;
 
   const ps::GradientLayout layout_;
   std::optional<ps::GradientLayout> alone_;  // none: no set of rows has no fault
-  const bool narrows_;
   Buffer wide_;
   std::array<std::shared_ptr<Buffer>, 2>
       buffers_;  // a session has two calls at most; more are dropped after use

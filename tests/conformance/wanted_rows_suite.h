@@ -49,6 +49,8 @@ TEST_P(WantedRowsSuite, TheRowsThatAreWantedAreTheNewestAndDenseVariablesToo) {
     const float times = static_cast<float>(1 + round / 4);
     EXPECT_EQ(rowOf(reads, row),
               (std::vector<float>{times * (1.0F + static_cast<float>(row)), times * 2}));
+    if (!reads.bringsWhole() && round > 0)
+      EXPECT_EQ(rowOf(reads, (row + 3) % 4)[1], (1.0F + (round - 1) / 4) * 2) << "as it came";
     EXPECT_EQ(std::count(reads.parameters(0), reads.parameters(0) + 16, 1.0F + round), 16);
     EXPECT_EQ(std::count(reads.parameters(1), reads.parameters(1) + 16, 1.0F + round), 16);
   }
@@ -61,6 +63,11 @@ TEST_P(WantedRowsSuite, TheRowsThatAreWantedAreTheNewestAndDenseVariablesToo) {
   const std::vector<float> table = {2, 4, 4, 4, 6, 4, 108, 4};
   wantRows(reads, {1});
   reading = pushNothing(reads, reading);
+  if (reads.bringsWhole()) {
+    EXPECT_EQ(tableOf(reads), table);
+  } else {
+    EXPECT_EQ(rowOf(reads, 3)[0], 8) << "it was not asked for";
+  }
   reads.pullWhole();
   EXPECT_EQ(wholeTableOf(reads), table);
   EXPECT_EQ(rowOf(reads, 1), (std::vector<float>{4, 4}));

@@ -28,6 +28,12 @@ ClusterOptions embeddingJob(const std::string& mode, int vocabulary, int steps) 
 
 class SparseTest : public RecoveryTest {
  protected:
+  // Of a table of which a batch looks up less than half.
+  static ClusterOptions travellingJob() {
+    ClusterOptions options = embeddingJob("sync", 3000, kSteps);
+    options.top_more = "shared_memory: false\n";
+    return options;
+  }
   // Of all ps, awaited to their ends.
   long gradientBytes() {
     long bytes = 0;
@@ -86,10 +92,11 @@ TEST_F(SparseTest, AJobToWhichOnlyRowsComeHasTheBitsOfOneToWhichAllCome) {
     options.workers = std::string(mode) == "sync" ? 2 : 1;
     options.train_more += "  eval: {every_steps: 20}\n  summaries: {every_steps: 10}\n";
     start(options, "shared");
+    EXPECT_TRUE(workers_[0]->waitForOutput("event=memory_shared", kEnd)) << workers_[0]->err();
     awaitEnd();
     options.top_more = "shared_memory: false\n";
     start(options, "rows");
-    EXPECT_TRUE(workers_[0]->waitForOutput("event=rows_wanted", kEnd)) << workers_[0]->err();
+    EXPECT_TRUE(workers_[0]->waitForOutput("event=rows_came", kEnd)) << workers_[0]->err();
     awaitEnd();
     EXPECT_EQ(digestOf("rows"), digestOf("shared")) << mode;
     EXPECT_EQ(summary("rows")["eval"]["loss"], summary("shared")["eval"]["loss"]) << mode;
@@ -97,20 +104,20 @@ TEST_F(SparseTest, AJobToWhichOnlyRowsComeHasTheBitsOfOneToWhichAllCome) {
 }
 
 TEST_F(SparseTest, AReplicaHasTheSameBits) {
-  ClusterOptions options = embeddingJob("sync", 300, kSteps);
+  ClusterOptions options = travellingJob();
   options.train_more += "  checkpoint: {every_steps: 500}\n";
   options.top_more += "durability: replica\n";
   expectSameBits(options, "ps/1 takes its values from replicas");
 }
 
 TEST_F(SparseTest, ACheckpointGivesTheRowsBack) {
-  ClusterOptions options = embeddingJob("sync", 300, kSteps);
+  ClusterOptions options = travellingJob();
   options.train_more += "  checkpoint: {every_steps: 100}\n";
   expectSameBits(options, "all go back");
 }
 
 TEST_F(SparseTest, BackupWorkersAndAReplicaTakeRows) {
-  ClusterOptions options = embeddingJob("sync", 300, kSteps);
+  ClusterOptions options = travellingJob();
   options.workers = 3;
   options.replication_more = ", replicas_to_aggregate: 2";
   options.train_more += "  checkpoint: {every_steps: 500}\n";

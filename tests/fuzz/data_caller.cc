@@ -18,6 +18,21 @@ kj::Promise<void> asked(Request&& request, const char* reaches = nullptr) {
   });
 }
 
+// Rows of a few slices, mostly as many as are counted.
+template <class Request>
+void fillWanted(Arguments& arguments, Request& request) {
+  const uint8_t kind = arguments.byte();
+  auto counts = request.initWantedCounts(kind % 4);
+  uint32_t ids = 0;
+  for (uint32_t i = 0; i < counts.size(); ++i) {
+    counts.set(i, arguments.byte() % 8);
+    ids += counts[i];
+  }
+  auto rows = request.initWantedIds(kind > 240 ? arguments.byte() : ids);
+  for (uint32_t i = 0; i < rows.size(); ++i)
+    rows.set(i, kind > 200 ? arguments.number<uint32_t>() : i + kind / 64);
+}
+
 }  // namespace
 
 // One that was given, mostly the newest; or none.
@@ -65,9 +80,14 @@ kj::Promise<void> DataCaller::call(uint8_t method, Arguments& arguments, uint64_
     if (wants % 2 == 1) request.setWantedStep(arguments.count());
     if (wants % 8 > 3) request.setEpoch(epoch_at(wants));
     request.setInUse(keyIn(arguments));
+    if (wants % 16 > 11) fillWanted(arguments, request);
     return asked(request);
   }
-  if (method % 8 == 7) return asked(data.averagesRequest(), "averages");
+  if (method % 8 == 7) {
+    auto request = data.averagesRequest();
+    request.setCurrent(method % 16 == 15);
+    return asked(request, "averages");
+  }
   auto request = data.exchangeRequest();
   request.setStep(arguments.count());
   request.setEpoch(epoch_at(request.getStep()));
@@ -76,6 +96,7 @@ kj::Promise<void> DataCaller::call(uint8_t method, Arguments& arguments, uint64_
   fillArena(arguments, [&](uint32_t chunks) { return request.initGradient(chunks); });
   fillRows(arguments, [&](uint32_t slices) { return request.initRows(slices); });
   const bool has_rows = request.getRows().size() > 0;
+  if (request.getBatch() % 4 == 3) fillWanted(arguments, request);
   request.setGradientKey(keyIn(arguments));
   if (request.getGradientKey() != 0 && arguments.byte() % 8 != 1) {
     request.initGradient(0);

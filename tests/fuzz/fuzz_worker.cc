@@ -276,7 +276,7 @@ void Session::trainingCall(uint8_t method) {
           data_->exchange(arguments_.count(), static_cast<uint32_t>(arguments_.count()), 0.5F)
               .then([this](auto&& state) { pulled_ = state.outcome != ps::Outcome::kQueued; }));
     case 4:
-      return training_.start("averages", data_->pullAverages().then([this] {
+      return training_.start("averages", data_->pullAside(false).then([this] {
         float sum = 0;
         for (uint32_t ps = 0; ps < kPsTasks; ++ps)
           for (uint64_t i = 0; i < kElements; ++i) sum += data_->aside(ps)[i];

@@ -56,6 +56,8 @@ class Ledger {
   void writeGradient(const Push& push, const GradientPlace& place) const;
   void eraseGradient(const Push& push, const GradientPlace& place) const;
 
+  void complain(std::string why) const { complain_(std::move(why)); }
+
   using Arenas = std::span<const float* const>;  // one per ps
   // A process was given parameters and told `state`.
   void onParameters(uint32_t rank, uint32_t process, const ps::StepState& state, Arenas arenas);

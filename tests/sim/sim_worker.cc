@@ -41,7 +41,7 @@ class SimClient final : public ps::ParameterClient {
   void waitInitialised() override { await(control_.waitInitialised()); }
   ps::StepState pull() override { return await(data_.pull()); }
   const float* parameters(uint32_t ps_task) const override { return data_.parameters(ps_task); }
-  void pullAverages() override { await(data_.pullAverages()); }
+  void pullAverages() override { await(data_.pullAside(false)); }
   const float* averages(uint32_t ps_task) const override { return data_.aside(ps_task); }
   float* gradients(uint32_t ps_task) override { return data_.gradients(ps_task); }
   void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) override {
@@ -51,7 +51,7 @@ class SimClient final : public ps::ParameterClient {
   void wantRows(uint32_t ps_task, const ps::RowSet& rows) override {
     data_.wantRows(ps_task, rows);
   }
-  void pullWhole() override { await(data_.pullWhole()); }
+  void pullWhole() override { await(data_.pullAside(true)); }
   const float* whole(uint32_t ps_task) const override { return data_.aside(ps_task); }
   GradientPlace placeOf(uint32_t ps_task) {
     return {[this, ps_task](auto row_counts) { data_.setRows(ps_task, row_counts); },
@@ -108,6 +108,7 @@ wire::RpcClientOptions clientOptions(const Plan& plan, uint32_t rank, Incarnatio
   options.link = wire::linkOptions(job, {JobKind::kWorker, rank}, incarnation);
   options.ps = wire::addressesOf(job.cluster.ps);
   options.link.share_from_bytes = plan.shares_memory ? std::optional<uint64_t>(0) : std::nullopt;
+  options.link.rows_share_max = 2;  // with their ids all are twice as large as the table
   options.link.stream_from_bytes =
       plan.streamsGradients() ? std::optional<uint64_t>(0) : std::nullopt;
   options.on_replaced = [on_replaced](uint32_t) { on_replaced(); };
@@ -231,6 +232,9 @@ class SimWorker::Steps final : public train::StepWorker {
   }
   float compute(const ps::StepState& due) override {
     has_started_push_ = false;
+    if (!hasRowsOf(due))
+      worker_.ledger_.complain(fmt::format("{} computes step {} with other rows",
+                                           worker_.process_->name, due.next_step));
     if (worker_.plan_.streamsGradients()) {
       startPush(due);
     } else {
@@ -243,7 +247,15 @@ class SimWorker::Steps final : public train::StepWorker {
     if (hasStartedPush()) return;
     worker_.due_ = due;
     worker_.beforePush(client_, worker_.pushOf(due));
-    if (worker_.plan_.namesRows()) nameRows();
+    if (worker_.plan_.namesRows()) nameRows(due.next_step + 1);
+  }
+  bool hasRowsOf(const ps::StepState& due) override {
+    return !worker_.plan_.namesRows() || named_for_ == due.next_step;
+  }
+  void wantRowsOf(const ps::StepState& due) override { nameRows(due.next_step); }
+  void beforeFirst() override { named_for_.reset(); }
+  void onRows(const ps::StepState& state) override {
+    worker_.ledger_.onParameters(worker_.rank_, worker_.number_, state, worker_.arenas());
   }
   void onWentBack(const ps::StepState& state) override {
     worker_.hooks_.log(
@@ -255,8 +267,9 @@ class SimWorker::Steps final : public train::StepWorker {
   }
 
  private:
-  // All of them: what comes is judged whole.
-  void nameRows() {
+  // Of the batch of that step all of them: what comes is judged whole.
+  void nameRows(uint64_t step) {
+    named_for_ = step;
     const auto rows = static_cast<uint32_t>(worker_.ledger_.elements());
     ps::RowSet all{{rows}, std::vector<uint32_t>(rows)};
     std::iota(all.ids.begin(), all.ids.end(), 0);
@@ -277,6 +290,7 @@ class SimWorker::Steps final : public train::StepWorker {
   SimWorker& worker_;
   SimClient& client_;
   bool has_started_push_ = false;
+  std::optional<uint64_t> named_for_;  // the step for which rows were asked for last
 };
 
 Push SimWorker::pushOf(const ps::StepState& due) const {

@@ -109,7 +109,7 @@ class ShardDriver {
 
   std::shared_ptr<Recorded> pullAverages(uint32_t rank) {
     auto recorded = std::make_shared<Recorded>();
-    shard.pullAverages(rank, Incarnation{1}, recorder(recorded));
+    shard.pullAside(rank, Incarnation{1}, Shard::Aside::kAverages, recorder(recorded));
     return recorded;
   }
 

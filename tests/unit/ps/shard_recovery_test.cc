@@ -389,9 +389,9 @@ TEST(MovingAverages, WhoeverWaitsForTheUpdateIsAnsweredAtTheLatestWhenTheStepWou
   pass(driver, 59, {0, 1});
   EXPECT_TRUE(driver.averages->waits());
   pass(driver, 1, {0, 1});
-  EXPECT_EQ(driver.averages->error(),
-            "worker/1 has waited 60 s on ps/0 for the update that runs, to get the moving averages "
-            "after it");
+  EXPECT_EQ(
+      driver.averages->error(),
+      "worker/1 has waited 60 s on ps/0 for the update that runs, to get the values after it");
   while (driver.runner.finish()) {
   }
 }

@@ -327,9 +327,16 @@ TEST_F(ShardTest, MovingAveragesWaitForTheUpdateThatRuns) {
               .owner = values},
              [](const PushAnswer&) {});
   std::optional<PushReply> averages;
-  shard.pullAverages(0, kOne, [&](const PushAnswer& a) { averages = std::get<PushReply>(a); });
+  shard.pullAside(0, kOne, Shard::Aside::kAverages,
+                  [&](const PushAnswer& a) { averages = std::get<PushReply>(a); });
   EXPECT_FALSE(averages) << "the update is changing them";
   EXPECT_TRUE(runner.finish());
+  std::optional<PushReply> current;
+  shard.pullAside(0, kOne, Shard::Aside::kParameters,
+                  [&](const PushAnswer& a) { current = std::get<PushReply>(a); });
+  ASSERT_TRUE(current);
+  EXPECT_EQ(current->state.global_step, 1u);
+  EXPECT_GT(current->parameters->data()[7], 0.5f) << "what the average moves to";
   ASSERT_TRUE(averages);
   EXPECT_EQ(averages->state.global_step, 1u);
   EXPECT_EQ(averages->parameters->data()[7], 0.5f);

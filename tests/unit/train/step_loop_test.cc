@@ -140,7 +140,7 @@ class RowWorker final : public StepWorker {
     rows_of = due.next_step;
   }
   void beforeFirst() override { calls_.push_back("want none"); }
-  void onRows() override { calls_.push_back("rows"); }
+  void onRows(const ps::StepState&) override { calls_.push_back("rows"); }
   void onFirst(const ps::StepState&) override { calls_.push_back("first"); }
   void onDue(const ps::StepState&) override {}
   float compute(const ps::StepState& due) override {

@@ -86,6 +86,7 @@ TrainedOnRows trainOnRows(cluster::TrainSpec train) {
     trained.wholes = client.wholes;
   }
   loop.evaluate();
+  client.pull();
   const std::vector<ps::ShardLayout>& shards = loop.declaration().layout.shards;
   for (uint32_t ps = 0; ps < shards.size(); ++ps)
     trained.parameters.emplace_back(client.parameters(ps),

@@ -45,10 +45,11 @@ Bytes narrowed(uint64_t elements) {
 
 // Rows 1 and 4, as they come.
 const std::vector<uint32_t> kNamedCounts = {2};
+const ps::RowSet kNamed{kNamedCounts, {1, 4}};
 Bytes namedRows(bool narrows) {
   const ps::GradientLayout alone = tableLayout().rowsAlone();
   std::vector<float> rows(alone.elementsOf(kNamedCounts));
-  ps::gatherRows(tableLayout(), {kNamedCounts, {1, 4}}, shardValues().data(), rows.data());
+  ps::gatherRows(tableLayout(), kNamed, shardValues().data(), rows.data());
   if (!narrows) return bytesOf(rows);
   Bytes bytes(ps::narrowRowsBytes(alone, kNamedCounts));
   ps::narrowRows(alone, {rows, nullptr, kNamedCounts}, bytes.data());
@@ -92,7 +93,7 @@ class ParameterReaderTest : public ::testing::Test {
     ParameterReader reads = reader(narrows);
     Buffer arena(kShardElements * sizeof(float));
     std::fill_n(arena.as<float>(), kShardElements, -1.0F);
-    reads.readRows(answer.get().getParameters(), answer.get().getRows(), arena);
+    reads.readRows(answer.get().getParameters(), answer.get().getRows(), kNamed, arena);
     return {arena.as<float>(), arena.as<float>() + kShardElements};
   }
   static std::string refusal(const std::function<void()>& act,
@@ -147,21 +148,24 @@ TEST_F(ParameterReaderTest, WhatTheShardDoesNotHaveIsRefused) {
   Answer short_of(Bytes(rows.begin(), rows.end() - 8), kNamedCounts);
   EXPECT_EQ(refusal([&] { rowsRead(false, short_of); }),
             "an arena of 88 bytes came where 96 were declared");
-  Answer too_many(rows, {6});
-  EXPECT_EQ(refusal([&] { rowsRead(false, too_many); }),
-            "an arena came with 6 rows of a sparse variable of which the shard has 5");
+  const std::string other = "ps/1 (fake:1) sent rows that were not asked for";
+  for (const std::vector<uint32_t>& counts : std::vector<std::vector<uint32_t>>{{6}, {1}, {2, 2}}) {
+    Answer miscounted(rows, counts);
+    EXPECT_EQ(refusal([&] { rowsRead(false, miscounted); }), other);
+  }
   Bytes wrong = rows;
-  const uint32_t beyond = 5;
-  std::memcpy(wrong.data() + kDenseElements * sizeof(float) + 4, &beyond, sizeof(beyond));
-  Answer row_beyond(wrong, kNamedCounts);
-  EXPECT_EQ(refusal([&] { rowsRead(false, row_beyond); }),
-            "ps/1 (fake:1) sent row 5 of a sparse variable of which the shard has 5");
-  ParameterReader dense("ps/0", ps::GradientLayout(32), 32, false, {});
+  const uint32_t row = 3;
+  std::memcpy(wrong.data() + kDenseElements * sizeof(float) + 4, &row, sizeof(row));
+  Answer other_row(wrong, kNamedCounts);
+  EXPECT_EQ(refusal([&] { rowsRead(false, other_row); }), other);
+  ParameterReader reads = reader(false);
   Buffer arena;
+  Answer right(rows, kNamedCounts);
   EXPECT_EQ(refusal([&] {
-              dense.readRows(row_beyond.get().getParameters(), row_beyond.get().getRows(), arena);
+              reads.readRows(right.get().getParameters(), right.get().getRows(), {}, arena);
             }),
-            "ps/0 sent rows of a shard without any");
+            other)
+      << "all were wanted";
 }
 
 TEST_F(ParameterReaderTest, APsThatSendsFloat32IsOfAnEarlierVersion) {

@@ -67,7 +67,7 @@ TEST_F(PsDataLinkTest, AveragesLieBesideTheParameters) {
   ps_[0].parameters.assign(fake::kClusterElements, 7);
   get(link.pull(std::nullopt));
   ps_[0].parameters.assign(fake::kClusterElements, 8);
-  get(link.pullAverages());
+  get(link.pullAside(false));
   EXPECT_EQ(link.parameters()[0], 7);
   EXPECT_EQ(link.aside()[0], 8);
 }
@@ -79,7 +79,7 @@ TEST_F(PsDataLinkTest, WhatIsNotAnsweredIsSaidAgainAsItWas) {
   const std::vector<std::pair<std::string, std::function<kj::Promise<void>()>>> calls = {
       {"initialise", [&] { return link.initialise(values, ps::kFirstEpoch); }},
       {"pull", [&] { return link.pull(std::nullopt).ignoreResult(); }},
-      {"averages", [&] { return link.pullAverages(); }},
+      {"averages", [&] { return link.pullAside(false); }},
       {"exchange", [&] { return link.exchange(0, 0, 0.5F, ps::kFirstEpoch).ignoreResult(); }}};
   for (const auto& [name, call] : calls) {
     ps_[0].calls.clear();

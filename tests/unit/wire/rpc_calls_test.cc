@@ -174,7 +174,7 @@ TEST_F(DataCallsTest, WhoeverPullsWaitsForThePsThatGetsItsValuesBack) {
     ps_[1].hangs = call;
     ps_[1].awaits_return = true;
     const auto ask = [&] {
-      return call == "pull" ? data_->pull().ignoreResult() : data_->pullAverages();
+      return call == "pull" ? data_->pull().ignoreResult() : data_->pullAside(false);
     };
     auto waits = ask().eagerlyEvaluate(nullptr);
     loop_.live(seconds(60));

@@ -45,27 +45,27 @@ class SentRowsTest : public ::testing::TestWithParam<bool> {
   }
 
   ps::SnapshotPool pool_{kTableShard, 2};
-  SentRows sent_{layout(), GetParam()};
+  SentRows sent_{layout()};
 };
 
 TEST_P(SentRowsTest, AreThoseThatAreNamed) {
   const ps::RowSet rows{{2}, {1, 5}};
   std::vector<float> due(16);
   due[2] = 10, due[3] = 11, due[10] = 50, due[11] = 51;
-  EXPECT_EQ(placed(sent_.of(*parameters(), rows), rows.counts), due);
-  EXPECT_TRUE(sent_.of(*parameters(), {{0}, {}}).bytes.empty());
+  EXPECT_EQ(placed(sent_.of(*parameters(), rows, GetParam()), rows.counts), due);
+  EXPECT_TRUE(sent_.of(*parameters(), {{0}, {}}, GetParam()).bytes.empty());
 }
 
 TEST_P(SentRowsTest, WhatAMessageRefersToStays) {
   const auto from = parameters();
   const ps::RowSet few{{1}, {7}}, more{{3}, {0, 1, 2}};
   std::vector<wire::ArenaPart> sent;
-  for (int i = 0; i < 4; ++i) sent.push_back(sent_.of(*from, i % 2 == 0 ? few : more));
+  for (int i = 0; i < 4; ++i) sent.push_back(sent_.of(*from, i % 2 == 0 ? few : more, GetParam()));
   for (int i = 0; i < 4; i += 2) EXPECT_EQ(placed(sent[i], few.counts)[15], 71);
   for (int i = 1; i < 4; i += 2) EXPECT_EQ(placed(sent[i], more.counts)[4], 20);
   const std::byte* const first = sent[0].bytes.data();
   sent.clear();
-  EXPECT_EQ(sent_.of(*from, few).bytes.data(), first) << "and is used again then";
+  EXPECT_EQ(sent_.of(*from, few, GetParam()).bytes.data(), first) << "and is used again then";
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, SentRowsTest, ::testing::Bool());
