@@ -240,8 +240,9 @@ class DataSession final : public schema::PsData::Server {
     std::vector<Part> parts;
     const bool is_whole = form.rows.isWhole();
     if (form.narrows) {
-      const auto narrow = narrow_parameters_.of(parameters, is_whole ? narrow_all_ : narrow_dense_);
-      parts.push_back({{narrow->data(), narrow->bytes()}, narrow});
+      const ps::NarrowLayout& layout = is_whole ? narrow_all_ : narrow_dense_;
+      const auto narrow = narrow_parameters_.of(parameters, layout);
+      parts.push_back({{narrow->data(), layout.bytes()}, narrow});
     } else {
       const uint64_t elements = is_whole ? parameters->elements() : layout_.denseElements();
       parts.push_back({wideBytes(*parameters, elements), parameters});

@@ -23,7 +23,7 @@ ps::Gradient GradientReader::read(capnp::List<capnp::Data>::Reader chunks, uint6
 
 ps::Gradient GradientReader::copyOf(ps::Gradient gradient) {
   const std::span<const float> values = gradient.values;
-  const std::shared_ptr<Buffer> copy = stagingBuffer(values.size_bytes());
+  const std::shared_ptr<Buffer> copy = staging_.take(values.size_bytes());
   if (!values.empty()) std::memcpy(copy->data(), values.data(), values.size_bytes());
   gradient.values = {copy->as<float>(), values.size()};
   gradient.owner = copy;
@@ -48,19 +48,9 @@ ps::Gradient GradientReader::readNarrow(capnp::List<capnp::Data>::Reader chunks,
   const std::span<const std::byte> narrow =
       wire::readBytes(chunks, ps::narrowGradientBytes(layout, dense, counts), assembled);
   const uint64_t elements = layout.elementsOf(counts);
-  const std::shared_ptr<Buffer> values = stagingBuffer(elements * sizeof(float));
+  const std::shared_ptr<Buffer> values = staging_.take(elements * sizeof(float));
   ps::widenGradient(layout, dense, counts, narrow.data(), values->as<float>());
   return {{values->as<float>(), elements}, values, std::move(counts)};
-}
-
-// One of these buffers that no gradient uses any more.
-std::shared_ptr<Buffer> GradientReader::stagingBuffer(size_t bytes) {
-  for (std::shared_ptr<Buffer>& buffer : staging_) {
-    if (buffer != nullptr && buffer.use_count() > 1) continue;
-    if (buffer == nullptr || buffer->bytes() < bytes) buffer = std::make_shared<Buffer>(bytes);
-    return buffer;
-  }
-  return std::make_shared<Buffer>(bytes);
 }
 
 }  // namespace dtf::psd

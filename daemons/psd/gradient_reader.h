@@ -9,6 +9,7 @@
 #include "common/ps/parameter_store.h"
 #include "common/wire/ps.capnp.h"
 #include "daemons/connection_set.h"
+#include "daemons/psd/reused_buffers.h"
 
 namespace dtf::psd {
 
@@ -37,10 +38,8 @@ class GradientReader {
   ps::Gradient copyOf(ps::Gradient gradient);
 
  private:
-  std::shared_ptr<Buffer> stagingBuffer(size_t bytes);
-
   const daemons::ConnectionRef connection_;
-  std::vector<std::shared_ptr<Buffer>> staging_;
+  ReusedBuffers staging_;
 };
 
 }  // namespace dtf::psd

@@ -2,12 +2,12 @@
 
 // The parameters of a shard as they travel where `replication.transfer_dtype` is bfloat16.
 
-#include <array>
 #include <memory>
 
 #include "common/ps/narrow_gradient.h"
 #include "common/ps/snapshot.h"
 #include "common/tensor/buffer.h"
+#include "daemons/psd/reused_buffers.h"
 
 namespace dtf::psd {
 
@@ -16,16 +16,15 @@ namespace dtf::psd {
 // Threads: the data loop only.
 class NarrowParameters {
  public:
-  // Of the parameters what `layout`, of all or of the first of them, has: layout.bytes().
+  // Of the parameters what `layout`, of all or of the first of them, has: in the first layout.bytes() of it.
   std::shared_ptr<const Buffer> of(const std::shared_ptr<const ps::Snapshot>& parameters,
                                    const ps::NarrowLayout& layout);
 
  private:
-  std::shared_ptr<Buffer> freeBuffer(uint64_t bytes);
-
   std::weak_ptr<const ps::Snapshot> newest_;  // that `current_` has
   std::shared_ptr<Buffer> current_;
-  std::array<std::shared_ptr<Buffer>, 4> buffers_;  // more are dropped after use
+  uint64_t current_bytes_ = 0;
+  ReusedBuffers buffers_{4};
 };
 
 }  // namespace dtf::psd

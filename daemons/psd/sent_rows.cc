@@ -11,14 +11,14 @@ wire::ArenaPart SentRows::of(const ps::Snapshot& parameters, const ps::RowSet& r
   const uint64_t wide_bytes = elements * sizeof(float);
   if (elements == 0) return {};
   if (!narrows) {
-    const std::shared_ptr<Buffer> sent = freeBuffer(wide_bytes);
+    const std::shared_ptr<Buffer> sent = buffers_.take(wide_bytes, roomFor(wide_bytes));
     ps::gatherRows(layout_, rows, parameters.data(), sent->as<float>());
     return {{sent->data(), wide_bytes}, sent};
   }
   if (wide_.bytes() < wide_bytes) wide_ = Buffer(roomFor(wide_bytes));
   ps::gatherRows(layout_, rows, parameters.data(), wide_.as<float>());
   const uint64_t bytes = ps::narrowRowsBytes(*alone_, rows.counts);
-  const std::shared_ptr<Buffer> sent = freeBuffer(bytes);
+  const std::shared_ptr<Buffer> sent = buffers_.take(bytes, roomFor(bytes));
   ps::narrowRows(*alone_, {{wide_.as<float>(), elements}, nullptr, rows.counts}, sent->data());
   return {{sent->data(), bytes}, sent};
 }
@@ -26,17 +26,6 @@ wire::ArenaPart SentRows::of(const ps::Snapshot& parameters, const ps::RowSet& r
 // Also for batches that look up more, but no more than there is.
 uint64_t SentRows::roomFor(uint64_t bytes) const {
   return std::min(2 * bytes, alone_->elementsMax() * sizeof(float));
-}
-
-// One that no message refers to.
-std::shared_ptr<Buffer> SentRows::freeBuffer(uint64_t bytes) {
-  for (std::shared_ptr<Buffer>& buffer : buffers_) {
-    if (buffer != nullptr && buffer.use_count() > 1) continue;
-    if (buffer == nullptr || buffer->bytes() < bytes)
-      buffer = std::make_shared<Buffer>(roomFor(bytes));
-    return buffer;
-  }
-  return std::make_shared<Buffer>(bytes);
 }
 
 }  // namespace dtf::psd

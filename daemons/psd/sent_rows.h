@@ -2,7 +2,6 @@
 
 // The rows that a worker's next batch looks up, as its answer has them.
 
-#include <array>
 #include <memory>
 #include <optional>
 
@@ -10,6 +9,7 @@
 #include "common/ps/snapshot.h"
 #include "common/tensor/buffer.h"
 #include "common/wire/arena_codec.h"
+#include "daemons/psd/reused_buffers.h"
 
 namespace dtf::psd {
 
@@ -27,14 +27,12 @@ class SentRows {
   wire::ArenaPart of(const ps::Snapshot& parameters, const ps::RowSet& rows, bool narrows);
 
  private:
-  std::shared_ptr<Buffer> freeBuffer(uint64_t bytes);
   uint64_t roomFor(uint64_t bytes) const;
 
   const ps::GradientLayout layout_;
   std::optional<ps::GradientLayout> alone_;  // none: no set of rows has no fault
   Buffer wide_;
-  std::array<std::shared_ptr<Buffer>, 2>
-      buffers_;  // a session has two calls at most; more are dropped after use
+  ReusedBuffers buffers_{2};  // a session has two calls at most
 };
 
 }  // namespace dtf::psd

@@ -53,17 +53,7 @@ TEST_F(OverlapTest, TheExchangeAndTheNextBatchAreAtTheSameTime) {
 }
 
 TEST_F(OverlapTest, LostWorkersAndAPsAreReplacedAndAllStepsAreDone) {
-  ClusterOptions options = overlapped(2);
-  options.steps = 60'000;
-  options.optimizer = "{adam: {learning_rate: 0.001}}";
-  options.train_more = "  report: {every_steps: 500}\n  checkpoint: {every_steps: 2000}\n";
-  start(options, "disturbed");
-  killAndStartAgain(1, 3000);
-  loseAndStartAgain({1}, 8000);
-  ASSERT_TRUE(workers_[0]->waitForOutput("event=went_back", kEnd)) << workers_[0]->err();
-  awaitEnd();
-  EXPECT_EQ(summary("disturbed")["global_step"], options.steps);
-  EXPECT_GT(summary("disturbed")["eval"]["accuracy"], 0.75) << "600 examples";
+  expectLossesToCostTimeAlone(overlapped(2));
 }
 
 }  // namespace

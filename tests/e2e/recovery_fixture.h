@@ -113,6 +113,20 @@ class RecoveryTest : public ClusterTest {
     workers_.clear();
   }
 
+  // A job of two workers and two ps, started by hand, does all its steps though a worker and a ps are killed and started again.
+  void expectLossesToCostTimeAlone(ClusterOptions options) {
+    options.steps = 60'000;
+    options.optimizer = "{adam: {learning_rate: 0.001}}";
+    options.train_more = "  report: {every_steps: 500}\n  checkpoint: {every_steps: 2000}\n";
+    start(options, "disturbed");
+    killAndStartAgain(1, 3000);
+    loseAndStartAgain({1}, 8000);
+    ASSERT_TRUE(workers_[0]->waitForOutput("event=went_back", kEnd)) << workers_[0]->err();
+    awaitEnd();
+    EXPECT_EQ(summary("disturbed")["global_step"], options.steps);
+    EXPECT_GT(summary("disturbed")["eval"]["accuracy"], 0.75) << "600 examples";
+  }
+
   std::string digestOf(const std::string& name) {
     return summary(name)["parameters_digest"].get<std::string>();
   }
