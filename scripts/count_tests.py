@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Counts what `meson test` has just run, case by case: gtest exits with 0 when all its cases were skipped.
 
-Usage: count_tests.py BUILD_FOLDER      prints "PASSED FAILED SKIPPED", then a line for each skipped case with its reason
+Usage: count_tests.py BUILD_FOLDER      prints "PASSED FAILED SKIPPED", then a line for each skipped case with its reason,
+                                        then a line for each failed one with what it said
 """
 import json
 import pathlib
@@ -11,6 +12,8 @@ import sys
 RAN = re.compile(r"^\[       OK \] (\S+)", re.M)
 FAILED = re.compile(r"^\[  FAILED  \] ([^\s,]+).* \(\d+ ms\)$", re.M)
 SKIPPED = re.compile(r"^\[  SKIPPED \] (\S+) \(\d+ ms\)$", re.M)
+STARTED = re.compile(r"^\[ RUN      \] (\S+)$", re.M)
+SAID_MAX = 500  # characters of what a failed case said
 
 
 def reason_of(output, case):
@@ -21,26 +24,47 @@ def reason_of(output, case):
     return " ".join(said) or "no reason given"
 
 
+def said_by(output, case):
+    """The beginning of what a failed case printed, on one line; one that has no end printed all that follows."""
+    begin = output.find(f"[ RUN      ] {case}\n")
+    end = output.find(f"[  FAILED  ] {case}", begin)
+    lines = output[begin:end if end >= 0 else len(output)].splitlines()[1:]
+    return " | ".join(line.strip() for line in lines if line.strip())[:SAID_MAX] or "it said nothing"
+
+
+def failures_of(test, name, output):
+    """A line for each failed case; of a process that died, for the case that it was at."""
+    cases = list(dict.fromkeys(FAILED.findall(output)))
+    started = STARTED.findall(output)
+    if not cases and started and f"[       OK ] {started[-1]} " not in output:
+        cases = started[-1:]
+    if cases:
+        return [f"{name}: {case}: {said_by(output, case)}" for case in cases]
+    tail = " | ".join(line.strip() for line in output.splitlines() if line.strip())
+    return [f"{name}: {test['result']}: {tail[-SAID_MAX:] or 'it said nothing'}"]
+
+
 def count_one(test):
-    """(passed, failed, [reason of each skipped]) of one line of testlog.json."""
+    """(passed, failed, [reason of each skipped], [a line for each failed]) of one line of testlog.json."""
     name = test["name"].split(" / ")[-1]
     output = test.get("stdout", "") + test.get("stderr", "")
     if test["result"] == "SKIP":
         reasons = [line.split("SKIPPED: ", 1)[1] for line in output.splitlines() if "SKIPPED: " in line]
-        return 0, 0, [f"{name}: {reasons[-1] if reasons else 'no reason given'}"]
+        return 0, 0, [f"{name}: {reasons[-1] if reasons else 'no reason given'}"], []
     passed, failed = len(RAN.findall(output)), len(set(FAILED.findall(output)))
     skipped = [f"{name}: {case}: {reason_of(output, case)}" for case in SKIPPED.findall(output)]
     if test["result"] not in ("OK", "EXPECTEDFAIL"):
-        return passed, max(1, failed), skipped
-    return passed if passed + len(skipped) else 1, failed, skipped
+        return passed, max(1, failed), skipped, failures_of(test, name, output)
+    return passed if passed + len(skipped) else 1, failed, skipped, failures_of(test, name, output) if failed else []
 
 
 def count(log):
     counts = [count_one(json.loads(line)) for line in log.splitlines() if line.strip()]
-    return (sum(c[0] for c in counts), sum(c[1] for c in counts), [reason for c in counts for reason in c[2]])
+    return (sum(c[0] for c in counts), sum(c[1] for c in counts), [reason for c in counts for reason in c[2]],
+            [line for c in counts for line in c[3]])
 
 
 if __name__ == "__main__":
-    passed, failed, skipped = count((pathlib.Path(sys.argv[1]) / "meson-logs/testlog.json").read_text())
+    passed, failed, skipped, failures = count((pathlib.Path(sys.argv[1]) / "meson-logs/testlog.json").read_text())
     print(passed, failed, len(skipped))
-    print("\n".join(skipped))
+    print("\n".join(skipped + failures))

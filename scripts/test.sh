@@ -33,6 +33,7 @@ failed=0
 skipped=0
 failures=()
 skips=()
+failed_cases=()  # with what each said
 started=$SECONDS
 
 # step NAME COMMAND...: runs it, says how long it took, counts it: as one, unless it counts its test cases itself.
@@ -86,6 +87,7 @@ meson_test() {
   failed=$((failed + more_failed))
   skipped=$((skipped + more_skipped))
   skips+=("${counts[@]:1:more_skipped}")
+  failed_cases+=("${counts[@]:1+more_skipped}")
   counted=1
   [ "$status" -eq 0 ] && [ "$more_failed" -eq 0 ]
 }
@@ -214,5 +216,6 @@ fi
 echo "== $((SECONDS - started)) s in all"
 printf '%s\n' "${skips[@]}" | sed '/^$/d' | sort | uniq -c | sed -E 's/^ *([0-9]+) /skipped (\1 x) /'
 for name in "${failures[@]}"; do echo "failed: $name"; done
+for line in "${failed_cases[@]}"; do [ -z "$line" ] || echo "failed: $line"; done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
