@@ -29,15 +29,26 @@ ReplicationSpec readReplication(const YamlNode& node, const TaskCounts& counts, 
       reader.choice("mode", replication.mode, 1) || node.find("mode") == nullptr;
   reader.whole("replicas_to_aggregate", replication.replicas_to_aggregate);
   const bool has_total = reader.whole("total_num_replicas", replication.total_num_replicas);
-  if (mode_known && replication.mode == ReplicationSpec::Mode::kAsync) {
+  const bool is_sync = replication.mode == ReplicationSpec::Mode::kSync;
+  const bool is_bounded = replication.mode == ReplicationSpec::Mode::kBounded;
+  if (mode_known && !is_sync) {
     for (const std::string_view key : {"replicas_to_aggregate", "total_num_replicas"})
       if (const YamlNode* given = node.find(key))
         report.error(given->key_place, inQuotes(key) + " has a meaning only with 'mode: sync'");
   }
+  reader.whole("staleness", replication.staleness);
+  const YamlNode* staleness = node.find("staleness");
+  if (mode_known && !is_bounded && staleness != nullptr)
+    report.error(staleness->key_place, "'staleness' has a meaning only with 'mode: bounded'");
+  if (mode_known && is_bounded && staleness == nullptr)
+    report.error(node.find("mode")->where(),
+                 "'mode: bounded' needs 'staleness': how many steps a worker may be ahead of the "
+                 "slowest");
   reader.boolean("overlap", replication.overlap);
-  if (replication.overlap && mode_known && replication.mode == ReplicationSpec::Mode::kSync)
+  if (replication.overlap && mode_known && is_sync)
     report.error(node.find("overlap")->key_place,
-                 "'overlap' needs 'mode: async': each gradient of a sync step is computed from the "
+                 "'overlap' needs 'mode: async' or 'mode: bounded': each gradient of a sync step "
+                 "is computed from the "
                  "newest parameters");
   if (replication.overlap && counts.one_process)
     report.error(node.find("overlap")->key_place,

@@ -198,14 +198,14 @@ constexpr Key kDatasetKeys[] = {
 };
 
 constexpr Key kReplicationKeys[] = {
-    choice("mode", "async|sync", "bounded|allreduce", "default async"),
+    choice("mode", "async|sync|bounded", "allreduce", "default async"),
     whole("replicas_to_aggregate", 1, 65536,
           "sync: gradients in an update; the replicas beyond that are backups"),
     whole("total_num_replicas", 1, 65536, "sync: the number of workers"),
+    whole("staleness", 0, 65536, "bounded: how many steps a worker may be ahead of the slowest"),
     boolean("overlap", "async: compute the next batch while a gradient travels; default false"),
     choice("transfer_dtype", "float32|bfloat16", "",
            "parameters and gradients travel rounded to it; default float32"),
-    later("staleness"),
 };
 
 constexpr Key kPlacementKeys[] = {

@@ -97,10 +97,12 @@ struct Timeouts {
 // ---- training
 
 struct ReplicationSpec {
-  enum class Mode : uint8_t { kAsync = 1, kSync = 2 } mode = Mode::kAsync;
+  // kBounded: async, but no worker runs more than `staleness` steps ahead of the slowest.
+  enum class Mode : uint8_t { kAsync = 1, kSync = 2, kBounded = 3 } mode = Mode::kAsync;
   uint32_t replicas_to_aggregate = 0;  // sync; 0: as many as total_num_replicas
   uint32_t total_num_replicas = 0;     // sync; 0: as many as there are workers
-  // async: a worker computes its next batch while the gradient of the one before travels.
+  uint32_t staleness = 0;              // bounded
+  // async, bounded: a worker computes its next batch while the gradient of the one before travels.
   bool overlap = false;
   // What parameters and gradients are rounded to where they travel between workers and ps; all compute in float32.
   enum class TransferDtype : uint8_t {

@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/ps/membership.h"
+#include "common/ps/replication_rules.h"
 
 namespace dtf::ps {
 
@@ -19,6 +20,7 @@ constexpr size_t kQueuedPerWorkerMax = 4;
 
 AsyncCoordinator::AsyncCoordinator(const CoordinatorContext& context)
     : context_(context),
+      staleness_(staleness(context.declaration.replication)),
       last_step_(context.declaration.steps),
       updater_(context.store, context.runner, context.calls, context.replicator),
       cut_(context.store, updater_, context.calls, context.clock),
@@ -38,6 +40,7 @@ StepState AsyncCoordinator::stateOf(const Worker& worker, Outcome outcome,
   state.staleness = staleness;
   state.loss = worker.last_loss;
   state.epoch = context_.epoch;
+  state.progress = worker.counts ? worker.progress : 0;
   return state;
 }
 
@@ -69,10 +72,13 @@ void AsyncCoordinator::cancelWaiting(uint32_t rank, const Error& error) {
   std::erase(grant_queue_, rank);
 }
 
-void AsyncCoordinator::pull(uint32_t rank, std::optional<uint64_t>, PushCallback callback) {
+void AsyncCoordinator::pull(uint32_t rank, std::optional<uint64_t> wanted_step,
+                            PushCallback callback) {
   const OutwardCalls::Scope scope(context_.calls);
   wait(rank, false, std::move(callback));
+  takeProgress(rank, leads() ? std::nullopt : wanted_step);
   askForGrant(rank);
+  settleHeld();
 }
 
 // A push that breaks the rules is answered with an Error.
@@ -88,6 +94,8 @@ bool AsyncCoordinator::refused(const Contribution& c, PushCallback& callback) {
     why = fmt::format("step {}, but its next step is {}", c.step, worker.steps_pushed);
   } else if (leads() && c.step == worker.steps_pushed && !worker.granted && !isDone()) {
     why = fmt::format("step {} without having been granted it; pull first", c.step);
+  } else if (staleness_ && (c.progress == 0 || c.progress == kProgressEnd)) {
+    why = "a step without the progress that it is at";
   } else if (queue_.size() >= workers_.size() * kQueuedPerWorkerMax) {
     why = fmt::format("one gradient more than the {} that may wait", queue_.size());
   } else {
@@ -105,6 +113,7 @@ bool AsyncCoordinator::answeredAsRepeated(const Contribution& c, PushCallback& c
   const bool same_process = worker.last_push && worker.last_push->incarnation == c.incarnation;
   if (same_process && worker.last_push->step == c.step) {
     ++counters_.gradients_repeated;
+    if (worker.last_applied && !worker.counts) takeProgress(c.rank, c.progress + 1);
     if (worker.last_answer) {
       // With the parameters as they are now: others' pushes may be in them that the first answer
       // knew nothing of.
@@ -157,20 +166,22 @@ void AsyncCoordinator::applyNext() {
   gradients.push_back(contribution.takeGradient());
   UpdateNote note{{}, contribution.loss};
   if (context_.replicator != nullptr)  // only a replica remembers it
-    note.pushes.push_back({contribution.rank, contribution.incarnation, contribution.step});
+    note.pushes.push_back({contribution.rank, contribution.incarnation, contribution.step,
+                           staleness_ ? contribution.progress + 1 : 0});
   try {
-    updater_.start(std::move(gradients), std::move(note), [this, rank = contribution.rank, name] {
-      onApplied(rank, name);
-      takeCutIfReached();
-      if (isDone()) settleAll();
-      applyNext();
-    });
+    updater_.start(std::move(gradients), std::move(note),
+                   [this, rank = contribution.rank, name, progress = contribution.progress] {
+                     onApplied(rank, name, progress);
+                     takeCutIfReached();
+                     if (isDone()) settleAll();
+                     applyNext();
+                   });
   } catch (const Error& error) {  // of the device that keeps the parameters, which are lost
     failAll(error);
   }
 }
 
-void AsyncCoordinator::onApplied(uint32_t rank, const PushName& name) {
+void AsyncCoordinator::onApplied(uint32_t rank, const PushName& name, uint64_t progress) {
   Worker& worker = workers_[rank];
   DTF_CHECK(context_.store.version() > 0);  // something was applied
   const uint64_t before = context_.store.version() - 1;
@@ -183,7 +194,9 @@ void AsyncCoordinator::onApplied(uint32_t rank, const PushName& name) {
   if (worker.last_push != name) return;
   worker.last_applied = true;
   worker.last_staleness = staleness;
+  if (!worker.gone) takeProgress(rank, progress + 1);
   if (worker.waiting && worker.waiting_is_push) askForGrant(rank);
+  settleHeld();
 }
 
 void AsyncCoordinator::joined(uint32_t rank) {
@@ -195,6 +208,7 @@ void AsyncCoordinator::joined(uint32_t rank) {
   unpark(rank, fenced);
   cancelWaiting(rank, fenced);
   workers_[rank].gone = false;
+  if (!leads()) countNoMore(rank);  // until the new process says how far it is
 }
 
 void AsyncCoordinator::finished(uint32_t rank) {
@@ -202,6 +216,7 @@ void AsyncCoordinator::finished(uint32_t rank) {
   cancelWaiting(rank, Error(ErrorCode::kUnavailable, workerName(rank) + " has finished"));
   workers_[rank].gone = true;
   returnGrant(rank);
+  countNoMore(rank);
   takeCutIfReached();
 }
 
@@ -212,6 +227,7 @@ void AsyncCoordinator::lost(uint32_t rank, const std::string& why) {
   cancelWaiting(rank, fenced);
   workers_[rank].gone = true;
   returnGrant(rank);
+  countNoMore(rank);
   takeCutIfReached();  // what the lost worker had not pushed everywhere will not come
 }
 
@@ -315,6 +331,12 @@ void AsyncCoordinator::requestStop(bool at_rest) {
 // What a call waits for, in words that follow "has waited".
 std::string AsyncCoordinator::waitingForText(const Worker& worker) const {
   if (!worker.awaits_grant) return "its gradient to be applied";
+  std::vector<uint32_t> behind;
+  for (uint32_t other = 0; other < workers_.size(); ++other)
+    if (mustWait(worker) && isAhead(worker, workers_[other])) behind.push_back(other);
+  if (!behind.empty())
+    return fmt::format("{}, more than {} step{} behind (replication.staleness)",
+                       workerNames(behind), *staleness_, *staleness_ == 1 ? "" : "s");
   std::vector<uint32_t> holders;
   for (uint32_t other = 0; other < workers_.size(); ++other)
     if (workers_[other].granted || workers_[other].may_hold_grant) holders.push_back(other);

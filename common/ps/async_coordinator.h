@@ -7,6 +7,20 @@
 // grant back. Once all steps are granted, a worker that asks for more waits until the last of them
 // is applied (then it is told it is done) or a grant comes back (then it computes that one): a job
 // of N steps ends at global step N. The other ps count nothing and apply the same pushes.
+//
+// Bounded training (stale synchronous parallel: Ho et al., "More Effective Distributed ML via a Stale Synchronous
+// Parallel Parameter Server", NIPS 2013) is this, but no worker begins a step while it is more than `staleness` steps
+// ahead of the slowest: every ps keeps its answer to itself until then, so the parameters that come have all that the
+// others have pushed up to `staleness` steps before. How far each worker is, its progress, ps/0 says; the workers
+// bring it to the other ps (step_agreement.h). It is not the worker's own count of steps: one that was lost and
+// returns, or comes late, begins where the slowest is.
+//
+//   a worker           -> counts, at        when
+//   is pulled for      ps/0: the slowest's  it is new here, or was lost; its own, if that is more
+//                      others: as told      it tells
+//   's push is applied one more than told   on every ps
+//   is replaced        as it is             ps/0; to the others the new process tells
+//   is lost, finishes  no more              nobody waits for it
 
 #include <deque>
 
@@ -54,6 +68,8 @@ class AsyncCoordinator final : public Coordinator {
     uint64_t steps_pushed = 0;    // its own count: accepted pushes, over all its processes
     bool granted = false;         // ps/0: holds a grant it has not used
     bool gone = false;            // lost, or finished: nothing more comes
+    uint64_t progress = 0;        // bounded: how far it is
+    bool counts = false;          // bounded: the others may not run ahead of it
     bool may_hold_grant = false;  // of an earlier process of ps/0: see resume()
     uint64_t version_seen = 0;    // of the parameters it was given last
     uint64_t version_before =
@@ -83,12 +99,18 @@ class AsyncCoordinator final : public Coordinator {
   void unpark(uint32_t rank, const Error& error);
   CutPosition taken() const;
   void takeCutIfReached();
+  uint64_t firstProgress(uint32_t rank) const;
+  void takeProgress(uint32_t rank, std::optional<uint64_t> told);
+  bool isAhead(const Worker& worker, const Worker& other) const;
+  bool mustWait(const Worker& worker) const;
+  void countNoMore(uint32_t rank);
+  void settleHeld();
   void wait(uint32_t rank, bool is_push, PushCallback callback);
   void cancelWaiting(uint32_t rank, const Error& error);
   std::string waitingForText(const Worker& worker) const;
   void askForGrant(uint32_t rank);
   void applyNext();
-  void onApplied(uint32_t rank, const PushName& name);
+  void onApplied(uint32_t rank, const PushName& name, uint64_t progress);
   void returnGrant(uint32_t rank);
   void settle(uint32_t rank);
   void settleAll();
@@ -102,6 +124,7 @@ class AsyncCoordinator final : public Coordinator {
   };
 
   const CoordinatorContext context_;
+  const std::optional<uint64_t> staleness_;  // bounded
   uint64_t last_step_;  // the declared number of steps, or where the job was asked to stop
   Updater updater_;
   CutTaker cut_;

@@ -1,5 +1,5 @@
-// AsyncCoordinator, second part: who may compute a step, and what a shard that was filled from its
-// replica knows of that.
+// AsyncCoordinator, second part: who may compute a step, how far ahead of the others, and what a shard that was filled
+// from its replica knows of that.
 
 #include <algorithm>
 #include <utility>
@@ -31,6 +31,7 @@ void AsyncCoordinator::askForGrant(uint32_t rank) {
 void AsyncCoordinator::settle(uint32_t rank) {
   Worker& worker = workers_[rank];
   DTF_CHECK(worker.waiting != nullptr && worker.awaits_grant);
+  if (mustWait(worker)) return;
   if (leads() && !worker.granted && !isDone()) {
     if (stepsLeftFor(worker) == 0) return;
     worker.may_hold_grant = false;
@@ -61,6 +62,54 @@ void AsyncCoordinator::returnGrant(uint32_t rank) {
   settleAll();
 }
 
+// ---- bounded training
+
+// Where a worker begins that nobody has counted on. After a refill, or going back, no other may count yet: then what is
+// remembered of them is the best there is.
+uint64_t AsyncCoordinator::firstProgress(uint32_t rank) const {
+  std::optional<uint64_t> slowest;
+  std::optional<uint64_t> slowest_known;
+  for (uint32_t other = 0; other < workers_.size(); ++other) {
+    const Worker& worker = workers_[other];
+    if (other == rank) continue;
+    if (worker.counts) slowest = std::min(slowest.value_or(worker.progress), worker.progress);
+    if (worker.progress > 0)
+      slowest_known = std::min(slowest_known.value_or(worker.progress), worker.progress);
+  }
+  return std::max(workers_[rank].progress,
+                  slowest.value_or(slowest_known.value_or(kProgressFirst)));
+}
+
+// `told`: by the worker itself, which knows it of ps/0; nullopt: it asks.
+void AsyncCoordinator::takeProgress(uint32_t rank, std::optional<uint64_t> told) {
+  Worker& worker = workers_[rank];
+  if (!staleness_ || (!told && (worker.counts || !leads()))) return;
+  worker.progress = told ? *told : firstProgress(rank);
+  worker.counts = true;
+}
+
+// Further than it may be to begin a step.
+bool AsyncCoordinator::isAhead(const Worker& worker, const Worker& other) const {
+  return other.counts && worker.progress > other.progress &&
+         worker.progress - other.progress > *staleness_;
+}
+
+bool AsyncCoordinator::mustWait(const Worker& worker) const {
+  if (!staleness_ || !worker.counts || worker.progress == kProgressEnd || isDone()) return false;
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [&](const Worker& other) { return isAhead(worker, other); });
+}
+
+void AsyncCoordinator::countNoMore(uint32_t rank) {
+  workers_[rank].counts = false;
+  settleHeld();
+}
+
+// Those that waited for one that is further now.
+void AsyncCoordinator::settleHeld() {
+  if (staleness_ && !grant_queue_.empty()) settleAll();
+}
+
 // ---- after a refill
 
 PushMemory AsyncCoordinator::memory() const {
@@ -68,7 +117,7 @@ PushMemory AsyncCoordinator::memory() const {
   PushMemory memory;
   for (const Worker& worker : workers_) {
     const Incarnation last = worker.last_push ? worker.last_push->incarnation : Incarnation{};
-    memory.workers.push_back({last, worker.steps_pushed, 0, worker.last_loss});
+    memory.workers.push_back({last, worker.steps_pushed, 0, worker.last_loss, worker.progress});
   }
   return memory;
 }
@@ -83,6 +132,7 @@ void AsyncCoordinator::resume(const PushMemory& memory) {
     Worker& worker = workers_[rank];
     worker.steps_pushed = known.steps;
     worker.last_loss = known.loss;
+    worker.progress = known.progress;
     worker.version_seen = worker.version_before = accepted_;
     if (known.incarnation.value != 0 && known.steps > 0) {
       worker.last_push = PushName{known.incarnation, known.steps - 1};

@@ -30,6 +30,7 @@ struct Contribution {
   uint64_t step = 0;
   uint32_t batch = 0;
   uint64_t epoch = kFirstEpoch;  // of the parameters that the gradient was computed from
+  uint64_t progress = 0;         // bounded: of the worker, as ps/0 has said it last
   uint64_t sequence = 0;         // the sender's count of pushes, for logs
   float loss = 0;                // of the batch; comes back in StepState::loss
   std::span<const float> gradient;
@@ -113,7 +114,7 @@ class Coordinator {
 
   // Parameters and what `rank` does next. Sync: `wanted_step` asks for the parameters of that very
   // step, which may be the one before the current; a ps that no longer has them answers with the
-  // current ones.
+  // current ones. Bounded: it is the worker's progress, as ps/0 has said it.
   virtual void pull(uint32_t rank, std::optional<uint64_t> wanted_step, PushCallback callback) = 0;
 
   virtual void push(Contribution contribution, PushCallback callback) = 0;

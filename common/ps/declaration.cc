@@ -202,6 +202,7 @@ std::vector<Setting> settingsOf(const ModelDeclaration& declaration) {
       {"replication.mode", std::string(replicationName(replication))},
       {"replication.replicas_to_aggregate", fmt::format("{}", replication.replicas_to_aggregate)},
       {"replication.total_num_replicas", fmt::format("{}", replication.total_num_replicas)},
+      {"replication.staleness", fmt::format("{}", replication.staleness)},
       {"replication.overlap", replication.overlap ? "true" : "false"},
       {"replication.transfer_dtype", narrowsTransfers(replication) ? "bfloat16" : "float32"},
       {"optimizer", std::string(cluster::optimizerName(declaration.optimizer.kind))},

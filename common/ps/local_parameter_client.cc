@@ -116,7 +116,10 @@ void LocalParameterClient::take(size_t ps, const PushAnswer& answer) {
 StepState LocalParameterClient::settle() {
   for (;;) {
     const std::vector<Agreement::Pull> pulls = settlement_->again();
-    if (pulls.empty()) return settlement_->state();
+    if (pulls.empty()) {
+      progress_ = settlement_->state().progress;
+      return settlement_->state();
+    }
     const MutexLock lock(cluster_.mutex_);
     auto answers = std::make_shared<Round<PushAnswer>>(pulls.size());
     for (size_t i = 0; i < pulls.size(); ++i)
@@ -252,6 +255,7 @@ StepState LocalParameterClient::exchangeGradients(const std::vector<GradientBuff
                                   .step = step,
                                   .batch = batch,
                                   .epoch = epoch_,
+                                  .progress = progress_,
                                   .sequence = sequence_,
                                   .loss = loss,
                                   .gradient = gradient.values,

@@ -96,7 +96,8 @@ class LocalParameterClient final : public ParameterClient {
   const Incarnation incarnation_ = Incarnation::ofNow();
   ModelDeclaration declaration_;
   uint64_t sequence_ = 0;
-  uint64_t epoch_ = 0;  // of the parameters
+  uint64_t epoch_ = 0;     // of the parameters
+  uint64_t progress_ = 0;  // bounded
   bool on_device_ = false;
   std::vector<GradientBuffer> gradients_;
   std::vector<GradientBuffer> pushed_;  // those that an exchange has while others are written

@@ -8,6 +8,7 @@
 // exchange()* -> finish(). See common/README.md, "the life of a step".
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -51,6 +52,10 @@ enum class Outcome : uint8_t {
                   // parameters that came are of that cut or later
 };
 
+// Bounded: what a worker's progress begins with, and that of one that is told that the job is done, for whom nobody waits.
+inline constexpr uint64_t kProgressFirst = 1;
+inline constexpr uint64_t kProgressEnd = std::numeric_limits<uint64_t>::max();
+
 // The answer to a pull or an exchange, the same on every ps.
 struct StepState {
   Outcome outcome = Outcome::kApplied;
@@ -69,6 +74,9 @@ struct StepState {
   float loss = 0;
   // Of the parameters: see ps/epoch.h. The gradient that is computed from them carries it back.
   uint64_t epoch = 0;
+  // bounded: how far this worker is, in steps from kProgressFirst on; 0: this ps wasn't told. ps/0 says so, and the other ps are told by the worker's pushes and pulls: see
+  // AsyncCoordinator.
+  uint64_t progress = 0;
   bool operator==(const StepState&) const = default;
 };
 

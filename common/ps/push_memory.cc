@@ -14,6 +14,7 @@ void PushMemory::applied(const UpdateNote& note) {
     worker.steps = push.step + 1;
     worker.sets |= 1;
     worker.loss = note.loss;
+    worker.progress = push.progress;
   }
 }
 

@@ -16,6 +16,7 @@ struct UpdateNote {
     uint32_t rank = 0;
     Incarnation incarnation;  // sync: 0, for a successor computes the same gradient
     uint64_t step = 0;
+    uint64_t progress = 0;  // bounded: of the worker, with this push
   };
   std::vector<Push> pushes;  // by rank, ascending
   float loss = 0;            // mean over the gradients
@@ -28,6 +29,7 @@ struct PushMemory {
     uint64_t steps = 0;       // one more than the last that it has pushed
     uint64_t sets = 0;        // bit k: it was among those of the update before the last k
     float loss = 0;           // of its last push
+    uint64_t progress = 0;    // bounded: with its last push
     bool operator==(const Worker&) const = default;
   };
   std::vector<Worker> workers;  // by rank

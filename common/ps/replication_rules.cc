@@ -13,8 +13,8 @@ namespace {
 using Mode = cluster::ReplicationSpec::Mode;
 
 bool isSync(const cluster::ReplicationSpec& spec) {
-  DTF_CHECK(spec.mode == Mode::kAsync || spec.mode == Mode::kSync);
-  DTF_CHECK(spec.mode == Mode::kAsync ||
+  DTF_CHECK(spec.mode >= Mode::kAsync && spec.mode <= Mode::kBounded);
+  DTF_CHECK(spec.mode != Mode::kSync ||
             (spec.replicas_to_aggregate > 0 && spec.total_num_replicas > 0));
   return spec.mode == Mode::kSync;
 }
@@ -32,7 +32,9 @@ std::optional<std::string> replicationFault(const cluster::ReplicationSpec& spec
                                             uint32_t workers) {
   if (spec.transfer_dtype > cluster::ReplicationSpec::TransferDtype::kBFloat16)
     return fmt::format("transfer dtype {}", static_cast<int>(spec.transfer_dtype));
-  if (spec.mode == Mode::kAsync) return std::nullopt;
+  if (spec.staleness > 0 && spec.mode != Mode::kBounded)
+    return "staleness, which is for bounded training";
+  if (spec.mode == Mode::kAsync || spec.mode == Mode::kBounded) return std::nullopt;
   if (spec.mode != Mode::kSync)
     return fmt::format("replication mode {}", static_cast<int>(spec.mode));
   if (spec.overlap) return "overlap, which is for async training";
@@ -46,6 +48,7 @@ std::optional<std::string> replicationFault(const cluster::ReplicationSpec& spec
 }
 
 std::string_view replicationName(const cluster::ReplicationSpec& spec) {
+  if (spec.mode == Mode::kBounded) return "bounded";
   return spec.mode == Mode::kSync ? "sync" : "async";
 }
 
@@ -57,6 +60,11 @@ bool narrowsTransfers(const cluster::ReplicationSpec& spec) {
 
 bool sharesSteps(const cluster::ReplicationSpec& spec) {
   return isSync(spec);
+}
+
+std::optional<uint64_t> staleness(const cluster::ReplicationSpec& spec) {
+  if (spec.mode != Mode::kBounded) return std::nullopt;
+  return spec.staleness;
 }
 
 bool hasBackupWorkers(const cluster::ReplicationSpec& spec) {

@@ -13,6 +13,8 @@
 //   batchesOfOrderStep     T                       N                        T
 //   cutKind                kHeld                   kAtStep                  kAtStep
 //
+// Bounded training has the rules of async, and staleness().
+//
 // Every function but completeReplication() and replicationFault() wants a spec that
 // replicationFault() found nothing wrong with.
 
@@ -34,7 +36,7 @@ cluster::ReplicationSpec completeReplication(cluster::ReplicationSpec spec, uint
 // What is wrong with a spec for so many workers; nullopt: nothing.
 std::optional<std::string> replicationFault(const cluster::ReplicationSpec& spec, uint32_t workers);
 
-// "async" or "sync".
+// "async", "sync" or "bounded".
 std::string_view replicationName(const cluster::ReplicationSpec& spec);
 
 // Parameters and gradients travel as bfloat16 (narrow_gradient.h), also between tasks of one host: the numbers don't depend on where they run.
@@ -46,6 +48,9 @@ bool narrowsTransfers(const cluster::ReplicationSpec& spec);
 // given it the parameters of the same step, and an update takes the gradients of a set of workers.
 // False: a gradient is applied when it arrives, and each ps counts for itself.
 bool sharesSteps(const cluster::ReplicationSpec& spec);
+
+// Bounded: how many steps a worker may be ahead of the slowest when it begins one; nullopt: as many as it likes.
+std::optional<uint64_t> staleness(const cluster::ReplicationSpec& spec);
 
 // Whether a step can be made without the gradients of some workers; ps/0 decides whose it takes.
 bool hasBackupWorkers(const cluster::ReplicationSpec& spec);

@@ -29,6 +29,15 @@ std::vector<Agreement::Pull> pullsForEpoch(std::span<const StepState> states) {
   return pulls;
 }
 
+// Those that have to be told how far the worker is.
+std::vector<Agreement::Pull> pullsForProgress(std::span<const StepState> states) {
+  const uint64_t progress = states[0].done ? kProgressEnd : states[0].progress;
+  std::vector<Agreement::Pull> pulls;
+  for (uint32_t ps = 1; ps < states.size(); ++ps)
+    if (states[ps].progress != progress) pulls.push_back({ps, progress, states[ps].epoch});
+  return pulls;
+}
+
 }  // namespace
 
 Agreement agree(const cluster::ReplicationSpec& replication, std::span<const StepState> states,
@@ -37,7 +46,9 @@ Agreement agree(const cluster::ReplicationSpec& replication, std::span<const Ste
   Agreement agreement;
   agreement.state = states[0];
   agreement.again = pullsForEpoch(states);
-  if (!agreement.again.empty() || !sharesSteps(replication)) return agreement;
+  if (!agreement.again.empty()) return agreement;
+  if (staleness(replication)) agreement.again = pullsForProgress(states);
+  if (!sharesSteps(replication)) return agreement;
 
   uint64_t lowest = states[0].next_step;
   uint64_t highest = states[0].next_step;

@@ -7,6 +7,9 @@
 // Parameters of two epochs (ps/epoch.h) are of two lines of history: a ps that is behind is asked
 // until it has gone where the others are.
 //
+// In bounded training ps/0 says how far a worker is, and the worker tells the others: in its pushes, and, where one has
+// another answer, by a pull. Of a worker that is told that the job is done they hear kProgressEnd.
+//
 // Why it ends: a worker pushes step s only once every ps has told it s. So a ps that has seen a
 // push of its current step knows that all ps have reached that step; until then it keeps the
 // parameters of the step before.
@@ -27,8 +30,8 @@ struct Agreement {
   // Otherwise: pulls to repeat, whose answers replace the earlier ones; then ask again.
   struct Pull {
     uint32_t ps_task = 0;
-    std::optional<uint64_t> wanted_step;
-    uint64_t epoch = 0;  // or a later one; the ps answers when it has got there
+    std::optional<uint64_t> wanted_step;  // bounded: the worker's progress
+    uint64_t epoch = 0;                   // or a later one; the ps answers when it has got there
     bool operator==(const Pull&) const = default;
   };
   std::vector<Pull> again;

@@ -62,12 +62,13 @@ ps::ShardLayout decodeShard(schema::Shard::Reader reader, uint32_t& slices_left)
 
 cluster::ReplicationSpec decodeReplication(schema::Replication::Reader reader) {
   cluster::ReplicationSpec replication;
-  if (reader.getMode() < 1 || reader.getMode() > 2)
+  if (reader.getMode() < 1 || reader.getMode() > 3)
     refuseModel("replication mode " + std::to_string(reader.getMode()));
   replication.mode = static_cast<cluster::ReplicationSpec::Mode>(reader.getMode());
   replication.replicas_to_aggregate = reader.getReplicasToAggregate();
   replication.total_num_replicas = reader.getTotalNumReplicas();
   replication.overlap = reader.getOverlap();
+  replication.staleness = reader.getStaleness();
   replication.transfer_dtype =
       static_cast<cluster::ReplicationSpec::TransferDtype>(reader.getTransferDtype());
   return replication;
@@ -118,6 +119,7 @@ void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder build
   replication.setReplicasToAggregate(model.replication.replicas_to_aggregate);
   replication.setTotalNumReplicas(model.replication.total_num_replicas);
   replication.setOverlap(model.replication.overlap);
+  replication.setStaleness(model.replication.staleness);
   replication.setTransferDtype(static_cast<uint8_t>(model.replication.transfer_dtype));
   builder.setSteps(model.steps);
   auto settings = builder.initSettings(static_cast<uint32_t>(model.settings.size()));
@@ -157,6 +159,7 @@ void encodeStepState(const ps::StepState& state, schema::StepState::Builder buil
   builder.setStaleness(state.staleness);
   builder.setLoss(state.loss);
   builder.setEpoch(state.epoch);
+  builder.setProgress(state.progress);
 }
 
 ps::StepState decodeStepState(schema::StepState::Reader reader) {
@@ -183,6 +186,7 @@ ps::StepState decodeStepState(schema::StepState::Reader reader) {
   state.done = reader.getDone();
   state.staleness = reader.getStaleness();
   state.loss = reader.getLoss();
+  state.progress = reader.getProgress();
   state.epoch = reader.getEpoch();
   if (state.epoch != 0 && !ps::validEpoch(state.epoch))
     throw Error(

@@ -307,16 +307,20 @@ interface PsData {
   # Sync: with `wantsStep`, the parameters before that step, which may be the one before the current: after a crash in
   # the middle of a step, or for a slow backup worker, the ps may answer with different steps, and a worker computes
   # only with the parameters of one (common/ps/step_agreement.h). A ps that no longer has them sends the current ones.
+  # Bounded, to other ps than ps/0: `wantedStep` is the worker's progress, as ps/0 has said it, or all ones where it has said
+  # that the job is done. A ps keeps its answer until no other worker is too far behind.
   # `epoch`: answered when this ps is on that epoch, or a later one. A ps that was started again answers when it has
   # got its values back.
 
   exchange @2 (step :UInt64, batch :UInt32, loss :Float32, gradient :List(Data), epoch :UInt64, rows :List(UInt32),
-      traceparent :Text, gradientKey :UInt64, inUse :UInt64, wantedCounts :List(UInt32), wantedIds :List(UInt32))
+      traceparent :Text, gradientKey :UInt64, inUse :UInt64, wantedCounts :List(UInt32), wantedIds :List(UInt32),
+      progress :UInt64)
       -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64), rows :List(UInt32));
   # `epoch`: of the parameters that the gradient was computed from. When this ps is on another, the gradient has no
   # effect, and the answer is `wentBack`.
   # sync: answered when the step is decided (or, for a batch that is not the worker's last of the step, at once and
-  # without parameters). async: applied on arrival.
+  # without parameters). async: applied on arrival. bounded: so, too, but answered as a pull is.
+  # `progress`: bounded: of the worker, as ps/0 has said it last.
   # `rows`: for each slice of a sparse variable in the shard, how many of its rows the gradient has. `gradient` is then
   # not an arena, but its dense elements, then for each of these slices the ids of the rows (UInt32, counted from the
   # slice's first row, ascending, each once) and their values, row after row; at the end, where the number of elements is
@@ -373,6 +377,7 @@ interface PsReplica {
     rank @0 :UInt32;
     incarnation @1 :UInt64;  # async: of the worker
     step @2 :UInt64;
+    progress @3 :UInt64;     # bounded: of the worker, with this push
   }
 }
 
@@ -393,6 +398,7 @@ struct ReplicaState {
     steps @1 :UInt64;        # one more than the last that it pushed
     sets @2 :UInt64;         # bit k: it was among those of the update before the last k
     loss @3 :Float32;
+    progress @4 :UInt64;     # bounded: with its last push
   }
 }
 

@@ -338,32 +338,30 @@ kj::Promise<void> PsDataLink::whenWritten(const net::SendGate& gate) {
   return kj::mv(written.promise);
 }
 
-kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, float loss,
-                                                uint64_t epoch,
+kj::Promise<ps::StepState> PsDataLink::exchange(Exchange said,
                                                 std::shared_ptr<const net::SendGate> gate) {
   // After a step's last batch the parameters before are no longer needed: said now, it travels in
   // one packet with the request.
-  if (batch + 1 >= traffic_.batches_per_step) parameters_[received_].release();
+  if (said.batch + 1 >= traffic_.batches_per_step) parameters_[received_].release();
   gate_ = std::move(gate);
   if (narrow_ && gate_ == nullptr) narrow_->write(gradients_[pushed_].share());
   // The arena is the caller's again only after the answer: what is sent again is the same.
   return connection_.untilAnswered<ps::StepState>(
-      "exchanging a step", [this, step, batch, loss, epoch]() -> kj::Promise<ps::StepState> {
-        if (gate_ == nullptr || sendsAsWritten()) return push(step, batch, loss, epoch, gate_);
-        return whenWritten(*gate_).then([this, step, batch, loss, epoch] {
+      "exchanging a step", [this, said]() -> kj::Promise<ps::StepState> {
+        if (gate_ == nullptr || sendsAsWritten()) return push(said, gate_);
+        return whenWritten(*gate_).then([this, said] {
           if (!connection_.isOpen())  // it broke meanwhile: the next attempt is due
             kj::throwFatalException(
                 net::toKj(net::asio::error::not_connected, "the connection was lost"));
-          return push(step, batch, loss, epoch, nullptr);
+          return push(said, nullptr);
         });
       });
 }
 
 // One attempt.
-kj::Promise<ps::StepState> PsDataLink::push(uint64_t step, uint32_t batch, float loss,
-                                            uint64_t epoch,
+kj::Promise<ps::StepState> PsDataLink::push(const Exchange& said,
                                             const std::shared_ptr<const net::SendGate>& gate) {
-  const bool more_batches = batch + 1 < traffic_.batches_per_step;
+  const bool more_batches = said.batch + 1 < traffic_.batches_per_step;
   const ps::Gradient gradient = gradients_[pushed_].share();
   const std::span<const std::byte> bytes =
       narrow_ ? narrow_->bytes() : std::as_bytes(gradient.values);
@@ -373,12 +371,13 @@ kj::Promise<ps::StepState> PsDataLink::push(uint64_t step, uint32_t batch, float
   // The size spares capnp a first segment of 8 KiB, zeroed, per message.
   const std::string traceparent = trace::traceparentHere();
   auto request = data_->exchangeRequest(
-      capnp::MessageSize{20 + words + traceparent.size() / sizeof(capnp::word) + 1, 0});
+      capnp::MessageSize{21 + words + traceparent.size() / sizeof(capnp::word) + 1, 0});
   if (!traceparent.empty()) request.setTraceparent(traceparent);
-  request.setStep(step);
-  request.setBatch(batch);
-  request.setLoss(loss);
-  request.setEpoch(epoch);
+  request.setStep(said.step);
+  request.setBatch(said.batch);
+  request.setLoss(said.loss);
+  request.setEpoch(said.epoch);
+  request.setProgress(said.progress);
   request.setInUse(inUse());
   if (wants_rows) encodeRowSet(wanted_, request);
   if (const size_t counts = gradient.row_counts.size(); counts > 0)

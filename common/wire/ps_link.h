@@ -209,8 +209,16 @@ class PsDataLink {
   kj::Promise<void> initialise(std::span<const float> values, uint64_t epoch);
   // `epoch`: see PsData.pull in ps.capnp.
   kj::Promise<ps::StepState> pull(std::optional<uint64_t> wanted_step, uint64_t epoch = 0);
-  // `epoch`: of the parameters that the gradient was computed from. `gate`: of a gradient that is still being written; null: it is whole.
-  kj::Promise<ps::StepState> exchange(uint64_t step, uint32_t batch, float loss, uint64_t epoch,
+  // What is said of a gradient.
+  struct Exchange {
+    uint64_t step = 0;
+    uint32_t batch = 0;
+    float loss = 0;
+    uint64_t epoch = 0;     // of the parameters that it was computed from
+    uint64_t progress = 0;  // bounded: of the worker, as ps/0 has said it last
+  };
+  // `gate`: of a gradient that is still being written; null: it is whole.
+  kj::Promise<ps::StepState> exchange(Exchange said,
                                       std::shared_ptr<const net::SendGate> gate = nullptr);
   // The gate of the exchange under way has been opened further.
   void sendMore();
@@ -271,7 +279,7 @@ class PsDataLink {
   bool sendsAsWritten();
   bool wantsRows() const;
   kj::Promise<void> whenWritten(const net::SendGate& gate);
-  kj::Promise<ps::StepState> push(uint64_t step, uint32_t batch, float loss, uint64_t epoch,
+  kj::Promise<ps::StepState> push(const Exchange& said,
                                   const std::shared_ptr<const net::SendGate>& gate);
   kj::Promise<void> giveGradients(const std::string& door, const net::DoorSecret& secret);
   uint64_t inUse() const;

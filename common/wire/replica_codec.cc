@@ -22,6 +22,7 @@ void encodeReplicaState(const ps::ReplicaState& state, schema::ReplicaState::Bui
     workers[rank].setSteps(worker.steps);
     workers[rank].setSets(worker.sets);
     workers[rank].setLoss(worker.loss);
+    workers[rank].setProgress(worker.progress);
   }
 }
 
@@ -41,7 +42,7 @@ ps::ReplicaState decodeReplicaState(schema::ReplicaState::Reader reader) {
   state.memory.loss = reader.getLoss();
   for (const auto worker : reader.getWorkers())
     state.memory.workers.push_back({Incarnation{worker.getIncarnation()}, worker.getSteps(),
-                                    worker.getSets(), worker.getLoss()});
+                                    worker.getSets(), worker.getLoss(), worker.getProgress()});
   return state;
 }
 
@@ -57,6 +58,7 @@ void encodeReplicaUpdate(const ps::ReplicaUpdate& update,
     pushes[i].setRank(update.note.pushes[i].rank);
     pushes[i].setIncarnation(update.note.pushes[i].incarnation.value);
     pushes[i].setStep(update.note.pushes[i].step);
+    pushes[i].setProgress(update.note.pushes[i].progress);
   }
 }
 
@@ -67,7 +69,7 @@ ps::ReplicaUpdate decodeReplicaUpdate(schema::PsReplica::UpdateParams::Reader re
   update.note.loss = reader.getLoss();
   for (const auto push : reader.getPushes())
     update.note.pushes.push_back(
-        {push.getRank(), Incarnation{push.getIncarnation()}, push.getStep()});
+        {push.getRank(), Incarnation{push.getIncarnation()}, push.getStep(), push.getProgress()});
   return update;
 }
 

@@ -359,6 +359,7 @@ kj::Promise<ps::StepState> DataCalls::settle() {
       net::bridgeErrors([this] { return settlement_->again(); });
   if (pulls.empty()) {
     epoch_ = settlement_->state().epoch;
+    progress_ = settlement_->state().progress;
     return settlement_->state();
   }
   std::vector<Call> calls;
@@ -397,7 +398,8 @@ kj::Promise<void> DataCalls::pullAside(bool current) {
 kj::Promise<ps::StepState> DataCalls::exchange(uint64_t step, uint32_t batch, float loss) {
   return onEvery(
       [=, this](uint32_t ps, PsDataLink& link) {
-        return link.exchange(step, batch, loss, epoch_, gates_.empty() ? nullptr : gates_[ps]);
+        return link.exchange({step, batch, loss, epoch_, progress_},
+                             gates_.empty() ? nullptr : gates_[ps]);
       },
       true);
 }

@@ -234,6 +234,7 @@ class DataCalls {
   bool overlaps_ = false;
   std::optional<ps::Settlement> settlement_;  // once open
   uint64_t epoch_ = 0;                        // of the parameters that it settled on
+  uint64_t progress_ = 0;                     // bounded: that it settled on
   // The call in flight, for the watchdog; on clock_.
   TimePoint since_{};
   TimePoint deadline_from_{};  // `since_`, or when the return of a lost worker was last awaited

@@ -74,11 +74,12 @@ struct OptimizerSetting {
 }
 
 struct Replication {
-  mode @0 :UInt8;        # 1 async, 2 sync
+  mode @0 :UInt8;        # 1 async, 2 sync, 3 bounded
   replicasToAggregate @1 :UInt32;
   totalNumReplicas @2 :UInt32;
   overlap @3 :Bool;      # async: workers compute the next batch while a gradient travels
   transferDtype @4 :UInt8;  # of parameters and gradients in PsData: 0 float32, 1 bfloat16
+  staleness @5 :UInt32;  # bounded: how many steps a worker may be ahead of the slowest
 }
 
 struct Setting {
@@ -106,6 +107,8 @@ struct StepState {
   staleness @5 :UInt64;
   loss @6 :Float32;      # sync: mean over the replicas of the step that was decided; async: the caller's own
   epoch @7 :UInt64;      # the line of history that the parameters are on: ps/epoch.h
+  progress @8 :UInt64;   # bounded: how far the caller is, in steps from 1 on, says ps/0; another ps: as the caller has told it,
+                         # 0 where it hasn't
 
   enum Outcome {
     none @0;             # never sent: a zeroed message is not an answer

@@ -153,6 +153,7 @@ class DataSession final : public schema::PsData::Server {
     contribution.batch = params.getBatch();
     contribution.loss = params.getLoss();
     contribution.epoch = params.getEpoch();
+    contribution.progress = params.getProgress();
     contribution.sequence = sequence_++;
     ps::Gradient gradient = readGradient(params);
     contribution.gradient = gradient.values;

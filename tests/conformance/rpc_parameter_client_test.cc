@@ -7,6 +7,7 @@
 #include "common/wire/model_codec.h"
 #include "common/wire/rpc_checkpoint_client.h"
 #include "tests/conformance/async_hammer_suite.h"
+#include "tests/conformance/bounded_suite.h"
 #include "tests/conformance/overlap_suite.h"
 #include "tests/conformance/rpc_harness.h"
 #include "tests/conformance/sparse_rows_suite.h"
@@ -347,6 +348,7 @@ INSTANTIATE_TEST_SUITE_P(Rpc, ParameterClientSuite,
                          ::testing::Values(&makeSharingHarness, &makeReplicatedHarness,
                                            &makeNarrowHarness));
 INSTANTIATE_TEST_SUITE_P(Rpc, AsyncHammerSuite, kHarnesses, harnessName);
+INSTANTIATE_TEST_SUITE_P(Rpc, BoundedSuite, kHarnessesAndNarrow, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, OverlapSuite, kHarnessesAndNarrow, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, SparseRowsSuite, kHarnessesAndNarrow, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, WantedRowsSuite, kHarnessesAndNarrow, harnessName);

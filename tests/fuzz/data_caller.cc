@@ -91,6 +91,7 @@ kj::Promise<void> DataCaller::call(uint8_t method, Arguments& arguments, uint64_
   auto request = data.exchangeRequest();
   request.setStep(arguments.count());
   request.setEpoch(epoch_at(request.getStep()));
+  request.setProgress(request.getStep() + 1);
   request.setBatch(static_cast<uint32_t>(arguments.count()));
   request.setLoss(arguments.number<float>());
   fillArena(arguments, [&](uint32_t chunks) { return request.initGradient(chunks); });

@@ -66,6 +66,7 @@ ps::ModelDeclaration declaration(bool sync, bool narrows) {
   model.optimizer.learning_rate = 0.1;
   using Mode = cluster::ReplicationSpec::Mode;
   model.replication = {sync ? Mode::kSync : Mode::kAsync, 2, 2};
+  if (narrows && !sync) model.replication = {.mode = Mode::kBounded, .staleness = 1};
   if (narrows)
     model.replication.transfer_dtype = cluster::ReplicationSpec::TransferDtype::kBFloat16;
   model.steps = 20;

@@ -90,6 +90,7 @@ void fillModel(Arguments& arguments, uint32_t holder, bool on_both,
   auto replication = model.initReplication();
   replication.setTransferDtype(kind == 17 ? arguments.byte() : kind % 4 == 3);
   replication.setMode(kind == 13 ? arguments.byte() : 1 + kind / 100);
+  if (replication.getMode() == 3) replication.setStaleness(kind % 4);
   const uint32_t replicas = kind < 100 ? 0 : kind == 14 ? arguments.number<uint32_t>() : kWorkers;
   replication.setReplicasToAggregate(kind >= 150 ? 1 : replicas);
   replication.setTotalNumReplicas(replicas);
@@ -131,6 +132,7 @@ void fillState(Arguments& arguments, schema::StepState::Builder state) {
                               : static_cast<schema::StepState::Outcome>(arguments.byte()));
   state.setGlobalStep(arguments.count());
   state.setNextStep(arguments.count());
+  state.setProgress(state.getNextStep());
   state.setNextBatch(static_cast<uint32_t>(arguments.count()));
   state.setDone(arguments.byte() % 8 == 7);
   state.setStaleness(arguments.count());

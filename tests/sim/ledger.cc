@@ -29,6 +29,7 @@ Ledger::Ledger(const Plan& plan, std::function<void(std::string)> complain)
       processes_(Plan::processesMax(plan.lives.size() - 1)),
       // Beside ps/0, halves of pushes whose worker died count as well.
       expected_(plan, plan.steps + (plan.sync() ? 0 : plan.workers * processes_)),
+      staleness_(plan),
       shared_(plan),
       first_process_(plan.workers) {
   identities_ = uint64_t{plan.workers} * processes_ * plan.steps * batches_;
@@ -191,6 +192,7 @@ void Ledger::beginLife(std::vector<uint32_t> first_process, uint64_t epoch, uint
   base_ = lineFrom(line(epoch), step, restored);
   lines_.clear();
   first_process_ = std::move(first_process);
+  staleness_.beginLife();
   furthest_step_ = 0;
 }
 
@@ -338,6 +340,11 @@ void Ledger::onParameters(uint32_t rank, uint32_t process, const ps::StepState& 
         complain_(fmt::format("ps/{} lacks {}, which was answered as applied", ps, push.text()));
   }
   plan_.sync() ? checkSync(line, state, arenas, who) : checkAsync(state, arenas, who);
+  const auto holds = [&](uint32_t ps, uint32_t of, uint32_t of_process, uint64_t step) {
+    return arenas[ps][cell({of, of_process, step, 0})] != 0;
+  };
+  if (const auto fault = staleness_.fault(rank, process, state, holds))
+    complain_(fmt::format("{}: {}", who, *fault));
 }
 
 // async: a batch that was answered as applied is in on every ps or on none. A worker that died in

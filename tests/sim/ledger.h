@@ -20,6 +20,7 @@
 #include "tests/sim/expected_cells.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/shared_rows.h"
+#include "tests/sim/staleness_check.h"
 
 namespace dtf::sim {
 
@@ -129,6 +130,7 @@ class Ledger {
   uint64_t identities_ = 0;
   uint64_t elements_ = 0;
   const ExpectedCells expected_;
+  StalenessCheck staleness_;
   mutable SharedRows shared_;            // remembers what it has computed
   std::vector<uint32_t> first_process_;  // of this life
   std::map<uint64_t, Line> lines_;       // of this life

@@ -126,6 +126,9 @@ void drawReplication(Random& random, Plan& plan) {
   plan.narrows = oneIn(narrow, 4);
   Random named = streamOf(plan.seed, Stream::kNamedRows);
   plan.names_rows = oneIn(named, 2);
+  Random bounded = streamOf(plan.seed, Stream::kBounded);
+  plan.bounds = oneIn(bounded, 2);
+  plan.staleness = static_cast<uint32_t>(bounded.below(4));
 }
 
 // With backup workers on several ps a loss matters at one moment only: when some ps have a gradient that

@@ -82,6 +82,8 @@ struct Plan {
   double refill_seconds = 600;
   bool replicas = false;       // durability: replica
   bool shares_memory = false;  // workers and ps read each other's: all are on one host
+  bool bounds = false;         // if async: bounded,
+  uint32_t staleness = 0;      // by so many steps
   bool overlap = false;        // if async: workers compute while their last gradient travels
   bool streams = false;     // if neither that nor sparse: gradients leave while they are computed
   bool names_rows = false;  // if sparse: workers ask for rows, of which they name all
@@ -92,6 +94,7 @@ struct Plan {
   std::vector<Life> lives;  // at least one
 
   bool sync() const { return aggregate > 0; }
+  bool bounded() const { return bounds && !sync(); }
   bool overlaps() const { return overlap && !sync(); }
   bool streamsGradients() const { return streams && !overlaps() && !sparse && batchesMax() == 1; }
   bool namesRows() const { return names_rows && sparse && !overlaps() && batchesMax() == 1; }
@@ -148,6 +151,7 @@ enum class Stream : uint64_t {
   kStreamed = 18,
   kNarrow = 19,
   kNamedRows = 20,
+  kBounded = 21,
 };
 inline Random streamOf(uint64_t seed, Stream stream) {
   return Random(seed, static_cast<uint64_t>(stream));

@@ -23,6 +23,8 @@ ps::ModelDeclaration Plan::model(uint64_t elements) const {
   model.layout = ps::makeLayout(variables, ps_tasks);
   model.optimizer = optimizer;
   if (sync()) model.replication = {cluster::ReplicationSpec::Mode::kSync, aggregate, workers};
+  if (bounded())
+    model.replication = {.mode = cluster::ReplicationSpec::Mode::kBounded, .staleness = staleness};
   model.replication.overlap = overlaps();
   if (narrows)
     model.replication.transfer_dtype = cluster::ReplicationSpec::TransferDtype::kBFloat16;

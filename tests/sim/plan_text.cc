@@ -70,9 +70,9 @@ std::string Fault::text() const {
 std::string Plan::text() const {
   std::string text = fmt::format(
       "seed {}: {} ps, {} workers, {}, {} steps{}{}{}{}{}{}{}{}{}{}\n", seed, ps_tasks, workers,
-      sync()       ? fmt::format("sync of {}", aggregate)
-      : overlaps() ? "async, overlapped"
-                   : "async",
+      sync() ? fmt::format("sync of {}", aggregate)
+             : fmt::format("{}{}", bounded() ? fmt::format("bounded by {}", staleness) : "async",
+                           overlaps() ? ", overlapped" : ""),
       steps, shares_memory ? ", shared memory" : "", streamsGradients() ? ", streamed" : "",
       narrows ? ", as bfloat16" : "", slow_updates ? ", slow updates" : "",
       echo_share > 0 ? ", late repeats" : "", early_echo_share > 0 ? ", early repeats" : "",

@@ -66,7 +66,7 @@ TEST_F(Simulation, ReachesWhatItIsMadeFor) {
   uint64_t finished = 0;
   uint64_t failed = 0;
   uint64_t restarts = 0;
-  uint64_t streamed = 0, narrow = 0, named = 0;  // jobs, to their ends
+  uint64_t streamed = 0, narrow = 0, named = 0, bounded = 0;  // jobs, to their ends
   std::map<Fault::Since, int> moments;
   for (uint64_t seed = 0; seed < 500; ++seed) {
     const Report report = runSeed(seed);
@@ -90,6 +90,7 @@ TEST_F(Simulation, ReachesWhatItIsMadeFor) {
     if (report.finished && makePlan(seed).streamsGradients()) ++streamed;
     if (report.finished && makePlan(seed).narrows) ++narrow;
     if (report.finished && makePlan(seed).namesRows()) ++named;
+    if (report.finished && makePlan(seed).bounded()) ++bounded;
     ++(report.finished ? finished : failed);
   }
   std::printf(
@@ -114,6 +115,7 @@ TEST_F(Simulation, ReachesWhatItIsMadeFor) {
   EXPECT_GT(streamed, 100U);
   EXPECT_GT(narrow, 50U);
   EXPECT_GT(named, 20U);
+  EXPECT_GT(bounded, 30U);
   EXPECT_GT(sum.faults, 300U);
   EXPECT_GT(sum.checkpoints, 300U);
   EXPECT_GT(sum.lives, 700U);

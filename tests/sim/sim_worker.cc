@@ -207,9 +207,9 @@ void SimWorker::echo(const Push& push) {
   const Duration delay(static_cast<int64_t>(environment_.random.below(3'000'000)));
   echo_ = data_loop_.timer()
               .afterDelay(net::toKj(delay))
-              .then([this, push, epoch = due_.epoch] {
+              .then([this, push, due = due_] {
                 repeated_ = true;
-                return echo_link_->exchange(push.step, push.batch, 0, epoch);
+                return echo_link_->exchange({push.step, push.batch, 0, due.epoch, due.progress});
               })
               .then([](ps::StepState) {}, [](kj::Exception&&) {})
               .then([this, push] {

@@ -29,7 +29,7 @@ constexpr BadFile kBadTrains[] = {
     {"steps:\n", "t.yaml:2:1: error: 'steps' needs a value: global steps to train; default 1000"},
     {"stpes: 5\n", "t.yaml:2:1: error: unknown key 'stpes' in 'train' - did you mean 'steps'?"},
     {"replication: {staleness: 5}\n",
-     "t.yaml:2:15: error: 'staleness' is not available in this version"},
+     "t.yaml:2:15: error: 'staleness' has a meaning only with 'mode: bounded'"},
     {"summaries: {every_steps: 0}\n",
      "t.yaml:2:26: error: 'every_steps' must be from 1 to 1000000000000, got '0'"},
     {"summaries: {timeline_step: 0}\n",
@@ -172,8 +172,13 @@ constexpr BadFile kBadTrains[] = {
      "t.yaml:2:23: error: unknown key 'beta1' in 'adagrad' - it belongs in train.optimizer.adam"},
     {"optimizer: {adam: {beta1: 1}}\n",
      "t.yaml:2:27: error: 'beta1' must be at least 0 and less than 1, got '1'"},
-    {"replication: {mode: bounded, staleness: 3}\n",
-     "t.yaml:2:21: error: 'bounded' is not available in this version"},
+    {"replication: {mode: bounded}\n",
+     "t.yaml:2:21: error: 'mode: bounded' needs 'staleness': how many steps a worker may be ahead "
+     "of the slowest"},
+    {"replication: {mode: bounded, staleness: 3, total_num_replicas: 2}\n",
+     "t.yaml:2:44: error: 'total_num_replicas' has a meaning only with 'mode: sync'"},
+    {"replication: {mode: bounded, staleness: -1}\n",
+     "t.yaml:2:41: error: 'staleness' must be from 0 to 65536, got '-1'"},
     {"replication: {mode: allreduce}\n",
      "t.yaml:2:21: error: 'allreduce' is not available in this version"},
     {"replication: {mode: asnyc}\n",
@@ -181,7 +186,8 @@ constexpr BadFile kBadTrains[] = {
     {"replication: {replicas_to_aggregate: 2}\n",
      "t.yaml:2:15: error: 'replicas_to_aggregate' has a meaning only with 'mode: sync'"},
     {"replication: {mode: sync, overlap: true}\n",
-     "t.yaml:2:27: error: 'overlap' needs 'mode: async': each gradient of a sync step is computed "
+     "t.yaml:2:27: error: 'overlap' needs 'mode: async' or 'mode: bounded': each gradient of a "
+     "sync step is computed "
      "from the newest parameters"},
     {"replication: {overlap: 1}\n",
      "t.yaml:2:24: error: expected true or false for 'overlap', got '1'"},

@@ -163,7 +163,7 @@ TEST(LoadCluster, ReportsEveryMistakeOfBothFilesAndTheFlagsAtOnce) {
             "t.yaml:2:8: error: expected a whole number for 'steps', got 'ten'\n"
             "  2 | steps: ten\n"
             "    |        ^~~\n"
-            "t.yaml:3:15: error: 'staleness' is not available in this version\n"
+            "t.yaml:3:15: error: 'staleness' has a meaning only with 'mode: bounded'\n"
             "  3 | replication: {staleness: 5}\n"
             "    |               ^~~~~~~~~");
 }

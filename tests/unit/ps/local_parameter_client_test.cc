@@ -2,6 +2,7 @@
 #include "common/ps/epoch.h"
 
 #include "tests/conformance/async_hammer_suite.h"
+#include "tests/conformance/bounded_suite.h"
 #include "tests/conformance/overlap_suite.h"
 #include "tests/conformance/sparse_rows_suite.h"
 
@@ -29,6 +30,7 @@ std::unique_ptr<ClusterHarness> makeLocalHarness(uint32_t ps_tasks, uint32_t wor
 
 INSTANTIATE_TEST_SUITE_P(Local, ParameterClientSuite, ::testing::Values(&makeLocalHarness));
 INSTANTIATE_TEST_SUITE_P(Local, AsyncHammerSuite, ::testing::Values(&makeLocalHarness));
+INSTANTIATE_TEST_SUITE_P(Local, BoundedSuite, ::testing::Values(&makeLocalHarness));
 INSTANTIATE_TEST_SUITE_P(Local, OverlapSuite, ::testing::Values(&makeLocalHarness));
 INSTANTIATE_TEST_SUITE_P(Local, SparseRowsSuite, ::testing::Values(&makeLocalHarness));
 

@@ -77,6 +77,21 @@ TEST(ReplicationRules, AnAsyncGradientIsAStepOfItsOwn) {
   EXPECT_EQ(cutKind(kAsync), CutKind::kHeld);
 }
 
+TEST(ReplicationRules, BoundedTrainingHasTheRulesOfAsyncAndABound) {
+  const cluster::ReplicationSpec bounded{.mode = Mode::kBounded, .staleness = 3};
+  EXPECT_EQ(replicationFault(bounded, 2), std::nullopt);
+  EXPECT_EQ(replicationName(bounded), "bounded");
+  EXPECT_EQ(staleness(bounded), 3u);
+  EXPECT_EQ(staleness(kAsync), std::nullopt);
+  EXPECT_EQ(staleness(sync(2, 2)), std::nullopt);
+  EXPECT_FALSE(sharesSteps(bounded));
+  EXPECT_EQ(gradientsPerStep(bounded), 1u);
+  EXPECT_EQ(batchesOfOrderStep(bounded, 4), 4u);
+  EXPECT_EQ(cutKind(bounded), CutKind::kHeld);
+  EXPECT_EQ(replicationFault({.mode = Mode::kAsync, .staleness = 3}, 2),
+            "staleness, which is for bounded training");
+}
+
 TEST(ReplicationRules, OnlyAsyncGradientsMayBeOfParametersBefore) {
   cluster::ReplicationSpec spec = kAsync;
   spec.overlap = true;

@@ -89,6 +89,27 @@ TEST(Schedules, BackupWorkersGiveEveryPsTheSameSets) {
   EXPECT_GT(stale, 1000u) << "the schedules must be unfair enough to make gradients late";
 }
 
+// What a worker that waits costs is liveness: nothing but the end of the schedule, and deaths, tells.
+TEST(Schedules, BoundedNobodyRunsAheadAndNobodyWaitsForGood) {
+  std::map<uint32_t, uint64_t> lead_max;
+  for (uint64_t seed = 0; seed < 3000 && !::testing::Test::HasFailure(); ++seed) {
+    WorldOptions options = drawOptions(seed);
+    options.staleness = static_cast<uint32_t>(Random(seed, 8).below(4));
+    options.steps = 1 + seed % 24;
+    options.crashes_max = seed % 2 == 0 ? 0 : 3;
+    options.gone_for_good_max = static_cast<int>(options.workers) - 1;
+    World world(options);
+    SCOPED_TRACE(world.replayName());
+    expectNoProblem(world);
+    EXPECT_EQ(world.status(0).coordinator.global_step, options.steps);
+    EXPECT_EQ(world.status(0).coordinator.gradients_applied, options.steps);
+    uint64_t& lead = lead_max[*options.staleness];
+    lead = std::max(lead, world.lead_max);
+  }
+  // Its last push may be in before its answer is there.
+  for (const auto& [staleness, lead] : lead_max) EXPECT_EQ(lead, staleness + 1u) << staleness;
+}
+
 TEST(Schedules, AsyncAppliesExactlyTheStepsOfTheJob) {
   for (uint64_t seed = 0; seed < 2000 && !::testing::Test::HasFailure(); ++seed) {
     WorldOptions options = drawOptions(seed);

@@ -31,6 +31,9 @@ World::World(const WorldOptions& options)
     model_.replication = {cluster::ReplicationSpec::Mode::kSync, options.aggregate,
                           options.workers};
   }
+  if (options.staleness)
+    model_.replication = {.mode = cluster::ReplicationSpec::Mode::kBounded,
+                          .staleness = *options.staleness};
   const std::vector<float> zeros(elements_);
   for (uint32_t ps = 0; ps < options.ps_tasks; ++ps) {
     runners_.push_back(std::make_unique<SlowRunner>(link(fmt::format("update {}", ps))));
@@ -47,9 +50,11 @@ World::World(const WorldOptions& options)
 }
 
 std::string World::replayName() const {
-  return fmt::format("seed {} ps {} workers {} aggregate {} crashes {} gone {} slow {}",
-                     options_.seed, options_.ps_tasks, options_.workers, options_.aggregate,
-                     options_.crashes_max, options_.gone_for_good_max, options_.slow_updates);
+  return fmt::format(
+      "seed {} ps {} workers {} aggregate {} staleness {} crashes {} gone {} slow {}",
+      options_.seed, options_.ps_tasks, options_.workers, options_.aggregate,
+      options_.staleness ? std::to_string(*options_.staleness) : "any", options_.crashes_max,
+      options_.gone_for_good_max, options_.slow_updates);
 }
 
 std::vector<float> World::gradient(uint32_t rank, uint64_t step, uint32_t batch) {
@@ -168,6 +173,7 @@ void World::sendPush(uint32_t rank, const StepState& state) {
                                     .incarnation = worker.incarnation,
                                     .step = state.next_step,
                                     .batch = state.next_batch,
+                                    .progress = state.progress,
                                     .sequence = worker.round,
                                     .gradient = *values,
                                     .owner = values};
@@ -216,6 +222,7 @@ void World::onRoundComplete(uint32_t rank) {
   const StepState state = worker.settlement->state();
   if (state.outcome == Outcome::kStale) ++stale;
   checkParameters(rank, state);
+  checkStaleness(rank, state);
   if (state.done) {
     worker.done = true;
     return;
@@ -232,6 +239,29 @@ void World::checkParameters(uint32_t rank, const StepState& state) {
     problems.push_back(fmt::format("worker/{} goes on to step {} with ps/{} parameters of step {}",
                                    rank, state.next_step, ps, version));
   }
+}
+
+// Bounded: `rank` begins a step with all that the others have pushed up to `staleness` steps before. The first push of a
+// worker that comes late may be missing: others than ps/0 hear of it after them.
+void World::checkStaleness(uint32_t rank, const StepState& state) {
+  Worker& worker = workers_[rank];
+  worker.last = state;
+  if (!worker.first) worker.first = state;
+  if (!options_.staleness || options_.crashes_max > 0 || state.done) return;
+  uint64_t due = state.next_step;  // pushes that its parameters have at least: its own
+  for (uint32_t other = 0; other < workers_.size(); ++other) {
+    const Worker& by = workers_[other];
+    if (other == rank || by.done || !by.first) continue;
+    if (state.progress > by.last.progress)
+      lead_max = std::max(lead_max, state.progress - by.last.progress);
+    const uint64_t begun = by.first->progress - by.first->next_step + *options_.staleness;
+    if (state.progress > begun + 1) due += state.progress - begun;
+  }
+  for (uint32_t ps = 0; ps < options_.ps_tasks; ++ps)
+    if (const uint64_t has = worker.parameters[ps]->version(); has < due)
+      problems.push_back(
+          fmt::format("worker/{} begins step {}, at {}, with {} updates of ps/{}, {} are due", rank,
+                      state.next_step, state.progress, has, ps, due));
 }
 
 // Sync: all shards get the same gradients here, so the same set on every ps means the same bits.

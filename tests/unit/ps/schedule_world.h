@@ -25,7 +25,8 @@ struct WorldOptions {
   uint64_t seed = 0;
   uint32_t ps_tasks = 2;
   uint32_t workers = 2;
-  uint32_t aggregate = 0;  // 0: async
+  uint32_t aggregate = 0;               // 0: async
+  std::optional<uint32_t> staleness{};  // bounded
   uint64_t steps = 6;
   int crashes_max = 0;
   int gone_for_good_max = 0;  // of the crashes: the launcher doesn't start these workers again
@@ -40,6 +41,8 @@ class World {
   // Until nothing is left to happen. Complaints are collected in `problems`.
   void run();
   std::string replayName() const;
+  uint64_t lead_max =
+      0;  // bounded: of a worker's progress over another's that it knew to be at work
 
   std::vector<std::string> problems;
   uint64_t stale = 0;
@@ -91,6 +94,8 @@ class World {
     uint32_t missing = 0;
     std::optional<Settlement> settlement;
     std::vector<std::shared_ptr<const Snapshot>> parameters;
+    std::optional<StepState> first;  // that settled
+    StepState last;
     bool done = false;
     bool gone = false;
     uint64_t processes = 0;
@@ -106,6 +111,7 @@ class World {
   void onAnswer(uint32_t rank, uint32_t ps, const PushAnswer& answer);
   void onRoundComplete(uint32_t rank);
   void checkParameters(uint32_t rank, const StepState& state);
+  void checkStaleness(uint32_t rank, const StepState& state);
   void checkSameOnEveryPs(const Snapshot& snapshot);
 
   const WorldOptions options_;

@@ -71,7 +71,8 @@ class ShardDriver {
       uint32_t workers, uint32_t aggregate, uint64_t steps, uint32_t ps_task = 0,
       uint32_t ps_tasks = 1, bool large = false, bool initialised = true,
       cluster::OptimizerSpec::Kind optimizer = cluster::OptimizerSpec::Kind::kGradientDescent,
-      Duration rejoin = {}, ReplicaLink* replica = nullptr)
+      Duration rejoin = {}, ReplicaLink* replica = nullptr,
+      std::optional<uint32_t> staleness = std::nullopt)
       : elements(large ? 32'768 : 16),
         shard(ShardOptions{.ps_task = ps_task,
                            .ps_tasks = ps_tasks,
@@ -90,6 +91,9 @@ class ShardDriver {
     if (aggregate > 0) {
       model.replication = {cluster::ReplicationSpec::Mode::kSync, aggregate, workers};
     }
+    if (staleness)
+      model.replication = {.mode = cluster::ReplicationSpec::Mode::kBounded,
+                           .staleness = *staleness};
     for (uint32_t rank = 0; rank < workers; ++rank) shard.join(rank, Incarnation{1});
     shard.declare(0, Incarnation{1}, model);
     if (initialised) shard.initialise(0, Incarnation{1}, std::vector<float>(elements));
@@ -113,14 +117,29 @@ class ShardDriver {
     return recorded;
   }
 
+  // One of the ps of a bounded job.
+  struct Bounded {
+    uint32_t staleness = 0;
+  };
+  ShardDriver(Bounded bounded, uint32_t workers, uint64_t steps, uint32_t ps_task = 0,
+              uint32_t ps_tasks = 1)
+      : ShardDriver(workers, 0, steps, ps_task, ps_tasks, false, true,
+                    cluster::OptimizerSpec::Kind::kGradientDescent, {}, nullptr,
+                    bounded.staleness) {}
+
   // Pushes a gradient that adds `amount` to every parameter when applied alone.
   std::shared_ptr<Recorded> push(uint32_t rank, uint64_t step, float amount = 1, uint32_t batch = 0,
                                  uint64_t incarnation = 1, uint64_t epoch = kFirstEpoch) {
     return pushSized(rank, step, amount, batch, incarnation, elements, epoch);
   }
+  // Of a bounded job: by a worker that ps/0 has said to be at `progress`.
+  std::shared_ptr<Recorded> pushAt(uint64_t progress, uint32_t rank, uint64_t step,
+                                   uint64_t incarnation = 1) {
+    return pushSized(rank, step, 1, 0, incarnation, elements, kFirstEpoch, progress);
+  }
   std::shared_ptr<Recorded> pushSized(uint32_t rank, uint64_t step, float amount, uint32_t batch,
                                       uint64_t incarnation, uint64_t size,
-                                      uint64_t epoch = kFirstEpoch) {
+                                      uint64_t epoch = kFirstEpoch, uint64_t progress = 0) {
     auto values = std::make_shared<std::vector<float>>(size, -amount);
     auto recorded = std::make_shared<Recorded>();
     shard.push({.rank = rank,
@@ -128,6 +147,7 @@ class ShardDriver {
                 .step = step,
                 .batch = batch,
                 .epoch = epoch,
+                .progress = progress,
                 .sequence = 0,
                 .gradient = *values,
                 .owner = values},

@@ -25,6 +25,28 @@ TEST(StepAgreement, AsyncFollowsTheFirstPs) {
   EXPECT_EQ(agreement.state.next_step, 5u);
 }
 
+StepState atProgress(uint64_t progress, bool done = false) {
+  StepState state = at(0);
+  state.progress = progress;
+  state.done = done;
+  return state;
+}
+
+TEST(StepAgreement, BoundedThePsHearFromTheWorkerHowFarItIs) {
+  const cluster::ReplicationSpec bounded{.mode = cluster::ReplicationSpec::Mode::kBounded};
+  EXPECT_TRUE(agree(bounded, std::vector{atProgress(7), atProgress(7)}, Asked(2)).again.empty());
+  const Agreement agreement =
+      agree(bounded, std::vector{atProgress(7), atProgress(7), atProgress(0)}, Asked(3));
+  ASSERT_EQ(agreement.again.size(), 1u);
+  EXPECT_EQ(agreement.again[0].ps_task, 2u);
+  EXPECT_EQ(agreement.again[0].wanted_step, 7u);
+  const Agreement end = agree(
+      bounded, std::vector{atProgress(7, true), atProgress(7), atProgress(kProgressEnd)}, Asked(3));
+  ASSERT_EQ(end.again.size(), 1u);
+  EXPECT_EQ(end.again[0].ps_task, 1u);
+  EXPECT_EQ(end.again[0].wanted_step, kProgressEnd);
+}
+
 TEST(StepAgreement, TheEarliestMissingBatchIsNext) {
   const Agreement agreement = agree(kSync, std::vector{at(5, 2), at(5, 1)}, Asked(2));
   EXPECT_TRUE(agreement.again.empty());

@@ -44,6 +44,10 @@ TEST(ModelCodec, RoundTripKeepsEverything) {
   overlapped.replication.overlap = true;
   overlapped.replication.transfer_dtype = cluster::ReplicationSpec::TransferDtype::kBFloat16;
   EXPECT_EQ(roundTrip([&](auto& m) { encodeModel(overlapped, m); }), overlapped);
+  ps::ModelDeclaration bounded = softmaxModel();
+  bounded.replication.mode = cluster::ReplicationSpec::Mode::kBounded;
+  bounded.replication.staleness = 17;
+  EXPECT_EQ(roundTrip([&](auto& m) { encodeModel(bounded, m); }), bounded);
 }
 
 TEST(ModelCodec, RefusesWhatAPeerCouldLieAbout) {
@@ -75,7 +79,8 @@ TEST(ModelCodec, RefusesWhatAPeerCouldLieAbout) {
         m.getOptimizer().getSettings()[0].setValue(std::numeric_limits<double>::quiet_NaN());
       }),
       Error);
-  EXPECT_THROW(roundTrip([](auto& m) { m.getReplication().setMode(3); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getReplication().setMode(0); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getReplication().setMode(4); }), Error);
 }
 
 TEST(ModelCodec, RefusesElementsThatNoSliceCovers) {
@@ -102,7 +107,7 @@ TEST(ModelCodec, AListOfNothingIsNotTakenForSlices) {
 TEST(StepStateCodec, RoundTripKeepsEverything) {
   for (const ps::Outcome outcome :
        {ps::Outcome::kApplied, ps::Outcome::kQueued, ps::Outcome::kStale, ps::Outcome::kWentBack}) {
-    const ps::StepState state{outcome, 7, 8, 1, true, 3, 0.25f, uint64_t{2} << 40 | 77};
+    const ps::StepState state{outcome, 7, 8, 1, true, 3, 0.25f, uint64_t{2} << 40 | 77, 9};
     capnp::MallocMessageBuilder message;
     auto root = message.initRoot<schema::StepState>();
     encodeStepState(state, root);

@@ -32,7 +32,7 @@ TEST_F(PsDataLinkTest, AGradientGoesOutAndParametersComeBack) {
   PsDataLink& link = open();
   for (uint64_t i = 0; i < fake::kClusterElements; ++i) link.gradients()[i] = static_cast<float>(i);
   ps_[0].parameters.assign(fake::kClusterElements, 7);
-  const ps::StepState state = get(link.exchange(0, 0, 0.5F, ps::kFirstEpoch));
+  const ps::StepState state = get(link.exchange({0, 0, 0.5F, ps::kFirstEpoch}));
   EXPECT_EQ(state.next_step, 1u);
   EXPECT_EQ(ps_[0].gradient, std::vector<float>(link.gradients(), link.gradients() + 16));
   EXPECT_EQ(link.parameters()[15], 7);
@@ -43,7 +43,7 @@ TEST_F(PsDataLinkTest, ParametersStayWhileMoreBatchesOfTheStepAreDue) {
   ps_[0].parameters.assign(fake::kClusterElements, 7);
   get(link.pull(std::nullopt));
   ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
-  const ps::StepState state = get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  const ps::StepState state = get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
   EXPECT_EQ(state.outcome, ps::Outcome::kQueued);
   EXPECT_EQ(link.parameters()[0], 7);
 }
@@ -51,7 +51,7 @@ TEST_F(PsDataLinkTest, ParametersStayWhileMoreBatchesOfTheStepAreDue) {
 TEST_F(PsDataLinkTest, AnAnswerWithoutTheParametersThatAreDueIsRefused) {
   PsDataLink& link = open(2);
   ps_[0].states.push_back({.outcome = ps::Outcome::kQueued});
-  const Error error = errorOf(link.exchange(0, 1, 0, ps::kFirstEpoch));
+  const Error error = errorOf(link.exchange({0, 1, 0, ps::kFirstEpoch}));
   EXPECT_EQ(error.message(),
             "ps/0 (fake:1) kept a gradient for later where its parameters were due");
 }
@@ -80,7 +80,9 @@ TEST_F(PsDataLinkTest, WhatIsNotAnsweredIsSaidAgainAsItWas) {
       {"initialise", [&] { return link.initialise(values, ps::kFirstEpoch); }},
       {"pull", [&] { return link.pull(std::nullopt).ignoreResult(); }},
       {"averages", [&] { return link.pullAside(false); }},
-      {"exchange", [&] { return link.exchange(0, 0, 0.5F, ps::kFirstEpoch).ignoreResult(); }}};
+      {"exchange", [&] {
+         return link.exchange({0, 0, 0.5F, ps::kFirstEpoch}).ignoreResult();
+       }}};
   for (const auto& [name, call] : calls) {
     ps_[0].calls.clear();
     ps_[0].hangs = name;
@@ -105,7 +107,7 @@ TEST_F(PsDataLinkTest, ParametersOutliveTheConnectionThatBroughtThem) {
   get(link.pull(std::nullopt));
   kill(0);
   ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
-  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
   EXPECT_EQ(link.parameters()[0], 7);
   EXPECT_EQ(link.parameters()[fake::kClusterElements - 1], 7);
 }
@@ -117,7 +119,7 @@ TEST_F(PsDataLinkTest, ACallThatBreaksEveryConnectionIsGivenUp) {
   PsDataLink& link = open();
   ps_[0].hangs = "exchange";
   std::optional<Error> error;
-  auto exchange = link.exchange(0, 0, 0, ps::kFirstEpoch)
+  auto exchange = link.exchange({0, 0, 0, ps::kFirstEpoch})
                       .ignoreResult()
                       .eagerlyEvaluate([&](kj::Exception&& e) { error = net::toError(e); });
   for (int i = 0; i < 200 && !error; ++i) {
@@ -134,7 +136,7 @@ TEST_F(PsDataLinkTest, APsThatIsLostInAStepIsNamed) {
   options_.link.timeouts.rejoin_seconds = 0;
   PsDataLink& link = open();
   ps_[0].hangs = "exchange";
-  auto exchange = link.exchange(0, 0, 0, ps::kFirstEpoch);
+  auto exchange = link.exchange({0, 0, 0, ps::kFirstEpoch});
   loop_.settle();
   kill(0);
   const Error error = errorOf(kj::mv(exchange));
@@ -207,7 +209,7 @@ TEST_F(SharingPsTest, ReadsTheGradientWhereItIsWritten) {
   EXPECT_EQ(ps_[0].calls, (std::vector<std::string>{"openDoor", "shareMemory"}));
   ASSERT_EQ(ps_[0].gradient_keys.size(), 1u);
   link.gradients()[15] = 4;
-  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
   EXPECT_EQ(ps_[0].gradient, std::vector<float>(link.gradients(), link.gradients() + 16));
   EXPECT_EQ(ps_[0].gradient[15], 4);
 }
@@ -230,7 +232,7 @@ TEST_F(SharingPsTest, SaysWhichParametersAreInUse) {
   get(link.pull(std::nullopt));
   answerFromMemory(2);
   link.turn();
-  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
   EXPECT_EQ(link.parameters()[0], 2);
   get(link.pull(std::nullopt));
   EXPECT_EQ(ps_[0].in_use, (std::vector<uint64_t>{0, first, first}))
@@ -241,7 +243,7 @@ TEST_F(SharingPsTest, AnExchangeThatIsWaitedForUsesNothing) {
   PsDataLink& link = open();
   answerFromMemory(1);
   get(link.pull(std::nullopt));
-  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
   get(link.pull(std::nullopt));
   EXPECT_EQ(ps_[0].in_use, (std::vector<uint64_t>{0, 0, 0}));
 }
@@ -256,7 +258,7 @@ TEST_F(SharingPsTest, GradientsOfSeveralBatchesAStepTravel) {
   ps_[0].arena = nullptr;
   ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
   link.gradients()[3] = 9;
-  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
   EXPECT_EQ(ps_[0].gradient[3], 9);
   EXPECT_EQ(link.parameters()[0], 5) << "they stay for the second batch";
   EXPECT_EQ(ps_[0].in_use, (std::vector<uint64_t>{0, key}));
@@ -269,7 +271,7 @@ TEST_F(SharingPsTest, WhereItIsRefusedArenasTravel) {
   EXPECT_EQ(ps_[0].calls, std::vector<std::string>{"openDoor"});
   link.gradients()[2] = 6;
   ps_[0].parameters.assign(fake::kClusterElements, 3);
-  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
   EXPECT_EQ(ps_[0].gradient[2], 6);
   EXPECT_EQ(link.parameters()[0], 3);
 }
@@ -303,7 +305,7 @@ TEST_F(SharingPsTest, IsAskedAnewOnEachConnection) {
   answerFromMemory(2);
   link.gradients()[0] = 4;
   link.turn();
-  const ps::StepState state = get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  const ps::StepState state = get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
   EXPECT_EQ(state.global_step, 1u);
   EXPECT_EQ(ps_[0].gradient_keys, keys) << "the arenas are where they were";
   EXPECT_EQ(ps_[0].gradient[0], 4);
@@ -317,7 +319,7 @@ TEST_F(SharingPsTest, GradientsTravelToASuccessorThatDoesNotShare) {
   ps_[0].refuses_memory = Error(ErrorCode::kUnavailable, "no");
   kill(0);
   link.gradients()[1] = 2;
-  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
   EXPECT_EQ(ps_[0].gradient[1], 2);
 }
 
@@ -329,7 +331,7 @@ TEST_F(SharingPsTest, GradientsStayWhereTheyAreWhenSharingBeginsLater) {
   ps_[0].refuses_memory.reset();
   kill(0);
   link.gradients()[1] = 2;
-  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
+  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
   EXPECT_EQ(link.gradients(), gradients);
   EXPECT_TRUE(ps_[0].gradient_keys.empty());
   EXPECT_EQ(ps_[0].gradient[1], 2);

@@ -16,7 +16,8 @@ ps::ReplicaState someState() {
   state.version = 52;
   state.clock = {52, 0.25, 0.5};
   state.memory.loss = 1.5f;
-  state.memory.workers = {{Incarnation{3}, 26, 0b101, 1.25f}, {Incarnation{4}, 26, 0b011, 1.75f}};
+  state.memory.workers = {{Incarnation{3}, 26, 0b101, 1.25f},
+                          {Incarnation{4}, 26, 0b011, 1.75f, 28}};
   return state;
 }
 
@@ -52,7 +53,7 @@ TEST(ReplicaCodec, KeepsAnUpdate) {
   encodeReplicaUpdate({ps::kFirstEpoch,
                        9,
                        {{}, nullptr, {4, 0}},
-                       {{{0, Incarnation{5}, 8}, {3, Incarnation{6}, 7}}, 2}},
+                       {{{0, Incarnation{5}, 8}, {3, Incarnation{6}, 7, 5}}, 2}},
                       root);
   ASSERT_EQ(root.getRows().size(), 2u);
   EXPECT_EQ(root.getRows()[0], 4u);
@@ -64,6 +65,7 @@ TEST(ReplicaCodec, KeepsAnUpdate) {
   EXPECT_EQ(update.note.pushes[1].rank, 3u);
   EXPECT_EQ(update.note.pushes[1].incarnation, Incarnation{6});
   EXPECT_EQ(update.note.pushes[1].step, 7u);
+  EXPECT_EQ(update.note.pushes[1].progress, 5u);
 }
 
 }  // namespace

@@ -1,0 +1,164 @@
+// Bounded training on one ps, as AsyncCoordinator does it: who waits for whom, and for how long. What several ps make of it
+// is in schedule_test.cc.
+
+#include <gtest/gtest.h>
+
+#include "common/ps/async_coordinator.h"
+#include "tests/unit/ps/shard_driver.h"
+
+namespace dtf::ps {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(BoundedTraining, NobodyBeginsAStepFurtherAheadThanTheFileSays) {
+  ShardDriver driver(ShardDriver::Bounded{2}, 2, 100);
+  driver.pull(0);
+  driver.pull(1);
+  EXPECT_EQ(driver.pushAt(1, 0, 0)->state().progress, 2u);
+  EXPECT_EQ(driver.pushAt(2, 0, 1)->value(), 2);
+  const auto ahead = driver.pushAt(3, 0, 2);
+  EXPECT_TRUE(ahead->waits()) << "three steps ahead";
+  EXPECT_EQ(driver.pushAt(1, 1, 0)->state().progress, 2u) << "the slowest waits for nobody";
+  EXPECT_EQ(ahead->value(), 4) << "with all that came meanwhile";
+  EXPECT_EQ(ahead->state().progress, 4u);
+}
+
+TEST(BoundedTraining, WithStalenessZeroEachStepHasAllOfTheStepsBefore) {
+  ShardDriver driver(ShardDriver::Bounded{0}, 3, 100);
+  for (uint32_t rank = 0; rank < 3; ++rank) driver.pull(rank);
+  for (uint64_t step = 0; step < 4; ++step) {
+    const auto first = driver.pushAt(step + 1, 0, step);
+    const auto second = driver.pushAt(step + 1, 2, step);
+    EXPECT_TRUE(first->waits());
+    EXPECT_TRUE(second->waits());
+    const auto third = driver.pushAt(step + 1, 1, step);
+    for (const auto& answer : {first, second, third})
+      EXPECT_EQ(answer->value(), static_cast<float>(3 * (step + 1)));
+  }
+}
+
+TEST(BoundedTraining, AWorkerThatIsLostOrHasFinishedIsNotWaitedFor) {
+  ShardDriver driver(ShardDriver::Bounded{0}, 3, 100);
+  for (uint32_t rank = 0; rank < 3; ++rank) driver.pull(rank);
+  const auto waits = driver.pushAt(1, 0, 0);
+  driver.shard.markLost(1);
+  EXPECT_TRUE(waits->waits());
+  driver.shard.finish(2, Incarnation{1});
+  EXPECT_EQ(waits->value(), 1);
+}
+
+TEST(BoundedTraining, AWorkerThatReturnsBeginsWhereTheSlowestIs) {
+  ShardDriver driver(ShardDriver::Bounded{1}, 2, 100);
+  driver.pull(0);
+  driver.pull(1);
+  driver.shard.markLost(1);
+  for (uint64_t step = 0; step < 20; ++step)
+    EXPECT_FALSE(driver.pushAt(step + 1, 0, step)->waits());
+  driver.shard.join(1, Incarnation{2});
+  EXPECT_FALSE(driver.pushAt(21, 0, 20)->waits()) << "it has not begun";
+  const auto back = driver.pull(1, 2);
+  EXPECT_EQ(back->state().next_step, 0u) << "its own count";
+  EXPECT_EQ(back->state().progress, 22u);
+  EXPECT_FALSE(driver.pushAt(22, 0, 21)->waits());
+  const auto ahead = driver.pushAt(23, 0, 22);
+  EXPECT_TRUE(ahead->waits());
+  EXPECT_EQ(driver.pushAt(22, 1, 0, 2)->state().progress, 23u);
+  EXPECT_FALSE(ahead->waits());
+}
+
+// As when the launcher starts it again at once: its predecessor's step is due from it.
+TEST(BoundedTraining, AWorkerThatIsReplacedIsWaitedFor) {
+  ShardDriver driver(ShardDriver::Bounded{0}, 2, 100);
+  driver.pull(0);
+  driver.pull(1);
+  driver.pushAt(1, 1, 0);
+  const auto waits = driver.pushAt(1, 0, 0);
+  driver.pushAt(2, 0, 1);
+  driver.shard.join(1, Incarnation{2});
+  const auto next = driver.pushAt(2, 0, 1);
+  EXPECT_TRUE(next->waits());
+  EXPECT_EQ(driver.pull(1, 2)->state().progress, 2u);
+  driver.pushAt(2, 1, 1, 2);
+  EXPECT_FALSE(next->waits());
+}
+
+TEST(BoundedTraining, AnotherPsHearsOfTheProgressFromTheWorkers) {
+  ShardDriver driver(ShardDriver::Bounded{1}, 2, 100, 1, 2);
+  EXPECT_EQ(driver.pull(0)->state().progress, 0u);
+  driver.pull(1);
+  EXPECT_EQ(driver.pull(0, 1, 41)->state().progress, 41u);
+  EXPECT_EQ(driver.pushAt(41, 0, 0)->state().progress, 42u);
+  EXPECT_FALSE(driver.pushAt(42, 0, 1)->waits()) << "of the other it has heard nothing yet";
+  EXPECT_EQ(driver.pull(1, 1, 42)->state().progress, 42u);
+  const auto ahead = driver.pushAt(43, 0, 2);
+  EXPECT_TRUE(ahead->waits());
+  driver.shard.join(1, Incarnation{2});
+  EXPECT_FALSE(ahead->waits()) << "a new process says anew how far it is";
+  driver.pull(1, 2, 41);
+  const auto again = driver.pushAt(44, 0, 3);
+  EXPECT_TRUE(again->waits());
+  EXPECT_EQ(driver.pull(1, 2, kProgressEnd)->state().progress, kProgressEnd);
+  EXPECT_FALSE(again->waits()) << "ps/0 has said that the job is done";
+}
+
+TEST(BoundedTraining, WhoWaitsAtTheEndOfTheJobIsToldOfIt) {
+  ShardDriver driver(ShardDriver::Bounded{0}, 2, 3);
+  driver.pull(0);
+  driver.pull(1);
+  const auto asks = driver.pushAt(1, 0, 0);
+  driver.pushAt(1, 1, 0);
+  EXPECT_TRUE(asks->waits()) << "the last step is the other's";
+  const auto last = driver.pushAt(2, 1, 1);
+  EXPECT_TRUE(last->state().done);
+  EXPECT_EQ(last->value(), 3);
+  EXPECT_TRUE(asks->state().done);
+}
+
+TEST(BoundedTraining, AStopLetsNobodyWait) {
+  ShardDriver driver(ShardDriver::Bounded{0}, 2, 100);
+  driver.pull(0);
+  driver.pull(1);
+  const auto ahead = driver.pushAt(1, 0, 0);
+  driver.shard.requestStop(0, Incarnation{1});
+  EXPECT_TRUE(ahead->waits()) << "the other's step is under way";
+  EXPECT_TRUE(driver.pushAt(1, 1, 0)->state().done);
+  EXPECT_TRUE(ahead->state().done);
+}
+
+TEST(BoundedTraining, AWaitSaysWhoIsTooFarBehind) {
+  ShardDriver driver(ShardDriver::Bounded{1}, 3, 100);
+  for (uint32_t rank = 0; rank < 3; ++rank) driver.pull(rank);
+  driver.pushAt(1, 0, 0);
+  driver.pushAt(1, 2, 0);
+  const auto ahead = driver.pushAt(2, 0, 1);
+  for (int i = 0; i < 61; ++i) {
+    driver.clock.advance(seconds(1));
+    for (uint32_t rank = 0; rank < 3; ++rank) driver.shard.heartbeat(rank, Incarnation{1});
+    if (i == 1)
+      EXPECT_EQ(driver.shard.awaitedText(),
+                "worker/1, more than 1 step behind (replication.staleness)");
+    driver.shard.tick();
+  }
+  EXPECT_EQ(ahead->error(),
+            "worker/0 has waited 60 s on ps/0 for worker/1, more than 1 step behind "
+            "(replication.staleness)");
+}
+
+TEST(BoundedTraining, AStepThatSaysNoProgressIsRefused) {
+  ShardDriver driver(ShardDriver::Bounded{1}, 1, 100);
+  driver.pull(0);
+  for (const uint64_t progress : {uint64_t{0}, kProgressEnd})
+    EXPECT_EQ(driver.pushAt(progress, 0, 0)->error(),
+              "worker/0 pushed to ps/0 a step without the progress that it is at");
+}
+
+TEST(BoundedTraining, WithoutABoundNothingIsCounted) {
+  ShardDriver driver(2, 0, 100);
+  driver.pull(0);
+  driver.pull(1);
+  EXPECT_EQ(driver.push(0, 0)->state().progress, 0u);
+}
+
+}  // namespace
+}  // namespace dtf::ps
