@@ -21,10 +21,14 @@ uint64_t AsyncCoordinator::stepsLeftFor(const Worker& worker) const {
   return last_step_ - std::min(last_step_, taken);
 }
 
+// Who asks has no grant of before: what was answered to it, if anything, it has not heard.
 void AsyncCoordinator::askForGrant(uint32_t rank) {
-  workers_[rank].awaits_grant = true;
+  Worker& worker = workers_[rank];
+  const bool may_have_held = std::exchange(worker.may_hold_grant, false);
+  worker.awaits_grant = true;
   grant_queue_.push_back(rank);
   settle(rank);
+  if (may_have_held) settleAll();
 }
 
 // Answers the worker's waiting call if there is something for it to do, or nothing ever again.
@@ -34,7 +38,6 @@ void AsyncCoordinator::settle(uint32_t rank) {
   if (mustWait(worker)) return;
   if (leads() && !worker.granted && !isDone()) {
     if (stepsLeftFor(worker) == 0) return;
-    worker.may_hold_grant = false;
     worker.granted = true;
     ++granted_;
   }
@@ -123,7 +126,7 @@ PushMemory AsyncCoordinator::memory() const {
 }
 
 // Which steps the process before has granted and not seen pushed, its replica doesn't know. Each worker may
-// hold one: it shows it by its push, or gets one that is left besides those that others may hold.
+// hold one: it shows it by its push, or that it holds none by asking. One that asks gets what is left besides those that others may hold.
 void AsyncCoordinator::resume(const PushMemory& memory) {
   DTF_CHECK(memory.workers.size() == workers_.size() && accepted_ == 0 && queue_.empty());
   accepted_ = context_.store.version();

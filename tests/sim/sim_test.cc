@@ -54,6 +54,7 @@ TEST_F(Simulation, SeedsThatFoundSomethingStayMended) {
       {"a push that was said again, late, ended the wait of the next one", {8272}},
       {"a chief ended a job while its last push was on its way to a ps", {17052}},
       {"a worker that was told to end when the chief had finished failed the job", {15725}},
+      {"all waited for grants that a ps which was lost had given to nobody", {8538}},
       {"a gradient was whole while its connection was being made again", {144}},
   };
   for (const auto& [what, list] : seeds)

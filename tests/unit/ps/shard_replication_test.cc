@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/unit/ps/replica_keeper.h"
 
 namespace dtf::ps {
@@ -155,6 +157,20 @@ TEST(ShardReplication, AsyncNoStepIsGrantedTwice) {
   EXPECT_TRUE(second->state().done);
   EXPECT_TRUE(first->state().done);
   EXPECT_EQ(second->state().global_step, 2u);
+}
+
+// Of two steps that are left the ps that was lost may have granted both. But all three ask: none has one.
+TEST(ShardReplication, AsyncWhereAllAskNobodyHoldsAGrantOfBefore) {
+  Replicated world(3, 0, 5);
+  for (uint32_t rank = 0; rank < 3; ++rank) world.driver().pull(rank);
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    world.driver().push(rank, 0);
+    world.keeper.deliverAll();
+  }
+  EXPECT_FALSE(world.loseAndRefill());
+  std::vector<std::shared_ptr<Recorded>> asks;
+  for (uint32_t rank = 0; rank < 3; ++rank) asks.push_back(world.driver().push(rank, 0));
+  EXPECT_EQ(std::ranges::count_if(asks, [](const auto& ask) { return ask->waits(); }), 1);
 }
 
 TEST(ShardReplication, AsyncAGrantWhoseWorkerIsGonePassesOn) {
