@@ -35,6 +35,7 @@ std::vector<Report> benchTls(const BenchOptions& options);
 std::vector<Report> benchGraph(const BenchOptions& options);
 std::vector<Report> benchTowers(const BenchOptions& options);
 std::vector<Report> benchOverlap(const BenchOptions& options);
+std::vector<Report> benchStragglers(const BenchOptions& options);
 std::vector<Report> benchStream(const BenchOptions& options);
 std::vector<Report> benchTransfer(const BenchOptions& options);
 std::vector<Report> benchMemory(const BenchOptions& options);
