@@ -198,7 +198,8 @@ constexpr Key kDatasetKeys[] = {
 };
 
 constexpr Key kReplicationKeys[] = {
-    choice("mode", "async|sync|bounded", "allreduce", "default async"),
+    choice("mode", "async|sync|bounded", "allreduce", "default async",
+           "'mode: sync' with a ps beside each worker moves the same bytes"),
     whole("replicas_to_aggregate", 1, 65536,
           "sync: gradients in an update; the replicas beyond that are backups"),
     whole("total_num_replicas", 1, 65536, "sync: the number of workers"),

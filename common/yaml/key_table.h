@@ -47,6 +47,7 @@ struct Key {
   NumberRange number = {};        // kNumber, kNumberOrMap
   std::string_view choices = {};  // kChoice, and the elements of a kList of words: "async|sync"
   std::string_view later_choices = {};  // known, not available in this version
+  std::string_view instead = {};        // of those: what comes nearest
   // What the owner of the table keeps beside the key, of the owner's type: see
   // cluster/optimizer_settings.h. Null: nothing.
   const void* field = nullptr;

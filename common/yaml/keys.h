@@ -51,12 +51,13 @@ constexpr Key numberOrMap(std::string_view name, NumberRange range, std::string_
   return {.name = name, .type = ValueType::kNumberOrMap, .help = help, .number = range};
 }
 constexpr Key choice(std::string_view name, std::string_view choices, std::string_view later,
-                     std::string_view help) {
+                     std::string_view help, std::string_view instead = {}) {
   return {.name = name,
           .type = ValueType::kChoice,
           .help = help,
           .choices = choices,
-          .later_choices = later};
+          .later_choices = later,
+          .instead = instead};
 }
 constexpr Key required(Key key) {
   key.required = true;

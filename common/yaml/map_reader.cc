@@ -88,8 +88,10 @@ void reportType(std::string_view expected, std::string_view name, const YamlNode
                                          found(node), missingSpace(node, report)));
 }
 
-void reportUnavailable(std::string_view word, const Place& place, Report& report) {
-  report.error(place, inQuotes(word) + " is not available in this version");
+void reportUnavailable(std::string_view word, const Place& place, Report& report,
+                       std::string_view instead) {
+  report.error(place, fmt::format("{} is not available in this version{}{}", inQuotes(word),
+                                  instead.empty() ? "" : ": ", instead));
 }
 
 void reportUnknown(std::string_view kind, std::string_view word, std::string_view label,
@@ -182,7 +184,7 @@ std::optional<size_t> readChoice(const YamlNode& node, const Key& key, Report& r
   if (chosen != choices.end()) return chosen - choices.begin();
   const std::vector<std::string_view> later = words(key.later_choices);
   if (std::find(later.begin(), later.end(), node.text) != later.end()) {
-    reportUnavailable(node.text, node.place, report);
+    reportUnavailable(node.text, node.place, report, key.instead);
   } else {
     report.error(node.place, fmt::format("unknown {} {}{}", key.name, inQuotes(node.text),
                                          suggestion(node.text, choices)));

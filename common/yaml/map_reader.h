@@ -32,7 +32,8 @@ void reportUnknown(std::string_view kind, std::string_view word, std::string_vie
 void reportType(std::string_view expected, std::string_view name, const YamlNode& node,
                 Report& report);
 
-void reportUnavailable(std::string_view word, const Place& place, Report& report);
+void reportUnavailable(std::string_view word, const Place& place, Report& report,
+                       std::string_view instead = {});
 
 // Borrows: the node, the table and the report.
 // Threads: thread-compatible.

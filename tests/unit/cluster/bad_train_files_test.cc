@@ -180,7 +180,8 @@ constexpr BadFile kBadTrains[] = {
     {"replication: {mode: bounded, staleness: -1}\n",
      "t.yaml:2:41: error: 'staleness' must be from 0 to 65536, got '-1'"},
     {"replication: {mode: allreduce}\n",
-     "t.yaml:2:21: error: 'allreduce' is not available in this version"},
+     "t.yaml:2:21: error: 'allreduce' is not available in this version: 'mode: sync' with a ps "
+     "beside each worker moves the same bytes"},
     {"replication: {mode: asnyc}\n",
      "t.yaml:2:21: error: unknown mode 'asnyc' - did you mean 'async'?"},
     {"replication: {replicas_to_aggregate: 2}\n",
