@@ -207,7 +207,7 @@ class BrokenLinks : public ::testing::Test {
   std::function<void()> before_call_ = [] {};  // of any worker
   std::function<void(uint64_t step, size_t piece)> after_piece_ = [](uint64_t, size_t) {};
   std::function<void(RpcHarness&)> at_end_;  // while all ps are still there
-  decltype(&writeGradients) write_ = writeGradients;
+  std::function<decltype(writeGradients)> write_ = writeGradients;
   std::vector<std::unique_ptr<testing::FlakyProxy>> proxies_;
   std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<testing::FlakyProxy>> ps_proxies_;
 };

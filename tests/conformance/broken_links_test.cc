@@ -182,6 +182,40 @@ TEST_F(BrokenLinks, AGradientThatIsStreamedCountsOnceWhereverItsConnectionIsCut)
   }
 }
 
+// The answer that comes after all has the rows that were named in the exchange before the cut.
+TEST_F(BrokenLinks, TheRowsThatWereAskedForComeWhereverTheConnectionIsCut) {
+  constexpr uint32_t kRows = 8;
+  ModelDeclaration model = modelOf(1, 1, false, 64);
+  model.layout = makeLayout({{"dense", Shape{16}, {{0, 0, 16}}},
+                             {"table", Shape{kRows, 2}, {{0, 0, 2 * kRows}}, std::nullopt, true}},
+                            1);
+  uint32_t compared = 0;
+  // Each step adds one to a row, the next one in turn.
+  write_ = [&](ParameterClient& client, const ModelDeclaration&, uint32_t, uint64_t step) {
+    const auto row = static_cast<uint32_t>(step % kRows), next = (row + 1) % kRows;
+    const float* const at = client.parameters(0) + 16 + 2 * row;
+    EXPECT_EQ(std::vector<float>(at, at + 2),
+              std::vector<float>(2, static_cast<float>(step / kRows)))
+        << "step " << step;
+    EXPECT_EQ(client.bringsWhole(), step == 0);
+    ++compared;
+    client.setRows(0, std::vector<uint32_t>{1});
+    std::fill_n(client.gradients(0), 16, -1.0F);
+    std::memcpy(client.gradients(0) + 16, &row, sizeof(row));
+    std::fill_n(client.gradients(0) + 17, 2, -1.0F);
+    client.wantRows(0, {{1}, {next}});
+  };
+  const Parameters parameters = train(model, 1, true, [&](uint64_t step) {
+    proxies_[0]->cutAfter(step % 2 == 0 ? Way::kToServer : Way::kToClient, 1 + 7 * step);
+  });
+  EXPECT_GE(cuts(), 32u);
+  EXPECT_EQ(compared, model.steps);
+  std::vector<float> due(model.layout.shards[0].elements, 0.0F);
+  std::fill_n(due.begin(), 16, 64.0F);
+  std::fill_n(due.begin() + 16, 2 * kRows, 8.0F);
+  EXPECT_EQ(parameters[0], due);
+}
+
 TEST_F(BrokenLinks, FlappingCostsAStreamedSyncJobNothingButTime) {
   const ModelDeclaration model = modelOf(2, 2, true, 300, kStreamedElements);
   const Parameters calm = train(model, 2, false);
