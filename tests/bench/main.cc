@@ -138,6 +138,7 @@ int run(int argc, char** argv) {
   std::vector<std::string> missed;
   for (const auto& name : given["table"].as<std::vector<std::string>>()) {
     for (const Report& report : reportsOf(findBenchmark(name), bench)) {
+      if (report.empty()) continue;  // none of its rows is one of --only
       std::ranges::move(report.below("ratio", "goal"), std::back_inserter(missed));
       if (as_json) {
         nlohmann::json table = report.json();
