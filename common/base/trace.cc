@@ -368,10 +368,14 @@ void save(const std::filesystem::path& folder) {
   {
     MutexLock lock(state.mutex);
     if (!state.started) return;
-    if (state.events.empty())
+    task = state.task;
+    if (state.events.empty()) {
+      // Of a job that went on behind that step: what was recorded before is still true.
+      std::error_code ignored;
+      if (std::filesystem::exists(folder / fileName(task), ignored)) return;
       log::warning("event=timeline_empty reason=\"step {} was not reached by this task\"",
                    state.step);
-    task = state.task;
+    }
   }
   try {
     makeWritableFolder(folder);

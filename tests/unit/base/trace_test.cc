@@ -226,6 +226,11 @@ TEST_F(TraceTest, SavesAFileOfTheTasksName) {
   save(folder);
   const auto trace = nlohmann::json::parse(readFile(folder / "ps-1.json", 1 << 20));
   EXPECT_EQ(trace["otherData"]["step"], 1);
+  // The same job, which goes on behind that step.
+  start(kTask, 1);
+  onStep(7);
+  save(folder);
+  EXPECT_EQ(nlohmann::json::parse(readFile(folder / "ps-1.json", 1 << 20)), trace);
   std::filesystem::remove_all(folder);
 }
 
