@@ -40,7 +40,7 @@ ByteBlock::ByteBlock(const ScratchFile& file, size_t bytes) : bytes_(bytes) {
 
 ByteBlock ByteBlock::ofFile(const std::filesystem::path& path, uint64_t begin, size_t bytes) {
   DTF_CHECK(bytes > 0);
-  const Fd file(::open(yaml::placeOfData(path).c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file(::open(yaml::placeOfData(path).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat status {};
   if (!file.valid() || ::fstat(file.get(), &status) != 0)
     throw Error(

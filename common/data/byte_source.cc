@@ -51,8 +51,9 @@ struct ByteSource::Impl {
   std::unique_ptr<uint8_t[]> chunk = std::make_unique_for_overwrite<uint8_t[]>(kChunkBytes);
 };
 
+// O_NONBLOCK: a named pipe would have to be waited for, only to be refused.
 ByteSource::Impl::Impl(const std::filesystem::path& p)
-    : path(p), fd(::open(yaml::placeOfData(p).c_str(), O_RDONLY | O_CLOEXEC)) {
+    : path(p), fd(::open(yaml::placeOfData(p).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
   if (!fd.valid()) failToOpen(errno);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) fail("cannot read it: " + errnoText(errno));

@@ -48,7 +48,7 @@ constexpr size_t kPieceBytes = size_t{1} << 20;
 }  // namespace
 
 ZipArchive::ZipArchive(const std::filesystem::path& path)
-    : path_(path), fd_(::open(yaml::placeOfData(path).c_str(), O_RDONLY | O_CLOEXEC)) {
+    : path_(path), fd_(::open(yaml::placeOfData(path).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
   if (!fd_.valid())
     throw Error(errno == EACCES ? ErrorCode::kPermission : ErrorCode::kBadData,
                 path.string() + ": cannot open it: " + errnoText(errno));

@@ -1,6 +1,7 @@
 #include "common/data/idx_reader.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "common/base/error.h"
 #include "common/data/label_check.h"
@@ -52,6 +53,9 @@ TEST(IdxReader, NamesAMissingFile) {
   const auto path = folder.path() / "nowhere.gz";
   EXPECT_EQ(readFailure(path), path.string() + ": cannot open it: No such file or directory (2)");
   EXPECT_EQ(readFailure(folder.path()), folder.path().string() + ": not a regular file");
+  const auto pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(readFailure(pipe), pipe.string() + ": not a regular file") << "nobody writes to it";
 }
 
 TEST(IdxReader, SaysWhatATruncatedFileHolds) {
