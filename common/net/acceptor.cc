@@ -90,8 +90,10 @@ void Listener::Impl::retryLater(const error_code& ec) {
 void Listener::Impl::startPreamble(tcp::socket socket) {
   const std::string source = sourceOf(socket), peer = peerName(socket.native_handle());
   if (options_.own_user_only)
-    if (const std::string why = strangerThatConnects(socket.native_handle()); !why.empty())
-      return logRefused(kOtherUser, peer, why);
+    if (const std::string why = strangerThatConnects(socket.native_handle()); !why.empty()) {
+      if (why != kClosedAlready) logRefused(kOtherUser, peer, why);
+      return;
+    }
   if (!makeRoomFor(source, peer)) return;
   auto pending = std::make_shared<Pending>(std::move(socket), port_.ioc());
   pending->peer = peer;

@@ -133,13 +133,12 @@ std::atomic<bool> keeps_to_own_user{false};
 // about, nor so that its place between the two addresses could be another's by then.
 std::string strangerThatConnects(int fd) {
   const End here = endOf(fd, ::getsockname), there = endOf(fd, ::getpeername);
-  if (there.family == AF_UNSPEC) return "it has closed the connection already";
+  if (there.family == AF_UNSPEC) return std::string(kClosedAlready);
   if (!isLoopback(there)) return {};
   const Found found = ownerOf(there, here);
   if (const auto* problem = std::get_if<std::string>(&found)) return *problem;
   const Owner& owner = std::get<Owner>(found);
-  if (owner.state != TCP_ESTABLISHED || !isEstablished(fd))
-    return "it has closed the connection already";
+  if (owner.state != TCP_ESTABLISHED || !isEstablished(fd)) return std::string(kClosedAlready);
   return refusalOf(owner);
 }
 
@@ -148,7 +147,7 @@ std::string strangerThatConnects(int fd) {
 // stranger's socket had queued was reset when it closed.
 std::string strangerThatListens(int fd) {
   const End here = endOf(fd, ::getsockname), there = endOf(fd, ::getpeername);
-  if (there.family == AF_UNSPEC) return "it has closed the connection already";
+  if (there.family == AF_UNSPEC) return std::string(kClosedAlready);
   if (!isLoopback(there)) return {};
   const Found found = ownerOf(there, {});
   if (const auto* problem = std::get_if<std::string>(&found)) return *problem;

@@ -4,8 +4,12 @@
 // but the kernel knows of each socket whose it is (sock_diag(7)), so that nobody has to prove it.
 
 #include <string>
+#include <string_view>
 
 namespace dtf::net {
+
+// Said of a socket whose owner has gone: of nobody who was turned away.
+inline constexpr std::string_view kClosedAlready = "it has closed the connection already";
 
 // Why the process at the other end of `fd`, a TCP connection, may not be talked to: it runs as
 // another user than this one, and not as root. Empty: it may, or it isn't on this host's loopback, of which
