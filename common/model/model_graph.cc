@@ -61,6 +61,18 @@ void checkOutput(const ModelSpec& model, const LayerBuilder& layers, const Model
                        layers.exampleShape(result.logits).str()));
 }
 
+// Probabilities would be taken for logits: it trains, and badly.
+void checkLogits(const ModelSpec& model, const std::string& op) {
+  const bool softmax = model.loss.kind == Loss::kSoftmaxCrossEntropy && op == "Softmax";
+  const bool sigmoid = model.loss.kind == Loss::kSigmoidCrossEntropy && op == "Sigmoid";
+  if (!softmax && !sigmoid) return;
+  const std::string_view name = softmax ? "softmax" : "sigmoid";
+  failAt(model.layers.back().mark,
+         fmt::format("{0}_cross_entropy takes the {0} itself, and the last layer has taken it "
+                     "already: leave out its {0}; predictions are probabilities all the same",
+                     name));
+}
+
 void checkLoss(const ModelSpec& model, int64_t units, const LayerSpec* last) {
   DTF_CHECK(last != nullptr && units > 0);
   const bool softmax = model.loss.kind == Loss::kSoftmaxCrossEntropy;
@@ -123,6 +135,7 @@ ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, bool training,
   if (last_with_variables != nullptr) *last_with_variables = layers.lastWithVariables();
   result.logits = x;
   checkOutput(model, layers, result);
+  checkLogits(model, ops.graph().node(x.node).op);
   checkLoss(model, layers.shape(x).dim(1), layers.lastWithVariables());
   if (model.hasTargets())
     result.labels = ops.placeholder("labels", DType::kFloat32, layers.shape(x));

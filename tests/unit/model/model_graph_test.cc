@@ -166,6 +166,22 @@ TEST(ModelGraph, FeedsWhatTheDataHold) {
   EXPECT_EQ(targets.graph.spec(targets.labels), (graph::TensorSpec{DType::kFloat32, {4, 3}}));
 }
 
+// It trains, and badly: what goes in as logits is between 0 and 1.
+TEST(ModelGraph, AnActivationThatTheLossTakesItselfIsRefused) {
+  ModelSpec spec = softmaxModel();
+  spec.layers = {flatten(), dense("out", 3, Activation::kSoftmax, 9)};
+  EXPECT_EQ(failure(spec),
+            "job.yaml:9:7: error: softmax_cross_entropy takes the softmax itself, and the last "
+            "layer has taken it already: leave out its softmax; predictions are probabilities all "
+            "the same");
+  spec.loss.kind = Loss::kMse;
+  EXPECT_EQ(failure(spec), "no error");
+  spec.loss.kind = Loss::kSigmoidCrossEntropy;
+  EXPECT_EQ(failure(spec), "no error") << "another one";
+  spec.layers = {flatten(), dense("out", 3, Activation::kSigmoid, 9)};
+  EXPECT_EQ(failure(spec).find("job.yaml:9:7: error: sigmoid_cross_entropy takes the sigmoid"), 0u);
+}
+
 TEST(ModelGraph, LossAndMetricsFitUnitsAndLabels) {
   ModelSpec spec = softmaxModel();
   spec.layers = {flatten(), dense("out", 1, Activation::kNone, 9)};
