@@ -51,6 +51,7 @@ class Report {
   // Something that is allowed, and probably not meant. Never thrown.
   void warning(const Place& place, std::string message);
   bool empty() const { return mistakes_.empty(); }
+  size_t mistakes() const { return mistakes_.size(); }
 
   // Throws one dtf::Error with all mistakes, by source and line, when there are any. Its code is
   // kBadConfig when one of them has it: the file is to be edited before anything else is looked at.
