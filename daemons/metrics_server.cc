@@ -42,8 +42,14 @@ std::unique_ptr<net::HttpServer> listenForHttp(net::IoThread& thread,
   // A name that leads elsewhere is no name of a certificate.
   if (!options.job.cluster.insecure && limits.keys == nullptr) limits.only_host = host;
   limits.readers = hostsOfTasks(options);
-  auto server = std::make_unique<net::HttpServer>(thread.port(), host, *options.metrics_port,
-                                                  std::move(handler), limits);
+  std::unique_ptr<net::HttpServer> server;
+  try {
+    server = std::make_unique<net::HttpServer>(thread.port(), host, *options.metrics_port,
+                                               std::move(handler), limits);
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                error.message() + "; it is to have this task's metrics (metrics.port)");
+  }
   if (limits.keys == nullptr) checkReach(server->address(), options, cluster::refusalToShow);
   return server;
 }

@@ -241,6 +241,7 @@ TEST_F(MetricsTest, APortInUseIsSaidAtTheStart) {
   const ProcessResult result = second.wait(kPatience);
   EXPECT_EQ(result.exit_code, 69);
   EXPECT_THAT(result.err, HasSubstr("the port is in use by pid " + std::to_string(first.pid())));
+  EXPECT_THAT(result.err, HasSubstr("it is to have this task's metrics (metrics.port)"));
 }
 
 }  // namespace
