@@ -196,7 +196,8 @@ void Checkpointer::checkFits(const checkpoint::Latest::Found& found) const {
   if (const std::string difference = differenceTo(saved); !difference.empty())
     throw Error(ErrorCode::kBadConfig,
                 fmt::format("{} is a checkpoint of another model:\n{}\nGive this job another "
-                            "run_dir, or remove {} to start anew",
+                            "run_dir, or start anew: with dtf-launch --fresh, which keeps them "
+                            "beside, or without {}",
                             found.folder.string(), difference, folder_->path().string()));
 }
 
