@@ -115,7 +115,7 @@ constexpr Key kTimeoutsKeys[] = {
     number("stop_seconds", kSeconds,
            "after SIGTERM or Ctrl-C, for the last checkpoint; default 30"),
     number("finish_seconds", kSeconds,
-           "the slowest worker, last evaluation, checkpoint files; default 600"),
+           "the slowest worker, an evaluation, checkpoint files; default 600"),
 };
 
 constexpr Key kDurabilityKeys[] = {
@@ -204,7 +204,7 @@ constexpr Key kReplicationKeys[] = {
           "sync: gradients in an update; the replicas beyond that are backups"),
     whole("total_num_replicas", 1, 65536, "sync: the number of workers"),
     whole("staleness", 0, 65536, "bounded: how many steps a worker may be ahead of the slowest"),
-    boolean("overlap", "async: compute the next batch while a gradient travels; default false"),
+    boolean("overlap", "not sync: compute a batch while a gradient travels; default false"),
     choice("transfer_dtype", "float32|bfloat16", "",
            "parameters and gradients travel rounded to it; default float32"),
 };

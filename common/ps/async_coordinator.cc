@@ -72,11 +72,10 @@ void AsyncCoordinator::cancelWaiting(uint32_t rank, const Error& error) {
   std::erase(grant_queue_, rank);
 }
 
-void AsyncCoordinator::pull(uint32_t rank, std::optional<uint64_t> wanted_step,
-                            PushCallback callback) {
+void AsyncCoordinator::pull(uint32_t rank, const Wanted& wanted, PushCallback callback) {
   const OutwardCalls::Scope scope(context_.calls);
   wait(rank, false, std::move(callback));
-  takeProgress(rank, leads() ? std::nullopt : wanted_step);
+  beginProgress(rank, wanted.progress);
   askForGrant(rank);
   settleHeld();
 }
@@ -113,7 +112,7 @@ bool AsyncCoordinator::answeredAsRepeated(const Contribution& c, PushCallback& c
   const bool same_process = worker.last_push && worker.last_push->incarnation == c.incarnation;
   if (same_process && worker.last_push->step == c.step) {
     ++counters_.gradients_repeated;
-    if (worker.last_applied && !worker.counts) takeProgress(c.rank, c.progress + 1);
+    if (worker.last_applied && !worker.counts) beginProgress(c.rank, c.progress + 1);
     if (worker.last_answer) {
       // With the parameters as they are now: others' pushes may be in them that the first answer
       // knew nothing of.
@@ -194,12 +193,13 @@ void AsyncCoordinator::onApplied(uint32_t rank, const PushName& name, uint64_t p
   if (worker.last_push != name) return;
   worker.last_applied = true;
   worker.last_staleness = staleness;
-  if (!worker.gone) takeProgress(rank, progress + 1);
+  // Not of a process that was replaced meanwhile: how far the new one is nobody knows yet.
+  if (!worker.gone && name.incarnation == worker.process) advanceProgress(rank, progress);
   if (worker.waiting && worker.waiting_is_push) askForGrant(rank);
   settleHeld();
 }
 
-void AsyncCoordinator::joined(uint32_t rank) {
+void AsyncCoordinator::joined(uint32_t rank, Incarnation incarnation) {
   const OutwardCalls::Scope scope(context_.calls);
   // Its grant, if it has one, passes to the new process.
   const Error fenced(
@@ -207,8 +207,11 @@ void AsyncCoordinator::joined(uint32_t rank) {
       fmt::format("fenced: {} was replaced by a newer process; end this one", workerName(rank)));
   unpark(rank, fenced);
   cancelWaiting(rank, fenced);
-  workers_[rank].gone = false;
-  if (!leads()) countNoMore(rank);  // until the new process says how far it is
+  Worker& worker = workers_[rank];
+  worker.gone = false;
+  worker.process = incarnation;
+  // To a ps that was refilled a process may be new whose pushes are in its values.
+  if (!worker.last_push || worker.last_push->incarnation != incarnation) countNoMore(rank);
 }
 
 void AsyncCoordinator::finished(uint32_t rank) {
@@ -331,12 +334,16 @@ void AsyncCoordinator::requestStop(bool at_rest) {
 // What a call waits for, in words that follow "has waited".
 std::string AsyncCoordinator::waitingForText(const Worker& worker) const {
   if (!worker.awaits_grant) return "its gradient to be applied";
-  std::vector<uint32_t> behind;
-  for (uint32_t other = 0; other < workers_.size(); ++other)
-    if (mustWait(worker) && isAhead(worker, workers_[other])) behind.push_back(other);
-  if (!behind.empty())
-    return fmt::format("{}, more than {} step{} behind (replication.staleness)",
-                       workerNames(behind), *staleness_, *staleness_ == 1 ? "" : "s");
+  if (mustWait(worker)) {
+    std::vector<uint32_t> behind;
+    for (uint32_t other = 0; other < workers_.size(); ++other)
+      if (workers_[other].counts && workers_[other].progress + *staleness_ < worker.progress)
+        behind.push_back(other);
+    return fmt::format(
+        "{}, more than {} step{} behind; a larger replication.staleness or timeouts.step_seconds "
+        "gives it more time",
+        workerNames(behind), *staleness_, *staleness_ == 1 ? "" : "s");
+  }
   std::vector<uint32_t> holders;
   for (uint32_t other = 0; other < workers_.size(); ++other)
     if (workers_[other].granted || workers_[other].may_hold_grant) holders.push_back(other);

@@ -11,16 +11,18 @@
 // Bounded training (stale synchronous parallel: Ho et al., "More Effective Distributed ML via a Stale Synchronous
 // Parallel Parameter Server", NIPS 2013) is this, but no worker begins a step while it is more than `staleness` steps
 // ahead of the slowest: every ps keeps its answer to itself until then, so the parameters that come have all that the
-// others have pushed up to `staleness` steps before. How far each worker is, its progress, ps/0 says; the workers
-// bring it to the other ps (step_agreement.h). It is not the worker's own count of steps: one that was lost and
-// returns, or comes late, begins where the slowest is.
+// others have pushed up to `staleness` steps before; with overlap a step begins before the answer, and they may lack one more.
+// How far each worker is, its progress, ps/0 says; the workers bring it to the other ps (step_agreement.h). It is not the
+// worker's own count of steps: a process begins where the slowest is. Others than ps/0 hear of a new process after ps/0, so
+// what they answer meanwhile may lack its first push.
 //
-//   a worker           -> counts, at        when
-//   is pulled for      ps/0: the slowest's  it is new here, or was lost; its own, if that is more
-//                      others: as told      it tells
-//   's push is applied one more than told   on every ps
-//   is replaced        as it is             ps/0; to the others the new process tells
-//   is lost, finishes  no more              nobody waits for it
+//   a worker                  counts         at
+//   a new process of it       no more
+//   its first pull, on ps/0   from here on   the slowest that counts; none does: the furthest known
+//   its word, on another ps   from here on   what it says that ps/0 has said
+//   its push is applied       from here on   one more; on another ps than ps/0: than it says
+//   lost, or finished         no more
+//   the ps was refilled       if it was near the furthest, and there is no other process of it
 
 #include <deque>
 
@@ -34,9 +36,9 @@ class AsyncCoordinator final : public Coordinator {
  public:
   explicit AsyncCoordinator(const CoordinatorContext& context);
 
-  void pull(uint32_t rank, std::optional<uint64_t> wanted_step, PushCallback callback) override;
+  void pull(uint32_t rank, const Wanted& wanted, PushCallback callback) override;
   void push(Contribution contribution, PushCallback callback) override;
-  void joined(uint32_t rank) override;
+  void joined(uint32_t rank, Incarnation incarnation) override;
   void finished(uint32_t rank) override;
   void lost(uint32_t rank, const std::string& why) override;
   std::string awaitedText() const override;
@@ -68,8 +70,9 @@ class AsyncCoordinator final : public Coordinator {
     uint64_t steps_pushed = 0;    // its own count: accepted pushes, over all its processes
     bool granted = false;         // ps/0: holds a grant it has not used
     bool gone = false;            // lost, or finished: nothing more comes
+    Incarnation process;          // that has joined last
     uint64_t progress = 0;        // bounded: how far it is
-    bool counts = false;          // bounded: the others may not run ahead of it
+    bool counts = false;          // bounded: the others may not run far ahead of it
     bool may_hold_grant = false;  // of an earlier process of ps/0: see resume()
     uint64_t version_seen = 0;    // of the parameters it was given last
     uint64_t version_before =
@@ -99,11 +102,13 @@ class AsyncCoordinator final : public Coordinator {
   void unpark(uint32_t rank, const Error& error);
   CutPosition taken() const;
   void takeCutIfReached();
-  uint64_t firstProgress(uint32_t rank) const;
-  void takeProgress(uint32_t rank, std::optional<uint64_t> told);
-  bool isAhead(const Worker& worker, const Worker& other) const;
+  uint64_t firstProgress() const;
+  void beginProgress(uint32_t rank, uint64_t told);
+  void advanceProgress(uint32_t rank, uint64_t told);
+  void recallProgress();
   bool mustWait(const Worker& worker) const;
   void countNoMore(uint32_t rank);
+  void findSlowest();
   void settleHeld();
   void wait(uint32_t rank, bool is_push, PushCallback callback);
   void cancelWaiting(uint32_t rank, const Error& error);
@@ -125,6 +130,7 @@ class AsyncCoordinator final : public Coordinator {
 
   const CoordinatorContext context_;
   const std::optional<uint64_t> staleness_;  // bounded
+  uint64_t slowest_ = kProgressEnd;          // bounded: the least progress of those that count
   uint64_t last_step_;  // the declared number of steps, or where the job was asked to stop
   Updater updater_;
   CutTaker cut_;

@@ -35,7 +35,7 @@ void AsyncCoordinator::askForGrant(uint32_t rank) {
 void AsyncCoordinator::settle(uint32_t rank) {
   Worker& worker = workers_[rank];
   DTF_CHECK(worker.waiting != nullptr && worker.awaits_grant);
-  if (mustWait(worker)) return;
+  if (!worker.granted && mustWait(worker)) return;
   if (leads() && !worker.granted && !isDone()) {
     if (stepsLeftFor(worker) == 0) return;
     worker.granted = true;
@@ -67,45 +67,46 @@ void AsyncCoordinator::returnGrant(uint32_t rank) {
 
 // ---- bounded training
 
-// Where a worker begins that nobody has counted on. After a refill, or going back, no other may count yet: then what is
-// remembered of them is the best there is.
-uint64_t AsyncCoordinator::firstProgress(uint32_t rank) const {
-  std::optional<uint64_t> slowest;
-  std::optional<uint64_t> slowest_known;
-  for (uint32_t other = 0; other < workers_.size(); ++other) {
-    const Worker& worker = workers_[other];
-    if (other == rank) continue;
-    if (worker.counts) slowest = std::min(slowest.value_or(worker.progress), worker.progress);
-    if (worker.progress > 0)
-      slowest_known = std::min(slowest_known.value_or(worker.progress), worker.progress);
-  }
-  return std::max(workers_[rank].progress,
-                  slowest.value_or(slowest_known.value_or(kProgressFirst)));
+// Of those that count none is further than staleness + 1 ahead, so the furthest was near the others when it was lost.
+uint64_t AsyncCoordinator::firstProgress() const {
+  if (slowest_ != kProgressEnd) return slowest_;
+  uint64_t furthest = kProgressFirst;
+  for (const Worker& worker : workers_) furthest = std::max(furthest, worker.progress);
+  return furthest;
 }
 
-// `told`: by the worker itself, which knows it of ps/0; nullopt: it asks.
-void AsyncCoordinator::takeProgress(uint32_t rank, std::optional<uint64_t> told) {
+// A worker that doesn't count asks ps/0 how far it is, or has `told` another ps; 0: not yet.
+void AsyncCoordinator::beginProgress(uint32_t rank, uint64_t told) {
   Worker& worker = workers_[rank];
-  if (!staleness_ || (!told && (worker.counts || !leads()))) return;
-  worker.progress = told ? *told : firstProgress(rank);
+  if (!staleness_ || (leads() ? worker.counts : told == 0)) return;
+  worker.progress = leads() ? firstProgress() : told;
   worker.counts = true;
+  findSlowest();
 }
 
-// Further than it may be to begin a step.
-bool AsyncCoordinator::isAhead(const Worker& worker, const Worker& other) const {
-  return other.counts && worker.progress > other.progress &&
-         worker.progress - other.progress > *staleness_;
+// A push is in that was `told` to be of that progress. ps/0 knows better.
+void AsyncCoordinator::advanceProgress(uint32_t rank, uint64_t told) {
+  if (!staleness_) return;
+  beginProgress(rank, told);
+  ++workers_[rank].progress;
+  findSlowest();
 }
 
 bool AsyncCoordinator::mustWait(const Worker& worker) const {
-  if (!staleness_ || !worker.counts || worker.progress == kProgressEnd || isDone()) return false;
-  return std::any_of(workers_.begin(), workers_.end(),
-                     [&](const Worker& other) { return isAhead(worker, other); });
+  return staleness_ && worker.counts && worker.progress != kProgressEnd && !isDone() &&
+         worker.progress - slowest_ > *staleness_;
 }
 
 void AsyncCoordinator::countNoMore(uint32_t rank) {
   workers_[rank].counts = false;
+  findSlowest();
   settleHeld();
+}
+
+void AsyncCoordinator::findSlowest() {
+  slowest_ = kProgressEnd;
+  for (const Worker& worker : workers_)
+    if (worker.counts) slowest_ = std::min(slowest_, worker.progress);
 }
 
 // Those that waited for one that is further now.
@@ -126,7 +127,8 @@ PushMemory AsyncCoordinator::memory() const {
 }
 
 // Which steps the process before has granted and not seen pushed, its replica doesn't know. Each worker may
-// hold one: it shows it by its push, or that it holds none by asking. One that asks gets what is left besides those that others may hold.
+// hold one: it shows it by its push, or that it holds none by asking. One that asks gets what is left besides
+// those that others may hold.
 void AsyncCoordinator::resume(const PushMemory& memory) {
   DTF_CHECK(memory.workers.size() == workers_.size() && accepted_ == 0 && queue_.empty());
   accepted_ = context_.store.version();
@@ -143,8 +145,22 @@ void AsyncCoordinator::resume(const PushMemory& memory) {
     }
     worker.may_hold_grant = leads() && !isDone() && !worker.gone;
   }
+  if (staleness_) recallProgress();
   resumed_ = leads();
   grants_of_before_until_ = deadlineAfter(context_.clock.now(), context_.rejoin_timeout);
+}
+
+// Who is far behind was lost long before.
+void AsyncCoordinator::recallProgress() {
+  uint64_t furthest = 0;
+  for (const Worker& worker : workers_) furthest = std::max(furthest, worker.progress);
+  for (Worker& worker : workers_) {
+    const bool is_replaced = worker.process.value != 0 && worker.last_push &&
+                             worker.last_push->incarnation != worker.process;
+    worker.counts = worker.progress > 0 && furthest - worker.progress <= *staleness_ + 1 &&
+                    !worker.gone && !is_replaced;
+  }
+  findSlowest();
 }
 
 void AsyncCoordinator::noteGrantShown(const Contribution& c) {

@@ -112,16 +112,16 @@ class Coordinator {
  public:
   virtual ~Coordinator() = default;
 
-  // Parameters and what `rank` does next. Sync: `wanted_step` asks for the parameters of that very
+  // Parameters and what `rank` does next. Sync: `wanted.step` asks for the parameters of that very
   // step, which may be the one before the current; a ps that no longer has them answers with the
-  // current ones. Bounded: it is the worker's progress, as ps/0 has said it.
-  virtual void pull(uint32_t rank, std::optional<uint64_t> wanted_step, PushCallback callback) = 0;
+  // current ones.
+  virtual void pull(uint32_t rank, const Wanted& wanted, PushCallback callback) = 0;
 
   virtual void push(Contribution contribution, PushCallback callback) = 0;
 
-  // A (new) process of `rank` has joined. Waiting calls of its predecessor are answered with the
+  // A process of `rank` has joined that was not here before. Waiting calls of its predecessor are answered with the
   // error.
-  virtual void joined(uint32_t rank) = 0;
+  virtual void joined(uint32_t rank, Incarnation incarnation) = 0;
   virtual void finished(uint32_t rank) = 0;
   // `why` reads "worker/1 was lost (no heartbeat for 10 s)".
   virtual void lost(uint32_t rank, const std::string& why) = 0;

@@ -123,7 +123,7 @@ StepState LocalParameterClient::settle() {
     const MutexLock lock(cluster_.mutex_);
     auto answers = std::make_shared<Round<PushAnswer>>(pulls.size());
     for (size_t i = 0; i < pulls.size(); ++i)
-      cluster_.shards_[pulls[i].ps_task]->pull(rank_, incarnation_, pulls[i].wanted_step,
+      cluster_.shards_[pulls[i].ps_task]->pull(rank_, incarnation_, pulls[i].wanted,
                                                recorder(answers, i));
     await(*answers, "parameters of the same step from every ps");
     for (size_t i = 0; i < pulls.size(); ++i) take(pulls[i].ps_task, *answers->answers[i]);
@@ -185,7 +185,7 @@ StepState LocalParameterClient::pull() {
     const size_t ps_tasks = cluster_.shards_.size();
     auto answers = std::make_shared<Round<PushAnswer>>(ps_tasks);
     for (size_t ps = 0; ps < ps_tasks; ++ps) {
-      cluster_.shards_[ps]->pull(rank_, incarnation_, std::nullopt, recorder(answers, ps));
+      cluster_.shards_[ps]->pull(rank_, incarnation_, {}, recorder(answers, ps));
     }
     await(*answers, "a pull from every ps");
     settlement_->start();

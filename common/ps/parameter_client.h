@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,6 +57,13 @@ enum class Outcome : uint8_t {
 inline constexpr uint64_t kProgressFirst = 1;
 inline constexpr uint64_t kProgressEnd = std::numeric_limits<uint64_t>::max();
 
+// What a pull asks for beyond the newest parameters.
+struct Wanted {
+  std::optional<uint64_t> step;  // sync: the parameters of that very step
+  uint64_t progress = 0;         // bounded: tells it to other ps than ps/0; 0: nothing yet
+  bool operator==(const Wanted&) const = default;
+};
+
 // The answer to a pull or an exchange, the same on every ps.
 struct StepState {
   Outcome outcome = Outcome::kApplied;
@@ -74,8 +82,8 @@ struct StepState {
   float loss = 0;
   // Of the parameters: see ps/epoch.h. The gradient that is computed from them carries it back.
   uint64_t epoch = 0;
-  // bounded: how far this worker is, in steps from kProgressFirst on; 0: this ps wasn't told. ps/0 says so, and the other ps are told by the worker's pushes and pulls: see
-  // AsyncCoordinator.
+  // bounded: how far this worker is, in steps from kProgressFirst on, as ps/0 says it, and as the worker has told the other ps; 0:
+  // not yet. See AsyncCoordinator.
   uint64_t progress = 0;
   bool operator==(const StepState&) const = default;
 };
@@ -200,6 +208,9 @@ class ParameterClient {
   // All workers of the job arrive at the barrier `name` (on ps/0) before any leaves it, or its
   // deadline passes.
   virtual void barrier(std::string_view name) = 0;
+
+  // While the caller evaluates, between two steps: others that wait for its next gradient have no deadline for that.
+  virtual void setEvaluating(bool evaluates) { (void)evaluates; }
 
   // Tells every ps that this worker is done with it. When all workers have, the ps end. Call it
   // last.

@@ -34,8 +34,9 @@ bool Shard::join(uint32_t rank, Incarnation incarnation) {
   declared_alike_.erase(rank);
   refused_.erase(rank);
   trained_.erase(rank);
+  evaluate_since_.erase(rank);
   barriers_.returned(rank);
-  if (coordinator_) coordinator_->joined(rank);
+  if (coordinator_) coordinator_->joined(rank, incarnation);
   const Error fenced(
       ErrorCode::kUnavailable,
       fmt::format("fenced: {} was replaced by a newer process; end this one", workerName(rank)));
@@ -46,8 +47,12 @@ bool Shard::join(uint32_t rank, Incarnation incarnation) {
   return true;
 }
 
-void Shard::heartbeat(uint32_t rank, Incarnation incarnation) {
+void Shard::heartbeat(uint32_t rank, Incarnation incarnation, bool evaluates) {
   membership_.heartbeat(rank, incarnation);
+  if (evaluates)
+    evaluate_since_.try_emplace(rank, clock_.now());
+  else
+    evaluate_since_.erase(rank);
 }
 
 void Shard::finish(uint32_t rank, Incarnation incarnation) {
@@ -106,6 +111,7 @@ void Shard::lose(const Membership::Loss& loss) {
   dropInitWaiter(loss.rank, fenced);
   dropParked(loss.rank, fenced);
   dropAside(loss.rank, fenced);
+  evaluate_since_.erase(loss.rank);
   if (coordinator_) coordinator_->lost(loss.rank, loss.why);
   barriers_.left(loss.rank);
 }
@@ -226,7 +232,7 @@ std::optional<Error> Shard::stepError(uint32_t rank, Incarnation incarnation,
   return std::nullopt;
 }
 
-void Shard::pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t> wanted_step,
+void Shard::pull(uint32_t rank, Incarnation incarnation, const Wanted& wanted,
                  PushCallback callback, uint64_t epoch) {
   const OutwardCalls::Scope scope(calls_);
   std::optional<Error> error = membershipError(rank, incarnation);
@@ -236,11 +242,11 @@ void Shard::pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t>
     return park({.rank = rank,
                  .incarnation = incarnation,
                  .epoch = epoch,
-                 .wanted_step = wanted_step,
+                 .wanted = wanted,
                  .callback = std::move(callback)});
   if (!error) error = stepError(rank, incarnation, "a pull");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
-  coordinator_->pull(rank, wanted_step, std::move(callback));
+  coordinator_->pull(rank, wanted, std::move(callback));
 }
 
 std::shared_ptr<const Snapshot> Shard::readableParameters() {

@@ -45,6 +45,8 @@ struct ShardOptions {
   Duration step_timeout = std::chrono::seconds(60);
   // How long a step that needs a lost worker waits for its return; 0: it fails at once.
   Duration rejoin_timeout{};
+  // How long the calls of others have no deadline while a worker evaluates.
+  Duration evaluation_max = std::chrono::seconds(600);
   uint64_t memory_bytes = 0;  // of this host: a model that needs more is refused; 0: not known
 };
 
@@ -120,7 +122,8 @@ class Shard {
   // Throws unless this live process has declared the job's model.
   void checkDeclared(uint32_t rank, Incarnation incarnation);
 
-  void heartbeat(uint32_t rank, Incarnation incarnation);
+  // `evaluates`: it is between two steps, and others may wait for its next one for long.
+  void heartbeat(uint32_t rank, Incarnation incarnation, bool evaluates = false);
   void finish(uint32_t rank, Incarnation incarnation);
   // Throws kPermission when this live process can't end the job by failing: it has finished, or it
   // has sent no gradient itself and another one that lives has. The job goes on without it. But the
@@ -143,8 +146,8 @@ class Shard {
                        WaitCallback callback);
 
   // Answered once this shard's epoch is `epoch` or a later one.
-  void pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t> wanted_step,
-            PushCallback callback, uint64_t epoch = 0);
+  void pull(uint32_t rank, Incarnation incarnation, const Wanted& wanted, PushCallback callback,
+            uint64_t epoch = 0);
   // What is read beside training: the moving averages, or the parameters, once no update is running, and this shard has values. It
   // doesn't count as a pull; the answer's state says only how many updates are in them. Answers kBadConfig when no averages are kept.
   enum class Aside : uint8_t { kAverages, kParameters };
@@ -243,7 +246,7 @@ class Shard {
     uint32_t rank = 0;
     Incarnation incarnation;
     uint64_t epoch = 0;  // a pull's: the earliest
-    std::optional<uint64_t> wanted_step;
+    Wanted wanted{};
     std::optional<Contribution> contribution;  // a push's
     std::optional<Aside> aside;                // it is a pull of this
     PushCallback callback;
@@ -304,6 +307,7 @@ class Shard {
   void adopt(const ModelDeclaration& declaration);
   void recallMembers();
   Duration stepPatience() const;
+  std::optional<uint32_t> whoEvaluates() const;
   uint64_t arenaBytes(const ModelDeclaration& declaration) const;
   Error noMemory(const ModelDeclaration& declaration) const;
   std::string uninitialisedText() const;
@@ -326,8 +330,9 @@ class Shard {
   Membership membership_;
   Barriers barriers_;
   std::optional<ModelDeclaration> declaration_;
-  uint32_t declarer_ = 0;              // whose declaration_ is
-  std::set<uint32_t> declared_alike_;  // ranks
+  uint32_t declarer_ = 0;                         // whose declaration_ is
+  std::set<uint32_t> declared_alike_;             // ranks
+  std::map<uint32_t, TimePoint> evaluate_since_;  // ranks that say so
   std::map<uint32_t, Error> refused_;  // ranks that declared otherwise, before the chief did
   uint64_t gradient_bytes_ = 0;        // see ShardStatus
   std::set<uint32_t> trained_;         // ranks whose process has sent a gradient

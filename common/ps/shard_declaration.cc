@@ -137,7 +137,7 @@ void Shard::recallMembers() {
       case MemberState::kAwaited:
         break;
       case MemberState::kJoined:
-        coordinator_->joined(rank);
+        coordinator_->joined(rank, membership_.member(rank).incarnation);
         break;
       case MemberState::kFinished:
         coordinator_->finished(rank);

@@ -136,7 +136,7 @@ void Shard::loseValues(std::vector<Coordinator::Stranded> stranded, const Error&
 // With what the worker computes next, which may have to wait for a grant.
 void Shard::answerWentBack(uint32_t rank, PushCallback callback) {
   DTF_CHECK(initialised() && callback != nullptr);
-  coordinator_->pull(rank, std::nullopt, [callback = std::move(callback)](PushAnswer answer) {
+  coordinator_->pull(rank, {}, [callback = std::move(callback)](PushAnswer answer) {
     if (auto* reply = std::get_if<PushReply>(&answer)) reply->state.outcome = Outcome::kWentBack;
     callback(std::move(answer));
   });
@@ -187,7 +187,7 @@ void Shard::resumeParked() {
     } else if (call.aside) {
       pullAside(call.rank, call.incarnation, *call.aside, std::move(call.callback));
     } else {
-      pull(call.rank, call.incarnation, call.wanted_step, std::move(call.callback), call.epoch);
+      pull(call.rank, call.incarnation, call.wanted, std::move(call.callback), call.epoch);
     }
   }
   for (const EarlyReport& report : std::exchange(early_, {})) {
@@ -215,6 +215,7 @@ Error Shard::cannotCome(uint32_t rank, uint64_t epoch) const {
 // A chief that lives brings what is missing. How long it takes to read that is no fault of those who wait;
 // after its loss they wait for its return.
 void Shard::holdDeadlines() {
+  if (initialised() && whoEvaluates()) coordinator_->extendDeadlines();
   const bool going_back = isGoingBack();
   if (!going_back && !awaitsReplica() && (initialised() || !chiefLives())) return;
   const TimePoint later = deadlineAfter(clock_.now(), options_.rejoin_timeout);
@@ -222,6 +223,13 @@ void Shard::holdDeadlines() {
     call.deadline =
         std::max(call.deadline, std::min(later, deadlineAfter(call.since, kBringBackMax)));
   if ((going_back || awaitsReplica()) && initialised()) coordinator_->extendDeadlines();
+}
+
+// Not who has done so for longer than it may.
+std::optional<uint32_t> Shard::whoEvaluates() const {
+  for (const auto& [rank, since] : evaluate_since_)
+    if (clock_.now() - since < options_.evaluation_max) return rank;
+  return std::nullopt;
 }
 
 void Shard::expireParked() {
@@ -245,11 +253,14 @@ std::string Shard::awaitedText() const {
   if (!coordinator_) return "";
   // Its deadlines are held meanwhile, so that the coordinator knows nobody who has waited long.
   if (awaitsReplica() && coordinator_->status().callers_waiting > 0) return awaitedReplicaText();
+  const std::optional<uint32_t> evaluates = whoEvaluates();
+  if (evaluates && coordinator_->status().callers_waiting > 0)
+    return workerName(*evaluates) + " to have evaluated";
   return coordinator_->awaitedText();
 }
 
 bool Shard::awaitsReturn() const {
-  return !parked_.empty() || isGoingBack() || awaitsReplica() ||
+  return !parked_.empty() || isGoingBack() || awaitsReplica() || whoEvaluates() ||
          (coordinator_ && coordinator_->awaitsReturn());
 }
 

@@ -25,16 +25,18 @@ std::vector<Agreement::Pull> pullsForEpoch(std::span<const StepState> states) {
   const uint64_t wanted = rivals ? nextEpoch(greatest, 0) : greatest;
   std::vector<Agreement::Pull> pulls;
   for (uint32_t ps = 0; ps < states.size(); ++ps)
-    if (states[ps].epoch != wanted) pulls.push_back({ps, std::nullopt, wanted});
+    if (states[ps].epoch != wanted) pulls.push_back({ps, {}, wanted});
   return pulls;
 }
 
 // Those that have to be told how far the worker is.
 std::vector<Agreement::Pull> pullsForProgress(std::span<const StepState> states) {
   const uint64_t progress = states[0].done ? kProgressEnd : states[0].progress;
+  if (progress == 0) return {{0, {}, states[0].epoch}};  // it doesn't say before it is asked
   std::vector<Agreement::Pull> pulls;
   for (uint32_t ps = 1; ps < states.size(); ++ps)
-    if (states[ps].progress != progress) pulls.push_back({ps, progress, states[ps].epoch});
+    if (states[ps].progress != progress)
+      pulls.push_back({ps, {.progress = progress}, states[ps].epoch});
   return pulls;
 }
 
@@ -68,9 +70,9 @@ Agreement agree(const cluster::ReplicationSpec& replication, std::span<const Ste
   }
   for (uint32_t ps = 0; ps < states.size(); ++ps) {
     if (lowest_is_gone && states[ps].next_step < highest) {
-      agreement.again.push_back({ps, std::nullopt, states[ps].epoch});
+      agreement.again.push_back({ps, {}, states[ps].epoch});
     } else if (!lowest_is_gone && states[ps].next_step > lowest) {
-      agreement.again.push_back({ps, lowest, states[ps].epoch});
+      agreement.again.push_back({ps, {.step = lowest}, states[ps].epoch});
     }
   }
   return agreement;
@@ -110,11 +112,12 @@ std::vector<Agreement::Pull> Settlement::again() {
     return {};
   }
   if (++rounds_ > kAgreementRoundsMax)
-    throw Error(ErrorCode::kUnavailable,
-                fmt::format("{} asked {} times and did not get parameters of the same step from "
-                            "every ps",
-                            who_, kAgreementRoundsMax));
-  for (const Agreement::Pull& pull : agreement.again) asked_[pull.ps_task] = pull.wanted_step;
+    throw Error(
+        ErrorCode::kUnavailable,
+        fmt::format("{} asked {} times and did not get parameters of the same {} from "
+                    "every ps",
+                    who_, kAgreementRoundsMax, staleness(replication_) ? "progress" : "step"));
+  for (const Agreement::Pull& pull : agreement.again) asked_[pull.ps_task] = pull.wanted.step;
   return agreement.again;
 }
 

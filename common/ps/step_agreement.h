@@ -8,7 +8,7 @@
 // until it has gone where the others are.
 //
 // In bounded training ps/0 says how far a worker is, and the worker tells the others: in its pushes, and, where one has
-// another answer, by a pull. Of a worker that is told that the job is done they hear kProgressEnd.
+// heard nothing or something else, by a pull. Of a worker that is told that the job is done they hear kProgressEnd.
 //
 // Why it ends: a worker pushes step s only once every ps has told it s. So a ps that has seen a
 // push of its current step knows that all ps have reached that step; until then it keeps the
@@ -30,8 +30,8 @@ struct Agreement {
   // Otherwise: pulls to repeat, whose answers replace the earlier ones; then ask again.
   struct Pull {
     uint32_t ps_task = 0;
-    std::optional<uint64_t> wanted_step;  // bounded: the worker's progress
-    uint64_t epoch = 0;                   // or a later one; the ps answers when it has got there
+    Wanted wanted;
+    uint64_t epoch = 0;  // or a later one; the ps answers when it has got there
     bool operator==(const Pull&) const = default;
   };
   std::vector<Pull> again;
@@ -40,7 +40,7 @@ struct Agreement {
 // How often a worker asks before it gives up.
 inline constexpr int kAgreementRoundsMax = 1000;
 
-// `states`: per ps the newest answer. `asked` (per ps): wanted_step of the pull that brought it,
+// `states`: per ps the newest answer. `asked` (per ps): wanted.step of the pull that brought it,
 // nullopt for a plain pull or a push. Pure function.
 Agreement agree(const cluster::ReplicationSpec& replication, std::span<const StepState> states,
                 std::span<const std::optional<uint64_t>> asked);

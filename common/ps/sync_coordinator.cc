@@ -87,17 +87,16 @@ void SyncCoordinator::wait(uint32_t rank, PushCallback callback) {
   workers_[rank].deadline = deadlineAfter(context_.clock.now(), context_.step_timeout);
 }
 
-void SyncCoordinator::pull(uint32_t rank, std::optional<uint64_t> wanted_step,
-                           PushCallback callback) {
+void SyncCoordinator::pull(uint32_t rank, const Wanted& wanted, PushCallback callback) {
   const OutwardCalls::Scope scope(context_.calls);
   gone_.arrived(rank);
   const std::shared_ptr<const Snapshot>& previous = context_.store.previous();
   StepState state = stateNow(rank, Outcome::kApplied);
-  if (!wanted_step || !previous || previous->version() != *wanted_step) {
+  if (!wanted.step || !previous || previous->version() != *wanted.step) {
     return answer(std::move(callback), PushReply{state, context_.store.current()});
   }
-  state.global_step = *wanted_step;
-  state.next_step = *wanted_step;
+  state.global_step = *wanted.step;
+  state.next_step = *wanted.step;
   state.next_batch = static_cast<uint32_t>(workers_[rank].batches.size()) - 1;
   state.done = false;
   answer(std::move(callback), PushReply{state, previous});
@@ -240,7 +239,7 @@ void SyncCoordinator::onCommitted(const std::vector<uint32_t>& ranks) {
 
 // ---- membership
 
-void SyncCoordinator::joined(uint32_t rank) {
+void SyncCoordinator::joined(uint32_t rank, Incarnation) {
   const OutwardCalls::Scope scope(context_.calls);
   cancelWaiting(rank, Error(ErrorCode::kUnavailable,
                             fmt::format("fenced: {} was replaced by a newer process; end this one",

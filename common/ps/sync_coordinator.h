@@ -41,9 +41,9 @@ class SyncCoordinator final : public Coordinator {
  public:
   explicit SyncCoordinator(const CoordinatorContext& context);
 
-  void pull(uint32_t rank, std::optional<uint64_t> wanted_step, PushCallback callback) override;
+  void pull(uint32_t rank, const Wanted& wanted, PushCallback callback) override;
   void push(Contribution contribution, PushCallback callback) override;
-  void joined(uint32_t rank) override;
+  void joined(uint32_t rank, Incarnation incarnation) override;
   void finished(uint32_t rank) override;
   void lost(uint32_t rank, const std::string& why) override;
   std::string awaitedText() const override;

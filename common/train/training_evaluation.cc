@@ -16,8 +16,27 @@ bool TrainingLoop::evaluationDue(const ps::StepState& state) const {
   return passed && evaluator_ != nullptr && !state.done;
 }
 
+namespace {
+
+// Others wait for this worker meanwhile.
+class Evaluating {
+ public:
+  explicit Evaluating(ps::ParameterClient& client) : client_(client) {
+    client_.setEvaluating(true);
+  }
+  ~Evaluating() { client_.setEvaluating(false); }
+  Evaluating(const Evaluating&) = delete;
+  Evaluating& operator=(const Evaluating&) = delete;
+
+ private:
+  ps::ParameterClient& client_;
+};
+
+}  // namespace
+
 Evaluation TrainingLoop::evaluateNow(uint64_t global_step) {
   const trace::Span span("evaluate");
+  const Evaluating evaluating(client_);
   const TimePoint begin = clock_.now();
   evaluated_step_ = global_step;
   const Evaluation evaluation = evaluateValues();

@@ -59,10 +59,13 @@ interface PsControl {
 
   waitInitialised @1 () -> ();
 
-  heartbeat @2 () -> (stopWanted :Bool, awaited :Text, awaitsReturn :Bool);
+  heartbeat @2 (evaluates :Bool) -> (stopWanted :Bool, awaited :Text, awaitsReturn :Bool);
+  # `evaluates`: this worker is between two steps and evaluates. While one does, for timeouts.finish_seconds at most, exchanges
+  # that wait here have no deadline.
   # `stopWanted`: this ps was told to end. The worker asks ps/0 to stop the job, so that it can be saved.
   # `awaited`: whom pushes of this or other workers have been waiting for on this ps; empty while nobody waits long.
-  # `awaitsReturn`: that is a lost worker, whose return the ps waits for; while it does, exchanges have no deadline.
+  # `awaitsReturn`: that is a lost worker, whose return the ps waits for, or one that evaluates; while it does, exchanges have no
+  # deadline.
 
   barrier @3 (name :Text, passedBefore :Bool) -> ();
   # Returns when every worker that is still in the job has arrived.
@@ -302,13 +305,13 @@ interface PsData {
   # that is on an earlier one goes back to these.
 
   pull @1 (wantsStep :Bool, wantedStep :UInt64, epoch :UInt64, inUse :UInt64, wantedCounts :List(UInt32),
-      wantedIds :List(UInt32))
+      wantedIds :List(UInt32), progress :UInt64)
       -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64), rows :List(UInt32));
   # Sync: with `wantsStep`, the parameters before that step, which may be the one before the current: after a crash in
   # the middle of a step, or for a slow backup worker, the ps may answer with different steps, and a worker computes
   # only with the parameters of one (common/ps/step_agreement.h). A ps that no longer has them sends the current ones.
-  # Bounded, to other ps than ps/0: `wantedStep` is the worker's progress, as ps/0 has said it, or all ones where it has said
-  # that the job is done. A ps keeps its answer until no other worker is too far behind.
+  # `progress`: bounded, to other ps than ps/0: of the worker, as ps/0 has said it, or all ones where it has said that the job
+  # is done; 0: ps/0 hasn't said it yet. A ps keeps its answer until no other worker is too far behind.
   # `epoch`: answered when this ps is on that epoch, or a later one. A ps that was started again answers when it has
   # got its values back.
 

@@ -254,14 +254,15 @@ void PsDataLink::turn() {
   received_ = 1 - received_;
 }
 
-kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step, uint64_t epoch) {
+kj::Promise<ps::StepState> PsDataLink::pull(const ps::Wanted& wanted, uint64_t epoch) {
   parameters_[received_].release();
-  return connection_.untilAnswered<ps::StepState>("pulling", [this, wanted_step, epoch] {
+  return connection_.untilAnswered<ps::StepState>("pulling", [this, wanted, epoch] {
     const bool wants_rows = wantsRows();
     auto request =
-        data_->pullRequest(capnp::MessageSize{10 + (wants_rows ? rowSetWords(wanted_) : 0), 0});
-    request.setWantsStep(wanted_step.has_value());
-    request.setWantedStep(wanted_step.value_or(0));
+        data_->pullRequest(capnp::MessageSize{11 + (wants_rows ? rowSetWords(wanted_) : 0), 0});
+    request.setWantsStep(wanted.step.has_value());
+    request.setWantedStep(wanted.step.value_or(0));
+    request.setProgress(wanted.progress);
     request.setEpoch(epoch);
     request.setInUse(inUse());
     if (wants_rows) encodeRowSet(wanted_, request);

@@ -174,8 +174,9 @@ void PsControlLink::onBroken(const Error& why) {
 }
 
 kj::Promise<void> PsControlLink::beat() {
-  return control_->heartbeatRequest()
-      .send()
+  auto request = control_->heartbeatRequest();
+  request.setEvaluates(evaluates_);
+  return request.send()
       .then([this](auto&& answer) { onBeatAnswered(answer); })
       .exclusiveJoin(giveUpIfSilent())
       .then([this] {
@@ -312,8 +313,9 @@ kj::Promise<void> PsControlLink::finish() {
 
 kj::Promise<void> PsControlLink::hear() {
   return connection_.untilAnswered<void>("asking whether it is there", [this] {
-    return control_->heartbeatRequest().send().then(
-        [this](auto&& answer) { onBeatAnswered(answer); });
+    auto request = control_->heartbeatRequest();
+    request.setEvaluates(evaluates_);
+    return request.send().then([this](auto&& answer) { onBeatAnswered(answer); });
   });
 }
 

@@ -131,6 +131,9 @@ class PsControlLink {
   // Done when the ps has answered something that was asked after this, on whichever connection.
   kj::Promise<void> hear();
 
+  // What heartbeats say from now on.
+  void setEvaluating(bool evaluates) { evaluates_ = evaluates; }
+
   const cluster::Timeouts& timeouts() const { return options_.timeouts; }
 
   // After open(): for calls that have no method here.
@@ -167,6 +170,7 @@ class PsControlLink {
   bool finished_unheard_ = false;
   bool is_replaced_ = false;  // it has not been told all of that
   Awaited awaited_;           // as the last heartbeat's answer said
+  bool evaluates_ = false;    // says the next heartbeat
   HealingConnection connection_;
   std::optional<schema::PsControl::Client> control_;  // of the last hello
   kj::Promise<void> heartbeats_ = nullptr;
@@ -208,7 +212,7 @@ class PsDataLink {
   kj::Promise<void> open();
   kj::Promise<void> initialise(std::span<const float> values, uint64_t epoch);
   // `epoch`: see PsData.pull in ps.capnp.
-  kj::Promise<ps::StepState> pull(std::optional<uint64_t> wanted_step, uint64_t epoch = 0);
+  kj::Promise<ps::StepState> pull(const ps::Wanted& wanted, uint64_t epoch = 0);
   // What is said of a gradient.
   struct Exchange {
     uint64_t step = 0;

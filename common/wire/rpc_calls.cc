@@ -112,6 +112,10 @@ void ControlCalls::requestStop(std::function<void(const Error&)> refused) {
       [refused = std::move(refused)](kj::Exception&& e) { refused(net::toError(e)); });
 }
 
+void ControlCalls::setEvaluating(bool evaluates) {
+  for (const auto& link : links_) link->setEvaluating(evaluates);
+}
+
 // Calls `call(link)` for every ps at once and waits for all, or for the first error.
 template <class Fn>
 kj::Promise<void> ControlCalls::onEvery(Fn call) {
@@ -364,8 +368,8 @@ kj::Promise<ps::StepState> DataCalls::settle() {
   }
   std::vector<Call> calls;
   for (const ps::Agreement::Pull& pull : pulls)
-    calls.push_back({pull.ps_task, [step = pull.wanted_step, epoch = pull.epoch](PsDataLink& link) {
-                       return link.pull(step, epoch);
+    calls.push_back({pull.ps_task, [wanted = pull.wanted, epoch = pull.epoch](PsDataLink& link) {
+                       return link.pull(wanted, epoch);
                      }});
   return send(calls).then([this] { return settle(); });
 }
@@ -383,7 +387,7 @@ kj::Promise<ps::StepState> DataCalls::onEvery(const CallOfPs& call, bool is_push
 }
 
 kj::Promise<ps::StepState> DataCalls::pull() {
-  return onEvery([](uint32_t, PsDataLink& link) { return link.pull(std::nullopt); }, false);
+  return onEvery([](uint32_t, PsDataLink& link) { return link.pull({}); }, false);
 }
 
 kj::Promise<void> DataCalls::pullAside(bool current) {

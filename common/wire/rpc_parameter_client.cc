@@ -202,6 +202,12 @@ void RpcParameterClient::requestStop(std::function<void(const Error&)> refused) 
   });
 }
 
+void RpcParameterClient::setEvaluating(bool evaluates) {
+  control_.post([this, evaluates] {
+    if (control_calls_) control_calls_->setEvaluating(evaluates);
+  });
+}
+
 std::set<uint32_t> RpcParameterClient::toldToEnd() {
   return control_.call([this] { return control_calls_->toldToEnd(); });
 }

@@ -56,6 +56,8 @@ class RpcParameterClient final : public ps::ParameterClient {
   // Tells every ps that the job is saved, and left to go on later. Before finish().
   void pause();
 
+  void setEvaluating(bool evaluates) override;
+
   // Those ps that were told to end. Before finish().
   std::set<uint32_t> toldToEnd();
 

@@ -73,15 +73,15 @@ class DataSession final : public schema::PsData::Server {
   }
 
   kj::Promise<void> pull(PullContext context) override {
-    std::optional<uint64_t> wanted_step;
+    ps::Wanted wanted{.progress = context.getParams().getProgress()};
     trace::onRequest(0, {});  // no part of a step that is traced
-    if (context.getParams().getWantsStep()) wanted_step = context.getParams().getWantedStep();
+    if (context.getParams().getWantsStep()) wanted.step = context.getParams().getWantedStep();
     const uint64_t epoch = context.getParams().getEpoch();
     lent_->keepOnly(context.getParams().getInUse());
     Form form{.rows = net::bridgeErrors([&] { return readWanted(context.getParams()); }),
               .narrows = narrows_};
-    return answered(context, std::move(form), [this, wanted_step, epoch](ps::PushCallback reply) {
-      shard_.pull(rank_, incarnation_, wanted_step, std::move(reply), epoch);
+    return answered(context, std::move(form), [this, wanted, epoch](ps::PushCallback reply) {
+      shard_.pull(rank_, incarnation_, wanted, std::move(reply), epoch);
     });
   }
 

@@ -55,6 +55,7 @@ ps::ShardOptions shardOptions(const ServiceOptions& options) {
   shard.lease = fromSeconds(options.timeouts.lease_seconds);
   shard.step_timeout = fromSeconds(options.timeouts.step_seconds);
   shard.rejoin_timeout = fromSeconds(options.timeouts.rejoin_seconds);
+  shard.evaluation_max = fromSeconds(options.timeouts.finish_seconds);
   static const uint64_t memory_bytes = hostMemory().total;  // a fuzzer makes thousands of shards
   shard.memory_bytes = memory_bytes;
   return shard;

@@ -89,8 +89,9 @@ class ControlSession final : public schema::PsControl::Server {
   // Answered by the data loop: a heartbeat that comes back says that the parameters are served too.
   kj::Promise<void> heartbeat(HeartbeatContext context) override {
     return host_
-        .askNow<wire::Awaited>([rank = rank_, incarnation = incarnation_](ps::Shard& shard) {
-          shard.heartbeat(rank, incarnation);
+        .askNow<wire::Awaited>([rank = rank_, incarnation = incarnation_,
+                                evaluates = context.getParams().getEvaluates()](ps::Shard& shard) {
+          shard.heartbeat(rank, incarnation, evaluates);
           return wire::Awaited{shard.awaitedText(), shard.awaitsReturn()};
         })
         .then([this, context](const wire::Awaited& awaited) mutable {

@@ -1,6 +1,9 @@
 // The parameter client over RPC against the suite of its interface: real psd servers, each in a
 // thread of its own, on real sockets.
 
+#include <chrono>
+#include <future>
+
 #include "common/ps/epoch.h"
 #include "common/ps/local_parameter_client.h"
 #include "common/wire/arena_codec.h"
@@ -279,6 +282,37 @@ TEST(RpcParameterClient, AWaitForInitialValuesEndsByItsDeadline) {
   try {
     client->waitInitialised();
     FAIL() << "nobody has initialised them";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDeadline) << error.message();
+  }
+}
+
+// Of a sync step whose other worker evaluates for longer than a step may take; and of one that only stands still.
+TEST(RpcParameterClient, WhoEvaluatesIsWaitedForWithoutADeadline) {
+  cluster::Timeouts timeouts = shortTimeouts();
+  timeouts.step_seconds = 1;
+  RpcHarness cluster(1, 2, timeouts);
+  ModelDeclaration model = oneScalar();
+  model.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 2};
+  model.steps = 10;
+  const auto chief = cluster.connectRpc(0), other = cluster.connectRpc(1);
+  for (const auto& client : {chief.get(), other.get()}) client->declare(model);
+  const std::vector<float> values(16);
+  chief->initialise(std::vector<std::span<const float>>{values}, kFirstEpoch);
+  const StepState due = chief->pull();
+  other->pull();
+  chief->setEvaluating(true);
+  auto waits = std::async(std::launch::async, [&] {
+    StepState state = other->exchange(due.next_step, 0, 0);
+    return other->exchange(state.next_step, 0, 0);
+  });
+  EXPECT_EQ(waits.wait_for(std::chrono::seconds(8)), std::future_status::timeout)
+      << "its step had a deadline";
+  chief->setEvaluating(false);
+  EXPECT_EQ(chief->exchange(due.next_step, 0, 0).global_step, 1u);
+  try {
+    waits.get();
+    FAIL() << "the step after that has none";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kDeadline) << error.message();
   }

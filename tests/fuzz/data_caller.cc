@@ -18,6 +18,12 @@ kj::Promise<void> asked(Request&& request, const char* reaches = nullptr) {
   });
 }
 
+// Of a worker that is at `step`; now and then none, the end of all, or close to it.
+uint64_t progressFor(uint64_t step) {
+  if (step % 7 != 5) return step + 1;
+  return step % 3 == 0 ? 0 : ps::kProgressEnd - step % 2;
+}
+
 // Rows of a few slices, mostly as many as are counted.
 template <class Request>
 void fillWanted(Arguments& arguments, Request& request) {
@@ -79,6 +85,7 @@ kj::Promise<void> DataCaller::call(uint8_t method, Arguments& arguments, uint64_
     request.setWantsStep(wants % 2 == 1);
     if (wants % 2 == 1) request.setWantedStep(arguments.count());
     if (wants % 8 > 3) request.setEpoch(epoch_at(wants));
+    request.setProgress(progressFor(request.getWantedStep()));
     request.setInUse(keyIn(arguments));
     if (wants % 16 > 11) fillWanted(arguments, request);
     return asked(request);
@@ -91,7 +98,7 @@ kj::Promise<void> DataCaller::call(uint8_t method, Arguments& arguments, uint64_
   auto request = data.exchangeRequest();
   request.setStep(arguments.count());
   request.setEpoch(epoch_at(request.getStep()));
-  request.setProgress(request.getStep() + 1);
+  request.setProgress(progressFor(request.getStep()));
   request.setBatch(static_cast<uint32_t>(arguments.count()));
   request.setLoss(arguments.number<float>());
   fillArena(arguments, [&](uint32_t chunks) { return request.initGradient(chunks); });

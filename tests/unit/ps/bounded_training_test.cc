@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/ps/async_coordinator.h"
-#include "tests/unit/ps/shard_driver.h"
+#include "tests/unit/ps/replicated_shard.h"
 
 namespace dtf::ps {
 namespace {
@@ -67,38 +67,95 @@ TEST(BoundedTraining, AWorkerThatReturnsBeginsWhereTheSlowestIs) {
   EXPECT_FALSE(ahead->waits());
 }
 
-// As when the launcher starts it again at once: its predecessor's step is due from it.
-TEST(BoundedTraining, AWorkerThatIsReplacedIsWaitedFor) {
+// As when the launcher starts it again at once: its successor may take minutes to read its data.
+TEST(BoundedTraining, AWorkerThatIsReplacedIsWaitedForFromItsFirstPullOn) {
   ShardDriver driver(ShardDriver::Bounded{0}, 2, 100);
   driver.pull(0);
   driver.pull(1);
-  driver.pushAt(1, 1, 0);
   const auto waits = driver.pushAt(1, 0, 0);
-  driver.pushAt(2, 0, 1);
+  EXPECT_TRUE(waits->waits());
   driver.shard.join(1, Incarnation{2});
-  const auto next = driver.pushAt(2, 0, 1);
+  EXPECT_FALSE(waits->waits());
+  EXPECT_EQ(driver.pushAt(2, 0, 1)->state().progress, 3u);
+  EXPECT_EQ(driver.pull(1, 2)->state().progress, 3u);
+  const auto next = driver.pushAt(3, 0, 2);
   EXPECT_TRUE(next->waits());
-  EXPECT_EQ(driver.pull(1, 2)->state().progress, 2u);
-  driver.pushAt(2, 1, 1, 2);
+  driver.pushAt(3, 1, 0, 2);
   EXPECT_FALSE(next->waits());
+}
+
+// A push that is applied when its process has been replaced says nothing of the one that came.
+TEST(BoundedTraining, AQueuedPushDoesNotCountForASuccessor) {
+  for (const uint32_t ps_task : {0u, 1u}) {
+    ShardDriver driver(2, 0, 1000, ps_task, 2, true, true,
+                       cluster::OptimizerSpec::Kind::kGradientDescent, {}, nullptr, 0);
+    const auto push = [&](uint64_t progress, uint32_t rank, uint64_t step) {
+      return driver.pushSized(rank, step, 1, 0, 1, driver.elements, kFirstEpoch, progress);
+    };
+    const auto finishAll = [&] {
+      while (driver.runner.finish()) continue;
+    };
+    driver.pull(0, 1, {.progress = 1});
+    driver.pull(1, 1, {.progress = 1});
+    push(1, 1, 0);
+    driver.shard.join(1, Incarnation{2});
+    finishAll();
+    for (uint64_t step = 0; step < 3; ++step) {
+      const auto alone = push(step + 1, 0, step);
+      finishAll();
+      EXPECT_FALSE(alone->waits()) << "ps/" << ps_task << " step " << step;
+    }
+  }
+}
+
+// Whoever was lost long before says nothing of where the others are.
+TEST(BoundedTraining, WhoReturnsWhenNobodyIsThereBeginsWhereTheFurthestWas) {
+  ShardDriver driver(ShardDriver::Bounded{1}, 3, 1000);
+  for (uint32_t rank = 0; rank < 3; ++rank) driver.pull(rank);
+  driver.pushAt(1, 1, 0);
+  driver.shard.markLost(1);
+  for (uint64_t step = 0; step < 10; ++step) {
+    driver.pushAt(step + 1, 0, step);
+    driver.pushAt(step + 1, 2, step);
+  }
+  driver.shard.markLost(2);
+  for (uint64_t step = 10; step < 100; ++step) driver.pushAt(step + 1, 0, step);
+  driver.shard.markLost(0);
+  driver.shard.join(2, Incarnation{2});
+  EXPECT_EQ(driver.pull(2, 2)->state().progress, 101u);
+  driver.shard.join(0, Incarnation{2});
+  EXPECT_EQ(driver.pull(0, 2)->state().progress, 101u);
+  driver.shard.join(1, Incarnation{2});
+  EXPECT_EQ(driver.pull(1, 2)->state().progress, 101u);
+}
+
+TEST(BoundedTraining, ThePs0CountsByItselfWhateverAWorkerTells) {
+  ShardDriver driver(ShardDriver::Bounded{1}, 2, 1000);
+  driver.pull(0);
+  driver.pull(1);
+  EXPECT_EQ(driver.pushAt(kProgressEnd - 1, 1, 0)->state().progress, 2u);
+  EXPECT_EQ(driver.pull(1, 1, {.progress = 500})->state().progress, 2u);
+  driver.shard.markLost(0);
+  driver.shard.join(0, Incarnation{2});
+  EXPECT_EQ(driver.pull(0, 2)->state().progress, 2u);
 }
 
 TEST(BoundedTraining, AnotherPsHearsOfTheProgressFromTheWorkers) {
   ShardDriver driver(ShardDriver::Bounded{1}, 2, 100, 1, 2);
   EXPECT_EQ(driver.pull(0)->state().progress, 0u);
   driver.pull(1);
-  EXPECT_EQ(driver.pull(0, 1, 41)->state().progress, 41u);
+  EXPECT_EQ(driver.pull(0, 1, {.progress = 41})->state().progress, 41u);
   EXPECT_EQ(driver.pushAt(41, 0, 0)->state().progress, 42u);
   EXPECT_FALSE(driver.pushAt(42, 0, 1)->waits()) << "of the other it has heard nothing yet";
-  EXPECT_EQ(driver.pull(1, 1, 42)->state().progress, 42u);
+  EXPECT_EQ(driver.pull(1, 1, {.progress = 42})->state().progress, 42u);
   const auto ahead = driver.pushAt(43, 0, 2);
   EXPECT_TRUE(ahead->waits());
   driver.shard.join(1, Incarnation{2});
   EXPECT_FALSE(ahead->waits()) << "a new process says anew how far it is";
-  driver.pull(1, 2, 41);
+  driver.pull(1, 2, {.progress = 41});
   const auto again = driver.pushAt(44, 0, 3);
   EXPECT_TRUE(again->waits());
-  EXPECT_EQ(driver.pull(1, 2, kProgressEnd)->state().progress, kProgressEnd);
+  EXPECT_EQ(driver.pull(1, 2, {.progress = kProgressEnd})->state().progress, kProgressEnd);
   EXPECT_FALSE(again->waits()) << "ps/0 has said that the job is done";
 }
 
@@ -137,12 +194,13 @@ TEST(BoundedTraining, AWaitSaysWhoIsTooFarBehind) {
     for (uint32_t rank = 0; rank < 3; ++rank) driver.shard.heartbeat(rank, Incarnation{1});
     if (i == 1)
       EXPECT_EQ(driver.shard.awaitedText(),
-                "worker/1, more than 1 step behind (replication.staleness)");
+                "worker/1, more than 1 step behind; a larger replication.staleness or "
+                "timeouts.step_seconds gives it more time");
     driver.shard.tick();
   }
   EXPECT_EQ(ahead->error(),
-            "worker/0 has waited 60 s on ps/0 for worker/1, more than 1 step behind "
-            "(replication.staleness)");
+            "worker/0 has waited 60 s on ps/0 for worker/1, more than 1 step behind; a larger "
+            "replication.staleness or timeouts.step_seconds gives it more time");
 }
 
 TEST(BoundedTraining, AStepThatSaysNoProgressIsRefused) {
@@ -158,6 +216,42 @@ TEST(BoundedTraining, WithoutABoundNothingIsCounted) {
   driver.pull(0);
   driver.pull(1);
   EXPECT_EQ(driver.push(0, 0)->state().progress, 0u);
+}
+
+class BoundedReplication : public ::testing::Test {
+ protected:
+  std::shared_ptr<Recorded> push(uint64_t progress, uint32_t rank, uint64_t step) {
+    const auto recorded = world_.driver().pushAt(progress, rank, step);
+    world_.keeper.deliverAll();
+    return recorded;
+  }
+  Replicated world_{3, 0, 1000, 1};
+};
+
+TEST_F(BoundedReplication, WhoComputesWhileThePsIsLostStillHoldsTheOthersBack) {
+  for (uint32_t rank = 0; rank < 3; ++rank) world_.driver().pull(rank);
+  for (uint32_t rank = 0; rank < 3; ++rank) push(1, rank, 0);
+  EXPECT_FALSE(world_.loseAndRefill());
+  EXPECT_FALSE(push(2, 0, 1)->waits());
+  const auto ahead = push(3, 0, 2);
+  EXPECT_TRUE(ahead->waits()) << "the others are still in the step before";
+  push(2, 1, 1);
+  EXPECT_TRUE(ahead->waits());
+  EXPECT_EQ(push(2, 2, 1)->state().progress, 3u);
+  EXPECT_FALSE(ahead->waits());
+}
+
+// Nor does it say where the next one begins.
+TEST_F(BoundedReplication, WhoWasLostLongBeforeHoldsNobodyBack) {
+  for (uint32_t rank = 0; rank < 3; ++rank) world_.driver().pull(rank);
+  push(1, 1, 0);
+  world_.driver().shard.markLost(1);
+  world_.driver().shard.markLost(2);
+  for (uint64_t step = 0; step < 100; ++step) push(step + 1, 0, step);
+  EXPECT_FALSE(world_.loseAndRefill());
+  world_.driver().shard.join(1, Incarnation{5});
+  EXPECT_EQ(world_.driver().pull(1, 5)->state().progress, 101u);
+  EXPECT_FALSE(push(101, 0, 100)->waits());
 }
 
 }  // namespace

@@ -312,7 +312,7 @@ TEST(Restore, TrainingGoesOnFromTheCut) {
   EXPECT_EQ(waiting, "passed");
   EXPECT_FALSE(after.restore(kOne, restoredOf(before.shard.captured(kOne, {2, 0}))))
       << "said again, it has been done";
-  after.pull(0, kOne, std::nullopt, [](const PushAnswer& answer) {
+  after.pull(0, kOne, {}, [](const PushAnswer& answer) {
     const PushReply& reply = std::get<PushReply>(answer);
     EXPECT_EQ(reply.state.global_step, 2u);
     EXPECT_EQ(reply.state.next_step, 2u) << "the batch after those that are in";

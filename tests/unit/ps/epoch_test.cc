@@ -38,7 +38,7 @@ TEST_P(InvalidEpoch, IsRefusedWhoeverSendsIt) {
       std::string::npos);
   std::string pulled;
   driver.shard.pull(
-      1, kChiefsLife, std::nullopt,
+      1, kChiefsLife, {},
       [&](const PushAnswer& answer) { pulled = std::get<Error>(answer).message(); }, bad);
   EXPECT_NE(pulled.find("as the epoch of worker/1"), std::string::npos);
   const std::vector<float> values(driver.elements);

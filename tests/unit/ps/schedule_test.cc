@@ -91,7 +91,7 @@ TEST(Schedules, BackupWorkersGiveEveryPsTheSameSets) {
 
 // What a worker that waits costs is liveness: nothing but the end of the schedule, and deaths, tells.
 TEST(Schedules, BoundedNobodyRunsAheadAndNobodyWaitsForGood) {
-  std::map<uint32_t, uint64_t> lead_max;
+  std::map<uint32_t, int64_t> lead_max;
   for (uint64_t seed = 0; seed < 3000 && !::testing::Test::HasFailure(); ++seed) {
     WorldOptions options = drawOptions(seed);
     options.staleness = static_cast<uint32_t>(Random(seed, 8).below(4));
@@ -103,11 +103,11 @@ TEST(Schedules, BoundedNobodyRunsAheadAndNobodyWaitsForGood) {
     expectNoProblem(world);
     EXPECT_EQ(world.status(0).coordinator.global_step, options.steps);
     EXPECT_EQ(world.status(0).coordinator.gradients_applied, options.steps);
-    uint64_t& lead = lead_max[*options.staleness];
+    int64_t& lead = lead_max[*options.staleness];
     lead = std::max(lead, world.lead_max);
   }
   // Its last push may be in before its answer is there.
-  for (const auto& [staleness, lead] : lead_max) EXPECT_EQ(lead, staleness + 1u) << staleness;
+  for (const auto& [staleness, lead] : lead_max) EXPECT_EQ(lead, staleness + 1) << staleness;
 }
 
 TEST(Schedules, AsyncAppliesExactlyTheStepsOfTheJob) {

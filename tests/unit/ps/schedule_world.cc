@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace dtf::ps {
 
@@ -86,6 +87,7 @@ void World::startWorker(uint32_t rank) {
   worker.settlement.emplace(model_.replication, options_.ps_tasks, workerName(rank));
   worker.settlement->start();
   worker.parameters.assign(options_.ps_tasks, nullptr);
+  worker.first.reset();
   worker.done = false;
   ++worker.processes;
   ++worker.round;
@@ -100,7 +102,7 @@ void World::startWorker(uint32_t rank) {
             // Replaced before it arrived: its later calls are refused too.
           }
         });
-    sendPull(rank, ps, std::nullopt);
+    sendPull(rank, ps, {});
   }
 }
 
@@ -129,6 +131,7 @@ void World::crash(uint32_t rank) {
     while (!sent.empty() && random_.below(2) == 0) sent.pop_back();
   }
   Worker& worker = workers_[rank];
+  worker.first.reset();
   worker.gone = gone_for_good < options_.gone_for_good_max && random_.below(2) == 0;
   if (worker.gone) ++gone_for_good;
   if (worker.gone || random_.below(2) == 0) {
@@ -151,7 +154,7 @@ PushCallback World::replyTo(uint32_t rank, uint32_t ps) {
   };
 }
 
-void World::sendPull(uint32_t rank, uint32_t ps, std::optional<uint64_t> wanted) {
+void World::sendPull(uint32_t rank, uint32_t ps, const Wanted& wanted) {
   Worker& worker = workers_[rank];
   link(fmt::format("to {} from {}.{}", ps, rank, worker.processes))
       .push_back(
@@ -215,7 +218,7 @@ void World::onRoundComplete(uint32_t rank) {
     ++worker.round;
     worker.missing = static_cast<uint32_t>(pulls.size());
     for (const Agreement::Pull& pull : pulls) {
-      sendPull(rank, pull.ps_task, pull.wanted_step);
+      sendPull(rank, pull.ps_task, pull.wanted);
     }
     return;
   }
@@ -241,23 +244,33 @@ void World::checkParameters(uint32_t rank, const StepState& state) {
   }
 }
 
-// Bounded: `rank` begins a step with all that the others have pushed up to `staleness` steps before. The first push of a
-// worker that comes late may be missing: others than ps/0 hear of it after them.
+// By what ps/0 knows: a process that was fenced, or is thought to be lost, holds nobody back.
+bool World::isAtWork(uint32_t rank) const {
+  const auto& member = shards_[0]->status().members[rank];
+  return member.state == MemberState::kJoined && member.incarnation == workers_[rank].incarnation;
+}
+
+// Bounded: whoever begins a step is near all others at work, also after deaths, and has all that they have pushed up to
+// `staleness` steps before. The first push of a worker that comes late may be missing: others than ps/0 hear of it after them.
 void World::checkStaleness(uint32_t rank, const StepState& state) {
   Worker& worker = workers_[rank];
   worker.last = state;
   if (!worker.first) worker.first = state;
-  if (!options_.staleness || options_.crashes_max > 0 || state.done) return;
+  if (!options_.staleness || state.done) return;
   uint64_t due = state.next_step;  // pushes that its parameters have at least: its own
   for (uint32_t other = 0; other < workers_.size(); ++other) {
     const Worker& by = workers_[other];
-    if (other == rank || by.done || !by.first) continue;
-    if (state.progress > by.last.progress)
-      lead_max = std::max(lead_max, state.progress - by.last.progress);
+    if (other == rank || by.done || !by.first || !isAtWork(other)) continue;
+    // The last push of either may be in before it is told so.
+    const auto lead = static_cast<int64_t>(state.progress - by.last.progress);
+    lead_max = std::max(lead_max, std::abs(lead));
     const uint64_t begun = by.first->progress - by.first->next_step + *options_.staleness;
     if (state.progress > begun + 1) due += state.progress - begun;
   }
-  for (uint32_t ps = 0; ps < options_.ps_tasks; ++ps)
+  if (lead_max > *options_.staleness + 1)
+    problems.push_back(fmt::format("worker/{} begins step {} at {}, {} from another at work", rank,
+                                   state.next_step, state.progress, lead_max));
+  for (uint32_t ps = 0; ps < options_.ps_tasks && options_.crashes_max == 0; ++ps)
     if (const uint64_t has = worker.parameters[ps]->version(); has < due)
       problems.push_back(
           fmt::format("worker/{} begins step {}, at {}, with {} updates of ps/{}, {} are due", rank,
@@ -282,7 +295,7 @@ bool World::allWorkersDone() const {
 std::vector<float> World::parameters(uint32_t ps) {
   std::vector<float> values(kChecked);
   shards_[ps]->join(0, Incarnation{~uint64_t{0} - 1});
-  shards_[ps]->pull(0, Incarnation{~uint64_t{0} - 1}, std::nullopt, [&](const PushAnswer& answer) {
+  shards_[ps]->pull(0, Incarnation{~uint64_t{0} - 1}, {}, [&](const PushAnswer& answer) {
     const PushReply& reply = std::get<PushReply>(answer);
     std::copy_n(reply.parameters->data(), kChecked, values.begin());
   });

@@ -41,8 +41,7 @@ class World {
   // Until nothing is left to happen. Complaints are collected in `problems`.
   void run();
   std::string replayName() const;
-  uint64_t lead_max =
-      0;  // bounded: of a worker's progress over another's that it knew to be at work
+  int64_t lead_max = 0;  // bounded: between the progress of two workers that were at work
 
   std::vector<std::string> problems;
   uint64_t stale = 0;
@@ -105,12 +104,13 @@ class World {
   void startWorker(uint32_t rank);
   void crash(uint32_t rank);
   void expireLease(uint32_t ps, uint32_t rank, uint64_t process, Incarnation incarnation);
-  void sendPull(uint32_t rank, uint32_t ps, std::optional<uint64_t> wanted);
+  void sendPull(uint32_t rank, uint32_t ps, const Wanted& wanted);
   void sendPush(uint32_t rank, const StepState& state);
   PushCallback replyTo(uint32_t rank, uint32_t ps);
   void onAnswer(uint32_t rank, uint32_t ps, const PushAnswer& answer);
   void onRoundComplete(uint32_t rank);
   void checkParameters(uint32_t rank, const StepState& state);
+  bool isAtWork(uint32_t rank) const;
   void checkStaleness(uint32_t rank, const StepState& state);
   void checkSameOnEveryPs(const Snapshot& snapshot);
 

@@ -105,7 +105,7 @@ class ShardDriver {
                     cluster::OptimizerSpec::Kind::kGradientDescent, rejoin) {}
 
   std::shared_ptr<Recorded> pull(uint32_t rank, uint64_t incarnation = 1,
-                                 std::optional<uint64_t> wanted = std::nullopt) {
+                                 const Wanted& wanted = {}) {
     auto recorded = std::make_shared<Recorded>();
     shard.pull(rank, Incarnation{incarnation}, wanted, recorder(recorded));
     return recorded;

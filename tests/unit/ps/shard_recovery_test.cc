@@ -256,7 +256,7 @@ TEST(StartedAgain, APullMayWaitForALaterEpoch) {
   ShardDriver driver(1, 1, 10, seconds(60));
   auto recorded = std::make_shared<Recorded>();
   driver.shard.pull(
-      0, kFirstLife, std::nullopt,
+      0, kFirstLife, {},
       [recorded](const PushAnswer& answer) {
         recorded->answer = std::make_shared<PushAnswer>(answer);
       },
@@ -337,7 +337,7 @@ TEST(StartedAgain, WhereNobodyIsWaitedForCallsFailAtOnce) {
 std::shared_ptr<Recorded> pullEpoch(ShardDriver& driver, uint32_t rank, uint64_t epoch) {
   auto recorded = std::make_shared<Recorded>();
   driver.shard.pull(
-      rank, kFirstLife, std::nullopt,
+      rank, kFirstLife, {},
       [recorded](const PushAnswer& answer) {
         recorded->answer = std::make_shared<PushAnswer>(answer);
       },

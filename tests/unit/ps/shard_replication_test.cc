@@ -4,59 +4,12 @@
 
 #include <algorithm>
 
-#include "tests/unit/ps/replica_keeper.h"
+#include "tests/unit/ps/replicated_shard.h"
 
 namespace dtf::ps {
 namespace {
 
 using Kind = cluster::OptimizerSpec::Kind;
-
-constexpr Incarnation kReplicatedChief{1};
-
-// One ps with its keeper. The process may be lost: what it had is gone.
-class Replicated {
- public:
-  Replicated(uint32_t workers, uint32_t aggregate, uint64_t steps)
-      : workers_(workers), aggregate_(aggregate), steps_(steps), keeper(workers) {
-    start(true);
-    driver().shard.onReplicaBackup();
-    keeper.deliverAll();
-  }
-
-  ShardDriver& driver() { return *driver_; }
-
-  // Returns what the chief was answered.
-  std::optional<Error> loseAndRefill(uint64_t epoch = kFirstEpoch) {
-    ++life_;
-    keeper.primaryIsLost(Incarnation{life_});
-    start(false);
-    driver().shard.onReplicaBackup();
-    std::optional<Error> error;
-    driver().shard.refill(kReplicatedChief, epoch, [&](const WaitAnswer& answer) {
-      if (const Error* e = std::get_if<Error>(&answer)) error = *e;
-    });
-    keeper.deliverAll();
-    return error;
-  }
-
- private:
-  void start(bool initialised) {
-    driver_ =
-        std::make_unique<ShardDriver>(workers_, aggregate_, steps_, 0, 1, false, initialised,
-                                      Kind::kGradientDescent, std::chrono::seconds(60), &keeper);
-    keeper.model = driver_->model;
-    keeper.heard = [this](uint64_t ticket) { driver_->shard.onReplicaHeard(ticket); };
-  }
-
-  const uint32_t workers_;
-  const uint32_t aggregate_;
-  const uint64_t steps_;
-  uint64_t life_ = 1;
-  std::unique_ptr<ShardDriver> driver_;
-
- public:
-  ReplicaKeeper keeper;
-};
 
 TEST(ShardReplication, APushIsAnsweredWhenTheReplicaHasIt) {
   Replicated world(2, 0, 10);
@@ -210,7 +163,7 @@ TEST(ShardReplication, SyncAStepThatWasAnsweredIsAnsweredAgain) {
   EXPECT_EQ(again->state().next_step, 1u);
   EXPECT_EQ(again->value(), 2);
   // A worker of which another ps still waits for step 0 needs the parameters of then.
-  EXPECT_EQ(world.driver().pull(0, 1, 0)->value(), 0);
+  EXPECT_EQ(world.driver().pull(0, 1, {.step = 0})->value(), 0);
   world.driver().push(0, 1, 5);
   const auto both = world.driver().push(1, 1, 7);
   world.keeper.deliverAll();

@@ -63,7 +63,7 @@ TEST_F(ShardTest, OthersWaitUntilTheChiefHasInitialised) {
   EXPECT_TRUE(shard_.initialise(0, kOne, std::vector<float>(16, 4)));
   EXPECT_EQ(what, "passed");
   EXPECT_FALSE(shard_.initialise(0, kOne, std::vector<float>(16, 5)));
-  shard_.pull(1, kOne, std::nullopt, [](const PushAnswer& answer) {
+  shard_.pull(1, kOne, {}, [](const PushAnswer& answer) {
     EXPECT_EQ(std::get<PushReply>(answer).parameters->data()[0], 4) << "the first values stay";
   });
 }
@@ -90,13 +90,13 @@ TEST_F(ShardTest, OnlyTheChiefInitialises) {
 
 TEST_F(ShardTest, RefusesStepsThatComeTooEarly) {
   std::string what;
-  shard_.pull(0, kOne, std::nullopt, recordError(what));
+  shard_.pull(0, kOne, {}, recordError(what));
   EXPECT_NE(what.find("worker/0 has not joined"), std::string::npos) << what;
   shard_.join(0, kOne);
-  shard_.pull(0, kOne, std::nullopt, recordError(what));
+  shard_.pull(0, kOne, {}, recordError(what));
   EXPECT_NE(what.find("before the model was declared"), std::string::npos) << what;
   declare(0, model_);
-  shard_.pull(0, kOne, std::nullopt, recordError(what));
+  shard_.pull(0, kOne, {}, recordError(what));
   EXPECT_NE(what.find("before the chief, worker/0, initialised it"), std::string::npos) << what;
 }
 
@@ -179,7 +179,7 @@ TEST_F(ShardTest, OnlyWhoHasDeclaredTheJobsModelIsGivenParameters) {
 TEST_F(ShardTest, AFailureEndsTheJobOnlyFromWhoTakesPartInIt) {
   const auto push = [&](uint32_t rank, Incarnation incarnation) {
     const std::vector<float> gradient(16);
-    shard_.pull(rank, incarnation, std::nullopt, [](const PushAnswer&) {});
+    shard_.pull(rank, incarnation, {}, [](const PushAnswer&) {});
     shard_.push({.rank = rank, .incarnation = incarnation, .gradient = gradient},
                 [](const PushAnswer& answer) {
                   EXPECT_TRUE(std::holds_alternative<PushReply>(answer))
@@ -317,7 +317,7 @@ TEST_F(ShardTest, MovingAveragesWaitForTheUpdateThatRuns) {
   shard.declare(0, kOne, model);
   shard.initialise(0, kOne, std::vector<float>(32'768));
   const auto values = std::make_shared<std::vector<float>>(32'768, -1.0f);
-  shard.pull(0, kOne, std::nullopt, [](const PushAnswer&) {});
+  shard.pull(0, kOne, {}, [](const PushAnswer&) {});
   shard.push({.rank = 0,
               .incarnation = kOne,
               .step = 0,
@@ -424,7 +424,7 @@ TEST_F(ShardTest, AnUpdateMayEndAfterItsShard) {
     shard.declare(0, kOne, model);
     shard.initialise(0, kOne, std::vector<float>(32'768));
     auto values = std::make_shared<std::vector<float>>(32'768);
-    shard.pull(0, kOne, std::nullopt, [](const PushAnswer&) {});
+    shard.pull(0, kOne, {}, [](const PushAnswer&) {});
     shard.push({.rank = 0,
                 .incarnation = kOne,
                 .step = 0,

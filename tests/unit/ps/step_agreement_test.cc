@@ -39,12 +39,16 @@ TEST(StepAgreement, BoundedThePsHearFromTheWorkerHowFarItIs) {
       agree(bounded, std::vector{atProgress(7), atProgress(7), atProgress(0)}, Asked(3));
   ASSERT_EQ(agreement.again.size(), 1u);
   EXPECT_EQ(agreement.again[0].ps_task, 2u);
-  EXPECT_EQ(agreement.again[0].wanted_step, 7u);
+  EXPECT_EQ(agreement.again[0].wanted, Wanted{.progress = 7});
   const Agreement end = agree(
       bounded, std::vector{atProgress(7, true), atProgress(7), atProgress(kProgressEnd)}, Asked(3));
   ASSERT_EQ(end.again.size(), 1u);
   EXPECT_EQ(end.again[0].ps_task, 1u);
-  EXPECT_EQ(end.again[0].wanted_step, kProgressEnd);
+  EXPECT_EQ(end.again[0].wanted, Wanted{.progress = kProgressEnd});
+  const Agreement unasked = agree(bounded, std::vector{atProgress(0), atProgress(7)}, Asked(2));
+  ASSERT_EQ(unasked.again.size(), 1u);
+  EXPECT_EQ(unasked.again[0].ps_task, 0u);
+  EXPECT_EQ(unasked.again[0].wanted, Wanted{});
 }
 
 TEST(StepAgreement, TheEarliestMissingBatchIsNext) {
@@ -57,7 +61,7 @@ TEST(StepAgreement, ThoseAheadAreAskedForTheStepBefore) {
   const Agreement agreement = agree(kSync, std::vector{at(6), at(5), at(6)}, Asked(3));
   ASSERT_EQ(agreement.again.size(), 2u);
   EXPECT_EQ(agreement.again[0].ps_task, 0u);
-  EXPECT_EQ(agreement.again[0].wanted_step, 5u);
+  EXPECT_EQ(agreement.again[0].wanted.step, 5u);
   EXPECT_EQ(agreement.again[1].ps_task, 2u);
 }
 
@@ -65,7 +69,7 @@ TEST(StepAgreement, WhereTheStepBeforeIsGoneTheOthersAreAskedAgain) {
   const Agreement agreement = agree(kSync, std::vector{at(6), at(5)}, Asked{5, std::nullopt});
   ASSERT_EQ(agreement.again.size(), 1u);
   EXPECT_EQ(agreement.again[0].ps_task, 1u);
-  EXPECT_EQ(agreement.again[0].wanted_step, std::nullopt);
+  EXPECT_EQ(agreement.again[0].wanted.step, std::nullopt);
 }
 
 TEST(Settlement, AsksAgainUntilAllNameTheSameStep) {
@@ -76,12 +80,12 @@ TEST(Settlement, AsksAgainUntilAllNameTheSameStep) {
   std::vector<Agreement::Pull> pulls = settlement.again();
   ASSERT_EQ(pulls.size(), 1u);
   EXPECT_EQ(pulls[0].ps_task, 0u);
-  EXPECT_EQ(pulls[0].wanted_step, 5u);
+  EXPECT_EQ(pulls[0].wanted.step, 5u);
   settlement.answered(0, at(6));  // gone: so ps/1 has caught up
   pulls = settlement.again();
   ASSERT_EQ(pulls.size(), 1u);
   EXPECT_EQ(pulls[0].ps_task, 1u);
-  EXPECT_EQ(pulls[0].wanted_step, std::nullopt);
+  EXPECT_EQ(pulls[0].wanted.step, std::nullopt);
   settlement.answered(1, at(6));
   EXPECT_TRUE(settlement.again().empty());
   EXPECT_EQ(settlement.state().next_step, 6u);
@@ -101,14 +105,14 @@ TEST(StepAgreement, ThosePsThatHaveNotGoneBackYetAreAskedForTheEpochOfTheOthers)
   for (const auto& mode : {kSync, kAsyncMode}) {
     const Agreement agreement =
         agree(mode, std::vector{on(kSecond, 2), on(kFirst, 5), on(kSecond, 3)}, Asked(3));
-    EXPECT_EQ(agreement.again, (std::vector<Agreement::Pull>{{1, std::nullopt, kSecond}}));
+    EXPECT_EQ(agreement.again, (std::vector<Agreement::Pull>{{1, {}, kSecond}}));
   }
 }
 
 TEST(StepAgreement, AnEpochOfAHigherNumberIsTheLaterOneWhateverItsOtherBits) {
   const uint64_t later = nextEpoch(kSecond, 0);
   const Agreement agreement = agree(kSync, std::vector{on(kSecond, 2), on(later, 2)}, Asked(2));
-  EXPECT_EQ(agreement.again, (std::vector<Agreement::Pull>{{0, std::nullopt, later}}));
+  EXPECT_EQ(agreement.again, (std::vector<Agreement::Pull>{{0, {}, later}}));
 }
 
 // Two chiefs that knew nothing of each other: neither line goes on.
@@ -122,7 +126,7 @@ TEST(StepAgreement, OfTwoEpochsOfOneNumberNeitherIsAskedFor) {
 
 TEST(StepAgreement, TheStepBeforeIsAskedForOnTheEpochThatAllAreOn) {
   const Agreement agreement = agree(kSync, std::vector{on(kSecond, 6), on(kSecond, 5)}, Asked(2));
-  EXPECT_EQ(agreement.again, (std::vector<Agreement::Pull>{{0, 5, kSecond}}));
+  EXPECT_EQ(agreement.again, (std::vector<Agreement::Pull>{{0, {.step = 5}, kSecond}}));
 }
 
 TEST(Settlement, APushWentBackWhenAnyPsSaysSo) {

@@ -135,6 +135,34 @@ TEST(SyncCoordinator, ALossIsToldToThoseWhoWait) {
   EXPECT_NE(driver.push(0, 118)->error(), "") << "and at once to those who come later";
 }
 
+// Between two steps; for ten minutes, then it is as slow as any other.
+TEST(SyncCoordinator, AWorkerThatEvaluatesIsWaitedForWithoutADeadline) {
+  ShardDriver driver(2, 2, 5);
+  const auto waits = driver.push(0, 0);
+  const auto pass = [&](int seconds_passed, bool evaluates) {
+    for (int i = 0; i < seconds_passed; ++i) {
+      driver.clock.advance(seconds(1));
+      driver.shard.heartbeat(0, Incarnation{1});
+      driver.shard.heartbeat(1, Incarnation{1}, evaluates);
+      driver.shard.tick();
+    }
+  };
+  pass(30, false);
+  pass(590, true);
+  EXPECT_TRUE(waits->waits());
+  EXPECT_TRUE(driver.shard.awaitsReturn());
+  EXPECT_EQ(driver.shard.awaitedText(), "worker/1 to have evaluated");
+  pass(50, false);
+  EXPECT_TRUE(waits->waits()) << "its time begins when that is over";
+  EXPECT_FALSE(driver.shard.awaitsReturn());
+  pass(590, true);
+  EXPECT_TRUE(waits->waits());
+  pass(100, true);
+  EXPECT_NE(waits->error().find("has waited 60 s in step 0 on ps/0 for worker/1"),
+            std::string::npos)
+      << waits->error();
+}
+
 TEST(SyncCoordinator, ARestartedJobWaitsForTheLostWorkersReturn) {
   ShardDriver driver(2, 2, 5);
   driver.push(0, 0);
@@ -282,11 +310,11 @@ TEST(SyncCoordinator, KeepsTheStepBeforeUntilTheNextIsPushed) {
   ShardDriver driver(2, 2, 5);
   driver.push(0, 0, 1);
   driver.push(1, 0, 1);
-  const auto before = driver.pull(1, 1, 0);
+  const auto before = driver.pull(1, 1, {.step = 0});
   EXPECT_EQ(before->state().next_step, 0u);
   EXPECT_EQ(before->value(), 0);
   driver.push(0, 1);
-  const auto now = driver.pull(1, 1, 0);
+  const auto now = driver.pull(1, 1, {.step = 0});
   EXPECT_EQ(now->state().next_step, 1u);
   EXPECT_EQ(now->value(), 1);
 }

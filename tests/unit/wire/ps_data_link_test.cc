@@ -41,7 +41,7 @@ TEST_F(PsDataLinkTest, AGradientGoesOutAndParametersComeBack) {
 TEST_F(PsDataLinkTest, ParametersStayWhileMoreBatchesOfTheStepAreDue) {
   PsDataLink& link = open(2);
   ps_[0].parameters.assign(fake::kClusterElements, 7);
-  get(link.pull(std::nullopt));
+  get(link.pull({}));
   ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
   const ps::StepState state = get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
   EXPECT_EQ(state.outcome, ps::Outcome::kQueued);
@@ -59,13 +59,13 @@ TEST_F(PsDataLinkTest, AnAnswerWithoutTheParametersThatAreDueIsRefused) {
 TEST_F(PsDataLinkTest, AShardOfAnotherSizeIsRefused) {
   PsDataLink& link = open();
   ps_[0].parameters.resize(fake::kClusterElements / 2);
-  EXPECT_EQ(errorOf(link.pull(std::nullopt)).code(), ErrorCode::kBadData);
+  EXPECT_EQ(errorOf(link.pull({})).code(), ErrorCode::kBadData);
 }
 
 TEST_F(PsDataLinkTest, AveragesLieBesideTheParameters) {
   PsDataLink& link = open();
   ps_[0].parameters.assign(fake::kClusterElements, 7);
-  get(link.pull(std::nullopt));
+  get(link.pull({}));
   ps_[0].parameters.assign(fake::kClusterElements, 8);
   get(link.pullAside(false));
   EXPECT_EQ(link.parameters()[0], 7);
@@ -78,7 +78,7 @@ TEST_F(PsDataLinkTest, WhatIsNotAnsweredIsSaidAgainAsItWas) {
   const std::vector<float> values(fake::kClusterElements);
   const std::vector<std::pair<std::string, std::function<kj::Promise<void>()>>> calls = {
       {"initialise", [&] { return link.initialise(values, ps::kFirstEpoch); }},
-      {"pull", [&] { return link.pull(std::nullopt).ignoreResult(); }},
+      {"pull", [&] { return link.pull({}).ignoreResult(); }},
       {"averages", [&] { return link.pullAside(false); }},
       {"exchange", [&] {
          return link.exchange({0, 0, 0.5F, ps::kFirstEpoch}).ignoreResult();
@@ -104,7 +104,7 @@ TEST_F(PsDataLinkTest, WhatIsNotAnsweredIsSaidAgainAsItWas) {
 TEST_F(PsDataLinkTest, ParametersOutliveTheConnectionThatBroughtThem) {
   PsDataLink& link = open(2);
   ps_[0].parameters.assign(fake::kClusterElements, 7);
-  get(link.pull(std::nullopt));
+  get(link.pull({}));
   kill(0);
   ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
   get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
@@ -176,7 +176,7 @@ TEST_F(PsDataLinkTest, ARefusalOfTheHelloIsFinal) {
 TEST_F(PsDataLinkTest, WhatAPsRefusesKeepsItsCode) {
   PsDataLink& link = open();
   ps_[0].refusal = Error(ErrorCode::kPermission, "worker/0 was lost");
-  const Error error = errorOf(link.pull(std::nullopt));
+  const Error error = errorOf(link.pull({}));
   EXPECT_EQ(error.code(), ErrorCode::kPermission);
   EXPECT_EQ(error.message(), "worker/0 was lost");
 }
@@ -217,7 +217,7 @@ TEST_F(SharingPsTest, ReadsTheGradientWhereItIsWritten) {
 TEST_F(SharingPsTest, ParametersAreReadWhereThePsHasThem) {
   PsDataLink& link = open();
   answerFromMemory(7);
-  get(link.pull(std::nullopt));
+  get(link.pull({}));
   EXPECT_EQ(link.parameters()[15], 7);
   reinterpret_cast<float*>(ps_[0].arena->data())[15] = 8;
   EXPECT_EQ(link.parameters()[15], 8) << "no copy";
@@ -229,12 +229,12 @@ TEST_F(SharingPsTest, SaysWhichParametersAreInUse) {
   ASSERT_EQ(ps_[0].gradient_keys.size(), 2u);
   answerFromMemory(1);
   const uint64_t first = ps_[0].arena->key();
-  get(link.pull(std::nullopt));
+  get(link.pull({}));
   answerFromMemory(2);
   link.turn();
   get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
   EXPECT_EQ(link.parameters()[0], 2);
-  get(link.pull(std::nullopt));
+  get(link.pull({}));
   EXPECT_EQ(ps_[0].in_use, (std::vector<uint64_t>{0, first, first}))
       << "nothing at first; while the exchange went on, and during a pull behind it, the first";
 }
@@ -242,9 +242,9 @@ TEST_F(SharingPsTest, SaysWhichParametersAreInUse) {
 TEST_F(SharingPsTest, AnExchangeThatIsWaitedForUsesNothing) {
   PsDataLink& link = open();
   answerFromMemory(1);
-  get(link.pull(std::nullopt));
+  get(link.pull({}));
   get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
-  get(link.pull(std::nullopt));
+  get(link.pull({}));
   EXPECT_EQ(ps_[0].in_use, (std::vector<uint64_t>{0, 0, 0}));
 }
 
@@ -253,7 +253,7 @@ TEST_F(SharingPsTest, GradientsOfSeveralBatchesAStepTravel) {
   PsDataLink& link = open(2);
   EXPECT_TRUE(ps_[0].gradient_keys.empty());
   answerFromMemory(5);
-  get(link.pull(std::nullopt));
+  get(link.pull({}));
   const uint64_t key = ps_[0].arena->key();
   ps_[0].arena = nullptr;
   ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
@@ -298,7 +298,7 @@ TEST_F(SharingPsTest, NothingIsSharedWhereTheFileSaysSo) {
 TEST_F(SharingPsTest, IsAskedAnewOnEachConnection) {
   PsDataLink& link = openOverlapped();
   answerFromMemory(1);
-  get(link.pull(std::nullopt));
+  get(link.pull({}));
   const float* before = link.parameters();
   const std::vector<uint64_t> keys = ps_[0].gradient_keys;
   kill(0);
@@ -341,26 +341,26 @@ TEST_F(SharingPsTest, ANameWithoutMemoryIsRefused) {
   PsDataLink& link = open();
   answerFromMemory(1);
   ps_[0].gives_arena = false;
-  EXPECT_EQ(errorOf(link.pull(std::nullopt)).code(), ErrorCode::kBadData);
+  EXPECT_EQ(errorOf(link.pull({})).code(), ErrorCode::kBadData);
   options_.link.share_from_bytes = std::nullopt;
-  const Error error = errorOf(open().pull(std::nullopt));
+  const Error error = errorOf(open().pull({}));
   EXPECT_EQ(error.message(), "ps/0 (fake:1) names memory where none is shared");
 }
 
 TEST_F(SharingPsTest, ASmallerArenaIsRefused) {
   PsDataLink& link = open();
   ps_[0].arena = std::make_shared<SharedMemory>(kBytes - 1);
-  EXPECT_EQ(errorOf(link.pull(std::nullopt)).code(), ErrorCode::kBadData);
+  EXPECT_EQ(errorOf(link.pull({})).code(), ErrorCode::kBadData);
 }
 
 TEST_F(SharingPsTest, ArenasThatAreNoMoreAreUnmapped) {
   PsDataLink& link = open();
   answerFromMemory(1);
-  get(link.pull(std::nullopt));
+  get(link.pull({}));
   EXPECT_EQ(link.TEST_arenasMapped(), 1u);
   ps_[0].gone = {ps_[0].arena->key()};
   answerFromMemory(2);
-  get(link.pull(std::nullopt));
+  get(link.pull({}));
   EXPECT_EQ(link.parameters()[0], 2);
   EXPECT_EQ(link.TEST_arenasMapped(), 1u);
 }
@@ -379,7 +379,7 @@ TEST_F(SharingPsTest, ArenasTravelOnceOneCannotBeMapped) {
     ps_[0].arena = nullptr;  // it doesn't share on this connection
     ps_[0].parameters.assign(fake::kClusterElements, 5);
   };
-  auto pulled = link.pull(std::nullopt);
+  auto pulled = link.pull({});
   loop_.live(seconds(1));
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   get(kj::mv(pulled));

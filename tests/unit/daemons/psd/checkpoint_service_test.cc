@@ -108,7 +108,7 @@ class CheckpointServiceTest : public ::testing::Test {
 
   float firstValue() {
     float value = -1;
-    shard().pull(0, kChiefProcess, std::nullopt, [&](const ps::PushAnswer& answer) {
+    shard().pull(0, kChiefProcess, {}, [&](const ps::PushAnswer& answer) {
       if (const auto* reply = std::get_if<ps::PushReply>(&answer))
         value = reply->parameters->data()[0];
     });

@@ -90,7 +90,7 @@ class Job final : public checkpoint::CheckpointClient {
   // What ps/0 tells this worker.
   ps::StepState pull(uint32_t rank) {
     ps::StepState state;
-    shards_[0]->pull(rank, kChiefLife, std::nullopt, [&](const ps::PushAnswer& answer) {
+    shards_[0]->pull(rank, kChiefLife, {}, [&](const ps::PushAnswer& answer) {
       if (const auto* reply = std::get_if<ps::PushReply>(&answer)) state = reply->state;
     });
     return state;
