@@ -372,7 +372,11 @@ void save(const std::filesystem::path& folder) {
     if (state.events.empty()) {
       // Of a job that went on behind that step: what was recorded before is still true.
       std::error_code ignored;
-      if (std::filesystem::exists(folder / fileName(task), ignored)) return;
+      if (std::filesystem::exists(folder / fileName(task), ignored)) {
+        log::info("event=timeline_kept reason=\"step {} was not reached by this task\"",
+                  state.step);
+        return;
+      }
       log::warning("event=timeline_empty reason=\"step {} was not reached by this task\"",
                    state.step);
     }

@@ -135,7 +135,7 @@ ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, bool training,
   if (last_with_variables != nullptr) *last_with_variables = layers.lastWithVariables();
   result.logits = x;
   checkOutput(model, layers, result);
-  checkLogits(model, ops.graph().node(x.node).op);
+  if (training) checkLogits(model, ops.graph().node(x.node).op);
   checkLoss(model, layers.shape(x).dim(1), layers.lastWithVariables());
   if (model.hasTargets())
     result.labels = ops.placeholder("labels", DType::kFloat32, layers.shape(x));

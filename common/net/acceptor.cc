@@ -91,7 +91,10 @@ void Listener::Impl::startPreamble(tcp::socket socket) {
   const std::string source = sourceOf(socket), peer = peerName(socket.native_handle());
   if (options_.own_user_only)
     if (const std::string why = strangerThatConnects(socket.native_handle()); !why.empty()) {
-      if (why != kClosedAlready) logRefused(kOtherUser, peer, why);
+      if (why != kClosedAlready)
+        logRefused(kOtherUser, peer, why);
+      else
+        log::debug("event=connection_closed peer={} reason=\"{}\"", peer, why);
       return;
     }
   if (!makeRoomFor(source, peer)) return;
