@@ -46,8 +46,10 @@ std::string modelText(const ModelNotice& model, const cluster::JobSpec& job) {
                                  counted(model.parameters, "parameter"), bytesText(bytes));
   if (!job.train) return text;
   const bool narrows = ps::narrowsTransfers(job.train->replication);
-  return text + fmt::format("; {}, {}{}, {}", cluster::optimizerName(job.train->optimizer.kind),
+  const std::optional<uint64_t> staleness = ps::staleness(job.train->replication);
+  return text + fmt::format("; {}, {}{}{}, {}", cluster::optimizerName(job.train->optimizer.kind),
                             ps::replicationName(job.train->replication),
+                            staleness ? fmt::format(" by {}", counted(*staleness, "step")) : "",
                             narrows ? " as bfloat16" : "",
                             job.train->epochs > 0 ? counted(job.train->epochs, "epoch")
                                                   : counted(job.train->steps, "step"));

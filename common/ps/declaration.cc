@@ -197,17 +197,24 @@ void validateDeclaration(const ModelDeclaration& declaration, uint32_t ps_tasks,
 
 std::vector<Setting> settingsOf(const ModelDeclaration& declaration) {
   const cluster::ReplicationSpec& replication = declaration.replication;
-  std::vector<Setting> all = {
-      {"steps", fmt::format("{}", declaration.steps)},
-      {"replication.mode", std::string(replicationName(replication))},
-      {"replication.replicas_to_aggregate", fmt::format("{}", replication.replicas_to_aggregate)},
-      {"replication.total_num_replicas", fmt::format("{}", replication.total_num_replicas)},
-      {"replication.staleness", fmt::format("{}", replication.staleness)},
+  std::vector<Setting> all = {{"steps", fmt::format("{}", declaration.steps)},
+                              {"replication.mode", std::string(replicationName(replication))}};
+  // Where they mean something.
+  if (sharesSteps(replication)) {
+    all.push_back({"replication.replicas_to_aggregate",
+                   fmt::format("{}", replication.replicas_to_aggregate)});
+    all.push_back(
+        {"replication.total_num_replicas", fmt::format("{}", replication.total_num_replicas)});
+  }
+  if (const std::optional<uint64_t> steps = staleness(replication))
+    all.push_back({"replication.staleness", fmt::format("{}", *steps)});
+  const std::vector<Setting> others = {
       {"replication.overlap", replication.overlap ? "true" : "false"},
       {"replication.transfer_dtype", narrowsTransfers(replication) ? "bfloat16" : "float32"},
       {"optimizer", std::string(cluster::optimizerName(declaration.optimizer.kind))},
       {"optimizer.schedule",
        std::string(cluster::scheduleName(declaration.optimizer.schedule.kind))}};
+  all.insert(all.end(), others.begin(), others.end());
   for (const auto& [name, key] : cluster::optimizerSettings(declaration.optimizer))
     all.push_back(
         {fmt::format("optimizer.{}", name), cluster::settingText(declaration.optimizer, *key)});
@@ -224,6 +231,13 @@ std::string declarationDifference(const ModelDeclaration& job, const ModelDeclar
     const auto is_optimizers = [](const Setting& s) { return s.name.starts_with("optimizer."); };
     std::erase_if(ours, is_optimizers);
     std::erase_if(theirs, is_optimizers);
+  }
+  if (job.replication.mode != other.replication.mode) {  // and each mode
+    const auto is_modes = [](const Setting& s) {
+      return s.name.starts_with("replication.") && s.name != "replication.mode";
+    };
+    std::erase_if(ours, is_modes);
+    std::erase_if(theirs, is_modes);
   }
   compareSettings(ours, theirs, out);
   compareLayouts(job.layout, other.layout, out);

@@ -225,6 +225,21 @@ TEST(Declaration, DifferencesNameTheFieldAndBothValues) {
   EXPECT_NE(declarationDifference(goodModel(), other).find("placement"), std::string::npos);
 }
 
+// Each has its own settings, and asks nobody about those of the other.
+TEST(Declaration, ModesThatDifferAreOneDifference) {
+  ModelDeclaration bounded = goodModel();
+  bounded.replication = {.mode = cluster::ReplicationSpec::Mode::kBounded, .staleness = 3};
+  EXPECT_EQ(declarationDifference(goodModel(), bounded),
+            "replication.mode is bounded, the job's is sync");
+  ModelDeclaration wider = bounded;
+  wider.replication.staleness = 4;
+  EXPECT_EQ(declarationDifference(bounded, wider), "replication.staleness is 4, the job's is 3");
+  ModelDeclaration async = goodModel();
+  async.replication = {.mode = cluster::ReplicationSpec::Mode::kAsync, .total_num_replicas = 7};
+  for (const Setting& setting : settingsOf(async))
+    EXPECT_EQ(setting.name.find("num_replicas"), std::string::npos) << "it has no meaning there";
+}
+
 TEST(Declaration, SettingsThatOnlyOneHasAreADifference) {
   ModelDeclaration job = goodModel();
   job.settings = {{"data.seed", "1"}, {"model.loss", "mse"}};
