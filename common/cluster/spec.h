@@ -91,7 +91,7 @@ struct Timeouts {
   double step_seconds = 60;      // one exchange with a ps
   double rejoin_seconds = 60;    // for a lost worker that the others need to be started again
   double stop_seconds = 30;      // after SIGTERM, for the last checkpoint
-  double finish_seconds = 600;   // for the slowest worker to finish, and for the last evaluation
+  double finish_seconds = 600;   // for the slowest worker to finish, and for an evaluation
 };
 
 // ---- training

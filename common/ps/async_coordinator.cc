@@ -93,7 +93,7 @@ bool AsyncCoordinator::refused(const Contribution& c, PushCallback& callback) {
     why = fmt::format("step {}, but its next step is {}", c.step, worker.steps_pushed);
   } else if (leads() && c.step == worker.steps_pushed && !worker.granted && !isDone()) {
     why = fmt::format("step {} without having been granted it; pull first", c.step);
-  } else if (staleness_ && (c.progress == 0 || c.progress == kProgressEnd)) {
+  } else if (staleness_ && (c.progress == 0 || c.progress >= kProgressEnd - 1)) {
     why = "a step without the progress that it is at";
   } else if (queue_.size() >= workers_.size() * kQueuedPerWorkerMax) {
     why = fmt::format("one gradient more than the {} that may wait", queue_.size());
@@ -166,7 +166,7 @@ void AsyncCoordinator::applyNext() {
   UpdateNote note{{}, contribution.loss};
   if (context_.replicator != nullptr)  // only a replica remembers it
     note.pushes.push_back({contribution.rank, contribution.incarnation, contribution.step,
-                           staleness_ ? contribution.progress + 1 : 0});
+                           progressAfter(contribution.rank, contribution.progress)});
   try {
     updater_.start(std::move(gradients), std::move(note),
                    [this, rank = contribution.rank, name, progress = contribution.progress] {
@@ -211,7 +211,8 @@ void AsyncCoordinator::joined(uint32_t rank, Incarnation incarnation) {
   worker.gone = false;
   worker.process = incarnation;
   // To a ps that was refilled a process may be new whose pushes are in its values.
-  if (!worker.last_push || worker.last_push->incarnation != incarnation) countNoMore(rank);
+  recallProgress(rank);
+  settleHeld();
 }
 
 void AsyncCoordinator::finished(uint32_t rank) {

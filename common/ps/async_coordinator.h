@@ -20,9 +20,10 @@
 //   a new process of it       no more
 //   its first pull, on ps/0   from here on   the slowest that counts; none does: the furthest known
 //   its word, on another ps   from here on   what it says that ps/0 has said
-//   its push is applied       from here on   one more; on another ps than ps/0: than it says
+//   its push is applied       from here on   one more; on another ps than ps/0: than it says. Where it didn't count, on ps/0:
+//                                            the slowest that counts
 //   lost, or finished         no more
-//   the ps was refilled       if it was near the furthest, and there is no other process of it
+//   ps/0 was refilled         once it is here  what is remembered, if that is near the furthest
 
 #include <deque>
 
@@ -105,7 +106,8 @@ class AsyncCoordinator final : public Coordinator {
   uint64_t firstProgress() const;
   void beginProgress(uint32_t rank, uint64_t told);
   void advanceProgress(uint32_t rank, uint64_t told);
-  void recallProgress();
+  uint64_t progressAfter(uint32_t rank, uint64_t told) const;
+  void recallProgress(uint32_t rank);
   bool mustWait(const Worker& worker) const;
   void countNoMore(uint32_t rank);
   void findSlowest();

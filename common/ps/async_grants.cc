@@ -84,11 +84,18 @@ void AsyncCoordinator::beginProgress(uint32_t rank, uint64_t told) {
   findSlowest();
 }
 
-// A push is in that was `told` to be of that progress. ps/0 knows better.
+// Once a push is in that was `told` to be of that progress. ps/0 knows better: of a worker that it didn't count it takes
+// the push for the last that was missing, so that nobody is held who might be waited for elsewhere.
+uint64_t AsyncCoordinator::progressAfter(uint32_t rank, uint64_t told) const {
+  if (!staleness_) return 0;
+  if (!leads()) return told + 1;
+  return workers_[rank].counts ? workers_[rank].progress + 1 : firstProgress();
+}
+
 void AsyncCoordinator::advanceProgress(uint32_t rank, uint64_t told) {
   if (!staleness_) return;
-  beginProgress(rank, told);
-  ++workers_[rank].progress;
+  workers_[rank].progress = progressAfter(rank, told);
+  workers_[rank].counts = true;
   findSlowest();
 }
 
@@ -145,21 +152,21 @@ void AsyncCoordinator::resume(const PushMemory& memory) {
     }
     worker.may_hold_grant = leads() && !isDone() && !worker.gone;
   }
-  if (staleness_) recallProgress();
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank) recallProgress(rank);
   resumed_ = leads();
   grants_of_before_until_ = deadlineAfter(context_.clock.now(), context_.rejoin_timeout);
 }
 
-// Who is far behind was lost long before.
-void AsyncCoordinator::recallProgress() {
+// Whether a worker of whom the replica knows counts again. Who is far behind was lost long before. Others than ps/0 wait for
+// its word, for they may have heard that it was told of the job's end.
+void AsyncCoordinator::recallProgress(uint32_t rank) {
+  if (!staleness_) return;
+  Worker& worker = workers_[rank];
   uint64_t furthest = 0;
-  for (const Worker& worker : workers_) furthest = std::max(furthest, worker.progress);
-  for (Worker& worker : workers_) {
-    const bool is_replaced = worker.process.value != 0 && worker.last_push &&
-                             worker.last_push->incarnation != worker.process;
-    worker.counts = worker.progress > 0 && furthest - worker.progress <= *staleness_ + 1 &&
-                    !worker.gone && !is_replaced;
-  }
+  for (const Worker& each : workers_) furthest = std::max(furthest, each.progress);
+  const bool is_here = worker.last_push && worker.last_push->incarnation == worker.process;
+  worker.counts = leads() && is_here && !worker.gone && worker.progress > 0 &&
+                  furthest - worker.progress <= *staleness_ + 1;
   findSlowest();
 }
 

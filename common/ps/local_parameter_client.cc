@@ -117,8 +117,9 @@ StepState LocalParameterClient::settle() {
   for (;;) {
     const std::vector<Agreement::Pull> pulls = settlement_->again();
     if (pulls.empty()) {
-      progress_ = settlement_->state().progress;
-      return settlement_->state();
+      const StepState& state = settlement_->state();
+      progress_ = state.done && state.progress > 0 ? kProgressEnd : state.progress;
+      return state;
     }
     const MutexLock lock(cluster_.mutex_);
     auto answers = std::make_shared<Round<PushAnswer>>(pulls.size());
@@ -185,7 +186,8 @@ StepState LocalParameterClient::pull() {
     const size_t ps_tasks = cluster_.shards_.size();
     auto answers = std::make_shared<Round<PushAnswer>>(ps_tasks);
     for (size_t ps = 0; ps < ps_tasks; ++ps) {
-      cluster_.shards_[ps]->pull(rank_, incarnation_, {}, recorder(answers, ps));
+      cluster_.shards_[ps]->pull(rank_, incarnation_, {.progress = progress_},
+                                 recorder(answers, ps));
     }
     await(*answers, "a pull from every ps");
     settlement_->start();

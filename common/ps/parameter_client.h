@@ -209,7 +209,8 @@ class ParameterClient {
   // deadline passes.
   virtual void barrier(std::string_view name) = 0;
 
-  // While the caller evaluates, between two steps: others that wait for its next gradient have no deadline for that.
+  // While the caller evaluates, between two steps: others that wait for its next gradient have no deadline for that,
+  // for timeouts.finish_seconds at most.
   virtual void setEvaluating(bool evaluates) { (void)evaluates; }
 
   // Tells every ps that this worker is done with it. When all workers have, the ps end. Call it

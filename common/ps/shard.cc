@@ -60,6 +60,7 @@ void Shard::finish(uint32_t rank, Incarnation incarnation) {
   membership_.check(rank, incarnation);
   if (membership_.member(rank).state == MemberState::kFinished) return;
   membership_.finish(rank, incarnation);
+  evaluate_since_.erase(rank);
   if (coordinator_) coordinator_->finished(rank);
   barriers_.left(rank);
 }
@@ -244,6 +245,7 @@ void Shard::pull(uint32_t rank, Incarnation incarnation, const Wanted& wanted,
                  .epoch = epoch,
                  .wanted = wanted,
                  .callback = std::move(callback)});
+  if (!error) evaluate_since_.erase(rank);  // what it may say next is of another evaluation
   if (!error) error = stepError(rank, incarnation, "a pull");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
   coordinator_->pull(rank, wanted, std::move(callback));
@@ -274,6 +276,7 @@ void Shard::push(Contribution contribution, PushCallback callback) {
   if (contribution.epoch != epoch_) return answerWentBack(contribution.rank, std::move(callback));
   gradient_bytes_ += contribution.gradient.size_bytes();
   const uint32_t rank = contribution.rank;
+  evaluate_since_.erase(rank);
   if (!trained_.insert(rank).second)
     return coordinator_->push(std::move(contribution), std::move(callback));
   // A gradient that is refused makes nobody one who trains.

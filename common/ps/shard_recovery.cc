@@ -254,7 +254,11 @@ std::string Shard::awaitedText() const {
   // Its deadlines are held meanwhile, so that the coordinator knows nobody who has waited long.
   if (awaitsReplica() && coordinator_->status().callers_waiting > 0) return awaitedReplicaText();
   const std::optional<uint32_t> evaluates = whoEvaluates();
-  if (evaluates && coordinator_->status().callers_waiting > 0)
+  const auto& replication = declaration_->replication;
+  const bool may_wait = sharesSteps(replication) || staleness(replication);
+  if (evaluates && may_wait && !coordinator_->awaitsReturn() &&
+      clock_.now() - evaluate_since_.at(*evaluates) > kSaidAfter &&
+      coordinator_->status().callers_waiting > 0)
     return workerName(*evaluates) + " to have evaluated";
   return coordinator_->awaitedText();
 }

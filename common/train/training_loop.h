@@ -120,7 +120,7 @@ class TrainingLoop final : private StepWorker {
   void join(const Restore& restore = nullptr, const WaitingCallback& on_waiting = nullptr);
 
   // The chief evaluates `dataset` whenever the global step reaches a multiple of eval_every_steps,
-  // and in evaluate(). In sync mode the others wait for it, as they do for any slow worker.
+  // and in evaluate(). In sync and bounded mode the others wait for it, without a deadline.
   void evaluateOn(std::shared_ptr<const data::Dataset> dataset);
 
   // Shows `observer`, which must outlive run() and evaluate(), what is measured. Null: nobody.

@@ -173,6 +173,14 @@ void PsControlLink::onBroken(const Error& why) {
   if (events_.on_broken) events_.on_broken(why);
 }
 
+// Where that fails the next heartbeat finds out.
+void PsControlLink::setEvaluating(bool evaluates) {
+  if (std::exchange(evaluates_, evaluates) == evaluates || !connection_.isOpen()) return;
+  auto request = control_->heartbeatRequest();
+  request.setEvaluates(evaluates_);
+  told_ = request.send().ignoreResult().eagerlyEvaluate([](kj::Exception&&) {});
+}
+
 kj::Promise<void> PsControlLink::beat() {
   auto request = control_->heartbeatRequest();
   request.setEvaluates(evaluates_);

@@ -131,8 +131,8 @@ class PsControlLink {
   // Done when the ps has answered something that was asked after this, on whichever connection.
   kj::Promise<void> hear();
 
-  // What heartbeats say from now on.
-  void setEvaluating(bool evaluates) { evaluates_ = evaluates; }
+  // What heartbeats say from now on; the first goes at once.
+  void setEvaluating(bool evaluates);
 
   const cluster::Timeouts& timeouts() const { return options_.timeouts; }
 
@@ -168,9 +168,10 @@ class PsControlLink {
   std::vector<std::string> passed_;  // barriers, in their order
   bool finishing_ = false;           // the loss of the ps is nobody's loss any more
   bool finished_unheard_ = false;
-  bool is_replaced_ = false;  // it has not been told all of that
-  Awaited awaited_;           // as the last heartbeat's answer said
-  bool evaluates_ = false;    // says the next heartbeat
+  bool is_replaced_ = false;          // it has not been told all of that
+  Awaited awaited_;                   // as the last heartbeat's answer said
+  bool evaluates_ = false;            // say heartbeats
+  kj::Promise<void> told_ = nullptr;  // that it does, or no more
   HealingConnection connection_;
   std::optional<schema::PsControl::Client> control_;  // of the last hello
   kj::Promise<void> heartbeats_ = nullptr;

@@ -363,7 +363,8 @@ kj::Promise<ps::StepState> DataCalls::settle() {
       net::bridgeErrors([this] { return settlement_->again(); });
   if (pulls.empty()) {
     epoch_ = settlement_->state().epoch;
-    progress_ = settlement_->state().progress;
+    const ps::StepState& state = settlement_->state();
+    progress_ = state.done && state.progress > 0 ? ps::kProgressEnd : state.progress;
     return settlement_->state();
   }
   std::vector<Call> calls;
@@ -387,7 +388,9 @@ kj::Promise<ps::StepState> DataCalls::onEvery(const CallOfPs& call, bool is_push
 }
 
 kj::Promise<ps::StepState> DataCalls::pull() {
-  return onEvery([](uint32_t, PsDataLink& link) { return link.pull({}); }, false);
+  return onEvery(
+      [told = progress_](uint32_t, PsDataLink& link) { return link.pull({.progress = told}); },
+      false);
 }
 
 kj::Promise<void> DataCalls::pullAside(bool current) {

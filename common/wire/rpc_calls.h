@@ -86,7 +86,7 @@ class ControlCalls {
   // Asks ps/0 to end the job after the steps under way; after declare(). `refused` gets the reason
   // when it is no.
   void requestStop(std::function<void(const Error&)> refused);
-  // See ps::ParameterClient. With the next heartbeat of each link.
+  // See ps::ParameterClient.
   void setEvaluating(bool evaluates);
 
   // Those ps that were told to end.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -66,6 +67,10 @@ TEST_P(BoundedSuite, NobodyRunsFurtherAheadOfWhoStandsStill) {
       if (rank == 1 && state.next_step == kStandsAt) {
         // The other begins so many steps, and pushes them, but isn't answered to the last.
         while (fast < kStandsAt + kStaleness + 1) std::this_thread::yield();
+        // Time for it to be answered, if it is: that it isn't shows only so.
+        const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+        while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
+        EXPECT_EQ(fast, kStandsAt + kStaleness + 1);
         goes_on = true;
       }
       if (rank == 0) fast = state.next_step + 1;

@@ -290,7 +290,7 @@ TEST(RpcParameterClient, AWaitForInitialValuesEndsByItsDeadline) {
 // Of a sync step whose other worker evaluates for longer than a step may take; and of one that only stands still.
 TEST(RpcParameterClient, WhoEvaluatesIsWaitedForWithoutADeadline) {
   cluster::Timeouts timeouts = shortTimeouts();
-  timeouts.step_seconds = 1;
+  timeouts.step_seconds = 2;
   RpcHarness cluster(1, 2, timeouts);
   ModelDeclaration model = oneScalar();
   model.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 2};
@@ -306,7 +306,7 @@ TEST(RpcParameterClient, WhoEvaluatesIsWaitedForWithoutADeadline) {
     StepState state = other->exchange(due.next_step, 0, 0);
     return other->exchange(state.next_step, 0, 0);
   });
-  EXPECT_EQ(waits.wait_for(std::chrono::seconds(8)), std::future_status::timeout)
+  EXPECT_EQ(waits.wait_for(std::chrono::seconds(9)), std::future_status::timeout)
       << "its step had a deadline";
   chief->setEvaluating(false);
   EXPECT_EQ(chief->exchange(due.next_step, 0, 0).global_step, 1u);

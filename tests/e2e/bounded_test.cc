@@ -39,7 +39,8 @@ TEST_F(BoundedTest, AllStepsAreDone) {
     options.steps = 300;
     const ProcessResult result = launch(writeCluster(options, "of" + staleness));
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_NE(result.err.find(", bounded, 300 steps"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find(", bounded by " + staleness + " steps, 300 steps"), std::string::npos)
+        << result.err;
     EXPECT_EQ(summary("of" + staleness)["global_step"], 300);
   }
   expectNothingLeft();

@@ -133,7 +133,7 @@ TEST(BoundedTraining, ThePs0CountsByItselfWhateverAWorkerTells) {
   ShardDriver driver(ShardDriver::Bounded{1}, 2, 1000);
   driver.pull(0);
   driver.pull(1);
-  EXPECT_EQ(driver.pushAt(kProgressEnd - 1, 1, 0)->state().progress, 2u);
+  EXPECT_EQ(driver.pushAt(900, 1, 0)->state().progress, 2u);
   EXPECT_EQ(driver.pull(1, 1, {.progress = 500})->state().progress, 2u);
   driver.shard.markLost(0);
   driver.shard.join(0, Incarnation{2});
@@ -206,7 +206,7 @@ TEST(BoundedTraining, AWaitSaysWhoIsTooFarBehind) {
 TEST(BoundedTraining, AStepThatSaysNoProgressIsRefused) {
   ShardDriver driver(ShardDriver::Bounded{1}, 1, 100);
   driver.pull(0);
-  for (const uint64_t progress : {uint64_t{0}, kProgressEnd})
+  for (const uint64_t progress : {uint64_t{0}, kProgressEnd - 1, kProgressEnd})
     EXPECT_EQ(driver.pushAt(progress, 0, 0)->error(),
               "worker/0 pushed to ps/0 a step without the progress that it is at");
 }
@@ -252,6 +252,33 @@ TEST_F(BoundedReplication, WhoWasLostLongBeforeHoldsNobodyBack) {
   world_.driver().shard.join(1, Incarnation{5});
   EXPECT_EQ(world_.driver().pull(1, 5)->state().progress, 101u);
   EXPECT_FALSE(push(101, 0, 100)->waits());
+}
+
+// Nor one that was replaced meanwhile; and nobody waits for one that has not come to this process of the ps yet.
+TEST_F(BoundedReplication, OnlyAProcessThatHasPushedAndIsHereCountsAtOnce) {
+  for (uint32_t rank = 0; rank < 3; ++rank) world_.driver().pull(rank);
+  for (uint32_t rank = 0; rank < 3; ++rank) push(1, rank, 0);
+  world_.joins = {0};
+  EXPECT_FALSE(world_.loseAndRefill());
+  world_.driver().shard.join(2, Incarnation{7});
+  for (uint64_t step = 1; step < 4; ++step) EXPECT_FALSE(push(step + 1, 0, step)->waits());
+  // Its predecessor's process comes after all, as far behind as it may be: from its push on it counts, where the slowest is.
+  world_.driver().shard.join(1, Incarnation{1});
+  EXPECT_FALSE(push(5, 0, 4)->waits());
+  EXPECT_EQ(push(2, 1, 1)->state().progress, 6u);
+  EXPECT_FALSE(push(6, 0, 5)->waits());
+  EXPECT_TRUE(push(7, 0, 6)->waits());
+}
+
+TEST_F(BoundedReplication, AProcessThatIsHereSoonStillHoldsTheOthersBack) {
+  for (uint32_t rank = 0; rank < 3; ++rank) world_.driver().pull(rank);
+  for (uint32_t rank = 0; rank < 3; ++rank) push(1, rank, 0);
+  world_.joins = {0, 2};
+  EXPECT_FALSE(world_.loseAndRefill());
+  world_.driver().shard.join(1, Incarnation{1});
+  push(2, 0, 1);
+  push(2, 2, 1);
+  EXPECT_TRUE(push(3, 0, 2)->waits()) << "worker/1 computes since before";
 }
 
 }  // namespace

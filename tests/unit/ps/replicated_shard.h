@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <variant>
 
 #include "tests/unit/ps/replica_keeper.h"
@@ -48,7 +49,7 @@ class Replicated {
   void start(bool initialised) {
     driver_ = std::make_unique<ShardDriver>(workers_, aggregate_, steps_, 0, 1, false, initialised,
                                             cluster::OptimizerSpec::Kind::kGradientDescent,
-                                            std::chrono::seconds(60), &keeper, staleness_);
+                                            std::chrono::seconds(60), &keeper, staleness_, joins);
     keeper.model = driver_->model;
     keeper.heard = [this](uint64_t ticket) { driver_->shard.onReplicaHeard(ticket); };
   }
@@ -62,6 +63,7 @@ class Replicated {
 
  public:
   ReplicaKeeper keeper;
+  std::optional<std::set<uint32_t>> joins;  // the ps that comes next, at once; none: all
 };
 
 }  // namespace dtf::ps

@@ -4,6 +4,8 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -72,7 +74,8 @@ class ShardDriver {
       uint32_t ps_tasks = 1, bool large = false, bool initialised = true,
       cluster::OptimizerSpec::Kind optimizer = cluster::OptimizerSpec::Kind::kGradientDescent,
       Duration rejoin = {}, ReplicaLink* replica = nullptr,
-      std::optional<uint32_t> staleness = std::nullopt)
+      std::optional<uint32_t> staleness = std::nullopt,
+      const std::optional<std::set<uint32_t>>& joins = std::nullopt)
       : elements(large ? 32'768 : 16),
         shard(ShardOptions{.ps_task = ps_task,
                            .ps_tasks = ps_tasks,
@@ -94,7 +97,8 @@ class ShardDriver {
     if (staleness)
       model.replication = {.mode = cluster::ReplicationSpec::Mode::kBounded,
                            .staleness = *staleness};
-    for (uint32_t rank = 0; rank < workers; ++rank) shard.join(rank, Incarnation{1});
+    for (uint32_t rank = 0; rank < workers; ++rank)
+      if (!joins || joins->contains(rank)) shard.join(rank, Incarnation{1});
     shard.declare(0, Incarnation{1}, model);
     if (initialised) shard.initialise(0, Incarnation{1}, std::vector<float>(elements));
   }
