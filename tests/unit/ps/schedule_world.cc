@@ -246,7 +246,7 @@ void World::checkParameters(uint32_t rank, const StepState& state) {
 
 // By what ps/0 knows: a process that was fenced, or is thought to be lost, holds nobody back.
 bool World::isAtWork(uint32_t rank) const {
-  const auto& member = shards_[0]->status().members[rank];
+  const Member member = shards_[0]->status().members[rank];
   return member.state == MemberState::kJoined && member.incarnation == workers_[rank].incarnation;
 }
 
