@@ -79,6 +79,22 @@ TEST_F(BoundedTest, AWorkerThatStandsStillHoldsTheOthersBackUntilItIsLost) {
   EXPECT_GT(waitsOfChief(), waits) << "it counts again";
 }
 
+// Of the chief, whose next gradient the other waits for: longer than that worker waits for a step.
+TEST_F(BoundedTest, AnEvaluationMayTakeLongerThanAStep) {
+  for (const std::string mode : {"bounded", "sync"}) {
+    ClusterOptions options = bounded("0");
+    options.mode = mode;
+    if (mode == "sync") options.replication_more.clear();
+    options.steps = 60;
+    options.top_more = "timeouts: {step_seconds: 1}\n";
+    options.train_more = "  eval: {every_steps: 40}\n";
+    failpoints_["worker/0"] = "training.in_evaluation=sleep:8000";
+    start(options, "evaluates_" + mode);
+    awaitEnd();
+    EXPECT_EQ(summary("evaluates_" + mode)["global_step"], 60);
+  }
+}
+
 TEST_F(BoundedTest, LostWorkersAndAPsAreReplacedAndAllStepsAreDone) {
   expectLossesToCostTimeAlone(bounded("2"));
 }
