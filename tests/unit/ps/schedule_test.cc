@@ -89,20 +89,39 @@ TEST(Schedules, BackupWorkersGiveEveryPsTheSameSets) {
   EXPECT_GT(stale, 1000u) << "the schedules must be unfair enough to make gradients late";
 }
 
-// What a worker that waits costs is liveness: nothing but the end of the schedule, and deaths, tells.
+// A job of gradients that are applied as they come, with deaths in every other seed.
+WorldOptions drawOneByOne(uint64_t seed, uint64_t steps_max) {
+  WorldOptions options = drawOptions(seed);
+  options.steps = 1 + seed % steps_max;
+  options.crashes_max = seed % 2 == 0 ? 0 : 3;
+  options.gone_for_good_max = static_cast<int>(options.workers) - 1;
+  return options;
+}
+
+void expectAllStepsOnce(World& world, const WorldOptions& options) {
+  expectNoProblem(world);
+  EXPECT_EQ(world.status(0).coordinator.global_step, options.steps);
+  EXPECT_EQ(world.status(0).coordinator.gradients_applied, options.steps);
+  for (uint32_t ps = 1; ps < options.ps_tasks; ++ps) {
+    const uint64_t applied = world.status(ps).coordinator.gradients_applied;
+    // A process that dies between its pushes leaves them on some ps only; each ps has them whole
+    // or not at all.
+    EXPECT_LE(applied, options.steps + static_cast<uint64_t>(world.crashes));
+    EXPECT_GE(applied + static_cast<uint64_t>(world.crashes), options.steps);
+    if (world.crashes == 0) {
+      EXPECT_EQ(applied, options.steps);
+    }
+  }
+}
+
 TEST(Schedules, BoundedNobodyRunsAheadAndNobodyWaitsForGood) {
   std::map<uint32_t, int64_t> lead_max;
   for (uint64_t seed = 0; seed < 3000 && !::testing::Test::HasFailure(); ++seed) {
-    WorldOptions options = drawOptions(seed);
+    WorldOptions options = drawOneByOne(seed, 24);
     options.staleness = static_cast<uint32_t>(Random(seed, 8).below(4));
-    options.steps = 1 + seed % 24;
-    options.crashes_max = seed % 2 == 0 ? 0 : 3;
-    options.gone_for_good_max = static_cast<int>(options.workers) - 1;
     World world(options);
     SCOPED_TRACE(world.replayName());
-    expectNoProblem(world);
-    EXPECT_EQ(world.status(0).coordinator.global_step, options.steps);
-    EXPECT_EQ(world.status(0).coordinator.gradients_applied, options.steps);
+    expectAllStepsOnce(world, options);
     int64_t& lead = lead_max[*options.staleness];
     lead = std::max(lead, world.lead_max);
   }
@@ -112,25 +131,10 @@ TEST(Schedules, BoundedNobodyRunsAheadAndNobodyWaitsForGood) {
 
 TEST(Schedules, AsyncAppliesExactlyTheStepsOfTheJob) {
   for (uint64_t seed = 0; seed < 2000 && !::testing::Test::HasFailure(); ++seed) {
-    WorldOptions options = drawOptions(seed);
-    options.steps = 1 + seed % 12;
-    options.crashes_max = seed % 2 == 0 ? 0 : 3;
-    options.gone_for_good_max = static_cast<int>(options.workers) - 1;
+    const WorldOptions options = drawOneByOne(seed, 12);
     World world(options);
     SCOPED_TRACE(world.replayName());
-    expectNoProblem(world);
-    EXPECT_EQ(world.status(0).coordinator.global_step, options.steps);
-    EXPECT_EQ(world.status(0).coordinator.gradients_applied, options.steps);
-    for (uint32_t ps = 1; ps < options.ps_tasks; ++ps) {
-      const uint64_t applied = world.status(ps).coordinator.gradients_applied;
-      // A process that dies between its pushes leaves them on some ps only; each ps has them whole
-      // or not at all.
-      EXPECT_LE(applied, options.steps + static_cast<uint64_t>(world.crashes));
-      EXPECT_GE(applied + static_cast<uint64_t>(world.crashes), options.steps);
-      if (world.crashes == 0) {
-        EXPECT_EQ(applied, options.steps);
-      }
-    }
+    expectAllStepsOnce(world, options);
   }
 }
 
