@@ -41,6 +41,15 @@ std::string memoryText(const train::JobSize& size) {
       bytesText(size.memory_bytes));
 }
 
+// "trains on 60000 examples, evaluates on 10000"
+std::string examplesText(const cluster::JobSpec& job, const train::DataCounts& counts) {
+  const auto text = [](const std::optional<int64_t>& count) {
+    return count ? amountText(static_cast<uint64_t>(*count), "example") : "what is on other hosts";
+  };
+  return "trains on " + text(counts.train) +
+         (job.train->data.eval ? ", evaluates on " + text(counts.eval) : "");
+}
+
 }  // namespace
 
 std::vector<int> threadsOf(const cluster::ClusterSpec& cluster) {
@@ -217,10 +226,12 @@ int serve(const cluster::JobSpec& job, const Options& options, const Origin& ori
   return start(cluster, options, origin, true);
 }
 
-int check(const cluster::JobSpec& job, const train::JobSize& size, const Options& options) {
+int check(const cluster::JobSpec& job, const train::JobSize& size, const train::DataCounts& counts,
+          const Options& options) {
   ordered_json tasks = ordered_json::array();
   std::string text = options.cluster_file.string() + ": OK: job " + job.job +
-                     "\n  model: " + train::sizeText(size) + "\n  memory: " + memoryText(size) +
+                     "\n  model: " + train::sizeText(size) +
+                     "\n  data: " + examplesText(job, counts) + "\n  memory: " + memoryText(size) +
                      "\n  threads: " + threadsText(job.cluster) +
                      "\n  durability: " + job.durability.str() + "\n";
   for (const TaskId id : allTasks(job.cluster)) {
@@ -233,6 +244,8 @@ int check(const cluster::JobSpec& job, const train::JobSize& size, const Options
   if (options.json)
     printEvent("check", {{"job", job.job},
                          {"parameters", size.parameters},
+                         {"examples", counts.train ? ordered_json(*counts.train) : nullptr},
+                         {"eval_examples", counts.eval ? ordered_json(*counts.eval) : nullptr},
                          {"ps_bytes", size.ps_bytes},
                          {"memory_bytes", size.memory_bytes},
                          {"kept_bytes", size.kept_bytes},

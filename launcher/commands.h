@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/cluster/spec.h"
+#include "common/train/data_check.h"
 #include "common/train/job_check.h"
 #include "launcher/options.h"
 
@@ -38,7 +39,8 @@ int serve(const cluster::JobSpec& job, const Options& options, const Origin& ori
 int keys(const Options& options);
 
 // The job was checked without a mistake: says so, how large it is, and lists the tasks.
-int check(const cluster::JobSpec& job, const train::JobSize& size, const Options& options);
+int check(const cluster::JobSpec& job, const train::JobSize& size, const train::DataCounts& counts,
+          const Options& options);
 
 // Measures every pair of the job's hosts, by their agents where the tasks run
 // there, and prints what it found,

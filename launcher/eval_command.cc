@@ -48,8 +48,9 @@ std::string evalText(const std::string& job, const train::SavedModel& saved,
                      const train::Evaluation& evaluation) {
   std::string text = fmt::format("{}: step {}: ", job, saved.step);
   if (evaluation.accuracy) text += fmt::format("accuracy {:.4f}, ", *evaluation.accuracy);
-  return text + fmt::format("loss {:.4f}{} on {} examples\n  checkpoint  {}{}\n", evaluation.loss,
-                            train::metricsText(evaluation, ", ", ' '), evaluation.examples,
+  return text + fmt::format("loss {:.4f}{} on {}\n  checkpoint  {}{}\n", evaluation.loss,
+                            train::metricsText(evaluation, ", ", ' '),
+                            amountText(static_cast<uint64_t>(evaluation.examples), "example"),
                             saved.checkpoint.string(),
                             saved.moving_averages ? ", its moving averages" : "");
 }

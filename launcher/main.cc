@@ -69,6 +69,15 @@ train::JobSize checkBeforeStart(const cluster::JobSpec& job, const cluster::JobM
   return *size;
 }
 
+// What the files hold, which only `check` takes the time for: the tasks of a job read them themselves.
+train::DataCounts checkData(const cluster::JobSpec& job, yaml::Report& report) {
+  const train::DataCounts counts = train::checkContents(job, report, [](const std::string& files) {
+    printBounded(STDERR_FILENO, "dtf-launch: reading " + files + "\n");
+  });
+  report.throwIfAny();
+  return counts;
+}
+
 // On which nodes of Slurm's the tasks are. Only what starts them asks Slurm.
 void placeJob(cluster::JobSpec& job, const Options& options) {
   if (job.launch.via != cluster::LaunchSpec::Via::kSlurm) return;
@@ -115,9 +124,11 @@ int run(const Options& options) {
     case Verb::kSubmit:
       checkBeforeStart(job, marks, report);
       return submit(job, options, {ownFolder(), {}});
-    case Verb::kCheck:
-      check(job, checkBeforeStart(job, marks, report), options);
+    case Verb::kCheck: {
+      const train::JobSize size = checkBeforeStart(job, marks, report);
+      check(job, size, checkData(job, report), options);
       return options.network ? checkNetwork(job, options, {ownFolder(), {}}) : 0;
+    }
     case Verb::kExplain:
       checkBeforeStart(job, marks, report);
       return explain(job, options);

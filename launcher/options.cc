@@ -87,7 +87,9 @@ constexpr VerbInfo kVerbs[] = {
      "again, or by itself with launch.requeue, it goes on from there. Within an allocation\n"
      "(salloc, or a script of your own) use `up`.\n"},
     {"check", Verb::kCheck, "CLUSTER.yaml", "check model, data and memory; list the tasks",
-     "Nothing is started. --network measures what is between the hosts, too: from each to every\n"
+     "Nothing is started. Data are read to their ends, as the workers will, but that of a folder\n"
+     "the images are only counted. --network measures what is between the hosts, too: from each to "
+     "every\n"
      "address of each other, bytes a second and round trips, by the programs and connections that\n"
      "a job has, over TLS where the file names keys. A pair below half of the best is a warning,\n"
      "and so is a host whose address in the file is on a slower interface than another one. It\n"

@@ -57,6 +57,7 @@ Examples evaluationData(const cluster::TrainSpec& train, const train::SavedModel
   Examples examples = openEvaluation(train);
   const data::Part& features = examples.dataset->features();
   train::checkFeatures(train.model, features.spec(), features.source());
+  train::checkIndices(train.model, features);
   return examples;
 }
 
@@ -64,6 +65,7 @@ Examples readInput(const cluster::TrainSpec& train, const std::filesystem::path&
   data::UnlabelledExamples input =
       data::readFeatures(file, train.data.train, train.model.input_shape);
   train::checkFeatures(train.model, input.features.spec(), file.string());
+  train::checkIndices(train.model, input.features);
   return {nullptr, std::move(input.features), std::move(input.files)};
 }
 

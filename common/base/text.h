@@ -24,4 +24,7 @@ std::string printable(std::string_view text);
 // "40 B", "30.7 KiB": what a person reads sizes in.
 std::string bytesText(uint64_t bytes);
 
+// "1 example", "7 examples": `one` takes an s.
+std::string amountText(uint64_t count, std::string_view one);
+
 }  // namespace dtf

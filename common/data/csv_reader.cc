@@ -226,9 +226,11 @@ class TableReader {
   CsvTable finish() {
     const PartSpec features = featuresOf(*columns_);
     const size_t count = features_.size() / features.bytes();
+    if (count == 0 && bad_records_ == 0)
+      throw Error(ErrorCode::kBadData, names_ + ": there is no record behind the header");
     if (count == 0)
       throw Error(ErrorCode::kBadData,
-                  fmt::format("{}: no good record, {} bad ones", names_, bad_records_));
+                  fmt::format("{}: no good record among {}: {}", names_, bad_records_, first_bad_));
     if (bad_records_ > 0)
       log::warning("event=bad_records_left_out records={} of={} files=\"{}\"", bad_records_,
                    static_cast<int64_t>(count) + bad_records_, names_);
@@ -247,7 +249,7 @@ class TableReader {
       if (columns_->label) labels_.append(&record_.label, sizeof(record_.label));
       return;
     }
-    ++bad_records_;
+    if (++bad_records_ == 1) first_bad_ = wrong;
     if (bad_records_ > spec_.max_bad_records)
       throw Error(ErrorCode::kBadData,
                   fmt::format("{}: that is bad record number {}, and max_bad_records is {}", wrong,
@@ -324,6 +326,7 @@ class TableReader {
   GrowingBlock features_;
   GrowingBlock labels_;  // or targets
   int64_t bad_records_ = 0;
+  std::string first_bad_;  // what is wrong with it
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/text.h"
 #include "common/data/image_folder.h"
 #include "common/yaml/sent_files.h"
 
@@ -35,12 +36,22 @@ std::filesystem::path missingPath(const cluster::DatasetSpec& dataset) {
 
 uint64_t bytesOfFiles(const cluster::DatasetSpec& dataset) {
   uint64_t bytes = 0;
-  for (const std::filesystem::path& file : dataset.files) {
+  for (const std::filesystem::path& file : namedFiles(dataset)) {
     std::error_code gone;
     const uint64_t size = std::filesystem::file_size(yaml::placeOfData(file), gone);
     if (!gone) bytes += size;
   }
   return bytes;
+}
+
+std::string filesText(const cluster::DatasetSpec& dataset) {
+  if (dataset.format == cluster::DatasetSpec::Format::kImages)
+    return "the images of " + dataset.image_folder.folder.path.string();
+  const std::vector<std::filesystem::path> files = namedFiles(dataset);
+  if (files.empty()) return "";
+  return files[0].string() +
+         (files.size() > 1 ? " and " + std::to_string(files.size() - 1) + " more, " : ", ") +
+         bytesText(bytesOfFiles(dataset));
 }
 
 DataFiles filesOf(const cluster::DatasetSpec& dataset) {

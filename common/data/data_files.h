@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "common/cluster/data_spec.h"
@@ -14,9 +15,13 @@ namespace dtf::data {
 // Blocks: on the disk.
 std::filesystem::path missingPath(const cluster::DatasetSpec& dataset);
 
-// Of all of `dataset.files` together. One that has gone meanwhile counts nothing: its reader says so.
+// Of all its files together, but those of a folder. One that has gone meanwhile counts nothing: its reader says so.
 // Blocks: on the disk.
 uint64_t bytesOfFiles(const cluster::DatasetSpec& dataset);
+
+// What reading it reads, for people: "t.csv and 2 more, 3.2 GiB" or "the images of flowers"; empty where it has none.
+// Blocks: on the disk.
+std::string filesText(const cluster::DatasetSpec& dataset);
 
 // What must be on a host that reads it.
 struct DataFiles {

@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 
 namespace dtf::data {
 
@@ -20,9 +21,9 @@ void checkBatchSize(int64_t batch_size, int64_t examples, const std::string& nam
   if (batch_size < 1 || examples < batch_size)
     throw Error(
         ErrorCode::kBadConfig,
-        fmt::format(
-            "batch_size is {}, but there are {} examples in {}: choose a batch_size from 1 to {}",
-            batch_size, examples, name, examples));
+        fmt::format("batch_size is {}, but there {} {} in {}: choose a batch_size from 1 to {}",
+                    batch_size, examples == 1 ? "is" : "are",
+                    amountText(static_cast<uint64_t>(examples), "example"), name, examples));
   if (examples > kExamplesMax)
     throw Error(ErrorCode::kBadConfig,
                 fmt::format("there are {} examples in {}, more than the {} that dtf can shuffle",

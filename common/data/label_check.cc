@@ -17,28 +17,28 @@ namespace {
   throw Error(ErrorCode::kBadData, labels.source() + ": " + why);
 }
 
-// Calls `f` with the labels as what they are: a span of uint8_t, int32_t or int64_t.
+// Calls `f` with the numbers as what they are: a span of uint8_t, int32_t or int64_t.
 template <class F>
-auto withClasses(const Part& labels, F f) {
-  switch (labels.spec().dtype) {
+auto withWholeNumbers(const Part& part, F f) {
+  switch (part.spec().dtype) {
     case DType::kUInt8:
-      return f(labels.as<uint8_t>());
+      return f(part.as<uint8_t>());
     case DType::kInt32:
-      return f(labels.as<int32_t>());
+      return f(part.as<int32_t>());
     case DType::kInt64:
-      return f(labels.as<int64_t>());
+      return f(part.as<int64_t>());
     case DType::kFloat32:
     case DType::kBFloat16:
       break;
   }
-  DTF_CHECK_MSG(false, "targets are no classes");
+  DTF_CHECK_MSG(false, part.spec().name + " that are no whole numbers");
 }
 
 void checkClassesOf(const Part& labels, int64_t units, std::string_view layer) {
   const int64_t classes = units == 1 ? 2 : units;
   const int64_t all = classesOf(labels);
   if (all <= classes) return;
-  withClasses(labels, [&](auto values) {
+  withWholeNumbers(labels, [&](auto values) {
     const auto bad = std::find_if(values.begin(), values.end(),
                                   [classes](auto value) { return int64_t{value} >= classes; });
     failLabels(labels, fmt::format("example {} has label {}, but layer '{}' has {} (labels 0 {} "
@@ -78,8 +78,25 @@ void checkTargetCount(const PartSpec& targets, const std::string& source, int64_
                   source, width, width == 1 ? "" : "s", layer, units, units == 1 ? "" : "s"));
 }
 
+void checkIndices(const Part& features, int64_t vocabulary, std::string_view layer) {
+  DTF_CHECK(vocabulary > 0 && !layer.empty());
+  withWholeNumbers(features, [&](auto values) {
+    const auto bad = std::find_if(values.begin(), values.end(), [vocabulary](auto value) {
+      return int64_t{value} < 0 || int64_t{value} >= vocabulary;
+    });
+    if (bad == values.end()) return;
+    const int64_t example = (bad - values.begin()) / features.spec().shape.elements();
+    throw Error(
+        ErrorCode::kBadData,
+        fmt::format("{}: example {} has {}, but layer '{}' has a vocabulary of {} (0 to "
+                    "{}): {}",
+                    features.source(), example, *bad, layer, vocabulary, vocabulary - 1,
+                    *bad < 0 ? "indices count from 0" : "give it a larger one, or use other data"));
+  });
+}
+
 int64_t classesOf(const Part& labels) {
-  return withClasses(labels, [&](auto values) -> int64_t {
+  return withWholeNumbers(labels, [&](auto values) -> int64_t {
     if (values.empty()) return 0;
     const auto [least, most] = std::minmax_element(values.begin(), values.end());
     if (int64_t{*least} < 0)

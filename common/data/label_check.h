@@ -1,6 +1,6 @@
 #pragma once
 
-// Whether labels are such that a model can learn them.
+// Whether labels, and features that name rows of a table, are such that a model can learn from them.
 
 #include <cstdint>
 #include <string>
@@ -28,6 +28,11 @@ void checkLabels(const Part& labels, int64_t units, std::string_view layer,
 // Errors: kBadData.
 void checkTargetCount(const PartSpec& targets, const std::string& source, int64_t units,
                       std::string_view layer);
+
+// That each whole number of the examples names one of the `vocabulary` rows of the table of `layer`. `features` are
+// bytes or int32 (DTF_CHECK).
+// Errors: kBadData naming the features' source, the first example that has another one, and the layer.
+void checkIndices(const Part& features, int64_t vocabulary, std::string_view layer);
 
 // 1 + the largest class; 0 for none. The labels are classes (DTF_CHECK).
 // Errors: kBadData for one below 0.

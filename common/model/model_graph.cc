@@ -247,4 +247,20 @@ ModelOutput outputOf(const ModelSpec& model) {
   return output;
 }
 
+std::optional<Vocabulary> vocabularyOf(const ModelSpec& model) {
+  const ModelGraph built = buildGraph(model, 1, false);
+  std::optional<Vocabulary> smallest;
+  for (const graph::Node& node : built.graph.nodes()) {
+    if (node.op != "Gather" || !isExamples(built, node.inputs[1])) continue;
+    const int64_t rows = built.graph.spec(node.inputs[0]).shape.dim(0);
+    if (smallest && smallest->size <= rows) continue;
+    smallest = Vocabulary{rows, {}};
+    // Those that a layer holds come after it.
+    for (const AddedLayer& layer : built.layers)
+      if (layer.first_node <= node.id.value && node.id.value < layer.end_node)
+        smallest->layer = layer.path;
+  }
+  return smallest;
+}
+
 }  // namespace dtf::model

@@ -91,4 +91,13 @@ struct ModelOutput {
 // Errors: as buildEvaluationGraph().
 ModelOutput outputOf(const ModelSpec& model);
 
+// What whole numbers as features are compared with.
+struct Vocabulary {
+  int64_t size = 0;   // they are below it
+  std::string layer;  // "words", or "block/0/embedding"
+};
+// The smallest of the tables whose rows the examples name; nullopt: they name none.
+// Errors: as buildEvaluationGraph().
+std::optional<Vocabulary> vocabularyOf(const ModelSpec& model);
+
 }  // namespace dtf::model

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <optional>
+
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/model/model_graph.h"
@@ -37,6 +39,11 @@ void checkFeatures(const model::ModelSpec& model, const data::PartSpec& features
                                   features.dtype == DType::kUInt8 ? "images" : "data"));
 }
 
+void checkIndices(const model::ModelSpec& model, const data::Part& features) {
+  if (const std::optional<model::Vocabulary> vocabulary = model::vocabularyOf(model))
+    data::checkIndices(features, vocabulary->size, vocabulary->layer);
+}
+
 data::TargetRange targetRange(const model::LossSpec& loss) {
   switch (loss.kind) {
     case model::Loss::kSoftmaxCrossEntropy:
@@ -65,6 +72,7 @@ std::shared_ptr<const data::Dataset> checkedDataset(const model::ModelSpec& mode
                                     dtypeName(labels.spec().dtype)));
   const model::ModelOutput output = model::outputOf(model);
   data::checkLabels(labels, output.units, output.layer->name, targetRange(model.loss));
+  checkIndices(model, dataset->features());
   return dataset;
 }
 

@@ -16,12 +16,17 @@ namespace dtf::train {
 void checkFeatures(const model::ModelSpec& model, const data::PartSpec& features,
                    const std::string& name);
 
+// That features that are whole numbers name rows of the table that the model looks them up in.
+// Errors: kBadData, as data::checkIndices().
+void checkIndices(const model::ModelSpec& model, const data::Part& features);
+
 // What the loss wants of targets.
 data::TargetRange targetRange(const model::LossSpec& loss);
 
 // Returns `dataset` when its examples are what the model reads, and its labels classes that the
 // model has, or targets for its units.
-// Errors: as checkFeatures() and model::outputOf(); kBadData for a label without a unit, as
+// Blocks: on the disk, where the data set is.
+// Errors: as checkFeatures(), checkIndices() and model::outputOf(); kBadData for a label without a unit, as
 // data::checkLabels(); kBadConfig for labels of another kind than the model was built for.
 std::shared_ptr<const data::Dataset> checkedDataset(const model::ModelSpec& model,
                                                     std::shared_ptr<const data::Dataset> dataset);

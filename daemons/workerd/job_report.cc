@@ -114,8 +114,8 @@ std::string resultText(const nlohmann::ordered_json& summary,
   if (const auto loss = number("final_loss")) line += fmt::format(", loss {:.4f}", *loss);
   if (const auto rate = number("steps_per_second")) line += fmt::format(", {:.0f} steps/s", *rate);
   if (result && result->evaluation && result->evaluation->accuracy)
-    line += fmt::format("\naccuracy {:.4f} on {} examples", *result->evaluation->accuracy,
-                        result->evaluation->examples);
+    line += fmt::format("\naccuracy {:.4f} on {}", *result->evaluation->accuracy,
+                        amountText(static_cast<uint64_t>(result->evaluation->examples), "example"));
   return line + "\n";
 }
 

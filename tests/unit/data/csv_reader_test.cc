@@ -106,7 +106,10 @@ TEST_F(CsvReader, OneBadRecordTooManyIsNamedWithItsPlace) {
   EXPECT_EQ(mistake({"a,kind\n1,cot\n1,cut\n2,cat\n"}),
             "t0.csv:3:3: 'cut' in column 'kind' is none of the class_names: that is bad record "
             "number 2, and max_bad_records is 1");
-  EXPECT_EQ(mistake({"a,kind\n1,cot\n"}), "t0.csv: no good record, 1 bad ones");
+  EXPECT_EQ(mistake({"a,kind\n1,cot\n"}),
+            "t0.csv: no good record among 1: t0.csv:2:3: 'cot' in column 'kind' is none of the "
+            "class_names");
+  EXPECT_EQ(mistake({"a,kind\n"}), "t0.csv: there is no record behind the header");
 }
 
 TEST_F(CsvReader, ColumnsThatAreNotThereAreAMistakeOfTheJob) {

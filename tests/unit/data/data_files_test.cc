@@ -36,6 +36,23 @@ TEST(BytesOfFiles, FilesThatAreGoneCountNothing) {
   EXPECT_EQ(bytesOfFiles(dataset), 8u);
 }
 
+TEST(FilesText, NamesTheFirstFileAndHowMuchThereIs) {
+  const testing::TemporaryFiles files;
+  files.write("a.csv", "12345");
+  files.write("b.csv", "678");
+  cluster::DatasetSpec dataset;
+  EXPECT_EQ(filesText(dataset), "") << "drawn";
+  dataset.format = Format::kCsv;
+  dataset.files = {"a.csv"};
+  EXPECT_EQ(filesText(dataset), "a.csv, 5 B");
+  dataset.files = {"a.csv", "b.csv"};
+  EXPECT_EQ(filesText(dataset), "a.csv and 1 more, 8 B");
+  dataset = {};
+  dataset.format = Format::kImages;
+  dataset.image_folder.folder.path = "photos";
+  EXPECT_EQ(filesText(dataset), "the images of photos");
+}
+
 TEST(MissingPath, TheArraysOfAnArchiveAreNoFiles) {
   const testing::TemporaryFiles files;
   files.write("a.npz", "");

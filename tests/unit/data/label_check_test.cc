@@ -44,6 +44,25 @@ TEST(CheckLabels, OneUnitTellsTwoClasses) {
             "it at least 3 units, or use other labels");
 }
 
+TEST(CheckIndices, NamesTheFileTheExampleAndTheLayer) {
+  const auto mistake = [](const std::vector<int32_t>& words, int64_t vocabulary) -> std::string {
+    try {
+      checkIndices(partOf<int32_t>(kFeatures, Shape{2}, words, "x.npy"), vocabulary, "words");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadData);
+      return error.message();
+    }
+    return "";
+  };
+  EXPECT_EQ(mistake({0, 1, 2, 4}, 5), "");
+  EXPECT_EQ(mistake({0, 1, 2, 5}, 5),
+            "x.npy: example 1 has 5, but layer 'words' has a vocabulary of 5 (0 to 4): give it a "
+            "larger one, or use other data");
+  EXPECT_EQ(mistake({0, -1, 2, 4}, 5),
+            "x.npy: example 0 has -1, but layer 'words' has a vocabulary of 5 (0 to 4): indices "
+            "count from 0");
+}
+
 TEST(CheckLabels, TargetsAreOneForEachUnit) {
   EXPECT_EQ(mistake<float>({-3, 5e9F}, 1), "");
   EXPECT_EQ(mistake<float>({1, 2, 3, 4}, 2, TargetRange::kAny, 2), "");

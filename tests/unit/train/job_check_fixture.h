@@ -20,6 +20,10 @@ namespace dtf::train {
 inline constexpr uint64_t kGiB = uint64_t{1} << 30;
 inline constexpr HostMemory kHost{16 * kGiB, 8 * kGiB};
 
+inline std::string firstLine(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
 class JobCheckTest : public ::testing::Test {
  protected:
   // The message of the mistakes in c.yaml with this train section; empty: none.

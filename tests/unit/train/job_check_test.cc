@@ -17,10 +17,6 @@ using data::kLabelsMagic;
 constexpr ErrorCode kBadConfig = ErrorCode::kBadConfig;
 constexpr ErrorCode kBadData = ErrorCode::kBadData;
 
-std::string firstLine(const std::string& report) {
-  return report.substr(0, report.find('\n'));
-}
-
 constexpr const char* kEightByEight =
     "  model: {input: {shape: [8, 8]}, layers: [flatten, dense: {units: 10}], loss: mse}\n"
     "  data:\n"

@@ -230,9 +230,12 @@ TEST(TowerGroup, ItsTowersDrawOtherMasks) {
 }
 
 TEST(TowerGroup, ATowerThatFailsIsNamedWithItsDevice) {
+  const auto dataset = sentences();
+  data::Batch batch(dataset->parts(), tableJob(10).data.batch_size);
+  data::BatchReader(dataset, tableJob(10).data.batch_size, 1, {}).read(0, batch);
   try {
-    runJob(tableJob(10), {1, 1, 4, 2}, sentences());
-    FAIL() << "trained";
+    compute(tableJob(10), batch, 4);
+    FAIL() << "computed";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadData);
     EXPECT_TRUE(error.message().starts_with("tower 0 on cpu:0: ")) << error.message();

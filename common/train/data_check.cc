@@ -1,0 +1,93 @@
+#include "common/train/data_check.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/data/data_files.h"
+#include "common/data/dataset.h"
+#include "common/data/image_folder.h"
+#include "common/data/open_dataset.h"
+#include "common/train/model_data.h"
+#include "common/yaml/error_at.h"
+
+namespace dtf::train {
+
+namespace {
+
+using cluster::DatasetSpec;
+using yaml::Mark;
+
+constexpr uint64_t kSaidBytesMin = uint64_t{128} << 20;  // less is read within a second or two
+
+bool isDrawn(const DatasetSpec& dataset) {
+  return dataset.format == DatasetSpec::Format::kDigits ||
+         dataset.format == DatasetSpec::Format::kSynthetic;
+}
+
+// The key that names its first file.
+const Mark& markOf(const DatasetSpec& dataset) {
+  for (const Mark* mark : {&dataset.images_mark, &dataset.npy.archive.mark,
+                           &dataset.npy.features.mark, &dataset.image_folder.folder.mark})
+    if (!mark->file.empty()) return *mark;
+  return dataset.files_marks.empty() ? dataset.mark : dataset.files_marks[0];
+}
+
+// Checks the data of one job.
+// Borrows: all three, for one call of run.
+class DataChecker {
+ public:
+  DataChecker(const cluster::TrainSpec& train, yaml::Report& report,
+              const std::function<void(const std::string& what)>& on_reading)
+      : train_(train), report_(report), on_reading_(on_reading) {}
+
+  DataCounts run() {
+    DataCounts counts;
+    counts.train = count(train_.data.train, false);
+    if (train_.data.eval) counts.eval = count(*train_.data.eval, true);
+    return counts;
+  }
+
+ private:
+  std::optional<int64_t> count(const DatasetSpec& dataset, bool eval) {
+    if (isDrawn(dataset)) return dataset.count;
+    if (!data::missingPath(dataset).empty()) return std::nullopt;
+    const Mark& mark = markOf(dataset);
+    try {
+      if (dataset.format == DatasetSpec::Format::kImages)
+        return static_cast<int64_t>(data::listImages(dataset.image_folder).files.size());
+      if (data::bytesOfFiles(dataset) >= kSaidBytesMin) on_reading_(data::filesText(dataset));
+      return read(dataset, eval);
+    } catch (const yaml::ErrorAt& error) {
+      report_.error(report_.placeOf(error.mark().file.empty() ? mark : error.mark()),
+                    error.reason(), error.code());
+    } catch (const Error& error) {
+      report_.error(report_.placeOf(mark), error.message(), error.code());
+    }
+    return std::nullopt;
+  }
+
+  int64_t read(const DatasetSpec& dataset, bool eval) {
+    const std::shared_ptr<const data::Dataset> read =
+        checkedDataset(train_.model, data::openDataset(dataset, train_.data.seed, eval));
+    if (!eval)
+      data::checkBatchSize(train_.data.batch_size, read->size(), read->features().source());
+    return read->size();
+  }
+
+  const cluster::TrainSpec& train_;
+  yaml::Report& report_;
+  const std::function<void(const std::string& what)>& on_reading_;
+};
+
+}  // namespace
+
+DataCounts checkContents(const cluster::JobSpec& job, yaml::Report& report,
+                         const std::function<void(const std::string& what)>& on_reading) {
+  DTF_CHECK(job.train.has_value());
+  return DataChecker(*job.train, report, on_reading).run();
+}
+
+}  // namespace dtf::train
