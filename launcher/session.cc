@@ -323,10 +323,11 @@ void Session::onNotice(size_t task, std::string_view line, bool cut) {
     monitor_.onFailedNotice(task, std::move(*failed));
   } else if (const auto* lost = std::get_if<WorkerLostNotice>(&*notice)) {
     if (id.job == JobKind::kPs) onWorkerLost(*lost);
+  } else if (const auto* waiting = std::get_if<WaitingNotice>(&*notice)) {
+    monitor_.onWaiting(task, waiting->whom);
+    if (id == kChief) display_.onWaiting(waiting->whom);
   } else if (id != kChief) {
     return;  // progress and results are the chief's to tell
-  } else if (const auto* waiting = std::get_if<WaitingNotice>(&*notice)) {
-    display_.onWaiting(waiting->whom);
   } else if (const auto* model = std::get_if<ModelNotice>(&*notice)) {
     events_.model(*model);
     say(modelText(*model, job_));

@@ -62,6 +62,7 @@ void TaskMonitor::onSpawned(size_t task) {
   of.started = clock_.now();
   of.ready_since.reset();
   of.exit.reset();
+  of.awaited.clear();
   of.notice.reset();
   of.first_sign.reset();
 }

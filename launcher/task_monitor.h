@@ -97,6 +97,8 @@ class TaskMonitor {
   void onStart() { start_time_ = clock_.now(); }
   void onSpawned(size_t task);  // at first, or again after takeStarts()
   void onReady(size_t task);
+  // What a task that isn't ready waits for, in its own words; empty: nothing any more.
+  void onWaiting(size_t task, std::string_view whom);
   void onFailedNotice(size_t task, FailedNotice notice);
   void onExit(size_t task, ExitStatus status);
   // The process does not run (SIGSTOP, Ctrl-Z), or runs again. To be called whenever it is looked at.
@@ -146,7 +148,8 @@ class TaskMonitor {
   // again.
   std::vector<std::string> restartHistory() const;
   std::string cause(size_t task) const;  // why it ended as it did; empty when all is well
-  std::string namesNotReady() const;     // "worker/0, worker/1"; at most eight names
+  // "ps/0, worker/1 (awaits its data: t.csv, 3.2 GiB)"; at most eight of them.
+  std::string namesNotReady() const;
   std::string namesAlive() const;
   std::string namesSuspended() const;
   TasksUp up(JobKind job) const;
@@ -164,6 +167,7 @@ class TaskMonitor {
     bool given_up = false;                 // this process, which is to be missed: it has SIGKILL
     std::optional<TimePoint> ready_since;  // this process
     std::optional<ExitStatus> exit;
+    std::string awaited;  // by this process, which isn't ready
     std::optional<FailedNotice> notice;
     std::optional<TimePoint> first_sign;  // of its failure
     std::optional<TimePoint> suspended_since;

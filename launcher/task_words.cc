@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "common/base/text.h"
 #include "launcher/task_monitor.h"
 
 namespace dtf::launcher {
@@ -22,6 +23,8 @@ std::string TaskMonitor::namesOf(Predicate predicate) const {
   for (const Task& task : tasks_) {
     if (!predicate(task) || ++count > kNamesMax) continue;
     names += (names.empty() ? "" : ", ") + task.id.name();
+    if (task.state == TaskState::kStarting && !task.awaited.empty())
+      names += " (awaits " + task.awaited + ")";
   }
   if (count > kNamesMax) names += fmt::format(" and {} more", count - kNamesMax);
   return names;
@@ -42,6 +45,10 @@ std::string TaskMonitor::cause(size_t task) const {
                           : root_->task     ? "stopped because of " + tasks_[*root_->task].id.name()
                                             : "stopped because dtf-launch failed";
   return alive(task) ? "outlived SIGKILL; " + why : why;
+}
+
+void TaskMonitor::onWaiting(size_t task, std::string_view whom) {
+  if (tasks_.at(task).state == TaskState::kStarting) tasks_[task].awaited = printable(whom);
 }
 
 std::string TaskMonitor::namesNotReady() const {

@@ -8,7 +8,7 @@
 //   {"event":"model","variables":2,"parameters":7850,"ps_bytes":[31360,40]}
 //   {"event":"evaluation","step":200,"loss":0.29,"accuracy":0.91,"examples":1000}
 //   {"event":"waiting","for":"worker/1 in step 12 (says ps/0)","seconds":3.0}  a worker's step, every
-//                                                                  3 s; or "initialising w1: 40 %"
+//                                                                  3 s; or "initialising w1: 40 %", or "", nothing any more
 //   {"event":"worker_lost","worker":"worker/1","reason":"..."}     a ps, of a worker that vanished
 //   {"event":"result","outcome":"done","global_step":1000,...}     the chief's part of summary.json
 //   {"event":"failed","code":"bad_data","message":"..."}           why this task is about to exit

@@ -18,7 +18,6 @@
 #include "common/base/notify.h"
 #include "common/base/text.h"
 #include "common/base/trace.h"
-#include "common/data/open_dataset.h"
 #include "common/ps/barrier.h"
 #include "common/ps/parameter_digest.h"
 #include "common/ps/replication_rules.h"
@@ -31,6 +30,7 @@
 #include "common/train/training_loop.h"
 #include "common/train/worker_devices.h"
 #include "daemons/workerd/checkpointer_options.h"
+#include "daemons/workerd/job_data.h"
 #include "daemons/workerd/worker_client.h"
 
 namespace dtf::workerd {
@@ -98,19 +98,19 @@ class WorkerJob {
     if (train_.summaries && train_.summaries->timeline_step > 0)
       trace::start(task_.task, train_.summaries->timeline_step);
     // While the connections are being made.
-    const auto dataset = data::openDataset(train_.data.train, train_.data.seed, false);
+    const JobData data = openJobData(train_, isChief(), [this](const std::string& what) {
+      what.empty() ? status_.goesOn() : status_.awaits(what);
+      notifyIfRoom({{"event", "waiting"}, {"for", what}, {"seconds", 0}});
+    });
     const auto ranks = static_cast<uint32_t>(task_.job.cluster.worker.size());
-    train_.steps = train::stepsOf(train_, dataset->size(), ranks);
+    train_.steps = train::stepsOf(train_, data.train->size(), ranks);
     const uint32_t ps_tasks = train::shardsOf(task_.job.cluster);
     train::TrainingLoop loop(
-        train_, {task_.task.index, ranks, ps_tasks, task_.job.cluster.ps.empty()}, dataset,
+        train_, {task_.task.index, ranks, ps_tasks, task_.job.cluster.ps.empty()}, data.train,
         client_->parameters(), devices_.kernels(), devices_.device(), clock_, devices_.towers());
     if (isChief() && train_.model.wantsEvaluation() && !train_.data.eval && !train_.summaries)
       reportNothingToEvaluate();
-    if (isChief() && train_.data.eval) {
-      data::checkSameOrder(train_.data.train, *train_.data.eval);
-      loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));
-    }
+    if (data.eval) loop.evaluateOn(data.eval);
     if (isChief()) reportModel(loop.placement(), loop.placementTable());
     loop.join([this, &loop] { return restore(loop); }, onWaiting());
     status_.goesOn();

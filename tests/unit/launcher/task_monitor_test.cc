@@ -397,14 +397,6 @@ TEST(TaskMonitor, TheStartDeadlineCountsFromTheStart) {
   EXPECT_TRUE(monitor.stopping());
 }
 
-TEST(TaskMonitor, ManyNamesAreCounted) {
-  ManualClock clock;
-  std::vector<TaskId> tasks;
-  for (uint32_t i = 0; i < 10; ++i) tasks.push_back({JobKind::kPs, i});
-  TaskMonitor monitor(tasks, clock, {});
-  EXPECT_EQ(monitor.namesNotReady(), "ps/0, ps/1, ps/2, ps/3, ps/4, ps/5, ps/6, ps/7 and 2 more");
-}
-
 // The same tasks, all ready, which serve clients.
 class ServingMonitorTest : public ::testing::Test {
  protected:

@@ -1,0 +1,28 @@
+#pragma once
+
+// The data of a worker's job: opened, and said to be, as a large table takes longer than all else at the start.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/cluster/spec.h"
+#include "common/data/dataset.h"
+
+namespace dtf::workerd {
+
+// Value type.
+struct JobData {
+  std::shared_ptr<const data::Dataset> train;
+  std::shared_ptr<const data::Dataset>
+      eval;  // nullptr: the job has none, or another worker evaluates
+};
+
+// `on_reading` is called before files are read, with what they are, "its data: t.csv, 3.2 GiB", and behind it with
+// an empty text. Of many bytes the log says it, too.
+// Blocks: as data::openDataset().
+// Errors: those of data::openDataset() and data::checkSameOrder().
+JobData openJobData(const cluster::TrainSpec& train, bool evaluates,
+                    const std::function<void(const std::string& what)>& on_reading);
+
+}  // namespace dtf::workerd
