@@ -29,9 +29,11 @@ void reportFailure(const EndedJob& job, const RootCause& root) {
 
 int sayLastWords(const EndedJob& job, EventWriter* events, const nlohmann::ordered_json& summary) {
   if (job.monitor.rootCause()) reportFailure(job, *job.monitor.rootCause());
-  const bool told = events != nullptr
-                        ? events->summary(summary)
-                        : printBounded(STDOUT_FILENO, resultReport(summary, job.run_dir));
+  const bool told =
+      events != nullptr
+          ? events->summary(summary)
+          : printBounded(STDOUT_FILENO, resultReport(summary, job.run_dir,
+                                                     remainsOf(job.job, summary, job.run_dir)));
   const auto exit_code = summary["exit_code"].get<int>();
   if (told) return exit_code;
   printBounded(STDERR_FILENO, "dtf-launch: error: stdout did not take the result; it is in " +

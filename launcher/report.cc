@@ -49,14 +49,31 @@ void addMetrics(std::string& text, const ordered_json& summary) {
              fmt::format("{:.4f}", value.get<double>()));
 }
 
-void addCheckpoint(std::string& text, const ordered_json& summary) {
+constexpr std::string_view kGone = "gone: somebody has removed ";
+
+std::optional<uint64_t> lastCheckpoint(const ordered_json& summary) {
+  const auto found = summary.find("checkpoint");
+  if (found == summary.end() || !found->is_object()) return std::nullopt;
+  return countOf(*found, "last_step");
+}
+
+std::filesystem::path checkpointOf(const std::filesystem::path& run_dir, uint64_t step) {
+  return run_dir / "checkpoints" / ("step-" + std::to_string(step));
+}
+
+void addCheckpoint(std::string& text, const ordered_json& summary,
+                   const std::filesystem::path& run_dir, bool is_there) {
   const auto found = summary.find("checkpoint");
   if (found == summary.end() || !found->is_object()) return;
   const bool done = textOf(summary, "outcome") == "done";
-  const std::optional<uint64_t> step = countOf(*found, "last_step");
-  addRow(text, "checkpoint",
-         step ? fmt::format("step {}{}", *step, done ? "" : "; the same command goes on from it")
-              : "none");
+  const std::optional<uint64_t> step = lastCheckpoint(summary);
+  if (step && !is_there)
+    addRow(text, "checkpoint",
+           fmt::format("step {}, {}{}", *step, kGone, checkpointOf(run_dir, *step).string()));
+  else
+    addRow(text, "checkpoint",
+           step ? fmt::format("step {}{}", *step, done ? "" : "; the same command goes on from it")
+                : "none");
   addRow(text, "degraded", textOf(*found, "degraded"));
 }
 
@@ -70,17 +87,33 @@ std::string indented(const std::string& message, size_t columns) {
 
 }  // namespace
 
-std::string resultReport(const ordered_json& summary, const std::filesystem::path& run_dir) {
+Remains remainsOf(const cluster::JobSpec& job, const ordered_json& summary,
+                  const std::filesystem::path& run_dir) {
+  const auto is_there = [](const std::filesystem::path& path) {
+    std::error_code unknown;
+    return std::filesystem::exists(path, unknown) || unknown;
+  };
+  const std::optional<uint64_t> step = lastCheckpoint(summary);
+  const bool is_here = !job.launch.byAgents();  // else the chief may be on another host
+  return {!step || !is_here || is_there(checkpointOf(run_dir, *step)), is_there(run_dir / "logs"),
+          is_there(run_dir / "summary.json")};
+}
+
+std::string resultReport(const ordered_json& summary, const std::filesystem::path& run_dir,
+                         const Remains& remains) {
   std::string text =
       fmt::format("{}: {}\n", summary.value("job", ""), summary.value("outcome", ""));
   addRow(text, "steps", stepsText(summary));
   addRow(text, "loss", numberText(summary, "final_loss"));
   addMetrics(text, summary);
-  addCheckpoint(text, summary);
+  addCheckpoint(text, summary, run_dir, remains.checkpoint);
   addRow(text, "model", textOf(summary, "model"));
   addRow(text, "wall time", fmt::format("{:.1f} s", summary.value("wall_seconds", 0.0)));
-  addRow(text, "logs", (run_dir / "logs").string());
-  addRow(text, "summary", (run_dir / "summary.json").string());
+  const auto addPath = [&](std::string_view label, const char* name, bool is_there) {
+    addRow(text, label, std::string(is_there ? "" : kGone) + (run_dir / name).string());
+  };
+  addPath("logs", "logs", remains.logs);
+  addPath("summary", "summary.json", remains.summary);
   return text;
 }
 

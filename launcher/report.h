@@ -13,10 +13,20 @@
 
 namespace dtf::launcher {
 
+// What of a run's folder is there at the end: somebody may have removed it.
+struct Remains {
+  bool checkpoint = true;  // the last one
+  bool logs = true;
+  bool summary = true;
+};
+// Blocks: on the disk.
+Remains remainsOf(const cluster::JobSpec& job, const nlohmann::ordered_json& summary,
+                  const std::filesystem::path& run_dir);
+
 // What the job reached, for stdout: outcome, steps, loss, metrics, rates, and where the logs and
 // the summary are. `summary` is summaryJson()'s.
 std::string resultReport(const nlohmann::ordered_json& summary,
-                         const std::filesystem::path& run_dir);
+                         const std::filesystem::path& run_dir, const Remains& remains = {});
 
 struct FailureDetails {
   std::vector<std::string> last_lines;  // of the task that failed first

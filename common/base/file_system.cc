@@ -23,8 +23,14 @@ using Path = FileSystem::Path;
               "cannot " + std::string(what) + " " + path.string() + ": " + errnoText(error));
 }
 
-[[noreturn]] void failRead(const Path& path, const std::string& why) {
-  throw Error(ErrorCode::kBadData, "cannot read " + path.string() + ": " + why);
+[[noreturn]] void failRead(const Path& path, const std::string& why,
+                           ErrorCode code = ErrorCode::kBadData) {
+  throw Error(code, "cannot read " + path.string() + ": " + why);
+}
+
+[[noreturn]] void failRead(const Path& path, int error) {
+  const bool forbidden = error == EACCES || error == EPERM;
+  failRead(path, errnoText(error), forbidden ? ErrorCode::kPermission : ErrorCode::kBadData);
 }
 
 class RealWritableFile final : public WritableFile {
@@ -68,7 +74,7 @@ class RealReadableFile final : public ReadableFile {
     while (bytes > 0) {
       const ssize_t n = ::pread(fd_.get(), at, bytes, static_cast<off_t>(offset));
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) failRead(path_, errnoText(errno));
+      if (n < 0) failRead(path_, errno);
       if (n == 0) failRead(path_, "it ends at byte " + std::to_string(offset));
       at += n;
       offset += static_cast<uint64_t>(n);
@@ -101,9 +107,9 @@ class RealFileSystem final : public FileSystem {
   std::unique_ptr<ReadableFile> open(const Path& file) override {
     // O_NONBLOCK: a pipe of that name would otherwise hold us until somebody writes to it.
     Fd fd(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (!fd.valid()) failRead(file, errnoText(errno));
+    if (!fd.valid()) failRead(file, errno);
     struct stat info {};
-    if (::fstat(fd.get(), &info) != 0) failRead(file, errnoText(errno));
+    if (::fstat(fd.get(), &info) != 0) failRead(file, errno);
     if (!S_ISREG(info.st_mode)) failRead(file, "it isn't a regular file");
     ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
     return std::make_unique<RealReadableFile>(std::move(fd), file,
@@ -112,12 +118,12 @@ class RealFileSystem final : public FileSystem {
 
   std::vector<FolderEntry> list(const Path& folder) override {
     const std::unique_ptr<DIR, int (*)(DIR*)> handle(::opendir(folder.c_str()), ::closedir);
-    if (!handle) failRead(folder, errnoText(errno));
+    if (!handle) failRead(folder, errno);
     std::vector<FolderEntry> entries;
     for (;;) {
       errno = 0;
       const dirent* entry = ::readdir(handle.get());
-      if (entry == nullptr && errno != 0) failRead(folder, errnoText(errno));
+      if (entry == nullptr && errno != 0) failRead(folder, errno);
       if (entry == nullptr) break;
       const std::string name = entry->d_name;
       if (name == "." || name == "..") continue;
@@ -131,7 +137,7 @@ class RealFileSystem final : public FileSystem {
   bool exists(const Path& path) override {
     struct stat info {};
     if (::lstat(path.c_str(), &info) == 0) return true;
-    if (errno != ENOENT && errno != ENOTDIR) failRead(path, errnoText(errno));
+    if (errno != ENOENT && errno != ENOTDIR) failRead(path, errno);
     return false;
   }
 

@@ -30,7 +30,7 @@ class WritableFile {
 // An open file for reading.
 // Owns: the open file. Thread-compatible.
 // Blocks: on the disk.
-// Errors: kBadData naming the path.
+// Errors: kBadData naming the path; kPermission where this user may not.
 class ReadableFile {
  public:
   virtual ~ReadableFile() = default;
@@ -44,8 +44,8 @@ struct FolderEntry {
   bool is_folder = false;  // a symbolic link is not
 };
 
-// Errors: kCannotWrite (kBadData of the three that only read) with the path and the system's
-// reason. Thread-safe.
+// Errors: kCannotWrite (kBadData of the three that only read, kPermission where this user may not read) with the path
+// and the system's reason. Thread-safe.
 // Blocks: on the disk.
 class FileSystem {
  public:
@@ -71,7 +71,7 @@ class FileSystem {
 FileSystem& realFileSystem();
 
 // The file's bytes.
-// Errors: kBadData, also when it is larger than `bytes_max`.
+// Errors: kBadData, also when it is larger than `bytes_max`; kPermission.
 std::string readWhole(FileSystem& file_system, const FileSystem::Path& file, uint64_t bytes_max);
 
 // Removes the folder with the files and the empty folders in it. Stops at the first error.

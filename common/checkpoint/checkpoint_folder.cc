@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "common/base/check.h"
@@ -36,6 +37,26 @@ bool isStale(std::string_view name) {
   if (dot == std::string_view::npos || !parseStep(name.substr(0, dot))) return false;
   const std::string_view kind = name.substr(dot);
   return kind.starts_with(".tmp-") || kind.starts_with(".trash-");
+}
+
+// Durably, each from the first that is missing on.
+void makeMissing(FileSystem& file_system, const std::filesystem::path& folder) {
+  if (file_system.exists(folder)) return;
+  const std::filesystem::path parent = folder.parent_path();
+  if (!parent.empty() && parent != folder) makeMissing(file_system, parent);
+  file_system.makeFolder(folder);
+  file_system.syncFolder(parent.empty() ? "." : parent);
+}
+
+// One that this user may not read is no damaged one: who goes on from an older one loses steps.
+void checkReadable(std::span<const Problem> problems) {
+  const auto found = std::find_if(problems.begin(), problems.end(),
+                                  [](const Problem& problem) { return problem.forbidden; });
+  if (found == problems.end()) return;
+  throw Error(ErrorCode::kPermission,
+              found->reason +
+                  ": it is of the newest checkpoint, which another user may have written; let this "
+                  "one read it, or move that checkpoint away to use the one before it");
 }
 
 // Where the shards of the checkpoint in `folder` stay, a name that begins with its step. Empty: beside
@@ -78,6 +99,7 @@ std::string CheckpointFolder::suffix(const char* kind) {
 
 void CheckpointFolder::prepare() {
   const std::filesystem::path parent = folder_.parent_path();
+  if (!parent.empty()) makeMissing(file_system_, parent);
   // A folder that is there may have been made by a process that could not sync its name.
   if (!file_system_.exists(folder_)) file_system_.makeFolder(folder_);
   file_system_.syncFolder(parent.empty() ? "." : parent);
@@ -283,6 +305,7 @@ Latest CheckpointFolder::latestValid(VerifyDepth depth) {
       latest.found = Latest::Found{stepFolder(*step), std::move(*result.manifest)};
       return latest;
     }
+    checkReadable(result.problems);
     whole_[*step] = false;
     latest.rejected.push_back({*step, std::move(result.problems)});
   }

@@ -65,7 +65,7 @@ class CheckpointFolder {
   const std::filesystem::path& path() const { return folder_; }
   std::filesystem::path stepFolder(uint64_t step) const;
 
-  // Makes the folder (its parent must exist), durably, when it isn't there.
+  // Makes the folder, and those above it, durably, when it isn't there.
   void prepare();
 
   // Removes what dead processes left behind: attempts, and checkpoints half removed. Only the chief
@@ -99,7 +99,8 @@ class CheckpointFolder {
   void abandon();
 
   // The newest checkpoint that verifies. Reads every byte of it with kFull.
-  // Errors: kBadData when the folder itself can't be listed; one that doesn't exist is empty.
+  // Errors: kBadData when the folder itself can't be listed; one that doesn't exist is empty; kPermission for a
+  // checkpoint, newer than all that are whole, that this user may not read.
   Latest latestValid(VerifyDepth depth = VerifyDepth::kFull);
 
   // Removes the oldest checkpoints beyond the rule, never the last whole one. Damaged ones, as far

@@ -27,6 +27,10 @@ Elements elementsOf(const Manifest& manifest) {
   return elements;
 }
 
+bool isForbidden(const Error& error) {
+  return error.code() == ErrorCode::kPermission;
+}
+
 class ShardVerifier {
  public:
   ShardVerifier(FileSystem& file_system, const std::filesystem::path& folder,
@@ -46,7 +50,7 @@ class ShardVerifier {
       else if (depth == VerifyDepth::kFull)
         readAll(*file);
     } catch (const Error& error) {
-      problems_.push_back({shard_.file, {}, error.message()});
+      problems_.push_back({shard_.file, {}, error.message(), isForbidden(error)});
     }
   }
 
@@ -130,7 +134,7 @@ Verification verifyCheckpoint(FileSystem& file_system, const std::filesystem::pa
   try {
     result.manifest = readManifest(file_system, folder);
   } catch (const Error& error) {
-    result.problems.push_back({kManifestFile, {}, error.message()});
+    result.problems.push_back({kManifestFile, {}, error.message(), isForbidden(error)});
     return result;
   }
   const Manifest& manifest = *result.manifest;

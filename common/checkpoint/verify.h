@@ -18,9 +18,10 @@ enum class VerifyDepth {
 };
 
 struct Problem {
-  std::string file;    // "shard-0-of-2.safetensors"
-  std::string tensor;  // its name in the file; empty: not in a tensor
-  std::string reason;  // a sentence, with the file
+  std::string file;        // "shard-0-of-2.safetensors"
+  std::string tensor;      // its name in the file; empty: not in a tensor
+  std::string reason;      // a sentence, with the file
+  bool forbidden = false;  // this user may not read it, so nobody knows whether it is damaged
 };
 
 struct Verification {

@@ -75,8 +75,9 @@ Latest findNamed(FileSystem& file_system, CheckpointFolder& folder, std::string_
   checkpoint::Verification verified =
       checkpoint::verifyCheckpoint(file_system, path, checkpoint::VerifyDepth::kFull);
   if (!verified.whole())
-    throw Error(ErrorCode::kBadData, fmt::format("the checkpoint {} can't be used:{}",
-                                                 path.string(), problemsText(verified.problems)));
+    throw Error(verified.problems.at(0).forbidden ? ErrorCode::kPermission : ErrorCode::kBadData,
+                fmt::format("the checkpoint {} can't be used:{}", path.string(),
+                            problemsText(verified.problems)));
   Latest named;
   named.found = Latest::Found{path, std::move(*verified.manifest)};
   return named;

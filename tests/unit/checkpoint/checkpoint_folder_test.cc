@@ -69,6 +69,14 @@ TEST_F(CheckpointFolderTest, AFolderThatSomebodyRemovedIsMadeAnew) {
   EXPECT_EQ(folder_.steps(), Steps{6});
 }
 
+TEST_F(CheckpointFolderTest, TheFoldersAboveOneThatSomebodyRemovedAreMadeAnewToo) {
+  CheckpointFolder deep(*disk_, kFolder / "run" / "checkpoints", Incarnation{1});
+  deep.prepare();
+  EXPECT_TRUE(disk_->exists(kFolder / "run" / "checkpoints"));
+  disk_->powerCut(1);
+  EXPECT_TRUE(disk_->exists(kFolder / "run" / "checkpoints")) << "durably";
+}
+
 TEST_F(CheckpointFolderTest, SetAsideKeepsAllUnderAnotherNameAndIsDurable) {
   EXPECT_FALSE(folder_.setAside()) << "nothing to keep";
   saveAll({5, 6});

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/temporary_files.h"
+
 namespace dtf::launcher {
 
 TEST(Report, SaysWhatTheJobReached) {
@@ -21,6 +23,28 @@ TEST(Report, SaysWhatTheJobReached) {
             "  wall time  3.4 s\n"
             "  logs       runs/mnist/logs\n"
             "  summary    runs/mnist/summary.json\n");
+}
+
+TEST(Report, PromisesNothingOfAFolderThatSomebodyHasRemoved) {
+  const testing::TemporaryFiles files;
+  const auto summary = nlohmann::ordered_json::parse(
+      R"({"job":"j","outcome":"stopped","global_step":20,"checkpoint":{"last_step":20},)"
+      R"("wall_seconds":1})");
+  const cluster::JobSpec job;
+  const std::string gone = resultReport(summary, "run", remainsOf(job, summary, "run"));
+  EXPECT_EQ(gone,
+            "j: stopped\n"
+            "  steps      20\n"
+            "  checkpoint step 20, gone: somebody has removed run/checkpoints/step-20\n"
+            "  wall time  1.0 s\n"
+            "  logs       gone: somebody has removed run/logs\n"
+            "  summary    gone: somebody has removed run/summary.json\n");
+  std::filesystem::create_directories("run/checkpoints/step-20");
+  std::filesystem::create_directories("run/logs");
+  files.write("run/summary.json", "{}");
+  const std::string there = resultReport(summary, "run", remainsOf(job, summary, "run"));
+  EXPECT_NE(there.find("checkpoint step 20; the same command goes on from it"), std::string::npos);
+  EXPECT_EQ(there.find("gone"), std::string::npos) << there;
 }
 
 TEST(Report, LeavesOutWhatIsNull) {
