@@ -91,6 +91,7 @@ int reportFailure(const Error& error) {
 int runDaemon(int argc, char** argv, JobKind binary,
               const std::function<int(const cluster::TaskOptions&)>& body) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` write() fails, and that names the file
   try {
     cluster::TaskOptions options = cluster::parseTaskCommandLine(argc, argv, binary);
     if (options.answer) {  // --help, --version

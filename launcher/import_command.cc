@@ -23,6 +23,19 @@ std::string linesOf(const char* title, const std::vector<std::string>& lines) {
   return text;
 }
 
+// A folder that was made for weights that don't fit goes with them.
+train::ImportReport save(const cluster::JobSpec& job, const model_files::FoundWeights& weights) {
+  const bool is_new = !std::filesystem::exists(job.run_dir);
+  makeWritableFolder(job.run_dir);
+  try {
+    return train::saveImported(realFileSystem(), SystemClock(), job, weights);
+  } catch (const Error&) {
+    std::error_code not_empty;
+    if (is_new) std::filesystem::remove(job.run_dir, not_empty);
+    throw;
+  }
+}
+
 }  // namespace
 
 int importModel(const cluster::JobSpec& job, const Options& options) {
@@ -35,9 +48,7 @@ int importModel(const cluster::JobSpec& job, const Options& options) {
                 fmt::format("{} is running in {}: weights are imported before it starts", job.job,
                             job.run_dir.string()));
   const model_files::FoundWeights weights = model_files::readWeights(*options.from, options.layout);
-  makeWritableFolder(job.run_dir);
-  const train::ImportReport report =
-      train::saveImported(realFileSystem(), SystemClock(), job, weights);
+  const train::ImportReport report = save(job, weights);
   if (options.json)
     printEvent("import", {{"job", job.job},
                           {"from", options.from->string()},

@@ -103,11 +103,12 @@ int logs(const cluster::JobSpec& job, const Options& options) {
   UnitReader units(job, run.folder);
   units.bring();
   OpenLogs logs(folder, tasksNamed(job, options.tasks), launchAttempt(run.folder));
-  if (logs.empty() && run.running && run.running->program != LaunchRecord().program)
+  if (run.running && run.running->program != LaunchRecord().program)
     throw Error(ErrorCode::kUnavailable,
                 job.job +
                     " was started by hand: its tasks write to their own terminals\n"
-                    "  of units of systemd: journalctl -u 'dtf-*'");
+                    "  of units of systemd: journalctl -u 'dtf-*'" +
+                    (logs.empty() ? "" : "\n  the logs of an earlier launch: " + folder.string()));
   if (logs.empty())
     throw Error(ErrorCode::kBadData, "no log in " + folder.string() +
                                          "\n  run the job: dtf-launch " +

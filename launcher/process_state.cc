@@ -1,6 +1,8 @@
 #include "launcher/process_state.h"
 
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
@@ -19,6 +21,12 @@ bool isSuspended(pid_t pid) {
 
 bool isAlive(pid_t pid) {
   return pid > 0 && (::kill(pid, 0) == 0 || errno == EPERM);
+}
+
+bool isOutOfReach(pid_t pid) {
+  struct stat owner {};
+  const bool is_there = ::stat(("/proc/" + std::to_string(pid)).c_str(), &owner) == 0;
+  return is_there && ::geteuid() != 0 && owner.st_uid != ::geteuid();
 }
 
 }  // namespace dtf::launcher

@@ -13,4 +13,8 @@ bool isSuspended(pid_t pid);
 // Whether there is such a process, of whichever user.
 bool isAlive(pid_t pid);
 
+// Whether it is one of another user, which answers that user and root alone. False for root, and for one that is not
+// there.
+bool isOutOfReach(pid_t pid);
+
 }  // namespace dtf::launcher

@@ -75,7 +75,10 @@ std::string servedText(const ordered_json& answer) {
 }
 
 // What a ps or a worker has answered, in a line.
-std::string answerText(const ordered_json& answer) {
+std::string answerText(const LiveTask& task) {
+  const ordered_json& answer = task.answer;
+  if (answer.is_null() && task.pid > 0 && isOutOfReach(task.pid))
+    return "is another user's, and answers that user and root alone";
   if (answer.is_null()) return "doesn't answer";
   if (answer.contains("serves")) return servedText(answer);
   std::vector<std::string> parts;
@@ -115,7 +118,7 @@ std::string runningText(const FoundRun& run, bool has_units, const std::string& 
   for (const LiveTask& task : tasks)
     row(task.name.c_str(),
         (task.pid > 0 ? fmt::format("pid {}  {}  ", task.pid, stateOf(task.pid)) : "") +
-            answerText(task.answer));
+            answerText(task));
   return text;
 }
 

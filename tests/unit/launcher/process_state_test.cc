@@ -6,7 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
+
+#include "tests/support/another_user.h"
 
 namespace dtf::launcher {
 
@@ -57,6 +60,19 @@ TEST(ProcessState, AProcessThatIsGoneIsNeither) {
   EXPECT_FALSE(isSuspended(gone));
   EXPECT_FALSE(isAlive(0)) << "0 and below are groups";
   EXPECT_FALSE(isAlive(-1));
+}
+
+TEST(ProcessState, AProcessOfAnotherUserIsOutOfReachOfAllButRoot) {
+  EXPECT_FALSE(isOutOfReach(::getpid()));
+  if (!testing::mayBecomeAnotherUser()) GTEST_SKIP() << "only root can become another user";
+  const pid_t ours = ::getpid();
+  const testing::AnotherUser nobody([ours](int tell) {
+    const bool seen[] = {isOutOfReach(ours), isOutOfReach(::getpid())};
+    (void)!::write(tell, seen, sizeof seen);
+  });
+  const auto seen = nobody.told<std::array<bool, 2>>();
+  EXPECT_TRUE(seen[0]);
+  EXPECT_FALSE(seen[1]) << "its own";
 }
 
 TEST(ProcessState, AProcessOfAnotherUserIsAlive) {
