@@ -30,13 +30,28 @@ namespace {
 // Features without labels, one example after another.
 // Owns: what holds them.
 struct Examples {
-  std::shared_ptr<const data::Dataset> dataset;  // of the job's own
-  std::optional<data::Part> input;               // of --input
-  std::vector<std::filesystem::path> files;      // of images: of each example
-  std::span<const std::byte> bytes() const {
-    return std::as_bytes(dataset ? dataset->features().bytes() : input->bytes());
+  std::shared_ptr<const data::Dataset> dataset;   // of the job's own
+  std::optional<data::UnlabelledExamples> input;  // of --input
+  std::vector<std::filesystem::path> files;       // of images: of each example
+
+  const data::Part& features() const { return dataset ? dataset->features() : input->features; }
+  std::span<const data::Part> categories() const {
+    return dataset ? dataset->categories() : std::span<const data::Part>(input->categories);
+  }
+  // As Inference takes them.
+  std::vector<std::span<const std::byte>> parts() const {
+    std::vector<std::span<const std::byte>> parts = {std::as_bytes(features().bytes())};
+    for (const data::Part& part : categories()) parts.push_back(std::as_bytes(part.bytes()));
+    return parts;
   }
 };
+
+// That they are what the model reads.
+void checkExamples(const cluster::TrainSpec& train, const Examples& examples) {
+  train::checkFeatures(train.model, examples.features().spec(), examples.features().source());
+  train::checkCategories(train.model, examples.categories(), examples.features().source());
+  train::checkIndices(train.model, examples.features(), examples.categories());
+}
 
 // With the files that hold them, where these are images.
 Examples openEvaluation(const cluster::TrainSpec& train) {
@@ -55,23 +70,22 @@ Examples evaluationData(const cluster::TrainSpec& train, const train::SavedModel
                         "'eval' beside 'train' in 'data'");
   checkClassNames(saved, *train.data.eval);
   Examples examples = openEvaluation(train);
-  const data::Part& features = examples.dataset->features();
-  train::checkFeatures(train.model, features.spec(), features.source());
-  train::checkIndices(train.model, features);
+  checkExamples(train, examples);
   return examples;
 }
 
 Examples readInput(const cluster::TrainSpec& train, const std::filesystem::path& file) {
   data::UnlabelledExamples input =
       data::readFeatures(file, train.data.train, train.model.input_shape);
-  train::checkFeatures(train.model, input.features.spec(), file.string());
-  train::checkIndices(train.model, input.features);
-  return {nullptr, std::move(input.features), std::move(input.files)};
+  std::vector<std::filesystem::path> files = std::move(input.files);
+  Examples examples{nullptr, std::move(input), std::move(files)};
+  checkExamples(train, examples);
+  return examples;
 }
 
-std::vector<float> outputsOf(train::Inference& inference, std::span<const std::byte> examples) {
+std::vector<float> outputsOf(train::Inference& inference, const Examples& examples) {
   std::vector<float> all;
-  inference.run(examples, [&all](int64_t, std::span<const float> outputs) {
+  inference.run(examples.parts(), [&all](int64_t, std::span<const float> outputs) {
     all.insert(all.end(), outputs.begin(), outputs.end());
   });
   DTF_CHECK(!all.empty());
@@ -107,7 +121,7 @@ int predict(const cluster::JobSpec& job, const Options& options) {
   runtime::CpuDevice device;
   train::Inference inference(train.model, kernels, device);
   inference.bindValues(saved.values());
-  const std::vector<float> outputs = outputsOf(inference, examples.bytes());
+  const std::vector<float> outputs = outputsOf(inference, examples);
   const std::string text = encodePredictions(format, train.model, outputs, inference.units(),
                                              {examples.files, saved.class_names});
   if (!options.output) {

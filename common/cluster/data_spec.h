@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/model/model_spec.h"
 #include "common/tensor/dtype.h"
 #include "common/yaml/mark.h"
 
@@ -21,7 +22,21 @@ struct DataFile {
 };
 
 // What dtf draws itself beside digits; see data/synthetic.h.
-enum class Problem : uint8_t { kFriedman, kLinear, kTags, kCentres };
+enum class Problem : uint8_t { kFriedman, kLinear, kTags, kCentres, kClicks };
+inline constexpr int64_t kClickUsers = 1000;  // of kClicks
+inline constexpr int64_t kClickItems = 500;
+
+// Columns of a table whose fields are categories: each field becomes a whole number, which names a row of an
+// embedding. They are one input of the model.
+struct CategoricalColumns {
+  std::string name;                          // by which the model's layers read them
+  std::vector<std::string> columns;          // by name, or by number from 1
+  int64_t hash_bucket_size = 0;              // fields are hashed to below it; 0: they aren't
+  std::vector<std::string> vocabulary_list;  // the fields, from number 0 on; none: they are numbers
+  yaml::Mark mark;
+  // As a model reads them.
+  model::CategoryInput input() const;
+};
 
 // Columns of a table in text.
 struct CsvSpec {
@@ -31,6 +46,8 @@ struct CsvSpec {
   std::string label;
   std::vector<std::string> targets;
   std::vector<std::string> features;
+  bool no_features = false;  // none at all: the model reads categories alone
+  std::vector<CategoricalColumns> categorical;
   std::vector<std::string> class_names;  // the words of the label, from class 0; none: numbers
   int64_t max_bad_records = 100;         // more end the job
 };
@@ -42,12 +59,20 @@ enum class FeaturesAs : uint8_t {
   kIndices       // whole numbers
 };
 
+// An array of whole numbers that name rows of an embedding: one input of the model.
+struct CategoricalArray {
+  std::string name;   // by which the model's layers read it
+  DataFile array;     // npy: a file; npz: the name of an array
+  int64_t count = 1;  // of each example
+};
+
 // Arrays of NumPy.
 struct NpySpec {
-  DataFile archive;                       // npz
-  DataFile features;                      // npy: a file; npz: the name of an array
-  DataFile labels;                        // classes
-  DataFile targets;                       // floats, in place of labels
+  DataFile archive;   // npz
+  DataFile features;  // npy: a file; npz: the name of an array
+  DataFile labels;    // classes
+  DataFile targets;   // floats, in place of labels
+  std::vector<CategoricalArray> categorical;
   std::optional<FeaturesAs> features_as;  // none: float32, and bytes are asked about
   DType featuresType() const;
 };
@@ -98,6 +123,8 @@ struct DatasetSpec {
   // What the model is fed with.
   DType featuresType() const;
   DType labelsType() const;  // float32: targets; else classes
+  // What is fed beside the features, or, with csv.no_features, first as those.
+  std::vector<model::CategoryInput> categories() const;
 };
 
 // How images are changed each time they are trained on; see data/augment.h.

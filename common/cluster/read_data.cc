@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,6 +68,8 @@ constexpr FormatKey kFormatKeys[] = {
     {"label_column", formatBits(Format::kCsv), 0, ""},
     {"target_columns", formatBits(Format::kCsv), 0, ""},
     {"feature_columns", formatBits(Format::kCsv), 0, ""},
+    {"categorical_columns", formatBits(Format::kCsv), 0, ""},
+    {"categorical_arrays", formatBits(Format::kNpy, Format::kNpz), 0, ""},
     {"class_names", formatBits(Format::kCsv, Format::kImages), 0, ""},
     {"max_bad_records", formatBits(Format::kCsv, Format::kImages), 0, ""},
     {"archive", formatBits(Format::kNpz), formatBits(Format::kNpz), "a file"},
@@ -128,6 +131,59 @@ std::vector<std::string> readWords(const MapReader& reader, std::string_view key
   return words;
 }
 
+constexpr size_t kCategoricalMax = 256;  // inputs of a model
+
+// Placeholders of the model's graph are named after them.
+bool isInputName(std::string_view name) {
+  constexpr size_t kNameBytesMax = 128;
+  return !name.empty() && name.size() <= kNameBytesMax &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-'; });
+}
+
+void checkInputName(const YamlNode& node, Report& report) {
+  if (!isInputName(node.key))
+    report.error(node.key_place,
+                 "the name of categories has letters, digits, '_' and '-', and is at most 128 "
+                 "long, got " +
+                     inQuotes(node.key));
+}
+
+CategoricalColumns readCategory(const YamlNode& node, Report& report) {
+  const MapReader reader(node, schema::kCategorical, node.key, report);
+  CategoricalColumns read;
+  read.name = node.key;
+  read.mark = report.markOf(node.key_place);
+  checkInputName(node, report);
+  read.columns = readWords(reader, "columns", report);
+  reader.whole("hash_bucket_size", read.hash_bucket_size);
+  read.vocabulary_list = readWords(reader, "vocabulary_list", report);
+  const YamlNode* const words = reader.find("vocabulary_list");
+  for (const std::string& word : read.vocabulary_list)
+    if (std::count(read.vocabulary_list.begin(), read.vocabulary_list.end(), word) > 1) {
+      report.error(words->where(), "two words are " + inQuotes(word));
+      break;
+    }
+  if (words != nullptr && read.hash_bucket_size > 0)
+    report.error(words->key_place, "'hash_bucket_size' and 'vocabulary_list' exclude each other");
+  return read;
+}
+
+// What `read` makes of each entry of the map `key`.
+template <class Read>
+auto readCategories(const MapReader& reader, std::string_view key, Report& report,
+                    const Read& read) {
+  std::vector<decltype(read(YamlNode()))> all;
+  const YamlNode* const map = reader.find(key);
+  if (map == nullptr || !map->isMap()) return all;
+  for (const YamlNode& node : map->children) all.push_back(read(node));
+  if (all.empty() || all.size() > kCategoricalMax)
+    report.error(map->key_place, inQuotes(key) + " has from 1 to " +
+                                     std::to_string(kCategoricalMax) + " names, got " +
+                                     std::to_string(all.size()));
+  return all;
+}
+
 std::vector<std::string> readClassNames(const MapReader& reader, Report& report) {
   std::vector<std::string> names = readWords(reader, "class_names", report);
   for (const std::string& name : names)
@@ -151,7 +207,13 @@ void readCsv(const MapReader& reader, CsvSpec& csv, Report& report) {
   }
   reader.text("label_column", csv.label);
   csv.targets = readWords(reader, "target_columns", report);
-  csv.features = readWords(reader, "feature_columns", report);
+  csv.categorical =
+      readCategories(reader, "categorical_columns", report,
+                     [&report](const YamlNode& each) { return readCategory(each, report); });
+  const YamlNode* const features = reader.find("feature_columns");
+  csv.no_features = features != nullptr && features->isSequence() && features->children.empty() &&
+                    !csv.categorical.empty();
+  if (!csv.no_features) csv.features = readWords(reader, "feature_columns", report);
   csv.class_names = readClassNames(reader, report);
   reader.whole("max_bad_records", csv.max_bad_records);
 }
@@ -171,6 +233,14 @@ void readNpy(const MapReader& reader, const YamlNode& node, bool npz, NpySpec& n
   readArray(reader, node, "features", !npz, npy.features, report);
   readArray(reader, node, "labels", !npz, npy.labels, report);
   readArray(reader, node, "targets", !npz, npy.targets, report);
+  npy.categorical = readCategories(reader, "categorical_arrays", report, [&](const YamlNode& each) {
+    const MapReader settings(each, schema::kCategoricalArray, each.key, report);
+    CategoricalArray array{each.key, {}, 1};
+    checkInputName(each, report);
+    readArray(settings, each, "array", !npz, array.array, report);
+    settings.whole("count", array.count);
+    return array;
+  });
   FeaturesAs as = FeaturesAs::kFloat32;
   if (reader.choice("features_as", as, 1)) npy.features_as = as;
 }
@@ -180,6 +250,17 @@ void readImages(const MapReader& reader, const YamlNode& node, ImagesSpec& image
   reader.choice("resize", images.resize);
   images.class_names = readClassNames(reader, report);
   reader.whole("max_bad_records", images.max_bad_records);
+}
+
+// The columns may have other names there; a word must be the same number.
+bool feedAlike(const DatasetSpec& one, const DatasetSpec& other) {
+  const auto& lists = one.csv.categorical;
+  const auto& others = other.csv.categorical;
+  return one.categories() == other.categories() &&
+         std::equal(lists.begin(), lists.end(), others.begin(), others.end(),
+                    [](const CategoricalColumns& a, const CategoricalColumns& b) {
+                      return a.vocabulary_list == b.vocabulary_list;
+                    });
 }
 
 // One model reads both.
@@ -195,6 +276,8 @@ void checkAlike(const DataSpec& data, const YamlNode& eval, Report& report) {
   const bool targets = data.train.labelsType() == DType::kFloat32;
   if (targets != (data.eval->labelsType() == DType::kFloat32))
     check(data.train.labelsType(), data.eval->labelsType(), "labels");
+  if (!feedAlike(data.train, *data.eval))
+    report.error(eval.key_place, "data.eval has other categories than data.train");
   if (data.train.format == Format::kCsv && data.eval->format == Format::kCsv &&
       data.train.csv.class_names != data.eval->csv.class_names)
     report.error(eval.key_place, "data.eval has other class_names than data.train");

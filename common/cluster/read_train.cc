@@ -182,6 +182,8 @@ TrainSpec readTrain(const YamlNode& node, const TaskCounts& counts, Report& repo
   train.data = readData(reader.find("data"), report);
   train.model.input_dtype = train.data.train.featuresType();
   train.model.labels_dtype = train.data.train.labelsType();
+  train.model.categories = train.data.train.categories();
+  train.model.features_are_categories = train.data.train.csv.no_features;
   setImageSize(train.model, train.data.train, report);
   if (train.data.eval) setImageSize(train.model, *train.data.eval, report);
   if (const YamlNode* optimizer = reader.find("optimizer"))

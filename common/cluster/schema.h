@@ -11,25 +11,27 @@
 namespace dtf::cluster {
 
 namespace schema {
-extern const yaml::Table kJob;              // a whole CLUSTER.yaml
-extern const yaml::Table kCluster;          // cluster:
-extern const yaml::Table kTask;             // an element of ps: and worker:, written as a map
-extern const yaml::Table kTaskCount;        // ps: and worker: in one map for all
-extern const yaml::Table kLaunch;           // launch:
-extern const yaml::Table kLaunchCopy;       // launch.copy:
-extern const yaml::Table kLaunchHost;       // an element of launch.hosts:
-extern const yaml::Table kRestarts;         // launch.restarts:
-extern const yaml::Table kTimeouts;         // timeouts:
-extern const yaml::Table kDurability;       // durability: its three values
-extern const yaml::Table kSnapshot;         // durability.snapshot:
-extern const yaml::Table kMetrics;          // metrics:
-extern const yaml::Table kTraces;           // traces:
-extern const yaml::Table kTrain;            // a whole TRAIN.yaml
-extern const yaml::Table kData;             // data:
-extern const yaml::Table kAugment;          // data.augment:
-extern const yaml::Table kDataset;          // data.train:, data.eval:
-extern const yaml::Table kOptimizers;       // the optimizers
-extern const yaml::Table kOptimizerCommon;  // what every optimizer has
+extern const yaml::Table kJob;               // a whole CLUSTER.yaml
+extern const yaml::Table kCluster;           // cluster:
+extern const yaml::Table kTask;              // an element of ps: and worker:, written as a map
+extern const yaml::Table kTaskCount;         // ps: and worker: in one map for all
+extern const yaml::Table kLaunch;            // launch:
+extern const yaml::Table kLaunchCopy;        // launch.copy:
+extern const yaml::Table kLaunchHost;        // an element of launch.hosts:
+extern const yaml::Table kRestarts;          // launch.restarts:
+extern const yaml::Table kTimeouts;          // timeouts:
+extern const yaml::Table kDurability;        // durability: its three values
+extern const yaml::Table kSnapshot;          // durability.snapshot:
+extern const yaml::Table kMetrics;           // metrics:
+extern const yaml::Table kTraces;            // traces:
+extern const yaml::Table kTrain;             // a whole TRAIN.yaml
+extern const yaml::Table kData;              // data:
+extern const yaml::Table kAugment;           // data.augment:
+extern const yaml::Table kDataset;           // data.train:, data.eval:
+extern const yaml::Table kCategoricalArray;  // data.train.categorical_arrays.NAME:
+extern const yaml::Table kCategorical;       // data.train.categorical_columns.NAME:
+extern const yaml::Table kOptimizers;        // the optimizers
+extern const yaml::Table kOptimizerCommon;   // what every optimizer has
 extern const yaml::Table kMovingAverage;
 extern const yaml::Table kGradientDescent;
 extern const yaml::Table kMomentum;

@@ -176,14 +176,16 @@ constexpr Key kDatasetKeys[] = {
     text("labels", "idx, npy: a file, relative to this one; npz: an array; classes from 0"),
     list("files", "cifar10, csv: files, relative to this one, plain or .gz"),
     whole("count", 1, 1'000'000, "digits, synthetic: how many; default 10000 (eval: 2000)"),
-    choice("problem", "friedman|linear|tags|centres", "",
-           "synthetic: a number; 2 classes; 4 of 2 at once; many classes"),
+    choice("problem", "friedman|linear|tags|centres|clicks", "",
+           "synthetic: a number; 2 classes; 4 of 2; many; users and items"),
     whole("classes", 2, 1'000'000, "synthetic centres: how many; default 10"),
     boolean("header", "csv: the first line of each file names the columns; default true"),
     text("delimiter", "csv: one character, or tab; default ','"),
     text("label_column", "csv: name or number from 1 of the column with the class"),
     list("target_columns", "csv: those of the numbers to learn, in place of a label"),
-    list("feature_columns", "csv: those to read; default: all others"),
+    list("feature_columns", "csv: those to read as numbers; default: all others; []: none"),
+    map("categorical_columns", "csv: name: {columns: [...]}, which an 'embedding' reads"),
+    map("categorical_arrays", "npy, npz: name: {array: ...}, which an 'embedding' reads"),
     list("class_names", "from class 0; csv: the label's words; images: the subfolders"),
     whole("max_bad_records", 0, 1'000'000'000,
           "csv, images: so many are skipped, each with a warning; default 100"),
@@ -195,6 +197,19 @@ constexpr Key kDatasetKeys[] = {
     text("targets", "npy, npz: as labels, but numbers to learn, one row each"),
     choice("features_as", "float32|pixels|indices", "",
            "npy, npz: pixels are divided by 255; default float32"),
+};
+
+constexpr Key kCategoricalKeys[] = {
+    required(list("columns", "names, or numbers from 1; an embedding gives a row for each")),
+    whole("hash_bucket_size", 1, 1'000'000'000,
+          "fields are words, hashed to whole numbers below it (XXH3)"),
+    list("vocabulary_list", "fields are these words, from number 0; default: whole numbers"),
+};
+
+constexpr Key kCategoricalArrayKeys[] = {
+    required(
+        text("array", "npy: a file, relative to this one; npz: an array; whole numbers from 0")),
+    whole("count", 1, 1'000'000, "numbers of each example; default 1"),
 };
 
 constexpr Key kReplicationKeys[] = {
@@ -266,6 +281,9 @@ constinit const Table kTrain{"train", kTrainKeys};
 constinit const Table kData{"train.data", kDataKeys};
 constinit const Table kAugment{"train.data.augment", kAugmentKeys};
 constinit const Table kDataset{"train.data.train, train.data.eval", kDatasetKeys};
+constinit const Table kCategorical{"train.data.train.categorical_columns.NAME", kCategoricalKeys};
+constinit const Table kCategoricalArray{"train.data.train.categorical_arrays.NAME",
+                                        kCategoricalArrayKeys};
 constinit const Table kReplication{"train.replication", kReplicationKeys};
 constinit const Table kPlacement{"train.placement", kPlacementKeys};
 constinit const Table kPartition{"train.placement.partition", kPartitionKeys};
@@ -285,6 +303,8 @@ yaml::Tables allTables() {
     for (const Table* table : {&kData,
                                &kAugment,
                                &kDataset,
+                               &kCategorical,
+                               &kCategoricalArray,
                                &kOptimizers,
                                &kOptimizerCommon,
                                &kGradientDescent,

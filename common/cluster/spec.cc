@@ -77,8 +77,9 @@ DType DatasetSpec::featuresType() const {
     case Format::kCifar10:
     case Format::kImages:
       return DType::kUInt8;
-    case Format::kSynthetic:
     case Format::kCsv:
+      return csv.no_features ? DType::kInt32 : DType::kFloat32;
+    case Format::kSynthetic:
       return DType::kFloat32;
     case Format::kNpy:
     case Format::kNpz:
@@ -105,6 +106,22 @@ DType DatasetSpec::labelsType() const {
       return npy.targets.path.empty() ? DType::kInt32 : DType::kFloat32;
   }
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(format)));
+}
+
+model::CategoryInput CategoricalColumns::input() const {
+  return {
+      name, static_cast<int64_t>(columns.size()),
+      vocabulary_list.empty() ? hash_bucket_size : static_cast<int64_t>(vocabulary_list.size())};
+}
+
+std::vector<model::CategoryInput> DatasetSpec::categories() const {
+  std::vector<model::CategoryInput> inputs;
+  if (format == Format::kSynthetic && problem == Problem::kClicks)
+    inputs = {{"user", 1, kClickUsers}, {"item", 1, kClickItems}};
+  for (const CategoricalColumns& columns : csv.categorical) inputs.push_back(columns.input());
+  for (const CategoricalArray& array : npy.categorical)
+    inputs.push_back({array.name, array.count, 0});
+  return inputs;
 }
 
 std::string AugmentSpec::text() const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/cluster/data_spec.h"
+#include "common/data/csv_columns.h"
 #include "common/data/dataset.h"
 
 namespace dtf::data {
@@ -21,7 +22,9 @@ namespace dtf::data {
 struct CsvHeader {
   PartSpec features;
   PartSpec labels;
+  std::vector<PartSpec> categories;  // as Dataset::categories()
   std::vector<std::string> columns;  // the names of the features, then of the targets
+  TrainedColumns trained;            // the names of what a model reads
 };
 
 // Blocks: on the disk, shortly.
@@ -40,11 +43,17 @@ struct CsvTable {
 // (CsvSpec::max_bad_records), and when no good one is left; kCannotWrite without room for many.
 CsvTable readCsv(std::span<const std::filesystem::path> files, const cluster::CsvSpec& spec);
 
-// The features alone of a table that needs no label or targets: the columns of the names `trained`, in
-// that order wherever they stand. Without `trained` the columns that `spec` asks for, or all where there
+// What a model reads of each record.
+struct CsvExamples {
+  Part features;
+  std::vector<Part> categories;  // as Dataset::categories()
+};
+
+// Those of a table that needs no label or targets: the columns of the names `trained`, in
+// that order wherever they stand. Without `trained` the columns that `spec` asks for; as features, where it names none, all others where there
 // are `width` of them, or all but the label and the targets.
 // Errors: as readCsv(); a bad record ends the reading: each is to have its answer.
-Part readCsvFeatures(const std::filesystem::path& file, const cluster::CsvSpec& spec, int64_t width,
-                     std::span<const std::string> trained = {});
+CsvExamples readCsvExamples(const std::filesystem::path& file, const cluster::CsvSpec& spec,
+                            int64_t width, const TrainedColumns* trained = nullptr);
 
 }  // namespace dtf::data

@@ -19,6 +19,9 @@ std::vector<std::filesystem::path> namedFiles(const cluster::DatasetSpec& datase
   if (dataset.format != cluster::DatasetSpec::Format::kNpz)
     paths.insert(paths.end(),
                  {dataset.npy.features.path, dataset.npy.labels.path, dataset.npy.targets.path});
+  if (dataset.format == cluster::DatasetSpec::Format::kNpy)
+    for (const cluster::CategoricalArray& each : dataset.npy.categorical)
+      paths.push_back(each.array.path);
   std::erase(paths, std::filesystem::path());
   return paths;
 }

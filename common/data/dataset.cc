@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -11,9 +12,16 @@
 
 namespace dtf::data {
 
-Dataset::Dataset(Part features, Part labels) : parts_{std::move(features), std::move(labels)} {
+Dataset::Dataset(Part features, Part labels, std::vector<Part> categories) {
+  parts_.push_back(std::move(features));
+  parts_.push_back(std::move(labels));
+  for (Part& part : categories) parts_.push_back(std::move(part));
   DTF_CHECK(this->features().spec().name == kFeatures && this->labels().spec().name == kLabels);
-  DTF_CHECK(this->features().count() == this->labels().count());
+  for (const Part& part : parts_) DTF_CHECK_MSG(part.count() == size(), part.spec().name);
+}
+
+bool Dataset::onDisk() const {
+  return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.onDisk(); });
 }
 
 void checkBatchSize(int64_t batch_size, int64_t examples, const std::string& name) {

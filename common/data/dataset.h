@@ -3,10 +3,11 @@
 // A data set, in memory or mapped into it (byte_block.h). Where it comes from (drawn here, read from files) is openDataset()'s
 // business (open_dataset.h); which of its examples make up a batch is batch_order.h's.
 
-#include <array>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "common/data/part.h"
 
@@ -17,18 +18,27 @@ namespace dtf::data {
 // Blocks: on the disk, where an example that is onDisk() is looked at.
 class Dataset {
  public:
-  // As many labels as features (DTF_CHECK).
-  Dataset(Part features, Part labels);
+  // As many labels as features, and categories of each (DTF_CHECK).
+  Dataset(Part features, Part labels, std::vector<Part> categories = {});
 
   int64_t size() const { return labels().count(); }
   std::span<const Part> parts() const { return parts_; }
   const Part& features() const { return parts_[0]; }
   const Part& labels() const { return parts_[1]; }
+  // Fed beside the features, in the order of cluster::DatasetSpec::categoriesBeside().
+  std::span<const Part> categories() const { return parts().subspan(2); }
   // Whether reading an example may wait for the disk.
-  bool onDisk() const { return features().onDisk() || labels().onDisk(); }
+  bool onDisk() const;
 
  private:
-  std::array<Part, 2> parts_;
+  std::vector<Part> parts_;  // features, labels, categories
+};
+
+// Examples to be predicted.
+struct UnlabelledExamples {
+  Part features;
+  std::vector<std::filesystem::path> files;  // of images: of each example; else empty
+  std::vector<Part> categories = {};         // of tables: as Dataset::categories()
 };
 
 // Labels that are whole numbers are classes, those that are floats are targets.

@@ -53,12 +53,6 @@ struct ImageTable {
 // one is left.
 ImageTable readImageFolder(const cluster::ImagesSpec& spec);
 
-// Examples to be predicted.
-struct UnlabelledExamples {
-  Part features;
-  std::vector<std::filesystem::path> files;  // of images: of each example; else empty
-};
-
 // The features alone: of one image, or of those in a folder, in order of name, whatever classes they belong to.
 // Errors: kBadData naming the file; a bad one ends the reading: each is to have its answer.
 UnlabelledExamples readImageFeatures(const std::filesystem::path& path,

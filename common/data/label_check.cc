@@ -88,9 +88,11 @@ void checkIndices(const Part& features, int64_t vocabulary, std::string_view lay
     const int64_t example = (bad - values.begin()) / features.spec().shape.elements();
     throw Error(
         ErrorCode::kBadData,
-        fmt::format("{}: example {} has {}, but layer '{}' has a vocabulary of {} (0 to "
+        fmt::format("{}: example {} has {}{}, but layer '{}' has a vocabulary of {} (0 to "
                     "{}): {}",
-                    features.source(), example, *bad, layer, vocabulary, vocabulary - 1,
+                    features.source(), example, *bad,
+                    features.spec().name == kFeatures ? "" : " as " + features.spec().name, layer,
+                    vocabulary, vocabulary - 1,
                     *bad < 0 ? "indices count from 0" : "give it a larger one, or use other data"));
   });
 }

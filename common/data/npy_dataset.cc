@@ -135,6 +135,22 @@ Wanted wantLabels(const NpySource& source, const NpySpec& npy, const NpyHeader& 
   return {file, name, {kLabels, targets ? DType::kFloat32 : DType::kInt32, shape}};
 }
 
+Wanted wantCategories(const NpySource& source, const cluster::CategoricalArray& array,
+                      const NpyHeader& header) {
+  const std::string name = source.nameOf(array.array);
+  if (header.type == NpyType::kFloat32 || header.type == NpyType::kFloat64)
+    failAt(array.array, ErrorCode::kBadConfig,
+           fmt::format("{}: the elements are {}, but categories are whole numbers", name,
+                       npyTypeName(header.type)));
+  const bool one_each = array.count == 1 && header.dims.size() == 1;
+  if (!one_each && (header.dims.size() != 2 || header.dims[1] != array.count))
+    failAt(array.array, ErrorCode::kBadData,
+           fmt::format("{}: each example has {}, but 'count' of {} is {}", name,
+                       header.dims.empty() ? "nothing" : header.exampleShape().str(), array.name,
+                       array.count));
+  return {array.array, name, {array.name, DType::kInt32, Shape{array.count}}};
+}
+
 void checkCounts(const Wanted& features, const NpyHeader& feature_header, const Wanted& labels,
                  const NpyHeader& label_header) {
   if (feature_header.count() != label_header.count())
@@ -143,6 +159,14 @@ void checkCounts(const Wanted& features, const NpyHeader& feature_header, const 
                        labels.name, label_header.count(), features.name, feature_header.count()));
   if (feature_header.count() == 0 || features.part.bytes() == 0 || labels.part.bytes() == 0)
     failAt(features.file, ErrorCode::kBadData, features.name + ": the array is empty");
+}
+
+void checkCount(const Wanted& categories, const NpyHeader& header, int64_t examples) {
+  if (header.count() != examples)
+    failAt(categories.file, ErrorCode::kBadData,
+           fmt::format("{}: {} examples, but the features have {}: the two arrays don't belong "
+                       "together",
+                       categories.name, header.count(), examples));
 }
 
 template <class T>
@@ -224,6 +248,18 @@ const DataFile& labelFile(const NpySpec& npy) {
   return npy.targets.path.empty() ? npy.labels : npy.targets;
 }
 
+// As Dataset::categories().
+std::vector<Part> readCategories(const NpySource& source, const NpySpec& npy, int64_t examples) {
+  std::vector<Part> parts;
+  for (const cluster::CategoricalArray& each : npy.categorical) {
+    NpyArray array = source.array(each.array);
+    const Wanted wanted = wantCategories(source, each, array.header);
+    checkCount(wanted, array.header, examples);
+    parts.push_back(convert(std::move(array), wanted));
+  }
+  return parts;
+}
+
 }  // namespace
 
 NpyParts readNpyParts(const DatasetSpec& spec) {
@@ -233,7 +269,14 @@ NpyParts readNpyParts(const DatasetSpec& spec) {
   const Wanted wanted = wantFeatures(source, spec.npy, features);
   const Wanted wanted_labels = wantLabels(source, spec.npy, labels);
   checkCounts(wanted, features, wanted_labels, labels);
-  return {features.count(), wanted.part, wanted_labels.part};
+  std::vector<PartSpec> categories;
+  for (const cluster::CategoricalArray& each : spec.npy.categorical) {
+    const NpyHeader header = source.header(each.array);
+    const Wanted wanted_categories = wantCategories(source, each, header);
+    checkCount(wanted_categories, header, features.count());
+    categories.push_back(wanted_categories.part);
+  }
+  return {features.count(), wanted.part, wanted_labels.part, std::move(categories)};
 }
 
 Dataset readNpyDataset(const DatasetSpec& spec) {
@@ -243,8 +286,22 @@ Dataset readNpyDataset(const DatasetSpec& spec) {
   const Wanted wanted = wantFeatures(source, spec.npy, features.header);
   const Wanted wanted_labels = wantLabels(source, spec.npy, labels.header);
   checkCounts(wanted, features.header, wanted_labels, labels.header);
+  std::vector<Part> categories = readCategories(source, spec.npy, features.header.count());
   Part label_part = convert(std::move(labels), wanted_labels);
-  return {convert(std::move(features), wanted), std::move(label_part)};
+  return {convert(std::move(features), wanted), std::move(label_part), std::move(categories)};
+}
+
+UnlabelledExamples readNpzExamples(const std::filesystem::path& file, const DatasetSpec& like) {
+  DTF_CHECK(like.format == DatasetSpec::Format::kNpz);
+  DatasetSpec spec = like;
+  spec.npy.archive.path = file;
+  const NpySource source(spec);
+  NpyArray array = source.array(spec.npy.features);
+  const Wanted wanted = wantFeatures(source, spec.npy, array.header);
+  if (array.bytes.size() == 0)
+    throw Error(ErrorCode::kBadData, file.string() + ": the array is empty");
+  std::vector<Part> categories = readCategories(source, spec.npy, array.header.count());
+  return {convert(std::move(array), wanted), {}, std::move(categories)};
 }
 
 Part readNpyFeatures(const std::filesystem::path& file, const DatasetSpec& like) {

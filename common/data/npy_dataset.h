@@ -1,8 +1,10 @@
 #pragma once
 
 // A data set from arrays of NumPy: whose first dimension counts the examples. Features become float32,
-// pixels or indices; labels classes; targets float32. A number that would become another one (an
+// pixels or indices; categories int32; labels classes; targets float32. A number that would become another one (an
 // integer beyond 2^24 as a float, a label beyond 32 bits, one that is not finite) is bad data.
+
+#include <vector>
 
 #include "common/cluster/data_spec.h"
 #include "common/data/dataset.h"
@@ -15,6 +17,7 @@ struct NpyParts {
   int64_t count = 0;
   PartSpec features;
   PartSpec labels;
+  std::vector<PartSpec> categories;  // as Dataset::categories()
 };
 
 // Both are for format npy or npz.
@@ -22,6 +25,11 @@ struct NpyParts {
 // for arrays of different lengths, or elements that can't be what they are to be.
 NpyParts readNpyParts(const cluster::DatasetSpec& spec);
 Dataset readNpyDataset(const cluster::DatasetSpec& spec);
+
+// What a model reads of each example, without labels: of another archive with the arrays of `like`, which is one.
+// Errors: as readNpyDataset().
+UnlabelledExamples readNpzExamples(const std::filesystem::path& file,
+                                   const cluster::DatasetSpec& like);
 
 // The features alone, of a file as `like` has them; a job of another format reads bytes as pixels.
 // Errors: as readNpyDataset().

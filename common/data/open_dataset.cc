@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -74,13 +75,17 @@ Dataset open(const DatasetSpec& spec, uint64_t seed, bool eval) {
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(spec.format)));
 }
 
-// The names of the features, in the order in which the model reads them; none without a header.
-std::vector<std::string> trainedColumns(const DatasetSpec& train) {
-  if (!train.csv.header) return {};
-  CsvHeader header =
-      at(train.files_marks.at(0), [&] { return readCsvHeader(train.files, train.csv); });
-  header.columns.resize(static_cast<size_t>(header.features.shape.dim(0)));
-  return std::move(header.columns);
+// What the model reads, by the names that it was trained on; nullopt without a header.
+std::optional<TrainedColumns> trainedColumns(const DatasetSpec& train) {
+  if (!train.csv.header) return std::nullopt;
+  return at(train.files_marks.at(0), [&] { return readCsvHeader(train.files, train.csv).trained; });
+}
+
+UnlabelledExamples readTable(const std::filesystem::path& file, const DatasetSpec& like,
+                             int64_t width) {
+  const std::optional<TrainedColumns> trained = trainedColumns(like);
+  CsvExamples examples = readCsvExamples(file, like.csv, width, trained ? &*trained : nullptr);
+  return {std::move(examples.features), {}, std::move(examples.categories)};
 }
 
 void checkSameColumns(const DatasetSpec& train, const DatasetSpec& eval) {
@@ -159,8 +164,9 @@ UnlabelledExamples readFeatures(const std::filesystem::path& file, const Dataset
   if (imageKind(std::span(first).first(held)) != ImageKind::kNone) return images();
   const std::string_view begin(reinterpret_cast<const char*>(first.data()), held);
   if (begin.starts_with("\x93NUMPY")) return {readNpyFeatures(file, like), {}};
-  if (like.format == DatasetSpec::Format::kCsv)
-    return {readCsvFeatures(file, like.csv, input_shape.back(), trainedColumns(like)), {}};
+  if (begin.starts_with("PK") && like.format == DatasetSpec::Format::kNpz)
+    return readNpzExamples(file, like);
+  if (like.format == DatasetSpec::Format::kCsv) return readTable(file, like, input_shape.back());
   IdxArray array = readIdx(file, 2, 4);
   if (array.bytes.size() == 0)
     throw Error(ErrorCode::kBadData, file.string() + ": it holds no examples");

@@ -32,7 +32,7 @@ void checkSameOrder(const cluster::DatasetSpec& train, const cluster::DatasetSpe
 // Errors: those of classFolders(), at the key that names the folder.
 std::vector<std::string> classNames(const cluster::DatasetSpec& spec);
 
-// Examples without labels, to be predicted: an array of NumPy, an image or a folder of them, a table where
+// Examples without labels, to be predicted: an array of NumPy, an archive with the arrays of the job's, an image or a folder of them, a table where
 // the job reads tables (`like` is its training data), else an IDX file. With a header a table's columns are
 // found by their names in the training data's; others, as the label's, are left out. `input_shape` is that of
 // the model, which images are brought to.

@@ -1,6 +1,7 @@
 #pragma once
 
-// What examples are made of. An example has named, typed parts of one shape each ("features", "labels"); a
+// What examples are made of. An example has named, typed parts of one shape each ("features", "labels", and categories
+// by their names); a
 // data set holds a part of all its examples, a batch that of some. Which parts there are, and of which
 // type, is said by PartSpec alone, so that whoever moves examples moves bytes.
 

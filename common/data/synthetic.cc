@@ -11,6 +11,7 @@
 #include "common/base/error.h"
 #include "common/base/random.h"
 #include "common/base/random_streams.h"
+#include "common/data/clicks.h"
 
 namespace dtf::data {
 
@@ -21,13 +22,6 @@ using cluster::Problem;
 constexpr double kPi = 3.14159265358979323846;
 constexpr double kRuleNoise = 0.2;    // of a linear rule, for each unit of its weights' length
 constexpr double kCentreNoise = 0.1;  // of each feature; the centres are in [-1, 1)
-
-// Of variance 1: the sum of 12 uniform numbers, which needs no logarithm.
-double bellOfTwelve(Random& random) {
-  double sum = -6;
-  for (int i = 0; i < 12; ++i) sum += random.uniform();
-  return sum;
-}
 
 // sin(x) for x in [0, pi], within 1e-12: the cosine's series at x - pi/2.
 double sineOfHalfTurn(double x) {
@@ -76,8 +70,16 @@ int32_t drawOfCentre(uint64_t seed, int64_t classes, Random& random, std::span<f
 
 }  // namespace
 
+double bellOfTwelve(Random& random) {
+  double sum = -6;
+  for (int i = 0; i < 12; ++i) sum += random.uniform();
+  return sum;
+}
+
 PartSpec syntheticFeatures(Problem problem) {
-  const int64_t width = problem == Problem::kCentres ? kCentreFeatures : kTableFeatures;
+  const int64_t width = problem == Problem::kCentres  ? kCentreFeatures
+                        : problem == Problem::kClicks ? kClickFeatures
+                                                      : kTableFeatures;
   return {kFeatures, DType::kFloat32, Shape{width}};
 }
 
@@ -89,6 +91,7 @@ PartSpec syntheticLabels(Problem problem) {
       return {kLabels, DType::kFloat32, Shape{kTags}};
     case Problem::kLinear:
     case Problem::kCentres:
+    case Problem::kClicks:
       return {kLabels, DType::kInt32, Shape()};
   }
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(problem)));
@@ -106,6 +109,7 @@ Dataset drawSynthetic(Problem problem, int64_t classes, uint64_t seed, bool eval
   if (count < 1)
     throw Error(ErrorCode::kBadConfig,
                 fmt::format("{} examples were asked for: draw at least 1", count));
+  if (problem == Problem::kClicks) return drawClicks(seed, eval, count);
   const PartSpec features = syntheticFeatures(problem);
   const PartSpec labels = syntheticLabels(problem);
   ByteBlock feature_bytes(static_cast<size_t>(count) * features.bytes());
@@ -136,6 +140,8 @@ Dataset drawSynthetic(Problem problem, int64_t classes, uint64_t seed, bool eval
       case Problem::kCentres:
         index = drawOfCentre(seed, classes, random, x);
         break;
+      case Problem::kClicks:
+        DTF_CHECK_MSG(false, "they are drawn by themselves");
     }
     if (areClasses(labels))
       std::memcpy(label, &index, labels.bytes());

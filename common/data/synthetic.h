@@ -10,6 +10,7 @@
 //             the rule w x > 0, about 0.89 of the time
 //   tags      the same features, 4 tags of 0 or 1, each by a rule of its own
 //   centres   16 features: a point drawn for each of the `classes`, plus a little noise
+//   clicks    4 features, a user and an item, which are categories (clicks.h)
 //
 // Example i is a pure function of (seed, stream, i), the same to the bit on every machine: nothing of
 // libm.
@@ -20,6 +21,10 @@
 
 #include "common/cluster/data_spec.h"
 #include "common/data/dataset.h"
+
+namespace dtf {
+class Random;
+}
 
 namespace dtf::data {
 
@@ -34,6 +39,9 @@ PartSpec syntheticLabels(cluster::Problem problem);
 
 // The rule of one tag, or of `linear` with tag 0: the weights of the features.
 std::array<float, kTableFeatures> linearRule(uint64_t seed, int64_t tag);
+
+// Of variance 1: the sum of 12 uniform numbers, which needs no logarithm.
+double bellOfTwelve(Random& random);
 
 // `classes` is for kCentres. Training and evaluation never draw the same numbers.
 // Errors: kBadConfig for a count that is not positive.

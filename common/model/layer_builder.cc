@@ -92,6 +92,24 @@ graph::Output LayerBuilder::asFed(graph::Output x) {
   return ops_.reshape(asFed(node.inputs[0]), shape);
 }
 
+graph::Output LayerBuilder::categories(const std::string& name, int64_t rows) {
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < spec_.categories.size(); ++i) {
+    const CategoryInput& input = spec_.categories[i];
+    names.push_back(input.name);
+    if (input.name != name) continue;
+    if (input.below > rows)
+      fail(
+          fmt::format("layer '{}' has a vocabulary of {}, and the categories {} are from 0 to {}: "
+                      "give it at least {}",
+                      layer_->name, rows, yaml::inQuotes(name), input.below - 1, input.below));
+    return model_.categories.at(i);
+  }
+  fail(fmt::format("layer '{}' reads the categories {}, and {}", layer_->name, yaml::inQuotes(name),
+                   names.empty() ? "the data have none: see data.train.categorical_columns"
+                                 : "there are none of that name" + yaml::suggestion(name, names)));
+}
+
 // Drawing it takes a time that grows with this product: a minute or two at the bound.
 void LayerBuilder::checkOrthogonal(const Shape& shape, std::string_view key) const {
   constexpr double kProductMax = 1e11;

@@ -17,12 +17,16 @@
 namespace dtf::model {
 
 // Owns: the numbers of what draws random numbers.
-// Borrows: the model that is being built, and the layer whose turn it is.
+// Borrows: the model as its file has it, and as it is being built, and the layer whose turn it is.
 // Threads: thread-compatible.  Never blocks.
 class LayerBuilder {
  public:
-  LayerBuilder(ModelGraph& model, int64_t batch_size, bool training)
-      : model_(model), ops_(model.graph), batch_size_(batch_size), training_(training) {}
+  LayerBuilder(const ModelSpec& spec, ModelGraph& model, int64_t batch_size, bool training)
+      : spec_(spec),
+        model_(model),
+        ops_(model.graph),
+        batch_size_(batch_size),
+        training_(training) {}
 
   // Adds the layers one after another, each to the output of the one before, or of the one that it
   // names. Their names can be named by those that come after them in the list, and by what is below
@@ -44,6 +48,10 @@ class LayerBuilder {
   // The examples as they are fed, of the shape of `x`, which is they: not scaled, whatever their type.
   // Errors: fail() when a layer computed `x`.
   graph::Output asFed(graph::Output x);
+
+  // The categories `name`, to name rows of a table of `rows`.
+  // Errors: fail() when there are none of that name, or when they may be beyond it.
+  graph::Output categories(const std::string& name, int64_t rows);
 
   // A variable that training changes: "dense/weights" for the name "weights". `key` is what gives
   // `initializer`, for messages.
@@ -82,6 +90,7 @@ class LayerBuilder {
   graph::Output buildAt(const LayerSpec& layer, graph::Output x);
   int32_t nodeCount() const { return static_cast<int32_t>(model_.graph.nodes().size()); }
 
+  const ModelSpec& spec_;
   ModelGraph& model_;
   graph::Builder ops_;
   const int64_t batch_size_;

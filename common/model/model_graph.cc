@@ -115,16 +115,26 @@ Output addAccuracy(Builder& ops, const LossSpec& loss, Output output, Output lab
   return ops.accuracy(ops.concat({middle, output}, 1), labels);
 }
 
+void addCategories(const ModelSpec& model, int64_t batch_size, Builder& ops, ModelGraph& result) {
+  const Builder::Scope scope = ops.nameScope("categories");
+  for (const CategoryInput& input : model.categories)
+    result.categories.push_back(
+        model.features_are_categories && result.categories.empty()
+            ? result.features
+            : ops.placeholder(input.name, DType::kInt32, Shape{batch_size, input.count}));
+}
+
 ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, bool training,
                       const LayerSpec** last_with_variables = nullptr) {
   checkSizes(model, batch_size);
-  ModelGraph result{graph::Graph(graph::standardOps()), {}, {}, {}, {}, {}, {}, {}, {}};
-  LayerBuilder layers(result, batch_size, training);
+  ModelGraph result{graph::Graph(graph::standardOps()), {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  LayerBuilder layers(model, result, batch_size, training);
   Builder& ops = layers.ops();
   result.features =
       ops.placeholder("features", model.input_dtype, withBatch(model.input_shape, batch_size));
   if (!model.hasTargets())
     result.labels = ops.placeholder("labels", model.labels_dtype, Shape{batch_size});
+  addCategories(model, batch_size, ops, result);
   const bool draws = std::any_of(model.layers.begin(), model.layers.end(), [](const auto& layer) {
     return layer.layer->drawsRandomNumbers();
   });
@@ -167,10 +177,14 @@ void checkAllRead(const ModelSpec& spec, const ModelGraph& model) {
   }
 }
 
-bool isExamples(const ModelGraph& model, Output tensor) {
+// Which of the inputs `tensor` is, perhaps of another shape; nullopt: something was computed.
+std::optional<size_t> inputOf(const ModelGraph& model, Output tensor) {
   while (model.graph.node(tensor.node).op == "Reshape")
     tensor = model.graph.node(tensor.node).inputs[0];
-  return tensor == model.features;
+  const std::vector<Output> inputs = inputsOf(model);
+  const auto found = std::find(inputs.begin(), inputs.end(), tensor);
+  if (found == inputs.end()) return std::nullopt;
+  return static_cast<size_t>(found - inputs.begin());
 }
 
 // The one look-up that reads the variable; nullptr: it is read in another way, or once more.
@@ -183,7 +197,7 @@ const graph::Node* lookUpOf(const ModelGraph& model, Output variable) {
       found = &node;
     }
   const bool is_table = found != nullptr && found->inputs[0] == variable;
-  return is_table && isExamples(model, found->inputs[1]) ? found : nullptr;
+  return is_table && inputOf(model, found->inputs[1]) ? found : nullptr;
 }
 
 // What the loss is differentiated with respect to: of a sparse variable what was looked up.
@@ -192,6 +206,7 @@ Output addTrained(const ModelGraph& model, ModelVariable& variable, TableGradien
   const graph::Node* const look_up = lookUpOf(model, variable.value);
   if (look_up == nullptr) return variable.value;
   variable.indices = look_up->inputs[1];
+  variable.indices_input = *inputOf(model, look_up->inputs[1]);
   return {look_up->id};
 }
 
@@ -214,6 +229,13 @@ void addTraining(ModelGraph& model, TableGradient table_gradient) {
 }
 
 }  // namespace
+
+std::vector<Output> inputsOf(const ModelGraph& model) {
+  std::vector<Output> inputs = {model.features, model.labels};
+  for (const Output& input : model.categories)
+    if (input != model.features) inputs.push_back(input);
+  return inputs;
+}
 
 ModelGraph buildEvaluationGraph(const ModelSpec& model, int64_t batch_size) {
   return buildGraph(model, batch_size, false);
@@ -247,20 +269,20 @@ ModelOutput outputOf(const ModelSpec& model) {
   return output;
 }
 
-std::optional<Vocabulary> vocabularyOf(const ModelSpec& model) {
+std::vector<Vocabulary> vocabulariesOf(const ModelSpec& model) {
   const ModelGraph built = buildGraph(model, 1, false);
-  std::optional<Vocabulary> smallest;
+  std::vector<Vocabulary> found;
   for (const graph::Node& node : built.graph.nodes()) {
-    if (node.op != "Gather" || !isExamples(built, node.inputs[1])) continue;
-    const int64_t rows = built.graph.spec(node.inputs[0]).shape.dim(0);
-    if (smallest && smallest->size <= rows) continue;
-    smallest = Vocabulary{rows, {}};
+    if (node.op != "Gather") continue;
+    const std::optional<size_t> input = inputOf(built, node.inputs[1]);
+    if (!input) continue;
+    found.push_back({*input, built.graph.spec(node.inputs[0]).shape.dim(0), {}});
     // Those that a layer holds come after it.
     for (const AddedLayer& layer : built.layers)
       if (layer.first_node <= node.id.value && node.id.value < layer.end_node)
-        smallest->layer = layer.path;
+        found.back().layer = layer.path;
   }
-  return smallest;
+  return found;
 }
 
 }  // namespace dtf::model

@@ -23,8 +23,9 @@ struct ModelVariable {
   // Set: not trained, a moving average (ps::VariableInfo), which training steps don't read.
   std::optional<double> momentum;
   // Set: a sparse variable, whose `gradient` is that of what was looked up: one row for each of these,
-  // which are the features, perhaps of another shape.
+  // which are one of the inputs, perhaps of another shape.
   std::optional<graph::Output> indices = std::nullopt;
+  size_t indices_input = 0;  // which: its place in inputsOf()
   // Where the file asks for its device; empty: it doesn't.
   yaml::Mark device_mark = {};
 };
@@ -44,6 +45,8 @@ struct ModelGraph {
   graph::Graph graph;
   graph::Output features;  // fed: [batch, input shape...] of ModelSpec::input_dtype
   graph::Output labels;    // fed: classes [batch], or float32 targets [batch, units]
+  // Fed: int32 [batch, count], of each ModelSpec::categories; the first may be `features`.
+  std::vector<graph::Output> categories;
   // Fed where there is dropout, int64 [2]: the job's seed and the number of the batch, from which
   // each Dropout draws its mask. Training graphs only.
   std::optional<graph::Output> random_key;
@@ -55,6 +58,10 @@ struct ModelGraph {
   std::vector<ModelVariable> variables;   // in creation order: that of the layers
   std::vector<AddedLayer> layers;         // likewise; one that holds others before them
 };
+
+// What examples are fed as, in the order of a data set's parts: features, labels, the categories that aren't the
+// features.
+std::vector<graph::Output> inputsOf(const ModelGraph& model);
 
 // The gradient of a table of rows.
 enum class TableGradient : uint8_t {
@@ -91,13 +98,14 @@ struct ModelOutput {
 // Errors: as buildEvaluationGraph().
 ModelOutput outputOf(const ModelSpec& model);
 
-// What whole numbers as features are compared with.
+// What whole numbers that name rows of a table are compared with.
 struct Vocabulary {
+  size_t input = 0;   // which of inputsOf() they are
   int64_t size = 0;   // they are below it
   std::string layer;  // "words", or "block/0/embedding"
 };
-// The smallest of the tables whose rows the examples name; nullopt: they name none.
+// Of each table whose rows the examples name.
 // Errors: as buildEvaluationGraph().
-std::optional<Vocabulary> vocabularyOf(const ModelSpec& model);
+std::vector<Vocabulary> vocabulariesOf(const ModelSpec& model);
 
 }  // namespace dtf::model

@@ -56,6 +56,14 @@ struct MetricSpec {
   bool operator==(const MetricSpec&) const = default;
 };
 
+// Whole numbers that are fed beside the features, int32 [batch, count]: rows of an embedding. Value type.
+struct CategoryInput {
+  std::string name;
+  int64_t count = 1;  // of each example
+  int64_t below = 0;  // they all are, whatever the data; 0: the data say
+  bool operator==(const CategoryInput&) const = default;
+};
+
 struct ModelSpec {
   std::vector<int64_t> input_shape;  // of one example, without the batch: [28, 28, 1]
   // What is fed; it follows from the format of the data. uint8 are pixels, which are divided by 255;
@@ -64,6 +72,9 @@ struct ModelSpec {
   // Whole numbers are classes, one for each example; float32 are targets, one for each unit of the
   // last layer.
   DType labels_dtype = DType::kUInt8;
+  // From the data, too. Where `features_are_categories` the features are the first of them, and nothing else is.
+  std::vector<CategoryInput> categories;
+  bool features_are_categories = false;
   std::vector<LayerSpec> layers;
   LossSpec loss;
   bool accuracy = false;            // metrics: [accuracy]

@@ -36,8 +36,12 @@ std::string layerText(const LayerSpec& layer) {
 
 std::string inputText(const ModelSpec& model) {
   const bool pixels = model.input_dtype == DType::kUInt8;
-  return fmt::format("{}[{}]", pixels ? "" : fmt::format("{} ", dtypeName(model.input_dtype)),
-                     fmt::join(model.input_shape, ", "));
+  std::string text =
+      fmt::format("{}[{}]", pixels ? "" : fmt::format("{} ", dtypeName(model.input_dtype)),
+                  fmt::join(model.input_shape, ", "));
+  for (const CategoryInput& input : model.categories)
+    text += fmt::format(" {}[{}]", input.name, input.count);
+  return text;
 }
 
 std::string modelText(const ModelSpec& model) {

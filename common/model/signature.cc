@@ -22,6 +22,15 @@ using Tensors = std::vector<SignatureTensor>;
 
 constexpr std::string_view kNames[] = {"predict", "evaluate", "train"};
 
+// The examples, by the names that signature.h gives.
+void addExamples(const ModelSpec& spec, const ModelGraph& model, Tensors& tensors) {
+  tensors.push_back({Role::kInput, "features", model.features});
+  for (size_t i = 0; i < model.categories.size(); ++i)
+    if (model.categories[i] != model.features)
+      tensors.push_back(
+          {Role::kInput, "categories/" + spec.categories.at(i).name, model.categories[i]});
+}
+
 void addVariables(const ModelGraph& model, Tensors& tensors) {
   for (const ModelVariable& variable : model.variables)
     tensors.push_back(
@@ -30,22 +39,25 @@ void addVariables(const ModelGraph& model, Tensors& tensors) {
 
 Signature predict(const ModelSpec& spec, int64_t batch_size) {
   InferenceGraph built = buildInferenceGraph(spec, batch_size);
-  Tensors tensors = {{Role::kInput, "features", built.model.features},
-                     {Role::kOutput, "outputs", built.outputs},
-                     {Role::kOutput, "logits", built.model.logits}};
+  Tensors tensors;
+  addExamples(spec, built.model, tensors);
+  tensors.push_back({Role::kOutput, "outputs", built.outputs});
+  tensors.push_back({Role::kOutput, "logits", built.model.logits});
   addVariables(built.model, tensors);
   return {std::move(built.model.graph), std::move(tensors)};
 }
 
-Tensors ofExamples(const ModelGraph& model) {
-  return {{Role::kInput, "features", model.features},
-          {Role::kInput, "labels", model.labels},
-          {Role::kOutput, "loss", model.loss}};
+Tensors ofExamples(const ModelSpec& spec, const ModelGraph& model) {
+  Tensors tensors;
+  addExamples(spec, model, tensors);
+  tensors.push_back({Role::kInput, "labels", model.labels});
+  tensors.push_back({Role::kOutput, "loss", model.loss});
+  return tensors;
 }
 
 Signature evaluate(const ModelSpec& spec, int64_t batch_size) {
   ModelGraph model = buildEvaluationGraph(spec, batch_size);
-  Tensors tensors = ofExamples(model);
+  Tensors tensors = ofExamples(spec, model);
   tensors.push_back({Role::kOutput, "logits", model.logits});
   if (model.accuracy) tensors.push_back({Role::kOutput, "accuracy", *model.accuracy});
   addVariables(model, tensors);
@@ -62,7 +74,7 @@ Output nextAverage(graph::Builder& ops, const ModelVariable& variable) {
 Signature train(const ModelSpec& spec, int64_t batch_size) {
   ModelGraph model = buildTrainingGraph(spec, batch_size);
   graph::Builder ops(model.graph);
-  Tensors tensors = ofExamples(model);
+  Tensors tensors = ofExamples(spec, model);
   if (model.random_key) tensors.push_back({Role::kInput, "random_key", *model.random_key});
   for (const ModelVariable& variable : model.variables) {
     DTF_CHECK(variable.gradient.has_value());

@@ -39,7 +39,7 @@ class OnnxExport {
   }
 
   std::string run() {
-    values_.setInput(built_.model.features, "features");
+    for (const auto& [title, input] : inputs()) values_.setInput(input, title);
     setWeights();
     foldConstants();
     refuseUnknown();
@@ -54,13 +54,23 @@ class OnnxExport {
       values_.proto().addNode("Identity", {&from, 1}, title, {});
       described.push_back({title, DType::kFloat32, withoutBatch(graph_.spec(output).shape)});
     }
-    const graph::TensorSpec& input = graph_.spec(built_.model.features);
-    return values_.proto().finish(trained_.job,
-                                  {"features", input.dtype, withoutBatch(input.shape)}, described,
-                                  metadataOf(trained_));
+    std::vector<OnnxValue> fed;
+    for (const auto& [title, input] : inputs())
+      fed.push_back({title, graph_.spec(input).dtype, withoutBatch(graph_.spec(input).shape)});
+    return values_.proto().finish(trained_.job, fed, described, metadataOf(trained_));
   }
 
  private:
+  // By the names of model/signature.h.
+  std::vector<std::pair<std::string, Output>> inputs() const {
+    std::vector<std::pair<std::string, Output>> inputs = {{"features", built_.model.features}};
+    for (size_t i = 0; i < built_.model.categories.size(); ++i)
+      if (built_.model.categories[i] != built_.model.features)
+        inputs.emplace_back("categories/" + trained_.model.categories[i].name,
+                            built_.model.categories[i]);
+    return inputs;
+  }
+
   // The node and what it depends on. Inputs are always older.
   void need(NodeId last) {
     needed_.insert(last);

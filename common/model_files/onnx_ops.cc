@@ -270,6 +270,20 @@ void convertGather(OnnxValues& values, const Node& node, const Node*) {
              Names{values.in(Layout::kRows, node.inputs[0]), indices}, {&axis, 1});
 }
 
+// Of opset 17 the axes of a mean are an attribute, those of a sum an input.
+void convertReduction(OnnxValues& values, const Node& node, const Node*) {
+  const Ints& axes = node.attribute<Shape>("axes").dims();
+  if (axes.empty() || axes[0] == 0) failOp("it makes one of the examples of a batch");
+  Names inputs = {values.in(Layout::kRows, node.inputs[0])};
+  Attributes attributes = {{"keepdims", int64_t{node.attribute<bool>("keep_dims") ? 1 : 0}}};
+  const bool mean = node.op == "Mean";
+  if (mean)
+    attributes.push_back({"axes", axes});
+  else
+    inputs.push_back(values.integers(axes));
+  values.add(outputOf(node), Layout::kRows, mean ? "ReduceMean" : "ReduceSum", inputs, attributes);
+}
+
 const std::map<std::string_view, Convert>& conversions() {
   static const std::map<std::string_view, Convert> all = {
       {"Identity", convertAlike},
@@ -302,6 +316,8 @@ const std::map<std::string_view, Convert>& conversions() {
       {"Slice", convertSlice},
       {"Pad", convertPad},
       {"Gather", convertGather},
+      {"Mean", convertReduction},
+      {"Sum", convertReduction},
   };
   return all;
 }

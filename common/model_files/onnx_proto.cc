@@ -134,13 +134,13 @@ void OnnxProto::addConstant(const std::string& name, std::span<const int64_t> va
                                  encodeTensor(name, DType::kInt64, {&count, 1}, rawBytes(values)));
 }
 
-std::string OnnxProto::finish(const std::string& name, const OnnxValue& input,
+std::string OnnxProto::finish(const std::string& name, std::span<const OnnxValue> inputs,
                               std::span<const OnnxValue> outputs,
                               const std::map<std::string, std::string>& metadata) {
-  DTF_CHECK(!outputs.empty());
+  DTF_CHECK(!inputs.empty() && !outputs.empty());
   pbf_writer graph(graph_);
   graph.add_string(kGraphName, name);
-  graph.add_message(kGraphInput, encodeValue(input));
+  for (const OnnxValue& input : inputs) graph.add_message(kGraphInput, encodeValue(input));
   for (const OnnxValue& output : outputs) graph.add_message(kGraphOutput, encodeValue(output));
   constexpr uint64_t kGraphBytesMax = std::numeric_limits<int32_t>::max() - (1 << 20);
   if (graph_.size() > kGraphBytesMax)

@@ -44,7 +44,7 @@ class OnnxProto {
 
   // The whole file; call it once, last.
   // Errors: kCannotWrite when it is larger than protobuf allows, 2 GiB.
-  std::string finish(const std::string& name, const OnnxValue& input,
+  std::string finish(const std::string& name, std::span<const OnnxValue> inputs,
                      std::span<const OnnxValue> outputs,
                      const std::map<std::string, std::string>& metadata);
 

@@ -44,6 +44,9 @@ std::map<std::string, std::string> metadataOf(const TrainedModel& trained) {
       {"layouts",
        "matrices [inputs, units]; filters [height, width, channels, filters], in ONNX "
        "[filters, channels, height, width]"}};
+  for (size_t i = model.features_are_categories ? 1 : 0; i < model.categories.size(); ++i)
+    metadata["input"] += fmt::format("; categories/{}: int32 [batch, {}]", model.categories[i].name,
+                                     model.categories[i].count);
   if (!trained.classes.empty()) metadata["classes"] = trained.classes;
   return metadata;
 }

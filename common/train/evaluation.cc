@@ -37,6 +37,7 @@ std::string metricsText(const Evaluation& evaluation, std::string_view ahead, ch
 Evaluator::Evaluator(const model::ModelSpec& model, std::shared_ptr<const data::Dataset> dataset,
                      const runtime::KernelTable& kernels, runtime::Device& device)
     : dataset_(checkedDataset(model, std::move(dataset))),
+      parts_(dataset_->parts().size()),
       batch_(evaluationStep(model, *dataset_, std::min(dataset_->size(), kEvaluationBatch), kernels,
                             device)),
       judge_(model) {
@@ -51,8 +52,9 @@ void Evaluator::addBatches(ModelStep& step, int64_t first, int64_t last,
   for (uint32_t i = 0; i < values.size(); ++i) step.bindValue(i, values[i]);
   for (int64_t at = first; at < last; at += batch) {
     const auto* const labels = reinterpret_cast<const std::byte*>(dataset_->labels().of(at).data());
-    step.bindExamples(reinterpret_cast<const std::byte*>(dataset_->features().of(at).data()),
-                      labels);
+    for (size_t part = 0; part < parts_.size(); ++part)
+      parts_[part] = reinterpret_cast<const std::byte*>(dataset_->parts()[part].of(at).data());
+    step.bindExamples(parts_);
     step.run();
     const auto weight = static_cast<double>(batch);
     sums.loss += weight * step.loss();

@@ -49,6 +49,7 @@ class Evaluator {
                   std::span<const float* const> values, Evaluation& sums);
 
   const std::shared_ptr<const data::Dataset> dataset_;
+  std::vector<const std::byte*> parts_;  // of the batch that is computed
   ModelStep batch_;
   std::optional<ModelStep> tail_;
   BatchJudge judge_;

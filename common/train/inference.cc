@@ -29,14 +29,18 @@ Inference::Inference(const model::ModelSpec& model, const runtime::KernelTable& 
                      runtime::Device& device) {
   const model::InferenceGraph built = model::buildInferenceGraph(model, kInferenceBatch);
   const graph::Graph& graph = built.model.graph;
-  const graph::TensorSpec& batch = graph.spec(built.model.features);
-  features_ = ofOneExample(batch);
   units_ = graph.spec(built.outputs).shape.dim(1);
-  batch_ = Tensor(batch.dtype, batch.shape);
   const ComputeDevice on{&device, &kernels};
   const engine::TaskPart part = localPart(built.model, std::array{built.outputs}, on);
   step_ = compilePart(part, on);
-  step_->bindInput(step_->input(graph.node(built.model.features.node).name), batch_.data());
+  for (const graph::Output input : model::inputsOf(built.model)) {
+    if (input == built.model.labels) continue;
+    const graph::TensorSpec& batch = graph.spec(input);
+    inputs_.push_back({ofOneExample(batch), Tensor(batch.dtype, batch.shape)});
+    const std::string& name = graph.node(input.node).name;
+    if (std::find(part.feeds.begin(), part.feeds.end(), name) != part.feeds.end())
+      step_->bindInput(step_->input(name), inputs_.back().batch.data());
+  }
   for (const model::ModelVariable& variable : built.model.variables) {
     const std::string& name = graph.node(variable.value.node).name;
     value_handles_.push_back(part.graph.find(name) == nullptr ? kUnreadValue
@@ -52,14 +56,20 @@ void Inference::bindValues(std::span<const float* const> values) {
   }
 }
 
-void Inference::run(std::span<const std::byte> examples, const Take& take) {
-  const size_t bytes = batch_.bytes() / static_cast<size_t>(kInferenceBatch);
-  DTF_CHECK(bytes > 0 && examples.size() % bytes == 0);
-  const auto count = static_cast<int64_t>(examples.size() / bytes);
+void Inference::run(std::span<const std::span<const std::byte>> parts, const Take& take) {
+  DTF_CHECK(parts.size() == inputs_.size());
+  const auto bytesOf = [](const Input& input) {
+    return input.batch.bytes() / static_cast<size_t>(kInferenceBatch);
+  };
+  const auto count = static_cast<int64_t>(parts[0].size() / bytesOf(inputs_[0]));
+  for (size_t i = 0; i < parts.size(); ++i)
+    DTF_CHECK(parts[i].size() == static_cast<size_t>(count) * bytesOf(inputs_[i]));
   for (int64_t first = 0; first < count; first += kInferenceBatch) {
     const int64_t here = std::min(kInferenceBatch, count - first);
-    std::memcpy(batch_.data(), examples.data() + static_cast<size_t>(first) * bytes,
-                static_cast<size_t>(here) * bytes);
+    for (size_t i = 0; i < parts.size(); ++i)
+      std::memcpy(inputs_[i].batch.data(),
+                  parts[i].data() + static_cast<size_t>(first) * bytesOf(inputs_[i]),
+                  static_cast<size_t>(here) * bytesOf(inputs_[i]));
     step_->run();
     take(first, step_->fetch(0).first(static_cast<size_t>(here * units_)));
   }

@@ -34,20 +34,24 @@ class Inference {
   void bindValues(std::span<const float* const> values);
 
   // What it reads and gives, of one example.
-  const graph::TensorSpec& features() const { return features_; }
+  const graph::TensorSpec& features() const { return inputs_[0].of_one; }
   int64_t units() const { return units_; }
 
   // `outputs`: count * units() numbers, see model::outputName(). Valid until it returns.
   using Take = std::function<void(int64_t first, std::span<const float> outputs)>;
-  // Applies the model to `examples`, which lie one after another as features() says, and gives `take`
+  // Applies the model to examples, of which each of `parts` lies one after another: the features as features() says,
+  // then the categories that are fed beside them. Gives `take`
   // the outputs of one piece after another. What comes out for an example doesn't depend on its
   // neighbours.
-  void run(std::span<const std::byte> examples, const Take& take);
+  void run(std::span<const std::span<const std::byte>> parts, const Take& take);
 
  private:
-  graph::TensorSpec features_;
+  struct Input {
+    graph::TensorSpec of_one;
+    Tensor batch;
+  };
+  std::vector<Input> inputs_;
   int64_t units_ = 0;
-  Tensor batch_;
   std::unique_ptr<runtime::CompiledStep> step_;
   std::vector<int> value_handles_;  // kUnread: outputs don't depend on that variable
 };

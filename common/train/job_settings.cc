@@ -19,8 +19,11 @@ std::string exampleText(const data::Dataset& dataset) {
   const data::PartSpec& features = dataset.features().spec();
   const data::PartSpec& labels = dataset.labels().spec();
   if (features.dtype == DType::kUInt8 && labels.dtype == DType::kUInt8) return features.shape.str();
-  return fmt::format("{} {} with {} {}", dtypeName(features.dtype), features.shape.str(),
-                     dtypeName(labels.dtype), labels.shape.str());
+  std::string text = fmt::format("{} {}", dtypeName(features.dtype), features.shape.str());
+  for (const data::Part& part : dataset.categories())
+    text += fmt::format(", {} {} {}", part.spec().name, dtypeName(part.spec().dtype),
+                        part.spec().shape.str());
+  return text + fmt::format(" with {} {}", dtypeName(labels.dtype), labels.shape.str());
 }
 
 std::string contentText(const data::Dataset& dataset) {

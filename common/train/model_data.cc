@@ -2,7 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <optional>
+#include <algorithm>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -39,9 +40,30 @@ void checkFeatures(const model::ModelSpec& model, const data::PartSpec& features
                                   features.dtype == DType::kUInt8 ? "images" : "data"));
 }
 
-void checkIndices(const model::ModelSpec& model, const data::Part& features) {
-  if (const std::optional<model::Vocabulary> vocabulary = model::vocabularyOf(model))
-    data::checkIndices(features, vocabulary->size, vocabulary->layer);
+void checkCategories(const model::ModelSpec& model, std::span<const data::Part> categories,
+                     const std::string& name) {
+  // Where the first are the features those are checked.
+  std::span<const model::CategoryInput> wanted = model.categories;
+  if (model.features_are_categories) wanted = wanted.subspan(1);
+  const bool same = std::equal(wanted.begin(), wanted.end(), categories.begin(), categories.end(),
+                               [](const model::CategoryInput& one, const data::Part& other) {
+                                 return one.name == other.spec().name &&
+                                        one.count == other.spec().shape.elements();
+                               });
+  if (same) return;
+  throw yaml::ErrorAt(ErrorCode::kBadConfig, model.mark,
+                      fmt::format("the model reads categories beside the features, {} of them, and "
+                                  "{} has {}: use data of the format that it trains on",
+                                  wanted.size(), name, categories.size()));
+}
+
+void checkIndices(const model::ModelSpec& model, const data::Part& features,
+                  std::span<const data::Part> categories) {
+  for (const model::Vocabulary& vocabulary : model::vocabulariesOf(model)) {
+    DTF_CHECK(vocabulary.input != 1);  // the labels
+    const data::Part& part = vocabulary.input == 0 ? features : categories[vocabulary.input - 2];
+    data::checkIndices(part, vocabulary.size, vocabulary.layer);
+  }
 }
 
 data::TargetRange targetRange(const model::LossSpec& loss) {
@@ -72,7 +94,8 @@ std::shared_ptr<const data::Dataset> checkedDataset(const model::ModelSpec& mode
                                     dtypeName(labels.spec().dtype)));
   const model::ModelOutput output = model::outputOf(model);
   data::checkLabels(labels, output.units, output.layer->name, targetRange(model.loss));
-  checkIndices(model, dataset->features());
+  checkCategories(model, dataset->categories(), dataset->features().source());
+  checkIndices(model, dataset->features(), dataset->categories());
   return dataset;
 }
 

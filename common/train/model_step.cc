@@ -42,13 +42,12 @@ ModelStep::ModelStep(const model::ModelGraph& model, const runtime::KernelTable&
 ModelStep::ModelStep(const model::ModelGraph& model, const engine::TaskPart& part,
                      const ComputeDevice& on, const runtime::KeptVariables* kept)
     : batch_size_(model.graph.spec(model.features).shape.dim(0)),
-      features_(model.graph.spec(model.features)),
-      labels_(model.graph.spec(model.labels)),
       has_accuracy_(model.accuracy && !trains(model)),
       step_(compilePart(part, on, kept)) {
   DTF_CHECK(!model.variables.empty());
-  features_handle_ = inputOf(part, nameOf(model, model.features));
-  labels_handle_ = inputOf(part, nameOf(model, model.labels));
+  for (const graph::Output input : model::inputsOf(model))
+    inputs_.push_back({model.graph.spec(input), inputOf(part, nameOf(model, input)), nullptr});
+  share_.resize(inputs_.size());
   if (model.random_key) {
     random_key_ = tensorFor(model, *model.random_key);
     bindInput(inputOf(part, nameOf(model, *model.random_key)), random_key_.data());
@@ -59,6 +58,7 @@ ModelStep::ModelStep(const model::ModelGraph& model, const engine::TaskPart& par
     if (variable.update)
       gradient_handles_.push_back(step_->gradient(nameOf(model, variable.value)));
     look_ups_.emplace_back();
+    look_up_inputs_.push_back(variable.indices_input);
     if (variable.update && variable.indices) addLookUp(model, variable);
   }
   for (uint32_t i = 0; i < gradient_handles_.size(); ++i) {
@@ -101,40 +101,42 @@ void ModelStep::bindInput(int handle, const std::byte* data) {
   if (handle != kUnread) step_->bindInput(handle, data);
 }
 
-// The indices are the features, whatever their shape.
+// The indices are an input, whatever their shape.
 void ModelStep::addLookUp(const model::ModelGraph& model, const model::ModelVariable& variable) {
   const graph::TensorSpec& indices = model.graph.spec(*variable.indices);
-  DTF_CHECK(indices.shape.elements() == features_.shape.elements());
+  DTF_CHECK(indices.shape.elements() == inputs_.at(variable.indices_input).spec.shape.elements());
   look_ups_.back() = {indices.dtype, nullptr, static_cast<size_t>(indices.shape.elements()),
                       nullptr};
 }
 
 LookUp ModelStep::lookUp(uint32_t variable) const {
-  DTF_CHECK(isSparse(variable) && bound_features_ != nullptr &&
-            look_ups_[variable].gradients != nullptr);
+  DTF_CHECK(isSparse(variable) && look_ups_[variable].gradients != nullptr);
   LookUp look_up = look_ups_[variable];
-  look_up.ids = bound_features_;
+  look_up.ids = inputs_[look_up_inputs_[variable]].bound;
+  DTF_CHECK(look_up.ids != nullptr);
   return look_up;
 }
 
-void ModelStep::bindExamples(const std::byte* features, const std::byte* labels) {
-  DTF_CHECK(features != nullptr && labels != nullptr);
-  bound_features_ = features;
-  bindInput(features_handle_, features);
-  bindInput(labels_handle_, labels);
+void ModelStep::bindExamples(std::span<const std::byte* const> parts) {
+  DTF_CHECK(parts.size() == inputs_.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    DTF_CHECK(parts[i] != nullptr);
+    inputs_[i].bound = parts[i];
+    bindInput(inputs_[i].handle, parts[i]);
+  }
 }
 
 void ModelStep::bindShare(const data::Batch& batch, uint32_t share, uint32_t shares) {
-  DTF_CHECK(batch.parts.size() == 2 && share < shares);
-  const Tensor& features = batch.parts[0];
-  const Tensor& labels = batch.parts[1];
-  // A shape may have a dimension of 1 more or less: the bytes are the same.
-  DTF_CHECK(features.dtype() == features_.dtype &&
-            features.shape().elements() == features_.shape.elements() * shares);
-  DTF_CHECK(labels.dtype() == labels_.dtype &&
-            labels.shape().elements() == labels_.shape.elements() * shares);
-  bindExamples(features.data() + features.bytes() / shares * share,
-               labels.data() + labels.bytes() / shares * share);
+  DTF_CHECK(batch.parts.size() == inputs_.size() && share < shares);
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Tensor& part = batch.parts[i];
+    const graph::TensorSpec& spec = inputs_[i].spec;
+    // A shape may have a dimension of 1 more or less: the bytes are the same.
+    DTF_CHECK(part.dtype() == spec.dtype &&
+              part.shape().elements() == spec.shape.elements() * shares);
+    share_[i] = part.data() + part.bytes() / shares * share;
+  }
+  bindExamples(share_);
 }
 
 void ModelStep::setRandomKey(uint64_t seed, uint64_t batch) {

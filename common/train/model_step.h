@@ -44,9 +44,9 @@ class ModelStep {
             const runtime::KeptVariables* kept = nullptr);
 
   int64_t batchSize() const { return batch_size_; }
-  // The next runs read batchSize() examples where they lie: their features and their labels, of the
+  // The next runs read batchSize() examples where they lie: their parts in the order of model::inputsOf(), of the
   // types and shapes that the model was built for.
-  void bindExamples(const std::byte* features, const std::byte* labels);
+  void bindExamples(std::span<const std::byte* const> parts);
   // One of `shares` equal ones of a batch, from 0.
   void bindShare(const data::Batch& batch, uint32_t share, uint32_t shares);
 
@@ -88,19 +88,23 @@ class ModelStep {
   void addLookUp(const model::ModelGraph& model, const model::ModelVariable& variable);
 
   int64_t batch_size_;
-  graph::TensorSpec features_;
-  graph::TensorSpec labels_;
+  // Of model::inputsOf().
+  struct Input {
+    graph::TensorSpec spec;
+    int handle = 0;
+    const std::byte* bound = nullptr;
+  };
+  std::vector<Input> inputs_;
   Tensor random_key_;  // empty where nothing is drawn
   bool has_accuracy_ = false;
   std::unique_ptr<runtime::CompiledStep> step_;
-  int features_handle_ = 0;
-  int labels_handle_ = 0;
   std::vector<int> value_handles_;
   std::vector<int> gradient_handles_;
-  std::vector<uint32_t> trained_;  // variables, by the handles of their gradients
-  std::vector<uint32_t> told_;     // of a listener
-  std::vector<LookUp> look_ups_;   // by variable; count 0: dense
-  const std::byte* bound_features_ = nullptr;
+  std::vector<uint32_t> trained_;        // variables, by the handles of their gradients
+  std::vector<uint32_t> told_;           // of a listener
+  std::vector<LookUp> look_ups_;         // by variable; count 0: dense
+  std::vector<size_t> look_up_inputs_;   // by variable: which input it is looked up by
+  std::vector<const std::byte*> share_;  // of bindShare()
 };
 
 }  // namespace dtf::train

@@ -74,11 +74,16 @@ void ParameterBinding::gatherAgain() {
   if (kept_ == nullptr) gather(&ps::ParameterClient::parameters, has_only_wanted_);
 }
 
-void ParameterBinding::wantRows(const Tensor& ids) {
-  const auto count = static_cast<size_t>(ids.shape().elements());
-  for (Place& place : places_)
-    if (place.sparse)
-      findRows(ids.dtype(), ids.data(), count, place.sparse->tableRows(), place.wanted);
+void ParameterBinding::wantRows(std::span<const Tensor* const> ids) {
+  DTF_CHECK(ids.size() == places_.size());
+  for (size_t variable = 0; variable < ids.size(); ++variable) {
+    Place& place = places_[variable];
+    DTF_CHECK(place.sparse.has_value() == (ids[variable] != nullptr));
+    if (!place.sparse) continue;
+    const Tensor& of = *ids[variable];
+    findRows(of.dtype(), of.data(), static_cast<size_t>(of.shape().elements()),
+             place.sparse->tableRows(), place.wanted);
+  }
   sendWanted();
 }
 

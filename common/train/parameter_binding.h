@@ -39,8 +39,8 @@ class ParameterBinding {
   void gatherAgain();
 
   // Where the client brings rows (ps::ParameterClient): of sparse variables the next parameters need only have the rows that `ids`
-  // name, the indices of the batch that will be computed with them.
-  void wantRows(const Tensor& ids);
+  // name, by variable the indices of the batch that will be computed with them; nullptr of a dense one.
+  void wantRows(std::span<const Tensor* const> ids);
   // Of sparse variables none.
   void wantNoRows();
   // For whoever looks at more than a batch does: value() is of all parameters, as the ps hold them now, until the next gatherAgain(). No

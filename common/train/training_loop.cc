@@ -225,9 +225,14 @@ void TrainingLoop::wantRowsOf(const ps::StepState& due) {
   wantRowsOfBatch(batchOf(due));
 }
 
-// The indices of all sparse variables are the features.
 void TrainingLoop::wantRowsOfBatch(uint64_t batch) {
-  binding_->wantRows(batches_.peek(batch).parts.at(0));
+  const std::vector<Tensor>& parts = batches_.peek(batch).parts;
+  wanted_ids_.resize(model_.variables.size());
+  for (size_t i = 0; i < wanted_ids_.size(); ++i) {
+    const model::ModelVariable& variable = model_.variables[i];
+    wanted_ids_[i] = variable.indices ? &parts.at(variable.indices_input) : nullptr;
+  }
+  binding_->wantRows(wanted_ids_);
   rows_of_ = batch;
 }
 

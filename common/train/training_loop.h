@@ -195,7 +195,8 @@ class TrainingLoop final : private StepWorker {
   StepCallback on_step_;
   const data::Batch* batch_ = nullptr;  // that was computed last
   uint64_t batch_number_ = 0;
-  bool has_begun_ = false;           // onFirst() was called in this run()
+  bool has_begun_ = false;                 // onFirst() was called in this run()
+  std::vector<const Tensor*> wanted_ids_;  // by variable, of the batch whose rows are asked for
   std::optional<uint64_t> rows_of_;  // the batch whose rows of sparse variables were asked for last
   TimePoint begin_{};                // the first parameters are there
   DivergenceWatch divergence_;

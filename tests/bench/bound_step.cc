@@ -32,8 +32,10 @@ BoundStep::BoundStep(const cluster::TrainSpec& train, const data::Dataset& datas
     step_.bindValue(i, values_.back().data());
     step_.bindGradient(i, gradients_.back().data());
   }
-  step_.bindExamples(reinterpret_cast<const std::byte*>(dataset.features().of(0).data()),
-                     reinterpret_cast<const std::byte*>(dataset.labels().of(0).data()));
+  std::vector<const std::byte*> parts;
+  for (const data::Part& part : dataset.parts())
+    parts.push_back(reinterpret_cast<const std::byte*>(part.of(0).data()));
+  step_.bindExamples(parts);
 }
 
 void addOps(const runtime::StepPlan& plan, std::span<const double> seconds, Report& by_op) {

@@ -40,7 +40,7 @@ train:
   checkpoint: {{every_steps: 100}}
 """
 ACTIVATIONS = ["relu", "relu6", "leaky_relu", "elu", "gelu", "silu", "softplus", "sigmoid", "tanh", "softmax"]
-# Together with TABLE_JOB they hold every layer but `embedding` and `lstm`, and norms with and without trained factors.
+# Together with TABLE_JOB and CATEGORIES_JOB they hold every layer but `lstm`, and norms with and without trained factors.
 MODELS = {
     "perceptron": ("[flatten: , " + ", ".join(f"dense: {{units: 20, activation: {name}}}" for name in ACTIVATIONS[:4]) +
                    ", layer_norm: , batch_norm: , " + ", ".join(f"{name}: " for name in ACTIVATIONS[4:9]) +
@@ -83,6 +83,33 @@ train:
     batch_size: 20
   optimizer: {{adam: {{learning_rate: 0.01}}}}
   steps: 20
+  checkpoint: {{every_steps: 100}}
+"""
+CATEGORIES_JOB = """job: categories
+run_dir: {folder}/run
+cluster:
+  ps: [localhost:auto]
+  worker: [localhost:auto]
+train:
+  model:
+    input: {{shape: [2]}}
+    layers:
+      - dense: {{units: 4, activation: relu, name: numbers}}
+      - embedding: {{categories: user, vocabulary: 50, dimension: 4, combiner: sum, name: users}}
+      - embedding: {{categories: tags, vocabulary: 9, dimension: 4, combiner: mean, name: tags}}
+      - multiply: {{with: [users]}}
+      - concat: {{with: [numbers, users]}}
+      - dense: {{units: 3}}
+    loss: softmax_cross_entropy
+  data:
+    train:
+      format: csv
+      files: [{folder}/table.csv]
+      label_column: kind
+      categorical_columns: {{user: {{columns: [user]}}, tags: {{columns: [t1, t2, t3]}}}}
+    batch_size: 20
+  optimizer: {{adam: {{learning_rate: 0.03}}}}
+  steps: 40
   checkpoint: {{every_steps: 100}}
 """
 TOLERANCE = 1e-5
@@ -162,9 +189,37 @@ def check_table(launch, folder):
     print(f"table: onnxruntime {onnxruntime.__version__} differs by {difference:.1e}")
 
 
+def check_categories(launch, folder):
+    """Numbers that name rows of tables, as inputs of their own."""
+    job = folder / "job.yaml"
+    job.write_text(CATEGORIES_JOB.format(folder=folder))
+    generator = numpy.random.default_rng(13)
+    numbers = generator.normal(0, 1, (200, 2)).astype(numpy.float32)
+    users = generator.integers(0, 50, (200, 1), dtype=numpy.int32)
+    tags = generator.integers(0, 9, (200, 3), dtype=numpy.int32)
+    rows = [f"{user[0]},{a},{t[0]},{t[1]},{t[2]},{b},{user[0] % 3}" for (a, b), user, t in zip(numbers, users, tags)]
+    (folder / "table.csv").write_text("\n".join(["user,a,t1,t2,t3,b,kind", *rows]) + "\n")
+    run(launch, job)
+    run(launch, "export", job, "--to", folder / "model.onnx")
+    session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+    assert [(fed.name, fed.type, fed.shape) for fed in session.get_inputs()] == [
+        ("features", "tensor(float)", ["batch", 2]), ("categories/user", "tensor(int32)", ["batch", 1]),
+        ("categories/tags", "tensor(int32)", ["batch", 3])]
+    run(launch, "predict", job, "--input", folder / "table.csv", "--output", folder / "ours.npy")
+    ours = numpy.load(folder / "ours.npy")
+    theirs, _ = session.run(None, {"features": numbers, "categories/user": users, "categories/tags": tags})
+    assert ours.shape == theirs.shape == (200, 3), (ours.shape, theirs.shape)
+    difference = float(numpy.abs(ours - theirs).max())
+    assert difference <= TOLERANCE, difference
+    assert float(numpy.ptp(ours)) > 1e-3, "the outputs depend on the input"
+    print(f"categories: onnxruntime {onnxruntime.__version__} differs by {difference:.1e}")
+
+
 def main(launch):
     with tempfile.TemporaryDirectory() as root:
         check_table(launch, pathlib.Path(root))
+    with tempfile.TemporaryDirectory() as root:
+        check_categories(launch, pathlib.Path(root))
     for name, (layers, loss) in MODELS.items():
         with tempfile.TemporaryDirectory() as root:
             folder = pathlib.Path(root)

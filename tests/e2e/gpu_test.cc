@@ -83,6 +83,25 @@ TEST_F(GpuTest, ARecurrentLayerTrainsThereToo) {
               summary("cpu")["final_loss"].get<double>(), 1e-4);
 }
 
+// Several inputs, of which two name rows of tables.
+TEST_F(GpuTest, CategoriesAreLookedUpThereToo) {
+  const auto write = [this](const std::string& name, const std::string& device) {
+    return folder_.write(name + ".yaml",
+                         "job: " + name + "\nrun_dir: " + folder_.path() + "/runs/" + name +
+                             "\ncluster:\n  ps: [localhost:auto]\n  worker: [{address: "
+                             "'localhost:auto', devices: [" +
+                             device + "]}]\ntrain: " + std::getenv("DTF_SOURCE_ROOT") +
+                             "/configs/jobs/clicks_wide_deep.yaml\n");
+  };
+  const std::vector<std::string> smaller = {"--set", "train.steps=60", "--set",
+                                            "train.data.train.count=10000"};
+  ASSERT_EQ(launch(write("cpu", "cpu:0"), smaller).exit_code, 0);
+  const ProcessResult result = launch(write("gpu", "gpu:0"), smaller);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NEAR(summary("gpu")["eval"]["loss"].get<double>(),
+              summary("cpu")["eval"]["loss"].get<double>(), 1e-4);
+}
+
 TEST_F(GpuTest, BFloat16TrainsWhatFloat32Does) {
   ClusterOptions options{
       .mode = "sync",

@@ -19,6 +19,13 @@ bool allFinite(std::span<const float> values) {
                      [](float value) { return std::isfinite(value); });
 }
 
+// Finite numbers, or categories from 0.
+bool areGood(const dtf::data::Part& part) {
+  if (part.spec().dtype == dtf::DType::kFloat32) return allFinite(part.as<float>());
+  const std::span<const int32_t> values = part.as<int32_t>();
+  return std::all_of(values.begin(), values.end(), [](int32_t value) { return value >= 0; });
+}
+
 dtf::cluster::CsvSpec specOf(uint8_t choice) {
   dtf::cluster::CsvSpec spec;
   spec.header = (choice & 1) != 0;
@@ -29,7 +36,11 @@ dtf::cluster::CsvSpec specOf(uint8_t choice) {
   if ((choice & 4) != 0) spec.features = {"3"};
   if ((choice & 8) != 0) spec.class_names = {"a", "b"};
   if ((choice & 16) != 0) spec.delimiter = ';';
-  spec.max_bad_records = choice >> 5;
+  if ((choice & 32) != 0) {
+    spec.categorical = {{"hashed", {"4"}, 7, {}, {}}, {"numbers", {"5"}, 0, {}, {}}};
+    spec.no_features = (choice & 4) == 0;
+  }
+  spec.max_bad_records = choice >> 6;
   return spec;
 }
 
@@ -54,8 +65,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     judged(error);
   }
   try {
-    const data::Part features = data::readCsvFeatures(file.path(), spec, 1 + data[0] % 4);
-    FUZZ_CHECK(features.count() > 0 && allFinite(features.as<float>()));
+    const data::Part features = data::readCsvExamples(file.path(), spec, 1 + data[0] % 4).features;
+    FUZZ_CHECK(features.count() > 0 && areGood(features));
   } catch (const Error& error) {
     judged(error);
   }
@@ -63,7 +74,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const data::CsvTable table = data::readCsv(files, spec);
     FUZZ_CHECK(header && header->features == table.dataset.features().spec());
     FUZZ_CHECK(table.dataset.size() > 0 && table.bad_records <= spec.max_bad_records);
-    FUZZ_CHECK(allFinite(table.dataset.features().as<float>()));
+    FUZZ_CHECK(areGood(table.dataset.features()));
+    FUZZ_CHECK(header->categories.size() == table.dataset.categories().size());
+    for (const data::Part& part : table.dataset.categories()) FUZZ_CHECK(areGood(part));
     const data::Part& labels = table.dataset.labels();
     if (!data::areClasses(labels.spec())) {
       FUZZ_CHECK(allFinite(labels.as<float>()));

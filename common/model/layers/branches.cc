@@ -30,6 +30,10 @@ constexpr yaml::Key kAddKeys[] = {
     yaml::required(
         yaml::list("with", "the layers whose outputs are added to that of the one before")),
 };
+constexpr yaml::Key kMultiplyKeys[] = {
+    yaml::required(
+        yaml::list("with", "the layers whose outputs that of the one before is multiplied by")),
+};
 constexpr yaml::Key kConcatKeys[] = {
     yaml::required(
         yaml::list("with", "the layers whose channels come after those of the one before")),
@@ -38,6 +42,8 @@ constinit const yaml::Table kBlockTable{"train.model.layers.N.block", kBlockKeys
 constinit const yaml::Table kResidualTable{"train.model.layers.N.residual", kResidualKeys,
                                            &kAnyLayerTable};
 constinit const yaml::Table kAddTable{"train.model.layers.N.add", kAddKeys, &kAnyLayerTable};
+constinit const yaml::Table kMultiplyTable{"train.model.layers.N.multiply", kMultiplyKeys,
+                                           &kAnyLayerTable};
 constinit const yaml::Table kConcatTable{"train.model.layers.N.concat", kConcatKeys,
                                          &kAnyLayerTable};
 
@@ -118,24 +124,32 @@ class ResidualLayer final : public Layer {
   const Activation activation_;
 };
 
-class AddLayer final : public Layer {
+// Element by element.
+enum class Joint : uint8_t { kSum, kProduct };
+
+template <Joint kJoint>
+class ElementsLayer final : public Layer {
  public:
-  explicit AddLayer(std::vector<std::string> with) : with_(std::move(with)) {}
+  explicit ElementsLayer(std::vector<std::string> with) : with_(std::move(with)) {}
 
   graph::Output build(LayerBuilder& layers, graph::Output x) const override {
     for (const std::string& name : with_) {
       const graph::Output other = layers.outputOf(name);
       if (layers.shape(other) != layers.shape(x))
-        layers.fail(fmt::format("layer '{}' adds {}, an output of {}, to one of {}",
-                                layers.layerName(), yaml::inQuotes(name),
-                                layers.exampleShape(other).str(), layers.exampleShape(x).str()));
-      x = layers.ops().add(x, other);
+        layers.fail(fmt::format("layer '{}' {} {}, an output of {}, {} one of {}",
+                                layers.layerName(), kSums ? "adds" : "multiplies",
+                                yaml::inQuotes(name), layers.exampleShape(other).str(),
+                                kSums ? "to" : "by", layers.exampleShape(x).str()));
+      x = kSums ? layers.ops().add(x, other) : layers.ops().mul(x, other);
     }
     return x;
   }
-  std::string meaning(std::string_view) const override { return "add with=" + join(with_, ","); }
+  std::string meaning(std::string_view) const override {
+    return (kSums ? "add with=" : "multiply with=") + join(with_, ",");
+  }
 
  private:
+  static constexpr bool kSums = kJoint == Joint::kSum;
   const std::vector<std::string> with_;
 };
 
@@ -183,7 +197,7 @@ std::shared_ptr<const Layer> readResidual(const LayerType&, const yaml::MapReade
 
 template <class Joined>
 std::shared_ptr<const Layer> readJoined(const LayerType&, const yaml::MapReader& settings) {
-  constexpr size_t kJoinedMax = 16;
+  constexpr size_t kJoinedMax = 256;
   std::vector<std::string> with;
   const std::vector<yaml::YamlNode>& names = settings.list("with");
   const yaml::YamlNode* list = settings.find("with");
@@ -202,7 +216,9 @@ std::vector<LayerType> branchLayers() {
   return {{"block", "a list of layers under one name, repeated", &kBlockTable, readBlock},
           {"residual", "a list of layers, and its input added to what they give", &kResidualTable,
            readResidual},
-          {"add", "the sum of several layers", &kAddTable, readJoined<AddLayer>},
+          {"add", "the sum of several layers", &kAddTable, readJoined<ElementsLayer<Joint::kSum>>},
+          {"multiply", "the product of several layers, element by element", &kMultiplyTable,
+           readJoined<ElementsLayer<Joint::kProduct>>},
           {"concat", "the channels of several layers, one after another", &kConcatTable,
            readJoined<ConcatLayer>}};
 }

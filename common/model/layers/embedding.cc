@@ -1,7 +1,10 @@
 // embedding: of each whole number in an example its row of a table, a variable [vocabulary, dimension]:
-// [words] becomes [words, dimension] (Bengio et al., JMLR 3, 2003).
+// [words] becomes [words, dimension] (Bengio et al., JMLR 3, 2003). The numbers are the features, or categories that
+// are fed beside them.
 
 #include <fmt/format.h>
+
+#include <optional>
 
 #include "common/model/layer_builder.h"
 #include "common/model/layers/initializer_keys.h"
@@ -17,14 +20,20 @@ constexpr yaml::Key kEmbeddingKeys[] = {
         yaml::whole("vocabulary", 1, 1'000'000'000,
                     "rows of the table: the data have whole numbers from 0 to below it")),
     yaml::required(yaml::whole("dimension", 1, 1'000'000, "numbers of each row")),
+    yaml::text("categories", "the name of categorical_columns; default: the features"),
+    yaml::choice("combiner", "mean|sum", "", "of an example's rows: one row; default: all of them"),
     initializerKey("initializer", "default glorot_uniform"),
 };
 constinit const yaml::Table kEmbeddingTable{"train.model.layers.N.embedding", kEmbeddingKeys,
                                             &kAnyLayerTable};
 
+enum class Combiner : uint8_t { kMean, kSum };
+
 struct EmbeddingSettings {
   int64_t vocabulary = 0;
   int64_t dimension = 0;
+  std::string categories;  // empty: the features
+  std::optional<Combiner> combiner;
   std::string initializer = "glorot_uniform";
 };
 
@@ -33,22 +42,41 @@ class EmbeddingLayer final : public Layer {
   explicit EmbeddingLayer(EmbeddingSettings settings) : settings_(std::move(settings)) {}
 
   graph::Output build(LayerBuilder& layers, graph::Output x) const override {
-    const graph::Output indices = layers.asFed(x);
+    const graph::Output indices =
+        settings_.categories.empty()
+            ? layers.asFed(x)
+            : layers.categories(settings_.categories, settings_.vocabulary);
     checkSizes(layers, indices);
     const Shape table{settings_.vocabulary, settings_.dimension};
-    return layers.ops().gather(layers.variable("embeddings", table, settings_.initializer),
-                               indices);
+    const graph::Output embeddings = layers.variable("embeddings", table, settings_.initializer);
+    return combined(layers, layers.ops().gather(embeddings, indices));
   }
 
   std::string meaning(std::string_view name) const override {
-    return fmt::format("embedding {}: vocabulary={} dimension={}", name, settings_.vocabulary,
-                       settings_.dimension);
+    std::string text = fmt::format("embedding {}: vocabulary={} dimension={}", name,
+                                   settings_.vocabulary, settings_.dimension);
+    if (!settings_.categories.empty()) text += " categories=" + settings_.categories;
+    if (settings_.combiner)
+      text += *settings_.combiner == Combiner::kMean ? " combiner=mean" : " combiner=sum";
+    return text;
   }
   std::string text(std::string_view name) const override {
     return meaning(name) + " initializer=" + settings_.initializer;
   }
 
  private:
+  // [..., words, dimension] becomes [..., dimension].
+  graph::Output combined(LayerBuilder& layers, graph::Output rows) const {
+    if (!settings_.combiner) return rows;
+    const int64_t rank = layers.shape(rows).rank();
+    if (rank < 3)
+      layers.fail(fmt::format("layer '{}' has one row for each example: it needs no combiner",
+                              layers.layerName()));
+    const Shape axis{rank - 2};
+    return *settings_.combiner == Combiner::kMean ? layers.ops().mean(rows, axis)
+                                                  : layers.ops().sum(rows, axis);
+  }
+
   void checkSizes(const LayerBuilder& layers, graph::Output indices) const {
     int64_t elements = 0;
     if (__builtin_mul_overflow(layers.shape(indices).elements(), settings_.dimension, &elements))
@@ -64,6 +92,9 @@ std::shared_ptr<const Layer> readEmbedding(const LayerType&, const yaml::MapRead
   EmbeddingSettings embedding;
   settings.whole("vocabulary", embedding.vocabulary);
   settings.whole("dimension", embedding.dimension);
+  settings.text("categories", embedding.categories);
+  Combiner combiner = Combiner::kMean;
+  if (settings.choice("combiner", combiner)) embedding.combiner = combiner;
   readInitializer(settings, "initializer", embedding.initializer);
   return std::make_shared<const EmbeddingLayer>(std::move(embedding));
 }

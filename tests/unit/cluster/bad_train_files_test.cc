@@ -77,6 +77,37 @@ constexpr BadFile kBadTrains[] = {
      "{format: "
      "csv, files: [a], label_column: l, class_names: [y, x]}}\n",
      "t.yaml:2:80: error: data.eval has other class_names than data.train"},
+    {"data: {train: {format: csv, files: [a], label_column: l, feature_columns: []}}\n",
+     "t.yaml:2:58: error: 'feature_columns' is empty: leave it out, or name at least one"},
+    {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {}}}\n",
+     "t.yaml:2:58: error: 'categorical_columns' has from 1 to 256 names, got 0"},
+    {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {u: {}}}}\n",
+     "t.yaml:2:80: error: missing key 'columns' in 'u': names, or numbers from 1; an embedding "
+     "gives a row for each"},
+    {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {'u/v': "
+     "{columns: [c]}}}}\n",
+     "t.yaml:2:80: error: the name of categories has letters, digits, '_' and '-', and is at most "
+     "128 long, got 'u/v'"},
+    {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {u: {columns: "
+     "[c], hash_bucket_size: 9, vocabulary_list: [x]}}}}\n",
+     "t.yaml:2:119: error: 'hash_bucket_size' and 'vocabulary_list' exclude each other"},
+    {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {u: {columns: "
+     "[c], vocabulary_list: [x, y, x]}}}}\n",
+     "t.yaml:2:98: error: two words are 'x'"},
+    {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {u: {columns: "
+     "[c]}}}, eval: {format: csv, files: [a], label_column: l}}\n",
+     "t.yaml:2:101: error: data.eval has other categories than data.train"},
+    {"data: {train: {format: synthetic, problem: clicks}, eval: {format: synthetic, problem: "
+     "linear}}\n",
+     "t.yaml:2:53: error: data.eval has other categories than data.train"},
+    {"data: {train: {format: npy, features: f, labels: l, categorical_arrays: {u: {count: 2}}}}\n",
+     "t.yaml:2:74: error: missing key 'array' in 'u': npy: a file, relative to this one; npz: an "
+     "array; whole numbers from 0"},
+    {"data: {train: {format: npy, features: f, labels: l, categorical_columns: {u: {columns: "
+     "[c]}}}}\n",
+     "t.yaml:2:53: error: 'categorical_columns' has no meaning for format npy"},
+    {"data: {train: {format: digits, categorical_columns: {u: {columns: [c]}}}}\n",
+     "t.yaml:2:32: error: 'categorical_columns' has no meaning for format digits"},
     {"data: {train: {format: npy, labels: l.npy}}\n",
      "t.yaml:2:8: error: format npy needs 'features', an array"},
     {"data: {train: {format: npy, features: f.npy}}\n",

@@ -170,7 +170,7 @@ TEST_F(CsvReader, WhatIsNoTableIsNamed) {
 // What is to be predicted has no label, or one that nobody reads.
 TEST_F(CsvReader, ReadsTheFeaturesAlone) {
   const auto features = [this](const std::string& text, int64_t width) {
-    return floats(readCsvFeatures(folder_.write("p.csv", text), spec_, width));
+    return floats(readCsvExamples(folder_.write("p.csv", text), spec_, width).features);
   };
   const std::vector<float> wanted = {1, 2, 3, 4};
   EXPECT_EQ(features("a,b\n1,2\n3,4\n", 2), wanted);

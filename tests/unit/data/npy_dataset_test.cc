@@ -55,6 +55,46 @@ TEST_F(NpyDataset, ReadsTargetsOfAnyWidthAndType) {
   EXPECT_EQ(dataset.labels().as<float>()[3], 4);
 }
 
+TEST_F(NpyDataset, ReadsCategoriesBesideTheFeatures) {
+  folder_.write("user.npy", npyOf<int64_t>("<i8", "(2,)", {70'000, 3}));
+  folder_.write("tags.npy", npyOf<int32_t>("<i4", "(2, 3)", {1, 2, 3, 4, 5, 6}));
+  spec_.npy.categorical = {{"user", {folder_.path() / "user.npy", {"job.yaml", 5, 7}}, 1},
+                           {"tags", {folder_.path() / "tags.npy", {"job.yaml", 6, 7}}, 3}};
+  const Dataset dataset = readNpyDataset(spec_);
+  ASSERT_EQ(dataset.categories().size(), 2u);
+  EXPECT_EQ(dataset.categories()[0].spec(), (PartSpec{"user", DType::kInt32, Shape{1}}));
+  EXPECT_EQ(dataset.categories()[0].as<int32_t>()[0], 70'000);
+  EXPECT_EQ(dataset.categories()[1].as<int32_t>()[5], 6);
+  const NpyParts parts = readNpyParts(spec_);
+  EXPECT_EQ(parts.categories[1], dataset.categories()[1].spec());
+}
+
+TEST_F(NpyDataset, CategoriesThatDoNotFitAreNamed) {
+  const auto mistakeWith = [this](const std::string& bytes, int64_t count,
+                                  ErrorCode code = ErrorCode::kBadData) {
+    folder_.write("c.npy", bytes);
+    spec_.npy.categorical = {{"user", {folder_.path() / "c.npy", {"job.yaml", 5, 7}}, count}};
+    EXPECT_THROW(readNpyParts(spec_), Error) << "the headers alone show it";
+    return mistake(code);
+  };
+  EXPECT_EQ(mistakeWith(npyOf<int32_t>("<i4", "(3,)", {1, 2, 3}), 1),
+            "job.yaml:5:7: error: c.npy: 3 examples, but the features have 2: the two arrays "
+            "don't belong together");
+  EXPECT_EQ(mistakeWith(npyOf<int32_t>("<i4", "(2, 2)", {1, 2, 3, 4}), 3),
+            "job.yaml:5:7: error: c.npy: each example has [2], but 'count' of user is 3");
+  EXPECT_EQ(mistakeWith(npyOf<float>("<f4", "(2,)", {1, 2}), 1, ErrorCode::kBadConfig),
+            "job.yaml:5:7: error: c.npy: the elements are float32, but categories are whole "
+            "numbers");
+}
+
+TEST_F(NpyDataset, ANegativeCategoryIsBadData) {
+  folder_.write("c.npy", npyOf<int32_t>("<i4", "(2,)", {1, -2}));
+  spec_.npy.categorical = {{"user", {folder_.path() / "c.npy", {"job.yaml", 5, 7}}, 1}};
+  EXPECT_EQ(mistake(),
+            "job.yaml:5:7: error: c.npy: example 1 has -2, which is no whole number from 0 to "
+            "2147483647");
+}
+
 TEST_F(NpyDataset, BytesArePixelsOrNumbersAsTheJobSays) {
   x(npyOf<uint8_t>("|u1", "(2, 1, 1, 3)", {0, 128, 255, 1, 2, 3}));
   EXPECT_EQ(mistake(ErrorCode::kBadConfig),

@@ -23,8 +23,8 @@ uint64_t digestOf(const Dataset& dataset) {
 }
 
 TEST(Synthetic, IsTheSameForASeedAndAnotherForEachUse) {
-  for (const Problem problem :
-       {Problem::kFriedman, Problem::kLinear, Problem::kTags, Problem::kCentres}) {
+  for (const Problem problem : {Problem::kFriedman, Problem::kLinear, Problem::kTags,
+                                Problem::kCentres, Problem::kClicks}) {
     const auto draw = [problem](uint64_t seed, bool eval) {
       return digestOf(drawSynthetic(problem, 10, seed, eval, 100));
     };

@@ -48,6 +48,22 @@ Feeds feedsOf(const Signature& signature) {
           {tensorOf(signature, "line/biases"), {0, 0}}};
 }
 
+TEST(Signature, CategoriesAreInputsByTheirNames) {
+  ModelSpec model = twoUnits();
+  model.categories = {{"user", 1}, {"item", 1}};
+  EXPECT_THAT(namesOf(buildSignature(model, "predict", 1), Role::kInput),
+              ElementsAre("features", "categories/user", "categories/item"));
+  EXPECT_THAT(namesOf(buildSignature(model, "train", 1), Role::kInput),
+              ElementsAre("features", "categories/user", "categories/item", "labels"));
+  model.input_shape = {1};
+  model.input_dtype = DType::kInt32;
+  model.features_are_categories = true;
+  model.layers = {layerOf("embedding", "{categories: user, vocabulary: 3, dimension: 2}", "u"),
+                  flatten(), dense("line", 2)};
+  EXPECT_THAT(namesOf(buildSignature(model, "evaluate", 1), Role::kInput),
+              ElementsAre("features", "categories/item", "labels"));
+}
+
 TEST(Signature, PredictGivesProbabilitiesAndLogits) {
   const Signature signature = buildSignature(twoUnits(), "predict", 1);
   EXPECT_THAT(namesOf(signature, Role::kInput), ElementsAre("features"));

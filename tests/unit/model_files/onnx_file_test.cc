@@ -75,6 +75,24 @@ TEST(OnnxFile, AProductAndItsBiasAreOneNodeAndTheScalingIsInside) {
   EXPECT_THAT(textsAt(onnx, {14, 1}), ::testing::Contains("scaling"));
 }
 
+TEST(OnnxFile, CategoriesAreInputsOfTheirOwn) {
+  model::ModelSpec model = model::softmaxModel();
+  model.input_shape = {2};
+  model.input_dtype = DType::kFloat32;
+  model.categories = {{"user", 1}, {"tags", 3}};
+  model.layers = {
+      model::dense("numbers", 4),
+      model::layerOf("embedding", "{categories: tags, vocabulary: 9, dimension: 4, combiner: mean}",
+                     "tags"),
+      model::layerOf("multiply", "{with: [numbers]}", "both"), model::dense("out", 10)};
+  const std::string onnx = onnxOf(model);
+  EXPECT_THAT(textsAt(onnx, {7, 11, 1}),
+              ElementsAre("features", "categories/user", "categories/tags"));
+  EXPECT_THAT(textsAt(onnx, {14, 2}),
+              ::testing::Contains("features: float32 [batch, 2]; categories/user: int32 [batch, "
+                                  "1]; categories/tags: int32 [batch, 3]"));
+}
+
 // One turn at the beginning and one before what reads an example as a row.
 TEST(OnnxFile, ImagesStayChannelsFirstBetweenConvolutions) {
   model::ModelSpec model = model::softmaxModel();

@@ -60,7 +60,8 @@ TEST(WeightReader, OfOnnxTurnsFiltersAndTransposedMatrices) {
   proto.addNode("Gemm", std::vector<std::string>{"a", "matrix", "bias"}, "b", {&transposed, 1});
   proto.addNode("Gemm", std::vector<std::string>{"b", "plain"}, "c", {&straight, 1});
   const OnnxValue value{"x", DType::kFloat32, {2}};
-  const FoundWeights found = parseOnnxWeights(proto.finish("g", value, {&value, 1}, {}), "m.onnx");
+  const FoundWeights found =
+      parseOnnxWeights(proto.finish("g", {&value, 1}, {&value, 1}, {}), "m.onnx");
   ASSERT_EQ(found.tensors.size(), 4u);
   EXPECT_EQ(found.tensors[0].value.shape(), (Shape{2, 1, 3, 4}));
   EXPECT_EQ(valuesOf(found.tensors[0]), channelsLast(Shape{4, 3, 2, 1}, filter));
@@ -207,7 +208,7 @@ TEST(WeightReader, OfOnnxSaysWhatTheRowsOfAMatrixAre) {
     proto.addNode("Gemm", std::vector<std::string>{"rows", "fc.weight"}, "y", {&transposed, 1});
     const OnnxValue input{"x", DType::kFloat32, example}, output{"y", DType::kFloat32, {3}};
     const FoundWeights found =
-        parseOnnxWeights(proto.finish("g", input, {&output, 1}, metadata), "m.onnx");
+        parseOnnxWeights(proto.finish("g", {&input, 1}, {&output, 1}, metadata), "m.onnx");
     EXPECT_EQ(found.input, example.size() == 3 ? example : std::vector<int64_t>{});
     EXPECT_TRUE(found.tensors[0].turned);
     return found.tensors[0].layout;

@@ -8,6 +8,8 @@
 
 #include "common/base/error.h"
 #include "common/base/random.h"
+#include "common/cluster/data_spec.h"
+#include "common/data/clicks.h"
 #include "common/train/initial_values.h"
 #include "tests/unit/data/part_of.h"
 #include "tests/unit/train/job.h"
@@ -101,6 +103,72 @@ TEST(Embedding, TheGlobalNormIsThatOfTheDenseGradient) {
   const JobResult sparse = runJob(train, {2, 1}, sentences(2000, 1), sentences(500, 2));
   const JobResult dense = runJob(asDense(train), {2, 1}, sentences(2000, 1), sentences(500, 2));
   EXPECT_NEAR(*sparse.workers[0].final_loss, *dense.workers[0].final_loss, 1e-5);
+}
+
+// A table for each of two inputs beside the numbers: users and items.
+cluster::TrainSpec clicksJob(const std::string& combiner = "sum") {
+  cluster::TrainSpec train = softmaxJob(60);
+  train.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kAdam);
+  train.optimizer.learning_rate = 0.02;
+  train.data.batch_size = 48;
+  train.model.input_shape = {data::kClickFeatures};
+  train.model.input_dtype = DType::kFloat32;
+  train.model.labels_dtype = DType::kInt32;
+  train.model.categories = {{"user", 1, cluster::kClickUsers}, {"item", 1, cluster::kClickItems}};
+  train.model.loss.kind = model::Loss::kSigmoidCrossEntropy;
+  const auto table = [&combiner](const std::string& of, int64_t rows) {
+    return model::layerOf("embedding",
+                          "{categories: " + of + ", vocabulary: " + std::to_string(rows) +
+                              ", dimension: 4, combiner: " + combiner + "}",
+                          of);
+  };
+  train.model.layers = {model::dense("numbers", 4),
+                        table("user", 1000),
+                        table("item", 500),
+                        model::layerOf("multiply", "{with: [user]}", "match"),
+                        model::layerOf("concat", "{with: [numbers, user, item]}", "all"),
+                        model::dense("click", 1)};
+  return train;
+}
+
+std::shared_ptr<const data::Dataset> clicks(bool eval, int64_t count) {
+  return std::make_shared<const data::Dataset>(data::drawClicks(1, eval, count));
+}
+
+TEST(Embedding, TablesOfSeveralInputsHaveTheBitsOfDenseTraining) {
+  cluster::TrainSpec train = clicksJob();
+  train.placement.partition_min_bytes = 4096;  // the users' table, over all ps
+  const JobResult sparse = runJob(train, {1, 1}, clicks(false, 3000), clicks(true, 500));
+  const JobResult dense = runJob(asDense(train), {1, 1}, clicks(false, 3000), clicks(true, 500));
+  EXPECT_EQ(sparse.workers[0].final_loss, dense.workers[0].final_loss);
+  EXPECT_EQ(sparse.evaluation->loss, dense.evaluation->loss);
+  EXPECT_LT(sparse.evaluation->loss, 0.69) << "it learns";
+  const JobResult split = runJob(train, {3, 1}, clicks(false, 3000), clicks(true, 500));
+  EXPECT_EQ(sparse.evaluation->loss, split.evaluation->loss);
+}
+
+TEST(Embedding, TowersShareOutAllInputsOfABatch) {
+  const cluster::TrainSpec train = clicksJob("mean");
+  const JobResult one = runJob(train, {2, 1}, clicks(false, 3000), clicks(true, 500));
+  for (const uint32_t towers : {2U, 3U}) {
+    const JobResult several =
+        runJob(train, {2, 1, towers, 2}, clicks(false, 3000), clicks(true, 500));
+    EXPECT_NEAR(several.evaluation->loss, one.evaluation->loss, 1e-4) << towers;
+  }
+}
+
+TEST(Embedding, DataWithoutTheCategoriesOfTheModelAreRefused) {
+  try {
+    cluster::TrainSpec train = clicksJob();
+    std::swap(train.model.categories[0], train.model.categories[1]);
+    runJob(train, {1, 1}, clicks(false, 100));
+    FAIL() << "trained";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    EXPECT_NE(error.message().find("the model reads categories beside the features, 2 of them"),
+              std::string::npos)
+        << error.message();
+  }
 }
 
 TEST(Embedding, AWordBeyondItsVocabularyIsNamed) {

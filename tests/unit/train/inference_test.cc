@@ -18,7 +18,7 @@ class InferenceTest : public ::testing::Test {
     EXPECT_EQ(inference.features(), (graph::TensorSpec{DType::kUInt8, Shape{28, 28, 1}}));
     inference.bindValues(values_);
     std::vector<float> all;
-    inference.run(examples, [&](int64_t first, std::span<const float> outputs) {
+    inference.run({&examples, 1}, [&](int64_t first, std::span<const float> outputs) {
       EXPECT_EQ(static_cast<size_t>(first) * 10, all.size()) << "one piece after another";
       all.insert(all.end(), outputs.begin(), outputs.end());
     });

@@ -135,8 +135,8 @@ TEST_F(ModelPartTest, AStepRunsNothingTwiceAndNothingForNobody) {
   std::vector<float> gradient(4);
   step.bindValue(0, w_.data());
   step.bindGradient(0, gradient.data());
-  step.bindExamples(reinterpret_cast<const std::byte*>(x_.data()),
-                    reinterpret_cast<const std::byte*>(labels_.data()));
+  step.bindExamples(std::array{reinterpret_cast<const std::byte*>(x_.data()),
+                               reinterpret_cast<const std::byte*>(labels_.data())});
   for (auto& [name, count] : runs) count = 0;  // kernels refer to them
   step.run();
   const runtime::testing::CountAllocations allocations;
@@ -164,8 +164,8 @@ TEST_F(ModelPartTest, GivesTheBitsOfTheWholeGraph) {
   }
   step->bindValue(0, w_.data());
   step->bindGradient(0, gradient.data());
-  step->bindExamples(reinterpret_cast<const std::byte*>(x_.data()),
-                     reinterpret_cast<const std::byte*>(labels_.data()));
+  step->bindExamples(std::array{reinterpret_cast<const std::byte*>(x_.data()),
+                                reinterpret_cast<const std::byte*>(labels_.data())});
   step->run();
   EXPECT_EQ(step->loss(), whole->fetch(0)[0]);
   EXPECT_EQ(gradient, expected);

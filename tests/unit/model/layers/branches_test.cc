@@ -56,6 +56,19 @@ TEST(ResidualLayer, SaysWhichShapesDiffer) {
       "both must be alike; a conv2d with kernel 1 as 'shortcut' changes channels and stride");
 }
 
+TEST(MultiplyLayer, MultipliesElementByElement) {
+  const BuiltLayer built(
+      {dense("a", 3), named(dense("b", 3), "a"), layerOf("multiply", "{with: [a]}", "product")},
+      {5});
+  const graph::Node& product = built.model.graph.node(built.output.node);
+  EXPECT_EQ(product.op, "Mul");
+  EXPECT_EQ(built.shape.str(), "[3]");
+  EXPECT_EQ(
+      buildFailure({dense("a", 3), dense("b", 4), layerOf("multiply", "{with: [a]}", "product", 9)},
+                   {5}),
+      "job.yaml:9:7: error: layer 'product' multiplies 'a', an output of [3], by one of [4]");
+}
+
 TEST(Branches, ALayerMayReadAnyBeforeIt) {
   const std::vector<LayerSpec> layers = {dense("a", 3), dense("b", 3), named(dense("c", 3), "a"),
                                          layerOf("add", "{with: [b, a]}", "sum")};
@@ -102,13 +115,13 @@ TEST(Branches, NameWhatIsNotThere) {
       "job.yaml:4:7: error: layer 'sum' adds 'a', an output of [3], to one of [4]");
 }
 
-TEST(Branches, JoinFromOneToSixteen) {
-  for (const char* type : {"add", "concat"}) {
-    EXPECT_NE(readFailure(type, "{with: []}").find("'with' must have from 1 to 16 names, got 0"),
+TEST(Branches, JoinFromOneTo256) {
+  for (const char* type : {"add", "multiply", "concat"}) {
+    EXPECT_NE(readFailure(type, "{with: []}").find("'with' must have from 1 to 256 names, got 0"),
               std::string::npos);
     std::string many = "a";
-    for (int i = 0; i < 16; ++i) many += ", a";
-    EXPECT_NE(readFailure(type, "{with: [" + many + "]}").find("got 17"), std::string::npos);
+    for (int i = 0; i < 256; ++i) many += ", a";
+    EXPECT_NE(readFailure(type, "{with: [" + many + "]}").find("got 257"), std::string::npos);
   }
 }
 

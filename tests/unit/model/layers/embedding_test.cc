@@ -87,11 +87,98 @@ TEST(EmbeddingLayer, ReadsNoOtherLayersOutput) {
       << embeddingFailureOf(model);
 }
 
+// Beside two numbers: two categories of a shop, three of tags.
+ModelSpec withCategories(const std::string& layer) {
+  ModelSpec model = embeddingModel(DType::kFloat32);
+  model.input_shape = {2};
+  model.categories = {{"shop", 2}, {"tags", 3, 5}};
+  model.layers = {layerOf("embedding", layer, "tags", 7), flatten(), dense("out", 4)};
+  return model;
+}
+
+TEST(EmbeddingLayer, ReadsCategoriesBesideTheFeatures) {
+  const ModelGraph model = buildTrainingGraph(
+      withCategories("{categories: tags, vocabulary: 5, dimension: 2}"), 2, TableGradient::kSparse);
+  ASSERT_EQ(model.categories.size(), 2u);
+  EXPECT_EQ(inputsOf(model),
+            (std::vector<graph::Output>{model.features, model.labels, model.categories[0],
+                                        model.categories[1]}));
+  EXPECT_EQ(model.graph.node(model.categories[1].node).name, "categories/tags");
+  EXPECT_EQ(model.graph.spec(model.categories[1]), (graph::TensorSpec{DType::kInt32, Shape{2, 3}}));
+  EXPECT_EQ(model.graph.spec(model.layers[0].output).shape, (Shape{2, 3, 2}));
+  EXPECT_EQ(model.variables[0].indices, model.categories[1]);
+  EXPECT_EQ(model.variables[0].indices_input, 3u);
+}
+
+TEST(EmbeddingLayer, CombinesTheRowsOfAnExample) {
+  for (const bool mean : {true, false}) {
+    const std::string combiner = mean ? "mean" : "sum";
+    const ModelGraph model = buildTrainingGraph(
+        withCategories("{categories: tags, vocabulary: 5, dimension: 2, combiner: " + combiner +
+                       "}"),
+        2, TableGradient::kSparse);
+    const graph::Output combined = model.layers[0].output;
+    EXPECT_EQ(model.graph.spec(combined).shape, (Shape{2, 2}));
+    const auto rows = graph::testing::evaluate(
+        model.graph,
+        {{model.categories[1], {4, 0, 2, 1, 1, 1}},
+         {model.variables[0].value, {0, 3, 30, 33, 60, 63, 90, 93, 120, 123}}},
+        combined);
+    EXPECT_EQ(rows, mean ? (std::vector<double>{60, 63, 30, 33})
+                         : (std::vector<double>{180, 189, 90, 99}));
+    EXPECT_EQ(model.variables[0].indices, model.categories[1]) << "its gradient is still of rows";
+  }
+}
+
+TEST(EmbeddingLayer, FirstCategoriesMayBeTheFeatures) {
+  ModelSpec spec = withCategories("{categories: shop, vocabulary: 9, dimension: 2}");
+  spec.input_dtype = DType::kInt32;
+  spec.features_are_categories = true;
+  const ModelGraph model = buildTrainingGraph(spec, 2, TableGradient::kSparse);
+  EXPECT_EQ(model.categories[0], model.features);
+  EXPECT_EQ(inputsOf(model).size(), 3u) << "features, labels, tags";
+  EXPECT_EQ(model.variables[0].indices_input, 0u);
+}
+
+TEST(EmbeddingLayer, CategoriesThatItCannotReadAreNamed) {
+  EXPECT_EQ(
+      embeddingFailureOf(withCategories("{categories: tag, vocabulary: 5, dimension: 2}")),
+      "job.yaml:7:7: error: layer 'tags' reads the categories 'tag', and there are none of that "
+      "name - did you mean 'tags'?");
+  EXPECT_EQ(
+      embeddingFailureOf(withCategories("{categories: tags, vocabulary: 4, dimension: 2}")),
+      "job.yaml:7:7: error: layer 'tags' has a vocabulary of 4, and the categories 'tags' are "
+      "from 0 to 4: give it at least 5");
+  ModelSpec none = withCategories("{categories: tags, vocabulary: 5, dimension: 2}");
+  none.categories.clear();
+  EXPECT_NE(embeddingFailureOf(none).find("the data have none: see "
+                                          "data.train.categorical_columns"),
+            std::string::npos);
+}
+
+TEST(EmbeddingLayer, EachTableHasAVocabularyOfItsInput) {
+  ModelSpec spec = withCategories("{categories: tags, vocabulary: 5, dimension: 2}");
+  spec.layers.insert(spec.layers.begin(),
+                     layerOf("embedding", "{categories: shop, vocabulary: 9, dimension: 2}", "s"));
+  spec.layers.insert(spec.layers.begin() + 1, flatten());
+  const std::vector<Vocabulary> found = vocabulariesOf(spec);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].input, 2u);
+  EXPECT_EQ(found[0].size, 9);
+  EXPECT_EQ(found[0].layer, "s");
+  EXPECT_EQ(found[1].input, 3u);
+  EXPECT_EQ(found[1].layer, "tags");
+}
+
 TEST(EmbeddingLayer, ItsMeaningIsItsTable) {
   const LayerSpec layer =
       layerOf("embedding", "{vocabulary: 9, dimension: 3, initializer: zeros}", "e");
   EXPECT_EQ(layer.layer->meaning("e"), "embedding e: vocabulary=9 dimension=3");
   EXPECT_EQ(layer.layer->text("e"), "embedding e: vocabulary=9 dimension=3 initializer=zeros");
+  const LayerSpec combined =
+      layerOf("embedding", "{vocabulary: 9, dimension: 3, categories: c, combiner: sum}", "e");
+  EXPECT_EQ(combined.layer->meaning("e"),
+            "embedding e: vocabulary=9 dimension=3 categories=c combiner=sum");
   EXPECT_THROW(layerOf("embedding", "{vocabulary: 0, dimension: 3}", "e"), Error);
 }
 

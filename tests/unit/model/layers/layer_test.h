@@ -19,8 +19,9 @@ namespace dtf::model {
 struct BuiltLayer {
   BuiltLayer(const std::vector<LayerSpec>& layers, const std::vector<int64_t>& example,
              bool training = true)
-      : model{graph::Graph(graph::standardOps()), {}, {}, {}, {}, {}, {}, {}, {}} {
-    LayerBuilder builder(model, 2, training);
+      : model{graph::Graph(graph::standardOps()), {}, {}, {}, {}, {}, {}, {}, {}, {}} {
+    const ModelSpec without_categories;
+    LayerBuilder builder(without_categories, model, 2, training);
     std::vector<int64_t> dims = {2};
     dims.insert(dims.end(), example.begin(), example.end());
     input = builder.ops().placeholder("x", DType::kFloat32, Shape(dims));

@@ -1,0 +1,47 @@
+#include "common/data/csv_categories.h"
+
+#include <optional>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/checksum.h"
+#include "common/data/csv_numbers.h"
+
+namespace dtf::data {
+
+CategoryReader::CategoryReader(const cluster::CategoricalColumns& spec, std::string part)
+    : spec_(spec), part_(std::move(part)) {
+  for (const std::string& word : spec.vocabulary_list)
+    words_.emplace(word, static_cast<int32_t>(words_.size()));
+}
+
+PartSpec CategoryReader::spec() const {
+  return {part_, DType::kInt32, Shape{spec_.input().count}};
+}
+
+std::string CategoryReader::add(std::string_view field) {
+  if (spec_.hash_bucket_size > 0) {
+    const auto buckets = static_cast<uint64_t>(spec_.hash_bucket_size);
+    record_.push_back(static_cast<int32_t>(checksumOf(field) % buckets));
+    return {};
+  }
+  if (!words_.empty()) {
+    const auto found = words_.find(field);
+    if (found == words_.end()) return "is none of the vocabulary_list";
+    record_.push_back(found->second);
+    return {};
+  }
+  const std::optional<int32_t> number = numberOf<int32_t>(field);
+  if (!number || *number < 0)
+    return "is no whole number from 0 (for words there are hash_bucket_size and vocabulary_list)";
+  record_.push_back(*number);
+  return {};
+}
+
+void CategoryReader::keep() {
+  DTF_CHECK(record_.size() == spec_.columns.size());
+  numbers_.append(record_.data(), record_.size() * sizeof(int32_t));
+  record_.clear();
+}
+
+}  // namespace dtf::data

@@ -1,0 +1,160 @@
+#include "common/data/csv_columns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/data/csv_numbers.h"
+#include "common/yaml/key_table.h"
+
+namespace dtf::data {
+
+namespace {
+
+[[noreturn]] void failColumns(const std::string& file, const std::string& why) {
+  throw Error(ErrorCode::kBadConfig, file + ": " + why);
+}
+
+size_t columnOf(const std::string& file, const CsvColumns& columns, const std::string& wanted) {
+  const auto named = std::find(columns.names.begin(), columns.names.end(), wanted);
+  const auto times = std::count(columns.names.begin(), columns.names.end(), wanted);
+  if (times > 1) failColumns(file, fmt::format("{} columns are named '{}'", times, wanted));
+  if (times == 1) return static_cast<size_t>(named - columns.names.begin());
+  const std::optional<uint64_t> number = numberOf<uint64_t>(wanted);
+  if (number && *number >= 1 && *number <= columns.names.size()) return *number - 1;
+  const std::vector<std::string_view> names(columns.names.begin(), columns.names.end());
+  constexpr size_t kListedMax = 20;
+  failColumns(file, fmt::format("there is no column '{}' among {}{}", wanted, names.size(),
+                                names.size() > kListedMax ? "" : yaml::suggestion(wanted, names)));
+}
+
+// Takes columns, each once.
+class Chooser {
+ public:
+  Chooser(const std::string& file, const CsvColumns& columns)
+      : file_(file), columns_(columns), taken_(columns.names.size()) {}
+
+  size_t take(const std::string& wanted) {
+    const size_t column = columnOf(file_, columns_, wanted);
+    if (taken_[column]) failColumns(file_, fmt::format("column '{}' is asked for twice", wanted));
+    taken_[column] = true;
+    return column;
+  }
+  std::vector<size_t> take(const std::vector<std::string>& wanted) {
+    std::vector<size_t> taken;
+    for (const std::string& each : wanted) taken.push_back(take(each));
+    return taken;
+  }
+  std::vector<size_t> rest() const {
+    std::vector<size_t> rest;
+    for (size_t i = 0; i < taken_.size(); ++i)
+      if (!taken_[i]) rest.push_back(i);
+    return rest;
+  }
+
+ private:
+  const std::string& file_;
+  const CsvColumns& columns_;
+  std::vector<bool> taken_;
+};
+
+void checkFeatures(const std::string& file, const CsvColumns& columns,
+                   const cluster::CsvSpec& spec) {
+  if (spec.no_features || !columns.features.empty()) return;
+  failColumns(file, spec.categorical.empty()
+                        ? "no column is left for the features"
+                        : "no column is left for the features: where categorical columns are all "
+                          "there is, say 'feature_columns: []'");
+}
+
+bool areConsecutive(const std::vector<std::string>& names, const std::vector<size_t>& columns) {
+  std::optional<int64_t> before;
+  for (const size_t column : columns) {
+    const std::optional<int64_t> number = numberOf<int64_t>(names[column]);
+    if (!number || (before && *number != *before + 1)) return false;
+    before = number;
+  }
+  return true;
+}
+
+}  // namespace
+
+CsvColumns chooseColumns(const std::string& file, std::vector<std::string> names,
+                         const cluster::CsvSpec& spec) {
+  CsvColumns columns;
+  columns.names = std::move(names);
+  Chooser chooser(file, columns);
+  if (!spec.label.empty()) columns.label = chooser.take(spec.label);
+  columns.targets = chooser.take(spec.targets);
+  DTF_CHECK(columns.label.has_value() == columns.targets.empty());
+  for (const cluster::CategoricalColumns& each : spec.categorical)
+    columns.categories.push_back(chooser.take(each.columns));
+  if (!spec.no_features)
+    columns.features = spec.features.empty() ? chooser.rest() : chooser.take(spec.features);
+  checkFeatures(file, columns, spec);
+  return columns;
+}
+
+CsvColumns chooseTrained(const std::string& file, std::vector<std::string> names,
+                         const TrainedColumns& trained) {
+  CsvColumns columns;
+  columns.names = std::move(names);
+  const auto find = [&](const std::vector<std::string>& wanted) {
+    std::vector<size_t> found;
+    for (const std::string& name : wanted) {
+      if (std::find(columns.names.begin(), columns.names.end(), name) == columns.names.end())
+        failColumns(file,
+                    fmt::format("it has no column '{}', which the model is trained on", name));
+      found.push_back(columnOf(file, columns, name));
+    }
+    return found;
+  };
+  columns.features = find(trained.features);
+  for (const std::vector<std::string>& each : trained.categories)
+    columns.categories.push_back(find(each));
+  return columns;
+}
+
+CsvColumns chooseFeatures(const std::string& file, std::vector<std::string> names,
+                          const cluster::CsvSpec& spec, int64_t width) {
+  CsvColumns columns;
+  columns.names = std::move(names);
+  Chooser chooser(file, columns);
+  for (const cluster::CategoricalColumns& each : spec.categorical)
+    columns.categories.push_back(chooser.take(each.columns));
+  if (spec.no_features) return columns;
+  if (!spec.features.empty()) {
+    columns.features = chooser.take(spec.features);
+    return columns;
+  }
+  if (static_cast<int64_t>(chooser.rest().size()) != width) {
+    if (!spec.label.empty()) chooser.take(spec.label);
+    chooser.take(spec.targets);
+  }
+  columns.features = chooser.rest();
+  checkFeatures(file, columns, spec);
+  return columns;
+}
+
+void checkHeader(const std::string& file, const CsvColumns& columns, const cluster::CsvSpec& spec) {
+  if (!spec.header) return;
+  const auto isNumber = [&](size_t column) {
+    return numberOf<double>(columns.names[column]).has_value();
+  };
+  const std::vector<std::string>& classes = spec.class_names;
+  const bool numbers =
+      !(columns.features.empty() && columns.targets.empty()) &&
+      std::all_of(columns.features.begin(), columns.features.end(), isNumber) &&
+      std::all_of(columns.targets.begin(), columns.targets.end(), isNumber) &&
+      (columns.features.size() < 2 || !areConsecutive(columns.names, columns.features));
+  const bool is_class = columns.label && std::find(classes.begin(), classes.end(),
+                                                   columns.names[*columns.label]) != classes.end();
+  if (numbers || is_class)
+    failColumns(file,
+                "the first line looks like a record: set 'header: false' if it names nothing");
+}
+
+}  // namespace dtf::data

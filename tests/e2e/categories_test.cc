@@ -1,0 +1,169 @@
+// Tables with users, items and words, as recommenders learn from: from the file to the prediction.
+
+#include <signal.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/cluster_fixture.h"
+
+namespace dtf::testing {
+
+using std::chrono::seconds;
+
+class CategoriesTest : public ClusterTest {
+ protected:
+  // Whoever has an even number likes comedies, the others dramas.
+  std::string table(int records, int first) const {
+    std::string text = "user,genre,age,likes\n";
+    for (int i = first; i < first + records; ++i) {
+      const int user = i * 7 % 40;
+      const bool comedy = i / 3 % 2 == 0;
+      text += "user-" + std::to_string(user) + (comedy ? ",comedy," : ",drama,") +
+              std::to_string(i % 10) + "," + ((user % 2 == 0) == comedy ? "1\n" : "0\n");
+    }
+    return text;
+  }
+
+  std::string columns() const {
+    return "label_column: likes, categorical_columns: {user: {columns: [user], hash_bucket_size: "
+           "5000}, genre: {columns: [genre], vocabulary_list: [drama, comedy]}}";
+  }
+
+  std::string writeJob(const std::string& name = "job", const std::string& more = "",
+                       const std::string& data = "") {
+    folder_.write("train.csv", table(1200, 0));
+    folder_.write("eval.csv", table(300, 5000));
+    const std::string given = data.empty() ? columns() : data;
+    return folder_.write(
+        name + ".yaml",
+        "job: " + name + "\nrun_dir: " + folder_.path() + "/runs/" + name +
+            "\ncluster: {ps: [localhost:auto, localhost:auto], worker: [localhost:auto, "
+            "localhost:auto]}\n" +
+            more +
+            "train:\n"
+            "  model:\n"
+            "    input: {shape: [1]}\n"
+            "    layers:\n"
+            "      - dense: {units: 4, name: numbers}\n"
+            "      - embedding: {categories: user, vocabulary: 5000, dimension: 4, combiner: sum, "
+            "name: user}\n"
+            "      - embedding: {categories: genre, vocabulary: 2, dimension: 4, combiner: sum, "
+            "name: genre}\n"
+            "      - multiply: {with: [user], name: match}\n"
+            "      - concat: {with: [numbers, user]}\n"
+            "      - dense: {units: 1, name: likes}\n"
+            "    loss: sigmoid_cross_entropy\n"
+            "    metrics: [accuracy]\n"
+            "  data:\n"
+            "    batch_size: 40\n"
+            "    train: {format: csv, files: [" +
+            folder_.path() + "/train.csv], " + given +
+            "}\n"
+            "    eval: {format: csv, files: [" +
+            folder_.path() + "/eval.csv], " + given +
+            "}\n"
+            "  optimizer: {adam: {learning_rate: 0.02}}\n"
+            "  replication: {mode: sync}\n"
+            "  steps: 300\n"
+            "  checkpoint: {every_steps: 100}\n");
+  }
+
+  ProcessResult verb(const std::string& name, const std::string& file,
+                     std::vector<std::string> more = {}) {
+    std::vector<std::string> argv = {binary("dtf-launch"), name, file};
+    argv.insert(argv.end(), more.begin(), more.end());
+    return runProcess(std::move(argv), seconds(60), {}, folder_.path());
+  }
+};
+
+TEST_F(CategoriesTest, AreLearntEvaluatedAndPredicted) {
+  const std::string file = writeJob();
+  const ProcessResult checked = verb("check", file);
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_NE(checked.out.find("trains on 1200 examples, evaluates on 300 examples"),
+            std::string::npos)
+      << checked.out;
+  const ProcessResult trained = launch(file);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_GT(summary()["eval"]["accuracy"].get<double>(), 0.99);
+  const ProcessResult evaluated = verb("eval", file, {"--json"});
+  EXPECT_EQ(nlohmann::json::parse(evaluated.out)["loss"].get<double>(),
+            summary()["eval"]["loss"].get<double>());
+  // Columns by their names, whatever their order; the label may be missing.
+  folder_.write("people.csv", "genre,age,user\ncomedy,1,user-2\ndrama,1,user-2\ndrama,1,user-3\n");
+  const ProcessResult said =
+      verb("predict", file, {"--input", folder_.path() + "/people.csv", "--json"});
+  ASSERT_EQ(said.exit_code, 0) << said.err;
+  std::string classes;
+  for (size_t at = 0; (at = said.out.find("\"class\":", at)) != std::string::npos; ++at)
+    classes += said.out[at + 8];
+  EXPECT_EQ(classes, "101") << said.out;
+}
+
+// Rows that a batch names, from every ps, whichever way they come.
+TEST_F(CategoriesTest, TheBytesOfAJobDoNotDependOnHowItsRowsTravel) {
+  ASSERT_EQ(launch(writeJob("shared")).exit_code, 0);
+  const std::string digest = summary("shared")["parameters_digest"];
+  ASSERT_EQ(launch(writeJob("sent", "shared_memory: false\n")).exit_code, 0);
+  EXPECT_EQ(summary("sent")["parameters_digest"], digest);
+  const std::string alone = writeJob("one");
+  ASSERT_EQ(launch(alone, {"--set", "cluster.ps=[localhost:auto]"}).exit_code, 0);
+  EXPECT_EQ(summary("one")["parameters_digest"], digest);
+}
+
+TEST_F(CategoriesTest, AStoppedJobGoesOnToTheBytesOfAnUndisturbedOne) {
+  const std::vector<std::string> longer = {"--set", "train.steps=30000"};
+  ASSERT_EQ(launch(writeJob("calm"), longer).exit_code, 0);
+  const std::string file = writeJob("disturbed");
+  Process first(launchCommand(file, longer), {}, folder_.path());
+  ASSERT_TRUE(first.waitForOutput("event=checkpoint step=100", seconds(30))) << first.err();
+  first.signal(SIGINT);
+  EXPECT_EQ(first.wait(seconds(30)).exit_code, 128 + SIGINT);
+  const ProcessResult second = launch(file, longer);
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_NE(second.err.find("going on from the checkpoint of step"), std::string::npos);
+  EXPECT_EQ(summary("disturbed")["parameters_digest"], summary("calm")["parameters_digest"]);
+}
+
+TEST_F(CategoriesTest, WhatIsWrongIsSaidBeforeTheStart) {
+  const auto refused = [this](const std::string& data) {
+    const ProcessResult result = verb("check", writeJob("bad", "", data));
+    EXPECT_NE(result.exit_code, 0) << result.out;
+    return result.err;
+  };
+  EXPECT_NE(refused("label_column: likes, categorical_columns: {user: {columns: [user]}, genre: "
+                    "{columns: [genre], vocabulary_list: [drama, comedy]}}")
+                .find("train.csv:2:1: 'user-0' in column 'user' is no whole number from 0 (for "
+                      "words there are hash_bucket_size and vocabulary_list)"),
+            std::string::npos);
+  EXPECT_NE(refused("label_column: likes, categorical_columns: {user: {columns: [user], "
+                    "hash_bucket_size: 9000}, genre: {columns: [genre], vocabulary_list: [drama, "
+                    "comedy]}}")
+                .find("layer 'user' has a vocabulary of 5000, and the categories 'user' are from 0 "
+                      "to 8999: give it at least 9000"),
+            std::string::npos);
+  EXPECT_NE(refused("label_column: likes, categorical_columns: {user: {columns: [user], "
+                    "hash_bucket_size: 9}, genre: {columns: [genre], vocabulary_list: [comedy]}}")
+                .find("'drama' in column 'genre' is none of the vocabulary_list"),
+            std::string::npos);
+  EXPECT_NE(
+      refused("label_column: likes, categorical_columns: {user: {columns: [user], "
+              "hash_bucket_size: 9}}, feature_columns: [age]")
+          .find("layer 'genre' reads the categories 'genre', and there are none of that name"),
+      std::string::npos);
+}
+
+TEST_F(CategoriesTest, FilesWithoutThemAreRefusedByPredict) {
+  const std::string file = writeJob();
+  ASSERT_EQ(launch(file).exit_code, 0);
+  folder_.write("p.csv", "age,user\n1,user-2\n");
+  const ProcessResult missing = verb("predict", file, {"--input", folder_.path() + "/p.csv"});
+  EXPECT_EQ(missing.exit_code, 78);
+  EXPECT_NE(missing.err.find("it has no column 'genre', which the model is trained on"),
+            std::string::npos)
+      << missing.err;
+}
+
+}  // namespace dtf::testing

@@ -1,0 +1,87 @@
+#include "common/data/csv_categories.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/base/checksum.h"
+
+namespace dtf::data {
+namespace {
+
+std::vector<int32_t> numbersOf(CategoryReader& reader) {
+  const Part part = reader.finish("t.csv");
+  EXPECT_EQ(part.source(), "t.csv");
+  const std::span<const int32_t> numbers = part.as<int32_t>();
+  return {numbers.begin(), numbers.end()};
+}
+
+// A field that can't be read is said to be one; then its record is left out.
+std::vector<int32_t> read(CategoryReader& reader, const std::vector<std::string>& fields) {
+  for (const std::string& field : fields) {
+    if (reader.add(field).empty())
+      reader.keep();
+    else
+      reader.drop();
+  }
+  return numbersOf(reader);
+}
+
+TEST(CategoryReader, HashesFieldsToBelowItsBuckets) {
+  const cluster::CategoricalColumns spec{"user", {"user_id"}, 1000, {}, {}};
+  CategoryReader reader(spec, "user");
+  const std::vector<int32_t> numbers = read(reader, {"ann", "bob", "ann", "", "17"});
+  EXPECT_EQ(numbers[0], static_cast<int32_t>(checksumOf("ann") % 1000));
+  EXPECT_EQ(numbers[2], numbers[0]) << "a word is a number";
+  EXPECT_NE(numbers[1], numbers[0]);
+  for (const int32_t number : numbers) EXPECT_TRUE(number >= 0 && number < 1000) << number;
+  EXPECT_EQ(numbers.size(), 5u) << "an empty field is a word like any other";
+}
+
+// What a checkpoint has learnt of a word must be found by every later version.
+TEST(CategoryReader, TheHashOfAWordNeverChanges) {
+  const cluster::CategoricalColumns spec{"c", {"c"}, 1'000'000'000, {}, {}};
+  CategoryReader reader(spec, "c");
+  EXPECT_EQ(read(reader, {"user-17", ""}), (std::vector<int32_t>{848095873, 483603138}));
+}
+
+TEST(CategoryReader, FindsWordsInItsList) {
+  const cluster::CategoricalColumns spec{"genre", {"g"}, 0, {"drama", "comedy"}, {}};
+  CategoryReader reader(spec, "genre");
+  EXPECT_EQ(reader.add("horror"), "is none of the vocabulary_list");
+  reader.drop();
+  EXPECT_EQ(read(reader, {"comedy", "horror", "drama"}), (std::vector<int32_t>{1, 0}));
+}
+
+TEST(CategoryReader, TakesWholeNumbersAsTheyAre) {
+  const cluster::CategoricalColumns spec{"item", {"i"}, 0, {}, {}};
+  CategoryReader reader(spec, "item");
+  for (const char* wrong : {"-1", "1.5", "x", "", "99999999999"}) {
+    EXPECT_EQ(reader.add(wrong),
+              "is no whole number from 0 (for words there are hash_bucket_size and "
+              "vocabulary_list)")
+        << wrong;
+    reader.drop();
+  }
+  EXPECT_EQ(read(reader, {"0", "-1", "2147483647"}), (std::vector<int32_t>{0, 2147483647}));
+}
+
+TEST(CategoryReader, SeveralColumnsAreOneInput) {
+  const cluster::CategoricalColumns spec{"tags", {"t1", "t2"}, 100, {}, {}};
+  CategoryReader reader(spec, "tags");
+  EXPECT_EQ(reader.spec(), (PartSpec{"tags", DType::kInt32, Shape{2}}));
+  for (const char* field : {"a", "b"}) EXPECT_EQ(reader.add(field), "");
+  reader.keep();
+  EXPECT_EQ(reader.add("b"), "");
+  reader.drop();  // its second field was bad
+  for (const char* field : {"b", "a"}) EXPECT_EQ(reader.add(field), "");
+  reader.keep();
+  const std::vector<int32_t> numbers = numbersOf(reader);
+  ASSERT_EQ(numbers.size(), 4u);
+  EXPECT_EQ(numbers[0], numbers[3]) << "they share their words";
+  EXPECT_EQ(numbers[1], numbers[2]);
+}
+
+}  // namespace
+}  // namespace dtf::data

@@ -1,0 +1,102 @@
+#include "common/data/csv_columns.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+
+namespace dtf::data {
+namespace {
+
+using Names = std::vector<std::string>;
+using Places = std::vector<size_t>;
+
+const Names kNames = {"age", "user", "click", "tag1", "tag2", "price"};
+
+cluster::CsvSpec withCategories() {
+  cluster::CsvSpec spec;
+  spec.label = "click";
+  spec.categorical = {{"user", {"user"}, 100, {}, {}}, {"tags", {"tag1", "5"}, 10, {}, {}}};
+  return spec;
+}
+
+std::string mistakeOf(const cluster::CsvSpec& spec) {
+  try {
+    chooseColumns("t.csv", kNames, spec);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    return error.message();
+  }
+  return "";
+}
+
+TEST(CsvColumns, WhatIsNeitherLabelNorCategoryIsAFeature) {
+  const CsvColumns columns = chooseColumns("t.csv", kNames, withCategories());
+  EXPECT_EQ(columns.label, 2u);
+  EXPECT_EQ(columns.features, (Places{0, 5}));
+  EXPECT_EQ(columns.categories, (std::vector<Places>{{1}, {3, 4}}));
+}
+
+TEST(CsvColumns, FeaturesMayBeNamedOrNone) {
+  cluster::CsvSpec spec = withCategories();
+  spec.features = {"price"};
+  EXPECT_EQ(chooseColumns("t.csv", kNames, spec).features, (Places{5}));
+  spec.features = {};
+  spec.no_features = true;
+  EXPECT_EQ(chooseColumns("t.csv", kNames, spec).features, Places{});
+}
+
+TEST(CsvColumns, AColumnIsReadOnce) {
+  cluster::CsvSpec spec = withCategories();
+  spec.features = {"user"};
+  EXPECT_EQ(mistakeOf(spec), "t.csv: column 'user' is asked for twice");
+  spec = withCategories();
+  spec.categorical[0].columns = {"click"};
+  EXPECT_EQ(mistakeOf(spec), "t.csv: column 'click' is asked for twice");
+  spec.categorical[0].columns = {"usr"};
+  EXPECT_EQ(mistakeOf(spec), "t.csv: there is no column 'usr' among 6 - did you mean 'user'?");
+}
+
+TEST(CsvColumns, CategoriesAloneAreToBeSaid) {
+  cluster::CsvSpec spec = withCategories();
+  spec.categorical.push_back({"rest", {"age", "price"}, 10, {}, {}});
+  EXPECT_EQ(mistakeOf(spec),
+            "t.csv: no column is left for the features: where categorical columns are all there "
+            "is, say 'feature_columns: []'");
+}
+
+TEST(CsvColumns, ATableToPredictOfIsReadByTheNamesOfTheTrainingData) {
+  const TrainedColumns trained{{"age", "price"}, {{"user"}, {"tag1", "tag2"}}};
+  const CsvColumns columns =
+      chooseTrained("p.csv", {"tag2", "tag1", "price", "user", "age"}, trained);
+  EXPECT_EQ(columns.features, (Places{4, 2}));
+  EXPECT_EQ(columns.categories, (std::vector<Places>{{3}, {1, 0}}));
+  EXPECT_THROW(chooseTrained("p.csv", {"tag1", "price", "user", "age"}, trained), Error);
+}
+
+TEST(CsvColumns, ATableWithoutNamesIsReadByItsNumbers) {
+  cluster::CsvSpec spec;
+  spec.header = false;
+  spec.label = "4";
+  spec.categorical = {{"user", {"2"}, 100, {}, {}}};
+  const CsvColumns without_label = chooseFeatures("p.csv", {"1", "2", "3"}, spec, 2);
+  EXPECT_EQ(without_label.features, (Places{0, 2}));
+  EXPECT_EQ(without_label.categories, (std::vector<Places>{{1}}));
+  const CsvColumns with_label = chooseFeatures("p.csv", {"1", "2", "3", "4"}, spec, 2);
+  EXPECT_EQ(with_label.features, (Places{0, 2}));
+}
+
+// Without features there is nothing that looks like a record.
+TEST(CsvColumns, AHeaderOfWordsIsNoRecord) {
+  cluster::CsvSpec spec = withCategories();
+  spec.no_features = true;
+  checkHeader("t.csv", chooseColumns("t.csv", kNames, spec), spec);
+  spec.class_names = {"click", "none"};
+  EXPECT_THROW(checkHeader("t.csv", chooseColumns("t.csv", kNames, spec), spec), Error)
+      << "the label's field is a class";
+}
+
+}  // namespace
+}  // namespace dtf::data
