@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import pathlib
+import random
 import signal
 import socket
 import statistics
@@ -25,13 +26,17 @@ ROWS = [
     ("softmax, sync", RATE, ("softmax", "sync", "steps_per_second")),
     ("784-300-100-10, sync", RATE, ("mlp", "sync", "steps_per_second")),
     ("LeNet, batch 128, sync", RATE, ("lenet", "sync", "steps_per_second")),
+    ("Criteo's shape, batch 1000, async", RATE, ("clicks", "async", "steps_per_second")),
     ("null step, scalar", MICROSECONDS, ("null", "sync", "scalar_us")),
     ("null step, 100 MB", MILLISECONDS, ("null", "sync", "dense_ms")),
 ]
-DTF_STEPS = {("softmax", "async"): 30000, ("softmax", "sync"): 12000, ("mlp", "sync"): 1500, ("lenet", "sync"): 100}
+DTF_STEPS = {("softmax", "async"): 30000, ("softmax", "sync"): 12000, ("mlp", "sync"): 1500, ("lenet", "sync"): 100,
+             ("clicks", "async"): 400}
 PEER_STEPS = {("softmax", "async"): 1000, ("softmax", "sync"): 500, ("mlp", "sync"): 200, ("lenet", "sync"): 30,
-              ("null", "sync"): 500}
-BATCH = {"lenet": 128}  # of a worker; else 100
+              ("clicks", "async"): 200, ("null", "sync"): 500}
+BATCH = {"lenet": 128, "clicks": 1000}  # of a worker; else 100
+# Of "clicks": what Criteo's data look like to a model.
+NUMBERS, SLOTS, ROWS_OF_TABLE = 13, 26, 1_000_001
 # The allocator keeps its memory.
 TUNED = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "4294967296",
          "MALLOC_TOP_PAD_": "268435456"}
@@ -98,6 +103,10 @@ class Dtf:
             return {"scalar_us": self.null_step("scalar, 1 worker, 1 ps", folder),
                     "dense_ms": self.null_step("100 MB, 1 worker, 1 ps, memory", folder)}
         file = folder / "job.yaml"
+        if work == "clicks":
+            file.write_text(clicks_job(folder, mode))
+            self.call([self.build / "launcher/dtf-launch", file], folder)
+            return json.loads((folder / "runs/summary.json").read_text())
         file.write_text(f"""
 job: peers
 run_dir: {folder}/runs
@@ -144,7 +153,7 @@ class TensorFlow:
         tasks = 1 if work == "null" else 2
         addresses = [f"127.0.0.1:{port}" for port in free_ports(2 * tasks)]
         common = ["--ps", ",".join(addresses[:tasks]), "--workers", ",".join(addresses[tasks:]), "--work", work,
-                  "--mode", mode, "--steps", str(PEER_STEPS[work, mode])]
+                  "--mode", mode, "--steps", str(PEER_STEPS[work, mode]), "--batch", str(BATCH.get(work, 100))]
         program = [self.python, HERE / "tensorflow_task.py"]
         tasks_of = [("ps", i) for i in range(tasks)] + [("worker", i) for i in reversed(range(tasks))]  # the chief last
         return run_together([program + ["--job", job, "--task", str(i)] + common for job, i in tasks_of], folder)
@@ -173,6 +182,43 @@ def data_text():
         return (f"format: idx, images: {folder}/train-images-idx3-ubyte.gz, "
                 f"labels: {folder}/train-labels-idx1-ubyte.gz")
     return "format: digits, count: 10000"
+
+
+def clicks_job(folder, mode):
+    """A table of rows for 26 slots, 13 numbers, three layers of 400: PaddleRec's DNN, on drawn records."""
+    draw = random.Random(1)
+    with (folder / "clicks.csv").open("w") as table:
+        table.write(",".join([f"I{i}" for i in range(NUMBERS)] + [f"C{i}" for i in range(SLOTS)]) + ",click\n")
+        for _ in range(20_000):
+            numbers = [f"{draw.random():.4f}" for _ in range(NUMBERS)]
+            slots = [str(draw.randrange(ROWS_OF_TABLE)) for _ in range(SLOTS)]
+            table.write(",".join(numbers + slots) + f",{draw.randrange(2)}\n")
+    slots = ", ".join(f"C{i}" for i in range(SLOTS))
+    return f"""
+job: peers
+run_dir: {folder}/runs
+cluster: {{ps: ["localhost:auto", "localhost:auto"], worker: ["localhost:auto", "localhost:auto"]}}
+train:
+  model:
+    input: {{shape: [{NUMBERS}]}}
+    layers:
+      - normalize: {{mean: [0], std: [1], name: numbers}}
+      - embedding: {{categories: slots, vocabulary: {ROWS_OF_TABLE}, dimension: 10, name: table}}
+      - flatten:
+      - concat: {{with: [numbers]}}
+      - dense: {{units: 400, activation: relu}}
+      - dense: {{units: 400, activation: relu}}
+      - dense: {{units: 400, activation: relu}}
+      - dense: {{units: 1}}
+    loss: sigmoid_cross_entropy
+  data:
+    batch_size: {BATCH["clicks"]}
+    train: {{format: csv, files: [{folder}/clicks.csv], label_column: click,
+             categorical_columns: {{slots: {{columns: [{slots}]}}}}}}
+  optimizer: {{adagrad: {{learning_rate: 0.01}}}}
+  replication: {{mode: {mode}}}
+  steps: {DTF_STEPS["clicks", mode]}
+"""
 
 
 def measure(systems, repetitions):

@@ -1,7 +1,7 @@
 """One task of a TensorFlow cluster, between-graph as TensorFlow 1 does it: what compare.py measures dtf against.
 
 The chief (worker 0) prints one line of JSON when it has measured; ps and the other workers run until they are ended.
-Every worker feeds random data of MNIST's shape: their values do not change what a step costs.
+Every worker feeds random data of the shape of the real ones: their values do not change what a step costs.
 """
 import argparse
 import json
@@ -55,6 +55,34 @@ def loss_of(layers, images, labels):
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=images))
 
 
+def clicks_loss(args, numbers, slots, labels):
+    """PaddleRec's DNN: rows of one table for the slots, three layers; the table split over all ps."""
+    table = v1.get_variable("table", [1_000_001, 10], initializer=v1.random_uniform_initializer(-0.01, 0.01),
+                            partitioner=v1.fixed_size_partitioner(len(args.ps)))
+    rows = tf.nn.embedding_lookup(table, slots)
+    x = tf.concat([numbers, tf.reshape(rows, [args.batch, 260])], 1)
+    for i, units in enumerate([400, 400, 400, 1]):
+        kernel = v1.get_variable(f"kernel{i}", [x.shape[1], units], initializer=v1.glorot_uniform_initializer(seed=1))
+        x = tf.matmul(x, kernel) + v1.get_variable(f"bias{i}", [units], initializer=v1.zeros_initializer())
+        x = tf.nn.relu(x) if units > 1 else x
+    return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=x))
+
+
+def clicks_feeds(args):
+    """Placeholders, and what is fed: of each, all examples."""
+    random = np.random.RandomState(args.task)
+    placeholders = [v1.placeholder(tf.float32, [args.batch, 13]), v1.placeholder(tf.int64, [args.batch, 26]),
+                    v1.placeholder(tf.float32, [args.batch, 1])]
+    return placeholders, [random.rand(20000, 13).astype(np.float32), random.randint(0, 1_000_001, (20000, 26)),
+                          random.randint(0, 2, (20000, 1)).astype(np.float32)]
+
+
+def image_feeds(args):
+    random = np.random.RandomState(args.task)
+    placeholders = [v1.placeholder(tf.float32, [args.batch, 784]), v1.placeholder(tf.int64, [args.batch])]
+    return placeholders, [random.rand(10000, 784).astype(np.float32), random.randint(0, 10, 10000)]
+
+
 def report(result):
     """Ends the process too: a clean end of a session would wait minutes for what other tasks still run."""
     print(json.dumps({**result, "version": tf.__version__}), flush=True)
@@ -67,10 +95,12 @@ def train(args, server, cluster):
     with v1.device(v1.train.replica_device_setter(
             cluster=cluster, ps_device="/job:ps/device:CPU:0", worker_device=f"/job:worker/task:{args.task}/device:CPU:0")):
         global_step = v1.train.get_or_create_global_step()
-        images = v1.placeholder(tf.float32, [args.batch, 784])
-        labels = v1.placeholder(tf.int64, [args.batch])
-        loss = loss_of(LAYERS[args.work], images, labels)
-        optimizer, hooks = v1.train.GradientDescentOptimizer(0.1), []
+        fed, data = clicks_feeds(args) if args.work == "clicks" else image_feeds(args)
+        if args.work == "clicks":
+            loss, optimizer = clicks_loss(args, *fed), v1.train.AdagradOptimizer(0.01)
+        else:
+            loss, optimizer = loss_of(LAYERS[args.work], *fed), v1.train.GradientDescentOptimizer(0.1)
+        hooks = []
         if args.mode == "sync":
             optimizer = v1.train.SyncReplicasOptimizer(optimizer, replicas_to_aggregate=workers, total_num_replicas=workers)
         update = optimizer.minimize(loss, global_step=global_step)
@@ -82,9 +112,6 @@ def train(args, server, cluster):
     starts = [tokens(f"start{i}") for i in range(workers)]
     here, all_here = [queue.enqueue(0) for queue in starts], starts[args.task].dequeue_many(workers)
 
-    random = np.random.RandomState(args.task)
-    data = random.rand(10000, 784).astype(np.float32)
-    answers = random.randint(0, 10, 10000)
     if not chief:
         with v1.Session(server.target, config=session_config(args)) as session:
             session.run(hear_chief)
@@ -96,9 +123,9 @@ def train(args, server, cluster):
         session.run_step_fn(lambda step_context: step_context.session.run(all_here))
         first, local = None, 0
         while True:
-            at = local * args.batch % len(data)
-            _, step, seen = session.run([update, global_step, loss], {images: data[at:at + args.batch],
-                                                                      labels: answers[at:at + args.batch]})
+            at = local * args.batch % len(data[0])
+            batch = {placeholder: part[at:at + args.batch] for placeholder, part in zip(fed, data)}
+            _, step, seen = session.run([update, global_step, loss], batch)
             local += 1
             if first is None and step >= args.warm:
                 first = (step, time.perf_counter())
@@ -134,7 +161,7 @@ def main():
     parser.add_argument("--task", type=int, default=0)
     parser.add_argument("--ps", type=lambda text: text.split(","), required=True)
     parser.add_argument("--workers", type=lambda text: text.split(","), required=True)
-    parser.add_argument("--work", choices=[*LAYERS, "null"], required=True)
+    parser.add_argument("--work", choices=[*LAYERS, "clicks", "null"], required=True)
     parser.add_argument("--mode", choices=["async", "sync"], default="async")
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--warm", type=int, default=100)
