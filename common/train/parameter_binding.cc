@@ -82,7 +82,7 @@ void ParameterBinding::wantRows(std::span<const Tensor* const> ids) {
     if (!place.sparse) continue;
     const Tensor& of = *ids[variable];
     findRows(of.dtype(), of.data(), static_cast<size_t>(of.shape().elements()),
-             place.sparse->tableRows(), place.wanted);
+             place.sparse->tableRows(), place.wanted, spare_);
   }
   sendWanted();
 }

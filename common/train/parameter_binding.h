@@ -106,6 +106,7 @@ class ParameterBinding {
   bool values_are_old_ = false,
        gradients_are_old_ = false;  // of kept variables: the device has others
   std::vector<Place> places_;       // by variable
+  std::vector<uint32_t> spare_;     // of findRows()
   std::vector<const float*> values_;
   std::vector<SparseShard> sparse_;  // by ps task; empty where no variable is sparse
 };

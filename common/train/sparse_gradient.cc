@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/ps/gradient_math.h"
+#include "common/train/radix_sort.h"
 
 namespace dtf::train {
 
@@ -30,7 +31,7 @@ void asIdType(DType dtype, const Use& use) {
 }  // namespace
 
 void findRows(DType dtype, const std::byte* ids, size_t count, uint64_t rows,
-              std::vector<uint32_t>& found) {
+              std::vector<uint32_t>& found, std::vector<uint32_t>& spare) {
   found.clear();
   asIdType(dtype, [&](auto id) {
     for (size_t i = 0; i < count; ++i) {
@@ -40,7 +41,7 @@ void findRows(DType dtype, const std::byte* ids, size_t count, uint64_t rows,
         found.push_back(static_cast<uint32_t>(id));
     }
   });
-  std::ranges::sort(found);
+  radixSort(found, spare, rows, [](uint32_t row) { return uint64_t{row}; });
   found.erase(std::unique(found.begin(), found.end()), found.end());
 }
 
@@ -58,7 +59,7 @@ void SparseGradient::sort(const LookUp& look_up) {
     DTF_CHECK(row < table_rows_);
     order_.push_back(row << 32 | i);
   }
-  std::ranges::sort(order_);
+  radixSort(order_, spare_, table_rows_, [](uint64_t entry) { return entry >> 32; });
 }
 
 void SparseGradient::set(const LookUp& look_up) {

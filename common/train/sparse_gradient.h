@@ -21,9 +21,9 @@ struct LookUp {
 };
 
 // Which rows of a table of `rows` are among these ids: ascending, each once. Ids beyond the table are left out: the step refuses them. Reuses
-// the memory of `found`.
+// the memory of `found`, and works in that of `spare`.
 void findRows(DType dtype, const std::byte* ids, size_t count, uint64_t rows,
-              std::vector<uint32_t>& found);
+              std::vector<uint32_t>& found, std::vector<uint32_t>& spare);
 
 // Owns: the rows. Their memory grows to what the largest batch needs.
 // Threads: thread-compatible.
@@ -49,6 +49,7 @@ class SparseGradient {
   const uint64_t table_rows_;
   const uint64_t row_elements_;
   std::vector<uint64_t> order_;  // id << 32 | place in the look-up, ascending
+  std::vector<uint64_t> spare_;  // what they are sorted in
   std::vector<uint32_t> rows_;
   std::vector<float> values_;
 };

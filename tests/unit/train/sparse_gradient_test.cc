@@ -29,12 +29,12 @@ void expectRows() {
 template <class T>
 void expectFound() {
   const std::vector<T> ids = {7, 199, 7, 0, 12};
-  std::vector<uint32_t> found = {3};
+  std::vector<uint32_t> found = {3}, spare;
   findRows(DTypeOf<T>::value, reinterpret_cast<const std::byte*>(ids.data()), ids.size(), 200,
-           found);
+           found, spare);
   EXPECT_EQ(found, (std::vector<uint32_t>{0, 7, 12, 199}));
-  findRows(DTypeOf<T>::value, reinterpret_cast<const std::byte*>(ids.data()), ids.size(), 12,
-           found);
+  findRows(DTypeOf<T>::value, reinterpret_cast<const std::byte*>(ids.data()), ids.size(), 12, found,
+           spare);
   EXPECT_EQ(found, (std::vector<uint32_t>{0, 7})) << "those of the table";
 }
 
@@ -47,8 +47,9 @@ TEST(FindRows, EachOnceWhateverTheTypeOfTheIds) {
 
 TEST(FindRows, WhatNoTableHasIsLeftOut) {
   const std::vector<float> ids = {-1, 1e30F, 2, std::nanf("")};
-  std::vector<uint32_t> found;
-  findRows(DType::kFloat32, reinterpret_cast<const std::byte*>(ids.data()), ids.size(), 5, found);
+  std::vector<uint32_t> found, spare;
+  findRows(DType::kFloat32, reinterpret_cast<const std::byte*>(ids.data()), ids.size(), 5, found,
+           spare);
   EXPECT_EQ(found, (std::vector<uint32_t>{2}));
 }
 
