@@ -17,8 +17,9 @@
 #   784-300-100-10, sync   two hidden layers of ReLU, otherwise the same
 #   LeNet, sync            two convolutions, batch 128 a worker, otherwise the same; not by TensorFlow
 #   Criteo's shape, async  a table of 1 000 001 rows of 10 numbers, of which each example has 26, 13 numbers, three
-#                          layers of 400 (PaddleRec's DNN), Adagrad, batch 1000 a worker, 2 ps + 2 workers; on drawn
-#                          records, those of dtf from a table in text; not by PyTorch
+#                          layers of 400 (PaddleRec's DNN), or one of 32, with which most of a step is rows; Adagrad,
+#                          batch 1000 a worker, 2 ps + 2 workers; on drawn records, those of dtf from a table in text;
+#                          not by PyTorch
 #   null step              push a gradient, get the parameters back, 1 ps + 1 worker; median time of a step
 #
 # dtf and TensorFlow place variables alike, round robin. All run with the threads that they take by themselves, but for

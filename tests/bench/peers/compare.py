@@ -26,16 +26,18 @@ ROWS = [
     ("softmax, sync", RATE, ("softmax", "sync", "steps_per_second")),
     ("784-300-100-10, sync", RATE, ("mlp", "sync", "steps_per_second")),
     ("LeNet, batch 128, sync", RATE, ("lenet", "sync", "steps_per_second")),
-    ("Criteo's shape, batch 1000, async", RATE, ("clicks", "async", "steps_per_second")),
+    ("Criteo's shape, three layers of 400, async", RATE, ("clicks", "async", "steps_per_second")),
+    ("Criteo's shape, a layer of 32, async", RATE, ("rows", "async", "steps_per_second")),
     ("null step, scalar", MICROSECONDS, ("null", "sync", "scalar_us")),
     ("null step, 100 MB", MILLISECONDS, ("null", "sync", "dense_ms")),
 ]
 DTF_STEPS = {("softmax", "async"): 30000, ("softmax", "sync"): 12000, ("mlp", "sync"): 1500, ("lenet", "sync"): 100,
-             ("clicks", "async"): 400}
+             ("clicks", "async"): 400, ("rows", "async"): 1500}
 PEER_STEPS = {("softmax", "async"): 1000, ("softmax", "sync"): 500, ("mlp", "sync"): 200, ("lenet", "sync"): 30,
-              ("clicks", "async"): 200, ("null", "sync"): 500}
-BATCH = {"lenet": 128, "clicks": 1000}  # of a worker; else 100
-# Of "clicks": what Criteo's data look like to a model.
+              ("clicks", "async"): 200, ("rows", "async"): 400, ("null", "sync"): 500}
+BATCH = {"lenet": 128, "clicks": 1000, "rows": 1000}  # of a worker; else 100
+# What Criteo's data look like to a model, and its layers.
+HIDDEN = {"clicks": [400, 400, 400], "rows": [32]}
 NUMBERS, SLOTS, ROWS_OF_TABLE = 13, 26, 1_000_001
 # The allocator keeps its memory.
 TUNED = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "4294967296",
@@ -103,8 +105,8 @@ class Dtf:
             return {"scalar_us": self.null_step("scalar, 1 worker, 1 ps", folder),
                     "dense_ms": self.null_step("100 MB, 1 worker, 1 ps, memory", folder)}
         file = folder / "job.yaml"
-        if work == "clicks":
-            file.write_text(clicks_job(folder, mode))
+        if work in HIDDEN:
+            file.write_text(clicks_job(folder, work, mode))
             self.call([self.build / "launcher/dtf-launch", file], folder)
             return json.loads((folder / "runs/summary.json").read_text())
         file.write_text(f"""
@@ -184,8 +186,8 @@ def data_text():
     return "format: digits, count: 10000"
 
 
-def clicks_job(folder, mode):
-    """A table of rows for 26 slots, 13 numbers, three layers of 400: PaddleRec's DNN, on drawn records."""
+def clicks_job(folder, work, mode):
+    """A table of rows for 26 slots, 13 numbers, and layers: with three of 400 PaddleRec's DNN. On drawn records."""
     draw = random.Random(1)
     with (folder / "clicks.csv").open("w") as table:
         table.write(",".join([f"I{i}" for i in range(NUMBERS)] + [f"C{i}" for i in range(SLOTS)]) + ",click\n")
@@ -194,6 +196,7 @@ def clicks_job(folder, mode):
             slots = [str(draw.randrange(ROWS_OF_TABLE)) for _ in range(SLOTS)]
             table.write(",".join(numbers + slots) + f",{draw.randrange(2)}\n")
     slots = ", ".join(f"C{i}" for i in range(SLOTS))
+    hidden = "\n".join(f"      - dense: {{units: {units}, activation: relu}}" for units in HIDDEN[work])
     return f"""
 job: peers
 run_dir: {folder}/runs
@@ -206,18 +209,16 @@ train:
       - embedding: {{categories: slots, vocabulary: {ROWS_OF_TABLE}, dimension: 10, name: table}}
       - flatten:
       - concat: {{with: [numbers]}}
-      - dense: {{units: 400, activation: relu}}
-      - dense: {{units: 400, activation: relu}}
-      - dense: {{units: 400, activation: relu}}
+{hidden}
       - dense: {{units: 1}}
     loss: sigmoid_cross_entropy
   data:
-    batch_size: {BATCH["clicks"]}
+    batch_size: {BATCH[work]}
     train: {{format: csv, files: [{folder}/clicks.csv], label_column: click,
              categorical_columns: {{slots: {{columns: [{slots}]}}}}}}
   optimizer: {{adagrad: {{learning_rate: 0.01}}}}
   replication: {{mode: {mode}}}
-  steps: {DTF_STEPS["clicks", mode]}
+  steps: {DTF_STEPS[work, mode]}
 """
 
 

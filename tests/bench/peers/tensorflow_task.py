@@ -20,6 +20,7 @@ v1 = tf.compat.v1
 v1.disable_v2_behavior()
 
 LAYERS = {"softmax": [784, 10], "mlp": [784, 300, 100, 10]}
+HIDDEN = {"clicks": [400, 400, 400], "rows": [32]}  # behind a table
 
 
 def percentile(seconds, percent):
@@ -56,12 +57,12 @@ def loss_of(layers, images, labels):
 
 
 def clicks_loss(args, numbers, slots, labels):
-    """PaddleRec's DNN: rows of one table for the slots, three layers; the table split over all ps."""
+    """Rows of one table for the slots, and layers, with three of 400 PaddleRec's DNN; the table split over all ps."""
     table = v1.get_variable("table", [1_000_001, 10], initializer=v1.random_uniform_initializer(-0.01, 0.01),
                             partitioner=v1.fixed_size_partitioner(len(args.ps)))
     rows = tf.nn.embedding_lookup(table, slots)
     x = tf.concat([numbers, tf.reshape(rows, [args.batch, 260])], 1)
-    for i, units in enumerate([400, 400, 400, 1]):
+    for i, units in enumerate(HIDDEN[args.work] + [1]):
         kernel = v1.get_variable(f"kernel{i}", [x.shape[1], units], initializer=v1.glorot_uniform_initializer(seed=1))
         x = tf.matmul(x, kernel) + v1.get_variable(f"bias{i}", [units], initializer=v1.zeros_initializer())
         x = tf.nn.relu(x) if units > 1 else x
@@ -95,8 +96,8 @@ def train(args, server, cluster):
     with v1.device(v1.train.replica_device_setter(
             cluster=cluster, ps_device="/job:ps/device:CPU:0", worker_device=f"/job:worker/task:{args.task}/device:CPU:0")):
         global_step = v1.train.get_or_create_global_step()
-        fed, data = clicks_feeds(args) if args.work == "clicks" else image_feeds(args)
-        if args.work == "clicks":
+        fed, data = clicks_feeds(args) if args.work in HIDDEN else image_feeds(args)
+        if args.work in HIDDEN:
             loss, optimizer = clicks_loss(args, *fed), v1.train.AdagradOptimizer(0.01)
         else:
             loss, optimizer = loss_of(LAYERS[args.work], *fed), v1.train.GradientDescentOptimizer(0.1)
@@ -161,7 +162,7 @@ def main():
     parser.add_argument("--task", type=int, default=0)
     parser.add_argument("--ps", type=lambda text: text.split(","), required=True)
     parser.add_argument("--workers", type=lambda text: text.split(","), required=True)
-    parser.add_argument("--work", choices=[*LAYERS, "clicks", "null"], required=True)
+    parser.add_argument("--work", choices=[*LAYERS, *HIDDEN, "null"], required=True)
     parser.add_argument("--mode", choices=["async", "sync"], default="async")
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--warm", type=int, default=100)
