@@ -41,7 +41,7 @@ std::string memoryText(const train::JobSize& size) {
       bytesText(size.memory_bytes));
 }
 
-// "trains on 60000 examples, evaluates on 10000"
+// "trains on 60000 examples, evaluates on 10000 examples"
 std::string examplesText(const cluster::JobSpec& job, const train::DataCounts& counts) {
   const auto text = [](const std::optional<int64_t>& count) {
     return count ? amountText(static_cast<uint64_t>(*count), "example") : "what is on other hosts";

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -178,6 +179,7 @@ void report(const Error& error, bool json) {
 
 int main(int argc, char** argv) {
   using namespace dtf;
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` write() fails, and that names the file
   markLaunch();
   launcher::openMissingStreams();
   const auto failed = [&](const Error& error) {

@@ -32,8 +32,8 @@ constexpr OptionDef kLaunchOptions[] = {
     {"checkpoint", "STEP|DIR",
      "eval, predict, export: this one, not the newest whole one of the job"},
     {"input", "FILE",
-     "predict: IDX, .npy, an image or a folder of them, or .csv as the job's; default: its "
-     "evaluation data"},
+     "predict: IDX, .npy, an image or a folder of them, or .csv or .npz as the job's; default: "
+     "its evaluation data"},
     {"output", "FILE", "predict: write FILE.txt, .jsonl, .csv or .npy; default: text on stdout"},
     {"to", "FILE", "export: FILE.safetensors, FILE.npz or FILE.onnx"},
     {"from", "FILE", "import: FILE.safetensors, FILE.npz or FILE.onnx"},

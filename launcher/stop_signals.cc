@@ -11,7 +11,6 @@ StopSignals::StopSignals(boost::asio::io_context& io, std::function<void(int sig
     : on_signal_(std::move(on_signal)), signals_(io) {
   DTF_CHECK(on_signal_);
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` write() fails, and that names the file
   std::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how the tasks end
   struct sigaction hangup {};
   ::sigaction(SIGHUP, nullptr, &hangup);

@@ -33,6 +33,7 @@ struct CategoricalColumns {
   std::vector<std::string> columns;          // by name, or by number from 1
   int64_t hash_bucket_size = 0;              // fields are hashed to below it; 0: they aren't
   std::vector<std::string> vocabulary_list;  // the fields, from number 0 on; none: they are numbers
+  int64_t num_oov_buckets = 0;  // other fields are hashed to so many numbers behind those
   yaml::Mark mark;
   // As a model reads them.
   model::CategoryInput input() const;
@@ -46,8 +47,8 @@ struct CsvSpec {
   std::string label;
   std::vector<std::string> targets;
   std::vector<std::string> features;
-  bool no_features = false;  // none at all: the model reads categories alone
-  std::vector<CategoricalColumns> categorical;
+  bool no_features = false;                     // none at all: the model reads categories alone
+  std::vector<CategoricalColumns> categorical;  // in order of name
   std::vector<std::string> class_names;  // the words of the label, from class 0; none: numbers
   int64_t max_bad_records = 100;         // more end the job
 };
@@ -68,12 +69,12 @@ struct CategoricalArray {
 
 // Arrays of NumPy.
 struct NpySpec {
-  DataFile archive;   // npz
-  DataFile features;  // npy: a file; npz: the name of an array
-  DataFile labels;    // classes
-  DataFile targets;   // floats, in place of labels
-  std::vector<CategoricalArray> categorical;
-  std::optional<FeaturesAs> features_as;  // none: float32, and bytes are asked about
+  DataFile archive;                           // npz
+  DataFile features;                          // npy: a file; npz: the name of an array
+  DataFile labels;                            // classes
+  DataFile targets;                           // floats, in place of labels
+  std::vector<CategoricalArray> categorical;  // in order of name
+  std::optional<FeaturesAs> features_as;      // none: float32, and bytes are asked about
   DType featuresType() const;
 };
 
@@ -123,7 +124,7 @@ struct DatasetSpec {
   // What the model is fed with.
   DType featuresType() const;
   DType labelsType() const;  // float32: targets; else classes
-  // What is fed beside the features, or, with csv.no_features, first as those.
+  // What is fed beside the features, in order of name; with csv.no_features the first of them as those.
   std::vector<model::CategoryInput> categories() const;
 };
 

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -120,14 +122,16 @@ void readFiles(const MapReader& reader, DatasetSpec& dataset, Report& report) {
     report.error(list->where(), "'files' is empty: name at least one file");
 }
 
-std::vector<std::string> readWords(const MapReader& reader, std::string_view key, Report& report) {
+std::vector<std::string> readWords(const MapReader& reader, std::string_view key, Report& report,
+                                   std::string_view instead = "leave it out, or ") {
   std::vector<std::string> words;
   for (const YamlNode& node : reader.list(key))
     if (std::optional<std::string> word = yaml::readText(node, key, report))
       words.push_back(std::move(*word));
   const YamlNode* list = reader.find(key);
   if (list != nullptr && list->isSequence() && list->children.empty())
-    report.error(list->where(), inQuotes(key) + " is empty: leave it out, or name at least one");
+    report.error(list->where(),
+                 inQuotes(key) + " is empty: " + std::string(instead) + "name at least one");
   return words;
 }
 
@@ -155,17 +159,22 @@ CategoricalColumns readCategory(const YamlNode& node, Report& report) {
   read.name = node.key;
   read.mark = report.markOf(node.key_place);
   checkInputName(node, report);
-  read.columns = readWords(reader, "columns", report);
+  read.columns = readWords(reader, "columns", report, "");
   reader.whole("hash_bucket_size", read.hash_bucket_size);
   read.vocabulary_list = readWords(reader, "vocabulary_list", report);
+  reader.whole("num_oov_buckets", read.num_oov_buckets);
   const YamlNode* const words = reader.find("vocabulary_list");
+  std::set<std::string_view> known;
   for (const std::string& word : read.vocabulary_list)
-    if (std::count(read.vocabulary_list.begin(), read.vocabulary_list.end(), word) > 1) {
+    if (!known.insert(word).second) {
       report.error(words->where(), "two words are " + inQuotes(word));
       break;
     }
   if (words != nullptr && read.hash_bucket_size > 0)
     report.error(words->key_place, "'hash_bucket_size' and 'vocabulary_list' exclude each other");
+  if (words == nullptr && read.num_oov_buckets > 0)
+    report.error(reader.find("num_oov_buckets")->key_place,
+                 "'num_oov_buckets' are for words beside a 'vocabulary_list'");
   return read;
 }
 
@@ -181,6 +190,7 @@ auto readCategories(const MapReader& reader, std::string_view key, Report& repor
     report.error(map->key_place, inQuotes(key) + " has from 1 to " +
                                      std::to_string(kCategoricalMax) + " names, got " +
                                      std::to_string(all.size()));
+  std::ranges::sort(all, {}, [](const auto& each) { return each.name; });
   return all;
 }
 
@@ -252,15 +262,20 @@ void readImages(const MapReader& reader, const YamlNode& node, ImagesSpec& image
   reader.whole("max_bad_records", images.max_bad_records);
 }
 
-// The columns may have other names there; a word must be the same number.
-bool feedAlike(const DatasetSpec& one, const DatasetSpec& other) {
-  const auto& lists = one.csv.categorical;
-  const auto& others = other.csv.categorical;
-  return one.categories() == other.categories() &&
-         std::equal(lists.begin(), lists.end(), others.begin(), others.end(),
-                    [](const CategoricalColumns& a, const CategoricalColumns& b) {
-                      return a.vocabulary_list == b.vocabulary_list;
-                    });
+// The first difference between what is fed beside the features; empty: none. Which columns they are the files say.
+std::string categoriesDifference(const DatasetSpec& train, const DatasetSpec& eval) {
+  const std::vector<model::CategoryInput> ours = train.categories(), theirs = eval.categories();
+  for (size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
+    if (i >= theirs.size() || (i < ours.size() && ours[i].name < theirs[i].name))
+      return "data.eval has no categories " + inQuotes(ours[i].name) + ", data.train has";
+    if (i >= ours.size() || theirs[i].name < ours[i].name)
+      return "data.train has no categories " + inQuotes(theirs[i].name) + ", data.eval has";
+    if (!(ours[i] == theirs[i]))
+      return "the categories " + inQuotes(ours[i].name) +
+             " of data.eval are others than those of data.train: their number, " +
+             "hash_bucket_size and vocabulary_list must be alike";
+  }
+  return {};
 }
 
 // One model reads both.
@@ -276,8 +291,9 @@ void checkAlike(const DataSpec& data, const YamlNode& eval, Report& report) {
   const bool targets = data.train.labelsType() == DType::kFloat32;
   if (targets != (data.eval->labelsType() == DType::kFloat32))
     check(data.train.labelsType(), data.eval->labelsType(), "labels");
-  if (!feedAlike(data.train, *data.eval))
-    report.error(eval.key_place, "data.eval has other categories than data.train");
+  if (const std::string difference = categoriesDifference(data.train, *data.eval);
+      !difference.empty())
+    report.error(eval.key_place, difference);
   if (data.train.format == Format::kCsv && data.eval->format == Format::kCsv &&
       data.train.csv.class_names != data.eval->csv.class_names)
     report.error(eval.key_place, "data.eval has other class_names than data.train");

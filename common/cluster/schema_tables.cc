@@ -204,6 +204,8 @@ constexpr Key kCategoricalKeys[] = {
     whole("hash_bucket_size", 1, 1'000'000'000,
           "fields are words, hashed to whole numbers below it (XXH3)"),
     list("vocabulary_list", "fields are these words, from number 0; default: whole numbers"),
+    whole("num_oov_buckets", 1, 1'000'000'000,
+          "words beside vocabulary_list are hashed to so many numbers behind it"),
 };
 
 constexpr Key kCategoricalArrayKeys[] = {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "common/base/checksum.h"
 #include "common/cluster/address.h"
 
 namespace dtf::cluster {
@@ -109,18 +110,28 @@ DType DatasetSpec::labelsType() const {
 }
 
 model::CategoryInput CategoricalColumns::input() const {
-  return {
-      name, static_cast<int64_t>(columns.size()),
-      vocabulary_list.empty() ? hash_bucket_size : static_cast<int64_t>(vocabulary_list.size())};
+  model::CategoryInput input{name, static_cast<int64_t>(columns.size())};
+  if (hash_bucket_size > 0) {
+    input.below = hash_bucket_size;
+    input.meaning = "hash_bucket_size=" + std::to_string(hash_bucket_size);
+  }
+  if (!vocabulary_list.empty()) {
+    Checksum words;
+    for (const std::string& word : vocabulary_list) words.update(word.c_str(), word.size() + 1);
+    input.below = static_cast<int64_t>(vocabulary_list.size()) + num_oov_buckets;
+    input.meaning = "vocabulary_list of " + std::to_string(vocabulary_list.size()) + ": " +
+                    hexOf(words.value());
+    if (num_oov_buckets > 0) input.meaning += " num_oov_buckets=" + std::to_string(num_oov_buckets);
+  }
+  return input;
 }
 
 std::vector<model::CategoryInput> DatasetSpec::categories() const {
-  std::vector<model::CategoryInput> inputs;
   if (format == Format::kSynthetic && problem == Problem::kClicks)
-    inputs = {{"user", 1, kClickUsers}, {"item", 1, kClickItems}};
+    return {{"item", 1, kClickItems}, {"user", 1, kClickUsers}};
+  std::vector<model::CategoryInput> inputs;
   for (const CategoricalColumns& columns : csv.categorical) inputs.push_back(columns.input());
-  for (const CategoricalArray& array : npy.categorical)
-    inputs.push_back({array.name, array.count, 0});
+  for (const CategoricalArray& array : npy.categorical) inputs.push_back({array.name, array.count});
   return inputs;
 }
 

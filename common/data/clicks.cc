@@ -93,8 +93,8 @@ Dataset drawClicks(uint64_t seed, bool eval, int64_t count) {
     put(drawn[3], &what, sizeof what);
   }
   std::vector<Part> categories;
-  categories.emplace_back(user, kSyntheticName, std::move(drawn[2]));
   categories.emplace_back(item, kSyntheticName, std::move(drawn[3]));
+  categories.emplace_back(user, kSyntheticName, std::move(drawn[2]));
   return {{features, kSyntheticName, std::move(drawn[0])},
           {labels, kSyntheticName, std::move(drawn[1])},
           std::move(categories)};

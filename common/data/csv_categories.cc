@@ -9,8 +9,9 @@
 
 namespace dtf::data {
 
-CategoryReader::CategoryReader(const cluster::CategoricalColumns& spec, std::string part)
-    : spec_(spec), part_(std::move(part)) {
+CategoryReader::CategoryReader(const cluster::CategoricalColumns& spec, std::string part,
+                               size_t resident_max)
+    : spec_(spec), part_(std::move(part)), numbers_(resident_max) {
   for (const std::string& word : spec.vocabulary_list)
     words_.emplace(word, static_cast<int32_t>(words_.size()));
 }
@@ -20,15 +21,20 @@ PartSpec CategoryReader::spec() const {
 }
 
 std::string CategoryReader::add(std::string_view field) {
+  const auto hashed = [field](int64_t buckets) {
+    return static_cast<int32_t>(checksumOf(field) % static_cast<uint64_t>(buckets));
+  };
   if (spec_.hash_bucket_size > 0) {
-    const auto buckets = static_cast<uint64_t>(spec_.hash_bucket_size);
-    record_.push_back(static_cast<int32_t>(checksumOf(field) % buckets));
+    record_.push_back(hashed(spec_.hash_bucket_size));
     return {};
   }
   if (!words_.empty()) {
     const auto found = words_.find(field);
-    if (found == words_.end()) return "is none of the vocabulary_list";
-    record_.push_back(found->second);
+    if (found == words_.end() && spec_.num_oov_buckets == 0)
+      return "is none of the vocabulary_list (for other words there are num_oov_buckets)";
+    record_.push_back(found != words_.end()
+                          ? found->second
+                          : static_cast<int32_t>(words_.size()) + hashed(spec_.num_oov_buckets));
     return {};
   }
   const std::optional<int32_t> number = numberOf<int32_t>(field);

@@ -23,15 +23,15 @@ namespace dtf::data {
 // Blocks: as GrowingBlock.
 class CategoryReader {
  public:
-  // `part`: what the model's input is called.
-  CategoryReader(const cluster::CategoricalColumns& spec, std::string part);
+  // `part`: what the model's input is called. `resident_max`: more bytes are kept in a file.
+  CategoryReader(const cluster::CategoricalColumns& spec, std::string part,
+                 size_t resident_max = kResidentBytesMax);
 
   // Adds a field to the record that is being read; returns why it can't be, or nothing: "is no whole number from 0".
   std::string add(std::string_view field);
   void keep();  // the record is a good one
   void drop() { record_.clear(); }
 
-  size_t records() const { return numbers_.size() / spec().bytes(); }
   PartSpec spec() const;
   // `source`: the files. Called last.
   Part finish(const std::string& source) { return {spec(), source, numbers_.finish()}; }

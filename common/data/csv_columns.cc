@@ -141,18 +141,32 @@ CsvColumns chooseFeatures(const std::string& file, std::vector<std::string> name
 
 void checkHeader(const std::string& file, const CsvColumns& columns, const cluster::CsvSpec& spec) {
   if (!spec.header) return;
-  const auto isNumber = [&](size_t column) {
-    return numberOf<double>(columns.names[column]).has_value();
-  };
+  // Those whose fields are numbers.
+  std::vector<size_t> of_numbers = columns.features;
+  of_numbers.insert(of_numbers.end(), columns.targets.begin(), columns.targets.end());
+  bool is_word = false;
+  for (size_t i = 0; i < columns.categories.size(); ++i) {
+    const cluster::CategoricalColumns& category = spec.categorical[i];
+    const std::vector<std::string>& words = category.vocabulary_list;
+    for (const size_t column : columns.categories[i])
+      is_word =
+          is_word || std::find(words.begin(), words.end(), columns.names[column]) != words.end();
+    if (category.hash_bucket_size == 0 && words.empty())
+      of_numbers.insert(of_numbers.end(), columns.categories[i].begin(),
+                        columns.categories[i].end());
+  }
   const std::vector<std::string>& classes = spec.class_names;
+  if (columns.label && classes.empty() && columns.features.empty())
+    of_numbers.push_back(*columns.label);
   const bool numbers =
-      !(columns.features.empty() && columns.targets.empty()) &&
-      std::all_of(columns.features.begin(), columns.features.end(), isNumber) &&
-      std::all_of(columns.targets.begin(), columns.targets.end(), isNumber) &&
+      !of_numbers.empty() &&
+      std::all_of(
+          of_numbers.begin(), of_numbers.end(),
+          [&](size_t column) { return numberOf<double>(columns.names[column]).has_value(); }) &&
       (columns.features.size() < 2 || !areConsecutive(columns.names, columns.features));
   const bool is_class = columns.label && std::find(classes.begin(), classes.end(),
                                                    columns.names[*columns.label]) != classes.end();
-  if (numbers || is_class)
+  if (numbers || is_class || is_word)
     failColumns(file,
                 "the first line looks like a record: set 'header: false' if it names nothing");
 }

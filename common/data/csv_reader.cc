@@ -27,10 +27,6 @@ namespace {
 
 constexpr int64_t kBadShownMax = 10;  // in the log
 
-[[noreturn]] void failTable(const std::string& file, const std::string& why) {
-  throw Error(ErrorCode::kBadConfig, file + ": " + why);
-}
-
 std::vector<std::string> fieldsOf(const CsvRecords& records) {
   std::vector<std::string> fields;
   for (size_t i = 0; i < records.size(); ++i) fields.emplace_back(trimmed(records.field(i)));
@@ -46,7 +42,9 @@ std::vector<std::string> readNames(const std::string& file, const CsvRecords& re
       return numberOf<double>(name).has_value();
     });
     if (numbers)
-      failTable(file, "the first line has numbers only: set 'header: false' if it names nothing");
+      throw Error(
+          ErrorCode::kBadConfig,
+          file + ": the first line has numbers only: set 'header: false' if it names nothing");
   } else {
     for (size_t i = 0; i < names.size(); ++i) names[i] = fmt::format("{}", i + 1);
   }
@@ -62,11 +60,13 @@ PartSpec labelsOf(const CsvColumns& columns) {
   return {kLabels, DType::kFloat32, Shape{static_cast<int64_t>(columns.targets.size())}};
 }
 
-// Where there are no other features the first categories are those.
+// Where there are no other features the first categories are those. Together they keep as much in memory as one part.
 std::vector<CategoryReader> categoryReaders(const cluster::CsvSpec& spec) {
   std::vector<CategoryReader> readers;
+  const size_t resident_max = kResidentBytesMax / std::max<size_t>(spec.categorical.size(), 1);
   for (const cluster::CategoricalColumns& each : spec.categorical)
-    readers.emplace_back(each, spec.no_features && readers.empty() ? kFeatures : each.name);
+    readers.emplace_back(each, spec.no_features && readers.empty() ? kFeatures : each.name,
+                         resident_max);
   return readers;
 }
 
@@ -92,7 +92,8 @@ class TableReader {
         chooseColumns(path.string(), readNames(path.string(), records, spec_), spec_);
     checkHeader(path.string(), columns, spec_);
     if (columns_ && columns_->names != columns.names)
-      failTable(path.string(), "its columns are others than those of " + names_);
+      throw Error(ErrorCode::kBadConfig,
+                  path.string() + ": its columns are others than those of " + names_);
     if (!columns_) columns_ = std::move(columns);
     names_ += (names_.empty() ? "" : ", ") + path.string();
     readAll(records);
@@ -259,7 +260,8 @@ CsvHeader readCsvHeader(std::span<const std::filesystem::path> files,
         chooseColumns(path.string(), readNames(path.string(), records, spec), spec);
     checkHeader(path.string(), columns, spec);
     if (first && first->names != columns.names)
-      failTable(path.string(), "its columns are others than those of " + files[0].string());
+      throw Error(ErrorCode::kBadConfig,
+                  path.string() + ": its columns are others than those of " + files[0].string());
     if (!first) first = std::move(columns);
   }
   CsvHeader header{featuresOf(*first), labelsOf(*first), {}, {}, {}};

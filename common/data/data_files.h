@@ -11,6 +11,9 @@
 
 namespace dtf::data {
 
+// Reading so many bytes takes more than a second or two, which people are told.
+inline constexpr uint64_t kLongReadBytes = uint64_t{128} << 20;
+
 // The first of its files and folders that isn't here; empty: all are, or it has none.
 // Blocks: on the disk.
 std::filesystem::path missingPath(const cluster::DatasetSpec& dataset);

@@ -25,7 +25,7 @@ class Dataset {
   std::span<const Part> parts() const { return parts_; }
   const Part& features() const { return parts_[0]; }
   const Part& labels() const { return parts_[1]; }
-  // Fed beside the features, in the order of cluster::DatasetSpec::categoriesBeside().
+  // Fed beside the features, in the order of cluster::DatasetSpec::categories(), of which the first may be the features.
   std::span<const Part> categories() const { return parts().subspan(2); }
   // Whether reading an example may wait for the disk.
   bool onDisk() const;

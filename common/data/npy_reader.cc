@@ -112,7 +112,8 @@ class DictionaryReader {
           kNpyTypes[i].description.substr(1) == description)
         type_ = static_cast<NpyType>(i);
     if (type_) return;
-    std::string hint = "; convert it, as with a.astype('float32')";
+    std::string hint =
+        "; convert it, as with a.astype('float32'), or whole numbers with a.astype('int32')";
     if (description.starts_with('>')) hint = ", which is big-endian; convert it, a.astype('<f4')";
     input_.fail(
         fmt::format("the elements are '{}'{} (float32, float64, uint8, int32 and int64 are read)",

@@ -88,12 +88,20 @@ UnlabelledExamples readTable(const std::filesystem::path& file, const DatasetSpe
   return {std::move(examples.features), {}, std::move(examples.categories)};
 }
 
+// All that is read of a table, in the order in which it is.
+std::vector<std::string> columnsOf(const DatasetSpec& spec) {
+  return at(spec.files_marks.at(0), [&] {
+    const CsvHeader header = readCsvHeader(spec.files, spec.csv);
+    std::vector<std::string> columns = header.columns;
+    for (const std::vector<std::string>& categories : header.trained.categories)
+      columns.insert(columns.end(), categories.begin(), categories.end());
+    return columns;
+  });
+}
+
 void checkSameColumns(const DatasetSpec& train, const DatasetSpec& eval) {
-  const auto columns = [](const DatasetSpec& spec) {
-    return at(spec.files_marks.at(0), [&] { return readCsvHeader(spec.files, spec.csv).columns; });
-  };
-  const std::vector<std::string> trained = columns(train);
-  const std::vector<std::string> evaluated = columns(eval);
+  const std::vector<std::string> trained = columnsOf(train);
+  const std::vector<std::string> evaluated = columnsOf(eval);
   const auto [one, other] =
       std::mismatch(trained.begin(), trained.end(), evaluated.begin(), evaluated.end());
   if (one == trained.end() || other == evaluated.end()) return;  // their number is judged elsewhere
@@ -101,7 +109,8 @@ void checkSameColumns(const DatasetSpec& train, const DatasetSpec& eval) {
                       eval.files.at(0).string() +
                           ": its columns are in another order than those of " +
                           train.files.at(0).string() + ": '" + *other + "' where '" + *one +
-                          "' is trained on; say the order with feature_columns");
+                          "' is trained on; say the order with feature_columns and "
+                          "categorical_columns");
 }
 
 std::vector<std::string> classesOf(const cluster::ImagesSpec& spec) {

@@ -79,6 +79,19 @@ Shape LayerBuilder::exampleShape(graph::Output x) const {
   return Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()));
 }
 
+graph::Output LayerBuilder::indices(graph::Output x, int64_t rows) {
+  if (spec_.features_are_categories) checkBelow(spec_.categories.at(0), rows);
+  return asFed(x);
+}
+
+void LayerBuilder::checkBelow(const CategoryInput& input, int64_t rows) const {
+  if (input.below <= rows) return;
+  fail(
+      fmt::format("layer '{}' has a vocabulary of {}, and the categories {} are from 0 to {}: give "
+                  "it at least {}",
+                  layer_->name, rows, yaml::inQuotes(input.name), input.below - 1, input.below));
+}
+
 graph::Output LayerBuilder::asFed(graph::Output x) {
   const graph::Node& node = model_.graph.node(x.node);
   if (node.op == "Normalise") return node.inputs[0];
@@ -98,16 +111,14 @@ graph::Output LayerBuilder::categories(const std::string& name, int64_t rows) {
     const CategoryInput& input = spec_.categories[i];
     names.push_back(input.name);
     if (input.name != name) continue;
-    if (input.below > rows)
-      fail(
-          fmt::format("layer '{}' has a vocabulary of {}, and the categories {} are from 0 to {}: "
-                      "give it at least {}",
-                      layer_->name, rows, yaml::inQuotes(name), input.below - 1, input.below));
+    checkBelow(input, rows);
     return model_.categories.at(i);
   }
-  fail(fmt::format("layer '{}' reads the categories {}, and {}", layer_->name, yaml::inQuotes(name),
-                   names.empty() ? "the data have none: see data.train.categorical_columns"
-                                 : "there are none of that name" + yaml::suggestion(name, names)));
+  fail(fmt::format(
+      "layer '{}' reads the categories {}, and {}", layer_->name, yaml::inQuotes(name),
+      names.empty()
+          ? "the data have none: see categorical_columns, and of arrays categorical_arrays"
+          : "there are none of that name" + yaml::suggestion(name, names)));
 }
 
 // Drawing it takes a time that grows with this product: a minute or two at the bound.

@@ -45,9 +45,10 @@ class LayerBuilder {
   bool training() const { return training_; }
   std::string_view layerName() const { return layer_->name; }
 
-  // The examples as they are fed, of the shape of `x`, which is they: not scaled, whatever their type.
-  // Errors: fail() when a layer computed `x`.
-  graph::Output asFed(graph::Output x);
+  // The examples as they are fed, of the shape of `x`, which is they: not scaled, whatever their type; to name rows of a
+  // table of `rows`.
+  // Errors: fail() when a layer computed `x`, or when they may be beyond it.
+  graph::Output indices(graph::Output x, int64_t rows);
 
   // The categories `name`, to name rows of a table of `rows`.
   // Errors: fail() when there are none of that name, or when they may be beyond it.
@@ -84,6 +85,8 @@ class LayerBuilder {
   [[noreturn]] void fail(const std::string& what) const;
 
  private:
+  graph::Output asFed(graph::Output x);
+  void checkBelow(const CategoryInput& input, int64_t rows) const;
   using Names = std::map<std::string, graph::Output, std::less<>>;
   void checkOrthogonal(const Shape& shape, std::string_view key) const;
   graph::Output addOne(const LayerSpec& layer, graph::Output x);

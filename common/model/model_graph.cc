@@ -269,6 +269,21 @@ ModelOutput outputOf(const ModelSpec& model) {
   return output;
 }
 
+std::vector<std::string> unreadInputsOf(const ModelSpec& model) {
+  const ModelGraph built = buildGraph(model, 1, false);
+  const graph::Graph needed = graph::prune(built.graph, {}, std::array{built.logits}, {}).graph;
+  const auto is_read = [&](Output input) {
+    return needed.find(built.graph.node(input.node).name) != nullptr;
+  };
+  std::vector<std::string> unread;
+  if (!is_read(built.features) && !model.features_are_categories)
+    unread.emplace_back("the features");
+  for (size_t i = 0; i < built.categories.size(); ++i)
+    if (!is_read(built.categories[i]))
+      unread.push_back("the categories '" + model.categories[i].name + "'");
+  return unread;
+}
+
 std::vector<Vocabulary> vocabulariesOf(const ModelSpec& model) {
   const ModelGraph built = buildGraph(model, 1, false);
   std::vector<Vocabulary> found;

@@ -98,6 +98,10 @@ struct ModelOutput {
 // Errors: as buildEvaluationGraph().
 ModelOutput outputOf(const ModelSpec& model);
 
+// What is fed and no layer reads: "the features", "the categories 'user'".
+// Errors: as buildEvaluationGraph().
+std::vector<std::string> unreadInputsOf(const ModelSpec& model);
+
 // What whole numbers that name rows of a table are compared with.
 struct Vocabulary {
   size_t input = 0;   // which of inputsOf() they are

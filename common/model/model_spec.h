@@ -61,6 +61,8 @@ struct CategoryInput {
   std::string name;
   int64_t count = 1;  // of each example
   int64_t below = 0;  // they all are, whatever the data; 0: the data say
+  // What a number stands for, where that isn't itself: "hash_bucket_size=1000", or the words and a checksum of them.
+  std::string meaning = {};
   bool operator==(const CategoryInput&) const = default;
 };
 
@@ -72,7 +74,8 @@ struct ModelSpec {
   // Whole numbers are classes, one for each example; float32 are targets, one for each unit of the
   // last layer.
   DType labels_dtype = DType::kUInt8;
-  // From the data, too. Where `features_are_categories` the features are the first of them, and nothing else is.
+  // From the data, too, in order of name. Where `features_are_categories` the features are the first of them, and nothing
+  // else is.
   std::vector<CategoryInput> categories;
   bool features_are_categories = false;
   std::vector<LayerSpec> layers;

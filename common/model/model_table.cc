@@ -100,6 +100,7 @@ ModelTable tableOf(const ModelSpec& model) {
   const ModelGraph built = buildEvaluationGraph(model, 1);
   ModelTable table;
   table.input = Shape(model.input_shape);
+  table.categories = model.categories;
   for (size_t i = 0; i < built.layers.size(); ++i) {
     const AddedLayer& layer = built.layers[i];
     const Cost own = ownCost(built, i);
@@ -122,6 +123,9 @@ std::string ModelTable::str() const {
   std::string text = fmt::format("{:<{}}  {:<{}}  {:>12}  {:>10}  settings\n", "layer", width,
                                  "output", shape_width, "parameters", "FLOP");
   text += fmt::format("{:<{}}  {}\n", "input", width, input.str());
+  for (const CategoryInput& each : categories)
+    text += fmt::format("categories {}: [{}] {}\n", each.name, each.count,
+                        each.meaning.empty() ? "whole numbers" : each.meaning);
   for (const LayerRow& row : layers)
     text += fmt::format("{:<{}}  {:<{}}  {:>12}  {:>10}  {}\n", row.path, width, row.output.str(),
                         shape_width, row.parameters == 0 ? "" : fmt::format("{}", row.parameters),

@@ -23,6 +23,7 @@ struct LayerRow {
 
 struct ModelTable {
   Shape input;  // one example
+  std::vector<CategoryInput> categories;
   std::vector<LayerRow> layers;
   uint64_t parameters = 0;
   uint64_t flops = 0;  // forwards, for one example; a training step takes about three times that

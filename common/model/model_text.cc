@@ -40,7 +40,8 @@ std::string inputText(const ModelSpec& model) {
       fmt::format("{}[{}]", pixels ? "" : fmt::format("{} ", dtypeName(model.input_dtype)),
                   fmt::join(model.input_shape, ", "));
   for (const CategoryInput& input : model.categories)
-    text += fmt::format(" {}[{}]", input.name, input.count);
+    text += fmt::format(" {}[{}{}{}]", input.name, input.count, input.meaning.empty() ? "" : " ",
+                        input.meaning);
   return text;
 }
 

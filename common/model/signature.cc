@@ -24,11 +24,10 @@ constexpr std::string_view kNames[] = {"predict", "evaluate", "train"};
 
 // The examples, by the names that signature.h gives.
 void addExamples(const ModelSpec& spec, const ModelGraph& model, Tensors& tensors) {
-  tensors.push_back({Role::kInput, "features", model.features});
+  if (!spec.features_are_categories) tensors.push_back({Role::kInput, "features", model.features});
   for (size_t i = 0; i < model.categories.size(); ++i)
-    if (model.categories[i] != model.features)
-      tensors.push_back(
-          {Role::kInput, "categories/" + spec.categories.at(i).name, model.categories[i]});
+    tensors.push_back(
+        {Role::kInput, "categories/" + spec.categories.at(i).name, model.categories[i]});
 }
 
 void addVariables(const ModelGraph& model, Tensors& tensors) {

@@ -61,13 +61,15 @@ class OnnxExport {
   }
 
  private:
-  // By the names of model/signature.h.
+  // By the names of model/signature.h; those that the outputs depend on.
   std::vector<std::pair<std::string, Output>> inputs() const {
-    std::vector<std::pair<std::string, Output>> inputs = {{"features", built_.model.features}};
+    std::vector<std::pair<std::string, Output>> inputs;
+    if (!trained_.model.features_are_categories)
+      inputs.emplace_back("features", built_.model.features);
     for (size_t i = 0; i < built_.model.categories.size(); ++i)
-      if (built_.model.categories[i] != built_.model.features)
-        inputs.emplace_back("categories/" + trained_.model.categories[i].name,
-                            built_.model.categories[i]);
+      inputs.emplace_back("categories/" + trained_.model.categories[i].name,
+                          built_.model.categories[i]);
+    std::erase_if(inputs, [this](const auto& each) { return !needed_.contains(each.second.node); });
     return inputs;
   }
 

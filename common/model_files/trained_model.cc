@@ -44,9 +44,10 @@ std::map<std::string, std::string> metadataOf(const TrainedModel& trained) {
       {"layouts",
        "matrices [inputs, units]; filters [height, width, channels, filters], in ONNX "
        "[filters, channels, height, width]"}};
-  for (size_t i = model.features_are_categories ? 1 : 0; i < model.categories.size(); ++i)
-    metadata["input"] += fmt::format("; categories/{}: int32 [batch, {}]", model.categories[i].name,
-                                     model.categories[i].count);
+  if (model.features_are_categories) metadata["input"].clear();
+  for (const model::CategoryInput& each : model.categories)
+    metadata["input"] += fmt::format("{}categories/{}: int32 [batch, {}]",
+                                     metadata["input"].empty() ? "" : "; ", each.name, each.count);
   if (!trained.classes.empty()) metadata["classes"] = trained.classes;
   return metadata;
 }

@@ -20,8 +20,6 @@ namespace {
 using cluster::DatasetSpec;
 using yaml::Mark;
 
-constexpr uint64_t kSaidBytesMin = uint64_t{128} << 20;  // less is read within a second or two
-
 bool isDrawn(const DatasetSpec& dataset) {
   return dataset.format == DatasetSpec::Format::kDigits ||
          dataset.format == DatasetSpec::Format::kSynthetic;
@@ -58,7 +56,8 @@ class DataChecker {
     try {
       if (dataset.format == DatasetSpec::Format::kImages)
         return static_cast<int64_t>(data::listImages(dataset.image_folder).files.size());
-      if (data::bytesOfFiles(dataset) >= kSaidBytesMin) on_reading_(data::filesText(dataset));
+      if (data::bytesOfFiles(dataset) >= data::kLongReadBytes)
+        on_reading_(data::filesText(dataset));
       return read(dataset, eval);
     } catch (const yaml::ErrorAt& error) {
       report_.error(report_.placeOf(error.mark().file.empty() ? mark : error.mark()),

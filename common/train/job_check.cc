@@ -56,6 +56,9 @@ class JobChecker {
       noting(train_.data.eval->mark,
              [this] { data::checkSameOrder(train_.data.train, *train_.data.eval); });
     noting(train_.model.mark, [this] { checkModel(); });
+    if (output_)
+      for (const std::string& unread : model::unreadInputsOf(train_.model))
+        report_.warning(placeOf(train_.model.mark), "no layer reads " + unread + " of the data");
     return size_;
   }
 

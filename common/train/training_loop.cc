@@ -70,10 +70,11 @@ std::shared_ptr<DeviceVariables> keepVariables(const cluster::TrainSpec& train,
 data::ReadAhead readAhead(const cluster::TrainSpec& train, const data::Dataset& dataset,
                           const model::ModelGraph& model, const TowerDevices& devices) {
   constexpr int64_t kBytesWorthAThread = 1 << 20;
-  const graph::TensorSpec& features = model.graph.spec(model.features);
-  const bool is_large =
-      features.shape.elements() * static_cast<int64_t>(dtypeBytes(features.dtype)) >=
-      kBytesWorthAThread;
+  int64_t bytes = 0;
+  for (const data::Part& part : dataset.parts())
+    bytes +=
+        model.graph.spec(model.features).shape.dim(0) * static_cast<int64_t>(part.spec().bytes());
+  const bool is_large = bytes >= kBytesWorthAThread;
   const bool waits = !devices.each.front().device->usesHostMemory();
   const bool ahead = train.data.augment.any() || dataset.onDisk() || (waits && is_large);
   return ahead ? data::ReadAhead::kYes : data::ReadAhead::kNo;

@@ -8,8 +8,6 @@ namespace dtf::workerd {
 
 namespace {
 
-constexpr uint64_t kLoggedBytesMin = uint64_t{128} << 20;  // less is read within a second or two
-
 std::shared_ptr<const data::Dataset> open(
     const cluster::DatasetSpec& dataset, uint64_t seed, bool eval,
     const std::function<void(const std::string& what)>& on_reading) {
@@ -17,7 +15,7 @@ std::shared_ptr<const data::Dataset> open(
   if (files.empty()) return data::openDataset(dataset, seed, eval);  // drawn
   on_reading("its data: " + files);
   const bool is_large = dataset.format == cluster::DatasetSpec::Format::kImages ||
-                        data::bytesOfFiles(dataset) >= kLoggedBytesMin;
+                        data::bytesOfFiles(dataset) >= data::kLongReadBytes;
   if (is_large) log::info("event=reading_data files=\"{}\"", files);
   std::shared_ptr<const data::Dataset> opened = data::openDataset(dataset, seed, eval);
   if (is_large) log::info("event=data_read files=\"{}\" examples={}", files, opened->size());

@@ -61,6 +61,7 @@ void removeSnapshots(const OpenOrder& order) {
 Agent::Agent(Fd in, Fd out, std::function<Binaries()> find_binaries)
     : find_binaries_(std::move(find_binaries)), host_(io_, clock_, *this), heard_(clock_.now()) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` write() fails, and that names the file
   std::signal(SIGCHLD, SIG_DFL);
   // Slurm sends it to every process of a job that is to end: the tasks, which save, are not to lose
   // their agent meanwhile. It ends with its connection.

@@ -127,6 +127,65 @@ TEST_F(CategoriesTest, AStoppedJobGoesOnToTheBytesOfAnUndisturbedOne) {
   EXPECT_EQ(summary("disturbed")["parameters_digest"], summary("calm")["parameters_digest"]);
 }
 
+// A row has learnt what its number stood for.
+TEST_F(CategoriesTest, ACheckpointIsOfItsWordsAndBuckets) {
+  ASSERT_EQ(launch(writeJob()).exit_code, 0);
+  const std::string reversed =
+      "label_column: likes, categorical_columns: {user: {columns: [user], hash_bucket_size: 5000}, "
+      "genre: {columns: [genre], vocabulary_list: [comedy, drama]}}";
+  const std::string fewer =
+      "label_column: likes, categorical_columns: {user: {columns: [user], hash_bucket_size: 4000}, "
+      "genre: {columns: [genre], vocabulary_list: [drama, comedy]}}";
+  for (const std::string& data : {reversed, fewer}) {
+    const std::string file = writeJob("job", "", data);
+    for (const char* name : {"eval", "predict"}) {
+      const ProcessResult refused = verb(name, file);
+      EXPECT_EQ(refused.exit_code, 78) << name;
+      EXPECT_NE(refused.err.find("is a checkpoint of another model"), std::string::npos)
+          << refused.err;
+    }
+    const ProcessResult resumed = launch(file, {"--set", "train.steps=400"});
+    EXPECT_EQ(resumed.exit_code, 78) << resumed.err;
+  }
+  // The order of their names says nothing.
+  const std::string swapped =
+      "label_column: likes, categorical_columns: {genre: {columns: [genre], vocabulary_list: "
+      "[drama, comedy]}, user: {columns: [user], hash_bucket_size: 5000}}";
+  EXPECT_EQ(verb("eval", writeJob("job", "", swapped)).exit_code, 0);
+}
+
+TEST_F(CategoriesTest, AnEvaluationReadsTheColumnsThatTrainingDoes) {
+  const std::string file = writeJob();
+  std::string text = folder_.read("job.yaml");
+  const size_t eval = text.find("eval: {format");
+  const size_t column = text.find("columns: [user]", eval);
+  text.replace(column, 15, "columns: [genre]");
+  text.replace(text.find("columns: [genre], vocabulary_list", column + 20), 16, "columns: [user]");
+  folder_.write("job.yaml", text);
+  const ProcessResult refused = verb("check", file);
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_NE(refused.err.find("its columns are in another order than those of"), std::string::npos)
+      << refused.err;
+}
+
+TEST_F(CategoriesTest, WhatNoLayerReadsIsAWarning) {
+  const std::string extra =
+      "label_column: likes, feature_columns: [], categorical_columns: {age: {columns: [age]}, "
+      "user: "
+      "{columns: [user], hash_bucket_size: 5000}, genre: {columns: [genre], vocabulary_list: "
+      "[drama, comedy]}}";
+  std::string text = folder_.read(writeJob("job", "", extra).substr(folder_.path().size() + 1));
+  const std::string dense = "      - dense: {units: 4, name: numbers}\n";
+  text.erase(text.find(dense), dense.size());
+  const size_t joined = text.find("[numbers, user]");
+  folder_.write("job.yaml", text.replace(joined, 15, "[user]"));
+  const ProcessResult warned = verb("check", folder_.path() + "/job.yaml");
+  EXPECT_EQ(warned.exit_code, 0) << warned.err;
+  EXPECT_NE(warned.err.find("warning: no layer reads the categories 'age' of the data"),
+            std::string::npos)
+      << warned.err;
+}
+
 TEST_F(CategoriesTest, WhatIsWrongIsSaidBeforeTheStart) {
   const auto refused = [this](const std::string& data) {
     const ProcessResult result = verb("check", writeJob("bad", "", data));

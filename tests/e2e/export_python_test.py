@@ -102,16 +102,19 @@ train:
       - dense: {{units: 3}}
     loss: softmax_cross_entropy
   data:
-    train:
-      format: csv
-      files: [{folder}/table.csv]
-      label_column: kind
-      categorical_columns: {{user: {{columns: [user]}}, tags: {{columns: [t1, t2, t3]}}}}
+    train: {{{data}}}
     batch_size: 20
   optimizer: {{adam: {{learning_rate: 0.03}}}}
   steps: 40
   checkpoint: {{every_steps: 100}}
 """
+# Of the same numbers, as a table and as arrays.
+CATEGORIES = {
+    "table.csv": "format: csv, files: [{folder}/table.csv], label_column: kind, "
+                 "categorical_columns: {{user: {{columns: [user]}}, tags: {{columns: [t1, t2, t3]}}}}",
+    "arrays.npz": "format: npz, archive: {folder}/arrays.npz, features: numbers, labels: kinds, "
+                  "categorical_arrays: {{user: {{array: users}}, tags: {{array: tags, count: 3}}}}",
+}
 TOLERANCE = 1e-5
 
 
@@ -189,37 +192,40 @@ def check_table(launch, folder):
     print(f"table: onnxruntime {onnxruntime.__version__} differs by {difference:.1e}")
 
 
-def check_categories(launch, folder):
+def check_categories(launch, folder, name):
     """Numbers that name rows of tables, as inputs of their own."""
     job = folder / "job.yaml"
-    job.write_text(CATEGORIES_JOB.format(folder=folder))
+    job.write_text(CATEGORIES_JOB.format(folder=folder, data=CATEGORIES[name].format(folder=folder)))
     generator = numpy.random.default_rng(13)
     numbers = generator.normal(0, 1, (200, 2)).astype(numpy.float32)
     users = generator.integers(0, 50, (200, 1), dtype=numpy.int32)
     tags = generator.integers(0, 9, (200, 3), dtype=numpy.int32)
     rows = [f"{user[0]},{a},{t[0]},{t[1]},{t[2]},{b},{user[0] % 3}" for (a, b), user, t in zip(numbers, users, tags)]
     (folder / "table.csv").write_text("\n".join(["user,a,t1,t2,t3,b,kind", *rows]) + "\n")
+    kinds = (users[:, 0] % 3).astype(numpy.int64)
+    numpy.savez(folder / "arrays.npz", numbers=numbers, users=users[:, 0], tags=tags.astype(numpy.int64), kinds=kinds)
     run(launch, job)
     run(launch, "export", job, "--to", folder / "model.onnx")
     session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
     assert [(fed.name, fed.type, fed.shape) for fed in session.get_inputs()] == [
-        ("features", "tensor(float)", ["batch", 2]), ("categories/user", "tensor(int32)", ["batch", 1]),
-        ("categories/tags", "tensor(int32)", ["batch", 3])]
-    run(launch, "predict", job, "--input", folder / "table.csv", "--output", folder / "ours.npy")
+        ("features", "tensor(float)", ["batch", 2]), ("categories/tags", "tensor(int32)", ["batch", 3]),
+        ("categories/user", "tensor(int32)", ["batch", 1])]
+    run(launch, "predict", job, "--input", folder / name, "--output", folder / "ours.npy")
     ours = numpy.load(folder / "ours.npy")
     theirs, _ = session.run(None, {"features": numbers, "categories/user": users, "categories/tags": tags})
     assert ours.shape == theirs.shape == (200, 3), (ours.shape, theirs.shape)
     difference = float(numpy.abs(ours - theirs).max())
     assert difference <= TOLERANCE, difference
     assert float(numpy.ptp(ours)) > 1e-3, "the outputs depend on the input"
-    print(f"categories: onnxruntime {onnxruntime.__version__} differs by {difference:.1e}")
+    print(f"categories of {name}: onnxruntime {onnxruntime.__version__} differs by {difference:.1e}")
 
 
 def main(launch):
     with tempfile.TemporaryDirectory() as root:
         check_table(launch, pathlib.Path(root))
-    with tempfile.TemporaryDirectory() as root:
-        check_categories(launch, pathlib.Path(root))
+    for name in CATEGORIES:
+        with tempfile.TemporaryDirectory() as root:
+            check_categories(launch, pathlib.Path(root), name)
     for name, (layers, loss) in MODELS.items():
         with tempfile.TemporaryDirectory() as root:
             folder = pathlib.Path(root)

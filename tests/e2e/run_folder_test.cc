@@ -110,6 +110,14 @@ TEST_F(RunFolderTest, AFileThatMayNotGrowIsNamed) {
   const ProcessResult result = runProcess(argv, seconds(60), {}, folder_.path());
   EXPECT_EQ(result.exit_code, 73) << result.err;
   EXPECT_NE(result.err.find("File too large"), std::string::npos) << result.err;
+  const std::string file = writeCluster(savingJob(100), "small");
+  ASSERT_EQ(launch(file).exit_code, 0);
+  const std::string to = folder_.path() + "/model.npz";
+  const ProcessResult exported = runProcess(
+      {"prlimit", "--fsize=2000", "--", binary("dtf-launch"), "export", file, "--to", to},
+      seconds(60), {}, folder_.path());
+  EXPECT_EQ(exported.exit_code, 73) << exported.err;
+  EXPECT_NE(exported.err.find(to), std::string::npos) << exported.err;
 }
 
 }  // namespace dtf::testing

@@ -37,7 +37,7 @@ dtf::cluster::CsvSpec specOf(uint8_t choice) {
   if ((choice & 8) != 0) spec.class_names = {"a", "b"};
   if ((choice & 16) != 0) spec.delimiter = ';';
   if ((choice & 32) != 0) {
-    spec.categorical = {{"hashed", {"4"}, 7, {}, {}}, {"numbers", {"5"}, 0, {}, {}}};
+    spec.categorical = {{"hashed", {"4"}, 7}, {"numbers", {"5"}}};
     spec.no_features = (choice & 4) == 0;
   }
   spec.max_bad_records = choice >> 6;

@@ -20,7 +20,7 @@ constexpr yaml::Key kEmbeddingKeys[] = {
         yaml::whole("vocabulary", 1, 1'000'000'000,
                     "rows of the table: the data have whole numbers from 0 to below it")),
     yaml::required(yaml::whole("dimension", 1, 1'000'000, "numbers of each row")),
-    yaml::text("categories", "the name of categorical_columns; default: the features"),
+    yaml::text("categories", "their name in the data; default: the features"),
     yaml::choice("combiner", "mean|sum", "", "of an example's rows: one row; default: all of them"),
     initializerKey("initializer", "default glorot_uniform"),
 };
@@ -44,7 +44,7 @@ class EmbeddingLayer final : public Layer {
   graph::Output build(LayerBuilder& layers, graph::Output x) const override {
     const graph::Output indices =
         settings_.categories.empty()
-            ? layers.asFed(x)
+            ? layers.indices(x, settings_.vocabulary)
             : layers.categories(settings_.categories, settings_.vocabulary);
     checkSizes(layers, indices);
     const Shape table{settings_.vocabulary, settings_.dimension};
@@ -92,7 +92,9 @@ std::shared_ptr<const Layer> readEmbedding(const LayerType&, const yaml::MapRead
   EmbeddingSettings embedding;
   settings.whole("vocabulary", embedding.vocabulary);
   settings.whole("dimension", embedding.dimension);
-  settings.text("categories", embedding.categories);
+  if (settings.text("categories", embedding.categories) && settings.find("from") != nullptr)
+    settings.report().error(settings.find("from")->key_place,
+                            "an embedding of 'categories' reads no layer: leave out 'from'");
   Combiner combiner = Combiner::kMean;
   if (settings.choice("combiner", combiner)) embedding.combiner = combiner;
   readInitializer(settings, "initializer", embedding.initializer);

@@ -96,10 +96,21 @@ constexpr BadFile kBadTrains[] = {
      "t.yaml:2:98: error: two words are 'x'"},
     {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {u: {columns: "
      "[c]}}}, eval: {format: csv, files: [a], label_column: l}}\n",
-     "t.yaml:2:101: error: data.eval has other categories than data.train"},
+     "t.yaml:2:101: error: data.eval has no categories 'u', data.train has"},
+    {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {u: {columns: "
+     "[c], hash_bucket_size: 5}}}, eval: {format: csv, files: [a], label_column: l, "
+     "categorical_columns: {u: {columns: [c], hash_bucket_size: 6}}}}\n",
+     "t.yaml:2:122: error: the categories 'u' of data.eval are others than those of data.train: "
+     "their number, hash_bucket_size and vocabulary_list must be alike"},
+    {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {u: {columns: "
+     "[c], num_oov_buckets: 5}}}}\n",
+     "t.yaml:2:98: error: 'num_oov_buckets' are for words beside a 'vocabulary_list'"},
+    {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {u: {columns: "
+     "[]}}}}\n",
+     "t.yaml:2:84: error: 'columns' is empty: name at least one"},
     {"data: {train: {format: synthetic, problem: clicks}, eval: {format: synthetic, problem: "
      "linear}}\n",
-     "t.yaml:2:53: error: data.eval has other categories than data.train"},
+     "t.yaml:2:53: error: data.eval has no categories 'item', data.train has"},
     {"data: {train: {format: npy, features: f, labels: l, categorical_arrays: {u: {count: 2}}}}\n",
      "t.yaml:2:74: error: missing key 'array' in 'u': npy: a file, relative to this one; npz: an "
      "array; whole numbers from 0"},

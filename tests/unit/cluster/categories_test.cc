@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/model/model_text.h"
 #include "tests/support/temporary_files.h"
 #include "tests/support/train_file.h"
 
@@ -28,11 +29,16 @@ TEST(Categories, AreInputsOfTheModelByTheirNames) {
       "vocabulary_list: [drama, comedy]}, item: {columns: [4]}}}");
   const std::vector<CategoricalColumns>& read = train.data.train.csv.categorical;
   ASSERT_EQ(read.size(), 3u);
-  EXPECT_EQ(read[0].hash_bucket_size, 1000);
-  EXPECT_EQ(read[1].columns, (std::vector<std::string>{"g1", "g2"}));
-  EXPECT_EQ(read[1].vocabulary_list, (std::vector<std::string>{"drama", "comedy"}));
-  EXPECT_EQ(train.model.categories, (std::vector<model::CategoryInput>{
-                                        {"user", 1, 1000}, {"genre", 2, 2}, {"item", 1, 0}}));
+  EXPECT_EQ(read[0].name, "genre") << "in order of name, whatever that of the file";
+  EXPECT_EQ(read[0].columns, (std::vector<std::string>{"g1", "g2"}));
+  EXPECT_EQ(read[0].vocabulary_list, (std::vector<std::string>{"drama", "comedy"}));
+  EXPECT_EQ(read[2].hash_bucket_size, 1000);
+  const std::vector<model::CategoryInput>& inputs = train.model.categories;
+  ASSERT_EQ(inputs.size(), 3u);
+  EXPECT_EQ(inputs[0].count, 2);
+  EXPECT_EQ(inputs[0].below, 2);
+  EXPECT_EQ(inputs[1], (model::CategoryInput{"item", 1}));
+  EXPECT_EQ(inputs[2], (model::CategoryInput{"user", 1, 1000, "hash_bucket_size=1000"}));
   EXPECT_FALSE(train.model.features_are_categories);
   const TrainSpec alone = trainWith(
       "{format: csv, files: [a.csv], target_columns: [rating], feature_columns: [], "
@@ -42,11 +48,29 @@ TEST(Categories, AreInputsOfTheModelByTheirNames) {
   const TrainSpec arrays = trainWith(
       "{format: npz, archive: a.npz, features: x, labels: y, categorical_arrays: "
       "{user: {array: u}, slots: {array: s, count: 26}}}");
-  EXPECT_EQ(arrays.data.train.npy.categorical[0].array.path, "u") << "the name of an array";
+  EXPECT_EQ(arrays.data.train.npy.categorical[1].array.path, "u") << "the name of an array";
   EXPECT_EQ(arrays.model.categories,
-            (std::vector<model::CategoryInput>{{"user", 1, 0}, {"slots", 26, 0}}));
+            (std::vector<model::CategoryInput>{{"slots", 26}, {"user", 1}}));
   EXPECT_EQ(trainWith("{format: synthetic, problem: clicks}").model.categories,
-            (std::vector<model::CategoryInput>{{"user", 1, 1000}, {"item", 1, 500}}));
+            (std::vector<model::CategoryInput>{{"item", 1, 500}, {"user", 1, 1000}}));
+}
+
+// What a table has learnt of a number belongs to what that stands for.
+TEST(Categories, TheirMeaningIsPartOfTheModel) {
+  const auto text = [](const std::string& words) {
+    return model::inputText(
+        trainWith("{format: csv, files: [a], label_column: l, categorical_columns: {c: {columns: "
+                  "[x], " +
+                  words + "}}}")
+            .model);
+  };
+  const std::string list = text("vocabulary_list: [a, b]");
+  EXPECT_EQ(text("hash_bucket_size: 9"), "float32 [2] c[1 hash_bucket_size=9]");
+  EXPECT_NE(text("hash_bucket_size: 9"), text("hash_bucket_size: 8"));
+  EXPECT_NE(list, text("vocabulary_list: [b, a]"));
+  EXPECT_NE(list, text("vocabulary_list: [ab]"));
+  EXPECT_NE(list, text("vocabulary_list: [a, b], num_oov_buckets: 3"));
+  EXPECT_EQ(list, text("vocabulary_list: ['a', b]"));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ TEST(Clicks, AreTheSameForASeedAndOthersForEachUse) {
 TEST(Clicks, UsersAndItemsArePopularAndWithinTheirNumbers) {
   const Dataset drawn = drawClicks(1, false, kCount);
   ASSERT_EQ(drawn.categories().size(), 2u);
-  const int64_t all[] = {cluster::kClickUsers, cluster::kClickItems};
+  const int64_t all[] = {cluster::kClickItems, cluster::kClickUsers};
   for (size_t i = 0; i < 2; ++i) {
     const std::span<const int32_t> numbers = drawn.categories()[i].as<int32_t>();
     const auto [least, most] = std::ranges::minmax(numbers);
@@ -38,8 +38,8 @@ TEST(Clicks, UsersAndItemsArePopularAndWithinTheirNumbers) {
         std::ranges::count_if(numbers, [&](int32_t number) { return number < all[i] / 4; });
     EXPECT_NEAR(static_cast<double>(popular) / kCount, 0.5, 0.02) << "of a quarter";
   }
-  EXPECT_EQ(drawn.categories()[0].spec().name, "user");
-  EXPECT_EQ(drawn.categories()[1].spec().name, "item");
+  EXPECT_EQ(drawn.categories()[0].spec().name, "item");
+  EXPECT_EQ(drawn.categories()[1].spec().name, "user");
 }
 
 // How often the rule is right that knows all but the noise, and what the numbers alone would have.
@@ -53,8 +53,8 @@ TEST(Clicks, TheRuleIsRightAsOftenAsSaid) {
     std::copy_n(drawn.features().as<float>().data() + i * kClickFeatures, kClickFeatures,
                 x.begin());
     const auto at = static_cast<size_t>(i);
-    const double score = rule.score(drawn.categories()[0].as<int32_t>()[at],
-                                    drawn.categories()[1].as<int32_t>()[at], x);
+    const double score = rule.score(drawn.categories()[1].as<int32_t>()[at],
+                                    drawn.categories()[0].as<int32_t>()[at], x);
     right += (score > 0) == (labels[at] == 1);
     clicks += labels[at];
   }

@@ -29,7 +29,7 @@ std::vector<int32_t> read(CategoryReader& reader, const std::vector<std::string>
 }
 
 TEST(CategoryReader, HashesFieldsToBelowItsBuckets) {
-  const cluster::CategoricalColumns spec{"user", {"user_id"}, 1000, {}, {}};
+  const cluster::CategoricalColumns spec{"user", {"user_id"}, 1000};
   CategoryReader reader(spec, "user");
   const std::vector<int32_t> numbers = read(reader, {"ann", "bob", "ann", "", "17"});
   EXPECT_EQ(numbers[0], static_cast<int32_t>(checksumOf("ann") % 1000));
@@ -41,21 +41,32 @@ TEST(CategoryReader, HashesFieldsToBelowItsBuckets) {
 
 // What a checkpoint has learnt of a word must be found by every later version.
 TEST(CategoryReader, TheHashOfAWordNeverChanges) {
-  const cluster::CategoricalColumns spec{"c", {"c"}, 1'000'000'000, {}, {}};
+  const cluster::CategoricalColumns spec{"c", {"c"}, 1'000'000'000};
   CategoryReader reader(spec, "c");
   EXPECT_EQ(read(reader, {"user-17", ""}), (std::vector<int32_t>{848095873, 483603138}));
 }
 
 TEST(CategoryReader, FindsWordsInItsList) {
-  const cluster::CategoricalColumns spec{"genre", {"g"}, 0, {"drama", "comedy"}, {}};
+  const cluster::CategoricalColumns spec{"genre", {"g"}, 0, {"drama", "comedy"}};
   CategoryReader reader(spec, "genre");
-  EXPECT_EQ(reader.add("horror"), "is none of the vocabulary_list");
+  EXPECT_EQ(reader.add("horror"),
+            "is none of the vocabulary_list (for other words there are num_oov_buckets)");
   reader.drop();
   EXPECT_EQ(read(reader, {"comedy", "horror", "drama"}), (std::vector<int32_t>{1, 0}));
 }
 
+TEST(CategoryReader, OtherWordsMayHaveNumbersBehindTheList) {
+  const cluster::CategoricalColumns spec{"genre", {"g"}, 0, {"drama", "comedy"}, 3};
+  CategoryReader reader(spec, "genre");
+  const std::vector<int32_t> numbers = read(reader, {"comedy", "horror", "", "horror"});
+  ASSERT_EQ(numbers.size(), 4u);
+  EXPECT_EQ(numbers[0], 1);
+  EXPECT_EQ(numbers[1], numbers[3]);
+  for (const size_t other : {1, 2}) EXPECT_TRUE(numbers[other] >= 2 && numbers[other] < 5);
+}
+
 TEST(CategoryReader, TakesWholeNumbersAsTheyAre) {
-  const cluster::CategoricalColumns spec{"item", {"i"}, 0, {}, {}};
+  const cluster::CategoricalColumns spec{"item", {"i"}};
   CategoryReader reader(spec, "item");
   for (const char* wrong : {"-1", "1.5", "x", "", "99999999999"}) {
     EXPECT_EQ(reader.add(wrong),
@@ -68,7 +79,7 @@ TEST(CategoryReader, TakesWholeNumbersAsTheyAre) {
 }
 
 TEST(CategoryReader, SeveralColumnsAreOneInput) {
-  const cluster::CategoricalColumns spec{"tags", {"t1", "t2"}, 100, {}, {}};
+  const cluster::CategoricalColumns spec{"tags", {"t1", "t2"}, 100};
   CategoryReader reader(spec, "tags");
   EXPECT_EQ(reader.spec(), (PartSpec{"tags", DType::kInt32, Shape{2}}));
   for (const char* field : {"a", "b"}) EXPECT_EQ(reader.add(field), "");

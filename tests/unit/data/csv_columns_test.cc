@@ -18,7 +18,7 @@ const Names kNames = {"age", "user", "click", "tag1", "tag2", "price"};
 cluster::CsvSpec withCategories() {
   cluster::CsvSpec spec;
   spec.label = "click";
-  spec.categorical = {{"user", {"user"}, 100, {}, {}}, {"tags", {"tag1", "5"}, 10, {}, {}}};
+  spec.categorical = {{"user", {"user"}, 100}, {"tags", {"tag1", "5"}, 10}};
   return spec;
 }
 
@@ -61,7 +61,7 @@ TEST(CsvColumns, AColumnIsReadOnce) {
 
 TEST(CsvColumns, CategoriesAloneAreToBeSaid) {
   cluster::CsvSpec spec = withCategories();
-  spec.categorical.push_back({"rest", {"age", "price"}, 10, {}, {}});
+  spec.categorical.push_back({"rest", {"age", "price"}, 10});
   EXPECT_EQ(mistakeOf(spec),
             "t.csv: no column is left for the features: where categorical columns are all there "
             "is, say 'feature_columns: []'");
@@ -80,7 +80,7 @@ TEST(CsvColumns, ATableWithoutNamesIsReadByItsNumbers) {
   cluster::CsvSpec spec;
   spec.header = false;
   spec.label = "4";
-  spec.categorical = {{"user", {"2"}, 100, {}, {}}};
+  spec.categorical = {{"user", {"2"}, 100}};
   const CsvColumns without_label = chooseFeatures("p.csv", {"1", "2", "3"}, spec, 2);
   EXPECT_EQ(without_label.features, (Places{0, 2}));
   EXPECT_EQ(without_label.categories, (std::vector<Places>{{1}}));
@@ -88,14 +88,30 @@ TEST(CsvColumns, ATableWithoutNamesIsReadByItsNumbers) {
   EXPECT_EQ(with_label.features, (Places{0, 2}));
 }
 
-// Without features there is nothing that looks like a record.
-TEST(CsvColumns, AHeaderOfWordsIsNoRecord) {
-  cluster::CsvSpec spec = withCategories();
+TEST(CsvColumns, AFirstRecordIsNotTakenForNames) {
+  cluster::CsvSpec spec;
+  spec.label = "3";
   spec.no_features = true;
-  checkHeader("t.csv", chooseColumns("t.csv", kNames, spec), spec);
+  spec.categorical = {{"user", {"1"}, 100}, {"genre", {"2"}, 0, {"drama", "comedy"}}};
+  const auto isRefused = [&spec](const Names& first) {
+    try {
+      checkHeader("t.csv", chooseColumns("t.csv", first, spec), spec);
+      return false;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message(),
+                "t.csv: the first line looks like a record: set 'header: false' if "
+                "it names nothing");
+      return true;
+    }
+  };
+  EXPECT_TRUE(isRefused({"ann", "comedy", "click"})) << "a word of the list";
+  EXPECT_TRUE(isRefused({"ann", "horror", "0"})) << "a class where the label's name would be";
+  EXPECT_FALSE(isRefused({"user", "genre", "click"}));
+  spec.categorical = {{"user", {"1"}}, {"item", {"2"}}};
+  EXPECT_TRUE(isRefused({"17", "4", "0"})) << "numbers only";
+  EXPECT_FALSE(isRefused({"user", "item", "click"}));
   spec.class_names = {"click", "none"};
-  EXPECT_THROW(checkHeader("t.csv", chooseColumns("t.csv", kNames, spec), spec), Error)
-      << "the label's field is a class";
+  EXPECT_TRUE(isRefused({"user", "item", "click"})) << "the label's field is a class";
 }
 
 }  // namespace

@@ -54,9 +54,10 @@ TEST(NpyReader, NamesWhatItDoesNotRead) {
   EXPECT_EQ(mistake(npyOf<float>(">f4", "(1,)", {1})),
             "the elements are '>f4', which is big-endian; convert it, a.astype('<f4') (float32, "
             "float64, uint8, int32 and int64 are read)");
-  EXPECT_EQ(mistake(npyOf<double>("<c8", "(1,)", {1})),
-            "the elements are '<c8'; convert it, as with a.astype('float32') (float32, float64, "
-            "uint8, int32 and int64 are read)");
+  EXPECT_EQ(
+      mistake(npyOf<double>("<c8", "(1,)", {1})),
+      "the elements are '<c8'; convert it, as with a.astype('float32'), or whole numbers with "
+      "a.astype('int32') (float32, float64, uint8, int32 and int64 are read)");
   EXPECT_EQ(mistake(npyOf("{'descr': '<f4', 'fortran_order': True, 'shape': (1,), }", "abcd")),
             "the array is stored column by column: save numpy.ascontiguousarray(a)");
   EXPECT_EQ(

@@ -61,7 +61,7 @@ TEST(Signature, CategoriesAreInputsByTheirNames) {
   model.layers = {layerOf("embedding", "{categories: user, vocabulary: 3, dimension: 2}", "u"),
                   flatten(), dense("line", 2)};
   EXPECT_THAT(namesOf(buildSignature(model, "evaluate", 1), Role::kInput),
-              ElementsAre("features", "categories/item", "labels"));
+              ElementsAre("categories/user", "categories/item", "labels"));
 }
 
 TEST(Signature, PredictGivesProbabilitiesAndLogits) {

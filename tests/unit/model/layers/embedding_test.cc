@@ -151,9 +151,24 @@ TEST(EmbeddingLayer, CategoriesThatItCannotReadAreNamed) {
       "from 0 to 4: give it at least 5");
   ModelSpec none = withCategories("{categories: tags, vocabulary: 5, dimension: 2}");
   none.categories.clear();
-  EXPECT_NE(embeddingFailureOf(none).find("the data have none: see "
-                                          "data.train.categorical_columns"),
+  EXPECT_NE(embeddingFailureOf(none).find("the data have none: see categorical_columns"),
             std::string::npos);
+}
+
+TEST(EmbeddingLayer, WhatNobodyReadsIsKnown) {
+  const ModelSpec spec = withCategories("{categories: tags, vocabulary: 5, dimension: 2}");
+  EXPECT_EQ(unreadInputsOf(spec),
+            (std::vector<std::string>{"the features", "the categories 'shop'"}));
+  EXPECT_EQ(unreadInputsOf(embeddingModel(DType::kInt32)), std::vector<std::string>{});
+}
+
+TEST(EmbeddingLayer, TheFeaturesMayBeKnownToBeBeyondItsTable) {
+  ModelSpec spec = embeddingModel(DType::kInt32);
+  spec.categories = {{"shop", 3, 9}};
+  spec.features_are_categories = true;
+  EXPECT_EQ(embeddingFailureOf(spec),
+            "job.yaml:7:7: error: layer 'words' has a vocabulary of 5, and the categories 'shop' "
+            "are from 0 to 8: give it at least 9");
 }
 
 TEST(EmbeddingLayer, EachTableHasAVocabularyOfItsInput) {
@@ -180,6 +195,8 @@ TEST(EmbeddingLayer, ItsMeaningIsItsTable) {
   EXPECT_EQ(combined.layer->meaning("e"),
             "embedding e: vocabulary=9 dimension=3 categories=c combiner=sum");
   EXPECT_THROW(layerOf("embedding", "{vocabulary: 0, dimension: 3}", "e"), Error);
+  EXPECT_THROW(layerOf("embedding", "{vocabulary: 9, dimension: 3, categories: c, from: a}", "e"),
+               Error);
 }
 
 }  // namespace
