@@ -103,7 +103,9 @@ int logs(const cluster::JobSpec& job, const Options& options) {
   UnitReader units(job, run.folder);
   units.bring();
   OpenLogs logs(folder, tasksNamed(job, options.tasks), launchAttempt(run.folder));
-  if (run.running && run.running->program != LaunchRecord().program)
+  const bool is_by_hand = run.running && run.running->program != LaunchRecord().program &&
+                          job.launch.via != cluster::LaunchSpec::Via::kSystemd;
+  if (is_by_hand)
     throw Error(ErrorCode::kUnavailable,
                 job.job +
                     " was started by hand: its tasks write to their own terminals\n"

@@ -49,7 +49,7 @@ void addMetrics(std::string& text, const ordered_json& summary) {
              fmt::format("{:.4f}", value.get<double>()));
 }
 
-constexpr std::string_view kGone = "gone: somebody has removed ";
+constexpr std::string_view kGone = "not there: ";  // removed, or never written
 
 std::optional<uint64_t> lastCheckpoint(const ordered_json& summary) {
   const auto found = summary.find("checkpoint");

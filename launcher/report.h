@@ -13,7 +13,7 @@
 
 namespace dtf::launcher {
 
-// What of a run's folder is there at the end: somebody may have removed it.
+// What of a run's folder is there at the end: somebody may have removed it, or the disk was full.
 struct Remains {
   bool checkpoint = true;  // the last one
   bool logs = true;

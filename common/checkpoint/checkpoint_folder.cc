@@ -53,10 +53,11 @@ void checkReadable(std::span<const Problem> problems) {
   const auto found = std::find_if(problems.begin(), problems.end(),
                                   [](const Problem& problem) { return problem.forbidden; });
   if (found == problems.end()) return;
-  throw Error(ErrorCode::kPermission,
-              found->reason +
-                  ": it is of the newest checkpoint, which another user may have written; let this "
-                  "one read it, or move that checkpoint away to use the one before it");
+  throw Error(
+      ErrorCode::kPermission,
+      found->reason +
+          ": another user may have written that checkpoint; let this one read it, or move it "
+          "away to use the one before it");
 }
 
 // Where the shards of the checkpoint in `folder` stay, a name that begins with its step. Empty: beside

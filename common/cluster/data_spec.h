@@ -126,6 +126,7 @@ struct DatasetSpec {
   DType labelsType() const;  // float32: targets; else classes
   // What is fed beside the features, in order of name; with csv.no_features the first of them as those.
   std::vector<model::CategoryInput> categories() const;
+  uint64_t categoryBytes() const;  // of those beside the features, of one example
 };
 
 // How images are changed each time they are trained on; see data/augment.h.

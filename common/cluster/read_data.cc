@@ -264,6 +264,8 @@ void readImages(const MapReader& reader, const YamlNode& node, ImagesSpec& image
 
 // The first difference between what is fed beside the features; empty: none. Which columns they are the files say.
 std::string categoriesDifference(const DatasetSpec& train, const DatasetSpec& eval) {
+  if (train.csv.no_features != eval.csv.no_features)
+    return "one of data.train and data.eval has features, the other 'feature_columns: []'";
   const std::vector<model::CategoryInput> ours = train.categories(), theirs = eval.categories();
   for (size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
     if (i >= theirs.size() || (i < ours.size() && ours[i].name < theirs[i].name))

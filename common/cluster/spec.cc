@@ -135,6 +135,14 @@ std::vector<model::CategoryInput> DatasetSpec::categories() const {
   return inputs;
 }
 
+uint64_t DatasetSpec::categoryBytes() const {
+  uint64_t bytes = 0;
+  const std::vector<model::CategoryInput> inputs = categories();
+  for (size_t i = csv.no_features ? 1 : 0; i < inputs.size(); ++i)
+    bytes += static_cast<uint64_t>(inputs[i].count) * sizeof(int32_t);
+  return bytes;
+}
+
 std::string AugmentSpec::text() const {
   DTF_CHECK(crop_padding >= 0);
   if (!any()) return {};

@@ -118,19 +118,42 @@ CsvColumns chooseTrained(const std::string& file, std::vector<std::string> names
   return columns;
 }
 
+CsvColumns chooseNumbered(const std::string& file, std::vector<std::string> names,
+                          const TrainedColumns& trained, const cluster::CsvSpec& spec) {
+  std::vector<uint64_t> learnt;  // the numbers of the label and the targets
+  for (const std::string& target : spec.targets) learnt.push_back(*numberOf<uint64_t>(target));
+  if (!spec.label.empty()) learnt.push_back(*numberOf<uint64_t>(spec.label));
+  const bool lacks = names.size() + learnt.size() == trained.all;
+  if (!lacks && names.size() != trained.all)
+    failColumns(file, fmt::format("it has {} columns, and the training table {}, or {} without "
+                                  "what is learnt",
+                                  names.size(), trained.all, trained.all - learnt.size()));
+  const auto moved = [&](std::vector<std::string> columns) {
+    for (std::string& column : columns) {
+      const uint64_t number = *numberOf<uint64_t>(column);
+      const auto before = std::count_if(learnt.begin(), learnt.end(),
+                                        [number](uint64_t each) { return each < number; });
+      if (lacks) column = std::to_string(number - static_cast<uint64_t>(before));
+    }
+    return columns;
+  };
+  TrainedColumns here{moved(trained.features), {}, names.size()};
+  for (const std::vector<std::string>& each : trained.categories)
+    here.categories.push_back(moved(each));
+  return chooseTrained(file, std::move(names), here);
+}
+
 CsvColumns chooseFeatures(const std::string& file, std::vector<std::string> names,
                           const cluster::CsvSpec& spec, int64_t width) {
+  DTF_CHECK(spec.categorical.empty());
   CsvColumns columns;
   columns.names = std::move(names);
   Chooser chooser(file, columns);
-  for (const cluster::CategoricalColumns& each : spec.categorical)
-    columns.categories.push_back(chooser.take(each.columns));
-  if (spec.no_features) return columns;
   if (!spec.features.empty()) {
     columns.features = chooser.take(spec.features);
     return columns;
   }
-  if (static_cast<int64_t>(chooser.rest().size()) != width) {
+  if (static_cast<int64_t>(columns.names.size()) != width) {
     if (!spec.label.empty()) chooser.take(spec.label);
     chooser.take(spec.targets);
   }

@@ -24,10 +24,11 @@ struct CsvColumns {
   std::vector<std::vector<size_t>> categories;  // of each of CsvSpec::categorical
 };
 
-// What a model was trained on, by name. Value type.
+// What a model was trained on, by the names of the columns. Value type.
 struct TrainedColumns {
   std::vector<std::string> features;
   std::vector<std::vector<std::string>> categories;
+  size_t all = 0;  // columns of the table
 };
 
 // Of a table to learn from, whose first record has `names`; `file` is what messages call it.
@@ -35,14 +36,20 @@ struct TrainedColumns {
 CsvColumns chooseColumns(const std::string& file, std::vector<std::string> names,
                          const cluster::CsvSpec& spec);
 
-// Of one to predict of: the columns of the names `trained`, wherever they stand. Only by name: a number would be a place, and another table may have
-// something else there.
+// Of one to predict of: the columns of the names `trained`, wherever they stand. Only by name: a number would be a place, and
+// another table may have something else there.
 // Errors: kBadConfig for one that isn't there.
 CsvColumns chooseTrained(const std::string& file, std::vector<std::string> names,
                          const TrainedColumns& trained);
 
-// Of one to predict of, without names: the columns that `spec` asks for; as features, where it names none, all where
-// there are `width` of them, else all that are nothing else.
+// The same without a header: the columns of the numbers `trained`, of a table that has all columns of the trained one, or
+// lacks the label and the targets of `spec`: what stood behind them has moved up.
+// Errors: kBadConfig for another number of columns.
+CsvColumns chooseNumbered(const std::string& file, std::vector<std::string> names,
+                          const TrainedColumns& trained, const cluster::CsvSpec& spec);
+
+// The same of a job without categories, whose training data may not be here: the columns that `spec` asks for, or all where there
+// are `width` of them, or all but the label and the targets.
 // Errors: kBadConfig.
 CsvColumns chooseFeatures(const std::string& file, std::vector<std::string> names,
                           const cluster::CsvSpec& spec, int64_t width);

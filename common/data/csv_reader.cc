@@ -105,8 +105,12 @@ class TableReader {
     CsvRecords records(path, spec_.delimiter);
     if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
     std::vector<std::string> names = readNames(path.string(), records, spec_);
-    columns_ = trained == nullptr ? chooseFeatures(path.string(), std::move(names), spec_, width)
-                                  : chooseTrained(path.string(), std::move(names), *trained);
+    if (trained == nullptr)
+      columns_ = chooseFeatures(path.string(), std::move(names), spec_, width);
+    else if (spec_.header)
+      columns_ = chooseTrained(path.string(), std::move(names), *trained);
+    else
+      columns_ = chooseNumbered(path.string(), std::move(names), *trained, spec_);
     names_ = path.string();
     readAll(records);
     if (good_records_ == 0) throw Error(ErrorCode::kBadData, names_ + ": there is no record");
@@ -276,6 +280,7 @@ CsvHeader readCsvHeader(std::span<const std::filesystem::path> files,
     for (const size_t column : columns) names.push_back(first->names[column]);
     return names;
   };
+  header.trained.all = first->names.size();
   header.trained.features = namesOf(first->features);
   for (const std::vector<size_t>& columns : first->categories)
     header.trained.categories.push_back(namesOf(columns));

@@ -50,7 +50,7 @@ struct CsvExamples {
 };
 
 // Those of a table that needs no label or targets: the columns of the names `trained`, in
-// that order wherever they stand. Without `trained` the columns that `spec` asks for; as features, where it names none, all others where there
+// that order wherever they stand, or, without a header, of its numbers. Without `trained`, for a job without categories, the columns that `spec` asks for; as features, where it names none, all others where there
 // are `width` of them, or all but the label and the targets.
 // Errors: as readCsv(); a bad record ends the reading: each is to have its answer.
 CsvExamples readCsvExamples(const std::filesystem::path& file, const cluster::CsvSpec& spec,

@@ -80,21 +80,23 @@ void checkTargetCount(const PartSpec& targets, const std::string& source, int64_
 
 void checkIndices(const Part& features, int64_t vocabulary, std::string_view layer) {
   DTF_CHECK(vocabulary > 0 && !layer.empty());
-  withWholeNumbers(features, [&](auto values) {
+  // As the kernel that looks them up has it; compared first, for what a float may hold fits no integer.
+  const auto check = [&](auto values) {
     const auto bad = std::find_if(values.begin(), values.end(), [vocabulary](auto value) {
-      return int64_t{value} < 0 || int64_t{value} >= vocabulary;
+      return !(value >= 0 && static_cast<double>(value) < static_cast<double>(vocabulary));
     });
     if (bad == values.end()) return;
     const int64_t example = (bad - values.begin()) / features.spec().shape.elements();
     throw Error(
         ErrorCode::kBadData,
-        fmt::format("{}: example {} has {}{}, but layer '{}' has a vocabulary of {} (0 to "
-                    "{}): {}",
+        fmt::format("{}: example {} has {}{}, but layer '{}' has a vocabulary of {} (0 to {}): {}",
                     features.source(), example, *bad,
                     features.spec().name == kFeatures ? "" : " as " + features.spec().name, layer,
                     vocabulary, vocabulary - 1,
                     *bad < 0 ? "indices count from 0" : "give it a larger one, or use other data"));
-  });
+  };
+  if (features.spec().dtype == DType::kFloat32) return check(features.as<float>());
+  withWholeNumbers(features, check);
 }
 
 int64_t classesOf(const Part& labels) {

@@ -29,8 +29,8 @@ void checkLabels(const Part& labels, int64_t units, std::string_view layer,
 void checkTargetCount(const PartSpec& targets, const std::string& source, int64_t units,
                       std::string_view layer);
 
-// That each whole number of the examples names one of the `vocabulary` rows of the table of `layer`. `features` are
-// bytes or int32 (DTF_CHECK).
+// That each number of the examples names one of the `vocabulary` rows of the table of `layer`; floats do without what is
+// behind their point.
 // Errors: kBadData naming the features' source, the first example that has another one, and the layer.
 void checkIndices(const Part& features, int64_t vocabulary, std::string_view layer);
 

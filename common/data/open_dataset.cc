@@ -75,9 +75,10 @@ Dataset open(const DatasetSpec& spec, uint64_t seed, bool eval) {
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(spec.format)));
 }
 
-// What the model reads, by the names that it was trained on; nullopt without a header.
+// What the model reads, by the names or numbers that it was trained on; nullopt where the table to predict of says it
+// alone: without a header and categories.
 std::optional<TrainedColumns> trainedColumns(const DatasetSpec& train) {
-  if (!train.csv.header) return std::nullopt;
+  if (!train.csv.header && train.csv.categorical.empty()) return std::nullopt;
   return at(train.files_marks.at(0), [&] { return readCsvHeader(train.files, train.csv).trained; });
 }
 
@@ -88,29 +89,31 @@ UnlabelledExamples readTable(const std::filesystem::path& file, const DatasetSpe
   return {std::move(examples.features), {}, std::move(examples.categories)};
 }
 
-// All that is read of a table, in the order in which it is.
-std::vector<std::string> columnsOf(const DatasetSpec& spec) {
-  return at(spec.files_marks.at(0), [&] {
-    const CsvHeader header = readCsvHeader(spec.files, spec.csv);
-    std::vector<std::string> columns = header.columns;
-    for (const std::vector<std::string>& categories : header.trained.categories)
-      columns.insert(columns.end(), categories.begin(), categories.end());
-    return columns;
-  });
-}
-
-void checkSameColumns(const DatasetSpec& train, const DatasetSpec& eval) {
-  const std::vector<std::string> trained = columnsOf(train);
-  const std::vector<std::string> evaluated = columnsOf(eval);
-  const auto [one, other] =
-      std::mismatch(trained.begin(), trained.end(), evaluated.begin(), evaluated.end());
-  if (one == trained.end() || other == evaluated.end()) return;  // their number is judged elsewhere
+// Where both have as many; their number is judged elsewhere.
+void checkSameNames(const std::vector<std::string>& trained,
+                    const std::vector<std::string>& evaluated, const DatasetSpec& train,
+                    const DatasetSpec& eval) {
+  if (trained.size() != evaluated.size()) return;
+  const auto [one, other] = std::mismatch(trained.begin(), trained.end(), evaluated.begin());
+  if (one == trained.end()) return;
   throw yaml::ErrorAt(ErrorCode::kBadData, eval.files_marks.at(0),
                       eval.files.at(0).string() +
                           ": its columns are in another order than those of " +
                           train.files.at(0).string() + ": '" + *other + "' where '" + *one +
                           "' is trained on; say the order with feature_columns and "
                           "categorical_columns");
+}
+
+void checkSameColumns(const DatasetSpec& train, const DatasetSpec& eval) {
+  const auto headerOf = [](const DatasetSpec& spec) {
+    return at(spec.files_marks.at(0), [&] { return readCsvHeader(spec.files, spec.csv); });
+  };
+  const CsvHeader trained = headerOf(train), evaluated = headerOf(eval);
+  checkSameNames(trained.columns, evaluated.columns, train, eval);
+  const auto& ours = trained.trained.categories;
+  const auto& theirs = evaluated.trained.categories;
+  for (size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i)
+    checkSameNames(ours[i], theirs[i], train, eval);
 }
 
 std::vector<std::string> classesOf(const cluster::ImagesSpec& spec) {

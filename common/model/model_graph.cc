@@ -116,6 +116,9 @@ Output addAccuracy(Builder& ops, const LossSpec& loss, Output output, Output lab
 }
 
 void addCategories(const ModelSpec& model, int64_t batch_size, Builder& ops, ModelGraph& result) {
+  for (const LayerSpec& layer : model.layers)
+    if (layer.name == "categories" && !model.categories.empty())
+      failAt(layer.mark, "no layer can be named 'categories' where the data have some");
   const Builder::Scope scope = ops.nameScope("categories");
   for (const CategoryInput& input : model.categories)
     result.categories.push_back(

@@ -34,14 +34,20 @@ std::string layerText(const LayerSpec& layer) {
   return withReferences(layer, layer.layer->text(layer.name));
 }
 
-std::string inputText(const ModelSpec& model) {
+std::string featuresText(const ModelSpec& model) {
   const bool pixels = model.input_dtype == DType::kUInt8;
-  std::string text =
-      fmt::format("{}[{}]", pixels ? "" : fmt::format("{} ", dtypeName(model.input_dtype)),
-                  fmt::join(model.input_shape, ", "));
+  return fmt::format("{}[{}]", pixels ? "" : fmt::format("{} ", dtypeName(model.input_dtype)),
+                     fmt::join(model.input_shape, ", "));
+}
+
+std::string categoryText(const CategoryInput& input) {
+  return fmt::format("[{}{}{}]", input.count, input.meaning.empty() ? "" : " ", input.meaning);
+}
+
+std::string inputText(const ModelSpec& model) {
+  std::string text = featuresText(model);
   for (const CategoryInput& input : model.categories)
-    text += fmt::format(" {}[{}{}{}]", input.name, input.count, input.meaning.empty() ? "" : " ",
-                        input.meaning);
+    text += " " + input.name + categoryText(input);
   return text;
 }
 

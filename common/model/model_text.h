@@ -14,6 +14,10 @@ namespace dtf::model {
 std::string modelText(const ModelSpec& model);
 
 // "[28, 28, 1]" for pixels, "float32 [10]" for what is read as it is.
+std::string featuresText(const ModelSpec& model);
+// "[1 hash_bucket_size=1000]": how many, and what their numbers stand for.
+std::string categoryText(const CategoryInput& input);
+// Both: "float32 [10] user[1 hash_bucket_size=1000]".
 std::string inputText(const ModelSpec& model);
 
 // Layer::meaning() and Layer::text() of a layer, with the layer that it reads where that isn't the

@@ -115,7 +115,8 @@ class JobChecker {
       noting(seen->mark, [&] {
         data::checkTargetCount(seen->labels, seen->name, output_->units, output_->layer->name);
       });
-    const uint64_t example_bytes = seen->features.bytes() + seen->labels.bytes();
+    const uint64_t example_bytes =
+        seen->features.bytes() + seen->labels.bytes() + dataset.categoryBytes();
     const uint64_t bytes =
         seen->count ? saturatingMultiply(static_cast<uint64_t>(*seen->count), example_bytes)
                     : seen->bytes.value();

@@ -19,11 +19,8 @@ std::string exampleText(const data::Dataset& dataset) {
   const data::PartSpec& features = dataset.features().spec();
   const data::PartSpec& labels = dataset.labels().spec();
   if (features.dtype == DType::kUInt8 && labels.dtype == DType::kUInt8) return features.shape.str();
-  std::string text = fmt::format("{} {}", dtypeName(features.dtype), features.shape.str());
-  for (const data::Part& part : dataset.categories())
-    text += fmt::format(", {} {} {}", part.spec().name, dtypeName(part.spec().dtype),
-                        part.spec().shape.str());
-  return text + fmt::format(" with {} {}", dtypeName(labels.dtype), labels.shape.str());
+  return fmt::format("{} {} with {} {}", dtypeName(features.dtype), features.shape.str(),
+                     dtypeName(labels.dtype), labels.shape.str());
 }
 
 std::string contentText(const data::Dataset& dataset) {
@@ -49,6 +46,15 @@ std::string waysText(const runtime::StepPlan& plan) {
   return text.empty() ? text : fmt::format("{}: {}", text, hexOf(checksum.value()));
 }
 
+// As long as a message may be, some layers name more others than fit one.
+void addInPieces(const std::string& name, const std::string& text,
+                 std::vector<ps::Setting>& settings) {
+  constexpr size_t kPieceBytes = 3000;
+  for (size_t at = 0; at == 0 || at < text.size(); at += kPieceBytes)
+    settings.push_back(
+        {at == 0 ? name : fmt::format("{} from byte {}", name, at), text.substr(at, kPieceBytes)});
+}
+
 }  // namespace
 
 std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train, const data::Dataset& dataset,
@@ -58,9 +64,11 @@ std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train, const data
       {"data.train: content", contentText(dataset)},
       {"data.seed", fmt::format("{}", train.data.seed)},
       {"data.batch_size", fmt::format("{}", train.data.batch_size)},
-      {"model.input.shape", model::inputText(train.model)},
+      {"model.input.shape", model::featuresText(train.model)},
       {"model.loss", train.model.loss.text()},
       {"environment DTF_WINOGRAD", runtime::winogradAllowed() ? "1" : "0"}};
+  for (const model::CategoryInput& each : train.model.categories)
+    settings.push_back({"model.input.categories." + each.name, model::categoryText(each)});
   if (const std::string ways = waysText(plan); !ways.empty()) settings.push_back({"kernels", ways});
   if (train.precision == Precision::kTf32) settings.push_back({"precision", "tf32"});
   if (train.precision == Precision::kBFloat16) settings.push_back({"precision", "bfloat16"});
@@ -70,9 +78,9 @@ std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train, const data
     // text that a checkpoint keeps.
     const std::vector<std::string> lines = split(model::layerText(train.model.layers[i]), '\n');
     for (size_t line = 0; line < lines.size(); ++line)
-      settings.push_back({line == 0 ? fmt::format("model.layers[{}]", i)
-                                    : fmt::format("model.layers[{}].{}", i, line),
-                          lines[line]});
+      addInPieces(line == 0 ? fmt::format("model.layers[{}]", i)
+                            : fmt::format("model.layers[{}].{}", i, line),
+                  lines[line], settings);
   }
   return settings;
 }

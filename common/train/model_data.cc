@@ -51,10 +51,14 @@ void checkCategories(const model::ModelSpec& model, std::span<const data::Part> 
                                         one.count == other.spec().shape.elements();
                                });
   if (same) return;
+  std::string first = "others";
+  for (size_t i = wanted.size(); i-- > 0;)
+    if (i >= categories.size() || categories[i].spec().name != wanted[i].name)
+      first = "no '" + wanted[i].name + "'";
   throw yaml::ErrorAt(ErrorCode::kBadConfig, model.mark,
-                      fmt::format("the model reads categories beside the features, {} of them, and "
-                                  "{} has {}: use data of the format that it trains on",
-                                  wanted.size(), name, categories.size()));
+                      fmt::format("the model reads categories beside the features, and {} has {}: "
+                                  "use data with all that it trains on, a table or an archive",
+                                  name, first));
 }
 
 void checkIndices(const model::ModelSpec& model, const data::Part& features,

@@ -24,6 +24,10 @@ bool hasPsElsewhere(const cluster::TaskOptions& task) {
 
 }  // namespace
 
+bool isSupervised(const cluster::JobSpec& job) {
+  return job.train->checkpoint || job.durability.kind != cluster::Durability::kCheckpoint;
+}
+
 train::CheckpointerOptions checkpointerOptions(const cluster::TaskOptions& task) {
   const cluster::TrainSpec& train = task.job.train.value();
   // One process alone has its shard at hand.

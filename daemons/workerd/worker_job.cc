@@ -40,12 +40,6 @@ namespace {
 // How long the end of this worker may be held up by telling the ps of it.
 constexpr Duration kTellingMax = std::chrono::milliseconds(500);
 
-// Whether the chief has more to do than to start: in a job without checkpoints, snapshots or replicas
-// the loss of a ps is the end.
-bool isSupervised(const cluster::JobSpec& job) {
-  return job.train->checkpoint || job.durability.kind != cluster::Durability::kCheckpoint;
-}
-
 // The chief's part in checkpoints: made once the model is declared, ended before the connections.
 struct Supervision {
   Supervision(const cluster::TaskOptions& task, const Clock& clock, WorkerClient& worker_client,
@@ -88,7 +82,8 @@ class WorkerJob {
     try {
       return runJob();
     } catch (const Error& error) {
-      if (!finished_ && !wire::isJobFailed(error)) tell(error, wire::failureOf(error));
+      if (!finished_ && !wire::isJobFailed(error))
+        tell(error, failure_of_.value_or(wire::failureOf(error)));
       throw;
     }
   }
@@ -232,7 +227,9 @@ class WorkerJob {
     if (!isSupervised(task_.job)) return decideUnsupervised();
     if (train_.checkpoint) makeWritableFolder(task_.job.run_dir);
     if (!supervision_) supervision_.emplace(task_, clock_, *client_, loop.declaration());
+    failure_of_ = wire::FailureOf::kJob;  // what is on the disk is no better for another process
     const std::optional<uint64_t> epoch = supervision_->checkpointer.start();
+    failure_of_.reset();
     if (epoch) return epoch;
     if (const std::optional<train::Resumed>& resumed = supervision_->checkpointer.resumed())
       reportResumed(*resumed, train_.steps);
@@ -415,8 +412,9 @@ class WorkerJob {
   SystemClock clock_;
   TimePoint logged_{};
   bool finished_ = false;
-  uint64_t named_ = 0;            // see ps::ChiefWord
-  std::optional<Error> unsaved_;  // why the end of the training is in no checkpoint
+  uint64_t named_ = 0;                         // see ps::ChiefWord
+  std::optional<wire::FailureOf> failure_of_;  // of an error now; none: as its code says
+  std::optional<Error> unsaved_;               // why the end of the training is in no checkpoint
   WorkerStatus::Done done_;
   std::string accuracy_;  // of the last evaluation, for the progress lines
   train::KernelChoices choices_{

@@ -214,6 +214,49 @@ TEST_F(CategoriesTest, WhatIsWrongIsSaidBeforeTheStart) {
       std::string::npos);
 }
 
+// Numbers of columns move up where the label in front of them is missing.
+TEST_F(CategoriesTest, ATableWithoutAHeaderIsPredictedWithAndWithoutItsLabel) {
+  std::string records, unlabelled;
+  for (int i = 0; i < 800; ++i) {
+    const std::string rest = std::to_string(i % 7) + "," + std::to_string(i % 2);
+    records += std::to_string(i % 2) + "," + rest + "\n";
+    if (i < 6) unlabelled += rest + "\n";
+  }
+  folder_.write("t.csv", records);
+  folder_.write("with.csv", records.substr(0, unlabelled.size() + 12));
+  folder_.write("without.csv", unlabelled);
+  const std::string file = folder_.write(
+      "plain.yaml",
+      "job: plain\nrun_dir: " + folder_.path() +
+          "/runs/plain\ncluster: {ps: [localhost:auto], worker: [localhost:auto]}\n"
+          "train:\n"
+          "  model:\n"
+          "    input: {shape: [1]}\n"
+          "    layers:\n"
+          "      - dense: {units: 2, name: number}\n"
+          "      - embedding: {categories: sign, vocabulary: 9, dimension: 2, combiner: sum}\n"
+          "      - concat: {with: [number]}\n"
+          "      - dense: {units: 1}\n"
+          "    loss: sigmoid_cross_entropy\n"
+          "  data:\n"
+          "    batch_size: 40\n"
+          "    train: {format: csv, header: false, files: [" +
+          folder_.path() +
+          "/t.csv], label_column: 1, categorical_columns: {sign: {columns: [3]}}}\n"
+          "  optimizer: {adam: {learning_rate: 0.05}}\n"
+          "  steps: 300\n"
+          "  checkpoint: {every_steps: 1000}\n");
+  ASSERT_EQ(launch(file).exit_code, 0);
+  const auto predicted = [&](const std::string& name) {
+    const ProcessResult result = verb("predict", file, {"--input", folder_.path() + "/" + name});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  EXPECT_EQ(predicted("with.csv"), predicted("without.csv"));
+  EXPECT_NE(predicted("without.csv").find("\n1\t1\t"), std::string::npos)
+      << predicted("without.csv");
+}
+
 TEST_F(CategoriesTest, FilesWithoutThemAreRefusedByPredict) {
   const std::string file = writeJob();
   ASSERT_EQ(launch(file).exit_code, 0);

@@ -76,16 +76,26 @@ TEST(CsvColumns, ATableToPredictOfIsReadByTheNamesOfTheTrainingData) {
   EXPECT_THROW(chooseTrained("p.csv", {"tag1", "price", "user", "age"}, trained), Error);
 }
 
-TEST(CsvColumns, ATableWithoutNamesIsReadByItsNumbers) {
+// The training table has a label, a category and two numbers.
+TEST(CsvColumns, ATableWithoutNamesIsReadByTheNumbersOfTheTrainedOne) {
   cluster::CsvSpec spec;
   spec.header = false;
-  spec.label = "4";
-  spec.categorical = {{"user", {"2"}, 100}};
-  const CsvColumns without_label = chooseFeatures("p.csv", {"1", "2", "3"}, spec, 2);
-  EXPECT_EQ(without_label.features, (Places{0, 2}));
+  spec.label = "1";
+  spec.categorical = {{"user", {"3"}, 100}};
+  const TrainedColumns trained{{"2", "4"}, {{"3"}}, 4};
+  const CsvColumns whole = chooseNumbered("p.csv", {"1", "2", "3", "4"}, trained, spec);
+  EXPECT_EQ(whole.features, (Places{1, 3}));
+  EXPECT_EQ(whole.categories, (std::vector<Places>{{2}}));
+  const CsvColumns without_label = chooseNumbered("p.csv", {"1", "2", "3"}, trained, spec);
+  EXPECT_EQ(without_label.features, (Places{0, 2})) << "they have moved up";
   EXPECT_EQ(without_label.categories, (std::vector<Places>{{1}}));
-  const CsvColumns with_label = chooseFeatures("p.csv", {"1", "2", "3", "4"}, spec, 2);
-  EXPECT_EQ(with_label.features, (Places{0, 2}));
+  try {
+    chooseNumbered("p.csv", {"1", "2"}, trained, spec);
+    ADD_FAILURE() << "two of four columns";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(),
+              "p.csv: it has 2 columns, and the training table 4, or 3 without what is learnt");
+  }
 }
 
 TEST(CsvColumns, AFirstRecordIsNotTakenForNames) {

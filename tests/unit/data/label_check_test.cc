@@ -63,6 +63,22 @@ TEST(CheckIndices, NamesTheFileTheExampleAndTheLayer) {
             "count from 0");
 }
 
+TEST(CheckIndices, FloatsNameRowsToo) {
+  const auto mistake = [](const std::vector<float>& words) -> std::string {
+    try {
+      checkIndices(partOf<float>(kFeatures, Shape{2}, words, "t.csv"), 5, "words");
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "";
+  };
+  EXPECT_EQ(mistake({0, 1, 2, 4}), "");
+  EXPECT_EQ(mistake({0, 1, 1e30F, 4}),
+            "t.csv: example 1 has 1e+30, but layer 'words' has a vocabulary of 5 (0 to 4): give it "
+            "a larger one, or use other data");
+  EXPECT_NE(mistake({std::stof("nan"), 1}), "");
+}
+
 TEST(CheckLabels, TargetsAreOneForEachUnit) {
   EXPECT_EQ(mistake<float>({-3, 5e9F}, 1), "");
   EXPECT_EQ(mistake<float>({1, 2, 3, 4}, 2, TargetRange::kAny, 2), "");

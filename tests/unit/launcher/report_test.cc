@@ -35,16 +35,16 @@ TEST(Report, PromisesNothingOfAFolderThatSomebodyHasRemoved) {
   EXPECT_EQ(gone,
             "j: stopped\n"
             "  steps      20\n"
-            "  checkpoint step 20, gone: somebody has removed run/checkpoints/step-20\n"
+            "  checkpoint step 20, not there: run/checkpoints/step-20\n"
             "  wall time  1.0 s\n"
-            "  logs       gone: somebody has removed run/logs\n"
-            "  summary    gone: somebody has removed run/summary.json\n");
+            "  logs       not there: run/logs\n"
+            "  summary    not there: run/summary.json\n");
   std::filesystem::create_directories("run/checkpoints/step-20");
   std::filesystem::create_directories("run/logs");
   files.write("run/summary.json", "{}");
   const std::string there = resultReport(summary, "run", remainsOf(job, summary, "run"));
   EXPECT_NE(there.find("checkpoint step 20; the same command goes on from it"), std::string::npos);
-  EXPECT_EQ(there.find("gone"), std::string::npos) << there;
+  EXPECT_EQ(there.find("not there"), std::string::npos) << there;
 }
 
 TEST(Report, LeavesOutWhatIsNull) {

@@ -156,6 +156,35 @@ TEST(Embedding, TowersShareOutAllInputsOfABatch) {
   }
 }
 
+// A message of a setting has a bound; a recommender may have many inputs, all joined by one layer.
+TEST(Embedding, ManyInputsAreDeclaredToThePs) {
+  constexpr int kInputs = 200;
+  cluster::TrainSpec train = clicksJob();
+  train.steps = 3;
+  std::vector<data::Part> parts;
+  std::string names = "numbers";
+  train.model.categories.clear();
+  train.model.layers = {model::dense("numbers", 4)};
+  const std::vector<int32_t> values(100, 3);
+  for (int i = 0; i < kInputs; ++i) {
+    const std::string name = "input_with_a_name_of_some_length_" + std::to_string(1000 + i);
+    train.model.categories.push_back({name, 1, 5, "hash_bucket_size=5"});
+    parts.push_back(data::partOf<int32_t>(name, Shape{1}, values));
+    train.model.layers.push_back(model::layerOf(
+        "embedding", "{categories: " + name + ", vocabulary: 5, dimension: 2, combiner: sum}",
+        name));
+    names += ", " + name;
+  }
+  train.model.layers.push_back(model::layerOf("concat", "{with: [" + names + "]}", "all"));
+  train.model.layers.push_back(model::dense("click", 1));
+  const auto dataset = std::make_shared<const data::Dataset>(
+      data::partOf<float>(data::kFeatures, Shape{data::kClickFeatures},
+                          std::vector<float>(100 * data::kClickFeatures, 0.5F)),
+      data::partOf<int32_t>(data::kLabels, Shape(), std::vector<int32_t>(100, 1)),
+      std::move(parts));
+  EXPECT_EQ(runJob(train, {2, 1}, dataset).workers[0].global_step, 3u);
+}
+
 TEST(Embedding, DataWithoutTheCategoriesOfTheModelAreRefused) {
   try {
     cluster::TrainSpec train = clicksJob();
@@ -164,8 +193,10 @@ TEST(Embedding, DataWithoutTheCategoriesOfTheModelAreRefused) {
     FAIL() << "trained";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
-    EXPECT_NE(error.message().find("the model reads categories beside the features, 2 of them"),
-              std::string::npos)
+    EXPECT_NE(
+        error.message().find(
+            "the model reads categories beside the features, and the drawn examples has no 'user'"),
+        std::string::npos)
         << error.message();
   }
 }
