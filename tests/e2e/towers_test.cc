@@ -107,13 +107,14 @@ TEST_F(TowersTest, MistakesAreNamedWithTheirLine) {
 }
 
 // The pixels of the digits, up to 255, are looked up.
-TEST_F(TowersTest, AKernelThatFailsIsNamedWithItsTowerAndDevice) {
+TEST_F(TowersTest, WhatNoTowerCouldLookUpIsNamedBeforeTheyStart) {
   ClusterOptions options = onTwoDevices({});
   options.layers = "[embedding: {vocabulary: 100, dimension: 2}, flatten: , dense: {units: 10}]";
   const ProcessResult result = launch(writeCluster(options));
-  EXPECT_NE(result.exit_code, 0);
-  EXPECT_NE(result.err.find("on cpu:0: "), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("it must be in [0, 100)"), std::string::npos) << result.err;
+  EXPECT_EQ(result.exit_code, 65);
+  EXPECT_NE(result.err.find("but layer 'embedding' has a vocabulary of 100 (0 to 99)"),
+            std::string::npos)
+      << result.err;
 }
 
 }  // namespace
