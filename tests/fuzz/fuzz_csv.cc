@@ -65,7 +65,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     judged(error);
   }
   try {
-    const data::Part features = data::readCsvExamples(file.path(), spec, 1 + data[0] % 4).features;
+    // With categories the training table is read first.
+    const data::TrainedColumns* const trained =
+        header && !spec.categorical.empty() ? &header->trained : nullptr;
+    if (trained == nullptr && !spec.categorical.empty())
+      throw Error(ErrorCode::kBadData, "there is no training table");
+    const data::CsvExamples examples =
+        data::readCsvExamples(file.path(), spec, 1 + data[0] % 4, trained);
+    const data::Part& features = examples.features;
     FUZZ_CHECK(features.count() > 0 && areGood(features));
   } catch (const Error& error) {
     judged(error);
