@@ -4,6 +4,7 @@
 #   --unity: a new folder gives several files at a time to the compiler, which halves the first build and makes later ones
 #   slower: for folders that nobody edits in. A folder that exists stays as it is.
 set -euo pipefail
+[ $# -gt 0 ] || { sed -n 's/^# Usage: /usage: /p' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/.."
 options=()
 fresh_options=()
