@@ -268,13 +268,8 @@ CsvHeader readCsvHeader(std::span<const std::filesystem::path> files,
                   path.string() + ": its columns are others than those of " + files[0].string());
     if (!first) first = std::move(columns);
   }
-  CsvHeader header{featuresOf(*first), labelsOf(*first), {}, {}, {}};
-  for (const CategoryReader& reader : categoryReaders(spec))
-    header.categories.push_back(reader.spec());
-  if (spec.no_features) {
-    header.features = header.categories.front();
-    header.categories.erase(header.categories.begin());
-  }
+  CsvHeader header{featuresOf(*first), labelsOf(*first), {}, {}};
+  if (spec.no_features) header.features = categoryReaders(spec).front().spec();
   const auto namesOf = [&first](const std::vector<size_t>& columns) {
     std::vector<std::string> names;
     for (const size_t column : columns) names.push_back(first->names[column]);

@@ -22,7 +22,6 @@ namespace dtf::data {
 struct CsvHeader {
   PartSpec features;
   PartSpec labels;
-  std::vector<PartSpec> categories;  // as Dataset::categories()
   std::vector<std::string> columns;  // the names of the features, then of the targets
   TrainedColumns trained;            // the names of what a model reads
 };

@@ -269,14 +269,11 @@ NpyParts readNpyParts(const DatasetSpec& spec) {
   const Wanted wanted = wantFeatures(source, spec.npy, features);
   const Wanted wanted_labels = wantLabels(source, spec.npy, labels);
   checkCounts(wanted, features, wanted_labels, labels);
-  std::vector<PartSpec> categories;
   for (const cluster::CategoricalArray& each : spec.npy.categorical) {
     const NpyHeader header = source.header(each.array);
-    const Wanted wanted_categories = wantCategories(source, each, header);
-    checkCount(wanted_categories, header, features.count());
-    categories.push_back(wanted_categories.part);
+    checkCount(wantCategories(source, each, header), header, features.count());
   }
-  return {features.count(), wanted.part, wanted_labels.part, std::move(categories)};
+  return {features.count(), wanted.part, wanted_labels.part};
 }
 
 Dataset readNpyDataset(const DatasetSpec& spec) {

@@ -4,20 +4,17 @@
 // pixels or indices; categories int32; labels classes; targets float32. A number that would become another one (an
 // integer beyond 2^24 as a float, a label beyond 32 bits, one that is not finite) is bad data.
 
-#include <vector>
-
 #include "common/cluster/data_spec.h"
 #include "common/data/dataset.h"
 #include "common/data/npy_reader.h"
 
 namespace dtf::data {
 
-// What the arrays' headers say: `count` examples with these parts.
+// What the arrays' headers say: `count` examples with these parts. Those of categories have been found to fit.
 struct NpyParts {
   int64_t count = 0;
   PartSpec features;
   PartSpec labels;
-  std::vector<PartSpec> categories;  // as Dataset::categories()
 };
 
 // Both are for format npy or npz.

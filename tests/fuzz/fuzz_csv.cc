@@ -82,7 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     FUZZ_CHECK(header && header->features == table.dataset.features().spec());
     FUZZ_CHECK(table.dataset.size() > 0 && table.bad_records <= spec.max_bad_records);
     FUZZ_CHECK(areGood(table.dataset.features()));
-    FUZZ_CHECK(header->categories.size() == table.dataset.categories().size());
+    FUZZ_CHECK(table.dataset.categories().size() + spec.no_features == spec.categorical.size());
     for (const data::Part& part : table.dataset.categories()) FUZZ_CHECK(areGood(part));
     const data::Part& labels = table.dataset.labels();
     if (!data::areClasses(labels.spec())) {

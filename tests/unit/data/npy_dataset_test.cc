@@ -65,8 +65,7 @@ TEST_F(NpyDataset, ReadsCategoriesBesideTheFeatures) {
   EXPECT_EQ(dataset.categories()[0].spec(), (PartSpec{"user", DType::kInt32, Shape{1}}));
   EXPECT_EQ(dataset.categories()[0].as<int32_t>()[0], 70'000);
   EXPECT_EQ(dataset.categories()[1].as<int32_t>()[5], 6);
-  const NpyParts parts = readNpyParts(spec_);
-  EXPECT_EQ(parts.categories[1], dataset.categories()[1].spec());
+  EXPECT_EQ(readNpyParts(spec_).count, 2) << "their headers fit";
 }
 
 TEST_F(NpyDataset, CategoriesThatDoNotFitAreNamed) {
