@@ -40,8 +40,8 @@ using ConnectionRef = std::shared_ptr<ConnectionHandle>;
 inline constexpr Duration kHelloDeadline = std::chrono::seconds(5);
 inline constexpr Duration kHelloGrace = std::chrono::milliseconds(500);  // after it, once more
 
-// Parameters of the calls that one peer may have under way at once: about a thousand small ones. One
-// larger message passes, alone.
+// Parameters of the calls that one peer may have under way at once: about a thousand small ones.
+// One larger message passes, alone.
 inline constexpr uint64_t kControlCallsBytesMax = 64 << 10;
 
 // Owns: the connections.
@@ -65,12 +65,13 @@ class ConnectionSet {
   void serve(kj::Own<net::MessageStream> stream, std::string peer,
              const MakeBootstrap& make_bootstrap);
 
-  // Whether the caller may be who he says: that is for his certificate to say, where there are keys.
+  // Whether the caller may be who he says: that is for his certificate to say, where there are
+  // keys.
   // Errors: kPermission, logged too, when it names another task.
   void checkCaller(const ConnectionHandle& handle, TaskId caller);
 
-  // A hello was accepted: the connection may stay. Earlier ones of the same process are closed: what
-  // it sent there and nobody has read yet has been sent again, or will be, on this one.
+  // A hello was accepted: the connection may stay. Earlier ones of the same process are closed:
+  // what it sent there and nobody has read yet has been sent again, or will be, on this one.
   void greet(ConnectionHandle& handle, const Caller& caller);
 
   size_t size() const { return connections_.size(); }

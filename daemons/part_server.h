@@ -27,10 +27,10 @@ struct PartServerOptions {
   engine::MakeDeviceQueue make_queue = engine::makeDeviceThread;
 };
 
-// Owns: sessions, variables, queues, a thread for each device, one that compiles, one that copies values,
-// connections.
-// Borrows: the loop; devices and their kernels, which must also outlive what the loop has still to do
-// when this ends: it may hold what was compiled.
+// Owns: sessions, variables, queues, a thread for each device, one that compiles, one that copies
+// values, connections.
+// Borrows: the loop; devices and their kernels, which must also outlive what the loop has still to
+// do when this ends: it may hold what was compiled.
 // Threads: made, used and destroyed on the loop.
 // Blocks: the destructor, until what computes has ended.
 class PartServer {

@@ -17,8 +17,8 @@ namespace dtf::daemons {
 
 namespace {
 
-// Who was let in may send more than a hello. What is larger than the task may keep is refused in words
-// when it is there, as long as it isn't twice as large.
+// Who was let in may send more than a hello. What is larger than the task may keep is refused in
+// words when it is there, as long as it isn't twice as large.
 void greet(PartServer& server, ConnectionHandle& connection, std::string peer) {
   DTF_CHECK(connection.connection != nullptr);  // a call of it has just come
   connection.greeted = true;

@@ -18,8 +18,8 @@ namespace dtf::daemons {
 // What a task says of itself, after a look at the loops that it is made of.
 struct ServiceLook {
   std::string status;  // for a person
-  // It starts, or ends: that has its own deadlines (timeouts in the cluster file), which the manager's
-  // are not to cut short while the loops turn.
+  // It starts, or ends: that has its own deadlines (timeouts in the cluster file), which the
+  // manager's are not to cut short while the loops turn.
   bool takes_its_time = false;
   // Why it can't do yet, or no more, what it is for. Empty: it can.
   std::string not_ready{};
@@ -27,11 +27,12 @@ struct ServiceLook {
 };
 
 using ServiceLooker = std::function<kj::Promise<ServiceLook>()>;
-// What `look` finds. It may fail: a task that ends doesn't answer any more, and its loop turns still.
+// What `look` finds. It may fail: a task that ends doesn't answer any more, and its loop turns
+// still.
 kj::Promise<ServiceLook> lookAt(const ServiceLooker& look);
 
-// Looks some times within each watchdog period, and every kLookEvery at least. The watchdog gets its
-// word when a look has ended, so whoever hangs, this loop or one that the look asks, misses it.
+// Looks some times within each watchdog period, and every kLookEvery at least. The watchdog gets
+// its word when a look has ended, so whoever hangs, this loop or one that the look asks, misses it.
 // Without a manager it does nothing.
 // Borrows: `timer` and `manager` (null: there is none), which must outlive this.
 // Threads: loop-thread only.

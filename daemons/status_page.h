@@ -18,13 +18,13 @@ std::string_view statusPage();
 // What a browser may do for that page: its own style and script, and ask the other tasks.
 std::string_view statusPagePolicy();
 
-// Of /status.json: what the task is and does, where the others answer, its metrics as [name, labels,
-// value], and its history as four columns. Numbers that aren't finite are null.
+// Of /status.json: what the task is and does, where the others answer, its metrics as [name,
+// labels, value], and its history as four columns. Numbers that aren't finite are null.
 std::string statusJson(const cluster::TaskOptions& options, const ServiceLook& look,
                        const std::vector<Metric>& metrics, const ProgressHistory& history);
 
-// Whose pages may read what a task says: the hosts of all tasks of `options.job`, as the file spells
-// them; of loopback in each spelling.
+// Whose pages may read what a task says: the hosts of all tasks of `options.job`, as the file
+// spells them; of loopback in each spelling.
 std::vector<std::string> hostsOfTasks(const cluster::TaskOptions& options);
 
 }  // namespace dtf::daemons

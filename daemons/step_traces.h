@@ -16,12 +16,13 @@
 
 namespace dtf::daemons {
 
-// Spans (common/base/trace.h) are put into a queue, and sent from a thread of their own: who trains waits
-// for no collector. What the queue has no room for, and what no collector takes, is dropped and counted.
+// Spans (common/base/trace.h) are put into a queue, and sent from a thread of their own: who trains
+// waits for no collector. What the queue has no room for, and what no collector takes, is dropped
+// and counted.
 // Owns: the thread, the queue; until it ends, trace::sample() is its.
 // Threads: made before threads that record; metrics() from any.
-// Blocks: destructor, kFlushWithin or what a request under way has left of kPostWithin, whichever is
-// longer; and longer while the resolver looks for the name of a host.
+// Blocks: destructor, kFlushWithin or what a request under way has left of kPostWithin, whichever
+// is longer; and longer while the resolver looks for the name of a host.
 class StepTraces {
  public:
   static constexpr size_t kQueueMax = 2048;                            // spans

@@ -1,6 +1,7 @@
 #pragma once
 
-// Arenas of variables by packs of 16 bytes, each of which lies within a line: common/runtime/variable_ops.h.
+// Arenas of variables by packs of 16 bytes, each of which lies within a line:
+// common/runtime/variable_ops.h.
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// How a kernel says that its data contain what they must not: a label without a class. The first one counts;
-// the device reads it when the host waits for the step.
+// How a kernel says that its data contain what they must not: a label without a class. The first
+// one counts; the device reads it when the host waits for the step.
 
 #include <cstdint>
 

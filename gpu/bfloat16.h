@@ -1,6 +1,7 @@
 #pragma once
 
-// bfloat16: the upper half of a float32, for kernels that compute in float32 and keep what they made in half the bytes.
+// bfloat16: the upper half of a float32, for kernels that compute in float32 and keep what they
+// made in half the bytes.
 
 #include <cstdint>
 #include <cstring>
@@ -13,7 +14,8 @@
 
 namespace dtf::gpu {
 
-// A float32 becomes the nearest, of two equally near ones that whose last bit is 0; a NaN stays one. Value type.
+// A float32 becomes the nearest, of two equally near ones that whose last bit is 0; a NaN stays
+// one. Value type.
 class BFloat16 {
  public:
   BFloat16() = default;

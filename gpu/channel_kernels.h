@@ -1,8 +1,8 @@
 #pragma once
 
-// Kernels on [rows, channels], of which each channel has numbers of its own: a thread keeps those of a pack of channels and
-// goes through rows. Sums over the rows are added up in a fixed order, the last part of it in double precision: the same bits
-// each time.
+// Kernels on [rows, channels], of which each channel has numbers of its own: a thread keeps those
+// of a pack of channels and goes through rows. Sums over the rows are added up in a fixed order,
+// the last part of it in double precision: the same bits each time.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +22,9 @@ struct ChannelPacks {
   int64_t rows, channels, packs;
 };
 
-// `F`: f.of(pack) gives what works on that pack's channels: a functor of the index of a pack in [rows, packs]. Rows go from the
-// last to the first: those that were read last, by the sums before, are still in the cache.
+// `F`: f.of(pack) gives what works on that pack's channels: a functor of the index of a pack in
+// [rows, packs]. Rows go from the last to the first: those that were read last, by the sums before,
+// are still in the cache.
 template <int N, class F>
 struct EachRowAt {
   F f;
@@ -45,8 +46,8 @@ void forChannels(Device& device, const ChannelPacks<N>& c, const F& f) {
   forElements(device, groups * c.packs, EachRowAt<N, F>{f, c, groups});
 }
 
-// How the rows are shared out to teams for sums over them: a team has `wide` packs side by side, as many as make a line of
-// memory, and a slab of rows. Value type, given to the device.
+// How the rows are shared out to teams for sums over them: a team has `wide` packs side by side, as
+// many as make a line of memory, and a slab of rows. Value type, given to the device.
 struct Slabs {
   template <int N>
   explicit Slabs(const ChannelPacks<N>& c) {
@@ -61,7 +62,8 @@ struct Slabs {
   int64_t wide = 1, blocks = 0, slabs = 1, rows_each = 0;
 };
 
-// `F`: f.of(pack) as above, a functor of (index of a pack, sums), which adds to sums[term].at[channel of the pack].
+// `F`: f.of(pack) as above, a functor of (index of a pack, sums), which adds to
+// sums[term].at[channel of the pack].
 template <int Terms, int N, class F>
 struct SlabSumsAt {
   F f;
@@ -95,7 +97,8 @@ struct SlabSumsAt {
   }
 };
 
-// `G`: g(channel, totals) takes what a channel's terms add up to. A team has some channels side by side.
+// `G`: g(channel, totals) takes what a channel's terms add up to. A team has some channels side by
+// side.
 template <int Terms, class G>
 struct ChannelTotalsAt {
   static constexpr int64_t kChannels = 8;

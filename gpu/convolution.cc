@@ -116,7 +116,8 @@ class ConvolutionKernel final : public Kernel {
     return text;
   }
 
-  // The plan that was chosen before on such a device, or the fastest of those that round no more than they may.
+  // The plan that was chosen before on such a device, or the fastest of those that round no more
+  // than they may.
   Plan choose(Device& device) const {
     const std::vector<Descriptor> configs = offered(device);
     PlanCache& kept = *device.libraries().kept;
@@ -151,7 +152,8 @@ class ConvolutionKernel final : public Kernel {
     return chosen;
   }
 
-  // Whether `f` was done: an engine that cuDNN refuses here, or whose memory isn't there, is one that can't be had.
+  // Whether `f` was done: an engine that cuDNN refuses here, or whose memory isn't there, is one
+  // that can't be had.
   template <class F>
   static bool succeeds(const F& f) {
     try {

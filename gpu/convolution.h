@@ -1,7 +1,7 @@
 #pragma once
 
-// What the three ops of a convolution have in common. Images are [batch, height, width, channels], a filter is
-// [height, width, channels / groups, out channels].
+// What the three ops of a convolution have in common. Images are [batch, height, width, channels],
+// a filter is [height, width, channels / groups, out channels].
 
 #include <cstdint>
 

@@ -6,7 +6,8 @@
 namespace dtf::gpu {
 namespace {
 
-// Dimensions as cuDNN counts them: batch, channels, height, width; strides say that channels are the innermost.
+// Dimensions as cuDNN counts them: batch, channels, height, width; strides say that channels are
+// the innermost.
 Descriptor tensorOf(TensorId id, Type of, int64_t n, int64_t channels, int64_t height,
                     int64_t width) {
   const cudnnDataType_t type = of == Type::kBFloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;

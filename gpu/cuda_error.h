@@ -12,7 +12,8 @@
 
 namespace dtf::gpu {
 
-// `what` was being done: "copying to the device". An error of the device itself stays until the process ends.
+// `what` was being done: "copying to the device". An error of the device itself stays until the
+// process ends.
 inline void check(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
   const bool memory = result == cudaErrorMemoryAllocation;

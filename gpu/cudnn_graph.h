@@ -1,8 +1,8 @@
 #pragma once
 
-// cuDNN's graph API: descriptors that are owned, a graph of one convolution, and the plan that runs it. Internal,
-// see cuda_error.h. The legacy calls for convolutions are deprecated in cuDNN 9, and cudnn-frontend, NVIDIA's
-// C++ header for this API, is in no distribution.
+// cuDNN's graph API: descriptors that are owned, a graph of one convolution, and the plan that runs
+// it. Internal, see cuda_error.h. The legacy calls for convolutions are deprecated in cuDNN 9, and
+// cudnn-frontend, NVIDIA's C++ header for this API, is in no distribution.
 
 #include <cudnn.h>
 
@@ -41,8 +41,8 @@ class Descriptor {
 // Where a tensor's memory is bound; also its name in a graph.
 enum class TensorId : int64_t { kImage = 1, kFilter = 2, kOut = 3 };
 
-// The engine configurations that cuDNN offers for `graph`, best first: for this host's device, or for the one that
-// `properties` describes where it isn't empty.
+// The engine configurations that cuDNN offers for `graph`, best first: for this host's device, or
+// for the one that `properties` describes where it isn't empty.
 // Errors: kBadConfig where there is none.
 std::vector<Descriptor> engineConfigs(const Descriptor& graph, const Descriptor& properties);
 

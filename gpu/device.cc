@@ -134,8 +134,8 @@ void Device::awaitHost(size_t copies) {
   libraries_->copies->awaitBeside(copies);
 }
 
-// Once for each peer. Where the two have no link, or one of them has all the peers that it can have, the driver copies by way of the
-// host, without being told.
+// Once for each peer. Where the two have no link, or one of them has all the peers that it can
+// have, the driver copies by way of the host, without being told.
 void Device::reach(const Device& peer) {
   if (peer.index_ == index_ || std::ranges::find(reached_, peer.index_) != reached_.end()) return;
   int has_link = 0;

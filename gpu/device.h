@@ -1,8 +1,8 @@
 #pragma once
 
-// One device: its memory, its one stream, what its kernels report. Without CUDA's headers, so that the kernels
-// and the boundary can be built for the host as well: device.cc is CUDA's, tests/gpu/host_device.cc the
-// host's.
+// One device: its memory, its one stream, what its kernels report. Without CUDA's headers, so that
+// the kernels and the boundary can be built for the host as well: device.cc is CUDA's,
+// tests/gpu/host_device.cc the host's.
 
 #include <cstddef>
 #include <cstdint>
@@ -56,7 +56,8 @@ class Device {
   void copyToDeviceBeside(std::byte* target, const std::byte* source, size_t bytes);
   void copyToHostBeside(std::byte* target, const std::byte* source, size_t bytes);
   void awaitHost(size_t copies);
-  // By the link between the two, or by way of the host where the driver has none. `peer` must have been waited for.
+  // By the link between the two, or by way of the host where the driver has none. `peer` must have
+  // been waited for.
   void copyFromPeer(std::byte* target, const Device& peer, const std::byte* source, size_t bytes);
   void synchronise();
   // All kernels of a program are prepared: what was chosen for them is kept.
@@ -70,8 +71,8 @@ class Device {
   // Queues the copy of what kernels reported that synchronise() reads: the end of a program.
   void fetchReport();
 
-  // Memory that kernels use one after the other, never two at once; valid until the device ends. Not while a
-  // program is captured.
+  // Memory that kernels use one after the other, never two at once; valid until the device ends.
+  // Not while a program is captured.
   std::byte* workspace(size_t bytes);
 
   // Counts a kernel that was given to the stream.

@@ -1,6 +1,7 @@
 #pragma once
 
-// A point in the work of a stream: to time what lies between two of them, or to order two streams. Internal, see cuda_error.h.
+// A point in the work of a stream: to time what lies between two of them, or to order two streams.
+// Internal, see cuda_error.h.
 
 #include <cstdint>
 
@@ -9,7 +10,8 @@
 
 namespace dtf::gpu {
 
-// Owns the event. Threads: one at a time; others may holdBack() and wait(). Blocks: wait(). Errors: PluginError.
+// Owns the event. Threads: one at a time; others may holdBack() and wait(). Blocks: wait(). Errors:
+// PluginError.
 class Event {
  public:
   // One that orders gives its processor to others while a thread waits for it.

@@ -1,8 +1,9 @@
 #pragma once
 
-// Copies between the host's memory, which isn't pinned, and the device's. CUDA takes such memory through a buffer of its own with
-// one thread, at a few GB/s; here several threads take it through pinned buffers, each with a stream of its own, so that the bus
-// has work while they copy. Small ones wait side by side in one buffer.
+// Copies between the host's memory, which isn't pinned, and the device's. CUDA takes such memory
+// through a buffer of its own with one thread, at a few GB/s; here several threads take it through
+// pinned buffers, each with a stream of its own, so that the bus has work while they copy. Small
+// ones wait side by side in one buffer.
 
 #include <array>
 #include <condition_variable>
@@ -36,8 +37,9 @@ class PinnedMemory {
 // Owns: its threads, their streams and buffers.
 // Borrows: the device's stream; until wait() has returned, the memory that is copied.
 // Threads: one at a time, the device's.
-// Blocks: wait(), until all is copied; awaitBeside(), until that is; beforeProgram(), until what goes to the device has been read; toDevice() and toHost() do so
-// where they would overtake copies of the other direction, or to the same place.
+// Blocks: wait(), until all is copied; awaitBeside(), until that is; beforeProgram(), until what
+// goes to the device has been read; toDevice() and toHost() do so where they would overtake copies
+// of the other direction, or to the same place.
 // Errors: PluginError from all but forget(), of whatever copy failed first.
 class HostCopies {
  public:
@@ -47,12 +49,12 @@ class HostCopies {
   HostCopies(const HostCopies&) = delete;
   HostCopies& operator=(const HostCopies&) = delete;
 
-  // After what `stream` has been given and what has been copied so far. Until wait() returns, `source` must stay, and
-  // `target` isn't written.
+  // After what `stream` has been given and what has been copied so far. Until wait() returns,
+  // `source` must stay, and `target` isn't written.
   void toDevice(std::byte* target, const std::byte* source, size_t bytes);
   void toHost(std::byte* target, const std::byte* source, size_t bytes);
-  // To the device: not after what `stream` has been given, which doesn't use `target`. To the host: after that, but what it is given later,
-  // which doesn't write `source`, doesn't wait.
+  // To the device: not after what `stream` has been given, which doesn't use `target`. To the host:
+  // after that, but what it is given later, which doesn't write `source`, doesn't wait.
   void toDeviceBeside(std::byte* target, const std::byte* source, size_t bytes);
   void toHostBeside(std::byte* target, const std::byte* source, size_t bytes);
   // For the first `copies` of toHostBeside() since wait().
@@ -61,7 +63,8 @@ class HostCopies {
   void beforeProgram();
   // For all copies. `stream` must have been waited for.
   void wait();
-  // After an error: what is on its way to the host may not arrive, and nobody writes there from now on.
+  // After an error: what is on its way to the host may not arrive, and nobody writes there from now
+  // on.
   void forget();
 
  private:
@@ -103,7 +106,8 @@ class HostCopies {
   std::vector<Copy> small_to_host_;     // from small_
   Event reached_{Event::Use::kOrders};  // of `stream`: what copiers wait for
   bool is_reached_marked_ = false;      // since the copiers were last waited for
-  // The same for copies beside it, one for each place of `stream` from which there are some, until wait().
+  // The same for copies beside it, one for each place of `stream` from which there are some, until
+  // wait().
   std::deque<Event> places_;
   size_t places_used_ = 0;
   bool is_at_new_place_ = true;  // since the last of them a program was given to `stream`

@@ -1,7 +1,8 @@
 #pragma once
 
-// How kernels share their work out: by element, or by teams of threads that add up a row. On the host a team is
-// one thread. All sums have a fixed order, so a kernel gives the same bits each time.
+// How kernels share their work out: by element, or by teams of threads that add up a row. On the
+// host a team is one thread. All sums have a fixed order, so a kernel gives the same bits each
+// time.
 
 #include <cstdint>
 
@@ -34,7 +35,8 @@ class Team {
   __device__ T max(T value) const {
     return reduce(value, [](T a, T b) { return a > b || a != a ? a : b; });
   }
-  // Of those threads alone whose ranks differ by a multiple of `stride`, a power of two of at most size(). All get it.
+  // Of those threads alone whose ranks differ by a multiple of `stride`, a power of two of at most
+  // size(). All get it.
   template <class T>
   __device__ T sumOfEvery(int64_t stride, T value) const {
     __shared__ T values[kThreadsMax];

@@ -1,6 +1,7 @@
 #pragma once
 
-// What a device keeps of CUDA's: handles of libraries, plans, the copies' threads. Internal, see cuda_error.h.
+// What a device keeps of CUDA's: handles of libraries, plans, the copies' threads. Internal, see
+// cuda_error.h.
 
 #include <map>
 #include <memory>

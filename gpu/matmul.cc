@@ -1,4 +1,5 @@
-// MatMul by cuBLASLt, also with a bias and relu behind it. Its matrices are column-major: the row-major product c = a * b is c^T = b^T * a^T there.
+// MatMul by cuBLASLt, also with a bias and relu behind it. Its matrices are column-major: the
+// row-major product c = a * b is c^T = b^T * a^T there.
 
 #include <cublasLt.h>
 
@@ -74,8 +75,9 @@ Preference preferenceOf() {
   return preference;
 }
 
-// What is done to a product before it is written. cuBLASLt's relu, max(x, 0), keeps a NaN, as a loss that has diverged must show
-// (the device suite asks it): so do the instructions of its kernels for sm_90.
+// What is done to a product before it is written. cuBLASLt's relu, max(x, 0), keeps a NaN, as a
+// loss that has diverged must show (the device suite asks it): so do the instructions of its
+// kernels for sm_90.
 enum class Epilogue : int64_t { kNone, kBias, kBiasRelu };
 
 Epilogue epilogueOf(const Operation& o) {
@@ -171,7 +173,8 @@ class MatMulKernel final : public Kernel {
           "multiplying matrices");
   }
 
-  // The one that was chosen before on such a device, or the fastest of those that cuBLASLt thinks best.
+  // The one that was chosen before on such a device, or the fastest of those that cuBLASLt thinks
+  // best.
   Choice choose(Device& device) const {
     const Preference preference = preferenceOf();
     std::optional<Scratch> bias;

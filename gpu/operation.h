@@ -30,7 +30,8 @@ struct TensorSpec {
   int64_t rank() const { return static_cast<int64_t>(dims.size()); }
   int64_t elements() const;
   int64_t bytes() const { return elements() * bytesOf(type); }
-  // Of a tensor as rows of its last dimension, and of a table as rows of all dimensions but the first.
+  // Of a tensor as rows of its last dimension, and of a table as rows of all dimensions but the
+  // first.
   int64_t lastDim() const;
   int64_t rows() const;
   int64_t rowWidth() const;

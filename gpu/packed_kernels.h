@@ -1,6 +1,7 @@
 #pragma once
 
-// Kernels by element that read and write 16 bytes at a time, of float32 and of bfloat16: they compute in float32.
+// Kernels by element that read and write 16 bytes at a time, of float32 and of bfloat16: they
+// compute in float32.
 
 #include <algorithm>
 #include <memory>

@@ -8,8 +8,8 @@
 
 namespace dtf::gpu {
 
-// After J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), Philox 4x32 with 10
-// rounds. Value type: the counter, and once drawn the numbers.
+// After J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), Philox 4x32 with
+// 10 rounds. Value type: the counter, and once drawn the numbers.
 struct Philox {
   uint32_t c[4];
   DTF_HOST_DEVICE void draw(uint32_t key0, uint32_t key1) {

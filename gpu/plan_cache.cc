@@ -48,7 +48,8 @@ PlanCache::PlanCache(const std::filesystem::path& folder, const std::string& ide
   ways_ = read();
 }
 
-// "way key" lines between the first two, which say what it is and of what, and a checksum of all before it.
+// "way key" lines between the first two, which say what it is and of what, and a checksum of all
+// before it.
 std::map<std::string, size_t> PlanCache::read() const {
   std::ifstream in(file_, std::ios::binary);
   std::string text(kBytesMax, '\0');

@@ -1,6 +1,7 @@
 #pragma once
 
-// What a MatMul multiplies: c[m, n] = a[m, k] * b[k, n], all row-major, where a and b may be stored transposed.
+// What a MatMul multiplies: c[m, n] = a[m, k] * b[k, n], all row-major, where a and b may be stored
+// transposed.
 
 #include <cstdint>
 

@@ -1,7 +1,8 @@
 #pragma once
 
-// Launches of kernels that run again and again: with CUDA one graph, captured when they run for the second
-// time (the first loads the libraries' code). program.cc is CUDA's, tests/gpu/host_program.cc the host's.
+// Launches of kernels that run again and again: with CUDA one graph, captured when they run for the
+// second time (the first loads the libraries' code). program.cc is CUDA's,
+// tests/gpu/host_program.cc the host's.
 
 #include <memory>
 #include <vector>

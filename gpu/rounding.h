@@ -8,8 +8,8 @@
 
 namespace dtf::gpu {
 
-// TF32 keeps 10 bits of the factors' mantissas, the tensor cores' way; sums stay float32. Of bfloat16 the tensor cores' way
-// rounds nothing more.
+// TF32 keeps 10 bits of the factors' mantissas, the tensor cores' way; sums stay float32. Of
+// bfloat16 the tensor cores' way rounds nothing more.
 enum class Rounding : uint8_t { kFloat32, kTf32 };
 
 // Of a product or convolution: the attribute `tf32` allows it.

@@ -1,6 +1,7 @@
 #pragma once
 
-// Where the elements of a tensor lie in others that it is a part of, a permutation of, or made of by repetition.
+// Where the elements of a tensor lie in others that it is a part of, a permutation of, or made of
+// by repetition.
 
 #include <array>
 #include <cstddef>
@@ -14,7 +15,8 @@
 
 namespace dtf::gpu {
 
-// Where element i of a dense tensor is in each of `Tensors` others. Value type, given to the device.
+// Where element i of a dense tensor is in each of `Tensors` others. Value type, given to the
+// device.
 template <size_t Tensors>
 struct Strided {
   static constexpr int kRankMax = 8;
@@ -62,8 +64,8 @@ inline std::vector<int64_t> repeatedStrides(const TensorSpec& x, const std::vect
   return strides;
 }
 
-// `strides`: of each of the others, by the dimensions `dims`. Neighbouring dimensions that all others go on
-// through become one.
+// `strides`: of each of the others, by the dimensions `dims`. Neighbouring dimensions that all
+// others go on through become one.
 // Errors: PluginError kBadConfig where more than kRankMax are left.
 template <size_t Tensors>
 Strided<Tensors> stridedOf(const Operation& o, const std::vector<int64_t>& dims,

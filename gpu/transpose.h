@@ -1,7 +1,8 @@
 #pragma once
 
-// A matrix transposed. cuDNN wants a filter's output channels first, dtf keeps them last, as TensorFlow; and filters and their
-// gradients are float32, also where the convolution is in bfloat16.
+// A matrix transposed. cuDNN wants a filter's output channels first, dtf keeps them last, as
+// TensorFlow; and filters and their gradients are float32, also where the convolution is in
+// bfloat16.
 
 #include <cstdint>
 
@@ -10,7 +11,8 @@
 
 namespace dtf::gpu {
 
-// to[j, i] = from[i, j] for `rows` x `columns`, at most 2^31 tiles of 32 x 32. Gives it to the device's stream.
+// to[j, i] = from[i, j] for `rows` x `columns`, at most 2^31 tiles of 32 x 32. Gives it to the
+// device's stream.
 void transposeMatrix(Device& device, const float* from, float* to, int64_t rows, int64_t columns);
 void transposeMatrix(Device& device, const float* from, BFloat16* to, int64_t rows,
                      int64_t columns);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The geometry of convolutions and pooling, from an op's attributes: see common/graph/window.h. Images are
-// [batch, height, width, channels].
+// The geometry of convolutions and pooling, from an op's attributes: see common/graph/window.h.
+// Images are [batch, height, width, channels].
 
 #include <cstdint>
 
@@ -17,8 +17,8 @@ struct Window {
   Axis height, width;
 };
 
-// A convolution's window has the size of its filter, [height, width, channels / groups, out channels]. Inline: nvcc's
-// sources and the host's use it.
+// A convolution's window has the size of its filter, [height, width, channels / groups, out
+// channels]. Inline: nvcc's sources and the host's use it.
 inline Window windowOf(const Operation& o, int64_t height, int64_t width) {
   Window w;
   w.height = {height, o.integer("stride_height", 1), o.integer("dilation_height", 1),

@@ -12,10 +12,10 @@ namespace dtf::launcher {
 // Where a detached dtf-launch writes what it would show: <run_dir>/logs/dtf-launch.<attempt>.log.
 std::filesystem::path launcherLog(const std::filesystem::path& logs, int attempt);
 
-// Starts launch() in a new session and returns once every task is ready: 0, having said how to go on
-// (`options.json`: the event "detached"). When the job ends before that: its exit code, with what it
-// said (and the event "summary" or "error"). A signal until then goes to the launcher: it stops the
-// job.
+// Starts launch() in a new session and returns once every task is ready: 0, having said how to go
+// on (`options.json`: the event "detached"). When the job ends before that: its exit code, with
+// what it said (and the event "summary" or "error"). A signal until then goes to the launcher: it
+// stops the job.
 // Blocks: for timeouts.start_seconds at most.
 // Errors: kCannotWrite for the log; kUnavailable when no process can be made.
 int launchDetached(const cluster::JobSpec& job, LaunchOptions options,

@@ -18,7 +18,7 @@ namespace dtf::launcher {
 // Borrows: `io` (must outlive this).
 // Threads: loop-thread only.
 // Blocks: never.
-// Errors: kInternal when the reactor refuses the descriptor (a regular file, for one).
+// Errors: kInternal when the reactor refuses the descriptor (a closed one, for one).
 class FdWatch {
  public:
   // `on_readable` runs on the loop, also at end of file, until close(); it may call close() itself.

@@ -16,18 +16,18 @@ struct FoundRun {
   std::optional<LaunchRecord> running;  // none: nothing runs there
 };
 
-// In this order: --run-dir; the file's run directory as seen from here, when a job runs there; a run of
-// the file that was started from another folder and is running; the last run, from here or from
-// elsewhere.
+// In this order: --run-dir; the file's run directory as seen from here, when a job runs there; a
+// run of the file that was started from another folder and is running; the last run, from here or
+// from elsewhere.
 // Errors: kUsage naming them when several are running, and none of them from here.
 FoundRun findRun(const cluster::JobSpec& job, const Options& options);
 
-// Of the last launch in `run_dir`: the number of its first logs (log_fanin.h). Tasks that were started
-// again have others, too.
+// Of the last launch in `run_dir`: the number of its first logs (log_fanin.h). Tasks that were
+// started again have others, too.
 int launchAttempt(const std::filesystem::path& run_dir);
 
-// To be called by who starts a job, once it holds the run directory: what findRun() will look for. A
-// failure costs only that.
+// To be called by who starts a job, once it holds the run directory: what findRun() will look for.
+// A failure costs only that.
 // Returns the warning to show, or an empty text.
 std::string rememberRun(const cluster::JobSpec& job, const std::filesystem::path& cluster_file);
 

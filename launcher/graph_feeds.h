@@ -19,18 +19,19 @@ namespace dtf::launcher {
 // Owns: the data set and the tensors that are fed.
 // Threads: thread-compatible.
 // Blocks: on the disk.
-// Memory: the data set's; that of what is fed only from of() on, when it is known to be a batch of the data.
+// Memory: the data set's; that of what is fed only from of() on, when it is known to be a batch of
+// the data.
 class GraphFeeds {
  public:
   // `report` is that which read the file.
-  // Errors: what the file may not say of its data, and what the data's reader says; kBadConfig at the feed
-  // for a tensor that isn't a batch of the data.
+  // Errors: what the file may not say of its data, and what the data's reader says; kBadConfig at
+  // the feed for a tensor that isn't a batch of the data.
   GraphFeeds(const model::GraphSpec& spec, yaml::Report& report);
   GraphFeeds(const GraphFeeds&) = delete;
   GraphFeeds& operator=(const GraphFeeds&) = delete;
 
-  // Of step `step`, from 1 on: batch after batch of an order that follows from the file's seed, anew in each
-  // epoch. Valid until the next call.
+  // Of step `step`, from 1 on: batch after batch of an order that follows from the file's seed,
+  // anew in each epoch. Valid until the next call.
   const std::vector<engine::Feed>& of(int64_t step);
 
  private:

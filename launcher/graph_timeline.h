@@ -18,8 +18,8 @@ class GraphTimeline {
  public:
   // `wanted`: the step; none: the second, which is the first that finds everything compiled and
   // connected, or the only one. `steps`: that there will be.
-  // Errors: before anything runs: kCannotWrite or kPermission for a file that can't be written there,
-  // kUsage for a step that there won't be.
+  // Errors: before anything runs: kCannotWrite or kPermission for a file that can't be written
+  // there, kUsage for a step that there won't be.
   GraphTimeline(std::filesystem::path file, std::optional<int64_t> wanted, int64_t steps);
 
   bool wants(int64_t step) const { return step == step_; }

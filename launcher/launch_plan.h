@@ -42,8 +42,8 @@ using ChosenAddresses = std::map<TaskId, std::string>;
 std::string addressOf(const cluster::ClusterSpec& cluster, const ChosenAddresses& chosen,
                       TaskId id);
 
-// Where clients find the tasks that serve, "dtf://localhost:2222", workers first: an op that asks for no
-// device runs on the first.
+// Where clients find the tasks that serve, "dtf://localhost:2222", workers first: an op that asks
+// for no device runs on the first.
 std::vector<std::string> targetsOf(const cluster::ClusterSpec& cluster,
                                    const ChosenAddresses& chosen);
 

@@ -1,9 +1,9 @@
 #pragma once
 
 // Binds and listens for every task before any is started. A task inherits a copy of its socket, and
-// the launcher keeps the other, so the port is the task's from the first moment to the last, through
-// every restart: two launches never choose the same one, and a port in use is reported at once, with
-// its line in the file.
+// the launcher keeps the other, so the port is the task's from the first moment to the last,
+// through every restart: two launches never choose the same one, and a port in use is reported at
+// once, with its line in the file.
 
 #include <map>
 #include <string>
@@ -28,8 +28,8 @@ TaskSpecs specsOf(const cluster::ClusterSpec& cluster);  // of all
 class ListenSockets {
  public:
   // Sockets for all of `tasks`, or, with `auto_only`, for those whose port is `auto`: that is how
-  // --dry-run finds ports without disturbing a job that holds the fixed ones. `reachable`: also where
-  // other hosts can connect.
+  // --dry-run finds ports without disturbing a job that holds the fixed ones. `reachable`: also
+  // where other hosts can connect.
   // Blocks: on name resolution.
   // Errors: kUnavailable for a port in use, naming who holds it; kBadConfig for a host that isn't
   // this one, or one that the network can reach, unless `reachable`.

@@ -11,8 +11,8 @@
 
 namespace dtf::launcher {
 
-// Tells of a SIGKILL that nobody here has sent whether it was the kernel's. Another process of the host
-// that the kernel killed in the same seconds may be taken for the one that has ended.
+// Tells of a SIGKILL that nobody here has sent whether it was the kernel's. Another process of the
+// host that the kernel killed in the same seconds may be taken for the one that has ended.
 // Borrows: `clock`.
 // Threads: thread-compatible.
 class MemoryKills {

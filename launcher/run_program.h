@@ -19,9 +19,10 @@ struct ProgramAnswer {
 inline constexpr size_t kProgramInputBytesMax = 65536;  // what a pipe holds
 
 // Runs `argv`, found in PATH, with `input` as its stdin, of at most kProgramInputBytesMax.
-// Blocks: until it has ended, `within` at most; what it has started may live on.
-// Errors: those of Spawner::run(); kUnavailable for one that reads nothing, where pipes are short; kDeadline, when it is killed; kBadData for an answer of more than
-// 1 MiB.
+// The signals of the process stay as they are; SIGCHLD must not be ignored, for then there is no
+// exit code. Blocks: until it has ended, `within` at most; what it has started may live on. Errors:
+// those of Spawner::run(); kUnavailable for one that reads nothing, where pipes are short;
+// kDeadline, when it is killed; kBadData for an answer of more than 1 MiB.
 ProgramAnswer runProgram(const std::vector<std::string>& argv, const std::string& input,
                          Duration within);
 

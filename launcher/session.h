@@ -35,11 +35,11 @@ struct LaunchOptions {
 // when signal n asked to stop. Afterwards no process, port or temporary file of the job is left;
 // should this process be killed, the kernel sees to that. Results go to stdout, all else to stderr.
 // Blocks: until the job has ended. To be called from the thread that lives as long as the process
-// (the tasks die with the thread that started them). Takes over SIGINT, SIGTERM and SIGHUP, and
-// ignores SIGPIPE.
+// (the tasks die with the thread that started them). Takes over SIGINT, SIGTERM and SIGHUP while it
+// runs. The process must ignore SIGPIPE, and must not ignore SIGCHLD.
 // Errors: before any task runs: kCannotWrite for the run directory, kUnavailable when another
-// launcher holds it or a port is in use, kBadConfig for an address that is not this host's; over ssh
-// those of ssh/ssh_command.h for hosts that can't be used. What
+// launcher holds it or a port is in use, kBadConfig for an address that is not this host's; over
+// ssh those of ssh/ssh_command.h for hosts that can't be used. What
 // fails later is in the report; kCannotWrite too when stdout did not take the result.
 int launch(const cluster::JobSpec& job, const LaunchOptions& options);
 

@@ -9,7 +9,7 @@
 namespace dtf::launcher {
 
 // Takes over SIGINT, SIGTERM, SIGQUIT and, unless it is ignored (nohup has asked for the job to
-// outlive the terminal), SIGHUP; ignores SIGPIPE.
+// outlive the terminal), SIGHUP.
 // Borrows: `io` (must outlive this).
 // Threads: loop-thread only.
 // Blocks: never.

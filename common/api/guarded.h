@@ -8,7 +8,8 @@
 
 namespace dtf::api {
 
-// The code of `error`, whose sentence becomes that of dtf_error_message(). Threads: thread-safe; each thread has a message of its own.
+// The code of `error`, whose sentence becomes that of dtf_error_message(). Threads: thread-safe;
+// each thread has a message of its own.
 dtf_code fail(const std::exception_ptr& error) noexcept;
 
 // Runs `what`. An exception becomes its code.

@@ -1,8 +1,8 @@
 #pragma once
 
-// Time as a loop lives it: what a pause took (SIGSTOP of the whole job, a frozen virtual machine, one very long turn of
-// the loop itself) does not count. Leases and deadlines on this clock survive a pause: a peer is judged by the time in
-// which it could have been heard.
+// Time as a loop lives it: what a pause took (SIGSTOP of the whole job, a frozen virtual machine,
+// one very long turn of the loop itself) does not count. Leases and deadlines on this clock survive
+// a pause: a peer is judged by the time in which it could have been heard.
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -18,7 +18,8 @@ class AwakeClock final : public Clock {
     DTF_CHECK(read_every > Duration{0});
   }
 
-  // A longer time than twice `read_every` between two readings counts as that much, whoever reads first.
+  // A longer time than twice `read_every` between two readings counts as that much, whoever reads
+  // first.
   TimePoint now() const override {
     const TimePoint real = clock_.now();
     DTF_CHECK(real >= read_at_);

@@ -13,7 +13,8 @@ namespace dtf {
 bool callLogWanted();
 
 // Appends `line`, once per process. Thread-safe. Blocks: on the file.
-// Errors: none; a file that can't be written ends the process, because its test would prove nothing.
+// Errors: none; a file that can't be written ends the process, because its test would prove
+// nothing.
 void logCall(std::string_view line);
 
 }  // namespace dtf

@@ -1,8 +1,8 @@
 #pragma once
 
 // Time as an interface, so that leases and deadlines can be tested on a manual clock. Only
-// monotonic time: the time of day labels log lines, and decides one thing, for want of another way to
-// know it: which of two processes of a task started later, where nobody counts (ids.h).
+// monotonic time: the time of day labels log lines, and decides one thing, for want of another way
+// to know it: which of two processes of a task started later, where nobody counts (ids.h).
 
 #include <atomic>
 #include <chrono>

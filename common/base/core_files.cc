@@ -9,8 +9,8 @@
 namespace dtf {
 
 // One byte, which is none: with 0 a kernel whose core_pattern is a program still gives it the image
-// (core(5)). The hard limit, too: what this process loads or starts can't take it back. Lowering it is
-// everybody's right.
+// (core(5)). The hard limit, too: what this process loads or starts can't take it back. Lowering it
+// is everybody's right.
 void leaveNoCoreFiles() {
   rlimit limit{};
   DTF_CHECK(::getrlimit(RLIMIT_CORE, &limit) == 0);

@@ -4,8 +4,9 @@
 
 namespace dtf {
 
-// From here on neither this process nor one that it starts leaves a core file, whatever limit it was
-// started with. /proc stays as it was: who may look at this process may do so still. Calls may overlap.
+// From here on neither this process nor one that it starts leaves a core file, whatever limit it
+// was started with. /proc stays as it was: who may look at this process may do so still. Calls may
+// overlap.
 void leaveNoCoreFiles();
 
 }  // namespace dtf

@@ -31,8 +31,8 @@ class Fd {
 // write PATH: Permission denied (13)".
 [[noreturn]] void failWrite(const std::filesystem::path& path, int errno_value);
 
-// Writes `bytes` to a descriptor, in as many pieces as it takes. Returns how many at their end could
-// not be written; errno says why.
+// Writes `bytes` to a descriptor, in as many pieces as it takes. Returns how many at their end
+// could not be written; errno says why.
 size_t writeAll(int fd, std::string_view bytes);
 
 // The whole file.

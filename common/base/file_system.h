@@ -44,8 +44,8 @@ struct FolderEntry {
   bool is_folder = false;  // a symbolic link is not
 };
 
-// Errors: kCannotWrite (kBadData of the three that only read, kPermission where this user may not read) with the path
-// and the system's reason. Thread-safe.
+// Errors: kCannotWrite (kBadData of the three that only read, kPermission where this user may not
+// read) with the path and the system's reason. Thread-safe.
 // Blocks: on the disk.
 class FileSystem {
  public:

@@ -9,13 +9,14 @@ namespace dtf {
 
 inline constexpr size_t kHugePageBytes = size_t{2} << 20;
 
-// What memory of that size is to be aligned to, so that huge pages fit: `least`, or kHugePageBytes for
-// memory that has one at least.
+// What memory of that size is to be aligned to, so that huge pages fit: `least`, or kHugePageBytes
+// for memory that has one at least.
 constexpr size_t hugePageAlignment(size_t bytes, size_t least) {
   return bytes >= kHugePageBytes ? kHugePageBytes : least;
 }
 
-// Before anything is written to it. A wish: a kernel without huge pages, or without any left, ignores it.
+// Before anything is written to it. A wish: a kernel without huge pages, or without any left,
+// ignores it.
 void preferHugePages(void* memory, size_t bytes);
 
 }  // namespace dtf

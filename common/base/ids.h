@@ -29,9 +29,9 @@ struct TaskId {
 // The worker that initialises, evaluates and reports: worker/0.
 inline constexpr TaskId kChief{JobKind::kWorker, 0};
 
-// One start of a task's process: 16 bits of attempt, 40 of the time of day in ticks of 1/256 s since
-// 2020, 8 that tell apart what starts within one tick. A peer that comes back with another incarnation
-// is another process. Value type.
+// One start of a task's process: 16 bits of attempt, 40 of the time of day in ticks of 1/256 s
+// since 2020, 8 that tell apart what starts within one tick. A peer that comes back with another
+// incarnation is another process. Value type.
 struct Incarnation {
   uint64_t value = 0;  // never 0, on the wire
   auto operator<=>(const Incarnation&) const = default;

@@ -30,8 +30,9 @@ std::span<const Isa> supportedIsas();
 // The last of supportedIsas(). Threads, errors: as there.
 Isa bestIsa();
 
-// Whether this process may multiply tiles of bfloat16 (AMX): the processor and the kernel have them, and
-// DTF_MAX_CPU_ISA isn't set, whose words all end below. Asks the kernel once for the room that their registers take.
+// Whether this process may multiply tiles of bfloat16 (AMX): the processor and the kernel have
+// them, and DTF_MAX_CPU_ISA isn't set, whose words all end below. Asks the kernel once for the room
+// that their registers take.
 // Threads: thread-safe.
 bool hasMatrixTiles();
 

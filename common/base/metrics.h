@@ -1,7 +1,7 @@
 #pragma once
 
-// What a program measures of itself, in the text that Prometheus reads (version 0.0.4 of its format).
-// Values are read where they are kept when somebody asks: nothing is counted twice.
+// What a program measures of itself, in the text that Prometheus reads (version 0.0.4 of its
+// format). Values are read where they are kept when somebody asks: nothing is counted twice.
 
 #include <cstdint>
 #include <span>

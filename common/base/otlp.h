@@ -32,7 +32,8 @@ struct ClockAnchor {
 std::string otlpJson(const OtlpResource& resource, std::span<const SampledSpan> spans,
                      const ClockAnchor& anchor);
 
-// How many of the spans a collector has not taken, as it says in its answer to them: a `partialSuccess`.
+// How many of the spans a collector has not taken, as it says in its answer to them: a
+// `partialSuccess`.
 uint64_t rejectedSpans(std::string_view answer);
 
 }  // namespace dtf::trace

@@ -6,7 +6,7 @@
 
 namespace dtf {
 
-// Writes all of `text` to stdout, at once.
+// Writes all of `text` to stdout, at once, as printableLines().
 // Blocks: on who reads stdout.
 // Errors: kCannotWrite when stdout does not take it (a full disk): a result that nobody gets is no
 // success.

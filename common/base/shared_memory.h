@@ -1,7 +1,7 @@
 #pragma once
 
-// Memory that another process reads where it lies: nothing of it is copied or sent, only its descriptor, once
-// (net/memory_channel.h).
+// Memory that another process reads where it lies: nothing of it is copied or sent, only its
+// descriptor, once (net/memory_channel.h).
 
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace dtf {
 
-// Memory that this process writes and others may be given to read: a memfd (memfd_create(2)), which can no longer change its size
-// nor be mapped for writing by anybody else. The kernel frees it when nobody has it mapped or open.
+// Memory that this process writes and others may be given to read: a memfd (memfd_create(2)), which
+// can no longer change its size nor be mapped for writing by anybody else. The kernel frees it when
+// nobody has it mapped or open.
 //
 // Owns: the descriptor and the mapping.
 // Threads: as for any memory; the rest is immutable.
@@ -44,7 +45,8 @@ class SharedMemory {
 class MappedMemory {
  public:
   // `fd`: of a SharedMemory of at least `bytes`, from 1, of which so many are mapped.
-  // Errors: kBadData when it is none, or smaller: reading it could end this process. kUnavailable with what the kernel refuses.
+  // Errors: kBadData when it is none, or smaller: reading it could end this process. kUnavailable
+  // with what the kernel refuses.
   MappedMemory(const Fd& fd, size_t bytes);
   ~MappedMemory();
   MappedMemory(const MappedMemory&) = delete;

@@ -23,8 +23,8 @@ namespace dtf {
 // Errors: none; a reader that is gone loses the lines.
 class StderrSink {
  public:
-  // `text` is one line or more, the last "\n" included. False: there was no room, or not for all of
-  // it; its lines are counted.
+  // `text` is one line or more, the last "\n" included; it goes out as printableLines(). False:
+  // there was no room, or not for all of it; its lines are counted.
   bool write(std::string_view text);
 
   // How many lines were lost; starts from 0 again when `forgetDropped` is called.

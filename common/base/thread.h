@@ -10,7 +10,9 @@ namespace dtf {
 
 // Owns: the thread.  The destructor joins: tell the body to end first.
 // Threads: to be used by its owner's thread alone.
-// Errors: an exception that leaves `body` aborts the process; a body catches its own.
+// Errors: the constructor: kUnavailable, naming the limits, where the host gives no thread. An
+// exception that leaves `body` aborts the process; a body catches its own. std::bad_alloc ends the
+// process with the exit code of kUnavailable, and the limit in the log.
 class Thread {
  public:
   Thread() = default;

@@ -58,10 +58,11 @@ struct SampledSpan {
 using SpanSink = std::function<void(SampledSpan&& span)>;
 
 // Of a worker: from now on steps whose number `every_steps` divides are roots, "step", of all that
-// happens in them. Of a ps: what others ask of it, while onRequest() says so. Call it before threads
-// that record exist.
+// happens in them. Of a ps: what others ask of it, while onRequest() says so. Call it before
+// threads that record exist.
 void sample(TaskId task, uint64_t every_steps, SpanSink sink);
-// Ends a step that is under way. `sink` is not called any more by whoever asks for a span from now on.
+// Ends a step that is under way. `sink` is not called any more by whoever asks for a span from now
+// on.
 void stopSampling();
 
 // The step that onStep() has begun is over, and no other follows. Thread-safe.
@@ -102,7 +103,8 @@ Begun beside(const Begun& before);
 // CLOCK_MONOTONIC.
 TimePoint now();
 
-// From its construction to its end; sampled ones that begin meanwhile on this thread are its children.
+// From its construction to its end; sampled ones that begin meanwhile on this thread are its
+// children.
 class Span {
  public:
   explicit Span(const char* name) : name_(name), is_recorded_(recording()) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Which span of which trace something belongs to, over the borders of processes: W3C's trace context
-// (https://www.w3.org/TR/trace-context/).
+// Which span of which trace something belongs to, over the borders of processes: W3C's trace
+// context (https://www.w3.org/TR/trace-context/).
 
 #include <array>
 #include <cstdint>

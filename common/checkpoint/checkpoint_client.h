@@ -68,7 +68,8 @@ class CheckpointClient {
   // Ends a hold, and calls off the cuts that are waited for behind it.
   virtual void releaseHold() = 0;
 
-  // Tells every ps to capture its shard at `position`, which is on `epoch`. On return every ps knows.
+  // Tells every ps to capture its shard at `position`, which is on `epoch`. On return every ps
+  // knows.
   virtual void startCut(const CutPosition& position, uint64_t epoch) = 0;
   // Waits for the captures. Returns the global step that they are of: how many updates ps/0 had
   // applied. Nullopt: a ps had passed the cut already; try a later one.
@@ -76,15 +77,16 @@ class CheckpointClient {
   // From any thread, without waiting: the job ends, so no cut will be reached any more. startCut()
   // and awaitCut(), under way or later, throw kUnavailable; save() of a capture goes on.
   virtual void callOffCuts() = 0;
-  // Likewise, for a ps that was lost: what it was to do holds the others up. Only what is under way throws.
+  // Likewise, for a ps that was lost: what it was to do holds the others up. Only what is under way
+  // throws.
   virtual void interruptCuts() = 0;
 
   // Per ps, whether it finds a file of that name in its folder of checkpoints, which the chief has
   // just written in its own: whether they are one folder. Each looks for some seconds.
   virtual std::vector<bool> see(const std::string& file) = 0;
 
-  // For a job whose checkpoints gather at the chief, in place of save() and restore(), or whose shards
-  // stay with the ps, in place of restore(). Lives as long as this.
+  // For a job whose checkpoints gather at the chief, in place of save() and restore(), or whose
+  // shards stay with the ps, in place of restore(). Lives as long as this.
   virtual ShardTransfer& transfer() = 0;
 
   // For a job whose shards stay with the ps, in place of save(). Lives as long as this.
@@ -107,11 +109,13 @@ class CheckpointClient {
   // Errors: kUnavailable when one isn't there any more.
   virtual void refill(const std::vector<uint32_t>& ps, uint64_t epoch) = 0;
 
-  // Returns when each shard, on `epoch`, is whole on a second ps: from then on the loss of one loses nothing.
+  // Returns when each shard, on `epoch`, is whole on a second ps: from then on the loss of one
+  // loses nothing.
   // Errors: kUnavailable when one isn't there any more, or on another epoch.
   virtual void awaitReplicas(uint64_t epoch) = 0;
 
-  // Every ps reads its part of the checkpoint, or its snapshot; when all have, it becomes their state.
+  // Every ps reads its part of the checkpoint, or its snapshot; when all have, it becomes their
+  // state.
   // Errors: kBadData when a snapshot is damaged: that ps doesn't offer it again.
   virtual void restore(const GoingBack& target) = 0;
 };

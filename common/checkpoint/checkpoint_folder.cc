@@ -60,8 +60,9 @@ void checkReadable(std::span<const Problem> problems) {
           "away to use the one before it");
 }
 
-// Where the shards of the checkpoint in `folder` stay, a name that begins with its step. Empty: beside
-// the manifest; or that is damaged, or of another step: a copy, and the shards are the original's.
+// Where the shards of the checkpoint in `folder` stay, a name that begins with its step. Empty:
+// beside the manifest; or that is damaged, or of another step: a copy, and the shards are the
+// original's.
 // Errors: kBadData when the manifest is there and can't be read.
 std::string stayingNameIn(FileSystem& file_system, const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kManifestFile;
@@ -343,8 +344,8 @@ void CheckpointFolder::removeWithShards(const std::filesystem::path& folder,
   removeTree(file_system_, folder);
 }
 
-// False: it is left for sweepStale(), as nothing but its manifest, which can't be read now, says where
-// its shards are.
+// False: it is left for sweepStale(), as nothing but its manifest, which can't be read now, says
+// where its shards are.
 bool CheckpointFolder::removeTrash(const std::filesystem::path& folder) {
   std::string staying_name;
   try {

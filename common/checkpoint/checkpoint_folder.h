@@ -80,8 +80,8 @@ class CheckpointFolder {
 
   // Starts anew without losing anything: when there are checkpoints, the folder becomes its own
   // sibling "<name>.old-N", N the first that is free, and an empty one takes its place. Returns
-  // where they are now. No attempt may be under way. After an error they are where they were, unless the
-  // disk does not take that back either.
+  // where they are now. No attempt may be under way. After an error they are where they were,
+  // unless the disk does not take that back either.
   std::optional<std::filesystem::path> setAside();
   // Takes that back, while the folder has nothing.
   void putBack(const std::filesystem::path& aside);
@@ -99,8 +99,8 @@ class CheckpointFolder {
   void abandon();
 
   // The newest checkpoint that verifies. Reads every byte of it with kFull.
-  // Errors: kBadData when the folder itself can't be listed; one that doesn't exist is empty; kPermission for a
-  // checkpoint, newer than all that are whole, that this user may not read.
+  // Errors: kBadData when the folder itself can't be listed; one that doesn't exist is empty;
+  // kPermission for a checkpoint, newer than all that are whole, that this user may not read.
   Latest latestValid(VerifyDepth depth = VerifyDepth::kFull);
 
   // Removes the oldest checkpoints beyond the rule, never the last whole one. Damaged ones, as far

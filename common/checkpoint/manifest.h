@@ -50,7 +50,8 @@ struct Manifest {
   std::string dtf_version;
   std::map<std::string, std::string> extra;  // for the caller
   std::vector<ShardFile> shards;             // one for each ps task, in their order
-  // The folder in which they stay with the ps (staying_shards.h); empty: they are beside the manifest.
+  // The folder in which they stay with the ps (staying_shards.h); empty: they are beside the
+  // manifest.
   std::string stays_in{};
   bool operator==(const Manifest&) const = default;
 };

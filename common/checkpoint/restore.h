@@ -33,12 +33,12 @@ Manifest readManifest(FileSystem& file_system, const std::filesystem::path& fold
 
 class StayingFiles;
 
-// Fills every `out`, gives every `take` its elements. Shards that stay with the ps are read where they
-// are on this disk, or over `staying`, which has just found them.
+// Fills every `out`, gives every `take` its elements. Shards that stay with the ps are read where
+// they are on this disk, or over `staying`, which has just found them.
 // Blocks: on the disk, and as long as `take` and `staying` do.
 // Errors: kBadData naming the file and the tensor when a checksum or a size is wrong (what was
-// filled so far is then garbage); kBadConfig when the checkpoint has no such variable or range; those
-// of `take` and `staying`.
+// filled so far is then garbage); kBadConfig when the checkpoint has no such variable or range;
+// those of `take` and `staying`.
 void readParts(FileSystem& file_system, const std::filesystem::path& folder,
                const Manifest& manifest, std::span<const WantedPart> wanted,
                StayingFiles* staying = nullptr);

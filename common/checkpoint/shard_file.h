@@ -59,8 +59,8 @@ std::string storedName(std::string_view name, uint64_t begin, uint64_t count, ui
 // 1 to 512 of [A-Za-z0-9_.\-/]: what a variable may be called in a checkpoint.
 bool isVariableName(std::string_view name);
 
-// 1 to 128 of [A-Za-z0-9._\-], no dot in front: what a file or a folder of a checkpoint may be called
-// by a manifest or another task. So it is never a path.
+// 1 to 128 of [A-Za-z0-9._\-], no dot in front: what a file or a folder of a checkpoint may be
+// called by a manifest or another task. So it is never a path.
 bool isPlainName(std::string_view name);
 
 // Gives `take` the bytes of the file of ps `ps_task`, front to back, first its header whole, then

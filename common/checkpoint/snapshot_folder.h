@@ -1,8 +1,8 @@
 #pragma once
 
-// Snapshots: cuts that one ps keeps of its own shard in memory that outlives its process, as files in
-// /dev/shm. A checkpoint of one shard each, with the same shard file and a manifest that says how far
-// it is; but the cut is whole only where every ps has it, which their chief finds out.
+// Snapshots: cuts that one ps keeps of its own shard in memory that outlives its process, as files
+// in /dev/shm. A checkpoint of one shard each, with the same shard file and a manifest that says
+// how far it is; but the cut is whole only where every ps has it, which their chief finds out.
 //
 //   /dev/shm/dtf-1000-mnist-9f86d081884c7d65/    a user's job in one run_dir
 //     ps-1/                                      one ps's
@@ -54,17 +54,20 @@ bool removeSnapshots(FileSystem& file_system, const SnapshotPlace& place);
 // Borrows: `file_system`.
 // Threads: one at a time.
 // Blocks: while it copies.
-// Errors: kCannotWrite, naming the sizes when the memory is too small; kBadData for what can't be read.
+// Errors: kCannotWrite, naming the sizes when the memory is too small; kBadData for what can't be
+// read.
 class SnapshotFolder {
  public:
   // Touches nothing yet.
   SnapshotFolder(FileSystem& file_system, SnapshotPlace place, uint32_t ps_task);
 
-  // The sealed ones, in the size that they say, oldest first. Their checksums are compared by read().
+  // The sealed ones, in the size that they say, oldest first. Their checksums are compared by
+  // read().
   std::vector<SnapshotName> list() const;
 
-  // Keeps `parts` under `name`, and of the earlier ones only `keep`: so two take memory at any time.
-  // `manifest` says what they are; of its shards nothing is expected. Returns the file's bytes.
+  // Keeps `parts` under `name`, and of the earlier ones only `keep`: so two take memory at any
+  // time. `manifest` says what they are; of its shards nothing is expected. Returns the file's
+  // bytes.
   uint64_t write(const SnapshotName& name, const std::optional<SnapshotName>& keep,
                  Manifest manifest, std::span<const TensorPart> parts);
 

@@ -24,9 +24,9 @@ class StayingFiles {
   // `hosts`: where each ps is, for the words of an error; and so how many there are.
   StayingFiles(StayingShards& ps, std::vector<std::string> hosts);
 
-  // Whether there is a ps for each file that has it whole: first each is asked for its own, then all for what
-  // is missing, as where a ps came back on another host, or there are more or fewer of them than
-  // wrote it.
+  // Whether there is a ps for each file that has it whole: first each is asked for its own, then
+  // all for what is missing, as where a ps came back on another host, or there are more or fewer of
+  // them than wrote it.
   std::vector<Problem> find(const Manifest& manifest);
 
   // A file of what find() found whole last. Best read front to back.

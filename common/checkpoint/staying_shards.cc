@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::string_view kAttempt = ".tmp-";
 
-// As mkdir -p, durably, in `run_dir`. Another process may make the same folder at the same time. One
-// that is there may have been made by a process that was killed before it could sync its name; nothing
-// is made in it before that is done.
+// As mkdir -p, durably, in `run_dir`. Another process may make the same folder at the same time.
+// One that is there may have been made by a process that was killed before it could sync its name;
+// nothing is made in it before that is done.
 void makeFolders(FileSystem& file_system, const std::filesystem::path& folder,
                  const std::filesystem::path& run_dir) {
   const std::filesystem::path parent = folder.parent_path();

@@ -1,15 +1,15 @@
 #pragma once
 
-// Shards that stay with the ps that wrote them (`checkpoint: {stay: true}`): each ps has its files on
-// its own host, the chief has the manifests, which say where they are and what is in them.
+// Shards that stay with the ps that wrote them (`checkpoint: {stay: true}`): each ps has its files
+// on its own host, the chief has the manifests, which say where they are and what is in them.
 //
 //   the chief's run_dir/checkpoints/step-120/manifest.json      "stays_in": "step-120-1f3a.7"
 //   a ps's run_dir/shards/step-120-1f3a.7/shard-1-of-2.safetensors
 //
-// The folder is called after the chief's attempt (checkpoint_folder.h), as no other will ever be. So
-// nothing is renamed on a ps, and the chief's rename is the commit for all of them; what is of an
-// attempt that came to nothing, or of a checkpoint that goes, is removed on the chief's word, and the
-// chief's own folder goes last: that is what remembers it over a crash.
+// The folder is called after the chief's attempt (checkpoint_folder.h), as no other will ever be.
+// So nothing is renamed on a ps, and the chief's rename is the commit for all of them; what is of
+// an attempt that came to nothing, or of a checkpoint that goes, is removed on the chief's word,
+// and the chief's own folder goes last: that is what remembers it over a crash.
 
 #include <cstdint>
 #include <filesystem>
@@ -52,8 +52,8 @@ FoundShard findStaying(FileSystem& file_system, const std::filesystem::path& pat
 
 // ---- for whoever has the manifest, in `folder`
 
-// Where the file of that shard is on this disk: beside the manifest, or in the run directory's shards;
-// where it is in neither, beside the manifest.
+// Where the file of that shard is on this disk: beside the manifest, or in the run directory's
+// shards; where it is in neither, beside the manifest.
 std::filesystem::path shardPath(FileSystem& file_system, const std::filesystem::path& folder,
                                 const Manifest& manifest, const ShardFile& shard);
 // "shard-1-of-2.safetensors stays with ps/1 on node2, ..., copy it to <folder>".

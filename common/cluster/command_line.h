@@ -22,7 +22,8 @@ struct OptionDef {
   bool repeatable = false;
 };
 
-// What all three programs have: --set, --run-dir, --keys, --insecure, --log-level, --help, --help-config, --version.
+// What all three programs have: --set, --run-dir, --keys, --insecure, --log-level, --help,
+// --help-config, --version.
 std::span<const OptionDef> commonOptions();
 
 // The lines of `--help` for one group, of at most 100 columns.

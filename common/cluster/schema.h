@@ -1,7 +1,7 @@
 #pragma once
 
-// Every key that CLUSTER.yaml and TRAIN.yaml may have: the tables of this library here, and those of
-// the model from model/layer_table.h.
+// Every key that CLUSTER.yaml and TRAIN.yaml may have: the tables of this library here, and those
+// of the model from model/layer_table.h.
 
 #include <string>
 

@@ -60,15 +60,15 @@ struct ClusterSpec {
   }
 };
 
-// How many of the workers are on the host of worker `index`, itself included: those whose addresses name
-// the same host.
+// How many of the workers are on the host of worker `index`, itself included: those whose addresses
+// name the same host.
 int workersBeside(const ClusterSpec& cluster, uint32_t index);
 
 // The same of all tasks, ps and workers.
 int tasksBeside(const ClusterSpec& cluster, TaskId task);
 
-// How many threads worker `index` computes with on all its devices together: as many as the file says, or its
-// share of the `cores` that its host has; at least 1.
+// How many threads worker `index` computes with on all its devices together: as many as the file
+// says, or its share of the `cores` that its host has; at least 1.
 int computeThreads(const ClusterSpec& cluster, uint32_t index, int cores);
 
 // What every task answers over HTTP on a port of its own: /metrics, /healthz, /readyz.
@@ -104,7 +104,8 @@ struct ReplicationSpec {
   uint32_t staleness = 0;              // bounded
   // async, bounded: a worker computes its next batch while the gradient of the one before travels.
   bool overlap = false;
-  // What parameters and gradients are rounded to where they travel between workers and ps; all compute in float32.
+  // What parameters and gradients are rounded to where they travel between workers and ps; all
+  // compute in float32.
   enum class TransferDtype : uint8_t {
     kFloat32,
     kBFloat16
@@ -200,8 +201,8 @@ struct LaunchSpec {
   enum class Via : uint8_t { kLocal, kSsh, kSlurm, kSystemd } via = Via::kLocal;
   // By an agent on each host (launcher/ssh/), not by dtf-launch's own host.
   bool byAgents() const { return via == Via::kSsh || via == Via::kSlurm; }
-  // What becomes of a job that is saved because a task was told to end: all tasks end with 0, or with
-  // kPausedExitCode, for whoever starts them to do it again.
+  // What becomes of a job that is saved because a task was told to end: all tasks end with 0, or
+  // with kPausedExitCode, for whoever starts them to do it again.
   enum class OnSigterm : uint8_t { kStop, kPause } on_sigterm = OnSigterm::kStop;
   bool pauses() const { return on_sigterm == OnSigterm::kPause; }
   RestartsSpec restarts;

@@ -1,8 +1,8 @@
 #pragma once
 
-// Images that are changed a little each time they are read, so that a network sees more of them than
-// there are. What becomes of an example is a pure function of (seed, epoch, example): a resumed run
-// and one with another number of workers read what the interrupted one would have read.
+// Images that are changed a little each time they are read, so that a network sees more of them
+// than there are. What becomes of an example is a pure function of (seed, epoch, example): a
+// resumed run and one with another number of workers read what the interrupted one would have read.
 
 #include <cstdint>
 #include <span>

@@ -1,7 +1,7 @@
 #pragma once
 
-// Batches for a step that reads them where they lie, and, where reading one takes time, read ahead: the
-// next batch is made on a thread of its own while the step computes.
+// Batches for a step that reads them where they lie, and, where reading one takes time, read ahead:
+// the next batch is made on a thread of its own while the step computes.
 
 #include <array>
 #include <cstdint>
@@ -15,17 +15,20 @@ namespace dtf::data {
 
 // Whether a step should read ahead.
 enum class ReadAhead : uint8_t {
-  kNo,  // a small batch in memory is copied in less time than two threads need to tell each other of it
+  kNo,  // a small batch in memory is copied in less time than two threads need to tell each other
+        // of it
   kYes
 };
 
-// Owns: the batch that is read, the next one where somebody looks ahead, and with read-ahead a thread.
+// Owns: the batch that is read, the next one where somebody looks ahead, and with read-ahead a
+// thread.
 // Borrows: the reader, which must outlive it.
 // Threads: one thread calls it.
 // Blocks: until the batch is there.
 // Errors: those of the reader, from the call that wants the batch.
 class BatchSource {
  public:
+  // `batch_size`: of the largest batch that will be read.
   BatchSource(BatchReader& reader, int64_t batch_size, ReadAhead ahead);
   ~BatchSource();
   BatchSource(const BatchSource&) = delete;
@@ -35,7 +38,8 @@ class BatchSource {
   // a wrong guess costs the time of reading, nothing else. Allocates nothing.
   const Batch& read(uint64_t wanted, uint64_t next);
 
-  // A batch that read() is likely to be asked for soon, beside the one that it gave last; both are valid until the next read().
+  // A batch that read() is likely to be asked for soon, beside the one that it gave last; both are
+  // valid until the next read().
   const Batch& peek(uint64_t batch);
 
  private:

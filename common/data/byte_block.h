@@ -1,8 +1,8 @@
 #pragma once
 
-// The bytes of a data set: a few in memory, many in a file that is mapped into it, so that what is larger than
-// memory can be read like what is not. The kernel keeps in its page cache what was read last, shared by the tasks of a
-// host, and gives that memory back when it is wanted elsewhere.
+// The bytes of a data set: a few in memory, many in a file that is mapped into it, so that what is
+// larger than memory can be read like what is not. The kernel keeps in its page cache what was read
+// last, shared by the tasks of a host, and gives that memory back when it is wanted elsewhere.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,14 +21,14 @@ inline constexpr size_t kResidentBytesMax = size_t{256} << 20;
 // Bytes that are not zeroed before something writes them: a data set is large and filled once.
 // Owns: the memory, or the mapping.
 // Threads: thread-compatible.
-// Blocks: bytes on the disk are read when they are looked at. One that the disk can't give, or that is gone because its
-// file became shorter, ends the process by SIGBUS.
+// Blocks: bytes on the disk are read when they are looked at. One that the disk can't give, or that
+// is gone because its file became shorter, ends the process by SIGBUS.
 class ByteBlock {
  public:
   ByteBlock() = default;
 
-  // In memory up to `resident_max` bytes, else in a file without a name in $TMPDIR, or /var/tmp, which is gone with
-  // this object or its process.
+  // In memory up to `resident_max` bytes, else in a file without a name in $TMPDIR, or /var/tmp,
+  // which is gone with this object or its process.
   // Errors: kCannotWrite where there is no room for it.
   explicit ByteBlock(size_t bytes, size_t resident_max = kResidentBytesMax);
 

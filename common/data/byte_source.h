@@ -16,7 +16,8 @@ namespace dtf::data {
 // is damaged; kPermission from the constructor.
 class ByteSource {
  public:
-  // Plain or gzip, told by the first two bytes: no IDX file begins like a gzip one, nor does one of CIFAR-10, whose labels end at 9.
+  // Plain or gzip, told by the first two bytes: no IDX file begins like a gzip one, nor does one of
+  // CIFAR-10, whose labels end at 9.
   explicit ByteSource(const std::filesystem::path& path);
   ~ByteSource();
 

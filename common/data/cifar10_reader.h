@@ -1,8 +1,8 @@
 #pragma once
 
-// The binary version of CIFAR-10 (https://www.cs.toronto.edu/~kriz/cifar.html): records of one byte,
-// the label (0 to 9), and 3072, a 32 x 32 image: its red, then its green, then its blue plane. Plain
-// or gzip, told apart by content; several files in order make one data set.
+// The binary version of CIFAR-10 (https://www.cs.toronto.edu/~kriz/cifar.html): records of one
+// byte, the label (0 to 9), and 3072, a 32 x 32 image: its red, then its green, then its blue
+// plane. Plain or gzip, told apart by content; several files in order make one data set.
 //
 // Files are untrusted, as IDX files are.
 
@@ -27,7 +27,8 @@ int64_t readCifar10Count(const std::filesystem::path& path);
 
 // Images are [32, 32, 3], the channels of a pixel side by side.
 // Blocks: on the disk; about 0.1 s for 10 000 images.
-// Errors: as readCifar10Count(), of all files together, and kBadData for one that changes meanwhile.
+// Errors: as readCifar10Count(), of all files together, and kBadData for one that changes
+// meanwhile.
 Dataset readCifar10(std::span<const std::filesystem::path> files);
 
 }  // namespace dtf::data

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a recommender learns from, drawn: who clicks on what. As synthetic.h's tables, a pure function of (seed, stream,
-// i), the same to the bit on every machine.
+// What a recommender learns from, drawn: who clicks on what. As synthetic.h's tables, a pure
+// function of (seed, stream, i), the same to the bit on every machine.
 
 #include <array>
 #include <cstdint>
@@ -30,10 +30,12 @@ class ClickRule {
   Numbers weights_;
 };
 
-// Example i: a user and an item, both by popularity, low numbers first, and four numbers in [-1, 1). Its class is 1
-// where the score and a little noise are above 0. Neither the user nor the item alone tells it, but both together do: the
-// rule itself is right 0.957 of the time, a model with an embedding of each 0.93, one of the four numbers alone 0.67.
-// Categories: "user" below cluster::kClickUsers, "item" below cluster::kClickItems.
+// Example i: a user and an item, both by popularity, low numbers first, and four numbers in [-1,
+// 1). Its class is 1 where the score and a little noise are above 0. Neither the user nor the item
+// alone tells it, but both together do: the rule itself is right 0.957 of the time, a model with an
+// embedding of each 0.93, one of the four numbers alone 0.67.
+// Categories: "user" below
+// cluster::kClickUsers, "item" below cluster::kClickItems.
 // Errors: kBadConfig for a count that is not positive.
 Dataset drawClicks(uint64_t seed, bool eval, int64_t count);
 

@@ -1,7 +1,8 @@
 #pragma once
 
-// Fields of a table that become whole numbers, which name rows of an embedding: hashed, looked up in a list of words,
-// or numbers already. TensorFlow's categorical_column_with_hash_bucket, _with_vocabulary_list, _with_identity.
+// Fields of a table that become whole numbers, which name rows of an embedding: hashed, looked up
+// in a list of words, or numbers already. TensorFlow's categorical_column_with_hash_bucket,
+// _with_vocabulary_list, _with_identity.
 
 #include <cstdint>
 #include <functional>
@@ -27,7 +28,8 @@ class CategoryReader {
   CategoryReader(const cluster::CategoricalColumns& spec, std::string part,
                  size_t resident_max = kResidentBytesMax);
 
-  // Adds a field to the record that is being read; returns why it can't be, or nothing: "is no whole number from 0".
+  // Adds a field to the record that is being read; returns why it can't be, or nothing: "is no
+  // whole number from 0".
   std::string add(std::string_view field);
   void keep();  // the record is a good one
   void drop() { record_.clear(); }

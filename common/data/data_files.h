@@ -18,11 +18,13 @@ inline constexpr uint64_t kLongReadBytes = uint64_t{128} << 20;
 // Blocks: on the disk.
 std::filesystem::path missingPath(const cluster::DatasetSpec& dataset);
 
-// Of all its files together, but those of a folder. One that has gone meanwhile counts nothing: its reader says so.
+// Of all its files together, but those of a folder. One that has gone meanwhile counts nothing: its
+// reader says so.
 // Blocks: on the disk.
 uint64_t bytesOfFiles(const cluster::DatasetSpec& dataset);
 
-// What reading it reads, for people: "t.csv and 2 more, 3.2 GiB" or "the images of flowers"; empty where it has none.
+// What reading it reads, for people: "t.csv and 2 more, 3.2 GiB" or "the images of flowers"; empty
+// where it has none.
 // Blocks: on the disk.
 std::string filesText(const cluster::DatasetSpec& dataset);
 

@@ -12,8 +12,8 @@
 
 namespace dtf::data {
 
-// Collects a ByteBlock whose size isn't known beforehand: in memory, and from `resident_max` bytes on in
-// a scratch file, so that memory holds no more than about twice that.
+// Collects a ByteBlock whose size isn't known beforehand: in memory, and from `resident_max` bytes
+// on in a scratch file, so that memory holds no more than about twice that.
 // Owns: what was appended.
 // Threads: thread-compatible.
 // Errors: kCannotWrite where the disk has no room for it.

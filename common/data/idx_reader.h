@@ -38,18 +38,21 @@ struct IdxImages {
   Shape example_shape;  // [height, width, channels]
 };
 // Blocks: on the disk, shortly.
-// Errors: as readIdx() as far as the header and the file's size tell, and kBadData when it is empty.
+// Errors: as readIdx() as far as the header and the file's size tell, and kBadData when it is
+// empty.
 IdxImages readIdxImagesHeader(const std::filesystem::path& path);
 
 // One label a byte.
 // Errors: as readIdx().
 Part readIdxLabels(const std::filesystem::path& path);
 
-// What is wrong when the two files of a data set hold different numbers of examples; empty: nothing.
+// What is wrong when the two files of a data set hold different numbers of examples; empty:
+// nothing.
 std::string countMismatch(const std::filesystem::path& images, int64_t image_count,
                           const std::filesystem::path& labels, int64_t label_count);
 
-// Images of 3 dimensions (count, height, width) or 4 (and channels), with the labels of another file.
+// Images of 3 dimensions (count, height, width) or 4 (and channels), with the labels of another
+// file.
 // Errors: as readIdx(), and kBadData when the counts differ or are 0.
 Dataset readIdxDataset(const std::filesystem::path& images, Part labels);
 

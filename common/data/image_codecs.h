@@ -1,6 +1,7 @@
 #pragma once
 
-// The two halves of decodeImage() (image_decoder.h), one for each library: in the channels that the file has.
+// The two halves of decodeImage() (image_decoder.h), one for each library: in the channels that the
+// file has.
 
 #include <cstdint>
 #include <span>

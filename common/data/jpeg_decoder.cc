@@ -28,8 +28,8 @@ constexpr int64_t kInks = 4;
 // One JPEG file in memory.
 // Owns: libjpeg's state.  Borrows: the bytes and the name.
 // Threads: thread-compatible.
-// Errors: kBadData. libjpeg tells of them by a longjmp, which must not pass over a destructor: what it calls and what
-// calls it inside guarded() has none.
+// Errors: kBadData. libjpeg tells of them by a longjmp, which must not pass over a destructor: what
+// it calls and what calls it inside guarded() has none.
 class JpegReader {
  public:
   JpegReader(std::span<const uint8_t> bytes, const std::string& name) : bytes_(bytes), name_(name) {
@@ -67,7 +67,8 @@ class JpegReader {
  private:
   void readHeader() {
     jpeg_mem_src(&state_, bytes_.data(), bytes_.size());
-    // libjpeg's own would put an end mark where the file is cut off, and leave the rest of the image grey.
+    // libjpeg's own would put an end mark where the file is cut off, and leave the rest of the
+    // image grey.
     state_.src->fill_input_buffer = [](j_decompress_ptr state) -> boolean {
       ERREXIT(state, JERR_INPUT_EOF);
       return FALSE;

@@ -1,8 +1,9 @@
 #pragma once
 
-// A data set from arrays of NumPy: whose first dimension counts the examples. Features become float32,
-// pixels or indices; categories int32; labels classes; targets float32. A number that would become another one (an
-// integer beyond 2^24 as a float, a label beyond 32 bits, one that is not finite) is bad data.
+// A data set from arrays of NumPy: whose first dimension counts the examples. Features become
+// float32, pixels or indices; categories int32; labels classes; targets float32. A number that
+// would become another one (an integer beyond 2^24 as a float, a label beyond 32 bits, one that is
+// not finite) is bad data.
 
 #include "common/cluster/data_spec.h"
 #include "common/data/dataset.h"
@@ -10,7 +11,8 @@
 
 namespace dtf::data {
 
-// What the arrays' headers say: `count` examples with these parts. Those of categories have been found to fit.
+// What the arrays' headers say: `count` examples with these parts. Those of categories have been
+// found to fit.
 struct NpyParts {
   int64_t count = 0;
   PartSpec features;
@@ -18,12 +20,13 @@ struct NpyParts {
 };
 
 // Both are for format npy or npz.
-// Errors: yaml::ErrorAt at the key that names the array: those of readNpy() and ZipArchive; kBadData
-// for arrays of different lengths, or elements that can't be what they are to be.
+// Errors: yaml::ErrorAt at the key that names the array: those of readNpy() and ZipArchive;
+// kBadData for arrays of different lengths, or elements that can't be what they are to be.
 NpyParts readNpyParts(const cluster::DatasetSpec& spec);
 Dataset readNpyDataset(const cluster::DatasetSpec& spec);
 
-// What a model reads of each example, without labels: of another archive with the arrays of `like`, which is one.
+// What a model reads of each example, without labels: of another archive with the arrays of `like`,
+// which is one.
 // Errors: as readNpyDataset().
 UnlabelledExamples readNpzExamples(const std::filesystem::path& file,
                                    const cluster::DatasetSpec& like);

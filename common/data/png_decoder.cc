@@ -14,7 +14,8 @@ namespace dtf::data {
 
 namespace {
 
-// Deflate's best ratio (zlib's technical details): no PNG holds more bytes of rows for a byte of file.
+// Deflate's best ratio (zlib's technical details): no PNG holds more bytes of rows for a byte of
+// file.
 constexpr uint64_t kPngDeflateRatioMax = 1032;
 constexpr png_alloc_size_t kPngChunkBytesMax = 8 << 20;
 constexpr png_uint_32 kPngChunksMax = 1000;  // that libpng keeps: texts, profiles
@@ -22,8 +23,8 @@ constexpr png_uint_32 kPngChunksMax = 1000;  // that libpng keeps: texts, profil
 // One PNG file in memory.
 // Owns: libpng's state.  Borrows: the bytes and the name.
 // Threads: thread-compatible.
-// Errors: kBadData. libpng tells of them by a longjmp, which must not pass over a destructor: what it calls and what
-// calls it inside guarded() has none.
+// Errors: kBadData. libpng tells of them by a longjmp, which must not pass over a destructor: what
+// it calls and what calls it inside guarded() has none.
 class PngReader {
  public:
   PngReader(std::span<const uint8_t> bytes, const std::string& name)

@@ -10,7 +10,8 @@
 
 namespace dtf::data {
 
-// A file without a name in $TMPDIR, or /var/tmp: it is gone with the last who has it open or mapped.
+// A file without a name in $TMPDIR, or /var/tmp: it is gone with the last who has it open or
+// mapped.
 // Owns: its descriptor.
 // Threads: thread-compatible.
 // Errors: kCannotWrite naming the folder and what to do, where there is no room.

@@ -1,19 +1,20 @@
 #pragma once
 
-// Tables that dtf draws itself, so that regression, two classes, several tags at once and many classes
-// can be tried without a file, against figures that are known beforehand:
+// Tables that dtf draws itself, so that regression, two classes, several tags at once and many
+// classes can be tried without a file, against figures that are known beforehand:
 //
-//   friedman  10 features in [0, 1), one number: 10 sin(pi x0 x1) + 20 (x2 - 0.5)^2 + 10 x3 + 5 x4 + e
-//             (Friedman, "Multivariate adaptive regression splines", 1991), e of variance 1: no model
-//             has a mean squared error below 1; the number itself has a variance of about 24.8
+//   friedman  10 features in [0, 1), one number: 10 sin(pi x0 x1) + 20 (x2 - 0.5)^2 + 10 x3 + 5 x4
+//             + e (Friedman, "Multivariate adaptive regression splines", 1991), e of variance 1: no
+//             model has a mean squared error below 1; the number itself has a variance of about
+//             24.8
 //   linear    10 features in [-1, 1), class 1 where w x + e > 0: no model is right more often than
 //             the rule w x > 0, about 0.89 of the time
 //   tags      the same features, 4 tags of 0 or 1, each by a rule of its own
 //   centres   16 features: a point drawn for each of the `classes`, plus a little noise
 //   clicks    4 features, a user and an item, which are categories (clicks.h)
 //
-// Example i is a pure function of (seed, stream, i), the same to the bit on every machine: nothing of
-// libm.
+// Example i is a pure function of (seed, stream, i), the same to the bit on every machine: nothing
+// of libm.
 
 #include <array>
 #include <cstdint>

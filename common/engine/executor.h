@@ -65,18 +65,19 @@ using StepEnd = std::variant<uint64_t, Error>;
 using OnStepEnd = std::function<void(StepEnd end)>;
 
 // Starts all pieces of all parts, each when what it waits for is there; a piece is handed to its
-// device's thread, and nobody waits. What acts on a queue waits there without a thread, and goes on in
-// its device's.
+// device's thread, and nobody waits. What acts on a queue waits there without a thread, and goes on
+// in its device's.
 //
-// When a piece fails, nothing else begins: those that are running end, all others are given up, also
-// those that wait at a queue, and the first error, the root cause, is told when all is quiet. The same when the rendezvous aborts
-// the step, or something can't be sent. What leaves in the meantime may still be on its way.
+// When a piece fails, nothing else begins: those that are running end, all others are given up,
+// also those that wait at a queue, and the first error, the root cause, is told when all is quiet.
+// The same when the rendezvous aborts the step, or something can't be sent. What leaves in the
+// meantime may still be on its way.
 //
 // `on_end` is called once, in any thread, also within this; then nothing of the step is used any
 // more, and whoever ends the step at the rendezvous frees what it has there.
 //
-// Gives what ends the step from outside, for a cause that is its root cause then: in any thread, at any
-// time, to no effect when the step has ended.
+// Gives what ends the step from outside, for a cause that is its root cause then: in any thread, at
+// any time, to no effect when the step has ended.
 using AbortStep = std::function<void(const Error& cause)>;
 AbortStep startParts(StepId step, std::span<StepPart> parts, const StepPorts& ports,
                      OnStepEnd on_end);

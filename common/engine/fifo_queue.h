@@ -1,7 +1,7 @@
 #pragma once
 
-// A queue where it lives: elements that outlive the steps that put them in and take them out, and who
-// waits for room, or for elements.
+// A queue where it lives: elements that outlive the steps that put them in and take them out, and
+// who waits for room, or for elements.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,15 +26,15 @@ namespace dtf::engine {
 // First in, first out: of elements, of those who wait to put some in, and of those who wait to take
 // some. Who waits holds up no thread, but whoever comes after him.
 //
-// Invariants, while nobody changes it: the first who waits to put in finds the queue full; the first
-// who waits to take finds too few, and more may come.
+// Invariants, while nobody changes it: the first who waits to put in finds the queue full; the
+// first who waits to take finds too few, and more may come.
 //
 // Owns: its elements, and those that wait to enter.
-// Threads: thread-safe. What is called back is called once, here or in the thread that brings what it
-// waits for, without a lock.
+// Threads: thread-safe. What is called back is called once, here or in the thread that brings what
+// it waits for, without a lock.
 // Blocks: never.
-// Errors: by callback, kOutOfRange for a queue that is closed, kUnavailable for one that is reset, and
-// for who would be one more than kWaitsMax.
+// Errors: by callback, kOutOfRange for a queue that is closed, kUnavailable for one that is reset,
+// and for who would be one more than kWaitsMax.
 class FifoQueue {
  public:
   // A tensor for each component, and their bytes of the budget. Move-only.
@@ -74,8 +74,8 @@ class FifoQueue {
   // Takes the first `count`, at most the capacity, when it has so many.
   Wait dequeue(size_t count, Done done);
 
-  // He waits no more, takes nothing, and isn't called back; what he has put in stays. To no effect when
-  // his turn has come already.
+  // He waits no more, takes nothing, and isn't called back; what he has put in stays. To no effect
+  // when his turn has come already.
   void cancel(Wait wait);
 
   // Nothing more is let in. What waits to enter still does, or is told that it can't.

@@ -168,7 +168,8 @@ class PartProgram::Maker {
     program.queue.emplace(std::move(action));
   }
 
-  // A program of the action alone: what it makes of its inputs goes where the variable's value shall be.
+  // A program of the action alone: what it makes of its inputs goes where the variable's value
+  // shall be.
   void compileAction(const Node& node, const Segment& segment, Program& program) {
     const auto variable = sources_.find(node.inputs[0]);
     if (variable == sources_.end() || variable->second.kind != Source::Kind::kVariable)
@@ -266,8 +267,8 @@ class PartProgram::Maker {
     copy.addFor(input, std::move(def));
   }
 
-  // A compiled step runs what its fetches need. Here all nodes shall run, as a target may be one, or
-  // somebody on another device may wait for one.
+  // A compiled step runs what its fetches need. Here all nodes shall run, as a target may be one,
+  // or somebody on another device may wait for one.
   void addEnd(Graph& whole, std::vector<Output>& fetches) const {
     std::vector<bool> read(whole.nodes().size(), false);
     for (const Node& node : whole.nodes()) {

@@ -102,12 +102,13 @@ class PartProgram {
   // Of an edge that leaves: for messages.
   const std::string& sendKey(uint32_t edge) const { return send_keys_.at(edge); }
 
-  // Runs a piece whose receives have arrived and whose predecessors have run. Gives what leaves. The
-  // first piece of a step reads the variables, that of the first step computes the constants, too.
+  // Runs a piece whose receives have arrived and whose predecessors have run. Gives what leaves.
+  // The first piece of a step reads the variables, that of the first step computes the constants,
+  // too.
   std::vector<Send> run(size_t piece, PartInputs& inputs);
 
-  // Likewise begins a piece that acts on a queue: what it puts in is copied here. `done`: as FifoQueue
-  // says; with what came of it the piece is finished, unless that is an error.
+  // Likewise begins a piece that acts on a queue: what it puts in is copied here. `done`: as
+  // FifoQueue says; with what came of it the piece is finished, unless that is an error.
   FifoQueue::Wait start(size_t piece, PartInputs& inputs, FifoQueue::Done done);
   void finish(size_t piece, PartInputs& inputs, FifoQueue::Elements elements) const;
   // Of a piece that acts on one.
@@ -116,7 +117,8 @@ class PartProgram {
   std::string awaited(size_t piece, const PartInputs& inputs) const;
   std::string actText(size_t piece) const;
 
-  // The i-th fetch when all pieces have run; good until one of them runs again, and `inputs` are there.
+  // The i-th fetch when all pieces have run; good until one of them runs again, and `inputs` are
+  // there.
   Bytes fetch(size_t i, const PartInputs& inputs) const;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// One signature, what is fed, fetched and run, as parts for the tasks: the master's passes, from the
-// placed graph on. Every step is made so, a session's, and a training job's.
+// One signature, what is fed, fetched and run, as parts for the tasks: the master's passes, from
+// the placed graph on. Every step is made so, a session's, and a training job's.
 
 #include <functional>
 #include <span>
@@ -40,9 +40,9 @@ struct Plan {
 using WithCpu = std::function<bool(const Tasks::UseCpu&)>;
 
 // Prunes `placed`, whose nodes have their devices in full, to what the signature needs, folds
-// constants, joins equal nodes, and partitions by task. A pure function of graph, signature, devices
-// and parameters: those variables that steps pull and push where they are elsewhere, as they were
-// placed (graph/placer.h). Any other is its node's, on its device.
+// constants, joins equal nodes, and partitions by task. A pure function of graph, signature,
+// devices and parameters: those variables that steps pull and push where they are elsewhere, as
+// they were placed (graph/placer.h). Any other is its node's, on its device.
 // Errors: kBadConfig for names that aren't there, with the nearest; for a tensor that is fed twice;
 // for placeholders that are needed and not fed.
 Plan makePlan(const graph::Graph& placed, const Signature& signature, const WithCpu& with_cpu,

@@ -28,8 +28,8 @@ class QueueAct {
   // `node`, of `part`, acts on a queue.
   QueueAct(const graph::Graph& part, const graph::Node& node);
 
-  // Begins it. `inputs`, the node's but its queue, may change when this returns. `done` is called as
-  // FifoQueue says, also within this. Errors: kUnavailable without room for what it puts in.
+  // Begins it. `inputs`, the node's but its queue, may change when this returns. `done` is called
+  // as FifoQueue says, also within this. Errors: kUnavailable without room for what it puts in.
   FifoQueue::Wait start(FifoQueue& queue, std::span<const std::span<const std::byte>> inputs,
                         FifoQueue::Done done) const;
 
@@ -37,8 +37,8 @@ class QueueAct {
   Result finish(FifoQueue::Elements elements) const;
 
   const std::string& op() const { return op_; }
-  // "node 'take' (QueueDequeueMany) waits for 2 elements of the queue 'jobs', which has 1 of at most 4",
-  // long names clipped: a line, whatever a client calls them.
+  // "node 'take' (QueueDequeueMany) waits for 2 elements of the queue 'jobs', which has 1 of at
+  // most 4", long names clipped: a line, whatever a client calls them.
   std::string awaited(const FifoQueue& queue) const;
 
  private:

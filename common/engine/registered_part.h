@@ -38,13 +38,13 @@ struct PlanDevice {
 };
 using PlanDevices = std::map<std::string, PlanDevice>;  // by full name
 
-// Owns: the programs, what was folded; variables and queues together with their stores. Borrows: devices
-// and their queues of work.
+// Owns: the programs, what was folded; variables and queues together with their stores. Borrows:
+// devices and their queues of work.
 // Threads: thread-compatible; one step at a time runs in it.
-// Blocks: the constructor, while kernels are made; never for the device, whose thread may be in a long
-// step of somebody else.
-// Errors: the constructor's: those of PartProgram, VariableStore and QueueStore, naming the node; kUnavailable
-// without memory.
+// Blocks: the constructor, while kernels are made; never for the device, whose thread may be in a
+// long step of somebody else.
+// Errors: the constructor's: those of PartProgram, VariableStore and QueueStore, naming the node;
+// kUnavailable without memory.
 class RegisteredPart {
  public:
   // Edges between its own devices get numbers from `first_own_edge` on. `part` has been made by a
@@ -57,8 +57,8 @@ class RegisteredPart {
   const std::vector<graph::TensorSpec>& fetches() const { return fetch_specs_; }
   uint32_t ownEdges() const { return own_edges_; }
 
-  // Adds what a step runs to `parts`; all that is given must stay until the step has ended. `trace`:
-  // see StepPart.
+  // Adds what a step runs to `parts`; all that is given must stay until the step has ended.
+  // `trace`: see StepPart.
   void addStep(std::span<const Bytes> feeds, std::vector<StepPart>& parts,
                const std::shared_ptr<trace::StepTrace>& trace = nullptr);
 

@@ -27,8 +27,8 @@ bool isReceive(const Node& node) {
   return node.op == "_Recv";
 }
 
-// Sets of what may be waited for, receives and acts on queues, each known by a number, so that thousands
-// of nodes with the same set cost one.
+// Sets of what may be waited for, receives and acts on queues, each known by a number, so that
+// thousands of nodes with the same set cost one.
 class Sets {
  public:
   using Id = size_t;  // 0: the empty set
@@ -197,8 +197,8 @@ class Cutter {
   }
 
   // A segment comes after those that wait for less, all that its nodes can read of, and among those
-  // with as many after those with fewer actions before them. Among these by set, which follows from the
-  // part's order.
+  // with as many after those with fewer actions before them. Among these by set, which follows from
+  // the part's order.
   void numberInOrder() {
     std::vector<std::pair<Key, Made*>> order;
     for (auto& [key, made] : made_) order.emplace_back(key, &made);

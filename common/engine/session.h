@@ -44,14 +44,14 @@ struct SessionCounts {
   uint64_t kernels = 0;  // run in these
 };
 
-// Owns: the placed graph, the plans, and its tasks. Borrows: devices and kernels, where the tasks are
-// of this process.
+// Owns: the placed graph, the plans, and its tasks. Borrows: devices and kernels, where the tasks
+// are of this process.
 // Threads: thread-safe. Steps of one plan run one at a time, others side by side.
 // Blocks: run(), until the step has ended; the first of a signature while it is compiled.
 // Errors: kBadConfig for names that aren't there (with the nearest), feeds that don't fit,
-// placeholders that are needed and not fed, variables without a value, placement, ops that a session
-// can't run; of a step that fails, the first error of any part. Once a task is lost, kUnavailable
-// that says so: what it held is gone, so whoever goes on makes another session.
+// placeholders that are needed and not fed, variables without a value, placement, ops that a
+// session can't run; of a step that fails, the first error of any part. Once a task is lost,
+// kUnavailable that says so: what it held is gone, so whoever goes on makes another session.
 class Session {
  public:
   // The graph is placed as a whole, so where a node runs depends on no fetch.
@@ -64,15 +64,15 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // The values of `fetches`, in their order, of a step in which `targets` (nodes, by their
-  // names, or an output's) have run, too. Only what they need runs; what is fed is not computed. What
-  // is fed may be any tensor. `metadata`: filled when the step has ended well; null: the tasks record
-  // nothing.
+  // names, or an output's) have run, too. Only what they need runs; what is fed is not computed.
+  // What is fed may be any tensor. `metadata`: filled when the step has ended well; null: the tasks
+  // record nothing.
   std::vector<Tensor> run(std::span<const Feed> feeds, std::span<const std::string> fetches,
                           std::span<const std::string> targets = {},
                           RunMetadata* metadata = nullptr);
 
-  // Has the steps under way fail with this cause, whoever waits for them; a kernel that computes ends first.
-  // Those that begin later run.
+  // Has the steps under way fail with this cause, whoever waits for them; a kernel that computes
+  // ends first. Those that begin later run.
   void abort(const Error& cause) { tasks_->abortSteps(cause); }
 
   // Gives a variable its value, from the next step on. It keeps it until it is given another, by
@@ -80,8 +80,8 @@ class Session {
   void setVariable(std::string_view name, const Tensor& value);
 
   // As TensorFlow's Session.reset(): on all of its tasks the variables of this container, of other
-  // sessions, too, have no value from now on, and leave their memory; its queues are empty and open, and who
-  // waits for one is told so. Empty: what names no container.
+  // sessions, too, have no value from now on, and leave their memory; its queues are empty and
+  // open, and who waits for one is told so. Empty: what names no container.
   void reset(const std::string& container) { tasks_->reset(container); }
 
   SessionCounts counts() const;

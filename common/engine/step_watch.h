@@ -25,8 +25,8 @@ class StepWatch {
   // Blocks: the destructor, while its abort is made.
   class [[nodiscard]] Watched {
    public:
-    // `abort(cause)`, borrowed, may be called in any thread, more than once, also when the step has ended: then it does no
-    // harm. It must not end this.
+    // `abort(cause)`, borrowed, may be called in any thread, more than once, also when the step has
+    // ended: then it does no harm. It must not end this.
     template <class Abort>
     Watched(StepWatch& watch, uint64_t step, Duration at_most, Abort& abort)
         : Watched(watch, step, at_most, const_cast<void*>(static_cast<const void*>(&abort)),

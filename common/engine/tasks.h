@@ -44,9 +44,9 @@ class PlanParts {
 // Threads: thread-safe.
 // Blocks: registerPlan() while the parts are compiled; setVariable() and reset() until it is
 // so.
-// Errors: registerPlan(): kBadConfig, naming the node, for what a task can't run; both: kBadConfig for a
-// variable that another session made with another type or shape. All: kUnavailable that names a task
-// that was lost.
+// Errors: registerPlan(): kBadConfig, naming the node, for what a task can't run; both: kBadConfig
+// for a variable that another session made with another type or shape. All: kUnavailable that names
+// a task that was lost.
 class Tasks {
  public:
   virtual ~Tasks() = default;
@@ -55,7 +55,8 @@ class Tasks {
   virtual const std::vector<graph::DeviceName>& devices() const = 0;
   virtual bool canRun(const graph::Node& node, const graph::DeviceName& device) const = 0;
 
-  // Calls `use` with a CPU that computes in this thread while nothing else does; false: there is none.
+  // Calls `use` with a CPU that computes in this thread while nothing else does; false: there is
+  // none.
   using UseCpu = std::function<void(runtime::Device&, const runtime::KernelTable&)>;
   virtual bool withCpu(const UseCpu& use) = 0;
 
@@ -65,12 +66,12 @@ class Tasks {
   // Steps that begin from now on read `value`, which fits `variable`.
   virtual void setVariable(const graph::Node& variable, const Tensor& value) = 0;
 
-  // Ends the steps under way: `cause` is their root cause, as far as they have no other. A kernel isn't
-  // interrupted.
+  // Ends the steps under way: `cause` is their root cause, as far as they have no other. A kernel
+  // isn't interrupted.
   virtual void abortSteps(const Error& cause) = 0;
 
-  // The variables of this container have no value from now on, whoever made them, and its queues are empty
-  // and open.
+  // The variables of this container have no value from now on, whoever made them, and its queues
+  // are empty and open.
   virtual void reset(const std::string& container) = 0;
 
   // What is on its way between devices and tasks: nothing but during a step.

@@ -17,12 +17,12 @@
 namespace dtf::engine {
 
 // Whoever has read a value holds it as it was. An assignment changes the value in place when nobody
-// holds it, else writes another and leaves that one to its holders: nobody waits, and nobody sees half
-// of an assignment.
+// holds it, else writes another and leaves that one to its holders: nobody waits, and nobody sees
+// half of an assignment.
 // Owns: its value. Borrows: nothing.
 // Threads: read() and change() while the device that the variable lives on computes nothing else
-// (DeviceQueue), so that they never meet; the rest is thread-safe. What read() gives may be held and
-// dropped in any thread.
+// (DeviceQueue), so that they never meet; the rest is thread-safe. What read() gives may be held
+// and dropped in any thread.
 // Blocks: never.
 // Errors: kBadConfig for a variable that has no value yet, naming it; kUnavailable when there is no
 // room for another value.
@@ -46,9 +46,9 @@ class Variable {
   // It has none from now on; likewise.
   void clear();
 
-  // Gives it the value that `compute` writes to `after`, which is `before`'s memory or other, and gives
-  // that value. `before` is what it has been; null without `needs_value`, where it has none. When
-  // `compute` throws, it must have written nothing to `before`.
+  // Gives it the value that `compute` writes to `after`, which is `before`'s memory or other, and
+  // gives that value. `before` is what it has been; null without `needs_value`, where it has none.
+  // When `compute` throws, it must have written nothing to `before`.
   using Compute = std::function<void(const std::byte* before, std::byte* after)>;
   Value change(bool needs_value, const Compute& compute);
 

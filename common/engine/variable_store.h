@@ -16,8 +16,8 @@
 
 namespace dtf::engine {
 
-// A variable with a value stays until the store ends or its container is reset, whichever session made
-// it; one without, as long as somebody uses it.
+// A variable with a value stays until the store ends or its container is reset, whichever session
+// made it; one without, as long as somebody uses it.
 // Owns: the variables, together with their users.
 // Threads: thread-safe.
 // Blocks: never.

@@ -13,11 +13,11 @@ namespace dtf::graph {
 
 // d(loss) / d(t) for each t in `with_respect_to`, in that order, as float32 tensors of t's shape.
 //
-// Only nodes on a path of float32 tensors from a `with_respect_to` to the loss get gradients, so the inputs
-// of the first layer cost nothing, and what was chosen, as by ArgMax, is a constant. Where a tensor has several consumers their contributions meet in one
-// AddN, the last consumer created first: the order of additions, and so every bit of the result,
-// depends only on the graph. New nodes lie under "gradients/" and carry the device of the forward
-// node they belong to.
+// Only nodes on a path of float32 tensors from a `with_respect_to` to the loss get gradients, so
+// the inputs of the first layer cost nothing, and what was chosen, as by ArgMax, is a constant.
+// Where a tensor has several consumers their contributions meet in one AddN, the last consumer
+// created first: the order of additions, and so every bit of the result, depends only on the graph.
+// New nodes lie under "gradients/" and carry the device of the forward node they belong to.
 //
 // Errors: kBadConfig when the loss is no float32 scalar, when some t is no float32 tensor or the
 // loss doesn't depend on it (the message names t), or when a node on the path has no gradient (the

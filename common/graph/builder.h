@@ -140,8 +140,8 @@ class Builder {
   Output globalAvgPool(Output x);
 
   // A filter [height, width, channels, multiplier] for each channel alone, as TensorFlow's
-  // DepthwiseConv2dNative: output channel c * multiplier + m is of input channel c. It is a conv2D()
-  // with a group for each channel.
+  // DepthwiseConv2dNative: output channel c * multiplier + m is of input channel c. It is a
+  // conv2D() with a group for each channel.
   Output depthwiseConv2D(Output x, Output filter, const Window& window = {});
 
   // ---- normalisation (standard_norm_ops.cc)
@@ -177,7 +177,8 @@ class Builder {
   Output equal(Output a, Output b);
 
   // ---- branches and loops over functions (standard_control_ops.cc)
-  // The results of `then_branch` where the scalar `condition` is not 0, else those of `else_branch`.
+  // The results of `then_branch` where the scalar `condition` is not 0, else those of
+  // `else_branch`.
   std::vector<Output> cond(Output condition, std::vector<Output> arguments, FunctionRef then_branch,
                            FunctionRef else_branch);
   struct WhileArguments {

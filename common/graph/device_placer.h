@@ -23,8 +23,8 @@ struct DevicePlacerOptions {
   // Whether a node whose device isn't there, or can't compute it, may run on another device of its
   // task. A task that isn't there is never made up for.
   bool soft = false;
-  // Pairs of names: the first runs where the second does. What applies to a variable, reads or assigns
-  // it, or acts on a queue, runs where that is without being told to.
+  // Pairs of names: the first runs where the second does. What applies to a variable, reads or
+  // assigns it, or acts on a queue, runs where that is without being told to.
   std::vector<std::pair<std::string, std::string>> colocations;
   // Where somebody wrote a node, by its name, for messages: "model.yaml:12:5".
   std::map<std::string, std::string, std::less<>> lines;
@@ -33,8 +33,8 @@ struct DevicePlacerOptions {
 };
 
 // A node's device constraint is a condition, field by field; what it leaves open is decided by
-// `preferred`. Nodes that are colocated have one device, which meets the constraints of all of them.
-// A pure function of its arguments.
+// `preferred`. Nodes that are colocated have one device, which meets the constraints of all of
+// them. A pure function of its arguments.
 // Errors: kBadConfig that names the node, its line where there is one, and the devices there are:
 // for a device that isn't there or has no kernel for the op, a constraint that isn't understood,
 // colocated nodes that contradict each other, a colocation with a node that isn't there, and what

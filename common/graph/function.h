@@ -44,8 +44,8 @@ class Function {
   const std::vector<Output>& results() const { return results_; }
   std::vector<TensorSpec> parameterSpecs() const;
   std::vector<TensorSpec> resultSpecs() const;
-  // How often the bodies of its loops run at most, those within loops multiplied, those side by side
-  // added; 0: it has none.
+  // How often the bodies of its loops run at most, those within loops multiplied, those side by
+  // side added; 0: it has none.
   int64_t iterations() const { return iterations_; }
   uint64_t nodes() const { return nodes_; }  // see kNodesMax
 

@@ -42,7 +42,8 @@ class GradientTable {
 };
 
 // The gradients of standardOps(). Without one: Accuracy, ArgMax, OneHot, Normalise, MulRows,
-// FusedBatchNormInference, comparisons, and what is a gradient itself; the sources need none. Made once, kept for the life of the process.
+// FusedBatchNormInference, comparisons, and what is a gradient itself; the sources need none. Made
+// once, kept for the life of the process.
 const GradientTable& standardGradients();
 
 }  // namespace dtf::graph

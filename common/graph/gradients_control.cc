@@ -193,8 +193,8 @@ class WhileGradient {
                     {"reverse", !op_.reverse}});
   }
 
-  // From d(carried), the arguments of the body but its captured ones, d(stacked), the captured ones and
-  // d(summed), to the gradients of carried, sequences and captured.
+  // From d(carried), the arguments of the body but its captured ones, d(stacked), the captured ones
+  // and d(summed), to the gradients of carried, sequences and captured.
   FunctionRef bodyGradient() const {
     const Specs arguments = body_.parameterSpecs(), results = body_.resultSpecs();
     const size_t sliced = op_.carried + op_.sequences;

@@ -12,8 +12,8 @@ Shape tensorShape(Builder& b, Output tensor) {
   return b.graph().spec(tensor).shape;
 }
 
-// The gradient of input `index`, given that of what it was repeated to: each element's is the sum of its
-// repetitions'.
+// The gradient of input `index`, given that of what it was repeated to: each element's is the sum
+// of its repetitions'.
 Output toInput(Builder& b, const Request& r, size_t index, Output dy) {
   const Shape to = tensorShape(b, in(r, index)), from = tensorShape(b, dy);
   if (to == from) return dy;
@@ -48,8 +48,8 @@ Gradients mulGradient(Builder& b, const Request& r) {
       b, r, [&] { return b.mul(dyOf(r), in(r, 1)); }, [&] { return b.mul(dyOf(r), in(r, 0)); });
 }
 
-// With y = a / b: dy / b, and -dy * a / b^2 = -dy * (y / b), in the order in which 0 / b stays 0 however
-// small b is.
+// With y = a / b: dy / b, and -dy * a / b^2 = -dy * (y / b), in the order in which 0 / b stays 0
+// however small b is.
 Gradients divGradient(Builder& b, const Request& r) {
   return both(
       b, r, [&] { return b.div(dyOf(r), in(r, 1)); },
@@ -62,8 +62,8 @@ Gradients squaredDifferenceGradient(Builder& b, const Request& r) {
       b, r, [&] { return twice; }, [&] { return b.scale(twice, -1); });
 }
 
-// With y = a^b: dy * b * a^(b - 1), and dy * y * log(a), where TensorFlow has 0 for the logarithm of what
-// isn't above 0, as 0^b is 0 for all b nearby, and of a negative a no b nearby has a power.
+// With y = a^b: dy * b * a^(b - 1), and dy * y * log(a), where TensorFlow has 0 for the logarithm
+// of what isn't above 0, as 0^b is 0 for all b nearby, and of a negative a no b nearby has a power.
 Gradients powGradient(Builder& b, const Request& r) {
   const auto of_power = [&] {
     const Output base = in(r, 0);
@@ -83,8 +83,8 @@ Gradients powGradient(Builder& b, const Request& r) {
       of_power);
 }
 
-// All of dy goes to the one that was taken; of equal ones to a, as in TensorFlow. Chosen, not multiplied
-// by 0 or 1: an infinite dy is no NaN on the other side.
+// All of dy goes to the one that was taken; of equal ones to a, as in TensorFlow. Chosen, not
+// multiplied by 0 or 1: an infinite dy is no NaN on the other side.
 Gradients extremumGradient(Builder& b, const Request& r, bool largest) {
   const Output dy = dyOf(r), none{b.node("ZerosLike", {dy})};
   const Output is_a = b.lessEqual(in(r, largest ? 1 : 0), in(r, largest ? 0 : 1));
@@ -142,8 +142,8 @@ Gradients sumGradient(Builder& b, const Request& r) {
   return {spread(b, r, dyOf(r))};
 }
 
-// The elements that are the largest, or the smallest, share dy equally, as in TensorFlow. Where the result
-// is NaN, none is like it.
+// The elements that are the largest, or the smallest, share dy equally, as in TensorFlow. Where the
+// result is NaN, none is like it.
 Gradients extremeGradient(Builder& b, const Request& r) {
   const Output is_one = b.cast(b.equal(in(r, 0), spread(b, r, yOf(r))), DType::kFloat32);
   const Output ones =

@@ -20,8 +20,8 @@ struct QueueSpec {
 // Each is an output of every node that takes an element: what a node is costs more than its text.
 inline constexpr size_t kQueueComponentsMax = 64;
 
-// Tensors, elements times components, that one node puts in or takes, for its device is busy with them
-// until it is done.
+// Tensors, elements times components, that one node puts in or takes, for its device is busy with
+// them until it is done.
 inline constexpr int64_t kQueueBatchMax = 1 << 20;
 
 bool isQueue(const Node& node);
@@ -38,9 +38,9 @@ bool mayAwaitQueue(const Node& node);
 std::vector<TensorSpec> queueComponents(const Attributes& attributes);
 QueueSpec queueSpec(const Node& queue);
 
-// Checks what `def`, whose inputs are nodes of the graph, has to do with queues, before it is added: a
-// node that acts on one is told what the queue's elements are, and is to have that queue as its first
-// input; no other reads one.
+// Checks what `def`, whose inputs are nodes of the graph, has to do with queues, before it is
+// added: a node that acts on one is told what the queue's elements are, and is to have that queue
+// as its first input; no other reads one.
 // Errors: kBadConfig, without the node's name.
 void joinQueue(const Graph& graph, NodeDef& def);
 

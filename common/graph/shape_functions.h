@@ -31,8 +31,9 @@ const T& get(const Attributes& attributes, const char* key) {
   return std::get<T>(attributes.find(key)->second);
 }
 
-// What two shapes make together, as NumPy and TensorFlow have it: side by side from the last dimension
-// on, dimensions are the same, or one of them is 1 or not there, and counts as the other's.
+// What two shapes make together, as NumPy and TensorFlow have it: side by side from the last
+// dimension on, dimensions are the same, or one of them is 1 or not there, and counts as the
+// other's.
 // Errors: kBadConfig with both shapes.
 Shape broadcast(const Shape& a, const char* a_name, const Shape& b, const char* b_name);
 

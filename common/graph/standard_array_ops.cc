@@ -1,22 +1,25 @@
 // Parts of tensors, and rows of tables. All is float32 unless said.
 //
 //   op                  inputs               attributes     outputs
-//   Concat              one or more          axis int       the inputs side by side along `axis`; the
-//                                                           other dimensions are the same
-//   Slice               x                    begin, size    the elements from `begin` on, `size` many
-//                                            shape          in each dimension
-//   Pad                 x                    before, after  x with that many zeros ahead of and behind
-//                                            shape          it in each dimension
-//   Gather              table [R,..],        -              [indices' dimensions, ..]: for each index
-//                       indices                             its row of the table; an index out of
-//                                                           range is bad data, which the kernel reports
-//   UnsortedSegmentSum  dy, indices: as of   shape          `shape`, the table's: each row of dy added
-//                       Gather                              where its index says, from the first on
+//   Concat              one or more          axis int       the inputs side by side along `axis`;
+//                                                           the other dimensions are the same
+//   Slice               x                    begin, size    the elements from `begin` on, `size`
+//                                            shape          many in each dimension
+//   Pad                 x                    before, after  x with that many zeros ahead of and
+//                                            shape          behind it in each dimension
+//   Gather              table [R,..],        -              [indices' dimensions, ..]: for each
+//                       indices                             index its row of the table; an index
+//                                                           out of range is bad data, which the
+//                                                           kernel reports
+//   UnsortedSegmentSum  dy, indices: as of   shape          `shape`, the table's: each row of dy
+//                       Gather                              added where its index says, from the
+//                                                           first on
 //   Transpose           x                    permutation    dimension i of the output is dimension
-//                                            shape          permutation[i] of x, which has each once
+//                                            shape          permutation[i] of x, which has each
+//                                                           once
 //
-// Indices are whole numbers of any type and rank; of float32 those that aren't are bad data, too. The attributes of type shape are lists of one number
-// for each dimension.
+// Indices are whole numbers of any type and rank; of float32 those that aren't are bad data, too.
+// The attributes of type shape are lists of one number for each dimension.
 
 #include <algorithm>
 

@@ -1,15 +1,15 @@
 // Images: convolutions and pooling. All is float32 unless said; images are [batch, height, width,
-// channels] and filters [height, width, input channels / groups, output channels]. Where the windows
-// stand is said by the attributes of window.h, all int: a stride and dilation are at least 1, a
-// padding at least 0.
+// channels] and filters [height, width, input channels / groups, output channels]. Where the
+// windows stand is said by the attributes of window.h, all int: a stride and dilation are at least
+// 1, a padding at least 0.
 //
 //   op                    inputs            outputs
-//   Conv2D                x, filter         [B, positions, positions, output channels]: the sum, over
-//                                           the window and the channels of the group, of x times the
-//                                           filter (a cross-correlation); what is read from the
-//                                           padding is 0. Attribute groups: divides both numbers of
-//                                           channels; group g reads the g-th part of the input
-//                                           channels and makes the g-th part of the output's
+//   Conv2D                x, filter         [B, positions, positions, output channels]: the sum,
+//                                           over the window and the channels of the group, of x
+//                                           times the filter (a cross-correlation); what is read
+//                                           from the padding is 0. Attribute groups: divides both
+//                                           numbers of channels; group g reads the g-th part of the
+//                                           input channels and makes the g-th part of the output's
 //   Conv2DBackpropInput   filter, dy        dx; attribute shape: x's
 //   Conv2DBackpropFilter  x, dy             dfilter; attribute shape: the filter's
 //   MaxPool               x                 0, y: the largest element of each window and channel
@@ -18,8 +18,8 @@
 //                                           255 elements. What is padded never counts
 //   MaxPoolGrad           dy, argmax        dx: each dy where its maximum was, added up; attribute
 //                                           shape: x's
-//   AvgPool               x                 y: the mean over the elements of each window that are no
-//                                           padding
+//   AvgPool               x                 y: the mean over the elements of each window that are
+//                                           no padding
 //   AvgPoolGrad           dy                dx; attribute shape: x's
 //
 // The window of a pooling is larger than its padding, and its image has pixels, so it always holds

@@ -1,6 +1,6 @@
-// Arithmetic. All is float32 and row-major unless said; "same" means the same dtype and shape. a and b
-// that aren't called the same are broadcast, as NumPy and TensorFlow do it: from the last dimension on
-// theirs are equal, or one is 1 or not there, and repeated.
+// Arithmetic. All is float32 and row-major unless said; "same" means the same dtype and shape. a
+// and b that aren't called the same are broadcast, as NumPy and TensorFlow do it: from the last
+// dimension on theirs are equal, or one is 1 or not there, and repeated.
 //
 //   op                 inputs             attributes         outputs
 //   Identity           x, any dtype       -                  x, unchanged
@@ -11,25 +11,26 @@
 //   Add, Sub, Mul      a, b               -                  a + b, a - b, a * b by element
 //   Div                a, b               -                  a / b by element, as IEEE 754 has it:
 //                                                            infinite or NaN where b is 0
-//   Maximum, Minimum   a, b               -                  the larger, the smaller one by element;
-//                                                            NaN where either is
+//   Maximum, Minimum   a, b               -                  the larger, the smaller one by
+//                                                            element; NaN where either is
 //   SquaredDifference  a, b               -                  (a - b)^2 by element
 //   Pow                a, b               -                  a to the power of b by element, as C's
 //                                                            pow(): 1 where b is 0, NaN where a is
 //                                                            below 0 and b no whole number
 //   Less, LessEqual,   a, b: of one       -                  uint8: 1 where a < b, a <= b, a == b;
 //   Equal              dtype, any                            else 0
-//   Select             condition uint8,   -                  a where the condition is not 0, else b;
-//                      a, b: same, of its                    nothing of the other one, were it NaN
-//                      shape
+//   Select             condition uint8,   -                  a where the condition is not 0, else
+//                      a, b: same, of its                    b; nothing of the other one, were it
+//                      shape                                 NaN
 //   Exp                x                  -                  e^x
-//   Log                x                  -                  the natural logarithm; -infinity of 0, NaN
-//                                                            below
+//   Log                x                  -                  the natural logarithm; -infinity of 0,
+//                                                            NaN below
 //   Sqrt               x                  -                  the square root, NaN below 0
 //   Rsqrt              x                  -                  1 / Sqrt(x)
-//   Cast               x, any dtype       dtype              x as `dtype`; a float as a whole number
-//                                                            without its fraction, NaN as 0, what is
-//                                                            beyond dtype's numbers as the nearest
+//   Cast               x, any dtype       dtype              x as `dtype`; a float as a whole
+//                                                            number without its fraction, NaN as 0,
+//                                                            what is beyond dtype's numbers as the
+//                                                            nearest
 //   Abs                x                  -                  |x|
 //   AbsGrad            dy, x: same        -                  dy * sign(x), 0 where x is 0
 //   Scale              x                  factor double      x * factor
@@ -44,15 +45,15 @@
 //                                         keep_dims bool]    are left out, or 1 with keep_dims; no
 //                                                            axes: over all
 //   Sum                x                  likewise           likewise, the sum; 0 of nothing
-//   Max, Min           x                  likewise           likewise, the largest, the smallest one;
-//                                                            NaN where one of them is; -infinity,
-//                                                            infinity of nothing
-//   ArgMax             x                  axis int           int64, without this dimension, which has
-//                                                            elements: where along it the largest one
-//                                                            is, of equal ones the first; NaN
-//                                                            is none
-//   BroadcastTo        x                  shape              x repeated to `shape`, as an a that meets a b
-//                                                            of it
+//   Max, Min           x                  likewise           likewise, the largest, the smallest
+//                                                            one; NaN where one of them is;
+//                                                            -infinity, infinity of nothing
+//   ArgMax             x                  axis int           int64, without this dimension, which
+//                                                            has elements: where along it the
+//                                                            largest one is, of equal ones the
+//                                                            first; NaN is none
+//   BroadcastTo        x                  shape              x repeated to `shape`, as an a that
+//                                                            meets a b of it
 //   MeanGrad           dy scalar          shape, not empty   `shape`, filled with dy / elements
 //   MulRows            dy [B], x [B,C]    -                  [B,C]: row i of x times dy[i]
 

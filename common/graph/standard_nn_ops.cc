@@ -26,8 +26,9 @@
 //   Softmax       logits [..,C]      each row: exp(x - max) / sum
 //   SoftmaxGrad   dy, y = Softmax(x) each row: (dy - sum(dy * y)) * y
 //   SoftmaxCrossEntropyWithLogits
-//                 logits [B,C],      0, loss [B]: the sum over the row of z * (log(sum(exp(x))) - x)
-//                 targets: same      1, backprop [B,C]: softmax - z, the gradient of the loss where
+//                 logits [B,C],      0, loss [B]: the sum over the row of
+//                 targets: same      z * (log(sum(exp(x))) - x)
+//                                    1, backprop [B,C]: softmax - z, the gradient of the loss where
 //                                    the targets z of each row add up to 1
 //   Huber         x, a difference    x^2 / 2 where |x| <= delta, else delta * (|x| - delta / 2);
 //                                    attribute delta double > 0
@@ -52,8 +53,8 @@
 // that it draws is at least floor(rate * 2^32). It draws number i % 64 / 16 of the Philox block
 // i / 64 * 16 + i % 16, so that devices may compute 16 blocks at once and store what comes. A block
 // is philox({block, batch low, batch high, 0x11000000 | layer}, {seed low, seed high}) of
-// base/random.h: 0x11 is the stream's use, see base/random_streams.h. Blocks are counted in 32 bits, so
-// x has at most 2^34 elements.
+// base/random.h: 0x11 is the stream's use, see base/random_streams.h. Blocks are counted in 32
+// bits, so x has at most 2^34 elements.
 
 #include "common/base/error.h"
 #include "common/graph/shape_functions.h"

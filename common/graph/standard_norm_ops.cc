@@ -6,8 +6,8 @@
 //                            offset [C]            1, mean [C]: of each channel over all rows
 //                                                  2, variance [C]: sum((x - mean)^2) / (rows - 1),
 //                                                  what moving statistics take up, as TensorFlow's
-//                                                  3, inverse [C]: 1 / sqrt(sum((x - mean)^2) / rows +
-//                                                  epsilon)
+//                                                  3, inverse [C]: 1 / sqrt(sum((x - mean)^2) /
+//                                                  rows + epsilon)
 //   FusedBatchNormGrad       dy, x, scale,         0, dx; 1, dscale [C]; 2, doffset [C]
 //                            mean, inverse
 //   FusedBatchNormInference  x, scale, offset,     (x - mean) / sqrt(variance + epsilon) * scale +
@@ -15,8 +15,8 @@
 //                                                  training
 //   LayerNorm                x, scale [C],         0, y: (x - mean) * inverse * scale + offset
 //                            offset [C]            1, mean [rows]: of each row over its channels
-//                                                  2, inverse [rows]: 1 / sqrt(sum((x - mean)^2) / C +
-//                                                  epsilon)
+//                                                  2, inverse [rows]: 1 / sqrt(sum((x - mean)^2) /
+//                                                  C + epsilon)
 //   LayerNormGrad            dy, x, scale,         0, dx; 1, dscale [C]; 2, doffset [C]
 //                            mean, inverse
 

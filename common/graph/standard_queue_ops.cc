@@ -6,21 +6,22 @@
 //                                    shapes string,
 //                                    capacity int,
 //                                    [shared_name, container string]
-//   QueueEnqueue     queue, a value  -                     none; they become its last element, once it
-//                    per component                         has room
-//   QueueEnqueueMany queue, values   -                     none; likewise n elements, one after the other
-//                    [n, ..] each
-//   QueueDequeue     queue           -                     the components of its first element, once it
-//                                                          has one
-//   QueueDequeueMany queue           n int                 [n, ..] each: those of its first n, once it has
-//                                                          so many
+//   QueueEnqueue     queue, a value  -                     none; they become its last element, once
+//                    per component                         it has room
+//   QueueEnqueueMany queue, values   -                     none; likewise n elements, one after the
+//                    [n, ..] each                          other
+//   QueueDequeue     queue           -                     the components of its first element,
+//                                                          once it has one
+//   QueueDequeueMany queue           n int                 [n, ..] each: those of its first n, once
+//                                                          it has so many
 //   QueueSize        queue           -                     int32 []: how many it has
-//   QueueClose       queue           [cancel_pending_-     none; nothing more enters it, but what waits to
-//                                    enqueues bool]        already, unless that is cancelled
+//   QueueClose       queue           [cancel_pending_-     none; nothing more enters it, but what
+//                                    enqueues bool]        waits to already, unless that is
+//                                                          cancelled
 //
-// An element is a tensor for each component. component_types is a list like 'float32, int32', shapes one
-// like '[28, 28], []'; what acts on a queue takes both from it. A queue is known by its name, as a
-// variable is: see standard_state_ops.cc.
+// An element is a tensor for each component. component_types is a list like 'float32, int32',
+// shapes one like '[28, 28], []'; what acts on a queue takes both from it. A queue is known by its
+// name, as a variable is: see standard_state_ops.cc.
 
 #include <string>
 

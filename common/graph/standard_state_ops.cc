@@ -5,22 +5,24 @@
 //   Placeholder      -               dtype, shape          what the step is fed; never computed
 //   Const            -               dtype, shape,         filled with value
 //                                    value double
-//   Variable *       -               shape,                float32: the value that the variable had when
-//                                    initializer string,   the step began to use it
+//   Variable *       -               shape,                float32: the value that the variable had
+//                                    initializer string,   when the step began to use it
 //                                    [shared_name, container string]
-//   ReadVariable *   variable        -                     float32: the value that it has when this runs
-//   Assign *         variable,       -                     float32: the variable's value from now on:
-//                    value                                 `value`
+//   ReadVariable *   variable        -                     float32: the value that it has when this
+//                                                          runs
+//   Assign *         variable,       -                     float32: the variable's value from now
+//                    value                                 on: `value`
 //   AssignAdd *,     likewise        -                     what it was and `value`, or without it
 //   AssignSub *
-//   ScatterAdd *,    variable [R,..],-                     what it was; each row of updates added to, or
-//   ScatterUpdate *  indices,                              in place of the row that its index names, one
-//                    updates [indices' dimensions, ..]     after the other
+//   ScatterAdd *,    variable [R,..],-                     what it was; each row of updates added
+//   ScatterUpdate *  indices,                              to, or in place of the row that its
+//                    updates [indices' dimensions, ..]     index names, one after the other
 //   ApplyGradient *  variable,       -                     none; the optimizer takes one step,
 //                    gradient: same                        or a moving average moves to `gradient`
 //   ApplySparse-     variable [R,..],-                     none; the optimizer takes one step with
-//   Gradient *       gradient [indices' dimensions, ..],   the gradient of the rows that indices name,
-//                    indices                               as of Gather; those named twice are summed
+//   Gradient *       gradient [indices' dimensions, ..],   the gradient of the rows that indices
+//                    indices                               name, as of Gather; those named twice
+//                                                          are summed
 //   NoOp             -               -                     none; holds control inputs together
 // The partitioner inserts:
 //   _Send *          x, any dtype    key, dtype, shape     none; x leaves under key
@@ -30,10 +32,10 @@
 //   _PushSparse *    gradient,       variable              likewise, with the rows that it is of
 //                    indices
 //
-// A variable is known by the name of its node; the attribute `variable` is that name. Where variables
-// outlive the graph, shared_name may be another name, and container is whose variables they are.
-// Initializers are those of initializer.h. Input 0 of whatever reads, assigns or applies to a variable
-// is a Variable node's output, and stands for the variable, not for its value.
+// A variable is known by the name of its node; the attribute `variable` is that name. Where
+// variables outlive the graph, shared_name may be another name, and container is whose variables
+// they are. Initializers are those of initializer.h. Input 0 of whatever reads, assigns or applies
+// to a variable is a Variable node's output, and stands for the variable, not for its value.
 
 #include <algorithm>
 #include <cmath>

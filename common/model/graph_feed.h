@@ -22,7 +22,8 @@ struct GraphFeed {
   std::vector<double> numbers;  // the same in all steps: one for all elements, or one for each
 };
 
-// `node`'s key is the tensor, which is one of `spec`. nullopt: what it says can't be fed, which is reported.
+// `node`'s key is the tensor, which is one of `spec`. nullopt: what it says can't be fed, which is
+// reported.
 std::optional<GraphFeed> readGraphFeed(const yaml::YamlNode& node, const graph::TensorSpec& spec,
                                        yaml::Report& report);
 

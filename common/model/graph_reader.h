@@ -1,7 +1,7 @@
 #pragma once
 
-// Ops that somebody wrote one by one, read into a graph: of a file of their own (read_graph.h), or of a
-// model (layers/graph.cc). What they may say is in README.md.
+// Ops that somebody wrote one by one, read into a graph: of a file of their own (read_graph.h), or
+// of a model (layers/graph.cc). What they may say is in README.md.
 
 #include <cstdint>
 #include <map>
@@ -26,8 +26,8 @@ namespace dtf::model {
 // Owns: the graph, until it is taken, and where each of its nodes was written.
 // Borrows: the report.
 // Threads: thread-compatible.  Never blocks.
-// Errors: none are thrown; mistakes go into the report. What follows from one that was reported isn't:
-// an op that reads one that could not be read is left out in silence.
+// Errors: none are thrown; mistakes go into the report. What follows from one that was reported
+// isn't: an op that reads one that could not be read is left out in silence.
 class GraphReader {
  public:
   // `batch`: what the word `batch` stands for in a shape; nullopt: no file may say it.
@@ -41,8 +41,8 @@ class GraphReader {
   // `functions` and `ops` of a map.
   void read(const yaml::MapReader& reader);
 
-  // The tensor `name` ("op" or "op:1"), the node `name`, and all that a list names. nullopt: it isn't
-  // there, which is reported.
+  // The tensor `name` ("op" or "op:1"), the node `name`, and all that a list names. nullopt: it
+  // isn't there, which is reported.
   std::optional<graph::Output> findTensor(const std::string& name, const yaml::Place& place);
   std::optional<graph::NodeId> findNode(const std::string& name, const yaml::Place& place);
   std::optional<std::vector<graph::Output>> tensors(const yaml::MapReader& reader,

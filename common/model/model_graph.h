@@ -22,8 +22,8 @@ struct ModelVariable {
   std::optional<graph::NodeId> update;
   // Set: not trained, a moving average (ps::VariableInfo), which training steps don't read.
   std::optional<double> momentum;
-  // Set: a sparse variable, whose `gradient` is that of what was looked up: one row for each of these,
-  // which are one of the inputs, perhaps of another shape.
+  // Set: a sparse variable, whose `gradient` is that of what was looked up: one row for each of
+  // these, which are one of the inputs, perhaps of another shape.
   std::optional<graph::Output> indices = std::nullopt;
   size_t indices_input = 0;  // which: its place in inputsOf()
   // Where the file asks for its device; empty: it doesn't.
@@ -59,8 +59,8 @@ struct ModelGraph {
   std::vector<AddedLayer> layers;         // likewise; one that holds others before them
 };
 
-// What examples are fed as, in the order of a data set's parts: features, labels, the categories that aren't the
-// features.
+// What examples are fed as, in the order of a data set's parts: features, labels, the categories
+// that aren't the features.
 std::vector<graph::Output> inputsOf(const ModelGraph& model);
 
 // The gradient of a table of rows.

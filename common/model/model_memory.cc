@@ -60,8 +60,8 @@ std::set<Output> keptOf(const ModelGraph& model) {
   return kept;
 }
 
-// The place in ModelGraph::layers of the innermost layer that has the node. Layers begin in the order of
-// their nodes, those that hold others before them.
+// The place in ModelGraph::layers of the innermost layer that has the node. Layers begin in the
+// order of their nodes, those that hold others before them.
 std::optional<size_t> innermost(const ModelGraph& model, int32_t node) {
   const auto behind = std::ranges::upper_bound(model.layers, node, {}, &AddedLayer::first_node);
   for (auto layer = behind; layer != model.layers.begin();) {

@@ -56,26 +56,28 @@ struct MetricSpec {
   bool operator==(const MetricSpec&) const = default;
 };
 
-// Whole numbers that are fed beside the features, int32 [batch, count]: rows of an embedding. Value type.
+// Whole numbers that are fed beside the features, int32 [batch, count]: rows of an embedding. Value
+// type.
 struct CategoryInput {
   std::string name;
   int64_t count = 1;  // of each example
   int64_t below = 0;  // they all are, whatever the data; 0: the data say
-  // What a number stands for, where that isn't itself: "hash_bucket_size=1000", or the words and a checksum of them.
+  // What a number stands for, where that isn't itself: "hash_bucket_size=1000", or the words and a
+  // checksum of them.
   std::string meaning = {};
   bool operator==(const CategoryInput&) const = default;
 };
 
 struct ModelSpec {
   std::vector<int64_t> input_shape;  // of one example, without the batch: [28, 28, 1]
-  // What is fed; it follows from the format of the data. uint8 are pixels, which are divided by 255;
-  // float32 and int32 are read as they are.
+  // What is fed; it follows from the format of the data. uint8 are pixels, which are divided by
+  // 255; float32 and int32 are read as they are.
   DType input_dtype = DType::kUInt8;
   // Whole numbers are classes, one for each example; float32 are targets, one for each unit of the
   // last layer.
   DType labels_dtype = DType::kUInt8;
-  // From the data, too, in order of name. Where `features_are_categories` the features are the first of them, and nothing
-  // else is.
+  // From the data, too, in order of name. Where `features_are_categories` the features are the
+  // first of them, and nothing else is.
   std::vector<CategoryInput> categories;
   bool features_are_categories = false;
   std::vector<LayerSpec> layers;

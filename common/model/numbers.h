@@ -12,8 +12,8 @@
 
 namespace dtf::model {
 
-// The list at the key number.name, each within the range of `number`; of a key that isn't there none.
-// Mistakes, and a list of none or of more than `most`, go into the report.
+// The list at the key number.name, each within the range of `number`; of a key that isn't there
+// none. Mistakes, and a list of none or of more than `most`, go into the report.
 std::vector<double> readNumbers(const yaml::MapReader& settings, const yaml::Key& number,
                                 size_t most);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// A graph that somebody wrote op by op, with the device of each: the low-level door. What a file of it
-// may say is in README.md.
+// A graph that somebody wrote op by op, with the device of each: the low-level door. What a file of
+// it may say is in README.md.
 
 #include <cstdint>
 #include <filesystem>
@@ -30,9 +30,9 @@ struct GraphSpec {
   bool soft_placement = false;
 };
 
-// Errors: all mistakes, in compiler form, in one dtf::Error: what no file may say, and what no graph can
-// have, at the op's line, with the nearest name. Ops after a mistaken one are read as far as they don't
-// need it.
+// Errors: all mistakes, in compiler form, in one dtf::Error: what no file may say, and what no
+// graph can have, at the op's line, with the nearest name. Ops after a mistaken one are read as far
+// as they don't need it.
 GraphSpec readGraphFile(const std::filesystem::path& path, yaml::Report& report);
 
 }  // namespace dtf::model

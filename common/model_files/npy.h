@@ -9,8 +9,8 @@
 
 namespace dtf::model_files {
 
-// Magic, version and the dictionary of a row-major little-endian array, padded so that the data begin
-// at a multiple of 64. The array's bytes follow.
+// Magic, version and the dictionary of a row-major little-endian array, padded so that the data
+// begin at a multiple of 64. The array's bytes follow.
 std::string npyHeader(DType dtype, const Shape& shape);
 
 }  // namespace dtf::model_files

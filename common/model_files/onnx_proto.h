@@ -1,7 +1,8 @@
 #pragma once
 
 // The messages of onnx.proto that a model is made of, written one after another. Field numbers are
-// those of ONNX's IR version 8; no shape is inferred here, and nothing is checked against an operator.
+// those of ONNX's IR version 8; no shape is inferred here, and nothing is checked against an
+// operator.
 
 #include <cstdint>
 #include <map>

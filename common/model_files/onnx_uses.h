@@ -1,8 +1,8 @@
 #pragma once
 
-// How the nodes of an ONNX model use its weights: what is turned, and in which order the rows of a matrix
-// read an image that was flattened before it. ONNX's images are [batch, channels, height, width]; a Transpose
-// may have made others of them.
+// How the nodes of an ONNX model use its weights: what is turned, and in which order the rows of a
+// matrix read an image that was flattened before it. ONNX's images are [batch, channels, height,
+// width]; a Transpose may have made others of them.
 
 #include <cstdint>
 #include <map>
@@ -34,9 +34,9 @@ struct OnnxUse {
   bool operator==(const OnnxUse&) const = default;
 };
 
-// Of each of `weights`, the graph's initializers, that a node uses in a way that is known. `nodes` are in
-// the order of the file, in which each comes after those that it reads; `inputs` are those of the graph
-// that have four dimensions. A weight that is used in two ways is refused.
+// Of each of `weights`, the graph's initializers, that a node uses in a way that is known. `nodes`
+// are in the order of the file, in which each comes after those that it reads; `inputs` are those
+// of the graph that have four dimensions. A weight that is used in two ways is refused.
 std::map<std::string, OnnxUse> onnxUses(std::span<const OnnxNode> nodes,
                                         const std::set<std::string>& weights,
                                         const std::set<std::string>& inputs);

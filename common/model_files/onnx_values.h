@@ -1,8 +1,8 @@
 #pragma once
 
 // The tensors of a model on their way to ONNX. dtf's images are [batch, height, width, channels];
-// ONNX's convolutions and poolings want [batch, channels, height, width]. Each tensor is made in the
-// order in which it falls, and transposed when, and only when, somebody needs the other.
+// ONNX's convolutions and poolings want [batch, channels, height, width]. Each tensor is made in
+// the order in which it falls, and transposed when, and only when, somebody needs the other.
 
 #include <map>
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a model's variables are to its layers: what has to be known of one before numbers of another program,
-// whose matrices, filters and images lie otherwise, can become its values.
+// What a model's variables are to its layers: what has to be known of one before numbers of another
+// program, whose matrices, filters and images lie otherwise, can become its values.
 
 #include <cstdint>
 #include <string>
@@ -20,11 +20,12 @@ enum class WeightUse : uint8_t {
   kOther,
 };
 
-// In which order a variable's first dimension meets the numbers of a flattened image, where it does.
+// In which order a variable's first dimension meets the numbers of a flattened image, where it
+// does.
 struct RowOrder {
   bool known = true;  // false: reshaped in a way that other programs needn't share
-  // For each row of dtf, which goes by height, width, channel: the row's place where they go by channel,
-  // height, width. Empty: both are the same.
+  // For each row of dtf, which goes by height, width, channel: the row's place where they go by
+  // channel, height, width. Empty: both are the same.
   std::vector<int64_t> channels_first;
   bool operator==(const RowOrder&) const = default;
 };

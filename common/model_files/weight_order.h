@@ -1,7 +1,7 @@
 #pragma once
 
-// The order of a convolution's filter: dtf's, as TensorFlow's, is [height, width, channels, filters];
-// ONNX's and PyTorch's is [filters, channels, height, width].
+// The order of a convolution's filter: dtf's, as TensorFlow's, is [height, width, channels,
+// filters]; ONNX's and PyTorch's is [filters, channels, height, width].
 
 #include <span>
 #include <vector>

@@ -1,7 +1,7 @@
 #pragma once
 
-// A zip archive whose files are stored as they are, as NumPy's savez() makes it (PKWARE's APPNOTE.TXT,
-// without its 64-bit extension).
+// A zip archive whose files are stored as they are, as NumPy's savez() makes it (PKWARE's
+// APPNOTE.TXT, without its 64-bit extension).
 
 #include <cstdint>
 #include <string>

@@ -51,11 +51,12 @@ std::string expiredAuthorityText(const x509_st& authority, const std::filesystem
 PrivateKey keyOfPem(const std::string& pem, const std::string& file);
 Certificate certificateOfPem(const std::string& pem, const std::string& file);
 
-// Errors: kPermission when others may read or write it, with what mends that; kBadData when it can't be
-// asked for.
+// Errors: kPermission when others may read or write it, with what mends that; kBadData when it
+// can't be asked for.
 void refuseOpenKey(const std::filesystem::path& file);
 
-// What OpenSSL has to say of the last thing that failed in this thread: "bad signature". Forgets it.
+// What OpenSSL has to say of the last thing that failed in this thread: "bad signature". Forgets
+// it.
 std::string openSslText();
 
 }  // namespace dtf::net

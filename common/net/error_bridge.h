@@ -1,8 +1,8 @@
 #pragma once
 
 // Between the worlds of errors: Asio's error_code, errno, dtf::Error, kj::Exception. The only such
-// place. A dtf::Error crosses RPC as the text "dtf(bad_config): message" and comes out again with
-// its code and message.
+// place. A dtf::Error crosses RPC as the text "dtf(bad_config): message", with its traits before it
+// ("[job_ended] dtf(unavailable): message"), and comes out again with code, traits and message.
 
 #include <kj/async.h>
 #include <kj/exception.h>
@@ -22,8 +22,8 @@ namespace dtf::net {
 // OVERLOADED when memory is short.
 kj::Exception toKj(const error_code& ec, std::string_view what);
 
-// kUnavailable becomes DISCONNECTED, kDeadline OVERLOADED, all others FAILED; code and message
-// travel in the text.
+// kUnavailable becomes DISCONNECTED, kDeadline OVERLOADED, all others FAILED; code, traits and
+// message travel in the text.
 kj::Exception toKj(const Error& error);
 
 // True when a dtf::Error is inside: the peer (or we) said what is wrong, as opposed to a connection

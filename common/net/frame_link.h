@@ -11,8 +11,8 @@
 
 namespace dtf::net {
 
-// Shared by reader, writer and their Asio handlers, which keep it alive; the last of them closes the
-// socket.
+// Shared by reader, writer and their Asio handlers, which keep it alive; the last of them closes
+// the socket.
 struct FrameLink {
   FrameLink(AsioEventPort& port, Transport transport)
       : port(port), socket(std::move(transport.socket)), tls(std::move(transport.tls)) {

@@ -21,11 +21,12 @@ struct HttpReply {
 };
 inline constexpr size_t kHttpReplyBytesMax = 64 << 10;
 
-// Sends `body` on a connection of its own, to the first of the host's addresses that does not refuse it
-// (one that swallows packets takes all of the time), and waits for the answer.
+// Sends `body` on a connection of its own, to the first of the host's addresses that does not
+// refuse it (one that swallows packets takes all of the time), and waits for the answer.
 // Threads: any that has no loop of its own to hold up.
 // Blocks: `within`, and longer while the resolver looks for the name of a host.
-// Errors: kUnavailable that names the target: nobody is there, or what answers is no HTTP; kDeadline.
+// Errors: kUnavailable that names the target: nobody is there, or what answers is no HTTP;
+// kDeadline.
 HttpReply httpPost(const HttpTarget& target, const std::string& content_type, std::string body,
                    Duration within);
 

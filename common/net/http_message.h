@@ -1,7 +1,7 @@
 #pragma once
 
-// The little of HTTP/1.1 that pages for people and monitoring need: GET without a body, one answer a
-// connection. Bytes and values only; the sockets are http_server.h's.
+// The little of HTTP/1.1 that pages for people and monitoring need: GET without a body, one answer
+// a connection. Bytes and values only; the sockets are http_server.h's.
 
 #include <cstddef>
 #include <string>

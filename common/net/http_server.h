@@ -1,7 +1,7 @@
 #pragma once
 
-// Answers GET requests: status pages and metrics. Whoever connects is a stranger, so all that he may
-// take is bounded.
+// Answers GET requests: status pages and metrics. Whoever connects is a stranger, so all that he
+// may take is bounded.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,20 +27,22 @@ struct HttpOptions {
   Duration request_deadline = std::chrono::seconds(5);   // from the connection to its request
   Duration answer_deadline = std::chrono::seconds(5);    // of the handler, then 503
   Duration reading_deadline = std::chrono::seconds(10);  // for the peer to take the answer
-  // Of this name, in any letters, the requests may be, besides addresses and localhost; empty: of any. A browser's
-  // page can have a name of its own lead to this address, and would else read what is said here.
+  // Of this name, in any letters, the requests may be, besides addresses and localhost; empty: of
+  // any. A browser's page can have a name of its own lead to this address, and would else read what
+  // is said here.
   std::string only_host{};
-  // In any letters. A page that a browser has from one of these hosts, at any port, may read the answers; a page from
-  // elsewhere has them refused by the browser.
+  // In any letters. A page that a browser has from one of these hosts, at any port, may read the
+  // answers; a page from elsewhere has them refused by the browser.
   std::vector<std::string> readers{};
-  // HTTPS; who shows no certificate of the job gets an answer, yes or no, at `open_paths` alone. Null: plain
-  // HTTP.
+  // HTTPS; who shows no certificate of the job gets an answer, yes or no, at `open_paths` alone.
+  // Null: plain HTTP.
   std::shared_ptr<TlsKeys> keys{};
   std::vector<std::string> open_paths{};
 };
 
-// One request a connection; what comes behind it is not answered. What is wrong gets the status that
-// HTTP has for it: 400, 403, 405, 408, 413, 421, 431, 501, 505. What the handler fails with is a 500.
+// One request a connection; what comes behind it is not answered. What is wrong gets the status
+// that HTTP has for it: 400, 403, 405, 408, 413, 421, 431, 501, 505. What the handler fails with is
+// a 500.
 // Owns: the listening socket, connections, answers under way.
 // Borrows: `port` (must outlive this).
 // Threads: loop-thread only.

@@ -14,8 +14,8 @@ namespace dtf::net {
 
 class TlsKeys;
 
-// With keys the first byte decides: a TLS handshake, or a plain connection, isPlainByMistake(), which
-// is to be told so.
+// With keys the first byte decides: a TLS handshake, or a plain connection, isPlainByMistake(),
+// which is to be told so.
 // Owns: the socket, TLS's state.
 // Threads: loop-thread only. Handlers are called in a turn of their own, after close() with an
 // error; they keep this, and what a buffer refers to, alive.

@@ -3,7 +3,8 @@
 // The folder of a job's keys, as `dtf-launch keys` makes it: a CA of the job's own, and a key for
 // each task that the CA has signed.
 //   DIR/ca.pem        the CA's certificate: what all tasks trust
-//   DIR/ca-key.pem    the CA's key: whoever has it can make keys. No task needs it, none is given it
+//   DIR/ca-key.pem    the CA's key: whoever has it can make keys. No task needs it, none is given
+//                     it
 //   DIR/ps-0.pem      of ps/0: its key and its certificate; DIR/client.pem of who asks and watches
 
 #include <chrono>
@@ -35,13 +36,14 @@ struct KeyInFolder {
 // Owns: nothing between calls.
 // Threads: thread-compatible; one process at a time.
 // Blocks: on the disk.
-// Errors: kBadData naming the file that is missing or damaged; kCannotWrite; kPermission, also for a CA's
-// key that others may read; kUsage for a name that no task and no job can have.
+// Errors: kBadData naming the file that is missing or damaged; kCannotWrite; kPermission, also for
+// a CA's key that others may read; kUsage for a name that no task and no job can have.
 class KeyFolder {
  public:
-  // Makes the folder with the CA and what `fill` issues, all of it or nothing: it is made under another
-  // name beside its own (".new-keys-..."), which is all that a process leaves that is killed meanwhile.
-  // A folder that is there already must be empty, and is replaced, its mode with it.
+  // Makes the folder with the CA and what `fill` issues, all of it or nothing: it is made under
+  // another name beside its own (".new-keys-..."), which is all that a process leaves that is
+  // killed meanwhile. A folder that is there already must be empty, and is replaced, its mode with
+  // it.
   // Errors: kUsage when it is not empty.
   static KeyFolder create(const std::filesystem::path& folder, const std::string& job,
                           const Validity& validity,

@@ -44,7 +44,7 @@ class Loop {
   virtual void post(std::function<void()> fn) = 0;
 
   // Connects to a peer that may not be there yet, as connectToPeer() (connector.h) does, with its
-  // errors. `pool` is for the large messages that arrive.
+  // errors and with the credentials of this loop. `pool` is for the large messages that arrive.
   virtual kj::Promise<kj::Own<MessageStream>> connect(std::string host, uint16_t port,
                                                       ConnectOptions options, const Limits& limits,
                                                       std::shared_ptr<BufferPool> pool) = 0;

@@ -50,7 +50,8 @@ bool isDigit(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-// An abstract one begins with a zero byte, and has no other end than its length. Nobody is sent to a socket that is no door.
+// An abstract one begins with a zero byte, and has no other end than its length. Nobody is sent to
+// a socket that is no door.
 Name nameOf(const std::string& address) {
   Name name;
   name.address.sun_family = AF_UNIX;
@@ -66,7 +67,8 @@ void drawRandom(void* to, size_t bytes) {
   DTF_CHECK(::getrandom(to, bytes, 0) == static_cast<ssize_t>(bytes));
 }
 
-// A note, with room for one descriptor beside it. Not of CMSG_SPACE(): in its padding the kernel would put a second one.
+// A note, with room for one descriptor beside it. Not of CMSG_SPACE(): in its padding the kernel
+// would put a second one.
 struct NoteMessage {
   NoteMessage() {
     header.msg_iov = &part;

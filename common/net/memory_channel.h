@@ -1,7 +1,8 @@
 #pragma once
 
-// How memory gets from one process to another on the same host (base/shared_memory.h): its descriptor goes over a Unix socket, once.
-// Who connects to whom, and what the memory is for, two processes tell each other elsewhere.
+// How memory gets from one process to another on the same host (base/shared_memory.h): its
+// descriptor goes over a Unix socket, once. Who connects to whom, and what the memory is for, two
+// processes tell each other elsewhere.
 
 #include <array>
 #include <cstddef>
@@ -32,16 +33,18 @@ using DoorSecret = std::array<uint64_t, 2>;
 class MemoryChannel {
  public:
   // The end of whoever comes to an open door: it waits for nobody.
-  // Errors: kBadData for an address that is no door's; kUnavailable where no such door is open on this host (in this network namespace), or it is crowded.
+  // Errors: kBadData for an address that is no door's; kUnavailable where no such door is open on
+  // this host (in this network namespace), or it is crowded.
   static MemoryChannel connect(const std::string& address, const DoorSecret& secret);
 
   // Memory that the other end may read, from now on and for as long as it likes.
   // Errors: kUnavailable when the other end is gone, or leaves lying too much of what it is given.
   void give(const SharedMemory& memory);
 
-  // What was given first of what has not been received; nullopt: nothing. What was given before an answer was sent is there when
-  // the answer is.
-  // Errors: kUnavailable when the other end is gone, or this process has no descriptor left; kBadData when it gives what is no shared memory, or is larger than `bytes_max`:
+  // What was given first of what has not been received; nullopt: nothing. What was given before an
+  // answer was sent is there when the answer is.
+  // Errors: kUnavailable when the other end is gone, or this process has no descriptor left;
+  // kBadData when it gives what is no shared memory, or is larger than `bytes_max`:
   // reading it takes memory of this host, whoever made it.
   std::optional<GivenMemory> receive(size_t bytes_max);
 

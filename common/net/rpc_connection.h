@@ -20,9 +20,9 @@ struct RpcOptions {
   // Parameters of calls that are being served at once; beyond it nothing more is read from this
   // connection.
   uint64_t calls_bytes_max = uint64_t{256} << 20;
-  // Server side: answers that wait behind the one being written. Beyond it nothing more is read from
-  // this connection: whoever doesn't read its answers is not served. (A client must go on reading,
-  // or two full ends would wait for each other.)
+  // Server side: answers that wait behind the one being written. Beyond it nothing more is read
+  // from this connection: whoever doesn't read its answers is not served. (A client must go on
+  // reading, or two full ends would wait for each other.)
   uint64_t unread_bytes_max = uint64_t{256} << 10;
 };
 

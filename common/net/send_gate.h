@@ -9,7 +9,8 @@
 
 namespace dtf::net {
 
-// How far a memory is written that is sent while somebody writes it: a stream sends no more of it than that.
+// How far a memory is written that is sent while somebody writes it: a stream sends no more of it
+// than that.
 // Borrows: the memory.
 // Threads: open() by the thread that writes; the rest by any.
 class SendGate {

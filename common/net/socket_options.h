@@ -35,8 +35,8 @@ Fd releaseSocket(Socket& socket);
 std::string peerName(int fd);
 std::string localName(int fd);
 
-// Whether both ends of a connected socket have the same address, or are loopback's (a host's own name may be 127.0.1.1), or it is a
-// Unix socket.
+// Whether both ends of a connected socket have the same address, or are loopback's (a host's own
+// name may be 127.0.1.1), or it is a Unix socket.
 bool hasBothEndsHere(int fd);
 
 }  // namespace dtf::net

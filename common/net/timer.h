@@ -26,8 +26,8 @@ inline Duration fromKj(kj::Duration d) {
 // For deadlines by which a peer is judged. `timer` must outlive the promise.
 kj::Promise<void> awakeDelay(kj::Timer& timer, Duration time);
 
-// Resolves when `progress` has given the same for so long, the caller's loop being awake. `timer` must
-// outlive the promise.
+// Resolves when `progress` has given the same for so long, the caller's loop being awake. `timer`
+// must outlive the promise.
 kj::Promise<void> stillDelay(kj::Timer& timer, Duration time, std::function<uint64_t()> progress);
 
 // Borrows: `port` (must outlive this and every promise made here).

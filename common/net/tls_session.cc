@@ -183,8 +183,8 @@ void TlsSession::sayEnd() {
   ERR_clear_error();
 }
 
-// No record is half sent now, which is when a key may change. The message that says so leaves before
-// the next record.
+// No record is half sent now, which is when a key may change. The message that says so leaves
+// before the next record.
 void TlsSession::countRecords(size_t bytes) {
   records_ += (bytes + SSL3_RT_MAX_PLAIN_LENGTH - 1) / SSL3_RT_MAX_PLAIN_LENGTH;
   if (records_ < records_per_key_) return;

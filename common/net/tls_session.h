@@ -19,8 +19,8 @@ namespace dtf::net {
 // The records of one connection. What is to be sent is encrypted at once and kept until the socket
 // takes it, so that many records leave in one call.
 // Owns: OpenSSL's state, encrypted bytes that have not left.
-// Borrows: the socket's descriptor, which must not block, until it is destroyed; it may change loops
-// meanwhile.
+// Borrows: the socket's descriptor, which must not block, until it is destroyed; it may change
+// loops meanwhile.
 // Threads: one at a time.
 // Blocks: never.
 // Errors: kFailed, then failure() says why; after it there is nothing but to close.
@@ -31,7 +31,8 @@ class TlsSession {
   // kWantRead, kWantWrite: again when the socket is readable, or writable.
   enum class Io : uint8_t { kDone, kWantRead, kWantWrite, kEnd, kFailed };
 
-  // `wanted`: the task that the peer's certificate must name; empty: any of the job. `job`: of both.
+  // `wanted`: the task that the peer's certificate must name; empty: any of the job. `job`: of
+  // both.
   // `folder`: of this side's keys, for messages.
   TlsSession(ssl_ctx_st* context, int fd, Side side, std::string job, std::string wanted,
              std::filesystem::path folder);
@@ -43,8 +44,8 @@ class TlsSession {
   bool established() const { return established_; }
   // kDone: `got` bytes, at least one. kEnd: the peer has closed.
   Io read(void* to, size_t room, size_t& got);
-  // kDone: `put` bytes, at least one, were taken, and need not be given again. kWantWrite: none, what
-  // was taken before must leave first.
+  // kDone: `put` bytes, at least one, were taken, and need not be given again. kWantWrite: none,
+  // what was taken before must leave first.
   Io write(const void* from, size_t bytes, size_t& put);
   // Gives the socket what was taken. kDone: all of it.
   Io flush();

@@ -18,14 +18,14 @@ namespace dtf::ps {
 inline constexpr size_t kBarriersMax = 4096;  // names per job
 inline constexpr size_t kBarrierNameBytesMax = 256;
 
-// The barriers of a job: kStart once; when training is done kTrained, then kSaved when the chief has
-// saved the end. A job that goes back in between trains on, and meets at those of the next epoch: by
-// that name a worker that was started again finds the others.
+// The barriers of a job: kStart once; when training is done kTrained, then kSaved when the chief
+// has saved the end. A job that goes back in between trains on, and meets at those of the next
+// epoch: by that name a worker that was started again finds the others.
 inline constexpr std::string_view kStartBarrier = "start";
 std::string trainedBarrier(uint64_t epoch);  // of the parameters at the end of the training
 std::string savedBarrier(uint64_t epoch);
-// Of a job that is left to go on later. Who is started again is to find nobody of this turn, so all go
-// together.
+// Of a job that is left to go on later. Who is started again is to find nobody of this turn, so all
+// go together.
 inline constexpr std::string_view kPausedBarrier = "paused";
 // How long a worker waits there for the others, and the chief for the disk.
 Duration barrierTimeout(std::string_view name, const cluster::Timeouts& timeouts);
@@ -35,8 +35,8 @@ enum class Arrival {
   kPassedBefore,  // of a worker that an earlier process of this ps has let through: all had arrived
 };
 
-// A barrier opens once: whoever arrives at an open one (a restarted worker) passes at once. Those of an
-// epoch that the job has left are open: whoever waits there is needed again.
+// A barrier opens once: whoever arrives at an open one (a restarted worker) passes at once. Those
+// of an epoch that the job has left are open: whoever waits there is needed again.
 // Owns: callbacks that wait.
 // Threads: loop-thread only.
 // Blocks: never. Errors, through the callback: kUnavailable naming who is missing; kBadConfig for a

@@ -6,9 +6,10 @@
 
 namespace dtf::ps {
 
-// to[i] = values[i] rounded to the nearest bfloat16, of two equally near ones that whose last bit is 0. A NaN stays one, what is
-// beyond the largest bfloat16 (3.39e38) becomes infinite, and numbers below 2^-126 become multiples of 2^-133. The same bits with every
-// instruction set. The arrays don't overlap.
+// to[i] = values[i] rounded to the nearest bfloat16, of two equally near ones that whose last bit
+// is 0. A NaN stays one, what is beyond the largest bfloat16 (3.39e38) becomes infinite, and
+// numbers below 2^-126 become multiples of 2^-133. The same bits with every instruction set. The
+// arrays don't overlap.
 void toBFloat16(const float* values, uint64_t n, uint16_t* to);
 
 // Exact.

@@ -119,8 +119,8 @@ class Coordinator {
 
   virtual void push(Contribution contribution, PushCallback callback) = 0;
 
-  // A process of `rank` has joined that was not here before. Waiting calls of its predecessor are answered with the
-  // error.
+  // A process of `rank` has joined that was not here before. Waiting calls of its predecessor are
+  // answered with the error.
   virtual void joined(uint32_t rank, Incarnation incarnation) = 0;
   virtual void finished(uint32_t rank) = 0;
   // `why` reads "worker/1 was lost (no heartbeat for 10 s)".
@@ -181,8 +181,8 @@ class Coordinator {
   // In place of restore(): the store was filled from a replica, with which this came.
   virtual void resume(const PushMemory& memory) = 0;
 
-  // On ps/0: no step beyond those under way; with `at_rest`, for nobody has been sent to one yet, none
-  // beyond the store's. Workers are told that they are done.
+  // On ps/0: no step beyond those under way; with `at_rest`, for nobody has been sent to one yet,
+  // none beyond the store's. Workers are told that they are done.
   virtual void requestStop(bool at_rest) = 0;
 
   // Calls `then` between two updates: at once when none is running.

@@ -32,7 +32,8 @@ void CutTaker::take() {
   if (takings_.size() == 1) copyNext();
 }
 
-// No update runs before the last of them is copied, so each finds the shard as it was at its take().
+// No update runs before the last of them is copied, so each finds the shard as it was at its
+// take().
 void CutTaker::copyNext() {
   const TimePoint begin = clock_.now();
   auto capture = std::make_shared<Capture>();

@@ -1,8 +1,9 @@
 #pragma once
 
-// A checkpoint is one consistent cut: a point in the job that every ps passes, at which each of them
-// captures its shard. Here: what a shard captures, and the waiting for the cut. At which position to
-// cut is the supervisor's affair (common/train/supervisor.h); when it is reached, the coordinators'.
+// A checkpoint is one consistent cut: a point in the job that every ps passes, at which each of
+// them captures its shard. Here: what a shard captures, and the waiting for the cut. At which
+// position to cut is the supervisor's affair (common/train/supervisor.h); when it is reached, the
+// coordinators'.
 
 #include <algorithm>
 #include <cstdint>
@@ -51,8 +52,8 @@ using CutCallback = std::function<void(CutAnswer)>;  // called exactly once; mus
 // The one cut that a shard waits for, and the last one taken.
 // Borrows: everything given to the constructor.
 // Threads: loop-thread only.
-// Blocks: never, but for the copy of a small shard, and of one on a device: a large one is copied where updates run, so that
-// heartbeats are answered meanwhile, whatever its size.
+// Blocks: never, but for the copy of a small shard, and of one on a device: a large one is copied
+// where updates run, so that heartbeats are answered meanwhile, whatever its size.
 class CutTaker {
  public:
   CutTaker(ParameterStore& store, Updater& updater, OutwardCalls& calls, const Clock& clock);

@@ -13,8 +13,10 @@ namespace dtf::ps {
 // 120 GiB: what one message can carry as chunks of 256 MiB (common/wire/arena_codec.h).
 inline constexpr uint64_t kShardElementsMax = uint64_t{480} << 26;
 
-// Moving averages have a momentum from 0 to below 1. Slices lie in their variables, and fill their shards without overlap or more gaps than alignment
-// makes; those of sparse variables are whole rows, and the last. What passes is safe to index by, and asks for no more memory than its variables do.
+// Moving averages have a momentum from 0 to below 1. Slices lie in their variables, and fill their
+// shards without overlap or more gaps than alignment makes; those of sparse variables are whole
+// rows, and the last. What passes is safe to index by, and asks for no more memory than its
+// variables do.
 // Errors: kBadConfig saying what is wrong.
 void validateLayout(const ParameterLayout& layout);
 
@@ -26,8 +28,9 @@ void validateDeclaration(const ModelDeclaration& declaration, uint32_t ps_tasks,
 // fixed order.
 std::vector<Setting> settingsOf(const ModelDeclaration& declaration);
 
-// How `other` differs from `job`, with both values: "data.seed is 2, the job's is 1; ...", after the
-// first eight only how many more; empty when they are equal. `whose` says whose the values of `job` are.
+// How `other` differs from `job`, with both values: "data.seed is 2, the job's is 1; ...", after
+// the first eight only how many more; empty when they are equal. `whose` says whose the values of
+// `job` are.
 std::string declarationDifference(const ModelDeclaration& job, const ModelDeclaration& other,
                                   std::string_view whose = "the job's");
 

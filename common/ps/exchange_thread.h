@@ -1,6 +1,7 @@
 #pragma once
 
-// Where an exchange goes on while its worker computes: the next batch with replication.overlap, else the rest of the same gradient.
+// Where an exchange goes on while its worker computes: the next batch with replication.overlap,
+// else the rest of the same gradient.
 
 #include <cstdint>
 #include <exception>
@@ -15,7 +16,8 @@ namespace dtf::ps {
 
 // Owns: the thread.
 // Threads: thread-compatible: one calls start() and finish() in turns.
-// Blocks: finish(), until the exchange has ended, which has its own deadline; so does the destructor.
+// Blocks: finish(), until the exchange has ended, which has its own deadline; so does the
+// destructor.
 // Errors: those of the exchange, from finish().
 class ExchangeThread {
  public:

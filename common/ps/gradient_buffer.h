@@ -12,8 +12,8 @@
 
 namespace dtf::ps {
 
-// A gradient that is being made: dense elements are written where values() says, then setRows() makes
-// room for those of the sparse slices.
+// A gradient that is being made: dense elements are written where values() says, then setRows()
+// makes room for those of the sparse slices.
 // Owns: the memory, shared with those to whom share() gave it.
 // Threads: thread-compatible.
 class GradientBuffer {
@@ -23,11 +23,12 @@ class GradientBuffer {
   // Aligned to 64 bytes. The array may move with setRows(); the dense elements keep their values.
   float* values();
   // The next gradient has so many rows of each sparse slice: the caller writes ids and values to
-  // where layout().rowsAt() says. What was written of the dense elements stays. Memory grows, and is
-  // kept.
+  // where layout().rowsAt() says. What was written of the dense elements stays. Memory grows, and
+  // is kept.
   void setRows(std::span<const uint32_t> row_counts);
 
-  // Moves the memory to where other processes can be given it to read; what was written stays. Of a shard without sparse slices.
+  // Moves the memory to where other processes can be given it to read; what was written stays. Of a
+  // shard without sparse slices.
   // Errors: kUnavailable with what the kernel refuses; nothing has changed.
   void moveToSharedMemory();
   // nullptr: it was not moved there.

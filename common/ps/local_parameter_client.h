@@ -55,7 +55,8 @@ class LocalCluster {
 };
 
 // See ParameterClient.
-// Owns: the gradients that it pushes, and what it pulled last; with replication.overlap the thread that does it.
+// Owns: the gradients that it pushes, and what it pulled last; with replication.overlap the thread
+// that does it.
 // Borrows: `cluster` (must outlive this).
 class LocalParameterClient final : public ParameterClient {
  public:

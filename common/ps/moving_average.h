@@ -25,10 +25,10 @@ std::vector<MovingRange> movingRanges(const ParameterLayout& layout, uint32_t ps
 // How many slots of a variable a checkpoint keeps: of a moving average none, as TensorFlow.
 uint32_t slotCount(const cluster::OptimizerSpec& optimizer, const VariableInfo& variable);
 
-// new = old - (old - mean) * (1 - momentum), as Keras has it, of elements [begin, end) within `range`.
-// The `gradients` of `arrays` are the measurements: their mean is neither clipped nor decayed. No slot
-// of the optimizer is touched; where the optimizer keeps moving averages of the parameters
-// (`average_slot` below kSlotsMax), that of a moving average is the value itself.
+// new = old - (old - mean) * (1 - momentum), as Keras has it, of elements [begin, end) within
+// `range`. The `gradients` of `arrays` are the measurements: their mean is neither clipped nor
+// decayed. No slot of the optimizer is touched; where the optimizer keeps moving averages of the
+// parameters (`average_slot` below kSlotsMax), that of a moving average is the value itself.
 // Thread-safe for disjoint ranges.
 void moveRange(const MovingRange& range, const UpdateArrays& arrays, uint32_t average_slot,
                uint64_t begin, uint64_t end);

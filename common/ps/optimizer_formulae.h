@@ -1,12 +1,14 @@
 #pragma once
 
-// TensorFlow 1's optimizers for one element each, as optimizer.h has them: what the loops of a ps and the kernels of a device
-// compute alike. Each returns the new parameter of `w` with the gradient `g`, and changes the slots that it is given. Every
-// operation is IEEE exact, so without contraction (-ffp-contract=off, --fmad=false) all of them have the same bits everywhere.
+// TensorFlow 1's optimizers for one element each, as optimizer.h has them: what the loops of a ps
+// and the kernels of a device compute alike. Each returns the new parameter of `w` with the
+// gradient `g`, and changes the slots that it is given. Every operation is IEEE exact, so without
+// contraction (-ffp-contract=off, --fmad=false) all of them have the same bits everywhere.
 
 #include <cmath>
 
-// nvcc compiles them for both; the host's compiler must inline them into loops for each instruction set.
+// nvcc compiles them for both; the host's compiler must inline them into loops for each instruction
+// set.
 #if defined(__CUDACC__)
 #define DTF_FORMULA __host__ __device__ inline
 #else
@@ -90,8 +92,8 @@ DTF_FORMULA float centeredRmsPropOf(float w, float& ms, float& mg, float& mom, f
   return w - mom;
 }
 
-// `root` and `root_new` are sqrt(n) or n^-power before and after; `linear` is moved. Without a branch: the vectoriser must
-// manage with SSE2, which can't leave single lanes out.
+// `root` and `root_new` are sqrt(n) or n^-power before and after; `linear` is moved. Without a
+// branch: the vectoriser must manage with SSE2, which can't leave single lanes out.
 DTF_FORMULA float ftrlOf(float w, float& linear, float g, float root, float root_new,
                          const FtrlConstants& c) {
   const float with_shrinkage = g + c.l2_shrinkage_twice * w;

@@ -40,8 +40,8 @@ uint64_t rowElements(const Shape& table);
 struct VariableInfo {
   std::string name;
   Shape shape;
-  // Set: the optimizer leaves the variable alone. It is a moving average of what workers send in the
-  // place of its gradient, and each update moves it by 1 - momentum towards the mean of that.
+  // Set: the optimizer leaves the variable alone. It is a moving average of what workers send in
+  // the place of its gradient, and each update moves it by 1 - momentum towards the mean of that.
   std::optional<double> momentum = std::nullopt;
   // Set: its gradient comes as rows (gradient_layout.h), and only those are updated.
   bool is_sparse = false;
@@ -71,8 +71,9 @@ struct VariableParts {
   bool is_sparse = false;                         // likewise; parts are whole rows
 };
 
-// Slices lie in each arena in the order in which a network makes their gradients, the last of `variables` first, so that the
-// beginning of an arena can be sent while the rest is computed; behind the dense ones those of sparse variables, in the order of `variables`.
+// Slices lie in each arena in the order in which a network makes their gradients, the last of
+// `variables` first, so that the beginning of an arena can be sent while the rest is computed;
+// behind the dense ones those of sparse variables, in the order of `variables`.
 // Errors: DTF_CHECK when parts don't cover a variable exactly.
 ParameterLayout makeLayout(const std::vector<VariableParts>& variables, uint32_t ps_tasks);
 

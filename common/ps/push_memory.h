@@ -1,7 +1,8 @@
 #pragma once
 
 // What a shard remembers of the pushes that are in its parameters, so that one that is repeated is
-// answered as it was before. It goes with the parameters wherever they go: into a replica, and back.
+// answered as it was before. It goes with the parameters wherever they go: into a replica, and
+// back.
 
 #include <cstdint>
 #include <vector>

@@ -12,12 +12,12 @@
 //   sent         may lack the last update           it counts when both are done
 //
 // One message at a time: the next update waits for the answer to the one before, so nothing queues.
-// There is no state in which training goes on without its replica. A lost backup is awaited, as every
-// ps of a job is, and seeded before the next update counts: else the loss of two ps, one soon after
-// the other, could bring an old replica back for a new one.
+// There is no state in which training goes on without its replica. A lost backup is awaited, as
+// every ps of a job is, and seeded before the next update counts: else the loss of two ps, one soon
+// after the other, could bring an old replica back for a new one.
 //
-// What was rejected: a log of updates that the backup may lag behind in (a bound, and what to do at it;
-// with one message the step's own wait is the bound); sending the new parameters instead of the
+// What was rejected: a log of updates that the backup may lag behind in (a bound, and what to do at
+// it; with one message the step's own wait is the bound); sending the new parameters instead of the
 // gradient (an arena for each slot more).
 
 #include <cstdint>
@@ -77,8 +77,8 @@ class ReplicaLink {
   virtual ~ReplicaLink() = default;
   // The model is declared: the shard has so many elements. Perhaps again, with another number.
   virtual void open(uint64_t elements) = 0;
-  // Says it until it is answered, then Shard::onReplicaHeard(ticket); not to a process of the backup
-  // that is met later.
+  // Says it until it is answered, then Shard::onReplicaHeard(ticket); not to a process of the
+  // backup that is met later.
   virtual void seed(uint64_t ticket, const ReplicaSeed& seed) = 0;
   virtual void update(uint64_t ticket, const ReplicaUpdate& update) = 0;
   // Asks for what is kept.
@@ -96,7 +96,8 @@ class Replicator {
   Replicator(const ParameterStore& store, ReplicaLink& link, uint64_t& tickets)
       : store_(store), link_(link), tickets_(tickets) {}
 
-  // The store has values. `state`: theirs, version and clock left out. `whole`: the backup has them.
+  // The store has values. `state`: theirs, version and clock left out. `whole`: the backup has
+  // them.
   void begin(ReplicaState state, bool whole);
   // A process of the backup is there that holds nothing of this store.
   void onBackup();

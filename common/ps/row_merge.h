@@ -1,7 +1,8 @@
 #pragma once
 
 // The rows of one sparse slice that several gradients name, in ascending order: what TensorFlow's
-// sparse accumulator collects. A row's mean is over the gradients that name it, not over all.
+// sparse accumulator collects. A row's mean is over the gradients that name it, not over all. It is
+// the plain one, whatever the gradients weigh: a worker has weighed the rows of a short batch.
 
 #include <cstdint>
 #include <span>
@@ -15,7 +16,7 @@ namespace dtf::ps {
 // Threads: thread-compatible.
 class RowMerge {
  public:
-  // Of the rows from `first` on. `gradients`: in the order in which they are summed.
+  // Merges the rows from `first` on. `gradients` are in the order in which they are summed.
   RowMerge(std::span<const RowsView> gradients, uint64_t row_elements, uint64_t first = 0);
 
   bool done() const { return values_.empty(); }

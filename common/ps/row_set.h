@@ -1,7 +1,8 @@
 #pragma once
 
-// Parameters of which only some rows travel: those that a worker's next batch looks up. They lie in memory, and in the message that
-// carries them, as a gradient's do (gradient_layout.h): dense elements, then ids and values of rows.
+// Parameters of which only some rows travel: those that a worker's next batch looks up. They lie in
+// memory, and in the message that carries them, as a gradient's do (gradient_layout.h): dense
+// elements, then ids and values of rows.
 
 #include <cstdint>
 #include <memory>
@@ -25,14 +26,17 @@ struct RowSet {
   bool operator==(const RowSet&) const = default;
 };
 
-// What is wrong with a set that somebody sent: "row 9 of a sparse variable of which the shard has 4"; nullopt: nothing.
+// What is wrong with a set that somebody sent: "row 9 of a sparse variable of which the shard has
+// 4"; nullopt: nothing.
 std::optional<std::string> faultOf(const RowSet& set, const GradientLayout& layout);
 
-// Their ids and values in `arena`, as a gradient of layout.rowsAlone(): layout.rowsAlone().elementsOf(set.counts) are written to
-// `to`. The set has no fault, and is not whole.
+// Their ids and values in `arena`, as a gradient of layout.rowsAlone():
+// layout.rowsAlone().elementsOf(set.counts) are written to `to`. The set has no fault, and is not
+// whole.
 void gatherRows(const GradientLayout& layout, const RowSet& set, const float* arena, float* to);
 
-// The other way: writes the values of `rows`, a gradient of layout.rowsAlone() without fault, to their places in `arena`.
+// The other way: writes the values of `rows`, a gradient of layout.rowsAlone() without fault, to
+// their places in `arena`.
 void scatterRows(const GradientLayout& layout, const Gradient& rows, float* arena);
 
 }  // namespace dtf::ps

@@ -123,8 +123,8 @@ void Shard::adopt(const ModelDeclaration& declaration) {
   recallMembers();
 }
 
-// A new coordinator has not heard who came and went before it: in the order in which they did, for a
-// worker that came after a loss knows of it.
+// A new coordinator has not heard who came and went before it: in the order in which they did, for
+// a worker that came after a loss knows of it.
 void Shard::recallMembers() {
   std::vector<uint32_t> ranks;
   for (uint32_t rank = 0; rank < options_.workers; ++rank)

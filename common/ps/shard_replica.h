@@ -1,8 +1,9 @@
 #pragma once
 
-// The receiving half of `durability: replica` (replicator.h): what a ps keeps of the shard of another.
-// It runs the same updates by the same kernels, so it holds the same bits: parameters, slots, clock,
-// and what is remembered of the pushes. When a new process of that ps comes, empty, it gives all back.
+// The receiving half of `durability: replica` (replicator.h): what a ps keeps of the shard of
+// another. It runs the same updates by the same kernels, so it holds the same bits: parameters,
+// slots, clock, and what is remembered of the pushes. When a new process of that ps comes, empty,
+// it gives all back.
 //
 //   seed -> update* -> [the process of the ps is lost] -> fetch, by its successor -> update*
 
@@ -35,16 +36,16 @@ class ShardReplica {
   ShardReplica(uint32_t ps_task, uint32_t workers, UpdateRunner& runner, OutwardCalls& calls)
       : ps_task_(ps_task), workers_(workers), runner_(runner), calls_(calls) {}
 
-  // A process of the ps is there. One that comes later replaces the one before, unless it was started
-  // before that.
+  // A process of the ps is there. One that comes later replaces the one before, unless it was
+  // started before that.
   void meet(Incarnation primary);
 
   // Takes the place of what was kept. Copies the arenas.
   void seed(Incarnation primary, const ModelDeclaration& declaration, const ReplicaSeed& seed);
   // Calls `received` once the update is kept; an update that is kept already is answered again.
   void update(Incarnation primary, const ReplicaUpdate& update, std::function<void()> received);
-  // Calls `fetched` when all that is kept is applied. The arenas may be read until `primary` says its
-  // next update.
+  // Calls `fetched` when all that is kept is applied. The arenas may be read until `primary` says
+  // its next update.
   void fetch(Incarnation primary, std::function<void(ReplicaSeed)> fetched);
 
   // Of the whole replica that is kept; 0: none.

@@ -122,8 +122,8 @@ void Shard::takeReplica(uint64_t epoch, const ReplicaSeed& seed, uint64_t backup
   });
 }
 
-// A worker that was lost together with the process before this one never comes here: a step that needs
-// it waits for its return, as for that of one that was lost here.
+// A worker that was lost together with the process before this one never comes here: a step that
+// needs it waits for its return, as for that of one that was lost here.
 void Shard::awaitAbsent() {
   DTF_CHECK(coordinator_ != nullptr);
   if (!sharesSteps(declaration_->replication)) return;

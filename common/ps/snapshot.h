@@ -29,7 +29,8 @@ class Snapshot {
 
   // Where other processes can be given it to read; nullptr: nowhere.
   const std::shared_ptr<const SharedMemory>& sharedMemory() const { return arena_.sharedMemory(); }
-  // Somebody may read the arena for longer than this snapshot is kept: it is not filled again. Any thread.
+  // Somebody may read the arena for longer than this snapshot is kept: it is not filled again. Any
+  // thread.
   void retire() const { is_retired_ = true; }
 
   // Whoever fills an arena may mark what it holds then, until it is filled anew; 0: not marked.
@@ -77,8 +78,9 @@ class SnapshotPool {
   // markBefore() tells of, and of those the one with the highest mark is given.
   std::shared_ptr<Snapshot> acquire(uint64_t version);
 
-  // Arenas are shared memory from now on, of which one is kept for each of so many readers, too: where they read, each has another
-  // version, and many let go at once. Until the kernel refuses one: then they are this process's alone for good, with a warning.
+  // Arenas are shared memory from now on, of which one is kept for each of so many readers, too:
+  // where they read, each has another version, and many let go at once. Until the kernel refuses
+  // one: then they are this process's alone for good, with a warning.
   void share(uint32_t readers);
 
   // Those values, kept where they are while `owner` lives; copied where their place is none for a

@@ -7,8 +7,9 @@
 // Parameters of two epochs (ps/epoch.h) are of two lines of history: a ps that is behind is asked
 // until it has gone where the others are.
 //
-// In bounded training ps/0 says how far a worker is, and the worker tells the others: in its pushes, and, where one has
-// heard nothing or something else, by a pull. Of a worker that is told that the job is done they hear kProgressEnd.
+// In bounded training ps/0 says how far a worker is, and the worker tells the others: in its
+// pushes, and, where one has heard nothing or something else, by a pull. Of a worker that is told
+// that the job is done they hear kProgressEnd.
 //
 // Why it ends: a worker pushes step s only once every ps has told it s. So a ps that has seen a
 // push of its current step knows that all ps have reached that step; until then it keeps the

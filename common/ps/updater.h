@@ -16,7 +16,8 @@ namespace dtf::ps {
 // Borrows: everything given to the constructor. A job that still runs on destruction is dropped
 // when it ends.
 // Threads: loop-thread only.
-// Blocks: while a small shard is updated, or one on a device is asked to; likewise while its slots are copied.
+// Blocks: while a small shard is updated, or one on a device is asked to; likewise while its slots
+// are copied.
 // Errors: of start() and copySlots() those of the device, where a shard is on one.
 class Updater {
  public:

@@ -1,16 +1,17 @@
-// Products of matrices whose elements are rounded to bfloat16, added up in float32, compiled once per
-// instruction set and once for AMX. Both matrices are packed into tiles of 1 KiB, as the processor's
-// tiles have them, and rounded on the way:
+// Products of matrices whose elements are rounded to bfloat16, added up in float32, compiled once
+// per instruction set and once for AMX. Both matrices are packed into tiles of 1 KiB, as the
+// processor's tiles have them, and rounded on the way:
 //
 //   tile of A  16 rows, in each 32 elements of k
 //   tile of B  16 pairs of k, in each 16 columns of a pair
 //   tile of C  16 x 16 floats, in registers for the whole depth of a block
 //
-// A tile of C adds to each element, for every 32 of k, the sum of two chains, one of the even k and one
-// of the odd: what TDPBF16PS does, see "Intel 64 and IA-32 Architectures Software Developer's Manual".
-// The product of two bfloat16 is exact in float32, so a fused multiply-add or none makes no difference.
-// Factors below 2^-126 count as 0, as there. The tiles also flush each sum below it on its way, which the
-// others don't: of terms so small, and there alone, the results may differ, by 2^-121 at most.
+// A tile of C adds to each element, for every 32 of k, the sum of two chains, one of the even k and
+// one of the odd: what TDPBF16PS does, see "Intel 64 and IA-32 Architectures Software Developer's
+// Manual". The product of two bfloat16 is exact in float32, so a fused multiply-add or none makes
+// no difference. Factors below 2^-126 count as 0, as there. The tiles also flush each sum below it
+// on its way, which the others don't: of terms so small, and there alone, the results may differ,
+// by 2^-121 at most.
 
 #include "common/runtime/bfloat16_product_isa.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Which elements of two operands meet where one of them is repeated: graph/shape_functions.h, broadcast().
-// Internal to the CPU's kernels.
+// Which elements of two operands meet where one of them is repeated: graph/shape_functions.h,
+// broadcast(). Internal to the CPU's kernels.
 
 #include <algorithm>
 #include <array>
@@ -36,8 +36,8 @@ class Broadcast {
   // Nothing is repeated: all elements meet in their order.
   bool isPlain() const { return outer_a_.empty() && !repeats_a_ && !repeats_b_; }
 
-  // loop(a, b, y, n) for runs of the output's elements [first, first + count): a, b and y point to n
-  // elements each.
+  // loop(a, b, y, n) for runs of the output's elements [first, first + count): a, b and y point to
+  // n elements each.
   template <class T, class Y, class Loop>
   void forRange(int64_t first, int64_t count, const T* a, const T* b, Y* y,
                 const Loop& loop) const {

@@ -152,7 +152,8 @@ void downloadRest(StepBody& s) {
     s.device->copyToHost(fetch.host.data(), sourceOf(s, fetch), fetch.bytes);
 }
 
-// What is on its way to the caller's memory comes to its end first: the caller may free it. The first error tells more than those that follow from it.
+// What is on its way to the caller's memory comes to its end first: the caller may free it. The
+// first error tells more than those that follow from it.
 [[noreturn]] void failStep(Device& device) {
   const std::exception_ptr failure = std::current_exception();
   try {

@@ -38,19 +38,22 @@ struct StepPlan {
   std::string str() const;
 };
 
-// Memory of the device in which it keeps a variable from step to step, and takes its gradient. Borrowed.
+// Memory of the device in which it keeps a variable from step to step, and takes its gradient.
+// Borrowed.
 struct KeptVariable {
   float* value = nullptr;
   float* gradient = nullptr;
 };
 
-// How what is bound moves to and from a device with memory of its own (step_segments.h). Value type.
+// How what is bound moves to and from a device with memory of its own (step_segments.h). Value
+// type.
 struct TransferOptions {
   size_t beside_bytes =
       size_t{64} << 10;  // from here on beside the computation, else before or after all of it
   size_t bucket_bytes = size_t{4} << 20;  // of a segment
-  // Above 0: a listener hears of gradients while the step runs; on a device that uses the host's memory, where nothing moves, in buckets of
-  // so much, elsewhere in those that move. 0: of all at the end.
+  // Above 0: a listener hears of gradients while the step runs; on a device that uses the host's
+  // memory, where nothing moves, in buckets of so much, elsewhere in those that move. 0: of all at
+  // the end.
   size_t told_bytes = 0;
 };
 
@@ -58,9 +61,11 @@ struct TransferOptions {
 class StepListener {
  public:
   virtual ~StepListener() = default;
-  // fetch() is of this run from now on. Once, before the step is done where TransferOptions::told_bytes says so.
+  // fetch() is of this run from now on. Once, before the step is done where
+  // TransferOptions::told_bytes says so.
   virtual void onFetches() = 0;
-  // These gradients, by their handles, are where they were bound, and stay as they are. Each once, some of them ahead of the fetches.
+  // These gradients, by their handles, are where they were bound, and stay as they are. Each once,
+  // some of them ahead of the fetches.
   virtual void onGradients(std::span<const size_t> gradients) = 0;
 };
 
@@ -72,9 +77,11 @@ struct CompileOptions {
   bool fuse = true;
   // What the operations compute in (mixed_precision.h).
   Precision precision = Precision::kFloat32;
-  // Placeholders that have the same value in every step: they are constants, and not bound. Not kept.
+  // Placeholders that have the same value in every step: they are constants, and not bound. Not
+  // kept.
   const std::map<std::string, Tensor>* known = nullptr;
-  // Variables that need not be bound: steps read and write where this says. What it refers to is borrowed, the map isn't kept.
+  // Variables that need not be bound: steps read and write where this says. What it refers to is
+  // borrowed, the map isn't kept.
   const KeptVariables* kept = nullptr;
   TransferOptions transfers{};
 };
@@ -99,8 +106,8 @@ class CompiledStep {
 
   // `data` is dense, row-major, of the placeholder's or variable's spec, aligned to its element at
   // least, and must stay valid while the step runs (gradients and whatever fetch() refers to: until
-  // they have been read). A parameter has the value that it is bound with: where a device has memory of its own,
-  // one that is changed in place must be bound again.
+  // they have been read). A parameter has the value that it is bound with: where a device has
+  // memory of its own, one that is changed in place must be bound again.
   void bindInput(int input, const std::byte* data);
   void bindParameter(int parameter, const float* data);
   void bindGradient(int gradient, float* data);
@@ -129,8 +136,9 @@ class CompiledStep {
   std::unique_ptr<StepBody> body_;
 };
 
-// Compiles what `fetches` and the graph's pushes (_Push, ApplyGradient, and their sparse kin) need. `part` may contain
-// Placeholder, _Pull and Variable, whose values are bound. Nothing of `part` is kept.
+// Compiles what `fetches` and the graph's pushes (_Push, ApplyGradient, and their sparse kin) need.
+// `part` may contain Placeholder, _Pull and Variable, whose values are bound. Nothing of `part` is
+// kept.
 // Errors: kBadConfig for ops that a step can't hold (_Send, _Recv) or the device has no kernel for;
 // those of the device.
 std::unique_ptr<CompiledStep> compile(const graph::Graph& part,

@@ -15,12 +15,13 @@
 
 namespace dtf::runtime {
 
-// Every thread begins with a share of its own, so that it finds in its caches what it left there, and
-// goes on with what others haven't begun: a thread that the host keeps waiting delays
-// the call by no more than the part that it is at, and one that sleeps on by nothing. Where neighbours compete
-// for the CPUs, the caller sees to it that the threads of the pool don't share one: before it hands out work, it moves
-// a thread that was last on the caller's CPU, or on another thread's, to a CPU of its own; and a thread that is stalled
-// within a part, because the host runs somebody else on its CPU, to the caller's CPU, and sleeps.
+// Every thread begins with a share of its own, so that it finds in its caches what it left there,
+// and goes on with what others haven't begun: a thread that the host keeps waiting delays
+// the call by no more than the part that it is at, and one that sleeps on by nothing. Where
+// neighbours compete for the CPUs, the caller sees to it that the threads of the pool don't share
+// one: before it hands out work, it moves a thread that was last on the caller's CPU, or on another
+// thread's, to a CPU of its own; and a thread that is stalled within a part, because the host runs
+// somebody else on its CPU, to the caller's CPU, and sleeps.
 //
 // Owns: threads() - 1 threads, called "compute-<n>"; n is from 1, as 0 is the caller.
 // Threads: one thread at a time calls run(), and not from within a part.
@@ -28,12 +29,13 @@ namespace dtf::runtime {
 // Errors: the constructor's kUnavailable, when the host gives fewer threads; a part must not throw.
 class ComputePool {
  public:
-  // Longer than what lies between the kernels of a step, and than the update of a small network between
-  // two steps; shorter than a turn of the host's scheduler: a neighbour that wants the core gets it. A
-  // thread that sleeps on a virtual core can take hundreds of microseconds to wake.
+  // Longer than what lies between the kernels of a step, and than the update of a small network
+  // between two steps; shorter than a turn of the host's scheduler: a neighbour that wants the core
+  // gets it. A thread that sleeps on a virtual core can take hundreds of microseconds to wake.
   static constexpr std::chrono::microseconds kSpin{200};
 
-  // How often the caller looks, while it spins, for a thread that is stalled: has used no CPU time since the last look.
+  // How often the caller looks, while it spins, for a thread that is stalled: has used no CPU time
+  // since the last look.
   static constexpr std::chrono::microseconds kLook{25};
 
   // `threads` with the caller, at least 1; `spin`: for how long one that waits spins, at most.

@@ -282,8 +282,8 @@ void convolveBackpropInput(const Processor& cpu, const Convolution& c, const flo
   });
 }
 
-// The pixels are summed in one order, so the filter is what is split: by groups, or by output channels,
-// for each part of which the images are gathered again.
+// The pixels are summed in one order, so the filter is what is split: by groups, or by output
+// channels, for each part of which the images are gathered again.
 void convolveBackpropFilter(const Processor& cpu, const Convolution& c, const float* x,
                             const float* dy, float* dfilter, std::byte* workspace) {
   if (c.empty()) {

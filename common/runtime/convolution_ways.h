@@ -1,7 +1,7 @@
 #pragma once
 
-// The ways in which the CPU computes a convolution, in one list: what is chosen for a kernel, what the
-// tests compare, and what dtf-bench measures.
+// The ways in which the CPU computes a convolution, in one list: what is chosen for a kernel, what
+// the tests compare, and what dtf-bench measures.
 
 #include <cstddef>
 #include <cstdint>
@@ -36,9 +36,9 @@ struct ConvolutionWay {
 // The first takes any convolution.
 std::span<const ConvolutionWay> convolutionWays();
 
-// The way that was the fastest for such a pass where it was measured; see README.md. A pure function of
-// its arguments, so that all workers of a job choose alike. Without `winograd` none is chosen that
-// rounds otherwise than a sum of products does.
+// The way that was the fastest for such a pass where it was measured; see README.md. A pure
+// function of its arguments, so that all workers of a job choose alike. Without `winograd` none is
+// chosen that rounds otherwise than a sum of products does.
 const ConvolutionWay& fastestWay(ConvolutionPass pass, const Convolution& c, bool winograd);
 
 // Chooses the way of a pass; `cpu` is what will compute it.
@@ -55,8 +55,8 @@ struct ChosenWay {
   Processor cpu;
 };
 
-// Where the processor rounds factors that of rounded_convolution.h, if it fits and pays; else what `rule`
-// chooses, without rounding.
+// Where the processor rounds factors that of rounded_convolution.h, if it fits and pays; else what
+// `rule` chooses, without rounding.
 ChosenWay chosenWay(const ConvolutionRule& rule, ConvolutionPass pass, const Convolution& c,
                     const Processor& cpu);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// The host's CPU as a device: kernels run in the calling thread, one after the other. Those that were
-// made with a pool of threads (processor.h) share their own work among them.
+// The host's CPU as a device: kernels run in the calling thread, one after the other. Those that
+// were made with a pool of threads (processor.h) share their own work among them.
 
 #include <string>
 

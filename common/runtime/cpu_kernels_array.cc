@@ -17,8 +17,8 @@ std::vector<int64_t> stridesOf(const Shape& shape) {
   return strides;
 }
 
-// Where runs of elements begin in a tensor that isn't gone through in its own order. Nothing is kept
-// of each run, as there may be one for each element: that is memory that nobody has counted.
+// Where runs of elements begin in a tensor that isn't gone through in its own order. Nothing is
+// kept of each run, as there may be one for each element: that is memory that nobody has counted.
 class RunOffsets {
  public:
   explicit RunOffsets(int64_t first) : first_(first) {}
@@ -160,8 +160,8 @@ struct Moved {
   int64_t size, stride;  // stride: in x
 };
 
-// Rows of the output whose elements are apart in x. Several rows at a time, so that x is read in cache
-// lines, not an element of each, and not too many columns, so that its next lines are near.
+// Rows of the output whose elements are apart in x. Several rows at a time, so that x is read in
+// cache lines, not an element of each, and not too many columns, so that its next lines are near.
 void transposeRows(const float* x, int64_t rows, const Moved& row, const Moved& column, float* y) {
   constexpr int64_t kRows = 16, kColumns = 64;
   for (int64_t left = 0; left < column.size; left += kColumns) {
@@ -177,8 +177,8 @@ void transposeRows(const float* x, int64_t rows, const Moved& row, const Moved& 
   }
 }
 
-// The last dimension of x isn't the last of the output. `outer`: where the last two of those that are
-// moved begin in x.
+// The last dimension of x isn't the last of the output. `outer`: where the last two of those that
+// are moved begin in x.
 std::unique_ptr<Kernel> transposeElements(const Processor& cpu, const RunOffsets& outer,
                                           const Moved& row, const Moved& column) {
   const auto run = [cpu, outer, row, column](const KernelArguments& a) {

@@ -1,5 +1,5 @@
-// The first layers of fusion.h: a few images at a time, so that what the convolution makes, or what goes
-// back into it, stays in the second cache.
+// The first layers of fusion.h: a few images at a time, so that what the convolution makes, or what
+// goes back into it, stays in the second cache.
 
 #include <algorithm>
 

@@ -49,8 +49,8 @@ Costed<Loop> dear(Loop loop) {
   return {loop, kFunctionWork};
 }
 
-// y[i] = f(x[i]...). The compiler makes vectors of a loop whose count it knows, where no store can change what
-// is read next: y is none of the inputs.
+// y[i] = f(x[i]...). The compiler makes vectors of a loop whose count it knows, where no store can
+// change what is read next: y is none of the inputs.
 template <class Y, class F, class... X>
 void mapElements(int64_t n, Y* __restrict y, const F& f, const X* __restrict... x) {
   constexpr int64_t kBlock = 64;
@@ -205,7 +205,8 @@ KernelFactory meanGrad(const Processor& cpu) {
   };
 }
 
-// Ops on rows with two inputs, each of which has a row, a number, or nothing of its own for each row.
+// Ops on rows with two inputs, each of which has a row, a number, or nothing of its own for each
+// row.
 enum class PerRow : uint8_t { kRow, kNumber, kNothing };
 int64_t inputOffset(PerRow has, int64_t row, int64_t columns) {
   return has == PerRow::kRow ? row * columns : has == PerRow::kNumber ? row : 0;

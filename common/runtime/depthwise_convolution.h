@@ -1,7 +1,7 @@
 #pragma once
 
-// Convolutions whose every output channel reads one input channel, the one with its number: nothing is
-// gathered, as the channels of a pixel are what vectors hold. The products of matrices that
+// Convolutions whose every output channel reads one input channel, the one with its number: nothing
+// is gathered, as the channels of a pixel are what vectors hold. The products of matrices that
 // convolution.h makes of them have one column each.
 
 #include <cstddef>

@@ -25,8 +25,8 @@ struct Vectors {
   static constexpr int kCount = N;
 };
 
-// f(first channel, channels of a vector, Vectors<...>) for all channels: four vectors at a time where
-// there are as many, so that no sum waits for its last addition.
+// f(first channel, channels of a vector, Vectors<...>) for all channels: four vectors at a time
+// where there are as many, so that no sum waits for its last addition.
 template <class F>
 DTF_INLINE void forEachChannels(int64_t begin, int64_t end, const F& f) {
   int64_t c = begin;

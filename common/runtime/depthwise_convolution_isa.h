@@ -1,14 +1,14 @@
 #pragma once
 
-// What depthwise_convolution_isa.cc computes, once per instruction set; see vector.h for why these are
-// separate objects.
+// What depthwise_convolution_isa.cc computes, once per instruction set; see vector.h for why these
+// are separate objects.
 
 #include <cstdint>
 
 namespace dtf::runtime {
 
-// One row of output pixels, and the rows of the image that one row of the window, or several, read for
-// it. Value type.
+// One row of output pixels, and the rows of the image that one row of the window, or several, read
+// for it. Value type.
 struct DepthwiseRow {
   int64_t channels = 0;
   int64_t width = 0, out_width = 0;

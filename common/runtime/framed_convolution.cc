@@ -114,8 +114,8 @@ void framedConvolve(const Processor& cpu, const Convolution& c, const float* x, 
   });
 }
 
-// One thread adds each image's gradient to the sum. Several make those of a round of images, and add
-// them in the same order, so that the bits are the same.
+// One thread adds each image's gradient to the sum. Several make those of a round of images, and
+// add them in the same order, so that the bits are the same.
 void framedConvolveBackpropFilter(const Processor& cpu, const Convolution& c, const float* x,
                                   const float* dy, float* dfilter, std::byte* workspace) {
   const int64_t image = outImage(c), taps = c.filterElements();

@@ -1,6 +1,6 @@
 // The loops of framed_convolution.h, compiled once per instruction set: tiles of the result stay in
-// registers while everything that belongs to them is added up, in the order of the window's rows and
-// taps.
+// registers while everything that belongs to them is added up, in the order of the window's rows
+// and taps.
 
 #include "common/runtime/framed_convolution_isa.h"
 

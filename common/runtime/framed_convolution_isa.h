@@ -8,8 +8,8 @@
 namespace dtf::runtime {
 
 // One image in its frame. The element of (output row, output column, window row, tap) is
-// frame[(row * stride_height + window row) * frame_stride + column * pixel_stride + tap], where the taps
-// of a window's row are its columns and channels. Value type.
+// frame[(row * stride_height + window row) * frame_stride + column * pixel_stride + tap], where the
+// taps of a window's row are its columns and channels. Value type.
 struct FramedTask {
   const float* frame = nullptr;
   int64_t frame_stride = 0;   // from one row of the frame to the next

@@ -43,10 +43,10 @@ struct FusedSoftmaxStep {
 
 size_t fusedSoftmaxWorkspaceBytes(int64_t batch, int64_t inputs, int64_t classes);
 
-// On the threads of `cpu`, where the batch is large enough for more than one. Thread-safe for distinct
-// results and workspaces of processors without a pool. The same inputs give the same bits, on any
-// number of threads, on x86-64-v3 as on -v4 (the baseline has no fused multiply-add and differs by rounding); a row's logits don't
-// depend on the other rows.
+// On the threads of `cpu`, where the batch is large enough for more than one. Thread-safe for
+// distinct results and workspaces of processors without a pool. The same inputs give the same bits,
+// on any number of threads, on x86-64-v3 as on -v4 (the baseline has no fused multiply-add and
+// differs by rounding); a row's logits don't depend on the other rows.
 // Errors: none; NaN and infinities run through.
 void fusedSoftmax(const Processor& cpu, const FusedSoftmaxStep& step);
 

@@ -18,8 +18,8 @@ struct FusedSoftmaxWorkspace {
 };
 FusedSoftmaxWorkspace fusedSoftmaxWorkspace(int64_t batch, int64_t inputs, int64_t classes);
 
-// The passes of one step, in this order; see fused_softmax_isa.cc. Ranges of one pass may be computed
-// by different threads: no result depends on how they are cut.
+// The passes of one step, in this order; see fused_softmax_isa.cc. Ranges of one pass may be
+// computed by different threads: no result depends on how they are cut.
 struct FusedSoftmaxPasses {
   void (*weights)(const FusedSoftmaxStep& step, const FusedSoftmaxWorkspace& at);
   // Rows [begin, end); begin is a multiple of kFusedSoftmaxRows.

@@ -41,7 +41,8 @@ class BatchNormFuser {
     fused_.push_back(std::move(made));
   }
 
-  // `gradient` of a normalisation with the one of the relu behind it, and the sum of two that come back to that.
+  // `gradient` of a normalisation with the one of the relu behind it, and the sum of two that come
+  // back to that.
   void fuseBackward(size_t gradient) {
     const Operation& of_norm = uses_.operation(gradient);
     const auto of_relu = uses_.producer(of_norm, 0, "ReluGrad");
@@ -100,7 +101,8 @@ class BatchNormFuser {
     };
     return reads(relu) || (add && reads(*add));
   }
-  // Whether `y` is the relu of what the normalisation makes, and nothing else: x says which of it is above 0.
+  // Whether `y` is the relu of what the normalisation makes, and nothing else: x says which of it
+  // is above 0.
   bool isReluOf(const Output& y, size_t norm) const {
     const auto relu = uses_.producer(y, "Relu");
     return relu && uses_.readsAsMade(uses_.operation(*relu), 0) &&

@@ -127,8 +127,8 @@ class PoolMatcher {
     }
   }
 
-  // Of a first layer: the convolution, and the gradient of its filter where that alone reads what goes
-  // back.
+  // Of a first layer: the convolution, and the gradient of its filter where that alone reads what
+  // goes back.
   void matchConvolution() {
     const Output& input = operation(bias_add_).inputs[0];
     const auto convolution = uses_.producer(operation(bias_add_), 0, "Conv2D");

@@ -16,7 +16,8 @@ bool isFloat32(const std::vector<graph::TensorSpec>& specs) {
       specs, [](const graph::TensorSpec& spec) { return spec.dtype == DType::kFloat32; });
 }
 
-// The only operation that reads `tensor`, where that is an `op` that reads it first and as it was made.
+// The only operation that reads `tensor`, where that is an `op` that reads it first and as it was
+// made.
 std::optional<size_t> onlyReader(const Uses& uses, const graph::Output& tensor,
                                  std::string_view op) {
   if (uses.kept(tensor) || uses.readers(tensor).size() != 1) return std::nullopt;
@@ -26,8 +27,8 @@ std::optional<size_t> onlyReader(const Uses& uses, const graph::Output& tensor,
 
 }  // namespace
 
-// Each in the place of the last operation that it replaces, so the order stays topological, and no product lies in memory for longer
-// than before.
+// Each in the place of the last operation that it replaces, so the order stays topological, and no
+// product lies in memory for longer than before.
 void fuseProducts(LoweredStep& step, const KernelTable& kernels, DeviceType device) {
   if (!kernels.has(kFusedMatMulOp, device)) return;
   const Uses uses(step);

@@ -32,8 +32,8 @@ class Uses {
   const Operation& operation(size_t index) const { return step_.operations[index]; }
   bool kept(const graph::Output& tensor) const { return kept_.contains(tensor); }
 
-  // Whether `reader` reads its input in the shape in which it was made: a Reshape between the two is
-  // no operation, and leaves no other trace. What is fed has no shape but its readers'.
+  // Whether `reader` reads its input in the shape in which it was made: a Reshape between the two
+  // is no operation, and leaves no other trace. What is fed has no shape but its readers'.
   bool readsAsMade(const Operation& reader, size_t input) const {
     const auto made = specs_.find(reader.inputs[input]);
     return made == specs_.end() || made->second == reader.input_specs[input];
@@ -49,7 +49,8 @@ class Uses {
     if (at == producers_.end() || operation(at->second).op != op) return std::nullopt;
     return at->second;
   }
-  // Whether `tensor` is made, step by step, from what operation `index` makes. The operations are in topological order.
+  // Whether `tensor` is made, step by step, from what operation `index` makes. The operations are
+  // in topological order.
   bool dependsOn(const graph::Output& tensor, size_t index) const {
     std::vector<graph::Output> open = {tensor};
     std::set<size_t> seen;
@@ -68,7 +69,8 @@ class Uses {
     const auto at = readers_.find(tensor);
     return at == readers_.end() ? none : at->second;
   }
-  // The readers of type `op` that read `tensor` as their input `input`, not reshaped, and nowhere else.
+  // The readers of type `op` that read `tensor` as their input `input`, not reshaped, and nowhere
+  // else.
   std::vector<size_t> readersAs(const graph::Output& tensor, std::string_view op,
                                 size_t input) const {
     std::vector<size_t> found;
@@ -91,8 +93,8 @@ class Uses {
   std::set<graph::Output> kept_;
 };
 
-// Adds the fused operations of all layers that end in a pooling to `fused`, and the indices of what they
-// replace to `covered`. `first_layers`: with their convolutions.
+// Adds the fused operations of all layers that end in a pooling to `fused`, and the indices of what
+// they replace to `covered`. `first_layers`: with their convolutions.
 void fusePooling(const LoweredStep& step, const Uses& uses, bool first_layers,
                  std::set<size_t>& covered, std::vector<Operation>& fused);
 

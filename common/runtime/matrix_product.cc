@@ -54,13 +54,14 @@ bool fits(int64_t stride, int64_t run, int64_t row) {
 
 // Whole vectors on all instruction sets; rows are shared out evenly to the tiles anyway.
 constexpr int64_t kRowGrain = 2, kColumnGrain = 32, kRoundedRowGrain = 32;
-// What the threads don't share is packed by each of them for each of its parts: more than one part must
-// be worth it.
+// What the threads don't share is packed by each of them for each of its parts: more than one part
+// must be worth it.
 constexpr int64_t kUnitsOfManyParts = 1024;
 
 // Whether the threads share the rows of C, each with all of B, or its columns, each with all of A.
-// More of them than the other, but for a B that every thread reads where it is, from its own cache: then no
-// thread packs what another packs, too, and the rows come out even, which columns in whole vectors don't.
+// More of them than the other, but for a B that every thread reads where it is, from its own cache:
+// then no thread packs what another packs, too, and the rows come out even, which columns in whole
+// vectors don't.
 bool isSharedByRows(const MatrixProduct& product, int threads) {
   constexpr int64_t kCachedFloats = int64_t{1} << 17;
   constexpr int64_t kRowsInPlace = 200, kRowsLeast = 24;  // of one thread

@@ -5,9 +5,10 @@
 // in the order of k, so all instruction sets with a fused multiply-add (x86-64-v3 and -v4) give the
 // same bits, whatever their tiles, and any number of threads.
 //
-// Where the processor `rounds_factors`, A and B are rounded to bfloat16, the nearest, and every element of the
-// result is, for each 32 of k from the first on, the sum of two such chains, those of the even and of the odd k: what
-// the tiles of AMX compute, and all instruction sets to the same bits (but for sums below 2^-121). Only there it is faster.
+// Where the processor `rounds_factors`, A and B are rounded to bfloat16, the nearest, and every
+// element of the result is, for each 32 of k from the first on, the sum of two such chains, those
+// of the even and of the odd k: what the tiles of AMX compute, and all instruction sets to the same
+// bits (but for sums below 2^-121). Only there it is faster.
 
 #include <cstddef>
 
@@ -16,7 +17,8 @@
 
 namespace dtf::runtime {
 
-// Depends on the sizes and `cpu` alone; bounded by about 2.5 MB a thread however large the matrices are.
+// Depends on the sizes and `cpu` alone; bounded by about 2.5 MB a thread however large the matrices
+// are.
 size_t matrixProductWorkspaceBytes(const Processor& cpu, const MatrixProduct& product);
 
 // Rows or columns of C are shared out to the threads. Thread-safe for products that share no memory

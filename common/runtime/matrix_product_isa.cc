@@ -1,7 +1,7 @@
-// The kernel behind matrix_product.h, compiled once per instruction set, after K. Goto and R. van de
-// Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008): a block of B and a block of A
-// are packed into panels that the innermost loop reads from end to end; that loop keeps a tile of C
-// in registers and adds one k to all of it at a time.
+// The kernel behind matrix_product.h, compiled once per instruction set, after K. Goto and R. van
+// de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008): a block of B and a block of
+// A are packed into panels that the innermost loop reads from end to end; that loop keeps a tile of
+// C in registers and adds one k to all of it at a time.
 //
 //   panel of B  kColumns wide: stays in the first cache while all panels of the block of A pass it
 //   panel of A  at most kRows high: from the second cache
@@ -120,7 +120,8 @@ void packTurned(const float* from, int64_t stride, int64_t lines, int64_t length
   }
 }
 
-// As packTurned(), of floats that lie as they should: out[i * out_stride + lane], `lanes` <= kLanes.
+// As packTurned(), of floats that lie as they should: out[i * out_stride + lane], `lanes` <=
+// kLanes.
 void packStraight(const float* from, int64_t stride, int64_t lanes, int64_t length, float* out,
                   int64_t out_stride) {
   for (int64_t i = 0; i < length; ++i) {
@@ -261,9 +262,9 @@ void runColumnPanel(const Work& work, const Block& at, int64_t column) {
   }
 }
 
-// Whether C is better computed turned, as B^T * A^T, and then turned back: of the vectors of its short rows
-// a quarter or more is empty, and A^T lies as a right factor should. Each element is the same chain of
-// multiply-adds, of factors that have changed places: the same bits.
+// Whether C is better computed turned, as B^T * A^T, and then turned back: of the vectors of its
+// short rows a quarter or more is empty, and A^T lies as a right factor should. Each element is the
+// same chain of multiply-adds, of factors that have changed places: the same bits.
 // Never some columns of a wider C, as a thread's share is: the workspace is that of the whole.
 bool isBetterTurned(const MatrixProduct& p) {
   const bool is_dense = p.c_stride == 0 || p.c_stride == p.n;
@@ -284,8 +285,8 @@ MatrixProduct turned(const MatrixProduct& p) {
   return t;
 }
 
-// What packTurned() leaves behind a row is in rows, or columns, that come later; nothing may lie behind the
-// last.
+// What packTurned() leaves behind a row is in rows, or columns, that come later; nothing may lie
+// behind the last.
 void turnBack(const MatrixProduct& t, const MatrixProduct& p) {
   const int64_t fast = p.m - parts(kLanes, p.n);
   for (int64_t column = parts(p.n, kLanes) * kLanes - kLanes; column >= 0; column -= kLanes) {

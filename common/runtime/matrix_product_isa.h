@@ -18,8 +18,9 @@ struct MatrixProduct {
   int64_t a_stride = 0, b_stride = 0, c_stride = 0;
   const float* a = nullptr;
   const float* b = nullptr;
-  // Of rounded products, in place of `a`, `b`: where the runs of floats are of which the stored rows
-  // consist, a stride of pointers for each row; nullptr: zeros. The lengths are multiples of 32.
+  // Of rounded products, in place of `a`, `b`: where the runs of floats are of which the stored
+  // rows consist, a stride of pointers for each row; nullptr: zeros. The lengths are multiples of
+  // 32.
   const float* const* a_runs = nullptr;
   const float* const* b_runs = nullptr;
   int64_t a_run = 0, b_run = 0;

@@ -15,7 +15,8 @@ using graph::Output;
 
 constexpr int kAll = -1, kFromTheFifth = -2;
 
-// Which inputs and outputs of an op may be bfloat16: the others are parameters, statistics, or of another type.
+// Which inputs and outputs of an op may be bfloat16: the others are parameters, statistics, or of
+// another type.
 struct Rule {
   std::string_view op;
   bool leads;  // casts what it reads; else it is bfloat16 only where all of those inputs are

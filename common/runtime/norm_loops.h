@@ -1,8 +1,8 @@
 #pragma once
 
 // The loops behind batch and layer normalisation (graph/standard_norm_ops.cc), compiled once per
-// instruction set. Sums over rows go block by block, and those over a row in a fixed number of lanes,
-// so results have the same bits on all of them.
+// instruction set. Sums over rows go block by block, and those over a row in a fixed number of
+// lanes, so results have the same bits on all of them.
 
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +34,8 @@ struct NormOutput {
   float* inverse = nullptr;
 };
 struct NormGradient {
-  // Of the gradient that comes back through a relu behind the normalisation only what the relu let pass counts.
+  // Of the gradient that comes back through a relu behind the normalisation only what the relu let
+  // pass counts.
   enum class Mask : uint8_t {
     kNone,   // there is no relu
     kFromY,  // what the relu has made says it
@@ -57,8 +58,9 @@ struct NormGradient {
   float* doffset = nullptr;
 };
 
-// Rows that are summed one after the other; the sums of such blocks are added up in their order, and what
-// that rounds away is kept (W. Kahan): a sum over a million rows would lose its last digits otherwise.
+// Rows that are summed one after the other; the sums of such blocks are added up in their order,
+// and what that rounds away is kept (W. Kahan): a sum over a million rows would lose its last
+// digits otherwise.
 inline constexpr int64_t kNormBlockRows = 128;
 inline constexpr int64_t kNormTerms = 2;  // sums of a channel, at most
 

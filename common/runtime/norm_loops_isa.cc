@@ -25,7 +25,8 @@ DTF_INLINE void forEachChannels(int64_t channels, const F& f) {
   if (c < channels) f(c, PartVector{channels - c});
 }
 
-// The sums of `Sums` numbers over the rows of a block: term(row, v, sums) adds those of a row's vector v.
+// The sums of `Sums` numbers over the rows of a block: term(row, v, sums) adds those of a row's
+// vector v.
 template <int Vectors, int Sums, class Term>
 DTF_INLINE void sumBlock(int64_t rows, int64_t block, const Term& term,
                          Floats (&sums)[Vectors][Sums]) {
@@ -36,8 +37,9 @@ DTF_INLINE void sumBlock(int64_t rows, int64_t block, const Term& term,
   }
 }
 
-// sumBlock() for all channels and the blocks [begin, end), by four vectors where there are so many: a row
-// is then read in whole lines. `make_term(channel, lanes)` makes a term(row, sums) of one vector.
+// sumBlock() for all channels and the blocks [begin, end), by four vectors where there are so many:
+// a row is then read in whole lines. `make_term(channel, lanes)` makes a term(row, sums) of one
+// vector.
 template <int Sums, class MakeTerm>
 DTF_INLINE void sumBlocks(int64_t rows, int64_t channels, int64_t begin, int64_t end, float* to,
                           const MakeTerm& make_term) {
@@ -187,7 +189,8 @@ void batchInference(const NormInput& in, const float* mean, const float* varianc
 
 using Mask = NormGradient::Mask;
 
-// The gradient of a normalisation's result, behind a relu and a sum of two or not, element by element. Value type.
+// The gradient of a normalisation's result, behind a relu and a sum of two or not, element by
+// element. Value type.
 template <Mask kMask, bool kTwo>
 struct Incoming {
   const NormGradient& g;

@@ -8,7 +8,8 @@
 
 namespace dtf::runtime {
 
-// to[i] += terms[0][i], then terms[1][i], and so on: `count` arrays of `n` floats, one after the other.
+// to[i] += terms[0][i], then terms[1][i], and so on: `count` arrays of `n` floats, one after the
+// other.
 void addInOrder(const Processor& cpu, const float* terms, int64_t count, int64_t n, float* to);
 
 }  // namespace dtf::runtime

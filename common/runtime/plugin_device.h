@@ -11,11 +11,13 @@
 namespace dtf::runtime {
 
 // Owns: the opened device. Borrows: nothing; the library is shared.
-// Threads, blocks, errors: as Device. Steps stop between two of them: a program on the device runs to its end.
+// Threads, blocks, errors: as Device. Steps stop between two of them: a program on the device runs
+// to its end.
 class PluginDevice final : public Device {
  public:
   // `index` counts the host's devices from 0: "gpu:0".
-  // Errors: kUnavailable, saying how many devices there are and what is missing where there are none.
+  // Errors: kUnavailable, saying how many devices there are and what is missing where there are
+  // none.
   PluginDevice(std::shared_ptr<const PluginLibrary> plugin, int index);
   ~PluginDevice() override;
 
@@ -46,8 +48,8 @@ class PluginDevice final : public Device {
   dtf_plugin_device* device_ = nullptr;
 };
 
-// What a person should know before a process is asked for `device`, such as "gpu:0": why this host doesn't have it.
-// Empty where it does, and for CPUs. Loads the plug-in for a GPU.
+// What a person should know before a process is asked for `device`, such as "gpu:0": why this host
+// doesn't have it. Empty where it does, and for CPUs. Loads the plug-in for a GPU.
 std::string missingDevice(const std::string& device);
 
 }  // namespace dtf::runtime

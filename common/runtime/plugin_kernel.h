@@ -10,7 +10,8 @@
 namespace dtf::runtime {
 
 // Owns: the plug-in's kernel.
-// Threads: thread-compatible.  Never blocks, but prepare(), while the device chooses how to compute it.
+// Threads: thread-compatible. Never blocks, but prepare(), while the device chooses how to compute
+// it.
 // Errors: of the constructor kBadConfig, when the plug-in can't compute these types or shapes; of
 // prepare() those of the device.
 class PluginKernel final : public Kernel {

@@ -1,8 +1,8 @@
 #pragma once
 
-// A device plug-in (device_plugin.h) as a library that is loaded when a device of its kind is asked for.
-// The programs are not linked with CUDA: they start on hosts without it, and what is missing is told
-// in words where a GPU is asked for.
+// A device plug-in (device_plugin.h) as a library that is loaded when a device of its kind is asked
+// for. The programs are not linked with CUDA: they start on hosts without it, and what is missing
+// is told in words where a GPU is asked for.
 
 #include <memory>
 #include <string>
@@ -13,7 +13,8 @@
 
 namespace dtf::runtime {
 
-// Owns: nothing that ends: a loaded plug-in stays until the process ends, as its drivers' threads do.
+// Owns: nothing that ends: a loaded plug-in stays until the process ends, as its drivers' threads
+// do.
 // Threads: thread-safe, immutable.
 class PluginLibrary {
  public:
@@ -34,8 +35,8 @@ class PluginLibrary {
   const dtf_device_plugin* calls_ = nullptr;
 };
 
-// Where libdtf_gpu.so is looked for, in this order: $DTF_GPU_PLUGIN alone where it is set; `gpu/` of the
-// build folder that the running program lies in; ../lib/dtf, ../lib64/dtf and
+// Where libdtf_gpu.so is looked for, in this order: $DTF_GPU_PLUGIN alone where it is set; `gpu/`
+// of the build folder that the running program lies in; ../lib/dtf, ../lib64/dtf and
 // ../lib/<architecture>/dtf (an installed one).
 std::vector<std::string> gpuPluginPaths();
 

@@ -29,11 +29,12 @@ struct PoolingLoops {
   void (*maxPoolWide)(const Pooling& p, const float* x, float* y, int32_t* argmax);
   void (*maxPoolGrad)(const Pooling& p, const float* dy, const uint8_t* argmax, float* dx);
   void (*maxPoolGradWide)(const Pooling& p, const float* dy, const int32_t* argmax, float* dx);
-  // MaxPool of max(x + bias, 0), whose argmax is 255 where that is 0: maxPoolGrad lets nothing through
-  // there, openGradSum is the gradient of the bias. See fusion.h.
+  // MaxPool of max(x + bias, 0), whose argmax is 255 where that is 0: maxPoolGrad lets nothing
+  // through there, openGradSum is the gradient of the bias. See fusion.h.
   void (*biasReluMaxPool)(const Pooling& p, const float* x, const float* bias, float* y,
                           uint8_t* argmax);
-  // Of the channels [begin, end), the sum of dy where its argmax isn't 255, in the order of the pixels.
+  // Of the channels [begin, end), the sum of dy where its argmax isn't 255, in the order of the
+  // pixels.
   void (*openGradSum)(const Pooling& p, int64_t begin, int64_t end, const float* dy,
                       const uint8_t* argmax, float* dbias);
   void (*avgPool)(const Pooling& p, const float* x, float* y);

@@ -15,7 +15,8 @@ struct Place {
   int64_t out;    // offset of the output pixel
 };
 
-// The range of a window's elements [begin, end) that lie within `length`, when it starts at `first`.
+// The range of a window's elements [begin, end) that lie within `length`, when it starts at
+// `first`.
 DTF_INLINE int64_t beginWithin(int64_t first) {
   return first < 0 ? -first : 0;
 }
@@ -112,7 +113,8 @@ DTF_INLINE Ints loadIndices(const T* from, Part part) {
 }
 
 // A NaN counts as the largest, so that a broken training shows in its loss.
-// The maximum of `value(offset in the image, lanes)`; `finish(best, number)` may change what is stored.
+// The maximum of `value(offset in the image, lanes)`; `finish(best, number)` may change what is
+// stored.
 template <class T, class Value, class Finish>
 DTF_INLINE void maxPoolOf(const Pooling& p, const Value& value, const Finish& finish, float* y,
                           T* argmax) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the kernels of the CPU compute with: an instruction set, and perhaps threads. Here is decided
-// into how many parts work is split.
+// What the kernels of the CPU compute with: an instruction set, and perhaps threads. Here is
+// decided into how many parts work is split.
 //
 // Splitting changes no bits: only outputs that don't depend on each other are computed by different
 // threads, and partial sums are added up in an order that doesn't depend on how many there are. So

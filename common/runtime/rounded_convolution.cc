@@ -102,8 +102,8 @@ size_t workspaceOfOne(const Processor& cpu, const Convolution& c) {
                    bytes(acrossPixels(c, kBlockPixels))});
 }
 
-// On the way back the filter's rows of output channels are what each input channel reads, for each element
-// of the window.
+// On the way back the filter's rows of output channels are what each input channel reads, for each
+// element of the window.
 size_t filterRunsBytes(const Convolution& c) {
   const int64_t runs = c.window.height.size * c.window.width.size * c.channels;
   return static_cast<size_t>((runs + 7) / 8 * 8) * sizeof(const float*);
@@ -180,8 +180,8 @@ void roundedBackpropInput(const Processor& cpu, const Convolution& c, const floa
                  workspace + filterRunsBytes(c));
 }
 
-// The pixels are summed in one order: what is split is the window, each of whose elements has rows of
-// its own in the gradient.
+// The pixels are summed in one order: what is split is the window, each of whose elements has rows
+// of its own in the gradient.
 void roundedBackpropFilter(const Processor& cpu, const Convolution& c, const float* x,
                            const float* dy, float* dfilter, std::byte* workspace) {
   if (c.pointwise()) return convolveBackpropFilter(cpu.rounding(), c, x, dy, dfilter, workspace);

@@ -7,8 +7,8 @@
 
 namespace dtf::runtime {
 
-// While it lives, Device::run() throws in its thread as soon as `stop` is true, and so does whatever
-// runs steps. The innermost of a thread counts.
+// While it lives, Device::run() throws in its thread as soon as `stop` is true, and so does
+// whatever runs steps. The innermost of a thread counts.
 // Borrows: `stop`.
 // Threads: belongs to the thread that makes it; others set `stop`.
 class [[nodiscard]] StopScope {

@@ -19,13 +19,13 @@ struct TimedWay {
   double seconds = 0;
 };
 
-// The fastest of `timed`; `expected`, which is among them, unless another takes kFasterBy less: what
-// the machine's noise decides had better be decided the same everywhere.
+// The fastest of `timed`; `expected`, which is among them, unless another takes kFasterBy less:
+// what the machine's noise decides had better be decided the same everywhere.
 inline constexpr double kFasterBy = 0.05;
 const ConvolutionWay& fastestOf(std::span<const TimedWay> timed, const ConvolutionWay& expected);
 
-// Runs all ways that fit, in turns, on some images of `c`; `expected` is that of fastestWay(). Without
-// `winograd` none that rounds otherwise is among them.
+// Runs all ways that fit, in turns, on some images of `c`; `expected` is that of fastestWay().
+// Without `winograd` none that rounds otherwise is among them.
 // Blocks: for some ten calls of each way.
 const ConvolutionWay& fastestByTiming(ConvolutionPass pass, const Convolution& c,
                                       const Processor& cpu, bool winograd);

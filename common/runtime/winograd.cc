@@ -77,8 +77,8 @@ WinogradTask withBlocks(WinogradTask t, int threads) {
   return t;
 }
 
-// Two threads make half of the planes each, of all tiles: they read an image that is smaller than its planes
-// twice, and never what the other has just written.
+// Two threads make half of the planes each, of all tiles: they read an image that is smaller than
+// its planes twice, and never what the other has just written.
 bool isSharedByPlanes(const Processor& cpu) {
   return cpu.threads() == 2;
 }
@@ -129,8 +129,9 @@ void forward(const Processor& cpu, WinogradTask t, const float* x, const float* 
                 });
 }
 
-// The threads transform the tiles of a block together, then multiply its planes, which are independent
-// of each other: every sum goes over all tiles in one order. Returns the task with the filter's planes.
+// The threads transform the tiles of a block together, then multiply its planes, which are
+// independent of each other: every sum goes over all tiles in one order. Returns the task with the
+// filter's planes.
 WinogradTask makePlanesTogether(const Processor& cpu, const Convolution& c, const float* x,
                                 const float* dy, std::byte* workspace) {
   WinogradTask t = withBlocks(taskOf(c), cpu.threads());

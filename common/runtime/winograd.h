@@ -1,9 +1,9 @@
 #pragma once
 
-// Convolutions with a window of 3x3 or 5x5 and a stride of 1 by minimal filtering, after S. Winograd
-// and A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural Networks" (2015): tiles of 6 x 6
-// elements of the image and the filter are transformed so that the convolution becomes 36 products of
-// matrices, which take 4 (3x3) or 2.8 (5x5) times fewer multiplications.
+// Convolutions with a window of 3x3 or 5x5 and a stride of 1 by minimal filtering, after S.
+// Winograd and A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural Networks" (2015): tiles
+// of 6 x 6 elements of the image and the filter are transformed so that the convolution becomes 36
+// products of matrices, which take 4 (3x3) or 2.8 (5x5) times fewer multiplications.
 //
 // The results differ from those of convolution.h by some 1e-5 of their root mean square, as the
 // transforms round: see README.md.
@@ -17,8 +17,8 @@ namespace dtf::runtime {
 // Whether the functions below can compute it. Both numbers of channels must be multiples of 16.
 bool winogradFits(const Convolution& c);
 
-// Forward, for each pair of an input and an output channel; a plain sum takes one for each element of
-// the window and output pixel.
+// Forward, for each pair of an input and an output channel; a plain sum takes one for each element
+// of the window and output pixel.
 int64_t winogradMultiplications(const Convolution& c);
 
 size_t winogradWorkspaceBytes(const Processor& cpu, const Convolution& c);

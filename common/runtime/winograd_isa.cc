@@ -70,8 +70,8 @@ DTF_INLINE void transformGradient(const Floats (&y)[Outputs], Floats (&to)[kTile
   to[5] = y[Outputs - 1];
 }
 
-// The rows of G for the points 1 and 2 are n * (1, p, p^2, ...); those of -1 and -2 change the signs
-// of the odd terms.
+// The rows of G for the points 1 and 2 are n * (1, p, p^2, ...); those of -1 and -2 change the
+// signs of the odd terms.
 constexpr float kScale0 = 1.0f / 4, kScale1 = -1.0f / 6, kScale2 = 1.0f / 24;
 
 // G g.
@@ -107,8 +107,8 @@ DTF_INLINE void transformFilterGradient(const Floats (&u)[kTile], Floats (&to)[W
   }
 }
 
-// Both directions: `from(i, j)` gives From x From vectors, `to(i, j, v)` takes To x To, or of these the
-// rows [Row, Row + Rows); `f` is one of the transforms above.
+// Both directions: `from(i, j)` gives From x From vectors, `to(i, j, v)` takes To x To, or of these
+// the rows [Row, Row + Rows); `f` is one of the transforms above.
 template <int From, int To, int Row = 0, int Rows = To, class Get, class F, class Put>
 DTF_INLINE void transformSquare(const Get& from, const F& f, const Put& to) {
   Floats half[Rows][From];
@@ -142,7 +142,7 @@ struct Planes {
   int64_t patch_floats;
 };
 
-// Where they lie, and what one thread has besides: a patch of the image, the workspace of a product.
+// Where they lie, and what one thread has besides: a patch of the image, a product's workspace.
 struct Workspace : Planes {
   explicit Workspace(const WinogradTask& t)
       : Planes(t),
@@ -308,8 +308,8 @@ void transformFilters(const WinogradTask& t, const Workspace& w, const float* fi
   }
 }
 
-// Of the reverse convolution's filter, whose rows are our columns: by squares of channels, which are
-// turned on the way to their plane.
+// Of the reverse convolution's filter, whose rows are our columns: by squares of channels, which
+// are turned on the way to their plane.
 template <int Window>
 void transformReversedFilters(const WinogradTask& t, const Workspace& w, const float* filter,
                               int64_t begin, int64_t end) {

@@ -49,12 +49,12 @@ struct WinogradTiles {
   WinogradHalf planes = WinogradHalf::kBoth;  // that winogradTransformTiles makes
 };
 
-// winogradTransformFilter: the part [begin, end) of the filter's pairs of channels; of output channels
-// where the task is reversed. Both are multiples of kWinogradChannels.
+// winogradTransformFilter: the part [begin, end) of the filter's pairs of channels; of output
+// channels where the task is reversed. Both are multiples of kWinogradChannels.
 // winogradForward: the outputs of some tiles, of the transformed filter.
 // The gradient of the filter takes three turns: winogradTransformTiles those of one block, then
-// winogradMultiplyTiles its planes [plane, end), and after all blocks winogradFilterGradient for the
-// pairs of channels [begin, end).
+// winogradMultiplyTiles its planes [plane, end), and after all blocks winogradFilterGradient for
+// the pairs of channels [begin, end).
 namespace baseline {
 WinogradSizes winogradSizes(const WinogradTask& task);
 void winogradTransformFilter(const WinogradTask& task, const float* filter, int64_t begin,

@@ -20,8 +20,8 @@ struct Scalar {
   double value = 0;
 };
 
-// What is measured at one step, as the training thread leaves it: histograms are still their values and
-// images their pixels, so that encoding them is another thread's work. Value type.
+// What is measured at one step, as the training thread leaves it: histograms are still their values
+// and images their pixels, so that encoding them is another thread's work. Value type.
 struct StepSummary {
   struct Values {
     std::string tag;

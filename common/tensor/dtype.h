@@ -14,7 +14,8 @@ enum class DType : uint8_t {
   kUInt8 = 2,
   kInt32 = 3,
   kInt64 = 4,
-  // Of tensors within a compiled step alone (runtime/mixed_precision.h): nothing that is fed, fetched, stored or sent has it.
+  // Of tensors within a compiled step alone (runtime/mixed_precision.h): nothing that is fed,
+  // fetched, stored or sent has it.
   kBFloat16 = 5
 };
 

@@ -31,8 +31,8 @@ class BatchJudge {
 
   bool asksForNothing() const { return wanted_.empty(); }
 
-  // `outputs`: [batch, units]; `labels`: the batch's, classes of `dtype`, or float32 targets like the
-  // outputs.
+  // `outputs`: [batch, units]; `labels`: the batch's, classes of `dtype`, or float32 targets like
+  // the outputs.
   void add(std::span<const float> outputs, int64_t batch, DType dtype, const std::byte* labels);
 
   // Of what was added since the last call, in the order of the file; empty where nothing was.

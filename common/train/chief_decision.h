@@ -1,9 +1,9 @@
 #pragma once
 
-// What the chief does when it starts, and when a ps was started again, from what every ps says that it
-// holds: ps::decideRecovery() on the words as they come over the wire. A ps that was started again
-// holds nothing, while the others hold trained values: to train on would mix two histories of one
-// model without a word.
+// What the chief does when it starts, and when a ps was started again, from what every ps says that
+// it holds: ps::decideRecovery() on the words as they come over the wire. A ps that was started
+// again holds nothing, while the others hold trained values: to train on would mix two histories of
+// one model without a word.
 
 #include <vector>
 

@@ -1,11 +1,11 @@
 // Metrics that compare the class that a model chose with the one that an example has.
-//   top_k      the share of examples of whose outputs fewer than k are larger than that of their class:
-//              sklearn.metrics.top_k_accuracy_score but for ties, which count as hits
+//   top_k      the share of examples of whose outputs fewer than k are larger than that of their
+//              class: sklearn.metrics.top_k_accuracy_score but for ties, which count as hits
 //   precision  of those that were given a class, the share that has it
 //   recall     of those that have a class, the share that was given it
-// The last two are of class 1 where there are two classes (sklearn's average='binary'), else the mean
-// over the classes that occur (average='macro'); of targets the mean over the units. A share of none is
-// 0 (zero_division=0). Where an output is no number they are none.
+// The last two are of class 1 where there are two classes (sklearn's average='binary'), else the
+// mean over the classes that occur (average='macro'); of targets the mean over the units. A share
+// of none is 0 (zero_division=0). Where an output is no number they are none.
 
 #include <algorithm>
 #include <cmath>

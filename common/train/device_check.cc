@@ -13,7 +13,8 @@ namespace dtf::train {
 
 namespace {
 
-// Whether a task's own environment decides which GPUs it finds, and with which plug-in: then it is the task that says.
+// Whether a task's own environment decides which GPUs it finds, and with which plug-in: then it is
+// the task that says.
 bool decidesDevices(const cluster::TaskSpec& task) {
   return std::ranges::any_of(task.env, [](const auto& variable) {
     const std::string_view name = variable.first;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Operations of a device that run one after the other on memory that stays where it is: what isn't in a step's graph.
+// Operations of a device that run one after the other on memory that stays where it is: what isn't
+// in a step's graph.
 
 #include <memory>
 #include <string>

@@ -1,5 +1,5 @@
-// How far outputs are from their targets; a class is its one-hot row, or, of one unit, itself. Of each
-// unit over all examples, and of that the mean over the units:
+// How far outputs are from their targets; a class is its one-hot row, or, of one unit, itself. Of
+// each unit over all examples, and of that the mean over the units:
 //   mae, mse, rmse  |output - target|, its square, the root of the mean square
 //   r2              1 - sum((target - output)^2) / sum((target - mean of targets)^2); where the
 //                   targets are all alike 1 if the outputs are exact, else 0
@@ -16,8 +16,8 @@ namespace dtf::train {
 
 namespace {
 
-// Of one unit. The spread of the targets is summed as Welford does (1962): it loses no digits where the
-// mean is large.
+// Of one unit. The spread of the targets is summed as Welford does (1962): it loses no digits where
+// the mean is large.
 struct UnitSums {
   double absolute = 0, squares = 0;
   double mean = 0, spread = 0;  // of the targets: sum((target - mean)^2)

@@ -26,7 +26,8 @@ struct Evaluation {
   std::vector<MetricValue> metrics = {};  // the others that it asks for, in the order of the file
 };
 
-// Of each metric but the accuracy `ahead`, its name, `between` and its value: ", auc 0.9012, r2 none".
+// Of each metric but the accuracy `ahead`, its name, `between` and its value: ", auc 0.9012, r2
+// none".
 std::string metricsText(const Evaluation& evaluation, std::string_view ahead, char between);
 
 // Owns: a compiled step, and one for the examples that don't fill a last batch.

@@ -1,8 +1,8 @@
 #pragma once
 
 // The files of a checkpoint that only the chief's disk has (`checkpoint: {gather: true}`): it
-// fetches the shards of all ps, writes and reads them itself, and brings each ps its values. These it
-// brings, too, where the shards stay with the ps that wrote them.
+// fetches the shards of all ps, writes and reads them itself, and brings each ps its values. These
+// it brings, too, where the shards stay with the ps that wrote them.
 
 #include <filesystem>
 #include <vector>
@@ -27,8 +27,8 @@ std::vector<checkpoint::SavedShard> gatherShards(FileSystem& file_system,
                                                  const ps::ModelDeclaration& declaration);
 
 // Brings every ps its part of the checkpoint in `folder`, whichever ps tasks wrote it: each stored
-// tensor is read once, over `staying` where the shards stay with the ps. It becomes their state with
-// `transfer.commit()`.
+// tensor is read once, over `staying` where the shards stay with the ps. It becomes their state
+// with `transfer.commit()`.
 // Blocks: as above.
 // Errors: those of `transfer`; those of checkpoint::readParts().
 void bringShards(FileSystem& file_system, checkpoint::ShardTransfer& transfer,

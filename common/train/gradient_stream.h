@@ -1,8 +1,8 @@
 #pragma once
 
-// A gradient leaves while it is computed: backwards makes that of the last layer first, and it has a way to go while those before it are
-// made. "Wait-free backpropagation": H. Zhang et al., "Poseidon", USENIX ATC 2017. A push stays one message, which a ps takes whole or not
-// at all.
+// A gradient leaves while it is computed: backwards makes that of the last layer first, and it has
+// a way to go while those before it are made. "Wait-free backpropagation": H. Zhang et al.,
+// "Poseidon", USENIX ATC 2017. A push stays one message, which a ps takes whole or not at all.
 
 #include <cstdint>
 #include <span>
@@ -20,7 +20,8 @@ inline constexpr size_t kStreamBucketBytes = size_t{512} << 10;
 // Borrows: `layout`, `client`, `binding`, which must outlive it.
 // Threads: the training thread.
 // Blocks: never.
-// Errors: none of its own. Once it has started, its owner calls complete() when nothing can fail any more, or abandons the push of the client.
+// Errors: none of its own. Once it has started, its owner calls complete() when nothing can fail
+// any more, or abandons the push of the client.
 class GradientStream final : public GradientListener {
  public:
   // `layout`: without sparse variables.

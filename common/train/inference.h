@@ -22,8 +22,8 @@ namespace dtf::train {
 // Borrows: the device and the values, until they are bound anew.
 // Threads: thread-compatible.
 // Blocks: run() computes.
-// Errors: the constructor as model::buildInferenceGraph() and runtime::compile(); run() those of the
-// kernels.
+// Errors: the constructor as model::buildInferenceGraph() and runtime::compile(); run() those of
+// the kernels.
 class Inference {
  public:
   // Dropout is left out, as in an evaluation.
@@ -39,8 +39,8 @@ class Inference {
 
   // `outputs`: count * units() numbers, see model::outputName(). Valid until it returns.
   using Take = std::function<void(int64_t first, std::span<const float> outputs)>;
-  // Applies the model to examples, of which each of `parts` lies one after another: the features as features() says,
-  // then the categories that are fed beside them. Gives `take`
+  // Applies the model to examples, of which each of `parts` lies one after another: the features as
+  // features() says, then the categories that are fed beside them. Gives `take`
   // the outputs of one piece after another. What comes out for an example doesn't depend on its
   // neighbours.
   void run(std::span<const std::span<const std::byte>> parts, const Take& take);

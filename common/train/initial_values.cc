@@ -73,9 +73,9 @@ double dot(const double* a, const double* b, size_t n) {
   return std::accumulate(lanes, lanes + kLanes, 0.0);
 }
 
-// Fills `rows` with orthonormal rows of `length` elements each, as many as there is room for: normal
-// numbers, made orthogonal to those before by Gram and Schmidt's method in its modified form, twice,
-// since once loses digits (Giraud, Langou and Rozloznik, 2005).
+// Fills `rows` with orthonormal rows of `length` elements each, as many as there is room for:
+// normal numbers, made orthogonal to those before by Gram and Schmidt's method in its modified
+// form, twice, since once loses digits (Giraud, Langou and Rozloznik, 2005).
 void drawOrthonormalRows(Random& random, std::vector<double>& rows, size_t length,
                          const BlockDone& progress) {
   DTF_CHECK(length > 0 && rows.size() % length == 0 && rows.size() / length <= length);

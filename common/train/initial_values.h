@@ -22,16 +22,17 @@ namespace dtf::train {
 // model's variables, so that equal shapes get different numbers.
 //   glorot_uniform, _normal  variance 2 / (inputs + outputs): Glorot and Bengio, AISTATS 2010
 //   he_uniform, _normal      variance 2 / inputs: He et al., ICCV 2015
-//   lecun_uniform, _normal   variance 1 / inputs: LeCun et al., Neural Networks: Tricks of the Trade
+//   lecun_uniform, _normal   variance 1 / inputs: LeCun et al., Neural Networks: Tricks of the
+//                            Trade
 //   truncated_normal         normal with standard deviation 1/sqrt(inputs), drawn again beyond two
-//   orthogonal               orthonormal columns, or rows where there are fewer of them: Saxe et al.,
-//                            ICLR 2014; the matrix is [all dimensions but the last, the last]
+//   orthogonal               orthonormal columns, or rows where there are fewer of them: Saxe et
+//                            al., ICLR 2014; the matrix is [all dimensions but the last, the last]
 //   zeros, ones; constant=0.1: that number
 // Inputs and outputs are those of a [inputs, outputs] matrix, or of the filters
-// [height, width, channels, filters] of a convolution, times height * width. A *_normal is truncated
-// at two standard deviations, and widened so that what is left has the variance, as Keras has it.
-// DTF_CHECKs that the initializer is one of these: the graph has validated it. `progress` hears
-// after every block how many elements are drawn.
+// [height, width, channels, filters] of a convolution, times height * width. A *_normal is
+// truncated at two standard deviations, and widened so that what is left has the variance, as Keras
+// has it. DTF_CHECKs that the initializer is one of these: the graph has validated it. `progress`
+// hears after every block how many elements are drawn.
 inline constexpr uint64_t kInitialBlockElements = uint64_t{1} << 20;
 using BlockDone = std::function<void(uint64_t elements)>;
 Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t seed, uint32_t index,
@@ -58,16 +59,16 @@ std::vector<Buffer> initialArenas(const model::ModelGraph& model, const ps::Para
 ps::ModelDeclaration declarationOf(const cluster::TrainSpec& train, ps::ParameterLayout layout,
                                    uint32_t workers);
 
-// Into how many shards a job's variables are dealt out: one for each ps, or the one of a job that runs
-// in one process.
+// Into how many shards a job's variables are dealt out: one for each ps, or the one of a job that
+// runs in one process.
 uint32_t shardsOf(const cluster::ClusterSpec& cluster);
 
 // Where the optimizer allows variables to be split: train.placement. lars and lamb need whole ones:
 // train.placement without its partition threshold.
 cluster::PlacementSpec placementOf(const cluster::TrainSpec& train);
 
-// As the placement says, for worker `rank` of a cluster with `ps_tasks` parameter servers; `one_process`: as
-// in graph::PlacerOptions.
+// As the placement says, for worker `rank` of a cluster with `ps_tasks` parameter servers;
+// `one_process`: as in graph::PlacerOptions.
 graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement,
                             uint32_t ps_tasks, uint32_t rank, bool one_process = false);
 graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement,

@@ -23,8 +23,8 @@ struct Host {
   std::function<std::string(const std::string& device)> missing;
 };
 
-// Puts all mistakes of `job` into `report`, which loaded it, each at the line that is to be changed,
-// and warnings for what is allowed and hardly meant. nullopt: there is no model to count.
+// Puts all mistakes of `job` into `report`, which loaded it, each at the line that is to be
+// changed, and warnings for what is allowed and hardly meant. nullopt: there is no model to count.
 // `host` is where it is asked: tasks elsewhere don't count against its memory, and data that only
 // they read may be missing here, which is a warning.
 // Blocks: on the headers of the data files and the labels: about a millisecond for MNIST.

@@ -1,7 +1,7 @@
 #pragma once
 
-// Which way convolutions were the fastest on this machine, over all runs of this user: what was timed
-// once need not be timed again. What a run has chosen stands in the run's own folder
+// Which way convolutions were the fastest on this machine, over all runs of this user: what was
+// timed once need not be timed again. What a run has chosen stands in the run's own folder
 // (kernel_choices.h); this file may be removed at any time.
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace dtf::train {
 // the same time one may lose its entry, which is then timed once more.
 // Threads: thread-compatible.
 // Blocks: on the disk, shortly.
-// Errors: none. A file that can't be read, or is damaged (it has a checksum), is ignored and replaced;
-// one that can't be written is left: both with a warning.
+// Errors: none. A file that can't be read, or is damaged (it has a checksum), is ignored and
+// replaced; one that can't be written is left: both with a warning.
 class KernelCache {
  public:
   // Of a file beyond these, only what belongs to the machine that asks is kept, or nothing.

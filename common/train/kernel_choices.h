@@ -1,8 +1,8 @@
 #pragma once
 
-// `kernels: timed`: each convolution goes the way that was the fastest where the run began. The ways
-// round differently, so the choice belongs to the run: the chief times what it meets for the first
-// time (unless this machine has timed it before: kernel_cache.h) and keeps it in
+// `kernels: timed`: each convolution goes the way that was the fastest where the run began. The
+// ways round differently, so the choice belongs to the run: the chief times what it meets for the
+// first time (unless this machine has timed it before: kernel_cache.h) and keeps it in
 // run_dir/kernels.json, and all others take it from there, as does whoever goes on with the run,
 // evaluates it or repeats it.
 
@@ -46,7 +46,8 @@ class KernelChoices {
     kAwait,  // until the chief has: by other workers
     kTable,  // runtime::fastestWay(), with a warning: by who uses what was trained
   };
-  // `rule`: with kTable nothing of the following matters, and the file is left alone. `wait`: of kAwait.
+  // `rule`: with kTable nothing of the following matters, and the file is left alone. `wait`: of
+  // kAwait.
   // `cache`: of kTime. `winograd`: see runtime::winogradAllowed().
   KernelChoices(cluster::KernelRule rule, const std::filesystem::path& run_dir, Absent absent,
                 KernelWait wait = {}, KernelCache cache = {},

@@ -1,8 +1,8 @@
 #pragma once
 
-// What an evaluation says of a model beside its loss. Each metric is a running sum over batches, fed
-// with what the model gave and what it should have given; scikit-learn's definitions, named with each
-// family: class_metrics.cc, ranking_metrics.cc, error_metrics.cc.
+// What an evaluation says of a model beside its loss. Each metric is a running sum over batches,
+// fed with what the model gave and what it should have given; scikit-learn's definitions, named
+// with each family: class_metrics.cc, ranking_metrics.cc, error_metrics.cc.
 
 #include <cstdint>
 #include <memory>
@@ -37,8 +37,8 @@ class Metric {
   virtual ~Metric() = default;
   // Every batch of an evaluation, in any order.
   virtual void add(const Judged& batch) = 0;
-  // Of all that was added. Nullopt: not defined for these labels, such as a ranking of examples that
-  // are all alike.
+  // Of all that was added. Nullopt: not defined for these labels, such as a ranking of examples
+  // that are all alike.
   virtual std::optional<double> value() const = 0;
 };
 
@@ -50,7 +50,8 @@ std::unique_ptr<Metric> makeTopK(int64_t k);
 enum class ClassCount : uint8_t { kPrecision, kRecall };
 std::unique_ptr<Metric> makeClassCount(ClassCount kind, OutputScale scale, int64_t units);
 std::unique_ptr<Metric> makeAuc(OutputScale scale, int64_t units);
-// What auc keeps until an evaluation ends: kRankedBytes of each example, for each of so many columns.
+// What auc keeps until an evaluation ends: kRankedBytes of each example, for each of so many
+// columns.
 inline constexpr uint64_t kRankedBytes = 8;
 constexpr int64_t rankedColumns(int64_t units, bool of_targets) {
   return units == 2 && !of_targets ? 1 : units;

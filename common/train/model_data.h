@@ -17,7 +17,8 @@ namespace dtf::train {
 void checkFeatures(const model::ModelSpec& model, const data::PartSpec& features,
                    const std::string& name);
 
-// That there are the categories that the model reads beside the features; `name` is what messages call the data.
+// That there are the categories that the model reads beside the features; `name` is what messages
+// call the data.
 // Errors: kBadConfig.
 void checkCategories(const model::ModelSpec& model, std::span<const data::Part> categories,
                      const std::string& name);
@@ -33,8 +34,9 @@ data::TargetRange targetRange(const model::LossSpec& loss);
 // Returns `dataset` when its examples are what the model reads, and its labels classes that the
 // model has, or targets for its units.
 // Blocks: on the disk, where the data set is.
-// Errors: as checkFeatures(), checkCategories(), checkIndices() and model::outputOf(); kBadData for a label without a unit, as
-// data::checkLabels(); kBadConfig for labels of another kind than the model was built for.
+// Errors: as checkFeatures(), checkCategories(), checkIndices() and model::outputOf(); kBadData for
+// a label without a unit, as data::checkLabels(); kBadConfig for labels of another kind than the
+// model was built for.
 std::shared_ptr<const data::Dataset> checkedDataset(const model::ModelSpec& model,
                                                     std::shared_ptr<const data::Dataset> dataset);
 

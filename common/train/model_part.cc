@@ -45,7 +45,8 @@ engine::Signature signatureOf(const model::ModelGraph& model,
   return signature;
 }
 
-// The parameters' tasks have nothing to compute in a step. What partitions insert isn't the model's.
+// The parameters' tasks have nothing to compute in a step. What partitions insert isn't the
+// model's.
 void refuseOthers(const engine::Plan& plan, TaskId self) {
   for (const engine::TaskPart& part : plan.parts) {
     if (part.task == self) continue;

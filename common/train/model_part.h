@@ -1,8 +1,8 @@
 #pragma once
 
-// What one task computes in each step of a model. It goes through the master's passes (engine/plan.h), as
-// a session's step does: pruned to what is fetched and updated, constants folded, equal nodes
-// joined, partitioned.
+// What one task computes in each step of a model. It goes through the master's passes
+// (engine/plan.h), as a session's step does: pruned to what is fetched and updated, constants
+// folded, equal nodes joined, partitioned.
 
 #include <cstdint>
 #include <memory>
@@ -28,11 +28,11 @@ struct ComputeDevice {
       0;  // a listener hears of gradients in buckets of so much, see runtime::TransferOptions
 };
 
-// For training, by worker `rank`: the loss is what it fetches. Variables on ps have become pulls and
-// pushes; all placeholders of the model are fed. Constants are computed by `on` where that is a CPU, else by a
-// CPU of its own.
-// Errors: kBadConfig when the placement gives something to a third task: nobody would run it; those of
-// the kernels that compute constants.
+// For training, by worker `rank`: the loss is what it fetches. Variables on ps have become pulls
+// and pushes; all placeholders of the model are fed. Constants are computed by `on` where that is a
+// CPU, else by a CPU of its own.
+// Errors: kBadConfig when the placement gives something to a third task: nobody would run it; those
+// of the kernels that compute constants.
 engine::TaskPart trainingPart(const model::ModelGraph& model, const graph::Placement& placement,
                               uint32_t rank, const ComputeDevice& on);
 
@@ -40,8 +40,8 @@ engine::TaskPart trainingPart(const model::ModelGraph& model, const graph::Place
 engine::TaskPart localPart(const model::ModelGraph& model, std::span<const graph::Output> fetches,
                            const ComputeDevice& on);
 
-// Compiled, as one program. `kept`: the variables that the device keeps; null: none. Nothing of `part` is kept. Errors: those of
-// runtime::compile.
+// Compiled, as one program. `kept`: the variables that the device keeps; null: none. Nothing of
+// `part` is kept. Errors: those of runtime::compile.
 std::unique_ptr<runtime::CompiledStep> compilePart(const engine::TaskPart& part,
                                                    const ComputeDevice& on,
                                                    const runtime::KeptVariables* kept = nullptr);

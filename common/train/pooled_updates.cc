@@ -10,8 +10,8 @@ namespace dtf::train {
 
 namespace {
 
-// Large enough to be worth another thread, small enough that gradient, parameters and slots of a part
-// stay in a core's cache between read and write.
+// Large enough to be worth another thread, small enough that gradient, parameters and slots of a
+// part stay in a core's cache between read and write.
 constexpr uint64_t kPartElementsMin = 8 << 10;
 constexpr uint64_t kPartElementsMax = 64 << 10;
 constexpr uint64_t kLineElements = 16;

@@ -1,7 +1,8 @@
 #pragma once
 
-// Updates on the threads that compute the step, where a worker holds the parameters itself: they have
-// nothing to do meanwhile, and an update is bound by memory, of which one core reads only a part.
+// Updates on the threads that compute the step, where a worker holds the parameters itself: they
+// have nothing to do meanwhile, and an update is bound by memory, of which one core reads only a
+// part.
 
 #include <functional>
 #include <memory>
@@ -12,9 +13,10 @@
 
 namespace dtf::train {
 
-// Borrows: the pool, whose threads must not compute while the thread that made this exchanges gradients.
-// Threads: start() on any, one at a time. Called on another thread than the one that made this (by a
-// checkpoint that copies the slots while a step is computed), it runs the job there.
+// Borrows: the pool, whose threads must not compute while the thread that made this exchanges
+// gradients.
+// Threads: start() on any, one at a time. Called on another thread than the one that made this (by
+// a checkpoint that copies the slots while a step is computed), it runs the job there.
 // Blocks: computes.
 class PooledUpdates final : public ps::UpdateRunner {
  public:

@@ -1,7 +1,7 @@
 #pragma once
 
-// A batch of a recommender names tens of thousands of rows, which are sorted in each step: by their bits that takes an
-// eighth of the time of comparisons.
+// A batch of a recommender names tens of thousands of rows, which are sorted in each step: by their
+// bits that takes an eighth of the time of comparisons.
 
 #include <algorithm>
 #include <array>
@@ -12,8 +12,9 @@
 
 namespace dtf::train {
 
-// Sorts `entries`, unsigned integers, of which `key` gives the upper bits, below `bound`; those of equal keys are in ascending
-// order already. Least digit first (Knuth, TAOCP 3, 5.2.5). `spare` is memory that it works in, and keeps.
+// Sorts `entries`, unsigned integers, of which `key` gives the upper bits, below `bound`; those of
+// equal keys are in ascending order already. Least digit first (Knuth, TAOCP 3, 5.2.5). `spare` is
+// memory that it works in, and keeps.
 template <class Entry, class Key>
 void radixSort(std::vector<Entry>& entries, std::vector<Entry>& spare, uint64_t bound, Key key) {
   constexpr unsigned kBits = 11;

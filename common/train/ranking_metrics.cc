@@ -1,7 +1,7 @@
-// auc: the area under the ROC curve, which is the probability that an example of a class has a larger
-// output for it than one that is not of it, equal outputs counting half (Hanley and McNeil, 1982):
-// sklearn.metrics.roc_auc_score. Of two classes that of class 1; of more, or of targets, the mean over
-// those that some examples have and others don't (multi_class='ovr', average='macro').
+// auc: the area under the ROC curve, which is the probability that an example of a class has a
+// larger output for it than one that is not of it, equal outputs counting half (Hanley and McNeil,
+// 1982): sklearn.metrics.roc_auc_score. Of two classes that of class 1; of more, or of targets, the
+// mean over those that some examples have and others don't (multi_class='ovr', average='macro').
 
 #include <algorithm>
 #include <cmath>
@@ -89,9 +89,10 @@ class Auc final : public Metric {
     return softmax_ ? odds_[asked] : row[asked];
   }
 
-  // The logarithm of the odds of each class: probabilities near 1 would be equal in float32. One sum
-  // for the whole row, since there may be thousands of classes: without the largest it is what the
-  // likeliest class has beside it; for any other class the largest's 1 stays, and no digit is lost.
+  // The logarithm of the odds of each class: probabilities near 1 would be equal in float32. One
+  // sum for the whole row, since there may be thousands of classes: without the largest it is what
+  // the likeliest class has beside it; for any other class the largest's 1 stays, and no digit is
+  // lost.
   void setOdds(std::span<const float> row) {
     const auto likeliest =
         static_cast<size_t>(std::max_element(row.begin(), row.end()) - row.begin());

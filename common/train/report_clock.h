@@ -23,7 +23,8 @@ class ReportClock {
     double steps_per_second = 0;
     double examples_per_second = 0;
   };
-  // Rates when a report is due or `wanted` (after the last step), and then starts the next interval.
+  // Rates when a report is due or `wanted` (after the last step), and then starts the next
+  // interval.
   std::optional<Rates> due(uint64_t global_step, bool wanted, TimePoint now);
   // Time that was spent on something else doesn't count.
   void skip(Duration time) { since_ += time; }

@@ -36,7 +36,8 @@ void findRows(DType dtype, const std::byte* ids, size_t count, uint64_t rows,
   asIdType(dtype, [&](auto id) {
     for (size_t i = 0; i < count; ++i) {
       std::memcpy(&id, ids + i * sizeof(id), sizeof(id));
-      // As the kernel that looks them up has it; compared first, for what a float may hold fits no integer.
+      // As the kernel that looks them up has it; compared first, for what a float may hold fits no
+      // integer.
       if (id >= 0 && static_cast<double>(id) < static_cast<double>(rows))
         found.push_back(static_cast<uint32_t>(id));
     }

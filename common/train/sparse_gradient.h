@@ -20,8 +20,8 @@ struct LookUp {
   const float* gradients = nullptr;  // count rows
 };
 
-// Which rows of a table of `rows` are among these ids: ascending, each once. Ids beyond the table are left out: the step refuses them. Reuses
-// the memory of `found`, and works in that of `spare`.
+// Which rows of a table of `rows` are among these ids: ascending, each once. Ids beyond the table
+// are left out: the step refuses them. Reuses the memory of `found`, and works in that of `spare`.
 void findRows(DType dtype, const std::byte* ids, size_t count, uint64_t rows,
               std::vector<uint32_t>& found, std::vector<uint32_t>& spare);
 

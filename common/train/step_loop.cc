@@ -60,7 +60,8 @@ ps::StepState trainBatch(ps::ParameterClient& client, StepWorker& worker,
   return state;
 }
 
-// What an async worker computes behind `due`, unless its answer says otherwise. None: the job is likely to be done by then.
+// What an async worker computes behind `due`, unless its answer says otherwise. None: the job is
+// likely to be done by then.
 std::optional<ps::StepState> dueBehind(const ps::StepState& due, uint64_t steps) {
   if (due.global_step + 1 >= steps) return std::nullopt;
   ps::StepState next = due;
@@ -97,8 +98,8 @@ bool asksFor(const ps::StepState& answer, const std::optional<Computed>& batch) 
          answer.next_step == batch->due.next_step && answer.next_batch == batch->due.next_batch;
 }
 
-// The rows of the batch that is due, where the last answer was of another's: at the start, and where that batch isn't the one that was to
-// be next, as of a backup worker that was late.
+// The rows of the batch that is due, where the last answer was of another's: at the start, and
+// where that batch isn't the one that was to be next, as of a backup worker that was late.
 ps::StepState bringRows(ps::ParameterClient& client, StepWorker& worker, ps::StepState state,
                         bool is_first) {
   while (!state.done && !worker.hasRowsOf(state)) {

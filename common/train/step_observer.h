@@ -15,8 +15,8 @@ namespace dtf::train {
 // The batch that a step has computed.
 struct ComputedBatch {
   const data::Batch& examples;
-  // The model's metrics on it, with the parameters that it was computed from, or where exchanges overlap with the newest ones; costs another
-  // forward pass.
+  // The model's metrics on it, with the parameters that it was computed from, or where exchanges
+  // overlap with the newest ones; costs another forward pass.
   std::function<Evaluation()> measure;
 };
 

@@ -71,8 +71,8 @@ bool Supervisor::isDue(uint64_t next_step) {
   return true;
 }
 
-// What is to start now, and is then this thread's to start. A save that failed is tried again when it
-// was said that it would be, not before: what is due meanwhile waits for that.
+// What is to start now, and is then this thread's to start. A save that failed is tried again when
+// it was said that it would be, not before: what is due meanwhile waits for that.
 Supervisor::Work Supervisor::claim(bool save_due, bool snapshot_due, uint64_t global_step) {
   MutexLock lock(mutex_);
   global_step_ = global_step;
@@ -145,8 +145,8 @@ void Supervisor::onPsReplaced() {
     replaced_ = true;
     at_work = std::exchange(busy_, true);
   }
-  // Whoever is at work sees it then. A save that waits for its cut may do so for a step that nobody can
-  // complete without that ps.
+  // Whoever is at work sees it then. A save that waits for its cut may do so for a step that nobody
+  // can complete without that ps.
   if (at_work) return checkpointer_.interruptCuts();
   begin(Work::kRecover);
 }

@@ -2,8 +2,8 @@
 
 // The chief's supervisor, as TensorFlow's: it restores or says that training starts anew, saves now
 // and then beside the training, and at the end. Trouble with the disk never stops training: it is
-// logged, retried, and logged once more at the end. Snapshots for which memory is too small are logged
-// once, and given up.
+// logged, retried, and logged once more at the end. Snapshots for which memory is too small are
+// logged once, and given up.
 
 #include <cstdint>
 #include <functional>
@@ -56,7 +56,8 @@ struct CheckpointStatus {
   std::string degraded;               // why the last attempt failed; empty: it didn't
 };
 
-// Where saves and recoveries run beside the training, for those who have no threads to spare: a simulation.
+// Where saves and recoveries run beside the training, for those who have no threads to spare: a
+// simulation.
 class SaveRunner {
  public:
   virtual ~SaveRunner() = default;
@@ -88,8 +89,8 @@ class Supervisor {
              const Clock& clock, Events events, SaveRunner* runner = nullptr);
   ~Supervisor();
 
-  // After each answer of the ps. Starts a checkpoint or a snapshot when one is due; where both are, a
-  // checkpoint, which is as good.
+  // After each answer of the ps. Starts a checkpoint or a snapshot when one is due; where both are,
+  // a checkpoint, which is as good.
   void onStep(const ps::StepState& state);
 
   // A ps was started again, so it holds nothing: takes all of them back to the newest cut, as

@@ -1,7 +1,7 @@
 #pragma once
 
-// One of a worker's devices with the model on it: TensorFlow's tower. The towers of a worker share its
-// variables and split its batch (tower_group.h).
+// One of a worker's devices with the model on it: TensorFlow's tower. The towers of a worker share
+// its variables and split its batch (tower_group.h).
 
 #include <cstddef>
 #include <cstdint>
@@ -23,8 +23,8 @@ cluster::TrainSpec shareOf(cluster::TrainSpec train, size_t towers);
 // The first tower's is the batch's own, as without towers.
 uint64_t maskNumber(uint64_t batch, uint32_t tower);
 
-// Owns: the compiled step; for all towers but the first also memory for its gradients, where no device keeps them: the first
-// one writes where the mean will be.
+// Owns: the compiled step; for all towers but the first also memory for its gradients, where no
+// device keeps them: the first one writes where the mean will be.
 // Borrows: the device with its kernels, and what is bound to step().
 // Threads: thread-compatible; run() may be called by another thread than the rest.
 // Blocks: run() computes.
@@ -41,10 +41,11 @@ class Tower {
   // Of a tower behind the first, and a variable that isn't sparse.
   const float* gradient(uint32_t variable) const { return gradients_[variable].as<float>(); }
 
-  // Computes what is bound; `listener` may be null. What goes wrong, also in it, is kept for throwIfFailed().
+  // Computes what is bound; `listener` may be null. What goes wrong, also in it, is kept for
+  // throwIfFailed().
   void run(GradientListener* listener = nullptr) noexcept;
-  // Of the last run(). Errors: those of the kernels; where there are `several` towers they name this
-  // one and its device.
+  // Of the last run(). Errors: those of the kernels; where there are `several` towers they name
+  // this one and its device.
   void throwIfFailed(bool several) const;
 
  private:

@@ -1,9 +1,9 @@
 #pragma once
 
 // The devices that a worker was given, with the kernels and the threads that they compute with. All
-// devices together have as many threads as the worker: a tower has its share of them. What is computed
-// by one device, such as an evaluation, has them all. GPUs are those of the plug-in (runtime/plugin_library.h),
-// which is loaded when there is one among them.
+// devices together have as many threads as the worker: a tower has its share of them. What is
+// computed by one device, such as an evaluation, has them all. GPUs are those of the plug-in
+// (runtime/plugin_library.h), which is loaded when there is one among them.
 
 #include <memory>
 #include <string>
@@ -19,12 +19,12 @@ namespace dtf::train {
 
 // Owns: all that it names; the threads of the one and of the other way to compute sleep in turns.
 // Threads: thread-compatible.  Never blocks.
-// Errors: the constructor's kUnavailable, when the host gives fewer threads or lacks a GPU, which is never
-// replaced by a CPU.
+// Errors: the constructor's kUnavailable, when the host gives fewer threads or lacks a GPU, which
+// is never replaced by a CPU.
 class WorkerDevices {
  public:
-  // `names` as in the cluster file, checked: "cpu:0", "gpu:1". `rule` is asked when the CPU's kernels
-  // are made.
+  // `names` as in the cluster file, checked: "cpu:0", "gpu:1". `rule` is asked when the CPU's
+  // kernels are made.
   WorkerDevices(const std::vector<std::string>& names, int threads,
                 const runtime::ConvolutionRule& rule);
   ~WorkerDevices();
@@ -32,8 +32,8 @@ class WorkerDevices {
   WorkerDevices& operator=(const WorkerDevices&) = delete;
 
   int threads() const { return pool_.threads(); }
-  // Those of the threads that wait between two steps, for what is to be done there: of several towers,
-  // the ones that run them.
+  // Those of the threads that wait between two steps, for what is to be done there: of several
+  // towers, the ones that run them.
   runtime::ComputePool& betweenSteps() { return together_ ? *together_ : pool_; }
   // The first of `names`, with all threads.
   runtime::Device& device() { return *device_; }

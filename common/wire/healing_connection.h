@@ -29,8 +29,8 @@ bool isBroken(const kj::Exception& exception);
 // Owns: the connection.
 // Borrows: `io` (must outlive this).
 // Threads: loop-thread only.
-// Errors: as promises. What the peer answers is final. kUnavailable when it has not answered a hello
-// in time, with what broke and how the last attempt ended.
+// Errors: as promises. What the peer answers is final. kUnavailable when it has not answered a
+// hello in time, with what broke and how the last attempt ended.
 class HealingConnection {
  public:
   struct Steps {
@@ -41,14 +41,14 @@ class HealingConnection {
     std::function<kj::Promise<void>()> after_reopening{};
     std::function<void()> on_open{};  // each time, behind after_reopening; may be null
     std::function<void(const Error& why)> on_broken{};  // each time; may be null
-    // From the first break of a call to the last attempt at it: when that breaks too, the call fails,
-    // though hellos are answered. For calls without a deadline of their own. An attempt that is under
-    // way then may take its time: it ends when its own deadline says so.
+    // From the first break of a call to the last attempt at it: when that breaks too, the call
+    // fails, though hellos are answered. For calls without a deadline of their own. An attempt that
+    // is under way then may take its time: it ends when its own deadline says so.
     Duration failing_max = Duration::max();
     std::function<void(const Error&)> on_lost{};  // once: it is not made again; may be null
   };
-  // `rejoin`: from a break to the answer of the next hello; 0: a break is final. `answer_max`: for one
-  // hello, of those after a break.
+  // `rejoin`: from a break to the answer of the next hello; 0: a break is final. `answer_max`: for
+  // one hello, of those after a break.
   HealingConnection(net::Loop& io, Opening opening, Duration rejoin, Duration answer_max,
                     Steps steps);
 

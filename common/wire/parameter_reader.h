@@ -16,7 +16,8 @@ namespace dtf::wire {
 // Of one shard. What it reads is written to an arena, which is made when there is none.
 // Owns: memory for rows that are being widened.
 // Threads: thread-compatible.
-// Errors: kBadData for another size than is due, and, naming the ps, for other rows; the arena is as it was then.
+// Errors: kBadData for another size than is due, and, naming the ps, for other rows; the arena is
+// as it was then.
 class ParameterReader {
  public:
   // `peer`: for errors. `narrows`: the job's parameters are bfloat16 on the way, but for `exact`.
@@ -24,7 +25,8 @@ class ParameterReader {
                   std::span<const ps::ElementRange> exact);
 
   bool narrows() const { return narrows_; }
-  // All of the shard, rounded. Errors: also kBadConfig where they come as float32, from a ps of an earlier version.
+  // All of the shard, rounded. Errors: also kBadConfig where they come as float32, from a ps of an
+  // earlier version.
   void readNarrow(capnp::List<capnp::Data>::Reader list, Buffer& arena);
   // Its dense elements and the rows that were `wanted`; the others in the arena stay as they are.
   void readRows(capnp::List<capnp::Data>::Reader list, capnp::List<uint32_t>::Reader counts,

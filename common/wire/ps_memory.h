@@ -29,7 +29,8 @@ class PsMemory {
   net::MemoryChannel& channel() { return channel_; }
 
   // The arena that an answer names, of `bytes` at least.
-  // Errors: kBadData when the ps has not given it, or too many, or it is smaller. kUnavailable where this process can't have it.
+  // Errors: kBadData when the ps has not given it, or too many, or it is smaller. kUnavailable
+  // where this process can't have it.
   std::shared_ptr<const MappedMemory> find(uint64_t key, uint64_t bytes);
   // The ps doesn't have it any more. Whoever still reads it goes on.
   void forget(capnp::List<uint64_t>::Reader keys);

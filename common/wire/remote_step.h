@@ -38,11 +38,12 @@ struct RemoteStepLimits {
 // How each step under way is ended from outside, by its number.
 using StepAborts = std::map<uint64_t, std::function<void(const Error& cause)>>;
 
-// Runs all parts at once. The first that fails, or whose task is lost, aborts the step on all others,
-// and so does the deadline. Resolved when the step has ended on each task, or the task is lost, so
-// that what it was fed is the caller's again.
-// Loop-thread only; what is given must stay until the promise is resolved; the step is in `aborts` as long. Rejects with the root
-// cause: the first error of any part; kDeadline that names those that had not answered.
+// Runs all parts at once. The first that fails, or whose task is lost, aborts the step on all
+// others, and so does the deadline. Resolved when the step has ended on each task, or the task is
+// lost, so that what it was fed is the caller's again.
+// Loop-thread only; what is given must stay until the promise is resolved; the step is in `aborts`
+// as long. Rejects with the root cause: the first error of any part; kDeadline that names those
+// that had not answered.
 kj::Promise<engine::StepResult> runRemoteStep(kj::Timer& timer, RemoteStepId id,
                                               const std::vector<RemotePart>& parts,
                                               const engine::StepFeeds& feeds,

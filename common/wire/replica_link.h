@@ -22,17 +22,18 @@
 
 namespace dtf::wire {
 
-// Owns: the connection, made when the model is declared, and again when it breaks; what was said and is
-// not answered.
+// Owns: the connection, made when the model is declared, and again when it breaks; what was said
+// and is not answered.
 // Borrows: `loop`.
 // Threads: loop-thread only.
 // Blocks: never.
-// Errors: through `on_lost`, once: the other ps has not answered for timeouts.rejoin_seconds (at first:
-// start_seconds), or refuses this one.
+// Errors: through `on_lost`, once: the other ps has not answered for timeouts.rejoin_seconds (at
+// first: start_seconds), or refuses this one.
 class PsReplicaLink final : public ps::ReplicaLink {
  public:
   struct Events {
-    // A process of the other ps is there that was not met before: it keeps nothing that this one sent.
+    // A process of the other ps is there that was not met before: it keeps nothing that this one
+    // sent.
     std::function<void()> on_backup;
     std::function<void(uint64_t ticket)> on_heard;
     std::function<void(const Error&)> on_lost;

@@ -65,8 +65,8 @@ void ControlCalls::abort(const Error& error) {
   on_lost_(error);
 }
 
-// Once ps/0 is there: another ps may be told to end before. A ps/0 that is lost meanwhile is asked again when
-// another process of it is there.
+// Once ps/0 is there: another ps may be told to end before. A ps/0 that is lost meanwhile is asked
+// again when another process of it is there.
 kj::Promise<void> ControlCalls::askToStop() {
   stop_asked_ = true;
   return abort_
@@ -156,8 +156,8 @@ bool ControlCalls::finishedUnheard() const {
                      [](const auto& link) { return link->finishedUnheard(); });
 }
 
-// Each ps for itself: that one is gone must not keep the others from being told. A worker that fails
-// at once may not have said hello yet.
+// Each ps for itself: that one is gone must not keep the others from being told. A worker that
+// fails at once may not have said hello yet.
 kj::Promise<void> ControlCalls::fail(const Error& error, FailureOf failure_of, Duration patience) {
   DTF_CHECK(patience > Duration{0});
   return opened_.addBranch()
@@ -204,8 +204,8 @@ std::string DataCalls::unansweredText() const {
   return text;
 }
 
-// A lost worker, or a lost ps: both have a deadline of their own, timeouts.rejoin_seconds, whose end
-// a ps or the link tells.
+// A lost worker, or a lost ps: both have a deadline of their own, timeouts.rejoin_seconds, whose
+// end a ps or the link tells.
 // Also where that ps itself has answered: another one may be waiting for workers who wait for it.
 bool DataCalls::awaitsReturn() const {
   for (uint32_t i = 0; i < links_.size(); ++i)

@@ -25,10 +25,10 @@ inline constexpr double kPieceSeconds = 60;
 std::string checkedPiece(capnp::Data::Reader data, uint64_t checksum, uint64_t due,
                          const std::string& ps);
 
-// A transfer, from stage() or expect() on, has one deadline as a whole (CheckpointCalls::diskSeconds()),
-// whatever the disk does between two pieces; it ends at once when it is interrupted
-// (CheckpointCalls::interruptCuts()) or when the connection to any of the ps breaks, whosever piece is
-// under way: what that ps kept is gone, so nothing can come of it.
+// A transfer, from stage() or expect() on, has one deadline as a whole
+// (CheckpointCalls::diskSeconds()), whatever the disk does between two pieces; it ends at once when
+// it is interrupted (CheckpointCalls::interruptCuts()) or when the connection to any of the ps
+// breaks, whosever piece is under way: what that ps kept is gone, so nothing can come of it.
 // Owns: the pieces under way, at most kPiecesUnderWay.
 // Borrows: `checkpoint`, which must outlive this.
 // Threads: loop-thread only.

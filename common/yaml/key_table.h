@@ -76,7 +76,8 @@ using Tables = std::span<const Table* const>;
 std::string_view parentOf(const Table& table);
 
 // The first table that has the available key `word`, `except` left out and its siblings (another
-// optimizer) before others; nullptr: none. `name` and `address` say nothing about where they belong.
+// optimizer) before others; nullptr: none. `name` and `address` say nothing about where they
+// belong.
 const Table* tableWith(Tables tables, std::string_view word, const Table* except = nullptr);
 
 // "train.steps": the key `word` of `table` as --set has it.

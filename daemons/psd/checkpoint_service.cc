@@ -38,7 +38,8 @@ checkpoint::SnapshotFolder snapshotFolder(const CheckpointOptions& options) {
   return {*options.file_system, options.snapshots, options.ps_task};
 }
 
-// What it posts to other loops takes its values along, for the session may be gone before that runs.
+// What it posts to other loops takes its values along, for the session may be gone before that
+// runs.
 class CheckpointSession final : public schema::PsCheckpoint::Server {
  public:
   CheckpointSession(ShardHost& host, const CheckpointOptions& options, Incarnation chief)
@@ -340,7 +341,8 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
         });
   }
 
-  // What `read` returns, on the disk's thread and for the declared model, waits for commitRestore().
+  // What `read` returns, on the disk's thread and for the declared model, waits for
+  // commitRestore().
   kj::Promise<void> readAside(
       std::function<ps::RestoredShard(const ps::ModelDeclaration& declaration)> read) {
     brought_ = nullptr;

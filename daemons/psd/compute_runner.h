@@ -18,7 +18,8 @@ namespace dtf::psd {
 
 // Owns: the threads, made at the first update that needs them.
 // Borrows: `loop` (must outlive this).
-// Threads: loop-thread only. The queue holds the parts of an update of the shard, and of one of the replica.
+// Threads: loop-thread only. The queue holds the parts of an update of the shard, and of one of the
+// replica.
 // Blocks: the destructor, until the running parts have ended.
 class ComputeRunner final : public ps::UpdateRunner {
  public:

@@ -13,7 +13,8 @@
 
 namespace dtf::psd {
 
-// Owns: buffers for small gradients, and those that came as bfloat16, used again when nobody uses them any more.
+// Owns: buffers for small gradients, and those that came as bfloat16, used again when nobody uses
+// them any more.
 // Threads: the connection's loop only.
 class GradientReader {
  public:

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a worker on this host reads in this process's memory, and this process in the worker's: PsData.shareMemory in
-// common/wire/ps.capnp.
+// What a worker on this host reads in this process's memory, and this process in the worker's:
+// PsData.shareMemory in common/wire/ps.capnp.
 
 #include <capnp/list.h>
 
@@ -20,9 +20,11 @@
 namespace dtf::psd {
 
 // Of one bulk connection, for all sessions on it.
-// Owns: the door and the channel, mappings of the worker's gradients, and the parameters that the worker may be reading: when the
-// connection has ended nobody can tell until when it does, so these arenas are not written again.
-// Borrows: `shard`, whose parameters move to where they can be lent when they are asked for.
+// Owns: the door and the channel, mappings of the worker's gradients, and the parameters that the
+// worker may be reading: when the connection has ended nobody can tell until when it does, so these
+// arenas are not written again.
+// Borrows: `shard`, whose parameters move to where they can be lent
+// when they are asked for.
 // Threads: the connection's loop only.
 // Blocks: never, but while the kernel maps the worker's arenas, once.
 class LentMemory {
@@ -36,11 +38,12 @@ class LentMemory {
   // Errors: kUnavailable with what the kernel refuses.
   const net::MemoryDoor& openDoor();
   // Whoever came through the door has given gradient arenas with these keys, of `elements`.
-  // Errors: kUnavailable when nobody came, or no door is open; kBadData when one is missing, smaller or larger, or too many are named.
+  // Errors: kUnavailable when nobody came, or no door is open; kBadData when one is missing,
+  // smaller or larger, or too many are named.
   void accept(capnp::List<uint64_t>::Reader keys, uint64_t elements);
 
-  // The gradient that the worker has written there. It stays as it is until the worker is answered; whoever reads it for longer (a message
-  // to another ps) needs a copy.
+  // The gradient that the worker has written there. It stays as it is until the worker is answered;
+  // whoever reads it for longer (a message to another ps) needs a copy.
   // Errors: kBadData for a key that is none of those.
   ps::Gradient gradient(uint64_t key, uint64_t elements) const;
 

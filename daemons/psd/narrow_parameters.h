@@ -11,12 +11,15 @@
 
 namespace dtf::psd {
 
-// The workers of a sync step are answered with the same parameters: they are rounded once, for the first.
-// Owns: the last, and buffers that are used again when no message refers to them any more; all shared with those.
+// The workers of a sync step are answered with the same parameters: they are rounded once, for the
+// first.
+// Owns: the last, and buffers that are used again when no message refers to them any more; all
+// shared with those.
 // Threads: the data loop only.
 class NarrowParameters {
  public:
-  // Of the parameters what `layout`, of all or of the first of them, has: in the first layout.bytes() of it.
+  // Of the parameters what `layout`, of all or of the first of them, has: in the first
+  // layout.bytes() of it.
   std::shared_ptr<const Buffer> of(const std::shared_ptr<const ps::Snapshot>& parameters,
                                    const ps::NarrowLayout& layout);
 

@@ -17,8 +17,8 @@ struct PsReport {
   daemons::ConnectionLoad control, bulk;
 };
 
-// A ps is ready while it holds values: then workers can pull and push. That one of them is missing is
-// no lack of the ps.
+// A ps is ready while it holds values: then workers can pull and push. That one of them is missing
+// is no lack of the ps.
 daemons::ServiceLook lookOf(const PsReport& report);
 
 }  // namespace dtf::psd

@@ -1,6 +1,7 @@
 #pragma once
 
-// Memory that others refer to for a while (a message until it is written, a gradient until it is applied), and that is used again then.
+// Memory that others refer to for a while (a message until it is written, a gradient until it is
+// applied), and that is used again then.
 
 #include <memory>
 #include <vector>

@@ -22,8 +22,8 @@ class SentRows {
     if (!layout_.sparse().empty()) alone_ = layout_.rowsAlone();
   }
 
-  // A set without fault that is not whole: their ids and values, as a gradient of layout.rowsAlone() has them. `narrows`: as bfloat16
-  // (ps/narrow_gradient.h).
+  // A set without fault that is not whole: their ids and values, as a gradient of
+  // layout.rowsAlone() has them. `narrows`: as bfloat16 (ps/narrow_gradient.h).
   wire::ArenaPart of(const ps::Snapshot& parameters, const ps::RowSet& rows, bool narrows);
 
  private:

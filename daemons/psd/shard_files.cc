@@ -108,7 +108,8 @@ checkpoint::SavedShard saveShard(FileSystem& file_system, const std::filesystem:
     return savedShard(checkpoint::writeShard(file_system, folder, ps_task, ps_tasks, parts),
                       captured);
   } catch (const Error& error) {
-    // Who reads the chief's log may be far from this disk, and who looks after this disk from that log.
+    // Who reads the chief's log may be far from this disk, and who looks after this disk from that
+    // log.
     log::warning("event=save_failed folder={} reason=\"{}\"", folder.string(), error.message());
     throw Error(error.code(), fmt::format("ps/{}: {}", ps_task, error.message()));
   }

@@ -52,8 +52,8 @@ ps::RestoredShard restoreShard(FileSystem& file_system, const std::filesystem::p
                                uint32_t ps_task, const ps::ModelDeclaration& declaration,
                                uint32_t workers);
 
-// Keeps what ps `ps_task` captured as snapshot `name` of this process's host, and of the ones before
-// it only `keep`.
+// Keeps what ps `ps_task` captured as snapshot `name` of this process's host, and of the ones
+// before it only `keep`.
 // Blocks: while it is copied.
 // Errors: those of SnapshotFolder::write; kTrainingFailed as saveShard().
 checkpoint::KeptSnapshot saveSnapshot(checkpoint::SnapshotFolder& folder,

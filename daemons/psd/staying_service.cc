@@ -29,7 +29,8 @@ checkpoint::SavedShard saveStaying(const CheckpointOptions& options, const std::
   return saved;
 }
 
-// What it posts to other loops takes its values along, for the session may be gone before that runs.
+// What it posts to other loops takes its values along, for the session may be gone before that
+// runs.
 class StayingSession final : public schema::PsStaying::Server {
  public:
   StayingSession(ShardHost& host, const CheckpointOptions& options, Incarnation chief)

@@ -240,8 +240,8 @@ schema::SyncLeader::Client PeerNetwork::follow(TaskId task, Incarnation incarnat
   checkNewest(task.index, incarnation);
   followers_.insert_or_assign(task.index, kj::mv(follower));
   for (const Decision& decision : unacknowledged_[task.index]) announce(task.index, decision);
-  // What was reported over the connection before may have gone with a process. Reports over this one
-  // come behind that.
+  // What was reported over the connection before may have gone with a process. Reports over this
+  // one come behind that.
   tasks_.add(host_
                  ->askNow<bool>([ps_task = task.index](ps::Shard& shard) {
                    shard.onFollowerLinked(ps_task);
@@ -252,9 +252,9 @@ schema::SyncLeader::Client PeerNetwork::follow(TaskId task, Incarnation incarnat
   return kj::heap<Leader>(*this, task.index, incarnation);
 }
 
-// A step is decided when every ps has reported its gradients, and a follower reports those of a step
-// when it has applied the one before: so two decisions wait at most, however often ps/0 repeats
-// the last one.
+// A step is decided when every ps has reported its gradients, and a follower reports those of a
+// step when it has applied the one before: so two decisions wait at most, however often ps/0
+// repeats the last one.
 void PeerNetwork::sendDecision(ps::StepName step, const std::vector<uint32_t>& ranks) {
   DTF_CHECK(isLeader() && !ranks.empty());
   for (uint32_t task = 1; task < ps_.size(); ++task) {

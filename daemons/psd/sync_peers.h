@@ -23,17 +23,18 @@ namespace dtf::psd {
 
 // The control loop's end of both roles. The shard (data loop) speaks through ShardPeers below.
 //
-// What one end sends, it keeps until the other has acknowledged it, and sends it again over the next
-// connection when one breaks: both ends ignore what is repeated, so everything arrives and has its
-// effect once. A follower makes the connection, and makes it again while it has anything to send or to
-// receive.
+// What one end sends, it keeps until the other has acknowledged it, and sends it again over the
+// next connection when one breaks: both ends ignore what is repeated, so everything arrives and has
+// its effect once. A follower makes the connection, and makes it again while it has anything to
+// send or to receive.
 //
 // Owns: on a follower, the connection to ps/0; on ps/0, the followers' capabilities.
 // Borrows: `control`.
 // Threads: control loop only.
 // Blocks: never.
 // Errors: through `on_lost`, once, when ps/0 can't be reached (at first within start_seconds, after
-// a break within rejoin_seconds, or the lease where that is longer) or refuses what this ps says: kUnavailable that names the link.
+// a break within rejoin_seconds, or the lease where that is longer) or refuses what this ps says:
+// kUnavailable that names the link.
 class PeerNetwork {
  public:
   using OnLost = std::function<void(const Error&)>;
@@ -51,9 +52,10 @@ class PeerNetwork {
 
   ShardHost& host() { return *host_; }
   const wire::LinkOptions& self() const { return self_; }
-  // On ps/0: the connection of a process of follower `task` is there, the first or a new one. Returns
-  // what it speaks through. A newer process replaces and fences the one before.
-  // Errors: kBadConfig when this is not ps/0, or `task` not one of the others; kUnavailable "fenced:
+  // On ps/0: the connection of a process of follower `task` is there, the first or a new one.
+  // Returns what it speaks through. A newer process replaces and fences the one before.
+  // Errors: kBadConfig when this is not ps/0, or `task` not one of the others; kUnavailable
+  // "fenced:
   // ..." for an earlier process.
   schema::SyncLeader::Client follow(TaskId task, Incarnation incarnation,
                                     schema::SyncFollower::Client follower);

@@ -7,12 +7,11 @@
 
 namespace dtf::workerd {
 
-// Whether the chief has more to do than to start: in a job without checkpoints, snapshots or replicas
-// the loss of a ps is the end.
+// Whether the chief has more to do than to start: in a job without checkpoints, snapshots or
+// replicas the loss of a ps is the end.
 bool isSupervised(const cluster::JobSpec& job);
 
-// Blocks: where the data's folders name the classes, while these are listed.
-// Errors: those of data::classNames().
+// Blocks, errors: as data::readSignature().
 train::CheckpointerOptions checkpointerOptions(const cluster::TaskOptions& task);
 
 }  // namespace dtf::workerd

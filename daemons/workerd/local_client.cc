@@ -1,5 +1,5 @@
-// A worker that holds the parameters itself: the shard of one ps in its own memory. The same shard, so
-// the same bits and the same checkpoints, as of one ps and one worker.
+// A worker that holds the parameters itself: the shard of one ps in its own memory. The same shard,
+// so the same bits and the same checkpoints, as of one ps and one worker.
 
 #include <utility>
 

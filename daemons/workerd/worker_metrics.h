@@ -7,7 +7,8 @@
 
 namespace dtf::workerd {
 
-// A worker is ready once all workers have met, and then while it waits for no ps and no other worker.
+// A worker is ready once all workers have met, and then while it waits for no ps and no other
+// worker.
 daemons::ServiceLook lookOf(const WorkerStatus& status);
 
 }  // namespace dtf::workerd

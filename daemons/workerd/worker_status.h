@@ -26,8 +26,9 @@ namespace dtf::workerd {
 enum class WorkerPhase : uint8_t { kStarting, kTraining, kFinishing };
 
 // Thread-safe.
-// Blocks: askToEnd(), tellOthers() and askHeartbeats() for as long as the stopper, the teller and the
-// asker do, the destructors of Training, Telling and Asking until those have returned; the rest never.
+// Blocks: askToEnd(), tellOthers() and askHeartbeats() for as long as the stopper, the teller and
+// the asker do, the destructors of Training, Telling and Asking until those have returned; the rest
+// never.
 class WorkerStatus {
  public:
   using Refused = std::function<void(const Error& reason)>;  // on any thread, perhaps never
@@ -74,7 +75,8 @@ class WorkerStatus {
    private:
     WorkerStatus& status_;
   };
-  // Calls `answer` when the loop of the heartbeats has come to it, there; at once where there is none.
+  // Calls `answer` when the loop of the heartbeats has come to it, there; at once where there is
+  // none.
   void askHeartbeats(std::function<void()> answer);
 
   // What this worker waits for, until it trains (on).

@@ -1,5 +1,5 @@
-// Activations and losses by element; the semantics are in common/graph/standard_nn_ops.cc. NaN goes through all
-// of them, so that a broken training shows in its loss.
+// Activations and losses by element; the semantics are in common/graph/standard_nn_ops.cc. NaN goes
+// through all of them, so that a broken training shows in its loss.
 
 #include <cmath>
 

@@ -1,4 +1,5 @@
-// Parts of tensors, and repetition; the semantics are in common/graph/standard_array_ops.cc and standard_math_ops.cc.
+// Parts of tensors, and repetition; the semantics are in common/graph/standard_array_ops.cc and
+// standard_math_ops.cc.
 
 #include "gpu/element_kernels.h"
 

@@ -1,5 +1,6 @@
-// Normalisation over the rows of [rows, channels]; the semantics are in common/graph/standard_norm_ops.cc, those of what is
-// joined with it in common/runtime/fusion.h. x, y and their gradients are float32 or bfloat16, all else is float32.
+// Normalisation over the rows of [rows, channels]; the semantics are in
+// common/graph/standard_norm_ops.cc, those of what is joined with it in common/runtime/fusion.h. x,
+// y and their gradients are float32 or bfloat16, all else is float32.
 
 #include <cmath>
 
@@ -9,8 +10,9 @@
 namespace dtf::gpu {
 namespace {
 
-// Moments about the first row's value, which lies near the others: one pass over x without the cancellation that plain
-// sums of squares have. T. F. Chan, G. H. Golub and R. J. LeVeque, "Algorithms for computing the sample variance" (1983).
+// Moments about the first row's value, which lies near the others: one pass over x without the
+// cancellation that plain sums of squares have. T. F. Chan, G. H. Golub and R. J. LeVeque,
+// "Algorithms for computing the sample variance" (1983).
 template <class T, int N>
 struct MomentTerms {
   const T* x;
@@ -52,7 +54,8 @@ struct StoreMoments {
   }
 };
 
-// y = (x - mean) * (inverse * scale) + offset [+ residual], then the positive part of it where `relu` says so.
+// y = (x - mean) * (inverse * scale) + offset [+ residual], then the positive part of it where
+// `relu` says so.
 template <class T, int N>
 struct NormaliseRows {
   const T* x;
@@ -122,7 +125,8 @@ struct Statistics {
   const float* inverse;
 };
 
-// The gradient of y where the relu behind it was open: its y is above 0, or where that isn't given, what x becomes.
+// The gradient of y where the relu behind it was open: its y is above 0, or where that isn't given,
+// what x becomes.
 template <class T, int N>
 struct Gate {
   const T* dy;
@@ -168,7 +172,8 @@ DTF_HOST_DEVICE Pack<T, N> rounded(const Pack<float, N>& values) {
   return made;
 }
 
-// Sums of the gradient, and of it along x - mean. `passed`, where it isn't null, gets what goes through the gate.
+// Sums of the gradient, and of it along x - mean. `passed`, where it isn't null, gets what goes
+// through the gate.
 template <class T, int N>
 struct GradientTerms {
   Gate<T, N> gate;
@@ -234,7 +239,8 @@ struct GradientRows {
   }
 };
 
-// Where the inputs are of FusedBatchNormGrad and of _FusedBatchNormReluGrad (common/runtime/fusion.h).
+// Where the inputs are of FusedBatchNormGrad and of _FusedBatchNormReluGrad
+// (common/runtime/fusion.h).
 struct GradientInputs {
   GradientInputs(const Operation& o, bool relu) {
     if (!relu) return;

@@ -1,4 +1,5 @@
-// _FusedSoftmax: a classifier's last layer with its loss and all gradients in two launches; see common/runtime/fusion.h.
+// _FusedSoftmax: a classifier's last layer with its loss and all gradients in two launches; see
+// common/runtime/fusion.h.
 
 #include <cmath>
 
@@ -21,7 +22,8 @@ struct ClassShares {
   int64_t wide, first, lane, lanes;
 };
 
-// A row's logits, then its loss, whether its largest logit is the label's, and its gradient in the logits' place.
+// A row's logits, then its loss, whether its largest logit is the label's, and its gradient in the
+// logits' place.
 template <class X>
 struct RowAt {
   const X* x;
@@ -76,7 +78,8 @@ struct RowAt {
   }
 };
 
-// Part k of [0, inputs) is the gradient of that row of the weights; the next one that of the bias; the last one the means.
+// Part k of [0, inputs) is the gradient of that row of the weights; the next one that of the bias;
+// the last one the means.
 template <class X>
 struct TotalsAt {
   const X* x;

@@ -1,4 +1,5 @@
-// What becomes of the gradients of variables that a device keeps, before an update: common/runtime/variable_ops.h.
+// What becomes of the gradients of variables that a device keeps, before an update:
+// common/runtime/variable_ops.h.
 
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,5 @@
-// What reads labels and indices; the semantics are in common/graph/standard_nn_ops.cc, standard_array_ops.cc
-// and standard_state_ops.cc.
+// What reads labels and indices; the semantics are in common/graph/standard_nn_ops.cc,
+// standard_array_ops.cc and standard_state_ops.cc.
 
 #include <cmath>
 
@@ -9,8 +9,8 @@
 namespace dtf::gpu {
 namespace {
 
-// Of the logits of a row, where `backprop` may be the logits themselves: each thread reads its own elements
-// before it writes them, and nobody else's.
+// Of the logits of a row, where `backprop` may be the logits themselves: each thread reads its own
+// elements before it writes them, and nobody else's.
 struct SparseCrossEntropyAt {
   const float* logits;
   Labels labels;
@@ -149,8 +149,8 @@ struct CheckAt {
 
 enum class Change : uint8_t { kAdd, kUpdate };
 
-// A thread for each column of the table, through all indices in their order: the same bits each time, and the
-// last of several updates of a row counts.
+// A thread for each column of the table, through all indices in their order: the same bits each
+// time, and the last of several updates of a row counts.
 struct ScatterAt {
   Labels rows;
   const float* updates;

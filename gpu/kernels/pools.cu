@@ -1,6 +1,6 @@
-// Pooling; the semantics are in common/graph/standard_image_ops.cc. Gradients are gathered by element of the image,
-// from the windows over it in their order: no atomic additions, so the same bits each time. Images are float32 or bfloat16;
-// a thread has a pack of N channels.
+// Pooling; the semantics are in common/graph/standard_image_ops.cc. Gradients are gathered by
+// element of the image, from the windows over it in their order: no atomic additions, so the same
+// bits each time. Images are float32 or bfloat16; a thread has a pack of N channels.
 
 #include "gpu/channel_kernels.h"
 #include "gpu/window.h"

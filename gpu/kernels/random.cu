@@ -17,7 +17,8 @@ struct UniformOf {
     for (int i = 0; i < kDrawnAtOnce; ++i) y[i] = static_cast<float>(drawn[i] >> 8) * 0x1p-24f;
   }
 };
-// In double precision, as on a CPU: the same numbers but for what the two libraries round otherwise.
+// In double precision, as on a CPU: the same numbers but for what the two libraries round
+// otherwise.
 struct NormalOf {
   DTF_HOST_DEVICE void operator()(const uint32_t* drawn, float* y) const {
     for (int i = 0; i < kDrawnAtOnce; i += 2) {

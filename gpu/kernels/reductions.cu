@@ -1,4 +1,5 @@
-// Sums, means and the largest over dimensions; the semantics are in common/graph/standard_math_ops.cc.
+// Sums, means and the largest over dimensions; the semantics are in
+// common/graph/standard_math_ops.cc.
 
 #include <cmath>
 #include <cstring>
@@ -8,7 +9,8 @@
 namespace dtf::gpu {
 namespace {
 
-// What is made of elements: a total of each part of them, in any order, and the result of all totals.
+// What is made of elements: a total of each part of them, in any order, and the result of all
+// totals.
 struct MakeSum {
   using Total = double;
   using Result = float;
@@ -24,8 +26,8 @@ struct MakeSum {
   DTF_HOST_DEVICE float result(double total) const { return static_cast<float>(total / share); }
 };
 
-// The total is the largest number and where it is, as bits whose order is the numbers', and of equal ones the
-// first is the larger. As on a CPU, NaN is the least.
+// The total is the largest number and where it is, as bits whose order is the numbers', and of
+// equal ones the first is the larger. As on a CPU, NaN is the least.
 struct FindLargest {
   using Total = uint64_t;
   using Result = int64_t;
@@ -53,8 +55,8 @@ struct FindLargest {
   }
 };
 
-// The total is the largest number as bits whose order is the numbers', a NaN the last of them, and 0 of
-// nothing; or the smallest one, by its negative.
+// The total is the largest number as bits whose order is the numbers', a NaN the last of them, and
+// 0 of nothing; or the smallest one, by its negative.
 template <bool IsLargest>
 struct FindExtreme {
   using Total = uint64_t;
@@ -81,9 +83,10 @@ struct FindExtreme {
   }
 };
 
-// Where the elements are and how they are shared out, by shapes alone. Neighbouring threads read neighbouring
-// elements: where the innermost ones are kept, or few of them are reduced, each thread has another result;
-// else a team has one. Where there are few results, each is made of parts. Value type, given to the device.
+// Where the elements are and how they are shared out, by shapes alone. Neighbouring threads read
+// neighbouring elements: where the innermost ones are kept, or few of them are reduced, each thread
+// has another result; else a team has one. Where there are few results, each is made of parts.
+// Value type, given to the device.
 struct Reduction {
   Reduction(const Operation& o, const std::vector<int64_t>& axes) {
     const std::vector<int64_t>& x = o.inputs[0].dims;
@@ -131,8 +134,8 @@ struct StridedPlaces {
   DTF_HOST_DEVICE int64_t operator()(int64_t i) const { return strided.at(i).of[0]; }
 };
 
-// The total of elements first, first + step and so on. Some are read before they are added up, so that a thread
-// doesn't wait for each.
+// The total of elements first, first + step and so on. Some are read before they are added up, so
+// that a thread doesn't wait for each.
 template <class M, class Places>
 DTF_HOST_DEVICE typename M::Total totalOf(const float* x, const Places& places, int64_t first,
                                           int64_t last, int64_t step) {

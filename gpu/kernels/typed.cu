@@ -1,4 +1,5 @@
-// Comparisons and casts, of tensors of any type; the semantics are in common/graph/standard_math_ops.cc.
+// Comparisons and casts, of tensors of any type; the semantics are in
+// common/graph/standard_math_ops.cc.
 
 #include <limits>
 

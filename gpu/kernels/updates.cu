@@ -1,5 +1,5 @@
-// Updates of the variables that a device keeps: common/runtime/variable_ops.h. Compiled without contraction, so they have the
-// bits of a ps.
+// Updates of the variables that a device keeps: common/runtime/variable_ops.h. Compiled without
+// contraction, so they have the bits of a ps.
 
 #include <cmath>
 
@@ -15,7 +15,8 @@ float numberOf(const Operation& o, std::string_view key) {
   return static_cast<float>(o.number(key));
 }
 
-// A rule is a formula of optimizer_formulae.h with its constants; kSlots of a variable's slots are its own.
+// A rule is a formula of optimizer_formulae.h with its constants; kSlots of a variable's slots are
+// its own.
 struct GradientDescent {
   static constexpr int kSlots = 0;
   explicit GradientDescent(const Operation&) {}
@@ -108,7 +109,8 @@ struct Ftrl {
   }
 };
 
-// What is common to all rules, and where everything lies. All arrays but the first three are of the arena.
+// What is common to all rules, and where everything lies. All arrays but the first three are of the
+// arena.
 struct Arena {
   const float* learning_rate;
   const uint8_t* kinds;  // by line; 0: trained, else a statistic, whose rate is rates[kind - 1]

@@ -16,11 +16,12 @@ inline constexpr double kSlowBelow = 0.5;
 inline constexpr double kBetterBy = 1.5;
 
 // Each a complete sentence: hosts and pairs below half of the best; hosts whose address in the file
-// is on an interface that is slower than another one; a name that leads to loopback on its own host.
+// is on an interface that is slower than another one; a name that leads to loopback on its own
+// host.
 std::vector<std::string> networkWarnings(const std::vector<NetworkRow>& rows);
 
-// Pairs that don't reach each other at the address in the file, and at which others they would: with
-// them no job runs.
+// Pairs that don't reach each other at the address in the file, and at which others they would:
+// with them no job runs.
 std::vector<std::string> unreachedPairs(const std::vector<NetworkRow>& rows);
 
 }  // namespace dtf::launcher

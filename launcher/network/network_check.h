@@ -36,8 +36,8 @@ class NetworkCheck {
 
   size_t measurements() const;  // in all
 
-  // `turn` waits a little for answers. `on_round` is told how many measurements are done, before each
-  // round.
+  // `turn` waits a little for answers. `on_round` is told how many measurements are done, before
+  // each round.
   std::vector<NetworkRow> run(const std::function<void()>& turn,
                               const std::function<void(size_t done)>& on_round);
 

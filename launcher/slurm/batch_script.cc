@@ -16,11 +16,12 @@ namespace {
 // Beside what the last checkpoint may take: to end the tasks, and for Slurm's own clock.
 constexpr int kEndSeconds = 30;
 
-// Slurm's signal goes to this shell alone: it passes it on. A signal ends `wait` before dtf-launch has
-// ended, so it waits again for as long as that is there: bash keeps the exit code. Of two signals within
-// microseconds bash may drop the second, when dtf-launch has been told already. Who cancels the job (TERM), also after its
-// time was up (USR1), doesn't want another turn. A job that has to make room for another one is told by
-// its tasks alone, which save and end: whether it was preempted, Slurm is asked before this shell ends.
+// Slurm's signal goes to this shell alone: it passes it on. A signal ends `wait` before dtf-launch
+// has ended, so it waits again for as long as that is there: bash keeps the exit code. Of two
+// signals within microseconds bash may drop the second, when dtf-launch has been told already. Who
+// cancels the job (TERM), also after its time was up (USR1), doesn't want another turn. A job that
+// has to make room for another one is told by its tasks alone, which save and end: whether it was
+// preempted, Slurm is asked before this shell ends.
 constexpr const char* kRequeue = R"(again=
 trap 'again=no; kill -TERM $!' TERM
 trap 'again=yes; kill -TERM $!' USR1

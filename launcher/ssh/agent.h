@@ -1,7 +1,8 @@
 #pragma once
 
-// The far end: runs the tasks of one host as the launcher at the other end of the connection orders,
-// and none of them outlives it. That connection is all it has: it opens no port, and ends with it.
+// The far end: runs the tasks of one host as the launcher at the other end of the connection
+// orders, and none of them outlives it. That connection is all it has: it opens no port, and ends
+// with it.
 
 #include <deque>
 #include <memory>
@@ -26,7 +27,8 @@ namespace dtf::launcher {
 class HostUnits;
 class TemporaryFolder;
 
-// Owns: the connection, the tasks' processes and sockets, the files that were sent, its hold on copies.
+// Owns: the connection, the tasks' processes and sockets, the files that were sent, its hold on
+// copies.
 // Threads: one, that lives as long as the process.
 // Blocks: run(), until the connection has ended or was ordered to, or nothing was heard for the
 // lease. What a slow connection does not take holds up the tasks' output, as a slow disk would, for

@@ -45,8 +45,8 @@ struct CopiedFiles {
   std::vector<std::filesystem::path> folders;
   uint64_t bytes() const;
 };
-// What a host with those tasks needs, with sizes but without digests yet: programs, and the data that
-// its workers read; the evaluation's only the chief's.
+// What a host with those tasks needs, with sizes but without digests yet: programs, and the data
+// that its workers read; the evaluation's only the chief's.
 // Blocks: on the disk, where a folder of images is looked through.
 // Errors: those of data::filesOf(); kBadConfig for more than kCopiedFilesMax files.
 inline constexpr size_t kCopiedFilesMax = 2'000'000;

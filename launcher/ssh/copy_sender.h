@@ -1,7 +1,7 @@
 #pragma once
 
-// The near end of copying over one connection: what is offered, what is lacking there, and its bytes.
-// Without a descriptor or a loop of the connection: launcher/ssh/agent_link.h has those.
+// The near end of copying over one connection: what is offered, what is lacking there, and its
+// bytes. Without a descriptor or a loop of the connection: launcher/ssh/agent_link.h has those.
 
 #include <cstdint>
 #include <memory>
@@ -30,7 +30,8 @@ class CopySender {
   void take(const StoredReport& report);
 
   // More of what is lacking, once all is offered; empty: that was all.
-  // Errors: kBadData or kPermission for a file that has changed, or is gone, since it had its digest.
+  // Errors: kBadData or kPermission for a file that has changed, or is gone, since it had its
+  // digest.
   std::string nextPiece(size_t bytes_max);
   bool offeredAll() const { return offered_all_ && !awaits_answer_; }
   // All is there.

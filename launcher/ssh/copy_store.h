@@ -1,14 +1,14 @@
 #pragma once
 
-// The copies on a host: files of other hosts, each by the SHA-256 of its bytes, so that what is there
-// is not sent again, whichever job it was for.
+// The copies on a host: files of other hosts, each by the SHA-256 of its bytes, so that what is
+// there is not sent again, whichever job it was for.
 //
 //   DIR/files/<sha256>         the files
 //   DIR/agents/<sha256>/       dtf-agent, put there before there was one (agent_bootstrap.h)
 //   DIR/.use-XXXXXX/           of a connection that lives: bin/psd, ..., data/home/me/table.csv
 //
-// What is in use is a hard link to a file, so the kernel counts: a file of one link is nobody's. Its
-// access time is when it was used last, its modification time always the same: a copy to which
+// What is in use is a hard link to a file, so the kernel counts: a file of one link is nobody's.
+// Its access time is when it was used last, its modification time always the same: a copy to which
 // somebody has written is known by that, and sent again.
 
 #include <cstdint>
@@ -27,7 +27,8 @@
 
 namespace dtf::launcher {
 
-// DIR: `dir`, from the home folder on where it is relative; empty: dtf/copies in $XDG_CACHE_HOME, else in ~/.cache.
+// DIR: `dir`, from the home folder on where it is relative; empty: dtf/copies in $XDG_CACHE_HOME,
+// else in ~/.cache.
 // Errors: kBadConfig where there is no home.
 std::filesystem::path copiesFolder(const std::string& dir);
 

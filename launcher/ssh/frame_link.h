@@ -29,7 +29,8 @@ class FrameLink {
 
   struct Handlers {
     FrameReader::OnFrame on_frame;
-    // Once, with what is wrong with the peer; empty: it has closed its end. Nothing is given after it.
+    // Once, with what is wrong with the peer; empty: it has closed its end. Nothing is given after
+    // it.
     std::function<void(const std::string& why)> on_end;
     // The peer has taken all but a little of what waited for it. Empty: nobody wants to know.
     std::function<void()> on_room{};

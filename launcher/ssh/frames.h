@@ -1,12 +1,14 @@
 #pragma once
 
-// How dtf-launch and dtf-agent talk over a byte stream: first one line from the agent, its greeting,
-// so that anything else that a host says is known for what it is; then frames both ways, each
+// How dtf-launch and dtf-agent talk over a byte stream: first one line from the agent, its
+// greeting, so that anything else that a host says is known for what it is; then frames both ways,
+// each
 //   u32 length (little-endian) of what follows | u8 kind | payload
 // The payload of an order or a report is the JSON of messages.h; that of output and notices is the
-// task (u32, little-endian) and its bytes as they are; that of a file's piece is the offset of its bytes
-// (u64), the size of the file's name (u32), the name, and the bytes; that of a copy is more bytes of the
-// files that the host lacks, one after the other; from an agent, of the file that it was asked for.
+// task (u32, little-endian) and its bytes as they are; that of a file's piece is the offset of its
+// bytes (u64), the size of the file's name (u32), the name, and the bytes; that of a copy is more
+// bytes of the files that the host lacks, one after the other; from an agent, of the file that it
+// was asked for.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +22,8 @@ namespace dtf::launcher {
 
 // Of a job's files, at most 1 MiB each, with what JSON adds to them.
 inline constexpr size_t kFrameBytesMax = size_t{8} << 20;
-// Of what an agent reports, at most how each unit of a job is, of which there may be a thousand: a launcher
-// takes apart what any host sends.
+// Of what an agent reports, at most how each unit of a job is, of which there may be a thousand: a
+// launcher takes apart what any host sends.
 inline constexpr size_t kReportBytesMax = size_t{1} << 20;
 inline constexpr size_t kGreetingBytesMax = 256;
 

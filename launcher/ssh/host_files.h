@@ -1,7 +1,7 @@
 #pragma once
 
-// What the hosts of a launch may put into the launcher's run directory (run_files.h), each within limits
-// of its own: a host that is wrong, or worse, costs the others nothing.
+// What the hosts of a launch may put into the launcher's run directory (run_files.h), each within
+// limits of its own: a host that is wrong, or worse, costs the others nothing.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,8 +31,8 @@ class HostFiles {
             const HostFilesLimits& limits = {})
       : writer_(writer), tell_(std::move(tell)), limits_(limits) {}
 
-  // A file that does not fit is left out from then on, until it begins anew; the rest goes on. A file of
-  // which another host has sent bytes is that host's.
+  // A file that does not fit is left out from then on, until it begins anew; the rest goes on. A
+  // file of which another host has sent bytes is that host's.
   // Errors: kBadData for a piece that may not travel: its host is none of ours.
   void take(const std::string& host, const FilePiece& piece);
 

@@ -71,8 +71,8 @@ std::optional<ModelAsk> ModelFetch::next() {
   return asked_;
 }
 
-// With its own ps, as far as that is known; with another one, where there were more or fewer of them
-// when it was written; or copied to the chief by hand.
+// With its own ps, as far as that is known; with another one, where there were more or fewer of
+// them when it was written; or copied to the chief by hand.
 ModelAsk ModelFetch::shardAsk() const {
   DTF_CHECK(!lacking_.empty() && place_ < places());
   const std::string& file = shard().file;

@@ -1,8 +1,8 @@
 #pragma once
 
-// The near end of bringing the trained model of a job to the launcher's own run directory: which host is
-// asked for which file, and what becomes of the bytes. Without a descriptor or a loop of a connection:
-// ssh_hosts.h has those.
+// The near end of bringing the trained model of a job to the launcher's own run directory: which
+// host is asked for which file, and what becomes of the bytes. Without a descriptor or a loop of a
+// connection: ssh_hosts.h has those.
 
 #include <cstdint>
 #include <deque>
@@ -38,19 +38,19 @@ struct ModelAsk {
   std::string name;
 };
 
-// First the manifest, then each shard, then the file that says which kernels the run has chosen. The
-// copy is a checkpoint as the chief makes them: an attempt until all of it is here, has the checksums
-// of the manifest and is on the disk; and its shards are beside the manifest wherever they were before.
-// Where the chief writes into this very run directory only shards are brought that stay elsewhere. A
-// newer checkpoint, or another one of that step, can only be of another run: the folder of all that
-// are here is set aside, once the new one is whole in a folder beside it.
+// First the manifest, then each shard, then the file that says which kernels the run has chosen.
+// The copy is a checkpoint as the chief makes them: an attempt until all of it is here, has the
+// checksums of the manifest and is on the disk; and its shards are beside the manifest wherever
+// they were before. Where the chief writes into this very run directory only shards are brought
+// that stay elsewhere. A newer checkpoint, or another one of that step, can only be of another run:
+// the folder of all that are here is set aside, once the new one is whole in a folder beside it.
 // Owns: the attempt, which is removed with this unless it has become a checkpoint.
 // Borrows: `file_system`, `clock` (must outlive this).
 // Threads: thread-compatible.
 // Blocks: on the disk.
-// Errors: kBadData for what is no checkpoint of that step, or is damaged; kUnavailable for files that no
-// host has; kCannotWrite, before anything has come where there is too little room. After any of them
-// this is of no more use, and what was here before is still there.
+// Errors: kBadData for what is no checkpoint of that step, or is damaged; kUnavailable for files
+// that no host has; kCannotWrite, before anything has come where there is too little room. After
+// any of them this is of no more use, and what was here before is still there.
 class ModelFetch {
  public:
   static constexpr Duration kNextWithin = std::chrono::seconds(60);  // after the last that came

@@ -1,7 +1,8 @@
 #pragma once
 
-// The files of a trained model on the host of a task, as the launcher asks for them when the job has
-// ended: those of a checkpoint, which may stay with the ps, and which kernels the run has chosen.
+// The files of a trained model on the host of a task, as the launcher asks for them when the job
+// has ended: those of a checkpoint, which may stay with the ps, and which kernels the run has
+// chosen.
 
 #include <cstdint>
 #include <filesystem>

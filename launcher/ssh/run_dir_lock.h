@@ -1,7 +1,7 @@
 #pragma once
 
-// One launch at a time in a run directory, on each host: the launcher's own lock (run_folder.h) is of
-// the host where it was started.
+// One launch at a time in a run directory, on each host: the launcher's own lock (run_folder.h) is
+// of the host where it was started.
 
 #include <filesystem>
 #include <string>

@@ -116,8 +116,8 @@ RunFilesWriter::RunFilesWriter(fs::path run_dir) : run_dir_(std::move(run_dir)) 
   std::string pattern = (run_dir_ / (std::string(kNewMarkPrefix) + "XXXXXX")).string();
   Fd fd(::mkostemp(pattern.data(), O_CLOEXEC));
   if (!fd.valid()) return;
-  // Other launchers take what has the name and no lock for abandoned: it has the lock first. Where there
-  // are no locks nobody removes it.
+  // Other launchers take what has the name and no lock for abandoned: it has the lock first. Where
+  // there are no locks nobody removes it.
   (void)::flock(fd.get(), LOCK_EX | LOCK_NB);
   const std::string mark = std::string(kMarkPrefix) + pattern.substr(pattern.size() - 6);
   if (::rename(pattern.c_str(), (run_dir_ / mark).c_str()) != 0) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The files that the tasks of a host write into its run directory for people to look at, on their way
-// to the run directory where the job was started: TensorBoard's events, and timelines. The
+// The files that the tasks of a host write into its run directory for people to look at, on their
+// way to the run directory where the job was started: TensorBoard's events, and timelines. The
 // trained model comes at the end: model_fetch.h.
 
 #include <sys/types.h>
@@ -78,7 +78,8 @@ class RunFilesWriter {
   FileSizes eventSizes() const;
   // Errors: kBadData for a name that may not travel, or too many bytes.
   static void check(const FilePiece& piece);
-  // The first piece of a file takes the place of what is there, which whoever reads or writes it keeps.
+  // The first piece of a file takes the place of what is there, which whoever reads or writes it
+  // keeps.
   // Errors: kBadData for a name that may not travel; kCannotWrite, also where the piece is not the
   // next one of the file that is there.
   void write(const FilePiece& piece) const;

@@ -30,8 +30,8 @@ class SentKeys {
   // Errors: kBadData for one that is missing or too large.
   SentFiles read();
 
-  // The files that have changed since they were read last, if they are good: all keys of the host are
-  // checked as their tasks will. Looks at them every kLookEvery at most. Empty: nothing is new.
+  // The files that have changed since they were read last, if they are good: all keys of the host
+  // are checked as their tasks will. Looks at them every kLookEvery at most. Empty: nothing is new.
   // Errors: those of net::TlsKeys, once for each change.
   SentFiles renewed(TimePoint now);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// SHA-256 of a stream of bytes, by OpenSSL: the name of a copy on another host, for which nobody can
-// make another file. (common/base/checksum.h finds damage, not malice.)
+// SHA-256 of a stream of bytes, by OpenSSL: the name of a copy on another host, for which nobody
+// can make another file. (common/base/checksum.h finds damage, not malice.)
 
 #include <cstddef>
 #include <memory>

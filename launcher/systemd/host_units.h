@@ -16,13 +16,14 @@
 
 namespace dtf::launcher {
 
-// Owns: nothing that ends with it but the lock that it was asked to take: units go on until they have
-// ended or are stopped.
+// Owns: nothing that ends with it but the lock that it was asked to take: units go on until they
+// have ended or are stopped.
 // Threads: thread-compatible.
 // Blocks: on systemctl, and on the disk.
 class HostUnits {
  public:
-  // `find_binaries` says where psd and workerd are; `on_file` takes what was asked for before the answer.
+  // `find_binaries` says where psd and workerd are; `on_file` takes what was asked for before the
+  // answer.
   HostUnits(std::function<Binaries()> find_binaries,
             std::function<void(const FilePiece&)> on_file = {});
   ~HostUnits();

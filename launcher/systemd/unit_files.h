@@ -1,7 +1,7 @@
 #pragma once
 
-// What the far hosts of a job of units write for people to look at, brought to the run directory where
-// the job was started: logs, events, timelines, and the summary of a chief.
+// What the far hosts of a job of units write for people to look at, brought to the run directory
+// where the job was started: logs, events, timelines, and the summary of a chief.
 
 #include <cstdint>
 #include <filesystem>
@@ -33,8 +33,8 @@ class UnitFiles {
   // Whether this one brings them: another dtf-launch does where it doesn't.
   bool isMine();
   const std::string& mark() const { return writer_.mark(); }
-  // What is there of the files that the host is to send, see StatesQuestion; of the events too where
-  // `with_events`.
+  // What is there of the files that the host is to send, see StatesQuestion; of the events too
+  // where `with_events`.
   FileSizes kept(const std::string& host, bool with_events) const;
   // Of all that was brought: it grows as long as something comes.
   uint64_t bytes() const { return bytes_; }

@@ -1,6 +1,7 @@
 #pragma once
 
-// A host of a job of units, as dtf-launch sees it: it is asked one thing at a time, and answers later.
+// A host of a job of units, as dtf-launch sees it: it is asked one thing at a time, and answers
+// later.
 
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
@@ -58,14 +59,14 @@ class LocalUnitHost : public UnitHost {
   std::exception_ptr error_;
 };
 
-// Over ssh, by the agent there. Connects when it is asked and there is no connection; what happens to
-// one that is idle is seen at the next question.
+// Over ssh, by the agent there. Connects when it is asked and there is no connection; what happens
+// to one that is idle is seen at the next question.
 // Owns: the connection.
 // Borrows: `io`, `clock` (must outlive this); the caller runs the loop.
 // Threads: loop-thread only.
 // Blocks: in ask(), until the ssh client has called exec.
-// Errors: answered() throws the host's own, kUnavailable for a host that can't be reached or whose connection
-// is lost, kDeadline for an answer that is late, kBadConfig for another version.
+// Errors: answered() throws the host's own, kUnavailable for a host that can't be reached or whose
+// connection is lost, kDeadline for an answer that is late, kBadConfig for another version.
 class FarUnitHost : public UnitHost {
  public:
   // After a connection that came to nothing the next one is not tried before this.

@@ -32,12 +32,14 @@ struct UnitStart {
 // ended or are stopped.
 // Borrows: `job` (must outlive this).
 // Threads: thread-compatible.
-// Blocks: on systemctl and on other hosts, for as long as each call says; hosts are asked at the same
-// time.
-// Errors: those of HostUnits and of FarUnitHost, beginning with the host's name where it is another one.
+// Blocks: on systemctl and on other hosts, for as long as each call says; hosts are asked at the
+// same time.
+// Errors: those of HostUnits and of FarUnitHost, beginning with the host's name where it is another
+// one.
 class UnitJob {
  public:
-  // `run_dir`: of the run. `start`: units are to be written; without it there must be some, or none.
+  // `run_dir`: of the run. `start`: units are to be written; without it there must be some, or
+  // none.
   UnitJob(const cluster::JobSpec& job, const std::filesystem::path& run_dir,
           std::optional<UnitStart> start = {});
 
@@ -61,27 +63,28 @@ class UnitJob {
   // while those of a job that has ended are removed.
   // Errors: kUnavailable once another dtf-launch has held it for kLockedMax.
   static constexpr Duration kLockedMax = std::chrono::seconds(120);
-  // What changes units on a host is refused from then on, with kUnavailable, where the connection that holds
-  // it was lost.
+  // What changes units on a host is refused from then on, with kUnavailable, where the connection
+  // that holds it was lost.
   void lock();
   void unlock();
 
-  // kUnavailable, saying where the units of this name log, when that isn't `run_dir`: they are another run's.
+  // kUnavailable, saying where the units of this name log, when that isn't `run_dir`: they are
+  // another run's.
   void checkOwn();
   // Whether no host that answers says so.
   bool isOwn();
   // Errors: kUnavailable when units of that name run; kBadConfig when somebody else's unit has it.
   void checkFree();
-  // Writes the files, `attempt` being the number of the logs, which are made where the hosts have no
-  // folder in common with this one.
-  // Errors: kCannotWrite, kUnavailable for a port in use. What of a start that has failed is there is
-  // taken back.
+  // Writes the files, `attempt` being the number of the logs, which are made where the hosts have
+  // no folder in common with this one.
+  // Errors: kCannotWrite, kUnavailable for a port in use. What of a start that has failed is there
+  // is taken back.
   void start(const std::vector<UnitFile>& files, int attempt);
   // Their states now, in order.
   std::vector<UnitState> states();
   bool isAlive();  // some unit is
-  // The same, for somebody who looks again soon: waits kLookWithin at most, and not for a host that was
-  // silent before. Brings what is new of the files where bringFiles() was called.
+  // The same, for somebody who looks again soon: waits kLookWithin at most, and not for a host that
+  // was silent before. Brings what is new of the files where bringFiles() was called.
   static constexpr Duration kLookWithin = std::chrono::seconds(2);
   std::vector<UnitState> look();
   // From now on, of the launch with that number, unless another dtf-launch does.
@@ -91,12 +94,12 @@ class UnitJob {
   uint64_t brought() const { return files_ ? files_->bytes() : 0; }
   // Asks all to end, and systemd not to start them again.
   void stop() { control({"stop", "--no-block"}); }
-  // stop(), and the same with SIGKILL, where a host's failure is told, not thrown: the others are to end
-  // all the same.
+  // stop(), and the same with SIGKILL, where a host's failure is told, not thrown: the others are
+  // to end all the same.
   std::vector<Error> stopReachable();
   std::vector<Error> killReachable();
-  // The files, what systemd remembers, snapshots in memory; of units that have ended, and that nobody
-  // has started again since. What can't be done is told by news().
+  // The files, what systemd remembers, snapshots in memory; of units that have ended, and that
+  // nobody has started again since. What can't be done is told by news().
   void removeEnded();
   // Keys that were renewed here since they were sent; a host that can't be asked gets them later.
   void sendRenewedKeys();

@@ -1,7 +1,7 @@
 #pragma once
 
-// What dtf-launch asks of a host whose systemd runs tasks of a job, and what is answered: value types,
-// and their JSON, for a host that is reached through its dtf-agent.
+// What dtf-launch asks of a host whose systemd runs tasks of a job, and what is answered: value
+// types, and their JSON, for a host that is reached through its dtf-agent.
 
 #include <cstdint>
 #include <filesystem>
@@ -35,8 +35,8 @@ struct MeetQuestion {
   bool starts = false;             // units are to be written: there must be programs
 };
 // Taken from asking whether the names are free to the start of the units, and while those that have
-// ended are removed; given back with the connection, too. Those that ask for one launch, since a host
-// has two names there, share it.
+// ended are removed; given back with the connection, too. Those that ask for one launch, since a
+// host has two names there, share it.
 struct LockQuestion {
   bool take = true;
 };
@@ -70,8 +70,8 @@ struct RemoveQuestion {
 struct StatesQuestion {
   bool wants_files = false;
   std::string mark;  // as in WriteQuestion: files do not travel to where they are
-  // What the launcher has of them; logs, and the summary, only of those named here: of the summary its
-  // checksum.
+  // What the launcher has of them; logs, and the summary, only of those named here: of the summary
+  // its checksum.
   FileSizes kept;
 };
 using UnitQuestion =

@@ -26,8 +26,8 @@ struct UnitSettings {
   std::filesystem::path log;               // absolute: stdout and stderr of all its processes
 };
 
-// A line of each unit of a run, of which this is the absolute folder of logs: whose the units of that
-// name are.
+// A line of each unit of a run, of which this is the absolute folder of logs: whose the units of
+// that name are.
 std::string runLine(const std::filesystem::path& logs);
 
 // Of dtf-launch's own environment what a unit is given too: where home, caches and the registry of

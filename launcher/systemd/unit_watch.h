@@ -26,7 +26,8 @@ class UnitWatch {
   UnitWatch(std::string job, Ask ask, const Clock& clock);
 
   // nullopt: there is no answer this time, and silence() says why.
-  // Errors: kUnavailable once there has been none for kSilentMax; what is neither that nor kDeadline.
+  // Errors: kUnavailable once there has been none for kSilentMax; what is neither that nor
+  // kDeadline.
   std::optional<std::vector<UnitState>> look();
   // Of the last look; empty: it had an answer.
   const std::string& silence() const { return silence_; }

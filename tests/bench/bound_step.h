@@ -14,8 +14,8 @@
 
 namespace dtf::bench {
 
-// Owns: the step, its variables, all 0.01, and its gradients. Borrows: the data set, whose first batch
-// every step computes, and the device.
+// Owns: the step, its variables, all 0.01, and its gradients. Borrows: the data set, whose first
+// batch every step computes, and the device.
 class BoundStep {
  public:
   BoundStep(const cluster::TrainSpec& train, const data::Dataset& dataset,
@@ -28,8 +28,8 @@ class BoundStep {
   std::vector<std::vector<float>> values_, gradients_;
 };
 
-// A row for each op of the step: what its kernels took ("us", "kernels", "share"). `seconds`: of each
-// row of plan.kernels.
+// A row for each op of the step: what its kernels took ("us", "kernels", "share"). `seconds`: of
+// each row of plan.kernels.
 void addOps(const runtime::StepPlan& plan, std::span<const double> seconds, Report& by_op);
 
 }  // namespace dtf::bench

@@ -42,8 +42,8 @@ class Child {
 // The path of a program of this build: "daemons/psd/psd".
 std::string buildProgram(const std::string& path);
 
-// psd or workerd, as task `task` of the cluster in `file`, which listens on `socket`: whoever keeps that open
-// keeps the port from everybody else, also while no process of the task runs.
+// psd or workerd, as task `task` of the cluster in `file`, which listens on `socket`: whoever keeps
+// that open keeps the port from everybody else, also while no process of the task runs.
 std::unique_ptr<testing::Process> startTask(const std::string& program, const std::string& file,
                                             uint32_t task, const ListeningSocket& socket,
                                             const std::vector<std::string>& more = {});

@@ -1,7 +1,7 @@
 #pragma once
 
-// How fast a core, or several at once, multiply and add when nothing but registers takes part: what every product of
-// matrices is measured against.
+// How fast a core, or several at once, multiply and add when nothing but registers takes part: what
+// every product of matrices is measured against.
 
 #include "common/base/isa.h"
 #include "common/runtime/compute_pool.h"
@@ -12,8 +12,9 @@ namespace dtf::bench {
 // instruction set has no fused multiply-add, of multiplications and additions.
 double fmaPeak(Isa isa);
 
-// Of all threads of `pool` at the same time, by the clock on the wall: less than that many times one thread's
-// where two of the cores are halves of one, as a host may give them to a virtual machine for some minutes.
+// Of all threads of `pool` at the same time, by the clock on the wall: less than that many times
+// one thread's where two of the cores are halves of one, as a host may give them to a virtual
+// machine for some minutes.
 double fmaPeak(Isa isa, runtime::ComputePool& pool);
 
 namespace baseline {

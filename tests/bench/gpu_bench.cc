@@ -1,8 +1,9 @@
-// `dtf-bench gpu`: whole training steps of networks on gpu:0 in each precision. Three figures of each: what the GPU computes in
-// a step (forwards and backwards, between two events on its stream); a whole step of a worker without a ps, whose GPU
-// keeps the variables and updates them; and one with a parameter server that is function calls in this process: batch to the GPU, gradients from
-// it, an update on all cores, parameters to it. Random data: what they
-// are costs a step nothing. With --only a table of what each op takes, too. PyTorch beside it: scripts/gpu-check.sh.
+// `dtf-bench gpu`: whole training steps of networks on gpu:0 in each precision. Three figures of
+// each: what the GPU computes in a step (forwards and backwards, between two events on its stream);
+// a whole step of a worker without a ps, whose GPU keeps the variables and updates them; and one
+// with a parameter server that is function calls in this process: batch to the GPU, gradients from
+// it, an update on all cores, parameters to it. Random data: what they are costs a step nothing.
+// With --only a table of what each op takes, too. PyTorch beside it: scripts/gpu-check.sh.
 
 #include <fmt/core.h>
 

@@ -1,5 +1,6 @@
-// `dtf-bench graph`: what the graph engine takes before a step and between its programs. A graph of thousands of
-// nodes in parts; a session's step beside the program alone; a tensor that goes to another device and back.
+// `dtf-bench graph`: what the graph engine takes before a step and between its programs. A graph of
+// thousands of nodes in parts; a session's step beside the program alone; a tensor that goes to
+// another device and back.
 
 #include <algorithm>
 #include <functional>

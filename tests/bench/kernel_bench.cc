@@ -1,8 +1,8 @@
 // `dtf-bench kernels`: each way to compute a convolution, and pooling, on one thread with each
-// instruction set, for the layers of LeNet, ResNet-20 and ResNet-50, and MobileNet's depthwise ones.
-// Convolutions are counted as the multiplications and additions of the plain sum, beside the rate of
-// multiply-adds between registers (Winograd's takes fewer, so it may pass that); pooling in bytes read
-// and written, beside memcpy. The other ops are in op_bench.h.
+// instruction set, for the layers of LeNet, ResNet-20 and ResNet-50, and MobileNet's depthwise
+// ones. Convolutions are counted as the multiplications and additions of the plain sum, beside the
+// rate of multiply-adds between registers (Winograd's takes fewer, so it may pass that); pooling in
+// bytes read and written, beside memcpy. The other ops are in op_bench.h.
 
 #include <fmt/core.h>
 

@@ -1,15 +1,16 @@
-// `dtf-bench models`: whole training steps (batch, forward, backward, update) of networks that people
-// compare frameworks by, in this process, beside no network: one worker and one parameter server that
-// are function calls to each other. On one thread, and with --threads N on N as well, in turns; with
-// --timed also with the kernels that `kernels: timed` chooses; where the processor has matrix tiles, in bfloat16 too,
-// of the peak of float32. Random data: what they are costs a step
-// nothing.
+// `dtf-bench models`: whole training steps (batch, forward, backward, update) of networks that
+// people compare frameworks by, in this process, beside no network: one worker and one parameter
+// server that are function calls to each other. On one thread, and with --threads N on N as well,
+// in turns; with --timed also with the kernels that `kernels: timed` chooses; where the processor
+// has matrix tiles, in bfloat16 too, of the peak of float32. Random data: what they are costs a
+// step nothing.
 //
-// GF/s are the operations of the products and convolutions as one writes them down, forwards and for
-// both gradients (the first layer has one), beside the rate of multiply-adds between registers of as many threads at once.
-// Winograd's convolutions take fewer, so they may pass it. The peak of memory is the process's, examples
-// and all, over the rows of a network: with --only, of that network. The CPU time of all threads says more than
-// the other columns where other programs compute, too.
+// GF/s are the operations of the products and convolutions as one writes them down, forwards and
+// for both gradients (the first layer has one), beside the rate of multiply-adds between registers
+// of as many threads at once. Winograd's convolutions take fewer, so they may pass it. The peak of
+// memory is the process's, examples and all, over the rows of a network: with --only, of that
+// network. The CPU time of all threads says more than the other columns where other programs
+// compute, too.
 
 #include <fmt/core.h>
 
@@ -58,8 +59,8 @@ struct MeasuredRun {
   double peak = 0;  // of its threads together, in this very minute
 };
 
-// What each op of the step takes, medians of as many turns as a run has steps; as the kernels run one by
-// one, without the update, and without a parameter server.
+// What each op of the step takes, medians of as many turns as a run has steps; as the kernels run
+// one by one, without the update, and without a parameter server.
 Report opsOf(cluster::TrainSpec train, const data::Dataset& dataset, const MeasuredRun& row,
              int turns) {
   train.precision = row.precision;

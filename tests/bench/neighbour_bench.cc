@@ -1,6 +1,7 @@
-// `dtf-bench neighbour`: training on all cores, alone and beside a process that keeps one core busy. A fair
-// scheduler gives each thread the same: on n cores a step that has n threads keeps n of n + 1 shares. Linux leaves
-// two threads that wait for each other on one core; common/runtime/compute_pool.h moves them.
+// `dtf-bench neighbour`: training on all cores, alone and beside a process that keeps one core
+// busy. A fair scheduler gives each thread the same: on n cores a step that has n threads keeps n
+// of n + 1 shares. Linux leaves two threads that wait for each other on one core;
+// common/runtime/compute_pool.h moves them.
 
 #include <fmt/format.h>
 

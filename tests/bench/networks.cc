@@ -172,7 +172,8 @@ StepTime timeSteps(const cluster::TrainSpec& train,
   train::TrainingLoop loop(train, {.one_process = one_process}, dataset, client, kernels, device,
                            clock);
   loop.join();
-  // The first step touches its memory for the first time, which no other does; a GPU captures the second.
+  // The first step touches its memory for the first time, which no other does; a GPU captures the
+  // second.
   const uint64_t untimed = device.usesHostMemory() ? 1 : 2;
   TimePoint begin;
   double begin_cpu = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Networks that people compare frameworks by, their jobs on random examples, and the time of their steps.
+// Networks that people compare frameworks by, their jobs on random examples, and the time of their
+// steps.
 
 #include <cstdint>
 #include <memory>
@@ -31,8 +32,8 @@ std::vector<Network> gpuNetworks();  // of them and of others, in the batches th
 // Floating-point operations of a training step; nobody needs the gradient of the examples.
 double operationsOf(const model::ModelSpec& model, int batch);
 
-// Writes `examples` random ones of the network's shape into `folder`, bytes, or where it has no images
-// float32, and returns the job that trains on them with one worker.
+// Writes `examples` random ones of the network's shape into `folder`, bytes, or where it has no
+// images float32, and returns the job that trains on them with one worker.
 cluster::JobSpec jobOf(const Network& network, int examples,
                        const testing::TemporaryFolder& folder);
 
@@ -41,14 +42,14 @@ struct StepTime {
   double seconds, cpu_seconds;
 };
 
-// The mean over the steps of `train`, by one worker and one parameter server that are function calls to
-// each other. Blocks.
+// The mean over the steps of `train`, by one worker and one parameter server that are function
+// calls to each other. Blocks.
 StepTime timeSteps(const cluster::TrainSpec& train,
                    const std::shared_ptr<const data::Dataset>& dataset, runtime::ComputePool& pool,
                    const runtime::ConvolutionRule& rule);
 
-// The same on any device with its kernels; `pool` updates the parameters. `one_process`: as a worker without a ps, whose GPU keeps
-// them.
+// The same on any device with its kernels; `pool` updates the parameters. `one_process`: as a
+// worker without a ps, whose GPU keeps them.
 StepTime timeSteps(const cluster::TrainSpec& train,
                    const std::shared_ptr<const data::Dataset>& dataset,
                    const runtime::KernelTable& kernels, runtime::Device& device,

@@ -1,9 +1,9 @@
 #pragma once
 
-// `dtf-bench kernels`, the ops that are neither convolutions nor pooling: the CPU's kernel of each on one
-// thread, products of matrices beside the rate of multiply-adds between registers, all others in bytes
-// read and written beside memcpy of as many. Each on tensors that the processor's cache holds and, but
-// products, on some that it doesn't.
+// `dtf-bench kernels`, the ops that are neither convolutions nor pooling: the CPU's kernel of each
+// on one thread, products of matrices beside the rate of multiply-adds between registers, all
+// others in bytes read and written beside memcpy of as many. Each on tensors that the processor's
+// cache holds and, but products, on some that it doesn't.
 
 #include <vector>
 

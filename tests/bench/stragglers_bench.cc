@@ -1,5 +1,6 @@
-// `dtf-bench stragglers`: what each kind of replication makes of batches that now and then take ten times as long, on workers that
-// are all alike. They compute nothing but time: how much of it is spent waiting for others, and how stale gradients are for that.
+// `dtf-bench stragglers`: what each kind of replication makes of batches that now and then take ten
+// times as long, on workers that are all alike. They compute nothing but time: how much of it is
+// spent waiting for others, and how stale gradients are for that.
 
 #include <fmt/core.h>
 

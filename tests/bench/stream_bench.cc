@@ -1,6 +1,7 @@
-// `dtf-bench stream`: what training gains when gradients leave while the rest of them is computed (stream_gradients). A ps and a
-// worker of one thread each by dtf-launch, with it and without, in turns. Over a link of so many bits a second where the network of this
-// process has one: see README.md.
+// `dtf-bench stream`: what training gains when gradients leave while the rest of them is computed
+// (stream_gradients). A ps and a worker of one thread each by dtf-launch, with it and without, in
+// turns. Over a link of so many bits a second where the network of this process has one: see
+// README.md.
 
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/whole_job.h"

@@ -1,7 +1,7 @@
-// `dtf-bench towers`: whole training steps (batch, forward, backward, mean, update) of one worker on one
-// device with one thread, on one device whose kernels share their work between two threads, and on two
-// devices with a thread and half of the batch each. In turns, in this process, beside a parameter server
-// that is a function call.
+// `dtf-bench towers`: whole training steps (batch, forward, backward, mean, update) of one worker
+// on one device with one thread, on one device whose kernels share their work between two threads,
+// and on two devices with a thread and half of the batch each. In turns, in this process, beside a
+// parameter server that is a function call.
 
 #include <fmt/core.h>
 

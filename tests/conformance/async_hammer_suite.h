@@ -55,7 +55,8 @@ class AsyncHammerSuite : public ParameterClientSuite {
       client.finish();
     });
     EXPECT_EQ(pushes, steps) << "exactly as many as the job has steps";
-    // Of gradients that were all computed from version 0, the k-th to be applied is k stale at least.
+    // Of gradients that were all computed from version 0, the k-th to be applied is k stale at
+    // least.
     EXPECT_GE(first_staleness, 28u);
     EXPECT_EQ(counted.counts, answered.counts);
     EXPECT_EQ(counted.sum, answered.sum);

@@ -68,7 +68,8 @@ class BrokenLinks : public ::testing::Test {
  protected:
   using BeforeStep = std::function<void(uint64_t step)>;
 
-  // A job of `workers`, from its first call to its last. Parameters as the chief has them at the end.
+  // A job of `workers`, from its first call to its last. Parameters as the chief has them at the
+  // end.
   Parameters train(
       const ModelDeclaration& model, uint32_t workers, bool flaky,
       const BeforeStep& before_step = [](uint64_t) {}) {
@@ -182,8 +183,9 @@ class BrokenLinks : public ::testing::Test {
     return client.finishPush();
   }
 
-  // For a job whose links are cut every so many milliseconds: a fast machine is through with it before that was
-  // often. Of a chief's `steps` every sixteenth sees to a cut that is still missing by then.
+  // For a job whose links are cut every so many milliseconds: a fast machine is through with it
+  // before that was often. Of a chief's `steps` every sixteenth sees to a cut that is still missing
+  // by then.
   BeforeStep cutsAtLeast(uint64_t steps) {
     return [this, every = steps / 16](uint64_t step) {
       if (step % every == 1 && cuts() < step / every)

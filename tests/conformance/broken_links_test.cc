@@ -1,6 +1,7 @@
-// What a job makes of a network that breaks: real psd servers and clients, and between them a proxy.
-// Final parameters are compared to the bit with those of a run that nobody disturbed; in async mode
-// each update moves every parameter by one, so that they count how often each was applied.
+// What a job makes of a network that breaks: real psd servers and clients, and between them a
+// proxy. Final parameters are compared to the bit with those of a run that nobody disturbed; in
+// async mode each update moves every parameter by one, so that they count how often each was
+// applied.
 
 #include <fmt/core.h>
 

@@ -99,7 +99,8 @@ TEST_P(DeviceSuite, RunsALoopOverASequenceAndItsGradient) {
   }
 }
 
-// What is fed decides when the loop ends: a device that runs a list of kernels has no way to do that, and says so.
+// What is fed decides when the loop ends: a device that runs a list of kernels has no way to do
+// that, and says so.
 void expectRefused(DeviceUnderTest& device) {
   const graph::TensorSpec number = floatSpec({});
   const auto half =

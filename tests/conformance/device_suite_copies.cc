@@ -36,7 +36,8 @@ TEST_P(DeviceSuite, CopiesWhatIsSmallAndWhatIsLarge) {
   }
 }
 
-// The last one that was sent is there, and what was read before it was sent is what was there before.
+// The last one that was sent is there, and what was read before it was sent is what was there
+// before.
 TEST_P(DeviceSuite, CopiesOneAfterTheOther) {
   constexpr size_t kBytes = (6UL << 20) + 3;
   Random random(2);
@@ -71,7 +72,8 @@ TEST_P(DeviceSuite, CopiesManySmallOnes) {
   EXPECT_EQ(back, sent);
 }
 
-// A step with memory of its own for what is bound, whose parameters change from run to run, as in training.
+// A step with memory of its own for what is bound, whose parameters change from run to run, as in
+// training.
 class Trained {
  public:
   Trained(DeviceUnderTest& device, const Classifier& model, TransferOptions transfers)

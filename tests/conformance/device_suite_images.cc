@@ -59,8 +59,9 @@ TEST_P(DeviceSuite, ConvolvesAnyShape) {
   }
 }
 
-// Larger than a block of pixels; the image itself as a matrix. Some thousand terms of up to 16 are summed, which may leave next to
-// nothing: a float32 sum is then off by some units in the last place of what it was on its way.
+// Larger than a block of pixels; the image itself as a matrix. Some thousand terms of up to 16 are
+// summed, which may leave next to nothing: a float32 sum is then off by some units in the last
+// place of what it was on its way.
 TEST_P(DeviceSuite, ConvolvesManyPixels) {
   const double long_sums = device_.long_sums;
   const Window same3 = paddedSame({{.size = 3}, {.size = 3}}, 30, 31);
@@ -141,7 +142,8 @@ TEST_P(DeviceSuite, EndsALayerInAPooling) {
   }
 }
 
-// Fused or not: a first layer, also where its images don't fill the last group that is computed together.
+// Fused or not: a first layer, also where its images don't fill the last group that is computed
+// together.
 TEST_P(DeviceSuite, TrainsAFirstLayer) {
   for (const int64_t channels : {1, 3}) {
     for (const int64_t batch : {1, 7}) {

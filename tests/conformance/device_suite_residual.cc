@@ -103,7 +103,8 @@ TEST_P(DeviceSuite, JoinsANormalisationWithTheReluBehindIt) {
       << "only the images' gradient is summed apart";
 }
 
-// A rounding to 8 bits may close a relu or open it, so that gradients differ by more than their digits.
+// A rounding to 8 bits may close a relu or open it, so that gradients differ by more than their
+// digits.
 TEST_P(DeviceSuite, BFloat16GivesTheLossAndTheDirectionOfTheGradients) {
   ResidualNetwork c;
   const CompileOptions narrow = {.precision = Precision::kBFloat16};
@@ -149,8 +150,8 @@ TEST_P(DeviceSuite, BFloat16HasAKernelForEveryShape) {
     StepRunner runner(*device_.device, device_.kernels, c.graph, c.feeds, fetches, narrow);
     runner.run();
     const std::vector<Values> expected = graph::testing::evaluate(c.graph, c.feeds, fetches);
-    // A maximum that is another one sends its gradient elsewhere. A bias before a normalisation changes nothing: its gradient is
-    // rounding alone.
+    // A maximum that is another one sends its gradient elsewhere. A bias before a normalisation
+    // changes nothing: its gradient is rounding alone.
     for (const size_t i : {0, 1, 3, 4, 5, 6})
       EXPECT_LT(distance(runner.fetch(static_cast<int>(i)), expected[i]), 0.5) << i;
   }

@@ -146,8 +146,8 @@ TEST_P(DeviceSuite, UpdatesWithTheBitsOfAPs) {
   }
 }
 
-// As many towers as handles of the device: of one GPU, too. The mean has the bits of tower_group.h, and each updates its share; where
-// there are fewer lines than towers some have none.
+// As many towers as handles of the device: of one GPU, too. The mean has the bits of tower_group.h,
+// and each updates its share; where there are fewer lines than towers some have none.
 TEST_P(DeviceSuite, TowersUpdateWithTheBitsOfAPs) {
   if (!keepsVariables(device_)) GTEST_SKIP() << "it keeps none, as UpdatesWithTheBitsOfAPs shows";
   OptimizerSpec optimizer;

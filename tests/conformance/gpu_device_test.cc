@@ -1,5 +1,5 @@
-// The device suite on a real GPU. Without one it says so and exits with 77, which is a skip; with DTF_REQUIRE_GPU=1
-// it fails.
+// The device suite on a real GPU. Without one it says so and exits with 77, which is a skip; with
+// DTF_REQUIRE_GPU=1 it fails.
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
-// The suites of sessions find each mistake of mutations.toml: this program runs itself with one planted, and
-// some test must fail. One that hangs has been found, too.
+// The suites of sessions find each mistake of mutations.toml: this program runs itself with one
+// planted, and some test must fail. One that hangs has been found, too.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -18,8 +18,8 @@ namespace {
 constexpr std::string_view kPlant = "--plant=";
 constexpr std::chrono::seconds kHangs{20};
 
-// Ends the process at the first failure, with its place. The name is taken before: gtest holds its lock when
-// it tells of a failure.
+// Ends the process at the first failure, with its place. The name is taken before: gtest holds its
+// lock when it tells of a failure.
 class FirstFailure final : public ::testing::EmptyTestEventListener {
   void OnTestStart(const ::testing::TestInfo& test) override {
     name_ = std::string(test.test_suite_name()) + "." + test.name();

@@ -25,7 +25,8 @@ class OverlapSuite : public ParameterClientSuite {
   }
 };
 
-// The next gradient is written while the one before may still be read, and the parameters that a gradient is computed from stay.
+// The next gradient is written while the one before may still be read, and the parameters that a
+// gradient is computed from stay.
 TEST_P(OverlapSuite, WhatIsReadAndWrittenDuringAnExchangeIsNotTheExchanges) {
   constexpr size_t kElements = 1 << 18;
   const ModelDeclaration model = overlappedModel(2, kElements, 20);
@@ -78,7 +79,8 @@ TEST_P(OverlapSuite, TheArenasOfRowsGrowEachForItself) {
   }
 }
 
-// A gradient is of the parameters before those that came last: it lacks its worker's own one before, too.
+// A gradient is of the parameters before those that came last: it lacks its worker's own one
+// before, too.
 TEST_P(OverlapSuite, LosesNoUpdateAndCountsTheWorkersOwnAsStale) {
   constexpr uint32_t kWorkers = 4;
   constexpr uint64_t kSteps = kWorkers * 300;

@@ -1,5 +1,5 @@
-// Queues, over tasks of this process and over tasks that serve on real sockets: sessions that share one,
-// steps that wait for it, and what wakes them.
+// Queues, over tasks of this process and over tasks that serve on real sockets: sessions that share
+// one, steps that wait for it, and what wakes them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 #pragma once
 
-// Pushes that begin before their gradient is written, whatever carries its bytes: see parameter_client_suite.h.
+// Pushes that begin before their gradient is written, whatever carries its bytes: see
+// parameter_client_suite.h.
 
 #include <algorithm>
 #include <numeric>
@@ -54,7 +55,8 @@ class StreamSuite : public ParameterClientSuite {
   }
 };
 
-// What is sent is what was written last, and what a gradient is computed from stays until it is asked for its answer.
+// What is sent is what was written last, and what a gradient is computed from stays until it is
+// asked for its answer.
 TEST_P(StreamSuite, TheParametersStayUntilThePushIsFinished) {
   const ModelDeclaration model = streamedModel(1000);
   Clients clients = start(kPs, 2, model, zeros(model));

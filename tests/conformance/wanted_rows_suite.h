@@ -1,6 +1,7 @@
 #pragma once
 
-// Parameters of which only the rows come that a worker asks for, whatever carries their bytes: see parameter_client_suite.h.
+// Parameters of which only the rows come that a worker asks for, whatever carries their bytes: see
+// parameter_client_suite.h.
 
 #include <vector>
 

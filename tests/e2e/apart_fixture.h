@@ -1,7 +1,7 @@
 #pragma once
 
-// Jobs over a real sshd whose hosts have no disk in common, with each other or with the launcher: the
-// run directory of each is a mount of its own.
+// Jobs over a real sshd whose hosts have no disk in common, with each other or with the launcher:
+// the run directory of each is a mount of its own.
 
 #include <filesystem>
 #include <fstream>

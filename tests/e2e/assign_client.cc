@@ -1,5 +1,5 @@
-// A client for assign_test.cc to kill: adds what it feeds to a variable, again and again, and tells each
-// step that was answered.
+// A client for assign_test.cc to kill: adds what it feeds to a variable, again and again, and tells
+// each step that was answered.
 // Usage: assign_client TARGET CONTAINER ELEMENTS
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A tensor of 3 GiB that one task sends another in a step: more bytes than 31 bits count, in many blobs
-// of one message. Each of its rows of 64 KiB has a value of its own.
+// A tensor of 3 GiB that one task sends another in a step: more bytes than 31 bits count, in many
+// blobs of one message. Each of its rows of 64 KiB has a value of its own.
 
 #include <gtest/gtest.h>
 

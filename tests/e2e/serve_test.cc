@@ -221,7 +221,8 @@ class ServeDevicesTest : public ClusterTest {
  protected:
   ~ServeDevicesTest() override { ::unsetenv("DTF_GPU_PLUGIN"); }
 
-  // Processes started from now on take the plug-in of tests/gpu, which computes on the host, for GPUs'.
+  // Processes started from now on take the plug-in of tests/gpu, which computes on the host, for
+  // GPUs'.
   static void useHostPlugin() {
     const char* const build = std::getenv("DTF_BUILD_ROOT");
     ASSERT_NE(build, nullptr);

@@ -1,4 +1,5 @@
-// Processes that sleep past their lease, and wake to a job that has gone on without them. Real SIGSTOP.
+// Processes that sleep past their lease, and wake to a job that has gone on without them. Real
+// SIGSTOP.
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -33,7 +34,8 @@ class SleepersTest : public RecoveryTest {
     const int fd;
   };
 
-  // A socket that any number of processes of one task can answer at, as two hosts behind one name do.
+  // A socket that any number of processes of one task can answer at, as two hosts behind one name
+  // do.
   static std::unique_ptr<Socket> sharedSocket(int port) {
     auto socket = std::make_unique<Socket>(::socket(AF_INET, SOCK_STREAM, 0));  // inherited
     sockaddr_in address{};
@@ -85,7 +87,8 @@ TEST_F(SleepersTest, AWorkerThatWakesNeverTakesThePlaceOfItsSuccessor) {
   EXPECT_TRUE(successor->running()) << successor->err();
 }
 
-// It holds the run directory while it sleeps, so nobody else can be the chief of the job on its disk.
+// It holds the run directory while it sleeps, so nobody else can be the chief of the job on its
+// disk.
 TEST_F(SleepersTest, AChiefThatWakesIsFencedAndItsSuccessorInitialisesNothing) {
   ClusterOptions options = asyncJob();
   options.ports = freePorts(options.ps + options.workers);

@@ -9,8 +9,8 @@ namespace {
 // The pixels of the digits are looked up: at most 256 rows of the table, all in its first part.
 constexpr long kPixels = 28 * 28, kPixelValues = 256, kDimension = 4;
 
-// What one worker sends in a step, at most, to all ps together: of each array less than a cache line
-// is padding.
+// What one worker sends in a step, at most, to all ps together: of each array less than a cache
+// line is padding.
 constexpr long kDenseBytes = (kPixels * kDimension * 10 + 10) * 4 + 6 * 64;
 constexpr long kRowBytes = kPixelValues * (1 + kDimension) * 4;
 
@@ -85,7 +85,8 @@ TEST_F(SparseTest, TheNumberOfPsDoesNotChangeASyncRun) {
   EXPECT_EQ(digestOf("one"), digestOf("three"));
 }
 
-// Where parameters travel, the rows of a batch do; in memory that is shared all are there. Split tables, and evaluations in between.
+// Where parameters travel, the rows of a batch do; in memory that is shared all are there. Split
+// tables, and evaluations in between.
 TEST_F(SparseTest, AJobToWhichOnlyRowsComeHasTheBitsOfOneToWhichAllCome) {
   for (const char* mode : {"sync", "async"}) {
     ClusterOptions options = embeddingJob(mode, 30'000, 60);

@@ -1,7 +1,7 @@
 #pragma once
 
-// A real sshd of the test's own: unprivileged means only, its own port, host key, authorized key and
-// client configuration. 127.0.0.1, 127.0.0.2, ... are the hosts.
+// A real sshd of the test's own: unprivileged means only, its own port, host key, authorized key
+// and client configuration. 127.0.0.1, 127.0.0.2, ... are the hosts.
 
 #include <memory>
 #include <string>

@@ -1,6 +1,7 @@
 #pragma once
 
-// A worker as it speaks to a ps on its bulk connection (PsData), and what it gives it of its memory.
+// A worker as it speaks to a ps on its bulk connection (PsData), and what it gives it of its
+// memory.
 
 #include <kj/async.h>
 

@@ -1,7 +1,7 @@
-// A psd with keys, and what a worker of the job sends it after the handshake that has been taken over:
-// its certificate says worker/1, its bytes say anything: frames that are none, the bare RPC protocol,
-// and every hello. Whatever that is, it is worker/1 at most: it takes no other worker's place, is no
-// ps, and gets at no checkpoint.
+// A psd with keys, and what a worker of the job sends it after the handshake that has been taken
+// over: its certificate says worker/1, its bytes say anything: frames that are none, the bare RPC
+// protocol, and every hello. Whatever that is, it is worker/1 at most: it takes no other worker's
+// place, is no ps, and gets at no checkpoint.
 
 #include <stdlib.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
-// What a stranger sends to a port of a task with keys, where TLS's handshake is awaited. Without a key of
-// the job nothing is let in, and what he is answered is bounded.
+// What a stranger sends to a port of a task with keys, where TLS's handshake is awaited. Without a
+// key of the job nothing is let in, and what he is answered is bounded.
 
 #include <stdlib.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
-// The head of an HTTP request, as strangers send it to the port of metrics. What comes behind a request changes
-// nothing about it, and half of one that is incomplete is incomplete.
+// The head of an HTTP request, as strangers send it to the port of metrics. What comes behind a
+// request changes nothing about it, and half of one that is incomplete is incomplete.
 
 #include <string>
 

@@ -12,7 +12,8 @@ namespace dtf::fuzz {
 
 // A Loop without its connections.
 // Owns: its time, and what was posted and has not run.
-// Borrows: `reactor` (must outlive this), whose kj loop it runs, and whose sockets if there are some.
+// Borrows: `reactor` (must outlive this), whose kj loop it runs, and whose sockets if there are
+// some.
 // Threads: one, post() too.
 class FuzzLoop : public net::Loop {
  public:

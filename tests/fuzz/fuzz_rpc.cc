@@ -1,6 +1,6 @@
-// Every RPC method of a psd, ps/0 or ps/1 as the world says, and of a workerd, in any order with any
-// arguments, from two workers, a ps and a peer that speaks the bare RPC protocol: real services over
-// streams in memory or sockets, files on a disk in memory, time that the program moves.
+// Every RPC method of a psd, ps/0 or ps/1 as the world says, and of a workerd, in any order with
+// any arguments, from two workers, a ps and a peer that speaks the bare RPC protocol: real services
+// over streams in memory or sockets, files on a disk in memory, time that the program moves.
 
 #include <capnp/message.h>
 #include <capnp/serialize-async.h>

@@ -1,8 +1,8 @@
-// What clients and tasks of others' sessions may ask of two tasks that serve (`--serve`), in any order
-// with any arguments: real services over streams in memory or sockets, devices and threads that run
-// when the program lets them, time that it moves, and a third task of the cluster that is hostile.
-// Beside them a client that does nothing wrong has its values and right answers, or is told that there
-// is no room; no call stays unanswered beyond its deadline; and what sessions held is given back.
+// What clients and tasks of others' sessions may ask of two tasks that serve (`--serve`), in any
+// order with any arguments: real services over streams in memory or sockets, devices and threads
+// that run when the program lets them, time that it moves, and a third task of the cluster that is
+// hostile. Beside them an honest client gets its values and right answers, or hears that there is
+// no room. Every call gets an answer within its deadline. Ended sessions give back what they held.
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // A worker whose ps are hostile: the calls of a parameter client and a checkpoint client, in the
 // order in which a worker may make them, against two ps that answer as the program says, or speak
-// the bare RPC protocol (hostile_ps.h, raw_peer.h). Whatever they do, a call ends: with an answer or an
-// error, within the deadlines that its client names.
+// the bare RPC protocol (hostile_ps.h, raw_peer.h). Whatever they do, a call ends: with an answer
+// or an error, within the deadlines that its client names.
 
 #include <array>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Both ends of a connection in memory, as messages: nothing is cut into bytes and put together again,
-// and what can pass at once passes without a promise, as on a daemon's sockets.
+// Both ends of a connection in memory, as messages: nothing is cut into bytes and put together
+// again, and what can pass at once passes without a promise, as on a daemon's sockets.
 
 #include "common/net/message_stream.h"
 

@@ -17,8 +17,8 @@ namespace dtf::fuzz {
 // Errors: none; when the other side has closed, what is sent is lost.
 class RawPeer {
  public:
-  // `ps_task`: that of the conversation. `interfaces`: that calls are of, with a static life; empty:
-  // a psd's.
+  // `ps_task`: that of the conversation. `interfaces`: that calls are of, with a static life;
+  // empty: a psd's.
   RawPeer(kj::Own<net::MessageStream> stream, uint32_t ps_task,
           std::span<const uint64_t> interfaces = {});
 

@@ -14,7 +14,8 @@ namespace dtf::fuzz {
 // Threads: one.
 class ReplicaCaller {
  public:
-  // One call over `connection`, a bulk one, which `method` chooses. `epoch`: of most of what is said.
+  // One call over `connection`, a bulk one, which `method` chooses. `epoch`: of most of what is
+  // said.
   kj::Promise<void> call(uint8_t method, Arguments& arguments, uint32_t callee, uint64_t epoch,
                          net::RpcConnection& connection);
 

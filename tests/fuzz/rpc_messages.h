@@ -19,7 +19,8 @@ void fillHello(Arguments& arguments, uint32_t callee, bool from_ps, cluster::Dur
 void fillModel(Arguments& arguments, uint32_t holder, bool on_both,
                schema::PsControl::DeclareParams::Builder params);
 
-// A replica's state, and what an update is made of but its gradient: mostly as the other ps would say.
+// A replica's state, and what an update is made of but its gradient: mostly as the other ps would
+// say.
 void fillReplicaState(Arguments& arguments, uint64_t epoch, schema::ReplicaState::Builder state);
 void fillReplicaUpdate(Arguments& arguments, uint64_t epoch,
                        schema::PsReplica::UpdateParams::Builder update);

@@ -43,14 +43,14 @@ class PreparedDisk {
 // Errors: none; a disk that does not fail is expected.
 void prepareDisk(FileSystem& disk);
 
-// `near` reads within `limits`; `far`, the server's, as before a hello, large messages into memory of
-// `pool` (null: one of all such streams).
+// `near` reads within `limits`; `far`, the server's, as before a hello, large messages into memory
+// of `pool` (null: one of all such streams).
 // Borrows: `reactor` (must outlive the streams).
 StreamPair socketStreams(net::Reactor& reactor, const net::Limits& limits = {},
                          std::shared_ptr<net::BufferPool> pool = nullptr);
 
-// The loop of a psd on manual time, whose connections to others end here: each is served by a ps/0, or by
-// the keeper of its replica.
+// The loop of a psd on manual time, whose connections to others end here: each is served by a ps/0,
+// or by the keeper of its replica.
 // Threads: one.
 class PeerLoop final : public FuzzLoop {
  public:

@@ -1,7 +1,7 @@
 #pragma once
 
-// Parts of plans and tensors, made of a call's arguments: what a client could register and send, with
-// one thing wrong where the bytes say so.
+// Parts of plans and tensors, made of a call's arguments: what a client could register and send,
+// with one thing wrong where the bytes say so.
 
 #include <cstdint>
 #include <cstring>

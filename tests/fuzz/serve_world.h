@@ -1,7 +1,7 @@
 #pragma once
 
-// What surrounds the tasks of fuzz_serve.cc: queues that run when the program lets them, a loop whose
-// connections end at these tasks or at a hostile one, and a client that does nothing wrong.
+// What surrounds the tasks of fuzz_serve.cc: queues that run when the program lets them, a loop
+// whose connections end at these tasks or at a hostile one, and a client that does nothing wrong.
 
 #include <kj/async.h>
 

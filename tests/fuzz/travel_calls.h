@@ -1,7 +1,7 @@
 #pragma once
 
-// Calls of a chief whose checkpoints gather, or whose shards stay with the ps, with arguments from the
-// fuzzer's bytes.
+// Calls of a chief whose checkpoints gather, or whose shards stay with the ps, with arguments from
+// the fuzzer's bytes.
 
 #include <cstdint>
 #include <string_view>

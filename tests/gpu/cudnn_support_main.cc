@@ -1,8 +1,9 @@
-// Which convolutions cuDNN can run on an H200, asked of cuDNN where no GPU is: it takes a device's properties as JSON.
-// A configuration that it offers could run there; how fast is not said. One process for each question: a library that
-// crashes on one has answered it.
+// Which convolutions cuDNN can run on an H200, asked of cuDNN where no GPU is: it takes a device's
+// properties as JSON. A configuration that it offers could run there; how fast is not said. One
+// process for each question: a library that crashes on one has answered it.
 //
-//   cudnn_support PROPERTIES.json PASS BATCH HEIGHT WIDTH CHANNELS OUT_CHANNELS WINDOW STRIDE BEFORE AFTER GROUPS
+//   cudnn_support PROPERTIES.json PASS BATCH HEIGHT WIDTH CHANNELS OUT_CHANNELS WINDOW STRIDE
+//                 BEFORE AFTER GROUPS
 //   prints "N float32, N TF32, N bfloat16"
 //   cudnn_support --version
 

@@ -1,5 +1,5 @@
-// The plug-in's device on the host's memory: what device.cc is with CUDA. For tests of the kernels' arithmetic and of
-// the boundary where no GPU is; nothing installs it.
+// The plug-in's device on the host's memory: what device.cc is with CUDA. For tests of the kernels'
+// arithmetic and of the boundary where no GPU is; nothing installs it.
 
 #include <cstdlib>
 #include <cstring>

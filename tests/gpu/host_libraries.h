@@ -1,7 +1,7 @@
 #pragma once
 
-// What the test's device remembers since the last synchronise(), to find copies beside programs that are none: they may happen early or late,
-// so this device has them happen at the worst moment.
+// What the test's device remembers since the last synchronise(), to find copies beside programs
+// that are none: they may happen early or late, so this device has them happen at the worst moment.
 
 #include <cstddef>
 #include <set>

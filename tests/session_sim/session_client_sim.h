@@ -76,8 +76,8 @@ class SessionClientSim {
   void runPuts(kj::WaitScope& scope);
   void runTakes(kj::WaitScope& scope);
   void train();
-  // A step of the plan that has `well` of them behind it, and none to compile then: false when it has
-  // failed, as it may. Anything else than it may is a problem.
+  // A step of the plan that has `well` of them behind it, and none to compile then: false when it
+  // has failed, as it may. Anything else than it may is a problem.
   bool step(bool is_bad, uint32_t& well, const std::function<void()>& run);
   // When the steps that had begun by then were aborted with this word; nullopt: they weren't.
   std::optional<TimePoint> abortedAt(const std::string& text, TimePoint begun) const;

@@ -17,7 +17,8 @@ struct Simulator {
   uint64_t seeds;  // 0 up to this without arguments
   // Runs a seed and returns the promises that it broke; adds what it counts to sums().
   std::function<std::vector<std::string>(uint64_t seed)> run;
-  // Prints the seed's plan, its events if verbose, and how it ended; returns whether it kept all promises.
+  // Prints the seed's plan, its events if verbose, and how it ended; returns whether it kept all
+  // promises.
   std::function<bool(uint64_t seed, bool verbose)> replay;
   std::function<std::string()> sums;  // of all that run() has run, without a full stop
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-// What an element and its slots must be, to the bit, after any number of updates of which one brought its gradient: a reference
-// store says it that is given the same updates.
+// What an element and its slots must be, to the bit, after any number of updates of which one
+// brought its gradient: a reference store says it that is given the same updates.
 
 #include <cstdint>
 #include <vector>

@@ -25,8 +25,8 @@ class SharedRows {
     uint64_t step = 0;
     uint32_t batch = 0;
   };
-  // Whether the push names shared row `index`, and the value that it has for it. async: which update
-  // comes when isn't known, so all have one value, and the second row none.
+  // Whether the push names shared row `index`, and the value that it has for it. async: which
+  // update comes when isn't known, so all have one value, and the second row none.
   bool isNamed(const Source& source, uint32_t index) const;
   float gradientOf(const Source& source) const;
 

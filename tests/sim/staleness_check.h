@@ -1,8 +1,9 @@
 #pragma once
 
-// What bounded training promises: a worker that begins a step is at most `staleness` steps ahead of every other, and on
-// every ps its parameters have all that the others have pushed up to so many steps before, but for the first push of one that
-// came late. Judged in lives in which nothing goes wrong, where a worker's progress is its own count of steps, from where it began.
+// What bounded training promises: a worker that begins a step is at most `staleness` steps ahead of
+// every other, and on every ps its parameters have all that the others have pushed up to so many
+// steps before, but for the first push of one that came late. Judged in lives in which nothing goes
+// wrong, where a worker's progress is its own count of steps, from where it began.
 
 #include <cstdint>
 #include <functional>

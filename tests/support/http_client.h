@@ -60,8 +60,8 @@ struct MetricsPage {
   }
 };
 
-// Reads the text, and holds it to the rules of its format: help and type before the first value, names
-// and numbers that Prometheus takes, no value twice, buckets that add up.
+// Reads the text, and holds it to the rules of its format: help and type before the first value,
+// names and numbers that Prometheus takes, no value twice, buckets that add up.
 // Errors: std::runtime_error with the line.
 inline MetricsPage parseMetrics(const std::string& text) {
   static const std::regex comment(R"(# (HELP|TYPE) ([a-z][a-z0-9_]*) (.+))");

@@ -1,6 +1,7 @@
 #pragma once
 
-// Takes POSTs, for tests: one connection after the other, each with the answer that it was made with.
+// Takes POSTs, for tests: one connection after the other, each with the answer that it was made
+// with.
 
 #include <sys/socket.h>
 #include <sys/time.h>

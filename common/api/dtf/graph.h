@@ -153,10 +153,10 @@ class Graph {
   Output assignAdd(Output variable, Output by) { return op("AssignAdd", {variable, by}); }
   Output assignSub(Output variable, Output by) { return op("AssignSub", {variable, by}); }
 
-  // ---- queues, on the task that has them: first in, first out. Who waits for room or for elements, as
-  // long as the step may take, holds up those behind him in the queue, steps with the same feeds and
-  // fetches in his session, and nobody else; when the queue is closed, he fails with DTF_OUT_OF_RANGE. An element has
-  // at most 64 components.
+  // ---- queues, on the task that has them: first in, first out. Who waits for room or for
+  // elements, as long as the step may take, holds up those behind him in the queue, steps with the
+  // same feeds and fetches in his session, and nobody else; when the queue is closed, he fails with
+  // DTF_OUT_OF_RANGE. An element has at most 64 components.
   Output fifoQueue(const std::string& name, const std::vector<Component>& components,
                    int64_t capacity) {
     std::string types, shapes;

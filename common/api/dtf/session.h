@@ -20,12 +20,13 @@ struct Feed {
 // Threads: thread-safe. Steps with the same feeds, fetches and targets run one at a time, others
 // side by side.
 // Blocks: the constructor until all targets have answered; run() until the step has ended.
-// Errors: as dtf_session_open() and dtf_session_run() in <dtf/dtf.h> say. After DTF_UNAVAILABLE what the
-// lost task held is gone: make another session.
+// Errors: as dtf_session_open() and dtf_session_run() in <dtf/dtf.h> say. After DTF_UNAVAILABLE
+// what the lost task held is gone: make another session.
 class Session {
  public:
-  // `targets`: "dtf://host:port" of one task, which knows where the others of its cluster are, or of each;
-  // "dtf://host:port/worker/1" is that task and no other; none: the CPU of this process. `options.keys`: for tasks with keys; read before this returns.
+  // `targets`: "dtf://host:port" of one task, which knows where the others of its cluster are, or
+  // of each; "dtf://host:port/worker/1" is that task and no other; none: the CPU of this process.
+  // `options.keys`: for tasks with keys; read before this returns.
   explicit Session(const Graph& graph, const std::vector<std::string>& targets = {},
                    const dtf_session_options& options = defaults()) {
     const std::vector<const char*> texts = textsOf(targets);

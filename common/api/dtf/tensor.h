@@ -32,8 +32,8 @@ constexpr dtf_dtype dtypeOf() {
 }
 
 // A handle: copies share the memory, which goes with the last of them. Several threads may read it.
-// Errors: DTF_BAD_CONFIG for negative dimensions, DTF_USAGE for values that are too few or of another
-// type, DTF_UNAVAILABLE without memory.
+// Errors: DTF_BAD_CONFIG for negative dimensions, DTF_USAGE for values that are too few or of
+// another type, DTF_UNAVAILABLE without memory.
 class Tensor {
  public:
   Tensor(dtf_dtype dtype, const Dims& dims) {

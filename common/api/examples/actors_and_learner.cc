@@ -1,6 +1,6 @@
 // Workers of two kinds, as in reinforcement learning: actors read the policy and try it, a learner
-// changes it. The policy, how much each of four levers is liked, is a variable on ps/0; each actor and
-// the learner is a client with a session of its own, and could be a program on another host.
+// changes it. The policy, how much each of four levers is liked, is a variable on ps/0; each actor
+// and the learner is a client with a session of its own, and could be a program on another host.
 // Usage: actors_and_learner PS                dtf://host:port of a `psd --serve`
 
 #include <dtf/session.h>

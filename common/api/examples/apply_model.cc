@@ -1,6 +1,7 @@
-// A model that dtf-launch has trained, applied to one example by a program of one's own: here, or on a
-// `workerd --serve`.
-// Usage: apply_model CLUSTER.yaml FILE [WORKER]    FILE: the bytes of one example, as the model reads them
+// A model that dtf-launch has trained, applied to one example by a program of one's own: here, or
+// on a `workerd --serve`.
+// Usage: apply_model CLUSTER.yaml FILE [WORKER]    FILE: the bytes of one example, as the model
+//                                                  reads them
 
 #include <dtf/model.h>
 

@@ -1,8 +1,8 @@
-// A loop that ends when its values say so, and a derivative through it: in how many years a sum that earns
-// interest has doubled, and how what it has become then depends on the rate. All years are one call of
-// the worker.
-// Usage: doubling WORKER [KEYS]             dtf://host:port of a `workerd --serve`, and the folder of keys
-//                                           that it needs where the worker has some
+// A loop that ends when its values say so, and a derivative through it: in how many years a sum
+// that earns interest has doubled, and how what it has become then depends on the rate. All years
+// are one call of the worker.
+// Usage: doubling WORKER [KEYS]             dtf://host:port of a `workerd --serve`, and the folder
+//                                           of keys that it needs where the worker has some
 
 #include <dtf/session.h>
 

@@ -1,8 +1,9 @@
-// In-graph replication: one client whose graph has a copy of the model on each worker, over the same
-// weights on ps/0. First in sync: the batch is split, one update with the mean of the copies' gradients,
-// the same as one process makes of the whole batch. Then in async: a thread for each copy, each with an
-// update of its own.
-// Usage: in_graph_replication PS WORKER WORKER         dtf://host:port of one `psd --serve`, two `workerd --serve`
+// In-graph replication: one client whose graph has a copy of the model on each worker, over the
+// same weights on ps/0. First in sync: the batch is split, one update with the mean of the copies'
+// gradients, the same as one process makes of the whole batch. Then in async: a thread for each
+// copy, each with an update of its own.
+// Usage: in_graph_replication PS WORKER WORKER         dtf://host:port of one `psd --serve`, two
+//                                                      `workerd --serve`
 
 #include <dtf/session.h>
 

@@ -1,8 +1,9 @@
-// Jobs in a queue on a ps, which no program has to be there for: some fill it, some work them off, one
-// says that there are no more. Each is a client with a session of its own, and could be on another host.
-// Usage: job_queue PS produce FIRST COUNT     puts jobs in: roots to be found of FIRST, FIRST + 1, ..
-//        job_queue PS consume                 works jobs off, until the queue is closed and empty
-//        job_queue PS close                   says that there are no more
+// Jobs in a queue on a ps, which no program has to be there for: some fill it, some work them off,
+// one says that there are no more. Each is a client with a session of its own, and could be on
+// another host.
+// Usage: job_queue PS produce FIRST COUNT  puts jobs in: roots to be found of FIRST, FIRST + 1, ..
+//        job_queue PS consume              works jobs off, until the queue is closed and empty
+//        job_queue PS close                says that there are no more
 // Who waits in vain for four weeks ends with 124.
 // PS is dtf://host:port of a `psd --serve`.
 

@@ -1,6 +1,8 @@
-// REINFORCE on levers that pay unlike one another, as one graph: it draws what the policy does and what that pays,
-// and follows the gradient of log(probability) * advantage. The seed that is fed decides everything that is drawn.
-// Usage: policy_gradient [WORKER]          dtf://host:port of a `workerd --serve`; none: in this process
+// REINFORCE on levers that pay unlike one another, as one graph: it draws what the policy does and
+// what that pays, and follows the gradient of log(probability) * advantage. The seed that is fed
+// decides everything that is drawn.
+// Usage: policy_gradient [WORKER]          dtf://host:port of a `workerd --serve`; none: in this
+//                                          process
 
 #include <dtf/session.h>
 

@@ -1,7 +1,9 @@
-// The model of a job's file trained by a program of one's own, by its signatures: the gradients on a
-// worker, the variables dealt to the ps, the update here. A second graph evaluates the same variables.
-// The file's input is images of 28 x 28 bytes, as of digits; what is learnt is which band of rows is lit.
-// Usage: train_model CLUSTER.yaml WORKER [PS]      dtf://host:port of a `workerd --serve`; how many ps there are: 1
+// The model of a job's file trained by a program of one's own, by its signatures: the gradients on
+// a worker, the variables dealt to the ps, the update here. A second graph evaluates the same
+// variables. The file's input is images of 28 x 28 bytes, as of digits; what is learnt is which
+// band of rows is lit.
+// Usage: train_model CLUSTER.yaml WORKER [PS]      dtf://host:port of a `workerd --serve`; how many
+//                                                  ps there are: 1
 
 #include <dtf/model.h>
 

@@ -1,5 +1,5 @@
-// depthwise_conv2d: each channel convolved with filters of its own (Sifre, 2014; MobileNets). Weights
-// are [height, width, channels, multiplier], as TensorFlow's.
+// depthwise_conv2d: each channel convolved with filters of its own (Sifre, 2014; MobileNets).
+// Weights are [height, width, channels, multiplier], as TensorFlow's.
 
 #include <fmt/format.h>
 

@@ -17,8 +17,8 @@ constexpr yaml::Key initializerKey(std::string_view name, std::string_view help)
   return yaml::textOrMap(name, help);
 }
 
-// Sets `initializer` to what the graph calls it ("constant=0.1") where the key is given. Mistakes go into
-// the reader's report.
+// Sets `initializer` to what the graph calls it ("constant=0.1") where the key is given. Mistakes
+// go into the reader's report.
 void readInitializer(const yaml::MapReader& settings, std::string_view key,
                      std::string& initializer);
 

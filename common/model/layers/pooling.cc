@@ -1,5 +1,6 @@
-// max_pool, avg_pool: the largest element, or the mean, of each window and channel. global_max_pool,
-// global_avg_pool: likewise of the whole image (the mean: Lin, Chen and Yan, ICLR 2014).
+// max_pool, avg_pool: the largest element, or the mean, of each window and channel.
+// global_max_pool, global_avg_pool: likewise of the whole image (the mean: Lin, Chen and Yan, ICLR
+// 2014).
 
 #include <fmt/format.h>
 

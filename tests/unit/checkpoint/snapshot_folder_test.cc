@@ -75,7 +75,8 @@ TEST(SnapshotFolder, KeepsTheOneThatAllHaveAndTheNewest) {
   EXPECT_TRUE(SnapshotFolder(*disk, {kHome}, 0).list().empty()) << "that is another ps's";
 }
 
-// At each operation the process dies: what is listed afterwards is whole, and what all had is there.
+// At each operation the process dies: what is listed afterwards is whole, and what all had is
+// there.
 TEST(SnapshotFolder, AProcessThatDiesWhileItWritesHarmsNoSnapshot) {
   constexpr SnapshotName kBefore{1, 10};
   constexpr SnapshotName kCut{1, 20};

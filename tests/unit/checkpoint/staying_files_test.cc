@@ -242,8 +242,8 @@ TEST_F(StayingFilesTest, AJobThatNoLongerLetsThemStaySaysOnceThatTheyAreLeft) {
   EXPECT_EQ(shardsAt(0).size(), 2u);
 }
 
-// All hosts at once, at each operation of a save and what goes after it: the newest is the one before or
-// the new one, whole, and whoever comes next leaves nothing behind.
+// All hosts at once, at each operation of a save and what goes after it: the newest is the one
+// before or the new one, whole, and whoever comes next leaves nothing behind.
 TEST_F(StayingFilesTest, AfterACrashAtAnyOperationAWholeOneIsFoundAndNothingIsLeft) {
   constexpr size_t kOperationsMax = 500;
   bool crashed = true;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The ps of a job each with a run directory of its own, on one simulated disk: what StayingShards asks
-// of them is done there.
+// The ps of a job each with a run directory of its own, on one simulated disk: what StayingShards
+// asks of them is done there.
 
 #include <algorithm>
 #include <map>

@@ -45,7 +45,8 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// What the dtf::Error of `code` that `action` throws says, without the folder; empty: it throws none.
+// What the dtf::Error of `code` that `action` throws says, without the folder; empty: it throws
+// none.
 template <class Action>
 std::string mistakeOf(const Action& action, ErrorCode code, const TemporaryFolder& folder) {
   try {

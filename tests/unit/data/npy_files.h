@@ -58,7 +58,8 @@ inline std::string zipOf(const std::vector<std::pair<std::string, std::string>>&
     const std::string head = littleEndian(20, 2) + littleEndian(0, 2) +
                              littleEndian(deflate ? 8 : 0, 2) + littleEndian(0, 4) +
                              littleEndian(crc, 4);
-    // As NumPy does, the sizes before the file are in a zip64 field, those in the directory are not.
+    // As NumPy does, the sizes before the file are in a zip64 field, those in the directory are
+    // not.
     const std::string sizes64 = littleEndian(1, 2) + littleEndian(16, 2) +
                                 littleEndian(bytes.size(), 8) + littleEndian(packed.size(), 8);
     const uint64_t offset = archive.size();

@@ -1,5 +1,5 @@
-// Sessions on devices that have memory of their own: what goes in, comes out, passes between devices and
-// outlives a step is the same as on CPUs.
+// Sessions on devices that have memory of their own: what goes in, comes out, passes between
+// devices and outlives a step is the same as on CPUs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

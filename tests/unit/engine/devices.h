@@ -34,9 +34,9 @@ class ActingKernel final : public runtime::Kernel {
   size_t bytes_;
 };
 
-// Owns: CPU devices and their kernels, in whose place a test may put something else. What is called a GPU
-// is one of the plug-in of tests/gpu, which has memory of its own and computes on the host; its kernels
-// stay as they are.
+// Owns: CPU devices and their kernels, in whose place a test may put something else. What is called
+// a GPU is one of the plug-in of tests/gpu, which has memory of its own and computes on the host;
+// its kernels stay as they are.
 class Devices {
  public:
   explicit Devices(const std::vector<graph::DeviceName>& names) {

@@ -15,7 +15,8 @@ namespace {
 
 using graph::Output;
 
-// Each function by itself is within its bound; refused before they are merged, encoded and compiled.
+// Each function by itself is within its bound; refused before they are merged, encoded and
+// compiled.
 TEST(Plan, TheFunctionsOfAStepHaveABoundOfNodesTogether) {
   const auto large =
       graph::testing::functionOf(1, {1}, [](graph::Builder& b, std::span<const Output> p) {

@@ -61,8 +61,8 @@ TEST(RegisteredPart, FeedsFoldedValuesAndVariablesReachTheirDevices) {
   }
 }
 
-// There is room for one value: what has been read is let go before it is assigned, unless the step's end
-// needs it.
+// There is room for one value: what has been read is let go before it is assigned, unless the
+// step's end needs it.
 TEST(RegisteredPart, AVariableThatNobodyReadsAnyMoreIsAssignedInPlace) {
   testing::Devices devices(testing::cpusOfWorker0(1));
   const DeviceThreads threads(devices.all());
@@ -98,7 +98,8 @@ TEST(RegisteredPart, AVariableThatNobodyReadsAnyMoreIsAssignedInPlace) {
   }
 }
 
-// A task registers the parts of all its sessions in one thread: what one of them computes must not stop it.
+// A task registers the parts of all its sessions in one thread: what one of them computes must not
+// stop it.
 TEST(RegisteredPart, IsMadeWhileItsDeviceIsBusy) {
   testing::Devices devices(testing::cpusOfWorker0(1));
   const DeviceThreads threads(devices.all());

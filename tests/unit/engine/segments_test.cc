@@ -128,7 +128,8 @@ TEST_F(SegmentsTest, ActsOnVariablesAreCutOut) {
   EXPECT_THAT(segments[4].after, ElementsAre(3));
 }
 
-// What follows one queue doesn't wait for another; acts that never wait are ordered as those on variables.
+// What follows one queue doesn't wait for another; acts that never wait are ordered as those on
+// variables.
 TEST_F(SegmentsTest, ActsOnQueuesAreWaitedForByWhatFollowsThemAlone) {
   const Output jobs{b_.node("FIFOQueue", {},
                             {{"component_types", std::string("float32")},
@@ -158,8 +159,8 @@ TEST_F(SegmentsTest, ActsOnQueuesAreWaitedForByWhatFollowsThemAlone) {
   for (const Segment& segment : segments) EXPECT_THAT(segment.receives, IsEmpty());
 }
 
-// Of random graphs in which some tensors arrive, some leave and some are assigned: every node is in one
-// segment, runs after what it reads, and awaits exactly the receives among its ancestors.
+// Of random graphs in which some tensors arrive, some leave and some are assigned: every node is in
+// one segment, runs after what it reads, and awaits exactly the receives among its ancestors.
 TEST(Segments, OfRandomGraphsAwaitExactlyWhatTheirNodesNeed) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,4 +1,5 @@
-// The ops of standard_image_ops.cc, each as one walk over all places where a window meets its image.
+// The ops of standard_image_ops.cc, each as one walk over all places where a window meets its
+// image.
 
 #include "common/graph/window.h"
 #include "tests/unit/graph/reference_kernels.h"

@@ -1,7 +1,7 @@
 #pragma once
 
-// AsioMessageStream below the RPC system: two ends of a Unix socket pair in one loop, plain and with
-// TLS.
+// AsioMessageStream below the RPC system: two ends of a Unix socket pair in one loop, plain and
+// with TLS.
 
 #include <capnp/message.h>
 #include <gtest/gtest.h>

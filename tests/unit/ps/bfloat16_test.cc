@@ -43,7 +43,8 @@ TEST(BFloat16, KeepsInfinitiesNansAndTheSmallestNumbers) {
   EXPECT_EQ(rounded(std::numeric_limits<float>::max()), kInfinity) << "beyond the largest";
   EXPECT_EQ(rounded(0x1.FEp127F), 0x1.FEp127F) << "the largest";
   EXPECT_EQ(rounded(0x1p-133F), 0x1p-133F) << "the smallest";
-  // One whose set bits would all be cut off, and one that rounding would carry to infinity, or to zero.
+  // One whose set bits would all be cut off, and one that rounding would carry to infinity, or to
+  // zero.
   for (const uint32_t bits : {0x7F800001U, 0x7FFFFFFFU, 0xFFFFFFFFU, 0x7FC00000U}) {
     EXPECT_TRUE(std::isnan(rounded(std::bit_cast<float>(bits)))) << std::hex << bits;
     EXPECT_EQ(std::signbit(rounded(std::bit_cast<float>(bits))), bits >> 31 == 1);

@@ -1,4 +1,5 @@
-// A shard whose arrays are on a device: a fake one, which subtracts and fails when it is told to. Real ones: tests/conformance/device_suite_updates.cc.
+// A shard whose arrays are on a device: a fake one, which subtracts and fails when it is told to.
+// Real ones: tests/conformance/device_suite_updates.cc.
 
 #include "common/ps/device_arrays.h"
 
@@ -156,7 +157,8 @@ TEST_F(DeviceArraysTest, AnUpdateThatFailedLeavesNothingToRead) {
   EXPECT_THROW(client_.pullAverages(), Error);
 }
 
-// Async: a push waits for a checkpoint's cut, whose thread applies it then. The cut is whole, and the error is the push's.
+// Async: a push waits for a checkpoint's cut, whose thread applies it then. The cut is whole, and
+// the error is the push's.
 TEST_F(DeviceArraysTest, APushThatWaitedForACutFailsWithTheDevice) {
   step();
   const Incarnation self = client_.incarnation();

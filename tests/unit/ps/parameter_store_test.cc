@@ -128,7 +128,8 @@ TEST(ParameterStore, ARestoredStoreGoesOnWithTheSameBits) {
     EXPECT_TRUE(std::ranges::equal(first.slot(i), second.slot(i))) << first.slotName(i);
 }
 
-// The parameters stay where they were received until two updates later; the slots' memory goes at once.
+// The parameters stay where they were received until two updates later; the slots' memory goes at
+// once.
 TEST(ParameterStore, WhatWasReceivedIsKeptForAsLongAsItIsInUse) {
   const auto received = [](float value) {
     const auto buffer = std::make_shared<Buffer>(16 * sizeof(float));
@@ -226,7 +227,8 @@ class LargeTable {
   Random random_{testing::testSeed(), 0};
 };
 
-// Readers keep arenas for as many updates as they like, and the rows that those missed are not lost.
+// Readers keep arenas for as many updates as they like, and the rows that those missed are not
+// lost.
 TEST(ParameterStore, RowsThatAnArenaMissedAreBroughtToIt) {
   LargeTable table;
   std::deque<std::pair<std::shared_ptr<const Snapshot>, std::vector<float>>> readers;

@@ -1,6 +1,7 @@
 #pragma once
 
-// A shard with a replica, in tests of what its workers see when its process is lost and another takes its place.
+// A shard with a replica, in tests of what its workers see when its process is lost and another
+// takes its place.
 
 #include <chrono>
 #include <memory>

@@ -250,8 +250,9 @@ bool World::isAtWork(uint32_t rank) const {
   return member.state == MemberState::kJoined && member.incarnation == workers_[rank].incarnation;
 }
 
-// Bounded: whoever begins a step is near all others at work, also after deaths, and has all that they have pushed up to
-// `staleness` steps before. The first push of a worker that comes late may be missing: others than ps/0 hear of it after them.
+// Bounded: whoever begins a step is near all others at work, also after deaths, and has all that
+// they have pushed up to `staleness` steps before. The first push of a worker that comes late may
+// be missing: others than ps/0 hear of it after them.
 void World::checkStaleness(uint32_t rank, const StepState& state) {
   Worker& worker = workers_[rank];
   worker.last = state;

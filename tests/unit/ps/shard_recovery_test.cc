@@ -209,8 +209,8 @@ TEST(BesideAnother, TheTimeToReadTheCutEnds) {
   EXPECT_THROW(driver.shard.expectRestore(kNextLife), Error) << "not the chief's process";
 }
 
-// Another ps may have lost its values, which whoever trains here can't know; nor is a worker that was
-// killed missed at once.
+// Another ps may have lost its values, which whoever trains here can't know; nor is a worker that
+// was killed missed at once.
 TEST(BesideAnother, AChiefThatWasStartedAgainMayEndTheJobOnceItIsTheJobsChief) {
   BesideAnother driver(0);
   driver.pull(1);

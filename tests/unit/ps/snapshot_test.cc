@@ -77,7 +77,8 @@ TEST(SnapshotPool, SharesTheArenasThatItMakesFromThenOn) {
   EXPECT_EQ(pool.acquire(2)->sharedMemory()->key(), key);
 }
 
-// Workers that compute each have another version; when they all ask again, their arenas are used again.
+// Workers that compute each have another version; when they all ask again, their arenas are used
+// again.
 TEST(SnapshotPool, KeepsAnArenaForEachReader) {
   SnapshotPool pool(16, 2);
   pool.share(5);

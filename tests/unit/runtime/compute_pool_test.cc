@@ -165,7 +165,8 @@ TEST(ComputePool, AThreadThatWasLastOnTheCallersCpuComputesOnAnother) {
   setCpus(0, all);
 }
 
-// Whether the thread was moved to one CPU while it was stalled in a part; after the call it is back on all.
+// Whether the thread was moved to one CPU while it was stalled in a part; after the call it is back
+// on all.
 template <class F>
 bool movesAStalledThread(ComputePool& pool, const F& is_over) {
   const cpu_set_t all = cpusOf(0);

@@ -82,7 +82,8 @@ void expectTheSameBits(const Processor& cpu, const Convolution& c) {
   }
 }
 
-// Several blocks of images, fewer images than threads, odd numbers of channels, groups, no gathering.
+// Several blocks of images, fewer images than threads, odd numbers of channels, groups, no
+// gathering.
 TEST(ConvolutionWays, GiveTheSameBitsOnAnyNumberOfThreads) {
   for (const int threads : {2, 3, 5}) {
     ComputePool pool(threads);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Counts calls of malloc and its kin in all threads of the process, whoever makes them: our code, the
-// C++ library or another. Under a sanitizer too, through the hooks of its allocator.
+// Counts calls of malloc and its kin in all threads of the process, whoever makes them: our code,
+// the C++ library or another. Under a sanitizer too, through the hooks of its allocator.
 
 #include "common/runtime/compute_pool.h"
 
@@ -18,7 +18,8 @@ class CountAllocations {
   static bool countsAlignedAlloc();  // not under ThreadSanitizer, which doesn't tell
 };
 
-// Returns when all threads of `pool` have run: what a thread allocates while it starts is no step's.
+// Returns when all threads of `pool` have run: what a thread allocates while it starts is no
+// step's.
 void awaitThreads(ComputePool& pool);
 
 }  // namespace dtf::runtime::testing

@@ -70,8 +70,8 @@ TEST_F(CpuKernels, MultiplyOverAnEmptySumToZero) {
   EXPECT_EQ(std::accumulate(c, c + 4, 0.0f), 0.0f);
 }
 
-// What they copy from where follows from a few strides: a list of it would be twice the tensor, in memory
-// that nobody counts.
+// What they copy from where follows from a few strides: a list of it would be twice the tensor, in
+// memory that nobody counts.
 TEST_F(CpuKernels, ThatCopyPartsArePreparedInMemoryThatNoShapeMakesLarger) {
   const auto allocations = [&](const std::string& op, int64_t from, int64_t to,
                                const graph::Attributes& attributes) {
@@ -94,7 +94,8 @@ TEST_F(CpuKernels, ThatCopyPartsArePreparedInMemoryThatNoShapeMakesLarger) {
   }
 }
 
-// On several threads: an input without an element has no address that a column could be counted from.
+// On several threads: an input without an element has no address that a column could be counted
+// from.
 TEST_F(CpuKernels, SumNoRowsToZero) {
   ComputePool pool(2);
   KernelTable kernels;

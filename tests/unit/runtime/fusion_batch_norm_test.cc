@@ -1,4 +1,5 @@
-// That the fused operations compute the right numbers is tested by the device suite. Here: what is joined, and what must not be.
+// That the fused operations compute the right numbers is tested by the device suite. Here: what is
+// joined, and what must not be.
 
 #include "tests/unit/runtime/residual_graph.h"
 

@@ -1,4 +1,5 @@
-// That fused products are the right numbers is tested by the device suite. Here: what is fused, and what must not be.
+// That fused products are the right numbers is tested by the device suite. Here: what is fused, and
+// what must not be.
 
 #include <gmock/gmock.h>
 
@@ -79,7 +80,8 @@ TEST_F(FuseProductsTest, LeavesAReshapedProduct) {
               UnorderedElementsAre("MatMul", "BiasAdd"));
 }
 
-// Each when its bias was added: a product that ran as soon as it could would lie in memory until it is read.
+// Each when its bias was added: a product that ran as soon as it could would lie in memory until it
+// is read.
 TEST_F(FuseProductsTest, KeepsTheOrder) {
   const Output h = b.placeholder("h", DType::kFloat32, {5, 7});
   const Output u = b.placeholder("u", DType::kFloat32, {7, 7});

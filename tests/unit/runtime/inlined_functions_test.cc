@@ -1,4 +1,5 @@
-// That unrolled loops compute the right numbers is tested by the device suite. Here: what is unrolled, and what can't be.
+// That unrolled loops compute the right numbers is tested by the device suite. Here: what is
+// unrolled, and what can't be.
 
 #include "common/runtime/inlined_functions.h"
 

@@ -93,7 +93,8 @@ TEST(NormLoops, ManyRowsLoseNoDigits) {
   }
 }
 
-// Joined or each by itself, to the bit: a normalisation, what a residual block adds, the relu; and what goes back.
+// Joined or each by itself, to the bit: a normalisation, what a residual block adds, the relu; and
+// what goes back.
 TEST(NormLoops, ARelusJoinedWithThemChangesNoBits) {
   constexpr int64_t kRows = 300, kChannels = 21, kAll = kRows * kChannels;
   using Mask = NormGradient::Mask;

@@ -1,6 +1,7 @@
 #pragma once
 
-// A small graph with a normalisation, and a table of kernels that nobody runs: for tests of what passes make of a step.
+// A small graph with a normalisation, and a table of kernels that nobody runs: for tests of what
+// passes make of a step.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

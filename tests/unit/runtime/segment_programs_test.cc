@@ -23,7 +23,8 @@ using testing::Classifier;
 using testing::makeClassifier;
 using testing::StepRunner;
 
-// A CPU that says it has memory of its own. Copies beside launches are made when they are waited for, and not before.
+// A CPU that says it has memory of its own. Copies beside launches are made when they are waited
+// for, and not before.
 class FarDevice final : public Device {
  public:
   DeviceType type() const override { return cpu_.type(); }

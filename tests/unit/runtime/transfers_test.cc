@@ -22,7 +22,8 @@ using ::testing::ElementsAre;
 using testing::makeClassifier;
 using testing::StepRunner;
 
-// Notes what it is asked for. Copies beside launches are made as late as they may be, if they go to the host.
+// Notes what it is asked for. Copies beside launches are made as late as they may be, if they go to
+// the host.
 class NotingDevice final : public Device {
  public:
   DeviceType type() const override { return cpu_.type(); }

@@ -63,8 +63,8 @@ TEST(JobSettings, TellWhateverChangesTheWork) {
 }
 
 // A key that is new in the training file's tables fails here until its author has decided: workers
-// that differ in it do other work, and are refused (it is in the declaration, or one of the settings,
-// and a case above shows it); or it is the affair of each, or of the chief.
+// that differ in it do other work, and are refused (it is in the declaration, or one of the
+// settings, and a case above shows it); or it is the affair of each, or of the chief.
 TEST(JobSettings, EveryKeyOfATrainingFileIsToldOrIsNobodyElsesAffair) {
   using Names = std::set<std::string_view>;
   struct Decided {

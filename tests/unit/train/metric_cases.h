@@ -1,6 +1,7 @@
 #pragma once
 
-// What the tests of the metrics share: cases, and a metric's value of one, which is fed batch by batch.
+// What the tests of the metrics share: cases, and a metric's value of one, which is fed batch by
+// batch.
 
 #include <cstddef>
 #include <cstdint>

@@ -48,7 +48,8 @@ runtime::KernelTable countedKernels(const runtime::KernelTable& kernels, RunCoun
   return counted;
 }
 
-// loss = mean((sigmoid(xw) + sigmoid(xw)) * tanh([[1, 1], [2, 2]])), where nothing reads the labels.
+// loss = mean((sigmoid(xw) + sigmoid(xw)) * tanh([[1, 1], [2, 2]])), where nothing reads the
+// labels.
 model::ModelGraph redundantModel() {
   model::ModelGraph model{.graph = graph::Graph(graph::standardOps())};
   graph::Builder b(model.graph);

@@ -41,7 +41,8 @@ ps::Gradient drawnGradient(uint64_t elements, uint64_t stream) {
   return {*values, values};
 }
 
-// What three updates make of some parameters; then a mean, and a copy of the slots, where there are any.
+// What three updates make of some parameters; then a mean, and a copy of the slots, where there are
+// any.
 std::vector<uint32_t> updatedBits(Optimizer kind, uint64_t elements, ps::UpdateRunner& runner) {
   ps::ParameterStore store(cluster::defaultOptimizer(kind), elements, {{.count = elements}});
   store.initialise(drawnValues(elements, 0));

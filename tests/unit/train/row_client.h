@@ -1,6 +1,7 @@
 #pragma once
 
-// A worker's client in this process that brings only the rows that are asked for: of all others its parameters are NaN.
+// A worker's client in this process that brings only the rows that are asked for: of all others its
+// parameters are NaN.
 
 #include <gtest/gtest.h>
 

@@ -75,8 +75,8 @@ TEST(ShippedJobs, ASupportVectorMachineDoesSo) {
   EXPECT_GT(accuracy, 0.875);
 }
 
-// The rule behind the clicks is right 0.957 of the time: see clicks_test.cc. What says nothing of users and items
-// is right for some two thirds.
+// The rule behind the clicks is right 0.957 of the time: see clicks_test.cc. What says nothing of
+// users and items is right for some two thirds.
 TEST(ShippedJobs, ARecommenderLearnsWhoLikesWhat) {
   const std::vector<std::string> smaller = {"data.eval.count=4000"};
   const double accuracy = *trained(shipped("clicks_wide_deep.yaml", smaller)).accuracy;

@@ -1,6 +1,7 @@
 #pragma once
 
-// A worker's client in this process that takes gradients while they are written, as one over the network does.
+// A worker's client in this process that takes gradients while they are written, as one over the
+// network does.
 
 #include <gtest/gtest.h>
 
@@ -13,8 +14,8 @@
 
 namespace dtf::train {
 
-// Reads each element once, as soon as it is said to be written. What of a gradient isn't written is NaN.
-// Owns, borrows: as WrappedClient.
+// Reads each element once, as soon as it is said to be written. What of a gradient isn't written is
+// NaN. Owns, borrows: as WrappedClient.
 class StreamingClient final : public WrappedClient {
  public:
   using WrappedClient::WrappedClient;

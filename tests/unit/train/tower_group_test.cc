@@ -178,8 +178,8 @@ TEST(TowerGroup, EqualSharesAreNormalisedAsTheWholeBatch) {
   }
 }
 
-// The mean over the shares is the mean over the batch, whatever is in which share: the moving means of
-// what comes before the first normalisation don't depend on how many towers there are.
+// The mean over the shares is the mean over the batch, whatever is in which share: the moving means
+// of what comes before the first normalisation don't depend on how many towers there are.
 TEST(TowerGroup, TheMovingMeanIsThatOfTheWholeBatch) {
   cluster::TrainSpec train =
       jobWith({model::flatten(), model::layerOf("batch_norm", "{momentum: 0.5}", "norm"),

@@ -1,4 +1,5 @@
-// Jobs whose parameters come as the rows that a batch looks up: they have the bits of jobs to which all come.
+// Jobs whose parameters come as the rows that a batch looks up: they have the bits of jobs to which
+// all come.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

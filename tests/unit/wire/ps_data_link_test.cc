@@ -248,7 +248,8 @@ TEST_F(SharingPsTest, AnExchangeThatIsWaitedForUsesNothing) {
   EXPECT_EQ(ps_[0].in_use, (std::vector<uint64_t>{0, 0, 0}));
 }
 
-// The ps keeps the gradient of a batch that is not the last; the next is written into the same arena.
+// The ps keeps the gradient of a batch that is not the last; the next is written into the same
+// arena.
 TEST_F(SharingPsTest, GradientsOfSeveralBatchesAStepTravel) {
   PsDataLink& link = open(2);
   EXPECT_TRUE(ps_[0].gradient_keys.empty());
@@ -264,7 +265,8 @@ TEST_F(SharingPsTest, GradientsOfSeveralBatchesAStepTravel) {
   EXPECT_EQ(ps_[0].in_use, (std::vector<uint64_t>{0, key}));
 }
 
-// Of a ps whose cluster file doesn't want it, of one of an earlier version, and where the kernel refuses.
+// Of a ps whose cluster file doesn't want it, of one of an earlier version, and where the kernel
+// refuses.
 TEST_F(SharingPsTest, WhereItIsRefusedArenasTravel) {
   ps_[0].refuses_memory = Error(ErrorCode::kUnavailable, "its cluster file says no");
   PsDataLink& link = open();
@@ -365,7 +367,8 @@ TEST_F(SharingPsTest, ArenasThatAreNoMoreAreUnmapped) {
   EXPECT_EQ(link.TEST_arenasMapped(), 1u);
 }
 
-// As of a process that has no descriptor left: the call is asked again on a connection of sockets alone.
+// As of a process that has no descriptor left: the call is asked again on a connection of sockets
+// alone.
 TEST_F(SharingPsTest, ArenasTravelOnceOneCannotBeMapped) {
   PsDataLink& link = open();
   answerFromMemory(1);

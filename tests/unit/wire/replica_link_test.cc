@@ -1,5 +1,5 @@
-// The link of a ps to the keeper of its replica: a real socket, and behind it a keeper that does what a
-// test says.
+// The link of a ps to the keeper of its replica: a real socket, and behind it a keeper that does
+// what a test says.
 
 #include "common/wire/replica_link.h"
 
@@ -28,7 +28,8 @@ using FetchAnswer = std::variant<ps::ReplicaSeed, Error>;
 
 constexpr uint64_t kElementsOfShard = 16;
 
-// One process of the ps that keeps the replica. Everything that is not set is answered as a ps would.
+// One process of the ps that keeps the replica. Everything that is not set is answered as a ps
+// would.
 struct KeeperProcess {
   Incarnation incarnation;
   std::vector<std::string> calls;          // "update 7"
@@ -267,8 +268,8 @@ TEST_F(PsReplicaLinkTest, AFetchThatIsNotAnsweredIsAskedOnAnotherConnection) {
   EXPECT_TRUE(std::holds_alternative<ps::ReplicaSeed>(*answer));
 }
 
-// A seed of 24 MiB through a network of some MiB a second takes longer than the lease, which is long
-// enough for a busy machine.
+// A seed of 24 MiB through a network of some MiB a second takes longer than the lease, which is
+// long enough for a busy machine.
 TEST_F(PsReplicaLinkTest, AKeeperWhoseNetworkIsSlowIsNotGivenUpWhileBytesGetThere) {
   options_.timeouts.lease_seconds = 2;
   options_.timeouts.rejoin_seconds = 0.1;

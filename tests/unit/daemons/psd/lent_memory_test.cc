@@ -143,7 +143,8 @@ TEST_F(LentMemoryTest, WhatIsLentStaysUntilTheWorkerSaysThatItIsNotInUse) {
   EXPECT_EQ(pool.allocated(), 2u);
 }
 
-// Nobody knows until when the worker reads it: it may be frozen, or come back on another connection.
+// Nobody knows until when the worker reads it: it may be frozen, or come back on another
+// connection.
 TEST_F(LentMemoryTest, WhatIsLentWhenTheSessionEndsIsNeverWrittenAgain) {
   comeIn();
   accept({});

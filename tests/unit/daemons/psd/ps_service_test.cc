@@ -23,8 +23,8 @@ struct NoSessions final : WorkerSessions {
   kj::Promise<void> failed() override { return kj::NEVER_DONE; }
 };
 
-// What freed memory held must not matter, so it is overwritten: malloc gives first what was freed last.
-// (M_PERTURB leaves out what a thread's cache takes.)
+// What freed memory held must not matter, so it is overwritten: malloc gives first what was freed
+// last. (M_PERTURB leaves out what a thread's cache takes.)
 void overwriteFreed() {
   constexpr size_t kBlocks = 16;  // more than such a cache holds of one size
   for (size_t bytes = 16; bytes <= 1024; bytes += 16) {

@@ -34,10 +34,10 @@ TEST(BatchScript, AsksForWhatTheFileSaysAndRunsOneCommand) {
 
 namespace {
 
-// What bash makes of a script with launch.requeue. In dtf-launch's place is a program that sends the
-// script each of `signals` until it is passed on, as bash may drop one that comes while it handles
-// another, and ends with `code`; in scontrol's one that prints its words, and is asked when the job was
-// preempted.
+// What bash makes of a script with launch.requeue. In dtf-launch's place is a program that sends
+// the script each of `signals` until it is passed on, as bash may drop one that comes while it
+// handles another, and ends with `code`; in scontrol's one that prints its words, and is asked when
+// the job was preempted.
 ProgramAnswer runRequeued(const std::string& signals, const std::string& code,
                           const std::string& preempted = "None") {
   const TemporaryFiles files;

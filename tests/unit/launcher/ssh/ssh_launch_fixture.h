@@ -1,7 +1,8 @@
 #pragma once
 
-// Whole launches over a script in the place of the ssh client, which runs the agent on this host; the
-// tasks are scripts, too (fake_task.cc). What a real sshd does is tested in tests/e2e/ssh_test.cc.
+// Whole launches over a script in the place of the ssh client, which runs the agent on this host;
+// the tasks are scripts, too (fake_task.cc). What a real sshd does is tested in
+// tests/e2e/ssh_test.cc.
 
 #include <gtest/gtest.h>
 #include <signal.h>

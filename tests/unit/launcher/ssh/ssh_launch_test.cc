@@ -13,8 +13,9 @@
 #include "launcher/ssh/messages.h"
 #include "tests/unit/launcher/ssh/ssh_launch_fixture.h"
 
-// Whole launches over a script in the place of the ssh client, which runs the agent on this host; the
-// tasks are scripts, too (fake_task.cc). What a real sshd does is tested in tests/e2e/ssh_test.cc.
+// Whole launches over a script in the place of the ssh client, which runs the agent on this host;
+// the tasks are scripts, too (fake_task.cc). What a real sshd does is tested in
+// tests/e2e/ssh_test.cc.
 
 namespace dtf::launcher {
 

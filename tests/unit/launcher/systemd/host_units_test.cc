@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// What it does where systemd is process 1: tests/hosts/far_units_test.py and systemd_launch_test.py.
+// What it does where systemd is process 1: tests/hosts/far_units_test.py and
+// systemd_launch_test.py.
 
 namespace dtf::launcher {
 namespace {

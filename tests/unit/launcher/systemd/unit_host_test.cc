@@ -9,8 +9,8 @@
 
 #include "launcher/ssh/ssh_command.h"
 
-// A shell, or this build's dtf-agent, in the place of the ssh client. What a host with systemd does:
-// tests/hosts/far_units_test.py.
+// A shell, or this build's dtf-agent, in the place of the ssh client. What a host with systemd
+// does: tests/hosts/far_units_test.py.
 
 namespace dtf::launcher {
 namespace {
