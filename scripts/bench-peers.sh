@@ -1,38 +1,46 @@
 #!/bin/bash
-# The same work by dtf, TensorFlow and PyTorch on this machine's cores, in turns, medians of five: one table, in about
-# fifteen minutes, with a line on stderr for each run.
-# Usage: scripts/bench-peers.sh [--models | --learning FOLDER] [--quick] [--cpu-time] [--repetitions N] [--only ROW]
-#                               [--without TensorFlow|PyTorch|JAX]
+# The same work by dtf, TensorFlow and PyTorch on this machine's cores, in turns, medians of five:
+# one table, in about fifteen minutes, with a line on stderr for each run.
+# Usage: scripts/bench-peers.sh [--models | --learning FOLDER] [--quick] [--cpu-time]
+#                               [--repetitions N] [--only ROW] [--without TensorFlow|PyTorch|JAX]
 #
-# --models: training steps of whole networks on one thread and on two, without a cluster, by dtf, PyTorch (as it comes,
-# tuned, compiled) and JAX, beside the peak of the machine; see tests/bench/peers/compare_models.py.
+# --models: training steps of whole networks on one thread and on two, without a cluster, by dtf,
+# PyTorch (as it comes, tuned, compiled) and JAX, beside the peak of the machine; see
+# tests/bench/peers/compare_models.py.
 # --quick: one turn instead of five, with --models some seconds for each figure.
-# --cpu-time: with --models, on one thread: by the CPU time that a step takes, where other programs compute, too.
+# --cpu-time: with --models, on one thread: by the CPU time that a step takes, where other programs
+# compute, too.
 # --only: the rows whose name has this in it, such as sync, or with --models LeNet.
-# --learning: ResNet-20 trained to the end by dtf and PyTorch, in about half an hour, on data_batch_1.bin and
-# test_batch.bin of CIFAR-10 in FOLDER; see tests/bench/peers/compare_learning.py. Else:
+# --learning: ResNet-20 trained to the end by dtf and PyTorch, in about half an hour, on
+# data_batch_1.bin and test_batch.bin of CIFAR-10 in FOLDER; see
+# tests/bench/peers/compare_learning.py. Else:
 #
-#   softmax                784 x 10, batch 100 a worker, gradient descent, 2 ps + 2 workers; global steps per second,
-#                          async: each gradient is a step, sync: one update from both workers is a step
+#   softmax                784 x 10, batch 100 a worker, gradient descent, 2 ps + 2 workers; global
+#                          steps per second, async: each gradient is a step, sync: one update from
+#                          both workers is a step
 #   784-300-100-10, sync   two hidden layers of ReLU, otherwise the same
-#   LeNet, sync            two convolutions, batch 128 a worker, otherwise the same; not by TensorFlow
-#   Criteo's shape, async  a table of 1 000 001 rows of 10 numbers, of which each example has 26, 13 numbers, three
-#                          layers of 400 (PaddleRec's DNN), or one of 32, with which most of a step is rows; Adagrad,
-#                          batch 1000 a worker, 2 ps + 2 workers; on drawn records, those of dtf from a table in text;
-#                          not by PyTorch
-#   null step              push a gradient, get the parameters back, 1 ps + 1 worker; median time of a step
+#   LeNet, sync            two convolutions, batch 128 a worker, otherwise the same; not by
+#                          TensorFlow
+#   Criteo's shape, async  a table of 1 000 001 rows of 10 numbers, of which each example has 26, 13
+#                          numbers, three layers of 400 (PaddleRec's DNN), or one of 32, with which
+#                          most of a step is rows; Adagrad, batch 1000 a worker, 2 ps + 2 workers;
+#                          on drawn records, those of dtf from a table in text; not by PyTorch
+#   null step              push a gradient, get the parameters back, 1 ps + 1 worker; median time of
+#                          a step
 #
-# dtf and TensorFlow place variables alike, round robin. All run with the threads that they take by themselves, but for
-# PyTorch, which gets half of the cores for each rank, channels last, and an allocator that keeps its memory. In the null step TensorFlow's worker halves what it fetched, or it
-# would not fetch it: one pass over the memory that the others don't make.
-# dtf reads real MNIST when scripts/fetch-mnist.sh has brought it, else the digits that it draws; the peers feed random
-# data of the same shape, which cost a step the same. TensorFlow: compat.v1, between-graph, SyncReplicasOptimizer for
-# sync. PyTorch has no parameter servers: DistributedDataParallel over gloo on 2 ranks; its null step is an allreduce.
-# A ratio above 1 says that dtf is faster.
+# dtf and TensorFlow place variables alike, round robin. All run with the threads that they take by
+# themselves, but for PyTorch, which gets half of the cores for each rank, channels last, and an
+# allocator that keeps its memory. In the null step TensorFlow's worker halves what it fetched, or
+# it would not fetch it: one pass over the memory that the others don't make. dtf reads real MNIST
+# when scripts/fetch-mnist.sh has brought it, else the digits that it draws; the peers feed random
+# data of the same shape, which cost a step the same. TensorFlow: compat.v1, between-graph,
+# SyncReplicasOptimizer for sync. PyTorch has no parameter servers: DistributedDataParallel over
+# gloo on 2 ranks; its null step is an allreduce. A ratio above 1 says that dtf is faster.
 #
-# The first time it installs what it compares with into build/peers-env with pip: some 3.5 GB to download and 8 GB on the
-# disk, because torch comes with its CUDA libraries; a peer that is --without is not installed. A peer that cannot be
-# installed (no network) is left out of the table, loudly, and the exit code is 69. Quieter figures: nice -n -5 as root.
+# The first time it installs what it compares with into build/peers-env with pip: some 3.5 GB to
+# download and 8 GB on the disk, because torch comes with its CUDA libraries; a peer that is
+# --without is not installed. A peer that cannot be installed (no network) is left out of the table,
+# loudly, and the exit code is 69. Quieter figures: nice -n -5 as root.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 folder=$PWD/build/peers-env

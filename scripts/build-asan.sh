@@ -1,6 +1,6 @@
 #!/bin/bash
-# Builds build-asan: clang with AddressSanitizer, UBSan and thread-safety analysis, the unit tests and the fuzz targets,
-# which are the same objects with coverage for libFuzzer.
+# Builds build-asan: clang with AddressSanitizer, UBSan and thread-safety analysis, the unit tests
+# and the fuzz targets, which are the same objects with coverage for libFuzzer.
 # Usage: scripts/build-asan.sh [NINJA TARGET...]         default: everything
 set -euo pipefail
 cd "$(dirname "$0")/.."

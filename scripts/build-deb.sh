@@ -1,7 +1,9 @@
 #!/bin/bash
-# Builds dtf's packages for Debian 12 and lets lintian look at them; an error or a warning of lintian's fails.
+# Builds dtf's packages for Debian 12 and lets lintian look at them; an error or a warning of
+# lintian's fails.
 # Usage: scripts/build-deb.sh [FOLDER]      where the packages go; default: build-deb/packages
-# What it needs besides what dtf is built with: scripts/install-deps.sh --packages. Where nvcc is, dtf-gpu is built too.
+# What it needs besides what dtf is built with: scripts/install-deps.sh --packages. Where nvcc is,
+# dtf-gpu is built too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=${1:-build-deb/packages}

@@ -1,7 +1,10 @@
 #!/bin/bash
-# Installs dtf's packages in a Debian 12 that has nothing else, runs a job there, and removes them again.
-# Usage: scripts/check-deb.sh [FOLDER]      where the packages are; default: build-deb/packages (scripts/build-deb.sh)
-# Root. Exit code 77: this machine can't make such a system, and why. The system is made once, in build-deb/debian.
+# Installs dtf's packages in a Debian 12 that has nothing else, runs a job there, and removes them
+# again.
+# Usage: scripts/check-deb.sh [FOLDER]
+#   FOLDER: where the packages are; default: build-deb/packages (scripts/build-deb.sh)
+# Root. Exit code 77: this machine can't make such a system, and why. The system is made once, in
+# build-deb/debian.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=$(cd "${1:-build-deb/packages}" && pwd)

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Builds the image of configs/container as a person would, but on a Debian of this machine's own in place of a registry's,
-# looks at what is in it and as whom it runs, and trains a job in it.
+# Builds the image of configs/container as a person would, but on a Debian of this machine's own in
+# place of a registry's, looks at what is in it and as whom it runs, and trains a job in it.
 # Usage: scripts/check-image.sh
-# Root. Exit code 77: this machine can't build one, and why. What takes long stays in build-image for the next time: the
-# Debian and the compiler's cache. Twenty minutes at first, on two cores.
+# Root. Exit code 77: this machine can't build one, and why. What takes long stays in build-image
+# for the next time: the Debian and the compiler's cache. Twenty minutes at first, on two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 skip() { echo "SKIPPED: $*"; exit 77; }
@@ -46,7 +46,8 @@ within() { image run "$container" -- "$@"; }
 for program in psd workerd dtf-launch dtf-agent; do within "$program" --version; done
 within dtf-launch --help >"$store/help"
 grep -q '^dtf-launch' "$store/help" || fail "what it runs by itself says: $(head -1 "$store/help")"
-# What `sh -c "$1"` finds in it, which ends with a word of its own: nothing was found, or nothing was run.
+# What `sh -c "$1"` finds in it, which ends with a word of its own: nothing was found, or nothing
+# was run.
 finds_nothing() {
   local found
   found=$(within sh -c "$1; echo looked" 2>"$store/why") || fail "nothing runs in it: $(tail -1 "$store/why")"

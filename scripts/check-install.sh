@@ -1,8 +1,8 @@
 #!/bin/bash
 # What is installed has no failpoints in it: neither by default nor by mistake.
 # Usage: scripts/check-install.sh FOLDER_WITH_TESTS [--whole]
-#   --whole: builds and installs the programs, not only the libraries that failpoints lie in, and builds the examples with
-#            what was installed
+#   --whole: builds and installs the programs, not only the libraries that failpoints lie in, and
+#            builds the examples with what was installed
 set -euo pipefail
 cd "$(dirname "$0")/.."
 with_tests=$1

@@ -1,6 +1,7 @@
 """Completions for bash: see completion.py."""
 
-# What can stand after an option, by the word that its help has there; anything else: nothing is offered.
+# What can stand after an option, by the word that its help has there; anything else: nothing is
+# offered.
 VALUES = {"FILE": "-f", "DIR": "-d", "STEP|DIR": "-d", "WHEN": "-W 'auto always never'",
           "LEVEL": "-W 'debug info warning error'"}
 

@@ -1,6 +1,7 @@
 """Completions for fish: see completion.py."""
 
-# What can stand after an option, by the word that its help has there; anything else: nothing is offered.
+# What can stand after an option, by the word that its help has there; anything else: nothing is
+# offered.
 VALUES = {"FILE": "-rF", "DIR": "-xa '(__fish_complete_directories)'", "STEP|DIR": "-xa '(__fish_complete_directories)'",
           "WHEN": "-xa 'auto always never'", "LEVEL": "-xa 'debug info warning error'"}
 

@@ -1,7 +1,7 @@
 """Completions for zsh: see completion.py."""
 
-# What can stand after an option, by the word that its help has there, as _arguments has it; anything else: nothing is
-# offered, and the word says what is expected.
+# What can stand after an option, by the word that its help has there, as _arguments has it;
+# anything else: nothing is offered, and the word says what is expected.
 ACTIONS = {"FILE": "_files", "DIR": "_path_files -/", "STEP|DIR": "_path_files -/", "WHEN": "(auto always never)",
            "LEVEL": "(debug info warning error)"}
 

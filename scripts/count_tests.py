@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Counts what `meson test` has just run, case by case: gtest exits with 0 when all its cases were skipped.
 
-Usage: count_tests.py BUILD_FOLDER      prints "PASSED FAILED SKIPPED", then a line for each skipped case with its reason,
-                                        then a line for each failed one with what it said
+Usage: count_tests.py BUILD_FOLDER [LOG]    LOG: what `meson test --logbase` was given, or testlog
+Prints "PASSED FAILED SKIPPED", then a line for each skipped case with its reason, then a line for each failed case with
+its output.
 """
 import json
 import pathlib
@@ -65,6 +66,7 @@ def count(log):
 
 
 if __name__ == "__main__":
-    passed, failed, skipped, failures = count((pathlib.Path(sys.argv[1]) / "meson-logs/testlog.json").read_text())
+    log = pathlib.Path(sys.argv[1]) / "meson-logs" / f"{(sys.argv[2:] or ['testlog'])[0]}.json"
+    passed, failed, skipped, failures = count(log.read_text())
     print(passed, failed, len(skipped))
     print("\n".join(skipped + failures))

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Brings the MNIST database (four .gz files, 11 MB) into a folder and proves that it is the original.
+# Brings the MNIST database (four .gz files, 11 MB) into a folder and proves that it is the
+# original.
 set -eu
 
 usage() {
@@ -69,7 +70,8 @@ download() {
   fi
 }
 
-# Brings $1.gz to the file $2, whose MD5 must be $3. Returns 69 when there was no file, 65 when it was a wrong one.
+# Brings $1.gz to the file $2, whose MD5 must be $3. Returns 69 when there was no file, 65 when it
+# was a wrong one.
 bring() {
   status=69
   if [ -n "$from" ]; then set -- "$1" "$2" "$3" "$from"; else eval "set -- \"\$1\" \"\$2\" \"\$3\" $mirrors"; fi

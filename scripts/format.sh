@@ -1,5 +1,6 @@
 #!/bin/bash
-# Formats every C++ and CUDA file with clang-format 14, or with --check says which are not formatted.
+# Formats every C++ and CUDA file with clang-format 14, or with --check says which are not
+# formatted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 format=$(command -v clang-format-14 || command -v clang-format)

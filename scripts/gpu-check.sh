@@ -1,12 +1,17 @@
 #!/bin/bash
-# What a host with a GPU can say about dtf on it: builds (or takes a build folder), runs the device suite on the GPU, compute-sanitizer
-# on part of it, trains the embedded digits there, and measures steps of whole networks beside PyTorch, where python3 has it. Ends
-# with a table; exit 0 when all of it passed.
-# Usage: scripts/gpu-check.sh [--quick] [--only WORD] [BUILD_FOLDER]      default: build; --quick: without torch.compile, and fewer
-#                                        runs; --only: of the checks those whose name has WORD in it
-#        scripts/gpu-check.sh --pack FOLDER [BUILD_FOLDER]      copies what it needs of a build, and the libraries of this host, into
-#                                        FOLDER (70 MB), which with this checkout's configs/, scripts/ and tests/bench/peers/ may be
-#                                        carried to a host that has a GPU and none of dtf's libraries: scripts/gpu-check.sh FOLDER
+# What a host with a GPU can say about dtf on it: builds (or takes a build folder), runs the device
+# suite on the GPU, compute-sanitizer on part of it, trains the embedded digits there, and measures
+# steps of whole networks beside PyTorch, where python3 has it. Ends with a table; exit 0 when all
+# of it passed.
+# Usage: scripts/gpu-check.sh [--quick] [--only WORD] [BUILD_FOLDER]
+#        scripts/gpu-check.sh --pack FOLDER [BUILD_FOLDER]
+#   BUILD_FOLDER: default: build
+#   --quick:      without torch.compile, and fewer runs
+#   --only:       of the checks those whose name has WORD in it
+#   --pack:       copies what it needs of a build, and the libraries of this host, into FOLDER (70
+#                 MB), which with this checkout's configs/, scripts/ and tests/bench/peers/ may be
+#                 carried to a host that has a GPU and none of dtf's libraries:
+#                 scripts/gpu-check.sh FOLDER
 set -uo pipefail
 cd "$(dirname "$0")/.."
 targets=(gpu/libdtf_gpu.so tests/conformance/conformance_device_gpu daemons/psd/psd daemons/workerd/workerd launcher/dtf-launch
@@ -88,7 +93,8 @@ keeps() {
   }
 }
 
-# train WITH JOB ACCURACY [OVERRIDE...]: WITH "a ps" or "no ps"; fails where the examples to evaluate are told right less often.
+# train WITH JOB ACCURACY [OVERRIDE...]: WITH "a ps" or "no ps"; fails where the examples to
+# evaluate are told right less often.
 train() {
   local run with=$1 job=$2 wanted=$3 code override settings=()
   shift 3

@@ -19,7 +19,8 @@ class Option:
         self.letter = letter.group(1) if letter else None
         self.what = what[letter.end():] if letter else what
         self.name, self.metavar = name, metavar
-        # "keys init, issue: ..." is one verb's; "worker: ..." and "without keys: ..." are no verb's.
+        # "keys init, issue: ..." is one verb's; "worker: ..." and "without keys: ..." are no
+        # verb's.
         self.verbs = []
         for only in ONLY.finditer(self.what):
             words = re.split(r",? ", only.group(1))

@@ -1,8 +1,10 @@
 #!/bin/bash
-# Installs what building (and, with --tests, checking) dtf needs on Debian 12, and nothing that is there already.
+# Installs what building (and, with --tests, checking) dtf needs on Debian 12, and nothing that is
+# there already.
 # Usage: scripts/install-deps.sh [--tests] [--packages] [--browser] [--slurm]
-#   --packages: what building packages for Debian and an image of containers takes; --browser: Chromium, for the test of the status page;
-#   --slurm: Slurm and munge, for the test that submits jobs
+#   --packages: what building packages for Debian and an image of containers takes
+#   --browser:  Chromium, for the test of the status page
+#   --slurm:    Slurm and munge, for the test that submits jobs
 set -euo pipefail
 
 packages=(
@@ -11,7 +13,7 @@ packages=(
   libyaml-cpp-dev libssl-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libxxhash-dev libprotozero-dev libgtest-dev libgmock-dev
 )
 if [[ " $* " = *' --tests '* ]]; then
-  packages+=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git procps python3-venv python3-yaml e2fsprogs btrfs-progs systemd systemd-container openssh-client openssh-server openssl iproute2 nftables zsh fish)
+  packages+=(lld clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git procps python3-venv python3-yaml e2fsprogs btrfs-progs systemd systemd-container openssh-client openssh-server openssl iproute2 nftables universal-ctags zsh fish)
 fi
 if [[ " $* " = *' --packages '* ]]; then packages+=(debhelper dpkg-dev fakeroot lintian debootstrap buildah); fi
 if [[ " $* " = *' --browser '* ]]; then packages+=(chromium); fi
