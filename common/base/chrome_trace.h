@@ -3,14 +3,12 @@
 // What timelines have in common as Chrome trace JSON, for ui.perfetto.dev and chrome://tracing.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 
 #include "common/base/clock.h"
 #include "common/base/ids.h"
+#include "common/base/json.h"
 
 namespace dtf::trace {
-
-using Json = nlohmann::ordered_json;
 
 // Chrome's unit of time.
 inline double microseconds(Duration duration) {

@@ -5,9 +5,11 @@
 // stale gradient) are return values, and broken invariants are DTF_CHECK. Errors are caught only
 // where an operation ends: an RPC method, a thread's body, main().
 
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace dtf {
 
@@ -31,8 +33,19 @@ int exitCode(ErrorCode code);
 // "bad_config" and so on; the word used in logs and in JSON.
 std::string_view errorCodeName(ErrorCode code);
 
+// Facts about an error that callers branch on, besides its code. They cross RPC with the code.
+enum class ErrorTrait : uint8_t {
+  // The message starts with the place of the mistake, as compilers print it:
+  // "job.yaml:9:7: error: ...".
+  kHasPlace = 1,
+  // Another task failed, and ended the job. That task reports the cause.
+  kJobEnded = 2,
+  // A step that is late: the message also names the nodes that waited at queues.
+  kNamesWaits = 4,
+};
+
 // Value type. `message` is a complete sentence for a person: what happened, where, and what to do
-// next.
+// next. No code branches on its text.
 class Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
@@ -40,10 +53,20 @@ class Error : public std::exception {
   const std::string& message() const { return message_; }
   const char* what() const noexcept override { return message_.c_str(); }
 
+  bool has(ErrorTrait trait) const { return (traits_ & static_cast<uint8_t>(trait)) != 0; }
+  void add(ErrorTrait trait) { traits_ |= static_cast<uint8_t>(trait); }
+
  private:
   ErrorCode code_;
+  uint8_t traits_ = 0;  // bits of ErrorTrait
   std::string message_;
 };
+
+// The same error with `trait`.
+inline Error with(ErrorTrait trait, Error error) {
+  error.add(trait);
+  return error;
+}
 
 // "No such file or directory (2)" for an errno value. Thread-safe.
 std::string errnoText(int errno_value);

@@ -21,9 +21,10 @@ namespace dtf {
 
 namespace {
 
-// In the order in which a checkpoint passes them; then those of the chief's training, of a job
-// that goes on after the loss of a ps, and of a ps whose shard travels to the chief or back.
-constexpr std::array<std::string_view, 27> kNames = {
+// In the order in which a checkpoint passes them; then those of training, of a job that goes on
+// after the loss of a ps, of a ps whose shard travels to the chief or back, and of the end of a
+// job: the chief's, then those of every worker.
+constexpr auto kNames = std::to_array<std::string_view>({
     "checkpoint.after_make_attempt",
     "checkpoint.after_shard_create",
     "checkpoint.in_shard_write",
@@ -42,8 +43,10 @@ constexpr std::array<std::string_view, 27> kNames = {
     "stay.after_drop",
     "checkpoint.after_trash_removal",
     "training.after_initialise",
+    "training.in_step",
     "training.in_evaluation",
     "training.in_summary",
+    "training.in_short_batch",
     "recovery.before_commit",
     "recovery.ps_has_committed",
     "recovery.after_commit",
@@ -51,7 +54,11 @@ constexpr std::array<std::string_view, 27> kNames = {
     "gather.after_stage",
     "gather.before_piece",
     "gather.before_take",
-};
+    "ending.in_last_evaluation",
+    "ending.after_result",
+    "ending.before_finish",
+    "ending.after_finish",
+});
 
 enum class Action { kKill, kTerm, kStop, kSleep, kError };
 

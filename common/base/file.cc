@@ -85,22 +85,31 @@ std::string readFile(const fs::path& path, uint64_t bytes_max) {
   const auto fail = [&](const std::string& why) {
     throw Error(ErrorCode::kBadData, "cannot read " + path.string() + ": " + why);
   };
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // A named pipe that nobody writes to must not keep its reader waiting.
+  Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!fd.valid() && errno == EACCES)
     throw Error(ErrorCode::kPermission, "cannot read " + path.string() + ": " + errnoText(errno));
   if (!fd.valid()) fail(errnoText(errno));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) fail(errnoText(errno));
   if (S_ISDIR(info.st_mode)) fail("is a folder");
+  const auto fail_size = [&] {
+    fail("larger than the limit of " + std::to_string(bytes_max) + " bytes");
+  };
+  if (S_ISREG(info.st_mode) && static_cast<uint64_t>(info.st_size) > bytes_max) fail_size();
   std::string bytes;
   char buffer[65536];
   for (;;) {
     const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {  // somebody does write to it: that is waited for
+      ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
+      continue;
+    }
     if (n < 0) fail(errnoText(errno));
+    if (n == 0 && bytes.empty() && S_ISFIFO(info.st_mode)) fail("is a pipe that nobody writes to");
     if (n == 0) return bytes;
-    if (bytes.size() + static_cast<size_t>(n) > bytes_max)
-      fail("larger than the limit of " + std::to_string(bytes_max) + " bytes");
+    if (bytes.size() + static_cast<size_t>(n) > bytes_max) fail_size();
     bytes.append(buffer, static_cast<size_t>(n));
   }
 }

@@ -12,7 +12,7 @@ namespace dtf {
 
 namespace {
 
-constexpr uint64_t kFileBytesMax = 1 << 16;
+constexpr uint64_t kMemoryFileBytesMax = 1 << 16;
 constexpr const char* kGroups = "/sys/fs/cgroup";
 constexpr std::string_view kOfVersion2 = "0::";
 
@@ -31,7 +31,7 @@ uint64_t bytesOf(std::string_view text, std::string_view name) {
 
 std::string contentOf(const std::filesystem::path& path) {
   try {
-    return readFile(path, kFileBytesMax);
+    return readFile(path, kMemoryFileBytesMax);
   } catch (const Error&) {
     return {};  // no such file on this kernel: the limit is not known
   }
@@ -43,21 +43,26 @@ HostMemory parseMemInfo(std::string_view text) {
   return {bytesOf(text, "MemTotal:") + bytesOf(text, "SwapTotal:"), bytesOf(text, "MemAvailable:")};
 }
 
-uint64_t cgroupLimit(std::string_view proc_self_cgroup, const std::filesystem::path& root) {
+uint64_t cgroupLimit(std::string_view proc_self_cgroup, const std::filesystem::path& root,
+                     std::string_view name) {
   std::filesystem::path group = "/";
   for (const std::string& line : split(proc_self_cgroup, '\n'))
     if (line.starts_with(kOfVersion2)) group = line.substr(kOfVersion2.size());
   uint64_t limit = 0;
   for (;; group = group.parent_path()) {
-    const uint64_t own = numberIn(contentOf(root / group.relative_path() / "memory.max"));
+    const uint64_t own = numberIn(contentOf(root / group.relative_path() / name));
     if (own > 0) limit = limit == 0 ? own : std::min(limit, own);  // "max" reads as 0: none
     if (group == group.parent_path()) return limit;
   }
 }
 
+uint64_t ownCgroupLimit(std::string_view name) {
+  return cgroupLimit(contentOf("/proc/self/cgroup"), kGroups, name);
+}
+
 HostMemory hostMemory() {
   HostMemory memory = parseMemInfo(contentOf("/proc/meminfo"));
-  const uint64_t limit = cgroupLimit(contentOf("/proc/self/cgroup"), kGroups);
+  const uint64_t limit = ownCgroupLimit("memory.max");
   if (limit > 0 && memory.total > 0) {
     memory.total = std::min(memory.total, limit);
     memory.available = std::min(memory.available, limit);

@@ -18,12 +18,16 @@ struct HostMemory {
 // The text of /proc/meminfo. Lines that are missing or unreadable leave 0.
 HostMemory parseMemInfo(std::string_view text);
 
-// The lowest memory.max of the group that `proc_self_cgroup`, the text of /proc/self/cgroup, names
-// (cgroup v2) and of the groups around it, below the file system's `root`. 0: none has one.
-uint64_t cgroupLimit(std::string_view proc_self_cgroup, const std::filesystem::path& root);
+// The lowest limit, the number in the file `name` ("memory.max"), of the group that
+// `proc_self_cgroup`, the text of /proc/self/cgroup, names (cgroup v2) and of the groups around it,
+// below the file system's `root`. 0: none has one.
+uint64_t cgroupLimit(std::string_view proc_self_cgroup, const std::filesystem::path& root,
+                     std::string_view name = "memory.max");
+// The same of this process.
+uint64_t ownCgroupLimit(std::string_view name);
 
-// Of this host, or of the control group (a container, a unit of systemd) that limits this process to
-// less.
+// Of this host, or of the control group (a container, a unit of systemd) that limits this process
+// to less.
 // Blocks: on /proc and /sys, shortly.
 HostMemory hostMemory();
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/base/stderr_sink.h"
+#include "common/base/text.h"
 
 namespace dtf::log {
 
@@ -77,8 +78,9 @@ bool enabled(Level level) {
   return level >= current_level.load(std::memory_order_relaxed);
 }
 
-void write(Level level, std::string_view line) {
+void write(Level level, std::string_view text) {
   if (!enabled(level)) return;
+  const std::string line = printableLines(text, "  ");
   switch (level) {
     case Level::kDebug:
       logger().debug("{}", line);

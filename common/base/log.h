@@ -4,11 +4,12 @@
 // `2026-03-01T10:11:12.345+01:00 info task=worker/3 event=joined ps=2`. error = a person must act;
 // warning = degraded, heals by itself; info = once per state change, never per step; debug = off
 // unless asked for. How fast a job is goes to the launcher (notify.h), not into the log.
-// Further lines of one event are indented by two spaces.
+// Further lines of one event are indented by two spaces, and no line holds a control character: the
+// name of a file, a peer or a user can't imitate a line of the log.
 // Threads: thread-safe. Lines never interleave.
 // Blocks: never on who reads stderr, but error(), for kErrorPatience: its lines are the last words
-// of a process. What finds no room is dropped, and counted in `event=log_dropped lines=N` as soon as
-// there is room again.
+// of a process. What finds no room is dropped, and counted in `event=log_dropped lines=N` as soon
+// as there is room again.
 
 #include <fmt/core.h>
 
@@ -30,7 +31,7 @@ void init(std::string_view task, Level level);
 bool parseLevel(std::string_view text, Level& level);
 
 bool enabled(Level level);
-void write(Level level, std::string_view line);
+void write(Level level, std::string_view text);
 
 template <class... Args>
 void debug(fmt::format_string<Args...> format, Args&&... args) {

@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "common/base/log.h"
@@ -27,8 +26,8 @@ NotifyPipe* notifyPipe() {
   return pipe.get();
 }
 
-std::string textOf(const nlohmann::json& line) {
-  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+std::string textOf(const Json& line) {
+  return line.dump() + "\n";
 }
 
 }  // namespace
@@ -48,10 +47,10 @@ std::optional<TimePoint> launchedAt() {
   return TimePoint(Duration(std::atoll(text)));
 }
 
-void notify(const nlohmann::json& line) {
+void notify(const Json& line) {
   if (!notifyEnabled() || notifyPipe()->write(textOf(line))) return;
   log::warning("event=notice_lost notice={} reason=\"dtf-launch is gone, or did not read in time\"",
-               line.value("event", ""));
+               line.stringOr("event", ""));
 }
 
 void notifyReady() {
@@ -61,7 +60,7 @@ void notifyReady() {
   log::warning("event=notice_lost notice=ready reason=\"NOTIFY_SOCKET does not take it\"");
 }
 
-void notifyIfRoom(const nlohmann::json& line) {
+void notifyIfRoom(const Json& line) {
   if (notifyEnabled()) notifyPipe()->writeIfRoom(textOf(line));
 }
 

@@ -1,13 +1,12 @@
 #include "common/base/otlp.h"
 
 #include <charconv>
-#include <nlohmann/json.hpp>
+
+#include "common/base/json.h"
 
 namespace dtf::trace {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Of a span, as the protocol numbers them.
 constexpr int kInternal = 1;
@@ -58,19 +57,20 @@ std::string otlpJson(const OtlpResource& resource, std::span<const SampledSpan> 
                       {"spans", std::move(all)}};
   const Json of_resource = {{"resource", {{"attributes", attributes}}},
                             {"scopeSpans", Json::array({scope})}};
-  return Json{{"resourceSpans", Json::array({of_resource})}}.dump(
-      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return Json{{"resourceSpans", Json::array({of_resource})}}.dump();
 }
 
 uint64_t rejectedSpans(std::string_view answer) {
-  const auto json = nlohmann::json::parse(answer, nullptr, false);
-  const auto at = nlohmann::json::json_pointer("/partialSuccess/rejectedSpans");
-  if (json.is_discarded() || !json.is_object() || !json.contains(at)) return 0;
-  const nlohmann::json& rejected = json.at(at);
-  if (rejected.is_number_unsigned()) return rejected.get<uint64_t>();
+  const Json json = Json::parseOrNull(answer);
+  const Json* const partial = json.find("partialSuccess");
+  const Json* const rejected = partial != nullptr ? partial->find("rejectedSpans") : nullptr;
+  if (rejected == nullptr) return 0;
+  if (rejected->isUnsigned()) return rejected->asUint64();
   uint64_t number = 0;
-  if (const auto* text = rejected.get_ptr<const std::string*>())
-    std::from_chars(text->data(), text->data() + text->size(), number);
+  if (rejected->isString()) {
+    const std::string& text = rejected->asString();
+    std::from_chars(text.data(), text.data() + text.size(), number);
+  }
   return number;
 }
 

@@ -18,11 +18,11 @@ namespace dtf {
 
 namespace {
 
-constexpr uint64_t kFileBytesMax = 1 << 20;  // /proc/stat has a line for each core
+constexpr uint64_t kProcFileBytesMax = 1 << 20;  // /proc/stat has a line for each core
 
 std::string contentOf(const char* path) {
   try {
-    return readFile(path, kFileBytesMax);
+    return readFile(path, kProcFileBytesMax);
   } catch (const Error&) {
     return {};
   }

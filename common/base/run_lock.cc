@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <nlohmann/json.hpp>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/json.h"
 
 namespace dtf {
 
@@ -23,22 +23,33 @@ fs::path recordFile(const fs::path& folder) {
   return folder / "launch.json";
 }
 
+int64_t ticksOf(const Json& json) {
+  const Json* const start = json.find("start_ticks");
+  const bool fits = start != nullptr && start->isUnsigned() && start->asUint64() <= INT64_MAX;
+  return fits ? start->asInt64() : 0;
+}
+
 // The record is rewritten in place (a new file would lose the lock), so a reader may see half of
 // one: then what can be read counts.
 LaunchRecord parseRecord(const std::string& text) {
   LaunchRecord record;
-  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
-  if (!parsed.is_object()) return record;
-  record.job = parsed.value("job", "");
-  record.launcher = parsed.value("launcher_pid", 0);
-  record.program = parsed.value("program", record.program);
-  record.attempt = std::max(0, parsed.value("attempt", 0));
-  const auto tasks = parsed.find("tasks");
-  if (tasks == parsed.end() || !tasks->is_array()) return record;
-  for (const auto& task : *tasks)
-    if (task.is_object())
-      record.tasks.push_back(
-          {task.value("name", ""), task.value("pid", 0), task.value("address", "")});
+  const Json parsed = Json::parseOrNull(text);
+  if (!parsed.isObject()) return record;
+  record.job = parsed.stringOr("job", "");
+  record.launcher = parsed.intOr("launcher_pid", 0);
+  record.program = parsed.stringOr("program", record.program);
+  record.attempt = std::max(0, parsed.intOr("attempt", 0));
+  record.identity.host = parsed.stringOr("host", "");
+  record.identity.boot = parsed.stringOr("boot_id", "");
+  record.identity.start_ticks = ticksOf(parsed);
+  const Json* const serves = parsed.find("serves");
+  record.serves = serves != nullptr && serves->isBool() && parsed.boolAt("serves");
+  const Json* const tasks = parsed.find("tasks");
+  if (tasks == nullptr || !tasks->isArray()) return record;
+  for (const Json& task : *tasks)
+    if (task.isObject())
+      record.tasks.push_back({task.stringOr("name", ""), task.intOr("pid", 0),
+                              task.stringOr("address", ""), ticksOf(task)});
   return record;
 }
 
@@ -55,7 +66,8 @@ struct flock wholeFile(short type) {
 [[noreturn]] void failHeld(const fs::path& folder) {
   const LaunchRecord holder = lastLaunch(folder);
   std::string who = "another job";
-  if (holder.launcher > 0) who = holder.program + ", pid " + std::to_string(holder.launcher);
+  if (holder.launcher > 0)
+    who = holder.program + ", pid " + std::to_string(holder.launcher) + onHostText(holder);
   if (!holder.job.empty()) who += ", job '" + holder.job + "'";
   throw Error(ErrorCode::kUnavailable,
               "the run directory " + folder.string() + " is in use by " + who +
@@ -64,12 +76,15 @@ struct flock wholeFile(short type) {
 
 }  // namespace
 
+std::string onHostText(const LaunchRecord& record) {
+  const std::string host = otherHost(record.identity);
+  return host.empty() ? "" : " on the host " + host;
+}
+
 LaunchRecord lastLaunch(const fs::path& folder) {
   try {
     return parseRecord(readFile(recordFile(folder), kRecordBytesMax));
-  } catch (const Error&) {
-    return {};
-  } catch (const nlohmann::json::exception&) {  // a field of another type
+  } catch (const Error&) {  // no file, or a field of another type
     return {};
   }
 }
@@ -83,6 +98,8 @@ RunLock::RunLock(fs::path folder, const LaunchRecord& holder) : folder_(std::mov
   if (!lock_.valid()) failWrite(file, errno);
   struct flock lock = wholeFile(F_WRLCK);
   if (::fcntl(lock_.get(), F_OFD_SETLK, &lock) != 0) failHeld(folder_);
+  // A file that another user left here is this one's now: `stop` looks at its owner.
+  [[maybe_unused]] const int kept = ::fchown(lock_.get(), ::geteuid(), static_cast<gid_t>(-1));
   record(holder);  // whoever is refused from now on can say by whom
   // Of a launcher that was killed: its progress is not this run's.
   std::error_code ignored;
@@ -106,17 +123,23 @@ std::string lostFolderText(const fs::path& folder) {
 
 void RunLock::record(const LaunchRecord& record) {
   DTF_CHECK(lock_.valid() && record.launcher > 0);
-  using nlohmann::ordered_json;
-  ordered_json tasks = ordered_json::array();
+  Json tasks = Json::array();
   for (const RecordedTask& task : record.tasks)
-    tasks.push_back(
-        ordered_json{{"name", task.name}, {"pid", task.pid}, {"address", task.address}});
-  const std::string text = ordered_json{{"schema", 1},
-                                        {"job", record.job},
-                                        {"program", record.program},
-                                        {"launcher_pid", record.launcher},
-                                        {"attempt", record.attempt},
-                                        {"tasks", tasks}}
+    tasks.push_back(Json{{"name", task.name},
+                         {"pid", task.pid},
+                         {"address", task.address},
+                         {"start_ticks", task.pid > 0 ? identityOf(task.pid).start_ticks : 0}});
+  const ProcessIdentity identity = identityOf(record.launcher);
+  const std::string text = Json{{"schema", 1},
+                                {"job", record.job},
+                                {"program", record.program},
+                                {"launcher_pid", record.launcher},
+                                {"host", identity.host},
+                                {"boot_id", identity.boot},
+                                {"start_ticks", identity.start_ticks},
+                                {"attempt", record.attempt},
+                                {"serves", record.serves},
+                                {"tasks", tasks}}
                                .dump(2) +
                            "\n";
   if (::pwrite(lock_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
@@ -126,7 +149,7 @@ void RunLock::record(const LaunchRecord& record) {
 }
 
 std::optional<LaunchRecord> runningLaunch(const fs::path& folder) {
-  const Fd file(::open(recordFile(folder).c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file(::open(recordFile(folder).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!file.valid()) return std::nullopt;
   struct flock lock = wholeFile(F_RDLCK);
   if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;

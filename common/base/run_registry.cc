@@ -8,13 +8,14 @@
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
+#include "common/base/json.h"
+#include "common/base/process_identity.h"
 
 namespace dtf {
 
@@ -38,13 +39,11 @@ bool isEntryName(const std::string& name) {
 
 std::optional<KnownRun> readEntry(const fs::path& file) {
   try {
-    const auto json = nlohmann::json::parse(readFile(file, kEntryBytesMax), nullptr, false);
-    if (!json.is_object()) return std::nullopt;
-    return KnownRun{json.value("cluster_file", ""), json.value("run_dir", ""),
-                    json.value("job", "")};
-  } catch (const Error&) {
-    return std::nullopt;
-  } catch (const nlohmann::json::exception&) {  // a field of another type
+    const auto json = Json::parseOrNull(readFile(file, kEntryBytesMax));
+    if (!json.isObject()) return std::nullopt;
+    return KnownRun{json.stringOr("cluster_file", ""), json.stringOr("run_dir", ""),
+                    json.stringOr("job", ""), json.stringOr("host", "")};
+  } catch (const Error&) {  // no file, or a field of another type
     return std::nullopt;
   }
 }
@@ -78,18 +77,22 @@ void RunRegistry::remember(const KnownRun& run) {
                 "cannot make " + folder_.string() + ": " + errnoText(errno));
   if (!isOwnFolder(folder_))
     throw Error(ErrorCode::kPermission, folder_.string() + " is not a folder of this user alone");
+  const std::string host = identityOf(0).host;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     if (!isEntryName(entry.path().filename().string())) continue;
     const std::optional<KnownRun> known = readEntry(entry.path());
-    if (!known || !fs::exists(known->run_dir, ignored)) fs::remove(entry.path(), ignored);
+    const bool is_ours = known && (known->host.empty() || known->host == host);
+    if (!known || (is_ours && !fs::exists(known->run_dir, ignored)))
+      fs::remove(entry.path(), ignored);
   }
   // One entry a run directory: the newest launch there counts.
   const std::string name = fmt::format("{:016x}", std::hash<std::string>()(run.run_dir.string()));
-  atomicReplace(folder_ / name, nlohmann::ordered_json{{"schema", 1},
-                                                       {"cluster_file", run.cluster_file.string()},
-                                                       {"run_dir", run.run_dir.string()},
-                                                       {"job", run.job}}
+  atomicReplace(folder_ / name, Json{{"schema", 1},
+                                     {"cluster_file", run.cluster_file.string()},
+                                     {"run_dir", run.run_dir.string()},
+                                     {"job", run.job},
+                                     {"host", host}}
                                         .dump(2) +
                                     "\n");
 }

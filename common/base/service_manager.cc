@@ -23,6 +23,11 @@ namespace dtf {
 
 namespace {
 
+constexpr std::string_view kFailed = "failed: ";
+constexpr std::string_view kFailedWithJob = "failed with its job: ";
+// The status of such a task of 0.1.0, which had no word for it.
+constexpr std::string_view kFailedWithJobBefore = "failed: the job was ended by ";
+
 template <class Number>
 Number numberOf(const char* variable, const char* text) {
   Number number{};
@@ -62,6 +67,19 @@ std::unique_ptr<ServiceManager> fromEnvironment() {
 
 std::string statusWord(std::string_view text) {
   return "STATUS=" + printable(text.substr(0, kServiceStatusBytesMax - 7));
+}
+
+std::string failedStatus(const Error& error) {
+  const bool job_ended = error.has(ErrorTrait::kJobEnded);
+  return std::string(job_ended ? kFailedWithJob : kFailed) + error.message();
+}
+
+std::optional<FailedStatus> readFailedStatus(std::string_view status) {
+  for (const std::string_view begin : {kFailed, kFailedWithJob})
+    if (status.starts_with(begin))
+      return FailedStatus{std::string(status.substr(begin.size())),
+                          begin == kFailedWithJob || status.starts_with(kFailedWithJobBefore)};
+  return std::nullopt;
 }
 
 Duration watchdogPeriod(const char* usec, const char* pid, int self) {

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "common/base/clock.h"
+#include "common/base/error.h"
 
 namespace dtf {
 
@@ -20,8 +21,18 @@ namespace dtf {
 inline constexpr size_t kServiceStatusBytesMax = 400;
 std::string statusWord(std::string_view text);
 
-// Of WATCHDOG_USEC and WATCHDOG_PID, as environment variables: how long the service manager waits for
-// a WATCHDOG=1 before it kills process `self`. Zero: it doesn't watch that process.
+// The status of a task that has failed: "failed: MESSAGE", of one that another task has ended
+// (ErrorTrait::kJobEnded) "failed with its job: MESSAGE". readFailedStatus() is the way back, from
+// what the service manager shows of the task; nullopt: it has not said that it failed.
+std::string failedStatus(const Error& error);
+struct FailedStatus {
+  std::string message;
+  bool job_ended = false;
+};
+std::optional<FailedStatus> readFailedStatus(std::string_view status);
+
+// Of WATCHDOG_USEC and WATCHDOG_PID, as environment variables: how long the service manager waits
+// for a WATCHDOG=1 before it kills process `self`. Zero: it doesn't watch that process.
 // Errors: kUsage for what is no number.
 Duration watchdogPeriod(const char* usec, const char* pid, int self);
 
@@ -33,8 +44,8 @@ class ServiceManager {
   // Errors: kUsage for a name that is neither or is too long.
   ServiceManager(std::string socket, Duration watchdog);
 
-  // False: nobody listens there, or not in time. What the manager makes of a word that is lost is its
-  // affair: it kills and starts again who never was ready, or misses the watchdog.
+  // False: nobody listens there, or not in time. What the manager makes of a word that is lost is
+  // its affair: it kills and starts again who never was ready, or misses the watchdog.
   bool tell(std::string_view words, Duration patience = {}) const;
 
   // Zero: no watchdog.

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "common/base/check.h"
+#include "common/base/text.h"
 
 namespace dtf {
 
@@ -27,7 +28,7 @@ bool StderrSink::write(std::string_view text) {
   DTF_CHECK_MSG(text.ends_with('\n'), std::string(text));
   adoptStderr();
   // What was cut gets its end first, so that it is one bad line, and this one whole.
-  if ((!cut_ || send("\n")) && send(text)) return true;
+  if ((!cut_ || send("\n")) && send(printableLines(text))) return true;
   dropped_ += static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
   return false;
 }

@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/base/chrome_trace.h"
+#include "common/base/json.h"
 #include "common/base/thread.h"
 #include "common/base/trace.h"
 
@@ -196,7 +197,7 @@ std::string timelineJson(uint64_t step, std::span<const TaskTrace> tasks) {
               {"otherData",
                {{"step", step}, {"spans_dropped", dropped}, {"tasks", std::move(about)}}}}
              // A peer's names may be of any bytes.
-             .dump(-1, ' ', false, Json::error_handler_t::replace) +
+             .dump() +
          "\n";
 }
 

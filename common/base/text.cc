@@ -74,6 +74,21 @@ std::string printable(std::string_view text) {
   return line;
 }
 
+std::string printableLines(std::string_view text, std::string_view indent) {
+  std::string lines;
+  lines.reserve(text.size());
+  for (bool is_first = true; is_first || !text.empty(); is_first = false) {
+    const size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    if (!is_first && !line.empty() && !line.starts_with(indent)) lines += indent;
+    lines += printable(line);
+    if (end == std::string_view::npos) break;
+    lines += '\n';
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
 std::string bytesText(uint64_t bytes) {
   constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);

@@ -21,6 +21,11 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 // as UTF-8) become '?', line breaks spaces. Tabs stay.
 std::string printable(std::string_view text);
 
+// Text of several lines, each as printable(). All output for people passes through it: print(), the
+// log, launcher/output.h. `indent` is put before every line but the first, unless it is there: a
+// line break in a foreign name then starts no line that looks like one of dtf.
+std::string printableLines(std::string_view text, std::string_view indent = "");
+
 // "40 B", "30.7 KiB": what a person reads sizes in.
 std::string bytesText(uint64_t bytes);
 

@@ -2,16 +2,42 @@
 
 #include <pthread.h>
 
+#include <cstdlib>
+#include <new>
+#include <system_error>
+
 #include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/base/host_limits.h"
+#include "common/base/log.h"
 
 namespace dtf {
 
-Thread::Thread(std::string name, std::function<void()> body)
-    : thread_([name = std::move(name), body = std::move(body)] {
+namespace {
+
+// A process without memory ends as one that was refused something, in words, not by a signal.
+void runBody(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const std::bad_alloc& none) {
+    const Error error = *hostError(none);
+    log::error("event=failed code={} error=\"{}\"", errorCodeName(error.code()), error.message());
+    std::_Exit(exitCode(error.code()));
+  }
+}
+
+}  // namespace
+
+Thread::Thread(std::string name, std::function<void()> body) try
+    : thread_([name, body = std::move(body)] {
         DTF_CHECK_MSG(body != nullptr, name);
         pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());  // the kernel's limit
-        body();
-      }) {}
+        runBody(body);
+      }) {
+} catch (const std::system_error& error) {
+  throw Error(ErrorCode::kUnavailable,
+              "cannot start the thread '" + name + "': " + shortageText(error.code().value()));
+}
 
 Thread& Thread::operator=(Thread&& other) noexcept {
   DTF_CHECK(this != &other);
