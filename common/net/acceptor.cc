@@ -89,12 +89,13 @@ void Listener::Impl::retryLater(const error_code& ec) {
 
 void Listener::Impl::startPreamble(tcp::socket socket) {
   const std::string source = sourceOf(socket), peer = peerName(socket.native_handle());
-  if (options_.own_user_only)
-    if (const std::string why = strangerThatConnects(socket.native_handle()); !why.empty()) {
-      if (why != kClosedAlready)
-        logRefused(kOtherUser, peer, why);
+  if (options_.credentials.isOwnUserOnly())
+    if (const Stranger stranger = strangerThatConnects(socket.native_handle());
+        !stranger.why.empty()) {
+      if (stranger.has_closed)
+        log::debug("event=connection_closed peer={} reason=\"{}\"", peer, stranger.why);
       else
-        log::debug("event=connection_closed peer={} reason=\"{}\"", peer, why);
+        logRefused(kOtherUser, peer, stranger.why);
       return;
     }
   if (!makeRoomFor(source, peer)) return;
@@ -110,14 +111,14 @@ void Listener::Impl::startPreamble(tcp::socket socket) {
                  fmt::format("sent {} instead of a preamble within {} ms", describeBytes(came),
                              self->options_.preamble_deadline / std::chrono::milliseconds(1)));
   });
-  if (options_.keys != nullptr)
+  if (options_.credentials.keys() != nullptr)
     expectTls(pending);
   else
     readPreamble(pending);
 }
 
-// The oldest goes first, and none that has shown who it is: whoever only connects, and as often as he
-// likes, holds nobody else up for as long as a preamble may take.
+// The oldest goes first, and none that has shown who it is: whoever only connects, and as often as
+// he likes, holds nobody else up for as long as a preamble may take.
 bool Listener::Impl::makeRoomFor(const std::string& source, const std::string& peer) {
   const auto is_same = [&](const PendingPtr& each) { return each->source == source; };
   const auto of_source = static_cast<size_t>(std::ranges::count_if(pending_, is_same));
@@ -193,7 +194,7 @@ void Listener::Impl::onFirstBytes(const PendingPtr& pending) {
   const auto came = std::span(pending->bytes).first(peeked > 0 ? static_cast<size_t>(peeked) : 0);
   if (came.empty()) return refuse(pending, kJunk, "sent nothing and closed the connection");
   if (came[0] == kHandshakeRecord) {
-    pending->tls = options_.keys->accept(fd);
+    pending->tls = options_.credentials.keys()->accept(fd);
     return shakeHands(pending);
   }
   ::send(fd, kTalkTls.data(), kTalkTls.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -5,7 +5,8 @@
 
 namespace dtf::net {
 
-CallerLoop::CallerLoop(Duration busy_poll) : core_(std::make_unique<Core>()) {
+CallerLoop::CallerLoop(Duration busy_poll, Credentials credentials)
+    : credentials_(std::move(credentials)), core_(std::make_unique<Core>()) {
   core_->port.setBusyPoll(busy_poll);
 }
 
@@ -31,6 +32,7 @@ kj::Promise<kj::Own<MessageStream>> CallerLoop::connect(std::string host, uint16
                                                         ConnectOptions options,
                                                         const Limits& limits,
                                                         std::shared_ptr<BufferPool> pool) {
+  options.credentials = credentials_;
   return connectStream(core_->port, std::move(host), port, std::move(options), limits,
                        std::move(pool));
 }

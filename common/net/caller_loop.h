@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "common/net/credentials.h"
 #include "common/net/error_bridge.h"
 #include "common/net/event_port.h"
 #include "common/net/loop.h"
@@ -21,7 +22,8 @@ namespace dtf::net {
 class CallerLoop final : public Loop {
  public:
   // While it waits it asks for more for that long before it sleeps; see Reactor::run().
-  explicit CallerLoop(Duration busy_poll);
+  // `credentials`: of the connections that the loop makes.
+  explicit CallerLoop(Duration busy_poll, Credentials credentials = {});
   ~CallerLoop() override;
 
   // Runs `fn` on the loop and returns its result, or, when it is a kj::Promise, the promise's.
@@ -43,6 +45,7 @@ class CallerLoop final : public Loop {
     kj::EventLoop loop{port};
     AsioTimer timer{port};
   };
+  const Credentials credentials_;
   const SystemClock clock_;
   const std::unique_ptr<Core> core_;
 };

@@ -121,14 +121,13 @@ class Connecting {
     // port for ever.
     if (localName(fd) == peerName(fd)) throw Error(ErrorCode::kUnavailable, "nobody listens there");
     setSocketOptions(fd);
-    const std::shared_ptr<TlsKeys> keys = options_.keys != nullptr ? options_.keys : keysInUse();
-    if (keys != nullptr) {
+    if (const std::shared_ptr<TlsKeys>& keys = options_.credentials.keys(); keys != nullptr) {
       auto tls = keys->connect(fd, options_.certified_task);
       return greetSecurely(port_, {std::move(socket), std::move(tls)}, options_.kind);
     }
-    if (keepsToOwnUser())
-      if (const std::string why = strangerThatListens(fd); !why.empty())
-        throw Error(ErrorCode::kPermission, why);
+    if (options_.credentials.isOwnUserOnly())
+      if (const Stranger stranger = strangerThatListens(fd); !stranger.why.empty())
+        throw Error(ErrorCode::kPermission, stranger.why);
     const auto preamble = makePreamble(options_.kind);
     const ssize_t sent = ::send(fd, preamble.data(), preamble.size(), MSG_NOSIGNAL);
     if (sent != static_cast<ssize_t>(preamble.size()))
@@ -136,19 +135,17 @@ class Connecting {
     return Transport(std::move(socket));
   }
 
-  // In words for people: those of Asio as they are, our own without their encoding for RPC, which
-  // toError() takes off. (What is not ours it introduces, so the shorter text is the plain one.)
+  // For people: the texts of Asio as they are, those of a dtf::Error without their encoding for
+  // RPC.
   void noteFailure(const kj::Exception& exception) {
     const bool cut_short = exception.getType() == kj::Exception::Type::OVERLOADED;
     if (cut_short && is_refused_) return;  // an attempt for which no time was left says less
-    const std::string description = exception.getDescription().cStr();
     const Error error = toError(exception);
-    const std::string& message = error.message();
     is_refused_ = error.code() == ErrorCode::kPermission;
     if (cut_short)
       last_error_ = "no answer";
     else
-      last_error_ = message.size() < description.size() ? message : description;
+      last_error_ = carriesError(exception) ? error.message() : exception.getDescription().cStr();
   }
 
   // Doubles, with jitter so that a cluster's workers don't knock in step.

@@ -5,8 +5,10 @@
 #include <array>
 #include <boost/system/system_error.hpp>
 #include <exception>
+#include <iterator>
 #include <optional>
 
+#include "common/base/host_limits.h"
 #include "common/base/text.h"
 
 namespace dtf::net {
@@ -21,10 +23,29 @@ constexpr std::array kAllCodes = {ErrorCode::kTrainingFailed, ErrorCode::kUsage,
 constexpr std::string_view kMark = "dtf(";
 constexpr std::string_view kMarkEnd = "): ";
 
+// Each stands before the mark, where programs of a version that has no traits skip it.
+struct TraitWord {
+  ErrorTrait trait;
+  std::string_view word;
+};
+constexpr TraitWord kTraitWords[] = {{ErrorTrait::kHasPlace, "[has_place] "},
+                                     {ErrorTrait::kJobEnded, "[job_ended] "},
+                                     {ErrorTrait::kNamesWaits, "[names_waits] "}};
+
 std::optional<ErrorCode> parseErrorCode(std::string_view name) {
   for (const ErrorCode code : kAllCodes)
     if (errorCodeName(code) == name) return code;
   return std::nullopt;
+}
+
+// Adds the traits whose words `before` ends with, in the order in which toKj() writes them.
+void addTraits(std::string_view before, Error& error) {
+  for (size_t i = std::size(kTraitWords); i-- > 0;) {
+    const auto& [trait, word] = kTraitWords[i];
+    if (!before.ends_with(word)) continue;
+    before.remove_suffix(word.size());
+    error.add(trait);
+  }
 }
 
 // Finds "dtf(<code>): message" behind whatever kj and capnp have put before it ("remote exception:
@@ -34,8 +55,11 @@ std::optional<Error> decode(std::string_view text) {
     const size_t name_at = at + kMark.size();
     const size_t end = text.find(kMarkEnd, name_at);
     if (end == text.npos) return std::nullopt;
-    if (const auto code = parseErrorCode(text.substr(name_at, end - name_at)))
-      return Error(*code, printable(text.substr(end + kMarkEnd.size())));
+    if (const auto code = parseErrorCode(text.substr(name_at, end - name_at))) {
+      Error error(*code, printable(text.substr(end + kMarkEnd.size())));
+      addTraits(text.substr(0, at), error);
+      return error;
+    }
   }
   return std::nullopt;
 }
@@ -68,13 +92,17 @@ kj::Exception makeKj(kj::Exception::Type type, const std::string& text) {
   return kj::Exception(type, __FILE__, __LINE__, kj::heapString(text.data(), text.size()));
 }
 
-// Of Asio's objects, whose constructors throw. A host that has run out of something is no bug of ours.
+// Of Asio's objects, whose constructors throw. A host that has run out of something is no bug of
+// ours.
 Error systemFailure(const boost::system::system_error& failure) {
   const error_code& ec = failure.code();
   if (ec == boost::system::errc::too_many_files_open ||
       ec == boost::system::errc::too_many_files_open_in_system)
-    return Error(ErrorCode::kUnavailable,
-                 std::string(failure.what()) + "; raise the limit of open files (ulimit -n)");
+    return Error(ErrorCode::kUnavailable, std::string(failure.what()) + ": " + openFilesLimit());
+  if (ec == boost::system::errc::not_enough_memory)
+    return Error(ErrorCode::kUnavailable, std::string(failure.what()) + ": " + memoryLimit());
+  if (ec == boost::system::errc::resource_unavailable_try_again)
+    return Error(ErrorCode::kUnavailable, std::string(failure.what()) + ": " + threadsLimit());
   return Error(ErrorCode::kInternal, failure.what());
 }
 
@@ -89,7 +117,10 @@ kj::Exception toKj(const error_code& ec, std::string_view what) {
 }
 
 kj::Exception toKj(const Error& error) {
-  std::string text(kMark);
+  std::string text;
+  for (const auto& [trait, word] : kTraitWords)
+    if (error.has(trait)) text += word;
+  text += kMark;
   text += errorCodeName(error.code());
   text += kMarkEnd;
   return makeKj(typeOf(error.code()), text + error.message());
@@ -136,7 +167,7 @@ Error currentError() {
   } catch (const kj::Exception& exception) {
     return toError(exception);
   } catch (const std::exception& exception) {
-    return Error(ErrorCode::kInternal, exception.what());
+    return hostError(exception).value_or(Error(ErrorCode::kInternal, exception.what()));
   } catch (...) {
     return Error(ErrorCode::kInternal, "an exception of unknown type");
   }

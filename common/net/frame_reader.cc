@@ -83,8 +83,8 @@ size_t alignmentShift(std::span<const uint32_t> segment_words) {
 }
 
 // capnp's guard against messages that make their reader do more than their bytes justify (a list of
-// nothing has as many elements as it claims to): eight times the message, which our own readers stay
-// far below, and a little for the smallest ones.
+// nothing has as many elements as it claims to): eight times the message, which our own readers
+// stay far below, and a little for the smallest ones.
 capnp::ReaderOptions guarded(capnp::ReaderOptions options, size_t body_bytes) {
   constexpr uint64_t kReadingsMax = 8;
   constexpr uint64_t kWordsAlways = 1024;
@@ -93,16 +93,20 @@ capnp::ReaderOptions guarded(capnp::ReaderOptions options, size_t body_bytes) {
   return options;
 }
 
+std::string tooManySegments(uint64_t segments, uint32_t allowed) {
+  return "the peer sent a message of " + std::to_string(segments) + " segments, allowed are " +
+         std::to_string(allowed);
+}
+
+// Of a checked frame's segments.
+void leaveMessage(std::vector<uint32_t>& segment_words) {
+  segment_words.pop_back();
+  while (segment_words.size() > 1 && segment_words.back() == 0) segment_words.pop_back();
+}
+
 // An alert is what a task with keys says to whoever has none.
 std::string keysHint(std::span<const std::byte> bytes) {
   return describeBytes(bytes) == "a TLS alert" ? ": it has keys, and this side has none" : "";
-}
-
-uint32_t load32(const std::byte* at) {
-  uint32_t value;
-  std::memcpy(&value, at,
-              sizeof(value));  // the wire is little-endian, as is every machine we build for
-  return value;
 }
 
 }  // namespace
@@ -111,7 +115,8 @@ FrameReader::FrameReader(std::shared_ptr<FrameLink> link, const Limits& limits,
                          std::shared_ptr<BufferPool> pool)
     : link_(std::move(link)),
       pool_(pool != nullptr ? std::move(pool) : BufferPool::create(0)),
-      input_(new std::byte[kInputBytes]) {
+      input_(new std::byte[kInputBytes]),
+      checks_(link_->tls == nullptr ? Checks::kUnknown : Checks::kNone) {
   setLimits(limits);
 }
 
@@ -124,15 +129,14 @@ void FrameReader::setLimits(const Limits& limits) {
 FrameReader::Next FrameReader::take(const capnp::ReaderOptions& options,
                                     kj::Own<capnp::MessageReader>& message) {
   if (failure_) return Next::kFailed;
-  if (body_)
-    return body_->filled == body_->header.body_bytes ? takeBody(options, message) : endOfInput();
+  if (body_) return body_->isWhole() ? takeBody(options, message) : endOfInput();
   if (!readHeader(header_)) return failure_ ? Next::kFailed : endOfInput();
   first_frame_ = false;
   if (header_.body_bytes < limits_.pooled_from_bytes &&
-      header_.table_bytes + header_.body_bytes <= available())
+      header_.table_bytes + header_.wireBytes() <= available())
     return takeSmall(header_, options, message);
   if (!startBody(std::move(header_))) return Next::kFailed;
-  return body_->filled == body_->header.body_bytes ? takeBody(options, message) : endOfInput();
+  return body_->isWhole() ? takeBody(options, message) : endOfInput();
 }
 
 // Nothing is allocated for a peer before its header has passed the limits.
@@ -140,20 +144,25 @@ bool FrameReader::readHeader(Header& header) {
   if (available() < sizeof(uint32_t) * 2) return false;
   const std::byte* at = input_.get() + begin_;
   const uint64_t segments = uint64_t{load32(at)} + 1;
-  if (segments > limits_.segments_max) {
-    fail(kj::Exception::Type::FAILED,
-         first_frame_ ? "the peer sent " + describeBytes({at, available()}) +
-                            ", not a dtf message" + keysHint({at, available()})
-                      : "the peer sent a message of " + std::to_string(segments) +
-                            " segments, allowed are " + std::to_string(limits_.segments_max));
-    return false;
-  }
+  if (!isGoodCount(segments)) return false;
   header.table_bytes = (segments / 2 + 1) * sizeof(word);
   if (available() < header.table_bytes) return false;
+  bool is_checked = false;
+  if (!learnChecks(at, static_cast<uint32_t>(segments), is_checked)) return false;
   uint64_t words = 0;
   header.segment_words.resize(segments);
   for (uint64_t i = 0; i < segments; ++i)
     words += header.segment_words[i] = load32(at + sizeof(uint32_t) * (i + 1));
+  if (is_checked) {
+    words -= kChecksumBytes / sizeof(word);
+    leaveMessage(header.segment_words);
+  }
+  header.checksum_bytes = is_checked ? kChecksumBytes : 0;
+  if (header.segment_words.size() > limits_.segments_max) {
+    fail(kj::Exception::Type::FAILED,
+         tooManySegments(header.segment_words.size(), limits_.segments_max));
+    return false;
+  }
   if (words > limits_.bytes_max / sizeof(word)) {
     fail(kj::Exception::Type::FAILED,
          "the peer announced a message of " + std::to_string(words * sizeof(word)) +
@@ -164,19 +173,63 @@ bool FrameReader::readHeader(Header& header) {
   return true;
 }
 
+bool FrameReader::isGoodCount(uint64_t segments) {
+  const uint32_t beside = checks_ == Checks::kNone ? 0 : kCheckSegmentsMax;
+  const bool is_too_many = segments > uint64_t{limits_.segments_max} + beside;
+  const bool is_damaged = checks_ == Checks::kSent
+                              ? is_too_many || !isCheckedCount(segments)
+                              : checks_ == Checks::kUnknown && isTurnedCount(segments);
+  if (is_damaged) {
+    damaged(damagedHeaderText());
+  } else if (is_too_many) {
+    const std::span<const std::byte> came{input_.get() + begin_, available()};
+    fail(kj::Exception::Type::FAILED,
+         first_frame_
+             ? "the peer sent " + describeBytes(came) + ", not a dtf message" + keysHint(came)
+             : tooManySegments(segments, limits_.segments_max));
+  }
+  return !failure_;
+}
+
+// The first frame says whether the peer sends checksums. False: it has failed, or its first word is
+// not there yet.
+bool FrameReader::learnChecks(const std::byte* table, uint32_t segments, bool& is_checked) {
+  if (link_->tls != nullptr) return true;
+  is_checked = isCheckedTable(table, segments);
+  bool is_damaged = is_checked != (checks_ == Checks::kSent);
+  if (checks_ == Checks::kUnknown) {
+    const uint32_t words = load32(table + sizeof(uint32_t));
+    const bool needs_word =
+        !is_checked && segments == 1 && words > 0 && words <= limits_.bytes_max / sizeof(word);
+    if (needs_word && available() < 2 * sizeof(word)) return false;
+    const uint64_t first_word = needs_word ? load64(table + sizeof(word)) : 0;
+    is_damaged = !is_checked && isTurnedTable(table, segments, first_word);
+    checks_ = is_checked ? Checks::kSent : Checks::kNone;
+  }
+  if (is_damaged) damaged(damagedHeaderText());
+  return !is_damaged;
+}
+
 FrameReader::Next FrameReader::takeSmall(const Header& header, const capnp::ReaderOptions& options,
                                          kj::Own<capnp::MessageReader>& message) {
-  DTF_CHECK(header.table_bytes + header.body_bytes <= available());
-  const std::byte* body = input_.get() + begin_ + header.table_bytes;
+  DTF_CHECK(header.table_bytes + header.wireBytes() <= available());
+  const std::byte* frame = input_.get() + begin_;
+  const std::byte* body = frame + header.table_bytes;
+  if (header.checksum_bytes > 0) {
+    const size_t checked = header.table_bytes + header.body_bytes;
+    const uint64_t received = checksumOf({reinterpret_cast<const char*>(frame), checked});
+    const uint64_t sent = load64(frame + checked);
+    if (received != sent) return damaged(damagedMessageText(header.body_bytes, received, sent));
+  }
   const size_t size = header.body_bytes / sizeof(word);
   if (header.segment_words.size() == 1 && size <= SmallMessage::kWordsMax) {
     message = kj::heap<SmallMessage>(guarded(options, header.body_bytes), body, size);
-    consume(header.table_bytes + header.body_bytes);
+    consume(header.table_bytes + header.wireBytes());
     return Next::kMessage;
   }
   auto words = kj::heapArray<word>(size);
   std::memcpy(words.begin(), body, header.body_bytes);
-  consume(header.table_bytes + header.body_bytes);
+  consume(header.table_bytes + header.wireBytes());
   message = kj::heap<ReceivedMessage>(guarded(options, header.body_bytes), kj::mv(words),
                                       header.segment_words);
   return Next::kMessage;
@@ -187,7 +240,7 @@ bool FrameReader::startBody(Header header) {
   Body body;
   if (header.body_bytes >= limits_.pooled_from_bytes) {
     const size_t shift = alignmentShift(header.segment_words);
-    auto buffer = pool_->take(header.body_bytes + shift);
+    auto buffer = pool_->take(header.wireBytes() + shift);
     if (buffer == nullptr) {
       fail(kj::Exception::Type::FAILED, pool_->whyNull(header.body_bytes));
       return false;
@@ -197,23 +250,44 @@ bool FrameReader::startBody(Header header) {
     std::erase_if(live_, [](const auto& entry) { return entry.second.memory.expired(); });
     live_[start] = Live{body.memory, header.body_bytes};
   } else {
-    std::shared_ptr<word[]> words(new word[header.body_bytes / sizeof(word)]);
+    std::shared_ptr<word[]> words(new word[header.wireBytes() / sizeof(word)]);
     auto* start = reinterpret_cast<std::byte*>(words.get());
     body.memory = std::shared_ptr<std::byte>(std::move(words), start);
   }
+  if (header.checksum_bytes > 0) {
+    if (!hash_) hash_.emplace();
+    hash_->reset();
+    hash_->update(input_.get() + begin_, header.table_bytes);
+  }
   consume(header.table_bytes);
-  body.filled = std::min(available(), header.body_bytes);
+  body.filled = std::min(available(), header.wireBytes());
   std::memcpy(body.memory.get(), input_.get() + begin_, body.filled);
   consume(body.filled);
   body.header = std::move(header);
   body_ = std::move(body);
+  hashFilled();
   return true;
+}
+
+// What has come, while it is in the cache.
+void FrameReader::hashFilled() {
+  const size_t end = std::min(body_->filled, body_->header.body_bytes);
+  if (body_->header.checksum_bytes == 0 || end == body_->hashed) return;
+  hash_->update(body_->memory.get() + body_->hashed, end - body_->hashed);
+  body_->hashed = end;
 }
 
 FrameReader::Next FrameReader::takeBody(const capnp::ReaderOptions& options,
                                         kj::Own<capnp::MessageReader>& message) {
-  DTF_CHECK(body_ && body_->filled == body_->header.body_bytes);
+  DTF_CHECK(body_ && body_->isWhole());
   Body body = *std::exchange(body_, std::nullopt);
+  if (body.header.checksum_bytes > 0) {
+    DTF_CHECK(body.hashed == body.header.body_bytes);
+    const uint64_t received = hash_->value();
+    const uint64_t sent = load64(body.memory.get() + body.header.body_bytes);
+    if (received != sent)
+      return damaged(damagedMessageText(body.header.body_bytes, received, sent));
+  }
   message = kj::heap<ReceivedMessage>(guarded(options, body.header.body_bytes),
                                       std::move(body.memory), body.header.segment_words);
   return Next::kMessage;
@@ -235,6 +309,12 @@ FrameReader::Next FrameReader::fail(kj::Exception::Type type, std::string reason
   DTF_CHECK(!failure_);  // the first one is the reason
   failure_.emplace(type, __FILE__, __LINE__, kj::heapString(reason.data(), reason.size()));
   return Next::kFailed;
+}
+
+// As a connection that broke, so that it is made again and the message sent again.
+FrameReader::Next FrameReader::damaged(std::string reason) {
+  damage_ = reason;
+  return fail(kj::Exception::Type::DISCONNECTED, std::move(reason));
 }
 
 std::string FrameReader::violation() const {

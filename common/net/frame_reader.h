@@ -13,12 +13,15 @@
 #include <string>
 #include <vector>
 
+#include "common/base/checksum.h"
+#include "common/net/frame_check.h"
 #include "common/net/frame_link.h"
 #include "common/net/message_stream.h"
 
 namespace dtf::net {
 
-// Cuts the byte stream into messages. Asio only ever holds memory that this object or a pooled
+// Cuts the byte stream into messages, and compares their checksums. Whether the peer sends them is
+// decided by its first frame. Asio only ever holds memory that this object or a pooled
 // buffer owns, never memory of a kj promise, so a promise may vanish at any moment and the next one
 // goes on where it was.
 // Owns: input buffer, the message being filled.
@@ -41,6 +44,8 @@ class FrameReader : public std::enable_shared_from_this<FrameReader> {
   const kj::Exception& failure() const { return *failure_; }
   // The failure's reason when it is the peer's fault; empty otherwise.
   std::string violation() const;
+  // The failure's reason when a message came with other bytes than were sent; empty otherwise.
+  const std::string& damage() const { return damage_; }
 
   // Resolves when take() is worth another try. One at a time.
   kj::Promise<void> whenMore();
@@ -57,13 +62,18 @@ class FrameReader : public std::enable_shared_from_this<FrameReader> {
     std::vector<uint32_t> segment_words;
     size_t table_bytes = 0;
     size_t body_bytes = 0;
+    size_t checksum_bytes = 0;  // behind the body; 0: the peer sends none
+    size_t wireBytes() const { return body_bytes + checksum_bytes; }
   };
   // A message whose bytes did not all come with its header.
   struct Body {
     std::shared_ptr<std::byte> memory;
     size_t filled = 0;
+    size_t hashed = 0;
     Header header;
+    bool isWhole() const { return filled == header.wireBytes(); }
   };
+  enum class Checks : uint8_t { kUnknown, kSent, kNone };
   struct Live {
     std::weak_ptr<std::byte> memory;
     size_t bytes = 0;
@@ -71,16 +81,21 @@ class FrameReader : public std::enable_shared_from_this<FrameReader> {
 
   size_t available() const { return end_ - begin_; }
   bool readHeader(Header& header);
+  bool isGoodCount(uint64_t segments);  // false: it has failed
+  bool learnChecks(const std::byte* table, uint32_t segments, bool& is_checked);
   bool startBody(Header header);  // false: it has failed
   Next takeSmall(const Header& header, const capnp::ReaderOptions& options,
                  kj::Own<capnp::MessageReader>& message);
   Next takeBody(const capnp::ReaderOptions& options, kj::Own<capnp::MessageReader>& message);
+  void hashFilled();
+  Next damaged(std::string reason);
   Next endOfInput();
   Next fail(kj::Exception::Type type, std::string reason);
   void consume(size_t bytes);
 
   void startRead();
   void readBody(std::shared_ptr<std::byte> memory);
+  asio::mutable_buffer bodyRoom() const;
   void readInput();
   void onRead(const error_code& ec, size_t bytes, const std::shared_ptr<std::byte>& memory);
   void drainBody();
@@ -95,13 +110,16 @@ class FrameReader : public std::enable_shared_from_this<FrameReader> {
   size_t end_ = 0;
   uint64_t moved_bytes_ = 0;
   bool first_frame_ = true;
+  Checks checks_;
   Header header_;  // of the message being cut; keeps its memory
   std::optional<Body> body_;
+  std::optional<Checksum> hash_;           // of body_; made for the first
   std::map<const std::byte*, Live> live_;  // pooled messages that may still be in use, for pin()
   bool reading_ = false;                   // Asio holds input_ or body_'s memory
   bool at_end_ = false;
   error_code read_error_;
   std::optional<kj::Exception> failure_;
+  std::string damage_;
   kj::PromiseFulfiller<void>* waiter_ = nullptr;
 };
 

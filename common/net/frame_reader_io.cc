@@ -46,12 +46,19 @@ void FrameReader::startRead() {
 // `memory` rides in the handler: the destination outlives the message, should the stream be
 // destroyed meanwhile.
 void FrameReader::readBody(std::shared_ptr<std::byte> memory) {
-  DTF_CHECK(body_ && body_->memory == memory && body_->filled < body_->header.body_bytes);
-  const auto room =
-      asio::buffer(memory.get() + body_->filled, body_->header.body_bytes - body_->filled);
+  DTF_CHECK(body_ && body_->memory == memory && !body_->isWhole());
+  const auto room = bodyRoom();
   link_->readAsync(room,
                    [self = shared_from_this(), memory = std::move(memory)](
                        const error_code& ec, size_t bytes) { self->onRead(ec, bytes, memory); });
+}
+
+// All that is missing, or as much as is hashed at a time.
+asio::mutable_buffer FrameReader::bodyRoom() const {
+  const size_t missing = body_->header.wireBytes() - body_->filled;
+  return asio::buffer(
+      body_->memory.get() + body_->filled,
+      body_->header.checksum_bytes == 0 ? missing : std::min(missing, kHashedBytesMax));
 }
 
 void FrameReader::readInput() {
@@ -82,9 +89,10 @@ void FrameReader::onRead(const error_code& ec, size_t bytes,
   } else {
     DTF_CHECK(body_ && body_->memory == memory);
     body_->filled += bytes;
+    hashFilled();
     drainBody();
     // A body in progress costs no kj event per fragment.
-    if (body_->filled < body_->header.body_bytes && !at_end_ && !read_error_) return startRead();
+    if (!body_->isWhole() && !at_end_ && !read_error_) return startRead();
   }
   wakeWaiter();
 }
@@ -92,16 +100,15 @@ void FrameReader::onRead(const error_code& ec, size_t bytes,
 // Takes what is there already, up to a burst; then the loop looks at the other connections.
 void FrameReader::drainBody() {
   size_t budget = kBurstBytes;
-  while (body_->filled < body_->header.body_bytes && budget > 0) {
+  while (!body_->isWhole() && budget > 0) {
     error_code ec;
-    const size_t got = link_->readNow(
-        asio::buffer(body_->memory.get() + body_->filled, body_->header.body_bytes - body_->filled),
-        ec);
+    const size_t got = link_->readNow(bodyRoom(), ec);
     if (ec == asio::error::would_block) return;
     if (ec) return noteError(ec);
     body_->filled += got;
     moved_bytes_ += got;
-    DTF_CHECK(body_->filled <= body_->header.body_bytes);
+    DTF_CHECK(body_->filled <= body_->header.wireBytes());
+    hashFilled();
     budget -= std::min(budget, got);
   }
 }

@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/net/error_bridge.h"
+#include "common/net/frame_check.h"
 
 namespace dtf::net {
 
@@ -58,30 +59,41 @@ class FrameWriter::DrainWaiter {
 
 namespace {
 
-size_t tableWords(FrameWriter::Segments segments) {
-  return segments.size() / 2 + 1;
+// Of the frame: with checksums there are more than the message's.
+size_t segmentsOf(FrameWriter::Segments segments, bool checks) {
+  const auto count = static_cast<uint32_t>(segments.size());
+  return checks ? checkedCount(count) : count;
 }
 
-size_t frameBytes(FrameWriter::Segments segments) {
+size_t tableWords(FrameWriter::Segments segments, bool checks) {
+  return segmentsOf(segments, checks) / 2 + 1;
+}
+
+size_t frameBytes(FrameWriter::Segments segments, bool checks) {
   KJ_REQUIRE(segments.size() > 0, "a message without segments");
-  size_t words = tableWords(segments);
+  size_t words = tableWords(segments, checks);
   for (const auto& segment : segments) words += segment.size();
-  return words * sizeof(word);
+  return words * sizeof(word) + (checks ? kChecksumBytes : 0);
 }
 
 // The frame's header: number of segments - 1, the sizes in words, padding to a whole word.
-void fillTable(uint32_t* table, FrameWriter::Segments segments) {
-  table[0] = static_cast<uint32_t>(segments.size() - 1);
-  for (size_t i = 0; i < segments.size(); ++i)
-    table[i + 1] = static_cast<uint32_t>(segments[i].size());
-  if (segments.size() % 2 == 0) table[segments.size() + 1] = 0;
+void fillTable(uint32_t* table, FrameWriter::Segments segments, bool checks) {
+  const size_t count = segmentsOf(segments, checks);
+  table[0] = static_cast<uint32_t>(count - 1);
+  for (size_t i = 0; i < count; ++i)
+    table[i + 1] = i < segments.size() ? static_cast<uint32_t>(segments[i].size()) : 0;
+  if (count % 2 == 0) table[count + 1] = 0;
+  if (!checks) return;
+  table[count] = kChecksumBytes / sizeof(word);
+  table[count + 1] =
+      tableCheck(reinterpret_cast<const std::byte*>(table), static_cast<uint32_t>(count));
 }
 
 }  // namespace
 
 bool FrameWriter::writeNow(Segments segments) {
   if (error_ || large_ || pending_.size() > kPendingBytesMax) return false;
-  const size_t bytes = frameBytes(segments);
+  const size_t bytes = frameBytes(segments, checks_);
   if (bytes > kCopiedBytesMax) return false;
   copy(segments, bytes);
   return true;
@@ -90,7 +102,7 @@ bool FrameWriter::writeNow(Segments segments) {
 kj::Promise<void> FrameWriter::write(Segments segments) {
   if (error_) return toKj(error_, "write");
   KJ_REQUIRE(large_ == nullptr, "two writes to one stream at a time");
-  const size_t bytes = frameBytes(segments);
+  const size_t bytes = frameBytes(segments, checks_);
   if (bytes > kCopiedBytesMax) return writeLarge(segments);
   copy(segments, bytes);
   if (pending_.size() > kPendingBytesMax) return whenDrained();
@@ -101,8 +113,8 @@ void FrameWriter::copy(Segments segments, size_t bytes) {
   const size_t start = pending_.size();
   pending_.resize(start + bytes);
   std::byte* at = pending_.data() + start;
-  fillTable(reinterpret_cast<uint32_t*>(at), segments);
-  at += tableWords(segments) * sizeof(word);
+  fillTable(reinterpret_cast<uint32_t*>(at), segments, checks_);
+  at += tableWords(segments, checks_) * sizeof(word);
   std::vector<std::shared_ptr<const void>> copied;
   for (const auto& segment : segments) {
     if (segment.size() > 0) std::memcpy(at, segment.begin(), segment.size() * sizeof(word));
@@ -110,17 +122,23 @@ void FrameWriter::copy(Segments segments, size_t bytes) {
     DTF_CHECK(takeGate(segment.begin()) == nullptr);  // it may still be written
     releaseOwner(segment.begin(), copied);
   }
+  if (checks_) {
+    const uint64_t checksum = checksumOf(
+        {reinterpret_cast<const char*>(pending_.data() + start), bytes - kChecksumBytes});
+    std::memcpy(at, &checksum, kChecksumBytes);
+    at += kChecksumBytes;
+  }
   DTF_CHECK(at == pending_.data() + pending_.size());
   flushSoon();
 }
 
 kj::Promise<void> FrameWriter::writeLarge(Segments segments) {
-  const size_t table_words = tableWords(segments);
+  const size_t table_words = tableWords(segments, checks_);
   auto large = std::make_shared<Large>();
   large->table.resize(table_words * 2);
-  fillTable(large->table.data(), segments);
-  large->pieces.reserve(segments.size() + 1);
-  large->gates.reserve(segments.size() + 1);
+  fillTable(large->table.data(), segments, checks_);
+  large->pieces.reserve(segments.size() + 2);
+  large->gates.reserve(segments.size() + 2);
   const auto add = [&large](const void* data, size_t bytes, std::shared_ptr<const SendGate> gate) {
     if (bytes == 0) return;
     large->pieces.push_back({const_cast<void*>(data), bytes});
@@ -131,6 +149,11 @@ kj::Promise<void> FrameWriter::writeLarge(Segments segments) {
   for (const auto& segment : segments) {
     add(segment.begin(), segment.size() * sizeof(word), takeGate(segment.begin()));
     releaseOwner(segment.begin(), large->owners);
+  }
+  if (checks_) {
+    add(&large->checksum, kChecksumBytes, nullptr);
+    if (!hash_) hash_.emplace();
+    hash_->reset();
   }
   DTF_CHECK(large_ == nullptr && large->bytes_left > kCopiedBytesMax);
   flight_.insert(flight_.end(), pending_.begin(), pending_.end());  // the small ones came first

@@ -13,13 +13,16 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/base/checksum.h"
 #include "common/net/frame_link.h"
 #include "common/net/message_stream.h"
 
 namespace dtf::net {
 
 // Small messages are copied into one buffer, which goes out when the kj queue is drained; a large
-// one goes out from where it lies, behind them, in one gathering call; what of it is still being written waits for its gate.
+// one goes out from where it lies, behind them, in one gathering call; what of it is still being
+// written waits for its gate. Without TLS each frame has checksums (frame_check.h), that of a large
+// one's bytes is computed while they leave.
 // Owns: buffers; owners of external segments until these are written.
 // Threads: loop-thread only.
 // Blocks: never.
@@ -29,7 +32,11 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
  public:
   using Segments = kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>>;
 
-  explicit FrameWriter(std::shared_ptr<FrameLink> link) : link_(std::move(link)) {}
+  explicit FrameWriter(std::shared_ptr<FrameLink> link)
+      : link_(std::move(link)), checks_(link_->tls == nullptr) {}
+
+  // Before the first message: see AsioMessageStream.
+  void sendUnchecked() { checks_ = false; }
 
   // Copies a small message when no large one is on its way and not too much is queued; false:
   // nothing has been taken.
@@ -64,6 +71,8 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
     std::vector<std::shared_ptr<const SendGate>> gates;  // of the pieces; null: it is written
     size_t next_piece = 0;
     uint64_t bytes_left = 0;
+    uint64_t checksum = 0;   // the last piece of a checked frame
+    bool is_summed = false;  // it is known: all before it is hashed
     std::vector<std::shared_ptr<const void>> owners;
     kj::PromiseFulfiller<void>* fulfiller = nullptr;
   };
@@ -77,11 +86,13 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
   void releaseOwner(const void* data, std::vector<std::shared_ptr<const void>>& owners);
   void flushSoon();
   void pump();
+  void sumUp();
   bool hasOutput();
   bool mustWait() const;
   Sent sendSome(size_t& budget);
   Sent encryptSome(size_t& budget);
   Sent sendEncrypted();
+  uint64_t mayLeave() const;
   size_t gather(iovec* pieces, size_t pieces_max) const;
   void consume(size_t bytes);
   void finishLarge();
@@ -90,6 +101,8 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
   void wakeDrained();
 
   const std::shared_ptr<FrameLink> link_;
+  bool checks_;
+  std::optional<Checksum> hash_;    // of large_; made for the first
   std::vector<std::byte> pending_;  // copied, not yet on its way
   std::vector<std::byte> flight_;   // copied, on its way from flight_at_ on
   size_t flight_at_ = 0;

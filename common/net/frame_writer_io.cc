@@ -11,13 +11,15 @@
 
 #include "common/base/check.h"
 #include "common/net/error_bridge.h"
+#include "common/net/frame_check.h"
 #include "common/net/frame_writer.h"
 
 namespace dtf::net {
 
 namespace {
-constexpr size_t kRecordBytes = 16 << 10;  // the most that one record of TLS carries
-}
+constexpr size_t kRecordBytes = 16 << 10;     // the most that one record of TLS carries
+constexpr size_t kSummedBytesMax = 64 << 10;  // the end of a large message that is hashed ahead
+}  // namespace
 
 void FrameWriter::flushSoon() {
   if (armed_ || flush_due_) return;
@@ -33,6 +35,7 @@ void FrameWriter::pump() {
   size_t budget = kBurstBytes;
   for (;;) {
     Sent sent;
+    sumUp();
     if (hasOutput() && !mustWait())
       sent = budget > 0 ? sendSome(budget) : Sent::kWouldBlock;
     else if (link_->tls != nullptr && link_->tls->unsent() > 0)
@@ -43,6 +46,23 @@ void FrameWriter::pump() {
     if (sent == Sent::kFailed) return;
   }
   if (!hasOutput()) wakeDrained();
+}
+
+// The end of a message is hashed before it leaves, so that its checksum leaves with it; the parts
+// before when the kernel has copied them, which has brought them into the cache.
+void FrameWriter::sumUp() {
+  if (!large_ || !checks_ || large_->is_summed || large_->bytes_left > kSummedBytesMax) return;
+  Large& large = *large_;
+  const size_t checksum_piece = large.pieces.size() - 1;
+  for (size_t i = large.next_piece; i < checksum_piece; ++i) {
+    const iovec& piece = large.pieces[i];
+    const SendGate* gate = large.gates[i].get();
+    if (gate != nullptr && gate->sendable(piece.iov_base, piece.iov_len) < piece.iov_len) return;
+  }
+  for (size_t i = large.next_piece; i < checksum_piece; ++i)
+    hash_->update(large.pieces[i].iov_base, large.pieces[i].iov_len);
+  large.checksum = hash_->value();
+  large.is_summed = true;
 }
 
 // What is next is still being written.
@@ -133,19 +153,30 @@ FrameWriter::Sent FrameWriter::sendEncrypted() {
   }
 }
 
+// Of the large message: up to the part that sumUp() waits for.
+uint64_t FrameWriter::mayLeave() const {
+  const uint64_t left = large_->bytes_left;
+  if (!checks_ || large_->is_summed) return left;
+  return left > kSummedBytesMax ? std::min<uint64_t>(left - kSummedBytesMax, kHashedBytesMax)
+                                : left - kChecksumBytes;
+}
+
 size_t FrameWriter::gather(iovec* pieces, size_t pieces_max) const {
   size_t count = 0;
   if (flight_at_ < flight_.size())
     pieces[count++] = {const_cast<std::byte*>(flight_.data()) + flight_at_,
                        flight_.size() - flight_at_};
   if (large_) {
+    uint64_t may_leave = mayLeave();
     for (size_t i = large_->next_piece; i < large_->pieces.size() && count < pieces_max; ++i) {
       const iovec& piece = large_->pieces[i];
       const SendGate* gate = large_->gates[i].get();
       const size_t written =
           gate == nullptr ? piece.iov_len : gate->sendable(piece.iov_base, piece.iov_len);
-      if (written > 0) pieces[count++] = {piece.iov_base, written};
-      if (written < piece.iov_len) break;
+      const size_t part = std::min(written, may_leave);
+      if (part > 0) pieces[count++] = {piece.iov_base, part};
+      if (part < piece.iov_len) break;
+      may_leave -= part;
     }
   }
   return count;
@@ -159,10 +190,12 @@ void FrameWriter::consume(size_t bytes) {
   bytes -= copied;
   if (!large_) return;
   large_->bytes_left -= bytes;
+  const bool is_unsummed = checks_ && !large_->is_summed;
   while (bytes > 0) {
     DTF_CHECK(large_->next_piece < large_->pieces.size());
     iovec& piece = large_->pieces[large_->next_piece];
     const size_t part = std::min(bytes, piece.iov_len);
+    if (is_unsummed) hash_->update(piece.iov_base, part);
     piece.iov_base = static_cast<std::byte*>(piece.iov_base) + part;
     piece.iov_len -= part;
     bytes -= part;

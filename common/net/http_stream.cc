@@ -10,7 +10,7 @@
 namespace dtf::net {
 
 namespace {
-constexpr char kHandshakeRecord = 22;  // RFC 8446, section 5.1
+constexpr char kHandshakeByte = 22;  // RFC 8446, section 5.1
 }
 
 HttpStream::HttpStream(asio::ip::tcp::socket socket, std::shared_ptr<TlsKeys> keys)
@@ -30,10 +30,10 @@ void HttpStream::read(asio::mutable_buffer room, OnDone done) {
 void HttpStream::begin(asio::mutable_buffer room, OnDone done) {
   DTF_CHECK(tls_ == nullptr);
   whenReady(TlsSession::Io::kWantRead, done, [this, room, done] {
-    char first = kHandshakeRecord;
+    char first = kHandshakeByte;
     (void)::recv(descriptor(), &first, 1, MSG_PEEK | MSG_DONTWAIT);
     const std::shared_ptr<TlsKeys> keys = std::exchange(keys_, nullptr);
-    is_plain_by_mistake_ = first != kHandshakeRecord;
+    is_plain_by_mistake_ = first != kHandshakeByte;
     if (!is_plain_by_mistake_) tls_ = keys->acceptAnybody(descriptor());
     read(room, done);
   });

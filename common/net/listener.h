@@ -11,13 +11,13 @@
 
 #include "common/base/clock.h"
 #include "common/base/file.h"
+#include "common/net/credentials.h"
 #include "common/net/preamble.h"
 #include "common/net/transport.h"
 
 namespace dtf::net {
 
 class AsioEventPort;
-class TlsKeys;
 
 struct ListenerOptions {
   Duration preamble_deadline = std::chrono::seconds(5);  // TLS's handshake included
@@ -29,9 +29,7 @@ struct ListenerOptions {
   Duration pending_spared =
       std::chrono::milliseconds(250);  // tasks that all start at once get through
   Duration retry_delay = std::chrono::milliseconds(100);  // after EMFILE and the like
-  std::shared_ptr<TlsKeys> keys{};                        // null: plain connections, and no others
-  bool own_user_only =
-      false;  // of this host's loopback: who runs as another user is refused (own_user.h)
+  Credentials credentials{};
 };
 
 // A refused connection is one log line, at most a few of a kind each second:

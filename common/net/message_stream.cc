@@ -99,6 +99,14 @@ std::string AsioMessageStream::violation() const {
   return reader_->violation();
 }
 
+std::string AsioMessageStream::damage() const {
+  return reader_->damage();
+}
+
+void AsioMessageStream::sendUnchecked() {
+  writer_->sendUnchecked();
+}
+
 std::string AsioMessageStream::certifiedPeer() const {
   return certified_peer_;
 }

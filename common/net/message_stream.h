@@ -37,7 +37,8 @@ struct Traffic {
   }
 };
 
-// Smaller messages are copied as they are, so none of their segments may still be being written (DTF_CHECK).
+// Smaller messages are copied as they are, so none of their segments may still be being written
+// (DTF_CHECK).
 inline constexpr uint64_t kSentAsWrittenFromBytes = uint64_t{16} << 10;
 
 // What a peer may send before it has said who it is.
@@ -66,8 +67,8 @@ class MessageStream : public capnp::MessageStream {
 
   // Whether a message can leave while it is being written.
   virtual bool sendsAsWritten() const { return false; }
-  // The external segment at `data`, of a message of more than kSentAsWrittenFromBytes, leaves as far as `gate` is open; what follows it
-  // waits. As keepUntilWritten().
+  // The external segment at `data`, of a message of more than kSentAsWrittenFromBytes, leaves as
+  // far as `gate` is open; what follows it waits. As keepUntilWritten().
   virtual void sendAsWritten(const void* data, std::shared_ptr<const SendGate> gate) {
     (void)data, (void)gate;
     DTF_CHECK_MSG(false, "this stream takes whole messages");
@@ -95,6 +96,10 @@ class MessageStream : public capnp::MessageStream {
   // was nothing of the kind.
   virtual std::string violation() const = 0;
 
+  // The reason when the connection has ended because a message came with other bytes than were
+  // sent. Empty otherwise, and where the bytes pass no network.
+  virtual std::string damage() const { return {}; }
+
   // Whether the peer seems to be on this host: both ends have one address, or are loopback's or no
   // network's at all. A tunnel seems so, too.
   virtual bool isOnThisHost() const = 0;
@@ -106,7 +111,8 @@ class MessageStream : public capnp::MessageStream {
 
 // Reads many small messages with one recv, and a large one straight into a pooled buffer, its first
 // large segment page-aligned. Gathers small writes until the kj queue is drained, sends large ones
-// with one gathering sendmsg. A promise may be dropped at any moment: a dropped read loses nothing;
+// with one gathering sendmsg. Without TLS every message carries checksums: see frame_check.h. A
+// promise may be dropped at any moment: a dropped read loses nothing;
 // a dropped write of a large message closes the socket, because the frame is cut.
 // Owns: the socket, its TLS, buffers.
 // Borrows: `port` (must outlive this).
@@ -140,8 +146,13 @@ class AsioMessageStream final : public MessageStream {
   uint64_t queuedBytes() const override;
   Traffic traffic() const override;
   std::string violation() const override;
+  std::string damage() const override;
   bool isOnThisHost() const override { return is_on_this_host_; }
   std::string certifiedPeer() const override;
+
+  // Before the first message: none of them gets checksums, as in versions that have none, and for
+  // `dtf-bench checksum`.
+  void sendUnchecked();
 
   // Owners given to keepUntilWritten() and still held.
   size_t keptCount() const;

@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <variant>
@@ -17,7 +16,6 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
-#include "common/base/log.h"
 
 namespace dtf::net {
 
@@ -125,35 +123,37 @@ std::string refusalOf(const Owner& owner) {
       owner.user, own);
 }
 
-std::atomic<bool> keeps_to_own_user{false};
+Stranger closedAlready() {
+  return {"it has closed the connection already", true};
+}
 
 }  // namespace
 
 // Of a socket that has closed the kernel says root, so it must not have: neither before it is asked
 // about, nor so that its place between the two addresses could be another's by then.
-std::string strangerThatConnects(int fd) {
+Stranger strangerThatConnects(int fd) {
   const End here = endOf(fd, ::getsockname), there = endOf(fd, ::getpeername);
-  if (there.family == AF_UNSPEC) return std::string(kClosedAlready);
+  if (there.family == AF_UNSPEC) return closedAlready();
   if (!isLoopback(there)) return {};
   const Found found = ownerOf(there, here);
-  if (const auto* problem = std::get_if<std::string>(&found)) return *problem;
+  if (const auto* problem = std::get_if<std::string>(&found)) return {*problem};
   const Owner& owner = std::get<Owner>(found);
-  if (owner.state != TCP_ESTABLISHED || !isEstablished(fd)) return std::string(kClosedAlready);
-  return refusalOf(owner);
+  if (owner.state != TCP_ESTABLISHED || !isEstablished(fd)) return closedAlready();
+  return {refusalOf(owner)};
 }
 
-// Who listens now need not be who has accepted: a stranger may have held the port until a moment ago.
-// In this order: what is queued at this user's own socket can't be accepted by another, and what a
-// stranger's socket had queued was reset when it closed.
-std::string strangerThatListens(int fd) {
+// Who listens now need not be who has accepted: a stranger may have held the port until a moment
+// ago. In this order: what is queued at this user's own socket can't be accepted by another, and
+// what a stranger's socket had queued was reset when it closed.
+Stranger strangerThatListens(int fd) {
   const End here = endOf(fd, ::getsockname), there = endOf(fd, ::getpeername);
-  if (there.family == AF_UNSPEC) return std::string(kClosedAlready);
+  if (there.family == AF_UNSPEC) return closedAlready();
   if (!isLoopback(there)) return {};
   const Found found = ownerOf(there, {});
-  if (const auto* problem = std::get_if<std::string>(&found)) return *problem;
+  if (const auto* problem = std::get_if<std::string>(&found)) return {*problem};
   const Owner& owner = std::get<Owner>(found);
-  if (owner.state != TCP_LISTEN) return "it doesn't listen any more";
-  if (std::string refusal = refusalOf(owner); !refusal.empty()) return refusal;
+  if (owner.state != TCP_LISTEN) return {"it doesn't listen any more"};
+  if (std::string refusal = refusalOf(owner); !refusal.empty()) return {refusal};
   return strangerThatConnects(fd);  // root until somebody accepts
 }
 
@@ -172,17 +172,6 @@ std::string whyOwnersAreUnknown() {
   const Owner& owner = std::get<Owner>(found);
   if (owner.state == TCP_LISTEN && owner.user == ::geteuid()) return {};
   return unknown("NETLINK_SOCK_DIAG", ENOENT);
-}
-
-void keepToOwnUser(bool keep) {
-  const std::string problem = keep ? whyOwnersAreUnknown() : "";
-  keeps_to_own_user = keep && problem.empty();
-  if (!problem.empty())
-    log::warning("event=loopback_open reason=\"{}: whoever is on this host may connect\"", problem);
-}
-
-bool keepsToOwnUser() {
-  return keeps_to_own_user;
 }
 
 }  // namespace dtf::net

@@ -36,6 +36,7 @@ kj::Promise<kj::Own<MessageStream>> ReactorLoop::connect(std::string host, uint1
                                                          ConnectOptions options,
                                                          const Limits& limits,
                                                          std::shared_ptr<BufferPool> pool) {
+  options.credentials = credentials_;
   return connectStream(reactor_.port, std::move(host), port, std::move(options), limits,
                        std::move(pool));
 }
@@ -52,8 +53,8 @@ class IoThread::Tasks final : private kj::TaskSet::ErrorHandler {
   kj::TaskSet set_{*this};
 };
 
-IoThread::IoThread(std::string name, Duration busy_poll)
-    : name_(std::move(name)), busy_poll_(busy_poll) {
+IoThread::IoThread(std::string name, Duration busy_poll, Credentials credentials)
+    : name_(std::move(name)), busy_poll_(busy_poll), credentials_(std::move(credentials)) {
   std::promise<void> ready;
   auto is_ready = ready.get_future();
   thread_ = Thread(name_, [this, &ready] { runLoop(ready); });
@@ -116,6 +117,7 @@ void IoThread::post(std::function<void()> fn) {
 kj::Promise<kj::Own<MessageStream>> IoThread::connect(std::string host, uint16_t port,
                                                       ConnectOptions options, const Limits& limits,
                                                       std::shared_ptr<BufferPool> pool) {
+  options.credentials = credentials_;
   return connectStream(reactor_->port, std::move(host), port, std::move(options), limits,
                        std::move(pool));
 }

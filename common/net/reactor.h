@@ -18,6 +18,7 @@
 #include "common/base/mutex.h"
 #include "common/base/thread.h"
 #include "common/net/asio.h"
+#include "common/net/credentials.h"
 #include "common/net/error_bridge.h"
 #include "common/net/event_port.h"
 #include "common/net/loop.h"
@@ -50,7 +51,9 @@ struct Reactor {
 // Borrows: `reactor` (must outlive this).
 class ReactorLoop final : public Loop {
  public:
-  explicit ReactorLoop(Reactor& reactor) : reactor_(reactor) {}
+  // `credentials`: of the connections that the loop makes.
+  explicit ReactorLoop(Reactor& reactor, Credentials credentials = {})
+      : reactor_(reactor), credentials_(std::move(credentials)) {}
   const Clock& clock() const override { return clock_; }
   AsioTimer& timer() override { return reactor_.timer; }
   void post(std::function<void()> fn) override;
@@ -60,6 +63,7 @@ class ReactorLoop final : public Loop {
 
  private:
   Reactor& reactor_;
+  const Credentials credentials_;
   const SystemClock clock_;
 };
 
@@ -76,7 +80,8 @@ inline constexpr Duration kDataBusyPoll = std::chrono::microseconds(100);
 // exception).
 class IoThread final : public Loop {
  public:
-  explicit IoThread(std::string name, Duration busy_poll = {});
+  // `credentials`: of the connections that the loop makes.
+  explicit IoThread(std::string name, Duration busy_poll = {}, Credentials credentials = {});
   ~IoThread() override;
   IoThread(const IoThread&) = delete;
   IoThread& operator=(const IoThread&) = delete;
@@ -131,6 +136,7 @@ class IoThread final : public Loop {
 
   const std::string name_;
   const Duration busy_poll_;
+  const Credentials credentials_;
   const SystemClock clock_;
   Reactor* reactor_ =
       nullptr;               // lives on the thread's stack; constant from constructor to destructor

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/net/damage.h"
 #include "common/net/two_party_network.h"
 
 namespace dtf::net {
@@ -16,9 +17,9 @@ namespace {
 using capnp::rpc::twoparty::Side;
 using capnp::rpc::twoparty::VatId;
 
-// capnp's traversal limit caps the size of a message and how much of it is read, with one number for
-// all messages. Our Limits do the first before anything is allocated, and the frame reader lowers it
-// to what each message's size justifies for the second.
+// capnp's traversal limit caps the size of a message and how much of it is read, with one number
+// for all messages. Our Limits do the first before anything is allocated, and the frame reader
+// lowers it to what each message's size justifies for the second.
 capnp::ReaderOptions readerOptions() {
   capnp::ReaderOptions options;
   options.traversalLimitInWords = uint64_t{1} << 40;
@@ -28,14 +29,19 @@ capnp::ReaderOptions readerOptions() {
 }  // namespace
 
 struct RpcConnection::Rpc {
-  // Client.
-  explicit Rpc(MessageStream& stream)
-      : network(stream, Side::CLIENT, readerOptions(), UINT64_MAX),
+  // Client. `owner` outlives this.
+  explicit Rpc(RpcConnection& owner)
+      : network(owner.stream(), Side::CLIENT, readerOptions(), UINT64_MAX, noteDamageOf(owner)),
         system(capnp::makeRpcClient(network)) {}
   // Server.
-  Rpc(MessageStream& stream, capnp::Capability::Client bootstrap, uint64_t unread_bytes_max)
-      : network(stream, Side::SERVER, readerOptions(), unread_bytes_max),
+  Rpc(RpcConnection& owner, capnp::Capability::Client bootstrap, uint64_t unread_bytes_max)
+      : network(owner.stream(), Side::SERVER, readerOptions(), unread_bytes_max,
+                noteDamageOf(owner)),
         system(capnp::makeRpcServer(network, kj::mv(bootstrap))) {}
+
+  static TwoPartyNetwork::OnDamage noteDamageOf(const RpcConnection& owner) {
+    return [&owner](const std::string& reason) { noteDamage(owner.peer(), reason); };
+  }
 
   TwoPartyNetwork network;
   capnp::RpcSystem<VatId> system;
@@ -45,13 +51,13 @@ RpcConnection::RpcConnection(kj::Own<MessageStream> stream, const MakeBootstrap&
                              RpcOptions options)
     : options_(std::move(options)),
       stream_(kj::mv(stream)),
-      rpc_(kj::heap<Rpc>(*stream_, make_bootstrap(*this), options_.unread_bytes_max)) {
+      rpc_(kj::heap<Rpc>(*this, make_bootstrap(*this), options_.unread_bytes_max)) {
   DTF_CHECK(options_.calls_bytes_max >= sizeof(capnp::word));
   rpc_->system.setFlowLimit(options_.calls_bytes_max / sizeof(capnp::word));
 }
 
 RpcConnection::RpcConnection(kj::Own<MessageStream> stream, RpcOptions options)
-    : options_(std::move(options)), stream_(kj::mv(stream)), rpc_(kj::heap<Rpc>(*stream_)) {
+    : options_(std::move(options)), stream_(kj::mv(stream)), rpc_(kj::heap<Rpc>(*this)) {
   rpc_->system.setFlowLimit(options_.calls_bytes_max / sizeof(capnp::word));
 }
 

@@ -33,16 +33,6 @@ std::string readPem(const std::filesystem::path& file) {
   return readFile(file, kPemBytesMax);
 }
 
-struct SetOnce {
-  Mutex mu;
-  std::shared_ptr<TlsKeys> keys DTF_GUARDED_BY(mu);
-};
-
-SetOnce& keysOfProcess() {
-  static SetOnce once;
-  return once;
-}
-
 }  // namespace
 
 // What tells that a file is another one, or was written.
@@ -166,7 +156,8 @@ TlsKeys::Stamp TlsKeys::stamp() const {
   for (size_t i = 0; i < stamp.files.size(); ++i) {
     struct stat status {};
     if (::stat(names[i].c_str(), &status) != 0) continue;
-    // The time of the last change of any kind: a file that others could read is read again after chmod.
+    // The time of the last change of any kind: a file that others could read is read again after
+    // chmod.
     stamp.files[i] = {status.st_ino, status.st_ctim.tv_sec, status.st_ctim.tv_nsec, status.st_size};
   }
   return stamp;
@@ -199,18 +190,6 @@ std::unique_ptr<TlsSession> TlsKeys::acceptAnybody(int fd) {
 std::unique_ptr<TlsSession> TlsKeys::connect(int fd, std::string wanted) {
   return std::make_unique<TlsSession>(current()->context(), fd, TlsSession::Side::kClient, job_,
                                       std::move(wanted), folder_);
-}
-
-void useKeys(std::shared_ptr<TlsKeys> keys) {
-  SetOnce& once = keysOfProcess();
-  MutexLock lock(once.mu);
-  once.keys = std::move(keys);
-}
-
-std::shared_ptr<TlsKeys> keysInUse() {
-  SetOnce& once = keysOfProcess();
-  MutexLock lock(once.mu);
-  return once.keys;
 }
 
 }  // namespace dtf::net

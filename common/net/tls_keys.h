@@ -18,10 +18,10 @@ namespace dtf::net {
 std::string keyFileOf(const std::string& task);
 inline constexpr const char* kAuthorityFile = "ca.pem";
 
-// TLS 1.3 only; both sides show a certificate that the job's CA has signed. The files are read again
-// when they change, for the connections that are made from then on: that is how keys are renewed
-// without a stop. Files that are not good (half copied, say) leave the earlier ones in use, with a
-// warning.
+// TLS 1.3 only; both sides show a certificate that the job's CA has signed. The files are read
+// again when they change, for the connections that are made from then on: that is how keys are
+// renewed without a stop. Files that are not good (half copied, say) leave the earlier ones in use,
+// with a warning.
 // Owns: OpenSSL's context.
 // Threads: any.
 // Blocks: on the files, a few KiB.
@@ -58,10 +58,5 @@ class TlsKeys {
   std::shared_ptr<const Loaded> loaded_ DTF_GUARDED_BY(mu_);
   std::unique_ptr<Stamp> read_at_ DTF_GUARDED_BY(mu_);
 };
-
-// The keys of this process, once, before it connects anywhere: a process is one task of one job.
-// Connections that name no keys of their own (ConnectOptions::keys) use them; none: they are plain.
-void useKeys(std::shared_ptr<TlsKeys> keys);
-std::shared_ptr<TlsKeys> keysInUse();
 
 }  // namespace dtf::net

@@ -56,8 +56,13 @@ class TwoPartyNetwork::Incoming final : public capnp::IncomingRpcMessage {
 };
 
 TwoPartyNetwork::TwoPartyNetwork(MessageStream& stream, Side side,
-                                 const capnp::ReaderOptions& options, uint64_t queued_bytes_max)
-    : stream_(stream), side_(side), options_(options), queued_bytes_max_(queued_bytes_max) {
+                                 const capnp::ReaderOptions& options, uint64_t queued_bytes_max,
+                                 OnDamage on_damage)
+    : stream_(stream),
+      side_(side),
+      options_(options),
+      queued_bytes_max_(queued_bytes_max),
+      on_damage_(std::move(on_damage)) {
   peer_id_.initRoot<VatId>().setSide(side == Side::CLIENT ? Side::SERVER : Side::CLIENT);
   auto released = kj::newPromiseAndFulfiller<void>();
   disconnected_ = released.promise.fork();
@@ -148,7 +153,17 @@ TwoPartyNetwork::receiveIncomingMessage() {
       .then([this](kj::Maybe<capnp::MessageReaderAndFds>&& read) -> Received {
         KJ_IF_MAYBE (message, read) return Received(received(kj::mv(message->reader)));
         return nullptr;
+      })
+      .catch_([this](kj::Exception&& exception) -> Received {
+        noteDamage();
+        kj::throwFatalException(kj::mv(exception));
       });
+}
+
+void TwoPartyNetwork::noteDamage() {
+  const std::string reason = stream_.damage();
+  if (reason.empty() || on_damage_ == nullptr) return;
+  std::exchange(on_damage_, nullptr)(reason);
 }
 
 kj::Own<capnp::IncomingRpcMessage> TwoPartyNetwork::received(

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <string>
 
 #include "common/net/call_observer.h"
 #include "common/net/message_stream.h"
@@ -28,9 +30,12 @@ class TwoPartyNetwork final : public capnp::TwoPartyVatNetworkBase,
   using VatId = capnp::rpc::twoparty::VatId;
   using Link = capnp::TwoPartyVatNetworkBase::Connection;
 
-  // Nothing is received while more than `queued_bytes_max` wait to be written.
+  using OnDamage = std::function<void(const std::string& reason)>;
+
+  // Nothing is received while more than `queued_bytes_max` wait to be written. `on_damage`, which
+  // may be null: once, when the stream ends with a message that came with other bytes.
   TwoPartyNetwork(MessageStream& stream, Side side, const capnp::ReaderOptions& options,
-                  uint64_t queued_bytes_max = UINT64_MAX);
+                  uint64_t queued_bytes_max = UINT64_MAX, OnDamage on_damage = nullptr);
   ~TwoPartyNetwork() noexcept(false);
   TwoPartyNetwork(const TwoPartyNetwork&) = delete;
   TwoPartyNetwork& operator=(const TwoPartyNetwork&) = delete;
@@ -65,12 +70,14 @@ class TwoPartyNetwork final : public capnp::TwoPartyVatNetworkBase,
   kj::Promise<void> writeQueue();
   void fail(const kj::Exception& error);
   void letReadingGoOn();
+  void noteDamage();
   kj::Own<capnp::IncomingRpcMessage> received(kj::Own<capnp::MessageReader> message);
 
   MessageStream& stream_;
   const Side side_;
   const capnp::ReaderOptions options_;
   const uint64_t queued_bytes_max_;
+  OnDamage on_damage_;  // null once it was called
   capnp::MallocMessageBuilder peer_id_{8};
   bool accepted_ = false;
   bool shut_down_ = false;

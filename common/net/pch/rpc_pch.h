@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 #include <kj/async-io.h>
 
-#include <nlohmann/json.hpp>
-
 #include <functional>
 #include <map>
 #include <memory>
