@@ -26,8 +26,8 @@ enum class Problem : uint8_t { kFriedman, kLinear, kTags, kCentres, kClicks };
 inline constexpr int64_t kClickUsers = 1000;  // of kClicks
 inline constexpr int64_t kClickItems = 500;
 
-// Columns of a table whose fields are categories: each field becomes a whole number, which names a row of an
-// embedding. They are one input of the model.
+// Columns of a table whose fields are categories: each field becomes a whole number, which names a
+// row of an embedding. They are one input of the model.
 struct CategoricalColumns {
   std::string name;                          // by which the model's layers read them
   std::vector<std::string> columns;          // by name, or by number from 1
@@ -41,16 +41,18 @@ struct CategoricalColumns {
 
 // Columns of a table in text.
 struct CsvSpec {
-  bool header = true;    // the first line names the columns
-  char delimiter = ',';  // or a tab
+  bool header = true;           // the first line names the columns
+  bool header_is_said = false;  // by the job's file, so names may look like a record
+  char delimiter = ',';         // or a tab
   // Columns by name, or by number from 1. One label or some targets; no features: all others.
   std::string label;
   std::vector<std::string> targets;
   std::vector<std::string> features;
   bool no_features = false;                     // none at all: the model reads categories alone
+  bool whole_features = false;                  // the model looks them up: whole numbers from 0
   std::vector<CategoricalColumns> categorical;  // in order of name
   std::vector<std::string> class_names;  // the words of the label, from class 0; none: numbers
-  int64_t max_bad_records = 100;         // more end the job
+  int64_t max_bad_records = 0;           // more end the job
 };
 
 // How the numbers of an array become features.
@@ -87,7 +89,7 @@ struct ImagesSpec {
   DataFile folder;
   Resize resize = Resize::kStretch;
   std::vector<std::string> class_names;  // the subfolders from class 0 on; none: in order of name
-  int64_t max_bad_records = 100;         // more end the job
+  int64_t max_bad_records = 0;           // more end the job
   // From model.input.shape.
   int64_t height = 0, width = 0;
   int64_t channels = 0;  // 1: grey, 3: colours
@@ -124,7 +126,8 @@ struct DatasetSpec {
   // What the model is fed with.
   DType featuresType() const;
   DType labelsType() const;  // float32: targets; else classes
-  // What is fed beside the features, in order of name; with csv.no_features the first of them as those.
+  // What is fed beside the features, in order of name; with csv.no_features the first of them as
+  // those.
   std::vector<model::CategoryInput> categories() const;
   uint64_t categoryBytes() const;  // of those beside the features, of one example
 };

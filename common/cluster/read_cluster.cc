@@ -23,7 +23,6 @@ using yaml::readAlternative;
 using yaml::readText;
 using yaml::Report;
 using yaml::reportType;
-using yaml::reportUnavailable;
 using yaml::YamlNode;
 
 namespace {

@@ -146,6 +146,9 @@ bool isInputName(std::string_view name) {
 }
 
 void checkInputName(const YamlNode& node, Report& report) {
+  if (node.key == "features" || node.key == "labels")
+    report.error(node.key_place, "the model has an input " + inQuotes(node.key) +
+                                     " already: give the categories another name");
   if (!isInputName(node.key))
     report.error(node.key_place,
                  "the name of categories has letters, digits, '_' and '-', and is at most 128 "
@@ -205,7 +208,7 @@ std::vector<std::string> readClassNames(const MapReader& reader, Report& report)
 }
 
 void readCsv(const MapReader& reader, CsvSpec& csv, Report& report) {
-  reader.boolean("header", csv.header);
+  csv.header_is_said = reader.boolean("header", csv.header);
   std::string delimiter(1, csv.delimiter);
   if (reader.text("delimiter", delimiter)) {
     if (delimiter == "\\t" || delimiter == "tab") delimiter = "\t";
@@ -262,7 +265,8 @@ void readImages(const MapReader& reader, const YamlNode& node, ImagesSpec& image
   reader.whole("max_bad_records", images.max_bad_records);
 }
 
-// The first difference between what is fed beside the features; empty: none. Which columns they are the files say.
+// The first difference between what is fed beside the features; empty: none. Which columns they are
+// the files say.
 std::string categoriesDifference(const DatasetSpec& train, const DatasetSpec& eval) {
   if (train.csv.no_features != eval.csv.no_features)
     return "one of data.train and data.eval has features, the other 'feature_columns: []'";

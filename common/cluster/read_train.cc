@@ -173,6 +173,13 @@ void setImageSize(const model::ModelSpec& model, DatasetSpec& dataset, Report& r
                            fmt::join(model.input_shape, ", ")));
 }
 
+// Numbers that name rows of a table stay whole from the file on: as float32, 16777217 would be the
+// row of 16777216. A features_as in the file stays.
+void readWholeNumbers(DatasetSpec& dataset) {
+  dataset.csv.whole_features = dataset.format == DatasetSpec::Format::kCsv;
+  if (!dataset.npy.features_as) dataset.npy.features_as = FeaturesAs::kIndices;
+}
+
 }  // namespace
 
 TrainSpec readTrain(const YamlNode& node, const TaskCounts& counts, Report& report) {
@@ -180,6 +187,10 @@ TrainSpec readTrain(const YamlNode& node, const TaskCounts& counts, Report& repo
   TrainSpec train;
   if (const YamlNode* model = reader.find("model")) train.model = model::readModel(*model, report);
   train.data = readData(reader.find("data"), report);
+  if (model::looksUpFeatures(train.model)) {
+    readWholeNumbers(train.data.train);
+    if (train.data.eval) readWholeNumbers(*train.data.eval);
+  }
   train.model.input_dtype = train.data.train.featuresType();
   train.model.labels_dtype = train.data.train.labelsType();
   train.model.categories = train.data.train.categories();

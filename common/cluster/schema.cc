@@ -7,13 +7,7 @@
 namespace dtf::cluster {
 
 using yaml::Key;
-using yaml::keyPath;
-using yaml::keyWithoutSpace;
-using yaml::nearestKey;
-using yaml::suggestion;
 using yaml::Table;
-using yaml::tableWith;
-using yaml::ValueType;
 
 namespace {
 

@@ -10,13 +10,11 @@ namespace dtf::cluster {
 using yaml::boolean;
 using yaml::choice;
 using yaml::kCountMax;
-using yaml::kDecay;
 using yaml::Key;
 using yaml::kPatience;
 using yaml::kPositive;
 using yaml::kSeconds;
 using yaml::kSeedMax;
-using yaml::later;
 using yaml::list;
 using yaml::listOrMap;
 using yaml::map;
@@ -25,7 +23,6 @@ using yaml::required;
 using yaml::Table;
 using yaml::text;
 using yaml::textOrMap;
-using yaml::ValueType;
 using yaml::whole;
 
 namespace {
@@ -144,7 +141,8 @@ constexpr Key kTrainKeys[] = {
     map("replication", "how the workers' gradients are combined"),
     map("placement", "which variable lives on which ps"),
     whole("steps", 1, kCountMax, "global steps to train; default 1000"),
-    whole("epochs", 1, 1'000'000, "times through the training data, in place of steps"),
+    whole("epochs", 1, 1'000'000,
+          "times through the training data, each example once; not with steps"),
     map("eval", "evaluation on data.eval"),
     map("report", "the lines that report progress"),
     choice("kernels", "table|timed", "",
@@ -159,7 +157,8 @@ constexpr Key kDataKeys[] = {
     map("train", "default 10000 embedded digits, and 2000 others to evaluate"),
     map("eval", "default: none when data.train is given"),
     map("augment", "change the images of data.train each time they are read"),
-    whole("batch_size", 1, 1'000'000, "examples per replica and step; default 100"),
+    whole("batch_size", 1, 1'000'000,
+          "examples per replica and step, fewer at an epoch's end; default 100"),
     whole("seed", 0, kSeedMax, "of the batch order, initial values, dropout and digits; default 1"),
 };
 
@@ -188,7 +187,7 @@ constexpr Key kDatasetKeys[] = {
     map("categorical_arrays", "npy, npz: name: {array: ...}, which an 'embedding' reads"),
     list("class_names", "from class 0; csv: the label's words; images: the subfolders"),
     whole("max_bad_records", 0, 1'000'000'000,
-          "csv, images: so many are skipped, each with a warning; default 100"),
+          "csv, images: so many that can't be read are left out; default 0"),
     text("folder", "images: a folder with a subfolder for each class"),
     choice("resize", "stretch|crop", "",
            "images: whole, or the middle of the right shape; default stretch"),

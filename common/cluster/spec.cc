@@ -8,8 +8,6 @@
 
 namespace dtf::cluster {
 
-using yaml::Mark;
-
 std::vector<std::string> devicesOf(const TaskSpec& task) {
   return task.devices.empty() ? std::vector<std::string>{"cpu:0"} : task.devices;
 }
@@ -50,7 +48,9 @@ int computeThreads(const ClusterSpec& cluster, uint32_t index, int cores) {
   DTF_CHECK(cores >= 1 && index < cluster.worker.size());
   const int said = cluster.worker[index].threads;
   if (said != 0) return said;
-  return std::clamp(cores / workersBeside(cluster, index), 1, kThreadsMax);
+  const int workers = workersBeside(cluster, index);
+  DTF_CHECK(workers >= 1);  // itself
+  return std::clamp(cores / workers, 1, kThreadsMax);
 }
 
 const SshSpec& LaunchSpec::sshOf(const std::string& host) const {
@@ -79,7 +79,7 @@ DType DatasetSpec::featuresType() const {
     case Format::kImages:
       return DType::kUInt8;
     case Format::kCsv:
-      return csv.no_features ? DType::kInt32 : DType::kFloat32;
+      return csv.no_features || csv.whole_features ? DType::kInt32 : DType::kFloat32;
     case Format::kSynthetic:
       return DType::kFloat32;
     case Format::kNpy:

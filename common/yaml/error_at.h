@@ -18,7 +18,9 @@ class ErrorAt : public Error {
   ErrorAt(ErrorCode code, Mark mark, std::string reason)
       : Error(code, (mark.file.empty() ? "" : mark.str() + ": ") + "error: " + reason),
         mark_(std::move(mark)),
-        reason_(std::move(reason)) {}
+        reason_(std::move(reason)) {
+    if (!mark_.file.empty()) add(ErrorTrait::kHasPlace);
+  }
   const Mark& mark() const { return mark_; }
   const std::string& reason() const { return reason_; }
 

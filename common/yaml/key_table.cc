@@ -118,10 +118,23 @@ std::string nearestKey(std::string_view word, std::span<const std::string_view> 
   return word.size() > kWordBytesMax ? "" : nearestWord(word, words);
 }
 
+// The words may be a file's, as many and as long as it likes.
+constexpr size_t kListedWordBytesMax = 100;
+constexpr size_t kListedBytesMax = 2000;
+
 std::string suggestion(std::string_view word, std::span<const std::string_view> words) {
   const std::string near = nearestKey(word, words);
   if (!near.empty()) return " - did you mean '" + near + "'?";
-  return fmt::format(" (one of {})", fmt::join(words, ", "));
+  std::string list;
+  for (const std::string_view each : words) {
+    if (list.size() > kListedBytesMax) {
+      list += ", ...";
+      break;
+    }
+    list += (list.empty() ? "" : ", ") + std::string(each.substr(0, kListedWordBytesMax));
+    if (each.size() > kListedWordBytesMax) list += "...";
+  }
+  return " (one of " + list + ")";
 }
 
 }  // namespace dtf::yaml

@@ -186,7 +186,8 @@ void Report::throwIfAny() const {
   const bool config = std::any_of(sorted.begin(), sorted.end(), [](const Mistake& mistake) {
     return mistake.code == ErrorCode::kBadConfig;
   });
-  throw Error(config ? ErrorCode::kBadConfig : sorted.front().code, message);
+  throw with(ErrorTrait::kHasPlace,
+             Error(config ? ErrorCode::kBadConfig : sorted.front().code, message));
 }
 
 void Report::throwFirst() const {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "common/yaml/key_table.h"
@@ -10,11 +9,6 @@
 namespace dtf::yaml {
 
 namespace {
-
-constexpr std::string_view kMapOpen = "expected ',' or '}'";
-constexpr std::string_view kListOpen = "expected ',' or ']'";
-constexpr std::string_view kStrayColon =
-    "a ':' where none may be: quote the text, or start a new line";
 
 struct Bracket {
   char character = 0;
@@ -106,11 +100,15 @@ bool checkCharacters(std::string_view text, int source, Report& report) {
   return good;
 }
 
-std::string explainSyntax(const std::string& library_message) {
-  static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
-      {"end of map flow not found", kMapOpen},
-      {"end of sequence flow not found", kListOpen},
-      {"illegal map value", kStrayColon},
+SyntaxMistake explainSyntax(const std::string& library_message) {
+  struct Words {
+    std::string_view theirs, ours;
+    bool may_be_open_bracket = false;
+  };
+  static constexpr Words kWords[] = {
+      {"end of map flow not found", "expected ',' or '}'", true},
+      {"end of sequence flow not found", "expected ',' or ']'", true},
+      {"illegal map value", "a ':' where none may be: quote the text, or start a new line", true},
       {"illegal block entry", "a list element ('- ') where none may be"},
       {"illegal flow end", "this closes a bracket that was never opened"},
       {"illegal EOF in scalar", "the quote that opens this text is never closed"},
@@ -119,25 +117,24 @@ std::string explainSyntax(const std::string& library_message) {
       {"the referenced anchor is not defined",
        "this alias (*name) has no anchor (&name) before it"},
   };
-  for (const auto& [theirs, ours] : kWords)
-    if (library_message == theirs) return std::string(ours);
-  return "not YAML: " + library_message;
+  for (const Words& words : kWords)
+    if (library_message == words.theirs)
+      return {std::string(words.ours), words.may_be_open_bracket};
+  return {"not YAML: " + library_message};
 }
 
-void reportSyntax(std::string_view text, const Place& place, const std::string& message,
+void reportSyntax(std::string_view text, const Place& place, const SyntaxMistake& mistake,
                   Report& report) {
   if (const std::optional<MissingSpace> missing = missingSpaceBefore(report.tables(), text, place))
     return report.error(missing->place,
                         "a space is missing after '" + std::string(missing->key) + ":'");
   // yaml-cpp complains about whatever comes after an open bracket; the bracket is what to look at.
-  const bool maybe_bracket = message == kKeyIsNoWord || message == kMapOpen ||
-                             message == kListOpen || message == kStrayColon;
   const std::optional<Bracket> bracket =
-      maybe_bracket ? unclosedBracket(text, place.source) : std::nullopt;
+      mistake.may_be_open_bracket ? unclosedBracket(text, place.source) : std::nullopt;
   if (bracket)
     report.error(bracket->place, std::string("this '") + bracket->character + "' is never closed");
   else
-    report.error(place, message);
+    report.error(place, mistake.message);
 }
 
 }  // namespace dtf::yaml

@@ -9,18 +9,21 @@
 
 namespace dtf::yaml {
 
-inline constexpr std::string_view kKeyIsNoWord = "a key must be a word, not a list or a map";
+struct SyntaxMistake {
+  std::string message;
+  bool may_be_open_bracket = false;  // the cause may be a bracket before it that was left open
+};
 
 // Reports control characters and tabs in the indentation, which yaml-cpp misreads or explains
 // badly. False: `text` is not worth parsing.
 bool checkCharacters(std::string_view text, int source, Report& report);
 
-// yaml-cpp's message in our words.
-std::string explainSyntax(const std::string& library_message);
+// yaml-cpp's message in our words; a message is all that yaml-cpp gives.
+SyntaxMistake explainSyntax(const std::string& library_message);
 
-// Reports `message` at `place`; or, when the cause may be a bracket that was left open and there is
+// Reports `mistake` at `place`; or, when the cause may be a bracket that was left open and there is
 // one, that.
-void reportSyntax(std::string_view text, const Place& place, const std::string& message,
+void reportSyntax(std::string_view text, const Place& place, const SyntaxMistake& mistake,
                   Report& report);
 
 }  // namespace dtf::yaml

@@ -23,6 +23,7 @@ namespace {
 struct Stop {
   Place place;
   std::string message;
+  bool may_be_open_bracket = false;  // see SyntaxMistake
 };
 
 int depthOf(const YamlNode& node) {
@@ -35,6 +36,12 @@ size_t countNodes(const YamlNode& node) {
   size_t count = 1;
   for (const YamlNode& child : node.children) count += countNodes(child);
   return count;
+}
+
+size_t textBytesOf(const YamlNode& node) {
+  size_t bytes = node.text.size() + node.key.size();
+  for (const YamlNode& child : node.children) bytes += textBytesOf(child);
+  return bytes;
 }
 
 // Builds the tree from yaml-cpp's events. A stack of open collections; a map's frame alternates key
@@ -60,6 +67,7 @@ class TreeBuilder final : public YAML::EventHandler {
     const size_t depth = stack_.size() + depthOf(found->second);
     if (depth > kYamlDepthMax) stopTooDeep(placeOf(mark));
     count(countNodes(found->second), placeOf(mark));
+    countText(textBytesOf(found->second), placeOf(mark));
     YamlNode copy = found->second;
     if (copy.isScalar() || copy.isNull()) copy.place = placeOf(mark);
     add(std::move(copy), 0);
@@ -110,6 +118,14 @@ class TreeBuilder final : public YAML::EventHandler {
       throw Stop{place, "more than " + std::to_string(kYamlNodesMax) + " values, aliases expanded"};
   }
 
+  // Of what aliases stand for: the rest is as large as the file.
+  void countText(size_t bytes, const Place& place) {
+    text_bytes_ += bytes;
+    if (text_bytes_ > kYamlAliasBytesMax)
+      throw Stop{place, "aliases stand for more than " + std::to_string(kYamlAliasBytesMax) +
+                            " bytes of text"};
+  }
+
   YamlNode makeNode(YamlNode::Kind kind, const YAML::Mark& mark) {
     count(1, placeOf(mark));
     YamlNode node;
@@ -123,7 +139,7 @@ class TreeBuilder final : public YAML::EventHandler {
             YAML::anchor_t anchor) {
     refuseTag(tag, mark);
     if (stack_.size() >= kYamlDepthMax) stopTooDeep(placeOf(mark));
-    if (expectsKey()) throw Stop{placeOf(mark), std::string(kKeyIsNoWord)};
+    if (expectsKey()) throw Stop{placeOf(mark), "a key must be a word, not a list or a map", true};
     Frame frame;
     frame.node = makeNode(kind, mark);
     frame.anchor = anchor;
@@ -183,6 +199,7 @@ class TreeBuilder final : public YAML::EventHandler {
   YamlNode root_;
   std::vector<Frame> stack_;
   std::map<YAML::anchor_t, YamlNode> anchors_;
+  size_t text_bytes_ = 0;  // of aliases
   size_t nodes_ = 0;
   int documents_ = 0;
 };
@@ -210,7 +227,7 @@ std::optional<YamlNode> parseYaml(const std::string& text, int source, Report& r
     }
     return builder.takeRoot();
   } catch (const Stop& stop) {
-    reportSyntax(text, stop.place, stop.message, report);
+    reportSyntax(text, stop.place, {stop.message, stop.may_be_open_bracket}, report);
   } catch (const YAML::Exception& e) {
     const Place place{source, std::max(e.mark.line, 0) + 1, std::max(e.mark.column, 0) + 1};
     reportSyntax(text, place, explainSyntax(e.msg), report);

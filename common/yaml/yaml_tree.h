@@ -17,6 +17,7 @@ namespace dtf::yaml {
 inline constexpr uint64_t kYamlBytesMax = uint64_t{1} << 20;
 inline constexpr int kYamlDepthMax = 32;
 inline constexpr size_t kYamlNodesMax = 100'000;
+inline constexpr size_t kYamlAliasBytesMax = size_t{4} << 20;
 
 // Value type; a copy is deep.
 struct YamlNode {
