@@ -68,8 +68,8 @@ void traceAct(const StepPart& part, size_t piece, TimePoint begin) {
 }
 
 // One step under way. Shared by whoever starts it, the pieces, and the callbacks of receives and
-// sends, of which the last may come, to no effect, when the step has ended: an abort from outside is
-// another thread's.
+// sends, of which the last may come, to no effect, when the step has ended: an abort from outside
+// is another thread's.
 //
 // Borrows: parts and ports, until it calls on_end.
 // Threads: thread-safe.
@@ -413,7 +413,8 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     }
     if (waits.size() > kNamedMax)
       text += "; " + std::to_string(waits.size() - kNamedMax) + " other nodes wait at queues";
-    return {cause.code(), text};
+    const Error told(cause.code(), text);
+    return waits.empty() ? told : with(ErrorTrait::kNamesWaits, told);
   }
 
   const StepId step_;

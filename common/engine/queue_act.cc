@@ -13,7 +13,6 @@ namespace {
 
 using graph::Graph;
 using graph::Node;
-using graph::TensorSpec;
 
 size_t countOf(const Graph& part, const Node& node) {
   if (node.op == "QueueDequeueMany") return static_cast<size_t>(node.attribute<int64_t>("n"));

@@ -64,12 +64,12 @@ ComputePool::ComputePool(int threads, std::chrono::microseconds spin)
     for (int thread = 1; thread < threads; ++thread) {
       threads_.emplace_back("compute-" + std::to_string(thread), [this, thread] { work(thread); });
     }
-  } catch (const std::system_error& error) {
+  } catch (const Error& error) {
     const size_t made = threads_.size();
     end();
     throw Error(ErrorCode::kUnavailable,
                 "this host gives " + std::to_string(made + 1) + " of " + std::to_string(threads) +
-                    " threads to compute on (" + error.code().message() +
+                    " threads to compute on (" + error.message() +
                     "): set 'threads' of the worker, or --threads, to fewer");
   }
 }
@@ -106,8 +106,8 @@ void ComputePool::work(int thread) {
   }
 }
 
-// Its own share, then those of the threads behind it. Whoever claims a part holds the job where it is,
-// so it may be read then; a claim that comes late is one of the next job, and as good.
+// Its own share, then those of the threads behind it. Whoever claims a part holds the job where it
+// is, so it may be read then; a claim that comes late is one of the next job, and as good.
 void ComputePool::runWhatIsLeft(int thread) {
   const auto count = static_cast<size_t>(threads());
   Share& share = shares_[static_cast<size_t>(thread)];

@@ -1,5 +1,5 @@
-// Sums, means, the largest and the smallest over dimensions, and repetition, which is their gradient; the semantics are in
-// graph/standard_math_ops.cc.
+// Sums, means, the largest and the smallest over dimensions, and repetition, which is their
+// gradient; the semantics are in graph/standard_math_ops.cc.
 
 #include <algorithm>
 #include <limits>
@@ -20,8 +20,8 @@ int64_t countOf(const Axes& axes) {
   return count;
 }
 
-// The dimensions of a tensor in two kinds: those that stay and those that are summed over. Neighbours of a
-// kind are one. Value type; immutable.
+// The dimensions of a tensor in two kinds: those that stay and those that are summed over.
+// Neighbours of a kind are one. Value type; immutable.
 struct Reduction {
   explicit Reduction(const Operation& o) {
     const Shape& x = o.input_specs[0].shape;
@@ -59,6 +59,12 @@ struct Reduction {
   bool last_reduced = false;  // the outermost one so far
 };
 
+// The elements that result `i` is of. A tensor without elements may have no memory, whose address
+// must not be moved.
+const float* elementsOf(const Reduction& r, const float* x, int64_t i) {
+  return r.elements == 0 ? x : x + offsetOf(r.kept, i);
+}
+
 using SumLoop = double (*)(const float*, int64_t);
 
 // Each sum of adjacent elements by itself, in double precision.
@@ -66,22 +72,22 @@ void sumRows(const Reduction& r, SumLoop sum, double share, const float* x, floa
              int64_t count) {
   const int64_t runs = r.width == 0 ? 0 : countOf(r.reduced);
   for (int64_t i = first; i < first + count; ++i) {
-    const float* const from = x + offsetOf(r.kept, i);
+    const float* const from = elementsOf(r, x, i);
     double total = 0;
     for (int64_t run = 0; run < runs; ++run) total += sum(from + offsetOf(r.reduced, run), r.width);
     y[i] = static_cast<float>(total / share);
   }
 }
 
-// Sums of elements that are apart, adjacent ones at a time. Each adds up in the order of its own elements,
-// however they are shared out.
+// Sums of elements that are apart, adjacent ones at a time. Each adds up in the order of its own
+// elements, however they are shared out.
 void sumColumns(const Reduction& r, double share, const float* x, float* y, int64_t first,
                 int64_t count) {
   constexpr int64_t kAtOnce = 64;
   const int64_t columns = r.kept.back().size;
   for (const int64_t end = first + count; first < end;) {
     const int64_t n = std::min({kAtOnce, columns - first % columns, end - first});
-    const float* const from = x + offsetOf(r.kept, first);
+    const float* const from = elementsOf(r, x, first);
     double totals[kAtOnce] = {};
     for (int64_t i = 0; i < r.elements; ++i) {
       const float* const row = from + offsetOf(r.reduced, i);
@@ -120,7 +126,7 @@ void pickRows(const Reduction& r, PickLoop pick, float none, const float* x, flo
               int64_t first, int64_t count) {
   const int64_t runs = r.width == 0 ? 0 : countOf(r.reduced);
   for (int64_t i = first; i < first + count; ++i) {
-    const float* const from = x + offsetOf(r.kept, i);
+    const float* const from = elementsOf(r, x, i);
     float picked[kPickedAtOnce];
     std::fill_n(picked, kPickedAtOnce, none);
     for (int64_t run = 0; run < runs; ++run) {
@@ -141,7 +147,7 @@ void pickColumns(const Reduction& r, PickLoop pick, float none, const float* x, 
   std::fill_n(y + first, count, none);
   for (const int64_t end = first + count; first < end;) {
     const int64_t n = std::min(columns - first % columns, end - first);
-    const float* const from = x + offsetOf(r.kept, first);
+    const float* const from = elementsOf(r, x, first);
     for (int64_t i = 0; i < r.elements; ++i)
       pick(y + first, from + offsetOf(r.reduced, i), y + first, n);
     first += n;
@@ -176,8 +182,8 @@ std::unique_ptr<Kernel> broadcastToKernel(const Operation& o, const Processor& c
   return makeKernel(run, kOverwritesNothing);
 }
 
-// NaN is never the largest, wherever it is, as on TensorFlow's CPU; NumPy would give the first NaN. Without
-// a number above -infinity the answer is 0.
+// NaN is never the largest, wherever it is, as on TensorFlow's CPU; NumPy would give the first NaN.
+// Without a number above -infinity the answer is 0.
 int64_t largestOf(const float* from, int64_t length, int64_t stride) {
   int64_t place = 0;
   float largest = -std::numeric_limits<float>::infinity();

@@ -1,18 +1,19 @@
 #ifndef DTF_DEVICE_PLUGIN_H
 #define DTF_DEVICE_PLUGIN_H
 
-/* The boundary between dtf and a device plug-in: a shared library that computes on what the programs
- * themselves are not linked with (libdtf_gpu.so: CUDA). Plain C, so that neither exceptions nor types of
- * the standard library cross it, and the two may be built by different compilers.
+/* The boundary between dtf and a device plug-in: a shared library that computes on what the
+ * programs themselves are not linked with (libdtf_gpu.so: CUDA). Plain C, so that neither
+ * exceptions nor types of the standard library cross it, and the two may be built by different
+ * compilers.
  *
- * A plug-in exports one function, DTF_DEVICE_PLUGIN_SYMBOL, of the type dtf_device_plugin_entry. Its
- * first field is the version of this file: another one is refused before anything else is read.
+ * A plug-in exports one function, DTF_DEVICE_PLUGIN_SYMBOL, of the type dtf_device_plugin_entry.
+ * Its first field is the version of this file: another one is refused before anything else is read.
  *
- * Errors: a function that can fail takes a dtf_plugin_status and fills it; it is DTF_PLUGIN_OK before the
- * call. What a failed call would have made is NULL. Text that a plug-in returns is UTF-8 and stays
- * until what it belongs to is destroyed. No argument is NULL.
- * Threads: one thread at a time uses a device, and what was made for it; several devices may be used by
- * several threads.
+ * Errors: a function that can fail takes a dtf_plugin_status and fills it; it is DTF_PLUGIN_OK
+ * before the call. What a failed call would have made is NULL. Text that a plug-in returns is UTF-8
+ * and stays until what it belongs to is destroyed. No argument is NULL.
+ * Threads: one thread at a time uses a device, and what was made for it; several devices may be
+ * used by several threads.
  */
 
 #include <stddef.h>
@@ -115,24 +116,25 @@ typedef struct dtf_device_plugin {
   void* (*allocate)(dtf_plugin_device* device, size_t bytes, dtf_plugin_status* status);
   void (*deallocate)(dtf_plugin_device* device, void* memory);
 
-  /* Ordered after the copies and programs before them. Either may return before the copy is done: until
-   * synchronise() has returned, what is copied to the device must stay as it is, and what comes to the host isn't
-   * there. */
+  /* Ordered after the copies and programs before them. Either may return before the copy is done:
+   * until synchronise() has returned, what is copied to the device must stay as it is, and what
+   * comes to the host isn't there. */
   void (*copy_to_device)(dtf_plugin_device* device, void* target, const void* source, size_t bytes,
                          dtf_plugin_status* status);
   void (*copy_to_host)(dtf_plugin_device* device, void* target, const void* source, size_t bytes,
                        dtf_plugin_status* status);
-  /* As these, but beside the programs. To the device: before the programs that come after it, and none since the last synchronise()
-   * uses the target. To the host: after the programs that come before it, and none until synchronise() writes the source. */
+  /* As these, but beside the programs. To the device: before the programs that come after it, and
+   * none since the last synchronise() uses the target. To the host: after the programs that come
+   * before it, and none until synchronise() writes the source. */
   void (*copy_to_device_beside)(dtf_plugin_device* device, void* target, const void* source,
                                 size_t bytes, dtf_plugin_status* status);
   void (*copy_to_host_beside)(dtf_plugin_device* device, void* target, const void* source,
                               size_t bytes, dtf_plugin_status* status);
-  /* Waits for the first `copies` of copy_to_host_beside since the last synchronise(): what they bring is there. Errors of kernels need
-   * not come from here. */
+  /* Waits for the first `copies` of copy_to_host_beside since the last synchronise(): what they
+   * bring is there. Errors of kernels need not come from here. */
   void (*await_host)(dtf_plugin_device* device, uint64_t copies, dtf_plugin_status* status);
-  /* From another device of the plug-in, ordered as copy_to_device. What `peer` was asked for before must have been waited for,
-   * and `source` must stay as it is until synchronise() of `device`. */
+  /* From another device of the plug-in, ordered as copy_to_device. What `peer` was asked for before
+   * must have been waited for, and `source` must stay as it is until synchronise() of `device`. */
   void (*copy_from_peer)(dtf_plugin_device* device, void* target, dtf_plugin_device* peer,
                          const void* source, size_t bytes, dtf_plugin_status* status);
   /* Waits for all that was asked for. Errors of kernels come from here. */
@@ -157,10 +159,11 @@ typedef struct dtf_device_plugin {
   void (*destroy_program)(dtf_plugin_program* program);
   /* May return before it is done. */
   void (*run_program)(dtf_plugin_program* program, dtf_plugin_status* status);
-  /* How long the device computed in the last run, after synchronise(): without copies, and without what the host
-   * took to ask for it. 0 before the first run. */
+  /* How long the device computed in the last run, after synchronise(): without copies, and without
+   * what the host took to ask for it. 0 before the first run. */
   double (*program_seconds)(dtf_plugin_program* program, dtf_plugin_status* status);
-  /* Runs it once more, launch by launch, and fills `seconds` with how long the device took for each. */
+  /* Runs it once more, launch by launch, and fills `seconds` with how long the device took for
+   * each. */
   void (*profile_program)(dtf_plugin_program* program, double* seconds, dtf_plugin_status* status);
 } dtf_device_plugin;
 
