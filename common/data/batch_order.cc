@@ -27,9 +27,10 @@ uint32_t below(Random& random, uint32_t bound) {
   return static_cast<uint32_t>(product >> 32);
 }
 
-const Dataset& checkSize(const Dataset& dataset, int64_t batch_size) {
+cluster::BatchPlan wholeBatches(const Dataset& dataset, int64_t batch_size) {
   checkBatchSize(batch_size, dataset.size(), dataset.features().source());
-  return dataset;
+  return cluster::BatchPlan::ofWholeBatches(static_cast<uint64_t>(dataset.size()),
+                                            static_cast<uint64_t>(batch_size));
 }
 
 // The examples lie anywhere in memory: asking for the first lines of those ahead hides most of the
@@ -38,7 +39,7 @@ void copyExamples(const Part& from, std::span<const uint32_t> order, Tensor& to)
   constexpr size_t kAhead = 4;
   constexpr size_t kLineBytes = 64;
   const size_t bytes = from.spec().bytes();
-  DTF_CHECK(to.dtype() == from.spec().dtype && to.bytes() == order.size() * bytes);
+  DTF_CHECK(to.dtype() == from.spec().dtype && to.bytes() >= order.size() * bytes);
   const size_t asked = std::min<size_t>(bytes, 1024);
   std::byte* next = to.data();
   for (size_t i = 0; i < order.size(); ++i, next += bytes) {
@@ -51,13 +52,6 @@ void copyExamples(const Part& from, std::span<const uint32_t> order, Tensor& to)
 }
 
 }  // namespace
-
-uint64_t globalBatch(uint64_t step, uint32_t batch, uint32_t rank, uint32_t workers,
-                     uint32_t batches_of_step) {
-  const uint64_t index = uint64_t{batch} * workers + rank;
-  DTF_CHECK(rank < workers && index < batches_of_step);
-  return step * batches_of_step + index;
-}
 
 void EpochShuffle::start(uint64_t epoch) {
   epoch_ = epoch;
@@ -75,14 +69,19 @@ void EpochShuffle::advanceTo(uint64_t positions) {
 
 BatchReader::BatchReader(std::shared_ptr<const Dataset> dataset, int64_t batch_size, uint64_t seed,
                          const cluster::AugmentSpec& augment)
+    : BatchReader(dataset, wholeBatches(*dataset, batch_size), seed, augment) {}
+
+BatchReader::BatchReader(std::shared_ptr<const Dataset> dataset, const cluster::BatchPlan& plan,
+                         uint64_t seed, const cluster::AugmentSpec& augment)
     : dataset_(std::move(dataset)),
-      batch_size_(batch_size),
-      batches_per_epoch_(checkSize(*dataset_, batch_size).size() / batch_size),
+      plan_(plan),
       augmenter_(augment.any() ? std::optional<Augmenter>(std::in_place, augment,
                                                           dataset_->features().spec(), seed)
                                : std::nullopt),
       shuffles_{EpochShuffle(seed, static_cast<uint32_t>(dataset_->size())),
                 EpochShuffle(seed, static_cast<uint32_t>(dataset_->size()))} {
+  DTF_CHECK(plan_.examples() == static_cast<uint64_t>(dataset_->size()) &&
+            plan_.examples() <= std::numeric_limits<uint32_t>::max());
   current_->start(0);
   current_->complete();
   next_->start(1);
@@ -100,18 +99,17 @@ void BatchReader::enterEpoch(uint64_t epoch) {
 }
 
 std::span<const uint32_t> BatchReader::examples(uint64_t global_batch) {
-  const uint64_t epoch = global_batch / static_cast<uint64_t>(batches_per_epoch_);
-  const uint64_t index = global_batch % static_cast<uint64_t>(batches_per_epoch_);
-  if (epoch != current_->epoch()) enterEpoch(epoch);
-  DTF_CHECK(current_->epoch() == epoch);
-  return current_->order().subspan(index * static_cast<uint64_t>(batch_size_),
-                                   static_cast<size_t>(batch_size_));
+  const cluster::BatchRange range = plan_.range(global_batch);
+  if (range.count == 0) return {};
+  if (range.epoch != current_->epoch()) enterEpoch(range.epoch);
+  DTF_CHECK(current_->epoch() == range.epoch);
+  return current_->order().subspan(range.first, range.count);
 }
 
 void BatchReader::augment(std::span<const uint32_t> order, Tensor& to) const {
   const Part& from = dataset_->features();
   const size_t bytes = from.spec().bytes();
-  DTF_CHECK(to.bytes() == order.size() * bytes);
+  DTF_CHECK(to.bytes() >= order.size() * bytes);
   auto* next = reinterpret_cast<uint8_t*>(to.data());
   for (const uint32_t example : order) {
     augmenter_->apply(current_->epoch(), example, from.of(example), {next, bytes});
@@ -122,6 +120,8 @@ void BatchReader::augment(std::span<const uint32_t> order, Tensor& to) const {
 void BatchReader::read(uint64_t global_batch, Batch& batch) {
   const std::span<const uint32_t> order = examples(global_batch);
   DTF_CHECK(batch.parts.size() == dataset_->parts().size());
+  batch.count = static_cast<int64_t>(order.size());
+  if (order.empty()) return;
   // The disk brings them side by side, not each when it is copied.
   for (const Part& part : dataset_->parts())
     if (part.onDisk())
@@ -131,8 +131,8 @@ void BatchReader::read(uint64_t global_batch, Batch& batch) {
     copyExamples(dataset_->parts()[part], order, batch.parts[part]);
   // The next permutation is as far along as this epoch, however many of its batches are other
   // workers'.
-  const uint64_t read = global_batch % static_cast<uint64_t>(batches_per_epoch_) + 1;
-  next_->advanceTo(read * static_cast<uint64_t>(batch_size_));
+  const cluster::BatchRange range = plan_.range(global_batch);
+  next_->advanceTo(range.first + range.count);
 }
 
 }  // namespace dtf::data

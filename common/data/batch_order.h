@@ -1,14 +1,12 @@
 #pragma once
 
-// Which examples make up which batch: a pure function of (seed, data set size, batch size, batch
-// number), so that a run can be repeated, resumed and checked from the numbers alone.
+// Which examples make up which batch: a pure function of (seed, plan, batch number), so that a run
+// can be repeated, resumed and checked from the numbers alone.
 //
 // All batches of a job are numbered g = step * batches_of_step + i, where i is one batch of a step:
 // in sync mode one of those that make up its gradients, in async mode (where each worker counts its
-// own steps) the worker's rank. An epoch is size / batch_size batches: a fresh permutation of the
-// data set, cut up in order. The examples that don't fill a last batch are left out of that epoch
-// (each epoch leaves out others), so no example comes twice in an epoch, and no two batches of
-// a step share one.
+// own steps) the worker's rank. An epoch is a fresh permutation of the data set, cut up in order as
+// cluster/batch_plan.h has it, so no example comes twice in an epoch.
 
 #include <array>
 #include <cstdint>
@@ -18,15 +16,11 @@
 #include <vector>
 
 #include "common/base/random.h"
+#include "common/cluster/batch_plan.h"
 #include "common/data/augment.h"
 #include "common/data/dataset.h"
 
 namespace dtf::data {
-
-// Batch number of `batch`, the b-th batch that worker `rank` of `workers` contributes to `step`.
-// `batches_of_step`: see ps::batchesOfOrderStep(); batch * workers + rank is less (DTF_CHECK).
-uint64_t globalBatch(uint64_t step, uint32_t batch, uint32_t rank, uint32_t workers,
-                     uint32_t batches_of_step);
 
 // A permutation of 0..size-1, made in as many instalments as the caller likes: Fisher-Yates,
 // Durstenfeld's version (CACM algorithm 235, 1964). Thread-compatible.
@@ -55,9 +49,12 @@ class EpochShuffle {
 // Blocks: on the disk, for a data set that is onDisk().
 class BatchReader {
  public:
-  // Errors: kBadConfig when the data set has fewer than `batch_size` examples, or more than 2^32 -
-  // 1.
+  // `plan` is of this data set, of 2^32 - 1 examples at most (DTF_CHECK).
   // `augment` changes the features of each example that is read; they are images then (DTF_CHECK).
+  BatchReader(std::shared_ptr<const Dataset> dataset, const cluster::BatchPlan& plan, uint64_t seed,
+              const cluster::AugmentSpec& augment = {});
+  // Of whole batches.
+  // Errors: those of checkBatchSize().
   BatchReader(std::shared_ptr<const Dataset> dataset, int64_t batch_size, uint64_t seed,
               const cluster::AugmentSpec& augment = {});
   BatchReader(const BatchReader&) = delete;
@@ -69,8 +66,8 @@ class BatchReader {
   // the next epoch begins; any other epoch costs a shuffle (about 10 ns an example).
   std::span<const uint32_t> examples(uint64_t global_batch);
 
-  // Copies batch `global_batch` to `batch`, which is one of this data set and size (DTF_CHECK).
-  // Allocates nothing.
+  // Copies batch `global_batch` to `batch`, which is one of this data set with room for it
+  // (DTF_CHECK). Allocates nothing.
   void read(uint64_t global_batch, Batch& batch);
 
  private:
@@ -78,8 +75,7 @@ class BatchReader {
   void augment(std::span<const uint32_t> order, Tensor& to) const;
 
   const std::shared_ptr<const Dataset> dataset_;
-  const int64_t batch_size_;
-  const int64_t batches_per_epoch_;
+  const cluster::BatchPlan plan_;
   const std::optional<Augmenter> augmenter_;
   std::array<EpochShuffle, 2> shuffles_;
   EpochShuffle* current_ = &shuffles_[0];

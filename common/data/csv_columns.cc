@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/data/csv_numbers.h"
+#include "common/data/data_signature.h"
 #include "common/yaml/key_table.h"
 
 namespace dtf::data {
@@ -15,7 +19,7 @@ namespace dtf::data {
 namespace {
 
 [[noreturn]] void failColumns(const std::string& file, const std::string& why) {
-  throw Error(ErrorCode::kBadConfig, file + ": " + why);
+  throw Error(ErrorCode::kBadConfig, printable(file + ": " + why));
 }
 
 size_t columnOf(const std::string& file, const CsvColumns& columns, const std::string& wanted) {
@@ -70,6 +74,24 @@ void checkFeatures(const std::string& file, const CsvColumns& columns,
                           "there is, say 'feature_columns: []'");
 }
 
+// A model finds its columns by their names.
+void checkNamesDiffer(const std::string& file, const CsvColumns& columns) {
+  std::vector<std::string> chosen;
+  const auto add = [&](const std::vector<size_t>& all) {
+    for (const size_t column : all) chosen.push_back(asUtf8(columns.names[column]));
+  };
+  add(columns.features);
+  add(columns.targets);
+  for (const std::vector<size_t>& each : columns.categories) add(each);
+  if (columns.label) chosen.push_back(asUtf8(columns.names[*columns.label]));
+  std::sort(chosen.begin(), chosen.end());
+  const auto twice = std::adjacent_find(chosen.begin(), chosen.end());
+  if (twice != chosen.end())
+    failColumns(file, fmt::format("two columns are named '{}', and a model finds its columns by "
+                                  "their names: give one of them another name",
+                                  printable(*twice)));
+}
+
 bool areConsecutive(const std::vector<std::string>& names, const std::vector<size_t>& columns) {
   std::optional<int64_t> before;
   for (const size_t column : columns) {
@@ -95,6 +117,7 @@ CsvColumns chooseColumns(const std::string& file, std::vector<std::string> names
   if (!spec.no_features)
     columns.features = spec.features.empty() ? chooser.rest() : chooser.take(spec.features);
   checkFeatures(file, columns, spec);
+  if (spec.header) checkNamesDiffer(file, columns);
   return columns;
 }
 
@@ -102,32 +125,55 @@ CsvColumns chooseTrained(const std::string& file, std::vector<std::string> names
                          const TrainedColumns& trained) {
   CsvColumns columns;
   columns.names = std::move(names);
+  std::map<std::string, size_t> places;
+  std::set<std::string> twice;
+  for (size_t i = 0; i < columns.names.size(); ++i) {
+    columns.names[i] = asUtf8(columns.names[i]);
+    if (!places.emplace(columns.names[i], i).second) twice.insert(columns.names[i]);
+  }
   const auto find = [&](const std::vector<std::string>& wanted) {
     std::vector<size_t> found;
-    for (const std::string& name : wanted) {
-      if (std::find(columns.names.begin(), columns.names.end(), name) == columns.names.end())
+    for (const std::string& each : wanted) {
+      const std::string name = asUtf8(each);
+      const auto place = places.find(name);
+      if (place == places.end())
         failColumns(file,
                     fmt::format("it has no column '{}', which the model is trained on", name));
-      found.push_back(columnOf(file, columns, name));
+      if (twice.contains(name)) failColumns(file, fmt::format("2 columns are named '{}'", name));
+      found.push_back(place->second);
     }
     return found;
   };
   columns.features = find(trained.features);
   for (const std::vector<std::string>& each : trained.categories)
     columns.categories.push_back(find(each));
+  for (const std::string& target : trained.targets)
+    if (const auto place = places.find(asUtf8(target)); place != places.end())
+      columns.truths.push_back(place->second);
+  if (columns.truths.size() != trained.targets.size()) columns.truths.clear();
   return columns;
 }
 
 CsvColumns chooseNumbered(const std::string& file, std::vector<std::string> names,
-                          const TrainedColumns& trained, const cluster::CsvSpec& spec) {
-  std::vector<uint64_t> learnt;  // the numbers of the label and the targets
-  for (const std::string& target : spec.targets) learnt.push_back(*numberOf<uint64_t>(target));
-  if (!spec.label.empty()) learnt.push_back(*numberOf<uint64_t>(spec.label));
+                          const TrainedColumns& trained) {
+  const auto numbersOf = [](const std::vector<std::string>& columns) {
+    std::vector<uint64_t> numbers;
+    for (const std::string& column : columns) numbers.push_back(*numberOf<uint64_t>(column));
+    return numbers;
+  };
+  const std::vector<uint64_t> learnt = numbersOf(trained.targets);
+  const std::vector<uint64_t> features = numbersOf(trained.features);
   const bool lacks = names.size() + learnt.size() == trained.all;
-  if (!lacks && names.size() != trained.all)
+  if (!lacks && names.size() != trained.all) {
+    if (trained.categories.empty() && names.size() == features.size() &&
+        std::is_sorted(features.begin(), features.end())) {
+      const std::vector<std::string> all = names;
+      return chooseTrained(file, std::move(names), {all, {}});
+    }
     failColumns(file, fmt::format("it has {} columns, and the training table {}, or {} without "
                                   "what is learnt",
                                   names.size(), trained.all, trained.all - learnt.size()));
+  }
   const auto moved = [&](std::vector<std::string> columns) {
     for (std::string& column : columns) {
       const uint64_t number = *numberOf<uint64_t>(column);
@@ -138,6 +184,7 @@ CsvColumns chooseNumbered(const std::string& file, std::vector<std::string> name
     return columns;
   };
   TrainedColumns here{moved(trained.features), {}, names.size()};
+  if (!lacks) here.targets = trained.targets;
   for (const std::vector<std::string>& each : trained.categories)
     here.categories.push_back(moved(each));
   return chooseTrained(file, std::move(names), here);
@@ -154,8 +201,8 @@ CsvColumns chooseFeatures(const std::string& file, std::vector<std::string> name
     return columns;
   }
   if (static_cast<int64_t>(columns.names.size()) != width) {
-    if (!spec.label.empty()) chooser.take(spec.label);
-    chooser.take(spec.targets);
+    if (!spec.label.empty()) columns.truths.push_back(chooser.take(spec.label));
+    for (const std::string& target : spec.targets) columns.truths.push_back(chooser.take(target));
   }
   columns.features = chooser.rest();
   checkFeatures(file, columns, spec);
@@ -163,7 +210,7 @@ CsvColumns chooseFeatures(const std::string& file, std::vector<std::string> name
 }
 
 void checkHeader(const std::string& file, const CsvColumns& columns, const cluster::CsvSpec& spec) {
-  if (!spec.header) return;
+  if (!spec.header || spec.header_is_said) return;
   // Those whose fields are numbers.
   std::vector<size_t> of_numbers = columns.features;
   of_numbers.insert(of_numbers.end(), columns.targets.begin(), columns.targets.end());
@@ -191,7 +238,8 @@ void checkHeader(const std::string& file, const CsvColumns& columns, const clust
                                                    columns.names[*columns.label]) != classes.end();
   if (numbers || is_class || is_word)
     failColumns(file,
-                "the first line looks like a record: set 'header: false' if it names nothing");
+                "the first line looks like a record: say 'header: false' if it is one, or 'header: "
+                "true' if it names the columns");
 }
 
 }  // namespace dtf::data

@@ -4,7 +4,9 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -23,6 +25,10 @@ std::optional<T> numberOf(std::string_view text) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if constexpr (std::is_floating_point_v<T>)
+    if (error == std::errc::result_out_of_range && end == text.data() + text.size() &&
+        std::strtod(std::string(text).c_str(), nullptr) == 0)
+      return T{};  // too small, where from_chars() doesn't say of which kind it is
   if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
   if constexpr (std::is_floating_point_v<T>)
     if (!std::isfinite(value)) return std::nullopt;

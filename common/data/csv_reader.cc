@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,7 +14,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
-#include "common/base/log.h"
+#include "common/data/bad_records.h"
 #include "common/data/csv_categories.h"
 #include "common/data/csv_columns.h"
 #include "common/data/csv_numbers.h"
@@ -24,8 +25,6 @@
 namespace dtf::data {
 
 namespace {
-
-constexpr int64_t kBadShownMax = 10;  // in the log
 
 std::vector<std::string> fieldsOf(const CsvRecords& records) {
   std::vector<std::string> fields;
@@ -41,18 +40,21 @@ std::vector<std::string> readNames(const std::string& file, const CsvRecords& re
     const bool numbers = std::all_of(names.begin(), names.end(), [](const std::string& name) {
       return numberOf<double>(name).has_value();
     });
-    if (numbers)
+    if (numbers && !spec.header_is_said)
       throw Error(
           ErrorCode::kBadConfig,
-          file + ": the first line has numbers only: set 'header: false' if it names nothing");
+          file +
+              ": the first line has numbers only: say 'header: true' if they name the columns, "
+              "or 'header: false' if it is a record");
   } else {
     for (size_t i = 0; i < names.size(); ++i) names[i] = fmt::format("{}", i + 1);
   }
   return names;
 }
 
-PartSpec featuresOf(const CsvColumns& columns) {
-  return {kFeatures, DType::kFloat32, Shape{static_cast<int64_t>(columns.features.size())}};
+PartSpec featuresOf(const CsvColumns& columns, const cluster::CsvSpec& spec) {
+  return {kFeatures, spec.whole_features ? DType::kInt32 : DType::kFloat32,
+          Shape{static_cast<int64_t>(columns.features.size())}};
 }
 
 PartSpec labelsOf(const CsvColumns& columns) {
@@ -60,7 +62,8 @@ PartSpec labelsOf(const CsvColumns& columns) {
   return {kLabels, DType::kFloat32, Shape{static_cast<int64_t>(columns.targets.size())}};
 }
 
-// Where there are no other features the first categories are those. Together they keep as much in memory as one part.
+// Where there are no other features the first categories are those. Together they keep as much in
+// memory as one part.
 std::vector<CategoryReader> categoryReaders(const cluster::CsvSpec& spec) {
   std::vector<CategoryReader> readers;
   const size_t resident_max = kResidentBytesMax / std::max<size_t>(spec.categorical.size(), 1);
@@ -79,8 +82,9 @@ void appendTo(GrowingBlock& block, const std::vector<T>& values) {
 // Borrows: the settings.
 class TableReader {
  public:
-  explicit TableReader(const cluster::CsvSpec& spec)
-      : spec_(spec), categories_(categoryReaders(spec)) {
+  // `bad_max`: so many records may be bad.
+  TableReader(const cluster::CsvSpec& spec, int64_t bad_max)
+      : spec_(spec), categories_(categoryReaders(spec)), bad_("records", bad_max) {
     for (const std::string& name : spec.class_names)
       classes_.emplace(name, static_cast<int32_t>(classes_.size()));
   }
@@ -110,27 +114,27 @@ class TableReader {
     else if (spec_.header)
       columns_ = chooseTrained(path.string(), std::move(names), *trained);
     else
-      columns_ = chooseNumbered(path.string(), std::move(names), *trained, spec_);
+      columns_ = chooseNumbered(path.string(), std::move(names), *trained);
+    if (columns_->categories.size() != spec_.categorical.size())
+      throw Error(
+          ErrorCode::kBadConfig,
+          fmt::format("{}: the model reads {} categories, and the job's file has {}", path.string(),
+                      columns_->categories.size(), spec_.categorical.size()));
     names_ = path.string();
     readAll(records);
-    if (good_records_ == 0) throw Error(ErrorCode::kBadData, names_ + ": there is no record");
-    return finishExamples();
+    finishRecords("there is no record");
+    CsvExamples examples = finishExamples();
+    examples.unread = bad_.take();
+    examples.truths = std::move(truths_);
+    return examples;
   }
 
-  CsvTable finish() {
-    if (good_records_ == 0 && bad_records_ == 0)
-      throw Error(ErrorCode::kBadData, names_ + ": there is no record behind the header");
-    if (good_records_ == 0)
-      throw Error(ErrorCode::kBadData,
-                  fmt::format("{}: no good record among {}: {}", names_, bad_records_, first_bad_));
-    if (bad_records_ > 0)
-      log::warning("event=bad_records_left_out records={} of={} files=\"{}\"", bad_records_,
-                   good_records_ + bad_records_, names_);
+  Dataset finish() {
+    finishRecords("there is no record behind the header");
     CsvExamples examples = finishExamples();
     Part labels(labelsOf(*columns_), names_, labels_.finish());
-    return {
-        Dataset(std::move(examples.features), std::move(labels), std::move(examples.categories)),
-        bad_records_};
+    return {std::move(examples.features), std::move(labels), std::move(examples.categories),
+            bad_.take()};
   }
 
  private:
@@ -140,11 +144,17 @@ class TableReader {
     while (records.next()) addRecord(records);
   }
 
+  void finishRecords(const char* none) const {
+    if (good_records_ == 0 && bad_.count() == 0)
+      throw Error(ErrorCode::kBadData, names_ + ": " + none);
+    bad_.finish(names_, good_records_);
+  }
+
   CsvExamples finishExamples() {
     std::vector<Part> categories;
     for (CategoryReader& reader : categories_) categories.push_back(reader.finish(names_));
     if (!spec_.no_features)
-      return {{featuresOf(*columns_), names_, features_.finish()}, std::move(categories)};
+      return {{featuresOf(*columns_, spec_), names_, features_.finish()}, std::move(categories)};
     Part features = std::move(categories.front());
     categories.erase(categories.begin());
     return {std::move(features), std::move(categories)};
@@ -152,23 +162,22 @@ class TableReader {
 
   void addRecord(const CsvRecords& records) {
     record_.features.clear();
+    record_.indices.clear();
     record_.targets.clear();
     for (CategoryReader& reader : categories_) reader.drop();
     const std::string wrong = readRecord(records);
     if (wrong.empty()) {
       ++good_records_;
       appendTo(features_, record_.features);
+      appendTo(features_, record_.indices);  // one of the two
       appendTo(labels_, record_.targets);
       if (columns_->label) labels_.append(&record_.label, sizeof(record_.label));
       for (CategoryReader& reader : categories_) reader.keep();
+      for (const size_t column : columns_->truths)
+        truths_.emplace_back(trimmed(records.field(column)));
       return;
     }
-    if (++bad_records_ == 1) first_bad_ = wrong;
-    if (bad_records_ > spec_.max_bad_records)
-      throw Error(ErrorCode::kBadData,
-                  fmt::format("{}: that is bad record number {}, and max_bad_records is {}", wrong,
-                              bad_records_, spec_.max_bad_records));
-    if (bad_records_ <= kBadShownMax) log::warning("event=bad_record reason=\"{}\"", wrong);
+    bad_.add({good_records_ + bad_.count(), wrong});
   }
 
   // Fills record_. Returns what is wrong with it and where, or nothing.
@@ -181,8 +190,12 @@ class TableReader {
                          records.where(records.size() - 1), records.size(),
                          records.lines() > 1 ? fmt::format(" in {} lines", records.lines()) : "",
                          columns_->names.size());
-    for (const size_t column : columns_->features)
-      if (!addNumber(records, column, record_.features)) return noNumber(records, column);
+    for (const size_t column : columns_->features) {
+      if (spec_.whole_features ? addIndex(records, column)
+                               : addNumber(records, column, record_.features))
+        continue;
+      return noNumber(records, column, spec_.whole_features);
+    }
     for (const size_t column : columns_->targets)
       if (!addNumber(records, column, record_.targets)) return noNumber(records, column);
     for (size_t i = 0; i < categories_.size(); ++i)
@@ -202,9 +215,21 @@ class TableReader {
     return true;
   }
 
-  std::string noNumber(const CsvRecords& records, size_t column) const {
-    return fmt::format("{}: '{}' in column '{}' is no number", records.where(column),
-                       shown(records.field(column)), columns_->names[column]);
+  // "3.0" is a whole number, too: tables have it where a column has gaps.
+  bool addIndex(const CsvRecords& records, size_t column) {
+    const std::optional<double> number = numberOf<double>(trimmed(records.field(column)));
+    if (!number || *number != std::floor(*number) || *number < 0 ||
+        *number > std::numeric_limits<int32_t>::max())
+      return false;
+    record_.indices.push_back(static_cast<int32_t>(*number));
+    return true;
+  }
+
+  std::string noNumber(const CsvRecords& records, size_t column, bool whole = false) const {
+    return fmt::format(
+        "{}: '{}' in column '{}' is no {}", records.where(column), shown(records.field(column)),
+        columns_->names[column],
+        whole ? "whole number from 0 to 2147483647, which names a row of an embedding" : "number");
   }
 
   std::string addLabel(const CsvRecords& records, size_t column) {
@@ -241,14 +266,15 @@ class TableReader {
   std::string names_;                  // of the files
   struct {
     std::vector<float> features, targets;
+    std::vector<int32_t> indices;  // features that are looked up
     int32_t label = 0;
   } record_;  // the one that is being read
   GrowingBlock features_;
   GrowingBlock labels_;  // or targets
   std::vector<CategoryReader> categories_;
   int64_t good_records_ = 0;
-  int64_t bad_records_ = 0;
-  std::string first_bad_;  // what is wrong with it
+  BadRecords bad_;
+  std::vector<std::string> truths_;
 };
 
 }  // namespace
@@ -268,25 +294,26 @@ CsvHeader readCsvHeader(std::span<const std::filesystem::path> files,
                   path.string() + ": its columns are others than those of " + files[0].string());
     if (!first) first = std::move(columns);
   }
-  CsvHeader header{featuresOf(*first), labelsOf(*first), {}, {}};
+  CsvHeader header{featuresOf(*first, spec), labelsOf(*first), {}, {}};
   if (spec.no_features) header.features = categoryReaders(spec).front().spec();
   const auto namesOf = [&first](const std::vector<size_t>& columns) {
     std::vector<std::string> names;
     for (const size_t column : columns) names.push_back(first->names[column]);
     return names;
   };
+  header.columns = first->names;
   header.trained.all = first->names.size();
   header.trained.features = namesOf(first->features);
   for (const std::vector<size_t>& columns : first->categories)
     header.trained.categories.push_back(namesOf(columns));
-  header.columns = header.trained.features;
-  for (const std::string& target : namesOf(first->targets)) header.columns.push_back(target);
+  header.trained.targets = namesOf(first->targets);
+  if (first->label) header.trained.targets = {first->names[*first->label]};
   return header;
 }
 
-CsvTable readCsv(std::span<const std::filesystem::path> files, const cluster::CsvSpec& spec) {
+Dataset readCsv(std::span<const std::filesystem::path> files, const cluster::CsvSpec& spec) {
   DTF_CHECK(!files.empty());
-  TableReader reader(spec);
+  TableReader reader(spec, spec.max_bad_records);
   for (const std::filesystem::path& path : files) reader.readFile(path);
   return reader.finish();
 }
@@ -294,9 +321,7 @@ CsvTable readCsv(std::span<const std::filesystem::path> files, const cluster::Cs
 CsvExamples readCsvExamples(const std::filesystem::path& file, const cluster::CsvSpec& spec,
                             int64_t width, const TrainedColumns* trained) {
   DTF_CHECK(width > 0);
-  cluster::CsvSpec strict = spec;
-  strict.max_bad_records = 0;
-  return TableReader(strict).readExamples(file, width, trained);
+  return TableReader(spec, kAllMayBeBad).readExamples(file, width, trained);
 }
 
 }  // namespace dtf::data

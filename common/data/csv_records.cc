@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/data/file_kind.h"
 
 namespace dtf::data {
@@ -29,7 +30,7 @@ CsvRecords::CsvRecords(const std::filesystem::path& path, char delimiter)
 }
 
 void CsvRecords::fail(int64_t line, const std::string& why) const {
-  throw Error(ErrorCode::kBadData, fmt::format("{}:{}: {}", path_, line, why));
+  throw Error(ErrorCode::kBadData, printable(fmt::format("{}:{}: {}", path_, line, why)));
 }
 
 void CsvRecords::refuseOtherKinds() {
@@ -111,6 +112,7 @@ void CsvRecords::readField() {
 }
 
 bool CsvRecords::next() {
+  int64_t empty = 0;
   while (peek() != kEndOfFile) {
     text_.clear();
     fields_.clear();
@@ -124,6 +126,8 @@ bool CsvRecords::next() {
     last_line_ = line_;
     takeLineEnd();
     if (fields_.size() > 1 || !text_.empty() || quoted) return true;
+    if (++empty > kCsvEmptyLinesMax)
+      fail(line_, fmt::format("more than {} empty lines before this one", kCsvEmptyLinesMax));
   }
   return false;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The records of a table in text (RFC 4180: fields between delimiters, "quoted" ones may hold delimiters,
-// line ends and "" for a quote), one at a time, with the place of each field.
+// The records of a table in text (RFC 4180: fields between delimiters, "quoted" ones may hold
+// delimiters, line ends and "" for a quote), one at a time, with the place of each field.
 
 #include <array>
 #include <cstdint>
@@ -17,12 +17,14 @@ namespace dtf::data {
 
 inline constexpr size_t kCsvRecordBytesMax = size_t{16} << 20;
 inline constexpr size_t kCsvFieldsMax = size_t{1} << 20;  // of one record
+inline constexpr int64_t kCsvEmptyLinesMax = 1'000'000;   // one after another
 
 // Owns: the file and the current record.
 // Threads: thread-compatible.
 // Blocks: on the disk.
-// Errors: those of ByteSource; kBadData naming file and line for bytes that are no text, a quote that
-// is never closed, and a record of more than kCsvRecordBytesMax bytes or kCsvFieldsMax fields.
+// Errors: those of ByteSource; kBadData naming file and line for bytes that are no text, a quote
+// that is never closed, and a record of more than kCsvRecordBytesMax bytes or kCsvFieldsMax fields,
+// or behind more than kCsvEmptyLinesMax empty lines.
 class CsvRecords {
  public:
   CsvRecords(const std::filesystem::path& path, char delimiter);

@@ -12,7 +12,9 @@
 
 namespace dtf::data {
 
-Dataset::Dataset(Part features, Part labels, std::vector<Part> categories) {
+Dataset::Dataset(Part features, Part labels, std::vector<Part> categories,
+                 std::vector<BadRecord> left_out)
+    : left_out_(std::move(left_out)) {
   parts_.push_back(std::move(features));
   parts_.push_back(std::move(labels));
   for (Part& part : categories) parts_.push_back(std::move(part));

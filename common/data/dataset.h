@@ -1,7 +1,8 @@
 #pragma once
 
-// A data set, in memory or mapped into it (byte_block.h). Where it comes from (drawn here, read from files) is openDataset()'s
-// business (open_dataset.h); which of its examples make up a batch is batch_order.h's.
+// A data set, in memory or mapped into it (byte_block.h). Where it comes from (drawn here, read
+// from files) is openDataset()'s business (open_dataset.h); which of its examples make up a batch
+// is batch_order.h's.
 
 #include <cstdint>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/data/bad_records.h"
 #include "common/data/part.h"
 
 namespace dtf::data {
@@ -19,26 +21,34 @@ namespace dtf::data {
 class Dataset {
  public:
   // As many labels as features, and categories of each (DTF_CHECK).
-  Dataset(Part features, Part labels, std::vector<Part> categories = {});
+  Dataset(Part features, Part labels, std::vector<Part> categories = {},
+          std::vector<BadRecord> left_out = {});
 
   int64_t size() const { return labels().count(); }
   std::span<const Part> parts() const { return parts_; }
   const Part& features() const { return parts_[0]; }
   const Part& labels() const { return parts_[1]; }
-  // Fed beside the features, in the order of cluster::DatasetSpec::categories(), of which the first may be the features.
+  // Fed beside the features, in the order of cluster::DatasetSpec::categories(), of which the first
+  // may be the features.
   std::span<const Part> categories() const { return parts().subspan(2); }
+  // Records of its files that are none of its examples.
+  const std::vector<BadRecord>& leftOut() const { return left_out_; }
   // Whether reading an example may wait for the disk.
   bool onDisk() const;
 
  private:
   std::vector<Part> parts_;  // features, labels, categories
+  std::vector<BadRecord> left_out_;
 };
 
 // Examples to be predicted.
 struct UnlabelledExamples {
   Part features;
-  std::vector<std::filesystem::path> files;  // of images: of each example; else empty
+  std::vector<std::filesystem::path> files;  // of images: of each record; else empty
   std::vector<Part> categories = {};         // of tables: as Dataset::categories()
+  std::vector<BadRecord> unread = {};        // the records that are no examples, in their order
+  // Tables that have the targets: their fields, of each example, as they are.
+  std::vector<std::string> truths = {};
 };
 
 // Labels that are whole numbers are classes, those that are floats are targets.

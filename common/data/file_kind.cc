@@ -14,7 +14,7 @@ namespace dtf::data {
 namespace {
 
 // By their first bytes.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kKinds = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kKinds = {{
     {"\x89PNG", "a PNG image"},
     {"\xff\xd8\xff", "a JPEG image"},
     {"GIF8", "a GIF image"},
@@ -28,6 +28,14 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kKinds =
      "7zXZ",
      "a file packed by xz"},
     {"\x28\xb5\x2f\xfd", "a file packed by zstd"},
+    {std::string_view("II*\0", 4), "a TIFF image"},
+    {std::string_view("MM\0*", 4), "a TIFF image"},
+    {"\xff\xfe", "text in UTF-16 (save it as UTF-8)"},
+    {"\xfe\xff", "text in UTF-16 (save it as UTF-8)"},
+    {"ARROW1", "an Arrow file"},
+    {"\xff\xff\xff\xff", "an Arrow stream"},
+    {"\x80\x04", "a pickle of Python"},
+    {"\x80\x05", "a pickle of Python"},
 }};
 
 // The element types of IDX (http://yann.lecun.com/exdb/mnist/), by the third byte.
@@ -63,6 +71,8 @@ std::string fileKind(std::span<const uint8_t> first) {
   const std::string_view text(reinterpret_cast<const char*>(first.data()), first.size());
   for (const auto& [begin, kind] : kKinds)
     if (text.starts_with(begin)) return std::string(kind);
+  if (text.starts_with("RIFF") && text.substr(std::min<size_t>(8, text.size())).starts_with("WEBP"))
+    return "a WebP image";
   if (first.size() >= 4 && first[0] == 0 && first[1] == 0 && !idxElements(first[2]).empty())
     return fmt::format("an IDX file of {} with {} dimension{}", idxElements(first[2]), first[3],
                        first[3] == 1 ? ", as labels have" : "s");

@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/data/file_kind.h"
 #include "common/data/image_codecs.h"
 
@@ -44,7 +45,7 @@ Image withChannels(Image image, int64_t channels) {
 }  // namespace
 
 void failImage(const std::string& name, const std::string& why) {
-  throw Error(ErrorCode::kBadData, name + ": " + why);
+  throw Error(ErrorCode::kBadData, printable(name + ": " + why));
 }
 
 void checkImageSize(const std::string& name, int64_t height, int64_t width, int64_t pixels_max,

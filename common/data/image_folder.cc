@@ -20,6 +20,7 @@
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "common/base/text.h"
 #include "common/base/thread.h"
 #include "common/data/image_decoder.h"
 #include "common/data/image_resize.h"
@@ -32,7 +33,6 @@ namespace {
 namespace fs = std::filesystem;
 using cluster::ImagesSpec;
 
-constexpr int64_t kBadImagesShownMax = 10;  // in the log
 constexpr uint64_t kImagesBytesMax = uint64_t{1} << 40;
 constexpr int64_t kImagesAtOnce = 1024;  // decoded between two looks at how many are bad
 constexpr int kImageThreadsMax = 16;
@@ -41,7 +41,7 @@ constexpr size_t kClassesShownMax = 10;  // in the log
 
 [[noreturn]] void failFolder(const fs::path& folder, const std::string& why,
                              ErrorCode code = ErrorCode::kBadData) {
-  throw Error(code, folder.string() + ": " + why);
+  throw Error(code, printable(folder.string() + ": " + why));
 }
 
 [[noreturn]] void failSystem(const fs::path& folder, const std::error_code& error) {
@@ -54,11 +54,15 @@ bool isHidden(const fs::path& path) {
   return path.filename().native().starts_with('.');
 }
 
+// As a picture of any kind: one that isn't read is a bad record, and not left out in silence.
 bool isNamedAsImage(const fs::path& path) {
+  constexpr std::array<std::string_view, 20> kEndings = {
+      ".png",  ".jpg",  ".jpeg", ".jpe", ".jfif", ".webp", ".bmp", ".gif", ".tif", ".tiff",
+      ".heic", ".heif", ".avif", ".jp2", ".jxl",  ".svg",  ".ico", ".ppm", ".pgm", ".tga"};
   std::string ending = path.extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
 }
 
 // In order of name. `deep`: with what lies in folders below.
@@ -89,7 +93,8 @@ bool isFolder(const fs::path& path) {
   return fs::is_directory(yaml::placeOfData(path), gone);
 }
 
-// A pipe or a device, whatever its name, would keep its reader waiting. A link to nothing is told of when it is read.
+// A pipe or a device, whatever its name, would keep its reader waiting. A link to nothing is told
+// of when it is read.
 bool isReadable(const fs::path& path) {
   std::error_code gone;
   const fs::file_type type = fs::status(yaml::placeOfData(path), gone).type();
@@ -140,7 +145,13 @@ void checkClassNames(const ImagesSpec& spec, const std::vector<std::string>& sub
 // Reads one file into `to`. Returns what is wrong with the image; empty: nothing.
 // Errors: a file that can't be read, which may be so on this host alone, and a host without memory.
 std::string readImage(const fs::path& path, const ImagesSpec& spec, std::span<uint8_t> to) {
-  const std::string file = readFile(yaml::placeOfData(path), kImageFileBytesMax);
+  const fs::path place = yaml::placeOfData(path);
+  std::error_code gone;
+  const uintmax_t bytes_held = fs::file_size(place, gone);
+  if (!gone && bytes_held > kImageFileBytesMax)
+    return fmt::format("{}: {} bytes, at most {} are read", printable(path.string()), bytes_held,
+                       kImageFileBytesMax);
+  const std::string file = readFile(place, kImageFileBytesMax);
   const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(file.data()), file.size());
   try {
     const Image image = decodeImage(bytes, path.string(), spec.channels);
@@ -155,7 +166,8 @@ std::string readImage(const fs::path& path, const ImagesSpec& spec, std::span<ui
   }
 }
 
-// Calls `each` with 0 to count - 1, from several threads. Throws what the first that failed has thrown.
+// Calls `each` with 0 to count - 1, from several threads. Throws what the first that failed has
+// thrown.
 void inThreads(int64_t count, const std::function<void(int64_t)>& each) {
   const int64_t threads = std::min<int64_t>(count, std::min(availableCores(), kImageThreadsMax));
   std::atomic<int64_t> next = 0;
@@ -182,8 +194,9 @@ void inThreads(int64_t count, const std::function<void(int64_t)>& each) {
 // Borrows: all of what it is made of.
 class ListReader {
  public:
+  // `bad_max`: so many may be bad.
   ListReader(const ImageList& list, const ImagesSpec& spec, int64_t bad_max)
-      : list_(list), spec_(spec), bad_max_(bad_max), bytes_(imageFeatures(spec).bytes()) {
+      : list_(list), spec_(spec), bytes_(imageFeatures(spec).bytes()), bad_("images", bad_max) {
     uint64_t all = 0;
     if (__builtin_mul_overflow(uint64_t{list.files.size()}, uint64_t{bytes_}, &all) ||
         all > kImagesBytesMax)
@@ -197,18 +210,13 @@ class ListReader {
     const auto files = static_cast<int64_t>(list_.files.size());
     for (int64_t first = 0; first < files; first += kImagesAtOnce)
       readSome(first, std::min(kImagesAtOnce, files - first));
-    const auto good = static_cast<int64_t>(labels_.size());
-    if (good == 0) failFolder(spec_.folder.path, fmt::format("no good image, {} bad ones", bad_));
-    if (bad_ > 0)
-      log::warning("event=bad_records_left_out records={} of={} files=\"{}\"", bad_, files,
-                   spec_.folder.path.string());
+    bad_.finish(spec_.folder.path.string(), static_cast<int64_t>(labels_.size()));
     pixels_.shrinkTo(labels_.size() * bytes_);
   }
 
   ByteBlock pixels() { return std::move(pixels_); }
   const std::vector<int32_t>& labels() const { return labels_; }
-  std::vector<fs::path> files() { return std::move(files_); }
-  int64_t bad() const { return bad_; }
+  std::vector<BadRecord> bad() { return bad_.take(); }
 
  private:
   // Straight to where they belong if none of them is bad.
@@ -222,49 +230,29 @@ class ListReader {
     });
     for (int64_t i = 0; i < count; ++i) {
       if (!wrong[static_cast<size_t>(i)].empty()) {
-        countBad(wrong[static_cast<size_t>(i)]);
+        bad_.add({first + i, wrong[static_cast<size_t>(i)]});
         continue;
       }
       uint8_t* const to = imageAt(static_cast<int64_t>(labels_.size()));
       if (to != imageAt(kept + i)) std::memcpy(to, imageAt(kept + i), bytes_);
       labels_.push_back(list_.files[static_cast<size_t>(first + i)].label);
-      files_.push_back(list_.files[static_cast<size_t>(first + i)].path);
     }
-  }
-
-  void countBad(const std::string& wrong) {
-    ++bad_;
-    if (bad_ > bad_max_)
-      throw Error(ErrorCode::kBadData,
-                  fmt::format("{}: that is bad image number {}, and max_bad_records is {}", wrong,
-                              bad_, bad_max_));
-    if (bad_ <= kBadImagesShownMax) log::warning("event=bad_record reason=\"{}\"", wrong);
   }
 
   uint8_t* imageAt(int64_t index) { return pixels_.data() + static_cast<size_t>(index) * bytes_; }
 
   const ImageList& list_;
   const ImagesSpec& spec_;
-  const int64_t bad_max_;
   const size_t bytes_;  // of one image
   ByteBlock pixels_;
   std::vector<int32_t> labels_;
-  std::vector<fs::path> files_;
-  int64_t bad_ = 0;
+  BadRecords bad_;
 };
 
-// An evaluation need not have all classes. In a training it is a folder that should not be there.
-void warnAboutEmptyClasses(const ImageList& list, const std::vector<int32_t>& labels) {
-  std::vector<bool> seen(list.class_names.size());
-  for (const int32_t label : labels) seen.at(static_cast<size_t>(label)) = true;
-  std::vector<std::string> empty;
-  for (size_t label = 0; label < seen.size(); ++label)
-    if (!seen[label]) empty.push_back(list.class_names[label]);
-  if (empty.empty()) return;
-  const size_t count = empty.size();
-  empty.resize(std::min(count, kClassesShownMax));
-  log::warning("event=classes_without_images classes={} first=\"{}\"", count,
-               fmt::join(empty, ", "));
+std::vector<fs::path> pathsOf(const ImageList& list) {
+  std::vector<fs::path> paths;
+  for (const ImageList::File& file : list.files) paths.push_back(file.path);
+  return paths;
 }
 
 }  // namespace
@@ -292,7 +280,7 @@ ImageList listImages(const ImagesSpec& spec) {
   for (size_t label = 0; label < list.class_names.size(); ++label)
     addImages(folder / list.class_names[label], static_cast<int32_t>(label), list);
   if (list.files.empty())
-    failFolder(folder, "there is no image in its subfolders (.png, .jpg, .jpeg)");
+    failFolder(folder, "there is no image in its subfolders (.png, .jpg, .jpeg, .jfif)");
   return list;
 }
 
@@ -304,7 +292,6 @@ ImageTable readImageFolder(const ImagesSpec& spec) {
   ListReader reader(list, spec, spec.max_bad_records);
   reader.run();
   const std::string source = spec.folder.path.string();
-  warnAboutEmptyClasses(list, reader.labels());
   const size_t shown = std::min(list.class_names.size(), kClassesShownMax);
   log::info("event=images folder=\"{}\" images={} classes={} first=\"{}\"", source,
             reader.labels().size(), list.class_names.size(),
@@ -312,10 +299,11 @@ ImageTable readImageFolder(const ImagesSpec& spec) {
                       list.class_names.begin() + static_cast<ptrdiff_t>(shown), ", "));
   ByteBlock labels(reader.labels().size() * sizeof(int32_t));
   std::memcpy(labels.data(), reader.labels().data(), labels.size());
-  return {
-      {{imageFeatures(spec), source, reader.pixels()}, {imageLabels(), source, std::move(labels)}},
-      reader.files(),
-      reader.bad()};
+  return {{{imageFeatures(spec), source, reader.pixels()},
+           {imageLabels(), source, std::move(labels)},
+           {},
+           reader.bad()},
+          pathsOf(list)};
 }
 
 UnlabelledExamples readImageFeatures(const fs::path& path, const ImagesSpec& spec) {
@@ -324,13 +312,13 @@ UnlabelledExamples readImageFeatures(const fs::path& path, const ImagesSpec& spe
   ImageList list;
   if (isFolder(path)) {
     addImages(path, 0, list);
-    if (list.files.empty()) failFolder(path, "there is no image in it (.png, .jpg, .jpeg)");
+    if (list.files.empty()) failFolder(path, "there is no image in it (.png, .jpg, .jpeg, .jfif)");
   } else {
     list.files.push_back({path, 0});
   }
-  ListReader reader(list, asked, 0);
+  ListReader reader(list, asked, kAllMayBeBad);
   reader.run();
-  return {{imageFeatures(asked), path.string(), reader.pixels()}, reader.files()};
+  return {{imageFeatures(asked), path.string(), reader.pixels()}, pathsOf(list), {}, reader.bad()};
 }
 
 }  // namespace dtf::data

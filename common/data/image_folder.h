@@ -1,11 +1,12 @@
 #pragma once
 
-// A folder of PNG and JPEG files with a subfolder for each class, as torchvision's ImageFolder reads it: classes are
-// numbered in the order of the subfolders' names (byte by byte), files may lie deeper, names that begin with a dot
-// are passed over, and every image becomes one of the model's size (image_resize.h) and channels (image_decoder.h).
+// A folder of PNG and JPEG files with a subfolder for each class, as torchvision's ImageFolder
+// reads it: classes are numbered in the order of the subfolders' names (byte by byte), files may
+// lie deeper, names that begin with a dot are passed over, and every image becomes one of the
+// model's size (image_resize.h) and channels (image_decoder.h).
 //
-// Files are untrusted. One that can't be read costs one example: it is left out, said in the log by name, and counted;
-// too many of them end the reading. All workers leave out the same ones.
+// Files are untrusted. One that can't be read costs one example: it is left out, said in the log by
+// name, and counted; too many of them end the reading. All workers leave out the same ones.
 
 #include <cstdint>
 #include <filesystem>
@@ -25,7 +26,7 @@ struct ImageList {
   };
   std::vector<std::string> class_names;
   std::vector<File> files;      // by class, then by name
-  int64_t others = 0;           // files whose names don't end in .png, .jpg or .jpeg
+  int64_t others = 0;           // files whose names are no pictures'
   std::filesystem::path other;  // the first of them
 };
 
@@ -34,8 +35,8 @@ struct ImageList {
 std::vector<std::string> classFolders(const cluster::ImagesSpec& spec);
 
 // Blocks: on the disk; a million files take some seconds.
-// Errors: kBadData naming the folder: missing, without subfolders, without images, or class_names that aren't there
-// or not all; kPermission.
+// Errors: kBadData naming the folder: missing, without subfolders, without images, or class_names
+// that aren't there or not all; kPermission.
 ImageList listImages(const cluster::ImagesSpec& spec);
 
 // The parts of one example.
@@ -44,17 +45,17 @@ PartSpec imageLabels();
 
 struct ImageTable {
   Dataset dataset;
-  std::vector<std::filesystem::path> files;  // of each example
-  int64_t bad_records = 0;                   // that were left out
+  std::vector<std::filesystem::path> files;  // of each record, whether it is an example or not
 };
 
 // Blocks: on the disk, and for about 2 ms an image of 500 x 375 pixels, shared by up to 16 threads.
-// Errors: as listImages(); kBadData with the file that is one too many (ImagesSpec::max_bad_records), and when no good
-// one is left.
+// Errors: as listImages(); kBadData with the first bad files, where there are more than
+// ImagesSpec::max_bad_records, and when no good one is left.
 ImageTable readImageFolder(const cluster::ImagesSpec& spec);
 
-// The features alone: of one image, or of those in a folder, in order of name, whatever classes they belong to.
-// Errors: kBadData naming the file; a bad one ends the reading: each is to have its answer.
+// The features alone: of one image, or of those in a folder, in order of name, whatever classes
+// they belong to.
+// Errors: kBadData where none of them is good.
 UnlabelledExamples readImageFeatures(const std::filesystem::path& path,
                                      const cluster::ImagesSpec& spec);
 

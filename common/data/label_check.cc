@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/data/dataset.h"
 
 namespace dtf::data {
@@ -80,7 +81,8 @@ void checkTargetCount(const PartSpec& targets, const std::string& source, int64_
 
 void checkIndices(const Part& features, int64_t vocabulary, std::string_view layer) {
   DTF_CHECK(vocabulary > 0 && !layer.empty());
-  // As the kernel that looks them up has it; compared first, for what a float may hold fits no integer.
+  // As the kernel that looks them up has it; compared first, for what a float may hold fits no
+  // integer.
   const auto check = [&](auto values) {
     const auto bad = std::find_if(values.begin(), values.end(), [vocabulary](auto value) {
       return !(value >= 0 && static_cast<double>(value) < static_cast<double>(vocabulary));
@@ -97,6 +99,40 @@ void checkIndices(const Part& features, int64_t vocabulary, std::string_view lay
   };
   if (features.spec().dtype == DType::kFloat32) return check(features.as<float>());
   withWholeNumbers(features, check);
+}
+
+std::vector<std::string> classesWithoutExamples(const Part& labels,
+                                                const std::vector<std::string>& names) {
+  std::vector<bool> seen(names.size());
+  withWholeNumbers(labels, [&](auto values) {
+    for (const auto value : values)
+      if (value >= 0 && static_cast<size_t>(value) < seen.size())
+        seen[static_cast<size_t>(value)] = true;
+  });
+  std::vector<std::string> empty;
+  for (size_t i = 0; i < seen.size(); ++i)
+    if (!seen[i]) empty.push_back(names[i]);
+  return empty;
+}
+
+void checkAllClasses(const Part& labels, const std::vector<std::string>& names) {
+  constexpr size_t kShownMax = 10;
+  std::vector<std::string> empty = classesWithoutExamples(labels, names);
+  if (empty.empty()) return;
+  std::string text;
+  for (size_t i = 0; i < std::min(empty.size(), kShownMax); ++i)
+    text += (i == 0 ? "'" : ", '") + printable(empty[i]) + "'";
+  if (empty.size() > kShownMax) text += fmt::format(" and {} more", empty.size() - kShownMax);
+  failLabels(labels,
+             fmt::format("{} of the {} classes {} no example to learn from: {}: is a name "
+                         "misspelt? Take a class that there isn't out of class_names, or "
+                         "its subfolder away",
+                         empty.size(), names.size(), empty.size() == 1 ? "has" : "have", text));
+}
+
+std::vector<int64_t> classLabels(const Part& labels) {
+  return withWholeNumbers(
+      labels, [](auto values) { return std::vector<int64_t>(values.begin(), values.end()); });
 }
 
 int64_t classesOf(const Part& labels) {

@@ -106,13 +106,10 @@ Wanted wantFeatures(const NpySource& source, const NpySpec& npy, const NpyHeader
                        "them by 255) or 'features_as: float32' (as they are)",
                        name));
   const FeaturesAs as = npy.features_as.value_or(FeaturesAs::kFloat32);
-  const bool floats = header.type == NpyType::kFloat32 || header.type == NpyType::kFloat64;
-  if ((as == FeaturesAs::kPixels && header.type != NpyType::kUInt8) ||
-      (as == FeaturesAs::kIndices && floats))
+  if (as == FeaturesAs::kPixels && header.type != NpyType::kUInt8)
     failAt(npy.features, ErrorCode::kBadConfig,
-           fmt::format("{}: the elements are {}, but features_as wants {}", name,
-                       npyTypeName(header.type),
-                       as == FeaturesAs::kPixels ? "pixels, which are uint8" : "whole numbers"));
+           fmt::format("{}: the elements are {}, but features_as wants pixels, which are uint8",
+                       name, npyTypeName(header.type)));
   return {npy.features, name, {kFeatures, npy.featuresType(), header.exampleShape()}};
 }
 
@@ -179,8 +176,14 @@ T elementAt(const uint8_t* bytes, uint64_t index) {
 // As `To`, the same number; nullopt: it has none.
 template <class To, class From>
 std::optional<To> sameNumber(From value) {
-  if constexpr (std::is_same_v<To, int32_t>) {
-    static_assert(std::is_integral_v<From>);
+  if constexpr (std::is_same_v<To, int32_t> && std::is_floating_point_v<From>) {
+    // Up to where a float has every whole number, so that it can't be another one, rounded.
+    constexpr double kExactMax =
+        std::is_same_v<From, float> ? (int64_t{1} << 24) - 1 : std::numeric_limits<int32_t>::max();
+    const double number = value;
+    if (!(number >= 0 && number <= kExactMax) || number != std::floor(number)) return std::nullopt;
+    return static_cast<int32_t>(number);
+  } else if constexpr (std::is_same_v<To, int32_t>) {
     if (int64_t{value} < 0 || int64_t{value} > std::numeric_limits<int32_t>::max())
       return std::nullopt;
     return static_cast<int32_t>(value);
@@ -206,11 +209,14 @@ ByteBlock convertElements(NpyArray& array, const Wanted& wanted) {
     const From value = elementAt<From>(from, i);
     const std::optional<To> number = sameNumber<To>(value);
     if (!number)
-      failAt(wanted.file, ErrorCode::kBadData,
-             fmt::format("{}: example {} has {}, which is no {}", wanted.name,
-                         i / static_cast<uint64_t>(wanted.part.shape.elements()), value,
-                         std::is_same_v<To, float> ? "number that a float32 holds"
-                                                   : "whole number from 0 to 2147483647"));
+      failAt(
+          wanted.file, ErrorCode::kBadData,
+          fmt::format("{}: example {} has {}, which is no {}", wanted.name,
+                      i / static_cast<uint64_t>(wanted.part.shape.elements()), value,
+                      std::is_same_v<To, float>     ? "number that a float32 holds"
+                      : std::is_same_v<From, float> ? "whole number from 0 that float32 has: "
+                                                      "from 16777216 on it lacks some; save int64"
+                                                    : "whole number from 0 to 2147483647"));
     if (!stays) std::memcpy(converted.data() + i * sizeof(To), &*number, sizeof(To));
   }
   return stays ? std::move(array.bytes) : std::move(converted);
@@ -225,6 +231,8 @@ Part convert(NpyArray array, const Wanted& wanted) {
   if (wanted.part.dtype == DType::kInt32) {
     if (type == NpyType::kUInt8) return part(convertElements<int32_t, uint8_t>(array, wanted));
     if (type == NpyType::kInt32) return part(convertElements<int32_t, int32_t>(array, wanted));
+    if (type == NpyType::kFloat32) return part(convertElements<int32_t, float>(array, wanted));
+    if (type == NpyType::kFloat64) return part(convertElements<int32_t, double>(array, wanted));
     DTF_CHECK(type == NpyType::kInt64);
     return part(convertElements<int32_t, int64_t>(array, wanted));
   }

@@ -14,6 +14,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/data/byte_source.h"
 #include "common/data/file_kind.h"
 
@@ -25,16 +26,6 @@ constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr size_t kNpyTextBytesMax = kNpyHeaderBytesMax - 12;  // behind magic, version and length
 constexpr size_t kNpyRankMax = 8;
 
-struct TypeRow {
-  std::string_view description, name;
-  size_t bytes;
-};
-// In the order of the enum.
-constexpr TypeRow kNpyTypes[] = {
-    {"<f4", "float32", 4}, {"<f8", "float64", 8}, {"|u1", "uint8", 1},
-    {"<i4", "int32", 4},   {"<i8", "int64", 8},
-};
-
 // Where an array's bytes come from.
 struct NpyInput {
   std::string name;  // for messages
@@ -45,16 +36,37 @@ struct NpyInput {
   bool exact = false;      // and that there are
 
   [[noreturn]] void fail(const std::string& why) const {
-    throw Error(ErrorCode::kBadData, name + ": " + why);
+    throw Error(ErrorCode::kBadData, printable(name + ": " + why));
   }
 };
 
-// Reads the dictionary, which Python wrote: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+// Reads the dictionary, which Python wrote: {'descr': '<f4', 'fortran_order': False, 'shape': (3,
+// 4), }
 class DictionaryReader {
  public:
   DictionaryReader(std::string_view text, const NpyInput& input) : text_(text), input_(input) {}
 
+  // As unreadNpyElements().
+  std::string unread() {
+    readAll();
+    return described_ && !elements_ ? *described_ : "";
+  }
+
   NpyHeader read() {
+    readAll();
+    if (!described_ || !shape_ || !has_order_)
+      fail("'descr', 'fortran_order' or 'shape' is missing");
+    if (!elements_)
+      input_.fail(
+          fmt::format("the elements are '{}', and {} are read; convert it, as with "
+                      "a.astype('float32'), or whole numbers with a.astype('int64')",
+                      *described_, kNpyTypesRead));
+    elements_->by_columns = by_columns_;
+    return {elements_->type, *shape_, *elements_};
+  }
+
+ private:
+  void readAll() {
     expect('{');
     while (!accept('}')) {
       const std::string_view key = quoted();
@@ -65,11 +77,8 @@ class DictionaryReader {
     }
     skipSpace();
     if (!text_.empty()) fail("something after its '}'");
-    if (!type_ || !shape_ || !has_order_) fail("'descr', 'fortran_order' or 'shape' is missing");
-    return {*type_, *shape_};
   }
 
- private:
   [[noreturn]] void fail(const std::string& why) const {
     input_.fail("the header of this .npy can't be read: " + why);
   }
@@ -107,24 +116,15 @@ class DictionaryReader {
     if (!text_.empty() && text_[0] == '[')
       input_.fail("the array has records of fields: save one array for each part");
     const std::string_view description = quoted();
-    for (size_t i = 0; i < std::size(kNpyTypes); ++i)
-      if (kNpyTypes[i].description == description ||
-          kNpyTypes[i].description.substr(1) == description)
-        type_ = static_cast<NpyType>(i);
-    if (type_) return;
-    std::string hint =
-        "; convert it, as with a.astype('float32'), or whole numbers with a.astype('int32')";
-    if (description.starts_with('>')) hint = ", which is big-endian; convert it, a.astype('<f4')";
-    input_.fail(
-        fmt::format("the elements are '{}'{} (float32, float64, uint8, int32 and int64 are read)",
-                    description, hint));
+    described_ = description;
+    elements_ = npyElementsOf(description);
   }
 
   void readOrder() {
     has_order_ = true;
     if (text_.starts_with("False")) return text_.remove_prefix(5);
-    if (text_.starts_with("True"))
-      input_.fail("the array is stored column by column: save numpy.ascontiguousarray(a)");
+    by_columns_ = text_.starts_with("True");
+    if (by_columns_) return text_.remove_prefix(4);
     fail("fortran_order is neither True nor False");
   }
 
@@ -147,9 +147,11 @@ class DictionaryReader {
 
   std::string_view text_;
   const NpyInput& input_;
-  std::optional<NpyType> type_;
+  std::optional<std::string> described_;  // the elements
+  std::optional<NpyElements> elements_;   // none: they aren't read
   std::optional<std::vector<int64_t>> shape_;
   bool has_order_ = false;
+  bool by_columns_ = false;
 };
 
 void readWhole(const NpyInput& input, uint8_t* to, size_t bytes) {
@@ -158,7 +160,7 @@ void readWhole(const NpyInput& input, uint8_t* to, size_t bytes) {
 
 // The bytes of the elements; refuses more than there can be.
 uint64_t elementBytes(const NpyInput& input, const NpyHeader& header, uint64_t header_bytes) {
-  uint64_t bytes = npyTypeBytes(header.type);
+  uint64_t bytes = header.elements.bytes();
   bool fits = true;
   for (const int64_t dim : header.dims)
     fits = fits && !__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes);
@@ -179,7 +181,8 @@ struct OpenedNpy {
   uint64_t bytes = 0;  // of the elements, which are read next
 };
 
-OpenedNpy openNpy(const NpyInput& input) {
+// The dictionary, and where the elements begin.
+std::pair<std::string, uint64_t> readDictionary(const NpyInput& input) {
   std::array<uint8_t, kKindBytes> first{};
   constexpr size_t kBegin = 10;  // magic, version, and the length of versions 1
   const size_t got = input.read(first.data(), kBegin);
@@ -206,9 +209,14 @@ OpenedNpy openNpy(const NpyInput& input) {
         fmt::format("its header has {} bytes, at most {} are read", length, kNpyTextBytesMax));
   std::string text(length, '\0');
   readWhole(input, reinterpret_cast<uint8_t*>(text.data()), text.size());
+  return {std::move(text), begin + length};
+}
+
+OpenedNpy openNpy(const NpyInput& input) {
+  const auto [text, begin] = readDictionary(input);
   OpenedNpy opened;
   opened.header = DictionaryReader(text, input).read();
-  opened.begin = begin + length;
+  opened.begin = begin;
   opened.bytes = elementBytes(input, opened.header, opened.begin);
   return opened;
 }
@@ -238,27 +246,27 @@ NpyArray readArray(const NpyInput& input, uint64_t bytes_max) {
   OpenedNpy opened = openNpy(input);
   if (opened.bytes > bytes_max)
     input.fail(fmt::format("too large: {} bytes, at most {} are read", opened.bytes, bytes_max));
-  if (std::optional<ByteBlock> mapped = input.map(opened.begin, opened.bytes))
-    return {std::move(opened.header), std::move(*mapped)};
-  NpyArray array{std::move(opened.header), ByteBlock(opened.bytes)};
-  if (const size_t got = input.read(array.bytes.data(), opened.bytes); got < opened.bytes)
+  const NpyHeader& header = opened.header;
+  const auto normalised = [&](ByteBlock bytes) {
+    if (header.elements.isPlain(header.dims.size())) return bytes;
+    const ByteBlock& stored = bytes;
+    return normalisedElements({stored.data(), stored.size()}, header.elements, header.dims,
+                              input.name);
+  };
+  if (std::optional<ByteBlock> mapped = input.map(opened.begin, opened.bytes)) {
+    ByteBlock bytes = normalised(std::move(*mapped));
+    return {std::move(opened.header), std::move(bytes)};
+  }
+  ByteBlock bytes(opened.bytes);
+  if (const size_t got = input.read(bytes.data(), opened.bytes); got < opened.bytes)
     input.fail(fmt::format("truncated: {} bytes of elements of {}", got, opened.bytes));
   uint8_t extra = 0;
   if (input.read(&extra, 1) != 0) input.fail("trailing bytes after the elements");
-  return array;
+  bytes = normalised(std::move(bytes));
+  return {std::move(opened.header), std::move(bytes)};
 }
 
 }  // namespace
-
-size_t npyTypeBytes(NpyType type) {
-  DTF_CHECK(static_cast<size_t>(type) < std::size(kNpyTypes));
-  return kNpyTypes[static_cast<size_t>(type)].bytes;
-}
-
-std::string_view npyTypeName(NpyType type) {
-  DTF_CHECK(static_cast<size_t>(type) < std::size(kNpyTypes));
-  return kNpyTypes[static_cast<size_t>(type)].name;
-}
 
 Shape NpyHeader::exampleShape() const {
   DTF_CHECK(!dims.empty());
@@ -279,6 +287,17 @@ NpyHeader parseNpyHeader(std::span<const uint8_t> first, uint64_t whole_bytes,
                          const std::string& name) {
   DTF_CHECK(first.size() <= whole_bytes);
   return openNpy(inputOf(first, whole_bytes, name)).header;
+}
+
+std::string unreadNpyElements(std::span<const uint8_t> bytes) {
+  const NpyInput input = inputOf(bytes, bytes.size(), "an array");
+  try {
+    const auto [text, begin] = readDictionary(input);
+    return DictionaryReader(text, input).unread();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadData) throw;
+    return "";
+  }
 }
 
 NpyArray parseNpy(std::span<const uint8_t> bytes, const std::string& name, uint64_t bytes_max) {

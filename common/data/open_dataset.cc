@@ -1,5 +1,7 @@
 #include "common/data/open_dataset.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -10,6 +12,8 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
 #include "common/data/byte_source.h"
 #include "common/data/cifar10_reader.h"
 #include "common/data/csv_reader.h"
@@ -18,7 +22,9 @@
 #include "common/data/idx_reader.h"
 #include "common/data/image_decoder.h"
 #include "common/data/image_folder.h"
+#include "common/data/label_check.h"
 #include "common/data/npy_dataset.h"
+#include "common/data/read_signature.h"
 #include "common/data/synthetic.h"
 #include "common/yaml/error_at.h"
 
@@ -64,7 +70,7 @@ Dataset open(const DatasetSpec& spec, uint64_t seed, bool eval) {
     case DatasetSpec::Format::kSynthetic:
       return drawSynthetic(spec.problem, spec.classes, seed, eval, spec.count);
     case DatasetSpec::Format::kCsv:
-      return at(spec.files_marks.at(0), [&] { return readCsv(spec.files, spec.csv).dataset; });
+      return at(spec.files_marks.at(0), [&] { return readCsv(spec.files, spec.csv); });
     case DatasetSpec::Format::kNpy:
     case DatasetSpec::Format::kNpz:
       return readNpyDataset(spec);
@@ -75,68 +81,44 @@ Dataset open(const DatasetSpec& spec, uint64_t seed, bool eval) {
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(spec.format)));
 }
 
-// What the model reads, by the names or numbers that it was trained on; nullopt where the table to predict of says it
-// alone: without a header and categories.
-std::optional<TrainedColumns> trainedColumns(const DatasetSpec& train) {
+// An evaluation need not have all classes.
+void checkClassNames(const DatasetSpec& spec, const Part& labels, bool eval) {
+  const bool images = spec.format == DatasetSpec::Format::kImages;
+  const std::vector<std::string> names =
+      images ? classFolders(spec.image_folder) : spec.csv.class_names;
+  if (!eval)
+    return at(
+        images || spec.files_marks.empty() ? spec.image_folder.folder.mark : spec.files_marks[0],
+        [&] { checkAllClasses(labels, names); });
+  const std::vector<std::string> empty = classesWithoutExamples(labels, names);
+  if (!empty.empty())
+    log::warning("event=classes_without_examples classes={} first=\"{}\"", empty.size(),
+                 printable(empty[0]));
+}
+
+// What the model reads, by the names or numbers that it was trained on; nullopt where the table to
+// predict of says it alone: without a header and categories, of a model that says nothing.
+std::optional<TrainedColumns> columnsOf(const DatasetSpec& train,
+                                        const std::optional<DataSignature>& model) {
+  if (model && model->isTable()) return trainedColumns(*model);
   if (!train.csv.header && train.csv.categorical.empty()) return std::nullopt;
   return at(train.files_marks.at(0), [&] { return readCsvHeader(train.files, train.csv).trained; });
 }
 
 UnlabelledExamples readTable(const std::filesystem::path& file, const DatasetSpec& like,
-                             int64_t width) {
-  const std::optional<TrainedColumns> trained = trainedColumns(like);
+                             int64_t width, const std::optional<DataSignature>& model) {
+  if (model && model->isTable() && model->header != like.csv.header)
+    throw Error(ErrorCode::kBadConfig,
+                fmt::format("{}: the model was trained on a table with 'header: {}', and the job's "
+                            "file says 'header: {}'",
+                            file.string(), model->header, like.csv.header));
+  const std::optional<TrainedColumns> trained = columnsOf(like, model);
   CsvExamples examples = readCsvExamples(file, like.csv, width, trained ? &*trained : nullptr);
-  return {std::move(examples.features), {}, std::move(examples.categories)};
-}
-
-// Where both have as many; their number is judged elsewhere.
-void checkSameNames(const std::vector<std::string>& trained,
-                    const std::vector<std::string>& evaluated, const DatasetSpec& train,
-                    const DatasetSpec& eval) {
-  if (trained.size() != evaluated.size()) return;
-  const auto [one, other] = std::mismatch(trained.begin(), trained.end(), evaluated.begin());
-  if (one == trained.end()) return;
-  throw yaml::ErrorAt(ErrorCode::kBadData, eval.files_marks.at(0),
-                      eval.files.at(0).string() +
-                          ": its columns are in another order than those of " +
-                          train.files.at(0).string() + ": '" + *other + "' where '" + *one +
-                          "' is trained on; say the order with feature_columns and "
-                          "categorical_columns");
-}
-
-void checkSameColumns(const DatasetSpec& train, const DatasetSpec& eval) {
-  const auto headerOf = [](const DatasetSpec& spec) {
-    return at(spec.files_marks.at(0), [&] { return readCsvHeader(spec.files, spec.csv); });
-  };
-  const CsvHeader trained = headerOf(train), evaluated = headerOf(eval);
-  checkSameNames(trained.columns, evaluated.columns, train, eval);
-  const auto& ours = trained.trained.categories;
-  const auto& theirs = evaluated.trained.categories;
-  for (size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i)
-    checkSameNames(ours[i], theirs[i], train, eval);
-}
-
-std::vector<std::string> classesOf(const cluster::ImagesSpec& spec) {
-  return at(spec.folder.mark, [&] { return classFolders(spec); });
-}
-
-void checkSameClasses(const cluster::ImagesSpec& train, const cluster::ImagesSpec& eval) {
-  const std::vector<std::string> trained = classesOf(train);
-  const std::vector<std::string> evaluated = classesOf(eval);
-  if (trained == evaluated) return;
-  const auto differ =
-      std::mismatch(trained.begin(), trained.end(), evaluated.begin(), evaluated.end()).first -
-      trained.begin();
-  const auto name = [differ](const std::vector<std::string>& all) {
-    const auto index = static_cast<size_t>(differ);
-    return index < all.size() ? "'" + all[index] + "'" : "no more";
-  };
-  throw yaml::ErrorAt(ErrorCode::kBadData, eval.folder.mark,
-                      eval.folder.path.string() + ": its classes are others than those of " +
-                          train.folder.path.string() + ": class " + std::to_string(differ) +
-                          " is " + name(evaluated) + " here and " + name(trained) +
-                          " there; a class without images is an empty subfolder, and class_names "
-                          "say their order");
+  return {std::move(examples.features),
+          {},
+          std::move(examples.categories),
+          std::move(examples.unread),
+          std::move(examples.truths)};
 }
 
 // What the job's images become, or those of another job whose model reads pixels.
@@ -153,22 +135,11 @@ cluster::ImagesSpec imagesLike(const std::filesystem::path& file, const DatasetS
 
 }  // namespace
 
-void checkSameOrder(const DatasetSpec& train, const DatasetSpec& eval) {
-  if (train.format != eval.format) return;
-  if (train.format == DatasetSpec::Format::kCsv) checkSameColumns(train, eval);
-  if (train.format == DatasetSpec::Format::kImages)
-    checkSameClasses(train.image_folder, eval.image_folder);
-}
-
-std::vector<std::string> classNames(const DatasetSpec& spec) {
-  if (spec.format == DatasetSpec::Format::kImages) return classesOf(spec.image_folder);
-  if (spec.format == DatasetSpec::Format::kCsv) return spec.csv.class_names;
-  return {};
-}
-
 UnlabelledExamples readFeatures(const std::filesystem::path& file, const DatasetSpec& like,
-                                const std::vector<int64_t>& input_shape) {
+                                const std::vector<int64_t>& input_shape,
+                                const std::optional<DataSignature>& model) {
   DTF_CHECK(!input_shape.empty());
+  if (model) checkPreparation(like, *model);
   const auto images = [&] { return readImageFeatures(file, imagesLike(file, like, input_shape)); };
   if (std::error_code gone; std::filesystem::is_directory(file, gone)) return images();
   std::array<uint8_t, kKindBytes> first{};
@@ -178,7 +149,8 @@ UnlabelledExamples readFeatures(const std::filesystem::path& file, const Dataset
   if (begin.starts_with("\x93NUMPY")) return {readNpyFeatures(file, like), {}};
   if (begin.starts_with("PK") && like.format == DatasetSpec::Format::kNpz)
     return readNpzExamples(file, like);
-  if (like.format == DatasetSpec::Format::kCsv) return readTable(file, like, input_shape.back());
+  if (like.format == DatasetSpec::Format::kCsv)
+    return readTable(file, like, input_shape.back(), model);
   IdxArray array = readIdx(file, 2, 4);
   if (array.bytes.size() == 0)
     throw Error(ErrorCode::kBadData, file.string() + ": it holds no examples");
@@ -187,7 +159,9 @@ UnlabelledExamples readFeatures(const std::filesystem::path& file, const Dataset
 }
 
 std::shared_ptr<const Dataset> openDataset(const DatasetSpec& spec, uint64_t seed, bool eval) {
-  return std::make_shared<const Dataset>(open(spec, seed, eval));
+  auto dataset = std::make_shared<const Dataset>(open(spec, seed, eval));
+  if (areClasses(dataset->labels().spec())) checkClassNames(spec, dataset->labels(), eval);
+  return dataset;
 }
 
 }  // namespace dtf::data

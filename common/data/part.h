@@ -1,9 +1,9 @@
 #pragma once
 
-// What examples are made of. An example has named, typed parts of one shape each ("features", "labels", and categories
-// by their names); a
-// data set holds a part of all its examples, a batch that of some. Which parts there are, and of which
-// type, is said by PartSpec alone, so that whoever moves examples moves bytes.
+// What examples are made of. An example has named, typed parts of one shape each ("features",
+// "labels", and categories by their names); a
+// data set holds a part of all its examples, a batch that of some. Which parts there are, and of
+// which type, is said by PartSpec alone, so that whoever moves examples moves bytes.
 
 #include <cstdint>
 #include <span>
@@ -74,10 +74,11 @@ class Part {
   ByteBlock bytes_;
 };
 
-// Some examples, where a step reads them: for each part a tensor whose first dimension is the batch.
+// Some examples, where a step reads them: for each part a tensor whose first dimension is the
+// largest batch that there is room for.
 struct Batch {
   Batch() = default;
-  Batch(std::span<const Part> like, int64_t examples) {
+  Batch(std::span<const Part> like, int64_t examples) : count(examples) {
     DTF_CHECK(examples > 0);
     for (const Part& part : like) {
       std::vector<int64_t> dims = {examples};
@@ -87,6 +88,7 @@ struct Batch {
     }
   }
   std::vector<Tensor> parts;  // in the order of the data set
+  int64_t count = 0;          // of the examples that are in it: the first ones
 };
 
 }  // namespace dtf::data

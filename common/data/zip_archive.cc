@@ -12,6 +12,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/yaml/key_table.h"
 #include "common/yaml/sent_files.h"
 
@@ -60,7 +61,7 @@ ZipArchive::ZipArchive(const std::filesystem::path& path)
 }
 
 void ZipArchive::fail(const std::string& why) const {
-  throw Error(ErrorCode::kBadData, path_.string() + ": " + why);
+  throw Error(ErrorCode::kBadData, printable(path_.string() + ": " + why));
 }
 
 void ZipArchive::readAt(uint64_t offset, std::span<uint8_t> to) const {
@@ -100,6 +101,12 @@ void ZipArchive::readDirectory() {
   const std::string directory = readAt(offset, static_cast<size_t>(bytes));
   size_t at = 0;
   for (uint64_t i = 0; i < count; ++i) entries_.push_back(readEntry(directory, at));
+  // Files that share bytes would unpack to more than the archive's size can.
+  uint64_t held = 0;
+  for (const Entry& entry : entries_)
+    if (__builtin_add_overflow(held, entry.packed_bytes, &held) ||
+        __builtin_add_overflow(held, uint64_t{kLocalBytes}, &held) || held > file_bytes_)
+      fail("damaged zip archive: files in it overlap");
 }
 
 ZipArchive::Entry ZipArchive::readEntry(std::string_view directory, size_t& at) const {

@@ -1,10 +1,11 @@
 #pragma once
 
-// The files in a zip archive, as NumPy writes them into .npz: stored or deflated, also with the sizes of
-// zip64 (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT). No encryption, no parts.
+// The files in a zip archive, as NumPy writes them into .npz: stored or deflated, also with the
+// sizes of zip64 (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT). No encryption, no
+// parts.
 //
-// Archives are untrusted: offsets and sizes are compared with the file's, and what is unpacked with its
-// checksum.
+// Archives are untrusted: offsets and sizes are compared with the file's, and what is unpacked with
+// its checksum.
 
 #include <cstdint>
 #include <filesystem>
@@ -21,13 +22,14 @@ namespace dtf::data {
 // Owns: the open file and the list of what is in it.
 // Threads: thread-compatible.
 // Blocks: on the disk.
-// Errors: kBadData naming the archive: missing, no zip archive, damaged, a file in it that is missing,
-// too large, or packed otherwise; kPermission.
+// Errors: kBadData naming the archive: missing, no zip archive, damaged, a file in it that is
+// missing, too large, or packed otherwise; kPermission.
 class ZipArchive {
  public:
   explicit ZipArchive(const std::filesystem::path& path);
 
   std::vector<std::string> names() const;
+  uint64_t bytes() const { return file_bytes_; }  // of the archive
   // A whole file of the archive.
   ByteBlock read(std::string_view name, uint64_t bytes_max) const;
 

@@ -1,0 +1,236 @@
+#include "common/data/read_signature.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/data/csv_reader.h"
+#include "common/data/image_folder.h"
+#include "common/data/part.h"
+#include "common/yaml/error_at.h"
+
+namespace dtf::data {
+
+namespace {
+
+using cluster::DatasetSpec;
+using Names = std::vector<std::string>;
+
+const char* kindOf(DatasetSpec::Format format) {
+  switch (format) {
+    case DatasetSpec::Format::kDigits:
+    case DatasetSpec::Format::kSynthetic:
+      return "drawn";
+    case DatasetSpec::Format::kIdx:
+    case DatasetSpec::Format::kCifar10:
+    case DatasetSpec::Format::kNpy:
+    case DatasetSpec::Format::kNpz:
+      return "arrays";
+    case DatasetSpec::Format::kCsv:
+      return "table";
+    case DatasetSpec::Format::kImages:
+      return "images";
+  }
+  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(format)));
+}
+
+const char* problemName(cluster::Problem problem) {
+  switch (problem) {
+    case cluster::Problem::kFriedman:
+      return "friedman";
+    case cluster::Problem::kLinear:
+      return "linear";
+    case cluster::Problem::kTags:
+      return "tags";
+    case cluster::Problem::kCentres:
+      return "centres";
+    case cluster::Problem::kClicks:
+      return "clicks";
+  }
+  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(problem)));
+}
+
+Names utf8Of(const Names& names) {
+  Names texts;
+  for (const std::string& name : names) texts.push_back(asUtf8(name));
+  return texts;
+}
+
+std::vector<Json> vocabulary(const Names& words) {
+  if (words.empty()) return {};
+  return {{{"op", "vocabulary"}, {"words", utf8Of(words)}}};
+}
+
+std::vector<Json> preparationOf(const cluster::CategoricalColumns& columns) {
+  if (columns.hash_bucket_size > 0)
+    return {{{"op", "hash"}, {"buckets", columns.hash_bucket_size}}};
+  std::vector<Json> steps = vocabulary(columns.vocabulary_list);
+  if (!steps.empty()) steps[0]["num_oov_buckets"] = columns.num_oov_buckets;
+  return steps;
+}
+
+std::vector<Json> preparationOf(const cluster::ImagesSpec& images) {
+  const bool crops = images.resize == cluster::ImagesSpec::Resize::kCrop;
+  return {{{"op", "resize"},
+           {"method", crops ? "crop" : "stretch"},
+           {"height", images.height},
+           {"width", images.width},
+           {"channels", images.channels}}};
+}
+
+// Without what only the files say: columns, and the classes of folders.
+DataSignature declaredSignature(const DatasetSpec& spec) {
+  DataSignature signature;
+  signature.kind = kindOf(spec.format);
+  signature.header = spec.csv.header;
+  if (!spec.csv.no_features) signature.inputs.push_back({kFeatures, {}});
+  for (const model::CategoryInput& each : spec.categories())
+    signature.inputs.push_back({each.name, {}});
+  for (const cluster::CategoricalColumns& each : spec.csv.categorical)
+    for (PartSignature& input : signature.inputs)
+      if (input.name == each.name) input.preparation = preparationOf(each);
+  signature.targets.push_back({kLabels, {}});
+  if (spec.format == DatasetSpec::Format::kImages)
+    signature.inputs[0].preparation = preparationOf(spec.image_folder);
+  if (spec.format == DatasetSpec::Format::kSynthetic)
+    signature.inputs[0].preparation = {{{"op", "draw"}, {"problem", problemName(spec.problem)}}};
+  if (spec.format == DatasetSpec::Format::kCsv)
+    signature.targets[0].preparation = vocabulary(spec.csv.class_names);
+  return signature;
+}
+
+CsvHeader headerOf(const DatasetSpec& spec) {
+  try {
+    return readCsvHeader(spec.files, spec.csv);
+  } catch (const Error& error) {
+    throw yaml::ErrorAt(error.code(), spec.files_marks.at(0), error.message());
+  }
+}
+
+void addColumns(const TrainedColumns& columns, const DatasetSpec& spec, DataSignature& signature) {
+  signature.table_columns = static_cast<int64_t>(columns.all);
+  size_t next = 0;
+  if (!spec.csv.no_features) signature.inputs[next++].columns = utf8Of(columns.features);
+  for (const Names& each : columns.categories) signature.inputs[next++].columns = utf8Of(each);
+  DTF_CHECK(next == signature.inputs.size());
+  signature.targets[0].columns = utf8Of(columns.targets);
+}
+
+// Where the data lie, for messages.
+std::string nameOf(const DatasetSpec& spec) {
+  if (spec.format == DatasetSpec::Format::kImages) return spec.image_folder.folder.path.string();
+  if (!spec.files.empty()) return spec.files[0].string();
+  return "the job's data";
+}
+
+const yaml::Mark& markOf(const DatasetSpec& spec) {
+  if (spec.format == DatasetSpec::Format::kImages) return spec.image_folder.folder.mark;
+  return spec.files_marks.empty() ? spec.mark : spec.files_marks[0];
+}
+
+// Names as a signature writes them, and as they are in the file.
+using HeaderNames = std::map<std::string, std::string>;
+
+// The names in `header` that a signature writes as `trained`, in that order, where `asked` are no
+// others or nobody asked; else `asked`, so that the difference is found.
+Names inTrainedOrder(const HeaderNames& header, const Names& trained, const Names& asked,
+                     bool any_are_asked) {
+  Names found;
+  for (const std::string& name : trained) {
+    const auto same = header.find(name);
+    if (same == header.end()) return asked;
+    found.push_back(same->second);
+  }
+  const auto sorted = [](Names names) {
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  return !any_are_asked || sorted(found) == sorted(asked) ? found : asked;
+}
+
+// A table with names: columns where the model's stand.
+void nameTrained(const TrainedColumns& trained, DatasetSpec& spec) {
+  const CsvHeader header = headerOf(spec);
+  HeaderNames names;
+  for (const std::string& name : header.columns) names.emplace(asUtf8(name), name);
+  if (!spec.csv.no_features)
+    spec.csv.features = inTrainedOrder(names, trained.features, header.trained.features,
+                                       !spec.csv.features.empty());
+  for (size_t i = 0; i < std::min(spec.csv.categorical.size(), trained.categories.size()); ++i)
+    spec.csv.categorical[i].columns =
+        inTrainedOrder(names, trained.categories[i], header.trained.categories[i], true);
+}
+
+}  // namespace
+
+DataSignature readSignature(const DatasetSpec& spec) {
+  DataSignature signature = declaredSignature(spec);
+  if (spec.format == DatasetSpec::Format::kCsv) addColumns(headerOf(spec).trained, spec, signature);
+  if (spec.format != DatasetSpec::Format::kImages) return signature;
+  try {
+    signature.targets[0].preparation = vocabulary(classFolders(spec.image_folder));
+  } catch (const Error& error) {
+    throw yaml::ErrorAt(error.code(), markOf(spec), error.message());
+  }
+  return signature;
+}
+
+TrainedColumns trainedColumns(const DataSignature& model) {
+  TrainedColumns columns;
+  columns.all = static_cast<size_t>(model.table_columns);
+  for (const PartSignature& input : model.inputs) {
+    if (input.name == kFeatures)
+      columns.features = input.columns;
+    else
+      columns.categories.push_back(input.columns);
+  }
+  for (const PartSignature& target : model.targets) columns.targets = target.columns;
+  return columns;
+}
+
+cluster::DatasetSpec readAsTrained(const DatasetSpec& spec, const DataSignature& model) {
+  DatasetSpec named = spec;
+  const bool is_table = spec.format == DatasetSpec::Format::kCsv && model.isTable();
+  if (is_table && spec.csv.header && model.header) nameTrained(trainedColumns(model), named);
+  const std::string difference = signatureDifference(model, readSignature(named), nameOf(spec));
+  if (difference.empty()) return named;
+  throw yaml::ErrorAt(ErrorCode::kBadData, markOf(spec),
+                      nameOf(spec) +
+                          ": its numbers mean something else than those that the model "
+                          "was trained on:\n" +
+                          difference);
+}
+
+cluster::DatasetSpec readAsTrained(const DatasetSpec& spec, const DatasetSpec& train) {
+  return readAsTrained(spec, withTargetsOf(spec, readSignature(train)));
+}
+
+DataSignature withTargetsOf(const DatasetSpec& spec, DataSignature model) {
+  if (spec.format != DatasetSpec::Format::kCsv || !model.isTable()) return model;
+  const Names targets = utf8Of(headerOf(spec).trained.targets);
+  for (PartSignature& target : model.targets)
+    if (target.columns.size() == targets.size()) target.columns = targets;
+  return model;
+}
+
+void checkPreparation(const DatasetSpec& spec, const DataSignature& model) {
+  DataSignature declared = declaredSignature(spec);
+  if (declared.kind != model.kind) return;
+  DataSignature trained = model;
+  // The training data alone decide these; take the model's.
+  declared.header = trained.header;
+  declared.table_columns = trained.table_columns;
+  declared.targets = trained.targets;
+  for (size_t i = 0; i < std::min(declared.inputs.size(), trained.inputs.size()); ++i)
+    declared.inputs[i].columns = trained.inputs[i].columns;
+  const std::string difference = signatureDifference(trained, declared, "the job's file");
+  if (!difference.empty())
+    throw Error(
+        ErrorCode::kBadConfig,
+        "the job's file asks for other numbers than those that the model was trained on:\n" +
+            difference);
+}
+
+}  // namespace dtf::data
