@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "common/base/check.h"
 #include "common/base/checksum.h"
 #include "common/base/error.h"
+#include "common/base/json.h"
 #include "common/checkpoint/manifest_json.h"
-#include "common/checkpoint/strict_json.h"
 
 namespace dtf::checkpoint {
 
@@ -123,9 +122,9 @@ std::string encodeManifest(const Manifest& manifest) {
     throw Error(ErrorCode::kBadConfig, "this manifest can't be written: " + problem);
   std::string text;
   try {
-    text = manifestToJson(manifest).dump(1);
-  } catch (const nlohmann::json::exception& error) {  // a text that isn't UTF-8
-    throw Error(ErrorCode::kBadConfig, "this manifest can't be written: " + jsonErrorText(error));
+    text = manifestToJson(manifest).dumpStrict(1);
+  } catch (const Error& error) {  // a text that isn't UTF-8
+    throw Error(ErrorCode::kBadConfig, "this manifest can't be written: " + error.message());
   }
   DTF_CHECK(text.ends_with("\n}"));
   text.resize(text.size() - 2);
@@ -154,7 +153,7 @@ Manifest decodeManifest(std::string_view bytes, std::string_view where) {
 
 Manifest decodeManifestJson(std::string_view json, std::string_view where) {
   try {
-    Manifest manifest = manifestFromJson(parseStrictJson(json, kDepthMax));
+    Manifest manifest = manifestFromJson(Json::parse(json, kDepthMax));
     const std::string problem = manifestProblem(manifest);
     if (!problem.empty()) throw Error(ErrorCode::kBadData, problem);
     return manifest;

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
-#include "common/checkpoint/strict_json.h"
+#include "common/base/json.h"
+#include "common/base/text.h"
 
 namespace dtf::checkpoint {
-
-using nlohmann::json;
 
 namespace {
 
@@ -22,7 +20,7 @@ constexpr size_t kTensorValuesMax = 64;  // numbers and texts that describe one 
 constexpr char kMetadata[] = "__metadata__";
 
 [[noreturn]] void fail(const std::string& why) {
-  throw Error(ErrorCode::kBadData, why);
+  throw Error(ErrorCode::kBadData, printable(why));
 }
 
 [[noreturn]] void failTensor(const std::string& name, const std::string& why) {
@@ -38,30 +36,29 @@ uint64_t bytesOf(std::string_view dtype) {
   return 0;
 }
 
-uint64_t unsignedOf(const std::string& tensor, const char* what, const json& value) {
-  if (!value.is_number_unsigned())
+uint64_t unsignedOf(const std::string& tensor, const char* what, const Json& value) {
+  if (!value.isUnsigned())
     failTensor(tensor, std::string(what) + " holds something that is no size");
-  return value.get<uint64_t>();
+  return value.asUint64();
 }
 
-SafetensorsEntry entryOf(const std::string& name, const json& object) {
+SafetensorsEntry entryOf(const std::string& name, const Json& object) {
   SafetensorsEntry entry;
   entry.name = name;
   if (object.size() != 3 || !object.contains("dtype") || !object.contains("shape") ||
       !object.contains("data_offsets"))
     failTensor(name, "it must have dtype, shape and data_offsets, and nothing else");
-  const json& dtype = object["dtype"];
-  if (!dtype.is_string() || bytesOf(dtype.get_ref<const std::string&>()) == 0)
-    failTensor(name, "its dtype is unknown");
-  entry.dtype = dtype.get<std::string>();
-  const json& shape = object["shape"];
-  const json& offsets = object["data_offsets"];
-  if (!shape.is_array() || shape.size() > kSafetensorsRankMax)
+  const Json& dtype = object["dtype"];
+  if (!dtype.isString() || bytesOf(dtype.asString()) == 0) failTensor(name, "its dtype is unknown");
+  entry.dtype = dtype.asString();
+  const Json& shape = object["shape"];
+  const Json& offsets = object["data_offsets"];
+  if (!shape.isArray() || shape.size() > kSafetensorsRankMax)
     failTensor(name, "its shape is no list, or too long");
-  if (!offsets.is_array() || offsets.size() != 2)
+  if (!offsets.isArray() || offsets.size() != 2)
     failTensor(name, "its data_offsets are not two numbers");
   uint64_t bytes = bytesOf(entry.dtype);
-  for (const json& dim : shape) {
+  for (const Json& dim : shape) {
     entry.shape.push_back(unsignedOf(name, "shape", dim));
     if (__builtin_mul_overflow(bytes, entry.shape.back(), &bytes))
       failTensor(name, "its size overflows 64 bits");
@@ -77,54 +74,42 @@ SafetensorsEntry entryOf(const std::string& name, const json& object) {
 
 // Takes the header apart while it is parsed, keeping nothing of the JSON itself: a header of 100 MB
 // must not become a tree of gigabytes.
-class HeaderReader {
+class HeaderReader final : public JsonVisitor {
  public:
-  using Event = json::parse_event_t;
-
-  bool operator()(int depth, Event event, json& value) {
-    switch (event) {
-      case Event::object_start:
-        if (depth > 1) fail("an object where the format has none, in '" + name_ + "'");
-        keys_.open();
-        values_ = 0;
-        return true;
-      case Event::array_start:
-        if (depth != 2) fail("a list where the format has none, in '" + name_ + "'");
-        return true;
-      case Event::key:
-        keys_.key(value.get_ref<const std::string&>());
-        if (depth == 1) name_ = value.get<std::string>();
-        return true;
-      case Event::value:
-        if (depth < 2) fail("the header must be an object of objects");
-        if (++values_ > (name_ == kMetadata ? kMetadataPairsMax : kTensorValuesMax))
-          failTensor(name_, "too many values");
-        return true;
-      case Event::object_end:
-        keys_.close();
-        if (depth == 1) take(value);
-        return depth != 1;
-      case Event::array_end:
-        return true;
-    }
-    return true;
+  void onObject(int depth) override {
+    if (depth > 1) fail("an object where the format has none, in '" + name_ + "'");
+    values_ = 0;
+  }
+  void onArray(int depth) override {
+    if (depth != 2) fail("a list where the format has none, in '" + name_ + "'");
+  }
+  void onKey(int depth, const std::string& key) override {
+    if (depth == 1) name_ = key;
+  }
+  void onValue(int depth) override {
+    if (depth < 2) fail("the header must be an object of objects");
+    if (++values_ > (name_ == kMetadata ? kMetadataPairsMax : kTensorValuesMax))
+      failTensor(name_, "too many values");
+  }
+  bool keeps(int depth, const Json& value) override {
+    if (depth == 1) take(value);
+    return depth != 1;
   }
 
   SafetensorsHeader header;
 
  private:
-  void take(const json& object) {
+  void take(const Json& object) {
     if (name_ != kMetadata) {
       header.entries.push_back(entryOf(name_, object));
       return;
     }
-    for (const auto& [name, text] : object.items()) {
-      if (!text.is_string()) fail("__metadata__ may only hold texts");
-      header.metadata[name] = text.get<std::string>();
+    for (const auto& [name, text] : object.members()) {
+      if (!text.isString()) fail("__metadata__ may only hold texts");
+      header.metadata[name] = text.asString();
     }
   }
 
-  KeyGuard keys_;
   std::string name_;  // of the object inside the header that is being read
   size_t values_ = 0;
 };
@@ -155,15 +140,7 @@ void checkTiling(std::vector<SafetensorsEntry>& entries, uint64_t data_bytes) {
 SafetensorsHeader parseSafetensorsHeader(std::string_view text, uint64_t data_bytes) {
   if (!text.starts_with('{')) fail("the header does not begin with '{'");
   HeaderReader reader;
-  try {
-    // By reference: the parser copies its callback.
-    const auto read = [&reader](int depth, json::parse_event_t event, json& value) {
-      return reader(depth, event, value);
-    };
-    if (!json::parse(text, read).is_object()) fail("the header is no JSON object");
-  } catch (const json::exception& error) {
-    fail("the header is not JSON: " + jsonErrorText(error));
-  }
+  Json::parse(text, kJsonDepthMax, &reader);
   checkTiling(reader.header.entries, data_bytes);
   DTF_CHECK(reader.header.entries.empty() || reader.header.entries.back().end == data_bytes);
   return std::move(reader.header);
@@ -191,7 +168,7 @@ SafetensorsHeader readSafetensorsHeader(const ReadableFile& file,
 
 std::string encodeSafetensorsHeader(std::span<const SafetensorsEntry> entries,
                                     const std::map<std::string, std::string>& metadata) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  Json header = Json::object();
   if (!metadata.empty()) header[kMetadata] = metadata;
   // Through the text, not the tree: an ordered object looks a key up by going through all of them.
   std::string text = header.dump();
@@ -199,10 +176,11 @@ std::string encodeSafetensorsHeader(std::span<const SafetensorsEntry> entries,
   text.pop_back();
   for (const SafetensorsEntry& entry : entries) {
     DTF_CHECK(!entry.name.empty() && entry.name != kMetadata && entry.begin <= entry.end);
-    const nlohmann::ordered_json object = {
-        {"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {entry.begin, entry.end}}};
+    const Json object = {{"dtype", entry.dtype},
+                         {"shape", entry.shape},
+                         {"data_offsets", Json::array({entry.begin, entry.end})}};
     if (text.size() > 1) text += ',';
-    text += json(entry.name).dump() + ':' + object.dump();
+    text += Json(entry.name).dump() + ':' + object.dump();
   }
   text += '}';
   text.resize((text.size() + 7) / 8 * 8, ' ');

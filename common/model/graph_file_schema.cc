@@ -1,5 +1,6 @@
 #include "common/model/graph_file_schema.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace dtf::model {
@@ -108,6 +109,13 @@ Key graphKeyOf(const AttributeDef& attribute) {
   }
   key.required = attribute.required;
   return key;
+}
+
+std::string_view waitsForKey(const graph::OpDef& op) {
+  const bool taken =
+      std::any_of(op.attributes.begin(), op.attributes.end(),
+                  [](const AttributeDef& attribute) { return attribute.name == "after"; });
+  return taken ? "control_inputs" : "after";
 }
 
 }  // namespace dtf::model

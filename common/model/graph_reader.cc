@@ -40,7 +40,8 @@ std::vector<std::pair<std::string, const YamlNode*>> texts(const MapReader& read
   return all;
 }
 
-// All that `find` makes of the names in the list. nullopt: one of them isn't there, which is reported.
+// All that `find` makes of the names in the list. nullopt: one of them isn't there, which is
+// reported.
 template <class Find>
 auto resolve(const MapReader& reader, std::string_view key, const Find& find) {
   std::vector<typename std::invoke_result_t<Find, std::string, yaml::Place>::value_type> found;
@@ -192,13 +193,14 @@ void GraphReader::readOp(const std::string& op, const YamlNode& node) {
   // Of the others somebody reads a result by the name of its op and a number.
   const bool needs_name = op == "Variable" || op == "Placeholder";
   const Key name = yaml::text("name", "by which others read it");
+  const std::string_view waits_for = waitsForKey(def);
   std::vector<Key> keys = {needs_name ? yaml::required(name) : name, yaml::list("inputs", ""),
-                           yaml::list("after", ""), yaml::text("device", "")};
+                           yaml::list(waits_for, ""), yaml::text("device", "")};
   for (const AttributeDef& attribute : def.attributes) keys.push_back(graphKeyOf(attribute));
   const yaml::Table table{"graph.ops.N.OP", keys};
   const MapReader reader(node, table, op, report_);
   std::optional<std::vector<Output>> inputs = tensors(reader, "inputs");
-  std::optional<std::vector<NodeId>> after = nodes(reader, "after");
+  std::optional<std::vector<NodeId>> after = nodes(reader, waits_for);
   graph::Attributes attributes;
   const bool is_reshape = op == "Reshape" && inputs && inputs->size() == 1;
   const Shape* const reshaped = is_reshape ? &graph_.spec(inputs->front()).shape : nullptr;

@@ -30,6 +30,10 @@ class Layer {
   // Whether the layer draws random numbers in a training step: then the step is fed a key.
   virtual bool drawsRandomNumbers() const { return false; }
 
+  // Whether the features name rows of a table of it: then they are whole numbers, all the way from
+  // the file.
+  virtual bool looksUpFeatures() const { return false; }
+
   // The settings that give its variables their meaning, which a checkpoint keeps; empty for a layer
   // that may come and go. `name` is the layer's.
   virtual std::string meaning(std::string_view name) const = 0;

@@ -21,11 +21,16 @@ constexpr int64_t kLayersBuiltMax = 10'000;
 
 graph::Output LayerBuilder::add(std::span<const LayerSpec> layers, graph::Output x) {
   names_.emplace_back();
+  const std::string_view outer = input_name_;
+  std::string_view before = outer;  // a list in a layer begins with the input of that layer
   for (const LayerSpec& layer : layers) {
+    input_name_ = layer.from.empty() ? before : layer.from;
     x = addOne(layer, x);
     names_.back().emplace(layer.name, x);
+    before = layer.name;
   }
   names_.pop_back();
+  input_name_ = outer;
   return x;
 }
 
@@ -81,7 +86,14 @@ Shape LayerBuilder::exampleShape(graph::Output x) const {
 
 graph::Output LayerBuilder::indices(graph::Output x, int64_t rows) {
   if (spec_.features_are_categories) checkBelow(spec_.categories.at(0), rows);
-  return asFed(x);
+  const graph::Output fed = asFed(x);
+  if (spec_.input_dtype == DType::kFloat32)
+    fail(
+        fmt::format("layer '{}' looks whole numbers up, and the features are float32, which lacks "
+                    "some from 16777216 on: for NumPy's arrays say 'features_as: indices', or "
+                    "leave it out",
+                    layer_->name));
+  return fed;
 }
 
 void LayerBuilder::checkBelow(const CategoryInput& input, int64_t rows) const {
@@ -157,7 +169,7 @@ graph::Output LayerBuilder::movingAverage(std::string_view name, Shape shape,
 }
 
 void LayerBuilder::setStatistic(graph::Output average, graph::Output statistic) {
-  DTF_CHECK(training_ && shape(average) == shape(statistic));
+  DTF_CHECK(training() && shape(average) == shape(statistic));
   const auto variable =
       std::find_if(model_.variables.begin(), model_.variables.end(),
                    [average](const ModelVariable& each) { return each.value == average; });
@@ -171,7 +183,7 @@ void LayerBuilder::addPenalty(graph::Output penalty) {
 }
 
 graph::Output LayerBuilder::randomKey() const {
-  DTF_CHECK(training_ && model_.random_key.has_value());
+  DTF_CHECK(training() && model_.random_key.has_value());
   return *model_.random_key;
 }
 

@@ -21,12 +21,10 @@ namespace dtf::model {
 // Threads: thread-compatible.  Never blocks.
 class LayerBuilder {
  public:
-  LayerBuilder(const ModelSpec& spec, ModelGraph& model, int64_t batch_size, bool training)
-      : spec_(spec),
-        model_(model),
-        ops_(model.graph),
-        batch_size_(batch_size),
-        training_(training) {}
+  // What the graph is for. Short: training, on what an epoch has left (short_batch.h).
+  enum class Use : uint8_t { kEvaluation, kTraining, kShortTraining };
+  LayerBuilder(const ModelSpec& spec, ModelGraph& model, int64_t batch_size, Use use)
+      : spec_(spec), model_(model), ops_(model.graph), batch_size_(batch_size), use_(use) {}
 
   // Adds the layers one after another, each to the output of the one before, or of the one that it
   // names. Their names can be named by those that come after them in the list, and by what is below
@@ -42,11 +40,14 @@ class LayerBuilder {
   // Of one example: without the batch.
   Shape exampleShape(graph::Output x) const;
   int64_t batchSize() const { return batch_size_; }
-  bool training() const { return training_; }
+  bool training() const { return use_ != Use::kEvaluation; }
+  bool isShort() const { return use_ == Use::kShortTraining; }
   std::string_view layerName() const { return layer_->name; }
+  // The name of the layer that the current one reads; empty: it reads the model's input.
+  std::string_view inputName() const { return input_name_; }
 
-  // The examples as they are fed, of the shape of `x`, which is they: not scaled, whatever their type; to name rows of a
-  // table of `rows`.
+  // The examples as they are fed, of the shape of `x`, which is they: not scaled, whatever their
+  // type; to name rows of a table of `rows`.
   // Errors: fail() when a layer computed `x`, or when they may be beyond it.
   graph::Output indices(graph::Output x, int64_t rows);
 
@@ -59,7 +60,8 @@ class LayerBuilder {
   graph::Output variable(std::string_view name, Shape shape, std::string initializer,
                          std::string_view key = "kernel_initializer");
 
-  // Where the file asks for the device of the last variable(), for mistakes that only placing shows.
+  // Where the file asks for the device of the last variable(), for mistakes that only placing
+  // shows.
   void setDeviceMark(const yaml::Mark& mark);
 
   // A variable that isn't trained: the moving average of what setStatistic() gives it in each
@@ -97,7 +99,8 @@ class LayerBuilder {
   ModelGraph& model_;
   graph::Builder ops_;
   const int64_t batch_size_;
-  const bool training_;
+  const Use use_;
+  std::string_view input_name_;
   const LayerSpec* layer_ = nullptr;
   const LayerSpec* last_with_variables_ = nullptr;
   std::vector<Names> names_;  // of each list of layers that is being added, the innermost last

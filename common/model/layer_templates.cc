@@ -95,7 +95,12 @@ class Templates {
                                                        "parameter another name",
                                                        inQuotes(parameter.key)));
     const YamlNode* const layers = reader.find("layers");
-    if (layers != nullptr && layers->isSequence()) made.layers = layers;
+    if (layers == nullptr) return;
+    if (!layers->isSequence()) return yaml::reportType("a list", "layers", *layers, report_);
+    if (!layers->children.empty())
+      made.layers = layers;
+    else
+      report_.error(layers->key_place, fmt::format("block {} has no layers", inQuotes(block.key)));
   }
 
   // The lists of layers that a layer holds.
@@ -108,7 +113,7 @@ class Templates {
 
   YamlNode expanded(const std::string& name, const Template& block, const YamlNode& use,
                     int depth) {
-    if (block.layers == nullptr || block.layers->children.empty()) return YamlNode{};  // reported
+    if (block.layers == nullptr) return standIn(use);
     if (depth == kNestedMax) {
       report_.error(use.key_place, fmt::format("block {} is within {} others: does it use itself?",
                                                inQuotes(name), kNestedMax));
@@ -169,6 +174,15 @@ class Templates {
     filled.key = node.key;
     filled.key_place = node.key_place;
     node = std::move(filled);
+  }
+
+  // Any layer, for the use of a block that is wrong, which is reported once, where it is written.
+  static YamlNode standIn(const YamlNode& use) {
+    YamlNode layer;
+    layer.kind = YamlNode::Kind::kScalar;
+    layer.text = "flatten";
+    layer.place = layer.key_place = use.key_place;
+    return layer;
   }
 
   // As if the use were written out.

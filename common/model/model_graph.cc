@@ -17,6 +17,7 @@
 #include "common/model/layer_builder.h"
 #include "common/model/loss.h"
 #include "common/model/metrics.h"
+#include "common/model/short_batch.h"
 #include "common/yaml/error_at.h"
 
 namespace dtf::model {
@@ -127,11 +128,14 @@ void addCategories(const ModelSpec& model, int64_t batch_size, Builder& ops, Mod
             : ops.placeholder(input.name, DType::kInt32, Shape{batch_size, input.count}));
 }
 
-ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, bool training,
+using Use = LayerBuilder::Use;
+
+ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, Use use,
                       const LayerSpec** last_with_variables = nullptr) {
+  const bool training = use != Use::kEvaluation;
   checkSizes(model, batch_size);
   ModelGraph result{graph::Graph(graph::standardOps()), {}, {}, {}, {}, {}, {}, {}, {}, {}};
-  LayerBuilder layers(model, result, batch_size, training);
+  LayerBuilder layers(model, result, batch_size, use);
   Builder& ops = layers.ops();
   result.features =
       ops.placeholder("features", model.input_dtype, withBatch(model.input_shape, batch_size));
@@ -231,6 +235,12 @@ void addTraining(ModelGraph& model, TableGradient table_gradient) {
   }
 }
 
+ModelGraph trained(const ModelSpec& model, ModelGraph graph, TableGradient table_gradient) {
+  checkAllRead(model, graph);
+  addTraining(graph, table_gradient);
+  return graph;
+}
+
 }  // namespace
 
 std::vector<Output> inputsOf(const ModelGraph& model) {
@@ -241,19 +251,22 @@ std::vector<Output> inputsOf(const ModelGraph& model) {
 }
 
 ModelGraph buildEvaluationGraph(const ModelSpec& model, int64_t batch_size) {
-  return buildGraph(model, batch_size, false);
+  return buildGraph(model, batch_size, Use::kEvaluation);
 }
 
+// Of a batch that the training has taken, which may be a short one.
 ModelGraph buildForwardGraph(const ModelSpec& model, int64_t batch_size) {
-  return buildGraph(model, batch_size, true);
+  return buildGraph(model, batch_size, Use::kShortTraining);
 }
 
 ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size,
                               TableGradient table_gradient) {
-  ModelGraph result = buildGraph(model, batch_size, true);
-  checkAllRead(model, result);
-  addTraining(result, table_gradient);
-  return result;
+  return trained(model, buildGraph(model, batch_size, Use::kTraining), table_gradient);
+}
+
+ModelGraph buildShortTrainingGraph(const ModelSpec& model, int64_t batch_size,
+                                   TableGradient table_gradient) {
+  return trained(model, buildGraph(model, batch_size, Use::kShortTraining), table_gradient);
 }
 
 uint64_t denseGradientElements(const ModelGraph& model) {
@@ -266,14 +279,14 @@ uint64_t denseGradientElements(const ModelGraph& model) {
 
 ModelOutput outputOf(const ModelSpec& model) {
   ModelOutput output;
-  const ModelGraph built = buildGraph(model, 1, false, &output.layer);
+  const ModelGraph built = buildGraph(model, 1, Use::kEvaluation, &output.layer);
   output.units = built.graph.spec(built.logits).shape.dim(1);
   DTF_CHECK(output.layer != nullptr);
   return output;
 }
 
 std::vector<std::string> unreadInputsOf(const ModelSpec& model) {
-  const ModelGraph built = buildGraph(model, 1, false);
+  const ModelGraph built = buildGraph(model, 1, Use::kEvaluation);
   const graph::Graph needed = graph::prune(built.graph, {}, std::array{built.logits}, {}).graph;
   const auto is_read = [&](Output input) {
     return needed.find(built.graph.node(input.node).name) != nullptr;
@@ -288,7 +301,7 @@ std::vector<std::string> unreadInputsOf(const ModelSpec& model) {
 }
 
 std::vector<Vocabulary> vocabulariesOf(const ModelSpec& model) {
-  const ModelGraph built = buildGraph(model, 1, false);
+  const ModelGraph built = buildGraph(model, 1, Use::kEvaluation);
   std::vector<Vocabulary> found;
   for (const graph::Node& node : built.graph.nodes()) {
     if (node.op != "Gather") continue;

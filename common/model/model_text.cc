@@ -60,8 +60,14 @@ std::string modelText(const ModelSpec& model) {
 
 // The longest common part would be nicer for long models; lines that are there as often need none.
 std::string modelTextDifference(const std::string& saved, const std::string& wanted) {
-  if (saved == wanted) return {};
-  std::vector<std::string> theirs = split(saved, '\n');
+  // dtf 0.1.0 reads numbers that are looked up as float32; layers that read whole numbers only look
+  // them up.
+  constexpr std::string_view kFloats = "input float32 ", kWhole = "input int32 ";
+  std::string known = saved;
+  if (wanted.starts_with(kWhole) && saved.starts_with(kFloats))
+    known.replace(0, kFloats.size(), kWhole);
+  if (known == wanted) return {};
+  std::vector<std::string> theirs = split(known, '\n');
   std::string ours;
   for (const std::string& line : split(wanted, '\n')) {
     const auto same = std::find(theirs.begin(), theirs.end(), line);

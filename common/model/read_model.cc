@@ -199,4 +199,9 @@ ModelSpec readModel(const YamlNode& node, Report& report) {
   return model;
 }
 
+bool looksUpFeatures(const ModelSpec& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const LayerSpec& each) { return each.layer->looksUpFeatures(); });
+}
+
 }  // namespace dtf::model

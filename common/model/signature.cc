@@ -20,7 +20,7 @@ using graph::Output;
 using Role = SignatureTensor::Role;
 using Tensors = std::vector<SignatureTensor>;
 
-constexpr std::string_view kNames[] = {"predict", "evaluate", "train"};
+constexpr std::string_view kSignatureNames[] = {"predict", "evaluate", "train"};
 
 // The examples, by the names that signature.h gives.
 void addExamples(const ModelSpec& spec, const ModelGraph& model, Tensors& tensors) {
@@ -100,8 +100,8 @@ Signature buildSignature(const ModelSpec& model, std::string_view name, int64_t 
   if (name == "predict") return predict(model, batch_size);
   if (name == "evaluate") return evaluate(model, batch_size);
   if (name == "train") return train(model, batch_size);
-  throw Error(ErrorCode::kBadConfig,
-              "a model has no signature " + yaml::inQuotes(name) + yaml::suggestion(name, kNames));
+  throw Error(ErrorCode::kBadConfig, "a model has no signature " + yaml::inQuotes(name) +
+                                         yaml::suggestion(name, kSignatureNames));
 }
 
 }  // namespace dtf::model

@@ -1,4 +1,5 @@
-// parseOnnxWeights(): of onnx.proto only what names, holds and uses an initializer, and who wrote it.
+// parseOnnxWeights(): of onnx.proto only what names, holds and uses an initializer, and who wrote
+// it.
 
 #include <fmt/core.h>
 
@@ -10,7 +11,9 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/model_files/onnx_uses.h"
+#include "common/model_files/trained_model.h"
 #include "common/model_files/weight_order.h"
 #include "common/model_files/weight_reader.h"
 
@@ -24,7 +27,7 @@ using protozero::pbf_wire_type;
 constexpr auto kBytes = pbf_wire_type::length_delimited;
 constexpr auto kVarint = pbf_wire_type::varint;
 // Fields, as in onnx_proto.cc.
-constexpr uint32_t kInModelGraph = 7, kInModelMetadata = 14, kInEntryKey = 1;
+constexpr uint32_t kInModelGraph = 7, kInModelMetadata = 14, kInEntryKey = 1, kInEntryValue = 2;
 constexpr uint32_t kInGraphNode = 1, kInGraphInitializer = 5, kInGraphInput = 11;
 constexpr uint32_t kInValueName = 1, kInValueType = 2, kInTypeTensor = 1, kInTensorShape = 2,
                    kInShapeDim = 1, kInDimValue = 1;
@@ -34,9 +37,10 @@ constexpr uint32_t kInAttributeName = 1, kInAttributeFloat = 2, kInAttributeInt 
 constexpr uint32_t kInTensorDims = 1, kInTensorType = 2, kInTensorFloats = 4, kInTensorName = 8,
                    kInTensorRaw = 9, kInTensorLocation = 14;
 constexpr int64_t kOnnxFloat = 1;
-constexpr size_t kDimsMax = 8, kImageDims = 4;
-// An entry of a graph (a node, an initializer, an input) has a name, and a type or an output: it has no fewer
-// bytes in a file. In memory it has a hundred and more, so a file of empty ones is refused while it is read.
+constexpr size_t kDimsMax = 8, kImageDims = 4, kNodeNamesMax = 65536;
+// An entry of a graph (a node, an initializer, an input) has a name, and a type or an output: it
+// has no fewer bytes in a file. In memory it has a hundred and more, so a file of empty ones is
+// refused while it is read.
 constexpr size_t kEntryBytesMin = 8, kEntriesMax = size_t{1} << 20;
 
 std::string textOf(protozero::data_view view) {
@@ -63,32 +67,36 @@ class OnnxWeights {
       if (model.tag_and_type() == protozero::tag_and_type(kInModelGraph, kBytes))
         readGraph(model.get_message());
       else if (model.tag_and_type() == protozero::tag_and_type(kInModelMetadata, kBytes))
-        own_ = keyOf(model.get_message()) == kWriterKey || own_;
+        readMetadata(model.get_message());
       else
         model.skip();
     }
     followNodes();
     FoundWeights found;
     found.input = input_;
+    found.signature = signature_;
     for (const RawTensor& tensor : tensors_) take(tensor, found);
     return found;
   }
 
  private:
   [[noreturn]] void fail(const RawTensor& tensor, const std::string& why) const {
-    throw Error(ErrorCode::kBadData,
-                fmt::format("{}: tensor '{}': {}", file_, tensor.name.substr(0, 200), why));
+    throw Error(ErrorCode::kBadData, printable(fmt::format("{}: tensor '{}': {}", file_,
+                                                           tensor.name.substr(0, 200), why)));
   }
 
-  static std::string keyOf(pbf_reader entry) {
-    std::string key;
+  void readMetadata(pbf_reader entry) {
+    std::string key, value;
     while (entry.next()) {
       if (entry.tag_and_type() == protozero::tag_and_type(kInEntryKey, kBytes))
         key = textOf(entry.get_view());
+      else if (entry.tag_and_type() == protozero::tag_and_type(kInEntryValue, kBytes))
+        value = textOf(entry.get_view());
       else
         entry.skip();
     }
-    return key;
+    own_ = own_ || key == kWriterKey;
+    if (key == kSignatureEntry) signature_ = value;
   }
 
   void readGraph(pbf_reader graph) {
@@ -142,9 +150,16 @@ class OnnxWeights {
     return dims;
   }
 
-  static OnnxNode readNode(pbf_reader proto) {
+  OnnxNode readNode(pbf_reader proto) const {
     OnnxNode node;
     while (proto.next()) {
+      // Names may be empty: two bytes of file each, and dozens in memory.
+      if (node.inputs.size() + node.outputs.size() > kNodeNamesMax)
+        throw Error(
+            ErrorCode::kBadData,
+            fmt::format("{}: it is no ONNX model, or damaged: a node has more than {} inputs "
+                        "and outputs",
+                        file_, kNodeNamesMax));
       switch (proto.tag_and_type()) {
         case protozero::tag_and_type(kInNodeInput, kBytes):
           node.inputs.push_back(textOf(proto.get_view()));
@@ -248,15 +263,15 @@ class OnnxWeights {
 
   void take(const RawTensor& tensor, FoundWeights& found) const {
     if (tensor.type != kOnnxFloat || tensor.elsewhere) {
-      found.skipped.push_back(fmt::format(
-          "{}: {}", tensor.name,
-          tensor.elsewhere ? "its data are in another file"
-                           : fmt::format("its type is {}, only 1, float, is read", tensor.type)));
+      found.skipped.push_back(
+          {tensor.name, tensor.elsewhere
+                            ? "its data are in another file"
+                            : fmt::format("its type is {}, only 1, float, is read", tensor.type)});
       return;
     }
     if (const auto use = uses_.find(tensor.name);
         use != uses_.end() && !use->second.refused.empty()) {
-      found.skipped.push_back(fmt::format("{}: {}", tensor.name, use->second.refused));
+      found.skipped.push_back({tensor.name, use->second.refused});
       return;
     }
     const std::string_view bytes =
@@ -305,7 +320,8 @@ class OnnxWeights {
 
   const std::string& file_;
   size_t bytes_ = 0, entries_ = 0;  // of the file
-  bool own_ = false;                // dtf wrote it
+  std::string signature_;
+  bool own_ = false;  // dtf wrote it
   std::vector<OnnxNode> nodes_;
   std::vector<std::pair<std::string, std::vector<int64_t>>> inputs_;  // their sizes
   std::vector<RawTensor> tensors_;

@@ -49,6 +49,7 @@ std::map<std::string, std::string> metadataOf(const TrainedModel& trained) {
     metadata["input"] += fmt::format("{}categories/{}: int32 [batch, {}]",
                                      metadata["input"].empty() ? "" : "; ", each.name, each.count);
   if (!trained.classes.empty()) metadata["classes"] = trained.classes;
+  if (!trained.signature.empty()) metadata[kSignatureEntry] = trained.signature;
   return metadata;
 }
 

@@ -26,7 +26,10 @@ struct TrainedModel {
   const model::ModelSpec& model;
   std::span<const NamedTensor> variables;  // in the order of the model
   std::string classes = {};                // names from class 0, a JSON array; none: not known
+  std::string signature = {};              // data::encodeSignature(); none: not known
 };
+
+inline constexpr char kSignatureEntry[] = "data_signature";
 
 // For __metadata__ of safetensors and ONNX, metadata.json of npz:
 //   job, step, moving_averages, dtf_version
@@ -35,6 +38,8 @@ struct TrainedModel {
 //   scaling   what is done to the input first: "features / 255"
 //   output    "probabilities: float32 [batch, 10], the softmax of the last layer"
 //   classes   ["cat", "dog"], from class 0, where their names are known: a JSON array
+//   data_signature  the columns of the input and of what is learnt, and how fields become numbers,
+//             where that is known: JSON, see data/data_signature.h
 //   layouts   how filters and matrices lie
 std::map<std::string, std::string> metadataOf(const TrainedModel& trained);
 

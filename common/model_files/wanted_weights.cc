@@ -12,7 +12,6 @@ namespace dtf::model_files {
 namespace {
 
 using graph::Node;
-using graph::NodeId;
 using graph::Output;
 
 // Stands for the batch: no other dimension is likely to be equal to it.
@@ -141,8 +140,8 @@ class RowOrders {
 
   const graph::Graph& graph_;
   std::vector<RowOrder> orders_;  // by node
-  // By node: the positions of an image in other dimensions than its own, each with its channels. Another
-  // program may have them as [channels, positions], and flatten them so.
+  // By node: the positions of an image in other dimensions than its own, each with its channels.
+  // Another program may have them as [channels, positions], and flatten them so.
   std::vector<bool> lines_;
   std::vector<bool> learned_;  // by node: it depends on a variable
 };

@@ -1,8 +1,7 @@
 #include "common/model_files/weight_files.h"
 
-#include <nlohmann/json.hpp>
-
 #include "common/base/check.h"
+#include "common/base/json.h"
 #include "common/checkpoint/safetensors.h"
 #include "common/model_files/npy.h"
 #include "common/model_files/zip_writer.h"
@@ -38,7 +37,7 @@ std::string encodeNpz(const TrainedModel& trained) {
   for (const NamedTensor& variable : trained.variables)
     zip.add(variable.name + ".npy", npyHeader(DType::kFloat32, variable.value.shape()),
             bytesOf(variable.value));
-  zip.add("metadata.json", nlohmann::json(metadataOf(trained)).dump(2), "");
+  zip.add("metadata.json", Json(metadataOf(trained)).dump(2), "");
   return zip.finish();
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/model_files/weight_order.h"
 
 namespace dtf::model_files {
@@ -154,12 +155,25 @@ class Turning {
   const std::vector<int64_t>& input_;
 };
 
+// An unreadable tensor matters only if a variable has its name: the variable would be drawn anew.
+void checkSkipped(const WantedModel& wanted, const std::vector<SkippedTensor>& skipped) {
+  for (const SkippedTensor& tensor : skipped)
+    for (const WantedWeights& variable : wanted.variables)
+      if (sameName(tensor.name, variable.name))
+        throw Error(ErrorCode::kBadConfig,
+                    fmt::format("{}, which is {} of the model, can't be read: {}. Nothing was "
+                                "imported",
+                                printable(tensor.name), variable.name, printable(tensor.why)));
+}
+
 }  // namespace
 
 WeightMatch matchWeights(const WantedModel& wanted, const FoundWeights& weights) {
+  checkSkipped(wanted, weights.skipped);
   WeightMatch match;
   match.found.resize(wanted.variables.size());
-  match.unused = weights.skipped;
+  for (const SkippedTensor& tensor : weights.skipped)
+    match.unused.push_back(fmt::format("{}: {}", tensor.name, tensor.why));
   for (const FoundTensor& tensor : weights.tensors) {
     const auto variable =
         std::find_if(wanted.variables.begin(), wanted.variables.end(),

@@ -3,17 +3,21 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <span>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/file_system.h"
+#include "common/base/json.h"
+#include "common/base/text.h"
 #include "common/checkpoint/safetensors.h"
 #include "common/data/npy_reader.h"
 #include "common/data/zip_archive.h"
+#include "common/model_files/trained_model.h"
 
 namespace dtf::model_files {
 
@@ -50,6 +54,35 @@ void setLayout(FoundWeights& found, bool own, std::optional<WeightLayout> stated
   }
 }
 
+// Types of safetensors.
+bool isFloat(std::string_view type) {
+  return type == "F16" || type == "BF16" || type == "F32" || type == "F64";
+}
+
+template <class Stored, class Read>
+void readFloats(std::string_view bytes, std::span<float> to, const Read& read) {
+  DTF_CHECK(bytes.size() == to.size() * sizeof(Stored));
+  for (size_t i = 0; i < to.size(); ++i) {
+    Stored stored;
+    std::memcpy(&stored, bytes.data() + i * sizeof(Stored), sizeof(Stored));
+    to[i] = read(stored);
+  }
+}
+
+// `type` is one of isFloat().
+Tensor floatsOf(std::string_view type, std::string_view bytes, const Shape& shape) {
+  Tensor value(DType::kFloat32, shape);
+  const std::span<float> to = value.as<float>();
+  if (type == "F32") readFloats<float>(bytes, to, [](float each) { return each; });
+  if (type == "F64")
+    readFloats<double>(bytes, to, [](double each) { return static_cast<float>(each); });
+  if (type == "F16") readFloats<uint16_t>(bytes, to, data::halfToFloat);
+  if (type == "BF16")
+    readFloats<uint16_t>(bytes, to,
+                         [](uint16_t each) { return std::bit_cast<float>(uint32_t{each} << 16); });
+  return value;
+}
+
 // The header has been checked against the file: every shape is as large as its data.
 FoundWeights readSafetensors(const std::filesystem::path& path,
                              std::optional<WeightLayout> stated) {
@@ -60,51 +93,68 @@ FoundWeights readSafetensors(const std::filesystem::path& path,
   FoundWeights found;
   for (const checkpoint::SafetensorsEntry& entry : header.entries) {
     if (isOfNoUse(entry.name, stated)) continue;
-    if (entry.dtype != "F32") {
-      found.skipped.push_back(
-          fmt::format("{}: its type is {}, only F32 is read", entry.name, entry.dtype));
+    const Shape shape({entry.shape.begin(), entry.shape.end()});
+    if (!isFloat(entry.dtype)) {
+      found.skipped.push_back({entry.name, fmt::format("its type is {}, and F16, BF16, F32 and F64 "
+                                                       "are read",
+                                                       entry.dtype)});
       continue;
     }
-    Tensor value(DType::kFloat32, Shape({entry.shape.begin(), entry.shape.end()}));
-    if (value.bytes() > 0) file->read(header.data_begin + entry.begin, value.data(), value.bytes());
-    found.tensors.push_back({entry.name, std::move(value)});
+    std::string bytes(entry.end - entry.begin, '\0');
+    if (!bytes.empty()) file->read(header.data_begin + entry.begin, bytes.data(), bytes.size());
+    found.tensors.push_back({entry.name, floatsOf(entry.dtype, bytes, shape)});
   }
   setLayout(found, header.metadata.contains(std::string(kWriterKey)), stated, path);
+  const auto signature = header.metadata.find(kSignatureEntry);
+  if (signature != header.metadata.end()) found.signature = signature->second;
   return found;
 }
 
-// Whether an archive has the metadata of dtf's own.
-bool isOwn(const data::ZipArchive& archive) {
+// Of an archive that dtf wrote; null: of another one.
+Json metadataOf(const data::ZipArchive& archive) {
   const std::vector<std::string> names = archive.names();
-  if (std::find(names.begin(), names.end(), kMetadata) == names.end()) return false;
+  if (std::find(names.begin(), names.end(), kMetadata) == names.end()) return {};
   const data::ByteBlock bytes = archive.read(kMetadata, kMetadataBytesMax);
-  const nlohmann::json metadata =
-      nlohmann::json::parse(bytes.data(), bytes.data() + bytes.size(), nullptr, false);
-  return metadata.is_object() && metadata.contains(kWriterKey);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return Json::parseOrNull(text);
 }
 
 FoundWeights readNpz(const std::filesystem::path& path, std::optional<WeightLayout> stated) {
   constexpr std::string_view kArray = ".npy";
+  // Trained weights hardly shrink; an archive that unpacks to more holds no model.
+  constexpr uint64_t kUnpackedMin = uint64_t{64} << 20, kRatioMax = 100;
   const data::ZipArchive archive(path);
+  uint64_t left = std::max(kUnpackedMin, archive.bytes() * kRatioMax);
   FoundWeights found;
   for (const std::string& entry : archive.names()) {
     if (!entry.ends_with(kArray)) continue;  // metadata
     const std::string name = entry.substr(0, entry.size() - kArray.size());
     if (isOfNoUse(name, stated)) continue;
-    const data::ByteBlock bytes = archive.read(entry, data::kNpyBytesMax);
-    const data::NpyArray array =
-        data::parseNpy({bytes.data(), bytes.size()}, fmt::format("{}: {}", path.string(), entry));
-    if (array.header.type != data::NpyType::kFloat32) {
-      found.skipped.push_back(fmt::format("{}: its type is {}, only float32 is read", name,
-                                          data::npyTypeName(array.header.type)));
+    const data::ByteBlock bytes = archive.read(entry, left);
+    left -= bytes.size();
+    const std::string unread = data::unreadNpyElements({bytes.data(), bytes.size()});
+    if (!unread.empty()) {
+      found.skipped.push_back(
+          {name, fmt::format("its elements are '{}', and floats are read", unread)});
       continue;
     }
-    Tensor value(DType::kFloat32, Shape(array.header.dims));
-    DTF_CHECK(value.bytes() == array.bytes.size());
-    if (value.bytes() > 0) std::memcpy(value.data(), array.bytes.data(), value.bytes());
-    found.tensors.push_back({name, std::move(value)});
+    const data::NpyArray array =
+        data::parseNpy({bytes.data(), bytes.size()}, fmt::format("{}: {}", path.string(), entry));
+    const data::NpyType type = array.header.type;
+    if (type != data::NpyType::kFloat32 && type != data::NpyType::kFloat64) {
+      found.skipped.push_back(
+          {name, fmt::format("its elements are {}, and floats are read", data::npyTypeName(type))});
+      continue;
+    }
+    const std::string_view elements(reinterpret_cast<const char*>(array.bytes.data()),
+                                    array.bytes.size());
+    found.tensors.push_back({name, floatsOf(type == data::NpyType::kFloat64 ? "F64" : "F32",
+                                            elements, Shape(array.header.dims))});
   }
-  setLayout(found, isOwn(archive), stated, path);
+  const Json metadata = metadataOf(archive);
+  setLayout(found, metadata.contains(kWriterKey), stated, path);
+  const Json* const signature = metadata.find(kSignatureEntry);
+  if (signature != nullptr && signature->isString()) found.signature = signature->asString();
   return found;
 }
 
@@ -112,6 +162,11 @@ FoundWeights readNpz(const std::filesystem::path& path, std::optional<WeightLayo
 
 FoundWeights readWeights(const std::filesystem::path& file, std::optional<WeightLayout> stated) {
   DTF_CHECK(!stated || *stated == WeightLayout::kDtf || *stated == WeightLayout::kPyTorch);
+  // A pipe or a device would keep its reader waiting.
+  std::error_code gone;
+  const std::filesystem::file_type type = std::filesystem::status(file, gone).type();
+  if (type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found)
+    throw Error(ErrorCode::kBadData, printable(file.string()) + ": not a regular file");
   const std::string ending = file.extension().string();
   if (ending == ".safetensors") return readSafetensors(file, stated);
   if (ending == ".npz") return readNpz(file, stated);

@@ -1,6 +1,6 @@
 // batch_norm: each channel to mean 0 and variance 1, then scaled and shifted by variables gamma and
-// beta (Ioffe and Szegedy, ICML 2015). Training takes mean and variance of the batch, evaluation their
-// moving averages, which are variables that the ps keep beside the trained ones.
+// beta (Ioffe and Szegedy, ICML 2015). Training takes mean and variance of the batch, evaluation
+// their moving averages, which are variables that the ps keep beside the trained ones.
 
 #include <fmt/format.h>
 
@@ -47,7 +47,7 @@ class BatchNormLayer final : public Layer {
         layers.movingAverage("moving_variance", channels, "ones", momentum);
     if (!layers.training())
       return ops.batchNormInference(x, gamma, beta, mean, variance, settings_.epsilon);
-    if (shape.elements() == channels.elements())
+    if (shape.elements() == channels.elements() && !layers.isShort())
       layers.fail(
           fmt::format("layer '{}' has one number of each channel in a batch, whose distance from "
                       "their mean is always 0: nothing would be learnt. Choose a batch_size "

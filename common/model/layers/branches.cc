@@ -52,6 +52,11 @@ bool anyDraws(const std::vector<LayerSpec>& layers) {
                      [](const LayerSpec& each) { return each.layer->drawsRandomNumbers(); });
 }
 
+bool anyLooksUp(const std::vector<LayerSpec>& layers) {
+  return std::any_of(layers.begin(), layers.end(),
+                     [](const LayerSpec& each) { return each.layer->looksUpFeatures(); });
+}
+
 using TextOf = std::string (*)(const LayerSpec&);
 
 // A line for each layer, indented below `title`.
@@ -76,6 +81,7 @@ class BlockLayer final : public Layer {
     return x;
   }
   bool drawsRandomNumbers() const override { return anyDraws(layers_); }
+  bool looksUpFeatures() const override { return anyLooksUp(layers_); }
   std::string meaning(std::string_view name) const override {
     return listText(title(name), layers_, layerMeaning);
   }
@@ -111,6 +117,7 @@ class ResidualLayer final : public Layer {
     return activate(layers.ops(), activation_, layers.ops().add(y, x));
   }
   bool drawsRandomNumbers() const override { return anyDraws(layers_) || anyDraws(shortcut_); }
+  bool looksUpFeatures() const override { return anyLooksUp(layers_) || anyLooksUp(shortcut_); }
   std::string meaning(std::string_view name) const override { return textWith(name, layerMeaning); }
   std::string text(std::string_view name) const override { return textWith(name, layerText); }
 
@@ -124,6 +131,20 @@ class ResidualLayer final : public Layer {
   const Activation activation_;
 };
 
+// A layer that comes behind another reads that one already: to name it, too, is hardly meant.
+void checkEachOnce(const LayerBuilder& layers, const std::vector<std::string>& with) {
+  for (size_t i = 0; i < with.size(); ++i) {
+    const bool is_input = with[i] == layers.inputName();
+    if (is_input || std::find(with.begin(), with.begin() + static_cast<ptrdiff_t>(i), with[i]) !=
+                        with.begin() + static_cast<ptrdiff_t>(i))
+      layers.fail(
+          fmt::format("layer '{}' takes {} twice: {}", layers.layerName(), yaml::inQuotes(with[i]),
+                      is_input ? "it reads the layer before it, or that of 'from', already: "
+                                 "take it out of 'with'"
+                               : "'with' names it so often"));
+  }
+}
+
 // Element by element.
 enum class Joint : uint8_t { kSum, kProduct };
 
@@ -133,6 +154,7 @@ class ElementsLayer final : public Layer {
   explicit ElementsLayer(std::vector<std::string> with) : with_(std::move(with)) {}
 
   graph::Output build(LayerBuilder& layers, graph::Output x) const override {
+    checkEachOnce(layers, with_);
     for (const std::string& name : with_) {
       const graph::Output other = layers.outputOf(name);
       if (layers.shape(other) != layers.shape(x))
@@ -159,6 +181,7 @@ class ConcatLayer final : public Layer {
   explicit ConcatLayer(std::vector<std::string> with) : with_(std::move(with)) {}
 
   graph::Output build(LayerBuilder& layers, graph::Output x) const override {
+    checkEachOnce(layers, with_);
     std::vector<graph::Output> parts = {x};
     const Shape& shape = layers.shape(x);
     for (const std::string& name : with_) {

@@ -1,6 +1,6 @@
-// embedding: of each whole number in an example its row of a table, a variable [vocabulary, dimension]:
-// [words] becomes [words, dimension] (Bengio et al., JMLR 3, 2003). The numbers are the features, or categories that
-// are fed beside them.
+// embedding: of each whole number in an example its row of a table, a variable [vocabulary,
+// dimension]: [words] becomes [words, dimension] (Bengio et al., JMLR 3, 2003). The numbers are the
+// features, or categories that are fed beside them.
 
 #include <fmt/format.h>
 
@@ -51,6 +51,8 @@ class EmbeddingLayer final : public Layer {
     const graph::Output embeddings = layers.variable("embeddings", table, settings_.initializer);
     return combined(layers, layers.ops().gather(embeddings, indices));
   }
+
+  bool looksUpFeatures() const override { return settings_.categories.empty(); }
 
   std::string meaning(std::string_view name) const override {
     std::string text = fmt::format("embedding {}: vocabulary={} dimension={}", name,

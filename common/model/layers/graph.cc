@@ -1,8 +1,9 @@
 // graph: a part of the network, or all of it, written op by op.
 //
-// The ops read the layer's input as `input`, and the outputs of the layers that `with` lists by their
-// names. In a shape the word `batch` is the number of examples, which differs between training,
-// evaluation and prediction. Each Variable is trained; a device that it names is the ps where it lives.
+// The ops read the layer's input as `input`, and the outputs of the layers that `with` lists by
+// their names. In a shape the word `batch` is the number of examples, which differs between
+// training, evaluation and prediction. Each Variable is trained; a device that it names is the ps
+// where it lives.
 
 #include <fmt/format.h>
 
@@ -132,8 +133,8 @@ class GraphLayer final : public Layer {
     const yaml::MapReader reader(settings_, kGraphLayerTable, "graph", report);
     ops.read(reader);
     std::string name;
-    reader.text("output", name);
-    const std::optional<Output> output = ops.findTensor(name, reader.find("output")->where());
+    std::optional<Output> output;
+    if (reader.text("output", name)) output = ops.findTensor(name, reader.find("output")->where());
     checkOps(ops, report);
     report.throwFirst();
     DTF_CHECK(output.has_value() && ops.graph().nodes().size() >= inputs.size());
