@@ -16,6 +16,10 @@ namespace {
 // A live process has one push under way; the others are of processes that were replaced meanwhile.
 constexpr size_t kQueuedPerWorkerMax = 4;
 
+std::string partsText(const std::vector<uint32_t>& awaited) {
+  return "the steps of an epoch that are those of " + workerNames(awaited);
+}
+
 }  // namespace
 
 AsyncCoordinator::AsyncCoordinator(const CoordinatorContext& context)
@@ -24,7 +28,9 @@ AsyncCoordinator::AsyncCoordinator(const CoordinatorContext& context)
       last_step_(context.declaration.steps),
       updater_(context.store, context.runner, context.calls, context.replicator),
       cut_(context.store, updater_, context.calls, context.clock),
-      workers_(context.workers) {}
+      workers_(context.workers),
+      parts_(context.declaration, context.workers, context.clock,
+             {.step = context.step_timeout, .rejoin = context.rejoin_timeout}) {}
 
 bool AsyncCoordinator::isDone() const {
   return leads() && context_.store.version() >= last_step_;
@@ -75,6 +81,7 @@ void AsyncCoordinator::cancelWaiting(uint32_t rank, const Error& error) {
 void AsyncCoordinator::pull(uint32_t rank, const Wanted& wanted, PushCallback callback) {
   const OutwardCalls::Scope scope(context_.calls);
   wait(rank, false, std::move(callback));
+  parts_.pulled(rank);
   beginProgress(rank, wanted.progress);
   askForGrant(rank);
   settleHeld();
@@ -146,6 +153,7 @@ void AsyncCoordinator::push(Contribution contribution, PushCallback callback) {
   worker.last_applied = false;
   worker.last_answer = std::nullopt;
   worker.steps_pushed = contribution.step + 1;
+  parts_.pushed(contribution.rank, worker.steps_pushed);
   ++accepted_;
   if (leads()) {
     worker.granted = false;
@@ -210,6 +218,7 @@ void AsyncCoordinator::joined(uint32_t rank, Incarnation incarnation) {
   Worker& worker = workers_[rank];
   worker.gone = false;
   worker.process = incarnation;
+  parts_.joined(rank);
   // To a ps that was refilled a process may be new whose pushes are in its values.
   recallProgress(rank);
   settleHeld();
@@ -219,6 +228,7 @@ void AsyncCoordinator::finished(uint32_t rank) {
   const OutwardCalls::Scope scope(context_.calls);
   cancelWaiting(rank, Error(ErrorCode::kUnavailable, workerName(rank) + " has finished"));
   workers_[rank].gone = true;
+  parts_.finished(rank);
   returnGrant(rank);
   countNoMore(rank);
   takeCutIfReached();
@@ -230,6 +240,7 @@ void AsyncCoordinator::lost(uint32_t rank, const std::string& why) {
   unpark(rank, fenced);
   cancelWaiting(rank, fenced);
   workers_[rank].gone = true;
+  parts_.lost(rank);
   returnGrant(rank);
   countNoMore(rank);
   takeCutIfReached();  // what the lost worker had not pushed everywhere will not come
@@ -320,8 +331,10 @@ void AsyncCoordinator::takeCutIfReached() {
 
 void AsyncCoordinator::restore(const CutPosition& position) {
   DTF_CHECK(position.size() == workers_.size());
-  for (size_t rank = 0; rank < workers_.size(); ++rank)
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
     workers_[rank].steps_pushed = position[rank];
+    parts_.pushed(rank, position[rank]);
+  }
   accepted_ = context_.store.version();
 }
 
@@ -333,8 +346,10 @@ void AsyncCoordinator::requestStop(bool at_rest) {
 }
 
 // What a call waits for, in words that follow "has waited".
-std::string AsyncCoordinator::waitingForText(const Worker& worker) const {
+std::string AsyncCoordinator::waitingForText(uint32_t rank) const {
+  const Worker& worker = workers_[rank];
   if (!worker.awaits_grant) return "its gradient to be applied";
+  if (leads() && parts_.mustWait(rank)) return partsText(parts_.awaited());
   if (mustWait(worker)) {
     std::vector<uint32_t> behind;
     for (uint32_t other = 0; other < workers_.size(); ++other)
@@ -352,10 +367,11 @@ std::string AsyncCoordinator::waitingForText(const Worker& worker) const {
 }
 
 std::string AsyncCoordinator::awaitedText() const {
+  if (awaitsReturn()) return partsText(parts_.awaited());
   const TimePoint now = context_.clock.now();
-  for (const Worker& worker : workers_)
-    if (worker.waiting && hasWaited(worker.deadline, now, context_.step_timeout))
-      return waitingForText(worker);
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank)
+    if (workers_[rank].waiting && hasWaited(workers_[rank].deadline, now, context_.step_timeout))
+      return waitingForText(rank);
   return "";
 }
 
@@ -393,13 +409,21 @@ void AsyncCoordinator::tick() {
     releaseHold();
   }
   const TimePoint now = context_.clock.now();
-  if (grantsOfBefore() > 0 && now >= grants_of_before_until_) forgetGrantsOfBefore();
+  // Who has grants of before has not used them for so long that others need not wait for that.
+  if (now >= grants_of_before_until_)
+    for (Worker& worker : workers_) worker.may_hold_grant = false;
+  findSlowest();  // a worker that did not return in time is awaited no longer for its part
+  settleAll();
+  if (awaitsReturn())
+    for (const uint32_t rank : grant_queue_)
+      if (parts_.mustWait(rank))
+        workers_[rank].deadline = deadlineAfter(now, context_.step_timeout);
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
     if (!workers_[rank].waiting || now < workers_[rank].deadline) continue;
     cancelWaiting(rank, Error(ErrorCode::kDeadline,
                               fmt::format("{} has waited {} on ps/{} for {}", workerName(rank),
                                           secondsText(context_.step_timeout), context_.ps_task,
-                                          waitingForText(workers_[rank]))));
+                                          waitingForText(rank))));
   }
 }
 

@@ -8,26 +8,35 @@
 // is applied (then it is told it is done) or a grant comes back (then it computes that one): a job
 // of N steps ends at global step N. The other ps count nothing and apply the same pushes.
 //
-// Bounded training (stale synchronous parallel: Ho et al., "More Effective Distributed ML via a Stale Synchronous
-// Parallel Parameter Server", NIPS 2013) is this, but no worker begins a step while it is more than `staleness` steps
-// ahead of the slowest: every ps keeps its answer to itself until then, so the parameters that come have all that the
-// others have pushed up to `staleness` steps before; with overlap a step begins before the answer, and they may lack one more.
-// How far each worker is, its progress, ps/0 says; the workers bring it to the other ps (step_agreement.h). It is not the
-// worker's own count of steps: a process begins where the slowest is. Others than ps/0 hear of a new process after ps/0, so
-// what they answer meanwhile may lack its first push.
+// Where every example counts once an epoch, each worker has a part of the steps (step_parts.h). One
+// that has done its part waits until the others have done theirs, but not for one that is lost and
+// doesn't return in time: then the workers that are there take more, so that the job ends all the
+// same. While an awaited worker pushes, the calls of those that wait for it have no deadline; once
+// none has pushed for a step's timeout, they have.
+//
+// Bounded training (stale synchronous parallel: Ho et al., "More Effective Distributed ML via a
+// Stale Synchronous Parallel Parameter Server", NIPS 2013) is this, but no worker begins a step
+// while it is more than `staleness` steps ahead of the slowest: every ps keeps its answer to itself
+// until then, so the parameters that come have all that the others have pushed up to `staleness`
+// steps before; with overlap a step begins before the answer, and they may lack one more. How far
+// each worker is, its progress, ps/0 says; the workers bring it to the other ps (step_agreement.h).
+// It is not the worker's own count of steps: a process begins where the slowest is. Others than
+// ps/0 hear of a new process after ps/0, so what they answer meanwhile may lack its first push.
 //
 //   a worker                  counts         at
 //   a new process of it       no more
 //   its first pull, on ps/0   from here on   the slowest that counts; none does: the furthest known
 //   its word, on another ps   from here on   what it says that ps/0 has said
-//   its push is applied       from here on   one more; on another ps than ps/0: than it says. Where it didn't count, on ps/0:
-//                                            the slowest that counts
+//   its push is applied       from here on   one more; on another ps than ps/0: than it says. Where
+//                                            it didn't count, on ps/0: the slowest that counts
 //   lost, or finished         no more
+//   its part is done          no more, as long as it waits for those of others
 //   ps/0 was refilled         once it is here  what is remembered, if that is near the furthest
 
 #include <deque>
 
 #include "common/ps/coordinator.h"
+#include "common/ps/step_parts.h"
 #include "common/ps/updater.h"
 
 namespace dtf::ps {
@@ -47,6 +56,7 @@ class AsyncCoordinator final : public Coordinator {
   void failAll(const Error& error) override;
   std::vector<Stranded> takeWaiting() override;
   void tick() override;
+  bool awaitsReturn() const override;
   void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank) override;
   void onDecision(uint64_t step, const std::vector<uint32_t>& ranks) override;
   CutPosition position(bool hold) override;
@@ -94,7 +104,6 @@ class AsyncCoordinator final : public Coordinator {
   uint64_t stepsLeftFor(const Worker& worker) const;
   uint64_t grantsOfBefore() const;
   void noteGrantShown(const Contribution& contribution);
-  void forgetGrantsOfBefore();
   bool isDone() const;
   bool refused(const Contribution& contribution, PushCallback& callback);
   bool answeredAsRepeated(const Contribution& contribution, PushCallback& callback);
@@ -114,7 +123,7 @@ class AsyncCoordinator final : public Coordinator {
   void settleHeld();
   void wait(uint32_t rank, bool is_push, PushCallback callback);
   void cancelWaiting(uint32_t rank, const Error& error);
-  std::string waitingForText(const Worker& worker) const;
+  std::string waitingForText(uint32_t rank) const;
   void askForGrant(uint32_t rank);
   void applyNext();
   void onApplied(uint32_t rank, const PushName& name, uint64_t progress);
@@ -140,6 +149,7 @@ class AsyncCoordinator final : public Coordinator {
   TimePoint hold_until_;
   std::vector<Parked> parked_;
   std::vector<Worker> workers_;
+  StepParts parts_;
   std::deque<Contribution> queue_;    // at most kQueuedPerWorkerMax per worker
   std::deque<uint32_t> grant_queue_;  // ranks that await a grant, in order of asking
   uint64_t accepted_ = 0;             // pushes taken, applied or queued

@@ -1,5 +1,5 @@
-// AsyncCoordinator, second part: who may compute a step, how far ahead of the others, and what a shard that was filled
-// from its replica knows of that.
+// AsyncCoordinator, second part: who may compute a step, how far ahead of the others, and what a
+// shard that was filled from its replica knows of that.
 
 #include <algorithm>
 #include <utility>
@@ -37,7 +37,7 @@ void AsyncCoordinator::settle(uint32_t rank) {
   DTF_CHECK(worker.waiting != nullptr && worker.awaits_grant);
   if (!worker.granted && mustWait(worker)) return;
   if (leads() && !worker.granted && !isDone()) {
-    if (stepsLeftFor(worker) == 0) return;
+    if (stepsLeftFor(worker) == 0 || parts_.mustWait(rank)) return;
     worker.granted = true;
     ++granted_;
   }
@@ -65,9 +65,18 @@ void AsyncCoordinator::returnGrant(uint32_t rank) {
   settleAll();
 }
 
+// Whoever waits for the parts of others has no deadline while these make headway.
+bool AsyncCoordinator::awaitsReturn() const {
+  if (!leads() || !parts_.makeHeadway()) return false;
+  const auto waits = [this](uint32_t rank) { return parts_.mustWait(rank); };
+  // Nobody asks before there are values, whose version says whether the job is done.
+  return std::ranges::any_of(grant_queue_, waits) && !isDone();
+}
+
 // ---- bounded training
 
-// Of those that count none is further than staleness + 1 ahead, so the furthest was near the others when it was lost.
+// Of those that count none is further than staleness + 1 ahead, so the furthest was near the others
+// when it was lost.
 uint64_t AsyncCoordinator::firstProgress() const {
   if (slowest_ != kProgressEnd) return slowest_;
   uint64_t furthest = kProgressFirst;
@@ -84,8 +93,9 @@ void AsyncCoordinator::beginProgress(uint32_t rank, uint64_t told) {
   findSlowest();
 }
 
-// Once a push is in that was `told` to be of that progress. ps/0 knows better: of a worker that it didn't count it takes
-// the push for the last that was missing, so that nobody is held who might be waited for elsewhere.
+// Once a push is in that was `told` to be of that progress. ps/0 knows better: of a worker that it
+// didn't count it takes the push for the last that was missing, so that nobody is held who might be
+// waited for elsewhere.
 uint64_t AsyncCoordinator::progressAfter(uint32_t rank, uint64_t told) const {
   if (!staleness_) return 0;
   if (!leads()) return told + 1;
@@ -101,7 +111,7 @@ void AsyncCoordinator::advanceProgress(uint32_t rank, uint64_t told) {
 
 bool AsyncCoordinator::mustWait(const Worker& worker) const {
   return staleness_ && worker.counts && worker.progress != kProgressEnd && !isDone() &&
-         worker.progress - slowest_ > *staleness_;
+         worker.progress > slowest_ && worker.progress - slowest_ > *staleness_;
 }
 
 void AsyncCoordinator::countNoMore(uint32_t rank) {
@@ -112,13 +122,15 @@ void AsyncCoordinator::countNoMore(uint32_t rank) {
 
 void AsyncCoordinator::findSlowest() {
   slowest_ = kProgressEnd;
-  for (const Worker& worker : workers_)
-    if (worker.counts) slowest_ = std::min(slowest_, worker.progress);
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank)
+    if (workers_[rank].counts && !parts_.mustWait(rank))
+      slowest_ = std::min(slowest_, workers_[rank].progress);
 }
 
-// Those that waited for one that is further now.
+// Answers the calls that waited for a worker that is further now, or has done its part.
 void AsyncCoordinator::settleHeld() {
-  if (staleness_ && !grant_queue_.empty()) settleAll();
+  if (!staleness_ && !parts_.exist()) return;
+  if (!grant_queue_.empty()) settleAll();
 }
 
 // ---- after a refill
@@ -133,9 +145,9 @@ PushMemory AsyncCoordinator::memory() const {
   return memory;
 }
 
-// Which steps the process before has granted and not seen pushed, its replica doesn't know. Each worker may
-// hold one: it shows it by its push, or that it holds none by asking. One that asks gets what is left besides
-// those that others may hold.
+// Which steps the process before has granted and not seen pushed, its replica doesn't know. Each
+// worker may hold one: it shows it by its push, or that it holds none by asking. One that asks gets
+// what is left besides those that others may hold.
 void AsyncCoordinator::resume(const PushMemory& memory) {
   DTF_CHECK(memory.workers.size() == workers_.size() && accepted_ == 0 && queue_.empty());
   accepted_ = context_.store.version();
@@ -143,6 +155,7 @@ void AsyncCoordinator::resume(const PushMemory& memory) {
     const PushMemory::Worker& known = memory.workers[rank];
     Worker& worker = workers_[rank];
     worker.steps_pushed = known.steps;
+    parts_.pushed(static_cast<uint32_t>(rank), known.steps);
     worker.last_loss = known.loss;
     worker.progress = known.progress;
     worker.version_seen = worker.version_before = accepted_;
@@ -157,8 +170,8 @@ void AsyncCoordinator::resume(const PushMemory& memory) {
   grants_of_before_until_ = deadlineAfter(context_.clock.now(), context_.rejoin_timeout);
 }
 
-// Whether a worker of whom the replica knows counts again. Who is far behind was lost long before. Others than ps/0 wait for
-// its word, for they may have heard that it was told of the job's end.
+// Whether a worker of whom the replica knows counts again. Who is far behind was lost long before.
+// Others than ps/0 wait for its word, for they may have heard that it was told of the job's end.
 void AsyncCoordinator::recallProgress(uint32_t rank) {
   if (!staleness_) return;
   Worker& worker = workers_[rank];
@@ -173,17 +186,12 @@ void AsyncCoordinator::recallProgress(uint32_t rank) {
 void AsyncCoordinator::noteGrantShown(const Contribution& c) {
   Worker& worker = workers_[c.rank];
   if (!resumed_ || worker.granted || c.step != worker.steps_pushed || isDone()) return;
-  // It may have been long about that step: then it shows a grant that was not reckoned with any more.
+  // It may have been long about that step: then it shows a grant that was not reckoned with any
+  // more.
   if (!worker.may_hold_grant && stepsLeftFor(worker) == 0) return;
   worker.may_hold_grant = false;
   worker.granted = true;
   ++granted_;
-}
-
-// Who has them has not used them for so long that others need not wait for that.
-void AsyncCoordinator::forgetGrantsOfBefore() {
-  for (Worker& worker : workers_) worker.may_hold_grant = false;
-  settleAll();
 }
 
 }  // namespace dtf::ps

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -169,6 +170,13 @@ void compareSettings(const std::vector<Setting>& job, const std::vector<Setting>
   for (const auto& [name, value] : rest) out.compare(name, std::string_view("not set"), value);
 }
 
+void validateEpochs(const EpochData& data) {
+  constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
+  if ((data.examples == 0) != (data.batch_size == 0) || data.examples > kMost ||
+      data.batch_size > kMost)
+    bad(fmt::format("epochs of {} examples in batches of {}", data.examples, data.batch_size));
+}
+
 }  // namespace
 
 void validateLayout(const ParameterLayout& layout) {
@@ -193,6 +201,7 @@ void validateDeclaration(const ModelDeclaration& declaration, uint32_t ps_tasks,
   validateSparse(declaration);
   if (const auto fault = replicationFault(declaration.replication, workers)) bad(*fault);
   if (declaration.steps == 0) bad("steps is 0, but must be at least 1");
+  validateEpochs(declaration.epochs);
 }
 
 std::vector<Setting> settingsOf(const ModelDeclaration& declaration) {
@@ -219,6 +228,9 @@ std::vector<Setting> settingsOf(const ModelDeclaration& declaration) {
     all.push_back(
         {fmt::format("optimizer.{}", name), cluster::settingText(declaration.optimizer, *key)});
   all.insert(all.end(), declaration.settings.begin(), declaration.settings.end());
+  if (declaration.epochs.examples > 0)
+    all.push_back(
+        {"epochs", fmt::format("each of {} examples once an epoch", declaration.epochs.examples)});
   return all;
 }
 

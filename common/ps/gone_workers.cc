@@ -58,7 +58,9 @@ std::optional<std::string> GoneWorkers::givenUp(uint32_t rank) const {
 }
 
 std::optional<std::string> GoneWorkers::hopelessFor(uint32_t rank,
-                                                    const HasContributed& has_contributed) const {
+                                                    const HasContributed& has_contributed,
+                                                    size_t needed) const {
+  DTF_CHECK(needed > 0 && needed <= workers_.size());
   uint32_t contributing = 0;
   std::string why;
   for (uint32_t other = 0; other < workers_.size(); ++other) {
@@ -70,7 +72,7 @@ std::optional<std::string> GoneWorkers::hopelessFor(uint32_t rank,
       why += (why.empty() ? "" : "; ") + *given_up;
     }
   }
-  if (contributing >= needed_) return std::nullopt;
+  if (contributing >= needed) return std::nullopt;
   DTF_CHECK(!why.empty());
   return why;
 }

@@ -38,11 +38,11 @@ class GoneWorkers {
   // `why` reads "worker/1 was lost (no heartbeat for 10 s)".
   void gone(uint32_t rank, const std::string& why, Duration patience);
 
-  // Those without whose return the step can't be made, while it is hoped for.
+  // Returns the lost workers without which the step can't be made, and which may still return.
   std::vector<uint32_t> awaited(const HasContributed& has_contributed) const {
     return awaited(has_contributed, needed_);
   }
-  // Of a step that takes another number of workers.
+  // The same for a step that takes another number of workers.
   std::vector<uint32_t> awaited(const HasContributed& has_contributed, size_t needed) const;
   // Why nobody hopes for the return of `rank` any more; nullopt: it is there, or is awaited.
   std::optional<std::string> givenUp(uint32_t rank) const;
@@ -50,7 +50,12 @@ class GoneWorkers {
   // Why a call of `rank` waits in vain: too few will contribute. A process that joined after a loss
   // knows of it (the whole job is starting again) and waits for the lost one's return.
   std::optional<std::string> hopelessFor(uint32_t rank,
-                                         const HasContributed& has_contributed) const;
+                                         const HasContributed& has_contributed) const {
+    return hopelessFor(rank, has_contributed, needed_);
+  }
+  // The same for a step that takes another number of workers.
+  std::optional<std::string> hopelessFor(uint32_t rank, const HasContributed& has_contributed,
+                                         size_t needed) const;
 
  private:
   struct Worker {

@@ -7,8 +7,8 @@
 // TensorFlow's IndexedSlices. In a shard's arena the dense variables come first, so
 //
 //   gradient = dense elements, then for each slice of a sparse variable
-//              the ids of its rows, ascending (uint32, counted from the slice's first row), and their
-//              values, one row after another; then nothing, or one element, to a whole word
+//              the ids of its rows, ascending (uint32, counted from the slice's first row), and
+//              their values, one row after another; then nothing, or one element, to a whole word
 //
 // A shard without sparse variables: the arena itself.
 
@@ -40,6 +40,7 @@ struct Gradient {
   std::span<const float> values;
   std::shared_ptr<const void> owner;
   std::vector<uint32_t> row_counts{};  // of each sparse slice
+  uint32_t weight = 1;                 // in the mean with others, but not of rows: see row_merge.h
 };
 
 // What a gradient has of one sparse slice. Borrowed.
@@ -73,7 +74,8 @@ class GradientLayout {
   // What is wrong with counts that somebody sent: "rows of 2 sparse variables for a shard with 1".
   // nullopt: elementsOf() may be asked.
   std::optional<std::string> countFault(std::span<const uint32_t> row_counts) const;
-  // What is wrong with ids for the slice at `index`: "row 4 of a sparse variable of which the shard has 4".
+  // What is wrong with ids for the slice at `index`: "row 4 of a sparse variable of which the shard
+  // has 4".
   std::optional<std::string> rowFault(std::span<const uint32_t> ids, size_t index) const;
   // What is wrong with a gradient: counts, size, or ids that aren't ascending rows of their slice.
   std::optional<std::string> fault(const Gradient& gradient) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 
 #include "common/base/check.h"
 #include "common/ps/optimizer_formulae.h"
@@ -81,8 +82,27 @@ double chunkSum(const float* values, uint64_t n) {
 
 }  // namespace
 
-void meanOf(std::span<const float* const> gradients, uint64_t begin, uint64_t n, float* mean) {
-  DTF_CHECK(gradients.size() >= 2);
+namespace {
+
+void weightedMean(std::span<const float* const> gradients, std::span<const uint32_t> weights,
+                  uint64_t begin, uint64_t n, float* mean) {
+  uint64_t sum = 0;
+  for (const uint32_t weight : weights) sum += weight;
+  const auto part = [&](size_t k) {
+    return static_cast<float>(static_cast<double>(weights[k]) / static_cast<double>(sum));
+  };
+  std::copy_n(gradients[0] + begin, n, mean);
+  scale(mean, part(0), n);
+  for (size_t k = 1; k < gradients.size(); ++k) addScaled(mean, gradients[k] + begin, part(k), n);
+}
+
+}  // namespace
+
+void meanOf(std::span<const float* const> gradients, std::span<const uint32_t> weights,
+            uint64_t begin, uint64_t n, float* mean) {
+  DTF_CHECK(gradients.size() >= 2 && (weights.empty() || weights.size() == gradients.size()));
+  if (std::ranges::adjacent_find(weights, std::not_equal_to{}) != weights.end())
+    return weightedMean(gradients, weights, begin, n, mean);
   vectorised<addTwo>(mean, gradients[0] + begin, gradients[1] + begin, n);
   for (size_t k = 2; k < gradients.size(); ++k) addInto(mean, gradients[k] + begin, n);
   vectorised<divide>(mean, n, static_cast<float>(gradients.size()));

@@ -14,8 +14,10 @@ namespace dtf::ps {
 inline constexpr uint64_t kChunkElements = 2048;
 
 // mean[i] = (g0[begin + i] + g1[begin + i] + ...) / their number, summed left to right. Two at
-// least.
-void meanOf(std::span<const float* const> gradients, uint64_t begin, uint64_t n, float* mean);
+// least. `weights`: of each gradient; where they differ, the sum of
+// (weight / all weights) * gradient, in the same order. None: they are equal.
+void meanOf(std::span<const float* const> gradients, std::span<const uint32_t> weights,
+            uint64_t begin, uint64_t n, float* mean);
 
 void addInto(float* sum, const float* values, uint64_t n);                  // sum += values
 void addScaled(float* sum, const float* values, float factor, uint64_t n);  // sum += factor*values

@@ -68,8 +68,7 @@ std::optional<RecoveryDecision> interrupted(Words words, uint64_t newest,
 // Nullopt: no cut that all ps can have.
 std::optional<RecoveryDecision> newestCut(Words words, const ChiefWord& chief) {
   const std::optional<CutName>& checkpoint = chief.checkpoint;
-  const bool of_this_job = newestEpoch(words) > 0 || chief.epoch > 0;
-  const std::optional<CutName> snapshot = of_this_job ? newestCommonSnapshot(words) : std::nullopt;
+  const std::optional<CutName> snapshot = newestCommonSnapshot(words);
   if (!snapshot && !checkpoint) return std::nullopt;
   RecoveryDecision decision;
   decision.action = RecoveryAction::kGoBack;
@@ -84,7 +83,7 @@ std::optional<RecoveryDecision> newestCut(Words words, const ChiefWord& chief) {
 RecoveryDecision goBack(RecoveryDecision decision, Words words, std::vector<uint32_t> lost,
                         const ChiefWord& chief) {
   DTF_CHECK(decision.action == RecoveryAction::kGoBack);
-  const uint64_t furthest = std::max(furthestStep(words), chief.step);
+  const uint64_t furthest = std::max({furthestStep(words), chief.step, chief.reached.value_or(0)});
   const uint64_t newest =
       std::max({newestEpoch(words), decision.cut.epoch, chief.epoch, chief.named});
   decision.epoch = nextEpoch(newest, chief.incarnation);
@@ -130,9 +129,14 @@ bool hasReplica(Words words, uint32_t ps, uint64_t epoch) {
   return words.size() > 1 && keeper.epoch == epoch && keeper.replica_epoch == epoch;
 }
 
+bool hasReached(const ChiefWord& chief) {
+  return chief.reached.value_or(0) > 0;
+}
+
 // Whether nobody has trained: who holds values took initial ones, which follow from the seed.
 bool onlyInitialised(Words words, const ChiefWord& chief) {
-  return chief.epoch == 0 && std::all_of(words.begin(), words.end(), [](const PsWord& word) {
+  return chief.epoch == 0 && !hasReached(chief) &&
+         std::all_of(words.begin(), words.end(), [](const PsWord& word) {
            return word.epoch == 0 || (word.origin == EpochOrigin::kInitialValues && word.step == 0);
          });
 }
@@ -193,13 +197,14 @@ RecoveryDecision decideRecovery(Words words, const ChiefWord& chief) {
   std::optional<RecoveryDecision> back;
   if (!one_epoch) back = interrupted(words, newest, chief.checkpoint);
   if (!back) back = newestCut(words, chief);
-  const bool lost = newest > 0 || chief.epoch > 0;
+  const bool lost = newest > 0 || chief.epoch > 0 || hasReached(chief);
   if (back)
     return goBack(std::move(*back), words, lost ? std::move(empty) : std::vector<uint32_t>{},
                   chief);
   if (lost) return torn(std::move(empty));
   return start(nextEpoch(chief.named, chief.incarnation),
-               "no ps holds values, and there is no checkpoint");
+               chief.reached ? "no ps holds values any more, and no step was reported"
+                             : "no ps holds values, and there is no checkpoint");
 }
 
 }  // namespace dtf::ps

@@ -1,35 +1,37 @@
 #pragma once
 
-// What a job does when its chief starts or a ps was lost: start, continue, fill the empty ps from their
-// replicas, take all back to one cut, or end. Decided in one place, from the words of *all* ps, by a
-// pure function; nothing here sends, loads or waits.
+// What a job does when its chief starts or a ps was lost: start, continue, fill the empty ps from
+// their replicas, take all back to one cut, or end. Decided in one place, from the words of *all*
+// ps, by a pure function; nothing here sends, loads or waits.
 //
-// Epochs: epoch.h. Each time any ps goes back, all take the next one, and what belongs to another is
-// refused. A ps that is filled from a replica has lost nothing and keeps the epoch.
+// Epochs: epoch.h. Each time any ps goes back, all take the next one, and what belongs to another
+// is refused. A ps that is filled from a replica has lost nothing and keeps the epoch.
 //
-//   the ps say                     and                                       then
-//   one is absent                  -                                         kWait
-//   they hold different epochs     the cut that the newest began with        kGoBack to it again, newest + 1
-//                                  can still be had everywhere
-//   all hold one epoch             -                                         kContinue
-//   all empty                      nothing to go back to, a chief that has   kStart, the first epoch
-//                                  just started
-//   all empty                      nothing to go back to, a chief that has   kEnd: what they held is gone
-//                                  trained
-//   all empty                      a common snapshot, a chief that has       kGoBack, the next epoch
-//                                  trained
-//   all empty                      a checkpoint                              kGoBack, the next epoch
-//   some empty, or torn epochs     the others hold initial values, without   kStart: the same values again, on
-//                                  an update, and the chief trains not yet:  all ps, the next epoch
-//                                  one was lost while these were brought
-//   some empty                     each empty one has a whole replica        kRefill, the same epoch
-//   some empty, or torn epochs     all have a snapshot of one cut            kGoBack to the newest such
-//   some empty, or torn epochs     a checkpoint                              kGoBack to it
-//   some empty, or torn epochs     nothing of these                          kEnd: what they held is torn
+//   the ps say                  and                                       then
+//   one is absent               -                                         kWait
+//   they hold different epochs  the cut that the newest began with        kGoBack to it again,
+//                               can still be had everywhere               newest + 1
+//   all hold one epoch          -                                         kContinue
+//   all empty                   nothing to go back to, nobody knows of a  kStart, the first epoch
+//                               step
+//   all empty                   nothing to go back to, a chief that has   kEnd: what they held is
+//                               trained, or is told of steps              gone
+//   all empty                   a common snapshot                         kGoBack, the next epoch
+//   all empty                   a checkpoint                              kGoBack, the next epoch
+//   some empty, or torn epochs  the others hold initial values, without   kStart: the same values
+//                               an update, and the chief trains not yet:  again, on all ps, the
+//                                                                         next epoch
+//                               one was lost while these were brought
+//   some empty                  each empty one has a whole replica        kRefill, the same epoch
+//   some empty, or torn epochs  all have a snapshot of one cut            kGoBack to the newest
+//                                                                         such
+//   some empty, or torn epochs  a checkpoint                              kGoBack to it
+//   some empty, or torn epochs  nothing of these                          kEnd: what they held is
+//                                                                         torn
 //
-// A snapshot is preferred to a checkpoint only when it is of a later cut. A chief that has just started
-// knows of no job to which the snapshots of ps without values could belong: what lies in memory may be
-// of a job that has ended, and that its owner wants to begin anew.
+// A snapshot is preferred to a checkpoint only when it is of a later cut. Whoever ends a job well
+// removes its snapshots, and a person who wants to begin anew says so (--fresh), which removes
+// them, too: so those that are there are of a job that was cut short.
 
 #include <compare>
 #include <cstdint>
@@ -76,9 +78,12 @@ struct ChiefWord {
   uint64_t epoch = 0;                   // that it has trained on; 0: it has just started
   uint64_t step = 0;                    // the last that it knows of
   uint64_t incarnation = 0;             // its own: what it names is told apart by it
-  // The last epoch that it has named, whatever became of it: a ps may have been on it that is lost, and
-  // workers have answers of it.
+  // The last epoch that it has named, whatever became of it: a ps may have been on it that is lost,
+  // and workers have answers of it.
   uint64_t named = 0;
+  // The last step that earlier processes of the chief have reported, as whoever started this one
+  // says; 0: the training had begun. None: this is the first process, or nobody counts.
+  std::optional<uint64_t> reached{};
 };
 
 enum class RecoveryAction : uint8_t {

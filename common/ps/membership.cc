@@ -136,6 +136,12 @@ void Membership::refuseEarlier(uint32_t rank) const {
                   workerName(rank), secondsText(lease_)));
 }
 
+void Membership::hasFinished(uint32_t rank) {
+  validateRank(rank);
+  DTF_CHECK(members_[rank].state == MemberState::kAwaited);
+  setState(rank, MemberState::kFinished);
+}
+
 void Membership::heartbeat(uint32_t rank, Incarnation incarnation) {
   check(rank, incarnation);
 }

@@ -15,18 +15,24 @@ namespace dtf::ps {
 
 //   from      when                           to        why in this order
 //   awaited   join                           joined    first process of the rank
-//   joined    join by another incarnation    joined    a restart may be faster than the lease: the newest wins
-//   joined    finish                         finished  its work is done; its lease no longer matters
-//   joined    no heartbeat for the lease     lost      fenced for ever; only a new incarnation may join
+//   joined    join by another incarnation    joined    a restart may be faster than the lease: the
+//                                                      newest wins
+//   joined    finish                         finished  its work is done; its lease no longer
+//                                                      matters
+//   awaited   it had finished before         finished  whoever started this ps says so
+//   joined    no heartbeat for the lease     lost      fenced for ever; only a new incarnation may
+//                                                      join
 //   awaited   others train, and it stays     lost      it was missed before this ps was started
 //             away
 //   lost      join by a new incarnation      joined
-//   finished  join by a new incarnation      joined    a restart of a job's task; it finds the job done
-//   any       join by an earlier attempt     -         fenced: its hello was under way for long, and its
-//                                                      successor's came first
-//   joined    join by an earlier process,    -         fenced: it slept, and wakes to a ps that was started
-//             where nobody counts attempts             meanwhile and knows only its successor. By the time
-//                                                      of day, so once that is lost or done it may
+//   finished  join by a new incarnation      joined    a restart of a job's task; it finds the job
+//                                                      done
+//   any       join by an earlier attempt     -         fenced: its hello was under way for long,
+//                                                      and its successor's came first
+//   joined    join by an earlier process,    -         fenced: it slept, and wakes to a ps that was
+//             where nobody counts attempts             started meanwhile and knows only its
+//                                                      successor. By the time of day, so once that
+//                                                      is lost or done it may
 enum class MemberState : uint8_t { kAwaited, kJoined, kFinished, kLost };
 std::string_view memberStateName(MemberState state);  // "awaited"
 
@@ -49,11 +55,13 @@ class Membership {
 
   // True when this is a new process of the rank; false when it had joined already.
   // Errors: kUnavailable "fenced: ..." for one that was replaced or lost, also when it never got to
-  // join: its attempt is lower than that of the last process of the rank, or where nobody counts, it
-  // started before that one, which is there.
+  // join: its attempt is lower than that of the last process of the rank, or where nobody counts,
+  // it started before that one, which is there.
   bool join(uint32_t rank, Incarnation incarnation);
   void heartbeat(uint32_t rank, Incarnation incarnation);
   void finish(uint32_t rank, Incarnation incarnation);  // again: no effect
+  // An awaited one had finished before this ps was started.
+  void hasFinished(uint32_t rank);
   // Throws unless `incarnation` is the rank's live process. Counts as a heartbeat.
   void check(uint32_t rank, Incarnation incarnation);
 

@@ -132,7 +132,7 @@ const float* effectiveGradient(const UpdateConstants& c, const UpdateArrays& arr
   DTF_CHECK(!arrays.gradients.empty() && n <= kChunkElements);
   const bool as_it_is = c.clip_by_value == 0 && c.l2 == 0;
   if (arrays.gradients.size() > 1) {
-    meanOf(arrays.gradients, begin, n, buffer);
+    meanOf(arrays.gradients, arrays.weights, begin, n, buffer);
   } else if (as_it_is) {
     return arrays.gradients[0] + begin;
   } else if (n > 0) {

@@ -87,9 +87,9 @@ struct UpdateArrays {
   const float* old_parameters = nullptr;
   float* new_parameters = nullptr;
   std::array<float*, kSlotsMax> slots{};  // nullptr where the kind has none
-  // 1..n gradients. Their mean is taken: summed in this order, left to right, then divided by their
-  // number.
+  // 1..n gradients. Their mean is taken, in this order, by their weights: see meanOf().
   std::span<const float* const> gradients;
+  std::span<const uint32_t> weights;
 };
 
 // Updates elements [begin, end): mean, clipping, L2, formula and moving average fused in

@@ -32,6 +32,14 @@ struct Setting {
   bool operator==(const Setting&) const = default;
 };
 
+// The data of a job that trains on every example once an epoch (cluster/batch_plan.h). A ps weighs
+// gradients by it.
+struct EpochData {
+  uint64_t examples = 0;    // 0: a job of whole batches
+  uint64_t batch_size = 0;  // likewise
+  bool operator==(const EpochData&) const = default;
+};
+
 // What all workers of a job must agree on; the ps compares them and refuses a worker that differs.
 struct ModelDeclaration {
   ParameterLayout layout;
@@ -40,6 +48,7 @@ struct ModelDeclaration {
   uint64_t steps = 0;                    // global steps until the job is done
   // What a ps has no other use for: what the model computes, the data, the seed, the batch size.
   std::vector<Setting> settings;
+  EpochData epochs{};
   bool operator==(const ModelDeclaration&) const = default;
 };
 
@@ -53,7 +62,8 @@ enum class Outcome : uint8_t {
                   // parameters that came are of that cut or later
 };
 
-// Bounded: what a worker's progress begins with, and that of one that is told that the job is done, for whom nobody waits.
+// Bounded: what a worker's progress begins with, and that of one that is told that the job is done,
+// for whom nobody waits.
 inline constexpr uint64_t kProgressFirst = 1;
 inline constexpr uint64_t kProgressEnd = std::numeric_limits<uint64_t>::max();
 
@@ -74,16 +84,16 @@ struct StepState {
   uint32_t next_batch =
       0;  // which of this worker's batches of next_step (sync with several batches per worker)
   bool done = false;  // nothing more to compute: finish
-  // async: updates between the parameters that the gradient was computed from and its own, on ps/0: by others, and where exchanges
-  // overlap this worker's own one before
+  // async: updates between the parameters that the gradient was computed from and its own, on ps/0:
+  // by others, and where exchanges overlap this worker's own one before
   uint64_t staleness = 0;
   // Of the batches behind the parameters that came. sync: the mean over the step's contributions;
   // async: the caller's own.
   float loss = 0;
   // Of the parameters: see ps/epoch.h. The gradient that is computed from them carries it back.
   uint64_t epoch = 0;
-  // bounded: how far this worker is, in steps from kProgressFirst on, as ps/0 says it, and as the worker has told the other ps; 0:
-  // not yet. See AsyncCoordinator.
+  // bounded: how far this worker is, in steps from kProgressFirst on, as ps/0 says it, and as the
+  // worker has told the other ps; 0: not yet. See AsyncCoordinator.
   uint64_t progress = 0;
   bool operator==(const StepState&) const = default;
 };
@@ -98,8 +108,9 @@ class ParameterClient {
  public:
   virtual ~ParameterClient() = default;
 
-  // Before declare(), of a client whose only ps is in its own process, for its only worker: the parameters are on `device`
-  // from now on. exchange() then takes the gradient that lies there, and the others bring what is asked for.
+  // Before declare(), of a client whose only ps is in its own process, for its only worker: the
+  // parameters are on `device` from now on. exchange() then takes the gradient that lies there, and
+  // the others bring what is asked for.
   virtual void keepOn(std::shared_ptr<DeviceArrays> device) {
     (void)device;
     DTF_CHECK_MSG(false, "other processes hold the parameters of this client");
@@ -132,28 +143,30 @@ class ParameterClient {
   virtual const float* averages(uint32_t ps_task) const = 0;
 
   // Where the caller writes its gradients before exchange(): per ps task an arena of the shard's
-  // layout (of its dense variables), aligned to 64 bytes, padding zero. Owned by the client; may be written again once
-  // exchange() has returned.
+  // layout (of its dense variables), aligned to 64 bytes, padding zero. Owned by the client; may be
+  // written again once exchange() has returned.
   virtual float* gradients(uint32_t ps_task) = 0;
 
-  // Of a shard with sparse variables: how many rows of each slice the next gradients have. Their ids
-  // and values are written behind the dense elements, as gradient_layout.h has it. May move gradients(); the
-  // dense elements that were written stay. Without it the gradient has the rows that its arena had last, at first none.
+  // Of a shard with sparse variables: how many rows of each slice the next gradients have. Their
+  // ids and values are written behind the dense elements, as gradient_layout.h has it. May move
+  // gradients(); the dense elements that were written stay. Without it the gradient has the rows
+  // that its arena had last, at first none.
   virtual void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) = 0;
 
   // Whether parameters can come as those rows alone that a batch looks up, of sparse variables.
   virtual bool bringsRows() const { return false; }
-  // The next pull() or exchange() needs to bring, of that shard, only its dense variables and these rows: of the others parameters() has
-  // earlier values then, or none. Where memory is shared it brings all. A set without fault (row_set.h). Without a call
-  // before it, it brings all.
+  // The next pull() or exchange() needs to bring, of that shard, only its dense variables and these
+  // rows: of the others parameters() has earlier values then, or none. Where memory is shared it
+  // brings all. A set without fault (row_set.h). Without a call before it, it brings all.
   virtual void wantRows(uint32_t ps_task, const RowSet& rows) {
     (void)ps_task, (void)rows;
     DTF_CHECK_MSG(false, "this client brings all parameters");
   }
-  // Whether parameters() are all of them, as the ps hold them: not where rows have come, or what travels is rounded. Of the last call.
+  // Whether parameters() are all of them, as the ps hold them: not where rows have come, or what
+  // travels is rounded. Of the last call.
   virtual bool bringsWhole() const { return true; }
-  // For those who look at more than a batch does. All parameters as they are now, beside parameters(), which stay: of each ps those
-  // after its own newest update.
+  // For those who look at more than a batch does. All parameters as they are now, beside
+  // parameters(), which stay: of each ps those after its own newest update.
   virtual void pullWhole() { DTF_CHECK_MSG(false, "this client brings all parameters"); }
   // Laid out as parameters() are. Valid until the next call.
   virtual const float* whole(uint32_t ps_task) const {
@@ -167,9 +180,10 @@ class ParameterClient {
   // of the batch.
   virtual StepState exchange(uint64_t step, uint32_t batch, float loss) = 0;
 
-  // Of a job with replication.overlap, whose clients have two of each arena: begins an exchange that goes on while the
-  // caller computes. Returns at once. Until finishExchange(), gradients() and setRows() are of the other arena, what
-  // parameters() has returned stays, and no other call may be made.
+  // Of a job with replication.overlap, whose clients have two of each arena: begins an exchange
+  // that goes on while the caller computes. Returns at once. Until finishExchange(), gradients()
+  // and setRows() are of the other arena, what parameters() has returned stays, and no other call
+  // may be made.
   virtual void startExchange(uint64_t step, uint32_t batch, float loss) {
     (void)step, (void)batch, (void)loss;
     DTF_CHECK_MSG(false, "this client waits for each exchange");
@@ -180,11 +194,12 @@ class ParameterClient {
     return {};
   }
 
-  // Whether an exchange is worth beginning before its gradient is whole: some of it has a way to go, beside the
-  // computation. May change with every exchange().
+  // Whether an exchange is worth beginning before its gradient is whole: some of it has a way to
+  // go, beside the computation. May change with every exchange().
   virtual bool streamsGradients() const { return false; }
-  // Begins an exchange whose gradient is still being written, and returns at once. Until finishPush() no other call may be made but
-  // gradients(), which are those that leave, and gradientsWritten(); what parameters() has returned stays.
+  // Begins an exchange whose gradient is still being written, and returns at once. Until
+  // finishPush() no other call may be made but gradients(), which are those that leave, and
+  // gradientsWritten(); what parameters() has returned stays.
   virtual void startPush(uint64_t step, uint32_t batch, float loss) {
     (void)step, (void)batch, (void)loss;
     DTF_CHECK_MSG(false, "this client takes whole gradients");
@@ -199,7 +214,8 @@ class ParameterClient {
     DTF_CHECK_MSG(false, "this client takes whole gradients");
     return {};
   }
-  // In its place, once computing has failed with `why`: the gradient has no effect, and the client is of no more use.
+  // In its place, once computing has failed with `why`: the gradient has no effect, and the client
+  // is of no more use.
   virtual void abandonPush(const Error& why) {
     (void)why;
     DTF_CHECK_MSG(false, "this client takes whole gradients");
@@ -209,8 +225,8 @@ class ParameterClient {
   // deadline passes.
   virtual void barrier(std::string_view name) = 0;
 
-  // While the caller evaluates, between two steps: others that wait for its next gradient have no deadline for that,
-  // for timeouts.finish_seconds at most.
+  // While the caller evaluates, between two steps: others that wait for its next gradient have no
+  // deadline for that, for timeouts.finish_seconds at most.
   virtual void setEvaluating(bool evaluates) { (void)evaluates; }
 
   // Tells every ps that this worker is done with it. When all workers have, the ps end. Call it

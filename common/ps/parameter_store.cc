@@ -14,8 +14,9 @@ namespace dtf::ps {
 
 namespace {
 
-// Current, previous and next are in turn: what a steady state recycles. More are in use while replies are read: by the network, or by
-// workers of this host where they lie, each until its next call.
+// Current, previous and next are in turn: what a steady state recycles. More are in use while
+// replies are read: by the network, or by workers of this host where they lie, each until its next
+// call.
 constexpr uint32_t kUnusedArenasMax = 3;
 
 void copyInto(std::span<const float> from, float* to) {
@@ -39,6 +40,7 @@ UpdateArrays UpdateJob::arrays() const {
     arrays.slots[slot] = (*slots_)[slot].as<float>();
   }
   arrays.gradients = gradient_data_;
+  arrays.weights = weights_;
   return arrays;
 }
 
@@ -57,7 +59,7 @@ void UpdateJob::run(uint64_t begin, uint64_t end) {
     sparse_mean_->run(begin, end);
   } else if (mean_ != nullptr) {
     constexpr UpdateConstants kPlain;
-    const UpdateArrays only{.gradients = gradient_data_};
+    const UpdateArrays only{.gradients = gradient_data_, .weights = weights_};
     for (uint64_t at = begin; at < end; at += kChunkElements)
       effectiveGradient(kPlain, only, at, std::min(kChunkElements, end - at),
                         mean_->mutableData() + at);
@@ -260,6 +262,7 @@ std::shared_ptr<UpdateJob> ParameterStore::jobOf(std::vector<Gradient> gradients
   for (const Gradient& gradient : gradients) {
     DTF_CHECK(gradient.values.size() == gradient_layout_->elementsOf(gradient.row_counts));
     job->gradient_data_.push_back(gradient.values.data());
+    job->weights_.push_back(gradient.weight);
   }
   job->elements_ = elements_;
   job->layout_ = gradient_layout_;

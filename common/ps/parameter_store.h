@@ -30,8 +30,8 @@ struct RestoredOwners {
   std::shared_ptr<const void> before;
 };
 
-// An update that has been decided on, a copy of the slots for a checkpoint, or a mean: its parts may run
-// on any threads, then the loop commits it, or takes what it made.
+// An update that has been decided on, a copy of the slots for a checkpoint, or a mean: its parts
+// may run on any threads, then the loop commits it, or takes what it made.
 // Owns (shares): everything it reads and writes, so it may outlive its store.
 // Threads: measure() and run() are thread-safe for disjoint ranges.
 // Blocks: computes.
@@ -66,6 +66,7 @@ class UpdateJob {
   std::shared_ptr<std::array<Buffer, kSlotsMax>> slots_;
   std::vector<Gradient> gradients_;
   std::vector<const float*> gradient_data_;
+  std::vector<uint32_t> weights_;  // of each gradient
   std::shared_ptr<const GradientLayout> layout_;
   std::vector<std::vector<RowsView>> rows_;  // by sparse slice, then by gradient
   std::vector<Buffer> copies_;               // of a copy: one for each slot; empty in an update
@@ -79,10 +80,10 @@ class UpdateJob {
   std::atomic<uint64_t> elements_done_{0};
 };
 
-// Who runs an update. psd gives it to compute threads, a worker without a ps to those of its step; tests
-// and small shards run it in place.
-// Threads: start() is called on the loop thread (of a shard without a loop: by one caller at a time), and
-// `done` must be.
+// Who runs an update. psd gives it to compute threads, a worker without a ps to those of its step;
+// tests and small shards run it in place.
+// Threads: start() is called on the loop thread (of a shard without a loop: by one caller at a
+// time), and `done` must be.
 class UpdateRunner {
  public:
   virtual ~UpdateRunner() = default;
@@ -104,13 +105,15 @@ inline constexpr uint64_t kInlineUpdateBytes = 64 << 10;
 // Owns: snapshots and slots of one shard; on a device it shares them.
 // Threads: loop-thread only (jobs and snapshots travel).
 // Blocks: never; with arrays on a device while they are copied.
-// Errors: kBadConfig for initial values of the wrong size, kBadData for restored ones; those of the device, and kUnavailable for all
-// // that would read arrays there after a change of them has failed, until they are restored.
+// Errors: kBadConfig for initial values of the wrong size, kBadData for restored ones; those of the
+// device, and kUnavailable for all // that would read arrays there after a change of them has
+// failed, until they are restored.
 class ParameterStore {
  public:
-  // `slices`: the variables, each of them whole, for an optimizer that needs their norms. `moving`: by
-  // begin, what the optimizer leaves alone. `sparse`: of what gradients have rows. `device`: where the arrays are, if not here;
-  // not with `slices`, of which it has no norms, nor with `sparse`.
+  // `slices`: the variables, each of them whole, for an optimizer that needs their norms. `moving`:
+  // by begin, what the optimizer leaves alone. `sparse`: of what gradients have rows. `device`:
+  // where the arrays are, if not here; not with `slices`, of which it has no norms, nor with
+  // `sparse`.
   ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t elements,
                  std::vector<Slice> slices = {}, std::vector<MovingRange> moving = {},
                  std::vector<SparseSlice> sparse = {},
@@ -121,8 +124,8 @@ class ParameterStore {
   void initialise(std::span<const float> values);  // version 0
 
   // What a checkpoint keeps beside current(). Slots are changed in place while an update runs, so
-  // read them (and copy what must last) in between: not while updating(). Those on a device have no slot(), only
-  // copies.
+  // read them (and copy what must last) in between: not while updating(). Those on a device have no
+  // slot(), only copies.
   const cluster::OptimizerSpec& optimizer() const { return optimizer_; }
   bool updating() const { return running_ != nullptr; }
   uint32_t slotCount() const { return ps::slotCount(optimizer_); }
@@ -135,9 +138,9 @@ class ParameterStore {
   // Goes on from there, as if it had never stopped; in place of initialise(), or later, not while
   // updating(). `slots`: slotCount() of them, in the order of slot(). Every array has elements()
   // values, padding (0, or a slot's initial value) included.
-  // `before`: what previous() is then; nullopt: there is none. `owners` keep `values` and `before` where
-  // they are, for as long as they are in use, and may be released by any thread; null: these are copied.
-  // The slots are copied.
+  // `before`: what previous() is then; nullopt: there is none. `owners` keep `values` and `before`
+  // where they are, for as long as they are in use, and may be released by any thread; null: these
+  // are copied. The slots are copied.
   void restore(std::span<const float> values, std::span<const std::span<const float>> slots,
                const OptimizerClock::State& clock, uint64_t version,
                std::optional<std::span<const float>> before = std::nullopt,
@@ -145,7 +148,8 @@ class ParameterStore {
 
   bool isOnDevice() const { return device_ != nullptr; }
 
-  // Not null once initialised. Of arrays on a device its elements are undefined until readable() is called.
+  // Not null once initialised. Of arrays on a device its elements are undefined until readable() is
+  // called.
   const std::shared_ptr<const Snapshot>& current() const { return current_; }
   // The same with its elements, which are brought from the device if need be.
   const std::shared_ptr<const Snapshot>& readable();
@@ -156,8 +160,8 @@ class ParameterStore {
 
   const GradientLayout& gradientLayout() const { return *gradient_layout_; }
 
-  // Starts an update with the mean of `gradients`: 1..n, in which gradientLayout() finds no fault. One
-  // at a time.
+  // Starts an update with the mean of `gradients`: 1..n, in which gradientLayout() finds no fault.
+  // One at a time.
   std::shared_ptr<UpdateJob> prepareApply(std::vector<Gradient> gradients);
   // Publishes the finished job's arena as current().
   void commit(const std::shared_ptr<UpdateJob>& job);
@@ -166,8 +170,8 @@ class ParameterStore {
   // of the slots are welcome.
   std::shared_ptr<UpdateJob> prepareCopy() const;
 
-  // All of it after the last update, which may have run and wait for its commit. Nothing is copied: no
-  // update may run while the arenas are read.
+  // All of it after the last update, which may have run and wait for its commit. Nothing is copied:
+  // no update may run while the arenas are read.
   struct Image {
     uint64_t version = 0;
     OptimizerClock::State clock;
@@ -180,11 +184,12 @@ class ParameterStore {
   // A job that computes the mean of `gradients` as an update with them does.
   std::shared_ptr<UpdateJob> prepareMean(std::vector<Gradient> gradients);
 
-  // prepareApply, run in place, commit. On a device: an update with the gradient that lies there, and
-  // `gradients`, of which there is one, isn't read.
+  // prepareApply, run in place, commit. On a device: an update with the gradient that lies there,
+  // and `gradients`, of which there is one, isn't read.
   void apply(std::vector<Gradient> gradients);
 
-  // From the next update on the parameters are where other processes, so many at most, can be given them to read.
+  // From the next update on the parameters are where other processes, so many at most, can be given
+  // them to read.
   void shareParameters(uint32_t readers) { pool_.share(readers); }
 
   uint64_t arenasAllocated() const { return pool_.allocated(); }

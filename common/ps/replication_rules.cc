@@ -95,6 +95,12 @@ uint32_t batchesOfOrderStep(const cluster::ReplicationSpec& spec, uint32_t worke
   return isSync(spec) ? std::max(spec.replicas_to_aggregate, spec.total_num_replicas) : workers;
 }
 
+cluster::BatchPlan epochPlan(const cluster::ReplicationSpec& spec, uint32_t workers,
+                             uint64_t examples, uint64_t batch_size) {
+  const uint32_t batches = sharesSteps(spec) ? batchesOfOrderStep(spec, workers) : 1;
+  return cluster::BatchPlan::ofEpochs(examples, batch_size, batches);
+}
+
 // ---- checkpoints
 
 CutKind cutKind(const cluster::ReplicationSpec& spec) {

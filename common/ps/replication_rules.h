@@ -5,7 +5,8 @@
 //
 // N = replicas_to_aggregate, T = total_num_replicas = the number of workers.
 //
-//                          async                   sync, N >= T             sync, N < T (backup workers)
+//                          async                   sync, N >= T             sync, N < T (backup
+//                                                                           workers)
 //   batchesPerStep         1                       N/T, and 1 more for      1
 //                                                  the first N%T ranks
 //   gradientsPerStep       1                       N                        N
@@ -24,6 +25,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/cluster/batch_plan.h"
 #include "common/cluster/spec.h"
 
 namespace dtf::ps {
@@ -39,7 +41,8 @@ std::optional<std::string> replicationFault(const cluster::ReplicationSpec& spec
 // "async", "sync" or "bounded".
 std::string_view replicationName(const cluster::ReplicationSpec& spec);
 
-// Parameters and gradients travel as bfloat16 (narrow_gradient.h), also between tasks of one host: the numbers don't depend on where they run.
+// Parameters and gradients travel as bfloat16 (narrow_gradient.h), also between tasks of one host:
+// the numbers don't depend on where they run.
 bool narrowsTransfers(const cluster::ReplicationSpec& spec);
 
 // ---- steps
@@ -49,7 +52,8 @@ bool narrowsTransfers(const cluster::ReplicationSpec& spec);
 // False: a gradient is applied when it arrives, and each ps counts for itself.
 bool sharesSteps(const cluster::ReplicationSpec& spec);
 
-// Bounded: how many steps a worker may be ahead of the slowest when it begins one; nullopt: as many as it likes.
+// Bounded: how many steps a worker may be ahead of the slowest when it begins one; nullopt: as many
+// as it likes.
 std::optional<uint64_t> staleness(const cluster::ReplicationSpec& spec);
 
 // Whether a step can be made without the gradients of some workers; ps/0 decides whose it takes.
@@ -70,6 +74,11 @@ uint32_t gradientsPerStep(const cluster::ReplicationSpec& spec);
 // How many batches one step of the batch order hands out. In async mode a step of the order is one
 // batch of each worker.
 uint32_t batchesOfOrderStep(const cluster::ReplicationSpec& spec, uint32_t workers);
+
+// The batches of a job in which every one of so many examples counts once an epoch: in sync mode
+// the batches of a step are a group, else each batch is one.
+cluster::BatchPlan epochPlan(const cluster::ReplicationSpec& spec, uint32_t workers,
+                             uint64_t examples, uint64_t batch_size);
 
 // ---- checkpoints
 

@@ -37,7 +37,9 @@ void RowMerge::find() {
   values_.clear();
   for (const RowsView& view : left_)
     if (!view.rows.empty() && (values_.empty() || view.rows.front() <= row_)) {
-      if (values_.empty() || view.rows.front() < row_) values_.clear();
+      if (values_.empty() || view.rows.front() < row_) {
+        values_.clear();
+      }
       row_ = view.rows.front();
       values_.push_back(view.values);
     }

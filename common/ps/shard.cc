@@ -18,7 +18,12 @@ Shard::Shard(const ShardOptions& options, const Clock& clock, UpdateRunner& runn
       peers_(peers),
       replica_(replica),
       membership_(options.workers, options.lease, clock),
-      barriers_(options.workers, calls_, clock) {}
+      barriers_(options.workers, calls_, clock) {
+  for (const uint32_t rank : options.finished_workers) {
+    membership_.hasFinished(rank);
+    barriers_.left(rank);
+  }
+}
 
 Shard::~Shard() = default;
 

@@ -40,18 +40,20 @@ struct ShardOptions {
   uint32_t ps_tasks = 1;
   uint32_t workers = 1;
   Duration lease = std::chrono::seconds(10);  // Duration::max(): workers are never lost by time
-  // Longest wait of one push or pull for what is on this ps. With several ps, rejoin_timeout comes on
-  // top: workers whose gradients are missed may themselves be waiting for another ps to return.
+  // Longest wait of one push or pull for what is on this ps. With several ps, rejoin_timeout comes
+  // on top: workers whose gradients are missed may themselves be waiting for another ps to return.
   Duration step_timeout = std::chrono::seconds(60);
   // How long a step that needs a lost worker waits for its return; 0: it fails at once.
   Duration rejoin_timeout{};
+  // Ranks that had finished before this ps was started: nobody waits for them.
+  std::vector<uint32_t> finished_workers{};
   // How long the calls of others have no deadline while a worker evaluates.
   Duration evaluation_max = std::chrono::seconds(600);
   uint64_t memory_bytes = 0;  // of this host: a model that needs more is refused; 0: not known
 };
 
-// How long calls may wait for a chief that lives to bring values: it may read a large checkpoint from
-// a slow disk, more than once.
+// How long calls may wait for a chief that lives to bring values: it may read a large checkpoint
+// from a slow disk, more than once.
 inline constexpr Duration kBringBackMax = std::chrono::minutes(30);
 
 // By how many epochs a ps can be behind another: those of goings back that it has missed.
@@ -85,21 +87,21 @@ struct ShardStatus {
 };
 
 // Owns: all state of one ps task.
-// Borrows: `clock`, `runner`, `peers`, `replica` (must outlive this; `peers` may be null with one ps,
-// `replica` where none is kept).
+// Borrows: `clock`, `runner`, `peers`, `replica` (must outlive this; `peers` may be null with one
+// ps, `replica` where none is kept).
 // Threads: loop-thread only.
 // Blocks: never, but for updates of a small arena, or whose runner calls `done` from start().
 // Errors: kBadConfig a declaration, rank or size that doesn't fit; kPermission what
-// is another task's to do; kUnavailable "fenced: ...", a lost worker, or a call too early; kDeadline a
-// wait that ran out, naming what was awaited.
+// is another task's to do; kUnavailable "fenced: ...", a lost worker, or a call too early;
+// kDeadline a wait that ran out, naming what was awaited.
 class Shard {
  public:
   Shard(const ShardOptions& options, const Clock& clock, UpdateRunner& runner, SyncPeers* peers,
         ReplicaLink* replica = nullptr);
   ~Shard();
 
-  // Before declare(): the arrays of what is declared are on `device`, not here (ParameterStore has what that rules out).
-  // A step then has one gradient, and there is no replica.
+  // Before declare(): the arrays of what is declared are on `device`, not here (ParameterStore has
+  // what that rules out). A step then has one gradient, and there is no replica.
   void keepOn(std::shared_ptr<DeviceArrays> device);
   // Those of the newest step, with their elements. Not before there are values.
   std::shared_ptr<const Snapshot> readableParameters();
@@ -116,8 +118,8 @@ class Shard {
   // its next call that waits.
   // Errors: kBadConfig naming the worker whose declaration differs, what differs, and both values.
   void declare(uint32_t rank, Incarnation incarnation, const ModelDeclaration& declaration);
-  // Why this process has no say about parameters yet: it has not joined, or not declared the job's model.
-  // Throws when it never will: it was replaced, or has declared another model.
+  // Why this process has no say about parameters yet: it has not joined, or not declared the job's
+  // model. Throws when it never will: it was replaced, or has declared another model.
   std::optional<Error> notYetDeclared(uint32_t rank, Incarnation incarnation);
   // Throws unless this live process has declared the job's model.
   void checkDeclared(uint32_t rank, Incarnation incarnation);
@@ -127,7 +129,8 @@ class Shard {
   void finish(uint32_t rank, Incarnation incarnation);
   // Throws kPermission when this live process can't end the job by failing: it has finished, or it
   // has sent no gradient itself and another one that lives has. The job goes on without it. But the
-  // chief that has declared the job's model may: whether there are values to go on with is its to say.
+  // chief that has declared the job's model may: whether there are values to go on with is its to
+  // say.
   void checkMayEndJob(uint32_t rank, Incarnation incarnation);
   // The worker's process is known to be gone (its connection was reset and its launcher says so):
   // don't wait for the lease to run out.
@@ -137,9 +140,9 @@ class Shard {
   // This live process says why it goes: lost, as one whose process has ended.
   void leave(uint32_t rank, Incarnation incarnation, const std::string& reason);
 
-  // Takes the initial values, of this shard's `elements`; `epoch` begins with them, as with a cut that
-  // the chief goes back to: see restore(). False: it holds values of that epoch or a later one, and
-  // keeps them.
+  // Takes the initial values, of this shard's `elements`; `epoch` begins with them, as with a cut
+  // that the chief goes back to: see restore(). False: it holds values of that epoch or a later
+  // one, and keeps them.
   bool initialise(uint32_t rank, Incarnation incarnation, std::span<const float> values,
                   uint64_t epoch = kFirstEpoch);
   void waitInitialised(uint32_t rank, Incarnation incarnation, Duration timeout,
@@ -148,8 +151,9 @@ class Shard {
   // Answered once this shard's epoch is `epoch` or a later one.
   void pull(uint32_t rank, Incarnation incarnation, const Wanted& wanted, PushCallback callback,
             uint64_t epoch = 0);
-  // What is read beside training: the moving averages, or the parameters, once no update is running, and this shard has values. It
-  // doesn't count as a pull; the answer's state says only how many updates are in them. Answers kBadConfig when no averages are kept.
+  // What is read beside training: the moving averages, or the parameters, once no update is
+  // running, and this shard has values. It doesn't count as a pull; the answer's state says only
+  // how many updates are in them. Answers kBadConfig when no averages are kept.
   enum class Aside : uint8_t { kAverages, kParameters };
   void pullAside(uint32_t rank, Incarnation incarnation, Aside what, PushCallback callback);
   // A gradient of another epoch has no effect: kWentBack.
@@ -162,8 +166,8 @@ class Shard {
   // Errors: kBadData when it breaks the protocol.
   void onReceived(uint32_t ps_task, StepName step, uint32_t rank);
   void onDecision(StepName step, const std::vector<uint32_t>& ranks);
-  // Another connection to ps/0 is there, perhaps to another process of it: it is told again what this
-  // ps holds.
+  // Another connection to ps/0 is there, perhaps to another process of it: it is told again what
+  // this ps holds.
   void onLeaderLinked();
   // See Coordinator.
   void onFollowerLinked(uint32_t ps_task);
@@ -192,10 +196,11 @@ class Shard {
   // The chief has every ps read a cut to go back to, restore() follows: until then calls that wait
   // have no deadline, while the chief lives and for kBringBackMax at most.
   void expectRestore(Incarnation chief);
-  // Takes `state`, in place of initialise() or of what it holds, and lets the waiting workers go on:
-  // whoever waits for the answer to a push is answered kWentBack. False: it is on that epoch already.
-  // Errors: kUnavailable when it is on a later one. kBadConfig, kBadData when the state doesn't fit, or
-  // there is no memory for it: this shard is empty then, and whoever waited is told why.
+  // Takes `state`, in place of initialise() or of what it holds, and lets the waiting workers go
+  // on: whoever waits for the answer to a push is answered kWentBack. False: it is on that epoch
+  // already.
+  // Errors: kUnavailable when it is on a later one. kBadConfig, kBadData when the state doesn't
+  // fit, or there is no memory for it: this shard is empty then, and whoever waited is told why.
   bool restore(Incarnation chief, const RestoredShard& state);
   const std::optional<ModelDeclaration>& declaration() const { return declaration_; }
 
@@ -206,13 +211,13 @@ class Shard {
   void onReplicaHeard(uint64_t ticket);
   // An empty shard fetches its replica, in place of initialise() or restore(). Nothing was lost, so
   // `epoch` goes on. No effect when it is on that epoch already.
-  // Errors: kUnavailable when it holds other values, or none are kept; kBadData when what comes doesn't
-  // fit.
+  // Errors: kUnavailable when it holds other values, or none are kept; kBadData when what comes
+  // doesn't fit.
   void refill(Incarnation chief, uint64_t epoch, WaitCallback callback);
 
   // Answered once the backup holds what this shard does, on `epoch`.
-  // Errors: kUnavailable when none is kept, this shard is on another epoch or leaves that one, or when
-  // the chief asks again; to the callback.
+  // Errors: kUnavailable when none is kept, this shard is on another epoch or leaves that one, or
+  // when the chief asks again; to the callback.
   void awaitReplica(Incarnation chief, uint64_t epoch, WaitCallback callback);
 
   // Any worker may ask the job to end after the steps under way. Only ps/0 can see to it.

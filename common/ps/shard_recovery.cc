@@ -1,5 +1,5 @@
-// Shard, third part: what it says of its values, going back to an earlier cut, and the calls that wait
-// for values.
+// Shard, third part: what it says of its values, going back to an earlier cut, and the calls that
+// wait for values.
 
 #include <fmt/format.h>
 
@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "common/ps/replication_rules.h"
 #include "common/ps/shard.h"
 
 namespace dtf::ps {
@@ -88,8 +89,8 @@ bool Shard::restore(Incarnation chief, const RestoredShard& state) {
   return true;
 }
 
-// `fill` gives an empty store its values. What it had before goes first: a host need not have room for
-// both.
+// `fill` gives an empty store its values. What it had before goes first: a host need not have room
+// for both.
 void Shard::take(const Beginning& beginning, const std::function<void()>& fill) {
   DTF_CHECK(validEpoch(beginning.epoch) && beginning.epoch > epoch_);
   const ModelDeclaration model = declaration_.value();
@@ -144,7 +145,8 @@ void Shard::answerWentBack(uint32_t rank, PushCallback callback) {
 
 // ---- calls that wait for values
 
-// Whether `push` was made before the call that waits: it was said a second time, on another connection, and comes late.
+// Whether `push` was made before the call that waits: it was said a second time, on another
+// connection, and comes late.
 bool Shard::isOlder(const Parked& push, const Parked& waiting) {
   if (!push.contribution || push.rank != waiting.rank || push.incarnation != waiting.incarnation)
     return false;
@@ -200,8 +202,8 @@ void Shard::resumeParked() {
   }
 }
 
-// That a worker says so is no proof that there is such an epoch, and while a pull waits for it nobody
-// has a deadline. Before this shard has values of its own there is nothing to judge by.
+// That a worker says so is no proof that there is such an epoch, and while a pull waits for it
+// nobody has a deadline. Before this shard has values of its own there is nothing to judge by.
 bool Shard::canCome(uint64_t epoch) const {
   return !initialised() || epochNumber(epoch) <= epochNumber(epoch_) + kEpochsMissedMax;
 }
@@ -212,8 +214,8 @@ Error Shard::cannotCome(uint32_t rank, uint64_t epoch) const {
                       workerName(rank), options_.ps_task, epochNumber(epoch), epochNumber(epoch_))};
 }
 
-// A chief that lives brings what is missing. How long it takes to read that is no fault of those who wait;
-// after its loss they wait for its return.
+// A chief that lives brings what is missing. How long it takes to read that is no fault of those
+// who wait; after its loss they wait for its return.
 void Shard::holdDeadlines() {
   if (initialised() && whoEvaluates()) coordinator_->extendDeadlines();
   const bool going_back = isGoingBack();
@@ -270,8 +272,8 @@ bool Shard::awaitsReturn() const {
 
 // ---- other ps
 
-// A follower may be on an epoch before the leader is: what it reports counts when this shard is there,
-// too.
+// A follower may be on an epoch before the leader is: what it reports counts when this shard is
+// there, too.
 void Shard::onReceived(uint32_t ps_task, StepName step, uint32_t rank) {
   const OutwardCalls::Scope scope(calls_);
   requireEpoch(step.epoch, fmt::format("a gradient on ps/{}", ps_task));
@@ -301,8 +303,8 @@ void Shard::onFollowerLinked(uint32_t ps_task) {
   if (initialised()) coordinator_->onFollowerLinked(ps_task);
 }
 
-// A decision of a later epoch can't be: it takes gradients that are on this ps. One that a process of
-// this ps before this one did not hear is of an epoch that will be left, or is announced again.
+// A decision of a later epoch can't be: it takes gradients that are on this ps. One that a process
+// of this ps before this one did not hear is of an epoch that will be left, or is announced again.
 void Shard::onDecision(StepName step, const std::vector<uint32_t>& ranks) {
   const OutwardCalls::Scope scope(calls_);
   if (!initialised() || step.epoch < epoch_) return;

@@ -12,8 +12,9 @@ namespace dtf::ps {
 
 namespace {
 
-void meanInto(std::span<const float* const> values, uint64_t begin, uint64_t n, float* mean) {
-  if (values.size() > 1) return meanOf(values, begin, n, mean);
+void meanInto(std::span<const float* const> values, std::span<const uint32_t> weights,
+              uint64_t begin, uint64_t n, float* mean) {
+  if (values.size() > 1) return meanOf(values, weights, begin, n, mean);
   std::memcpy(mean, values[0] + begin, n * sizeof(float));
 }
 
@@ -27,7 +28,11 @@ SparseMean::SparseMean(std::shared_ptr<const GradientLayout> layout)
 void SparseMean::begin(std::span<const Gradient> gradients) {
   DTF_CHECK(!gradients.empty() && mean_ == nullptr);
   dense_.clear();
-  for (const Gradient& gradient : gradients) dense_.push_back(gradient.values.data());
+  weights_.clear();
+  for (const Gradient& gradient : gradients) {
+    dense_.push_back(gradient.values.data());
+    weights_.push_back(gradient.weight);
+  }
   findRows(gradients);
   makeRoom();
   for (size_t i = 0; i < named_.size(); ++i) std::ranges::copy(named_[i], ids(i));
@@ -67,7 +72,7 @@ uint32_t* SparseMean::ids(size_t index) {
 
 void SparseMean::run(uint64_t begin, uint64_t end) {
   if (const uint64_t stop = std::min(end, layout_->denseElements()); begin < stop)
-    meanInto(dense_, begin, stop - begin, mean_->as<float>() + begin);
+    meanInto(dense_, weights_, begin, stop - begin, mean_->as<float>() + begin);
   for (size_t i = 0; i < rows_.size(); ++i) {
     const SparseSlice& slice = layout_->sparse()[i];
     const uint64_t first = std::max(begin, slice.offset);
@@ -88,7 +93,7 @@ void SparseMean::runRows(size_t index, uint64_t begin, uint64_t end) {
     DTF_CHECK(named[at] == merge.row());
     const uint64_t from = std::max(row_begin, begin) - row_begin;
     const uint64_t n = std::min(row_begin + slice.row_elements, end) - row_begin - from;
-    meanInto(merge.values(), from, n, values + at++ * slice.row_elements + from);
+    meanInto(merge.values(), {}, from, n, values + at++ * slice.row_elements + from);
   }
 }
 

@@ -39,6 +39,7 @@ class SparseMean {
 
   const std::shared_ptr<const GradientLayout> layout_;
   std::vector<const float*> dense_;           // of each gradient
+  std::vector<uint32_t> weights_;             // likewise
   std::vector<std::vector<RowsView>> rows_;   // by sparse slice, then by gradient
   std::vector<std::vector<uint32_t>> named_;  // by sparse slice
   std::vector<uint32_t> row_counts_;

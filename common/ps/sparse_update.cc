@@ -35,7 +35,7 @@ void updateNamed(const UpdateConstants& c, const UpdateArrays& arrays,
                  std::span<const float* const> values, uint64_t row_begin, uint64_t begin,
                  uint64_t end) {
   alignas(64) float buffer[kChunkElements];
-  const UpdateArrays of_row{.gradients = values};
+  const UpdateArrays of_row{.gradients = values, .weights = {}};
   for (uint64_t at = begin; at < end; at += kChunkElements) {
     const uint64_t n = std::min(kChunkElements, end - at);
     const float* const gradient = effectiveGradient(c, of_row, at - row_begin, n, buffer);

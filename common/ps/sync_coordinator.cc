@@ -24,12 +24,13 @@ uint32_t SyncCoordinator::Worker::firstMissing() const {
 SyncCoordinator::SyncCoordinator(const CoordinatorContext& context)
     : context_(context),
       needed_(context.declaration.replication.replicas_to_aggregate),
+      shares_(context.declaration, context.workers),
       last_step_(context.declaration.steps),
       updater_(context.store, context.runner, context.calls, context.replicator),
       cut_(context.store, updater_, context.calls, context.clock),
       workers_(context.workers),
       gone_(context.workers, std::min(needed_, context.workers), context.clock),
-      decider_(context.ps_tasks, context.workers, needed_) {
+      decider_(context.ps_tasks, context.workers) {
   DTF_CHECK(context.declaration.replication.total_num_replicas == context.workers && needed_ > 0);
   DTF_CHECK(!hasBackups() || context.ps_tasks == 1 || context.peers != nullptr);
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
@@ -139,9 +140,9 @@ bool SyncCoordinator::answeredAsPast(const Contribution& c, PushCallback& callba
   return true;
 }
 
-// True for a batch before which others are missing: they were kept by an earlier process of this ps,
-// which its replica doesn't know of. The worker computes them again; where they are held still, they
-// have no effect.
+// True for a batch before which others are missing: they were kept by an earlier process of this
+// ps, which its replica doesn't know of. The worker computes them again; where they are held still,
+// they have no effect.
 bool SyncCoordinator::sentBack(const Contribution& c, PushCallback& callback) {
   if (!resumed_ || c.batch <= workers_[c.rank].firstMissing()) return false;
   answer(std::move(callback),
@@ -175,7 +176,8 @@ void SyncCoordinator::push(Contribution contribution, PushCallback callback) {
   if (updater_.busy()) return;
   hold(std::move(contribution));
   failHopeless();
-  advance(rank);
+  if (hasBackups() && !decided_) report(rank);
+  advance();
 }
 
 void SyncCoordinator::hold(Contribution contribution) {
@@ -188,31 +190,8 @@ void SyncCoordinator::hold(Contribution contribution) {
 
 // ---- updates
 
-void SyncCoordinator::startUpdate(std::vector<uint32_t> ranks) {
-  DTF_CHECK(!updater_.busy() && !ranks.empty());
-  DTF_CHECK(std::is_sorted(ranks.begin(), ranks.end()));  // gradients are summed in this order
-  std::vector<Gradient> gradients;
-  double loss_sum = 0;
-  for (const uint32_t rank : ranks) {
-    for (const std::optional<Gradient>& batch : workers_[rank].batches) {
-      gradients.push_back(batch.value());
-    }
-    for (const float loss : workers_[rank].losses) loss_sum += loss;
-  }
-  set_loss_ = static_cast<float>(loss_sum / static_cast<double>(gradients.size()));
-  UpdateNote note{{}, set_loss_};
-  if (context_.replicator != nullptr)  // only a replica remembers it
-    for (const uint32_t rank : ranks) note.pushes.push_back({rank, {}, step()});
-  try {
-    updater_.start(std::move(gradients), std::move(note),
-                   [this, ranks = std::move(ranks)] { onCommitted(ranks); });
-  } catch (const Error& error) {  // of the device that keeps the parameters, which are lost
-    failAll(error);
-  }
-}
-
 void SyncCoordinator::onCommitted(const std::vector<uint32_t>& ranks) {
-  counters_.gradients_applied += needed_;
+  counters_.gradients_applied += hasBackups() ? ranks.size() : needed_;
   if (cut_.armed() && cut_.target()[0] == step()) cut_.take();
   last_loss_ = set_loss_;
   decided_ = std::nullopt;
@@ -262,6 +241,7 @@ void SyncCoordinator::gone(uint32_t rank, const std::string& why, Duration patie
   cancelWaiting(rank, Error(ErrorCode::kUnavailable, "fenced: " + why));
   gone_.gone(rank, why, patience);
   failHopeless();
+  if (leads()) advance();
 }
 
 // ---- checkpoints

@@ -3,11 +3,16 @@
 // Synchronous training: each step applies the mean of N = replicas_to_aggregate gradients, computed
 // from the same parameters. A step counter, no token queue. T = total_num_replicas workers.
 //
-//   N >= T  Each rank owes a fixed quota of batches: N/T, and one more for the first N%T ranks. The set of a step is
-//           known beforehand, so each ps goes on by itself when all is there, and all have the same set. A batch that
-//           isn't the rank's last of the step is answered kQueued at once, the last one when the step is applied.
-//   N < T   Backup workers. ps/0 decides (set_decider.h): the others report each gradient they hold, and apply what
-//           ps/0 announces. Gradients outside the set, and later ones, are answered kStale with fresh parameters.
+//   N >= T  Each rank owes a fixed quota of batches: N/T, and one more for the first N%T ranks. The
+//           set of a step is known beforehand, so each ps goes on by itself when all is there, and
+//           all have the same set. A batch that isn't the rank's last of the step is answered
+//           kQueued at once, the last one when the step is applied.
+//   N < T   Backup workers. ps/0 decides (set_decider.h): the others report each gradient they
+//           hold, and apply what ps/0 announces. Gradients outside the set, and later ones, are
+//           answered kStale with fresh parameters.
+//
+// Where every example counts once an epoch, a gradient's weight is the number of its examples; one
+// of an empty share is left out of the mean (step_shares.h).
 //
 // Gradients are summed in rank order, then batch order, never in order of arrival, so for N >= T a
 // run is a pure function of the file and the seed, to the bit. A gradient that has been taken is
@@ -21,8 +26,9 @@
 //   the step             updating -> next open the update is committed: waiting calls are answered
 //   a waiting call       -> kApplied, kStale   its step is committed, with or without it
 //   a waiting call       -> Error              too few workers are left, or it has waited too long
-//   a worker             lost -> awaited       its gradients are needed: for rejoin_timeout the calls that wait have no
-//                                              deadline, and its successor computes what is missing
+//   a worker             lost -> awaited       its gradients are needed: for rejoin_timeout the
+//                                              calls that wait have no deadline, and its successor
+//                                              computes what is missing
 //   a worker             awaited -> given up   it did not return in time: too few are left
 
 #include <optional>
@@ -32,6 +38,7 @@
 #include "common/ps/coordinator.h"
 #include "common/ps/gone_workers.h"
 #include "common/ps/set_decider.h"
+#include "common/ps/step_shares.h"
 #include "common/ps/updater.h"
 
 namespace dtf::ps {
@@ -93,7 +100,7 @@ class SyncCoordinator final : public Coordinator {
   bool sentBack(const Contribution& contribution, PushCallback& callback);
   void hold(Contribution contribution);
   void wait(uint32_t rank, PushCallback callback);
-  void advance(uint32_t rank);
+  void advance();
   void report(uint32_t rank);
   bool announcesAfterwards() const;
   void announceLast();
@@ -116,7 +123,8 @@ class SyncCoordinator final : public Coordinator {
 
   const CoordinatorContext context_;
   const uint32_t needed_;  // N
-  uint64_t last_step_;     // the declared number of steps, or where the job was asked to stop
+  const StepShares shares_;
+  uint64_t last_step_;  // the declared number of steps, or where the job was asked to stop
   Updater updater_;
   CutTaker cut_;
   std::vector<Worker> workers_;
@@ -125,7 +133,7 @@ class SyncCoordinator final : public Coordinator {
   bool resumed_ = false;  // from a replica, in this step
   // Of this step, though gradients are missing here: see onDecision().
   std::optional<std::vector<uint32_t>> decided_;
-  float set_loss_ = 0;   // mean over the contributions of the set being applied
+  float set_loss_ = 0;   // mean over the set being applied
   float last_loss_ = 0;  // the same of the step before the current
   uint32_t held_ = 0;    // gradients of the current step
   CoordinatorStatus counters_;

@@ -22,7 +22,11 @@ std::vector<uint32_t> SyncCoordinator::awaitedReturns() const {
   if (updater_.busy() || !context_.store.initialised() || isDone()) return {};
   if (decided_)
     return gone_.awaited([this](uint32_t rank) { return !isMissed(rank); }, workers_.size());
-  return gone_.awaited([this](uint32_t rank) { return workers_[rank].complete(); });
+  // In a short step nothing is missed of a worker that has no examples in it.
+  const size_t counting = shares_.counting(step());
+  return gone_.awaited(
+      [this](uint32_t rank) { return workers_[rank].complete() || !shares_.counts(step(), rank); },
+      workers_.size() - counting + std::min<size_t>(needed_, counting));
 }
 
 bool SyncCoordinator::awaitsReturn() const {
@@ -46,10 +50,17 @@ std::optional<std::string> SyncCoordinator::hopelessFor(uint32_t rank) const {
           "process of ps/{} before this one: start the job again, from its checkpoint",
           *gone, step(), context_.ps_task);
   }
-  const std::optional<std::string> why =
-      gone_.hopelessFor(rank, [this](uint32_t other) { return workers_[other].complete(); });
-  if (!why) return std::nullopt;
   const auto least = std::min<size_t>(needed_, workers_.size());
+  const bool is_short = shares_.isShort(step());  // it is made of what comes
+  const std::optional<std::string> why = gone_.hopelessFor(
+      rank,
+      [this](uint32_t other) {
+        return workers_[other].complete() || !shares_.counts(step(), other);
+      },
+      is_short ? workers_.size() - shares_.counting(step()) + 1 : least);
+  if (!why) return std::nullopt;
+  if (is_short)
+    return fmt::format("{} in step {}; the other workers have no examples in it", *why, step());
   return hasBackups() ? fmt::format("{} in step {}; sync training needs {} of its {} workers", *why,
                                     step(), least, workers_.size())
                       : fmt::format("{} in step {}; sync training needs all {} workers", *why,
@@ -65,8 +76,8 @@ void SyncCoordinator::failHopeless() {
   failHopelessCut();
 }
 
-// A cut is at a step beyond the current one: what keeps the chief from its step keeps its checkpoint
-// from its cut.
+// A cut is at a step beyond the current one: what keeps the chief from its step keeps its
+// checkpoint from its cut.
 void SyncCoordinator::failHopelessCut() {
   if (!cut_.armed()) return;
   const std::optional<std::string> why = hopelessFor(kChief.index);
@@ -92,8 +103,9 @@ std::string SyncCoordinator::waitingForText() const {
     if (decided_ ? isMissed(rank) : !workers_[rank].complete()) missing.push_back(rank);
   }
   if (!hasBackups() || decided_) return workerNames(missing);
-  return fmt::format("gradients of {} workers on every ps; ps/{} has those of {}", needed_,
-                     context_.ps_task, workerNames(present));
+  return fmt::format("gradients of {} workers on every ps; ps/{} has those of {}",
+                     std::min(needed_, shares_.counting(step())), context_.ps_task,
+                     workerNames(present));
 }
 
 std::string SyncCoordinator::awaitedText() const {
@@ -124,6 +136,7 @@ void SyncCoordinator::tick() {
   // A return has a deadline of its own: the step's begins when the lost worker is there.
   if (awaitsReturn()) extendDeadlines();
   failHopeless();  // who did not return in time is given up
+  if (leads()) advance();
   const TimePoint now = context_.clock.now();
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
     if (!workers_[rank].waiting || now < workers_[rank].deadline) continue;
