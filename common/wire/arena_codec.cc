@@ -1,7 +1,6 @@
 #include "common/wire/arena_codec.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "common/base/check.h"
@@ -9,67 +8,39 @@
 
 namespace dtf::wire {
 
-#ifdef DTF_FAILPOINTS_COMPILED_IN
-
-namespace {
-std::atomic<uint64_t> chunk_bytes{kChunkBytesMax};
-}  // namespace
-
-TEST_SmallChunks::TEST_SmallChunks(uint64_t bytes) {
-  DTF_CHECK(bytes > 0 && bytes % sizeof(uint64_t) == 0 && bytes <= kChunkBytesMax);
-  const uint64_t before = chunk_bytes.exchange(bytes);
-  DTF_CHECK(before == kChunkBytesMax);
-}
-
-TEST_SmallChunks::~TEST_SmallChunks() {
-  chunk_bytes = kChunkBytesMax;
-}
-
-#else
-
-namespace {
-constexpr uint64_t chunk_bytes = kChunkBytesMax;
-}  // namespace
-
-#endif
-
-uint64_t chunkBytes() {
-  return chunk_bytes;
-}
-
-uint32_t arenaChunks(uint64_t elements) {
+uint32_t arenaChunks(uint64_t elements, uint64_t chunk_bytes) {
   DTF_CHECK(elements <= ps::kShardElementsMax);
-  return chunksOf(elements * sizeof(float));
+  return chunksOf(elements * sizeof(float), chunk_bytes);
 }
 
-uint32_t chunksOf(uint64_t bytes) {
-  const uint64_t chunk = chunk_bytes;
-  return static_cast<uint32_t>((bytes + chunk - 1) / chunk);
+uint32_t chunksOf(uint64_t bytes, uint64_t chunk_bytes) {
+  DTF_CHECK(chunk_bytes > 0 && chunk_bytes % sizeof(capnp::word) == 0 &&
+            chunk_bytes <= kChunkBytesMax);
+  return static_cast<uint32_t>((bytes + chunk_bytes - 1) / chunk_bytes);
 }
 
-net::Limits arenaLimits(uint64_t elements) {
+net::Limits arenaLimits(uint64_t elements, uint64_t chunk_bytes) {
   return {.bytes_max = elements * sizeof(float) + kMessageOverheadBytes,
-          .segments_max = arenaChunks(elements) + kSegmentsBeside};
+          .segments_max = arenaChunks(elements, chunk_bytes) + kSegmentsBeside};
 }
 
 void referenceArena(std::span<const float> arena, const std::shared_ptr<const void>& owner,
                     capnp::List<capnp::Data>::Builder list, net::MessageStream& stream,
-                    const std::shared_ptr<const net::SendGate>& gate) {
-  referenceBytes(std::as_bytes(arena), owner, list, stream, gate);
+                    uint64_t chunk_bytes, const std::shared_ptr<const net::SendGate>& gate) {
+  referenceBytes(std::as_bytes(arena), owner, list, stream, chunk_bytes, gate);
 }
 
 namespace {
 
 // Chunks of `bytes` from entry `at` of `list` on; returns the entry behind them.
 uint32_t reference(const ArenaPart& part, capnp::List<capnp::Data>::Builder list, uint32_t at,
-                   net::MessageStream& stream,
+                   net::MessageStream& stream, uint64_t chunk_bytes,
                    const std::shared_ptr<const net::SendGate>& gate = nullptr) {
   DTF_CHECK(part.bytes.size() % sizeof(capnp::word) == 0);
   const auto* bytes = reinterpret_cast<const kj::byte*>(part.bytes.data());
-  const uint64_t chunk = chunk_bytes;
   auto orphanage = capnp::Orphanage::getForMessageContaining(list);
   for (uint64_t left = part.bytes.size(); left > 0;) {
-    const uint64_t size = std::min(left, chunk);
+    const uint64_t size = std::min(left, chunk_bytes);
     list.adopt(at++, orphanage.referenceExternalData(capnp::Data::Reader(bytes, size)));
     stream.keepUntilWritten(bytes, part.owner);
     if (gate != nullptr) stream.sendAsWritten(bytes, gate);
@@ -83,15 +54,15 @@ uint32_t reference(const ArenaPart& part, capnp::List<capnp::Data>::Builder list
 
 void referenceBytes(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner,
                     capnp::List<capnp::Data>::Builder list, net::MessageStream& stream,
-                    const std::shared_ptr<const net::SendGate>& gate) {
-  const uint32_t end = reference({bytes, owner}, list, 0, stream, gate);
+                    uint64_t chunk_bytes, const std::shared_ptr<const net::SendGate>& gate) {
+  const uint32_t end = reference({bytes, owner}, list, 0, stream, chunk_bytes, gate);
   DTF_CHECK(end == list.size());
 }
 
 void referenceParts(std::span<const ArenaPart> parts, capnp::List<capnp::Data>::Builder list,
-                    net::MessageStream& stream) {
+                    net::MessageStream& stream, uint64_t chunk_bytes) {
   uint32_t end = 0;
-  for (const ArenaPart& part : parts) end = reference(part, list, end, stream);
+  for (const ArenaPart& part : parts) end = reference(part, list, end, stream, chunk_bytes);
   DTF_CHECK(end == list.size());
 }
 

@@ -22,23 +22,10 @@ inline constexpr uint64_t kChunkBytesMax = uint64_t{256} << 20;
 // this.
 inline constexpr uint64_t kMessageOverheadBytes = uint64_t{1} << 20;
 
-// Of one blob: kChunkBytesMax but in tests.
-uint64_t chunkBytes();
-
-uint32_t arenaChunks(uint64_t elements);
-uint32_t chunksOf(uint64_t bytes);  // of an arena of so many
-
-#ifdef DTF_FAILPOINTS_COMPILED_IN
-// While it lives, arenas and tensors of this process travel in chunks of that size: for tests of
-// many chunks in little memory. One at a time, around the connections.
-class TEST_SmallChunks {
- public:
-  explicit TEST_SmallChunks(uint64_t bytes);  // a multiple of 8
-  ~TEST_SmallChunks();
-  TEST_SmallChunks(const TEST_SmallChunks&) = delete;
-  TEST_SmallChunks& operator=(const TEST_SmallChunks&) = delete;
-};
-#endif
+// How many blobs an arena takes. `chunk_bytes`, here and below: the size of all but the last, an
+// option of the link (a multiple of 8, at most kChunkBytesMax).
+uint32_t arenaChunks(uint64_t elements, uint64_t chunk_bytes = kChunkBytesMax);
+uint32_t chunksOf(uint64_t bytes, uint64_t chunk_bytes = kChunkBytesMax);
 
 // Segments of a message with an arena that are not its chunks: the message itself, which grows by
 // few when it needs more.
@@ -47,27 +34,32 @@ static_assert(ps::kShardElementsMax * sizeof(float) / kChunkBytesMax + kSegments
               "Cap'n Proto reads no message of more segments");
 
 // What a bulk connection takes for a shard of that size.
-net::Limits arenaLimits(uint64_t elements);
+net::Limits arenaLimits(uint64_t elements, uint64_t chunk_bytes = kChunkBytesMax);
 
-// Fills `list` (made with arenaChunks(arena.size()) entries) with references to `arena`, whose
-// memory `owner` keeps alive until the message is with the kernel. The size must be a multiple of
-// two elements (capnp sends words). `gate`: of an arena that is still being written, see MessageStream::sendAsWritten(); null: it is whole.
+// Fills `list` (made with arenaChunks(arena.size(), chunk_bytes) entries) with references to
+// `arena`, whose memory `owner` keeps alive until the message is with the kernel. The size must be
+// a multiple of two elements (capnp sends words). `gate`: of an arena that is still being written,
+// see MessageStream::sendAsWritten(); null: it is whole.
 void referenceArena(std::span<const float> arena, const std::shared_ptr<const void>& owner,
                     capnp::List<capnp::Data>::Builder list, net::MessageStream& stream,
+                    uint64_t chunk_bytes = kChunkBytesMax,
                     const std::shared_ptr<const net::SendGate>& gate = nullptr);
 
-// The same for an arena that isn't of float32 (ps/narrow_gradient.h), of a multiple of 8 bytes: `list` was made with chunksOf(bytes.size()).
+// The same for an arena that isn't of float32 (ps/narrow_gradient.h), of a multiple of 8 bytes:
+// `list` was made with chunksOf(bytes.size(), chunk_bytes).
 void referenceBytes(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner,
                     capnp::List<capnp::Data>::Builder list, net::MessageStream& stream,
+                    uint64_t chunk_bytes = kChunkBytesMax,
                     const std::shared_ptr<const net::SendGate>& gate = nullptr);
 
-// The same for an arena that lies in several places: its parts, one after another. `list` was made with the sum of their chunksOf().
+// The same for an arena that lies in several places: its parts, one after another. `list` was made
+// with the sum of their chunksOf().
 struct ArenaPart {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
 };
 void referenceParts(std::span<const ArenaPart> parts, capnp::List<capnp::Data>::Builder list,
-                    net::MessageStream& stream);
+                    net::MessageStream& stream, uint64_t chunk_bytes = kChunkBytesMax);
 
 // The arena in `list`, in place when its chunks lie one after the other (they do when our own
 // sender made them), else copied into `assembled`.

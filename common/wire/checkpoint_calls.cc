@@ -50,22 +50,31 @@ kj::Promise<std::vector<T>> CheckpointCalls::fromEvery(
 kj::Promise<std::vector<checkpoint::HeldValues>> CheckpointCalls::open() {
   // A connection that broke is made again first.
   const double seconds = kQuestionSeconds + calls_.link(0).timeouts().rejoin_seconds;
-  return fromEvery<checkpoint::HeldValues>(
-      "say whether it holds values", seconds, [this](uint32_t i) {
-        return calls_.link(i)
-            .hear()
-            .then([this, i] { return calls_.link(i).control().superviseRequest().send(); })
-            .then([this, i](auto&& response) {
-              ps_[i] = std::make_unique<schema::PsCheckpoint::Client>(response.getCheckpoint());
-              checkpoint::HeldValues held = decodeHeld(response.getHeld());
-              requireEpoch(held.epoch, i);
-              requireEpoch(held.origin_epoch, i);
-              for (const checkpoint::SnapshotName& name : held.snapshots)
-                requireEpoch(name.epoch, i);
-              requireEpoch(held.replica_epoch, i);
-              return held;
-            });
-      });
+  return fromEvery<checkpoint::HeldValues>("say whether it holds values", seconds,
+                                           [this](uint32_t i) { return supervise(i); });
+}
+
+// Asked again when the connection breaks before the answer; hear() makes it again, or fails.
+kj::Promise<checkpoint::HeldValues> CheckpointCalls::supervise(uint32_t i) {
+  return calls_.link(i).hear().then([this, i] {
+    return calls_.link(i)
+        .control()
+        .superviseRequest()
+        .send()
+        .then([this, i](auto&& response) {
+          ps_[i] = std::make_unique<schema::PsCheckpoint::Client>(response.getCheckpoint());
+          checkpoint::HeldValues held = decodeHeld(response.getHeld());
+          requireEpoch(held.epoch, i);
+          requireEpoch(held.origin_epoch, i);
+          for (const checkpoint::SnapshotName& name : held.snapshots) requireEpoch(name.epoch, i);
+          requireEpoch(held.replica_epoch, i);
+          return held;
+        })
+        .catch_([this, i](kj::Exception&& exception) -> kj::Promise<checkpoint::HeldValues> {
+          if (!isBroken(exception)) return kj::mv(exception);
+          return supervise(i);
+        });
+  });
 }
 
 kj::Promise<std::vector<CutPosition>> CheckpointCalls::positions(bool hold) {

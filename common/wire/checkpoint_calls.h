@@ -25,7 +25,8 @@ class CheckpointCalls {
   // `disk_seconds`: the longest that a ps may take to write or read its shard.
   CheckpointCalls(ControlCalls& calls, double disk_seconds);
 
-  // First, once the model has been declared, and after any ps was started again. What every ps holds.
+  // First, once the model has been declared, and after any ps was started again. What every ps
+  // holds.
   kj::Promise<std::vector<checkpoint::HeldValues>> open();
 
   kj::Promise<std::vector<CutPosition>> positions(bool hold);
@@ -59,6 +60,7 @@ class CheckpointCalls {
   }
 
  private:
+  kj::Promise<checkpoint::HeldValues> supervise(uint32_t i);
   template <class T>
   kj::Promise<T> guardCut(kj::Promise<T> promise);
   template <class T>

@@ -8,15 +8,17 @@
 
 namespace dtf::wire {
 
-net::Limits gradientLimits(uint64_t elements, const ps::GradientLayout& layout) {
-  net::Limits limits = arenaLimits(std::max(elements, layout.elementsMax()));
+net::Limits gradientLimits(uint64_t elements, const ps::GradientLayout& layout,
+                           uint64_t chunk_bytes) {
+  net::Limits limits = arenaLimits(std::max(elements, layout.elementsMax()), chunk_bytes);
   for (const ps::SparseSlice& slice : layout.sparse())
     limits.bytes_max += slice.rows * sizeof(uint32_t);
   return limits;
 }
 
-uint64_t gradientWords(const ps::Gradient& gradient) {
-  return 2 * arenaChunks(gradient.values.size()) + (gradient.row_counts.size() + 1) / 2;
+uint64_t gradientWords(const ps::Gradient& gradient, uint64_t chunk_bytes) {
+  return 2 * arenaChunks(gradient.values.size(), chunk_bytes) +
+         (gradient.row_counts.size() + 1) / 2;
 }
 
 void encodeRowCounts(const ps::Gradient& gradient, capnp::List<uint32_t>::Builder rows) {

@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/net/asio.h"
 #include "common/net/timer.h"
 
 namespace dtf::wire {
@@ -130,7 +131,17 @@ kj::Promise<void> HealingConnection::reopen() {
         opening.patience = rejoin_;
         opening.answer_max = answer_max_;
         return openConnection(io_, std::move(opening), [this](net::RpcConnection& connection) {
-          return noteRefusal(steps_.say_hello(connection));
+          return noteRefusal(steps_.say_hello(connection).catch_([this](kj::Exception&& exception) {
+            // It was content with us before, so another one answers at its address, as a ps of
+            // another job: ours may come back there.
+            const Error error = net::toError(exception);
+            if (error.code() != ErrorCode::kBadConfig) kj::throwFatalException(kj::mv(exception));
+            if (const auto suppressed = limiter_.allow(kBroken, io_.clock().now()))
+              log::warning("event=another_answers peer=\"{}\" reason=\"{}\" suppressed={}",
+                           opening_.peer, error.message(), *suppressed);
+            kj::throwFatalException(
+                net::toKj(net::asio::error::connection_refused, error.message()));
+          }));
         });
       })
       .then([this](std::unique_ptr<net::RpcConnection> connection) -> kj::Promise<void> {

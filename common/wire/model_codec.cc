@@ -122,6 +122,8 @@ void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder build
   replication.setStaleness(model.replication.staleness);
   replication.setTransferDtype(static_cast<uint8_t>(model.replication.transfer_dtype));
   builder.setSteps(model.steps);
+  builder.setEpochExamples(model.epochs.examples);
+  builder.setEpochBatchSize(model.epochs.batch_size);
   auto settings = builder.initSettings(static_cast<uint32_t>(model.settings.size()));
   for (uint32_t i = 0; i < settings.size(); ++i) {
     settings[i].setName(model.settings[i].name);
@@ -147,6 +149,7 @@ ps::ModelDeclaration decodeModel(schema::Model::Reader reader) {
   model.replication = decodeReplication(reader.getReplication());
   model.steps = reader.getSteps();
   model.settings = decodeSettings(reader.getSettings());
+  model.epochs = {reader.getEpochExamples(), reader.getEpochBatchSize()};
   return model;
 }
 

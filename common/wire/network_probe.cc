@@ -13,9 +13,7 @@
 #include "common/net/connector.h"
 #include "common/net/error_bridge.h"
 #include "common/net/message_stream.h"
-#include "common/net/own_user.h"
 #include "common/net/timer.h"
-#include "common/net/tls_keys.h"
 #include "common/wire/named_wait.h"
 #include "common/wire/probe.capnp.h"
 
@@ -26,7 +24,8 @@ namespace {
 constexpr uint64_t kPieceBytesMin = uint64_t{64} << 10;
 constexpr uint64_t kPieceBytesMax = uint64_t{1} << 20;
 constexpr size_t kProbePiecesUnderWay = 4;
-// A piece that comes back sooner makes the next one larger: small ones find out how slow a slow line is.
+// A piece that comes back sooner makes the next one larger: small ones find out how slow a slow
+// line is.
 constexpr Duration kPieceQuick = std::chrono::milliseconds(10);
 // At the beginning, of the connection's slow start; not counted.
 constexpr Duration kWarmUp = std::chrono::milliseconds(100);
@@ -81,15 +80,14 @@ struct ProbeServer::Served {
 };
 
 ProbeServer::ProbeServer(net::IoThread& io, std::string identity, const std::string& address,
-                         const std::shared_ptr<net::TlsKeys>& keys)
+                         const net::Credentials& credentials)
     : io_(io),
       identity_(std::move(identity)),
       pool_(net::BufferPool::create(kPoolBytes)),
       self_(std::make_shared<ProbeServer*>(this)) {
   DTF_CHECK(!identity_.empty());
   const net::ListenerOptions options{.preamble_deadline = kProbeConnectWithin,
-                                     .keys = keys,
-                                     .own_user_only = net::keepsToOwnUser()};
+                                     .credentials = credentials};
   io_.call([&] {
     listener_ = std::make_unique<net::Listener>(
         io_.port(), address, 0,
@@ -155,7 +153,6 @@ class Measurement final : private kj::TaskSet::ErrorHandler {
     options.deadline = kProbeConnectWithin;
     options.attempt_max = kProbeConnectWithin;
     options.certified_task = target_.task;
-    options.keys = target_.keys;
     return awaitNamed(
         loop_.timer(), {target_.address.str() + " to take what is measured", within},
         loop_

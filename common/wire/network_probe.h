@@ -14,13 +14,10 @@
 #include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/cluster/address.h"
+#include "common/net/credentials.h"
 #include "common/net/listener.h"
 #include "common/net/reactor.h"
 #include "common/net/rpc_connection.h"
-
-namespace dtf::net {
-class TlsKeys;
-}
 
 namespace dtf::wire {
 
@@ -30,8 +27,8 @@ inline constexpr Duration kProbeWithin = std::chrono::seconds(8);  // as a whole
 inline constexpr Duration kProbeStreams = std::chrono::milliseconds(400);
 inline constexpr uint64_t kProbeBytesMax = uint64_t{1} << 30;
 
-// The end that takes. Whoever may connect is whoever may to a task; what he can cost is kConnectionsMax
-// connections, each for kProbeWithin and kProbeBytesMax.
+// The end that takes. Whoever may connect is whoever may to a task; what he can cost is
+// kConnectionsMax connections, each for kProbeWithin and kProbeBytesMax.
 // Owns: a listener and its connections.
 // Borrows: `io` (must outlive this).
 // Threads: made and destroyed on any but the loop's; the rest is of the loop.
@@ -41,9 +38,9 @@ class ProbeServer {
  public:
   static constexpr size_t kConnectionsMax = 8;
 
-  // Listens at a port of the kernel's choice. `keys` null: plain connections.
+  // Listens at a port of the kernel's choice.
   ProbeServer(net::IoThread& io, std::string identity, const std::string& address,
-              const std::shared_ptr<net::TlsKeys>& keys);
+              const net::Credentials& credentials);
   ~ProbeServer();
   ProbeServer(const ProbeServer&) = delete;
   ProbeServer& operator=(const ProbeServer&) = delete;
@@ -68,9 +65,8 @@ class ProbeServer {
 
 struct ProbeTarget {
   cluster::Address address;
-  std::string identity;                  // that the other end has
-  std::string task{};                    // that its certificate names, where there are keys
-  std::shared_ptr<net::TlsKeys> keys{};  // of this end; null: a plain connection
+  std::string identity;  // that the other end has
+  std::string task{};    // that its certificate names, where there are keys
 };
 
 struct LinkFigures {
@@ -79,8 +75,8 @@ struct LinkFigures {
 };
 
 // Loop-thread only; `loop` must outlive the promise.
-// Errors: as a promise: kUnavailable, kPermission as connectToPeer(), and when somebody else answers
-// there; kDeadline after `within`.
+// Errors: as a promise: kUnavailable, kPermission as connectToPeer(), and when somebody else
+// answers there; kDeadline after `within`.
 kj::Promise<LinkFigures> measureLink(net::Loop& loop, ProbeTarget target,
                                      Duration within = kProbeWithin);
 

@@ -84,7 +84,6 @@ class Attempts {
     options.kind = opening_.kind;
     options.peer_name = opening_.peer;
     options.certified_task = opening_.task;
-    options.keys = opening_.keys;
     options.deadline = opening_.patience;
     options.on_waiting = [what = opening_.peer + " to listen", told = opening_.on_waiting](
                              const std::string& last_error, Duration waited) {

@@ -15,24 +15,19 @@
 #include "common/net/preamble.h"
 #include "common/net/rpc_connection.h"
 
-namespace dtf::net {
-class TlsKeys;
-}
-
 namespace dtf::wire {
 
 struct Opening {
   std::string peer;  // "ps/1 (localhost:2222)", for messages
   std::string
       task{};  // that its certificate must name, where there are keys; empty: any of the job
-  std::shared_ptr<net::TlsKeys> keys{};  // null: those of the process
   cluster::Address address;
   net::ConnectionKind kind = net::ConnectionKind::kControl;
   net::Limits limits{};  // of what the peer may send
   std::shared_ptr<net::BufferPool> pool{};
-  Duration patience{};  // from the first attempt to the answer of a hello
-  Duration
-      answer_max{};  // for the answer of one hello, then it is repeated on a new connection; 0: `patience`
+  Duration patience{};    // from the first attempt to the answer of a hello
+  Duration answer_max{};  // for the answer of one hello, then it is repeated on a new connection;
+                          // 0: `patience`
   // Every few seconds while nobody listens there, besides the log.
   std::function<void(const std::string& what, Duration waited)> on_waiting{};
 };

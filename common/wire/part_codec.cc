@@ -317,7 +317,7 @@ void checkSent(const engine::TaskPart& part) {
 }  // namespace
 
 void encodePart(const std::shared_ptr<const engine::TaskPart>& shared, const Processes& processes,
-                net::MessageStream& stream, Part::Builder builder) {
+                net::MessageStream& stream, Part::Builder builder, uint64_t chunk_bytes) {
   const engine::TaskPart& part = *shared;
   encodeTask(part.task, builder.initTask());
   encodeNodes(part.graph, builder);
@@ -327,7 +327,7 @@ void encodePart(const std::shared_ptr<const engine::TaskPart>& shared, const Pro
   for (uint32_t i = 0; i < feeds.size(); ++i)
     feeds.set(i, indexOf(nodeNamed(part.graph, part.feeds[i])));
   auto folded = builder.initFolded(static_cast<uint32_t>(part.folded.size()));
-  TensorWriter tensors(stream, shared);
+  TensorWriter tensors(stream, shared, chunk_bytes);
   uint32_t at = 0;
   for (const auto& [name, value] : part.folded) {
     auto entry = folded[at++];

@@ -10,6 +10,7 @@
 
 #include "common/engine/task_part.h"
 #include "common/net/message_stream.h"
+#include "common/wire/arena_codec.h"
 #include "common/wire/parts.capnp.h"
 
 namespace dtf::wire {
@@ -31,7 +32,8 @@ using Processes = std::map<TaskId, Incarnation>;
 // `stream` will write the message, and keeps `part` until it has. Every peer of an edge is one of
 // `processes`.
 void encodePart(const std::shared_ptr<const engine::TaskPart>& part, const Processes& processes,
-                net::MessageStream& stream, schema::Part::Builder builder);
+                net::MessageStream& stream, schema::Part::Builder builder,
+                uint64_t chunk_bytes = kChunkBytesMax);
 
 struct DecodedPart {
   engine::TaskPart part;

@@ -1,42 +1,53 @@
 @0xa7d3c15e9b204f68;
-# How a session runs the parts of its graph on tasks that serve (`psd --serve`, `workerd --serve`), and how these tasks
-# pass tensors to each other. Training jobs talk otherwise: ps.capnp.
+# How a session runs the parts of its graph on tasks that serve (`psd --serve`, `workerd --serve`),
+# and how these tasks pass tensors to each other. Training jobs talk otherwise: ps.capnp.
 #
-# The master is the client: it prunes, places and cuts the graph (common/engine/README.md), and holds one connection
-# to each of its tasks. A task has one connection to each other task that it sends to, for each session.
+# The master is the client: it prunes, places and cuts the graph (common/engine/README.md), and
+# holds one connection to each of its tasks. A task has one connection to each other task that it
+# sends to, for each session.
 #
-#   client -> every task    hello(token)                    -> a GraphSession, and which process answers
-#   client -> every task    registerPart(plan, part)        once for each signature, before its first step
+#   client -> every task    hello(token)                    -> a GraphSession, and which process
+#                                                           answers
+#   client -> every task    registerPart(plan, part)        once for each signature, before its
+#                                                           first step
 #   client -> a task        setVariable(variable, value)
 #   client -> every task    reset(container)
-#   client -> every task    runPart(plan, step, feeds)      -> what is fetched. Repeats; all tasks of a step at once
+#   client -> every task    runPart(plan, step, feeds)      -> what is fetched. Repeats; all tasks
+#                                                           of a step at once
 #     task -> task          tensors(token)                  -> a TensorSink; before the first tensor
 #     task -> task          sendTensors(plan, step, ...)    as soon as they exist, many to a message
-#   client -> every task    abort(step, cause)              when any of them has failed, is late or lost
+#   client -> every task    abort(step, cause)              when any of them has failed, is late or
+#                                                           lost
 #   client -> every task    releasePart(plan)
 #
-# Identity. A session has a number that its client draws, and never uses again, and a secret, which it tells to the
-# session's tasks: who doesn't know it sends them nothing. Steps are numbered by the client, each number is used once. A tensor is known by (session, step, process of the sender, edge): it is taken once, and what
-# comes when its step is over, or from another process than the part was registered with, has no effect.
+# Identity. A session has a number that its client draws, and never uses again, and a secret, which
+# it tells to the session's tasks: who doesn't know it sends them nothing. Steps are numbered by the
+# client, each number is used once. A tensor is known by (session, step, process of the sender,
+# edge): it is taken once, and what comes when its step is over, or from another process than the
+# part was registered with, has no effect.
 #
-# A session is as good as all of its processes: when one is lost, or its connection breaks, the client opens another
-# session, under another number, on the processes that there are then. So the number says what an epoch says in a
-# training job, and no call carries one besides. A session ends with the client's connection: its steps are aborted, what
-# it holds is freed, also what its tasks have parked for each other.
+# A session is as good as all of its processes: when one is lost, or its connection breaks, the
+# client opens another session, under another number, on the processes that there are then. So the
+# number says what an epoch says in a training job, and no call carries one besides. A session ends
+# with the client's connection: its steps are aborted, what it holds is freed, also what its tasks
+# have parked for each other.
 #
-# Variables are the task's, not the session's. One is known by (device, container, name), and is there, with its value,
-# for as long as the process, or until its container is reset: all sessions whose parts name it share it. What a step assigns is there before it is
-# answered, each op's assignment whole; a client that goes takes nothing of it back.
+# Variables are the task's, not the session's. One is known by (device, container, name), and is
+# there, with its value, for as long as the process, or until its container is reset: all sessions
+# whose parts name it share it. What a step assigns is there before it is answered, each op's
+# assignment whole; a client that goes takes nothing of it back.
 #
-# So are queues. A step that waits for one holds up no thread, and no step but those behind it in that queue and the
-# next one of its plan. When it ends for another reason, its deadline, an abort or the loss of its client, it gives up its place and takes nothing
-# later; what it has taken before that is lost with it.
+# So are queues. A step that waits for one holds up no thread, and no step but those behind it in
+# that queue and the next one of its plan. When it ends for another reason, its deadline, an abort
+# or the loss of its client, it gives up its place and takes nothing later; what it has taken before
+# that is lost with it.
 #
-# Deadlines: the client's step has one, and each runPart carries what is left of it: the task ends the step by itself
-# then, should the client be gone without a word. A task owes an answer to abort() when what computes has ended.
+# Deadlines: the client's step has one, and each runPart carries what is left of it: the task ends
+# the step by itself then, should the client be gone without a word. A task owes an answer to
+# abort() when what computes has ended.
 #
-# Limits: 64 KiB a message before the hello; after it 16 GiB, and each blob at most 256 MiB (a tensor is as many as it
-# takes). What a session may hold is bounded, too (daemons/served_task.h).
+# Limits: 64 KiB a message before the hello; after it 16 GiB, and each blob at most 256 MiB (a
+# tensor is as many as it takes). What a session may hold is bounded, too (daemons/served_task.h).
 #
 # All connections are of the kind bulk (common/net/preamble.h).
 
@@ -50,16 +61,19 @@ interface TaskGate {
   hello @0 (token :SessionToken)
       -> (session :GraphSession, task :Types.Task, incarnation :UInt64, devices :List(Text), bytesMax :UInt64,
           cluster :List(ClusterTask));
-  # Opens a session, once. `devices`: full names. `cluster`: all tasks of its cluster file, so that a client that knows
-  # one reaches the others that its graph names; not from a task of a version before this field. `bytesMax`: what the task may hold for all sessions together, so that
-  # the tensors of one message may have no more; of a message of twice as much it closes the connection. Errors: unavailable when the task has as many sessions as it may;
-  # bad_data when that session is open, or there is no secret. Said again on another connection, with the same secret and
-  # before anything was asked of the session, it takes the place of the first: that one's answer was lost.
+  # Opens a session, once. `devices`: full names. `cluster`: all tasks of its cluster file, so that
+  # a client that knows one reaches the others that its graph names; not from a task of a version
+  # before this field. `bytesMax`: what the task may hold for all sessions together, so that the
+  # tensors of one message may have no more; of a message of twice as much it closes the connection.
+  # Errors: unavailable when the task has as many sessions as it may; bad_data when that session is
+  # open, or there is no secret. Said again on another connection, with the same secret and before
+  # anything was asked of the session, it takes the place of the first: that one's answer was lost.
 
   tensors @1 (token :SessionToken, caller :Types.Task, callee :Types.Task, incarnation :UInt64)
       -> (sink :TensorSink, incarnation :UInt64, bytesMax :UInt64);
-  # For another task of the session. `incarnation`: of the caller, then of the callee. `bytesMax`: as above. Errors: unavailable when there is
-  # no such session (any more), or the secret is another; bad_config when this is not `callee`.
+  # For another task of the session. `incarnation`: of the caller, then of the callee. `bytesMax`:
+  # as above. Errors: unavailable when there is no such session (any more), or the secret is
+  # another; bad_config when this is not `callee`.
 
   status @2 () -> (json :Text);
   # For people and tools: the sessions, what they hold. Never refused, and tells no secret.
@@ -78,35 +92,40 @@ struct SessionToken {
 
 interface GraphSession {
   registerPart @0 (plan :UInt64, part :Part, digest :UInt64) -> ();
-  # `plan`: a number of the client's, the same for all tasks that have a part in it. `digest`: engine::digestOf(part);
-  # told again with the same digest, it is the same registration. Answered when the part is compiled. Errors: bad_config,
-  # naming the node, also for a variable that is there with another type or shape; bad_data for a part that isn't what
-  # the digest is of, or another one under a number that is taken; unavailable for more than a session may hold, and for
+  # `plan`: a number of the client's, the same for all tasks that have a part in it. `digest`:
+  # engine::digestOf(part); told again with the same digest, it is the same registration. Answered
+  # when the part is compiled. Errors: bad_config, naming the node, also for a variable that is
+  # there with another type or shape; bad_data for a part that isn't what the digest is of, or
+  # another one under a number that is taken; unavailable for more than a session may hold, and for
   # a part that is released before it is compiled.
 
   releasePart @1 (plan :UInt64) -> ();
-  # No more steps of this plan. One that runs goes on; what is being compiled is dropped. Unknown plans are nothing to release.
+  # No more steps of this plan. One that runs goes on; what is being compiled is dropped. Unknown
+  # plans are nothing to release.
 
   setVariable @2 (device :Text, container :Text, name :Text, value :Tensor) -> ();
-  # Steps that begin after the answer read it. `device`: a full name of one that the task has. Errors: unavailable when
-  # the task may hold no more; bad_config for another type or shape than the variable has.
+  # Steps that begin after the answer read it. `device`: a full name of one that the task has.
+  # Errors: unavailable when the task may hold no more; bad_config for another type or shape than
+  # the variable has.
 
   runPart @3 (plan :UInt64, step :UInt64, deadlineMs :UInt32, feeds :List(Tensor), trace :Bool)
       -> (fetches :List(Tensor), kernels :UInt64, trace :PartTrace);
-  # Feeds and fetches are in the order of Part.feeds and Part.fetches. `trace`: what the part does and when is recorded,
-  # and is in the answer; a task of a version before these fields answers without. Answered when the part has run, and
-  # what it sent has arrived. Errors: of the first kernel that failed; what abort() said; deadline; bad_config for a
-  # variable without a value; bad_data for a plan that runs already, a step that has begun before, or feeds that don't
-  # fit.
+  # Feeds and fetches are in the order of Part.feeds and Part.fetches. `trace`: what the part does
+  # and when is recorded, and is in the answer; a task of a version before these fields answers
+  # without. Answered when the part has run, and what it sent has arrived. Errors: of the first
+  # kernel that failed; what abort() said; deadline; bad_config for a variable without a value;
+  # bad_data for a plan that runs already, a step that has begun before, or feeds that don't fit.
 
   abort @4 (step :UInt64, cause :Text) -> ();
-  # `cause`: the root cause, as errors travel (common/net/error_bridge.h); its first 4 MiB count. Whoever waits in this step is answered with
-  # it, now or later. Answered when nothing of the step runs here any more.
+  # `cause`: the root cause, as errors travel (common/net/error_bridge.h); its first 4 MiB count.
+  # Whoever waits in this step is answered with it, now or later. Answered when nothing of the step
+  # runs here any more.
 
   reset @6 (container :Text) -> ();
-  # The variables of the container, which other sessions may have made and use, have no value from now on; what a step
-  # holds of one is freed with the step. Its queues are empty and open, and a step that waits for one fails with
-  # unavailable. A task of a version before queues resets its variables alone.
+  # The variables of the container, which other sessions may have made and use, have no value from
+  # now on; what a step holds of one is freed with the step. Its queues are empty and open, and a
+  # step that waits for one fails with unavailable. A task of a version before queues resets its
+  # variables alone.
 
   load @5 () -> (steps :UInt64, parked :UInt64, ownedBytes :UInt64, waiting :UInt64);
   # What is on its way to this task: engine::RendezvousLoad.
@@ -114,9 +133,9 @@ interface GraphSession {
 
 interface TensorSink {
   sendTensors @0 (plan :UInt64, step :UInt64, tensors :List(EdgeTensor)) -> (over :Bool);
-  # Answered when they are here. `over`: the step has ended, or was aborted; nobody will take them. Errors: bad_data for
-  # an edge that doesn't come from the caller, a tensor of another size, or one that has been sent before; unavailable
-  # when more wait here than a session may hold.
+  # Answered when they are here. `over`: the step has ended, or was aborted; nobody will take them.
+  # Errors: bad_data for an edge that doesn't come from the caller, a tensor of another size, or one
+  # that has been sent before; unavailable when more wait here than a session may hold.
 }
 
 struct EdgeTensor {
@@ -125,7 +144,8 @@ struct EdgeTensor {
 }
 
 struct PartTrace {
-  # What a task did in one step: trace::TaskTrace. Times are CLOCK_MONOTONIC's of its host, in nanoseconds.
+  # What a task did in one step: trace::TaskTrace. Times are CLOCK_MONOTONIC's of its host, in
+  # nanoseconds.
   beginNs @0 :Int64;        # of the part
   endNs @1 :Int64;
   tracks @2 :List(Text);    # what spans are shown in: threads, and one for each kind that runs in none

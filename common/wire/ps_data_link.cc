@@ -53,7 +53,8 @@ PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
                    .task = ps_.name(),
                    .address = std::move(address),
                    .kind = net::ConnectionKind::kBulk,
-                   .limits = gradientLimits(traffic_.elements, gradients_[0].layout()),
+                   .limits = gradientLimits(traffic_.elements, gradients_[0].layout(),
+                                            options_.chunk_bytes),
                    .pool = net::BufferPool::create(),
                    .patience = fromSeconds(options_.timeouts.start_seconds)},
                   // The control link gives a ps up, in half that time.
@@ -110,7 +111,8 @@ kj::Promise<void> PsDataLink::shareMemory(net::RpcConnection& connection) {
       });
 }
 
-// A ps whose file says so is no news for a person to act on. Once: a link may break many times a second.
+// A ps whose file says so is no news for a person to act on. Once: a link may break many times a
+// second.
 void PsDataLink::noteNotShared(const Error& error) {
   if (std::exchange(said_not_shared_, true)) return;
   if (error.code() == ErrorCode::kBadConfig)
@@ -119,7 +121,8 @@ void PsDataLink::noteNotShared(const Error& error) {
     log::warning("event=memory_not_shared peer=\"{}\" error=\"{}\"", peer_, error.message());
 }
 
-// Those of sparse variables travel, and those of several batches a step, which the ps keeps when this worker writes the next.
+// Those of sparse variables travel, and those of several batches a step, which the ps keeps when
+// this worker writes the next.
 kj::Promise<void> PsDataLink::giveGradients(const std::string& door,
                                             const net::DoorSecret& secret) {
   auto memory = std::make_unique<PsMemory>(net::MemoryChannel::connect(door, secret),
@@ -168,8 +171,8 @@ kj::Promise<void> PsDataLink::initialise(std::span<const float> values, uint64_t
     auto request = data_->initialiseRequest();
     request.setEpoch(epoch);
     referenceArena({copy->as<float>(), traffic_.elements}, copy,
-                   request.initValues(arenaChunks(traffic_.elements)),
-                   connection_.connection().stream());
+                   request.initValues(arenaChunks(traffic_.elements, options_.chunk_bytes)),
+                   connection_.connection().stream(), options_.chunk_bytes);
     return awaitNamed(
         io_.timer(),
         {peer_ + " to take the initial values", fromSeconds(options_.timeouts.step_seconds)},
@@ -183,8 +186,8 @@ constexpr bool kIsOfTraining = requires(typename Results::Reader results) {
   results.getKey();
 };
 
-// An answer comes with parameters, unless `more_batches` are due for the step: then those from before
-// are still here.
+// An answer comes with parameters, unless `more_batches` are due for the step: then those from
+// before are still here.
 template <class Results>
 ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& received,
                                bool more_batches) {
@@ -228,8 +231,8 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
   });
 }
 
-// Where this process can't have the memory that is named (it has no descriptor or mapping left), the connection is given up, and asked
-// for nothing of the kind when it is made again.
+// Where this process can't have the memory that is named (it has no descriptor or mapping left),
+// the connection is given up, and asked for nothing of the kind when it is made again.
 void PsDataLink::takeShared(Received& received, uint64_t key) {
   if (memory_ == nullptr)
     throw Error(ErrorCode::kBadData, peer_ + " names memory where none is shared");
@@ -283,7 +286,8 @@ kj::Promise<void> PsDataLink::pullAside(bool current) {
   });
 }
 
-// As many rows as make most of the table come as fast with the others, which a ps sends from where they are.
+// As many rows as make most of the table come as fast with the others, which a ps sends from where
+// they are.
 void PsDataLink::wantRows(const ps::RowSet& rows) {
   is_wanted_anew_ = true;
   const ps::GradientLayout& layout = gradients_[0].layout();
@@ -367,8 +371,8 @@ kj::Promise<ps::StepState> PsDataLink::push(const Exchange& said,
   const std::span<const std::byte> bytes =
       narrow_ ? narrow_->bytes() : std::as_bytes(gradient.values);
   const bool wants_rows = wantsRows();
-  const uint64_t words =
-      (gives_gradients_ ? 0 : gradientWords(gradient)) + (wants_rows ? rowSetWords(wanted_) : 0);
+  const uint64_t words = (gives_gradients_ ? 0 : gradientWords(gradient, options_.chunk_bytes)) +
+                         (wants_rows ? rowSetWords(wanted_) : 0);
   // The size spares capnp a first segment of 8 KiB, zeroed, per message.
   const std::string traceparent = trace::traceparentHere();
   auto request = data_->exchangeRequest(
@@ -387,8 +391,8 @@ kj::Promise<ps::StepState> PsDataLink::push(const Exchange& said,
     request.setGradientKey(gradients_[pushed_].sharedMemory()->key());
   else
     referenceBytes(bytes, narrow_ ? narrow_->owner() : gradient.owner,
-                   request.initGradient(chunksOf(bytes.size())), connection_.connection().stream(),
-                   gate);
+                   request.initGradient(chunksOf(bytes.size(), options_.chunk_bytes)),
+                   connection_.connection().stream(), options_.chunk_bytes, gate);
   return request.send().then(
       [this, more_batches](capnp::Response<schema::PsData::ExchangeResults>&& response) {
         return take(kj::mv(response), parameters_[received_], more_batches);

@@ -10,7 +10,6 @@
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
-#include "common/wire/arena_codec.h"
 #include "common/wire/checkpoint_codec.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/named_wait.h"
@@ -18,8 +17,6 @@
 namespace dtf::wire {
 
 namespace {
-
-constexpr std::string_view kJobFailed = "the job was ended by ";
 
 // Said before the start rather than by a connection that breaks.
 void requireFits(const std::string& what, uint64_t bytes, const net::Limits& limits) {
@@ -68,12 +65,10 @@ uint64_t fingerprintOf(const std::vector<cluster::Address>& addresses) {
   return checksumOf(text);
 }
 
-std::string jobFailedText(uint32_t rank, const std::string& reason) {
-  return fmt::format("{}{}: {}", kJobFailed, TaskId{JobKind::kWorker, rank}.name(), reason);
-}
-
-bool isJobFailed(const Error& error) {
-  return error.message().starts_with(kJobFailed);
+Error jobEndedBy(uint32_t rank, ErrorCode code, const std::string& reason) {
+  return with(ErrorTrait::kJobEnded,
+              Error(code, fmt::format("the job was ended by {}: {}",
+                                      TaskId{JobKind::kWorker, rank}.name(), reason)));
 }
 
 FailureOf failureOf(const Error& error) {
@@ -141,8 +136,8 @@ void PsControlLink::meet(Incarnation incarnation) {
   met_ = incarnation;
 }
 
-// Another process of the ps knows nothing of this worker. Others wait at its barriers for whoever has
-// passed them.
+// Another process of the ps knows nothing of this worker. Others wait at its barriers for whoever
+// has passed them.
 kj::Promise<void> PsControlLink::introduce() {
   if (!declared_) is_replaced_ = false;  // no process of it knows the model yet
   if (!is_replaced_) return kj::READY_NOW;
@@ -207,7 +202,8 @@ kj::Promise<void> PsControlLink::giveUpIfSilent() {
   });
 }
 
-// What the ps answers is final; that a call got no answer says no more than that the link is broken.
+// What the ps answers is final; that a call got no answer says no more than that the link is
+// broken.
 void PsControlLink::onFailed(const kj::Exception& exception) {
   const Error error = net::toError(exception);
   if (net::carriesError(exception)) return connection_.end(error);
@@ -257,7 +253,14 @@ kj::Promise<void> PsControlLink::sendDeclaration() {
   DTF_CHECK(declared_.has_value());
   auto request = control_->declareRequest();
   encodeModel(*declared_, request.initModel());
-  return request.send().ignoreResult();
+  return request.send().then([this](capnp::Response<schema::PsControl::DeclareResults>&& answer) {
+    if (declared_->epochs.examples == 0 || answer.getWeighsEpochs()) return;
+    net::throwAsKj(Error(ErrorCode::kBadConfig,
+                         fmt::format("{} is of a release that knows no 'epochs', and would weigh a "
+                                     "short batch as a whole one: upgrade the ps first, or give "
+                                     "the job 'steps'",
+                                     peer_)));
+  });
 }
 
 kj::Promise<void> PsControlLink::waitInitialised() {
@@ -300,8 +303,8 @@ kj::Promise<void> PsControlLink::pause() {
       "pausing the job", [this] { return control_->pauseRequest().send().ignoreResult(); });
 }
 
-// A ps ends when all have finished. Where the connection broke behind the question, nobody may be there
-// to answer it again; and whoever is there needs nothing more of a worker whose job is done.
+// A ps ends when all have finished. Where the connection broke behind the question, nobody may be
+// there to answer it again; and whoever is there needs nothing more of a worker whose job is done.
 kj::Promise<void> PsControlLink::finish() {
   finishing_ = true;
   return awaitNamed(

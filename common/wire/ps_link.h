@@ -23,6 +23,7 @@
 #include "common/ps/parameter_client.h"
 #include "common/ps/row_set.h"
 #include "common/tensor/buffer.h"
+#include "common/wire/arena_codec.h"
 #include "common/wire/healing_connection.h"
 #include "common/wire/parameter_reader.h"
 #include "common/wire/ps.capnp.h"
@@ -38,7 +39,8 @@ inline constexpr net::Limits kAnswerLimits{.bytes_max = 256 << 20};
 // Arenas of less travel: they fit into the message that would name them, or nearly so.
 inline constexpr uint64_t kShareFromBytes = uint64_t{4} << 10;
 
-// Smaller gradients are on their way for less time than it is worth to hand them to another thread: 3 ms at 10 Gbit/s.
+// Smaller gradients are on their way for less time than it is worth to hand them to another thread:
+// 3 ms at 10 Gbit/s.
 inline constexpr uint64_t kStreamFromBytes = uint64_t{4} << 20;
 
 // Who we are and how long we wait: the same for every link of a worker.
@@ -49,13 +51,17 @@ struct LinkOptions {
   cluster::Timeouts timeouts;
   std::vector<cluster::Address> workers;  // of the cluster, as this task's file has them
   cluster::DurabilitySpec durability{};   // likewise
-  // Of a shard of so many bytes the arenas are read in the ps's memory, and by the ps in ours, where both are on one host;
-  // nullopt: never.
+  // Of a shard of so many bytes the arenas are read in the ps's memory, and by the ps in ours,
+  // where both are on one host; nullopt: never.
   std::optional<uint64_t> share_from_bytes = kShareFromBytes;
-  // A gradient arena of so many bytes, more than net::kSentAsWrittenFromBytes, leaves while it is written, where it travels; nullopt: never.
+  // A gradient arena of so many bytes, more than net::kSentAsWrittenFromBytes, leaves while it is
+  // written, where it travels; nullopt: never.
   std::optional<uint64_t> stream_from_bytes = kStreamFromBytes;
-  // Rows of sparse variables are asked for where they, with their ids, are no more than this of a shard's tables; else all come.
+  // Rows of sparse variables are asked for where they, with their ids, are no more than this of a
+  // shard's tables; else all come.
   double rows_share_max = 0.5;
+  // Arenas travel in blobs of this size, those of the peer too; smaller in tests.
+  uint64_t chunk_bytes = kChunkBytesMax;
 };
 
 // What `self`, started with `job`, says.
@@ -68,10 +74,9 @@ uint64_t fingerprintOf(const std::vector<cluster::Address>& addresses);
 
 // Of why a worker ends the job: what a message to all the others has room for.
 inline constexpr size_t kReasonBytesMax = 16384;
-// What the others read when a worker has ended the job.
-std::string jobFailedText(uint32_t rank, const std::string& reason);
-// Whether `error` is that: told by another, it need not be told again.
-bool isJobFailed(const Error& error);
+// The error that the other tasks get when worker `rank` has ended the job, with
+// ErrorTrait::kJobEnded.
+Error jobEndedBy(uint32_t rank, ErrorCode code, const std::string& reason);
 // Whose failure an error of a worker is: the job's when another process would meet it again, the
 // worker's own when it lost a peer or waited in vain.
 enum class FailureOf : uint8_t { kJob, kWorker };
@@ -188,7 +193,8 @@ struct ShardTraffic {
   std::vector<ps::SparseSlice> sparse{};  // of the shard
   // There are two of each arena, for an exchange that goes on while the next gradient is computed.
   bool overlaps = false;
-  // Parameters and gradients are bfloat16 on the way, but for these elements (ps/narrow_gradient.h), and share no memory.
+  // Parameters and gradients are bfloat16 on the way, but for these elements
+  // (ps/narrow_gradient.h), and share no memory.
   bool narrows = false;
   std::vector<ps::ElementRange> exact{};
 
@@ -200,8 +206,8 @@ struct ShardTraffic {
 // Of `rank` and the shard of `ps_task`.
 ShardTraffic trafficOf(const ps::ModelDeclaration& model, uint32_t rank, uint32_t ps_task);
 
-// Owns: the bulk connection, the gradient arena, the last response with its parameters; two of what is read and written during an exchange.
-// Borrows: `io`.
+// Owns: the bulk connection, the gradient arena, the last response with its parameters; two of what
+// is read and written during an exchange. Borrows: `io`.
 // Threads: loop-thread only; the memory behind parameters() and gradients() is the training
 // thread's between calls.
 class PsDataLink {
@@ -230,12 +236,14 @@ class PsDataLink {
 
   // What the next pull or exchange brings: see ps::ParameterClient. Between calls.
   void wantRows(const ps::RowSet& rows);
-  // Ahead of a pull or an exchange, and those that repeat it: what is wanted was said since the last one, or it is all.
+  // Ahead of a pull or an exchange, and those that repeat it: what is wanted was said since the
+  // last one, or it is all.
   void beginCall();
   // Whether parameters() are all of them, as the ps has them.
   bool hasWhole() const { return parameters_[received_].is_whole; }
 
-  // Kept beside the parameters, until the next call: the moving averages or, `current`, the parameters.
+  // Kept beside the parameters, until the next call: the moving averages or, `current`, the
+  // parameters.
   kj::Promise<void> pullAside(bool current);
 
   // Since when the connection is broken; nullopt while it isn't.
@@ -245,7 +253,8 @@ class PsDataLink {
 
   const float* parameters() const { return parameters_[received_].values.data(); }
   const float* aside() const { return aside_.values.data(); }  // what pullAside() brought
-  // Whether it reads parameters in the memory of the ps, and how many arenas it has mapped for that.
+  // Whether it reads parameters in the memory of the ps, and how many arenas it has mapped for
+  // that.
   bool TEST_sharesMemory() const { return memory_ != nullptr; }
   size_t TEST_arenasMapped() const { return memory_ ? memory_->TEST_mappedCount() : 0; }
 
@@ -253,21 +262,21 @@ class PsDataLink {
   float* gradients() { return gradients_[written_].values(); }
   // Between calls: see ps::ParameterClient.
   void setRows(std::span<const uint32_t> row_counts) { gradients_[written_].setRows(row_counts); }
-  // Where it overlaps, between calls: the gradient that was written is what the next exchange pushes, and what it
-  // brings goes beside the parameters that are here.
+  // Where it overlaps, between calls: the gradient that was written is what the next exchange
+  // pushes, and what it brings goes beside the parameters that are here.
   void turn();
   // Between calls: whether a gradient would leave while it is being written.
   bool streams() { return connection_.isOpen() && sendsAsWritten(); }
-  // Ahead of an exchange with a gate, which brings its parameters beside those that are here. The gate of that gradient, which
-  // gradientWritten() opens: see DataCalls.
+  // Ahead of an exchange with a gate, which brings its parameters beside those that are here. The
+  // gate of that gradient, which gradientWritten() opens: see DataCalls.
   std::shared_ptr<net::SendGate> startPush();
   void gradientWritten(net::SendGate& gate, uint64_t elements);
   // The parameters that such an exchange has left where they were are read no more.
   void releaseEarlier() { parameters_[1 - received_].release(); }
 
  private:
-  // An arena that was received: in its response; where the ps has it; or put together or widened in `assembled`, which keeps the rows
-  // that don't come.
+  // An arena that was received: in its response; where the ps has it; or put together or widened in
+  // `assembled`, which keeps the rows that don't come.
   struct Received {
     std::span<const float> values;
     kj::Own<void> held;  // the response that `values` points into
@@ -305,13 +314,13 @@ class PsDataLink {
   uint32_t hellos_said_ = 0;
   HealingConnection connection_;
   std::optional<schema::PsData::Client> data_;  // of the last hello
-  std::array<Received, 2>
-      parameters_;  // may be of a connection before; the second where it overlaps, or a gradient is streamed
-  size_t received_ = 0;               // of them: the newest
-  std::unique_ptr<PsMemory> memory_;  // of the last hello; null: arenas travel
-  bool gives_gradients_ = false;      // likewise: the ps reads gradients_ where they are
-  bool gradients_may_move_ = true;    // nobody has asked where they are
-  bool shares_;                       // false: that has failed, or isn't wanted: arenas travel
+  std::array<Received, 2> parameters_;  // may be of a connection before; the second where it
+                                        // overlaps, or a gradient is streamed
+  size_t received_ = 0;                 // of them: the newest
+  std::unique_ptr<PsMemory> memory_;    // of the last hello; null: arenas travel
+  bool gives_gradients_ = false;        // likewise: the ps reads gradients_ where they are
+  bool gradients_may_move_ = true;      // nobody has asked where they are
+  bool shares_;                         // false: that has failed, or isn't wanted: arenas travel
   bool said_shared_ = false, said_not_shared_ = false, said_rows_ = false;  // in the log
   Received aside_;
   ps::RowSet wanted_;

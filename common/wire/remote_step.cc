@@ -17,8 +17,8 @@ namespace dtf::wire {
 
 namespace {
 
-// Lives as long as the promise. Its calls are joined without ever failing: the cause is told when all
-// have ended.
+// Lives as long as the promise. Its calls are joined without ever failing: the cause is told when
+// all have ended.
 class RemoteStep {
  public:
   RemoteStep(kj::Timer& timer, RemoteStepId id, const std::vector<RemotePart>& parts,
@@ -91,7 +91,8 @@ class RemoteStep {
   // Who was ended because the step is late may say what it waited for.
   bool tellsMore(const Error& error) const {
     return cause_ && cause_->code() == ErrorCode::kDeadline &&
-           error.code() == ErrorCode::kDeadline && error.message().starts_with(cause_->message());
+           error.code() == ErrorCode::kDeadline && error.has(ErrorTrait::kNamesWaits) &&
+           !cause_->has(ErrorTrait::kNamesWaits);
   }
 
   std::string lateText() const {

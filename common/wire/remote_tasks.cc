@@ -81,7 +81,8 @@ class RemoteTasks::Plan final : public engine::PlanParts {
   const uint64_t number_;
 };
 
-RemoteTasks::RemoteTasks(RemoteTasksOptions options) : loop_("dtf-session") {
+RemoteTasks::RemoteTasks(RemoteTasksOptions options)
+    : loop_("dtf-session", {}, options.credentials) {
   if (options.targets.empty()) throw Error(ErrorCode::kUsage, "a session needs a target");
   runtime::registerCpuKernels(kernels_);
   loop_.onStop([this] { calls_ = nullptr; });
@@ -90,7 +91,7 @@ RemoteTasks::RemoteTasks(RemoteTasksOptions options) : loop_("dtf-session") {
     throw Error(ErrorCode::kBadConfig, "one task is given as two targets: name each once");
   std::vector<RemoteTarget> targets;
   for (const std::string& target : options.targets) targets.push_back(parseTarget(target));
-  calls_ = std::make_unique<SessionCalls>(loop_, std::move(targets), options.keys, options.limits);
+  calls_ = std::make_unique<SessionCalls>(loop_, std::move(targets), options.limits);
   loop_.call([&] { return calls_->open(SessionToken::draw(), options.wanted); });
 }
 

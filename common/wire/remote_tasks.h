@@ -17,16 +17,12 @@
 #include "common/runtime/kernel.h"
 #include "common/wire/session_calls.h"
 
-namespace dtf::net {
-class TlsKeys;
-}
-
 namespace dtf::wire {
 
 struct RemoteTasksOptions {
-  std::vector<std::string> targets;      // of different tasks; see parseTarget()
-  std::set<TaskId> wanted{};             // besides: the first target says where they are
-  std::shared_ptr<net::TlsKeys> keys{};  // this client's; null: those of the process
+  std::vector<std::string> targets;  // of different tasks; see parseTarget()
+  std::set<TaskId> wanted{};         // besides: the first target says where they are
+  net::Credentials credentials{};
   SessionLimits limits{};
 };
 
@@ -38,8 +34,8 @@ RemoteTarget parseTarget(std::string_view target);
 // Those that nodes of the graph ask for by name, as far as their devices can be read.
 std::set<TaskId> tasksNamedIn(const graph::Graph& graph);
 
-// Opens a session on all targets, and on what is wanted besides, and ends it with its own end. The first target's first device is
-// where a node goes that asks for nothing.
+// Opens a session on all targets, and on what is wanted besides, and ends it with its own end. The
+// first target's first device is where a node goes that asks for nothing.
 // Owns: connections, the thread of their loop, a CPU that folds constants.
 // Threads: thread-safe, as Tasks is; it outlives its plans.
 // Blocks: the constructor, until all targets have answered; the rest as Tasks says.

@@ -19,8 +19,8 @@ namespace dtf::wire {
 
 namespace {
 
-// What a keeper does with a message that has come whole (to copy it, to apply the one before) takes it
-// no longer.
+// What a keeper does with a message that has come whole (to copy it, to apply the one before) takes
+// it no longer.
 constexpr uint64_t kWorkedBytesPerSecondMin = 256 << 20;
 // The parameters, the slots, and the parameters before.
 constexpr uint32_t kFetchedArenasMax = 2 + ps::kSlotsMax;
@@ -76,7 +76,8 @@ void PsReplicaLink::lost(const Error& error) {
 // What is fetched comes in messages of one arena each.
 void PsReplicaLink::open(uint64_t elements) {
   elements_ = elements;
-  if (connection_.isOpen()) connection_.connection().stream().setLimits(arenaLimits(elements));
+  if (connection_.isOpen())
+    connection_.connection().stream().setLimits(arenaLimits(elements, options_.chunk_bytes));
   if (std::exchange(opened_, true)) return;
   linked_ = connection_.open("linking to the keeper of the replica").fork();
   tasks_.add(linked_.addBranch().catch_(
@@ -87,7 +88,7 @@ kj::Promise<void> PsReplicaLink::sayHello(net::RpcConnection& connection) {
   auto request = connection.bootstrap().castAs<schema::PsDataGate>().replicaRequest();
   encodeHello(options_, keeper_, request.initHello(), hellos_said_++);
   return request.send().then([this, &connection](auto&& response) {
-    connection.stream().setLimits(arenaLimits(elements_));
+    connection.stream().setLimits(arenaLimits(elements_, options_.chunk_bytes));
     replica_ = response.getReplica();
     greeted_ = Incarnation{response.getIncarnation()};
     if (greeted_ == met_) return;
@@ -98,8 +99,8 @@ kj::Promise<void> PsReplicaLink::sayHello(net::RpcConnection& connection) {
   });
 }
 
-// A keeper that is gone has lost the replica: the next one is to be seeded also when there is nothing
-// to say.
+// A keeper that is gone has lost the replica: the next one is to be seeded also when there is
+// nothing to say.
 void PsReplicaLink::watch() {
   watched_ =
       connection_.connection()
@@ -117,8 +118,9 @@ void PsReplicaLink::onOpen() {
   if (std::exchange(met_, greeted_) != greeted_) events_.on_backup();
 }
 
-// A keeper that doesn't answer is given up, and the next connection carries the message again. It has
-// as long as it takes to move the bytes: how many come through in a second is the network's business.
+// A keeper that doesn't answer is given up, and the next connection carries the message again. It
+// has as long as it takes to move the bytes: how many come through in a second is the network's
+// business.
 kj::Promise<void> PsReplicaLink::answered(kj::Promise<void> answer, uint64_t bytes) {
   const Duration patience =
       fromSeconds(options_.timeouts.lease_seconds +
@@ -157,8 +159,8 @@ kj::Promise<void> PsReplicaLink::sayArena(uint32_t index, std::span<const float>
                                           const std::shared_ptr<const void>& owner) {
   auto request = replica_->arenaRequest();
   request.setIndex(index);
-  referenceArena(arena, owner, request.initValues(arenaChunks(arena.size())),
-                 connection_.connection().stream());
+  referenceArena(arena, owner, request.initValues(arenaChunks(arena.size(), options_.chunk_bytes)),
+                 connection_.connection().stream(), options_.chunk_bytes);
   return request.send().ignoreResult();
 }
 
@@ -187,11 +189,12 @@ void PsReplicaLink::update(uint64_t ticket, const ps::ReplicaUpdate& update) {
       [this, what] {
         const std::span<const float> values = what->gradient.values;
         auto request = replica_->updateRequest(capnp::MessageSize{
-            32 + gradientWords(what->gradient) + 4 * what->note.pushes.size(), 0});
+            32 + gradientWords(what->gradient, options_.chunk_bytes) + 4 * what->note.pushes.size(),
+            0});
         encodeReplicaUpdate(*what, request);
         referenceArena(values, what->gradient.owner,
-                       request.initGradient(arenaChunks(values.size())),
-                       connection_.connection().stream());
+                       request.initGradient(arenaChunks(values.size(), options_.chunk_bytes)),
+                       connection_.connection().stream(), options_.chunk_bytes);
         return request.send().ignoreResult();
       },
       update.gradient.values.size_bytes());

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/base/awake_clock.h"
+#include "common/net/credentials.h"
 #include "common/ps/parameter_client.h"
 #include "common/ps/step_agreement.h"
 #include "common/wire/ps_link.h"
@@ -46,8 +47,9 @@ inline kj::Promise<void> Abort::guard(kj::Promise<void> promise) {
 struct RpcClientOptions {
   LinkOptions link;
   std::vector<cluster::Address> ps;  // one per ps task
-  // Every few seconds while a step is not answered or a ps can't be reached: for whom it waits. On the
-  // thread that exchanges, or the control loop.
+  net::Credentials credentials{};
+  // Every few seconds while a step is not answered or a ps can't be reached: for whom it waits. On
+  // the thread that exchanges, or the control loop.
   std::function<void(const std::string& what, Duration waited)> on_waiting{};
   // A ps is there again, as another process that holds nothing. Control loop.
   std::function<void(uint32_t ps_task)> on_replaced{};
@@ -69,8 +71,8 @@ class ControlCalls {
   // Starts to connect.
   ControlCalls(net::Loop& loop, const RpcClientOptions& options, Events events);
 
-  // When every link has said hello. Fails when a ps is lost: the one that ended the job may have kept
-  // another from ever coming.
+  // When every link has said hello. Fails when a ps is lost: the one that ended the job may have
+  // kept another from ever coming.
   kj::Promise<void> opened() { return abort_.guard(opened_.addBranch()); }
 
   kj::Promise<void> declare(const ps::ModelDeclaration& declaration);
@@ -92,12 +94,12 @@ class ControlCalls {
   // Those ps that were told to end.
   kj::Promise<std::set<uint32_t>> toldToEnd();
 
-  // Calls `heard` when that ps, the model declared to it, has answered something that was asked after
-  // this; never once it is lost. A newer call for the same ps replaces it.
+  // Calls `heard` when that ps, the model declared to it, has answered something that was asked
+  // after this; never once it is lost. A newer call for the same ps replaces it.
   void hear(uint32_t ps_task, std::function<void()> heard);
 
-  // Calls `broken` whenever the connection to a ps has broken: what that ps kept for it is gone. One at a
-  // time; null: nobody.
+  // Calls `broken` whenever the connection to a ps has broken: what that ps kept for it is gone.
+  // One at a time; null: nobody.
   void watchBreaks(std::function<void(uint32_t ps_task, const Error& why)> broken) {
     on_break_ = std::move(broken);
   }
@@ -140,13 +142,14 @@ class ControlCalls {
 // Owns: the data links, with their arenas.
 // Borrows: `loop`, `options` (must outlive this).
 // Threads: loop-thread only; parameters(), gradients() and what they point to are the training
-// thread's between calls, and where exchanges overlap gradients() during one, too, as gradientsWritten() of a push.
+// thread's between calls, and where exchanges overlap gradients() during one, too, as
+// gradientsWritten() of a push.
 // Errors: as promises; see ps::ParameterClient.
 class DataCalls {
  public:
   // A bulk connection that broke is made again when the ps is known to be there: `ask` is to have
-  // heard() called, with the same arguments, when ControlCalls::hear() says so. Without it a break is
-  // tried to be mended at once.
+  // heard() called, with the same arguments, when ControlCalls::hear() says so. Without it a break
+  // is tried to be mended at once.
   using Ask = std::function<void(uint32_t ps_task, uint64_t question)>;
   DataCalls(net::Loop& loop, const RpcClientOptions& options, Ask ask = nullptr);
 
@@ -157,12 +160,12 @@ class DataCalls {
   // Both ask again until all ps name the same step.
   kj::Promise<ps::StepState> pull();
   kj::Promise<ps::StepState> exchange(uint64_t step, uint32_t batch, float loss);
-  // With replication.overlap, before each exchange: gradients() are others from now on, and it brings parameters beside those that are
-  // here. As gradients(), of the training thread.
+  // With replication.overlap, before each exchange: gradients() are others from now on, and it
+  // brings parameters beside those that are here. As gradients(), of the training thread.
   void turn();
 
-  // As gradients(), but for sendMore(): see ps::ParameterClient. An exchange between startPush() and endPush() is of a gradient that is being
-  // written.
+  // As gradients(), but for sendMore(): see ps::ParameterClient. An exchange between startPush()
+  // and endPush() is of a gradient that is being written.
   bool streamsGradients() const;
   void startPush();
   void gradientsWritten(std::span<const uint64_t> elements);  // the loop is told by sendMore()
@@ -231,7 +234,8 @@ class DataCalls {
   // Pointers taken after each answer.
   std::vector<const float*> parameters_;
   std::vector<float*> gradients_;
-  // Of a push that is being written: of each link. The vector is the training thread's, and stays as it is while the push goes on.
+  // Of a push that is being written: of each link. The vector is the training thread's, and stays
+  // as it is while the push goes on.
   std::vector<std::shared_ptr<net::SendGate>> gates_;
   bool overlaps_ = false;
   std::optional<ps::Settlement> settlement_;  // once open

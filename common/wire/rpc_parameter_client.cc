@@ -13,7 +13,8 @@ namespace dtf::wire {
 
 namespace {
 
-// A gradient that can leave while it is written: whole once it is computed, and of a size that is worth it.
+// A gradient that can leave while it is written: whole once it is computed, and of a size that is
+// worth it.
 bool mayStream(const ps::ModelDeclaration& declaration, const LinkOptions& link) {
   const bool narrows = ps::narrowsTransfers(declaration.replication);
   const auto is_large = [&](const ps::ShardLayout& shard) {
@@ -36,7 +37,9 @@ bool bringsRowsOf(const ps::ModelDeclaration& declaration, uint32_t rank) {
 }  // namespace
 
 RpcParameterClient::RpcParameterClient(RpcClientOptions options)
-    : options_(std::move(options)), control_("dtf-control") {
+    : options_(std::move(options)),
+      data_(net::kDataBusyPoll, options_.credentials),
+      control_("dtf-control", {}, options_.credentials) {
   data_.call([this] {
     data_calls_ = std::make_unique<DataCalls>(
         data_, options_, [this](uint32_t ps, uint64_t question) { ask(ps, question); });

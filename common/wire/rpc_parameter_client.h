@@ -15,7 +15,8 @@ namespace dtf::wire {
 
 // See ps::ParameterClient for the calls.
 // Owns: an io thread for heartbeats and barriers, and the calls (rpc_calls.h). Parameters and
-// gradients are moved by the thread that calls, while it waits for them; by one more where that goes on while it computes.
+// gradients are moved by the thread that calls, while it waits for them; by one more where that
+// goes on while it computes.
 // Threads: one training thread at a time; the destructor joins the io thread.
 // Blocks: each call until every ps has answered, one is lost, or the deadline named in the error.
 class RpcParameterClient final : public ps::ParameterClient {
@@ -61,8 +62,8 @@ class RpcParameterClient final : public ps::ParameterClient {
   // Those ps that were told to end. Before finish().
   std::set<uint32_t> toldToEnd();
 
-  // Tells every ps why this worker ends, or ends its job, and waits until they know: see ControlCalls::fail().
-  // Any thread.
+  // Tells every ps why this worker ends, or ends its job, and waits until they know: see
+  // ControlCalls::fail(). Any thread.
   void fail(const Error& error, FailureOf failure_of, Duration patience);
 
   // Every call fails with `error`, now and later. Any thread.
@@ -72,7 +73,8 @@ class RpcParameterClient final : public ps::ParameterClient {
   net::IoThread& controlThread() { return control_; }
   ControlCalls& controlCalls() { return *control_calls_; }  // control loop only
 
-  // Between calls: whether it reads in the memory of every ps; arenas of the first ps that it has mapped.
+  // Between calls: whether it reads in the memory of every ps; arenas of the first ps that it has
+  // mapped.
   bool TEST_sharesMemory() const { return data_calls_->TEST_shareMemory(); }
   size_t TEST_arenasMapped() const { return data_calls_->TEST_arenasMapped(); }
 
@@ -85,7 +87,7 @@ class RpcParameterClient final : public ps::ParameterClient {
 
   const RpcClientOptions options_;
   std::unique_ptr<ControlCalls> control_calls_;  // lives on the control loop
-  net::CallerLoop data_{net::kDataBusyPoll};
+  net::CallerLoop data_;
   std::unique_ptr<DataCalls> data_calls_;  // lives on the data loop
   net::IoThread control_;                  // its loop ends before the others, and posts to data_
   bool said_streamed_ = false;             // in the log

@@ -12,13 +12,12 @@
 
 namespace dtf::wire {
 
-SessionCalls::SessionCalls(net::Loop& loop, std::vector<RemoteTarget> targets,
-                           std::shared_ptr<net::TlsKeys> keys, SessionLimits limits)
-    : loop_(loop), keys_(std::move(keys)), limits_(limits) {
+SessionCalls::SessionCalls(net::Loop& loop, std::vector<RemoteTarget> targets, SessionLimits limits)
+    : loop_(loop), limits_(limits) {
   DTF_CHECK(!targets.empty());
   for (RemoteTarget& target : targets)
-    links_.push_back(
-        std::make_unique<TaskLink>(loop, std::move(target.address), target.task, keys_));
+    links_.push_back(std::make_unique<TaskLink>(loop, std::move(target.address), target.task,
+                                                limits_.chunk_bytes));
 }
 
 kj::Promise<void> SessionCalls::open(const SessionToken& token, std::set<TaskId> wanted) {
@@ -37,7 +36,7 @@ kj::Promise<void> SessionCalls::openWanted(const SessionToken& token, std::set<T
   for (const TaskId task : wanted) {
     const auto at = known.find(task);
     if (at == known.end()) continue;  // placing the graph says which devices there are
-    links_.push_back(std::make_unique<TaskLink>(loop_, at->second, task, keys_));
+    links_.push_back(std::make_unique<TaskLink>(loop_, at->second, task, limits_.chunk_bytes));
     opened.add(links_.back()->open(token, limits_.connect_max));
   }
   return joinAll(kj::mv(opened));

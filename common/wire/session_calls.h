@@ -36,6 +36,7 @@ struct SessionLimits {
   Duration register_max = std::chrono::seconds(120);  // until a part is compiled
   Duration step_max = std::chrono::seconds(600);      // a step, and a variable's value to be taken
   Duration abort_max = std::chrono::seconds(5);  // for a failed step to end: more than a second
+  uint64_t chunk_bytes = kChunkBytesMax;  // of a blob of a tensor that is sent, see arena_codec.h
 };
 
 // Owns: a connection to each target, and what it knows of the plans. Borrows: `loop`.
@@ -44,13 +45,12 @@ struct SessionLimits {
 // Errors: by promise, as dtf::Error inside: those of engine::Tasks and RemoteTasks.
 class SessionCalls {
  public:
-  SessionCalls(net::Loop& loop, std::vector<RemoteTarget> targets,
-               std::shared_ptr<net::TlsKeys> keys, SessionLimits limits);
+  SessionCalls(net::Loop& loop, std::vector<RemoteTarget> targets, SessionLimits limits);
   SessionCalls(const SessionCalls&) = delete;
   SessionCalls& operator=(const SessionCalls&) = delete;
 
-  // Once. Of the tasks in `wanted` those that no target is are opened, too, where the first target says
-  // that they are. kBadConfig for a task that two targets are.
+  // Once. Of the tasks in `wanted` those that no target is are opened, too, where the first target
+  // says that they are. kBadConfig for a task that two targets are.
   kj::Promise<void> open(const SessionToken& token, std::set<TaskId> wanted = {});
   // Of all tasks, in the order of the targets; then of those that were wanted besides.
   const std::vector<graph::DeviceName>& devices() const { return devices_; }
@@ -76,7 +76,6 @@ class SessionCalls {
   void takeDevices();
 
   net::Loop& loop_;
-  const std::shared_ptr<net::TlsKeys> keys_;
   const SessionLimits limits_;
   std::vector<graph::DeviceName> devices_;
   StepAborts aborts_;

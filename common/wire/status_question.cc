@@ -50,10 +50,11 @@ kj::Promise<std::string> askOne(net::Loop& loop, const ListeningTask& asked, Dur
 }  // namespace
 
 std::vector<std::optional<std::string>> askStatus(const std::vector<ListeningTask>& tasks,
-                                                  Duration patience) {
+                                                  Duration patience,
+                                                  const net::Credentials& credentials) {
   DTF_CHECK(patience > Duration{0});
   std::vector<std::optional<std::string>> answers(tasks.size());
-  net::CallerLoop loop(Duration{0});
+  net::CallerLoop loop(Duration{0}, credentials);
   loop.call([&] {
     auto asked = kj::heapArrayBuilder<kj::Promise<void>>(tasks.size());
     for (size_t i = 0; i < tasks.size(); ++i)

@@ -1,7 +1,7 @@
 #pragma once
 
-// What running tasks say of themselves to somebody who is none: PsGate.status, WorkerGate.status, and of
-// those that serve TaskGate.status.
+// What running tasks say of themselves to somebody who is none: PsGate.status, WorkerGate.status,
+// and of those that serve TaskGate.status.
 
 #include <optional>
 #include <string>
@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/cluster/address.h"
+#include "common/net/credentials.h"
 
 namespace dtf::wire {
 
@@ -19,11 +20,13 @@ struct ListeningTask {
 };
 
 // The JSON that each answers (daemons/psd/ps_service.cc, daemons/workerd/worker_gate.cc,
-// daemons/part_server.cc), in the order of `tasks`; nullopt where none came in time. All are asked at once.
+// daemons/part_server.cc), in the order of `tasks`; nullopt where none came in time. All are asked
+// at once.
 // Blocks: `patience`, and longer while the resolver looks for the name of a host.
 // Errors: kUnavailable when this process has no descriptor left; who is not there, or is something
 // else, doesn't answer.
 std::vector<std::optional<std::string>> askStatus(const std::vector<ListeningTask>& tasks,
-                                                  Duration patience);
+                                                  Duration patience,
+                                                  const net::Credentials& credentials);
 
 }  // namespace dtf::wire

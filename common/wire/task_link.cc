@@ -32,11 +32,11 @@ uint32_t milliseconds(Duration time) {
 }  // namespace
 
 TaskLink::TaskLink(net::Loop& loop, cluster::Address address, std::optional<TaskId> wanted,
-                   std::shared_ptr<net::TlsKeys> keys)
+                   uint64_t chunk_bytes)
     : loop_(loop),
       address_(std::move(address)),
       wanted_(wanted),
-      keys_(std::move(keys)),
+      chunk_bytes_(chunk_bytes),
       peer_(wanted_ ? wanted_->name() + " (" + address_.str() + ")" : address_.str()) {}
 
 TaskLink::~TaskLink() noexcept(false) {}
@@ -47,7 +47,6 @@ kj::Promise<void> TaskLink::open(const SessionToken& token, Duration patience) {
              loop_,
              {.peer = peer_,
               .task = wanted_ ? wanted_->name() : "",
-              .keys = keys_,
               .address = address_,
               .kind = net::ConnectionKind::kBulk,
               .limits = kTensorLimits,
@@ -180,7 +179,7 @@ kj::Promise<void> TaskLink::registerPart(uint64_t plan,
   auto request = session().registerPartRequest();
   request.setPlan(plan);
   request.setDigest(engine::digestOf(*part));
-  encodePart(part, processes, connection_->stream(), request.initPart());
+  encodePart(part, processes, connection_->stream(), request.initPart(), chunk_bytes_);
   return bridged(awaitNamed(loop_.timer(), {peer_ + " to compile its part of the graph", deadline},
                             request.send().ignoreResult()));
 }
@@ -200,7 +199,7 @@ kj::Promise<void> TaskLink::setVariable(const engine::ResourceKey& key, const Te
   request.setName(key.name);
   uint64_t in_message = 0;
   addToMessage(in_message, value.bytes(), "the value of '" + key.name + "'", peer_, bytes_max_);
-  TensorWriter writer(connection_->stream());
+  TensorWriter writer(connection_->stream(), chunk_bytes_);
   writer.write({value.dtype(), value.shape()}, {value.data(), value.bytes()}, request.initValue());
   // A deadline while the value is still being written must not leave the message behind.
   return bridged(awaitNamed(loop_.timer(),
@@ -234,7 +233,7 @@ kj::Promise<PartResult> TaskLink::runPart(uint64_t plan, uint64_t step, Duration
     addToMessage(in_message, feeds[i]->bytes(), fmt::format("feed {} of {}", i, peer_), peer_,
                  bytes_max_);
   auto list = request.initFeeds(static_cast<uint32_t>(feeds.size()));
-  TensorWriter writer(connection_->stream());
+  TensorWriter writer(connection_->stream(), chunk_bytes_);
   for (uint32_t i = 0; i < list.size(); ++i)
     writer.write({feeds[i]->dtype(), feeds[i]->shape()}, {feeds[i]->data(), feeds[i]->bytes()},
                  list[i]);

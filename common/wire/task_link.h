@@ -23,13 +23,10 @@
 #include "common/graph/graph.h"
 #include "common/net/loop.h"
 #include "common/net/rpc_connection.h"
+#include "common/wire/arena_codec.h"
 #include "common/wire/part_codec.h"
 #include "common/wire/parts.capnp.h"
 #include "common/wire/session_token.h"
-
-namespace dtf::net {
-class TlsKeys;
-}
 
 namespace dtf::wire {
 
@@ -48,10 +45,10 @@ struct PartResult {
 // it is lost.
 class TaskLink {
  public:
-  // `wanted`: the task that must answer; none: whichever does. `keys`: this client's; null: those of the
-  // process.
+  // `wanted`: the task that must answer; none: whichever does. `chunk_bytes`: of a blob of a tensor
+  // that is sent, see arena_codec.h.
   TaskLink(net::Loop& loop, cluster::Address address, std::optional<TaskId> wanted = {},
-           std::shared_ptr<net::TlsKeys> keys = nullptr);
+           uint64_t chunk_bytes = kChunkBytesMax);
   ~TaskLink() noexcept(false);
   TaskLink(const TaskLink&) = delete;
   TaskLink& operator=(const TaskLink&) = delete;
@@ -93,7 +90,8 @@ class TaskLink {
   // Errors: kBadData for what is no address, or for too many.
   void takeCluster(capnp::List<schema::ClusterTask>::Reader tasks);
   schema::GraphSession::Client& session();
-  // What a call fails with: the task's own word, or that it is lost, of which this is the first sign.
+  // What a call fails with: the task's own word, or that it is lost, of which this is the first
+  // sign.
   Error failure(const kj::Exception& exception);
   void lose(const std::string& reason);
   // A call: its errors as failure(), and never before the connection is gone, where it is lost.
@@ -104,7 +102,7 @@ class TaskLink {
   net::Loop& loop_;
   const cluster::Address address_;
   const std::optional<TaskId> wanted_;
-  const std::shared_ptr<net::TlsKeys> keys_;
+  const uint64_t chunk_bytes_;
   std::string peer_;
   TaskId task_;
   Incarnation incarnation_;

@@ -21,19 +21,20 @@ constexpr uint32_t kReferencedMax = 400;
 
 }  // namespace
 
-TensorWriter::TensorWriter(net::MessageStream& stream, std::shared_ptr<const void> owner)
-    : stream_(stream), owner_(std::move(owner)) {
+TensorWriter::TensorWriter(net::MessageStream& stream, std::shared_ptr<const void> owner,
+                           uint64_t chunk_bytes)
+    : stream_(stream), owner_(std::move(owner)), chunk_bytes_(chunk_bytes) {
   DTF_CHECK(owner_ != nullptr);
 }
 
 // Of nothing, but no null: what a stream keeps has an owner.
-TensorWriter::TensorWriter(net::MessageStream& stream)
-    : TensorWriter(stream, std::shared_ptr<const void>(std::shared_ptr<const void>(), &stream)) {}
+TensorWriter::TensorWriter(net::MessageStream& stream, uint64_t chunk_bytes)
+    : TensorWriter(stream, std::shared_ptr<const void>(std::shared_ptr<const void>(), &stream),
+                   chunk_bytes) {}
 
-uint32_t TensorWriter::blobs(uint64_t bytes) {
+uint32_t TensorWriter::blobs(uint64_t bytes) const {
   DTF_CHECK(bytes <= kTensorBytesMax);
-  const uint64_t chunk = chunkBytes();
-  return static_cast<uint32_t>((bytes + chunk - 1) / chunk);
+  return chunksOf(bytes, chunk_bytes_);
 }
 
 void addToMessage(uint64_t& in_message, uint64_t bytes, const std::string& what) {
@@ -62,12 +63,13 @@ void addToMessage(uint64_t& in_message, uint64_t bytes, const std::string& what,
                   ", its share of its host's memory: send less in one step, or split it");
 }
 
-uint64_t copiedBytes(std::span<const uint64_t> sizes) {
+uint64_t copiedBytes(std::span<const uint64_t> sizes, uint64_t chunk_bytes) {
   uint64_t copied = 0;
   uint32_t referenced = 0;
   for (const uint64_t bytes : sizes) {
-    if (bytes >= kReferencedFrom && referenced + TensorWriter::blobs(bytes) <= kReferencedMax) {
-      referenced += TensorWriter::blobs(bytes);
+    const uint32_t blobs = chunksOf(bytes, chunk_bytes);
+    if (bytes >= kReferencedFrom && referenced + blobs <= kReferencedMax) {
+      referenced += blobs;
     } else {
       copied += bytes;
     }
@@ -86,10 +88,9 @@ void TensorWriter::write(engine::Bytes bytes, capnp::List<capnp::Data>::Builder 
   const bool is_referenced = isReferenced(bytes.size());
   auto orphanage = capnp::Orphanage::getForMessageContaining(list);
   const auto* from = reinterpret_cast<const kj::byte*>(bytes.data());
-  const uint64_t chunk = chunkBytes();
   uint64_t left = bytes.size();
   for (uint32_t i = 0; i < list.size(); ++i) {
-    const capnp::Data::Reader blob(from, std::min(left, chunk));
+    const capnp::Data::Reader blob(from, std::min(left, chunk_bytes_));
     if (is_referenced) {
       list.adopt(i, orphanage.referenceExternalData(blob));
       stream_.keepUntilWritten(from, owner_);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Tensors in messages: large ones by reference to the sender's memory, and used where the socket put
-// them; small ones copied, many to a message.
+// Tensors in messages: large ones by reference to the sender's memory, and used where the socket
+// put them; small ones copied, many to a message.
 
 #include <capnp/orphan.h>
 
@@ -15,6 +15,7 @@
 #include "common/net/message_stream.h"
 #include "common/tensor/buffer.h"
 #include "common/tensor/tensor.h"
+#include "common/wire/arena_codec.h"
 #include "common/wire/parts.capnp.h"
 
 namespace dtf::wire {
@@ -36,22 +37,24 @@ void addToMessage(uint64_t& in_message, uint64_t bytes, const std::string& what,
 
 // Of tensors of these sizes, written to one message in this order: the bytes that it holds itself,
 // as the others are referred to.
-uint64_t copiedBytes(std::span<const uint64_t> sizes);
+uint64_t copiedBytes(std::span<const uint64_t> sizes, uint64_t chunk_bytes = kChunkBytesMax);
 
-// Where the bytes of a message's tensors go: the stream that will write it, which keeps `owner` until
-// it has.
+// Where the bytes of a message's tensors go: the stream that will write it, which keeps `owner`
+// until it has.
 // Borrows: the stream. One for each message, used before it is sent.
 class TensorWriter {
  public:
-  TensorWriter(net::MessageStream& stream, std::shared_ptr<const void> owner);
+  // `chunk_bytes`: of a blob, see arena_codec.h.
+  TensorWriter(net::MessageStream& stream, std::shared_ptr<const void> owner,
+               uint64_t chunk_bytes = kChunkBytesMax);
   // Where the caller keeps the bytes until the message has been answered.
-  explicit TensorWriter(net::MessageStream& stream);
+  explicit TensorWriter(net::MessageStream& stream, uint64_t chunk_bytes = kChunkBytesMax);
 
   // How many blobs a tensor takes.
-  static uint32_t blobs(uint64_t bytes);
+  uint32_t blobs(uint64_t bytes) const;
 
-  // `list` has blobs(bytes.size()) entries. The bytes are aligned to 8, and may be read up to the next
-  // multiple of 8, as what a Buffer or a device gives is.
+  // `list` has blobs(bytes.size()) entries. The bytes are aligned to 8, and may be read up to the
+  // next multiple of 8, as what a Buffer or a device gives is.
   void write(engine::Bytes bytes, capnp::List<capnp::Data>::Builder list);
   void write(const graph::TensorSpec& spec, engine::Bytes bytes, schema::Tensor::Builder tensor);
 
@@ -60,6 +63,7 @@ class TensorWriter {
 
   net::MessageStream& stream_;
   const std::shared_ptr<const void> owner_;
+  const uint64_t chunk_bytes_;
   uint32_t referenced_ = 0;  // blobs of this message
 };
 
@@ -69,8 +73,8 @@ class TensorWriter {
 engine::Bytes readBytes(capnp::List<capnp::Data>::Reader list, uint64_t bytes, Buffer& assembled,
                         const std::string& what);
 
-// Type and shape. Errors: kBadData for what no tensor has, or more than kTensorBytesMax; `what` names
-// it.
+// Type and shape. Errors: kBadData for what no tensor has, or more than kTensorBytesMax; `what`
+// names it.
 graph::TensorSpec readSpec(schema::Tensor::Reader tensor, const std::string& what);
 
 // A copy. Errors: those of readSpec() and readBytes().

@@ -129,10 +129,10 @@ kj::Promise<void> TensorLink::sendNow(uint64_t plan, uint64_t step,
   request.setPlan(plan);
   request.setStep(step);
   auto list = request.initTensors(static_cast<uint32_t>(tensors.size()));
-  TensorWriter writer(connection_->stream(), hold);
+  TensorWriter writer(connection_->stream(), hold, options_.chunk_bytes);
   for (uint32_t i = 0; i < list.size(); ++i) {
     list[i].setEdge(tensors[i].edge);
-    writer.write(tensors[i].bytes, list[i].initBytes(TensorWriter::blobs(tensors[i].bytes.size())));
+    writer.write(tensors[i].bytes, list[i].initBytes(writer.blobs(tensors[i].bytes.size())));
   }
   return request.send().ignoreResult();  // `over`: whoever ended the step there says why
 }

@@ -17,6 +17,7 @@
 #include "common/net/buffer_pool.h"
 #include "common/net/loop.h"
 #include "common/net/rpc_connection.h"
+#include "common/wire/arena_codec.h"
 #include "common/wire/parts.capnp.h"
 #include "common/wire/session_token.h"
 
@@ -30,6 +31,7 @@ struct TensorLinkOptions {
   Incarnation peer_incarnation;                 // of the process that is in the session
   cluster::Address address;                     // of the peer
   Duration patience = std::chrono::seconds(5);  // until the peer has answered the hello
+  uint64_t chunk_bytes = kChunkBytesMax;        // of a blob, see arena_codec.h
 };
 
 // Connects when the first tensor leaves, and again after it was lost: what was under way then has
@@ -45,8 +47,8 @@ class TensorLink {
   TensorLink(const TensorLink&) = delete;
   TensorLink& operator=(const TensorLink&) = delete;
 
-  // Large tensors leave from where they are, in memory that `owner` keeps. `done` is called when the
-  // peer has them, or with why not; never once this is destroyed.
+  // Large tensors leave from where they are, in memory that `owner` keeps. `done` is called when
+  // the peer has them, or with why not; never once this is destroyed.
   void send(uint64_t plan, uint64_t step, std::vector<engine::PartProgram::Send> tensors,
             std::shared_ptr<const void> owner, engine::Departures::Done done);
 

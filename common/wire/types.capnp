@@ -1,11 +1,13 @@
 @0xd0f1c4a8b5e36a11;
-# Values that several dtf interfaces share. The interfaces, and the story of a job on the wire, are in ps.capnp.
+# Values that several dtf interfaces share. The interfaces, and the story of a job on the wire, are
+# in ps.capnp.
 #
 # Rules for every message:
-# - Sizes and counts are checked by the receiver against what was declared, before anything is allocated or read.
+# - Sizes and counts are checked by the receiver against what was declared, before anything is
+#   allocated or read.
 # - A number in an enum or a field's position is never reused.
-# - An error travels as a Cap'n Proto exception whose text carries dtf's error code (common/net/error_bridge.h); an
-#   outcome that a caller branches on is a value here.
+# - An error travels as a Cap'n Proto exception whose text carries dtf's error code
+#   (common/net/error_bridge.h); an outcome that a caller branches on is a value here.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("dtf::schema");
@@ -22,13 +24,15 @@ struct Task {
 }
 
 struct Hello {
-  # Who calls, and the task it meant to reach. First call on every connection; the connection's limits stay at
-  # 64 KiB a message until it was answered, and it is closed when it does not come within 5 seconds.
+  # Who calls, and the task it meant to reach. First call on every connection; the connection's
+  # limits stay at 64 KiB a message until it was answered, and it is closed when it does not come
+  # within 5 seconds.
   job @0 :Text;          # the job's name: both sides must run the same job
   caller @1 :Task;
   incarnation @2 :UInt64;  # of one start of the task: 16 bits of attempt, 40 of its time in 1/256 s, 8 more; never 0 (common/base/ids.h).
-                         # Of two, the later attempt lives; where nobody counts attempts, the one that started later, or,
-                         # once that is lost, the one that came later. The other is fenced
+                         # Of two, the later attempt lives; where nobody counts attempts, the one
+                         # that started later, or, once that is lost, the one that came later. The
+                         # other is fenced
   callee @3 :Task;       # a host list in the wrong order is noticed here, by name
   software @4 :Text;     # version text, for logs
   address @5 :Text;      # of a worker in its own cluster file: it must be that in the callee's
@@ -60,8 +64,8 @@ struct Shard {
 }
 
 struct Optimizer {
-  # TensorFlow 1's formulae and defaults: cluster::OptimizerSpec. The settings are exactly those that the kind and the
-  # schedule use, by the names in the YAML: see cluster/optimizer_settings.h.
+  # TensorFlow 1's formulae and defaults: cluster::OptimizerSpec. The settings are exactly those
+  # that the kind and the schedule use, by the names in the YAML: see cluster/optimizer_settings.h.
   kind @0 :UInt8;        # 1 gradient descent, 2 Adagrad, 3 Adam, 4 momentum, 5 Adadelta, 6 AdamW, 7 RMSProp, 8 FTRL,
                          # 9 LARS, 10 LAMB
   schedule @1 :UInt8;    # of the learning rate: 1 constant, 2 exponential, 3 polynomial, 4 cosine
@@ -95,6 +99,8 @@ struct Model {
   replication @3 :Replication;
   steps @4 :UInt64;      # global steps until the job is done
   settings @5 :List(Setting);  # what all workers must have been told alike: data, seed, batch size, what the model computes
+  epochExamples @6 :UInt64;  # of a job in which every example counts once an epoch: the size of its data; else 0
+  epochBatchSize @7 :UInt64; # likewise: of a batch. With these a ps weighs the gradients of a short batch
 }
 
 struct StepState {
