@@ -18,6 +18,7 @@
 #include "common/train/checkpointer.h"
 #include "common/train/chief_decision.h"
 #include "common/train/gathered_files.h"
+#include "common/train/saved_signature.h"
 #include "common/yaml/error_at.h"
 
 namespace dtf::train {
@@ -72,6 +73,17 @@ Error noneUsable(const std::vector<checkpoint::Rejected>& rejected,
   return {ErrorCode::kBadData, text};
 }
 
+// A job that had begun is not begun anew without a word.
+void noteStartingAnew(bool had_begun, const std::string& reason) {
+  const std::string line = fmt::format("event=starting_anew reason=\"{}\"", reason);
+  had_begun ? log::warning("{}", line) : log::info("{}", line);
+}
+
+WentBack wentBackBy(const ps::RecoveryDecision& decision) {
+  return {decision.cut.step, decision.steps_lost, decision.reason,
+          decision.origin == ps::EpochOrigin::kSnapshot};
+}
+
 }  // namespace
 
 // One of an older version has no epoch: nobody went back then.
@@ -119,8 +131,8 @@ void Checkpointer::prepare() {
   prepared_ = true;
 }
 
-// A shard that a ps writes elsewhere would be missed at the first checkpoint, when work is lost; one
-// that it reads elsewhere may be another checkpoint's.
+// A shard that a ps writes elsewhere would be missed at the first checkpoint, when work is lost;
+// one that it reads elsewhere may be another checkpoint's.
 void Checkpointer::checkShared() {
   const bool apart = options_.gather || options_.stay;
   if (!folder_ || apart || !options_.elsewhere || shared_) return;
@@ -160,12 +172,15 @@ std::optional<uint64_t> Checkpointer::restore() {
   const bool is_own = std::exchange(begun_, decision.epoch) == decision.epoch;
   switch (decision.action) {
     case ps::RecoveryAction::kStart:
-      log::info("event=starting_anew reason=\"{}\"",
-                folder_ ? "no checkpoint in " + folder_->path().string()
-                        : "the job keeps no checkpoints");
+      noteStartingAnew(options_.reached_step.has_value(),
+                       options_.reached_step ? decision.reason
+                       : folder_             ? "no checkpoint in " + folder_->path().string()
+                                             : "the job keeps no checkpoints");
       return decision.epoch;
     case ps::RecoveryAction::kGoBack:
       if (decision.origin == ps::EpochOrigin::kCheckpoint) noteResumed(*latest.found);
+      if (decision.origin == ps::EpochOrigin::kSnapshot || !decision.ps.empty())
+        goes_on_.went_back = wentBackBy(decision);
       return std::nullopt;
     default:
       if (is_own) return std::nullopt;
@@ -207,12 +222,11 @@ ps::RecoveryDecision Checkpointer::decide(const checkpoint::Latest& latest, uint
                                           bool with_snapshots) {
   std::vector<checkpoint::HeldValues> held = client_.held();
   const auto is_empty = [](const checkpoint::HeldValues& values) { return values.epoch == 0; };
-  const bool of_an_ended_job = epoch_ == 0 && std::all_of(held.begin(), held.end(), is_empty);
-  if (of_an_ended_job && options_.snapshots) client_.forgetSnapshots();
   for (checkpoint::HeldValues& values : held)
-    if (of_an_ended_job || !with_snapshots) values.snapshots.clear();
+    if (!with_snapshots) values.snapshots.clear();
   common_snapshot_ = ps::newestCommonSnapshot(wordsOf(held));
-  ps::ChiefWord chief{std::nullopt, epoch_, step, options_.incarnation.value, named_};
+  ps::ChiefWord chief{std::nullopt,         epoch_, step, options_.incarnation.value, named_,
+                      options_.reached_step};
   if (latest.found) chief.checkpoint = cutOf(latest.found->manifest);
   const bool lost = std::any_of(held.begin(), held.end(), is_empty);
   if (lost && !latest.found && !latest.rejected.empty() && !common_snapshot_)
@@ -225,8 +239,8 @@ ps::RecoveryDecision Checkpointer::decide(const checkpoint::Latest& latest, uint
   return decision;
 }
 
-// A ps doesn't offer a snapshot again that it could not load: so another is decided on, in the end a
-// checkpoint.
+// A ps doesn't offer a snapshot again that it could not load: so another is decided on, in the end
+// a checkpoint.
 ps::RecoveryDecision Checkpointer::decideAndGoBack(const checkpoint::Latest& latest,
                                                    uint64_t step) {
   constexpr int kSnapshotTriesMax = 4;  // each ps keeps two
@@ -260,7 +274,7 @@ bool Checkpointer::goBack(const checkpoint::Latest& latest, const ps::RecoveryDe
   epoch_ = decision.epoch;
   last_step_.reset();
   if (latest.found) last_step_ = latest.found->manifest.global_step;
-  if (decision.steps_lost > 0 || !decision.ps.empty())
+  if (decision.steps_lost > 0 || !decision.ps.empty() || to_snapshot)
     log::warning("event=went_back step={} steps_lost={} epoch={} reason=\"{}\"", decision.cut.step,
                  decision.steps_lost, ps::epochNumber(decision.epoch), decision.reason);
   return true;
@@ -275,8 +289,8 @@ void Checkpointer::refill(const ps::RecoveryDecision& decision) {
 }
 
 void Checkpointer::saveInitial() {
-  // Behind an earlier chief that saved nothing the others may be at work; a step they can't complete
-  // without this one.
+  // Behind an earlier chief that saved nothing the others may be at work; a step they can't
+  // complete without this one.
   const Motion motion = continued_ && !cutsAtStep() ? Motion::kTraining : Motion::kAtRest;
   try {
     if (folder_) {
@@ -303,8 +317,7 @@ std::optional<WentBack> Checkpointer::recover(uint64_t step) {
   const checkpoint::Latest latest = findLatest();
   const uint64_t epoch_before = epoch_;
   const ps::RecoveryDecision decision = decideAndGoBack(latest, step);
-  if (decision.action == ps::RecoveryAction::kGoBack)
-    return WentBack{decision.cut.step, decision.steps_lost, decision.reason};
+  if (decision.action == ps::RecoveryAction::kGoBack) return wentBackBy(decision);
   DTF_CHECK(decision.action == ps::RecoveryAction::kContinue ||
             decision.action == ps::RecoveryAction::kRefill);
   if (decision.epoch == epoch_before) return std::nullopt;
@@ -317,7 +330,8 @@ std::optional<WentBack> Checkpointer::recover(uint64_t step) {
       back_at, step > back_at ? step - back_at : 0,
       fmt::format("all went back to the {} of step {}",
                   decision.origin == ps::EpochOrigin::kSnapshot ? "snapshot" : "checkpoint",
-                  back_at)};
+                  back_at),
+      decision.origin == ps::EpochOrigin::kSnapshot};
 }
 
 void Checkpointer::startFresh() {
@@ -326,6 +340,7 @@ void Checkpointer::startFresh() {
     throw Error(ErrorCode::kBadConfig,
                 "the ps hold the values of an earlier process of the chief, so the job can't start "
                 "anew (--fresh): end them, too");
+  if (options_.snapshots) client_.forgetSnapshots();
   if (!folder_) return;
   if (const auto aside = folder_->setAside())
     log::info("event=checkpoints_set_aside folder={}", aside->string());
@@ -335,14 +350,14 @@ void Checkpointer::startFresh() {
 void Checkpointer::noteResumed(const checkpoint::Latest::Found& found) {
   const checkpoint::Manifest& saved = found.manifest;
   run_seconds_before_ = saved.run_seconds;
-  resumed_ = Resumed{saved.global_step, found.folder, saved.created, {}};
+  goes_on_.resumed = Resumed{saved.global_step, found.folder, saved.created, {}};
   if (const auto settings = saved.extra.find(kSettingsKey); settings != saved.extra.end())
-    resumed_->changes = changesOf(settings->second, ps::settingsOf(declaration_));
+    goes_on_.resumed->changes = changesOf(settings->second, ps::settingsOf(declaration_));
   log::info("event=restored checkpoint={} global_step={} saved={}", found.folder.string(),
             saved.global_step, saved.created);
-  if (!resumed_->changes.empty()) {
+  if (!goes_on_.resumed->changes.empty()) {
     const std::string line = fmt::format("event=settings_changed since_step={} changes=\"{}\"",
-                                         saved.global_step, join(resumed_->changes, "; "));
+                                         saved.global_step, join(goes_on_.resumed->changes, "; "));
     // A launcher shows the changes itself, so for its console this line is a detail.
     notifyEnabled() ? log::info("{}", line) : log::warning("{}", line);
   }
@@ -359,9 +374,8 @@ std::string Checkpointer::differenceTo(const checkpoint::Manifest& saved) const 
   const auto model = saved.extra.find(kModelKey);
   if (model == saved.extra.end()) return {};
   difference = model::modelTextDifference(model->second, wanted.extra.at(kModelKey));
-  const auto classes = saved.extra.find(kClassesKey);
-  if (!difference.empty() || classes == saved.extra.end()) return difference;
-  return classDifference(decodeClassNames(classes->second), options_.class_names, wanted.data);
+  if (!difference.empty() || !options_.signature) return difference;
+  return meaningDifference(saved, *options_.signature, "the training data");
 }
 
 }  // namespace dtf::train

@@ -15,6 +15,7 @@
 #include "common/ps/optimizer.h"
 #include "common/ps/replication_rules.h"
 #include "common/train/gathered_files.h"
+#include "common/train/saved_signature.h"
 
 namespace dtf::train {
 
@@ -210,8 +211,11 @@ checkpoint::Manifest Checkpointer::manifestAt(const CutPosition& position,
   manifest.created = wallTimeText();
   manifest.dtf_version = DTF_VERSION;
   manifest.extra[kModelKey] = model::modelText(options_.model);
-  if (!options_.class_names.empty())
-    manifest.extra[kClassesKey] = encodeClassNames(options_.class_names);
+  if (options_.signature) {
+    manifest.extra[kSignatureKey] = data::encodeSignature(*options_.signature);
+    const ClassNames words = data::classWords(*options_.signature);
+    if (!words.empty()) manifest.extra[kClassesKey] = encodeClassNames(words);
+  }
   if (epoch_ > 0) manifest.extra[kEpochKey] = std::to_string(epoch_);
   manifest.extra[kSettingsKey] = settingsText(ps::settingsOf(declaration_));
   return manifest;
@@ -266,8 +270,8 @@ void Checkpointer::noteWhereTheyStay(const std::string& attempt,
     manifest.shards[i].host = options_.ps_hosts.at(i);
 }
 
-// What becomes of the checkpoint is decided already; a ps that doesn't hear it keeps its capture until the
-// next one.
+// What becomes of the checkpoint is decided already; a ps that doesn't hear it keeps its capture
+// until the next one.
 void Checkpointer::releaseStaged(bool saved) {
   try {
     client_.transfer().release(saved);
@@ -288,8 +292,8 @@ void Checkpointer::prune() {
   }
 }
 
-// A connection that was made anew forgets what was asked of it before: the ps are asked for their part
-// again. At rest nothing else is waited for, so that is done at once.
+// A connection that was made anew forgets what was asked of it before: the ps are asked for their
+// part again. At rest nothing else is waited for, so that is done at once.
 template <class Take>
 auto Checkpointer::withRenewal(Motion motion, const Take& take) {
   try {

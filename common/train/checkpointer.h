@@ -1,15 +1,15 @@
 #pragma once
 
 // Makes and restores the checkpoints of a job: one consistent cut over all ps, written by each of
-// them, where all see or where it stays (checkpoint/staying_shards.h), or by the chief that gathers it
-// (gathered_files.h), committed by the chief. What to do when is the supervisor's affair
+// them, where all see or where it stays (checkpoint/staying_shards.h), or by the chief that gathers
+// it (gathered_files.h), committed by the chief. What to do when is the supervisor's affair
 // (supervisor.h).
 //
-// At which position to cut. sync: every step is a cut; the ps are told one that none has passed, and
-// each captures its shard as it gets there. async: the ps hold new pushes, say which they have, and
-// let those come that another ps has already: then all have the same, and nobody lost one. In both
-// modes the capture shares the parameters and copies the slots; files are written afterwards, while
-// training goes on.
+// At which position to cut. sync: every step is a cut; the ps are told one that none has passed,
+// and each captures its shard as it gets there. async: the ps hold new pushes, say which they have,
+// and let those come that another ps has already: then all have the same, and nobody lost one. In
+// both modes the capture shares the parameters and copies the slots; files are written afterwards,
+// while training goes on.
 
 #include <cstdint>
 #include <filesystem>
@@ -23,9 +23,9 @@
 #include "common/checkpoint/checkpoint_folder.h"
 #include "common/checkpoint/staying_files.h"
 #include "common/cluster/spec.h"
+#include "common/data/data_signature.h"
 #include "common/ps/job_recovery.h"
 #include "common/ps/parameter_client.h"
-#include "common/train/class_names.h"
 
 namespace dtf::train {
 
@@ -41,12 +41,13 @@ struct CheckpointerOptions {
   bool fresh = false;      // start anew; what checkpoints there are is set aside
   bool snapshots = false;  // the ps keep them
   bool replicas = false;   // ditto, each the next one's
-  ClassNames class_names;  // of the training data, where these have any
-  bool gather = false;     // checkpoints' files are the chief's alone
+  std::optional<data::DataSignature> signature;  // of the training data
+  bool gather = false;                           // checkpoints' files are the chief's alone
   // Else: a ps is on another host, so whether it has the chief's files is to be seen.
   bool elsewhere = false;
   bool stay = false;  // each ps keeps its shards; only with `ps_hosts`
   std::vector<std::string> ps_hosts{};
+  std::optional<uint64_t> reached_step{};  // see ps::ChiefWord::reached
 };
 
 // What a job goes on from.
@@ -63,6 +64,13 @@ struct WentBack {
   uint64_t steps_lost = 0;  // that are done again
   std::string
       reason;  // "ps/1 lost its values: all go back 37 steps to the checkpoint of step 4963"
+  bool to_snapshot = false;  // else a checkpoint
+};
+
+// With what a job begins.
+struct GoesOn {
+  std::optional<Resumed> resumed;     // the checkpoint that was restored
+  std::optional<WentBack> went_back;  // ps had lost their values, or a snapshot is gone on from
 };
 
 // One checkpoint that was saved.
@@ -86,7 +94,9 @@ struct TakenSnapshot {
 inline constexpr char kModelKey[] = "model";
 inline constexpr char kSettingsKey[] = "settings";
 inline constexpr char kEpochKey[] = "epoch";
-inline constexpr char kClassesKey[] = "classes";  // see class_names.h
+inline constexpr char kSignatureKey[] = "data_signature";  // see data/data_signature.h
+// Of the classes alone, as dtf 0.1.0 writes and reads them; see saved_signature.h.
+inline constexpr char kClassesKey[] = "classes";
 
 // Of which cut a checkpoint is.
 // Errors: kBadData for an epoch that is none.
@@ -106,9 +116,9 @@ class Checkpointer {
   Checkpointer(FileSystem& file_system, const Clock& clock, checkpoint::CheckpointClient& client,
                const ps::ModelDeclaration& declaration, CheckpointerOptions options);
 
-  // At the chief's start. Nullopt: the ps hold values now, from the newest whole checkpoint, or from
-  // an earlier process of the chief. Else there is no checkpoint: start anew, with initial values of
-  // this epoch.
+  // At the chief's start. Nullopt: the ps hold values now, from the newest whole checkpoint, or
+  // from an earlier process of the chief. Else there is no checkpoint: start anew, with initial
+  // values of this epoch.
   // Errors: kBadConfig with the difference when the checkpoint is of another job or model, or when
   // the job is to start anew on ps that hold values, or when a ps doesn't see the chief's files;
   // kBadData with
@@ -116,27 +126,28 @@ class Checkpointer {
   // and there is none.
   std::optional<uint64_t> restore();
 
-  // Once the ps hold values and before this chief trains: saves these, unless there is a checkpoint. So
-  // there is one to go back to at any time; the next one replaces it. That it can't be written is
-  // logged. In a job without checkpoints it is a snapshot, or that the replicas are whole.
+  // Once the ps hold values and before this chief trains: saves these, unless there is a
+  // checkpoint. So there is one to go back to at any time; the next one replaces it. That it can't
+  // be written is logged. In a job without checkpoints it is a snapshot, or that the replicas are
+  // whole.
   // Errors: kUnavailable, kDeadline when a ps is lost meanwhile.
   void saveInitial();
   void awaitFirstReplicas();
 
-  // Both, and again when a ps is lost meanwhile. As restore(), it is to be called until it says nullopt: so
-  // all ps hold values of one epoch before anybody trains. The initial checkpoint is given up after
-  // some tries.
+  // Both, and again when a ps is lost meanwhile. As restore(), it is to be called until it says
+  // nullopt: so all ps hold values of one epoch before anybody trains. The initial checkpoint is
+  // given up after some tries.
   std::optional<uint64_t> start();
 
-  // After a ps was started again: takes all to the newest cut that every ps can have, a snapshot or a
-  // checkpoint. A snapshot that turns out damaged is passed over. Nullopt: all hold their values.
+  // After a ps was started again: takes all to the newest cut that every ps can have, a snapshot or
+  // a checkpoint. A snapshot that turns out damaged is passed over. Nullopt: all hold their values.
   // `step`: the last global step that is known of.
   // Errors: kBadData when a ps has lost its values, and nothing holds them; kUnavailable, kDeadline
   // when another was lost meanwhile: to be tried again.
   std::optional<WentBack> recover(uint64_t step);
 
-  // Nullopt: restore() has not restored a checkpoint.
-  const std::optional<Resumed>& resumed() const { return resumed_; }
+  // What restore() has found.
+  const GoesOn& goesOn() const { return goes_on_; }
 
   // sync: tells the ps to capture themselves at `step`; the next save() saves that. On return every
   // ps knows.
@@ -146,8 +157,8 @@ class Checkpointer {
   // Nullopt: the last checkpoint is of this very cut already. Only where the job keeps checkpoints.
   std::optional<SavedCheckpoint> save(Motion motion);
 
-  // Every ps keeps its shard at one cut in memory. Nullopt: the last snapshot is of this very cut. Only
-  // where the ps keep snapshots.
+  // Every ps keeps its shard at one cut in memory. Nullopt: the last snapshot is of this very cut.
+  // Only where the ps keep snapshots.
   std::optional<TakenSnapshot> snapshot(Motion motion);
 
   // From any thread: a save() that waits for its cut fails soon, as later ones do; one
@@ -216,7 +227,7 @@ class Checkpointer {
   uint64_t epoch_ = 0;                          // of the values; 0: not known yet
   bool broken_ = false;     // a connection, since the ps were asked for their part
   bool continued_ = false;  // with the values of an earlier process of the chief
-  std::optional<Resumed> resumed_;
+  GoesOn goes_on_;
 };
 
 }  // namespace dtf::train

@@ -10,6 +10,7 @@
 #include "common/data/dataset.h"
 #include "common/data/image_folder.h"
 #include "common/data/open_dataset.h"
+#include "common/train/epochs.h"
 #include "common/train/model_data.h"
 #include "common/yaml/error_at.h"
 
@@ -71,8 +72,7 @@ class DataChecker {
   int64_t read(const DatasetSpec& dataset, bool eval) {
     const std::shared_ptr<const data::Dataset> read =
         checkedDataset(train_.model, data::openDataset(dataset, train_.data.seed, eval));
-    if (!eval)
-      data::checkBatchSize(train_.data.batch_size, read->size(), read->features().source());
+    if (!eval) checkBatches(train_, read->size(), read->features().source());
     return read->size();
   }
 

@@ -17,7 +17,8 @@ graph::TensorSpec vectorOf(DType dtype, size_t elements) {
   return {dtype, {static_cast<int64_t>(elements)}};
 }
 
-// The first element of a tower's lines, and of the next one's the end: shares that differ by a line at most.
+// The first element of a tower's lines, and of the next one's the end: shares that differ by a line
+// at most.
 uint64_t firstOf(uint64_t elements, uint32_t index, uint32_t towers) {
   return elements / kLine * index / towers * kLine;
 }
@@ -146,13 +147,12 @@ void DeviceArena::addInspection(const Lines& lines, const cluster::OptimizerSpec
         {{vectorOf(DType::kInt32, lines.statistics.size()), statistics_.get()}, gradients},
         {{vectorOf(DType::kInt64, 1), found_there_.get()}});
   clips_ = optimizer.clip_by_global_norm > 0;
-  if (!clips_) return;
-  clip_factor_ = on_.device->allocate(sizeof(float));
+  factor_ = on_.device->allocate(sizeof(float));
   const DeviceTensor kinds{vectorOf(DType::kUInt8, lines.kinds.size()), kinds_.get()};
   const graph::TensorSpec one = vectorOf(DType::kFloat32, 1);
-  inspection_.add(runtime::kNormOfTrainedOp, {}, {kinds, gradients}, {{one, norm_.get()}});
-  scaling_.add(runtime::kScaleTrainedOp, {}, {{one, clip_factor_.get()}, kinds, gradients},
-               {gradients});
+  if (clips_)
+    inspection_.add(runtime::kNormOfTrainedOp, {}, {kinds, gradients}, {{one, norm_.get()}});
+  scaling_.add(runtime::kScaleTrainedOp, {}, {{one, factor_.get()}, kinds, gradients}, {gradients});
 }
 
 void DeviceArena::addUpdate(const Lines& lines, const cluster::OptimizerSpec& optimizer) {
@@ -228,7 +228,7 @@ DeviceArena::Findings DeviceArena::finishInspection() {
 void DeviceArena::scaleGradients(float factor) {
   const runtime::DeviceLock lock(*on_.device);
   if (scaling_.empty()) return;
-  send(factor, clip_factor_);
+  send(factor, factor_);
   scaling_.run();
 }
 

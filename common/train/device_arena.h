@@ -1,9 +1,10 @@
 #pragma once
 
-// The variables of one tower where its device keeps them: parameters and gradients of all, as an arena each, and the optimizer's slots of those
-// lines that this device updates. A single device updates all lines; of several each has an equal share of them, takes the others' gradients of
-// its lines, and the others take the parameters. So each number crosses the links twice, and no slot is kept twice: S. Rajbhandari et al.,
-// "ZeRO" (SC 2020), stage 1.
+// The variables of one tower where its device keeps them: parameters and gradients of all, as an
+// arena each, and the optimizer's slots of those lines that this device updates. A single device
+// updates all lines; of several each has an equal share of them, takes the others' gradients of its
+// lines, and the others take the parameters. So each number crosses the links twice, and no slot is
+// kept twice: S. Rajbhandari et al., "ZeRO" (SC 2020), stage 1.
 
 #include <array>
 #include <cstdint>
@@ -26,8 +27,10 @@ using DeviceArenas = std::vector<std::unique_ptr<DeviceArena>>;  // of all tower
 
 // Owns: the arenas on the device, the programs that look at gradients and apply them.
 // Borrows: the device and its kernels; other towers' arenas while it copies from them.
-// Threads: thread-safe but for what start…() and finish…() share: each call is one turn with the device (runtime::DeviceLock).
-// Blocks: the constructor, write(), the reads, finishInspection() and wait(), until the device is done.
+// Threads: thread-safe but for what start…() and finish…() share: each call is one turn with
+// the device (runtime::DeviceLock).
+// Blocks: the constructor, write(), the reads, finishInspection() and wait(), until the device is
+// done.
 // Errors: those of the device, kUnavailable where its memory is too small.
 class DeviceArena {
  public:
@@ -45,7 +48,8 @@ class DeviceArena {
   void readSlot(uint32_t slot, float* to);
   void readGradients(float* to);
 
-  // Gradients of its lines become the mean over all towers', each of which has been waited for. May return before.
+  // Gradients of its lines become the mean over all towers', each of which has been waited for. May
+  // return before.
   void takeMean(const DeviceArenas& all);
 
   // What must be known of the gradients of its lines before an update with them.
@@ -87,7 +91,7 @@ class DeviceArena {
   runtime::DeviceMemory parameters_, gradients_;
   std::vector<runtime::DeviceMemory> slots_;   // of its lines
   std::vector<runtime::DeviceMemory> others_;  // gradients of its lines, by tower; none of its own
-  runtime::DeviceMemory learning_rate_, clip_factor_, kinds_, rates_, statistics_;
+  runtime::DeviceMemory learning_rate_, factor_, kinds_, rates_, statistics_;
   runtime::DeviceMemory found_there_, norm_;  // of an inspection
   bool has_statistics_ = false, clips_ = false;
   int64_t found_ = 0;

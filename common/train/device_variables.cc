@@ -68,7 +68,7 @@ std::vector<const runtime::KeptVariables*> DeviceVariables::kept() const {
   return kept;
 }
 
-DeviceArena::Findings DeviceVariables::prepareUpdate() {
+DeviceArena::Findings DeviceVariables::prepareUpdate(float weight) {
   if (arenas_.size() > 1) {
     const trace::Span span("mean of towers");
     for (const auto& arena : arenas_) arena->takeMean(arenas_);
@@ -82,9 +82,10 @@ DeviceArena::Findings DeviceVariables::prepareUpdate() {
     squares += found.norm * found.norm;
   }
   all.norm = std::sqrt(squares);
-  if (std::isfinite(all.norm) && all.norm > clip_norm_)
-    for (const auto& arena : arenas_)
-      arena->scaleGradients(static_cast<float>(clip_norm_ / all.norm));
+  double factor = weight;
+  if (std::isfinite(all.norm) && all.norm > clip_norm_) factor *= clip_norm_ / all.norm;
+  if (factor != 1)
+    for (const auto& arena : arenas_) arena->scaleGradients(static_cast<float>(factor));
   return all;
 }
 
@@ -93,8 +94,8 @@ void DeviceVariables::write(std::span<const float> parameters,
   for (const auto& arena : arenas_) arena->write(parameters, slots);
 }
 
-// Each waits for the means that others take of its gradients, and for its own update, before the next step, or another
-// tower, may touch either.
+// Each waits for the means that others take of its gradients, and for its own update, before the
+// next step, or another tower, may touch either.
 void DeviceVariables::update(const ps::UpdateConstants& constants) {
   for (const auto& arena : arenas_) arena->update(constants.learning_rate);
   if (arenas_.size() == 1) return;

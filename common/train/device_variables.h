@@ -1,8 +1,9 @@
 #pragma once
 
-// The variables of a worker without a ps where its GPUs keep them: values, gradients and the optimizer's slots lie in the
-// devices' memory from step to step, updates are computed there, and nothing but batches and losses passes through the host. To the rest of dtf
-// the parameters are still those of a shard in this process, which counts the updates and takes the checkpoints.
+// The variables of a worker without a ps where its GPUs keep them: values, gradients and the
+// optimizer's slots lie in the devices' memory from step to step, updates are computed there, and
+// nothing but batches and losses passes through the host. To the rest of dtf the parameters are
+// still those of a shard in this process, which counts the updates and takes the checkpoints.
 
 #include <cstdint>
 #include <span>
@@ -19,13 +20,15 @@ namespace dtf::train {
 
 // Owns: the arenas, one for each tower.
 // Borrows: the devices and their kernels, which must outlive this.
-// Threads: prepareUpdate() and readGradients() are the training thread's; the others any thread's, one at a time (DeviceArrays): a
-// checkpoint's thread may call them between and beside steps. update() comes between two steps.
+// Threads: prepareUpdate() and readGradients() are the training thread's; the others any thread's,
+// one at a time (DeviceArrays): a checkpoint's thread may call them between and beside steps.
+// update() comes between two steps.
 // Blocks: all but the update() of a single device, until devices are done.
 // Errors: as DeviceArena.
 class DeviceVariables final : public ps::DeviceArrays {
  public:
-  // Why variables of `layout` can't be kept by `towers` and updated by `optimizer` there, as "lamb needs ..."; empty: they can.
+  // Why variables of `layout` can't be kept by `towers` and updated by `optimizer` there, as "lamb
+  // needs ..."; empty: they can.
   static std::string refusal(const ps::ParameterLayout& layout,
                              const cluster::OptimizerSpec& optimizer,
                              std::span<const ComputeDevice> towers);
@@ -37,9 +40,10 @@ class DeviceVariables final : public ps::DeviceArrays {
   // By tower, and name: what steps are compiled with. As long as this lives.
   std::vector<const runtime::KeptVariables*> kept() const;
 
-  // After a step of all towers: their gradients become the mean, clipped where the optimizer says so. Nothing is asked of the devices, nor
-  // waited for, where there is nothing to do.
-  DeviceArena::Findings prepareUpdate();
+  // After a step of all towers: their gradients become the mean, clipped where the optimizer says
+  // so, times `weight`. Nothing is asked of the devices, nor waited for, where there is nothing to
+  // do.
+  DeviceArena::Findings prepareUpdate(float weight = 1);
 
   void write(std::span<const float> parameters,
              std::span<const std::span<const float>> slots) override;

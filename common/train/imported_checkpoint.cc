@@ -9,7 +9,10 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
+#include "common/base/text.h"
 #include "common/checkpoint/checkpoint_client.h"
+#include "common/data/data_files.h"
+#include "common/data/read_signature.h"
 #include "common/model_files/trained_model.h"
 #include "common/ps/gradient_math.h"
 #include "common/ps/moving_average.h"
@@ -77,7 +80,7 @@ class RestingPs final : public checkpoint::CheckpointClient {
 std::string listText(const ImportReport& report) {
   std::string text;
   for (const std::string& line : report.drawn) text += "\n  missing: " + line;
-  for (const std::string& line : report.unused) text += "\n  not used: " + line;
+  for (const std::string& line : report.unused) text += "\n  not used: " + printable(line);
   return text;
 }
 
@@ -162,6 +165,28 @@ void requirePlace(FileSystem& file_system, const cluster::JobSpec& job) {
                     folder.path().string()));
 }
 
+// The signature of the first checkpoint: the file's, or, of another program's file, that of the
+// job's data. The classes may differ if the last layer is drawn anew.
+// Errors: those of data::readSignature(); kBadConfig with both sides where file and data differ.
+std::optional<data::DataSignature> signatureFor(const cluster::DatasetSpec& train,
+                                                const model_files::FoundWeights& weights,
+                                                const ImportReport& report) {
+  std::optional<data::DataSignature> of_file;
+  if (!weights.signature.empty())
+    of_file = data::decodeSignature(weights.signature, "the file of weights");
+  const bool is_there = data::missingPath(train).empty();
+  if (!is_there) return report.drawn.empty() ? of_file : std::nullopt;
+  data::DataSignature of_job = data::readSignature(train);
+  if (!of_file) return of_job;
+  if (!report.drawn.empty()) of_file->targets = of_job.targets;
+  const std::string difference = data::signatureDifference(*of_file, of_job, "the job's data");
+  if (!difference.empty())
+    throw Error(
+        ErrorCode::kBadConfig,
+        "the weights are of a model that reads other numbers than the job's:\n" + difference);
+  return of_job;
+}
+
 }  // namespace
 
 ImportReport saveImported(FileSystem& file_system, const Clock& clock, const cluster::JobSpec& job,
@@ -183,9 +208,10 @@ ImportReport saveImported(FileSystem& file_system, const Clock& clock, const clu
       train, layoutOf(model, placeModel(model.graph, on_one, 1, kChief.index, true)), workers);
   InitialParts parts(declaration, values);
   RestingPs ps(file_system, job.run_dir / "checkpoints", declaration, workers, parts.take());
-  Checkpointer checkpointer(file_system, clock, ps, declaration,
-                            {job.job, job.run_dir, Incarnation::ofNow(), workers, train.checkpoint,
-                             train.data, train.model});
+  Checkpointer checkpointer(
+      file_system, clock, ps, declaration,
+      {job.job, job.run_dir, Incarnation::ofNow(), workers, train.checkpoint, train.data,
+       train.model, false, false, false, signatureFor(train.data.train, weights, report)});
   checkpointer.save(Motion::kAtRest);
   report.checkpoint = job.run_dir / "checkpoints" / "step-0";
   return report;

@@ -19,7 +19,7 @@
 #include "common/data/idx_reader.h"
 #include "common/data/image_folder.h"
 #include "common/data/npy_dataset.h"
-#include "common/data/open_dataset.h"
+#include "common/data/read_signature.h"
 #include "common/data/synthetic.h"
 #include "common/model/metrics.h"
 #include "common/model/model_graph.h"
@@ -27,6 +27,7 @@
 #include "common/ps/declaration.h"
 #include "common/ps/replication_rules.h"
 #include "common/train/device_check.h"
+#include "common/train/epochs.h"
 #include "common/train/initial_values.h"
 #include "common/train/metric.h"
 #include "common/train/model_data.h"
@@ -54,7 +55,7 @@ class JobChecker {
     // What can't be read is reported already.
     if (train_.data.eval && report_.empty() && !is_elsewhere_)
       noting(train_.data.eval->mark,
-             [this] { data::checkSameOrder(train_.data.train, *train_.data.eval); });
+             [this] { data::readAsTrained(*train_.data.eval, train_.data.train); });
     noting(train_.model.mark, [this] { checkModel(); });
     if (output_)
       for (const std::string& unread : model::unreadInputsOf(train_.model))
@@ -63,8 +64,7 @@ class JobChecker {
   }
 
  private:
-  // What `check` throws becomes a mistake of the report: at its own place where it has one, else at
-  // `mark`.
+  // The report gets the error that `check` throws: at the error's own place, or else at `mark`.
   template <class Check>
   bool noting(const Mark& mark, const Check& check) {
     try {
@@ -127,7 +127,8 @@ class JobChecker {
     if (!to_train || !seen->count) return;
     const Mark& batch_mark = train_.data.batch_size_mark;
     noting(batch_mark.file.empty() ? dataset.mark : batch_mark,
-           [&] { data::checkBatchSize(train_.data.batch_size, *seen->count, seen->name); });
+           [&] { checkBatches(train_, *seen->count, seen->name); });
+    examples_ = *seen->count;
   }
 
   // Who reads them is on other hosts, and looks there; what lies here is looked at all the same.
@@ -289,7 +290,7 @@ class JobChecker {
 
   // Builds, places and declares it as a worker does, and lets the ps' own check judge it.
   void checkModel() {
-    const model::ModelGraph model = trainingGraphOf(train_);
+    const model::ModelGraph model = trainingGraphOf(withLargestBatch(train_, examples_));
     cluster::PlacementSpec placement = placementOf(train_);
     const cluster::ClusterSpec& cluster = job_.cluster;
     removeUnknownPins(model, placement.pins);
@@ -337,7 +338,8 @@ class JobChecker {
     size.kept_bytes = kept_.bytes;
     uint64_t here = 0;  // of the workers on this host
     for (const cluster::TaskSpec& worker : job_.cluster.worker) {
-      // Its towers share the parameters and the batch; each has gradients. While one gradient travels, another is made.
+      // Its towers share the parameters and the batch; each has gradients. While one gradient
+      // travels, another is made.
       const uint64_t shared = saturatingAdd(size.parameters, gradients);
       uint64_t held =
           saturatingAdd(saturatingMultiply(shared, job_.train->replication.overlap ? 2 : 1),
@@ -361,9 +363,8 @@ class JobChecker {
     return !host_.runs || host_.runs(task.address);
   }
   uint64_t countHere(const std::vector<cluster::TaskSpec>& tasks) const {
-    return static_cast<uint64_t>(
-        std::count_if(tasks.begin(), tasks.end(),
-                      [this](const cluster::TaskSpec& task) { return runsHere(task); }));
+    return static_cast<uint64_t>(std::ranges::count_if(
+        tasks, [this](const cluster::TaskSpec& task) { return runsHere(task); }));
   }
 
   bool keepsMost() const { return kept_bytes_ > std::max(model_bytes_, data_bytes_); }
@@ -412,9 +413,7 @@ class JobChecker {
   }
 
   const Mark& layerMark(const std::string& name) const {
-    const auto layer =
-        std::find_if(train_.model.layers.begin(), train_.model.layers.end(),
-                     [&name](const model::LayerSpec& each) { return each.name == name; });
+    const auto layer = std::ranges::find(train_.model.layers, name, &model::LayerSpec::name);
     DTF_CHECK(layer != train_.model.layers.end());
     return layer->mark;
   }
@@ -425,6 +424,7 @@ class JobChecker {
   yaml::Report& report_;
   std::optional<model::ModelOutput> output_;  // nullopt: the model can't be built
   bool is_elsewhere_ = false;                 // some of the data
+  int64_t examples_ = 0;                      // to train on; 0: not known before they are read
   std::optional<JobSize> size_;
   std::string largest_layer_;
   uint64_t largest_bytes_ = 0;  // of one variable

@@ -1,13 +1,13 @@
 #include "common/train/kernel_cache.h"
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/checksum.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
+#include "common/base/json.h"
 #include "common/base/log.h"
 
 namespace dtf::train {
@@ -18,7 +18,7 @@ constexpr int kCacheSchema = 1;
 
 // As the checksum has it.
 std::string textOf(const std::map<std::string, std::map<std::string, std::string>>& machines) {
-  return nlohmann::json(machines).dump();
+  return Json(machines).dump();
 }
 
 }  // namespace
@@ -39,14 +39,16 @@ std::map<std::string, KernelCache::Ways> KernelCache::read() const {
   if (file_.empty() || !std::filesystem::exists(file_, gone)) return {};
   std::string why = "it is damaged";
   try {
-    const nlohmann::json json = nlohmann::json::parse(readFile(file_, kBytesMax), nullptr, false);
-    auto machines = json.at("machines").get<std::map<std::string, Ways>>();
+    const Json json = Json::parse(readFile(file_, kBytesMax));
+    std::map<std::string, Ways> machines;
+    for (const auto& [machine, ways] : json.at("machines").members())
+      for (const auto& [convolution, way] : ways.members())
+        machines[machine][convolution] = way.asString();
     if (json.at("schema") == kCacheSchema &&
         json.at("checksum") == hexOf(checksumOf(textOf(machines))))
       return machines;
   } catch (const Error& error) {
     why = error.message();
-  } catch (const nlohmann::json::exception&) {
   }
   log::warning("event=kernel_cache_ignored file=\"{}\" reason=\"{}\"", file_.string(), why);
   return {};
@@ -71,7 +73,7 @@ void KernelCache::keep(const std::string& machine, const std::string& convolutio
     size_t entries = 0;
     for (const auto& [name, ways] : machines) entries += ways.size();
     const std::string text = textOf(machines);
-    nlohmann::ordered_json json = {{"schema", kCacheSchema}, {"checksum", hexOf(checksumOf(text))}};
+    Json json = {{"schema", kCacheSchema}, {"checksum", hexOf(checksumOf(text))}};
     json["machines"] = machines;
     std::string bytes = json.dump(1) + "\n";
     return entries > kEntriesMax || bytes.size() > kBytesMax ? std::string() : bytes;

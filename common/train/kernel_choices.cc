@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/ids.h"
+#include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/base/processor_name.h"
 #include "common/runtime/timed_convolutions.h"
@@ -30,12 +30,15 @@ constexpr std::chrono::milliseconds kLookEvery{50};
 constexpr std::chrono::seconds kSayEvery{3};
 
 std::map<std::string, std::string> parseWays(const std::filesystem::path& file) {
-  const nlohmann::json parsed =
-      nlohmann::json::parse(readFile(file, kFileBytesMax), nullptr, false);
+  const std::string text = readFile(file, kFileBytesMax);
   try {
-    if (parsed.at("schema") == kSchema)
-      return parsed.at("convolutions").get<std::map<std::string, std::string>>();
-  } catch (const nlohmann::json::exception&) {
+    const Json parsed = Json::parse(text);
+    if (parsed.at("schema") == kSchema) {
+      std::map<std::string, std::string> ways;
+      for (const auto& [key, way] : parsed.at("convolutions").members()) ways[key] = way.asString();
+      return ways;
+    }
+  } catch (const Error&) {  // below
   }
   throw Error(ErrorCode::kBadData,
               fmt::format("{} doesn't say which way convolutions go: remove it to have them timed "
@@ -140,10 +143,10 @@ const ConvolutionWay& KernelChoices::chosen(const std::string& way, ConvolutionP
 void KernelChoices::add(const std::string& key, const ConvolutionWay& way, const Processor& cpu) {
   ways_[key] = way.name;
   makeWritableFolder(file_.parent_path());
-  const nlohmann::ordered_json json = {{"schema", kSchema},
-                                       {"instruction_set", isaName(cpu.isa)},
-                                       {"threads", cpu.threads()},
-                                       {"convolutions", ways_}};
+  const Json json = {{"schema", kSchema},
+                     {"instruction_set", isaName(cpu.isa)},
+                     {"threads", cpu.threads()},
+                     {"convolutions", ways_}};
   atomicReplace(file_, json.dump(1) + "\n");
 }
 

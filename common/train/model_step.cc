@@ -126,15 +126,17 @@ void ModelStep::bindExamples(std::span<const std::byte* const> parts) {
   }
 }
 
-void ModelStep::bindShare(const data::Batch& batch, uint32_t share, uint32_t shares) {
-  DTF_CHECK(batch.parts.size() == inputs_.size() && share < shares);
+void ModelStep::bindExamples(const data::Batch& batch, int64_t first) {
+  DTF_CHECK(batch.parts.size() == inputs_.size() && first >= 0);
+  DTF_CHECK(first + batch_size_ <= batch.count);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const Tensor& part = batch.parts[i];
     const graph::TensorSpec& spec = inputs_[i].spec;
+    const int64_t room = part.shape().dim(0);
     // A shape may have a dimension of 1 more or less: the bytes are the same.
     DTF_CHECK(part.dtype() == spec.dtype &&
-              part.shape().elements() == spec.shape.elements() * shares);
-    share_[i] = part.data() + part.bytes() / shares * share;
+              part.shape().elements() * batch_size_ == spec.shape.elements() * room);
+    share_[i] = part.data() + part.bytes() / static_cast<size_t>(room) * static_cast<size_t>(first);
   }
   bindExamples(share_);
 }

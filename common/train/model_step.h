@@ -23,8 +23,8 @@ class GradientListener {
  public:
   virtual ~GradientListener() = default;
   virtual void onLoss(float loss) = 0;
-  // The gradients of these variables are where they were bound, and stay as they are. Each once; what forwards has made, such as the
-  // statistics of a batch, may be ahead of the loss.
+  // The gradients of these variables are where they were bound, and stay as they are. Each once;
+  // what forwards has made, such as the statistics of a batch, may be ahead of the loss.
   virtual void onGradients(std::span<const uint32_t> variables) = 0;
 };
 
@@ -38,23 +38,23 @@ class ModelStep {
   // To see how good a model is: the whole graph, with loss, accuracy and outputs as results.
   ModelStep(const model::ModelGraph& model, const runtime::KernelTable& kernels,
             runtime::Device& device);
-  // For training: trainingPart() of `model`, with the loss and the gradients as results. `kept`: the variables that the device keeps,
-  // which are never bound; null: none.
+  // For training: trainingPart() of `model`, with the loss and the gradients as results. `kept`:
+  // the variables that the device keeps, which are never bound; null: none.
   ModelStep(const model::ModelGraph& model, const engine::TaskPart& part, const ComputeDevice& on,
             const runtime::KeptVariables* kept = nullptr);
 
   int64_t batchSize() const { return batch_size_; }
-  // The next runs read batchSize() examples where they lie: their parts in the order of model::inputsOf(), of the
-  // types and shapes that the model was built for.
+  // The next runs read batchSize() examples where they lie: their parts in the order of
+  // model::inputsOf(), of the types and shapes that the model was built for.
   void bindExamples(std::span<const std::byte* const> parts);
-  // One of `shares` equal ones of a batch, from 0.
-  void bindShare(const data::Batch& batch, uint32_t share, uint32_t shares);
+  // Those of `batch` from `first` on.
+  void bindExamples(const data::Batch& batch, int64_t first);
 
   // What the dropout masks of the next runs are drawn from; nothing where there is no dropout.
   void setRandomKey(uint64_t seed, uint64_t batch);
 
-  // Variables by their place in model::ModelGraph::variables. A value or gradient is bound until it is
-  // bound anew. A step that doesn't read a value needs none.
+  // Variables by their place in model::ModelGraph::variables. A value or gradient is bound until it
+  // is bound anew. A step that doesn't read a value needs none.
   void bindValue(uint32_t variable, const float* value);
   // Not of a sparse variable.
   void bindGradient(uint32_t variable, float* gradient);
@@ -62,7 +62,8 @@ class ModelStep {
   // model::ModelVariable::gradient.
   void bindRows(uint32_t variable, float* rows);
   bool isSparse(uint32_t variable) const { return look_ups_[variable].count > 0; }
-  // Of a sparse variable, after run(): what it read, and the gradients of that. Until the next run().
+  // Of a sparse variable, after run(): what it read, and the gradients of that. Until the next
+  // run().
   LookUp lookUp(uint32_t variable) const;
 
   const runtime::StepPlan& plan() const { return step_->plan(); }
@@ -104,7 +105,7 @@ class ModelStep {
   std::vector<uint32_t> told_;           // of a listener
   std::vector<LookUp> look_ups_;         // by variable; count 0: dense
   std::vector<size_t> look_up_inputs_;   // by variable: which input it is looked up by
-  std::vector<const std::byte*> share_;  // of bindShare()
+  std::vector<const std::byte*> share_;  // of a batch
 };
 
 }  // namespace dtf::train

@@ -38,6 +38,7 @@ ParameterBinding::ParameterBinding(const ps::ParameterLayout& layout, ps::Parame
     std::ranges::sort(place.parts, {}, [](const Part& part) { return part.slice.begin; });
     const ps::VariableInfo& variable = layout.variables[i];
     place.elements = static_cast<size_t>(variable.shape.elements());
+    place.moves = variable.momentum.has_value();
     if (variable.is_sparse)
       place.sparse.emplace(static_cast<uint64_t>(variable.shape.dim(0)),
                            ps::rowElements(variable.shape));
@@ -74,15 +75,14 @@ void ParameterBinding::gatherAgain() {
   if (kept_ == nullptr) gather(&ps::ParameterClient::parameters, has_only_wanted_);
 }
 
-void ParameterBinding::wantRows(std::span<const Tensor* const> ids) {
-  DTF_CHECK(ids.size() == places_.size());
-  for (size_t variable = 0; variable < ids.size(); ++variable) {
+void ParameterBinding::wantRows(std::span<const LookUp> look_ups) {
+  DTF_CHECK(look_ups.size() == places_.size());
+  for (size_t variable = 0; variable < look_ups.size(); ++variable) {
     Place& place = places_[variable];
-    DTF_CHECK(place.sparse.has_value() == (ids[variable] != nullptr));
+    const LookUp& of = look_ups[variable];
+    DTF_CHECK(place.sparse.has_value() == (of.ids != nullptr));
     if (!place.sparse) continue;
-    const Tensor& of = *ids[variable];
-    findRows(of.dtype(), of.data(), static_cast<size_t>(of.shape().elements()),
-             place.sparse->tableRows(), place.wanted, spare_);
+    findRows(of.dtype, of.ids, of.count, place.sparse->tableRows(), place.wanted, spare_);
   }
   sendWanted();
 }
@@ -173,6 +173,20 @@ float* ParameterBinding::gradient(uint32_t variable) {
 
 void ParameterBinding::setGradient(uint32_t variable, const LookUp& look_up) {
   places_.at(variable).sparse.value().set(look_up);
+}
+
+void ParameterBinding::setNoGradients() {
+  DTF_CHECK(kept_ == nullptr);
+  for (uint32_t i = 0; i < variables(); ++i) {
+    Place& place = places_[i];
+    if (place.sparse) {
+      place.sparse->set({});
+    } else if (place.moves) {
+      std::copy_n(value(i), place.elements, gradient(i));
+    } else {
+      std::fill_n(gradient(i), place.elements, 0.0f);
+    }
+  }
 }
 
 std::span<float> ParameterBinding::gradientValues(uint32_t variable) {

@@ -4,7 +4,8 @@
 // is used in place: its value in the arena that was received, its gradient in the arena that will
 // be sent. A variable that is split over several ps gets a buffer of its own, filled after a pull
 // and taken apart before a push. The gradient of a sparse variable is rows, which are dealt out to
-// the ps that hold them. What a device keeps (device_variables.h) is brought when somebody asks for it.
+// the ps that hold them. What a device keeps (device_variables.h) is brought when somebody asks for
+// it.
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +16,6 @@
 #include "common/ps/parameter_client.h"
 #include "common/ps/parameter_layout.h"
 #include "common/tensor/buffer.h"
-#include "common/tensor/tensor.h"
 #include "common/train/device_variables.h"
 #include "common/train/sparse_gradient.h"
 
@@ -38,13 +38,14 @@ class ParameterBinding {
   // After a gatherAverages() or bringWhole(): value() is of the parameters again.
   void gatherAgain();
 
-  // Where the client brings rows (ps::ParameterClient): of sparse variables the next parameters need only have the rows that `ids`
-  // name, by variable the indices of the batch that will be computed with them; nullptr of a dense one.
-  void wantRows(std::span<const Tensor* const> ids);
+  // Where the client brings rows (ps::ParameterClient): of sparse variables the next parameters
+  // need only have the rows that `look_ups` name, by variable the indices of the batch that will be
+  // computed with them, without gradients; none of a dense one.
+  void wantRows(std::span<const LookUp> look_ups);
   // Of sparse variables none.
   void wantNoRows();
-  // For whoever looks at more than a batch does: value() is of all parameters, as the ps hold them now, until the next gatherAgain(). No
-  // effect where it is in any case.
+  // For whoever looks at more than a batch does: value() is of all parameters, as the ps hold them
+  // now, until the next gatherAgain(). No effect where it is in any case.
   void bringWhole();
 
   // After a pullAverages(): value() is of the moving averages, until the next gatherAgain().
@@ -60,6 +61,9 @@ class ParameterBinding {
   float* gradient(uint32_t variable);
   // The gradient of a sparse variable.
   void setGradient(uint32_t variable, const LookUp& look_up);
+  // In place of a step's, of no examples: 0, or no row. What a moving average is sent is the
+  // average itself, which moves it nowhere.
+  void setNoGradients();
   // All of the gradient of `variable`; of a sparse one that of its rows, one row after another.
   std::span<float> gradientValues(uint32_t variable);
   // Before every exchange().
@@ -77,6 +81,7 @@ class ParameterBinding {
     Buffer value;             // of a split variable
     Buffer gradient;          // likewise, unless it is sparse
     size_t elements = 0;
+    bool moves = false;  // a moving average
     std::optional<SparseGradient> sparse;
     std::vector<uint32_t> wanted;  // rows of a sparse variable, where only they are
   };

@@ -126,9 +126,8 @@ SavedModel read(FileSystem& file_system, const Latest::Found& found, const Manif
   SavedModel result;
   result.checkpoint = found.folder;
   result.step = found.manifest.global_step;
-  if (const auto names = found.manifest.extra.find(kClassesKey);
-      names != found.manifest.extra.end())
-    result.class_names = decodeClassNames(names->second);
+  result.signature = signatureOf(found.manifest);
+  result.class_names = classNamesOf(found.manifest);
   std::vector<checkpoint::WantedPart> parts;
   for (const VariableInfo& variable : wanted.variables) {
     Tensor value(DType::kFloat32, variable.shape);

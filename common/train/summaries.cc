@@ -1,5 +1,7 @@
 #include "common/train/summaries.h"
 
+#include <algorithm>
+
 #include "common/base/check.h"
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
@@ -98,12 +100,13 @@ void Summaries::onGradients(ParameterBinding& binding, const ComputedBatch& batc
   if (spec_.histograms) addGradients(binding);
   // The first parameters have no scalars: nothing has been trained.
   if (has_metrics_ && !due_->scalars.empty()) addMetrics(batch.measure(), "", *due_);
-  if (spec_.images > 0) addFirstImages(batch.examples.parts.at(0));
+  if (spec_.images > 0) addFirstImages(batch.examples);
   submit();
 }
 
-void Summaries::addFirstImages(const Tensor& features) {
-  const uint64_t left_out = addImages(features, spec_.images, *due_);
+void Summaries::addFirstImages(const data::Batch& batch) {
+  const uint64_t wanted = std::min(spec_.images, static_cast<uint64_t>(batch.count));
+  const uint64_t left_out = addImages(batch.parts.at(0), wanted, *due_);
   if (left_out == 0 || images_left_out_) return;
   images_left_out_ = true;  // said once
   log::warning("event=images_left_out images={} shown={} reason=\"a summary holds {} of images\"",

@@ -4,8 +4,9 @@
 // then, the graph once, and when the session starts, saves and stops. Only the chief has them.
 //
 //   loss, learning_rate, global_step/sec, examples/sec     scalars
-//   accuracy, METRIC                                       scalars, where the model asks for them: of
-//                                                          the chief's next batch, as training sees it
+//   accuracy, METRIC                                       scalars, where the model asks for them:
+//                                                          of the chief's next batch, as training
+//                                                          sees it
 //   features/image/N                                       the first images of that batch, on
 //                                                          demand: see batch_images.h
 //   eval/loss, eval/accuracy, eval/METRIC                  scalars, at each evaluation
@@ -51,7 +52,7 @@ class Summaries final : public StepObserver {
   bool needsBatch() const { return spec_.histograms || spec_.images > 0 || has_metrics_; }
   void addScalars(const ps::StepState& state);
   void addGradients(ParameterBinding& binding);
-  void addFirstImages(const Tensor& features);
+  void addFirstImages(const data::Batch& batch);
   void submit();
 
   const cluster::SummariesSpec spec_;

@@ -15,14 +15,23 @@ constexpr uint64_t kPieceElements = 16384;
 
 }  // namespace
 
-TowerGroup::TowerGroup(const model::ModelGraph& model, const engine::TaskPart& part,
-                       const TowerDevices& devices,
+TowerGroup::TowerGroup(std::span<const TowerProgram> towers, const TowerDevices& devices,
                        const std::vector<const runtime::KeptVariables*>& kept)
-    : together_(devices.together), are_kept_(!kept.empty()), targets_(model.variables.size()) {
-  DTF_CHECK(!devices.each.empty() && (!are_kept_ || devices.each.size() == kept.size()));
-  towers_.reserve(devices.each.size());
-  for (uint32_t i = 0; i < devices.each.size(); ++i)
-    towers_.emplace_back(model, part, devices.each[i], i, are_kept_ ? kept[i] : nullptr);
+    : together_(devices.together), are_kept_(!kept.empty()) {
+  DTF_CHECK(!towers.empty() && towers.size() <= devices.each.size());
+  const model::ModelGraph& model = towers[0].model;
+  targets_.resize(model.variables.size());
+  towers_.reserve(towers.size());
+  for (uint32_t i = 0; i < towers.size(); ++i) {
+    towers_.emplace_back(towers[i].model, towers[i].part, devices.each[i], i,
+                         are_kept_ ? kept.at(i) : nullptr);
+    examples_ += towers_[i].step().batchSize();
+  }
+  for (const Tower& tower : towers_)
+    weights_.push_back(static_cast<float>(tower.step().batchSize()) /
+                       static_cast<float>(examples_));
+  if (std::ranges::count(weights_, weights_[0]) == std::ssize(weights_)) weights_.clear();
+  DTF_CHECK(!are_kept_ || (towers.size() == kept.size() && hasEqualShares()));
   addRows(model);
   if (size() > 1 && !are_kept_) addPieces(model);
 }
@@ -37,15 +46,19 @@ void TowerGroup::addPieces(const model::ModelGraph& model) {
   }
 }
 
-// Side by side in the order of the towers, as the batch is: so all that they looked up is one look-up.
+// Side by side in the order of the towers, as the batch is: so all that they looked up is one
+// look-up.
 void TowerGroup::addRows(const model::ModelGraph& model) {
   for (uint32_t i = 0; i < model.variables.size(); ++i) {
     if (!towers_[0].step().isSparse(i)) continue;
-    const auto elements =
-        static_cast<size_t>(model.graph.spec(model.variables[i].gradient.value()).shape.elements());
-    Buffer& rows = rows_.emplace_back(size() * elements * sizeof(float));
-    for (uint32_t tower = 0; tower < size(); ++tower)
-      towers_[tower].step().bindRows(i, rows.as<float>() + tower * elements);
+    const Shape& shape = model.graph.spec(model.variables[i].gradient.value()).shape;
+    const auto of_example = static_cast<size_t>(shape.elements() / towers_[0].step().batchSize());
+    Buffer& rows = rows_.emplace_back(static_cast<size_t>(examples_) * of_example * sizeof(float));
+    float* next = rows.as<float>();
+    for (Tower& tower : towers_) {
+      tower.step().bindRows(i, next);
+      next += static_cast<size_t>(tower.step().batchSize()) * of_example;
+    }
   }
 }
 
@@ -58,14 +71,18 @@ float TowerGroup::compute(const Batch& batch, ParameterBinding& binding,
   if (size() > 1 && !are_kept_) takeMean();
   joinRows(binding);
   double loss = 0;
-  for (const Tower& tower : towers_) loss += tower.step().loss();
-  return static_cast<float>(loss / size());
+  for (uint32_t i = 0; i < size(); ++i)
+    loss += (hasEqualShares() ? 1 : double{weights_[i]}) * towers_[i].step().loss();
+  return static_cast<float>(hasEqualShares() ? loss / size() : loss);
 }
 
 void TowerGroup::bind(const Batch& batch, ParameterBinding& binding) {
+  DTF_CHECK(batch.examples.count == examples_);
+  int64_t first = 0;
   for (uint32_t i = 0; i < size(); ++i) {
     ModelStep& step = towers_[i].step();
-    step.bindShare(batch.examples, i, size());
+    step.bindExamples(batch.examples, first);
+    first += step.batchSize();
     step.setRandomKey(batch.seed, maskNumber(batch.number, i));
   }
   if (!are_kept_) bindVariables(binding);
@@ -107,22 +124,45 @@ void TowerGroup::takeMean() {
   forEach(pieces_.size(), [&](size_t i) {
     const Piece& piece = pieces_[i];
     float* const target = targets_[piece.variable] + piece.begin;
+    const auto of = [&](uint32_t tower) {
+      return towers_[tower].gradient(piece.variable) + piece.begin;
+    };
+    if (hasEqualShares()) {
+      for (uint32_t tower = 1; tower < size(); ++tower) ps::addInto(target, of(tower), piece.count);
+      return ps::scale(target, share, piece.count);
+    }
+    ps::scale(target, weights_[0], piece.count);
     for (uint32_t tower = 1; tower < size(); ++tower)
-      ps::addInto(target, towers_[tower].gradient(piece.variable) + piece.begin, piece.count);
-    ps::scale(target, share, piece.count);
+      ps::addScaled(target, of(tower), weights_[tower], piece.count);
   });
 }
 
-void TowerGroup::joinRows(ParameterBinding& binding) const {
+void TowerGroup::joinRows(ParameterBinding& binding) {
   const ModelStep& first = towers_[0].step();
+  size_t table = 0;
   for (uint32_t variable = 0; variable < targets_.size(); ++variable) {
     if (!first.isSparse(variable)) continue;
     LookUp all = first.lookUp(variable);
-    all.count *= size();
+    all.count = all.count / static_cast<size_t>(first.batchSize()) * static_cast<size_t>(examples_);
+    if (!hasEqualShares()) weighRows(table, all);
+    ++table;
     binding.setGradient(variable, all);
-    if (size() == 1) continue;
+    if (size() == 1 || !hasEqualShares()) continue;
     const std::span<float> sum = binding.gradientValues(variable);
     ps::scale(sum.data(), 1 / static_cast<float>(size()), sum.size());
+  }
+}
+
+// What each tower has looked up, before it is summed.
+void TowerGroup::weighRows(size_t table, const LookUp& all) {
+  Buffer& rows = rows_[table];
+  DTF_CHECK(all.gradients == rows.as<float>());
+  const size_t of_example = rows.bytes() / sizeof(float) / static_cast<size_t>(examples_);
+  float* next = rows.as<float>();
+  for (uint32_t i = 0; i < size(); ++i) {
+    const size_t elements = static_cast<size_t>(towers_[i].step().batchSize()) * of_example;
+    ps::scale(next, weights_[i], elements);
+    next += elements;
   }
 }
 

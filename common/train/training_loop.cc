@@ -15,7 +15,7 @@
 #include "common/ps/epoch.h"
 #include "common/ps/gradient_math.h"
 #include "common/ps/replication_rules.h"
-#include "common/train/gradient_clip.h"
+#include "common/train/epochs.h"
 #include "common/train/initial_values.h"
 #include "common/train/job_settings.h"
 #include "common/train/model_data.h"
@@ -31,21 +31,17 @@ ps::ModelDeclaration declare(const cluster::TrainSpec& train, ps::ParameterLayou
                              const runtime::StepPlan& plan) {
   ps::ModelDeclaration declaration = declarationOf(train, std::move(layout), workers);
   declaration.settings = jobSettings(train, dataset, plan);
+  if (train.epochs > 0)
+    declaration.epochs = {static_cast<uint64_t>(dataset.size()),
+                          static_cast<uint64_t>(train.data.batch_size)};
   return declaration;
 }
 
-TowerGroup makeTowers(const cluster::TrainSpec& train, const WorkerPlace& place,
-                      const TowerDevices& devices, const DeviceVariables* kept) {
-  const model::ModelGraph model = trainingGraphOf(shareOf(train, devices.each.size()));
-  const graph::Placement placement =
-      placeModel(model.graph, placementOf(train), place.ps_tasks, place.rank, place.one_process);
-  return TowerGroup(model, trainingPart(model, placement, place.rank, devices.each.at(0)), devices,
-                    kept == nullptr ? std::vector<const runtime::KeptVariables*>{} : kept->kept());
-}
-
-// Where GPUs of this worker are all that read and update the variables. Null: they come from the client, step by step.
+// Where GPUs of this worker are all that read and update the variables. Null: they come from the
+// client, step by step.
 std::shared_ptr<DeviceVariables> keepVariables(const cluster::TrainSpec& train,
                                                const WorkerPlace& place,
+                                               const cluster::BatchPlan& plan,
                                                const ps::ParameterLayout& layout,
                                                const TowerDevices& devices) {
   const auto is_host = [](const ComputeDevice& on) { return on.device->usesHostMemory(); };
@@ -55,9 +51,12 @@ std::shared_ptr<DeviceVariables> keepVariables(const cluster::TrainSpec& train,
     names += (names.empty() ? "" : ",") + std::string(device.device->name());
   const uint64_t gradients =
       ps::gradientsPerStep(declarationOf(train, layout, place.workers).replication);
-  const std::string why = gradients > 1
-                              ? fmt::format("an update is of {} gradients", gradients)
-                              : DeviceVariables::refusal(layout, train.optimizer, devices.each);
+  const auto towers = static_cast<int64_t>(devices.each.size());
+  const std::vector<int64_t> counts = plan.counts();
+  std::string why = DeviceVariables::refusal(layout, train.optimizer, devices.each);
+  if (std::ranges::any_of(counts, [towers](int64_t count) { return count % towers != 0; }))
+    why = fmt::format("the last batch of an epoch has {} examples", counts.back());
+  if (gradients > 1) why = fmt::format("an update is of {} gradients", gradients);
   if (why.empty()) {
     log::info("event=variables kept_on={}", names);
     return std::make_shared<DeviceVariables>(layout, train.optimizer, devices.each);
@@ -66,7 +65,8 @@ std::shared_ptr<DeviceVariables> keepVariables(const cluster::TrainSpec& train,
   return nullptr;
 }
 
-// Where reading a batch takes longer than telling another thread of it. A CPU has no thread to spare for one in memory; a GPU's host waits.
+// Where reading a batch takes longer than telling another thread of it. A CPU has no thread to
+// spare for one in memory; a GPU's host waits.
 data::ReadAhead readAhead(const cluster::TrainSpec& train, const data::Dataset& dataset,
                           const model::ModelGraph& model, const TowerDevices& devices) {
   constexpr int64_t kBytesWorthAThread = 1 << 20;
@@ -110,18 +110,20 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       kernels_(kernels),
       device_(device),
       clock_(clock),
-      model_(trainingGraphOf(train)),
+      plan_(planOf(train, dataset->size(), place.workers)),
+      model_(
+          graphOf(train, plan_.counts().front(), plan_.counts().front() != train.data.batch_size)),
       placement_(placeModel(model_.graph, placementOf(train), place.ps_tasks, place.rank,
                             place.one_process)),
       devices_(devicesFor(train, place, std::move(towers), {&device, &kernels})),
-      kept_(keepVariables(train, place, layoutOf(model_, placement_), devices_)),
-      towers_(makeTowers(train, place, devices_, kept_.get())),
+      kept_(keepVariables(train, place, plan_, layoutOf(model_, placement_), devices_)),
+      programs_(train, place, devices_, kept_.get(),
+                countsOf(train, plan_, place.rank, place.workers)),
       declaration_(
-          declare(train, layoutOf(model_, placement_), place.workers, *dataset, towers_.plan())),
-      batches_of_step_(ps::batchesOfOrderStep(declaration_.replication, place.workers)),
-      reader_(checkedDataset(train.model, std::move(dataset)), train.data.batch_size,
-              train.data.seed, train.data.augment),
-      batches_(reader_, train.data.batch_size,
+          declare(train, layoutOf(model_, placement_), place.workers, *dataset, programs_.plan())),
+      reader_(checkedDataset(train.model, std::move(dataset)), plan_, train.data.seed,
+              train.data.augment),
+      batches_(reader_, plan_.counts().front(),
                readAhead(train, reader_.dataset(), model_, devices_)),
       report_clock_(train.report_every_steps, examplesPerStep()) {
   DTF_CHECK(place.rank < place.workers && place.ps_tasks > 0);
@@ -130,9 +132,13 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
 
 TrainingLoop::~TrainingLoop() = default;
 
+// With backup workers a step takes the gradients of some of its batches.
 double TrainingLoop::examplesPerStep() const {
-  return static_cast<double>(ps::gradientsPerStep(declaration_.replication)) *
-         static_cast<double>(train_.data.batch_size);
+  const double gradients = ps::gradientsPerStep(declaration_.replication);
+  if (train_.epochs == 0) return gradients * static_cast<double>(train_.data.batch_size);
+  if (!ps::hasBackupWorkers(declaration_.replication)) return plan_.examplesPerGroup();
+  return plan_.examplesPerGroup() * gradients /
+         ps::batchesOfOrderStep(declaration_.replication, place_.workers);
 }
 
 std::string TrainingLoop::placementTable() const {
@@ -163,7 +169,9 @@ void TrainingLoop::join(const Restore& restore, const WaitingCallback& on_waitin
 
 // Null: what is computed is pushed then.
 GradientListener* TrainingLoop::listenerFor(const ps::StepState& due) {
-  if (stream_ == nullptr || !client_.streamsGradients()) return nullptr;
+  const uint64_t batch = batchOf(due);
+  const bool is_weighed = plan_.weight(batch) != 1 || rowWeight(plan_, batch) != 1;
+  if (stream_ == nullptr || is_weighed || !client_.streamsGradients()) return nullptr;
   stream_->expect(due);
   return stream_.get();
 }
@@ -226,15 +234,18 @@ void TrainingLoop::wantRowsOf(const ps::StepState& due) {
   wantRowsOfBatch(batchOf(due));
 }
 
-void TrainingLoop::wantRowsOfBatch(uint64_t batch) {
-  const std::vector<Tensor>& parts = batches_.peek(batch).parts;
-  wanted_ids_.resize(model_.variables.size());
-  for (size_t i = 0; i < wanted_ids_.size(); ++i) {
+void TrainingLoop::wantRowsOfBatch(uint64_t number) {
+  const data::Batch& batch = batches_.peek(number);
+  wanted_.resize(model_.variables.size());
+  for (size_t i = 0; i < wanted_.size(); ++i) {
     const model::ModelVariable& variable = model_.variables[i];
-    wanted_ids_[i] = variable.indices ? &parts.at(variable.indices_input) : nullptr;
+    if (!variable.indices) continue;
+    const Tensor& ids = batch.parts.at(variable.indices_input);
+    const int64_t of_example = ids.shape().elements() / ids.shape().dim(0);
+    wanted_[i] = {ids.dtype(), ids.data(), static_cast<size_t>(batch.count * of_example), nullptr};
   }
-  binding_->wantRows(wanted_ids_);
-  rows_of_ = batch;
+  binding_->wantRows(wanted_);
+  rows_of_ = number;
 }
 
 // Behind onFirst() they are newer parameters than those of the answer before.
@@ -264,13 +275,14 @@ void TrainingLoop::onDue(const ps::StepState& state) {
 
 void TrainingLoop::beforePush(const ps::StepState& due) {
   if (!hasStartedPush()) binding_->scatterGradients();
-  if (observer_ != nullptr)
+  if (observer_ != nullptr && batch_->count > 0)
     observer_->onGradients(*binding_, {*batch_, [this] { return measureBatch(); }});
   if (stream_ != nullptr) stream_->complete();
   if (client_.bringsRows()) wantRowsOfBatch(batchAfter(due));
 }
 
-void TrainingLoop::onAnswer(const ps::StepState&, const ps::StepState& state) {
+void TrainingLoop::onAnswer(const ps::StepState& due, const ps::StepState& state) {
+  result_.examples += plan_.range(batchOf(due)).count;
   if (state.outcome == ps::Outcome::kQueued) return;
   const trace::Span span("gather parameters");
   binding_->gatherValues();
@@ -298,18 +310,21 @@ void TrainingLoop::afterBatch(const ps::StepState& state) {
 
 // The batch that is due next, unless the ps say otherwise.
 uint64_t TrainingLoop::batchAfter(const ps::StepState& due) const {
+  ps::StepState next = due;
   const bool last = due.next_batch + 1 == ps::batchesPerStep(declaration_.replication, place_.rank);
-  return data::globalBatch(last ? due.next_step + 1 : due.next_step, last ? 0 : due.next_batch + 1,
-                           place_.rank, place_.workers, batches_of_step_);
+  next.next_step = last ? due.next_step + 1 : due.next_step;
+  next.next_batch = last ? 0 : due.next_batch + 1;
+  return batchOf(next);
 }
 
 uint64_t TrainingLoop::batchOf(const ps::StepState& due) const {
-  return data::globalBatch(due.next_step, due.next_batch, place_.rank, place_.workers,
-                           batches_of_step_);
+  const uint32_t of_step = ps::batchesOfOrderStep(declaration_.replication, place_.workers);
+  return cluster::globalBatch(due.next_step, due.next_batch, place_.rank, place_.workers, of_step);
 }
 
 // A gradient of a loss that is no number stays here: it would spoil the parameters of all.
 float TrainingLoop::compute(const ps::StepState& due) {
+  DTF_FAILPOINT("training.in_step");
   if (stream_ != nullptr) stream_->expectNothing();
   const uint32_t batches = ps::batchesPerStep(declaration_.replication, place_.rank);
   if (due.next_batch >= batches)
@@ -323,67 +338,26 @@ float TrainingLoop::compute(const ps::StepState& due) {
     batch_ = &batches_.read(batch, batchAfter(due));
     batch_number_ = batch;
   }
+  if (batch_->count == 0) {  // an empty share of a step: others need its push
+    binding_->setNoGradients();
+    return 0;
+  }
   const trace::Span span("compute");
   // With the seed and the number masks, too, follow from the step.
-  const float loss =
-      towers_.compute({*batch_, train_.data.seed, batch}, *binding_, listenerFor(due));
+  const float loss = programs_.of(batch_->count)
+                         .compute({*batch_, train_.data.seed, batch}, *binding_, listenerFor(due));
   if (divergence_.diverged(loss)) throw diverged(due.global_step, loss, due.next_step);
-  if (kept_ != nullptr) {
-    inspectKept(due);
-  } else {
-    checkStatistics(due);
-    clipGradients(due);
-  }
+  finishGradients(due);
   return loss;
 }
 
 Evaluation TrainingLoop::measureBatch() {
   DTF_CHECK(batch_ != nullptr);
-  if (metrics_ == nullptr)
-    metrics_ = std::make_unique<TrainingMetrics>(train_.model, train_.data.batch_size,
-                                                 static_cast<uint32_t>(devices_.each.size()),
-                                                 kernels_, device_);
-  return metrics_->measure(*batch_, binding_->values(), train_.data.seed, batch_number_);
-}
-
-// The device looks, and clips.
-void TrainingLoop::inspectKept(const ps::StepState& due) {
-  const DeviceArena::Findings findings = kept_->prepareUpdate();
-  if (!findings.statistics_are_finite) checkStatistics(due);
-  checkNorm(findings.norm, due);
-}
-
-// A single one that is no number would spoil its moving average for good, and with it every
-// checkpoint; the loss, which is normalised by it, may well be a number.
-void TrainingLoop::checkStatistics(const ps::StepState& due) {
-  const std::vector<ps::VariableInfo>& variables = declaration_.layout.variables;
-  for (uint32_t i = 0; i < binding_->variables(); ++i) {
-    if (!variables[i].momentum) continue;
-    const std::span<const float> statistic(binding_->gradient(i),
-                                           static_cast<size_t>(variables[i].shape.elements()));
-    const std::optional<uint64_t> at = ps::firstNonFinite(statistic);
-    if (!at) continue;
-    throw trainingFailed(fmt::format("of a batch of {} at step {} '{}' is {} at element {}",
-                                     TaskId{JobKind::kWorker, place_.rank}.name(), due.next_step,
-                                     variables[i].name, statistic[*at], *at));
-  }
-}
-
-void TrainingLoop::clipGradients(const ps::StepState& due) {
-  if (train_.optimizer.clip_by_global_norm == 0) return;
-  const std::vector<ps::VariableInfo>& variables = declaration_.layout.variables;
-  gradients_.clear();
-  for (uint32_t i = 0; i < binding_->variables(); ++i) {
-    if (variables[i].momentum) continue;  // what a moving average is sent is no gradient
-    gradients_.push_back(binding_->gradientValues(i));
-  }
-  checkNorm(clipByGlobalNorm(gradients_, train_.optimizer.clip_by_global_norm), due);
-}
-
-void TrainingLoop::checkNorm(double norm, const ps::StepState& due) const {
-  if (std::isfinite(norm)) return;
-  throw trainingFailed(fmt::format("the norm of the gradient is {} on {} at step {}", norm,
-                                   TaskId{JobKind::kWorker, place_.rank}.name(), due.next_step));
+  const auto towers = static_cast<uint32_t>(devices_.each.size());
+  const auto of_size =
+      metrics_.try_emplace(batch_->count, train_.model, batch_->count, towers, kernels_, device_);
+  return of_size.first->second.measure(*batch_, binding_->values(), train_.data.seed,
+                                       batch_number_);
 }
 
 Error TrainingLoop::trainingFailed(const std::string& what) const {
@@ -414,7 +388,7 @@ Progress TrainingLoop::progressAt(uint64_t global_step, double loss,
   progress.steps = train_.steps;
   progress.batches = result_.batches;
   progress.batches_stale = result_.batches_stale;
-  progress.examples = result_.batches * static_cast<uint64_t>(train_.data.batch_size);
+  progress.examples = result_.examples;
   progress.step_times = step_times_;
   return progress;
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +19,7 @@
 #include "common/data/batch_source.h"
 #include "common/ps/parameter_client.h"
 #include "common/runtime/device.h"
+#include "common/train/batch_programs.h"
 #include "common/train/device_variables.h"
 #include "common/train/divergence.h"
 #include "common/train/evaluation.h"
@@ -29,16 +31,9 @@
 #include "common/train/step_times.h"
 #include "common/train/tower_group.h"
 #include "common/train/training_metrics.h"
+#include "common/train/worker_place.h"
 
 namespace dtf::train {
-
-// Which worker of which cluster this is.
-struct WorkerPlace {
-  uint32_t rank = 0;
-  uint32_t workers = 1;
-  uint32_t ps_tasks = 1;
-  bool one_process = false;  // there is no ps: the one task of parameters is this process
-};
 
 struct Progress {
   uint64_t global_step = 0;
@@ -68,6 +63,7 @@ struct TrainingResult {
   bool stopped = false;        // before the declared steps, because the job was asked to
   uint64_t batches = 0;        // that this worker computed
   uint64_t batches_stale = 0;  // of them, those that came too late
+  uint64_t examples = 0;       // of all of them
   double seconds = 0;  // from the first batch to the last answer: without start-up and evaluations
   std::optional<TimePoint> first_step;  // when the first exchange was answered; none: no batches
   double examples_per_step = 0;         // that one global step stands for
@@ -75,8 +71,8 @@ struct TrainingResult {
   // worker's own last. None: no batches, the job was done already.
   std::optional<double> final_loss;
 
-  // Whether ps that say `state` have nothing more to do. A ps/0 that came back from its replica may know no end, but it holds all
-  // that was trained.
+  // Whether ps that say `state` have nothing more to do. A ps/0 that came back from its replica may
+  // know no end, but it holds all that was trained.
   bool isOver(const ps::StepState& state) const {
     return state.done || (state.epoch == epoch && state.global_step >= global_step);
   }
@@ -93,8 +89,8 @@ struct TrainingResult {
 // without a unit.
 class TrainingLoop final : private StepWorker {
  public:
-  // Trains on `towers`, each with an equal share of the batch; without them on `device`, which
-  // evaluates in any case.
+  // Trains on `towers`, each with an equal share of the batch, or an even one of a short batch;
+  // without them on `device`, which evaluates in any case.
   TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& place,
                std::shared_ptr<const data::Dataset> dataset, ps::ParameterClient& client,
                const runtime::KernelTable& kernels, runtime::Device& device, const Clock& clock,
@@ -106,7 +102,7 @@ class TrainingLoop final : private StepWorker {
 
   const model::ModelGraph& model() const { return model_; }
   const graph::Placement& placement() const { return placement_; }
-  double examplesPerStep() const;  // that one global step stands for
+  double examplesPerStep() const;  // that one global step stands for: the mean over an epoch
 
   // Which variable lies where, for people.
   std::string placementTable() const;
@@ -114,9 +110,9 @@ class TrainingLoop final : private StepWorker {
   // Returns nullopt when the ps hold values, else the epoch that their initial ones are to begin.
   using Restore = std::function<std::optional<uint64_t>()>;
 
-  // Declares the model. The chief calls `restore`, brings the initial values when it says so, and asks
-  // again until all ps hold values; without `restore` it brings them. The others wait for that. `on_waiting` hears every few
-  // seconds how far the initial values are.
+  // Declares the model. The chief calls `restore`, brings the initial values when it says so, and
+  // asks again until all ps hold values; without `restore` it brings them. The others wait for
+  // that. `on_waiting` hears every few seconds how far the initial values are.
   void join(const Restore& restore = nullptr, const WaitingCallback& on_waiting = nullptr);
 
   // The chief evaluates `dataset` whenever the global step reaches a multiple of eval_every_steps,
@@ -154,7 +150,8 @@ class TrainingLoop final : private StepWorker {
   void wantRowsOfBatch(uint64_t batch);
   GradientListener* listenerFor(const ps::StepState& due);
   Evaluation measureBatch();
-  void inspectKept(const ps::StepState& due);
+  void finishGradients(const ps::StepState& due);
+  void inspectKept(const ps::StepState& due, float weight);
   void checkStatistics(const ps::StepState& due);
   void clipGradients(const ps::StepState& due);
   void checkNorm(double norm, const ps::StepState& due) const;
@@ -172,13 +169,13 @@ class TrainingLoop final : private StepWorker {
   const runtime::KernelTable& kernels_;
   runtime::Device& device_;
   const Clock& clock_;
-  const model::ModelGraph model_;
+  const cluster::BatchPlan plan_;
+  const model::ModelGraph model_;  // of the largest batch
   const graph::Placement placement_;
   const TowerDevices devices_;
   const std::shared_ptr<DeviceVariables> kept_;  // null: the variables come from the client
-  TowerGroup towers_;
+  BatchPrograms programs_;
   const ps::ModelDeclaration declaration_;
-  const uint32_t batches_of_step_;  // in the batch order
   data::BatchReader reader_;
   data::BatchSource batches_;
   std::unique_ptr<ParameterBinding>
@@ -186,7 +183,7 @@ class TrainingLoop final : private StepWorker {
   std::unique_ptr<GradientStream>
       stream_;  // likewise; null: gradients are pushed once they are whole
   std::unique_ptr<Evaluator> evaluator_;
-  std::unique_ptr<TrainingMetrics> metrics_;  // once somebody asks
+  std::map<int64_t, TrainingMetrics> metrics_;  // by examples of the batch, once somebody asks
   StepObserver* observer_ = nullptr;
   std::vector<std::span<float>> gradients_;  // of all variables, while they are clipped
 
@@ -195,8 +192,8 @@ class TrainingLoop final : private StepWorker {
   StepCallback on_step_;
   const data::Batch* batch_ = nullptr;  // that was computed last
   uint64_t batch_number_ = 0;
-  bool has_begun_ = false;                 // onFirst() was called in this run()
-  std::vector<const Tensor*> wanted_ids_;  // by variable, of the batch whose rows are asked for
+  bool has_begun_ = false;           // onFirst() was called in this run()
+  std::vector<LookUp> wanted_;       // by variable, of the batch whose rows are asked for
   std::optional<uint64_t> rows_of_;  // the batch whose rows of sparse variables were asked for last
   TimePoint begin_{};                // the first parameters are there
   DivergenceWatch divergence_;

@@ -1,10 +1,11 @@
 #pragma once
 
 // The model's metrics on a batch that it is trained on, for whoever shows how training goes. The
-// training's own step computes no outputs (its kernels join the last layer with the loss), so they are
-// computed once more, by a step that nobody needs as long as nobody asks.
+// training's own step computes no outputs (its kernels join the last layer with the loss), so they
+// are computed once more, by a step that nobody needs as long as nobody asks.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,11 +18,13 @@
 
 namespace dtf::train {
 
-// Owns: a compiled step. Borrows: the device.
+// Of batches of one size.
+// Owns: a compiled step, and one for smaller shares. Borrows: the device.
 // Threads: thread-compatible. Blocks: computes. Errors: those of ModelStep.
 class TrainingMetrics {
  public:
-  // `towers` compute the batch, each an equal share of it; here one share is computed after another.
+  // `towers` compute the batch, each an even share of it; here one share is computed after
+  // another.
   TrainingMetrics(const model::ModelSpec& model, int64_t batch_size, uint32_t towers,
                   const runtime::KernelTable& kernels, runtime::Device& device);
 
@@ -31,8 +34,10 @@ class TrainingMetrics {
                      uint64_t number);
 
  private:
-  const uint32_t towers_;
-  ModelStep step_;  // of one share
+  const uint64_t batch_size_;
+  const uint64_t towers_;             // that have examples
+  ModelStep step_;                    // of the first share
+  std::optional<ModelStep> smaller_;  // of those that have one example less
   BatchJudge judge_;
 };
 
