@@ -1,10 +1,12 @@
 #include <filesystem>
+#include <string>
 #include <utility>
 
 #include "common/api/guarded.h"
 #include "common/api/handles.h"
 #include "common/base/error.h"
 #include "common/cluster/cluster_yaml.h"
+#include "common/data/data_signature.h"
 #include "common/engine/session.h"
 #include "common/model/signature.h"
 #include "common/train/saved_model.h"
@@ -12,6 +14,7 @@
 struct dtf_model {
   dtf::model::ModelSpec spec;
   dtf::train::SavedModel saved;
+  std::string data;  // the signature of the training data, as JSON; empty: unknown
 };
 
 struct dtf_signature {
@@ -84,7 +87,8 @@ dtf_code dtf_model_load(const char* cluster_file, const char* checkpoint, dtf_mo
                           : dtf::train::loadSavedModel(
                                 dtf::realFileSystem(),
                                 std::filesystem::path(job.run_dir) / "checkpoints", which, spec);
-    *made = new dtf_model{std::move(spec), std::move(saved)};
+    std::string data = saved.signature ? dtf::data::encodeSignature(*saved.signature) : "";
+    *made = new dtf_model{std::move(spec), std::move(saved), std::move(data)};
   });
 }
 
@@ -94,6 +98,24 @@ void dtf_model_free(dtf_model* model) {
 
 uint64_t dtf_model_step(const dtf_model* model) {
   return model->saved.step;
+}
+
+const char* dtf_model_data(const dtf_model* model) {
+  return model->data.empty() ? nullptr : model->data.c_str();
+}
+
+const char* dtf_model_column(const dtf_model* model, const char* part, size_t index) {
+  if (!model->saved.signature) return nullptr;
+  for (const auto* parts : {&model->saved.signature->inputs, &model->saved.signature->targets})
+    for (const dtf::data::PartSignature& each : *parts)
+      if (each.name == part)
+        return index < each.columns.size() ? each.columns[index].c_str() : nullptr;
+  return nullptr;
+}
+
+const char* dtf_model_class(const dtf_model* model, size_t index) {
+  const auto& names = model->saved.class_names;
+  return index < names.size() ? names[index].c_str() : nullptr;
 }
 
 dtf_code dtf_model_add(const dtf_model* model, const char* name, dtf_graph* graph,

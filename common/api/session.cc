@@ -37,8 +37,12 @@ dtf::wire::RemoteTasksOptions remoteOptions(const char* const* targets, size_t c
   set(options.limits.register_max, wanted.register_seconds);
   set(options.limits.step_max, wanted.step_seconds);
   set(options.limits.abort_max, wanted.abort_seconds);
+  using dtf::net::Credentials;
   if (wanted.keys != nullptr && *wanted.keys != '\0')
-    options.keys = std::make_shared<dtf::net::TlsKeys>(wanted.keys, "client");
+    options.credentials =
+        Credentials::ofKeys(std::make_shared<dtf::net::TlsKeys>(wanted.keys, "client"));
+  else
+    options.credentials = wanted.insecure != 0 ? Credentials::insecure() : Credentials::ownUser();
   return options;
 }
 

@@ -118,8 +118,8 @@ const char* dtf_op_names(void);
 
 typedef struct dtf_session dtf_session;
 
-/* 0 stands for the default. Seconds are of sessions on other tasks, but for step_seconds, which holds
- * in this process, too. */
+/* 0 stands for the default. Seconds are of sessions on other tasks, but for step_seconds, which
+ * holds in this process, too. */
 typedef struct dtf_session_options {
   size_t size;             /* sizeof(dtf_session_options): later versions have more fields */
   double connect_seconds;  /* until every target has answered, and then until every task that
@@ -132,16 +132,20 @@ typedef struct dtf_session_options {
   /* A folder of the job's keys with ca.pem and client.pem in it, as `dtf-launch keys` makes it: for
    * tasks that have keys. NULL or empty: none. */
   const char* keys;
+  /* Without keys, on this host: not 0 also talks to tasks that another user runs, as a cluster file
+   * with `insecure: true` does. 0: only to those of this user and of root; others are refused with
+   * DTF_PERMISSION. Of 64 bits, so that nothing follows it within today's size. */
+  int64_t insecure;
 } dtf_session_options;
 
-/* Takes a copy of the graph. `targets`: "dtf://host:port" of a task, or "dtf://host:port/worker/1" for
- * that task and no other, which with keys its certificate must prove. The first is where a node goes
- * that asks for nothing; it also says where the other tasks of its cluster file are, of which those
- * are reached that nodes name ("/job:ps/task:1") and that aren't among the targets. None: the CPU of this process,
- * "/job:worker/task:0/cpu:0". `options` may be NULL. DTF_UNAVAILABLE names a target that doesn't
- * answer, or doesn't serve; DTF_PERMISSION one that is another task, or whose certificate, or this
- * client's, is refused; DTF_BAD_DATA keys that can't be read; DTF_BAD_CONFIG a node that can't be placed, with the devices that
- * there are. */
+/* Takes a copy of the graph. `targets`: "dtf://host:port" of a task, or "dtf://host:port/worker/1"
+ * for that task and no other, which with keys its certificate must prove. The first is where a node
+ * goes that asks for nothing; it also says where the other tasks of its cluster file are, of which
+ * those are reached that nodes name ("/job:ps/task:1") and that aren't among the targets. None: the
+ * CPU of this process, "/job:worker/task:0/cpu:0". `options` may be NULL. DTF_UNAVAILABLE names a
+ * target that doesn't answer, or doesn't serve; DTF_PERMISSION one that is another task, or whose
+ * certificate, or this client's, is refused; DTF_BAD_DATA keys that can't be read; DTF_BAD_CONFIG a
+ * node that can't be placed, with the devices that there are. */
 dtf_code dtf_session_open(const dtf_graph* graph, const char* const* targets, size_t count,
                           const dtf_session_options* options, dtf_session** made);
 /* What the session held on its tasks is freed. No step may run. */
@@ -163,14 +167,15 @@ typedef struct dtf_feed {
 /* Runs what the fetches and targets need, and returns when all of it has ended. `values` takes a
  * new tensor for each fetch; after an error there are none. `targets`: nodes that run, too,
  * without their values. The error is the first of any part: its root cause.
- * Steps with the same feeds, fetches and targets run one at a time, whichever threads ask: the next one waits, with no
- * deadline of its own, until the one before has ended. Others run side by side. */
+ * Steps with the same feeds, fetches and targets run one at a time, whichever threads ask: the next
+ * one waits, with no deadline of its own, until the one before has ended. Others run side by
+ * side. */
 dtf_code dtf_session_run(dtf_session* session, const dtf_feed* feeds, size_t feed_count,
                          const char* const* fetches, size_t fetch_count, dtf_tensor** values,
                          const char* const* targets, size_t target_count);
 
-/* Ends the steps that run now, from any thread: each returns DTF_UNAVAILABLE with the text `why`, once
- * its kernels have ended. Steps that begin later run. */
+/* Ends the steps that run now, from any thread: each returns DTF_UNAVAILABLE with the text `why`,
+ * once its kernels have ended. Steps that begin later run. */
 dtf_code dtf_session_abort(dtf_session* session, const char* why);
 
 /* ---- models that `dtf-launch` trained */
@@ -181,13 +186,23 @@ typedef struct dtf_model dtf_model;
  * from a checkpoint of its run. `checkpoint`: NULL or empty: the newest one in
  * <run_dir>/checkpoints, where run_dir is relative to the working directory, as dtf-launch's;
  * else a step, or a checkpoint's folder; or "initial": none, but what the job starts from.
- * DTF_BAD_CONFIG: the file is wrong; DTF_BAD_DATA: there is no such checkpoint, or it is damaged. */
+ * DTF_BAD_CONFIG: the file is wrong; DTF_BAD_DATA: there is no such checkpoint, or it is
+ * damaged. */
 dtf_code dtf_model_load(const char* cluster_file, const char* checkpoint, dtf_model** made);
 void dtf_model_free(dtf_model* model);
 uint64_t dtf_model_step(const dtf_model* model); /* after which the checkpoint was taken */
 
-/* What a model computes, by name, as TensorFlow's saved models have it. A tensor of a signature has a
- * name there, and is fed, fetched, or a variable of the model:
+/* The meaning of the numbers that the model was trained on. The texts are good as long as the
+ * model; NULL: the checkpoint holds none. dtf_model_data(): JSON, one line, the columns of each
+ * input and target, in order, and the preparation of their fields (common/data/data_signature.h).
+ * dtf_model_column(): the column `index` of the table that feeds `part`, an input ("features") or a
+ * target; NULL beyond the last. dtf_model_class(): the name of a class; NULL beyond the last. */
+const char* dtf_model_data(const dtf_model* model);
+const char* dtf_model_column(const dtf_model* model, const char* part, size_t index);
+const char* dtf_model_class(const dtf_model* model, size_t index);
+
+/* What a model computes, by name, as TensorFlow's saved models have it. A tensor of a signature has
+ * a name there, and is fed, fetched, or a variable of the model:
  *   predict   features -> outputs: probabilities after a cross-entropy, else what the last layer
  *             gives, which logits always are
  *   evaluate  features, labels -> loss, logits; accuracy, where the model asks for it
@@ -200,16 +215,16 @@ typedef enum dtf_role { DTF_INPUT = 0, DTF_OUTPUT = 1, DTF_VARIABLE = 2 } dtf_ro
 
 /* Adds what the signature `name` needs, for `batch` examples: every node with `prefix` before its
  * name ("", "digits/"), and on `device` (NULL: on the session's first); but variable i on
- * `variable_devices[i % count]`, where there are some: `/job:ps/task:0`, `/job:ps/task:1` deals them
- * to two ps. DTF_BAD_CONFIG: there is no such signature, or a name is taken; the graph may have some
- * of the nodes then. */
+ * `variable_devices[i % count]`, where there are some: `/job:ps/task:0`, `/job:ps/task:1` deals
+ * them to two ps. DTF_BAD_CONFIG: there is no such signature, or a name is taken; the graph may
+ * have some of the nodes then. */
 dtf_code dtf_model_add(const dtf_model* model, const char* name, dtf_graph* graph,
                        const char* prefix, const char* device, const char* const* variable_devices,
                        size_t count, int64_t batch, dtf_signature** made);
 void dtf_signature_free(dtf_signature* signature);
 size_t dtf_signature_count(const dtf_signature* signature); /* of its tensors */
-/* The name of the tensor `index`, without prefix; good as long as the signature. NULL: there is none.
- * `role` and `tensor` may be NULL. */
+/* The name of the tensor `index`, without prefix; good as long as the signature. NULL: there is
+ * none. `role` and `tensor` may be NULL. */
 const char* dtf_signature_tensor(const dtf_signature* signature, size_t index, dtf_role* role,
                                  dtf_output* tensor);
 

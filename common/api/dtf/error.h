@@ -3,6 +3,7 @@
 // What every function of <dtf/...> throws.
 
 #include <stdexcept>
+#include <string>
 
 #include "dtf.h"
 
@@ -12,7 +13,7 @@ inline namespace v1 {
 // what() is a sentence for a person: what happened, where, and what to do next.
 class Error : public std::runtime_error {
  public:
-  Error(dtf_code code, const char* message) : std::runtime_error(message), code_(code) {}
+  Error(dtf_code code, const std::string& message) : std::runtime_error(message), code_(code) {}
   dtf_code code() const { return code_; }
 
  private:

@@ -32,6 +32,27 @@ class Model {
 
   uint64_t step() const { return dtf_model_step(handle_.get()); }
 
+  // The meaning of the training data, as JSON; empty: the checkpoint holds none. See
+  // dtf_model_data().
+  std::string data() const {
+    const char* const text = dtf_model_data(handle_.get());
+    return text == nullptr ? "" : text;
+  }
+  // The columns of the table that feed an input ("features") or a target, in order; none: no table.
+  std::vector<std::string> columns(const std::string& part) const {
+    std::vector<std::string> names;
+    while (const char* name = dtf_model_column(handle_.get(), part.c_str(), names.size()))
+      names.emplace_back(name);
+    return names;
+  }
+  // The names of the classes, from class 0; none: they have no names.
+  std::vector<std::string> classes() const {
+    std::vector<std::string> names;
+    while (const char* name = dtf_model_class(handle_.get(), names.size()))
+      names.emplace_back(name);
+    return names;
+  }
+
   // Adds what the signature `name` needs to `graph`, on its device and under its prefix at this
   // moment. `variable_devices`: of the variables, dealt in turn; none: the graph's.
   Signature addTo(Graph& graph, int64_t batch, const std::string& name = "predict",
