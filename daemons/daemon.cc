@@ -9,21 +9,21 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "common/base/call_log.h"
 #include "common/base/check.h"
 #include "common/base/core_files.h"
+#include "common/base/host_limits.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/paused.h"
 #include "common/base/print.h"
 #include "common/base/service_manager.h"
 #include "common/base/stderr_sink.h"
+#include "common/base/text.h"
 #include "common/cluster/address.h"
 #include "common/net/error_bridge.h"
-#include "common/net/own_user.h"
 #include "common/net/tls_keys.h"
 #include "common/yaml/error_at.h"
 #include "common/yaml/sent_files.h"
@@ -39,6 +39,14 @@ constexpr Duration kSameRequestWithin = std::chrono::seconds(2);
 void printLast(const std::string& text) {
   StderrSink::awaitRoom(log::kErrorPatience);
   StderrSink().write(text);
+}
+
+bool hasSeveralLines(std::string_view text) {
+  return text.find('\n') != std::string_view::npos;
+}
+
+std::string asLines(const std::string& text) {
+  return text + (text.ends_with('\n') ? "" : "\n");
 }
 
 // What `systemctl status` shows of a task that has ended.
@@ -58,14 +66,47 @@ uint32_t attemptFromEnvironment() {
   return std::min(attempt, Incarnation::kAttemptMax);  // then the time of day tells who is newer
 }
 
-// Whoever started this task from another host has sent its keys with the other files. Without keys it
-// is this host's users that are told apart, unless all of them may come.
-void settleTrust(const cluster::TaskOptions& options) {
+// DTF_REACHED_STEP, from a launcher that starts a chief again. Errors: kUsage.
+std::optional<uint64_t> reachedFromEnvironment() {
+  const char* text = std::getenv("DTF_REACHED_STEP");
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  uint64_t step = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, step);
+  if (error != std::errc() || stop != end)
+    throw Error(ErrorCode::kUsage, std::string("DTF_REACHED_STEP=") + text + " is no step");
+  return step;
+}
+
+// DTF_FINISHED_WORKERS="1,3", from a launcher that starts a ps again. Errors: kUsage.
+std::vector<uint32_t> finishedFromEnvironment(const cluster::JobSpec& job) {
+  std::vector<uint32_t> ranks;
+  const char* text = std::getenv("DTF_FINISHED_WORKERS");
+  if (text == nullptr || *text == '\0') return ranks;
+  for (const std::string& item : split(text, ',')) {
+    uint32_t rank = 0;
+    const auto [stop, error] = std::from_chars(item.data(), item.data() + item.size(), rank);
+    const bool is_number = error == std::errc() && stop == item.data() + item.size();
+    const bool is_known = is_number && rank < job.cluster.worker.size() &&
+                          std::find(ranks.begin(), ranks.end(), rank) == ranks.end();
+    if (!is_known)
+      throw Error(ErrorCode::kUsage, std::string("DTF_FINISHED_WORKERS=") + text +
+                                         " is no list of this job's workers");
+    ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+// Whoever started this task from another host has sent its keys with the other files. Without keys
+// it is this host's users that are told apart, unless all of them may come.
+net::Credentials credentialsOf(const cluster::TaskOptions& options) {
   const std::filesystem::path& folder = options.job.cluster.keys;
-  if (folder.empty()) return net::keepToOwnUser(!options.job.cluster.insecure);
+  if (folder.empty())
+    return options.job.cluster.insecure ? net::Credentials::insecure()
+                                        : net::Credentials::ownUser();
   leaveNoCoreFiles();
-  net::useKeys(std::make_shared<net::TlsKeys>(yaml::placeOfFile(folder), options.task.name(),
-                                              options.job.job));
+  return net::Credentials::ofKeys(std::make_shared<net::TlsKeys>(
+      yaml::placeOfFile(folder), options.task.name(), options.job.job));
 }
 
 }  // namespace
@@ -74,22 +115,22 @@ int reportFailure(const Error& error) {
   DTF_LOG_CALL("exit " + std::string(errorCodeName(error.code())));
   // What a person is to change goes out as compilers write it: the command line, a place in a file.
   const std::string& message = error.message();
-  const bool in_a_file = message.find(": error: ") != std::string::npos;
   if (error.code() == ErrorCode::kUsage)
     printLast(std::string(program_invocation_short_name) + ": error: " + message + "\n");
-  else if (in_a_file || message.find('\n') != std::string::npos)
-    printLast(message + (message.ends_with('\n') ? "" : "\n"));
+  else if (error.has(ErrorTrait::kHasPlace) || hasSeveralLines(message))
+    printLast(asLines(message));
   else
     log::error("event=failed code={} error=\"{}\"", errorCodeName(error.code()), error.message());
   notify({{"event", "failed"},
           {"code", std::string(errorCodeName(error.code()))},
           {"message", error.message().substr(0, kNoticeMessageMax)}});
-  tellEnd("failed: " + error.message());
+  tellEnd(failedStatus(error));
   return exitCode(error.code());
 }
 
-int runDaemon(int argc, char** argv, JobKind binary,
-              const std::function<int(const cluster::TaskOptions&)>& body) {
+int runDaemon(
+    int argc, char** argv, JobKind binary,
+    const std::function<int(const cluster::TaskOptions&, const net::Credentials&)>& body) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` write() fails, and that names the file
   try {
@@ -99,9 +140,13 @@ int runDaemon(int argc, char** argv, JobKind binary,
       return 0;
     }
     options.attempt = attemptFromEnvironment();
+    options.finished_workers = finishedFromEnvironment(options.job);
+    options.reached_step = reachedFromEnvironment();
     log::init(options.task.name(), options.log_level);
-    settleTrust(options);
-    const int code = body(options);
+    if (addressSpaceIsSmall())
+      log::warning("event=address_space_small reason=\"{}, its allocations are slow\"",
+                   memoryLimit());
+    const int code = body(options, credentialsOf(options));
     tellEnd(code == 0                 ? "ended"
             : code == kPausedExitCode ? "paused: started again, it goes on"
                                       : "cut short, exit code " + std::to_string(code));
@@ -127,10 +172,10 @@ std::optional<Fd> inheritedListener() {
 }
 
 std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskOptions& options,
+                                      const net::Credentials& credentials,
                                       std::optional<Fd> inherited,
                                       net::Listener::OnConnection on_connection) {
-  const net::ListenerOptions limits{.keys = net::keysInUse(),
-                                    .own_user_only = net::keepsToOwnUser()};
+  const net::ListenerOptions limits{.credentials = credentials};
   if (inherited)
     return std::make_unique<net::Listener>(reactor.port, std::move(*inherited),
                                            std::move(on_connection), limits);
@@ -142,7 +187,7 @@ std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::Task
                     " has an automatic port, which only dtf-launch can choose: give a number");
   auto listener = std::make_unique<net::Listener>(
       reactor.port, task.address.host, task.address.port, std::move(on_connection), limits);
-  if (limits.keys == nullptr)
+  if (credentials.keys() == nullptr)
     checkReach(listener->address(), options);  // nobody is let in before: that takes the loop
   return listener;
 }

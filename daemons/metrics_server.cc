@@ -7,7 +7,7 @@
 #include "common/base/isa.h"
 #include "common/base/log.h"
 #include "common/base/process_metrics.h"
-#include "common/net/tls_keys.h"
+#include "common/net/damage.h"
 #include "daemons/daemon.h"
 #include "daemons/status_page.h"
 
@@ -32,12 +32,13 @@ cluster::TaskSpec taskOf(const cluster::TaskOptions& options) {
 // On the thread's loop.
 std::unique_ptr<net::HttpServer> listenForHttp(net::IoThread& thread,
                                                const cluster::TaskOptions& options,
+                                               const net::Credentials& credentials,
                                                Duration patience,
                                                net::HttpServer::Handler handler) {
   const std::string host = taskOf(options).address.host;
   net::HttpOptions limits;
   limits.answer_deadline = patience;
-  limits.keys = net::keysInUse();
+  limits.keys = credentials.keys();
   limits.open_paths = {"/healthz", "/readyz"};
   // A name that leads elsewhere is no name of a certificate.
   if (!options.job.cluster.insecure && limits.keys == nullptr) limits.only_host = host;
@@ -57,7 +58,8 @@ std::unique_ptr<net::HttpServer> listenForHttp(net::IoThread& thread,
 }  // namespace
 
 // "job" would be no good name for a label: Prometheus has one of that name of its own.
-MetricsServer::MetricsServer(const cluster::TaskOptions& options, net::Loop& control,
+MetricsServer::MetricsServer(const cluster::TaskOptions& options,
+                             const net::Credentials& credentials, net::Loop& control,
                              ServiceLooker look, Duration patience)
     : control_(control),
       look_(std::move(look)),
@@ -74,14 +76,14 @@ MetricsServer::MetricsServer(const cluster::TaskOptions& options, net::Loop& con
     server_ = nullptr;
     waiting_.clear();
   });
-  address_ = thread_.call([this, &options, patience] {
-    server_ = listenForHttp(thread_, options, patience,
+  address_ = thread_.call([this, &options, &credentials, patience] {
+    server_ = listenForHttp(thread_, options, credentials, patience,
                             [this](const std::string& path) { return respond(path); });
     begin_ = thread_.clock().now();
     sampling_ = sample().eagerlyEvaluate(nullptr);
     return server_->address();
   });
-  log::info("event=metrics url={}://{}/metrics", net::keysInUse() == nullptr ? "http" : "https",
+  log::info("event=metrics url={}://{}/metrics", credentials.keys() == nullptr ? "http" : "https",
             address_);
 }
 
@@ -161,15 +163,20 @@ std::vector<Metric> MetricsServer::metricsOf(const ServiceLook& look) const {
       {"dtf_task_info", "What this task is: always 1.", Metric::Kind::kGauge, {{1, task_labels_}}},
       gauge("dtf_task_ready", "1: as /readyz has it.", look.not_ready.empty() ? 1 : 0)};
   metrics.insert(metrics.end(), look.metrics.begin(), look.metrics.end());
+  metrics.push_back(counter("dtf_damaged_messages_total",
+                            "Messages that came to this task with other bytes than were sent, on "
+                            "connections without TLS.",
+                            static_cast<double>(net::damagedMessages())));
   const std::vector<Metric> process = processMetrics();
   metrics.insert(metrics.end(), process.begin(), process.end());
   return metrics;
 }
 
-std::unique_ptr<MetricsServer> serveMetrics(const cluster::TaskOptions& options, net::Loop& control,
+std::unique_ptr<MetricsServer> serveMetrics(const cluster::TaskOptions& options,
+                                            const net::Credentials& credentials, net::Loop& control,
                                             ServiceLooker look) {
   if (!options.metrics_port) return nullptr;
-  return std::make_unique<MetricsServer>(options, control, std::move(look));
+  return std::make_unique<MetricsServer>(options, credentials, control, std::move(look));
 }
 
 }  // namespace dtf::daemons

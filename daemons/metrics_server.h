@@ -1,7 +1,7 @@
 #pragma once
 
-// A task as monitoring sees it, over HTTP: a page for people (status_page.h), /metrics for Prometheus,
-// /healthz and /readyz for whoever starts and stops tasks.
+// A task as monitoring sees it, over HTTP: a page for people (status_page.h), /metrics for
+// Prometheus, /healthz and /readyz for whoever starts and stops tasks.
 
 #include <kj/async.h>
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/cluster/options.h"
+#include "common/net/credentials.h"
 #include "common/net/http_server.h"
 #include "common/net/loop.h"
 #include "common/net/reactor.h"
@@ -19,25 +20,25 @@
 namespace dtf::daemons {
 
 // Asks the task as its watchdog does (service_watch.h): who has asked all loops that it is made of
-// says that they turn, and what they do. From a thread of its own, so that one of them that hangs is
-// answered for (503), and so that whoever connects costs them nothing but that look: there is one at
-// a time, however many ask.
+// says that they turn, and what they do. From a thread of its own, so that one of them that hangs
+// is answered for (503), and so that whoever connects costs them nothing but that look: there is
+// one at a time, however many ask.
 // Owns: the thread, the listening socket, connections.
 // Borrows: `control` and what `look` uses (must outlive this).
 // Threads: made and destroyed on `control`; `look` is called there.
-// Blocks: constructor, on the name resolution of the task's host; destructor, until the thread ends.
-// With keys (keysInUse()) all of it is HTTPS, for whoever shows a certificate of the job; without one
-// /healthz and /readyz say yes or no.
+// Blocks: constructor, on the name resolution of the task's host; destructor, until the thread
+// ends. With keys all of it is HTTPS, for whoever shows a certificate of the job;
+// without one /healthz and /readyz say yes or no.
 // Errors: constructor: those of net::HttpServer; kBadConfig for an address that other hosts can
 // reach, unless there are keys or the cluster is `insecure`.
 class MetricsServer {
  public:
   static constexpr Duration kPatience = std::chrono::seconds(5);
 
-  // At options.metrics_port of the task's own host. A look that takes longer than `patience` is a loop
-  // that hangs.
-  MetricsServer(const cluster::TaskOptions& options, net::Loop& control, ServiceLooker look,
-                Duration patience = kPatience);
+  // At options.metrics_port of the task's own host. A look that takes longer than `patience` is a
+  // loop that hangs.
+  MetricsServer(const cluster::TaskOptions& options, const net::Credentials& credentials,
+                net::Loop& control, ServiceLooker look, Duration patience = kPatience);
   ~MetricsServer() noexcept(false);
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
@@ -77,7 +78,8 @@ class MetricsServer {
 };
 
 // Of a task with a metrics_port; else null.
-std::unique_ptr<MetricsServer> serveMetrics(const cluster::TaskOptions& options, net::Loop& control,
+std::unique_ptr<MetricsServer> serveMetrics(const cluster::TaskOptions& options,
+                                            const net::Credentials& credentials, net::Loop& control,
                                             ServiceLooker look);
 
 }  // namespace dtf::daemons

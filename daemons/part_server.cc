@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/json.h"
 #include "common/base/log.h"
 #include "daemons/connection_metrics.h"
 #include "daemons/part_service.h"
@@ -18,8 +18,8 @@ namespace {
 // Feeds are held for as long as their step runs; what runs is bounded by ServeLimits.
 constexpr uint64_t kCallsBytesMax = uint64_t{1} << 40;
 
-// Of buffers that wait for the next tensor, beside what sessions hold. One of more than that is mapped and
-// faulted anew in each step, which costs a third of the wire's speed.
+// Of buffers that wait for the next tensor, beside what sessions hold. One of more than that is
+// mapped and faulted anew in each step, which costs a third of the wire's speed.
 size_t retainedBytesMax(const ServeLimits& limits) {
   return std::max<size_t>(net::BufferPool::kRetainedBytesMax, limits.bytes / 5 * 2);
 }
@@ -190,7 +190,7 @@ std::vector<Metric> PartServer::metrics() const {
 }
 
 std::string PartServer::statusJson() const {
-  nlohmann::json sessions = nlohmann::json::array();
+  Json sessions = Json::array();
   for (const auto& [id, session] : sessions_) {
     const engine::RendezvousLoad load = session->load();
     sessions.push_back({{"session", fmt::format("{:x}", id)},
@@ -204,20 +204,19 @@ std::string PartServer::statusJson() const {
   const engine::QueueStore::Load queued = queues_.load();
   std::vector<std::string> devices;
   for (const graph::DeviceName& device : devices_->names()) devices.push_back(device.str());
-  return nlohmann::json({{"schema", 1},
-                         {"task", options_.self.name()},
-                         {"serves", true},
-                         {"devices", devices},
-                         {"held_bytes", budget_->taken()},
-                         {"held_bytes_max", budget_->bytesMax()},
-                         {"variables", held.variables},
-                         {"variable_bytes", held.bytes},
-                         {"queues", queued.queues},
-                         {"queue_elements", queued.elements},
-                         {"queue_bytes", queued.bytes},
-                         {"metrics", metrics_address_.empty() ? nlohmann::json(nullptr)
-                                                              : nlohmann::json(metrics_address_)},
-                         {"sessions", sessions}})
+  return Json({{"schema", 1},
+               {"task", options_.self.name()},
+               {"serves", true},
+               {"devices", devices},
+               {"held_bytes", budget_->taken()},
+               {"held_bytes_max", budget_->bytesMax()},
+               {"variables", held.variables},
+               {"variable_bytes", held.bytes},
+               {"queues", queued.queues},
+               {"queue_elements", queued.elements},
+               {"queue_bytes", queued.bytes},
+               {"metrics", metrics_address_.empty() ? Json(nullptr) : Json(metrics_address_)},
+               {"sessions", sessions}})
       .dump();
 }
 

@@ -64,8 +64,10 @@ ServeLimits limitsOfHost(const cluster::TaskOptions& task) {
 
 }  // namespace
 
-ServeProcess::ServeProcess(const cluster::TaskOptions& task, std::optional<Fd> listening)
+ServeProcess::ServeProcess(const cluster::TaskOptions& task, const net::Credentials& credentials,
+                           std::optional<Fd> listening)
     : devices_(makeDevices(task)),
+      loop_(reactor_, credentials),
       server_({.self = task.task,
                .incarnation = Incarnation::ofNow(task.attempt),
                .ps = addressesOf(task.job.cluster.ps),
@@ -73,13 +75,14 @@ ServeProcess::ServeProcess(const cluster::TaskOptions& task, std::optional<Fd> l
                .limits = limitsOfHost(task)},
               loop_, sessionDevices(task.task, devices_)),
       signals_(reactor_, [this](int number) { onSignal(number); }),
-      listener_(listen(reactor_, task, std::move(listening),
+      listener_(listen(reactor_, task, credentials, std::move(listening),
                        [this](net::AcceptedSocket socket, net::ConnectionKind, std::string peer) {
                          onSocket(std::move(socket), std::move(peer));
                        })),
       watch_(reactor_.timer, serviceManager(),
              [this]() -> kj::Promise<ServiceLook> { return look(); }),
-      metrics_(serveMetrics(task, loop_, [this]() -> kj::Promise<ServiceLook> { return look(); })) {
+      metrics_(serveMetrics(task, credentials, loop_,
+                            [this]() -> kj::Promise<ServiceLook> { return look(); })) {
   if (metrics_ != nullptr) server_.tellsMetricsAt(metrics_->address());
 }
 

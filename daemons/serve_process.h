@@ -25,9 +25,10 @@ class ServeProcess {
  public:
   // `listening`: a socket that listens already (the launcher's); else the task's address is bound
   // here.
-  // Errors: kUnavailable when the port is taken, or the host lacks a GPU, which is never replaced by a
-  // CPU.
-  ServeProcess(const cluster::TaskOptions& task, std::optional<Fd> listening);
+  // Errors: kUnavailable when the port is taken, or the host lacks a GPU, which is never replaced
+  // by a CPU.
+  ServeProcess(const cluster::TaskOptions& task, const net::Credentials& credentials,
+               std::optional<Fd> listening);
 
   // Waits for clients until SIGTERM or SIGINT. Returns 0 when there was no session then, else
   // 128 + n. At a second signal the process ends at once.
@@ -40,7 +41,7 @@ class ServeProcess {
 
   const ComputingDevices devices_;
   net::Reactor reactor_;
-  net::ReactorLoop loop_{reactor_};
+  net::ReactorLoop loop_;
   PartServer server_;
   SignalExit signals_;
   std::unique_ptr<net::Listener> listener_;

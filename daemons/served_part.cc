@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kNodeBytes = 4096;
 
 // Of the messages that a step may have on its way, what isn't referred to.
-uint64_t copiedBytes(const engine::TaskPart& part) {
+uint64_t copiedBytes(const engine::TaskPart& part, uint64_t chunk_bytes) {
   std::vector<uint64_t> fetches;
   for (const graph::Output& fetch : part.fetches)
     fetches.push_back(denseBytes(part.graph.spec(fetch)));
@@ -26,13 +26,13 @@ uint64_t copiedBytes(const engine::TaskPart& part) {
     const graph::Node& node = part.graph.node(edge.node);
     if (node.op == "_Send") sends[edge.peer].push_back(denseBytes(part.graph.spec(node.inputs[0])));
   }
-  uint64_t bytes = wire::copiedBytes(fetches);
-  for (const auto& [peer, sizes] : sends) bytes += wire::copiedBytes(sizes);
+  uint64_t bytes = wire::copiedBytes(fetches, chunk_bytes);
+  for (const auto& [peer, sizes] : sends) bytes += wire::copiedBytes(sizes, chunk_bytes);
   return bytes;
 }
 
-uint64_t heldBytes(const wire::DecodedPart& read) {
-  uint64_t bytes = read.nodes * kNodeBytes + read.described + copiedBytes(read.part);
+uint64_t heldBytes(const wire::DecodedPart& read, uint64_t chunk_bytes) {
+  uint64_t bytes = read.nodes * kNodeBytes + read.described + copiedBytes(read.part, chunk_bytes);
   for (const auto& [name, value] : read.part.folded) bytes += value.bytes();
   return bytes;
 }
@@ -83,7 +83,8 @@ std::shared_ptr<ServedPart> makeServedPart(const ServedTask& task, const PartId&
   made->plan = id.plan;
   made->digest = id.digest;
   made->device_memory = task.device_memory;
-  made->held = task.budget->take(heldBytes(read), fmt::format("the part of plan {}", id.plan));
+  made->held = task.budget->take(heldBytes(read, task.limits.chunk_bytes),
+                                 fmt::format("the part of plan {}", id.plan));
   readEdges(read, task, *made);
   const uint32_t first_own = read.part.edges_total;
   made->part = std::make_unique<engine::RegisteredPart>(

@@ -297,7 +297,7 @@ void ServedSession::answer(const std::shared_ptr<Running>& running, uint64_t ker
   const engine::RegisteredPart& part = *running->part->part;
   auto fetches = results.initFetches(static_cast<uint32_t>(part.fetches().size()));
   net::MessageStream& stream = client_->connection->stream();
-  wire::TensorWriter writer(stream, running);
+  wire::TensorWriter writer(stream, running, task_.limits.chunk_bytes);
   for (uint32_t i = 0; i < fetches.size(); ++i) {
     engine::Bytes bytes = part.fetch(i, running->parts);
     if (running->isInCall(bytes)) {
@@ -405,7 +405,8 @@ wire::TensorLink& ServedSession::linkTo(TaskId to, Incarnation incarnation) {
                                             .incarnation = task_.incarnation,
                                             .peer = to,
                                             .peer_incarnation = incarnation,
-                                            .address = *task_.address_of(to)});
+                                            .address = *task_.address_of(to),
+                                            .chunk_bytes = task_.limits.chunk_bytes});
   return *link;
 }
 

@@ -1,21 +1,18 @@
 #include "daemons/status_page.h"
 
-#include <nlohmann/json.hpp>
-
+#include "common/base/json.h"
 #include "common/cluster/address.h"
 
 namespace dtf::daemons {
 
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr std::string_view kPage =
 #include "daemons/status_page.html"
     ;
 
 // Of a task that answers where the file says; null: nobody knows where (`port: auto`), or nowhere.
-ordered_json urlOf(const cluster::JobSpec& job, TaskId task) {
+Json urlOf(const cluster::JobSpec& job, TaskId task) {
   const std::optional<uint16_t> port = cluster::metricsPort(job, task);
   if (!port || *port == 0) return nullptr;
   cluster::Address address = job.cluster.tasks(task.job).at(task.index).address;
@@ -23,8 +20,8 @@ ordered_json urlOf(const cluster::JobSpec& job, TaskId task) {
   return (job.cluster.keys.empty() ? "http://" : "https://") + address.str();
 }
 
-ordered_json tasksOf(const cluster::JobSpec& job) {
-  ordered_json tasks = ordered_json::array();
+Json tasksOf(const cluster::JobSpec& job) {
+  Json tasks = Json::array();
   for (const JobKind kind : {JobKind::kPs, JobKind::kWorker})
     for (uint32_t i = 0; i < job.cluster.tasks(kind).size(); ++i) {
       const TaskId task{kind, i};
@@ -33,12 +30,12 @@ ordered_json tasksOf(const cluster::JobSpec& job) {
   return tasks;
 }
 
-ordered_json valuesOf(const std::vector<Metric>& metrics) {
-  ordered_json values = ordered_json::array();
+Json valuesOf(const std::vector<Metric>& metrics) {
+  Json values = Json::array();
   const auto add = [&values](std::string_view name, const MetricLabels& labels, double value) {
-    ordered_json of_labels = ordered_json::object();
+    Json of_labels = Json::object();
     for (const auto& [key, text] : labels) of_labels[key] = text;
-    values.push_back({name, of_labels, value});
+    values.push_back(Json::array({name, of_labels, value}));
   };
   for (const Metric& metric : metrics) {
     for (const MetricValue& each : metric.values) add(metric.name, each.labels, each.value);
@@ -51,9 +48,9 @@ ordered_json valuesOf(const std::vector<Metric>& metrics) {
   return values;
 }
 
-ordered_json columnsOf(const std::vector<ProgressPoint>& history) {
-  ordered_json seconds = ordered_json::array();
-  ordered_json steps = seconds, losses = seconds, rates = seconds;
+Json columnsOf(const std::vector<ProgressPoint>& history) {
+  Json seconds = Json::array();
+  Json steps = seconds, losses = seconds, rates = seconds;
   for (const ProgressPoint& point : history) {
     seconds.push_back(point.seconds);
     steps.push_back(point.step);
@@ -76,16 +73,16 @@ std::string_view statusPagePolicy() {
 
 std::string statusJson(const cluster::TaskOptions& options, const ServiceLook& look,
                        const std::vector<Metric>& metrics, const ProgressHistory& history) {
-  const ordered_json document = {{"schema", 1},
-                                 {"job", options.job.job},
-                                 {"task", options.task.name()},
-                                 {"status", look.status},
-                                 {"not_ready", look.not_ready},
-                                 {"tasks", tasksOf(options.job)},
-                                 {"metrics", valuesOf(metrics)},
-                                 {"history", columnsOf(history.points())}};
+  const Json document = {{"schema", 1},
+                         {"job", options.job.job},
+                         {"task", options.task.name()},
+                         {"status", look.status},
+                         {"not_ready", look.not_ready},
+                         {"tasks", tasksOf(options.job)},
+                         {"metrics", valuesOf(metrics)},
+                         {"history", columnsOf(history.points())}};
   // What a status quotes may be no UTF-8.
-  return document.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return document.dump() + "\n";
 }
 
 std::vector<std::string> hostsOfTasks(const cluster::TaskOptions& options) {

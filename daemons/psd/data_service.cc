@@ -162,7 +162,8 @@ class DataSession final : public schema::PsData::Server {
     return contribution;
   }
 
-  // What goes to a replica may be on its way when the worker is answered, as where all go back to an earlier cut: of that a copy.
+  // What goes to a replica may be on its way when the worker is answered, as where all go back to
+  // an earlier cut: of that a copy.
   ps::Gradient readGradient(schema::PsData::ExchangeParams::Reader params) {
     const uint64_t key = params.getGradientKey();
     if (key == 0)
@@ -176,7 +177,8 @@ class DataSession final : public schema::PsData::Server {
     return has_replica ? gradients_.copyOf(std::move(gradient)) : gradient;
   }
 
-  // Starts a call of the shard and sends its answer, now or later: state, and parameters in that form, by reference to the snapshot, or its name.
+  // Starts a call of the shard and sends its answer, now or later: state, and parameters in that
+  // form, by reference to the snapshot, or its name.
   template <class Context, class Start>
   kj::Promise<void> answered(Context context, Form form, Start start) {
     DTF_CHECK(connection_->connection != nullptr);  // a call of it has just come
@@ -208,7 +210,8 @@ class DataSession final : public schema::PsData::Server {
           KJ_DEFER(trace::end("reply", replying));
           const uint64_t elements = reply.parameters ? reply.parameters->elements() : 0;
           auto results = context.getResults(capnp::MessageSize{
-              24 + 2 * wire::arenaChunks(elements) + form.rows.counts.size(), 0});
+              24 + 2 * wire::arenaChunks(elements, options_.chunk_bytes) + form.rows.counts.size(),
+              0});
           wire::encodeStepState(reply.state, results.initState());
           if (elements > 0) sendParameters(results, reply.parameters, form);
         })
@@ -230,8 +233,10 @@ class DataSession final : public schema::PsData::Server {
     }
     const std::vector<Part> parts = partsOf(parameters, form);
     uint32_t chunks = 0;
-    for (const Part& part : parts) chunks += wire::chunksOf(part.bytes.size());
-    wire::referenceParts(parts, results.initParameters(chunks), connection_->connection->stream());
+    for (const Part& part : parts)
+      chunks += wire::chunksOf(part.bytes.size(), options_.chunk_bytes);
+    wire::referenceParts(parts, results.initParameters(chunks), connection_->connection->stream(),
+                         options_.chunk_bytes);
   }
 
   std::vector<Part> partsOf(const std::shared_ptr<const ps::Snapshot>& parameters,
@@ -308,7 +313,8 @@ class DataGate final : public schema::PsDataGate::Server {
       connection_->connection->setPeer(worker.name() + " bulk");
       if (lent_ == nullptr) lent_ = std::make_shared<LentMemory>(host_.shard(), worker);
       ps::GradientLayout layout(host_.shard().declaration().value().layout, options_.self.index);
-      connection_->connection->stream().setLimits(wire::gradientLimits(elements, layout));
+      connection_->connection->stream().setLimits(
+          wire::gradientLimits(elements, layout, options_.chunk_bytes));
       context.getResults().setData(kj::heap<DataSession>(
           host_, std::move(layout), connection_, worker.index, incarnation, lent_, options_));
     });
@@ -340,12 +346,12 @@ class DataGate final : public schema::PsDataGate::Server {
         net::throwAsKj(Error(ErrorCode::kUnavailable, "the model is declared no more"));
       const ps::ParameterLayout& layout = host_.shard().declaration()->layout;
       ps::GradientLayout gradients(layout, primary.index);
-      connection_->connection->stream().setLimits(
-          wire::gradientLimits(layout.shards.at(primary.index).elements, gradients));
+      connection_->connection->stream().setLimits(wire::gradientLimits(
+          layout.shards.at(primary.index).elements, gradients, options_.chunk_bytes));
       context.getResults().setIncarnation(options_.incarnation.value);
       context.getResults().setReplica(makeReplica(*host_.replica(), host_.shard(), connection_,
-                                                  primary.index, std::move(gradients),
-                                                  incarnation));
+                                                  primary.index, std::move(gradients), incarnation,
+                                                  options_.chunk_bytes));
     });
   }
 

@@ -21,10 +21,12 @@ checkpoint::SnapshotPlace placeOf(const cluster::JobSpec& job) {
 
 }  // namespace
 
-PsProcess::PsProcess(const cluster::TaskOptions& task, std::optional<Fd> listening)
+PsProcess::PsProcess(const cluster::TaskOptions& task, const net::Credentials& credentials,
+                     std::optional<Fd> listening, uint64_t chunk_bytes)
     : traces_(task),
+      control_loop_(control_, credentials),
       disk_("psd-disk"),
-      data_("psd-data", net::kDataBusyPoll),
+      data_("psd-data", net::kDataBusyPoll, credentials),
       signals_(control_, [this](int number) { onSignal(number); }),
       timelines_(task.job.run_dir / "timeline"),
       watch_(control_.timer, serviceManager(), [this] { return look(); }) {
@@ -32,15 +34,15 @@ PsProcess::PsProcess(const cluster::TaskOptions& task, std::optional<Fd> listeni
   if (task.job.train && task.job.train->summaries && task.job.train->summaries->timeline_step > 0)
     trace::start(task.task, task.job.train->summaries->timeline_step);
   server_ = std::make_unique<PsServer>(task, control_loop_, data_, disk_, realFileSystem(),
-                                       placeOf(task.job));
+                                       placeOf(task.job), chunk_bytes);
   data_.call([this] { server_->startData(std::make_unique<ComputeRunner>(data_)); });
   data_.onStop([this] { server_->stopData(); });
   listener_ = daemons::listen(
-      control_, task, std::move(listening),
+      control_, task, credentials, std::move(listening),
       [this](net::AcceptedSocket socket, net::ConnectionKind kind, std::string peer) {
         onSocket(std::move(socket), kind, std::move(peer));
       });
-  metrics_ = daemons::serveMetrics(task, control_loop_, [this] { return look(); });
+  metrics_ = daemons::serveMetrics(task, credentials, control_loop_, [this] { return look(); });
   if (metrics_ != nullptr) server_->tellsMetricsAt(metrics_->address());
 }
 

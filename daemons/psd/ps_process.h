@@ -21,8 +21,9 @@ namespace dtf::psd {
 class PsProcess {
  public:
   // `listening`: a socket that listens already (the launcher's); else the task's address is bound
-  // here.
-  PsProcess(const cluster::TaskOptions& task, std::optional<Fd> listening);
+  // here. `chunk_bytes`: see wire::LinkOptions.
+  PsProcess(const cluster::TaskOptions& task, const net::Credentials& credentials,
+            std::optional<Fd> listening, uint64_t chunk_bytes = wire::kChunkBytesMax);
   ~PsProcess() noexcept(false);
 
   // Returns 0 when every worker has finished; after signal n only if the job was done or saved, or
@@ -43,7 +44,7 @@ class PsProcess {
 
   const daemons::StepTraces traces_;  // before what records
   net::Reactor control_;
-  net::ReactorLoop control_loop_{control_};
+  net::ReactorLoop control_loop_;
   std::unique_ptr<PsServer> server_;
   net::IoThread disk_;
   net::IoThread data_;  // both end before what they use

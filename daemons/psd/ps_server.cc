@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <csignal>
-#include <nlohmann/json.hpp>
 
 #include "common/base/check.h"
 #include "common/base/host_memory.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/paused.h"
+#include "common/net/damage.h"
 #include "common/net/timer.h"
 
 namespace dtf::psd {
@@ -47,7 +47,14 @@ ServiceOptions serviceOptions(const cluster::TaskOptions& task, FileSystem& file
           task.job.cluster.shared_memory};
 }
 
-ps::ShardOptions shardOptions(const ServiceOptions& options) {
+wire::LinkOptions selfOf(const cluster::TaskOptions& task, uint64_t chunk_bytes) {
+  wire::LinkOptions self = wire::linkOptions(task.job, task.task, Incarnation::ofNow(task.attempt));
+  self.chunk_bytes = chunk_bytes;
+  return self;
+}
+
+ps::ShardOptions shardOptions(const ServiceOptions& options,
+                              const std::vector<uint32_t>& finished_workers) {
   ps::ShardOptions shard;
   shard.ps_task = options.self.index;
   shard.ps_tasks = options.ps_tasks;
@@ -55,6 +62,7 @@ ps::ShardOptions shardOptions(const ServiceOptions& options) {
   shard.lease = fromSeconds(options.timeouts.lease_seconds);
   shard.step_timeout = fromSeconds(options.timeouts.step_seconds);
   shard.rejoin_timeout = fromSeconds(options.timeouts.rejoin_seconds);
+  shard.finished_workers = finished_workers;
   shard.evaluation_max = fromSeconds(options.timeouts.finish_seconds);
   static const uint64_t memory_bytes = hostMemory().total;  // a fuzzer makes thousands of shards
   shard.memory_bytes = memory_bytes;
@@ -64,14 +72,14 @@ ps::ShardOptions shardOptions(const ServiceOptions& options) {
 }  // namespace
 
 PsServer::PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Loop& data,
-                   net::Loop& disk, FileSystem& file_system, checkpoint::SnapshotPlace snapshots)
+                   net::Loop& disk, FileSystem& file_system, checkpoint::SnapshotPlace snapshots,
+                   uint64_t chunk_bytes)
     : task_(task),
       options_(serviceOptions(task, file_system, std::move(snapshots))),
       control_(control),
       clock_(control.clock(), kReadClockEvery),
       started_(clock_.now()),
-      peers_(control_, wire::linkOptions(task.job, task.task, Incarnation::ofNow(task.attempt)),
-             wire::addressesOf(task.job.cluster.ps),
+      peers_(control_, selfOf(task, chunk_bytes), wire::addressesOf(task.job.cluster.ps),
              [this](const Error& error) {
                if (!ending_) end(error, 0);
              }),
@@ -86,6 +94,7 @@ PsServer::PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Lo
   failing_ = kj::mv(failure.fulfiller);
   failed_ = failure.promise.fork();
   options_.incarnation = peers_.self().incarnation;
+  options_.chunk_bytes = chunk_bytes;
   peers_.serve(host_);
 }
 
@@ -93,7 +102,7 @@ PsServer::~PsServer() noexcept(false) = default;
 
 void PsServer::startData(std::unique_ptr<ps::UpdateRunner> runner) {
   DTF_CHECK(runner != nullptr && bulk_ == nullptr);
-  host_.start(shardOptions(options_), std::move(runner),
+  host_.start(shardOptions(options_, task_.finished_workers), std::move(runner),
               std::make_unique<ShardPeers>(control_, peers_), replicaLink());
   bulk_ = std::make_unique<daemons::ConnectionSet>(
       host_.data(), [](const void*) {}, net::RpcOptions{}.calls_bytes_max);
@@ -124,7 +133,8 @@ void PsServer::start(std::function<void()> ending, std::function<void()> ended) 
   on_ending_ = std::move(ending);
   on_ended_ = std::move(ended);
   watching_ = watch().eagerlyEvaluate([this](kj::Exception&& e) {
-    // At the end failAll() answers its question, too: that is no second end, which would be at once.
+    // At the end failAll() answers its question, too: that is no second end, which would be at
+    // once.
     if (!ending_) end(net::toError(e), 0);
   });
 }
@@ -332,10 +342,10 @@ void PsServer::judge(const ps::ShardStatus& status) {
   if (has_result && joined == 0 && all_came) {
     log::info(
         "event=job_finished global_step={} gradients_applied={} gradients_stale={} workers_lost={} "
-        "gradient_bytes={}",
+        "gradient_bytes={} messages_damaged={}",
         status.coordinator.global_step, status.coordinator.gradients_applied,
         status.coordinator.gradients_stale, static_cast<int64_t>(options_.workers) - finished,
-        status.gradient_bytes);
+        status.gradient_bytes, net::damagedMessages());
     if (paused_) return end(std::nullopt, kPausedExitCode);
     return end(std::nullopt, cutShort(status) ? 128 + stop_signal_ : 0);
   }
@@ -350,7 +360,6 @@ void PsServer::judge(const ps::ShardStatus& status) {
   // Someone who trains makes the missing ones the coordinator's affair; without anyone, the job
   // waits for them.
   const bool waits = awaits || (lost > 0 && joined == 0);
-  const bool starting = awaits || !status.initialised;
   if (!waits) {
     complete_since_ = now;
     return;
@@ -359,26 +368,37 @@ void PsServer::judge(const ps::ShardStatus& status) {
     reported_ = now;
     log::info("event=waiting for=\"{}\"", status.missing);
   }
-  // All had come before anyone trained, so this ps was started again, and whoever lives comes within a
-  // lease.
+  judgeMissing(status, awaits, joined > 0);
+}
+
+// Somebody is missing, whom the job waits for.
+void PsServer::judgeMissing(const ps::ShardStatus& status, bool awaits, bool any_joined) {
+  const TimePoint now = clock_.now();
+  const bool starting = awaits || !status.initialised;
+  // All had come before anyone trained, so this ps was started again, and whoever lives comes
+  // within a lease.
   const bool is_restarted = awaits && status.trains;
-  // A second longer than the workers wait for each other: their own message comes first.
+  // Behind the last step nobody is needed: who stays away had finished before.
+  const bool is_trained = awaits && any_joined && status.initialised && status.steps > 0 &&
+                          status.coordinator.global_step >= status.steps;
+  // A second longer than the workers wait for each other: their own message comes first. But the
+  // last ones are to be let go while they wait.
   const double patience = is_restarted ? options_.timeouts.lease_seconds
+                          : is_trained ? options_.timeouts.start_seconds / 2
                           : starting   ? options_.timeouts.start_seconds
                                        : options_.timeouts.rejoin_seconds;
   if (now - complete_since_ < fromSeconds(patience) + std::chrono::seconds(1)) return;
   // Who is not here was lost before. What that costs the others is the coordinator's affair.
-  if (is_restarted) {
+  if (is_restarted || is_trained) {
     complete_since_ = now;
-    log::warning("event=given_up workers=\"{}\" reason=\"others train without them\"",
-                 status.missing);
-    host_.data().post([this] { host_.shard().giveUpAwaited(); });
-  } else {
-    end(Error(ErrorCode::kUnavailable,
-              fmt::format("a worker is missing: {}. Look at its log, or raise timeouts.{} ({:g})",
-                          status.missing, starting ? "start_seconds" : "rejoin_seconds", patience)),
-        0);
+    log::warning("event=given_up workers=\"{}\" reason=\"{}\"", status.missing,
+                 is_restarted ? "others train without them" : "the training is done");
+    return host_.data().post([this] { host_.shard().giveUpAwaited(); });
   }
+  end(Error(ErrorCode::kUnavailable,
+            fmt::format("a worker is missing: {}. Look at its log, or raise timeouts.{} ({:g})",
+                        status.missing, starting ? "start_seconds" : "rejoin_seconds", patience)),
+      0);
 }
 
 void PsServer::end(std::optional<Error> error, int code, Duration open) {

@@ -31,7 +31,8 @@ class PsServer final : WorkerSessions {
   // `disk` is where files are read and written: blocking there holds up nobody. `snapshots`: where
   // they are kept, for a job with `durability: snapshot`.
   PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Loop& data, net::Loop& disk,
-           FileSystem& file_system, checkpoint::SnapshotPlace snapshots = {});
+           FileSystem& file_system, checkpoint::SnapshotPlace snapshots = {},
+           uint64_t chunk_bytes = wire::kChunkBytesMax);
   ~PsServer() noexcept(false) override;
 
   // First and last on the data loop.
@@ -56,8 +57,8 @@ class PsServer final : WorkerSessions {
   // With launch.on_sigterm: pause it is kPausedExitCode in place of 0, unless the job was done.
   void onSignal(int number);
 
-  // By way of the data loop: it says that parameters are served, too. Fails when this ps is about to
-  // end.
+  // By way of the data loop: it says that parameters are served, too. Fails when this ps is about
+  // to end.
   kj::Promise<PsReport> report();
 
   // Where this ps answers over HTTP: part of its status from now on.
@@ -84,6 +85,7 @@ class PsServer final : WorkerSessions {
   void onClosed(const void* key);
   kj::Promise<void> watch();
   void judge(const ps::ShardStatus& status);
+  void judgeMissing(const ps::ShardStatus& status, bool awaits, bool any_joined);
   void logLost(const ps::ShardStatus& status);
   std::optional<std::string> endOf(uint32_t rank, Incarnation incarnation) const;
   struct Departure;

@@ -3,9 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "common/base/check.h"
+#include "common/base/json.h"
 #include "common/base/text.h"
 #include "common/checkpoint/checkpoint_client.h"
 #include "common/net/error_bridge.h"
@@ -73,7 +73,7 @@ class ControlSession final : public schema::PsControl::Server {
               host.noteDeclared();
               return true;
             })
-        .ignoreResult();
+        .then([context](bool) mutable { context.getResults().setWeighsEpochs(true); });
   }
 
   kj::Promise<void> waitInitialised(WaitInitialisedContext) override {
@@ -162,8 +162,9 @@ class ControlSession final : public schema::PsControl::Server {
     const auto params = context.getParams();
     const std::string reason = text(params.getReason()).substr(0, wire::kReasonBytesMax);
     if (params.getLeaves()) return leave(reason.empty() ? "it gave no reason" : quotable(reason));
-    const Error error(params.getBadConfig() ? ErrorCode::kBadConfig : ErrorCode::kUnavailable,
-                      wire::jobFailedText(rank_, quotable(reason)));
+    const Error error = wire::jobEndedBy(
+        rank_, params.getBadConfig() ? ErrorCode::kBadConfig : ErrorCode::kUnavailable,
+        quotable(reason));
     return host_
         .askNow<bool>([rank = rank_, incarnation = incarnation_](ps::Shard& shard) {
           shard.checkMayEndJob(rank, incarnation);
@@ -313,7 +314,8 @@ void checkWorkers(const ServiceOptions& options, schema::Hello::Reader hello) {
                             caller.name(), ours, workersText(options)));
 }
 
-// Only the chief takes snapshots, and a replica takes two ps: who differs would wait for what never comes.
+// Only the chief takes snapshots, and a replica takes two ps: who differs would wait for what never
+// comes.
 void checkDurability(const ServiceOptions& options, schema::Hello::Reader hello) {
   const std::string there = hello.getDurability().size() > 0 ? text(hello.getDurability())
                                                              : cluster::DurabilitySpec().str();
@@ -355,34 +357,34 @@ void checkHello(const ServiceOptions& options, schema::Hello::Reader hello) {
 
 namespace {
 
-nlohmann::json addressOrNull(const std::string& address) {
-  return address.empty() ? nlohmann::json(nullptr) : nlohmann::json(address);
+Json addressOrNull(const std::string& address) {
+  return address.empty() ? Json(nullptr) : Json(address);
 }
 
 }  // namespace
 
 std::string statusJson(const ServiceOptions& options, const ps::ShardStatus& status) {
-  nlohmann::json members = nlohmann::json::object();
+  Json members = Json::object();
   for (size_t i = 0; i < status.members.size(); ++i)
     members[TaskId{JobKind::kWorker, static_cast<uint32_t>(i)}.name()] =
         std::string(ps::memberStateName(status.members[i].state));
   const ps::CoordinatorStatus& steps = status.coordinator;
-  return nlohmann::json({{"schema", 1},
-                         {"job", options.job},
-                         {"task", options.self.name()},
-                         {"declared", status.declared},
-                         {"initialised", status.initialised},
-                         {"workers", members},
-                         {"awaited", status.missing},
-                         {"global_step", steps.global_step},
-                         {"gradients_applied", steps.gradients_applied},
-                         {"gradients_stale", steps.gradients_stale},
-                         {"gradients_repeated", steps.gradients_repeated},
-                         {"gradient_bytes", status.gradient_bytes},
-                         {"metrics", addressOrNull(options.metrics_address)},
-                         {"staleness_max", steps.staleness.max},
-                         {"staleness_sum", steps.staleness.sum},
-                         {"staleness_histogram", steps.staleness.counts}})
+  return Json({{"schema", 1},
+               {"job", options.job},
+               {"task", options.self.name()},
+               {"declared", status.declared},
+               {"initialised", status.initialised},
+               {"workers", members},
+               {"awaited", status.missing},
+               {"global_step", steps.global_step},
+               {"gradients_applied", steps.gradients_applied},
+               {"gradients_stale", steps.gradients_stale},
+               {"gradients_repeated", steps.gradients_repeated},
+               {"gradient_bytes", status.gradient_bytes},
+               {"metrics", addressOrNull(options.metrics_address)},
+               {"staleness_max", steps.staleness.max},
+               {"staleness_sum", steps.staleness.sum},
+               {"staleness_histogram", steps.staleness.counts}})
       .dump();
 }
 

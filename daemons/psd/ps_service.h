@@ -9,6 +9,7 @@
 
 #include "common/base/error.h"
 #include "common/base/ids.h"
+#include "common/wire/arena_codec.h"
 #include "common/wire/ps.capnp.h"
 #include "daemons/connection_set.h"
 #include "daemons/psd/checkpoint_service.h"
@@ -26,10 +27,11 @@ struct ServiceOptions {
   cluster::Timeouts timeouts;
   CheckpointOptions checkpoint;
   cluster::DurabilitySpec durability{};
-  bool shares_memory = true;      // with workers on this host
-  bool stop_wanted = false;       // set on the control loop: heartbeats pass it on
-  Incarnation incarnation{};      // of this ps
-  std::string metrics_address{};  // empty: it answers nothing over HTTP
+  bool shares_memory = true;                    // with workers on this host
+  bool stop_wanted = false;                     // set on the control loop: heartbeats pass it on
+  Incarnation incarnation{};                    // of this ps
+  std::string metrics_address{};                // empty: it answers nothing over HTTP
+  uint64_t chunk_bytes = wire::kChunkBytesMax;  // see wire::LinkOptions
 };
 
 // Called on the control loop when the control connection of a worker is known to be that worker's.
@@ -48,8 +50,8 @@ class WorkerSessions {
   virtual kj::Promise<void> failed() = 0;
 };
 
-// Takes a process of another ps for a follower and returns what it speaks through; throws for whoever
-// is none.
+// Takes a process of another ps for a follower and returns what it speaks through; throws for
+// whoever is none.
 using Follow = std::function<schema::SyncLeader::Client(TaskId task, Incarnation incarnation,
                                                         schema::SyncFollower::Client follower)>;
 
@@ -64,8 +66,9 @@ schema::PsDataGate::Client makeDataGate(ShardHost& host, const ServiceOptions& o
                                         daemons::ConnectionRef connection);
 
 // Errors: kBadConfig when the caller's cluster differs from ours: another job, another task meant,
-// a rank too high, other addresses of workers, another durability. Those of the ps are not compared: reaching this ps
-// proves its own, and from elsewhere it may have another (a forwarded port).
+// a rank too high, other addresses of workers, another durability. Those of the ps are not
+// compared: reaching this ps proves its own, and from elsewhere it may have another (a forwarded
+// port).
 void checkHello(const ServiceOptions& options, schema::Hello::Reader hello);
 
 // What `status` answers.

@@ -22,14 +22,15 @@ class ReplicaSession final : public schema::PsReplica::Server {
  public:
   ReplicaSession(ps::ShardReplica& replica, const ps::Shard& shard,
                  daemons::ConnectionRef connection, uint32_t ps_task, ps::GradientLayout layout,
-                 Incarnation primary)
+                 Incarnation primary, uint64_t chunk_bytes)
       : replica_(replica),
         shard_(shard),
         connection_(std::move(connection)),
         arenas_(connection_, 2),
         ps_task_(ps_task),
         layout_(std::move(layout)),
-        primary_(primary) {}
+        primary_(primary),
+        chunk_bytes_(chunk_bytes) {}
 
   kj::Promise<void> arena(ArenaContext context) override {
     net::bridgeErrors([&] {
@@ -94,10 +95,10 @@ class ReplicaSession final : public schema::PsReplica::Server {
       if (!fetched_ || index >= fetched_->arenas.size())
         throw Error(ErrorCode::kBadData, "an arena was asked for that was not fetched");
       const std::span<const float> arena = fetched_->arenas[index];
-      const uint32_t chunks = wire::arenaChunks(arena.size());
+      const uint32_t chunks = wire::arenaChunks(arena.size(), chunk_bytes_);
       auto results = context.getResults(capnp::MessageSize{8 + 2 * chunks, 0});
       wire::referenceArena(arena, fetched_->owner, results.initValues(chunks),
-                           connection_->connection->stream());
+                           connection_->connection->stream(), chunk_bytes_);
     });
     return kj::READY_NOW;
   }
@@ -113,6 +114,7 @@ class ReplicaSession final : public schema::PsReplica::Server {
   const uint32_t ps_task_;
   const ps::GradientLayout layout_;
   const Incarnation primary_;
+  const uint64_t chunk_bytes_;
   std::vector<ps::Gradient> coming_;  // of the next seed
   std::optional<ps::ReplicaSeed> fetched_;
 };
@@ -121,9 +123,10 @@ class ReplicaSession final : public schema::PsReplica::Server {
 
 schema::PsReplica::Client makeReplica(ps::ShardReplica& replica, const ps::Shard& shard,
                                       daemons::ConnectionRef connection, uint32_t ps_task,
-                                      ps::GradientLayout layout, Incarnation primary) {
+                                      ps::GradientLayout layout, Incarnation primary,
+                                      uint64_t chunk_bytes) {
   return kj::heap<ReplicaSession>(replica, shard, std::move(connection), ps_task, std::move(layout),
-                                  primary);
+                                  primary, chunk_bytes);
 }
 
 }  // namespace dtf::psd

@@ -11,11 +11,12 @@
 
 namespace dtf::psd {
 
-// For the process `primary` of ps/`ps_task`, which was met; `layout`: of its gradients. `shard`, this
-// ps's own, knows the model.
+// For the process `primary` of ps/`ps_task`, which was met; `layout`: of its gradients. `shard`,
+// this ps's own, knows the model.
 // `replica` and `shard` outlive the connection. Data loop only.
 schema::PsReplica::Client makeReplica(ps::ShardReplica& replica, const ps::Shard& shard,
                                       daemons::ConnectionRef connection, uint32_t ps_task,
-                                      ps::GradientLayout layout, Incarnation primary);
+                                      ps::GradientLayout layout, Incarnation primary,
+                                      uint64_t chunk_bytes);
 
 }  // namespace dtf::psd

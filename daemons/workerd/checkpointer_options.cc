@@ -6,7 +6,7 @@
 
 #include "common/base/ids.h"
 #include "common/cluster/address.h"
-#include "common/data/open_dataset.h"
+#include "common/data/read_signature.h"
 
 namespace dtf::workerd {
 
@@ -41,9 +41,10 @@ train::CheckpointerOptions checkpointerOptions(const cluster::TaskOptions& task)
   options.data = train.data;
   options.model = train.model;
   options.fresh = task.fresh;
+  options.reached_step = task.reached_step;
   options.snapshots = task.job.durability.kind == cluster::Durability::kSnapshot;
   options.replicas = task.job.durability.kind == cluster::Durability::kReplica;
-  options.class_names = data::classNames(train.data.train);
+  options.signature = data::readSignature(train.data.train);
   options.gather = apart && train.checkpoint->gather;
   options.elsewhere = hasPsElsewhere(task);
   options.stay = apart && train.checkpoint->stay;

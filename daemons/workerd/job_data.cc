@@ -1,8 +1,13 @@
 #include "daemons/workerd/job_data.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "common/base/log.h"
+#include "common/base/text.h"
 #include "common/data/data_files.h"
 #include "common/data/open_dataset.h"
+#include "common/data/read_signature.h"
 
 namespace dtf::workerd {
 
@@ -23,15 +28,34 @@ std::shared_ptr<const data::Dataset> open(
   return opened;
 }
 
+// Null: nothing.
+Json leftOutOf(const std::shared_ptr<const data::Dataset>& dataset) {
+  if (!dataset || dataset->leftOut().empty()) return {};
+  const std::vector<data::BadRecord>& records = dataset->leftOut();
+  Json reasons = Json::array();
+  for (size_t i = 0; i < std::min(records.size(), data::kBadRecordsShownMax); ++i)
+    reasons.push_back(printable(records[i].reason));
+  return {{"records", records.size()},
+          {"of", dataset->size() + static_cast<int64_t>(records.size())},
+          {"reasons", reasons}};
+}
+
 }  // namespace
+
+Json leftOutJson(const JobData& data) {
+  Json json;
+  if (Json train = leftOutOf(data.train); !train.isNull()) json["train"] = std::move(train);
+  if (Json eval = leftOutOf(data.eval); !eval.isNull()) json["eval"] = std::move(eval);
+  return json;
+}
 
 JobData openJobData(const cluster::TrainSpec& train, bool evaluates,
                     const std::function<void(const std::string& what)>& on_reading) {
   JobData data;
   data.train = open(train.data.train, train.data.seed, false, on_reading);
   if (!evaluates || !train.data.eval) return data;
-  data::checkSameOrder(train.data.train, *train.data.eval);
-  data.eval = open(*train.data.eval, train.data.seed, true, on_reading);
+  const cluster::DatasetSpec eval = data::readAsTrained(*train.data.eval, train.data.train);
+  data.eval = open(eval, train.data.seed, true, on_reading);
   return data;
 }
 

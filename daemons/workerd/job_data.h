@@ -1,11 +1,13 @@
 #pragma once
 
-// The data of a worker's job: opened, and said to be, as a large table takes longer than all else at the start.
+// The data of a worker's job: opened, and said to be, as a large table takes longer than all else
+// at the start.
 
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "common/base/json.h"
 #include "common/cluster/spec.h"
 #include "common/data/dataset.h"
 
@@ -18,10 +20,14 @@ struct JobData {
       eval;  // nullptr: the job has none, or another worker evaluates
 };
 
-// `on_reading` is called before files are read, with what they are, "its data: t.csv, 3.2 GiB", and behind it with
-// an empty text. Of many bytes the log says it, too.
+// The records that the job leaves out, for summary.json; null: none.
+//   {"train": {"records": 2, "of": 152, "reasons": ["t.csv:3:5: ...", ...]}}, likewise "eval"
+Json leftOutJson(const JobData& data);
+
+// `on_reading` is called before files are read, with what they are, "its data: t.csv, 3.2 GiB", and
+// behind it with an empty text. Of many bytes the log says it, too.
 // Blocks: as data::openDataset().
-// Errors: those of data::openDataset() and data::checkSameOrder().
+// Errors: those of data::openDataset() and data::readAsTrained().
 JobData openJobData(const cluster::TrainSpec& train, bool evaluates,
                     const std::function<void(const std::string& what)>& on_reading);
 

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <future>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "common/base/check.h"
 #include "common/base/job_summary.h"
+#include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/print.h"
@@ -22,40 +22,33 @@ namespace dtf::workerd {
 
 namespace {
 
-template <class T>
-nlohmann::json orNull(const std::optional<T>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-}
-
-nlohmann::json evaluationJson(const train::Evaluation& evaluation) {
-  nlohmann::json json = {{"loss", evaluation.loss}};
+Json evaluationJson(const train::Evaluation& evaluation) {
+  Json json = {{"loss", evaluation.loss}};
   if (evaluation.accuracy) json["accuracy"] = *evaluation.accuracy;
   for (const train::MetricValue& metric : evaluation.metrics)
     json[metric.name] = orNull(metric.value);
   return json;
 }
 
-nlohmann::json checkpointJson(const train::CheckpointStatus& status) {
-  nlohmann::json json = {
-      {"last_step", nullptr}, {"saved", status.saved}, {"failed", status.failed}};
+Json checkpointJson(const train::CheckpointStatus& status) {
+  Json json = {{"last_step", nullptr}, {"saved", status.saved}, {"failed", status.failed}};
   if (status.last_step) json["last_step"] = *status.last_step;
   if (!status.degraded.empty()) json["degraded"] = status.degraded;
   return json;
 }
 
-nlohmann::json snapshotsJson(const train::SnapshotStatus& status) {
-  nlohmann::json json = {{"last_step", nullptr},
-                         {"kept", status.kept},
-                         {"bytes", status.bytes},
-                         {"longest_stall_ms", 1e3 * status.longest_stall}};
+Json snapshotsJson(const train::SnapshotStatus& status) {
+  Json json = {{"last_step", nullptr},
+               {"kept", status.kept},
+               {"bytes", status.bytes},
+               {"longest_stall_ms", 1e3 * status.longest_stall}};
   if (status.last_step) json["last_step"] = *status.last_step;
   if (!status.off.empty()) json["degraded"] = status.off;
   return json;
 }
 
-nlohmann::json summariesJson(const summary::EventWriterStatus& status) {
-  nlohmann::json json = {
-      {"events", status.written}, {"dropped", status.dropped}, {"failed", status.failed}};
+Json summariesJson(const summary::EventWriterStatus& status) {
+  Json json = {{"events", status.written}, {"dropped", status.dropped}, {"failed", status.failed}};
   if (!status.degraded.empty()) json["degraded"] = status.degraded;
   return json;
 }
@@ -66,15 +59,15 @@ std::optional<double> stepsPerSecond(const train::TrainingResult& result) {
   return static_cast<double>(result.global_step - result.first_step_number) / result.seconds;
 }
 
-nlohmann::json resultJson(const JobResult& job) {
+Json resultJson(const JobResult& job) {
   const train::TrainingResult& result = job.training;
   const std::optional<double> rate = stepsPerSecond(result);
   const char* unfinished = job.checkpoints ? "stopped" : "interrupted";  // saved, unsaved
-  nlohmann::json json = {{"outcome", result.stopped ? unfinished : "done"},
-                         {"global_step", result.global_step},
-                         {"final_loss", orNull(result.final_loss)},
-                         {"steps_per_second", orNull(rate)},
-                         {"examples_per_second", nullptr}};
+  Json json = {{"outcome", result.stopped ? unfinished : "done"},
+               {"global_step", result.global_step},
+               {"final_loss", orNull(result.final_loss)},
+               {"steps_per_second", orNull(rate)},
+               {"examples_per_second", nullptr}};
   if (rate) json["examples_per_second"] = *rate * result.examples_per_step;
   if (job.parameters_digest)
     json["parameters_digest"] = fmt::format("{:016x}", *job.parameters_digest);
@@ -86,13 +79,14 @@ nlohmann::json resultJson(const JobResult& job) {
     if (result.first_step) json["first_step_seconds"] = toSeconds(*result.first_step - *launched);
   }
   if (job.evaluation) json["eval"] = evaluationJson(*job.evaluation);
+  if (!job.left_out.isNull()) json["left_out"] = job.left_out;
   return json;
 }
 
 // What is known of a job without a result.
-nlohmann::json progressJson(const std::optional<train::Progress>& progress,
-                            const std::optional<train::Evaluation>& evaluation) {
-  nlohmann::json json = nlohmann::json::object();
+Json progressJson(const std::optional<train::Progress>& progress,
+                  const std::optional<train::Evaluation>& evaluation) {
+  Json json = Json::object();
   if (evaluation) json["eval"] = evaluationJson(*evaluation);
   if (!progress) return json;
   json["global_step"] = progress->global_step;
@@ -103,12 +97,11 @@ nlohmann::json progressJson(const std::optional<train::Progress>& progress,
 }
 
 // "done: 40 global steps, loss 0.4321, 812 steps/s" and what was evaluated, as far as it is known.
-std::string resultText(const nlohmann::ordered_json& summary,
-                       const std::optional<JobResult>& result) {
+std::string resultText(const Json& summary, const std::optional<JobResult>& result) {
   const auto number = [&summary](const char* key) {
-    return summary[key].is_number() ? std::optional(summary[key].get<double>()) : std::nullopt;
+    return summary[key].isNumber() ? std::optional(summary[key].asDouble()) : std::nullopt;
   };
-  std::string line = summary["outcome"].get<std::string>();
+  std::string line = summary["outcome"].asString();
   if (const auto steps = number("global_step"))
     line += fmt::format(": {:.0f} global steps", *steps);
   if (const auto loss = number("final_loss")) line += fmt::format(", loss {:.4f}", *loss);
@@ -162,16 +155,19 @@ void reportWentBack(const train::WentBack& back) {
   notify({{"event", "went_back"},
           {"step", back.step},
           {"steps_lost", back.steps_lost},
+          {"snapshot", back.to_snapshot},
           {"reason", back.reason}});
 }
 
-void reportResumed(const train::Resumed& resumed, uint64_t steps) {
-  notify({{"event", "restored"},
-          {"step", resumed.step},
-          {"steps", steps},
-          {"checkpoint", resumed.checkpoint.string()},
-          {"saved", resumed.saved},
-          {"changes", resumed.changes}});
+void reportGoesOn(const train::GoesOn& start, uint64_t steps) {
+  if (const std::optional<train::Resumed>& resumed = start.resumed)
+    notify({{"event", "restored"},
+            {"step", resumed->step},
+            {"steps", steps},
+            {"checkpoint", resumed->checkpoint.string()},
+            {"saved", resumed->saved},
+            {"changes", resumed->changes}});
+  if (start.went_back) reportWentBack(*start.went_back);
 }
 
 namespace {
@@ -196,6 +192,7 @@ JobReport::JobReport(const cluster::TaskOptions& task)
       task_.job.run_dir,
       LaunchRecord{task_.job.job, ::getpid(), {{task_.task.name(), ::getpid()}}, "workerd"});
   removeSummary(task_.job.run_dir);
+  takeSummaryRoom(task_.job.run_dir);
   rememberRun(task_);
 }
 
@@ -210,7 +207,7 @@ void JobReport::evaluated(uint64_t step, const train::Evaluation& evaluation) {
   if (evaluation.accuracy) accuracy = fmt::format(" accuracy={:.4f}", *evaluation.accuracy);
   log::info("event=evaluated step={} loss={:.4f}{}{} examples={}", step, evaluation.loss, accuracy,
             train::metricsText(evaluation, " ", '='), evaluation.examples);
-  nlohmann::json line = evaluationJson(evaluation);
+  Json line = evaluationJson(evaluation);
   line["event"] = "evaluation";
   line["step"] = step;
   line["examples"] = evaluation.examples;
@@ -231,12 +228,12 @@ void JobReport::progress(const train::Progress& progress) {
     log::warning("event=run_dir_lost reason=\"{}\"", lostFolderText(task_.job.run_dir));
   }
   if (!notifyEnabled()) return;
-  nlohmann::json line = {{"event", "progress"},
-                         {"step", progress.global_step},
-                         {"steps", progress.steps},
-                         {"loss", progress.loss},
-                         {"examples_per_second", progress.examples_per_second},
-                         {"steps_per_second", progress.steps_per_second}};
+  Json line = {{"event", "progress"},
+               {"step", progress.global_step},
+               {"steps", progress.steps},
+               {"loss", progress.loss},
+               {"examples_per_second", progress.examples_per_second},
+               {"steps_per_second", progress.steps_per_second}};
   if (evaluation && evaluation->accuracy) line["eval_accuracy"] = *evaluation->accuracy;
   notifyIfRoom(line);
 }
@@ -250,7 +247,7 @@ void JobReport::result(const JobResult& result) {
     result_ = result;
   }
   if (!notifyEnabled()) return;
-  nlohmann::json line = resultJson(result);
+  Json line = resultJson(result);
   line["event"] = "result";
   notify(line);
 }
@@ -258,24 +255,23 @@ void JobReport::result(const JobResult& result) {
 void JobReport::write(const End& end) {
   const MutexLock one_writer(writing_mutex_);
   std::optional<JobResult> result;
-  nlohmann::json reached;
+  Json reached;
   {
     MutexLock lock(mutex_);
     result = result_;
     reached = progressJson(progress_, evaluation_);
   }
   if (result) reached.update(resultJson(*result));
-  const std::string outcome =
-      end.outcome.empty() ? reached["outcome"].get<std::string>() : end.outcome;
-  const nlohmann::ordered_json summary =
-      summaryJson({task_.job.job,
-                   outcome,
-                   end.exit_code,
-                   toSeconds(clock_.now() - started_),
-                   {{task_.task.name(), end.exit_code, end.cause}}},
-                  reached);
+  const std::string outcome = end.outcome.empty() ? reached["outcome"].asString() : end.outcome;
+  const Json summary = summaryJson({task_.job.job,
+                                    outcome,
+                                    end.exit_code,
+                                    toSeconds(clock_.now() - started_),
+                                    {{task_.task.name(), end.exit_code, end.cause}}},
+                                   reached);
   const std::filesystem::path& run_dir = task_.job.run_dir;
   writeSummary(run_dir, summary);
+  releaseSummaryRoom(run_dir);
   dtf::print(resultText(summary, result) + "summary: " + summaryFile(run_dir).string() + "\n");
 }
 

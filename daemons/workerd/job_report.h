@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/base/json.h"
 #include "common/base/mutex.h"
 #include "common/base/run_lock.h"
 #include "common/cluster/options.h"
@@ -22,8 +23,8 @@ namespace dtf::workerd {
 // For the log: metrics are asked for, and there are no data for them.
 void reportNothingToEvaluate();
 
-// Which ps holds how much: for the launcher the notify line "model", for the log event=placement with
-// `table` below it.
+// Which ps holds how much: for the launcher the notify line "model", for the log event=placement
+// with `table` below it.
 void reportModel(const graph::Placement& placement, const std::string& table);
 
 // The notify line "checkpoint" and, for the log, event=checkpoint.
@@ -32,8 +33,8 @@ void reportCheckpoint(const train::SavedCheckpoint& saved);
 // For the launcher: what a lost ps has cost.
 void reportWentBack(const train::WentBack& back);
 
-// For the launcher: what the job goes on from.
-void reportResumed(const train::Resumed& resumed, uint64_t steps);
+// For the launcher: what the job goes on from, and what that cost.
+void reportGoesOn(const train::GoesOn& start, uint64_t steps);
 
 struct JobResult {
   train::TrainingResult training;
@@ -42,6 +43,7 @@ struct JobResult {
   std::optional<summary::EventWriterStatus> summaries;  // none: the job writes none
   std::optional<train::SnapshotStatus> snapshots;       // none: the ps keep none
   std::optional<uint64_t> parameters_digest;            // none: a ps was lost before the end
+  Json left_out = {};                                   // leftOutJson()
 };
 
 // The report of one process. That of a worker that is not the chief says nothing. A launcher gets
@@ -50,14 +52,16 @@ struct JobResult {
 // Owns: what was said so far.
 // Borrows: `task`.
 // Threads: thread-safe.
-// Blocks: done(), failed() and interrupted() on the disk; the rest on nothing but the launcher's pipe.
+// Blocks: done(), failed() and interrupted() on the disk; the rest on nothing but the launcher's
+// pipe.
 class JobReport {
  public:
   // How long interrupted() waits for the disk, which may be what the job hangs at.
   static constexpr auto kLastWordsMax = std::chrono::seconds(1);
 
-  // By hand: takes the run directory's lock, as dtf-launch does otherwise, removes the summary of an
-  // earlier run, and remembers where the run is (run_registry.h); that this can't be done costs a warning.
+  // By hand: takes the run directory's lock, as dtf-launch does otherwise, removes the summary of
+  // an earlier run, and remembers where the run is (run_registry.h); that this can't be done costs
+  // a warning.
   // Errors: kCannotWrite; kUnavailable when another job runs in that directory.
   explicit JobReport(const cluster::TaskOptions& task);
 

@@ -10,12 +10,14 @@ namespace dtf::workerd {
 namespace {
 
 wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task,
+                                     const net::Credentials& credentials,
                                      std::function<void(uint32_t)> on_replaced,
                                      OnWaiting on_waiting) {
   wire::RpcClientOptions options;
   options.on_replaced = std::move(on_replaced);
   options.link = wire::linkOptions(task.job, task.task, Incarnation::ofNow(task.attempt));
   options.ps = wire::addressesOf(task.job.cluster.ps);
+  options.credentials = credentials;
   options.on_waiting = std::move(on_waiting);
   return options;
 }
@@ -48,10 +50,11 @@ class RemoteClient final : public WorkerClient {
 }  // namespace
 
 std::unique_ptr<WorkerClient> connectToPs(const cluster::TaskOptions& task,
+                                          const net::Credentials& credentials,
                                           std::function<void(uint32_t)> on_replaced,
                                           OnWaiting on_waiting) {
   return std::make_unique<RemoteClient>(
-      clientOptions(task, std::move(on_replaced), std::move(on_waiting)));
+      clientOptions(task, credentials, std::move(on_replaced), std::move(on_waiting)));
 }
 
 std::string whoWasToldToEnd(WorkerClient& client) {

@@ -1,7 +1,8 @@
 #include "daemons/workerd/worker_gate.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "common/base/json.h"
 
 namespace dtf::workerd {
 
@@ -13,17 +14,16 @@ class Gate final : public schema::WorkerGate::Server {
       : task_(task), status_(status), metrics_address_(std::move(metrics_address)) {}
   kj::Promise<void> status(StatusContext context) override {
     context.getResults().setJson(
-        nlohmann::json({{"schema", 1},
-                        {"job", task_.job.job},
-                        {"task", task_.task.name()},
-                        {"metrics", metrics_address_.empty() ? nlohmann::json(nullptr)
-                                                             : nlohmann::json(metrics_address_)},
-                        {"training", status_.phase() == WorkerPhase::kTraining},
-                        {"global_step", status_.global_step.load()},
-                        {"steps", status_.steps.load()},
-                        {"loss", status_.loss.load()},
-                        {"steps_per_second", status_.steps_per_second.load()},
-                        {"examples_per_second", status_.examples_per_second.load()}})
+        Json({{"schema", 1},
+              {"job", task_.job.job},
+              {"task", task_.task.name()},
+              {"metrics", metrics_address_.empty() ? Json(nullptr) : Json(metrics_address_)},
+              {"training", status_.phase() == WorkerPhase::kTraining},
+              {"global_step", status_.global_step.load()},
+              {"steps", status_.steps.load()},
+              {"loss", status_.loss.load()},
+              {"steps_per_second", status_.steps_per_second.load()},
+              {"examples_per_second", status_.examples_per_second.load()}})
             .dump());
     return kj::READY_NOW;
   }

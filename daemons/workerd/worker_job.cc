@@ -3,21 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/cores.h"
+#include "common/base/failpoint.h"
 #include "common/base/file.h"
 #include "common/base/file_system.h"
-#include "common/base/isa.h"
 #include "common/base/log.h"
 #include "common/base/mutex.h"
 #include "common/base/notify.h"
 #include "common/base/text.h"
 #include "common/base/trace.h"
+#include "common/net/damage.h"
 #include "common/ps/barrier.h"
 #include "common/ps/parameter_digest.h"
 #include "common/ps/replication_rules.h"
@@ -31,6 +31,7 @@
 #include "common/train/worker_devices.h"
 #include "daemons/workerd/checkpointer_options.h"
 #include "daemons/workerd/job_data.h"
+#include "daemons/workerd/supervision.h"
 #include "daemons/workerd/worker_client.h"
 
 namespace dtf::workerd {
@@ -40,22 +41,11 @@ namespace {
 // How long the end of this worker may be held up by telling the ps of it.
 constexpr Duration kTellingMax = std::chrono::milliseconds(500);
 
-// The chief's part in checkpoints: made once the model is declared, ended before the connections.
-struct Supervision {
-  Supervision(const cluster::TaskOptions& task, const Clock& clock, WorkerClient& worker_client,
-              const ps::ModelDeclaration& declaration)
-      : client(worker_client.checkpoints(task.job.timeouts.finish_seconds)),
-        checkpointer(realFileSystem(), clock, *client, declaration, checkpointerOptions(task)) {}
-
-  const std::unique_ptr<checkpoint::CheckpointClient> client;
-  train::Checkpointer checkpointer;
-  std::optional<train::Supervisor> supervisor;  // once the ps hold values
-};
-
 // One worker's job with everything that it works with.
 class WorkerJob {
  public:
-  WorkerJob(const cluster::TaskOptions& task, WorkerStatus& status, JobReport& report)
+  WorkerJob(const cluster::TaskOptions& task, const net::Credentials& credentials,
+            WorkerStatus& status, JobReport& report)
       : task_(task),
         train_(*task.job.train),
         status_(status),
@@ -63,7 +53,8 @@ class WorkerJob {
         client_(task.job.cluster.ps.empty()
                     ? holdParameters(task, clock_, devices_.betweenSteps())
                     : connectToPs(
-                          task, [this](uint32_t ps_task) { onReplaced(ps_task); }, onWaiting())) {
+                          task, credentials, [this](uint32_t ps_task) { onReplaced(ps_task); },
+                          onWaiting())) {
     DTF_CHECK(task_.task.job == JobKind::kWorker);
     log::info("event=computing threads={} cores={} workers_on_host={} devices={} tiles={}",
               devices_.threads(), availableCores(),
@@ -82,7 +73,7 @@ class WorkerJob {
     try {
       return runJob();
     } catch (const Error& error) {
-      if (!finished_ && !wire::isJobFailed(error))
+      if (!finished_ && !error.has(ErrorTrait::kJobEnded))
         tell(error, failure_of_.value_or(wire::failureOf(error)));
       throw;
     }
@@ -97,6 +88,7 @@ class WorkerJob {
       what.empty() ? status_.goesOn() : status_.awaits(what);
       notifyIfRoom({{"event", "waiting"}, {"for", what}, {"seconds", 0}});
     });
+    left_out_ = leftOutJson(data);
     const auto ranks = static_cast<uint32_t>(task_.job.cluster.worker.size());
     train_.steps = train::stepsOf(train_, data.train->size(), ranks);
     const uint32_t ps_tasks = train::shardsOf(task_.job.cluster);
@@ -122,8 +114,10 @@ class WorkerJob {
     const JobEnd end = result.stopped && !train_.checkpoint ? JobEnd{whoWasToldToEnd(*client_)}
                                                             : JobEnd{.paused = pauses};
     finish();
-    log::info("event=finished global_step={} batches={} batches_stale={}", result.global_step,
-              result.batches, result.batches_stale);
+    log::info(
+        "event=finished global_step={} batches={} batches_stale={} examples={} messages_damaged={}",
+        result.global_step, result.batches, result.batches_stale, result.examples,
+        net::damagedMessages());
     return end;
   }
 
@@ -166,10 +160,10 @@ class WorkerJob {
     return state.epoch == result.epoch && result.isOver(state);
   }
 
-  // All have met when the end was saved. A ps that is lost after that is restored by the chief, if it
-  // is still there; where nobody restores it the chief has left, for the job is done.
-  // Where the ps went back to a cut before the end, ps/0 may say that the job is done while a last push is on its way to another ps: a chief
-  // that hasn't saved the end meets all others once more.
+  // All have met when the end was saved. A ps that is lost after that is restored by the chief, if
+  // it is still there; where nobody restores it the chief has left, for the job is done.
+  // Where the ps went back to a cut before the end, ps/0 may say that the job is done while a last
+  // push is on its way to another ps: a chief that hasn't saved the end meets all others once more.
   bool isOverOnceSaved(const train::TrainingResult& result, bool is_saved) {
     try {
       if (isChief() && !is_saved) return areAllAtRest(result);
@@ -184,8 +178,8 @@ class WorkerJob {
     }
   }
 
-  // Whoever asked for the stop may have left when a ps is lost: the chief, which takes it back, says it
-  // to its successor.
+  // Whoever asked for the stop may have left when a ps is lost: the chief, which takes it back,
+  // says it to its successor.
   void keepStopped() {
     DTF_CHECK(isChief());
     client_->requestStop([](const Error& reason) {
@@ -203,8 +197,10 @@ class WorkerJob {
 
   // What goes wrong afterwards is this worker's affair, no longer the job's.
   void finish() {
+    DTF_FAILPOINT("ending.before_finish");
     client_->parameters().finish();
     finished_ = true;
+    DTF_FAILPOINT("ending.after_finish");
   }
 
   OnWaiting onWaiting() {
@@ -230,10 +226,8 @@ class WorkerJob {
     failure_of_ = wire::FailureOf::kJob;  // what is on the disk is no better for another process
     const std::optional<uint64_t> epoch = supervision_->checkpointer.start();
     failure_of_.reset();
-    if (epoch) return epoch;
-    if (const std::optional<train::Resumed>& resumed = supervision_->checkpointer.resumed())
-      reportResumed(*resumed, train_.steps);
-    return std::nullopt;
+    if (!epoch) reportGoesOn(supervision_->checkpointer.goesOn(), train_.steps);
+    return epoch;
   }
 
   // What is lost before all ps hold values is no loss: the initial ones are brought again.
@@ -244,8 +238,10 @@ class WorkerJob {
         const MutexLock lock(supervisor_mutex_);
         replaced_ = false;
       }
-      const ps::RecoveryDecision decision = train::decideAsChief(
-          ps->held(), {.incarnation = Incarnation::ofNow(task_.attempt).value, .named = named_});
+      const ps::RecoveryDecision decision =
+          train::decideAsChief(ps->held(), {.incarnation = Incarnation::ofNow(task_.attempt).value,
+                                            .named = named_,
+                                            .reached = task_.reached_step});
       named_ = std::max(named_, decision.epoch);
       if (decision.action != ps::RecoveryAction::kContinue) return decision.epoch;
       const MutexLock lock(supervisor_mutex_);
@@ -254,8 +250,8 @@ class WorkerJob {
     }
   }
 
-  // From now on checkpoints and snapshots are taken when they are due, and gone back to when a ps is
-  // started again.
+  // From now on checkpoints and snapshots are taken when they are due, and gone back to when a ps
+  // is started again.
   void supervise(const train::TrainingLoop& loop) {
     train::Supervisor::Events events;
     events.on_saved = [this](const train::SavedCheckpoint& saved) {
@@ -344,7 +340,7 @@ class WorkerJob {
 
   void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result) {
     DTF_CHECK(isChief());
-    JobResult job{result, {}, {}, {}, {}, {}};
+    JobResult job{result, {}, {}, {}, {}, {}, left_out_};
     try {
       evaluateLast(loop, job);
       if (!unsaved_ && !result.isOver(client_->parameters().pull()))
@@ -364,6 +360,7 @@ class WorkerJob {
       job.snapshots = supervision_->supervisor->snapshotStatus();
     job.summaries = finishSummaries(loop);
     report_.result(job);
+    DTF_FAILPOINT("ending.after_result");
     if (unsaved_) throw Error(*unsaved_);
   }
 
@@ -386,6 +383,7 @@ class WorkerJob {
   }
 
   void evaluateLast(train::TrainingLoop& loop, JobResult& job) {
+    DTF_FAILPOINT("ending.in_last_evaluation");
     if (train_.data.eval && !job.training.stopped)
       job.evaluation = loop.evaluate();
     else
@@ -416,7 +414,8 @@ class WorkerJob {
   std::optional<wire::FailureOf> failure_of_;  // of an error now; none: as its code says
   std::optional<Error> unsaved_;               // why the end of the training is in no checkpoint
   WorkerStatus::Done done_;
-  std::string accuracy_;  // of the last evaluation, for the progress lines
+  Json left_out_;         // of the data
+  std::string accuracy_;  // of the last evaluation
   train::KernelChoices choices_{
       task_.job.train->kernels, task_.job.run_dir,
       isChief() ? train::KernelChoices::Absent::kTime : train::KernelChoices::Absent::kAwait,
@@ -430,9 +429,8 @@ class WorkerJob {
       choices_.rule()};
   Mutex supervisor_mutex_;
   train::Supervisor* supervisor_ DTF_GUARDED_BY(supervisor_mutex_) = nullptr;  // supervision_'s
-  bool replaced_ DTF_GUARDED_BY(supervisor_mutex_) = false;  // a ps, since this worker's start
-  // All ps do, in a job that can't get them back.
-  bool has_values_ DTF_GUARDED_BY(supervisor_mutex_) = false;
+  bool replaced_ DTF_GUARDED_BY(supervisor_mutex_) = false;    // a ps, since this worker's start
+  bool has_values_ DTF_GUARDED_BY(supervisor_mutex_) = false;  // all ps, which can't restore them
   const std::unique_ptr<WorkerClient> client_;
   std::optional<train::Summaries> summaries_;  // the chief's, with `summaries` in the file
   std::optional<Supervision> supervision_;     // the chief's, where isSupervised()
@@ -440,8 +438,9 @@ class WorkerJob {
 
 }  // namespace
 
-JobEnd runWorkerJob(const cluster::TaskOptions& task, WorkerStatus& status, JobReport& report) {
-  return WorkerJob(task, status, report).run();
+JobEnd runWorkerJob(const cluster::TaskOptions& task, const net::Credentials& credentials,
+                    WorkerStatus& status, JobReport& report) {
+  return WorkerJob(task, credentials, status, report).run();
 }
 
 }  // namespace dtf::workerd

@@ -17,14 +17,16 @@
 
 namespace dtf::workerd {
 
-WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> listening)
+WorkerServer::WorkerServer(const cluster::TaskOptions& task, const net::Credentials& credentials,
+                           std::optional<Fd> listening)
     : task_(task),
+      credentials_(credentials),
       traces_(task),
       connections_(loop_, [](const void*) {}),
       signals_(reactor_, [this](int number) { onSignal(number); }),
       watch_(reactor_.timer, serviceManager(), [this] { return look(); }) {
   listener_ = daemons::listen(
-      reactor_, task_, std::move(listening),
+      reactor_, task_, credentials_, std::move(listening),
       [this](net::AcceptedSocket socket, net::ConnectionKind kind, const std::string& peer) {
         if (kind != net::ConnectionKind::kControl)
           return;  // nothing is fetched from a worker yet: closed
@@ -39,7 +41,7 @@ WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> l
             });
       });
   report_.emplace(task_);
-  metrics_ = daemons::serveMetrics(task_, loop_, [this] { return look(); });
+  metrics_ = daemons::serveMetrics(task_, credentials_, loop_, [this] { return look(); });
 }
 
 void WorkerServer::leave(int number) {
@@ -96,7 +98,7 @@ int WorkerServer::run() {
             task_.job.job, isaName(bestIsa()), DTF_VERSION);
   Thread training("dtf-train", [this] {
     try {
-      ended_ = runWorkerJob(task_, status_, *report_);
+      ended_ = runWorkerJob(task_, credentials_, status_, *report_);
     } catch (const std::exception&) {
       error_ = net::currentError();
     }

@@ -25,11 +25,14 @@ class WorkerServer {
  public:
   // `listening`: a socket that listens already (the launcher's); else the task's address is bound
   // here.
-  WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> listening);
+  WorkerServer(const cluster::TaskOptions& task, const net::Credentials& credentials,
+               std::optional<Fd> listening);
 
   // Returns 0 when the job is done, also when a signal asked for its end and the last checkpoint
-  // was written; then kPausedExitCode with launch.on_sigterm: pause; 128 + SIGTERM when a ps was told to end and the job keeps no checkpoints. The process ends at once with 128 + n at a second signal, timeouts.stop_seconds
-  // after the first, or when there is nothing to save: what a worker holds, the ps hold too.
+  // was written; then kPausedExitCode with launch.on_sigterm: pause; 128 + SIGTERM when a ps was
+  // told to end and the job keeps no checkpoints. The process ends at once with 128 + n at a second
+  // signal, timeouts.stop_seconds after the first, or when there is nothing to save: what a worker
+  // holds, the ps hold too.
   // Errors: those of runWorkerJob().
   int run();
 
@@ -40,6 +43,7 @@ class WorkerServer {
   [[noreturn]] void leave(int number);
 
   const cluster::TaskOptions task_;
+  const net::Credentials credentials_;
   const daemons::StepTraces traces_;  // before what records
   WorkerStatus status_;
   net::Reactor reactor_;

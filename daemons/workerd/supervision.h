@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "common/base/file_system.h"
+#include "common/train/supervisor.h"
+#include "daemons/workerd/checkpointer_options.h"
+#include "daemons/workerd/worker_client.h"
+
+namespace dtf::workerd {
+
+// The chief's part in checkpoints: made once the model is declared, ended before the connections.
+// Owns: the checkpoint client, the checkpointer and the supervisor.
+// Borrows: what it is given (must outlive this).
+// Threads: as Checkpointer and Supervisor.
+struct Supervision {
+  Supervision(const cluster::TaskOptions& task, const Clock& clock, WorkerClient& worker_client,
+              const ps::ModelDeclaration& declaration)
+      : client(worker_client.checkpoints(task.job.timeouts.finish_seconds)),
+        checkpointer(realFileSystem(), clock, *client, declaration, checkpointerOptions(task)) {}
+
+  const std::unique_ptr<checkpoint::CheckpointClient> client;
+  train::Checkpointer checkpointer;
+  std::optional<train::Supervisor> supervisor;  // once the ps hold values
+};
+
+}  // namespace dtf::workerd
