@@ -9,6 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/error.h"
+#include "common/base/json.h"
 #include "common/base/print.h"
 #include "common/base/text.h"
 #include "launcher/announce.h"
@@ -41,8 +42,8 @@ class ToldByStatus {
  public:
   explicit ToldByStatus(Console& console) : console_(console) {}
 
-  void read(const nlohmann::ordered_json& live) {
-    if (const auto eval = live.find("eval"); eval != live.end() && eval->is_object())
+  void read(const Json& live) {
+    if (const Json* const eval = live.find("eval"); eval != nullptr && eval->isObject())
       evaluation({countOf(*eval, "step").value_or(0), numberOf(*eval, "loss"),
                   numberOf(*eval, "accuracy"), metricsOf(*eval)});
     if (!console_.isTerminal()) progress(printable(textOf(live, "line")));
@@ -73,14 +74,15 @@ class ToldByStatus {
 // What status.json would say of a job by hand, which has none: from its tasks, once a second.
 class AskedProgress {
  public:
-  AskedProgress(const cluster::ClusterSpec& cluster, const LaunchRecord& record)
-      : cluster_(cluster), record_(record) {}
+  AskedProgress(const cluster::ClusterSpec& cluster, const LaunchRecord& record,
+                const net::Credentials& credentials)
+      : cluster_(cluster), record_(record), credentials_(credentials) {}
 
-  const nlohmann::ordered_json& read() {
+  const Json& read() {
     if (const TimePoint now = clock_.now(); now >= next_) {
       next_ = now + std::chrono::seconds(1);
-      nlohmann::ordered_json progress = progressOf(askTasks(cluster_, record_));
-      if (!progress.is_null()) said_ = std::move(progress);
+      Json progress = progressOf(askTasks(cluster_, record_, credentials_));
+      if (!progress.isNull()) said_ = std::move(progress);
     }
     return said_;
   }
@@ -88,14 +90,15 @@ class AskedProgress {
  private:
   const cluster::ClusterSpec& cluster_;
   const LaunchRecord& record_;
+  const net::Credentials credentials_;
   const SystemClock clock_;
   TimePoint next_{};
-  nlohmann::ordered_json said_ = nlohmann::ordered_json::object();
+  Json said_ = Json::object();
 };
 
 // How the job ended, as `up` says it.
 int reportEnd(const fs::path& folder, const Options& options) {
-  const nlohmann::ordered_json summary = readSummary(folder);
+  const Json summary = readSummary(folder);
   if (summary.empty())
     throw Error(ErrorCode::kUnavailable, "the job's dtf-launch ended without a word\n  less " +
                                              shellQuote((folder / "logs").string()));
@@ -112,9 +115,10 @@ int reportEnd(const fs::path& folder, const Options& options) {
 
 }  // namespace
 
-int attach(const cluster::JobSpec& job, const Options& options) {
+int attach(const cluster::JobSpec& job, const Options& options,
+           const net::Credentials& credentials) {
   const FoundRun run = findRun(job, options);
-  if (showUnits(job, options, run.folder)) return reportEnd(run.folder, options);
+  if (showUnits(job, options, run.folder, credentials)) return reportEnd(run.folder, options);
   if (!run.running)
     throw Error(ErrorCode::kUnavailable, job.job + " is not running in " + run.folder.string() +
                                              "\n  how it ended: dtf-launch status " +
@@ -127,16 +131,16 @@ int attach(const cluster::JobSpec& job, const Options& options) {
   if (has_log) said.add(log);
   ToldByStatus told(console);
   const bool is_by_hand = run.running->program != LaunchRecord().program;
-  AskedProgress asked(job.cluster, *run.running);
+  AskedProgress asked(job.cluster, *run.running, credentials);
   if (!console.isTerminal())
-    console.line(fmt::format("dtf-launch: attached to {}, pid {}", job.job, run.running->launcher));
+    console.line(fmt::format("dtf-launch: attached to {}, pid {}{}", job.job, run.running->launcher,
+                             onHostText(*run.running)));
   for (bool running = true; running;) {
     const std::optional<LaunchRecord> record = runningLaunch(run.folder);
     running = record && record->launcher == run.running->launcher;
     said.read(!running, kAnyTime,
               [&console](const LogLine& line) { console.line(printable(line.text)); });
-    const nlohmann::ordered_json live =
-        is_by_hand && running ? asked.read() : readStatus(run.folder);
+    const Json live = is_by_hand && running ? asked.read() : readStatus(run.folder);
     if (!has_log) told.read(live);
     console.status(printable(textOf(live, "line")).substr(0, console.columns() - 1));
     console.pump();

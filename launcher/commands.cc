@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "common/base/cores.h"
+#include "common/base/json.h"
 #include "common/base/print.h"
 #include "common/base/text.h"
 #include "common/runtime/computing_device.h"
@@ -26,8 +26,6 @@ namespace dtf::launcher {
 namespace fs = std::filesystem;
 
 namespace {
-
-using nlohmann::ordered_json;
 
 std::string memoryText(const train::JobSize& size) {
   const std::string metrics =
@@ -191,7 +189,8 @@ int start(const cluster::JobSpec& job, const Options& options, const Origin& ori
   LaunchOptions launch_options;
   launch_options.plan = planInput(job, options, origin, serves);
   if (job.launch.via == Via::kSystemd)
-    return upAsUnits(job, options, launch_options.plan, unitStart(options, origin));
+    return upAsUnits(job, options, launch_options.plan, unitStart(options, origin),
+                     origin.credentials);
   launch_options.json = options.json;
   launch_options.color = options.color;
   launch_options.verbosity = options.verbosity;
@@ -228,7 +227,7 @@ int serve(const cluster::JobSpec& job, const Options& options, const Origin& ori
 
 int check(const cluster::JobSpec& job, const train::JobSize& size, const train::DataCounts& counts,
           const Options& options) {
-  ordered_json tasks = ordered_json::array();
+  Json tasks = Json::array();
   std::string text = options.cluster_file.string() + ": OK: job " + job.job +
                      "\n  model: " + train::sizeText(size) +
                      "\n  data: " + examplesText(job, counts) + "\n  memory: " + memoryText(size) +
@@ -236,7 +235,7 @@ int check(const cluster::JobSpec& job, const train::JobSize& size, const train::
                      "\n  durability: " + job.durability.str() + "\n";
   for (const TaskId id : allTasks(job.cluster)) {
     const std::string address = job.cluster.tasks(id.job)[id.index].address.str();
-    tasks.push_back(ordered_json{{"name", id.name()}, {"address", address}});
+    tasks.push_back(Json{{"name", id.name()}, {"address", address}});
     text += "  " + id.name() + "  " + address;
     const std::string towers = id.job == JobKind::kWorker ? towersText(job, id.index) : "";
     text += towers.empty() ? "\n" : ": " + towers + "\n";
@@ -244,8 +243,8 @@ int check(const cluster::JobSpec& job, const train::JobSize& size, const train::
   if (options.json)
     printEvent("check", {{"job", job.job},
                          {"parameters", size.parameters},
-                         {"examples", counts.train ? ordered_json(*counts.train) : nullptr},
-                         {"eval_examples", counts.eval ? ordered_json(*counts.eval) : nullptr},
+                         {"examples", counts.train ? Json(*counts.train) : nullptr},
+                         {"eval_examples", counts.eval ? Json(*counts.eval) : nullptr},
                          {"ps_bytes", size.ps_bytes},
                          {"memory_bytes", size.memory_bytes},
                          {"kept_bytes", size.kept_bytes},

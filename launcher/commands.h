@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/cluster/spec.h"
+#include "common/net/credentials.h"
 #include "common/train/data_check.h"
 #include "common/train/job_check.h"
 #include "launcher/options.h"
@@ -20,6 +21,7 @@ struct Origin {
   std::filesystem::path own_folder;  // where dtf-launch itself is
   // What the job was read from: absolute path -> text.
   std::map<std::filesystem::path, std::string> files;
+  net::Credentials credentials{};  // to ask running tasks with
 };
 
 // Runs the job, or with --dry-run prints what would run.
@@ -47,8 +49,8 @@ int check(const cluster::JobSpec& job, const train::JobSize& size, const train::
 // and what a person should look at.
 // Blocks: about a second for each pair and address, pairs of different hosts at the same time; each
 // for NetworkCheck::kAnswerWithin at most.
-// Errors: kUnavailable, kPermission or kBadConfig for a host that can't be used; kUnavailable, after
-// the answer, when some don't reach each other.
+// Errors: kUnavailable, kPermission or kBadConfig for a host that can't be used; kUnavailable,
+// after the answer, when some don't reach each other.
 int checkNetwork(const cluster::JobSpec& job, const Options& options, const Origin& origin);
 
 // How many threads each worker computes with, on hosts with as many cores as this one.
@@ -58,29 +60,33 @@ std::string threadsText(const cluster::ClusterSpec& cluster);
 
 // What each worker computes on: ["cpu:0", "cpu:1"].
 std::vector<std::vector<std::string>> devicesOf(const cluster::ClusterSpec& cluster);
-// "2 towers on cpu:0, cpu:1, each of 50 examples with 1 thread"; empty for a worker with one device.
+// "2 towers on cpu:0, cpu:1, each of 50 examples with 1 thread"; empty for a worker with one
+// device.
 std::string towersText(const cluster::JobSpec& job, uint32_t worker);
 
 // Prints the model layer by layer, and where its variables lie. The job was checked.
 int explain(const cluster::JobSpec& job, const Options& options);
 
-// Runs a graph that was written op by op on the job's tasks, which serve; with --dry-run prints where each
-// op would run.
+// Runs a graph that was written op by op on the job's tasks, which serve; with --dry-run prints
+// where each op would run.
 // Errors: kBadConfig in compiler form; kUnavailable that names a task; those of the steps.
-int graph(const cluster::JobSpec& job, const Options& options);
+int graph(const cluster::JobSpec& job, const Options& options, const net::Credentials& credentials);
 
-// The following find the run as find_run.h says, with its errors.
+// The following find the run as find_run.h says, with its errors. `credentials`: to ask its tasks
+// with.
 
 constexpr int kNotRunning = 3;  // as `systemctl status` answers
 
 // How far the job is and what each of its tasks answers, or how its last run ended. 0: it runs;
 // kNotRunning: it doesn't.
 // Blocks: on tasks that don't answer, a second at most.
-int status(const cluster::JobSpec& job, const Options& options);
+int status(const cluster::JobSpec& job, const Options& options,
+           const net::Credentials& credentials);
 
 // Shows what dtf-launch would on this terminal, until the job ends; returns its exit code.
 // Errors: kUnavailable when it doesn't run.
-int attach(const cluster::JobSpec& job, const Options& options);
+int attach(const cluster::JobSpec& job, const Options& options,
+           const net::Credentials& credentials);
 
 // Writes the newest log of each task, or of those named, to stdout, merged by time; with --follow
 // until the job ends.
@@ -91,9 +97,10 @@ int logs(const cluster::JobSpec& job, const Options& options);
 // nothing runs; else the job's exit code: it ended unsaved.
 // Blocks: stopLimit() at most (monitor_limits.h).
 // Errors: kDeadline; kPermission for a job of another user.
-int stop(const cluster::JobSpec& job, const Options& options);
+int stop(const cluster::JobSpec& job, const Options& options, const net::Credentials& credentials);
 
-// The following use what the run has saved, see trained_model.h, with its errors. They start nothing.
+// The following use what the run has saved, see trained_model.h, with its errors. They start
+// nothing.
 
 // Prints how good the model is on the job's evaluation data.
 // Errors: kBadConfig where the job names none.
@@ -101,13 +108,14 @@ int eval(const cluster::JobSpec& job, const Options& options);
 
 // Prints, or writes to --output, what the model says of the examples of --input, or of the job's
 // evaluation data.
-// Errors: kUsage for an ending of --output that is no format; kBadConfig where there are no examples,
-// or of another shape than the model's; kBadData for a file that is damaged; kCannotWrite.
+// Errors: kUsage for an ending of --output that is no format; kBadConfig where there are no
+// examples, or of another shape than the model's; kBadData for a file that is damaged;
+// kCannotWrite.
 int predict(const cluster::JobSpec& job, const Options& options);
 
 // Writes the model to --to.
-// Errors: kUsage for an ending that is no format; kBadConfig at the layer that the format has no words
-// for; kCannotWrite.
+// Errors: kUsage for an ending that is no format; kBadConfig at the layer that the format has no
+// words for; kCannotWrite.
 int exportModel(const cluster::JobSpec& job, const Options& options);
 
 // Saves the weights of --from as the checkpoint of step 0 in the job's run directory.

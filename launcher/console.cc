@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "common/base/check.h"
+#include "common/base/text.h"
 
 namespace dtf::launcher {
 
@@ -38,12 +39,13 @@ bool canRedraw(int fd) {
   return capable && ::isatty(fd) == 1;
 }
 
-void Console::line(std::string_view text) {
+void Console::line(std::string_view text, std::string_view prefix) {
+  DTF_CHECK_MSG(prefix.find('\n') == prefix.npos, std::string(prefix));
   std::string block;
   if (dropped_lines_ > 0)
     block = "(" + std::to_string(dropped_lines_) +
             " lines are not shown: the terminal did not take them; the log files have them all)\n";
-  block.append(text).append("\n");
+  block.append(prefix).append(printableLines(text)).append("\n");
   if (!status_.empty()) block = std::string(kEraseLine) + block + status_;
   dropped_lines_ = queue_.push(block) ? 0 : dropped_lines_ + 1;
   queue_.pump();

@@ -42,7 +42,8 @@ class Console {
   // `is_terminal`: a status line may be redrawn.
   Console(int fd, bool is_terminal) : fd_(fd), is_terminal_(is_terminal), queue_(fd) {}
 
-  void line(std::string_view text);  // without "\n"
+  // Without "\n", as printableLines(). `prefix`: of dtf's own, which may be coloured.
+  void line(std::string_view text, std::string_view prefix = {});
   void status(
       std::string_view text);  // replaces the status line; nothing where there is no terminal
   bool isTerminal() const { return is_terminal_; }

@@ -15,6 +15,8 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
+#include "common/base/host_limits.h"
+#include "common/base/json.h"
 #include "common/base/print.h"
 #include "common/base/run_lock.h"
 #include "launcher/announce.h"
@@ -55,10 +57,10 @@ Fd openLog(const fs::path& file) {
   try {
     code = launch(job, options);
   } catch (const Error& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    printBounded(STDERR_FILENO, std::string(error.what()) + "\n");
     code = exitCode(error.code());
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "dtf-launch: internal error: %s\n", error.what());
+    printBounded(STDERR_FILENO, std::string("dtf-launch: internal error: ") + error.what() + "\n");
   }
   std::fflush(nullptr);
   ::_exit(code);
@@ -127,8 +129,7 @@ void sayReady(const cluster::JobSpec& job, bool serves, const fs::path& cluster_
   const std::vector<std::string> targets =
       serves ? recordedTargets(job) : std::vector<std::string>{};
   if (json) {
-    nlohmann::ordered_json said = {
-        {"job", job.job}, {"run_dir", job.run_dir.string()}, {"pid", pid}};
+    Json said = {{"job", job.job}, {"run_dir", job.run_dir.string()}, {"pid", pid}};
     if (serves) said["targets"] = targets;
     return printEvent("detached", said);
   }
@@ -147,9 +148,10 @@ int awaitExit(pid_t pid) {
 }
 
 // Of a launch that was never ready: its summary, where it came that far.
-void sayFailed(const cluster::JobSpec& job, int code) {
-  const nlohmann::ordered_json summary = readSummary(job.run_dir);
-  if (summary.empty() || countOf(summary, "exit_code") != code)
+void sayFailed(const cluster::JobSpec& job, int attempt, int code) {
+  const Json summary = readSummary(job.run_dir);
+  const bool is_its_own = countOf(summary, "attempt") == static_cast<uint64_t>(attempt);
+  if (!is_its_own || countOf(summary, "exit_code") != code)
     return printEvent("error", {{"code", exitCodeWord(code)},
                                 {"exit_code", code},
                                 {"message", "the job could not be started: see stderr"}});
@@ -173,12 +175,13 @@ int launchDetached(const cluster::JobSpec& job, LaunchOptions options,
   const Fd log = openLog(file);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    throw Error(ErrorCode::kUnavailable, "cannot make a pipe: " + errnoText(errno));
+    throw Error(ErrorCode::kUnavailable, "cannot make a pipe: " + shortageText(errno));
   const Fd ready(ends[0]);
   Fd tell(ends[1]);
   HeldSignals signals;
   const pid_t pid = ::fork();
-  if (pid < 0) throw Error(ErrorCode::kUnavailable, "cannot start a process: " + errnoText(errno));
+  if (pid < 0)
+    throw Error(ErrorCode::kUnavailable, "cannot start a process: " + shortageText(errno));
   if (pid == 0) {
     signals.release();
     runChild(job, options, log, std::move(tell));
@@ -195,7 +198,7 @@ int launchDetached(const cluster::JobSpec& job, LaunchOptions options,
   printBounded(STDERR_FILENO, readFile(file, kDetachedSaysMax));
   // Without a task it is no attempt, and all that it says has just been shown.
   if (newestAttempt(logs) < *options.attempt) ::unlink(file.c_str());
-  if (json) sayFailed(job, code);
+  if (json) sayFailed(job, *options.attempt, code);
   return code;
 }
 

@@ -5,8 +5,6 @@
 
 namespace dtf::launcher {
 
-using nlohmann::ordered_json;
-
 void EventWriter::started(TaskId id, pid_t pid) {
   write("started",
         {{"task", id.name()}, {"pid", orNull(pid == 0 ? std::nullopt : std::optional(pid))}});
@@ -44,7 +42,7 @@ void EventWriter::progress(const ProgressNotice& notice) {
 }
 
 void EventWriter::evaluation(const EvaluationNotice& notice) {
-  nlohmann::ordered_json fields = {
+  Json fields = {
       {"step", notice.step}, {"loss", orNull(notice.loss)}, {"accuracy", orNull(notice.accuracy)}};
   for (const auto& [name, value] : notice.metrics) fields[name] = value;
   write("evaluation", std::move(fields));
@@ -64,18 +62,18 @@ void EventWriter::restarting(TaskId id, uint32_t restarts) {
   write("restarting", {{"task", id.name()}, {"restarts", restarts}});
 }
 
-bool EventWriter::summary(const ordered_json& summary) {
+bool EventWriter::summary(const Json& summary) {
   constexpr Duration kPatience = std::chrono::seconds(10);
   queue_.finish(kPatience);  // makes the room
   write("summary", summary);
   return queue_.finish(kPatience);
 }
 
-void EventWriter::write(const char* event, ordered_json fields) {
+void EventWriter::write(const char* event, Json fields) {
   if (!enabled_) return;
-  ordered_json line = {{"schema", 1}, {"event", event}, {"time", wallTimeText()}};
+  Json line = {{"schema", 1}, {"event", event}, {"time", wallTimeText()}};
   line.update(fields);
-  queue_.push(line.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  queue_.push(line.dump() + "\n");
   queue_.pump();
 }
 

@@ -1,10 +1,9 @@
 #pragma once
 
-// `--json`: what happens, as JSON lines on stdout, for programs. Every line has "schema", "event" and
-// "time".
+// `--json`: what happens, as JSON lines on stdout, for programs. Every line has "schema", "event"
+// and "time".
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "common/base/json.h"
 #include "launcher/exit_status.h"
 #include "launcher/notice.h"
 #include "launcher/output_queue.h"
@@ -13,8 +12,9 @@
 namespace dtf::launcher {
 
 // Events: started {task, pid}, ready {task}, model {variables, parameters, ps_bytes}, restored
-// {step}, went_back {step, steps_lost, reason}, progress {...}, evaluation {step, loss, accuracy}, checkpoint {step, ...}, ended {task,
-// exit_code}, restarting {task, restarts}, and at the very end summary {...}, the content of summary.json.
+// {step}, went_back {step, steps_lost, reason}, progress {...}, evaluation {step, loss, accuracy},
+// checkpoint {step, ...}, ended {task, exit_code}, restarting {task, restarts}, and at the very end
+// summary {...}, the content of summary.json.
 // Owns: a console for the descriptor, with its bound.
 // Borrows: the descriptor.
 // Threads: loop-thread only.
@@ -37,12 +37,12 @@ class EventWriter {
   void restarting(TaskId id, uint32_t restarts);
   // The last line. Waits for a slow reader, ten seconds at most while it takes nothing.
   // False: not all of what was written has reached stdout.
-  bool summary(const nlohmann::ordered_json& summary);
+  bool summary(const Json& summary);
 
   void pump() { queue_.pump(); }
 
  private:
-  void write(const char* event, nlohmann::ordered_json fields);
+  void write(const char* event, Json fields);
 
   OutputQueue queue_;
   const bool enabled_;

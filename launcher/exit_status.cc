@@ -34,6 +34,10 @@ bool ExitStatus::crashed() const {
   return signal != 0 && signal != SIGKILL && signal != SIGTERM;
 }
 
+bool ExitStatus::wasKilledFromOutside() const {
+  return signal == SIGKILL && !memory_ran_out && lost_host.empty();
+}
+
 int ExitStatus::shellCode() const {
   if (!lost_host.empty()) return exitCode(ErrorCode::kUnavailable);
   return signal != 0 ? 128 + signal : code;

@@ -20,9 +20,10 @@ struct ExitStatus {
   bool success() const { return code == 0 && signal == 0; }
   // The job was saved and left, to go on when the task is started again.
   bool paused() const { return code == kPausedExitCode && signal == 0; }
-  bool wasToldToEnd() const;  // by SIGTERM or SIGINT, whether it handles them or not
-  bool crashed() const;       // by a signal that nobody sends to end a process
-  int shellCode() const;      // of a task that was lost with its host: 69, unavailable
+  bool wasToldToEnd() const;          // by SIGTERM or SIGINT, whether it handles them or not
+  bool crashed() const;               // by a signal that nobody sends to end a process
+  bool wasKilledFromOutside() const;  // by SIGKILL, and the kernel was not short of memory
+  int shellCode() const;              // of a task that was lost with its host: 69, unavailable
   std::string text()
       const;  // "exited with code 65 (bad_data)", "was killed by SIGSEGV (signal 11)"
 };

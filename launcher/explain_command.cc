@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/json.h"
 #include "common/base/print.h"
 #include "common/base/text.h"
 #include "common/graph/placer.h"
@@ -31,31 +31,28 @@ namespace dtf::launcher {
 
 namespace {
 
-using nlohmann::ordered_json;
-
-ordered_json layersOf(const model::ModelTable& table) {
-  ordered_json layers = ordered_json::array();
+Json layersOf(const model::ModelTable& table) {
+  Json layers = Json::array();
   for (const model::LayerRow& row : table.layers)
-    layers.push_back(ordered_json{{"name", row.path},
-                                  {"settings", row.text},
-                                  {"depth", row.depth},
-                                  {"output", row.output.dims()},
-                                  {"parameters", row.parameters},
-                                  {"flops", row.flops}});
+    layers.push_back(Json{{"name", row.path},
+                          {"settings", row.text},
+                          {"depth", row.depth},
+                          {"output", row.output.dims()},
+                          {"parameters", row.parameters},
+                          {"flops", row.flops}});
   return layers;
 }
 
-ordered_json variablesOf(const graph::Placement& placement) {
-  ordered_json variables = ordered_json::array();
+Json variablesOf(const graph::Placement& placement) {
+  Json variables = Json::array();
   for (const graph::PlacedVariable& variable : placement.variables) {
-    ordered_json parts = ordered_json::array();
+    Json parts = Json::array();
     for (const graph::VariablePart& part : variable.parts)
-      parts.push_back(
-          ordered_json{{"ps", part.ps_task}, {"begin", part.begin}, {"count", part.count}});
-    variables.push_back(ordered_json{{"name", variable.name},
-                                     {"shape", variable.shape.dims()},
-                                     {"gradient_bytes_max", variable.gradientBytesMax()},
-                                     {"parts", parts}});
+      parts.push_back(Json{{"ps", part.ps_task}, {"begin", part.begin}, {"count", part.count}});
+    variables.push_back(Json{{"name", variable.name},
+                             {"shape", variable.shape.dims()},
+                             {"gradient_bytes_max", variable.gradientBytesMax()},
+                             {"parts", parts}});
     if (variable.gradient_rows_max)
       variables.back()["gradient_rows_max"] = *variable.gradient_rows_max;
   }
@@ -86,10 +83,10 @@ ChiefStep stepOf(const cluster::JobSpec& job, train::KernelChoices& choices) {
   return {towers, std::move(part), std::move(plan)};
 }
 
-ordered_json kernelsOf(const runtime::StepPlan& plan) {
-  ordered_json kernels = ordered_json::array();
+Json kernelsOf(const runtime::StepPlan& plan) {
+  Json kernels = Json::array();
   for (const runtime::StepPlan::Row& row : plan.kernels) {
-    kernels.push_back(ordered_json{{"op", row.op}, {"name", row.name}});
+    kernels.push_back(Json{{"op", row.op}, {"name", row.name}});
     if (!row.way.empty()) kernels.back()["way"] = row.way;
   }
   return kernels;

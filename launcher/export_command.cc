@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/print.h"
@@ -42,7 +40,8 @@ int exportModel(const cluster::JobSpec& job, const Options& options) {
   const train::SavedModel saved = openTrainedModel(job, options);
   const std::string bytes =
       encode({job.job, saved.step, saved.moving_averages, train.model, saved.variables,
-              saved.class_names.empty() ? "" : train::encodeClassNames(saved.class_names)});
+              saved.class_names.empty() ? "" : train::encodeClassNames(saved.class_names),
+              saved.signature ? data::encodeSignature(*saved.signature) : ""});
   atomicReplace(*options.to, bytes);
   const std::string scaling = model_files::scalingText(train.model);
   if (options.json)

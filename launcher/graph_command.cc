@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/json.h"
 #include "common/base/print.h"
 #include "common/engine/local_tasks.h"
 #include "common/engine/plan.h"
@@ -34,8 +34,6 @@
 namespace dtf::launcher {
 
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr int64_t kLinesShown = 10;  // steps that a person is told of, and the last
 constexpr size_t kElementsShown = 8;
@@ -85,7 +83,8 @@ engine::SessionOptions optionsOf(const model::GraphSpec& spec) {
   return options;
 }
 
-// All of the cluster's, each as its task will call it: the first is where a node goes that asks for nothing.
+// All of the cluster's, each as its task will call it: the first is where a node goes that asks for
+// nothing.
 std::vector<graph::DeviceName> devicesOfTasks(const cluster::ClusterSpec& cluster) {
   std::vector<graph::DeviceName> devices;
   for (const auto& [task, address] : tasksOf(cluster))
@@ -94,8 +93,8 @@ std::vector<graph::DeviceName> devicesOfTasks(const cluster::ClusterSpec& cluste
   return devices;
 }
 
-// Every node on its device, as the session will place it: what a GPU can't compute is known to its task
-// alone, which refuses it. Errors: of placement, at the op's line.
+// Every node on its device, as the session will place it: what a GPU can't compute is known to its
+// task alone, which refuses it. Errors: of placement, at the op's line.
 graph::Graph placed(const model::GraphSpec& spec, const cluster::ClusterSpec& cluster) {
   runtime::KernelTable kernels;
   runtime::registerCpuKernels(kernels);
@@ -126,7 +125,7 @@ std::vector<engine::TaskPart> partsOf(const graph::Graph& placed, const model::G
 
 void printPlacement(const graph::Graph& graph, const std::vector<engine::TaskPart>& parts,
                     bool json) {
-  ordered_json ops = ordered_json::array();
+  Json ops = Json::array();
   size_t op_width = 2, name_width = 4;
   for (const graph::Node& node : graph.nodes()) {
     op_width = std::max(op_width, node.op.size());
@@ -143,7 +142,7 @@ void printPlacement(const graph::Graph& graph, const std::vector<engine::TaskPar
 }
 
 // Of any type, as numbers.
-ordered_json numbersOf(const Tensor& tensor) {
+Json numbersOf(const Tensor& tensor) {
   switch (tensor.dtype()) {
     case DType::kFloat32:
       return tensor.as<float>();
@@ -160,11 +159,11 @@ ordered_json numbersOf(const Tensor& tensor) {
 }
 
 std::string textOf(const std::string& name, const Tensor& value) {
-  const ordered_json numbers = numbersOf(value);
+  const Json numbers = numbersOf(value);
   std::string text = name;
   for (size_t i = 0; i < std::min(numbers.size(), kElementsShown); ++i)
-    text += numbers[i].is_number_integer() ? fmt::format(" {}", numbers[i].get<int64_t>())
-                                           : fmt::format(" {:g}", numbers[i].get<double>());
+    text += numbers[i].isInteger() ? fmt::format(" {}", numbers[i].asInt64())
+                                   : fmt::format(" {:g}", numbers[i].asDouble());
   if (numbers.size() > kElementsShown) text += fmt::format(" ... ({})", numbers.size());
   return text;
 }
@@ -172,7 +171,7 @@ std::string textOf(const std::string& name, const Tensor& value) {
 void printStep(int64_t step, const model::GraphSpec& spec, const std::vector<Tensor>& values,
                bool json) {
   if (json) {
-    ordered_json fetches = ordered_json::object();
+    Json fetches = Json::object();
     for (size_t i = 0; i < values.size(); ++i) fetches[spec.fetches[i]] = numbersOf(values[i]);
     return printEvent("step", {{"step", step}, {"fetches", fetches}});
   }
@@ -210,7 +209,8 @@ void runSteps(engine::Session& session, const model::GraphSpec& spec, GraphFeeds
 
 }  // namespace
 
-int graph(const cluster::JobSpec& job, const Options& options) {
+int graph(const cluster::JobSpec& job, const Options& options,
+          const net::Credentials& credentials) {
   if (!options.graph) throw Error(ErrorCode::kUsage, "which graph? --graph GRAPH.yaml says it");
   yaml::Report report;
   const model::GraphSpec spec = model::readGraphFile(*options.graph, report);
@@ -226,12 +226,13 @@ int graph(const cluster::JobSpec& job, const Options& options) {
     return 0;
   }
   if (spec.targets.empty() && spec.fetches.empty())
-    throw Error(ErrorCode::kBadConfig,
-                options.graph->string() + ": error: 'run' names no targets and no fetches");
+    throw with(ErrorTrait::kHasPlace,
+               Error(ErrorCode::kBadConfig,
+                     options.graph->string() + ": error: 'run' names no targets and no fetches"));
   std::optional<GraphTimeline> timeline;
   if (options.timeline) timeline.emplace(*options.timeline, options.timeline_step, spec.steps);
-  const wire::RemoteTasksOptions tasks{.targets =
-                                           namedTargets(job.cluster, addressesOf(job, options))};
+  const wire::RemoteTasksOptions tasks{
+      .targets = namedTargets(job.cluster, addressesOf(job, options)), .credentials = credentials};
   engine::Session session(spec.graph, std::make_unique<wire::RemoteTasks>(tasks), optionsOf(spec));
   if (options.fresh) session.reset("");
   initialise(session, spec);

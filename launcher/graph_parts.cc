@@ -105,11 +105,11 @@ std::string partsText(const std::vector<TaskPart>& parts) {
          fmt::format("a step sends {} tensors between tasks, {}\n", sent.size(), bytesText(bytes));
 }
 
-nlohmann::ordered_json partsJson(const std::vector<TaskPart>& parts) {
+Json partsJson(const std::vector<TaskPart>& parts) {
   const std::vector<SentTensor> sent = sentTensors(parts);
-  auto list = nlohmann::ordered_json::array();
+  auto list = Json::array();
   for (const TaskPart& part : parts) {
-    auto sends = nlohmann::ordered_json::array(), answers = nlohmann::ordered_json::array();
+    auto sends = Json::array(), answers = Json::array();
     for (const SentTensor& tensor : sent)
       if (tensor.from == part.task)
         sends.push_back({{"tensor", tensor.tensor},

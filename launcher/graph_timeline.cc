@@ -19,7 +19,7 @@ namespace {
 
 // As a compiler says where its error is.
 Error errorAt(const fs::path& file, ErrorCode code, const std::string& what) {
-  return Error(code, file.string() + ": error: " + what);
+  return with(ErrorTrait::kHasPlace, Error(code, file.string() + ": error: " + what));
 }
 
 // Whether atomicReplace() will find its way, as far as that can be known before.

@@ -11,6 +11,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/host_limits.h"
 
 namespace dtf::launcher {
 
@@ -43,11 +44,12 @@ namespace {
 GroupGuard::GroupGuard() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    throw Error(ErrorCode::kUnavailable, "cannot make a pipe: " + errnoText(errno));
+    throw Error(ErrorCode::kUnavailable, "cannot make a pipe: " + shortageText(errno));
   const Fd read_end(ends[0]);
   pipe_ = Fd(ends[1]);
   pid_ = ::fork();
-  if (pid_ < 0) throw Error(ErrorCode::kUnavailable, "cannot start a process: " + errnoText(errno));
+  if (pid_ < 0)
+    throw Error(ErrorCode::kUnavailable, "cannot start a process: " + shortageText(errno));
   if (pid_ == 0) guardGroups(read_end.get());
 }
 

@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/print.h"
 #include "common/base/run_lock.h"
+#include "common/base/text.h"
 #include "common/train/imported_checkpoint.h"
 #include "launcher/commands.h"
 #include "launcher/output.h"
@@ -19,7 +18,8 @@ namespace {
 
 std::string linesOf(const char* title, const std::vector<std::string>& lines) {
   std::string text;
-  for (const std::string& line : lines) text += fmt::format("  {:<10}  {}\n", title, line);
+  for (const std::string& line : lines)
+    text += fmt::format("  {:<10}  {}\n", title, printable(line));
   return text;
 }
 

@@ -1,13 +1,13 @@
-// dtf-launch keys: the keys of a job's tasks, made, renewed and listed. See common/net/key_folder.h.
+// dtf-launch keys: the keys of a job's tasks, made, renewed and listed. See
+// common/net/key_folder.h.
 
 #include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
 
 #include "common/base/check.h"
 #include "common/base/core_files.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
+#include "common/base/json.h"
 #include "common/base/print.h"
 #include "common/cluster/cluster_yaml.h"
 #include "common/net/key_folder.h"
@@ -100,7 +100,7 @@ std::string isoTime(std::string text) {
 void printKeys(const std::vector<net::KeyInFolder>& keys, const Options& options) {
   const std::string job = net::KeyFolder(options.key_folder).job();
   if (options.json) {
-    nlohmann::ordered_json listed = nlohmann::ordered_json::array();
+    Json listed = Json::array();
     for (const net::KeyInFolder& key : keys)
       listed.push_back({{"task", key.name.task},
                         {"file", key.file},

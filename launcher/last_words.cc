@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "common/base/error.h"
 #include "common/base/job_summary.h"
 #include "launcher/output.h"
@@ -27,14 +25,14 @@ void reportFailure(const EndedJob& job, const RootCause& root) {
 
 }  // namespace
 
-int sayLastWords(const EndedJob& job, EventWriter* events, const nlohmann::ordered_json& summary) {
+int sayLastWords(const EndedJob& job, EventWriter* events, const Json& summary) {
   if (job.monitor.rootCause()) reportFailure(job, *job.monitor.rootCause());
   const bool told =
       events != nullptr
           ? events->summary(summary)
           : printBounded(STDOUT_FILENO, resultReport(summary, job.run_dir,
                                                      remainsOf(job.job, summary, job.run_dir)));
-  const auto exit_code = summary["exit_code"].get<int>();
+  const auto exit_code = summary["exit_code"].asInt();
   if (told) return exit_code;
   printBounded(STDERR_FILENO, "dtf-launch: error: stdout did not take the result; it is in " +
                                   summaryFile(job.run_dir).string() + "\n");

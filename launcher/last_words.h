@@ -3,8 +3,8 @@
 // The end of a launch, as it is told: why the job failed, and what it has reached.
 
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 
+#include "common/base/json.h"
 #include "common/cluster/spec.h"
 #include "launcher/event_writer.h"
 #include "launcher/log_fanin.h"
@@ -22,8 +22,9 @@ struct EndedJob {
 };
 
 // `summary` is what summary.json has. `events`: in the place of the report for people; null: that.
-// Returns the exit code of the launch: the job's, or 73 where it is 0 and stdout did not take the result.
+// Returns the exit code of the launch: the job's, or 73 where it is 0 and stdout did not take the
+// result.
 // Blocks: on slow readers, some seconds each while they take nothing.
-int sayLastWords(const EndedJob& job, EventWriter* events, const nlohmann::ordered_json& summary);
+int sayLastWords(const EndedJob& job, EventWriter* events, const Json& summary);
 
 }  // namespace dtf::launcher

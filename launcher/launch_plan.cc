@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/json.h"
 #include "common/base/text.h"
 
 namespace dtf::launcher {
@@ -22,18 +21,18 @@ const std::string& chosenAddress(const ChosenAddresses& chosen, TaskId id) {
 // `--set` for all tasks of a job that the file only counts: JSON is YAML.
 std::string listOverride(const cluster::ClusterSpec& cluster, JobKind job,
                          const ChosenAddresses& chosen) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  Json list = Json::array();
   for (uint32_t index = 0; index < cluster.tasks(job).size(); ++index) {
     const cluster::TaskSpec& task = cluster.tasks(job)[index];
-    nlohmann::ordered_json one = {{"address", chosenAddress(chosen, {job, index})}};
+    Json one = {{"address", chosenAddress(chosen, {job, index})}};
     if (!task.devices.empty()) one["devices"] = task.devices;
     if (!task.env.empty()) one["env"] = task.env;
     if (task.threads != 0) one["threads"] = task.threads;
     list.push_back(std::move(one));
   }
   try {
-    return "cluster." + std::string(jobName(job)) + "=" + list.dump();
-  } catch (const nlohmann::json::exception&) {
+    return "cluster." + std::string(jobName(job)) + "=" + list.dumpStrict();
+  } catch (const Error&) {
     throw Error(ErrorCode::kBadConfig,
                 fmt::format("an 'env' of the {} is not UTF-8: tasks that are counted need UTF-8",
                             jobName(job)));
@@ -135,19 +134,18 @@ std::string planText(const std::vector<TaskCommand>& plan,
 
 std::string planJson(const std::vector<TaskCommand>& plan,
                      const std::vector<SshHostCommand>& hosts) {
-  using nlohmann::ordered_json;
-  ordered_json tasks = ordered_json::array();
+  Json tasks = Json::array();
   for (const TaskCommand& command : plan) {
-    tasks.push_back(ordered_json{{"name", command.id.name()},
-                                 {"host", command.host},
-                                 {"folder", command.folder.string()},
-                                 {"env", command.env},
-                                 {"argv", command.argv}});
+    tasks.push_back(Json{{"name", command.id.name()},
+                         {"host", command.host},
+                         {"folder", command.folder.string()},
+                         {"env", command.env},
+                         {"argv", command.argv}});
   }
-  ordered_json plan_json = {{"schema", 1}, {"event", "plan"}, {"tasks", tasks}};
+  Json plan_json = {{"schema", 1}, {"event", "plan"}, {"tasks", tasks}};
   for (const SshHostCommand& host : hosts)
     plan_json["hosts"].push_back({{"host", host.host}, {"argv", host.argv}});
-  return plan_json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return plan_json.dump() + "\n";
 }
 
 std::string shellQuote(std::string_view word) {

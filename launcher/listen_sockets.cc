@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/host_limits.h"
 #include "common/cluster/address.h"
 #include "common/net/port_holder.h"
 #include "common/yaml/error_at.h"
@@ -64,7 +66,12 @@ int lookUp(const std::string& host, SocketAddress& address) {
 
 SocketAddress resolve(TaskId id, const cluster::TaskSpec& task, bool reachable) {
   SocketAddress address;
-  if (const int error = lookUp(task.address.host, address))
+  const int error = lookUp(task.address.host, address);
+  if (error != 0 && filesRanOut())
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("cannot look up the host '{}' of {}: {}", task.address.host, id.name(),
+                            shortageText(EMFILE)));
+  if (error != 0)
     throw yaml::ErrorAt(ErrorCode::kBadConfig, task.mark,
                         "cannot resolve the host '" + task.address.host + "' of " + id.name() +
                             ": " + ::gai_strerror(error));
@@ -101,9 +108,9 @@ Fd listenOn(TaskId id, const cluster::TaskSpec& task, bool reachable) {
   setPort(address, task.address.port);
   Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) failBind(id, task, errno);
-  // A port may be taken again while old connections linger in TIME_WAIT, if these had the option, too.
-  // One that the kernel chooses gets it when it is listened on: before, the kernel may choose one that
-  // another launch has bound and not yet listened on.
+  // A port may be taken again while old connections linger in TIME_WAIT, if these had the option,
+  // too. One that the kernel chooses gets it when it is listened on: before, the kernel may choose
+  // one that another launch has bound and not yet listened on.
   const auto mayBeTakenAgain = [&socket] {
     const int yes = 1;
     DTF_CHECK(::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0);
@@ -165,8 +172,9 @@ ListenSockets ListenSockets::open(const TaskSpecs& tasks, bool reachable, bool a
 Fd ListenSockets::copyFor(TaskId id) const {
   Fd copy(::fcntl(sockets_.at(id).get(), F_DUPFD_CLOEXEC, 0));
   if (!copy.valid())
-    throw Error(ErrorCode::kUnavailable,
-                "cannot start " + id.name() + ": its socket can't be copied: " + errnoText(errno));
+    throw Error(
+        ErrorCode::kUnavailable,
+        "cannot start " + id.name() + ": its socket can't be copied: " + shortageText(errno));
   return copy;
 }
 

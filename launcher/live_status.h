@@ -5,10 +5,10 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
+#include "common/base/json.h"
 #include "launcher/notice.h"
 
 namespace dtf::launcher {
@@ -26,15 +26,15 @@ struct LiveStatus {
 
 // step, steps, loss, examples_per_second, steps_per_second, seconds_left, eval, checkpoint_step,
 // line, time.
-nlohmann::ordered_json statusJson(const LiveStatus& status);
+Json statusJson(const LiveStatus& status);
 
 // Replaces the file at once. Not made durable: it says nothing that matters after a power cut.
 // Errors: none; where it can't be written its time shows its age.
 void writeStatus(const std::filesystem::path& file, const LiveStatus& status);
 
-// status.json and summary.json of a run directory: a JSON object; an empty one where there is no such
-// file, or none that can be read.
-nlohmann::ordered_json readStatus(const std::filesystem::path& folder);
-nlohmann::ordered_json readSummary(const std::filesystem::path& folder);
+// status.json and summary.json of a run directory: a JSON object; an empty one where there is no
+// such file, or none that can be read.
+Json readStatus(const std::filesystem::path& folder);
+Json readSummary(const std::filesystem::path& folder);
 
 }  // namespace dtf::launcher

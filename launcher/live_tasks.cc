@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/process_identity.h"
 #include "common/base/wall_time.h"
 #include "common/cluster/address.h"
 #include "common/wire/status_question.h"
@@ -17,8 +18,6 @@
 namespace dtf::launcher {
 
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr Duration kAnswerPatience = std::chrono::seconds(1);
 
@@ -35,9 +34,16 @@ std::optional<TaskId> taskNamed(const std::string& name) {
   return std::nullopt;
 }
 
+void nameProcess(const RecordedTask& known, const LaunchRecord& record, LiveTask& task) {
+  task.pid = known.pid;
+  task.start_ticks = known.start_ticks;
+  task.host = otherHost(record.identity);
+}
+
 }  // namespace
 
-std::vector<LiveTask> askTasks(const cluster::ClusterSpec& cluster, const LaunchRecord& record) {
+std::vector<LiveTask> askTasks(const cluster::ClusterSpec& cluster, const LaunchRecord& record,
+                               const net::Credentials& credentials) {
   std::vector<LiveTask> tasks;
   std::vector<wire::ListeningTask> listening;
   std::vector<size_t> asked;  // by place in `listening`: which of `tasks`
@@ -46,7 +52,7 @@ std::vector<LiveTask> askTasks(const cluster::ClusterSpec& cluster, const Launch
     cluster::Address address = cluster.tasks(id.job)[id.index].address;
     for (const RecordedTask& known : record.tasks) {
       if (known.name != task.name) continue;
-      task.pid = known.pid;
+      nameProcess(known, record, task);
       if (!known.address.empty()) cluster::parseAddress(known.address, address);
     }
     if (address.port != 0) {
@@ -66,19 +72,21 @@ std::vector<LiveTask> askTasks(const cluster::ClusterSpec& cluster, const Launch
       asked.push_back(tasks.size());
       listening.push_back({*id, address});
     }
-    tasks.push_back({known.name, known.pid, nullptr});
+    tasks.push_back({known.name, 0, nullptr});
+    nameProcess(known, record, tasks.back());
   }
-  const auto answers = wire::askStatus(listening, kAnswerPatience);
+  const auto answers = wire::askStatus(listening, kAnswerPatience, credentials);
   for (size_t i = 0; i < answers.size(); ++i) {
     if (!answers[i]) continue;
-    ordered_json answer = ordered_json::parse(*answers[i], nullptr, false);
-    if (answer.is_object()) tasks[asked[i]].answer = std::move(answer);
+    Json answer = Json::parseOrNull(*answers[i]);
+    if (answer.isObject()) tasks[asked[i]].answer = std::move(answer);
   }
   return tasks;
 }
 
-std::vector<LiveTask> askUnknownRun(const cluster::JobSpec& job) {
-  std::vector<LiveTask> tasks = askTasks(job.cluster, {});
+std::vector<LiveTask> askUnknownRun(const cluster::JobSpec& job,
+                                    const net::Credentials& credentials) {
+  std::vector<LiveTask> tasks = askTasks(job.cluster, {}, credentials);
   const auto answers = [&job](const LiveTask& task) {
     return textOf(task.answer, "job") == job.job && textOf(task.answer, "task") == task.name;
   };
@@ -88,14 +96,14 @@ std::vector<LiveTask> askUnknownRun(const cluster::JobSpec& job) {
   return tasks;
 }
 
-ordered_json progressOf(const std::vector<LiveTask>& tasks) {
+Json progressOf(const std::vector<LiveTask>& tasks) {
   LiveStatus status;
   TasksUp ps, worker;
   for (const LiveTask& task : tasks) {
     const bool is_worker = task.name.starts_with(jobName(JobKind::kWorker));
     TasksUp& up = is_worker ? worker : ps;
     ++up.total;
-    if (task.answer.is_null()) continue;
+    if (task.answer.isNull()) continue;
     ++up.up;
     const uint64_t step = countOf(task.answer, "global_step").value_or(0);
     if (!is_worker || step <= (status.progress ? status.progress->step : 0)) continue;

@@ -139,7 +139,8 @@ bool LogFanin::open(Stream& stream) {
 
 void LogFanin::warnOfLoss(const Stream& stream) {
   on_line_("dtf-launch: warning: cannot write " + stream.path.string() + ": " + errnoText(errno) +
-           "; it is tried again");
+               "; it is tried again",
+           "");
 }
 
 void LogFanin::save(Stream& stream, std::string_view bytes) {
@@ -156,7 +157,8 @@ void LogFanin::save(Stream& stream, std::string_view bytes) {
       return;
     }
     on_line_("dtf-launch: " + stream.path.string() + " goes on; " +
-             std::to_string(stream.lost_bytes) + " bytes of it are lost");
+                 std::to_string(stream.lost_bytes) + " bytes of it are lost",
+             "");
     stream.lost_bytes = 0;
   }
   stream.lost_bytes = writeAll(stream.file.get(), bytes);
@@ -169,7 +171,7 @@ void LogFanin::onLine(Stream& stream, std::string_view line, bool cut) {
   if (read.kind != LineKind::kMore)
     stream.last_shown =
         read.kind == LineKind::kAlarm || (details_ && read.kind == LineKind::kDetail);
-  if (stream.last_shown) on_line_(stream.prefix + read.text);
+  if (stream.last_shown) on_line_(read.text, stream.prefix);
   stream.tail.push_back(std::move(read.text));
   if (stream.tail.size() > kTailLines) stream.tail.pop_front();
 }

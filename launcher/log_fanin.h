@@ -25,21 +25,23 @@ std::string logFileName(TaskId id, int attempt);
 // The highest that the logs of tasks in `folder` have; 0 where there are none.
 int newestAttempt(const std::filesystem::path& folder);
 
-// One more than the highest that any log file in `folder` has, that of a launch that was refused too.
+// One more than the highest that any log file in `folder` has, that of a launch that was refused
+// too.
 int nextAttempt(const std::filesystem::path& folder);
 
 // Owns: the log files, the last kTailLines lines of each task.
 // Threads: loop-thread only.
 // Blocks: on the disk of the log files.
-// Errors: add() kCannotWrite, for a task's first process. A disk that fills up later costs what comes until it has room again;
-// the file then says how much it lacks, and the console says both.
+// Errors: add() kCannotWrite, for a task's first process. A disk that fills up later costs what
+// comes until it has room again; the file then says how much it lacks, and the console says both.
 class LogFanin {
  public:
   static constexpr size_t kTailLines = 20;
   static constexpr size_t kLineBytesMax = 4096;  // of a line on the console; files have it whole
 
-  // `on_line` takes finished lines for the console, prefix and colour included, without "\n".
-  using OnLine = std::function<void(const std::string& line)>;
+  // `on_line` takes finished lines for the console, without "\n", and what they begin with there,
+  // which may be coloured.
+  using OnLine = std::function<void(std::string_view line, std::string_view prefix)>;
 
   // `folder` exists. Prefixes are as wide as the longest name of `tasks`. `details`: lines that are
   // no warning go to the console too.

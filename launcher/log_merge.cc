@@ -28,8 +28,10 @@ std::optional<int64_t> timeOfLine(std::string_view line) {
 
 void LogMerge::add(const std::filesystem::path& file) {
   Source source;
-  source.stream.open(file, std::ios::binary);
-  if (!source.stream) throw Error(ErrorCode::kBadData, "cannot read " + file.string());
+  // A device or a pipe may have no end.
+  std::error_code unknown;
+  if (std::filesystem::is_regular_file(file, unknown)) source.stream.open(file, std::ios::binary);
+  if (!source.stream.is_open()) throw Error(ErrorCode::kBadData, "cannot read " + file.string());
   sources_.push_back(std::move(source));
 }
 
@@ -50,13 +52,32 @@ void LogMerge::read(bool to_the_end, int64_t until,
   }
 }
 
+// Adds to `partial` up to the line's end, or to the longest that is shown as one line. False: the
+// file ends before.
+bool LogMerge::readLine(Source& source) {
+  char piece[4096];
+  while (source.partial.size() < kLineBytesMax) {
+    source.stream.getline(piece, sizeof piece);
+    const auto count = static_cast<size_t>(source.stream.gcount());
+    if (source.stream.eof()) {
+      source.partial.append(piece, count);
+      return false;
+    }
+    if (!source.stream.fail()) {
+      source.partial.append(piece, count - 1);
+      return true;
+    }
+    source.partial.append(piece, count);
+    if (source.stream.bad()) return false;  // the disk gives no more, and may later
+    source.stream.clear();
+  }
+  return true;
+}
+
 void LogMerge::fill(Source& source, bool to_the_end) {
   if (source.next) return;
   source.stream.clear();  // the end of the file, seen earlier, may have moved
-  std::string line;
-  const bool got = static_cast<bool>(std::getline(source.stream, line));
-  if (got) source.partial += line;
-  const bool whole = got && !source.stream.eof();
+  const bool whole = readLine(source);
   if (!whole && (!to_the_end || source.partial.empty())) return;
   source.next = std::exchange(source.partial, {});
   if (const std::optional<int64_t> time = timeOfLine(*source.next)) source.time = *time;

@@ -33,12 +33,15 @@ inline constexpr int64_t kAnyTime = INT64_MAX;
 // Blocks: on the disk.
 class LogMerge {
  public:
-  // Errors: kBadData when it can't be opened.
+  // A longer line is handed over in pieces.
+  static constexpr size_t kLineBytesMax = size_t{1} << 20;
+
+  // Errors: kBadData when it can't be opened, or is no regular file.
   void add(const std::filesystem::path& file);
 
-  // Hands over what the files hold now, of lines before the time `until`: what others were slower to
-  // write can still come before the rest. `to_the_end`: all, also a last line without its "\n". Call
-  // again for what was written since.
+  // Hands over what the files hold now, of lines before the time `until`: what others were slower
+  // to write can still come before the rest. `to_the_end`: all, also a last line without its "\n".
+  // Call again for what was written since.
   void read(bool to_the_end, int64_t until, const std::function<void(const LogLine&)>& on_line);
 
  private:
@@ -49,6 +52,7 @@ class LogMerge {
     int64_t time = 0;                 // of `next`
   };
   static void fill(Source& source, bool to_the_end);
+  static bool readLine(Source& source);
 
   std::vector<Source> sources_;
 };

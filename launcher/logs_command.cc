@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/json.h"
 #include "common/base/print.h"
 #include "launcher/commands.h"
 #include "launcher/find_run.h"
@@ -89,8 +89,8 @@ int64_t settledTime() {
 }
 
 // "time" is the line's own; that of printing it stands in where the line has none.
-nlohmann::ordered_json logFields(const std::string& task, const std::string& line) {
-  nlohmann::ordered_json fields = {{"task", task}, {"line", line}};
+Json logFields(const std::string& task, const std::string& line) {
+  Json fields = {{"task", task}, {"line", line}};
   if (timeOfLine(line)) fields["time"] = line.substr(0, kTimeBytes);
   return fields;
 }

@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -19,8 +18,8 @@
 #include "common/base/notify.h"
 #include "common/base/print.h"
 #include "common/cluster/cluster_yaml.h"
+#include "common/net/credentials.h"
 #include "common/net/error_bridge.h"
-#include "common/net/own_user.h"
 #include "common/net/tls_keys.h"
 #include "common/runtime/plugin_device.h"
 #include "common/train/job_check.h"
@@ -30,6 +29,7 @@
 #include "launcher/listen_sockets.h"
 #include "launcher/options.h"
 #include "launcher/output.h"
+#include "launcher/run_folder.h"
 #include "launcher/slurm/allocation.h"
 
 namespace dtf::launcher {
@@ -70,7 +70,8 @@ train::JobSize checkBeforeStart(const cluster::JobSpec& job, const cluster::JobM
   return *size;
 }
 
-// What the files hold, which only `check` takes the time for: the tasks of a job read them themselves.
+// What the files hold, which only `check` takes the time for: the tasks of a job read them
+// themselves.
 train::DataCounts checkData(const cluster::JobSpec& job, yaml::Report& report) {
   const train::DataCounts counts = train::checkContents(job, report, [](const std::string& files) {
     printBounded(STDERR_FILENO, "dtf-launch: reading " + files + "\n");
@@ -89,20 +90,30 @@ void placeJob(cluster::JobSpec& job, const Options& options) {
   if (job.launch.ssh.binary_dir.empty()) job.launch.ssh.binary_dir = ownFolder();
 }
 
-// For verbs that call the tasks: as the job's client, or of this user's own tasks only; root is shown
-// those of others, too, but gives them no graph. Verbs that call only where they know of no run do
-// without the client's keys where there are none.
-void prepareCalls(const cluster::JobSpec& job, Verb verb) {
+// For verbs that call the tasks: as the job's client, or of this user's own tasks only; root is
+// shown those of others, too, but gives them no graph. Verbs that call only where they know of no
+// run do without the client's keys where there are none.
+net::Credentials credentialsOf(const cluster::JobSpec& job, Verb verb) {
   const bool calls = verb == Verb::kStatus || verb == Verb::kGraph;
   const bool follows = verb == Verb::kUp && job.launch.via == cluster::LaunchSpec::Via::kSystemd;
   const bool may_call =
       verb == Verb::kStop || verb == Verb::kAttach || verb == Verb::kLogs || follows;
-  if (!calls && !may_call) return;
+  if (!calls && !may_call) return {};
   const std::filesystem::path& keys = job.cluster.keys;
-  if (keys.empty())
-    net::keepToOwnUser(!job.cluster.insecure && (verb == Verb::kGraph || ::geteuid() != 0));
-  else if (calls || std::filesystem::exists(keys / net::keyFileOf("client")))
-    net::useKeys(std::make_shared<net::TlsKeys>(keys, "client", job.job));
+  if (keys.empty()) {
+    const bool all_users = job.cluster.insecure || (verb != Verb::kGraph && ::geteuid() == 0);
+    return all_users ? net::Credentials::insecure() : net::Credentials::ownUser();
+  }
+  if (!calls && !std::filesystem::exists(keys / net::keyFileOf("client"))) return {};
+  return net::Credentials::ofKeys(std::make_shared<net::TlsKeys>(keys, "client", job.job));
+}
+
+// A verb that writes to other programs (tasks, ssh, systemctl) reports that one of them has ended.
+// The others end by SIGPIPE with the reader of their output, as tools do.
+void ignoreSigpipe(const cluster::JobSpec& job, const Options& options) {
+  if (options.verb == Verb::kUp || options.verb == Verb::kServe || options.network ||
+      job.launch.via == cluster::LaunchSpec::Via::kSystemd)
+    std::signal(SIGPIPE, SIG_IGN);
 }
 
 int run(const Options& options) {
@@ -116,12 +127,16 @@ int run(const Options& options) {
   cluster::JobSpec job =
       cluster::loadCluster(options.cluster_file, options.overrides, report, &marks);
   if (options.run_dir) job.run_dir = *options.run_dir;
+  ignoreSigpipe(job, options);
   placeJob(job, options);
-  prepareCalls(job, options.verb);
+  const net::Credentials credentials = credentialsOf(job, options.verb);
+  const bool writes =
+      options.verb == Verb::kUp || options.verb == Verb::kServe || options.verb == Verb::kImport;
+  if (writes && !options.dry_run) checkOwner(job.run_dir, options.as_root);
   switch (options.verb) {
     case Verb::kUp:
       checkBeforeStart(job, marks, report);
-      return up(job, options, {ownFolder(), report.files()});
+      return up(job, options, {ownFolder(), report.files(), credentials});
     case Verb::kSubmit:
       checkBeforeStart(job, marks, report);
       return submit(job, options, {ownFolder(), {}});
@@ -138,15 +153,15 @@ int run(const Options& options) {
       report.throwIfAny();
       return serve(job, options, {ownFolder(), report.files()});
     case Verb::kGraph:
-      return graph(job, options);
+      return graph(job, options, credentials);
     case Verb::kStatus:
-      return status(job, options);
+      return status(job, options, credentials);
     case Verb::kLogs:
       return logs(job, options);
     case Verb::kAttach:
-      return attach(job, options);
+      return attach(job, options, credentials);
     case Verb::kStop:
-      return stop(job, options);
+      return stop(job, options, credentials);
     case Verb::kEval:
       return eval(job, options);
     case Verb::kPredict:
@@ -161,6 +176,10 @@ int run(const Options& options) {
   return exitCode(ErrorCode::kInternal);
 }
 
+std::string asLines(const std::string& text) {
+  return text + (text.ends_with('\n') ? "" : "\n");
+}
+
 // A mistake in a file starts with its place there, as compilers write it; any other with the
 // program's name. `json`: on stdout too, for the program that reads it.
 void report(const Error& error, bool json) {
@@ -168,9 +187,8 @@ void report(const Error& error, bool json) {
     printBounded(STDOUT_FILENO, eventLine("error", {{"code", errorCodeName(error.code())},
                                                     {"exit_code", exitCode(error.code())},
                                                     {"message", error.message()}}));
-  const bool has_place = error.message().find(": error: ") != std::string::npos;
-  printBounded(STDERR_FILENO, (has_place ? "" : "dtf-launch: error: ") + error.message() +
-                                  (error.message().ends_with('\n') ? "" : "\n"));
+  const char* const prefix = error.has(ErrorTrait::kHasPlace) ? "" : "dtf-launch: error: ";
+  printBounded(STDERR_FILENO, prefix + asLines(error.message()));
 }
 
 }  // namespace
@@ -180,6 +198,7 @@ void report(const Error& error, bool json) {
 int main(int argc, char** argv) {
   using namespace dtf;
   std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` write() fails, and that names the file
+  std::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how programs end
   markLaunch();
   launcher::openMissingStreams();
   const auto failed = [&](const Error& error) {
@@ -192,7 +211,7 @@ int main(int argc, char** argv) {
     return failed(error);
   } catch (const std::exception&) {
     const Error error = net::currentError();
-    const bool is_bug = error.code() == ErrorCode::kInternal;
-    return failed(Error(error.code(), (is_bug ? "internal error: " : "") + error.message()));
+    if (error.code() != ErrorCode::kInternal) return failed(error);
+    return failed(Error(error.code(), "internal error: " + error.message()));
   }
 }

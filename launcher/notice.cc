@@ -1,45 +1,43 @@
 #include "launcher/notice.h"
 
+#include "common/base/json.h"
 #include "launcher/json_fields.h"
 
 namespace dtf::launcher {
 
 namespace {
 
-using nlohmann::json;
-
-std::vector<std::string> textsOf(const json& line, const char* key) {
+std::vector<std::string> textsOf(const Json& line, const char* key) {
   std::vector<std::string> texts;
-  const auto found = line.find(key);
-  if (found == line.end() || !found->is_array()) return texts;
-  for (const json& item : *found)
-    if (item.is_string()) texts.push_back(item.get<std::string>());
+  const Json* const found = line.find(key);
+  if (found == nullptr || !found->isArray()) return texts;
+  for (const Json& item : *found)
+    if (item.isString()) texts.push_back(item.asString());
   return texts;
 }
 
 constexpr size_t kPsMax = 1024;  // more than a cluster has
 
-std::vector<uint64_t> countsOf(const json& line, const char* key) {
+std::vector<uint64_t> countsOf(const Json& line, const char* key) {
   std::vector<uint64_t> counts;
-  const auto found = line.find(key);
-  if (found == line.end() || !found->is_array() || found->size() > kPsMax) return counts;
-  for (const json& count : *found)
-    counts.push_back(count.is_number_unsigned() ? count.get<uint64_t>() : 0);
+  const Json* const found = line.find(key);
+  if (found == nullptr || !found->isArray() || found->size() > kPsMax) return counts;
+  for (const Json& count : *found) counts.push_back(count.isUnsigned() ? count.asUint64() : 0);
   return counts;
 }
 
 }  // namespace
 
 std::optional<Notice> parseNotice(std::string_view line) {
-  json parsed = json::parse(line, nullptr, false);
-  if (!parsed.is_object()) return std::nullopt;
+  Json parsed = Json::parseOrNull(line);
+  if (!parsed.isObject()) return std::nullopt;
   const std::string event = textOf(parsed, "event");
   if (event == "ready") return ReadyNotice{};
   if (event == "waiting") return WaitingNotice{textOf(parsed, "for")};
   if (event == "failed") return FailedNotice{textOf(parsed, "code"), textOf(parsed, "message")};
   if (event == "worker_lost") {
-    const auto lease = parsed.find("lease");
-    if (lease == parsed.end() || *lease != true) return std::nullopt;
+    const Json* const lease = parsed.find("lease");
+    if (lease == nullptr || *lease != true) return std::nullopt;
     return WorkerLostNotice{textOf(parsed, "worker"),
                             static_cast<uint32_t>(countOf(parsed, "attempt").value_or(0))};
   }
@@ -52,9 +50,12 @@ std::optional<Notice> parseNotice(std::string_view line) {
   if (event == "restored")
     return RestoredNotice{countOf(parsed, "step").value_or(0), countOf(parsed, "steps").value_or(0),
                           textOf(parsed, "saved"), textsOf(parsed, "changes")};
-  if (event == "went_back")
+  if (event == "went_back") {
+    const Json* const snapshot = parsed.find("snapshot");
     return WentBackNotice{countOf(parsed, "step").value_or(0),
-                          countOf(parsed, "steps_lost").value_or(0), textOf(parsed, "reason")};
+                          countOf(parsed, "steps_lost").value_or(0),
+                          snapshot != nullptr && *snapshot == true, textOf(parsed, "reason")};
+  }
   if (event == "checkpoint")
     return CheckpointNotice{countOf(parsed, "step").value_or(0), numberOf(parsed, "seconds"),
                             numberOf(parsed, "stall_seconds")};
@@ -65,7 +66,9 @@ std::optional<Notice> parseNotice(std::string_view line) {
   }
   if (event == "result") {
     parsed.erase("event");
-    return ResultNotice{parsed.dump(-1, ' ', false, json::error_handler_t::replace)};
+    const Json* const checkpoint = parsed.find("checkpoint");
+    const bool failed = checkpoint != nullptr && !textOf(*checkpoint, "degraded").empty();
+    return ResultNotice{parsed.dump(), textOf(parsed, "outcome"), !failed};
   }
   return std::nullopt;
 }

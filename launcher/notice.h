@@ -52,7 +52,8 @@ struct RestoredNotice {
 struct WentBackNotice {
   uint64_t step = 0;
   uint64_t steps_lost = 0;
-  std::string reason;  // "ps/1 lost its values: all go back 37 steps to step 4963"
+  bool to_snapshot = false;  // else to a checkpoint
+  std::string reason;        // "ps/1 lost its values: all go back 37 steps to step 4963"
 };
 
 struct CheckpointNotice {
@@ -64,6 +65,8 @@ struct CheckpointNotice {
 // The chief's part of summary.json, as the text of a JSON object without "event".
 struct ResultNotice {
   std::string json;
+  std::string outcome{};  // "done" and so on
+  bool is_saved = true;   // or the job keeps no checkpoints
 };
 
 // A ps has given up a worker's process, whose lease has run out.

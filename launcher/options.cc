@@ -27,6 +27,8 @@ constexpr OptionDef kLaunchOptions[] = {
      "the variables that other graphs left on the tasks"},
     {"detach", "", "-d: up, serve: return once every task is ready; the job goes on"},
     {"follow", "", "-f: logs: go on as long as the job runs"},
+    {"as-root", "",
+     "up, serve, import, stop: in a run directory of another user, whose files are then root's"},
     {"network", "",
      "check: measure every pair of hosts and every address of each, and say what is slow"},
     {"checkpoint", "STEP|DIR",
@@ -321,6 +323,7 @@ void checkFits(const CommandLine& line, const Options& options) {
       {"dry-run", {Verb::kUp, Verb::kServe, Verb::kSubmit, Verb::kGraph}},
       {"fresh", {Verb::kUp, Verb::kGraph}},
       {"follow", {Verb::kLogs}},
+      {"as-root", {Verb::kUp, Verb::kServe, Verb::kImport, Verb::kStop}},
       {"network", {Verb::kCheck}},
       {"checkpoint", {Verb::kEval, Verb::kPredict, Verb::kExport}},
       {"to", {Verb::kExport}},
@@ -378,6 +381,7 @@ Options parseOptions(int argc, const char* const* argv) {
   options.json = line.has("json");
   options.detach = line.has("detach");
   options.follow = line.has("follow");
+  options.as_root = line.has("as-root");
   options.network = line.has("network");
   options.verbosity = line.has("quiet")     ? Verbosity::kQuiet
                       : line.has("verbose") ? Verbosity::kVerbose

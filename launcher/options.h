@@ -49,8 +49,9 @@ struct Options {
   bool dry_run = false;
   bool network = false;  // check: measure what is between the hosts, too
   bool json = false;
-  bool detach = false;  // up, serve: return when every task is ready
-  bool follow = false;  // logs: as long as the job runs
+  bool detach = false;   // up, serve: return when every task is ready
+  bool follow = false;   // logs: as long as the job runs
+  bool as_root = false;  // up, serve, import, stop: in a run directory of another user
 
   // eval, predict, export: a step or a folder; empty: the newest
   std::string checkpoint;

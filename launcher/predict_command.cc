@@ -1,9 +1,9 @@
 // dtf-launch predict: what the model of a checkpoint says of examples.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
@@ -12,6 +12,9 @@
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/print.h"
+#include "common/base/text.h"
+#include "common/data/image_folder.h"
+#include "common/data/label_check.h"
 #include "common/data/open_dataset.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
@@ -27,16 +30,20 @@ namespace dtf::launcher {
 
 namespace {
 
-// Features without labels, one example after another.
+// Records to ask the model of, one after another.
 // Owns: what holds them.
 struct Examples {
   std::shared_ptr<const data::Dataset> dataset;   // of the job's own
   std::optional<data::UnlabelledExamples> input;  // of --input
-  std::vector<std::filesystem::path> files;       // of images: of each example
+  std::vector<std::filesystem::path> files;       // of images: of each record
+  std::vector<std::string> truths = {};           // as PredictionNames'
 
   const data::Part& features() const { return dataset ? dataset->features() : input->features; }
   std::span<const data::Part> categories() const {
     return dataset ? dataset->categories() : std::span<const data::Part>(input->categories);
+  }
+  std::span<const data::BadRecord> unread() const {
+    return dataset ? std::span<const data::BadRecord>(dataset->leftOut()) : input->unread;
   }
   // As Inference takes them.
   std::vector<std::span<const std::byte>> parts() const {
@@ -53,9 +60,24 @@ void checkExamples(const cluster::TrainSpec& train, const Examples& examples) {
   train::checkIndices(train.model, examples.features(), examples.categories());
 }
 
+// The labels as a table has them: words, or numbers.
+std::vector<std::string> truthsOf(const data::Part& labels, const train::SavedModel& saved) {
+  std::vector<std::string> truths;
+  if (!data::areClasses(labels.spec())) {
+    for (const float target : labels.as<float>()) truths.push_back(fmt::format("{}", target));
+    return truths;
+  }
+  for (const int64_t label : data::classLabels(labels)) {
+    const auto index = static_cast<size_t>(label);
+    truths.push_back(index < saved.class_names.size() ? saved.class_names[index]
+                                                      : std::to_string(label));
+  }
+  return truths;
+}
+
 // With the files that hold them, where these are images.
-Examples openEvaluation(const cluster::TrainSpec& train) {
-  const cluster::DatasetSpec& spec = *train.data.eval;
+Examples openEvaluation(const cluster::TrainSpec& train, const train::SavedModel& saved) {
+  const cluster::DatasetSpec spec = evaluationSpec(train.data, saved);
   if (spec.format != cluster::DatasetSpec::Format::kImages)
     return {data::openDataset(spec, train.data.seed, true), std::nullopt, {}};
   data::ImageTable table = data::readImageFolder(spec.image_folder);
@@ -68,17 +90,19 @@ Examples evaluationData(const cluster::TrainSpec& train, const train::SavedModel
     throw yaml::ErrorAt(ErrorCode::kBadConfig, train.data.train.mark,
                         "the job names no data to evaluate: name a file with --input, or add "
                         "'eval' beside 'train' in 'data'");
-  checkClassNames(saved, *train.data.eval);
-  Examples examples = openEvaluation(train);
+  Examples examples = openEvaluation(train, saved);
   checkExamples(train, examples);
+  examples.truths = truthsOf(examples.dataset->labels(), saved);
   return examples;
 }
 
-Examples readInput(const cluster::TrainSpec& train, const std::filesystem::path& file) {
+Examples readInput(const cluster::TrainSpec& train, const train::SavedModel& saved,
+                   const std::filesystem::path& file) {
   data::UnlabelledExamples input =
-      data::readFeatures(file, train.data.train, train.model.input_shape);
+      data::readFeatures(file, train.data.train, train.model.input_shape, saved.signature);
   std::vector<std::filesystem::path> files = std::move(input.files);
-  Examples examples{nullptr, std::move(input), std::move(files)};
+  std::vector<std::string> truths = std::move(input.truths);
+  Examples examples{nullptr, std::move(input), std::move(files), std::move(truths)};
   checkExamples(train, examples);
   return examples;
 }
@@ -90,6 +114,17 @@ std::vector<float> outputsOf(train::Inference& inference, const Examples& exampl
   });
   DTF_CHECK(!all.empty());
   return all;
+}
+
+// Each has its line; who reads thousands of these is to know that some hold no prediction.
+void warnOfUnread(const Examples& examples) {
+  const std::span<const data::BadRecord> unread = examples.unread();
+  if (unread.empty()) return;
+  const auto good = static_cast<size_t>(examples.features().count());
+  printBounded(STDERR_FILENO,
+               fmt::format("dtf-launch: warning: {} of {} records can't be read, and their lines "
+                           "say why: {}\n",
+                           unread.size(), good + unread.size(), printable(unread[0].reason)));
 }
 
 void say(const cluster::JobSpec& job, const Options& options, const train::SavedModel& saved,
@@ -113,7 +148,7 @@ int predict(const cluster::JobSpec& job, const Options& options) {
   const PredictionFormat format = predictionFormat(options.output, options.json);
   const train::SavedModel saved = openTrainedModel(job, options);
   const Examples examples =
-      options.input ? readInput(train, *options.input) : evaluationData(train, saved);
+      options.input ? readInput(train, saved, *options.input) : evaluationData(train, saved);
   runtime::ComputePool pool(availableCores());
   runtime::KernelTable kernels;
   train::KernelChoices choices = savedChoices(train, saved);
@@ -122,8 +157,10 @@ int predict(const cluster::JobSpec& job, const Options& options) {
   train::Inference inference(train.model, kernels, device);
   inference.bindValues(saved.values());
   const std::vector<float> outputs = outputsOf(inference, examples);
-  const std::string text = encodePredictions(format, train.model, outputs, inference.units(),
-                                             {examples.files, saved.class_names});
+  const std::string text =
+      encodePredictions(format, train.model, outputs, inference.units(),
+                        {examples.files, saved.class_names, examples.truths, examples.unread()});
+  warnOfUnread(examples);
   if (!options.output) {
     print(text);
     return 0;

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <limits>
 #include <string_view>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/json.h"
 #include "common/model/inference_graph.h"
 #include "common/model_files/npy.h"
 
@@ -17,10 +19,29 @@ namespace dtf::launcher {
 
 namespace {
 
-std::string npyOf(std::span<const float> outputs, int64_t units) {
-  const auto count = static_cast<int64_t>(outputs.size());
-  std::string bytes = model_files::npyHeader(DType::kFloat32, Shape{count / units, units});
-  bytes.append(reinterpret_cast<const char*>(outputs.data()), outputs.size_bytes());
+// Calls `each` with the number of each record and the place of its outputs, or what is wrong.
+template <class Each>
+void forRecords(int64_t good, std::span<const data::BadRecord> unread, const Each& each) {
+  auto bad = unread.begin();
+  for (int64_t record = 0, example = 0; example < good || bad != unread.end(); ++record) {
+    if (bad != unread.end() && bad->index == record)
+      each(record, std::nullopt, (bad++)->reason);
+    else
+      each(record, std::optional(example++), std::string());
+  }
+}
+
+std::string npyOf(std::span<const float> outputs, int64_t units,
+                  std::span<const data::BadRecord> unread) {
+  const auto good = static_cast<int64_t>(outputs.size()) / units;
+  const auto count = good + static_cast<int64_t>(unread.size());
+  std::string bytes = model_files::npyHeader(DType::kFloat32, Shape{count, units});
+  const std::vector<float> nothing(static_cast<size_t>(units),
+                                   std::numeric_limits<float>::quiet_NaN());
+  forRecords(good, unread, [&](int64_t, std::optional<int64_t> example, const std::string&) {
+    const float* const from = example ? outputs.data() + *example * units : nothing.data();
+    bytes.append(reinterpret_cast<const char*>(from), static_cast<size_t>(units) * sizeof(float));
+  });
   return bytes;
 }
 
@@ -31,7 +52,7 @@ std::string jsonNumber(float value) {
 
 // Names may be any bytes.
 std::string jsonText(const std::string& name) {
-  return nlohmann::json(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return Json(name).dumpAscii();
 }
 
 std::string csvText(const std::string& name) {
@@ -48,75 +69,140 @@ std::string plainText(std::string name) {
   return name;
 }
 
-// Makes a line of each example.
+// A number as JSON has it; else a text.
+std::string jsonField(const std::string& field) {
+  const Json number = Json::parseOrNull(field);
+  return number.isNumber() ? field : jsonText(field);
+}
+
+// The contents of a line; unknown texts are empty.
+struct Line {
+  int64_t record = 0;
+  std::string file;
+  std::span<const std::string> truths;
+  std::string predicted, called;  // the class
+  std::span<const float> outputs;
+  std::string error;
+};
+
+// Makes a line of each record.
 class LineWriter {
  public:
-  LineWriter(PredictionFormat format, const model::ModelSpec& model, const PredictionNames& names)
-      : format_(format), model_(model), names_(names), name_(model::outputName(model)) {
+  LineWriter(PredictionFormat format, const model::ModelSpec& model, const PredictionNames& names,
+             int64_t examples, int64_t units)
+      : format_(format),
+        model_(model),
+        names_(names),
+        name_(model::outputName(model)),
+        units_(units),
+        truths_(examples == 0 ? 0 : names.truths.size() / static_cast<size_t>(examples)) {
     DTF_CHECK(format != PredictionFormat::kNpy);  // an array has no lines
   }
 
-  std::string title(int64_t units) const {
+  std::string title() const {
     if (format_ == PredictionFormat::kJson) return "";
-    const char* const end = format_ == PredictionFormat::kText ? "\t" : ",";
-    std::string title = format_ == PredictionFormat::kText ? "# example" : "example";
-    if (!names_.files.empty()) title += std::string(end) + "file";
-    if (!model_.hasTargets()) title += std::string(end) + "class";
-    if (namesClasses()) title += std::string(end) + "class_name";
-    if (format_ == PredictionFormat::kText) return title + end + std::string(name_) + "\n";
+    std::vector<std::string> columns = {format_ == PredictionFormat::kText ? "# example"
+                                                                           : "example"};
+    if (!names_.files.empty()) columns.emplace_back("file");
+    for (size_t i = 0; i < truths_; ++i)
+      columns.push_back(truths_ == 1 ? "truth" : fmt::format("truth_{}", i));
+    if (!model_.hasTargets()) columns.emplace_back("class");
+    if (namesClasses()) columns.emplace_back("class_name");
+    if (format_ == PredictionFormat::kText) {
+      columns.emplace_back(name_);
+      return fmt::format("{}\n", fmt::join(columns, "\t"));
+    }
     const std::string_view each = name_ == "probabilities" ? "probability" : "output";
-    for (int64_t unit = 0; unit < units; ++unit) title += fmt::format(",{}_{}", each, unit);
-    return title + "\n";
+    for (int64_t unit = 0; unit < units_; ++unit)
+      columns.push_back(fmt::format("{}_{}", each, unit));
+    if (!names_.unread.empty()) columns.emplace_back("error");
+    return fmt::format("{}\n", fmt::join(columns, ","));
   }
 
-  std::string line(int64_t example, std::span<const float> outputs) const {
-    const std::string file =
-        names_.files.empty() ? "" : names_.files[static_cast<size_t>(example)].string();
-    std::string predicted, called;  // nothing of a model that names no class
-    if (!model_.hasTargets()) {
-      const int64_t index = model::classOf(model_, outputs);
-      predicted = std::to_string(index);
+  // `example`: the place of its outputs; none: it couldn't be read.
+  std::string line(int64_t record, std::optional<int64_t> example, std::span<const float> outputs,
+                   const std::string& error) const {
+    Line line{record, {}, {}, {}, {}, {}, error};
+    if (!names_.files.empty()) line.file = names_.files[static_cast<size_t>(record)].string();
+    if (example) {
+      const auto at = static_cast<size_t>(*example);
+      line.truths = names_.truths.subspan(at * truths_, truths_);
+      line.outputs = outputs.subspan(at * static_cast<size_t>(units_), static_cast<size_t>(units_));
+    }
+    if (example && !model_.hasTargets()) {
+      const int64_t index = model::classOf(model_, line.outputs);
+      line.predicted = std::to_string(index);
       // A layer may have more units than the data have classes.
       if (static_cast<size_t>(index) < names_.classes.size())
-        called = names_.classes[static_cast<size_t>(index)];
+        line.called = names_.classes[static_cast<size_t>(index)];
     }
-    return format_ == PredictionFormat::kJson ? jsonLine(example, file, predicted, called, outputs)
-                                              : rowOf(example, file, predicted, called, outputs);
+    switch (format_) {
+      case PredictionFormat::kJson:
+        return jsonOf(line);
+      case PredictionFormat::kText:
+        return textOf(line);
+      case PredictionFormat::kCsv:
+        return csvOf(line);
+      case PredictionFormat::kNpy:
+        break;
+    }
+    DTF_CHECK_MSG(false, "an array has no lines");
   }
 
  private:
   bool namesClasses() const { return !model_.hasTargets() && !names_.classes.empty(); }
 
-  std::string rowOf(int64_t example, const std::string& file, const std::string& predicted,
-                    const std::string& called, std::span<const float> outputs) const {
-    const bool text = format_ == PredictionFormat::kText;
-    const char* const end = text ? "\t" : ",";
-    std::string row = std::to_string(example) + end;
-    const auto add = [&](const std::string& name) {
-      row += (text ? plainText(name) : csvText(name)) + end;
-    };
-    if (!names_.files.empty()) add(file);
-    if (!predicted.empty()) add(predicted);
-    if (namesClasses()) add(called);
-    return row + (text ? fmt::format("{:.6g}\n", fmt::join(outputs, " "))
-                       : fmt::format("{}\n", fmt::join(outputs, ",")));
+  // The columns before the outputs.
+  std::vector<std::string> fieldsOf(const Line& line) const {
+    std::vector<std::string> fields = {std::to_string(line.record)};
+    if (!names_.files.empty()) fields.push_back(line.file);
+    for (size_t i = 0; i < truths_; ++i)
+      fields.push_back(line.truths.empty() ? std::string() : line.truths[i]);
+    if (!model_.hasTargets()) fields.push_back(line.predicted);
+    if (namesClasses()) fields.push_back(line.called);
+    return fields;
   }
 
-  std::string jsonLine(int64_t example, const std::string& file, const std::string& predicted,
-                       const std::string& called, std::span<const float> outputs) const {
-    std::string line = fmt::format(R"({{"event":"prediction","example":{})", example);
-    if (!names_.files.empty()) line += R"(,"file":)" + jsonText(file);
-    if (!predicted.empty()) line += R"(,"class":)" + predicted;
-    if (namesClasses()) line += R"(,"class_name":)" + jsonText(called);
+  std::string textOf(const Line& line) const {
+    std::string row;
+    for (const std::string& field : fieldsOf(line)) row += plainText(field) + "\t";
+    if (!line.error.empty()) return row + "error: " + plainText(line.error) + "\n";
+    return row + fmt::format("{:.6g}\n", fmt::join(line.outputs, " "));
+  }
+
+  std::string csvOf(const Line& line) const {
+    std::string row;
+    for (const std::string& field : fieldsOf(line)) row += csvText(field) + ",";
+    row += line.error.empty() ? fmt::format("{}", fmt::join(line.outputs, ","))
+                              : std::string(static_cast<size_t>(units_ - 1), ',');
+    if (!names_.unread.empty()) row += "," + csvText(line.error);
+    return row + "\n";
+  }
+
+  std::string jsonOf(const Line& line) const {
+    std::string text = fmt::format(R"({{"event":"prediction","example":{})", line.record);
+    if (!names_.files.empty()) text += R"(,"file":)" + jsonText(line.file);
+    if (!line.error.empty()) return text + R"(,"error":)" + jsonText(line.error) + "}\n";
+    if (truths_ == 1) text += R"(,"truth":)" + jsonField(line.truths[0]);
+    if (truths_ > 1) {
+      std::vector<std::string> fields;
+      for (const std::string& truth : line.truths) fields.push_back(jsonField(truth));
+      text += fmt::format(R"(,"truth":[{}])", fmt::join(fields, ","));
+    }
+    if (!line.predicted.empty()) text += R"(,"class":)" + line.predicted;
+    if (namesClasses()) text += R"(,"class_name":)" + jsonText(line.called);
     std::string numbers;
-    for (const float output : outputs) numbers += (numbers.empty() ? "" : ",") + jsonNumber(output);
-    return line + fmt::format(R"(,"{}":[{}]}})", name_, numbers) + "\n";
+    for (const float output : line.outputs)
+      numbers += (numbers.empty() ? "" : ",") + jsonNumber(output);
+    return text + fmt::format(R"(,"{}":[{}]}})", name_, numbers) + "\n";
   }
 
   const PredictionFormat format_;
   const model::ModelSpec& model_;
   const PredictionNames names_;
   const std::string_view name_;
+  const int64_t units_;
+  const size_t truths_;  // of each example
 };
 
 }  // namespace
@@ -138,14 +224,16 @@ std::string encodePredictions(PredictionFormat format, const model::ModelSpec& m
                               std::span<const float> outputs, int64_t units,
                               const PredictionNames& names) {
   DTF_CHECK(units > 0 && outputs.size() % static_cast<size_t>(units) == 0);
-  if (format == PredictionFormat::kNpy) return npyOf(outputs, units);
-  DTF_CHECK(names.files.empty() ||
-            names.files.size() * static_cast<size_t>(units) == outputs.size());
-  const LineWriter writer(format, model, names);
-  std::string text = writer.title(units);
-  const auto width = static_cast<size_t>(units);
-  for (size_t at = 0; at < outputs.size(); at += width)
-    text += writer.line(static_cast<int64_t>(at / width), outputs.subspan(at, width));
+  if (format == PredictionFormat::kNpy) return npyOf(outputs, units, names.unread);
+  const auto examples = static_cast<int64_t>(outputs.size()) / units;
+  const auto records = static_cast<size_t>(examples) + names.unread.size();
+  DTF_CHECK(names.files.empty() || names.files.size() == records);
+  const LineWriter writer(format, model, names, examples, units);
+  std::string text = writer.title();
+  forRecords(examples, names.unread,
+             [&](int64_t record, std::optional<int64_t> example, const std::string& error) {
+               text += writer.line(record, example, outputs, error);
+             });
   return text;
 }
 

@@ -107,4 +107,14 @@ std::optional<double> ProgressMeter::secondsLeft() const {
   return static_cast<double>(last_->steps - last_->step) / *rate;
 }
 
+TasksUp tasksUp(std::span<const TaskFacts> tasks, JobKind job) {
+  TasksUp result;
+  for (const TaskFacts& task : tasks) {
+    if (task.id.job != job) continue;
+    ++result.total;
+    if (task.state == TaskState::kReady) ++result.up;
+  }
+  return result;
+}
+
 }  // namespace dtf::launcher

@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "common/base/clock.h"
+#include "launcher/end_of_job.h"
 #include "launcher/notice.h"
 
 namespace dtf::launcher {
@@ -20,6 +22,8 @@ struct TasksUp {
   size_t total = 0;
 };
 
+TasksUp tasksUp(std::span<const TaskFacts> tasks, JobKind job);
+
 struct ProgressView {
   ProgressNotice notice;
   TasksUp ps;
@@ -30,8 +34,8 @@ struct ProgressView {
 
 // "step 4210/10000 42% | loss 0.213 | 812 examples/s | ps 2/2 worker 4/4 | 1:52 left" in at most
 // `columns` characters: what is unknown is left out, and where there is no room, first how many
-// tasks are up (when all are), then the examples, the loss, the accuracy; the step and the time left
-// stay.
+// tasks are up (when all are), then the examples, the loss, the accuracy; the step and the time
+// left stay.
 std::string progressLine(const ProgressView& view, size_t columns = kColumnsUnlimited);
 
 // Before the first progress: "starting | ps 1/2 worker 0/4 | 3 s".

@@ -50,7 +50,8 @@ std::string ProgressDisplay::text(size_t columns) const {
 }
 
 std::string ProgressDisplay::text(size_t columns, std::optional<double> seconds_left) const {
-  const TasksUp ps = monitor_.up(JobKind::kPs), worker = monitor_.up(JobKind::kWorker);
+  const TasksUp ps = tasksUp(monitor_.facts(), JobKind::kPs),
+                worker = tasksUp(monitor_.facts(), JobKind::kWorker);
   if (meter_.last())
     return progressLine({*meter_.last(), ps, worker, seconds_left, standstill()}, columns);
   const bool serving = monitor_.serves() && monitor_.allReady();
@@ -66,7 +67,7 @@ std::string ProgressDisplay::standstill() const {
   const double seconds = toSeconds(clock_.now() - moved_);
   const std::optional<double> rate = meter_.stepsPerSecond();
   if (seconds < kStandstillSeconds || (rate && seconds * *rate < kStandstillSeconds)) return "";
-  const std::string names = monitor_.namesSuspended();
+  const std::string names = monitor_.names(TaskMonitor::Named::kSuspended);
   // Between two reports there are steps that nobody tells of.
   const bool silent = names.empty() && awaited_.empty() && report_every_steps_ > 0;
   const double reports = rate ? seconds * *rate / static_cast<double>(report_every_steps_) : 0;
@@ -88,7 +89,7 @@ void ProgressDisplay::nameStandstill() {
 void ProgressDisplay::nameAwaited() {
   if (monitor_.stopping() || clock_.now() < waiting_shown_ + kAwaitedEvery) return;
   waiting_shown_ = clock_.now();
-  const std::string names = monitor_.namesNotReady();
+  const std::string names = monitor_.names(TaskMonitor::Named::kNotReady);
   if (names.empty()) return;
   console_.line(fmt::format("dtf-launch: waiting for {} to become ready ({:.0f} s of {:g} s)",
                             names, toSeconds(clock_.now() - start_time_), toSeconds(start_limit_)));

@@ -14,8 +14,6 @@ namespace dtf::launcher {
 
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr int kKilled = 128 + SIGKILL;
 
 void addRow(std::string& text, std::string_view label, const std::string& value) {
@@ -23,12 +21,12 @@ void addRow(std::string& text, std::string_view label, const std::string& value)
 }
 
 // A number under `key`; "" when the summary has none.
-std::string numberText(const ordered_json& summary, const char* key) {
+std::string numberText(const Json& summary, const char* key) {
   const std::optional<double> number = numberOf(summary, key);
   return number ? countText(*number) : "";
 }
 
-std::string stepsText(const ordered_json& summary) {
+std::string stepsText(const Json& summary) {
   const std::optional<uint64_t> step = countOf(summary, "global_step");
   if (!step) return "";
   const std::string steps = numberText(summary, "steps_per_second");
@@ -39,21 +37,21 @@ std::string stepsText(const ordered_json& summary) {
   return text;
 }
 
-void addMetrics(std::string& text, const ordered_json& summary) {
-  const auto eval = summary.find("eval");
-  if (eval == summary.end() || !eval->is_object()) return;
-  for (const auto& [metric, value] : eval->items())
+void addMetrics(std::string& text, const Json& summary) {
+  const Json* const eval = summary.find("eval");
+  if (eval == nullptr || !eval->isObject()) return;
+  for (const auto& [metric, value] : eval->members())
     // The training has a loss of its own, a row before.
-    if (value.is_number())
+    if (value.isNumber())
       addRow(text, metric == "loss" ? "eval loss" : metric,
-             fmt::format("{:.4f}", value.get<double>()));
+             fmt::format("{:.4f}", value.asDouble()));
 }
 
 constexpr std::string_view kGone = "not there: ";  // removed, or never written
 
-std::optional<uint64_t> lastCheckpoint(const ordered_json& summary) {
-  const auto found = summary.find("checkpoint");
-  if (found == summary.end() || !found->is_object()) return std::nullopt;
+std::optional<uint64_t> lastCheckpoint(const Json& summary) {
+  const Json* const found = summary.find("checkpoint");
+  if (found == nullptr || !found->isObject()) return std::nullopt;
   return countOf(*found, "last_step");
 }
 
@@ -61,10 +59,10 @@ std::filesystem::path checkpointOf(const std::filesystem::path& run_dir, uint64_
   return run_dir / "checkpoints" / ("step-" + std::to_string(step));
 }
 
-void addCheckpoint(std::string& text, const ordered_json& summary,
-                   const std::filesystem::path& run_dir, bool is_there) {
-  const auto found = summary.find("checkpoint");
-  if (found == summary.end() || !found->is_object()) return;
+void addCheckpoint(std::string& text, const Json& summary, const std::filesystem::path& run_dir,
+                   bool is_there) {
+  const Json* const found = summary.find("checkpoint");
+  if (found == nullptr || !found->isObject()) return;
   const bool done = textOf(summary, "outcome") == "done";
   const std::optional<uint64_t> step = lastCheckpoint(summary);
   if (step && !is_there)
@@ -77,6 +75,24 @@ void addCheckpoint(std::string& text, const ordered_json& summary,
   addRow(text, "degraded", textOf(*found, "degraded"));
 }
 
+// "2 of 152 records of the training data, 1 of 50 of the evaluation's: t.csv:3:5: ..."
+void addLeftOut(std::string& text, const Json& summary) {
+  const Json* const found = summary.find("left_out");
+  if (found == nullptr || !found->isObject()) return;
+  std::string counts, reason;
+  for (const Json::Member& data : found->members()) {
+    if (!data.value.isObject()) continue;
+    const Json* const reasons = data.value.find("reasons");
+    if (reason.empty() && reasons != nullptr && reasons->isArray() && !reasons->empty() &&
+        (*reasons)[0].isString())
+      reason = printable((*reasons)[0].asString());
+    counts += fmt::format("{}{:.0f} of {:.0f} records of {}", counts.empty() ? "" : ", ",
+                          data.value.doubleOr("records", 0), data.value.doubleOr("of", 0),
+                          data.key == "train" ? "the training data" : "the evaluation's");
+  }
+  if (!counts.empty()) addRow(text, "left out", counts + ": " + reason);
+}
+
 // The words of another process: each line as harmless as a log line, the next ones indented.
 std::string indented(const std::string& message, size_t columns) {
   std::string text;
@@ -87,7 +103,7 @@ std::string indented(const std::string& message, size_t columns) {
 
 }  // namespace
 
-Remains remainsOf(const cluster::JobSpec& job, const ordered_json& summary,
+Remains remainsOf(const cluster::JobSpec& job, const Json& summary,
                   const std::filesystem::path& run_dir) {
   const auto is_there = [](const std::filesystem::path& path) {
     std::error_code unknown;
@@ -99,16 +115,17 @@ Remains remainsOf(const cluster::JobSpec& job, const ordered_json& summary,
           is_there(run_dir / "summary.json")};
 }
 
-std::string resultReport(const ordered_json& summary, const std::filesystem::path& run_dir,
+std::string resultReport(const Json& summary, const std::filesystem::path& run_dir,
                          const Remains& remains) {
   std::string text =
-      fmt::format("{}: {}\n", summary.value("job", ""), summary.value("outcome", ""));
+      fmt::format("{}: {}\n", summary.stringOr("job", ""), summary.stringOr("outcome", ""));
   addRow(text, "steps", stepsText(summary));
   addRow(text, "loss", numberText(summary, "final_loss"));
   addMetrics(text, summary);
   addCheckpoint(text, summary, run_dir, remains.checkpoint);
+  addLeftOut(text, summary);
   addRow(text, "model", textOf(summary, "model"));
-  addRow(text, "wall time", fmt::format("{:.1f} s", summary.value("wall_seconds", 0.0)));
+  addRow(text, "wall time", fmt::format("{:.1f} s", summary.doubleOr("wall_seconds", 0.0)));
   const auto addPath = [&](std::string_view label, const char* name, bool is_there) {
     addRow(text, label, std::string(is_there ? "" : kGone) + (run_dir / name).string());
   };

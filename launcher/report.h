@@ -3,10 +3,10 @@
 // The last words on the terminal: what the job reached, and when it failed, why.
 
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "common/base/json.h"
 #include "common/cluster/spec.h"
 #include "launcher/notice.h"
 #include "launcher/task_monitor.h"
@@ -20,13 +20,13 @@ struct Remains {
   bool summary = true;
 };
 // Blocks: on the disk.
-Remains remainsOf(const cluster::JobSpec& job, const nlohmann::ordered_json& summary,
+Remains remainsOf(const cluster::JobSpec& job, const Json& summary,
                   const std::filesystem::path& run_dir);
 
 // What the job reached, for stdout: outcome, steps, loss, metrics, rates, and where the logs and
 // the summary are. `summary` is summaryJson()'s.
-std::string resultReport(const nlohmann::ordered_json& summary,
-                         const std::filesystem::path& run_dir, const Remains& remains = {});
+std::string resultReport(const Json& summary, const std::filesystem::path& run_dir,
+                         const Remains& remains = {});
 
 struct FailureDetails {
   std::vector<std::string> last_lines;  // of the task that failed first
@@ -39,8 +39,8 @@ struct FailureDetails {
 // The host of a task where tasks are started on others than this; empty elsewhere.
 std::string otherHostOf(const cluster::JobSpec& job, const TaskId& task);
 
-// Why the job failed, for stderr: which task first, how it ended, its own words, who had been started
-// again before, its last lines, what to run next.
+// Why the job failed, for stderr: which task first, how it ended, its own words, who had been
+// started again before, its last lines, what to run next.
 std::string failureReport(const std::string& job, const RootCause& root,
                           const FailureDetails& details);
 

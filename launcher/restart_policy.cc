@@ -36,8 +36,10 @@ std::optional<Duration> RestartPolicy::onFailure(const ExitStatus& status,
   if (spent_ + 1 > limits_.max) return std::nullopt;
   spent_ += 1;
   ++restarts_;
+  // It would have gone on but for somebody else, so the next process may.
+  if (status.wasKilledFromOutside()) return drawPause(1);
   in_a_row_ = *ran >= limits_.pause_max ? 1 : in_a_row_ + 1;
-  return drawPause();
+  return drawPause(in_a_row_);
 }
 
 uint32_t RestartPolicy::spent() const {
@@ -53,10 +55,10 @@ void RestartPolicy::refill(TimePoint now) {
 }
 
 // Uniform below a bound that doubles with each failure in a row; never less than pause_min.
-Duration RestartPolicy::drawPause() {
-  DTF_CHECK(in_a_row_ > 0);
+Duration RestartPolicy::drawPause(uint32_t in_a_row) {
+  DTF_CHECK(in_a_row > 0);
   const double bound = std::min(toSeconds(limits_.pause_max),
-                                toSeconds(limits_.pause_min) * std::exp2(std::min(in_a_row_, 32U)));
+                                toSeconds(limits_.pause_min) * std::exp2(std::min(in_a_row, 32U)));
   return std::max(limits_.pause_min, fromSeconds(random_.uniform() * bound));
 }
 

@@ -1,15 +1,16 @@
 #pragma once
 
-// Whether and when a task that has failed is started again: pure, from how it ended, the clock and a
-// seed.
+// Whether and when a task that has failed is started again: pure, from how it ended, the clock and
+// a seed.
 //
 // A restart mends what chance broke (a kill, no memory, a lost host), not what would break again: a
 // task that never was ready, bad usage or configuration, data or rights that are missing, training
-// that diverges; nor a task that somebody told to end, or that waited in vain: who kept it waiting is
-// the one to mend. Pauses grow from one failure to the next and are drawn at random up to their bound
-// ("full jitter"), so that tasks that died together don't come back together. Restarts come out of
-// a budget that refills with time, so a task that fails now and then lives for ever, and one that
-// fails all the time is given up.
+// that diverges; nor a task that somebody told to end, or that waited in vain: who kept it waiting
+// is the one to mend. Pauses are drawn at random up to a bound ("full jitter"), so that tasks that
+// died together don't come back together. The bound grows with each failure in a row of a task that
+// fails by itself; one that is killed from outside comes back as soon as after its first failure.
+// Restarts come out of a budget that refills with time, so a task that fails now and then lives for
+// ever, and one that fails all the time is given up.
 
 #include <cstdint>
 #include <optional>
@@ -48,12 +49,12 @@ class RestartPolicy {
 
  private:
   void refill(TimePoint now);
-  Duration drawPause();
+  Duration drawPause(uint32_t in_a_row);
 
   const RestartLimits limits_;
   Random random_;
   uint32_t restarts_ = 0;
-  uint32_t in_a_row_ = 0;  // failures since it last ran for pause_max
+  uint32_t in_a_row_ = 0;  // failures by itself since it last ran for pause_max
   double spent_ = 0;       // of the budget
   TimePoint spent_at_{};   // when spent_ was reckoned
 };

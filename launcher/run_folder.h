@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "common/base/json.h"
 #include "common/base/run_lock.h"
 
 namespace dtf::launcher {
@@ -13,10 +14,24 @@ namespace dtf::launcher {
 // Blocks: on the disk.
 class RunFolder {
  public:
-  // Makes the folder and its logs/, takes the lock, and removes the summary of an earlier run, so
-  // that a summary.json is always of the last launch.
+  // Makes the folder and its logs/, takes the lock, and room on the disk for the summary.
   // Errors: those of RunLock; kCannotWrite.
   explicit RunFolder(std::filesystem::path folder);
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  // Removes the summary of the run before, so that one that is there is of this launch. A launch
+  // that is refused leaves it.
+  // Errors: kCannotWrite.
+  void begin(bool serves);
+
+  // Whether a run before this one, or this one, has left a summary.
+  bool hasSummary() const;
+
+  // Writes the summary of this launch. Where that fails, returns what to tell, and an `exit_code`
+  // of 0 in the summary becomes that of the failure.
+  std::string writeSummary(Json& summary) const;
 
   const std::filesystem::path& path() const { return folder_; }
   std::filesystem::path logs() const { return folder_ / "logs"; }
@@ -30,7 +45,13 @@ class RunFolder {
  private:
   std::filesystem::path folder_;
   RunLock lock_;
+  bool serves_ = false;
 };
+
+// Root has files of its own in the folder of whoever it works in, who then can't use it any more,
+// and obeys what somebody else's launch.json says.
+// Errors: kPermission where this process is root, `folder` is another user's, and `as_root` false.
+void checkOwner(const std::filesystem::path& folder, bool as_root);
 
 // Errors: kUnavailable, saying who, where something runs in `folder`.
 void checkNothingRuns(const std::filesystem::path& folder);

@@ -43,8 +43,34 @@ class RunningProgram {
   bool reaped_ = false;
 };
 
+// Holds back SIGPIPE from this thread, which writes to a pipe whose reader may be gone.
+class HeldSigpipe {
+ public:
+  HeldSigpipe() {
+    ::sigemptyset(&sigpipe_);
+    ::sigaddset(&sigpipe_, SIGPIPE);
+    sigset_t pending;
+    ::sigpending(&pending);
+    was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
+    ::pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_);
+  }
+  ~HeldSigpipe() {
+    const timespec at_once{};
+    if (!was_pending_) ::sigtimedwait(&sigpipe_, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  HeldSigpipe(const HeldSigpipe&) = delete;
+  HeldSigpipe& operator=(const HeldSigpipe&) = delete;
+
+ private:
+  sigset_t sigpipe_{};
+  sigset_t before_{};
+  bool was_pending_ = false;
+};
+
 // One that ends before it has read all of it says why in its exit code.
 void give(SpawnedProgram& program, const std::string& input, const std::string& name) {
+  const HeldSigpipe held;
   ::fcntl(program.in.get(), F_SETFL, O_NONBLOCK);
   if (writeAll(program.in.get(), input) > 0 && errno == EAGAIN)
     throw Error(ErrorCode::kUnavailable, name + " does not read what it is given");
@@ -67,8 +93,6 @@ bool readSome(const Fd& fd, std::string& text, const std::string& program) {
 ProgramAnswer runProgram(const std::vector<std::string>& argv, const std::string& input,
                          Duration within) {
   DTF_CHECK(!argv.empty() && input.size() <= kProgramInputBytesMax);
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGCHLD, SIG_DFL);  // where it is ignored there is no exit code
   const SystemClock clock;
   const TimePoint deadline = clock.now() + within;
   RunningProgram child(Spawner().run(argv));

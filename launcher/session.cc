@@ -1,20 +1,22 @@
 #include "launcher/session.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/json.h"
 #include "common/base/text.h"
 #include "common/base/wall_time.h"
 #include "common/net/asio.h"
 #include "launcher/announce.h"
+#include "launcher/chief_reports.h"
 #include "launcher/event_writer.h"
 #include "launcher/last_words.h"
 #include "launcher/line_splitter.h"
@@ -82,7 +84,8 @@ class Session : public TaskEvents {
   void recordLaunch();
   int end();
   void fetchModel();
-  nlohmann::ordered_json writeSummaryFile();
+  Json summaryNow() const;
+  Json writeSummaryFile();
 
   const cluster::JobSpec& job_;
   const LaunchOptions& options_;
@@ -91,7 +94,7 @@ class Session : public TaskEvents {
   boost::asio::io_context io_{1};
   const std::unique_ptr<TaskHost> host_;  // before all that has descriptors
   RunFolder folder_;
-  const SnapshotGuard snapshots_;  // within the lock of folder_
+  SnapshotGuard snapshots_;  // within the lock of folder_
   const int attempt_;
   ChosenAddresses chosen_;
   std::vector<TaskCommand> plan_;  // one a task
@@ -100,18 +103,17 @@ class Session : public TaskEvents {
   EventWriter events_;
   TaskMonitor monitor_;
   ProgressDisplay display_;
+  ChiefReports reports_;
   LogFanin logs_;
   TimePoint looked_;
   bool folder_lost_ = false;            // and said so
   bool ended_ = false;                  // only hosts are waited for
+  bool rest_ends_ = false;              // behind the result, and said so
   std::optional<bool> interrupted_;     // fetching the model; null: it isn't, or not yet
   std::string model_;                   // its folder here; empty: it is not told
   std::optional<double> wall_seconds_;  // until the job has ended
   bool out_of_memory_ = false;          // the kernel has killed a task for lack of it
-  std::optional<uint64_t> checkpoint_;  // the newest that the chief has told of
-  std::optional<EvaluationNotice> evaluation_;
-  std::optional<ResultNotice> result_;
-  std::vector<RunningTask> running_;  // one a task
+  std::vector<RunningTask> running_;    // one a task
   std::optional<StopSignals> signals_;
 };
 
@@ -128,9 +130,12 @@ Session::Session(const cluster::JobSpec& job, const LaunchOptions& options)
       display_(console_, monitor_, clock_, fromSeconds(job.timeouts.start_seconds),
                job.train ? job.train->report_every_steps : 0,
                options.verbosity != Verbosity::kQuiet),
+      reports_(
+          job, events_, display_, [this](const std::string& text) { say(text); },
+          [this](const std::string& text) { alarm(text); }),
       logs_(folder_.logs(), allTasks(job.cluster), useColor(options.color, STDERR_FILENO),
             options.verbosity == Verbosity::kVerbose,
-            [this](const std::string& line) { console_.line(line); }),
+            [this](auto line, auto prefix) { console_.line(line, prefix); }),
       running_(monitor_.size()) {}
 
 // Where an error ends run(): what a host still tells is told to what is still there.
@@ -144,9 +149,10 @@ int Session::run() {
   signals_.emplace(io_, [this](int signal) { onSignal(signal); });
   removeTimelines(folder_.path(), allTasks(job_.cluster));
   // `stop` and `status` find the job while its hosts are awaited.
-  const std::string warning = options_.on_held ? options_.on_held() : "";
-  if (!warning.empty()) alarm(warning);
+  if (const std::string lost = options_.on_held ? options_.on_held() : ""; !lost.empty())
+    alarm(lost);
   plan_ = prepare();
+  folder_.begin(monitor_.serves());
   say(startText(job_, folder_.logs()));
   startTasks();
   act();
@@ -164,7 +170,7 @@ std::vector<TaskCommand> Session::prepare() {
     return makePlan(job_, options_.plan, chosen_);
   } catch (const Error& error) {
     monitor_.onError(std::nullopt, error);
-    events_.summary(writeSummaryFile());
+    events_.summary(folder_.hasSummary() ? summaryNow() : writeSummaryFile());
     throw;
   }
 }
@@ -199,6 +205,13 @@ void Session::startTask(size_t task) {
   DTF_CHECK_MSG(command.id == monitor_.id(task), command.id.name());
   running_.at(task).asked_for = true;
   command.env["DTF_ATTEMPT"] = std::to_string(attemptOf(task));
+  // Set at every start: the environment of dtf-launch itself may have some.
+  command.env["DTF_FINISHED_WORKERS"] =
+      fmt::format("{}", fmt::join(finishedWorkers(monitor_.facts()), ","));
+  // Training begins when all are ready.
+  const bool has_begun = monitor_.processIndex(task) > 0 && monitor_.allReady();
+  command.env["DTF_REACHED_STEP"] =
+      command.id == kChief && has_begun ? std::to_string(reports_.step()) : "";
   host_->start(task, command);
 }
 
@@ -254,6 +267,7 @@ void Session::onWorkerLost(const WorkerLostNotice& lost) {
 
 void Session::recordLaunch() {
   LaunchRecord record{.job = job_.job, .launcher = ::getpid(), .attempt = attempt_};
+  record.serves = monitor_.serves();
   for (size_t task = 0; task < running_.size(); ++task) {
     const TaskId id = monitor_.id(task);
     record.tasks.push_back({id.name(), running_[task].pid, addressOf(job_.cluster, chosen_, id)});
@@ -291,9 +305,9 @@ void Session::look() {
   for (size_t task = 0; task < running_.size(); ++task)
     monitor_.onSuspended(task, monitor_.alive(task) && host_->suspended(task));
   const ProgressMeter& meter = display_.meter();
-  writeStatus(folder_.status(),
-              LiveStatus{meter.last(), evaluation_, checkpoint_, meter.stepsPerSecond(),
-                         meter.secondsLeft(), display_.text(), wallTimeText()});
+  writeStatus(folder_.status(), LiveStatus{meter.last(), reports_.evaluation(),
+                                           reports_.checkpoint(), meter.stepsPerSecond(),
+                                           meter.secondsLeft(), display_.text(), wallTimeText()});
 }
 
 void Session::onFirstReady() {
@@ -325,36 +339,10 @@ void Session::onNotice(size_t task, std::string_view line, bool cut) {
     if (id.job == JobKind::kPs) onWorkerLost(*lost);
   } else if (const auto* waiting = std::get_if<WaitingNotice>(&*notice)) {
     monitor_.onWaiting(task, waiting->whom);
-    if (id == kChief) display_.onWaiting(waiting->whom);
-  } else if (id != kChief) {
-    return;  // progress and results are the chief's to tell
-  } else if (const auto* model = std::get_if<ModelNotice>(&*notice)) {
-    events_.model(*model);
-    say(modelText(*model, job_));
-    say(placementText(*model));
-  } else if (const auto* evaluation = std::get_if<EvaluationNotice>(&*notice)) {
-    evaluation_ = *evaluation;
-    if (evaluation->accuracy) display_.onAccuracy(*evaluation->accuracy);
-    events_.evaluation(*evaluation);
-    say(evaluationText(*evaluation));
-  } else if (const auto* restored = std::get_if<RestoredNotice>(&*notice)) {
-    checkpoint_ = restored->step;
-    say(resumeText(*restored));
-    events_.restored(*restored);
-  } else if (const auto* back = std::get_if<WentBackNotice>(&*notice)) {
-    checkpoint_ = back->step;
-    alarm(printable(back->reason));
-    events_.wentBack(*back);
-  } else if (const auto* saved = std::get_if<CheckpointNotice>(&*notice)) {
-    checkpoint_ = saved->step;
-    events_.checkpoint(*saved);
-    if (monitor_.saving()) say(fmt::format("saved the checkpoint of step {}", saved->step));
-  } else if (const auto* progress = std::get_if<ProgressNotice>(&*notice)) {
-    events_.progress(*progress);
-    display_.onProgress(*progress);
-  } else if (auto* result = std::get_if<ResultNotice>(&*notice)) {
-    result_ = std::move(*result);
   }
+  if (id != kChief) return;  // the rest is the chief's to report
+  reports_.onNotice(*notice, monitor_.saving());
+  if (reports_.isOver() && !monitor_.serves()) monitor_.onResult(reports_.isDone());
 }
 
 void Session::onExited(size_t task, ExitStatus status) {
@@ -364,7 +352,7 @@ void Session::onExited(size_t task, ExitStatus status) {
   out_of_memory_ = out_of_memory_ || status.memory_ran_out;
   logs_.finish(task);
   events_.ended(monitor_.id(task), status);
-  const bool was_saving = monitor_.saving();
+  const bool was_saving = monitor_.saving(), was_stopping = monitor_.stopping();
   monitor_.onExit(task, status);
   if (was_saving && monitor_.id(task) == kChief && monitor_.state(task) == TaskState::kStopped)
     say("worker/0 has ended at once: saved is only what is said above");
@@ -374,7 +362,9 @@ void Session::onExited(size_t task, ExitStatus status) {
   } else {
     host_->release(task, monitor_.id(task));
   }
-  if (status.crashed() && monitor_.state(task) == TaskState::kStopped && !monitor_.stopping())
+  const bool is_late =
+      monitor_.state(task) == TaskState::kStopped || monitor_.state(task) == TaskState::kDone;
+  if (status.crashed() && is_late && (!was_stopping || monitor_.endsTheRest()))
     alarm(fmt::format("warning: {} {}, when the job had its result; {}", monitor_.id(task).name(),
                       status.text(), "a bug of dtf: please report its log"));
   if (monitor_.state(task) == TaskState::kMissed)
@@ -384,36 +374,45 @@ void Session::onExited(size_t task, ExitStatus status) {
 
 // Carries out what the monitor has decided since the last call.
 void Session::act() {
+  if (!rest_ends_ && monitor_.endsTheRest() &&
+      !monitor_.names(TaskMonitor::Named::kAlive).empty()) {
+    rest_ends_ = true;
+    alarm("the job has its result; ending what has not ended by itself: " +
+          monitor_.names(TaskMonitor::Named::kAlive));
+  }
   for (const SignalOrder order : monitor_.takeOrders()) host_->signal(order.task, order.signal);
   if (monitor_.finished()) io_.stop();
 }
 
 // However long it takes, and whatever happens meanwhile: summary.json is there.
 void Session::fetchModel() {
-  if (!checkpoint_ || !job_.launch.byAgents()) return;
-  const std::string outcome = writeSummaryFile()["outcome"];
+  const std::optional<uint64_t> checkpoint = reports_.checkpoint();
+  if (!checkpoint || !job_.launch.byAgents()) return;
+  const std::string outcome = writeSummaryFile().stringAt("outcome");
   if (!wantsModel(job_.launch, outcome)) return;
   interrupted_ = false;
   try {
-    if (host_->fetchModel(*checkpoint_, [this] { return console_.pump(), *interrupted_; }))
-      model_ = folder_.path() / "checkpoints" / ("step-" + std::to_string(*checkpoint_));
+    if (host_->fetchModel(*checkpoint, [this] { return console_.pump(), *interrupted_; }))
+      model_ = folder_.path() / "checkpoints" / ("step-" + std::to_string(*checkpoint));
   } catch (const Error& error) {
-    alarm(noModelText(job_, outcome, *checkpoint_, error));
+    alarm(noModelText(job_, outcome, *checkpoint, error));
   }
 }
 
 int Session::end() {
   DTF_CHECK(monitor_.finished());
   wall_seconds_ = toSeconds(clock_.now() - start_time_);
+  const std::string kept = snapshots_.endWith(monitor_.outcome(), monitor_.allReady());
+  if (!kept.empty()) alarm(kept);
+  if (!snapshots_.keeps()) host_->dropSnapshots();
   fetchModel();
   ended_ = true;
   host_->close();
   for (size_t task = 0; task < running_.size(); ++task) logs_.finish(task);
   display_.finish();
   console_.finish();
-  const nlohmann::ordered_json summary = writeSummaryFile();
-  std::error_code ignored;
-  std::filesystem::remove(folder_.status(), ignored);
+  const Json summary = writeSummaryFile();
+  ::unlink(folder_.status().c_str());
   try {
     mergeTimelines(folder_.path(), allTasks(job_.cluster));
   } catch (const Error& error) {  // a job without one is still a job that is done
@@ -423,21 +422,19 @@ int Session::end() {
                       options_.json ? &events_ : nullptr, summary);
 }
 
-nlohmann::ordered_json Session::writeSummaryFile() {
+Json Session::summaryNow() const {
   JobSummary summary = summarize(job_.job, monitor_, wall_seconds_.value_or(0));
   summary.progress = display_.meter();
-  summary.result = result_;
-  summary.checkpoint = checkpoint_;
-  nlohmann::ordered_json json = summaryJson(summary);
-  json["attempt"] = attempt_;
-  if (monitor_.serves()) json["serves"] = true;
-  if (!model_.empty()) json["model"] = model_;
-  try {
-    writeSummary(folder_.path(), json);
-  } catch (const Error& error) {
-    alarm("error: " + error.message());
-    if (json["exit_code"] == 0) json["exit_code"] = exitCode(error.code());
-  }
+  summary.result = reports_.result();
+  summary.checkpoint = reports_.checkpoint();
+  summary.attempt = attempt_;
+  summary.model = model_;
+  return summaryJson(summary);
+}
+
+Json Session::writeSummaryFile() {
+  Json json = summaryNow();
+  if (const std::string problem = folder_.writeSummary(json); !problem.empty()) alarm(problem);
   return json;
 }
 

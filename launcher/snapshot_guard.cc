@@ -3,12 +3,21 @@
 namespace dtf::launcher {
 
 SnapshotGuard::SnapshotGuard(const cluster::JobSpec& job)
-    : place_(checkpoint::sharedMemoryPlace(job.job, job.run_dir)) {
-  checkpoint::removeSnapshots(realFileSystem(), place_);
+    : place_(checkpoint::sharedMemoryPlace(job.job, job.run_dir)),
+      keeps_(job.durability.kind == cluster::Durability::kSnapshot) {
+  if (!keeps_) checkpoint::removeSnapshots(realFileSystem(), place_);
 }
 
 SnapshotGuard::~SnapshotGuard() {
-  checkpoint::removeSnapshots(realFileSystem(), place_);
+  if (!keeps_) checkpoint::removeSnapshots(realFileSystem(), place_);
+}
+
+std::string SnapshotGuard::endWith(Outcome outcome, bool was_ready) {
+  if (outcome != Outcome::kFailed && (outcome != Outcome::kInterrupted || was_ready))
+    keeps_ = false;
+  if (!keeps_ || !realFileSystem().exists(place_.folder)) return "";
+  return "the snapshots in " + place_.folder.string() +
+         " stay: the next launch goes on from them, and --fresh drops them";
 }
 
 }  // namespace dtf::launcher

@@ -1,17 +1,21 @@
 #pragma once
 
-// The snapshots that the ps of a job keep in this host's memory (common/checkpoint/snapshot_folder.h)
-// live as long as its launch: a ps that was killed can't remove its own.
+// The snapshots that the ps of a job keep in this host's memory
+// (common/checkpoint/snapshot_folder.h) outlive each ps, and a launch that ends without the job's
+// result: the next launch goes on from them. A launch that has the result removes them, for a ps
+// that was killed can't remove its own.
+
+#include <string>
 
 #include "common/checkpoint/snapshot_folder.h"
 #include "common/cluster/spec.h"
+#include "launcher/task_monitor.h"
 
 namespace dtf::launcher {
 
-// Removes them at both ends of its life: what a launch before left that was killed itself, and what
-// this one leaves. Its owner holds the lock of the run directory meanwhile, so nobody else has any.
-// Threads: thread-compatible.
-// Blocks: until the memory is free.
+// Removes them at the end of its life where endWith() says so or the job keeps none. Its owner
+// holds the lock of the run directory meanwhile, so nobody else has any. Threads:
+// thread-compatible. Blocks: until the memory is free.
 class SnapshotGuard {
  public:
   explicit SnapshotGuard(const cluster::JobSpec& job);
@@ -19,8 +23,14 @@ class SnapshotGuard {
   SnapshotGuard(const SnapshotGuard&) = delete;
   SnapshotGuard& operator=(const SnapshotGuard&) = delete;
 
+  // The launch has ended. Nobody goes on from snapshots behind a result, or when a person has
+  // interrupted a job whose tasks were all ready. Returns a line for a person where some stay.
+  std::string endWith(Outcome outcome, bool was_ready);
+  bool keeps() const { return keeps_; }
+
  private:
   const checkpoint::SnapshotPlace place_;
+  bool keeps_;
 };
 
 }  // namespace dtf::launcher

@@ -13,6 +13,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/host_limits.h"
 #include "common/base/text.h"
 
 namespace dtf::launcher {
@@ -36,10 +37,8 @@ struct Pipe {
 };
 
 [[noreturn]] void failSpawn(const std::string& name, const char* what, int error) {
-  const bool no_descriptor = error == EMFILE || error == ENFILE;
   throw Error(ErrorCode::kUnavailable,
-              "cannot start " + name + ": " + what + ": " + errnoText(error) +
-                  (no_descriptor ? "\n  raise the limit of open files: ulimit -n" : ""));
+              "cannot start " + name + ": " + what + ": " + shortageText(error));
 }
 
 Pipe makePipe(const std::string& name) {
@@ -140,7 +139,7 @@ void placeDescriptors(ChildSetup& setup) {
 [[noreturn]] void failExec(const std::string& name, const std::string& program,
                            std::string_view advice, int error) {
   const std::string what =
-      "cannot start " + name + ": cannot run " + program + ": " + errnoText(error);
+      "cannot start " + name + ": cannot run " + program + ": " + shortageText(error);
   switch (error) {
     case ENOENT:
     case ENOTDIR:
@@ -150,9 +149,6 @@ void placeDescriptors(ChildSetup& setup) {
     case EPERM:
       throw Error(ErrorCode::kPermission,
                   what + "\n  it must be executable: ls -l " + shellQuote(program));
-    case EMFILE:
-    case ENFILE:
-      throw Error(ErrorCode::kUnavailable, what + "\n  raise the limit of open files: ulimit -n");
     default:
       throw Error(ErrorCode::kUnavailable, what);
   }

@@ -1,5 +1,5 @@
-// dtf-launch status: how far the job is, or how it ended. What dtf-launch knows of it lies in files;
-// the tasks are asked, too: they know who is awaited, and a job by hand has no such files.
+// dtf-launch status: how far the job is, or how it ended. What dtf-launch knows of it lies in
+// files; the tasks are asked, too: they know who is awaited, and a job by hand has no such files.
 
 #include <fmt/core.h>
 
@@ -7,7 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "common/base/json.h"
 #include "common/base/print.h"
+#include "common/base/process_identity.h"
+#include "common/base/run_lock.h"
 #include "common/base/text.h"
 #include "launcher/commands.h"
 #include "launcher/find_run.h"
@@ -25,10 +28,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using nlohmann::ordered_json;
-
 // Without what the job does not measure.
-std::string evaluationRow(const ordered_json& eval) {
+std::string evaluationRow(const Json& eval) {
   std::vector<std::string> parts;
   if (const auto accuracy = numberOf(eval, "accuracy"))
     parts.push_back(fmt::format("accuracy {:.4f}", *accuracy));
@@ -38,26 +39,28 @@ std::string evaluationRow(const ordered_json& eval) {
   return fmt::format("step {}: {}", countOf(eval, "step").value_or(0), join(parts, ", "));
 }
 
-std::string stateOf(pid_t pid) {
-  return !isAlive(pid) ? "ended" : isSuspended(pid) ? "suspended" : "running";
+// A number of another host says nothing here, and one that was given again is another process's.
+std::string stateOf(const LiveTask& task) {
+  if (!task.host.empty()) return "on " + printable(task.host);
+  if (!isSameProcess(task.pid, task.start_ticks)) return "ended";
+  return isSuspended(task.pid) ? "suspended" : "running";
 }
 
-ordered_json tasksJson(const std::vector<LiveTask>& tasks) {
-  ordered_json list = ordered_json::array();
+Json tasksJson(const std::vector<LiveTask>& tasks) {
+  Json list = Json::array();
   for (const LiveTask& task : tasks)
-    list.push_back(ordered_json{
-        {"name", task.name},
-        {"pid", task.pid > 0 ? ordered_json(task.pid) : ordered_json(nullptr)},
-        {"state", task.pid > 0 ? ordered_json(stateOf(task.pid)) : ordered_json(nullptr)},
-        {"answer", task.answer}});
+    list.push_back(Json{{"name", task.name},
+                        {"pid", task.pid > 0 ? Json(task.pid) : Json(nullptr)},
+                        {"state", task.pid > 0 ? Json(stateOf(task)) : Json(nullptr)},
+                        {"answer", task.answer}});
   return list;
 }
 
 // "1 joined, 1 lost" of the states that a ps has its workers in.
-std::string workersText(const ordered_json& workers) {
+std::string workersText(const Json& workers) {
   std::map<std::string, int> counts;
-  for (const auto& [name, state] : workers.items())
-    if (state.is_string()) ++counts[state.get<std::string>()];
+  for (const auto& [name, state] : workers.members())
+    if (state.isString()) ++counts[state.asString()];
   std::vector<std::string> parts;
   for (const auto& [state, count] : counts)
     parts.push_back(fmt::format("{} {}", count, printable(state)));
@@ -65,9 +68,9 @@ std::string workersText(const ordered_json& workers) {
 }
 
 // Of a task that serves.
-std::string servedText(const ordered_json& answer) {
-  const auto sessions = answer.find("sessions");
-  const size_t open = sessions != answer.end() && sessions->is_array() ? sessions->size() : 0;
+std::string servedText(const Json& answer) {
+  const Json* const sessions = answer.find("sessions");
+  const size_t open = sessions != nullptr && sessions->isArray() ? sessions->size() : 0;
   return fmt::format("serves {} session{}, {} variable{} ({})", open, open == 1 ? "" : "s",
                      countOf(answer, "variables").value_or(0),
                      countOf(answer, "variables").value_or(0) == 1 ? "" : "s",
@@ -76,17 +79,17 @@ std::string servedText(const ordered_json& answer) {
 
 // What a ps or a worker has answered, in a line.
 std::string answerText(const LiveTask& task) {
-  const ordered_json& answer = task.answer;
-  if (answer.is_null() && task.pid > 0 && isOutOfReach(task.pid))
+  const Json& answer = task.answer;
+  if (answer.isNull() && task.pid > 0 && task.host.empty() && isOutOfReach(task.pid))
     return "is another user's, and answers that user and root alone";
-  if (answer.is_null()) return "doesn't answer";
+  if (answer.isNull()) return "doesn't answer";
   if (answer.contains("serves")) return servedText(answer);
   std::vector<std::string> parts;
   const uint64_t step = countOf(answer, "global_step").value_or(0);
   parts.push_back(fmt::format("step {}", step));
   if (const auto loss = numberOf(answer, "loss"); loss && step > 0)
     parts.push_back("loss " + countText(*loss));
-  if (const auto workers = answer.find("workers"); workers != answer.end() && workers->is_object())
+  if (const Json* const workers = answer.find("workers"); workers != nullptr && workers->isObject())
     parts.push_back("workers: " + workersText(*workers));
   if (const auto stale = countOf(answer, "gradients_stale"); stale.value_or(0) > 0)
     parts.push_back(fmt::format("{} gradients stale", *stale));
@@ -98,10 +101,11 @@ std::string answerText(const LiveTask& task) {
 }
 
 std::string runningText(const FoundRun& run, bool has_units, const std::string& job,
-                        const ordered_json& live, const std::vector<LiveTask>& tasks) {
+                        const Json& live, const std::vector<LiveTask>& tasks) {
   std::string text =
-      run.running ? fmt::format("{}: running, {} has pid {}\n  folder      {}\n", job,
-                                run.running->program, run.running->launcher, run.folder.string())
+      run.running ? fmt::format("{}: running, {} has pid {}{}\n  folder      {}\n", job,
+                                run.running->program, run.running->launcher,
+                                onHostText(*run.running), run.folder.string())
       : has_units
           ? fmt::format("{0}: running, as units of systemd, dtf-{0}@*\n  folder      {1}\n", job,
                         run.folder.string())
@@ -110,23 +114,30 @@ std::string runningText(const FoundRun& run, bool has_units, const std::string& 
     if (!value.empty()) text += fmt::format("  {:<10}  {}\n", label, value);
   };
   row("progress", textOf(live, "line"));
-  if (const auto eval = live.find("eval"); eval != live.end() && eval->is_object())
+  if (const Json* const eval = live.find("eval"); eval != nullptr && eval->isObject())
     row("evaluation", evaluationRow(*eval));
   if (const auto step = countOf(live, "checkpoint_step"))
     row("checkpoint", fmt::format("step {}", *step));
   row("as of", textOf(live, "time"));
   for (const LiveTask& task : tasks)
     row(task.name.c_str(),
-        (task.pid > 0 ? fmt::format("pid {}  {}  ", task.pid, stateOf(task.pid)) : "") +
+        (task.pid > 0 ? fmt::format("pid {}  {}  ", task.pid, stateOf(task)) : "") +
             answerText(task));
   return text;
 }
 
 // How the last run ended.
-std::string lastText(const FoundRun& run, const std::string& job, const ordered_json& last) {
+std::string lastText(const FoundRun& run, const std::string& job, const Json& last) {
   std::string text = job + ": not running in " + run.folder.string() + "\n";
   std::error_code ignored;
   const std::string outcome = textOf(last, "outcome");
+  const LaunchRecord launch = lastLaunch(run.folder);
+  // A file system may keep the locks of each host to itself.
+  if (const std::string where = onHostText(launch); outcome.empty() && !where.empty())
+    return fmt::format(
+        "{}  last run   {}, pid {}: whether it still runs, 'dtf-launch status' says "
+        "there\n",
+        text, where, launch.launcher);
   if (outcome.empty())
     return text +
            (fs::exists(run.folder / "launch.json", ignored)
@@ -141,27 +152,28 @@ std::string lastText(const FoundRun& run, const std::string& job, const ordered_
 
 }  // namespace
 
-int status(const cluster::JobSpec& job, const Options& options) {
+int status(const cluster::JobSpec& job, const Options& options,
+           const net::Credentials& credentials) {
   const FoundRun run = findRun(job, options);
-  ordered_json live = run.running ? readStatus(run.folder) : ordered_json::object();
+  Json live = run.running ? readStatus(run.folder) : Json::object();
   std::vector<LiveTask> tasks;
   const bool has_units = !run.running && UnitReader(job, run.folder).bring() == UnitsLife::kSome;
   if (run.running || has_units)
-    tasks = askTasks(job.cluster, run.running.value_or(LaunchRecord()));
+    tasks = askTasks(job.cluster, run.running.value_or(LaunchRecord()), credentials);
   else if (!options.run_dir)
-    tasks = askUnknownRun(job);
+    tasks = askUnknownRun(job, credentials);
   const bool is_running = run.running || !tasks.empty();
   if (is_running && live.empty()) live = progressOf(tasks);
-  const ordered_json last = is_running ? ordered_json::object() : readSummary(run.folder);
+  const Json last = is_running ? Json::object() : readSummary(run.folder);
   if (options.json)
-    printEvent("status", {{"job", job.job},
-                          {"run_dir", run.running || has_units || !is_running
-                                          ? ordered_json(run.folder.string())
-                                          : ordered_json(nullptr)},
-                          {"running", is_running},
-                          {"progress", live.empty() ? ordered_json(nullptr) : live},
-                          {"last", last.empty() ? ordered_json(nullptr) : last},
-                          {"tasks", tasksJson(tasks)}});
+    printEvent("status",
+               {{"job", job.job},
+                {"run_dir", run.running || has_units || !is_running ? Json(run.folder.string())
+                                                                    : Json(nullptr)},
+                {"running", is_running},
+                {"progress", live.empty() ? Json(nullptr) : live},
+                {"last", last.empty() ? Json(nullptr) : last},
+                {"tasks", tasksJson(tasks)}});
   else
     print(is_running ? runningText(run, has_units, job.job, live, tasks)
                      : lastText(run, job.job, last));

@@ -16,7 +16,6 @@ namespace {
 using engine::TaskPart;
 using graph::Node;
 using graph::Output;
-using nlohmann::ordered_json;
 
 bool isPush(const Node& node) {
   return node.op == "_Push" || node.op == "_PushSparse";
@@ -138,10 +137,10 @@ std::string stepText(const TaskPart& part, const graph::Placement& placement) {
              variables.size(), bytesText(pulled), has_rows ? "at most " : "", bytesText(pushed));
 }
 
-ordered_json stepJson(const TaskPart& part, const graph::Placement& placement) {
-  auto ops = ordered_json::array(), exchanged = ordered_json::array();
+Json stepJson(const TaskPart& part, const graph::Placement& placement) {
+  auto ops = Json::array(), exchanged = Json::array();
   for (const Node& node : part.graph.nodes()) {
-    auto inputs = ordered_json::array(), outputs = ordered_json::array();
+    auto inputs = Json::array(), outputs = Json::array();
     for (const Output& input : node.inputs)
       inputs.push_back(fmt::format("{}:{}", part.graph.node(input.node).name, input.index));
     for (const graph::TensorSpec& spec : node.outputs)
@@ -153,7 +152,7 @@ ordered_json stepJson(const TaskPart& part, const graph::Placement& placement) {
                    {"outputs", outputs}});
   }
   for (const ExchangedVariable& variable : exchangedVariables(part, placement)) {
-    auto shares = ordered_json::array();
+    auto shares = Json::array();
     for (const auto& share : variable.shares)
       shares.push_back({{"ps", share.ps.name()}, {"bytes", share.bytes}});
     exchanged.push_back({{"variable", variable.name},

@@ -4,11 +4,11 @@
 // text, as JSON, for Graphviz.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/base/json.h"
 #include "common/engine/task_part.h"
 #include "common/graph/placer.h"
 
@@ -36,7 +36,7 @@ std::vector<ExchangedVariable> exchangedVariables(const engine::TaskPart& part,
 
 // A line for each op with what it gives and its device; what each ps sends and gets; the sums.
 std::string stepText(const engine::TaskPart& part, const graph::Placement& placement);
-nlohmann::ordered_json stepJson(const engine::TaskPart& part, const graph::Placement& placement);
+Json stepJson(const engine::TaskPart& part, const graph::Placement& placement);
 // A digraph with a cluster for each ps, and one for each device of the worker; what passes between
 // them is labelled with its bytes.
 std::string stepDot(const engine::TaskPart& part, const graph::Placement& placement);

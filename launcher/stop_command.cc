@@ -1,14 +1,13 @@
 // dtf-launch stop: ends a running job, and says whether it was saved.
 
 #include <fmt/core.h>
-#include <signal.h>
 
-#include <cerrno>
 #include <thread>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/error.h"
+#include "common/base/json.h"
 #include "common/base/print.h"
 #include "launcher/commands.h"
 #include "launcher/find_run.h"
@@ -17,14 +16,14 @@
 #include "launcher/live_tasks.h"
 #include "launcher/monitor_limits.h"
 #include "launcher/output.h"
+#include "launcher/process_state.h"
+#include "launcher/run_folder.h"
 #include "launcher/systemd/unit_commands.h"
 #include "launcher/task_monitor.h"
 
 namespace dtf::launcher {
 
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr auto kStopPoll = std::chrono::milliseconds(20);
 // From the job's summary to the launcher's end, unless it brings a model here.
@@ -34,16 +33,6 @@ constexpr Duration kEndWithin = std::chrono::seconds(3);
 bool hasEnded(const std::filesystem::path& folder, pid_t launcher) {
   const std::optional<LaunchRecord> record = runningLaunch(folder);
   return !record || record->launcher != launcher;
-}
-
-// Errors: kPermission; kUnavailable.
-void askToStop(const FoundRun& run) {
-  DTF_CHECK(run.running.has_value());
-  const pid_t launcher = run.running->launcher;
-  if (launcher > 0 && ::kill(launcher, SIGTERM) == 0) return;
-  throw Error(errno == EPERM ? ErrorCode::kPermission : ErrorCode::kUnavailable,
-              fmt::format("cannot signal {} of {}, pid {}: {}", run.running->program,
-                          run.folder.string(), launcher, errnoText(errno)));
 }
 
 // The job has ended, and said so; what its launcher still does is to bring its model here.
@@ -72,7 +61,7 @@ void awaitEnd(const FoundRun& run, Duration limit) {
 }
 
 // "stopped at step 4210, saved": from the summary of the run that has ended.
-std::string endText(const ordered_json& summary) {
+std::string endText(const Json& summary) {
   const std::string outcome = textOf(summary, "outcome");
   if (outcome.empty()) return "ended without a word, not saved";
   std::string text = outcome;
@@ -81,25 +70,25 @@ std::string endText(const ordered_json& summary) {
   if (outcome == outcomeName(Outcome::kStopped))
     return text + (summary.contains("serves") ? "" : ", saved");
   text += ", not saved";
-  const auto checkpoint = summary.find("checkpoint");
-  if (checkpoint == summary.end() || !checkpoint->is_object()) return text;
+  const Json* const checkpoint = summary.find("checkpoint");
+  if (checkpoint == nullptr || !checkpoint->isObject()) return text;
   const std::optional<uint64_t> last = countOf(*checkpoint, "last_step");
   return text + (last ? fmt::format("; the newest checkpoint is of step {}", *last) : "");
 }
 
 // The job's own, which is 0 when it was saved, or done.
-int endCode(const ordered_json& summary) {
+int endCode(const Json& summary) {
   const std::optional<uint64_t> code = countOf(summary, "exit_code");
   return code && *code < 256 ? static_cast<int>(*code) : exitCode(ErrorCode::kUnavailable);
 }
 
 void say(const cluster::JobSpec& job, const Options& options, const FoundRun& run,
-         const ordered_json& summary) {
+         const Json& summary) {
   if (options.json)
     return printEvent("stop", {{"job", job.job},
                                {"run_dir", run.folder.string()},
                                {"was_running", run.running.has_value()},
-                               {"summary", summary.empty() ? ordered_json(nullptr) : summary}});
+                               {"summary", summary.empty() ? Json(nullptr) : summary}});
   if (run.running) return print(job.job + ": " + endText(summary) + "\n");
   std::string text = fmt::format("{}: not running in {}, nor elsewhere from {}", job.job,
                                  run.folder.string(), options.cluster_file.string());
@@ -109,21 +98,22 @@ void say(const cluster::JobSpec& job, const Options& options, const FoundRun& ru
 
 }  // namespace
 
-int stop(const cluster::JobSpec& job, const Options& options) {
+int stop(const cluster::JobSpec& job, const Options& options, const net::Credentials& credentials) {
   FoundRun run = findRun(job, options);
+  checkOwner(run.folder, options.as_root);
   if (stopUnits(job, run.folder)) {
     if (!run.running) run.running.emplace();  // its chief was just being started again
   } else if (run.running) {
-    askToStop(run);
+    endLauncher(*run.running, run.folder);
     awaitEnd(run, stopLimit(job));
-  } else if (!options.run_dir && !askUnknownRun(job).empty()) {
+  } else if (!options.run_dir && !askUnknownRun(job, credentials).empty()) {
     throw Error(ErrorCode::kUnavailable,
                 job.job +
                     " runs, but not in a run directory that is known here\n"
                     "  stop it where, and as whom, it was started; of units: "
                     "systemctl stop 'dtf-*@*'");
   }
-  const ordered_json summary = readSummary(run.folder);
+  const Json summary = readSummary(run.folder);
   say(job, options, run, summary);
   return run.running ? endCode(summary) : kNotRunning;
 }

@@ -10,8 +10,6 @@ namespace dtf::launcher {
 StopSignals::StopSignals(boost::asio::io_context& io, std::function<void(int signal)> on_signal)
     : on_signal_(std::move(on_signal)), signals_(io) {
   DTF_CHECK(on_signal_);
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how the tasks end
   struct sigaction hangup {};
   ::sigaction(SIGHUP, nullptr, &hangup);
   boost::system::error_code ignored;

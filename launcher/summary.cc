@@ -6,18 +6,16 @@ namespace dtf::launcher {
 
 namespace {
 
-using nlohmann::ordered_json;
-
-ordered_json resultOf(const JobSummary& summary) {
-  if (!summary.result) return ordered_json::object();
-  ordered_json result = ordered_json::parse(summary.result->json, nullptr, false);
-  return result.is_object() ? result : ordered_json::object();
+Json resultOf(const JobSummary& summary) {
+  if (!summary.result) return Json::object();
+  Json result = Json::parseOrNull(summary.result->json);
+  return result.isObject() ? result : Json::object();
 }
 
 // As far as it is known without a result.
-ordered_json progressOf(const JobSummary& summary) {
+Json progressOf(const JobSummary& summary) {
   const std::optional<ProgressNotice>& last = summary.progress.last();
-  ordered_json progress = ordered_json::object();
+  Json progress = Json::object();
   if (last)
     progress = {{"global_step", last->step},
                 {"final_loss", orNull(last->loss)},
@@ -40,6 +38,7 @@ JobSummary summarize(const std::string& job, const TaskMonitor& monitor, double 
   summary.end.outcome = outcomeName(monitor.outcome());
   summary.end.exit_code = monitor.jobExitCode();
   summary.end.wall_seconds = wall_seconds;
+  summary.serves = monitor.serves();
   for (size_t task = 0; task < monitor.size(); ++task) {
     TaskEnd entry{monitor.id(task).name(), std::nullopt, monitor.cause(task),
                   monitor.restarts(task)};
@@ -49,8 +48,8 @@ JobSummary summarize(const std::string& job, const TaskMonitor& monitor, double 
   return summary;
 }
 
-ordered_json summaryJson(const JobSummary& summary) {
-  const ordered_json result = resultOf(summary);
+Json summaryJson(const JobSummary& summary) {
+  const Json result = resultOf(summary);
   const std::string told = textOf(result, "outcome");
   JobEnd end = summary.end;
   if (isOutcome(end.outcome, Outcome::kDone) && isOutcome(told, Outcome::kStopped)) {
@@ -59,9 +58,13 @@ ordered_json summaryJson(const JobSummary& summary) {
     end.outcome = told;
     end.exit_code = 0;
   }
-  ordered_json reached = progressOf(summary);
+  Json reached = progressOf(summary);
   reached.update(result);
-  return dtf::summaryJson(end, reached);
+  Json json = dtf::summaryJson(end, reached);
+  json["attempt"] = summary.attempt;
+  if (summary.serves) json["serves"] = true;
+  if (!summary.model.empty()) json["model"] = summary.model;
+  return json;
 }
 
 }  // namespace dtf::launcher

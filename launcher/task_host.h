@@ -1,7 +1,8 @@
 #pragma once
 
-// Where tasks run: on this host (local_host.h), or on others over ssh or by Slurm (ssh/ssh_hosts.h).
-// A launch uses either through this interface; what happens to the processes comes back as events.
+// Where tasks run: on this host (local_host.h), or on others over ssh or by Slurm
+// (ssh/ssh_hosts.h). A launch uses either through this interface; what happens to the processes
+// comes back as events.
 
 #include <sys/types.h>
 
@@ -77,13 +78,15 @@ class TaskHost {
   virtual bool suspended(size_t task) const = 0;
   // To be called about twice a second.
   virtual void look() = 0;
-  // Brings the checkpoint of `step` to the run directory here, where the chief has one of its own, once
-  // no task is left. False: all tasks are on this host.
+  // Brings the checkpoint of `step` to the run directory here, where the chief has one of its own,
+  // once no task is left. False: all tasks are on this host.
   // Blocks: running the loop, until it is here or `give_up` is true, which is asked often.
   // Errors: kUnavailable, kDeadline, kBadData, kCannotWrite; what was here before is still there.
   virtual bool fetchModel(uint64_t /*step*/, const std::function<bool()>& /*give_up*/) {
     return false;
   }
+  // The job is over: close() removes its snapshots from the memory of other hosts. Else they stay.
+  virtual void dropSnapshots() {}
   // Ends what is left; a host that does not answer is left to its own clock. Told meanwhile is how
   // processes end, and nothing after it.
   // Blocks: some seconds at most.

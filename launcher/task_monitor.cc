@@ -15,17 +15,6 @@ namespace {
 // One Ctrl-C may arrive twice, from the terminal and from a wrapper that passes it on.
 constexpr Duration kSameRequest = std::chrono::milliseconds(250);
 
-// "unavailable" and "deadline" are what a task says whose peer went away: perhaps not the first
-// failure.
-bool mayBeDerived(const std::string& code_word) {
-  return code_word == errorCodeName(ErrorCode::kUnavailable) ||
-         code_word == errorCodeName(ErrorCode::kDeadline);
-}
-
-bool mayBeDerived(const ExitStatus& status) {
-  return status.signal == 0 && mayBeDerived(exitCodeWord(status.code));
-}
-
 }  // namespace
 
 std::string_view outcomeName(Outcome outcome) {
@@ -80,7 +69,7 @@ void TaskMonitor::onFailedNotice(size_t task, FailedNotice notice) {
   Task& failed = tasks_.at(task);
   if (failed.notice || !alive(task)) return;
   failed.notice = std::move(notice);
-  if (stopping()) return;
+  if (stopping() || (isOver() && mayBeDerived(failed.notice->code))) return;
   failed.first_sign = clock_.now();
   judgeBy(clock_.now() + limits_.grace);  // it is about to exit; should it not, it has still failed
 }
@@ -93,30 +82,25 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
   ended.missed_since.reset();
   ended.given_up = false;
   const bool is_root = root_ && root_->task == task;
-  if (status.success() || (saving() && status.paused())) {
-    ended.state = TaskState::kDone;
-    if (ended.id.job == JobKind::kWorker) noteWorkerGone();
-    if (chiefDone()) dropLate();
-  } else if (stopping() && !is_root) {
-    ended.state = TaskState::kStopped;
-  } else if (isLate(status)) {
-    ended.state = TaskState::kStopped;
-    forgetFailure(task);
-    if (ended.id.job == JobKind::kWorker) noteWorkerGone();
-  } else if (obeyed(task, status)) {
-    ended.state = TaskState::kStopped;
-    if (firstFailed(false))
-      judge();
-    else
-      stop(std::nullopt);
-  } else if (!scheduleRestart(task, status)) {
-    const bool died = isWorthRestarting(status) && !isInVain(task, status);
-    ended.state = died && canSpare(task) ? TaskState::kMissed : TaskState::kFailed;
-    if (ended.state == TaskState::kMissed) {
+  switch (verdict(facts(), phase(), task, {status, ended.notice.has_value(), is_root})) {
+    case Verdict::kDone:
+      ended.state = TaskState::kDone;
+      if (!status.success()) forgetFailure(task);
+      noteGone(task);
+      if (!limits_.serves) dropLate();
+      break;
+    case Verdict::kStopped:
+      ended.state = TaskState::kStopped;
       forgetFailure(task);
-      noteWorkerGone();
-    }
+      noteGone(task);
+      break;
+    case Verdict::kFailed:
+      onFailure(task, status);
   }
+  // Those who are left would wait for it.
+  const bool is_awaited = ended.id == kChief || ended.id.job == JobKind::kPs;
+  const bool is_lost = isLate(status) && ended.state != TaskState::kFailed;
+  if (isOver() && is_awaited && is_lost && !stopping()) stop(std::nullopt);
   DTF_CHECK_MSG(!alive(task), ended.id.name());
   if (is_root && root_by_notice_) *root_ = causeOf(task);
   if (ended.state == TaskState::kFailed && !stopping()) {
@@ -126,16 +110,37 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
   onTime();
 }
 
-bool TaskMonitor::chiefDone() const {
-  return !limits_.serves && std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
-    return task.id == kChief && task.state == TaskState::kDone;
-  });
+// It is mended by another process, can be spared, or is the job's failure.
+void TaskMonitor::onFailure(size_t task, const ExitStatus& status) {
+  Task& ended = tasks_[task];
+  if (obeyed(task, status)) {
+    ended.state = TaskState::kStopped;
+    firstFailed(false) ? judge() : stop(std::nullopt);
+  } else if (!scheduleRestart(task, status)) {
+    const bool died = isWorthRestarting(status) && !isInVain(task, status);
+    ended.state = died && canSpare(task) ? TaskState::kMissed : TaskState::kFailed;
+    if (ended.state == TaskState::kMissed) forgetFailure(task), noteGone(task);
+  }
 }
 
-// The job has its result: a task that was lost, that somebody told to end, or that is back and finds nobody, takes
-// nothing from it.
-bool TaskMonitor::isLate(const ExitStatus& status) const {
-  return chiefDone() && (status.signal != 0 || status.wasToldToEnd() || mayBeDerived(status));
+// A ps that is on its way back comes too late: the chief would wait for it.
+void TaskMonitor::onResult(bool is_done) {
+  DTF_CHECK(!limits_.serves);
+  const bool has_failed = root_ || judge_time_;
+  if (has_failed && !is_done) return;
+  has_result_ = true;
+  if (root_ && root_->task) root_.reset();
+  for (size_t task = 0; task < tasks_.size(); ++task) forgetFailure(task);
+  const bool is_late = std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
+    return task.id.job == JobKind::kPs && task.state == TaskState::kWaiting;
+  });
+  if (is_late && !stopping()) stop(std::nullopt);
+}
+
+std::vector<TaskFacts> TaskMonitor::facts() const {
+  std::vector<TaskFacts> facts;
+  for (const Task& task : tasks_) facts.push_back({task.id, task.state});
+  return facts;
 }
 
 void TaskMonitor::forgetFailure(size_t task) {
@@ -145,8 +150,8 @@ void TaskMonitor::forgetFailure(size_t task) {
   if (!judged) judge_time_.reset();
 }
 
-// Another process would meet the same: the task said why it failed, and that says so; it is a ps that
-// has given up its peers; or a ps stands still, which is the cause.
+// Another process would meet the same: the task said why it failed, and that says so; it is a ps
+// that has given up its peers; or a ps stands still, which is the cause.
 bool TaskMonitor::isInVain(size_t task, const ExitStatus& status) const {
   const std::optional<FailedNotice>& notice = tasks_[task].notice;
   if (notice && !isWorthRestarting({exitCodeOfWord(notice->code), 0})) return true;
@@ -159,7 +164,7 @@ bool TaskMonitor::isInVain(size_t task, const ExitStatus& status) const {
 // True: the task gets another process. What it lost with this one is the protocol's to mend.
 bool TaskMonitor::scheduleRestart(size_t task, const ExitStatus& status) {
   Task& of = tasks_[task];
-  if (stopping() || chiefDone() || isInVain(task, status)) return false;
+  if (stopping() || isOver() || isInVain(task, status)) return false;
   const TimePoint now = clock_.now();
   std::optional<Duration> ran;
   if (of.was_ready) ran = of.ready_since ? now - *of.ready_since : Duration{0};
@@ -183,17 +188,19 @@ bool TaskMonitor::canSpare(size_t task) const {
   return static_cast<uint32_t>(missed) < limits_.spares;
 }
 
-// The others have finished: nobody is left for a worker that is still on its way back.
+// Nobody is left for who is still on its way back: a worker when the chief has ended, the chief
+// when all others have.
 void TaskMonitor::dropLate() {
-  dropWaiting();
-  for (size_t task = 0; task < tasks_.size(); ++task)
-    if (tasks_[task].state == TaskState::kStarting && restarts(task) > 0)
+  const std::vector<TaskFacts> all = facts();
+  const bool is_chief_done = isChiefDone(all);
+  for (size_t task = 0; task < tasks_.size(); ++task) {
+    if (!is_chief_done && !haveOthersFinished(all, task)) continue;
+    TaskState& state = tasks_[task].state;
+    if (state == TaskState::kWaiting)
+      state = is_chief_done ? TaskState::kStopped : TaskState::kDone;
+    else if (state == TaskState::kStarting && restarts(task) > 0)
       orders_.push_back(SignalOrder{task, SIGKILL});
-}
-
-void TaskMonitor::dropWaiting() {
-  for (Task& task : tasks_)
-    if (task.state == TaskState::kWaiting) task.state = TaskState::kStopped;
+  }
 }
 
 std::vector<size_t> TaskMonitor::takeStarts() {
@@ -213,14 +220,6 @@ void TaskMonitor::onLost(size_t task, uint32_t process) {
   orders_.push_back(SignalOrder{task, SIGKILL});
 }
 
-void TaskMonitor::onSuspended(size_t task, bool suspended) {
-  Task& of = tasks_.at(task);
-  if (!suspended || !alive(task))
-    of.suspended_since.reset();
-  else if (!of.suspended_since)
-    of.suspended_since = clock_.now();
-}
-
 void TaskMonitor::onError(std::optional<size_t> task, const Error& error) {
   DTF_CHECK(!task || *task < tasks_.size());
   DTF_CHECK(exitCode(error.code()) != 0);
@@ -237,7 +236,7 @@ void TaskMonitor::onStopRequest(int signal) {
     return killAll();
   }
   // A job that has its result is not interrupted: what is left of it is only ended sooner.
-  if (!chiefDone()) stop_signal_ = signal;
+  if (!isOver()) stop_signal_ = signal;
   if (!askChiefToSave()) stop(std::nullopt);
 }
 
@@ -270,7 +269,7 @@ void TaskMonitor::onTime() {
       stop(std::nullopt);
     else if (!judge_time_)
       checkDeadlines();
-    if (!stopping()) killFrozenPs();
+    if (!stopping()) killFrozen();
   } else if (!kill_time_ && now >= *stop_time_ + limits_.grace) {
     killAll();
   }
@@ -295,7 +294,8 @@ bool TaskMonitor::allReady() const {
 Outcome TaskMonitor::outcome() const {
   if (root_) return Outcome::kFailed;
   if (stop_signal_ == 0) return Outcome::kDone;
-  return (saving() || limits_.serves) && !anyAlive() ? Outcome::kStopped : Outcome::kInterrupted;
+  return (saving() || limits_.serves || has_result_) && !anyAlive() ? Outcome::kStopped
+                                                                    : Outcome::kInterrupted;
 }
 
 int TaskMonitor::jobExitCode() const {
@@ -307,16 +307,6 @@ int TaskMonitor::jobExitCode() const {
 bool TaskMonitor::alive(size_t task) const {
   const TaskState state = tasks_.at(task).state;
   return state == TaskState::kStarting || state == TaskState::kReady;
-}
-
-TasksUp TaskMonitor::up(JobKind job) const {
-  TasksUp result;
-  for (const Task& task : tasks_) {
-    if (task.id.job != job) continue;
-    ++result.total;
-    if (task.state == TaskState::kReady) ++result.up;
-  }
-  return result;
 }
 
 void TaskMonitor::judgeBy(TimePoint time) {
@@ -349,58 +339,13 @@ void TaskMonitor::judge() {
   stop(causeOf(*root));
 }
 
-void TaskMonitor::checkDeadlines() {
-  DTF_CHECK(!stopping());
-  const TimePoint now = clock_.now();
-  const auto fail = [this](const std::string& what, TaskState state) {
-    RootCause root{std::nullopt, what, "", exitCode(ErrorCode::kDeadline)};
-    for (size_t task = tasks_.size(); task-- > 0;)
-      if (tasks_[task].state == state) root.task = task;
-    stop(std::move(root));
-  };
-  const std::string missing = namesNotReady();
-  const bool late = std::any_of(tasks_.begin(), tasks_.end(), [&](const Task& task) {
-    const bool planned = task.state == TaskState::kPlanned;
-    const bool starting = task.state == TaskState::kStarting;
-    return (planned && now >= start_time_ + limits_.start) ||
-           (starting && now >= task.started + limits_.start);
-  });
-  if (late)
-    return fail(fmt::format("not ready within {:g} s of its start (timeouts.start_seconds): {}",
-                            toSeconds(limits_.start), missing),
-                TaskState::kStarting);
-  if (finish_time_ && now >= *finish_time_ && anyAlive())
-    fail("the workers have finished, and these tasks have not in time: " + namesAlive(),
-         TaskState::kReady);
-}
-
-// Nobody but the kernel knows: it answers no question, and its socket takes connections still. Clients of
-// a task that serves have deadlines of their own.
-void TaskMonitor::killFrozenPs() {
-  if (limits_.restarts.max == 0 || limits_.serves) return;
-  const TimePoint now = clock_.now();
-  const bool workers_run = std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
-    return task.id.job == JobKind::kWorker && task.state == TaskState::kReady &&
-           !task.suspended_since;
-  });
-  for (size_t task = 0; task < tasks_.size(); ++task) {
-    Task& of = tasks_[task];
-    if (of.id.job != JobKind::kPs) continue;
-    if (!of.suspended_since || !workers_run)
-      of.missed_since.reset();
-    else if (!of.missed_since)
-      of.missed_since = now;
-    else if (now - *of.missed_since > limits_.lease && alive(task))
-      orders_.push_back(SignalOrder{task, SIGKILL});
-  }
-}
-
 void TaskMonitor::stop(std::optional<RootCause> root) {
   DTF_CHECK(!stopping() && !root_);
   DTF_CHECK(!root || root->exit_code != 0);  // a job that failed must not end with 0
   root_ = std::move(root);
   stop_time_ = clock_.now();
-  dropWaiting();
+  for (Task& task : tasks_)
+    if (task.state == TaskState::kWaiting) task.state = TaskState::kStopped;
   order(SIGTERM);
 }
 
@@ -416,34 +361,10 @@ void TaskMonitor::order(int signal) {
     if (alive(task)) orders_.push_back(SignalOrder{task, signal});
 }
 
-void TaskMonitor::noteWorkerGone() {
-  if (limits_.serves) return;
-  const bool last = std::none_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
-    const bool is_gone = task.state == TaskState::kDone || task.state == TaskState::kMissed ||
-                         task.state == TaskState::kStopped;
-    return task.id.job == JobKind::kWorker && !is_gone;
-  });
-  const TimePoint now = clock_.now();
-  const bool some = std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
-    return task.id.job == JobKind::kWorker && task.state == TaskState::kDone;
-  });
-  if (!finish_time_ && some) finish_time_ = now + limits_.finish;
-  if (last && finish_time_) finish_time_ = std::min(*finish_time_, now + limits_.last);
-}
-
 bool TaskMonitor::anyAlive() const {
   for (size_t task = 0; task < tasks_.size(); ++task)
     if (alive(task)) return true;
   return false;
-}
-
-std::optional<size_t> TaskMonitor::suspendedFirst() const {
-  std::optional<size_t> first;
-  for (size_t task = 0; task < tasks_.size(); ++task)
-    if (tasks_[task].suspended_since &&
-        (!first || *tasks_[task].suspended_since < *tasks_[*first].suspended_since))
-      first = task;
-  return first;
 }
 
 }  // namespace dtf::launcher

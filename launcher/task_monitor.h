@@ -15,33 +15,12 @@
 #include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
+#include "launcher/end_of_job.h"
 #include "launcher/exit_status.h"
 #include "launcher/notice.h"
-#include "launcher/progress.h"
 #include "launcher/restart_policy.h"
 
 namespace dtf::launcher {
-
-//   state              when                          to
-//   planned            its process is made           starting
-//   starting           it says that it is ready      ready
-//   starting, ready    exit code 0                   done     (early or not: finished, not failed)
-//   starting, ready    any other end                 waiting  (its restarts are not used up; restart_policy.h)
-//   starting, ready    any other end                 missed   (a worker that died, and which the job can spare)
-//   starting, ready    any other end                 failed   (before the launcher asked anyone to stop)
-//   waiting            its pause is over             starting
-//   waiting            the others stop or are done   stopped
-//   starting, ready    any other end                 stopped  (after: derived from the root cause)
-enum class TaskState : uint8_t {
-  kPlanned,
-  kStarting,
-  kReady,
-  kWaiting,
-  kMissed,
-  kDone,
-  kFailed,
-  kStopped
-};
 
 //   done         every task ended well, but for workers that the job could spare
 //   stopped      a person asked it to stop, and it ended by itself, saved; or it served clients
@@ -51,9 +30,11 @@ enum class Outcome : uint8_t { kDone, kStopped, kInterrupted, kFailed };
 std::string_view outcomeName(Outcome outcome);  // "done" and so on
 
 struct MonitorLimits {
-  Duration start = std::chrono::seconds(60);    // for every task to become ready
-  Duration finish = std::chrono::seconds(610);  // from the first worker's end to that of the last
-  Duration last = std::chrono::seconds(30);     // from the last worker's end to that of the last ps
+  Duration start = std::chrono::seconds(60);  // for every task to become ready
+  // From the first worker's end to that of the last, and from there to that of the last ps. Behind
+  // the result what is left is ended, which is no failure.
+  Duration finish = std::chrono::seconds(610);
+  Duration last = std::chrono::seconds(30);
   Duration grace = std::chrono::seconds(2);  // from SIGTERM to SIGKILL, and from there to giving up
   // With checkpoints: for the job to save and end by itself when a person asks it to stop. 0: it is
   // not asked, its tasks are stopped.
@@ -66,7 +47,8 @@ struct MonitorLimits {
   bool serves = false;               // no job: tasks wait for clients until somebody ends them
   uint32_t spares = 0;               // backup workers: a step is made without so many of them
   // A ps that is suspended for longer while workers run has lost them: it is killed, to be started
-  // again. Workers are given up by the ps, see onLost().
+  // again. Workers are given up by the ps, see onLost(). Whoever is suspended for longer when the
+  // job has its result is killed.
   Duration lease = std::chrono::seconds(10);
 };
 
@@ -100,11 +82,15 @@ class TaskMonitor {
   // What a task that isn't ready waits for, in its own words; empty: nothing any more.
   void onWaiting(size_t task, std::string_view whom);
   void onFailedNotice(size_t task, FailedNotice notice);
+  // The chief has reported its result, and the job is saved where it saves: nothing is left to be
+  // lost (end_of_job.h). `is_done`: of all steps, so that a failure before it doesn't matter.
+  void onResult(bool is_done);
   void onExit(size_t task, ExitStatus status);
-  // The process does not run (SIGSTOP, Ctrl-Z), or runs again. To be called whenever it is looked at.
+  // The process does not run (SIGSTOP, Ctrl-Z), or runs again. To be called whenever it is looked
+  // at.
   void onSuspended(size_t task, bool suspended);
-  // A ps has given up that process of the worker (processIndex()): its lease has run out, and it may
-  // not run at all. It is killed, so that another one can take its place.
+  // A ps has given up that process of the worker (processIndex()): its lease has run out, and it
+  // may not run at all. It is killed, so that another one can take its place.
   void onLost(size_t task, uint32_t process);
   // Something of the launcher's own failed (`task`: while starting that one); the job can't go on.
   void onError(std::optional<size_t> task, const Error& error);
@@ -122,11 +108,15 @@ class TaskMonitor {
   bool finished() const;
   bool stopping() const { return stop_time_.has_value(); }
   bool saving() const { return save_time_.has_value() && !stopping(); }  // the job ends by itself
+  // The job has its result, and what has not ended by itself is ended.
+  bool endsTheRest() const { return stopping() && !root_ && stop_signal_ == 0; }
+  std::vector<TaskFacts> facts() const;
   bool allReady() const;  // everyone is, or has been, ready
 
   Outcome outcome() const;
-  // 0, also when SIGTERM had the job saved and ended, as for a daemon that is told to stop; the root
-  // cause's; 128+n for any other signal n that asked it to stop, and for one that saved nothing.
+  // 0, also when SIGTERM had the job saved and ended, as for a daemon that is told to stop; the
+  // root cause's; 128+n for any other signal n that asked it to stop, and for one that saved
+  // nothing.
   int jobExitCode() const;
   const std::optional<RootCause>& rootCause() const { return root_; }
 
@@ -144,15 +134,13 @@ class TaskMonitor {
   uint32_t processIndex(size_t task) const { return tasks_[task].policy.restarts(); }
   // Of a task that waits: how its last process ended, and when the next one starts.
   std::string restartText(size_t task) const;
-  // "worker/1 3 times, the last after it was killed by SIGKILL (signal 9)", of each that was started
-  // again.
+  // "worker/1 3 times, the last after it was killed by SIGKILL (signal 9)", of each that was
+  // started again.
   std::vector<std::string> restartHistory() const;
   std::string cause(size_t task) const;  // why it ended as it did; empty when all is well
+  enum class Named : uint8_t { kNotReady, kAlive, kSuspended };
   // "ps/0, worker/1 (awaits its data: t.csv, 3.2 GiB)"; at most eight of them.
-  std::string namesNotReady() const;
-  std::string namesAlive() const;
-  std::string namesSuspended() const;
-  TasksUp up(JobKind job) const;
+  std::string names(Named which) const;
 
  private:
   struct Task {
@@ -171,28 +159,28 @@ class TaskMonitor {
     std::optional<FailedNotice> notice;
     std::optional<TimePoint> first_sign;  // of its failure
     std::optional<TimePoint> suspended_since;
-    std::optional<TimePoint> missed_since;  // a ps: suspended while a worker runs
+    std::optional<TimePoint> missed_since;  // see killFrozen()
   };
 
   void judgeBy(TimePoint time);
   void judge();
-  bool chiefDone() const;
-  bool isLate(const ExitStatus& status) const;
+  JobPhase phase() const { return {has_result_, saving(), stopping(), limits_.serves}; }
+  bool isOver() const { return launcher::isOver(facts(), phase()); }
+  void onFailure(size_t task, const ExitStatus& status);
   bool scheduleRestart(size_t task, const ExitStatus& status);
   bool canSpare(size_t task) const;
   void forgetFailure(size_t task);
   bool isInVain(size_t task, const ExitStatus& status) const;
-  void dropWaiting();
   void dropLate();
   std::optional<size_t> firstFailed(bool even_derived) const;
   void checkDeadlines();
-  void killFrozenPs();
+  void killFrozen();
   bool askChiefToSave();
   bool obeyed(size_t task, ExitStatus status) const;
   void stop(std::optional<RootCause> root);
   void killAll();
   void order(int signal);
-  void noteWorkerGone();
+  void noteGone(size_t task);
   bool anyAlive() const;
   RootCause causeOf(size_t task) const;
   std::optional<size_t> suspendedFirst() const;
@@ -214,6 +202,7 @@ class TaskMonitor {
   std::optional<RootCause> root_;
   bool root_by_notice_ = false;  // the root cause's process lives: its exit code will say more
   int stop_signal_ = 0;          // that the person sent
+  bool has_result_ = false;
 };
 
 }  // namespace dtf::launcher

@@ -51,20 +51,13 @@ void TaskMonitor::onWaiting(size_t task, std::string_view whom) {
   if (tasks_.at(task).state == TaskState::kStarting) tasks_[task].awaited = printable(whom);
 }
 
-std::string TaskMonitor::namesNotReady() const {
-  return namesOf([](const Task& task) {
-    return task.state == TaskState::kStarting || task.state == TaskState::kPlanned;
+std::string TaskMonitor::names(Named which) const {
+  return namesOf([which](const Task& task) {
+    const bool starts = task.state == TaskState::kStarting;
+    if (which == Named::kSuspended) return task.suspended_since.has_value();
+    if (which == Named::kAlive) return starts || task.state == TaskState::kReady;
+    return starts || task.state == TaskState::kPlanned;
   });
-}
-
-std::string TaskMonitor::namesAlive() const {
-  return namesOf([](const Task& task) {
-    return task.state == TaskState::kStarting || task.state == TaskState::kReady;
-  });
-}
-
-std::string TaskMonitor::namesSuspended() const {
-  return namesOf([](const Task& task) { return task.suspended_since.has_value(); });
 }
 
 std::string TaskMonitor::restartText(size_t task) const {

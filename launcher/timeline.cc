@@ -1,9 +1,8 @@
 #include "launcher/timeline.h"
 
-#include <nlohmann/json.hpp>
-
 #include "common/base/error.h"
 #include "common/base/file.h"
+#include "common/base/json.h"
 #include "common/base/trace.h"
 
 namespace dtf::launcher {
@@ -31,15 +30,14 @@ void removeTimelines(const fs::path& run_dir, const std::vector<TaskId>& tasks) 
 }
 
 size_t mergeTimelines(const fs::path& run_dir, const std::vector<TaskId>& tasks) {
-  nlohmann::ordered_json merged = {{"traceEvents", nlohmann::ordered_json::array()},
-                                   {"otherData", {{"tasks", nlohmann::ordered_json::array()}}}};
+  Json merged = {{"traceEvents", Json::array()}, {"otherData", {{"tasks", Json::array()}}}};
   size_t count = 0;
   for (const TaskId task : tasks) {
     const fs::path file = fileOf(run_dir, task);
     std::error_code ignored;
     if (!fs::exists(file, ignored)) continue;
-    auto part = nlohmann::ordered_json::parse(readFile(file, kTimelineBytesMax), nullptr, false);
-    if (!part.is_object() || !part.contains("traceEvents") || !part["traceEvents"].is_array() ||
+    auto part = Json::parseOrNull(readFile(file, kTimelineBytesMax));
+    if (!part.isObject() || !part.contains("traceEvents") || !part["traceEvents"].isArray() ||
         !part.contains("otherData"))
       throw Error(ErrorCode::kBadData, file.string() + " is no timeline of a task");
     for (auto& event : part["traceEvents"]) merged["traceEvents"].push_back(std::move(event));

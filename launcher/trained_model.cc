@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include "common/base/error.h"
-#include "common/data/open_dataset.h"
+#include "common/data/data_files.h"
+#include "common/data/read_signature.h"
 #include "common/yaml/error_at.h"
 #include "launcher/find_run.h"
 #include "launcher/output.h"
@@ -19,6 +20,14 @@ void warnAboutRejected(const train::SavedModel& model) {
     printBounded(STDERR_FILENO,
                  fmt::format("dtf-launch: warning: the checkpoint of step {} can't be used: {}\n",
                              one.step, one.problems.at(0).reason));
+}
+
+// Whether the job's file still names the targets that the model was trained on; the evaluation may
+// have them under other names.
+bool learnsTheSame(const cluster::DatasetSpec& train, const data::DataSignature& model) {
+  std::vector<std::string> named = train.csv.targets;
+  if (!train.csv.label.empty()) named = {train.csv.label};
+  return data::trainedColumns(model).targets == named;
 }
 
 }  // namespace
@@ -38,13 +47,20 @@ train::SavedModel openTrainedModel(const cluster::JobSpec& job, const Options& o
   return model;
 }
 
-void checkClassNames(const train::SavedModel& model, const cluster::DatasetSpec& data) {
-  const std::string folder = data.image_folder.folder.path.string();
-  const std::string difference = train::classDifference(model.class_names, data::classNames(data),
-                                                        folder.empty() ? "the job's data" : folder);
-  if (!difference.empty())
-    throw Error(ErrorCode::kBadData, fmt::format("{} is of a model with other classes:\n{}",
-                                                 model.checkpoint.string(), difference));
+cluster::DatasetSpec evaluationSpec(const cluster::DataSpec& data, const train::SavedModel& model) {
+  const cluster::DatasetSpec& eval = data.eval.value();
+  if (model.signature)
+    return data::readAsTrained(eval, learnsTheSame(data.train, *model.signature)
+                                         ? data::withTargetsOf(eval, *model.signature)
+                                         : *model.signature);
+  const bool is_there = data::missingPath(data.train).empty();
+  cluster::DatasetSpec read = is_there ? data::readAsTrained(eval, data.train) : eval;
+  if (model.class_names.empty()) return read;
+  data::DataSignature classes = data::readSignature(read);
+  for (data::PartSignature& target : classes.targets)
+    target.preparation = {{{"op", "vocabulary"}, {"words", model.class_names}}};
+  return data::classWords(data::readSignature(read)).empty() ? read
+                                                             : data::readAsTrained(read, classes);
 }
 
 train::KernelChoices savedChoices(const cluster::TrainSpec& train, const train::SavedModel& model) {

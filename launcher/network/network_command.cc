@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "common/base/mutex.h"
 #include "common/base/print.h"
-#include "common/net/own_user.h"
+#include "common/net/credentials.h"
 #include "common/net/tls_keys.h"
 #include "common/yaml/error_at.h"
 #include "launcher/binaries.h"
@@ -31,6 +30,12 @@ namespace {
 
 constexpr Duration kLocalTurn = std::chrono::milliseconds(20);
 constexpr Duration kWordsWithin = std::chrono::seconds(1);
+
+// Of a cluster without keys.
+net::Credentials plainCredentials(const cluster::ClusterSpec& cluster) {
+  if (cluster.insecure) return net::Credentials::insecure();
+  return cluster.keys.empty() ? net::Credentials::ownUser() : net::Credentials();
+}
 
 // The hosts of a job that runs here: all are this one, under the names that the file has for it.
 // Owns: the probes.
@@ -55,12 +60,13 @@ class LocalProbes {
   net::asio::io_context io_{1};
   // Answers come from other threads.
   net::asio::executor_work_guard<net::asio::io_context::executor_type> work_{io_.get_executor()};
+  const net::Credentials plain_;  // where the job has no keys
   NetworkCheck* check_ = nullptr;
   std::vector<ProbeSite> sites_;
   std::vector<std::unique_ptr<NetworkProbe>> probes_;
 };
 
-LocalProbes::LocalProbes(const cluster::JobSpec& job) {
+LocalProbes::LocalProbes(const cluster::JobSpec& job) : plain_(plainCredentials(job.cluster)) {
   const std::vector<TaskId> tasks = allTasks(job.cluster);
   const std::vector<std::string> hosts = hostsOfTasks(job);
   std::set<std::string> seen;
@@ -79,7 +85,10 @@ void LocalProbes::add(const cluster::JobSpec& job, const std::string& host, Task
   std::string certified;
   if (!job.cluster.keys.empty()) {
     certified = task.name();
-    options.keys = std::make_shared<net::TlsKeys>(job.cluster.keys, certified, job.job);
+    options.credentials = net::Credentials::ofKeys(
+        std::make_shared<net::TlsKeys>(job.cluster.keys, certified, job.job));
+  } else {
+    options.credentials = plain_;
   }
   const std::string identity = options.identity;
   probes_.push_back(std::make_unique<NetworkProbe>(std::move(options)));
@@ -110,7 +119,6 @@ std::vector<NetworkRow> measureAll(Probes& probes, const Clock& clock, bool quie
 }  // namespace
 
 int checkNetwork(const cluster::JobSpec& job, const Options& options, const Origin& origin) {
-  if (job.cluster.keys.empty()) net::keepToOwnUser(!job.cluster.insecure);
   const SystemClock clock;
   const bool quiet = options.json || options.verbosity == Verbosity::kQuiet;
   std::vector<NetworkRow> rows;

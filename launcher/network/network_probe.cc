@@ -19,7 +19,8 @@ ProbeAddress addressOf(const std::string& listening) {
 
 }  // namespace
 
-NetworkProbe::NetworkProbe(Options options) : options_(std::move(options)) {
+NetworkProbe::NetworkProbe(Options options)
+    : options_(std::move(options)), io_("probe", {}, options_.credentials) {
   listen(options_.host);
   // Where a name leads is known when it is bound.
   const std::string own = addresses_[0].address;
@@ -34,7 +35,7 @@ NetworkProbe::~NetworkProbe() {
 
 void NetworkProbe::listen(const std::string& address) {
   servers_.push_back(
-      std::make_unique<wire::ProbeServer>(io_, options_.identity, address, options_.keys));
+      std::make_unique<wire::ProbeServer>(io_, options_.identity, address, options_.credentials));
   addresses_.push_back(addressOf(servers_.back()->listening()));
 }
 
@@ -44,7 +45,8 @@ void NetworkProbe::listenBesides(const std::string& own) {
     try {
       listen(other.address);
     } catch (const Error&) {
-      // Such as one that the kernel still looks for on the link: no task could listen there, either.
+      // Such as one that the kernel still looks for on the link: no task could listen there,
+      // either.
     }
   }
 }
@@ -52,7 +54,7 @@ void NetworkProbe::listenBesides(const std::string& own) {
 void NetworkProbe::measure(const Measure& order, std::function<void(const Measured&)> answer) {
   io_.post([this, order, tell = std::move(answer)] {
     under_way_.reset();
-    wire::ProbeTarget target{order.to, order.identity, order.task, options_.keys};
+    wire::ProbeTarget target{order.to, order.identity, order.task};
     under_way_.emplace(
         io_, std::move(target),
         [order, tell](const wire::LinkFigures& figures) {

@@ -21,10 +21,10 @@ namespace dtf::launcher {
 class NetworkProbe {
  public:
   struct Options {
-    std::string host;                      // as the cluster file has it: tasks listen there
-    std::string identity;                  // of this process alone
-    bool reachable = false;                // whether tasks may listen where others can connect
-    std::shared_ptr<net::TlsKeys> keys{};  // null: plain
+    std::string host;        // as the cluster file has it: tasks listen there
+    std::string identity;    // of this process alone
+    bool reachable = false;  // whether tasks may listen where others can connect
+    net::Credentials credentials{};
   };
 
   // Listens at the host's address, and, unless that is loopback, at those of the host's other
@@ -36,8 +36,8 @@ class NetworkProbe {
   // The first is the host's.
   const std::vector<ProbeAddress>& addresses() const { return addresses_; }
 
-  // What goes wrong with the measurement is its answer. One at a time: one that is under way is given
-  // up, and not answered.
+  // What goes wrong with the measurement is its answer. One at a time: one that is under way is
+  // given up, and not answered.
   void measure(const Measure& order, std::function<void(const Measured&)> answer);
 
  private:
@@ -46,7 +46,7 @@ class NetworkProbe {
 
   const Options options_;
   std::vector<ProbeAddress> addresses_;
-  net::IoThread io_{"probe"};
+  net::IoThread io_;
   std::vector<std::unique_ptr<wire::ProbeServer>> servers_;  // of the addresses, in their order
   std::optional<wire::LinkMeasurement> under_way_;           // of the loop
 };

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 namespace dtf::launcher {
 
@@ -54,15 +53,14 @@ std::string networkTable(const std::vector<NetworkRow>& rows) {
   return text;
 }
 
-nlohmann::ordered_json networkJson(const std::vector<NetworkRow>& rows,
-                                   const std::vector<std::string>& warnings) {
-  nlohmann::ordered_json pairs = nlohmann::ordered_json::array();
+Json networkJson(const std::vector<NetworkRow>& rows, const std::vector<std::string>& warnings) {
+  Json pairs = Json::array();
   for (const NetworkRow& row : rows) {
-    nlohmann::ordered_json pair = {{"from", row.from},
-                                   {"to", row.to},
-                                   {"address", row.address},
-                                   {"interface", row.interface},
-                                   {"in_file", row.is_files}};
+    Json pair = {{"from", row.from},
+                 {"to", row.to},
+                 {"address", row.address},
+                 {"interface", row.interface},
+                 {"in_file", row.is_files}};
     if (row.reached()) {
       pair["bytes_per_second"] = std::round(row.measured.bytes_per_second);
       pair["round_trip_us"] = row.measured.round_trip_us;

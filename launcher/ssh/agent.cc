@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdint>
 #include <utility>
 
@@ -11,7 +10,7 @@
 #include "common/base/checksum.h"
 #include "common/base/core_files.h"
 #include "common/checkpoint/snapshot_folder.h"
-#include "common/net/own_user.h"
+#include "common/net/credentials.h"
 #include "common/net/tls_keys.h"
 #include "common/yaml/error_at.h"
 #include "launcher/output.h"
@@ -28,7 +27,8 @@ constexpr Duration kOpenWithin =
 constexpr Duration kAgentTick = std::chrono::milliseconds(250);
 // Of files, while tasks run: 4 MiB a second, which their logs have room beside.
 constexpr size_t kPiecesEachTick = 4;
-// None is sent while so much waits for the launcher: orders are read in between, and the lease goes on.
+// None is sent while so much waits for the launcher: orders are read in between, and the lease goes
+// on.
 constexpr size_t kFilesWaitMax = size_t{1} << 20;
 // Of a model: the connection is never idle, and orders have their turn.
 constexpr size_t kModelAheadBytes = size_t{512} << 10;
@@ -60,12 +60,6 @@ void removeSnapshots(const OpenOrder& order) {
 
 Agent::Agent(Fd in, Fd out, std::function<Binaries()> find_binaries)
     : find_binaries_(std::move(find_binaries)), host_(io_, clock_, *this), heard_(clock_.now()) {
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` write() fails, and that names the file
-  std::signal(SIGCHLD, SIG_DFL);
-  // Slurm sends it to every process of a job that is to end: the tasks, which save, are not to lose
-  // their agent meanwhile. It ends with its connection.
-  std::signal(SIGTERM, SIG_IGN);
   link_ = std::make_unique<FrameLink>(
       io_, std::move(in), std::move(out), false, [this] { return heard_ + lease() - clock_.now(); },
       FrameLink::Handlers{[this](FrameKind kind, std::string_view payload) {
@@ -85,7 +79,7 @@ int Agent::run() {
   while (!exit_code_) io_.run_one();
   // What asked for the tasks is gone: so are they, at once, as those of a launcher that was killed.
   host_.close();
-  if (*exit_code_ == 0 && listens_) removeSnapshots(*opened_);
+  if (*exit_code_ == 0 && listens_ && opened_->drops_snapshots) removeSnapshots(*opened_);
   probe_.reset();
   files_.reset();
   copies_.reset();
@@ -213,7 +207,7 @@ void Agent::open(const OpenOrder& order) {
     listening.ports[id] = static_cast<uint16_t>(std::stoul(address.substr(colon + 1)));
   }
   // Not before this launch has all that it needs of another's.
-  if (order.is_first) removeSnapshots(order);
+  if (order.drops_snapshots) removeSnapshots(order);
   listens_ = true;
   report(listening);
 }
@@ -233,10 +227,11 @@ void Agent::probe(const ProbeOrder& order) {
     leaveNoCoreFiles();
     probes_keys_ = std::make_unique<TemporaryFolder>();
     files_ = std::make_unique<SentFilesFolder>(probes_keys_->path(), order.files);
-    options.keys = std::make_shared<net::TlsKeys>(files_->path() / order.keys.relative_path(),
-                                                  order.task, order.job);
+    options.credentials = net::Credentials::ofKeys(std::make_shared<net::TlsKeys>(
+        files_->path() / order.keys.relative_path(), order.task, order.job));
   } else {
-    net::keepToOwnUser(!order.reachable);
+    options.credentials =
+        order.reachable ? net::Credentials::insecure() : net::Credentials::ownUser();
   }
   probe_ = std::make_unique<NetworkProbe>(std::move(options));
   report(ProbingReport{probe_->addresses()});
@@ -314,7 +309,8 @@ void Agent::obey(const PingOrder& /*order*/) {
   report(alive);
 }
 
-void Agent::obey(const EndOrder& /*order*/) {
+void Agent::obey(const EndOrder& order) {
+  if (opened_) opened_->drops_snapshots |= order.drops_snapshots;
   end(0);
 }
 
@@ -322,8 +318,8 @@ void Agent::report(const AgentReport& report) {
   link_->send(messageFrame(reportJson(report)));
 }
 
-// Whether all is sent that the files hold now. Never waits: what the launcher does not take yet stays
-// where it is.
+// Whether all is sent that the files hold now. Never waits: what the launcher does not take yet
+// stays where it is.
 bool Agent::sendFiles(size_t pieces_max) {
   if (!run_files_) return true;
   run_files_->look();

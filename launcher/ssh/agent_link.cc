@@ -214,7 +214,7 @@ void AgentLink::sendOpen() {
   stage_ = Stage::kListening;
   options_.open.kept = options_.kept_files();
   send(options_.open);
-  options_.open.is_first = false;
+  options_.open.drops_snapshots = false;
 }
 
 void AgentLink::onReport(const ListeningReport& report) {
@@ -393,11 +393,11 @@ void AgentLink::lose(const Error& error) {
   }
 }
 
-void AgentLink::askToEnd() {
+void AgentLink::askToEnd(bool drops_snapshots) {
   ending_ = true;
   if (!process_) return;
   if (state_ != State::kOpen) return spawner_.signal(process_->pid, SIGKILL);
-  send(EndOrder{});
+  send(EndOrder{drops_snapshots});
   process_->link->closeOut();
 }
 

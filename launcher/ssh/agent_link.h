@@ -41,7 +41,8 @@ struct CopyProgress {
   uint64_t lacking_bytes = 0, stored_bytes = 0;
 };
 
-// Somebody else's words, on their way to a terminal: they begin with the host's name, and each line stays one.
+// Somebody else's words, on their way to a terminal: they begin with the host's name, and each line
+// stays one.
 Error ofHost(const std::string& host, const Error& error);
 
 struct AgentLinkOptions {
@@ -66,9 +67,9 @@ struct AgentLinkOptions {
   Duration connect_within = std::chrono::seconds(30);
 };
 
-// Connects, and connects again when a task is to be started after the connection was lost. Whoever is
-// lost with the connection has ended, as far as anyone can know: the agent ends what it runs, and
-// does so before this end gives it up.
+// Connects, and connects again when a task is to be started after the connection was lost. Whoever
+// is lost with the connection has ended, as far as anyone can know: the agent ends what it runs,
+// and does so before this end gives it up.
 // Owns: the ssh client's process and its pipes.
 // Borrows: `io`, `clock`, `events` (must outlive this).
 // Threads: loop-thread only.
@@ -84,8 +85,8 @@ class AgentLink {
   // `mark`: see OpenOrder; of this connection and those after it, as `copies`.
   void connect(const std::string& mark, HostCopies copies = {});
   bool listens() const { return state_ == State::kOpen; }
-  // Why the connection was lost, or came to nothing, before a task was to start on the host; nullopt:
-  // it was not.
+  // Why the connection was lost, or came to nothing, before a task was to start on the host;
+  // nullopt: it was not.
   const std::optional<Error>& failure() const { return failure_; }
   // A digest of the programs there, of the connection that listens().
   const std::string& programs() const { return programs_; }
@@ -111,7 +112,7 @@ class AgentLink {
   void look();  // for deadlines and signs of life
 
   // Tells the agent to end; ended() once the connection is closed.
-  void askToEnd();
+  void askToEnd(bool drops_snapshots = false);
   bool ended() const { return !process_; }
 
  private:

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <string>
@@ -38,6 +39,16 @@ bool isConnection(int fd) {
   return ::fstat(fd, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
 }
 
+// All of them belong to the process, so nothing below main() changes them.
+void settleSignals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` write() fails, and that names the file
+  std::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how the tasks end
+  // Slurm sends it to every process of a job that ends. The agent ends with its connection, after
+  // the tasks, which save first.
+  std::signal(SIGTERM, SIG_IGN);
+}
+
 int run(const std::string& word) {
   using namespace dtf;
   if (word == "--version") print(std::string("dtf-agent ") + DTF_VERSION + "\n");
@@ -53,6 +64,7 @@ int run(const std::string& word) {
   const int null_fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::dup2(null_fd, STDIN_FILENO);
   ::close(null_fd);
+  settleSignals();
   return launcher::Agent(std::move(in), std::move(out), findBinaries).run();
 }
 

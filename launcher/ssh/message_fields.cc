@@ -10,8 +10,8 @@ void refuse(const std::string& what) {
   throw Error(ErrorCode::kBadData, what);
 }
 
-size_t taskOf(const json& message) {
-  const auto task = message.at("task").get<uint64_t>();
+size_t taskOf(const Json& message) {
+  const auto task = message.uint64At("task");
   if (task >= kTasksMax) refuse("there is no task " + std::to_string(task));
   return task;
 }
@@ -32,9 +32,9 @@ std::filesystem::path absoluteOf(const std::string& text) {
   return path;
 }
 
-uint16_t portOf(const json& number) {
+uint16_t portOf(const Json& number) {
   constexpr uint64_t kPortMax = 65535;
-  const auto port = number.get<uint64_t>();
+  const auto port = number.asUint64();
   if (port < 1 || port > kPortMax) refuse("there is no port " + std::to_string(port));
   return static_cast<uint16_t>(port);
 }
@@ -48,9 +48,9 @@ std::string launchOf(const std::string& text) {
   return text;
 }
 
-double secondsOf(const json& message, const char* key) {
+double secondsOf(const Json& message, const char* key) {
   constexpr double kSecondsMax = 86400;
-  const auto seconds = message.at(key).get<double>();
+  const auto seconds = message.doubleAt(key);
   if (!(seconds > 0 && seconds <= kSecondsMax)) refuse(std::string(key) + " can't be");
   return seconds;
 }
@@ -71,33 +71,36 @@ ErrorCode codeOf(const std::string& word) {
 }
 
 // Of a file of which nobody has so much.
-uint64_t bytesOf(const json& message, const char* key) {
+uint64_t bytesOf(const Json& message, const char* key) {
   constexpr uint64_t kBytesMax = uint64_t{1} << 60;
-  const auto bytes = message.at(key).get<uint64_t>();
+  const auto bytes = message.uint64At(key);
   if (bytes > kBytesMax) refuse(std::string(key) + " can't be");
   return bytes;
 }
 
-json filesJson(const SentFiles& files) {
-  json named = json::object();
+Json filesJson(const SentFiles& files) {
+  Json named = Json::object();
   for (const auto& [path, text] : files) named[path.string()] = text;
   return named;
 }
 
-SentFiles readFiles(const json& message) {
-  SentFiles files;
-  for (const auto& [path, text] : message.at("files").items())
-    files[absoluteOf(path)] = text.get<std::string>();
-  return files;
+std::map<std::string, std::string> textsOf(const Json& object) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [key, text] : object.members()) texts[key] = text.asString();
+  return texts;
 }
 
-json parse(std::string_view text) {
-  constexpr int kDepthMax = 4;  // one more than the deepest has
-  return json::parse(text, [](int depth, json::parse_event_t /*event*/, json& /*value*/) {
-    if (depth > kDepthMax)
-      refuse("a message of more than " + std::to_string(kDepthMax) + " levels");
-    return true;
-  });
+FileSizes sizesOf(const Json& object) {
+  FileSizes sizes;
+  for (const auto& [name, size] : object.members()) sizes[name] = size.asUint64();
+  return sizes;
+}
+
+SentFiles readFiles(const Json& message) {
+  SentFiles files;
+  for (const auto& [path, text] : message.at("files").members())
+    files[absoluteOf(path)] = text.asString();
+  return files;
 }
 
 }  // namespace dtf::launcher::fields

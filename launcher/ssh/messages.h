@@ -1,8 +1,8 @@
 #pragma once
 
-// The orders that dtf-launch gives to a dtf-agent, and what the agent reports: value types, and their
-// JSON. Each end reads what the other has sent as it reads any file: what makes no sense is an error
-// with a reason, never a guess.
+// The orders that dtf-launch gives to a dtf-agent, and what the agent reports: value types, and
+// their JSON. Each end reads what the other has sent as it reads any file: what makes no sense is
+// an error with a reason, never a guess.
 
 #include <cstdint>
 #include <filesystem>
@@ -43,9 +43,9 @@ struct OfferedFile {
 };
 inline constexpr size_t kOfferedFilesMax = 1000;  // at a time, and as many folders
 
-// Before the first order, once or more: what the tasks need that comes from the launcher's host. The
-// bytes of what the host lacks follow the last of them, in the order of its answers, in frames of
-// their own.
+// Before the first order, once or more: what the tasks need that comes from the launcher's host.
+// The bytes of what the host lacks follow the last of them, in the order of its answers, in frames
+// of their own.
 struct OfferOrder {
   std::string dir;         // launch.copy.dir
   uint64_t bytes_max = 0;  // of all copies there
@@ -59,7 +59,7 @@ struct OpenOrder {
   std::string job;                // its name
   std::string launch;             // of this launch alone: letters and digits
   std::filesystem::path run_dir;  // absolute
-  bool is_first = true;           // of this launch: what an earlier one left is removed
+  bool drops_snapshots = true;    // those of an earlier launch: the job keeps none
   bool reachable = false;
   double lease_seconds = 10;  // without an order before the tasks end
   // A file of the launcher's run directory: who has it, has the same one. Empty: unknown.
@@ -68,8 +68,8 @@ struct OpenOrder {
   SentFiles files;
   TaskSpecs tasks;  // to listen for: their addresses
 };
-// In place of OpenOrder, for `dtf-launch check --network`: there are no tasks, and nothing of the host is
-// touched but a temporary folder for the keys. Orders after it: measure, ping, end.
+// In place of OpenOrder, for `dtf-launch check --network`: there are no tasks, and nothing of the
+// host is touched but a temporary folder for the keys. Orders after it: measure, ping, end.
 struct ProbeOrder {
   std::string job;
   std::string host;      // as the cluster file has it
@@ -80,8 +80,9 @@ struct ProbeOrder {
   std::string task;
   SentFiles files{};
 };
-// In place of OpenOrder too, and again and again, for `launch: {via: systemd}`: the host's systemd runs the
-// tasks, which go on when the connection ends. Each is answered by the report of its number.
+// In place of OpenOrder too, and again and again, for `launch: {via: systemd}`: the host's systemd
+// runs the tasks, which go on when the connection ends. Each is answered by the report of its
+// number.
 struct UnitsOrder {
   uint64_t number = 0;
   std::string question;  // JSON of launcher/systemd/unit_questions.h
@@ -106,13 +107,16 @@ struct ReleaseOrder {
 struct ReplaceOrder {
   SentFiles files;
 };
-// A file of the trained model (model_files.h), once the tasks have ended: FetchedReport answers, and the
-// bytes follow it in frames of copies. One at a time.
+// A file of the trained model (model_files.h), once the tasks have ended: FetchedReport answers,
+// and the bytes follow it in frames of copies. One at a time.
 struct FetchOrder {
   std::string name;
 };
 struct PingOrder {};
-struct EndOrder {};  // the job has ended: so does the agent
+// The launch has ended: so does the agent.
+struct EndOrder {
+  bool drops_snapshots = false;  // the job is over, nobody goes on from them
+};
 using AgentOrder =
     std::variant<OfferOrder, OpenOrder, ProbeOrder, UnitsOrder, MeasureOrder, StartOrder,
                  SendSignalOrder, ReleaseOrder, ReplaceOrder, FetchOrder, PingOrder, EndOrder>;
@@ -167,7 +171,8 @@ using AgentReport = std::variant<LackingReport, StoredReport, ListeningReport, F
                                  StartedReport, ExitedReport, FetchedReport, AliveReport,
                                  ProbingReport, MeasuredReport, UnitsReport>;
 
-// Errors: kBadConfig for text that is not UTF-8: what the far end does is what was meant, or nothing.
+// Errors: kBadConfig for text that is not UTF-8: what the far end does is what was meant, or
+// nothing.
 std::string orderJson(const AgentOrder& order);
 // Words that are not UTF-8 become some that are.
 std::string reportJson(const AgentReport& report);

@@ -2,6 +2,7 @@
 
 #include <csignal>
 
+#include "common/base/json.h"
 #include "launcher/ssh/message_fields.h"
 #include "launcher/ssh/model_files.h"
 #include "launcher/ssh/sha256.h"
@@ -12,30 +13,30 @@ namespace {
 
 using namespace fields;
 
-json jsonOf(const OfferOrder& order) {
-  json files = json::array();
+Json jsonOf(const OfferOrder& order) {
+  Json files = Json::array();
   for (const OfferedFile& file : order.files) {
-    json each = {{"digest", file.digest}, {"bytes", file.bytes}};
+    Json each = {{"digest", file.digest}, {"bytes", file.bytes}};
     if (file.program.empty())
       each["path"] = file.path.string();
     else
       each["program"] = file.program;
     files.push_back(std::move(each));
   }
-  json folders = json::array();
+  Json folders = Json::array();
   for (const auto& folder : order.folders) folders.push_back(folder.string());
   return {{"order", "offer"}, {"dir", order.dir},   {"bytes_max", order.bytes_max},
           {"files", files},   {"folders", folders}, {"is_last", order.is_last}};
 }
 
-json jsonOf(const OpenOrder& order) {
-  json tasks = json::object();
+Json jsonOf(const OpenOrder& order) {
+  Json tasks = Json::object();
   for (const auto& [id, task] : order.tasks) tasks[id.name()] = task.address.str();
   return {{"order", "open"},
           {"job", order.job},
           {"launch", order.launch},
           {"run_dir", order.run_dir.string()},
-          {"is_first", order.is_first},
+          {"drops_snapshots", order.drops_snapshots},
           {"reachable", order.reachable},
           {"lease_seconds", order.lease_seconds},
           {"mark", order.mark},
@@ -44,7 +45,7 @@ json jsonOf(const OpenOrder& order) {
           {"tasks", tasks}};
 }
 
-json jsonOf(const ProbeOrder& order) {
+Json jsonOf(const ProbeOrder& order) {
   return {{"order", "probe"},
           {"job", order.job},
           {"host", order.host},
@@ -55,17 +56,17 @@ json jsonOf(const ProbeOrder& order) {
           {"files", filesJson(order.files)}};
 }
 
-json jsonOf(const UnitsOrder& order) {
+Json jsonOf(const UnitsOrder& order) {
   return {{"order", "units"}, {"number", order.number}, {"question", order.question}};
 }
 
-json jsonOf(const MeasureOrder& order) {
+Json jsonOf(const MeasureOrder& order) {
   const Measure& measure = order.measure;
   return {{"order", "measure"},      {"number", measure.number},     {"host", measure.to.host},
           {"port", measure.to.port}, {"identity", measure.identity}, {"task", measure.task}};
 }
 
-json jsonOf(const StartOrder& order) {
+Json jsonOf(const StartOrder& order) {
   return {{"order", "start"},
           {"task", order.task},
           {"name", order.command.id.name()},
@@ -74,136 +75,133 @@ json jsonOf(const StartOrder& order) {
           {"folder", order.command.folder.string()}};
 }
 
-json jsonOf(const SendSignalOrder& order) {
+Json jsonOf(const SendSignalOrder& order) {
   return {{"order", "signal"}, {"task", order.task}, {"signal", order.signal}};
 }
 
-json jsonOf(const ReleaseOrder& order) {
+Json jsonOf(const ReleaseOrder& order) {
   return {{"order", "release"}, {"task", order.task}, {"name", order.id.name()}};
 }
 
-json jsonOf(const ReplaceOrder& order) {
+Json jsonOf(const ReplaceOrder& order) {
   return {{"order", "replace"}, {"files", filesJson(order.files)}};
 }
 
-json jsonOf(const FetchOrder& order) {
+Json jsonOf(const FetchOrder& order) {
   return {{"order", "fetch"}, {"name", order.name}};
 }
 
-json jsonOf(const PingOrder& /*order*/) {
+Json jsonOf(const PingOrder& /*order*/) {
   return {{"order", "ping"}};
 }
 
-json jsonOf(const EndOrder& /*order*/) {
-  return {{"order", "end"}};
+Json jsonOf(const EndOrder& order) {
+  return {{"order", "end"}, {"drops_snapshots", order.drops_snapshots}};
 }
 
-OfferedFile readOffered(const json& message) {
+OfferedFile readOffered(const Json& message) {
   OfferedFile file;
-  file.digest = message.at("digest").get<std::string>();
+  file.digest = message.stringAt("digest");
   if (!isSha256(file.digest)) refuse("'" + file.digest + "' is no digest");
   file.bytes = bytesOf(message, "bytes");
-  file.program = message.value("program", std::string());
+  file.program = message.stringOr("program", "");
   if (file.program.empty())
-    file.path = absoluteOf(message.at("path").get<std::string>());
+    file.path = absoluteOf(message.stringAt("path"));
   else if (!isProgram(file.program))
     refuse("'" + file.program + "' is no program of dtf");
   return file;
 }
 
-OfferOrder readOffer(const json& message) {
+OfferOrder readOffer(const Json& message) {
   OfferOrder order;
-  order.dir = message.at("dir").get<std::string>();
+  order.dir = message.stringAt("dir");
   order.bytes_max = bytesOf(message, "bytes_max");
-  order.is_last = message.at("is_last").get<bool>();
-  for (const json& file : message.at("files")) order.files.push_back(readOffered(file));
-  for (const json& folder : message.at("folders"))
-    order.folders.push_back(absoluteOf(folder.get<std::string>()));
+  order.is_last = message.boolAt("is_last");
+  for (const Json& file : message.at("files")) order.files.push_back(readOffered(file));
+  for (const Json& folder : message.at("folders"))
+    order.folders.push_back(absoluteOf(folder.asString()));
   if (order.files.size() > kOfferedFilesMax || order.folders.size() > kOfferedFilesMax)
     refuse("too many files at a time");
   return order;
 }
 
-OpenOrder readOpen(const json& message) {
+OpenOrder readOpen(const Json& message) {
   OpenOrder order;
-  order.job = message.at("job").get<std::string>();
-  order.launch = launchOf(message.at("launch").get<std::string>());
-  order.run_dir = absoluteOf(message.at("run_dir").get<std::string>());
-  order.is_first = message.at("is_first").get<bool>();
-  order.reachable = message.at("reachable").get<bool>();
+  order.job = message.stringAt("job");
+  order.launch = launchOf(message.stringAt("launch"));
+  order.run_dir = absoluteOf(message.stringAt("run_dir"));
+  order.drops_snapshots = message.boolAt("drops_snapshots");
+  order.reachable = message.boolAt("reachable");
   order.lease_seconds = secondsOf(message, "lease_seconds");
   // One that says nothing of files takes none.
-  order.mark = message.value("mark", std::string());
-  order.kept = message.value("kept", FileSizes());
+  order.mark = message.stringOr("mark", "");
+  if (const Json* const kept = message.find("kept")) order.kept = sizesOf(*kept);
   order.files = readFiles(message);
-  for (const auto& [name, address] : message.at("tasks").items())
-    order.tasks[idOf(name)].address = addressOf(address.get<std::string>());
+  for (const auto& [name, address] : message.at("tasks").members())
+    order.tasks[idOf(name)].address = addressOf(address.asString());
   return order;
 }
 
-ProbeOrder readProbe(const json& message) {
+ProbeOrder readProbe(const Json& message) {
   ProbeOrder order;
-  order.job = message.at("job").get<std::string>();
-  order.host = message.at("host").get<std::string>();
-  order.identity = launchOf(message.at("identity").get<std::string>());
-  order.reachable = message.at("reachable").get<bool>();
-  const auto keys = message.at("keys").get<std::string>();
+  order.job = message.stringAt("job");
+  order.host = message.stringAt("host");
+  order.identity = launchOf(message.stringAt("identity"));
+  order.reachable = message.boolAt("reachable");
+  const std::string& keys = message.stringAt("keys");
   if (!keys.empty()) order.keys = absoluteOf(keys);
-  order.task = message.at("task").get<std::string>();
+  order.task = message.stringAt("task");
   order.files = readFiles(message);
   return order;
 }
 
-MeasureOrder readMeasure(const json& message) {
+MeasureOrder readMeasure(const Json& message) {
   Measure measure;
-  measure.number = message.at("number").get<uint64_t>();
-  measure.to = {message.at("host").get<std::string>(), portOf(message.at("port"))};
-  measure.identity = message.at("identity").get<std::string>();
-  measure.task = message.at("task").get<std::string>();
+  measure.number = message.uint64At("number");
+  measure.to = {message.stringAt("host"), portOf(message.at("port"))};
+  measure.identity = message.stringAt("identity");
+  measure.task = message.stringAt("task");
   return {measure};
 }
 
-StartOrder readStart(const json& message) {
+StartOrder readStart(const Json& message) {
   StartOrder order;
   order.task = taskOf(message);
-  order.command.id = idOf(message.at("name").get<std::string>());
-  order.command.argv = message.at("argv").get<std::vector<std::string>>();
-  order.command.env = message.at("env").get<std::map<std::string, std::string>>();
-  order.command.folder = absoluteOf(message.at("folder").get<std::string>());
+  order.command.id = idOf(message.stringAt("name"));
+  order.command.argv = message.at("argv").asStrings();
+  order.command.env = textsOf(message.at("env"));
+  order.command.folder = absoluteOf(message.stringAt("folder"));
   if (order.command.argv.empty()) refuse("a command without a program");
   return order;
 }
 
-SendSignalOrder readSignal(const json& message) {
-  const SendSignalOrder order{taskOf(message), message.at("signal").get<int>()};
+SendSignalOrder readSignal(const Json& message) {
+  const SendSignalOrder order{taskOf(message), message.intAt("signal")};
   if (order.signal < 1 || order.signal >= NSIG)
     refuse("there is no signal " + std::to_string(order.signal));
   return order;
 }
 
-FetchOrder readFetch(const json& message) {
-  FetchOrder order{message.at("name").get<std::string>()};
+FetchOrder readFetch(const Json& message) {
+  FetchOrder order{message.stringAt("name")};
   if (!isModelFile(order.name)) refuse("'" + order.name + "' is no file of a model");
   return order;
 }
 
-AgentOrder readOrder(const json& message) {
-  const auto order = message.at("order").get<std::string>();
+AgentOrder readOrder(const Json& message) {
+  const std::string& order = message.stringAt("order");
   if (order == "offer") return readOffer(message);
   if (order == "open") return readOpen(message);
   if (order == "probe") return readProbe(message);
-  if (order == "units")
-    return UnitsOrder{message.at("number").get<uint64_t>(),
-                      message.at("question").get<std::string>()};
+  if (order == "units") return UnitsOrder{message.uint64At("number"), message.stringAt("question")};
   if (order == "measure") return readMeasure(message);
   if (order == "start") return readStart(message);
   if (order == "signal") return readSignal(message);
-  if (order == "release")
-    return ReleaseOrder{taskOf(message), idOf(message.at("name").get<std::string>())};
+  if (order == "release") return ReleaseOrder{taskOf(message), idOf(message.stringAt("name"))};
   if (order == "replace") return ReplaceOrder{readFiles(message)};
   if (order == "fetch") return readFetch(message);
   if (order == "ping") return PingOrder{};
-  if (order == "end") return EndOrder{};
+  if (order == "end") return EndOrder{message.boolAt("drops_snapshots")};
   refuse("there is no order '" + order + "'");
 }
 
@@ -211,9 +209,8 @@ AgentOrder readOrder(const json& message) {
 
 std::string orderJson(const AgentOrder& order) {
   try {
-    return std::visit([](const auto& each) { return jsonOf(each); }, order)
-        .dump(-1, ' ', false, json::error_handler_t::strict);
-  } catch (const json::exception&) {
+    return std::visit([](const auto& each) { return jsonOf(each); }, order).dumpStrict();
+  } catch (const Error&) {
     throw Error(ErrorCode::kBadConfig,
                 "bytes that are not UTF-8, in a file of the job, in its path or in a setting, "
                 "can't be sent to other hosts: write UTF-8");

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <functional>
 
+#include "common/base/json.h"
 #include "common/base/text.h"
 #include "launcher/ssh/message_fields.h"
 
@@ -19,33 +20,33 @@ using namespace fields;
 constexpr size_t kReasonBytesMax = 8192;
 constexpr size_t kProblemBytesMax = 512;  // of a measurement
 
-json jsonOf(const LackingReport& report) {
+Json jsonOf(const LackingReport& report) {
   return {{"report", "lacking"}, {"files", report.files}};
 }
 
-json jsonOf(const StoredReport& report) {
+Json jsonOf(const StoredReport& report) {
   return {{"report", "stored"}, {"bytes", report.bytes}};
 }
 
-json jsonOf(const ListeningReport& report) {
-  json ports = json::object();
+Json jsonOf(const ListeningReport& report) {
+  Json ports = Json::object();
   for (const auto& [id, port] : report.ports) ports[id.name()] = port;
   return {{"report", "listening"}, {"ports", ports}, {"programs", report.programs}};
 }
 
-json jsonOf(const FailedReport& report) {
-  json message = {{"report", "failed"},
+Json jsonOf(const FailedReport& report) {
+  Json message = {{"report", "failed"},
                   {"code", std::string(errorCodeName(report.code))},
                   {"message", report.message.substr(0, kReasonBytesMax)}};
   if (report.task) message["task"] = *report.task;
   return message;
 }
 
-json jsonOf(const StartedReport& report) {
+Json jsonOf(const StartedReport& report) {
   return {{"report", "started"}, {"task", report.task}};
 }
 
-json jsonOf(const ExitedReport& report) {
+Json jsonOf(const ExitedReport& report) {
   return {{"report", "exited"},
           {"task", report.task},
           {"code", report.status.code},
@@ -55,29 +56,29 @@ json jsonOf(const ExitedReport& report) {
 
 constexpr std::array kFoundWords = {"absent", "same", "there"};
 
-json jsonOf(const FetchedReport& report) {
+Json jsonOf(const FetchedReport& report) {
   return {{"report", "fetched"},
           {"found", kFoundWords.at(static_cast<size_t>(report.found))},
           {"bytes", report.bytes}};
 }
 
-json jsonOf(const AliveReport& report) {
+Json jsonOf(const AliveReport& report) {
   return {{"report", "alive"}, {"suspended", report.suspended}};
 }
 
-json jsonOf(const ProbingReport& report) {
-  json addresses = json::array();
+Json jsonOf(const ProbingReport& report) {
+  Json addresses = Json::array();
   for (const ProbeAddress& each : report.addresses)
     addresses.push_back(
         {{"address", each.address}, {"interface", each.interface}, {"port", each.port}});
   return {{"report", "probing"}, {"addresses", addresses}};
 }
 
-json jsonOf(const UnitsReport& report) {
+Json jsonOf(const UnitsReport& report) {
   return {{"report", "units"}, {"number", report.number}, {"answer", report.answer}};
 }
 
-json jsonOf(const MeasuredReport& report) {
+Json jsonOf(const MeasuredReport& report) {
   const Measured& measured = report.measured;
   return {{"report", "measured"},
           {"number", measured.number},
@@ -86,19 +87,19 @@ json jsonOf(const MeasuredReport& report) {
           {"problem", measured.problem.substr(0, kProblemBytesMax)}};
 }
 
-FailedReport readFailed(const json& message) {
+FailedReport readFailed(const Json& message) {
   FailedReport report;
   if (message.contains("task")) report.task = taskOf(message);
-  report.code = codeOf(message.at("code").get<std::string>());
-  report.message = message.at("message").get<std::string>();
+  report.code = codeOf(message.stringAt("code"));
+  report.message = message.stringAt("message");
   return report;
 }
 
-ExitedReport readExited(const json& message) {
+ExitedReport readExited(const Json& message) {
   ExitedReport report{taskOf(message), {}};
-  report.status.code = message.at("code").get<int>();
-  report.status.signal = message.at("signal").get<int>();
-  report.status.memory_ran_out = message.at("memory_ran_out").get<bool>();
+  report.status.code = message.intAt("code");
+  report.status.signal = message.intAt("signal");
+  report.status.memory_ran_out = message.boolAt("memory_ran_out");
   constexpr int kExitCodeMax = 255;
   const bool one = report.status.code == 0 || report.status.signal == 0;
   if (!one || report.status.code < 0 || report.status.code > kExitCodeMax ||
@@ -107,11 +108,11 @@ ExitedReport readExited(const json& message) {
   return report;
 }
 
-LackingReport readLacking(const json& message) {
+LackingReport readLacking(const Json& message) {
   LackingReport report;
-  for (const json& file : message.at("files")) {
-    if (!file.is_number_unsigned()) refuse("it lacks a file that has no number");
-    report.files.push_back(file.get<size_t>());
+  for (const Json& file : message.at("files")) {
+    if (!file.isUnsigned()) refuse("it lacks a file that has no number");
+    report.files.push_back(file.asUint64());
   }
   if (report.files.size() > kOfferedFilesMax ||
       std::adjacent_find(report.files.begin(), report.files.end(), std::greater_equal<>()) !=
@@ -120,52 +121,51 @@ LackingReport readLacking(const json& message) {
   return report;
 }
 
-ListeningReport readListening(const json& message) {
+ListeningReport readListening(const Json& message) {
   ListeningReport report;
-  report.programs = message.at("programs").get<std::string>();
-  for (const auto& [name, port] : message.at("ports").items())
+  report.programs = message.stringAt("programs");
+  for (const auto& [name, port] : message.at("ports").members())
     report.ports[idOf(name)] = portOf(port);
   return report;
 }
 
-FetchedReport readFetched(const json& message) {
-  const auto word = message.at("found").get<std::string>();
+FetchedReport readFetched(const Json& message) {
+  const std::string& word = message.stringAt("found");
   const auto* const found = std::find(kFoundWords.begin(), kFoundWords.end(), word);
   if (found == kFoundWords.end()) refuse("no file is '" + word + "'");
   return {static_cast<FetchedReport::Found>(found - kFoundWords.begin()),
           bytesOf(message, "bytes")};
 }
 
-AliveReport readAlive(const json& message) {
+AliveReport readAlive(const Json& message) {
   AliveReport report;
-  for (const json& task : message.at("suspended")) report.suspended.push_back(task.get<size_t>());
+  for (const Json& task : message.at("suspended")) report.suspended.push_back(task.asUint64());
   return report;
 }
 
-ProbingReport readProbing(const json& message) {
+ProbingReport readProbing(const Json& message) {
   ProbingReport report;
-  for (const json& each : message.at("addresses"))
-    report.addresses.push_back({printable(each.at("address").get<std::string>()),
-                                printable(each.at("interface").get<std::string>()),
-                                portOf(each.at("port"))});
+  for (const Json& each : message.at("addresses"))
+    report.addresses.push_back({printable(each.stringAt("address")),
+                                printable(each.stringAt("interface")), portOf(each.at("port"))});
   if (report.addresses.empty() || report.addresses.size() > kProbeAddressesMax)
     refuse(std::to_string(report.addresses.size()) + " addresses of one host");
   return report;
 }
 
-MeasuredReport readMeasured(const json& message) {
+MeasuredReport readMeasured(const Json& message) {
   Measured measured;
-  measured.number = message.at("number").get<uint64_t>();
-  measured.bytes_per_second = message.at("bytes_per_second").get<double>();
-  measured.round_trip_us = message.at("round_trip_us").get<double>();
-  measured.problem = printable(message.at("problem").get<std::string>());
+  measured.number = message.uint64At("number");
+  measured.bytes_per_second = message.doubleAt("bytes_per_second");
+  measured.round_trip_us = message.doubleAt("round_trip_us");
+  measured.problem = printable(message.stringAt("problem"));
   for (const double figure : {measured.bytes_per_second, measured.round_trip_us})
     if (!std::isfinite(figure) || figure < 0) refuse("no measurement has such figures");
   return {measured};
 }
 
-AgentReport readReport(const json& message) {
-  const auto report = message.at("report").get<std::string>();
+AgentReport readReport(const Json& message) {
+  const std::string& report = message.stringAt("report");
   if (report == "lacking") return readLacking(message);
   if (report == "stored") return StoredReport{bytesOf(message, "bytes")};
   if (report == "listening") return readListening(message);
@@ -176,17 +176,14 @@ AgentReport readReport(const json& message) {
   if (report == "alive") return readAlive(message);
   if (report == "probing") return readProbing(message);
   if (report == "measured") return readMeasured(message);
-  if (report == "units")
-    return UnitsReport{message.at("number").get<uint64_t>(),
-                       message.at("answer").get<std::string>()};
+  if (report == "units") return UnitsReport{message.uint64At("number"), message.stringAt("answer")};
   refuse("there is no report '" + report + "'");
 }
 
 }  // namespace
 
 std::string reportJson(const AgentReport& report) {
-  return std::visit([](const auto& each) { return jsonOf(each); }, report)
-      .dump(-1, ' ', false, json::error_handler_t::replace);
+  return std::visit([](const auto& each) { return jsonOf(each); }, report).dump();
 }
 
 AgentReport parseReport(std::string_view json_text) {

@@ -156,6 +156,8 @@ SshHosts::SshHosts(const cluster::JobSpec& job, const JobFiles& files, boost::as
     open.job = job.job;
     open.launch = launch;
     open.run_dir = run_dir_;
+    // Else a job that was cut short goes on from them.
+    open.drops_snapshots = job.durability.kind != cluster::Durability::kSnapshot;
     options.on_file = [this, host](const FilePiece& piece) { host_files_->take(host, piece); };
     options.kept_files = [this] { return run_files_->eventSizes(); };
     options.on_fetched = [this, host](const FetchedReport& report) {
@@ -394,7 +396,7 @@ void SshHosts::awaitModel(const Done& give_up) {
 // Whose agent does not answer will end by itself: its connection is closed.
 void SshHosts::close() {
   if (std::exchange(closed_, true)) return;
-  for (const auto& [host, link] : links_) link->askToEnd();
+  for (const auto& [host, link] : links_) link->askToEnd(drops_snapshots_);
   const TimePoint deadline = clock_.now() + kHostsEndWithin;
   awaitAll([&] {
     return clock_.now() >= deadline ||

@@ -68,6 +68,7 @@ class SshHosts : public TaskHost {
   bool suspended(size_t task) const override;
   void look() override;
   bool fetchModel(uint64_t step, const std::function<bool()>& give_up) override;
+  void dropSnapshots() override { drops_snapshots_ = true; }
   void close() override;
 
  private:
@@ -100,6 +101,7 @@ class SshHosts : public TaskHost {
   std::optional<Error> model_failure_;    // of model_, which is not gone on with
   std::vector<std::string> host_of_;      // each task's
   bool closed_ = false;
+  bool drops_snapshots_ = false;
 };
 
 }  // namespace dtf::launcher

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/base/check.h"
@@ -121,8 +120,8 @@ void HostUnits::obey(const MeetQuestion& question, UnitAnswer& answer) {
   facts.workerd = fs::absolute(binaries.workerd).lexically_normal();
 }
 
-// Beside the units, and of their life: gone with the host. Another name of this host, with other units,
-// has another one.
+// Beside the units, and of their life: gone with the host. Another name of this host, with other
+// units, has another one.
 fs::path HostUnits::sentFolder() const {
   DTF_CHECK(control_ && !about_.units.empty());
   const fs::path folder = control_->folder();

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/job_summary.h"
+#include "common/base/json.h"
 #include "common/base/print.h"
 #include "common/base/run_lock.h"
 #include "common/base/text.h"
@@ -37,8 +37,6 @@ namespace dtf::launcher {
 namespace fs = std::filesystem;
 
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr auto kUnitsPoll = std::chrono::milliseconds(100);
 constexpr auto kFollowersLook =
@@ -94,13 +92,13 @@ std::vector<PlannedHost> plannedHosts(const UnitJob& units, const std::vector<Un
 }
 
 int printUnits(const UnitJob& units, const std::vector<UnitFile>& files, bool json) {
-  ordered_json said = {{"commands", ordered_json::array()}, {"units", ordered_json::array()}};
+  Json said = {{"commands", Json::array()}, {"units", Json::array()}};
   std::string text;
   for (const PlannedHost& host : plannedHosts(units, files)) {
     const std::string at = host.name.empty() ? "" : host.name + ":";
     for (const auto& [file, unit] : host.files) {
       text += "# " + at + file.string() + "\n" + unit + "\n";
-      ordered_json each = {{"file", file.string()}, {"text", unit}};
+      Json each = {{"file", file.string()}, {"text", unit}};
       if (!at.empty()) each["host"] = host.name;
       said["units"].push_back(each);
     }
@@ -119,8 +117,8 @@ int printUnits(const UnitJob& units, const std::vector<UnitFile>& files, bool js
   return 0;
 }
 
-// Of tasks on other hosts: what those have written by now. They are there before their first line, so
-// that whoever follows can open them.
+// Of tasks on other hosts: what those have written by now. They are there before their first line,
+// so that whoever follows can open them.
 void makeLogsOfOthers(const UnitJob& units, const cluster::JobSpec& job, const fs::path& logs,
                       int attempt) {
   const std::vector<TaskId> tasks = allTasks(job.cluster);
@@ -190,7 +188,7 @@ void sayDetached(const cluster::JobSpec& job, const Options& options) {
                   job.job, name));
 }
 
-int reportUnits(const cluster::JobSpec& job, const Options& options, const ordered_json& summary) {
+int reportUnits(const cluster::JobSpec& job, const Options& options, const Json& summary) {
   try {
     mergeTimelines(job.run_dir, allTasks(job.cluster));
   } catch (const Error& error) {
@@ -200,7 +198,7 @@ int reportUnits(const cluster::JobSpec& job, const Options& options, const order
     printEvent("summary", summary);
   else
     print(resultReport(summary, job.run_dir));
-  return summary["exit_code"].get<int>();
+  return summary["exit_code"].asInt();
 }
 
 // Of the tasks' own: launch.json belongs to the chief, so that it holds it as long as the job runs.
@@ -216,7 +214,7 @@ void takeRunFolder(const cluster::JobSpec& job, const Options& options) {
 }  // namespace
 
 int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInput& input,
-              const UnitStart& start) {
+              const UnitStart& start, const net::Credentials& credentials) {
   // It would be in the unit, for each start of the chief.
   if (options.fresh)
     throw Error(ErrorCode::kUsage,
@@ -237,7 +235,7 @@ int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInp
   if (options.verbosity != Verbosity::kQuiet)
     printBounded(STDERR_FILENO, "dtf-launch: " + startText(job, job.run_dir / "logs") + "\n");
   units.bringFiles(attempt);
-  UnitFollower follower(job, options, units, attempt, true);
+  UnitFollower follower(job, options, units, attempt, true, credentials);
   units.start(files, attempt);
   units.unlock();
   if (follower.run(options.detach)) {
@@ -246,7 +244,7 @@ int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInp
     return 0;
   }
   bringRest(units);
-  const ordered_json summary = follower.finish();
+  const Json summary = follower.finish();
   units.removeEnded();
   sayNews(units);
   return reportUnits(job, options, summary);
@@ -341,7 +339,8 @@ UnitsLife UnitReader::bring() {
   }
 }
 
-bool showUnits(cluster::JobSpec job, const Options& options, const fs::path& run_dir) {
+bool showUnits(cluster::JobSpec job, const Options& options, const fs::path& run_dir,
+               const net::Credentials& credentials) {
   if (job.launch.via != cluster::LaunchSpec::Via::kSystemd) return false;
   UnitJob units(job, run_dir);
   if (!units.isAlive()) return false;
@@ -349,7 +348,7 @@ bool showUnits(cluster::JobSpec job, const Options& options, const fs::path& run
   job.run_dir = run_dir;
   const int attempt = attemptOf(units, run_dir);
   bringFiles(units, run_dir);
-  UnitFollower(job, options, units, attempt, false).run(false);
+  UnitFollower(job, options, units, attempt, false, credentials).run(false);
   return true;
 }
 

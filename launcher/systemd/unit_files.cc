@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/base/checksum.h"
@@ -51,7 +50,8 @@ FileSizes UnitFiles::kept(const std::string& host, bool with_events) const {
   if (with_events) sizes = writer_.eventSizes();
   const auto found = expected_.find(host);
   if (found == expected_.end()) return sizes;
-  // The chief knows less than a dtf-launch that has seen the job's end, and says which launch that was.
+  // The chief knows less than a dtf-launch that has seen the job's end, and says which launch that
+  // was.
   if (found->second.has_chief && !readSummary(run_dir_).contains("attempt"))
     sizes[summaryFile(run_dir_).filename().string()] = summary_;
   for (const std::string& log : found->second.logs) {

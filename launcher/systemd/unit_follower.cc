@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
@@ -44,12 +43,12 @@ bool isMilestone(const std::string& text) {
 }  // namespace
 
 UnitFollower::UnitFollower(const cluster::JobSpec& job, const Options& options, UnitJob& units,
-                           int attempt, bool owns)
+                           int attempt, bool owns, const net::Credentials& credentials)
     : job_(job),
       options_(options),
       units_(units),
       attempt_(attempt),
-      owns_(owns),
+      credentials_(credentials),
       tasks_(allTasks(job.cluster)),
       console_(STDERR_FILENO, canRedraw(STDERR_FILENO)),
       watch_(
@@ -57,7 +56,7 @@ UnitFollower::UnitFollower(const cluster::JobSpec& job, const Options& options, 
       seen_(tasks_.size()),
       restarts_(tasks_.size()) {
   DTF_CHECK(units.units().size() == tasks_.size());
-  if (owns_) signals_.emplace(io_, [this](int signal) { onSignal(signal); });
+  if (owns) signals_.emplace(io_, [this](int signal) { onSignal(signal); });
 }
 
 void UnitFollower::openLogs() {
@@ -123,14 +122,20 @@ void UnitFollower::look() {
     restarts_[i] = std::max(restarts_[i], restarts);
   }
   states_ = std::move(*states);
-  if (owns_) judge();
+  if (owns()) judge();
 }
 
 // A unit that systemd gives up is the end of the job: nobody else would tell the others.
 void UnitFollower::judge() {
   const TimePoint now = clock_.now();
+  if (!root_ && !stopping_ && hasChiefEnded(states_, tasks_)) {
+    chief_ended_ = stopping_ = true;
+    say(kChief.name() + ": killed when all others had ended, the job is done");
+    return stopUnits();
+  }
+  if (chief_ended_) return;
   if (!root_ && !stopping_ && !failed_since_ && firstFailed(states_, true)) failed_since_ = now;
-  if (root_ || !failed_since_ || (stopping_ && signal_ != 0)) return;
+  if (root_ || !failed_since_ || (stopping_ && request_.signal != 0)) return;
   const bool settled = now >= *failed_since_ + kSettle || allEnded(states_);
   const std::optional<size_t> first = firstFailed(states_, settled);
   if (!first) return;
@@ -146,9 +151,9 @@ void UnitFollower::onSignal(int signal) {
     return;
   }
   const TimePoint now = clock_.now();
-  if (signal_ != 0 && now < signal_time_ + kOneRequest) return;
-  signal_time_ = now;
-  if (std::exchange(signal_, signal) != 0) {
+  if (request_.signal != 0 && now < request_.time + kOneRequest) return;
+  request_.time = now;
+  if (std::exchange(request_.signal, signal) != 0) {
     say(signalName(signal) + ": killing the tasks");
     return sayFailed("killed", units_.killReachable());
   }
@@ -180,7 +185,7 @@ void UnitFollower::showLogs(bool to_the_end) {
                     (options_.verbosity == Verbosity::kNormal && isMilestone(read.text));
     else if (read.kind != LineKind::kMore)
       last_shown_ = read.kind == LineKind::kAlarm;
-    if (last_shown_) console_.line(prefixes_.at(line.source) + read.text);
+    if (last_shown_) console_.line(read.text, prefixes_.at(line.source));
   });
 }
 
@@ -190,8 +195,8 @@ void UnitFollower::showProgress() {
   if (!ready_ || stopping_ || options_.verbosity == Verbosity::kQuiet || now < asked_ + kAskEvery)
     return;
   asked_ = now;
-  const nlohmann::ordered_json progress = progressOf(askTasks(job_.cluster, {}));
-  const std::string line = progress.is_null() ? "" : printable(textOf(progress, "line"));
+  const Json progress = progressOf(askTasks(job_.cluster, {}, credentials_));
+  const std::string line = progress.isNull() ? "" : printable(textOf(progress, "line"));
   console_.status(line.substr(0, console_.columns() - 1));
   if (console_.isTerminal() || line.empty() || line == line_ || now < plain_shown_ + kPlainEvery)
     return;
@@ -200,11 +205,12 @@ void UnitFollower::showProgress() {
   console_.line(line);
 }
 
-nlohmann::ordered_json UnitFollower::finish() {
-  DTF_CHECK(allEnded(states_) && owns_);
+Json UnitFollower::finish() {
+  DTF_CHECK(allEnded(states_) && owns());
   console_.finish();
-  const nlohmann::ordered_json reached = readSummary(job_.run_dir);
-  const UnitsEnd verdict = endOfUnits(textOf(reached, "outcome"), root_, signal_);
+  const Json reached = readSummary(job_.run_dir);
+  const UnitsEnd verdict =
+      endOfUnits(textOf(reached, "outcome"), root_, request_.signal, chief_ended_);
   JobEnd end{job_.job,
              std::string(outcomeName(verdict.outcome)),
              verdict.exit_code,
@@ -215,8 +221,7 @@ nlohmann::ordered_json UnitFollower::finish() {
     end.tasks.push_back({tasks_[i].name(), unit.hasFailed() ? unit.exit.shellCode() : 0,
                          unitCause(unit), restarts_[i]});
   }
-  nlohmann::ordered_json summary =
-      summaryJson(end, reached.is_object() ? reached : nlohmann::ordered_json::object());
+  Json summary = summaryJson(end, reached.isObject() ? reached : Json::object());
   summary["attempt"] = attempt_;
   writeSummary(job_.run_dir, summary);
   if (verdict.outcome != Outcome::kFailed) return summary;

@@ -4,13 +4,14 @@
 // follows it only looks, and passes on the wish to stop.
 
 #include <deque>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/json.h"
 #include "common/net/asio.h"
+#include "common/net/credentials.h"
 #include "launcher/console.h"
 #include "launcher/log_merge.h"
 #include "launcher/options.h"
@@ -28,20 +29,21 @@ namespace dtf::launcher {
 class UnitFollower {
  public:
   // `attempt`: of the logs. `owns`: dtf-launch has started the job, and ends it where it is told to
-  // end or a task has failed; else it only shows.
+  // end or a task has failed; else it only shows. `credentials`: to ask the tasks with.
   UnitFollower(const cluster::JobSpec& job, const Options& options, UnitJob& units, int attempt,
-               bool owns);
+               bool owns, const net::Credentials& credentials);
 
-  // Until every unit has ended, or the terminal has gone; `until_ready`: or every unit is ready. False: the
-  // job has ended.
+  // Until every unit has ended, or the terminal has gone; `until_ready`: or every unit is ready.
+  // False: the job has ended.
   bool run(bool until_ready);
   // Whether run() has returned because of SIGHUP: units go on without a terminal.
   bool hungUp() const { return hung_up_; }
   // Once it has ended: completes summary.json with how the units ended, and says on stderr what has
   // failed. Returns the summary, whose exit_code is the job's.
-  nlohmann::ordered_json finish();
+  Json finish();
 
  private:
+  bool owns() const { return signals_.has_value(); }
   void openLogs();
   void onSignal(int signal);
   void look();
@@ -56,7 +58,7 @@ class UnitFollower {
   const Options& options_;
   UnitJob& units_;
   const int attempt_;
-  const bool owns_;
+  const net::Credentials credentials_;
   const SystemClock clock_;
   const TimePoint started_ = clock_.now();
   const std::vector<TaskId> tasks_;
@@ -65,7 +67,7 @@ class UnitFollower {
   Console console_;
   LogMerge logs_;
   std::vector<std::string>
-      prefixes_;  // of the sources of logs_, which are all tasks where it owns_
+      prefixes_;  // of the sources of logs_, which are all tasks where it owns the job
   std::vector<std::deque<std::string>> tails_;  // likewise: their last lines
   bool last_shown_ = false;                     // the log line before this one
   UnitWatch watch_;
@@ -78,9 +80,13 @@ class UnitFollower {
   std::string line_;  // of progress
   bool ready_ = false;
   bool stopping_ = false;
+  bool chief_ended_ = false;  // see hasChiefEnded()
   bool hung_up_ = false;
-  int signal_ = 0;
-  TimePoint signal_time_{};
+  struct StopRequest {  // a person's
+    int signal = 0;     // 0: none
+    TimePoint time{};
+  };
+  StopRequest request_;
 };
 
 }  // namespace dtf::launcher

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "common/base/json.h"
 #include "common/base/text.h"
 #include "launcher/ssh/message_fields.h"
 
@@ -18,7 +19,7 @@ constexpr size_t kFailedBytesMax = 2000;
 constexpr size_t kStatusesBytesMax = 32768;
 constexpr size_t kProblemBytesMax = 8192;
 
-json jsonOf(const MeetQuestion& question) {
+Json jsonOf(const MeetQuestion& question) {
   return {{"ask", "meet"},
           {"job", question.job},
           {"launch", question.launch},
@@ -28,22 +29,22 @@ json jsonOf(const MeetQuestion& question) {
           {"starts", question.starts}};
 }
 
-json jsonOf(const LockQuestion& question) {
+Json jsonOf(const LockQuestion& question) {
   return {{"ask", "lock"}, {"take", question.take}};
 }
 
-json jsonOf(const FreeQuestion& /*question*/) {
+Json jsonOf(const FreeQuestion& /*question*/) {
   return {{"ask", "free"}};
 }
 
-json jsonOf(const OwnQuestion& question) {
+Json jsonOf(const OwnQuestion& question) {
   return {{"ask", "own"}, {"logs", question.logs.string()}};
 }
 
-json jsonOf(const WriteQuestion& question) {
-  json files = json::array();
-  for (const UnitFile& file : question.files) files.push_back({file.name, file.text});
-  json tasks = json::object();
+Json jsonOf(const WriteQuestion& question) {
+  Json files = Json::array();
+  for (const UnitFile& file : question.files) files.push_back(Json::array({file.name, file.text}));
+  Json tasks = Json::object();
   for (const auto& [id, task] : question.tasks) tasks[id.name()] = task.address.str();
   return {{"ask", "write"},
           {"units", files},
@@ -54,73 +55,72 @@ json jsonOf(const WriteQuestion& question) {
           {"files", filesJson(question.sent)}};
 }
 
-json jsonOf(const ReplaceQuestion& question) {
+Json jsonOf(const ReplaceQuestion& question) {
   return {{"ask", "replace"}, {"files", filesJson(question.sent)}};
 }
 
-json jsonOf(const ControlQuestion& question) {
+Json jsonOf(const ControlQuestion& question) {
   return {{"ask", "control"}, {"words", question.words}};
 }
 
-json jsonOf(const RemoveQuestion& question) {
+Json jsonOf(const RemoveQuestion& question) {
   return {{"ask", "remove"}, {"only_ended", question.only_ended}};
 }
 
-json jsonOf(const StatesQuestion& question) {
+Json jsonOf(const StatesQuestion& question) {
   return {{"ask", "states"},
           {"wants_files", question.wants_files},
           {"mark", question.mark},
           {"kept", question.kept}};
 }
 
-WriteQuestion readWrite(const json& message) {
+WriteQuestion readWrite(const Json& message) {
   WriteQuestion question;
-  for (const json& file : message.at("units"))
-    question.files.push_back({file.at(0).get<std::string>(), file.at(1).get<std::string>()});
-  question.logs = message.at("logs").get<std::vector<std::string>>();
-  for (const auto& [name, address] : message.at("tasks").items())
-    question.tasks[idOf(name)].address = addressOf(address.get<std::string>());
-  question.reachable = message.at("reachable").get<bool>();
-  question.mark = message.at("mark").get<std::string>();
+  for (const Json& file : message.at("units"))
+    question.files.push_back({file[0].asString(), file[1].asString()});
+  question.logs = message.at("logs").asStrings();
+  for (const auto& [name, address] : message.at("tasks").members())
+    question.tasks[idOf(name)].address = addressOf(address.asString());
+  question.reachable = message.boolAt("reachable");
+  question.mark = message.stringAt("mark");
   question.sent = readFiles(message);
   return question;
 }
 
-MeetQuestion readMeet(const json& message) {
-  MeetQuestion question{message.at("job").get<std::string>(),
-                        launchOf(message.at("launch").get<std::string>()),
-                        absoluteOf(message.at("run_dir").get<std::string>()),
-                        absoluteOf(message.at("folder").get<std::string>()),
-                        message.at("units").get<std::vector<std::string>>(),
-                        message.at("starts").get<bool>()};
+MeetQuestion readMeet(const Json& message) {
+  MeetQuestion question{message.stringAt("job"),
+                        launchOf(message.stringAt("launch")),
+                        absoluteOf(message.stringAt("run_dir")),
+                        absoluteOf(message.stringAt("folder")),
+                        message.at("units").asStrings(),
+                        message.boolAt("starts")};
   if (question.units.empty()) refuse("no units are asked about");
   return question;
 }
 
-ControlQuestion readControl(const json& message) {
-  ControlQuestion question{message.at("words").get<std::vector<std::string>>()};
+ControlQuestion readControl(const Json& message) {
+  ControlQuestion question{message.at("words").asStrings()};
   if (question.words.empty()) refuse("systemctl without a verb");
   return question;
 }
 
-UnitQuestion readQuestion(const json& message) {
-  const auto ask = message.at("ask").get<std::string>();
+UnitQuestion readQuestion(const Json& message) {
+  const std::string& ask = message.stringAt("ask");
   if (ask == "meet") return readMeet(message);
-  if (ask == "lock") return LockQuestion{message.at("take").get<bool>()};
+  if (ask == "lock") return LockQuestion{message.boolAt("take")};
   if (ask == "free") return FreeQuestion{};
-  if (ask == "own") return OwnQuestion{absoluteOf(message.at("logs").get<std::string>())};
+  if (ask == "own") return OwnQuestion{absoluteOf(message.stringAt("logs"))};
   if (ask == "write") return readWrite(message);
   if (ask == "replace") return ReplaceQuestion{readFiles(message)};
   if (ask == "control") return readControl(message);
-  if (ask == "remove") return RemoveQuestion{message.at("only_ended").get<bool>()};
+  if (ask == "remove") return RemoveQuestion{message.boolAt("only_ended")};
   if (ask == "states")
-    return StatesQuestion{message.at("wants_files").get<bool>(),
-                          message.at("mark").get<std::string>(),
-                          message.at("kept").get<FileSizes>()};
+    return StatesQuestion{message.boolAt("wants_files"), message.stringAt("mark"),
+                          sizesOf(message.at("kept"))};
   refuse("there is no question '" + ask + "'");
 }
 
-json stateJson(const UnitState& unit, size_t& room) {
+Json stateJson(const UnitState& unit, size_t& room) {
   // Of what JSON writes with six bytes, and that again with seven, nothing is left.
   const std::string status =
       printable(unit.status)
@@ -132,18 +132,18 @@ json stateJson(const UnitState& unit, size_t& room) {
           {"ended", unit.ended_usec}};
 }
 
-UnitState readState(const json& message) {
+UnitState readState(const Json& message) {
   UnitState unit;
-  unit.name = printable(message.at("name").get<std::string>());
-  unit.active = printable(message.at("active").get<std::string>());
-  unit.result = printable(message.at("result").get<std::string>());
-  unit.status = printable(message.at("status").get<std::string>());
-  unit.file = printable(message.at("file").get<std::string>());
-  unit.exit.code = message.at("code").get<int>();
-  unit.exit.signal = message.at("signal").get<int>();
-  unit.restarts = message.at("restarts").get<uint32_t>();
-  unit.has_job = message.at("has_job").get<bool>();
-  unit.ended_usec = message.at("ended").get<uint64_t>();
+  unit.name = printable(message.stringAt("name"));
+  unit.active = printable(message.stringAt("active"));
+  unit.result = printable(message.stringAt("result"));
+  unit.status = printable(message.stringAt("status"));
+  unit.file = printable(message.stringAt("file"));
+  unit.exit.code = message.intAt("code");
+  unit.exit.signal = message.intAt("signal");
+  unit.restarts = message.uint64At("restarts");
+  unit.has_job = message.boolAt("has_job");
+  unit.ended_usec = message.uint64At("ended");
   constexpr int kCodeMax = 255;
   if (unit.exit.code < 0 || unit.exit.code > kCodeMax || unit.exit.signal < 0 ||
       unit.exit.signal >= NSIG)
@@ -151,7 +151,7 @@ UnitState readState(const json& message) {
   return unit;
 }
 
-json factsJson(const HostFacts& facts) {
+Json factsJson(const HostFacts& facts) {
   return {{"unit_folder", facts.unit_folder.string()},
           {"systemctl", facts.systemctl},
           {"warning", facts.warning},
@@ -164,38 +164,37 @@ json factsJson(const HostFacts& facts) {
 }
 
 // Somebody else's words, some of which a person sees.
-HostFacts readFacts(const json& message) {
+HostFacts readFacts(const Json& message) {
   const auto program = [&message](const char* key) {
-    const auto path = message.at(key).get<std::string>();
+    const std::string& path = message.stringAt(key);
     return path.empty() ? std::filesystem::path() : absoluteOf(printable(path));
   };
   HostFacts facts;
-  facts.unit_folder = absoluteOf(printable(message.at("unit_folder").get<std::string>()));
-  for (const json& word : message.at("systemctl"))
-    facts.systemctl.push_back(printable(word.get<std::string>()));
-  facts.warning = printable(message.at("warning").get<std::string>());
+  facts.unit_folder = absoluteOf(printable(message.stringAt("unit_folder")));
+  for (const Json& word : message.at("systemctl"))
+    facts.systemctl.push_back(printable(word.asString()));
+  facts.warning = printable(message.stringAt("warning"));
   facts.psd = program("psd");
   facts.workerd = program("workerd");
-  for (const auto& [name, value] : message.at("env").get<std::map<std::string, std::string>>())
+  for (const auto& [name, value] : textsOf(message.at("env")))
     facts.env[printable(name)] = printable(value);
-  facts.work_folder = absoluteOf(printable(message.at("work_folder").get<std::string>()));
-  facts.sent_folder = absoluteOf(printable(message.at("sent_folder").get<std::string>()));
-  facts.attempt = message.at("attempt").get<int>();
+  facts.work_folder = absoluteOf(printable(message.stringAt("work_folder")));
+  facts.sent_folder = absoluteOf(printable(message.stringAt("sent_folder")));
+  facts.attempt = message.intAt("attempt");
   if (facts.attempt < 1) refuse("logs without a number");
   return facts;
 }
 
-UnitAnswer readAnswer(const json& message) {
+UnitAnswer readAnswer(const Json& message) {
   UnitAnswer answer;
   if (message.contains("error")) {
-    const json& error = message.at("error");
-    answer.error =
-        Error(codeOf(error.at("code").get<std::string>()), error.at("message").get<std::string>());
+    const Json& error = message.at("error");
+    answer.error = Error(codeOf(error.stringAt("code")), error.stringAt("message"));
   }
   if (message.contains("facts")) answer.facts = readFacts(message.at("facts"));
-  answer.locked = message.at("locked").get<bool>();
-  for (const json& unit : message.at("states")) answer.states.push_back(readState(unit));
-  answer.has_more = message.at("has_more").get<bool>();
+  answer.locked = message.boolAt("locked");
+  for (const Json& unit : message.at("states")) answer.states.push_back(readState(unit));
+  answer.has_more = message.boolAt("has_more");
   return answer;
 }
 
@@ -203,9 +202,8 @@ UnitAnswer readAnswer(const json& message) {
 
 std::string questionJson(const UnitQuestion& question) {
   try {
-    return std::visit([](const auto& each) { return jsonOf(each); }, question)
-        .dump(-1, ' ', false, json::error_handler_t::strict);
-  } catch (const json::exception&) {
+    return std::visit([](const auto& each) { return jsonOf(each); }, question).dumpStrict();
+  } catch (const Error&) {
     throw Error(ErrorCode::kBadConfig,
                 "bytes that are not UTF-8, in a file of the job, in its path or in a setting, "
                 "can't be sent to other hosts: write UTF-8");
@@ -213,15 +211,15 @@ std::string questionJson(const UnitQuestion& question) {
 }
 
 std::string answerJson(const UnitAnswer& answer) {
-  json states = json::array();
+  Json states = Json::array();
   size_t room = kStatusesBytesMax;
   for (const UnitState& unit : answer.states) states.push_back(stateJson(unit, room));
-  json message = {{"locked", answer.locked}, {"states", states}, {"has_more", answer.has_more}};
+  Json message = {{"locked", answer.locked}, {"states", states}, {"has_more", answer.has_more}};
   if (answer.error)
     message["error"] = {{"code", std::string(errorCodeName(answer.error->code()))},
                         {"message", answer.error->message().substr(0, kProblemBytesMax)}};
   if (answer.facts) message["facts"] = factsJson(*answer.facts);
-  return message.dump(-1, ' ', false, json::error_handler_t::replace);
+  return message.dump();
 }
 
 UnitQuestion parseQuestion(std::string_view text) {

@@ -7,13 +7,12 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/service_manager.h"
+#include "launcher/end_of_job.h"
 
 namespace dtf::launcher {
 
 namespace {
-
-constexpr std::string_view kFailedWord = "failed: ";                         // daemons/daemon.cc
-constexpr std::string_view kEndedByChief = "failed: the job was ended by ";  // wire/ps_link.cc
 
 bool isCode(const UnitState& unit, std::initializer_list<int> codes) {
   return unit.exit.signal == 0 &&
@@ -21,8 +20,9 @@ bool isCode(const UnitState& unit, std::initializer_list<int> codes) {
 }
 
 bool mayBeDerived(const UnitState& unit) {
+  const std::optional<FailedStatus> said = readFailedStatus(unit.status);
   return isCode(unit, {exitCode(ErrorCode::kUnavailable), exitCode(ErrorCode::kDeadline)}) ||
-         unit.status.starts_with(kEndedByChief);
+         (said && said->job_ended);
 }
 
 }  // namespace
@@ -63,6 +63,27 @@ std::optional<size_t> firstFailed(const std::vector<UnitState>& units, bool even
   return first;
 }
 
+bool hasChiefEnded(const std::vector<UnitState>& units, const std::vector<TaskId>& tasks) {
+  DTF_CHECK(units.size() == tasks.size());
+  std::vector<TaskFacts> facts;
+  std::optional<size_t> chief;
+  for (size_t i = 0; i < units.size(); ++i) {
+    const UnitState& unit = units[i];
+    const bool has_ended = !unit.isAlive() && unit.ended_usec > 0;
+    const TaskState state = unit.isUp()      ? TaskState::kReady
+                            : unit.isAlive() ? TaskState::kStarting
+                            : has_ended && !unit.hasFailed() && unit.exit.success()
+                                ? TaskState::kDone
+                                : TaskState::kFailed;
+    facts.push_back({tasks[i], state});
+    if (tasks[i] == kChief) chief = i;
+  }
+  // How its last process ended, while the next one is on its way or after that was given up.
+  if (!chief || units[*chief].isUp() || units[*chief].exit.signal == 0) return false;
+  const bool said_why = readFailedStatus(units[*chief].status).has_value();
+  return verdict(facts, {}, *chief, {units[*chief].exit, said_why}) == Verdict::kDone;
+}
+
 std::string unitCause(const UnitState& unit) {
   if (!unit.hasFailed()) return "";
   if (unit.result == kGone)
@@ -85,14 +106,15 @@ std::string unitCause(const UnitState& unit) {
 RootCause unitRootCause(const UnitState& unit, size_t task, const std::string& name) {
   DTF_CHECK_MSG(unit.hasFailed(), unit.name);
   RootCause root{task, name + " " + unitCause(unit), "", 1};
-  if (unit.status.starts_with(kFailedWord)) root.message = unit.status.substr(kFailedWord.size());
+  if (const auto said = readFailedStatus(unit.status)) root.message = said->message;
   if (!unit.exit.success()) root.exit_code = unit.exit.shellCode();
   if (unit.result == kGone) root.exit_code = exitCode(ErrorCode::kUnavailable);
   return root;
 }
 
-UnitsEnd endOfUnits(const std::string& said, const std::optional<RootCause>& root, int signal) {
-  if (said == outcomeName(Outcome::kDone)) return {Outcome::kDone, 0};
+UnitsEnd endOfUnits(const std::string& said, const std::optional<RootCause>& root, int signal,
+                    bool chief_ended) {
+  if (chief_ended || said == outcomeName(Outcome::kDone)) return {Outcome::kDone, 0};
   if (root) return {Outcome::kFailed, root->exit_code};
   if (said == outcomeName(Outcome::kStopped))
     return {Outcome::kStopped, signal == 0 || signal == SIGTERM ? 0 : 128 + signal};

@@ -23,10 +23,14 @@ bool allUp(const std::vector<UnitState>& units);
 // None runs, nor will be started again.
 bool allEnded(const std::vector<UnitState>& units);
 
-// Of the units that have failed for good, the one that did so first. One that was told to end (exit code
-// 130 or 143) doesn't count; with `even_derived`, one that may have failed only because another did (exit code
-// 69 or 124, or the chief said so) counts where there is no other.
+// Of the units that have failed for good, the one that did so first. One that was told to end (exit
+// code 130 or 143) doesn't count; with `even_derived`, one that may have failed only because
+// another did (exit code 69 or 124, or the chief said so) counts where there is no other.
 std::optional<size_t> firstFailed(const std::vector<UnitState>& units, bool even_derived);
+
+// By end_of_job.h's verdict: the chief was killed when all others had ended with 0, so systemd
+// starts it again in vain. `tasks`: whose units these are.
+bool hasChiefEnded(const std::vector<UnitState>& units, const std::vector<TaskId>& tasks);
 
 // "was killed by SIGKILL (signal 9), for the 11th time"; empty for one that has ended well.
 std::string unitCause(const UnitState& unit);
@@ -40,7 +44,9 @@ struct UnitsEnd {
   int exit_code = 1;
 };
 // `said`: the outcome of the chief's summary, empty without one; `signal`: by which a person asked
-// dtf-launch to stop, or 0. A job that has its result is done, whatever came after.
-UnitsEnd endOfUnits(const std::string& said, const std::optional<RootCause>& root, int signal);
+// dtf-launch to stop, or 0; `chief_ended`: see hasChiefEnded(). A job that has its result is done,
+// whatever came after.
+UnitsEnd endOfUnits(const std::string& said, const std::optional<RootCause>& root, int signal,
+                    bool chief_ended = false);
 
 }  // namespace dtf::launcher
