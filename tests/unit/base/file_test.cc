@@ -1,5 +1,6 @@
 #include "common/base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/thread.h"
 
 namespace {
 
@@ -104,6 +106,40 @@ TEST_F(FileTest, ReadRefusesWhatIsMissingAFolderOrTooLarge) {
   std::ofstream(folder_ / "big") << std::string(11, 'x');
   EXPECT_THROW(readFile(folder_ / "big", 10), Error);
   EXPECT_EQ(readFile(folder_ / "big", 11).size(), 11u);
+}
+
+std::string refusalOf(const fs::path& file, uint64_t bytes_max) {
+  try {
+    readFile(file, bytes_max);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData);
+    return error.message();
+  }
+  return "";
+}
+
+TEST_F(FileTest, APipeIsReadAsLongAsSomebodyWritesToIt) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(refusalOf(pipe, 100),
+            "cannot read " + pipe.string() + ": is a pipe that nobody writes to");
+  Fd writer(::open(pipe.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(writer.valid());
+  const Fd held(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // keeps what is written
+  Thread late("late", [&writer] {
+    writeAll(writer.get(), "first ");
+    writeAll(writer.get(), "second");
+    writer.reset();
+  });
+  EXPECT_EQ(readFile(pipe, 100), "first second");
+}
+
+TEST_F(FileTest, AFileBeyondTheLimitIsNotRead) {
+  std::ofstream(folder_ / "sparse") << "x";
+  fs::resize_file(folder_ / "sparse", uintmax_t{1} << 40);
+  EXPECT_NE(refusalOf(folder_ / "sparse", uint64_t{1} << 31).find("larger than the limit"),
+            std::string::npos);
+  EXPECT_NE(refusalOf("/dev/zero", 100'000).find("larger than the limit"), std::string::npos);
 }
 
 TEST_F(FileTest, WritableFolderIsMadeWithItsParents) {

@@ -14,7 +14,8 @@
 namespace dtf {
 namespace {
 
-// The flags that the kernel keeps of the mapping at `memory`: "rd wr ... hg"; empty when it doesn't say.
+// The flags that the kernel keeps of the mapping at `memory`: "rd wr ... hg"; empty when it doesn't
+// say.
 std::string mappingFlags(const void* memory) {
   std::ifstream maps("/proc/self/smaps");
   const auto at = reinterpret_cast<uintptr_t>(memory);
@@ -39,9 +40,11 @@ TEST(HugePages, AreAskedForWhereOneFits) {
   EXPECT_NE(flags.find(" hg "), std::string::npos) << flags;
 }
 
-TEST(HugePages, AreNotAskedForSmallMemory) {
-  int small = 0;
-  preferHugePages(&small, sizeof(small));  // nor is its place looked at
+TEST(HugePages, AreNotAskedForWhereNoneFits) {
+  const std::unique_ptr<void, decltype(&std::free)> memory(
+      std::aligned_alloc(kHugePageBytes, 2 * kHugePageBytes), &std::free);
+  preferHugePages(memory.get(), kHugePageBytes - 1);
+  EXPECT_EQ(mappingFlags(memory.get()).find(" hg "), std::string::npos);
 }
 
 }  // namespace

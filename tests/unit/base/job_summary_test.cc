@@ -1,8 +1,7 @@
 #include "common/base/job_summary.h"
+#include "common/base/json.h"
 
 #include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
 
 #include "common/base/error.h"
 #include "tests/support/process.h"
@@ -10,13 +9,11 @@
 namespace dtf {
 namespace {
 
-using nlohmann::ordered_json;
-
 const JobEnd kFailed{"mnist", "failed", 65, 3.14159, {{"worker/0", 65, "it was too eager"}}};
 
 TEST(JobSummary, WhatTheChiefDoesNotTellIsNull) {
-  ordered_json json = summaryJson(kFailed, ordered_json::object());
-  EXPECT_EQ(json["ended"].get<std::string>().size(), 29u) << json["ended"];
+  Json json = summaryJson(kFailed, Json::object());
+  EXPECT_EQ(json["ended"].asString().size(), 29u) << json["ended"];
   json.erase("ended");
   EXPECT_EQ(json.dump(),
             R"({"schema":1,"job":"mnist","outcome":"failed","global_step":null,"final_loss":null,)"
@@ -26,11 +23,11 @@ TEST(JobSummary, WhatTheChiefDoesNotTellIsNull) {
 }
 
 TEST(JobSummary, WhatTheChiefAddsIsPassedOnAndTheWriterKnowsBetterHowItEnded) {
-  const ordered_json json = summaryJson(kFailed, {{"job", "other"},
-                                                  {"outcome", "done"},
-                                                  {"global_step", 7},
-                                                  {"wall_seconds", 9},
-                                                  {"more", 1}});
+  const Json json = summaryJson(kFailed, {{"job", "other"},
+                                          {"outcome", "done"},
+                                          {"global_step", 7},
+                                          {"wall_seconds", 9},
+                                          {"more", 1}});
   EXPECT_EQ(json["job"], "mnist");
   EXPECT_EQ(json["outcome"], "failed");
   EXPECT_EQ(json["global_step"], 7);
@@ -42,7 +39,7 @@ TEST(JobSummary, IsReplacedAndRemovedWhole) {
   const testing::TemporaryFolder folder;
   writeSummary(folder.path(), {{"step", 1}});
   writeSummary(folder.path(), {{"step", 2}});
-  EXPECT_EQ(ordered_json::parse(folder.read("summary.json"))["step"], 2);
+  EXPECT_EQ(Json::parse(folder.read("summary.json"))["step"], 2);
   removeSummary(folder.path());
   EXPECT_FALSE(std::filesystem::exists(summaryFile(folder.path())));
   removeSummary(folder.path());  // none is as good

@@ -1,10 +1,10 @@
 #include "common/base/notify.h"
+#include "common/base/json.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "common/base/file.h"
 
@@ -23,7 +23,7 @@ TEST(Notify, WritesOneJsonLineToTheLaunchersPipe) {
   ASSERT_GT(n, 0);
   const std::string line(buffer, static_cast<size_t>(n));
   EXPECT_EQ(line.back(), '\n');
-  EXPECT_EQ(nlohmann::json::parse(line)["step"], 7);
+  EXPECT_EQ(Json::parse(line)["step"], 7);
 }
 
 TEST(Notify, TasksFindWhenTheLauncherStarted) {

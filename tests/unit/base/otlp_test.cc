@@ -1,13 +1,10 @@
 #include "common/base/otlp.h"
+#include "common/base/json.h"
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 namespace dtf::trace {
 namespace {
-
-using nlohmann::json;
 
 TEST(Otlp, SpansAreWhatTheProtocolHasInJson) {
   const TimePoint at{std::chrono::seconds(5)};
@@ -17,22 +14,22 @@ TEST(Otlp, SpansAreWhatTheProtocolHasInJson) {
       at + Duration(7),      at + Duration(8)};
   const std::vector<SampledSpan> spans = {root, child};
   const ClockAnchor anchor{TimePoint{std::chrono::seconds(4)}, 1'700'000'000'000'000'000};
-  const json sent =
-      json::parse(otlpJson({"mnist", {JobKind::kPs, 1}, "gpu7", 4242}, spans, anchor));
+  const Json sent =
+      Json::parse(otlpJson({"mnist", {JobKind::kPs, 1}, "gpu7", 4242}, spans, anchor));
   ASSERT_EQ(sent["resourceSpans"].size(), 1u);
-  const json& of_resource = sent["resourceSpans"][0];
-  std::map<std::string, json> attributes;
-  for (const json& each : of_resource["resource"]["attributes"])
-    attributes[each["key"]] = each["value"];
-  EXPECT_EQ(attributes["service.name"], (json{{"stringValue", "psd"}}));
-  EXPECT_EQ(attributes["service.instance.id"], (json{{"stringValue", "ps/1"}}));
-  EXPECT_EQ(attributes["dtf.job"], (json{{"stringValue", "mnist"}}));
-  EXPECT_EQ(attributes["host.name"], (json{{"stringValue", "gpu7"}}));
-  EXPECT_EQ(attributes["process.pid"], (json{{"intValue", "4242"}}));
-  const json& scope = of_resource["scopeSpans"][0];
+  const Json& of_resource = sent["resourceSpans"][0];
+  std::map<std::string, Json> attributes;
+  for (const Json& each : of_resource["resource"]["attributes"])
+    attributes[each.stringAt("key")] = each["value"];
+  EXPECT_EQ(attributes["service.name"], (Json{{"stringValue", "psd"}}));
+  EXPECT_EQ(attributes["service.instance.id"], (Json{{"stringValue", "ps/1"}}));
+  EXPECT_EQ(attributes["dtf.job"], (Json{{"stringValue", "mnist"}}));
+  EXPECT_EQ(attributes["host.name"], (Json{{"stringValue", "gpu7"}}));
+  EXPECT_EQ(attributes["process.pid"], (Json{{"intValue", "4242"}}));
+  const Json& scope = of_resource["scopeSpans"][0];
   EXPECT_EQ(scope["scope"]["name"], "dtf");
   ASSERT_EQ(scope["spans"].size(), 2u);
-  const json& first = scope["spans"][0];
+  const Json& first = scope["spans"][0];
   EXPECT_EQ(first["traceId"], hexOf(root.self.trace));
   EXPECT_EQ(first["spanId"], hexOf(root.self.span));
   EXPECT_FALSE(first.contains("parentSpanId"));
@@ -40,8 +37,8 @@ TEST(Otlp, SpansAreWhatTheProtocolHasInJson) {
   EXPECT_EQ(first["kind"], 1);
   EXPECT_EQ(first["startTimeUnixNano"], "1700000001000000000");
   EXPECT_EQ(first["endTimeUnixNano"], "1700000001000001500");
-  EXPECT_EQ(first["attributes"][0], (json{{"key", "dtf.step"}, {"value", {{"intValue", "300"}}}}));
-  const json& second = scope["spans"][1];
+  EXPECT_EQ(first["attributes"][0], (Json{{"key", "dtf.step"}, {"value", {{"intValue", "300"}}}}));
+  const Json& second = scope["spans"][1];
   EXPECT_EQ(second["parentSpanId"], hexOf(root.self.span));
   EXPECT_EQ(second["kind"], 2) << "a server's";
   EXPECT_EQ(second["attributes"][1]["key"], "dtf.peer");

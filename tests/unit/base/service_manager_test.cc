@@ -28,6 +28,22 @@ TEST(ServiceManager, MayListenUnderAnAbstractName) {
   EXPECT_EQ(socket.next(seconds(10)), "READY=1");
 }
 
+TEST(ServiceManager, WhatATaskSaidOfItsFailureIsReadBack) {
+  const Error own(ErrorCode::kBadConfig, "cannot read mnist.csv: no such file");
+  const auto said = readFailedStatus(failedStatus(own));
+  ASSERT_TRUE(said.has_value());
+  EXPECT_EQ(said->message, own.message());
+  EXPECT_FALSE(said->job_ended);
+  const auto of_another = readFailedStatus(failedStatus(with(ErrorTrait::kJobEnded, own)));
+  ASSERT_TRUE(of_another.has_value());
+  EXPECT_EQ(of_another->message, own.message());
+  EXPECT_TRUE(of_another->job_ended);
+  const auto of_010 = readFailedStatus("failed: the job was ended by worker/1: no such file");
+  ASSERT_TRUE(of_010.has_value());
+  EXPECT_TRUE(of_010->job_ended) << "a task of 0.1.0 that ended with its job";
+  EXPECT_FALSE(readFailedStatus("step 120 of 1000").has_value());
+}
+
 TEST(ServiceManager, NobodyThereIsNoError) {
   const testing::TemporaryFolder folder;
   EXPECT_FALSE(ServiceManager(folder.path() + "/none", {}).tell("READY=1", seconds(10)));

@@ -1,8 +1,8 @@
 #include "common/base/step_trace.h"
+#include "common/base/json.h"
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <utility>
@@ -28,18 +28,18 @@ StepSpan span(Kind kind, std::string name, int64_t begin, int64_t end) {
 }
 
 // Those of the timeline that show something, by their names.
-std::vector<nlohmann::json> named(const nlohmann::json& timeline, const std::string& name) {
-  std::vector<nlohmann::json> found;
+std::vector<Json> named(const Json& timeline, const std::string& name) {
+  std::vector<Json> found;
   for (const auto& event : timeline["traceEvents"])
     if (event["ph"] == "X" && event["name"] == name) found.push_back(event);
   return found;
 }
 
-std::string threadOf(const nlohmann::json& timeline, const nlohmann::json& span) {
+std::string threadOf(const Json& timeline, const Json& span) {
   for (const auto& event : timeline["traceEvents"])
     if (event["name"] == "thread_name" && event["pid"] == span["pid"] &&
         event["tid"] == span["tid"])
-      return event["args"]["name"];
+      return event["args"].stringAt("name");
   return "";
 }
 
@@ -100,7 +100,7 @@ TEST(StepTraceTest, WhatIsBeyondItsBoundsIsDroppedAndCounted) {
   const std::vector<TaskTrace> both = {of_many, wordy.finish()};
   EXPECT_EQ(both[1].spans.size(), 2u);
   EXPECT_EQ(both[1].dropped, 1u);
-  const auto about = nlohmann::json::parse(timelineJson(4, both))["otherData"];
+  const auto about = Json::parse(timelineJson(4, both))["otherData"];
   EXPECT_EQ(about["spans_dropped"], 8u);
   EXPECT_EQ(about["tasks"][0]["spans_dropped"], 7u);
 }
@@ -118,7 +118,7 @@ TEST(StepTraceTest, WaitsThatOverlapAreShownBesideEachOther) {
   trace.add(span(Kind::kReceive, "_Recv c:0", 350, 500));
   trace.add(span(Kind::kSend, "_Send d:0", 100, 400));
   const std::vector<TaskTrace> traces = {trace.finish()};
-  const auto timeline = nlohmann::json::parse(timelineJson(1, traces));
+  const auto timeline = Json::parse(timelineJson(1, traces));
   const auto thread = [&](const char* name) {
     return threadOf(timeline, named(timeline, name).at(0));
   };
@@ -140,7 +140,7 @@ TEST(StepTraceTest, TheTimelineHasEachTaskOnOneClock) {
     traces.push_back(trace.finish());
   }
   traces.push_back({.task = {JobKind::kWorker, 1}, .is_given = false});
-  const auto timeline = nlohmann::json::parse(timelineJson(7, traces));
+  const auto timeline = Json::parse(timelineJson(7, traces));
   const auto waits = named(timeline, "_Recv w:0");
   ASSERT_EQ(waits.size(), 2u);
   EXPECT_NE(waits[0]["pid"], waits[1]["pid"]);
@@ -154,7 +154,7 @@ TEST(StepTraceTest, TheTimelineHasEachTaskOnOneClock) {
   ASSERT_EQ(tasks.size(), 3u);
   EXPECT_EQ(tasks[1]["task"], "ps/1");
   EXPECT_EQ(tasks[1]["traced"], true);
-  EXPECT_GT(tasks[1]["clock_anchor"]["unix_us"], 0);
+  EXPECT_GT(tasks[1]["clock_anchor"]["unix_us"].asDouble(), 0);
   EXPECT_EQ(tasks[2]["task"], "worker/1");
   EXPECT_EQ(tasks[2]["traced"], false) << "its version gives no trace";
 }

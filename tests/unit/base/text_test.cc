@@ -28,6 +28,13 @@ TEST(Text, WhatAPeerWroteBecomesOneHarmlessLine) {
       << "CSI in UTF-8";
 }
 
+TEST(Text, LinesOfSomebodyElseBeginNoLineOfOurs) {
+  EXPECT_EQ(printableLines("a\x1b[31m\nb\n"), "a?[31m\nb\n");
+  EXPECT_EQ(printableLines("one\ntwo\n  three\n\nfour", "  "), "one\n  two\n  three\n\n  four");
+  EXPECT_EQ(printableLines(""), "");
+  EXPECT_EQ(printableLines("\n"), "\n");
+}
+
 TEST(Text, SplitAndJoinAreInverse) {
   const std::vector<std::string> parts = split("a:1,,b:2", ',');
   EXPECT_EQ(parts, (std::vector<std::string>{"a:1", "", "b:2"}));

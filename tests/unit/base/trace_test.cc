@@ -1,10 +1,10 @@
 #include "common/base/trace.h"
+#include "common/base/json.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "common/base/file.h"
 
@@ -19,9 +19,9 @@ class TraceTest : public ::testing::Test {
  protected:
   ~TraceTest() override { stop(); }
 
-  static nlohmann::json spans() {
-    nlohmann::json found = nlohmann::json::array();
-    const nlohmann::json trace = nlohmann::json::parse(json());
+  static Json spans() {
+    Json found = Json::array();
+    const Json trace = Json::parse(json());
     for (const auto& event : trace["traceEvents"])
       if (event["ph"] == "X") found.push_back(event);
     return found;
@@ -186,10 +186,10 @@ TEST_F(TraceTest, SpansAreMicrosecondsOfTheMonotonicClockWithTaskAndThread) {
   onStep(1);
   const TimePoint begin{std::chrono::nanoseconds(2'000'500)};
   add("apply", begin, begin + std::chrono::microseconds(7), "worker/0");
-  const nlohmann::json trace = nlohmann::json::parse(json());
-  const nlohmann::json span = spans().at(0);
-  EXPECT_DOUBLE_EQ(span["ts"].get<double>(), 2000.5);
-  EXPECT_DOUBLE_EQ(span["dur"].get<double>(), 7);
+  const Json trace = Json::parse(json());
+  const Json span = spans().at(0);
+  EXPECT_DOUBLE_EQ(span["ts"].asDouble(), 2000.5);
+  EXPECT_DOUBLE_EQ(span["dur"].asDouble(), 7);
   EXPECT_EQ(span["args"]["detail"], "worker/0");
   bool named = false;
   for (const auto& event : trace["traceEvents"])
@@ -197,7 +197,7 @@ TEST_F(TraceTest, SpansAreMicrosecondsOfTheMonotonicClockWithTaskAndThread) {
       named = event["args"]["name"] == "ps/1";
   EXPECT_TRUE(named) << trace;
   EXPECT_EQ(trace["otherData"]["task"], "ps/1");
-  EXPECT_GT(trace["otherData"]["clock_anchor"]["unix_us"].get<int64_t>(), 0);
+  EXPECT_GT(trace["otherData"]["clock_anchor"]["unix_us"].asInt64(), 0);
 }
 
 TEST_F(TraceTest, AnOperationIsShownByItsOwnName) {
@@ -215,7 +215,7 @@ TEST_F(TraceTest, TheNumberOfSpansIsBoundedAndTheRestCounted) {
   onStep(1);
   for (size_t i = 0; i < kSpansMax + 3; ++i) add("x", TimePoint{}, TimePoint{});
   EXPECT_EQ(spans().size(), kSpansMax);
-  EXPECT_EQ(nlohmann::json::parse(json())["otherData"]["spans_dropped"], 3);
+  EXPECT_EQ(Json::parse(json())["otherData"]["spans_dropped"], 3);
 }
 
 TEST_F(TraceTest, SavesAFileOfTheTasksName) {
@@ -224,13 +224,13 @@ TEST_F(TraceTest, SavesAFileOfTheTasksName) {
   add("x", TimePoint{}, TimePoint{});
   const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "traces";
   save(folder);
-  const auto trace = nlohmann::json::parse(readFile(folder / "ps-1.json", 1 << 20));
+  const auto trace = Json::parse(readFile(folder / "ps-1.json", 1 << 20));
   EXPECT_EQ(trace["otherData"]["step"], 1);
   // The same job, which goes on behind that step.
   start(kTask, 1);
   onStep(7);
   save(folder);
-  EXPECT_EQ(nlohmann::json::parse(readFile(folder / "ps-1.json", 1 << 20)), trace);
+  EXPECT_EQ(Json::parse(readFile(folder / "ps-1.json", 1 << 20)), trace);
   std::filesystem::remove_all(folder);
 }
 
