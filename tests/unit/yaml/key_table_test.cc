@@ -49,5 +49,13 @@ TEST(KeyTable, SuggestsTheNearestWord) {
   EXPECT_EQ(suggestion("x", kTable.names()), " (one of units, rate, mode, name)");
 }
 
+TEST(KeyTable, SuggestsNoMoreThanAPersonReads) {
+  const std::string longest(100'000, 'x');
+  const std::vector<std::string_view> words(1000, longest);
+  const std::string text = suggestion("y", words);
+  EXPECT_LT(text.size(), 3000u);
+  EXPECT_TRUE(text.ends_with("x..., ...)")) << text;
+}
+
 }  // namespace
 }  // namespace dtf::yaml

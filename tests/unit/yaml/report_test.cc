@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
+#include "common/yaml/error_at.h"
 #include "tests/support/temporary_files.h"
 
 namespace dtf::yaml {
@@ -71,6 +72,27 @@ TEST(Report, SortsByPlaceDropsRepeatsAndShowsTwenty) {
   EXPECT_NE(message.find("error: m20\n"), std::string::npos);
   EXPECT_EQ(message.find("error: m21\n"), std::string::npos);
   EXPECT_TRUE(message.ends_with("\nand 10 more")) << message;
+}
+
+// Programs print such a message as it is, and any other behind their name.
+TEST(Report, AnErrorHasAPlaceWhereAFileOrAFlagIsWrong) {
+  Report report;
+  report.error({report.addFile("f.yaml", "a: 1\n"), 1, 1}, "no such key");
+  EXPECT_THROW(
+      {
+        try {
+          report.throwIfAny();
+        } catch (const Error& error) {
+          EXPECT_TRUE(error.has(ErrorTrait::kHasPlace));
+          throw;
+        }
+      },
+      Error);
+  const Error in_a_file = ErrorAt(ErrorCode::kBadConfig, {"f.yaml", 1, 1}, "no such key");
+  EXPECT_TRUE(in_a_file.has(ErrorTrait::kHasPlace));
+  const Error of_a_default = ErrorAt(ErrorCode::kBadConfig, {}, "no such key");
+  EXPECT_FALSE(of_a_default.has(ErrorTrait::kHasPlace));
+  EXPECT_FALSE(Error(ErrorCode::kBadConfig, "f.yaml: error: ...").has(ErrorTrait::kHasPlace));
 }
 
 TEST(Report, AMistakeFoundLaterIsShownWhereItsMarkSays) {

@@ -69,6 +69,10 @@ TEST(YamlTree, RefusesWhatCouldExhaustTheProcess) {
     nested += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [*a" +
               std::to_string(i - 1) + "]\n";
   EXPECT_NE(mistakeOf(nested).find("nested deeper than 32 levels"), std::string::npos);
+  std::string long_text = "a: &a " + std::string(100'000, 'x') + "\nb: [";
+  for (int i = 0; i < 50; ++i) long_text += i == 0 ? "*a" : ", *a";
+  EXPECT_EQ(mistakeOf(long_text + "]\n"),
+            "f.yaml:2:169: error: aliases stand for more than 4194304 bytes of text");
   EXPECT_EQ(mistakeOf("a: &a [*a]"), "f.yaml:1:8: error: an alias inside of what it stands for");
 }
 
