@@ -203,14 +203,6 @@ TEST_F(OptionsTest, MistakesOfTheFileKeepTheirOwnReport) {
             "--set jbo=x: error: unknown key 'jbo' - did you mean 'job'?");
 }
 
-TEST(CommandLine, TakesTheWordsOfAVerb) {
-  const char* words[] = {"dtf-launch", "check", "a_b.yaml", "--run_dir=r_d"};
-  const CommandLine line("dtf-launch", commonOptions(), 2, 4, words);
-  EXPECT_EQ(line.positionals(), (std::vector<std::string>{"check", "a_b.yaml"}));
-  EXPECT_EQ(line.value("run-dir"), "r_d");
-  EXPECT_THROW(CommandLine("dtf-launch", commonOptions(), 1, 4, words), Error);
-}
-
 TEST_F(OptionsTest, InsecureIsAKeyOfTheFileAndAFlag) {
   const std::vector<const char*> words = {"--cluster", "c.yaml", "--task", "0"};
   EXPECT_FALSE(parse(JobKind::kPs, words).job.cluster.insecure);

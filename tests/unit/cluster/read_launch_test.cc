@@ -10,7 +10,7 @@ namespace dtf::cluster {
 using testing::badConfigOf;
 using testing::TemporaryFiles;
 
-TEST(Launch, AHostOverSshHasWhatAllHaveAndWhatDiffers) {
+TEST(ReadLaunch, AHostOverSshHasWhatAllHaveAndWhatDiffers) {
   const TemporaryFiles files;
   files.write("c.yaml",
               "cluster: {ps: [a:1], worker: [B:1, c:1]}\n"
@@ -32,7 +32,7 @@ TEST(Launch, AHostOverSshHasWhatAllHaveAndWhatDiffers) {
   EXPECT_EQ(one.binary_dir, "/opt/dtf");
 }
 
-TEST(Launch, TasksThatAreOnlyCountedAreAlikeAndHere) {
+TEST(ReadLaunch, TasksThatAreOnlyCountedAreAlikeAndHere) {
   const TemporaryFiles files;
   files.write("c.yaml",
               "cluster: {ps: {count: 2}, worker: {count: 3, threads: 4, env: {A: b}}}\n"
@@ -55,7 +55,7 @@ TEST(Launch, TasksThatAreOnlyCountedAreAlikeAndHere) {
   EXPECT_EQ(job.launch.ssh.binary_dir, "/opt/dtf");
 }
 
-TEST(Launch, OfATaskThatIsToldToEndTheJobIsStoppedOrPaused) {
+TEST(ReadLaunch, OfATaskThatIsToldToEndTheJobIsStoppedOrPaused) {
   const TemporaryFiles files;
   files.write("c.yaml", "launch: {}\n");
   EXPECT_FALSE(loadCluster("c.yaml", {}).launch.pauses());
@@ -66,7 +66,7 @@ TEST(Launch, OfATaskThatIsToldToEndTheJobIsStoppedOrPaused) {
   }
 }
 
-TEST(Launch, APauseIsForAJobThatSavesAndIsNotSlurms) {
+TEST(ReadLaunch, APauseIsForAJobThatSavesAndIsNotSlurms) {
   struct Bad {
     std::string text;
     const char* first_line;
@@ -92,7 +92,7 @@ TEST(Launch, APauseIsForAJobThatSavesAndIsNotSlurms) {
   }
 }
 
-TEST(Launch, WhatIsCopiedIsSaidForAllHosts) {
+TEST(ReadLaunch, WhatIsCopiedIsSaidForAllHosts) {
   const TemporaryFiles files;
   files.write("c.yaml", "cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh}\n");
   EXPECT_FALSE(loadCluster("c.yaml", {}).launch.copy.any());
@@ -106,7 +106,7 @@ TEST(Launch, WhatIsCopiedIsSaidForAllHosts) {
   EXPECT_EQ(copy.max_gib, 10u);
 }
 
-TEST(Launch, TheModelComesUnlessTheFileSaysNo) {
+TEST(ReadLaunch, TheModelComesUnlessTheFileSaysNo) {
   const TemporaryFiles files;
   files.write("c.yaml", "cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh}\n");
   EXPECT_TRUE(loadCluster("c.yaml", {}).launch.fetch_model);
@@ -114,7 +114,7 @@ TEST(Launch, TheModelComesUnlessTheFileSaysNo) {
   EXPECT_FALSE(loadCluster("c.yaml", {&no, 1}).launch.fetch_model);
 }
 
-TEST(Launch, WhatCantBeAWordOfSshIsRefused) {
+TEST(ReadLaunch, WhatCantBeAWordOfSshIsRefused) {
   struct Bad {
     const char* text;
     const char* first_line;

@@ -1,0 +1,73 @@
+// `data:` of a TRAIN.yaml.
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/cluster/train_of.h"
+
+namespace dtf::cluster {
+namespace {
+
+TEST(ReadData, WhatTheModelReadsFollowsFromTheFormatOfTheData) {
+  const auto types = [](const std::string& train) {
+    const model::ModelSpec model = trainOf("data: {train: {" + train + "}}\n").model;
+    return std::pair(model.input_dtype, model.labels_dtype);
+  };
+  const auto pair = [](DType features, DType labels) { return std::pair(features, labels); };
+  EXPECT_EQ(types("format: digits"), pair(DType::kUInt8, DType::kUInt8));
+  EXPECT_EQ(types("format: synthetic, problem: friedman"), pair(DType::kFloat32, DType::kFloat32));
+  EXPECT_EQ(types("format: synthetic, problem: linear"), pair(DType::kFloat32, DType::kInt32));
+  EXPECT_EQ(types("format: csv, files: [a], label_column: l"),
+            pair(DType::kFloat32, DType::kInt32));
+  EXPECT_EQ(types("format: csv, files: [a], target_columns: [t]"),
+            pair(DType::kFloat32, DType::kFloat32));
+  EXPECT_EQ(types("format: npy, features: f, labels: l, features_as: pixels"),
+            pair(DType::kUInt8, DType::kInt32));
+  EXPECT_EQ(types("format: npz, archive: a, features: f, targets: t, features_as: indices"),
+            pair(DType::kInt32, DType::kFloat32));
+}
+
+TEST(ReadData, ReadsWhatBecomesOfImagesAndHowOftenTheyAreRead) {
+  const TrainSpec train =
+      trainOf("epochs: 3\ndata: {augment: {flip_horizontal: true, crop_padding: 4}}\n");
+  EXPECT_EQ(train.epochs, 3u);
+  EXPECT_TRUE(train.data.augment.flip_horizontal);
+  EXPECT_EQ(train.data.augment.crop_padding, 4);
+  EXPECT_EQ(train.data.augment.text(), "flip_horizontal=true crop_padding=4");
+  EXPECT_FALSE(trainOf("").data.augment.any());
+}
+
+TEST(ReadData, ReadsTheSettingsOfTables) {
+  const DatasetSpec csv = trainOf(
+                              "data: {train: {format: csv, files: [a.csv, b.csv], header: "
+                              "false, delimiter: tab, label_column: 3, feature_columns: [1, "
+                              "x], class_names: [u, v], max_bad_records: 7}}\n")
+                              .data.train;
+  EXPECT_EQ(csv.files.size(), 2u);
+  EXPECT_FALSE(csv.csv.header);
+  EXPECT_EQ(csv.csv.delimiter, '\t');
+  EXPECT_EQ(csv.csv.label, "3");
+  EXPECT_EQ(csv.csv.features, (std::vector<std::string>{"1", "x"}));
+  EXPECT_EQ(csv.csv.class_names, (std::vector<std::string>{"u", "v"}));
+  EXPECT_EQ(csv.csv.max_bad_records, 7);
+  const DatasetSpec npz =
+      trainOf("data: {train: {format: npz, archive: d.npz, features: f, targets: t}}\n").data.train;
+  EXPECT_EQ(npz.npy.archive.path.filename(), "d.npz");
+  EXPECT_EQ(npz.npy.features.path, "f") << "the name of an array is no path";
+  EXPECT_EQ(npz.npy.targets.path, "t");
+}
+
+TEST(ReadData, TheEmbeddedDigitsAreTheDefaultData) {
+  const DataSpec data = trainOf("").data;
+  EXPECT_EQ(data.train.format, DatasetSpec::Format::kDigits);
+  EXPECT_EQ(data.train.count, 10000);
+  ASSERT_TRUE(data.eval);
+  EXPECT_EQ(data.eval->count, 2000);
+  EXPECT_EQ(trainOf("data: {batch_size: 7}\n").data.eval->count, 2000);
+  EXPECT_EQ(trainOf("data: {eval: {format: digits, count: 5}}\n").data.eval->count, 5);
+  EXPECT_FALSE(trainOf("data: {train: {format: digits}}\n").data.eval);
+  EXPECT_EQ(trainOf("data: {train: {format: digits}, eval: {format: digits}}\n").data.eval->count,
+            2000);
+}
+
+}  // namespace
+}  // namespace dtf::cluster

@@ -1,0 +1,34 @@
+// The keys of a TRAIN.yaml apart from data, model and optimizer.
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/cluster/train_of.h"
+
+namespace dtf::cluster {
+namespace {
+
+TEST(ReadTrain, ReadsTheRest) {
+  const TrainSpec train = trainOf(
+      "replication: {mode: sync, replicas_to_aggregate: 1, total_num_replicas: 2}\n"
+      "placement: {strategy: greedy, pins: {softmax/weights: \"/job:ps/task:0\"}, partition: "
+      "{min_bytes: 64}}\n"
+      "steps: 7\neval: {every_steps: 2}\nreport: {every_steps: 3}\n"
+      "data: {batch_size: 1000000, seed: 9223372036854775807}\n");
+  EXPECT_EQ(train.replication.mode, ReplicationSpec::Mode::kSync);
+  EXPECT_EQ(train.replication.replicas_to_aggregate, 1u);
+  EXPECT_EQ(train.replication.total_num_replicas, 2u);
+  EXPECT_EQ(train.placement.strategy, PlacementSpec::Strategy::kGreedy);
+  EXPECT_EQ(train.placement.pins.at("softmax/weights"), "/job:ps/task:0");
+  EXPECT_EQ(train.placement.partition_min_bytes, 64u);
+  EXPECT_EQ(train.steps, 7u);
+  EXPECT_EQ(train.eval_every_steps, 2u);
+  EXPECT_EQ(train.report_every_steps, 3u);
+  EXPECT_EQ(train.data.batch_size, 1000000);
+  EXPECT_EQ(train.data.seed, 9223372036854775807u);
+  EXPECT_EQ(trainOf("placement: {partition: none}\n").placement.partition_min_bytes, 0u);
+  EXPECT_EQ(trainOf("placement: {strategy: round_robin}\n").placement.partition_min_bytes,
+            uint64_t{4} << 20);
+}
+
+}  // namespace
+}  // namespace dtf::cluster
