@@ -1,6 +1,7 @@
 #pragma once
 
-// A net::Loop whose time stands still until a test moves it. kj's own event loop is the calling thread's.
+// A net::Loop whose time stands still until a test moves it. kj's own event loop is the calling
+// thread's.
 
 #include <kj/timer.h>
 
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/mutex.h"
 #include "common/net/connector.h"
 #include "common/net/loop.h"
 #include "common/net/message_stream.h"
@@ -17,7 +19,7 @@
 namespace dtf::testing {
 
 // Owns: kj's event loop of this thread, the time.
-// Threads: made, used and destroyed on one thread.
+// Threads: made, used and destroyed on one thread; post() from any, as net::Loop has it.
 class StillLoop final : public net::Loop {
  public:
   using Connect = std::function<kj::Promise<kj::Own<net::MessageStream>>(uint16_t port)>;
@@ -26,7 +28,10 @@ class StillLoop final : public net::Loop {
 
   const Clock& clock() const override { return clock_; }
   kj::Timer& timer() override { return timer_; }
-  void post(std::function<void()> fn) override { posted_.push_back(std::move(fn)); }
+  void post(std::function<void()> fn) override {
+    const MutexLock lock(mutex_);
+    posted_.push_back(std::move(fn));
+  }
   kj::Promise<kj::Own<net::MessageStream>> connect(std::string, uint16_t port,
                                                    net::ConnectOptions options, const net::Limits&,
                                                    std::shared_ptr<net::BufferPool>) override {
@@ -52,8 +57,8 @@ class StillLoop final : public net::Loop {
   // Until nothing is left to do.
   void settle() {
     wait_scope_.poll();
-    while (!posted_.empty()) {
-      for (const auto& fn : std::exchange(posted_, {})) fn();
+    for (auto posted = takePosted(); !posted.empty(); posted = takePosted()) {
+      for (const auto& fn : posted) fn();
       wait_scope_.poll();
     }
   }
@@ -62,11 +67,17 @@ class StillLoop final : public net::Loop {
   kj::WaitScope& waitScope() { return wait_scope_; }
 
  private:
+  std::vector<std::function<void()>> takePosted() {
+    const MutexLock lock(mutex_);
+    return std::exchange(posted_, {});
+  }
+
   kj::EventLoop events_;
   kj::WaitScope wait_scope_{events_};
   kj::TimerImpl timer_{kj::origin<kj::TimePoint>()};
   ManualClock clock_;
-  std::vector<std::function<void()>> posted_;
+  Mutex mutex_;
+  std::vector<std::function<void()>> posted_ DTF_GUARDED_BY(mutex_);
 };
 
 // Another loop of the same thread, which is busy with something else until run().

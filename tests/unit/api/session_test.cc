@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <cstddef>
 #include <future>
 
 #include "tests/unit/api/errors.h"
@@ -174,6 +175,15 @@ TEST_F(ApiSession, OptionsOfAnUnknownSizeAreRefused) {
   dtf_session_options options = Session::defaults();
   options.size += 8;
   EXPECT_THAT(refusal([&] { Session(graph_, {}, options); }), StartsWith("2: "));
+}
+
+// Programs that were compiled before a field was there say so by the size.
+TEST_F(ApiSession, OptionsOfAnEarlierVersionAreTaken) {
+  dtf_session_options options = Session::defaults();
+  options.size = offsetof(dtf_session_options, insecure);
+  options.insecure = 1;  // beyond the size: not looked at
+  EXPECT_THAT(Session(graph_, {}, options).run({{"x", pair(3, 4)}}, {"Scale"}).at(0).as<float>(),
+              ElementsAre(6, 8));
 }
 
 TEST_F(ApiSession, KeysThatAreMissingAreNamedBeforeAnybodyIsAsked) {
