@@ -15,6 +15,7 @@ namespace {
 using testing::AutodiffTest;
 using ::testing::ElementsAre;
 using testing::errorText;
+using testing::evaluate;
 using ::testing::HasSubstr;
 
 class AutodiffMath : public AutodiffTest {
@@ -191,7 +192,8 @@ TEST_F(AutodiffMath, WhatWasChosenIsAConstant) {
   check(b_.addN({b_.mul(chosen, b_.log(b_.softmax(x))), b_.mul(larger, b_.mul(x, x))}));
 }
 
-// A normalisation of one's own: its gradient goes through sums, roots and quotients that are repeated.
+// A normalisation of one's own: its gradient goes through sums, roots and quotients that are
+// repeated.
 TEST_F(AutodiffMath, ANormalisationOfOnesOwn) {
   const Output x = randomInput("x", {4, 3});
   const Output centred = b_.sub(x, b_.mean(x, {0}, true));
