@@ -3,9 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/base/error.h"
-#include "common/runtime/plugin_device.h"
 #include "tests/gpu/plugin_under_test.h"
+#include "tests/unit/runtime/plugin_errors.h"
 
 namespace dtf::runtime {
 namespace {
@@ -14,27 +13,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::hostPlugin;
 using testing::testPluginPath;
-
-// Sets a variable of the environment for a test.
-class ScopedEnv {
- public:
-  ScopedEnv(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
-  ~ScopedEnv() { ::unsetenv(name_); }
-
- private:
-  const char* const name_;
-};
-
-template <class F>
-Error errorOf(const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return {ErrorCode::kInternal, ""};
-}
 
 TEST(PluginLibraryTest, SaysWhatItIsAndRegistersItsOps) {
   EXPECT_EQ(hostPlugin()->backend(), "the host, for tests");
@@ -76,48 +54,6 @@ TEST(PluginLibraryTest, LooksBesideTheProgramAndWhereItIsInstalled) {
   const std::vector<std::string> paths = gpuPluginPaths();
   EXPECT_THAT(paths, ::testing::Contains(::testing::EndsWith("/gpu/libdtf_gpu.so")));
   EXPECT_THAT(paths, ::testing::Contains(::testing::EndsWith("/lib/dtf/libdtf_gpu.so")));
-}
-
-TEST(PluginDeviceTest, SaysHowManyDevicesThereAre) {
-  const Error second = errorOf([] { PluginDevice device(hostPlugin(), 1); });
-  EXPECT_EQ(second.code(), ErrorCode::kUnavailable);
-  EXPECT_THAT(second.message(), HasSubstr("no device gpu:1: this host has gpu:0 alone"));
-  const ScopedEnv env("DTF_TEST_HOST_DEVICES", "0");
-  const Error none = errorOf([] { PluginDevice device(hostPlugin(), 0); });
-  EXPECT_THAT(none.message(), AllOf(HasSubstr("no GPU that can be used (the test wants none)"),
-                                    HasSubstr("host_plugin.so")));
-}
-
-TEST(PluginDeviceTest, CopiesThereAndBack) {
-  PluginDevice device(hostPlugin(), 0);
-  EXPECT_EQ(device.name(), "gpu:0");
-  EXPECT_EQ(device.description(), "host 0");
-  const DeviceMemory memory = device.allocate(8);
-  const std::array<std::byte, 8> sent = {std::byte{1}, std::byte{2}};
-  std::array<std::byte, 8> back = {};
-  device.copyToHost(back.data(), memory.get(), 8);
-  device.synchronise();
-  EXPECT_EQ(back, (std::array<std::byte, 8>{}));  // it begins as zeros
-  device.copyToDevice(memory.get(), sent.data(), 8);
-  device.copyToHost(back.data(), memory.get(), 8);
-  device.synchronise();
-  EXPECT_EQ(back, sent);
-  EXPECT_NE(device.allocate(0), nullptr);
-}
-
-TEST(PluginKernelTest, NamesTheNodeThatItCannotCompute) {
-  KernelTable table;
-  registerPluginKernels(table, hostPlugin());
-  Operation operation;
-  operation.name = "far";
-  operation.op = "Slice";
-  const Shape whole{3, 3, 3, 3, 3, 3, 3, 3, 3}, part{2, 2, 2, 2, 2, 2, 2, 2, 2};
-  operation.input_specs = {{DType::kFloat32, whole}};
-  operation.output_specs = {{DType::kFloat32, part}};
-  operation.attributes = {{"begin", Shape{0, 0, 0, 0, 0, 0, 0, 0, 0}}, {"size", part}};
-  const Error error = errorOf([&] { (void)table.make(operation, DeviceType::kGpu); });
-  EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
-  EXPECT_THAT(error.message(), AllOf(HasSubstr("'far'"), HasSubstr("8 dimensions")));
 }
 
 }  // namespace
