@@ -21,16 +21,6 @@ std::vector<uint32_t> examplesOf(BatchReader& reader, uint64_t global_batch) {
   return {examples.begin(), examples.end()};
 }
 
-TEST(GlobalBatch, NumbersEverySlotOfEveryStepOnce) {
-  std::set<uint64_t> seen;
-  for (uint64_t step = 0; step < 5; ++step)
-    for (uint32_t rank = 0; rank < 3; ++rank)
-      for (uint32_t batch = 0; batch < 2; ++batch)
-        seen.insert(globalBatch(step, batch, rank, 3, 6));
-  EXPECT_EQ(seen.size(), 30u);
-  EXPECT_EQ(*seen.rbegin(), 29u);
-}
-
 TEST(BatchReader, AnEpochBringsNoExampleTwiceAndDropsTheIncompleteBatch) {
   BatchReader reader(digits(103), 10, 1);
   for (uint64_t epoch = 0; epoch < 3; ++epoch) {
@@ -69,6 +59,30 @@ TEST(BatchReader, ABatchDependsOnItsNumberAlone) {
     third.read(b, batch);
     EXPECT_EQ(examplesOf(third, b), expected[b]);
   }
+}
+
+// Two sync workers with batches of 10: a step is 20 examples, the last of an epoch has 3.
+TEST(BatchReader, AnEpochOfAPlanBringsEveryExampleOnce) {
+  const auto dataset = digits(103);
+  BatchReader reader(dataset, cluster::BatchPlan::ofEpochs(103, 10, 2), 1);
+  Batch batch(dataset->parts(), 10);
+  for (uint64_t epoch = 0; epoch < 3; ++epoch) {
+    std::vector<int> used(103);
+    for (uint64_t b = 12 * epoch; b < 12 * (epoch + 1); ++b) {
+      reader.read(b, batch);
+      const auto examples = examplesOf(reader, b);
+      ASSERT_EQ(batch.count, static_cast<int64_t>(examples.size()));
+      for (size_t i = 0; i < examples.size(); ++i) {
+        ++used[examples[i]];
+        EXPECT_TRUE(
+            std::ranges::equal(batch.parts[0].as<uint8_t>().subspan(i * kDigitPixels, kDigitPixels),
+                               dataset->features().of(examples[i])));
+      }
+    }
+    EXPECT_TRUE(std::ranges::all_of(used, [](int times) { return times == 1; }));
+  }
+  EXPECT_EQ(examplesOf(reader, 10).size(), 2u);
+  EXPECT_EQ(examplesOf(reader, 11).size(), 1u);
 }
 
 // A golden value: a job that is repeated with another release sees the same batches.

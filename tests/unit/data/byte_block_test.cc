@@ -168,12 +168,12 @@ TEST(LargeData, ALargeTableTakesLittleMemoryOnceItIsRead) {
   cluster::CsvSpec spec;
   spec.label = "kind";
   const int64_t before = anonymousBytes();
-  const CsvTable table = readCsv(std::vector{path}, spec);
-  const Part& features = table.dataset.features();
+  const Dataset table = readCsv(std::vector{path}, spec);
+  const Part& features = table.features();
   EXPECT_TRUE(features.onDisk());
   ASSERT_EQ(features.count(), kRows);
   EXPECT_EQ(features.as<float>().back(), 3);
-  EXPECT_EQ(table.dataset.labels().as<int32_t>()[13], 6);
+  EXPECT_EQ(table.labels().as<int32_t>()[13], 6);
   expectLittleSince(before, uint64_t{kColumns} * kRows * sizeof(float));
 }
 

@@ -78,24 +78,43 @@ TEST(CsvColumns, ATableToPredictOfIsReadByTheNamesOfTheTrainingData) {
 
 // The training table has a label, a category and two numbers.
 TEST(CsvColumns, ATableWithoutNamesIsReadByTheNumbersOfTheTrainedOne) {
-  cluster::CsvSpec spec;
-  spec.header = false;
-  spec.label = "1";
-  spec.categorical = {{"user", {"3"}, 100}};
-  const TrainedColumns trained{{"2", "4"}, {{"3"}}, 4};
-  const CsvColumns whole = chooseNumbered("p.csv", {"1", "2", "3", "4"}, trained, spec);
+  const TrainedColumns trained{{"2", "4"}, {{"3"}}, 4, {"1"}};
+  const CsvColumns whole = chooseNumbered("p.csv", {"1", "2", "3", "4"}, trained);
   EXPECT_EQ(whole.features, (Places{1, 3}));
   EXPECT_EQ(whole.categories, (std::vector<Places>{{2}}));
-  const CsvColumns without_label = chooseNumbered("p.csv", {"1", "2", "3"}, trained, spec);
+  const CsvColumns without_label = chooseNumbered("p.csv", {"1", "2", "3"}, trained);
   EXPECT_EQ(without_label.features, (Places{0, 2})) << "they have moved up";
   EXPECT_EQ(without_label.categories, (std::vector<Places>{{1}}));
   try {
-    chooseNumbered("p.csv", {"1", "2"}, trained, spec);
+    chooseNumbered("p.csv", {"1", "2"}, trained);
     ADD_FAILURE() << "two of four columns";
   } catch (const Error& error) {
     EXPECT_EQ(error.message(),
               "p.csv: it has 2 columns, and the training table 4, or 3 without what is learnt");
   }
+}
+
+TEST(CsvColumns, FeaturesAloneWithoutNamesKeepTheOrderOfTheTable) {
+  const TrainedColumns trained{{"2", "4"}, {}, 5, {"1"}};
+  EXPECT_EQ(chooseNumbered("p.csv", {"1", "2"}, trained).features, (Places{0, 1}));
+  const TrainedColumns turned{{"4", "2"}, {}, 5, {"1"}};
+  EXPECT_THROW(chooseNumbered("p.csv", {"1", "2"}, turned), Error) << "which comes first?";
+}
+
+TEST(CsvColumns, TwoOfOneNameCanNotBeFound) {
+  cluster::CsvSpec spec;
+  spec.label = "kind";
+  try {
+    chooseColumns("t.csv", {"a", "b", "a", "kind"}, spec);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(),
+              "t.csv: two columns are named 'a', and a model finds its columns by their names: "
+              "give one of them another name");
+  }
+  spec.features = {"b"};
+  EXPECT_EQ(chooseColumns("t.csv", {"a", "b", "a", "kind"}, spec).features, (Places{1}))
+      << "those that nobody reads may have one name";
 }
 
 TEST(CsvColumns, AFirstRecordIsNotTakenForNames) {
@@ -109,8 +128,8 @@ TEST(CsvColumns, AFirstRecordIsNotTakenForNames) {
       return false;
     } catch (const Error& error) {
       EXPECT_EQ(error.message(),
-                "t.csv: the first line looks like a record: set 'header: false' if "
-                "it names nothing");
+                "t.csv: the first line looks like a record: say 'header: false' if it is one, or "
+                "'header: true' if it names the columns");
       return true;
     }
   };

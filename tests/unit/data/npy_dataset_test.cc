@@ -106,10 +106,23 @@ TEST_F(NpyDataset, BytesArePixelsOrNumbersAsTheJobSays) {
   EXPECT_EQ(readNpyDataset(spec_).features().as<float>()[1], 128);
   spec_.npy.features_as = FeaturesAs::kIndices;
   EXPECT_EQ(readNpyDataset(spec_).features().as<int32_t>()[2], 255);
-  x(npyOf<float>("<f4", "(2,)", {1, 2}));
-  EXPECT_EQ(mistake(ErrorCode::kBadConfig),
-            "job.yaml:3:7: error: x.npy: the elements are float32, but features_as wants whole "
-            "numbers");
+}
+
+// As indices: those that are whole for sure.
+TEST_F(NpyDataset, FloatsThatAreWholeNumbersMayNameRows) {
+  spec_.npy.features_as = FeaturesAs::kIndices;
+  x(npyOf<double>("<f8", "(2,)", {16777217, 2147483647}));
+  EXPECT_EQ(readNpyDataset(spec_).features().as<int32_t>()[0], 16777217);
+  EXPECT_EQ(readNpyDataset(spec_).features().as<int32_t>()[1], 2147483647);
+  for (const double number : {0.5, -1.0, 2147483648.0}) {
+    x(npyOf<double>("<f8", "(2,)", {1, number}));
+    EXPECT_NE(mistake().find("which is no whole number from 0"), std::string::npos) << number;
+  }
+  x(npyOf<float>("<f4", "(2,)", {16777215, 1}));
+  EXPECT_EQ(readNpyDataset(spec_).features().as<int32_t>()[0], 16777215);
+  x(npyOf<float>("<f4", "(2,)", {16777216, 1}));
+  EXPECT_NE(mistake().find("from 16777216 on it lacks some"), std::string::npos)
+      << "it may have been 16777217";
 }
 
 TEST_F(NpyDataset, ANumberThatWouldBecomeAnotherIsBadData) {

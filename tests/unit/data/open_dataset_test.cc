@@ -84,32 +84,6 @@ TEST(OpenDataset, AFileThatIsMissingIsNamedWhereTheJobNamesIt) {
   EXPECT_EQ(failure(), "t.yaml:3:13: error: " + spec.images.string() + missing);
 }
 
-TEST(CheckSameColumns, ColumnsAreReadInTheOrderThatIsTrainedOn) {
-  const TemporaryFolder folder;
-  const auto table = [&folder](const std::string& name, const std::string& header) {
-    cluster::DatasetSpec spec;
-    spec.format = cluster::DatasetSpec::Format::kCsv;
-    spec.files = {folder.write(name, header + "\n1,2,3\n")};
-    spec.files_marks = {{"job.yaml", 5, 9}};
-    spec.csv.label = "kind";
-    return spec;
-  };
-  const cluster::DatasetSpec train = table("t.csv", "a,b,kind");
-  EXPECT_NO_THROW(checkSameOrder(train, table("e.csv", "a,b,kind")));
-  EXPECT_NO_THROW(checkSameOrder(train, table("e.csv", "a,kind,b"))) << "the label may move";
-  cluster::DatasetSpec eval = table("e.csv", "b,a,kind");
-  try {
-    checkSameOrder(train, eval);
-    ADD_FAILURE() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kBadData);
-    EXPECT_NE(error.message().find("'b' where 'a' is trained on"), std::string::npos)
-        << error.message();
-  }
-  eval.csv.features = {"a", "b"};
-  EXPECT_NO_THROW(checkSameOrder(train, eval));
-}
-
 TEST(ReadFeatures, TellsArraysTablesAndImagesApart) {
   const TemporaryFolder folder;
   cluster::DatasetSpec like;  // digits
@@ -174,49 +148,29 @@ TEST(ReadFeatures, ColumnsOfATableAreThoseThatAreTrainedOnByName) {
   }
 }
 
-cluster::DatasetSpec imagesIn(const TemporaryFolder& folder, const std::string& name,
-                              const std::vector<std::string>& classes) {
-  cluster::DatasetSpec spec;
-  spec.format = cluster::DatasetSpec::Format::kImages;
-  spec.image_folder.folder = {folder.path() / name, {"t.yaml", 3, 13}};
-  spec.image_folder.setSize({2, 2, 3});
-  for (const std::string& each : classes)
-    std::filesystem::create_directories(spec.image_folder.folder.path / each);
-  return spec;
-}
-
-TEST(OpenDataset, FoldersOfImagesMustHaveTheSameClasses) {
+// A word that is misspelt in the list would drop a class without a word.
+TEST(OpenDataset, AClassWithoutAnExampleCanNotBeLearnt) {
   const TemporaryFolder folder;
-  const cluster::DatasetSpec train = imagesIn(folder, "train", {"a", "b"});
-  EXPECT_NO_THROW(checkSameOrder(train, imagesIn(folder, "same", {"b", "a"})));
-  const auto failure = [&](const cluster::DatasetSpec& eval) {
-    try {
-      checkSameOrder(train, eval);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kBadData);
-      return error.message();
-    }
-    return std::string("no error");
-  };
-  EXPECT_NE(failure(imagesIn(folder, "fewer", {"a"})).find("class 1 is no more here and 'b' there"),
-            std::string::npos);
-  cluster::DatasetSpec turned = imagesIn(folder, "same", {});
-  turned.image_folder.class_names = {"b", "a"};
-  EXPECT_NE(failure(turned).find("t.yaml:3:13: error: "), std::string::npos);
-  EXPECT_NE(failure(turned).find("class 0 is 'b' here and 'a' there"), std::string::npos);
-}
-
-TEST(OpenDataset, ClassesAreNamedByFoldersOrByTheJob) {
-  const TemporaryFolder folder;
-  cluster::DatasetSpec images = imagesIn(folder, "train", {"b", "a"});
-  EXPECT_EQ(classNames(images), (std::vector<std::string>{"a", "b"}));
-  images.image_folder.class_names = {"b", "a"};
-  EXPECT_EQ(classNames(images), (std::vector<std::string>{"b", "a"}));
   cluster::DatasetSpec table;
-  EXPECT_EQ(classNames(table), std::vector<std::string>()) << "digits";
   table.format = cluster::DatasetSpec::Format::kCsv;
-  table.csv.class_names = {"no", "yes"};
-  EXPECT_EQ(classNames(table), table.csv.class_names);
+  table.files = {folder.write("t.csv", "a,kind\n1,cat\n2,dog\n")};
+  table.files_marks = {{"job.yaml", 5, 9}};
+  table.csv.label = "kind";
+  table.csv.class_names = {"cat", "dog", "dgo"};
+  try {
+    openDataset(table, 1, false);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData);
+    EXPECT_NE(error.message().find("1 of the 3 classes has no example to learn from: 'dgo'"),
+              std::string::npos)
+        << error.message();
+  }
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(openDataset(table, 1, true)->size(), 2) << "to evaluate";
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find(
+                "event=classes_without_examples classes=1 first=\"dgo\""),
+            std::string::npos);
 }
 
 // Whatever the job is trained on, as long as it reads pixels.

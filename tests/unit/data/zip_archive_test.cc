@@ -89,5 +89,19 @@ TEST(ZipArchive, NoDamageGoesUnnoticedOrFurther) {
   }
 }
 
+// Each of a thousand files that are the same bytes would unpack to all of them.
+TEST(ZipArchive, FilesThatShareBytesAreRefused) {
+  const std::string good = zipOf({{"a", "abc"}, {"b", "abc"}});
+  const size_t first = good.find("PK\x01\x02"), second = good.find("PK\x01\x02", first + 4);
+  ASSERT_NE(second, std::string::npos);
+  std::string shared = good;
+  // Sizes that reach over the whole archive, from the same place.
+  for (const size_t entry : {first, second}) {
+    shared.replace(entry + 20, 4, littleEndian(good.size() - 40, 4));
+    shared.replace(entry + 42, 4, littleEndian(0, 4));
+  }
+  EXPECT_NE(failureOf(shared).find("files in it overlap"), std::string::npos) << failureOf(shared);
+}
+
 }  // namespace
 }  // namespace dtf::data
