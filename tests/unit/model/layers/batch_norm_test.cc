@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "common/model/short_batch.h"
 #include "tests/unit/model/layers/layer_test.h"
 
 namespace dtf::model {
@@ -95,6 +96,8 @@ TEST(BatchNormLayer, OneNumberOfEachChannelInABatchIsRefused) {
   }
   buildTrainingGraph(model, 2);
   buildEvaluationGraph(model, 1);
+  buildShortTrainingGraph(model, 1, TableGradient::kDense);
+  buildForwardGraph(model, 1);
 }
 
 // Its penalty is part of the loss; its output is of none.

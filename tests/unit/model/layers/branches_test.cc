@@ -168,5 +168,23 @@ TEST(Branches, TheirMeaningHoldsThatOfTheirLayers) {
   EXPECT_TRUE(block.layer->drawsRandomNumbers());
 }
 
+// Behind b, with [a, b] would take b twice.
+TEST(BranchLayers, ALayerIsTakenOnce) {
+  for (const char* type : {"add", "multiply", "concat"}) {
+    EXPECT_NE(buildFailure({dense("a", 3), named(dense("b", 3), "a"),
+                            layerOf(type, "{with: [a, b]}", "both", 9)},
+                           {5})
+                  .find("layer 'both' takes 'b' twice: it reads the layer before it"),
+              std::string::npos)
+        << type;
+    EXPECT_NE(buildFailure({dense("a", 3), dense("b", 3), dense("c", 3),
+                            layerOf(type, "{with: [a, a]}", "both", 9)},
+                           {5})
+                  .find("layer 'both' takes 'a' twice: 'with' names it so often"),
+              std::string::npos)
+        << type;
+  }
+}
+
 }  // namespace
 }  // namespace dtf::model

@@ -21,7 +21,8 @@ struct BuiltLayer {
              bool training = true)
       : model{graph::Graph(graph::standardOps()), {}, {}, {}, {}, {}, {}, {}, {}, {}} {
     const ModelSpec without_categories;
-    LayerBuilder builder(without_categories, model, 2, training);
+    LayerBuilder builder(without_categories, model, 2,
+                         training ? LayerBuilder::Use::kTraining : LayerBuilder::Use::kEvaluation);
     std::vector<int64_t> dims = {2};
     dims.insert(dims.end(), example.begin(), example.end());
     input = builder.ops().placeholder("x", DType::kFloat32, Shape(dims));
