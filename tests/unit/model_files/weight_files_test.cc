@@ -1,9 +1,9 @@
 #include "common/model_files/weight_files.h"
+#include "common/base/json.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "common/checkpoint/safetensors.h"
@@ -63,7 +63,7 @@ TEST(WeightFiles, NpzHoldsTheSame) {
                            variables[0].value.bytes());
   EXPECT_NE(bytes.find(values), std::string::npos);
   const size_t begin = bytes.find("{\n  \""), end = bytes.find("\n}", begin);
-  const nlohmann::json metadata = nlohmann::json::parse(bytes.substr(begin, end + 2 - begin));
+  const Json metadata = Json::parse(bytes.substr(begin, end + 2 - begin));
   EXPECT_EQ(metadata["scaling"], "none: features are read as they are");
   EXPECT_EQ(metadata["output"], "outputs: float32 [batch, 10]");
 }

@@ -57,7 +57,7 @@ TEST(WeightMatch, ByNameAndShapeWhoeverWroteThem) {
                                   {"head/weights", Shape{4, 3}},
                                   {"conv1/biases", Shape{4}},
                                   {"bias", Shape{4}}});
-  weights.skipped = {"count: its type is I64"};
+  weights.skipped = {{"count", "its type is I64"}};
   const WeightMatch match = matchWeights(wanted, weights);
   for (size_t i = 0; i < 4; ++i) {
     ASSERT_TRUE(match.found[i]) << i;
@@ -69,6 +69,22 @@ TEST(WeightMatch, ByNameAndShapeWhoeverWroteThem) {
               ElementsAre("count: its type is I64", "head/weights [4, 3]: head/weights is [4, 2]",
                           "conv1/biases [4]: conv1/biases is conv1.bias",
                           "bias [4]: the model has no such variable"));
+}
+
+// Its variable would be drawn anew, beside others that are imported.
+TEST(WeightMatch, ATensorThatIsWantedAndCanNotBeReadIsAnError) {
+  const WantedModel wanted = {{}, {{"fc/weights", Shape{4, 2}, WeightUse::kMatrix}}};
+  FoundWeights weights;
+  weights.skipped = {{"fc.weight", "its type is I8"}};
+  try {
+    matchWeights(wanted, weights);
+    ADD_FAILURE() << "must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    EXPECT_EQ(error.message(),
+              "fc.weight, which is fc/weights of the model, can't be read: its type is I8. Nothing "
+              "was imported");
+  }
 }
 
 TEST(WeightMatch, NormsHaveTheNamesOfBothWorlds) {
