@@ -22,9 +22,12 @@ class EchoHost {
     store_.size = store_bytes;
     store_.bytes = makePattern(*pool_, store_bytes);
   }
+  // See AsioMessageStream.
+  void sendUnchecked() { checks_ = false; }
   void serve(AcceptedSocket accepted, std::string peer = "test") {
     auto stream = kj::heap<AsioMessageStream>(
         port_, adoptTransport(port_.ioc(), std::move(accepted)), limits_, pool_);
+    if (!checks_) stream->sendUnchecked();
     auto connection = kj::heap<RpcConnection>(kj::mv(stream), makeEcho(store_),
                                               RpcOptions{.peer = std::move(peer)});
     ++open_;
@@ -49,6 +52,7 @@ class EchoHost {
   const Limits limits_;
   const std::shared_ptr<BufferPool> pool_ = BufferPool::create();
   EchoStore store_;
+  bool checks_ = true;
   int open_ = 0;
   Ignore ignore_;
   kj::TaskSet sessions_{ignore_};
@@ -57,11 +61,18 @@ class EchoHost {
 // A client connection over a connected socket.
 struct EchoConnection {
   EchoConnection(AsioEventPort& port, Transport transport,
-                 std::shared_ptr<BufferPool> pool = BufferPool::create())
-      : connection(kj::heap<RpcConnection>(
-            kj::heap<AsioMessageStream>(port, std::move(transport), Limits{}, std::move(pool)),
-            RpcOptions{.peer = "server"})),
+                 std::shared_ptr<BufferPool> pool = BufferPool::create(), bool checks = true)
+      : connection(
+            kj::heap<RpcConnection>(streamOn(port, std::move(transport), std::move(pool), checks),
+                                    RpcOptions{.peer = "server"})),
         echo(connection->bootstrap().castAs<Echo>()) {}
+  static kj::Own<MessageStream> streamOn(AsioEventPort& port, Transport transport,
+                                         std::shared_ptr<BufferPool> pool, bool checks) {
+    auto stream =
+        kj::heap<AsioMessageStream>(port, std::move(transport), Limits{}, std::move(pool));
+    if (!checks) stream->sendUnchecked();
+    return stream;
+  }
   MessageStream& stream() { return connection->stream(); }
   kj::Own<RpcConnection> connection;
   Echo::Client echo;

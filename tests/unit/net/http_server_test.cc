@@ -11,7 +11,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr const char* kGet = "GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n";
+constexpr const char* kGetText = "GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 class HttpServerTest : public ::testing::Test {
  protected:
@@ -64,10 +64,10 @@ class HttpServerTest : public ::testing::Test {
 
 TEST_F(HttpServerTest, AnswersOneRequestAConnection) {
   serve();
-  const std::string answer = ask(kGet);
+  const std::string answer = ask(kGetText);
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(answer, EndsWith("\r\n\r\nthis is /page"));
-  const std::string piped = ask(std::string(kGet) + "GET /other HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::string piped = ask(std::string(kGetText) + "GET /other HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_THAT(piped, EndsWith("\r\n\r\nthis is /page")) << "what comes behind is not answered";
   runUntil(reactor_, [&] { return server_->connectionCount() == 0; });
 }
@@ -75,7 +75,7 @@ TEST_F(HttpServerTest, AnswersOneRequestAConnection) {
 TEST_F(HttpServerTest, ARequestMayComeByteByByte) {
   serve();
   const Fd fd = connect();
-  for (const char* byte = kGet; *byte != 0; ++byte) {
+  for (const char* byte = kGetText; *byte != 0; ++byte) {
     sendRaw(fd, byte, 1);
     reactor_.timer.afterDelay(100 * kj::MICROSECONDS).wait(reactor_.wait_scope);
   }
@@ -88,7 +88,7 @@ TEST_F(HttpServerTest, ALargeAnswerArrivesWholeThoughMoreWasSentThanARequest) {
   serve([&page](const std::string&) -> kj::Promise<HttpResponse> {
     return HttpResponse{200, page};
   });
-  const std::string answer = ask(kGet + std::string(20'000, 'y'));
+  const std::string answer = ask(kGetText + std::string(20'000, 'y'));
   EXPECT_THAT(answer.substr(0, 200), HasSubstr("Content-Length: 8388608\r\n"));
   EXPECT_TRUE(answer.ends_with("\r\n\r\n" + page));
 }
@@ -110,7 +110,7 @@ TEST_F(HttpServerTest, WhoIsSlowToAskIsToldSoInTime) {
   serve(HttpOptions{.request_deadline = 20ms});
   {
     const Fd silent = connect(), slow = connect();
-    sendRaw(slow, kGet, 10);
+    sendRaw(slow, kGetText, 10);
     EXPECT_THAT(readAll(silent), StartsWith("HTTP/1.1 408 "));
     EXPECT_THAT(readAll(slow), StartsWith("HTTP/1.1 408 "));
   }
@@ -125,7 +125,7 @@ TEST_F(HttpServerTest, WhoDoesNotReadIsGivenUp) {
       },
       {.reading_deadline = 20ms});
   const Fd fd = connect();
-  sendRaw(fd, kGet, std::string_view(kGet).size());
+  sendRaw(fd, kGetText, std::string_view(kGetText).size());
   runUntil(reactor_, [&] { return server_->connectionCount() == 1; });
   runUntil(reactor_, [&] { return server_->connectionCount() == 0; });
 }
@@ -138,7 +138,8 @@ TEST_F(HttpServerTest, AnAnswerThatDoesNotComeIsA503AndAFailureA500) {
         throw Error(ErrorCode::kBadData, "no such thing");
       },
       {.answer_deadline = 20ms});
-  EXPECT_THAT(ask(kGet), AllOf(StartsWith("HTTP/1.1 503 "), EndsWith("no answer within 0.02 s\n")));
+  EXPECT_THAT(ask(kGetText),
+              AllOf(StartsWith("HTTP/1.1 503 "), EndsWith("no answer within 0.02 s\n")));
   EXPECT_THAT(ask("GET /other HTTP/1.1\r\nHost: localhost\r\n\r\n"),
               AllOf(StartsWith("HTTP/1.1 500 "), HasSubstr("no such thing")));
 }
@@ -148,9 +149,9 @@ TEST_F(HttpServerTest, WhoOwesItsRequestForLongestMakesRoom) {
   serve({.connections_max = 2});
   const Fd first = connect(), second = connect();
   runUntil(reactor_, [&] { return server_->connectionCount() == 2; });
-  EXPECT_THAT(ask(kGet), EndsWith("this is /page"));
+  EXPECT_THAT(ask(kGetText), EndsWith("this is /page"));
   EXPECT_EQ(readAll(first), "");
-  sendRaw(second, kGet, std::string_view(kGet).size());
+  sendRaw(second, kGetText, std::string_view(kGetText).size());
   EXPECT_THAT(readAll(second), EndsWith("this is /page"));
 }
 
@@ -158,12 +159,12 @@ TEST_F(HttpServerTest, WhoOwesItsRequestForLongestMakesRoom) {
 TEST_F(HttpServerTest, WhoHasHadItsAnswerMakesRoomFirst) {
   serve({.connections_max = 2});
   const Fd silent = connect(), answered = connect();
-  sendRaw(answered, kGet, std::string_view(kGet).size());
+  sendRaw(answered, kGetText, std::string_view(kGetText).size());
   EXPECT_THAT(readAll(answered), EndsWith("this is /page"));
   runUntil(reactor_, [&] { return server_->connectionCount() == 2; });
-  EXPECT_THAT(ask(kGet), EndsWith("this is /page"));
-  EXPECT_THAT(ask(kGet), EndsWith("this is /page"));
-  sendRaw(silent, kGet, std::string_view(kGet).size());
+  EXPECT_THAT(ask(kGetText), EndsWith("this is /page"));
+  EXPECT_THAT(ask(kGetText), EndsWith("this is /page"));
+  sendRaw(silent, kGetText, std::string_view(kGetText).size());
   EXPECT_THAT(readAll(silent), EndsWith("this is /page")) << "it was not the one to go";
 }
 
@@ -177,7 +178,7 @@ TEST_F(HttpServerTest, WhenAllAreBeingAnsweredOneMoreIsClosed) {
       },
       {.connections_max = 1});
   const Fd asked = connect();
-  sendRaw(asked, kGet, std::string_view(kGet).size());
+  sendRaw(asked, kGetText, std::string_view(kGetText).size());
   runUntil(reactor_, [&] { return is_asked; });
   EXPECT_EQ(readAll(connect()), "");
   later.fulfiller->fulfill(HttpResponse{200, "at last"});
@@ -220,7 +221,7 @@ TEST_F(HttpServerTest, EndsWithRequestsUnderWay) {
   auto never = kj::newPromiseAndFulfiller<HttpResponse>();
   serve([&never](const std::string&) { return kj::mv(never.promise); });
   const Fd silent = connect(), asked = connect();
-  sendRaw(asked, kGet, std::string_view(kGet).size());
+  sendRaw(asked, kGetText, std::string_view(kGetText).size());
   runUntil(reactor_, [&] { return server_->connectionCount() == 2; });
   server_ = nullptr;
   EXPECT_EQ(readAll(silent), "");

@@ -1,14 +1,7 @@
 #include "common/net/own_user.h"
 
 #include <gmock/gmock.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#include <cstddef>
-#include <cstdlib>
 
 #include "common/net/connector.h"
 #include "tests/support/another_user.h"
@@ -60,9 +53,9 @@ TEST(OwnUser, ThisUsersSocketsAreKnown) {
   ASSERT_EQ(whyOwnersAreUnknown(), "");
   const Listening listening;
   const Fd client = connectRaw(listening.port);
-  EXPECT_EQ(strangerThatListens(client.get()), "") << "though nobody has accepted yet";
+  EXPECT_EQ(strangerThatListens(client.get()).why, "") << "though nobody has accepted yet";
   const Fd accepted = listening.accept();
-  EXPECT_EQ(strangerThatConnects(accepted.get()), "");
+  EXPECT_EQ(strangerThatConnects(accepted.get()).why, "");
 }
 
 // Of a socket without a process the kernel says that it is root's.
@@ -71,7 +64,9 @@ TEST(OwnUser, WhoHasClosedIsNotTakenForRoot) {
   Fd client = connectRaw(listening.port);
   const Fd accepted = listening.accept();
   client = Fd();
-  EXPECT_EQ(strangerThatConnects(accepted.get()), "it has closed the connection already");
+  const Stranger gone = strangerThatConnects(accepted.get());
+  EXPECT_EQ(gone.why, "it has closed the connection already");
+  EXPECT_TRUE(gone.has_closed);
 }
 
 TEST(OwnUser, OfIpv6Too) {
@@ -86,45 +81,11 @@ TEST(OwnUser, OfIpv6Too) {
   ::getsockname(listening.get(), reinterpret_cast<sockaddr*>(&address), &bytes);
   Fd client(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  EXPECT_EQ(strangerThatListens(client.get()), "");
+  EXPECT_EQ(strangerThatListens(client.get()).why, "");
   const Fd accepted(::accept(listening.get(), nullptr, nullptr));
-  EXPECT_EQ(strangerThatConnects(accepted.get()), "");
+  EXPECT_EQ(strangerThatConnects(accepted.get()).why, "");
   client = Fd();
-  EXPECT_NE(strangerThatConnects(accepted.get()), "");
-}
-
-// As some sandboxes do, and a unit whose RestrictAddressFamilies= lacks AF_NETLINK. From here on.
-bool forbidNetlink() {
-  sock_filter rules[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{std::size(rules), rules};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
-TEST(OwnUser, WhereTheKernelMayNotBeAskedThatIsSaidAndAllAreLetIn) {
-  const auto in_a_sandbox = [] {
-    if (!forbidNetlink()) std::_Exit(2);
-    keepToOwnUser(true);
-    const bool knows = whyOwnersAreUnknown().empty();
-    std::_Exit(keepsToOwnUser() || knows ? 1 : 0);
-  };
-  EXPECT_EXIT(in_a_sandbox(), ::testing::ExitedWithCode(0),
-              "event=loopback_open reason=.*whoever is on this host may connect");
-}
-
-TEST(OwnUser, WhereItMayBeAskedNobodyIsToldOtherwise) {
-  const auto as_usual = [] {
-    keepToOwnUser(true);
-    std::_Exit(keepsToOwnUser() ? 0 : 1);
-  };
-  EXPECT_EXIT(as_usual(), ::testing::ExitedWithCode(0), "^$");
+  EXPECT_NE(strangerThatConnects(accepted.get()).why, "");
 }
 
 class OtherUser : public ::testing::Test {
@@ -132,15 +93,15 @@ class OtherUser : public ::testing::Test {
   void SetUp() override {
     if (!dtf::testing::mayBecomeAnotherUser()) GTEST_SKIP() << "only root can become another user";
   }
-  ~OtherUser() noexcept override { keepToOwnUser(false); }  // gtest's may not throw, kj's may
+  ~OtherUser() noexcept override {}  // gtest's may not throw, kj's may
 };
 
-TEST_F(OtherUser, IsRefusedByAListenerThatIsForItsOwn) {
+// Nothing was said of whom to let in.
+TEST_F(OtherUser, IsRefusedByAListener) {
   Reactor reactor;
   int accepted = 0;
   Listener listener(reactor.port, "127.0.0.1", 0,
-                    [&](AcceptedSocket, ConnectionKind, std::string) { ++accepted; },
-                    {.own_user_only = true});
+                    [&](AcceptedSocket, ConnectionKind, std::string) { ++accepted; });
   ::testing::internal::CaptureStderr();
   {
     // Its end of the connection is closed when the listener closes the other.
@@ -168,21 +129,23 @@ TEST_F(OtherUser, ThatHasConnectedIsTold) {
   const AnotherUser nobody([port = listening.port](int) { connectTo(port); });
   const Fd accepted = listening.accept();
   EXPECT_THAT(
-      strangerThatConnects(accepted.get()),
+      strangerThatConnects(accepted.get()).why,
       HasSubstr("it is a process of user 65534 of this host, and without keys only those of "
                 "user 0, who this is, and of root"));
 }
 
 // Who takes the port of a task that has ended is not given a model.
-TEST_F(OtherUser, IsNotConnectedToByWhoKeepsToHisOwn) {
+TEST_F(OtherUser, IsNotConnectedTo) {
   Reactor reactor;
   const AnotherUser nobody([](int tell) {
     static const Listening kTheirs;  // until the child ends
     (void)!::write(tell, &kTheirs.port, sizeof kTheirs.port);
   });
   const auto port = nobody.told<uint16_t>();
-  keepToOwnUser(true);
-  ASSERT_TRUE(keepsToOwnUser());
+  const Transport connected =
+      waitFor(reactor, connectToPeer(reactor.port, "127.0.0.1", port,
+                                     {.deadline = 2s, .credentials = Credentials::insecure()}));
+  EXPECT_TRUE(connected.socket.is_open()) << "an owner that says so may connect to any user";
   const Error error =
       toError(failureOf(reactor, connectToPeer(reactor.port, "127.0.0.1", port, {.deadline = 2s})));
   EXPECT_EQ(error.code(), ErrorCode::kPermission) << error.message();
@@ -201,10 +164,10 @@ TEST_F(OtherUser, ThatAcceptedBeforeThePortWasThisUsersIsTold) {
   const auto port = nobody.told<uint16_t>();
   const Fd client = connectRaw(port);
   nobody.told<char>();  // it has accepted, and listens no more
-  EXPECT_EQ(strangerThatListens(client.get()), "it doesn't listen any more");
+  EXPECT_EQ(strangerThatListens(client.get()).why, "it doesn't listen any more");
   const Listening own(port);
   ASSERT_EQ(own.port, port);
-  EXPECT_THAT(strangerThatListens(client.get()),
+  EXPECT_THAT(strangerThatListens(client.get()).why,
               HasSubstr("it is a process of user 65534 of this host"));
 }
 

@@ -144,35 +144,5 @@ TEST_P(SentAsWritten, APeerThatGoesMeanwhileFailsTheWrite) {
 INSTANTIATE_TEST_SUITE_P(Wires, SentAsWritten, ::testing::Values(Wire::kPlain, Wire::kTls),
                          wireName);
 
-// Both ends are in one process, where nothing is gained by its beginning.
-TEST(WrappedStream, AMessageThatIsBeingWrittenLeavesOnceItIsWhole) {
-  Reactor reactor;
-  auto pipe = kj::newTwoWayPipe();
-  auto sender = wrapStream(kj::mv(pipe.ends[0]));
-  auto receiver = wrapStream(kj::mv(pipe.ends[1]));
-  std::vector<std::byte> memory(4096);
-  capnp::MallocMessageBuilder message;
-  message.initRoot<Echo::PushParams>().adoptData(message.getOrphanage().referenceExternalData(
-      capnp::Data::Reader(reinterpret_cast<const kj::byte*>(memory.data()), memory.size())));
-  const auto gate = std::make_shared<SendGate>(memory.data(), memory.size());
-  ASSERT_TRUE(sender->sendsAsWritten());
-  sender->sendAsWritten(memory.data(), gate);
-  auto sent =
-      sender->writeMessage(nullptr, message.getSegmentsForOutput()).eagerlyEvaluate(nullptr);
-  auto read =
-      receiver->tryReadMessage(nullptr, capnp::ReaderOptions(), nullptr).eagerlyEvaluate(nullptr);
-  gate->open(4000);
-  sender->sendMore();
-  EXPECT_FALSE(read.poll(reactor.wait_scope));
-  for (size_t i = 0; i < memory.size(); ++i) memory[i] = patternAt(i);
-  gate->open(4096);
-  sender->sendMore();
-  auto got = waitFor(reactor, kj::mv(read));
-  const auto data = KJ_ASSERT_NONNULL(got).reader->getRoot<Echo::PushParams>().getData();
-  EXPECT_EQ(checksum(data.begin(), data.size()), checksum(memory.data(), memory.size()));
-  waitFor(reactor, kj::mv(sent));
-  EXPECT_EQ(gate.use_count(), 1);
-}
-
 }  // namespace
 }  // namespace dtf::net::testing

@@ -23,8 +23,8 @@ class TlsTest : public ::testing::Test {
       : host_(reactor_.port, kStoreBytes),
         ps_(job_.of("ps/0")),
         worker_(job_.of("worker/1")),
-        listener_(reactor_.port, "127.0.0.1", 0, accept(), {.preamble_deadline = 5s, .keys = ps_}) {
-  }
+        listener_(reactor_.port, "127.0.0.1", 0, accept(),
+                  {.preamble_deadline = 5s, .credentials = Credentials::ofKeys(ps_)}) {}
   ~TlsTest() noexcept override {}  // gtest's may not throw, kj's may
 
   Listener::OnConnection accept() {
@@ -39,7 +39,7 @@ class TlsTest : public ::testing::Test {
             .peer_name = "ps/0",
             .deadline = 1s,
             .certified_task = wanted,
-            .keys = keys};
+            .credentials = Credentials::ofKeys(keys)};
   }
   kj::Promise<Transport> connect(const ConnectOptions& options) {
     return connectToPeer(reactor_.port, "127.0.0.1", listener_.port(), options);
@@ -116,7 +116,8 @@ TEST_F(TlsTest, AServerOfAnotherNameIsNotTalkedTo) {
 TEST_F(TlsTest, ACertificateOfAnotherCaIsRefusedByBothSides) {
   JobKeys other;  // of the same job name: the name alone proves nothing
   expectRefused(as(other.of("worker/1")), "signed by another job's CA", "");
-  Listener theirs(reactor_.port, "127.0.0.1", 0, accept(), {.keys = other.of("ps/0")});
+  Listener theirs(reactor_.port, "127.0.0.1", 0, accept(),
+                  {.credentials = Credentials::ofKeys(other.of("ps/0"))});
   ConnectOptions options = as(worker_);
   const Error error = toError(
       failureOf(reactor_, connectToPeer(reactor_.port, "127.0.0.1", theirs.port(), options)));
@@ -156,6 +157,47 @@ TEST_F(TlsTest, APlainClientUnderstandsWhyItIsClosed) {
               HasSubstr("a TLS alert, not a dtf message: it has keys, and this side has none"));
 }
 
+// A loop connects with its own credentials: nothing of one identity is the process's.
+TEST_F(TlsTest, ALoopForEachIdentityInOneProcess) {
+  struct Client {
+    explicit Client(Credentials credentials) : io("client", {}, std::move(credentials)) {}
+    Error refusal(uint16_t port, const std::string& wanted) {
+      try {
+        io.call([&] {
+          return io.connect("127.0.0.1", port,
+                            {.peer_name = "ps/0", .deadline = 1s, .certified_task = wanted}, {},
+                            BufferPool::create(0));
+        });
+      } catch (const Error& error) {
+        return error;
+      }
+      return Error(ErrorCode::kInternal, "");
+    }
+    IoThread io;
+  };
+  JobKeys other;
+  std::vector<std::string> certified;
+  std::unique_ptr<Listener> listener;
+  IoThread serving("serve");  // its end uses both
+  serving.onStop([&] { listener = nullptr; });
+  serving.call([&] {
+    listener = std::make_unique<Listener>(
+        serving.port(), "127.0.0.1", 0,
+        [&](AcceptedSocket accepted, ConnectionKind, std::string) {
+          certified.push_back(accepted.tls->peer());
+        },
+        ListenerOptions{.preamble_deadline = 5s, .credentials = Credentials::ofKeys(ps_)});
+  });
+  const uint16_t port = serving.call([&] { return listener->port(); });
+  Client worker(Credentials::ofKeys(worker_)), client(Credentials::ofKeys(job_.of("client"))),
+      stranger(Credentials::ofKeys(other.of("worker/1")));
+  EXPECT_EQ(client.refusal(port, "ps/0").message(), "");
+  EXPECT_EQ(stranger.refusal(port, "ps/0").code(), ErrorCode::kPermission);
+  EXPECT_EQ(worker.refusal(port, "ps/0").message(), "");
+  EXPECT_THAT(serving.call([&] { return certified; }),
+              ::testing::ElementsAre("client", "worker/1"));
+}
+
 TEST_F(TlsTest, AServerWithoutKeysIsNamed) {
   Listener plain(reactor_.port, "127.0.0.1", 0, accept());
   ::testing::internal::CaptureStderr();
@@ -180,9 +222,9 @@ TEST_F(TlsTest, JunkInAHandshakeIsRefused) {
 TEST(TlsListener, AHandshakeThatDoesNotComeHasTheDeadlineOfAPreamble) {
   Reactor reactor;
   JobKeys job;
-  Listener listener(reactor.port, "127.0.0.1", 0,
-                    [](AcceptedSocket, ConnectionKind, std::string) { FAIL(); },
-                    {.preamble_deadline = 20ms, .keys = job.of("ps/0")});
+  Listener listener(
+      reactor.port, "127.0.0.1", 0, [](AcceptedSocket, ConnectionKind, std::string) { FAIL(); },
+      {.preamble_deadline = 20ms, .credentials = Credentials::ofKeys(job.of("ps/0"))});
   const Fd silent = connectRaw(listener.port()), halfway = connectRaw(listener.port());
   sendRaw(halfway, "\x16\x03\x01\x02\x00\x01", 6);
   ::testing::internal::CaptureStderr();
