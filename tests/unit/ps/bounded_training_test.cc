@@ -1,5 +1,5 @@
-// Bounded training on one ps, as AsyncCoordinator does it: who waits for whom, and for how long. What several ps make of it
-// is in schedule_test.cc.
+// Bounded training on one ps, as AsyncCoordinator does it: who waits for whom, and for how long.
+// What several ps make of it is in schedule_test.cc.
 
 #include <gtest/gtest.h>
 
@@ -254,7 +254,8 @@ TEST_F(BoundedReplication, WhoWasLostLongBeforeHoldsNobodyBack) {
   EXPECT_FALSE(push(101, 0, 100)->waits());
 }
 
-// Nor one that was replaced meanwhile; and nobody waits for one that has not come to this process of the ps yet.
+// Nor one that was replaced meanwhile; and nobody waits for one that has not come to this process
+// of the ps yet.
 TEST_F(BoundedReplication, OnlyAProcessThatHasPushedAndIsHereCountsAtOnce) {
   for (uint32_t rank = 0; rank < 3; ++rank) world_.driver().pull(rank);
   for (uint32_t rank = 0; rank < 3; ++rank) push(1, rank, 0);
@@ -262,7 +263,8 @@ TEST_F(BoundedReplication, OnlyAProcessThatHasPushedAndIsHereCountsAtOnce) {
   EXPECT_FALSE(world_.loseAndRefill());
   world_.driver().shard.join(2, Incarnation{7});
   for (uint64_t step = 1; step < 4; ++step) EXPECT_FALSE(push(step + 1, 0, step)->waits());
-  // Its predecessor's process comes after all, as far behind as it may be: from its push on it counts, where the slowest is.
+  // Its predecessor's process comes after all, as far behind as it may be: from its push on it
+  // counts, where the slowest is.
   world_.driver().shard.join(1, Incarnation{1});
   EXPECT_FALSE(push(5, 0, 4)->waits());
   EXPECT_EQ(push(2, 1, 1)->state().progress, 6u);
@@ -279,6 +281,44 @@ TEST_F(BoundedReplication, AProcessThatIsHereSoonStillHoldsTheOthersBack) {
   push(2, 0, 1);
   push(2, 2, 1);
   EXPECT_TRUE(push(3, 0, 2)->waits()) << "worker/1 computes since before";
+}
+
+// Of 10 steps worker/2 has done its 2, and waits for the others, of whom worker/1 hangs.
+TEST(BoundedTraining, OnlyACallThatWaitsForAPartHasNoDeadline) {
+  ShardDriver driver(EpochData{.examples = 10, .batch_size = 1}, 4, 0, 10, {}, 1);
+  for (const uint32_t rank : {0, 1, 2, 3}) driver.pull(rank);
+  for (const uint32_t rank : {0, 2}) driver.pushAt(1, rank, 0);
+  const auto held = driver.pushAt(2, 0, 1);
+  const auto done = driver.pushAt(2, 2, 1);
+  const auto pass = [&driver](Duration time) {
+    driver.clock.advance(time);
+    for (const uint32_t rank : {0, 1, 2, 3}) driver.shard.heartbeat(rank, Incarnation{1});
+    driver.shard.tick();
+  };
+  pass(seconds(50));
+  driver.pushAt(1, 3, 0);
+  EXPECT_TRUE(held->waits());
+  pass(seconds(11));
+  EXPECT_NE(held->error().find("worker/1, more than 1 step behind"), std::string::npos)
+      << held->error();
+  EXPECT_TRUE(done->waits()) << "worker/3 makes headway";
+}
+
+// worker/1 returns with a part to do when worker/0 has done its own, and doesn't wait for it.
+TEST(BoundedTraining, WhoHasDoneItsPartOfAnEpochHoldsNobodyBack) {
+  const EpochData ten_batches{.examples = 10, .batch_size = 1};
+  ShardDriver driver(ten_batches, 2, 0, 10, seconds(30), 0);
+  driver.pull(0);
+  driver.pull(1);
+  driver.shard.markLost(1);
+  for (uint64_t step = 0; step < 4; ++step) EXPECT_FALSE(driver.pushAt(step + 1, 0, step)->waits());
+  const auto done = driver.pushAt(5, 0, 4);
+  EXPECT_TRUE(done->waits());
+  driver.shard.join(1, Incarnation{2});
+  uint64_t progress = driver.pull(1, 2)->state().progress;
+  for (uint64_t step = 0; step < 5; ++step, ++progress)
+    ASSERT_FALSE(driver.pushAt(progress, 1, step, 2)->waits()) << step;
+  EXPECT_TRUE(done->state().done);
 }
 
 }  // namespace

@@ -191,6 +191,11 @@ TEST(Declaration, RefusesReplicationThatDoesNotFitTheCluster) {
   EXPECT_NE(refusal([](auto& m) { m.replication.replicas_to_aggregate = 1 << 30; }), "");
   EXPECT_NE(refusal([](auto& m) { m.replication.mode = static_cast<Mode>(0); }), "");
   EXPECT_NE(refusal([](auto& m) { m.steps = 0; }), "");
+  EXPECT_EQ(refusal([](auto& m) { m.epochs = {.examples = 5, .batch_size = 100}; }), "");
+  EXPECT_NE(refusal([](auto& m) { m.epochs = {.examples = 5, .batch_size = 0}; }), "");
+  EXPECT_NE(refusal([](auto& m) { m.epochs = {.examples = 0, .batch_size = 5}; }), "");
+  EXPECT_NE(refusal([](auto& m) { m.epochs = {.examples = uint64_t{1} << 32, .batch_size = 5}; }),
+            "");
 }
 
 TEST(Declaration, ManyDifferencesAreCounted) {

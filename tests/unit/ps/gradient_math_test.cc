@@ -43,5 +43,24 @@ TEST(GradientMath, FirstNonFiniteFindsInfinitiesAndNans) {
   EXPECT_EQ(firstNonFinite({}), std::nullopt);
 }
 
+TEST(GradientMath, AMeanIsWeighedWhereWeightsDiffer) {
+  const std::vector<float> a = {1, 2, 3}, b = {5, 6, 7}, c = {9, 10, 11};
+  const std::vector<const float*> all = {a.data(), b.data(), c.data()};
+  std::vector<float> mean(2);
+  meanOf(all, std::vector<uint32_t>{2, 1, 1}, 1, 2, mean.data());
+  EXPECT_EQ(mean, (std::vector<float>{5, 6}));
+}
+
+TEST(GradientMath, EqualWeightsLeaveTheBitsOfTheMean) {
+  const std::vector<float> a = randomValues(1, 0, 100), b = randomValues(2, 0, 100),
+                           c = randomValues(3, 0, 100);
+  const std::vector<const float*> all = {a.data(), b.data(), c.data()};
+  std::vector<float> plain(100), weighed(100);
+  meanOf(all, {}, 0, 100, plain.data());
+  meanOf(all, std::vector<uint32_t>{7, 7, 7}, 0, 100, weighed.data());
+  EXPECT_EQ(plain, weighed);
+  for (size_t i = 0; i < 100; ++i) EXPECT_EQ(plain[i], (a[i] + b[i] + c[i]) / 3);
+}
+
 }  // namespace
 }  // namespace dtf::ps

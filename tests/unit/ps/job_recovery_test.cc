@@ -144,15 +144,86 @@ TEST(JobRecovery, TheNewestSnapshotThatAllHaveIsTaken) {
   EXPECT_EQ(decision.steps_lost, 17u);
 }
 
-// Both ps were ended at once; or, to a chief that knows of no job yet, another job has ended.
-TEST(JobRecovery, SnapshotsOfPsThatHoldNothingAreForAChiefThatHasTrained) {
+// All ps were ended at once, perhaps the chief with them: whoever ends a job well removes these.
+TEST(JobRecovery, SnapshotsOfPsThatHoldNothingAreGoneOnFrom) {
   const std::vector<PsWord> words{with(empty(), {kAt60}), with(empty(), {kAt60})};
   const RecoveryDecision decision = decideRecovery(words, {kAt40, epochOf(1), 77, kIncarnation});
   EXPECT_EQ(decision.origin, EpochOrigin::kSnapshot);
   EXPECT_EQ(decision.reason,
             "ps/0, ps/1 lost their values: all go back 17 steps to the snapshot of step 60");
-  EXPECT_EQ(decide(words).action, RecoveryAction::kStart);
-  EXPECT_EQ(decide(words, kAt40).origin, EpochOrigin::kCheckpoint);
+  EXPECT_EQ(decide(words, kAt40).cut, kAt60);
+  EXPECT_EQ(decide(words).reason, "no ps holds values: all take the snapshot of step 60");
+}
+
+// The chief and all ps were lost at once: whoever starts it again says how far it was.
+struct LostWithTheChief {
+  const char* name;
+  std::vector<PsWord> words;
+  std::optional<CutName> checkpoint;
+  std::optional<uint64_t> reached;
+  RecoveryAction action;
+  std::string reason;
+};
+
+TEST(JobRecovery, AJobThatWasLostWithItsChiefNeverBeginsAnewWithoutAWord) {
+  using enum RecoveryAction;
+  const LostWithTheChief cases[] = {
+      {"nothing is left",
+       {empty(), empty()},
+       std::nullopt,
+       77,
+       kEnd,
+       "ps/0, ps/1 lost their values, and nothing holds them; add `checkpoint:`"},
+      {"no step was reported",
+       {empty(), empty()},
+       std::nullopt,
+       0,
+       kStart,
+       "no ps holds values any more, and no step was reported"},
+      {"its first process",
+       {empty(), empty()},
+       std::nullopt,
+       std::nullopt,
+       kStart,
+       "no ps holds values, and there is no checkpoint"},
+      {"a checkpoint",
+       {empty(), empty()},
+       kAt40,
+       77,
+       kGoBack,
+       "ps/0, ps/1 lost their values: all go back 37 steps to the checkpoint of step 40"},
+      {"a newer snapshot",
+       {with(empty(), {kAt60}), with(empty(), {kAt60})},
+       kAt40,
+       77,
+       kGoBack,
+       "ps/0, ps/1 lost their values: all go back 17 steps to the snapshot of step 60"},
+      {"a snapshot of one ps",
+       {with(empty(), {kAt60}), empty()},
+       std::nullopt,
+       77,
+       kEnd,
+       "ps/0, ps/1 lost their values, and nothing holds them"},
+      {"initial values on one ps",
+       {holds(1, 0), empty()},
+       std::nullopt,
+       77,
+       kEnd,
+       "ps/1 lost its values, and nothing holds them"},
+      {"values on all",
+       {holds(1, 77), holds(1, 77)},
+       std::nullopt,
+       77,
+       kContinue,
+       "every ps holds its values"},
+  };
+  for (const LostWithTheChief& one : cases) {
+    const RecoveryDecision decision = decideRecovery(
+        one.words,
+        {.checkpoint = one.checkpoint, .incarnation = kIncarnation, .reached = one.reached});
+    EXPECT_EQ(decision.action, one.action) << one.name;
+    EXPECT_EQ(decision.reason.substr(0, one.reason.size()), one.reason) << one.name;
+  }
 }
 
 TEST(JobRecovery, ACheckpointThatIsNewerThanTheSnapshotsIsTaken) {

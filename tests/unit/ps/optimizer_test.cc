@@ -9,52 +9,14 @@
 #include <cstring>
 #include <vector>
 
-#include "common/ps/parameter_store.h"
 #include "tests/unit/ps/golden.h"
+#include "tests/unit/ps/trainer.h"
 
 namespace dtf::ps {
 namespace {
 
 using golden::Kind;
 using golden::randomValues;
-
-constexpr double kTolerance = 5e-6;
-constexpr int kSteps = 20;
-
-Gradient share(std::vector<float> values) {
-  auto owner = std::make_shared<const std::vector<float>>(std::move(values));
-  return {*owner, owner};
-}
-
-// A store whose only variable fills it, up to the padding.
-struct Trainer {
-  Trainer(const cluster::OptimizerSpec& spec, const std::vector<float>& values)
-      : count(values.size()),
-        padded((count + 15) / 16 * 16),
-        store(spec, padded, {{0, 0, count, 0}}) {
-    store.initialise(pad(values));
-  }
-  std::vector<float> pad(std::vector<float> values) const {
-    values.resize(padded);
-    return values;
-  }
-  // Runs the update in the pieces between `cuts`; nothing: whole.
-  void step(const std::vector<std::vector<float>>& gradients, std::vector<uint64_t> cuts = {}) {
-    std::vector<Gradient> shared;
-    for (const auto& gradient : gradients) shared.push_back(share(pad(gradient)));
-    const std::shared_ptr<UpdateJob> job = store.prepareApply(std::move(shared));
-    if (cuts.empty()) cuts = {0, padded};
-    if (job->needsMeasuring()) {
-      for (size_t i = cuts.size() - 1; i > 0; --i) job->measure(cuts[i - 1], cuts[i]);
-    }
-    for (size_t i = 0; i + 1 < cuts.size(); ++i) job->run(cuts[i], cuts[i + 1]);
-    store.commit(job);
-  }
-  const float* w() const { return store.current()->data(); }
-  size_t count;
-  uint64_t padded;
-  ParameterStore store;
-};
 
 TEST(Optimizer, EveryKindFollowsItsFormulaForTwentySteps) {
   constexpr size_t kElements = 97;  // not a multiple of any vector's length
@@ -120,41 +82,6 @@ TEST(Optimizer, ReachesTheValuesThatTensorFlowsTestsExpect) {
   }
 }
 
-TEST(Optimizer, FtrlShrinksToAPositiveZeroAndKeepsNan) {
-  cluster::OptimizerSpec spec = cluster::defaultOptimizer(Kind::kFtrl);
-  spec.l1_regularization_strength = 1000;
-  Trainer trainer(spec, {1, 1, 1});
-  trainer.step({{0.5f, -0.5f, NAN}});
-  for (size_t i = 0; i < 2; ++i) {
-    EXPECT_EQ(trainer.w()[i], 0);
-    EXPECT_FALSE(std::signbit(trainer.w()[i])) << "element " << i;
-  }
-  EXPECT_TRUE(std::isnan(trainer.w()[2])) << "a broken training must show";
-}
-
-TEST(Optimizer, FtrlOfAnotherPowerFollowsItsFormula) {
-  cluster::OptimizerSpec spec = cluster::defaultOptimizer(Kind::kFtrl);
-  spec.learning_rate = 0.1;
-  spec.learning_rate_power = -0.8;
-  const std::vector<float> start = randomValues(2, 0, 33);
-  Trainer trainer(spec, start);
-  golden::Reference reference(spec, start);
-  for (int t = 0; t < kSteps; ++t) {
-    const std::vector<float> g = randomValues(9, static_cast<uint64_t>(t), 33);
-    trainer.step({g});
-    reference.step({g.begin(), g.end()});
-    for (size_t i = 0; i < 33; ++i) ASSERT_NEAR(trainer.w()[i], reference.w[i], kTolerance);
-  }
-}
-
-TEST(Optimizer, CenteredRmsPropStaysANumberWhereTheVarianceRoundsBelowZero) {
-  cluster::OptimizerSpec spec = cluster::defaultOptimizer(Kind::kRmsProp);
-  spec.centered = true;
-  Trainer trainer(spec, {0, 0, 0});
-  for (int t = 0; t < 400; ++t) trainer.step({{1000.f, 333.3f, 1e-4f}});
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(std::isfinite(trainer.w()[i])) << i;
-}
-
 // The settings that all kinds share, against what they say: clip, then L2, then the average.
 TEST(Optimizer, ClipsThenAddsL2ThenAverages) {
   cluster::OptimizerSpec spec = cluster::defaultOptimizer(Kind::kGradientDescent);
@@ -183,36 +110,6 @@ TEST(Optimizer, AdamWDecaysWhateverTheLearningRate) {
   EXPECT_FLOAT_EQ(trainer.w()[0], 6);
 }
 
-TEST(Optimizer, AnySplitOfTheRangeGivesTheSameBits) {
-  constexpr size_t kLong = 5008;  // more than two chunks
-  for (cluster::OptimizerSpec spec : golden::allSpecs()) {
-    spec.clip_by_value = 0.5;
-    spec.moving_average_decay = 0.9;
-    for (const uint64_t contributions : {1u, 2u, 5u}) {
-      Trainer whole(spec, randomValues(1, 0, kLong));
-      Trainer split(spec, randomValues(1, 0, kLong));
-      Random random(3, contributions);
-      for (uint64_t t = 0; t < 3; ++t) {
-        std::vector<std::vector<float>> gradients;
-        for (uint64_t k = 0; k < contributions; ++k)
-          gradients.push_back(randomValues(t + 10, k, kLong));
-        std::vector<uint64_t> cuts = {0};
-        while (cuts.back() < kLong)
-          cuts.push_back(std::min<uint64_t>(kLong, cuts.back() + 16 + 16 * random.below(40)));
-        whole.step(gradients);
-        split.step(gradients, cuts);
-      }
-      EXPECT_EQ(std::memcmp(whole.w(), split.w(), kLong * sizeof(float)), 0)
-          << golden::nameOf(spec) << " contributions " << contributions;
-      for (uint32_t i = 0; i < whole.store.slotCount(); ++i)
-        EXPECT_EQ(std::memcmp(whole.store.slot(i).data(), split.store.slot(i).data(),
-                              kLong * sizeof(float)),
-                  0)
-            << golden::nameOf(spec) << " " << whole.store.slotName(i);
-    }
-  }
-}
-
 TEST(Optimizer, TheMeanIsSummedLeftToRight) {
   // (1e8 + 1) - 1e8 is 0 in float32, (1e8 - 1e8) + 1 is 1.
   cluster::OptimizerSpec spec;
@@ -221,14 +118,6 @@ TEST(Optimizer, TheMeanIsSummedLeftToRight) {
   trainer.step({{1e8f, 1e8f}, {1.0f, -1e8f}, {-1e8f, 1.0f}});
   EXPECT_EQ(trainer.w()[0], 0.0f);
   EXPECT_EQ(trainer.w()[1], -1.0f / 3.0f);
-}
-
-TEST(Optimizer, PaddingWithZeroGradientsStaysZero) {
-  for (const cluster::OptimizerSpec& spec : golden::allSpecs()) {
-    Trainer trainer(spec, std::vector<float>(16));
-    for (int t = 0; t < 5; ++t) trainer.step({std::vector<float>(16)});
-    for (int i = 0; i < 16; ++i) EXPECT_EQ(trainer.w()[i], 0) << golden::nameOf(spec);
-  }
 }
 
 TEST(Optimizer, SlotsHaveTensorFlowsNamesAndInitialValues) {

@@ -75,7 +75,7 @@ class ShardDriver {
       cluster::OptimizerSpec::Kind optimizer = cluster::OptimizerSpec::Kind::kGradientDescent,
       Duration rejoin = {}, ReplicaLink* replica = nullptr,
       std::optional<uint32_t> staleness = std::nullopt,
-      const std::optional<std::set<uint32_t>>& joins = std::nullopt)
+      const std::optional<std::set<uint32_t>>& joins = std::nullopt, const EpochData& epochs = {})
       : elements(large ? 32'768 : 16),
         shard(ShardOptions{.ps_task = ps_task,
                            .ps_tasks = ps_tasks,
@@ -91,6 +91,7 @@ class ShardDriver {
     model.optimizer = cluster::defaultOptimizer(optimizer);
     model.optimizer.learning_rate = 1;
     model.steps = steps;
+    model.epochs = epochs;
     if (aggregate > 0) {
       model.replication = {cluster::ReplicationSpec::Mode::kSync, aggregate, workers};
     }
@@ -130,6 +131,13 @@ class ShardDriver {
       : ShardDriver(workers, 0, steps, ps_task, ps_tasks, false, true,
                     cluster::OptimizerSpec::Kind::kGradientDescent, {}, nullptr,
                     bounded.staleness) {}
+
+  // The only ps of a job whose examples count once an epoch.
+  ShardDriver(const EpochData& epochs, uint32_t workers, uint32_t aggregate, uint64_t steps,
+              Duration rejoin = {}, std::optional<uint32_t> staleness = std::nullopt)
+      : ShardDriver(workers, aggregate, steps, 0, 1, false, true,
+                    cluster::OptimizerSpec::Kind::kGradientDescent, rejoin, nullptr, staleness,
+                    std::nullopt, epochs) {}
 
   // Pushes a gradient that adds `amount` to every parameter when applied alone.
   std::shared_ptr<Recorded> push(uint32_t rank, uint64_t step, float amount = 1, uint32_t batch = 0,

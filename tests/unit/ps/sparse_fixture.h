@@ -2,6 +2,7 @@
 
 // Gradients with rows, as tests write them.
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>

@@ -30,6 +30,22 @@ TEST(SparseMean, ARowsMeanIsOverThoseThatNameIt) {
             (std::vector<float>{1, 2, 30, 30, 5, 5}));
 }
 
+// Its worker has weighed a row.
+TEST(SparseMean, WeightsAreOfDenseElements) {
+  const auto shared =
+      std::make_shared<const GradientLayout>(16 + 16, std::vector<SparseSlice>{{16, 5, 2}});
+  std::vector<Gradient> gradients = {makeGradient(*shared, {1}, {{{0, {1, 2}}, {3, {10, 20}}}}),
+                                     makeGradient(*shared, {5}, {{{3, {50, 40}}}})};
+  gradients[0].weight = 3;
+  SparseMean mean(shared);
+  mean.begin(gradients);
+  mean.run(0, 32);
+  const Gradient taken = mean.take();
+  EXPECT_EQ(taken.values[0], 2);
+  const RowsView rows = shared->rows(taken, 0);
+  EXPECT_EQ(std::vector<float>(rows.values, rows.values + 4), (std::vector<float>{1, 2, 30, 30}));
+}
+
 TEST(SparseMean, HasTheSameBitsForEverySplit) {
   constexpr uint64_t kRows = 61;
   constexpr uint64_t kRowElements = 7;
@@ -58,7 +74,8 @@ TEST(SparseMean, HasTheSameBitsForEverySplit) {
   EXPECT_EQ(std::memcmp(found.values.data(), expected.values.data(), found.values.size_bytes()), 0);
 }
 
-// It is made on the loop of a ps for each step: in memory of its own, which a replica may still read.
+// It is made on the loop of a ps for each step: in memory of its own, which a replica may still
+// read.
 TEST(SparseMean, UsesItsMemoryAgainWhenNobodyReadsItAnyMore) {
   const auto layout =
       std::make_shared<const GradientLayout>(16 + 16, std::vector<SparseSlice>{{16, 5, 2}});

@@ -1,0 +1,196 @@
+// Whose model a shard takes, and what it refuses.
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/ps/shard_fixture.h"
+
+namespace dtf::ps {
+namespace {
+
+using std::chrono::seconds;
+
+class ShardDeclaration : public ShardTest {};
+
+TEST_F(ShardDeclaration, RefusesADifferentDeclaration) {
+  declare(0, model_);
+  declare(1, model_);
+  ModelDeclaration other = model_;
+  other.steps = 11;
+  try {
+    declare(1, other);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    EXPECT_EQ(error.message(),
+              "worker/1's TRAIN.yaml differs from the job's, which is worker/0's: steps is 11, the "
+              "job's is 10; start all tasks with the same files");
+  }
+}
+
+// Whoever came first isn't right for that: the chief is.
+TEST_F(ShardDeclaration, TheChiefsDeclarationIsTheJobsThoughItComesLater) {
+  ModelDeclaration other = model_;
+  other.settings = {{"data.seed", "2"}};
+  model_.settings = {{"data.seed", "1"}};
+  shard_.join(0, kOne);
+  declare(1, other);
+  std::string refused;
+  shard_.waitInitialised(1, kOne, seconds(5), [&refused](const WaitAnswer& answer) {
+    refused = std::get<Error>(answer).message();
+  });
+  EXPECT_EQ(refused, "");
+  declare(0, model_);
+  const std::string why =
+      "worker/1's TRAIN.yaml differs from the job's, which is worker/0's: data.seed is 2, the "
+      "job's "
+      "is 1; start all tasks with the same files";
+  EXPECT_EQ(refused, why);
+  EXPECT_TRUE(shard_.initialise(0, kOne, std::vector<float>(shard_.elements())));
+  // Its next process has the right file.
+  shard_.waitInitialised(1, kOne, seconds(5), [&refused](const WaitAnswer& answer) {
+    refused = "again: " + std::get<Error>(answer).message();
+  });
+  EXPECT_EQ(refused, "again: " + why);
+  shard_.join(1, Incarnation{2});
+  shard_.declare(1, Incarnation{2}, model_);
+  bool goes_on = false;
+  shard_.waitInitialised(1, Incarnation{2}, seconds(5), [&goes_on](const WaitAnswer& answer) {
+    goes_on = std::holds_alternative<Arrived>(answer);
+  });
+  EXPECT_TRUE(goes_on);
+}
+
+// A process that was replaced may not have noticed yet.
+TEST_F(ShardDeclaration, AReplacedProcessDeclaresNothing) {
+  shard_.join(0, kOne);
+  shard_.join(0, Incarnation{2});
+  EXPECT_EQ(refusal([&] { shard_.declare(0, kOne, model_); }),
+            "fenced: worker/0 was replaced by a newer process; end this one");
+  EXPECT_FALSE(shard_.declared());
+  EXPECT_NE(refusal([&] { shard_.declare(1, kOne, model_); }).find("has not joined"),
+            std::string::npos);
+  EXPECT_FALSE(shard_.declared());
+}
+
+TEST_F(ShardDeclaration, OnlyWhoHasDeclaredTheJobsModelIsGivenParameters) {
+  declare(0, model_);
+  shard_.join(1, kOne);
+  EXPECT_EQ(refusal([&] { shard_.checkDeclared(0, kOne); }), "");
+  EXPECT_NE(refusal([&] {
+              shard_.checkDeclared(1, kOne);
+            }).find("worker/1 has not declared the model to ps/0"),
+            std::string::npos);
+  shard_.declare(1, kOne, model_);
+  EXPECT_EQ(refusal([&] { shard_.checkDeclared(1, kOne); }), "");
+  shard_.join(1, Incarnation{2});
+  EXPECT_NE(refusal([&] { shard_.checkDeclared(1, Incarnation{2}); }), "")
+      << "each process says it of itself";
+}
+
+// Without the chief nobody knows who is right.
+TEST_F(ShardDeclaration, TwoWorkersThatDifferBeforeTheChiefHasDeclaredAreNamedBoth) {
+  Shard three(ShardOptions{.workers = 3}, clock_, runner_, nullptr);
+  three.join(1, kOne);
+  three.declare(1, kOne, model_);
+  ModelDeclaration other = model_;
+  other.steps = 11;
+  three.join(2, kOne);
+  try {
+    three.declare(2, kOne, other);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(),
+              "worker/2's TRAIN.yaml differs from that of worker/1, which came first: steps is 11, "
+              "worker/1's is 10; start all tasks with the same files");
+  }
+}
+
+TEST_F(ShardDeclaration, ARestartedChiefWithAnotherFileIsRefusedOnceTheJobRuns) {
+  declare(1, model_);
+  declare(0, model_);
+  ASSERT_TRUE(shard_.initialise(0, kOne, std::vector<float>(shard_.elements())));
+  ModelDeclaration other = model_;
+  other.steps = 11;
+  try {
+    declare(0, other);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(),
+              "worker/0's TRAIN.yaml differs from the job's, which runs already: steps is 11, the "
+              "job's is 10; start all tasks with the same files");
+  }
+}
+
+TEST_F(ShardDeclaration, AModelThatNoMemoryHoldsIsRefusedAndLeavesNothing) {
+  Shard shard(ShardOptions{}, clock_, runner_, nullptr);
+  ModelDeclaration model;
+  const auto elements = static_cast<int64_t>(kShardElementsMax);  // and as much for each slot
+  model.layout = makeLayout({{"v", Shape{elements}, {{0, 0, static_cast<uint64_t>(elements)}}}}, 1);
+  model.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kRmsProp);
+  model.optimizer.centered = true;
+  model.steps = 10;
+  shard.join(0, kOne);
+  for (int time = 0; time < 2; ++time) {  // the second finds nothing of the first
+    try {
+      shard.declare(0, kOne, model);
+      FAIL() << "this machine has more memory than any";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+      EXPECT_NE(error.message().find("has no memory"), std::string::npos) << error.message();
+    }
+    EXPECT_FALSE(shard.declared());
+  }
+}
+
+TEST_F(ShardDeclaration, AModelLargerThanTheHostIsRefusedBeforeItIsAllocated) {
+  Shard shard(ShardOptions{.memory_bytes = 1000}, clock_, runner_, nullptr);
+  shard.join(0, kOne);
+  ModelDeclaration model;
+  model.layout = makeLayout({{"v", Shape{128}, {{0, 0, 128}}}}, 1);
+  model.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kMomentum);
+  model.steps = 10;
+  EXPECT_NE(refusal([&] { shard.declare(0, kOne, model); }).find("ps/0 has no memory"),
+            std::string::npos)
+      << "1024 bytes with the slot";
+  EXPECT_FALSE(shard.declared());
+  model.optimizer = {};
+  EXPECT_EQ(refusal([&] { shard.declare(0, kOne, model); }), "");
+}
+
+// The chief's model takes the place of another: the host need not hold both.
+TEST_F(ShardDeclaration, WhatGivesWayToTheChiefsModelIsFreedFirst) {
+  declare(1, model_);
+  ModelDeclaration large;
+  const auto elements = static_cast<int64_t>(kShardElementsMax);
+  large.layout = makeLayout({{"v", Shape{elements}, {{0, 0, static_cast<uint64_t>(elements)}}}}, 1);
+  large.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kRmsProp);
+  large.optimizer.centered = true;
+  large.steps = 10;
+  shard_.join(0, kOne);
+  EXPECT_NE(refusal([&] { shard_.declare(0, kOne, large); }).find("has no memory"),
+            std::string::npos);
+  EXPECT_FALSE(shard_.declared());
+  EXPECT_NE(refusal([&] { shard_.checkDeclared(1, kOne); }), "");
+  shard_.declare(0, kOne, model_);
+  EXPECT_TRUE(shard_.initialise(0, kOne, std::vector<float>(16)));
+}
+
+// Who was lost while another model was declared is missed by the chief's steps all the same.
+TEST_F(ShardDeclaration, ALossBeforeTheChiefsDeclarationIsNotForgotten) {
+  model_.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 2};
+  ModelDeclaration other = model_;
+  other.steps = 11;
+  shard_.join(0, kOne);
+  declare(1, other);
+  clock_.advance(seconds(1));
+  shard_.markLost(1);
+  declare(0, model_);
+  ASSERT_TRUE(shard_.initialise(0, kOne, std::vector<float>(16)));
+  const std::vector<float> gradient(16);
+  std::string what = "waits";
+  shard_.push({.rank = 0, .incarnation = kOne, .gradient = gradient}, recordError(what));
+  EXPECT_EQ(what, "worker/1 was lost in step 0; sync training needs all 2 workers");
+}
+
+}  // namespace
+}  // namespace dtf::ps
