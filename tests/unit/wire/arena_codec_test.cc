@@ -68,6 +68,15 @@ TEST(ArenaCodec, ChunksAreCountedInWholeQuartersOfAGigabyte) {
   EXPECT_EQ(arenaChunks(kPerChunk + 2), 2u);
 }
 
+// Two links in one process may differ.
+TEST(ArenaCodec, ChunksHaveTheSizeOfTheLink) {
+  EXPECT_EQ(arenaChunks(100, 16), 25u);
+  EXPECT_EQ(arenaChunks(101, 16), 26u);
+  EXPECT_EQ(arenaChunks(100), 1u);
+  EXPECT_GT(arenaLimits(4000, 16).segments_max, 1000u);
+  EXPECT_LT(arenaLimits(4000).segments_max, 100u);
+}
+
 TEST(ArenaCodec, OneChunkIsReadWhereItLies) {
   Arena arena({{1, 2, 3, 4}});
   const auto values = readArena(arena.list(), 4, arena.assembled);

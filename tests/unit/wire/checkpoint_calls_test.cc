@@ -33,6 +33,19 @@ TEST_F(CheckpointCallsTest, EveryPsSaysWhatItHolds) {
   EXPECT_EQ(held[1].epoch, 0u);
 }
 
+TEST_F(CheckpointCallsTest, APsIsAskedAgainWhenItsConnectionBreaksBeforeTheAnswer) {
+  ps_[1].hangs = "supervise";
+  auto opening = calls_->open();
+  loop_.settle();
+  ASSERT_FALSE(opening.poll(loop_.waitScope()));
+  ps_[1].hangs.reset();
+  ps_[1].holds_values = true;
+  kill(1);
+  loop_.live(seconds(1));
+  const std::vector<checkpoint::HeldValues> held = get(kj::mv(opening));
+  EXPECT_EQ(held[1].epoch, ps::kFirstEpoch);
+}
+
 TEST_F(CheckpointCallsTest, PositionsComeInTheOrderOfThePs) {
   get(calls_->open());
   ps_[0].step = 4;

@@ -1,6 +1,7 @@
 #pragma once
 
-// A ps that answers as a test says: what the worker's side of the protocol meets, without a shard behind it.
+// A ps that answers as a test says: what the worker's side of the protocol meets, without a shard
+// behind it.
 
 #include <deque>
 #include <functional>
@@ -61,6 +62,7 @@ struct FakePs {
   std::vector<float> brought;                 // all values, one behind the other
   bool sees = true;                           // the chief's files
   std::vector<checkpoint::FoundShard> found;  // of shards that stay
+  bool weighs_epochs = true;                  // false: of release 0.1.0
   bool claims_parts = false;                  // of its shard, more than it could name
   std::optional<Error> refuses_memory;        // to share it
   // What answers name in the place of `parameters`; null: nothing. Given to whoever shares memory.
@@ -196,7 +198,9 @@ class FakeControl final : public schema::PsControl::Server {
   explicit FakeControl(FakePs& ps) : ps_(ps) {}
 
  private:
-  kj::Promise<void> declare(DeclareContext) override { return ps_.called("declare"); }
+  kj::Promise<void> declare(DeclareContext context) override {
+    return ps_.called("declare", [&] { context.getResults().setWeighsEpochs(ps_.weighs_epochs); });
+  }
   kj::Promise<void> awaitEnd(AwaitEndContext context) override {
     context.allowCancellation();
     auto pair = kj::newPromiseAndFulfiller<void>();

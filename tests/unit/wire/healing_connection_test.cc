@@ -1,4 +1,5 @@
-// A connection to a peer that breaks it, is away, refuses or freezes, in a time that the test moves.
+// A connection to a peer that breaks it, is away, refuses or freezes, in a time that the test
+// moves.
 
 #include "common/wire/healing_connection.h"
 
@@ -196,6 +197,31 @@ TEST_F(HealingConnectionTest, ARefusalAfterABreakIsTheReason) {
   loop_.live(seconds(1));
   EXPECT_EQ(question->state, "fenced: a newer process is here");
   EXPECT_EQ(events_, "open broken lost ");
+}
+
+// A ps of another job at the address of one that died.
+TEST_F(HealingConnectionTest, AnotherThatAnswersAtThePeersAddressIsWaitedOut) {
+  opened();
+  peer_.refused_hello = Error(ErrorCode::kBadConfig, "two jobs share an address");
+  killPeer();
+  const auto question = ask();
+  loop_.live(kRejoin / 2);
+  EXPECT_EQ(events_, "open broken ");
+  peer_.refused_hello.reset();
+  loop_.live(seconds(1));
+  EXPECT_EQ(question->state, "answered");
+  EXPECT_EQ(events_, "open broken open ");
+}
+
+TEST_F(HealingConnectionTest, AnotherThatStaysAtThePeersAddressIsTheReason) {
+  opened();
+  peer_.refused_hello = Error(ErrorCode::kBadConfig, "two jobs share an address");
+  killPeer();
+  const auto question = ask();
+  loop_.live(kRejoin + seconds(2));
+  EXPECT_EQ(events_, "open broken lost ");
+  EXPECT_NE(question->state.find("two jobs share an address"), std::string::npos)
+      << question->state;
 }
 
 // A socket that takes connections is no sign of life: a launcher may hold it.

@@ -22,6 +22,7 @@ ps::ModelDeclaration softmaxModel() {
   model.optimizer.kind = cluster::OptimizerSpec::Kind::kAdam;
   model.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 3};
   model.steps = 1000;
+  model.epochs = {.examples = 150, .batch_size = 100};
   model.settings = {{"data.seed", "7"}, {"model.loss", "mse"}};
   return model;
 }

@@ -32,7 +32,7 @@ class NetworkProbeTest : public ::testing::Test {
   }
 
   net::IoThread taking_{"taking"};
-  ProbeServer server_{taking_, "here", "127.0.0.1", nullptr};
+  ProbeServer server_{taking_, "here", "127.0.0.1", net::Credentials()};
   net::IoThread io_{"sending"};
 };
 

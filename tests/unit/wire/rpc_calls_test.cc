@@ -39,11 +39,12 @@ TEST_F(ControlCallsTest, TheFirstErrorEndsTheWaitForAll) {
 
 // The other ps was told first, and was gone when this worker started.
 TEST_F(ControlCallsTest, AJobThatWasEndedIsNotWaitedForAtThePsThatHasLeft) {
-  ps_[0].failed_heartbeats = Error(ErrorCode::kUnavailable, jobFailedText(1, "no such file"));
+  ps_[0].failed_heartbeats = jobEndedBy(1, ErrorCode::kUnavailable, "no such file");
   const auto calls = this->calls();
   loop_.live(seconds(1));
   const Error error = errorOf(calls->opened());  // ps/1 is not waited for
   EXPECT_EQ(error.message(), "the job was ended by worker/1: no such file");
+  EXPECT_TRUE(error.has(ErrorTrait::kJobEnded)) << "worker/1 has told the others";
 }
 
 TEST_F(ControlCallsTest, WhatAPsAnswersIsFinalWhateverItsCode) {
@@ -80,8 +81,8 @@ TEST_F(ControlCallsTest, WhoWasToldToEndIsAskedOfEveryPs) {
   EXPECT_EQ(get(calls->toldToEnd()), (std::set<uint32_t>{0, 1}));
 }
 
-// A job that fails while its ps no longer take bulk connections: each attempt breaks, and the control
-// connection says why.
+// A job that fails while its ps no longer take bulk connections: each attempt breaks, and the
+// control connection says why.
 TEST_F(ControlCallsTest, TheReasonEndsAnOpeningThatIsTriedAgain) {
   int refused = 0;
   loop_.on_connect = [&](uint16_t port) -> kj::Promise<kj::Own<net::MessageStream>> {

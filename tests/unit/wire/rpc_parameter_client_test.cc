@@ -1,5 +1,5 @@
-// The blocking client on its two loops. What it asks of several ps, and what they agree on, is the conformance suite's
-// (tests/conformance); how calls fail is that of rpc_calls_test.cc.
+// The blocking client on its two loops. What it asks of several ps, and what they agree on, is the
+// conformance suite's (tests/conformance); how calls fail is that of rpc_calls_test.cc.
 
 #include "common/wire/rpc_parameter_client.h"
 #include "common/ps/epoch.h"
@@ -56,6 +56,25 @@ TEST(RpcParameterClientTest, WhatAPsRefusesIsThrownWithItsCode) {
   const Error error = errorOf([&] { client.declare(FakePsHost::model()); });
   EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
   EXPECT_EQ(error.message(), "seed is 7 here");
+}
+
+// It would take the gradients of short batches for those of whole ones.
+TEST(RpcParameterClientTest, AnEarlierPsIsRefusedForEpochs) {
+  FakePsHost host;
+  host.with([](FakePs& ps) { ps.weighs_epochs = false; });
+  ps::ModelDeclaration epochs = FakePsHost::model();
+  epochs.epochs = {.examples = 7, .batch_size = 2};
+  RpcParameterClient client(host.clientOptions());
+  const Error error = errorOf([&] { client.declare(epochs); });
+  EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+  EXPECT_NE(error.message().find("upgrade the ps first, or give the job 'steps'"),
+            std::string::npos)
+      << error.message();
+  RpcParameterClient of_steps(host.clientOptions());
+  of_steps.declare(FakePsHost::model());
+  host.with([](FakePs& ps) { ps.weighs_epochs = true; });
+  RpcParameterClient of_epochs(host.clientOptions());
+  of_epochs.declare(epochs);
 }
 
 TEST(RpcParameterClientTest, ALostPsEndsTheCallThatWaits) {

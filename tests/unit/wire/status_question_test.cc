@@ -16,7 +16,7 @@ TEST(StatusQuestion, BringsTheWordsOfThoseWhoAnswerInTime) {
   const cluster::Address nobody{"127.0.0.1", testing::portOf(silent)};
   const auto answers = askStatus(
       {{{JobKind::kPs, 0}, there}, {{JobKind::kPs, 1}, nobody}, {{JobKind::kWorker, 0}, there}},
-      std::chrono::seconds(3));
+      std::chrono::seconds(3), net::Credentials());
   ASSERT_EQ(answers.size(), 3u);
   EXPECT_EQ(answers[0], R"({"global_step": 7})");
   EXPECT_EQ(answers[1], std::nullopt);
@@ -24,7 +24,7 @@ TEST(StatusQuestion, BringsTheWordsOfThoseWhoAnswerInTime) {
 }
 
 TEST(StatusQuestion, OfNobodyIsNoAnswer) {
-  EXPECT_TRUE(askStatus({}, std::chrono::milliseconds(1)).empty());
+  EXPECT_TRUE(askStatus({}, std::chrono::milliseconds(1), net::Credentials()).empty());
 }
 
 }  // namespace

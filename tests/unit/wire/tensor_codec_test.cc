@@ -58,6 +58,19 @@ TEST(TensorCodec, LargeTensorsTravelByReferenceSmallOnesAsCopies) {
   EXPECT_NE(write(small, 1), small.data());
 }
 
+TEST(TensorCodec, ATensorTakesBlobsOfTheSizeOfTheLink) {
+  Message message;
+  auto root = message.root();
+  Tensor tensor(DType::kUInt8, {100'000});
+  tensor.as<uint8_t>()[99'999] = 7;
+  TensorWriter(*message.stream, 1 << 14)
+      .write({tensor.dtype(), tensor.shape()}, {tensor.data(), tensor.bytes()}, root);
+  EXPECT_EQ(root.getBytes().size(), 7u);
+  Buffer assembled;
+  const engine::Bytes read = readBytes(root.asReader().getBytes(), 100'000, assembled, "it");
+  EXPECT_EQ(read.data(), tensor.data()) << "where it lies";
+}
+
 // A message has at most 512 segments, of which each reference is one.
 TEST(TensorCodec, ReferencesOfAMessageAreBounded) {
   Message message;
@@ -83,6 +96,8 @@ TEST(TensorCodec, WhatOneMessageCantHaveIsToldInWords) {
 
 TEST(TensorCodec, WhatIsNotReferredToIsCopied) {
   EXPECT_EQ(copiedBytes(std::vector<uint64_t>{100, 1 << 20, 10}), 110u);
+  EXPECT_EQ(copiedBytes(std::vector<uint64_t>{100, 1 << 20}, 1 << 10), (1 << 20) + 100u)
+      << "1024 blobs are too many to be referred to";
   EXPECT_EQ(copiedBytes(std::vector<uint64_t>(500, 1 << 20)), 100u << 20);
 }
 
