@@ -57,14 +57,18 @@ TEST_F(CheckpointerTest, ASnapshotThatCannotBeLoadedGivesWayToTheOneBeforeAndThe
                                     "restore snapshot 10", "restore step-0"}));
 }
 
-TEST_F(CheckpointerTest, WhatJobsLeftInMemoryIsForgottenBeforeAnotherStarts) {
+TEST_F(CheckpointerTest, WhatAJobThatWasCutShortLeftInMemoryIsGoneOnFrom) {
   snapshots_ = true;
   saveAll({10});
   ps_.snapshot({ps::kFirstEpoch, 900}, {900}, std::nullopt);
   ps_.calls();
   const auto starting = chief(kSync);
   EXPECT_EQ(starting->restore(), std::nullopt);
-  EXPECT_EQ(ps_.calls(), (CallTexts{"forgetSnapshots", "restore step-10"}));
+  EXPECT_EQ(ps_.calls(), CallTexts{"restore snapshot 900"});
+  ASSERT_TRUE(starting->goesOn().went_back.has_value());
+  EXPECT_TRUE(starting->goesOn().went_back->to_snapshot);
+  EXPECT_EQ(starting->goesOn().went_back->reason,
+            "no ps holds values: all take the snapshot of step 900");
   // A chief that is started again beside ps that hold values finds its own job's.
   ps_.setPosition({20});
   ASSERT_TRUE(starting->snapshot(Motion::kAtRest));

@@ -1,5 +1,6 @@
-// Variables that a device keeps, as a training loop uses them. The device is the plug-in of tests/gpu, on the host's memory; the same
-// updates against those of a ps, on every device: tests/conformance/device_suite_updates.cc.
+// Variables that a device keeps, as a training loop uses them. The device is the plug-in of
+// tests/gpu, on the host's memory; the same updates against those of a ps, on every device:
+// tests/conformance/device_suite_updates.cc.
 
 #include "common/train/device_variables.h"
 
@@ -9,8 +10,10 @@
 #include <cmath>
 
 #include "common/base/error.h"
+#include "common/train/epochs.h"
 #include "common/train/worker_devices.h"
 #include "tests/gpu/plugin_under_test.h"
+#include "tests/unit/data/part_of.h"
 #include "tests/unit/train/job.h"
 
 namespace dtf::train {
@@ -154,6 +157,23 @@ TEST_F(DeviceVariablesTest, SeveralGpusTrainWithTheBitsOfTowersOnTheHost) {
     EXPECT_EQ(kept.final_loss, with_ps.final_loss);
     EXPECT_EQ(kept.evaluation.loss, with_ps.evaluation.loss);
   }
+}
+
+// 500 digits: the last batch of each epoch has 20.
+TEST_F(DeviceVariablesTest, ShortBatchesTrainWithTheBitsOfAPs) {
+  cluster::TrainSpec train = normalisedJob(0);
+  train.epochs = 2;
+  train.data.batch_size = 60;
+  train.steps = stepsOf(train, 500, 1);
+  ASSERT_EQ(train.steps, 18u);
+  for (const int towers : {1, 2}) {
+    const Trained kept = trainOnce(train, true, towers), with_ps = trainOnce(train, false, towers);
+    EXPECT_TRUE(kept.kept);
+    EXPECT_EQ(kept.parameters, with_ps.parameters) << towers;
+    EXPECT_EQ(kept.slot, with_ps.slot) << towers;
+    EXPECT_EQ(kept.final_loss, with_ps.final_loss);
+  }
+  EXPECT_FALSE(trainOnce(train, true, 3).kept) << "20 are no three equal shares";
 }
 
 // The loss of such a batch is a number: what is normalised by an infinite variance is 0.

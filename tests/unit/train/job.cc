@@ -16,6 +16,7 @@ namespace {
 void work(TrainingLoop& loop, ps::ParameterClient& client, bool chief, bool evaluates,
           TrainingResult& result, JobResult& job) {
   loop.join();
+  client.barrier(ps::kStartBarrier);
   result = loop.run([&](const Progress& progress) {
     if (chief) job.progress.push_back(progress);
   });

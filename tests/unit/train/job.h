@@ -39,6 +39,22 @@ inline cluster::TrainSpec softmaxJob(uint64_t steps) {
   return train;
 }
 
+inline const std::shared_ptr<const data::Dataset>& trainDigits() {
+  static const auto dataset = digits(data::DigitStream::kTrain, 2000);
+  return dataset;
+}
+inline const std::shared_ptr<const data::Dataset>& evalDigits() {
+  static const auto dataset = digits(data::DigitStream::kEval, 1003);  // with a tail
+  return dataset;
+}
+
+inline cluster::TrainSpec syncJob(uint64_t steps, uint32_t replicas_to_aggregate = 0) {
+  cluster::TrainSpec train = softmaxJob(steps);
+  train.replication.mode = cluster::ReplicationSpec::Mode::kSync;
+  train.replication.replicas_to_aggregate = replicas_to_aggregate;
+  return train;
+}
+
 struct JobResult {
   std::vector<TrainingResult> workers;
   std::vector<std::vector<float>> parameters;  // by ps task, at the end

@@ -125,7 +125,8 @@ TEST_F(JobCheckTest, FoldersOfImagesAreJudgedByTheirSubfolders) {
            "  data: {batch_size: 3, train: {format: images, folder: f}}\n";
   };
   EXPECT_EQ(firstLine(mistakesOf(train("[8, 8, 3]", 2), kBadData)),
-            "c.yaml:4:57: error: f: there is no image in its subfolders (.png, .jpg, .jpeg)");
+            "c.yaml:4:57: error: f: there is no image in its subfolders (.png, .jpg, .jpeg, "
+            ".jfif)");
   files_.write("f/a/1.png", "");
   files_.write("f/b/1.jpg", "");
   EXPECT_NE(

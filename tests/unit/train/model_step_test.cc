@@ -22,7 +22,7 @@ TEST(ModelStep, GradientsAreTheSlopeOfTheLoss) {
   data::BatchReader reader(digits(data::DigitStream::kTrain, 20), 20, 1);
   data::Batch batch(reader.dataset().parts(), 20);
   reader.read(0, batch);
-  step.bindShare(batch, 0, 1);
+  step.bindExamples(batch, 0);
   std::vector<Tensor> values;
   std::vector<Tensor> gradients;
   for (uint32_t i = 0; i < model.variables.size(); ++i) {
@@ -68,7 +68,7 @@ TEST(ModelStep, DrawsItsMasksFromTheSeedAndTheBatch) {
   data::BatchReader reader(digits(data::DigitStream::kTrain, 20), 20, 1);
   data::Batch batch(reader.dataset().parts(), 20);
   reader.read(0, batch);
-  step.bindShare(batch, 0, 1);
+  step.bindExamples(batch, 0);
   const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 1, 0);
   const Tensor biases(DType::kFloat32, Shape{10});
   Tensor weights_gradient(DType::kFloat32, Shape{784, 10});
@@ -79,8 +79,8 @@ TEST(ModelStep, DrawsItsMasksFromTheSeedAndTheBatch) {
   step.bindGradient(1, biases_gradient.as<float>().data());
   const float loss = lossWithKey(step, 1, 2);
   // The batches of two workers in one step differ, so their masks do.
-  const uint64_t first = data::globalBatch(7, 0, 0, 2, 2),
-                 second = data::globalBatch(7, 0, 1, 2, 2);
+  const uint64_t first = cluster::globalBatch(7, 0, 0, 2, 2),
+                 second = cluster::globalBatch(7, 0, 1, 2, 2);
   EXPECT_NE(lossWithKey(step, 1, first), lossWithKey(step, 1, second));
   EXPECT_NE(lossWithKey(step, 2, 2), loss);
   EXPECT_EQ(lossWithKey(step, 1, 2), loss);

@@ -1,4 +1,5 @@
-// Training with replication.overlap: the numbers of one worker are those of parameters that are one update old.
+// Training with replication.overlap: the numbers of one worker are those of parameters that are one
+// update old.
 
 #include <gtest/gtest.h>
 
@@ -63,14 +64,14 @@ class Gradients final : public StepObserver {
   std::vector<uint8_t> first_features;
 };
 
-struct Trained {
+struct OverlapRun {
   std::vector<std::vector<float>> parameters;
   Gradients gradients;
   std::vector<double> losses;
 };
 
 template <class Client>
-Trained trainWith(cluster::TrainSpec train, bool overlap) {
+OverlapRun trainWith(cluster::TrainSpec train, bool overlap) {
   train.replication.overlap = overlap;
   train.report_every_steps = 1;
   const runtime::KernelTable kernels = cpuKernels();
@@ -85,7 +86,7 @@ Trained trainWith(cluster::TrainSpec train, bool overlap) {
   }
   TrainingLoop loop(train, {0, 1, 2}, digits(data::DigitStream::kTrain, 500), *client, kernels,
                     device, clock);
-  Trained trained;
+  OverlapRun trained;
   loop.observe(&trained.gradients);
   loop.join();
   const TrainingResult result =
@@ -101,8 +102,8 @@ Trained trainWith(cluster::TrainSpec train, bool overlap) {
 }
 
 void expectPipelined(const cluster::TrainSpec& train) {
-  const Trained expected = trainWith<LateClient>(train, false);
-  const Trained overlapped = trainWith<ps::LocalParameterClient>(train, true);
+  const OverlapRun expected = trainWith<LateClient>(train, false);
+  const OverlapRun overlapped = trainWith<ps::LocalParameterClient>(train, true);
   EXPECT_EQ(overlapped.parameters, expected.parameters);
   EXPECT_EQ(overlapped.losses, expected.losses);
   EXPECT_EQ(overlapped.gradients.sums, expected.gradients.sums);

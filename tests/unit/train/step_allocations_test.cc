@@ -48,7 +48,7 @@ struct BoundStep {
 
   void run(uint64_t number, data::BatchReader& reader, data::Batch& batch) {
     reader.read(number, batch);
-    step.bindShare(batch, 0, 1);
+    step.bindExamples(batch, 0);
     step.setRandomKey(1, number);
     step.run();
   }

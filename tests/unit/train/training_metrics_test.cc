@@ -45,7 +45,7 @@ class TrainingMetricsTest : public ::testing::Test {
     const model::ModelGraph model = model::buildTrainingGraph(spec(), kExamples);
     const ComputeDevice on{&device_, &kernels_};
     ModelStep step(model, trainingPart(model, placeModel(model.graph, {}, 1, 0), 0, on), on);
-    step.bindShare(batch_, 0, 1);
+    step.bindExamples(batch_, 0);
     step.setRandomKey(7, number);
     std::vector<std::vector<float>> gradients;
     for (uint32_t i = 0; i < values_.size(); ++i) {
@@ -89,7 +89,7 @@ TEST_F(TrainingMetricsTest, OfSeveralTowersAreOfTheirSharesTogether) {
   for (uint32_t i = 0; i < values_.size(); ++i) share.bindValue(i, values_[i]);
   double loss = 0;
   for (uint32_t tower = 0; tower < 2; ++tower) {
-    share.bindShare(batch_, tower, 2);
+    share.bindExamples(batch_, tower * share.batchSize());
     share.setRandomKey(7, maskNumber(3, tower));
     share.run();
     loss += share.loss();
