@@ -29,8 +29,8 @@ class MetricsServerTest : public ::testing::Test {
 
   std::unique_ptr<MetricsServer> serve(ServiceLooker look,
                                        Duration patience = MetricsServer::kPatience) {
-    return std::make_unique<MetricsServer>(optionsAt("localhost"), loop_, std::move(look),
-                                           patience);
+    return std::make_unique<MetricsServer>(optionsAt("localhost"), net::Credentials(), loop_,
+                                           std::move(look), patience);
   }
   static Fd ask(const MetricsServer& server, const std::string& path) {
     const std::string& address = server.address();
@@ -145,7 +145,7 @@ TEST_F(MetricsServerTest, ListensBeyondLoopbackOnlyWhereTheJobMay) {
   cluster::TaskOptions options = optionsAt("0.0.0.0");
   const auto look = []() -> kj::Promise<ServiceLook> { return ServiceLook{}; };
   try {
-    const MetricsServer server(options, loop_, look);
+    const MetricsServer server(options, {}, loop_, look);
     FAIL() << server.address();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
@@ -154,7 +154,7 @@ TEST_F(MetricsServerTest, ListensBeyondLoopbackOnlyWhereTheJobMay) {
     EXPECT_THAT(error.message(), HasSubstr("dtf-launch keys init DIR"));
   }
   options.job.cluster.insecure = true;
-  EXPECT_THAT(MetricsServer(options, loop_, look).address(), StartsWith("0.0.0.0:"));
+  EXPECT_THAT(MetricsServer(options, {}, loop_, look).address(), StartsWith("0.0.0.0:"));
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
 #include "daemons/status_page.h"
+#include "common/base/json.h"
 
 #include <gmock/gmock.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
 namespace dtf::daemons {
 namespace {
-
-using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
@@ -25,9 +23,9 @@ cluster::TaskOptions twoHosts(uint16_t port) {
   return options;
 }
 
-json documentOf(const cluster::TaskOptions& options, const ServiceLook& look = {},
+Json documentOf(const cluster::TaskOptions& options, const ServiceLook& look = {},
                 const ProgressHistory& history = {}) {
-  return json::parse(statusJson(options, look, look.metrics, history));
+  return Json::parse(statusJson(options, look, look.metrics, history));
 }
 
 TEST(StatusPage, NeedsNothingFromElsewhere) {
@@ -39,11 +37,11 @@ TEST(StatusPage, NeedsNothingFromElsewhere) {
 }
 
 TEST(StatusPage, SaysWhereTheOtherTasksAnswer) {
-  const json tasks = documentOf(twoHosts(9400))["tasks"];
-  EXPECT_EQ(tasks, json::parse(R"([{"name": "ps/0", "url": "http://gpu1:9400"},
+  const Json tasks = documentOf(twoHosts(9400))["tasks"];
+  EXPECT_EQ(tasks, Json::parse(R"([{"name": "ps/0", "url": "http://gpu1:9400"},
                                    {"name": "worker/0", "url": "http://gpu1:9401"},
                                    {"name": "worker/1", "url": "http://[2001:db8::2]:9400"}])"));
-  EXPECT_TRUE(documentOf(twoHosts(0))["tasks"][1]["url"].is_null()) << "port: auto";
+  EXPECT_TRUE(documentOf(twoHosts(0))["tasks"][1]["url"].isNull()) << "port: auto";
   cluster::TaskOptions with_keys = twoHosts(9400);
   with_keys.job.cluster.keys = "keys";
   EXPECT_EQ(documentOf(with_keys)["tasks"][1]["url"], "https://gpu1:9401");
@@ -53,13 +51,13 @@ TEST(StatusPage, SaysWhatTheTaskDoes) {
   ServiceLook look{"step 3 of 9", false, "it waits for ps/0", {gauge("dtf_loss", "", 0.5)}};
   look.metrics.push_back({"dtf_step_seconds", "", Metric::Kind::kHistogram});
   look.metrics.back().histogram = {{{0.1, 2}, {1, 3}}, 4, 7.5};
-  const json said = documentOf(twoHosts(9400), look);
+  const Json said = documentOf(twoHosts(9400), look);
   EXPECT_EQ(said["job"], "mnist");
   EXPECT_EQ(said["task"], "worker/0");
   EXPECT_EQ(said["status"], "step 3 of 9");
   EXPECT_EQ(said["not_ready"], "it waits for ps/0");
   EXPECT_EQ(said["metrics"],
-            json::parse(R"([["dtf_loss", {}, 0.5], ["dtf_step_seconds_sum", {}, 7.5],
+            Json::parse(R"([["dtf_loss", {}, 0.5], ["dtf_step_seconds_sum", {}, 7.5],
                                              ["dtf_step_seconds_count", {}, 9.0]])"));
 }
 
@@ -67,9 +65,9 @@ TEST(StatusPage, ALossThatIsNoNumberIsNull) {
   ProgressHistory history;
   history.offer({1, 10, 0.5, 100});
   history.offer({2, 20, std::numeric_limits<double>::quiet_NaN(), 100});
-  const json said = documentOf(twoHosts(9400), {"caf\xe9"}, history);
-  EXPECT_EQ(said["history"]["loss"], json::parse("[0.5, null]"));
-  EXPECT_EQ(said["history"]["step"], json::parse("[10.0, 20.0]"));
+  const Json said = documentOf(twoHosts(9400), {"caf\xe9"}, history);
+  EXPECT_EQ(said["history"]["loss"], Json::parse("[0.5, null]"));
+  EXPECT_EQ(said["history"]["step"], Json::parse("[10.0, 20.0]"));
 }
 
 TEST(StatusPage, PagesOfTheJobsHostsMayReadIt) {

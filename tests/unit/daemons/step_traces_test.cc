@@ -1,9 +1,9 @@
 #include "daemons/step_traces.h"
+#include "common/base/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "common/base/trace.h"
@@ -50,10 +50,10 @@ TEST(StepTraces, AreSentToTheCollectorAsItsProtocolHasThem) {
   trace::onStep(6);
   awaitCounted(traces, 2);
   EXPECT_EQ(counted(traces), (std::pair<double, double>{2, 0}));
-  auto spans = nlohmann::json::array();  // of one request, unless the machine is slow
+  auto spans = Json::array();  // of one request, unless the machine is slow
   for (const std::string& request : collector.requests()) {
     EXPECT_THAT(request, HasSubstr("POST /v1/traces HTTP/1.1\r\n"));
-    const auto json = nlohmann::json::parse(request.substr(request.find("\r\n\r\n") + 4));
+    const auto json = Json::parse(request.substr(request.find("\r\n\r\n") + 4));
     for (const auto& span : json["resourceSpans"][0]["scopeSpans"][0]["spans"])
       spans.push_back(span);
   }

@@ -1,8 +1,7 @@
 #include "daemons/workerd/worker_gate.h"
+#include "common/base/json.h"
 
 #include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
 
 #include "daemons/connection_set.h"
 #include "tests/unit/daemons/psd/ps_world.h"
@@ -30,22 +29,21 @@ TEST(WorkerGate, AnybodyMayAskForTheStatus) {
   net::RpcConnection client(net::wrapStream(kj::mv(pipe.ends[1])), net::RpcOptions{});
   auto gate = client.bootstrap().castAs<schema::WorkerGate>();
   const auto ask = [&] {
-    return nlohmann::json::parse(
-        gate.statusRequest().send().wait(loop.waitScope()).getJson().cStr());
+    return Json::parse(gate.statusRequest().send().wait(loop.waitScope()).getJson().cStr());
   };
-  const nlohmann::json starting = {{"schema", 1},
-                                   {"job", "some-job"},
-                                   {"task", "worker/3"},
-                                   {"metrics", "127.0.0.1:9400"},
-                                   {"training", false},
-                                   {"global_step", 41},
-                                   {"steps", 100},
-                                   {"loss", 0.5},
-                                   {"steps_per_second", 4.0},
-                                   {"examples_per_second", 400.0}};
+  const Json starting = {{"schema", 1},
+                         {"job", "some-job"},
+                         {"task", "worker/3"},
+                         {"metrics", "127.0.0.1:9400"},
+                         {"training", false},
+                         {"global_step", 41},
+                         {"steps", 100},
+                         {"loss", 0.5},
+                         {"steps_per_second", 4.0},
+                         {"examples_per_second", 400.0}};
   EXPECT_EQ(ask(), starting);
   const WorkerStatus::Training training(status, nullptr);
-  EXPECT_TRUE(ask()["training"]);
+  EXPECT_TRUE(ask().boolAt("training"));
 }
 
 }  // namespace
