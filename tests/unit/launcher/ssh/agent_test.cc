@@ -136,6 +136,24 @@ TEST_F(AgentTest, AnotherLaunchInTheRunDirectoryIsRefusedAndRemovesNothing) {
   ::waitpid(first, nullptr, 0);
 }
 
+TEST_F(AgentTest, SnapshotsStayUnlessTheJobIsOver) {
+  const std::filesystem::path snapshots =
+      checkpoint::sharedMemoryPlace("agent-test", folder_ / "run").folder;
+  std::filesystem::create_directories(snapshots);
+  std::filesystem::permissions(snapshots, std::filesystem::perms::owner_all);
+  for (const bool is_over : {false, true}) {
+    std::ofstream(snapshots / "snapshot") << "x";
+    startAgent();
+    OpenOrder open = openOrder();
+    open.drops_snapshots = false;
+    order(open);
+    nextReport<ListeningReport>();
+    order(EndOrder{is_over});
+    EXPECT_EQ(exitOfAgent(), 0);
+    EXPECT_EQ(std::filesystem::exists(snapshots), !is_over);
+  }
+}
+
 TEST_F(AgentTest, NoTaskOutlivesTheConnection) {
   for (const bool orderly : {false, true}) {
     startAgent();

@@ -85,11 +85,14 @@ TEST(UnitVerdict, TheExitCodeIsWhatItIsOnThisHostWithoutUnits) {
 
 TEST(UnitVerdict, WhoEndedBecauseTheChiefSaidSoIsNotTheCause) {
   UnitState told = failedUnit(78, 1), chief = failedUnit(78, 2);
-  told.status = "failed: the job was ended by worker/0: no room";
+  told.status = "failed with its job: the job was ended by worker/0: no room";
   chief.status = "failed: no room";
   EXPECT_EQ(firstFailed({told, chief}, false), 1u);
   EXPECT_EQ(firstFailed({told, unitState("active")}, false), std::nullopt);
   EXPECT_EQ(firstFailed({told, unitState("active")}, true), 0u);
+  EXPECT_EQ(unitRootCause(told, 0, "ps/0").message, "the job was ended by worker/0: no room");
+  told.status = "failed: 'the job was ended by worker/0' is no path";
+  EXPECT_EQ(firstFailed({told, chief}, false), 0u) << "its words alone decide nothing";
 }
 
 TEST(UnitVerdict, AUnitThatIsGoneWhileOthersRunHasFailed) {
@@ -110,6 +113,24 @@ TEST(UnitVerdict, AUnitThatIsGoneWhileOthersRunHasFailed) {
   std::vector<UnitState> removed(3, unitState("inactive"));
   markGone(removed, seen);
   EXPECT_TRUE(allEnded(removed) && !removed[1].hasFailed()) << "somebody has removed them all";
+}
+
+TEST(UnitVerdict, AChiefThatIsKilledWhenAllOthersHaveEndedWasAtItsEnd) {
+  const std::vector<TaskId> tasks{{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}};
+  UnitState ended = unitState("inactive");
+  ended.ended_usec = 5;
+  UnitState killed = failedUnit(0, 9, "signal");
+  killed.exit.signal = SIGKILL;
+  UnitState again = killed;
+  again.active = "activating";
+  EXPECT_TRUE(hasChiefEnded({ended, killed, ended}, tasks));
+  EXPECT_TRUE(hasChiefEnded({ended, again, ended}, tasks)) << "it would wait in vain";
+  EXPECT_FALSE(hasChiefEnded({unitState("active"), again, ended}, tasks));
+  EXPECT_FALSE(hasChiefEnded({unitState("inactive"), again, ended}, tasks)) << "it never ran";
+  EXPECT_FALSE(hasChiefEnded({ended, failedUnit(73, 9), ended}, tasks)) << "it said why";
+  EXPECT_FALSE(hasChiefEnded({ended, ended, again}, tasks)) << "a worker";
+  EXPECT_EQ(endOfUnits("", std::nullopt, 0, true).exit_code, 0);
+  EXPECT_EQ(endOfUnits("", std::nullopt, 0, true).outcome, Outcome::kDone);
 }
 
 }  // namespace dtf::launcher
