@@ -1,8 +1,8 @@
 #include "launcher/live_status.h"
+#include "common/base/json.h"
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/support/process.h"
@@ -11,7 +11,7 @@ namespace dtf::launcher {
 
 TEST(LiveStatus, TheSummaryOfManyTasksIsReadWhole) {
   const testing::TemporaryFolder folder;
-  nlohmann::ordered_json summary = {{"outcome", "done"}};
+  Json summary = {{"outcome", "done"}};
   for (int task = 0; task < 2000; ++task)
     summary["tasks"].push_back({{"name", "worker/" + std::to_string(task)}, {"exit_code", 0}});
   ASSERT_GT(summary.dump(2).size(), 65536u);

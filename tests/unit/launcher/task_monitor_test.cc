@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "launcher/progress.h"
+
 // The decisions, on a manual clock and without processes. Tasks: 0 = ps/0, 1 = worker/0, 2 =
 // worker/1.
 
@@ -71,7 +73,7 @@ class SavingMonitorTest : public ::testing::Test {
 TEST_F(TaskMonitorTest, JobIsDoneWhenEveryTaskHasExitedWithZero) {
   for (size_t task = 0; task < 3; ++task) monitor_.onReady(task);
   EXPECT_TRUE(monitor_.allReady());
-  EXPECT_EQ(monitor_.up(JobKind::kWorker).up, 2u);
+  EXPECT_EQ(tasksUp(monitor_.facts(), JobKind::kWorker).up, 2u);
   for (size_t task = 0; task < 3; ++task) {
     EXPECT_FALSE(monitor_.finished());
     monitor_.onExit(task, {0, 0});
@@ -190,18 +192,6 @@ TEST_F(TaskMonitorTest, StartDeadlineNamesWhoIsMissing) {
   EXPECT_EQ(monitor_.jobExitCode(), 124);
 }
 
-TEST_F(TaskMonitorTest, PsThatDoesNotEndAfterTheLastWorkerIsNamed) {
-  for (size_t task = 0; task < 3; ++task) monitor_.onReady(task);
-  monitor_.onExit(1, {0, 0});
-  advance(seconds(99));
-  EXPECT_FALSE(monitor_.stopping()) << "the other worker may take its time";
-  monitor_.onExit(2, {0, 0});
-  advance(seconds(1));
-  EXPECT_EQ(monitor_.rootCause()->what,
-            "the workers have finished, and these tasks have not in time: ps/0");
-  EXPECT_EQ(monitor_.jobExitCode(), 124);
-}
-
 TEST_F(TaskMonitorTest, ErrorOfTheLauncherStopsTheJob) {
   monitor_.onError(std::nullopt, Error(ErrorCode::kCannotWrite, "disk full"));
   EXPECT_EQ(orders().size(), 3u);
@@ -242,7 +232,7 @@ TEST_F(SavingMonitorTest, AJobThatPausesWhenItIsToldToEndIsStoppedAsAnyOther) {
 TEST_F(TaskMonitorTest, SuspendedTaskIsTheCauseOfWhatItsPeersSuffer) {
   for (size_t task = 0; task < 3; ++task) monitor_.onReady(task);
   monitor_.onSuspended(2, true);
-  EXPECT_EQ(monitor_.namesSuspended(), "worker/1");
+  EXPECT_EQ(monitor_.names(TaskMonitor::Named::kSuspended), "worker/1");
   advance(seconds(6));
   monitor_.onSuspended(2, true);
   monitor_.onFailedNotice(1, {"unavailable", "worker/1 was lost"});
@@ -269,7 +259,7 @@ TEST_F(TaskMonitorTest, ATaskThatRunsAgainIsSuspendedNoLonger) {
   for (size_t task = 0; task < 3; ++task) monitor_.onReady(task);
   monitor_.onSuspended(2, true);
   monitor_.onSuspended(2, false);
-  EXPECT_EQ(monitor_.namesSuspended(), "");
+  EXPECT_EQ(monitor_.names(TaskMonitor::Named::kSuspended), "");
   monitor_.onExit(1, {69, 0});
   advance(milliseconds(300));
   EXPECT_EQ(monitor_.rootCause()->task, 1u);

@@ -21,7 +21,7 @@ TEST(TaskWords, WhoIsNotReadyInTimeIsNamedWithWhatItAwaits) {
   for (const size_t task : {0, 1}) monitor.onSpawned(task);
   monitor.onWaiting(0, "worker/0");
   monitor.onWaiting(1, "its data: t.csv, 3.2 GiB\x1b[2J");
-  EXPECT_EQ(monitor.namesNotReady(),
+  EXPECT_EQ(monitor.names(TaskMonitor::Named::kNotReady),
             "ps/0 (awaits worker/0), worker/0 (awaits its data: t.csv, 3.2 GiB?[2J)")
       << "a task's words are harmless";
   monitor.onWaiting(0, "");
@@ -39,7 +39,8 @@ TEST(TaskWords, ManyNamesAreCounted) {
   std::vector<TaskId> tasks;
   for (uint32_t i = 0; i < 10; ++i) tasks.push_back({JobKind::kPs, i});
   TaskMonitor monitor(tasks, clock, {});
-  EXPECT_EQ(monitor.namesNotReady(), "ps/0, ps/1, ps/2, ps/3, ps/4, ps/5, ps/6, ps/7 and 2 more");
+  EXPECT_EQ(monitor.names(TaskMonitor::Named::kNotReady),
+            "ps/0, ps/1, ps/2, ps/3, ps/4, ps/5, ps/6, ps/7 and 2 more");
 }
 
 }  // namespace

@@ -1,0 +1,113 @@
+// Tasks that don't end, or stand still, when the job is at its end. Tasks: 0 = ps/0, 1 = worker/0,
+// the chief, 2 = worker/1, all ready.
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "launcher/task_monitor.h"
+
+namespace dtf::launcher {
+
+using std::chrono::seconds;
+
+class TaskDeadlinesTest : public ::testing::Test {
+ protected:
+  TaskDeadlinesTest() {
+    for (size_t task = 0; task < 3; ++task) {
+      monitor_.onSpawned(task);
+      monitor_.onReady(task);
+    }
+  }
+  void advance(Duration by) {
+    clock_.advance(by);
+    monitor_.onTime();
+  }
+  void expectDone() {
+    EXPECT_TRUE(monitor_.finished());
+    EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
+    EXPECT_EQ(monitor_.jobExitCode(), 0);
+  }
+
+  ManualClock clock_;
+  TaskMonitor monitor_{{{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}},
+                       clock_,
+                       {.restarts = RestartLimits{}}};
+};
+
+TEST_F(TaskDeadlinesTest, PsThatDoesNotEndAfterTheLastWorkerIsEndedAndTheJobIsDone) {
+  monitor_.onExit(1, {0, 0});
+  advance(seconds(609));
+  EXPECT_FALSE(monitor_.stopping()) << "the other worker may take its time";
+  monitor_.onExit(2, {0, 0});
+  advance(seconds(31));
+  EXPECT_TRUE(monitor_.endsTheRest());
+  monitor_.onExit(0, {0, SIGTERM});
+  EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
+  EXPECT_EQ(monitor_.jobExitCode(), 0);
+}
+
+TEST_F(TaskDeadlinesTest, ChiefThatDoesNotEndAfterTheOtherWorkersIsNamed) {
+  monitor_.onExit(2, {0, 0});
+  advance(seconds(610));
+  EXPECT_EQ(monitor_.rootCause()->what,
+            "the workers have finished, and these tasks have not in time: ps/0, worker/0");
+  EXPECT_EQ(monitor_.jobExitCode(), 124);
+}
+
+TEST_F(TaskDeadlinesTest, WhoStandsStillBehindTheResultIsKilledAndHasNotFailed) {
+  for (const size_t frozen : {0, 1, 2}) {
+    TaskMonitor monitor{{{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}},
+                        clock_,
+                        {.restarts = RestartLimits{.max = 0}}};
+    for (size_t task = 0; task < 3; ++task) {
+      monitor.onSpawned(task);
+      monitor.onReady(task);
+    }
+    monitor.onResult(true);
+    monitor.onSuspended(frozen, true);
+    for (size_t task = 0; task < 3; ++task)
+      if (task != frozen) monitor.onExit(task, {0, 0});
+    clock_.advance(seconds(9));
+    monitor.onTime();
+    EXPECT_TRUE(monitor.takeOrders().empty()) << "a lease is not over";
+    clock_.advance(seconds(2));
+    monitor.onTime();
+    EXPECT_EQ(monitor.takeOrders(), (std::vector<SignalOrder>{{frozen, SIGKILL}}));
+    monitor.onExit(frozen, {0, SIGKILL});
+    EXPECT_TRUE(monitor.finished());
+    EXPECT_EQ(monitor.outcome(), Outcome::kDone) << frozen;
+    EXPECT_EQ(monitor.jobExitCode(), 0);
+  }
+}
+
+TEST_F(TaskDeadlinesTest, WhoNeverEndsBehindTheResultIsEndedAndHasNotFailed) {
+  monitor_.onResult(true);
+  monitor_.onExit(1, {0, 0});
+  monitor_.onExit(2, {0, 0});
+  clock_.advance(seconds(31));
+  monitor_.onTime();
+  EXPECT_TRUE(monitor_.endsTheRest());
+  EXPECT_EQ(monitor_.takeOrders(), (std::vector<SignalOrder>{{0, SIGTERM}}));
+  clock_.advance(seconds(3));
+  monitor_.onTime();
+  EXPECT_EQ(monitor_.takeOrders(), (std::vector<SignalOrder>{{0, SIGKILL}}));
+  monitor_.onExit(0, {0, SIGKILL});
+  expectDone();
+}
+
+// The lease of a chief that was lost with a ps is nobody's to end but the launcher's.
+TEST_F(TaskDeadlinesTest, AFrozenPsIsKilledWhileAWorkerIsOnItsWayBack) {
+  monitor_.onExit(2, {0, 0});
+  monitor_.onSuspended(0, true);
+  monitor_.onExit(1, {0, SIGKILL});
+  clock_.advance(seconds(1));
+  ASSERT_EQ(monitor_.takeStarts(), std::vector<size_t>{1});
+  monitor_.onSpawned(1);
+  monitor_.onTime();
+  clock_.advance(seconds(11));
+  monitor_.onTime();
+  EXPECT_EQ(monitor_.takeOrders(), (std::vector<SignalOrder>{{0, SIGKILL}}));
+}
+
+}  // namespace dtf::launcher
