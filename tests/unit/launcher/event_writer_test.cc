@@ -1,4 +1,5 @@
 #include "launcher/event_writer.h"
+#include "common/base/json.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -6,7 +7,6 @@
 
 #include <csignal>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "common/base/file.h"
 #include "common/base/text.h"
@@ -14,8 +14,6 @@
 namespace dtf::launcher {
 
 namespace {
-
-using nlohmann::ordered_json;
 
 class EventWriterTest : public ::testing::Test {
  protected:
@@ -28,13 +26,13 @@ class EventWriterTest : public ::testing::Test {
   }
 
   // What was written, a line each.
-  std::vector<ordered_json> events() const {
+  std::vector<Json> events() const {
     std::string text(1 << 16, '\0');
     const ssize_t n = ::read(reader_.get(), text.data(), text.size());
     text.resize(n > 0 ? static_cast<size_t>(n) : 0);
-    std::vector<ordered_json> events;
+    std::vector<Json> events;
     for (const std::string& line : split(text, '\n'))
-      if (!line.empty()) events.push_back(ordered_json::parse(line));
+      if (!line.empty()) events.push_back(Json::parse(line));
     return events;
   }
 
@@ -51,10 +49,9 @@ TEST_F(EventWriterTest, EveryLineHasItsSchemaItsNameAndATimeWithItsZone) {
   writer.restarting({JobKind::kWorker, 1}, 2);
   const auto lines = events();
   ASSERT_EQ(lines.size(), 3u);
-  for (const ordered_json& line : lines) {
+  for (const Json& line : lines) {
     EXPECT_EQ(line["schema"], 1);
-    EXPECT_EQ(line["time"].get<std::string>().size(),
-              std::string("2026-03-01T10:11:12.345+01:00").size());
+    EXPECT_EQ(line["time"].asString().size(), std::string("2026-03-01T10:11:12.345+01:00").size());
   }
   EXPECT_EQ(lines[0]["event"], "started");
   EXPECT_EQ(lines[0]["task"], "worker/1");
@@ -70,8 +67,8 @@ TEST_F(EventWriterTest, WhatIsNotKnownIsNullAndWhatIsNoTextIsReplaced) {
   const auto lines = events();
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0]["step"], 3);
-  EXPECT_TRUE(lines[0]["loss"].is_null());
-  EXPECT_TRUE(lines[0]["eval_accuracy"].is_null());
+  EXPECT_TRUE(lines[0]["loss"].isNull());
+  EXPECT_TRUE(lines[0]["eval_accuracy"].isNull());
   EXPECT_EQ(lines[1]["message"], "caf\xef\xbf\xbd") << "a name in Latin-1 is no reason to fail";
 }
 

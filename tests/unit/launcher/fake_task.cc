@@ -28,11 +28,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/base/json.h"
 #include "common/base/notify.h"
 #include "common/base/text.h"
 
@@ -85,7 +85,7 @@ void run(const std::string& verb, const std::string& rest, char** argv) {
   else if (verb == "ready")
     dtf::notify({{"event", "ready"}});
   else if (verb == "notify")
-    dtf::notify(nlohmann::json::parse(rest));
+    dtf::notify(dtf::Json::parse(rest));
   else if (verb == "await")
     awaitFile(rest);
   else if (verb == "pause")

@@ -1,10 +1,10 @@
 #include "launcher/graph_timeline.h"
+#include "common/base/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -62,7 +62,7 @@ TEST_F(GraphTimelineTest, TheFileOfAnEarlierRunIsReplaced) {
   EXPECT_EQ(readFile(file_, 100), "old") << "until there is another";
   timeline.write(traces_);
   timeline.finish();
-  const auto written = nlohmann::json::parse(readFile(file_, 1 << 20));
+  const auto written = Json::parse(readFile(file_, 1 << 20));
   EXPECT_EQ(written["otherData"]["step"], 3);
 }
 

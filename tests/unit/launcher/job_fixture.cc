@@ -35,6 +35,7 @@ bool within(double seconds, Condition condition) {
                               const fs::path& folder) {
   const int flags = O_WRONLY | O_CREAT | O_TRUNC;
   ::setpgid(0, 0);
+  ::signal(SIGPIPE, SIG_IGN);  // as in dtf-launch
   ::dup2(::open((folder / "out").c_str(), flags, 0600), STDOUT_FILENO);
   ::dup2(::open((folder / "err").c_str(), flags, 0600), STDERR_FILENO);
   int code = 0;
@@ -134,8 +135,8 @@ std::string JobFixture::text(const fs::path& file) const {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-nlohmann::json JobFixture::summary() const {
-  return nlohmann::json::parse(text(folder_ / "run" / "summary.json"), nullptr, false);
+Json JobFixture::summary() const {
+  return Json::parseOrNull(text(folder_ / "run" / "summary.json"));
 }
 
 }  // namespace dtf::launcher

@@ -6,10 +6,10 @@
 #include <sys/types.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "common/base/json.h"
 #include "common/cluster/spec.h"
 #include "launcher/exit_status.h"
 #include "launcher/session.h"
@@ -41,7 +41,7 @@ class JobFixture : public ::testing::Test {
   std::string err() const { return text(folder_ / "err"); }
   std::string text(const std::filesystem::path& file) const;
   std::string log(const std::string& name) const { return text(folder_ / "run" / "logs" / name); }
-  nlohmann::json summary() const;
+  Json summary() const;
 
   std::filesystem::path folder_;
   LaunchOptions options_;

@@ -1,11 +1,10 @@
 #include "launcher/last_words.h"
+#include "common/base/json.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <nlohmann/json.hpp>
 
 #include "common/base/file.h"
 #include "tests/support/temporary_files.h"
@@ -16,7 +15,7 @@ using ::testing::HasSubstr;
 
 class LastWords : public ::testing::Test {
  protected:
-  LastWords() : logs_("logs", tasks_, false, false, [](const std::string& /*line*/) {}) {}
+  LastWords() : logs_("logs", tasks_, false, false, [](auto, auto) {}) {}
 
   // What is said in place of stdout and stderr.
   int say(const char* stdout_file, const TaskMonitor& monitor) {
@@ -25,8 +24,7 @@ class LastWords : public ::testing::Test {
     const Fd err(::open("err", O_WRONLY | O_CREAT | O_TRUNC, 0600));
     ::dup2(out.get(), STDOUT_FILENO);
     ::dup2(err.get(), STDERR_FILENO);
-    const nlohmann::ordered_json summary = {
-        {"job", "x"}, {"outcome", "done"}, {"exit_code", monitor.jobExitCode()}};
+    const Json summary = {{"job", "x"}, {"outcome", "done"}, {"exit_code", monitor.jobExitCode()}};
     const int code = sayLastWords({job_, monitor, logs_, run_dir_}, nullptr, summary);
     ::dup2(old_out.get(), STDOUT_FILENO);
     ::dup2(old_err.get(), STDERR_FILENO);

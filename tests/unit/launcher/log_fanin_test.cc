@@ -31,10 +31,13 @@ class LogFaninTest : public ::testing::Test {
 
   testing::TemporaryFolder folder_;
   std::string shown_;
-  LogFanin logs_{
-      folder_.path(), {{JobKind::kWorker, 1}}, false, false, [this](const std::string& line) {
-        shown_ += line + "\n";
-      }};
+  LogFanin logs_{folder_.path(),
+                 {{JobKind::kWorker, 1}},
+                 false,
+                 false,
+                 [this](std::string_view line, std::string_view prefix) {
+                   shown_ += std::string(prefix).append(line) + "\n";
+                 }};
 };
 
 TEST_F(LogFaninTest, AFileGoesOnAfterADiskThatWasFullAndSaysWhatItLacks) {
@@ -62,7 +65,7 @@ TEST_F(LogFaninTest, AttemptsCountOnAndAFileIsNeverOverwritten) {
   folder_.write("dtf-launch.12.log", "");
   EXPECT_EQ(newestAttempt(folder_.path()), 11) << "the twelfth was refused: it has no task";
   EXPECT_EQ(nextAttempt(folder_.path()), 13);
-  LogFanin again(folder_.path(), {{JobKind::kWorker, 1}}, false, false, [](auto&) {});
+  LogFanin again(folder_.path(), {{JobKind::kWorker, 1}}, false, false, [](auto, auto) {});
   EXPECT_THROW(again.add(0, 1), Error);
 }
 
@@ -85,7 +88,7 @@ TEST_F(LogFaninTest, AFolderOfAnotherUserIsAMatterOfPermission) {
   if (is_root) {
     ASSERT_EQ(::seteuid(65534), 0);
   }
-  LogFanin logs(folder_.path(), {{JobKind::kWorker, 1}}, false, false, [](auto&) {});
+  LogFanin logs(folder_.path(), {{JobKind::kWorker, 1}}, false, false, [](auto, auto) {});
   try {
     logs.add(0, 2);
     ADD_FAILURE() << "the file was made";

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "common/base/error.h"
@@ -40,6 +41,22 @@ TEST_F(LogMergeTest, LinesOfTwoFilesComeByTimeAndRowsStayWithTheirLine) {
   append("b", "2026-03-01T11:00:02.000+01:00 b2\n");
   for (const char* name : {"a", "b"}) merge_.add(folder_.path() + "/" + name);
   EXPECT_EQ(read(true), "0:000+00:00 a1\n0:row of a1\n1:000+01:00 b2\n0:000+00:00 a3\n");
+}
+
+TEST_F(LogMergeTest, ALineWithoutAnEndCostsNoMoreThanItsLimit) {
+  append("a", std::string(3 * LogMerge::kLineBytesMax, 'x') + "\nshort\n");
+  merge_.add(folder_.path() + "/a");
+  size_t longest = 0, all = 0;
+  std::string last;
+  merge_.read(true, kAnyTime, [&](const LogLine& line) {
+    longest = std::max(longest, line.text.size());
+    all += line.text.size();
+    last = line.text;
+  });
+  EXPECT_LT(longest, LogMerge::kLineBytesMax + 4096);
+  EXPECT_EQ(all, 3 * LogMerge::kLineBytesMax + 5);
+  EXPECT_EQ(last, "short");
+  EXPECT_THROW(merge_.add("/dev/zero"), Error);
 }
 
 TEST_F(LogMergeTest, ALineThatGrowsIsHandedOverOnceWhole) {

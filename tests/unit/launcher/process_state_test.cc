@@ -47,19 +47,8 @@ TEST(ProcessState, KnowsASuspendedProcessWhateverItsName) {
   EXPECT_FALSE(isSuspended(child.pid()));
   child.signal(SIGSTOP, WUNTRACED);
   EXPECT_TRUE(isSuspended(child.pid()));
-  EXPECT_TRUE(isAlive(child.pid()));
   child.signal(SIGCONT, WCONTINUED);
   EXPECT_FALSE(isSuspended(child.pid()));
-}
-
-TEST(ProcessState, AProcessThatIsGoneIsNeither) {
-  const pid_t gone = ::fork();
-  if (gone == 0) ::_exit(0);
-  ASSERT_EQ(::waitpid(gone, nullptr, 0), gone);
-  EXPECT_FALSE(isAlive(gone));
-  EXPECT_FALSE(isSuspended(gone));
-  EXPECT_FALSE(isAlive(0)) << "0 and below are groups";
-  EXPECT_FALSE(isAlive(-1));
 }
 
 TEST(ProcessState, AProcessOfAnotherUserIsOutOfReachOfAllButRoot) {
@@ -73,11 +62,6 @@ TEST(ProcessState, AProcessOfAnotherUserIsOutOfReachOfAllButRoot) {
   const auto seen = nobody.told<std::array<bool, 2>>();
   EXPECT_TRUE(seen[0]);
   EXPECT_FALSE(seen[1]) << "its own";
-}
-
-TEST(ProcessState, AProcessOfAnotherUserIsAlive) {
-  EXPECT_TRUE(isAlive(1));
-  EXPECT_TRUE(isAlive(::getpid()));
 }
 
 }  // namespace dtf::launcher

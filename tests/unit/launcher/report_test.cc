@@ -1,16 +1,15 @@
 #include "launcher/report.h"
+#include "common/base/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
 
 #include "tests/support/temporary_files.h"
 
 namespace dtf::launcher {
 
 TEST(Report, SaysWhatTheJobReached) {
-  const auto summary = nlohmann::ordered_json::parse(
+  const auto summary = Json::parse(
       R"({"job":"mnist","outcome":"done","global_step":10000,"final_loss":0.21349,)"
       R"("eval":{"loss":0.29417,"accuracy":0.92131},)"
       R"("examples_per_second":421000.4,"steps_per_second":4210.3,"wall_seconds":3.412})");
@@ -27,7 +26,7 @@ TEST(Report, SaysWhatTheJobReached) {
 
 TEST(Report, PromisesNothingOfAFolderThatSomebodyHasRemoved) {
   const testing::TemporaryFiles files;
-  const auto summary = nlohmann::ordered_json::parse(
+  const auto summary = Json::parse(
       R"({"job":"j","outcome":"stopped","global_step":20,"checkpoint":{"last_step":20},)"
       R"("wall_seconds":1})");
   const cluster::JobSpec job;
@@ -48,7 +47,7 @@ TEST(Report, PromisesNothingOfAFolderThatSomebodyHasRemoved) {
 }
 
 TEST(Report, LeavesOutWhatIsNull) {
-  const auto summary = nlohmann::ordered_json::parse(
+  const auto summary = Json::parse(
       R"({"job":"mnist","outcome":"interrupted","global_step":null,"final_loss":null,"eval":{},)"
       R"("examples_per_second":null,"steps_per_second":null,"wall_seconds":0.2})");
   EXPECT_EQ(resultReport(summary, "r"),

@@ -12,6 +12,7 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 const ExitStatus kKilled{0, SIGKILL};
+const ExitStatus kCrashed{0, SIGSEGV};
 constexpr uint64_t kSeed = 7;
 const TimePoint kStart = TimePoint{} + seconds(1000);
 
@@ -81,7 +82,7 @@ TEST(RestartPolicy, PausesGrowToTheirBoundAndAreNotAllAlike) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     RestartPolicy policy(limits, seed);
     for (int i = 0; i < 20; ++i) {
-      const Duration pause = *policy.onFailure(kKilled, seconds(0), kStart);
+      const Duration pause = *policy.onFailure(kCrashed, seconds(0), kStart);
       ASSERT_GE(pause, limits.pause_min);
       ASSERT_LE(pause, limits.pause_max);
       longest = std::max(longest, pause);
@@ -94,8 +95,30 @@ TEST(RestartPolicy, PausesGrowToTheirBoundAndAreNotAllAlike) {
 
 TEST(RestartPolicy, ATaskThatRanForLongPausesAsAtFirst) {
   RestartPolicy policy({.max = 1000}, kSeed);
-  for (int i = 0; i < 12; ++i) policy.onFailure(kKilled, seconds(0), kStart);
-  EXPECT_LE(*policy.onFailure(kKilled, minutes(1), kStart), milliseconds(200));
+  for (int i = 0; i < 12; ++i) policy.onFailure(kCrashed, seconds(0), kStart);
+  EXPECT_LE(*policy.onFailure(kCrashed, minutes(1), kStart), milliseconds(200));
+}
+
+// A steady rate of kills costs no more than the pause and the start after each.
+TEST(RestartPolicy, PausesDoNotGrowForATaskThatIsKilledFromOutside) {
+  RestartPolicy policy({.max = 1000}, kSeed);
+  for (int i = 0; i < 40; ++i)
+    EXPECT_LE(*policy.onFailure(kKilled, seconds(5), kStart), milliseconds(200));
+  // Nor do they shrink for one that fails by itself in between.
+  Duration longest{};
+  for (int i = 0; i < 60; ++i) {
+    longest = std::max(longest, *policy.onFailure(kCrashed, seconds(1), kStart));
+    EXPECT_LE(*policy.onFailure(kKilled, seconds(1), kStart), milliseconds(200));
+  }
+  EXPECT_GT(longest, seconds(20));
+}
+
+TEST(RestartPolicy, AProcessThatTheKernelKillsForMemoryFailsByItself) {
+  RestartPolicy policy({.max = 1000}, kSeed);
+  Duration longest{};
+  for (int i = 0; i < 60; ++i)
+    longest = std::max(longest, *policy.onFailure({0, SIGKILL, true}, seconds(1), kStart));
+  EXPECT_GT(longest, seconds(20));
 }
 
 }  // namespace

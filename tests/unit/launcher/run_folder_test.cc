@@ -50,11 +50,60 @@ TEST_F(RunFolderTest, WhoRunsInAFolderIsNamed) {
   }
 }
 
-TEST_F(RunFolderTest, SummaryOfAnEarlierRunGoes) {
+TEST_F(RunFolderTest, SummaryOfAnEarlierRunGoesWhenThisOneBegins) {
   std::ofstream(folder_ / "summary.json") << "old";
-  const RunFolder run(folder_);
-  EXPECT_FALSE(fs::exists(folder_ / "summary.json"));
-  EXPECT_TRUE(fs::is_directory(run.logs()));
+  {
+    RunFolder run(folder_);
+    EXPECT_TRUE(fs::is_directory(run.logs()));
+    EXPECT_TRUE(fs::exists(folder_ / "summary.json")) << "this one may be refused";
+    run.begin(false);
+    EXPECT_FALSE(fs::exists(folder_ / "summary.json"));
+    Json summary{{"exit_code", 0}};
+    EXPECT_EQ(run.writeSummary(summary), "");
+  }
+  EXPECT_TRUE(fs::exists(folder_ / "summary.json"));
+  EXPECT_FALSE(fs::exists(folder_ / ".summary.room"));
+}
+
+TEST_F(RunFolderTest, TasksThatServeLeaveTheSummaryOfAJobAlone) {
+  std::ofstream(folder_ / "summary.json") << "of a job";
+  RunFolder run(folder_);
+  run.begin(true);
+  Json summary{{"exit_code", 0}};
+  EXPECT_EQ(run.writeSummary(summary), "");
+  EXPECT_TRUE(fs::exists(folder_ / "serve.json"));
+  EXPECT_EQ(fs::file_size(folder_ / "summary.json"), 8u);
+}
+
+// The folder can take no new file, as on a full disk; what was taken before is enough.
+TEST_F(RunFolderTest, ASummaryHasItsRoomOnADiskThatIsFull) {
+  RunFolder run(folder_);
+  run.begin(false);
+  // In the way of the temporary file that would replace it.
+  fs::create_directories(folder_ / ("summary.json.tmp." + std::to_string(::getpid())) / "x");
+  Json summary{{"exit_code", 0}, {"job", "j"}};
+  EXPECT_EQ(run.writeSummary(summary), "");
+  EXPECT_EQ(summary["exit_code"], 0);
+  std::ifstream file(folder_ / "summary.json");
+  std::string first;
+  std::getline(file, first);
+  EXPECT_EQ(first, "{");
+}
+
+TEST_F(RunFolderTest, RootNeedsToSayThatItMeansTheFolderOfAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make such a folder";
+  checkOwner(folder_, false);
+  checkOwner(folder_ / "none", false);
+  ASSERT_EQ(::chown(folder_.c_str(), 65534, 65534), 0);
+  checkOwner(folder_, true);
+  try {
+    checkOwner(folder_, false);
+    FAIL() << "must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kPermission);
+    EXPECT_THAT(error.message(), ::testing::HasSubstr("belongs to user 65534"));
+    EXPECT_THAT(error.message(), ::testing::HasSubstr("--as-root"));
+  }
 }
 
 TEST_F(RunFolderTest, FolderThatCantBeMadeIsAnError) {

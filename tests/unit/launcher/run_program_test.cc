@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <string>
+
 #include "common/base/error.h"
 
 namespace dtf::launcher {
@@ -19,6 +22,28 @@ TEST(RunProgram, GivesTheInputAndReturnsBothStreamsAndTheCode) {
 TEST(RunProgram, OneThatDoesNotReadItsInputSaysSoByItsCode) {
   const std::string much(kProgramInputBytesMax, 'x');
   EXPECT_EQ(runProgram({"sh", "-c", "exit 4"}, much, kSoon).status.code, 4);
+}
+
+// They belong to the process: a library leaves them alone, also one that writes to a pipe without a
+// reader.
+TEST(RunProgram, LeavesTheSignalsOfTheProcessAsTheyAre) {
+  const std::string much(kProgramInputBytesMax, 'x');
+  const auto before = std::signal(SIGPIPE, SIG_DFL);
+  sigset_t mask_before;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &mask_before);
+  EXPECT_EQ(runProgram({"sh", "-c", "exec 0<&-; echo closed; exit 4"}, much, kSoon).status.code, 4);
+  struct sigaction pipe {
+  }, child{};
+  ::sigaction(SIGPIPE, nullptr, &pipe);
+  ::sigaction(SIGCHLD, nullptr, &child);
+  EXPECT_EQ(pipe.sa_handler, SIG_DFL);
+  EXPECT_EQ(child.sa_handler, SIG_DFL);
+  sigset_t mask, pending;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  ::sigpending(&pending);
+  EXPECT_EQ(::sigismember(&mask, SIGPIPE), ::sigismember(&mask_before, SIGPIPE));
+  EXPECT_EQ(::sigismember(&pending, SIGPIPE), 0);
+  std::signal(SIGPIPE, before);
 }
 
 TEST(RunProgram, WhatItHasLeftBehindIsNotWaitedFor) {

@@ -1,4 +1,5 @@
 #include "launcher/session.h"
+#include "common/base/json.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -156,7 +157,7 @@ TEST_F(Launch, MissingBinaryIsNamedWithWhatToDo) {
   EXPECT_THAT(err(), HasSubstr("cannot start worker/0: cannot run " + folder_.string() +
                                "/nowhere/workerd"));
   EXPECT_THAT(err(), HasSubstr("--bin-dir"));
-  EXPECT_THAT(summary()["tasks"][1]["exit_code"], nlohmann::json(nullptr));
+  EXPECT_THAT(summary()["tasks"][1]["exit_code"], Json(nullptr));
 }
 
 TEST_F(Launch, InterruptOnceStopsEveryTaskInPeace) {
@@ -263,9 +264,7 @@ TEST_F(Launch, EveryLaunchHasLogFilesOfItsOwn) {
 TEST_F(Launch, StatusFileIsThereWhileTheJobRuns) {
   const pid_t launcher = start(job({"on-term 0;ready;pause"}, {"on-term 0;" + kChatty + ";pause"}));
   awaitFile(folder_ / "run" / "status.json");
-  const auto said = [this] {
-    return nlohmann::json::parse(text(folder_ / "run" / "status.json"), nullptr, false);
-  };
+  const auto said = [this] { return Json::parseOrNull(text(folder_ / "run" / "status.json")); };
   for (int i = 0; i < 200 && said()["step"] != 6; ++i) ::usleep(50'000);
   EXPECT_EQ(said()["step"], 6);
   EXPECT_EQ(said()["eval"]["accuracy"], 0.91);
@@ -329,12 +328,12 @@ TEST_F(Launch, JsonGivesEventsAndTheSummaryLast) {
   EXPECT_EQ(run(job({"ready"}, {"ready"}), true), ExitStatus{});
   std::istringstream lines(out());
   std::string line, events;
-  nlohmann::json last;
+  Json last;
   while (std::getline(lines, line)) {
-    last = nlohmann::json::parse(line);
+    last = Json::parse(line);
     EXPECT_EQ(last["schema"], 1);
-    EXPECT_EQ(last["time"].get<std::string>().size(), 29u) << line;
-    events += last["event"].get<std::string>() + " ";
+    EXPECT_EQ(last["time"].asString().size(), 29u) << line;
+    events += last["event"].asString() + " ";
   }
   EXPECT_THAT(events, ::testing::StartsWith("started started "));
   EXPECT_THAT(events, ::testing::EndsWith(" summary "));

@@ -18,7 +18,7 @@ void leaveSnapshots(const fs::path& folder) {
   std::ofstream(cut / "shard-0-of-1.safetensors") << "half of it";
 }
 
-TEST(SnapshotGuard, RemovesWhatALaunchBeforeLeftAndWhatThisOneLeaves) {
+TEST(SnapshotGuard, RemovesWhatALaunchLeavesAndWhatAJobWithoutSnapshotsHasNoUseFor) {
   cluster::JobSpec job;
   job.job = "snapshot_guard_test";
   job.run_dir = "/nowhere/" + std::to_string(::getpid());
@@ -36,6 +36,46 @@ TEST(SnapshotGuard, RemovesWhatALaunchBeforeLeftAndWhatThisOneLeaves) {
   EXPECT_FALSE(fs::exists(folder));
   EXPECT_TRUE(fs::exists(others)) << "of a job in another run directory";
   fs::remove_all(others);
+}
+
+// A launcher that was killed has removed nothing; one that can't start, or whose job failed, keeps
+// it.
+TEST(SnapshotGuard, KeepsWhatTheNextLaunchGoesOnFrom) {
+  cluster::JobSpec job;
+  job.job = "snapshot_guard_test";
+  job.run_dir = "/nowhere/kept-" + std::to_string(::getpid());
+  job.durability = {cluster::Durability::kSnapshot, 10};
+  const fs::path folder = checkpoint::sharedMemoryPlace(job.job, job.run_dir).folder;
+  leaveSnapshots(folder);
+  {
+    const SnapshotGuard refused(job);
+    EXPECT_TRUE(fs::exists(folder)) << "of a launch before";
+  }
+  EXPECT_TRUE(fs::exists(folder));
+  {
+    SnapshotGuard never_ready(job), failed(job);
+    EXPECT_NE(never_ready.endWith(Outcome::kInterrupted, false), "");
+    EXPECT_NE(failed.endWith(Outcome::kFailed, true).find(folder), std::string::npos);
+  }
+  EXPECT_TRUE(fs::exists(folder));
+}
+
+TEST(SnapshotGuard, RemovesThoseOfAJobThatIsOver) {
+  cluster::JobSpec job;
+  job.job = "snapshot_guard_test";
+  job.run_dir = "/nowhere/over-" + std::to_string(::getpid());
+  job.durability = {cluster::Durability::kSnapshot, 10};
+  const fs::path folder = checkpoint::sharedMemoryPlace(job.job, job.run_dir).folder;
+  for (const Outcome outcome : {Outcome::kDone, Outcome::kStopped, Outcome::kInterrupted}) {
+    leaveSnapshots(folder);
+    {
+      SnapshotGuard guard(job);
+      EXPECT_EQ(guard.endWith(outcome, true), "");
+    }
+    EXPECT_FALSE(fs::exists(folder)) << outcomeName(outcome);
+  }
+  SnapshotGuard guard(job);
+  EXPECT_EQ(guard.endWith(Outcome::kFailed, true), "") << "there is none";
 }
 
 }  // namespace

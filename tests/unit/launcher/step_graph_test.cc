@@ -1,4 +1,5 @@
 #include "launcher/step_graph.h"
+#include "common/base/json.h"
 
 #include <gmock/gmock.h>
 
@@ -74,7 +75,7 @@ TEST_F(StepGraphTest, AsTextJsonAndForGraphviz) {
             HasSubstr("ps/0: sends 48 B and is sent 48 B by each worker"),
             HasSubstr("a step of a worker pulls 2 variables, 1.2 KiB, and pushes their gradients, "
                       "at most 80 B")));
-  const nlohmann::ordered_json said = stepJson(*part_, placement_);
+  const Json said = stepJson(*part_, placement_);
   EXPECT_EQ(said["exchanged"][1]["variable"], "table");
   EXPECT_EQ(said["exchanged"][1]["rows"], true);
   const std::string dot = stepDot(*part_, placement_);

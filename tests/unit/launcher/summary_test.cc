@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <nlohmann/json.hpp>
 
 namespace dtf::launcher {
 
@@ -26,12 +25,13 @@ JobSummary failed() {
 TEST(Summary, WithoutAWordFromTheChiefTheRestIsNull) {
   const auto json = summaryJson(failed());
   EXPECT_EQ(json["exit_code"], 65);
-  EXPECT_TRUE(json["global_step"].is_null());
+  EXPECT_TRUE(json["global_step"].isNull());
   EXPECT_EQ(json["tasks"][2]["cause"], "was not started");
-  EXPECT_TRUE(json["tasks"][2]["exit_code"].is_null());
+  EXPECT_TRUE(json["tasks"][2]["exit_code"].isNull());
 }
 
-// The signal came when there was nothing left to stop; or it went to a task, which had the job saved.
+// The signal came when there was nothing left to stop; or it went to a task, which had the job
+// saved.
 TEST(Summary, TheChiefKnowsWhetherTheJobHadComeToItsEnd) {
   JobSummary summary = failed();
   summary.end.outcome = "stopped";

@@ -1,10 +1,10 @@
 #include "launcher/timeline.h"
+#include "common/base/json.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "common/base/error.h"
 #include "common/base/file.h"
@@ -38,7 +38,7 @@ TEST_F(TimelineTest, IsTheSpansOfAllTasksThatLeftSome) {
   write("worker-1.json",
         R"({"traceEvents": [{"name": "a"}, {"name": "b"}], "otherData": {"task": "worker/1"}})");
   EXPECT_EQ(mergeTimelines(folder_, kTasks), 2u);
-  const auto merged = nlohmann::json::parse(readFile(folder_ / "timeline.json", 1 << 20));
+  const auto merged = Json::parse(readFile(folder_ / "timeline.json", 1 << 20));
   ASSERT_EQ(merged["traceEvents"].size(), 3u);
   EXPECT_EQ(merged["traceEvents"][0]["name"], "apply");
   EXPECT_EQ(merged["otherData"]["tasks"][1]["task"], "worker/1");

@@ -1,8 +1,7 @@
 #include "launcher/network/network_report.h"
+#include "common/base/json.h"
 
 #include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
 
 namespace dtf::launcher {
 namespace {
@@ -23,16 +22,16 @@ TEST(NetworkReport, IsATableForPeople) {
 }
 
 TEST(NetworkReport, IsJsonForPrograms) {
-  const nlohmann::ordered_json json = networkJson(kRows, {"slow"});
-  EXPECT_EQ(json["warnings"], nlohmann::ordered_json::array({"slow"}));
+  const Json json = networkJson(kRows, {"slow"});
+  EXPECT_EQ(json["warnings"], Json::array({"slow"}));
   ASSERT_EQ(json["pairs"].size(), 3u);
-  EXPECT_EQ(json["pairs"][0], nlohmann::ordered_json({{"from", "gpu1"},
-                                                      {"to", "gpu2"},
-                                                      {"address", "10.0.0.2"},
-                                                      {"interface", "eth0"},
-                                                      {"in_file", true},
-                                                      {"bytes_per_second", 117.53e6},
-                                                      {"round_trip_us", 83.4}}));
+  EXPECT_EQ(json["pairs"][0], Json({{"from", "gpu1"},
+                                    {"to", "gpu2"},
+                                    {"address", "10.0.0.2"},
+                                    {"interface", "eth0"},
+                                    {"in_file", true},
+                                    {"bytes_per_second", 117.53e6},
+                                    {"round_trip_us", 83.4}}));
   EXPECT_EQ(json["pairs"][2]["problem"], "no answer");
   EXPECT_FALSE(json["pairs"][2].contains("bytes_per_second"));
 }

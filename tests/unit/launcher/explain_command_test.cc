@@ -1,0 +1,50 @@
+#include <gmock/gmock.h>
+
+#include "tests/unit/launcher/verb_fixture.h"
+
+namespace dtf::launcher {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class ExplainCommand : public VerbTest {
+ protected:
+  std::string explained() {
+    return printed([this] { return explain(job_, options_); });
+  }
+};
+
+TEST_F(ExplainCommand, ShowsLayersMemoryAndKernels) {
+  EXPECT_THAT(
+      explained(),
+      AllOf(HasSubstr("softmax"), HasSubstr("7850"), HasSubstr("input scaling: features / 255"),
+            HasSubstr("memory of a worker: "), HasSubstr("for a step of 10 examples"),
+            HasSubstr("kernels of a step: "), HasSubstr("_FusedSoftmax")));
+  EXPECT_EQ(code_, 0);
+}
+
+TEST_F(ExplainCommand, SaysWhatDurabilityCosts) {
+  EXPECT_THAT(explained(), Not(HasSubstr("of replicas")));
+  job_.durability.kind = cluster::Durability::kReplica;
+  EXPECT_THAT(explained(), HasSubstr("of replicas"));
+  job_.durability.kind = cluster::Durability::kSnapshot;
+  EXPECT_THAT(explained(), HasSubstr("of two snapshots in /dev/shm"));
+}
+
+TEST_F(ExplainCommand, TowersShareAStep) {
+  job_.cluster.worker[0].devices = {"cpu:0", "cpu:1"};
+  EXPECT_THAT(explained(), HasSubstr("worker/0: 2 towers on cpu:0, cpu:1, each of 5 examples"));
+}
+
+TEST_F(ExplainCommand, TheGraphOfAStepIsTextOrADrawing) {
+  options_.parts = true;
+  EXPECT_THAT(explained(), HasSubstr("softmax/MatMul"));
+  options_.dot = true;
+  EXPECT_THAT(explained(), StartsWith("digraph "));
+}
+
+}  // namespace
+}  // namespace dtf::launcher

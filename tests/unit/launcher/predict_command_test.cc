@@ -1,0 +1,44 @@
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "tests/unit/launcher/trained_fixture.h"
+
+namespace dtf::launcher {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PredictCommand : public TrainedTest {};
+
+TEST_F(PredictCommand, EachExampleOfTheEvaluationHasALine) {
+  imported();
+  options_.output = folder_.path() + "/p.csv";
+  EXPECT_EQ(printed([this] { return predict(job_, options_); }),
+            "tiny: step 0: 20 predictions in " + options_.output->string() + "\n");
+  const std::string csv = folder_.read("p.csv");
+  EXPECT_EQ(std::ranges::count(csv, '\n'), 21) << "and a header:\n" << csv;
+}
+
+TEST_F(PredictCommand, WithoutAFileTheyArePrinted) {
+  imported();
+  const std::string text = printed([this] { return predict(job_, options_); });
+  EXPECT_EQ(code_, 0);
+  EXPECT_GE(std::ranges::count(text, '\n'), 20);
+}
+
+TEST_F(PredictCommand, AnEndingThatIsNoFormatIsRefusedBeforeAnythingIsRead) {
+  options_.output = folder_.path() + "/p.xls";
+  EXPECT_THAT(refusal(ErrorCode::kUsage, [this] { return predict(job_, options_); }),
+              HasSubstr("p.xls"));
+}
+
+TEST_F(PredictCommand, ExamplesMustComeFromSomewhere) {
+  imported();
+  job_.train->data.eval.reset();
+  EXPECT_THAT(refusal(ErrorCode::kBadConfig, [this] { return predict(job_, options_); }),
+              HasSubstr("name a file with --input"));
+}
+
+}  // namespace
+}  // namespace dtf::launcher
