@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/json.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/part_codec.h"
@@ -142,9 +143,9 @@ class PartServerTest : public ::testing::Test {
     return Peer(reactor_, harness_.server(kHere).port(), self, incarnation);
   }
 
-  nlohmann::json status() { return RawClient(reactor_, harness_.server(kHere).port()).status(); }
+  Json status() { return RawClient(reactor_, harness_.server(kHere).port()).status(); }
   // Until `is_so` of the status.
-  void awaitStatus(const std::function<bool(const nlohmann::json&)>& is_so) {
+  void awaitStatus(const std::function<bool(const Json&)>& is_so) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!is_so(status())) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline) << status();

@@ -8,10 +8,11 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "common/base/check.h"
+#include "common/base/json.h"
 #include "common/base/mutex.h"
 #include "common/net/connector.h"
 #include "common/net/error_bridge.h"
@@ -47,12 +48,12 @@ inline std::unique_ptr<net::RpcConnection> connectTo(net::Reactor& reactor,
 }
 
 // What the ps at `address` answers to whoever asks for its status.
-inline nlohmann::json statusOf(const cluster::Address& address) {
+inline Json statusOf(const cluster::Address& address) {
   net::Reactor reactor;
   const auto connection = connectTo(reactor, address);
   auto gate = connection->bootstrap().castAs<schema::PsGate>();
   const auto response = gate.statusRequest().send().wait(reactor.wait_scope);
-  return nlohmann::json::parse(response.getJson().cStr());
+  return Json::parse(response.getJson().cStr());
 }
 
 class RpcHarness final : public ClusterHarness {
@@ -63,7 +64,8 @@ class RpcHarness final : public ClusterHarness {
   RpcHarness(uint32_t ps_tasks, uint32_t workers,
              const cluster::Timeouts& timeouts = shortTimeouts(),
              cluster::Durability durability = cluster::Durability::kCheckpoint,
-             const PsVia& ps_via = {}) {
+             const PsVia& ps_via = {}, uint64_t chunk_bytes = wire::kChunkBytesMax)
+      : chunk_bytes_(chunk_bytes) {
     job_.job = "conformance";
     job_.run_dir = run_dir_.path();
     job_.durability.kind = durability;
@@ -93,6 +95,7 @@ class RpcHarness final : public ClusterHarness {
     options.ps = wire::addressesOf(job_.cluster.ps);
     options.link.share_from_bytes = share_from_bytes;
     options.link.stream_from_bytes = stream_from_bytes;
+    options.link.chunk_bytes = chunk_bytes_;
     if (via) via(rank, options.ps);
     auto client = std::make_unique<wire::RpcParameterClient>(std::move(options));
     MutexLock lock(mu_);
@@ -120,11 +123,13 @@ class RpcHarness final : public ClusterHarness {
   std::function<void(uint32_t rank, std::vector<cluster::Address>& ps)> via;
 
   StalenessHistogram staleness() override {
-    const nlohmann::json status = statusOf(psAddress(0));
+    const Json status = statusOf(psAddress(0));
     StalenessHistogram histogram;
-    histogram.counts = status["staleness_histogram"].get<decltype(histogram.counts)>();
-    histogram.sum = status["staleness_sum"];
-    histogram.max = status["staleness_max"];
+    const Json& counts = status.at("staleness_histogram");
+    DTF_CHECK(counts.size() == histogram.counts.size());
+    for (size_t i = 0; i < counts.size(); ++i) histogram.counts[i] = counts[i].asUint64();
+    histogram.sum = status.uint64At("staleness_sum");
+    histogram.max = status.uint64At("staleness_max");
     return histogram;
   }
 
@@ -190,12 +195,13 @@ class RpcHarness final : public ClusterHarness {
     Server& server = servers_.emplace_back();
     server.server = server.made.get_future().share();
     auto fd = std::make_shared<Fd>(std::move(listening));
-    server.thread = Thread("ps" + std::to_string(index), [&server, options, fd] {
-      psd::PsProcess ps(options, std::move(*fd));
-      server.made.set_value(&ps);
-      ps.run();
-      server.stopped.get_future().wait();
-    });
+    server.thread =
+        Thread("ps" + std::to_string(index), [&server, options, fd, chunk_bytes = chunk_bytes_] {
+          psd::PsProcess ps(options, net::Credentials(), std::move(*fd), chunk_bytes);
+          server.made.set_value(&ps);
+          ps.run();
+          server.stopped.get_future().wait();
+        });
     server.server.wait();
   }
 
@@ -206,11 +212,12 @@ class RpcHarness final : public ClusterHarness {
     const std::string name = TaskId{JobKind::kWorker, rank}.name();
     for (;;) {
       const auto response = gate.statusRequest().send().wait(reactor.wait_scope);
-      if (nlohmann::json::parse(response.getJson().cStr())["workers"][name] == "lost") return;
+      if (Json::parse(response.getJson().cStr())["workers"][name] == "lost") return;
       reactor.timer.afterDelay(20 * kj::MILLISECONDS).wait(reactor.wait_scope);
     }
   }
 
+  const uint64_t chunk_bytes_;              // of the workers and of the ps, see wire::LinkOptions
   const testing::TemporaryFolder run_dir_;  // also tells its snapshots from those of other jobs
   cluster::JobSpec job_;
   std::list<Server> servers_;

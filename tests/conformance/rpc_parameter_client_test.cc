@@ -4,6 +4,7 @@
 #include <chrono>
 #include <future>
 
+#include "common/base/json.h"
 #include "common/ps/epoch.h"
 #include "common/ps/local_parameter_client.h"
 #include "common/wire/arena_codec.h"
@@ -106,18 +107,33 @@ TEST_P(LargeShards, TrainToTheBitsOfOneProcess) {
   expectTheBitsOfOneProcess(cluster::OptimizerSpec::Kind::kLamb);
 }
 
-// As a shard of more than 16 GiB has, on connections that are limited accordingly.
-TEST_P(LargeShards, OfMoreThan64ChunksTrainToTheBitsOfOneProcess) {
-  const wire::TEST_SmallChunks small(8192);
-  ASSERT_GT(wire::arenaChunks(kElements), 64u);
+// In many blobs, as a shard of more than 16 GiB has, on connections that are limited accordingly.
+constexpr uint64_t kSmallChunkBytes = 8192;
+
+std::unique_ptr<ClusterHarness> makeChunkedHarness(uint32_t ps_tasks, uint32_t workers) {
+  return std::make_unique<RpcHarness>(ps_tasks, workers, shortTimeouts(),
+                                      cluster::Durability::kCheckpoint, RpcHarness::PsVia(),
+                                      kSmallChunkBytes);
+}
+
+std::unique_ptr<ClusterHarness> makeChunkedReplicatedHarness(uint32_t ps_tasks, uint32_t workers) {
+  return std::make_unique<RpcHarness>(ps_tasks, workers, shortTimeouts(),
+                                      cluster::Durability::kReplica, RpcHarness::PsVia(),
+                                      kSmallChunkBytes);
+}
+
+class ChunkedShards : public LargeShards {};
+
+TEST_P(ChunkedShards, OfMoreThan64ChunksTrainToTheBitsOfOneProcess) {
+  ASSERT_GT(wire::arenaChunks(kElements, kSmallChunkBytes), 64u);
   expectTheBitsOfOneProcess(cluster::OptimizerSpec::Kind::kAdam);
 }
 
 // What a worker reads and writes is its own, between its calls.
 class ReadArenas : public ParameterClientSuite {
  protected:
-  // 4 workers add one to each of many parameters, asynchronously. While one looks at what it was given, the others go on; what it
-  // has pushed is nonsense as soon as that was answered.
+  // 4 workers add one to each of many parameters, asynchronously. While one looks at what it was
+  // given, the others go on; what it has pushed is nonsense as soon as that was answered.
   void expectWhole(uint32_t ps_tasks, uint64_t steps) {
     ModelDeclaration model = vectorModel(ps_tasks, kElements, 1.0);
     model.steps = steps;
@@ -183,13 +199,13 @@ TEST(PsGate, ItsStatusCountsTheGradientsOfEachStaleness) {
     states[rank] = workers[rank]->exchange(states[rank].next_step, states[rank].next_batch, 0);
     EXPECT_EQ(states[rank].staleness, staleness);
   }
-  const nlohmann::json status = statusOf(cluster.psAddress(0));
+  const Json status = statusOf(cluster.psAddress(0));
   std::vector<uint64_t> counts(StalenessHistogram::kBuckets);
   counts[0] = 4;
   counts[1] = 2;
   counts[2] = 1;
   counts[3] = 1;
-  EXPECT_EQ(status["staleness_histogram"], nlohmann::json(counts));
+  EXPECT_EQ(status["staleness_histogram"], Json(counts));
   EXPECT_EQ(status["staleness_max"], 3);
   EXPECT_EQ(status["staleness_sum"], 7);
   EXPECT_EQ(status["gradients_applied"], 8);
@@ -287,7 +303,8 @@ TEST(RpcParameterClient, AWaitForInitialValuesEndsByItsDeadline) {
   }
 }
 
-// Of a sync step whose other worker evaluates for longer than a step may take; and of one that only stands still.
+// Of a sync step whose other worker evaluates for longer than a step may take; and of one that only
+// stands still.
 TEST(RpcParameterClient, WhoEvaluatesIsWaitedForWithoutADeadline) {
   cluster::Timeouts timeouts = shortTimeouts();
   timeouts.step_seconds = 2;
@@ -338,7 +355,8 @@ TEST(RpcParameterClient, RowsThatAreNoneAreNotBrought) {
   }
 }
 
-// A number that bfloat16 hasn't, pushed and brought back; but a statistic, and what is asked for as it is, are not rounded.
+// A number that bfloat16 hasn't, pushed and brought back; but a statistic, and what is asked for as
+// it is, are not rounded.
 TEST(RpcParameterClient, WhatTravelsAsBFloat16IsRounded) {
   RpcHarness cluster(1, 1);
   ModelDeclaration model;
@@ -388,6 +406,8 @@ INSTANTIATE_TEST_SUITE_P(Rpc, SparseRowsSuite, kHarnessesAndNarrow, harnessName)
 INSTANTIATE_TEST_SUITE_P(Rpc, WantedRowsSuite, kHarnessesAndNarrow, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, StreamSuite, kHarnessesAndNarrow, harnessName);
 INSTANTIATE_TEST_SUITE_P(Rpc, LargeShards, kHarnesses, harnessName);
+INSTANTIATE_TEST_SUITE_P(Rpc, ChunkedShards,
+                         ::testing::Values(&makeChunkedHarness, &makeChunkedReplicatedHarness));
 INSTANTIATE_TEST_SUITE_P(Rpc, ReadArenas, kHarnesses, harnessName);
 
 }  // namespace

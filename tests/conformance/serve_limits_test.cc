@@ -47,10 +47,10 @@ class ServeLimitsTest : public PartServerTest {
                  request.initValue());
     client_->ask(kj::mv(request));
   }
-  uint64_t held() { return status()["held_bytes"]; }
+  uint64_t held() { return status().uint64At("held_bytes"); }
   // A message is freed soon after its answer.
   void awaitHeld(const std::function<bool(uint64_t)>& is_so) {
-    awaitStatus([&](const auto& status) { return is_so(status["held_bytes"]); });
+    awaitStatus([&](const auto& status) { return is_so(status.uint64At("held_bytes")); });
   }
 
   // "act" copies the variable w.

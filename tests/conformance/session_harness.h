@@ -11,11 +11,11 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "common/base/json.h"
 #include "common/engine/local_tasks.h"
 #include "common/net/connector.h"
 #include "common/net/listener.h"
@@ -105,9 +105,9 @@ struct RawClient {
   auto ask(Request&& request) {
     return request.send().wait(reactor.wait_scope);
   }
-  nlohmann::json status() {
+  Json status() {
     const auto answer = ask(gate().statusRequest());
-    return nlohmann::json::parse(answer.getJson().cStr());
+    return Json::parse(answer.getJson().cStr());
   }
 
   net::Reactor& reactor;
@@ -119,7 +119,7 @@ class SessionHarness {
  public:
   SessionHarness(bool remote, const std::vector<graph::DeviceName>& device_names,
                  const daemons::ServeLimits& limits = {.sessions = 4})
-      : remote_(remote), devices_(device_names) {
+      : remote_(remote), devices_(device_names), chunk_bytes_(limits.chunk_bytes) {
     if (!remote) {
       process_ = std::make_shared<LocalProcess>(devices_.all());
       return;
@@ -159,6 +159,7 @@ class SessionHarness {
   // In the order of the devices, so that the preferred one is the same.
   wire::RemoteTasksOptions options() const {
     wire::RemoteTasksOptions options;
+    options.limits.chunk_bytes = chunk_bytes_;
     std::set<TaskId> added;
     for (const SessionDevice& device : devices_.all()) {
       const TaskId task = *device.name.taskId();
@@ -176,6 +177,7 @@ class SessionHarness {
  private:
   const bool remote_;
   Devices devices_;
+  const uint64_t chunk_bytes_;             // of the client and of the tasks
   std::shared_ptr<LocalProcess> process_;  // not remote
   std::map<TaskId, std::vector<SessionDevice>> by_task_;
   std::map<TaskId, Incarnation> incarnations_;

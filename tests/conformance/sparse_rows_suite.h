@@ -41,6 +41,22 @@ TEST_P(SparseRowsSuite, ARowTakesTheMeanOfTheWorkersThatNameIt) {
   });
 }
 
+// Three examples in batches of two: worker/0 has two of them, worker/1 one.
+TEST_P(SparseRowsSuite, AShortStepWeighsItsExamples) {
+  ModelDeclaration model = tableModel();
+  model.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 2};
+  model.epochs = {.examples = 3, .batch_size = 2};
+  Clients clients = start(2, 2, model, zeros(model));
+  inThreads(clients, [](ParameterClient& client, uint32_t rank) {
+    const StepState state = client.pull();
+    client.gradients(1)[0] = rank == 0 ? 3 : 6;
+    pushRow(client, 0, {rank == 0 ? -1.0f : -2.0f, 0});
+    client.exchange(state.next_step, state.next_batch, 0);
+    EXPECT_NEAR(client.parameters(1)[0], -4, 1e-5);
+    EXPECT_EQ(tableOf(client)[0], 1.5f) << "the workers have weighed their rows";
+  });
+}
+
 TEST_P(SparseRowsSuite, AsyncRowsAreAppliedAsTheyCome) {
   const ModelDeclaration model = tableModel();
   Clients clients = start(2, 2, model, zeros(model));

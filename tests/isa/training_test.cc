@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/isa.h"
+#include "common/base/json.h"
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -46,9 +47,9 @@ TEST_F(IsaTrainingTest, LearnsAlikeOnEverySet) {
     SCOPED_TRACE(name);
     const ProcessResult result = train(name, name);
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    const nlohmann::json found = summary(name);
-    EXPECT_GT(found["eval"]["accuracy"], 0.8);  // of ten classes
-    const double loss = found["final_loss"];
+    const Json found = summary(name);
+    EXPECT_GT(found["eval"]["accuracy"].asDouble(), 0.8);  // of ten classes
+    const double loss = found.doubleAt("final_loss");
     EXPECT_LT(loss, 0.7);  // from about ln(10)
     for (const char* task : {"ps-0", "worker-0"}) {
       const std::string log = folder_.read("runs/" + name + "/logs/" + task + ".1.log");
@@ -57,7 +58,7 @@ TEST_F(IsaTrainingTest, LearnsAlikeOnEverySet) {
     if (std::isnan(first_loss)) first_loss = loss;
     EXPECT_NEAR(loss, first_loss, 0.05) << "rounding differs, the formulae don't";
     if (isa == Isa::kBaseline) continue;
-    const std::string digest = found["parameters_digest"];
+    const std::string digest = found.stringAt("parameters_digest");
     if (fused_digest.empty()) fused_digest = digest;
     EXPECT_EQ(digest, fused_digest);
   }
@@ -76,9 +77,9 @@ TEST_F(IsaTrainingTest, RoundedToBFloat16ItEndsWithTheSameBytesOnSetsWithFusedMu
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const std::string log = folder_.read("runs/" + name + "/logs/worker-0.1.log");
     EXPECT_THAT(log, HasSubstr(isa.empty() && hasMatrixTiles() ? "tiles=yes" : "tiles=no"));
-    const nlohmann::json found = summary(name);
-    EXPECT_GT(found["eval"]["accuracy"], 0.8);
-    if (digest.empty()) digest = found["parameters_digest"];
+    const Json found = summary(name);
+    EXPECT_GT(found["eval"]["accuracy"].asDouble(), 0.8);
+    if (digest.empty()) digest = found.stringAt("parameters_digest");
     EXPECT_EQ(found["parameters_digest"], digest);
   }
 }
