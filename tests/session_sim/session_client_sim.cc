@@ -211,8 +211,7 @@ void SessionClientSim::open(kj::WaitScope& scope) {
                    .secret = {1 + random.below(uint64_t{1} << 62), number}};
   std::vector<wire::RemoteTarget> targets;
   for (const TaskId task : tasksOf(plan_)) targets.push_back({addressOf(task), task});
-  calls_ =
-      std::make_unique<wire::SessionCalls>(loop_, std::move(targets), nullptr, limitsOf(plan_));
+  calls_ = std::make_unique<wire::SessionCalls>(loop_, std::move(targets), limitsOf(plan_));
   auto tasks = std::make_unique<FiberTasks>(*calls_, kernels_, *trace_);
   tasks->runsIn(scope);
   tasks->await(calls_->open(trace_->token));

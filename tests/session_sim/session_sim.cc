@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/base/json.h"
 #include "common/runtime/cpu_kernels.h"
 
 namespace dtf::sim {
@@ -200,9 +200,9 @@ void SessionSim::judgeRest() {
     if (server.sessions() > 0)
       complain(fmt::format("{} has {} sessions, though all clients have gone: {}", name,
                            server.sessions(), server.statusJson()));
-    const nlohmann::json status = nlohmann::json::parse(server.statusJson());
-    const auto variables = status.at("variable_bytes").get<uint64_t>();
-    const auto queues = status.at("queue_bytes").get<uint64_t>();
+    const Json status = Json::parse(server.statusJson());
+    const auto variables = status.at("variable_bytes").asUint64();
+    const auto queues = status.at("queue_bytes").asUint64();
     if (status.at("held_bytes") != variables + queues)
       complain(fmt::format("{} holds {} bytes, of which {} are variables and {} in queues", name,
                            status["held_bytes"].dump(), variables, queues));
