@@ -60,6 +60,9 @@ void ClusterSim::apply(const Fault& fault) {
     case Fault::Kind::kCutReplica:
     case Fault::Kind::kSilenceReplica:
       return breakReplicaLink(fault);
+    case Fault::Kind::kCutWorker:
+    case Fault::Kind::kCutPs:
+      return cutOff(fault);
     case Fault::Kind::kStop:
       return stop(fault);
     case Fault::Kind::kKillAll:
@@ -67,6 +70,15 @@ void ClusterSim::apply(const Fault& fault) {
       ++report_.faults;
       return killAll();
   }
+}
+
+void ClusterSim::cutOff(const Fault& fault) {
+  const bool is_ps = fault.kind == Fault::Kind::kCutPs;
+  if (is_ps ? ps_[fault.target] == nullptr : ranks_[fault.target].alive.empty()) return;
+  log("FAULT " + fault.text());
+  ++report_.faults;
+  network_.cutAll(is_ps ? ps_[fault.target]->process()
+                        : ranks_[fault.target].alive.back()->process());
 }
 
 void ClusterSim::breakReplicaLink(const Fault& fault) {

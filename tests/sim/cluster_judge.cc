@@ -6,6 +6,7 @@
 
 #include "common/checkpoint/checkpoint_folder.h"
 #include "common/checkpoint/restore.h"
+#include "common/checkpoint/snapshot_folder.h"
 #include "common/ps/optimizer.h"
 #include "common/train/checkpointer.h"
 #include "tests/sim/sim_supervisor.h"
@@ -15,6 +16,16 @@
 
 namespace dtf::sim {
 
+namespace {
+
+// A job that is hurt at its end: a lease, a start that waits in vain, and what a person is patient
+// with.
+constexpr Duration kEndWithin = std::chrono::seconds(60);
+// By hand nobody ends who waits for a ps that has left: some times start_seconds, rejoin_seconds.
+constexpr Duration kEndByHandWithin = std::chrono::seconds(300);
+
+}  // namespace
+
 // A process may fail because another is gone or slow, and says which.
 void ClusterSim::checkError(const std::string& who, const Error& error) {
   report_.errors.push_back(who + ": " + error.message());
@@ -22,7 +33,8 @@ void ClusterSim::checkError(const std::string& who, const Error& error) {
                      error.message().find("worker/") != std::string::npos;
   // A run directory that can't be written ends the chief at its start.
   const bool disk = error.code() == ErrorCode::kCannotWrite && plan_.disk_error_share > 0;
-  // A chief whose disk failed at the start, or before whose first checkpoint a ps was lost, has nothing to go back to.
+  // A chief whose disk failed at the start, or before whose first checkpoint a ps was lost, has
+  // nothing to go back to.
   const bool lost = ps_lost_ && (plan_.disk_error_share > 0 || saved_.empty()) &&
                     error.code() == ErrorCode::kBadData;
   const bool expected = disk || lost || error.code() == ErrorCode::kUnavailable ||
@@ -33,8 +45,9 @@ void ClusterSim::checkError(const std::string& who, const Error& error) {
   if (plan_.undisturbed(life()) && plan_.disk_error_share == 0)
     complain(fmt::format("{} fails, though nothing went wrong: {}", who, error.message()));
   // Who is started again when the others have finished finds nobody.
+  const bool is_over = launcher_ && launcher_->hasResult();
   const bool served =
-      std::all_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps != nullptr; });
+      !is_over && std::all_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps != nullptr; });
   const bool mended =
       plan_.onlyWorkersAreKilled(life()) && plan_.disk_error_share == 0 && !mayFail();
   if (mended && served && !plan_.undisturbed(life()))
@@ -52,6 +65,9 @@ void ClusterSim::onRestored(bool held, std::optional<uint64_t> step) {
   } else if (!held && newest_) {
     complain(
         fmt::format("training starts anew, though there is a checkpoint of step {}", *newest_));
+  } else if (!held && launcher_ && ledger_.furthestStep() > 0) {
+    complain(fmt::format("training starts anew, though it was at step {} in this launch",
+                         ledger_.furthestStep()));
   }
 }
 
@@ -69,15 +85,21 @@ void ClusterSim::judge() {
                                  [](const auto& error) { return !error.has_value(); });
   if (all_killed_) return;
   if (stopped_ && report_.finished) ++report_.stopped;
-  // Once the chief has its result, a ps may end before it has told the others so: they miss it. And who
-  // is started again with a ps when others have left finds nobody to go back with.
+  // Once the chief has its result, a ps may end before it has told the others so: they miss it. And
+  // who is started again with a ps when others have left finds nobody to go back with.
   const bool alone = ps_lost_ && somebody_finished_;
-  const bool must_finish = !alone && plan_.mustFinish(life()) && !mayFail();
+  const bool must_finish = plan_.isOfTheEnd() ? plan_.mustEndWell(life())
+                                              : !alone && plan_.mustFinish(life()) && !mayFail();
   if (!report_.finished && must_finish && ledger_.finals() == 0)
     complain("the job fails, though every loss could be mended");
   if (report_.finished && !ps_killed_ && !ps_lost_ && !mayFail() && ledger_.finals() == 0)
     complain("the job finishes without its chief");
+  const Duration end_within = plan_.launched ? kEndWithin : kEndByHandWithin;
+  if (plan_.isOfTheEnd() && scheduler_.now() - began_ > end_within)
+    complain(fmt::format("the job took {:.0f} s", toSeconds(scheduler_.now() - began_)));
   if (!launcher_) return;
+  // As launcher/snapshot_guard.h does.
+  if (!launcher_->gaveUp()) checkpoint::removeSnapshots(disk_, {kHostMemory});
   ++report_.launched;
   report_.given_up += launcher_->gaveUp();
   report_.missed += launcher_->missed();

@@ -75,8 +75,9 @@ void ClusterSim::startPs(uint32_t index) {
   log(fmt::format("ps/{} starts", index));
   ps_errors_[index].reset();
   ps_[index] = std::make_unique<SimPs>(
-      environment_, plan_, index, ++ps_started_[index], [this](SimPs& ps) { onPsEnded(ps); },
-      [this, index] { onUpdate(index); });
+      environment_, plan_, index, ++ps_started_[index],
+      launcher_ ? launcher_->finishedWorkers() : std::vector<uint32_t>{},
+      [this](SimPs& ps) { onPsEnded(ps); }, [this, index] { onUpdate(index); });
   if (launcher_) launcher_->onStarted({JobKind::kPs, index});
   if (launcher_) launcher_->onReady({JobKind::kPs, index});
 }
@@ -95,14 +96,15 @@ void ClusterSim::onPsEnded(SimPs& ps) {
     checkError(ps.process()->name, *ps_errors_[index]);
   } else {
     const ps::ShardStatus status = ps.status();
-    // A ps that comes when the job is at its end still holds what those asked who have finished since.
+    // A ps that comes when the job is at its end still holds what those asked who have finished
+    // since.
     if (status.callers_waiting > 0 && !(ps_lost_ && somebody_finished_))
       complain(fmt::format("ps/{} ends with {} callers waiting", index, status.callers_waiting));
     const uint64_t end = ledger_.finals() > 0 ? ledger_.finalStep() : plan_.steps;
     const uint64_t begin = ps.word().origin_cut.step;  // 0: initial values
     const uint64_t due = (end - begin) * (plan_.sync() ? plan_.aggregate : 1);
-    // One that was lost behind the end has nothing to show, and one that was filled from its replica
-    // counts from there.
+    // One that was lost behind the end has nothing to show, and one that was filled from its
+    // replica counts from there.
     const bool refilled = plan_.replicas && ps_lost_;
     const bool known = (ledger_.finals() > 0 || !stopped_) && ps.word().epoch > 0 && !refilled;
     const bool counts = known && (plan_.sync() || index == 0);
@@ -139,11 +141,18 @@ void ClusterSim::startWorker(uint32_t rank, uint32_t number) {
                        [this](const std::string& line) { log(line); },
                        [this](uint64_t step) { saved_.insert(step); },
                        [this](bool held, std::optional<uint64_t> step) { onRestored(held, step); },
-                       [this] { return stopped_; }, [this](uint64_t step) { onRest(step); },
+                       [this] { return stopped_; },
+                       [this, rank, number]() -> std::optional<uint64_t> {
+                         if (!launcher_ || number == ranks_[rank].first) return std::nullopt;
+                         return ledger_.furthestStep();
+                       },
+                       [this](uint64_t step) { onRest(step); },
                        [this](const checkpoint::GoingBack& target) { onGoingBack(target); },
                        [this](size_t ps) { report_.refilled += ps; },
                        [this] { ++report_.went_back; },
-                       [this] { applySince(Fault::Since::kFirstTrained); }}));
+                       [this](SimWorker& worker, Fault::Since moment, bool is_saved) {
+                         onMoment(worker, moment, is_saved);
+                       }}));
   if (launcher_) launcher_->onStarted({JobKind::kWorker, rank});
 }
 
@@ -181,15 +190,17 @@ void ClusterSim::onWorkerEnded(SimWorker& worker) {
   if (error) checkError(worker.process()->name, *error);
   if (worker.finishedUnheard() && plan_.isCalm(life()) && !mayFail())
     complain(worker.process()->name + " was not let go, though nothing was hurt");
-  // What is said a second time may come to a ps that has its values no more, and take the place of the
-  // call after it there. No client says anything beside its newest call: only that may excuse it.
+  // What is said a second time may come to a ps that has its values no more, and take the place of
+  // the call after it there. No client says anything beside its newest call: only that may excuse
+  // it.
   const bool gave_way =
       error && worker.repeatsOn() &&
       error->message().find(fmt::format("asked ps/{} again; this call gave way",
                                         *worker.repeatsOn())) != std::string::npos;
   // When the chief has its result, dtf-launch brings no ps back.
   const bool late = launcher_ && ledger_.finals() > 0;
-  const bool may_fail = gave_way || late || mayFail();
+  const bool is_lost = plan_.isOfTheEnd() && !plan_.mustEndWell(life());
+  const bool may_fail = gave_way || late || is_lost || mayFail();
   if (error && !may_fail && worker.hasTrained() && plan_.onlyPsAreKilled(life()))
     complain(
         fmt::format("{} fails of the loss of a ps: {}", worker.process()->name, error->message()));
@@ -205,7 +216,19 @@ void ClusterSim::onWorkerEnded(SimWorker& worker) {
     launcher_->onEnded({JobKind::kWorker, rank}, {error ? exitCode(error->code()) : 0, 0}, error);
   else if (error && newest)
     startWorkerLater(rank);
+  if (!error) applySince(Fault::Since::kFirstLeft);
+  if (!error && rank == kChief.index) applySince(Fault::Since::kChiefLeft);
   endIfOver();
+}
+
+// As WorkerJob, a chief that can't save the end reports that instead of its result; and one that
+// was stopped without checkpoints has none.
+void ClusterSim::onMoment(const SimWorker& worker, Fault::Since moment, bool is_saved) {
+  log(fmt::format("{} {}", worker.process()->name, momentText(moment)));
+  const bool is_result = plan_.checkpoints ? is_saved : !stopped_;
+  if (moment == Fault::Since::kResult && is_result && launcher_)
+    launcher_->onResult(ledger_.finalStep() == plan_.steps);
+  applySince(moment);
 }
 
 void ClusterSim::destroy(SimWorker& worker) {
@@ -233,6 +256,7 @@ void ClusterSim::endIfOver() {
 }
 
 void ClusterSim::beginLife() {
+  began_ = scheduler_.now();
   ps_due_ = 0;
   ps_killed_ = ps_lost_ = all_killed_ = stopped_ = ps_was_frozen_ = out_of_processes_ = false;
   somebody_finished_ = false;

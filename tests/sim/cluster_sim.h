@@ -1,8 +1,9 @@
 #pragma once
 
-// A whole job in one thread: ps and worker processes, their network, who starts them again (dtf-launch,
-// or a service manager for a job started by hand), and the faults of a plan; then the same again on
-// the disk that is left, for each further life. What happens is a pure function of the plan.
+// A whole job in one thread: ps and worker processes, their network, who starts them again
+// (dtf-launch, or a service manager for a job started by hand), and the faults of a plan; then the
+// same again on the disk that is left, for each further life. What happens is a pure function of
+// the plan.
 
 #include <kj/async.h>
 
@@ -91,10 +92,12 @@ class ClusterSim {
   void onRestored(bool held, std::optional<uint64_t> step);
   void onGoingBack(const checkpoint::GoingBack& target);
   void onRest(uint64_t step);
+  void onMoment(const SimWorker& worker, Fault::Since moment, bool is_saved);
   void checkError(const std::string& who, const Error& error);
   void destroy(SimWorker& worker);
   void applySince(Fault::Since since);
   void apply(const Fault& fault);
+  void cutOff(const Fault& fault);
   void breakReplicaLink(const Fault& fault);
   void killWorker(uint32_t rank);
   void endWorker(SimWorker& worker, launcher::ExitStatus status);
@@ -131,6 +134,7 @@ class ClusterSim {
   std::vector<SavedArena> newest_arenas_;
   // Of this life.
   size_t life_ = 0;
+  TimePoint began_;
   std::unique_ptr<SimLauncher> launcher_;  // null: started by hand
   std::vector<std::unique_ptr<SimPs>> ps_;
   std::vector<Rank> ranks_;

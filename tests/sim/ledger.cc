@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "common/ps/parameter_store.h"
 
@@ -190,7 +191,7 @@ void Ledger::beginLife(std::vector<uint32_t> first_process, uint64_t epoch, uint
                        std::span<const SavedArena> restored) {
   finals_ = 0;
   base_ = lineFrom(line(epoch), step, restored);
-  lines_.clear();
+  earlier_ = std::exchange(lines_, {});
   first_process_ = std::move(first_process);
   staleness_.beginLife();
   furthest_step_ = 0;
@@ -198,7 +199,11 @@ void Ledger::beginLife(std::vector<uint32_t> first_process, uint64_t epoch, uint
 
 void Ledger::goBack(uint64_t epoch, uint64_t from_epoch, uint64_t step,
                     std::span<const SavedArena> restored) {
-  lines_.insert_or_assign(epoch, lineFrom(line(from_epoch), step, restored));
+  // A snapshot may be of the life before.
+  const auto earlier = earlier_.find(from_epoch);
+  const bool is_earlier = !lines_.contains(from_epoch) && earlier != earlier_.end();
+  lines_.insert_or_assign(
+      epoch, lineFrom(is_earlier ? earlier->second : line(from_epoch), step, restored));
 }
 
 void Ledger::forgetInitial(uint32_t ps) {

@@ -2,10 +2,10 @@
 
 // What the parameters prove. Every contribution (rank, process, step, batch) has an element of its
 // own in every arena, where its gradient is -1 and every other's 0, or, where the plan has sparse
-// variables, nobody else's gradient has that row: so an arena says which contributions are in it, and
-// with those what the rows must be that several name (shared_rows.h). What such an element and its slots must be, to the bit, says a reference
-// store that is given the same updates: so it also says in which update, and that all that came
-// after were applied once.
+// variables, nobody else's gradient has that row: so an arena says which contributions are in it,
+// and with those what the rows must be that several name (shared_rows.h). What such an element and
+// its slots must be, to the bit, says a reference store that is given the same updates: so it also
+// says in which update, and that all that came after were applied once.
 
 #include <cstdint>
 #include <functional>
@@ -134,6 +134,7 @@ class Ledger {
   mutable SharedRows shared_;            // remembers what it has computed
   std::vector<uint32_t> first_process_;  // of this life
   std::map<uint64_t, Line> lines_;       // of this life
+  std::map<uint64_t, Line> earlier_;     // of the life before
   Line base_;                            // what an epoch goes on from that nobody announced
   uint64_t stale_total_ = 0;
   std::set<Push> forbidden_;

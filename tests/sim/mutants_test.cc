@@ -18,9 +18,11 @@ class Mutants : public ::testing::TestWithParam<NamedMutant> {
 };
 
 TEST_P(Mutants, IsFound) {
-  expectFound(GetParam().name, [](uint64_t seed, bool planted) {
+  expectFound(GetParam().name, [](uint64_t number, bool planted) {
     mutant = planted ? GetParam().mutant : Mutant::kNone;
-    const Report report = runSeed(seed);
+    // One in four is a job that is hurt at its end.
+    const bool is_end = number % 4 == 3;
+    const Report report = runSeed(is_end ? kFirstEndPlan + number / 4 : number - number / 4);
     mutant = Mutant::kNone;
     return report.problems.empty() ? "" : report.problems.front();
   });

@@ -292,6 +292,16 @@ void Network::cut(size_t index) {
   }
 }
 
+void Network::cutAll(const ProcessRef& process) {
+  for (size_t index = 0; index < connections_.size(); ++index) {
+    const auto connection = connections_[index].lock();
+    if (!connection) continue;
+    const bool is_its =
+        connection->pipes[0].from == process || connection->pipes[1].from == process;
+    if (is_its) cut(index);
+  }
+}
+
 void Network::silence(size_t index, Duration silence) {
   const auto connection = connections_[index].lock();
   if (connection) connection->silent_until = scheduler_.now() + silence;

@@ -59,6 +59,8 @@ class Network {
   void cut(size_t index);
   // Nothing passes on connection `index` until `silence` has gone by; then what was sent arrives.
   void silence(size_t index, Duration silence);
+  // All connections that process has, likewise.
+  void cutAll(const ProcessRef& process);
   std::string describe(size_t index) const;
   // The newest that process `from` has made to `to`.
   std::optional<size_t> find(const std::string& from, const std::string& to,

@@ -21,16 +21,6 @@ NetworkOptions drawNetwork(Random& random) {
   return network;
 }
 
-cluster::Timeouts timeouts() {
-  cluster::Timeouts timeouts;
-  timeouts.start_seconds = 20;
-  timeouts.heartbeat_seconds = 0.5;
-  timeouts.lease_seconds = 2;
-  timeouts.step_seconds = 15;
-  timeouts.finish_seconds = 30;
-  return timeouts;
-}
-
 Fault drawFault(Random& random, const Plan& plan) {
   Fault fault;
   // While the job lives: it starts in about half a second.
@@ -131,8 +121,8 @@ void drawReplication(Random& random, Plan& plan) {
   plan.staleness = static_cast<uint32_t>(bounded.below(4));
 }
 
-// With backup workers on several ps a loss matters at one moment only: when some ps have a gradient that
-// others lack. So there are many.
+// With backup workers on several ps a loss matters at one moment only: when some ps have a gradient
+// that others lack. So there are many.
 void drawManyLosses(Random& random, Plan& plan) {
   constexpr size_t kLosses = 8;
   if (!plan.hasBackups() || plan.ps_tasks == 1 || oneIn(random, 4)) return;
@@ -169,13 +159,13 @@ void drawLossesInBetween(Random& random, Plan& plan) {
   faults.push_back(fault);
 }
 
-// A ps or two are lost while all train, and nothing else happens in that life: what their replicas bring
-// back is all that there is to see.
+// A ps or two are lost while all train, and nothing else happens in that life: what their replicas
+// bring back is all that there is to see.
 void drawLostReplicas(Random& random, Plan& plan) {
   plan.replicas = plan.ps_return = true;
   plan.snapshot_every_steps = 0;
   plan.early_timeouts = false;
-  plan.timeouts = timeouts();
+  plan.timeouts = planTimeouts();
   plan.disk_error_share = 0;
   plan.lives[0].faults.clear();
   std::vector<Fault> faults;
@@ -220,8 +210,8 @@ void drawLostReplicas(Random& random, Plan& plan) {
   if (faults.size() > 1 || plan.lives.size() > 1) plan.checkpoints = true;
 }
 
-// The link on which a ps has its replica kept breaks, again and again, before the ps is killed: what was
-// sent twice is in the replica once.
+// The link on which a ps has its replica kept breaks, again and again, before the ps is killed:
+// what was sent twice is in the replica once.
 void drawReplicaLinks(Random& random, Plan& plan) {
   constexpr int kBreaks = 6;
   if (!plan.replicas || !plan.psComeBack() || oneIn(random, 3)) return;
@@ -266,7 +256,7 @@ void drawSpacedKills(Random& random, Plan& plan) {
   plan.compute_max = milliseconds(600);
   plan.straggler_share = 0;
   plan.early_timeouts = false;
-  plan.timeouts = timeouts();
+  plan.timeouts = planTimeouts();
   plan.early_echo_share = 0;
   plan.disk_error_share = 0;
   Fault fault;
@@ -286,7 +276,7 @@ void drawMissedBackups(Random& random, Plan& plan) {
   plan.compute_max = milliseconds(400);
   plan.straggler_share = 0;
   plan.early_timeouts = false;
-  plan.timeouts = timeouts();
+  plan.timeouts = planTimeouts();
   plan.early_echo_share = 0;
   plan.disk_error_share = 0;
   plan.lives.resize(1);
@@ -308,8 +298,8 @@ void drawMissedBackups(Random& random, Plan& plan) {
   sortFaults(faults);
 }
 
-// Who starts the tasks. dtf-launch starts a lost ps again, whether or not anything holds its values;
-// the simulated chief doesn't look after those that nobody saves.
+// Who starts the tasks. dtf-launch starts a lost ps again, whether or not anything holds its
+// values; the simulated chief doesn't look after those that nobody saves.
 void drawLaunch(Random& random, Plan& plan) {
   const bool ps_lost = std::any_of(plan.lives.begin(), plan.lives.end(), [](const Life& life) {
     return life.has(Fault::Kind::kKillPs) || life.has(Fault::Kind::kFreezePs);
@@ -319,9 +309,7 @@ void drawLaunch(Random& random, Plan& plan) {
   if (plan.launched && plan.hasBackups() && oneIn(random, 3)) drawMissedBackups(random, plan);
 }
 
-}  // namespace
-
-Plan makePlan(uint64_t seed) {
+Plan makeSeededPlan(uint64_t seed) {
   Random random = streamOf(seed, Stream::kCluster);
   Plan plan;
   plan.seed = seed;
@@ -335,7 +323,7 @@ Plan makePlan(uint64_t seed) {
   if (oneIn(random, 3)) plan.straggler_share = 0.1;
   if (oneIn(random, 2)) plan.echo_share = 0.2;
   if (oneIn(random, 8)) plan.early_echo_share = 0.05;
-  plan.timeouts = timeouts();
+  plan.timeouts = planTimeouts();
   plan.lives.emplace_back();
   if (oneIn(random, 12)) {
     plan.early_timeouts = true;
@@ -390,6 +378,12 @@ Plan makePlan(uint64_t seed) {
   plan.gather = plan.checkpoints && oneIn(gather, 3);
   plan.stay = plan.checkpoints && !plan.gather && oneIn(gather, 3);
   return plan;
+}
+
+}  // namespace
+
+Plan makePlan(uint64_t seed) {
+  return seed >= kFirstEndPlan ? makeEndPlan(seed - kFirstEndPlan) : makeSeededPlan(seed);
 }
 
 }  // namespace dtf::sim

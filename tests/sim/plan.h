@@ -25,6 +25,8 @@ struct Fault {
     kSilence,     // nothing passes on a connection for `length`
     kCutReplica,  // the same, of the one on which ps `target` has its replica kept
     kSilenceReplica,
+    kCutWorker,  // all connections of that task
+    kCutPs,
     kStop,  // the job is asked to end: by a worker, or with `successor` by every ps
     kKillAll,
   };
@@ -37,6 +39,16 @@ struct Fault {
     kAllJoined,        // all workers are there: the chief is about to bring the values
     kStopped,          // the job was asked to end
     kFollowerUpdates,  // ps/1 begins an update, kUpdateOfMoment of this life
+    // The end of a job, in this order.
+    kLastSave,        // the chief begins to save the end
+    kLastSaved,       // and has
+    kFirstMet,        // a worker has met the others behind that
+    kLastEvaluation,  // the chief begins its last evaluation
+    kResult,          // the chief reports the result
+    kFirstLeaves,     // a worker tells the ps that it has finished; worker/1, or it is gone
+    kFirstLeft,       // a worker has ended with 0
+    kChiefLeaves,     // the chief tells the ps that it has finished
+    kChiefLeft,       // the chief has ended with 0
   };
   static constexpr uint32_t kUpdateOfMoment = 3;
   Kind kind = Kind::kCut;
@@ -49,12 +61,19 @@ struct Fault {
   std::string text() const;
 };
 
+const char* momentText(Fault::Since since);
+
 // From the start of all processes to the end of the last. The next life has the same disk.
 struct Life {
   std::vector<Fault> faults;
   bool power_cut = false;  // at its end
   bool has(Fault::Kind kind) const;
 };
+
+// Seeds from here on are jobs that are hurt at their end, each combination once (end_plans.cc);
+// behind them come the same combinations at other moments.
+inline constexpr uint64_t kFirstEndPlan = 1'000'000'000;
+inline constexpr uint64_t kEndPlans = 10 * 3 * 11 * 4 * 2 * 2;
 
 struct Plan {
   uint64_t seed = 0;
@@ -66,6 +85,7 @@ struct Plan {
   double echo_share = 0;        // of the exchanges: said a second time, after the answer
   double early_echo_share = 0;  // of the exchanges: said a second time beside the first
   Duration compute_max{};       // of one batch
+  Duration evaluation{};        // the chief's last one
   double straggler_share = 0;   // of the batches: these take 20 times as long
   cluster::Timeouts timeouts;
   bool early_timeouts = false;
@@ -93,6 +113,7 @@ struct Plan {
   NetworkOptions network;
   std::vector<Life> lives;  // at least one
 
+  bool isOfTheEnd() const { return seed >= kFirstEndPlan; }
   bool sync() const { return aggregate > 0; }
   bool bounded() const { return bounds && !sync(); }
   bool overlaps() const { return overlap && !sync(); }
@@ -115,11 +136,14 @@ struct Plan {
   bool supervised() const { return checkpoints || snapshot_every_steps > 0 || replicas; }
   // A ps that is killed comes back, and there is a replica, or a cut to go back to.
   bool psComeBack() const { return ps_return && supervised(); }
-  // One ps is killed, which comes back, and nothing else happens but to links of replicas: its replica
-  // brings all back.
+  // One ps is killed, which comes back, and nothing else happens but to links of replicas: its
+  // replica brings all back.
   bool losesNothing(const Life& life) const;
-  // Ps are killed, which come back, and nothing else happens but to links of replicas: a worker that trains keeps its process.
+  // Ps are killed, which come back, and nothing else happens but to links of replicas: a worker
+  // that trains keeps its process.
   bool onlyPsAreKilled(const Life& life) const;
+  // Of a job that is hurt at its end: dtf-launch brings it to its end all the same.
+  bool mustEndWell(const Life& life) const;
   // Nothing happens.
   bool isCalm(const Life& life) const;
   bool isLast(size_t life) const { return life + 1 == lives.size(); }
@@ -128,8 +152,10 @@ struct Plan {
 
 inline constexpr size_t kLivesMax = 3;
 
-// What is drawn from a seed, each from a stream of its own: the rest of a seed stays when one of them
-// changes. Their numbers stay as well, for tests name seeds.
+cluster::Timeouts planTimeouts();
+
+// What is drawn from a seed, each from a stream of its own: the rest of a seed stays when one of
+// them changes. Their numbers stay as well, for tests name seeds.
 enum class Stream : uint64_t {
   kCluster = 1,  // and its network, and its faults
   kWorld = 2,    // whatever happens by chance while it runs
@@ -156,6 +182,8 @@ enum class Stream : uint64_t {
 inline Random streamOf(uint64_t seed, Stream stream) {
   return Random(seed, static_cast<uint64_t>(stream));
 }
+
+Plan makeEndPlan(uint64_t number);
 
 Plan makePlan(uint64_t seed);
 

@@ -1,11 +1,22 @@
 // What a plan's cluster is told, and what may be expected of it.
 
 #include <algorithm>
+#include <set>
 
 #include "common/ps/parameter_layout.h"
 #include "tests/sim/plan.h"
 
 namespace dtf::sim {
+
+cluster::Timeouts planTimeouts() {
+  cluster::Timeouts timeouts;
+  timeouts.start_seconds = 20;
+  timeouts.heartbeat_seconds = 0.5;
+  timeouts.lease_seconds = 2;
+  timeouts.step_seconds = 15;
+  timeouts.finish_seconds = 30;
+  return timeouts;
+}
 
 uint32_t Plan::batchesMax() const {
   return aggregate <= workers ? 1 : (aggregate + workers - 1) / workers;
@@ -42,7 +53,8 @@ bool Plan::undisturbed(const Life& life) const {
 }
 
 bool Plan::mustFinish(const Life& life) const {
-  // In a job that is being stopped no worker is started again, so one that is lost or fenced ends it.
+  // In a job that is being stopped no worker is started again, so one that is lost or fenced ends
+  // it.
   const bool stops_well = std::all_of(life.faults.begin(), life.faults.end(), [](const Fault& f) {
     return f.kind == Fault::Kind::kStop || f.kind == Fault::Kind::kKillPs || f.isOfReplica();
   });
@@ -62,6 +74,15 @@ bool Plan::onlyPsAreKilled(const Life& life) const {
          std::all_of(life.faults.begin(), life.faults.end(), [](const Fault& fault) {
            return fault.kind == Fault::Kind::kKillPs || fault.isOfReplica();
          });
+}
+
+// Replicas alone don't outlive two ps that die together.
+bool Plan::mustEndWell(const Life& life) const {
+  std::set<uint32_t> lost;
+  for (const Fault& fault : life.faults)
+    if (fault.kind == Fault::Kind::kKillPs || fault.kind == Fault::Kind::kFreezePs)
+      lost.insert(fault.target);
+  return isOfTheEnd() && launched && !(replicas && !checkpoints && lost.size() > 1);
 }
 
 bool Plan::isCalm(const Life& life) const {

@@ -6,8 +6,6 @@
 
 namespace dtf::sim {
 
-namespace {
-
 const char* momentText(Fault::Since since) {
   using Since = Fault::Since;
   switch (since) {
@@ -25,11 +23,27 @@ const char* momentText(Fault::Since since) {
       return "when ps/1 makes a step";
     case Since::kStopped:
       return "when it was told to stop";
+    case Since::kLastSave:
+      return "when the end is being saved";
+    case Since::kLastSaved:
+      return "when the end is saved";
+    case Since::kFirstMet:
+      return "when all have met at the end";
+    case Since::kLastEvaluation:
+      return "in the last evaluation";
+    case Since::kResult:
+      return "at the result";
+    case Since::kFirstLeaves:
+      return "when the first worker leaves";
+    case Since::kFirstLeft:
+      return "when the first worker has ended";
+    case Since::kChiefLeaves:
+      return "when the chief leaves";
+    case Since::kChiefLeft:
+      return "when the chief has ended";
   }
   return "";
 }
-
-}  // namespace
 
 std::string Fault::text() const {
   if (since != Since::kStart) {
@@ -58,6 +72,10 @@ std::string Fault::text() const {
     case Kind::kSilenceReplica:
       return fmt::format("{:.6f} s: silence the link of ps/{} to its replica for {:.3f} s", when,
                          target, toSeconds(length));
+    case Kind::kCutWorker:
+      return fmt::format("{:.6f} s: cut worker/{} off", when, target);
+    case Kind::kCutPs:
+      return fmt::format("{:.6f} s: cut ps/{} off", when, target);
     case Kind::kStop:
       return successor ? fmt::format("{:.6f} s: every ps is told to stop", when)
                        : fmt::format("{:.6f} s: worker/{} is told to stop the job", when, target);

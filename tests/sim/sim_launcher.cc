@@ -63,6 +63,8 @@ size_t SimLauncher::taskOf(TaskId id) const {
 void SimLauncher::onStarted(TaskId id) {
   const size_t task = taskOf(id);
   seen_[task].missed = false;
+  if (has_result_)
+    hooks_.complain(fmt::format("{} is started again, though the job has its result", id.name()));
   if (seen_[task].ended_for_good)
     hooks_.complain(fmt::format("{} is started again, which mends nothing", id.name()));
   monitor_.onSpawned(task);
@@ -99,7 +101,8 @@ void SimLauncher::onEnded(TaskId id, launcher::ExitStatus status,
   if (!status.success()) {
     seen.ends.push_back(clock_.now());
     seen.ended_for_good = !seen.was_ready || neverStartedAgain(status) || gives_up;
-    if (seen.ended_for_good && !failed_at_ && !chief_done_) failed_at_ = clock_.now();
+    if (seen.ended_for_good && !failed_at_ && !chief_done_ && !has_result_)
+      failed_at_ = clock_.now();
     seen.missed = overBudget(seen) && canMiss(id, status);
     may_fail_ |= seen.ended_for_good || (overBudget(seen) && !seen.missed);
   }
@@ -125,6 +128,12 @@ void SimLauncher::onLost(TaskId worker, uint32_t process) {
   carryOut();
 }
 
+void SimLauncher::onResult(bool is_done) {
+  has_result_ |= is_done;
+  monitor_.onResult(is_done);
+  carryOut();
+}
+
 void SimLauncher::onStopRequest() {
   may_fail_ |= !monitor_.allReady() || limits_.save == Duration{0};  // there is nothing to save
   monitor_.onStopRequest(SIGTERM);
@@ -139,7 +148,8 @@ void SimLauncher::tick() {
   carryOut();
   if (!failed_at_ || said_late_ || finished() || clock_.now() - *failed_at_ < kEndWithin) return;
   said_late_ = true;
-  hooks_.complain("dtf-launch has not ended a job that nothing mends: " + monitor_.namesAlive());
+  hooks_.complain("dtf-launch has not ended a job that nothing mends: " +
+                  monitor_.names(launcher::TaskMonitor::Named::kAlive));
 }
 
 void SimLauncher::carryOut() {
@@ -161,11 +171,9 @@ void SimLauncher::judge(bool must_finish, bool has_result) const {
   const bool good = outcome == launcher::Outcome::kDone || outcome == launcher::Outcome::kStopped;
   if (must_finish && !good)
     hooks_.complain(fmt::format("dtf-launch says that the job {}{}", name, why));
-  const bool too_late =
-      monitor_.rootCause() && monitor_.rootCause()->exit_code == exitCode(ErrorCode::kDeadline);
-  if (outcome == launcher::Outcome::kFailed && chief_done_ && !too_late)
+  if (!good && (chief_done_ || has_result_))
     hooks_.complain(
-        fmt::format("dtf-launch says that the job failed{}, and its chief has finished", why));
+        fmt::format("dtf-launch says that the job {}{}, and it has its result", name, why));
   if (outcome == launcher::Outcome::kDone && !has_result && !may_fail_)
     hooks_.complain("dtf-launch says that the job is done, and it has no result");
 }

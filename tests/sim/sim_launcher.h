@@ -36,12 +36,19 @@ class SimLauncher {
   void onEnded(TaskId id, launcher::ExitStatus status, const std::optional<Error>& said);
   // A ps has given up that process of the worker, counted from 0.
   void onLost(TaskId worker, uint32_t process);
+  // The chief's, saved where the job saves. `is_done`: of all steps.
+  void onResult(bool is_done);
   void onStopRequest();  // SIGTERM
   void tick();           // every kTick
 
+  std::vector<uint32_t> finishedWorkers() const {
+    return launcher::finishedWorkers(monitor_.facts());
+  }
   bool finished() const { return monitor_.finished(); }
   bool stopping() const { return monitor_.stopping(); }
-  // Something happened that no restart mends, or more often than the budget allows: the job may fail.
+  bool hasResult() const { return has_result_; }
+  // Something happened that no restart mends, or more often than the budget allows: the job may
+  // fail.
   bool mayFail() const { return may_fail_; }
   uint32_t missed() const { return missed_; }  // workers, for good
   bool gaveUp() const { return monitor_.outcome() == launcher::Outcome::kFailed; }
@@ -68,6 +75,7 @@ class SimLauncher {
   std::vector<Seen> seen_;
   uint32_t missed_ = 0;
   bool may_fail_ = false;
+  bool has_result_ = false;
   bool chief_finished_ = false;
   bool chief_done_ = false;             // and nothing excused a failure before
   std::optional<TimePoint> failed_at_;  // since when the job can't be mended

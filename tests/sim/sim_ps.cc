@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/base/check.h"
+#include "daemons/psd/checkpoint_service.h"
 #include "tests/sim/sim_supervisor.h"
 
 namespace dtf::sim {
@@ -74,7 +75,8 @@ cluster::JobSpec jobOf(const Plan& plan) {
 }
 
 SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index, uint32_t attempt,
-             std::function<void(SimPs&)> on_ended, std::function<void()> on_update)
+             std::vector<uint32_t> finished_workers, std::function<void(SimPs&)> on_ended,
+             std::function<void()> on_update)
     : environment_(environment),
       index_(index),
       process_(std::make_shared<Process>(fmt::format("ps/{}", index))),
@@ -85,6 +87,7 @@ SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index, u
   task.task = {JobKind::kPs, index};
   task.job = jobOf(plan);
   task.attempt = plan.launched ? attempt : 0;
+  task.finished_workers = std::move(finished_workers);
   const std::string address = task.job.cluster.ps[index].address.str();
   checkpoint::SnapshotPlace memory;
   if (plan.snapshot_every_steps > 0) memory.folder = kHostMemory;
@@ -95,6 +98,9 @@ SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index, u
                  [this, on_ended = std::move(on_ended)] {
                    if (ended_) return;
                    ended_ = true;
+                   // As PsProcess does.
+                   const psd::CheckpointOptions& kept = server_->options().checkpoint;
+                   if (server_->endedWell()) psd::forgetSnapshots(kept);
                    environment_.scheduler.after({}, process_,
                                                 [this, on_ended] { on_ended(*this); });
                  });

@@ -18,10 +18,12 @@ cluster::JobSpec jobOf(const Plan& plan);
 // Borrows: `environment`, `plan`.  Made and destroyed from events of the world.
 class SimPs {
  public:
-  // `attempt`: 1 for its first process, which only dtf-launch tells it. `on_ended` is called from an event of the world, once;
-  // `on_update` as each update of a plan with slow ones begins.
+  // `attempt`: 1 for its first process, which only dtf-launch tells it, as it does who has finished
+  // before. `on_ended` is called from
+  // an event of the world, once; `on_update` as each update of a plan with slow ones begins.
   SimPs(const Environment& environment, const Plan& plan, uint32_t index, uint32_t attempt,
-        std::function<void(SimPs&)> on_ended, std::function<void()> on_update);
+        std::vector<uint32_t> finished_workers, std::function<void(SimPs&)> on_ended,
+        std::function<void()> on_update);
   ~SimPs() noexcept(false);
 
   uint32_t index() const { return index_; }

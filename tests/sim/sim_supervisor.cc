@@ -148,9 +148,11 @@ class SimSupervisor::Runner final : public train::SaveRunner {
 };
 
 SimSupervisor::SimSupervisor(const Environment& environment, const Plan& plan,
-                             wire::ControlCalls& calls, net::Loop& loop, Hooks hooks)
+                             std::optional<uint64_t> reached_step, wire::ControlCalls& calls,
+                             net::Loop& loop, Hooks hooks)
     : environment_(environment),
       plan_(plan),
+      reached_step_(reached_step),
       loop_(loop),
       hooks_(std::move(hooks)),
       calls_(std::make_unique<wire::CheckpointCalls>(calls, 20)),
@@ -168,6 +170,7 @@ std::optional<uint64_t> SimSupervisor::begin(const ps::ModelDeclaration& model,
   train::CheckpointerOptions options{"sim", kRunDir, incarnation, plan_.workers, {}, {}};
   if (plan_.checkpoints) options.spec = plan_.checkpoint;
   options.snapshots = plan_.snapshot_every_steps > 0;
+  options.reached_step = reached_step_;
   options.replicas = plan_.replicas;
   options.gather = plan_.gather;
   options.stay = plan_.stay;

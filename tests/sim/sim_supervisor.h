@@ -32,8 +32,10 @@ class SimSupervisor {
     std::function<void(size_t ps)> on_refilled;  // so many, from their replicas
   };
 
-  SimSupervisor(const Environment& environment, const Plan& plan, wire::ControlCalls& calls,
-                net::Loop& loop, Hooks hooks);
+  // `reached_step`: by earlier processes of the chief.
+  SimSupervisor(const Environment& environment, const Plan& plan,
+                std::optional<uint64_t> reached_step, wire::ControlCalls& calls, net::Loop& loop,
+                Hooks hooks);
   ~SimSupervisor() noexcept(false);
 
   // Nullopt when the ps hold values: from the checkpoint of step restoredStep(), from an earlier
@@ -41,8 +43,8 @@ class SimSupervisor {
   std::optional<uint64_t> begin(const ps::ModelDeclaration& model, Incarnation incarnation,
                                 kj::WaitScope& scope);
   std::optional<uint64_t> restoredStep() const {
-    if (!checkpointer_->resumed()) return std::nullopt;
-    return checkpointer_->resumed()->step;
+    if (!checkpointer_->goesOn().resumed) return std::nullopt;
+    return checkpointer_->goesOn().resumed->step;
   }
 
   // From now on checkpoints are saved when they are due. `scope` is the training fiber's.
@@ -58,6 +60,7 @@ class SimSupervisor {
 
   const Environment environment_;
   const Plan& plan_;
+  const std::optional<uint64_t> reached_step_;
   net::Loop& loop_;
   const Hooks hooks_;
   std::unique_ptr<wire::CheckpointCalls> calls_;

@@ -297,7 +297,8 @@ Push SimWorker::pushOf(const ps::StepState& due) const {
   return {rank_, number_, due.next_step, due.next_batch};
 }
 
-// The arenas still have what was pushed from them before; where exchanges overlap there are two of each, in turns.
+// The arenas still have what was pushed from them before; where exchanges overlap there are two of
+// each, in turns.
 void SimWorker::beforePush(SimClient& client, const Push& push) {
   std::optional<Push>& written = written_[plan_.overlaps() ? pushes_++ % 2 : 0];
   for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) {
@@ -334,8 +335,8 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
   hooks_.on_joined(*this);
   if (plan_.echo_share + plan_.early_echo_share > 0) {
     echo_ps_ = static_cast<uint32_t>(environment_.random.below(plan_.ps_tasks));
-    // Its gradients travel: a ps goes on with the one that came first, in whose arena a worker that repeats it has it still. This
-    // one erases its own when it gives way.
+    // Its gradients travel: a ps goes on with the one that came first, in whose arena a worker that
+    // repeats it has it still. This one erases its own when it gives way.
     wire::LinkOptions link = options_.link;
     link.share_from_bytes = std::nullopt;
     echo_link_ = std::make_unique<wire::PsDataLink>(
@@ -351,7 +352,7 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
   const std::vector<std::span<const float>> shards(plan_.ps_tasks, values);
   if (plan_.supervised()) {
     supervisor_ = std::make_unique<SimSupervisor>(
-        environment_, plan_, *control_, control_loop_,
+        environment_, plan_, hooks_.reached_step(), *control_, control_loop_,
         SimSupervisor::Hooks{hooks_.log, hooks_.on_saved,
                              [this](const train::WentBack& back) {
                                hooks_.log(back.reason);
@@ -382,6 +383,22 @@ bool SimWorker::isOverOnceSaved(const std::function<bool()>& is_over) const {
   }
 }
 
+void SimWorker::finishAsChief(SimClient& client,
+                              const std::function<bool(const ps::StepState&)>& is_over,
+                              bool is_saved) {
+  hooks_.on_moment(*this, Fault::Since::kLastEvaluation, is_saved);
+  if (plan_.evaluation > Duration{0})
+    client.await(data_loop_.timer().afterDelay(net::toKj(plan_.evaluation)));
+  const ps::StepState state = client.pull();
+  if (!is_over(state))
+    throw Error(ErrorCode::kUnavailable, process_->name +
+                                             ": the ps went back after the last step, when "
+                                             "others had left the job");
+  ledger_.onFinal(number_, state, arenas(), hooks_.stopped());
+  if (is_saved) hooks_.on_rest(state.global_step);
+  hooks_.on_moment(*this, Fault::Since::kResult, is_saved);
+}
+
 // As daemons/workerd/worker_job.cc does.
 void SimWorker::train(kj::WaitScope& scope) {
   SimClient client(*control_, *data_, scope);
@@ -403,29 +420,27 @@ void SimWorker::train(kj::WaitScope& scope) {
     const uint64_t epoch = end.epoch;
     training_now_ = false;
     if (supervisor_ && end.global_step < plan_.steps) requestStop();
-    hooks_.on_trained();
+    hooks_.on_moment(*this, Fault::Since::kFirstTrained, false);
     client.barrier(ps::trainedBarrier(epoch));
     // As WorkerJob::areAllAtRest(), isOverOnceSaved().
     const auto are_all_at_rest = [&] {
       const ps::StepState state = client.pull();
       return state.epoch == epoch && is_over(state);
     };
+    if (supervisor_) hooks_.on_moment(*this, Fault::Since::kLastSave, false);
     saved = supervisor_ && are_all_at_rest() && supervisor_->saveAtRest();
+    if (supervisor_) hooks_.on_moment(*this, Fault::Since::kLastSaved, saved);
     client.barrier(ps::savedBarrier(epoch));
+    hooks_.on_moment(*this, Fault::Since::kFirstMet, saved);
     if (isOverOnceSaved([&] {
           return rank_ == kChief.index && !saved ? are_all_at_rest() : is_over(client.pull());
         }))
       break;
   }
-  if (rank_ == kChief.index) {
-    const ps::StepState state = client.pull();
-    if (!is_over(state))
-      throw Error(ErrorCode::kUnavailable, process_->name +
-                                               ": the ps went back after the last step, when "
-                                               "others had left the job");
-    ledger_.onFinal(number_, state, arenas(), hooks_.stopped());
-    if (saved) hooks_.on_rest(state.global_step);
-  }
+  const bool is_chief = rank_ == kChief.index;
+  if (is_chief) finishAsChief(client, is_over, saved);
+  hooks_.on_moment(*this, is_chief ? Fault::Since::kChiefLeaves : Fault::Since::kFirstLeaves,
+                   saved);
   client.finish();
   finished_unheard_ = control_->finishedUnheard();
 }

@@ -34,13 +34,16 @@ class SimWorker {
     // of the checkpoint of `step` if there is one.
     std::function<void(bool held, std::optional<uint64_t> step)> on_restored;
     std::function<bool()> stopped;  // the job was asked to end
+    // By earlier processes of the chief, as its launcher says.
+    std::function<std::optional<uint64_t>()> reached_step;
     // All are at rest at that step, and it is saved.
     std::function<void(uint64_t step)> on_rest;
     // The chief takes all ps to a checkpoint; it has done so while the job lived.
     std::function<void(const checkpoint::GoingBack&)> on_going_back;
     std::function<void(size_t ps)> on_refilled;
     std::function<void()> on_went_back;
-    std::function<void()> on_trained;  // this worker has done its steps
+    // This worker, or the chief, has come to that moment; `is_saved`: the end is in a checkpoint.
+    std::function<void(SimWorker&, Fault::Since, bool is_saved)> on_moment;
   };
 
   SimWorker(const Environment& environment, const Plan& plan, Ledger& ledger,
@@ -69,6 +72,8 @@ class SimWorker {
 
  private:
   void train(kj::WaitScope& scope);
+  void finishAsChief(SimClient& client, const std::function<bool(const ps::StepState&)>& is_over,
+                     bool is_saved);
   bool isOverOnceSaved(const std::function<bool()>& is_over) const;
   void join(SimClient& client, kj::WaitScope& scope);
   class Steps;
