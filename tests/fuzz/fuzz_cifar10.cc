@@ -1,5 +1,5 @@
-// CIFAR-10's binary files, plain and packed. The count that is told before a job starts is that of the
-// records that are read.
+// CIFAR-10's binary files, plain and packed. The count that is told before a job starts is that of
+// the records that are read.
 
 #include <optional>
 #include <vector>
@@ -8,9 +8,11 @@
 #include "common/data/cifar10_reader.h"
 #include "common/data/label_check.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/heap_bound.h"
 #include "tests/fuzz/memory_path.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const dtf::fuzz::HeapBound bound(size);
   using namespace dtf;
   const fuzz::MemoryPath file(data, size);
   std::optional<int64_t> count;

@@ -1,5 +1,6 @@
-// Tables in text. The first byte chooses how they are read, the rest is the file. What is accepted has
-// a finite number in every place, and the header alone accepts whatever the whole table would be.
+// Tables in text. The first byte chooses how they are read, the rest is the file. What is accepted
+// has a finite number in every place, and the header alone accepts whatever the whole table would
+// be.
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "common/base/log.h"
 #include "common/data/csv_reader.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/heap_bound.h"
 #include "tests/fuzz/memory_path.h"
 
 namespace {
@@ -47,6 +49,7 @@ dtf::cluster::CsvSpec specOf(uint8_t choice) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const dtf::fuzz::HeapBound bound(size);
   using namespace dtf;
   // A warning for each bad record would be most of the time.
   static const bool quiet = (log::init("", log::Level::kError), true);
@@ -78,13 +81,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     judged(error);
   }
   try {
-    const data::CsvTable table = data::readCsv(files, spec);
-    FUZZ_CHECK(header && header->features == table.dataset.features().spec());
-    FUZZ_CHECK(table.dataset.size() > 0 && table.bad_records <= spec.max_bad_records);
-    FUZZ_CHECK(areGood(table.dataset.features()));
-    FUZZ_CHECK(table.dataset.categories().size() + spec.no_features == spec.categorical.size());
-    for (const data::Part& part : table.dataset.categories()) FUZZ_CHECK(areGood(part));
-    const data::Part& labels = table.dataset.labels();
+    const data::Dataset table = data::readCsv(files, spec);
+    FUZZ_CHECK(header && header->features == table.features().spec());
+    FUZZ_CHECK(table.size() > 0);
+    FUZZ_CHECK(static_cast<int64_t>(table.leftOut().size()) <= spec.max_bad_records);
+    FUZZ_CHECK(areGood(table.features()));
+    FUZZ_CHECK(table.categories().size() + spec.no_features == spec.categorical.size());
+    for (const data::Part& part : table.categories()) FUZZ_CHECK(areGood(part));
+    const data::Part& labels = table.labels();
     if (!data::areClasses(labels.spec())) {
       FUZZ_CHECK(allFinite(labels.as<float>()));
       return 0;

@@ -9,6 +9,7 @@
 #include "common/graph/prune.h"
 #include "common/model/read_graph.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/heap_bound.h"
 #include "tests/fuzz/memory_path.h"
 #include "tests/fuzz/reached.h"
 
@@ -36,6 +37,7 @@ void place(const model::GraphSpec& spec) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const dtf::fuzz::HeapBound bound(size);
   const fuzz::MemoryPath file(data, size);
   yaml::Report report;
   try {

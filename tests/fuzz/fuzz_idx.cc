@@ -4,9 +4,11 @@
 #include "common/base/error.h"
 #include "common/data/idx_reader.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/heap_bound.h"
 #include "tests/fuzz/memory_path.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const dtf::fuzz::HeapBound bound(size);
   using namespace dtf;
   constexpr uint64_t kBytesMax = 1 << 20;
   const fuzz::MemoryPath file(data, size);

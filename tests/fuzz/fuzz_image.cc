@@ -1,11 +1,12 @@
-// PNG and JPEG files. What is accepted has the pixels that its size promises, in either number of channels, and
-// becomes any other size.
+// PNG and JPEG files. What is accepted has the pixels that its size promises, in either number of
+// channels, and becomes any other size.
 
 #include <vector>
 
 #include "common/data/image_decoder.h"
 #include "common/data/image_resize.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/heap_bound.h"
 
 namespace {
 
@@ -27,6 +28,7 @@ bool decodes(std::span<const uint8_t> bytes, int64_t channels) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const dtf::fuzz::HeapBound bound(size);
   const bool grey = decodes({data, size}, 1);
   FUZZ_CHECK(grey == decodes({data, size}, 3));
   return 0;

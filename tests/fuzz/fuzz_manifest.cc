@@ -4,8 +4,10 @@
 #include "common/base/error.h"
 #include "common/checkpoint/manifest.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/heap_bound.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const dtf::fuzz::HeapBound bound(size);
   using namespace dtf::checkpoint;
   const std::string_view text = dtf::fuzz::textOf(data, size);
   try {

@@ -1,11 +1,12 @@
-// NumPy's arrays and archives of them: each input is read as both. What is accepted has the bytes that
-// its dimensions promise, and the header alone accepts whatever the whole array would be.
+// NumPy's arrays and archives of them: each input is read as both. What is accepted has the bytes
+// that its dimensions promise, and the header alone accepts whatever the whole array would be.
 
 #include <optional>
 
 #include "common/data/npy_reader.h"
 #include "common/data/zip_archive.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/heap_bound.h"
 #include "tests/fuzz/memory_path.h"
 
 namespace {
@@ -24,6 +25,7 @@ void checkArray(const dtf::data::NpyArray& array) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const dtf::fuzz::HeapBound bound(size);
   using namespace dtf;
   const fuzz::MemoryPath file(data, size);
   const bool header = fuzz::accepts([&] { data::readNpyHeader(file.path()); });

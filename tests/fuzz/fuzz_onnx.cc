@@ -3,8 +3,10 @@
 #include "common/base/error.h"
 #include "common/model_files/weight_reader.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/heap_bound.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const dtf::fuzz::HeapBound bound(size);
   using namespace dtf;
   try {
     const model_files::FoundWeights found =

@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "common/checkpoint/safetensors.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/heap_bound.h"
 
 namespace {
 
@@ -25,6 +26,7 @@ class MemoryFile final : public dtf::ReadableFile {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const dtf::fuzz::HeapBound bound(size);
   using namespace dtf::checkpoint;
   SafetensorsHeader header;
   try {

@@ -5,6 +5,7 @@
 #include "common/cluster/cluster_yaml.h"
 #include "common/model/model_graph.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/heap_bound.h"
 #include "tests/fuzz/memory_path.h"
 #include "tests/support/train_file.h"
 
@@ -44,6 +45,7 @@ void checkCluster(const cluster::ClusterSpec& cluster) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const dtf::fuzz::HeapBound bound(size);
   // A file may name another, and descriptor 0 is one: it must not wait for a terminal.
   static const bool no_terminal = std::freopen("/dev/null", "r", stdin) != nullptr;
   FUZZ_CHECK(no_terminal);

@@ -230,8 +230,7 @@ void ServeLoop::close() {
 
 HonestClient::HonestClient(ServeLoop& loop, std::function<void()> settle)
     : settle_(std::move(settle)),
-      calls_(loop, {{serveAddress(0), servingTask(0)}, {serveAddress(1), servingTask(1)}}, nullptr,
-             {}) {
+      calls_(loop, {{serveAddress(0), servingTask(0)}, {serveAddress(1), servingTask(1)}}, {}) {
   const auto done = [this](kj::Promise<void> promise) {
     FUZZ_CHECK(await(promise.then([] { return true; })).has_value());
   };
