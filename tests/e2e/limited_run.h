@@ -1,0 +1,27 @@
+#pragma once
+
+// A program run to its end under limits, and what it spent.
+
+#include <string>
+#include <vector>
+
+namespace dtf::testing {
+
+// What a program that reads any file may spend (SECURITY.md, "Files").
+inline constexpr long kMemoryMaxKib = 512 * 1024;
+inline constexpr double kSecondsMax = 10;
+
+struct Spent {
+  int exit_code = -1;  // 128 + the signal of one that was killed
+  long memory_kib = 0;
+  double seconds = 0;  // of the processor
+  std::string said;    // stdout and stderr
+};
+
+// Runs `argv` in `folder`. A program that uses more than twice kSecondsMax of the processor, or
+// waits for a minute, is killed. `may_read_all` false: root is held to the permissions of files, as
+// others are.
+Spent runLimited(std::vector<std::string> argv, const std::string& folder,
+                 bool may_read_all = true);
+
+}  // namespace dtf::testing
