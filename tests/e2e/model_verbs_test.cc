@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "common/base/json.h"
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -27,11 +28,11 @@ class ModelVerbsTest : public ClusterTest {
     return runProcess(std::move(argv), seconds(60), {}, folder_.path());
   }
 
-  nlohmann::json evalOf(const std::string& file, std::vector<std::string> more = {}) {
+  Json evalOf(const std::string& file, std::vector<std::string> more = {}) {
     more.push_back("--json");
     const ProcessResult result = verb("eval", file, std::move(more));
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    return nlohmann::json::parse(result.out);
+    return Json::parse(result.out);
   }
 };
 
@@ -51,16 +52,16 @@ TEST_F(ModelVerbsTest, EvalSaysWhatTheJobsLastEvaluationSaid) {
     const std::string file = writeCluster(each);
     const ProcessResult trained = launch(file);
     ASSERT_EQ(trained.exit_code, 0) << trained.err;
-    const nlohmann::json said = evalOf(file);
+    const Json said = evalOf(file);
     EXPECT_EQ(said["step"], 40);
     EXPECT_EQ(said["examples"], 333);
-    EXPECT_EQ(said["loss"].get<double>(), summary()["eval"]["loss"].get<double>());
-    EXPECT_EQ(said["accuracy"].get<double>(), summary()["eval"]["accuracy"].get<double>());
+    EXPECT_EQ(said["loss"].asDouble(), summary()["eval"]["loss"].asDouble());
+    EXPECT_EQ(said["accuracy"].asDouble(), summary()["eval"]["accuracy"].asDouble());
     for (const char* metric : {"top_5", "auc", "recall"}) {
       ASSERT_EQ(said.contains(metric), each.metrics == averaged.metrics) << metric;
       if (!said.contains(metric)) continue;
-      EXPECT_EQ(said[metric].get<double>(), summary()["eval"][metric].get<double>()) << metric;
-      EXPECT_GT(said[metric].get<double>(), 0.1) << metric;
+      EXPECT_EQ(said[metric].asDouble(), summary()["eval"][metric].asDouble()) << metric;
+      EXPECT_GT(said[metric].asDouble(), 0.1) << metric;
     }
     EXPECT_EQ(said["moving_averages"], each.optimizer == averaged.optimizer);
     const ProcessResult text = verb("eval", file);
@@ -88,13 +89,13 @@ TEST_F(ModelVerbsTest, PredictNamesAClassForEachExample) {
   std::istringstream read(lines.out);
   int examples = 0;
   for (std::string line; std::getline(read, line); ++examples) {
-    const nlohmann::json said = nlohmann::json::parse(line);
+    const Json said = Json::parse(line);
     EXPECT_EQ(said["example"], examples);
     ASSERT_EQ(said["probabilities"].size(), 10u);
     double sum = 0;
-    for (const double probability : said["probabilities"]) sum += probability;
+    for (const Json& probability : said["probabilities"]) sum += probability.asDouble();
     EXPECT_NEAR(sum, 1, 1e-5);
-    EXPECT_GE(said["probabilities"][said["class"].get<size_t>()].get<double>(), 0.1);
+    EXPECT_GE(said["probabilities"][said["class"].asUint64()].asDouble(), 0.1);
   }
   EXPECT_EQ(examples, 333);
 
@@ -131,7 +132,7 @@ TEST_F(ModelVerbsTest, EvalOfAJobThatRuns) {
   ASSERT_TRUE(launcher.waitForOutput("event=checkpoint ", seconds(30))) << launcher.err();
   uint64_t step = 0;
   for (int i = 0; i < 5; ++i) {
-    const auto newer = evalOf(file)["step"].get<uint64_t>();
+    const auto newer = evalOf(file)["step"].asUint64();
     EXPECT_GE(newer, step);
     step = newer;
   }
@@ -144,7 +145,7 @@ TEST_F(ModelVerbsTest, EvalOfAJobThatRuns) {
 TEST_F(ModelVerbsTest, AJobStartsFromImportedWeights) {
   const std::string first = writeCluster(options(), "first");
   ASSERT_EQ(launch(first).exit_code, 0);
-  const nlohmann::json learned = evalOf(first);
+  const Json learned = evalOf(first);
   for (const std::string ending : {"safetensors", "npz", "onnx"}) {
     const std::string weights = folder_.path() + "/weights." + ending;
     ASSERT_EQ(verb("export", first, {"--to", weights}).exit_code, 0);
@@ -154,14 +155,14 @@ TEST_F(ModelVerbsTest, AJobStartsFromImportedWeights) {
     EXPECT_NE(imported.out.find("used        softmax/weights [784, 10] from softmax/weights\n"),
               std::string::npos)
         << imported.out;
-    const nlohmann::json start = evalOf(file);
+    const Json start = evalOf(file);
     EXPECT_EQ(start["step"], 0);
     EXPECT_EQ(start["loss"], learned["loss"]) << "the same bits";
     const ProcessResult trained = launch(file);
     EXPECT_EQ(trained.exit_code, 0) << trained.err;
     EXPECT_NE(trained.err.find("going on from the checkpoint of step 0"), std::string::npos)
         << trained.err;
-    EXPECT_LT(evalOf(file)["loss"].get<double>(), learned["loss"].get<double>());
+    EXPECT_LT(evalOf(file)["loss"].asDouble(), learned["loss"].asDouble());
     EXPECT_EQ(verb("import", file, {"--from", weights}).exit_code, 78) << "it has checkpoints";
   }
   const std::string file = writeCluster(options(), "last");
@@ -177,17 +178,16 @@ TEST_F(ModelVerbsTest, CheckExportAndImportAnswerInJson) {
     more.push_back("--json");
     const ProcessResult result = verb(name, of, std::move(more));
     EXPECT_EQ(result.exit_code, exit_code) << result.err;
-    const nlohmann::json said = nlohmann::json::parse(result.out);
+    const Json said = Json::parse(result.out);
     EXPECT_EQ(said["event"], exit_code == 0 ? name : "error") << result.out;
     if (exit_code != 0) {
       EXPECT_EQ(said["exit_code"], exit_code);
-      EXPECT_NE(result.err.find(said["message"].get<std::string>().substr(0, 40)),
-                std::string::npos)
+      EXPECT_NE(result.err.find(said["message"].asString().substr(0, 40)), std::string::npos)
           << result.err;
     }
     return said;
   };
-  const nlohmann::json checked = answer("check", file, 0);
+  const Json checked = answer("check", file, 0);
   EXPECT_EQ(checked["parameters"], 7850);
   EXPECT_EQ(checked["tasks"].size(), 4u);
   answer("check", folder_.write("wrong.yaml", "job: wrong\nclutser: {}\n"), 78);
@@ -195,7 +195,7 @@ TEST_F(ModelVerbsTest, CheckExportAndImportAnswerInJson) {
   const std::string weights = folder_.path() + "/weights.npz";
   answer("export", file, 65, {"--to", weights});  // there is no checkpoint yet
   ASSERT_EQ(launch(file).exit_code, 0);
-  const nlohmann::json exported = answer("export", file, 0, {"--to", weights});
+  const Json exported = answer("export", file, 0, {"--to", weights});
   EXPECT_EQ(exported["step"], 40);
   EXPECT_EQ(exported["variables"], 2);
   EXPECT_EQ(exported["bytes"], std::filesystem::file_size(weights));
@@ -203,7 +203,7 @@ TEST_F(ModelVerbsTest, CheckExportAndImportAnswerInJson) {
 
   const std::string other = writeCluster(options(), "other");
   answer("import", other, 65, {"--from", folder_.path() + "/none.npz"});
-  const nlohmann::json imported = answer("import", other, 0, {"--from", weights});
+  const Json imported = answer("import", other, 0, {"--from", weights});
   EXPECT_EQ(imported["used"].size(), 2u) << imported;
 }
 
@@ -212,7 +212,7 @@ TEST_F(ModelVerbsTest, MistakesAreSaidInWords) {
   const ProcessResult none = verb("eval", file, {"--json"});
   EXPECT_EQ(none.exit_code, 65);
   EXPECT_NE(none.err.find("there is no checkpoint in "), std::string::npos) << none.err;
-  EXPECT_EQ(nlohmann::json::parse(none.out)["event"], "error") << none.out;
+  EXPECT_EQ(Json::parse(none.out)["event"], "error") << none.out;
   ASSERT_EQ(launch(file).exit_code, 0);
 
   const ProcessResult other = verb(
