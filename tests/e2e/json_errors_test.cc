@@ -1,5 +1,5 @@
-// dtf-launch --json: whatever goes wrong with whichever verb, a program that reads stdout can parse each
-// line, and finds the exit code in the last one.
+// dtf-launch --json: whatever goes wrong with whichever verb, a program that reads stdout can parse
+// each line, and finds the exit code in the last one.
 
 #include <unistd.h>
 
@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "common/base/json.h"
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -56,15 +57,15 @@ class JsonErrorsTest : public ClusterTest {
   }
 
   // The events on stdout, of which each line is one.
-  static std::vector<nlohmann::json> eventsOf(const ProcessResult& result) {
-    std::vector<nlohmann::json> events;
+  static std::vector<Json> eventsOf(const ProcessResult& result) {
+    std::vector<Json> events;
     std::istringstream lines(result.out);
     for (std::string line; std::getline(lines, line);) {
-      events.push_back(nlohmann::json::parse(line, nullptr, false));
-      const nlohmann::json& event = events.back();
-      EXPECT_TRUE(event.is_object()) << "no JSON: " << line;
-      if (!event.is_object()) continue;
-      EXPECT_EQ(event.value("schema", 0), 1) << line;
+      events.push_back(Json::parseOrNull(line));
+      const Json& event = events.back();
+      EXPECT_TRUE(event.isObject()) << "no JSON: " << line;
+      if (!event.isObject()) continue;
+      EXPECT_EQ(event.intOr("schema", 0), 1) << line;
       EXPECT_TRUE(event.contains("event") && event.contains("time")) << line;
     }
     return events;
@@ -74,13 +75,13 @@ class JsonErrorsTest : public ClusterTest {
   void expectError(const ProcessResult& result, int exit_code, const std::string& text) {
     EXPECT_EQ(result.exit_code, exit_code) << result.out << result.err;
     EXPECT_NE(result.err.find(text), std::string::npos) << result.err;
-    const std::vector<nlohmann::json> events = eventsOf(result);
+    const std::vector<Json> events = eventsOf(result);
     ASSERT_FALSE(events.empty()) << result.err;
-    const nlohmann::json& last = events.back();
-    EXPECT_EQ(last.value("event", ""), "error") << last;
-    EXPECT_EQ(last.value("exit_code", 0), exit_code) << last;
-    EXPECT_NE(last.value("message", "").find(text), std::string::npos) << last;
-    EXPECT_NE(last.value("code", ""), "") << last;
+    const Json& last = events.back();
+    EXPECT_EQ(last.stringOr("event", ""), "error") << last;
+    EXPECT_EQ(last.intOr("exit_code", 0), exit_code) << last;
+    EXPECT_NE(last.stringOr("message", "").find(text), std::string::npos) << last;
+    EXPECT_NE(last.stringOr("code", ""), "") << last;
   }
 };
 
@@ -125,7 +126,7 @@ TEST_F(JsonErrorsTest, WithoutARunToo) {
       continue;
     }
     EXPECT_EQ(result.exit_code, 3) << result.err;
-    const std::vector<nlohmann::json> events = eventsOf(result);
+    const std::vector<Json> events = eventsOf(result);
     ASSERT_EQ(events.size(), 1u) << result.out;
     EXPECT_EQ(events[0]["event"], verb.verb);
   }
@@ -145,10 +146,10 @@ TEST_F(JsonErrorsTest, OfKeysToo) {
   folder_.write("ca.pem", "no certificate");
   expectError(keys({"show", "."}), 65, "ca.pem has no certificate");
   expectError(keys({"init", "/proc/none", "--job", "x"}), 73, "/proc/none");
-  const std::vector<nlohmann::json> events = eventsOf(keys({"init", "k", "--job", "x"}));
+  const std::vector<Json> events = eventsOf(keys({"init", "k", "--job", "x"}));
   ASSERT_EQ(events.size(), 1u);
   for (const char* time : {"from", "until"})
-    EXPECT_TRUE(std::regex_match(events[0]["keys"][0].value(time, ""),
+    EXPECT_TRUE(std::regex_match(events[0]["keys"][0].stringOr(time, ""),
                                  std::regex("20..-..-..T..:..:00\\+00:00")))
         << events[0];
   std::filesystem::permissions(folder_.path() + "/k/ca-key.pem", std::filesystem::perms::none);
@@ -170,10 +171,10 @@ TEST_F(JsonErrorsTest, OfAJobThatFailsAreTheLastOfItsEvents) {
   std::filesystem::permissions(runs, std::filesystem::perms::owner_all);
   const ProcessResult failed = run(up, file, {"--set", "timeouts.start_seconds=0.001"});
   EXPECT_NE(failed.exit_code, 0);
-  const std::vector<nlohmann::json> events = eventsOf(failed);
+  const std::vector<Json> events = eventsOf(failed);
   ASSERT_FALSE(events.empty()) << failed.err;
-  EXPECT_EQ(events.back().value("event", ""), "summary") << events.back();
-  EXPECT_EQ(events.back().value("exit_code", 0), failed.exit_code) << events.back();
+  EXPECT_EQ(events.back().stringOr("event", ""), "summary") << events.back();
+  EXPECT_EQ(events.back().intOr("exit_code", 0), failed.exit_code) << events.back();
 }
 
 }  // namespace dtf::testing

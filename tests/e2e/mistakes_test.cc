@@ -289,6 +289,9 @@ TEST_F(MistakesTest, TooFewOpenFilesAreNamed) {
     EXPECT_EQ(result.err.find("build it"), std::string::npos) << result.err;
     if (result.exit_code == 0) continue;
     ++refused;
+    EXPECT_NE(result.err.find("this process may have " + std::to_string(limit) + " files"),
+              std::string::npos)
+        << result.err;
     EXPECT_NE(result.err.find("Too many open files"), std::string::npos) << result.err;
     EXPECT_NE(result.exit_code, 70) << "no bug of dtf\n" << result.err;
   }

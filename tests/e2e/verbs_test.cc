@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "common/base/json.h"
 #include "tests/e2e/verbs_fixture.h"
 
 namespace dtf::testing {
@@ -38,7 +39,7 @@ TEST_F(VerbsTest, ExplainCountsTheParametersOfTheResNet50ThatIsShipped) {
       verb("explain", {"--json", "--set", "train=" + job, "--set",
                        "train.data={batch_size: 2, train: " + set + ", eval: " + set + "}"});
   ASSERT_EQ(said.exit_code, 0) << said.err;
-  const nlohmann::json model = nlohmann::json::parse(said.out);
+  const Json model = Json::parse(said.out);
   EXPECT_EQ(model["parameters"], 25'557'032 + 53'120);
   EXPECT_EQ(model["variables"].size(), 161u + 106u);
 }
@@ -49,17 +50,17 @@ TEST_F(VerbsTest, ExplainShowsTheModelAndItsPlacementWithoutStartingAnything) {
   EXPECT_NE(text.out.find("softmax/weights"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("/job:ps/task:0"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("input scaling: features / 255"), std::string::npos) << text.out;
-  const nlohmann::json said = nlohmann::json::parse(verb("explain", {"--json"}).out);
+  const Json said = Json::parse(verb("explain", {"--json"}).out);
   EXPECT_EQ(said["parameters"], 7850);
-  EXPECT_EQ(said["layers"].back()["output"], nlohmann::json::array({10}));
+  EXPECT_EQ(said["layers"].back()["output"], Json::array({10}));
   EXPECT_EQ(said["variables"].size(), 2u);
   EXPECT_NE(text.out.find("threads: each worker computes on "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("with one way each: _FusedSoftmax 1"), std::string::npos) << text.out;
   EXPECT_EQ(
       said["kernels"],
-      nlohmann::json::parse(
+      Json::parse(
           R"([{"op": "_FusedSoftmax", "name": "loss/SparseSoftmaxCrossEntropyWithLogits"}])"));
-  EXPECT_GT(said["step_bytes"], 0);
+  EXPECT_GT(said["step_bytes"].asDouble(), 0);
   EXPECT_EQ(said["ps_memory_bytes"], 2 * 4 * 7850);
   const std::string snapshots =
       verb("explain", {"--set", "durability={snapshot: {every_steps: 10}}"}).out;
@@ -78,7 +79,7 @@ TEST_F(VerbsTest, ExplainShowsTheGraphOfAStepAndWhatPassesBetweenAWorkerAndThePs
   EXPECT_EQ(linesWith(text.out, "worker/0: ", " ops in a step, fed ").size(), 1u) << text.out;
   EXPECT_EQ(linesWith(text.out, "ps/", " by each worker in a step").size(), 2u) << text.out;
   EXPECT_EQ(linesWith(text.out, "  softmax/weights, ", "30.6 KiB").size(), 1u) << text.out;
-  const nlohmann::json said = nlohmann::json::parse(verb("explain", {"--graph", "--json"}).out);
+  const Json said = Json::parse(verb("explain", {"--graph", "--json"}).out);
   EXPECT_EQ(said["step"]["task"], "worker/0");
   EXPECT_EQ(said["step"]["exchanged"].size(), 2u);
   const ProcessResult dot = verb("explain", {"--graph", "--dot"});
@@ -101,7 +102,7 @@ TEST_F(VerbsTest, ExplainSaysWhichGradientsTravelAsRows) {
                  "/job:ps")))
       << text.out;
   more.emplace_back("--json");
-  const nlohmann::json said = nlohmann::json::parse(verb("explain", more).out)["variables"];
+  const Json said = Json::parse(verb("explain", more).out)["variables"];
   EXPECT_EQ(said[0]["gradient_rows_max"], 4 * 28 * 28);
   EXPECT_EQ(said[0]["gradient_bytes_max"], 4 * 28 * 28 * (1 + 4) * 4);
   EXPECT_FALSE(said[1].contains("gradient_rows_max")) << said[1];
@@ -117,7 +118,7 @@ TEST_F(VerbsTest, StatusAndLogsOfAJobThatRunsAndStopSavesIt) {
   EXPECT_NE(status.out.find("running, dtf-launch has pid " + std::to_string(launcher.pid())),
             std::string::npos)
       << status.out;
-  const nlohmann::json said = nlohmann::json::parse(verb("status", {"--json"}).out);
+  const Json said = Json::parse(verb("status", {"--json"}).out);
   EXPECT_EQ(said["running"], true);
   ASSERT_EQ(said["tasks"].size(), 4u);
   for (const auto& task : said["tasks"]) EXPECT_EQ(task["state"], "running") << task;
@@ -129,9 +130,9 @@ TEST_F(VerbsTest, StatusAndLogsOfAJobThatRunsAndStopSavesIt) {
   EXPECT_EQ(logs.out.find("ps/0 | "), std::string::npos) << "only the one that was named";
   EXPECT_EQ(verb("logs", {"worker/7"}).exit_code, 2);
   const std::string events = verb("logs", {"worker/1", "--json"}).out;
-  const nlohmann::json event = nlohmann::json::parse(events.substr(0, events.find('\n')));
-  const std::string line = event["line"];
-  EXPECT_TRUE(line.starts_with(event["time"].get<std::string>())) << event;
+  const Json event = Json::parse(events.substr(0, events.find('\n')));
+  const std::string line = event.stringAt("line");
+  EXPECT_TRUE(line.starts_with(event["time"].asString())) << event;
 
   const ProcessResult stop = verb("stop");
   EXPECT_EQ(stop.exit_code, 0) << stop.err;
@@ -184,8 +185,8 @@ TEST_F(VerbsTest, LogsShowAllProcessesOfATaskAndAllTasksByTime) {
   ASSERT_TRUE(launcher.waitForOutput("| loss ", seconds(30))) << launcher.err();
   Process logs({binary("dtf-launch"), "logs", "-f", file_}, {}, folder_.path());
   ASSERT_TRUE(logs.waitForOutput("event=joined", seconds(30))) << logs.out() << logs.err();
-  const nlohmann::json said = nlohmann::json::parse(verb("status", {"--json"}).out);
-  ::kill(said["tasks"][3]["pid"].get<pid_t>(), SIGKILL);
+  const Json said = Json::parse(verb("status", {"--json"}).out);
+  ::kill(said["tasks"][3]["pid"].asInt(), SIGKILL);
   ASSERT_TRUE(launcher.waitForOutput("worker/1 is back", seconds(30))) << launcher.err();
   EXPECT_TRUE(logs.running()) << "the job runs";
   EXPECT_EQ(verb("stop").exit_code, 0);
@@ -251,9 +252,9 @@ TEST_F(VerbsTest, StatusSaysInWordsHowFarTheJobIsAndWhoIsAwaited) {
       running, std::regex("\n  worker/1    pid [0-9]+  running  step [0-9]+; loss [0-9.e-]+\n")))
       << running;
 
-  const nlohmann::json said = nlohmann::json::parse(verb("status", {"--json"}).out);
+  const Json said = Json::parse(verb("status", {"--json"}).out);
   EXPECT_EQ(said["tasks"][3]["answer"]["training"], true) << said;
-  const pid_t frozen = said["tasks"][3]["pid"];
+  const pid_t frozen = said["tasks"][3].intAt("pid");
   ::kill(frozen, SIGSTOP);
   const std::string stopped = statusWith("waiting for worker/1 in step");
   EXPECT_NE(stopped.find("suspended  doesn't answer\n"), std::string::npos) << stopped;
@@ -302,18 +303,18 @@ TEST_F(VerbsTest, AttachInAPipeShowsTheLinesThatStay) {
 TEST_F(VerbsTest, ADetachedLaunchAnswersWithOneJsonObject) {
   const ProcessResult up = verb("up", {"-d", "--json"});
   ASSERT_EQ(up.exit_code, 0) << up.err;
-  const nlohmann::json said = nlohmann::json::parse(up.out);
+  const Json said = Json::parse(up.out);
   EXPECT_EQ(said["event"], "detached");
   EXPECT_EQ(said["run_dir"], folder_.path() + "/runs/job");
-  const nlohmann::json status = nlohmann::json::parse(verb("status", {"--json"}).out);
+  const Json status = Json::parse(verb("status", {"--json"}).out);
   EXPECT_EQ(status["running"], true);
-  EXPECT_NE(status["progress"]["line"].get<std::string>().find("worker 2/2"), std::string::npos)
+  EXPECT_NE(status["progress"]["line"].asString().find("worker 2/2"), std::string::npos)
       << "up -d has said that every task is ready\n"
       << status;
   const ProcessResult refused = verb("up", {"-d", "--json"});
   EXPECT_EQ(refused.exit_code, 69) << refused.err;
-  EXPECT_EQ(nlohmann::json::parse(refused.out)["exit_code"], 69) << refused.out;
-  EXPECT_TRUE(said["pid"].is_number_unsigned()) << up.out;
+  EXPECT_EQ(Json::parse(refused.out)["exit_code"], 69) << refused.out;
+  EXPECT_TRUE(said["pid"].isUnsigned()) << up.out;
   EXPECT_EQ(verb("stop").exit_code, 0);
   expectNothingLeft();
 }
