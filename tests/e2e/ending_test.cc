@@ -4,9 +4,12 @@
 #include <poll.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "common/base/json.h"
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -134,7 +137,8 @@ TEST_F(EndingTest, ADivergingLossEndsALaunchedJobAtOnceThoughACheckpointIsUnderW
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_EQ(summary()["outcome"], "failed");
   std::string causes;
-  for (const auto& task : summary()["tasks"]) causes += task["cause"].dump();
+  const Json summed_up = summary();
+  for (const auto& task : summed_up["tasks"]) causes += task["cause"].dump();
   EXPECT_NE(causes.find("training has diverged; try a learning_rate smaller than 1000000"),
             std::string::npos)
       << causes;
@@ -218,7 +222,8 @@ TEST_F(EndingTest, CtrlCDuringTheLastSaveSavesAndIsNoFailure) {
                                  << result.err;
   EXPECT_EQ(summary()["outcome"], "done");
   EXPECT_EQ(summary()["checkpoint"]["last_step"], 200);
-  for (const auto& task : summary()["tasks"]) EXPECT_EQ(task["exit_code"], 0) << task;
+  const Json summed_up = summary();
+  for (const auto& task : summed_up["tasks"]) EXPECT_EQ(task["exit_code"], 0) << task;
   expectNothingLeft();
 }
 
@@ -256,7 +261,7 @@ TEST_F(EndingTest, ALastCheckpointThatCannotBeWrittenIsInTheExitCodeAndInTheSumm
   EXPECT_NE(result.err.find("training is done, but its last checkpoint could not be written"),
             std::string::npos)
       << result.err;
-  const nlohmann::json said = summary();
+  const Json said = summary();
   EXPECT_EQ(said["outcome"], "failed");
   EXPECT_EQ(said["global_step"], 200);
   EXPECT_EQ(said["tasks"][0]["exit_code"], 73);
@@ -306,7 +311,7 @@ TEST_F(EndingTest, AJobThatFailsByHandReplacesTheSummaryOfTheRunBefore) {
 TEST_F(EndingTest, AFinishedJobThatIsRunAgainReportsNoNumbersThatItDidNotMeasure) {
   const std::string file = writeCluster(options());
   ASSERT_EQ(launch(file).exit_code, 0);
-  EXPECT_GT(summary()["first_step_seconds"], 0.0);
+  EXPECT_GT(summary()["first_step_seconds"].asDouble(), 0.0);
   const ProcessResult again = launch(file);
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_EQ(summary()["global_step"], 200);
@@ -320,6 +325,118 @@ TEST_F(EndingTest, AFinishedJobThatIsRunAgainReportsNoNumbersThatItDidNotMeasure
   EXPECT_EQ(by_hand.exit_code, 0) << by_hand.err;
   EXPECT_EQ(by_hand.out.find("loss"), std::string::npos) << by_hand.out;
   EXPECT_EQ(summary()["final_loss"], nullptr);
+}
+
+// Under dtf-launch: whoever dies or stands still at the end of a job, it is done, once it is
+// trained, saved and evaluated. DTF_ENDINGS: so many runs of the first.
+class LaunchedEndingTest : public EndingTest {
+ protected:
+  static ClusterOptions options(const std::string& durability = "checkpoint") {
+    ClusterOptions options = EndingTest::options();
+    options.top_more =
+        "timeouts: {lease_seconds: 5, heartbeat_seconds: 0.5}\ndurability: " + durability + "\n";
+    return options;
+  }
+  static int runs() {
+    const char* text = std::getenv("DTF_ENDINGS");
+    return text == nullptr ? 1 : std::atoi(text);
+  }
+  // Of `file`, afresh.
+  Process start(const std::string& file, const std::string& plan) {
+    return Process(launchCommand(file, {"--json", "--fresh"}), failpoints(plan), folder_.path());
+  }
+  // To the tasks of launch.json that have these names; empty: to all.
+  void signalTasks(const std::vector<std::string>& names, int number) {
+    const Json record = Json::parse(folder_.read("runs/job/launch.json"));
+    for (const auto& task : record["tasks"]) {
+      const bool is_meant =
+          names.empty() || std::find(names.begin(), names.end(), task["name"]) != names.end();
+      if (is_meant) {
+        EXPECT_EQ(::kill(static_cast<pid_t>(task["pid"].asInt()), number), 0) << "it has ended";
+      }
+    }
+  }
+  // kEnding is far below timeouts.start_seconds and finish_seconds, which only a hang reaches.
+  void expectDone(Process& launcher) {
+    const ProcessResult result = launcher.wait(kEnding);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(summary()["outcome"], "done") << summary();
+    EXPECT_EQ(summary()["global_step"], 200);
+    EXPECT_TRUE(summary()["eval"].contains("accuracy")) << summary();
+    expectNobodyLeft();
+  }
+  std::string restarts() const {
+    std::string text;
+    const Json& summed_up = summary();
+    for (const auto& task : summed_up["tasks"])
+      text += task["name"].asString() + ":" + task["restarts"].dump() + " ";
+    return text;
+  }
+  static constexpr auto kEnding = seconds(45);
+};
+
+TEST_F(LaunchedEndingTest, NobodyIsStartedAgainForAChiefThatIsKilledBehindItsResult) {
+  const std::string file = writeCluster(options());
+  for (int run = 0; run < runs(); ++run) {
+    Process launcher = start(file, "ending.after_result=kill");
+    expectDone(launcher);
+    EXPECT_EQ(restarts(), "ps/0:0 ps/1:0 worker/0:0 worker/1:0 ");
+  }
+}
+
+TEST_F(LaunchedEndingTest, AChiefThatStandsStillBehindItsResultHoldsUpNobody) {
+  const std::string file = writeCluster(options());
+  Process launcher = start(file, "ending.after_result=stop");
+  expectDone(launcher);
+  EXPECT_EQ(restarts(), "ps/0:0 ps/1:0 worker/0:0 worker/1:0 ");
+}
+
+// Each worker passes the point behind its leaving; the ps have ended then, or do so soon.
+TEST_F(LaunchedEndingTest, WorkersThatStandStillWhenTheyHaveLeftHoldUpNobody) {
+  Process launcher = start(writeCluster(options()), "ending.after_finish=stop");
+  expectDone(launcher);
+}
+
+// Who has left is not waited for by a ps that is started again meanwhile.
+TEST_F(LaunchedEndingTest, TheChiefAndAPsMayDieInTheLastEvaluation) {
+  for (const char* durability : {"checkpoint", "{snapshot: {every_steps: 50}}", "replica"}) {
+    Process launcher =
+        start(writeCluster(options(durability)), "ending.in_last_evaluation=sleep:4000");
+    ASSERT_TRUE(launcher.waitForOutput(R"("task":"worker/1","exit_code":0)", kEnding))
+        << launcher.out();
+    signalTasks({"worker/0", "ps/0"}, SIGKILL);
+    expectDone(launcher);
+    EXPECT_EQ(restarts(), "ps/0:1 ps/1:0 worker/0:1 worker/1:0 ") << durability;
+  }
+}
+
+TEST_F(LaunchedEndingTest, APsThatStandsStillBehindTheResultHoldsUpNobody) {
+  Process launcher = start(writeCluster(options()), "ending.after_result=sleep:4000");
+  ASSERT_TRUE(launcher.waitForOutput(R"("event":"evaluation")", kEnding)) << launcher.err();
+  signalTasks({"ps/1"}, SIGSTOP);
+  expectDone(launcher);
+  EXPECT_EQ(restarts(), "ps/0:0 ps/1:0 worker/0:0 worker/1:0 ");
+}
+
+// All tasks at once, in the middle of the training.
+TEST_F(LaunchedEndingTest, AJobThatIsLostAsAWholeGoesOnFromItsSnapshotOrEndsWithTheRemedy) {
+  for (const bool is_kept : {true, false}) {
+    ClusterOptions lost = options(is_kept ? "{snapshot: {every_steps: 50}}" : "replica");
+    lost.steps = 1000;
+    lost.train_more = "  report: {every_steps: 100}\n";
+    Process launcher = start(writeCluster(lost), "training.in_step=sleep:4");
+    // By then a snapshot of step 50 is whole, or 100.
+    ASSERT_TRUE(launcher.waitForOutput(R"("step":200,)", kEnding)) << launcher.out();
+    signalTasks({}, SIGKILL);
+    const ProcessResult result = launcher.wait(kEnding);
+    EXPECT_EQ(result.exit_code, is_kept ? 0 : 65) << result.err;
+    const char* const said = is_kept ? "to the snapshot of step" : "add `checkpoint:`";
+    EXPECT_NE(result.err.find(said), std::string::npos) << result.err;
+    if (is_kept) {
+      EXPECT_FALSE(summary().contains("checkpoint")) << "the job keeps none: " << summary();
+    }
+    expectNobodyLeft();
+  }
 }
 
 }  // namespace dtf::testing
