@@ -1,5 +1,5 @@
-// A ps that is lost and started again: all go back to the newest checkpoint, and in sync training the
-// job ends with the same bits. Real processes, real kill -9.
+// A ps that is lost and started again: all go back to the newest checkpoint, and in sync training
+// the job ends with the same bits. Real processes, real kill -9.
 
 #include "tests/e2e/recovery_fixture.h"
 
@@ -14,7 +14,7 @@ class PsRecoveryTest : public RecoveryTest {};
 ClusterOptions savedJob(const std::string& mode = "sync") {
   ClusterOptions options = syncJob();
   options.mode = mode;
-  options.train_more += "  checkpoint: {every_steps: 500}\n";
+  options.train_more += "  checkpoint: {every_steps: 50}\n";
   return options;
 }
 
@@ -22,8 +22,8 @@ TEST_F(PsRecoveryTest, ALostPsCostsSomeStepsAndNoBit) {
   start(savedJob(), "calm");
   awaitEnd();
   start(savedJob(), "disturbed");
-  loseAndStartAgain({1}, 1700);
-  loseAndStartAgain({0}, 4300);
+  loseAndStartAgain({1}, 170);
+  loseAndStartAgain({0}, 430);
   EXPECT_TRUE(workers_[0]->waitForOutput("ps/0 lost its values: all go back", kEnd));
   EXPECT_NE(workers_[0]->err().find("ps/1 lost its values: all go back"), std::string::npos)
       << workers_[0]->err();
@@ -48,15 +48,15 @@ TEST_F(PsRecoveryTest, AllPsMayBeLostAtOnce) {
   start(savedJob(), "calm");
   awaitEnd();
   start(savedJob(), "disturbed");
-  loseAndStartAgain({0, 1}, 1700);
+  loseAndStartAgain({0, 1}, 170);
   awaitEnd();
   EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));
 }
 
 TEST_F(PsRecoveryTest, AsyncTrainingGoesBackAndComesToItsEnd) {
   start(savedJob("async"), "job");
-  loseAndStartAgain({1}, 1700);
-  loseAndStartAgain({0}, 4300);
+  loseAndStartAgain({1}, 170);
+  loseAndStartAgain({0}, 430);
   awaitEnd();
   EXPECT_EQ(summary("job")["global_step"], kSteps);
   EXPECT_EQ(summary("job")["outcome"], "done");
@@ -67,8 +67,8 @@ TEST_F(PsRecoveryTest, WithBackupWorkersToo) {
   options.workers = 3;
   options.replication_more = ", replicas_to_aggregate: 2";
   start(options, "job");
-  loseAndStartAgain({1}, 1700);
-  loseAndStartAgain({0}, 4300);
+  loseAndStartAgain({1}, 170);
+  loseAndStartAgain({0}, 430);
   awaitEnd();
   EXPECT_EQ(summary("job")["global_step"], kSteps);
 }
@@ -76,8 +76,8 @@ TEST_F(PsRecoveryTest, WithBackupWorkersToo) {
 // Whoever waits for the end of the save trains on.
 TEST_F(PsRecoveryTest, APsLostInTheLastSaveTakesAllBackAndTheyTrainToTheEndAgain) {
   ClusterOptions options = savedJob();
-  options.train_more = "  report: {every_steps: 200}\n  checkpoint: {every_steps: 100000}\n";
-  options.steps = 600;
+  options.train_more = "  report: {every_steps: 20}\n  checkpoint: {every_steps: 100000}\n";
+  options.steps = 200;
   start(options, "calm");
   awaitEnd();
   failpoints_["ps/1"] = "checkpoint.after_shard_create=kill@2";  // the first one is of step 0
@@ -87,7 +87,7 @@ TEST_F(PsRecoveryTest, APsLostInTheLastSaveTakesAllBackAndTheyTrainToTheEndAgain
   for (auto& worker : workers_)
     EXPECT_TRUE(worker->waitForOutput("event=trains_on", kEnd)) << worker->err();
   awaitEnd();
-  EXPECT_EQ(summary("disturbed")["global_step"], 600);
+  EXPECT_EQ(summary("disturbed")["global_step"], 200);
   EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));
 }
 
@@ -95,7 +95,7 @@ TEST_F(PsRecoveryTest, TheChiefMayBeLostWithThePs) {
   start(savedJob(), "calm");
   awaitEnd();
   start(savedJob(), "disturbed");
-  awaitStep(1700);
+  awaitStep(170);
   kill("ps", 1);
   kill("worker", 0);
   ps_[1] = task("ps", 1);
@@ -108,7 +108,7 @@ TEST_F(PsRecoveryTest, WithoutCheckpointsTheJobEndsWithTheReason) {
   ClusterOptions options = syncJob();
   options.steps = 100'000'000;
   start(options, "job");
-  loseAndStartAgain({1}, 400);
+  loseAndStartAgain({1}, 40);
   const ProcessResult chief = workers_[0]->wait(seconds(30));
   EXPECT_EQ(chief.exit_code, 65) << chief.err;
   EXPECT_NE(chief.err.find("ps/1 lost its values, and nothing holds them; add `checkpoint:`"),
@@ -124,7 +124,7 @@ TEST_F(PsRecoveryTest, APsThatNobodyStartsAgainIsGivenUpInTimeByName) {
   options.steps = 100'000'000;
   options.top_more = "timeouts: {rejoin_seconds: 3}\n";
   start(options, "job");
-  awaitStep(400);
+  awaitStep(40);
   kill("ps", 1);
   for (auto& worker : workers_) {
     const ProcessResult result = worker->wait(seconds(20));

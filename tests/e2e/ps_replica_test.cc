@@ -13,10 +13,10 @@ class PsReplicaTest : public RecoveryTest {
  protected:
   // One after the other, when the first one's replica is whole again.
   void loseOneAfterTheOther() {
-    loseAndStartAgain({1}, 1700);
+    loseAndStartAgain({1}, 170);
     EXPECT_TRUE(workers_[0]->waitForOutput("ps/1 takes its values from replicas", kEnd));
     EXPECT_TRUE(ps_[1]->waitForOutput("event=replica_seeded ps=ps/0", kEnd));
-    loseAndStartAgain({0}, 4300);
+    loseAndStartAgain({0}, 430);
     EXPECT_TRUE(workers_[0]->waitForOutput("ps/0 takes its values from replicas", kEnd));
   }
 
@@ -34,7 +34,7 @@ class PsReplicaTest : public RecoveryTest {
 ClusterOptions replicatedJob(const std::string& mode = "sync") {
   ClusterOptions options = syncJob();
   options.mode = mode;
-  options.train_more += "  checkpoint: {every_steps: 500}\n";
+  options.train_more += "  checkpoint: {every_steps: 50}\n";
   options.top_more += "durability: replica\n";
   return options;
 }
@@ -83,7 +83,7 @@ TEST_F(PsReplicaTest, AShardAndItsReplicaLostAtOnceAreTakenBackToTheCheckpoint) 
   start(syncJob(), "calm");
   awaitEnd();
   start(replicatedJob(), "disturbed");
-  loseAndStartAgain({0, 1}, 1700);
+  loseAndStartAgain({0, 1}, 170);
   EXPECT_TRUE(workers_[0]->waitForOutput("lost their values: all go back", kEnd));
   awaitEnd();
   EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));
@@ -93,11 +93,11 @@ TEST_F(PsReplicaTest, NoCheckpointIsNeededUnlessBothAreLost) {
   ClusterOptions options = syncJob();
   options.top_more += "durability: replica\n";
   start(options, "job");
-  loseAndStartAgain({1}, 1700);
+  loseAndStartAgain({1}, 170);
   expectNothingLost("job");
   options.steps = 100'000'000;
   start(options, "lost");
-  loseAndStartAgain({0, 1}, 400);
+  loseAndStartAgain({0, 1}, 40);
   const ProcessResult chief = workers_[0]->wait(seconds(30));
   EXPECT_EQ(chief.exit_code, 65) << chief.err;
   EXPECT_NE(chief.err.find("lost their values, and nothing holds them"), std::string::npos)
@@ -108,7 +108,7 @@ TEST_F(PsReplicaTest, TheChiefMayBeLostWithThePs) {
   start(syncJob(), "calm");
   awaitEnd();
   start(replicatedJob(), "disturbed");
-  awaitStep(1700);
+  awaitStep(170);
   kill("ps", 1);
   kill("worker", 0);
   ps_[1] = task("ps", 1);

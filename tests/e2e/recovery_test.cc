@@ -21,7 +21,7 @@ TEST_F(RecoveryTest, SyncTrainingWaitsForALostWorkerAndEndsWithTheSameBits) {
   start(syncJob(), "calm");
   awaitEnd();
   start(syncJob(), "disturbed");
-  for (const int step : {1000, 3000, 5000}) killAndStartAgain(1, step);
+  for (const int step : {100, 300, 500}) killAndStartAgain(1, step);
   awaitEnd();
   EXPECT_EQ(summary("disturbed")["global_step"], kSteps);
   EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));
@@ -31,7 +31,7 @@ TEST_F(RecoveryTest, ALostChiefIsStartedAgainAndNobodyInitialisesTwice) {
   start(syncJob(), "calm");
   awaitEnd();
   start(syncJob(), "disturbed");
-  for (const int step : {1000, 3000}) {
+  for (const int step : {100, 300}) {
     killAndStartAgain(0, step);
     ASSERT_TRUE(workers_[0]->waitForOutput(" event=progress step=", kEnd)) << workers_[0]->err();
     EXPECT_GE(lastStep(), step) << "it goes on from there";
@@ -55,9 +55,8 @@ TEST_F(RecoveryTest, AChiefThatDiesWhenItHasInitialisedIsStartedAgain) {
 
 TEST_F(RecoveryTest, DtfLaunchStartsWorkersAgainAndTheBitsStayTheSame) {
   ClusterOptions options = syncJob();
-  options.steps = 4 * kSteps;  // some seconds
   ASSERT_EQ(launch(writeCluster(options, "calm")).exit_code, 0);
-  Process launcher(launchCommand(writeCluster(options, "disturbed")), {}, folder_.path());
+  Process launcher(launchCommand(writeCluster(options, "disturbed")), unhurried(), folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
   for (const int rank : {1, 0}) {
     ASSERT_GT(signalWorker(leftovers(), rank, SIGKILL), 0);
@@ -73,10 +72,9 @@ TEST_F(RecoveryTest, DtfLaunchStartsWorkersAgainAndTheBitsStayTheSame) {
 
 TEST_F(RecoveryTest, AFrozenWorkerIsReplacedWhenItsLeaseHasRunOut) {
   ClusterOptions options = syncJob();
-  options.steps = 4 * kSteps;
   options.top_more = "timeouts: {lease_seconds: 2, heartbeat_seconds: 0.5}\n";
   ASSERT_EQ(launch(writeCluster(options, "calm")).exit_code, 0);
-  Process launcher(launchCommand(writeCluster(options, "disturbed")), {}, folder_.path());
+  Process launcher(launchCommand(writeCluster(options, "disturbed")), unhurried(), folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
   ASSERT_GT(signalWorker(leftovers(), 1, SIGSTOP), 0);
   ASSERT_TRUE(launcher.waitForOutput("worker/1 is back", kEnd)) << launcher.err();
@@ -93,7 +91,7 @@ TEST_F(RecoveryTest, AsyncTrainingGoesOnWithoutALostWorkerAndWithItAgain) {
   options.mode = "async";
   options.steps = 100'000'000;
   options.train_more += "  checkpoint: {every_seconds: 600}\n";
-  Process launcher(launchCommand(writeCluster(options)), {}, folder_.path());
+  Process launcher(launchCommand(writeCluster(options)), unhurried(), folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
   ASSERT_GT(signalWorker(leftovers(), 1, SIGKILL), 0);
   ASSERT_TRUE(launcher.waitForOutput("worker/1 is back", kEnd)) << launcher.err();
@@ -105,8 +103,8 @@ TEST_F(RecoveryTest, AsyncTrainingGoesOnWithoutALostWorkerAndWithItAgain) {
   };
   const long of_return = step();
   const auto end = std::chrono::steady_clock::now() + kEnd;
-  while (step() < of_return + 1000 && std::chrono::steady_clock::now() < end) ::usleep(5'000);
-  EXPECT_GE(step(), of_return + 1000) << launcher.err();
+  while (step() < of_return + 100 && std::chrono::steady_clock::now() < end) ::usleep(5'000);
+  EXPECT_GE(step(), of_return + 100) << launcher.err();
   launcher.signal(SIGTERM);
   const ProcessResult result = launcher.wait(kEnd);
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -117,11 +115,10 @@ TEST_F(RecoveryTest, AsyncTrainingGoesOnWithoutALostWorkerAndWithItAgain) {
 
 TEST_F(RecoveryTest, TheDeathOfASpareBackupWorkerIsNoFailure) {
   ClusterOptions options = syncJob();
-  options.steps = 2 * kSteps;
   options.workers = 3;
   options.replication_more = ", replicas_to_aggregate: 2";
   options.top_more = "launch: {restarts: {max: 0}}\n";
-  Process launcher(launchCommand(writeCluster(options)), {}, folder_.path());
+  Process launcher(launchCommand(writeCluster(options)), unhurried(), folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
   ASSERT_GT(signalWorker(leftovers(), 2, SIGKILL), 0);
   const ProcessResult result = launcher.wait(kEnd);
@@ -141,7 +138,7 @@ TEST_F(RecoveryTest, ByHandTheDeathOfASpareBackupWorkerHoldsUpNobody) {
   options.replication_more = ", replicas_to_aggregate: 2";
   options.top_more = "timeouts: {rejoin_seconds: 600}\n";
   start(options, "job");
-  awaitStep(1000);
+  awaitStep(100);
   kill("worker", 2);
   workers_.pop_back();
   awaitEnd();
@@ -154,7 +151,7 @@ ClusterOptions endlessJobWithASpare() {
   options.workers = 3;
   options.steps = 100'000'000;
   options.replication_more = ", replicas_to_aggregate: 2";
-  options.train_more += "  checkpoint: {every_steps: 1000}\n";
+  options.train_more += "  checkpoint: {every_steps: 100}\n";
   options.top_more = "timeouts: {start_seconds: 600, lease_seconds: 4, heartbeat_seconds: 0.5}\n";
   return options;
 }
@@ -162,7 +159,7 @@ ClusterOptions endlessJobWithASpare() {
 // The new process of the ps has never met the worker, and waits for it in vain.
 TEST_F(RecoveryTest, APsThatIsStartedAgainDoesNotEndTheJobForASpareThatIsMissed) {
   start(endlessJobWithASpare(), "job");
-  awaitStep(1000);
+  awaitStep(100);
   kill("worker", 2);
   workers_.pop_back();
   kill("ps", 0);
@@ -171,7 +168,7 @@ TEST_F(RecoveryTest, APsThatIsStartedAgainDoesNotEndTheJobForASpareThatIsMissed)
       << workers_[0]->err();
   ASSERT_TRUE(ps_[0]->waitForOutput("event=given_up workers=\"worker/2 (awaited", kEnd))
       << ps_[0]->err();
-  awaitStep(lastStep() + 1000);
+  awaitStep(lastStep() + 100);
   workers_[0]->signal(SIGTERM);
   awaitEnd();
 }
@@ -179,7 +176,7 @@ TEST_F(RecoveryTest, APsThatIsStartedAgainDoesNotEndTheJobForASpareThatIsMissed)
 // Nor does a worker that starts after it wait for the spare: the chief has passed the start.
 TEST_F(RecoveryTest, AWorkerThatStartsAfterAPsDoesNotWaitForASpareThatIsMissed) {
   start(endlessJobWithASpare(), "job");
-  awaitStep(1000);
+  awaitStep(100);
   kill("worker", 2);
   kill("worker", 1);
   workers_.pop_back();
@@ -188,25 +185,26 @@ TEST_F(RecoveryTest, AWorkerThatStartsAfterAPsDoesNotWaitForASpareThatIsMissed) 
   workers_[1] = task("worker", 1);
   ASSERT_TRUE(workers_[0]->waitForOutput("ps/0 lost its values: all go back", kEnd))
       << workers_[0]->err();
-  awaitStep(lastStep() + 1000);
+  awaitStep(lastStep() + 100);
   workers_[0]->signal(SIGTERM);
   awaitEnd();
 }
 
-// Nobody tells a ps that was started again who was lost before: it waits a lease for them, no longer.
+// Nobody tells a ps that was started again who was lost before: it waits a lease for them, no
+// longer.
 TEST_F(RecoveryTest, APsThatIsStartedAgainEndsWithAJobThatEndsWithoutAWorker) {
   ClusterOptions options{.steps = 100'000'000};
-  options.train_more = "  report: {every_steps: 200}\n  checkpoint: {every_steps: 1000}\n";
+  options.train_more = "  report: {every_steps: 20}\n  checkpoint: {every_steps: 100}\n";
   options.top_more = "timeouts: {lease_seconds: 4, heartbeat_seconds: 0.5}\n";
   start(options, "job");
-  awaitStep(1000);
+  awaitStep(100);
   kill("worker", 1);
   workers_.pop_back();
   kill("ps", 1);
   ps_[1] = task("ps", 1);
   ASSERT_TRUE(workers_[0]->waitForOutput("ps/1 lost its values: all go back", kEnd))
       << workers_[0]->err();
-  awaitStep(lastStep() + 200);
+  awaitStep(lastStep() + 100);
   workers_[0]->signal(SIGTERM);
   const auto begin = std::chrono::steady_clock::now();
   awaitEnd();
@@ -217,10 +215,10 @@ TEST_F(RecoveryTest, APsThatIsStartedAgainEndsWithAJobThatEndsWithoutAWorker) {
 TEST_F(RecoveryTest, NoLogIsWrittenOverByARestartAndAResume) {
   ClusterOptions options = syncJob();
   options.steps = 100'000'000;
-  options.train_more += "  checkpoint: {every_steps: 1000}\n";
+  options.train_more += "  checkpoint: {every_steps: 100}\n";
   const std::string file = writeCluster(options);
   for (int launched = 0; launched < 2; ++launched) {
-    Process launcher(launchCommand(file), {}, folder_.path());
+    Process launcher(launchCommand(file), unhurried(), folder_.path());
     ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
     ASSERT_GT(signalWorker(leftovers(), 1, SIGKILL), 0);
     ASSERT_TRUE(launcher.waitForOutput("worker/1 is back", kEnd)) << launcher.err();
@@ -243,7 +241,7 @@ TEST_F(RecoveryTest, AFrozenPsIsNamedThoughItsWorkersAreToBeStartedAgain) {
   options.top_more =
       "timeouts: {lease_seconds: 2, heartbeat_seconds: 0.5, rejoin_seconds: 3}\n"
       "launch: {restarts: {max: 0}}\n";
-  Process launcher(launchCommand(writeCluster(options)), {}, folder_.path());
+  Process launcher(launchCommand(writeCluster(options)), unhurried(), folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
   for (const std::string& process : leftovers())
     if (process.find("psd") != std::string::npos) ::kill(std::stoi(process), SIGSTOP);
@@ -260,7 +258,7 @@ TEST_F(RecoveryTest, APsThatIsStartedAgainWithoutItsValuesTearsNoModel) {
   options.mode = "async";
   options.steps = 100'000'000;
   start(options, "job");
-  awaitStep(400);
+  awaitStep(40);
   for (auto& worker : workers_) worker->signal(SIGKILL);  // before they can tell ps/0 to go
   ps_[1]->signal(SIGKILL);
   for (auto& worker : workers_) worker->wait(kEnd);
@@ -284,7 +282,7 @@ TEST_F(RecoveryTest, ALostWorkerThatNobodyStartsAgainIsGivenUpInTime) {
   options.steps = 100'000'000;
   options.top_more = "timeouts: {rejoin_seconds: 5}\n";
   start(options, "job");
-  awaitStep(400);
+  awaitStep(40);
   workers_[1]->signal(SIGKILL);
   ASSERT_TRUE(workers_[0]->waitForOutput("the return of worker/1", seconds(10)))
       << workers_[0]->err();
