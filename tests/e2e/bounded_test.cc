@@ -101,13 +101,13 @@ TEST_F(BoundedTest, LostWorkersAndAPsAreReplacedAndAllStepsAreDone) {
 
 TEST_F(BoundedTest, WithReplicasNothingIsLostOfAPs) {
   ClusterOptions options = bounded("1");
-  options.steps = 20'000;
+  options.steps = 1'000;
   options.top_more = "durability: replica\n";
-  options.train_more = "  report: {every_steps: 100}\n  checkpoint: {every_steps: 100000}\n";
+  options.train_more = "  report: {every_steps: 10}\n  checkpoint: {every_steps: 100000}\n";
   start(options, "replicated");
-  loseAndStartAgain({0}, 2000);
-  awaitStep(5000);
-  loseAndStartAgain({1}, 5000);
+  loseAndStartAgain({0}, 100);
+  awaitStep(300);
+  loseAndStartAgain({1}, 300);
   awaitEnd();
   EXPECT_EQ(summary("replicated")["global_step"], options.steps);
 }

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
 
 #include "tests/e2e/cluster_fixture.h"
@@ -187,7 +188,7 @@ TEST_F(ByHandTest, EveryStartOrderGivesTheSameResult) {
     EXPECT_EQ(summary(name)["parameters_digest"], summary("order0")["parameters_digest"]) << name;
     EXPECT_EQ(summary(name)["final_loss"], summary("order0")["final_loss"]) << name;
   }
-  EXPECT_FALSE(summary("order0")["parameters_digest"].get<std::string>().empty());
+  EXPECT_FALSE(summary("order0")["parameters_digest"].asString().empty());
   expectNothingLeft();
 }
 

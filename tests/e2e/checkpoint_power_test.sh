@@ -1,9 +1,10 @@
 #!/bin/bash
-# Power cuts on a real file system: a process saves checkpoints on ext4 in a loop-mounted image; the image is copied at
-# random moments, as a power cut would leave the disk; every copy is mounted and must show whole checkpoints only, the
-# newest no older than the last one that the process had called committed before.
-# The copy must be of one moment: the image lies on btrfs, where a reflink copy is (writes wait for it).
-# Usage: checkpoint_power_test.sh CHECKPOINT_TOOL [COPIES]          exit 77: skipped, with the reason
+# Power cuts on a real file system: a process saves checkpoints on ext4 in a loop-mounted image; the
+# image is copied at random moments, as a power cut would leave the disk; every copy is mounted and
+# must show whole checkpoints only, the newest no older than the last one that the process had
+# called committed before. The copy must be of one moment: the image lies on btrfs, where a reflink
+# copy is (writes wait for it).
+# Usage: checkpoint_power_test.sh CHECKPOINT_TOOL [COPIES]    exit 77: skipped, with the reason
 set -uo pipefail
 tool=$(realpath "$1")
 copies=${2:-${DTF_POWER_CUTS:-20}}

@@ -35,6 +35,10 @@ std::string binary(const std::string& name) {
                               : root + "/daemons/" + name + "/" + name;
 }
 
+std::map<std::string, std::string> unhurried() {
+  return {{"DTF_FAILPOINTS", "training.in_step=sleep:4"}};
+}
+
 ClusterTest::ClusterTest() {
   ::unsetenv("DTF_NOTIFY_FD");
   ::unsetenv("DTF_LISTEN_FD");
@@ -65,11 +69,12 @@ std::string ClusterTest::writeCluster(const ClusterOptions& o, const std::string
                   "  data:\n    train: {{format: digits, count: {}}}\n    eval: {{format: digits, "
                   "count: {}}}\n"
                   "    batch_size: {}\n    seed: 7\n  optimizer: {}\n  replication: {{mode: "
-                  "{}{}}}\n  steps: {}\n{}",
+                  "{}{}}}\n  {}: {}\n{}",
                   name, folder_.path(), name, hosts(0, o.ps, ""),
                   hosts(o.ps, o.workers, o.worker_more), o.top_more, o.layers, o.metrics,
                   o.examples, o.eval_examples, o.batch_size, o.optimizer, o.mode,
-                  o.replication_more, o.steps, o.train_more));
+                  o.replication_more, o.epochs > 0 ? "epochs" : "steps",
+                  o.epochs > 0 ? o.epochs : o.steps, o.train_more));
 }
 
 std::vector<std::string> ClusterTest::launchCommand(const std::string& file,
@@ -94,18 +99,18 @@ Process ClusterTest::startTask(const std::string& file, const std::string& job, 
   return Process(std::move(argv), std::move(environment), folder_.path());
 }
 
-std::vector<Process> ClusterTest::startFour(const std::string& file) {
+std::vector<Process> ClusterTest::startFour(const std::string& file,
+                                            std::map<std::string, std::string> environment) {
   std::vector<Process> tasks;
   for (const char* job : {"ps", "worker"})
-    for (const int index : {0, 1}) tasks.push_back(startTask(file, job, index));
+    for (const int index : {0, 1}) tasks.push_back(startTask(file, job, index, {}, environment));
   return tasks;
 }
 
-nlohmann::json& ClusterTest::summary(const std::string& name) const {
+Json& ClusterTest::summary(const std::string& name) const {
   const std::string text = folder_.read("runs/" + name + "/summary.json");
   Summary& known = summaries_[name];
-  if (known.text != text)
-    known = {text, text.empty() ? nlohmann::json() : nlohmann::json::parse(text)};
+  if (known.text != text) known = {text, text.empty() ? Json() : Json::parse(text)};
   return known.json;
 }
 

@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "common/base/json.h"
 #include "tests/e2e/port_blocks.h"
 #include "tests/support/process.h"
 
@@ -20,6 +20,7 @@ struct ClusterOptions {
   int workers = 2;
   std::string mode = "async";  // or "sync"
   int steps = 40;
+  int epochs = 0;      // in place of steps, where there are any
   int examples = 600;  // of the embedded digits
   int eval_examples = 200;
   int batch_size = 20;
@@ -49,11 +50,12 @@ class ClusterTest : public ::testing::Test {
                     std::vector<std::string> more = {},
                     std::map<std::string, std::string> environment = {});
   // All four of a file with two ps and two workers: ps/0, ps/1, worker/0, worker/1.
-  std::vector<Process> startFour(const std::string& file);
+  std::vector<Process> startFour(const std::string& file,
+                                 std::map<std::string, std::string> environment = {});
   static constexpr size_t kChiefTask = 2;  // of startFour()'s
 
   // Null when there is none. Stays where it is until the file has changed.
-  nlohmann::json& summary(const std::string& name = "job") const;
+  Json& summary(const std::string& name = "job") const;
   // Processes whose command line mentions this test's folder: what a finished job must not leave.
   std::vector<std::string> leftovers() const;
   // Polls until leftovers() is empty, for at most five seconds.
@@ -68,7 +70,7 @@ class ClusterTest : public ::testing::Test {
  private:
   struct Summary {
     std::string text;
-    nlohmann::json json;
+    Json json;
   };
   bool anyPortInUse() const;
 
@@ -77,5 +79,10 @@ class ClusterTest : public ::testing::Test {
 };
 
 std::string binary(const std::string& name);  // path of psd, workerd, dtf-launch
+
+// The environment of a job that a test disturbs: a step of a worker takes four milliseconds at
+// least. So a fast machine doesn't come to the end of a few hundred steps before the disturbance,
+// and a job that is awaited leaves the cores to other tests.
+std::map<std::string, std::string> unhurried();
 
 }  // namespace dtf::testing

@@ -15,7 +15,7 @@ using std::chrono::seconds;
 class DeterminismTest : public ClusterTest {
  protected:
   std::string digestOf(const std::string& name) {
-    return summary(name)["parameters_digest"].get<std::string>();
+    return summary(name)["parameters_digest"].asString();
   }
 };
 

@@ -1,5 +1,5 @@
-// The programs of common/api/examples, built as anyone builds them, by meson and pkg-config, and run on
-// psd --serve and workerd --serve.
+// The programs of common/api/examples, built as anyone builds them, by meson and pkg-config, and
+// run on psd --serve and workerd --serve.
 
 #include <gmock/gmock.h>
 
@@ -182,7 +182,7 @@ TEST_F(ExamplesTest, ACounterOnAParameterServerIsSharedByClientsAndOutlivesThem)
   EXPECT_EQ(said({"remote_counter", ps(), "1"}), "307.5\n");
 }
 
-// The same to the last digit that is printed, here and on a worker, as dtf-launch predict says.
+// The same here and on a worker, and as dtf-launch predict says.
 TEST_F(ExamplesTest, AModelThatWasTrainedIsApplied) {
   ClusterOptions options{.steps = 100};
   options.train_more = "  checkpoint: {every_seconds: 600}\n";
@@ -198,8 +198,52 @@ TEST_F(ExamplesTest, AModelThatWasTrainedIsApplied) {
   EXPECT_EQ(here, said({"apply_model", file, raw, target(1)}));
   const std::string predicted = said({environment("DTF_BUILD_ROOT") + "/launcher/dtf-launch",
                                       "predict", file, "--input", idx, "--json"});
-  EXPECT_THAT(predicted, HasSubstr("\"class\":" + here.substr(0, 1))) << here;
-  EXPECT_THAT(predicted, HasSubstr(here.substr(2, 6))) << here;
+  const Json line = Json::parse(predicted);
+  const int64_t predicted_class = std::stoi(here.substr(0, 1));
+  EXPECT_EQ(line["class"], predicted_class) << predicted;
+  EXPECT_NEAR(line["probabilities"][static_cast<size_t>(predicted_class)].asDouble(),
+              std::stod(here.substr(2)), 1e-6)  // the digits that are printed
+      << predicted;
+}
+
+// Whatever the order in which a row's columns are given.
+TEST_F(ExamplesTest, AModelOfATableIsAppliedByTheNamesOfItsColumns) {
+  std::string table = "width,height,kind\n";
+  for (int i = 0; i < 40; ++i) {
+    const bool is_tall = i % 2 == 1;
+    table += std::to_string(is_tall ? 1 : 4) + "." + std::to_string(i % 7) + "," +
+             std::to_string(is_tall ? 5 : 2) + "." + std::to_string(i % 5) +
+             (is_tall ? ",tall\n" : ",wide\n");
+  }
+  folder_.write("table.csv", table);
+  const std::string file = folder_.write(
+      "table.yaml",
+      "job: table\nrun_dir: " + folder_.path() +
+          "/runs/table\ncluster: {ps: [\"localhost:auto\"], worker: [\"localhost:auto\"]}\n"
+          "train:\n  model: {input: {shape: [2]}, layers: [dense: {units: 2}], "
+          "loss: softmax_cross_entropy}\n"
+          "  data: {train: {format: csv, files: [table.csv], label_column: kind, "
+          "class_names: [wide, tall]}, batch_size: 10}\n"
+          "  optimizer: {adam: {learning_rate: 0.05}}\n  steps: 200\n"
+          "  checkpoint: {every_seconds: 600}\n");
+  ASSERT_EQ(launch(file).exit_code, 0);
+  const std::string tall = said({"predict_row", file, "width=1.2", "height=5.5"});
+  EXPECT_THAT(tall, ::testing::StartsWith("tall "));
+  EXPECT_EQ(said({"predict_row", file, "height=5.5", "width=1.2"}), tall);
+  EXPECT_THAT(said({"predict_row", file, "height=1.2", "width=5.5"}),
+              ::testing::StartsWith("wide "));
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"width=1.2"}, "trained on width, height"},
+      {{"width=1.2", "height=5.5", "depth=3"}, "trained on width, height"},
+      {{"width=", "height=5.5"}, "'width=' is not COLUMN=NUMBER"},
+      {{"", "height=5.5"}, "'' is not COLUMN=NUMBER"}};
+  for (const auto& [row, why] : wrong) {
+    std::vector<std::string> command = {"predict_row", file};
+    command.insert(command.end(), row.begin(), row.end());
+    const ProcessResult refused = run(command);
+    EXPECT_EQ(refused.exit_code, 2) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr(why));
+  }
 }
 
 // Its variables on the ps, its gradients on a worker, and another graph that evaluates them.

@@ -40,7 +40,8 @@ train:
   checkpoint: {{every_steps: 100}}
 """
 ACTIVATIONS = ["relu", "relu6", "leaky_relu", "elu", "gelu", "silu", "softplus", "sigmoid", "tanh", "softmax"]
-# Together with TABLE_JOB and CATEGORIES_JOB they hold every layer but `lstm`, and norms with and without trained factors.
+# Together with TABLE_JOB and CATEGORIES_JOB they hold every layer but `lstm`, and norms with and
+# without trained factors.
 MODELS = {
     "perceptron": ("[flatten: , " + ", ".join(f"dense: {{units: 20, activation: {name}}}" for name in ACTIVATIONS[:4]) +
                    ", layer_norm: , batch_norm: , " + ", ".join(f"{name}: " for name in ACTIVATIONS[4:9]) +

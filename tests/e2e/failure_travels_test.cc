@@ -1,10 +1,11 @@
-// Jobs by hand in which one task fails: the others end within seconds, each with the reason, the name
-// of the one that failed, and an exit code of its own. Nobody else could tell them.
+// Jobs by hand in which one task fails: the others end within seconds, each with the reason, the
+// name of the one that failed, and an exit code of its own. Nobody else could tell them.
 
 #include <signal.h>
 
 #include <chrono>
 
+#include "common/base/json.h"
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -121,7 +122,8 @@ TEST_F(FailureTravelsTest, APsThatAPersonEndsAtOnce) {
   for (const Task other : {kWorker0, kWorker1, kPs0}) expectEnd(other, 69, "ps/1");
 }
 
-// Training is done; that it is not saved is told to all who stay to the end, with the name of the ps.
+// Training is done; that it is not saved is told to all who stay to the end, with the name of the
+// ps.
 TEST_F(FailureTravelsTest, APsWhoseDiskDoesNotTakeTheLastCheckpoint) {
   ClusterOptions saving = endless();
   saving.steps = 200;
@@ -161,9 +163,9 @@ TEST_F(FailureTravelsTest, AFrozenWorkerOfALaunchIsNamedByAllAndIsTheRootCause) 
               "launch: {restarts: {max: 0}}\n"));
   Process launcher(launchCommand(file), {}, folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("worker 2/2", seconds(30))) << launcher.err();
-  const auto record = nlohmann::json::parse(folder_.read("runs/job/launch.json"));
+  const auto record = Json::parse(folder_.read("runs/job/launch.json"));
   ASSERT_EQ(record["tasks"][3]["name"], "worker/1");
-  ::kill(record["tasks"][3]["pid"].get<pid_t>(), SIGSTOP);
+  ::kill(record["tasks"][3]["pid"].asInt(), SIGSTOP);
   const ProcessResult result = launcher.wait(seconds(30));
   EXPECT_EQ(result.exit_code, 69) << result.err;
   for (const char* named :

@@ -1,6 +1,7 @@
-// dtf-launch status, attach, logs and stop, from folders that have nothing to do with the job, and of jobs
-// that dtf-launch did not start.
+// dtf-launch status, attach, logs and stop, from folders that have nothing to do with the job, and
+// of jobs that dtf-launch did not start.
 
+#include "common/base/json.h"
 #include "tests/e2e/verbs_fixture.h"
 
 namespace dtf::testing {
@@ -34,7 +35,7 @@ TEST_F(FoundRunsTest, FindTheRunFromAnyFolderAndADetachedJobGoesOn) {
   ASSERT_EQ(up.exit_code, 0) << up.err;
   EXPECT_NE(up.out.find("job: runs, dtf-launch has pid "), std::string::npos) << up.out;
   const ProcessResult status = from({"status", "--json"}, "/");
-  EXPECT_EQ(nlohmann::json::parse(status.out)["running"], true) << status.exit_code;
+  EXPECT_EQ(Json::parse(status.out)["running"], true) << status.exit_code;
   Process attached({binary("dtf-launch"), "attach", file}, {}, "/");
   ASSERT_TRUE(attached.waitForOutput("all 4 tasks are ready", seconds(30))) << attached.err();
   const ProcessResult second = from({"up", "-d"}, folder_.path());
@@ -44,14 +45,14 @@ TEST_F(FoundRunsTest, FindTheRunFromAnyFolderAndADetachedJobGoesOn) {
       << "of the job that runs, not of the launch that was refused";
   const ProcessResult stop = from({"stop", "--json"}, "/");
   EXPECT_EQ(stop.exit_code, 0) << stop.err;
-  const nlohmann::json said = nlohmann::json::parse(stop.out);
+  const Json said = Json::parse(stop.out);
   EXPECT_EQ(said["was_running"], true);
   EXPECT_EQ(said["summary"]["outcome"], "stopped");
   EXPECT_EQ(attached.wait(seconds(10)).exit_code, 0) << "the job's";
   EXPECT_EQ(from({"logs", "--json"}, "/").exit_code, 0);
   const ProcessResult gone = from({"attach", "--json"}, "/");
   EXPECT_EQ(gone.exit_code, 69);
-  EXPECT_EQ(nlohmann::json::parse(gone.out)["event"], "error");
+  EXPECT_EQ(Json::parse(gone.out)["event"], "error");
   EXPECT_EQ(from({"stop"}, "/").exit_code, 3);
   expectNothingLeft();
 }
@@ -68,10 +69,10 @@ TEST_F(FoundRunsTest, StatusOfAJobByHandIsWhatItsTasksAnswer) {
       "[0-9.e-]+ . [0-9.]+ examples/s . ps 2/2 worker 2/2 . [0-9:]+ left\n  as of       20[\\s\\S]*"
       "\n  ps/0        step [0-9]+; workers: 2 joined"
       "[\\s\\S]*\n  worker/1    step [0-9]+; loss [0-9.e-]+\n");
-  const nlohmann::json said = nlohmann::json::parse(verb("status", {"--json"}).out);
+  const Json said = Json::parse(verb("status", {"--json"}).out);
   ASSERT_EQ(said["tasks"].size(), 4u) << said;
-  EXPECT_TRUE(said["tasks"][0]["pid"].is_null()) << "the chief alone says which process it is";
-  EXPECT_GT(said["tasks"][0]["answer"]["global_step"], 0) << said;
+  EXPECT_TRUE(said["tasks"][0]["pid"].isNull()) << "the chief alone says which process it is";
+  EXPECT_GT(said["tasks"][0]["answer"]["global_step"].asDouble(), 0) << said;
 }
 
 TEST_F(FoundRunsTest, AJobByHandIsFoundFromAnyFolder) {
@@ -105,9 +106,9 @@ TEST_F(FoundRunsTest, AJobOfAnotherUserIsFoundAtThePortsOfItsFile) {
                              "answer\n  progress    step [\\s\\S]*\n  worker/1    step [0-9]+")))
       << status.out;
   const ProcessResult as_json = elsewhere("status", {"--json"}, another);
-  const nlohmann::json said = nlohmann::json::parse(as_json.out);
+  const Json said = Json::parse(as_json.out);
   EXPECT_EQ(said["running"], true) << said;
-  EXPECT_TRUE(said["run_dir"].is_null()) << said;
+  EXPECT_TRUE(said["run_dir"].isNull()) << said;
   const ProcessResult stop = elsewhere("stop", {}, another);
   EXPECT_EQ(stop.exit_code, 69);
   EXPECT_NE(stop.err.find("job runs, but not in a run directory that is known here"),

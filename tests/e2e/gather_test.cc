@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/json.h"
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -51,7 +52,7 @@ class GatherTest : public ClusterTest {
   // What a job ends with whose tasks share a disk.
   std::string sharedDigest() {
     EXPECT_EQ(launch(writeCluster(job(Files::kShared), "calm"), {}, kEndOfGathering).exit_code, 0);
-    return summary("calm")["parameters_digest"];
+    return summary("calm").stringAt("parameters_digest");
   }
 
   // The ps are on another host than the workers.
@@ -104,8 +105,8 @@ class GatherTest : public ClusterTest {
     }
   }
   std::string digest() {
-    return nlohmann::json::parse(
-        folder_.read("hosts/worker-0/run/summary.json"))["parameters_digest"];
+    return Json::parse(folder_.read("hosts/worker-0/run/summary.json"))
+        .stringAt("parameters_digest");
   }
   void expectFilesAtTheChiefOnly(int ps) {
     for (int i = 0; i < ps; ++i) EXPECT_FALSE(fs::exists(checkpointsOf("ps", i))) << i;
@@ -257,11 +258,12 @@ class StayTest : public GatherTest {
   fs::path shardsOf(int ps) const { return runOf("ps", ps) / "shards"; }
   // The folder of the shards of "step-2000": "step-2000-1f3a.9".
   std::string staysIn(const std::string& folder) {
-    return nlohmann::json::parse(
-        folder_.read("hosts/worker-0/run/checkpoints/" + folder + "/manifest.json"))["stays_in"];
+    return Json::parse(folder_.read("hosts/worker-0/run/checkpoints/" + folder + "/manifest.json"))
+        .stringAt("stays_in");
   }
-  // The checkpoints that are kept, and nothing of those that went or came to nothing. Where a disk is slow,
-  // a save that falls due while another is at work is of a later step, so there may be fewer.
+  // The checkpoints that are kept, and nothing of those that went or came to nothing. Where a disk
+  // is slow, a save that falls due while another is at work is of a later step, so there may be
+  // fewer.
   void expectFilesWhereTheyStay(int ps, size_t keep = 3) {
     Names due;
     const Names kept = namesIn(checkpointsOf("worker", 0));

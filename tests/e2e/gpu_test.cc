@@ -1,9 +1,10 @@
-// Workers whose devices are a plug-in's, as libdtf_gpu.so is. The plug-in of these tests computes on the host
-// (tests/gpu): it has run on no GPU. Real processes.
+// Workers whose devices are a plug-in's, as libdtf_gpu.so is. The plug-in of these tests computes
+// on the host (tests/gpu): it has run on no GPU. Real processes.
 
 #include <cstdlib>
 #include <regex>
 
+#include "common/base/json.h"
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -63,10 +64,10 @@ TEST_F(GpuTest, AWorkersGpuTrainsWhatItsCpuDoes) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err.find("devices=gpu:0"), std::string::npos) << result.err;
   EXPECT_EQ(summary("gpu")["outcome"], "done");
-  EXPECT_NEAR(summary("gpu")["final_loss"].get<double>(),
-              summary("cpu")["final_loss"].get<double>(), 1e-4);
-  EXPECT_NEAR(summary("gpu")["eval"]["loss"].get<double>(),
-              summary("cpu")["eval"]["loss"].get<double>(), 1e-4);
+  EXPECT_NEAR(summary("gpu")["final_loss"].asDouble(), summary("cpu")["final_loss"].asDouble(),
+              1e-4);
+  EXPECT_NEAR(summary("gpu")["eval"]["loss"].asDouble(), summary("cpu")["eval"]["loss"].asDouble(),
+              1e-4);
 }
 
 // A loop over the 28 rows of an image, unrolled there.
@@ -79,8 +80,8 @@ TEST_F(GpuTest, ARecurrentLayerTrainsThereToo) {
   ASSERT_EQ(launch(writeCluster(options, "cpu")).exit_code, 0);
   const ProcessResult result = launch(writeCluster(onGpu(options), "gpu"));
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NEAR(summary("gpu")["final_loss"].get<double>(),
-              summary("cpu")["final_loss"].get<double>(), 1e-4);
+  EXPECT_NEAR(summary("gpu")["final_loss"].asDouble(), summary("cpu")["final_loss"].asDouble(),
+              1e-4);
 }
 
 // Several inputs, of which two name rows of tables.
@@ -98,8 +99,8 @@ TEST_F(GpuTest, CategoriesAreLookedUpThereToo) {
   ASSERT_EQ(launch(write("cpu", "cpu:0"), smaller).exit_code, 0);
   const ProcessResult result = launch(write("gpu", "gpu:0"), smaller);
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NEAR(summary("gpu")["eval"]["loss"].get<double>(),
-              summary("cpu")["eval"]["loss"].get<double>(), 1e-4);
+  EXPECT_NEAR(summary("gpu")["eval"]["loss"].asDouble(), summary("cpu")["eval"]["loss"].asDouble(),
+              1e-4);
 }
 
 TEST_F(GpuTest, BFloat16TrainsWhatFloat32Does) {
@@ -114,14 +115,15 @@ TEST_F(GpuTest, BFloat16TrainsWhatFloat32Does) {
   ASSERT_EQ(launch(writeCluster(options, "cpu")).exit_code, 0);
   const ProcessResult result = launch(writeCluster(onGpu(options), "narrow"));
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const double wide = summary("wide")["final_loss"].get<double>();
-  const double narrow = summary("narrow")["final_loss"].get<double>();
+  const double wide = summary("wide")["final_loss"].asDouble();
+  const double narrow = summary("narrow")["final_loss"].asDouble();
   EXPECT_NE(narrow, wide);
   EXPECT_NEAR(narrow, wide, 0.1 * wide);
-  EXPECT_NEAR(summary("cpu")["final_loss"].get<double>(), wide, 0.1 * wide);
+  EXPECT_NEAR(summary("cpu")["final_loss"].asDouble(), wide, 0.1 * wide);
 }
 
-// There the GPU updates them, with the bits of a ps; checkpoints, evaluations and what the job ends with are of them.
+// There the GPU updates them, with the bits of a ps; checkpoints, evaluations and what the job ends
+// with are of them.
 TEST_F(GpuTest, WithoutAPsItKeepsTheVariables) {
   ClusterOptions options = onGpu(
       {.ps = 1,
@@ -142,7 +144,7 @@ TEST_F(GpuTest, WithoutAPsItKeepsTheVariables) {
   ASSERT_EQ(rest.exit_code, 0) << rest.err;
   EXPECT_NE(rest.err.find("going on from the checkpoint of step 25"), std::string::npos)
       << rest.err;
-  const nlohmann::json expected = summary("ps");
+  const Json expected = summary("ps");
   for (const std::string name : {"whole", "parts"}) {
     EXPECT_EQ(summary(name)["parameters_digest"], expected["parameters_digest"]) << name;
     EXPECT_EQ(summary(name)["eval"]["loss"], expected["eval"]["loss"]) << name;
@@ -151,7 +153,8 @@ TEST_F(GpuTest, WithoutAPsItKeepsTheVariables) {
   expectNothingLeft();
 }
 
-// Each updates its share, and takes those of the others. Async: a push waits while a checkpoint is taken.
+// Each updates its share, and takes those of the others. Async: a push waits while a checkpoint is
+// taken.
 TEST_F(GpuTest, SeveralGpusWithoutAPsKeepTheVariables) {
   ::setenv("DTF_TEST_HOST_DEVICES", "3", 1);
   const ClusterOptions options{
@@ -177,7 +180,8 @@ TEST_F(GpuTest, SeveralGpusWithoutAPsKeepTheVariables) {
   expectNothingLeft();
 }
 
-// In a step or in an update: whatever comes as the 45th to the 47th. A checkpoint is taken meanwhile, or has just been.
+// In a step or in an update: whatever comes as the 45th to the 47th. A checkpoint is taken
+// meanwhile, or has just been.
 TEST_F(GpuTest, ADeviceThatFailsEndsTheJobInWordsAndItsCheckpointStays) {
   for (const std::string mode : {"sync", "async"}) {
     for (const std::string after : {"44", "45", "46"}) {
@@ -217,7 +221,8 @@ TEST_F(GpuTest, LayersThatMoveBesideTheComputationArriveWhole) {
   EXPECT_EQ(summary("ps")["parameters_digest"], summary("kept")["parameters_digest"]);
 }
 
-// Each copy to the host is made when it is waited for, and the memory that it goes to has no numbers until then.
+// Each copy to the host is made when it is waited for, and the memory that it goes to has no
+// numbers until then.
 TEST_F(GpuTest, GradientsThatLeaveAsTheyComeHaveTheSameBits) {
   ClusterOptions options =
       onGpu({.ps = 1,

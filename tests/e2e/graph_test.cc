@@ -8,6 +8,7 @@
 #include <map>
 #include <sstream>
 
+#include "common/base/json.h"
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -50,10 +51,10 @@ TEST_F(GraphTest, TheExampleLearns) {
   std::vector<double> losses;
   std::istringstream lines(result.out);
   for (std::string line; std::getline(lines, line);) {
-    const auto event = nlohmann::json::parse(line);
+    const auto event = Json::parse(line);
     EXPECT_EQ(event["event"], "step");
     EXPECT_EQ(event["step"], losses.size() + 1);
-    losses.push_back(event["fetches"]["loss"][0].get<double>());
+    losses.push_back(event["fetches"]["loss"][0].asDouble());
   }
   ASSERT_EQ(losses.size(), 200u);
   EXPECT_GT(losses.front(), 0.1);
@@ -69,8 +70,8 @@ TEST_F(GraphTest, ALoopEndsWhenItIsNearEnough) {
       std::string(std::getenv("DTF_SOURCE_ROOT")) + "/configs/graphs/newton.yaml";
   const ProcessResult result = run(newton, {"--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const auto fetches = nlohmann::json::parse(result.out)["fetches"];
-  EXPECT_NEAR(fetches["root:0"][0].get<double>(), std::sqrt(2.0), 1e-6);
+  const auto fetches = Json::parse(result.out)["fetches"];
+  EXPECT_NEAR(fetches["root:0"][0].asDouble(), std::sqrt(2.0), 1e-6);
   EXPECT_EQ(fetches["root:1"][0], 4);  // 1, 1.5, 1.4167, 1.414216, 1.41421356
   const ProcessResult planned = run(newton, {"--dry-run"});
   EXPECT_EQ(planned.exit_code, 0) << planned.err;
@@ -85,8 +86,8 @@ TEST_F(GraphTest, AClassifierWithItsOwnOptimizerLearns) {
   std::vector<std::pair<double, double>> steps;  // loss and accuracy
   std::istringstream lines(result.out);
   for (std::string line; std::getline(lines, line);) {
-    const auto fetches = nlohmann::json::parse(line)["fetches"];
-    steps.emplace_back(fetches["loss"][0].get<double>(), fetches["accuracy"][0].get<double>());
+    const auto fetches = Json::parse(line)["fetches"];
+    steps.emplace_back(fetches["loss"][0].asDouble(), fetches["accuracy"][0].asDouble());
   }
   ASSERT_EQ(steps.size(), 100u);
   EXPECT_NEAR(steps.front().first, std::log(3), 1e-5) << "nothing is known yet";
@@ -122,7 +123,7 @@ TEST_F(GraphTest, PlacementIsShownWithoutTasks) {
   EXPECT_THAT(line("MatMul             product "), HasSubstr("/job:worker/replica:0/task:1"));
   EXPECT_THAT(line("MatMul             y "), HasSubstr("/job:worker/replica:0/task:0"));
   EXPECT_THAT(result.out, HasSubstr("  sends w:0 to worker/1, 12 B\n"));
-  const auto json = nlohmann::json::parse(run(example_, {"--dry-run", "--json"}).out);
+  const auto json = Json::parse(run(example_, {"--dry-run", "--json"}).out);
   EXPECT_EQ(json["ops"][0]["name"], "x");
   EXPECT_EQ(json["parts"].size(), 4u);
   EXPECT_THAT(run(example_, {"--dry-run", "--dot"}).out, ::testing::StartsWith("digraph step {"));
@@ -130,14 +131,14 @@ TEST_F(GraphTest, PlacementIsShownWithoutTasks) {
 }
 
 // The spans of a timeline, by "task/name".
-std::map<std::string, nlohmann::json> spansOf(const nlohmann::json& timeline) {
+std::map<std::string, Json> spansOf(const Json& timeline) {
   std::map<int, std::string> tasks;
-  std::map<std::string, nlohmann::json> spans;
+  std::map<std::string, Json> spans;
   for (const auto& event : timeline["traceEvents"])
-    if (event["name"] == "process_name") tasks[event["pid"]] = event["args"]["name"];
+    if (event["name"] == "process_name") tasks[event.intAt("pid")] = event["args"].stringAt("name");
   for (const auto& event : timeline["traceEvents"])
     if (event["ph"] == "X")
-      spans[tasks.at(event["pid"]) + " " + event["name"].get<std::string>()] = event;
+      spans[tasks.at(event.intAt("pid")) + " " + event.stringAt("name")] = event;
   return spans;
 }
 
@@ -148,7 +149,7 @@ TEST_F(GraphTest, ATimelineHasWhatEveryTaskDidInOneStep) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err, "");
   EXPECT_THAT(result.out, HasSubstr("step 200  loss "));
-  const auto timeline = nlohmann::json::parse(folder_.read("step.json"));
+  const auto timeline = Json::parse(folder_.read("step.json"));
   const auto spans = spansOf(timeline);
   for (const char* name :
        {"ps/0 run part", "ps/1 run part", "worker/0 run part", "worker/1 run part", "worker/0 y",
@@ -157,13 +158,13 @@ TEST_F(GraphTest, ATimelineHasWhatEveryTaskDidInOneStep) {
   EXPECT_EQ(spans.at("worker/1 product")["args"]["step"], 2);
   EXPECT_EQ(spans.at("worker/1 product")["cat"], "op");
   EXPECT_EQ(spans.at("worker/1 _Recv w:0")["cat"], "receive");
-  const auto begin = [&](const char* name) { return spans.at(name)["ts"].get<double>(); };
+  const auto begin = [&](const char* name) { return spans.at(name)["ts"].asDouble(); };
   EXPECT_LT(begin("worker/1 run part"), begin("worker/1 product"));
   EXPECT_LT(begin("worker/1 product"), begin("ps/0 update_w")) << "one clock";
   EXPECT_EQ(timeline["otherData"]["spans_dropped"], 0);
   EXPECT_EQ(timeline["otherData"]["tasks"].size(), 4u);
   ASSERT_EQ(run(example_, {"--timeline", file, "--timeline-step", "7"}).exit_code, 0);
-  EXPECT_EQ(nlohmann::json::parse(folder_.read("step.json"))["otherData"]["step"], 7);
+  EXPECT_EQ(Json::parse(folder_.read("step.json"))["otherData"]["step"], 7);
 }
 
 // Nothing has run then, and no variable has another value.
@@ -194,9 +195,9 @@ TEST_F(GraphTest, TowersRunOnTheDevicesOfAWorker) {
       "towers");
   const std::string towers =
       std::string(std::getenv("DTF_SOURCE_ROOT")) + "/configs/graphs/towers.yaml";
-  const auto plan = nlohmann::json::parse(run(towers, {"--dry-run", "--json"}).out);
+  const auto plan = Json::parse(run(towers, {"--dry-run", "--json"}).out);
   std::map<std::string, std::string> devices;
-  for (const auto& op : plan["ops"]) devices[op["name"]] = op["device"];
+  for (const auto& op : plan["ops"]) devices[op.stringAt("name")] = op.stringAt("device");
   EXPECT_EQ(devices["tower0/loss"], "/job:worker/replica:0/task:0/device:CPU:0");
   EXPECT_EQ(devices["tower1/loss"], "/job:worker/replica:0/task:0/device:CPU:1");
   EXPECT_EQ(devices["gradients/tower1/prediction_grad/MatMul"],
@@ -208,7 +209,7 @@ TEST_F(GraphTest, TowersRunOnTheDevicesOfAWorker) {
   std::vector<double> losses;
   std::istringstream lines(result.out);
   for (std::string line; std::getline(lines, line);)
-    losses.push_back(nlohmann::json::parse(line)["fetches"]["loss"][0].get<double>());
+    losses.push_back(Json::parse(line)["fetches"]["loss"][0].asDouble());
   ASSERT_EQ(losses.size(), 200u);
   EXPECT_GT(losses.front(), 0.1);
   EXPECT_LT(losses.back(), losses.front() / 1000);

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/base/json.h"
 #include "common/cluster/cluster_yaml.h"
 #include "common/net/caller_loop.h"
 #include "common/net/tls_keys.h"
@@ -51,8 +52,8 @@ class KeysTest : public RecoveryTest {
   // What ps/0 answers to whoever has `certified`'s key and says that it is `said`.
   Error refusalOf(const std::string& file, const std::string& certified, TaskId said) {
     const cluster::JobSpec job = cluster::loadCluster(file, {});
-    net::useKeys(std::make_shared<net::TlsKeys>(keys(), certified, job.job));
-    net::CallerLoop loop(Duration{0});
+    net::CallerLoop loop(Duration{0}, net::Credentials::ofKeys(std::make_shared<net::TlsKeys>(
+                                          keys(), certified, job.job)));
     std::unique_ptr<wire::PsControlLink> link;
     std::optional<Error> refusal;
     try {
@@ -69,7 +70,6 @@ class KeysTest : public RecoveryTest {
       refusal = error;
     }
     loop.call([&] { link = nullptr; });
-    net::useKeys(nullptr);
     return refusal.value_or(Error(ErrorCode::kInternal, "it was let in"));
   }
   // `openssl s_client` with `more`; what it says.
@@ -356,7 +356,8 @@ TEST_F(KeysTest, BadKeysAreSaidBeforeATaskStarts) {
   EXPECT_THAT(refusal({file, "--keys", "none"}, 65), HasSubstr("is no folder of keys"));
 }
 
-// With keys a task may listen where others can reach it; without, the refusal says how to make them.
+// With keys a task may listen where others can reach it; without, the refusal says how to make
+// them.
 TEST_F(KeysTest, BeyondLoopbackKeysTakeThePlaceOfInsecure) {
   const std::string port = std::to_string(freePorts(1)[0]);
   std::vector<std::string> argv = {
@@ -385,7 +386,7 @@ TEST_F(KeysTest, TheVerbMakesListsAndRefuses) {
   EXPECT_EQ(keysVerb({"issue", "k", "ps/0", "--days", "3"}).exit_code, 0);
   EXPECT_EQ(keysVerb({"issue", "k", "chief"}).exit_code, 2);
   EXPECT_EQ(keysVerb({"show", "none"}).exit_code, 65);
-  const nlohmann::json shown = nlohmann::json::parse(keysVerb({"show", "k", "--json"}).out);
+  const Json shown = Json::parse(keysVerb({"show", "k", "--json"}).out);
   EXPECT_EQ(shown["event"], "keys");
   EXPECT_EQ(shown["job"], "mnist");
   ASSERT_EQ(shown["keys"].size(), 3u);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/json.h"
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -62,16 +63,16 @@ class MemoryGroup {
 TEST_F(LaunchTest, AsyncJobEndsWithExactlyItsStepsAndASummary) {
   const ProcessResult result = launch(writeCluster({.steps = 60, .ports = freePorts(4)}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const nlohmann::json s = summary();
+  const Json s = summary();
   EXPECT_EQ(s["schema"], 1);
   EXPECT_EQ(s["job"], "job");
   EXPECT_EQ(s["outcome"], "done");
   EXPECT_EQ(s["global_step"], 60);
-  EXPECT_GT(s["final_loss"].get<double>(), 0.0);
-  EXPECT_GT(s["eval"]["accuracy"].get<double>(), 0.2);
-  EXPECT_GT(s["steps_per_second"].get<double>(), 0.0);
-  EXPECT_GT(s["examples_per_second"].get<double>(), 0.0);
-  EXPECT_GT(s["wall_seconds"].get<double>(), 0.0);
+  EXPECT_GT(s["final_loss"].asDouble(), 0.0);
+  EXPECT_GT(s["eval"]["accuracy"].asDouble(), 0.2);
+  EXPECT_GT(s["steps_per_second"].asDouble(), 0.0);
+  EXPECT_GT(s["examples_per_second"].asDouble(), 0.0);
+  EXPECT_GT(s["wall_seconds"].asDouble(), 0.0);
   ASSERT_EQ(s["tasks"].size(), 4u);
   for (const auto& task : s["tasks"]) {
     EXPECT_EQ(task["exit_code"], 0) << task;
@@ -112,8 +113,7 @@ TEST_F(LaunchTest, PinnedVariablesLieOnThePsTheyArePinnedTo) {
                                          "{softmax/weights: /job:ps/task:1, softmax/biases: "
                                          "/job:ps/task:1}}\n"}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const auto manifest =
-      nlohmann::json::parse(folder_.read("runs/job/checkpoints/step-40/manifest.json"));
+  const auto manifest = Json::parse(folder_.read("runs/job/checkpoints/step-40/manifest.json"));
   for (const auto& shard : manifest["shards"]) {
     const bool is_pinned_to = shard["file"] == "shard-1-of-2.safetensors";
     EXPECT_EQ(shard["tensors"].size(), is_pinned_to ? 2u : 0u) << shard;
@@ -145,8 +145,8 @@ TEST_F(LaunchTest, AKilledWorkerIsTheRootCauseAndEverybodyLeaves) {
   expectNothingLeft();
 }
 
-// Two workers with 94 MB of pixels each. dtf-launch is not in the group: it would count the memory and
-// refuse the job.
+// Two workers with 94 MB of pixels each. dtf-launch is not in the group: it would count the memory
+// and refuse the job.
 TEST_F(LaunchTest, AWorkerThatTheKernelKilledForLackOfMemoryIsSaidToBe) {
   const MemoryGroup group(150 << 20);
   if (!group.exists()) GTEST_SKIP() << "no memory cgroup can be made: that needs root";
@@ -270,7 +270,7 @@ TEST_F(LaunchTest, JsonEndsWithTheSummary) {
   std::istringstream lines(result.out);
   for (std::string line; std::getline(lines, line);)
     if (!line.empty()) last = line;
-  const nlohmann::json s = nlohmann::json::parse(last);
+  const Json s = Json::parse(last);
   EXPECT_EQ(s["outcome"], "done") << last;
   EXPECT_EQ(s["global_step"], 40) << last;
 }

@@ -71,10 +71,11 @@ TEST_F(MemoryTest, ArenasTravelWhereOneSideDoesNotShare) {
   EXPECT_EQ(summary()["global_step"], 40);
 }
 
-// Of a worker the ps keep what they still read, of a ps the workers; with the successor of each memory is shared anew.
+// Of a worker the ps keep what they still read, of a ps the workers; with the successor of each
+// memory is shared anew.
 TEST_F(MemoryTest, LostTasksAreReplacedAndNoBitIsLost) {
   ClusterOptions options = wide("sync");
-  options.steps = 3000;
+  options.steps = 900;
   options.train_more = "  report: {every_steps: 10}\n";
   options.top_more = "durability: replica\n";
   ASSERT_EQ(launch(writeCluster(options, "calm"), {}, kEnd).exit_code, 0);

@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "common/base/json.h"
 #include "tests/e2e/cluster_fixture.h"
 #include "tests/support/http_client.h"
 
@@ -209,10 +210,10 @@ TEST_F(MetricsTest, ALaunchedJobSaysWhereItsTasksAnswer) {
   const ProcessResult status =
       runProcess({binary("dtf-launch"), "status", file, "--json"}, kPatience, {}, folder_.path());
   std::set<std::string> scraped;
-  const nlohmann::json said = nlohmann::json::parse(status.out);
-  for (const nlohmann::json& task : said["tasks"]) {
-    ASSERT_TRUE(task["answer"]["metrics"].is_string()) << task;
-    const int port = portOf(task["answer"]["metrics"]);
+  const Json said = Json::parse(status.out);
+  for (const Json& task : said["tasks"]) {
+    ASSERT_TRUE(task["answer"]["metrics"].isString()) << task;
+    const int port = portOf(task["answer"].stringAt("metrics"));
     EXPECT_EQ(awaitStatus(port, "/readyz", 200).status, 200) << task;
     const MetricsPage page = scrape(port);
     EXPECT_EQ(page.task, task["name"]);

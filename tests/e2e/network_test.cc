@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "common/base/json.h"
 #include "tests/e2e/ssh_fixture.h"
 
 // `dtf-launch check --network` between hosts that are network namespaces, each with a real sshd and
-// two network cards: eth0 with the addresses of the cluster file, eth1 with others. What goes through
-// eth0 of the third is held back to 40 Mbit/s.
+// two network cards: eth0 with the addresses of the cluster file, eth1 with others. What goes
+// through eth0 of the third is held back to 40 Mbit/s.
 
 namespace dtf::testing {
 
@@ -133,10 +133,10 @@ class NetworkTest : public SshTest {
     return Process(command, {}, folder_.path()).wait(kCheckPatience);
   }
 
-  static nlohmann::json networkOf(const ProcessResult& result) {
+  static Json networkOf(const ProcessResult& result) {
     std::istringstream lines(result.out);
     for (std::string line; std::getline(lines, line);)
-      if (const auto event = nlohmann::json::parse(line); event["event"] == "network") return event;
+      if (const auto event = Json::parse(line); event["event"] == "network") return event;
     ADD_FAILURE() << result.out << result.err;
     return {};
   }
@@ -149,15 +149,15 @@ TEST_F(NetworkTest, ASlowCardIsFoundFromBothSidesAndTheBetterOneNamed) {
   const std::string file = hostsJob("insecure: true\n");
   const ProcessResult json = check(file, {"--json"});
   ASSERT_EQ(json.exit_code, 0) << json.err;
-  const nlohmann::json network = networkOf(json);
+  const Json network = networkOf(json);
   size_t slow = 0;
   ASSERT_EQ(network["pairs"].size(), 12u) << "six pairs, to two addresses each";
-  for (const nlohmann::json& pair : network["pairs"]) {
+  for (const Json& pair : network["pairs"]) {
     ASSERT_TRUE(pair.contains("bytes_per_second")) << pair;
-    const double rate = pair["bytes_per_second"];
-    EXPECT_EQ(pair["interface"], pair["in_file"] ? "eth0" : "eth1");
+    const double rate = pair.doubleAt("bytes_per_second");
+    EXPECT_EQ(pair["interface"], pair.boolAt("in_file") ? "eth0" : "eth1");
     const bool is_held =
-        pair["in_file"] && (pair["from"] == "10.70.0.13" || pair["to"] == "10.70.0.13");
+        pair.boolAt("in_file") && (pair["from"] == "10.70.0.13" || pair["to"] == "10.70.0.13");
     slow += is_held;
     if (is_held) {
       EXPECT_GT(rate, 0.5 * kSlowBytes) << pair;
@@ -168,7 +168,7 @@ TEST_F(NetworkTest, ASlowCardIsFoundFromBothSidesAndTheBetterOneNamed) {
   }
   EXPECT_EQ(slow, 4u);
   EXPECT_THAT(
-      network["warnings"].get<std::vector<std::string>>(),
+      network["warnings"].asStrings(),
       ElementsAre(HasSubstr("what goes out of 10.70.0.13 is slow for all others"),
                   HasSubstr("what goes into 10.70.0.13 is slow for all others"),
                   AllOf(HasSubstr("wrong network card? 10.70.0.13 is 10.70.0.13 on its eth0"),
@@ -196,8 +196,8 @@ TEST_F(NetworkTest, OverTlsAndHostsThatDoNotReachEachOtherAreNamed) {
               AllOf(HasSubstr("2 pairs of hosts can't reach each other"),
                     HasSubstr("10.70.0.13 to 10.70.0.12: "),
                     HasSubstr("10.70.0.12 to 10.70.0.13: "), Not(HasSubstr("10.70.0.11 to"))));
-  const nlohmann::json network = networkOf(result);
-  for (const nlohmann::json& pair : network["pairs"])
+  const Json network = networkOf(result);
+  for (const Json& pair : network["pairs"])
     if (pair["from"] == "10.70.0.11" || pair["to"] == "10.70.0.11") {
       EXPECT_TRUE(pair.contains("bytes_per_second")) << pair;
     }

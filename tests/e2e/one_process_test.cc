@@ -7,6 +7,7 @@
 #include <regex>
 #include <sstream>
 
+#include "common/base/json.h"
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -39,14 +40,14 @@ class OneProcessTest : public ClusterTest {
 TEST_F(OneProcessTest, EndsWithTheBitsOfOnePsAndOneWorker) {
   for (const std::string mode : {"sync", "async"}) {
     ASSERT_EQ(launch(writeCluster(options(mode), mode)).exit_code, 0);
-    const nlohmann::json expected = summary(mode);
+    const Json expected = summary(mode);
     int files = 0;
     for (const std::string cluster : {"cluster: {worker: [local]}\n", ""}) {
       const std::string name = mode + std::to_string(++files);
       const ProcessResult result = launch(withoutPs(options(mode), cluster, name));
       ASSERT_EQ(result.exit_code, 0) << result.err;
       EXPECT_NE(result.err.find("one process, no ps"), std::string::npos) << result.err;
-      const nlohmann::json said = summary(name);
+      const Json said = summary(name);
       EXPECT_EQ(said["parameters_digest"], expected["parameters_digest"]) << name;
       EXPECT_EQ(said["eval"]["loss"], expected["eval"]["loss"]);
       EXPECT_EQ(said["checkpoint"]["last_step"], 40);

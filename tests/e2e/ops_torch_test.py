@@ -19,8 +19,9 @@ except ImportError as missing:
 SEED = 20261126
 random = np.random.default_rng(SEED)
 
-# Gradients, which are compared as those of the ops that they belong to; what has a state, moves tensors, draws numbers or
-# calls functions, which have tests of their own; and what no framework has.
+# Gradients, which are compared as those of the ops that they belong to; what has a state, moves
+# tensors, draws numbers or calls functions, which have tests of their own; and what no framework
+# has.
 NOT_COMPARED = {
     "Placeholder", "Const", "Variable", "NoOp", "ReadVariable", "Assign", "AssignAdd", "AssignSub", "ScatterAdd",
     "ScatterUpdate", "If", "While", "Dropout", "StatelessRandomUniform", "StatelessRandomNormal", "MulRows",

@@ -1,9 +1,11 @@
-// replication.overlap: a worker computes its next batch while a gradient travels. Real processes, real kill -9.
+// replication.overlap: a worker computes its next batch while a gradient travels. Real processes,
+// real kill -9.
 
 #include <fmt/core.h>
 
 #include <algorithm>
 
+#include "common/base/json.h"
 #include "tests/e2e/recovery_fixture.h"
 #include "tests/e2e/timeline.h"
 
@@ -42,7 +44,7 @@ TEST_F(OverlapTest, TheExchangeAndTheNextBatchAreAtTheSameTime) {
   options.top_more = "shared_memory: false\n";  // where an exchange takes a while
   options.train_more = "  summaries: {timeline_step: 20}\n";
   ASSERT_EQ(launch(writeCluster(options)).exit_code, 0);
-  const auto timeline = nlohmann::json::parse(folder_.read("runs/job/timeline/worker-0.json"));
+  const auto timeline = Json::parse(folder_.read("runs/job/timeline/worker-0.json"));
   const std::vector<Span> exchanges = spansOf(timeline, "push, wait, receive");
   const std::vector<Span> batches = spansOf(timeline, "compute");
   ASSERT_EQ(exchanges.size(), 1u) << timeline;

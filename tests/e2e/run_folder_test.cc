@@ -1,5 +1,5 @@
-// What becomes of a job whose run directory isn't what it was: removed, of another user, or on a disk that takes no
-// more.
+// What becomes of a job whose run directory isn't what it was: removed, of another user, or on a
+// disk that takes no more.
 
 #include <signal.h>
 
@@ -48,7 +48,7 @@ TEST_F(RunFolderTest, OneThatIsRemovedIsMadeAnewForTheNextCheckpoint) {
       << stopped.out;
   EXPECT_NE(stopped.out.find("logs       not there: "), std::string::npos) << stopped.out;
   // That is true.
-  const std::string reached = std::to_string(summary()["global_step"].get<uint64_t>());
+  const std::string reached = std::to_string(summary()["global_step"].asUint64());
   Process again(launchCommand(file), {}, folder_.path());
   EXPECT_TRUE(again.waitForOutput("going on from the checkpoint of step " + reached, seconds(30)))
       << again.err();
@@ -126,7 +126,8 @@ TEST_F(RunFolderTest, ByHandACheckpointThatMayNotBeReadEndsTheJobForAll) {
   }
 }
 
-// `ulimit -f`: without more ado the kernel ends a process that writes beyond it. The calls that tests log lie in a larger file.
+// `ulimit -f`: without more ado the kernel ends a process that writes beyond it. The calls that
+// tests log lie in a larger file.
 TEST_F(RunFolderTest, AFileThatMayNotGrowIsNamed) {
   std::vector<std::string> argv = launchCommand(writeCluster(savingJob(300)));
   argv.insert(argv.begin(), {"env", "-u", "DTF_CALL_LOG", "prlimit", "--fsize=20000", "--"});

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
+#include "common/base/json.h"
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -33,9 +35,9 @@ class ServeVerbTest : public ClusterTest {
   }
   // Of `task`, while it runs.
   pid_t pidOf(const std::string& task) const {
-    const auto status = nlohmann::json::parse(verb("status", {"--json"}).out);
+    const auto status = Json::parse(verb("status", {"--json"}).out);
     for (const auto& of : status["tasks"])
-      if (of["name"] == task) return of["pid"].get<pid_t>();
+      if (of["name"] == task) return of["pid"].asInt();
     ADD_FAILURE() << task;
     return -1;
   }

@@ -145,7 +145,7 @@ TEST_F(SshCopyTest, HostsWithoutDtfAndWithoutDataTrainWhatThisOneTrains) {
   ASSERT_EQ(first.exit_code, 0) << first.err;
   EXPECT_THAT(first.err, HasSubstr("to 2 hosts in "));
   EXPECT_EQ(summary()["global_step"], kCopySteps);
-  const std::string digest = summary()["parameters_digest"];
+  const std::string digest = summary().stringAt("parameters_digest");
   const std::string table = digestOf(folder_.path() + "/data/1.csv");
   const std::string of_chief = digestOf(folder_.path() + "/data/2.csv");
   const auto chiefs = kept(1), others = kept(2);
@@ -185,7 +185,7 @@ TEST_F(SshCopyTest, WithoutCopiesSuchHostsAreOfNoUse) {
 TEST_F(SshCopyTest, ADamagedCopyIsSentAgain) {
   const std::string file = tables();
   ASSERT_EQ(train(file).exit_code, 0);
-  const std::string digest = summary()["parameters_digest"];
+  const std::string digest = summary().stringAt("parameters_digest");
   const std::string build = std::getenv("DTF_BUILD_ROOT");
   damage(copies(1) / "files" / digestOf(binary("psd")));
   damage(copies(2) / "files" / digestOf(folder_.path() + "/data/1.csv"));

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
+#include "common/base/json.h"
 #include "tests/e2e/apart_fixture.h"
 
 // The trained model of a job over ssh, at the host where the job was started.
@@ -50,9 +50,9 @@ class SshModelTest : public SshApartTest {
   void expectModelIsHere(const std::string& file) {
     const ProcessResult result = verb("eval", file, {"--json"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    const auto said = nlohmann::json::parse(result.out);
+    const auto said = Json::parse(result.out);
     EXPECT_EQ(said["step"], kModelSteps);
-    EXPECT_EQ(said["loss"].get<double>(), summary()["eval"]["loss"].get<double>());
+    EXPECT_EQ(said["loss"].asDouble(), summary()["eval"]["loss"].asDouble());
     for (const auto& entry : fs::directory_iterator(here() / "checkpoints"))
       EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr(".tmp")));
   }
@@ -154,13 +154,14 @@ TEST_F(SshModelTest, AJobThatIsToldToStopBringsWhatItHasSaved) {
   launcher.signal(SIGTERM);
   const ProcessResult result = launcher.wait(kPatienceApart);
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const auto step = summary()["global_step"].get<int>();
+  const auto step = summary()["global_step"].asInt();
   EXPECT_TRUE(fs::exists(checkpoint(here(), step) / "manifest.json")) << result.err;
   EXPECT_EQ(summary()["outcome"], "stopped");
   expectNoTask();
 }
 
-// However long its model takes: here until stop has ended, which may wait longer than the model may.
+// However long its model takes: here until stop has ended, which may wait longer than the model
+// may.
 TEST_F(SshModelTest, StopEndsWhenTheJobHas) {
   useAgents("if [ $3 = 127.0.0.1 ]; then mkdir -p " + disk(1).string() +
             "; exec unshare -rm sh -c 'mount --bind " + disk(1).string() + " " + here().string() +
@@ -179,7 +180,7 @@ TEST_F(SshModelTest, StopEndsWhenTheJobHas) {
   EXPECT_THAT(stopped.out, HasSubstr(", saved"));
   const ProcessResult result = launcher.wait(kPatienceApart);
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(fs::exists(checkpoint(here(), summary()["global_step"].get<int>()))) << result.err;
+  EXPECT_TRUE(fs::exists(checkpoint(here(), summary()["global_step"].asInt()))) << result.err;
 }
 
 }  // namespace dtf::testing

@@ -1,10 +1,12 @@
-// stream_gradients: a gradient leaves while the rest of it is computed. Real processes, real kill -9.
+// stream_gradients: a gradient leaves while the rest of it is computed. Real processes, real kill
+// -9.
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "common/base/json.h"
 #include "tests/e2e/recovery_fixture.h"
 #include "tests/e2e/timeline.h"
 
@@ -57,7 +59,7 @@ TEST_F(StreamTest, ThePushBeginsWhileTheGradientIsComputed) {
     options.top_more =
         std::string("shared_memory: false\nstream_gradients: ") + (streams ? "true\n" : "false\n");
     ASSERT_EQ(launch(writeCluster(options)).exit_code, 0);
-    const auto timeline = nlohmann::json::parse(folder_.read("runs/job/timeline/worker-0.json"));
+    const auto timeline = Json::parse(folder_.read("runs/job/timeline/worker-0.json"));
     const std::vector<Span> pushes = spansOf(timeline, "push, wait, receive");
     const std::vector<Span> batches = spansOf(timeline, "compute");
     ASSERT_EQ(pushes.size(), 1u) << timeline;

@@ -149,7 +149,8 @@ def check_timeline(run_dir, step):
         wanted = {"take gradient", "apply", "wait for the answer", "reply"} if task.startswith("ps/") else \
             {"batch", "read batch", "compute", "push, wait, receive"}
         assert wanted <= found, (task, found)
-    # One clock: what a ps did for this step lies between the first begin and the last end of the workers.
+    # One clock: what a ps did for this step lies between the first begin and the last end of the
+    # workers.
     workers = [span for task in TASKS[2:] for span in spans[task] if span["name"] == "batch"]
     begin, end = min(span["ts"] for span in workers), max(span["ts"] + span["dur"] for span in workers)
     for task in TASKS[:2]:

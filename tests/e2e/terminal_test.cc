@@ -16,6 +16,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "common/base/json.h"
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -135,8 +136,8 @@ TEST_F(TerminalTest, EachTaskOfManyIsReadyOnce) {
   std::map<std::string, int> ready;
   std::istringstream lines(result.out);
   for (std::string line; std::getline(lines, line);) {
-    const nlohmann::json event = nlohmann::json::parse(line);
-    if (event.value("event", "") == "ready") ++ready[event["task"]];
+    const Json event = Json::parse(line);
+    if (event.stringOr("event", "") == "ready") ++ready[event.stringAt("task")];
   }
   EXPECT_EQ(ready, (std::map<std::string, int>{{"ps/0", 1},
                                                {"ps/1", 1},
@@ -291,7 +292,7 @@ TEST_F(OnATerminal, EachEvaluationStaysAsALineAndTheLastAccuracyInTheProgress) {
   EXPECT_EQ(steps, (std::vector<std::string>{"5000", "10000", "15000", "20000", "25000", "30000"}))
       << seen;
   EXPECT_GT(drawn, 0u) << seen;
-  EXPECT_EQ(accuracy, fmt::format("{:.4f}", summary()["eval"]["accuracy"].get<double>()));
+  EXPECT_EQ(accuracy, fmt::format("{:.4f}", summary()["eval"]["accuracy"].asDouble()));
 }
 
 TEST_F(OnATerminal, OneThatUnderstandsNothingGetsPlainLines) {

@@ -2,9 +2,10 @@
 
 // What a task's timeline says of when things were done.
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "common/base/json.h"
 
 namespace dtf::testing {
 
@@ -13,11 +14,11 @@ struct Span {
 };
 
 // Of that name, in the file of `timeline_step`.
-inline std::vector<Span> spansOf(const nlohmann::json& timeline, const std::string& name) {
+inline std::vector<Span> spansOf(const Json& timeline, const std::string& name) {
   std::vector<Span> spans;
-  for (const nlohmann::json& event : timeline["traceEvents"])
-    if (event.value("ph", "") == "X" && event["name"] == name)
-      spans.push_back({event["ts"], event["ts"].get<double>() + event["dur"].get<double>()});
+  for (const Json& event : timeline["traceEvents"])
+    if (event.stringOr("ph", "") == "X" && event["name"] == name)
+      spans.push_back({event.doubleAt("ts"), event.doubleAt("ts") + event.doubleAt("dur")});
   return spans;
 }
 

@@ -21,10 +21,10 @@ TEST_F(TowersTest, TwoDevicesOfAWorkerTrainWhatOneDoes) {
   for (const char* name : {"two", "again"})
     ASSERT_EQ(launch(writeCluster(onTwoDevices(options), name)).exit_code, 0);
   EXPECT_EQ(summary("two")["outcome"], "done");
-  EXPECT_NEAR(summary("two")["final_loss"].get<double>(),
-              summary("one")["final_loss"].get<double>(), 1e-5);
-  EXPECT_NEAR(summary("two")["eval"]["loss"].get<double>(),
-              summary("one")["eval"]["loss"].get<double>(), 1e-5);
+  EXPECT_NEAR(summary("two")["final_loss"].asDouble(), summary("one")["final_loss"].asDouble(),
+              1e-5);
+  EXPECT_NEAR(summary("two")["eval"]["loss"].asDouble(), summary("one")["eval"]["loss"].asDouble(),
+              1e-5);
   EXPECT_EQ(digestOf("two"), digestOf("again"));
 }
 
@@ -43,7 +43,7 @@ TEST_F(TowersTest, AsyncTrainingLearnsOnThem) {
   ClusterOptions options{.mode = "async", .steps = 600, .examples = 2000};
   ASSERT_EQ(launch(writeCluster(onTwoDevices(options))).exit_code, 0);
   EXPECT_EQ(summary()["outcome"], "done");
-  EXPECT_GT(summary()["eval"]["accuracy"].get<double>(), 0.7);
+  EXPECT_GT(summary()["eval"]["accuracy"].asDouble(), 0.7);
 }
 
 // Each worker has what its host has: they need not be alike.

@@ -28,7 +28,8 @@ TEST_F(TransferDtypeTest, ASyncJobRepeatsToTheBitAndIsNotThatOfFloat32) {
   ASSERT_EQ(launch(writeCluster(wide, "wide")).exit_code, 0);
   EXPECT_EQ(digestOf("again"), digestOf("first"));
   EXPECT_NE(digestOf("wide"), digestOf("first"));
-  const double loss = summary("first")["eval"]["loss"], wide_loss = summary("wide")["eval"]["loss"];
+  const double loss = summary("first")["eval"].doubleAt("loss");
+  const double wide_loss = summary("wide")["eval"].doubleAt("loss");
   EXPECT_NEAR(loss, wide_loss, 0.02 * wide_loss) << "rounding is no more than that";
   EXPECT_THAT(folder_.read("runs/first/logs/worker-0.1.log"), Not(HasSubstr("event=memory_shared")))
       << "the numbers don't depend on which host a task is on";
@@ -56,7 +57,8 @@ TEST_F(TransferDtypeTest, LostWorkersAndAPsAreReplacedAndAllStepsAreDone) {
   expectLossesToCostTimeAlone(narrow("async"));
 }
 
-// What is saved has not been rounded: a job that goes on from it has the bits of one that was never stopped.
+// What is saved has not been rounded: a job that goes on from it has the bits of one that was never
+// stopped.
 TEST_F(TransferDtypeTest, AResumedJobHasTheBitsOfOneThatWasNotStopped) {
   ClusterOptions options = narrow("sync");
   options.optimizer = "{momentum: {learning_rate: 0.05, momentum: 0.9}}";
