@@ -31,6 +31,7 @@ std::vector<Report> benchOptimizers(const BenchOptions& options);
 std::vector<Report> benchRows(const BenchOptions& options);
 std::vector<Report> benchKernels(const BenchOptions& options);
 std::vector<Report> benchEdges(const BenchOptions& options);
+std::vector<Report> benchChecksum(const BenchOptions& options);
 std::vector<Report> benchTls(const BenchOptions& options);
 std::vector<Report> benchGraph(const BenchOptions& options);
 std::vector<Report> benchTowers(const BenchOptions& options);

@@ -1,10 +1,11 @@
-// `dtf-bench durability`: what it costs to be able to lose a ps. The same job by dtf-launch with each
-// `durability`, in turns: nothing is lost here, only kept.
+// `dtf-bench durability`: what it costs to be able to lose a ps. The same job by dtf-launch with
+// each `durability`, in turns: nothing is lost here, only kept.
 
 #include <fmt/core.h>
 
 #include <map>
 
+#include "common/base/json.h"
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/whole_job.h"
 
@@ -58,10 +59,10 @@ std::vector<Report> benchDurability(const BenchOptions& options) {
     for (int turn = 0; turn < options.repetitions; ++turn) {
       double plain = 0;
       for (const std::string durability : kDurabilities) {
-        const nlohmann::json summary = runJob([&](const std::string& folder) {
+        const Json summary = runJob([&](const std::string& folder) {
           return clusterText(job, durability, folder, options.quick ? 20 : job.steps);
         });
-        const auto rate = summary["steps_per_second"].get<double>();
+        const auto rate = summary["steps_per_second"].asDouble();
         const bool is_plain = plain == 0;
         if (is_plain) plain = rate;
         found[durability].push_back(is_plain ? rate : rate / plain);

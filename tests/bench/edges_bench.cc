@@ -1,6 +1,6 @@
-// `dtf-bench edges`: a step in which psd --serve sends one tensor to workerd --serve, which reads an element
-// of it. Real processes; this one is the client. Beside it, in turns: the same bytes over one raw socket
-// between two processes.
+// `dtf-bench edges`: a step in which psd --serve sends one tensor to workerd --serve, which reads
+// an element of it. Real processes; this one is the client. Beside it, in turns: the same bytes
+// over one raw socket between two processes.
 // `dtf-bench tls`: the same step with keys, and without, and the raw socket, in turns.
 
 #include <fmt/core.h>
@@ -30,9 +30,9 @@ namespace dtf::bench {
 
 namespace {
 
-constexpr double kGoal = 0.95;  // of the raw socket's throughput
-// Below it the time is that of three calls (the client's to both tasks, the ps' to the worker), which
-// says nothing of throughput: no goal.
+constexpr double kEdgesGoal = 0.95;  // of the raw socket's throughput
+// Below it the time is that of three calls (the client's to both tasks, the ps' to the worker),
+// which says nothing of throughput: no goal.
 constexpr uint64_t kGoalFromMib = 16;
 // The first one registers the plan, the next ones touch buffers for the first time.
 constexpr int kWarmingSteps = 4;
@@ -45,7 +45,6 @@ class ServedPair {
  public:
   // `keys`: a folder with those of both tasks and of a client; empty: plain.
   explicit ServedPair(uint64_t elements, const std::string& keys = {}) {
-    net::useKeys(keys.empty() ? nullptr : std::make_shared<net::TlsKeys>(keys, "client"));
     const std::string file = folder_.write(
         "cluster.yaml", fmt::format("job: edges\nrun_dir: {}\ncluster:\n  ps: [\"127.0.0.1:{}\"]\n"
                                     "  worker: [\"127.0.0.1:{}\"]\n{}",
@@ -65,9 +64,13 @@ class ServedPair {
     }
     b.node("Slice", {{graph.find("w")->id}}, {{"begin", Shape{0}}, {"size", Shape{1}}}, "first");
     session_ = std::make_unique<engine::Session>(
-        graph, std::make_unique<wire::RemoteTasks>(wire::RemoteTasksOptions{
-                   .targets = {fmt::format("dtf://127.0.0.1:{}", worker_socket_.port),
-                               fmt::format("dtf://127.0.0.1:{}", ps_socket_.port)}}));
+        graph,
+        std::make_unique<wire::RemoteTasks>(wire::RemoteTasksOptions{
+            .targets = {fmt::format("dtf://127.0.0.1:{}", worker_socket_.port),
+                        fmt::format("dtf://127.0.0.1:{}", ps_socket_.port)},
+            .credentials = keys.empty() ? net::Credentials()
+                                        : net::Credentials::ofKeys(
+                                              std::make_shared<net::TlsKeys>(keys, "client"))}));
     Tensor value(DType::kFloat32, shape);
     value.as<float>()[0] = 1;
     session_->setVariable("w", value);
@@ -132,7 +135,6 @@ EdgeTimes timeWithKeys(uint64_t bytes, const std::string& keys, int repetitions)
     times.of_plain.push_back(times.plain.back() / times.secure.back());
     times.of_raw.push_back(times.raw.back() / times.secure.back());
   }
-  net::useKeys(nullptr);
   return times;
 }
 
@@ -183,7 +185,7 @@ std::vector<Report> benchEdges(const BenchOptions& options) {
       stepped.push_back(millisecondsOf([&] { pair.step(); }));
       ratio.push_back(raw.back() / stepped.back());
     }
-    report.add(rowName(mib), {median(stepped), median(raw), median(ratio), goalOf(mib, kGoal),
+    report.add(rowName(mib), {median(stepped), median(raw), median(ratio), goalOf(mib, kEdgesGoal),
                               static_cast<double>(bytes) / median(stepped) * 1e-6});
   }
   return {report};

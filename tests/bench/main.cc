@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <iostream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/json.h"
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/machine.h"
 
@@ -54,6 +54,8 @@ constexpr Benchmark kBenchmarks[] = {
     {"edges", "a tensor of 1 MiB to 3 GiB that a ps sends a worker in a step, beside a raw socket",
      benchEdges},
     {"tls", "the same of 1 MiB to 1 GiB with keys, beside one without and a raw socket", benchTls},
+    {"checksum", "bulk messages of 1 to 64 MiB and small calls with checksums, beside ones without",
+     benchChecksum},
     {"towers", "training on two devices of a worker beside one with as many threads", benchTowers},
     {"overlap",
      "async training whose worker computes while a gradient travels, beside one that waits",
@@ -134,14 +136,14 @@ int run(int argc, char** argv) {
     throw Error(ErrorCode::kUsage, "which table? 'dtf-bench --help' lists them");
   if (bench.repetitions < 1) throw Error(ErrorCode::kUsage, "--repetitions must be at least 1");
   const bool as_json = given.count("json") > 0;
-  auto results = nlohmann::json::object();
+  auto results = Json::object();
   std::vector<std::string> missed;
   for (const auto& name : given["table"].as<std::vector<std::string>>()) {
     for (const Report& report : reportsOf(findBenchmark(name), bench)) {
       if (report.empty()) continue;  // none of its rows is one of --only
       std::ranges::move(report.below("ratio", "goal"), std::back_inserter(missed));
       if (as_json) {
-        nlohmann::json table = report.json();
+        Json table = report.json();
         table["machine"] = machine();
         results[name].push_back(std::move(table));
       } else {

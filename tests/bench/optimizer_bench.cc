@@ -10,12 +10,12 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/base/isa.h"
+#include "common/base/json.h"
 #include "common/ps/parameter_store.h"
 #include "tests/bench/benchmarks.h"
 #include "tests/support/process.h"
@@ -26,7 +26,8 @@ namespace {
 
 using Kind = cluster::OptimizerSpec::Kind;
 
-// With AVX2 or more. Without, four lanes' divisions and square roots take longer than the memory bus.
+// With AVX2 or more. Without, four lanes' divisions and square roots take longer than the memory
+// bus.
 double goalWith(Isa isa) {
   return isa == Isa::kBaseline ? std::numeric_limits<double>::quiet_NaN() : 0.7;
 }
@@ -142,12 +143,12 @@ Report measureWith(Isa isa, uint64_t mib, const BenchOptions& options) {
   if (result.exit_code != 0)
     throw Error(ErrorCode::kInternal, "dtf-bench for " + name + ": " + result.err);
   Report report(titleOf(mib, isa), kColumns);
-  const auto tables = nlohmann::json::parse(result.out);
+  const auto tables = Json::parse(result.out);
   for (const auto& row : tables.at("optimizers").at(0).at("rows")) {
     std::vector<double> values;
     for (const std::string& column : kColumns)
-      values.push_back(row.value(column, std::numeric_limits<double>::quiet_NaN()));
-    report.add(row["what"], std::move(values));
+      values.push_back(row.doubleOr(column, std::numeric_limits<double>::quiet_NaN()));
+    report.add(row.stringAt("what"), std::move(values));
   }
   return report;
 }

@@ -1,7 +1,8 @@
-// `dtf-bench refill`: a ps of `durability: replica` is killed, another process takes its place, its shard
-// comes back from the ps that keeps the replica, and it gets the replica of the other's shard: only then
-// does the next update count. Real psd processes; this process is the chief. Beside it, in turns: the
-// same bytes, twice a shard, over one raw socket into memory that is as new.
+// `dtf-bench refill`: a ps of `durability: replica` is killed, another process takes its place, its
+// shard comes back from the ps that keeps the replica, and it gets the replica of the other's
+// shard: only then does the next update count. Real psd processes; this process is the chief.
+// Beside it, in turns: the same bytes, twice a shard, over one raw socket into memory that is as
+// new.
 
 #include <fmt/core.h>
 #include <signal.h>
@@ -27,7 +28,7 @@ namespace {
 constexpr uint32_t kPsTasks = 2;
 constexpr uint32_t kLost = 1;
 constexpr std::chrono::seconds kReturnDeadline{60};
-constexpr double kGoal = 0.8;  // of the raw socket
+constexpr double kRefillGoal = 0.8;  // of the raw socket
 
 ps::ModelDeclaration declarationOf(uint64_t elements) {
   std::vector<ps::VariableParts> variables;
@@ -171,7 +172,7 @@ std::vector<Report> benchRefill(const BenchOptions& options) {
       ratio.push_back(raw.back() / moved.back());
     }
     report.add(fmt::format("{} MiB", mib),
-               {median(moved), median(raw), median(ratio), kGoal,
+               {median(moved), median(raw), median(ratio), kRefillGoal,
                 static_cast<double>(2 * bytes) / median(moved) * 1e-6, median(whole)});
   }
   return {report};

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "common/base/check.h"
 
@@ -55,10 +54,10 @@ std::string Report::table() const {
   return text;
 }
 
-nlohmann::json Report::json() const {
-  auto rows = nlohmann::json::array();
+Json Report::json() const {
+  auto rows = Json::array();
   for (const Row& row : rows_) {
-    nlohmann::json line{{"what", row.what}};
+    Json line{{"what", row.what}};
     for (size_t i = 0; i < columns_.size(); ++i)
       if (!std::isnan(row.values[i])) line[columns_[i]] = row.values[i];
     rows.push_back(std::move(line));

@@ -2,11 +2,11 @@
 
 // What a benchmark found: rows of named numbers, as a table for people and as JSON for scripts.
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "common/base/json.h"
 
 namespace dtf::bench {
 
@@ -26,7 +26,7 @@ class Report {
 
   bool empty() const { return rows_.empty(); }
   std::string table() const;
-  nlohmann::json json() const;
+  Json json() const;
 
  private:
   struct Row {

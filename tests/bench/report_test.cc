@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
+
+#include "common/base/json.h"
 
 namespace dtf::bench {
 namespace {
@@ -42,9 +43,8 @@ TEST(Report, TheTableAndTheJsonLeaveOutWhatThereIsNot) {
   EXPECT_EQ(report.table(),
             "title                            ratio          goal\n"
             "row                               1234             -\n");
-  EXPECT_EQ(
-      report.json(),
-      nlohmann::json::parse(R"({"title": "title", "rows": [{"what": "row", "ratio": 1234.5}]})"));
+  EXPECT_EQ(report.json(),
+            Json::parse(R"({"title": "title", "rows": [{"what": "row", "ratio": 1234.5}]})"));
 }
 
 TEST(Report, TheMedianIsTheMiddleOne) {

@@ -11,9 +11,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "common/base/error.h"
+#include "common/base/json.h"
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/child.h"
 #include "tests/bench/whole_job.h"
@@ -74,11 +74,11 @@ std::vector<Report> benchSoftmax(const BenchOptions& options) {
   for (int i = 0; i < options.repetitions; ++i) {  // alternating, so that a slow minute hits both
     for (const std::string mode : {"async", "sync"}) {
       const uint64_t steps = options.quick ? 300 : mode == "async" ? 30000 : 12000;
-      nlohmann::json summary =
+      Json summary =
           runJob([&](const std::string& folder) { return clusterText(folder, mode, steps); });
       summary["accuracy"] = summary["eval"]["accuracy"];
       for (const std::string& column : columns)
-        found[mode][column].push_back(summary[column].get<double>());
+        found[mode][column].push_back(summary[column].asDouble());
     }
   }
   for (const std::string mode : {"async", "sync"}) {

@@ -5,12 +5,13 @@
 #include <chrono>
 
 #include "common/base/error.h"
+#include "common/base/json.h"
 #include "tests/bench/child.h"
 #include "tests/support/process.h"
 
 namespace dtf::bench {
 
-nlohmann::json runJob(const std::function<std::string(const std::string& folder)>& cluster_text) {
+Json runJob(const std::function<std::string(const std::string& folder)>& cluster_text) {
   const testing::TemporaryFolder folder;
   const std::string file = folder.write("bench.yaml", cluster_text(folder.path()));
   const testing::ProcessResult result =
@@ -18,7 +19,7 @@ nlohmann::json runJob(const std::function<std::string(const std::string& folder)
   if (result.exit_code != 0)
     throw Error(ErrorCode::kInternal,
                 fmt::format("dtf-launch exited with {}:\n{}", result.exit_code, result.err));
-  return nlohmann::json::parse(folder.read("runs/summary.json"));
+  return Json::parse(folder.read("runs/summary.json"));
 }
 
 namespace {
@@ -55,7 +56,7 @@ std::span<const JobModel> jobModels() {
 double stepsPerSecond(const JobModel& model, const JobShape& shape, uint64_t steps) {
   const std::string ps =
       shape.ps == 0 ? "" : fmt::format("  ps: [{}]\n", repeated("\"localhost:auto\"", shape.ps));
-  const nlohmann::json summary = runJob([&](const std::string& folder) {
+  const Json summary = runJob([&](const std::string& folder) {
     return fmt::format(
         "job: bench\nrun_dir: {}/runs\nshared_memory: {}\nstream_gradients: {}\ncluster:\n{}  "
         "worker: [{}]\n"
@@ -68,7 +69,7 @@ double stepsPerSecond(const JobModel& model, const JobShape& shape, uint64_t ste
         repeated("{address: \"localhost:auto\", threads: 1}", shape.workers), model.layers,
         shape.replication, steps);
   });
-  return summary["steps_per_second"].get<double>();
+  return summary["steps_per_second"].asDouble();
 }
 
 Report besideEachOther(const BenchOptions& options, const std::string& table,

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 
+#include "common/base/json.h"
 #include "tests/bench/benchmarks.h"
 
 namespace dtf::bench {
@@ -15,7 +15,7 @@ namespace dtf::bench {
 // The summary of the job whose cluster file is `cluster_text(folder)`, with its run directory at
 // `folder`/runs. Blocks until it has ended.
 // Errors: kInternal with all that dtf-launch said when the job isn't done.
-nlohmann::json runJob(const std::function<std::string(const std::string& folder)>& cluster_text);
+Json runJob(const std::function<std::string(const std::string& folder)>& cluster_text);
 
 // What a job trains on digits, at a batch of 100.
 struct JobModel {
@@ -37,10 +37,12 @@ struct JobShape {
   bool stream_gradients = true;
 };
 
-// Global steps per second of `steps`, with one thread for each worker, all on this host. Blocks, and errors: as runJob().
+// Global steps per second of `steps`, with one thread for each worker, all on this host. Blocks,
+// and errors: as runJob().
 double stepsPerSecond(const JobModel& model, const JobShape& shape, uint64_t steps);
 
-// Of each model that `options` has: steps per second of jobs of both shapes, in turns, and the ratio of the second to the first.
+// Of each model that `options` has: steps per second of jobs of both shapes, in turns, and the
+// ratio of the second to the first.
 Report besideEachOther(const BenchOptions& options, const std::string& table,
                        const std::string& second_name, const JobShape& first,
                        const JobShape& second);

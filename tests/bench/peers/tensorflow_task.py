@@ -107,7 +107,8 @@ def train(args, server, cluster):
         update = optimizer.minimize(loss, global_step=global_step)
         if args.mode == "sync":
             hooks.append(optimizer.make_session_run_hook(chief, num_tokens=0))
-    # Nobody steps before all can: the others first wait for the chief's variables, then all for each other.
+    # Nobody steps before all can: the others first wait for the chief's variables, then all for
+    # each other.
     initialised = tokens("initialised")
     tell_others, hear_chief = initialised.enqueue_many(tf.zeros([workers], tf.int32)), initialised.dequeue()
     starts = [tokens(f"start{i}") for i in range(workers)]

@@ -37,7 +37,8 @@ def train(args):
     data, answers = torch.rand(10000, 784), torch.randint(0, 10, (10000,))
     if args.work == "lenet":
         data = data.reshape(-1, 1, 28, 28).contiguous(memory_format=torch.channels_last)
-    # Gradients lie where they are sent from, and nothing is looked for that a graph might leave out.
+    # Gradients lie where they are sent from, and nothing is looked for that a graph might leave
+    # out.
     model = nn.parallel.DistributedDataParallel(model_of(args.work), gradient_as_bucket_view=True, static_graph=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     loss_of = nn.CrossEntropyLoss()
