@@ -34,19 +34,24 @@ A plan is a YAML file:
            workers are backups), steps, checkpoint_steps, eval_steps, summary_steps, timeouts, launch and durability (as in a cluster file),
            keys: true (TLS), gather: true (the chief fetches the shards of checkpoints),
            report_steps (how often progress is told: recovery is measured with it); or file: CLUSTER.yaml, your own. set: [KEY=VALUE, ...]
-  faults   who: worker, ps (one of them, drawn), worker/1, chief, launcher (it is started again when all are gone)
+  faults   who: worker, ps, task (one of them, drawn), worker/1, chief, launcher (it is started again when all are gone);
+             [chief, ps/0] or all: these at once, at an event or a step
            how: kill (SIGKILL); {stop: 3} or {stop: [0.5, 4]} (SIGSTOP, and SIGCONT so many seconds later, drawn);
              {slow: 0.1} (from then on it runs for a tenth of the time, in turns of milliseconds)
            when: nothing (at steps that are drawn); {step: 500}; {event: started, passage: 2} (whenever dtf-launch
-             --json tells it of that task, from the second time on: started, ready, checkpoint, ...);
+             --json tells it of that task, from the second time on: started, ready, checkpoint, ...; with `last: true` the
+             one of the job's last step, with `of: worker/1` that task's; `after: [0, 0.02]`: so many seconds behind it);
+             {every: 5} (every so many seconds, for as long as the run lasts);
              {point: checkpoint.after_rename, passage: 2} (each of its processes kills itself there the second time;
              named points are compiled in with the build option `tests`: common/base/failpoint.cc has the list)
            times: how often in a run (default 1): of an event at most; a run of a point, or of steps, must have so many
-  ends     done (default) or failed; says: TEXT that dtf-launch must print
+  ends     done (default), failed or stopped; says: TEXT that dtf-launch must print
   within   seconds from an injury to the job's next step, at most (default: any); within_of_start: from the start of the
            next process of the task, without the pause before it
   steps_lost  that going back may cost, at most, each time (default: any)
   keeps    of its speed while a task is slow, at least: steps a second beside those before (default: any)
+  seconds  that a run takes: then the job is told to stop. goodput: the share of the steps of such a run without faults that it
+           must make
   limit    seconds that a run may take (default 120)
 """
 import argparse
@@ -67,7 +72,7 @@ import run as runs
 
 HERE = pathlib.Path(__file__).resolve().parent
 COLUMNS = ("rows", "scenario", "runs", "as planned", "equal", "injuries", "p50 s", "p99 s", "p99 s of start", "steps lost", "lost", "doubled", "left",
-           "speed kept")
+           "speed kept", "goodput")
 
 
 def percentile(values, share):
@@ -93,10 +98,10 @@ class Tally:
         self.runs = self.as_planned = self.equal = self.left = 0
         self.seconds, self.unhealed = [], 0
         self.seconds_of_start = []
-        self.steps_lost = self.lost = self.doubled = self.kept = None
+        self.steps_lost = self.lost = self.doubled = self.kept = self.goodput = None
         self.problems = []
 
-    def add(self, outcome, reference):
+    def add(self, outcome, reference, calm_steps=0):
         scenario = self.scenario
         self.runs += 1
         problems = []
@@ -114,7 +119,7 @@ class Tally:
         self.seconds_of_start += [i.seconds_of_process for i in outcome.injuries if i.seconds_of_process is not None]
         unhealed = [i for i in outcome.injuries if i.seconds is None]
         # After the last step there is no next one.
-        if scenario.ends == "done" and outcome.ended != "done":
+        if scenario.ends == "done" and outcome.ended != "done" and not scenario.is_of_the_end:
             problems += [f"{i.task}, hurt after step {i.step}: no step came after it" for i in unhealed]
         if len(outcome.injuries) < scenario.planned:
             problems.append(f"{len(outcome.injuries)} were hurt of {scenario.planned} planned: the job is too short, or no "
@@ -138,6 +143,12 @@ class Tally:
             self.steps_lost = max(self.steps_lost or 0, *outcome.went_back)
         if scenario.is_counted and outcome.ended == "done" and None in (outcome.lost, outcome.doubled):
             problems.append("the logs of the ps don't tell how many gradients were applied")
+        if scenario.goodput is not None:
+            share = outcome.steps / calm_steps if calm_steps else 0.0
+            self.goodput = min(self.goodput or share, share)
+            print(f"chaos: {scenario.name}: {outcome.steps} steps, {calm_steps} undisturbed, {len(outcome.injuries)} injuries", flush=True)
+            if share < scenario.goodput:
+                problems.append(f"{share:.2f} of the steps of a run that nobody disturbs, {scenario.goodput} planned")
         hurt = collections.Counter(i.task for i in outcome.injuries)
         problems += [f"{task} was started again {count} times, and hurt {hurt[task]} times"
                      for task, count in outcome.restarts.items() if count > hurt[task]]
@@ -163,7 +174,7 @@ class Tally:
                 text(len(self.seconds) + self.unhealed), text(percentile(self.seconds, 50)),
                 text(percentile(self.seconds, 99)), text(percentile(self.seconds_of_start, 99)),
                 text(self.steps_lost), text(self.lost), text(self.doubled), text(self.left),
-                text(self.kept))
+                text(self.kept), text(self.goodput))
 
 
 def table(tallies):
@@ -193,18 +204,33 @@ class Laboratory:
             self.references[key] = outcome.checkpoint
         return self.references[key]
 
+    def calm_steps(self, scenario):
+        """Of a run of as many seconds that nobody disturbs."""
+        folder = self.folder / f"undisturbed-{scenario.name.replace(' ', '-')}"
+        folder.mkdir()
+        calm = plans.dataclasses.replace(scenario, faults=(), goodput=None)
+        outcome = runs.Run(self.launcher, calm, folder, "calm").go()
+        if outcome.ended != scenario.ends or outcome.steps == 0:
+            raise SystemExit(f"chaos: error: the job makes no steps though nobody disturbs it; see {folder}\n{outcome.said}")
+        return outcome.steps
+
     def do(self, scenario):
         tally = Tally(scenario)
         reference = self.reference(scenario.job) if scenario.equal else None
+        calm_steps = self.calm_steps(scenario) if scenario.goodput is not None else 0
         for number in range(scenario.runs):
             folder = self.folder / f"{scenario.name.replace(' ', '-').replace('/', '-')}-{number}"
             folder.mkdir()
             outcome = runs.Run(self.launcher, scenario, folder, f"{self.seed}/{scenario.name}/{number}").go()
-            problems = tally.add(outcome, reference)
+            problems = tally.add(outcome, reference, calm_steps)
             for problem in problems:
                 print(f"chaos: {scenario.name}, run {number}, seed {self.seed}: {problem}; see {folder}", flush=True)
             if not problems and not self.keep:
                 shutil.rmtree(folder)
+        # At its end a job may be gone before one kill comes, not before many.
+        if not tally.seconds and not tally.unhealed and scenario.faults and scenario.runs >= 5:
+            tally.problems.append("nobody was hurt")
+            print(f"chaos: {scenario.name}: nobody was hurt in any run", flush=True)
         return tally
 
     def close(self, failed):

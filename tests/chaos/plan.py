@@ -4,7 +4,7 @@ import pathlib
 
 import yaml
 
-ROLES = ("worker", "ps", "chief", "launcher")
+ROLES = ("worker", "ps", "chief", "task", "launcher")
 
 
 class PlanError(Exception):
@@ -39,6 +39,7 @@ class Job:
 @dataclasses.dataclass(frozen=True)
 class Fault:
     who: str
+    others: tuple = ()  # that are hurt with it, at once
     how: str = "kill"  # or "stop", "slow"
     seconds: tuple = (1.0, 1.0)  # stop: drawn between
     share: float = 1.0  # slow: of the time, in which it runs from then on
@@ -47,9 +48,17 @@ class Fault:
     event: str | None = None
     point: str | None = None
     passage: int | None = None  # of `point`, in each process: the second; of `event`: from the first on
+    last: bool = False  # of `event`: the one that is of the job's last step
+    of: str | None = None  # of `event`: of that task alone
+    after: tuple = (0.0, 0.0)  # of `event`: seconds from it, drawn between
+    every: float | None = None  # seconds: for as long as the run lasts
 
     def is_on(self, task):
-        return task == self.task or (self.who in ("worker", "ps") and task.startswith(self.who + "/"))
+        return task == self.task or self.who == "task" or (self.who in ("worker", "ps") and task.startswith(self.who + "/"))
+
+    @property
+    def is_of_several(self):
+        return bool(self.others)
 
     @property
     def task(self):
@@ -71,18 +80,30 @@ class Scenario:
     steps_lost: int | None = None  # that going back may cost, at most, each time
     keeps: float | None = None  # of its speed while a task is slow, at least: steps a second beside those before
     limit: float = 120  # seconds a run may take
+    seconds: float | None = None  # that a run takes: then the job is told to stop
+    goodput: float | None = None  # of the steps of a run of so many seconds that nobody disturbs, at least; 0: it is printed
 
     @property
     def planned(self):
-        """So many injuries a run must have; of events one, for nobody knows how often they come."""
-        sure = [f.times for f in self.faults if f.event is None]
+        """So many injuries a run must have; of events one, for nobody knows how often they come, and behind the end none: the
+        task may have left."""
+        if self.is_of_the_end:
+            return 0
+        sure = [f.times for f in self.faults if f.event is None and f.every is None]
         return sum(sure) if sure else min(1, len(self.faults))
 
     @property
+    def is_of_the_end(self):
+        """Whether a task may be hurt behind the last step: then no step comes after it."""
+        return any(f.last or f.of for f in self.faults)
+
+    @property
     def is_counted(self):
-        """Whether the ps tell how many gradients they applied. Sync: who begins anew, or goes back, counts anew."""
-        others = any(f.who == "launcher" or (f.who.startswith("ps") and self.job.mode == "sync") for f in self.faults)
-        return self.ends == "done" and not self.job.file and not others
+        """Whether the ps tell how many gradients they applied. Sync: who begins anew, or goes back, counts anew. Behind the
+        result a ps may be ended before it tells."""
+        others = any(f.who in ("launcher", "task") or f.is_of_several or (f.who.startswith("ps") and self.job.mode == "sync")
+                     for f in self.faults)
+        return self.ends == "done" and not self.job.file and not others and not self.is_of_the_end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,17 +151,27 @@ def read_scenario(content, where):
     if not isinstance(faults, list):
         raise PlanError(f"{where}: faults: expected a list, got {faults!r}")
     content["faults"] = tuple(read_fault(f, content["job"], f"{where}: faults[{i}]") for i, f in enumerate(faults))
-    if content.get("ends", "done") not in ("done", "failed"):
-        raise PlanError(f"{where}: ends: {content['ends']!r} is neither 'done' nor 'failed'")
+    if content.get("ends", "done") not in ("done", "failed", "stopped"):
+        raise PlanError(f"{where}: ends: {content['ends']!r} is none of 'done', 'failed', 'stopped'")
     return Scenario(**content)
+
+
+def read_task(who, where):
+    role, _, index = who.partition("/")
+    if role not in ROLES or (index and (role not in ("worker", "ps") or not index.isdigit())):
+        raise PlanError(f"{where}: who: {who!r} is no task: worker, worker/1, ps, ps/0, chief, task (any), launcher, all, or a list")
 
 
 def read_fault(content, job, where):
     content = dict(take(content, {"who", "how", "when", "times"}, where))
-    who = str(content.get("who", ""))
-    role, _, index = who.partition("/")
-    if role not in ROLES or (index and (role not in ("worker", "ps") or not index.isdigit())):
-        raise PlanError(f"{where}: who: {who!r} is no task: worker, worker/1, ps, ps/0, chief or launcher")
+    whom = content.get("who", "")
+    whom = [str(one) for one in whom] if isinstance(whom, list) and whom else [str(whom)]
+    if whom == ["all"]:
+        whom = [f"ps/{i}" for i in range(job.ps)] + [f"worker/{i}" for i in range(job.workers)]
+    for one in whom:
+        read_task(one, where)
+    who = whom[0]
+    role = who.partition("/")[0]
     how = content.get("how", "kill")
     seconds, share = (1.0, 1.0), 1.0
     if isinstance(how, dict) and "slow" in how:
@@ -152,7 +183,12 @@ def read_fault(content, job, where):
         how = "stop"
     if how not in ("kill", "stop", "slow") or len(seconds) != 2 or not 0 < seconds[0] <= seconds[1] or not 0 < share <= 1:
         raise PlanError(f"{where}: how: 'kill', {{stop: SECONDS}}, {{stop: [FROM, TO]}} or {{slow: SHARE}}, not {content['how']!r}")
-    when = take(content.get("when", {}), {"step", "event", "point", "passage"}, f"{where}: when")
+    when = dict(take(content.get("when", {}), {"step", "event", "point", "passage", "last", "of", "after", "every"}, f"{where}: when"))
+    if "after" in when:
+        after = when["after"]
+        when["after"] = tuple(after) if isinstance(after, list) else (after, after)
+    if len(whom) > 1 and "event" not in when and "step" not in when:
+        raise PlanError(f"{where}: when: several tasks are hurt at once at an event, or at a step")
     if "point" in when and (role == "launcher" or job.file or how != "kill"):
         raise PlanError(f"{where}: when: a point kills a task of a job without 'file'")
-    return Fault(who=who, how=how, seconds=seconds, share=share, times=content.get("times", 1), **when)
+    return Fault(who=who, others=tuple(whom[1:]), how=how, seconds=seconds, share=share, times=content.get("times", 1), **when)

@@ -33,6 +33,8 @@ class Wanted:
     fault: object
     left: int
     passages: int = 0  # of the event
+    due: float | None = None  # when it is to happen, behind the event
+    task: str | None = None  # of the event
 
 
 @dataclasses.dataclass
@@ -63,6 +65,7 @@ class Outcome:
     doubled: int | None = None
     went_back: list = dataclasses.field(default_factory=list)  # steps that each going back cost
     kept: float | None = None  # of the speed, while a task was slow
+    steps: int = 0  # that a run of so many seconds has made
     checkpoint: pathlib.Path | None = None
 
 
@@ -117,7 +120,8 @@ def updates_amiss(job, applied, dead_workers):
     due = job.steps * (1 if job.mode == "async" else job.aggregate or job.workers)
     over = [count - due for count in applied]
     if job.mode == "async":
-        # ps/0 counts the steps. A push is whole on each ps, not on all: each worker that dies may leave one half done.
+        # ps/0 counts the steps. A push is whole on each ps, not on all: each worker that dies may
+        # leave one half done.
         over = [over[0], *(max(0, abs(count) - dead_workers) * (1 if count > 0 else -1) for count in over[1:])]
     return max(0, *(-count for count in over), 0), max(0, *over, 0)
 
@@ -141,11 +145,13 @@ class Run:
         self.steps, self.slow_since = [], None  # (when, step)
         self.due = self.schedule()
         self.on_event = [Wanted(fault, fault.times) for fault in scenario.faults if fault.event]
+        self.steady = {fault: None for fault in scenario.faults if fault.every}  # -> when it is due
+        self.stop_at = None
 
     def schedule(self):
         due = []
         for fault in self.scenario.faults:
-            if fault.event or fault.point:
+            if fault.event or fault.point or fault.every:
                 continue
             steps = self.scenario.job.steps
             for _ in range(fault.times):
@@ -195,6 +201,13 @@ class Run:
                 return False
             self.thaw(now)
             self.slow_down(now)
+            self.hurt_steadily(now)
+            self.hurt_behind_events(now)
+            if self.stop_at is not None and now >= self.stop_at:
+                self.stop_at = None
+                self.steady.clear()
+                self.outcome.steps = self.step
+                self.process.send_signal(signal.SIGINT)
             try:
                 when, event = self.events.get(timeout=0.01)
             except queue.Empty:
@@ -223,15 +236,20 @@ class Run:
             self.on_end(when, task, event["exit_code"])
         elif kind == "progress":
             self.step = event["step"]
+            if self.scenario.seconds and not self.steps:
+                self.stop_at = when + self.scenario.seconds
             self.on_step(when)
         elif kind == "summary":
             self.outcome.ended = event["outcome"]
             self.outcome.restarts = {task["name"]: task["restarts"] for task in event["tasks"]}
         for wanted in self.on_event:
-            if wanted.fault.event == kind and (task is None or wanted.fault.is_on(task)):
+            fault = wanted.fault
+            is_of = fault.of in (None, task) and (not fault.last or event.get("step") == self.scenario.job.steps)
+            if fault.event == kind and is_of and (task is None or fault.of or fault.is_on(task)):
                 wanted.passages += 1
-                if wanted.left > 0 and wanted.passages >= (wanted.fault.passage or 1):
-                    wanted.left -= self.injure(wanted.fault, task)
+                if wanted.left > 0 and wanted.passages >= (fault.passage or 1):
+                    wanted.due, wanted.task = when + self.random.uniform(*fault.after), None if fault.of else task
+        self.hurt_behind_events(time.monotonic())
 
     def on_end(self, when, task, code):
         self.ready.discard(task)
@@ -262,8 +280,32 @@ class Run:
         while self.due and self.step >= self.due[0][0] and self.injure(self.due[0][1]):
             self.due.pop(0)
 
+    def hurt_behind_events(self, now):
+        for wanted in self.on_event:
+            if wanted.due is None or now < wanted.due:
+                continue
+            wanted.due = None
+            wanted.left -= self.injure(wanted.fault, wanted.task)
+
+    def hurt_steadily(self, now):
+        """Every so many seconds, from the first step on."""
+        for fault, due in self.steady.items():
+            if not self.steps:
+                continue
+            if due is None:
+                self.steady[fault] = now + fault.every
+            elif now >= due and self.injure(fault):
+                self.steady[fault] = due + fault.every
+
     def injure(self, fault, task=None):
         """False: nobody is there to be hurt, yet."""
+        if not fault.others:
+            return self.injure_one(fault, task)
+        alone = dataclasses.replace(fault, others=())
+        hurt = [self.injure_one(dataclasses.replace(alone, who=who)) for who in (fault.who, *fault.others)]
+        return any(hurt)
+
+    def injure_one(self, fault, task=None):
         now = time.monotonic()
         if fault.who == "launcher":
             self.outcome.injuries.append(Injury("launcher", self.step, now))
