@@ -210,7 +210,8 @@ def a_job_of_other_hosts_alone_outlives_its_launcher(bench):
     assert attached.returncode == 0 and "far: stopped" in shown, shown
     bench.expect_nothing_left()
     assert bench.dtf("status", "/root/job.yaml", check=False).returncode == 3
-    # The same command goes on from what the far chief has saved, and a launcher that is killed takes nothing with it.
+    # The same command goes on from what the far chief has saved, and a launcher that is killed
+    # takes nothing with it.
     first = bench.summary()["global_step"]
     bench.start()
     bench.until_said("all 4 units are ready")

@@ -130,7 +130,8 @@ class Host:
         self.console = open(self.folder / "console", "w+")
         for group in self.cgroups:
             group.mkdir(exist_ok=True)
-        # Each host in groups of its own: in shared ones a systemd would take another's unit of the same name for its own.
+        # Each host in groups of its own: in shared ones a systemd would take another's unit of the
+        # same name for its own.
         self.nspawn = subprocess.Popen(
             ["sh", "-c", 'for group in $0; do echo $$ >"$group/cgroup.procs"; done; exec "$@"', " ".join(map(str, self.cgroups)),
              "systemd-nspawn", "--quiet", f"--directory={self.root}", f"--machine={self.name}", "--register=no",

@@ -209,7 +209,8 @@ def at_its_limit_a_job_saves_and_waits_for_another_turn(bench):
     bench.cluster.run("scancel", "--batch", "--signal=USR1", bench.number)  # as Slurm does, --signal=B:USR1@40
     bench.until("another turn", lambda: bench.cluster.job(bench.number)["Restarts"] == "1", LONG)
     first = bench.summary()["global_step"]
-    # Slurm itself waits two minutes. It takes a credential of the second in which it has revoked one for that one.
+    # Slurm itself waits two minutes. It takes a credential of the second in which it has revoked
+    # one for that one.
     revoked = time.time()
     bench.until("another second", lambda: time.time() > revoked + 2, LONG)
     bench.cluster.nodes[0].run("scontrol", "update", f"JobId={bench.number}", "StartTime=now")

@@ -197,7 +197,8 @@ def of_two_starts_at_once_one_is_the_job(bench):
         bench.expect_nothing_left()
 
 
-# systemctl that says nothing of units while there is a file /root/silent. Of dtf-launch alone: the tests ask in other words.
+# systemctl that says nothing of units while there is a file /root/silent. Of dtf-launch alone: the
+# tests ask in other words.
 SILENT = """#!/bin/sh
 case "$*" in
 "--no-ask-password show --property=Id"*)

@@ -22,7 +22,8 @@ CHIEF = "dtf-workerd@0"
 ENDLESS = 100_000_000
 SOON, LONG = 30, 90  # seconds
 
-# Steps of some milliseconds. The watchdog bites early, so that a test need not wait for half a minute.
+# Steps of some milliseconds. The watchdog bites early, so that a test need not wait for half a
+# minute.
 JOB = """
 job: {name}
 run_dir: {run_dir}

@@ -118,7 +118,8 @@ DEEDS = [
     (keys_are_renewed, "keys are renewed"),
 ]
 PAUSING = {a_ps_host_is_rebooted: "{via: local, on_sigterm: pause}"}  # deeds for which the job has another `launch`
-# What can't be tried: on Slurm the first host is the controller's and dtf-launch's; units have no dtf-launch.
+# What can't be tried: on Slurm the first host is the controller's and dtf-launch's; units have no
+# dtf-launch.
 NOT_TRIED = {(ways.Slurm, the_chiefs_host_is_killed), (ways.Slurm, the_chiefs_cable_is_out_for_three_leases),
              (ways.Slurm, the_launchers_disk_is_full), (ways.Units, the_launchers_disk_is_full),
              (ways.Ssh, a_ps_host_is_rebooted), (ways.Slurm, a_ps_host_is_rebooted)}

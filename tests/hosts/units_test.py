@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-# Of 100, ten times what `systemd-analyze security` prints; a unit without hardening has 96. A worker may choose its CPUs.
+# Of 100, ten times what `systemd-analyze security` prints; a unit without hardening has 96. A
+# worker may choose its CPUs.
 EXPOSURE_MAX = {"dtf-psd@.service": 10, "dtf-workerd@.service": 11}
 UNITS = [*EXPOSURE_MAX, "dtf.target"]
 
