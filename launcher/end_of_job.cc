@@ -24,7 +24,7 @@ Verdict verdict(std::span<const TaskFacts> tasks, const JobPhase& phase, size_t 
   if (phase.stops && !end.is_cause) return Verdict::kStopped;
   if (phase.serves) return Verdict::kFailed;
   const bool is_chief = tasks[task].id == kChief;
-  if (isOver(tasks, phase) && isLate(status)) return is_chief ? Verdict::kDone : Verdict::kStopped;
+  if (isOver(tasks, phase)) return is_chief ? Verdict::kDone : Verdict::kStopped;
   if (status.signal != 0 && !end.said_why && haveOthersFinished(tasks, task)) return Verdict::kDone;
   return Verdict::kFailed;
 }

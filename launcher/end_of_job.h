@@ -74,13 +74,14 @@ struct ProcessEnd {
 //   with 75                   the job saves, to be paused           kDone
 //   in any way                the launcher ends all, for another    kStopped
 //                             reason
-//   late: see isLate()        the chief has ended with 0            kStopped
-//   late, the chief           it has reported its result            kDone: nothing was left to do
-//                                                                   but to leave
-//   late, another             the chief has reported its result     kStopped
+//   in any other way          the chief has ended with 0            kStopped
+//   in any other way,         it has reported its result            kDone: nothing was left to do
+//   the chief                                                       but to leave
+//   in any other way,         the chief has reported its result     kStopped
+//   another
 //   by a signal, the chief,   all others have ended with 0          kDone: they do so when the
 //   without a word                                                  training is over and saved
-//   in any other way          -                                     kFailed, unless a restart
+//   before all of these       -                                     kFailed, unless a restart
 //                                                                   (restart_policy.h) or a spare
 //                                                                   worker mends it
 enum class Verdict : uint8_t { kDone, kStopped, kFailed };
@@ -94,8 +95,8 @@ bool isOver(std::span<const TaskFacts> tasks, const JobPhase& phase);
 // The job has its result. A service has none.
 bool isChiefDone(std::span<const TaskFacts> tasks);
 
-// Such a job loses nothing by a task that ends like this: by a signal, by order, or because its
-// peers have gone.
+// Returns whether the end of a job brings such an end of a task with it: by a signal, by order, or
+// because its peers have gone.
 bool isLate(const ExitStatus& status);
 
 // The workers that have ended with 0, by rank: nobody waits for them again.

@@ -364,9 +364,11 @@ void Session::onExited(size_t task, ExitStatus status) {
   }
   const bool is_late =
       monitor_.state(task) == TaskState::kStopped || monitor_.state(task) == TaskState::kDone;
-  if (status.crashed() && is_late && (!was_stopping || monitor_.endsTheRest()))
-    alarm(fmt::format("warning: {} {}, when the job had its result; {}", monitor_.id(task).name(),
-                      status.text(), "a bug of dtf: please report its log"));
+  const bool is_own = status.crashed() || !(status.success() || isLate(status));
+  if (is_own && is_late && (!was_stopping || monitor_.endsTheRest()))
+    alarm(fmt::format("warning: {} {}, when the job had its result{}", monitor_.id(task).name(),
+                      status.text(),
+                      status.crashed() ? "; a bug of dtf: please report its log" : ""));
   if (monitor_.state(task) == TaskState::kMissed)
     alarm("warning: " + monitor_.cause(task) + ": a backup worker, the job goes on without it");
   act();

@@ -69,7 +69,7 @@ void TaskMonitor::onFailedNotice(size_t task, FailedNotice notice) {
   Task& failed = tasks_.at(task);
   if (failed.notice || !alive(task)) return;
   failed.notice = std::move(notice);
-  if (stopping() || (isOver() && mayBeDerived(failed.notice->code))) return;
+  if (stopping() || isOver()) return;
   failed.first_sign = clock_.now();
   judgeBy(clock_.now() + limits_.grace);  // it is about to exit; should it not, it has still failed
 }
@@ -99,7 +99,7 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
   }
   // Those who are left would wait for it.
   const bool is_awaited = ended.id == kChief || ended.id.job == JobKind::kPs;
-  const bool is_lost = isLate(status) && ended.state != TaskState::kFailed;
+  const bool is_lost = !status.success() && ended.state != TaskState::kFailed;
   if (isOver() && is_awaited && is_lost && !stopping()) stop(std::nullopt);
   DTF_CHECK_MSG(!alive(task), ended.id.name());
   if (is_root && root_by_notice_) *root_ = causeOf(task);
@@ -126,6 +126,7 @@ void TaskMonitor::onFailure(size_t task, const ExitStatus& status) {
 // A ps that is on its way back comes too late: the chief would wait for it.
 void TaskMonitor::onResult(bool is_done) {
   DTF_CHECK(!limits_.serves);
+  if (has_result_) return;
   const bool has_failed = root_ || judge_time_;
   if (has_failed && !is_done) return;
   has_result_ = true;

@@ -83,7 +83,8 @@ class TaskMonitor {
   void onWaiting(size_t task, std::string_view whom);
   void onFailedNotice(size_t task, FailedNotice notice);
   // The chief has reported its result, and the job is saved where it saves: nothing is left to be
-  // lost (end_of_job.h). `is_done`: of all steps, so that a failure before it doesn't matter.
+  // lost (end_of_job.h). `is_done`: of all steps, so that a failure before it doesn't matter. A
+  // further call has no effect.
   void onResult(bool is_done);
   void onExit(size_t task, ExitStatus status);
   // The process does not run (SIGSTOP, Ctrl-Z), or runs again. To be called whenever it is looked

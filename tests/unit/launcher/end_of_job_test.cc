@@ -85,7 +85,7 @@ TEST(EndOfJob, WhatTheEndOfAProcessMeans) {
        {},
        2,
        {bad_data, true},
-       Verdict::kFailed},
+       Verdict::kStopped},
       {"the chief is killed behind its result", training, result, 1, {killed}, Verdict::kDone},
       {"the chief lost a ps behind its result",
        training,
@@ -99,7 +99,13 @@ TEST(EndOfJob, WhatTheEndOfAProcessMeans) {
        result,
        0,
        {bad_data, true},
-       Verdict::kFailed},
+       Verdict::kStopped},
+      {"a failure of the chief's own behind its result",
+       training,
+       result,
+       1,
+       {bad_data, true},
+       Verdict::kDone},
       {"the chief is killed when all have left", others_done, {}, 1, {killed}, Verdict::kDone},
       {"it had said why", others_done, {}, 1, {killed, true}, Verdict::kFailed},
       {"a service has no result", others_done, serves, 1, {killed}, Verdict::kFailed},
@@ -263,6 +269,31 @@ TEST_F(RestartingMonitorTest, AFailureThatIsNotJudgedYetAtTheResultIsNoFailure) 
   monitor_.onExit(1, {0, 0});
   monitor_.onExit(0, {0, 0});
   expectDone();
+}
+
+// The chief repeats its result with each notice that follows.
+TEST_F(RestartingMonitorTest, AFailureOfItsOwnBehindTheResultIsNoFailureOfTheJob) {
+  for (const size_t task : {size_t{0}, size_t{1}, size_t{2}}) {
+    TaskMonitor monitor{{{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}},
+                        clock_,
+                        {.restarts = RestartLimits{}}};
+    for (size_t each = 0; each < 3; ++each) {
+      monitor.onSpawned(each);
+      monitor.onReady(each);
+    }
+    monitor.onResult(true);
+    monitor.onFailedNotice(task, {"cannot_write", "disk full"});
+    monitor.onResult(true);
+    monitor.onExit(task, {exitCode(ErrorCode::kCannotWrite), 0});
+    monitor.onResult(true);
+    clock_.advance(seconds(5));
+    monitor.onTime();
+    for (size_t each = 0; each < 3; ++each)
+      if (monitor.alive(each)) monitor.onExit(each, {0, 0});
+    EXPECT_TRUE(monitor.finished());
+    EXPECT_EQ(monitor.outcome(), Outcome::kDone) << monitor.id(task).name();
+    EXPECT_EQ(monitor.jobExitCode(), 0) << monitor.id(task).name();
+  }
 }
 
 TEST_F(RestartingMonitorTest, AWorkerThatIsKilledBehindTheResultEndsNobody) {
