@@ -62,8 +62,8 @@ TEST_F(TurnedBitsTest, EachIsNamedAndTheJobEndsWithTheSameParameters) {
     logs.push_back(result.err);
   }
   EXPECT_EQ(proxy.turned(), turns) << "the job was too short";
-  EXPECT_GT(proxy.turned(TurningProxy::kToPs), 0u);
-  EXPECT_GT(proxy.turned(TurningProxy::kToWorker), 0u);
+  EXPECT_GT(proxy.turned(Toward::kPs), 0u);
+  EXPECT_GT(proxy.turned(Toward::kWorker), 0u);
 
   const auto counted = [&](size_t first) {
     size_t damaged = 0;
@@ -76,8 +76,8 @@ TEST_F(TurnedBitsTest, EachIsNamedAndTheJobEndsWithTheSameParameters) {
     }
     return damaged;
   };
-  EXPECT_EQ(counted(0), proxy.turned(TurningProxy::kToPs)) << logs[0] << logs[1];
-  EXPECT_EQ(counted(2), proxy.turned(TurningProxy::kToWorker)) << logs[2] << logs[3];
+  EXPECT_EQ(counted(0), proxy.turned(Toward::kPs)) << logs[0] << logs[1];
+  EXPECT_EQ(counted(2), proxy.turned(Toward::kWorker)) << logs[2] << logs[3];
   EXPECT_EQ(summary("turned")["parameters_digest"], summary("calm")["parameters_digest"]);
   EXPECT_EQ(summary("turned")["final_loss"], summary("calm")["final_loss"]);
 }
