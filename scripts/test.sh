@@ -34,11 +34,21 @@ fuzz_seconds=${fuzz_seconds:-5}
 
 # The suites of the release build. Unit and conformance run once, under the sanitizers; in the
 # release build --all runs them too.
-release_suites=(e2e isa sim gpu)
+release_suites=(e2e isa sim)
 [ -z "$is_all" ] || release_suites+=(unit conformance isa_callers mutants hosts packages slurm tried large)
 
+# Whether libdtf_gpu.so is compiled, which takes nvcc minutes: with --all, if one of the newest 40
+# commits changed it, or if git's history is not here.
+changes_gpu() {
+  local oldest
+  [ -z "$is_all" ] || return 0
+  oldest=$(git rev-list --max-count=41 HEAD 2>/dev/null | sed -n 41p)
+  [ -n "$oldest" ] || return 0
+  ! git diff --quiet "$oldest" -- gpu common/runtime/device_plugin.h meson.build
+}
+
 release_build() {
-  scripts/build.sh --unity build -Dtests=true -- build.ninja || return
+  scripts/build.sh --unity build -Dtests=true -Dcuda="$cuda" -- build.ninja || return
   local names targets
   names=$(scripts/suite-targets.py build "${release_suites[@]}") || return
   mapfile -t targets <<<"$names"
@@ -97,6 +107,13 @@ step "lint: chaos plans and verdicts" python3 tests/chaos/chaos_test.py
 # Tests that compare with Python's packages are skipped without them; standard error has the reason.
 scripts/python-env.sh build/python-env ${is_all:+--torch} >/dev/null &
 python_env=$!
+cuda=disabled
+if changes_gpu; then
+  cuda=auto
+  release_suites+=(gpu)
+else
+  not_run "libdtf_gpu.so, the device suite on a GPU" "the newest 40 commits do not change it; scripts/test.sh --all"
+fi
 step "build: g++, release" release_build
 wait "$python_env"
 step "tests: simulated clusters and sessions" meson_tests build sim
@@ -106,7 +123,7 @@ calls=$PWD/build/calls
 rm -rf "$calls" && mkdir -p "$calls"
 DTF_CALL_LOG=$calls/log step "tests: real processes" real_processes
 step "tests: under each instruction set of this machine" meson_tests build isa
-step "tests: the device suite on a GPU" meson_tests build gpu
+[ $cuda = disabled ] || step "tests: the device suite on a GPU" meson_tests build gpu
 
 if [ "$mode" = --quick ]; then
   for name in "unit and conformance under ASan + UBSan" "every RPC method and error code was met" \

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +15,11 @@
 #include "tests/support/process.h"
 
 namespace dtf::testing {
+
+// For an event that comes on any machine: only a hang takes so long.
+inline constexpr std::chrono::seconds kPatience{60};
+// Steps of a job that a test ends before it has made them.
+inline constexpr int kEndless = 100'000'000;
 
 struct ClusterOptions {
   int ps = 2;

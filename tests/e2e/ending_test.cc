@@ -60,7 +60,7 @@ ClusterOptions diverging(ClusterOptions options) {
   return options;
 }
 
-constexpr auto kSoon = seconds(10);  // far below timeouts.step_seconds, 60
+constexpr auto kEndsWithin = seconds(10);  // far below timeouts.step_seconds, 60
 
 }  // namespace
 
@@ -95,13 +95,13 @@ class EndingTest : public ClusterTest {
 
   // The chief, and the ps once the lease of worker/1, which is frozen, has run out.
   void expectEndSoon(std::vector<Process>& all, int exit_code, const std::string& reason) {
-    const ProcessResult result = chief(all).wait(kSoon);
+    const ProcessResult result = chief(all).wait(kEndsWithin);
     EXPECT_EQ(result.exit_code, exit_code) << result.err;
     EXPECT_NE(result.err.find(reason), std::string::npos) << result.err;
     EXPECT_EQ(summary()["outcome"], "failed");
     EXPECT_NE(summary()["tasks"][0]["cause"].dump().find(reason), std::string::npos) << summary();
     for (const size_t ps : {0, 1}) {
-      const ProcessResult ended = all[ps].wait(kSoon);
+      const ProcessResult ended = all[ps].wait(kEndsWithin);
       EXPECT_NE(ended.exit_code, -1) << "ps/" << ps << " runs on\n" << ended.err;
     }
   }
@@ -124,7 +124,7 @@ class EndingTest : public ClusterTest {
 // A checkpoint that waits for a step which nobody will do any more holds up no failure.
 TEST_F(EndingTest, ADivergingLossEndsTheJobAtOnceThoughACheckpointIsUnderWay) {
   std::vector<Process> all = startAll(byHand(diverging(savingAlways())));
-  const ProcessResult result = chief(all).wait(kSoon);
+  const ProcessResult result = chief(all).wait(kEndsWithin);
   // Whichever worker meets it first ends the job for both; or both meet it at once.
   const bool told = result.err.find("error=\"the job was ended by worker/1") != std::string::npos;
   EXPECT_EQ(result.exit_code, told ? 69 : 1) << result.err;
@@ -133,7 +133,7 @@ TEST_F(EndingTest, ADivergingLossEndsTheJobAtOnceThoughACheckpointIsUnderWay) {
 
 TEST_F(EndingTest, ADivergingLossEndsALaunchedJobAtOnceThoughACheckpointIsUnderWay) {
   const std::string file = writeCluster(diverging(savingAlways()));
-  const ProcessResult result = launch(file, {}, kSoon);
+  const ProcessResult result = launch(file, {}, kEndsWithin);
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_EQ(summary()["outcome"], "failed");
   std::string causes;
@@ -150,7 +150,7 @@ TEST_F(EndingTest, ALossThatGrowsAndGrowsIsNoSuccess) {
   ClusterOptions growing = options(12);
   growing.optimizer = "{gradient_descent: {learning_rate: 1}}";
   const ProcessResult result =
-      launch(writeCluster(growing), {"--set", "train.model.loss=mse"}, kSoon);
+      launch(writeCluster(growing), {"--set", "train.model.loss=mse"}, kEndsWithin);
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_EQ(summary()["outcome"], "failed");
   EXPECT_NE(result.err.find("training has diverged"), std::string::npos) << result.err;
@@ -162,7 +162,7 @@ TEST_F(EndingTest, AKilledWorkerEndsTheChiefAtOnceThoughACheckpointIsUnderWay) {
   std::vector<Process> all = startAll(byHand(saving));
   ASSERT_TRUE(chief(all).waitForOutput("event=checkpoint ", seconds(30))) << chief(all).err();
   all[3].signal(SIGKILL);
-  const ProcessResult result = chief(all).wait(kSoon);
+  const ProcessResult result = chief(all).wait(kEndsWithin);
   EXPECT_EQ(result.exit_code, 69) << result.err;
   EXPECT_NE(result.err.find("worker/1"), std::string::npos) << result.err;
 }

@@ -17,7 +17,7 @@ using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr auto kSoon = seconds(60);
+constexpr auto kExampleWithin = seconds(60);
 constexpr auto kBuilt = seconds(240);
 
 std::string environment(const char* name) {
@@ -50,7 +50,7 @@ class ExamplesTest : public ClusterTest {
     const std::string file = writeCluster({.ps = 1, .workers = 2, .ports = ports_});
     for (const auto& [job, index] : {std::pair{"ps", 0}, {"worker", 0}, {"worker", 1}})
       tasks_.push_back(startTask(file, job, index, {"--serve"}));
-    for (Process& task : tasks_) ASSERT_TRUE(task.waitForOutput("event=serving", kSoon));
+    for (Process& task : tasks_) ASSERT_TRUE(task.waitForOutput("event=serving", kExampleWithin));
   }
   std::string target(int task) const {
     return "dtf://localhost:" + std::to_string(ports_[static_cast<size_t>(task)]);
@@ -59,7 +59,7 @@ class ExamplesTest : public ClusterTest {
   ProcessResult run(std::vector<std::string> command) const {
     if (command[0].find('/') == std::string::npos)
       command[0] = built_->path() + "/build/" + command[0];
-    return Process(std::move(command), {}, folder_.path()).wait(kSoon);
+    return Process(std::move(command), {}, folder_.path()).wait(kExampleWithin);
   }
   std::string said(const std::vector<std::string>& command) const {
     const ProcessResult result = run(command);
@@ -102,7 +102,7 @@ TEST_F(ExamplesTest, AWorkerWithKeysIsReachedWithTheClientsKey) {
   const ProcessResult made = run({binary("dtf-launch"), "keys", "init", keys, "--cluster", file});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   Process worker = startTask(file, "worker", 0, {"--serve", "--keys=" + keys});
-  ASSERT_TRUE(worker.waitForOutput("event=serving", kSoon)) << worker.err();
+  ASSERT_TRUE(worker.waitForOutput("event=serving", kExampleWithin)) << worker.err();
   const std::string target = "dtf://localhost:" + std::to_string(port);
   EXPECT_THAT(said({"doubling", target, keys}), HasSubstr("5 %: 15 years"));
   EXPECT_THAT(said({"doubling", target + "/worker/0", keys}), HasSubstr("5 %: 15 years"));
@@ -142,7 +142,7 @@ TEST_F(ExamplesTest, JobsInAQueueAreWorkedOffUntilItIsClosed) {
   EXPECT_EQ(said({"job_queue", ps(), "close"}), "");
   std::string all;
   for (Process& consumer : consumers) {
-    const ProcessResult result = consumer.wait(kSoon);
+    const ProcessResult result = consumer.wait(kExampleWithin);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.out, HasSubstr("no more: the queue 'jobs' is closed and has 0 of 1"));
     all += result.out;
@@ -159,9 +159,9 @@ TEST_F(ExamplesTest, JobsInAQueueAreWorkedOffUntilItIsClosed) {
 TEST_F(ExamplesTest, AConsumerThatIsKilledWhileItWaitsTakesNothing) {
   Process consumer({built_->path() + "/build/job_queue", ps(), "consume"}, {}, folder_.path());
   said({"job_queue", ps(), "produce", "4", "1"});
-  ASSERT_TRUE(consumer.waitForOutput("the root of 4 is 2.000", kSoon)) << consumer.err();
+  ASSERT_TRUE(consumer.waitForOutput("the root of 4 is 2.000", kExampleWithin)) << consumer.err();
   consumer.signal(SIGKILL);
-  consumer.wait(kSoon);
+  consumer.wait(kExampleWithin);
   said({"job_queue", ps(), "produce", "9", "1"});
   said({"job_queue", ps(), "close"});
   EXPECT_THAT(said({"job_queue", ps(), "consume"}), HasSubstr("the root of 9 is 3.000"));

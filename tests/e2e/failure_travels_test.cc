@@ -14,7 +14,7 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr auto kSoon = seconds(20);  // start_seconds and rejoin_seconds are 60, unless set below
+constexpr auto kTravelsWithin = seconds(20);  // start_seconds and rejoin_seconds are 60, unless set below
 
 // ps/0, ps/1, worker/0 and worker/1 of a job that never ends by itself.
 class FailureTravelsTest : public ClusterTest {
@@ -51,7 +51,7 @@ class FailureTravelsTest : public ClusterTest {
 
   // `which` ends soon, and its last error says so.
   void expectEnd(Task which, int exit_code, const std::string& reason) {
-    const ProcessResult result = task(which).wait(kSoon);
+    const ProcessResult result = task(which).wait(kTravelsWithin);
     EXPECT_EQ(result.exit_code, exit_code) << result.err;
     const size_t failed = result.err.rfind("event=failed");
     const std::string last = failed == std::string::npos ? result.err : result.err.substr(failed);
@@ -104,7 +104,7 @@ TEST_F(FailureTravelsTest, AKilledPs) {
     const std::string name = lost == kPs0 ? "ps/0" : "ps/1";
     for (const Task other : {kWorker0, kWorker1, lost == kPs0 ? kPs1 : kPs0})
       expectEnd(other, 69, name);
-    task(lost).wait(kSoon);
+    task(lost).wait(kTravelsWithin);
     clear();
   }
 }
@@ -118,7 +118,7 @@ TEST_F(FailureTravelsTest, APsThatAPersonEndsAtOnce) {
   ASSERT_TRUE(task(kPs1).waitForOutput("event=stopping", seconds(10))) << task(kPs1).err();
   task(kPs1).signal(SIGTERM);  // what was sent to all of a job, and passed on: one request
   task(kPs1).signal(SIGINT);
-  EXPECT_EQ(task(kPs1).wait(kSoon).exit_code, 128 + SIGINT);
+  EXPECT_EQ(task(kPs1).wait(kTravelsWithin).exit_code, 128 + SIGINT);
   for (const Task other : {kWorker0, kWorker1, kPs0}) expectEnd(other, 69, "ps/1");
 }
 
@@ -131,7 +131,7 @@ TEST_F(FailureTravelsTest, APsWhoseDiskDoesNotTakeTheLastCheckpoint) {
   start(saving, std::nullopt, {}, {{"DTF_FAILPOINTS", "checkpoint.in_shard_write=error"}});
   expectEnd(kWorker0, 73, "its last checkpoint could not be written: ps/1: ");
   // It may have left by then: its own work is done.
-  const bool has_left = task(kWorker1).wait(kSoon).exit_code == 0;
+  const bool has_left = task(kWorker1).wait(kTravelsWithin).exit_code == 0;
   expectEnd(kWorker1, has_left ? 0 : 69,
             has_left ? "finished" : "its last checkpoint could not be written: ps/1: ");
   for (const Task other : {kPs0, kPs1})

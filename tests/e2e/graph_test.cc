@@ -131,7 +131,7 @@ TEST_F(GraphTest, PlacementIsShownWithoutTasks) {
 }
 
 // The spans of a timeline, by "task/name".
-std::map<std::string, Json> spansOf(const Json& timeline) {
+std::map<std::string, Json> spansByName(const Json& timeline) {
   std::map<int, std::string> tasks;
   std::map<std::string, Json> spans;
   for (const auto& event : timeline["traceEvents"])
@@ -150,7 +150,7 @@ TEST_F(GraphTest, ATimelineHasWhatEveryTaskDidInOneStep) {
   EXPECT_EQ(result.err, "");
   EXPECT_THAT(result.out, HasSubstr("step 200  loss "));
   const auto timeline = Json::parse(folder_.read("step.json"));
-  const auto spans = spansOf(timeline);
+  const auto spans = spansByName(timeline);
   for (const char* name :
        {"ps/0 run part", "ps/1 run part", "worker/0 run part", "worker/1 run part", "worker/0 y",
         "worker/1 product", "ps/0 update_w", "ps/1 update_b", "worker/1 _Recv w:0"})

@@ -21,9 +21,6 @@ using ::testing::HasSubstr;
 
 namespace {
 
-constexpr auto kPatience = seconds(60);
-constexpr int kEndless = 100'000'000;
-
 // Asks until `is_it`, or in vain.
 HttpAnswer await(int port, const std::string& path,
                  const std::function<bool(const HttpAnswer&)>& is_it) {

@@ -12,10 +12,8 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr auto kPatience = seconds(60);
 // Half of it is long beside a busy machine's delays.
 constexpr auto kWatchdog = seconds(2);
-constexpr int kEndless = 100'000'000;
 
 // A task that believes systemd to have started it.
 struct Unit {

@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
 constexpr int kForEver = 100'000'000;
-constexpr std::chrono::seconds kPatience{60};
 
 TEST_F(SshTest, AJobOnTwoHostsTrainsToItsEnd) {
   const std::string file = sshJob(2, 400);
