@@ -19,12 +19,11 @@ constexpr uint64_t kNodeBytes = 4096;
 // Of the messages that a step may have on its way, what isn't referred to.
 uint64_t copiedBytes(const engine::TaskPart& part, uint64_t chunk_bytes) {
   std::vector<uint64_t> fetches;
-  for (const graph::Output& fetch : part.fetches)
-    fetches.push_back(denseBytes(part.graph.spec(fetch)));
+  for (const graph::Output& fetch : part.fetches) fetches.push_back(part.graph.spec(fetch).bytes());
   std::map<TaskId, std::vector<uint64_t>> sends;
   for (const engine::TaskPart::Edge& edge : part.edges) {
     const graph::Node& node = part.graph.node(edge.node);
-    if (node.op == "_Send") sends[edge.peer].push_back(denseBytes(part.graph.spec(node.inputs[0])));
+    if (node.op == "_Send") sends[edge.peer].push_back(part.graph.spec(node.inputs[0]).bytes());
   }
   uint64_t bytes = wire::copiedBytes(fetches, chunk_bytes);
   for (const auto& [peer, sizes] : sends) bytes += wire::copiedBytes(sizes, chunk_bytes);
@@ -53,16 +52,12 @@ void readEdges(const wire::DecodedPart& read, const ServedTask& task, ServedPart
       made.routes.destinations.emplace(edge.number, edge.peer);
     } else {
       made.routes.sources.emplace(edge.number, incarnation);
-      made.sources[edge.number] = {edge.peer, incarnation, denseBytes(node.outputs[0])};
+      made.sources[edge.number] = {edge.peer, incarnation, node.outputs[0].bytes()};
     }
   }
 }
 
 }  // namespace
-
-uint64_t denseBytes(const graph::TensorSpec& spec) {
-  return static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype);
-}
 
 void ServedPart::send(uint64_t step, TaskId to, std::vector<engine::PartProgram::Send> tensors,
                       Done done) {

@@ -43,9 +43,6 @@ struct ServedPart final : engine::Departures {
   bool is_running = false;
 };
 
-// Of a tensor, dense.
-uint64_t denseBytes(const graph::TensorSpec& spec);
-
 struct PartId {
   uint64_t session = 0, plan = 0, digest = 0;
 };

@@ -168,7 +168,7 @@ kj::Promise<void> ServedSession::setVariable(SetVariable context) {
     const std::optional<Error> failed = errorOf(task, [&] {
       Buffer assembled;
       const engine::Bytes bytes =
-          wire::readBytes(message.getBytes(), denseBytes(spec), assembled, what);
+          wire::readBytes(message.getBytes(), spec.bytes(), assembled, what);
       const ByteBudget::Share share = task.budget->take(assembled.bytes(), what);
       task.variables.use(key, spec, key.name)->set(bytes);
     });
@@ -199,8 +199,8 @@ void ServedSession::readFeeds(Running& running) {
     if (!(wire::readSpec(feeds[i], what) == specs[i]))
       throw Error(ErrorCode::kBadData, what + " has another type or shape than the part has");
     running.feeds.push_back(
-        wire::readBytes(feeds[i].getBytes(), denseBytes(specs[i]), kept.bytes, what));
-    task_.budget->refuseIfPassed(denseBytes(specs[i]), what);
+        wire::readBytes(feeds[i].getBytes(), specs[i].bytes(), kept.bytes, what));
+    task_.budget->refuseIfPassed(specs[i].bytes(), what);
     kept.share = task_.budget->take(kept.bytes.bytes(), what);
   }
 }

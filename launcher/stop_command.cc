@@ -27,7 +27,7 @@ namespace {
 
 constexpr auto kStopPoll = std::chrono::milliseconds(20);
 // From the job's summary to the launcher's end, unless it brings a model here.
-constexpr Duration kEndWithin = std::chrono::seconds(3);
+constexpr Duration kStopWithin = std::chrono::seconds(3);
 
 // Whether the run in `folder` of `launcher` has ended.
 bool hasEnded(const std::filesystem::path& folder, pid_t launcher) {
@@ -49,7 +49,7 @@ void awaitEnd(const FoundRun& run, Duration limit) {
   while (!hasEnded(run.folder, run.running->launcher)) {
     const TimePoint now = clock.now();
     if (!said && hasSummary(run)) said = now;
-    if (said && now > *said + kEndWithin) return;
+    if (said && now > *said + kStopWithin) return;
     if (!said && now > deadline)
       throw Error(ErrorCode::kDeadline,
                   fmt::format("{}, pid {}, has not ended within {:.0f} s, longer than it may take\n"

@@ -22,10 +22,6 @@ using graph::NodeId;
 using graph::Output;
 using graph::TensorSpec;
 
-uint64_t bytesOf(const TensorSpec& spec) {
-  return static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype);
-}
-
 template <class T>
 std::optional<double> valueIfAlike(const Tensor& tensor) {
   const std::span<const T> elements = tensor.as<T>();
@@ -106,7 +102,7 @@ class Folder {
   bool isConstant(const Node& node) const {
     if (!node.control_inputs.empty() || node.outputs.empty()) return false;
     for (const TensorSpec& spec : node.outputs) {
-      if (bytesOf(spec) > kFoldedBytesMax) return false;
+      if (spec.bytes() > kFoldedBytesMax) return false;
     }
     if (node.op == "Const") return true;
     const graph::OpDef* const op = graph_.catalog().find(node.op);

@@ -62,9 +62,7 @@ class PartProgram::Maker {
     } else if (node.op == "_Recv") {
       sources_[output] = {Source::Kind::kArrival, made_.receives_.size()};
       const graph::TensorSpec& spec = node.outputs[0];
-      made_.receives_.push_back(
-          {edgeOf(node), node.attribute<std::string>("key"),
-           static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype)});
+      made_.receives_.push_back({edgeOf(node), node.attribute<std::string>("key"), spec.bytes()});
     } else if (node.op == "_Pull" || node.op == "_Push" || node.op == "_PushSparse" ||
                graph::appliesGradient(node)) {
       throw Error(ErrorCode::kBadConfig, "node '" + node.name + "' (" + node.op +

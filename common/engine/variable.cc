@@ -7,16 +7,9 @@
 #include "common/base/error.h"
 
 namespace dtf::engine {
-namespace {
-
-uint64_t valueBytes(const graph::TensorSpec& spec) {
-  return static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype);
-}
-
-}  // namespace
 
 Variable::Version::Version(const Variable& variable)
-    : share(variable.budget_->take(valueBytes(variable.spec_),
+    : share(variable.budget_->take(variable.spec_.bytes(),
                                    "a value of the variable '" + variable.name_ + "'")),
       tensor(variable.spec_.dtype, variable.spec_.shape) {}
 

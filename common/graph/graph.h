@@ -4,6 +4,7 @@
 // Building a graph infers every shape at once, so a graph that exists is a graph whose shapes fit.
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -35,6 +36,7 @@ struct Output {
 struct TensorSpec {
   DType dtype = DType::kFloat32;
   Shape shape;
+  size_t bytes() const { return static_cast<size_t>(shape.elements()) * dtypeBytes(dtype); }
   bool operator==(const TensorSpec&) const = default;
 };
 

@@ -13,10 +13,6 @@
 namespace dtf::runtime {
 namespace {
 
-size_t bytesOf(const graph::TensorSpec& spec) {
-  return static_cast<size_t>(spec.shape.elements()) * dtypeBytes(spec.dtype);
-}
-
 // What needn't be aligned to its type.
 template <class T>
 bool isSet(const std::byte* at) {
@@ -86,9 +82,9 @@ class WhileKernel final : public Kernel {
       cond_.emplace(cond, DeviceType::kCpu, kernels);
       condition_ = cond->resultSpecs()[0].dtype;
     }
-    for (const graph::TensorSpec& spec : o.output_specs) output_bytes_.push_back(bytesOf(spec));
+    for (const graph::TensorSpec& spec : o.output_specs) output_bytes_.push_back(spec.bytes());
     for (size_t i = op_.firstSequence(); i < op_.firstCaptured(); ++i)
-      slice_bytes_.push_back(bytesOf(o.input_specs[i]) / slices());
+      slice_bytes_.push_back(o.input_specs[i].bytes() / slices());
     for (size_t i = 0; i < op_.carried; ++i) {
       // Two places for each: what an iteration writes isn't what it reads.
       offsets_.push_back(workspace_);

@@ -92,7 +92,7 @@ Walks forwardWalks(const Convolution& c) {
 }
 
 // What one thread needs.
-size_t workspaceOfOne(const Processor& cpu, const Convolution& c) {
+size_t roundedWorkspaceOfOne(const Processor& cpu, const Convolution& c) {
   const Processor one = cpu.rounding().alone();
   const int64_t window = c.window.height.size * c.window.width.size;
   const auto bytes = [&](const MatrixProduct& p) { return matrixProductWorkspaceBytes(one, p); };
@@ -147,7 +147,7 @@ bool roundedConvolutionPays(ConvolutionPass, const Convolution& c) {
 
 size_t roundedConvolutionWorkspaceBytes(const Processor& cpu, const Convolution& c) {
   if (c.pointwise()) return convolutionWorkspaceBytes(cpu.rounding(), c);
-  return filterRunsBytes(c) + PerThread(cpu, workspaceOfOne(cpu, c)).bytes();
+  return filterRunsBytes(c) + PerThread(cpu, roundedWorkspaceOfOne(cpu, c)).bytes();
 }
 
 void roundedConvolve(const Processor& cpu, const Convolution& c, const float* x,
@@ -158,7 +158,7 @@ void roundedConvolve(const Processor& cpu, const Convolution& c, const float* x,
   MatrixProduct p = alongPixels(1, walks.windowSize(), c.channels, c.out_channels);
   p.b = filter, p.c = y;
   runAlongPixels(cpu, {x, c.height, c.width, c.channels}, walks, c.pixels(), p,
-                 PerThread(cpu, workspaceOfOne(cpu, c)), workspace);
+                 PerThread(cpu, roundedWorkspaceOfOne(cpu, c)), workspace);
 }
 
 void roundedBackpropInput(const Processor& cpu, const Convolution& c, const float* filter,
@@ -176,7 +176,7 @@ void roundedBackpropInput(const Processor& cpu, const Convolution& c, const floa
   p.b_runs = filter_runs, p.b_run = c.out_channels, p.b_stride = window;
   p.c = dx;
   runAlongPixels(cpu, {dy, c.out_height, c.out_width, c.out_channels}, walks,
-                 c.batch * c.height * c.width, p, PerThread(cpu, workspaceOfOne(cpu, c)),
+                 c.batch * c.height * c.width, p, PerThread(cpu, roundedWorkspaceOfOne(cpu, c)),
                  workspace + filterRunsBytes(c));
 }
 
@@ -187,7 +187,7 @@ void roundedBackpropFilter(const Processor& cpu, const Convolution& c, const flo
   if (c.pointwise()) return convolveBackpropFilter(cpu.rounding(), c, x, dy, dfilter, workspace);
   DTF_CHECK(roundedConvolutionFits(ConvolutionPass::kBackpropFilter, c));
   const Walks walks = forwardWalks(c);
-  const PerThread workspaces(cpu, workspaceOfOne(cpu, c));
+  const PerThread workspaces(cpu, roundedWorkspaceOfOne(cpu, c));
   const int64_t work = c.channels * c.pixels() * c.out_channels * kMultiplyAddWork;
   const auto some = [&](int64_t begin, int64_t end, int thread) {
     std::byte* const own = workspaces.of(workspace, thread);

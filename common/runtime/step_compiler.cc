@@ -21,13 +21,9 @@ namespace {
 using graph::Output;
 using Kind = Location::Kind;
 
-size_t bytesOf(const graph::TensorSpec& spec) {
-  return static_cast<size_t>(spec.shape.elements()) * dtypeBytes(spec.dtype);
-}
-
 // A tensor of at least one aligned unit, so that even an empty one has an address.
 size_t allocationOf(const graph::TensorSpec& spec) {
-  return std::max<size_t>(bytesOf(spec), 1);
+  return std::max<size_t>(spec.bytes(), 1);
 }
 
 constexpr size_t kNone = std::numeric_limits<size_t>::max();
@@ -112,7 +108,7 @@ void StepCompiler::makeSlots() {
     for (const BoundTensor& tensor : tensors) {
       Binding binding;
       binding.name = tensor.name;
-      binding.bytes = bytesOf(tensor.spec);
+      binding.bytes = tensor.spec.bytes();
       std::vector<Binding>& bindings = body_->bindings(kind);
       // A gradient is a tensor of its own only if directGradients() finds that it can be.
       if (kind != Kind::kGradient) bound_[tensor.tensor] = {kind, bindings.size()};
@@ -173,7 +169,7 @@ std::optional<Output> StepCompiler::overwritable(size_t index, size_t output) co
     if (lifetimes_[buffer->second].last != static_cast<int>(index)) continue;
     const bool once = std::count(operation.inputs.begin(), operation.inputs.end(), input) == 1;
     const bool same_size =
-        bytesOf(operation.input_specs[i]) == bytesOf(operation.output_specs[output]);
+        operation.input_specs[i].bytes() == operation.output_specs[output].bytes();
     const bool taken =
         std::any_of(operation.outputs.begin(), operation.outputs.end(), [&](const Output& other) {
           const auto at = buffers_.find(other);
@@ -327,7 +323,7 @@ void StepCompiler::makeFetches() {
     Fetch made;
     made.location = locate(fetch.tensor);
     made.dtype = fetch.spec.dtype;
-    made.bytes = bytesOf(fetch.spec);
+    made.bytes = fetch.spec.bytes();
     if (made.location.kind != Kind::kPlanned && made.bytes > 0) {
       bindingOf(made.location).required = true;
     }

@@ -50,7 +50,7 @@ struct Loops {
   decltype(&baseline::winogradFilterGradient) filterGradient;
 };
 
-Loops loopsOf(Isa isa) {
+Loops winogradLoops(Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::kV4) {
     return {v4::winogradSizes,          v4::winogradTransformFilter, v4::winogradForward,
@@ -88,7 +88,7 @@ size_t bytesOf(int64_t floats) {
 }
 
 size_t forwardBytes(const Processor& cpu, const WinogradTask& t) {
-  const WinogradSizes sizes = loopsOf(cpu.isa).sizes(t);
+  const WinogradSizes sizes = winogradLoops(cpu.isa).sizes(t);
   return bytesOf(sizes.filter_planes) +
          PerThread(cpu, bytesOf(sizes.tile_planes + sizes.scratch)).bytes();
 }
@@ -96,7 +96,7 @@ size_t forwardBytes(const Processor& cpu, const WinogradTask& t) {
 size_t gradientBytes(const Processor& cpu, const WinogradTask& task) {
   if (isSharedByPlanes(cpu)) return forwardBytes(cpu, withBlocks(task, 1));
   const WinogradTask t = withBlocks(task, cpu.threads());
-  const WinogradSizes sizes = loopsOf(cpu.isa).sizes(t);
+  const WinogradSizes sizes = winogradLoops(cpu.isa).sizes(t);
   return bytesOf(sizes.filter_planes + sizes.tile_planes) +
          PerThread(cpu, bytesOf(sizes.scratch)).bytes();
 }
@@ -110,7 +110,7 @@ void forward(const Processor& cpu, WinogradTask t, const float* x, const float* 
   DTF_CHECK(x != nullptr && workspace != nullptr);
   DTF_CHECK(reinterpret_cast<uintptr_t>(workspace) % 64 == 0);
   t = withBlocks(t, 1);
-  const Loops loops = loopsOf(cpu.isa);
+  const Loops loops = winogradLoops(cpu.isa);
   const WinogradSizes sizes = loops.sizes(t);
   t.x = x;
   t.filter_planes = reinterpret_cast<float*>(workspace);
@@ -135,7 +135,7 @@ void forward(const Processor& cpu, WinogradTask t, const float* x, const float* 
 WinogradTask makePlanesTogether(const Processor& cpu, const Convolution& c, const float* x,
                                 const float* dy, std::byte* workspace) {
   WinogradTask t = withBlocks(taskOf(c), cpu.threads());
-  const Loops loops = loopsOf(cpu.isa);
+  const Loops loops = winogradLoops(cpu.isa);
   const WinogradSizes sizes = loops.sizes(t);
   t.x = x;
   t.filter_planes = reinterpret_cast<float*>(workspace);
@@ -165,7 +165,7 @@ WinogradTask makePlanesTogether(const Processor& cpu, const Convolution& c, cons
 WinogradTask makePlanesByHalves(const Processor& cpu, const Convolution& c, const float* x,
                                 const float* dy, std::byte* workspace) {
   WinogradTask t = withBlocks(taskOf(c), 1);
-  const Loops loops = loopsOf(cpu.isa);
+  const Loops loops = winogradLoops(cpu.isa);
   const WinogradSizes sizes = loops.sizes(t);
   t.x = x;
   t.filter_planes = reinterpret_cast<float*>(workspace);
@@ -229,7 +229,7 @@ void winogradBackpropFilter(const Processor& cpu, const Convolution& c, const fl
   DTF_CHECK(winogradFits(c));
   DTF_CHECK(x != nullptr && workspace != nullptr);
   DTF_CHECK(reinterpret_cast<uintptr_t>(workspace) % 64 == 0);
-  const Loops loops = loopsOf(cpu.isa);
+  const Loops loops = winogradLoops(cpu.isa);
   const WinogradTask t = isSharedByPlanes(cpu) ? makePlanesByHalves(cpu, c, x, dy, workspace)
                                                : makePlanesTogether(cpu, c, x, dy, workspace);
   cpu.forRanges(

@@ -11,7 +11,7 @@ namespace dtf::train {
 namespace {
 
 // 64 KiB: what a thread adds up stays in its caches until it is divided.
-constexpr uint64_t kPieceElements = 16384;
+constexpr uint64_t kJoinedElements = 16384;
 
 }  // namespace
 
@@ -41,8 +41,8 @@ void TowerGroup::addPieces(const model::ModelGraph& model) {
     if (towers_[0].step().isSparse(i)) continue;
     const auto elements =
         static_cast<uint64_t>(model.graph.spec(model.variables[i].value).shape.elements());
-    for (uint64_t begin = 0; begin < elements; begin += kPieceElements)
-      pieces_.push_back({i, begin, std::min(kPieceElements, elements - begin)});
+    for (uint64_t begin = 0; begin < elements; begin += kJoinedElements)
+      pieces_.push_back({i, begin, std::min(kJoinedElements, elements - begin)});
   }
 }
 

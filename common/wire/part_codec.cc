@@ -298,7 +298,7 @@ uint64_t bytesOf(const graph::Graph& graph, graph::Output output) {
     refuse("a fetch is of node '" + printable(node.name) + "', which has no output " +
            std::to_string(output.index));
   const graph::TensorSpec& spec = node.outputs[static_cast<size_t>(output.index)];
-  return static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype);
+  return spec.bytes();
 }
 
 // What leaves for one task may leave in one message.
@@ -308,8 +308,7 @@ void checkSent(const engine::TaskPart& part) {
     const Node& node = part.graph.node(edge.node);
     if (node.op != "_Send") continue;
     const graph::TensorSpec& spec = part.graph.spec(node.inputs[0]);
-    addToMessage(sent[edge.peer],
-                 static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype),
+    addToMessage(sent[edge.peer], spec.bytes(),
                  "what node '" + printable(node.name) + "' sends to " + edge.peer.name());
   }
 }

@@ -179,7 +179,7 @@ graph::TensorSpec readSpec(schema::Tensor::Reader tensor, const std::string& wha
 
 Tensor readTensor(schema::Tensor::Reader reader, const std::string& what) {
   const graph::TensorSpec spec = readSpec(reader, what);
-  const uint64_t bytes = static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype);
+  const uint64_t bytes = spec.bytes();
   Buffer assembled;
   const engine::Bytes there = readBytes(reader.getBytes(), bytes, assembled, what);
   Tensor tensor(spec.dtype, spec.shape);  // only now: nobody is given memory for a claim

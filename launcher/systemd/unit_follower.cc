@@ -28,7 +28,7 @@ namespace {
 constexpr auto kTurn = std::chrono::milliseconds(100);
 constexpr Duration kLookUnitsEvery = std::chrono::milliseconds(500);
 constexpr Duration kAskEvery = std::chrono::seconds(1);
-constexpr Duration kPlainEvery = std::chrono::seconds(5);
+constexpr Duration kPlainLineEvery = std::chrono::seconds(5);
 // One that failed for the sake of another may be seen before that other.
 constexpr Duration kSettle = std::chrono::seconds(2);
 // One Ctrl-C may arrive twice.
@@ -198,7 +198,8 @@ void UnitFollower::showProgress() {
   const Json progress = progressOf(askTasks(job_.cluster, {}, credentials_));
   const std::string line = progress.isNull() ? "" : printable(textOf(progress, "line"));
   console_.status(line.substr(0, console_.columns() - 1));
-  if (console_.isTerminal() || line.empty() || line == line_ || now < plain_shown_ + kPlainEvery)
+  if (console_.isTerminal() || line.empty() || line == line_ ||
+      now < plain_shown_ + kPlainLineEvery)
     return;
   line_ = line;
   plain_shown_ = now;

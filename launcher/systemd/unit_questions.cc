@@ -14,10 +14,10 @@ namespace {
 using namespace fields;
 
 // Of a unit's last words, and of those of all: an answer has a limit.
-constexpr size_t kStatusBytesMax = 160;
+constexpr size_t kUnitStatusBytesMax = 160;
 constexpr size_t kFailedBytesMax = 2000;
 constexpr size_t kStatusesBytesMax = 32768;
-constexpr size_t kProblemBytesMax = 8192;
+constexpr size_t kUnitProblemBytesMax = 8192;
 
 Json jsonOf(const MeetQuestion& question) {
   return {{"ask", "meet"},
@@ -124,7 +124,7 @@ Json stateJson(const UnitState& unit, size_t& room) {
   // Of what JSON writes with six bytes, and that again with seven, nothing is left.
   const std::string status =
       printable(unit.status)
-          .substr(0, std::min(room, unit.hasFailed() ? kFailedBytesMax : kStatusBytesMax));
+          .substr(0, std::min(room, unit.hasFailed() ? kFailedBytesMax : kUnitStatusBytesMax));
   room -= status.size();
   return {{"name", unit.name},          {"active", unit.active},     {"result", unit.result},
           {"status", status},           {"file", unit.file},         {"code", unit.exit.code},
@@ -217,7 +217,7 @@ std::string answerJson(const UnitAnswer& answer) {
   Json message = {{"locked", answer.locked}, {"states", states}, {"has_more", answer.has_more}};
   if (answer.error)
     message["error"] = {{"code", std::string(errorCodeName(answer.error->code()))},
-                        {"message", answer.error->message().substr(0, kProblemBytesMax)}};
+                        {"message", answer.error->message().substr(0, kUnitProblemBytesMax)}};
   if (answer.facts) message["facts"] = factsJson(*answer.facts);
   return message.dump();
 }

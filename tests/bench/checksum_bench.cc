@@ -13,13 +13,13 @@
 #include "common/net/reactor.h"
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/child.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/net/echo_host.h"
 
 namespace dtf::bench {
 
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
 constexpr int kInFlight = 64;
 constexpr double kGoal = 0.9;  // of the speed without
 

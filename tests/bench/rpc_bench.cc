@@ -16,6 +16,7 @@
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/child.h"
 #include "tests/bench/raw_peer.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/net/echo_host.h"
 
 namespace dtf::bench {
@@ -25,8 +26,6 @@ namespace {
 using net::testing::Echo;
 using net::testing::EchoConnection;
 using net::testing::EchoHost;
-
-constexpr size_t kMiB = 1 << 20;
 
 struct Cost {
   double seconds = 0;

@@ -180,7 +180,7 @@ Known knownOf(const engine::TaskPart& part) {
     known.feeds.push_back(part.graph.find(feed)->outputs[0]);
   for (const engine::TaskPart::Edge& edge : part.edges) {
     const graph::Node& node = part.graph.node(edge.node);
-    if (node.op == "_Recv") known.received[edge.number] = daemons::denseBytes(node.outputs[0]);
+    if (node.op == "_Recv") known.received[edge.number] = node.outputs[0].bytes();
   }
   return known;
 }

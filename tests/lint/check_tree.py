@@ -17,6 +17,7 @@ import sinks
 import sizes
 import texts
 import units
+import unity
 from tree import floors as table_of_floors
 from tree import sources_of
 
@@ -35,6 +36,7 @@ def check_tree(root, everything=False):
         headers.check(root, files, everything),
         units.check(root, files, table),
         units.check_excuses(files, table),
+        unity.check(root, files),
         sizes.check(root, files),
         classes.check(root, files),
         texts.check(root, files),

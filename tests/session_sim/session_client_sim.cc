@@ -121,7 +121,7 @@ void SessionClientSim::FiberTasks::learn(uint64_t plan,
           node.op != "_Recv" || trace_.plan != 0)
         continue;
       trace_.edge = edge.number;
-      trace_.bytes = daemons::denseBytes(node.outputs[0]);
+      trace_.bytes = node.outputs[0].bytes();
       trace_.plan = plan;
     }
   }

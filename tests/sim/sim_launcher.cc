@@ -14,7 +14,7 @@ namespace dtf::sim {
 namespace {
 
 // From a failure that nothing mends to the end of the job: two seconds of grace, and some.
-constexpr Duration kEndWithin = std::chrono::seconds(5);
+constexpr Duration kFailureEndsWithin = std::chrono::seconds(5);
 
 std::vector<TaskId> tasksOf(const Plan& plan) {
   std::vector<TaskId> tasks;
@@ -146,7 +146,8 @@ void SimLauncher::tick() {
   monitor_.onTime();
   for (const size_t task : monitor_.takeStarts()) hooks_.start(monitor_.id(task));
   carryOut();
-  if (!failed_at_ || said_late_ || finished() || clock_.now() - *failed_at_ < kEndWithin) return;
+  if (!failed_at_ || said_late_ || finished() || clock_.now() - *failed_at_ < kFailureEndsWithin)
+    return;
   said_late_ = true;
   hooks_.complain("dtf-launch has not ended a job that nothing mends: " +
                   monitor_.names(launcher::TaskMonitor::Named::kAlive));

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<TaskId> kTasks = {
+const std::vector<TaskId> kTimelineTasks = {
     {JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}};
 
 class TimelineTest : public ::testing::Test {
@@ -37,7 +37,7 @@ TEST_F(TimelineTest, IsTheSpansOfAllTasksThatLeftSome) {
   write("ps-0.json", R"({"traceEvents": [{"name": "apply"}], "otherData": {"task": "ps/0"}})");
   write("worker-1.json",
         R"({"traceEvents": [{"name": "a"}, {"name": "b"}], "otherData": {"task": "worker/1"}})");
-  EXPECT_EQ(mergeTimelines(folder_, kTasks), 2u);
+  EXPECT_EQ(mergeTimelines(folder_, kTimelineTasks), 2u);
   const auto merged = Json::parse(readFile(folder_ / "timeline.json", 1 << 20));
   ASSERT_EQ(merged["traceEvents"].size(), 3u);
   EXPECT_EQ(merged["traceEvents"][0]["name"], "apply");
@@ -45,7 +45,7 @@ TEST_F(TimelineTest, IsTheSpansOfAllTasksThatLeftSome) {
 }
 
 TEST_F(TimelineTest, NothingIsWrittenOfNothing) {
-  EXPECT_EQ(mergeTimelines(folder_, kTasks), 0u);
+  EXPECT_EQ(mergeTimelines(folder_, kTimelineTasks), 0u);
   EXPECT_FALSE(fs::exists(folder_ / "timeline.json"));
 }
 
@@ -53,7 +53,7 @@ TEST_F(TimelineTest, SaysWhichFileIsNoTimeline) {
   for (const char* text : {"", "[]", "{}", R"({"traceEvents": 3, "otherData": 1})"}) {
     write("ps-0.json", text);
     try {
-      mergeTimelines(folder_, kTasks);
+      mergeTimelines(folder_, kTimelineTasks);
       FAIL() << text;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kBadData);
@@ -64,10 +64,10 @@ TEST_F(TimelineTest, SaysWhichFileIsNoTimeline) {
 
 TEST_F(TimelineTest, RemovesThoseOfAnEarlierRun) {
   write("ps-0.json", R"({"traceEvents": [], "otherData": {}})");
-  mergeTimelines(folder_, kTasks);
-  removeTimelines(folder_, kTasks);
+  mergeTimelines(folder_, kTimelineTasks);
+  removeTimelines(folder_, kTimelineTasks);
   EXPECT_FALSE(fs::exists(folder_ / "timeline.json"));
-  EXPECT_EQ(mergeTimelines(folder_, kTasks), 0u);
+  EXPECT_EQ(mergeTimelines(folder_, kTimelineTasks), 0u);
 }
 
 }  // namespace dtf::launcher

@@ -5,10 +5,10 @@
 #include <cstring>
 #include <thread>
 
+#include "tests/support/sizes.h"
+
 namespace dtf::net {
 namespace {
-
-constexpr size_t kMiB = 1 << 20;
 
 TEST(BufferPool, ReusesABufferThatWasGivenBack) {
   const auto pool = BufferPool::create();

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "common/base/random.h"
+#include "tests/support/sizes.h"
 #include "tests/unit/net/net_fixture.h"
 
 // Peers that get past the preamble and then send what no dtf program sends. The server must live,
@@ -8,8 +9,6 @@
 
 namespace dtf::net::testing {
 namespace {
-
-constexpr size_t kMiB = 1 << 20;
 
 class HostilePeer : public ::testing::Test {
  protected:

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "tests/support/sizes.h"
 #include "tests/unit/net/net_fixture.h"
 
 // The real RPC system on our streams: TCP on loopback, one loop for both sides unless a test says
@@ -13,7 +14,6 @@ namespace dtf::net::testing {
 namespace {
 
 using ::testing::HasSubstr;
-constexpr size_t kMiB = 1 << 20;
 
 class RpcTest : public ::testing::Test {
  protected:

@@ -9,7 +9,7 @@ namespace dtf::ps {
 namespace {
 
 // Three dense elements and a gap, a table of 6 x 3 and one of 4 x 1, with a gap in between.
-GradientLayout tables() {
+GradientLayout layoutOfTwo() {
   return GradientLayout(36, {{4, 6, 3}, {32, 4, 1}});
 }
 
@@ -24,7 +24,9 @@ TEST(RowSet, NamesTheRowsOfEachSlice) {
 }
 
 TEST(RowSet, WhatIsWrongWithOneIsSaid) {
-  const auto fault = [](const RowSet& set) { return faultOf(set, tables()).value_or("nothing"); };
+  const auto fault = [](const RowSet& set) {
+    return faultOf(set, layoutOfTwo()).value_or("nothing");
+  };
   EXPECT_EQ(fault(kSome), "nothing");
   EXPECT_EQ(fault({{0, 0}, {}}), "nothing");
   EXPECT_EQ(fault({{2}, {1, 4}}), "rows of 1 sparse variables for a shard with 2");
@@ -36,7 +38,7 @@ TEST(RowSet, WhatIsWrongWithOneIsSaid) {
 }
 
 TEST(RowSet, RowsComeToTheirPlacesAndOthersStay) {
-  const GradientLayout layout = tables(), alone = layout.rowsAlone();
+  const GradientLayout layout = layoutOfTwo(), alone = layout.rowsAlone();
   EXPECT_EQ(alone.denseElements(), 0u);
   std::vector<float> arena(36), there(36, -1), rows(alone.elementsOf(kSome.counts), 7);
   std::iota(arena.begin(), arena.end(), 100.0F);
@@ -51,7 +53,7 @@ TEST(RowSet, RowsComeToTheirPlacesAndOthersStay) {
 }
 
 TEST(RowSet, OfNoRowsNothingIsWritten) {
-  const GradientLayout layout = tables();
+  const GradientLayout layout = layoutOfTwo();
   const RowSet none{{0, 0}, {}};
   EXPECT_EQ(layout.rowsAlone().elementsOf(none.counts), 0u);
   std::vector<float> arena(36, -1);

@@ -91,8 +91,8 @@ TEST(Settlement, AsksAgainUntilAllNameTheSameStep) {
   EXPECT_EQ(settlement.state().next_step, 6u);
 }
 
-constexpr uint64_t kFirst = nextEpoch(0, 11);
-constexpr uint64_t kSecond = nextEpoch(kFirst, 22);
+constexpr uint64_t kFirstEpochNamed = nextEpoch(0, 11);
+constexpr uint64_t kSecondEpochNamed = nextEpoch(kFirstEpochNamed, 22);
 
 StepState on(uint64_t epoch, uint64_t step, Outcome outcome = Outcome::kApplied) {
   StepState state = at(step);
@@ -103,48 +103,52 @@ StepState on(uint64_t epoch, uint64_t step, Outcome outcome = Outcome::kApplied)
 
 TEST(StepAgreement, ThosePsThatHaveNotGoneBackYetAreAskedForTheEpochOfTheOthers) {
   for (const auto& mode : {kSync, kAsyncMode}) {
-    const Agreement agreement =
-        agree(mode, std::vector{on(kSecond, 2), on(kFirst, 5), on(kSecond, 3)}, Asked(3));
-    EXPECT_EQ(agreement.again, (std::vector<Agreement::Pull>{{1, {}, kSecond}}));
+    const Agreement agreement = agree(
+        mode,
+        std::vector{on(kSecondEpochNamed, 2), on(kFirstEpochNamed, 5), on(kSecondEpochNamed, 3)},
+        Asked(3));
+    EXPECT_EQ(agreement.again, (std::vector<Agreement::Pull>{{1, {}, kSecondEpochNamed}}));
   }
 }
 
 TEST(StepAgreement, AnEpochOfAHigherNumberIsTheLaterOneWhateverItsOtherBits) {
-  const uint64_t later = nextEpoch(kSecond, 0);
-  const Agreement agreement = agree(kSync, std::vector{on(kSecond, 2), on(later, 2)}, Asked(2));
+  const uint64_t later = nextEpoch(kSecondEpochNamed, 0);
+  const Agreement agreement =
+      agree(kSync, std::vector{on(kSecondEpochNamed, 2), on(later, 2)}, Asked(2));
   EXPECT_EQ(agreement.again, (std::vector<Agreement::Pull>{{0, {}, later}}));
 }
 
 // Two chiefs that knew nothing of each other: neither line goes on.
 TEST(StepAgreement, OfTwoEpochsOfOneNumberNeitherIsAskedFor) {
-  const uint64_t rival = nextEpoch(kFirst, 33);
+  const uint64_t rival = nextEpoch(kFirstEpochNamed, 33);
   const Agreement agreement =
-      agree(kAsyncMode, std::vector{on(kSecond, 2), on(rival, 2)}, Asked(2));
+      agree(kAsyncMode, std::vector{on(kSecondEpochNamed, 2), on(rival, 2)}, Asked(2));
   ASSERT_EQ(agreement.again.size(), 2u);
   for (const Agreement::Pull& pull : agreement.again) EXPECT_EQ(epochNumber(pull.epoch), 3u);
 }
 
 TEST(StepAgreement, TheStepBeforeIsAskedForOnTheEpochThatAllAreOn) {
-  const Agreement agreement = agree(kSync, std::vector{on(kSecond, 6), on(kSecond, 5)}, Asked(2));
-  EXPECT_EQ(agreement.again, (std::vector<Agreement::Pull>{{0, {.step = 5}, kSecond}}));
+  const Agreement agreement =
+      agree(kSync, std::vector{on(kSecondEpochNamed, 6), on(kSecondEpochNamed, 5)}, Asked(2));
+  EXPECT_EQ(agreement.again, (std::vector<Agreement::Pull>{{0, {.step = 5}, kSecondEpochNamed}}));
 }
 
 TEST(Settlement, APushWentBackWhenAnyPsSaysSo) {
   Settlement settlement(kSync, 2, "worker/1");
   settlement.start();
-  settlement.answered(0, on(kFirst, 5));
-  settlement.answered(1, on(kFirst, 5));
+  settlement.answered(0, on(kFirstEpochNamed, 5));
+  settlement.answered(1, on(kFirstEpochNamed, 5));
   ASSERT_TRUE(settlement.again().empty());
   settlement.start(true);
-  settlement.answered(0, on(kFirst, 6));  // before it went back
-  settlement.answered(1, on(kSecond, 2, Outcome::kWentBack));
+  settlement.answered(0, on(kFirstEpochNamed, 6));  // before it went back
+  settlement.answered(1, on(kSecondEpochNamed, 2, Outcome::kWentBack));
   ASSERT_EQ(settlement.again().size(), 1u);
-  settlement.answered(0, on(kSecond, 2));
+  settlement.answered(0, on(kSecondEpochNamed, 2));
   ASSERT_TRUE(settlement.again().empty());
   EXPECT_EQ(settlement.state().outcome, Outcome::kWentBack);
   EXPECT_EQ(settlement.state().next_step, 2u);
   settlement.start(true);
-  for (uint32_t ps = 0; ps < 2; ++ps) settlement.answered(ps, on(kSecond, 3));
+  for (uint32_t ps = 0; ps < 2; ++ps) settlement.answered(ps, on(kSecondEpochNamed, 3));
   ASSERT_TRUE(settlement.again().empty());
   EXPECT_EQ(settlement.state().outcome, Outcome::kApplied) << "of this one none has said so";
 }
@@ -153,15 +157,15 @@ TEST(Settlement, APushWentBackWhenAnyPsSaysSo) {
 TEST(Settlement, APushWentBackWhenTheParametersAreOfAnotherEpochThanItWas) {
   Settlement settlement(kSync, 2, "worker/1");
   settlement.start();
-  for (uint32_t ps = 0; ps < 2; ++ps) settlement.answered(ps, on(kFirst, 5));
+  for (uint32_t ps = 0; ps < 2; ++ps) settlement.answered(ps, on(kFirstEpochNamed, 5));
   ASSERT_TRUE(settlement.again().empty());
   settlement.start(true);
-  settlement.answered(0, on(kFirst, 6));
-  settlement.answered(1, on(kFirst, 5));
+  settlement.answered(0, on(kFirstEpochNamed, 6));
+  settlement.answered(1, on(kFirstEpochNamed, 5));
   ASSERT_EQ(settlement.again().size(), 1u);
-  settlement.answered(0, on(kSecond, 2));
+  settlement.answered(0, on(kSecondEpochNamed, 2));
   ASSERT_EQ(settlement.again().size(), 1u);
-  settlement.answered(1, on(kSecond, 2));
+  settlement.answered(1, on(kSecondEpochNamed, 2));
   ASSERT_TRUE(settlement.again().empty());
   EXPECT_EQ(settlement.state().outcome, Outcome::kWentBack);
 }
@@ -169,7 +173,7 @@ TEST(Settlement, APushWentBackWhenTheParametersAreOfAnotherEpochThanItWas) {
 TEST(Settlement, APullOfANewEpochIsNoPushThatWentBack) {
   Settlement settlement(kAsyncMode, 1, "worker/1");
   settlement.start();
-  settlement.answered(0, on(kSecond, 2));
+  settlement.answered(0, on(kSecondEpochNamed, 2));
   ASSERT_TRUE(settlement.again().empty());
   EXPECT_EQ(settlement.state().outcome, Outcome::kApplied);
 }

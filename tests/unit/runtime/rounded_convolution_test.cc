@@ -16,8 +16,8 @@ namespace {
 
 using testing::squareConvolution;
 
-constexpr ConvolutionPass kPasses[] = {ConvolutionPass::kForward, ConvolutionPass::kBackpropInput,
-                                       ConvolutionPass::kBackpropFilter};
+constexpr ConvolutionPass kAllPasses[] = {
+    ConvolutionPass::kForward, ConvolutionPass::kBackpropInput, ConvolutionPass::kBackpropFilter};
 constexpr ConvolutionWay kWay = {"bfloat16",
                                  true,
                                  roundedConvolutionFits,
@@ -72,7 +72,7 @@ std::vector<float> run(const Processor& cpu, ConvolutionPass pass, const Convolu
 TEST(RoundedConvolution, OfNumbersThatBFloat16HasItIsThatOfFloat32) {
   for (const Isa isa : supportedIsas())
     for (const Convolution& c : convolutions())
-      for (const ConvolutionPass pass : kPasses) {
+      for (const ConvolutionPass pass : kAllPasses) {
         if (!roundedConvolutionFits(pass, c)) continue;
         SCOPED_TRACE(::testing::Message()
                      << isaName(isa) << ' ' << passName(pass) << ' ' << c.height << 'x'
@@ -89,7 +89,7 @@ TEST(RoundedConvolution, HasTheSameBitsOnEverySetAndAnyNumberOfThreads) {
   Processor threads(bestIsa(), &pool);
   threads.part_work = 1;
   for (const Convolution& c : convolutions())
-    for (const ConvolutionPass pass : kPasses) {
+    for (const ConvolutionPass pass : kAllPasses) {
       if (!roundedConvolutionFits(pass, c)) continue;
       const std::vector<float> wanted = run(bestIsa(), pass, c, kWay);
       for (const Isa isa : supportedIsas()) EXPECT_EQ(run(isa, pass, c, kWay), wanted);

@@ -7,19 +7,19 @@
 namespace dtf::model {
 namespace {
 
-constexpr yaml::Key kKeys[] = {
+constexpr yaml::Key kWindowKeys[] = {
     yaml::wholes("stride", 1, kWindowMax, "how far"),
     yaml::wholes("dilation", 1, kWindowMax, "how wide"),
     paddingKey(),
 };
-constinit const yaml::Table kTable{"layer", kKeys};
+constinit const yaml::Table kWindowTable{"layer", kWindowKeys};
 
 // The window of 3 x 2 that the file says; what is wrong with it goes into `mistake`.
 WindowSettings settings(const std::string& text, std::string* mistake = nullptr) {
   yaml::Report report;
   const std::optional<yaml::YamlNode> node =
       yaml::parseYaml(text, report.addFile("f", text), report);
-  const yaml::MapReader reader(*node, kTable, "layer", report);
+  const yaml::MapReader reader(*node, kWindowTable, "layer", report);
   WindowSettings window;
   window.size = {3, 2};
   window.read(reader, true);
