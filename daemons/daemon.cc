@@ -133,6 +133,7 @@ int runDaemon(
     const std::function<int(const cluster::TaskOptions&, const net::Credentials&)>& body) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` write() fails, and that names the file
+  nameUncaughtShortages();
   try {
     cluster::TaskOptions options = cluster::parseTaskCommandLine(argc, argv, binary);
     if (options.answer) {  // --help, --version

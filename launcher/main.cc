@@ -14,6 +14,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/host_limits.h"
 #include "common/base/host_memory.h"
 #include "common/base/notify.h"
 #include "common/base/print.h"
@@ -199,6 +200,7 @@ int main(int argc, char** argv) {
   using namespace dtf;
   std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` write() fails, and that names the file
   std::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how programs end
+  nameUncaughtShortages();
   markLaunch();
   launcher::openMissingStreams();
   const auto failed = [&](const Error& error) {

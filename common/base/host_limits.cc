@@ -3,9 +3,12 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <new>
 #include <system_error>
@@ -115,6 +118,41 @@ std::optional<Error> hostError(const std::exception& exception) {
   if (const auto* const path = dynamic_cast<const std::filesystem::filesystem_error*>(system))
     return pathError(*path);
   return std::nullopt;
+}
+
+namespace {
+
+// The handler finds its text here: it can allocate nothing.
+std::string& uncaughtText() {
+  static std::string text;
+  return text;
+}
+
+std::terminate_handler& otherTermination() {
+  static std::terminate_handler handler = nullptr;
+  return handler;
+}
+
+[[noreturn]] void terminateByName() {
+  try {
+    if (const std::exception_ptr uncaught = std::current_exception())
+      std::rethrow_exception(uncaught);
+  } catch (const std::bad_alloc&) {
+    const std::string& text = uncaughtText();
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    ::_exit(exitCode(ErrorCode::kUnavailable));
+  } catch (...) {
+  }
+  otherTermination()();
+  std::abort();
+}
+
+}  // namespace
+
+void nameUncaughtShortages() {
+  uncaughtText() = fmt::format("error event=failed code={} error=\"memory ran out: {}\"\n",
+                               errorCodeName(ErrorCode::kUnavailable), memoryLimit());
+  if (otherTermination() == nullptr) otherTermination() = std::set_terminate(terminateByName);
 }
 
 bool filesRanOut() {

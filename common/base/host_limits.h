@@ -31,6 +31,11 @@ std::string shortageText(int errno_value);
 // something else.
 std::optional<Error> hostError(const std::exception& exception);
 
+// From now on the process ends by name if such an exception reaches no handler, as in a destructor
+// or a thread of a library: with one line on stderr and the exit code of kUnavailable. Any other
+// exception without a handler aborts as before. Threads: to be called while there is one.
+void nameUncaughtShortages();
+
 // Whether this process can open no more files. Calls that hide the reason of their failure, such as
 // getaddrinfo(), fail for that.
 bool filesRanOut();

@@ -11,6 +11,7 @@
 
 #include "common/base/core_files.h"
 #include "common/base/error.h"
+#include "common/base/host_limits.h"
 #include "common/base/print.h"
 #include "launcher/output.h"
 #include "launcher/ssh/agent.h"
@@ -72,6 +73,7 @@ int run(const std::string& word) {
 
 int main(int argc, char** argv) {
   using namespace dtf;
+  nameUncaughtShortages();
   try {
     leaveNoCoreFiles();  // keys come later, over stdin
     return run(argc < 2 ? "" : argc == 2 ? argv[1] : "--");

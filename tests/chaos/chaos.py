@@ -204,15 +204,18 @@ class Laboratory:
             self.references[key] = outcome.checkpoint
         return self.references[key]
 
+    CALM_SECONDS = 60  # of an undisturbed run, in which the speed no longer changes
+
     def calm_steps(self, scenario):
-        """Of a run of as many seconds that nobody disturbs."""
+        """The steps of an undisturbed run of as many seconds: of CALM_SECONDS of it, where it is longer."""
         folder = self.folder / f"undisturbed-{scenario.name.replace(' ', '-')}"
         folder.mkdir()
-        calm = plans.dataclasses.replace(scenario, faults=(), goodput=None)
+        seconds = min(scenario.seconds, self.CALM_SECONDS)
+        calm = plans.dataclasses.replace(scenario, faults=(), goodput=None, seconds=seconds)
         outcome = runs.Run(self.launcher, calm, folder, "calm").go()
         if outcome.ended != scenario.ends or outcome.steps == 0:
             raise SystemExit(f"chaos: error: the job makes no steps though nobody disturbs it; see {folder}\n{outcome.said}")
-        return outcome.steps
+        return round(outcome.steps * scenario.seconds / seconds)
 
     def do(self, scenario):
         tally = Tally(scenario)

@@ -4,9 +4,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <new>
+#include <stdexcept>
 #include <system_error>
 
 #include "common/base/thread.h"
@@ -98,6 +101,29 @@ TEST(HostLimitsDeathTest, AThreadWithoutMemoryEndsItsProcessInWords) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto run = [] { Thread("hungry", [] { throw std::bad_alloc(); }).join(); };
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(69), "memory ran out: ");
+}
+
+// As in a destructor, or in a thread of a library.
+TEST(HostLimitsDeathTest, MemoryThatRunsOutWhereNothingCatchesEndsTheProcessByName) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto run = [] {
+    nameUncaughtShortages();
+    const std::function<void()> ask = [] { throw std::bad_alloc(); };
+    const auto uncaught = [&ask]() noexcept { ask(); };
+    uncaught();
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(69), "event=failed .*memory ran out: ");
+}
+
+TEST(HostLimitsDeathTest, AnyOtherExceptionThatNothingCatchesAborts) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto run = [] {
+    nameUncaughtShortages();
+    const std::function<void()> fail = [] { throw std::logic_error("a bug"); };
+    const auto uncaught = [&fail]() noexcept { fail(); };
+    uncaught();
+  };
+  EXPECT_EXIT(run(), ::testing::KilledBySignal(SIGABRT), "a bug");
 }
 #endif
 
