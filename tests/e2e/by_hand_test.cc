@@ -15,7 +15,8 @@ namespace dtf::testing {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kSoon = seconds(10);  // timeouts.start_seconds and step_seconds are 60
+// Four times as long (process.h) is still below timeouts.start_seconds and step_seconds, 60.
+constexpr auto kSoon = seconds(10);
 
 class ByHandTest : public ClusterTest {
  protected:

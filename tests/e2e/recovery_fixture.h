@@ -77,7 +77,7 @@ class RecoveryTest : public ClusterTest {
   }
 
   void awaitStep(int step) {
-    const auto end = std::chrono::steady_clock::now() + kEnd;
+    const auto end = std::chrono::steady_clock::now() + Process::kSlowest * kEnd;
     while (lastStep() < step) {
       ASSERT_LT(std::chrono::steady_clock::now(), end) << workers_[0]->err();
       ASSERT_TRUE(workers_[0]->running()) << workers_[0]->err();

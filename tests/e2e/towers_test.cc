@@ -32,8 +32,8 @@ TEST_F(TowersTest, SyncTrainingEndsWithTheSameBitsWhenSuchAWorkerIsKilled) {
   start(onTwoDevices(syncJob()), "calm");
   awaitEnd();
   start(onTwoDevices(syncJob()), "disturbed");
-  killAndStartAgain(1, 1000);
-  killAndStartAgain(0, 3000);
+  killAndStartAgain(1, 200);
+  killAndStartAgain(0, 600);
   awaitEnd();
   EXPECT_EQ(summary("disturbed")["global_step"], kSteps);
   EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));

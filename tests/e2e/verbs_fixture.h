@@ -59,7 +59,7 @@ class VerbsTest : public ClusterTest {
   // What status says once it says something of `pattern`; or what it says after 20 s.
   std::string statusWith(const std::string& pattern) {
     const std::regex wanted(pattern);
-    const auto end = std::chrono::steady_clock::now() + seconds(20);
+    const auto end = std::chrono::steady_clock::now() + Process::kSlowest * seconds(20);
     std::string said = verb("status").out;
     while (!std::regex_search(said, wanted) && std::chrono::steady_clock::now() < end)
       said = verb("status").out;

@@ -94,8 +94,8 @@ ProcessResult Process::wait(std::chrono::seconds deadline) {
     // A pidfd becomes readable when the process ends: a wait with a deadline and without polling.
     const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
     pollfd waiting{fd, POLLIN, 0};
-    const int ready =
-        ::poll(&waiting, 1, static_cast<int>(std::chrono::milliseconds(deadline).count()));
+    const int ready = ::poll(
+        &waiting, 1, static_cast<int>(std::chrono::milliseconds(kSlowest * deadline).count()));
     ::close(fd);
     if (ready <= 0) {
       ::kill(-pid_, SIGKILL);
@@ -111,7 +111,7 @@ ProcessResult Process::wait(std::chrono::seconds deadline) {
 }
 
 bool Process::waitForOutput(const std::string& text, std::chrono::seconds deadline) {
-  const auto end = std::chrono::steady_clock::now() + deadline;
+  const auto end = std::chrono::steady_clock::now() + kSlowest * deadline;
   while (std::chrono::steady_clock::now() < end) {
     if ((out() + err()).find(text) != std::string::npos) return true;
     if (!running()) return (out() + err()).find(text) != std::string::npos;

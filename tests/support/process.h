@@ -21,7 +21,8 @@ struct ProcessResult {
 // Owns: the process (and its process group) and two temporary files for its output.  The destructor
 // kills the group.
 // Threads: one.
-// Blocks: wait() until the exit or the deadline.
+// Blocks: wait() until the exit or the deadline. Deadlines are those of a fast machine that does
+// nothing else, and count kSlowest times: only a hang may reach one.
 class Process {
  public:
   Process(std::vector<std::string> argv, std::map<std::string, std::string> environment = {},
@@ -29,6 +30,8 @@ class Process {
   ~Process();
   Process(Process&& other) noexcept;
   Process& operator=(Process&&) = delete;
+
+  static constexpr int kSlowest = 4;
 
   pid_t pid() const { return pid_; }
   void signal(int number) const;  // to the process alone
