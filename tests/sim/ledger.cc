@@ -33,6 +33,7 @@ Ledger::Ledger(const Plan& plan, std::function<void(std::string)> complain)
       staleness_(plan),
       shared_(plan),
       first_process_(plan.workers) {
+  base_.first_process = first_process_;
   identities_ = uint64_t{plan.workers} * processes_ * plan.steps * batches_;
   elements_ = (kFirstCell + identities_ + 15) / 16 * 16;
   if (plan.slow_updates)
@@ -152,7 +153,7 @@ void Ledger::checkEarlierLives(const Line& line, uint32_t ps, const float* arena
                                std::string_view who) const {
   for (uint32_t rank = 0; rank < plan_.workers; ++rank) {
     const size_t begin = cell({rank, 0, 0, 0});
-    const size_t end = cell({rank, first_process_[rank], 0, 0});
+    const size_t end = cell({rank, line.first_process[rank], 0, 0});
     for (size_t i = begin; i < end; ++i) {
       const bool due = !line.restored.empty() && line.restored[ps][i] != 0;
       if ((arena[i] != 0) == due) continue;
@@ -168,10 +169,17 @@ Ledger::Line& Ledger::line(uint64_t epoch) {
   return lines_.try_emplace(epoch, base_).first->second;
 }
 
+Ledger::Line& Ledger::lineOfCut(uint64_t epoch) {
+  const auto earlier = earlier_.find(epoch);
+  const bool is_earlier = !lines_.contains(epoch) && earlier != earlier_.end();
+  return is_earlier ? earlier->second : line(epoch);
+}
+
 // What was answered as applied holds as far as it is in the checkpoint.
 Ledger::Line Ledger::lineFrom(const Line& before, uint64_t step,
                               std::span<const SavedArena> restored) const {
   Line line;
+  line.first_process = first_process_;
   for (uint32_t ps = 0; ps < restored.size(); ++ps) {
     line.restored.push_back(restored[ps].values);
     line.marks[ps] = restored[ps].values[0];
@@ -190,20 +198,16 @@ Ledger::Line Ledger::lineFrom(const Line& before, uint64_t step,
 void Ledger::beginLife(std::vector<uint32_t> first_process, uint64_t epoch, uint64_t step,
                        std::span<const SavedArena> restored) {
   finals_ = 0;
+  first_process_ = std::move(first_process);
   base_ = lineFrom(line(epoch), step, restored);
   earlier_ = std::exchange(lines_, {});
-  first_process_ = std::move(first_process);
   staleness_.beginLife();
   furthest_step_ = 0;
 }
 
 void Ledger::goBack(uint64_t epoch, uint64_t from_epoch, uint64_t step,
                     std::span<const SavedArena> restored) {
-  // A snapshot may be of the life before.
-  const auto earlier = earlier_.find(from_epoch);
-  const bool is_earlier = !lines_.contains(from_epoch) && earlier != earlier_.end();
-  lines_.insert_or_assign(
-      epoch, lineFrom(is_earlier ? earlier->second : line(from_epoch), step, restored));
+  lines_.insert_or_assign(epoch, lineFrom(lineOfCut(from_epoch), step, restored));
 }
 
 void Ledger::forgetInitial(uint32_t ps) {
@@ -357,7 +361,7 @@ void Ledger::onParameters(uint32_t rank, uint32_t process, const ps::StepState& 
 // are in on ps/0, whatever became of those.
 void Ledger::onCheckpoint(uint64_t epoch, uint64_t step, std::span<const SavedArena> saved,
                           bool torn) {
-  Line& line = this->line(epoch);
+  Line& line = lineOfCut(epoch);
   const std::string who = fmt::format("the checkpoint of step {}", step);
   std::vector<const float*> arenas;
   for (uint32_t ps = 0; ps < saved.size(); ++ps) {

@@ -93,6 +93,7 @@ class Ledger {
  private:
   // One epoch: a line of history.
   struct Line {
+    std::vector<uint32_t> first_process;               // of each rank, of its life
     std::vector<std::vector<float>> restored;          // per ps; empty: it began anew
     std::map<uint32_t, float> marks;                   // per ps: who initialised it
     std::map<uint64_t, std::vector<uint8_t>> by_step;  // sync: what the parameters of a step hold
@@ -102,6 +103,7 @@ class Ledger {
     std::set<Push> stale;    // told so
   };
   Line& line(uint64_t epoch);
+  Line& lineOfCut(uint64_t epoch);  // a snapshot may be of the life before
   Line lineFrom(const Line& before, uint64_t step, std::span<const SavedArena> restored) const;
   size_t cell(const Push& push) const;
   std::vector<uint8_t> contributions(const float* arena, std::string_view who) const;
