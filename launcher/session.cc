@@ -364,7 +364,7 @@ void Session::onExited(size_t task, ExitStatus status) {
   }
   const bool is_late =
       monitor_.state(task) == TaskState::kStopped || monitor_.state(task) == TaskState::kDone;
-  const bool is_own = status.crashed() || !(status.success() || isLate(status));
+  const bool is_own = status.crashed() || !(status.success() || status.paused() || isLate(status));
   if (is_own && is_late && (!was_stopping || monitor_.endsTheRest()))
     alarm(fmt::format("warning: {} {}, when the job had its result{}", monitor_.id(task).name(),
                       status.text(),

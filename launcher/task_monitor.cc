@@ -99,7 +99,8 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
   }
   // Those who are left would wait for it.
   const bool is_awaited = ended.id == kChief || ended.id.job == JobKind::kPs;
-  const bool is_lost = !status.success() && ended.state != TaskState::kFailed;
+  const bool left_well = status.success() || (saving() && status.paused());
+  const bool is_lost = !left_well && ended.state != TaskState::kFailed;
   if (isOver() && is_awaited && is_lost && !stopping()) stop(std::nullopt);
   DTF_CHECK_MSG(!alive(task), ended.id.name());
   if (is_root && root_by_notice_) *root_ = causeOf(task);

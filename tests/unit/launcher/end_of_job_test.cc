@@ -296,6 +296,27 @@ TEST_F(RestartingMonitorTest, AFailureOfItsOwnBehindTheResultIsNoFailureOfTheJob
   }
 }
 
+// A job that a person pauses: the chief has saved and reported that.
+TEST_F(RestartingMonitorTest, TasksThatLeavePausedBehindTheResultEndNobody) {
+  TaskMonitor monitor{{{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}},
+                      clock_,
+                      {.save = seconds(30), .restarts = RestartLimits{}}};
+  for (size_t task = 0; task < 3; ++task) {
+    monitor.onSpawned(task);
+    monitor.onReady(task);
+  }
+  monitor.onStopRequest(SIGTERM);
+  monitor.takeOrders();
+  monitor.onResult(false);
+  for (const size_t task : {size_t{0}, size_t{2}, size_t{1}}) {
+    monitor.onExit(task, {kPausedExitCode, 0});
+    EXPECT_TRUE(monitor.takeOrders().empty()) << monitor.id(task).name();
+  }
+  EXPECT_TRUE(monitor.finished());
+  EXPECT_EQ(monitor.outcome(), Outcome::kStopped);
+  EXPECT_EQ(monitor.jobExitCode(), 0);
+}
+
 TEST_F(RestartingMonitorTest, AWorkerThatIsKilledBehindTheResultEndsNobody) {
   monitor_.onResult(true);
   monitor_.onExit(2, {0, SIGKILL});
