@@ -81,7 +81,7 @@ meson_test() {
   local folder=$1 log=${log_name:-tests}
   shift
   rm -f "$folder/meson-logs/$log.json"
-  meson test -C "$folder" --no-rebuild --timeout-multiplier 6 --print-errorlogs --logbase "$log" "$@" 2>&1 |
+  meson test -C "$folder" --no-rebuild --timeout-multiplier 12 --print-errorlogs --logbase "$log" "$@" 2>&1 |
     grep -v '^ninja:'
   count_cases "$folder" "$log" "${PIPESTATUS[0]}"
 }
