@@ -19,7 +19,7 @@ namespace dtf::cluster {
 
 using yaml::expandHome;
 using yaml::inQuotes;
-using yaml::keyPath;
+using yaml::settingPath;
 using yaml::Table;
 using yaml::tableWith;
 
@@ -67,7 +67,8 @@ std::string settingHint(std::string option) {
   std::replace(option.begin(), option.end(), '-', '_');
   const Table* table = tableWith(allTables(), option);
   if (table == nullptr) return "";
-  return fmt::format(": a key of the file is changed by --set {}=VALUE", keyPath(*table, option));
+  return fmt::format(": a key of the file is changed by --set {}=VALUE",
+                     settingPath(allTables(), *table, option));
 }
 
 constexpr size_t kHelpColumns = 100;

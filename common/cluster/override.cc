@@ -78,6 +78,15 @@ YamlNode* step(YamlNode& node, const Override& change, size_t depth, Report& rep
                              inQuotes(node.text), inQuotes(key), schema::kOptimizers.path, key));
     return nullptr;
   }
+  const bool is_optimizer =
+      join(std::span(change.path).first(depth), ".") == schema::kOptimizers.path;
+  if (node.isScalar() && is_optimizer && schema::kOptimizers.find(node.text)) {
+    report.error(change.place,
+                 fmt::format("{} is no optimizer: its settings are below its name, --set {}.{}.{}="
+                             "VALUE",
+                             inQuotes(key), schema::kOptimizers.path, node.text, key));
+    return nullptr;
+  }
   if (node.isScalar()) {
     report.error(change.place,
                  fmt::format("{} is {}, not a map", pathText(change, depth), inQuotes(node.text)));

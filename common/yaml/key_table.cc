@@ -104,6 +104,19 @@ std::string keyPath(const Table& table, std::string_view word) {
   return path.empty() ? std::string(word) : fmt::format("{}.{}", path, word);
 }
 
+std::string settingPath(Tables tables, const Table& owner, std::string_view word) {
+  const std::string_view parent = parentOf(owner);
+  const auto has = [&](const Table* table) {
+    return table != &owner && parentOf(*table) == parent &&
+           std::any_of(table->keys.begin(), table->keys.end(),
+                       [word](const Key& key) { return key.name == word && key.available; });
+  };
+  // The elements of a list have a number, which says which one is meant.
+  const bool is_choice = !parent.empty() && !parent.ends_with(".N");
+  if (!is_choice || std::none_of(tables.begin(), tables.end(), has)) return keyPath(owner, word);
+  return fmt::format("{}.NAME.{}", parent, word);
+}
+
 std::string_view keyWithoutSpace(Tables tables, std::string_view text) {
   const size_t colon = text.find(':');
   if (colon == std::string_view::npos || colon + 1 == text.size() || text[colon + 1] == ' ')

@@ -83,6 +83,10 @@ const Table* tableWith(Tables tables, std::string_view word, const Table* except
 // "train.steps": the key `word` of `table` as --set has it.
 std::string keyPath(const Table& table, std::string_view word);
 
+// keyPath() of the key `word`, which `owner` has. Where siblings of `owner` have it too (each
+// optimizer has a learning_rate), NAME stands for the one that the file chooses.
+std::string settingPath(Tables tables, const Table& owner, std::string_view word);
+
 // The key in "batch_size:50", which YAML takes for one word; empty: `text` isn't that.
 std::string_view keyWithoutSpace(Tables tables, std::string_view text);
 

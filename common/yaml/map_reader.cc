@@ -57,14 +57,48 @@ std::optional<T> parseNumber(const YamlNode& node) {
   return value;
 }
 
+// "adam", where `owner` is a table of "train.optimizer.NAME", and `map`, that of `table`, leads to
+// a choice of the optimizer adam. Empty: it leaves the choice at its default; nullopt: the choice
+// is elsewhere, as in another file.
+std::optional<std::string_view> chosenIn(const YamlNode* map, const Table& table,
+                                         const Table& owner) {
+  const std::string_view parent = parentOf(owner);
+  const std::string begin = table.path.empty() ? "" : std::string(table.path) + ".";
+  if (map == nullptr || !parent.starts_with(begin)) return std::nullopt;
+  for (std::string_view rest = parent.substr(begin.size()); !rest.empty();) {
+    if (!map->isMap()) return std::nullopt;
+    const size_t dot = std::min(rest.find('.'), rest.size());
+    map = map->find(rest.substr(0, dot));
+    if (map == nullptr) return "";
+    rest.remove_prefix(std::min(dot + 1, rest.size()));
+  }
+  if (map->isScalar()) return map->text;
+  return map->isMap() && !map->children.empty() ? std::string_view(map->children[0].key) : "";
+}
+
+// The table of the chosen sibling of `owner` that has the key `word`, or else `owner`.
+const Table* chosenOwner(Tables tables, std::string_view word, std::string_view chosen,
+                         const Table* owner) {
+  for (const Table* table : tables)
+    if (parentOf(*table) == parentOf(*owner) && table->find(word) != nullptr &&
+        table->path.ends_with(fmt::format(".{}", chosen)))
+      return table;
+  return owner;
+}
+
 // Where an unknown key belongs, when it is in the wrong map only.
-std::string ownerHint(Tables tables, std::string_view word, const Table& not_this, bool is_flag) {
+std::string ownerHint(Tables tables, std::string_view word, const Table& not_this, bool is_flag,
+                      const YamlNode* map) {
   const Table* owner = tableWith(tables, word, &not_this);
   if (owner == nullptr) return "";
+  const std::optional<std::string_view> chosen = chosenIn(map, not_this, *owner);
+  if (chosen && !chosen->empty()) owner = chosenOwner(tables, word, *chosen, owner);
   if (owner->path.empty()) return " - it belongs in the cluster file";
   if (is_flag && parentOf(*owner) == parentOf(not_this) && !parentOf(*owner).empty())
     return fmt::format(" - it is a key of {}", owner->path);
-  if (is_flag) return fmt::format(" - write --set {}=VALUE", keyPath(*owner, word));
+  if (is_flag)
+    return fmt::format(" - write --set {}=VALUE",
+                       chosen ? keyPath(*owner, word) : settingPath(tables, *owner, word));
   return fmt::format(" - it belongs in {}", owner->path);
 }
 
@@ -95,7 +129,7 @@ void reportUnavailable(std::string_view word, const Place& place, Report& report
 }
 
 void reportUnknown(std::string_view kind, std::string_view word, std::string_view label,
-                   const Place& place, const Table& table, Report& report) {
+                   const Place& place, const Table& table, Report& report, const YamlNode* within) {
   const std::vector<std::string_view> names = table.names();
   const std::string in = label.empty() ? "" : " in " + inQuotes(label);
   const bool is_flag = report.isFlag(place);
@@ -103,7 +137,7 @@ void reportUnknown(std::string_view kind, std::string_view word, std::string_vie
   if (const std::string_view key = keyWithoutSpace(report.tables(), word); !key.empty())
     hint = fmt::format(" - a space is missing after '{}:'", key);
   if (hint.empty() && nearestKey(word, names).empty())
-    hint = ownerHint(report.tables(), word, table, is_flag);
+    hint = ownerHint(report.tables(), word, table, is_flag, within);
   if (hint.empty()) {
     hint = suggestion(word, names);
     if (is_flag && label.empty() && nearestKey(word, names).empty())
@@ -202,7 +236,7 @@ MapReader::MapReader(const YamlNode& node, const Table& table, std::string_view 
   for (const YamlNode& child : node.children) {
     const Key* key = table.find(child.key);
     if (key == nullptr) {
-      reportUnknown("key", child.key, label, child.key_place, table, report);
+      reportUnknown("key", child.key, label, child.key_place, table, report, &node);
     } else if (!key->available) {
       reportUnavailable(child.key, child.key_place, report);
     }

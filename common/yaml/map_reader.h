@@ -24,9 +24,11 @@ std::optional<std::string> readText(const YamlNode& node, std::string_view name,
 std::optional<size_t> readChoice(const YamlNode& node, const Key& key, Report& report);
 
 // Reports a key or word that is in no table: with the nearest one, or where it belongs, or what
-// there is. `kind` is "key", "layer", "optimizer"; `label` the map it is in, or empty.
+// there is. `kind` is "key", "layer", "optimizer"; `label` the map it is in, or empty. `within`:
+// that map, whose choices (of an optimizer) the hint follows; null: it is not known.
 void reportUnknown(std::string_view kind, std::string_view word, std::string_view label,
-                   const Place& place, const Table& table, Report& report);
+                   const Place& place, const Table& table, Report& report,
+                   const YamlNode* within = nullptr);
 
 // "expected a map for 'cluster', got 'x'"
 void reportType(std::string_view expected, std::string_view name, const YamlNode& node,

@@ -98,6 +98,16 @@ TEST_F(OverrideTest, BadOnesAreReportedUnderTheirOwnName) {
        "metrics, traces, train); a key "
        "below them has dots, as in train.steps=50"},
       {"steps=5", "unknown key 'steps' - write --set train.steps=VALUE"},
+      {"train.learning_rate=1",
+       "unknown key 'learning_rate' in 'train' - write --set "
+       "train.optimizer.adagrad.learning_rate=VALUE"},
+      {"learning_rate=1",
+       "unknown key 'learning_rate' - write --set train.optimizer.NAME.learning_rate=VALUE"},
+      {"train.beta1=0.5",
+       "unknown key 'beta1' in 'train' - write --set train.optimizer.adam.beta1=VALUE"},
+      {"train.optimizer.learning_rate=1",
+       "'learning_rate' is no optimizer: its settings are below its name, --set "
+       "train.optimizer.adagrad.learning_rate=VALUE"},
       {"run_dir=~nobody/x", "'~nobody' is not expanded: write the whole path"},
       {"cluster.worker.0=a:1", "ps/0 and worker/0 are both at a:1"},
       {"train=none.yaml", "cannot read none.yaml: No such file or directory (2)"},
