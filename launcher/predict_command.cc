@@ -55,7 +55,8 @@ struct Examples {
 
 // That they are what the model reads.
 void checkExamples(const cluster::TrainSpec& train, const Examples& examples) {
-  train::checkFeatures(train.model, examples.features().spec(), examples.features().source());
+  train::checkFeatures(train.model, examples.features().spec(), examples.features().source(),
+                       "predict from examples of the shape that the model is trained on");
   train::checkCategories(train.model, examples.categories(), examples.features().source());
   train::checkIndices(train.model, examples.features(), examples.categories());
 }

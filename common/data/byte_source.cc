@@ -104,10 +104,16 @@ size_t ByteSource::Impl::readPlain(uint8_t* to, size_t bytes) {
   return held + readFile(to + held, bytes - held);
 }
 
-// After the end of one gzip member: true when another follows.
+// After the end of one gzip member, and padding: true when another follows.
 bool ByteSource::Impl::nextMember() {
-  if (stream.avail_in == 0 && !refill()) return false;
-  if (*stream.next_in != 0x1f) fail("trailing bytes after the gzip data");
+  for (;;) {
+    if (stream.avail_in == 0 && !refill()) return false;
+    if (*stream.next_in != 0) break;
+    ++stream.next_in;
+    --stream.avail_in;
+  }
+  if (*stream.next_in != 0x1f)
+    fail("trailing bytes after the gzip data, neither gzip nor padding; fetch it again");
   inflateReset(&stream);
   return true;
 }

@@ -23,7 +23,7 @@ class ByteSource {
 
   // Reads up to `bytes` bytes into `to`; fewer only at the end of the data. For gzip, the end of
   // the data has been checked against its CRC, and several members in one file count as one stream,
-  // as gunzip has it.
+  // as gunzip has it; bytes 0 behind a member are padding (tapes, and tools that write in blocks).
   size_t read(uint8_t* to, size_t bytes);
 
   bool packed() const;

@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/data/byte_source.h"
+#include "common/data/file_kind.h"
 
 namespace dtf::data {
 
@@ -18,10 +19,34 @@ namespace {
 constexpr size_t kPlaneBytes = kCifar10Side * kCifar10Side;
 constexpr size_t kImageBytes = kPlaneBytes * kCifar10Channels;
 constexpr size_t kRecordBytes = 1 + kImageBytes;
+constexpr size_t kCifar100RecordBytes = 2 + kImageBytes;  // a label of 20, and one of 100
 using Record = std::array<uint8_t, kRecordBytes>;
 
 [[noreturn]] void failAtRecord(const std::filesystem::path& path, const std::string& why) {
   throw Error(ErrorCode::kBadData, path.string() + ": " + why);
+}
+
+uint64_t bytesHeld(const std::filesystem::path& path) {
+  ByteSource source(path);
+  Record record;
+  uint64_t all = 0;
+  for (size_t bytes = 1; bytes > 0 && all <= kCifar10BytesMax; all += bytes)
+    bytes = source.read(record.data(), record.size());
+  return all;
+}
+
+// For a file whose record `index` is none of CIFAR-10. `begin`: of the record.
+[[noreturn]] void failAsOtherKind(const std::filesystem::path& path, int64_t index,
+                                  std::span<const uint8_t> begin, const std::string& why) {
+  constexpr std::string_view kExpected = "expected the binary version of CIFAR-10";
+  const std::string kind = index == 0 ? knownKind(begin) : "";
+  if (!kind.empty()) failAtRecord(path, fmt::format("this looks like {}; {}", kind, kExpected));
+  const uint64_t bytes = bytesHeld(path);
+  if (bytes % kCifar100RecordBytes == 0)
+    failAtRecord(path, fmt::format("this looks like {} records of CIFAR-100, of {} bytes each; {}. "
+                                   "Save its images and labels as arrays (format: npy)",
+                                   bytes / kCifar100RecordBytes, kCifar100RecordBytes, kExpected));
+  failAtRecord(path, why);
 }
 
 // False at the end of the file. `index` is the record's, for the message.
@@ -31,13 +56,14 @@ bool readRecord(ByteSource& source, const std::filesystem::path& path, int64_t i
   if (bytes == 0 && index == 0) failAtRecord(path, "the file is empty");
   if (bytes == 0) return false;
   if (bytes < record.size())
-    failAtRecord(path,
-                 fmt::format("record {} has {} bytes, one of CIFAR-10 has {}: the file is cut off, "
-                             "or of another kind",
-                             index, bytes, kRecordBytes));
+    failAsOtherKind(path, index, std::span(record).first(bytes),
+                    fmt::format("record {} has {} bytes, one of CIFAR-10 has {}: the file is cut "
+                                "off, or of another kind",
+                                index, bytes, kRecordBytes));
   if (record[0] >= kCifar10Classes)
-    failAtRecord(path, fmt::format("record {} has label {}, those of CIFAR-10 are 0 to {}", index,
-                                   record[0], kCifar10Classes - 1));
+    failAsOtherKind(path, index, record,
+                    fmt::format("record {} has label {}, those of CIFAR-10 are 0 to {}", index,
+                                record[0], kCifar10Classes - 1));
   return true;
 }
 

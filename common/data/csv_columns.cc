@@ -25,7 +25,9 @@ namespace {
 size_t columnOf(const std::string& file, const CsvColumns& columns, const std::string& wanted) {
   const auto named = std::find(columns.names.begin(), columns.names.end(), wanted);
   const auto times = std::count(columns.names.begin(), columns.names.end(), wanted);
-  if (times > 1) failColumns(file, fmt::format("{} columns are named '{}'", times, wanted));
+  if (times > 1)
+    failColumns(
+        file, fmt::format("{} columns are named '{}': give each a name of its own", times, wanted));
   if (times == 1) return static_cast<size_t>(named - columns.names.begin());
   const std::optional<uint64_t> number = numberOf<uint64_t>(wanted);
   if (number && *number >= 1 && *number <= columns.names.size()) return *number - 1;
@@ -139,7 +141,9 @@ CsvColumns chooseTrained(const std::string& file, std::vector<std::string> names
       if (place == places.end())
         failColumns(file,
                     fmt::format("it has no column '{}', which the model is trained on", name));
-      if (twice.contains(name)) failColumns(file, fmt::format("2 columns are named '{}'", name));
+      if (twice.contains(name))
+        failColumns(file,
+                    fmt::format("2 columns are named '{}': give each a name of its own", name));
       found.push_back(place->second);
     }
     return found;

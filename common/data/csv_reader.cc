@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -165,7 +166,7 @@ class TableReader {
     record_.indices.clear();
     record_.targets.clear();
     for (CategoryReader& reader : categories_) reader.drop();
-    const std::string wrong = readRecord(records);
+    std::string wrong = readRecord(records);
     if (wrong.empty()) {
       ++good_records_;
       appendTo(features_, record_.features);
@@ -177,7 +178,8 @@ class TableReader {
         truths_.emplace_back(trimmed(records.field(column)));
       return;
     }
-    bad_.add({good_records_ + bad_.count(), wrong});
+    if (const std::string joined = records.joinedText(); !joined.empty()) wrong += "; " + joined;
+    bad_.add({good_records_ + bad_.count(), std::move(wrong)});
   }
 
   // Fills record_. Returns what is wrong with it and where, or nothing.
@@ -227,9 +229,28 @@ class TableReader {
 
   std::string noNumber(const CsvRecords& records, size_t column, bool whole = false) const {
     return fmt::format(
-        "{}: '{}' in column '{}' is no {}", records.where(column), shown(records.field(column)),
+        "{}: '{}' in column '{}' is no {}{}", records.where(column), shown(records.field(column)),
         columns_->names[column],
-        whole ? "whole number from 0 to 2147483647, which names a row of an embedding" : "number");
+        whole ? "whole number from 0 to 2147483647, which names a row of an embedding" : "number",
+        wordHint(trimmed(records.field(column)), column));
+  }
+
+  // Once: a column of words has one in each record.
+  std::string_view wordHint(std::string_view text, size_t column) const {
+    const bool is_word = !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) != 0;
+    if (!is_word || bad_.count() > 0) return "";
+    const std::vector<size_t>& features = columns_->features;
+    if (std::find(features.begin(), features.end(), column) == features.end())
+      return "; a column of words to learn is a label_column, with class_names";
+    return "; list a column of words under categorical_columns, or leave it out with "
+           "feature_columns";
+  }
+
+  // " - did you mean 'rome'?" Empty: no word is near.
+  static std::string nearText(std::string_view text, const std::vector<std::string>& words) {
+    const std::vector<std::string_view> all(words.begin(), words.end());
+    const std::string near = yaml::nearestKey(text, all);
+    return near.empty() ? "" : fmt::format(" - did you mean '{}'?", near);
   }
 
   std::string addLabel(const CsvRecords& records, size_t column) {
@@ -239,14 +260,15 @@ class TableReader {
       if (label && *label >= 0) record_.label = *label;
       if (label && *label >= 0) return "";
       return fmt::format(
-          "{}: '{}' in column '{}' is no class, a whole number from 0 (for words "
-          "there is class_names)",
+          "{}: '{}' in column '{}' is no class, a whole number from 0: list the classes as the "
+          "table writes them with class_names",
           records.where(column), shown(text), columns_->names[column]);
     }
     const auto found = classes_.find(text);
     if (found == classes_.end())
-      return fmt::format("{}: '{}' in column '{}' is none of the class_names",
-                         records.where(column), shown(text), columns_->names[column]);
+      return fmt::format("{}: '{}' in column '{}' is none of the class_names{}",
+                         records.where(column), shown(text), columns_->names[column],
+                         nearText(text, spec_.class_names));
     record_.label = found->second;
     return "";
   }

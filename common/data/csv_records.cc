@@ -35,9 +35,13 @@ void CsvRecords::fail(int64_t line, const std::string& why) const {
 
 void CsvRecords::refuseOtherKinds() {
   const auto first = std::span<const uint8_t>(chunk_).first(std::min(held_, kKindBytes));
-  if (std::find(first.begin(), first.end(), 0) == first.end()) return;
-  throw Error(ErrorCode::kBadData, fmt::format("{}: this looks like {}; expected a table in text",
-                                               path_, fileKind(first)));
+  std::string kind = knownKind(first);
+  if (kind.empty() && std::find(first.begin(), first.end(), 0) != first.end())
+    kind = fileKind(first);
+  if (kind.empty()) return;
+  throw Error(ErrorCode::kBadData,
+              printable(fmt::format("{}: this looks like {}; expected a table in text (CSV)", path_,
+                                    kind)));
 }
 
 int CsvRecords::peek() {
@@ -71,18 +75,21 @@ void CsvRecords::takeLineEnd() {
 }
 
 void CsvRecords::append(int c) {
+  if (text_.size() == kCsvRecordBytesMax && quote_line_ > 0)
+    fail(quote_line_, fmt::format("the quote in this line is not closed within {} bytes: is it a "
+                                  "stray one?",
+                                  kCsvRecordBytesMax));
   if (text_.size() == kCsvRecordBytesMax)
     fail(fields_.empty() ? line_ : fields_.front().line,
-         fmt::format("the record that begins here has more than {} bytes: is a quote missing?",
-                     kCsvRecordBytesMax));
+         fmt::format("the record that begins here has more than {} bytes", kCsvRecordBytesMax));
   text_.push_back(static_cast<char>(c));
 }
 
 void CsvRecords::readQuoted() {
-  const int64_t begin = line_;
+  quote_line_ = line_;
   take();
   for (;;) {
-    if (peek() == kEndOfFile) fail(begin, "the quote in this line is never closed");
+    if (peek() == kEndOfFile) fail(quote_line_, "the quote in this line is never closed");
     if (atLineEnd()) {
       takeLineEnd();
       append('\n');
@@ -101,9 +108,11 @@ void CsvRecords::readField() {
   if (fields_.size() == kCsvFieldsMax)
     fail(fields_.front().line,
          fmt::format("the record that begins here has more than {} fields", kCsvFieldsMax));
-  Field field{text_.size(), 0, line_, column_};
+  Field field{text_.size(), 0, line_, column_, line_};
   const bool quoted = peek() == '"';
   if (quoted) readQuoted();
+  quote_line_ = 0;
+  field.last_line = line_;
   const bool ends = atLineEnd() || peek() == static_cast<uint8_t>(delimiter_);
   if (quoted && !ends && !broken_) broken_ = fields_.size();
   while (!atLineEnd() && peek() != static_cast<uint8_t>(delimiter_)) append(take());
@@ -136,6 +145,14 @@ std::string_view CsvRecords::field(size_t index) const {
   DTF_CHECK(index < fields_.size());
   return std::string_view(text_).substr(fields_[index].begin,
                                         fields_[index].end - fields_[index].begin);
+}
+
+std::string CsvRecords::joinedText() const {
+  for (size_t i = 0; i < fields_.size(); ++i)
+    if (fields_[i].last_line > fields_[i].line)
+      return fmt::format("a quote opens at {} and closes in line {}: is it a stray one?", where(i),
+                         fields_[i].last_line);
+  return "";
 }
 
 std::string CsvRecords::where(size_t index) const {

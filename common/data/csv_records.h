@@ -34,6 +34,9 @@ class CsvRecords {
 
   size_t size() const { return fields_.size(); }
   int64_t lines() const { return last_line_ - fields_.front().line + 1; }  // that the record takes
+  // The place of the first quote that takes in a line end, and the line of the quote that closes
+  // it: "a quote opens at a.csv:3:5 and closes in line 39: is it a stray one?". Empty: none does.
+  std::string joinedText() const;
   // The first field with something after its closing quote; nullopt: none.
   std::optional<size_t> broken() const { return broken_; }
   // Valid until the next call of next().
@@ -45,6 +48,7 @@ class CsvRecords {
   struct Field {
     size_t begin = 0, end = 0;  // in text_
     int64_t line = 0, column = 0;
+    int64_t last_line = 0;
   };
   [[noreturn]] void fail(int64_t line, const std::string& why) const;
   void refuseOtherKinds();
@@ -66,6 +70,7 @@ class CsvRecords {
   std::vector<Field> fields_;
   int64_t last_line_ = 1;
   std::optional<size_t> broken_;
+  int64_t quote_line_ = 0;  // of the quote that is open; 0: none
 };
 
 }  // namespace dtf::data

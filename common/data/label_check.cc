@@ -35,6 +35,15 @@ auto withWholeNumbers(const Part& part, F f) {
   DTF_CHECK_MSG(false, part.spec().name + " that are no whole numbers");
 }
 
+// "[1, 2, 3]", "[1, 2, ..., 26]"
+std::string countedFromOne(int64_t classes) {
+  constexpr int64_t kListedMax = 10;
+  std::string list = "[1, 2";
+  if (classes > kListedMax) list += fmt::format(", ..., {}", classes);
+  for (int64_t i = 3; i <= classes && classes <= kListedMax; ++i) list += fmt::format(", {}", i);
+  return list + "]";
+}
+
 void checkClassesOf(const Part& labels, int64_t units, std::string_view layer) {
   const int64_t classes = units == 1 ? 2 : units;
   const int64_t all = classesOf(labels);
@@ -42,11 +51,17 @@ void checkClassesOf(const Part& labels, int64_t units, std::string_view layer) {
   withWholeNumbers(labels, [&](auto values) {
     const auto bad = std::find_if(values.begin(), values.end(),
                                   [classes](auto value) { return int64_t{value} >= classes; });
-    failLabels(labels, fmt::format("example {} has label {}, but layer '{}' has {} (labels 0 {} "
-                                   "{}): give it at least {} units, or use other labels",
-                                   bad - values.begin(), *bad, layer,
-                                   units == 1 ? "one unit" : fmt::format("{} units", units),
-                                   units == 1 ? "and" : "to", classes - 1, all));
+    const std::string what = fmt::format(
+        "example {} has label {}, but layer '{}' has {} (labels 0 {} {})", bad - values.begin(),
+        *bad, layer, units == 1 ? "one unit" : fmt::format("{} units", units),
+        units == 1 ? "and" : "to", classes - 1);
+    const int64_t least = *std::min_element(values.begin(), values.end());
+    if (least == 1 && all == classes + 1)
+      failLabels(labels, fmt::format("{}, and the labels count from 1: of a table list them, "
+                                     "'class_names: {}'; from those of an array subtract 1",
+                                     what, countedFromOne(classes)));
+    failLabels(labels,
+               fmt::format("{}: give it at least {} units, or use other labels", what, all));
   });
 }
 
@@ -140,7 +155,8 @@ int64_t classesOf(const Part& labels) {
     if (values.empty()) return 0;
     const auto [least, most] = std::minmax_element(values.begin(), values.end());
     if (int64_t{*least} < 0)
-      failLabels(labels, fmt::format("example {} has label {}: classes count from 0",
+      failLabels(labels, fmt::format("example {} has label {}, and classes count from 0: number "
+                                     "them, as np.unique(a, return_inverse=True)[1] does",
                                      least - values.begin(), *least));
     return int64_t{*most} + 1;
   });

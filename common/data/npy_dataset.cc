@@ -120,14 +120,15 @@ Wanted wantLabels(const NpySource& source, const NpySpec& npy, const NpyHeader& 
   const bool floats = header.type == NpyType::kFloat32 || header.type == NpyType::kFloat64;
   if (!targets && floats)
     failAt(file, ErrorCode::kBadConfig,
-           fmt::format("{}: the elements are {}, but classes are whole numbers; numbers to learn "
-                       "are named by 'targets'",
+           fmt::format("{}: the elements are {}, but classes are whole numbers: save them with "
+                       "a.astype('int64'); numbers to learn are named by 'targets'",
                        name, npyTypeName(header.type)));
   const bool one_each = header.dims.size() == 1 || (header.dims.size() == 2 && header.dims[1] == 1);
   if (!one_each && !(targets && header.dims.size() == 2))
     failAt(file, ErrorCode::kBadData,
            fmt::format("{}: the array has {} dimensions, {}", name, header.dims.size(),
-                       targets ? "targets have 1 or 2" : "labels have 1"));
+                       targets ? "targets have 1 or 2"
+                               : "labels have 1: of one-hot labels save a.argmax(1)"));
   const Shape shape = targets ? header.exampleShape() : Shape();
   return {file, name, {kLabels, targets ? DType::kFloat32 : DType::kInt32, shape}};
 }
@@ -137,8 +138,9 @@ Wanted wantCategories(const NpySource& source, const cluster::CategoricalArray& 
   const std::string name = source.nameOf(array.array);
   if (header.type == NpyType::kFloat32 || header.type == NpyType::kFloat64)
     failAt(array.array, ErrorCode::kBadConfig,
-           fmt::format("{}: the elements are {}, but categories are whole numbers", name,
-                       npyTypeName(header.type)));
+           fmt::format("{}: the elements are {}, but categories are whole numbers: save them with "
+                       "a.astype('int64')",
+                       name, npyTypeName(header.type)));
   const bool one_each = array.count == 1 && header.dims.size() == 1;
   if (!one_each && (header.dims.size() != 2 || header.dims[1] != array.count))
     failAt(array.array, ErrorCode::kBadData,
@@ -211,12 +213,16 @@ ByteBlock convertElements(NpyArray& array, const Wanted& wanted) {
     if (!number)
       failAt(
           wanted.file, ErrorCode::kBadData,
-          fmt::format("{}: example {} has {}, which is no {}", wanted.name,
+          fmt::format("{}: example {} has {}, which is no {}{}", wanted.name,
                       i / static_cast<uint64_t>(wanted.part.shape.elements()), value,
                       std::is_same_v<To, float>     ? "number that a float32 holds"
                       : std::is_same_v<From, float> ? "whole number from 0 that float32 has: "
                                                       "from 16777216 on it lacks some; save int64"
-                                                    : "whole number from 0 to 2147483647"));
+                                                    : "whole number from 0 to 2147483647",
+                      wanted.part.name == kLabels && wanted.part.dtype == DType::kInt32
+                          ? ", as classes are: number them, as np.unique(a, "
+                            "return_inverse=True)[1] does"
+                          : ""));
     if (!stays) std::memcpy(converted.data() + i * sizeof(To), &*number, sizeof(To));
   }
   return stays ? std::move(array.bytes) : std::move(converted);

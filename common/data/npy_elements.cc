@@ -147,6 +147,26 @@ ByteBlock normalisedElements(std::span<const uint8_t> stored, const NpyElements&
   return read;
 }
 
+std::string_view npyRemedy(std::string_view description) {
+  switch (const std::string_view code = description.substr(
+              std::min(description.find_first_not_of("<>|="), description.size()));
+          code.empty() ? '\0' : code[0]) {
+    case 'U':
+    case 'S':
+      return "these are texts: number them, as np.unique(a, return_inverse=True)[1] does, or save "
+             "a table (format: csv), which has class_names and categorical_columns";
+    case 'O':
+      return "these are objects of Python: build an array of numbers from them, as with "
+             "np.array(a.tolist(), 'float32')";
+    case 'c':
+      return "these are complex numbers: save a.real and a.imag";
+    case 'V':
+      return "these are records: save one array for each part";
+    default:
+      return "convert it, as with a.astype('float32'), or whole numbers with a.astype('int64')";
+  }
+}
+
 float halfToFloat(uint16_t bits) {
   const int exponent = bits >> 10 & 31;
   const int fraction = bits & 1023;

@@ -38,6 +38,9 @@ std::optional<NpyElements> npyElementsOf(std::string_view description);
 inline constexpr std::string_view kNpyTypesRead =
     "float16 to float64, bool, and whole numbers of 8 to 64 bits";
 
+// Returns how to save elements of a 'descr' that isn't read: texts can't be converted to numbers.
+std::string_view npyRemedy(std::string_view description);
+
 // Converts the elements of a file to the normal form. `stored` has bytes() for each element of
 // `dims` (DTF_CHECK).
 // Errors: kBadData beginning with `name` for a whole number beyond int64.

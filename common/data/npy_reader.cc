@@ -57,10 +57,8 @@ class DictionaryReader {
     if (!described_ || !shape_ || !has_order_)
       fail("'descr', 'fortran_order' or 'shape' is missing");
     if (!elements_)
-      input_.fail(
-          fmt::format("the elements are '{}', and {} are read; convert it, as with "
-                      "a.astype('float32'), or whole numbers with a.astype('int64')",
-                      *described_, kNpyTypesRead));
+      input_.fail(fmt::format("the elements are '{}', and {} are read; {}", *described_,
+                              kNpyTypesRead, npyRemedy(*described_)));
     elements_->by_columns = by_columns_;
     return {elements_->type, *shape_, *elements_};
   }

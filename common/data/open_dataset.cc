@@ -151,6 +151,12 @@ UnlabelledExamples readFeatures(const std::filesystem::path& file, const Dataset
     return readNpzExamples(file, like);
   if (like.format == DatasetSpec::Format::kCsv)
     return readTable(file, like, input_shape.back(), model);
+  // What is none of these is refused by the reader of the format that the job trains on.
+  if (!begin.starts_with(std::string_view("\0\0\x08", 3))) {
+    if (like.format == DatasetSpec::Format::kImages) return images();
+    if (like.format == DatasetSpec::Format::kNpz) return readNpzExamples(file, like);
+    if (like.format == DatasetSpec::Format::kNpy) return {readNpyFeatures(file, like), {}};
+  }
   IdxArray array = readIdx(file, 2, 4);
   if (array.bytes.size() == 0)
     throw Error(ErrorCode::kBadData, file.string() + ": it holds no examples");

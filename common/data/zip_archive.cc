@@ -7,12 +7,14 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <memory>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/data/file_kind.h"
 #include "common/yaml/key_table.h"
 #include "common/yaml/sent_files.h"
 
@@ -86,13 +88,22 @@ std::string ZipArchive::readAt(uint64_t offset, size_t bytes) const {
   return text;
 }
 
+void ZipArchive::failNoArchive() const {
+  std::array<uint8_t, kKindBytes> first{};
+  const size_t held = std::min<uint64_t>(file_bytes_, first.size());
+  if (held == 0) fail("the file is empty");
+  readAt(0, std::span(first).first(held));
+  if (first[0] == 'P' && first[1] == 'K') fail("truncated: the zip archive lacks its directory");
+  fail(fmt::format("this looks like {}; expected a zip archive (.npz is one)",
+                   fileKind(std::span(first).first(held))));
+}
+
 void ZipArchive::readDirectory() {
   const auto tail_bytes =
       static_cast<size_t>(std::min<uint64_t>(file_bytes_, kEndBytes + kCommentBytesMax));
   const std::string tail = readAt(file_bytes_ - tail_bytes, tail_bytes);
   const size_t end = tail.rfind(std::string_view("PK\x05\x06", 4));
-  if (end == std::string::npos || tail.size() - end < kEndBytes)
-    fail("no zip archive (.npz is one), or cut off");
+  if (end == std::string::npos || tail.size() - end < kEndBytes) failNoArchive();
   const uint64_t count = numberAt(tail, end + 10, 2);
   const uint64_t bytes = numberAt(tail, end + 12, 4);
   const uint64_t offset = numberAt(tail, end + 16, 4);

@@ -48,6 +48,7 @@ class ZipArchive {
     uint64_t packed_bytes = 0, bytes = 0, offset = 0;
   };
   [[noreturn]] void fail(const std::string& why) const;
+  [[noreturn]] void failNoArchive() const;
   [[noreturn]] void failDamaged(const Entry& entry, const std::string& why) const;
   void readAt(uint64_t offset, std::span<uint8_t> to) const;
   std::string readAt(uint64_t offset, size_t bytes) const;

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -15,6 +16,8 @@
 #include "common/base/json.h"
 #include "common/base/text.h"
 #include "common/checkpoint/safetensors.h"
+#include "common/data/byte_source.h"
+#include "common/data/file_kind.h"
 #include "common/data/npy_reader.h"
 #include "common/data/zip_archive.h"
 #include "common/model_files/trained_model.h"
@@ -158,6 +161,27 @@ FoundWeights readNpz(const std::filesystem::path& path, std::optional<WeightLayo
   return found;
 }
 
+// Returns what `read` does; of a file that can't be read and is of another kind, the error is that.
+template <class Read>
+FoundWeights orKindOf(const std::filesystem::path& file, std::string_view expected,
+                      const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadData) throw;
+    std::array<uint8_t, data::kKindBytes> first{};
+    data::ByteSource source(file);
+    const size_t held = source.read(first.data(), first.size());
+    const std::string kind =
+        source.packed() ? "a file packed by gzip" : data::knownKind(std::span(first).first(held));
+    // The header of safetensors, whose size may look like a magic number.
+    const bool is_safetensors = held > 8 && first[8] == '{';
+    if (kind.empty() || is_safetensors) throw;
+    throw Error(ErrorCode::kBadData,
+                fmt::format("{}: this looks like {}; expected {}", file.string(), kind, expected));
+  }
+}
+
 }  // namespace
 
 FoundWeights readWeights(const std::filesystem::path& file, std::optional<WeightLayout> stated) {
@@ -168,17 +192,22 @@ FoundWeights readWeights(const std::filesystem::path& file, std::optional<Weight
   if (type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found)
     throw Error(ErrorCode::kBadData, printable(file.string()) + ": not a regular file");
   const std::string ending = file.extension().string();
-  if (ending == ".safetensors") return readSafetensors(file, stated);
+  if (ending == ".safetensors")
+    return orKindOf(file, "a safetensors file", [&] { return readSafetensors(file, stated); });
   if (ending == ".npz") return readNpz(file, stated);
   if (ending != ".onnx")
     throw Error(
         ErrorCode::kUsage,
-        fmt::format("{}: weights are read from .safetensors, .npz and .onnx files", file.string()));
+        fmt::format(
+            "{}: weights are read from .safetensors, .npz and .onnx files: save them as one "
+            "of these, as with safetensors.torch.save_file(model.state_dict(), 'w.safetensors')",
+            file.string()));
   if (stated)
     throw Error(ErrorCode::kUsage,
                 fmt::format("{}: an ONNX model says itself how its weights lie: leave --layout out",
                             file.string()));
-  return parseOnnxWeights(readFile(file, kOnnxBytesMax), file.string());
+  return orKindOf(file, "an ONNX model",
+                  [&] { return parseOnnxWeights(readFile(file, kOnnxBytesMax), file.string()); });
 }
 
 }  // namespace dtf::model_files

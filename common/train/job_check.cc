@@ -26,6 +26,7 @@
 #include "common/model/model_memory.h"
 #include "common/ps/declaration.h"
 #include "common/ps/replication_rules.h"
+#include "common/train/data_fit.h"
 #include "common/train/device_check.h"
 #include "common/train/epochs.h"
 #include "common/train/initial_values.h"
@@ -101,6 +102,7 @@ class JobChecker {
     data::PartSpec labels{data::kLabels, DType::kUInt8, Shape()};
     std::string name;  // of the features, for messages
     Mark mark;
+    std::string columns = {};  // of a table, that are the features: "a, b, c"
   };
 
   void checkData(const DatasetSpec& dataset, bool to_train) {
@@ -110,7 +112,8 @@ class JobChecker {
     if (readers == 0 && !job_.launch.copy.data && isElsewhere(dataset)) return;
     const std::optional<Seen> seen = look(dataset);
     if (!seen) return;
-    noting(seen->mark, [&] { checkFeatures(train_.model, seen->features, seen->name); });
+    const std::string remedy = shapeRemedy(seen->columns, seen->features.shape, to_train);
+    noting(seen->mark, [&] { checkFeatures(train_.model, seen->features, seen->name, remedy); });
     if (output_ && !data::areClasses(seen->labels))
       noting(seen->mark, [&] {
         data::checkTargetCount(seen->labels, seen->name, output_->units, output_->layer->name);
@@ -229,6 +232,7 @@ class JobChecker {
       const data::CsvHeader header = data::readCsvHeader(dataset.files, dataset.csv);
       seen.features = header.features;
       seen.labels = header.labels;
+      seen.columns = featureColumns(header.trained, dataset.csv);
       // A number of 4 bytes is hardly shorter than 3 with its delimiter.
       seen.bytes = saturatingMultiply(data::bytesOfFiles(dataset), 4) / 3;
     });
@@ -241,14 +245,14 @@ class JobChecker {
   }
 
   std::optional<Seen> lookAtNpy(const DatasetSpec& dataset) {
-    Seen seen;
+    std::optional<Seen> seen;
     const cluster::DataFile& features = dataset.npy.features;
-    const bool read = noting(features.mark, [&] {
+    noting(features.mark, [&] {
       const data::NpyParts parts = data::readNpyParts(dataset);
-      seen = {parts.count,  std::nullopt,           parts.features,
-              parts.labels, features.path.string(), features.mark};
+      seen = Seen{parts.count,  std::nullopt,           parts.features,
+                  parts.labels, features.path.string(), features.mark};
     });
-    return read ? std::optional(seen) : std::nullopt;
+    return seen;
   }
 
   // Which of the files are bad is found when they are read.
@@ -281,11 +285,7 @@ class JobChecker {
   }
 
   void checkClasses(const std::string& name, int64_t classes) const {
-    if (!output_ || output_->units >= classes || (output_->units == 1 && classes == 2)) return;
-    throw yaml::ErrorAt(
-        ErrorCode::kBadConfig, output_->layer->mark,
-        fmt::format("{} have {} classes, but layer '{}' has {} units: give it at least {}", name,
-                    classes, output_->layer->name, output_->units, classes));
+    if (output_) checkClassCount(*output_, name, classes);
   }
 
   // Builds, places and declares it as a worker does, and lets the ps' own check judge it.

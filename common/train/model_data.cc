@@ -23,7 +23,7 @@ Shape withoutSingleChannel(const Shape& shape) {
 }  // namespace
 
 void checkFeatures(const model::ModelSpec& model, const data::PartSpec& features,
-                   const std::string& name) {
+                   const std::string& name, const std::string& remedy) {
   const Shape wanted(model.input_shape);
   const Shape& example_shape = features.shape;
   if (features.dtype != model.input_dtype)
@@ -33,11 +33,13 @@ void checkFeatures(const model::ModelSpec& model, const data::PartSpec& features
                     "format that it trains on",
                     dtypeName(model.input_dtype), name, dtypeName(features.dtype)));
   if (withoutSingleChannel(wanted) == withoutSingleChannel(example_shape)) return;
-  throw yaml::ErrorAt(ErrorCode::kBadConfig, model.shape_mark,
-                      fmt::format("the model reads examples of shape {}, those of {} have {}: set "
-                                  "model.input.shape to it, or use other {}",
-                                  wanted.str(), name, example_shape.str(),
-                                  features.dtype == DType::kUInt8 ? "images" : "data"));
+  const std::string set_shape =
+      fmt::format("set model.input.shape to {}, or use other {}", example_shape.str(),
+                  features.dtype == DType::kUInt8 ? "images" : "data");
+  throw yaml::ErrorAt(
+      ErrorCode::kBadConfig, model.shape_mark,
+      fmt::format("the model reads examples of shape {}, those of {} have {}: {}", wanted.str(),
+                  name, example_shape.str(), remedy.empty() ? set_shape : remedy));
 }
 
 void checkCategories(const model::ModelSpec& model, std::span<const data::Part> categories,

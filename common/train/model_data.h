@@ -12,10 +12,11 @@
 
 namespace dtf::train {
 
-// `name` is what messages call the features. [28, 28] and [28, 28, 1] are one shape.
+// `name` is what messages call the features. [28, 28] and [28, 28, 1] are one shape. `remedy`: what
+// to do about another shape; empty: set model.input.shape to it.
 // Errors: kBadConfig at model.input.shape for examples of another shape or type.
 void checkFeatures(const model::ModelSpec& model, const data::PartSpec& features,
-                   const std::string& name);
+                   const std::string& name, const std::string& remedy = "");
 
 // That there are the categories that the model reads beside the features; `name` is what messages
 // call the data.

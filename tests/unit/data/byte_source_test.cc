@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/error.h"
 #include "tests/unit/data/idx_files.h"
 
 namespace dtf::data {
@@ -41,6 +42,25 @@ TEST(ByteSource, BoundsWhatTheFileCanHold) {
   EXPECT_TRUE(packed.packed());
   EXPECT_GE(packed.bytesMax(), zeros.size());  // deflate's best case
   EXPECT_LT(packed.bytesMax(), 2 * zeros.size());
+}
+
+std::string bytesOf(const std::filesystem::path& path) {
+  ByteSource source(path);
+  std::string bytes(1 << 20, '\0');
+  bytes.resize(source.read(reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()));
+  return bytes;
+}
+
+// As gzip reads them: members one after another, and bytes 0 behind each.
+TEST(ByteSource, MembersAndTheirPaddingAreOneStream) {
+  const TemporaryFolder folder;
+  const std::string zeros(700'000, '\0');  // more than the source's own buffer
+  EXPECT_EQ(bytesOf(folder.write("a", gzipped("ab") + gzipped("cd"))), "abcd");
+  EXPECT_EQ(bytesOf(folder.write("b", gzipped("ab") + zeros)), "ab");
+  EXPECT_EQ(bytesOf(folder.write("c", gzipped("ab") + zeros + gzipped("cd") + '\0')), "abcd");
+  EXPECT_EQ(bytesOf(folder.write("d", gzipped("") + gzipped("") + gzipped("cd"))), "cd");
+  for (const std::string& tail : {std::string("x"), zeros + "x", zeros + "\x1f\x8b"})
+    EXPECT_THROW(bytesOf(folder.write("e", gzipped("ab") + tail)), Error);
 }
 
 }  // namespace

@@ -67,5 +67,18 @@ TEST(Cifar10Reader, NamesTheFileAndTheRecordThatIsWrong) {
   EXPECT_NE(failure(folder.path() / "nowhere").find("cannot open it"), std::string::npos);
 }
 
+TEST(Cifar10Reader, RecordsOfCifar100AndOtherKindsAreNamed) {
+  const TemporaryFolder folder;
+  const std::string of_100 = std::string(1, 4) + record(62, 0) + std::string(1, 13) + record(7, 0);
+  for (const std::string& bytes : {of_100, gzipped(of_100)})
+    EXPECT_EQ(failure(folder.write("train.bin", bytes)),
+              (folder.path() / "train.bin").string() +
+                  ": this looks like 2 records of CIFAR-100, of 3074 bytes each; expected the "
+                  "binary version of CIFAR-10. Save its images and labels as arrays (format: npy)");
+  EXPECT_EQ(failure(folder.write("batch", "\x80\x02}q\x01")),
+            (folder.path() / "batch").string() +
+                ": this looks like a pickle of Python; expected the binary version of CIFAR-10");
+}
+
 }  // namespace
 }  // namespace dtf::data

@@ -146,7 +146,8 @@ TEST_F(CsvReader, ColumnsThatAreNotThereAreAMistakeOfTheJob) {
                 .find("t1.csv: its columns are others than those of "),
             0u);
   spec_.label = "a";
-  EXPECT_EQ(mistake({"a,b,a\n1,2,3\n"}, ErrorCode::kBadConfig), "t0.csv: 2 columns are named 'a'");
+  EXPECT_EQ(mistake({"a,b,a\n1,2,3\n"}, ErrorCode::kBadConfig),
+            "t0.csv: 2 columns are named 'a': give each a name of its own");
   spec_.label = "kind";
   EXPECT_EQ(mistake({"1,2\n3,4\n"}, ErrorCode::kBadConfig),
             "t0.csv: the first line has numbers only: say 'header: true' if they name the columns, "
@@ -181,16 +182,57 @@ TEST_F(CsvReader, AFieldIsANumberAsAWhole) {
                 .find("t0.csv:2:1: something follows the closing quote of this field"),
             std::string::npos);
   EXPECT_NE(mistake({"a,kind\n\"1,0\n1,0\"\n1,0\n"})
-                .find("t0.csv:2:1: the record has 1 fields in 2 lines, the others have 2"),
+                .find("t0.csv:2:1: the record has 1 fields in 2 lines, the others have 2; a quote "
+                      "opens at t0.csv:2:1 and closes in line 3: is it a stray one?"),
+            std::string::npos);
+  EXPECT_NE(mistake({"a,kind\n1,0\n1,\"0\n1,0\n1\",0\n"})
+                .find("; a quote opens at t0.csv:3:3 and closes in line 5: is it a stray one?"),
             std::string::npos);
 }
 
 TEST_F(CsvReader, WhatIsNoTableIsNamed) {
   EXPECT_EQ(mistake({""}), "t0.csv: the file is empty");
   EXPECT_EQ(mistake({std::string("\x93NUMPY\x01\x00v", 9)}),
-            "t0.csv: this looks like a NumPy array (.npy); expected a table in text");
+            "t0.csv: this looks like a NumPy array (.npy); expected a table in text (CSV)");
+  EXPECT_EQ(mistake({std::string("\xff\xfe"
+                                 "a\0,\0",
+                                 6)}),
+            "t0.csv: this looks like text in UTF-16 (save it as UTF-8); expected a table in text "
+            "(CSV)");
+  EXPECT_EQ(mistake({"\x28\xb5\x2f\xfd packed"}),
+            "t0.csv: this looks like a file packed by zstd; expected a table in text (CSV)");
   EXPECT_EQ(mistake({"a,kind\n1,2\n\"3,4\n5,6\n"}),
             "t0.csv:3: the quote in this line is never closed");
+}
+
+// Each message names the remedy.
+TEST_F(CsvReader, LabelsThatAreNoWholeNumbersAreForClassNames) {
+  for (const std::string label : {"-1", "1.0", "yes", "True"})
+    EXPECT_NE(mistake({"a,kind\n1,1\n1," + label + "\n"})
+                  .find("t0.csv:3:3: '" + label +
+                        "' in column 'kind' is no class, a whole number from 0: list the classes "
+                        "as the table writes them with class_names"),
+              std::string::npos)
+        << label;
+  spec_.class_names = {"-1", "1"};
+  EXPECT_EQ(mistake({"a,kind\n1,1\n1,-1\n"}), "");
+  spec_.class_names = {"setosa", "virginica"};
+  EXPECT_NE(mistake({"a,kind\n1,setosa\n1,virginca\n"})
+                .find("'virginca' in column 'kind' is none of the class_names - did you mean "
+                      "'virginica'?"),
+            std::string::npos);
+}
+
+TEST_F(CsvReader, AColumnOfWordsIsForCategoricalColumns) {
+  const std::string hint =
+      "; list a column of words under categorical_columns, or leave it out with feature_columns";
+  const std::string words = mistake({"a,kind\nrome,1\nyork,0\n"});
+  EXPECT_NE(words.find("t0.csv:2:1: 'rome' in column 'a' is no number" + hint + "\n"),
+            std::string::npos)
+      << words;
+  EXPECT_NE(words.find("t0.csv:3:1: 'york' in column 'a' is no number"), std::string::npos);
+  EXPECT_EQ(words.find(hint), words.rfind(hint)) << "once";
+  EXPECT_EQ(mistake({"a,kind\n,1\n?,0\n"}).find(hint), std::string::npos) << "gaps";
 }
 
 // What is to be predicted has no label, or one that nobody reads.

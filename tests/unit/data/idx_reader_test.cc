@@ -83,7 +83,9 @@ TEST(IdxReader, RefusesTrailingBytes) {
             ": trailing bytes: the header promises 3 x 2 x 2 = 12 bytes, the file holds more");
   }
   const auto path = folder.write("x", gzipped(kTwoByTwo) + "!");
-  EXPECT_EQ(readFailure(path), path.string() + ": trailing bytes after the gzip data");
+  EXPECT_EQ(readFailure(path),
+            path.string() +
+                ": trailing bytes after the gzip data, neither gzip nor padding; fetch it again");
 }
 
 TEST(IdxReader, SaysWhatAFileOfAnotherKindLooksLike) {

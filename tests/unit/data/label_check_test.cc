@@ -34,7 +34,25 @@ TEST(CheckLabels, CountsBeyondABytesClasses) {
             std::string::npos);
   EXPECT_NE(mistake<int64_t>({int64_t{1} << 40}, 10).find("has label 1099511627776"),
             std::string::npos);
-  EXPECT_EQ(mistake<int32_t>({3, -1}, 10), "l.npy: example 1 has label -1: classes count from 0");
+  EXPECT_EQ(mistake<int32_t>({3, -1}, 10),
+            "l.npy: example 1 has label -1, and classes count from 0: number them, as "
+            "np.unique(a, return_inverse=True)[1] does");
+}
+
+TEST(CheckLabels, LabelsThatCountFromOneAreNamedAsSuch) {
+  const std::string begin =
+      "l.npy: example 1 has label 3, but layer 'softmax' has 3 units (labels ";
+  EXPECT_EQ(mistake<int32_t>({1, 3, 2}, 3),
+            begin +
+                "0 to 2), and the labels count from 1: of a table list them, 'class_names: [1, "
+                "2, 3]'; from those of an array subtract 1");
+  EXPECT_EQ(mistake<int32_t>({0, 3, 2}, 3),
+            begin + "0 to 2): give it at least 4 units, or use other labels")
+      << "0 is one of them";
+  EXPECT_NE(mistake<int32_t>({1, 2}, 1).find("'class_names: [1, 2]'"), std::string::npos);
+  std::vector<int32_t> letters(26);
+  for (int32_t i = 0; i < 26; ++i) letters[static_cast<size_t>(i)] = i + 1;
+  EXPECT_NE(mistake<int32_t>(letters, 26).find("[1, 2, ..., 26]"), std::string::npos);
 }
 
 TEST(CheckLabels, OneUnitTellsTwoClasses) {

@@ -83,7 +83,7 @@ TEST_F(NpyDataset, CategoriesThatDoNotFitAreNamed) {
             "job.yaml:5:7: error: c.npy: each example has [2], but 'count' of user is 3");
   EXPECT_EQ(mistakeWith(npyOf<float>("<f4", "(2,)", {1, 2}), 1, ErrorCode::kBadConfig),
             "job.yaml:5:7: error: c.npy: the elements are float32, but categories are whole "
-            "numbers");
+            "numbers: save them with a.astype('int64')");
 }
 
 TEST_F(NpyDataset, ANegativeCategoryIsBadData) {
@@ -129,7 +129,8 @@ TEST_F(NpyDataset, ANumberThatWouldBecomeAnotherIsBadData) {
   y(npyOf<int64_t>("<i8", "(2,)", {1, int64_t{1} << 31}));
   EXPECT_EQ(mistake(),
             "job.yaml:4:7: error: y.npy: example 1 has 2147483648, which is no whole number from 0 "
-            "to 2147483647");
+            "to 2147483647, as classes are: number them, as np.unique(a, return_inverse=True)[1] "
+            "does");
   y(npyOf<int64_t>("<i8", "(2,)", {1, -1}));
   EXPECT_NE(mistake(), "");
   y(npyOf<uint8_t>("|u1", "(2,)", {1, 2}));
@@ -149,11 +150,13 @@ TEST_F(NpyDataset, ArraysThatDoNotBelongTogetherAreNamed) {
             "job.yaml:4:7: error: y.npy: 3 examples, but x.npy has 2: the two arrays don't belong "
             "together");
   y(npyOf<int32_t>("<i4", "(2, 2)", {1, 2, 3, 4}));
-  EXPECT_EQ(mistake(), "job.yaml:4:7: error: y.npy: the array has 2 dimensions, labels have 1");
+  EXPECT_EQ(mistake(),
+            "job.yaml:4:7: error: y.npy: the array has 2 dimensions, labels have 1: of one-hot "
+            "labels save a.argmax(1)");
   y(npyOf<float>("<f4", "(2,)", {1, 2}));
   EXPECT_EQ(mistake(ErrorCode::kBadConfig),
-            "job.yaml:4:7: error: y.npy: the elements are float32, but classes are whole numbers; "
-            "numbers to learn are named by 'targets'");
+            "job.yaml:4:7: error: y.npy: the elements are float32, but classes are whole numbers: "
+            "save them with a.astype('int64'); numbers to learn are named by 'targets'");
   x(npyOf<float>("<f4", "()", {1}));
   EXPECT_EQ(mistake().find("job.yaml:3:7: error: x.npy: the array has 0 dimensions"), 0u);
   std::filesystem::remove(folder_.path() / "x.npy");

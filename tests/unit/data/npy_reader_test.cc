@@ -53,8 +53,18 @@ TEST(NpyReader, NamesWhatItDoesNotRead) {
   EXPECT_EQ(mistake(npyOf("{}", "", 4)), "version 4 of .npy; 1 to 3 are read");
   EXPECT_EQ(mistake(npyOf<double>("<c8", "(1,)", {1})),
             "the elements are '<c8', and float16 to float64, bool, and whole numbers of 8 to 64 "
-            "bits are read; convert it, as with a.astype('float32'), or whole numbers with "
-            "a.astype('int64')");
+            "bits are read; these are complex numbers: save a.real and a.imag");
+  // Texts can't be converted.
+  for (const std::string text : {"<U5", "|S3"})
+    EXPECT_NE(mistake(npyOf("{'descr': '" + text + "', 'fortran_order': False, 'shape': (1,), }",
+                            std::string(20, 'x')))
+                  .find("are read; these are texts: number them, as np.unique(a, "
+                        "return_inverse=True)[1] does, or save a table (format: csv)"),
+              std::string::npos);
+  EXPECT_NE(mistake(npyOf<double>("|O", "(1,)", {1})).find("these are objects of Python"),
+            std::string::npos);
+  EXPECT_NE(mistake(npyOf<double>("<M8[s]", "(1,)", {1})).find("convert it, as with a.astype("),
+            std::string::npos);
   EXPECT_EQ(
       mistake(npyOf("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "")),
       "the array has records of fields: save one array for each part");

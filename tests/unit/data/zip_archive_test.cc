@@ -45,7 +45,12 @@ TEST(ZipArchive, ReadsStoredAndDeflatedFiles) {
 }
 
 TEST(ZipArchive, NamesWhatIsWrong) {
-  EXPECT_EQ(failureOf("no zip at all"), "no zip archive (.npz is one), or cut off");
+  EXPECT_EQ(
+      failureOf("no zip at all"),
+      "this looks like text such as CSV, 'no zip at all'; expected a zip archive (.npz is one)");
+  EXPECT_EQ(failureOf(""), "the file is empty");
+  EXPECT_EQ(failureOf(zipOf({{"a", "abc"}}).substr(0, 40)),
+            "truncated: the zip archive lacks its directory");
   EXPECT_EQ(failureOf(zipOf({{"x_train.npy", "x"}}), "x_tran.npy"),
             "there is no 'x_tran.npy' in the archive - did you mean 'x_train.npy'?");
   EXPECT_EQ(failureOf(zipOf({{"a", "abc"}}), "a", 2), "'a' has 3 bytes, at most 2 are read");

@@ -34,9 +34,10 @@ std::string mismatch(data::Dataset dataset, const ModelSpec& model = softmaxMode
 
 TEST(CheckDataset, RefusesImagesOfAnotherShapeAndLabelsWithoutUnit) {
   EXPECT_EQ(mismatch(dataset({28, 28, 1}, 9)), "no error");
-  EXPECT_EQ(mismatch(dataset({32, 32, 3}, 9)),
-            "job.yaml:4:10: error: the model reads examples of shape [28, 28, 1], those of "
-            "images.gz have [32, 32, 3]: set model.input.shape to it, or use other images");
+  EXPECT_EQ(
+      mismatch(dataset({32, 32, 3}, 9)),
+      "job.yaml:4:10: error: the model reads examples of shape [28, 28, 1], those of "
+      "images.gz have [32, 32, 3]: set model.input.shape to [32, 32, 3], or use other images");
   EXPECT_NE(mismatch(dataset({28, 28, 3}, 9)), "no error");
   EXPECT_EQ(mismatch(dataset({28, 28, 1}, 10)),
             "labels.gz: example 0 has label 10, but layer 'softmax' has 10 units (labels 0 to 9): "
