@@ -98,10 +98,12 @@ class AskedProgress {
 
 // How the job ended, as `up` says it.
 int reportEnd(const fs::path& folder, const Options& options) {
-  const Json summary = readSummary(folder);
+  const Json summary = readOwnSummary(folder);
   if (summary.empty())
-    throw Error(ErrorCode::kUnavailable, "the job's dtf-launch ended without a word\n  less " +
-                                             shellQuote((folder / "logs").string()));
+    throw Error(ErrorCode::kUnavailable,
+                "the job was refused before its first step, or its "
+                "dtf-launch was killed\n  less " +
+                    shellQuote((folder / "logs").string()));
   if (options.json)
     printEvent("summary", summary);
   else

@@ -33,6 +33,8 @@ class ChiefReports {
   std::optional<uint64_t> checkpoint() const { return checkpoint_; }
   const std::optional<ResultNotice>& result() const { return result_; }
   uint64_t step() const { return step_; }  // the last that was reported, or gone back to
+  // The job has made a step, or goes on from one.
+  bool hasBegun() const { return step_ > 0 || checkpoint_ || evaluation_ || result_; }
   // The job has its result, saved where it saves: nothing but the tasks' leaving is to come.
   bool isOver() const;
   // Likewise, and it has made all steps.

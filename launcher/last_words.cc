@@ -27,11 +27,11 @@ void reportFailure(const EndedJob& job, const RootCause& root) {
 
 int sayLastWords(const EndedJob& job, EventWriter* events, const Json& summary) {
   if (job.monitor.rootCause()) reportFailure(job, *job.monitor.rootCause());
-  const bool told =
-      events != nullptr
-          ? events->summary(summary)
-          : printBounded(STDOUT_FILENO, resultReport(summary, job.run_dir,
-                                                     remainsOf(job.job, summary, job.run_dir)));
+  Remains remains = remainsOf(job.job, summary, job.run_dir);
+  remains.earlier_summary = job.earlier_summary;
+  const bool told = events != nullptr
+                        ? events->summary(summary)
+                        : printBounded(STDOUT_FILENO, resultReport(summary, job.run_dir, remains));
   const auto exit_code = summary["exit_code"].asInt();
   if (told) return exit_code;
   printBounded(STDERR_FILENO, "dtf-launch: error: stdout did not take the result; it is in " +

@@ -18,7 +18,8 @@ struct EndedJob {
   const TaskMonitor& monitor;
   const LogFanin& logs;
   const std::filesystem::path& run_dir;
-  bool out_of_memory = false;  // the kernel has killed a task for lack of it
+  bool out_of_memory = false;    // the kernel has killed a task for lack of it
+  bool earlier_summary = false;  // summary.json is that of the run before, as this one was refused
 };
 
 // `summary` is what summary.json has. `events`: in the place of the report for people; null: that.

@@ -73,4 +73,11 @@ Json readSummary(const fs::path& folder) {
   return readObject(summaryFile(folder, lastLaunch(folder).serves), kSummaryBytesMax);
 }
 
+Json readOwnSummary(const fs::path& folder) {
+  Json summary = readSummary(folder);
+  const std::optional<uint64_t> attempt = countOf(summary, "attempt");
+  const int last = lastLaunch(folder).attempt;
+  return attempt && last > 0 && *attempt < static_cast<uint64_t>(last) ? Json::object() : summary;
+}
+
 }  // namespace dtf::launcher

@@ -37,4 +37,7 @@ void writeStatus(const std::filesystem::path& file, const LiveStatus& status);
 Json readStatus(const std::filesystem::path& folder);
 Json readSummary(const std::filesystem::path& folder);
 
+// The summary of the last launch; empty where it was refused, and left that of a run before it.
+Json readOwnSummary(const std::filesystem::path& folder);
+
 }  // namespace dtf::launcher

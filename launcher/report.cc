@@ -112,7 +112,7 @@ Remains remainsOf(const cluster::JobSpec& job, const Json& summary,
   const std::optional<uint64_t> step = lastCheckpoint(summary);
   const bool is_here = !job.launch.byAgents();  // else the chief may be on another host
   return {!step || !is_here || is_there(checkpointOf(run_dir, *step)), is_there(run_dir / "logs"),
-          is_there(run_dir / "summary.json")};
+          is_there(run_dir / "summary.json"), false};
 }
 
 std::string resultReport(const Json& summary, const std::filesystem::path& run_dir,
@@ -130,7 +130,10 @@ std::string resultReport(const Json& summary, const std::filesystem::path& run_d
     addRow(text, label, std::string(is_there ? "" : kGone) + (run_dir / name).string());
   };
   addPath("logs", "logs", remains.logs);
-  addPath("summary", "summary.json", remains.summary);
+  if (remains.earlier_summary)
+    addRow(text, "summary", "still of the run before: " + (run_dir / "summary.json").string());
+  else
+    addPath("summary", "summary.json", remains.summary);
   return text;
 }
 

@@ -18,6 +18,7 @@ struct Remains {
   bool checkpoint = true;  // the last one
   bool logs = true;
   bool summary = true;
+  bool earlier_summary = false;  // that of the run before, as this one was refused
 };
 // Blocks: on the disk.
 Remains remainsOf(const cluster::JobSpec& job, const Json& summary,

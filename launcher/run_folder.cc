@@ -4,7 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "common/base/error.h"
+#include "common/base/file.h"
 #include "common/base/job_summary.h"
 
 namespace dtf::launcher {
@@ -25,9 +28,13 @@ bool RunFolder::hasSummary() const {
   return fs::exists(summaryFile(folder_), unknown);
 }
 
-std::string RunFolder::writeSummary(Json& summary) const {
+std::string RunFolder::writeSummary(Json& summary, bool is_refused) {
+  const fs::path file = summaryFile(folder_, serves_);
+  is_kept_ = is_refused && (is_kept_ || ::rename(aside().c_str(), file.c_str()) == 0);
+  if (is_kept_) return "";
   try {
     dtf::writeSummary(folder_, summary, serves_);
+    ::unlink(aside().c_str());
     return "";
   } catch (const Error& error) {
     if (summary["exit_code"] == 0) summary["exit_code"] = exitCode(error.code());
@@ -37,7 +44,13 @@ std::string RunFolder::writeSummary(Json& summary) const {
 
 void RunFolder::begin(bool serves) {
   serves_ = serves;
-  removeSummary(folder_, serves);
+  ::unlink(aside().c_str());  // of a launch that was killed
+  const fs::path file = summaryFile(folder_, serves);
+  if (::rename(file.c_str(), aside().c_str()) != 0 && errno != ENOENT) failWrite(file, errno);
+}
+
+fs::path RunFolder::aside() const {
+  return folder_ / (serves_ ? ".serve.json.before" : ".summary.json.before");
 }
 
 void checkOwner(const fs::path& folder, bool as_root) {

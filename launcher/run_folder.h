@@ -21,8 +21,8 @@ class RunFolder {
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
-  // Removes the summary of the run before, so that one that is there is of this launch. A launch
-  // that is refused leaves it.
+  // Sets the summary of the run before aside, so that one that is there is of this launch. A launch
+  // that is refused before this leaves it.
   // Errors: kCannotWrite.
   void begin(bool serves);
 
@@ -30,8 +30,11 @@ class RunFolder {
   bool hasSummary() const;
 
   // Writes the summary of this launch. Where that fails, returns what to tell, and an `exit_code`
-  // of 0 in the summary becomes that of the failure.
-  std::string writeSummary(Json& summary) const;
+  // of 0 in the summary becomes that of the failure. `is_refused`: the launch failed before its
+  // first step, and the summary of the run before is put back, where there was one.
+  std::string writeSummary(Json& summary, bool is_refused = false);
+
+  bool isKept() const { return is_kept_; }  // summary.json is of the run before
 
   const std::filesystem::path& path() const { return folder_; }
   std::filesystem::path logs() const { return folder_ / "logs"; }
@@ -43,9 +46,13 @@ class RunFolder {
   void record(const LaunchRecord& record) { lock_.record(record); }
 
  private:
+  std::filesystem::path aside()
+      const;  // the summary of the run before, while this one may be refused
+
   std::filesystem::path folder_;
   RunLock lock_;
   bool serves_ = false;
+  bool is_kept_ = false;
 };
 
 // Root has files of its own in the folder of whoever it works in, who then can't use it any more,

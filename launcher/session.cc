@@ -1,6 +1,5 @@
 #include "launcher/session.h"
 
-#include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
@@ -420,7 +419,7 @@ int Session::end() {
   } catch (const Error& error) {  // a job without one is still a job that is done
     alarm("warning: no timeline.json: " + error.message());
   }
-  return sayLastWords({job_, monitor_, logs_, folder_.path(), out_of_memory_},
+  return sayLastWords({job_, monitor_, logs_, folder_.path(), out_of_memory_, folder_.isKept()},
                       options_.json ? &events_ : nullptr, summary);
 }
 
@@ -436,7 +435,9 @@ Json Session::summaryNow() const {
 
 Json Session::writeSummaryFile() {
   Json json = summaryNow();
-  if (const std::string problem = folder_.writeSummary(json); !problem.empty()) alarm(problem);
+  const bool is_refused = monitor_.outcome() == Outcome::kFailed && !reports_.hasBegun();
+  const std::string problem = folder_.writeSummary(json, is_refused);
+  if (!problem.empty()) alarm(problem);
   return json;
 }
 

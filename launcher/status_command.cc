@@ -15,6 +15,7 @@
 #include "launcher/commands.h"
 #include "launcher/find_run.h"
 #include "launcher/json_fields.h"
+#include "launcher/launch_plan.h"
 #include "launcher/live_status.h"
 #include "launcher/live_tasks.h"
 #include "launcher/output.h"
@@ -147,6 +148,9 @@ std::string lastText(const FoundRun& run, const std::string& job, const Json& la
   if (const auto step = countOf(last, "global_step")) text += fmt::format(" at step {}", *step);
   if (const auto code = countOf(last, "exit_code")) text += fmt::format(", exit code {}", *code);
   if (const std::string ended = textOf(last, "ended"); !ended.empty()) text += ", " + ended;
+  if (readOwnSummary(run.folder).empty())
+    text += "\n  since then  a start that was refused: less " +
+            shellQuote((run.folder / "logs").string());
   return text + "\n";
 }
 

@@ -113,7 +113,7 @@ int stop(const cluster::JobSpec& job, const Options& options, const net::Credent
                     "  stop it where, and as whom, it was started; of units: "
                     "systemctl stop 'dtf-*@*'");
   }
-  const Json summary = readSummary(run.folder);
+  const Json summary = run.running ? readOwnSummary(run.folder) : readSummary(run.folder);
   say(job, options, run, summary);
   return run.running ? endCode(summary) : kNotRunning;
 }

@@ -65,6 +65,28 @@ TEST_F(RunFolderTest, SummaryOfAnEarlierRunGoesWhenThisOneBegins) {
   EXPECT_FALSE(fs::exists(folder_ / ".summary.room"));
 }
 
+TEST_F(RunFolderTest, SummaryOfAnEarlierRunComesBackWhereThisOneIsRefused) {
+  std::ofstream(folder_ / "summary.json") << "old";
+  RunFolder run(folder_);
+  run.begin(false);
+  Json summary{{"exit_code", 78}};
+  EXPECT_EQ(run.writeSummary(summary, true), "");
+  EXPECT_TRUE(run.isKept());
+  EXPECT_EQ(fs::file_size(folder_ / "summary.json"), 3u);
+  EXPECT_EQ(run.writeSummary(summary, false), "") << "it was not refused after all";
+  EXPECT_FALSE(run.isKept());
+  EXPECT_GT(fs::file_size(folder_ / "summary.json"), 3u);
+}
+
+TEST_F(RunFolderTest, ARefusedLaunchWithoutARunBeforeItSaysSoItself) {
+  RunFolder run(folder_);
+  run.begin(false);
+  Json summary{{"exit_code", 78}};
+  EXPECT_EQ(run.writeSummary(summary, true), "");
+  EXPECT_FALSE(run.isKept());
+  EXPECT_TRUE(fs::exists(folder_ / "summary.json"));
+}
+
 TEST_F(RunFolderTest, TasksThatServeLeaveTheSummaryOfAJobAlone) {
   std::ofstream(folder_ / "summary.json") << "of a job";
   RunFolder run(folder_);
