@@ -80,7 +80,7 @@ TEST_F(BombsTest, TablesInText) {
   folder_.write("quote.csv.gz",
                 data::gzipped("a,y\n1,0\n\"" + std::string(300'000'000, 'x') + "\n"));
   expectRefused("a quote", {"check", job("{format: csv, files: [quote.csv.gz], label_column: y}")},
-                "is a quote missing?");
+                "is it a stray one?");
   folder_.write("wide.csv.gz", data::gzipped(std::string(100'000'000, ',') + "\n1\n"));
   expectRefused("fields", {"check", job("{format: csv, files: [wide.csv.gz], label_column: y}")},
                 "more than 1048576 fields");
