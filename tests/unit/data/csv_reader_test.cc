@@ -108,10 +108,11 @@ TEST_F(CsvReader, BadRecordsAreNamedWithTheirPlaces) {
   EXPECT_NE(mistake({"a,kind\n1,0\n\"1\n\",2\n3,k\n"})
                 .find("t0.csv:3:1: '1 ' in column 'a' is no number"),
             std::string::npos);
-  EXPECT_NE(mistake({"a,kind\n1,0\n1,1.5\n"})
-                .find("t0.csv:3:3: '1.5' in column 'kind' is no class, a whole number from 0 (for "
-                      "words there is class_names)"),
-            std::string::npos);
+  EXPECT_NE(
+      mistake({"a,kind\n1,0\n1,1.5\n"})
+          .find("t0.csv:3:3: '1.5' in column 'kind' is no class, a whole number from 0: list the "
+                "classes"),
+      std::string::npos);
   spec_.class_names = {"cat"};
   EXPECT_NE(mistake({"a,kind\n1,cat\n1,cot\n"})
                 .find("t0.csv:3:3: 'cot' in column 'kind' is none of the class_names"),
