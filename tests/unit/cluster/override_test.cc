@@ -102,7 +102,7 @@ TEST_F(OverrideTest, BadOnesAreReportedUnderTheirOwnName) {
        "unknown key 'learning_rate' in 'train' - write --set "
        "train.optimizer.adagrad.learning_rate=VALUE"},
       {"learning_rate=1",
-       "unknown key 'learning_rate' - write --set train.optimizer.NAME.learning_rate=VALUE"},
+       "unknown key 'learning_rate' - write --set train.optimizer.adagrad.learning_rate=VALUE"},
       {"train.beta1=0.5",
        "unknown key 'beta1' in 'train' - write --set train.optimizer.adam.beta1=VALUE"},
       {"train.optimizer.learning_rate=1",
