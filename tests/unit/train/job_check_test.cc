@@ -94,7 +94,7 @@ TEST_F(JobCheckTest, ImagesAreComparedWithTheModelsInput) {
   writeImages("i", 20, 9);
   EXPECT_EQ(firstLine(mistakesOf(kEightByEight)),
             "c.yaml:3:19: error: the model reads examples of shape [8, 8], those of i have [9, 9, "
-            "1]: set model.input.shape to it, or use other images");
+            "1]: set model.input.shape to [9, 9, 1], or use other images");
 }
 
 TEST_F(JobCheckTest, LabelsAreComparedWithTheUnitsAndTheImages) {
@@ -187,9 +187,11 @@ TEST_F(JobCheckTest, TablesAreComparedWithTheModel) {
   const std::string csv = "format: csv, files: [t.csv], target_columns: [y]";
   EXPECT_EQ(mistakesOf(job("2", "1", csv)), "");
   EXPECT_GT(size_->memory_bytes, 0u);
-  EXPECT_EQ(firstLine(mistakesOf(job("3", "1", csv))),
-            "c.yaml:3:19: error: the model reads examples of shape [3], those of t.csv have [2]: "
-            "set model.input.shape to it, or use other data");
+  EXPECT_EQ(
+      firstLine(mistakesOf(job("3", "1", csv))),
+      "c.yaml:3:19: error: the model reads examples of shape [3], those of t.csv have [2]: "
+      "its features are the columns a, b: set model.input.shape to [2], or choose the columns "
+      "with feature_columns (numbers) and categorical_columns (words, ids)");
   EXPECT_NE(mistakesOf(job("2", "2", csv), kBadData).find("t.csv: each example has 1 target"),
             std::string::npos);
   const std::string wrong = "format: csv, files: [t.csv], target_columns: [x]";
