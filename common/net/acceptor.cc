@@ -76,7 +76,7 @@ void Listener::Impl::onAccept(const error_code& ec, tcp::socket socket) {
 }
 
 // Out of descriptors or memory: the connection stays in the kernel's queue, and accepting again at
-// once would spin.
+// once would spin. The oldest silent connection makes room for it, and drop() ends the wait early.
 void Listener::Impl::retryLater(const error_code& ec) {
   if (const auto suppressed = limiter_.allow(kAcceptFailed, SystemClock().now()))
     log::warning("event=accept_failed address={} reason=\"{}\" suppressed={}", address_,
@@ -85,6 +85,14 @@ void Listener::Impl::retryLater(const error_code& ec) {
   retry_.async_wait([self = shared_from_this()](const error_code&) {
     if (!self->closed_) self->accept();
   });
+  const auto oldest =
+      std::ranges::find_if(pending_, [](const PendingPtr& each) { return !each->proven; });
+  if (oldest == pending_.end() || !hasHadItsTime(**oldest)) return;
+  refuse(PendingPtr(*oldest), kTooMany, ec.message() + ": it makes room for another");
+}
+
+bool Listener::Impl::hasHadItsTime(const Pending& pending) const {
+  return SystemClock().now() - pending.since >= options_.pending_spared;
 }
 
 void Listener::Impl::startPreamble(tcp::socket socket) {
@@ -128,15 +136,14 @@ bool Listener::Impl::makeRoomFor(const std::string& source, const std::string& p
       is_crowded
           ? fmt::format("{} connections from {} owe their preamble already", of_source, source)
           : fmt::format("{} connections owe their preamble already", pending_.size());
-  const TimePoint now = SystemClock().now();
   const auto oldest = std::ranges::find_if(pending_, [&](const PendingPtr& each) {
     return !each->proven && (!is_crowded || is_same(each));
   });
-  if (oldest == pending_.end() || now - (*oldest)->since < options_.pending_spared) {
+  if (oldest == pending_.end() || !hasHadItsTime(**oldest)) {
     logRefused(kTooMany, peer, crowd);
     return false;
   }
-  const auto silent_ms = (now - (*oldest)->since) / std::chrono::milliseconds(1);
+  const auto silent_ms = (SystemClock().now() - (*oldest)->since) / std::chrono::milliseconds(1);
   refuse(PendingPtr(*oldest), kTooMany,
          fmt::format("{}, and this one for {} ms: it makes room for another", crowd, silent_ms));
   return true;
@@ -246,6 +253,7 @@ void Listener::Impl::drop(const PendingPtr& pending) {
   error_code ignored;
   pending->socket.close(ignored);
   pending_.erase(pending->place);
+  retry_.cancel();  // a connection that waits for a descriptor has one now
 }
 
 void Listener::Impl::logAccepted(const Pending& pending, ConnectionKind kind) {

@@ -52,6 +52,7 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
   void onAccept(const error_code& ec, asio::ip::tcp::socket socket);
   void retryLater(const error_code& ec);
   void startPreamble(asio::ip::tcp::socket socket);
+  bool hasHadItsTime(const Pending& pending) const;
   bool makeRoomFor(const std::string& source, const std::string& peer);
   void expectTls(const PendingPtr& pending);
   void onFirstBytes(const PendingPtr& pending);

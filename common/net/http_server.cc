@@ -94,7 +94,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
   using ConnectionPtr = std::shared_ptr<Connection>;
 
   void onAccept(const error_code& ec, tcp::socket socket);
-  bool makeRoom(int newcomer);
+  bool makeRoom(const std::string& why, const std::string& newcomer);
   void within(const ConnectionPtr& connection, Duration time, std::function<void()> late);
   void read(const ConnectionPtr& connection);
   void giveUp(const ConnectionPtr& connection);
@@ -135,9 +135,12 @@ void HttpServer::Impl::onAccept(const error_code& ec, tcp::socket socket) {
     retry_.async_wait([self = shared_from_this()](const error_code&) {
       if (!self->closed_) self->accept();
     });
+    makeRoom(ec.message(), address_);  // if it can, the wait ends now
     return;
   }
-  if (makeRoom(socket.native_handle())) {
+  if (connections_.size() < options_.connections_max ||
+      makeRoom(fmt::format("{} connections at once", connections_.size()),
+               peerName(socket.native_handle()))) {
     auto connection = std::make_shared<Connection>(std::move(socket), port_.ioc(), options_.keys);
     connection->place = connections_.insert(connections_.end(), connection);
     within(connection, options_.request_deadline, [this, connection] {
@@ -149,8 +152,7 @@ void HttpServer::Impl::onAccept(const error_code& ec, tcp::socket socket) {
 }
 
 // Who holds connections without asking must not keep out those who ask.
-bool HttpServer::Impl::makeRoom(int newcomer) {
-  if (connections_.size() < options_.connections_max) return true;
+bool HttpServer::Impl::makeRoom(const std::string& why, const std::string& newcomer) {
   const auto oldestIn = [this](State state) {
     return std::find_if(connections_.begin(), connections_.end(),
                         [state](const auto& other) { return other->state == state; });
@@ -162,8 +164,7 @@ bool HttpServer::Impl::makeRoom(int newcomer) {
   }
   const auto idle = oldestIn(State::kReading);
   const bool is_found = idle != connections_.end();
-  logRefused(kTooMany, is_found ? (*idle)->peer : peerName(newcomer),
-             fmt::format("{} connections at once", connections_.size()));
+  logRefused(kTooMany, is_found ? (*idle)->peer : newcomer, why);
   if (is_found) drop(ConnectionPtr(*idle));
   return is_found;
 }
@@ -292,6 +293,7 @@ void HttpServer::Impl::drop(const ConnectionPtr& connection) {
   connection->answering = nullptr;
   connection->stream->close();
   connections_.erase(connection->place);
+  retry_.cancel();  // a connection that waits for a descriptor has one now
 }
 
 void HttpServer::Impl::close() {

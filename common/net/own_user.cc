@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <variant>
 
 #include "common/base/check.h"
@@ -67,12 +68,9 @@ std::string unknown(const std::string& what, int error) {
   return fmt::format("the kernel doesn't tell whose sockets are ({}: {})", what, errnoText(error));
 }
 
-// Of the socket whose own end is `local`, connected to `remote`; `remote` without a port: of the
-// one that listens at `local`. The kernel answers within the call that asks.
-Found ownerOf(const End& local, const End& remote) {
-  DTF_CHECK(local.family != AF_UNSPEC && local.port != 0);
-  const Fd netlink(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
-  if (netlink.get() < 0) return unknown("NETLINK_SOCK_DIAG", errno);
+// Asks the kernel by `netlink`, which answers within the call that asks. nullopt and errno: it does
+// not, and a later answer might be to this question.
+std::optional<Found> ask(const Fd& netlink, const End& local, const End& remote) {
   struct {
     nlmsghdr header;
     inet_diag_req_v2 wanted;
@@ -89,11 +87,11 @@ Found ownerOf(const End& local, const End& remote) {
   id.idiag_sport = local.port;
   id.idiag_dport = remote.port;
   id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-  if (::send(netlink.get(), &request, sizeof(request), 0) != sizeof(request))
-    return unknown("request", errno);
+  if (::send(netlink.get(), &request, sizeof(request), 0) != sizeof(request)) return {};
   alignas(nlmsghdr) char bytes[4096];
   const ssize_t got = ::recv(netlink.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
-  if (got < static_cast<ssize_t>(sizeof(nlmsghdr))) return unknown("answer", errno);
+  if (got >= 0 && got < static_cast<ssize_t>(sizeof(nlmsghdr))) errno = EBADMSG;
+  if (got < static_cast<ssize_t>(sizeof(nlmsghdr))) return {};
   const auto* answer = reinterpret_cast<const nlmsghdr*>(bytes);
   if (answer->nlmsg_type == NLMSG_ERROR && answer->nlmsg_len >= NLMSG_LENGTH(sizeof(nlmsgerr))) {
     const int error = -static_cast<const nlmsgerr*>(NLMSG_DATA(answer))->error;
@@ -104,6 +102,21 @@ Found ownerOf(const End& local, const End& remote) {
     return unknown("answer", EBADMSG);
   const auto* found = static_cast<const inet_diag_msg*>(NLMSG_DATA(answer));
   return Owner{found->idiag_uid, found->idiag_state};
+}
+
+// Of the socket whose own end is `local`, connected to `remote`; `remote` without a port: of the
+// one that listens at `local`. The thread keeps its descriptor: a task that has none left must
+// still know its own user's connections.
+Found ownerOf(const End& local, const End& remote) {
+  DTF_CHECK(local.family != AF_UNSPEC && local.port != 0);
+  static thread_local Fd netlink;
+  if (netlink.get() < 0)
+    netlink = Fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (netlink.get() < 0) return unknown("NETLINK_SOCK_DIAG", errno);
+  if (const std::optional<Found> found = ask(netlink, local, remote)) return *found;
+  const int error = errno;
+  netlink = Fd();
+  return unknown("request", error);
 }
 
 bool isEstablished(int fd) {
@@ -146,7 +159,7 @@ Stranger strangerThatConnects(int fd) {
 // ago. In this order: what is queued at this user's own socket can't be accepted by another, and
 // what a stranger's socket had queued was reset when it closed.
 Stranger strangerThatListens(int fd) {
-  const End here = endOf(fd, ::getsockname), there = endOf(fd, ::getpeername);
+  const End there = endOf(fd, ::getpeername);
   if (there.family == AF_UNSPEC) return closedAlready();
   if (!isLoopback(there)) return {};
   const Found found = ownerOf(there, {});

@@ -119,5 +119,33 @@ TEST_F(AcceptorTest, SurvivesRunningOutOfDescriptors) {
   runUntil(reactor_, [&] { return accepted_.size() == 1; });
 }
 
+// Strangers who hold every descriptor would else shut everybody out for the retry's delay and more:
+// the wait ends when one of them goes, or is made to go.
+TEST_F(AcceptorTest, WhoWaitsForADescriptorGetsThatOfASilentConnection) {
+  for (const bool goes : {true, false}) {
+    SCOPED_TRACE(goes);
+    accepted_.clear();
+    Listener listener(reactor_.port, "127.0.0.1", 0, collect(),
+                      {.preamble_deadline = 1h,
+                       .pending_spared = goes ? Duration(1h) : Duration(0),
+                       .retry_delay = 1h});
+    Fd silent = connectRaw(listener.port());
+    runUntil(reactor_, [&] { return listener.pendingCount() == 1; });
+    const Fd task = connectRaw(listener.port());
+    sendPreamble(task);
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    const Fd next(::dup(task.get()));  // the lowest number that is free
+    const rlimit full{static_cast<rlim_t>(next.get()), before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &full), 0);
+    reactor_.timer.afterDelay(1 * kj::MILLISECONDS).wait(reactor_.wait_scope);
+    EXPECT_EQ(accepted_.empty(), goes);
+    if (goes) silent = Fd();
+    runUntil(reactor_, [&] { return accepted_.size() == 1; });
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(accepted_[0].peer, localName(task.get()));
+  }
+}
+
 }  // namespace
 }  // namespace dtf::net::testing

@@ -44,6 +44,8 @@ TEST(Credentials, AreForTheOwnUserUnlessAnOwnerSaysOtherwise) {
 
 // A default that could not be kept is no reason to let others in.
 TEST(Credentials, OfTheOwnUserRefuseAllWhereTheKernelMayNotBeAsked) {
+  GTEST_FLAG_SET(death_test_style,
+                 "threadsafe");  // no socket of this thread's is there to be asked
   const auto in_a_sandbox = [] {
     Reactor reactor;
     const Fd listening = dtf::testing::listenOnLoopback();
@@ -57,6 +59,7 @@ TEST(Credentials, OfTheOwnUserRefuseAllWhereTheKernelMayNotBeAsked) {
 }
 
 TEST(Credentials, WhereTheKernelMayNotBeAskedThatIsSaidAndAllAreLetIn) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // as above
   const auto in_a_sandbox = [] {
     if (!forbidNetlink()) std::_Exit(2);
     const bool knows = whyOwnersAreUnknown().empty();
