@@ -373,9 +373,11 @@ std::string Checkpointer::differenceTo(const checkpoint::Manifest& saved) const 
   // A checkpoint of an older version has no text.
   const auto model = saved.extra.find(kModelKey);
   if (model == saved.extra.end()) return {};
-  difference = model::modelTextDifference(model->second, wanted.extra.at(kModelKey));
-  if (!difference.empty() || !options_.signature) return difference;
-  return meaningDifference(saved, *options_.signature, "the training data");
+  // First what the data say in words: the model's text has lists of words as digests alone.
+  if (options_.signature)
+    difference = meaningDifference(saved, *options_.signature, "the training data");
+  if (!difference.empty()) return difference;
+  return model::modelTextDifference(model->second, wanted.extra.at(kModelKey));
 }
 
 }  // namespace dtf::train

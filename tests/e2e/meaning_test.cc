@@ -113,7 +113,7 @@ std::vector<Change> changes() {
        true,
        "place",
        "place",
-       "place"},
+       "place: word 0 is 'rome' of the 2 that the model was trained on, and 'york' of the 2"},
       {"words that are hashed",
        {"a", "b", "city", "kind"},
        {"kind", "", "[no, yes]", "hash_bucket_size: 2"},
