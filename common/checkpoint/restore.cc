@@ -57,8 +57,6 @@ ByName group(const Manifest& manifest, std::span<const WantedPart> wanted) {
 // Reads one stored part whole, because its checksum covers all of it, and keeps what is wanted.
 class PartReader {
  public:
-  PartReader() : buffer_(kChunkElements) {}
-
   // Returns how many wanted elements were filled.
   uint64_t read(const ReadableFile& file, const std::filesystem::path& path, const StoredPart& part,
                 const std::vector<const WantedPart*>& wanted) {
@@ -68,7 +66,6 @@ class PartReader {
       const uint64_t count = std::min(part.count - done, kChunkElements);
       const uint64_t begin = part.begin + done;
       float* chunk = target(begin, count, wanted);
-      DTF_CHECK(chunk != buffer_.data() || count <= buffer_.size());
       file.read(part.offset + done * sizeof(float), chunk, count * sizeof(float));
       checksum_.update(chunk, count * sizeof(float));
       for (const WantedPart* want : wanted) filled += copy(chunk, begin, count, *want);
@@ -85,12 +82,14 @@ class PartReader {
  private:
   // Where a chunk is read to: straight to a taker who wants all of it, else to the buffer.
   float* target(uint64_t begin, uint64_t count, const std::vector<const WantedPart*>& wanted) {
+    DTF_CHECK(count <= kChunkElements);
     for (const WantedPart* want : wanted) {
       if (want->out == nullptr) continue;
       const Overlap overlap = overlapOf(begin, count, *want);
       if (overlap.begin == begin && overlap.end == begin + count)
         return want->out + (begin - want->begin);
     }
+    if (buffer_.size() < count) buffer_.resize(count);
     return buffer_.data();
   }
 
