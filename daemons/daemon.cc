@@ -27,6 +27,7 @@
 #include "common/net/tls_keys.h"
 #include "common/yaml/error_at.h"
 #include "common/yaml/sent_files.h"
+#include "daemons/restart_note.h"
 
 namespace dtf::daemons {
 
@@ -144,6 +145,9 @@ int runDaemon(
     options.finished_workers = finishedFromEnvironment(options.job);
     options.reached_step = reachedFromEnvironment();
     log::init(options.task.name(), options.log_level);
+    if (options.task == kChief && !options.reached_step && !options.fresh && !options.serves)
+      if (const auto note = RestartNote::ofEnvironment(options.job))
+        options.reached_step = note->reached();
     if (addressSpaceIsSmall())
       log::warning("event=address_space_small reason=\"{}, its allocations are slow\"",
                    memoryLimit());

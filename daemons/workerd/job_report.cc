@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/base/file.h"
 #include "common/base/job_summary.h"
 #include "common/base/json.h"
 #include "common/base/log.h"
@@ -172,6 +174,19 @@ void reportGoesOn(const train::GoesOn& start, uint64_t steps) {
 
 namespace {
 
+constexpr uint64_t kSummaryBytesMax = 1 << 20;
+
+std::string readSummaryText(const std::filesystem::path& run_dir) {
+  try {
+    const std::filesystem::path file = summaryFile(run_dir);
+    std::error_code ignored;
+    return std::filesystem::exists(file, ignored) ? readFile(file, kSummaryBytesMax) : "";
+  } catch (const Error& error) {
+    log::warning("event=summary_unread reason=\"{}\"", error.message());
+    return "";
+  }
+}
+
 // For dtf-launch's `status`, `stop` and `attach`, called in another folder.
 void rememberRun(const cluster::TaskOptions& task) {
   if (task.cluster_file.empty()) return;
@@ -191,7 +206,13 @@ JobReport::JobReport(const cluster::TaskOptions& task)
   lock_.emplace(
       task_.job.run_dir,
       LaunchRecord{task_.job.job, ::getpid(), {{task_.task.name(), ::getpid()}}, "workerd"});
-  removeSummary(task_.job.run_dir);
+  earlier_summary_ = readSummaryText(task_.job.run_dir);
+  {
+    const MutexLock lock(note_mutex_);
+    note_ = daemons::RestartNote::ofEnvironment(task_.job);
+    if (note_ && !task_.fresh) earlier_result_ = note_->result();
+    if (earlier_result_.isNull()) removeSummary(task_.job.run_dir);
+  }
   takeSummaryRoom(task_.job.run_dir);
   rememberRun(task_);
 }
@@ -223,6 +244,7 @@ void JobReport::progress(const train::Progress& progress) {
     progress_ = progress;
     evaluation = evaluation_;
   }
+  note(progress.global_step, nullptr);
   if (lock_ && !folder_lost_ && !lock_->held()) {
     folder_lost_ = true;
     log::warning("event=run_dir_lost reason=\"{}\"", lostFolderText(task_.job.run_dir));
@@ -238,6 +260,13 @@ void JobReport::progress(const train::Progress& progress) {
   notifyIfRoom(line);
 }
 
+void JobReport::note(uint64_t step, const Json& result) {
+  const MutexLock lock(note_mutex_);
+  if (!note_) return;
+  earlier_result_ = nullptr;  // it was of fewer steps
+  result.isNull() ? note_->reach(step) : note_->end(step, result);
+}
+
 void JobReport::result(const JobResult& result) {
   if (task_.task != kChief) return;
   if (result.evaluation) evaluated(result.training.global_step, *result.evaluation);
@@ -246,6 +275,8 @@ void JobReport::result(const JobResult& result) {
     DTF_CHECK(!result_);
     result_ = result;
   }
+  // One that was told to stop may be to go on in its next process.
+  if (!result.training.stopped) note(result.training.global_step, resultJson(result));
   if (!notifyEnabled()) return;
   Json line = resultJson(result);
   line["event"] = "result";
@@ -255,13 +286,20 @@ void JobReport::result(const JobResult& result) {
 void JobReport::write(const End& end) {
   const MutexLock one_writer(writing_mutex_);
   std::optional<JobResult> result;
-  Json reached;
+  Json reached, earlier;
+  {
+    const MutexLock lock(note_mutex_);
+    earlier = earlier_result_;
+  }
   {
     MutexLock lock(mutex_);
     result = result_;
     reached = progressJson(progress_, evaluation_);
   }
-  if (result) reached.update(resultJson(*result));
+  if (result)
+    reached.update(resultJson(*result));
+  else if (end.outcome.empty() && earlier.isObject())
+    reached = std::move(earlier);
   const std::string outcome = end.outcome.empty() ? reached["outcome"].asString() : end.outcome;
   const Json summary = summaryJson({task_.job.job,
                                     outcome,
@@ -275,13 +313,30 @@ void JobReport::write(const End& end) {
   dtf::print(resultText(summary, result) + "summary: " + summaryFile(run_dir).string() + "\n");
 }
 
+bool JobReport::isOverWithout(const Error& error) {
+  const ErrorCode code = error.code();
+  const bool is_lost = code == ErrorCode::kUnavailable || code == ErrorCode::kDeadline ||
+                       code == ErrorCode::kBadData;  // ps that were started anew hold nothing
+  const MutexLock lock(note_mutex_);
+  return is_lost && earlier_result_.isObject();
+}
+
 void JobReport::done(int exit_code) {
   if (writes_) write({"", exit_code, ""});
+}
+
+bool JobReport::hasBegun() {
+  const MutexLock lock(mutex_);
+  return progress_ || result_;
 }
 
 void JobReport::failed(const Error& error) {
   if (!writes_) return;
   try {
+    if (!earlier_summary_.empty() && !hasBegun()) {
+      atomicReplace(summaryFile(task_.job.run_dir), earlier_summary_);
+      return releaseSummaryRoom(task_.job.run_dir);
+    }
     write({"failed", exitCode(error.code()), error.message()});
   } catch (const Error& unwritten) {
     log::warning("event=result_lost reason=\"{}\"", unwritten.message());
@@ -290,6 +345,11 @@ void JobReport::failed(const Error& error) {
 
 void JobReport::interrupted(int signal, const std::string& cause) {
   if (!writes_) return;
+  {
+    const MutexLock lock(note_mutex_);
+    if (note_) note_->forget();
+    note_.reset();
+  }
   auto written = std::make_shared<std::promise<void>>();
   std::future<void> end = written->get_future();
   // Not joined: the process ends, whether the disk answers or not.

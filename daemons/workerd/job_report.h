@@ -17,6 +17,7 @@
 #include "common/summary/event_writer.h"
 #include "common/train/supervisor.h"
 #include "common/train/training_loop.h"
+#include "daemons/restart_note.h"
 
 namespace dtf::workerd {
 
@@ -60,9 +61,10 @@ class JobReport {
   static constexpr auto kLastWordsMax = std::chrono::seconds(1);
 
   // By hand: takes the run directory's lock, as dtf-launch does otherwise, removes the summary of
-  // an earlier run, and remembers where the run is (run_registry.h); that this can't be done costs
-  // a warning.
-  // Errors: kCannotWrite; kUnavailable when another job runs in that directory.
+  // an earlier run, which failed() puts back where this one has not begun, and remembers where the
+  // run is (run_registry.h); that this can't be done costs a warning. In the place of a process
+  // that systemd has lost it goes on with that one's note. Errors: kCannotWrite; kUnavailable when
+  // another job runs in that directory.
   explicit JobReport(const cluster::TaskOptions& task);
 
   // An evaluation that comes with it is told as evaluated() does.
@@ -74,12 +76,18 @@ class JobReport {
   void interrupted(int signal, const std::string& cause);  // ditto
   bool writes() const { return writes_; }                  // by hand, the chief
 
+  // The process before this one was killed behind the job's result, so that the others may have
+  // left: what this one can't reach, it needs no more.
+  bool isOverWithout(const Error& error);
+
  private:
   struct End {
     std::string outcome;
     int exit_code = 0;
     std::string cause;  // empty: all is well
   };
+  bool hasBegun() DTF_EXCLUDES(mutex_);
+  void note(uint64_t step, const Json& result) DTF_EXCLUDES(note_mutex_);
   void evaluated(uint64_t step, const train::Evaluation& evaluation) DTF_EXCLUDES(mutex_);
   void write(const End& end) DTF_EXCLUDES(mutex_, writing_mutex_);
 
@@ -87,12 +95,17 @@ class JobReport {
   const SystemClock clock_;
   const TimePoint started_ = clock_.now();
   const bool writes_;
+  std::string earlier_summary_;  // the text of its file; empty: there is none
   std::optional<RunLock> lock_;  // of the run directory, when no launcher holds it for the job
   bool folder_lost_ = false;     // and said so; training thread
 
   // Held over the disk, which may hang, by those who write the summary: a signal may come while the
   // job ends by itself. It guards no member, so nobody else waits for it.
   Mutex writing_mutex_;
+  Mutex note_mutex_;
+  std::optional<daemons::RestartNote> note_ DTF_GUARDED_BY(note_mutex_);
+  // Null: no process before this one had it, or the job has gone on since.
+  Json earlier_result_ DTF_GUARDED_BY(note_mutex_);
   Mutex mutex_;
   std::optional<train::Progress> progress_ DTF_GUARDED_BY(mutex_);
   std::optional<train::Evaluation> evaluation_ DTF_GUARDED_BY(mutex_);  // the last one

@@ -106,6 +106,11 @@ int WorkerServer::run() {
   });
   reactor_.run();
   training.join();
+  if (error_ && report_->isOverWithout(*error_)) {
+    log::info("event=finished_before reason=\"the job had its result; {}\"", error_->message());
+    report_->done(0);
+    return 0;
+  }
   if (error_) {
     report_->failed(*error_);
     throw Error(*error_);

@@ -22,6 +22,12 @@ constexpr const char* kRestart =
     "RestartPreventExitStatus=1 2 65 73 77 78 124 130 143\n"
     "RestartSec=1s\n";
 
+// For a task's note to its next process (daemons/restart_note.h).
+std::string keptFolder(const std::string& unit) {
+  return "RuntimeDirectory=" + std::filesystem::path(unit).stem().string() +
+         "\nRuntimeDirectoryMode=0700\nRuntimeDirectoryPreserve=restart\n";
+}
+
 constexpr const char* kWatched =
     "SuccessExitStatus=75\n"
     "WatchdogSec=30s\n"
@@ -119,7 +125,7 @@ std::string unitText(const cluster::JobSpec& job, const TaskCommand& command,
   const std::string log = unitPath(settings.log);
   text += "StandardOutput=append:" + log + "\nStandardError=append:" + log + "\n";
   text += restarts.max > 0 ? kRestart : "Restart=no\n";
-  return text + kWatched;
+  return text + keptFolder(unitName(job.job, command.id)) + kWatched;
 }
 
 }  // namespace dtf::launcher

@@ -305,6 +305,17 @@ TEST_F(ByHandTest, AChiefThatFailsEndsTheJobForAllWithTheReason) {
   }
 }
 
+TEST_F(ByHandTest, AChiefWhoseStartFailsLeavesTheSummaryOfTheRunBefore) {
+  const std::string file = writeCluster({.ports = freePorts(4)});
+  std::vector<Process> tasks = startFour(file);
+  for (Process& task : tasks) ASSERT_EQ(task.wait(seconds(30)).exit_code, 0) << task.err();
+  const std::string before = folder_.read("runs/job/summary.json");
+  Process alone = startTask(file, "worker", 0, {"--set", "timeouts.start_seconds=1"});
+  const ProcessResult result = alone.wait(seconds(30));
+  EXPECT_NE(result.exit_code, 0) << result.err;
+  EXPECT_EQ(folder_.read("runs/job/summary.json"), before);
+}
+
 TEST_F(ByHandTest, WithoutTheChiefThatAPersonEndedNobodyTrainsOn) {
   const std::string file = writeCluster({.steps = 100'000'000, .ports = freePorts(4)});
   std::vector<Process> tasks = startFour(file);
