@@ -2,6 +2,10 @@
 
 namespace dtf::launcher {
 
+bool endsSnapshots(Outcome outcome, bool was_ready) {
+  return outcome != Outcome::kFailed && (outcome != Outcome::kInterrupted || was_ready);
+}
+
 SnapshotGuard::SnapshotGuard(const cluster::JobSpec& job)
     : place_(checkpoint::sharedMemoryPlace(job.job, job.run_dir)),
       keeps_(job.durability.kind == cluster::Durability::kSnapshot) {
@@ -13,8 +17,7 @@ SnapshotGuard::~SnapshotGuard() {
 }
 
 std::string SnapshotGuard::endWith(Outcome outcome, bool was_ready) {
-  if (outcome != Outcome::kFailed && (outcome != Outcome::kInterrupted || was_ready))
-    keeps_ = false;
+  if (endsSnapshots(outcome, was_ready)) keeps_ = false;
   if (!keeps_ || !realFileSystem().exists(place_.folder)) return "";
   return "the snapshots in " + place_.folder.string() +
          " stay: the next launch goes on from them, and --fresh drops them";

@@ -13,6 +13,10 @@
 
 namespace dtf::launcher {
 
+// Whether nobody goes on from them behind such an end: there is a result, or a person has
+// interrupted a job whose tasks were all ready.
+bool endsSnapshots(Outcome outcome, bool was_ready);
+
 // Removes them at the end of its life where endWith() says so or the job keeps none. Its owner
 // holds the lock of the run directory meanwhile, so nobody else has any. Threads:
 // thread-compatible. Blocks: until the memory is free.
@@ -23,8 +27,7 @@ class SnapshotGuard {
   SnapshotGuard(const SnapshotGuard&) = delete;
   SnapshotGuard& operator=(const SnapshotGuard&) = delete;
 
-  // The launch has ended. Nobody goes on from snapshots behind a result, or when a person has
-  // interrupted a job whose tasks were all ready. Returns a line for a person where some stay.
+  // The launch has ended. Returns a line for a person where some stay.
   std::string endWith(Outcome outcome, bool was_ready);
   bool keeps() const { return keeps_; }
 

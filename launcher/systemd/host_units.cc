@@ -200,6 +200,7 @@ void HostUnits::obey(const WriteQuestion& question, UnitAnswer& /*answer*/) {
   takeRunFolder(question);  // before anything is removed that a job that runs there needs
   try {
     remove();
+    if (!question.keeps_snapshots) dropSnapshots();
     write(question);
   } catch (const Error&) {
     remove();
@@ -243,13 +244,18 @@ bool HostUnits::isAlive() const {
 }
 
 void HostUnits::obey(const RemoveQuestion& question, UnitAnswer& /*answer*/) {
-  if (!question.only_ended || !isAlive()) remove();
+  if (question.only_ended && isAlive()) return;
+  if (question.drops_snapshots) dropSnapshots();
+  remove();
 }
 
-// The files, what systemd remembers of units that have failed, and snapshots in memory.
-void HostUnits::remove() const {
+void HostUnits::dropSnapshots() const {
   checkpoint::removeSnapshots(realFileSystem(),
                               checkpoint::sharedMemoryPlace(about_.job, about_.run_dir));
+}
+
+// The files, and what systemd remembers of units that have failed.
+void HostUnits::remove() const {
   std::error_code ignored;
   fs::remove_all(sentFolder(), ignored);
   bool any = false;

@@ -50,6 +50,7 @@ class HostUnits {
   void unlock();
   bool isAlive() const;
   void remove() const;
+  void dropSnapshots() const;
   bool sendFiles(const StatesQuestion& question);
   bool sendLogs(const FileSizes& kept, size_t& room);
   void sendSummary(uint64_t kept);

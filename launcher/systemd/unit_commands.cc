@@ -20,6 +20,8 @@
 #include "common/base/text.h"
 #include "launcher/announce.h"
 #include "launcher/find_run.h"
+#include "launcher/json_fields.h"
+#include "launcher/live_status.h"
 #include "launcher/log_fanin.h"
 #include "launcher/monitor_limits.h"
 #include "launcher/output.h"
@@ -245,7 +247,7 @@ int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInp
   }
   bringRest(units);
   const Json summary = follower.finish();
-  units.removeEnded();
+  units.removeEnded(follower.hasDoneWithSnapshots());
   sayNews(units);
   return reportUnits(job, options, summary);
 }
@@ -293,7 +295,8 @@ bool stopUnits(const cluster::JobSpec& job, const fs::path& run_dir) {
   const std::vector<Error> lost = units.meetReachable();
   units.checkOwn();
   if (!units.isAlive()) {
-    units.removeEnded();  // what a job has left that nobody followed to its end
+    // What a job has left that nobody followed to its end; without its result snapshots stay.
+    units.removeEnded(textOf(readSummary(run_dir), "outcome") == outcomeName(Outcome::kDone));
     sayNews(units);
     failLost(job, lost);
     return false;
@@ -303,7 +306,7 @@ bool stopUnits(const cluster::JobSpec& job, const fs::path& run_dir) {
   awaitUnits(job, units);
   std::this_thread::sleep_for(kFollowersLook);
   bringRest(units);
-  units.removeEnded();
+  units.removeEnded(true);
   sayNews(units);
   failLost(job, lost);
   return true;

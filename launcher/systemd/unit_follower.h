@@ -42,6 +42,9 @@ class UnitFollower {
   // failed. Returns the summary, whose exit_code is the job's.
   Json finish();
 
+  // After finish(): nobody goes on from snapshots of the job.
+  bool hasDoneWithSnapshots() const;
+
  private:
   bool owns() const { return signals_.has_value(); }
   void openLogs();
@@ -82,8 +85,9 @@ class UnitFollower {
   bool stopping_ = false;
   bool chief_ended_ = false;  // see hasChiefEnded()
   bool hung_up_ = false;
-  struct StopRequest {  // a person's
-    int signal = 0;     // 0: none
+  Outcome outcome_ = Outcome::kFailed;  // of finish()
+  struct StopRequest {                  // a person's
+    int signal = 0;                     // 0: none
     TimePoint time{};
   };
   StopRequest request_;

@@ -253,6 +253,7 @@ void UnitJob::checkFree() {
 WriteQuestion UnitJob::writeQuestion(Host& host, const std::vector<UnitFile>& files, int attempt) {
   WriteQuestion question;
   question.reachable = job_.cluster.mayBeReached();
+  question.keeps_snapshots = job_.durability.kind == cluster::Durability::kSnapshot;
   for (const size_t task : host.tasks) {
     const TaskId id = tasks_[task];
     question.files.push_back(files[task]);
@@ -284,7 +285,7 @@ void UnitJob::start(const std::vector<UnitFile>& files, int attempt) {
       };
     };
     ask(there(ControlQuestion{{"stop", "--no-block"}}), kDoneWithin);
-    ask(there(RemoveQuestion{false}), kDoneWithin);
+    ask(there(RemoveQuestion{false, false}), kDoneWithin);
     throw;
   }
 }
@@ -309,11 +310,11 @@ std::vector<Error> UnitJob::killReachable() {
   return errorsOf(ControlQuestion{{"kill", "--signal=KILL"}});
 }
 
-void UnitJob::removeEnded() {
+void UnitJob::removeEnded(bool drops_snapshots) {
   std::vector<Error> errors;
   try {
     lock();
-    if (!isAlive()) errors = errorsOf(RemoveQuestion{true});
+    if (!isAlive()) errors = errorsOf(RemoveQuestion{true, drops_snapshots});
   } catch (const Error& error) {
     errors.push_back(error);
   }

@@ -98,9 +98,9 @@ class UnitJob {
   // to end all the same.
   std::vector<Error> stopReachable();
   std::vector<Error> killReachable();
-  // The files, what systemd remembers, snapshots in memory; of units that have ended, and that
-  // nobody has started again since. What can't be done is told by news().
-  void removeEnded();
+  // The files, what systemd remembers and, if asked, snapshots in memory; of units that have ended,
+  // and that nobody has started again since. What can't be done is told by news().
+  void removeEnded(bool drops_snapshots);
   // Keys that were renewed here since they were sent; a host that can't be asked gets them later.
   void sendRenewedKeys();
   // What a person should know since this was called last.

@@ -51,6 +51,7 @@ Json jsonOf(const WriteQuestion& question) {
           {"logs", question.logs},
           {"tasks", tasks},
           {"reachable", question.reachable},
+          {"keeps_snapshots", question.keeps_snapshots},
           {"mark", question.mark},
           {"files", filesJson(question.sent)}};
 }
@@ -64,7 +65,9 @@ Json jsonOf(const ControlQuestion& question) {
 }
 
 Json jsonOf(const RemoveQuestion& question) {
-  return {{"ask", "remove"}, {"only_ended", question.only_ended}};
+  return {{"ask", "remove"},
+          {"only_ended", question.only_ended},
+          {"drops_snapshots", question.drops_snapshots}};
 }
 
 Json jsonOf(const StatesQuestion& question) {
@@ -82,6 +85,7 @@ WriteQuestion readWrite(const Json& message) {
   for (const auto& [name, address] : message.at("tasks").members())
     question.tasks[idOf(name)].address = addressOf(address.asString());
   question.reachable = message.boolAt("reachable");
+  question.keeps_snapshots = message.boolAt("keeps_snapshots");
   question.mark = message.stringAt("mark");
   question.sent = readFiles(message);
   return question;
@@ -113,7 +117,8 @@ UnitQuestion readQuestion(const Json& message) {
   if (ask == "write") return readWrite(message);
   if (ask == "replace") return ReplaceQuestion{readFiles(message)};
   if (ask == "control") return readControl(message);
-  if (ask == "remove") return RemoveQuestion{message.boolAt("only_ended")};
+  if (ask == "remove")
+    return RemoveQuestion{message.boolAt("only_ended"), message.boolAt("drops_snapshots")};
   if (ask == "states")
     return StatesQuestion{message.boolAt("wants_files"), message.stringAt("mark"),
                           sizesOf(message.at("kept"))};

@@ -52,7 +52,8 @@ struct WriteQuestion {
   std::vector<std::string> logs;  // names of the files in the run directory's logs/
   TaskSpecs tasks;                // whose addresses must be free
   bool reachable = false;
-  std::string mark;  // see OpenOrder: its host has the logs, too
+  bool keeps_snapshots = false;  // the job goes on from those of an earlier launch
+  std::string mark;              // see OpenOrder: its host has the logs, too
   SentFiles sent;
 };
 // Files that were sent before, as they are now.
@@ -65,6 +66,7 @@ struct ControlQuestion {
 };
 struct RemoveQuestion {
   bool only_ended = true;
+  bool drops_snapshots = false;  // nobody goes on from them
 };
 // How the units are; before the answer come new bytes of files, where they are wanted.
 struct StatesQuestion {

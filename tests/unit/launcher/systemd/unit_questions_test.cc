@@ -38,18 +38,21 @@ TEST(UnitQuestions, ArriveAsTheyWereAsked) {
   write.files = {{"dtf-j@ps-0.service", "[Unit]\nDescription=\"a\"\n"}};
   write.logs = {"ps-0.1.log"};
   write.tasks[{JobKind::kPs, 0}].address = {"two", 2221};
+  write.keeps_snapshots = true;
   write.sent["/root/c.yaml"] = "job: j\n";
   const WriteQuestion written = sent(write);
   ASSERT_EQ(written.files.size(), 1u);
   EXPECT_EQ(written.files[0].text, write.files[0].text);
   EXPECT_EQ(written.tasks.at({JobKind::kPs, 0}).address.str(), "two:2221");
+  EXPECT_TRUE(written.keeps_snapshots);
   EXPECT_EQ(written.sent, write.sent);
   EXPECT_THAT(sent(ControlQuestion{{"stop", "--no-block"}}).words,
               ElementsAre("stop", "--no-block"));
   EXPECT_EQ(sent(StatesQuestion{true, "m", {{"logs/ps-0.1.log", 7}}}).kept.at("logs/ps-0.1.log"),
             7u);
   EXPECT_FALSE(sent(LockQuestion{false}).take);
-  EXPECT_FALSE(sent(RemoveQuestion{false}).only_ended);
+  EXPECT_FALSE(sent(RemoveQuestion{false, false}).only_ended);
+  EXPECT_TRUE(sent(RemoveQuestion{false, true}).drops_snapshots);
   EXPECT_EQ(sent(OwnQuestion{"/run/logs"}).logs, "/run/logs");
 }
 
