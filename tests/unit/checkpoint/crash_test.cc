@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "common/base/error.h"
+#include "tests/support/repetitions.h"
 #include "tests/unit/checkpoint/checkpoint_fixture.h"
 
 namespace dtf::checkpoint {
@@ -66,7 +67,7 @@ TEST(CheckpointCrash, AtEveryOperationAndWithEveryLossTheOldOrTheNewOneIsWhole) 
   int survived_new = 0;
   int survived_old = 0;
   for (size_t index = 0; index <= operations; ++index) {
-    for (uint64_t cut_seed = 0; cut_seed < 20; ++cut_seed) {
+    for (uint64_t cut_seed = 0; cut_seed < dtf::testing::repetitions(20u); ++cut_seed) {
       SCOPED_TRACE("operation " + std::to_string(index) + ", power cut " +
                    std::to_string(cut_seed));
       const auto disk = diskWithThree();
@@ -85,8 +86,8 @@ TEST(CheckpointCrash, AtEveryOperationAndWithEveryLossTheOldOrTheNewOneIsWhole) 
       if (HasFailure()) return;
     }
   }
-  EXPECT_GT(survived_new, 100);
-  EXPECT_GT(survived_old, 100);
+  EXPECT_GT(survived_new, dtf::testing::repetitions(100));
+  EXPECT_GT(survived_old, dtf::testing::repetitions(100));
 }
 
 // The process dies, the machine stays up: nothing unsynced is lost.

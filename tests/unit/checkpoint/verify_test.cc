@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
+#include "tests/support/repetitions.h"
 #include "tests/unit/checkpoint/checkpoint_fixture.h"
 
 namespace dtf::checkpoint {
@@ -64,7 +65,7 @@ TEST_F(CheckpointDamage, EachOf2000FlippedBitsIsFoundAndNamed) {
   uint64_t bytes_all = 0;
   for (const auto& file : files_) bytes_all += disk_->contents(file).size();
   int in_tensors = 0;
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < dtf::testing::repetitions(2000); ++i) {
     uint64_t at = random_.below(bytes_all);
     size_t which = 0;
     while (at >= disk_->contents(files_[which]).size())
@@ -83,12 +84,13 @@ TEST_F(CheckpointDamage, EachOf2000FlippedBitsIsFoundAndNamed) {
     disk_->setContents(file, good);
     if (HasFailure()) return;
   }
-  EXPECT_GT(in_tensors, 500) << "headers, manifest and tensors have all been hit";
-  EXPECT_LT(in_tensors, 1500);
+  EXPECT_GT(in_tensors, dtf::testing::repetitions(500))
+      << "headers, manifest and tensors have all been hit";
+  EXPECT_LT(in_tensors, dtf::testing::repetitions(1500));
 }
 
 TEST_F(CheckpointDamage, EachOf500TruncationsIsFoundAndNamed) {
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < dtf::testing::repetitions(500); ++i) {
     const auto& file = files_[random_.below(files_.size())];
     const std::string good = disk_->contents(file);
     const uint64_t size = random_.below(good.size());

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/ps/optimizer.h"
+#include "tests/support/repetitions.h"
 #include "tests/unit/ps/schedule_world.h"
 
 namespace dtf::ps {
@@ -53,7 +54,8 @@ WorldOptions drawOptions(uint64_t seed) {
 }
 
 TEST(Schedules, SyncIsAPureFunctionOfTheSeed) {
-  for (uint64_t seed = 0; seed < 2000 && !::testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < dtf::testing::repetitions(2000u) && !::testing::Test::HasFailure();
+       ++seed) {
     WorldOptions options = drawOptions(seed);
     options.aggregate = options.workers + static_cast<uint32_t>(Random(seed, 8).below(5));
     options.crashes_max = seed % 3 == 0 ? 0 : 3;
@@ -71,7 +73,8 @@ TEST(Schedules, SyncIsAPureFunctionOfTheSeed) {
 
 TEST(Schedules, BackupWorkersGiveEveryPsTheSameSets) {
   uint64_t stale = 0;
-  for (uint64_t seed = 0; seed < 3000 && !::testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < dtf::testing::repetitions(3000u) && !::testing::Test::HasFailure();
+       ++seed) {
     WorldOptions options = drawOptions(seed);
     options.workers = 2 + static_cast<uint32_t>(seed % 4);
     options.aggregate = 1 + static_cast<uint32_t>(Random(seed, 8).below(options.workers - 1));
@@ -86,7 +89,8 @@ TEST(Schedules, BackupWorkersGiveEveryPsTheSameSets) {
       EXPECT_EQ(world.parameters(ps), world.parameters(0)) << "ps " << ps;
     }
   }
-  EXPECT_GT(stale, 1000u) << "the schedules must be unfair enough to make gradients late";
+  EXPECT_GT(stale, dtf::testing::repetitions(1000u))
+      << "the schedules must be unfair enough to make gradients late";
 }
 
 // A job of gradients that are applied as they come, with deaths in every other seed.
@@ -116,7 +120,8 @@ void expectAllStepsOnce(World& world, const WorldOptions& options) {
 
 TEST(Schedules, BoundedNobodyRunsAheadAndNobodyWaitsForGood) {
   std::map<uint32_t, int64_t> lead_max;
-  for (uint64_t seed = 0; seed < 3000 && !::testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < dtf::testing::repetitions(3000u) && !::testing::Test::HasFailure();
+       ++seed) {
     WorldOptions options = drawOneByOne(seed, 24);
     options.staleness = static_cast<uint32_t>(Random(seed, 8).below(4));
     World world(options);
@@ -130,7 +135,8 @@ TEST(Schedules, BoundedNobodyRunsAheadAndNobodyWaitsForGood) {
 }
 
 TEST(Schedules, AsyncAppliesExactlyTheStepsOfTheJob) {
-  for (uint64_t seed = 0; seed < 2000 && !::testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < dtf::testing::repetitions(2000u) && !::testing::Test::HasFailure();
+       ++seed) {
     const WorldOptions options = drawOneByOne(seed, 12);
     World world(options);
     SCOPED_TRACE(world.replayName());

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "tests/support/repetitions.h"
 #include "tests/unit/runtime/convolution_runner.h"
 
 namespace dtf::runtime {
@@ -50,7 +51,7 @@ Convolution randomFramed(Random& random) {
 // precision by the device suite.
 TEST(FramedConvolution, ComputesWhatAGatheredConvolutionDoes) {
   for (const Isa isa : supportedIsas()) {
-    for (uint64_t seed = 0; seed < 60; ++seed) {
+    for (uint64_t seed = 0; seed < dtf::testing::repetitions(60u); ++seed) {
       SCOPED_TRACE(std::string(isaName(isa)) + ", seed " + std::to_string(seed));
       Random random(seed);
       const Convolution c = randomFramed(random);

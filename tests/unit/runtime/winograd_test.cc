@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/repetitions.h"
 #include "tests/unit/runtime/convolution_runner.h"
 
 namespace dtf::runtime {
@@ -41,7 +42,7 @@ void expectLikeGathered(Isa isa, const Convolution& c) {
 // The gathered convolutions are held to a reference in double precision by the device suite.
 TEST(Winograd, ComputesWhatAGatheredConvolutionDoes) {
   for (const Isa isa : supportedIsas()) {
-    for (uint64_t seed = 0; seed < 40; ++seed) {
+    for (uint64_t seed = 0; seed < dtf::testing::repetitions(40u); ++seed) {
       SCOPED_TRACE(std::string(isaName(isa)) + ", seed " + std::to_string(seed));
       Random random(seed);
       const auto upTo = [&random](uint64_t most) {

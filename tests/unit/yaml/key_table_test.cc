@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/yaml/keys.h"
+#include "tests/support/repetitions.h"
 
 namespace dtf::yaml {
 namespace {
@@ -50,7 +51,7 @@ TEST(KeyTable, SuggestsTheNearestWord) {
 }
 
 TEST(KeyTable, SuggestsNoMoreThanAPersonReads) {
-  const std::string longest(100'000, 'x');
+  const std::string longest(dtf::testing::repetitions(100'000u), 'x');
   const std::vector<std::string_view> words(1000, longest);
   const std::string text = suggestion("y", words);
   EXPECT_LT(text.size(), 3000u);
