@@ -7,7 +7,6 @@ loaded_tests() {
 }
 
 step "tests: unit in the release build" meson_tests build unit
-step "tests: conformance in the release build" meson_tests build conformance
 step "tests: callers of the kernels under each instruction set" meson_tests build isa_callers
 step "tests: mistakes planted for the simulators are found" meson_tests build mutants
 step "tests: systemd and Kubernetes' pods, on booted hosts" meson_tests build hosts
@@ -30,5 +29,6 @@ step "chaos: a kill every 5 s, ten minutes for each mode" scripts/chaos.sh tests
 step "tests: the status page in a browser" or_skipped python3 tests/e2e/status_page_test.py build
 step "tests: a Prometheus server scrapes a job" python3 tests/e2e/prometheus_test.py build
 step "tests: a tensor of 3 GiB between two tasks" meson_tests build large
+step "bench: each table, once" meson_tests build bench
 step "bench: the goals beside memcpy and a raw socket" build/tests/bench/dtf-bench --check optimizers refill edges
 step "bench: a graph of 10 000 nodes in parts in under a second" build/tests/bench/dtf-bench --check graph

@@ -1,17 +1,18 @@
 #!/bin/bash
 # The test command. It installs missing packages, builds, and runs, in this order:
 #   1. format, lint, tests of the lint
-#   2. a release build of g++: real processes, each instruction set, simulators
-#   3. a build of clang with AddressSanitizer, UBSan and thread-safety analysis: unit, conformance
-#   4. clang-tidy, without unity, on recent files and an eighth of the others
-#   5. a build of g++ with ThreadSanitizer: the five libraries with most threads
+#   2. a release build of g++: simulators, real processes, conformance, each instruction set
+#   3. a build of clang with AddressSanitizer, UBSan and thread-safety analysis: unit, and one of four
+#      shares of conformance
+#   4. clang-tidy, without unity, on recent files and one of 64 shares of the others
+#   5. a build of g++ with ThreadSanitizer: the three libraries with most threads
 #   6. each fuzz target for some seconds
 # The clock skips nothing. The last lines list the seconds of each step, each skipped case with its
 # reason, each failed case with its output, and "N passed, N failed, N skipped". A second run builds
 # only what changed.
 # Usage: scripts/test.sh [--quick | --all]
 #   --quick: 1 and 2
-#   --all:   also unit and conformance in the release build, planted mistakes, 10 000 seeds, a slow
+#   --all:   also unit in the release build, all of conformance under the sanitizers, planted mistakes, 10 000 seeds, a slow
 #            disk, one core beside four busy loops, booted hosts, Slurm, packages, images, a browser
 #            and Prometheus, whole chaos plans, goals of dtf-bench, clang-tidy on every file, each
 #            fuzz target for a minute, each op beside PyTorch (5 GB)
@@ -32,10 +33,10 @@ fuzz_seconds=${DTF_FUZZ_SECONDS:-${is_all:+60}}
 fuzz_seconds=${fuzz_seconds:-5}
 . scripts/test-steps.sh
 
-# The suites of the release build. Unit and conformance run once, under the sanitizers; in the
-# release build --all runs them too.
-release_suites=(e2e isa sim)
-[ -z "$is_all" ] || release_suites+=(unit conformance isa_callers mutants hosts packages slurm tried large)
+# The suites of the release build. Unit tests run once, under the sanitizers; in the release build
+# --all runs them too.
+release_suites=(e2e isa sim conformance)
+[ -z "$is_all" ] || release_suites+=(unit isa_callers mutants hosts packages slurm tried large bench)
 
 # Whether libdtf_gpu.so is compiled, which takes nvcc minutes: with --all, if one of the newest 40
 # commits changed it, or if git's history is not here.
@@ -61,13 +62,42 @@ real_processes() {
   local processes=$((3 * $(nproc)))
   MESON_TESTTHREADS=$processes meson_tests build e2e
 }
+# What suites unit and conformance run; scripts/fuzz.sh builds its programs.
+sanitized_build() {
+  scripts/build-asan.sh build.ninja || return
+  local names targets
+  names=$(scripts/suite-targets.py build-asan unit conformance) || return
+  mapfile -t targets <<<"$names"
+  scripts/build-asan.sh "${targets[@]}"
+}
+conformance_shares=${is_all:+1}
+conformance_shares=${conformance_shares:-4}
+# share_of SHARES: programs of googletest run one of so many shares of their tests, each commit
+# another.
+share_of() {
+  export GTEST_TOTAL_SHARDS=$1 GTEST_SHARD_INDEX=$((16#$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0) % $1))
+}
+# sanitized_tests SUITE [SHARES]
+# Under AddressSanitizer, without optimisation, but for those that ask for results alone, over many
+# shapes or at the end of a training, and those that reach a limit of size, which take minutes there:
+# the suite isa runs those of kernels in the release build, and --all the others.
 sanitized_tests() {
-  local processes=$(($(nproc) + 1))
-  MESON_TESTTHREADS=$processes meson_tests build-asan "$1"
+  local processes=$(($(nproc) + 1)) results=(
+    'ConvolutionWays.GiveTheSameBits*' 'ConvolutionWays.ALastBlock*' 'RoundedConvolution.OfNumbers*'
+    'RoundedConvolution.HasTheSameBits*' 'BFloat16Product.Gives*' 'Winograd.ComputesSeveralBlocks*'
+    'CompiledStepTest.ComputesAMultilayerPerceptron*' 'PooledUpdates.HasTheBits*' 'ShippedJobs.*'
+    'TrainingLoop.Learns*' 'DeviceVariablesTest.*Bits*' 'DeviceVariablesTest.Clips*'
+    'Segments.SetsThatWouldTakeAllMemory*' 'LayerTemplates.AreBoundedTogether'
+    'StandardControlOps.AMisfitIsTold*' 'LargeData.*'
+  )
+  share_of "${2:-1}"
+  GTEST_FILTER=-$(IFS=:; echo "${results[*]}") MESON_TESTTHREADS=$processes meson_tests build-asan "$1"
 }
 
-# The libraries with most threads; wire's threads are in the conformance tests.
-threaded_units=(net runtime engine train daemons)
+# The libraries with most threads; wire's threads are in the conformance tests. Those of train and
+# daemons are all threads of the other three, and take as long to build.
+threaded_units=(net runtime engine)
+[ -z "$is_all" ] || threaded_units+=(train daemons)
 
 thread_build() {
   local unit targets=()
@@ -84,7 +114,13 @@ thread_tests() {
     'Schedules.*' '*StreamFuzzTest*' 'ConvolutionWays.*' 'Winograd.*' 'FramedConvolution.*'
     'RoundedConvolution.Of*' '*OnEveryInstructionSet' 'MatrixProduct.Adds*' 'NormLoops.ManyRows*'
   )
-  GTEST_FILTER=-$(IFS=:; echo "${alone[*]}") meson_test build-tsan "${threaded_units[@]}" parameter_client_rpc session
+  local status=0 log_name
+  GTEST_FILTER=-$(IFS=:; echo "${alone[*]}") meson_test build-tsan "${threaded_units[@]}" || status=$?
+  share_of "$conformance_shares"
+  log_name=conformance
+  meson_test build-tsan parameter_client_rpc session || status=$?
+  share_of 1
+  return $status
 }
 
 three_hosts() {
@@ -122,20 +158,22 @@ step "tests: simulated clusters and sessions" meson_tests build sim
 calls=$PWD/build/calls
 rm -rf "$calls" && mkdir -p "$calls"
 DTF_CALL_LOG=$calls/log step "tests: real processes" real_processes
+DTF_CALL_LOG=$calls/log step "tests: conformance" meson_tests build conformance
+step "tests: every RPC method and every error code was met" python3 tests/calls.py "$calls"
 step "tests: under each instruction set of this machine" meson_tests build isa
 [ $cuda = disabled ] || step "tests: the device suite on a GPU" meson_tests build gpu
 
 if [ "$mode" = --quick ]; then
-  for name in "unit and conformance under ASan + UBSan" "every RPC method and error code was met" \
-    "clang-tidy" "ThreadSanitizer" "fuzzing"; do not_run "$name" "not run: --quick"; done
+  for name in "unit and conformance under ASan + UBSan" "clang-tidy" "ThreadSanitizer" "fuzzing"; do not_run "$name" "not run: --quick"; done
 else
-  step "build: clang, ASan + UBSan, thread-safety analysis, fuzz targets" scripts/build-asan.sh
+  step "build: clang, ASan + UBSan, thread-safety analysis" sanitized_build
   # allocator_may_return_null: a test asks for more memory than there is, to see the error.
-  export ASAN_OPTIONS=allocator_may_return_null=1
+  # malloc_context_size: of 30 frames, the default, remembering them took most of the time.
+  export ASAN_OPTIONS=allocator_may_return_null=1:malloc_context_size=6
   step "tests: unit under ASan + UBSan" sanitized_tests unit
-  DTF_CALL_LOG=$calls/log step "tests: conformance under ASan + UBSan" sanitized_tests conformance
-  unset ASAN_OPTIONS
-  step "tests: every RPC method and every error code was met" python3 tests/calls.py "$calls"
+  # Worlds of many threads and many small objects: there they take ten times as long.
+  step "tests: a share of conformance under ASan + UBSan" sanitized_tests conformance "$conformance_shares"
+  unset ASAN_OPTIONS GTEST_TOTAL_SHARDS GTEST_SHARD_INDEX
   step "lint: clang-tidy" scripts/tidy.sh ${is_all:+--all}
   step "build: g++, ThreadSanitizer" thread_build
   TSAN_OPTIONS="suppressions='$PWD/tests/tsan.supp' halt_on_error=1 allocator_may_return_null=1" \
@@ -146,11 +184,11 @@ fi
 if [ -n "$is_all" ]; then
   . scripts/test-all.sh
 else
-  for name in "unit and conformance in the release build" "callers of the kernels under each instruction set" \
+  for name in "unit in the release build" "all of conformance under ASan + UBSan" "callers of the kernels under each instruction set" \
     "mistakes planted for the simulators" "10 000 seeds" "killed real processes, 5 times" "one core beside four busy loops" \
     "booted hosts: systemd, Kubernetes' pods" "Slurm" "three hosts whose cables are pulled" "packages of Debian" \
-    "the image of containers" "the status page in a browser" "a Prometheus server" "whole chaos plans" "goals of dtf-bench" \
-    "a tensor of 3 GiB" "failpoints in an installation" "manual pages and completions" "clang-tidy on every file"; do
+    "the image of containers" "the status page in a browser" "a Prometheus server" "whole chaos plans" "tables and goals of dtf-bench" \
+    "a tensor of 3 GiB" "train and daemons under ThreadSanitizer" "unit tests of results and limits (sanitized_tests lists them)" "failpoints in an installation" "manual pages and completions" "clang-tidy on every file"; do
     not_run "$name" "not run: scripts/test.sh --all"
   done
 fi

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Prints the files that scripts/tidy.sh checks at this commit, a line each: "all FILE" or "changed FILE".
 
-"all" stands before an eighth of the sources, chosen by the commit's hash; "changed" before the others whose code, or
-whose header's code, differs from that of 40 commits ago. A change of comments is no change of code. Where git's history
+"all" stands before one of 64 shares of the sources, chosen by the commit's hash; "changed" before the others whose code,
+or whose header's code, differs from that of 40 commits ago. A change of comments is no change of code. Where git's history
 is not there, or cut off, and with --all, each source is in that share.
 
 Usage: tidy-files.py [--all]
@@ -15,7 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).parents[1]
 COMMITS = 40
-SHARES = 8
+SHARES = 64
 
 
 def git(*arguments):

@@ -5,7 +5,8 @@ Usage: where-time-goes.py build [FOLDER]      compile seconds by library, and th
                                               build (default: build); seconds of a core, if the machine did nothing else
        where-time-goes.py headers [FOLDER]    builds FOLDER (default: build-trace) with clang's -ftime-trace, in minutes, and
                                               prints the seconds of each kind of work and of each header
-       where-time-goes.py tests FOLDER...     seconds of each test in the newest run of each suite in these folders
+       where-time-goes.py tests FOLDER...     seconds of each test in the newest run of each suite in these folders, and,
+                                              where the test prints it, of its processes
 """
 import collections
 import json
@@ -102,12 +103,14 @@ def print_tests(folders):
             for line in log.read_text().splitlines():
                 if line.strip():
                     test = json.loads(line)
-                    rows.append((folder.name, test["name"].split(" / ")[-1], test["duration"]))
+                    cores = re.findall(r"^([0-9.]+) s of a core$", test.get("stdout", ""), re.MULTILINE)
+                    rows.append((folder.name, test["name"].split(" / ")[-1], test["duration"], cores[-1] if cores else ""))
     suites = collections.Counter()
-    for name, _, seconds in rows:
+    for name, _, seconds, _ in rows:
         suites[name] += seconds
     table(["folder", "tests", "seconds"], [(name, sum(row[0] == name for row in rows), f"{each:.0f}") for name, each in suites.items()])
-    table(["folder", "test", "seconds"], [(name, test, f"{each:.1f}") for name, test, each in sorted(rows, key=lambda row: -row[2])[:40]])
+    table(["folder", "test", "seconds", "of a core"],
+          [(name, test, f"{each:.1f}", cores) for name, test, each, cores in sorted(rows, key=lambda row: -row[2])[:40]])
 
 
 def main(arguments):

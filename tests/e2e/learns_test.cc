@@ -1,6 +1,7 @@
 // What training is for: accuracy, on the real MNIST where its files are, else on the digits that
 // dtf draws. Where DTF_WHOLE_TRAINING is set (test.sh --all) to the end and to the figures of the
-// names, else for as many steps as show that a network learns.
+// names; else for as many steps as show that a network learns, and one network of each kind of
+// kernels: training is most of the processor time of all end-to-end tests.
 
 #include <cstdio>
 #include <cstdlib>
@@ -45,6 +46,10 @@ class LearnsTest : public ClusterTest {
     return {"train.data.train=" + files("train"), "train.data.eval=" + files("t10k")};
   }
 
+  // Of the test command's --all: skipped without it.
+  static constexpr const char* kWholeOnly =
+      "trained by scripts/test.sh --all, or with DTF_WHOLE_TRAINING=1";
+
   static bool isWhole() { return std::getenv("DTF_WHOLE_TRAINING") != nullptr; }
 
   // Trains a job file of configs/jobs on 2 ps + 2 workers and returns its last evaluation.
@@ -75,8 +80,8 @@ TEST_F(LearnsTest, SoftmaxRegressionReaches92PercentAsyncAndSync) {
   if (!isWhole()) {
     for (const char* mode : {"async", "sync"})
       EXPECT_GE(accuracyOf("mnist_softmax.yaml",
-                           {std::string("train.replication.mode=") + mode, "train.steps=1000"}),
-                0.85);
+                           {std::string("train.replication.mode=") + mode, "train.steps=500"}),
+                0.8);
     return;
   }
   const double least = mnistFolder().empty() ? 0.90 : 0.92;
@@ -87,10 +92,8 @@ TEST_F(LearnsTest, SoftmaxRegressionReaches92PercentAsyncAndSync) {
 }
 
 TEST_F(LearnsTest, APerceptronWithTwoHiddenLayersReaches98Percent) {
-  if (isWhole())
-    EXPECT_GE(accuracyOf("mnist_mlp.yaml", {}), 0.98);
-  else
-    EXPECT_GE(accuracyOf("mnist_mlp.yaml", {"train.steps=800"}), 0.94);
+  if (!isWhole()) GTEST_SKIP() << kWholeOnly;
+  EXPECT_GE(accuracyOf("mnist_mlp.yaml", {}), 0.98);
 }
 
 TEST_F(LearnsTest, AConvolutionalNetworkIsBetterThanAPerceptron) {
@@ -108,17 +111,18 @@ TEST_F(LearnsTest, AConvolutionalNetworkIsBetterThanAPerceptron) {
 // Of whole trainings, 0.2 % of the test images are what two of them differ by anyway.
 TEST_F(LearnsTest, WinogradsConvolutionsCostNoAccuracy) {
   std::vector<std::string> steps;
-  if (!isWhole()) steps = {"train.steps=40"};
+  if (!isWhole()) steps = {"train.steps=20"};
   const double with = accuracyOf("mnist_lenet.yaml", steps);
   const std::string digest = summary().stringAt("parameters_digest");
   ::setenv("DTF_WINOGRAD", "0", 1);
   const double without = accuracyOf("mnist_lenet.yaml", steps);
   ::unsetenv("DTF_WINOGRAD");
   EXPECT_NE(digest, summary()["parameters_digest"]) << "both were trained by the same kernels";
-  EXPECT_NEAR(with, without, isWhole() ? 0.002 : 0.03);
+  EXPECT_NEAR(with, without, isWhole() ? 0.002 : 0.05);
 }
 
 TEST_F(LearnsTest, TenThousandClassesAreLearnt) {
+  if (!isWhole()) GTEST_SKIP() << kWholeOnly;
   const Json evaluation = evaluationOf("many_classes.yaml", {});
   std::printf("10 000 classes: %s\n", evaluation.dump().c_str());
   EXPECT_GT(evaluation["accuracy"].asDouble(), 0.95);
@@ -132,10 +136,8 @@ TEST_F(LearnsTest, ANetworkWrittenOpByOpIsTrained) {
 
 // Rows of an image as the steps of a sequence.
 TEST_F(LearnsTest, AnLstmReaches97Percent) {
-  if (isWhole())
-    EXPECT_GE(accuracyOf("digits_lstm.yaml", {"train.steps=1500"}), 0.97);
-  else
-    EXPECT_GE(accuracyOf("digits_lstm.yaml", {"train.steps=300"}), 0.85);
+  if (!isWhole()) GTEST_SKIP() << kWholeOnly;
+  EXPECT_GE(accuracyOf("digits_lstm.yaml", {"train.steps=1500"}), 0.97);
 }
 
 }  // namespace dtf::testing

@@ -2,6 +2,7 @@
 // side by side: `e2e --file resume` runs those of resume_test.cc.
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <cstdio>
 #include <string>
@@ -25,6 +26,19 @@ std::string testsOf(std::string_view name) {
   return filter;
 }
 
+// Of this process and of those that it has started and that have ended, but for those whose parent
+// had ended before.
+double processorSeconds() {
+  double seconds = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage used{};
+    ::getrusage(who, &used);
+    for (const timeval& time : {used.ru_utime, used.ru_stime})
+      seconds += static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  }
+  return seconds;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -42,5 +56,7 @@ int main(int argc, char** argv) {
     }
     GTEST_FLAG_SET(filter, filter);
   }
-  return RUN_ALL_TESTS();
+  const int status = RUN_ALL_TESTS();
+  std::printf("%.1f s of a core\n", processorSeconds());
+  return status;
 }
