@@ -263,7 +263,11 @@ TEST_F(BrokenLinks, ACutIsTakenAndGoneBackToWhereverTheCallsForItAreCut) {
         for (int tries = 1;; ++tries) {
           try {
             cutOnce("held");
-            EXPECT_EQ(cuts.held().at(0).epoch, kFirstEpoch);
+            // Of a going back whose answer was cut off nothing is known here.
+            const uint64_t epoch = cuts.held().at(0).epoch;
+            EXPECT_TRUE(epoch == kFirstEpoch ||
+                        (cut_calls.contains("restore") && epoch == nextEpoch(kFirstEpoch, 1)))
+                << epoch;
             return attempt();
           } catch (const Error& error) {
             if (error.code() != ErrorCode::kUnavailable || tries == 10) throw;

@@ -133,9 +133,10 @@ TEST_P(QueuesSuite, ABatchEntersAsThereIsRoomForIt) {
 }
 
 TEST_P(QueuesSuite, AStepThatWaitsTooLongSaysForWhat) {
-  const auto hasty = open(std::chrono::milliseconds(50)), patient = open();
+  // Long enough for a step to come to the task that it waits in.
+  const auto hasty = open(std::chrono::seconds(1)), patient = open();
   const std::string late = errorText([&] { take(*hasty); });
-  EXPECT_THAT(late, HasSubstr("has not ended within 0.05 s"));
+  EXPECT_THAT(late, HasSubstr("has not ended within 1 s"));
   EXPECT_THAT(late, HasSubstr("; node 'one' (QueueDequeue) waits for 1 elements of the queue "
                               "'jobs', which has 0 of at most 4"));
   for (const float value : {1, 2, 3, 4}) put(*patient, value);

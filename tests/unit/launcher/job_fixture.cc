@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "common/base/error.h"
+#include "tests/support/process.h"
 
 namespace dtf::launcher {
 
@@ -23,7 +24,8 @@ namespace {
 
 template <class Condition>
 bool within(double seconds, Condition condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  const auto deadline = std::chrono::steady_clock::now() +
+                        dtf::testing::Process::kSlowest * std::chrono::duration<double>(seconds);
   while (!condition()) {
     if (std::chrono::steady_clock::now() >= deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -94,7 +96,7 @@ pid_t JobFixture::start(const cluster::JobSpec& job, bool json) {
 ExitStatus JobFixture::await(pid_t launcher) {
   int status = 0;
   if (!within(20, [&] { return ::waitpid(launcher, &status, WNOHANG) == launcher; })) {
-    ADD_FAILURE() << "the launcher has not ended within 20 s; stderr:\n" << err();
+    ADD_FAILURE() << "the launcher has not ended in time; stderr:\n" << err();
     ::kill(launcher, SIGKILL);
     ::waitpid(launcher, &status, 0);
   }
