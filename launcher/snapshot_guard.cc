@@ -2,8 +2,9 @@
 
 namespace dtf::launcher {
 
-bool endsSnapshots(Outcome outcome, bool was_ready) {
-  return outcome != Outcome::kFailed && (outcome != Outcome::kInterrupted || was_ready);
+bool endsSnapshots(std::string_view outcome, bool was_ready) {
+  return outcome != outcomeName(Outcome::kFailed) &&
+         (outcome != outcomeName(Outcome::kInterrupted) || was_ready);
 }
 
 SnapshotGuard::SnapshotGuard(const cluster::JobSpec& job)
@@ -17,7 +18,7 @@ SnapshotGuard::~SnapshotGuard() {
 }
 
 std::string SnapshotGuard::endWith(Outcome outcome, bool was_ready) {
-  if (endsSnapshots(outcome, was_ready)) keeps_ = false;
+  if (endsSnapshots(outcomeName(outcome), was_ready)) keeps_ = false;
   if (!keeps_ || !realFileSystem().exists(place_.folder)) return "";
   return "the snapshots in " + place_.folder.string() +
          " stay: the next launch goes on from them, and --fresh drops them";

@@ -6,6 +6,7 @@
 // that was killed can't remove its own.
 
 #include <string>
+#include <string_view>
 
 #include "common/checkpoint/snapshot_folder.h"
 #include "common/cluster/spec.h"
@@ -15,7 +16,7 @@ namespace dtf::launcher {
 
 // Whether nobody goes on from them behind such an end: there is a result, or a person has
 // interrupted a job whose tasks were all ready.
-bool endsSnapshots(Outcome outcome, bool was_ready);
+bool endsSnapshots(std::string_view outcome, bool was_ready);
 
 // Removes them at the end of its life where endWith() says so or the job keeps none. Its owner
 // holds the lock of the run directory meanwhile, so nobody else has any. Threads:

@@ -2,8 +2,8 @@
 # The test command. It installs missing packages, builds, and runs, in this order:
 #   1. format, lint, tests of the lint
 #   2. a release build of g++: simulators, real processes, conformance, each instruction set
-#   3. a build of clang with AddressSanitizer, UBSan and thread-safety analysis: unit, and one of four
-#      shares of conformance
+#   3. a build of clang with AddressSanitizer, UBSan and thread-safety analysis: unit, and one of
+#      four shares of conformance
 #   4. clang-tidy, without unity, on recent files and one of 64 shares of the others
 #   5. a build of g++ with ThreadSanitizer: the three libraries with most threads
 #   6. each fuzz target for some seconds
@@ -12,8 +12,8 @@
 # only what changed.
 # Usage: scripts/test.sh [--quick | --all]
 #   --quick: 1 and 2
-#   --all:   also unit in the release build, all of conformance under the sanitizers, planted mistakes, 10 000 seeds, a slow
-#            disk, one core beside four busy loops, booted hosts, Slurm, packages, images, a browser
+#   --all:   also unit in the release build, all of conformance under the sanitizers, planted
+#            mistakes, 10 000 seeds, a slow disk, one core beside four busy loops, booted hosts, Slurm, packages, images, a browser
 #            and Prometheus, whole chaos plans, goals of dtf-bench, clang-tidy on every file, each
 #            fuzz target for a minute, each op beside PyTorch (5 GB)
 #   DTF_FUZZ_SECONDS=600 scripts/test.sh                 for each fuzz target (default 5, --all 60)
@@ -79,8 +79,8 @@ share_of() {
 }
 # sanitized_tests SUITE [SHARES]
 # Under AddressSanitizer, without optimisation, but for those that ask for results alone, over many
-# shapes or at the end of a training, and those that reach a limit of size, which take minutes there:
-# the suite isa runs those of kernels in the release build, and --all the others.
+# shapes or at the end of a training, and those that reach a limit of size, which take minutes: the
+# suite isa runs those of kernels in the release build, and --all the others.
 sanitized_tests() {
   local processes=$(($(nproc) + 1)) results=(
     'ConvolutionWays.GiveTheSameBits*' 'ConvolutionWays.ALastBlock*' 'RoundedConvolution.OfNumbers*'
@@ -158,7 +158,8 @@ step "tests: simulated clusters and sessions" meson_tests build sim
 calls=$PWD/build/calls
 rm -rf "$calls" && mkdir -p "$calls"
 DTF_CALL_LOG=$calls/log step "tests: real processes" real_processes
-DTF_CALL_LOG=$calls/log step "tests: conformance" meson_tests build conformance
+# The suite isa runs that of the CPU's device, under each instruction set.
+GTEST_FILTER='-Cpu/DeviceSuite.*' DTF_CALL_LOG=$calls/log step "tests: conformance" meson_tests build conformance
 step "tests: every RPC method and every error code was met" python3 tests/calls.py "$calls"
 step "tests: under each instruction set of this machine" meson_tests build isa
 [ $cuda = disabled ] || step "tests: the device suite on a GPU" meson_tests build gpu

@@ -3,8 +3,8 @@
 # .clang-tidy). The files are those whose code, or whose header's code, the newest 40 commits
 # changed, and one of 64 shares of the others, chosen by the commit's hash: each commit checks
 # another. That share is small because no code in it is new: only a change of a far header or of
-# .clang-tidy makes findings there. It alone goes through the static analyzer, which doubles the time
-# of a file.
+# .clang-tidy makes findings there. It alone goes through the static analyzer, which doubles the
+# time of a file.
 # Each file is compiled on its own, so a header that its .cc includes first is shown to compile
 # alone. A file whose result is known is skipped: build-tidy/passed/ holds a stamp of the file, of
 # all headers and of .clang-tidy.

@@ -27,6 +27,7 @@
 #include "launcher/output.h"
 #include "launcher/report.h"
 #include "launcher/run_folder.h"
+#include "launcher/snapshot_guard.h"
 #include "launcher/systemd/unit_follower.h"
 #include "launcher/systemd/unit_job.h"
 #include "launcher/systemd/unit_text.h"
@@ -247,7 +248,7 @@ int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInp
   }
   bringRest(units);
   const Json summary = follower.finish();
-  units.removeEnded(follower.hasDoneWithSnapshots());
+  units.removeEnded(endsSnapshots(textOf(summary, "outcome"), follower.wasReady()));
   sayNews(units);
   return reportUnits(job, options, summary);
 }
@@ -296,7 +297,8 @@ bool stopUnits(const cluster::JobSpec& job, const fs::path& run_dir) {
   units.checkOwn();
   if (!units.isAlive()) {
     // What a job has left that nobody followed to its end; without its result snapshots stay.
-    units.removeEnded(textOf(readSummary(run_dir), "outcome") == outcomeName(Outcome::kDone));
+    const Json summary = readSummary(run_dir);
+    units.removeEnded(summary.isObject() && endsSnapshots(textOf(summary, "outcome"), false));
     sayNews(units);
     failLost(job, lost);
     return false;

@@ -17,7 +17,6 @@
 #include "launcher/log_fanin.h"
 #include "launcher/output.h"
 #include "launcher/report.h"
-#include "launcher/snapshot_guard.h"
 #include "launcher/task_line.h"
 
 namespace dtf::launcher {
@@ -207,17 +206,12 @@ void UnitFollower::showProgress() {
   console_.line(line);
 }
 
-bool UnitFollower::hasDoneWithSnapshots() const {
-  return endsSnapshots(outcome_, ready_);
-}
-
 Json UnitFollower::finish() {
   DTF_CHECK(allEnded(states_) && owns());
   console_.finish();
   const Json reached = readSummary(job_.run_dir);
   const UnitsEnd verdict =
       endOfUnits(textOf(reached, "outcome"), root_, request_.signal, chief_ended_);
-  outcome_ = verdict.outcome;
   JobEnd end{job_.job,
              std::string(outcomeName(verdict.outcome)),
              verdict.exit_code,

@@ -42,8 +42,8 @@ class UnitFollower {
   // failed. Returns the summary, whose exit_code is the job's.
   Json finish();
 
-  // After finish(): nobody goes on from snapshots of the job.
-  bool hasDoneWithSnapshots() const;
+  // All units were ready at a time.
+  bool wasReady() const { return ready_; }
 
  private:
   bool owns() const { return signals_.has_value(); }
@@ -85,9 +85,8 @@ class UnitFollower {
   bool stopping_ = false;
   bool chief_ended_ = false;  // see hasChiefEnded()
   bool hung_up_ = false;
-  Outcome outcome_ = Outcome::kFailed;  // of finish()
-  struct StopRequest {                  // a person's
-    int signal = 0;                     // 0: none
+  struct StopRequest {  // a person's
+    int signal = 0;     // 0: none
     TimePoint time{};
   };
   StopRequest request_;

@@ -328,46 +328,6 @@ TEST_F(EndingTest, AFinishedJobThatIsRunAgainReportsNoNumbersThatItDidNotMeasure
   EXPECT_EQ(summary()["final_loss"], nullptr);
 }
 
-// As under systemd, whose folder outlives the process: by then nobody is there to be met.
-TEST_F(EndingTest, AChiefThatSystemdStartsAgainBehindTheResultEndsWithIt) {
-  ClusterOptions job = options();
-  job.train_more = "";  // no checkpoint
-  const std::string file = byHand(job), note = folder_.path() + "/note";
-  fs::create_directory(note);
-  Environment of_chief = failpoints("ending.after_result=kill");
-  of_chief["RUNTIME_DIRECTORY"] = note;
-  std::vector<Process> all = startAll(file, of_chief);
-  EXPECT_EQ(chief(all).wait(seconds(60)).exit_code, 128 + SIGKILL);
-  EXPECT_FALSE(fs::exists(folder_.path() + "/runs/job/summary.json"));
-  all.clear();
-
-  Process again = startTask(file, "worker", 0, {"--set", "timeouts.start_seconds=1"},
-                            {{"RUNTIME_DIRECTORY", note}});
-  const ProcessResult result = again.wait(seconds(60));
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.err.find("event=finished_before"), std::string::npos) << result.err;
-  EXPECT_EQ(summary()["outcome"], "done");
-  EXPECT_EQ(summary()["global_step"], 200);
-  EXPECT_TRUE(summary().contains("parameters_digest")) << summary();
-}
-
-// What the job keeps nowhere is lost with its tasks: a chief that knows how far it was says so, and
-// does not train anew without a word.
-TEST_F(EndingTest, AChiefThatSystemdStartsAgainTrainsNothingAnewInSilence) {
-  ClusterOptions job = options(1'000'000);
-  job.train_more = "  report: {every_steps: 10}\n";
-  const std::string file = byHand(job), note = folder_.path() + "/note";
-  fs::create_directory(note);
-  std::vector<Process> all = startAll(file, {{"RUNTIME_DIRECTORY", note}});
-  ASSERT_TRUE(chief(all).waitForOutput("event=progress", seconds(60)));
-  for (const Process& task : all) task.signal(SIGKILL);
-  for (Process& task : all) task.wait(seconds(60));
-  all = startAll(file, {{"RUNTIME_DIRECTORY", note}});
-  const ProcessResult result = chief(all).wait(seconds(60));
-  EXPECT_EQ(result.exit_code, 65) << result.err;
-  EXPECT_NE(result.err.find("add `checkpoint:`"), std::string::npos) << result.err;
-}
-
 // Under dtf-launch: whoever dies or stands still at the end of a job, it is done, once it is
 // trained, saved and evaluated. DTF_ENDINGS: so many runs of the first.
 class LaunchedEndingTest : public EndingTest {
