@@ -112,7 +112,8 @@ thread_tests() {
   # kernels those run that compare any number of threads.
   local alone=(
     'Schedules.*' '*StreamFuzzTest*' 'ConvolutionWays.*' 'Winograd.*' 'FramedConvolution.*'
-    'RoundedConvolution.Of*' '*OnEveryInstructionSet' 'MatrixProduct.Adds*' 'NormLoops.ManyRows*'
+    'RoundedConvolution.*' 'TurnedBits.*' 'CompiledStepTest.ComputesAMultilayerPerceptron*'
+    '*OnEveryInstructionSet' 'MatrixProduct.Adds*' 'NormLoops.ManyRows*'
   )
   local status=0 log_name
   GTEST_FILTER=-$(IFS=:; echo "${alone[*]}") meson_test build-tsan "${threaded_units[@]}" || status=$?
