@@ -5,12 +5,13 @@
 # and features: how often an edge was taken counts), and the number of inputs with new coverage
 # that lie in found/<target>/ of the build's folder, beside a failing input. A target fails when it
 # found something, when it tried fewer inputs, and, of the targets that make calls, when it kept
-# nothing new in its first run: the mutator makes nothing of the corpus any more. The rate is printed
-# and judged by nobody: it is the machine's. certified, rpc, serve and worker shake hands or allocate
-# most, and are slow under AddressSanitizer: 1 000 inputs are enough for them. With --fast-build
-# the targets are optimised and see what is compared (build-asan-fuzz, which takes long to build);
-# the last three run without AddressSanitizer (scripts/build-fuzz.sh), under the rules of the
-# others, and the inputs that they kept run with it. DTF_FUZZ_JOBS run at once (default 2).
+# nothing new in its first run: the mutator makes nothing of the corpus any more. The rate is
+# printed and judged by nobody: it is the machine's. certified, rpc, serve and worker shake hands
+# or allocate most, and are slow under AddressSanitizer: 1 000 inputs are enough for them. With
+# --fast-build the targets are optimised and see what is compared (build-asan-fuzz, which takes
+# long to build); the last three run without AddressSanitizer (scripts/build-fuzz.sh), under the
+# rules of the others, and the inputs that they kept run with it. DTF_FUZZ_JOBS run at once
+# (default 2).
 # Usage: scripts/fuzz.sh [--fast-build] [SECONDS] [TARGET...]
 #   default: 25 seconds for each target of tests/fuzz/meson.build
 set -uo pipefail

@@ -13,9 +13,10 @@
 # Usage: scripts/test.sh [--quick | --all]
 #   --quick: 1 and 2
 #   --all:   also unit in the release build, all of conformance under the sanitizers, planted
-#            mistakes, 10 000 seeds, a slow disk, one core beside four busy loops, booted hosts, Slurm, packages, images, a browser
-#            and Prometheus, whole chaos plans, goals of dtf-bench, clang-tidy on every file, each
-#            fuzz target for a minute, each op beside PyTorch (5 GB)
+#            mistakes, 10 000 seeds, a slow disk, one core beside four busy loops, booted hosts,
+#            Slurm, packages, images, a browser and Prometheus, whole chaos plans, tables and goals
+#            of dtf-bench, clang-tidy on every file, each fuzz target for a minute, each op beside
+#            PyTorch (5 GB)
 #   DTF_FUZZ_SECONDS=600 scripts/test.sh                 for each fuzz target (default 5, --all 60)
 set -uo pipefail
 cd "$(dirname "$0")/.."

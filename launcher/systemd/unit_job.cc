@@ -251,9 +251,8 @@ void UnitJob::checkFree() {
 }
 
 WriteQuestion UnitJob::writeQuestion(Host& host, const std::vector<UnitFile>& files, int attempt) {
-  WriteQuestion question;
-  question.reachable = job_.cluster.mayBeReached();
-  question.keeps_snapshots = job_.durability.kind == cluster::Durability::kSnapshot;
+  const bool keeps = job_.durability.kind == cluster::Durability::kSnapshot;
+  WriteQuestion question{.reachable = job_.cluster.mayBeReached(), .keeps_snapshots = keeps};
   for (const size_t task : host.tasks) {
     const TaskId id = tasks_[task];
     question.files.push_back(files[task]);
