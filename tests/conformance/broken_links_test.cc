@@ -12,6 +12,7 @@
 #include "common/ps/epoch.h"
 #include "common/wire/rpc_checkpoint_client.h"
 #include "tests/conformance/broken_links_fixture.h"
+#include "tests/support/repetitions.h"
 
 namespace dtf::ps {
 
@@ -301,15 +302,16 @@ TEST_F(BrokenLinks, ACutIsTakenAndGoneBackToWhereverTheCallsForItAreCut) {
 }
 
 TEST_F(BrokenLinks, FlappingCostsASyncJobNothingButTime) {
-  const ModelDeclaration model = modelOf(2, 2, true, 3000);
+  constexpr uint64_t kSteps = dtf::testing::repetitions(3000u);
+  const ModelDeclaration model = modelOf(2, 2, true, kSteps);
   const Parameters calm = train(model, 2, false);
   prepare_ = [this] {
     for (auto& proxy : proxies_) proxy->cutEvery(milliseconds(50));
   };
-  EXPECT_EQ(train(model, 2, true, cutsAtLeast(3000)), calm);
+  EXPECT_EQ(train(model, 2, true, cutsAtLeast(kSteps)), calm);
   EXPECT_GT(cuts(), 4u);
   shares_ = true;  // the arenas of a connection that broke may be read still, by either side
-  EXPECT_EQ(train(model, 2, true, cutsAtLeast(3000)), calm);
+  EXPECT_EQ(train(model, 2, true, cutsAtLeast(kSteps)), calm);
   EXPECT_GT(cuts(), 4u);
 }
 

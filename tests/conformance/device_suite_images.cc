@@ -5,6 +5,7 @@
 
 #include "common/graph/autodiff.h"
 #include "tests/conformance/device_case.h"
+#include "tests/support/repetitions.h"
 
 namespace dtf::runtime::testing {
 namespace {
@@ -43,7 +44,7 @@ WindowAxis randomAxis(Random& random, int64_t size, int64_t length) {
 }
 
 TEST_P(DeviceSuite, ConvolvesAnyShape) {
-  for (uint64_t seed = 0; seed < 120; ++seed) {
+  for (uint64_t seed = 0; seed < dtf::testing::repetitions(120u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
     const auto from1 = [&random](uint64_t most) {
@@ -91,7 +92,7 @@ TEST_P(DeviceSuite, ConvolvesNothing) {
 }
 
 TEST_P(DeviceSuite, Pools) {
-  for (uint64_t seed = 0; seed < 60; ++seed) {
+  for (uint64_t seed = 0; seed < dtf::testing::repetitions(60u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
     const auto axis = [&random](int64_t length) {
