@@ -1,6 +1,6 @@
 #pragma once
 
-// What a chief leaves for the process that systemd starts in its place: the step that the job has
+// The chief's note to the process that systemd starts in its place: the step that the job has
 // reached, and its result once it has one. A launcher keeps both itself.
 
 #include <cstdint>
@@ -16,19 +16,19 @@ namespace dtf::daemons {
 // A file of one line, JSON and its checksum, in the folder that systemd keeps over restarts of a
 // unit and removes when the unit is stopped (RuntimeDirectory=, RuntimeDirectoryPreserve=restart).
 // A note of another job or run directory, or a damaged one, counts as none.
-// Owns: nothing but what it has read.
+// Owns: the step and the result that it has read.
 // Threads: thread-compatible.
 // Blocks: on the file, which lies in memory.
 class RestartNote {
  public:
-  // Reads what an earlier process has left in `folder`.
+  // Reads the note of an earlier process in `folder`.
   RestartNote(const std::filesystem::path& folder, const cluster::JobSpec& job);
 
-  // In the first folder of RUNTIME_DIRECTORY; nullopt: systemd has made none, so nobody has started
-  // this process in the place of another one.
+  // In the first folder of RUNTIME_DIRECTORY; nullopt: systemd has made none, so this process
+  // replaces no other one.
   static std::optional<RestartNote> ofEnvironment(const cluster::JobSpec& job);
 
-  // As the earlier process has left them.
+  // These are the earlier process's.
   std::optional<uint64_t> reached() const { return reached_; }
   const Json& result() const { return result_; }  // null: the job had none
 

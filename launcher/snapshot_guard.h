@@ -14,8 +14,8 @@
 
 namespace dtf::launcher {
 
-// Whether nobody goes on from them behind such an end: there is a result, or a person has
-// interrupted a job whose tasks were all ready.
+// Whether such an end makes the snapshots useless: the job has a result, or a person has
+// interrupted it when all tasks were ready.
 bool endsSnapshots(std::string_view outcome, bool was_ready);
 
 // Removes them at the end of its life where endWith() says so or the job keeps none. Its owner

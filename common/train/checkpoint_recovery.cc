@@ -373,7 +373,7 @@ std::string Checkpointer::differenceTo(const checkpoint::Manifest& saved) const 
   // A checkpoint of an older version has no text.
   const auto model = saved.extra.find(kModelKey);
   if (model == saved.extra.end()) return {};
-  // First what the data say in words: the model's text has lists of words as digests alone.
+  // The data come first: the model's text has a list of words as its digest alone.
   if (options_.signature)
     difference = meaningDifference(saved, *options_.signature, "the training data");
   if (!difference.empty()) return difference;

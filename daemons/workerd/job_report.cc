@@ -275,7 +275,7 @@ void JobReport::result(const JobResult& result) {
     DTF_CHECK(!result_);
     result_ = result;
   }
-  // One that was told to stop may be to go on in its next process.
+  // A job that was stopped may go on in its next process.
   if (!result.training.stopped) note(result.training.global_step, resultJson(result));
   if (!notifyEnabled()) return;
   Json line = resultJson(result);

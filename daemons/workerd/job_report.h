@@ -77,7 +77,7 @@ class JobReport {
   bool writes() const { return writes_; }                  // by hand, the chief
 
   // The process before this one was killed behind the job's result, so that the others may have
-  // left: what this one can't reach, it needs no more.
+  // left: this one no longer needs a task that it can't reach.
   bool isOverWithout(const Error& error);
 
  private:

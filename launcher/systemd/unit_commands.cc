@@ -296,7 +296,7 @@ bool stopUnits(const cluster::JobSpec& job, const fs::path& run_dir) {
   const std::vector<Error> lost = units.meetReachable();
   units.checkOwn();
   if (!units.isAlive()) {
-    // What a job has left that nobody followed to its end; without its result snapshots stay.
+    // The job ended without a follower. Its snapshots stay where it has no result.
     const Json summary = readSummary(run_dir);
     units.removeEnded(summary.isObject() && endsSnapshots(textOf(summary, "outcome"), false));
     sayNews(units);

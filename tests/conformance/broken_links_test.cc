@@ -264,7 +264,7 @@ TEST_F(BrokenLinks, ACutIsTakenAndGoneBackToWhereverTheCallsForItAreCut) {
         for (int tries = 1;; ++tries) {
           try {
             cutOnce("held");
-            // Of a going back whose answer was cut off nothing is known here.
+            // A restore may have had its effect although its answer was cut off.
             const uint64_t epoch = cuts.held().at(0).epoch;
             EXPECT_TRUE(epoch == kFirstEpoch ||
                         (cut_calls.contains("restore") && epoch == nextEpoch(kFirstEpoch, 1)))

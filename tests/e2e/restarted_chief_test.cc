@@ -1,4 +1,5 @@
-// What a chief finds of the process before it, as under systemd: its note (daemons/restart_note.h).
+// A chief that systemd starts again reads the note of the process before it
+// (daemons/restart_note.h).
 
 #include <signal.h>
 
