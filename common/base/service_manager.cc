@@ -27,6 +27,7 @@ constexpr std::string_view kFailed = "failed: ";
 constexpr std::string_view kFailedWithJob = "failed with its job: ";
 // The status of such a task of 0.1.0, which had no word for it.
 constexpr std::string_view kFailedWithJobBefore = "failed: the job was ended by ";
+constexpr std::string_view kResult = "done: the result of step ";
 
 template <class Number>
 Number numberOf(const char* variable, const char* text) {
@@ -80,6 +81,14 @@ std::optional<FailedStatus> readFailedStatus(std::string_view status) {
       return FailedStatus{std::string(status.substr(begin.size())),
                           begin == kFailedWithJob || status.starts_with(kFailedWithJobBefore)};
   return std::nullopt;
+}
+
+std::string resultStatus(uint64_t step) {
+  return std::string(kResult) + std::to_string(step);
+}
+
+bool isResultStatus(std::string_view status) {
+  return status.starts_with(kResult);
 }
 
 Duration watchdogPeriod(const char* usec, const char* pid, int self) {

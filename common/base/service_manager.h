@@ -8,6 +8,7 @@
 //   EXTEND_TIMEOUT_USEC=N       it starts or stops, and needs that much longer
 //   STOPPING=1                  it was told to end
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,11 @@ struct FailedStatus {
   bool job_ended = false;
 };
 std::optional<FailedStatus> readFailedStatus(std::string_view status);
+
+// The status of a chief that has reported the job's result at `step`: "done: the result of step N".
+// isResultStatus() recognizes it: the job is done, however that process ends.
+std::string resultStatus(uint64_t step);
+bool isResultStatus(std::string_view status);
 
 // Of WATCHDOG_USEC and WATCHDOG_PID, as environment variables: how long the service manager waits
 // for a WATCHDOG=1 before it kills process `self`. Zero: it doesn't watch that process.

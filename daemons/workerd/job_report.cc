@@ -260,11 +260,12 @@ void JobReport::progress(const train::Progress& progress) {
   notifyIfRoom(line);
 }
 
-void JobReport::note(uint64_t step, const Json& result) {
+bool JobReport::note(uint64_t step, const Json& result) {
   const MutexLock lock(note_mutex_);
-  if (!note_) return;
+  if (!note_) return false;
   earlier_result_ = nullptr;  // it was of fewer steps
   result.isNull() ? note_->reach(step) : note_->end(step, result);
+  return true;
 }
 
 void JobReport::result(const JobResult& result) {
@@ -276,15 +277,15 @@ void JobReport::result(const JobResult& result) {
     result_ = result;
   }
   // A job that was stopped may go on in its next process.
-  if (!result.training.stopped) note(result.training.global_step, resultJson(result));
+  if (!result.training.stopped && note(result.training.global_step, resultJson(result)))
+    keepResult();
   if (!notifyEnabled()) return;
   Json line = resultJson(result);
   line["event"] = "result";
   notify(line);
 }
 
-void JobReport::write(const End& end) {
-  const MutexLock one_writer(writing_mutex_);
+Json JobReport::summaryOf(const End& end) {
   std::optional<JobResult> result;
   Json reached, earlier;
   {
@@ -301,16 +302,35 @@ void JobReport::write(const End& end) {
   else if (end.outcome.empty() && earlier.isObject())
     reached = std::move(earlier);
   const std::string outcome = end.outcome.empty() ? reached["outcome"].asString() : end.outcome;
-  const Json summary = summaryJson({task_.job.job,
-                                    outcome,
-                                    end.exit_code,
-                                    toSeconds(clock_.now() - started_),
-                                    {{task_.task.name(), end.exit_code, end.cause}}},
-                                   reached);
+  return summaryJson({task_.job.job,
+                      outcome,
+                      end.exit_code,
+                      toSeconds(clock_.now() - started_),
+                      {{task_.task.name(), end.exit_code, end.cause}}},
+                     reached);
+}
+
+void JobReport::write(const End& end) {
+  const MutexLock one_writer(writing_mutex_);
+  const Json summary = summaryOf(end);
+  std::optional<JobResult> result;
+  {
+    MutexLock lock(mutex_);
+    result = result_;
+  }
   const std::filesystem::path& run_dir = task_.job.run_dir;
   writeSummary(run_dir, summary);
   releaseSummaryRoom(run_dir);
   dtf::print(resultText(summary, result) + "summary: " + summaryFile(run_dir).string() + "\n");
+}
+
+void JobReport::keepResult() {
+  try {
+    const MutexLock one_writer(writing_mutex_);
+    writeSummary(task_.job.run_dir, summaryOf({"", 0, ""}));
+  } catch (const Error& error) {
+    log::warning("event=summary_not_written reason=\"{}\"", error.message());
+  }
 }
 
 bool JobReport::isOverWithout(const Error& error) {

@@ -87,7 +87,12 @@ class JobReport {
     std::string cause;  // empty: all is well
   };
   bool hasBegun() DTF_EXCLUDES(mutex_);
-  void note(uint64_t step, const Json& result) DTF_EXCLUDES(note_mutex_);
+  // False: no service manager replaces this process, so there is no note.
+  bool note(uint64_t step, const Json& result) DTF_EXCLUDES(note_mutex_);
+  // Writes the summary of the result for a chief that does not live to call done(), and which
+  // systemd may not start again. It costs a warning that the disk refuses it.
+  void keepResult() DTF_EXCLUDES(mutex_, note_mutex_, writing_mutex_);
+  Json summaryOf(const End& end) DTF_EXCLUDES(mutex_, note_mutex_);
   void evaluated(uint64_t step, const train::Evaluation& evaluation) DTF_EXCLUDES(mutex_);
   void write(const End& end) DTF_EXCLUDES(mutex_, writing_mutex_);
 

@@ -360,6 +360,7 @@ class WorkerJob {
       job.snapshots = supervision_->supervisor->snapshotStatus();
     job.summaries = finishSummaries(loop);
     report_.result(job);
+    if (!unsaved_ && !job.training.stopped) status_.hasResult();
     DTF_FAILPOINT("ending.after_result");
     if (unsaved_) throw Error(*unsaved_);
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/service_manager.h"
 
 namespace dtf::workerd {
 
@@ -79,9 +80,18 @@ void WorkerStatus::goesOn() {
   awaited_.clear();
 }
 
+void WorkerStatus::hasResult() {
+  {
+    const MutexLock lock(mutex_);
+    has_result_ = true;
+  }
+  if (const ServiceManager* manager = serviceManager()) manager->tell(statusWord(text()));
+}
+
 std::string WorkerStatus::text() const {
   const MutexLock lock(mutex_);
   const uint64_t step = global_step;
+  if (has_result_) return resultStatus(step);
   std::string text = phase_ == WorkerPhase::kStarting ? "starting" : "training";
   if (step > 0) text = fmt::format("step {} of {}, loss {:.4g}", step, steps.load(), loss.load());
   if (!awaited_.empty()) return text + ", waiting for " + awaited_;

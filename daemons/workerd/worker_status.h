@@ -84,6 +84,9 @@ class WorkerStatus {
   void goesOn();
   // What it does, in a line.
   std::string text() const;
+  // The chief has reported the result of the whole job: text() is resultStatus() from now on, and
+  // the service manager has it at once.
+  void hasResult();
   // Why it doesn't train, in a line; empty: it does, or has, and waits for nobody.
   std::string whyNotReady() const;
 
@@ -122,6 +125,7 @@ class WorkerStatus {
   Revocable<Error> teller_;
   Revocable<std::function<void()>> asker_;
   std::string awaited_ DTF_GUARDED_BY(mutex_);  // empty: nothing
+  bool has_result_ DTF_GUARDED_BY(mutex_) = false;
   Done done_ DTF_GUARDED_BY(mutex_);
 };
 

@@ -130,7 +130,7 @@ void UnitFollower::judge() {
   const TimePoint now = clock_.now();
   if (!root_ && !stopping_ && hasChiefEnded(states_, tasks_)) {
     chief_ended_ = stopping_ = true;
-    say(kChief.name() + ": killed when all others had ended, the job is done");
+    say(kChief.name() + ": killed after the end of the job, which is done");
     return stopUnits();
   }
   if (chief_ended_) return;

@@ -80,8 +80,11 @@ bool hasChiefEnded(const std::vector<UnitState>& units, const std::vector<TaskId
   }
   // How its last process ended, while the next one is on its way or after that was given up.
   if (!chief || units[*chief].isUp() || units[*chief].exit.signal == 0) return false;
-  const bool said_why = readFailedStatus(units[*chief].status).has_value();
-  return verdict(facts, {}, *chief, {units[*chief].exit, said_why}) == Verdict::kDone;
+  const UnitState& unit = units[*chief];
+  const bool said_why = readFailedStatus(unit.status).has_value();
+  // A process that systemd starts behind the result ends by itself, with that result.
+  const JobPhase phase{.has_result = isResultStatus(unit.status) && !unit.isAlive()};
+  return verdict(facts, phase, *chief, {unit.exit, said_why}) == Verdict::kDone;
 }
 
 std::string unitCause(const UnitState& unit) {

@@ -28,8 +28,9 @@ bool allEnded(const std::vector<UnitState>& units);
 // another did (exit code 69 or 124, or the chief said so) counts where there is no other.
 std::optional<size_t> firstFailed(const std::vector<UnitState>& units, bool even_derived);
 
-// By end_of_job.h's verdict: the chief was killed when all others had ended with 0, so systemd
-// starts it again in vain. `tasks`: whose units these are.
+// Returns whether the job is done by end_of_job.h's verdict although its chief was killed: all
+// others had ended with 0, or the chief had reported its result and systemd does not start it
+// again. `tasks`: whose units these are.
 bool hasChiefEnded(const std::vector<UnitState>& units, const std::vector<TaskId>& tasks);
 
 // "was killed by SIGKILL (signal 9), for the 11th time"; empty for one that has ended well.

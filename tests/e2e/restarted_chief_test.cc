@@ -45,7 +45,8 @@ TEST_F(RestartedChiefTest, AChiefThatSystemdStartsAgainBehindTheResultEndsWithIt
   of_chief["RUNTIME_DIRECTORY"] = note;
   std::vector<Process> all = startAll(file, of_chief);
   EXPECT_EQ(chief(all).wait(seconds(60)).exit_code, 128 + SIGKILL);
-  EXPECT_FALSE(fs::exists(folder_.path() + "/runs/job/summary.json"));
+  EXPECT_EQ(summary()["outcome"], "done") << "systemd may have no restart left";
+  fs::remove(folder_.path() + "/runs/job/summary.json");
   all.clear();
 
   Process again = startTask(file, "worker", 0, {"--set", "timeouts.start_seconds=1"},

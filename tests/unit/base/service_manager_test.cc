@@ -44,6 +44,13 @@ TEST(ServiceManager, WhatATaskSaidOfItsFailureIsReadBack) {
   EXPECT_FALSE(readFailedStatus("step 120 of 1000").has_value());
 }
 
+TEST(ServiceManager, AResultIsRecognizedAndNoOtherStatusIs) {
+  EXPECT_TRUE(isResultStatus(resultStatus(0)));
+  EXPECT_TRUE(isResultStatus(resultStatus(1000)));
+  EXPECT_FALSE(isResultStatus("step 1000 of 1000, loss 0.1, finishing"));
+  EXPECT_FALSE(isResultStatus(""));
+}
+
 TEST(ServiceManager, NobodyThereIsNoError) {
   const testing::TemporaryFolder folder;
   EXPECT_FALSE(ServiceManager(folder.path() + "/none", {}).tell("READY=1", seconds(10)));

@@ -4,6 +4,8 @@
 
 #include <csignal>
 
+#include "common/base/service_manager.h"
+
 namespace dtf::launcher {
 
 namespace {
@@ -113,6 +115,19 @@ TEST(UnitVerdict, AUnitThatIsGoneWhileOthersRunHasFailed) {
   std::vector<UnitState> removed(3, unitState("inactive"));
   markGone(removed, seen);
   EXPECT_TRUE(allEnded(removed) && !removed[1].hasFailed()) << "somebody has removed them all";
+}
+
+TEST(UnitVerdict, AChiefThatIsKilledBehindItsResultIsDone) {
+  const std::vector<TaskId> tasks{{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}};
+  const UnitState runs = unitState("active");
+  UnitState killed = failedUnit(0, 9, "signal");
+  killed.exit.signal = SIGKILL;
+  killed.status = "step 1000 of 1000, loss 0.2, finishing";
+  EXPECT_FALSE(hasChiefEnded({runs, killed, runs}, tasks)) << "it may not have been saved";
+  killed.status = resultStatus(1000);
+  EXPECT_TRUE(hasChiefEnded({runs, killed, runs}, tasks));
+  killed.active = "activating";
+  EXPECT_FALSE(hasChiefEnded({runs, killed, runs}, tasks)) << "the next process ends by itself";
 }
 
 TEST(UnitVerdict, AChiefThatIsKilledWhenAllOthersHaveEndedWasAtItsEnd) {
