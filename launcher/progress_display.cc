@@ -87,12 +87,15 @@ void ProgressDisplay::nameStandstill() {
 }
 
 void ProgressDisplay::nameAwaited() {
-  if (monitor_.stopping() || clock_.now() < waiting_shown_ + kAwaitedEvery) return;
-  waiting_shown_ = clock_.now();
-  const std::string names = monitor_.names(TaskMonitor::Named::kNotReady);
-  if (names.empty()) return;
+  const TimePoint now = clock_.now();
+  const std::string names =
+      monitor_.stopping() ? "" : monitor_.names(TaskMonitor::Named::kNotReady);
+  if (names.empty()) return awaited_since_.reset();
+  if (!awaited_since_) awaited_since_ = waiting_shown_ = now;
+  if (now < waiting_shown_ + kAwaitedEvery) return;
+  waiting_shown_ = now;
   console_.line(fmt::format("dtf-launch: waiting for {} to become ready ({:.0f} s of {:g} s)",
-                            names, toSeconds(clock_.now() - start_time_), toSeconds(start_limit_)));
+                            names, toSeconds(now - *awaited_since_), toSeconds(start_limit_)));
 }
 
 }  // namespace dtf::launcher

@@ -28,8 +28,7 @@ class ProgressDisplay {
         start_limit_(start_limit),
         report_every_steps_(report_every_steps),
         shown_(shown),
-        start_time_(clock.now()),
-        waiting_shown_(start_time_) {}
+        start_time_(clock.now()) {}
 
   void onProgress(const ProgressNotice& notice);
   // The chief waits in a step: said until the job moves again.
@@ -60,6 +59,7 @@ class ProgressDisplay {
   const uint64_t report_every_steps_;
   const bool shown_;
   const TimePoint start_time_;
+  std::optional<TimePoint> awaited_since_;  // none: all tasks are ready
   TimePoint waiting_shown_;
   ProgressMeter meter_;
   TimePoint moved_;      // when the step was last another

@@ -1,9 +1,11 @@
 #include "launcher/progress_display.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 
 // What is said of a job that seems to stand still, on a manual clock.
@@ -13,6 +15,12 @@ namespace dtf::launcher {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+std::array<int, 2> makePipe() {
+  std::array<int, 2> ends{-1, -1};
+  EXPECT_EQ(::pipe2(ends.data(), O_NONBLOCK | O_CLOEXEC), 0);
+  return ends;
+}
 
 class ProgressDisplayTest : public ::testing::Test {
  protected:
@@ -28,8 +36,23 @@ class ProgressDisplayTest : public ::testing::Test {
     return display_->text();
   }
 
+  // The lines since the last call.
+  std::string linesAfter(Duration time) {
+    clock_.advance(time);
+    display_->refresh();
+    console_.pump();
+    std::string text(4096, '\0');
+    const ssize_t bytes = ::read(pipe_[0], text.data(), text.size());
+    text.resize(bytes > 0 ? static_cast<size_t>(bytes) : 0);
+    return text;
+  }
+  ~ProgressDisplayTest() override {
+    for (const int end : pipe_) ::close(end);
+  }
+
+  std::array<int, 2> pipe_ = makePipe();
   ManualClock clock_;
-  Console console_{STDERR_FILENO, false};
+  Console console_{pipe_[1], false};
   TaskMonitor monitor_{{{JobKind::kPs, 0}, {JobKind::kWorker, 0}},
                        clock_,
                        {.start = seconds(60),
@@ -54,6 +77,20 @@ TEST_F(ProgressDisplayTest, OneThatReportsAfterManyStepsIsGivenTheTimeOfTwoRepor
   progressAfter(seconds(0), 600);  // 300 in 40 s
   EXPECT_THAT(textAfter(seconds(79)), Not(HasSubstr("no step")));
   EXPECT_THAT(textAfter(seconds(2)), HasSubstr("no step for 81 s"));
+}
+
+TEST_F(ProgressDisplayTest, ATaskThatStartsAgainIsAwaitedFromItsOwnStart) {
+  makeDisplay(0);
+  for (const size_t task : {0, 1}) {
+    monitor_.onSpawned(task);
+    monitor_.onReady(task);
+  }
+  EXPECT_EQ(linesAfter(seconds(40)), "");
+  monitor_.onExit(1, ExitStatus{.signal = SIGKILL});
+  EXPECT_EQ(linesAfter(seconds(4)), "");
+  EXPECT_EQ(linesAfter(seconds(4)), "") << "four seconds since it was seen to be away";
+  EXPECT_THAT(linesAfter(seconds(2)),
+              HasSubstr("waiting for worker/0 to become ready (6 s of 60 s)"));
 }
 
 TEST_F(ProgressDisplayTest, WhomItsChiefWaitsForIsNamedAtOnce) {
