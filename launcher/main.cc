@@ -60,12 +60,15 @@ std::function<bool(const cluster::Address&)> hostLookUp() {
 
 // What only matters to a job that is to run: the other verbs work on one whose data are gone, too.
 train::JobSize checkBeforeStart(const cluster::JobSpec& job, const cluster::JobMarks& marks,
-                                yaml::Report& report) {
+                                const Options& options, yaml::Report& report) {
   const auto runs_here = hostLookUp();
   checkKeys(job, marks.keys, runs_here, report);
   const std::optional<train::JobSize> size =
       train::checkJob(job, {hostMemory(), runs_here, runtime::missingDevice}, report);
   printBounded(STDERR_FILENO, report.warnings());
+  if (options.json)
+    for (const std::string& warning : report.warningTexts())
+      printBounded(STDOUT_FILENO, eventLine("warning", {{"message", warning}}));
   report.throwIfAny();
   DTF_CHECK(size.has_value());
   return *size;
@@ -136,18 +139,18 @@ int run(const Options& options) {
   if (writes && !options.dry_run) checkOwner(job.run_dir, options.as_root);
   switch (options.verb) {
     case Verb::kUp:
-      checkBeforeStart(job, marks, report);
+      checkBeforeStart(job, marks, options, report);
       return up(job, options, {ownFolder(), report.files(), credentials});
     case Verb::kSubmit:
-      checkBeforeStart(job, marks, report);
+      checkBeforeStart(job, marks, options, report);
       return submit(job, options, {ownFolder(), {}});
     case Verb::kCheck: {
-      const train::JobSize size = checkBeforeStart(job, marks, report);
+      const train::JobSize size = checkBeforeStart(job, marks, options, report);
       check(job, size, checkData(job, report), options);
       return options.network ? checkNetwork(job, options, {ownFolder(), {}}) : 0;
     }
     case Verb::kExplain:
-      checkBeforeStart(job, marks, report);
+      checkBeforeStart(job, marks, options, report);
       return explain(job, options);
     case Verb::kServe:
       checkKeys(job, marks.keys, hostLookUp(), report);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/yaml/error_at.h"
@@ -205,11 +207,20 @@ Report Report::withoutMistakes() const {
   return same;
 }
 
-std::string Report::warnings() const {
+std::vector<std::string> Report::warningTexts() const {
   std::vector<Mistake> sorted = warnings_;
   sortByPlace(sorted);
+  std::set<std::pair<int, std::string_view>> shown;
+  std::vector<std::string> texts;
+  for (const Mistake& warning : sorted)
+    if (shown.emplace(warning.place.source, warning.message).second)
+      texts.push_back(show(warning, "warning"));
+  return texts;
+}
+
+std::string Report::warnings() const {
   std::string text;
-  for (const Mistake& warning : sorted) text += show(warning, "warning") + "\n";
+  for (const std::string& warning : warningTexts()) text += warning + "\n";
   return text;
 }
 

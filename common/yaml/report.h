@@ -61,7 +61,9 @@ class Report {
   void throwFirst() const;
   // The same files and tables, without mistakes and warnings: for what is read once more, later.
   Report withoutMistakes() const;
-  // All warnings in the same form, each with its newline; empty: none.
+  // The warnings in the same form, by source and line. Of equal ones of one source the first.
+  std::vector<std::string> warningTexts() const;
+  // All of them, each with its newline; empty: none.
   std::string warnings() const;
 
   bool isFlag(const Place& place) const { return !sourceOf(place).is_file; }

@@ -123,6 +123,18 @@ TEST(Report, WarnsWithoutThrowing) {
             "f.yaml:2:1: warning: hardly meant\n  2 | b: 2\n    | ^\n");
 }
 
+TEST(Report, WarnsOfTheSameInOneFileOnce) {
+  Report report;
+  const int first = report.addFile("f.yaml", "a: 1\nb: 2\n"),
+            second = report.addFile("g.yaml", "a");
+  report.warning({first, 2, 1}, "an old name");
+  report.warning({first, 1, 1}, "an old name");
+  report.warning({second, 1, 1}, "an old name");
+  EXPECT_EQ(report.warningTexts(),
+            (std::vector<std::string>{"f.yaml:1:1: warning: an old name\n  1 | a: 1\n    | ^",
+                                      "g.yaml:1:1: warning: an old name\n  1 | a\n    | ^"}));
+}
+
 TEST(Report, TheFileIsToBeEditedBeforeItsDataAreLookedAt) {
   Report report;
   const int file = report.addFile("f.yaml", "a: 1\nb: 2\n");
