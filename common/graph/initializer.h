@@ -12,7 +12,7 @@ namespace dtf::graph {
 
 inline constexpr std::string_view kInitializerNames =
     "glorot_uniform|glorot_normal|he_uniform|he_normal|lecun_uniform|lecun_normal|"
-    "truncated_normal|orthogonal|zeros|ones";
+    "random_uniform|truncated_normal|orthogonal|zeros|ones";
 
 // Beside these words "constant=0.1": that number everywhere.
 inline constexpr std::string_view kConstantInitializer = "constant=";

@@ -140,6 +140,11 @@ Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t s
     fill(tensor.as<float>(), progress, [&] { return deviation * truncatedNormal(random); });
     return tensor;
   }
+  if (initializer == "random_uniform") {
+    constexpr float kLimit = 0.05F;
+    fill(tensor.as<float>(), progress, [&] { return random.uniform(-kLimit, kLimit); });
+    return tensor;
+  }
   const double variance = varianceOf(initializer, fans);
   if (initializer.ends_with("_uniform")) {
     const auto limit = static_cast<float>(std::sqrt(3 * variance));

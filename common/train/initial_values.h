@@ -24,6 +24,7 @@ namespace dtf::train {
 //   he_uniform, _normal      variance 2 / inputs: He et al., ICCV 2015
 //   lecun_uniform, _normal   variance 1 / inputs: LeCun et al., Neural Networks: Tricks of the
 //                            Trade
+//   random_uniform           from -0.05 to 0.05, Keras's default
 //   truncated_normal         normal with standard deviation 1/sqrt(inputs), drawn again beyond two
 //   orthogonal               orthonormal columns, or rows where there are fewer of them: Saxe et
 //                            al., ICLR 2014; the matrix is [all dimensions but the last, the last]

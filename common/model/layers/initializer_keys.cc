@@ -17,6 +17,7 @@ constexpr yaml::Key kInitializerKeys[] = {
     yaml::map("he_normal", "likewise"),
     yaml::map("lecun_uniform", "variance 1 / inputs"),
     yaml::map("lecun_normal", "likewise"),
+    yaml::map("random_uniform", "from -0.05 to 0.05"),
     yaml::map("truncated_normal", "deviation 1 / sqrt(inputs), drawn again beyond two of them"),
     yaml::map("orthogonal", "orthonormal columns, or rows"),
     yaml::map("zeros", "all 0"),

@@ -38,6 +38,13 @@ TEST(InitialValue, GlorotUniformHasItsLimits) {
   EXPECT_NEAR(moments.deviation, limit / std::sqrt(3.0), 0.01 * limit);
 }
 
+TEST(InitialValue, RandomUniformHasKerassLimits) {
+  const Moments moments = momentsOf(initialValue("random_uniform", Shape{300, 100}, 1, 0));
+  EXPECT_LE(moments.largest, 0.05F);
+  EXPECT_GT(moments.largest, 0.99 * 0.05);
+  EXPECT_NEAR(moments.deviation, 0.05 / std::sqrt(3.0), 0.0005);
+}
+
 TEST(InitialValue, TruncatedNormalStaysWithinTwoDeviations) {
   const Moments moments = momentsOf(initialValue("truncated_normal", Shape{400, 100}, 1, 0));
   EXPECT_LE(moments.largest, 2.0 / 20);
