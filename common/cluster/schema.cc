@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/cluster/optimizer_settings.h"
+#include "common/model/former_names.h"
 
 namespace dtf::cluster {
 
@@ -45,9 +46,11 @@ std::string keyReference() {
                                : fmt::format("\n{}\n", table->path);
     for (const Key& key : table->keys) {
       if (!key.available) continue;
-      out += fmt::format("  {:<25} {}\n", key.name,
+      out += fmt::format("  {:<24}  {}\n", key.name,
                          wrapped(key.typeText() + (key.required ? ", required" : "")));
       out += fmt::format("  {:<26}  {}{}\n", "", key.help, defaultText(key));
+      if (const std::string names = model::formerlyText(table->path, key.name); !names.empty())
+        out += fmt::format("  {:<26}  {}\n", "", names);
     }
     if (table->also != nullptr) out += fmt::format("  and those of {}\n", table->also->path);
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/model/former_names.h"
 #include "common/model/layer_table.h"
 #include "common/yaml/keys.h"
 #include "common/yaml/map_reader.h"
@@ -81,7 +82,8 @@ class Templates {
  private:
   void read(const YamlNode& block) {
     const MapReader reader(block, kTemplateTable, block.key, report_);
-    if (layerTable().find(block.key) != nullptr)
+    if (layerTable().find(block.key) != nullptr ||
+        formerName(FormerName::Kind::kLayer, block.key) != nullptr)
       report_.error(block.key_place,
                     fmt::format("{} is a layer: give the block another name", inQuotes(block.key)));
     Template& made = templates_[block.key];

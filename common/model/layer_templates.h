@@ -7,8 +7,8 @@
 //     bottleneck:
 //       parameters: {filters: , stride: 1}      # one without a value must be given
 //       layers:
-//         - conv2d: {filters: $filters, kernel: 3, stride: $stride, padding: 1}
-//         - batch_norm:
+//         - conv2d: {filters: $filters, kernel_size: 3, strides: $stride, padding: 1}
+//         - batch_normalization:
 //   layers:
 //     - bottleneck: {name: first, filters: 64}
 //

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "common/base/check.h"
+#include "common/model/former_names.h"
 #include "common/model/numbers.h"
 #include "common/yaml/keys.h"
 #include "common/yaml/map_reader.h"
@@ -31,19 +32,23 @@ constexpr yaml::Key kHuberKeys[] = {
     kClassWeights,
     yaml::number("delta", {1e-6, 1e6, false, false}, "where the square becomes a line; default 1"),
 };
-constinit const yaml::Table kSoftmaxTable{"train.model.loss.softmax_cross_entropy", kSoftmaxKeys};
-constinit const yaml::Table kSigmoidTable{"train.model.loss.sigmoid_cross_entropy", kSigmoidKeys};
+constinit const yaml::Table kSoftmaxTable{"train.model.loss.sparse_categorical_crossentropy",
+                                          kSoftmaxKeys};
+constinit const yaml::Table kSigmoidTable{"train.model.loss.binary_crossentropy", kSigmoidKeys};
 constinit const yaml::Table kHingeTable{"train.model.loss.hinge", kHingeKeys};
 constinit const yaml::Table kHuberTable{"train.model.loss.huber", kHuberKeys};
-constinit const yaml::Table kPlainTable{"train.model.loss.mse, .mae", kPlainKeys};
+constinit const yaml::Table kPlainTable{"train.model.loss.mean_squared_error, .mean_absolute_error",
+                                        kPlainKeys};
 
 // In the order of the enum.
 constexpr yaml::Key kLossKeys[] = {
-    yaml::map("softmax_cross_entropy", "one class for each example"),
-    yaml::map("mse", "the mean square of output - target (of classes: one hot)"),
-    yaml::map("sigmoid_cross_entropy", "each class or target by itself; one unit: two classes"),
-    yaml::map("mae", "the mean size of output - target (of classes: one hot)"),
-    yaml::map("huber", "mse for small differences, mae for large ones"),
+    yaml::map("sparse_categorical_crossentropy",
+              "one class for each example; takes logits, Keras's from_logits=True"),
+    yaml::map("mean_squared_error", "the mean of (output - target)^2 (of classes: one hot)"),
+    yaml::map("binary_crossentropy",
+              "each class or target by itself; one unit: two classes; takes logits"),
+    yaml::map("mean_absolute_error", "the mean of |output - target| (of classes: one hot)"),
+    yaml::map("huber", "the square of small differences, the size of large ones"),
     yaml::map("hinge", "a linear support vector machine for each class; one unit: two classes"),
 };
 constexpr const yaml::Table* kSettings[] = {&kSoftmaxTable, &kPlainTable, &kSigmoidTable,
@@ -95,8 +100,10 @@ std::vector<double> readClassWeights(const yaml::MapReader& settings) {
 
 LossSpec readLoss(const yaml::YamlNode& node, yaml::Report& report) {
   LossSpec loss;
+  yaml::YamlNode named = node;
+  useTodaysLoss(named, report);
   const std::optional<yaml::Alternative> chosen =
-      yaml::readAlternative(node, kLossTable, "loss", report);
+      yaml::readAlternative(named, kLossTable, "loss", report);
   if (!chosen) return loss;
   const auto index = static_cast<size_t>(chosen->key - kLossKeys);
   loss.kind = static_cast<Loss>(index);

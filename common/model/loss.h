@@ -20,16 +20,15 @@ std::vector<const yaml::Table*> lossTables();
 
 // Of each element that the mean is taken over. `output` is the last layer's, float32 [batch,
 // units]; `labels` are float32 targets t of the same shape, or classes [batch]. Then t is the
-// one-hot row of a class, or, of one unit, the class itself, 0 or 1. softmax_cross_entropy wants
-// classes:
-//   softmax_cross_entropy  SparseSoftmaxCrossEntropyWithLogits, one for each example; smoothed:
-//                          against t * (1 - s) + s / units (Szegedy et al., CVPR 2016)
-//   sigmoid_cross_entropy  SigmoidCrossEntropyWithLogits against t, one for each unit of each
-//                          example; smoothed: against t * (1 - s) + s / 2
-//   mse, mae               (output - t)^2, |output - t|, likewise
-//   huber                  d^2 / 2 up to |d| = delta, a line beyond, with d = output - t (Huber,
-//                          1964)
-//   hinge                  max(0, 1 - (2t - 1) * output): one linear SVM for each class
+// one-hot row of a class, or, of one unit, the class itself, 0 or 1.
+// sparse_categorical_crossentropy wants classes:
+//   sparse_categorical_crossentropy  SparseSoftmaxCrossEntropyWithLogits, one for each example;
+//                     smoothed: against t * (1 - s) + s / units (Szegedy et al., CVPR 2016)
+//   binary_crossentropy  SigmoidCrossEntropyWithLogits against t, one for each unit of each
+//                     example; smoothed: against t * (1 - s) + s / 2
+//   mean_squared_error, mean_absolute_error  (output - t)^2, |output - t|, likewise
+//   huber             d^2 / 2 up to |d| = delta, a line beyond, with d = output - t (Huber, 1964)
+//   hinge             max(0, 1 - (2t - 1) * output): one linear SVM for each class
 // Each times its weight, that of its class, or 1 + (positive_weight - 1) * t. The mean counts
 // terms, not weights, as Keras' class_weight does: so the mean of the workers' losses is that of
 // all examples. An evaluation's loss is weighted likewise, so that both can be compared.

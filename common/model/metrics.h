@@ -10,13 +10,18 @@
 
 namespace dtf::model {
 
-// The words of `metrics:`; after the first in the order of MetricKind. top_5 stands for any top_K.
+// The words of `metrics:`; after the first in the order of MetricKind. The 5 stands for any number,
+// and k for 5, Keras's default.
 inline constexpr std::string_view kMetricNames =
-    "accuracy|top_5|auc|precision|recall|mae|mse|rmse|r2";
+    "accuracy|sparse_top_5_categorical_accuracy|auc|precision|recall|mean_absolute_error|"
+    "mean_squared_error|root_mean_squared_error|r2_score";
 
-std::string nameOf(const MetricSpec& metric);  // "auc", "top_5"
-// Of such a name; nullopt: there is no such metric. accuracy is none of these.
+std::string nameOf(const MetricSpec& metric);  // as the file spells it, else its name of today
+// The metric of a name, of today or an old one; nullopt: there is no such metric. accuracy is none
+// of these.
 std::optional<MetricSpec> metricNamed(std::string_view name);
+// The name of today where the file spells the metric with an old one that is to be replaced.
+std::optional<std::string> renamed(const MetricSpec& metric);
 inline bool isMetricName(std::string_view name) {
   return metricNamed(name).has_value();
 }

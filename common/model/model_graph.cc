@@ -69,9 +69,9 @@ void checkLogits(const ModelSpec& model, const std::string& op) {
   if (!softmax && !sigmoid) return;
   const std::string_view name = softmax ? "softmax" : "sigmoid";
   failAt(model.layers.back().mark,
-         fmt::format("{0}_cross_entropy takes the {0} itself, and the last layer has taken it "
-                     "already: leave out its {0}; predictions are probabilities all the same",
-                     name));
+         fmt::format("{1} takes the {0} itself, and the last layer has taken it already: leave "
+                     "out its {0}; predictions are probabilities all the same",
+                     name, nameOf(model.loss.kind)));
 }
 
 void checkLoss(const ModelSpec& model, int64_t units, const LayerSpec* last) {
@@ -79,8 +79,9 @@ void checkLoss(const ModelSpec& model, int64_t units, const LayerSpec* last) {
   const bool softmax = model.loss.kind == Loss::kSoftmaxCrossEntropy;
   if (softmax && model.hasTargets())
     failAt(model.mark,
-           "softmax_cross_entropy wants one class for each example, and the data have targets: "
-           "choose sigmoid_cross_entropy (each unit by itself), mse, mae, huber or hinge");
+           "sparse_categorical_crossentropy wants one class for each example, and the data have "
+           "targets: choose binary_crossentropy (each unit by itself), mean_squared_error, "
+           "mean_absolute_error, huber or hinge");
   const auto weights = static_cast<int64_t>(model.loss.class_weights.size());
   if (weights > 0 && model.hasTargets())
     failAt(model.mark,
@@ -96,7 +97,7 @@ void checkLoss(const ModelSpec& model, int64_t units, const LayerSpec* last) {
     failAt(
         last->mark,
         fmt::format("the softmax of one unit is 1 whatever it reads: give layer '{}' 2 units, or "
-                    "choose sigmoid_cross_entropy for two classes",
+                    "choose binary_crossentropy for two classes",
                     last->name));
   if (model.accuracy && model.hasTargets())
     failAt(model.mark,

@@ -40,20 +40,23 @@ struct LossSpec {
   // But kSigmoidCrossEntropy, kHinge: what each class's examples count, from class 0; empty: 1.
   std::vector<double> class_weights;
   double positive_weight = 1;  // kSigmoidCrossEntropy, kHinge: what a target of 1 counts
-  std::string text() const;    // "mse", "huber delta=2"
+  std::string text() const;    // "mean_squared_error", "huber delta=2"
   bool operator==(const LossSpec&) const = default;
 };
 
 // Of evaluations, beside the loss and the accuracy: see train/metric.h.
 enum class MetricKind : uint8_t { kTopK, kAuc, kPrecision, kRecall, kMae, kMse, kRmse, kR2 };
 
-// One of them as the file asks for it: `auc`, or `top_5`. Value type.
+// One of them as the file asks for it: `auc`, `sparse_top_5_categorical_accuracy`. Value type.
 struct MetricSpec {
   // Not explicit: most kinds have no settings, and are all there is to say.
   MetricSpec(MetricKind the_kind, int64_t the_k = 5) : kind(the_kind), k(the_k) {}
   MetricKind kind;
   int64_t k;  // kTopK: a hit is a class among so many
-  bool operator==(const MetricSpec&) const = default;
+  // The file's own spelling, under which results are reported, as Keras does; empty: today's name.
+  std::string word = {};
+  // The word makes no other metric.
+  bool operator==(const MetricSpec& other) const { return kind == other.kind && k == other.k; }
 };
 
 // Whole numbers that are fed beside the features, int32 [batch, count]: rows of an embedding. Value

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/text.h"
+#include "common/model/former_names.h"
 #include "common/model/layer.h"
 
 namespace dtf::model {
@@ -18,7 +19,7 @@ std::string withReferences(const LayerSpec& layer, const std::string& text) {
   const size_t end = std::min(text.find('\n'), text.size());
   std::string first = text.substr(0, end);
   const bool names_itself = first.starts_with(layer.type + " " + layer.name + ":");
-  if (!first.empty() && !names_itself && !layer.name.starts_with(layer.type))
+  if (!first.empty() && !names_itself && !beginsWithType(layer.name, layer.type))
     first += " name=" + layer.name;
   if (!layer.from.empty()) first += (first.empty() ? layer.type : "") + " from=" + layer.from;
   return first + text.substr(end);
@@ -63,13 +64,15 @@ std::string modelTextDifference(const std::string& saved, const std::string& wan
   // dtf 0.1.0 reads numbers that are looked up as float32; layers that read whole numbers only look
   // them up.
   constexpr std::string_view kFloats = "input float32 ", kWhole = "input int32 ";
-  std::string known = saved;
-  if (wanted.starts_with(kWhole) && saved.starts_with(kFloats))
+  // Files and checkpoints of either spelling describe the same model.
+  std::string known = todaysText(saved);
+  const std::string now = todaysText(wanted);
+  if (now.starts_with(kWhole) && known.starts_with(kFloats))
     known.replace(0, kFloats.size(), kWhole);
-  if (known == wanted) return {};
+  if (known == now) return {};
   std::vector<std::string> theirs = split(known, '\n');
   std::string ours;
-  for (const std::string& line : split(wanted, '\n')) {
+  for (const std::string& line : split(now, '\n')) {
     const auto same = std::find(theirs.begin(), theirs.end(), line);
     if (same != theirs.end()) {
       theirs.erase(same);

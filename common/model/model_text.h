@@ -27,7 +27,7 @@ std::string layerMeaning(const LayerSpec& layer);
 std::string layerText(const LayerSpec& layer);
 
 // The lines that only one of them has, for a person: "  the checkpoint has 'X'", "  this job has
-// 'Y'". Empty when there are none.
+// 'Y'". Empty when there are none. Old names and those of today are the same (former_names.h).
 std::string modelTextDifference(const std::string& saved, const std::string& wanted);
 
 }  // namespace dtf::model

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/base/check.h"
+#include "common/model/former_names.h"
 #include "common/model/layer.h"
 #include "common/model/layer_table.h"
 #include "common/model/layer_templates.h"
@@ -34,7 +35,7 @@ constexpr yaml::Key kModelKeys[] = {
         yaml::textOrMap("loss", "what training makes small: a name, or {name: {settings}}")),
     {.name = "metrics",
      .type = yaml::ValueType::kList,
-     .help = "to evaluate; top_K for any K",
+     .help = "to evaluate; the 5 may be any number, and k is 5",
      .choices = kMetricNames},
 };
 
@@ -102,13 +103,20 @@ LayerSpec readLayer(const yaml::Alternative& chosen, Report& report) {
   return layer;
 }
 
-// "dense", "dense_1" and so on, in order, past every name that the file gives.
-void giveDefaultNames(std::vector<LayerSpec>& layers, std::set<std::string> taken) {
-  for (LayerSpec& layer : layers) {
+// "dense", "dense_1" and so on, in order, past every name that the file gives. `words` are the
+// types as the file spells them: checkpoints of old files have variables of the old names. Both
+// spellings of a type count together, so that a file may be changed layer by layer.
+void giveDefaultNames(std::vector<LayerSpec>& layers, const std::vector<std::string>& words,
+                      std::set<std::string> taken) {
+  DTF_CHECK(words.size() == layers.size());
+  for (size_t i = 0; i < layers.size(); ++i) {
+    LayerSpec& layer = layers[i];
     if (!layer.name.empty()) continue;
-    std::string name = layer.type;
-    for (int n = 1; !taken.insert(name).second; ++n) name = fmt::format("{}_{}", layer.type, n);
+    std::string name = words[i];
+    for (int n = 1; !taken.insert(name).second; ++n) name = fmt::format("{}_{}", words[i], n);
     layer.name = name;
+    const std::string other = otherDefaultName(name, words[i], layer.type);
+    if (!other.empty()) taken.insert(other);
   }
 }
 
@@ -159,18 +167,21 @@ std::vector<LayerSpec> readLayers(const MapReader& reader, std::string_view key)
     report.error(list->where(), fmt::format("{} must have from 1 to {} layers, got {}",
                                             inQuotes(key), kLayersMax, nodes.size()));
   std::vector<LayerSpec> layers;
+  std::vector<std::string> words;
   std::set<std::string> taken;
   for (const YamlNode& node : nodes) {
+    const LayerUse use = withTodaysNames(node, report);
     const std::optional<yaml::Alternative> chosen =
-        readAlternative(node, layerTable(), "layer", report);
+        readAlternative(use.node, layerTable(), "layer", report);
     if (!chosen) continue;
     LayerSpec layer = readLayer(*chosen, report);
     if (!layer.name.empty() && !taken.insert(layer.name).second)
       report.error(chosen->settings.find("name")->where(),
                    "two layers are named " + inQuotes(layer.name));
     layers.push_back(std::move(layer));
+    words.push_back(use.word);
   }
-  giveDefaultNames(layers, std::move(taken));
+  giveDefaultNames(layers, words, std::move(taken));
   return layers;
 }
 
@@ -193,6 +204,8 @@ ModelSpec readModel(const YamlNode& node, Report& report) {
       model.accuracy |= readChoice(metric, kModelTable.at("metrics"), report) == size_t{0};
       continue;
     }
+    if (const std::optional<std::string> now = renamed(*named))
+      warnOfFormerName(named->word, *now, metric.place, report);
     if (std::ranges::find(model.metrics, *named) == model.metrics.end())
       model.metrics.push_back(*named);
   }

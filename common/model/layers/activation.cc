@@ -16,7 +16,8 @@ constinit const yaml::Table kActivationTable{
     "train.model.layers.N.relu, and the other activations", {}, &kAnyLayerTable};
 
 constexpr yaml::Key kLeakyReluKeys[] = {
-    yaml::number("alpha", {0, 1, false, false}, "the slope below 0; default 0.2"),
+    yaml::number("negative_slope", {0, 1, false, false},
+                 "below 0; default 0.2, as in keras.activations.leaky_relu"),
 };
 constinit const yaml::Table kLeakyReluTable{"train.model.layers.N.leaky_relu", kLeakyReluKeys,
                                             &kAnyLayerTable};
@@ -34,7 +35,7 @@ class ActivationLayer final : public Layer {
   const Activation activation_;
 };
 
-// max(x, alpha * x): Maas, Hannun and Ng, ICML 2013.
+// max(x, negative_slope * x): Maas, Hannun and Ng, ICML 2013.
 class LeakyReluLayer final : public Layer {
  public:
   explicit LeakyReluLayer(double alpha) : alpha_(alpha) {}
@@ -43,7 +44,7 @@ class LeakyReluLayer final : public Layer {
     return layers.ops().leakyRelu(x, alpha_);
   }
   std::string meaning(std::string_view) const override {
-    return fmt::format("leaky_relu alpha={}", alpha_);
+    return fmt::format("leaky_relu negative_slope={}", alpha_);
   }
 
  private:
@@ -52,7 +53,7 @@ class LeakyReluLayer final : public Layer {
 
 std::shared_ptr<const Layer> readLeakyRelu(const LayerType&, const yaml::MapReader& settings) {
   double alpha = kLeakyReluAlpha;
-  settings.number("alpha", alpha);
+  settings.number("negative_slope", alpha);
   return std::make_shared<const LeakyReluLayer>(alpha);
 }
 
@@ -73,7 +74,7 @@ std::vector<LayerType> activationLayers() {
           row<Activation::kSigmoid>("1 / (1 + exp(-x))"),
           row<Activation::kTanh>("hyperbolic tangent"),
           row<Activation::kRelu6>("x within 0 and 6"),
-          {"leaky_relu", "x, or alpha * x below 0", &kLeakyReluTable, readLeakyRelu},
+          {"leaky_relu", "x, or negative_slope * x below 0", &kLeakyReluTable, readLeakyRelu},
           row<Activation::kElu>("x, or exp(x) - 1 below 0"),
           row<Activation::kGelu>("x times the normal distribution up to x"),
           row<Activation::kSilu>("x / (1 + exp(-x))"),

@@ -1,6 +1,6 @@
-// batch_norm: each channel to mean 0 and variance 1, then scaled and shifted by variables gamma and
-// beta (Ioffe and Szegedy, ICML 2015). Training takes mean and variance of the batch, evaluation
-// their moving averages, which are variables that the ps keep beside the trained ones.
+// batch_normalization: each channel to mean 0 and variance 1, then scaled and shifted by variables
+// gamma and beta (Ioffe and Szegedy, ICML 2015). Training takes mean and variance of the batch,
+// evaluation their moving averages, which are variables that the ps keep beside the trained ones.
 
 #include <fmt/format.h>
 
@@ -18,8 +18,8 @@ constexpr yaml::Key kBatchNormKeys[] = {
     yaml::boolean("scale", "by the variable gamma; default true"),
     yaml::boolean("center", "by the variable beta; default true"),
 };
-constinit const yaml::Table kBatchNormTable{"train.model.layers.N.batch_norm", kBatchNormKeys,
-                                            &kAnyLayerTable};
+constinit const yaml::Table kBatchNormTable{"train.model.layers.N.batch_normalization",
+                                            kBatchNormKeys, &kAnyLayerTable};
 
 // Keras' defaults.
 struct BatchNormSettings {
@@ -59,7 +59,7 @@ class BatchNormLayer final : public Layer {
     return normalised.y;
   }
   std::string meaning(std::string_view name) const override {
-    return fmt::format("batch_norm {}: momentum={} epsilon={} scale={} center={}", name,
+    return fmt::format("batch_normalization {}: momentum={} epsilon={} scale={} center={}", name,
                        settings_.momentum, settings_.epsilon, settings_.scale, settings_.center);
   }
 
@@ -79,8 +79,8 @@ std::shared_ptr<const Layer> readBatchNorm(const LayerType&, const yaml::MapRead
 }  // namespace
 
 LayerType batchNormLayer() {
-  return {"batch_norm", "each channel over the batch to mean 0 and variance 1", &kBatchNormTable,
-          readBatchNorm};
+  return {"batch_normalization", "each channel over the batch to mean 0 and variance 1",
+          &kBatchNormTable, readBatchNorm};
 }
 
 }  // namespace dtf::model

@@ -1,5 +1,5 @@
 // Layers that hold or join others: block (a list with a name, repeated), residual (a list beside a
-// shortcut: He et al., CVPR 2016), add, concat.
+// shortcut: He et al., CVPR 2016), add, multiply, concatenate.
 
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ constinit const yaml::Table kResidualTable{"train.model.layers.N.residual", kRes
 constinit const yaml::Table kAddTable{"train.model.layers.N.add", kAddKeys, &kAnyLayerTable};
 constinit const yaml::Table kMultiplyTable{"train.model.layers.N.multiply", kMultiplyKeys,
                                            &kAnyLayerTable};
-constinit const yaml::Table kConcatTable{"train.model.layers.N.concat", kConcatKeys,
+constinit const yaml::Table kConcatTable{"train.model.layers.N.concatenate", kConcatKeys,
                                          &kAnyLayerTable};
 
 bool anyDraws(const std::vector<LayerSpec>& layers) {
@@ -112,7 +112,7 @@ class ResidualLayer final : public Layer {
     if (layers.shape(x) != layers.shape(y))
       layers.fail(fmt::format(
           "layer '{}': its layers give {}, its shortcut {}: both must be alike; "
-          "a conv2d with kernel 1 as 'shortcut' changes channels and stride",
+          "a conv2d with kernel_size 1 as 'shortcut' changes channels and stride",
           layers.layerName(), layers.exampleShape(y).str(), layers.exampleShape(x).str()));
     return activate(layers.ops(), activation_, layers.ops().add(y, x));
   }
@@ -197,7 +197,9 @@ class ConcatLayer final : public Layer {
     }
     return layers.ops().concat(std::move(parts), shape.rank() - 1);
   }
-  std::string meaning(std::string_view) const override { return "concat with=" + join(with_, ","); }
+  std::string meaning(std::string_view) const override {
+    return "concatenate with=" + join(with_, ",");
+  }
 
  private:
   const std::vector<std::string> with_;
@@ -242,7 +244,7 @@ std::vector<LayerType> branchLayers() {
           {"add", "the sum of several layers", &kAddTable, readJoined<ElementsLayer<Joint::kSum>>},
           {"multiply", "the product of several layers, element by element", &kMultiplyTable,
            readJoined<ElementsLayer<Joint::kProduct>>},
-          {"concat", "the channels of several layers, one after another", &kConcatTable,
+          {"concatenate", "the channels of several layers, one after another", &kConcatTable,
            readJoined<ConcatLayer>}};
 }
 

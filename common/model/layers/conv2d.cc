@@ -14,10 +14,10 @@ namespace {
 
 constexpr yaml::Key kConv2dKeys[] = {
     yaml::required(yaml::whole("filters", 1, 1'000'000, "channels of the output")),
-    yaml::required(yaml::wholes("kernel", 1, kWindowMax, "of [height, width]")),
-    yaml::wholes("stride", 1, kWindowMax, "of [height, width]; default 1"),
+    yaml::required(yaml::wholes("kernel_size", 1, kWindowMax, "of [height, width]")),
+    yaml::wholes("strides", 1, kWindowMax, "of [height, width]; default 1"),
     paddingKey(),
-    yaml::wholes("dilation", 1, kWindowMax, "of [height, width]; default 1"),
+    yaml::wholes("dilation_rate", 1, kWindowMax, "of [height, width]; default 1"),
     yaml::whole("groups", 1, 1'000'000, "of channels, each with filters of its own; default 1"),
 };
 constinit const yaml::Table kConv2dTable{"train.model.layers.N.conv2d", kConv2dKeys, &kKernelTable};
@@ -48,7 +48,7 @@ class Conv2dLayer final : public Layer {
     const std::string groups =
         settings_.groups == 1 ? "" : fmt::format(" groups={}", settings_.groups);
     return fmt::format("conv2d {}: filters={} {}{}{}", name, settings_.filters,
-                       settings_.window.text(), groups, settings_.kernel.meaning());
+                       settings_.window.text("kernel_size"), groups, settings_.kernel.meaning());
   }
   std::string text(std::string_view name) const override {
     return meaning(name) + settings_.kernel.rest();
@@ -69,7 +69,7 @@ class Conv2dLayer final : public Layer {
 std::shared_ptr<const Layer> readConv2d(const LayerType&, const yaml::MapReader& settings) {
   Conv2dSettings conv;
   settings.whole("filters", conv.filters);
-  settings.wholes("kernel", conv.window.size);
+  settings.wholes("kernel_size", conv.window.size);
   conv.window.read(settings, true);
   settings.whole("groups", conv.groups);
   conv.kernel.read(settings);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "common/model/layer_builder.h"
+#include "common/model/layers/initializer_keys.h"
 #include "common/model/layers/kernel_keys.h"
 #include "common/model/layers/layers.h"
 #include "common/model/layers/window_keys.h"
@@ -13,19 +14,24 @@ namespace dtf::model {
 namespace {
 
 constexpr yaml::Key kDepthwiseKeys[] = {
-    yaml::required(yaml::wholes("kernel", 1, kWindowMax, "of [height, width]")),
-    yaml::whole("multiplier", 1, 1'000'000, "filters of each channel; default 1"),
-    yaml::wholes("stride", 1, kWindowMax, "of [height, width]; default 1"),
+    yaml::required(yaml::wholes("kernel_size", 1, kWindowMax, "of [height, width]")),
+    yaml::whole("depth_multiplier", 1, 1'000'000, "filters of each channel; default 1"),
+    yaml::wholes("strides", 1, kWindowMax, "of [height, width]; default 1"),
     paddingKey(),
-    yaml::wholes("dilation", 1, kWindowMax, "of [height, width]; default 1"),
+    yaml::wholes("dilation_rate", 1, kWindowMax, "of [height, width]; default 1"),
+    yaml::choice("activation", kActivationNames, "", "default none"),
+    yaml::boolean("use_bias", "default true"),
+    initializerKey("depthwise_initializer", "default glorot_uniform"),
+    initializerKey("bias_initializer", "default zeros"),
+    yaml::map("depthwise_regularizer", "added to the loss; default nothing"),
 };
 constinit const yaml::Table kDepthwiseTable{"train.model.layers.N.depthwise_conv2d", kDepthwiseKeys,
-                                            &kKernelTable};
+                                            &kAnyLayerTable};
 
 struct DepthwiseSettings {
   WindowSettings window;
   int64_t multiplier = 1;
-  KernelSettings kernel;
+  KernelSettings kernel{.word = "depthwise"};
 };
 
 class DepthwiseConv2dLayer final : public Layer {
@@ -41,8 +47,8 @@ class DepthwiseConv2dLayer final : public Layer {
   }
 
   std::string meaning(std::string_view name) const override {
-    return fmt::format("depthwise_conv2d {}: multiplier={} {}{}", name, settings_.multiplier,
-                       settings_.window.text(), settings_.kernel.meaning());
+    return fmt::format("depthwise_conv2d {}: depth_multiplier={} {}{}", name, settings_.multiplier,
+                       settings_.window.text("kernel_size"), settings_.kernel.meaning());
   }
   std::string text(std::string_view name) const override {
     return meaning(name) + settings_.kernel.rest();
@@ -54,8 +60,8 @@ class DepthwiseConv2dLayer final : public Layer {
 
 std::shared_ptr<const Layer> readDepthwise(const LayerType&, const yaml::MapReader& settings) {
   DepthwiseSettings conv;
-  settings.wholes("kernel", conv.window.size);
-  settings.whole("multiplier", conv.multiplier);
+  settings.wholes("kernel_size", conv.window.size);
+  settings.whole("depth_multiplier", conv.multiplier);
   conv.window.read(settings, true);
   conv.kernel.read(settings);
   return std::make_shared<const DepthwiseConv2dLayer>(std::move(conv));

@@ -1,6 +1,6 @@
-// embedding: of each whole number in an example its row of a table, a variable [vocabulary,
-// dimension]: [words] becomes [words, dimension] (Bengio et al., JMLR 3, 2003). The numbers are the
-// features, or categories that are fed beside them.
+// embedding: of each whole number in an example its row of a table, a variable [input_dim,
+// output_dim]: [words] becomes [words, dimension] (Bengio et al., JMLR 3, 2003). The numbers are
+// the features, or categories that are fed beside them.
 
 #include <fmt/format.h>
 
@@ -17,12 +17,13 @@ namespace {
 
 constexpr yaml::Key kEmbeddingKeys[] = {
     yaml::required(
-        yaml::whole("vocabulary", 1, 1'000'000'000,
+        yaml::whole("input_dim", 1, 1'000'000'000,
                     "rows of the table: the data have whole numbers from 0 to below it")),
-    yaml::required(yaml::whole("dimension", 1, 1'000'000, "numbers of each row")),
+    yaml::required(yaml::whole("output_dim", 1, 1'000'000, "numbers of each row")),
     yaml::text("categories", "their name in the data; default: the features"),
     yaml::choice("combiner", "mean|sum", "", "of an example's rows: one row; default: all of them"),
-    initializerKey("initializer", "default glorot_uniform"),
+    initializerKey("embeddings_initializer",
+                   "default random_uniform, Keras's; with 'vocabulary' glorot_uniform"),
 };
 constinit const yaml::Table kEmbeddingTable{"train.model.layers.N.embedding", kEmbeddingKeys,
                                             &kAnyLayerTable};
@@ -34,7 +35,7 @@ struct EmbeddingSettings {
   int64_t dimension = 0;
   std::string categories;  // empty: the features
   std::optional<Combiner> combiner;
-  std::string initializer = "glorot_uniform";
+  std::string initializer = "random_uniform";
 };
 
 class EmbeddingLayer final : public Layer {
@@ -48,14 +49,15 @@ class EmbeddingLayer final : public Layer {
             : layers.categories(settings_.categories, settings_.vocabulary);
     checkSizes(layers, indices);
     const Shape table{settings_.vocabulary, settings_.dimension};
-    const graph::Output embeddings = layers.variable("embeddings", table, settings_.initializer);
+    const graph::Output embeddings =
+        layers.variable("embeddings", table, settings_.initializer, "embeddings_initializer");
     return combined(layers, layers.ops().gather(embeddings, indices));
   }
 
   bool looksUpFeatures() const override { return settings_.categories.empty(); }
 
   std::string meaning(std::string_view name) const override {
-    std::string text = fmt::format("embedding {}: vocabulary={} dimension={}", name,
+    std::string text = fmt::format("embedding {}: input_dim={} output_dim={}", name,
                                    settings_.vocabulary, settings_.dimension);
     if (!settings_.categories.empty()) text += " categories=" + settings_.categories;
     if (settings_.combiner)
@@ -63,7 +65,7 @@ class EmbeddingLayer final : public Layer {
     return text;
   }
   std::string text(std::string_view name) const override {
-    return meaning(name) + " initializer=" + settings_.initializer;
+    return meaning(name) + " embeddings_initializer=" + settings_.initializer;
   }
 
  private:
@@ -92,14 +94,14 @@ class EmbeddingLayer final : public Layer {
 
 std::shared_ptr<const Layer> readEmbedding(const LayerType&, const yaml::MapReader& settings) {
   EmbeddingSettings embedding;
-  settings.whole("vocabulary", embedding.vocabulary);
-  settings.whole("dimension", embedding.dimension);
+  settings.whole("input_dim", embedding.vocabulary);
+  settings.whole("output_dim", embedding.dimension);
   if (settings.text("categories", embedding.categories) && settings.find("from") != nullptr)
     settings.report().error(settings.find("from")->key_place,
                             "an embedding of 'categories' reads no layer: leave out 'from'");
   Combiner combiner = Combiner::kMean;
   if (settings.choice("combiner", combiner)) embedding.combiner = combiner;
-  readInitializer(settings, "initializer", embedding.initializer);
+  readInitializer(settings, "embeddings_initializer", embedding.initializer);
   return std::make_shared<const EmbeddingLayer>(std::move(embedding));
 }
 

@@ -30,28 +30,29 @@ graph::Output scaledSum(graph::Builder& ops, graph::Output x, double factor) {
 
 }  // namespace
 
-constinit const yaml::Table kKernelTable{
-    "train.model.layers.N.dense, .conv2d, .depthwise_conv2d, beside their own", kKernelKeys,
-    &kAnyLayerTable};
+constinit const yaml::Table kKernelTable{"train.model.layers.N.dense, .conv2d, beside their own",
+                                         kKernelKeys, &kAnyLayerTable};
 constinit const yaml::Table kRegularizerTable{"train.model.layers.N.dense.kernel_regularizer",
                                               kRegularizerKeys};
 
 void KernelSettings::read(const yaml::MapReader& settings) {
+  const std::string initializer_key = fmt::format("{}_initializer", word);
+  const std::string regularizer_key = fmt::format("{}_regularizer", word);
   settings.choice("activation", activation);
   settings.boolean("use_bias", use_bias);
-  readInitializer(settings, "kernel_initializer", initializer);
+  readInitializer(settings, initializer_key, initializer);
   readInitializer(settings, "bias_initializer", bias_initializer);
-  const yaml::YamlNode* const node = settings.find("kernel_regularizer");
+  const yaml::YamlNode* const node = settings.find(regularizer_key);
   if (node == nullptr) return;
-  const yaml::MapReader regularizer(*node, kRegularizerTable, "kernel_regularizer",
-                                    settings.report());
+  const yaml::MapReader regularizer(*node, kRegularizerTable, regularizer_key, settings.report());
   regularizer.number("l1", l1);
   regularizer.number("l2", l2);
 }
 
 graph::Output KernelSettings::weights(LayerBuilder& layers, const Shape& shape) const {
   graph::Builder& ops = layers.ops();
-  const graph::Output weights = layers.variable("weights", shape, initializer);
+  const graph::Output weights =
+      layers.variable("weights", shape, initializer, fmt::format("{}_initializer", word));
   const graph::Builder::Scope scope = ops.nameScope("kernel_regularizer");
   if (l1 > 0) layers.addPenalty(scaledSum(ops, ops.abs(weights), l1));
   if (l2 > 0) layers.addPenalty(scaledSum(ops, ops.mul(weights, weights), l2));
@@ -72,7 +73,7 @@ std::string KernelSettings::meaning() const {
 }
 
 std::string KernelSettings::rest() const {
-  std::string text = " kernel_initializer=" + initializer;
+  std::string text = fmt::format(" {}_initializer={}", word, initializer);
   if (bias_initializer != "zeros") text += " bias_initializer=" + bias_initializer;
   if (l1 > 0) text += fmt::format(" l1={}", l1);
   if (l2 > 0) text += fmt::format(" l2={}", l2);

@@ -4,6 +4,7 @@
 // small, the biases, the activation.
 
 #include <string>
+#include <string_view>
 
 #include "common/model/activation.h"
 #include "common/model/layer.h"
@@ -19,6 +20,9 @@ extern const yaml::Table kRegularizerTable;
 
 // As one layer's file gives them. Value type.
 struct KernelSettings {
+  // The keys are <word>_initializer and <word>_regularizer: Keras calls a kernel of each channel
+  // "depthwise".
+  std::string_view word = "kernel";
   Activation activation = Activation::kNone;
   bool use_bias = true;
   std::string initializer = "glorot_uniform";

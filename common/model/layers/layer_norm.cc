@@ -1,5 +1,5 @@
-// layer_norm: each example's last dimension to mean 0 and variance 1, then scaled and shifted by
-// variables gamma and beta (Ba, Kiros and Hinton, 2016).
+// layer_normalization: each example's last dimension to mean 0 and variance 1, then scaled and
+// shifted by variables gamma and beta (Ba, Kiros and Hinton, 2016).
 
 #include <fmt/format.h>
 
@@ -16,8 +16,8 @@ constexpr double kEpsilon = 0.001;  // Keras'
 constexpr yaml::Key kLayerNormKeys[] = {
     yaml::number("epsilon", {1e-12, 1e6, false, false}, "added to the variance; default 0.001"),
 };
-constinit const yaml::Table kLayerNormTable{"train.model.layers.N.layer_norm", kLayerNormKeys,
-                                            &kAnyLayerTable};
+constinit const yaml::Table kLayerNormTable{"train.model.layers.N.layer_normalization",
+                                            kLayerNormKeys, &kAnyLayerTable};
 
 class LayerNormLayer final : public Layer {
  public:
@@ -31,7 +31,7 @@ class LayerNormLayer final : public Layer {
     return layers.ops().layerNorm(x, gamma, beta, epsilon_).y;
   }
   std::string meaning(std::string_view name) const override {
-    return fmt::format("layer_norm {}: epsilon={}", name, epsilon_);
+    return fmt::format("layer_normalization {}: epsilon={}", name, epsilon_);
   }
 
  private:
@@ -47,8 +47,9 @@ std::shared_ptr<const Layer> readLayerNorm(const LayerType&, const yaml::MapRead
 }  // namespace
 
 LayerType layerNormLayer() {
-  return {"layer_norm", "each example's channels to mean 0 and variance 1, scaled and shifted",
-          &kLayerNormTable, readLayerNorm};
+  return {"layer_normalization",
+          "each example's channels to mean 0 and variance 1, scaled and shifted", &kLayerNormTable,
+          readLayerNorm};
 }
 
 }  // namespace dtf::model

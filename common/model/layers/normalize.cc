@@ -1,8 +1,10 @@
-// normalize: numbers that are known beforehand to mean 0 and variance 1: (x - mean) / std, for each
-// place of the last dimension. For input whose statistics are known; batch_norm finds them out.
+// normalization: numbers that are known beforehand to mean 0 and variance 1:
+// (x - mean) / sqrt(variance), for each place of the last dimension. For input whose statistics are
+// known; batch_normalization computes them.
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,11 +23,13 @@ constexpr double kNoEpsilon = 1e-12;  // beside a variance of 1: nothing, in flo
 
 constexpr yaml::Key kNormalizeKeys[] = {
     yaml::required(yaml::list("mean", "one for each place of the last dimension, or one for all")),
-    yaml::required(yaml::list("std", "likewise; above 0")),
+    yaml::list("variance", "likewise; above 0"),
+    yaml::list("std", "in place of variance: its square root"),
 };
 constexpr yaml::Key kMeanNumber = yaml::number("mean", {-1e9, 1e9, false, false}, "");
+constexpr yaml::Key kVarianceNumber = yaml::number("variance", {1e-18, 1e18, false, false}, "");
 constexpr yaml::Key kStdNumber = yaml::number("std", {1e-9, 1e9, false, false}, "");
-constinit const yaml::Table kNormalizeTable{"train.model.layers.N.normalize", kNormalizeKeys,
+constinit const yaml::Table kNormalizeTable{"train.model.layers.N.normalization", kNormalizeKeys,
                                             &kAnyLayerTable};
 
 class NormalizeLayer final : public Layer {
@@ -51,7 +55,8 @@ class NormalizeLayer final : public Layer {
                                   vectorOf(ops, mean_, channels), one, kNoEpsilon);
   }
   std::string meaning(std::string_view name) const override {
-    return fmt::format("normalize {}: mean={} std={}", name, numbersText(mean_), numbersText(std_));
+    return fmt::format("normalization {}: mean={} std={}", name, numbersText(mean_),
+                       numbersText(std_));
   }
 
  private:
@@ -59,17 +64,32 @@ class NormalizeLayer final : public Layer {
   const std::vector<double> std_;
 };
 
+// Of `variance` or `std`, one of which must be there.
+std::vector<double> readDeviations(const yaml::MapReader& settings) {
+  const yaml::YamlNode& node = settings.node();
+  const bool has_variance = node.find("variance") != nullptr, has_std = node.find("std") != nullptr;
+  if (has_variance == has_std)
+    settings.report().error(node.key_place,
+                            has_std ? "'variance' and 'std' exclude each other in 'normalization'"
+                                    : "missing key 'variance' in 'normalization': one for each "
+                                      "place of the last dimension, or one for all");
+  if (has_std) return readNumbers(settings, kStdNumber, kNumbersMax);
+  std::vector<double> numbers;
+  if (has_variance) numbers = readNumbers(settings, kVarianceNumber, kNumbersMax);
+  for (double& number : numbers) number = std::sqrt(number);
+  return numbers;
+}
+
 std::shared_ptr<const Layer> readNormalize(const LayerType&, const yaml::MapReader& settings) {
   std::vector<double> mean = readNumbers(settings, kMeanNumber, kNumbersMax);
-  return std::make_shared<const NormalizeLayer>(std::move(mean),
-                                                readNumbers(settings, kStdNumber, kNumbersMax));
+  return std::make_shared<const NormalizeLayer>(std::move(mean), readDeviations(settings));
 }
 
 }  // namespace
 
 LayerType normalizeLayer() {
-  return {"normalize", "(x - mean) / std, of numbers that are given", &kNormalizeTable,
-          readNormalize};
+  return {"normalization", "(x - mean) / sqrt(variance), of numbers that are given",
+          &kNormalizeTable, readNormalize};
 }
 
 }  // namespace dtf::model

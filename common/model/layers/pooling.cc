@@ -1,6 +1,6 @@
-// max_pool, avg_pool: the largest element, or the mean, of each window and channel.
-// global_max_pool, global_avg_pool: likewise of the whole image (the mean: Lin, Chen and Yan, ICLR
-// 2014).
+// max_pooling2d, average_pooling2d: the largest element, or the mean, of each window and channel.
+// global_max_pooling2d, global_average_pooling2d: likewise of the whole image (the mean: Lin, Chen
+// and Yan, ICLR 2014).
 
 #include <fmt/format.h>
 
@@ -13,14 +13,14 @@ namespace dtf::model {
 namespace {
 
 constexpr yaml::Key kPoolingKeys[] = {
-    yaml::wholes("size", 1, kWindowMax, "of the window, or [height, width]; default 2"),
-    yaml::wholes("stride", 1, kWindowMax, "of [height, width]; default: the size"),
+    yaml::wholes("pool_size", 1, kWindowMax, "of the window, or [height, width]; default 2"),
+    yaml::wholes("strides", 1, kWindowMax, "of [height, width]; default: pool_size"),
     paddingKey(),
 };
-constinit const yaml::Table kPoolingTable{"train.model.layers.N.max_pool, .avg_pool", kPoolingKeys,
-                                          &kAnyLayerTable};
+constinit const yaml::Table kPoolingTable{"train.model.layers.N.max_pooling2d, .average_pooling2d",
+                                          kPoolingKeys, &kAnyLayerTable};
 constinit const yaml::Table kGlobalTable{
-    "train.model.layers.N.global_max_pool, .global_avg_pool", {}, &kAnyLayerTable};
+    "train.model.layers.N.global_max_pooling2d, .global_average_pooling2d", {}, &kAnyLayerTable};
 
 enum class Pooling : uint8_t { kMax, kAverage };
 
@@ -34,7 +34,8 @@ class PoolingLayer final : public Layer {
                                   : layers.ops().avgPool(x, window);
   }
   std::string meaning(std::string_view) const override {
-    return fmt::format("{} {}", kind_ == Pooling::kMax ? "max_pool" : "avg_pool", window_.text());
+    return fmt::format("{} {}", kind_ == Pooling::kMax ? "max_pooling2d" : "average_pooling2d",
+                       window_.text("pool_size"));
   }
 
  private:
@@ -57,7 +58,7 @@ class GlobalPoolLayer final : public Layer {
     return ops.reshape(ops.maxPool(x, window).y, Shape{images.dim(0), images.dim(3)});
   }
   std::string meaning(std::string_view) const override {
-    return kind_ == Pooling::kMax ? "global_max_pool" : "global_avg_pool";
+    return kind_ == Pooling::kMax ? "global_max_pooling2d" : "global_average_pooling2d";
   }
 
  private:
@@ -68,7 +69,7 @@ template <Pooling kKind>
 std::shared_ptr<const Layer> readPooling(const LayerType&, const yaml::MapReader& settings) {
   WindowSettings window;
   window.size = {2, 2};
-  settings.wholes("size", window.size);
+  settings.wholes("pool_size", window.size);
   window.stride = window.size;
   window.read(settings, false);
   return std::make_shared<const PoolingLayer>(kKind, window);
@@ -82,12 +83,13 @@ std::shared_ptr<const Layer> readGlobalPool(const LayerType&, const yaml::MapRea
 }  // namespace
 
 std::vector<LayerType> poolingLayers() {
-  return {{"max_pool", "the largest element of each window", &kPoolingTable,
+  return {{"max_pooling2d", "the largest element of each window", &kPoolingTable,
            readPooling<Pooling::kMax>},
-          {"avg_pool", "the mean of each window", &kPoolingTable, readPooling<Pooling::kAverage>},
-          {"global_max_pool", "the largest element of each channel of the image", &kGlobalTable,
-           readGlobalPool<Pooling::kMax>},
-          {"global_avg_pool", "the mean of each channel over the image", &kGlobalTable,
+          {"average_pooling2d", "the mean of each window", &kPoolingTable,
+           readPooling<Pooling::kAverage>},
+          {"global_max_pooling2d", "the largest element of each channel of the image",
+           &kGlobalTable, readGlobalPool<Pooling::kMax>},
+          {"global_average_pooling2d", "the mean of each channel over the image", &kGlobalTable,
            readGlobalPool<Pooling::kAverage>}};
 }
 

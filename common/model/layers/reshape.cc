@@ -12,7 +12,7 @@ namespace dtf::model {
 namespace {
 
 constexpr yaml::Key kReshapeKeys[] = {
-    {.name = "shape",
+    {.name = "target_shape",
      .type = yaml::ValueType::kList,
      .help = "of one example, without the batch: [7, 7, 64]",
      .required = true,
@@ -38,7 +38,7 @@ class ReshapeLayer final : public Layer {
     return layers.ops().reshape(x, wanted);
   }
   std::string meaning(std::string_view) const override {
-    return fmt::format("reshape shape=[{}]", fmt::join(shape_, ", "));
+    return fmt::format("reshape target_shape=[{}]", fmt::join(shape_, ", "));
   }
 
  private:
@@ -48,12 +48,12 @@ class ReshapeLayer final : public Layer {
 std::shared_ptr<const Layer> readReshape(const LayerType&, const yaml::MapReader& settings) {
   constexpr size_t kDimensionsMax = 8;
   std::vector<int64_t> shape;
-  const std::vector<yaml::YamlNode>& sizes = settings.list("shape");
-  const yaml::YamlNode* list = settings.find("shape");
+  const std::vector<yaml::YamlNode>& sizes = settings.list("target_shape");
+  const yaml::YamlNode* list = settings.find("target_shape");
   if (list != nullptr && list->isSequence() && (sizes.empty() || sizes.size() > kDimensionsMax))
-    settings.report().error(
-        list->where(),
-        fmt::format("'shape' must have from 1 to {} sizes, got {}", kDimensionsMax, sizes.size()));
+    settings.report().error(list->where(),
+                            fmt::format("'target_shape' must have from 1 to {} sizes, got {}",
+                                        kDimensionsMax, sizes.size()));
   for (const yaml::YamlNode& node : sizes)
     if (const auto size = yaml::readWhole(node, kReshapeKeys[0], settings.report()))
       shape.push_back(*size);

@@ -16,8 +16,8 @@ void requireImages(const LayerBuilder& layers, graph::Output x) {
 }
 
 void WindowSettings::read(const yaml::MapReader& settings, bool has_dilation) {
-  settings.wholes("stride", stride);
-  if (has_dilation) settings.wholes("dilation", dilation);
+  settings.wholes("strides", stride);
+  if (has_dilation) settings.wholes("dilation_rate", dilation);
   size_t word = 0;
   if (settings.isWord("padding")) {
     settings.choice("padding", word);
@@ -42,10 +42,11 @@ graph::Window WindowSettings::over(const LayerBuilder& layers, graph::Output x) 
   return window;
 }
 
-std::string WindowSettings::text() const {
+std::string WindowSettings::text(std::string_view size_key) const {
   std::string words =
-      fmt::format("kernel={}x{} stride={}x{}", size[0], size[1], stride[0], stride[1]);
-  if (dilation != Pair{1, 1}) words += fmt::format(" dilation={}x{}", dilation[0], dilation[1]);
+      fmt::format("{}={}x{} strides={}x{}", size_key, size[0], size[1], stride[0], stride[1]);
+  if (dilation != Pair{1, 1})
+    words += fmt::format(" dilation_rate={}x{}", dilation[0], dilation[1]);
   if (same) return words + " padding=same";
   return words + (padding == std::array<int64_t, 4>{}
                       ? " padding=valid"

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "common/graph/window.h"
 #include "common/model/layer.h"
@@ -18,8 +19,9 @@ class LayerBuilder;
 inline constexpr int64_t kWindowMax = 1024;  // elements of a window along an axis
 
 constexpr yaml::Key paddingKey() {
-  yaml::Key key = yaml::wholes("padding", 0, kWindowMax,
-                               "or [top, bottom, left, right]; same: all of stride; default valid");
+  yaml::Key key =
+      yaml::wholes("padding", 0, kWindowMax,
+                   "or [top, bottom, left, right]; same: all of strides; default valid");
   key.type = yaml::ValueType::kChoiceOrList;
   key.choices = "valid|same";
   return key;
@@ -34,14 +36,16 @@ struct WindowSettings {
   bool same = false;
   std::array<int64_t, 4> padding = {};  // top, bottom, left, right; unless `same`
 
-  // Reads `stride` and `padding`, and `dilation` where the table has it. The size is the layer's.
+  // Reads `strides` and `padding`, and `dilation_rate` where the table has it. The size is the
+  // layer's.
   void read(const yaml::MapReader& settings, bool has_dilation);
 
   // Where it stands over the images of `x`.
   // Errors: LayerBuilder::fail() when `x` are no images, or smaller than the window.
   graph::Window over(const LayerBuilder& layers, graph::Output x) const;
 
-  std::string text() const;  // "kernel=3x3 stride=1x1 padding=same"
+  // "kernel_size=3x3 strides=1x1 padding=same"; `size_key` is the layer's key of the size.
+  std::string text(std::string_view size_key) const;
 };
 
 // Errors: LayerBuilder::fail() when `x` isn't [batch, height, width, channels].
