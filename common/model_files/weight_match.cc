@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/model/former_names.h"
 #include "common/model_files/weight_order.h"
 
 namespace dtf::model_files {
@@ -38,6 +39,7 @@ bool sameName(std::string name, std::string_view variable) {
   const size_t last = name.rfind('/') + 1;  // 0 where there is none
   const std::string_view layer = std::string_view(name).substr(0, last);
   const std::string_view word = std::string_view(name).substr(last);
+  if (model::todaysVariable(name) == model::todaysVariable(variable)) return true;
   return variable.starts_with(layer) &&
          std::any_of(std::begin(kWords), std::end(kWords), [&](const auto& each) {
            return each.first == word && each.second == variable.substr(last);

@@ -13,6 +13,8 @@
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/text.h"
+#include "common/checkpoint/former_variables.h"
+#include "common/model/former_names.h"
 #include "common/model/model_text.h"
 #include "common/ps/declaration.h"
 #include "common/train/checkpointer.h"
@@ -44,7 +46,8 @@ std::vector<std::string> changesOf(const std::string& before, const std::vector<
   std::vector<std::string> changes;
   for (const ps::Setting& setting : now) {
     const auto found = saved.find(setting.name);
-    if (found != saved.end() && found->second != setting.value)
+    if (found != saved.end() &&
+        model::todaysText(found->second) != model::todaysText(setting.value))
       changes.push_back(changeText(setting.name, found->second, setting.value));
   }
   return changes;
@@ -368,7 +371,8 @@ void Checkpointer::noteResumed(const checkpoint::Latest::Found& found) {
 
 std::string Checkpointer::differenceTo(const checkpoint::Manifest& saved) const {
   const checkpoint::Manifest wanted = manifestAt(CutPosition{}, 0);
-  std::string difference = checkpoint::manifestDifference(saved, wanted);
+  std::string difference = checkpoint::manifestDifference(
+      checkpoint::underNames(saved, checkpoint::namesOf(declaration_.layout.variables)), wanted);
   if (!difference.empty()) return difference;
   // A checkpoint of an older version has no text.
   const auto model = saved.extra.find(kModelKey);

@@ -10,6 +10,7 @@
 #include "common/base/checksum.h"
 #include "common/base/error.h"
 #include "common/base/failpoint.h"
+#include "common/checkpoint/former_variables.h"
 #include "common/checkpoint/restore.h"
 #include "common/checkpoint/safetensors.h"
 #include "common/ps/moving_average.h"
@@ -113,7 +114,10 @@ void bringShards(FileSystem& file_system, checkpoint::ShardTransfer& transfer,
   std::vector<checkpoint::WantedPart> wanted;
   for (uint32_t i = 0; i < declaration.layout.shards.size(); ++i)
     wantShard(transfer, declaration, i, wanted);
-  checkpoint::readParts(file_system, folder, manifest, wanted, staying);
+  checkpoint::readParts(
+      file_system, folder,
+      checkpoint::underNames(manifest, checkpoint::namesOf(declaration.layout.variables)), wanted,
+      staying);
 }
 
 }  // namespace dtf::train

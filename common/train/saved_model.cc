@@ -10,6 +10,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/checkpoint/former_variables.h"
 #include "common/checkpoint/restore.h"
 #include "common/checkpoint/verify.h"
 #include "common/model/model_graph.h"
@@ -90,6 +91,13 @@ Latest find(FileSystem& file_system, CheckpointFolder& folder, std::string_view 
   return latest;
 }
 
+std::vector<std::string> variableNames(const model::ModelGraph& graph) {
+  std::vector<std::string> names;
+  for (const model::ModelVariable& variable : graph.variables)
+    names.push_back(graph.graph.node(variable.value.node).name);
+  return names;
+}
+
 // What a job of this model would save, with the optimizer and the slots of `saved`: those don't
 // matter to who only uses the model.
 Manifest wantedOf(const model::ModelGraph& graph, const Manifest& saved) {
@@ -146,6 +154,8 @@ SavedModel loadOnce(FileSystem& file_system, CheckpointFolder& folder, std::stri
                     const model::ModelSpec& model, const model::ModelGraph& graph) {
   Latest latest = find(file_system, folder, which);
   DTF_CHECK(latest.found.has_value());
+  latest.found->manifest =
+      checkpoint::underNames(std::move(latest.found->manifest), variableNames(graph));
   const Manifest wanted = wantedOf(graph, latest.found->manifest);
   checkModel(*latest.found, wanted, model);
   SavedModel result = read(file_system, *latest.found, wanted);

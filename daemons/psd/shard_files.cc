@@ -8,6 +8,7 @@
 #include "common/base/checksum.h"
 #include "common/base/log.h"
 #include "common/base/wall_time.h"
+#include "common/checkpoint/former_variables.h"
 #include "common/checkpoint/restore.h"
 #include "common/ps/gradient_math.h"
 #include "common/ps/moving_average.h"
@@ -140,7 +141,9 @@ void completeRestored(ps::RestoredShard& restored, uint32_t ps_task,
 ps::RestoredShard restoreShard(FileSystem& file_system, const std::filesystem::path& folder,
                                uint32_t ps_task, const ps::ModelDeclaration& declaration,
                                uint32_t workers) {
-  const checkpoint::Manifest manifest = checkpoint::readManifest(file_system, folder);
+  const checkpoint::Manifest manifest =
+      checkpoint::underNames(checkpoint::readManifest(file_system, folder),
+                             checkpoint::namesOf(declaration.layout.variables));
   const ps::ShardLayout& shard = declaration.layout.shards[ps_task];
   ps::RestoredShard restored =
       roomFor({manifest.global_step, manifest.worker_batches, manifest.clocks}, ps_task,
