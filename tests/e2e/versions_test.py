@@ -37,6 +37,34 @@ train:
   checkpoint: {{every_steps: {STEPS}, keep: 1}}
   steps: {STEPS}
 """
+# Layers, keys and a loss under names of version 0.1.0 that Keras's have replaced since.
+NAMES = f"""job: recorded
+run_dir: run
+cluster: {{ps: ['localhost:auto', 'localhost:auto'], worker: ['localhost:auto']}}
+train:
+  model:
+    input: {{shape: [4]}}
+    layers:
+      - dense: {{units: 4, activation: relu, name: numbers}}
+      - batch_norm:
+      - embedding: {{categories: user, vocabulary: 1000, dimension: 1, combiner: sum}}
+      - embedding: {{categories: item, vocabulary: 500, dimension: 1, combiner: sum}}
+      - concat: {{with: [batch_norm, embedding]}}
+      - batch_norm:
+      - dense: {{units: 1}}
+    loss: sigmoid_cross_entropy
+  data:
+    train: {{format: synthetic, problem: clicks, count: 600}}
+    eval: {{format: synthetic, problem: clicks, count: 100}}
+    batch_size: 10
+    seed: 3
+  optimizer: {{adagrad: {{learning_rate: 0.05}}}}
+  replication: {{mode: sync}}
+  checkpoint: {{every_steps: {STEPS}, keep: 1}}
+  steps: {STEPS}
+"""
+TODAYS = {"batch_norm": "batch_normalization", "concat": "concatenate", "vocabulary": "input_dim", "dimension": "output_dim",
+          "sigmoid_cross_entropy": "binary_crossentropy"}
 HANDSHAKE = f"""job: recorded
 run_dir: run
 cluster: {{ps: ['localhost:1'], worker: ['{WORKER}']}}
@@ -56,11 +84,14 @@ class Programs:
     def version(self):
         return subprocess.run([self.psd, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
 
-    def json(self, folder, *words):
-        """The last line that dtf-launch says on stdout, which must end well."""
+    def run(self, folder, *words):
+        """The last line of dtf-launch on stdout, and its stderr; it must end well."""
         done = subprocess.run([self.launch, *words, "--json"], cwd=folder, capture_output=True, text=True, timeout=SOON, check=False)
         assert done.returncode == 0, f"{words}: {done.returncode}: {done.stderr}"
-        return json.loads(done.stdout.splitlines()[-1])
+        return json.loads(done.stdout.splitlines()[-1]), done.stderr
+
+    def json(self, folder, *words):
+        return self.run(folder, *words)[0]
 
     def task(self, program, folder, port):
         with open(pathlib.Path(folder) / "said", "w") as said:
@@ -123,14 +154,20 @@ def end(process):
     process.wait()
 
 
-def record(programs, folder):
-    (folder / "cluster.yaml").write_text(JOB)
-    (folder / "handshake.yaml").write_text(HANDSHAKE)
+def record_checkpoint(programs, folder, job):
+    folder.mkdir(parents=True)
+    (folder / "cluster.yaml").write_text(job)
     with tempfile.TemporaryDirectory() as work:
         shutil.copy(folder / "cluster.yaml", work)
         programs.json(work, "cluster.yaml")
         (folder / "eval.json").write_text(json.dumps(programs.json(work, "eval", "cluster.yaml"), indent=1) + "\n")
         shutil.copytree(pathlib.Path(work) / f"run/checkpoints/step-{STEPS}", folder / f"step-{STEPS}")
+
+
+def record(programs, folder):
+    record_checkpoint(programs, folder, JOB)
+    record_checkpoint(programs, folder / "names", NAMES)
+    (folder / "handshake.yaml").write_text(HANDSHAKE)
     with tempfile.TemporaryDirectory() as work, socket.create_server(("127.0.0.1", 0)) as listening:
         shutil.copy(folder / "handshake.yaml", work)
         worker = programs.task(programs.workerd, work, listening.getsockname()[1])
@@ -147,20 +184,49 @@ def record(programs, folder):
     print(f"recorded {folder}: {len(hello)} and {len(answer)} bytes; add it to the repository")
 
 
-def its_checkpoint_is_evaluated_as_then(programs, kept, work):
-    then = json.loads((kept / "eval.json").read_text())
-    now = programs.json(work, "eval", "cluster.yaml")
+def same_numbers(then, now):
     numbers = {key: value for key, value in then.items() if isinstance(value, float)}
     assert numbers, then
     for key, value in numbers.items():  # the last bits are the instruction set's
         assert math.isclose(now[key], value, rel_tol=1e-5), f"{key}: {now[key]}, and {value} then"
 
 
-def its_checkpoint_is_trained_on(programs, _kept, work):
-    summary = programs.json(work, "cluster.yaml", "--set", f"train.steps={STEPS + MORE_STEPS}")
+def its_checkpoint_is_evaluated_as_then(programs, kept, work):
+    same_numbers(json.loads((kept / "eval.json").read_text()), programs.json(work, "eval", "cluster.yaml"))
+
+
+def trained_on(programs, work):
+    summary, said = programs.run(work, "cluster.yaml", "--set", f"train.steps={STEPS + MORE_STEPS}")
     assert summary["outcome"] == "done" and summary["global_step"] == STEPS + MORE_STEPS, summary
     log = next((work / "run/logs").glob("worker-0.*.log")).read_text()
     assert re.search(rf"event=restored .*global_step={STEPS}\b", log), log
+    return summary, said, re.findall(r'event=settings_changed .*changes="([^"]*)"', log)
+
+
+def its_checkpoint_is_trained_on(programs, _kept, work):
+    trained_on(programs, work)
+
+
+def its_names_and_todays_go_on_to_the_same_bits(programs, kept, work):
+    """The same file, and with each old name replaced: variables have other names, and the same values."""
+    old = (kept / "names/cluster.yaml").read_text()
+    todays = old
+    for was, now in TODAYS.items():
+        todays = re.sub(rf"\b{was}\b", now, todays)
+    todays = todays.replace("combiner: sum", "combiner: sum, embeddings_initializer: glorot_uniform")  # as the warning advises
+    digests = []
+    for spelling, text in (("old", old), ("todays", todays)):
+        folder = work / spelling
+        shutil.copytree(kept / f"names/step-{STEPS}", folder / f"run/checkpoints/step-{STEPS}")
+        (folder / "cluster.yaml").write_text(text)
+        same_numbers(json.loads((kept / "names/eval.json").read_text()), programs.json(folder, "eval", "cluster.yaml"))
+        summary, said, changes = trained_on(programs, folder)
+        assert changes == [f"steps {STEPS} -> {STEPS + MORE_STEPS}"], changes
+        digests.append(summary["parameters_digest"])
+        for was, now in TODAYS.items():
+            warned = re.findall(rf"^cluster.yaml:\d+:\d+: warning: '{was}' is called '{now}' now", said, re.MULTILINE)
+            assert len(warned) == (spelling == "old"), (was, said)
+    assert digests[0] == digests[1], digests
 
 
 def a_ps_takes_its_workers_hello(programs, kept, work):
@@ -185,7 +251,7 @@ def a_worker_takes_its_ps_answer(programs, kept, work):
     end(worker)
 
 
-CASES = [its_checkpoint_is_evaluated_as_then, its_checkpoint_is_trained_on, a_ps_takes_its_workers_hello,
+CASES = [its_checkpoint_is_evaluated_as_then, its_checkpoint_is_trained_on, its_names_and_todays_go_on_to_the_same_bits, a_ps_takes_its_workers_hello,
          a_worker_takes_its_ps_answer]
 
 
@@ -214,7 +280,6 @@ def main():
     programs = Programs(pathlib.Path(sys.argv[1]).resolve())
     if sys.argv[2:] == ["--record"]:
         folder = VERSIONS / programs.version()
-        folder.mkdir(parents=True)
         record(programs, folder)
         return 0
     kept = sorted(VERSIONS.glob("*.*.*"))
