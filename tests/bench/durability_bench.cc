@@ -42,7 +42,7 @@ std::string clusterText(const Job& job, const std::string& durability, const std
       "  ps: [\"localhost:auto\", \"localhost:auto\"]\n"
       "  worker: [\"localhost:auto\", \"localhost:auto\"]\n"
       "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n    layers: [{}]\n"
-      "    loss: softmax_cross_entropy\n"
+      "    loss: sparse_categorical_crossentropy\n"
       "  data: {{train: {{format: digits, count: 10000}}, batch_size: 100, seed: 1}}\n"
       "  optimizer: {{gradient_descent: {{learning_rate: 0.01}}}}\n"
       "  replication: {{mode: {}}}\n  steps: {}\n",

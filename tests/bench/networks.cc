@@ -22,54 +22,59 @@ namespace dtf::bench {
 namespace {
 
 constexpr const char* kLeNet =
-    "[conv2d: {filters: 32, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
-    "conv2d: {filters: 64, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
+    "[conv2d: {filters: 32, kernel_size: 5, padding: same, activation: relu}, max_pooling2d: "
+    "{pool_size: 2}, "
+    "conv2d: {filters: 64, kernel_size: 5, padding: same, activation: relu}, max_pooling2d: "
+    "{pool_size: 2}, "
     "flatten: , dense: {units: 1024, activation: relu}, dense: {units: 10}]";
 
 std::string convolution(int filters, int kernel, int stride) {
   return fmt::format(
-      "conv2d: {{filters: {}, kernel: {}, stride: {}, padding: same, use_bias: false}}", filters,
-      kernel, stride);
+      "conv2d: {{filters: {}, kernel_size: {}, strides: {}, padding: same, use_bias: false}}",
+      filters, kernel, stride);
 }
 
 // He et al., 2016, with projections where the shape changes.
 std::string basicBlock(int filters, int stride) {
-  const std::string shortcut =
-      stride == 1 ? ""
-                  : fmt::format(", shortcut: [{}, batch_norm: ]", convolution(filters, 1, stride));
+  const std::string shortcut = stride == 1 ? ""
+                                           : fmt::format(", shortcut: [{}, batch_normalization: ]",
+                                                         convolution(filters, 1, stride));
   return fmt::format(
-      "residual: {{activation: relu, layers: [{}, batch_norm: , relu: , {}, batch_norm: ]{}}}",
+      "residual: {{activation: relu, layers: [{}, batch_normalization: , relu: , {}, "
+      "batch_normalization: ]{}}}",
       convolution(filters, 3, stride), convolution(filters, 3, 1), shortcut);
 }
 
 std::string resNet20() {
-  std::string layers = "[" + convolution(16, 3, 1) + ", batch_norm: , relu: ";
+  std::string layers = "[" + convolution(16, 3, 1) + ", batch_normalization: , relu: ";
   for (const int filters : {16, 32, 64})
     for (int block = 0; block < 3; ++block)
       layers += ", " + basicBlock(filters, block == 0 && filters != 16 ? 2 : 1);
-  return layers + ", global_avg_pool: , dense: {units: 10}]";
+  return layers + ", global_average_pooling2d: , dense: {units: 10}]";
 }
 
 // With the stride in the 3x3 convolution, as PyTorch has it.
 std::string bottleneck(int filters, int stride, bool first) {
-  const std::string shortcut =
-      first ? fmt::format(", shortcut: [{}, batch_norm: ]", convolution(4 * filters, 1, stride))
-            : "";
+  const std::string shortcut = first ? fmt::format(", shortcut: [{}, batch_normalization: ]",
+                                                   convolution(4 * filters, 1, stride))
+                                     : "";
   return fmt::format(
-      "residual: {{activation: relu, layers: [{}, batch_norm: , relu: , {}, batch_norm: , relu: , "
-      "{}, batch_norm: ]{}}}",
+      "residual: {{activation: relu, layers: [{}, batch_normalization: , relu: , {}, "
+      "batch_normalization: , relu: , "
+      "{}, batch_normalization: ]{}}}",
       convolution(filters, 1, 1), convolution(filters, 3, stride), convolution(4 * filters, 1, 1),
       shortcut);
 }
 
 std::string resNet50() {
-  std::string layers = "[" + convolution(64, 7, 2) +
-                       ", batch_norm: , relu: , max_pool: {size: 3, stride: 2, padding: same}";
+  std::string layers =
+      "[" + convolution(64, 7, 2) +
+      ", batch_normalization: , relu: , max_pooling2d: {pool_size: 3, strides: 2, padding: same}";
   const int blocks[] = {3, 4, 6, 3};
   for (int stage = 0; stage < 4; ++stage)
     for (int block = 0; block < blocks[stage]; ++block)
       layers += ", " + bottleneck(64 << stage, block == 0 && stage > 0 ? 2 : 1, block == 0);
-  return layers + ", global_avg_pool: , dense: {units: 1000}]";
+  return layers + ", global_average_pooling2d: , dense: {units: 1000}]";
 }
 
 std::string perceptron(std::initializer_list<int> hidden, const char* activation, int outputs,
@@ -156,8 +161,8 @@ cluster::JobSpec jobOf(const Network& network, int examples,
                   "  optimizer: {{momentum: {{learning_rate: 0.01, momentum: 0.9}}}}\n"
                   "  replication: {{mode: sync}}\n  steps: {}\n",
                   folder.path(), shape, network.layers,
-                  network.classes == 1 ? "sigmoid_cross_entropy" : "softmax_cross_entropy", data,
-                  network.batch, network.steps));
+                  network.classes == 1 ? "binary_crossentropy" : "sparse_categorical_crossentropy",
+                  data, network.batch, network.steps));
   return cluster::loadCluster(file, {});
 }
 

@@ -40,8 +40,10 @@ constexpr TowerNetwork kNetworks[] = {
      "dense: {units: 10}]",
      1000, 150},
     {"conv 16, 32 b100",
-     "[conv2d: {filters: 16, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
-     "conv2d: {filters: 32, kernel: 3, padding: same, activation: relu}, max_pool: {size: 2}, "
+     "[conv2d: {filters: 16, kernel_size: 5, padding: same, activation: relu}, max_pooling2d: "
+     "{pool_size: 2}, "
+     "conv2d: {filters: 32, kernel_size: 3, padding: same, activation: relu}, max_pooling2d: "
+     "{pool_size: 2}, "
      "flatten: , dense: {units: 10}]",
      100, 100}};
 
@@ -51,7 +53,7 @@ cluster::TrainSpec trainOf(const TowerNetwork& network, int steps,
       "job.yaml",
       fmt::format("job: towers\ncluster: {{ps: [\"localhost:1\"], worker: [\"localhost:2\"]}}\n"
                   "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n    layers: {}\n"
-                  "    loss: softmax_cross_entropy\n"
+                  "    loss: sparse_categorical_crossentropy\n"
                   "  data: {{train: {{format: digits, count: 4000}}, batch_size: {}}}\n"
                   "  optimizer: {{gradient_descent: {{learning_rate: 0.05}}}}\n"
                   "  replication: {{mode: sync}}\n  steps: {}\n",

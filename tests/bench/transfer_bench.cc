@@ -15,7 +15,7 @@ namespace {
 Report benchTable(const BenchOptions& options) {
   constexpr JobModel kTable{
       "embedding of 1 000 000 x 16",
-      "embedding: {vocabulary: 1000000, dimension: 16}, flatten: , dense: {units: 10}", 300};
+      "embedding: {input_dim: 1000000, output_dim: 16}, flatten: , dense: {units: 10}", 300};
   const JobShape rows{.replication = "{mode: sync}", .shared_memory = false};
   JobShape shared = rows, whole = rows;
   shared.shared_memory = true;

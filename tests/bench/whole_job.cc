@@ -35,8 +35,10 @@ constexpr JobModel kJobModels[] = {
      "dense: {units: 10}",
      150},
     {"LeNet b100",
-     "conv2d: {filters: 32, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
-     "conv2d: {filters: 64, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
+     "conv2d: {filters: 32, kernel_size: 5, padding: same, activation: relu}, max_pooling2d: "
+     "{pool_size: 2}, "
+     "conv2d: {filters: 64, kernel_size: 5, padding: same, activation: relu}, max_pooling2d: "
+     "{pool_size: 2}, "
      "flatten: , dense: {units: 1024, activation: relu}, dense: {units: 10}",
      60},
 };
@@ -61,7 +63,7 @@ double stepsPerSecond(const JobModel& model, const JobShape& shape, uint64_t ste
         "job: bench\nrun_dir: {}/runs\nshared_memory: {}\nstream_gradients: {}\ncluster:\n{}  "
         "worker: [{}]\n"
         "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n    layers: [{}]\n"
-        "    loss: softmax_cross_entropy\n"
+        "    loss: sparse_categorical_crossentropy\n"
         "  data: {{train: {{format: digits, count: 10000}}, batch_size: 100, seed: 1}}\n"
         "  optimizer: {{momentum: {{learning_rate: 0.001}}}}\n"
         "  replication: {}\n  steps: {}\n",

@@ -55,7 +55,7 @@ shared_memory: false
   model:
     input: {{shape: [28, 28, 1]}}
     layers: [flatten: , dense: {{units: {units}, name: first}}, dense: {{units: 10, name: softmax}}]
-    loss: softmax_cross_entropy
+    loss: sparse_categorical_crossentropy
   data: {{train: {{format: digits, count: 600}}, batch_size: 20, seed: 7}}
   optimizer: {{adam: {{learning_rate: 0.001}}}}
   steps: {steps}

@@ -95,7 +95,7 @@ train:
   model:
     input: {{shape: [28, 28, 1]}}
     layers: [flatten: , dense: {{units: 10, name: softmax}}]
-    loss: softmax_cross_entropy
+    loss: sparse_categorical_crossentropy
   data: {{{data}, batch_size: 20, seed: 7}}
   optimizer: {{adam: {{learning_rate: 0.001}}}}
   replication: {replication}

@@ -41,11 +41,12 @@ TEST_F(ByHandTest, FourTerminalsWithTensorFlowsFlags) {
   const std::string ps = "localhost:" + std::to_string(p[0]) + ",localhost:" + std::to_string(p[1]);
   const std::string workers =
       "localhost:" + std::to_string(p[2]) + ",localhost:" + std::to_string(p[3]);
-  const std::string train = folder_.write("train.yaml",
-                                          "model: {input: {shape: [28, 28, 1]}, layers: [flatten: "
-                                          ", dense: {units: 10, name: softmax}], "
-                                          "loss: softmax_cross_entropy}\ndata: {train: {format: "
-                                          "digits, count: 300}, batch_size: 10}\nsteps: 20\n");
+  const std::string train =
+      folder_.write("train.yaml",
+                    "model: {input: {shape: [28, 28, 1]}, layers: [flatten: "
+                    ", dense: {units: 10, name: softmax}], "
+                    "loss: sparse_categorical_crossentropy}\ndata: {train: {format: "
+                    "digits, count: 300}, batch_size: 10}\nsteps: 20\n");
   std::vector<Process> tasks;
   for (int i = 0; i < 2; ++i) {
     tasks.emplace_back(std::vector<std::string>{binary("psd"), "--ps-hosts", ps, "--worker-hosts",
@@ -82,7 +83,8 @@ TEST_F(ByHandTest, MetricsWithoutDataToEvaluateAreAWarning) {
   const std::string train = folder_.write(
       "train.yaml",
       "model: {input: {shape: [28, 28, 1]}, layers: [flatten: , dense: {units: 10}], loss: "
-      "softmax_cross_entropy, metrics: [accuracy]}\ndata: {train: {format: digits, count: 300}, "
+      "sparse_categorical_crossentropy, metrics: [accuracy]}\ndata: {train: {format: digits, "
+      "count: 300}, "
       "batch_size: 10}\nsteps: 5\n");
   Process server({binary("psd"), "--ps-hosts", ps, "--worker-hosts", worker, "--task-index", "0"});
   Process chief({binary("workerd"), "--ps-hosts", ps, "--worker-hosts", worker, "--task-index", "0",
@@ -252,7 +254,8 @@ TEST_F(ByHandTest, AWorkerThatWouldDoOtherWorkIsRefused) {
   const std::vector<std::pair<std::string, std::string>> changes = {
       {"train.data.seed=8", "data.seed is 8, the job's is 7"},
       {"train.data.batch_size=10", "data.batch_size is 10, the job's is 20"},
-      {"train.model.loss=mse", "model.loss is mse, the job's is softmax_cross_entropy"},
+      {"train.model.loss=mse",
+       "model.loss is mean_squared_error, the job's is sparse_categorical_crossentropy"},
       {"train.model.layers=[flatten: , dense: {units: 10, name: softmax, activation: tanh}]",
        "activation=tanh"},
       {"train.data.train.count=601", "data.train is 601 examples of [28, 28, 1], the job's is 600"},

@@ -65,7 +65,7 @@ std::string ClusterTest::writeCluster(const ClusterOptions& o, const std::string
       name + ".yaml",
       fmt::format("job: {}\nrun_dir: {}/runs/{}\ncluster:\n  ps: [{}]\n  worker: [{}]\n{}"
                   "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n    layers: {}\n"
-                  "    loss: softmax_cross_entropy\n    metrics: {}\n"
+                  "    loss: sparse_categorical_crossentropy\n    metrics: {}\n"
                   "  data:\n    train: {{format: digits, count: {}}}\n    eval: {{format: digits, "
                   "count: {}}}\n"
                   "    batch_size: {}\n    seed: 7\n  optimizer: {}\n  replication: {{mode: "

@@ -142,7 +142,7 @@ TEST_F(DataTest, AFolderOfImagesIsLearntAndAsked) {
   folder_.write("train/red/7.png", "<html>");
   const std::string train =
       "  model: {input: {shape: [8, 8, 3]}, layers: [flatten, dense: {units: 3}], loss: "
-      "softmax_cross_entropy, metrics: [accuracy]}\n"
+      "sparse_categorical_crossentropy, metrics: [accuracy]}\n"
       "  data:\n"
       "    train: {format: images, folder: train, max_bad_records: 1}\n"
       "    eval: {format: images, folder: eval}\n"
@@ -210,7 +210,7 @@ TEST_F(DataTest, MoreImagesThanMemoryAreTrainedOn) {
   idx("labels", "\0\0\x08\x01"s, kCount);
   const std::string file = write(
       "  model: {input: {shape: [28, 28]}, layers: [flatten, dense: {units: 10}], loss: "
-      "softmax_cross_entropy}\n"
+      "sparse_categorical_crossentropy}\n"
       "  data: {train: {format: idx, images: images, labels: labels}}\n"
       "  steps: 20\n");
   std::string command = "ulimit -d 921600; exec";
@@ -229,7 +229,7 @@ TEST_F(DataTest, AFolderWithOtherClassesIsRefusedBeforeTheStart) {
   }
   const std::string file = write(
       "  model: {input: {shape: [8, 8]}, layers: [flatten, dense: {units: 2}], loss: "
-      "softmax_cross_entropy}\n"
+      "sparse_categorical_crossentropy}\n"
       "  data:\n"
       "    train: {format: images, folder: train}\n"
       "    eval: {format: images, folder: eval}\n"

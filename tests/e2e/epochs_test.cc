@@ -27,7 +27,7 @@ class EpochsTest : public RecoveryTest {
             .batch_size = 4,
             .optimizer = "{adam: {learning_rate: 0.001}}",
             .layers =
-                "[flatten: , dense: {units: 16, activation: relu}, batch_norm: ,"
+                "[flatten: , dense: {units: 16, activation: relu}, batch_normalization: ,"
                 " dropout: {rate: 0.2}, dense: {units: 10}]"};
   }
   static constexpr int kStepsOfAll = 6 * 4;

@@ -221,7 +221,7 @@ TEST_F(ExamplesTest, AModelOfATableIsAppliedByTheNamesOfItsColumns) {
       "job: table\nrun_dir: " + folder_.path() +
           "/runs/table\ncluster: {ps: [\"localhost:auto\"], worker: [\"localhost:auto\"]}\n"
           "train:\n  model: {input: {shape: [2]}, layers: [dense: {units: 2}], "
-          "loss: softmax_cross_entropy}\n"
+          "loss: sparse_categorical_crossentropy}\n"
           "  data: {train: {format: csv, files: [table.csv], label_column: kind, "
           "class_names: [wide, tall]}, batch_size: 10}\n"
           "  optimizer: {adam: {learning_rate: 0.05}}\n  steps: 200\n"

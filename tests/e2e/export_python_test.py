@@ -44,28 +44,28 @@ ACTIVATIONS = ["relu", "relu6", "leaky_relu", "elu", "gelu", "silu", "softplus",
 # without trained factors.
 MODELS = {
     "perceptron": ("[flatten: , " + ", ".join(f"dense: {{units: 20, activation: {name}}}" for name in ACTIVATIONS[:4]) +
-                   ", layer_norm: , batch_norm: , " + ", ".join(f"{name}: " for name in ACTIVATIONS[4:9]) +
-                   ", dropout: {rate: 0.3}, dense: {units: 10, use_bias: false}]", "softmax_cross_entropy"),
-    "lenet": ("[conv2d: {filters: 6, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
-              "conv2d: {filters: 8, kernel: [5, 3], stride: [2, 1], activation: tanh}, "
-              "avg_pool: {size: 3, stride: 2, padding: same}, flatten: , dense: {units: 10}]", "sigmoid_cross_entropy"),
-    "separable": ("[conv2d: {filters: 8, kernel: 3, dilation: 2, activation: gelu}, "
-                  "depthwise_conv2d: {kernel: 3, multiplier: 2, padding: same}, layer_norm: , "
-                  "batch_norm: , conv2d: {filters: 8, kernel: 1, groups: 4, use_bias: false}, softmax: , global_avg_pool: , "
+                   ", layer_normalization: , batch_normalization: , " + ", ".join(f"{name}: " for name in ACTIVATIONS[4:9]) +
+                   ", dropout: {rate: 0.3}, dense: {units: 10, use_bias: false}]", "sparse_categorical_crossentropy"),
+    "lenet": ("[conv2d: {filters: 6, kernel_size: 5, padding: same, activation: relu}, max_pooling2d: {pool_size: 2}, "
+              "conv2d: {filters: 8, kernel_size: [5, 3], strides: [2, 1], activation: tanh}, "
+              "average_pooling2d: {pool_size: 3, strides: 2, padding: same}, flatten: , dense: {units: 10}]", "binary_crossentropy"),
+    "separable": ("[conv2d: {filters: 8, kernel_size: 3, dilation_rate: 2, activation: gelu}, "
+                  "depthwise_conv2d: {kernel_size: 3, depth_multiplier: 2, padding: same}, layer_normalization: , "
+                  "batch_normalization: , conv2d: {filters: 8, kernel_size: 1, groups: 4, use_bias: false}, softmax: , global_average_pooling2d: , "
                   "dense: {units: 10}]", "mse"),
-    "residual": ("[conv2d: {filters: 4, kernel: 3, padding: same, activation: relu, name: stem}, "
+    "residual": ("[conv2d: {filters: 4, kernel_size: 3, padding: same, activation: relu, name: stem}, "
                  "block: {name: stage, repeat: 2, layers: [residual: {activation: relu, layers: ["
-                 "conv2d: {filters: 4, kernel: 3, padding: same, activation: silu}, "
-                 "conv2d: {filters: 4, kernel: 3, padding: same}]}]}, add: {with: [stem]}, concat: {with: [stem]}, "
-                 "residual: {layers: [conv2d: {filters: 6, kernel: 3, stride: 2, padding: same}], "
-                 "shortcut: [conv2d: {filters: 6, kernel: 1, stride: 2}]}, "
-                 "reshape: {shape: [14, 84]}, layer_norm: , flatten: , dense: {units: 10}]", "hinge"),
-    "steps": ("[reshape: {shape: [28, 28]}, dense: {units: 12, activation: relu}, dense: {units: 8, bias_initializer: {constant: 0.1}}, "
-              "reshape: {shape: [4, 7, 8]}, global_max_pool: , dense: {units: 10}]", "softmax_cross_entropy"),
-    "normalized": ("[normalize: {mean: [0.13], std: [0.31]}, conv2d: {filters: 6, kernel: 3, use_bias: false}, batch_norm: , "
-                   "relu: , conv2d: {filters: 8, kernel: 3, use_bias: false}, batch_norm: {scale: false}, relu: , flatten: , "
-                   "dense: {units: 20}, batch_norm: {scale: false, center: false}, dense: {units: 10}]",
-                   "softmax_cross_entropy"),
+                 "conv2d: {filters: 4, kernel_size: 3, padding: same, activation: silu}, "
+                 "conv2d: {filters: 4, kernel_size: 3, padding: same}]}]}, add: {with: [stem]}, concatenate: {with: [stem]}, "
+                 "residual: {layers: [conv2d: {filters: 6, kernel_size: 3, strides: 2, padding: same}], "
+                 "shortcut: [conv2d: {filters: 6, kernel_size: 1, strides: 2}]}, "
+                 "reshape: {target_shape: [14, 84]}, layer_normalization: , flatten: , dense: {units: 10}]", "hinge"),
+    "steps": ("[reshape: {target_shape: [28, 28]}, dense: {units: 12, activation: relu}, dense: {units: 8, bias_initializer: {constant: 0.1}}, "
+              "reshape: {target_shape: [4, 7, 8]}, global_max_pooling2d: , dense: {units: 10}]", "sparse_categorical_crossentropy"),
+    "normalized": ("[normalization: {mean: [0.13], std: [0.31]}, conv2d: {filters: 6, kernel_size: 3, use_bias: false}, batch_normalization: , "
+                   "relu: , conv2d: {filters: 8, kernel_size: 3, use_bias: false}, batch_normalization: {scale: false}, relu: , flatten: , "
+                   "dense: {units: 20}, batch_normalization: {scale: false, center: false}, dense: {units: 10}]",
+                   "sparse_categorical_crossentropy"),
 }
 TABLE_JOB = """job: table
 run_dir: {folder}/run
@@ -75,10 +75,10 @@ train:
   model:
     input: {{shape: [3]}}
     layers:
-      - normalize: {{mean: [1, 1, -5], std: [2, 2, 0.25]}}
+      - normalization: {{mean: [1, 1, -5], std: [2, 2, 0.25]}}
       - dense: {{units: 4, activation: tanh}}
       - dense: {{units: 1}}
-    loss: sigmoid_cross_entropy
+    loss: binary_crossentropy
   data:
     train: {{format: csv, files: [{folder}/table.csv], label_column: kind}}
     batch_size: 20
@@ -96,12 +96,12 @@ train:
     input: {{shape: [2]}}
     layers:
       - dense: {{units: 4, activation: relu, name: numbers}}
-      - embedding: {{categories: user, vocabulary: 50, dimension: 4, combiner: sum, name: users}}
-      - embedding: {{categories: tags, vocabulary: 9, dimension: 4, combiner: mean, name: tags}}
+      - embedding: {{categories: user, input_dim: 50, output_dim: 4, combiner: sum, name: users}}
+      - embedding: {{categories: tags, input_dim: 9, output_dim: 4, combiner: mean, name: tags}}
       - multiply: {{with: [users]}}
-      - concat: {{with: [numbers, users]}}
+      - concatenate: {{with: [numbers, users]}}
       - dense: {{units: 3}}
-    loss: softmax_cross_entropy
+    loss: sparse_categorical_crossentropy
   data:
     train: {{{data}}}
     batch_size: 20

@@ -56,8 +56,8 @@ TEST_F(GpuTest, AWorkersGpuTrainsWhatItsCpuDoes) {
       .mode = "sync",
       .steps = 40,
       .layers =
-          "[conv2d: {filters: 4, kernel: 5, stride: 2, activation: relu}, "
-          "max_pool: {size: 2}, batch_norm: , flatten: , dropout: {rate: 0.2}, "
+          "[conv2d: {filters: 4, kernel_size: 5, strides: 2, activation: relu}, "
+          "max_pooling2d: {pool_size: 2}, batch_normalization: , flatten: , dropout: {rate: 0.2}, "
           "dense: {units: 10, name: softmax}]"};
   ASSERT_EQ(launch(writeCluster(options, "cpu")).exit_code, 0);
   const ProcessResult result = launch(writeCluster(onGpu(options), "gpu"));
@@ -72,11 +72,11 @@ TEST_F(GpuTest, AWorkersGpuTrainsWhatItsCpuDoes) {
 
 // A loop over the 28 rows of an image, unrolled there.
 TEST_F(GpuTest, ARecurrentLayerTrainsThereToo) {
-  const ClusterOptions options{
-      .mode = "sync",
-      .steps = 10,
-      .layers =
-          "[reshape: {shape: [28, 28]}, lstm: {units: 8}, dense: {units: 10, name: softmax}]"};
+  const ClusterOptions options{.mode = "sync",
+                               .steps = 10,
+                               .layers =
+                                   "[reshape: {target_shape: [28, 28]}, lstm: {units: 8}, dense: "
+                                   "{units: 10, name: softmax}]"};
   ASSERT_EQ(launch(writeCluster(options, "cpu")).exit_code, 0);
   const ProcessResult result = launch(writeCluster(onGpu(options), "gpu"));
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -104,12 +104,12 @@ TEST_F(GpuTest, CategoriesAreLookedUpThereToo) {
 }
 
 TEST_F(GpuTest, BFloat16TrainsWhatFloat32Does) {
-  ClusterOptions options{
-      .mode = "sync",
-      .steps = 60,
-      .layers =
-          "[conv2d: {filters: 4, kernel: 5, stride: 2, use_bias: false}, batch_norm: , relu: , "
-          "flatten: , dense: {units: 10, name: softmax}]"};
+  ClusterOptions options{.mode = "sync",
+                         .steps = 60,
+                         .layers =
+                             "[conv2d: {filters: 4, kernel_size: 5, strides: 2, use_bias: false}, "
+                             "batch_normalization: , relu: , "
+                             "flatten: , dense: {units: 10, name: softmax}]"};
   ASSERT_EQ(launch(writeCluster(onGpu(options), "wide")).exit_code, 0);
   options.train_more = "  precision: bfloat16\n";
   ASSERT_EQ(launch(writeCluster(options, "cpu")).exit_code, 0);
@@ -125,14 +125,15 @@ TEST_F(GpuTest, BFloat16TrainsWhatFloat32Does) {
 // There the GPU updates them, with the bits of a ps; checkpoints, evaluations and what the job ends
 // with are of them.
 TEST_F(GpuTest, WithoutAPsItKeepsTheVariables) {
-  ClusterOptions options = onGpu(
-      {.ps = 1,
-       .workers = 1,
-       .mode = "sync",
-       .steps = 60,
-       .optimizer = "{adam: {learning_rate: 0.01, moving_average: {decay: 0.9}}}",
-       .layers = "[flatten: , dense: {units: 20}, batch_norm: , dense: {units: 10, name: softmax}]",
-       .train_more = "  checkpoint: {every_steps: 10}\n  eval: {every_steps: 20}\n"});
+  ClusterOptions options =
+      onGpu({.ps = 1,
+             .workers = 1,
+             .mode = "sync",
+             .steps = 60,
+             .optimizer = "{adam: {learning_rate: 0.01, moving_average: {decay: 0.9}}}",
+             .layers = "[flatten: , dense: {units: 20}, batch_normalization: , dense: {units: 10, "
+                       "name: softmax}]",
+             .train_more = "  checkpoint: {every_steps: 10}\n  eval: {every_steps: 20}\n"});
   ASSERT_EQ(launch(writeCluster(options, "ps")).exit_code, 0);
   const ProcessResult whole = launch(withoutPs(options, "whole"));
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
@@ -157,16 +158,17 @@ TEST_F(GpuTest, WithoutAPsItKeepsTheVariables) {
 // taken.
 TEST_F(GpuTest, SeveralGpusWithoutAPsKeepTheVariables) {
   ::setenv("DTF_TEST_HOST_DEVICES", "3", 1);
-  const ClusterOptions options{
-      .ps = 1,
-      .workers = 1,
-      .mode = "async",
-      .steps = 40,
-      .batch_size = 21,
-      .optimizer = "{momentum: {learning_rate: 0.05, momentum: 0.9}}",
-      .layers = "[flatten: , dense: {units: 20}, batch_norm: , dense: {units: 10, name: softmax}]",
-      .worker_more = ", devices: [gpu:0, gpu:1, gpu:2]",
-      .train_more = "  checkpoint: {every_steps: 5}\n"};
+  const ClusterOptions options{.ps = 1,
+                               .workers = 1,
+                               .mode = "async",
+                               .steps = 40,
+                               .batch_size = 21,
+                               .optimizer = "{momentum: {learning_rate: 0.05, momentum: 0.9}}",
+                               .layers =
+                                   "[flatten: , dense: {units: 20}, batch_normalization: , dense: "
+                                   "{units: 10, name: softmax}]",
+                               .worker_more = ", devices: [gpu:0, gpu:1, gpu:2]",
+                               .train_more = "  checkpoint: {every_steps: 5}\n"};
   ASSERT_EQ(launch(writeCluster(options, "ps")).exit_code, 0);
   const std::string file = withoutPs(options, "job");
   ASSERT_EQ(launch(file, {"--set", "train.steps=25"}).exit_code, 0);
@@ -229,7 +231,7 @@ TEST_F(GpuTest, GradientsThatLeaveAsTheyComeHaveTheSameBits) {
              .mode = "sync",
              .steps = 6,
              .batch_size = 4,
-             .layers = "[flatten: , dense: {units: 1024}, batch_norm: , relu: , dense: "
+             .layers = "[flatten: , dense: {units: 1024}, batch_normalization: , relu: , dense: "
                        "{units: 1024}, relu: , dense: {units: 10}]"});
   for (const std::string name : {"true", "false"}) {
     options.top_more = "shared_memory: false\nstream_gradients: " + name + "\n";

@@ -27,10 +27,10 @@ train:
   model:
     input: {{shape: [10, 8, 3]}}
     layers:
-      - conv2d: {{name: conv1, filters: 6, kernel: [3, 5], padding: same, use_bias: false}}
-      - batch_norm: {{name: bn1, epsilon: 0.00001}}
+      - conv2d: {{name: conv1, filters: 6, kernel_size: [3, 5], padding: same, use_bias: false}}
+      - batch_normalization: {{name: bn1, epsilon: 0.00001}}
       - relu:
-      - max_pool: {{size: 2}}
+      - max_pooling2d: {{pool_size: 2}}
       - block:
           name: layer1
           repeat: 2
@@ -39,14 +39,14 @@ train:
                 name: body
                 activation: relu
                 layers:
-                  - depthwise_conv2d: {{name: conv2, kernel: 3, padding: same}}
-                  - conv2d: {{name: conv3, filters: 6, kernel: 3, padding: same, groups: 2}}
+                  - depthwise_conv2d: {{name: conv2, kernel_size: 3, padding: same}}
+                  - conv2d: {{name: conv3, filters: 6, kernel_size: 3, padding: same, groups: 2}}
       - flatten:
-      - batch_norm: {{name: bn2, epsilon: 0.00001}}
+      - batch_normalization: {{name: bn2, epsilon: 0.00001}}
       - dense: {{name: fc1, units: 12, activation: relu}}
       - dense: {{name: fc2, units: 12, activation: relu}}
       - dense: {{name: fc3, units: 4}}
-    loss: softmax_cross_entropy
+    loss: sparse_categorical_crossentropy
   data:
     train: {{format: npy, features: {folder}/x.npy, labels: {folder}/y.npy}}
     batch_size: 10

@@ -16,7 +16,8 @@ class KernelsTest : public ClusterTest {
     ClusterOptions options;
     options.mode = "sync";
     options.layers =
-        "[conv2d: {filters: 16, kernel: 3, stride: 4}, conv2d: {filters: 16, kernel: 3, padding: "
+        "[conv2d: {filters: 16, kernel_size: 3, strides: 4}, conv2d: {filters: 16, kernel_size: 3, "
+        "padding: "
         "same}, flatten: , dense: {units: 10}]";
     options.train_more = "  kernels: timed\n  checkpoint: {every_steps: 20}\n";
     return options;

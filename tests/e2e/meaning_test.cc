@@ -147,10 +147,10 @@ class MeaningTest : public ClusterTest {
             "\ncluster: {ps: [localhost:auto], worker: [localhost:auto]}\ntrain:\n"
             "  model:\n    input: {shape: [2]}\n    layers:\n"
             "      - dense: {units: 4, name: d}\n"
-            "      - embedding: {categories: place, vocabulary: 2, dimension: 3, combiner: sum}\n"
-            "      - concat: {with: [d]}\n"
+            "      - embedding: {categories: place, input_dim: 2, output_dim: 3, combiner: sum}\n"
+            "      - concatenate: {with: [d]}\n"
             "      - dense: {units: 2}\n"
-            "    loss: softmax_cross_entropy\n    metrics: [accuracy]\n"
+            "    loss: sparse_categorical_crossentropy\n    metrics: [accuracy]\n"
             "  data:\n    train: " +
             table + "\n    eval: " + table + "\n    batch_size: 20\n" +
             "  optimizer: {adam: {learning_rate: 0.05}}\n  replication: {mode: sync}\n"

@@ -62,7 +62,7 @@ class MistakesTest : public ClusterTest {
         "job: idx\nrun_dir: " + folder_.path() +
             "/runs/idx\ncluster: {ps: [localhost:auto], worker: [localhost:auto]}\ntrain:\n"
             "  model: {input: {shape: [28, 28, 1]}, layers: [flatten: , dense: {units: 10}], loss: "
-            "softmax_cross_entropy}\n  " +
+            "sparse_categorical_crossentropy}\n  " +
             idxTrain() + "\n  steps: 10\n");
   }
 };
@@ -189,11 +189,11 @@ TEST_F(MistakesTest, AMissingClusterFile) {
 }
 
 TEST_F(MistakesTest, ATaskListensBeyondLoopbackOnlyWhenAskedTo) {
-  const std::string train =
-      folder_.write("train.yaml",
-                    "model: {input: {shape: [28, 28, 1]}, layers: [flatten: , dense: {units: 10}], "
-                    "loss: softmax_cross_entropy}\ndata: {train: {format: digits, count: 20}, "
-                    "batch_size: 10}\nsteps: 1\n");
+  const std::string train = folder_.write(
+      "train.yaml",
+      "model: {input: {shape: [28, 28, 1]}, layers: [flatten: , dense: {units: 10}], "
+      "loss: sparse_categorical_crossentropy}\ndata: {train: {format: digits, count: 20}, "
+      "batch_size: 10}\nsteps: 1\n");
   const std::string port = std::to_string(freePorts(1).front());
   const std::string exposed = "0.0.0.0:" + port;
   for (const bool is_ps : {true, false}) {

@@ -210,7 +210,8 @@ TEST_F(ClusterTest, ALocalJobIsMeasuredHere) {
       "job.yaml",
       "job: job\ncluster: {ps: [\"localhost:auto\"], worker: [\"localhost:auto\"]}\n"
       "train:\n  model: {input: {shape: [28, 28, 1]}, layers: [flatten: , dense: {units: 10}], "
-      "loss: softmax_cross_entropy}\n  data: {train: {format: digits, count: 600}, batch_size: "
+      "loss: sparse_categorical_crossentropy}\n  data: {train: {format: digits, count: 600}, "
+      "batch_size: "
       "20}\n"
       "  steps: 1\n");
   const ProcessResult result = runProcess({binary("dtf-launch"), "check", file, "--network"});

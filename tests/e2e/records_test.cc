@@ -108,7 +108,7 @@ class RecordsTest : public ClusterTest {
             "\ncluster:\n  ps: [localhost:auto]\n  worker: [localhost:auto, localhost:auto]\n"
             "train:\n  model: {input: {shape: " +
             records.input + "}, layers: [flatten, dense: {units: " + std::to_string(records.units) +
-            "}], loss: softmax_cross_entropy}\n  data:\n    train: " + records.spec +
+            "}], loss: sparse_categorical_crossentropy}\n  data:\n    train: " + records.spec +
             "\n    eval: " + records.spec +
             "\n    batch_size: 4\n  optimizer: {gradient_descent: {learning_rate: 0.0001}}\n"
             "  replication: {mode: " +

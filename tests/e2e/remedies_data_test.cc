@@ -16,7 +16,7 @@ using data::npyOf;
 constexpr const char* kDataJob =
     "job: job\nrun_dir: run\ncluster: {worker: [local]}\ntrain:\n"
     "  model: {input: {shape: [2]}, layers: [dense: {units: 2, name: d}], loss: "
-    "softmax_cross_entropy}\n"
+    "sparse_categorical_crossentropy}\n"
     "  data: {batch_size: 2, train: {format: csv, files: [t.csv], label_column: y}}\n"
     "  steps: 2\n";
 const std::map<std::string, std::string> kDataFiles = {
@@ -45,7 +45,7 @@ std::vector<Remedy> remediesOfColumns() {
   };
   const auto looked_up = [](const std::string& keys) {
     return std::pair<std::string, std::string>(
-        "[dense", "[embedding: {" + keys + ", dimension: 2, combiner: sum}, dense");
+        "[dense", "[embedding: {" + keys + ", output_dim: 2, combiner: sum}, dense");
   };
   return {
       {"'header: false' if it is a record",
@@ -75,7 +75,7 @@ std::vector<Remedy> remediesOfColumns() {
        said("categorical_columns: {id: {columns: [id], hash_bucket_size: 4}}")},
       {"say 'feature_columns: []'",
        both("city,y\nrome,0\nyork,1\n",
-            Job{label("y, " + hashed), one_wide, looked_up("vocabulary: 4")}),
+            Job{label("y, " + hashed), one_wide, looked_up("input_dim: 4")}),
        said("feature_columns: []")},
       {"for other words there are num_oov_buckets",
        both(city, Job{label("y, " + place + "vocabulary_list: [rome]}}"), one_wide}),
@@ -90,12 +90,12 @@ std::vector<Remedy> remediesOfColumns() {
        {.job = {{"labels:", "place:"}}}},
       {"see categorical_columns",
        both(city, Job{label("y, feature_columns: [a]"), one_wide,
-                      looked_up("categories: place, vocabulary: 4")}),
+                      looked_up("categories: place, input_dim: 4")}),
        {.job = {{"feature_columns: [a]", hashed}}}},
       {"give it at least 4",
        both(city,
-            Job{label("y, " + hashed), one_wide, looked_up("categories: place, vocabulary: 3")}),
-       {.job = {{"vocabulary: 3", "vocabulary: 4"}}}},
+            Job{label("y, " + hashed), one_wide, looked_up("categories: place, input_dim: 3")}),
+       {.job = {{"input_dim: 3", "input_dim: 4"}}}},
       {"choose those of the training data with feature_columns",
        {.job = {{"y}}", "y}, eval: {format: csv, files: [e.csv], label_column: y}}"}}},
        {.job = {{"[e.csv]", "[e.csv], feature_columns: [a, b]"}}}},
@@ -152,11 +152,11 @@ std::vector<Remedy> remediesOfRecords() {
       {"a column of words to learn is a label_column, with class_names",
        both(words, {{"label_column: y", "target_columns: [y]"},
                     {"units: 2", "units: 1"},
-                    {"softmax_cross_entropy", "mse"}}),
+                    {"sparse_categorical_crossentropy", "mse"}}),
        {.job = {{"target_columns: [y]", "label_column: y, class_names: [no, yes]"}}}},
       {"give it a larger one, or use other data",
-       {.job = {{"[dense", "[embedding: {vocabulary: 4, dimension: 2, combiner: sum}, dense"}}},
-       {.job = {{"vocabulary: 4", "vocabulary: 9"}}}},
+       {.job = {{"[dense", "[embedding: {input_dim: 4, output_dim: 2, combiner: sum}, dense"}}},
+       {.job = {{"input_dim: 4", "input_dim: 9"}}}},
   };
 }
 
@@ -177,7 +177,7 @@ std::vector<Remedy> remediesOfArrays() {
       npyOf("{'descr': '|S3', 'fortran_order': False, 'shape': (2,), }", std::string("no\0yes", 6));
   Edits looked_up = arrays(x, y, "labels: y.npy, features_as: float32");
   looked_up.job.emplace_back("[dense",
-                             "[embedding: {vocabulary: 9, dimension: 2, combiner: sum}, dense");
+                             "[embedding: {input_dim: 9, output_dim: 2, combiner: sum}, dense");
   Edits evaluated = arrays(x, y);
   evaluated.job.emplace_back("labels: y.npy}",
                              "labels: y.npy}, eval: {format: npy, features: "
@@ -197,7 +197,7 @@ std::vector<Remedy> remediesOfArrays() {
        labels(y)},
       {"numbers to learn are named by 'targets'",
        arrays(x, npyOf<float>("<f4", "(2,)", {0, 1})),
-       {.job = {{"labels: y.npy", "targets: y.npy"}, {"softmax_cross_entropy", "mse"}}},
+       {.job = {{"labels: y.npy", "targets: y.npy"}, {"sparse_categorical_crossentropy", "mse"}}},
        "give it as many"},
       {"number them, as np.unique(a, return_inverse=True)[1] does", arrays(x, texts), labels(y)},
       {"number them, as np.unique(a, return_inverse=True)[1] does",

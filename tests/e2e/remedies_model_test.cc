@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kTableJob =
     "job: job\nrun_dir: run\ncluster: {worker: [local]}\ntrain:\n"
     "  model: {input: {shape: [2]}, layers: [dense: {units: 2, name: d}], loss: "
-    "softmax_cross_entropy}\n"
+    "sparse_categorical_crossentropy}\n"
     "  data: {batch_size: 2, train: {format: csv, files: [t.csv], label_column: y}}\n"
     "  steps: 2\n";
 const std::map<std::string, std::string> kModelTable = {{"t.csv", "a,b,y\n1,2,0\n3,4,1\n5,6,0\n"}};
@@ -20,7 +20,7 @@ const std::map<std::string, std::string> kModelTable = {{"t.csv", "a,b,y\n1,2,0\
 constexpr const char* kImageJob =
     "job: job\nrun_dir: run\ncluster: {worker: [local]}\ntrain:\n"
     "  model:\n    input: {shape: [28, 28, 1]}\n    layers: [flatten, dense: {units: 10}]\n"
-    "    loss: softmax_cross_entropy\n"
+    "    loss: sparse_categorical_crossentropy\n"
     "  data: {batch_size: 2, train: {format: digits, count: 20}}\n"
     "  optimizer: adam\n  steps: 2\n";
 
@@ -31,11 +31,11 @@ Edits layers(const std::string& list) {
 Edits targets(const std::string& loss, const std::string& metrics = "") {
   return {.job = {{"label_column: y", "target_columns: [y]"},
                   {"units: 2", "units: 1"},
-                  {"softmax_cross_entropy", loss + metrics}}};
+                  {"sparse_categorical_crossentropy", loss + metrics}}};
 }
 
 std::vector<Remedy> remediesOfLayers() {
-  const std::string conv = "conv2d: {filters: 2, kernel: 3, stride: 2, padding: same}";
+  const std::string conv = "conv2d: {filters: 2, kernel_size: 3, strides: 2, padding: same}";
   return {
       {"add a 'dense' layer",
        layers("[flatten]"),
@@ -50,10 +50,10 @@ std::vector<Remedy> remediesOfLayers() {
        layers("[flatten, dense: {units: 10, activation: softmax}]"),
        {.job = {{", activation: softmax", ""}}}},
       {"pad them (padding: same)",
-       layers("[max_pool: {size: 40}, flatten, dense: {units: 10}]"),
+       layers("[max_pooling2d: {pool_size: 40}, flatten, dense: {units: 10}]"),
        {.job = {{"size: 40", "size: 40, padding: same"}}}},
       {"or use a smaller window",
-       layers("[max_pool: {size: 40}, flatten, dense: {units: 10}]"),
+       layers("[max_pooling2d: {pool_size: 40}, flatten, dense: {units: 10}]"),
        {.job = {{"size: 40", "size: 4"}}}},
       {"nothing reads layer 'lost': take it out",
        layers("[flatten: {name: f}, dense: {units: 3, name: lost}, dense: {units: 10, from: f}]"),
@@ -61,15 +61,16 @@ std::vector<Remedy> remediesOfLayers() {
       {"or name it in 'from' or 'with' of another one",
        layers("[flatten: {name: f}, dense: {units: 3, name: lost}, dense: {units: 10, from: f}]"),
        {.job = {{"from: f", "from: lost"}}}},
-      {"a conv2d with kernel 1 as 'shortcut'",
+      {"a conv2d with kernel_size 1 as 'shortcut'",
        layers("[residual: {layers: [" + conv + "]}, flatten, dense: {units: 10}]"),
-       {.job = {{"same}]}", "same}], shortcut: [conv2d: {filters: 2, kernel: 1, stride: 2}]}"}}}},
+       {.job = {{"same}]}",
+                 "same}], shortcut: [conv2d: {filters: 2, kernel_size: 1, strides: 2}]}"}}}},
       {"put it first, or behind 'flatten' or 'reshape'",
-       layers("[flatten, relu, embedding: {vocabulary: 256, dimension: 2, combiner: sum}, dense: "
+       layers("[flatten, relu, embedding: {input_dim: 256, output_dim: 2, combiner: sum}, dense: "
               "{units: 10}]"),
        {.job = {{"relu, ", ""}}}},
       {"give one for each place, or one for all",
-       layers("[normalize: {mean: [1, 2], std: [1]}, flatten, dense: {units: 10}]"),
+       layers("[normalization: {mean: [1, 2], std: [1]}, flatten, dense: {units: 10}]"),
        {.job = {{"[1, 2]", "[1]"}}}},
       {"give it at least 10",
        layers("[flatten, dense: {units: 9}]"),
@@ -78,7 +79,7 @@ std::vector<Remedy> remediesOfLayers() {
        layers("[flatten, dens: {units: 10}]"),
        {.job = {{"dens:", "dense:"}}}},
       {"leave out 'from'",
-       layers("[flatten: {name: f}, embedding: {categories: c, from: f, vocabulary: 2, dimension: "
+       layers("[flatten: {name: f}, embedding: {categories: c, from: f, input_dim: 2, output_dim: "
               "2}, dense: {units: 10}]"),
        {.job = {{", from: f", ""}}},
        "see categorical_columns"},
@@ -100,12 +101,12 @@ std::vector<Remedy> remediesOfLayers() {
 
 std::vector<Remedy> remediesOfLosses() {
   return {
-      {"choose sigmoid_cross_entropy (each unit by itself)",
-       targets("softmax_cross_entropy"),
-       {.job = {{"loss: softmax_", "loss: sigmoid_"}}}},
-      {"mse, mae, huber or hinge",
-       targets("softmax_cross_entropy"),
-       {.job = {{"softmax_cross_entropy", "huber"}}}},
+      {"choose binary_crossentropy (each unit by itself)",
+       targets("sparse_categorical_crossentropy"),
+       {.job = {{"loss: sparse_categorical_", "loss: binary_"}}}},
+      {"mean_absolute_error, huber or hinge",
+       targets("sparse_categorical_crossentropy"),
+       {.job = {{"sparse_categorical_crossentropy", "huber"}}}},
       {"leave them out",
        targets("{mse: {class_weights: [1, 2]}}"),
        {.job = {{": {class_weights: [1, 2]}", ": {}"}}}},
@@ -113,20 +114,22 @@ std::vector<Remedy> remediesOfLosses() {
        targets("mse", ", metrics: [accuracy]"),
        {.job = {{", metrics: [accuracy]", ""}}}},
       {"give one for each class",
-       {.job = {{"softmax_cross_entropy", "{softmax_cross_entropy: {class_weights: [1, 2, 3]}}"}}},
+       {.job = {{"sparse_categorical_crossentropy",
+                 "{sparse_categorical_crossentropy: {class_weights: [1, 2, 3]}}"}}},
        {.job = {{"[1, 2, 3]", "[1, 2]"}}}},
       {"give layer 'd' 2 units",
        {.job = {{"units: 2", "units: 1"}}},
        {.job = {{"units: 1", "units: 2"}}}},
-      {"or choose sigmoid_cross_entropy for two classes",
+      {"or choose binary_crossentropy for two classes",
        {.job = {{"units: 2", "units: 1"}}},
-       {.job = {{"softmax_cross", "sigmoid_cross"}}}},
+       {.job = {{"sparse_categorical_cross", "binary_cross"}}}},
       {"give it as many",
-       {.job = {{"label_column: y", "target_columns: [y]"}, {"softmax_cross_entropy", "mse"}}},
+       {.job = {{"label_column: y", "target_columns: [y]"},
+                {"sparse_categorical_crossentropy", "mse"}}},
        {.job = {{"units: 2", "units: 1"}}}},
       {"try a learning_rate smaller than",
        {.job = {{"label_column: y", "target_columns: [y]"},
-                {"softmax_cross_entropy", "mse"},
+                {"sparse_categorical_crossentropy", "mse"},
                 {"units: 2", "units: 1"},
                 {"steps: 2",
                  "steps: 50\n  optimizer: {gradient_descent: {learning_rate: 1000000}}"}},
@@ -243,7 +246,7 @@ TEST_F(RemediesModelTest, OfSet) {
 TEST_F(RemediesModelTest, OfATrainFileInPlaceOfACluster) {
   Edits wrong{.job = {{kImageJob,
                        "model:\n  input: {shape: [28, 28, 1]}\n  layers: [flatten, "
-                       "dense: {units: 10}]\n  loss: softmax_cross_entropy\n"
+                       "dense: {units: 10}]\n  loss: sparse_categorical_crossentropy\n"
                        "data: {train: {format: digits, count: 20}, batch_size: 2}\n"}}};
   expectRemedies(kImageJob, {},
                  {{"and --set train=",

@@ -25,9 +25,9 @@ const std::string kVerbsJob =
     "job: job\nrun_dir: run\ncluster: {worker: [local]}\ntrain:\n"
     "  model:\n    input: {shape: [2]}\n    layers:\n"
     "      - dense: {units: 2, name: d}\n"
-    "      - embedding: {categories: place, vocabulary: 2, dimension: 2, combiner: sum}\n"
+    "      - embedding: {categories: place, input_dim: 2, output_dim: 2, combiner: sum}\n"
     "      - add: {with: [d]}\n"
-    "    loss: softmax_cross_entropy\n"
+    "    loss: sparse_categorical_crossentropy\n"
     "  data: {batch_size: 2, train: " +
     kVerbsTrain + "}\n  steps: 2\n  checkpoint: {}\n";
 

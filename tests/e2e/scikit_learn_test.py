@@ -74,7 +74,7 @@ def log_loss(answers, probabilities):
 def check_regression(launch, random):
     features, answers = datasets.make_friedman1(TRAIN + EVAL, FEATURES, noise=1.0, random_state=int(random.integers(1000)))
     train, held_out = slice(0, TRAIN), slice(TRAIN, None)
-    scaled = "normalize: {mean: [0.5], std: [0.29]}"  # the features are uniform from 0 to 1
+    scaled = "normalization: {mean: [0.5], std: [0.29]}"  # the features are uniform from 0 to 1
     fitted = linear_model.LinearRegression().fit(features[train], answers[train]).predict(features[held_out])
     ours = dtf(launch, features, answers[:, None], f"[{scaled}, dense: {{units: 1}}]", "mse", "[mse, mae, r2]")
     near("linear regression, mean squared error", ours["mse"], metrics.mean_squared_error(answers[held_out], fitted), 0.02)
@@ -98,7 +98,7 @@ def check_classes(launch, random):
             for tag in range(4)]
     fitted = numpy.stack([fit.predict_proba(features[held_out])[:, 1] for fit in fits], axis=1)
 
-    ours = dtf(launch, features, answers[:, :1], "[dense: {units: 1}]", "sigmoid_cross_entropy",
+    ours = dtf(launch, features, answers[:, :1], "[dense: {units: 1}]", "binary_crossentropy",
                "[accuracy, auc, precision, recall]")
     truth, said = answers[held_out, 0], fitted[:, 0]
     near("logistic regression, loss", ours["loss"], log_loss(truth, said), 0.001)
@@ -107,7 +107,7 @@ def check_classes(launch, random):
     near("logistic regression, precision", ours["precision"], metrics.precision_score(truth, said > 0.5), 0.003)
     near("logistic regression, recall", ours["recall"], metrics.recall_score(truth, said > 0.5), 0.003)
 
-    ours = dtf(launch, features, answers, "[dense: {units: 4}]", "sigmoid_cross_entropy", "[precision, recall]")
+    ours = dtf(launch, features, answers, "[dense: {units: 4}]", "binary_crossentropy", "[precision, recall]")
     near("four labels at once, loss", ours["loss"], log_loss(answers[held_out], fitted), 0.001)
     near("four labels at once, precision", ours["precision"],
          metrics.precision_score(answers[held_out], fitted > 0.5, average="micro"), 0.003)
@@ -116,12 +116,12 @@ def check_classes(launch, random):
 
     weighted = linear_model.LogisticRegression(C=1e9, max_iter=1000, class_weight={0: 1, 1: 3})
     said = weighted.fit(features[train], answers[train, 0]).predict(features[held_out])
-    ours = dtf(launch, features, answers[:, :1], "[dense: {units: 1}]", "{sigmoid_cross_entropy: {positive_weight: 3}}",
+    ours = dtf(launch, features, answers[:, :1], "[dense: {units: 1}]", "{binary_crossentropy: {positive_weight: 3}}",
                "[precision, recall]")
     near("class 1 counts three times, precision", ours["precision"], metrics.precision_score(truth, said), 0.003)
     near("class 1 counts three times, recall", ours["recall"], metrics.recall_score(truth, said), 0.003)
     ours = dtf(launch, features, answers[:, :1], "[dense: {units: 2}]",
-               "{softmax_cross_entropy: {class_weights: [1, 3]}}", "[accuracy]")
+               "{sparse_categorical_crossentropy: {class_weights: [1, 3]}}", "[accuracy]")
     near("class 1 counts three times, two units, accuracy", ours["accuracy"], metrics.accuracy_score(truth, said), 0.003)
 
     # Both minimise weight^2 / (2 C N) + the mean hinge loss, the bias not counted.

@@ -19,7 +19,7 @@ ClusterOptions embeddingJob(const std::string& mode, int vocabulary, int steps) 
           .steps = steps,
           .batch_size = 4,
           .optimizer = "{adagrad: {learning_rate: 0.05}}",
-          .layers = "[embedding: {vocabulary: " + std::to_string(vocabulary) + ", dimension: " +
+          .layers = "[embedding: {input_dim: " + std::to_string(vocabulary) + ", output_dim: " +
                     std::to_string(kDimension) + "}, flatten: , dense: {units: 10, name: softmax}]",
           .train_more =
               "  placement: {partition: {min_bytes: 1024}}\n"

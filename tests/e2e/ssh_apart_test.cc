@@ -65,7 +65,7 @@ TEST_F(SshApartTest, AHostThatLacksTheDataIsNamed) {
   const std::string table = "runs/job/data/table.csv";
   folder_.write("train.yaml",
                 "model: {input: {shape: [2]}, layers: [dense: {units: 2}], "
-                "loss: softmax_cross_entropy}\n"
+                "loss: sparse_categorical_crossentropy}\n"
                 "data:\n  train: {format: csv, files: [" +
                     table + "], label_column: y}\n  batch_size: 2\nsteps: 100\n");
   for (const fs::path& folder : {fs::path(folder_.path()) / "runs/job", disk(1)}) {

@@ -62,7 +62,7 @@ rm $disk/cut
     folder_.write("train.yaml",
                   fmt::format("model:\n  input: {{shape: {}}}\n"
                               "  layers: [flatten: , dense: {{units: 10, name: softmax}}]\n"
-                              "  loss: softmax_cross_entropy\n  metrics: [accuracy]\n{}"
+                              "  loss: sparse_categorical_crossentropy\n  metrics: [accuracy]\n{}"
                               "replication: {{mode: sync}}\n"
                               "optimizer: {{gradient_descent: {{learning_rate: 0.01}}}}\n"
                               "steps: {}\n",

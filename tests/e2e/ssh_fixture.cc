@@ -91,7 +91,7 @@ std::string SshTest::sshJob(int hosts, int steps, int ps, const std::string& top
   folder_.write("train.yaml",
                 fmt::format("model:\n  input: {{shape: [28, 28, 1]}}\n"
                             "  layers: [flatten: , dense: {{units: 10, name: softmax}}]\n"
-                            "  loss: softmax_cross_entropy\n  metrics: [accuracy]\n"
+                            "  loss: sparse_categorical_crossentropy\n  metrics: [accuracy]\n"
                             "data:\n  train: {{format: digits, count: 600}}\n"
                             "  eval: {{format: digits, count: 200}}\n  batch_size: 20\n"
                             "steps: {}\n",

@@ -35,7 +35,7 @@ class SshModelTest : public SshApartTest {
     const size_t at = text.find(dense);
     ASSERT_NE(at, std::string::npos) << text;
     folder_.write("train.yaml",
-                  text.insert(at + 1, "conv2d: {filters: 4, kernel: 3, stride: 2}, "));
+                  text.insert(at + 1, "conv2d: {filters: 4, kernel_size: 3, strides: 2}, "));
   }
   ProcessResult train(const std::string& file, std::vector<std::string> more = {}) {
     return launch(file, std::move(more), kPatienceApart);

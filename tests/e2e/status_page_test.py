@@ -22,7 +22,7 @@ run_dir: {folder}/run
 cluster: {{ps: [localhost:auto, localhost:auto], worker: [localhost:auto, localhost:auto]}}
 metrics: {{port: {port}}}
 train:
-  model: {{input: {{shape: [28, 28, 1]}}, layers: [flatten: , dense: {{units: 10}}], loss: softmax_cross_entropy}}
+  model: {{input: {{shape: [28, 28, 1]}}, layers: [flatten: , dense: {{units: 10}}], loss: sparse_categorical_crossentropy}}
   steps: 100000000
 """
 TASKS = ["ps/0", "ps/1", "worker/0", "worker/1"]

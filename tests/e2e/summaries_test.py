@@ -31,7 +31,7 @@ train:
   model:
     input: {{shape: [28, 28, 1]}}
     layers: [flatten: , dense: {{units: 10, name: softmax}}]
-    loss: softmax_cross_entropy
+    loss: sparse_categorical_crossentropy
     metrics: [accuracy, auc]
   data:
     train: {{format: digits, count: 600}}

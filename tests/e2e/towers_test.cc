@@ -109,7 +109,7 @@ TEST_F(TowersTest, MistakesAreNamedWithTheirLine) {
 // The pixels of the digits, up to 255, are looked up.
 TEST_F(TowersTest, WhatNoTowerCouldLookUpIsNamedBeforeTheyStart) {
   ClusterOptions options = onTwoDevices({});
-  options.layers = "[embedding: {vocabulary: 100, dimension: 2}, flatten: , dense: {units: 10}]";
+  options.layers = "[embedding: {input_dim: 100, output_dim: 2}, flatten: , dense: {units: 10}]";
   const ProcessResult result = launch(writeCluster(options));
   EXPECT_EQ(result.exit_code, 65);
   EXPECT_NE(result.err.find("but layer 'embedding' has a vocabulary of 100 (0 to 99)"),

@@ -25,7 +25,7 @@ cluster: {{ps: [localhost:auto, localhost:auto], worker: [localhost:auto, localh
 metrics: {{port: auto}}
 traces: {{endpoint: "http://127.0.0.1:{port}", every_steps: {every}}}
 train:
-  model: {{input: {{shape: [28, 28, 1]}}, layers: [flatten: , dense: {{units: 10}}], loss: softmax_cross_entropy}}
+  model: {{input: {{shape: [28, 28, 1]}}, layers: [flatten: , dense: {{units: 10}}], loss: sparse_categorical_crossentropy}}
   data: {{train: {{format: digits, count: 600}}, batch_size: 20}}
   replication: {{mode: {mode}}}
   steps: {steps}

@@ -137,7 +137,7 @@ class VerbsAndFilesTest : public ClusterTest {
     folder_.write(name, "job: job\nrun_dir: runs/job\ncluster: {worker: [local]}\n" + more +
                             "train:\n  model: {input: {shape: " + shape +
                             "}, layers: [flatten, dense: {units: 10, name: fc}], loss: "
-                            "softmax_cross_entropy}\n  data: {batch_size: 2, train: " +
+                            "sparse_categorical_crossentropy}\n  data: {batch_size: 2, train: " +
                             data + ", eval: " + data + "}\n  steps: 4\n  checkpoint: {}\n");
   }
 

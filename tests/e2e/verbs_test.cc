@@ -92,7 +92,7 @@ TEST_F(VerbsTest, ExplainShowsTheGraphOfAStepAndWhatPassesBetweenAWorkerAndThePs
 TEST_F(VerbsTest, ExplainSaysWhichGradientsTravelAsRows) {
   std::vector<std::string> more = {
       "--set", "train.data.batch_size=4", "--set",
-      "train.model.layers=[embedding: {vocabulary: 100000, dimension: 4, name: words}, flatten: , "
+      "train.model.layers=[embedding: {input_dim: 100000, output_dim: 4, name: words}, flatten: , "
       "dense: {units: 10, name: out}]"};
   const ProcessResult text = verb("explain", more);
   EXPECT_EQ(text.exit_code, 0) << text.err;

@@ -34,7 +34,7 @@ train:
   model:
     input: {{shape: [28, 28, 1]}}
     layers: [flatten: , dense: {{units: 64, activation: relu}}, dense: {{units: 10}}]
-    loss: softmax_cross_entropy
+    loss: sparse_categorical_crossentropy
   data: {{train: {{format: digits, count: 1000}}, eval: {{format: digits, count: 200}}, batch_size: 250, seed: 7}}
   optimizer: {{adam: {{learning_rate: 0.001}}}}
   replication: {{mode: sync}}

@@ -45,8 +45,8 @@ TUNED = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "4294
 DTF_LAYERS = {"softmax": "[flatten: , dense: {units: 10}]",
               "mlp": "[flatten: , dense: {units: 300, activation: relu}, dense: {units: 100, activation: relu}, "
                      "dense: {units: 10}]",
-              "lenet": "[conv2d: {filters: 32, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
-                       "conv2d: {filters: 64, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
+              "lenet": "[conv2d: {filters: 32, kernel_size: 5, padding: same, activation: relu}, max_pooling2d: {pool_size: 2}, "
+                       "conv2d: {filters: 64, kernel_size: 5, padding: same, activation: relu}, max_pooling2d: {pool_size: 2}, "
                        "flatten: , dense: {units: 1024, activation: relu}, dense: {units: 10}]"}
 
 
@@ -117,7 +117,7 @@ train:
   model:
     input: {{shape: [28, 28, 1]}}
     layers: {DTF_LAYERS[work]}
-    loss: softmax_cross_entropy
+    loss: sparse_categorical_crossentropy
   data: {{train: {{{data_text()}}}, batch_size: {BATCH.get(work, 100)}}}
   optimizer: {{gradient_descent: {{learning_rate: 0.1}}}}
   replication: {{mode: {mode}}}
@@ -205,13 +205,13 @@ train:
   model:
     input: {{shape: [{NUMBERS}]}}
     layers:
-      - normalize: {{mean: [0], std: [1], name: numbers}}
-      - embedding: {{categories: slots, vocabulary: {ROWS_OF_TABLE}, dimension: 10, name: table}}
+      - normalization: {{mean: [0], std: [1], name: numbers}}
+      - embedding: {{categories: slots, input_dim: {ROWS_OF_TABLE}, output_dim: 10, name: table}}
       - flatten:
-      - concat: {{with: [numbers]}}
+      - concatenate: {{with: [numbers]}}
 {hidden}
       - dense: {{units: 1}}
-    loss: sigmoid_cross_entropy
+    loss: binary_crossentropy
   data:
     batch_size: {BATCH[work]}
     train: {{format: csv, files: [{folder}/clicks.csv], label_column: click,

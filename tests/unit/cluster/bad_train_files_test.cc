@@ -267,8 +267,8 @@ constexpr BadFile kBadModels[] = {
      "t.yaml:2:11: error: 'shape' has more than 1073741824 elements"},
     {"  input: {shape: [4]}\n  layers: []\n  loss: mse\n",
      "t.yaml:3:3: error: 'layers' must have from 1 to 1000 layers, got 0"},
-    {"  input: {shape: [4]}\n  layers: [relu]\n  loss: msee\n",
-     "t.yaml:4:9: error: unknown loss 'msee' - did you mean 'mse'?"},
+    {"  input: {shape: [4]}\n  layers: [relu]\n  loss: hubber\n",
+     "t.yaml:4:9: error: unknown loss 'hubber' - did you mean 'huber'?"},
     {"  input: {shape: [4]}\n  layers: [relu]\n  loss: mse\n  metrics: [acuracy]\n",
      "t.yaml:5:13: error: unknown metrics 'acuracy' - did you mean 'accuracy'?"},
     {"  input: {shape: [4]}\n  layers: [dens: {units: 3}]\n  loss: mse\n",
@@ -277,11 +277,13 @@ constexpr BadFile kBadModels[] = {
      "t.yaml:3:12: error: unknown layer 'conv2' - did you mean 'conv2d'?"},
     {"  input: {shape: [4]}\n  layers: [block: {layers: [dens: {units: 3}]}]\n  loss: mse\n",
      "t.yaml:3:29: error: unknown layer 'dens' - did you mean 'dense'?"},
-    {"  input: {shape: [4]}\n  layers: [conv2d: {filters: 2, kernel: [3, 3, 3]}]\n  loss: mse\n",
-     "t.yaml:3:33: error: 'kernel' must be one number or 2 of them, got 3"},
-    {"  input: {shape: [4]}\n  layers: [conv2d: {filters: 2, kernel: 3, padding: sam}]\n  loss: "
+    {"  input: {shape: [4]}\n  layers: [conv2d: {filters: 2, kernel_size: [3, 3, 3]}]\n  loss: "
      "mse\n",
-     "t.yaml:3:53: error: unknown padding 'sam' - did you mean 'same'?"},
+     "t.yaml:3:33: error: 'kernel_size' must be one number or 2 of them, got 3"},
+    {"  input: {shape: [4]}\n  layers: [conv2d: {filters: 2, kernel_size: 3, padding: sam}]\n  "
+     "loss: "
+     "mse\n",
+     "t.yaml:3:58: error: unknown padding 'sam' - did you mean 'same'?"},
     {"  input: {shape: [4]}\n  layers: [dropout]\n  loss: mse\n",
      "t.yaml:3:12: error: missing key 'rate' in 'dropout': the probability that an element becomes "
      "0"},

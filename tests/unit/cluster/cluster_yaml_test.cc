@@ -22,7 +22,7 @@ constexpr const char* kModel =
     "  layers:\n"
     "    - flatten:\n"
     "    - dense: {units: 10, name: softmax}\n"
-    "  loss: softmax_cross_entropy\n";
+    "  loss: sparse_categorical_crossentropy\n";
 
 constexpr const char* kCluster =
     "cluster:\n"
@@ -132,7 +132,7 @@ TEST(LoadTrain, ReadsTheModel) {
               "  layers:\n"
               "    - dense: {units: 5, activation: tanh, use_bias: false, kernel_initializer: "
               "truncated_normal}\n"
-              "  loss: sigmoid_cross_entropy\n"
+              "  loss: binary_crossentropy\n"
               "  metrics: [accuracy]\n");
   const model::ModelSpec read = testing::readTrainFile("t.yaml").model;
   EXPECT_EQ(read.input_shape, (std::vector<int64_t>{2, 3}));

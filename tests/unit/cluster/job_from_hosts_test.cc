@@ -18,7 +18,7 @@ constexpr const char* kTrainText =
     "  layers:\n"
     "    - flatten:\n"
     "    - dense: {units: 10, name: softmax}\n"
-    "  loss: softmax_cross_entropy\n";
+    "  loss: sparse_categorical_crossentropy\n";
 
 TEST(JobFromHosts, IsTheSameJobAsAFile) {
   const TemporaryFiles files;

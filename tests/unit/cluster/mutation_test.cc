@@ -31,7 +31,7 @@ constexpr std::string_view kGood =
     "      - flatten:\n"
     "      - dense: {units: 300, activation: relu, use_bias: true}\n"
     "      - dense: {units: 10, name: softmax}\n"
-    "    loss: softmax_cross_entropy\n"
+    "    loss: sparse_categorical_crossentropy\n"
     "    metrics: [accuracy]\n"
     "  data:\n"
     "    train: {format: idx, images: i.gz, labels: l.gz}\n"

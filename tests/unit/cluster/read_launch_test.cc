@@ -73,7 +73,7 @@ TEST(ReadLaunch, APauseIsForAJobThatSavesAndIsNotSlurms) {
   };
   const std::string train =
       "train: {model: {input: {shape: [28, 28, 1]}, layers: [flatten: , dense: {units: 10}],\n"
-      "  loss: softmax_cross_entropy}}\n";
+      "  loss: sparse_categorical_crossentropy}}\n";
   const Bad cases[] = {
       {"launch: {on_sigterm: wait}\n",
        "c.yaml:1:22: error: unknown on_sigterm 'wait' (one of stop, pause)"},

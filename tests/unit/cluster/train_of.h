@@ -18,7 +18,7 @@ inline TrainSpec trainOf(const std::string& more) {
               "  layers:\n"
               "    - flatten:\n"
               "    - dense: {units: 10, name: softmax}\n"
-              "  loss: softmax_cross_entropy\n" +
+              "  loss: sparse_categorical_crossentropy\n" +
                   more);
   return testing::readTrainFile("t.yaml");
 }

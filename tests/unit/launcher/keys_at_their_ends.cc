@@ -25,7 +25,7 @@ constexpr std::string_view kTasks =
     "cluster: {ps: ['localhost:1', 'localhost:2'], worker: ['localhost:3']}";
 constexpr std::string_view kSomeModel =
     "model: {input: {shape: [28, 28, 1]}, layers: [flatten, dense: {units: 10}], loss: "
-    "softmax_cross_entropy}";
+    "sparse_categorical_crossentropy}";
 constexpr std::string_view kSomeData = "data: {train: {format: digits, count: 50}, batch_size: 10}";
 
 constexpr std::string_view kWords =
@@ -49,7 +49,7 @@ std::string trainOf(std::string_view model, std::string_view data) {
 }
 std::string layersOf(std::string_view layers, std::string_view more = "") {
   return trainOf(fmt::format("input: {{shape: [28, 28, 1]}}, layers: [{}, flatten: {{}}, dense: "
-                             "{{units: 10, name: last}}], loss: softmax_cross_entropy{}",
+                             "{{units: 10, name: last}}], loss: sparse_categorical_crossentropy{}",
                              layers, more),
                  "train: {format: digits, count: 50}, batch_size: 10");
 }
@@ -58,24 +58,24 @@ std::string dataOf(std::string_view data, std::string_view shape = "[2]",
                    std::string_view layer = "flatten: {}") {
   return trainOf(
       fmt::format("input: {{shape: {}}}, layers: [{}, flatten: {{}}, dense: {{units: 10, "
-                  "name: last}}], loss: softmax_cross_entropy",
+                  "name: last}}], loss: sparse_categorical_crossentropy",
                   shape, layer),
       fmt::format("batch_size: 2, {}", data));
 }
 
 // What a layer must be given.
 Entries settingsOf(std::string_view layer) {
-  if (layer == "reshape") return {{"shape", "[784]"}};
+  if (layer == "reshape") return {{"target_shape", "[784]"}};
   if (layer == "dense") return {{"units", "3"}};
-  if (layer == "conv2d") return {{"filters", "2"}, {"kernel", "3"}};
-  if (layer == "depthwise_conv2d") return {{"kernel", "3"}};
-  if (layer == "embedding") return {{"vocabulary", "10"}, {"dimension", "2"}, {"categories", "c"}};
+  if (layer == "conv2d") return {{"filters", "2"}, {"kernel_size", "3"}};
+  if (layer == "depthwise_conv2d") return {{"kernel_size", "3"}};
+  if (layer == "embedding") return {{"input_dim", "10"}, {"output_dim", "2"}, {"categories", "c"}};
   if (layer == "lstm") return {{"units", "3"}};
   if (layer == "dropout") return {{"rate", "0.5"}};
-  if (layer == "normalize") return {{"mean", "[0.5]"}, {"std", "[2]"}};
-  if (layer == "add" || layer == "multiply" || layer == "concat") return {{"with", "[a]"}};
+  if (layer == "normalization") return {{"mean", "[0.5]"}, {"std", "[2]"}};
+  if (layer == "add" || layer == "multiply" || layer == "concatenate") return {{"with", "[a]"}};
   if (layer == "block" || layer == "residual")
-    return {{"layers", "[conv2d: {filters: 1, kernel: 1}]"}};
+    return {{"layers", "[conv2d: {filters: 1, kernel_size: 1}]"}};
   if (layer == "graph")
     return {{"ops", "[Relu: {name: r, inputs: [input]}]"}, {"output", "r"}, {"with", "[a]"}};
   return {};
@@ -85,11 +85,11 @@ std::string fileOfLayer(std::string_view layer) {
   if (layer == "embedding")
     return dataOf(std::string(kWords) + "{columns: [w], hash_bucket_size: 10}}}", "[1]",
                   "embedding: @");
-  if (layer == "lstm") return layersOf("reshape: {shape: [28, 28]}, lstm: @");
+  if (layer == "lstm") return layersOf("reshape: {target_shape: [28, 28]}, lstm: @");
   if (layer == "dense") return layersOf("flatten: {}, dense: @");
   return layersOf(
-      fmt::format("conv2d: {{name: a, filters: 1, kernel: 1}}, conv2d: {{name: b, "
-                  "filters: 1, kernel: 1}}, {}: @",
+      fmt::format("conv2d: {{name: a, filters: 1, kernel_size: 1}}, conv2d: {{name: b, "
+                  "filters: 1, kernel_size: 1}}, {}: @",
                   layer));
 }
 
@@ -174,13 +174,13 @@ void addDataPlaces(std::vector<KeyPlace>& places) {
                     Entries{{"format", "images"}, {"folder", "folder"}}});
   places.push_back({&kCategorical,
                     dataOf(std::string(kWords) + "@}}", "[1]",
-                           "embedding: {vocabulary: 10, dimension: 2, categories: c}"),
+                           "embedding: {input_dim: 10, output_dim: 2, categories: c}"),
                     Entries{{"columns", "[w]"}, {"hash_bucket_size", "10"}}});
   places.push_back(
       {&kCategoricalArray,
        dataOf("train: {format: npz, archive: a.npz, features: x, labels: y, categorical_arrays: "
               "{c: @}}",
-              "[2]", "embedding: {vocabulary: 10, dimension: 2, categories: c}"),
+              "[2]", "embedding: {input_dim: 10, output_dim: 2, categories: c}"),
        {{"array", "y"}}});
 }
 
@@ -216,7 +216,7 @@ void addModelPlaces(std::vector<KeyPlace>& places) {
       places.push_back({table, fmt::format("{{{}, train: {{{}, model: @}}}}\n", kTasks, kSomeData),
                         Entries{{"input", "{shape: [28, 28, 1]}"},
                                 {"layers", "[flatten: {}, dense: {units: 10}]"},
-                                {"loss", "softmax_cross_entropy"}}});
+                                {"loss", "sparse_categorical_crossentropy"}}});
     else if (path == "train.model.input")
       places.push_back(
           {table,
@@ -225,17 +225,18 @@ void addModelPlaces(std::vector<KeyPlace>& places) {
     else if (path == "train.model.layers.N")
       places.push_back({table, layersOf("@"), {}});
     else if (path == "train.model.layers.N.TYPE")
-      places.push_back({table, layersOf("conv2d: {name: a, filters: 1, kernel: 1}, relu: @"), {}});
+      places.push_back(
+          {table, layersOf("conv2d: {name: a, filters: 1, kernel_size: 1}, relu: @"), {}});
     else if (path == "train.model.blocks.NAME")
       places.push_back({table,
                         layersOf("b: {}", ", blocks: {b: @}"),
-                        {{"layers", "[conv2d: {filters: 1, kernel: 1}]"}}});
+                        {{"layers", "[conv2d: {filters: 1, kernel_size: 1}]"}}});
     else if (path.find("kernel_initializer, ") != path.npos)
       places.push_back(
-          {table, layersOf("conv2d: {filters: 2, kernel: 3, kernel_initializer: @}"), {}});
+          {table, layersOf("conv2d: {filters: 2, kernel_size: 3, kernel_initializer: @}"), {}});
     else if (path.ends_with("kernel_regularizer"))
       places.push_back(
-          {table, layersOf("conv2d: {filters: 2, kernel: 3, kernel_regularizer: @}"), {}});
+          {table, layersOf("conv2d: {filters: 2, kernel_size: 3, kernel_regularizer: @}"), {}});
     else if (path.ends_with("beside their own"))
       places.push_back({table, layersOf("flatten: {name: f}, dense: @"), {{"units", "3"}}});
     else if (path == "train.model.loss")

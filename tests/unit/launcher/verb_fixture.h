@@ -28,7 +28,7 @@ class VerbTest : public ::testing::Test {
                                       "  model:\n"
                                       "    input: {shape: [28, 28, 1]}\n"
                                       "    layers: [flatten, dense: {units: 10, name: softmax}]\n"
-                                      "    loss: softmax_cross_entropy\n"
+                                      "    loss: sparse_categorical_crossentropy\n"
                                       "    metrics: [accuracy]\n"
                                       "  data:\n"
                                       "    batch_size: 10\n"

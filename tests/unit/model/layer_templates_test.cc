@@ -36,30 +36,31 @@ const std::string kTwice =
     "  twice:\n"
     "    parameters: {filters: , size: 3}\n"
     "    layers:\n"
-    "      - conv2d: {filters: $filters, kernel: $size, padding: same}\n"
-    "      - conv2d: {filters: $filters, kernel: $size, padding: same}\n";
+    "      - conv2d: {filters: $filters, kernel_size: $size, padding: same}\n"
+    "      - conv2d: {filters: $filters, kernel_size: $size, padding: same}\n";
 
 TEST(LayerTemplates, AUseIsABlockOfItsLayers) {
   const std::string used = modelText(modelOf(
       kTwice + "layers: [twice: {name: a, filters: 4}, twice: {filters: 2, size: 5, repeat: 2}]"));
   const std::string written = modelText(modelOf(
       "layers:\n"
-      "  - block: {name: a, layers: [conv2d: {filters: 4, kernel: 3, padding: same}, conv2d: "
-      "{filters: 4, kernel: 3, padding: same}]}\n"
-      "  - block: {repeat: 2, layers: [conv2d: {filters: 2, kernel: 5, padding: same}, conv2d: "
-      "{filters: 2, kernel: 5, padding: same}]}\n"));
+      "  - block: {name: a, layers: [conv2d: {filters: 4, kernel_size: 3, padding: same}, conv2d: "
+      "{filters: 4, kernel_size: 3, padding: same}]}\n"
+      "  - block: {repeat: 2, layers: [conv2d: {filters: 2, kernel_size: 5, padding: same}, "
+      "conv2d: "
+      "{filters: 2, kernel_size: 5, padding: same}]}\n"));
   EXPECT_EQ(used, written);
 }
 
 TEST(LayerTemplates, ABlockOfOneLayerIsThatLayer) {
   const std::string one =
-      "blocks: {conv: {parameters: {n: }, layers: [conv2d: {filters: $n, kernel: 1}]}, act: "
+      "blocks: {conv: {parameters: {n: }, layers: [conv2d: {filters: $n, kernel_size: 1}]}, act: "
       "{layers: "
       "[relu]}}\n";
   EXPECT_EQ(
       modelText(modelOf(one + "layers: [conv: {name: first, n: 2}, act, conv: {n: 3}]")),
-      modelText(modelOf("layers: [conv2d: {name: first, filters: 2, kernel: 1}, relu, conv2d: "
-                        "{filters: 3, kernel: 1}]")));
+      modelText(modelOf("layers: [conv2d: {name: first, filters: 2, kernel_size: 1}, relu, conv2d: "
+                        "{filters: 3, kernel_size: 1}]")));
 }
 
 TEST(LayerTemplates, StandInOtherLayersAndInEachOther) {
@@ -90,7 +91,7 @@ TEST(LayerTemplates, AMistakePointsToWhereTheValueWasWritten) {
 // A shape that doesn't fit is found where the block is used, not where it is written.
 TEST(LayerTemplates, ALayerThatCannotBeBuiltIsNamedWhereItsBlockIsUsed) {
   const ModelSpec model =
-      modelOf("blocks: {b: {layers: [conv2d: {filters: 1, kernel: 99}]}}\n\nlayers: [b]");
+      modelOf("blocks: {b: {layers: [conv2d: {filters: 1, kernel_size: 99}]}}\n\nlayers: [b]");
   try {
     buildEvaluationGraph(model, 2);
     ADD_FAILURE() << "must throw";

@@ -22,41 +22,41 @@ LossSpec lossOf(const std::string& text) {
 }
 
 TEST(Loss, IsNamedAsTheFileDoes) {
-  EXPECT_EQ(nameOf(Loss::kSoftmaxCrossEntropy), "softmax_cross_entropy");
-  EXPECT_EQ(nameOf(Loss::kMse), "mse");
-  EXPECT_EQ(nameOf(Loss::kSigmoidCrossEntropy), "sigmoid_cross_entropy");
-  EXPECT_EQ(nameOf(Loss::kMae), "mae");
+  EXPECT_EQ(nameOf(Loss::kSoftmaxCrossEntropy), "sparse_categorical_crossentropy");
+  EXPECT_EQ(nameOf(Loss::kMse), "mean_squared_error");
+  EXPECT_EQ(nameOf(Loss::kSigmoidCrossEntropy), "binary_crossentropy");
+  EXPECT_EQ(nameOf(Loss::kMae), "mean_absolute_error");
   EXPECT_EQ(nameOf(Loss::kHuber), "huber");
   EXPECT_EQ(nameOf(Loss::kHinge), "hinge");
 }
 
 TEST(Loss, IsReadWithItsSettings) {
   EXPECT_EQ(lossOf("mse"), (LossSpec{Loss::kMse}));
-  EXPECT_EQ(lossOf("softmax_cross_entropy: {label_smoothing: 0.1}"),
+  EXPECT_EQ(lossOf("sparse_categorical_crossentropy: {label_smoothing: 0.1}"),
             (LossSpec{Loss::kSoftmaxCrossEntropy, 0.1}));
   EXPECT_EQ(lossOf("huber: {delta: 2}"), (LossSpec{Loss::kHuber, 0, 2}));
   EXPECT_EQ(lossOf("huber: {delta: 2}").text(), "huber delta=2");
-  EXPECT_EQ(lossOf("softmax_cross_entropy: {label_smoothing: 0.1}").text(),
-            "softmax_cross_entropy label_smoothing=0.1");
-  EXPECT_EQ(lossOf("mse").text(), "mse");
+  EXPECT_EQ(lossOf("sparse_categorical_crossentropy: {label_smoothing: 0.1}").text(),
+            "sparse_categorical_crossentropy label_smoothing=0.1");
+  EXPECT_EQ(lossOf("mse").text(), "mean_squared_error");
 }
 
 TEST(Loss, WeightsAreRead) {
   LossSpec weighted{Loss::kSoftmaxCrossEntropy};
   weighted.class_weights = {1, 2.5, 0};
-  EXPECT_EQ(lossOf("softmax_cross_entropy: {class_weights: [1, 2.5, 0]}"), weighted);
-  EXPECT_EQ(weighted.text(), "softmax_cross_entropy class_weights=[1, 2.5, 0]");
+  EXPECT_EQ(lossOf("sparse_categorical_crossentropy: {class_weights: [1, 2.5, 0]}"), weighted);
+  EXPECT_EQ(weighted.text(), "sparse_categorical_crossentropy class_weights=[1, 2.5, 0]");
   EXPECT_EQ(lossOf("hinge: {positive_weight: 3}").text(), "hinge positive_weight=3");
-  EXPECT_EQ(lossOf("sigmoid_cross_entropy: {positive_weight: 3}").positive_weight, 3);
+  EXPECT_EQ(lossOf("binary_crossentropy: {positive_weight: 3}").positive_weight, 3);
 }
 
 TEST(Loss, RefusesTheSettingsOfAnother) {
-  for (const char* text :
-       {"mse: {positive_weight: 2}", "hinge: {class_weights: [1, 2]}",
-        "softmax_cross_entropy: {class_weights: []}",
-        "softmax_cross_entropy: {class_weights: [0, 0]}",
-        "softmax_cross_entropy: {class_weights: [-1, 2]}", "mse: {delta: 1}",
-        "huber: {label_smoothing: 0.1}", "hinges", "softmax_cross_entropy: {label_smoothing: 1}"})
+  for (const char* text : {"mse: {positive_weight: 2}", "hinge: {class_weights: [1, 2]}",
+                           "sparse_categorical_crossentropy: {class_weights: []}",
+                           "sparse_categorical_crossentropy: {class_weights: [0, 0]}",
+                           "sparse_categorical_crossentropy: {class_weights: [-1, 2]}",
+                           "mse: {delta: 1}", "huber: {label_smoothing: 0.1}", "hinges",
+                           "sparse_categorical_crossentropy: {label_smoothing: 1}"})
     EXPECT_THROW(lossOf(text), Error) << text;
 }
 
@@ -115,7 +115,7 @@ TEST(Loss, ATargetOfOneCountsItsWeight) {
 
 TEST(Loss, AnExampleCountsTheWeightOfItsClassInEveryUnit) {
   LossSpec weighted = lossOf("mse: {class_weights: [10, 2]}");
-  EXPECT_EQ(weighted.text(), "mse class_weights=[10, 2]");
+  EXPECT_EQ(weighted.text(), "mean_squared_error class_weights=[10, 2]");
   expectNear(termsOfOneUnit(weighted), {2, 8, 2.5});
   weighted = lossOf("mae: {class_weights: [10, 2]}");
   expectNear(termsOfOneUnit(weighted), {2, 4, 5});

@@ -46,13 +46,33 @@ TEST(Metrics, AreReadInTheOrderOfTheFileEachOnce) {
 }
 
 TEST(Metrics, HaveTheNamesThatTheFileGives) {
-  for (const char* name : {"top_1", "top_5", "top_20", "auc", "r2"}) {
+  for (const char* name :
+       {"sparse_top_1_categorical_accuracy", "sparse_top_20_categorical_accuracy", "auc",
+        "r2_score", "top_1", "top_20", "r2", "mae", "mean_absolute_error"}) {
     ASSERT_TRUE(metricNamed(name)) << name;
     EXPECT_EQ(nameOf(*metricNamed(name)), name);
   }
-  for (const char* name :
-       {"accuracy", "top_", "top_0", "top_05", "top_-1", "top_5x", "top_9999999", "loss", ""})
+  for (const char* name : {"accuracy", "top_", "top_0", "top_05", "top_-1", "top_5x", "top_9999999",
+                           "loss", "", "top_k", "sparse_top_", "sparse_top__categorical_accuracy",
+                           "sparse_top_5", "sparse_top_0_categorical_accuracy"})
     EXPECT_FALSE(metricNamed(name)) << name;
+}
+
+TEST(Metrics, AnOldNameIsTheSameMetric) {
+  for (const auto& [was, now] : std::vector<std::pair<std::string, std::string>>{
+           {"top_3", "sparse_top_3_categorical_accuracy"},
+           {"rmse", "root_mean_squared_error"},
+           {"r2", "r2_score"}}) {
+    EXPECT_EQ(metricNamed(was), metricNamed(now)) << was;
+    EXPECT_EQ(renamed(*metricNamed(was)), now);
+    EXPECT_EQ(renamed(*metricNamed(now)), std::nullopt);
+  }
+  for (const auto& [was, now] : std::vector<std::pair<std::string, std::string>>{
+           {"mse", "mean_squared_error"}, {"mae", "mean_absolute_error"}}) {
+    EXPECT_EQ(metricNamed(was), metricNamed(now)) << was;
+    EXPECT_EQ(renamed(*metricNamed(was)), std::nullopt) << "Keras has both";
+  }
+  EXPECT_EQ(metricNamed("sparse_top_k_categorical_accuracy"), metricNamed("top_5"));
 }
 
 TEST(Metrics, ThatSayNothingOfAModelAreRefused) {

@@ -170,16 +170,17 @@ TEST(ModelGraph, FeedsWhatTheDataHold) {
 TEST(ModelGraph, AnActivationThatTheLossTakesItselfIsRefused) {
   ModelSpec spec = softmaxModel();
   spec.layers = {flatten(), dense("out", 3, Activation::kSoftmax, 9)};
-  EXPECT_EQ(failure(spec),
-            "job.yaml:9:7: error: softmax_cross_entropy takes the softmax itself, and the last "
-            "layer has taken it already: leave out its softmax; predictions are probabilities all "
-            "the same");
+  EXPECT_EQ(
+      failure(spec),
+      "job.yaml:9:7: error: sparse_categorical_crossentropy takes the softmax itself, and the last "
+      "layer has taken it already: leave out its softmax; predictions are probabilities all "
+      "the same");
   spec.loss.kind = Loss::kMse;
   EXPECT_EQ(failure(spec), "no error");
   spec.loss.kind = Loss::kSigmoidCrossEntropy;
   EXPECT_EQ(failure(spec), "no error") << "another one";
   spec.layers = {flatten(), dense("out", 3, Activation::kSigmoid, 9)};
-  EXPECT_EQ(failure(spec).find("job.yaml:9:7: error: sigmoid_cross_entropy takes the sigmoid"), 0u);
+  EXPECT_EQ(failure(spec).find("job.yaml:9:7: error: binary_crossentropy takes the sigmoid"), 0u);
 }
 
 TEST(ModelGraph, LossAndMetricsFitUnitsAndLabels) {
@@ -187,7 +188,7 @@ TEST(ModelGraph, LossAndMetricsFitUnitsAndLabels) {
   spec.layers = {flatten(), dense("out", 1, Activation::kNone, 9)};
   EXPECT_EQ(failure(spec),
             "job.yaml:9:7: error: the softmax of one unit is 1 whatever it reads: give layer 'out' "
-            "2 units, or choose sigmoid_cross_entropy for two classes");
+            "2 units, or choose binary_crossentropy for two classes");
   spec.loss.kind = Loss::kSigmoidCrossEntropy;
   EXPECT_EQ(failure(spec), "no error");
   spec.labels_dtype = DType::kFloat32;
@@ -195,7 +196,9 @@ TEST(ModelGraph, LossAndMetricsFitUnitsAndLabels) {
   spec.accuracy = false;
   EXPECT_EQ(failure(spec), "no error");
   spec.loss.kind = Loss::kSoftmaxCrossEntropy;
-  EXPECT_EQ(failure(spec).find("job.yaml:3:1: error: softmax_cross_entropy wants one class"), 0u);
+  EXPECT_EQ(
+      failure(spec).find("job.yaml:3:1: error: sparse_categorical_crossentropy wants one class"),
+      0u);
 }
 
 TEST(ModelGraph, EveryClassHasAWeightOrNone) {

@@ -30,8 +30,8 @@ TEST(KeptTensors, AHiddenLayersOutputIsKeptOnce) {
 // 26 x 26 positions pooled to 13 x 13, with the place of each maximum.
 TEST(KeptTensors, WhatOneKernelWithItsPoolingDoesNotKeepIsNotCounted) {
   ModelSpec model = softmaxModel();
-  model.layers = {layerOf("conv2d", "{filters: 8, kernel: 3, activation: relu}", "conv"),
-                  layerOf("max_pool", "{}", "pool"), flatten(), dense("out", 10)};
+  model.layers = {layerOf("conv2d", "{filters: 8, kernel_size: 3, activation: relu}", "conv"),
+                  layerOf("max_pooling2d", "{}", "pool"), flatten(), dense("out", 10)};
   const KeptTensors kept = keptOf(model, 2);
   EXPECT_EQ(kept.largest_layer, "pool");
   EXPECT_GE(kept.bytes, 2u * 13 * 13 * 8 * 4);

@@ -16,8 +16,8 @@ const LayerRow& rowOf(const ModelTable& table, std::string_view path) {
 
 TEST(ModelTable, CountsParametersAndOperationsOfEachLayer) {
   ModelSpec model = softmaxModel();
-  model.layers = {layerOf("conv2d", "{filters: 32, kernel: 5, padding: same}", "conv"),
-                  layerOf("max_pool", "{}", "pool"), flatten(), dense("softmax", 10)};
+  model.layers = {layerOf("conv2d", "{filters: 32, kernel_size: 5, padding: same}", "conv"),
+                  layerOf("max_pooling2d", "{}", "pool"), flatten(), dense("softmax", 10)};
   const ModelTable table = tableOf(model);
   ASSERT_EQ(table.layers.size(), 4u);
   const LayerRow& conv = rowOf(table, "conv");

@@ -27,7 +27,7 @@ TEST(ModelText, SaysWhatIsComputed) {
             "flatten\n"
             "dense hidden: units=16 activation=relu use_bias=true\n"
             "dense logits: units=10 activation=none use_bias=true\n"
-            "loss softmax_cross_entropy");
+            "loss sparse_categorical_crossentropy");
 }
 
 TEST(ModelText, SaysWhatIsFedWhereThatIsNotPixelsAndClasses) {
@@ -37,8 +37,8 @@ TEST(ModelText, SaysWhatIsFedWhereThatIsNotPixelsAndClasses) {
             "  the checkpoint has 'input [28, 28, 1]'\n"
             "  this job has 'input float32 [28, 28, 1]'");
   EXPECT_EQ(differenceAfter([](auto& m) { m.labels_dtype = DType::kFloat32; }),
-            "  the checkpoint has 'loss softmax_cross_entropy'\n"
-            "  this job has 'loss softmax_cross_entropy of targets'");
+            "  the checkpoint has 'loss sparse_categorical_crossentropy'\n"
+            "  this job has 'loss sparse_categorical_crossentropy of targets'");
 }
 
 TEST(ModelText, TasksMustAgreeInAllSettings) {
@@ -63,7 +63,8 @@ TEST(ModelText, ADifferenceNamesBothSides) {
             "  the checkpoint has 'dense hidden: units=16 activation=relu use_bias=true'\n"
             "  this job has 'dense hidden: units=16 activation=tanh use_bias=true'");
   EXPECT_EQ(differenceAfter([](auto& m) { m.loss.kind = Loss::kMse; }),
-            "  the checkpoint has 'loss softmax_cross_entropy'\n  this job has 'loss mse'");
+            "  the checkpoint has 'loss sparse_categorical_crossentropy'\n  this job has 'loss "
+            "mean_squared_error'");
   EXPECT_EQ(differenceAfter([](auto& m) { m.layers.erase(m.layers.begin()); }),
             "  the checkpoint has 'flatten'");
   EXPECT_EQ(differenceAfter([](auto& m) { std::swap(m.layers[0], m.layers[1]); }),

@@ -40,7 +40,7 @@ TEST(ReadModel, ReadsInputLayersLossAndMetrics) {
       "layers:\n"
       "  - flatten\n"
       "  - dense: {units: 5, activation: tanh, from: flatten}\n"
-      "loss: sigmoid_cross_entropy\n"
+      "loss: binary_crossentropy\n"
       "metrics: [accuracy, accuracy]\n");
   EXPECT_EQ(model.input_shape, (std::vector<int64_t>{2, 3}));
   ASSERT_EQ(model.layers.size(), 2u);

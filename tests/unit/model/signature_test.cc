@@ -58,7 +58,7 @@ TEST(Signature, CategoriesAreInputsByTheirNames) {
   model.input_shape = {1};
   model.input_dtype = DType::kInt32;
   model.features_are_categories = true;
-  model.layers = {layerOf("embedding", "{categories: user, vocabulary: 3, dimension: 2}", "u"),
+  model.layers = {layerOf("embedding", "{categories: user, input_dim: 3, output_dim: 2}", "u"),
                   flatten(), dense("line", 2)};
   EXPECT_THAT(namesOf(buildSignature(model, "evaluate", 1), Role::kInput),
               ElementsAre("categories/user", "categories/item", "labels"));
@@ -102,8 +102,9 @@ TEST(Signature, TrainGivesEachVariablesGradientAndUpdatesNothing) {
 
 TEST(Signature, TrainGivesTheNextValueOfAMovingAverage) {
   ModelSpec model = twoUnits();
-  model.layers = {layerOf("batch_norm", "{momentum: 0.75, center: false, scale: false}", "norm"),
-                  dense("line", 2)};
+  model.layers = {
+      layerOf("batch_normalization", "{momentum: 0.75, center: false, scale: false}", "norm"),
+      dense("line", 2)};
   const Signature signature = buildSignature(model, "train", 2);
   EXPECT_THAT(namesOf(signature, Role::kOutput), ::testing::Contains("next/norm/moving_mean"));
   Feeds feeds = feedsOf(signature);

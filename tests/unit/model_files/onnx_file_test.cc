@@ -34,7 +34,7 @@ TEST(OnnxFile, CategoriesAreInputsOfTheirOwn) {
   model.categories = {{"user", 1}, {"tags", 3}};
   model.layers = {
       model::dense("numbers", 4),
-      model::layerOf("embedding", "{categories: tags, vocabulary: 9, dimension: 4, combiner: mean}",
+      model::layerOf("embedding", "{categories: tags, input_dim: 9, output_dim: 4, combiner: mean}",
                      "tags"),
       model::layerOf("multiply", "{with: [numbers]}", "both"), model::dense("out", 10)};
   const std::string onnx = onnxOf(model);

@@ -13,13 +13,14 @@ using ::testing::ElementsAre;
 // One turn at the beginning and one before what reads an example as a row.
 TEST(OnnxOps, ImagesStayChannelsFirstBetweenConvolutions) {
   model::ModelSpec model = model::softmaxModel();
-  model.layers = {model::layerOf("conv2d", "filters: 3\nkernel: 3\nactivation: relu", "first"),
-                  model::layerOf("max_pool", "size: 2", "pool"),
-                  model::layerOf("conv2d", "filters: 5\nkernel: 3\nactivation: gelu", "second"),
-                  model::layerOf("avg_pool", "size: 2", "means"),
-                  model::layerOf("relu6", "{}", "bounded"),
-                  model::flatten(),
-                  model::dense("softmax", 10)};
+  model.layers = {
+      model::layerOf("conv2d", "filters: 3\nkernel_size: 3\nactivation: relu", "first"),
+      model::layerOf("max_pooling2d", "pool_size: 2", "pool"),
+      model::layerOf("conv2d", "filters: 5\nkernel_size: 3\nactivation: gelu", "second"),
+      model::layerOf("average_pooling2d", "pool_size: 2", "means"),
+      model::layerOf("relu6", "{}", "bounded"),
+      model::flatten(),
+      model::dense("softmax", 10)};
   const std::map<std::string, int> ops = opsOf(onnxOf(model));
   EXPECT_EQ(ops.at("Transpose"), 2);
   EXPECT_EQ(ops.at("Conv"), 2);
@@ -29,8 +30,9 @@ TEST(OnnxOps, ImagesStayChannelsFirstBetweenConvolutions) {
 
 TEST(OnnxOps, AfterAGlobalPoolingNothingIsTurnedBack) {
   model::ModelSpec model = model::softmaxModel();
-  model.layers = {model::layerOf("depthwise_conv2d", "kernel: 3\nmultiplier: 4", "first"),
-                  model::layerOf("global_avg_pool", "{}", "means"), model::dense("softmax", 10)};
+  model.layers = {model::layerOf("depthwise_conv2d", "kernel_size: 3\nmultiplier: 4", "first"),
+                  model::layerOf("global_average_pooling2d", "{}", "means"),
+                  model::dense("softmax", 10)};
   EXPECT_EQ(opsOf(onnxOf(model)).at("Transpose"), 1);
 }
 
@@ -38,10 +40,10 @@ TEST(OnnxOps, NormsWithoutTrainedScaleOrOffsetAreFactorsAndSummands) {
   model::ModelSpec model = model::softmaxModel();
   model.input_shape = {4};
   model.layers = {
-      model::layerOf("normalize", "mean: [1, 1, 3, 5]\nstd: [2, 2, 4, 0.5]", "known"),
-      model::layerOf("normalize", "mean: [3]\nstd: [0.25]", "alike"),
-      model::layerOf("batch_norm", "scale: false\nepsilon: 0.25", "centered"),
-      model::layerOf("batch_norm", "scale: false\ncenter: false\nepsilon: 0.25", "plain"),
+      model::layerOf("normalization", "mean: [1, 1, 3, 5]\nstd: [2, 2, 4, 0.5]", "known"),
+      model::layerOf("normalization", "mean: [3]\nstd: [0.25]", "alike"),
+      model::layerOf("batch_normalization", "scale: false\nepsilon: 0.25", "centered"),
+      model::layerOf("batch_normalization", "scale: false\ncenter: false\nepsilon: 0.25", "plain"),
       model::dense("softmax", 10)};
   const std::string onnx = onnxOf(model);
   EXPECT_EQ(opsOf(onnx).count("Concat"), 0u);

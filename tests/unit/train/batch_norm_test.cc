@@ -32,7 +32,7 @@ cluster::TrainSpec normJob(uint64_t steps, uint32_t aggregate = 0, double moment
   train.replication.mode = cluster::ReplicationSpec::Mode::kSync;
   train.replication.replicas_to_aggregate = aggregate;
   const std::string settings = fmt::format("momentum: {}", momentum);
-  train.model.layers = {model::flatten(), model::layerOf("batch_norm", settings, "norm"),
+  train.model.layers = {model::flatten(), model::layerOf("batch_normalization", settings, "norm"),
                         model::dense("out", 10)};
   return train;
 }

@@ -171,7 +171,7 @@ TEST_F(CheckpointRecovery, OneOfAModelThatComputesSomethingElseIsRefused) {
     FAIL() << "restored";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
-    EXPECT_NE(error.message().find("this job has 'loss mse'"), std::string::npos)
+    EXPECT_NE(error.message().find("this job has 'loss mean_squared_error'"), std::string::npos)
         << error.message();
   }
 }

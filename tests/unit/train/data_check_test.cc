@@ -36,7 +36,7 @@ class DataCheckTest : public JobCheckTest {
   // Two columns, of which one is the class.
   static std::string tableJob(const std::string& data, int batch_size = 1) {
     return "  model: {input: {shape: [1]}, layers: [dense: {units: 2, name: d}], loss: "
-           "softmax_cross_entropy}\n  data: {batch_size: " +
+           "sparse_categorical_crossentropy}\n  data: {batch_size: " +
            std::to_string(batch_size) + ", " + data + "}\n";
   }
   static std::string table(const std::string& file) {
@@ -116,10 +116,10 @@ TEST_F(DataCheckTest, NumbersBeyondTheVocabularyAreNamed) {
   files_.write("x.npy", data::npyOf<int32_t>("<i4", "(2, 2)", {0, 1, 2, 30}));
   files_.write("y.npy", data::npyOf<int32_t>("<i4", "(2,)", {0, 1}));
   const auto job = [](int vocabulary) {
-    return "  model:\n    input: {shape: [2]}\n    layers: [embedding: {vocabulary: " +
+    return "  model:\n    input: {shape: [2]}\n    layers: [embedding: {input_dim: " +
            std::to_string(vocabulary) +
-           ", dimension: 3, name: words}, flatten, dense: {units: 2}]\n"
-           "    loss: softmax_cross_entropy\n"
+           ", output_dim: 3, name: words}, flatten, dense: {units: 2}]\n"
+           "    loss: sparse_categorical_crossentropy\n"
            "  data: {batch_size: 2, train: {format: npy, features: x.npy, features_as: indices, "
            "labels: y.npy}}\n";
   };
@@ -136,7 +136,8 @@ TEST_F(DataCheckTest, ImagesAreCountedAndNotDecoded) {
   }
   EXPECT_EQ(mistakesOfData(
                 "  model: {input: {shape: [4, 4, 3]}, layers: [flatten, dense: {units: 2}], loss: "
-                "softmax_cross_entropy}\n  data: {batch_size: 2, train: {format: images, folder: "
+                "sparse_categorical_crossentropy}\n  data: {batch_size: 2, train: {format: images, "
+                "folder: "
                 "photos}}\n"),
             "");
   EXPECT_EQ(counts_.train, 2);

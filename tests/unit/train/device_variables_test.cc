@@ -119,7 +119,7 @@ cluster::TrainSpec normalisedJob(uint64_t steps) {
   cluster::TrainSpec train = softmaxJob(steps);
   train.replication.mode = cluster::ReplicationSpec::Mode::kSync;
   train.model.layers = {model::flatten(), model::dense("hidden", 20),
-                        model::layerOf("batch_norm", "{}", "batch_norm"),
+                        model::layerOf("batch_normalization", "{}", "batch_normalization"),
                         model::dense("output", 10)};
   train.optimizer.kind = OptimizerSpec::Kind::kAdam;
   train.optimizer.learning_rate = 0.01;
@@ -185,7 +185,8 @@ TEST_F(DeviceVariablesTest, AStatisticThatIsNoNumberEndsTheTraining) {
       std::make_shared<const data::Dataset>(data::partOf(data::kFeatures, Shape{2}, features),
                                             data::partOf(data::kLabels, Shape{}, labels));
   cluster::TrainSpec train = normalisedJob(10);
-  train.model.layers = {model::layerOf("batch_norm", "{}", "norm"), model::dense("output", 10)};
+  train.model.layers = {model::layerOf("batch_normalization", "{}", "norm"),
+                        model::dense("output", 10)};
   train.model.input_shape = {2};
   train.model.input_dtype = DType::kFloat32;
   train.data.batch_size = 100;

@@ -42,7 +42,7 @@ cluster::TrainSpec embeddingJob(int64_t vocabulary) {
   train.optimizer.learning_rate = 0.02;
   train.model.input_shape = {kLength};
   train.model.layers = {
-      model::layerOf("embedding", "{vocabulary: " + std::to_string(vocabulary) + ", dimension: 4}",
+      model::layerOf("embedding", "{input_dim: " + std::to_string(vocabulary) + ", output_dim: 4}",
                      "words"),
       model::flatten(), model::dense("out", 2)};
   return train;
@@ -118,15 +118,15 @@ cluster::TrainSpec clicksJob(const std::string& combiner = "sum") {
   train.model.loss.kind = model::Loss::kSigmoidCrossEntropy;
   const auto table = [&combiner](const std::string& of, int64_t rows) {
     return model::layerOf("embedding",
-                          "{categories: " + of + ", vocabulary: " + std::to_string(rows) +
-                              ", dimension: 4, combiner: " + combiner + "}",
+                          "{categories: " + of + ", input_dim: " + std::to_string(rows) +
+                              ", output_dim: 4, combiner: " + combiner + "}",
                           of);
   };
   train.model.layers = {model::dense("numbers", 4),
                         table("user", 1000),
                         table("item", 500),
                         model::layerOf("multiply", "{with: [user]}", "match"),
-                        model::layerOf("concat", "{with: [numbers, user, item]}", "all"),
+                        model::layerOf("concatenate", "{with: [numbers, user, item]}", "all"),
                         model::dense("click", 1)};
   return train;
 }
@@ -171,11 +171,11 @@ TEST(Embedding, ManyInputsAreDeclaredToThePs) {
     train.model.categories.push_back({name, 1, 5, "hash_bucket_size=5"});
     parts.push_back(data::partOf<int32_t>(name, Shape{1}, values));
     train.model.layers.push_back(model::layerOf(
-        "embedding", "{categories: " + name + ", vocabulary: 5, dimension: 2, combiner: sum}",
+        "embedding", "{categories: " + name + ", input_dim: 5, output_dim: 2, combiner: sum}",
         name));
     if (i + 1 < kInputs) names += ", " + name;  // the last one is what the joining layer reads
   }
-  train.model.layers.push_back(model::layerOf("concat", "{with: [" + names + "]}", "all"));
+  train.model.layers.push_back(model::layerOf("concatenate", "{with: [" + names + "]}", "all"));
   train.model.layers.push_back(model::dense("click", 1));
   const auto dataset = std::make_shared<const data::Dataset>(
       data::partOf<float>(data::kFeatures, Shape{data::kClickFeatures},

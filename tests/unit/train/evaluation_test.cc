@@ -68,7 +68,7 @@ TEST(Evaluator, ItsMetricsAreOfAllExamples) {
     EXPECT_NEAR(first.metrics[i].value.value(), metric->value().value(), 1e-3)
         << first.metrics[i].name;
   }
-  EXPECT_TRUE(metricsText(first, ", ", ' ').starts_with(", top_5 0."));
+  EXPECT_TRUE(metricsText(first, ", ", ' ').starts_with(", sparse_top_5_categorical_accuracy 0."));
 }
 
 TEST(Evaluator, IsTheMeanOverAllExamplesWhateverTheirNumber) {

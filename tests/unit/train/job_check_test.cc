@@ -285,8 +285,8 @@ TEST_F(JobCheckTest, AMistakeOfTheCommandLineIsShownAsSuch) {
 TEST_F(JobCheckTest, ABatchThatTheHostCannotHoldIsRefusedInWords) {
   const std::string wide =
       "  model:\n    input: {shape: [28, 28, 1]}\n    layers:\n"
-      "      - conv2d: {filters: 200000, kernel: 3, activation: relu, name: wide}\n"
-      "      - global_avg_pool\n      - dense: {units: 10}\n    loss: mse\n";
+      "      - conv2d: {filters: 200000, kernel_size: 3, activation: relu, name: wide}\n"
+      "      - global_average_pooling2d\n      - dense: {units: 10}\n    loss: mse\n";
   EXPECT_EQ(
       firstLine(mistakesOf(wide)),
       "c.yaml:6:9: error: layer 'wide' keeps 50.4 GiB of each batch for its gradients, and the 2 "

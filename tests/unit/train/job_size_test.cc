@@ -23,8 +23,8 @@ TEST_F(JobSizeTest, CountsTheParametersOfEachPs) {
 // Its gradient is as large as the rows that a batch names.
 TEST_F(JobSizeTest, ATableOfRowsCountsOnceOnAWorker) {
   const std::string train =
-      "train:\n  model: {input: {shape: [28, 28, 1]}, layers: [embedding: {vocabulary: 1000, "
-      "dimension: 8}, flatten: , dense: {units: 10}], loss: softmax_cross_entropy}\n";
+      "train:\n  model: {input: {shape: [28, 28, 1]}, layers: [embedding: {input_dim: 1000, "
+      "output_dim: 8}, flatten: , dense: {units: 10}], loss: sparse_categorical_crossentropy}\n";
   const std::string tasks = "cluster: {ps: [a:1], worker: [b:1]}\n";
   const std::string decays = "  optimizer: {gradient_descent: {weight_decay: 0.1}}\n";
   EXPECT_EQ(mistakesIn(tasks + train + decays, ErrorCode::kBadConfig), "");
@@ -75,7 +75,7 @@ TEST_F(JobSizeTest, ARankingKeepsAWholeEvaluation) {
            "count: " +
            std::to_string(count) + "}\n";
   };
-  const std::string softmax = "softmax_cross_entropy";
+  const std::string softmax = "sparse_categorical_crossentropy";
   EXPECT_EQ(mistakesOf(job("accuracy", softmax, 10, 500)), "");
   const uint64_t without = size_->memory_bytes;
   EXPECT_EQ(size_->metric_bytes, 0u);

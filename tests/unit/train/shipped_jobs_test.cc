@@ -44,17 +44,18 @@ double metricOf(const Evaluation& evaluation, const std::string& name) {
 // Noise of variance 1 is left, of a variance of 24.8: R^2 is 1 - loss / 24.8. A straight line has
 // about 6.
 TEST(ShippedJobs, RegressionComesNearTheNoise) {
-  const Evaluation evaluation = trained(shipped(
-      "friedman_regression.yaml",
-      {"model.layers=[normalize: {mean: [0.5], std: [0.29]}, dense: {units: 32, activation: relu}, "
-       "dense: {units: 32, activation: relu}, dense: {units: 1}]",
-       "optimizer={adam: {learning_rate: {cosine: {initial: 0.03, decay_steps: 800}}}}",
-       "steps=800", "eval={}"}));
+  const Evaluation evaluation = trained(
+      shipped("friedman_regression.yaml",
+              {"model.layers=[normalization: {mean: [0.5], std: [0.29]}, dense: {units: 32, "
+               "activation: relu}, "
+               "dense: {units: 32, activation: relu}, dense: {units: 1}]",
+               "optimizer={adam: {learning_rate: {cosine: {initial: 0.03, decay_steps: 800}}}}",
+               "steps=800", "eval={}"}));
   const double loss = evaluation.loss;
-  std::printf("mean squared error %.3f, R^2 %.4f\n", loss, metricOf(evaluation, "r2"));
-  EXPECT_NEAR(metricOf(evaluation, "r2"), 1 - loss / 24.8, 0.01);
+  std::printf("mean squared error %.3f, R^2 %.4f\n", loss, metricOf(evaluation, "r2_score"));
+  EXPECT_NEAR(metricOf(evaluation, "r2_score"), 1 - loss / 24.8, 0.01);
   // Of normal errors the mean size is sqrt(2 / pi) of the root of the mean square.
-  EXPECT_NEAR(metricOf(evaluation, "mae"), 0.798 * std::sqrt(loss), 0.05);
+  EXPECT_NEAR(metricOf(evaluation, "mean_absolute_error"), 0.798 * std::sqrt(loss), 0.05);
   EXPECT_GT(loss, 0.95);
   EXPECT_LT(loss, 1.6);
 }
@@ -106,9 +107,9 @@ TEST(ShippedJobs, ManyClassesAreLearnt) {
                        "data.eval.count=1000", "model.layers=[dense: {units: 500, name: logits}]",
                        "steps=300", "data.batch_size=50"}));
   std::printf("500 classes: accuracy %.4f, top 5 %.4f\n", *evaluation.accuracy,
-              metricOf(evaluation, "top_5"));
+              metricOf(evaluation, "sparse_top_5_categorical_accuracy"));
   EXPECT_GT(*evaluation.accuracy, 0.9);
-  EXPECT_GT(metricOf(evaluation, "top_5"), 0.98);
+  EXPECT_GT(metricOf(evaluation, "sparse_top_5_categorical_accuracy"), 0.98);
 }
 
 // Those that are trained, and the moving statistics of its 53 batch norms.

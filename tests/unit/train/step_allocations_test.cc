@@ -18,14 +18,14 @@ constexpr int64_t kBatch = 4;
 model::ModelSpec convolutionalModel() {
   using model::layerOf;
   model::ModelSpec spec = model::softmaxModel();
-  spec.layers = {layerOf("conv2d", "{filters: 6, kernel: 5, padding: same}", "conv1"),
-                 layerOf("batch_norm", "{}", "norm1"),
+  spec.layers = {layerOf("conv2d", "{filters: 6, kernel_size: 5, padding: same}", "conv1"),
+                 layerOf("batch_normalization", "{}", "norm1"),
                  model::activation("relu1", model::Activation::kRelu),
-                 layerOf("max_pool", "{size: 2}", "pool1"),
-                 layerOf("conv2d", "{filters: 16, kernel: 3}", "conv2"),
-                 layerOf("batch_norm", "{}", "norm2"),
+                 layerOf("max_pooling2d", "{pool_size: 2}", "pool1"),
+                 layerOf("conv2d", "{filters: 16, kernel_size: 3}", "conv2"),
+                 layerOf("batch_normalization", "{}", "norm2"),
                  model::activation("relu2", model::Activation::kRelu),
-                 layerOf("avg_pool", "{size: 2}", "pool2"),
+                 layerOf("average_pooling2d", "{pool_size: 2}", "pool2"),
                  model::flatten(),
                  model::dense("hidden", 32, model::Activation::kRelu),
                  model::dropout("dropout", 0.5),

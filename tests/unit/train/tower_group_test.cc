@@ -44,10 +44,11 @@ cluster::TrainSpec perceptronJob() {
 
 cluster::TrainSpec convolutionJob(bool normalised) {
   std::vector<model::LayerSpec> layers = {
-      model::layerOf("conv2d", "{filters: 6, kernel: 5, stride: 2}", "conv")};
-  if (normalised) layers.push_back(model::layerOf("batch_norm", "{momentum: 0.5}", "norm"));
+      model::layerOf("conv2d", "{filters: 6, kernel_size: 5, strides: 2}", "conv")};
+  if (normalised)
+    layers.push_back(model::layerOf("batch_normalization", "{momentum: 0.5}", "norm"));
   layers.push_back(model::activation("relu", model::Activation::kRelu));
-  layers.push_back(model::layerOf("max_pool", "{size: 2}", "pool"));
+  layers.push_back(model::layerOf("max_pooling2d", "{pool_size: 2}", "pool"));
   layers.push_back(model::flatten());
   layers.push_back(model::dense("output", 10));
   return jobWith(std::move(layers));
@@ -111,7 +112,7 @@ std::shared_ptr<const data::Dataset> sentences() {
 
 cluster::TrainSpec tableJob(int vocabulary) {
   cluster::TrainSpec train = jobWith(
-      {model::layerOf("embedding", "{vocabulary: " + std::to_string(vocabulary) + ", dimension: 4}",
+      {model::layerOf("embedding", "{input_dim: " + std::to_string(vocabulary) + ", output_dim: 4}",
                       "words"),
        model::flatten(), model::dense("out", 2)});
   train.model.input_shape = {6};
@@ -182,7 +183,7 @@ TEST(TowerGroup, EqualSharesAreNormalisedAsTheWholeBatch) {
 // of what comes before the first normalisation don't depend on how many towers there are.
 TEST(TowerGroup, TheMovingMeanIsThatOfTheWholeBatch) {
   cluster::TrainSpec train =
-      jobWith({model::flatten(), model::layerOf("batch_norm", "{momentum: 0.5}", "norm"),
+      jobWith({model::flatten(), model::layerOf("batch_normalization", "{momentum: 0.5}", "norm"),
                model::dense("out", 10)});
   const JobResult one = runJob(train, {1, 1}, fewDigits());
   const JobResult four = runJob(train, {1, 1, 4, 2}, fewDigits());

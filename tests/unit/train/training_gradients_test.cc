@@ -97,8 +97,8 @@ cluster::TrainSpec tableJob(int64_t examples) {
   train.replication.mode = Mode::kSync;
   train.model.input_dtype = DType::kUInt8;
   train.model.layers = {model::layerOf("embedding",
-                                       "{vocabulary: " + std::to_string(examples) +
-                                           ", dimension: 1, initializer: zeros}",
+                                       "{input_dim: " + std::to_string(examples) +
+                                           ", output_dim: 1, embeddings_initializer: zeros}",
                                        "table"),
                         model::flatten()};
   return train;
@@ -132,7 +132,7 @@ TEST(TrainingGradients, AShortBatchMeasuresItsExamplesAlone) {
   cluster::TrainSpec train = countingJob(1, 2, 1);
   train.replication.mode = Mode::kSync;
   train.model.layers.insert(train.model.layers.begin(),
-                            model::layerOf("batch_norm", "{momentum: 0.5}", "norm"));
+                            model::layerOf("batch_normalization", "{momentum: 0.5}", "norm"));
   train.steps = stepsOf(train, 5, 2);
   ASSERT_EQ(train.steps, 2u);
   const JobResult job = runJob(train, {1, 2}, dataset);

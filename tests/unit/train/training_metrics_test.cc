@@ -18,7 +18,7 @@ constexpr int64_t kExamples = 20;
 model::ModelSpec spec() {
   model::ModelSpec spec = model::softmaxModel();
   spec.layers = {model::flatten(), model::dense("hidden", 16),
-                 model::layerOf("batch_norm", "{}", "norm"),
+                 model::layerOf("batch_normalization", "{}", "norm"),
                  model::layerOf("dropout", "{rate: 0.5}", "dropout"), model::dense("softmax", 10)};
   spec.accuracy = true;
   spec.metrics = {model::MetricKind::kTopK};

@@ -35,7 +35,7 @@ cluster::TrainSpec sentencesJob() {
   cluster::TrainSpec train = softmaxJob(60);
   train.data.batch_size = 3;
   train.model.input_shape = {kSentence};
-  train.model.layers = {model::layerOf("embedding", "{vocabulary: 50, dimension: 4}", "words"),
+  train.model.layers = {model::layerOf("embedding", "{input_dim: 50, output_dim: 4}", "words"),
                         model::flatten(), model::dense("out", 2)};
   train.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kAdagrad);
   train.optimizer.learning_rate = 0.1;

@@ -17,9 +17,10 @@ TEST(ActivationLayer, EveryActivationIsALayer) {
 }
 
 TEST(ActivationLayer, LeakyReluHasASlope) {
-  const BuiltLayer built({layerOf("leaky_relu", "{alpha: 0.3}", "a")}, {4});
+  const BuiltLayer built({layerOf("leaky_relu", "{negative_slope: 0.3}", "a")}, {4});
   EXPECT_EQ(built.model.graph.node(built.output.node).attribute<double>("alpha"), 0.3);
-  EXPECT_EQ(layerOf("leaky_relu", "{alpha: 0.3}", "a").layer->meaning("a"), "leaky_relu alpha=0.3");
+  EXPECT_EQ(layerOf("leaky_relu", "{negative_slope: 0.3}", "a").layer->meaning("a"),
+            "leaky_relu negative_slope=0.3");
 }
 
 }  // namespace

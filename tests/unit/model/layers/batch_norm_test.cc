@@ -6,7 +6,7 @@
 namespace dtf::model {
 namespace {
 
-const LayerSpec kNorm = layerOf("batch_norm", "{}", "norm");
+const LayerSpec kNorm = layerOf("batch_normalization", "{}", "norm");
 
 TEST(BatchNormLayer, KeepsMovingAveragesBesideWhatItTrains) {
   const BuiltLayer built({kNorm}, {4, 4, 3});
@@ -24,7 +24,7 @@ TEST(BatchNormLayer, KeepsMovingAveragesBesideWhatItTrains) {
   EXPECT_EQ(built.node("norm/moving_mean").attribute<std::string>("initializer"), "zeros");
   EXPECT_EQ(built.node("norm/moving_variance").attribute<std::string>("initializer"), "ones");
   EXPECT_EQ(kNorm.layer->meaning("n"),
-            "batch_norm n: momentum=0.99 epsilon=0.001 scale=true center=true");
+            "batch_normalization n: momentum=0.99 epsilon=0.001 scale=true center=true");
 }
 
 TEST(BatchNormLayer, EvaluationReadsTheMovingAverages) {
@@ -37,18 +37,18 @@ TEST(BatchNormLayer, EvaluationReadsTheMovingAverages) {
 }
 
 TEST(BatchNormLayer, ScaleAndCenterCanBeLeftOut) {
-  const LayerSpec bare =
-      layerOf("batch_norm", "{scale: false, center: false, momentum: 0.9, epsilon: 0.1}", "norm");
+  const LayerSpec bare = layerOf(
+      "batch_normalization", "{scale: false, center: false, momentum: 0.9, epsilon: 0.1}", "norm");
   const BuiltLayer built({bare}, {5});
   EXPECT_EQ(built.variables(), "norm/moving_mean [5], norm/moving_variance [5]");
   EXPECT_EQ(built.model.variables[0].momentum, 0.9);
   EXPECT_EQ(bare.layer->meaning("n"),
-            "batch_norm n: momentum=0.9 epsilon=0.1 scale=false center=false");
+            "batch_normalization n: momentum=0.9 epsilon=0.1 scale=false center=false");
 }
 
 TEST(BatchNormLayer, RefusesAMomentumThatNeverMoves) {
-  EXPECT_THROW(layerOf("batch_norm", "{momentum: 1}", "norm"), Error);
-  EXPECT_THROW(layerOf("batch_norm", "{epsilon: 0}", "norm"), Error);
+  EXPECT_THROW(layerOf("batch_normalization", "{momentum: 1}", "norm"), Error);
+  EXPECT_THROW(layerOf("batch_normalization", "{epsilon: 0}", "norm"), Error);
 }
 
 // Of a whole model.
@@ -80,7 +80,7 @@ TEST(BatchNormLayer, TrainsGammaAndBetaAlone) {
 }
 
 TEST(BatchNormLayer, AModelOfMovingAveragesAloneHasNothingToTrain) {
-  const LayerSpec bare = layerOf("batch_norm", "{scale: false, center: false}", "norm");
+  const LayerSpec bare = layerOf("batch_normalization", "{scale: false, center: false}", "norm");
   EXPECT_NE(failureOf(modelWith({flatten(), bare})).find("nothing to train"), std::string::npos);
 }
 
@@ -111,7 +111,8 @@ TEST(BatchNormLayer, APenaltyDoesNotReadItsLayer) {
 }
 
 TEST(BatchNormLayer, OneThatNothingReadsIsNamed) {
-  const LayerSpec bare = layerOf("batch_norm", "{scale: false, center: false}", "unread", 8);
+  const LayerSpec bare =
+      layerOf("batch_normalization", "{scale: false, center: false}", "unread", 8);
   LayerSpec out = dense("out", 10);
   out.from = "flatten";
   EXPECT_NE(failureOf(modelWith({flatten(), bare, out})).find("nothing reads layer 'unread'"),

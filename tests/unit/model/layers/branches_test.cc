@@ -5,7 +5,8 @@
 namespace dtf::model {
 namespace {
 
-constexpr const char* kConv = "conv2d: {filters: 3, kernel: 3, padding: same, use_bias: false}";
+constexpr const char* kConv =
+    "conv2d: {filters: 3, kernel_size: 3, padding: same, use_bias: false}";
 
 LayerSpec named(LayerSpec layer, std::string from) {
   layer.from = std::move(from);
@@ -37,10 +38,11 @@ TEST(ResidualLayer, AddsItsInput) {
 
 TEST(ResidualLayer, ItsShortcutMayHaveLayers) {
   const BuiltLayer built(
-      {layerOf("residual",
-               "{layers: [conv2d: {filters: 6, kernel: 3, stride: 2, padding: same}], shortcut: "
-               "[conv2d: {filters: 6, kernel: 1, stride: 2}]}",
-               "r")},
+      {layerOf(
+          "residual",
+          "{layers: [conv2d: {filters: 6, kernel_size: 3, strides: 2, padding: same}], shortcut: "
+          "[conv2d: {filters: 6, kernel_size: 1, strides: 2}]}",
+          "r")},
       {4, 4, 3});
   EXPECT_EQ(built.shape.str(), "[2, 2, 6]");
   EXPECT_EQ(built.variables(),
@@ -50,10 +52,11 @@ TEST(ResidualLayer, ItsShortcutMayHaveLayers) {
 
 TEST(ResidualLayer, SaysWhichShapesDiffer) {
   EXPECT_EQ(
-      buildFailure({layerOf("residual", "{layers: [conv2d: {filters: 6, kernel: 3}]}", "r", 9)},
-                   {4, 4, 3}),
+      buildFailure(
+          {layerOf("residual", "{layers: [conv2d: {filters: 6, kernel_size: 3}]}", "r", 9)},
+          {4, 4, 3}),
       "job.yaml:9:7: error: layer 'r': its layers give [2, 2, 6], its shortcut [4, 4, 3]: "
-      "both must be alike; a conv2d with kernel 1 as 'shortcut' changes channels and stride");
+      "both must be alike; a conv2d with kernel_size 1 as 'shortcut' changes channels and stride");
 }
 
 TEST(MultiplyLayer, MultipliesElementByElement) {
@@ -87,14 +90,14 @@ TEST(Branches, ABlockSeesWhatStandsBeforeIt) {
 }
 
 TEST(Branches, ConcatPutsChannelsSideBySide) {
-  const BuiltLayer built(
-      {layerOf("conv2d", "{filters: 3, kernel: 1}", "a"),
-       layerOf("conv2d", "{filters: 5, kernel: 1}", "b"), layerOf("concat", "{with: [a]}", "both")},
-      {4, 4, 2});
+  const BuiltLayer built({layerOf("conv2d", "{filters: 3, kernel_size: 1}", "a"),
+                          layerOf("conv2d", "{filters: 5, kernel_size: 1}", "b"),
+                          layerOf("concatenate", "{with: [a]}", "both")},
+                         {4, 4, 2});
   EXPECT_EQ(built.shape.str(), "[4, 4, 8]");
-  EXPECT_EQ(buildFailure({layerOf("conv2d", "{filters: 3, kernel: 1}", "a"),
-                          layerOf("conv2d", "{filters: 3, kernel: 3}", "b"),
-                          layerOf("concat", "{with: [a]}", "both", 4)},
+  EXPECT_EQ(buildFailure({layerOf("conv2d", "{filters: 3, kernel_size: 1}", "a"),
+                          layerOf("conv2d", "{filters: 3, kernel_size: 3}", "b"),
+                          layerOf("concatenate", "{with: [a]}", "both", 4)},
                          {4, 4, 2}),
             "job.yaml:4:7: error: layer 'both' puts 'a', an output of [4, 4, 3], behind one of [2, "
             "2, 3]: all but their channels must be alike");
@@ -116,7 +119,7 @@ TEST(Branches, NameWhatIsNotThere) {
 }
 
 TEST(Branches, JoinFromOneTo256) {
-  for (const char* type : {"add", "multiply", "concat"}) {
+  for (const char* type : {"add", "multiply", "concatenate"}) {
     EXPECT_NE(readFailure(type, "{with: []}").find("'with' must have from 1 to 256 names, got 0"),
               std::string::npos);
     std::string many = "a";
@@ -135,9 +138,10 @@ TEST(Branches, WhichLayerReadsWhichIsPartOfTheirMeaning) {
 }
 
 TEST(Branches, WhatTheGraphRefusesIsSaidOfTheInnermostLayer) {
-  EXPECT_EQ(buildFailure({layerOf("block", "{layers: [max_pool: {size: 2, padding: 5, name: p}]}",
-                                  "stage", 4)},
-                         {8, 8, 3})
+  EXPECT_EQ(buildFailure(
+                {layerOf("block", "{layers: [max_pooling2d: {pool_size: 2, padding: 5, name: p}]}",
+                         "stage", 4)},
+                {8, 8, 3})
                 .find("settings:1:11: error: layer 'p': "),
             0u);
 }
@@ -170,7 +174,7 @@ TEST(Branches, TheirMeaningHoldsThatOfTheirLayers) {
 
 // Behind b, with [a, b] would take b twice.
 TEST(BranchLayers, ALayerIsTakenOnce) {
-  for (const char* type : {"add", "multiply", "concat"}) {
+  for (const char* type : {"add", "multiply", "concatenate"}) {
     EXPECT_NE(buildFailure({dense("a", 3), named(dense("b", 3), "a"),
                             layerOf(type, "{with: [a, b]}", "both", 9)},
                            {5})

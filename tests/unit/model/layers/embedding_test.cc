@@ -11,7 +11,7 @@ ModelSpec embeddingModel(DType input) {
   ModelSpec model = softmaxModel();
   model.input_shape = {3};
   model.input_dtype = input;
-  model.layers = {layerOf("embedding", "{vocabulary: 5, dimension: 2}", "words", 7), flatten(),
+  model.layers = {layerOf("embedding", "{input_dim: 5, output_dim: 2}", "words", 7), flatten(),
                   dense("out", 4)};
   return model;
 }
@@ -106,7 +106,7 @@ ModelSpec withCategories(const std::string& layer) {
 
 TEST(EmbeddingLayer, ReadsCategoriesBesideTheFeatures) {
   const ModelGraph model = buildTrainingGraph(
-      withCategories("{categories: tags, vocabulary: 5, dimension: 2}"), 2, TableGradient::kSparse);
+      withCategories("{categories: tags, input_dim: 5, output_dim: 2}"), 2, TableGradient::kSparse);
   ASSERT_EQ(model.categories.size(), 2u);
   EXPECT_EQ(inputsOf(model),
             (std::vector<graph::Output>{model.features, model.labels, model.categories[0],
@@ -122,7 +122,7 @@ TEST(EmbeddingLayer, CombinesTheRowsOfAnExample) {
   for (const bool mean : {true, false}) {
     const std::string combiner = mean ? "mean" : "sum";
     const ModelGraph model = buildTrainingGraph(
-        withCategories("{categories: tags, vocabulary: 5, dimension: 2, combiner: " + combiner +
+        withCategories("{categories: tags, input_dim: 5, output_dim: 2, combiner: " + combiner +
                        "}"),
         2, TableGradient::kSparse);
     const graph::Output combined = model.layers[0].output;
@@ -139,7 +139,7 @@ TEST(EmbeddingLayer, CombinesTheRowsOfAnExample) {
 }
 
 TEST(EmbeddingLayer, FirstCategoriesMayBeTheFeatures) {
-  ModelSpec spec = withCategories("{categories: shop, vocabulary: 9, dimension: 2}");
+  ModelSpec spec = withCategories("{categories: shop, input_dim: 9, output_dim: 2}");
   spec.input_dtype = DType::kInt32;
   spec.features_are_categories = true;
   const ModelGraph model = buildTrainingGraph(spec, 2, TableGradient::kSparse);
@@ -150,21 +150,21 @@ TEST(EmbeddingLayer, FirstCategoriesMayBeTheFeatures) {
 
 TEST(EmbeddingLayer, CategoriesThatItCannotReadAreNamed) {
   EXPECT_EQ(
-      embeddingFailureOf(withCategories("{categories: tag, vocabulary: 5, dimension: 2}")),
+      embeddingFailureOf(withCategories("{categories: tag, input_dim: 5, output_dim: 2}")),
       "job.yaml:7:7: error: layer 'tags' reads the categories 'tag', and there are none of that "
       "name - did you mean 'tags'?");
   EXPECT_EQ(
-      embeddingFailureOf(withCategories("{categories: tags, vocabulary: 4, dimension: 2}")),
+      embeddingFailureOf(withCategories("{categories: tags, input_dim: 4, output_dim: 2}")),
       "job.yaml:7:7: error: layer 'tags' has a vocabulary of 4, and the categories 'tags' are "
       "from 0 to 4: give it at least 5");
-  ModelSpec none = withCategories("{categories: tags, vocabulary: 5, dimension: 2}");
+  ModelSpec none = withCategories("{categories: tags, input_dim: 5, output_dim: 2}");
   none.categories.clear();
   EXPECT_NE(embeddingFailureOf(none).find("the data have none: see categorical_columns"),
             std::string::npos);
 }
 
 TEST(EmbeddingLayer, WhatNobodyReadsIsKnown) {
-  const ModelSpec spec = withCategories("{categories: tags, vocabulary: 5, dimension: 2}");
+  const ModelSpec spec = withCategories("{categories: tags, input_dim: 5, output_dim: 2}");
   EXPECT_EQ(unreadInputsOf(spec),
             (std::vector<std::string>{"the features", "the categories 'shop'"}));
   EXPECT_EQ(unreadInputsOf(embeddingModel(DType::kInt32)), std::vector<std::string>{});
@@ -180,9 +180,9 @@ TEST(EmbeddingLayer, TheFeaturesMayBeKnownToBeBeyondItsTable) {
 }
 
 TEST(EmbeddingLayer, EachTableHasAVocabularyOfItsInput) {
-  ModelSpec spec = withCategories("{categories: tags, vocabulary: 5, dimension: 2}");
+  ModelSpec spec = withCategories("{categories: tags, input_dim: 5, output_dim: 2}");
   spec.layers.insert(spec.layers.begin(),
-                     layerOf("embedding", "{categories: shop, vocabulary: 9, dimension: 2}", "s"));
+                     layerOf("embedding", "{categories: shop, input_dim: 9, output_dim: 2}", "s"));
   spec.layers.insert(spec.layers.begin() + 1, flatten());
   const std::vector<Vocabulary> found = vocabulariesOf(spec);
   ASSERT_EQ(found.size(), 2u);
@@ -195,15 +195,16 @@ TEST(EmbeddingLayer, EachTableHasAVocabularyOfItsInput) {
 
 TEST(EmbeddingLayer, ItsMeaningIsItsTable) {
   const LayerSpec layer =
-      layerOf("embedding", "{vocabulary: 9, dimension: 3, initializer: zeros}", "e");
-  EXPECT_EQ(layer.layer->meaning("e"), "embedding e: vocabulary=9 dimension=3");
-  EXPECT_EQ(layer.layer->text("e"), "embedding e: vocabulary=9 dimension=3 initializer=zeros");
+      layerOf("embedding", "{input_dim: 9, output_dim: 3, embeddings_initializer: zeros}", "e");
+  EXPECT_EQ(layer.layer->meaning("e"), "embedding e: input_dim=9 output_dim=3");
+  EXPECT_EQ(layer.layer->text("e"),
+            "embedding e: input_dim=9 output_dim=3 embeddings_initializer=zeros");
   const LayerSpec combined =
-      layerOf("embedding", "{vocabulary: 9, dimension: 3, categories: c, combiner: sum}", "e");
+      layerOf("embedding", "{input_dim: 9, output_dim: 3, categories: c, combiner: sum}", "e");
   EXPECT_EQ(combined.layer->meaning("e"),
-            "embedding e: vocabulary=9 dimension=3 categories=c combiner=sum");
-  EXPECT_THROW(layerOf("embedding", "{vocabulary: 0, dimension: 3}", "e"), Error);
-  EXPECT_THROW(layerOf("embedding", "{vocabulary: 9, dimension: 3, categories: c, from: a}", "e"),
+            "embedding e: input_dim=9 output_dim=3 categories=c combiner=sum");
+  EXPECT_THROW(layerOf("embedding", "{input_dim: 0, output_dim: 3}", "e"), Error);
+  EXPECT_THROW(layerOf("embedding", "{input_dim: 9, output_dim: 3, categories: c, from: a}", "e"),
                Error);
 }
 

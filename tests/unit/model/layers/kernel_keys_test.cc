@@ -60,16 +60,16 @@ TEST(KernelKeys, EvaluationsSeeThePenaltyToo) {
 
 TEST(KernelKeys, EveryLayerWithAKernelHasThem) {
   const std::string keys =
-      "{kernel: 3, use_bias: false, activation: tanh, kernel_initializer: zeros, "
-      "kernel_regularizer: {l1: 0.5}}";
+      "{kernel_size: 3, use_bias: false, activation: tanh, depthwise_initializer: zeros, "
+      "depthwise_regularizer: {l1: 0.5}}";
   const LayerSpec depthwise = layerOf("depthwise_conv2d", keys, "conv");
   EXPECT_EQ(depthwise.layer->text("conv"),
-            "depthwise_conv2d conv: multiplier=1 kernel=3x3 stride=1x1 padding=valid "
-            "activation=tanh use_bias=false kernel_initializer=zeros l1=0.5");
+            "depthwise_conv2d conv: depth_multiplier=1 kernel_size=3x3 strides=1x1 padding=valid "
+            "activation=tanh use_bias=false depthwise_initializer=zeros l1=0.5");
   EXPECT_EQ(depthwise.layer->meaning("conv").find("l1"), std::string::npos)
       << "a job may go on with another";
   const LayerSpec conv =
-      layerOf("conv2d", "{filters: 2, kernel: 3, kernel_regularizer: {l2: 0.25}}", "conv");
+      layerOf("conv2d", "{filters: 2, kernel_size: 3, kernel_regularizer: {l2: 0.25}}", "conv");
   EXPECT_NE(conv.layer->text("conv").find(" l2=0.25"), std::string::npos);
 }
 

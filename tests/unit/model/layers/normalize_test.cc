@@ -6,7 +6,7 @@ namespace {
 
 // Of two examples of three numbers each.
 std::vector<double> normalized(const std::string& settings) {
-  const BuiltLayer built({layerOf("normalize", settings, "normalize")}, {3});
+  const BuiltLayer built({layerOf("normalization", settings, "normalization")}, {3});
   EXPECT_EQ(built.variables(), "") << "nothing is trained";
   return graph::testing::evaluate(built.model.graph, {{built.input, {1, 2, 3, -1, 0, 30}}},
                                   built.output);
@@ -23,19 +23,23 @@ TEST(NormalizeLayer, SubtractsTheMeanAndDividesByTheDeviation) {
 }
 
 TEST(NormalizeLayer, IsPartOfTheModelsMeaning) {
-  EXPECT_EQ(layerOf("normalize", "{mean: [0.5, 1], std: [2]}", "normalize").layer->meaning("n"),
-            "normalize n: mean=[0.5, 1] std=[2]");
+  EXPECT_EQ(
+      layerOf("normalization", "{mean: [0.5, 1], std: [2]}", "normalization").layer->meaning("n"),
+      "normalization n: mean=[0.5, 1] std=[2]");
 }
 
 TEST(NormalizeLayer, RefusesNumbersThatDoNotFit) {
-  EXPECT_EQ(buildFailure({layerOf("normalize", "{mean: [1, 2], std: [1]}", "normalize", 5)}, {3}),
-            "job.yaml:5:7: error: layer 'normalize' has 2 numbers for the last dimension of [3]: "
-            "give one for each place, or one for all");
-  EXPECT_NE(readFailure("normalize", "{mean: [0], std: [0]}").find("'std' must be at least 1e-09"),
+  EXPECT_EQ(
+      buildFailure({layerOf("normalization", "{mean: [1, 2], std: [1]}", "normalization", 5)}, {3}),
+      "job.yaml:5:7: error: layer 'normalization' has 2 numbers for the last dimension of [3]: "
+      "give one for each place, or one for all");
+  EXPECT_NE(
+      readFailure("normalization", "{mean: [0], std: [0]}").find("'std' must be at least 1e-09"),
+      std::string::npos);
+  EXPECT_NE(readFailure("normalization", "{mean: [0], std: []}").find("'std' has from 1 to 4096"),
             std::string::npos);
-  EXPECT_NE(readFailure("normalize", "{mean: [0], std: []}").find("'std' has from 1 to 4096"),
+  EXPECT_NE(readFailure("normalization", "{mean: [0]}").find("missing key 'variance'"),
             std::string::npos);
-  EXPECT_NE(readFailure("normalize", "{mean: [0]}").find("missing key 'std'"), std::string::npos);
 }
 
 // A declaration's setting has at most 4096 characters.
@@ -46,15 +50,15 @@ TEST(NormalizeLayer, TheTextOfManyNumbersIsShortAndTellsThemApart) {
     ones += ", 0.123456789";
   }
   const auto textOf = [](const std::string& mean) {
-    return layerOf("normalize", "{mean: " + mean + "], std: [1]}", "n").layer->text("n");
+    return layerOf("normalization", "{mean: " + mean + "], std: [1]}", "n").layer->text("n");
   };
   EXPECT_LT(textOf(zeros).size(), 200u);
   EXPECT_NE(textOf(zeros), textOf(ones));
-  EXPECT_EQ(textOf("[0.5, 2"), "normalize n: mean=[0.5, 2] std=[1]");
+  EXPECT_EQ(textOf("[0.5, 2"), "normalization n: mean=[0.5, 2] std=[1]");
 }
 
 TEST(NormalizeLayer, ADeviationThatFloatsCannotDivideByIsRefused) {
-  EXPECT_THROW(layerOf("normalize", "{mean: [0], std: [1e-300]}", "n"), Error);
+  EXPECT_THROW(layerOf("normalization", "{mean: [0], std: [1e-300]}", "n"), Error);
 }
 
 // Against the finite difference of the loss, in double precision.
@@ -62,7 +66,7 @@ TEST(NormalizeLayer, HasAGradientBehindATrainedLayer) {
   ModelSpec spec = softmaxModel();
   spec.input_shape = {2};
   spec.layers = {dense("before", 2, Activation::kTanh, 0, "use_bias: false"),
-                 layerOf("normalize", "{mean: [0.5, -0.25], std: [2, 0.5]}", "n"),
+                 layerOf("normalization", "{mean: [0.5, -0.25], std: [2, 0.5]}", "n"),
                  dense("out", 3, Activation::kNone, 0, "use_bias: false")};
   const ModelGraph model = buildTrainingGraph(spec, 2);
   std::vector<double> weights = {0.5, -1, 0.25, 0.75};

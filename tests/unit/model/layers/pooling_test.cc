@@ -12,18 +12,19 @@ std::string shapeOf(const std::string& type, const std::string& settings,
 }
 
 TEST(PoolingLayer, StridesByItsSizeUnlessItIsTold) {
-  EXPECT_EQ(shapeOf("max_pool", "{}", {28, 28, 3}), "[14, 14, 3]");
-  EXPECT_EQ(shapeOf("avg_pool", "{size: 3}", {9, 9, 3}), "[3, 3, 3]");
-  EXPECT_EQ(shapeOf("max_pool", "{size: 3, stride: 2, padding: same}", {9, 9, 3}), "[5, 5, 3]");
-  EXPECT_EQ(shapeOf("avg_pool", "{size: [1, 2]}", {9, 9, 3}), "[9, 4, 3]");
+  EXPECT_EQ(shapeOf("max_pooling2d", "{}", {28, 28, 3}), "[14, 14, 3]");
+  EXPECT_EQ(shapeOf("average_pooling2d", "{pool_size: 3}", {9, 9, 3}), "[3, 3, 3]");
+  EXPECT_EQ(shapeOf("max_pooling2d", "{pool_size: 3, strides: 2, padding: same}", {9, 9, 3}),
+            "[5, 5, 3]");
+  EXPECT_EQ(shapeOf("average_pooling2d", "{pool_size: [1, 2]}", {9, 9, 3}), "[9, 4, 3]");
 }
 
 TEST(PoolingLayer, GlobalAverageLeavesTheChannels) {
-  EXPECT_EQ(shapeOf("global_avg_pool", "{}", {7, 5, 3}), "[3]");
+  EXPECT_EQ(shapeOf("global_average_pooling2d", "{}", {7, 5, 3}), "[3]");
 }
 
 TEST(PoolingLayer, GlobalMaximumIsThatOfEachChannel) {
-  const BuiltLayer built({layerOf("global_max_pool", "{}", "pool", 5)}, {2, 1, 3});
+  const BuiltLayer built({layerOf("global_max_pooling2d", "{}", "pool", 5)}, {2, 1, 3});
   EXPECT_EQ(built.shape, (Shape{3}));
   EXPECT_EQ(graph::testing::evaluate(built.model.graph,
                                      {{built.input, {1, 9, -3, 2, 5, -1, 0, 0, 0, -4, 0, 7}}},
@@ -32,7 +33,8 @@ TEST(PoolingLayer, GlobalMaximumIsThatOfEachChannel) {
 }
 
 TEST(PoolingLayer, NeedsImages) {
-  for (const char* type : {"max_pool", "avg_pool", "global_max_pool", "global_avg_pool"})
+  for (const char* type :
+       {"max_pooling2d", "average_pooling2d", "global_max_pooling2d", "global_average_pooling2d"})
     EXPECT_NE(
         buildFailure({layerOf(type, "{}", "pool", 5)}, {10}).find("layer 'pool' needs images"),
         std::string::npos)
@@ -40,8 +42,8 @@ TEST(PoolingLayer, NeedsImages) {
 }
 
 TEST(PoolingLayer, ItsMeaningIsItsWindow) {
-  EXPECT_EQ(layerOf("max_pool", "{size: 3, stride: 2}", "p").layer->meaning("p"),
-            "max_pool kernel=3x3 stride=2x2 padding=valid");
+  EXPECT_EQ(layerOf("max_pooling2d", "{pool_size: 3, strides: 2}", "p").layer->meaning("p"),
+            "max_pooling2d pool_size=3x3 strides=2x2 padding=valid");
 }
 
 }  // namespace

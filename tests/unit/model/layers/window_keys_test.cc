@@ -8,8 +8,8 @@ namespace dtf::model {
 namespace {
 
 constexpr yaml::Key kWindowKeys[] = {
-    yaml::wholes("stride", 1, kWindowMax, "how far"),
-    yaml::wholes("dilation", 1, kWindowMax, "how wide"),
+    yaml::wholes("strides", 1, kWindowMax, "how far"),
+    yaml::wholes("dilation_rate", 1, kWindowMax, "how wide"),
     paddingKey(),
 };
 constinit const yaml::Table kWindowTable{"layer", kWindowKeys};
@@ -42,37 +42,43 @@ graph::Window over(const WindowSettings& window) {
 
 TEST(WindowSettings, WithoutKeysItStandsEverywhereInside) {
   const WindowSettings window = settings("{}");
-  EXPECT_EQ(window.text(), "kernel=3x2 stride=1x1 padding=valid");
+  EXPECT_EQ(window.text("kernel_size"), "kernel_size=3x2 strides=1x1 padding=valid");
   EXPECT_EQ(over(window).height.positions(10), 8);
   EXPECT_EQ(over(window).width.positions(9), 8);
 }
 
 TEST(WindowSettings, APaddingIsAWordANumberOrFour) {
-  EXPECT_EQ(settings("{padding: same}").text(), "kernel=3x2 stride=1x1 padding=same");
-  EXPECT_EQ(settings("{padding: valid}").text(), "kernel=3x2 stride=1x1 padding=valid");
-  EXPECT_EQ(settings("{padding: 1}").text(), "kernel=3x2 stride=1x1 padding=1,1,1,1");
-  EXPECT_EQ(settings("{padding: [0, 1, 2, 3]}").text(), "kernel=3x2 stride=1x1 padding=0,1,2,3");
+  EXPECT_EQ(settings("{padding: same}").text("kernel_size"),
+            "kernel_size=3x2 strides=1x1 padding=same");
+  EXPECT_EQ(settings("{padding: valid}").text("kernel_size"),
+            "kernel_size=3x2 strides=1x1 padding=valid");
+  EXPECT_EQ(settings("{padding: 1}").text("kernel_size"),
+            "kernel_size=3x2 strides=1x1 padding=1,1,1,1");
+  EXPECT_EQ(settings("{padding: [0, 1, 2, 3]}").text("kernel_size"),
+            "kernel_size=3x2 strides=1x1 padding=0,1,2,3");
   const graph::Window padded = over(settings("{padding: [0, 1, 2, 3]}"));
   EXPECT_EQ(padded.height.positions(10), 9);
   EXPECT_EQ(padded.width.positions(9), 13);
 }
 
 TEST(WindowSettings, TheSamePaddingGivesAPositionForEachStride) {
-  const graph::Window window = over(settings("{padding: same, stride: [2, 4]}"));
+  const graph::Window window = over(settings("{padding: same, strides: [2, 4]}"));
   EXPECT_EQ(window.height.positions(10), 5);
   EXPECT_EQ(window.width.positions(9), 3);
 }
 
 TEST(WindowSettings, ADilationMakesItWider) {
-  const WindowSettings window = settings("{dilation: [4, 1]}");
-  EXPECT_EQ(window.text(), "kernel=3x2 stride=1x1 dilation=4x1 padding=valid");
+  const WindowSettings window = settings("{dilation_rate: [4, 1]}");
+  EXPECT_EQ(window.text("kernel_size"),
+            "kernel_size=3x2 strides=1x1 dilation_rate=4x1 padding=valid");
   EXPECT_EQ(over(window).height.positions(10), 2);
 }
 
 TEST(WindowSettings, NumbersOutOfRangeAreReported) {
   std::string mistake;
-  settings("{stride: 0}", &mistake);
-  EXPECT_NE(mistake.find("'stride' must be from 1 to 1024, got '0'"), std::string::npos) << mistake;
+  settings("{strides: 0}", &mistake);
+  EXPECT_NE(mistake.find("'strides' must be from 1 to 1024, got '0'"), std::string::npos)
+      << mistake;
   settings("{padding: [1, 2]}", &mistake);
   EXPECT_NE(mistake.find("'padding' must be one number or 4 of them, got 2"), std::string::npos)
       << mistake;
