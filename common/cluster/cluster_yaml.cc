@@ -10,6 +10,7 @@
 #include "common/cluster/read_cluster.h"
 #include "common/cluster/read_train.h"
 #include "common/cluster/schema.h"
+#include "common/cluster/understood.h"
 #include "common/yaml/home_path.h"
 #include "common/yaml/report.h"
 #include "common/yaml/yaml_tree.h"
@@ -82,6 +83,7 @@ JobSpec readJobWith(YamlNode root, std::span<const std::string> overrides, Repor
     marks->keys = report.markOf(keys->place);
   DTF_CHECK(job.cluster.worker.size() == 1 || !job.cluster.ps.empty());
   DTF_CHECK(job.train.has_value() == (root.find("train") != nullptr));
+  job.text = understoodText(std::move(root), job);
   return job;
 }
 

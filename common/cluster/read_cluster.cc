@@ -346,7 +346,12 @@ void checkShares(const JobSpec& job, Report& report) {
 void checkPause(const JobSpec& job, const Place& place, Report& report) {
   if (!job.train->checkpoint)
     report.error(place,
-                 "'pause' saves a checkpoint to go on from, and 'train' has no 'checkpoint'");
+                 "'pause' saves a checkpoint to go on from, and 'train' has 'checkpoint: none'");
+  if (job.train->early_stopping)
+    report.error(
+        place,
+        "a job that pauses can't have 'early_stopping' in this version: its tasks would be "
+        "started again when it has ended early");
 }
 
 }  // namespace

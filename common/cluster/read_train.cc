@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "common/cluster/schema.h"
+#include "common/model/metrics.h"
 #include "common/model/read_model.h"
 #include "common/yaml/map_reader.h"
 
@@ -13,6 +15,7 @@ namespace dtf::cluster {
 
 using yaml::inQuotes;
 using yaml::MapReader;
+using yaml::Place;
 using yaml::readText;
 using yaml::Report;
 using yaml::reportType;
@@ -118,8 +121,30 @@ PlacementSpec readPlacement(const YamlNode& node, const TaskCounts& counts, Repo
   return placement;
 }
 
+// Evaluations have these figures: the loss, and the metrics of the model.
+std::vector<std::string> figuresOf(const model::ModelSpec& model) {
+  std::vector<std::string> names = {"loss"};
+  if (model.accuracy) names.emplace_back("accuracy");
+  for (const model::MetricSpec& metric : model.metrics) names.push_back(model::nameOf(metric));
+  return names;
+}
+
+// `key` needs evaluations while the job trains, with that metric.
+void checkEvaluated(const TrainSpec& train, const std::string& metric, const std::string& key,
+                    const Place& place, Report& report) {
+  const std::vector<std::string> figures = figuresOf(train.model);
+  if (std::find(figures.begin(), figures.end(), metric) == figures.end())
+    report.error(place, fmt::format("the evaluations have no {} (they have {}): add it to "
+                                    "model.metrics, or name one of these",
+                                    inQuotes(metric), fmt::join(figures, ", ")));
+  if (!train.data.eval || train.eval_every_steps == 0)
+    report.error(place, inQuotes(key) +
+                            " needs evaluations while the job trains: give 'data' an 'eval', and "
+                            "set eval.every_steps");
+}
+
 // By time unless the file says by steps.
-CheckpointSpec readCheckpoint(const YamlNode& node, Report& report) {
+CheckpointSpec readCheckpointMap(const YamlNode& node, const TrainSpec& train, Report& report) {
   const MapReader reader(node, schema::kCheckpoint, "checkpoint", report);
   CheckpointSpec checkpoint;
   if (reader.find("every_steps") != nullptr) checkpoint.every_seconds = 0;
@@ -133,8 +158,38 @@ CheckpointSpec readCheckpoint(const YamlNode& node, Report& report) {
     report.error(
         node.find("stay")->where(),
         "'gather' and 'stay' can't both be true: the shards are at worker/0, or with the ps");
+  if (reader.text("keep_best", checkpoint.keep_best))
+    checkEvaluated(train, checkpoint.keep_best, "keep_best", reader.find("keep_best")->where(),
+                   report);
   checkpoint.mark = report.markOf(node.key_place);
   return checkpoint;
+}
+
+// A file that leaves it out loses nothing that was learned: the chief saves as often as with {},
+// and writes the files of all ps itself, since nobody has said that the ps see its run directory.
+std::optional<CheckpointSpec> readCheckpoint(const YamlNode* node, const TrainSpec& train,
+                                             Report& report) {
+  if (node == nullptr) return CheckpointSpec{.gather = true};
+  if (node->isScalar() && !node->quoted && node->text == "none") return std::nullopt;
+  if (node->isMap()) return readCheckpointMap(*node, train, report);
+  reportType("none, or a map such as {every_steps: 1000}", "checkpoint", *node, report);
+  return CheckpointSpec{};
+}
+
+EarlyStoppingSpec readEarlyStopping(const YamlNode& node, const TrainSpec& train, Report& report) {
+  const MapReader reader(node, schema::kEarlyStopping, "early_stopping", report);
+  EarlyStoppingSpec stopping;
+  reader.text("metric", stopping.metric);
+  reader.whole("patience", stopping.patience);
+  reader.number("min_delta", stopping.min_delta);
+  const YamlNode* metric = reader.find("metric");
+  checkEvaluated(train, stopping.metric, "early_stopping",
+                 metric != nullptr ? metric->where() : node.key_place, report);
+  if (!train.checkpoint)
+    report.error(node.key_place,
+                 "'early_stopping' saves the job where it ends, and 'checkpoint: none' keeps "
+                 "nothing: leave one of them out");
+  return stopping;
 }
 
 bool areImages(const std::vector<int64_t>& input_shape) {
@@ -223,8 +278,9 @@ TrainSpec readTrain(const YamlNode& node, const TaskCounts& counts, Report& repo
                    "'data'");
   reader.choice("kernels", train.kernels);
   reader.choice("precision", train.precision);
-  if (const YamlNode* checkpoint = reader.find("checkpoint"))
-    train.checkpoint = readCheckpoint(*checkpoint, report);
+  train.checkpoint = readCheckpoint(reader.find("checkpoint"), train, report);
+  if (const YamlNode* stopping = reader.find("early_stopping"))
+    train.early_stopping = readEarlyStopping(*stopping, train, report);
   if (const YamlNode* summaries = reader.find("summaries"))
     train.summaries = readSummaries(*summaries, train.model.input_shape, report);
   if (const YamlNode* lines = reader.find("report"))

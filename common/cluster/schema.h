@@ -48,13 +48,14 @@ extern const yaml::Table kConstantRate;
 extern const yaml::Table kExponentialRate;
 extern const yaml::Table kPolynomialRate;
 extern const yaml::Table kCosineRate;
-extern const yaml::Table kReplication;  // replication:
-extern const yaml::Table kPlacement;    // placement:
-extern const yaml::Table kPartition;    // placement.partition:
-extern const yaml::Table kEval;         // eval:
-extern const yaml::Table kCheckpoint;   // checkpoint:
-extern const yaml::Table kSummaries;    // summaries:
-extern const yaml::Table kReport;       // report:
+extern const yaml::Table kReplication;    // replication:
+extern const yaml::Table kPlacement;      // placement:
+extern const yaml::Table kPartition;      // placement.partition:
+extern const yaml::Table kEval;           // eval:
+extern const yaml::Table kCheckpoint;     // checkpoint:
+extern const yaml::Table kEarlyStopping;  // early_stopping:
+extern const yaml::Table kSummaries;      // summaries:
+extern const yaml::Table kReport;         // report:
 
 const yaml::Table& optimizer(OptimizerSpec::Kind kind);
 const yaml::Table& learningRate(LearningRateSchedule::Kind kind);

@@ -11,6 +11,7 @@ using yaml::boolean;
 using yaml::choice;
 using yaml::kCountMax;
 using yaml::Key;
+using yaml::kNotNegative;
 using yaml::kPatience;
 using yaml::kPositive;
 using yaml::kSeconds;
@@ -149,7 +150,8 @@ constexpr Key kTrainKeys[] = {
            "how convolutions are computed; timed: the fastest here; default table"),
     choice("precision", "float32|tf32|bfloat16", "",
            "what training steps compute in; default float32"),
-    map("checkpoint", "save and resume; default: neither"),
+    textOrMap("checkpoint", "save and resume; none: neither; default {gather: true}"),
+    map("early_stopping", "end the job when its evaluations no longer improve; default: never"),
     map("summaries", "for TensorBoard; default: none"),
 };
 
@@ -241,11 +243,18 @@ constexpr Key kEvalKeys[] = {
 
 constexpr Key kCheckpointKeys[] = {
     number("every_seconds", kSeconds, "default 600, or none when every_steps is given"),
-    whole("every_steps", 1, kCountMax, "global steps"),
+    whole("every_steps", 1, kCountMax, "multiples of so many global steps"),
     whole("keep", 0, 1'000'000, "the newest so many, 0 for all; default 5"),
     number("keep_every_hours", kPositive, "and for good one for each so many hours; default 10000"),
     boolean("gather", "worker/0 keeps all files; default false: a disk that all tasks share"),
     boolean("stay", "each ps keeps its own file, worker/0 the manifest; default false"),
+    text("keep_best", "a metric: the checkpoint of its best evaluation stays; see eval --best"),
+};
+
+constexpr Key kEarlyStoppingKeys[] = {
+    text("metric", "of data.eval: loss, or one of model.metrics; default loss"),
+    required(whole("patience", 1, 1'000'000, "evaluations without an improvement")),
+    number("min_delta", kNotNegative, "a smaller change is no improvement; default 0"),
 };
 
 constexpr Key kSummariesKeys[] = {
@@ -290,6 +299,7 @@ constinit const Table kPlacement{"train.placement", kPlacementKeys};
 constinit const Table kPartition{"train.placement.partition", kPartitionKeys};
 constinit const Table kEval{"train.eval", kEvalKeys};
 constinit const Table kCheckpoint{"train.checkpoint", kCheckpointKeys};
+constinit const Table kEarlyStopping{"train.early_stopping", kEarlyStoppingKeys};
 constinit const Table kSummaries{"train.summaries", kSummariesKeys};
 constinit const Table kReport{"train.report", kReportKeys};
 }  // namespace schema
@@ -329,6 +339,7 @@ yaml::Tables allTables() {
                                &kPartition,
                                &kEval,
                                &kCheckpoint,
+                               &kEarlyStopping,
                                &kSummaries,
                                &kReport,
                                &kDurability,

@@ -130,7 +130,15 @@ struct CheckpointSpec {
   double keep_every_hours = 10'000;  // and one for each so many hours of training
   bool gather = false;               // all files are the chief's; else each ps writes its own
   bool stay = false;                 // and keeps it on its host; not with `gather`
+  std::string keep_best{};           // a metric: its best checkpoint stays, too; empty: none
   yaml::Mark mark;
+};
+
+// Ends a job whose evaluations no longer improve, as Keras' EarlyStopping does.
+struct EarlyStoppingSpec {
+  std::string metric = "loss";  // of the evaluations
+  uint64_t patience = 0;        // evaluations without an improvement that end the job; from 1
+  double min_delta = 0;         // a change has to be larger to be an improvement
 };
 
 // TensorBoard's event files, in <run_dir>/events, and one step's timeline. TensorFlow's defaults.
@@ -157,9 +165,11 @@ struct TrainSpec {
   PlacementSpec placement;
   KernelRule kernels = KernelRule::kTable;
   Precision precision = Precision::kFloat32;
-  std::optional<CheckpointSpec> checkpoint;  // none: nothing is saved or restored
-  std::optional<SummariesSpec> summaries;    // none: nothing is written
-  uint64_t steps = 1000;                     // global steps
+  // None: nothing is saved or restored. A file without the key saves all the same.
+  std::optional<CheckpointSpec> checkpoint;
+  std::optional<EarlyStoppingSpec> early_stopping;  // none: all steps are trained
+  std::optional<SummariesSpec> summaries;           // none: nothing is written
+  uint64_t steps = 1000;                            // global steps
   uint64_t epochs = 0;  // in place of steps, which then follow from the data; 0: not given
   uint64_t eval_every_steps = 0;    // 0: only at the end
   uint64_t report_every_steps = 0;  // 0: about twice a second
@@ -239,6 +249,7 @@ struct JobSpec {
   std::optional<TracesSpec> traces;    // none: nothing is traced
   std::optional<TrainSpec> train;      // psd needs none
   yaml::Mark mark;                     // of the file
+  std::string text;                    // the file as it was understood (understood.h)
 };
 
 // Where that task answers over HTTP; 0: at a port that the kernel chooses. nullopt: it doesn't.
