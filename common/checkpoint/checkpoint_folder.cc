@@ -419,9 +419,11 @@ std::vector<uint64_t> CheckpointFolder::beyond(const KeepRule& rule, const std::
     const double slot = rule.keep_every_hours > 0 && all[i].whole
                             ? std::floor(all[i].run_seconds / 3600 / rule.keep_every_hours)
                             : 0;
+    const bool stays =
+        std::find(rule.also.begin(), rule.also.end(), all[i].step) != rule.also.end();
     if (slot > last_slot)
       last_slot = slot;  // the first one of its slot stays for good
-    else
+    else if (!stays)
       going.push_back(all[i].step);
   }
   return going;

@@ -43,6 +43,7 @@ struct KeepRule {
   // TensorFlow's keep_checkpoint_every_n_hours, by Manifest::run_seconds: the first checkpoint in
   // every such stretch after the first stays for good. 0: none does.
   double keep_every_hours = 10'000;
+  std::vector<uint64_t> also{};  // the steps of others that stay; they take no place of `keep`
 };
 
 enum class CommitOutcome {

@@ -24,13 +24,6 @@ namespace {
 // Each try asks for a cut further on; the last is far beyond what workers do in a round trip.
 constexpr uint64_t kMarginMax = 1 << 16;
 
-std::string optimizerText(const cluster::OptimizerSpec& optimizer) {
-  std::string text(cluster::optimizerName(optimizer.kind));
-  if (optimizer.centered) text += " centered";
-  if (optimizer.moving_average_decay > 0) text += " with moving averages";
-  return text;
-}
-
 std::string examplesText(const cluster::DatasetSpec& dataset) {
   using Format = cluster::DatasetSpec::Format;
   switch (dataset.format) {
@@ -69,6 +62,13 @@ std::string settingsText(const std::vector<ps::Setting>& settings) {
 }
 
 }  // namespace
+
+std::string optimizerText(const cluster::OptimizerSpec& optimizer) {
+  std::string text(cluster::optimizerName(optimizer.kind));
+  if (optimizer.centered) text += " centered";
+  if (optimizer.moving_average_decay > 0) text += " with moving averages";
+  return text;
+}
 
 Checkpointer::Checkpointer(FileSystem& file_system, const Clock& clock,
                            checkpoint::CheckpointClient& client,
@@ -217,6 +217,7 @@ checkpoint::Manifest Checkpointer::manifestAt(const CutPosition& position,
     if (!words.empty()) manifest.extra[kClassesKey] = encodeClassNames(words);
   }
   if (epoch_ > 0) manifest.extra[kEpochKey] = std::to_string(epoch_);
+  if (options_.epochs > 0) manifest.extra[kEpochsKey] = std::to_string(options_.epochs);
   manifest.extra[kSettingsKey] = settingsText(ps::settingsOf(declaration_));
   return manifest;
 }
@@ -285,7 +286,9 @@ void Checkpointer::prune() {
   try {
     if (options_.stay) folder_->sweepStale();  // what a ps could not be told to remove before
     folder_->removeInitial();
-    folder_->prune({options_.spec->keep, options_.spec->keep_every_hours});
+    std::vector<uint64_t> also;
+    if (options_.keeps_also) also = options_.keeps_also();
+    folder_->prune({options_.spec->keep, options_.spec->keep_every_hours, std::move(also)});
   } catch (const Error& error) {
     log::warning("event=prune_failed reason=\"old checkpoints stay until the next one: {}\"",
                  error.message());

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,7 +48,11 @@ struct CheckpointerOptions {
   bool elsewhere = false;
   bool stay = false;  // each ps keeps its shards; only with `ps_hosts`
   std::vector<std::string> ps_hosts{};
+  uint64_t epochs = 0;                     // that the job trains; 0: the file says steps
   std::optional<uint64_t> reached_step{};  // see ps::ChiefWord::reached
+  // Returns the steps of checkpoints that stay beside those of `spec`. Called on the thread that
+  // saves; null: there are none.
+  std::function<std::vector<uint64_t>()> keeps_also{};
 };
 
 // What a job goes on from.
@@ -94,9 +99,13 @@ struct TakenSnapshot {
 inline constexpr char kModelKey[] = "model";
 inline constexpr char kSettingsKey[] = "settings";
 inline constexpr char kEpochKey[] = "epoch";
+inline constexpr char kEpochsKey[] = "epochs";  // of the data, where the file says so many
 inline constexpr char kSignatureKey[] = "data_signature";  // see data/data_signature.h
 // Of the classes alone, as dtf 0.1.0 writes and reads them; see saved_signature.h.
 inline constexpr char kClassesKey[] = "classes";
+
+// Returns what a manifest says of the optimizer: its name, and which slots it has.
+std::string optimizerText(const cluster::OptimizerSpec& optimizer);
 
 // Of which cut a checkpoint is.
 // Errors: kBadData for an epoch that is none.

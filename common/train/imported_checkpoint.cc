@@ -153,8 +153,8 @@ void requirePlace(FileSystem& file_system, const cluster::JobSpec& job) {
   if (!job.train->checkpoint)
     throw yaml::ErrorAt(
         ErrorCode::kBadConfig, job.train->model.mark,
-        "weights are imported as the first checkpoint, and this job keeps none: add "
-        "'checkpoint: {}' to 'train'");
+        "weights are imported as the first checkpoint, and this job keeps none: leave out "
+        "'checkpoint: none' in 'train'");
   checkpoint::CheckpointFolder folder(file_system, job.run_dir / "checkpoints",
                                       Incarnation::ofNow());
   if (!folder.steps().empty())

@@ -57,6 +57,11 @@ void addInPieces(const std::string& name, const std::string& text,
 
 }  // namespace
 
+std::string datasetText(const data::Dataset& dataset) {
+  return fmt::format("{} examples of {}, content {}", dataset.size(), exampleText(dataset),
+                     contentText(dataset));
+}
+
 std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train, const data::Dataset& dataset,
                                      const runtime::StepPlan& plan) {
   std::vector<ps::Setting> settings = {

@@ -3,6 +3,7 @@
 // What makes two workers' work the same, beside what a declaration has fields for: as names and
 // values, which a ps compares when workers declare, and a checkpoint keeps.
 
+#include <string>
 #include <vector>
 
 #include "common/cluster/spec.h"
@@ -20,5 +21,9 @@ namespace dtf::train {
 // takes a tenth of a second.
 std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train, const data::Dataset& dataset,
                                      const runtime::StepPlan& plan);
+
+// Returns "600 examples of [28, 28, 1], content 1f3a...": the checksum is that of the setting
+// "data.train: content".
+std::string datasetText(const data::Dataset& dataset);
 
 }  // namespace dtf::train

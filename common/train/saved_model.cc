@@ -43,8 +43,8 @@ std::string problemsText(const std::vector<checkpoint::Problem>& problems) {
 [[noreturn]] void failNone(const CheckpointFolder& folder, const Latest& latest) {
   if (latest.rejected.empty())
     throw Error(ErrorCode::kBadData,
-                fmt::format("there is no checkpoint in {}: train with a 'checkpoint:' section "
-                            "first; or name one with --checkpoint, or its run with --run-dir",
+                fmt::format("there is no checkpoint in {}: train first, without 'checkpoint: "
+                            "none'; or name one with --checkpoint, or its run with --run-dir",
                             folder.path().string()));
   std::vector<checkpoint::Problem> problems;
   for (const checkpoint::Rejected& one : latest.rejected) problems.push_back(one.problems.at(0));

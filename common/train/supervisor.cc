@@ -61,10 +61,8 @@ uint64_t Supervisor::announcedAhead() const {
   return cut_kind_ == ps::CutKind::kAtStep ? 1 : 0;
 }
 
-// `next_step`: the first one that a checkpoint can still be of.
-bool Supervisor::isDue(uint64_t next_step) {
+bool Supervisor::isTime() {
   if (!schedule_.checkpoint) return false;
-  if (save_steps_.isDue(next_step, announcedAhead())) return true;
   const double every_seconds = schedule_.checkpoint->every_seconds;
   if (every_seconds <= 0 || clock_.now() < next_time_) return false;
   next_time_ = clock_.now() + fromSeconds(every_seconds);
@@ -73,14 +71,15 @@ bool Supervisor::isDue(uint64_t next_step) {
 
 // What is to start now, and is then this thread's to start. A save that failed is tried again when
 // it was said that it would be, not before: what is due meanwhile waits for that.
-Supervisor::Work Supervisor::claim(bool save_due, bool snapshot_due, uint64_t global_step) {
+Supervisor::Work Supervisor::claim(bool steps_due, bool snapshot_due, uint64_t global_step) {
+  const bool is_time = isTime();
   MutexLock lock(mutex_);
   global_step_ = global_step;
-  overdue_ = overdue_ || save_due;
+  overdue_ = overdue_ || is_time;
   snapshot_overdue_ = (snapshot_overdue_ || snapshot_due) && snapshots_.off.empty();
   if (busy_ || replaced_) return Work::kNothing;
   const bool failed = !status_.degraded.empty();
-  if (failed ? clock_.now() >= retry_at_ : overdue_) {
+  if (failed ? clock_.now() >= retry_at_ : overdue_ || steps_due) {
     overdue_ = snapshot_overdue_ = false;
     busy_ = true;
     return Work::kSave;
@@ -100,19 +99,38 @@ void Supervisor::onStep(const ps::StepState& state) {
     snapshot_steps_.restart();
   }
   const uint64_t next_step = state.global_step + announcedAhead();
-  const bool save_due = isDue(next_step);
+  const bool save_due = schedule_.checkpoint && save_steps_.isDue(next_step, announcedAhead());
   const bool snapshot_due = snapshot_steps_.isDue(next_step, announcedAhead());
   const Work work = claim(save_due, snapshot_due, state.global_step);
-  if (work == Work::kNothing) return;
+  if (work != Work::kNothing) start(work, next_step);
+}
+
+// What was claimed. `step`: of the cut, where it is at a step.
+void Supervisor::start(Work work, uint64_t step) {
   if (cut_kind_ == ps::CutKind::kAtStep) {
+    announced_ = work == Work::kSave ? step : 0;
     try {
-      checkpointer_.startCut(next_step);
+      checkpointer_.startCut(step);
     } catch (const Error& error) {
       work == Work::kSave ? failed(error) : snapshotFailed(error);
       return beginDue();
     }
   }
   begin(work);
+}
+
+// Sync: the others wait for this worker, so all ps are at that step.
+void Supervisor::saveEvaluated(uint64_t global_step) {
+  DTF_CHECK(schedule_.checkpoint && runner_ == nullptr);
+  bool is_under_way = false;
+  {
+    MutexLock lock(mutex_);
+    is_under_way = busy_ && announced_ == global_step;
+    while (busy_ && !is_under_way) changed_.wait(mutex_);  // bounded: a save has deadlines
+    busy_ = true;
+    evaluated_ = global_step;
+  }
+  if (!is_under_way) start(Work::kSave, global_step);
 }
 
 // What was claimed. With a runner, not from within what it runs.
@@ -216,14 +234,23 @@ void Supervisor::snapshotFailed(const Error& error) {
         error.message(), schedule_.checkpoint ? "checkpoint" : "snapshot, if all have it");
 }
 
-// Ends the save that is under way.
+// Ends the save that is under way, after the report of the evaluation that it is for.
 void Supervisor::succeeded(bool saved) {
+  while (const std::optional<uint64_t> evaluated = takeEvaluatedOrEnd(saved))
+    if (events_.on_evaluated_saved)
+      events_.on_evaluated_saved(*evaluated, checkpointer_.lastStep().value());
+}
+
+// Nullopt: the save has no evaluation to report, and has ended.
+std::optional<uint64_t> Supervisor::takeEvaluatedOrEnd(bool saved) {
   MutexLock lock(mutex_);
+  if (evaluated_) return std::exchange(evaluated_, std::nullopt);
   status_.saved += saved;
   status_.last_step = checkpointer_.lastStep();
   status_.degraded.clear();
   retry_pause_ = Duration{0};
   release();
+  return std::nullopt;
 }
 
 // Likewise.
@@ -233,6 +260,7 @@ void Supervisor::failed(const Error& error) {
     MutexLock lock(mutex_);
     ++status_.failed;
     status_.degraded = error.message();
+    evaluated_.reset();
     pause = retry_pause_ = std::clamp(2 * retry_pause_, kRetryFirst, kRetryLongest);
     retry_at_ = clock_.now() + pause;
     release();
@@ -270,6 +298,7 @@ void Supervisor::recover() {
     if (!ending_) changed_.waitUntil(mutex_, std::chrono::steady_clock::now() + kRetryFirst);
   }
   MutexLock lock(mutex_);
+  evaluated_.reset();  // nobody saves these parameters any more
   release();
 }
 

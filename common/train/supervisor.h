@@ -20,7 +20,8 @@
 
 namespace dtf::train {
 
-// What is saved when, beside the end.
+// What is saved when, beside the end. A multiple of checkpoint.every_steps that comes while another
+// save is under way is left out: the next save is of the next multiple.
 struct SaveSchedule {
   std::optional<cluster::CheckpointSpec> checkpoint;  // none: no checkpoints
   uint64_t snapshot_every_steps = 0;                  // global steps; 0: no snapshots
@@ -80,6 +81,9 @@ class Supervisor {
   // On the supervisor's thread.
   struct Events {
     std::function<void(const SavedCheckpoint&)> on_saved{};
+    // `checkpoint` has the parameters that are evaluated at `step`, see saveEvaluated(). It is
+    // called before older checkpoints are removed the next time.
+    std::function<void(uint64_t step, uint64_t checkpoint)> on_evaluated_saved{};
     std::function<void(const WentBack&)> on_went_back{};
     // A ps has lost its values, and they can't be had again: the job can't go on.
     std::function<void(const Error&)> on_hopeless{};
@@ -96,6 +100,12 @@ class Supervisor {
   // A ps was started again, so it holds nothing: takes all of them back to the newest cut, as
   // soon as no save is under way, and again until it has succeeded. Any thread.
   void onPsReplaced() DTF_EXCLUDES(mutex_);
+
+  // Before the parameters of `global_step`, which the last answer brought, are evaluated: saves
+  // them beside the evaluation. Async: with what other workers push meanwhile. A failure is that of
+  // any other checkpoint, and Events::on_evaluated_saved does not come. Blocks until a save or a
+  // recovery under way is done.
+  void saveEvaluated(uint64_t global_step);
 
   // When all workers are at rest: at the end, or because the job was asked to stop.
   // Errors: those of Checkpointer::save, when the last checkpoint can't be written: the caller
@@ -123,9 +133,11 @@ class Supervisor {
   void recover();
   bool tryToRecover();
   uint64_t announcedAhead() const;  // steps
-  bool isDue(uint64_t next_step);
-  Work claim(bool save_due, bool snapshot_due, uint64_t global_step) DTF_EXCLUDES(mutex_);
+  bool isTime();
+  Work claim(bool steps_due, bool snapshot_due, uint64_t global_step) DTF_EXCLUDES(mutex_);
+  void start(Work work, uint64_t step);
   void succeeded(bool saved) DTF_EXCLUDES(mutex_);
+  std::optional<uint64_t> takeEvaluatedOrEnd(bool saved) DTF_EXCLUDES(mutex_);
   void failed(const Error& error) DTF_EXCLUDES(mutex_);
   void countFailureAtRest(const Error& error) DTF_EXCLUDES(mutex_);
 
@@ -138,6 +150,7 @@ class Supervisor {
 
   // Training thread:
   TimePoint next_time_;
+  uint64_t announced_ = 0;  // the step of the last save, where saves are at steps; else 0
   StepSchedule save_steps_;
   StepSchedule snapshot_steps_;
 
@@ -146,7 +159,9 @@ class Supervisor {
   CondVar changed_;
   uint64_t global_step_ DTF_GUARDED_BY(mutex_) = 0;  // the last that is known of
   bool replaced_ DTF_GUARDED_BY(mutex_) = false;     // a ps was, and nobody has recovered since
-  // Due, and not claimed: a save runs, or one that failed waits for its retry.
+  // The save under way is of the parameters that are evaluated at this step.
+  std::optional<uint64_t> evaluated_ DTF_GUARDED_BY(mutex_);
+  // By time, and not claimed: a save runs, or one that failed waits for its retry.
   bool overdue_ DTF_GUARDED_BY(mutex_) = false;
   bool snapshot_overdue_ DTF_GUARDED_BY(mutex_) = false;  // ditto
   bool busy_ DTF_GUARDED_BY(mutex_) =

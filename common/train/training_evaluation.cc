@@ -39,6 +39,7 @@ Evaluation TrainingLoop::evaluateNow(uint64_t global_step) {
   const Evaluating evaluating(client_);
   const TimePoint begin = clock_.now();
   evaluated_step_ = global_step;
+  if (before_evaluation_) before_evaluation_(global_step);
   const Evaluation evaluation = evaluateValues();
   DTF_FAILPOINT("training.in_evaluation");
   const Duration spent = clock_.now() - begin;

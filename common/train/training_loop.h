@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -119,6 +120,11 @@ class TrainingLoop final : private StepWorker {
   // and in evaluate(). In sync and bounded mode the others wait for it, without a deadline.
   void evaluateOn(std::shared_ptr<const data::Dataset> dataset);
 
+  // Calls `call` with the global step before each evaluation in run(), on the training thread.
+  void beforeEvaluation(std::function<void(uint64_t global_step)> call) {
+    before_evaluation_ = std::move(call);
+  }
+
   // Shows `observer`, which must outlive run() and evaluate(), what is measured. Null: nobody.
   void observe(StepObserver* observer) { observer_ = observer; }
 
@@ -185,6 +191,7 @@ class TrainingLoop final : private StepWorker {
   std::unique_ptr<Evaluator> evaluator_;
   std::map<int64_t, TrainingMetrics> metrics_;  // by examples of the batch, once somebody asks
   StepObserver* observer_ = nullptr;
+  std::function<void(uint64_t)> before_evaluation_;
   std::vector<std::span<float>> gradients_;  // of all variables, while they are clipped
 
   // Of run().
