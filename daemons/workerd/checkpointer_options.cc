@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -28,7 +29,8 @@ bool isSupervised(const cluster::JobSpec& job) {
   return job.train->checkpoint || job.durability.kind != cluster::Durability::kCheckpoint;
 }
 
-train::CheckpointerOptions checkpointerOptions(const cluster::TaskOptions& task) {
+train::CheckpointerOptions checkpointerOptions(const cluster::TaskOptions& task,
+                                               std::function<std::vector<uint64_t>()> keeps_also) {
   const cluster::TrainSpec& train = task.job.train.value();
   // One process alone has its shard at hand.
   const bool apart = train.checkpoint && !task.job.cluster.ps.empty();
@@ -42,6 +44,8 @@ train::CheckpointerOptions checkpointerOptions(const cluster::TaskOptions& task)
   options.model = train.model;
   options.fresh = task.fresh;
   options.reached_step = task.reached_step;
+  options.epochs = train.epochs;
+  options.keeps_also = std::move(keeps_also);
   options.snapshots = task.job.durability.kind == cluster::Durability::kSnapshot;
   options.replicas = task.job.durability.kind == cluster::Durability::kReplica;
   options.signature = data::readSignature(train.data.train);

@@ -2,6 +2,10 @@
 
 // What the chief's checkpointer (common/train/checkpointer.h) is told of the job.
 
+#include <cstdint>
+#include <functional>
+#include <vector>
+
 #include "common/cluster/options.h"
 #include "common/train/checkpointer.h"
 
@@ -12,6 +16,7 @@ namespace dtf::workerd {
 bool isSupervised(const cluster::JobSpec& job);
 
 // Blocks, errors: as data::readSignature().
-train::CheckpointerOptions checkpointerOptions(const cluster::TaskOptions& task);
+train::CheckpointerOptions checkpointerOptions(
+    const cluster::TaskOptions& task, std::function<std::vector<uint64_t>()> keeps_also = nullptr);
 
 }  // namespace dtf::workerd

@@ -39,6 +39,13 @@ Json checkpointJson(const train::CheckpointStatus& status) {
   return json;
 }
 
+// The step of its checkpoint, and the figures of its evaluation.
+Json bestJson(const train::PastEvaluation& best) {
+  Json json = {{"step", best.step}, {"checkpoint", best.checkpoint.value()}};
+  for (const auto& [name, value] : best.values) json[name] = value;
+  return json;
+}
+
 Json snapshotsJson(const train::SnapshotStatus& status) {
   Json json = {{"last_step", nullptr},
                {"kept", status.kept},
@@ -65,7 +72,7 @@ Json resultJson(const JobResult& job) {
   const train::TrainingResult& result = job.training;
   const std::optional<double> rate = stepsPerSecond(result);
   const char* unfinished = job.checkpoints ? "stopped" : "interrupted";  // saved, unsaved
-  Json json = {{"outcome", result.stopped ? unfinished : "done"},
+  Json json = {{"outcome", job.isDone() ? "done" : unfinished},
                {"global_step", result.global_step},
                {"final_loss", orNull(result.final_loss)},
                {"steps_per_second", orNull(rate)},
@@ -73,6 +80,9 @@ Json resultJson(const JobResult& job) {
   if (rate) json["examples_per_second"] = *rate * result.examples_per_step;
   if (job.parameters_digest)
     json["parameters_digest"] = fmt::format("{:016x}", *job.parameters_digest);
+  if (job.wasDone()) json["already_done"] = true;
+  if (!job.ended_early.empty()) json["ended_early"] = job.ended_early;
+  if (job.best) json["best"] = bestJson(*job.best);
   if (job.checkpoints) json["checkpoint"] = checkpointJson(*job.checkpoints);
   if (job.snapshots) json["snapshots"] = snapshotsJson(*job.snapshots);
   if (job.summaries) json["summaries"] = summariesJson(*job.summaries);
@@ -277,8 +287,7 @@ void JobReport::result(const JobResult& result) {
     result_ = result;
   }
   // A job that was stopped may go on in its next process.
-  if (!result.training.stopped && note(result.training.global_step, resultJson(result)))
-    keepResult();
+  if (result.isDone() && note(result.training.global_step, resultJson(result))) keepResult();
   if (!notifyEnabled()) return;
   Json line = resultJson(result);
   line["event"] = "result";
@@ -342,7 +351,24 @@ bool JobReport::isOverWithout(const Error& error) {
 }
 
 void JobReport::done(int exit_code) {
-  if (writes_) write({"", exit_code, ""});
+  if (!writes_) return;
+  if (exit_code != 0 || !wasDoneBefore()) return write({"", exit_code, ""});
+  putBack();
+  dtf::print(fmt::format("done already: nothing to do; --fresh begins anew\nsummary: {}\n",
+                         summaryFile(task_.job.run_dir).string()));
+}
+
+// As the summary of the earlier run has it, too: one that was killed at the end has left none.
+bool JobReport::wasDoneBefore() {
+  const Json earlier = Json::parseOrNull(earlier_summary_);
+  const MutexLock lock(mutex_);
+  return result_ && result_->wasDone() && earlier.isObject() &&
+         earlier.stringOr("outcome", "") == "done";
+}
+
+void JobReport::putBack() const {
+  atomicReplace(summaryFile(task_.job.run_dir), earlier_summary_);
+  releaseSummaryRoom(task_.job.run_dir);
 }
 
 bool JobReport::hasBegun() {
@@ -353,10 +379,7 @@ bool JobReport::hasBegun() {
 void JobReport::failed(const Error& error) {
   if (!writes_) return;
   try {
-    if (!earlier_summary_.empty() && !hasBegun()) {
-      atomicReplace(summaryFile(task_.job.run_dir), earlier_summary_);
-      return releaseSummaryRoom(task_.job.run_dir);
-    }
+    if (!earlier_summary_.empty() && !hasBegun()) return putBack();
     write({"failed", exitCode(error.code()), error.message()});
   } catch (const Error& unwritten) {
     log::warning("event=result_lost reason=\"{}\"", unwritten.message());

@@ -15,6 +15,7 @@
 #include "common/cluster/options.h"
 #include "common/graph/placer.h"
 #include "common/summary/event_writer.h"
+#include "common/train/evaluation_history.h"
 #include "common/train/supervisor.h"
 #include "common/train/training_loop.h"
 #include "daemons/restart_note.h"
@@ -39,12 +40,20 @@ void reportGoesOn(const train::GoesOn& start, uint64_t steps);
 
 struct JobResult {
   train::TrainingResult training;
-  std::optional<train::Evaluation> evaluation;
-  std::optional<train::CheckpointStatus> checkpoints;   // none: the job keeps none
-  std::optional<summary::EventWriterStatus> summaries;  // none: the job writes none
-  std::optional<train::SnapshotStatus> snapshots;       // none: the ps keep none
-  std::optional<uint64_t> parameters_digest;            // none: a ps was lost before the end
-  Json left_out = {};                                   // leftOutJson()
+  std::optional<train::Evaluation> evaluation{};
+  std::optional<train::CheckpointStatus> checkpoints{};   // none: the job keeps none
+  std::optional<summary::EventWriterStatus> summaries{};  // none: the job writes none
+  std::optional<train::SnapshotStatus> snapshots{};       // none: the ps keep none
+  std::optional<uint64_t> parameters_digest{};            // none: a ps was lost before the end
+  Json left_out{};                                        // leftOutJson()
+  std::string ended_early{};                              // why; empty: it has not
+  std::optional<train::PastEvaluation> best{};            // that the job keeps; none: no such one
+
+  bool isDone() const { return !training.stopped || !ended_early.empty(); }
+  // The job had come to its end before this process: nothing was trained.
+  bool wasDone() const {
+    return isDone() && training.batches == 0 && training.first_step_number == training.global_step;
+  }
 };
 
 // The report of one process. That of a worker that is not the chief says nothing. A launcher gets
@@ -61,10 +70,11 @@ class JobReport {
   static constexpr auto kLastWordsMax = std::chrono::seconds(1);
 
   // By hand: takes the run directory's lock, as dtf-launch does otherwise, removes the summary of
-  // an earlier run, which failed() puts back where this one has not begun, and remembers where the
-  // run is (run_registry.h); that this can't be done costs a warning. In the place of a process
-  // that systemd has lost it goes on with that one's note. Errors: kCannotWrite; kUnavailable when
-  // another job runs in that directory.
+  // an earlier run, which failed() puts back where this one has not begun, and done() where that
+  // run had come to the job's end already, and remembers where the run is (run_registry.h); that
+  // this can't be done costs a warning. In the place of a process that systemd has lost it goes on
+  // with that one's note. Errors: kCannotWrite; kUnavailable when another job runs in that
+  // directory.
   explicit JobReport(const cluster::TaskOptions& task);
 
   // An evaluation that comes with it is told as evaluated() does.
@@ -87,6 +97,8 @@ class JobReport {
     std::string cause;  // empty: all is well
   };
   bool hasBegun() DTF_EXCLUDES(mutex_);
+  void putBack() const;
+  bool wasDoneBefore() DTF_EXCLUDES(mutex_);
   // False: no service manager replaces this process, so there is no note.
   bool note(uint64_t step, const Json& result) DTF_EXCLUDES(note_mutex_);
   // Writes the summary of the result for a chief that does not live to call done(), and which

@@ -6,6 +6,7 @@
 #include "common/base/file_system.h"
 #include "common/train/supervisor.h"
 #include "daemons/workerd/checkpointer_options.h"
+#include "daemons/workerd/job_evaluations.h"
 #include "daemons/workerd/worker_client.h"
 
 namespace dtf::workerd {
@@ -15,10 +16,12 @@ namespace dtf::workerd {
 // Borrows: what it is given (must outlive this).
 // Threads: as Checkpointer and Supervisor.
 struct Supervision {
+  // `evaluations` know the checkpoints that stay beside the newest.
   Supervision(const cluster::TaskOptions& task, const Clock& clock, WorkerClient& worker_client,
-              const ps::ModelDeclaration& declaration)
+              const ps::ModelDeclaration& declaration, const JobEvaluations& evaluations)
       : client(worker_client.checkpoints(task.job.timeouts.finish_seconds)),
-        checkpointer(realFileSystem(), clock, *client, declaration, checkpointerOptions(task)) {}
+        checkpointer(realFileSystem(), clock, *client, declaration,
+                     checkpointerOptions(task, [&evaluations] { return evaluations.kept(); })) {}
 
   const std::unique_ptr<checkpoint::CheckpointClient> client;
   train::Checkpointer checkpointer;

@@ -19,7 +19,6 @@
 #include "common/base/trace.h"
 #include "common/net/damage.h"
 #include "common/ps/barrier.h"
-#include "common/ps/parameter_digest.h"
 #include "common/ps/replication_rules.h"
 #include "common/train/chief_decision.h"
 #include "common/train/epochs.h"
@@ -30,7 +29,10 @@
 #include "common/train/training_loop.h"
 #include "common/train/worker_devices.h"
 #include "daemons/workerd/checkpointer_options.h"
+#include "daemons/workerd/chief_findings.h"
 #include "daemons/workerd/job_data.h"
+#include "daemons/workerd/job_evaluations.h"
+#include "daemons/workerd/job_file.h"
 #include "daemons/workerd/supervision.h"
 #include "daemons/workerd/worker_client.h"
 
@@ -102,6 +104,7 @@ class WorkerJob {
     loop.join([this, &loop] { return restore(loop); }, onWaiting());
     status_.goesOn();
     if (supervision_) supervise(loop);
+    if (isChief()) writeJobFile(task_.job, data, loop.declaration());
     notifyReady();
     log::info("event=joined ps={} variables={}", ps_tasks,
               loop.declaration().layout.variables.size());
@@ -222,11 +225,14 @@ class WorkerJob {
     DTF_CHECK(isChief());
     if (!isSupervised(task_.job)) return decideUnsupervised();
     if (train_.checkpoint) makeWritableFolder(task_.job.run_dir);
-    if (!supervision_) supervision_.emplace(task_, clock_, *client_, loop.declaration());
+    if (!supervision_)
+      supervision_.emplace(task_, clock_, *client_, loop.declaration(), evaluations_);
     failure_of_ = wire::FailureOf::kJob;  // what is on the disk is no better for another process
     const std::optional<uint64_t> epoch = supervision_->checkpointer.start();
     failure_of_.reset();
     if (!epoch) reportGoesOn(supervision_->checkpointer.goesOn(), train_.steps);
+    begins_ = begins_ || epoch;
+    evaluations_.goOnFrom(supervision_->checkpointer.goesOn(), begins_);
     return epoch;
   }
 
@@ -258,6 +264,9 @@ class WorkerJob {
       reportCheckpoint(saved);
       if (summaries_) summaries_->onCheckpoint(saved.global_step);
     };
+    events.on_evaluated_saved = [this](uint64_t step, uint64_t checkpoint) {
+      evaluations_.saved(step, checkpoint);
+    };
     events.on_went_back = [](const train::WentBack& back) { reportWentBack(back); };
     events.on_hopeless = [this](const Error& error) { client_->endWith(error); };
     const MutexLock lock(supervisor_mutex_);
@@ -274,20 +283,8 @@ class WorkerJob {
     if (!isChief()) return;
     const MutexLock lock(supervisor_mutex_);
     replaced_ = true;
-    if (has_values_) return client_->endWith(lostForGood(ps_task));
+    if (has_values_) return client_->endWith(lostForGood(task_.job.cluster.ps.size(), ps_task));
     if (supervisor_ != nullptr) supervisor_->onPsReplaced();
-  }
-
-  // Without checkpoints, that one ps holds nothing is all there is to know.
-  Error lostForGood(uint32_t ps_task) const {
-    std::vector<checkpoint::HeldValues> held(task_.job.cluster.ps.size(), {ps::kFirstEpoch});
-    held.at(ps_task) = {};
-    try {
-      train::decideAsChief(held, {.epoch = ps::kFirstEpoch});
-    } catch (const Error& error) {
-      return error;
-    }
-    return {ErrorCode::kInternal, "a ps that lost its values was taken for one that holds them"};
   }
 
   train::TrainingResult train(train::TrainingLoop& loop) {
@@ -301,6 +298,7 @@ class WorkerJob {
         supervisor->onStep(state);
       };
     DTF_CHECK(!supervision_ || isChief());
+    if (supervision_) evaluations_.watch(loop, *supervision_->supervisor);
     WorkerStatus::Stopper stopper;
     if (train_.checkpoint)
       stopper = [this](WorkerStatus::Refused refused) { client_->requestStop(std::move(refused)); };
@@ -322,6 +320,7 @@ class WorkerJob {
     reportDone();
     if (!isChief()) return;
     report_.progress(progress);
+    if (progress.evaluation) evaluations_.add(progress.global_step, *progress.evaluation);
     if (progress.evaluation && progress.evaluation->accuracy)
       accuracy_ = fmt::format(" eval_accuracy={:.4f}", *progress.evaluation->accuracy);
     // A launcher shows the progress itself; its log files get a line now and then.
@@ -340,7 +339,7 @@ class WorkerJob {
 
   void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result) {
     DTF_CHECK(isChief());
-    JobResult job{result, {}, {}, {}, {}, {}, left_out_};
+    JobResult job{.training = result, .left_out = left_out_};
     try {
       evaluateLast(loop, job);
       if (!unsaved_ && !result.isOver(client_->parameters().pull()))
@@ -356,11 +355,13 @@ class WorkerJob {
       log::warning("event=not_evaluated reason=\"{}\"", error.message());
     }
     if (train_.checkpoint) job.checkpoints = supervision_->supervisor->status();
+    if (result.stopped) job.ended_early = evaluations_.endedEarly();
+    job.best = evaluations_.best();
     if (task_.job.durability.kind == cluster::Durability::kSnapshot)
       job.snapshots = supervision_->supervisor->snapshotStatus();
     job.summaries = finishSummaries(loop);
     report_.result(job);
-    if (!unsaved_ && !job.training.stopped) status_.hasResult();
+    if (!unsaved_ && job.isDone()) status_.hasResult();
     DTF_FAILPOINT("ending.after_result");
     if (unsaved_) throw Error(*unsaved_);
   }
@@ -385,16 +386,14 @@ class WorkerJob {
 
   void evaluateLast(train::TrainingLoop& loop, JobResult& job) {
     DTF_FAILPOINT("ending.in_last_evaluation");
-    if (train_.data.eval && !job.training.stopped)
+    if (train_.data.eval && (!job.training.stopped || !evaluations_.endedEarly().empty()))
       job.evaluation = loop.evaluate();
     else
       client_->parameters().pull();
-    ps::ParameterClient& client = client_->parameters();
-    const bool is_whole = client.bringsWhole();
-    if (!is_whole) client.pullWhole();
-    job.parameters_digest = ps::parameterDigest(loop.declaration().layout, [&](uint32_t ps) {
-      return is_whole ? client.parameters(ps) : client.whole(ps);
-    });
+    job.parameters_digest = digestOf(loop.declaration().layout, client_->parameters());
+    if (job.evaluation && !unsaved_ && supervision_)
+      evaluations_.addLast(job.training.global_step, *job.evaluation,
+                           supervision_->checkpointer.lastStep());
   }
 
   // Waits until they are written.
@@ -434,7 +433,9 @@ class WorkerJob {
   bool has_values_ DTF_GUARDED_BY(supervisor_mutex_) = false;  // all ps, which can't restore them
   const std::unique_ptr<WorkerClient> client_;
   std::optional<train::Summaries> summaries_;  // the chief's, with `summaries` in the file
-  std::optional<Supervision> supervision_;     // the chief's, where isSupervised()
+  JobEvaluations evaluations_{task_.job, [this] { keepStopped(); }};
+  bool begins_ = false;                     // with initial values
+  std::optional<Supervision> supervision_;  // the chief's, where isSupervised()
 };
 
 }  // namespace
