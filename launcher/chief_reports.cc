@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/json.h"
 #include "common/base/text.h"
 #include "launcher/announce.h"
 #include "launcher/report.h"
@@ -52,6 +53,13 @@ bool ChiefReports::isDone() const {
   return result_ && result_->is_saved && result_->outcome == outcomeName(Outcome::kDone);
 }
 
+bool ChiefReports::wasDone() const {
+  if (!isDone() || has_begun_) return false;
+  const Json result = Json::parseOrNull(result_->json);
+  const Json* const found = result.find("already_done");
+  return found != nullptr && *found == true;
+}
+
 void ChiefReports::onModel(const ModelNotice& model) {
   events_.model(model);
   say_(modelText(model, job_));
@@ -81,12 +89,14 @@ void ChiefReports::onWentBack(const WentBackNotice& back) {
 
 void ChiefReports::onCheckpoint(const CheckpointNotice& saved, bool saving) {
   checkpoint_ = saved.step;
+  has_begun_ = true;
   events_.checkpoint(saved);
   if (saving) say_(fmt::format("saved the checkpoint of step {}", saved.step));
 }
 
 void ChiefReports::onProgress(const ProgressNotice& progress) {
   step_ = progress.step;
+  has_begun_ = true;
   events_.progress(progress);
   display_.onProgress(progress);
 }

@@ -33,8 +33,10 @@ class ChiefReports {
   std::optional<uint64_t> checkpoint() const { return checkpoint_; }
   const std::optional<ResultNotice>& result() const { return result_; }
   uint64_t step() const { return step_; }  // the last that was reported, or gone back to
-  // The job has made a step, or goes on from one.
-  bool hasBegun() const { return step_ > 0 || checkpoint_ || evaluation_ || result_; }
+  // The job has made a step in this launch.
+  bool hasBegun() const { return has_begun_ || evaluation_ || result_; }
+  // It has a result, and had come to its end before this launch.
+  bool wasDone() const;
   // The job has its result, saved where it saves: nothing but the tasks' leaving is to come.
   bool isOver() const;
   // Likewise, and it has made all steps.
@@ -57,6 +59,7 @@ class ChiefReports {
   std::optional<EvaluationNotice> evaluation_;
   std::optional<uint64_t> checkpoint_;
   uint64_t step_ = 0;
+  bool has_begun_ = false;
   std::optional<ResultNotice> result_;
 };
 

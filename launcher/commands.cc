@@ -14,6 +14,7 @@
 #include "launcher/binaries.h"
 #include "launcher/detach.h"
 #include "launcher/find_run.h"
+#include "launcher/finished.h"
 #include "launcher/launch_plan.h"
 #include "launcher/listen_sockets.h"
 #include "launcher/output.h"
@@ -213,6 +214,7 @@ int start(const cluster::JobSpec& job, const Options& options, const Origin& ori
 }  // namespace
 
 int up(const cluster::JobSpec& job, const Options& options, const Origin& origin) {
+  if (const std::optional<int> done = answerFinished(job, options)) return *done;
   return start(job, options, origin, false);
 }
 

@@ -33,6 +33,9 @@ constexpr OptionDef kLaunchOptions[] = {
      "check: measure every pair of hosts and every address of each, and say what is slow"},
     {"checkpoint", "STEP|DIR",
      "eval, predict, export: this one, not the newest whole one of the job"},
+    {"best", "",
+     "eval, predict, export: the checkpoint of the best evaluation, by checkpoint.keep_best of the "
+     "file"},
     {"input", "FILE",
      "predict: IDX, .npy, an image or a folder of them, or .csv or .npz as the job's; default: "
      "its evaluation data"},
@@ -78,8 +81,10 @@ struct VerbInfo {
 
 constexpr VerbInfo kVerbs[] = {
     {"up", Verb::kUp, "CLUSTER.yaml [OPTION...]", "run the job; `up` may be left out",
-     "Starts every task, watches them, and says how it went. Ctrl-C saves a checkpoint, where the\n"
-     "file asks for checkpoints, and ends the job; the same command then goes on from it.\n"
+     "Starts every task, watches them, and says how it went. Ctrl-C saves a checkpoint, unless "
+     "the\n"
+     "file has 'checkpoint: none', and ends the job; the same command then goes on from it. A job\n"
+     "that is done is not started again: --fresh begins anew, more train.steps go on.\n"
      "With -d it returns once every task is ready, and the job goes on: see status, attach,\n"
      "stop.\n"},
     {"submit", Verb::kSubmit, "CLUSTER.yaml", "have Slurm run the job: 'launch: {via: slurm}'",
@@ -127,7 +132,7 @@ constexpr VerbInfo kVerbs[] = {
     {"eval", Verb::kEval, "CLUSTER.yaml", "evaluate the newest checkpoint, without a cluster",
      "Loss and metrics over the job's evaluation data, as its own evaluations compute them, in\n"
      "this process alone; the job may run meanwhile. --checkpoint STEP or a checkpoint's folder\n"
-     "names another one.\n"},
+     "names another one, --best that of the best evaluation (checkpoint: {keep_best: METRIC}).\n"},
     {"predict", Verb::kPredict, "CLUSTER.yaml", "what the newest checkpoint says of each example",
      "For each example of --input FILE, or of the job's evaluation data, its class and the\n"
      "model's outputs: probabilities where the loss has them. With --json one JSON object for\n"
@@ -326,6 +331,7 @@ void checkFits(const CommandLine& line, const Options& options) {
       {"as-root", {Verb::kUp, Verb::kServe, Verb::kImport, Verb::kStop}},
       {"network", {Verb::kCheck}},
       {"checkpoint", {Verb::kEval, Verb::kPredict, Verb::kExport}},
+      {"best", {Verb::kEval, Verb::kPredict, Verb::kExport}},
       {"to", {Verb::kExport}},
       {"from", {Verb::kImport}},
       {"layout", {Verb::kImport}},
@@ -350,6 +356,8 @@ void checkFits(const CommandLine& line, const Options& options) {
   }
   if (line.has("quiet") && line.has("verbose"))
     line.fail("--quiet and --verbose exclude each other");
+  if (options.best && line.has("checkpoint"))
+    line.fail("--best and --checkpoint exclude each other");
   if (options.dot && (!(options.dry_run || options.parts) || options.json))
     line.fail("--dot is for graph --dry-run and explain --graph, without --json");
   if (options.timeline && options.dry_run)
@@ -390,6 +398,7 @@ Options parseOptions(int argc, const char* const* argv) {
   if (!parseColorMode(color, options.color))
     line.fail("--color expects auto, always or never, got '" + color + "'");
   options.checkpoint = line.value("checkpoint").value_or("");
+  options.best = line.has("best");
   options.input = fileOf(line, "input");
   options.output = fileOf(line, "output");
   options.to = fileOf(line, "to");

@@ -55,6 +55,7 @@ struct Options {
 
   // eval, predict, export: a step or a folder; empty: the newest
   std::string checkpoint;
+  bool best = false;  // eval, predict, export: by the evaluations, in place of the newest
   std::optional<std::filesystem::path> input;   // predict: examples
   std::optional<std::filesystem::path> output;  // predict: instead of stdout
   std::optional<std::filesystem::path> to;      // export

@@ -75,6 +75,15 @@ void addCheckpoint(std::string& text, const Json& summary, const std::filesystem
   addRow(text, "degraded", textOf(*found, "degraded"));
 }
 
+// The checkpoint that `keep_best` holds.
+void addBest(std::string& text, const Json& summary) {
+  const Json* const found = summary.find("best");
+  if (found == nullptr || !found->isObject()) return;
+  if (const std::optional<uint64_t> step = countOf(*found, "checkpoint"))
+    addRow(text, "best",
+           fmt::format("step {}; eval, predict and export use it with --best", *step));
+}
+
 // "2 of 152 records of the training data, 1 of 50 of the evaluation's: t.csv:3:5: ..."
 void addLeftOut(std::string& text, const Json& summary) {
   const Json* const found = summary.find("left_out");
@@ -122,7 +131,10 @@ std::string resultReport(const Json& summary, const std::filesystem::path& run_d
   addRow(text, "steps", stepsText(summary));
   addRow(text, "loss", numberText(summary, "final_loss"));
   addMetrics(text, summary);
+  if (const std::string why = textOf(summary, "ended_early"); !why.empty())
+    addRow(text, "ended", "early: " + printable(why));
   addCheckpoint(text, summary, run_dir, remains.checkpoint);
+  addBest(text, summary);
   addLeftOut(text, summary);
   addRow(text, "model", textOf(summary, "model"));
   addRow(text, "wall time", fmt::format("{:.1f} s", summary.doubleOr("wall_seconds", 0.0)));
@@ -165,8 +177,10 @@ std::string failureReport(const std::string& job, const RootCause& root,
 
 std::string resumeText(const RestoredNotice& restored) {
   if (restored.steps > 0 && restored.step >= restored.steps)
-    return fmt::format("already at step {} of {}: nothing to train; --fresh starts anew",
-                       restored.step, restored.steps);
+    return fmt::format(
+        "done already at step {} of {}: nothing to train; --fresh begins anew, --set "
+        "train.steps={} goes on",
+        restored.step, restored.steps, 2 * restored.step);
   std::string text = fmt::format("going on from the checkpoint of step {}", restored.step);
   if (restored.steps > 0) text += fmt::format(" of {}", restored.steps);
   if (!restored.saved.empty()) text += ", saved " + printable(restored.saved);

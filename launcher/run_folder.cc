@@ -9,10 +9,35 @@
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/job_summary.h"
+#include "launcher/json_fields.h"
+#include "launcher/live_status.h"
 
 namespace dtf::launcher {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+fs::path asideOf(const fs::path& folder, bool serves) {
+  return folder / (serves ? ".serve.json.before" : ".summary.json.before");
+}
+
+}  // namespace
+
+void setSummaryAside(const fs::path& folder, bool serves) {
+  dropEarlierSummary(folder, serves);  // of a launch that was killed
+  const fs::path file = summaryFile(folder, serves);
+  if (::rename(file.c_str(), asideOf(folder, serves).c_str()) != 0 && errno != ENOENT)
+    failWrite(file, errno);
+}
+
+bool putSummaryBack(const fs::path& folder, bool serves) {
+  return ::rename(asideOf(folder, serves).c_str(), summaryFile(folder, serves).c_str()) == 0;
+}
+
+void dropEarlierSummary(const fs::path& folder, bool serves) {
+  ::unlink(asideOf(folder, serves).c_str());
+}
 
 RunFolder::RunFolder(fs::path folder) : folder_(folder), lock_(folder, {"", ::getpid(), {}}) {
   makeWritableFolder(logs());
@@ -28,13 +53,13 @@ bool RunFolder::hasSummary() const {
   return fs::exists(summaryFile(folder_), unknown);
 }
 
-std::string RunFolder::writeSummary(Json& summary, bool is_refused) {
-  const fs::path file = summaryFile(folder_, serves_);
-  is_kept_ = is_refused && (is_kept_ || ::rename(aside().c_str(), file.c_str()) == 0);
+std::string RunFolder::writeSummary(Json& summary, bool is_refused, bool was_done) {
+  const bool keeps_earlier = is_refused || (was_done && was_done_);
+  is_kept_ = keeps_earlier && (is_kept_ || putSummaryBack(folder_, serves_));
   if (is_kept_) return "";
   try {
     dtf::writeSummary(folder_, summary, serves_);
-    ::unlink(aside().c_str());
+    dropEarlierSummary(folder_, serves_);
     return "";
   } catch (const Error& error) {
     if (summary["exit_code"] == 0) summary["exit_code"] = exitCode(error.code());
@@ -44,13 +69,8 @@ std::string RunFolder::writeSummary(Json& summary, bool is_refused) {
 
 void RunFolder::begin(bool serves) {
   serves_ = serves;
-  ::unlink(aside().c_str());  // of a launch that was killed
-  const fs::path file = summaryFile(folder_, serves);
-  if (::rename(file.c_str(), aside().c_str()) != 0 && errno != ENOENT) failWrite(file, errno);
-}
-
-fs::path RunFolder::aside() const {
-  return folder_ / (serves_ ? ".serve.json.before" : ".summary.json.before");
+  was_done_ = textOf(readSummary(folder_), "outcome") == "done";
+  setSummaryAside(folder_, serves);
 }
 
 void checkOwner(const fs::path& folder, bool as_root) {

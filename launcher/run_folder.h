@@ -30,9 +30,10 @@ class RunFolder {
   bool hasSummary() const;
 
   // Writes the summary of this launch. Where that fails, returns what to tell, and an `exit_code`
-  // of 0 in the summary becomes that of the failure. `is_refused`: the launch failed before its
-  // first step, and the summary of the run before is put back, where there was one.
-  std::string writeSummary(Json& summary, bool is_refused = false);
+  // of 0 in the summary becomes that of the failure. The summary of the run before is put back,
+  // where there was one, if the launch failed before its first step (`is_refused`), or if that run
+  // had done the job already, as both its summary and this launch (`was_done`) have it.
+  std::string writeSummary(Json& summary, bool is_refused = false, bool was_done = false);
 
   bool isKept() const { return is_kept_; }  // summary.json is of the run before
 
@@ -46,14 +47,19 @@ class RunFolder {
   void record(const LaunchRecord& record) { lock_.record(record); }
 
  private:
-  std::filesystem::path aside()
-      const;  // the summary of the run before, while this one may be refused
-
   std::filesystem::path folder_;
   RunLock lock_;
   bool serves_ = false;
   bool is_kept_ = false;
+  bool was_done_ = false;  // the job, says the summary of the run before
 };
+
+// The summary of the run before, while this launch may be refused: sets it aside, where there is
+// one; puts it back, and returns whether there was one; drops it.
+// Errors: kCannotWrite, of setSummaryAside().
+void setSummaryAside(const std::filesystem::path& folder, bool serves = false);
+bool putSummaryBack(const std::filesystem::path& folder, bool serves = false);
+void dropEarlierSummary(const std::filesystem::path& folder, bool serves = false);
 
 // Root has files of its own in the folder of whoever it works in, who then can't use it any more,
 // and obeys what somebody else's launch.json says.

@@ -436,7 +436,7 @@ Json Session::summaryNow() const {
 Json Session::writeSummaryFile() {
   Json json = summaryNow();
   const bool is_refused = monitor_.outcome() == Outcome::kFailed && !reports_.hasBegun();
-  const std::string problem = folder_.writeSummary(json, is_refused);
+  const std::string problem = folder_.writeSummary(json, is_refused, reports_.wasDone());
   if (!problem.empty()) alarm(problem);
   return json;
 }

@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "common/data/data_files.h"
 #include "common/data/read_signature.h"
+#include "common/train/evaluation_history.h"
 #include "common/yaml/error_at.h"
 #include "launcher/find_run.h"
 #include "launcher/output.h"
@@ -30,6 +31,23 @@ bool learnsTheSame(const cluster::DatasetSpec& train, const data::DataSignature&
   return data::trainedColumns(model).targets == named;
 }
 
+// The step of the checkpoint whose evaluation was the best.
+std::string bestOf(const cluster::TrainSpec& train, const std::filesystem::path& checkpoints) {
+  const std::string metric = train.checkpoint ? train.checkpoint->keep_best : "";
+  if (metric.empty())
+    throw Error(ErrorCode::kUsage,
+                "--best: the job keeps no best checkpoint: add checkpoint: {keep_best: METRIC} to "
+                "'train', and train");
+  const std::vector<train::PastEvaluation> history = train::readEvaluations(checkpoints);
+  const train::PastEvaluation* const best = train::bestCheckpoint(history, metric);
+  if (best == nullptr)
+    throw Error(ErrorCode::kBadData,
+                fmt::format("--best: no evaluation of {} has a checkpoint in {} yet; without "
+                            "--best the newest one is used",
+                            metric, checkpoints.string()));
+  return std::to_string(*best->checkpoint);
+}
+
 }  // namespace
 
 const cluster::TrainSpec& trainOf(const cluster::JobSpec& job) {
@@ -40,9 +58,10 @@ const cluster::TrainSpec& trainOf(const cluster::JobSpec& job) {
 }
 
 train::SavedModel openTrainedModel(const cluster::JobSpec& job, const Options& options) {
-  train::SavedModel model =
-      train::loadSavedModel(realFileSystem(), findRun(job, options).folder / "checkpoints",
-                            options.checkpoint, trainOf(job).model);
+  const std::filesystem::path checkpoints = findRun(job, options).folder / "checkpoints";
+  train::SavedModel model = train::loadSavedModel(
+      realFileSystem(), checkpoints,
+      options.best ? bestOf(trainOf(job), checkpoints) : options.checkpoint, trainOf(job).model);
   warnAboutRejected(model);
   return model;
 }

@@ -13,9 +13,10 @@ namespace dtf::launcher {
 // Errors: kBadConfig when its file says nothing of that.
 const cluster::TrainSpec& trainOf(const cluster::JobSpec& job);
 
-// The model of options.checkpoint, or the newest of the job's run (find_run.h). Newer checkpoints
-// that can't be used are named on stderr.
-// Errors: those of findRun() and loadSavedModel().
+// The model of options.checkpoint, the best one (options.best), or the newest of the job's run
+// (find_run.h). Newer checkpoints that can't be used are named on stderr.
+// Errors: those of findRun(), loadSavedModel() and readEvaluations(); kUsage for the best one of a
+// job that keeps none.
 train::SavedModel openTrainedModel(const cluster::JobSpec& job, const Options& options);
 
 // The job's data to evaluate, read as those that the model was trained on. A checkpoint of dtf

@@ -191,7 +191,19 @@ void sayDetached(const cluster::JobSpec& job, const Options& options) {
                   job.job, name));
 }
 
+// The tasks of a job that failed before its first step have nothing to report of it: the summary of
+// the run before stays.
+bool keepsEarlier(const cluster::JobSpec& job, const Json& summary) {
+  const bool is_refused = textOf(summary, "outcome") == outcomeName(Outcome::kFailed) &&
+                          !countOf(summary, "global_step");
+  if (is_refused) return putSummaryBack(job.run_dir);
+  dropEarlierSummary(job.run_dir);
+  return false;
+}
+
 int reportUnits(const cluster::JobSpec& job, const Options& options, const Json& summary) {
+  Remains remains;
+  remains.earlier_summary = keepsEarlier(job, summary);
   try {
     mergeTimelines(job.run_dir, allTasks(job.cluster));
   } catch (const Error& error) {
@@ -200,7 +212,7 @@ int reportUnits(const cluster::JobSpec& job, const Options& options, const Json&
   if (options.json)
     printEvent("summary", summary);
   else
-    print(resultReport(summary, job.run_dir));
+    print(resultReport(summary, job.run_dir, remains));
   return summary["exit_code"].asInt();
 }
 
@@ -208,7 +220,7 @@ int reportUnits(const cluster::JobSpec& job, const Options& options, const Json&
 void takeRunFolder(const cluster::JobSpec& job, const Options& options) {
   checkNothingRuns(job.run_dir);
   makeWritableFolder(job.run_dir / "logs");
-  removeSummary(job.run_dir);
+  setSummaryAside(job.run_dir);
   removeTimelines(job.run_dir, allTasks(job.cluster));
   const std::string warning = rememberRun(job, options.cluster_file);
   if (!warning.empty()) printBounded(STDERR_FILENO, "dtf-launch: " + warning + "\n");
@@ -239,7 +251,12 @@ int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInp
     printBounded(STDERR_FILENO, "dtf-launch: " + startText(job, job.run_dir / "logs") + "\n");
   units.bringFiles(attempt);
   UnitFollower follower(job, options, units, attempt, true, credentials);
-  units.start(files, attempt);
+  try {
+    units.start(files, attempt);
+  } catch (const Error&) {
+    putSummaryBack(job.run_dir);
+    throw;
+  }
   units.unlock();
   if (follower.run(options.detach)) {
     if (follower.hungUp()) return kHungUp;

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <optional>
+
+#include "common/cluster/spec.h"
+#include "launcher/options.h"
+
+namespace dtf::launcher {
+
+// Prints that the job of this run is done, and how to go on or begin anew, and returns the exit
+// code. Nullopt: something is left to do, or something runs there.
+// Blocks, errors: as train::findFinishedRun().
+std::optional<int> answerFinished(const cluster::JobSpec& job, const Options& options);
+
+}  // namespace dtf::launcher
