@@ -12,5 +12,5 @@ echo "== 2/3 build (into build/; some minutes the first time)"
 # The three programs of a job on this machine. `scripts/build.sh build` adds the others: dtf-agent
 # for jobs over ssh, libdtf, the plug-in for GPUs, manual pages, completions.
 scripts/build.sh --unity build -Dtests=false -- daemons/psd/psd daemons/workerd/workerd launcher/dtf-launch
-echo "== 3/3 dtf-launch configs/clusters/local.yaml"
-exec build/launcher/dtf-launch configs/clusters/local.yaml "$@"
+echo "== 3/3 dtf-launch configs/clusters/local.yaml --fresh"
+exec build/launcher/dtf-launch configs/clusters/local.yaml --fresh "$@"
