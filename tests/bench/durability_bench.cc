@@ -45,7 +45,7 @@ std::string clusterText(const Job& job, const std::string& durability, const std
       "    loss: sparse_categorical_crossentropy\n"
       "  data: {{train: {{format: digits, count: 10000}}, batch_size: 100, seed: 1}}\n"
       "  optimizer: {{gradient_descent: {{learning_rate: 0.01}}}}\n"
-      "  replication: {{mode: {}}}\n  steps: {}\n",
+      "  replication: {{mode: {}}}\n  steps: {}\n  checkpoint: none\n",
       folder, durability, layers, job.mode, steps);
 }
 

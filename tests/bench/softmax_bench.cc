@@ -50,7 +50,7 @@ std::string clusterText(const std::string& folder, const std::string& mode, uint
       "    loss: sparse_categorical_crossentropy\n    metrics: [accuracy]\n"
       "  data: {{{}, batch_size: 100, seed: 1}}\n"
       "  optimizer: {{gradient_descent: {{learning_rate: 0.1}}}}\n  replication: {{mode: {}}}\n  "
-      "steps: {}\n",
+      "steps: {}\n  checkpoint: none\n",
       folder, dataText(), mode, steps);
 }
 
@@ -101,7 +101,7 @@ std::vector<Report> benchIdle(const BenchOptions& options) {
                   "  ps: [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\n  worker: [\"127.0.0.1:{}\"]\n"
                   "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n"
                   "    layers: [flatten: , dense: {{units: 10}}]\n"
-                  "    loss: sparse_categorical_crossentropy\n  steps: 10\n",
+                  "    loss: sparse_categorical_crossentropy\n  steps: 10\n  checkpoint: none\n",
                   folder.path(), ps_socket.port, absent.port, worker_socket.port));
   const auto ps_task = startTask("daemons/psd/psd", file, 0, ps_socket);
   const auto worker_task = startTask("daemons/workerd/workerd", file, 0, worker_socket);

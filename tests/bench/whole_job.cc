@@ -66,7 +66,7 @@ double stepsPerSecond(const JobModel& model, const JobShape& shape, uint64_t ste
         "    loss: sparse_categorical_crossentropy\n"
         "  data: {{train: {{format: digits, count: 10000}}, batch_size: 100, seed: 1}}\n"
         "  optimizer: {{momentum: {{learning_rate: 0.001}}}}\n"
-        "  replication: {}\n  steps: {}\n",
+        "  replication: {}\n  steps: {}\n  checkpoint: none\n",
         folder, shape.shared_memory, shape.stream_gradients, ps,
         repeated("{address: \"localhost:auto\", threads: 1}", shape.workers), model.layers,
         shape.replication, steps);

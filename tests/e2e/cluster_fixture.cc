@@ -60,21 +60,22 @@ std::string ClusterTest::writeCluster(const ClusterOptions& o, const std::string
     }
     return list;
   };
+  const bool says = o.saves_by_default || o.train_more.find("checkpoint:") != std::string::npos;
   ports_given_.insert(ports_given_.end(), o.ports.begin(), o.ports.end());
   return folder_.write(
       name + ".yaml",
-      fmt::format("job: {}\nrun_dir: {}/runs/{}\ncluster:\n  ps: [{}]\n  worker: [{}]\n{}"
-                  "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n    layers: {}\n"
-                  "    loss: sparse_categorical_crossentropy\n    metrics: {}\n"
-                  "  data:\n    train: {{format: digits, count: {}}}\n    eval: {{format: digits, "
-                  "count: {}}}\n"
-                  "    batch_size: {}\n    seed: 7\n  optimizer: {}\n  replication: {{mode: "
-                  "{}{}}}\n  {}: {}\n{}",
-                  name, folder_.path(), name, hosts(0, o.ps, ""),
-                  hosts(o.ps, o.workers, o.worker_more), o.top_more, o.layers, o.metrics,
-                  o.examples, o.eval_examples, o.batch_size, o.optimizer, o.mode,
-                  o.replication_more, o.epochs > 0 ? "epochs" : "steps",
-                  o.epochs > 0 ? o.epochs : o.steps, o.train_more));
+      fmt::format(
+          "job: {}\nrun_dir: {}/runs/{}\ncluster:\n  ps: [{}]\n  worker: [{}]\n{}"
+          "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n    layers: {}\n"
+          "    loss: sparse_categorical_crossentropy\n    metrics: {}\n"
+          "  data:\n    train: {{format: digits, count: {}}}\n    eval: {{format: digits, "
+          "count: {}}}\n"
+          "    batch_size: {}\n    seed: 7\n  optimizer: {}\n  replication: {{mode: "
+          "{}{}}}\n  {}: {}\n{}{}",
+          name, folder_.path(), name, hosts(0, o.ps, ""), hosts(o.ps, o.workers, o.worker_more),
+          o.top_more, o.layers, o.metrics, o.examples, o.eval_examples, o.batch_size, o.optimizer,
+          o.mode, o.replication_more, o.epochs > 0 ? "epochs" : "steps",
+          o.epochs > 0 ? o.epochs : o.steps, o.train_more, says ? "" : "  checkpoint: none\n"));
 }
 
 std::vector<std::string> ClusterTest::launchCommand(const std::string& file,

@@ -36,8 +36,11 @@ struct ClusterOptions {
   std::string replication_more;  // ", replicas_to_aggregate: 1"
   std::string worker_more;       // ", devices: [cpu:0, cpu:1]": more keys of each worker
   std::string top_more;          // more keys of the cluster file, each line "key: value\n"
-  std::string train_more;        // more keys of the train map, each line "  key: value\n"
-  std::vector<int> ports;        // ps first, then workers; empty: auto
+  // More keys of the train map, each line "  key: value\n". Without a checkpoint among them nothing
+  // is saved, unless...
+  std::string train_more;
+  bool saves_by_default = false;  // the file has no such key
+  std::vector<int> ports;         // ps first, then workers; empty: auto
 };
 
 class ClusterTest : public ::testing::Test {

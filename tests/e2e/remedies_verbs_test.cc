@@ -53,7 +53,7 @@ std::vector<Remedy> remediesOfRuns() {
       {"or add 'eval' beside 'train' in 'data'",
        command({"predict"}),
        {.job = {{kVerbsTrain + "}", eval}}}},
-      {"train with a 'checkpoint:' section first",
+      {"train first, without 'checkpoint: none'",
        {.argv = {"predict", "--input", "t.csv", "--run-dir", "none"}},
        {.first = {"up", "-q", "--run-dir", "none"}}},
       {"or name one with --checkpoint",

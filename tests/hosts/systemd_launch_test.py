@@ -38,7 +38,7 @@ class Bench:
         self.name = name
         values = {"name": name, "run_dir": f"/root/runs/{name}", "steps": steps, "durability": "checkpoint",
                   "ps": "127.0.0.1:2221, 127.0.0.1:2222", "worker": "127.0.0.1:2223, 127.0.0.1:2224",
-                  "launch": f"launch: {{{launch}}}", "checkpoint": f"  checkpoint: {checkpoint}" if checkpoint else ""} | other
+                  "launch": f"launch: {{{launch}}}", "checkpoint": f"  checkpoint: {checkpoint or 'none'}"} | other
         (self.host.root / "root/job.yaml").write_text(JOB.format(**values))
         return values
 

@@ -77,7 +77,7 @@ class Bench:
         self.name = name
         values = {"name": name, "run_dir": f"runs/{name}", "steps": steps, "durability": durability,
                   "ps": "127.0.0.1:2221, 127.0.0.1:2222", "worker": "127.0.0.1:2223, 127.0.0.1:2224",
-                  "launch": "", "checkpoint": f"  checkpoint: {checkpoint}" if checkpoint else ""} | other
+                  "launch": "", "checkpoint": f"  checkpoint: {checkpoint or 'none'}"} | other
         (self.host.root / "etc/dtf/cluster.yaml").write_text(JOB.format(**values))
         return values
 

@@ -122,6 +122,7 @@ train:
   optimizer: {{gradient_descent: {{learning_rate: 0.1}}}}
   replication: {{mode: {mode}}}
   steps: {DTF_STEPS[work, mode]}
+  checkpoint: none
 """)
         self.call([self.build / "launcher/dtf-launch", file], folder)
         return json.loads((folder / "runs/summary.json").read_text())

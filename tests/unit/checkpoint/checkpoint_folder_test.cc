@@ -192,7 +192,9 @@ TEST_F(CheckpointFolderTest, PruneKeepsTheNewest) {
   saveAll({1, 2, 3, 4, 5, 6, 7});
   EXPECT_EQ(folder_.prune({.keep = 0, .keep_every_hours = 0}), Steps{}) << "0 keeps all";
   EXPECT_EQ(folder_.prune({}), (Steps{1, 2})) << "TensorFlow's default of 5";
-  EXPECT_EQ(folder_.prune({.keep = 2, .keep_every_hours = 0}), (Steps{3, 4, 5}));
+  EXPECT_EQ(folder_.prune({.keep = 2, .keep_every_hours = 0, .also = {3}}), (Steps{4, 5}))
+      << "the best one stays, too";
+  EXPECT_EQ(folder_.prune({.keep = 2, .keep_every_hours = 0}), Steps{3});
   EXPECT_EQ(folder_.steps(), (Steps{6, 7}));
   EXPECT_EQ(disk_->list(kFolder).size(), 2u);
 }

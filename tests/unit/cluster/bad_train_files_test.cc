@@ -248,11 +248,19 @@ constexpr BadFile kBadTrains[] = {
      "t.yaml:2:36: error: 'min_bytes' must be from 1 to 1099511627776, got '0'"},
     {"eval: {every_steps: 0}\n",
      "t.yaml:2:21: error: 'every_steps' must be from 1 to 1000000000000, got '0'"},
+    {"checkpoint: often\n",
+     "t.yaml:2:13: error: expected none, or a map such as {every_steps: 1000} for 'checkpoint', "
+     "got "
+     "'often'"},
+    {"early_stopping: {patience: 2}\n",
+     "t.yaml:2:1: error: 'early_stopping' needs evaluations while the job trains: give 'data' an "
+     "'eval', and set eval.every_steps"},
     {"report: often\n", "t.yaml:2:9: error: expected a map for 'report', got 'often'"},
     {"<<: {steps: 3}\n",
      "t.yaml:2:1: error: unknown key '<<' in 'train' (one of model, data, optimizer, replication, "
      "placement, "
-     "steps, epochs, eval, report, kernels, precision, checkpoint, summaries)"},
+     "steps, epochs, eval, report, kernels, precision, checkpoint, early_stopping, "
+     "summaries)"},
 };
 
 // The model of a file that has nothing else; each row starts on line 2.

@@ -35,5 +35,52 @@ TEST(CheckpointKeys, TheySayWhoHasTheFiles) {
   }
 }
 
+constexpr char kEvaluated[] =
+    "cluster: {ps: [a:1], worker: [b:1]}\n"
+    "train:\n"
+    "  model: {input: {shape: [28, 28, 1]}, layers: [flatten, dense: {units: 10}], loss: "
+    "softmax_cross_entropy, metrics: [accuracy]}\n"
+    "  data: {train: {format: digits}, eval: {format: digits}}\n"
+    "  eval: {every_steps: 10}\n";
+
+TrainSpec trainOf(const std::string& more) {
+  const testing::TemporaryFiles files;
+  files.write("c.yaml", kEvaluated + more);
+  return *loadCluster("c.yaml", {}).train;
+}
+
+// The ps may be where nobody sees the chief's files.
+TEST(CheckpointKeys, AFileWithoutTheKeySavesAtTheChief) {
+  const CheckpointSpec saved = trainOf("").checkpoint.value();
+  EXPECT_TRUE(saved.gather);
+  EXPECT_EQ(saved.every_seconds, 600);
+  EXPECT_EQ(saved.every_steps, 0u);
+  EXPECT_FALSE(trainOf("  checkpoint: none\n").checkpoint.has_value());
+}
+
+TEST(CheckpointKeys, TheBestIsByAFigureOfTheEvaluations) {
+  EXPECT_EQ(trainOf("  checkpoint: {keep_best: accuracy}\n").checkpoint->keep_best, "accuracy");
+  const std::string mistake =
+      testing::badConfigOf([] { trainOf("  checkpoint: {keep_best: auc}\n"); });
+  EXPECT_NE(mistake.find("c.yaml:6:27: error: the evaluations have no 'auc' (they have loss, "
+                         "accuracy): add it to model.metrics"),
+            std::string::npos)
+      << mistake;
+}
+
+TEST(CheckpointKeys, EarlyStoppingHasTheLossAsItsMetric) {
+  const EarlyStoppingSpec plain =
+      trainOf("  early_stopping: {patience: 3}\n").early_stopping.value();
+  EXPECT_EQ(plain.metric, "loss");
+  EXPECT_EQ(plain.patience, 3u);
+  EXPECT_EQ(plain.min_delta, 0);
+  EXPECT_FALSE(trainOf("").early_stopping.has_value());
+  const std::string mistake = testing::badConfigOf(
+      [] { trainOf("  early_stopping: {patience: 3}\n  checkpoint: none\n"); });
+  EXPECT_NE(mistake.find("c.yaml:6:3: error: 'early_stopping' saves the job where it ends"),
+            std::string::npos)
+      << mistake;
+}
+
 }  // namespace
 }  // namespace dtf::cluster

@@ -73,13 +73,13 @@ TEST(ReadLaunch, APauseIsForAJobThatSavesAndIsNotSlurms) {
   };
   const std::string train =
       "train: {model: {input: {shape: [28, 28, 1]}, layers: [flatten: , dense: {units: 10}],\n"
-      "  loss: sparse_categorical_crossentropy}}\n";
+      "  loss: sparse_categorical_crossentropy}, checkpoint: none}\n";
   const Bad cases[] = {
       {"launch: {on_sigterm: wait}\n",
        "c.yaml:1:22: error: unknown on_sigterm 'wait' (one of stop, pause)"},
       {"launch: {on_sigterm: pause}\n" + train,
-       "c.yaml:1:22: error: 'pause' saves a checkpoint to go on from, and 'train' has no "
-       "'checkpoint'"},
+       "c.yaml:1:22: error: 'pause' saves a checkpoint to go on from, and 'train' has "
+       "'checkpoint: none'"},
       {"launch: {via: slurm, on_sigterm: pause}\n",
        "c.yaml:1:34: error: 'pause' is not for 'via: slurm', where 'requeue: true' has the job "
        "wait for another turn"},

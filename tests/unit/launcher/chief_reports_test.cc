@@ -37,6 +37,20 @@ TEST_F(ChiefReportsTest, AResultIsTheEndOfAJobThatIsSaved) {
   EXPECT_TRUE(reports_.isDone());
 }
 
+TEST_F(ChiefReportsTest, AJobBeginsWithItsFirstReportOfThisLaunch) {
+  reports_.onNotice(RestoredNotice{30, 100, "", {}}, false);
+  EXPECT_FALSE(reports_.hasBegun()) << "that was the run before";
+  reports_.onNotice(ProgressNotice{31, 100, 0.5, 1, std::nullopt}, false);
+  EXPECT_TRUE(reports_.hasBegun());
+}
+
+TEST_F(ChiefReportsTest, AJobThatWasDoneHasNothingNewToReport) {
+  reports_.onNotice(ResultNotice{"{}", "done", true}, false);
+  EXPECT_FALSE(reports_.wasDone());
+  reports_.onNotice(ResultNotice{R"({"already_done": true})", "done", true}, false);
+  EXPECT_TRUE(reports_.wasDone());
+}
+
 TEST_F(ChiefReportsTest, AJobThatPausesMeetsOnceMoreBehindItsResult) {
   job_.launch.on_sigterm = cluster::LaunchSpec::OnSigterm::kPause;
   reports_.onNotice(ResultNotice{"{}", "stopped", true}, false);

@@ -147,6 +147,13 @@ void addTrainPlaces(std::vector<KeyPlace>& places) {
                    kTasks, kSomeModel),
        {}});
   places.push_back({&kCheckpoint, trainWith("checkpoint: @"), {}});
+  places.push_back(
+      {&kEarlyStopping,
+       fmt::format("{{{}, train: {{{}, data: {{train: {{format: digits, count: 50}}, "
+                   "eval: {{format: digits, count: 20}}, batch_size: 10}}, eval: {{every_steps: "
+                   "5}}, early_stopping: @}}}}\n",
+                   kTasks, kSomeModel),
+       {{"patience", "2"}}});
   places.push_back({&kSummaries, trainWith("summaries: @"), {}});
   places.push_back({&kReport, trainWith("report: @"), {}});
 }

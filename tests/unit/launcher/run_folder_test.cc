@@ -78,6 +78,22 @@ TEST_F(RunFolderTest, SummaryOfAnEarlierRunComesBackWhereThisOneIsRefused) {
   EXPECT_GT(fs::file_size(folder_ / "summary.json"), 3u);
 }
 
+TEST_F(RunFolderTest, TheSummaryOfADoneJobStaysWhereNothingWasLeftToDo) {
+  const std::string done = R"({"outcome": "done", "attempt": 1})";
+  for (const std::string& earlier : {done, std::string(R"({"outcome": "failed"})")}) {
+    std::ofstream(folder_ / "summary.json") << earlier;
+    RunFolder run(folder_);
+    run.begin(false);
+    Json summary{{"exit_code", 0}, {"outcome", "done"}};
+    EXPECT_EQ(run.writeSummary(summary, false, true), "");
+    EXPECT_EQ(run.isKept(), earlier == done) << earlier;
+    std::ifstream file(folder_ / "summary.json");
+    std::string text;
+    std::getline(file, text);
+    EXPECT_EQ(text == earlier, earlier == done) << text;
+  }
+}
+
 TEST_F(RunFolderTest, ARefusedLaunchWithoutARunBeforeItSaysSoItself) {
   RunFolder run(folder_);
   run.begin(false);

@@ -104,7 +104,7 @@ TEST_F(SavedModelTest, IsTheOneThatIsNamedByItsStepOrItsFolder) {
 TEST_F(SavedModelTest, SaysThatThereIsNone) {
   const Error none = refusal();
   EXPECT_EQ(none.code(), ErrorCode::kBadData);
-  EXPECT_THAT(none.message(), HasSubstr("there is no checkpoint in /run/checkpoints: train with"));
+  EXPECT_THAT(none.message(), HasSubstr("there is no checkpoint in /run/checkpoints: train first"));
 }
 
 TEST_F(SavedModelTest, PassesADamagedOneOverAndNamesIt) {

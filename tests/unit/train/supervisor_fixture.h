@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/train/supervisor.h"
@@ -50,6 +51,11 @@ class SupervisorTest : public ::testing::Test {
       if (on_saved_) on_saved_();
       MutexLock lock(mutex_);
       saved_.push_back(saved.global_step);
+    };
+    events.on_evaluated_saved = [this](uint64_t step, uint64_t checkpoint) {
+      MutexLock lock(mutex_);
+      evaluated_.emplace_back(step, checkpoint);
+      changed_.notifyAll();
     };
     events.on_went_back = [this](const WentBack& back) {
       MutexLock lock(mutex_);
@@ -122,6 +128,8 @@ class SupervisorTest : public ::testing::Test {
   Mutex mutex_;
   CondVar changed_;
   SavedSteps saved_ DTF_GUARDED_BY(mutex_);
+  // The steps of evaluations, and of their checkpoints.
+  std::vector<std::pair<uint64_t, uint64_t>> evaluated_ DTF_GUARDED_BY(mutex_);
   SavedSteps went_back_ DTF_GUARDED_BY(mutex_);
   std::string hopeless_ DTF_GUARDED_BY(mutex_);
   std::unique_ptr<Checkpointer> checkpointer_;

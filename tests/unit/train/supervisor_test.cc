@@ -133,7 +133,7 @@ TEST_F(SupervisorTest, WhatIsDueAfterAFailureWaitsForTheAnnouncedRetry) {
   expectTried(1, 1);
 }
 
-TEST_F(SupervisorTest, OneThatIsDueDuringAnotherIsMadeUpFor) {
+TEST_F(SupervisorTest, AMultipleDuringAnotherSaveIsLeftOut) {
   start(kSync, 0, 10);
   std::promise<void> gate;
   ps_.closeGate(gate.get_future().share());
@@ -141,10 +141,67 @@ TEST_F(SupervisorTest, OneThatIsDueDuringAnotherIsMadeUpFor) {
   answer(10, 24);  // 20 falls due, but the disk is slow
   gate.set_value();
   expectTried(1);
+  answer(25, 28);
+  EXPECT_EQ(supervisor_->status().saved, 1u);
+  answer(29);
+  expectTried(2);
+  EXPECT_EQ(end(), (SavedSteps{10, 30}));
+}
+
+TEST_F(SupervisorTest, ATimeDuringAnotherSaveIsMadeUpFor) {
+  start(kSync, 60, 0);
+  std::promise<void> gate;
+  ps_.closeGate(gate.get_future().share());
+  clock_.advance(seconds(60));
+  answer(9);
+  clock_.advance(seconds(60));
+  answer(10, 24);
+  gate.set_value();
+  expectTried(1);
   answer(25);
   expectTried(2);
-  answer(26, 28);
   EXPECT_EQ(end(), (SavedSteps{10, 26}));
+}
+
+// ---- evaluations
+
+TEST_F(SupervisorTest, TheParametersThatAreEvaluatedAreSavedBesideIt) {
+  start(kSync, 0, 0);
+  answer(30);
+  supervisor_->saveEvaluated(30);
+  expectTried(1);
+  EXPECT_EQ(end(), SavedSteps{30});
+  MutexLock lock(mutex_);
+  EXPECT_EQ(evaluated_, (std::vector<std::pair<uint64_t, uint64_t>>{{30, 30}}));
+}
+
+// Both are due at step 10: one save is for both, whichever is first.
+TEST_F(SupervisorTest, AnEvaluationAtAMultipleHasTheCheckpointOfThatStep) {
+  start(kSync, 0, 10);
+  answer(9);
+  ps_.setPosition({10});
+  supervisor_->saveEvaluated(10);
+  {
+    MutexLock lock(mutex_);
+    while (evaluated_.empty()) changed_.wait(mutex_);
+  }
+  EXPECT_EQ(end(), SavedSteps{10});
+  MutexLock lock(mutex_);
+  EXPECT_EQ(evaluated_, (std::vector<std::pair<uint64_t, uint64_t>>{{10, 10}}));
+}
+
+TEST_F(SupervisorTest, AnEvaluationWhoseSaveFailsHasNoCheckpoint) {
+  start(kAsync, 0, 0);
+  ps_.fail("save", Error(ErrorCode::kCannotWrite, "the disk is full"));
+  answer(30);
+  supervisor_->saveEvaluated(30);
+  expectTried(0, 1);
+  clock_.advance(seconds(1));
+  answer(31);
+  expectTried(1, 1);
+  EXPECT_EQ(end(), SavedSteps{31});
+  MutexLock lock(mutex_);
+  EXPECT_TRUE(evaluated_.empty()) << "31 is not what was evaluated";
 }
 
 TEST_F(SupervisorTest, AnAnswerThatIsNoneStartsNothing) {
