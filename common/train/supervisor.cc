@@ -32,12 +32,11 @@ Supervisor::Supervisor(Checkpointer& checkpointer, const SaveSchedule& schedule,
       clock_(clock),
       events_(std::move(events)),
       runner_(runner),
-      next_time_(clock.now()),
-      save_steps_(schedule.checkpoint ? schedule.checkpoint->every_steps : 0),
+      saves_{clock.now(), StepSchedule(schedule.checkpoint ? schedule.checkpoint->every_steps : 0)},
       snapshot_steps_(schedule.snapshot_every_steps) {
   if (schedule_.checkpoint) {
     DTF_CHECK(schedule_.checkpoint->every_seconds >= 0);
-    next_time_ += fromSeconds(schedule_.checkpoint->every_seconds);
+    saves_.next_time += fromSeconds(schedule_.checkpoint->every_seconds);
   }
   status_.last_step = checkpointer.lastStep();
   if (runner_ == nullptr) thread_ = Thread("dtf-checkpoint", [this] { run(); });
@@ -64,8 +63,8 @@ uint64_t Supervisor::announcedAhead() const {
 bool Supervisor::isTime() {
   if (!schedule_.checkpoint) return false;
   const double every_seconds = schedule_.checkpoint->every_seconds;
-  if (every_seconds <= 0 || clock_.now() < next_time_) return false;
-  next_time_ = clock_.now() + fromSeconds(every_seconds);
+  if (every_seconds <= 0 || clock_.now() < saves_.next_time) return false;
+  saves_.next_time = clock_.now() + fromSeconds(every_seconds);
   return true;
 }
 
@@ -95,11 +94,11 @@ Supervisor::Work Supervisor::claim(bool steps_due, bool snapshot_due, uint64_t g
 void Supervisor::onStep(const ps::StepState& state) {
   if (state.done || state.outcome == ps::Outcome::kQueued) return;
   if (state.outcome == ps::Outcome::kWentBack) {
-    save_steps_.restart();
+    saves_.steps.restart();
     snapshot_steps_.restart();
   }
   const uint64_t next_step = state.global_step + announcedAhead();
-  const bool save_due = schedule_.checkpoint && save_steps_.isDue(next_step, announcedAhead());
+  const bool save_due = schedule_.checkpoint && saves_.steps.isDue(next_step, announcedAhead());
   const bool snapshot_due = snapshot_steps_.isDue(next_step, announcedAhead());
   const Work work = claim(save_due, snapshot_due, state.global_step);
   if (work != Work::kNothing) start(work, next_step);
@@ -108,7 +107,7 @@ void Supervisor::onStep(const ps::StepState& state) {
 // What was claimed. `step`: of the cut, where it is at a step.
 void Supervisor::start(Work work, uint64_t step) {
   if (cut_kind_ == ps::CutKind::kAtStep) {
-    announced_ = work == Work::kSave ? step : 0;
+    saves_.announced = work == Work::kSave ? step : 0;
     try {
       checkpointer_.startCut(step);
     } catch (const Error& error) {
@@ -125,7 +124,7 @@ void Supervisor::saveEvaluated(uint64_t global_step) {
   bool is_under_way = false;
   {
     MutexLock lock(mutex_);
-    is_under_way = busy_ && announced_ == global_step;
+    is_under_way = busy_ && saves_.announced == global_step;
     while (busy_ && !is_under_way) changed_.wait(mutex_);  // bounded: a save has deadlines
     busy_ = true;
     evaluated_ = global_step;

@@ -149,9 +149,12 @@ class Supervisor {
   SaveRunner* const runner_;  // null: thread_ saves
 
   // Training thread:
-  TimePoint next_time_;
-  uint64_t announced_ = 0;  // the step of the last save, where saves are at steps; else 0
-  StepSchedule save_steps_;
+  struct Saves {
+    TimePoint next_time;
+    StepSchedule steps;
+    uint64_t announced = 0;  // the step of the last one, where cuts are at steps; else 0
+  };
+  Saves saves_;
   StepSchedule snapshot_steps_;
 
   // Held for a look or a note: never over a call of the checkpointer, the report or the log.

@@ -13,7 +13,7 @@ namespace dtf::train {
 bool TrainingLoop::evaluationDue(const ps::StepState& state) const {
   const uint64_t every = train_.eval_every_steps;
   const bool passed = every > 0 && state.global_step / every != evaluated_step_ / every;
-  return passed && evaluator_ != nullptr && !state.done;
+  return passed && evaluations_.evaluator != nullptr && !state.done;
 }
 
 namespace {
@@ -39,7 +39,7 @@ Evaluation TrainingLoop::evaluateNow(uint64_t global_step) {
   const Evaluating evaluating(client_);
   const TimePoint begin = clock_.now();
   evaluated_step_ = global_step;
-  if (before_evaluation_) before_evaluation_(global_step);
+  if (evaluations_.before) evaluations_.before(global_step);
   const Evaluation evaluation = evaluateValues();
   DTF_FAILPOINT("training.in_evaluation");
   const Duration spent = clock_.now() - begin;
@@ -58,13 +58,13 @@ Evaluation TrainingLoop::evaluateValues() {
     client_.pullAverages();
     binding_->gatherAverages();
   }
-  const Evaluation evaluation = evaluator_->run(binding_->values());
+  const Evaluation evaluation = evaluations_.evaluator->run(binding_->values());
   binding_->gatherAgain();
   return evaluation;
 }
 
 Evaluation TrainingLoop::evaluate() {
-  DTF_CHECK(binding_ != nullptr && evaluator_ != nullptr);
+  DTF_CHECK(binding_ != nullptr && evaluations_.evaluator != nullptr);
   if (client_.bringsRows()) binding_->wantNoRows();
   const ps::StepState state = client_.pull();
   binding_->gatherValues();

@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -118,12 +117,9 @@ class TrainingLoop final : private StepWorker {
 
   // The chief evaluates `dataset` whenever the global step reaches a multiple of eval_every_steps,
   // and in evaluate(). In sync and bounded mode the others wait for it, without a deadline.
-  void evaluateOn(std::shared_ptr<const data::Dataset> dataset);
-
-  // Calls `call` with the global step before each evaluation in run(), on the training thread.
-  void beforeEvaluation(std::function<void(uint64_t global_step)> call) {
-    before_evaluation_ = std::move(call);
-  }
+  // `before` is called with the global step before each evaluation in run(), on its thread.
+  void evaluateOn(std::shared_ptr<const data::Dataset> dataset,
+                  std::function<void(uint64_t global_step)> before = nullptr);
 
   // Shows `observer`, which must outlive run() and evaluate(), what is measured. Null: nobody.
   void observe(StepObserver* observer) { observer_ = observer; }
@@ -188,10 +184,13 @@ class TrainingLoop final : private StepWorker {
       binding_;  // made in join(): a client has arenas once it has declared
   std::unique_ptr<GradientStream>
       stream_;  // likewise; null: gradients are pushed once they are whole
-  std::unique_ptr<Evaluator> evaluator_;
+  struct Evaluations {
+    std::unique_ptr<Evaluator> evaluator;  // null: this worker has nothing to evaluate
+    std::function<void(uint64_t)> before;
+  };
+  Evaluations evaluations_;
   std::map<int64_t, TrainingMetrics> metrics_;  // by examples of the batch, once somebody asks
   StepObserver* observer_ = nullptr;
-  std::function<void(uint64_t)> before_evaluation_;
   std::vector<std::span<float>> gradients_;  // of all variables, while they are clipped
 
   // Of run().

@@ -28,10 +28,13 @@ void JobEvaluations::goOnFrom(const train::GoesOn& from, bool begins) {
   if (wanted_) keeper_.goOnFrom(lastStepOf(from, begins));
 }
 
-void JobEvaluations::watch(train::TrainingLoop& loop, train::Supervisor& supervisor) {
-  if (keeper_.wantsCheckpoints())
-    loop.beforeEvaluation([&supervisor](uint64_t step) { supervisor.saveEvaluated(step); });
+void JobEvaluations::watch(train::Supervisor& supervisor) {
+  supervisor_ = &supervisor;
   endIfDue();
+}
+
+void JobEvaluations::beforeEvaluation(uint64_t step) {
+  if (keeper_.wantsCheckpoints() && supervisor_ != nullptr) supervisor_->saveEvaluated(step);
 }
 
 void JobEvaluations::add(uint64_t step, const train::Evaluation& evaluation) {

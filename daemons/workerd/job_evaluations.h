@@ -12,7 +12,6 @@
 #include "common/cluster/spec.h"
 #include "common/train/evaluation_keeper.h"
 #include "common/train/supervisor.h"
-#include "common/train/training_loop.h"
 
 namespace dtf::workerd {
 
@@ -28,9 +27,12 @@ class JobEvaluations {
   // The ps hold values: the initial ones (`begins`), or those of `from`.
   void goOnFrom(const train::GoesOn& from, bool begins);
 
-  // Before each run of the loop. A job that had ended early ends again.
-  void watch(train::TrainingLoop& loop, train::Supervisor& supervisor);
+  // Before each run of the training loop, which `supervisor` must outlive. A job that had ended
+  // early ends again.
+  void watch(train::Supervisor& supervisor);
 
+  // Before the evaluation of the parameters at `step`: they are saved, if the best ones are kept.
+  void beforeEvaluation(uint64_t step);
   void add(uint64_t step, const train::Evaluation& evaluation);
   void saved(uint64_t step, uint64_t checkpoint) { keeper_.saved(step, checkpoint); }
   // Behind the last step, whose checkpoint is `saved`; nullopt: it could not be written.
@@ -46,6 +48,7 @@ class JobEvaluations {
   const bool wanted_;
   const std::function<void()> end_;
   train::EvaluationKeeper keeper_;
+  train::Supervisor* supervisor_ = nullptr;
   std::string ended_early_;
 };
 

@@ -99,7 +99,8 @@ class WorkerJob {
         client_->parameters(), devices_.kernels(), devices_.device(), clock_, devices_.towers());
     if (isChief() && train_.model.wantsEvaluation() && !train_.data.eval && !train_.summaries)
       reportNothingToEvaluate();
-    if (data.eval) loop.evaluateOn(data.eval);
+    if (data.eval)
+      loop.evaluateOn(data.eval, [this](uint64_t step) { evaluations_.beforeEvaluation(step); });
     if (isChief()) reportModel(loop.placement(), loop.placementTable());
     loop.join([this, &loop] { return restore(loop); }, onWaiting());
     status_.goesOn();
@@ -298,7 +299,7 @@ class WorkerJob {
         supervisor->onStep(state);
       };
     DTF_CHECK(!supervision_ || isChief());
-    if (supervision_) evaluations_.watch(loop, *supervision_->supervisor);
+    if (supervision_) evaluations_.watch(*supervision_->supervisor);
     WorkerStatus::Stopper stopper;
     if (train_.checkpoint)
       stopper = [this](WorkerStatus::Refused refused) { client_->requestStop(std::move(refused)); };

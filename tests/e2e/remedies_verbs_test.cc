@@ -112,9 +112,9 @@ std::vector<Remedy> remediesOfImports() {
   return {
       {"from where? --from FILE.safetensors", command({"import", "--run-dir", "mine"}),
        more({"--from", "good.npz"})},
-      {"add 'checkpoint: {}' to 'train'",
-       {.job = {{"  checkpoint: {}\n", ""}}, .argv = from("good.npz")},
-       {.job = {{"  steps: 2\n", "  steps: 2\n  checkpoint: {}\n"}}}},
+      {"leave out 'checkpoint: none' in 'train'",
+       {.job = {{"  checkpoint: {}\n", "  checkpoint: none\n"}}, .argv = from("good.npz")},
+       {.job = {{"  checkpoint: none\n", ""}}}},
       {"give it another run_dir to start from imported weights",
        command({"import", "--from", "good.npz"}), more({"--run-dir", "mine"})},
       {"Add --layout pytorch",

@@ -10,7 +10,7 @@ namespace {
 
 YamlNode parsed(const std::string& text) {
   Report report;
-  const int source = report.addFlag("text");
+  const int source = report.addFlag("--set a=b");
   std::optional<YamlNode> root = parseYaml(text, source, report);
   EXPECT_TRUE(root.has_value()) << text;
   return root.value_or(YamlNode{});
