@@ -97,6 +97,12 @@ struct ImagesSpec {
   bool setSize(const std::vector<int64_t>& input_shape);
 };
 
+// One side of a data set that `data.eval_split` divides; see data/eval_split.h.
+struct EvalSplit {
+  double fraction = 0;     // that is evaluated, between 0 and 1
+  bool evaluates = false;  // this side
+};
+
 struct DatasetSpec {
   enum class Format : uint8_t {
     kDigits,
@@ -118,6 +124,7 @@ struct DatasetSpec {
   CsvSpec csv;
   NpySpec npy;
   ImagesSpec image_folder;
+  std::optional<EvalSplit> split;  // none: all examples
   yaml::Mark mark;
   yaml::Mark images_mark;
   yaml::Mark labels_mark;

@@ -305,6 +305,25 @@ void checkAlike(const DataSpec& data, const YamlNode& eval, Report& report) {
     report.error(eval.key_place, "data.eval has other class_names than data.train");
 }
 
+// Both sides are one data set to its readers, of which each takes its own examples.
+void readSplit(const MapReader& reader, DataSpec& data, Report& report) {
+  double fraction = 0;
+  if (!reader.number("eval_split", fraction)) return;
+  const yaml::Place& place = reader.find("eval_split")->key_place;
+  const Format format = data.train.format;
+  if (reader.find("eval") != nullptr) {
+    report.error(place, "'eval' and 'eval_split' exclude each other");
+  } else if (format == Format::kDigits || format == Format::kSynthetic) {
+    report.error(place,
+                 "'eval_split' is for data in files: dtf draws others to evaluate, which 'eval' "
+                 "names with the format of 'train'");
+  } else {
+    data.train.split = EvalSplit{fraction, false};
+    data.eval = data.train;
+    data.eval->split->evaluates = true;
+  }
+}
+
 }  // namespace
 
 DatasetSpec readDataset(const YamlNode& node, int64_t default_count, Report& report) {
@@ -365,6 +384,7 @@ DataSpec readData(const YamlNode* node, Report& report) {
   // What is wrong in one of them makes no difference between the two.
   if (eval != nullptr && report.mistakes() == mistakes_before) checkAlike(data, *eval, report);
   if (train == nullptr && eval == nullptr) data.eval = digits;
+  readSplit(reader, data, report);
   if (const YamlNode* augment = reader.find("augment")) {
     const MapReader settings(*augment, schema::kAugment, "augment", report);
     settings.boolean("flip_horizontal", data.augment.flip_horizontal);

@@ -158,6 +158,8 @@ constexpr Key kTrainKeys[] = {
 constexpr Key kDataKeys[] = {
     map("train", "default 10000 embedded digits, and 2000 others to evaluate"),
     map("eval", "default: none when data.train is given"),
+    number("eval_split", {0, 1, true, true},
+           "in place of eval: this share of data.train is not trained on"),
     map("augment", "change the images of data.train each time they are read"),
     whole("batch_size", 1, 1'000'000,
           "examples per replica and step, fewer at an epoch's end; default 100"),

@@ -18,6 +18,7 @@
 #include "common/data/cifar10_reader.h"
 #include "common/data/csv_reader.h"
 #include "common/data/digits.h"
+#include "common/data/eval_split.h"
 #include "common/data/file_kind.h"
 #include "common/data/idx_reader.h"
 #include "common/data/image_decoder.h"
@@ -79,6 +80,14 @@ Dataset open(const DatasetSpec& spec, uint64_t seed, bool eval) {
                 [&] { return readImageFolder(spec.image_folder).dataset; });
   }
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(spec.format)));
+}
+
+// Of the key that names its labels, or all.
+const yaml::Mark& fileMark(const DatasetSpec& spec) {
+  if (!spec.files_marks.empty()) return spec.files_marks[0];
+  for (const yaml::Mark* mark : {&spec.labels_mark, &spec.npy.labels.mark, &spec.npy.targets.mark})
+    if (!mark->file.empty()) return *mark;
+  return spec.image_folder.folder.mark;
 }
 
 // An evaluation need not have all classes.
@@ -165,7 +174,9 @@ UnlabelledExamples readFeatures(const std::filesystem::path& file, const Dataset
 }
 
 std::shared_ptr<const Dataset> openDataset(const DatasetSpec& spec, uint64_t seed, bool eval) {
-  auto dataset = std::make_shared<const Dataset>(open(spec, seed, eval));
+  Dataset all = open(spec, seed, eval);
+  if (spec.split) all = at(fileMark(spec), [&] { return sideOf(all, *spec.split); });
+  auto dataset = std::make_shared<const Dataset>(std::move(all));
   if (areClasses(dataset->labels().spec())) checkClassNames(spec, dataset->labels(), eval);
   return dataset;
 }

@@ -44,8 +44,11 @@ class DataChecker {
 
   DataCounts run() {
     DataCounts counts;
+    const size_t mistakes_before = report_.mistakes();
     counts.train = count(train_.data.train, false);
-    if (train_.data.eval) counts.eval = count(*train_.data.eval, true);
+    // The other side of a split has the same mistakes.
+    const bool all_found = train_.data.train.split && report_.mistakes() > mistakes_before;
+    if (train_.data.eval && !all_found) counts.eval = count(*train_.data.eval, true);
     return counts;
   }
 
@@ -55,7 +58,7 @@ class DataChecker {
     if (!data::missingPath(dataset).empty()) return std::nullopt;
     const Mark& mark = markOf(dataset);
     try {
-      if (dataset.format == DatasetSpec::Format::kImages)
+      if (dataset.format == DatasetSpec::Format::kImages && !dataset.split)
         return static_cast<int64_t>(data::listImages(dataset.image_folder).files.size());
       if (data::bytesOfFiles(dataset) >= data::kLongReadBytes)
         on_reading_(data::filesText(dataset));

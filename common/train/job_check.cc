@@ -52,7 +52,8 @@ class JobChecker {
   std::optional<JobSize> run() {
     findOutput();
     checkData(train_.data.train, true);
-    if (train_.data.eval) checkData(*train_.data.eval, false);
+    if (train_.data.eval && (report_.empty() || !train_.data.eval->split))  // of a split once
+      checkData(*train_.data.eval, false);
     // What can't be read is reported already.
     if (train_.data.eval && report_.empty() && !is_elsewhere_)
       noting(train_.data.eval->mark,
@@ -338,8 +339,7 @@ class JobChecker {
     size.kept_bytes = kept_.bytes;
     uint64_t here = 0;  // of the workers on this host
     for (const cluster::TaskSpec& worker : job_.cluster.worker) {
-      // Its towers share the parameters and the batch; each has gradients. While one gradient
-      // travels, another is made.
+      // Towers share parameters and batch; each has gradients. As one travels, another is made.
       const uint64_t shared = saturatingAdd(size.parameters, gradients);
       uint64_t held =
           saturatingAdd(saturatingMultiply(shared, job_.train->replication.overlap ? 2 : 1),

@@ -77,6 +77,8 @@ std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train, const data
   if (const std::string ways = waysText(plan); !ways.empty()) settings.push_back({"kernels", ways});
   if (train.precision == Precision::kTf32) settings.push_back({"precision", "tf32"});
   if (train.precision == Precision::kBFloat16) settings.push_back({"precision", "bfloat16"});
+  if (train.data.train.split)
+    settings.push_back({"data.eval_split", fmt::format("{}", train.data.train.split->fraction)});
   if (train.data.augment.any()) settings.push_back({"data.augment", train.data.augment.text()});
   for (size_t i = 0; i < train.model.layers.size(); ++i) {
     // The layers that one holds are settings of their own: each fits a message, and a line of the

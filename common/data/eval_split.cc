@@ -1,0 +1,114 @@
+#include "common/data/eval_split.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/checksum.h"
+#include "common/base/error.h"
+#include "common/data/label_check.h"
+
+namespace dtf::data {
+
+namespace {
+
+std::vector<uint64_t> checksumsOf(const Dataset& dataset) {
+  std::vector<uint64_t> checksums;
+  checksums.reserve(static_cast<size_t>(dataset.size()));
+  Checksum checksum;
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    checksum.reset();
+    for (const Part& part : dataset.parts()) checksum.update(part.of(i).data(), part.of(i).size());
+    checksums.push_back(checksum.value());
+  }
+  return checksums;
+}
+
+// Targets are of one class.
+std::vector<int64_t> groupsOf(const Part& labels) {
+  if (areClasses(labels.spec())) return classLabels(labels);
+  return std::vector<int64_t>(static_cast<size_t>(labels.count()), 0);
+}
+
+bool isBelow(uint64_t checksum, double fraction) {
+  return std::ldexp(static_cast<double>(checksum), -64) < fraction;
+}
+
+Part partOfExamples(const Part& part, std::span<const int64_t> examples) {
+  const size_t bytes = part.spec().bytes();
+  ByteBlock block(examples.size() * bytes);
+  uint8_t* to = block.data();
+  for (const int64_t example : examples) {
+    std::memcpy(to, part.of(example).data(), bytes);
+    to += bytes;
+  }
+  return {part.spec(), part.source(), std::move(block)};
+}
+
+}  // namespace
+
+std::vector<int64_t> examplesOfSide(const Dataset& dataset, const cluster::EvalSplit& split) {
+  DTF_CHECK(split.fraction > 0 && split.fraction < 1);
+  const std::vector<uint64_t> checksums = checksumsOf(dataset);
+  const std::vector<int64_t> groups = groupsOf(dataset.labels());
+  // The largest checksum of a class is trained on.
+  std::map<int64_t, uint64_t> largest;
+  for (size_t i = 0; i < checksums.size(); ++i) {
+    uint64_t& kept = largest[groups[i]];
+    kept = std::max(kept, checksums[i]);
+  }
+  uint64_t smallest = std::numeric_limits<uint64_t>::max();
+  bool any = false;
+  for (size_t i = 0; i < checksums.size(); ++i) {
+    if (checksums[i] == largest[groups[i]]) continue;
+    smallest = std::min(smallest, checksums[i]);
+    any = true;
+  }
+  if (!any)
+    throw Error(ErrorCode::kBadData,
+                dataset.labels().source() +
+                    ": eval_split leaves no example to evaluate, as each class has one: name other "
+                    "data with 'eval', or leave eval_split out");
+  std::vector<int64_t> chosen;
+  for (size_t i = 0; i < checksums.size(); ++i) {
+    const bool may = checksums[i] != largest[groups[i]];
+    const bool evaluates =
+        may && (isBelow(checksums[i], split.fraction) || checksums[i] == smallest);
+    if (evaluates == split.evaluates) chosen.push_back(static_cast<int64_t>(i));
+  }
+  return chosen;
+}
+
+Dataset sideOf(const Dataset& dataset, const cluster::EvalSplit& split) {
+  const std::vector<int64_t> examples = examplesOfSide(dataset, split);
+  std::vector<Part> categories;
+  for (const Part& part : dataset.categories())
+    categories.push_back(partOfExamples(part, examples));
+  std::vector<BadRecord> left_out;
+  if (!split.evaluates) left_out.assign(dataset.leftOut().begin(), dataset.leftOut().end());
+  return {partOfExamples(dataset.features(), examples), partOfExamples(dataset.labels(), examples),
+          std::move(categories), std::move(left_out)};
+}
+
+ImageTable evaluatedImages(const ImageTable& table, double fraction) {
+  const cluster::EvalSplit split{fraction, true};
+  std::vector<bool> is_bad(table.files.size());
+  for (const BadRecord& record : table.dataset.leftOut())
+    is_bad.at(static_cast<size_t>(record.index)) = true;
+  std::vector<std::filesystem::path> good;
+  for (size_t i = 0; i < table.files.size(); ++i)
+    if (!is_bad[i]) good.push_back(table.files[i]);
+  std::vector<std::filesystem::path> files;
+  for (const int64_t example : examplesOfSide(table.dataset, split))
+    files.push_back(good.at(static_cast<size_t>(example)));
+  return {sideOf(table.dataset, split), std::move(files)};
+}
+
+}  // namespace dtf::data
