@@ -13,6 +13,7 @@
 #include "common/base/file.h"
 #include "common/base/print.h"
 #include "common/base/text.h"
+#include "common/data/eval_split.h"
 #include "common/data/image_folder.h"
 #include "common/data/label_check.h"
 #include "common/data/open_dataset.h"
@@ -82,6 +83,7 @@ Examples openEvaluation(const cluster::TrainSpec& train, const train::SavedModel
   if (spec.format != cluster::DatasetSpec::Format::kImages)
     return {data::openDataset(spec, train.data.seed, true), std::nullopt, {}};
   data::ImageTable table = data::readImageFolder(spec.image_folder);
+  if (spec.split) table = data::evaluatedImages(table, spec.split->fraction);
   return {std::make_shared<const data::Dataset>(std::move(table.dataset)), std::nullopt,
           std::move(table.files)};
 }
