@@ -27,6 +27,12 @@ struct Origin {
 // Runs the job, or with --dry-run prints what would run.
 int up(const cluster::JobSpec& job, const Options& options, const Origin& origin);
 
+// Writes a job's file for the data of --data, and prints what it found in them.
+// Blocks: on the disk, for as long as reading the data takes.
+// Errors: kUsage; those of profileData() (init/job_file.h); kCannotWrite for a file that is there,
+// without --force.
+int initJob(const Options& options);
+
 // Has Slurm run the job, and prints its number there; with --dry-run prints the script.
 // Blocks: on sbatch.
 // Errors: kUsage: the file has another launch.via; kUnavailable with the words of sbatch.

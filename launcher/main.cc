@@ -126,6 +126,7 @@ int run(const Options& options) {
     return 0;
   }
   if (options.verb == Verb::kKeys) return keys(options);
+  if (options.verb == Verb::kInit) return initJob(options);
   yaml::Report report;
   cluster::JobMarks marks;
   cluster::JobSpec job =
@@ -174,8 +175,9 @@ int run(const Options& options) {
       return exportModel(job, options);
     case Verb::kImport:
       return importModel(job, options);
+    case Verb::kInit:
     case Verb::kKeys:
-      break;  // it has no job
+      break;  // they have no job
   }
   return exitCode(ErrorCode::kInternal);
 }

@@ -39,7 +39,13 @@ constexpr OptionDef kLaunchOptions[] = {
     {"input", "FILE",
      "predict: IDX, .npy, an image or a folder of them, or .csv or .npz as the job's; default: "
      "its evaluation data"},
-    {"output", "FILE", "predict: write FILE.txt, .jsonl, .csv or .npy; default: text on stdout"},
+    {"output", "FILE",
+     "-o: predict: write FILE.txt, .jsonl, .csv or .npy, default text on stdout; init: the job's "
+     "file, - is stdout"},
+    {"data", "FILE", "init: a table in text, .npz, .npy, or a folder of images"},
+    {"target", "NAME", "init: the column or array to learn; default: y, or the last column"},
+    {"features", "NAME", "init: the array of an .npz to learn from; default: x"},
+    {"force", "", "init: replace the file that is there"},
     {"to", "FILE", "export: FILE.safetensors, FILE.npz or FILE.onnx"},
     {"from", "FILE", "import: FILE.safetensors, FILE.npz or FILE.onnx"},
     {"layout", "dtf|pytorch",
@@ -68,8 +74,12 @@ constexpr OptionDef kLaunchOptions[] = {
     {"bin-dir", "DIR", "where psd and workerd are (default: beside dtf-launch, then PATH)"},
 };
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kLetters = {
-    {{"-d", "--detach"}, {"-f", "--follow"}, {"-q", "--quiet"}, {"-v", "--verbose"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kLetters = {
+    {{"-d", "--detach"},
+     {"-f", "--follow"},
+     {"-o", "--output"},
+     {"-q", "--quiet"},
+     {"-v", "--verbose"}}};
 
 struct VerbInfo {
   std::string_view name;
@@ -87,6 +97,11 @@ constexpr VerbInfo kVerbs[] = {
      "that is done is not started again: --fresh begins anew, more train.steps go on.\n"
      "With -d it returns once every task is ready, and the job goes on: see status, attach,\n"
      "stop.\n"},
+    {"init", Verb::kInit, "--data FILE [--target NAME]", "write a job's file for data",
+     "Looks at a table in text, an archive or array of NumPy, or a folder of images. NAME.yaml "
+     "then\n"
+     "trains as it is; its comments say what was found. -o FILE names the file (- is stdout), and\n"
+     "--force replaces one that is there.\n"},
     {"submit", Verb::kSubmit, "CLUSTER.yaml", "have Slurm run the job: 'launch: {via: slurm}'",
      "Gives sbatch a script that runs `dtf-launch up` on the first of launch.nodes nodes, from\n"
      "where it starts the tasks on all of them, and prints Slurm's number of the job. --dry-run\n"
@@ -164,7 +179,7 @@ constexpr VerbInfo kVerbs[] = {
 };
 
 // What other tools call it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 31> kSynonyms = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 33> kSynonyms = {
     {{"load", "import"},   {"save", "export"},      {"convert", "export"}, {"evaluate", "eval"},
      {"infer", "predict"}, {"classify", "predict"}, {"test", "eval"},      {"down", "stop"},
      {"kill", "stop"},     {"cancel", "stop"},      {"ps", "status"},      {"ls", "status"},
@@ -172,7 +187,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 31> kSynonym
      {"verify", "check"},  {"describe", "explain"}, {"model", "explain"},  {"show", "explain"},
      {"run", "up"},        {"start", "up"},         {"launch", "up"},      {"resume", "up"},
      {"server", "serve"},  {"log", "logs"},         {"watch", "attach"},   {"key", "keys"},
-     {"certs", "keys"},    {"sbatch", "submit"},    {"queue", "submit"}}};
+     {"certs", "keys"},    {"sbatch", "submit"},    {"queue", "submit"},   {"new", "init"},
+     {"create", "init"}}};
 
 const VerbInfo* verbNamed(std::string_view name) {
   for (const VerbInfo& info : kVerbs)
@@ -247,6 +263,12 @@ bool isNoFile(const std::string& word) {
   return word.find_first_of("./") == std::string::npos && !std::filesystem::exists(word, ignored);
 }
 
+void refuseOfJobs(const CommandLine& line, std::string_view verb) {
+  for (const char* name : {"set", "run-dir", "keys", "insecure"})
+    if (line.has(name))
+      line.fail(fmt::format("--{} is for jobs, not for the verb '{}'", name, verb));
+}
+
 // keys ACTION DIR [TASK...]
 void readKeyWords(const CommandLine& line, const std::vector<std::string>& words,
                   Options& options) {
@@ -266,8 +288,7 @@ void readKeyWords(const CommandLine& line, const std::vector<std::string>& words
   if (line.has("cluster") && action != "init" && action != "issue")
     line.fail("--cluster is for 'keys init' and 'keys issue'");
   if (line.has("days") && action == "show") line.fail("--days is for keys that are made");
-  for (const char* name : {"set", "run-dir", "keys", "insecure"})
-    if (line.has(name)) line.fail(fmt::format("--{} is for jobs, not for the verb 'keys'", name));
+  refuseOfJobs(line, "keys");
 }
 
 // [VERB] CLUSTER.yaml [TASK...]
@@ -282,6 +303,10 @@ void readWords(const CommandLine& line, Options& options) {
     }
   }
   if (options.verb == Verb::kKeys) return readKeyWords(line, words, options);
+  if (options.verb == Verb::kInit) {
+    if (!words.empty()) line.fail("unexpected argument '" + words.front() + "': --data names data");
+    return refuseOfJobs(line, "init");
+  }
   if (words.empty()) line.fail("which job? the name of a CLUSTER.yaml is missing");
   options.cluster_file = words.front();
   options.tasks.assign(words.begin() + 1, words.end());
@@ -341,7 +366,11 @@ void checkFits(const CommandLine& line, const Options& options) {
       {"dot", {Verb::kGraph, Verb::kExplain}},
       {"parts", {Verb::kExplain}},
       {"input", {Verb::kPredict}},
-      {"output", {Verb::kPredict}},
+      {"output", {Verb::kPredict, Verb::kInit}},
+      {"data", {Verb::kInit}},
+      {"target", {Verb::kInit}},
+      {"features", {Verb::kInit}},
+      {"force", {Verb::kInit}},
       {"job", {Verb::kKeys}},
       {"cluster", {Verb::kKeys}},
       {"days", {Verb::kKeys}}};
@@ -401,6 +430,10 @@ Options parseOptions(int argc, const char* const* argv) {
   options.best = line.has("best");
   options.input = fileOf(line, "input");
   options.output = fileOf(line, "output");
+  options.data = fileOf(line, "data");
+  options.target = line.value("target");
+  options.features = line.value("features");
+  options.force = line.has("force");
   options.to = fileOf(line, "to");
   options.from = fileOf(line, "from");
   options.layout = layoutOf(line);

@@ -15,6 +15,7 @@ namespace dtf::launcher {
 
 enum class Verb : uint8_t {
   kUp,
+  kInit,
   kSubmit,
   kCheck,
   kExplain,
@@ -57,7 +58,11 @@ struct Options {
   std::string checkpoint;
   bool best = false;  // eval, predict, export: by the evaluations, in place of the newest
   std::optional<std::filesystem::path> input;   // predict: examples
-  std::optional<std::filesystem::path> output;  // predict: instead of stdout
+  std::optional<std::filesystem::path> output;  // predict, init: instead of stdout, NAME.yaml
+  std::optional<std::filesystem::path> data;    // init
+  std::optional<std::string> target;            // init: the column or array to learn
+  std::optional<std::string> features;          // init: the array to learn from
+  bool force = false;                           // init: replace a file
   std::optional<std::filesystem::path> to;      // export
   std::optional<std::filesystem::path> from;    // import
   // import: how the weights lie

@@ -19,11 +19,11 @@ class Option:
         self.letter = letter.group(1) if letter else None
         self.what = what[letter.end():] if letter else what
         self.name, self.metavar = name, metavar
-        # "keys init, issue: ..." is one verb's; "worker: ..." and "without keys: ..." are no
-        # verb's.
+        # "keys init, issue: ..." is one verb's, though `init` is another one; "worker: ..." and
+        # "without keys: ..." are no verb's.
         self.verbs = []
         for only in ONLY.finditer(self.what):
-            words = re.split(r",? ", only.group(1))
+            words = [phrase.split()[0] for phrase in only.group(1).split(", ")]
             self.verbs += [word for word in words if word in verbs] if words[0] in verbs else []
 
 

@@ -1,0 +1,23 @@
+#pragma once
+
+// A table in text as a model may use it: which columns are numbers, words, row numbers or nothing,
+// which column is learnt, and which records lack a value.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "launcher/init/dataset_profile.h"
+
+namespace dtf::launcher {
+
+// Reads the whole table. `target`: the column to learn, by name or by number from 1; nullopt: one
+// that is named as such, or the last one. Where records lack numbers, the columns that most records
+// lack are left out as long as that keeps more values than it drops.
+// Blocks: on the disk.
+// Errors: those of data::CsvRecords; kUsage at the first line of the file for a target that isn't
+// there; kBadData for a table without records, of one column, or whose target can't be learnt.
+TableProfile profileTable(const std::filesystem::path& file,
+                          const std::optional<std::string>& target);
+
+}  // namespace dtf::launcher
