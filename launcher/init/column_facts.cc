@@ -36,6 +36,13 @@ bool isNamedAsId(const std::string& name) {
   return lower.ends_with("_id") || lower.ends_with(" id") || lower.ends_with("-id");
 }
 
+// "0,5", as spreadsheets of many languages write a number.
+bool hasDecimalComma(const std::string& field) {
+  std::string with_point = field;
+  std::replace(with_point.begin(), with_point.end(), ',', '.');
+  return with_point != field && data::numberOf<double>(with_point).has_value();
+}
+
 // Numbers by size, then words byte by byte.
 bool isBefore(const WordCount& one, const WordCount& other) {
   const std::optional<double> a = data::numberOf<double>(one.first);
@@ -141,7 +148,9 @@ void ColumnFacts::judgeFeature(ColumnProfile& column) const {
       return;
     }
   } else {
-    column.why = uselessWords();
+    column.why = hasDecimalComma(odd_)
+                     ? fmt::format("'{}' has a decimal comma, and numbers need a point", odd_)
+                     : uselessWords();
     if (!column.why.empty()) return;
   }
   column.use = Use::kWords;
@@ -163,6 +172,8 @@ bool ColumnFacts::judgeTarget(ColumnProfile& column, std::string& wrong) const {
   else if (!many_ && words_.size() == 1)
     wrong = fmt::format("every record has '{}' in it, so there is nothing to tell apart",
                         words_.begin()->first);
+  else if (hasDecimalComma(odd_))
+    wrong = fmt::format("'{}' has a decimal comma: write numbers with a point", odd_);
   if (!wrong.empty()) return classes;
   if (!classes) {
     column.missing += others();

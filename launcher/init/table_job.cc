@@ -81,18 +81,21 @@ std::vector<std::string> tableFindings(const TableProfile& table) {
                   amountText(static_cast<uint64_t>(table.rows), "record"),
                   amountText(table.columns.size(), "column"), delimiterText(table.delimiter),
                   table.header ? "with a" : "without a")};
-  size_t width = 0, shown = 0;
+  size_t width = 0, plain = 0, left_out = 0;
   for (const ColumnProfile& column : table.columns)
     width = std::max(width, shortName(column.name).size());
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const ColumnProfile& column = table.columns[i];
     const bool is_plain = column.use == ColumnUse::kNumber && column.missing == 0;
-    if (is_plain && ++shown > kColumnsShown) continue;
+    if (is_plain && ++plain > kColumnsShown) continue;
+    if (column.use == ColumnUse::kLeftOut && ++left_out > kColumnsShown) continue;
     lines.push_back(
         fmt::format("  {:<{}}  {}", shortName(column.name), width, useText(table, column)));
   }
-  if (shown > kColumnsShown)
-    lines.push_back(fmt::format("  and {} more columns of numbers", shown - kColumnsShown));
+  if (plain > kColumnsShown)
+    lines.push_back(fmt::format("  and {} more columns of numbers", plain - kColumnsShown));
+  if (left_out > kColumnsShown)
+    lines.push_back(fmt::format("  and {} more are left out", left_out - kColumnsShown));
   if (table.target_was_guessed)
     lines.push_back(fmt::format("'{}' is learnt, as --target names no other column",
                                 shortName(table.columns[table.target].name)));

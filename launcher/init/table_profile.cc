@@ -149,13 +149,19 @@ class TableScan {
   }
 
   void judge() {
+    constexpr int kWordColumnsMax = 256;  // inputs of a model
+    int of_words = 0;
     for (size_t i = 0; i < facts_.size(); ++i) {
       ColumnProfile& column = profile_.columns[i];
       if (i == profile_.target) continue;
       facts_[i].judgeFeature(column);
-      if (!isNamedTwice(profile_.columns, column)) continue;
+      of_words += column.use == Use::kWords;
+      const bool is_twin = isNamedTwice(profile_.columns, column);
+      if (!is_twin && (column.use != Use::kWords || of_words <= kWordColumnsMax)) continue;
       column.use = Use::kLeftOut;
-      column.why = "another column has this name";
+      column.why = is_twin
+                       ? "another column has this name"
+                       : fmt::format("a model has {} columns of words at most", kWordColumnsMax);
     }
     ColumnProfile& target = profile_.columns[profile_.target];
     std::string wrong;
