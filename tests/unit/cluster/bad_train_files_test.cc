@@ -131,6 +131,14 @@ constexpr BadFile kBadTrains[] = {
      "t.yaml:2:8: error: format synthetic needs 'problem', what is to be learnt"},
     {"data: {train: {format: synthetic, problem: linear, classes: 3}}\n",
      "t.yaml:2:52: error: 'classes' belongs to problem centres"},
+    {"data: {train: {format: npy, features: f, labels: l}, eval_split: 1}\n",
+     "t.yaml:2:66: error: 'eval_split' must be more than 0 and less than 1, got '1'"},
+    {"data: {train: {format: digits}, eval_split: 0.1}\n",
+     "t.yaml:2:33: error: 'eval_split' is for data in files: dtf draws others to evaluate, which "
+     "'eval' names with the format of 'train'"},
+    {"data: {train: {format: npy, features: f, labels: l}, eval: {format: npy, features: f, "
+     "labels: l}, eval_split: 0.1}\n",
+     "t.yaml:2:99: error: 'eval' and 'eval_split' exclude each other"},
     {"data: {train: {format: digits}, eval: {format: synthetic, problem: linear}}\n",
      "t.yaml:2:33: error: data.train gives the model uint8 features, data.eval float32"},
     {"data: {train: {format: cifar10}}\n",

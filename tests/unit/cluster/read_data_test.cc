@@ -69,5 +69,20 @@ TEST(ReadData, TheEmbeddedDigitsAreTheDefaultData) {
             2000);
 }
 
+TEST(ReadData, ASplitIsTheTrainingDataTwice) {
+  const DataSpec data = trainOf(
+                            "data: {train: {format: npz, archive: d.npz, features: f, labels: "
+                            "l}, eval_split: 0.25}\n")
+                            .data;
+  ASSERT_TRUE(data.train.split && data.eval && data.eval->split);
+  EXPECT_EQ(data.train.split->fraction, 0.25);
+  EXPECT_FALSE(data.train.split->evaluates);
+  EXPECT_EQ(data.eval->split->fraction, 0.25);
+  EXPECT_TRUE(data.eval->split->evaluates);
+  EXPECT_EQ(data.eval->npy.archive.path, data.train.npy.archive.path);
+  EXPECT_FALSE(trainOf("data: {train: {format: npz, archive: d, features: f, labels: l}}\n")
+                   .data.train.split);
+}
+
 }  // namespace
 }  // namespace dtf::cluster

@@ -50,6 +50,10 @@ TEST(JobSettings, TellWhateverChangesTheWork) {
   EXPECT_EQ(changed([](auto& t) { t.data.batch_size = 6; }), "data.batch_size ");
   EXPECT_EQ(changed([](auto& t) { t.data.augment.crop_padding = 4; }), "data.augment ");
   EXPECT_EQ(changed([](auto& t) { t.data.augment.flip_horizontal = true; }), "data.augment ");
+  EXPECT_EQ(changed([](auto& t) {
+              t.data.train.split = cluster::EvalSplit{0.2, false};
+            }),
+            "data.eval_split ");
   EXPECT_EQ(changed([](auto& t) { t.model.loss.kind = model::Loss::kMse; }), "model.loss ");
   EXPECT_EQ(changed([](auto& t) {
               t.model.layers.back() = model::dense("softmax", 10, model::Activation::kTanh);
@@ -77,7 +81,7 @@ TEST(JobSettings, EveryKeyOfATrainingFileIsToldOrIsNobodyElsesAffair) {
        {"model", "data", "optimizer", "replication", "placement", "steps", "epochs", "kernels",
         "precision"},
        {"eval", "report", "checkpoint", "summaries"}},
-      {cluster::schema::kData, {"train", "augment", "batch_size", "seed"}, {"eval"}},
+      {cluster::schema::kData, {"train", "eval_split", "augment", "batch_size", "seed"}, {"eval"}},
       {cluster::schema::kAugment, {"flip_horizontal", "crop_padding"}, {}}};
   for (const Decided& decided : all) {
     Names known;
