@@ -133,7 +133,19 @@ TEST_F(JsonErrorsTest, WithoutARunToo) {
   expectNothingLeft();
 }
 
-// The one verb that has no job.
+// The verbs that have no job.
+TEST_F(JsonErrorsTest, OfInitToo) {
+  const auto init = [this](const std::string& data) {
+    return runProcess({binary("dtf-launch"), "init", "--json", "--data", data}, seconds(30), {},
+                      folder_.path());
+  };
+  expectError(init("none.csv"), 65, "none.csv");
+  folder_.write("t.csv", "a,b\n1,x\n2,y\n1,x\n2,y\n");
+  const std::vector<Json> events = eventsOf(init("t.csv"));
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0]["event"], "init");
+  expectError(init("t.csv"), 73, "t.yaml");
+}
 TEST_F(JsonErrorsTest, OfKeysToo) {
   const auto keys = [this](std::vector<std::string> words) {
     words.insert(words.begin(), {binary("dtf-launch"), "keys"});

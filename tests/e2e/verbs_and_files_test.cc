@@ -49,6 +49,7 @@ const std::map<std::string, Words>& verbs() {
       {"predict", {}},
       {"export", {"--to", "exported.npz"}},
       {"import", {"--from", "good.npz", "--layout", "dtf", "--run-dir", "imported"}},
+      {"init", {}},
       {"keys", {}}};
   return all;
 }
@@ -72,6 +73,8 @@ const std::map<std::string, FileOption>& fileOptions() {
         {"", ".csv", ".csv.gz", ".npy", ".npz", ".png", ".jpg", ".idx"}}},
       {"output",
        {{{"predict", "job.yaml", "--output", "FILE"}}, {".txt", ".jsonl", ".csv", ".npy"}}},
+      {"data",
+       {{{"init", "--data", "FILE", "-o", "made.yaml", "--force"}}, {"", ".csv", ".npz", ".npy"}}},
       {"to", {{{"export", "job.yaml", "--to", "FILE"}}, weights}},
       {"from",
        {{{"import", "job.yaml", "--layout", "dtf", "--run-dir", "imported", "--from", "FILE"}},
@@ -278,7 +281,7 @@ TEST_F(VerbsAndFilesTest, EachVerbAndEachOptionForAFileIsTried) {
 TEST_F(VerbsAndFilesTest, EachVerbAnswersOfEachKindOfClusterFile) {
   for (const auto& [kind, make_it] : kinds_)
     for (const auto& [verb, beside] : verbs()) {
-      if (verb == "keys") continue;  // with --cluster
+      if (verb == "keys" || verb == "init") continue;  // with --cluster, --data
       make("odd.yaml", kind);
       Words argv = {verb, "odd.yaml"};
       argv.insert(argv.end(), beside.begin(), beside.end());

@@ -38,6 +38,7 @@ class Cases:
         self.assertEqual(self.offered("dtf-launch", "--deta"), ["--detach"], "as of `up`, which may be left out")
         self.assertEqual(self.offered("dtf-launch", "keys", "init", "d", "--da"), ["--days"])
         self.assertEqual(self.offered("dtf-launch", "check", "--inse"), ["--insecure"])
+        self.assertEqual(self.offered("dtf-launch", "init", "--da"), ["--data"], "and none of `keys init`")
 
     def test_words_that_only_some_have(self):
         self.assertEqual(self.offered("dtf-launch", "--color", "a"), ["always", "auto"])

@@ -19,7 +19,11 @@ TEST(Configs, EveryFileLoads) {
   for (const auto& entry : std::filesystem::directory_iterator(kConfigs / "clusters"))
     EXPECT_TRUE(loadCluster(entry.path(), {}).train) << entry.path();
   for (const auto& entry : std::filesystem::directory_iterator(kConfigs / "jobs"))
-    EXPECT_FALSE(testing::readTrainFile(entry.path()).model.layers.empty()) << entry.path();
+    if (!entry.is_directory())
+      EXPECT_FALSE(testing::readTrainFile(entry.path()).model.layers.empty()) << entry.path();
+  for (const auto& entry : std::filesystem::directory_iterator(kConfigs / "jobs/small"))
+    if (entry.path().extension() == ".yaml")
+      EXPECT_TRUE(loadCluster(entry.path(), {}).train->data.eval) << entry.path();
 }
 
 TEST(Configs, LocalIsTwoPsAndTwoWorkersOnFixedPorts) {

@@ -91,7 +91,7 @@ TEST(Options, OfAVerbThatUsesACheckpoint) {
   EXPECT_THAT(mistake({"predict", "a.yaml", "--input", ""}),
               ::testing::HasSubstr("--input expects a file"));
   EXPECT_THAT(mistake({"eval", "a.yaml", "--output", "x"}),
-              ::testing::HasSubstr("--output is for the verb 'predict'"));
+              ::testing::HasSubstr("--output is for the verbs 'predict', 'init'"));
   EXPECT_EQ(parse({"export", "a.yaml", "--to", "m.onnx"}).to, "m.onnx");
   EXPECT_EQ(parse({"import", "a.yaml", "--from", "m.onnx"}).from, "m.onnx");
   EXPECT_EQ(parse({"import", "a.yaml", "--from", "m.npz", "--layout", "pytorch"}).layout,
@@ -112,6 +112,23 @@ TEST(Options, OfAVerbThatUsesACheckpoint) {
               ::testing::HasSubstr("--timeline is for the verb 'graph'"));
   EXPECT_THAT(mistake({"evaluate", "a.yaml"}),
               ::testing::HasSubstr("did you mean 'dtf-launch eval'?"));
+}
+
+TEST(Options, OfAJobThatIsWrittenForData) {
+  const Options options = parse({"init", "--data", "t.csv", "--target", "y", "-o", "-", "--force"});
+  EXPECT_EQ(options.verb, Verb::kInit);
+  EXPECT_EQ(options.data, "t.csv");
+  EXPECT_EQ(options.target, "y");
+  EXPECT_EQ(options.output, "-");
+  EXPECT_TRUE(options.force);
+  EXPECT_EQ(parse({"init", "--data=d.npz", "--features=x"}).features, "x");
+  EXPECT_THAT(mistake({"init", "t.csv"}),
+              ::testing::HasSubstr("unexpected argument 't.csv': --data names data"));
+  EXPECT_THAT(mistake({"init", "--data", "t.csv", "--set", "a=b"}),
+              ::testing::HasSubstr("--set is for jobs, not for the verb 'init'"));
+  EXPECT_THAT(mistake({"a.yaml", "--data", "t.csv"}),
+              ::testing::HasSubstr("--data is for the verb 'init'"));
+  EXPECT_THAT(mistake({"new", "--data", "t.csv"}), ::testing::HasSubstr("'dtf-launch init'"));
 }
 
 TEST(Options, OfTheKeysOfAJob) {

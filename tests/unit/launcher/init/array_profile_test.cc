@@ -1,0 +1,116 @@
+#include "launcher/init/array_profile.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/data/npy_files.h"
+#include "tests/unit/launcher/init/init_fixture.h"
+
+namespace dtf::launcher {
+namespace {
+
+using data::npyOf;
+using data::zipOf;
+using ::testing::HasSubstr;
+
+class ArrayProfileTest : public InitTest {
+ protected:
+  using Files = std::vector<std::pair<std::string, std::string>>;
+  ArraysProfile profile(const Files& files, const std::optional<std::string>& target = std::nullopt,
+                        const std::optional<std::string>& features = std::nullopt) {
+    folder_.write("d.npz", zipOf(files));
+    return profileArchive(path("d.npz"), target, features);
+  }
+
+  // Six records of two numbers, and three classes.
+  const std::string records_ =
+      npyOf<float>("<f4", "(6, 2)", {1, 10, 2, 10, 3, 10, 1, 30, 2, 30, 3, 30});
+  const std::string classes_ = npyOf<int32_t>("<i4", "(6,)", {0, 1, 2, 0, 1, 2});
+};
+
+TEST_F(ArrayProfileTest, UsualNamesAreFound) {
+  const ArraysProfile found = profile({{"y.npy", classes_}, {"X.npy", records_}});
+  EXPECT_EQ(found.features, "X");
+  EXPECT_EQ(found.labels, "y");
+  EXPECT_EQ(found.examples, 6);
+  EXPECT_EQ(found.shape, (std::vector<int64_t>{2}));
+  EXPECT_EQ(found.classes, 3);
+  EXPECT_EQ(found.mean, (std::vector<double>{2, 20}));
+  EXPECT_NEAR(found.deviation[1], 10, 1e-9);
+  EXPECT_EQ(found.arrays[1].text(), "X float32 [6, 2]");
+}
+
+TEST_F(ArrayProfileTest, ArraysOfOtherNamesAreFoundWhereThereAreTwo) {
+  const ArraysProfile found = profile({{"a.npy", records_}, {"b.npy", classes_}});
+  EXPECT_EQ(found.features, "a");
+  EXPECT_EQ(found.labels, "b");
+}
+
+TEST_F(ArrayProfileTest, APersonChoosesAmongMore) {
+  const Files files = {{"a.npy", records_}, {"b.npy", records_}, {"c.npy", classes_}};
+  const std::string why = mistakeOf(ErrorCode::kUsage, [&] { profile(files); });
+  EXPECT_THAT(why, HasSubstr("--features ARRAY and --target ARRAY. The archive has: a float32 [6, "
+                             "2]; b float32 [6, 2]; c int32 [6]"));
+  EXPECT_EQ(profile(files, "c", "b").features, "b");
+  EXPECT_THAT(mistakeOf(ErrorCode::kUsage, [&] { profile(files, "d", "b"); }),
+              HasSubstr("d.npz: error: --target: there is no array 'd'"));
+}
+
+TEST_F(ArrayProfileTest, TestDataOfTheArchiveAreEvaluated) {
+  const ArraysProfile found = profile({{"x_train.npy", records_},
+                                       {"y_train.npy", classes_},
+                                       {"x_test.npy", records_},
+                                       {"y_test.npy", classes_}});
+  EXPECT_EQ(found.features, "x_train");
+  EXPECT_EQ(found.eval_features, "x_test");
+  EXPECT_EQ(found.eval_labels, "y_test");
+}
+
+TEST_F(ArrayProfileTest, ManyBytesAreAnImageAndFewAreNumbers) {
+  const std::string images = npyOf<uint8_t>("|u1", "(6, 4, 4)", std::vector<uint8_t>(96, 7));
+  EXPECT_TRUE(profile({{"x.npy", images}, {"y.npy", classes_}}).pixels);
+  const std::string few = npyOf<uint8_t>("|u1", "(6, 1)", {1, 2, 3, 4, 5, 6});
+  EXPECT_TRUE(profile({{"x.npy", few}, {"y.npy", classes_}}).bytes);
+}
+
+TEST_F(ArrayProfileTest, FloatsAreNumbersToLearn) {
+  const std::string prices = npyOf<double>("<f8", "(6,)", {1.5, 2, 3, 4, 5, 6});
+  const ArraysProfile found = profile({{"x.npy", records_}, {"y.npy", prices}});
+  EXPECT_EQ(found.classes, 0);
+  EXPECT_EQ(found.targets, 1);
+  EXPECT_NEAR(found.target_mean, 3.58333, 1e-4);
+  const std::string tags = npyOf<uint8_t>("|u1", "(6, 2)", {0, 1, 1, 1, 0, 0, 0, 1, 1, 0, 1, 1});
+  EXPECT_TRUE(profile({{"x.npy", records_}, {"y.npy", tags}}).tags);
+  EXPECT_EQ(profile({{"x.npy", records_}, {"y.npy", tags}}).targets, 2);
+}
+
+TEST_F(ArrayProfileTest, ASingleClassIsRefused) {
+  const std::string one = npyOf<int32_t>("<i4", "(6,)", std::vector<int32_t>(6, 3));
+  EXPECT_THAT(mistakeOf(ErrorCode::kBadData,
+                        [&] {
+                          profile({{"x.npy", records_}, {"y.npy", one}});
+                        }),
+              HasSubstr("each label of 'y' is 3, so there is nothing to tell apart"));
+}
+
+TEST_F(ArrayProfileTest, AnArrayHasItsLabelsBesideIt) {
+  folder_.write("x.npy", records_);
+  folder_.write("other.npy", classes_);
+  EXPECT_THAT(mistakeOf(ErrorCode::kUsage, [&] { profileArray(path("x.npy"), std::nullopt); }),
+              HasSubstr("x.npy float32 [6, 2] are the examples: name the array of their labels "
+                        "with --target FILE.npy"));
+  EXPECT_EQ(profileArray(path("x.npy"), path("other.npy").string()).classes, 3);
+  folder_.write("y.npy", classes_);
+  EXPECT_EQ(profileArray(path("x.npy"), std::nullopt).labels, path("y.npy"));
+}
+
+TEST_F(ArrayProfileTest, ArraysThatDoNotBelongTogetherAreRefused) {
+  const std::string fewer = npyOf<int32_t>("<i4", "(3,)", {0, 1, 2});
+  EXPECT_THAT(mistakeOf(ErrorCode::kBadData,
+                        [&] {
+                          profile({{"x.npy", records_}, {"y.npy", fewer}});
+                        }),
+              HasSubstr("don't belong together"));
+}
+
+}  // namespace
+}  // namespace dtf::launcher
