@@ -19,8 +19,8 @@ struct InferenceGraph {
   graph::Output outputs;  // float32 [batch, units], what outputName() says
 };
 
-// The last layer's output as the loss reads it: the softmax of each row for softmax_cross_entropy,
-// the sigmoid of each unit for sigmoid_cross_entropy, else the output itself.
+// The last layer's output as the loss reads it: for sparse_categorical_crossentropy the softmax of
+// each row, for binary_crossentropy the sigmoid of each unit, else the output itself.
 // Errors: as buildEvaluationGraph().
 InferenceGraph buildInferenceGraph(const ModelSpec& model, int64_t batch_size);
 

@@ -35,16 +35,17 @@ void addConvolutions(JobDraft& draft, ImageShape image) {
   constexpr int64_t kFiltersMax = 64, kFlatMax = 4096;
   int64_t filters = 16;
   for (int number = 1; std::min(image.height, image.width) >= kConvolvedSideMin; ++number) {
-    draft.model.push_back(fmt::format(
-        "  - conv2d: {{filters: {}, kernel: 3, padding: same, activation: relu, name: conv_{}}}",
-        filters, number));
+    draft.model.push_back(
+        fmt::format("  - conv2d: {{filters: {}, kernel_size: 3, padding: same, activation: relu, "
+                    "name: conv_{}}}",
+                    filters, number));
     image = {image.height / 2, image.width / 2, filters};
-    draft.model.push_back(fmt::format("  - max_pool: {{size: 2}}   # {} x {} x {}", image.height,
-                                      image.width, image.channels));
+    draft.model.push_back(fmt::format("  - max_pooling2d: {{pool_size: 2}}   # {} x {} x {}",
+                                      image.height, image.width, image.channels));
     filters = std::min(2 * filters, kFiltersMax);
   }
   const bool is_small = image.height * image.width * image.channels <= kFlatMax;
-  draft.model.emplace_back(is_small ? "  - flatten:" : "  - global_avg_pool:");
+  draft.model.emplace_back(is_small ? "  - flatten:" : "  - global_average_pooling2d:");
   draft.model.emplace_back("  - dense: {units: 64, activation: relu, name: hidden}");
 }
 
@@ -63,13 +64,15 @@ bool isImage(const ArraysProfile& arrays) {
 void addArrayScale(JobDraft& draft, const ArraysProfile& arrays) {
   if (arrays.pixels) return;  // the model divides them by 255
   if (arrays.mean.empty()) {
-    draft.model.emplace_back("  - batch_norm:   # finds out the mean and deviation of each number");
+    draft.model.emplace_back(
+        "  - batch_normalization:   # finds out the mean and deviation of each number");
     return;
   }
   std::vector<std::string> means, deviations;
   for (const double mean : arrays.mean) means.push_back(yamlNumber(mean));
   for (const double deviation : arrays.deviation) deviations.push_back(yamlNumber(deviation));
-  draft.model.emplace_back("  - normalize:   # (x - mean) / std of each number, from this array");
+  draft.model.emplace_back(
+      "  - normalization:   # (x - mean) / std of each number, from this array");
   for (const auto& [key, items] : {std::pair("mean", &means), std::pair("std", &deviations)})
     for (const std::string& line : split(yamlList(key, *items, 0), '\n'))
       draft.model.push_back("      " + line);

@@ -92,7 +92,8 @@ std::string trainingText(const JobDraft& draft) {
     text += fmt::format("  eval: {{every_steps: {}}}   # and at the end\n",
                         std::max<int64_t>(1, steps / 4));
   return text +
-         "  checkpoint: {every_seconds: 60}   # and at the end: eval, predict and export read it\n";
+         "  # The job is saved every ten minutes and at its end; `checkpoint: none` keeps "
+         "nothing.\n";
 }
 
 }  // namespace
@@ -133,26 +134,26 @@ void addOutput(JobDraft& draft, const Learnt& learnt) {
   if (learnt.classes == 2) {
     draft.model.emplace_back(
         "  - dense: {units: 1, name: output}   # one unit tells class 0 from class 1");
-    return finish("sigmoid_cross_entropy", "[accuracy, auc]");
+    return finish("binary_crossentropy", "[accuracy, auc]");
   }
   if (learnt.classes > 0) {
     draft.model.push_back(fmt::format(
         "  - dense: {{units: {}, name: output}}   # one for each class", learnt.classes));
-    return finish("softmax_cross_entropy   # applies the softmax itself",
+    return finish("sparse_categorical_crossentropy   # applies the softmax itself",
                   learnt.classes > 10 ? "[accuracy, top_5]" : "[accuracy]");
   }
   draft.model.push_back(fmt::format("  - dense: {{units: {}, name: output}}", learnt.numbers));
-  if (learnt.tags) return finish("sigmoid_cross_entropy", "[auc, precision, recall]");
+  if (learnt.tags) return finish("binary_crossentropy", "[auc, precision, recall]");
   constexpr double kLeast = 1e-6, kMost = 1e6;
   const double shift = learnt.deviation > 0 ? learnt.mean / learnt.deviation : kMost;
   if (learnt.numbers == 1 && learnt.deviation > kLeast && learnt.deviation < 100 * kMost &&
       std::abs(shift) < kMost) {
     draft.model.emplace_back(
         "  # From numbers around 0 to those of the data: x * deviation + mean.");
-    draft.model.push_back(fmt::format("  - normalize: {{mean: [{}], std: [{}], name: scale}}",
+    draft.model.push_back(fmt::format("  - normalization: {{mean: [{}], std: [{}], name: scale}}",
                                       yamlNumber(-shift), yamlNumber(1 / learnt.deviation)));
   }
-  finish("mse   # the mean of the squared errors", "[mae, r2]");
+  finish("mean_squared_error", "[mean_absolute_error, r2_score]");
 }
 
 std::string yamlPath(const fs::path& path, const fs::path& folder) {

@@ -165,7 +165,8 @@ void addScale(JobDraft& draft, const std::vector<const ColumnProfile*>& numbers)
                                    [](const ColumnProfile* each) { return canBeWritten(*each); });
   if (!written) {
     draft.model.emplace_back(
-        "  - batch_norm: {name: numbers}   # finds out the mean and deviation of each number");
+        "  - batch_normalization: {name: numbers}   # finds out the mean and deviation of each "
+        "number");
     return;
   }
   std::vector<std::string> means, deviations;
@@ -173,7 +174,8 @@ void addScale(JobDraft& draft, const std::vector<const ColumnProfile*>& numbers)
     means.push_back(yamlNumber(column->mean));
     deviations.push_back(yamlNumber(column->deviation));
   }
-  draft.model.emplace_back("  - normalize:   # (x - mean) / std of each number, from this table");
+  draft.model.emplace_back(
+      "  - normalization:   # (x - mean) / std of each number, from this table");
   for (const auto& [key, items] : {std::pair("mean", &means), std::pair("std", &deviations)})
     for (const std::string& line : split(yamlList(key, *items, 0), '\n'))
       draft.model.push_back("      " + line);
@@ -193,7 +195,7 @@ void addModel(JobDraft& draft, const TableProfile& table,
   if (!numbers.empty()) addScale(draft, numbers);
   for (const CategoryPlan& each : categories)
     draft.model.push_back(fmt::format(
-        "  - embedding: {{categories: {0}, vocabulary: {1}, dimension: {2}, combiner: sum, "
+        "  - embedding: {{categories: {0}, input_dim: {1}, output_dim: {2}, combiner: sum, "
         "name: {0}}}",
         yamlText(each.name), each.rows, each.dimension));
   // The last embedding is the layer before.
@@ -202,7 +204,7 @@ void addModel(JobDraft& draft, const TableProfile& table,
   for (size_t i = 0; i + 1 < categories.size(); ++i) joined.push_back(yamlText(categories[i].name));
   if (!joined.empty())
     for (const std::string& line :
-         split(yamlList("- concat: {with", joined, 0) + ", name: together}", '\n'))
+         split(yamlList("- concatenate: {with", joined, 0) + ", name: together}", '\n'))
       draft.model.push_back("  " + line);
   addHiddenLayers(draft);
   const ColumnProfile& target = table.columns[table.target];

@@ -146,7 +146,7 @@ TEST_F(InitTest, TheSmallJobsLearn) {
   const struct {
     std::string job, metric;
     double least;
-  } jobs[] = {{"shells", "accuracy", 0.9}, {"rents", "r2", 0.8},
+  } jobs[] = {{"shells", "accuracy", 0.9}, {"rents", "r2_score", 0.8},
               {"visits", "auc", 0.75},     {"signals", "accuracy", 0.8},
               {"turns", "accuracy", 0.9},  {"shapes", "accuracy", 0.9}};
   for (const auto& [job, metric, least] : jobs) {

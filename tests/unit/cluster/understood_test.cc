@@ -20,8 +20,8 @@ TEST(Understood, TheFileHasItsTrainFileItsOverridesAndItsDefaults) {
   const std::string text = loadCluster("c.yaml", overrides).text;
   for (const char* line :
        {"job: job\n", "run_dir: runs/job\n", "  steps: 20\n",
-        "  data: {batch_size: 100, seed: 1}\n", "  optimizer: gradient_descent\n",
-        "gather: true", "  lease_seconds: 10\n", "TOKEN: not-kept"})
+        "  data: {batch_size: 100, seed: 1}\n", "  optimizer: gradient_descent\n", "gather: true",
+        "  lease_seconds: 10\n", "TOKEN: not-kept"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
   EXPECT_EQ(text.find("hunter2"), std::string::npos) << text;
   files.write("again.yaml", text);

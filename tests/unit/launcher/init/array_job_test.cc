@@ -33,7 +33,7 @@ TEST_F(ArrayJob, RecordsOfNumbersAreScaled) {
   profile.mean = {1, 2};
   profile.deviation = {0.5, 3};
   const cluster::JobSpec job = jobOf(profile);
-  EXPECT_EQ(layersOf(job), (std::vector<std::string>{"normalize", "dense", "dense"}));
+  EXPECT_EQ(layersOf(job), (std::vector<std::string>{"normalization", "dense", "dense"}));
   const cluster::NpySpec& npy = job.train->data.train.npy;
   EXPECT_EQ(npy.features.path, "x");
   EXPECT_EQ(npy.labels.path, "y");
@@ -47,16 +47,17 @@ TEST_F(ArrayJob, ImagesAreConvolved) {
   const cluster::JobSpec job = jobOf(profile);
   EXPECT_EQ(job.train->model.input_shape, (std::vector<int64_t>{28, 28, 1}));
   EXPECT_EQ(job.train->data.train.npy.features_as, cluster::FeaturesAs::kPixels);
-  EXPECT_EQ(layersOf(job), (std::vector<std::string>{"conv2d", "max_pool", "conv2d", "max_pool",
-                                                     "flatten", "dense", "dense"}));
-  EXPECT_EQ(layersOf(jobOf(arraysOf({100, 80, 3}))).front(), "batch_norm");
+  EXPECT_EQ(layersOf(job),
+            (std::vector<std::string>{"conv2d", "max_pooling2d", "conv2d", "max_pooling2d",
+                                      "flatten", "dense", "dense"}));
+  EXPECT_EQ(layersOf(jobOf(arraysOf({100, 80, 3}))).front(), "batch_normalization");
 }
 
 TEST_F(ArrayJob, StepsOfNumbersAreASequence) {
   ArraysProfile profile = arraysOf({12, 2});
   profile.mean = {0, 0};
   profile.deviation = {1, 1};
-  EXPECT_EQ(layersOf(jobOf(profile)), (std::vector<std::string>{"normalize", "lstm", "dense"}));
+  EXPECT_EQ(layersOf(jobOf(profile)), (std::vector<std::string>{"normalization", "lstm", "dense"}));
 }
 
 TEST_F(ArrayJob, FewPixelsAreFlat) {

@@ -26,7 +26,7 @@ TEST(JobDraft, ANumberWithAnOddScaleHasNoScalingLayer) {
   JobDraft draft;
   planExamples(draft, 100, false);
   addOutput(draft, {.mean = 1e12, .deviation = 1});
-  for (const std::string& line : draft.model) EXPECT_THAT(line, Not(HasSubstr("normalize")));
+  for (const std::string& line : draft.model) EXPECT_THAT(line, Not(HasSubstr("normalization")));
   addOutput(draft, {.mean = 250'000, .deviation = 80'000});
   EXPECT_THAT(draft.model, ::testing::Contains(HasSubstr("mean: [-3.125], std: [1.25e-05]")));
 }

@@ -61,7 +61,7 @@ TEST_F(TableJob, ANumberIsLearntInItsOwnScale) {
   EXPECT_EQ(job.train->model.loss.kind, model::Loss::kMse);
   EXPECT_EQ(job.train->data.train.csv.targets, (std::vector<std::string>{"price"}));
   EXPECT_EQ(job.train->data.train.csv.delimiter, ';');
-  EXPECT_EQ(job.train->model.layers.back().type, "normalize");
+  EXPECT_EQ(job.train->model.layers.back().type, "normalization");
 }
 
 TEST_F(TableJob, WordsAloneAreATableWithoutNumbers) {
@@ -123,7 +123,7 @@ TEST_F(TableJob, HundredsOfNumbersAreScaledByTheModel) {
     text += row % 2 == 0 ? "x\n" : "y\n";
   }
   const cluster::JobSpec job = jobOfText(text);
-  EXPECT_EQ(job.train->model.layers.front().type, "batch_norm");
+  EXPECT_EQ(job.train->model.layers.front().type, "batch_normalization");
   EXPECT_EQ(job.train->model.input_shape, (std::vector<int64_t>{300}));
   EXPECT_TRUE(job.train->data.train.csv.features.empty()) << "all others";
   EXPECT_THAT(file_.text, HasSubstr("and 260 more columns of numbers"));
