@@ -1,8 +1,8 @@
 #pragma once
 
-// Time as a loop lives it: what a pause took (SIGSTOP of the whole job, a frozen virtual machine,
-// one very long turn of the loop itself) does not count. Leases and deadlines on this clock survive
-// a pause: a peer is judged by the time in which it could have been heard.
+// A clock that stands still while the process does: during SIGSTOP of the whole job, a frozen
+// virtual machine, or one very long turn of the loop. Leases and deadlines on this clock survive a
+// pause: a peer is judged only by the time in which this process could have received its messages.
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -10,7 +10,7 @@
 namespace dtf {
 
 // Borrows: `clock` (must outlive this).
-// Threads: loop-thread only: whoever is awake reads it at least every `read_every`.
+// Threads: loop-thread only. The loop reads the clock at least every `read_every`.
 class AwakeClock final : public Clock {
  public:
   AwakeClock(const Clock& clock, Duration read_every)
@@ -18,8 +18,7 @@ class AwakeClock final : public Clock {
     DTF_CHECK(read_every > Duration{0});
   }
 
-  // A longer time than twice `read_every` between two readings counts as that much, whoever reads
-  // first.
+  // Returns the time without pauses. A gap between two readings counts as 2 * `read_every` at most.
   TimePoint now() const override {
     const TimePoint real = clock_.now();
     DTF_CHECK(real >= read_at_);
@@ -29,7 +28,7 @@ class AwakeClock final : public Clock {
     return real - missed_;
   }
 
-  // All that did not count.
+  // Returns the sum of all pauses.
   Duration missed() const { return missed_; }
 
  private:

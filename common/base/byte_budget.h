@@ -1,6 +1,6 @@
 #pragma once
 
-// A bound on the bytes that many hold together, wherever they hold them.
+// A bound on the bytes that several owners hold together.
 
 #include <cstdint>
 #include <memory>
@@ -12,15 +12,16 @@
 
 namespace dtf {
 
-// Owns: the count. Shared by those who hold a part of it, which may outlive whoever made it.
+// Owns: the count. Shared by the holders of its shares, which may outlive its creator.
 // Threads: thread-safe.
 // Blocks: never.
 class ByteBudget : public std::enable_shared_from_this<ByteBudget> {
  public:
-  // Bytes of the budget, given back by the end of this. Move-only; may end in any thread.
+  // Some bytes of the budget; the destructor gives them back. Move-only; may be destroyed in any
+  // thread.
   class Share {
    public:
-    Share() = default;  // of nothing
+    Share() = default;  // an empty share
     ~Share() { giveBack(); }
     Share(Share&& other) noexcept
         : budget_(std::move(other.budget_)), bytes_(std::exchange(other.bytes_, 0)) {}
@@ -41,19 +42,21 @@ class ByteBudget : public std::enable_shared_from_this<ByteBudget> {
     uint64_t bytes_ = 0;
   };
 
-  // `owner`: for messages, "worker/1".
+  // `owner`: the task named in messages, "worker/1".
   static std::shared_ptr<ByteBudget> create(uint64_t bytes_max, std::string owner);
 
-  // nullopt: there is no room for so many.
+  // Returns nullopt if `bytes` do not fit.
   std::optional<Share> tryTake(uint64_t bytes);
-  // `what` needs them. Errors: kUnavailable that names it and says what is taken.
+  // Takes `bytes` for `what`. Errors: kUnavailable, with `what` and the bytes in use.
   Share take(uint64_t bytes, const std::string& what);
-  // Beyond the bound, too, unless it has been passed before: for what is received, and can be
-  // refused in words only when it is there. So the bound is passed by one at most.
+  // Takes `bytes` even beyond the bound; returns nullopt if the bound was passed before. For
+  // messages, which can be rejected with a reason only after they were received. So at most one
+  // message passes the bound.
   std::optional<Share> takeUnlessPassed(uint64_t bytes);
-  // For whoever is to keep such a Share. Errors: as take(), when the bound has been passed.
+  // Checks a share of takeUnlessPassed() before it is kept. Errors: as take(), if the bound is
+  // passed.
   void refuseIfPassed(uint64_t bytes, const std::string& what) const;
-  // Why there is no room for `what`, for those who can't throw.
+  // Returns the text of the error of take(), for callers that can't throw.
   std::string refusal(uint64_t bytes, const std::string& what) const;
 
   uint64_t taken() const;

@@ -19,7 +19,7 @@ const char* path() {
   return name;
 }
 
-// Lines of many processes in one file: each is one write.
+// Appends a line with one write(): many processes share the file.
 void append(const std::string& line) {
   const int fd = ::open(path(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   DTF_CHECK_MSG(fd >= 0, "DTF_CALL_LOG names a file that can't be written");

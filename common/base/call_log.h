@@ -1,15 +1,15 @@
 #pragma once
 
-// What the tests have reached: each RPC method by its outcome, each error that ended a program, as
-// lines appended to the file that DTF_CALL_LOG names in the environment. tests/calls.py compares
-// them with all that there are. Compiled in where failpoints are; a program that is installed has
-// none of it.
+// A log of the code paths that tests reach: each RPC method with its outcome, and each error that
+// ended a program. Lines are appended to the file named by DTF_CALL_LOG; tests/calls.py compares
+// them with the list of all paths. Compiled in together with failpoints, never in installed
+// programs.
 
 #include <string_view>
 
 namespace dtf {
 
-// True when DTF_CALL_LOG names a file. Thread-safe.
+// Returns whether DTF_CALL_LOG names a file. Thread-safe.
 bool callLogWanted();
 
 // Appends `line`, once per process. Thread-safe. Blocks: on the file.

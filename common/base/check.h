@@ -19,7 +19,7 @@ namespace dtf {
       ::dtf::checkFailed(#condition, __FILE__, __LINE__, std::string()); \
   } while (false)
 
-// As DTF_CHECK; `values` is a std::string expression, built only on failure.
+// Like DTF_CHECK; `values` is a std::string expression, built only on failure.
 #define DTF_CHECK_MSG(condition, values)                          \
   do {                                                            \
     if (!(condition)) [[unlikely]]                                \

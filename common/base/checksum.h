@@ -1,7 +1,7 @@
 #pragma once
 
-// XXH3-64 of a stream of bytes: every checksum in a checkpoint, and the digest of parameters. It
-// finds damage, not malice.
+// XXH3-64 of a stream of bytes: the checksum of all checkpoint files, and the digest of parameters.
+// It detects damage, not malice.
 
 #include <cstdint>
 #include <memory>
@@ -22,7 +22,7 @@ class Checksum {
 
   void reset();
   void update(const void* data, size_t bytes);
-  uint64_t value() const;  // of what came so far
+  uint64_t value() const;  // of the bytes so far
 
  private:
   struct Free {
@@ -33,12 +33,12 @@ class Checksum {
 
 uint64_t checksumOf(std::string_view bytes);
 
-// What is hashed at a time by those who write or read meanwhile: it is still in the cache.
+// Chunk size for hashing while reading or writing: a chunk is still in the cache.
 inline constexpr uint64_t kChecksumChunkBytes = 1 << 20;
 
 // 16 hexadecimal digits in lower case, as xxhsum prints them.
 std::string hexOf(uint64_t value);
-// Errors: kBadData when the text is anything else.
+// The reverse. Errors: kBadData if the text is anything else.
 uint64_t fromHex(std::string_view text);
 
 }  // namespace dtf

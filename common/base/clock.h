@@ -1,8 +1,8 @@
 #pragma once
 
-// Time as an interface, so that leases and deadlines can be tested on a manual clock. Only
-// monotonic time: the time of day labels log lines, and decides one thing, for want of another way
-// to know it: which of two processes of a task started later, where nobody counts (ids.h).
+// Time as an interface, so that leases and deadlines can be tested on a manual clock. Time is
+// monotonic. The time of day labels log lines, and orders two processes of one task where nothing
+// counts their starts (ids.h).
 
 #include <atomic>
 #include <chrono>
@@ -26,7 +26,7 @@ class SystemClock final : public Clock {
   TimePoint now() const override;
 };
 
-// Moves only when told to. Thread-safe.
+// Moves only in advance(). Thread-safe.
 class ManualClock final : public Clock {
  public:
   TimePoint now() const override { return TimePoint(Duration(now_ns_.load())); }
@@ -39,8 +39,8 @@ class ManualClock final : public Clock {
 // For messages and rates.
 double toSeconds(Duration d);
 
-// Of a number of seconds in a file. A number beyond kDurationMax becomes kDurationMax, so that
-// adding it to a time can't overflow; one below 0, or no number at all, becomes 0.
+// Converts seconds read from a file. A number beyond kDurationMax becomes kDurationMax, so that
+// adding it to a time can't overflow; a negative number and NaN become 0.
 inline constexpr Duration kDurationMax = std::chrono::hours(24 * 365 * 100);
 Duration fromSeconds(double seconds);
 

@@ -8,9 +8,9 @@
 
 namespace dtf {
 
-// One byte, which is none: with 0 a kernel whose core_pattern is a program still gives it the image
-// (core(5)). The hard limit, too: what this process loads or starts can't take it back. Lowering it
-// is everybody's right.
+// The limit is one byte: with 0, a kernel that pipes cores to a program (core_pattern) still passes
+// it the image (core(5)). One byte holds nothing. The hard limit is lowered too, so that no child
+// or loaded code can raise it; any process may lower it.
 void leaveNoCoreFiles() {
   rlimit limit{};
   DTF_CHECK(::getrlimit(RLIMIT_CORE, &limit) == 0);

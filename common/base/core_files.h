@@ -1,12 +1,11 @@
 #pragma once
 
-// Core files, which would have what a process keeps in its memory, keys among it.
+// Core files: they would hold the memory of a process, keys among it.
 
 namespace dtf {
 
-// From here on neither this process nor one that it starts leaves a core file, whatever limit it
-// was started with. /proc stays as it was: who may look at this process may do so still. Calls may
-// overlap.
+// From now on neither this process nor its children leave a core file, whatever limit they inherit.
+// /proc is unchanged: debuggers may still attach. Calls may overlap.
 void leaveNoCoreFiles();
 
 }  // namespace dtf

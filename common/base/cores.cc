@@ -20,7 +20,7 @@ constexpr std::string_view kControlGroups = "/sys/fs/cgroup";
 int coresOfAffinity() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
-  // It fails where there are more cores than the set has room for: there, all of them.
+  // It fails if the host has more cores than the set has room for; then all of them count.
   if (::sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
@@ -56,7 +56,7 @@ int coresOfQuota(std::string_view cpu_max, int most) {
 int availableCores() {
   int cores = coresOfAffinity();
   std::filesystem::path group = ownGroup();
-  // Every group above has a quota of its own; the root's file is there where it is a container's.
+  // Each group above has its own quota. The root group has the file only inside a container.
   while (!group.empty()) {
     const auto file = std::filesystem::path(kControlGroups) / group.relative_path() / "cpu.max";
     cores = coresOfQuota(firstLine(file), cores);

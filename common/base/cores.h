@@ -1,18 +1,18 @@
 #pragma once
 
-// How many threads this process can keep busy.
+// The number of threads this process can keep busy.
 
 #include <string_view>
 
 namespace dtf {
 
-// The cores that the process may run on (its affinity), or what the quotas of its control groups
-// (of version 2) are worth when that is less. At least 1.
+// Returns the cores in the affinity of the process, or the quota of its control groups (version 2)
+// if that is less. At least 1.
 int availableCores();
 
-// Of a cpu.max of control groups v2, "QUOTA PERIOD" in microseconds, rounded down, since a process
-// that takes more is stopped for the rest of each period; `most` when it is "max", larger, or not
-// understood. At least 1.
+// Returns the cores that a cpu.max of control groups v2 allows ("QUOTA PERIOD" in microseconds),
+// rounded down: a process that uses more is stopped for the rest of each period. Returns `most` if
+// the quota is "max", larger, or unreadable. At least 1.
 int coresOfQuota(std::string_view cpu_max, int most);
 
 }  // namespace dtf

@@ -9,7 +9,7 @@
 namespace dtf {
 
 void checkFailed(const char* condition, const char* file, int line, const std::string& values) {
-  // Not by stdio: where nobody reads stderr, the process must still end.
+  // Without stdio: the process must end even if nothing reads stderr.
   StderrSink::awaitRoom(std::chrono::seconds(1));
   StderrSink().write(std::string(file) + ":" + std::to_string(line) +
                      ": internal error: check failed: " + condition + " " + values + "\n");

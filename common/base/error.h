@@ -13,7 +13,7 @@
 
 namespace dtf {
 
-// What a caller is expected to do with each, and the exit code of a process that ends with it.
+// The caller's expected reaction to each error, and the exit code of a process that ends with it.
 enum class ErrorCode {
   kTrainingFailed,  //   1  the training itself went wrong (NaN loss): look at the model or the data
   kUsage,           //   2  the command line is wrong: read --help
@@ -24,13 +24,13 @@ enum class ErrorCode {
   kCannotWrite,     //  73  a file or folder can't be written: make room or choose another place
   kPermission,      //  77  not allowed
   kBadConfig,       //  78  the YAML, or what it describes, is wrong: edit the file
-  kDeadline,        // 124  something awaited did not happen in time; the message names it
+  kDeadline,        // 124  a deadline has passed; the message names the event that is missing
 };
 
-// The process exit code of an error, as README.md documents them.
+// Returns the exit code of an error, as README.md documents it.
 int exitCode(ErrorCode code);
 
-// "bad_config" and so on; the word used in logs and in JSON.
+// Returns "bad_config" and so on, the word in logs and in JSON.
 std::string_view errorCodeName(ErrorCode code);
 
 // Facts about an error that callers branch on, besides its code. They cross RPC with the code.
@@ -38,14 +38,14 @@ enum class ErrorTrait : uint8_t {
   // The message starts with the place of the mistake, as compilers print it:
   // "job.yaml:9:7: error: ...".
   kHasPlace = 1,
-  // Another task failed, and ended the job. That task reports the cause.
+  // Another task failed and ended the job. That task reports the cause.
   kJobEnded = 2,
-  // A step that is late: the message also names the nodes that waited at queues.
+  // A step missed its deadline: the message also names the nodes that waited at queues.
   kNamesWaits = 4,
 };
 
-// Value type. `message` is a complete sentence for a person: what happened, where, and what to do
-// next. No code branches on its text.
+// Value type. `message` is a complete sentence for a person: the failure, its place, and the next
+// action. No code branches on its text.
 class Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
@@ -62,13 +62,13 @@ class Error : public std::exception {
   std::string message_;
 };
 
-// The same error with `trait`.
+// Returns the same error with `trait`.
 inline Error with(ErrorTrait trait, Error error) {
   error.add(trait);
   return error;
 }
 
-// "No such file or directory (2)" for an errno value. Thread-safe.
+// Returns "No such file or directory (2)" for an errno value. Thread-safe.
 std::string errnoText(int errno_value);
 
 }  // namespace dtf

@@ -21,9 +21,8 @@ namespace dtf {
 
 namespace {
 
-// In the order in which a checkpoint passes them; then those of training, of a job that goes on
-// after the loss of a ps, of a ps whose shard travels to the chief or back, and of the end of a
-// job: the chief's, then those of every worker.
+// In the order of a job: checkpoints, training, recovery from the loss of a ps, shards that move to
+// the chief or back, and the end of a job, first for the chief, then for every worker.
 constexpr auto kNames = std::to_array<std::string_view>({
     "checkpoint.after_make_attempt",
     "checkpoint.after_shard_create",
@@ -65,7 +64,7 @@ enum class Action { kKill, kTerm, kStop, kSleep, kError };
 struct Point {
   Action action = Action::kKill;
   uint64_t sleep_ms = 0;
-  uint64_t hit = 0;  // 0: every one
+  uint64_t hit = 0;  // 0: at every passage
   std::atomic<uint64_t> hits{0};
 };
 

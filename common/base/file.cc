@@ -53,25 +53,25 @@ size_t writeAll(int fd, std::string_view bytes) {
 
 namespace {
 
-// A file that was not there: whatever has its predictable name, a link to somebody's file too, is
-// removed, not written through.
+// Creates a new file. Removes whatever has its predictable name first, even a link: writing through
+// a link would change another user's file.
 Fd createAnew(const fs::path& path, mode_t mode) {
   ::unlink(path.c_str());
   return Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
 }
 
-// Makes the names in it durable.
+// Makes the names in the folder durable.
 void syncFolder(const fs::path& folder) {
   Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid() || ::fsync(fd.get()) != 0) failWrite(folder, errno);
 }
 
-// The folders above `folder`, and itself, that are not there: deepest first.
+// Returns `folder` and its parents that do not exist, deepest first.
 std::vector<fs::path> missingFolders(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> missing;
   fs::path at = fs::absolute(folder, error).lexically_normal();
-  // Where a part can't be looked up, create_directories() will say why.
+  // If a part can't be looked up, create_directories() reports the reason.
   while (!error && at.has_relative_path() && !fs::exists(at, error)) {
     missing.push_back(at);
     at = at.parent_path();
@@ -85,7 +85,7 @@ std::string readFile(const fs::path& path, uint64_t bytes_max) {
   const auto fail = [&](const std::string& why) {
     throw Error(ErrorCode::kBadData, "cannot read " + path.string() + ": " + why);
   };
-  // A named pipe that nobody writes to must not keep its reader waiting.
+  // O_NONBLOCK: a named pipe without a writer must not block the reader.
   Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!fd.valid() && errno == EACCES)
     throw Error(ErrorCode::kPermission, "cannot read " + path.string() + ": " + errnoText(errno));
@@ -102,7 +102,7 @@ std::string readFile(const fs::path& path, uint64_t bytes_max) {
   for (;;) {
     const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) {  // somebody does write to it: that is waited for
+    if (n < 0 && errno == EAGAIN) {  // the pipe has a writer: wait for it
       ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
       continue;
     }
@@ -135,8 +135,8 @@ void makeWritableFolder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) failWrite(folder, error.value());
-  // Each new name is durable once its parent is synced; the topmost first, so that no name is
-  // without those above it.
+  // A new name is durable once its parent is synced. The topmost goes first, so that no name is
+  // durable without its parents.
   for (auto made = missing.rbegin(); made != missing.rend(); ++made)
     syncFolder(made->parent_path());
   const fs::path probe = folder / (".probe." + std::to_string(::getpid()));

@@ -1,7 +1,7 @@
 #pragma once
 
-// Files as dtf needs them: an owned descriptor, whole-file reads with a bound, and replacement that
-// a crash can't leave half done.
+// Files: an owned descriptor, whole-file reads with a bound, and replacement that a crash can't
+// leave half done.
 
 #include <cstdint>
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace dtf {
 
-// Owns a file descriptor; -1 is none. Move-only; thread-compatible.
+// Owns a file descriptor; -1 if empty. Move-only; thread-compatible.
 class Fd {
  public:
   Fd() = default;
@@ -27,27 +27,28 @@ class Fd {
   int fd_ = -1;
 };
 
-// Throws kPermission where `errno_value` says that this user may not, else kCannotWrite: "cannot
-// write PATH: Permission denied (13)".
+// Throws kPermission if `errno_value` means missing permission, else kCannotWrite: "cannot write
+// PATH: Permission denied (13)".
 [[noreturn]] void failWrite(const std::filesystem::path& path, int errno_value);
 
-// Writes `bytes` to a descriptor, in as many pieces as it takes. Returns how many at their end
-// could not be written; errno says why.
+// Writes `bytes` to a descriptor, in several pieces if needed. Returns the number of bytes at the
+// end that could not be written; errno holds the reason.
 size_t writeAll(int fd, std::string_view bytes);
 
-// The whole file.
-// Errors: kBadData naming the path when it can't be read or is larger than `bytes_max`; kPermission
-// where this user may not.
+// Reads the whole file.
+// Errors: kBadData with the path if it can't be read or is larger than `bytes_max`; kPermission if
+// this user may not read it.
 std::string readFile(const std::filesystem::path& path, uint64_t bytes_max);
 
 // Writes `path` so that a reader, or a crash at any moment, sees the old bytes or the new ones,
 // never a mixture: temporary file in the same folder, fsync, rename, fsync of the folder.
-// Errors: kCannotWrite; kPermission where this user may not.
+// Errors: kCannotWrite; kPermission if this user may not write there.
 void atomicReplace(const std::filesystem::path& path, std::string_view bytes);
 
-// mkdir -p, durably (the names of the new folders survive a power cut), then a probe that a file
-// can be made there.
-// Errors: kCannotWrite naming the folder and the reason; kPermission where this user may not.
+// Makes a folder and its parents (mkdir -p), durably: the new names survive a power cut. Then
+// probes that a file can be made there.
+// Errors: kCannotWrite with the folder and the reason; kPermission if this user may not write
+// there.
 void makeWritableFolder(const std::filesystem::path& folder);
 
 }  // namespace dtf

@@ -53,7 +53,7 @@ class RealWritableFile final : public WritableFile {
   }
 
   void close() override {
-    // Not again after EINTR: on Linux the descriptor is gone by then.
+    // No second close() after EINTR: on Linux the descriptor is already closed.
     if (::close(fd_.release()) != 0 && errno != EINTR) failWrite("close", path_, errno);
   }
 
@@ -88,7 +88,7 @@ class RealReadableFile final : public ReadableFile {
   uint64_t size_;
 };
 
-// An entry's kind where readdir() doesn't know it.
+// Returns whether an entry is a folder, also where readdir() does not know its kind.
 bool isFolder(int folder_fd, const dirent& entry) {
   if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
   struct stat info {};
@@ -105,7 +105,7 @@ class RealFileSystem final : public FileSystem {
   }
 
   std::unique_ptr<ReadableFile> open(const Path& file) override {
-    // O_NONBLOCK: a pipe of that name would otherwise hold us until somebody writes to it.
+    // O_NONBLOCK: a named pipe without a writer would block the caller.
     Fd fd(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!fd.valid()) failRead(file, errno);
     struct stat info {};

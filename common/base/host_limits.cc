@@ -39,7 +39,7 @@ std::string firstLineOf(const std::filesystem::path& file) {
     const std::string text = readFile(file, kNumberBytesMax);
     return text.substr(0, text.find('\n'));
   } catch (const Error&) {
-    return {};  // no such file on this kernel, or no descriptor to read it with
+    return {};  // the kernel has no such file, or no descriptor is left to read it
   }
 }
 
@@ -122,7 +122,7 @@ std::optional<Error> hostError(const std::exception& exception) {
 
 namespace {
 
-// The handler finds its text here: it can allocate nothing.
+// The text that the handler writes: the handler itself can't allocate.
 std::string& uncaughtText() {
   static std::string text;
   return text;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Errors for what the host gives no more of: open files, threads, memory. Each names the limit, its
-// value and where it is raised.
+// Errors for exhausted resources of the host: open files, threads, memory. Each names the limit,
+// its value and the setting that raises it.
 
 #include <exception>
 #include <optional>
@@ -11,33 +11,33 @@
 
 namespace dtf {
 
-// "this process may have 16 files and connections open: raise that (ulimit -n)"
+// Returns "this process may have 16 files and connections open: raise that (ulimit -n)".
 std::string openFilesLimit();
-// The limits of this user, of the host and of the control group, where they are known.
+// Returns the thread limits of this user, of the host and of the control group, as far as known.
 std::string threadsLimit();
-// Of the address space, or else of the host's memory.
+// Returns the limit of the address space, or else the host's memory.
 std::string memoryLimit();
 
-// Whether this process has so little address space (ulimit -v) that malloc() has no arena for each
-// thread, which makes all of them slow.
+// Returns whether the address space is so small (ulimit -v) that malloc() has no arena for each
+// thread, which slows down all threads.
 bool addressSpaceIsSmall();
 
-// errnoText(), and the limit where the number says that the host gives no more of something:
+// Returns errnoText(), plus the limit if the number means that a resource of the host is exhausted:
 // "Too many open files (24): this process may have 16 files ...".
 std::string shortageText(int errno_value);
 
-// The error for an exception of the standard library by which the host reports that something ran
-// out, or that a path can't be looked up: kUnavailable, kPermission, kBadData. nullopt: it means
-// something else.
+// Converts exceptions of the standard library for exhausted resources and for paths that can't be
+// looked up: kUnavailable, kPermission, kBadData. nullopt: any other exception.
 std::optional<Error> hostError(const std::exception& exception);
 
-// From now on the process ends by name if such an exception reaches no handler, as in a destructor
-// or a thread of a library: with one line on stderr and the exit code of kUnavailable. Any other
-// exception without a handler aborts as before. Threads: to be called while there is one.
+// From now on, such an exception without a handler (in a destructor, or in a library's thread) ends
+// the process with one line on stderr and the exit code of kUnavailable. Other exceptions without a
+// handler abort as before.
+// Threads: call it while the process has one thread.
 void nameUncaughtShortages();
 
-// Whether this process can open no more files. Calls that hide the reason of their failure, such as
-// getaddrinfo(), fail for that.
+// Returns whether this process can open no more files. This explains failures of calls that hide
+// their reason, such as getaddrinfo().
 bool filesRanOut();
 
 }  // namespace dtf

@@ -33,7 +33,7 @@ std::string contentOf(const std::filesystem::path& path) {
   try {
     return readFile(path, kMemoryFileBytesMax);
   } catch (const Error&) {
-    return {};  // no such file on this kernel: the limit is not known
+    return {};  // the kernel has no such file: the limit is not known
   }
 }
 
@@ -51,7 +51,7 @@ uint64_t cgroupLimit(std::string_view proc_self_cgroup, const std::filesystem::p
   uint64_t limit = 0;
   for (;; group = group.parent_path()) {
     const uint64_t own = numberIn(contentOf(root / group.relative_path() / name));
-    if (own > 0) limit = limit == 0 ? own : std::min(limit, own);  // "max" reads as 0: none
+    if (own > 0) limit = limit == 0 ? own : std::min(limit, own);  // "max" reads as 0: no limit
     if (group == group.parent_path()) return limit;
   }
 }

@@ -1,7 +1,6 @@
 #pragma once
 
-// How much memory this host can give, to refuse a job that can never fit before it takes the host
-// down.
+// The memory of this host, to reject a job that can't fit before it exhausts the host.
 
 #include <cstdint>
 #include <filesystem>
@@ -9,25 +8,25 @@
 
 namespace dtf {
 
-// In bytes; 0: not known, which refuses nothing.
+// Bytes; 0 if not known, which rejects nothing.
 struct HostMemory {
-  uint64_t total = 0;      // with swap
-  uint64_t available = 0;  // without disturbing anyone, as the kernel estimates it
+  uint64_t total = 0;      // includes swap
+  uint64_t available = 0;  // without swapping, as the kernel estimates it
 };
 
-// The text of /proc/meminfo. Lines that are missing or unreadable leave 0.
+// Parses the text of /proc/meminfo. Missing or unreadable lines leave 0.
 HostMemory parseMemInfo(std::string_view text);
 
-// The lowest limit, the number in the file `name` ("memory.max"), of the group that
-// `proc_self_cgroup`, the text of /proc/self/cgroup, names (cgroup v2) and of the groups around it,
-// below the file system's `root`. 0: none has one.
+// Returns the lowest limit of a control group (version 2) and its parents, 0 if none has a limit.
+// The group is named by `proc_self_cgroup`, the text of /proc/self/cgroup; `root` is the file
+// system of the groups; `name` is the file that holds the limit.
 uint64_t cgroupLimit(std::string_view proc_self_cgroup, const std::filesystem::path& root,
                      std::string_view name = "memory.max");
-// The same of this process.
+// The same for this process.
 uint64_t ownCgroupLimit(std::string_view name);
 
-// Of this host, or of the control group (a container, a unit of systemd) that limits this process
-// to less.
+// Returns the memory of this host, or the limit of this process's control group (a container, a
+// unit of systemd) if that is less.
 // Blocks: on /proc and /sys, shortly.
 HostMemory hostMemory();
 

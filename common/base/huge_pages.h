@@ -1,7 +1,7 @@
 #pragma once
 
-// Large memory in huge pages: a page of 4 KiB costs a fault and a place in the processor's table of
-// addresses each, and a gigabyte has 262 144 of them.
+// Huge pages for large memory. A gigabyte has 262 144 pages of 4 KiB; each costs a fault, and an
+// entry in the TLB.
 
 #include <cstddef>
 
@@ -9,14 +9,14 @@ namespace dtf {
 
 inline constexpr size_t kHugePageBytes = size_t{2} << 20;
 
-// What memory of that size is to be aligned to, so that huge pages fit: `least`, or kHugePageBytes
-// for memory that has one at least.
+// Returns the alignment for memory of that size: kHugePageBytes if it holds at least one huge page,
+// else `least`.
 constexpr size_t hugePageAlignment(size_t bytes, size_t least) {
   return bytes >= kHugePageBytes ? kHugePageBytes : least;
 }
 
-// Before anything is written to it. A wish: a kernel without huge pages, or without any left,
-// ignores it.
+// Asks for huge pages; call it before the first write to the memory. A kernel without huge pages,
+// or without free ones, ignores it.
 void preferHugePages(void* memory, size_t bytes);
 
 }  // namespace dtf

@@ -30,7 +30,7 @@ std::string TaskId::device() const {
 
 namespace {
 
-// Random for each process, then counted: two of one process differ for sure.
+// Random for each process, then incremented: two values of one process always differ.
 uint8_t nextTie() {
   static std::atomic<uint8_t> next = [] {
     uint8_t first = 0;

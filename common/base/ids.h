@@ -1,6 +1,6 @@
 #pragma once
 
-// Who is who in a job. Two integers that could be swapped are two types.
+// Identities in a job. Two integers that could be swapped are two types.
 
 #include <compare>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace dtf {
 
-// The two jobs of a cluster, TensorFlow's words.
+// The two jobs of a cluster, in TensorFlow's words.
 enum class JobKind : uint8_t { kPs = 0, kWorker = 1 };
 
 std::string_view jobName(JobKind job);                           // "ps", "worker"
@@ -29,9 +29,9 @@ struct TaskId {
 // The worker that initialises, evaluates and reports: worker/0.
 inline constexpr TaskId kChief{JobKind::kWorker, 0};
 
-// One start of a task's process: 16 bits of attempt, 40 of the time of day in ticks of 1/256 s
-// since 2020, 8 that tell apart what starts within one tick. A peer that comes back with another
-// incarnation is another process. Value type.
+// One start of a task's process: 16 bits of attempt, 40 bits of time in ticks of 1/256 s since
+// 2020, and 8 bits that distinguish starts within one tick. A peer with another incarnation is
+// another process. Value type.
 struct Incarnation {
   uint64_t value = 0;  // never 0, on the wire
   auto operator<=>(const Incarnation&) const = default;
@@ -40,7 +40,8 @@ struct Incarnation {
   static constexpr int kAttemptShift = 48;
   static constexpr int kTicksShift = 8;
 
-  // `attempt`: counted by whoever starts the task, 1 for the first; 0: nobody counts.
+  // `attempt`: the number of this start, from 1, as the launcher counts; 0 if nothing counts
+  // starts.
   static Incarnation ofNow(uint32_t attempt = 0);
   static constexpr Incarnation of(uint32_t attempt, uint64_t ticks, uint8_t tie) {
     return {uint64_t{attempt} << kAttemptShift | ticks << kTicksShift | tie};
@@ -50,13 +51,13 @@ struct Incarnation {
   uint64_t ticks() const {
     return value << (64 - kAttemptShift) >> (64 - kAttemptShift + kTicksShift);
   }
-  // Whether `other` was started after this process, by the count of who started both. False where
-  // nobody counted.
+  // Returns whether `other` was started after this process, by attempt. False if either has no
+  // count.
   bool isCountedBefore(Incarnation other) const {
     return attempt() > 0 && other.attempt() > 0 && attempt() < other.attempt();
   }
-  // The same, and where the counts don't tell, by the time of day, which may have been set back
-  // between the two: to be asked only while that costs no more than a second start.
+  // Like isCountedBefore(), but falls back to the time of day, which may have been set back in
+  // between. Use it only where a wrong answer costs no more than a second start.
   bool isBefore(Incarnation other) const {
     return isCountedBefore(other) || (!other.isCountedBefore(*this) && ticks() < other.ticks());
   }

@@ -43,8 +43,8 @@ std::vector<Isa> detectAllowed() {
   return isasUpTo(detect(), maxNamed());
 }
 
-// The registers of tiles take 8 KiB, which Linux gives to those processes alone that ask for it:
-// see its Documentation/x86/xstate.rst.
+// The tile registers take 8 KiB; Linux enables them only for processes that request them. See
+// Documentation/x86/xstate.rst in the kernel's sources.
 bool detectMatrixTiles() {
 #if defined(__x86_64__) && defined(__linux__)
   constexpr unsigned kBFloat16 = 1U << 22, kTiles = 1U << 24, kAvx512BFloat16 = 1U << 5;

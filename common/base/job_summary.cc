@@ -26,7 +26,7 @@ std::filesystem::path roomOf(const std::filesystem::path& run_dir) {
   return run_dir / ".summary.room";
 }
 
-// Into blocks that are there already. False: there are none, or too few.
+// Writes into blocks that are already allocated. Returns false if there are none or too few.
 bool writeInRoom(const std::filesystem::path& run_dir, const std::filesystem::path& file,
                  std::string_view text) {
   const std::filesystem::path room = roomOf(run_dir);

@@ -1,6 +1,6 @@
 #pragma once
 
-// summary.json: what a job reached, written however it ends: by dtf-launch, or by a chief that was
+// summary.json: the result of a job, written however it ends, by dtf-launch or by a chief that was
 // started by hand. README.md ("What a run leaves") lists its keys.
 
 #include <filesystem>
@@ -14,13 +14,14 @@ namespace dtf {
 
 // How one task ended. Value type.
 struct TaskEnd {
-  std::string name;              // "worker/1"
-  std::optional<int> exit_code;  // 128+n for signal n; none: was not started, or outlived SIGKILL
-  std::string cause;             // why it did not end well; empty: it did
-  uint32_t restarts = 0;         // how often it was started again in this launch
+  std::string name;  // "worker/1"
+  // 128+n for signal n; none if it was not started, or outlived SIGKILL
+  std::optional<int> exit_code;
+  std::string cause;      // why it failed; empty if it succeeded
+  uint32_t restarts = 0;  // restarts of the task in this launch
 };
 
-// What whoever writes the summary knows itself. Value type.
+// The facts that the writer of the summary knows itself. Value type.
 struct JobEnd {
   std::string job;
   std::string outcome;  // "done", "stopped", "interrupted", "failed"
@@ -29,28 +30,28 @@ struct JobEnd {
   std::vector<TaskEnd> tasks;
 };
 
-// The whole summary, with the time of now as that of the end. `reached` is the chief's part: what
-// every summary has of it (global_step, final_loss, examples_per_second, steps_per_second; eval, an
-// object) is null (empty) where it says nothing, what else it has is added, and where both know,
-// `end` wins.
+// Returns the whole summary, with the current time as the end. `reached` is the chief's part. Its
+// usual keys (global_step, final_loss, examples_per_second, steps_per_second, and the object eval)
+// are null or empty where it lacks them; its other keys are added. `end` wins over `reached`.
 Json summaryJson(const JobEnd& end, const Json& reached);
 
-// `serves`: of tasks that served, which leave the summary of a job there alone.
+// Returns the path of the summary. `serves`: tasks that serve have a file of their own, and leave a
+// job's summary alone.
 std::filesystem::path summaryFile(const std::filesystem::path& run_dir, bool serves = false);
 
-// Removes the summary of an earlier run: one that is there is of the last.
+// Removes the summary of an earlier run, so that a summary always belongs to the last run.
 // Errors: kCannotWrite; kPermission.
 void removeSummary(const std::filesystem::path& run_dir, bool serves = false);
 
-// Takes room on the disk for the next one, so that a job which fills the disk still says how it
-// ended. Where there is no room, nothing.
+// Reserves disk space for the next summary, so that a job that fills the disk can still report its
+// end. Does nothing if there is no space.
 void takeSummaryRoom(const std::filesystem::path& run_dir);
 
-// Replaces the file at once or not at all: on a full disk in the room that was taken.
+// Replaces the file atomically; on a full disk it uses the reserved space.
 // Errors: kCannotWrite; kPermission.
 void writeSummary(const std::filesystem::path& run_dir, const Json& summary, bool serves = false);
 
-// Gives back the room that was taken. Called once no more is written.
+// Frees the reserved space. Call it after the last writeSummary().
 void releaseSummaryRoom(const std::filesystem::path& run_dir);
 
 }  // namespace dtf

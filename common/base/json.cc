@@ -89,7 +89,7 @@ void Json::append(std::string key, Json value) {
   node_->members.push_back({std::move(key), std::move(value)});
 }
 
-// ---- what a value is
+// ---- types
 
 std::string_view Json::typeName() const {
   switch (type_) {

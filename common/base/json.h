@@ -10,10 +10,10 @@
 //
 // Json is a value type: it owns all below it, and a copy is deep.
 // Threads: thread-compatible.  Blocks: never.
-// Errors: kBadData. parse() names line and column of a syntax error. A getter names the type that
-// it found, and the key where it was given one. Integers are never cut off to fit; asDouble() of
-// one above 2^53 is rounded.
-// A member that is added invalidates references to the others: not `a["new"] = a.at("old")`.
+// Errors: kBadData. parse() gives line and column of a syntax error. A getter names the actual
+// type, and the key if there is one. Integers are never truncated; asDouble() rounds an integer
+// above 2^53.
+// Adding a member invalidates references to the others: do not write `a["new"] = a.at("old")`.
 
 #include <concepts>
 #include <cstddef>
@@ -33,8 +33,8 @@ inline constexpr int kJsonDepthMax = 64;  // arrays and objects inside each othe
 
 class JsonVisitor;
 
-// The types that become a Json by themselves, beside texts: numbers and truth values; vectors,
-// arrays and spans; maps whose keys are texts.
+// The types that convert to Json, besides strings: numbers and bool; vectors, arrays and spans;
+// maps with string keys.
 template <class Type>
 concept JsonNumber = std::is_arithmetic_v<Type>;
 template <class Type>
@@ -78,20 +78,20 @@ class Json {
   static Json array(std::initializer_list<Json> items = {});
   static Json object();  // an empty one
 
-  // Reads one JSON text. A key that an object has twice and nesting deeper than `depth_max` are
-  // errors. The caller bounds the bytes. `visitor`: sees the values while they are read.
+  // Reads one JSON text. Duplicate keys and nesting deeper than `depth_max` are errors. The caller
+  // bounds the bytes. `visitor` sees the values while they are read.
   static Json parse(std::string_view text, int depth_max = kJsonDepthMax,
                     JsonVisitor* visitor = nullptr);
-  // Null in place of an error.
+  // Returns null instead of an error.
   static Json parseOrNull(std::string_view text, int depth_max = kJsonDepthMax);
 
-  // The text: on one line, or with each level indented by `indent` spaces. Doubles are written with
-  // the fewest digits that give the same double, NaN and infinities as null. Bytes that aren't
+  // Returns the text: on one line, or with `indent` spaces for each level. Doubles get the fewest
+  // digits that read back as the same double; NaN and infinities become null. Bytes that aren't
   // UTF-8 become U+FFFD.
   std::string dump(int indent = -1) const;
-  // All but ASCII as \u escapes.
+  // Writes all characters beyond ASCII as \u escapes.
   std::string dumpAscii() const;
-  // Errors: kBadData: a text or a key that isn't UTF-8.
+  // Errors: kBadData for a text or a key that isn't UTF-8.
   std::string dumpStrict(int indent = -1) const;
 
   bool isNull() const { return type_ == Type::kNull; }
@@ -99,7 +99,7 @@ class Json {
   bool isNumber() const { return isInteger() || type_ == Type::kDouble; }
   // A number without fraction or exponent that fits in 64 bits.
   bool isInteger() const { return type_ == Type::kNegative || type_ == Type::kUnsigned; }
-  bool isUnsigned() const { return type_ == Type::kUnsigned; }  // an integer from 0 on
+  bool isUnsigned() const { return type_ == Type::kUnsigned; }  // a non-negative integer
   bool isString() const { return type_ == Type::kString; }
   bool isArray() const { return type_ == Type::kArray; }
   bool isObject() const { return type_ == Type::kObject; }
@@ -107,15 +107,15 @@ class Json {
   int asInt() const;
   int64_t asInt64() const;
   uint64_t asUint64() const;
-  double asDouble() const;  // of any number
+  double asDouble() const;  // any number
   const std::string& asString() const;
-  std::vector<std::string> asStrings() const;  // of an array of texts
+  std::vector<std::string> asStrings() const;  // an array of strings
 
   // ---- arrays and objects
-  size_t size() const;  // 0 for a value that is neither
+  size_t size() const;  // 0 if neither
   bool empty() const { return size() == 0; }
 
-  // ---- arrays; the items of anything else are an error
+  // ---- arrays; on any other type these are errors
   const Json* begin() const;
   const Json* end() const;
   Json* begin();
@@ -128,19 +128,19 @@ class Json {
   void push_back(Json item);  // null becomes an array
 
   // ---- objects
-  // Null pointer: there is no such key, or this is no object.
+  // Returns null if there is no such key, or if this is no object.
   const Json* find(std::string_view key) const;
   Json* find(std::string_view key);
   bool contains(std::string_view key) const { return find(key) != nullptr; }
   const Json& at(std::string_view key) const;
   const Json& operator[](std::string_view key) const { return at(key); }
   Json& operator[](std::string_view key);  // adds a null; null becomes an object
-  bool erase(std::string_view key);        // whether it was there
+  bool erase(std::string_view key);        // returns whether it was there
   void update(const Json& object);         // adds its members, or replaces their values
-  // In their order. Errors: this is no object.
+  // In insertion order. Errors: this is no object.
   const std::vector<Member>& members() const;
 
-  // The value under `key`, of the type asked for.
+  // Returns the value under `key`. Errors: no such key, or another type.
   bool boolAt(std::string_view key) const;
   int intAt(std::string_view key) const;
   uint64_t uint64At(std::string_view key) const;
@@ -149,7 +149,7 @@ class Json {
   const Json& arrayAt(std::string_view key) const;
   const Json& objectAt(std::string_view key) const;
 
-  // As those, or `otherwise` where there is no such key. Errors: a value of another type.
+  // Returns the value, or `otherwise` if there is no such key. Errors: a value of another type.
   int intOr(std::string_view key, int otherwise) const;
   double doubleOr(std::string_view key, double otherwise) const;
   std::string stringOr(std::string_view key, std::string_view otherwise) const;
@@ -185,11 +185,11 @@ class Json {
   Json(Scalar, uint64_t value);
   Json(Scalar, double value);
 
-  void append(std::string key, Json value);  // `key` is not there
+  void append(std::string key, Json value);  // `key` must be new
   void become(Type type);
   double number() const;
   std::string_view typeName() const;
-  // `key`: for the message; null: none.
+  // `key`: named in the message; null for none.
   [[noreturn]] void refuse(const std::string_view* key, std::string_view wanted) const;
   int toInt(const std::string_view* key) const;
   uint64_t toUint64(const std::string_view* key) const;
@@ -197,7 +197,7 @@ class Json {
   const std::string& toString(const std::string_view* key) const;
 
   Type type_ = Type::kNull;
-  uint64_t bits_ = 0;  // of a scalar
+  uint64_t bits_ = 0;  // the value of a scalar
   std::unique_ptr<Node> node_;
 };
 
@@ -206,22 +206,22 @@ struct Json::Member {
   Json value;
 };
 
-// What braces hold, for the moment in which they become an object.
+// One member in braces, until the braces become an object.
 struct Json::Field {
   std::string_view key;
-  mutable Json value;  // is moved from
+  mutable Json value;  // mutable, to be moved from
 };
 
-// Sees the values of a text while it is read, in their order, and can drop them: for texts that are
-// larger than what is needed of them. `depth`: how many arrays and objects are around a value. Each
-// function may throw, which ends the reading.
+// Sees the values of a text in order while it is read, and can drop them: for texts much larger
+// than the needed part. `depth`: the number of arrays and objects around a value. Any function may
+// throw, which ends the reading.
 class JsonVisitor {
  public:
   virtual void onObject(int depth) = 0;
   virtual void onArray(int depth) = 0;
   virtual void onKey(int depth, const std::string& key) = 0;
   virtual void onValue(int depth) = 0;  // neither object nor array
-  // A whole array or object. False: it is not kept.
+  // Called for a complete array or object. Returns false to drop it.
   virtual bool keeps(int depth, const Json& value) = 0;
 
  protected:

@@ -18,7 +18,7 @@ struct Json::Node {
 
 namespace json_node {
 
-constexpr size_t kQuotedBytesMax = 200;  // of a key or a message
+constexpr size_t kQuotedBytesMax = 200;  // bytes of a key quoted in a message
 
 // Throws kBadData.
 [[noreturn]] void fail(const std::string& why);

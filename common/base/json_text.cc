@@ -13,7 +13,7 @@ namespace dtf {
 
 namespace {
 
-// nlohmann's message without the name of its exception.
+// Returns nlohmann's message without the name of its exception.
 std::string messageOf(const std::exception& error) {
   std::string text = error.what();
   if (const size_t end = text.find("] "); end != std::string::npos) text.erase(0, end + 2);
@@ -22,7 +22,7 @@ std::string messageOf(const std::exception& error) {
 
 }  // namespace
 
-// ---- reading: what nlohmann's parser calls
+// ---- reading: callbacks of nlohmann's parser
 
 class Json::Builder {
  public:
@@ -36,7 +36,8 @@ class Json::Builder {
   bool number_unsigned(uint64_t number) { return value(number); }
   bool number_float(double number, const std::string& /*digits*/) { return value(number); }
   bool string(std::string& text) { return value(std::move(text)); }
-  bool binary(std::vector<uint8_t>& /*bytes*/) { return false; }  // not in texts
+  // not in texts, only in binary formats
+  bool binary(std::vector<uint8_t>& /*bytes*/) { return false; }
 
   bool start_object(size_t /*size*/) { return start(Json::object()); }
   bool end_object() { return finish(); }
@@ -57,7 +58,7 @@ class Json::Builder {
 
  private:
   struct Open {
-    Json* container = nullptr;  // stays where it is while it is open
+    Json* container = nullptr;  // does not move while it is open
     std::set<std::string> keys;
   };
 
@@ -106,7 +107,7 @@ class Json::Builder {
   JsonVisitor* const visitor_;
   Json root_;
   std::vector<Open> open_;  // outermost first
-  std::string key_;         // of the next value
+  std::string key_;         // the key of the next value
 };
 
 Json Json::parse(std::string_view text, int depth_max, JsonVisitor* visitor) {

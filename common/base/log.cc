@@ -20,7 +20,7 @@ constexpr char kTimeAndLevel[] = "%Y-%m-%dT%H:%M:%S.%e%z %l ";
 
 std::atomic<Level> current_level{Level::kInfo};
 
-// spdlog's door to StderrSink, called with its mutex held.
+// The sink of spdlog that writes to StderrSink; called with spdlog's mutex held.
 class Sink final : public spdlog::sinks::base_sink<std::mutex> {
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {

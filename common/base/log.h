@@ -1,14 +1,16 @@
 #pragma once
 
-// One line per event on stderr, time and level first, then key=value with the ids first:
-// `2026-03-01T10:11:12.345+01:00 info task=worker/3 event=joined ps=2`. error = a person must act;
-// warning = degraded, heals by itself; info = once per state change, never per step; debug = off
-// unless asked for. How fast a job is goes to the launcher (notify.h), not into the log.
-// Further lines of one event are indented by two spaces, and no line holds a control character: the
-// name of a file, a peer or a user can't imitate a line of the log.
+// Writes one line per event to stderr: time and level, then key=value with the ids first:
+// `2026-03-01T10:11:12.345+01:00 info task=worker/3 event=joined ps=2`.
+// error: a person must act; warning: degraded, heals by itself; info: once per change of state,
+// never per step; debug: off by default. The speed of a job goes to the launcher (notify.h), not
+// into the log.
+// Further lines of one event are indented by two spaces, and no line contains a control character:
+// the name of a file, a peer or a user can't imitate a log line.
 // Threads: thread-safe. Lines never interleave.
-// Blocks: never on who reads stderr, but error(), for kErrorPatience: its lines are the last words
-// of a process. What finds no room is dropped, and counted in `event=log_dropped lines=N` as soon
+// Blocks: never on the reader of stderr, except error(), up to kErrorPatience: its lines are a
+// process's last. Lines without room are dropped, and counted in `event=log_dropped lines=N` as
+// soon as there is room again.
 // as there is room again.
 
 #include <fmt/core.h>
@@ -27,7 +29,7 @@ inline constexpr Duration kErrorPatience = std::chrono::seconds(1);
 // Call once at the start of main. `task` ("worker/1") goes into each line; empty for tools.
 void init(std::string_view task, Level level);
 
-// Parses "debug|info|warning|error"; returns false when it is none of them.
+// Parses "debug|info|warning|error"; returns false for any other text.
 bool parseLevel(std::string_view text, Level& level);
 
 bool enabled(Level level);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a program measures of itself, in the text that Prometheus reads (version 0.0.4 of its
-// format). Values are read where they are kept when somebody asks: nothing is counted twice.
+// Metrics of a program in Prometheus' text format (version 0.0.4). Values are read from their
+// owners on each request: nothing is counted twice.
 
 #include <cstdint>
 #include <span>
@@ -19,31 +19,31 @@ struct MetricValue {
   MetricLabels labels{};
 };
 
-// How often a measured value was at most so much.
+// The distribution of a measured value.
 struct HistogramValue {
   struct Bucket {
     double at_most = 0;
-    uint64_t count = 0;  // of this bucket alone
+    uint64_t count = 0;  // values in this bucket alone
   };
   std::vector<Bucket> buckets;  // ascending
-  uint64_t above = 0;           // the last of them
-  double sum = 0;               // of all values
+  uint64_t above = 0;           // values above the last bucket
+  double sum = 0;               // the sum of all values
 };
 
-// Name and help are literals; the name has its unit last, a counter's ends with _total.
+// Name and help are literals. The name ends with its unit, the name of a counter with _total.
 struct Metric {
   enum class Kind : uint8_t { kCounter, kGauge, kHistogram };
   std::string_view name;
   std::string_view help;
   Kind kind = Kind::kGauge;
-  std::vector<MetricValue> values{};  // of a counter or gauge: one, or one for each label
+  std::vector<MetricValue> values{};  // of a counter or gauge: one, or one per label
   HistogramValue histogram{};
 };
 
 Metric counter(std::string_view name, std::string_view help, double value);
 Metric gauge(std::string_view name, std::string_view help, double value);
 
-// One line for each value, below its name and help; each has `common` among its labels.
+// Returns one line for each value below its name and help; adds the labels `common` to each.
 std::string metricsText(std::span<const Metric> metrics, const MetricLabels& common);
 
 }  // namespace dtf

@@ -56,7 +56,7 @@ class CondVar {
     cond_.wait(lock);
     lock.release();
   }
-  // Returns false when `deadline` has passed.
+  // Returns false if `deadline` has passed.
   bool waitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline) DTF_REQUIRES(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     const bool in_time = cond_.wait_until(lock, deadline) == std::cv_status::no_timeout;

@@ -14,7 +14,7 @@ namespace dtf {
 
 namespace {
 
-// Null: started by hand.
+// Returns null if this process was started by hand.
 NotifyPipe* notifyPipe() {
   static const std::unique_ptr<NotifyPipe> pipe = []() -> std::unique_ptr<NotifyPipe> {
     const char* text = std::getenv("DTF_NOTIFY_FD");

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a task tells its launcher: one JSON object a line on the file descriptor named by
+// Messages of a task to its launcher: one JSON object a line on the file descriptor named by
 // DTF_NOTIFY_FD. Without that variable (a task started by hand) every call does nothing. Lines:
 //   {"event":"ready"}                                              the task serves, or is connected
 //                                                                  to every ps
@@ -10,11 +10,11 @@
 //   {"event":"evaluation","step":200,"loss":0.29,"accuracy":0.91,"examples":1000}
 //   {"event":"waiting","for":"worker/1 in step 12 (says ps/0)","seconds":3.0}
 //                                                                  a worker's step, every 3 s; or
-//                                                                  "initialising w1: 40 %", or "":
-//                                                                  nothing any more
-//   {"event":"worker_lost","worker":"worker/1","reason":"..."}     a ps, of a worker that vanished
+//                                                                  "initialising w1: 40 %"; "" when
+//                                                                  the wait is over
+//   {"event":"worker_lost","worker":"worker/1","reason":"..."}     from a ps: a worker vanished
 //   {"event":"result","outcome":"done","global_step":1000,...}     the chief's part of summary.json
-//   {"event":"failed","code":"bad_data","message":"..."}           why this task is about to exit
+//   {"event":"failed","code":"bad_data","message":"..."}           why this task will exit
 // Threads: thread-safe. Blocks: notify() for kNotifyPatience (notify_pipe.h) while the launcher
 // does not read, notifyIfRoom() never. Lines arrive whole or not at all.
 
@@ -25,24 +25,25 @@
 
 namespace dtf {
 
-// Writes one line that the launcher must get. No error: a launcher that is gone is noticed
-// elsewhere; one that does not read in time costs the line, and a warning in the log.
+// Writes one line that the launcher must receive. Reports no error: the loss of the launcher is
+// detected elsewhere. If the launcher does not read in time, the line is lost, with a warning in
+// the log.
 void notify(const Json& line);
 
-// For lines that are soon replaced by newer ones ("progress", "checkpoint"): dropped when the
-// launcher is slow.
+// For lines that newer ones soon replace ("progress", "checkpoint"): dropped if the launcher is
+// slow.
 void notifyIfRoom(const Json& line);
 
-// The event "ready", for dtf-launch or for the service manager (service_manager.h), whichever has
+// Sends the event "ready" to dtf-launch or to the service manager (service_manager.h), whichever
 // started this task.
 void notifyReady();
 
-// True when a launcher listens.
+// Returns whether this process has a launcher.
 bool notifyEnabled();
 
-// When the launcher started, for "seconds until the first step": markLaunch() puts the time where
-// the tasks that this process starts on this host find it (DTF_LAUNCHED_NS, CLOCK_MONOTONIC).
-// nullopt for a task started by hand.
+// The start time of the launcher, for "seconds until the first step". markLaunch() records it in
+// the environment for the tasks that this process starts on this host (DTF_LAUNCHED_NS,
+// CLOCK_MONOTONIC). launchedAt() returns nullopt in a task started by hand.
 void markLaunch();
 std::optional<TimePoint> launchedAt();
 

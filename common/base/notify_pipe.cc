@@ -19,23 +19,25 @@ NotifyPipe::NotifyPipe(int fd, Duration patience) : fd_(fd), patience_(patience)
 }
 
 bool NotifyPipe::write(const std::string& line) {
-  DTF_CHECK(line.ends_with('\n'));  // else the next would be part of it
+  DTF_CHECK(line.ends_with('\n'));  // else the next line would join it
   const TimePoint deadline = clock_.now() + patience_;
   MutexLock lock(mutex_);
   return writeBy(line, deadline);
 }
 
-// A line of PIPE_BUF bytes is the longest that the kernel takes whole or not at all.
+// The kernel writes up to PIPE_BUF bytes completely or not at all.
 bool NotifyPipe::writeIfRoom(const std::string& line) {
   DTF_CHECK(line.ends_with('\n'));
-  if (line.size() > PIPE_BUF || !mutex_.tryLock()) return false;  // held: a line waits for room
+  // held: another line waits for room
+  if (line.size() > PIPE_BUF || !mutex_.tryLock()) return false;
   const bool written = !cut_ && halfIsFree(line.size()) &&
                        ::write(fd_, line.data(), line.size()) == static_cast<ssize_t>(line.size());
   mutex_.unlock();
   return written;
 }
 
-// What was cut by a deadline gets its end first, so that it is one bad line, and this one whole.
+// First completes a line that a deadline cut off, so that it makes one bad line and the new line is
+// whole.
 bool NotifyPipe::writeBy(const std::string& line, TimePoint deadline) {
   const std::string text = cut_ ? "\n" + line : line;
   size_t at = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The writing end of the pipe to the launcher: lines arrive whole or not at all, however slowly the
+// The writing end of the pipe to the launcher. Lines arrive whole or not at all, however slowly the
 // launcher reads.
 
 #include <chrono>
@@ -11,22 +11,22 @@
 
 namespace dtf {
 
-// How long a line waits for a launcher that doesn't read (it is suspended, or the host is busy).
+// The wait for a launcher that does not read because it is suspended or the host is busy.
 inline constexpr Duration kNotifyPatience = std::chrono::seconds(10);
 
 // Borrows: `fd`, which becomes non-blocking.
 // Threads: thread-safe.
 // Blocks: write() for `patience` at most, writeIfRoom() never.
-// Errors: none; false: not written.
+// Errors: none; the functions return false if the line was not written.
 class NotifyPipe {
  public:
   explicit NotifyPipe(int fd, Duration patience = kNotifyPatience);
 
-  // A line that must arrive. `line` ends with its "\n".
+  // Writes a line that must arrive. `line` ends with "\n".
   bool write(const std::string& line) DTF_EXCLUDES(mutex_);
 
-  // A line that the next one of its kind replaces. It uses half of the pipe at most: so however
-  // long nobody reads, there is room for the few lines that must arrive.
+  // Writes a line that the next one of its kind replaces. It fills the pipe half at most, so that
+  // the few lines that must arrive find room even if the launcher does not read for long.
   bool writeIfRoom(const std::string& line) DTF_EXCLUDES(mutex_);
 
  private:

@@ -8,11 +8,11 @@ namespace dtf::trace {
 
 namespace {
 
-// Of a span, as the protocol numbers them.
+// Kinds of spans, as the protocol numbers them.
 constexpr int kInternal = 1;
 constexpr int kServer = 2;
 
-// Numbers of 64 bits are text in this protocol's JSON.
+// The protocol writes 64-bit numbers as strings in JSON.
 Json attribute(const char* key, const std::string& text) {
   return {{"key", key}, {"value", {{"stringValue", text}}}};
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Sampled spans (trace.h) as OpenTelemetry's protocol has them over HTTP, in JSON: the body of a
-// POST /v1/traces (https://opentelemetry.io/docs/specs/otlp/). Pure.
+// Sampled spans (trace.h) in OpenTelemetry's protocol over HTTP, as JSON: the body of a POST
+// /v1/traces (https://opentelemetry.io/docs/specs/otlp/). Pure.
 
 #include <cstdint>
 #include <span>
@@ -14,7 +14,7 @@
 
 namespace dtf::trace {
 
-// Whose spans they are.
+// The process that recorded the spans.
 struct OtlpResource {
   std::string job;
   TaskId task;
@@ -22,7 +22,7 @@ struct OtlpResource {
   int64_t pid = 0;
 };
 
-// The wall clock at a moment of the monotonic one.
+// One moment on the monotonic clock and on the wall clock.
 struct ClockAnchor {
   TimePoint monotonic{};
   int64_t unix_ns = 0;
@@ -32,8 +32,7 @@ struct ClockAnchor {
 std::string otlpJson(const OtlpResource& resource, std::span<const SampledSpan> spans,
                      const ClockAnchor& anchor);
 
-// How many of the spans a collector has not taken, as it says in its answer to them: a
-// `partialSuccess`.
+// Returns the number of spans that a collector rejected, from its reply (`partialSuccess`).
 uint64_t rejectedSpans(std::string_view answer);
 
 }  // namespace dtf::trace

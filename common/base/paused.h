@@ -2,8 +2,8 @@
 
 namespace dtf {
 
-// The exit code of a task whose job was saved and left, to go on when its tasks are started again
-// (EX_TEMPFAIL of sysexits.h). No error: base/error.h has the codes of those.
+// The exit code of a task whose job was saved and stopped, and continues when its tasks are started
+// again (EX_TEMPFAIL of sysexits.h). It is no error; the codes of errors are in base/error.h.
 inline constexpr int kPausedExitCode = 75;
 
 }  // namespace dtf

@@ -22,14 +22,15 @@ std::string lineOf(const std::string& file) {
   return line;
 }
 
-// Field 22 of /proc/PID/stat (proc(5)); the second, a name in brackets, may hold anything.
+// Returns field 22 of /proc/PID/stat (proc(5)). The second field, a name in brackets, may contain
+// anything.
 int64_t startOf(pid_t pid) {
   const std::string stat = lineOf("/proc/" + std::to_string(pid) + "/stat");
   const size_t end = stat.rfind(") ");
   if (end == std::string::npos) return 0;
   std::istringstream fields(stat.substr(end + 2));
   std::string field;
-  constexpr int kBetween = 19;  // from the third field on
+  constexpr int kBetween = 19;  // counted from the third field
   for (int i = 0; i < kBetween; ++i) fields >> field;
   int64_t ticks = 0;
   return fields >> ticks ? ticks : 0;
@@ -41,7 +42,7 @@ ProcessIdentity identityOf(pid_t pid) {
   return {hostName(), lineOf("/proc/sys/kernel/random/boot_id"), startOf(pid)};
 }
 
-// A host may get another name while it runs; its boot is its own.
+// The host name may change while the host runs; the boot id does not.
 std::string otherHost(const ProcessIdentity& identity) {
   if (identity.host.empty()) return "";
   const ProcessIdentity here = identityOf(0);

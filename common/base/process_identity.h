@@ -13,8 +13,8 @@ namespace dtf {
 // Value type.
 struct ProcessIdentity {
   std::string host{};       // its name
-  std::string boot{};       // of the host's kernel, since it was started
-  int64_t start_ticks = 0;  // when the process began, in ticks since the boot; 0: not known
+  std::string boot{};       // the id of the kernel's boot
+  int64_t start_ticks = 0;  // start of the process in ticks since the boot; 0 if not known
   bool operator==(const ProcessIdentity&) const = default;
 };
 
@@ -22,13 +22,13 @@ struct ProcessIdentity {
 // Threads: thread-safe.
 ProcessIdentity identityOf(pid_t pid);
 
-// Returns the name of the host that `identity` is of, where that is another one than this; empty:
-// it is this one, or not known.
+// Returns the name of the host of `identity` if it is another host; empty if it is this host or not
+// known.
 // Threads: thread-safe.
 std::string otherHost(const ProcessIdentity& identity);
 
-// Returns whether there is a process `pid` here that began at `start_ticks`; 0: whichever has the
-// number.
+// Returns whether process `pid` of this host started at `start_ticks`; with 0, whether any process
+// has that pid.
 bool isSameProcess(pid_t pid, int64_t start_ticks);
 
 }  // namespace dtf

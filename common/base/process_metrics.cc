@@ -43,15 +43,15 @@ double cpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// When the host started, in seconds since 1970: "btime 1732420000" in /proc/stat.
+// Returns the boot time of the host in seconds since 1970: "btime 1732420000" in /proc/stat.
 std::optional<double> bootTime() {
   for (const std::string& line : split(contentOf("/proc/stat"), '\n'))
     if (line.starts_with("btime ")) return numberOf(std::string_view(line).substr(6));
   return std::nullopt;
 }
 
-// proc(5) numbers the fields of /proc/self/stat from 1; the third follows the name, which may
-// have spaces in it, in brackets.
+// proc(5) numbers the fields of /proc/self/stat from 1. The third field follows the name in
+// brackets, which may contain spaces.
 void addStat(std::vector<Metric>& metrics) {
   const std::string stat = contentOf("/proc/self/stat");
   const size_t name_end = stat.rfind(')');
@@ -74,7 +74,7 @@ void addDescriptors(std::vector<Metric>& metrics) {
   std::error_code error;
   const std::filesystem::directory_iterator open("/proc/self/fd", error);
   if (error) return;
-  // One is the iterator's own.
+  // One descriptor belongs to the iterator.
   const auto count = std::distance(std::filesystem::begin(open), std::filesystem::end(open)) - 1;
   metrics.push_back(
       gauge("process_open_fds", "File descriptors in use.", static_cast<double>(count)));

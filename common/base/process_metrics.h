@@ -1,6 +1,6 @@
 #pragma once
 
-// What the kernel says of this process, under the names that Prometheus' own libraries have for it.
+// The kernel's metrics of this process, under the names that Prometheus' own libraries use.
 
 #include <vector>
 
@@ -8,8 +8,9 @@
 
 namespace dtf {
 
-// CPU seconds, memory, descriptors, threads, the time of the start. What can't be read is left out.
-// Any thread.
+// Returns CPU seconds, memory, descriptors, threads and the start time; omits values that can't be
+// read.
+// Threads: thread-safe.
 // Blocks: on /proc, shortly.
 std::vector<Metric> processMetrics();
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the processor of this host is called: what was measured on one says nothing of another.
+// The name of this host's processor: measurements of one say nothing about another.
 
 #include <string>
 #include <string_view>
@@ -11,7 +11,7 @@ namespace dtf {
 // Blocks: on /proc, shortly.
 std::string processorName();
 
-// The same, of that file's text.
+// The same for the text of that file.
 std::string processorNameIn(std::string_view cpuinfo);
 
 }  // namespace dtf

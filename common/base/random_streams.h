@@ -1,8 +1,8 @@
 #pragma once
 
-// Which Philox stream each user of a job's one seed draws from: the use in the top byte, the number
-// of the image, epoch, variable or layer below. Two uses never share numbers. This is the list of
-// all uses; a number here is part of what a seed means, so none is ever changed or used again.
+// The Philox streams that draw from a job's one seed: the use in the top byte, below it the number
+// of the image, epoch, variable or layer. Two uses never share numbers. This is the list of all
+// uses. A number here is part of the meaning of a seed: none is changed or reused.
 
 #include <cstdint>
 

@@ -29,8 +29,8 @@ int64_t ticksOf(const Json& json) {
   return fits ? start->asInt64() : 0;
 }
 
-// The record is rewritten in place (a new file would lose the lock), so a reader may see half of
-// one: then what can be read counts.
+// The record is rewritten in place, since a new file would lose the lock. A reader may see half of
+// it; then the readable part counts.
 LaunchRecord parseRecord(const std::string& text) {
   LaunchRecord record;
   const Json parsed = Json::parseOrNull(text);
@@ -53,9 +53,9 @@ LaunchRecord parseRecord(const std::string& text) {
   return record;
 }
 
-// An open-file-description lock on the whole file: it ends with the descriptor, works over NFS,
-// and, unlike flock(), can be asked about without being taken, so `status` never gets in the way of
-// a launch.
+// An open-file-description lock on the whole file. It ends with the descriptor and works over NFS.
+// Unlike flock() it can be queried without being taken, so `status` never gets in the way of a
+// launch.
 struct flock wholeFile(short type) {
   struct flock lock {};
   lock.l_type = type;
@@ -93,15 +93,15 @@ RunLock::RunLock(fs::path folder, const LaunchRecord& holder) : folder_(std::mov
   DTF_CHECK(!folder_.empty());
   makeWritableFolder(folder_);
   const fs::path file = recordFile(folder_);
-  // Its name is predictable: a link there would have another file overwritten.
+  // O_NOFOLLOW: the name is predictable, and a link there would overwrite another file.
   lock_ = Fd(::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!lock_.valid()) failWrite(file, errno);
   struct flock lock = wholeFile(F_WRLCK);
   if (::fcntl(lock_.get(), F_OFD_SETLK, &lock) != 0) failHeld(folder_);
-  // A file that another user left here is this one's now: `stop` looks at its owner.
+  // Takes over a file that another user left here: `stop` checks its owner.
   [[maybe_unused]] const int kept = ::fchown(lock_.get(), ::geteuid(), static_cast<gid_t>(-1));
-  record(holder);  // whoever is refused from now on can say by whom
-  // Of a launcher that was killed: its progress is not this run's.
+  record(holder);  // from now on a rejected launch can name this one
+  // The progress of a launcher that was killed does not belong to this run.
   std::error_code ignored;
   for (const char* name : {"status.json", "status.json.tmp"}) fs::remove(folder_ / name, ignored);
 }
@@ -110,7 +110,7 @@ bool RunLock::held() const {
   DTF_CHECK(lock_.valid());
   struct stat locked {
   }, named{};
-  if (::fstat(lock_.get(), &locked) != 0) return true;  // the disk doesn't answer: nothing is known
+  if (::fstat(lock_.get(), &locked) != 0) return true;  // the disk does not respond: unknown
   if (::stat(recordFile(folder_).c_str(), &named) != 0) return errno != ENOENT && errno != ENOTDIR;
   return locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// A run directory belongs to one job at a time: to the dtf-launch that runs it, or, started by
-// hand, to its chief. Its file launch.json is what they lock, and says who runs there.
+// The lock of a run directory. A directory belongs to one job at a time: to its dtf-launch, or,
+// started by hand, to its chief. They lock the file launch.json, which also names the owner.
 
 #include <sys/types.h>
 
@@ -15,41 +15,42 @@
 
 namespace dtf {
 
-// What launch.json says. Value types.
+// The content of launch.json. Value types.
 struct RecordedTask {
   std::string name;  // "worker/1"
   pid_t pid = 0;
-  std::string address{};  // where it listens, "localhost:2222"; empty in a record without it
+  std::string address{};  // where it listens, "localhost:2222"; empty in an old record
   int64_t start_ticks =
-      0;  // of the process (process_identity.h); RunLock looks it up. 0: not known
+      0;  // start of the process (process_identity.h), filled in by RunLock; 0 if not known
 };
 struct LaunchRecord {
   std::string job;
-  pid_t launcher = 0;  // the process that holds the lock: a SIGTERM to it ends the job
+  pid_t launcher = 0;  // the process that holds the lock; SIGTERM to it ends the job
   std::vector<RecordedTask> tasks;
-  std::string program = "dtf-launch";  // of `launcher`
-  int attempt = 0;  // of the first processes of its tasks: their logs' number; 0: not known
-  // The identity of `launcher`. RunLock looks it up; records of dtf 0.1.0 have none.
+  std::string program = "dtf-launch";  // the program of `launcher`
+  int attempt = 0;  // the attempt of the first processes, as in their logs' names; 0 if not known
+  // The identity of `launcher`, filled in by RunLock. Records of dtf 0.1.0 have none.
   ProcessIdentity identity{};
-  bool serves = false;  // tasks without a job: their end is another file's (job_summary.h)
+  // tasks that serve, without a job; their end is in another file (job_summary.h)
+  bool serves = false;
 };
 
-// " on the host NAME" of a record of another host; empty: it is of this one, or says none.
+// Returns " on the host NAME" for a record of another host; empty for this host or an unknown one.
 std::string onHostText(const LaunchRecord& record);
 
-// Owns: the lock on launch.json, which the kernel gives back however this process ends.
+// Owns: the lock on launch.json, which the kernel releases however this process ends.
 // Threads: thread-compatible.
 // Blocks: on the disk.
 class RunLock {
  public:
   // Makes the folder, takes the lock, records `holder`, and removes the status.json of a run that
   // was killed there.
-  // Errors: kCannotWrite; kPermission where this user may not; kUnavailable naming the process that
-  // holds the folder.
+  // Errors: kCannotWrite; kPermission if this user may not write there; kUnavailable with the
+  // process that holds the folder.
   RunLock(std::filesystem::path folder, const LaunchRecord& holder);
 
-  // False once launch.json, or the folder around it, was removed or replaced: the lock is on a file
-  // that nobody finds any more, so another job may start there.
+  // Returns false once launch.json or its folder was removed or replaced. The lock is then on an
+  // unreachable file, and another job may start there.
   bool held() const;
 
   // Errors: kCannotWrite.
@@ -60,13 +61,13 @@ class RunLock {
   Fd lock_;
 };
 
-// What to tell whoever runs a job in `folder` when it is not held() any more.
+// Returns the message for a job in `folder` whose lock is no longer held().
 std::string lostFolderText(const std::filesystem::path& folder);
 
-// What launch.json says of whoever holds `folder`, or held it last; empty where there is none.
+// Returns the last record in launch.json of `folder`; empty if there is none.
 LaunchRecord lastLaunch(const std::filesystem::path& folder);
 
-// The record in `folder`, if somebody holds it at this moment; nullopt: nothing runs there.
+// Returns the record in `folder` if a process holds the lock now; nullopt if nothing runs there.
 std::optional<LaunchRecord> runningLaunch(const std::filesystem::path& folder);
 
 }  // namespace dtf

@@ -25,14 +25,14 @@ namespace {
 
 constexpr uint64_t kEntryBytesMax = 65536;
 
-// One name below /tmp is known to all users, so what is there is looked at before it is trusted.
+// All users know this name below /tmp, so the folder is checked before it is trusted.
 bool isOwnFolder(const fs::path& folder) {
   struct stat info {};
   return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
          info.st_uid == ::geteuid() && (info.st_mode & 022) == 0;
 }
 
-// Not one: the file of a launch that is writing its own at this moment.
+// Other names are files of a launch that is writing its entry now.
 bool isEntryName(const std::string& name) {
   return name.size() == 16 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
@@ -50,7 +50,7 @@ std::optional<KnownRun> readEntry(const fs::path& file) {
 
 }  // namespace
 
-// Absolute first: weakly_canonical() leaves a relative path whose parts don't exist yet relative.
+// absolute() first: weakly_canonical() keeps a relative path relative if its parts don't exist yet.
 fs::path registeredPath(const fs::path& path) {
   std::error_code ignored;
   const fs::path absolute = fs::absolute(path).lexically_normal();
@@ -86,7 +86,7 @@ void RunRegistry::remember(const KnownRun& run) {
     if (!known || (is_ours && !fs::exists(known->run_dir, ignored)))
       fs::remove(entry.path(), ignored);
   }
-  // One entry a run directory: the newest launch there counts.
+  // One entry per run directory: the newest launch counts.
   const std::string name = fmt::format("{:016x}", std::hash<std::string>()(run.run_dir.string()));
   atomicReplace(folder_ / name, Json{{"schema", 1},
                                      {"cluster_file", run.cluster_file.string()},

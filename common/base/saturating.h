@@ -1,6 +1,6 @@
 #pragma once
 
-// Sums and products of sizes that a file names: too large to be true, not wrapped around.
+// Sums and products of sizes read from files: they saturate instead of wrapping around.
 
 #include <cstdint>
 

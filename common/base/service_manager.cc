@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::string_view kFailed = "failed: ";
 constexpr std::string_view kFailedWithJob = "failed with its job: ";
-// The status of such a task of 0.1.0, which had no word for it.
+// The status that dtf 0.1.0 gave such a task.
 constexpr std::string_view kFailedWithJobBefore = "failed: the job was ended by ";
 constexpr std::string_view kResult = "done: the result of step ";
 
@@ -39,7 +39,7 @@ Number numberOf(const char* variable, const char* text) {
   return number;
 }
 
-// "@name": the first byte of an abstract name is zero, and it ends with its length.
+// "@name": an abstract name starts with a zero byte and ends with its length.
 socklen_t addressOf(const std::string& socket, sockaddr_un& address) {
   address = {};
   address.sun_family = AF_UNIX;
@@ -108,7 +108,7 @@ ServiceManager::ServiceManager(std::string socket, Duration watchdog)
                                        " names no Unix socket: expected /path or @name");
 }
 
-// A socket each time: the manager may have made its own anew.
+// Opens a new socket each time, because the manager may have recreated its own.
 bool ServiceManager::tell(std::string_view words, Duration patience) const {
   DTF_CHECK(!words.empty() && patience >= Duration{0});
   const Fd from(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -1,12 +1,12 @@
 #pragma once
 
-// What a task tells the service manager that started it: systemd, or whoever speaks its protocol,
-// sd_notify(3). A datagram of words, one a line, to the Unix socket named by NOTIFY_SOCKET:
+// Messages of a task to its service manager: systemd, or another program with its protocol,
+// sd_notify(3). A datagram with one word a line to the Unix socket named by NOTIFY_SOCKET:
 //   READY=1                     the task serves, or is connected to every ps
 //   STATUS=step 120 of 1000     for `systemctl status`
-//   WATCHDOG=1                  its loops still turn; see daemons/service_watch.h
-//   EXTEND_TIMEOUT_USEC=N       it starts or stops, and needs that much longer
-//   STOPPING=1                  it was told to end
+//   WATCHDOG=1                  its loops still run; see daemons/service_watch.h
+//   EXTEND_TIMEOUT_USEC=N       it starts or stops, and needs N microseconds more
+//   STOPPING=1                  it received a signal to stop
 
 #include <cstdint>
 #include <optional>
@@ -22,9 +22,9 @@ namespace dtf {
 inline constexpr size_t kServiceStatusBytesMax = 400;
 std::string statusWord(std::string_view text);
 
-// The status of a task that has failed: "failed: MESSAGE", of one that another task has ended
-// (ErrorTrait::kJobEnded) "failed with its job: MESSAGE". readFailedStatus() is the way back, from
-// what the service manager shows of the task; nullopt: it has not said that it failed.
+// The status of a failed task: "failed: MESSAGE"; if another task ended the job
+// (ErrorTrait::kJobEnded), "failed with its job: MESSAGE". readFailedStatus() parses the status
+// that the service manager shows; nullopt if it is no failure.
 std::string failedStatus(const Error& error);
 struct FailedStatus {
   std::string message;
@@ -37,24 +37,24 @@ std::optional<FailedStatus> readFailedStatus(std::string_view status);
 std::string resultStatus(uint64_t step);
 bool isResultStatus(std::string_view status);
 
-// Of WATCHDOG_USEC and WATCHDOG_PID, as environment variables: how long the service manager waits
-// for a WATCHDOG=1 before it kills process `self`. Zero: it doesn't watch that process.
-// Errors: kUsage for what is no number.
+// Returns the time that the service manager waits for a WATCHDOG=1 before it kills process `self`,
+// from the values of WATCHDOG_USEC and WATCHDOG_PID; zero if it does not watch that process.
+// Errors: kUsage if a value is no number.
 Duration watchdogPeriod(const char* usec, const char* pid, int self);
 
 // Immutable after construction; thread-safe.
-// Blocks: tell() for `patience` while the manager does not read.
+// Blocks: tell() for up to `patience` while the manager does not read.
 class ServiceManager {
  public:
   // `socket` is an absolute path, or "@name" in the abstract name space.
   // Errors: kUsage for a name that is neither or is too long.
   ServiceManager(std::string socket, Duration watchdog);
 
-  // False: nobody listens there, or not in time. What the manager makes of a word that is lost is
-  // its affair: it kills and starts again who never was ready, or misses the watchdog.
+  // Returns false if nothing listens there, or does not read in time. A lost message can have
+  // consequences: the manager restarts a task that never was ready or that misses the watchdog.
   bool tell(std::string_view words, Duration patience = {}) const;
 
-  // Zero: no watchdog.
+  // Zero if there is no watchdog.
   Duration watchdog() const { return watchdog_; }
 
  private:
@@ -62,8 +62,8 @@ class ServiceManager {
   const Duration watchdog_;
 };
 
-// The one that this process's environment names; null where there is none, or where dtf-launch has
-// started the task: each task has one that starts it again. A name that can't be used is a warning.
+// Returns the manager named in the environment; null if there is none, or if dtf-launch started the
+// task, which then restarts it itself. Logs a warning for an unusable name.
 const ServiceManager* serviceManager();
 
 }  // namespace dtf

@@ -18,13 +18,15 @@ namespace dtf {
 
 namespace {
 
-// Without the first a process that reads would be killed (SIGBUS) when another makes it smaller;
-// with the last nobody can punch holes into it, whose pages would be the reader's to pay for.
+// F_SEAL_SHRINK: a reader would be killed (SIGBUS) if another process truncated the file.
+// F_SEAL_FUTURE_WRITE: nothing else can punch holes into it, whose pages the reader would have to
+// allocate.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
 
-constexpr decltype(statfs::f_type) kTmpfs = 0x01021994;  // <linux/magic.h>; of huge pages: another
+// <linux/magic.h>; huge pages have another type
+constexpr decltype(statfs::f_type) kTmpfs = 0x01021994;
 
-// Linux from 6.3 on warns where nobody says that it is not to be executed; before, it doesn't know
+// Linux 6.3 and later warns unless the file is marked as not executable; older kernels don't know
 // the flag.
 int makeMemfd() {
   constexpr unsigned kNoExecSeal = 0x0008;  // <linux/memfd.h>
@@ -54,8 +56,7 @@ uint64_t drawKey() {
 SharedMemory::SharedMemory(size_t bytes) : fd_(makeMemfd()), bytes_(bytes), key_(drawKey()) {
   DTF_CHECK(bytes > 0);
   if (!fd_.valid()) failWith("make shared memory", errno);
-  // Memory that the host doesn't have is refused here; a page that is missing later would kill the
-  // process.
+  // Allocates all pages now: a missing page later would kill the process.
   int failed = EINTR;
   while (failed == EINTR) failed = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes));
   if (failed != 0) failWith("take " + std::to_string(bytes) + " bytes of shared memory", failed);
@@ -85,8 +86,8 @@ MappedMemory::MappedMemory(const Fd& fd, size_t bytes) : bytes_(bytes) {
                                          " bytes came where " + std::to_string(bytes) +
                                          " were named");
   void* memory = mapOrThrow(fd.get(), bytes, PROT_READ);
-  // A page that the host doesn't have is refused here, not met by whoever reads. Before Linux 5.14:
-  // EINVAL.
+  // Maps all pages now, so that a missing page is an error here and no signal later. EINVAL: Linux
+  // before 5.14.
   if (::madvise(memory, bytes, MADV_POPULATE_READ) != 0 && errno != EINVAL) {
     const int refused = errno;
     ::munmap(memory, bytes);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Memory that another process reads where it lies: nothing of it is copied or sent, only its
-// descriptor, once (net/memory_channel.h).
+// Memory that another process reads in place. Only its descriptor is sent, once
+// (net/memory_channel.h); the bytes are never copied.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace dtf {
 
-// Memory that this process writes and others may be given to read: a memfd (memfd_create(2)), which
-// can no longer change its size nor be mapped for writing by anybody else. The kernel frees it when
-// nobody has it mapped or open.
+// Memory that this process writes and other processes may read: a memfd (memfd_create(2)), sealed
+// against changes of its size and against other writable mappings. The kernel frees it once no
+// process has it mapped or open.
 //
 // Owns: the descriptor and the mapping.
-// Threads: as for any memory; the rest is immutable.
+// Threads: as for any memory; the members are immutable.
 class SharedMemory {
  public:
-  // Zero, aligned to a page, and there: no step will wait for a page of it.
-  // Errors: kUnavailable with what the kernel refuses.
+  // Zeroed, aligned to a page and allocated: no step waits for one of its pages.
+  // Errors: kUnavailable with the kernel's reason.
   explicit SharedMemory(size_t bytes);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
@@ -28,7 +28,7 @@ class SharedMemory {
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   int descriptor() const { return fd_.get(); }
-  // What tells it from all others, of this and of any other process; never 0.
+  // Unique among all shared memory of all processes; never 0.
   uint64_t key() const { return key_; }
 
  private:
@@ -38,15 +38,15 @@ class SharedMemory {
   uint64_t key_ = 0;
 };
 
-// Another process's SharedMemory, to read. It stays when that process ends.
+// The SharedMemory of another process, mapped for reading. It outlives that process.
 //
 // Owns: the mapping.
-// Threads: as for any memory; the rest is immutable.
+// Threads: as for any memory; the members are immutable.
 class MappedMemory {
  public:
-  // `fd`: of a SharedMemory of at least `bytes`, from 1, of which so many are mapped.
-  // Errors: kBadData when it is none, or smaller: reading it could end this process. kUnavailable
-  // with what the kernel refuses.
+  // Maps `bytes` bytes, at least 1, of the SharedMemory with descriptor `fd`.
+  // Errors: kBadData if `fd` is no such memory, or smaller: reading it could kill this process.
+  // kUnavailable with the kernel's reason.
   MappedMemory(const Fd& fd, size_t bytes);
   ~MappedMemory();
   MappedMemory(const MappedMemory&) = delete;

@@ -27,7 +27,8 @@ bool hasRoom(int fd, std::chrono::milliseconds patience) {
 bool StderrSink::write(std::string_view text) {
   DTF_CHECK_MSG(text.ends_with('\n'), std::string(text));
   adoptStderr();
-  // What was cut gets its end first, so that it is one bad line, and this one whole.
+  // First completes a line that was cut off, so that it makes one bad line and the new line is
+  // whole.
   if ((!cut_ || send("\n")) && send(printableLines(text))) return true;
   dropped_ += static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
   return false;
@@ -38,8 +39,8 @@ void StderrSink::awaitRoom(Duration patience) {
   hasRoom(STDERR_FILENO, std::chrono::ceil<std::chrono::milliseconds>(patience));
 }
 
-// A pipe and a terminal can be opened a second time through /proc. A file must not be: a second
-// description would have an offset of its own, and overwrite what is there.
+// Opens a pipe or terminal a second time through /proc. A file is not reopened: the new description
+// would have its own offset, and overwrite the content.
 void StderrSink::adoptStderr() {
   struct stat info {};
   if (::fstat(STDERR_FILENO, &info) != 0) return own_.reset();
@@ -51,8 +52,8 @@ void StderrSink::adoptStderr() {
     own_ = Fd(::open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
-// In pieces that the kernel takes whole or not at all. poll() before each: where descriptor 2 could
-// not be opened anew, a write without room would wait.
+// Writes pieces that the kernel takes whole or not at all. Polls before each: if descriptor 2 could
+// not be reopened, a write without room would block.
 bool StderrSink::send(std::string_view text) {
   const int fd = own_.valid() ? own_.get() : STDERR_FILENO;
   while (!text.empty()) {

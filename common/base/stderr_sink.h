@@ -1,6 +1,6 @@
 #pragma once
 
-// Where log lines go: stderr, without ever waiting for its reader.
+// The output of log lines: stderr, without waiting for its reader.
 
 #include <sys/types.h>
 
@@ -12,37 +12,37 @@
 
 namespace dtf {
 
-// Writes lines to stderr. A pipe whose reader has stopped (Ctrl-Z on dtf-launch) is full after
-// 64 KiB, a terminal (Ctrl-S) sooner: from then on lines are dropped and counted. The pipe itself
-// is the bounded queue, so what was written is safe even if this process is killed the next moment.
-// Owns: a second description of the pipe or terminal, so that making it non-blocking changes
-// nothing for the shell or another process that shares it.
+// Writes lines to stderr. A pipe whose reader has stopped (Ctrl-Z on dtf-launch) is full after 64
+// KiB, a terminal (Ctrl-S) sooner. From then on lines are dropped and counted. The pipe itself is
+// the bounded queue, so written lines are safe even if this process is killed right after.
+// Owns: a second description of the pipe or terminal; making it non-blocking leaves the shell and
+// other processes that share it unaffected.
 // Borrows: descriptor 2, whatever it is at each call.
-// Threads: thread-compatible; awaitRoom() may overlap with anything.
-// Blocks: write() never on a reader (on the disk, where stderr is a file).
-// Errors: none; a reader that is gone loses the lines.
+// Threads: thread-compatible; awaitRoom() may overlap with any call.
+// Blocks: write() never on a reader (on the disk, if stderr is a file).
+// Errors: none; lines are lost once the reader is gone.
 class StderrSink {
  public:
-  // `text` is one line or more, the last "\n" included; it goes out as printableLines(). False:
-  // there was no room, or not for all of it; its lines are counted.
+  // Writes one or more lines, including the last "\n", through printableLines(). Returns false, and
+  // counts the lines, if there was no room for all of them.
   bool write(std::string_view text);
 
-  // How many lines were lost; starts from 0 again when `forgetDropped` is called.
+  // Returns the number of lines lost since forgetDropped().
   uint64_t dropped() const { return dropped_; }
   void forgetDropped() { dropped_ = 0; }
 
-  // For the line that says why the process is about to end.
+  // Waits for room, for the line that explains why the process ends.
   static void awaitRoom(Duration patience);
 
  private:
   void adoptStderr();
   bool send(std::string_view text);
 
-  Fd own_;            // none: a file, a socket, or a pipe that this user may not open anew
+  Fd own_;            // none for a file, a socket, or a pipe that this user may not reopen
   dev_t device_ = 0;  // of descriptor 2 when own_ was opened
   ino_t inode_ = 0;
   uint64_t dropped_ = 0;
-  bool cut_ = false;  // what was written last lacks its end
+  bool cut_ = false;  // the last write lacks its end
 };
 
 }  // namespace dtf

@@ -95,7 +95,7 @@ void PieceScope::leave() {
 
 namespace {
 
-// Of the part as a whole; tracks come after it.
+// The whole part; tracks come after it.
 constexpr int kPartTid = 1;
 
 Json spanJson(int pid, int tid, const char* category, const std::string& name, TimePoint begin,
@@ -110,7 +110,7 @@ Json spanJson(int pid, int tid, const char* category, const std::string& name, T
           {"args", std::move(args)}};
 }
 
-// The threads that one task's spans are shown in.
+// The threads in which one task's spans are shown.
 class Tids {
  public:
   Tids(int pid, Json& events) : pid_(pid), events_(events) {}
@@ -127,8 +127,8 @@ class Tids {
   int last_ = kPartTid - 1;
 };
 
-// Chrome shows spans of a thread that overlap wrongly, unless one lies within the other: of those
-// that run in no thread each is in the first lane that is free when it begins.
+// Chrome shows spans of one thread correctly only if they nest. Spans that belong to no thread go
+// to the first lane that is free when they begin.
 class Lanes {
  public:
   Lanes(std::string name, Tids& tids) : name_(std::move(name)), tids_(tids) {}
@@ -150,7 +150,7 @@ class Lanes {
  private:
   const std::string name_;
   Tids& tids_;
-  std::vector<std::pair<int, TimePoint>> lanes_;  // with the end of their last span
+  std::vector<std::pair<int, TimePoint>> lanes_;  // with the end of the last span
 };
 
 void addTask(uint64_t step, const TaskTrace& trace, Json& events) {
@@ -196,7 +196,7 @@ std::string timelineJson(uint64_t step, std::span<const TaskTrace> tasks) {
   return Json{{"traceEvents", std::move(events)},
               {"otherData",
                {{"step", step}, {"spans_dropped", dropped}, {"tasks", std::move(about)}}}}
-             // A peer's names may be of any bytes.
+             // A peer's names may contain any bytes.
              .dump() +
          "\n";
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-// What the tasks of a session did in one step, where its client wants to see it: spans on
-// CLOCK_MONOTONIC, which all processes of a host share, and the timeline of all tasks. trace.h has
-// the steps of training jobs, of which a process runs one at a time; here each step that is traced
-// has a collector of its own, and one that isn't has none.
+// The trace of one step of a session, if its client requests it: each task's spans on
+// CLOCK_MONOTONIC, which all processes of a host share, and the timeline of all tasks. trace.h
+// traces training jobs, where a process runs one step at a time; here each traced step has its own
+// collector.
 
 #include <array>
 #include <cstdint>
@@ -19,19 +19,19 @@
 
 namespace dtf::trace {
 
-// Of one task in one step. What is beyond either is dropped and counted.
+// The limits for one task in one step. Spans beyond either are dropped and counted.
 inline constexpr size_t kStepSpansMax = 4096;
 inline constexpr size_t kStepTextBytesMax = 1 << 20;  // names and details together
-// What a trace takes at most.
+// The largest size of a trace.
 inline constexpr uint64_t kStepTraceBytesMax = kStepTextBytesMax + kStepSpansMax * 128;
 
 // Value type.
 struct StepSpan {
   enum class Kind : uint8_t {
-    kOp,       // of the graph, by its name
-    kPiece,    // that a device ran without waiting: its ops, and what lies between them
-    kReceive,  // the wait for a tensor, from the begin of the part
-    kSend,     // from when a tensor leaves until its receiver has it
+    kOp,       // an op of the graph, with its name
+    kPiece,    // a piece that a device ran without waiting: its ops and the gaps between them
+    kReceive,  // the wait for a tensor, from the start of the part
+    kSend,     // from the departure of a tensor until its receiver has it
   };
   Kind kind = Kind::kOp;
   std::string name;
@@ -44,13 +44,13 @@ inline constexpr std::array<const char*, 4> kStepSpanKinds = {"op", "piece", "re
 // Value type.
 struct TaskTrace {
   TaskId task;
-  TimePoint begin{}, end{};         // of its part
-  std::vector<std::string> tracks;  // threads, and what runs in none
-  std::vector<StepSpan> spans;      // as they ended
+  TimePoint begin{}, end{};         // of the task's part
+  std::vector<std::string> tracks;  // threads, and lanes for spans without a thread
+  std::vector<StepSpan> spans;      // in the order of their ends
   uint64_t dropped = 0;
-  TimePoint anchor{};    // one moment by two clocks
-  int64_t unix_us = 0;   // the other: the time of day
-  bool is_given = true;  // false: the task is of a version that gives none; the rest is not set
+  TimePoint anchor{};    // one moment on two clocks
+  int64_t unix_us = 0;   // the same moment as time of day
+  bool is_given = true;  // false: the task's version supports no traces; the rest is not set
 };
 
 // Collects the spans of one task's part of a step.
@@ -61,17 +61,18 @@ class StepTrace {
   StepTrace(const StepTrace&) = delete;
   StepTrace& operator=(const StepTrace&) = delete;
 
-  // `span.track` is set by this: where nothing computes, to a track of that kind of spans, else to
-  // the calling thread's.
+  // Adds a span and sets its `track`: the calling thread's, or the track of its kind if it does not
+  // compute.
   void add(StepSpan span);
 
-  // `name` as a launch has it: "Conv2D conv1/Conv2D".
+  // `name`: as in a launch, "Conv2D conv1/Conv2D".
   void addOp(std::string_view name, TimePoint begin, TimePoint end);
 
   // The part has ended. Spans that come later have no effect.
   TaskTrace finish();
 
-  // Of the piece that the calling thread runs; nullptr: of none that is traced.
+  // Returns the trace of the piece that the calling thread runs; nullptr if it runs none that is
+  // traced.
   static StepTrace* here() { return here_; }
 
  private:
@@ -87,8 +88,8 @@ class StepTrace {
   bool is_over_ DTF_GUARDED_BY(mutex_) = false;
 };
 
-// While it lives, the ops that its thread runs belong to `trace`, and it is a span itself.
-// nullptr: nothing is recorded.
+// While it lives, ops of its thread are recorded in `trace`; the scope itself becomes a span.
+// nullptr records nothing.
 // Borrows: `trace`.
 class [[nodiscard]] PieceScope {
  public:
@@ -111,8 +112,8 @@ class [[nodiscard]] PieceScope {
   TimePoint begin_{};
 };
 
-// The timeline of a step, as json() of trace.h: pid stands for the task, tid for a track; spans of
-// one track that overlap are shown beside each other. `step`: for people.
+// Returns the timeline of a step in the format of json() in trace.h: pid is the task, tid the
+// track; overlapping spans of a track are shown side by side. `step`: shown to readers.
 std::string timelineJson(uint64_t step, std::span<const TaskTrace> tasks);
 
 }  // namespace dtf::trace

@@ -15,7 +15,7 @@ namespace dtf {
 
 namespace {
 
-// A process without memory ends as one that was refused something, in words, not by a signal.
+// Runs `body`. If memory runs out, the process ends with a message, not with a signal.
 void runBody(const std::function<void()>& body) {
   try {
     body();

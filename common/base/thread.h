@@ -8,11 +8,11 @@
 
 namespace dtf {
 
-// Owns: the thread.  The destructor joins: tell the body to end first.
-// Threads: to be used by its owner's thread alone.
-// Errors: the constructor: kUnavailable, naming the limits, where the host gives no thread. An
-// exception that leaves `body` aborts the process; a body catches its own. std::bad_alloc ends the
-// process with the exit code of kUnavailable, and the limit in the log.
+// Owns: the thread. The destructor joins, so end the body first.
+// Threads: used by its owner's thread alone.
+// Errors: the constructor throws kUnavailable with the limits if the host gives no thread. An
+// exception that leaves `body` aborts the process. std::bad_alloc ends the process with the exit
+// code of kUnavailable, and the limit in the log.
 class Thread {
  public:
   Thread() = default;
@@ -27,7 +27,7 @@ class Thread {
   std::thread thread_;
 };
 
-// Of the calling thread, as the kernel has it: 15 characters of it.
+// Returns the name of the calling thread, up to the kernel's 15 characters.
 std::string threadName();
 
 }  // namespace dtf

@@ -15,7 +15,7 @@ bool fits(int cpu) {
   return cpu >= 0 && cpu < CPU_SETSIZE;
 }
 
-// FNV-1a of the words; never 0.
+// Returns the FNV-1a hash of the words; never 0.
 uint64_t digestOf(const cpu_set_t& cpus) {
   uint64_t words[sizeof(cpu_set_t) / sizeof(uint64_t)];
   std::memcpy(words, &cpus, sizeof words);
@@ -40,14 +40,14 @@ bool hasCpu(int cpu, const cpu_set_t& cpus) {
 
 void ThreadCpu::begin() {
   DTF_CHECK_MSG(thread_.load() == 0, "begins twice");
-  // It fails where there are more CPUs than a set has room for: there, nothing is moved.
+  // It fails if the host has more CPUs than a set has room for; then no thread is moved.
   if (::sched_getaffinity(0, sizeof allowed_, &allowed_) != 0) return;
   if (::pthread_getcpuclockid(::pthread_self(), &clock_) != 0) return;
   look();
   thread_.store(::gettid(), std::memory_order_release);
 }
 
-// Writes no line that others read, unless it has something new to say.
+// Writes the shared cache line only if the value changed.
 void ThreadCpu::look() {
   const int cpu = currentCpu();
   if (cpu != cpu_.load(std::memory_order_relaxed)) cpu_.store(cpu, std::memory_order_relaxed);
@@ -108,7 +108,7 @@ bool ThreadCpu::move(const cpu_set_t& cpus) {
   return true;
 }
 
-// By the thread itself, or by a mover that came too late for it; by both at once it does no harm.
+// Called by the thread, and by a mover that came too late; concurrent calls are harmless.
 void ThreadCpu::moveBack() {
   const uint64_t moved = moved_.exchange(0);
   const pid_t thread = thread_.load(std::memory_order_relaxed);

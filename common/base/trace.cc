@@ -24,14 +24,14 @@ namespace dtf::trace {
 namespace {
 
 struct Event {
-  const char* name;  // nullptr: of an operation, whose name is in `detail`
+  const char* name;  // nullptr: an operation, whose name is in `detail`
   std::string detail;
   TimePoint begin;
   TimePoint end;
   pid_t thread;
 };
 
-// Who wants spans now.
+// The consumers of spans.
 constexpr uint32_t kTimeline = 1;
 constexpr uint32_t kSamples = 2;
 std::atomic<uint32_t> recording_for{0};
@@ -55,11 +55,11 @@ struct Recorder {
 };
 
 Recorder& recorder() {
-  static auto* const instance = new Recorder;  // threads may outlive main()'s statics
+  static auto* const instance = new Recorder;  // leaked: threads may outlive main()'s statics
   return *instance;
 }
 
-// What onStep() looks at first, without the lock: 0 is no step that can be wanted.
+// onStep() checks it first, without the lock; 0 matches no step.
 std::atomic<uint64_t> wanted_step{0};
 
 }  // namespace
@@ -160,22 +160,22 @@ struct Sampler {
   Mutex mutex;
   TaskId task DTF_GUARDED_BY(mutex);
   uint64_t every DTF_GUARDED_BY(mutex) = 0;
-  std::shared_ptr<const SpanSink> sink DTF_GUARDED_BY(mutex);  // null: nothing is sampled
-  // What is under way: a step of this worker, or a request of another process.
+  std::shared_ptr<const SpanSink> sink DTF_GUARDED_BY(mutex);  // null: no sampling
+  // The current root: a step of this worker, or a request of another process.
   SpanContext root DTF_GUARDED_BY(mutex);
   TimePoint begin DTF_GUARDED_BY(mutex);
   uint64_t step DTF_GUARDED_BY(mutex) = 0;
 };
 
 Sampler& sampler() {
-  static auto* const instance = new Sampler;  // as recorder()
+  static auto* const instance = new Sampler;  // leaked, like recorder()
   return *instance;
 }
 
 std::atomic<bool> samples_requests{false};
 thread_local Here here;
 
-// The root's span, if it is this worker's own; what it gives belongs to nobody yet.
+// Ends the root and returns its span if it is this worker's own. Later spans have no root.
 std::optional<SampledSpan> endRoot(Sampler& state) DTF_REQUIRES(state.mutex) {
   wantFor(kSamples, false);
   const SpanContext root = std::exchange(state.root, {});
@@ -313,7 +313,7 @@ void Span::enter() {
 
 void Span::leave() {
   here = outer_;
-  // A timeline that is over has no more spans.
+  // A timeline that has ended takes no more spans.
   begun_.is_for_timeline = begun_.is_for_timeline && recordingOps();
   end(name_, begun_);
 }
@@ -370,7 +370,7 @@ void save(const std::filesystem::path& folder) {
     if (!state.started) return;
     task = state.task;
     if (state.events.empty()) {
-      // Of a job that went on behind that step: what was recorded before is still true.
+      // A job that resumed beyond that step: the earlier timeline is still valid.
       std::error_code ignored;
       if (std::filesystem::exists(folder / fileName(task), ignored)) {
         log::info("event=timeline_kept reason=\"step {} was not reached by this task\"",

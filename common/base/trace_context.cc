@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kTraceAt = 3, kSpanAt = 36, kFlagsAt = 53, kBytes = 55;
 constexpr uint8_t kSampled = 1;
 
-// Not all zero, which is none.
+// Never all zero, which means none.
 template <class Id>
 Id newId() {
   Id id{};
@@ -30,7 +30,7 @@ std::string hexText(const Id& id) {
   return text;
 }
 
-// Of a small letter: W3C knows no others.
+// Accepts lower case only, as W3C requires.
 std::optional<uint8_t> digitOf(char c) {
   if (c >= '0' && c <= '9') return static_cast<uint8_t>(c - '0');
   if (c >= 'a' && c <= 'f') return static_cast<uint8_t>(c - 'a' + 10);

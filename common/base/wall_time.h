@@ -1,6 +1,6 @@
 #pragma once
 
-// The time of day, as a text, for people and programs that read what happened when.
+// The time of day as a text, for people and programs.
 
 #include <chrono>
 #include <string>
