@@ -18,11 +18,11 @@ inline constexpr size_t kBufferAlignment = 64;  // one cache line, one AVX-512 r
 class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(size_t bytes);  // bytes 0: data() is nullptr
-  // In memory that other processes can be given to read.
-  // Errors: kUnavailable with what the kernel refuses.
+  explicit Buffer(size_t bytes);  // data() is nullptr for 0 bytes
+  // Allocates memory that other processes can map for reading.
+  // Errors: kUnavailable with the kernel's reason.
   static Buffer shared(size_t bytes);
-  // That memory; nullptr: the buffer is this process's alone.
+  // Returns that memory; nullptr if the buffer is private to this process.
   const std::shared_ptr<const SharedMemory>& sharedMemory() const { return shared_; }
 
   std::byte* data() { return data_.get(); }
@@ -39,7 +39,7 @@ class Buffer {
 
  private:
   struct Free {
-    bool is_shared;  // it belongs to shared_
+    bool is_shared;  // the memory belongs to shared_
     void operator()(std::byte* p) const;
   };
   std::shared_ptr<const SharedMemory> shared_;

@@ -8,14 +8,14 @@
 
 namespace dtf {
 
-// The numbers are the wire's: never reuse one.
+// The numbers are part of the protocol: never reuse one.
 enum class DType : uint8_t {
   kFloat32 = 1,
   kUInt8 = 2,
   kInt32 = 3,
   kInt64 = 4,
-  // Of tensors within a compiled step alone (runtime/mixed_precision.h): nothing that is fed,
-  // fetched, stored or sent has it.
+  // Only inside a compiled step (runtime/mixed_precision.h): no tensor that is fed, fetched, stored
+  // or sent has it.
   kBFloat16 = 5
 };
 

@@ -6,7 +6,7 @@
 namespace dtf {
 
 Shape::Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {
-  int64_t unhidden = 1;  // the dimensions multiplied, but for zeros
+  int64_t unhidden = 1;  // the product of all dimensions but zeros
   for (const int64_t dim : dims_) {
     if (dim < 0) throw Error(ErrorCode::kBadConfig, "shape " + str() + " has a negative dimension");
     if (dim == 0) {

@@ -9,15 +9,15 @@
 
 namespace dtf {
 
-// Value type. A zero dimension is allowed; the other dimensions multiplied, in whatever order and
-// however few of them, are at most kElementsMax, as in NumPy: with a zero among them no elements
-// are there to give away a dimension of 2^63, and whoever adds a padding to it overflows.
+// Value type. A zero dimension is allowed. The product of the other dimensions is at most
+// kElementsMax, as in NumPy: a tensor without elements could otherwise have a dimension of 2^63,
+// and adding a padding to it would overflow.
 class Shape {
  public:
   static constexpr int64_t kElementsMax = int64_t{1} << 61;
 
   Shape() = default;  // a scalar
-  // Errors: kBadConfig for a negative dimension, or when the others multiplied are more than
+  // Errors: kBadConfig for a negative dimension, or if the product of the nonzero ones exceeds
   // kElementsMax.
   explicit Shape(std::vector<int64_t> dims);
   Shape(std::initializer_list<int64_t> dims) : Shape(std::vector<int64_t>(dims)) {}

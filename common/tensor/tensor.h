@@ -16,7 +16,7 @@ namespace dtf {
 class Tensor {
  public:
   Tensor() = default;
-  // Errors: kBadConfig for one whose bytes can't be counted; kUnavailable without memory.
+  // Errors: kBadConfig if its size overflows; kUnavailable without memory.
   Tensor(DType dtype, Shape shape)
       : dtype_(dtype), shape_(std::move(shape)), buffer_(bytesOf(dtype, shape_)) {}
 
