@@ -1,7 +1,7 @@
 #pragma once
 
-// An Error about something that a file or the command line says, which was found after reading it:
-// a layer that doesn't fit the one before, a data file that isn't there.
+// An Error about a place in a file or on the command line that was found after reading: a layer
+// that doesn't fit the one before, a missing data file.
 
 #include <string>
 #include <utility>
@@ -11,8 +11,8 @@
 
 namespace dtf::yaml {
 
-// Value type. Its message is in compiler form, "job.yaml:9:7: error: REASON"; whoever still has the
-// Report of the file takes the parts instead, and shows the line too.
+// Value type. Its message is in compiler form, "job.yaml:9:7: error: REASON". Code that still has
+// the file's Report uses the parts instead, and shows the line too.
 class ErrorAt : public Error {
  public:
   ErrorAt(ErrorCode code, Mark mark, std::string reason)

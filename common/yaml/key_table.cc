@@ -84,7 +84,7 @@ std::string_view parentOf(const Table& table) {
 
 const Table* tableWith(Tables tables, std::string_view word, const Table* except) {
   if (word == "name" || word == "address") return nullptr;
-  // What many maps may have belongs in none of them: only their own keys count.
+  // Keys of several maps give no hint: only keys of a single map count.
   const Table* first = nullptr;
   for (const Table* table : tables) {
     if (table == except) continue;
@@ -111,7 +111,7 @@ std::string settingPath(Tables tables, const Table& owner, std::string_view word
            std::any_of(table->keys.begin(), table->keys.end(),
                        [word](const Key& key) { return key.name == word && key.available; });
   };
-  // The elements of a list have a number, which says which one is meant.
+  // The elements of a list are addressed by number.
   const bool is_choice = !parent.empty() && !parent.ends_with(".N");
   if (!is_choice || std::none_of(tables.begin(), tables.end(), has)) return keyPath(owner, word);
   return fmt::format("{}.NAME.{}", parent, word);
@@ -131,7 +131,7 @@ std::string nearestKey(std::string_view word, std::span<const std::string_view> 
   return word.size() > kWordBytesMax ? "" : nearestWord(word, words);
 }
 
-// The words may be a file's, as many and as long as it likes.
+// The words may come from a file, in any number and length.
 constexpr size_t kListedWordBytesMax = 100;
 constexpr size_t kListedBytesMax = 2000;
 

@@ -1,8 +1,8 @@
 #pragma once
 
 // The keys that one map of a file may have. Validation, did-you-mean and the printed reference all
-// read these tables, so they can't disagree. A key that a later version will have is listed too, so
-// that a file that uses it is told so instead of being misread.
+// read these tables, so they can't disagree. Keys of later versions are listed too: a file that
+// uses one gets that message instead of being misread.
 
 #include <cstdint>
 #include <optional>
@@ -25,10 +25,10 @@ enum class ValueType : uint8_t {
   kListOrMap,
   kNumberOrMap,
   kWholeOrList,
-  kChoiceOrList  // a word, a whole number, or a list of those
+  kChoiceOrList  // a word, a whole number, or a list of either
 };
 
-// Bounds of a number; an open bound is not itself allowed.
+// The bounds of a number; an open bound excludes itself.
 struct NumberRange {
   double min = 0;
   double max = 0;
@@ -46,12 +46,13 @@ struct Key {
   int64_t whole_max = 0;
   NumberRange number = {};        // kNumber, kNumberOrMap
   std::string_view choices = {};  // kChoice, and the elements of a kList of words: "async|sync"
-  std::string_view later_choices = {};  // known, not available in this version
-  std::string_view instead = {};        // of those: what comes nearest
-  // What the owner of the table keeps beside the key, of the owner's type: see
-  // cluster/optimizer_settings.h. Null: nothing.
+  std::string_view later_choices = {};  // known, but not available in this version
+  std::string_view instead = {};        // the nearest available choice for a later one
+  // A field that the owner of the table attaches to the key, of the owner's type: see
+  // cluster/optimizer_settings.h. May be null.
   const void* field = nullptr;
-  std::optional<double> default_value = {};  // of a setting, where it isn't the field's own
+  // the default of a setting, if it isn't the field's own
+  std::optional<double> default_value = {};
 
   bool inRange(int64_t value) const { return value >= whole_min && value <= whole_max; }
   bool inRange(double value) const;
@@ -62,38 +63,38 @@ struct Key {
 struct Table {
   std::string_view path;  // "train.model.input", for the reference
   std::span<const Key> keys;
-  const Table* also = nullptr;  // whose keys the map may have too; none of them required
+  const Table* also = nullptr;  // the keys of this table are allowed too; none of them is required
 
-  const Key* find(std::string_view name) const;  // nullptr: no such key
-  const Key& at(std::string_view name) const;    // DTF_CHECKs that there is one
+  const Key* find(std::string_view name) const;  // nullptr if there is no such key
+  const Key& at(std::string_view name) const;    // DTF_CHECKs that the key exists
   std::vector<std::string_view> names() const;   // the available ones
 };
 
-// All tables that the parts of a file are read with, for hints at where a key belongs.
+// All tables used to read the parts of a file, for hints at the place of a key.
 using Tables = std::span<const Table* const>;
 
-// "train.optimizer" of the table "train.optimizer.adam"; empty: the file's own keys.
+// Returns "train.optimizer" for the table "train.optimizer.adam"; empty for the file's own keys.
 std::string_view parentOf(const Table& table);
 
-// The first table that has the available key `word`, `except` left out and its siblings (another
-// optimizer) before others; nullptr: none. `name` and `address` say nothing about where they
-// belong.
+// Returns the first table with the available key `word`, nullptr if none. Skips `except`, and
+// prefers its siblings (another optimizer). `name` and `address` give no hint, since many maps have
+// them.
 const Table* tableWith(Tables tables, std::string_view word, const Table* except = nullptr);
 
-// "train.steps": the key `word` of `table` as --set has it.
+// Returns "train.steps": the key `word` of `table` in the form of --set.
 std::string keyPath(const Table& table, std::string_view word);
 
-// keyPath() of the key `word`, which `owner` has. Where siblings of `owner` have it too (each
+// Returns keyPath() of the key `word` of `owner`. If siblings of `owner` have the key too (each
 // optimizer has a learning_rate), NAME stands for the one that the file chooses.
 std::string settingPath(Tables tables, const Table& owner, std::string_view word);
 
-// The key in "batch_size:50", which YAML takes for one word; empty: `text` isn't that.
+// Returns the key in "batch_size:50", which YAML reads as one word; empty for any other text.
 std::string_view keyWithoutSpace(Tables tables, std::string_view text);
 
-// nearestWord() for words of any length: nothing that long is a misspelling of a key.
+// Like nearestWord(), for words of any length: a very long word is no misspelling of a key.
 std::string nearestKey(std::string_view word, std::span<const std::string_view> words);
 
-// " - did you mean 'worker'?", or when no word is near, " (one of ps, worker)".
+// Returns " - did you mean 'worker'?", or if no word is near, " (one of ps, worker)".
 std::string suggestion(std::string_view word, std::span<const std::string_view> words);
 
 }  // namespace dtf::yaml

@@ -1,7 +1,6 @@
 #pragma once
 
-// How tables of keys are written: one constexpr function for each type of value. For the files that
-// hold tables.
+// Constructors for the rows of key tables: one constexpr function for each type of value.
 
 #include "common/yaml/key_table.h"
 
@@ -13,7 +12,7 @@ inline constexpr int64_t kSeedMax = INT64_MAX;
 inline constexpr NumberRange kPositive{0, 1e6, true, false};
 inline constexpr NumberRange kNotNegative{0, 1e6, false, false};
 inline constexpr NumberRange kSeconds{0, 86400, true, false};
-inline constexpr NumberRange kPatience{0, 86400, false, false};  // seconds; 0: none
+inline constexpr NumberRange kPatience{0, 86400, false, false};  // seconds; 0 disables
 inline constexpr NumberRange kDecay{0, 1, false, true};
 
 constexpr Key map(std::string_view name, std::string_view help) {
@@ -38,7 +37,7 @@ constexpr Key whole(std::string_view name, int64_t min, int64_t max, std::string
   return {
       .name = name, .type = ValueType::kWhole, .help = help, .whole_min = min, .whole_max = max};
 }
-// One number, or a list of them: [height, width].
+// One number, or a list: [height, width].
 constexpr Key wholes(std::string_view name, int64_t min, int64_t max, std::string_view help) {
   Key key = whole(name, min, max, help);
   key.type = ValueType::kWholeOrList;
@@ -63,7 +62,7 @@ constexpr Key required(Key key) {
   key.required = true;
   return key;
 }
-// Known from the design, not in this version.
+// A key of the design that this version does not support.
 constexpr Key later(std::string_view name) {
   return {.name = name, .available = false};
 }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kTextBytesMax = 4096;
 
-// "'ten'", "a list": what a message says was found.
+// Returns a value's description for messages: "'ten'", "a list".
 std::string found(const YamlNode& node) {
   switch (node.kind) {
     case YamlNode::Kind::kNull:
@@ -32,14 +32,15 @@ std::string found(const YamlNode& node) {
   return (node.quoted ? "the text " : "") + inQuotes(node.text);
 }
 
-// ": a space is missing after 'batch_size:'" when a plain text was meant as a key with its value.
+// Returns ": a space is missing after 'batch_size:'" if a plain text was meant as a key with its
+// value.
 std::string missingSpace(const YamlNode& node, const Report& report) {
   if (!node.isScalar() || node.quoted) return "";
   const std::string_view key = keyWithoutSpace(report.tables(), node.text);
   return key.empty() ? "" : fmt::format(": a space is missing after '{}:'", key);
 }
 
-// Parses all of a plain scalar; nullopt when it is no such number. An overflow gives the largest
+// Parses all of a plain scalar; nullopt if it is no such number. An overflow gives the largest
 // value.
 template <class T>
 std::optional<T> parseNumber(const YamlNode& node) {
@@ -57,8 +58,8 @@ std::optional<T> parseNumber(const YamlNode& node) {
   return value;
 }
 
-// "adam", where `owner` is a table of "train.optimizer.NAME", and `map`, that of `table`, leads to
-// a choice of the optimizer adam. Empty: it leaves the choice at its default; nullopt: the choice
+// Returns "adam" if `owner` is a table of "train.optimizer.NAME", and `map`, read with `table`,
+// leads to the choice of adam. Empty: `map` leaves the choice at its default; nullopt: the choice
 // is elsewhere, as in another file.
 std::optional<std::string_view> chosenIn(const YamlNode* map, const Table& table,
                                          const Table& owner) {
@@ -76,7 +77,7 @@ std::optional<std::string_view> chosenIn(const YamlNode* map, const Table& table
   return map->isMap() && !map->children.empty() ? std::string_view(map->children[0].key) : "";
 }
 
-// The table of the chosen sibling of `owner` that has the key `word`, or else `owner`.
+// Returns the table of the chosen sibling of `owner` that has the key `word`, or else `owner`.
 const Table* chosenOwner(Tables tables, std::string_view word, std::string_view chosen,
                          const Table* owner) {
   for (const Table* table : tables)
@@ -86,7 +87,7 @@ const Table* chosenOwner(Tables tables, std::string_view word, std::string_view 
   return owner;
 }
 
-// Where an unknown key belongs, when it is in the wrong map only.
+// Returns a hint at the map of an unknown key, if the key is valid but misplaced.
 std::string ownerHint(Tables tables, std::string_view word, const Table& not_this, bool is_flag,
                       const YamlNode* map) {
   const Table* owner = tableWith(tables, word, &not_this);
@@ -172,7 +173,7 @@ std::optional<int64_t> readWhole(const YamlNode& node, const Key& key, Report& r
 std::optional<double> readNumber(const YamlNode& node, const Key& key, Report& report) {
   DTF_CHECK_MSG(key.number.min < key.number.max, std::string(key.name));
   std::optional<double> value = parseNumber<double>(node);
-  // YAML's own words for what is not finite are numbers too, and out of every range.
+  // YAML's words for infinities and NaN are numbers, too, outside of every range.
   if (!value && node.isScalar() && !node.quoted &&
       (node.text == ".inf" || node.text == "-.inf" || node.text == ".nan"))
     value = std::nan("");
@@ -345,8 +346,8 @@ const std::vector<YamlNode>& MapReader::list(std::string_view key) const {
 
 namespace {
 
-// Two names where one is to be chosen. When the second came from the command line, that is what is
-// to be changed, not the file.
+// Reports two names where one must be chosen. If the second came from the command line, the command
+// line is to be changed, not the file.
 void reportTwoAlternatives(const YamlNode& node, const Table& table, std::string_view kind,
                            Report& report) {
   DTF_CHECK(node.isMap() && node.children.size() > 1);

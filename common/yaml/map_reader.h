@@ -1,8 +1,8 @@
 #pragma once
 
-// Reads one map of a YAML tree against its table of keys. What the table doesn't allow goes into
-// the report; the values given to the read functions are then left as they are, so that reading
-// goes on and finds every mistake.
+// Reads one map of a YAML tree against its table of keys. Mistakes go into the report, and the
+// variables passed to the read functions keep their values, so that reading continues and finds
+// every mistake.
 
 #include <optional>
 #include <span>
@@ -16,16 +16,16 @@
 
 namespace dtf::yaml {
 
-// One value against one key's bounds. nullopt: reported.
+// Check one value against one key's bounds. They return nullopt after reporting a mistake.
 std::optional<int64_t> readWhole(const YamlNode& node, const Key& key, Report& report);
 std::optional<double> readNumber(const YamlNode& node, const Key& key, Report& report);
 std::optional<std::string> readText(const YamlNode& node, std::string_view name, Report& report);
-// The index of the word in Key::choices.
+// Returns the index of the word in Key::choices.
 std::optional<size_t> readChoice(const YamlNode& node, const Key& key, Report& report);
 
-// Reports a key or word that is in no table: with the nearest one, or where it belongs, or what
-// there is. `kind` is "key", "layer", "optimizer"; `label` the map it is in, or empty. `within`:
-// that map, whose choices (of an optimizer) the hint follows; null: it is not known.
+// Reports an unknown key or word, with the nearest one, its right place, or the valid ones. `kind`
+// is "key", "layer", "optimizer"; `label` the surrounding map, or empty. `within`: that map, whose
+// choices (of an optimizer) the hint follows; null if not known.
 void reportUnknown(std::string_view kind, std::string_view word, std::string_view label,
                    const Place& place, const Table& table, Report& report,
                    const YamlNode* within = nullptr);
@@ -46,8 +46,8 @@ class MapReader {
   // whole file. A node without a value reads as an empty map.
   MapReader(const YamlNode& node, const Table& table, std::string_view label, Report& report);
 
-  // The value of `key`, which the table must have; nullptr when absent, unusable or null (null is
-  // reported).
+  // Returns the value of `key`, which must be in the table; nullptr if absent, unusable or null
+  // (null is reported).
   const YamlNode* find(std::string_view key) const;
 
   Report& report() const { return report_; }
@@ -77,9 +77,9 @@ class MapReader {
   }
   // The word of a choice itself.
   bool word(std::string_view key, std::string& value) const;
-  // Of a kChoiceOrList: whether it is a word, for choice(), and not numbers, for wholes().
+  // For a kChoiceOrList: whether it is a word, for choice(), rather than numbers, for wholes().
   bool isWord(std::string_view key) const;
-  // Of a kWholeOrList: one number for all of `values`, or as many as there are.
+  // For a kWholeOrList: one number for all of `values`, or one for each.
   bool wholes(std::string_view key, std::span<int64_t> values) const;
   // The elements of a list; empty when absent or not a list (reported).
   const std::vector<YamlNode>& list(std::string_view key) const;
@@ -93,9 +93,9 @@ class MapReader {
 // A value that names exactly one entry of `table`: `relu`, or {dense: {units: 10}}.
 struct Alternative {
   const Key* key = nullptr;
-  YamlNode settings;  // what belongs to it; null when only the name is given
+  YamlNode settings;  // its settings; null if only the name is given
 };
-// `kind` is "layer" or "optimizer". nullopt: reported.
+// `kind` is "layer" or "optimizer". Returns nullopt after reporting a mistake.
 std::optional<Alternative> readAlternative(const YamlNode& node, const Table& table,
                                            std::string_view kind, Report& report);
 

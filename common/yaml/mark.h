@@ -1,7 +1,7 @@
 #pragma once
 
-// Where a value was written, for messages made later (a port found in use, a shape that doesn't
-// fit).
+// The place of a value in a file, for messages made after reading (a port in use, a shape that
+// doesn't fit).
 
 #include <string>
 
@@ -9,7 +9,7 @@ namespace dtf::yaml {
 
 // Value type.
 struct Mark {
-  std::string file;  // or words of the command line: "--set train.steps=5"; empty: a default
+  std::string file;  // or a part of the command line: "--set train.steps=5"; empty: a default
   int line = 0;      // from 1; 0: the command line
   int column = 0;    // from 1
   // "local.yaml:9:14", "--set train.steps=5"; empty for a default.

@@ -16,14 +16,14 @@ namespace {
 
 constexpr size_t kQuotedBytesMax = 80;
 constexpr size_t kFlagBytesMax = 200;
-constexpr size_t kLineBytesMax = 120;  // of a source line that is shown
+constexpr size_t kLineBytesMax = 120;  // of a quoted source line
 constexpr int kContextBytes = 60;      // kept before the column when a line is cut
 
 bool isContinuationByte(char c) {
   return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
 }
 
-// The longest prefix of at most `bytes_max` that doesn't end inside a UTF-8 character.
+// Returns the longest prefix of at most `bytes_max` that doesn't end inside a UTF-8 character.
 std::string_view clip(std::string_view text, size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
   while (bytes_max > 0 && isContinuationByte(text[bytes_max])) --bytes_max;
@@ -57,8 +57,8 @@ std::string_view lineOf(std::string_view text, int line) {
   return text;
 }
 
-// Bytes of the word that starts `text`: a quoted text whole, else up to what ends a plain YAML
-// word.
+// Returns the bytes of the first word of `text`: a whole quoted text, or a plain YAML word up to
+// its end.
 size_t wordLength(std::string_view text) {
   if (text.empty()) return 1;
   if (text[0] == '"' || text[0] == '\'') {
@@ -77,7 +77,7 @@ size_t wordLength(std::string_view text) {
   return std::max<size_t>(1, length);
 }
 
-// The line and, below it, a caret and tildes under the word at `column`.
+// Returns the line with a caret and tildes below it, under the word at `column`.
 std::string showLine(std::string_view text, int line, int column) {
   std::string_view source_line = lineOf(text, line);
   std::string_view prefix;
@@ -166,7 +166,7 @@ void Report::sortByPlace(std::vector<Mistake>& mistakes) {
   };
   std::stable_sort(mistakes.begin(), mistakes.end(),
                    [&](const Mistake& a, const Mistake& b) { return key(a) < key(b); });
-  // An alias repeats what it stands for, mistakes included: one report of each is enough.
+  // An alias repeats the mistakes of its anchor: one report of each is enough.
   const auto same = [&](const Mistake& a, const Mistake& b) {
     return key(a) == key(b) && a.message == b.message;
   };

@@ -1,7 +1,6 @@
 #pragma once
 
-// Collects every mistake of the files and flags that make up one job, and shows them as a compiler
-// would:
+// Collects all mistakes in the files and flags of one job, and shows them as a compiler would:
 //
 //   local.yaml:14:3: error: unknown key 'wrokers' in 'cluster' - did you mean 'worker'?
 //     14 |   wrokers: [localhost:2223]
@@ -21,7 +20,7 @@ namespace dtf::yaml {
 
 // A position in one of a Report's sources.
 struct Place {
-  int source = 0;  // an index that Report::addFile or addFlag returned
+  int source = 0;  // an index returned by Report::addFile() or addFlag()
   int line = 0;    // from 1; 0: the source as a whole
   int column = 0;  // from 1, in bytes
 };
@@ -31,48 +30,48 @@ struct Place {
 // Threads: thread-compatible.  Never blocks.
 class Report {
  public:
-  static constexpr size_t kShownMax = 20;  // mistakes in one message; the rest is counted
+  static constexpr size_t kShownMax = 20;  // mistakes shown in one message; the rest is counted
 
-  // All tables that the sources are read with: messages say where a misplaced key belongs. None
-  // until this is called.
+  // Sets all tables used to read the sources: messages give the right place of a misplaced key.
+  // None until this is called.
   void setTables(Tables tables) { tables_ = tables; }
   Tables tables() const { return tables_; }
 
-  // `text` is the file's content; `path` is how messages name it, and where its relative paths
-  // start.
+  // Adds a file. `text` is its content; messages name it `path`, and its relative paths start at
+  // the folder of `path`.
   int addFile(const std::filesystem::path& path, std::string text);
-  // All of them: absolute path -> content.
+  // Returns all files: absolute path -> content.
   std::map<std::filesystem::path, std::string> files() const;
-  // A piece of the command line, "--set train.steps=5". Its relative paths start at the working
+  // Adds a part of the command line, "--set train.steps=5". Its relative paths start at the working
   // directory.
   int addFlag(std::string_view words);
 
   void error(const Place& place, std::string message, ErrorCode code = ErrorCode::kBadConfig);
-  // Something that is allowed, and probably not meant. Never thrown.
+  // Reports something that is allowed but probably not intended. Never thrown.
   void warning(const Place& place, std::string message);
   bool empty() const { return mistakes_.empty(); }
   size_t mistakes() const { return mistakes_.size(); }
 
-  // Throws one dtf::Error with all mistakes, by source and line, when there are any. Its code is
-  // kBadConfig when one of them has it: the file is to be edited before anything else is looked at.
-  // Otherwise the code of the first.
+  // If there are mistakes, throws one dtf::Error with all of them, by source and line. Its code is
+  // kBadConfig if any mistake has that code: the file must be edited first. Otherwise it is the
+  // code of the first mistake.
   void throwIfAny() const;
-  // Throws the first of them as an ErrorAt.
+  // Throws the first mistake as an ErrorAt.
   void throwFirst() const;
-  // The same files and tables, without mistakes and warnings: for what is read once more, later.
+  // Returns a report of the same files and tables without mistakes and warnings, for reading
+  // something again later.
   Report withoutMistakes() const;
-  // The warnings in the same form, by source and line. Of equal ones of one source the first.
+  // Returns the warnings in the same form, by source and line; of equal ones of a source the first.
   std::vector<std::string> warningTexts() const;
-  // All of them, each with its newline; empty: none.
+  // Returns all warnings, each with its newline; empty if none.
   std::string warnings() const;
 
   bool isFlag(const Place& place) const { return !sourceOf(place).is_file; }
-  // The folder that relative paths written at `place` are relative to; empty: the working
-  // directory.
+  // Returns the folder that relative paths at `place` start from; empty: the working directory.
   std::filesystem::path folderOf(const Place& place) const;
   Mark markOf(const Place& place) const;
-  // The way back, for mistakes that are found once the file is read. DTF_CHECKs that markOf() of
-  // this report made it.
+  // The reverse of markOf(), for mistakes found after reading. DTF_CHECKs that markOf() of this
+  // report made `mark`.
   Place placeOf(const Mark& mark) const;
 
  private:
@@ -84,7 +83,7 @@ class Report {
   struct Mistake {
     Place place;
     std::string message;
-    ErrorCode code = ErrorCode::kBadConfig;  // of a mistake, not of a warning
+    ErrorCode code = ErrorCode::kBadConfig;  // for mistakes, not for warnings
   };
 
   int addSource(Source source);
@@ -98,7 +97,7 @@ class Report {
   std::vector<Mistake> warnings_;
 };
 
-// `text` between single quotes for a message: control characters escaped, long text cut.
+// Returns `text` in single quotes for a message: control characters escaped, long text cut.
 std::string inQuotes(std::string_view text);
 
 }  // namespace dtf::yaml

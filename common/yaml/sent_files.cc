@@ -8,7 +8,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Empty: there is none.
+// Returns an empty path if the variable is not set.
 fs::path folderIn(const char* variable) {
   const char* folder = std::getenv(variable);
   return folder == nullptr ? fs::path() : fs::path(folder);
@@ -24,7 +24,7 @@ fs::path placeOfFile(const fs::path& path) {
 fs::path placeOfData(const fs::path& path) {
   const fs::path folder = folderIn("DTF_SENT_DATA");
   if (folder.empty()) return path;
-  // An absolute path takes the place of what stands before it.
+  // operator/ drops `folder` before an absolute path.
   const fs::path whole = fs::absolute(folderIn("DTF_STARTED_IN") / path);
   return folder / whole.lexically_normal().relative_path();
 }

@@ -15,8 +15,8 @@ struct Bracket {
   Place place;
 };
 
-// The innermost bracket that is open at the end of `text`. Only for messages, so a rough reading of
-// quotes will do: one opens a text where a value may start.
+// Returns the innermost bracket that is open at the end of `text`. Only for messages, so a rough
+// reading of quotes is enough: a quote opens a text where a value may start.
 std::optional<Bracket> unclosedBracket(std::string_view text, int source) {
   std::vector<Bracket> open;
   Place here{source, 1, 0};
@@ -52,8 +52,7 @@ struct MissingSpace {
   Place place;
 };
 
-// yaml-cpp takes "batch_size:50" for the first line of a text that goes on, and complains about the
-// next one.
+// yaml-cpp reads "batch_size:50" as the first line of a longer text, and reports the next line.
 std::optional<MissingSpace> missingSpaceBefore(Tables tables, std::string_view text,
                                                const Place& place) {
   std::optional<MissingSpace> nearest;
@@ -128,7 +127,7 @@ void reportSyntax(std::string_view text, const Place& place, const SyntaxMistake
   if (const std::optional<MissingSpace> missing = missingSpaceBefore(report.tables(), text, place))
     return report.error(missing->place,
                         "a space is missing after '" + std::string(missing->key) + ":'");
-  // yaml-cpp complains about whatever comes after an open bracket; the bracket is what to look at.
+  // yaml-cpp reports the token after an open bracket; the bracket itself is the mistake.
   const std::optional<Bracket> bracket =
       mistake.may_be_open_bracket ? unclosedBracket(text, place.source) : std::nullopt;
   if (bracket)

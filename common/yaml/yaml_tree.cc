@@ -44,8 +44,8 @@ size_t textBytesOf(const YamlNode& node) {
   return bytes;
 }
 
-// Builds the tree from yaml-cpp's events. A stack of open collections; a map's frame alternates key
-// and value.
+// Builds the tree from yaml-cpp's events, with a stack of open collections; a map's frame
+// alternates key and value.
 class TreeBuilder final : public YAML::EventHandler {
  public:
   TreeBuilder(int source, Report& report) : source_(source), report_(report) {}
@@ -118,7 +118,7 @@ class TreeBuilder final : public YAML::EventHandler {
       throw Stop{place, "more than " + std::to_string(kYamlNodesMax) + " values, aliases expanded"};
   }
 
-  // Of what aliases stand for: the rest is as large as the file.
+  // Counts the text that aliases repeat; the rest is as large as the file.
   void countText(size_t bytes, const Place& place) {
     text_bytes_ += bytes;
     if (text_bytes_ > kYamlAliasBytesMax)
@@ -184,7 +184,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (frame.node.isMap()) {
       node.key = std::move(frame.key);
       node.key_place = frame.key_place;
-      // yaml-cpp places a null where the next token starts, which is another line.
+      // yaml-cpp places a null at the next token, on another line.
       if (node.isNull()) node.place = node.key_place;
       frame.has_key = false;
     } else {
@@ -199,7 +199,7 @@ class TreeBuilder final : public YAML::EventHandler {
   YamlNode root_;
   std::vector<Frame> stack_;
   std::map<YAML::anchor_t, YamlNode> anchors_;
-  size_t text_bytes_ = 0;  // of aliases
+  size_t text_bytes_ = 0;  // repeated by aliases
   size_t nodes_ = 0;
   int documents_ = 0;
 };
