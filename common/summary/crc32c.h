@@ -7,14 +7,15 @@
 
 namespace dtf::summary {
 
-// Of `bytes`. By the processor's instruction where it has one (SSE 4.2), else by a table.
+// Returns the checksum of `bytes`, with the processor's instruction (SSE 4.2) if available, else
+// from a table.
 uint32_t crc32c(std::string_view bytes);
 
-// The table's way, on any processor: the same value.
+// The same value from the table, on any processor.
 uint32_t crc32cByTable(std::string_view bytes);
 
-// As record files store it: rotated and offset, so that the checksum of bytes that hold a checksum
-// is no fixed point.
+// The form in record files: rotated and offset, because the plain checksum of bytes that contain
+// their own checksum is a constant.
 uint32_t maskedCrc32c(std::string_view bytes);
 
 }  // namespace dtf::summary

@@ -40,7 +40,7 @@ constexpr uint32_t kStatus = 1;
 constexpr uint32_t kCheckpointPath = 2;
 }  // namespace session_log
 
-// An Event that has no content yet.
+// Returns an Event without content.
 std::string eventAt(double wall_time, uint64_t step) {
   DTF_CHECK(std::isfinite(wall_time));
   std::string encoded;

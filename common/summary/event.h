@@ -1,6 +1,6 @@
 #pragma once
 
-// What an event file holds, record by record: TensorFlow's Event messages in its record framing.
+// Event files, record by record: TensorFlow's Event messages in its record framing.
 
 #include <cstdint>
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace dtf::summary {
 
-// What a Supervisor says of the session. START lets TensorBoard drop what an earlier process wrote
-// beyond that step and training repeats.
+// The status of a session. At START, TensorBoard drops events of an earlier process beyond that
+// step, because training repeats those steps.
 enum class SessionStatus : uint8_t { kStart = 1, kStop = 2, kCheckpoint = 3 };
 
 struct Scalar {
@@ -20,8 +20,8 @@ struct Scalar {
   double value = 0;
 };
 
-// What is measured at one step, as the training thread leaves it: histograms are still their values
-// and images their pixels, so that encoding them is another thread's work. Value type.
+// The measurements of one step, as the training thread passes them on: histograms as values and
+// images as pixels, so that another thread encodes them. Value type.
 struct StepSummary {
   struct Values {
     std::string tag;
@@ -45,7 +45,8 @@ std::string graphEvent(double wall_time, std::string_view graph_def);
 std::string sessionEvent(double wall_time, uint64_t step, SessionStatus status,
                          std::string_view checkpoint_path);
 
-// `data` as one record: its length, the length's masked checksum, `data`, its masked checksum.
+// Returns `data` as one record: its length, the length's masked checksum, `data`, its masked
+// checksum.
 std::string encodeRecord(std::string_view data);
 
 }  // namespace dtf::summary

@@ -12,7 +12,7 @@ namespace dtf::summary {
 
 namespace {
 
-constexpr int kNamesMax = 1000;  // files of one second
+constexpr int kNamesMax = 1000;  // files within one second
 
 double wallTime() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -91,10 +91,10 @@ void EventWriter::push(Item item) {
   queued_bytes_ += item.bytes;
   DTF_CHECK(queue_.size() < kQueueEventsMax);
   queue_.push_back(std::move(item));
-  changed_.notifyOne();  // nobody but thread_ waits
+  changed_.notifyOne();  // only thread_ waits
 }
 
-// An item keeps its room until it is written.
+// An item counts towards the queue until it is written.
 void EventWriter::run() {
   for (;;) {
     Item item;

@@ -1,8 +1,8 @@
 #pragma once
 
-// Writes an event file beside the training: callers leave what they measured in a bounded queue,
-// and a thread encodes it and writes it. What finds no room is dropped and counted, and a disk that
-// fails costs the summaries, never the training.
+// Writes an event file beside the training. Callers put measurements into a bounded queue; a thread
+// encodes and writes them. Items without room are dropped and counted. A failing disk costs the
+// summaries, never the training.
 
 #include <cstdint>
 #include <deque>
@@ -22,21 +22,21 @@ namespace dtf::summary {
 
 struct EventWriterStatus {
   uint64_t written = 0;  // events
-  uint64_t dropped = 0;  // the queue was full
-  uint64_t failed = 0;   // the disk refused them
-  std::string degraded;  // why the last one failed; empty: it didn't
+  uint64_t dropped = 0;  // because the queue was full
+  uint64_t failed = 0;   // because of the disk
+  std::string degraded;  // why the last write failed; empty if it succeeded
 };
 
-// Owns: the file events.out.tfevents.<seconds>.<host>[.<n>] in `folder`, made with the first event;
-// a thread.
+// Owns: a thread, and the file events.out.tfevents.<seconds>.<host>[.<n>] in `folder`, created with
+// the first event.
 // Borrows: `file_system`.
 // Threads: any.
 // Blocks: only finish() and the destructor, until everything queued is written.
-// Errors: none are thrown. After one the next event starts a new file: the old one may end in half
-// a record, behind which no reader looks.
+// Errors: none are thrown. After a failure the next event starts a new file: the old one may end in
+// half a record, and readers stop there.
 class EventWriter {
  public:
-  // Of values that wait to be put in buckets; one summary is always taken.
+  // Bytes of values that wait for encoding; one summary is always accepted.
   static constexpr size_t kQueueBytesMax = size_t{64} << 20;
   static constexpr size_t kQueueEventsMax = 256;
 
@@ -49,7 +49,7 @@ class EventWriter {
 
   EventWriterStatus status();
 
-  // Waits until everything queued is written. What is added later is dropped.
+  // Waits until everything queued is written. Items added later are dropped.
   EventWriterStatus finish();
 
  private:
@@ -75,7 +75,7 @@ class EventWriter {
 
   FileSystem& file_system_;
   const std::filesystem::path folder_;
-  std::unique_ptr<WritableFile> file_;  // the thread's
+  std::unique_ptr<WritableFile> file_;  // used by the thread only
 
   Mutex mutex_;
   CondVar changed_;

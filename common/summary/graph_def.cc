@@ -11,11 +11,11 @@ using protozero::pbf_writer;
 
 namespace {
 
-// Of tensorflow.GraphDef, NodeDef, AttrValue and TensorShapeProto.
+// Field numbers of tensorflow.GraphDef, NodeDef, AttrValue and TensorShapeProto.
 constexpr uint32_t kGraphNode = 1;
 constexpr uint32_t kGraphVersions = 4;
 constexpr uint32_t kVersionsProducer = 1;
-constexpr int32_t kProducer = 1;  // of no release of TensorFlow: nothing but drawing is intended
+constexpr int32_t kProducer = 1;  // no release of TensorFlow: the graph is only drawn
 namespace node_def {
 constexpr uint32_t kName = 1;
 constexpr uint32_t kOp = 2;
@@ -55,7 +55,7 @@ int32_t dataType(DType dtype) {
   return 0;  // DT_INVALID
 }
 
-// Of no dimensions: an empty message, which is a scalar's shape.
+// A scalar's shape has no dimensions: an empty message.
 std::string shapeOf(const Shape& shape) {
   std::string encoded;
   pbf_writer proto(encoded);
@@ -79,7 +79,7 @@ struct AttributeEncoder {
   void operator()(const Shape& value) {
     proto.add_message(attribute_value::kShape, shapeOf(value));
   }
-  // TensorFlow's has a name; ours are drawn by their size.
+  // TensorFlow names its functions; ours are drawn with their size.
   void operator()(const graph::FunctionRef& value) {
     const size_t nodes = value == nullptr ? 0 : value->graph().nodes().size();
     std::string function;
@@ -97,7 +97,7 @@ void addAttribute(pbf_writer& node, const std::string& name, const std::string& 
   node.add_message(node_def::kAttribute, entry);
 }
 
-// Of every output of the node.
+// Returns the shapes of all outputs of the node.
 std::string shapesOf(const graph::Node& node) {
   std::string shapes;
   pbf_writer proto(shapes);

@@ -1,6 +1,6 @@
 #pragma once
 
-// A graph as TensorFlow's GraphDef, which TensorBoard draws.
+// Graphs as TensorFlow's GraphDef, which TensorBoard draws.
 
 #include <functional>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace dtf::summary {
 
-// Every node with its op, inputs, attributes, output shapes and device. `device_of`: where a node
-// was placed.
+// Encodes every node with its op, inputs, attributes, output shapes and device. `device_of` returns
+// the device of a node.
 std::string encodeGraphDef(const graph::Graph& graph,
                            const std::function<std::string(graph::NodeId)>& device_of);
 

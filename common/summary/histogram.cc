@@ -51,7 +51,8 @@ std::string Histogram::encode() const {
   std::vector<double> kept_counts;
   for (size_t i = 0; i < buckets_.size(); ++i) {
     const bool next_is_empty = i + 1 < buckets_.size() && buckets_[i + 1] == 0;
-    if (buckets_[i] == 0 && next_is_empty) continue;  // of an empty run the last limit is enough
+    // for a run of empty buckets, the last limit is enough
+    if (buckets_[i] == 0 && next_is_empty) continue;
     kept_limits.push_back(limits[i]);
     kept_counts.push_back(static_cast<double>(buckets_[i]));
   }

@@ -1,7 +1,7 @@
 #pragma once
 
 // TensorFlow's histograms: buckets that grow by a tenth each, from 1e-12 to 1e20, on both sides of
-// zero, so that every histogram of every step has the same limits.
+// zero. All histograms of all steps have the same limits.
 
 #include <cstdint>
 #include <span>
@@ -10,14 +10,14 @@
 
 namespace dtf::summary {
 
-// The upper limits of the buckets, ascending: value v is in the first bucket whose limit is greater
-// than v. The last is the largest double.
+// Returns the upper limits of the buckets, ascending: value v is in the first bucket with a limit
+// greater than v. The last limit is the largest double.
 const std::vector<double>& bucketLimits();
 
 // Value type.
 class Histogram {
  public:
-  // Infinities and NaNs are left out: they are in no bucket, no sum, and not counted.
+  // Skips infinities and NaNs: they are in no bucket, in no sum, and not counted.
   void add(std::span<const float> values);
 
   double min() const { return min_; }
@@ -26,7 +26,8 @@ class Histogram {
   double sumOfSquares() const { return sum_of_squares_; }
   uint64_t count() const { return count_; }
 
-  // An encoded HistogramProto. A run of empty buckets is written as one; there is always a bucket.
+  // Returns an encoded HistogramProto. A run of empty buckets is written as one; there is always at
+  // least one bucket.
   std::string encode() const;
 
  private:
