@@ -25,10 +25,10 @@ void wantFloat(const Graph& graph, const Output& tensor) {
 }
 
 // One differentiation.
-// Borrows: everything it is made with; lives for one call.
+// Borrows: all constructor arguments; lives for one call.
 class Differentiation {
  public:
-  // `what`: what is differentiated, for messages.
+  // `what` names the differentiated tensors in messages.
   Differentiation(Graph& graph, std::string what, std::span<const Output> with_respect_to,
                   const GradientTable& table)
       : graph_(graph),
@@ -40,7 +40,7 @@ class Differentiation {
     markInfluenced();
   }
 
-  // dys: the gradients of ys, or none where they are 1.
+  // dys: the gradients of ys; empty if they are all 1.
   std::vector<std::optional<Output>> run(std::span<const Output> ys, std::span<const Output> dys) {
     const auto names = builder_.nameScope("gradients");
     int32_t last = -1;
@@ -49,8 +49,8 @@ class Differentiation {
       contributions_[ys[i]].push_back(dys.empty() ? builder_.constant(Shape(), 1) : dys[i]);
       last = std::max(last, ys[i].node.value);
     }
-    // Creation order is topological: going down, a node's gradients are complete when it is
-    // reached.
+    // Creation order is topological: in reverse order, a node's gradients are complete when it is
+    // visited.
     for (int32_t id = last; id >= 0; --id) visit(NodeId{id});
     std::vector<std::optional<Output>> gradients;
     for (const Output& target : with_respect_to_) gradients.push_back(sumOf(target));
@@ -58,8 +58,8 @@ class Differentiation {
   }
 
  private:
-  // A node is influenced when one of its inputs is a target or comes from an influenced node; whole
-  // numbers, as which element is the largest, don't move with anything.
+  // A node is influenced if one of its inputs is a target or comes from an influenced node. Tensors
+  // of whole numbers, such as indices, are constants.
   void markInfluenced() {
     influenced_.assign(graph_.nodes().size(), false);
     for (const Node& node : graph_.nodes()) {
@@ -70,14 +70,14 @@ class Differentiation {
   }
 
   bool isInfluenced(const Output& output) const {
-    DTF_CHECK(std::cmp_less(output.node.value, influenced_.size()));  // none of the gradients'
+    DTF_CHECK(std::cmp_less(output.node.value, influenced_.size()));  // not a node of the gradients
     if (graph_.spec(output).dtype != DType::kFloat32) return false;
     return influenced_[static_cast<size_t>(output.node.value)] ||
            std::find(with_respect_to_.begin(), with_respect_to_.end(), output) !=
                with_respect_to_.end();
   }
 
-  // Takes the gradients of a node's outputs to its inputs.
+  // Adds the gradients of a node's inputs, from the gradients of its outputs.
   void visit(NodeId id) {
     if (!influenced_[static_cast<size_t>(id.value)]) return;
     const Node node = graph_.node(id);  // a copy: adding nodes moves the originals
@@ -106,15 +106,15 @@ class Differentiation {
     }
   }
 
-  // The sum of what consumers contributed, made once; nullopt when none did.
+  // Returns the sum of the consumers' contributions, built once; nullopt if there are none.
   std::optional<Output> sumOf(const Output& output) {
     const auto found = contributions_.find(output);
     if (found == contributions_.end()) return std::nullopt;
     std::vector<Output>& terms = found->second;
     DTF_CHECK(!terms.empty());
     if (terms.size() > 1) {
-      // Where the terms are, not where the tensor is: a variable's gradient is summed before it
-      // goes to its ps.
+      // On the device of the terms, not of the tensor: a variable's gradient is summed before it is
+      // sent to its ps.
       const auto device = builder_.deviceScope(graph_.node(terms[0].node).device);
       const auto names = builder_.nameScope(graph_.node(output.node).name + "_grad");
       terms = {builder_.addN(terms)};
@@ -127,7 +127,7 @@ class Differentiation {
   const std::string what_;
   const std::span<const Output> with_respect_to_;  // lives for the call
   const GradientTable& table_;
-  std::vector<bool> influenced_;  // by node, of the nodes that were there before
+  std::vector<bool> influenced_;  // by node, for the nodes that existed before
   std::map<Output, std::vector<Output>> contributions_;
 };
 

@@ -13,7 +13,7 @@ Builder::Scope::Scope(Builder& builder, std::string_view name, const DeviceName&
 }
 
 Builder::Scope::~Scope() {
-  DTF_CHECK(builder_.name_scope_.starts_with(name_scope_before_));  // the inner ones end first
+  DTF_CHECK(builder_.name_scope_.starts_with(name_scope_before_));  // inner scopes end first
   builder_.name_scope_ = std::move(name_scope_before_);
   builder_.device_ = std::move(device_before_);
 }
@@ -201,7 +201,7 @@ Output Builder::avgPoolGrad(Output dy, Shape x, const Window& window) {
 
 Output Builder::globalAvgPool(Output x) {
   const Shape& image = graph_.spec(x).shape;
-  if (image.rank() != 4) return avgPool(x, {});  // which refuses it in words
+  if (image.rank() != 4) return avgPool(x, {});  // reports the error
   const Shape means = {image.dim(0), image.dim(3)};
   Window window;
   window.height.size = image.dim(1);

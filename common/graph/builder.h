@@ -1,6 +1,6 @@
 #pragma once
 
-// A convenient way to write graphs: one function per op, names made up under a scope, devices
+// A convenient way to build graphs: one function per op, generated names under a scope, devices
 // merged from scopes. It adds nothing that Graph::addNode cannot do.
 
 #include <span>
@@ -18,12 +18,11 @@ namespace dtf::graph {
 // Borrows: `graph`, which must outlive it.
 // Threads: thread-compatible.
 // Blocks: never.
-// Errors: those of Graph::addNode. Placeholders and variables get exactly the name that is given,
-// under the scope (an error when it is taken); other nodes are named after their op, with a number
-// when needed.
+// Errors: as Graph::addNode. Placeholders and variables get exactly the given name under the scope,
+// which must be free; other nodes are named after their op, with a number if needed.
 class Builder {
  public:
-  // Gives the builder its former name and device back when it ends. Scopes end in reverse order.
+  // Restores the builder's former name scope and device at its end. Scopes end in reverse order.
   class [[nodiscard]] Scope {
    public:
     ~Scope();
@@ -45,10 +44,10 @@ class Builder {
   Scope deviceScope(
       std::string_view device);  // merged into the outer scopes; innermost wins per field
 
-  // What names get in front of them: "tower/dense/", or empty.
+  // Returns the prefix of new names: "tower/dense/", or empty.
   const std::string& namePrefix() const { return name_scope_; }
 
-  // ---- from outside
+  // ---- inputs and variables
   Output placeholder(std::string_view name, DType dtype, Shape shape);
   Output variable(std::string_view name, Shape shape, std::string initializer = "glorot_uniform");
   Output constant(Shape shape, double value, DType dtype = DType::kFloat32);
@@ -112,7 +111,7 @@ class Builder {
     Output backprop;
   };
   CrossEntropy sparseSoftmaxCrossEntropy(Output logits, Output labels);
-  CrossEntropy softmaxCrossEntropy(Output logits, Output targets);  // a row of targets each
+  CrossEntropy softmaxCrossEntropy(Output logits, Output targets);  // a row of targets for each row
   Output sigmoidCrossEntropy(Output logits, Output targets);
   Output sigmoidCrossEntropyGrad(Output dy, Output logits, Output targets);
   Output huber(Output difference, double delta);
@@ -122,7 +121,7 @@ class Builder {
   Output accuracy(Output logits, Output labels);
 
   // ---- images (standard_image_ops.cc)
-  // The window's size is the filter's, whatever `window` says.
+  // The filter sets the size of the window; the sizes in `window` are ignored.
   Output conv2D(Output x, Output filter, const Window& window = {}, int64_t groups = 1);
   Output conv2DBackpropInput(Shape x, Output filter, Output dy, const Window& window,
                              int64_t groups);
@@ -139,8 +138,8 @@ class Builder {
   // The mean of each image and channel: x [B,H,W,C] -> [B,C].
   Output globalAvgPool(Output x);
 
-  // A filter [height, width, channels, multiplier] for each channel alone, as TensorFlow's
-  // DepthwiseConv2dNative: output channel c * multiplier + m is of input channel c. It is a
+  // Applies a filter [height, width, channels, multiplier] to each channel alone, as TensorFlow's
+  // DepthwiseConv2dNative: output channel c * multiplier + m comes from input channel c. It is a
   // conv2D() with a group for each channel.
   Output depthwiseConv2D(Output x, Output filter, const Window& window = {});
 
@@ -171,23 +170,23 @@ class Builder {
   Output unsortedSegmentSum(Output dy, Output indices, Shape table);
   Output transpose(Output x, Shape permutation);
 
-  // ---- comparisons: uint8, 1 where it is so (standard_math_ops.cc)
+  // ---- comparisons: uint8, 1 for true (standard_math_ops.cc)
   Output less(Output a, Output b);
   Output lessEqual(Output a, Output b);
   Output equal(Output a, Output b);
 
   // ---- branches and loops over functions (standard_control_ops.cc)
-  // The results of `then_branch` where the scalar `condition` is not 0, else those of
+  // Returns the results of `then_branch` if the scalar `condition` is not 0, else the results of
   // `else_branch`.
   std::vector<Output> cond(Output condition, std::vector<Output> arguments, FunctionRef then_branch,
                            FunctionRef else_branch);
   struct WhileArguments {
     std::vector<Output> carried, sequences, captured;
-    FunctionRef body, cond;           // cond may be null: max_iterations times, then
-    int64_t max_iterations = 0;       // must be given
-    int64_t stacked = 0, summed = 0;  // of the body's results, behind the carried ones
+    FunctionRef body, cond;           // if cond is null, the loop runs max_iterations times
+    int64_t max_iterations = 0;       // required
+    int64_t stacked = 0, summed = 0;  // counts of the body's results after the carried ones
     bool reverse = false;
-    bool keep_carried = false;  // for a gradient
+    bool keep_carried = false;  // for gradients
   };
   struct WhileResults {
     std::vector<Output> carried;
@@ -204,7 +203,7 @@ class Builder {
   NodeId applyGradient(Output variable, Output gradient);
   NodeId applySparseGradient(Output variable, Output gradient, Output indices);
 
-  // Any op: the node is named `name`, or after the op when that is empty, under the scope.
+  // Adds any op. The node is named `name`, or after the op if that is empty, under the scope.
   NodeId node(std::string op, std::vector<Output> inputs, Attributes attributes = {},
               std::string_view name = {}, std::vector<NodeId> control_inputs = {});
 

@@ -113,7 +113,7 @@ Output Builder::unsortedSegmentSum(Output dy, Output indices, Shape table) {
 
 Output Builder::depthwiseConv2D(Output x, Output filter, const Window& window) {
   const Shape& f = graph_.spec(filter).shape;
-  if (f.rank() != 4) return conv2D(x, filter, window);  // which refuses it in words
+  if (f.rank() != 4) return conv2D(x, filter, window);  // reports the error
   const int64_t channels = f.dim(2);
   const Shape grouped = {f.dim(0), f.dim(1), 1, channels * f.dim(3)};
   return conv2D(x, reshape(filter, grouped), window, channels);

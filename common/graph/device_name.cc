@@ -54,8 +54,8 @@ void setName(std::optional<std::string>& field, std::string word, std::string_vi
   setOnce(field, std::move(word), text, what);
 }
 
-// One field between two slashes, cut at its colons: {"job", "ps"}, {"device", "GPU", "0"}, {"gpu",
-// "0"}.
+// Sets the field between two slashes, split at its colons: {"job", "ps"}, {"device", "GPU", "0"},
+// {"gpu", "0"}.
 void setField(DeviceName& name, const std::vector<std::string>& words, std::string_view text) {
   const std::string& key = words[0];
   if (key == "device" && (words.size() == 2 || words.size() == 3)) {

@@ -11,7 +11,7 @@
 namespace dtf::graph {
 namespace {
 
-// "cpu_1": what distinguishes a device within its task.
+// Returns "cpu_1", which distinguishes a device within its task.
 std::string shortName(const std::string& device) {
   const DeviceName name = DeviceName::parse(device);
   DTF_CHECK_MSG(name.type && name.index, "the device '" + device + "' is not complete");
@@ -21,7 +21,7 @@ std::string shortName(const std::string& device) {
 }
 
 // Cuts one part.
-// Borrows: the part, for one call of partitionByDevice.
+// Borrows: the part, for one call of partitionByDevice().
 class DevicePartitioner {
  public:
   explicit DevicePartitioner(const Graph& whole) : whole_(whole) {}
@@ -109,7 +109,7 @@ class DevicePartitioner {
 
   const Graph& whole_;
   std::map<std::string, size_t> indices_;
-  std::vector<Part> parts_;     // in the order in which devices are first used
+  std::vector<Part> parts_;     // in the order of first use
   std::vector<size_t> homes_;   // by NodeId
   std::vector<NodeId> copies_;  // by NodeId, in the part of its home
   std::map<std::pair<Output, Reader>, Output> received_;

@@ -40,7 +40,7 @@ std::string text(const DeviceName& device) {
 }
 
 // Places one graph.
-// Borrows: the graph and the options, for one call of placeOnDevices.
+// Borrows: the graph and the options, for one call of placeOnDevices().
 class DevicePlacer {
  public:
   DevicePlacer(const Graph& graph, const DevicePlacerOptions& options)
@@ -70,7 +70,7 @@ class DevicePlacer {
  private:
   static size_t indexOf(NodeId node) { return static_cast<size_t>(node.value); }
 
-  // ---- words for messages
+  // ---- texts for messages
 
   std::string nameOf(const Node& node) const {
     const auto line = options_.lines.find(node.name);
@@ -88,7 +88,7 @@ class DevicePlacer {
     throw Error(ErrorCode::kBadConfig, message);
   }
 
-  // ---- what nodes ask for
+  // ---- constraints of nodes
 
   static bool isWithState(const Node& node) {
     return appliesGradient(node) || actsOnVariable(node) || actsOnQueue(node);
@@ -104,7 +104,8 @@ class DevicePlacer {
           refuse(nameOf(node) + ": " + error.message());
         }
       }
-      // What is done to a variable or a queue happens where it is, whatever that asks for.
+      // A node that acts on a variable or a queue runs at its place; the node's own constraint is
+      // ignored.
       constraints_.push_back(isWithState(node) ? DeviceName() : parsed_.at(node.device));
       members_.push_back({node.id});
     }
@@ -154,7 +155,8 @@ class DevicePlacer {
 
   // ---- the choice
 
-  // Of a node that a device of this constraint can't compute; nullptr: the device can compute all.
+  // Returns a member that no device of this constraint can compute; nullptr if the device can
+  // compute all.
   const Node* incapable(size_t group, const DeviceName& device) const {
     if (!options_.can_run) return nullptr;
     for (const NodeId member : members_[group]) {
@@ -207,7 +209,7 @@ class DevicePlacer {
            devicesText(options_.devices));
   }
 
-  // The first node of the group that asks for something.
+  // Returns the first node of the group with a constraint.
   const Node& asking(size_t group) const {
     for (const NodeId member : members_[group]) {
       if (!graph_.node(member).device.empty()) return graph_.node(member);
@@ -218,9 +220,10 @@ class DevicePlacer {
   const Graph& graph_;
   const DevicePlacerOptions& options_;
   std::map<std::string, DeviceName> parsed_;
-  std::vector<DeviceName> constraints_;       // by NodeId; a group's is at the node it is called by
-  std::vector<size_t> groups_;                // by NodeId: another of its group, or itself
-  std::vector<std::vector<NodeId>> members_;  // as constraints_
+  // by NodeId; a group's constraint is stored at its representative
+  std::vector<DeviceName> constraints_;
+  std::vector<size_t> groups_;                // by NodeId: another node of the group, or itself
+  std::vector<std::vector<NodeId>> members_;  // indexed like constraints_
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 #pragma once
 
-// Explicit placement: every node on one of the devices there are, from what nodes ask for, in the
-// manner of TensorFlow's placer. (placer.h deals a model's variables over parameter servers.)
+// Explicit placement: assigns every node to one of the given devices by the nodes' constraints, in
+// the manner of TensorFlow's placer. (placer.h distributes a model's variables over parameter
+// servers.)
 
 #include <functional>
 #include <map>
@@ -16,32 +17,31 @@
 namespace dtf::graph {
 
 struct DevicePlacerOptions {
-  std::vector<DeviceName> devices;  // those there are, every field set, each once; at least one
-  // What decides among devices that would do: on the same task as this one, of its type, of its
-  // index, in this order of importance; then the order of `devices`.
+  std::vector<DeviceName> devices;  // the available devices: complete, distinct, at least one
+  // Ranks suitable devices: same task as this one, then same type, then same index; then the order
+  // of `devices`.
   DeviceName preferred;
-  // Whether a node whose device isn't there, or can't compute it, may run on another device of its
-  // task. A task that isn't there is never made up for.
+  // Whether a node may run on another device of its task if its own device is missing or can't
+  // compute it. A missing task is never replaced.
   bool soft = false;
-  // Pairs of names: the first runs where the second does. What applies to a variable, reads or
-  // assigns it, or acts on a queue, runs where that is without being told to.
+  // Pairs of names: the first node runs where the second does. Nodes that update, read or assign a
+  // variable, or act on a queue, are colocated with it automatically.
   std::vector<std::pair<std::string, std::string>> colocations;
-  // Where somebody wrote a node, by its name, for messages: "model.yaml:12:5".
+  // The place of a node in a file, by its name, for messages: "model.yaml:12:5".
   std::map<std::string, std::string, std::less<>> lines;
-  // Whether a device has a kernel for a node. Empty: every device for every node.
+  // Whether a device has a kernel for a node. Empty: every device has all kernels.
   std::function<bool(const Node& node, const DeviceName& device)> can_run;
 };
 
-// A node's device constraint is a condition, field by field; what it leaves open is decided by
-// `preferred`. Nodes that are colocated have one device, which meets the constraints of all of
-// them. A pure function of its arguments.
-// Errors: kBadConfig that names the node, its line where there is one, and the devices there are:
-// for a device that isn't there or has no kernel for the op, a constraint that isn't understood,
-// colocated nodes that contradict each other, a colocation with a node that isn't there, and what
-// applies to, reads or assigns something else than a Variable.
+// Places all nodes. A node's device constraint is a condition, field by field; `preferred` decides
+// the open fields. Colocated nodes share one device, which meets the constraints of all of them. A
+// pure function of its arguments.
+// Errors: kBadConfig with the node, its line if known, and the available devices: for a missing
+// device, a device without a kernel for the op, a malformed constraint, contradictory or unknown
+// colocations, and an update, read or assignment of anything but a Variable.
 Placement placeOnDevices(const Graph& graph, const DevicePlacerOptions& options);
 
-// `graph` with each node's device as `placement` has it, in full.
+// Returns `graph` with each node's full device from `placement`.
 Graph withDevices(const Graph& graph, const Placement& placement);
 
 }  // namespace dtf::graph

@@ -84,8 +84,7 @@ void Function::measure() {
       inner = is_loop ? inner + more : std::max(inner, more);
     }
     if (is_loop) inner = node.attribute<int64_t>("max_iterations") * std::max<int64_t>(1, inner);
-    // No node has more than the most: checked when it was added, or here for the functions of an
-    // If.
+    // No node exceeds the limit: checked when it was added, or here for the functions of an If.
     iterations_ = std::min(iterations_ + inner, kIterationsMax + 1);
   }
   if (nodes_ > kNodesMax)

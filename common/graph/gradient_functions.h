@@ -1,6 +1,6 @@
 #pragma once
 
-// What the files that fill standardGradients() share. Internal to common/graph.
+// Helpers of the files that fill standardGradients(). Internal to common/graph.
 
 #include <optional>
 #include <vector>
@@ -11,7 +11,7 @@ namespace dtf::graph {
 
 using Gradients = std::vector<std::optional<Output>>;
 
-Output dyOf(const GradientRequest& request);  // of output 0, which has one
+Output dyOf(const GradientRequest& request);  // the gradient of output 0, which must be set
 Output in(const GradientRequest& request, size_t index);
 Output yOf(const GradientRequest& request);  // output 0 itself
 

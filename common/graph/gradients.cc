@@ -29,7 +29,7 @@ Gradients reshapeGradient(Builder& b, const Request& r) {
   return {b.reshape(dyOf(r), b.graph().spec(in(r, 0)).shape)};
 }
 
-// With C = op(A) op(B): dop(A) = dC op(B)^T and dop(B) = op(A)^T dC; a transposed operand takes the
+// With C = op(A) op(B): dop(A) = dC op(B)^T and dop(B) = op(A)^T dC. A transposed operand gets the
 // transposed product, which swaps the factors and flips both flags.
 Gradients matMulGradient(Builder& b, const Request& r) {
   const bool ta = r.node.attribute<bool>("transpose_a");
@@ -64,7 +64,7 @@ Gradients softmaxGradient(Builder& b, const Request& r) {
   return {b.softmaxGrad(dyOf(r), yOf(r))};
 }
 
-// The same key draws the same mask: nothing of the forward pass is kept for it.
+// The same key draws the same mask, so the forward pass keeps nothing.
 Gradients dropoutGradient(Builder& b, const Request& r) {
   return {b.dropout(dyOf(r), in(r, 1), r.node.attribute<double>("rate"),
                     r.node.attribute<int64_t>("layer")),

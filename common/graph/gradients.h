@@ -1,7 +1,7 @@
 #pragma once
 
-// How each op's gradient is built: a table from the op's name to a function that adds nodes. The
-// table is an object, as the catalogue is: nothing registers itself.
+// Gradients by op: a table from the op's name to a function that adds nodes. The table is an
+// object, like the catalogue, without static registration.
 
 #include <functional>
 #include <map>
@@ -16,18 +16,18 @@
 
 namespace dtf::graph {
 
-// What a gradient function is asked.
+// The arguments of a gradient function.
 struct GradientRequest {
   const Node& node;  // the forward node
-  // d(loss) / d(output), one per output; nullopt: the loss doesn't depend on it. At least one is
+  // d(loss) / d(output), one per output; nullopt if the loss doesn't depend on it. At least one is
   // set.
   std::span<const std::optional<Output>> output_gradients;
-  const std::vector<bool>& wanted;  // one per input: only these are used
+  const std::vector<bool>& wanted;  // one per input: only these gradients are used
 };
 
-// Adds to the builder's graph the nodes that compute d(loss) / d(input) and returns them, one per
+// Adds the nodes that compute d(loss) / d(input) to the builder's graph. Returns one gradient per
 // input of the node; nullopt for an input that is not wanted or has no influence.
-// Errors: kBadConfig when this use of the op has no gradient.
+// Errors: kBadConfig if this use of the op has no gradient.
 using GradientFunction =
     std::function<std::vector<std::optional<Output>>(Builder&, const GradientRequest&)>;
 
@@ -42,8 +42,8 @@ class GradientTable {
 };
 
 // The gradients of standardOps(). Without one: Accuracy, ArgMax, OneHot, Normalise, MulRows,
-// FusedBatchNormInference, comparisons, and what is a gradient itself; the sources need none. Made
-// once, kept for the life of the process.
+// FusedBatchNormInference, comparisons, and gradients themselves; sources need none. Built once,
+// for the life of the process.
 const GradientTable& standardGradients();
 
 }  // namespace dtf::graph

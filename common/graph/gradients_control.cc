@@ -1,7 +1,7 @@
-// The gradients of branches and loops. That of an If is an If over the gradients of its branches,
-// that of a While a While over the gradient of its body, which goes through the iterations in
-// reverse. Both compute the function again from its arguments and differentiate that: what lies
-// between the arguments and the results of an iteration is never kept.
+// The gradients of branches and loops. The gradient of an If is an If over the gradients of its
+// branches. The gradient of a While is a While over the gradient of its body, through the
+// iterations in reverse. Both recompute the function from its arguments and differentiate it:
+// intermediate tensors of an iteration are never kept.
 
 #include <utility>
 
@@ -26,7 +26,8 @@ bool isFloat(Builder& b, const Output& tensor) {
   return b.graph().spec(tensor).dtype == DType::kFloat32;
 }
 
-// A gradient function whose mistakes name `r`'s node as well: names within a function are its own.
+// Builds a gradient function. Its errors also name `r`'s node, since names within a function are
+// its own.
 FunctionRef built(Builder& b, const Request& r, const char* function, const Specs& parameters,
                   const Function::Build& build) {
   try {
@@ -36,8 +37,8 @@ FunctionRef built(Builder& b, const Request& r, const char* function, const Spec
   }
 }
 
-// Adds what `function` computes of `arguments`, Placeholders, and returns its results. Nodes keep
-// their names, which messages have, where those aren't taken.
+// Adds the nodes of `function` for `arguments` in place of its Placeholders, and returns its
+// results. Nodes keep their names, for messages, unless the names are taken.
 std::vector<Output> inlined(Builder& b, const Function& function,
                             std::span<const Output> arguments) {
   const Graph& source = function.graph();
@@ -63,7 +64,7 @@ std::vector<Output> inlined(Builder& b, const Function& function,
   return results;
 }
 
-// Of the indices of what there may be gradients of those that have one.
+// Returns the indices, in this range of outputs, that have a gradient.
 std::vector<size_t> given(const Request& r, size_t first, size_t count) {
   std::vector<size_t> indices;
   for (size_t i = first; i < first + count; ++i)
@@ -87,8 +88,8 @@ void append(std::vector<T>& to, std::span<const T> more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-// Of the branch `name`: from the arguments and dys of the results `ys` to the gradients of the
-// arguments `xs`.
+// Builds the gradient of the branch `name`: from the arguments and the gradients of the results
+// `ys` to the gradients of the arguments `xs`.
 FunctionRef branchGradient(Builder& caller, const Request& r, const char* name,
                            std::span<const size_t> ys, std::span<const size_t> xs) {
   const Function& branch = *r.node.attribute<FunctionRef>(name);
@@ -115,7 +116,7 @@ Gradients ifGradient(Builder& b, const Request& r) {
   const std::vector<size_t> ys = given(r, 0, r.node.outputs.size());
   const std::vector<size_t> wanted = wantedFloats(b, r, 1, r.node.inputs.size());
   if (wanted.empty()) return gradients;
-  std::vector<size_t> xs;  // as arguments of the branches, which don't take the condition
+  std::vector<size_t> xs;  // indices of the branches' arguments, which exclude the condition
   for (const size_t input : wanted) xs.push_back(input - 1);
   std::vector<Output> inputs = r.node.inputs;
   for (const size_t y : ys) inputs.push_back(*r.output_gradients[y]);
@@ -129,7 +130,7 @@ Gradients ifGradient(Builder& b, const Request& r) {
 }
 
 // The gradient of one While.
-// Borrows: everything it is made with.
+// Borrows: all constructor arguments.
 class WhileGradient {
  public:
   WhileGradient(Builder& b, const Request& r)
@@ -160,7 +161,7 @@ class WhileGradient {
     const NodeId made = addLoop();
     int32_t next = 0;
     for (const size_t i : carried_) gradients[op_.firstCarried() + i] = Output{made, next++};
-    ++next;  // the number of iterations
+    ++next;  // skips the number of iterations
     for (const size_t i : sequences_) gradients[i] = Output{made, next++};
     for (const size_t i : captured_) gradients[i] = Output{made, next++};
     return gradients;
@@ -189,12 +190,13 @@ class WhileGradient {
                     {"stacked", static_cast<int64_t>(sequences_.size())},
                     {"summed", static_cast<int64_t>(captured_.size())},
                     {"counted", true},
-                    // Back the way that it came.
+                    // Runs backwards over the forward order.
                     {"reverse", !op_.reverse}});
   }
 
-  // From d(carried), the arguments of the body but its captured ones, d(stacked), the captured ones
-  // and d(summed), to the gradients of carried, sequences and captured.
+  // Builds the body's gradient: from d(carried), the body's arguments without the captured ones,
+  // d(stacked), the captured arguments and d(summed), to the gradients of carried, sequences and
+  // captured.
   FunctionRef bodyGradient() const {
     const Specs arguments = body_.parameterSpecs(), results = body_.resultSpecs();
     const size_t sliced = op_.carried + op_.sequences;
@@ -209,7 +211,7 @@ class WhileGradient {
     });
   }
 
-  // What the body's result is that becomes this output.
+  // Returns the index of the body's result that becomes this output.
   size_t resultOf(size_t output) const { return output - 1; }
 
   std::vector<Output> differentiated(Builder& b, std::span<const Output> all) const {
@@ -242,9 +244,9 @@ class WhileGradient {
   const Request& r_;
   const WhileOp op_;
   const Function& body_;
-  std::vector<size_t> carried_;               // of the carried ones those that have a gradient
-  std::vector<size_t> stacked_, summed_;      // outputs whose gradient is given
-  std::vector<size_t> sequences_, captured_;  // inputs whose gradient is wanted
+  std::vector<size_t> carried_;               // carried tensors with a gradient
+  std::vector<size_t> stacked_, summed_;      // outputs with a given gradient
+  std::vector<size_t> sequences_, captured_;  // inputs with a wanted gradient
 };
 
 Gradients whileGradient(Builder& b, const Request& r) {

@@ -6,7 +6,7 @@
 namespace dtf::graph {
 namespace {
 
-// By value: the builder adds nodes, which moves the graph's.
+// By value: the builder adds nodes, which moves the graph's own.
 Shape shapeOf(Builder& b, Output tensor) {
   return b.graph().spec(tensor).shape;
 }

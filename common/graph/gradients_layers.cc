@@ -44,7 +44,7 @@ Gradients softmaxCrossEntropyGradient(Builder& b, const Request& r) {
   return {b.mulRows(dyOf(r), {r.node.id, 1}), std::nullopt};
 }
 
-// The statistics are outputs for those who keep them, not for a loss.
+// The statistics are outputs for moving averages, not for a loss.
 void refuseStatistics(const Request& r) {
   for (size_t i = 1; i < r.output_gradients.size(); ++i) {
     if (r.output_gradients[i]) refuse(r, "its statistics, outputs 1 and on, have");
@@ -58,7 +58,8 @@ Gradients batchNormGradient(Builder& b, const Request& r) {
   return {grad.dx, grad.dscale, grad.doffset};
 }
 
-// The statistics don't depend on x: its gradient is dy, scaled as x was. What scales it is given.
+// The statistics are constants here, so x gets dy with the same scale; the statistics get no
+// gradient.
 Gradients inferenceGradient(Builder& b, const Request& r) {
   for (size_t i = 1; i < r.wanted.size(); ++i)
     if (r.wanted[i]) refuse(r, "only its input 0, x, has a gradient: the others have");

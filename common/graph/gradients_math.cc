@@ -1,4 +1,4 @@
-// Gradients of arithmetic by element, whose operands may have been broadcast, and of reductions.
+// Gradients of elementwise arithmetic with broadcasting, and of reductions.
 
 #include "common/graph/gradient_functions.h"
 #include "common/graph/gradients.h"
@@ -12,8 +12,8 @@ Shape tensorShape(Builder& b, Output tensor) {
   return b.graph().spec(tensor).shape;
 }
 
-// The gradient of input `index`, given that of what it was repeated to: each element's is the sum
-// of its repetitions'.
+// Reduces `dy`, a gradient of the broadcast shape, to the shape of input `index`: sums over the
+// repetitions of each element.
 Output toInput(Builder& b, const Request& r, size_t index, Output dy) {
   const Shape to = tensorShape(b, in(r, index)), from = tensorShape(b, dy);
   if (to == from) return dy;
@@ -24,7 +24,8 @@ Output toInput(Builder& b, const Request& r, size_t index, Output dy) {
   return b.reshape(b.sum(dy, Shape(std::move(axes))), to);
 }
 
-// Of a what `of_a` makes, of b what `of_b` does, where it is wanted: of the shape of the output.
+// Returns the gradients of both inputs, reduced to the inputs' shapes; calls `of_a` and `of_b` only
+// if their gradients are wanted.
 template <class A, class B>
 Gradients both(Builder& b, const Request& r, const A& of_a, const B& of_b) {
   Gradients gradients(2);
@@ -48,8 +49,8 @@ Gradients mulGradient(Builder& b, const Request& r) {
       b, r, [&] { return b.mul(dyOf(r), in(r, 1)); }, [&] { return b.mul(dyOf(r), in(r, 0)); });
 }
 
-// With y = a / b: dy / b, and -dy * a / b^2 = -dy * (y / b), in the order in which 0 / b stays 0
-// however small b is.
+// With y = a / b: dy / b, and -dy * a / b^2 = -dy * (y / b). This order keeps 0 / b at 0 however
+// small b is.
 Gradients divGradient(Builder& b, const Request& r) {
   return both(
       b, r, [&] { return b.div(dyOf(r), in(r, 1)); },
@@ -62,8 +63,8 @@ Gradients squaredDifferenceGradient(Builder& b, const Request& r) {
       b, r, [&] { return twice; }, [&] { return b.scale(twice, -1); });
 }
 
-// With y = a^b: dy * b * a^(b - 1), and dy * y * log(a), where TensorFlow has 0 for the logarithm
-// of what isn't above 0, as 0^b is 0 for all b nearby, and of a negative a no b nearby has a power.
+// With y = a^b: dy * b * a^(b - 1), and dy * y * log(a). As in TensorFlow, the logarithm counts as
+// 0 unless a > 0: 0^b is 0 for all nearby b, and a negative a has no power for them.
 Gradients powGradient(Builder& b, const Request& r) {
   const auto of_power = [&] {
     const Output base = in(r, 0);
@@ -83,8 +84,8 @@ Gradients powGradient(Builder& b, const Request& r) {
       of_power);
 }
 
-// All of dy goes to the one that was taken; of equal ones to a, as in TensorFlow. Chosen, not
-// multiplied by 0 or 1: an infinite dy is no NaN on the other side.
+// All of dy goes to the chosen input; if both are equal, to a, as in TensorFlow. Selects instead of
+// multiplying by 0 or 1: an infinite dy makes no NaN for the other input.
 Gradients extremumGradient(Builder& b, const Request& r, bool largest) {
   const Output dy = dyOf(r), none{b.node("ZerosLike", {dy})};
   const Output is_a = b.lessEqual(in(r, largest ? 1 : 0), in(r, largest ? 0 : 1));
@@ -98,7 +99,7 @@ Gradients extremumGradient(Builder& b, const Request& r, bool largest) {
       });
 }
 
-// To each what went through it: a choice again, so that a NaN of the other side stays there.
+// Each input gets the gradient of its elements, by selection again: a NaN on one side stays there.
 Gradients selectGradient(Builder& b, const Request& r) {
   const Output dy = dyOf(r), none{b.node("ZerosLike", {dy})};
   Gradients gradients(3);
@@ -123,12 +124,12 @@ Gradients rsqrtGradient(Builder& b, const Request& r) {
   return {b.scale(b.mul(dyOf(r), b.mul(b.mul(y, y), y)), -0.5)};
 }
 
-// From a float to a float: whole numbers have no gradient.
+// From float to float only: whole numbers have no gradient.
 Gradients castGradient(Builder&, const Request& r) {
   return {dyOf(r)};
 }
 
-// `of_result`, one like the output, at each of the elements that were reduced to it.
+// Repeats `of_result`, shaped like the output, to all elements that were reduced to it.
 Output spread(Builder& b, const Request& r, Output of_result) {
   const Shape x = tensorShape(b, in(r, 0));
   const Shape axes = r.node.attribute<Shape>("axes");
@@ -142,8 +143,8 @@ Gradients sumGradient(Builder& b, const Request& r) {
   return {spread(b, r, dyOf(r))};
 }
 
-// The elements that are the largest, or the smallest, share dy equally, as in TensorFlow. Where the
-// result is NaN, none is like it.
+// The largest (or smallest) elements share dy equally, as in TensorFlow. If the result is NaN, none
+// matches it.
 Gradients extremeGradient(Builder& b, const Request& r) {
   const Output is_one = b.cast(b.equal(in(r, 0), spread(b, r, yOf(r))), DType::kFloat32);
   const Output ones =

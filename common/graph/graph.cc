@@ -53,7 +53,7 @@ Attribute zeroOf(AttributeDef::Type type) {
     case AttributeDef::Type::kShape:
       return Shape();
     case AttributeDef::Type::kFunction:
-      return FunctionRef();  // there is none
+      return FunctionRef();  // no function
   }
   return false;
 }
@@ -96,7 +96,7 @@ void completeAttributes(const OpDef& op, NodeDef& def) {
   }
 }
 
-// What works for a node without knowing which: the person who reads the message must.
+// Runs `work`, and adds the node's name to its errors.
 template <class Work>
 auto named(const NodeDef& def, const Work& work) {
   try {
@@ -171,7 +171,7 @@ const TensorSpec& Graph::spec(Output output) const {
 
 std::string Graph::uniqueName(std::string_view prefix) const {
   std::string name(prefix);
-  // Thousands of nodes may begin alike.
+  // Thousands of names may share a prefix.
   const auto known = suffixes_.find(prefix);
   int suffix = known == suffixes_.end() ? 0 : known->second;
   while (by_name_.contains(name)) name = std::string(prefix) + "_" + std::to_string(++suffix);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The dataflow graph: nodes (ops) with typed, shaped outputs, data edges and control edges.
-// Building a graph infers every shape at once, so a graph that exists is a graph whose shapes fit.
+// The dataflow graph: nodes (ops) with typed, shaped outputs, data edges and control edges. Shapes
+// are inferred as nodes are added, so the shapes of an existing graph fit.
 
 #include <compare>
 #include <cstddef>
@@ -53,10 +53,11 @@ struct Node {
   std::vector<Output> inputs;
   std::vector<NodeId> control_inputs;
   Attributes attributes;
-  std::string device;  // as requested ("/job:ps/task:0", partial or empty); placed: the full one
+  // the constraint ("/job:ps/task:0", partial or empty); once placed, a full device
+  std::string device;
   std::vector<TensorSpec> outputs;  // inferred
 
-  // Errors: DTF_CHECK when it is missing or of another type: the catalogue has validated it.
+  // Errors: DTF_CHECK if it is missing or has another type: the catalogue has validated it.
   template <class T>
   const T& attribute(std::string_view key) const {
     const auto found = attributes.find(key);
@@ -66,15 +67,15 @@ struct Node {
   }
 };
 
-// Whether the node's second input is the gradient of the variable that is its first: ApplyGradient,
-// ApplySparseGradient.
+// Returns whether the node applies the gradient in its second input to the variable in its first:
+// ApplyGradient, ApplySparseGradient.
 bool appliesGradient(const Node& node);
 
-// Whether the node's first input is a variable that it reads or assigns when it runs: ReadVariable,
-// Assign, AssignAdd, AssignSub, ScatterAdd, ScatterUpdate.
+// Returns whether the node reads or assigns the variable in its first input when it runs:
+// ReadVariable, Assign, AssignAdd, AssignSub, ScatterAdd, ScatterUpdate.
 bool actsOnVariable(const Node& node);
 
-// What a caller gives to add a node. An optional attribute left out gets its type's zero.
+// The definition of a new node. An omitted optional attribute gets its type's zero.
 struct NodeDef {
   std::string name;
   std::string op;
@@ -84,13 +85,13 @@ struct NodeDef {
   std::string device = {};
 };
 
-// Owns its nodes; a node is never removed (prune() makes a new graph).
+// Owns its nodes; nodes are never removed (prune() makes a new graph).
 // Borrows: `catalog`, which must outlive it.
 // Threads: thread-compatible.
 // Blocks: never.
-// Errors: addNode throws kBadConfig, naming the node, for an unknown op, wrong inputs, missing or
-// unknown attributes, shapes that don't fit, or a name that is taken. Inputs must exist already, so
-// a graph has no cycles. References to nodes are good until the next addNode.
+// Errors: addNode throws kBadConfig with the node's name for an unknown op, wrong inputs, missing
+// or unknown attributes, shapes that don't fit, or a name that is taken. Inputs must exist already,
+// so a graph has no cycles. References to nodes are valid until the next addNode.
 class Graph {
  public:
   explicit Graph(const OpCatalog& catalog) : catalog_(&catalog) {}
@@ -100,7 +101,7 @@ class Graph {
   const Node& node(NodeId id) const;
   // In creation order, which is topological.
   const std::vector<Node>& nodes() const { return nodes_; }
-  const Node* find(std::string_view name) const;  // nullptr: no such node
+  const Node* find(std::string_view name) const;  // nullptr if there is no such node
   const TensorSpec& spec(Output output) const;
   std::string uniqueName(std::string_view prefix) const;  // "relu", "relu_1", ...
   const OpCatalog& catalog() const { return *catalog_; }
@@ -111,7 +112,7 @@ class Graph {
   const OpCatalog* catalog_;
   std::vector<Node> nodes_;
   std::map<std::string, NodeId, std::less<>> by_name_;
-  std::map<std::string, int, std::less<>> suffixes_;  // by prefix: the numbers up to it are taken
+  std::map<std::string, int, std::less<>> suffixes_;  // by prefix: the last number in use
 };
 
 }  // namespace dtf::graph

@@ -29,7 +29,7 @@ NodeId GraphCopy::addFor(const Output& output, NodeDef def) {
   DTF_CHECK(copy_.node(added).outputs[0] == source_.spec(output));
   const bool is_new = replaced_.emplace(output, Output{added}).second;
   DTF_CHECK(is_new);
-  // Whoever waits for the node waits for what stands for its first output.
+  // Control edges to the node now lead to the replacement of its first output.
   if (output.index == 0) join(output.node, added);
   return added;
 }
@@ -44,7 +44,7 @@ void GraphCopy::join(NodeId node, NodeId copied) {
 bool GraphCopy::has(const Output& output) const {
   DTF_CHECK(output.node.value >= 0 && std::cmp_less(output.node.value, nodes_.size()));
   if (nodes_[static_cast<size_t>(output.node.value)].value < 0) return replaced_.contains(output);
-  // A node of which single outputs were replaced stands for no others.
+  // A node with single replaced outputs has no copy of its other outputs.
   return replaced_.contains(output) || !replaced_.contains({output.node});
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a variable may hold before the first step, by the words that its op and the file use. The
-// formulae are in train/initial_values.h.
+// The initial values of variables, by the words that ops and files use. The formulae are in
+// train/initial_values.h.
 
 #include <charconv>
 #include <cmath>
@@ -14,10 +14,11 @@ inline constexpr std::string_view kInitializerNames =
     "glorot_uniform|glorot_normal|he_uniform|he_normal|lecun_uniform|lecun_normal|"
     "random_uniform|truncated_normal|orthogonal|zeros|ones";
 
-// Beside these words "constant=0.1": that number everywhere.
+// "constant=0.1" is valid, too: the same number everywhere.
 inline constexpr std::string_view kConstantInitializer = "constant=";
 
-// The number of a constant initializer; nullopt for any other, and for what is no finite number.
+// Returns the number of a constant initializer; nullopt for any other one, and if the number is not
+// finite.
 inline std::optional<double> constantOf(std::string_view initializer) {
   if (!initializer.starts_with(kConstantInitializer)) return std::nullopt;
   const std::string_view text = initializer.substr(kConstantInitializer.size());

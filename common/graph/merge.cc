@@ -19,8 +19,8 @@ bool mayMerge(const Graph& graph, const Node& node) {
   return !op->stateful && node.op != "Placeholder" && !node.outputs.empty();
 }
 
-// What a node computes, as bytes that are equal exactly when it is the same. Everything has its
-// length before it, so that no two different lists run into the same bytes.
+// The computation of a node as bytes: equal bytes mean an equal computation. Each field is preceded
+// by its length, so that different lists never give equal bytes.
 class Fingerprint {
  public:
   explicit Fingerprint(NodeDef def) {
@@ -31,7 +31,8 @@ class Fingerprint {
       number(static_cast<uint64_t>(input.node.value));
       number(static_cast<uint64_t>(input.index));
     }
-    std::sort(def.control_inputs.begin(), def.control_inputs.end());  // waiting has no order
+    // control inputs have no order
+    std::sort(def.control_inputs.begin(), def.control_inputs.end());
     number(def.control_inputs.size());
     for (const NodeId before : def.control_inputs) number(static_cast<uint64_t>(before.value));
     for (const auto& [name, value] : def.attributes) {
@@ -54,14 +55,14 @@ class Fingerprint {
 
   void add(bool value) { number(value ? 1 : 0); }
   void add(int64_t value) { number(static_cast<uint64_t>(value)); }
-  void add(double value) { number(std::bit_cast<uint64_t>(value)); }  // -0.0 isn't 0.0
+  void add(double value) { number(std::bit_cast<uint64_t>(value)); }  // -0.0 differs from 0.0
   void add(const std::string& value) { text(value); }
   void add(DType value) { number(static_cast<uint64_t>(value)); }
   void add(const Shape& value) {
     number(value.dims().size());
     for (const int64_t dim : value.dims()) number(static_cast<uint64_t>(dim));
   }
-  // Two that are equal but not the same are rare, and comparing graphs isn't cheap.
+  // By identity: equal but distinct functions are rare, and comparing graphs is expensive.
   void add(const FunctionRef& value) { number(reinterpret_cast<uintptr_t>(value.get())); }
 
   std::string bytes_;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Common subexpressions: nodes that compute the same of the same become one.
+// Common subexpression elimination: nodes with the same computation become one.
 
 #include <vector>
 
@@ -10,13 +10,13 @@ namespace dtf::graph {
 
 struct Merged {
   Graph graph;
-  std::vector<NodeId> nodes;  // by the source's NodeId: what stands for it
+  std::vector<NodeId> nodes;  // by the source's NodeId: its replacement
 };
 
-// Of nodes with the same op, attributes, device, inputs and control inputs, the first stays, under
-// its name. What is equal only after its inputs were joined is joined, too. Never joined: stateful
-// ops (op_def.h), Placeholders, each of which is fed by itself, and nodes without outputs, whose
-// names are what targets are.
+// Keeps the first of several nodes with equal op, attributes, device, inputs and control inputs,
+// under its name. Nodes that become equal when their inputs are joined are joined, too. Never
+// joined: stateful ops (op_def.h), Placeholders, since each is fed by itself, and nodes without
+// outputs, since targets are named by them.
 Merged mergeCommon(const Graph& graph);
 
 }  // namespace dtf::graph

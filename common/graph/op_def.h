@@ -1,6 +1,6 @@
 #pragma once
 
-// What an op is: its inputs, attributes and how output shapes follow. The catalogue is an object
+// Definitions of ops: inputs, attributes and the rule for output shapes. The catalogue is an object
 // made by standardOps(), not a set of static registrations: nothing depends on link order.
 
 #include <functional>
@@ -25,20 +25,20 @@ struct AttributeDef {
     kShape,
     kFunction
   } type = Type::kInt;
-  bool required = true;  // optional ones left out become their type's zero in the node
+  bool required = true;  // optional ones default to their type's zero
 };
 
-// Output specs from input specs and attributes.
-// Errors: throws kBadConfig with what doesn't fit (the graph adds the node's name).
+// Computes output specs from input specs and attributes.
+// Errors: throws kBadConfig with the misfit (the graph adds the node's name).
 using ShapeFunction = std::function<std::vector<TensorSpec>(std::span<const TensorSpec> inputs,
                                                             const Attributes& attributes)>;
 
 struct OpDef {
   std::string name;  // "MatMul"
-  int inputs = 0;    // how many; -1: any number
+  int inputs = 0;    // the number of inputs; -1: any
   std::vector<AttributeDef> attributes;
   ShapeFunction infer;
-  // Reads or writes a variable, or talks to another task: never merged, never folded.
+  // Reads or writes a variable, or communicates with another task: never merged, never folded.
   bool stateful = false;
 };
 
@@ -46,16 +46,15 @@ struct OpDef {
 class OpCatalog {
  public:
   void add(OpDef def);                             // DTF_CHECKs that the name is new
-  const OpDef* find(std::string_view name) const;  // nullptr: no such op
+  const OpDef* find(std::string_view name) const;  // nullptr if there is no such op
   std::vector<std::string_view> names() const;     // for "did you mean"
 
  private:
   std::map<std::string, OpDef, std::less<>> defs_;
 };
 
-// Every op that dtf knows; the list with inputs, outputs and attributes opens
-// each of standard_{math,nn,image,norm,array,state,queue}_ops.cc.
-// Made once, kept for the life of the process.
+// Every op of dtf. Inputs, outputs and attributes are listed at the top of
+// standard_{math,nn,image,norm,array,state,queue}_ops.cc. Built once, for the life of the process.
 const OpCatalog& standardOps();
 
 }  // namespace dtf::graph

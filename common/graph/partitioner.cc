@@ -11,7 +11,7 @@ namespace dtf::graph {
 namespace {
 
 // Splits one graph.
-// Borrows: the graph and its placement, for one call of partition.
+// Borrows: the graph and its placement, for one call of partition().
 class Partitioner {
  public:
   Partitioner(const Graph& graph, const Placement& placement)
@@ -25,20 +25,22 @@ class Partitioner {
   }
 
  private:
-  // Of a node that was seen before: homes are found in the nodes' order.
+  // The task of an earlier node: homes are computed in the nodes' order.
   TaskId home(NodeId node) const {
     DTF_CHECK(node.value >= 0 && std::cmp_less(node.value, homes_.size()));
     return homes_[static_cast<size_t>(node.value)];
   }
   Graph& part(TaskId task) { return parts_.try_emplace(task, graph_.catalog()).first->second; }
 
-  // Whether `reader` sees the variable through _Pull and _Push, not as a node of its own graph.
+  // Returns whether `reader` accesses the variable through _Pull and _Push, not as a node of its
+  // own graph.
   bool isRemote(const PlacedVariable& variable, TaskId reader) const {
     return variable.parts.size() > 1 ||
            (variable.parts.size() == 1 && home(variable.node) != reader);
   }
 
-  // Where a node runs. A gradient for another ps leaves from where it is made.
+  // Returns the task that runs a node. A gradient for another ps is sent by the task that computes
+  // it.
   TaskId homeOf(const Node& node) const {
     const TaskId placed = placement_.device(node.id).taskId().value();
     if (!appliesGradient(node)) return placed;
@@ -79,7 +81,8 @@ class Partitioner {
     copies_[{node.id, task}] = part(task).addNode(std::move(def));
   }
 
-  // A _Push has the device of its gradient, every other node the one it was placed on.
+  // Returns the device of a node's copy in `task`: a _Push has the device of its gradient, every
+  // other node its placement.
   std::string deviceOn(const Node& node, TaskId task) const {
     const DeviceName& placed = placement_.device(node.id);
     if (placed.taskId() == task) return placed.str();
@@ -87,7 +90,7 @@ class Partitioner {
     return placement_.device(node.inputs[1].node).str();
   }
 
-  // The tensor in the part of `task`, where a node on `device` reads it.
+  // Returns the tensor in the part of `task`, for a reader on `device`.
   Output read(const Output& source, TaskId task, const std::string& device) {
     const PlacedVariable* variable = placement_.variable(source.node);
     if (variable != nullptr && isRemote(*variable, task)) return {pull(*variable, task, device)};
@@ -105,7 +108,7 @@ class Partitioner {
     const auto known = pulls_.find({variable.node, task});
     if (known != pulls_.end()) return known->second;
     DTF_CHECK_MSG(!variable.parts.empty(), variable.name);
-    // A split variable's own node may be in this very part, under the variable's name.
+    // The node of a split variable may be in this same part, under the variable's name.
     const bool name_taken = home(variable.node) == task;
     NodeDef def;
     def.name = name_taken ? graph_.uniqueName(variable.name + "/pull") : variable.name;
@@ -117,7 +120,8 @@ class Partitioner {
     return id;
   }
 
-  // The node of `task`'s part that ends after `before` did; nullopt: nothing to wait for.
+  // Returns the node in `task`'s part that ends after `before`; nullopt if there is nothing to wait
+  // for.
   std::optional<NodeId> waitFor(NodeId before, TaskId task, const std::string& device) {
     const PlacedVariable* variable = placement_.variable(before);
     if (variable != nullptr && isRemote(*variable, task)) return std::nullopt;
@@ -134,11 +138,11 @@ class Partitioner {
     return arrived.node;
   }
 
-  // Adds a _Send of `local` in the part of `from`'s task and its _Recv in `task`'s.
+  // Adds a _Send of `local` to the part of `from`'s task and its _Recv to `task`'s.
   Output transfer(NodeId from, const Output& local, TaskId task, const std::string& device,
                   const std::string& edge) {
     const TaskId source_task = home(from);
-    DTF_CHECK(source_task != task);  // it would wait for itself
+    DTF_CHECK(source_task != task);  // a task can't wait for itself
     return addTransfer(part(source_task), local, part(task),
                        {.edge = edge,
                         .source_device = deviceOn(graph_.node(from), source_task),

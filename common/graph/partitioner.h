@@ -10,8 +10,8 @@
 
 namespace dtf::graph {
 
-// One graph per task that has something to do, each in the source's creation order; nodes keep
-// their names and get their full device. What crosses from task to task:
+// Returns one graph per task with nodes, each in the source's creation order; nodes keep their
+// names and get their full device. Edges between tasks:
 //
 //   edge                                       becomes
 //   variable on ps -> a node elsewhere, or     _Pull, one per (variable, reading task), under the
@@ -24,14 +24,14 @@ namespace dtf::graph {
 //   a control edge                             the same with a scalar that says "done", one per
 //                                              (node, waiting task)
 //
-// A control edge from a variable that is read by _Pull vanishes: a variable is always there, so
-// waiting for it says nothing. Rendezvous keys are TensorFlow's without the incarnation, which is
+// A control edge from a variable that is read by _Pull is dropped: a variable always exists, so
+// waiting for it means nothing. Rendezvous keys are TensorFlow's without the incarnation, which is
 // known only at run time:
-// "<source device>;<reader's device>;<node>:<output>;0:0", "^<node>" for control; where the readers
-// are on several devices of one task, the device is the first reader's.
-//
-// Errors: kBadConfig, naming the node, for a variable on ps that has control inputs: it is not
-// computed in a step, so it cannot wait for one. DTF_CHECK when `placement` is not of this graph.
+// "<source device>;<reader's device>;<node>:<output>;0:0", "^<node>" for control. If readers are on
+// several devices of one task, the key has the first reader's device.
+// //
+// Errors: kBadConfig with the node's name for a variable on ps that has control inputs: it is not
+// computed in a step, so it cannot wait. DTF_CHECK if `placement` belongs to another graph.
 std::map<TaskId, Graph> partition(const Graph& graph, const Placement& placement);
 
 }  // namespace dtf::graph

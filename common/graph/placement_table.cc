@@ -19,7 +19,7 @@ std::string percentText(uint64_t part, uint64_t whole) {
   return text.data();
 }
 
-// "/job:ps/task:0" or "/job:ps/task:0..2 (split in 3)": people read tasks, not replicas and CPU
+// Returns "/job:ps/task:0" or "/job:ps/task:0..2 (split in 3)": tasks, without replicas and CPU
 // numbers.
 std::string whereText(const Placement& placement, const PlacedVariable& variable) {
   const std::optional<TaskId> task = placement.device(variable.node).taskId();
@@ -30,7 +30,7 @@ std::string whereText(const Placement& placement, const PlacedVariable& variable
          std::to_string(variable.parts.size()) + ")";
 }
 
-// "30.6 KiB", or "at most 3136 rows, 61.2 KiB".
+// Returns "30.6 KiB", or "at most 3136 rows, 61.2 KiB".
 std::string gradientText(const PlacedVariable& variable) {
   const std::string bytes = bytesText(variable.gradientBytesMax());
   if (!variable.gradient_rows_max) return bytes;

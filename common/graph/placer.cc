@@ -10,8 +10,8 @@
 namespace dtf::graph {
 namespace {
 
-// `constraint` on top of the worker's device. What the worker's device says of one task's hardware
-// means nothing on another task.
+// Merges `constraint` over the worker's device. The hardware fields of the worker's device do not
+// apply to another task.
 DeviceName onWorkerOrElsewhere(const DeviceName& worker, const DeviceName& constraint) {
   DeviceName base = worker;
   const bool other_job = constraint.job && constraint.job != worker.job;
@@ -23,7 +23,7 @@ DeviceName onWorkerOrElsewhere(const DeviceName& worker, const DeviceName& const
   return base.mergedWith(constraint);
 }
 
-// The running state of one strategy.
+// The running state of a strategy.
 class Dealer {
  public:
   Dealer(PlacementStrategy strategy, uint32_t ps_tasks) : strategy_(strategy), loads_(ps_tasks) {}
@@ -49,25 +49,25 @@ class Dealer {
   uint64_t counter_ = 0;
 };
 
-// In blocks of `block` elements, the last one perhaps shorter.
+// Returns blocks of `block` elements; the last one may be shorter.
 std::vector<VariablePart> splitEvenly(uint64_t elements, uint64_t block, uint32_t ps_tasks) {
   DTF_CHECK(ps_tasks > 0 && block > 0);
   const uint64_t blocks = (elements + block - 1) / block;
   std::vector<VariablePart> parts;
   uint64_t begin = 0;
   for (uint32_t ps = 0; ps < ps_tasks; ++ps) {
-    // The first blocks % ps_tasks tasks hold one block more.
+    // The first blocks % ps_tasks tasks get one more block.
     const uint64_t share = blocks / ps_tasks + (ps < blocks % ps_tasks ? 1 : 0);
     const uint64_t count = std::min(share * block, elements - begin);
     if (count > 0) parts.push_back({ps, begin, count});
     begin += count;
   }
-  DTF_CHECK(begin == elements);  // every element has its ps
+  DTF_CHECK(begin == elements);  // every element has a ps
   return parts;
 }
 
 // Places one graph.
-// Borrows: the graph and the options, for one call of place.
+// Borrows: the graph and the options, for one call of place().
 class Placer {
  public:
   Placer(const Graph& graph, const PlacerOptions& options)
@@ -81,7 +81,7 @@ class Placer {
       if (node.op == "Variable") addVariable(node);
       if (node.op == "ApplySparseGradient") markSparse(node);
     }
-    // Two passes: a pin further down counts before the first variable is dealt.
+    // Two passes: later pins count before the first variable is distributed.
     for (PlacedVariable& variable : placement_.variables) placePinned(variable);
     for (PlacedVariable& variable : placement_.variables) deal(variable);
     for (const Node& node : graph_.nodes()) placeOther(node);
@@ -131,7 +131,7 @@ class Placer {
     return !constraint.job || constraint.job == jobName(JobKind::kPs);
   }
 
-  // Variables whose place is given, and those that are no business of the strategy.
+  // Places pinned variables, and variables outside of the strategy.
   void placePinned(PlacedVariable& variable) {
     const Node& node = graph_.node(variable.node);
     const DeviceName constraint = constraintOf(node);
@@ -147,13 +147,13 @@ class Placer {
   void markSparse(const Node& apply) {
     const auto variable =
         std::ranges::find(placement_.variables, apply.inputs.at(0).node, &PlacedVariable::node);
-    if (variable == placement_.variables.end()) return;  // refused by placeOther()
+    if (variable == placement_.variables.end()) return;  // rejected by placeOther()
     const auto looked_up = static_cast<uint64_t>(graph_.spec(apply.inputs.at(2)).shape.elements());
     variable->gradient_rows_max =
         std::min(looked_up, static_cast<uint64_t>(variable->shape.dim(0)));
   }
 
-  // A row of a sparse variable stays whole.
+  // Returns the elements that stay together: a row of a sparse variable stays whole.
   uint64_t blockOf(const PlacedVariable& variable) const {
     if (!variable.gradient_rows_max) return kPartAlignment;
     return static_cast<uint64_t>(variable.shape.elements() / variable.shape.dim(0));
@@ -199,7 +199,7 @@ class Placer {
     deviceOf(node.id) = deviceOf(variable.id);
   }
 
-  // Refuses a device on a task that the cluster doesn't have.
+  // Rejects a device on a task that is not in the cluster.
   const DeviceName& onTask(const Node& node, const DeviceName& device) const {
     const std::optional<TaskId> task = device.taskId();
     DTF_CHECK(task.has_value() && device.type && device.index);

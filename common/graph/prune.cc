@@ -12,10 +12,10 @@
 namespace dtf::graph {
 namespace {
 
-// What is needed, found from the end of the graph to its beginning.
+// The needed nodes and feeds, found from the end of the graph to its beginning.
 struct Needs {
   std::vector<bool> nodes;          // by NodeId
-  std::map<Output, bool> fed_used;  // every feed -> something reads it
+  std::map<Output, bool> fed_used;  // for every feed, whether it is read
 
   void need(const Output& output) {
     const auto fed = fed_used.find(output);
@@ -52,8 +52,8 @@ Needs findNeeds(const Graph& graph, std::span<const Output> feeds, std::span<con
   return needs;
 }
 
-// Builds the smaller graph beside the whole one.
-// Borrows: `source`, for one call of prune.
+// Builds the pruned graph.
+// Borrows: `source`, for one call of prune().
 class Copy {
  public:
   explicit Copy(const Graph& source)
@@ -71,7 +71,7 @@ class Copy {
     def.device = node.device;
     const NodeId id = pruned_.addNode(std::move(def));
     fed_.emplace(output, Output{id});
-    // Another node may wait for a Placeholder by control: that is the same node.
+    // Control edges to a Placeholder stay valid: the node is the same.
     if (node.op == "Placeholder") nodes_[static_cast<size_t>(node.id.value)] = id;
   }
 
@@ -106,7 +106,7 @@ class Copy {
  private:
   const Graph& source_;
   Graph pruned_;
-  std::vector<NodeId> nodes_;  // by the source's NodeId; -1: not copied
+  std::vector<NodeId> nodes_;  // by the source's NodeId; -1 if not copied
   std::map<Output, Output> fed_;
 };
 
@@ -129,7 +129,7 @@ Pruned prune(const Graph& graph, std::span<const Output> feeds, std::span<const 
     pruned.feeds.push_back(used ? std::optional<Output>(copy.map(feed)) : std::nullopt);
   }
   for (const Output& fetch : fetches) pruned.fetches.push_back(copy.map(fetch));
-  DTF_CHECK(pruned.feeds.size() == feeds.size());  // a used one or nothing for each
+  DTF_CHECK(pruned.feeds.size() == feeds.size());  // an output or nullopt for each feed
   for (const NodeId target : targets) pruned.targets.push_back(copy.map(target));
   pruned.graph = copy.take();
   return pruned;

@@ -57,7 +57,7 @@ void wantRoomForOneMore(size_t components) {
            " components, which is the most; join some, or use several queues");
 }
 
-// "[28, 28], []"
+// Parses "[28, 28], []".
 std::vector<Shape> shapesOf(std::string_view text) {
   std::vector<Shape> shapes;
   for (std::string_view rest = trimmed(text); !rest.empty();) {

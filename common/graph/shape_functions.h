@@ -1,7 +1,7 @@
 #pragma once
 
-// The vocabulary in which the catalogue writes shape functions: what an op demands of its inputs,
-// and the text of the refusal. Internal to common/graph.
+// The vocabulary of shape functions in the catalogue: requirements on inputs, and the texts of
+// their errors. Internal to common/graph.
 
 #include <initializer_list>
 #include <span>
@@ -15,7 +15,7 @@ namespace dtf::graph {
 // "float32[100, 784]"
 std::string specText(const TensorSpec& spec);
 
-// All of these throw kBadConfig naming the input by `name`, what it is and what it had to be.
+// All of these throw kBadConfig with the input's `name`, its spec and the required one.
 void wantFloat(const TensorSpec& spec, const char* name);
 void wantLabels(const TensorSpec& spec, const char* name);  // uint8, int32 or int64
 void wantRank(const TensorSpec& spec, int rank, const char* name);
@@ -31,14 +31,13 @@ const T& get(const Attributes& attributes, const char* key) {
   return std::get<T>(attributes.find(key)->second);
 }
 
-// What two shapes make together, as NumPy and TensorFlow have it: side by side from the last
-// dimension on, dimensions are the same, or one of them is 1 or not there, and counts as the
-// other's.
+// Returns the broadcast shape, as in NumPy and TensorFlow: aligned at the last dimension, two
+// dimensions are equal, or one of them is 1 or missing and is repeated.
 // Errors: kBadConfig with both shapes.
 Shape broadcast(const Shape& a, const char* a_name, const Shape& b, const char* b_name);
 
 TensorSpec floats(Shape shape);
-// What Gather makes of a table.
+// Returns the spec of a Gather from a table.
 TensorSpec gathered(const TensorSpec& table, const TensorSpec& indices);
 
 // n float32 inputs of one shape, one output of that shape.
@@ -47,12 +46,12 @@ std::vector<TensorSpec> elementwise(std::span<const TensorSpec> inputs,
 // Two float32 inputs a and b, one output of broadcast() shape.
 std::vector<TensorSpec> broadcastElementwise(std::span<const TensorSpec> inputs,
                                              const Attributes& attributes);
-// The output is what the attributes `dtype` and `shape` say.
+// One output, with the attributes `dtype` and `shape`.
 std::vector<TensorSpec> declared(std::span<const TensorSpec> inputs, const Attributes& attributes);
-// The output is float32 of the attribute `shape`.
+// One float32 output with the attribute `shape`.
 std::vector<TensorSpec> declaredFloat(std::span<const TensorSpec> inputs,
                                       const Attributes& attributes);
-// One input of any type, one output just like it.
+// One input of any type, one output of the same spec.
 std::vector<TensorSpec> passThrough(std::span<const TensorSpec> inputs,
                                     const Attributes& attributes);
 std::vector<TensorSpec> noOutput(std::span<const TensorSpec> inputs, const Attributes& attributes);

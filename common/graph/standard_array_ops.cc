@@ -1,4 +1,4 @@
-// Parts of tensors, and rows of tables. All is float32 unless said.
+// Parts of tensors, and rows of tables. All tensors are float32 unless noted.
 //
 //   op                  inputs               attributes     outputs
 //   Concat              one or more          axis int       the inputs side by side along `axis`;
@@ -18,8 +18,8 @@
 //                                            shape          permutation[i] of x, which has each
 //                                                           once
 //
-// Indices are whole numbers of any type and rank; of float32 those that aren't are bad data, too.
-// The attributes of type shape are lists of one number for each dimension.
+// Indices are whole numbers of any type and rank; fractions among float32 indices are bad data,
+// too. Attributes of type shape are lists with one number for each dimension.
 
 #include <algorithm>
 
@@ -37,7 +37,7 @@ using Specs = std::vector<TensorSpec>;
   throw Error(ErrorCode::kBadConfig, why);
 }
 
-// A list with a number for each dimension of x.
+// Returns a list with a number for each dimension of x.
 const std::vector<int64_t>& numbersFor(const TensorSpec& x, const Attributes& attributes,
                                        const char* key) {
   const Shape& numbers = get<Shape>(attributes, key);

@@ -1,29 +1,30 @@
-// Branches and loops over functions (function.h), after TensorFlow's functional control flow
-// (If, While) and JAX's scan. Any dtype unless said.
+// Branches and loops over functions (function.h), after TensorFlow's functional control flow (If,
+// While) and JAX's scan. Any dtype is allowed unless noted.
 //
 //   op     inputs                attributes                  outputs
 //   If     condition: a scalar,  then_branch, else_branch    the results of the branch that runs:
 //          arguments             function                    then_branch's where the condition is
 //                                                            not 0. Both take the arguments, and
 //                                                            have results of the same specs
-//   While  [iterations],         body function, and what the body's results carried at the end;
-//          carried, sequences,   is said below               iterations int64 scalar: how many ran;
-//          captured                                          stacked; summed; [kept]
+//   While  [iterations],         body function, and          the carried state at the end;
+//   iterations
+//          carried, sequences,   the rest below              int64 scalar: how many ran;
+//          captured                                      stacked; summed; [kept]
 //
 // An iteration of a While calls the body with
-//   carried    the loop's state: of the first iteration the inputs, then the body's results;
-//   sequences  of each its slice i along the first dimension, in iteration i;
-//   captured   all other inputs, as they are;
+//   carried    the loop's state: the inputs in the first iteration, then the body's results;
+//   sequences  slice i of each, along the first dimension, in iteration i;
+//   captured   all other inputs, unchanged;
 // and the body's results are the new state, then
-//   stacked    what each iteration leaves: slice i of an output; those that didn't run leave 0;
+//   stacked    slice i of an output; slices of iterations that didn't run are 0;
 //   summed     float32, added up over the iterations, in their order.
-// It goes on while `cond` (function of carried and captured, to one scalar) is not 0, and
-// max_iterations times at most: without cond, that often. Sequences have that many slices. With
-// `counted` there is no cond, and the first input, an int64 scalar, says how often (0 to
-// max_iterations). `reverse`, which has no cond either, takes the last of the slices that it runs
-// over first, and leaves what it stacks there, so iteration 0 has slice iterations - 1.
-// With `keep_carried` the outputs end with kept: the state before each iteration, stacked. Its
-// gradient needs that; it is itself a While, which goes through it in reverse.
+// The loop continues while `cond` (a function of carried and captured, with one scalar result) is
+// not 0, and for max_iterations at most; without cond it runs that often. Sequences have
+// max_iterations slices. With `counted` there is no cond, and the first input, an int64 scalar, is
+// the number of iterations (0 to max_iterations). `reverse`, without cond too, takes the slices
+// from the last to the first, and stacks its results in the same order: iteration 0 has slice
+// iterations - 1. With `keep_carried` the outputs end with kept: the state before each iteration,
+// stacked. The gradient needs it; it is itself a While, which takes the iterations in reverse.
 
 #include <algorithm>
 
@@ -43,7 +44,8 @@ using Specs = std::vector<TensorSpec>;
   throw Error(ErrorCode::kBadConfig, why);
 }
 
-// Where two lists that should be alike differ first, or in length: a list may have thousands.
+// Reports the first difference of two lists that should be equal, or their lengths: a list may have
+// thousands of entries.
 // `wanted` and `found` are verbs with their subjects: "the body takes".
 [[noreturn]] void refuseMisfit(const std::string& wanted, const Specs& these,
                                const std::string& found, const Specs& those,
@@ -113,7 +115,7 @@ TensorSpec stackOf(const TensorSpec& slice, int64_t slices) {
   return {slice.dtype, Shape(std::move(dims))};
 }
 
-// What decides how often a While runs.
+// Checks the condition that ends a While.
 void checkEnd(const WhileOp& op, const Attributes& attributes, std::span<const TensorSpec> inputs,
               const Specs& state) {
   const FunctionRef& cond = get<FunctionRef>(attributes, "cond");

@@ -1,13 +1,13 @@
-// Images: convolutions and pooling. All is float32 unless said; images are [batch, height, width,
-// channels] and filters [height, width, input channels / groups, output channels]. Where the
-// windows stand is said by the attributes of window.h, all int: a stride and dilation are at least
-// 1, a padding at least 0.
+// Images: convolutions and pooling. All tensors are float32 unless noted; images are [batch,
+// height, width, channels] and filters [height, width, input channels / groups, output channels].
+// The attributes of window.h give the windows' positions, all int: strides and dilations are at
+// least 1, paddings at least 0.
 //
 //   op                    inputs            outputs
 //   Conv2D                x, filter         [B, positions, positions, output channels]: the sum,
 //                                           over the window and the channels of the group, of x
-//                                           times the filter (a cross-correlation); what is read
-//                                           from the padding is 0. Attribute groups: divides both
+//                                           times the filter (a cross-correlation); the padding
+//                                           reads as 0. Attribute groups: divides both
 //                                           numbers of channels; group g reads the g-th part of the
 //                                           input channels and makes the g-th part of the output's
 //   Conv2DBackpropInput   filter, dy        dx; attribute shape: x's
@@ -15,15 +15,15 @@
 //   MaxPool               x                 0, y: the largest element of each window and channel
 //                                           1, its number in the window, row by row, the first of
 //                                           equals; uint8, or int32 where the window has more than
-//                                           255 elements. What is padded never counts
+//                                           255 elements. The padding never counts
 //   MaxPoolGrad           dy, argmax        dx: each dy where its maximum was, added up; attribute
 //                                           shape: x's
 //   AvgPool               x                 y: the mean over the elements of each window that are
 //                                           no padding
 //   AvgPoolGrad           dy                dx; attribute shape: x's
 //
-// The window of a pooling is larger than its padding, and its image has pixels, so it always holds
-// one of them. Its elements have numbers of 32 bits.
+// The window of a pooling is larger than its padding, and its image is not empty, so it always
+// contains a pixel. Its elements are numbered with 32 bits.
 
 #include <limits>
 
@@ -38,7 +38,7 @@ namespace {
 using Type = AttributeDef::Type;
 using Specs = std::vector<TensorSpec>;
 
-// Nobody needs more, and products of a few of these fit int64.
+// Enough in practice, and products of a few of these fit int64.
 constexpr int64_t kWindowNumberMax = int64_t{1} << 20;
 
 [[noreturn]] void refuse(const std::string& why) {

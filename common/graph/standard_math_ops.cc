@@ -1,6 +1,6 @@
-// Arithmetic. All is float32 and row-major unless said; "same" means the same dtype and shape. a
-// and b that aren't called the same are broadcast, as NumPy and TensorFlow do it: from the last
-// dimension on theirs are equal, or one is 1 or not there, and repeated.
+// Arithmetic. All tensors are float32 and row-major unless noted; "same" means the same dtype and
+// shape. a and b that aren't called the same are broadcast, as in NumPy and TensorFlow: aligned at
+// the last dimension, their dimensions are equal, or one is 1 or missing and is repeated.
 //
 //   op                 inputs             attributes         outputs
 //   Identity           x, any dtype       -                  x, unchanged
@@ -29,7 +29,7 @@
 //   Rsqrt              x                  -                  1 / Sqrt(x)
 //   Cast               x, any dtype       dtype              x as `dtype`; a float as a whole
 //                                                            number without its fraction, NaN as 0,
-//                                                            what is beyond dtype's numbers as the
+//                                                            numbers beyond dtype's range as the
 //                                                            nearest
 //   Abs                x                  -                  |x|
 //   AbsGrad            dy, x: same        -                  dy * sign(x), 0 where x is 0
@@ -101,7 +101,7 @@ Specs inferCast(std::span<const TensorSpec> inputs, const Attributes& attributes
   throw Error(ErrorCode::kBadConfig, "axis " + std::to_string(axis) + " is none of " + specText(x));
 }
 
-// By dimension of x, whether it is reduced; no axes: all are.
+// Returns for each dimension of x whether it is reduced; no axes means all.
 std::vector<bool> reducedAxes(const TensorSpec& x, const Attributes& attributes) {
   const Shape& axes = get<Shape>(attributes, "axes");
   std::vector<bool> reduced(static_cast<size_t>(x.shape.rank()), axes.rank() == 0);

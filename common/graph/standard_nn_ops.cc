@@ -1,6 +1,6 @@
-// Neural networks: activations, losses, metrics. All is float32 unless said. `labels` are uint8,
-// int32 or int64 of shape [B], each in [0, C); one out of range is bad data, which the kernel
-// reports.
+// Neural networks: activations, losses, metrics. All tensors are float32 unless noted. `labels` are
+// uint8, int32 or int64 of shape [B], each in [0, C); a label out of range is bad data, which the
+// kernel reports.
 //
 //   op            inputs             outputs
 //   Relu          x                  max(x, 0)
@@ -48,13 +48,13 @@
 //   Accuracy      logits [B,C],      scalar: the mean of (argmax of the row == label); of equal
 //                 labels [B]         logits the lowest index counts
 //
-// What Dropout keeps is a pure function of its key, [seed, batch], and its layer: the same on every
-// device, and its own gradient (dx = Dropout(dy, key)). Element i is kept when the 32-bit number
-// that it draws is at least floor(rate * 2^32). It draws number i % 64 / 16 of the Philox block
-// i / 64 * 16 + i % 16, so that devices may compute 16 blocks at once and store what comes. A block
-// is philox({block, batch low, batch high, 0x11000000 | layer}, {seed low, seed high}) of
-// base/random.h: 0x11 is the stream's use, see base/random_streams.h. Blocks are counted in 32
-// bits, so x has at most 2^34 elements.
+// The mask of Dropout is a pure function of its key, [seed, batch], and its layer: it is the same
+// on every device, and Dropout is its own gradient (dx = Dropout(dy, key)). Element i is kept if
+// its 32-bit number is at least floor(rate * 2^32). That is number i % 64 / 16 of the Philox block
+// i / 64 * 16 + i % 16, so that devices may compute 16 blocks at once and store the results in
+// order. A block is philox({block, batch low, batch high, 0x11000000 | layer}, {seed low, seed
+// high}) of base/random.h; 0x11 is the stream's use, see base/random_streams.h. Blocks are counted
+// in 32 bits, so x has at most 2^34 elements.
 
 #include "common/base/error.h"
 #include "common/graph/shape_functions.h"

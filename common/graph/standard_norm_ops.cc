@@ -1,11 +1,11 @@
-// Normalisation. All is float32; x has any rank from 2, its last dimension are the channels C, and
-// everything before it are rows. All ops have the attribute epsilon, a double above 0.
+// Normalisation. All tensors are float32. x has rank 2 or more: its last dimension is the channels
+// C, all others are rows. All ops have the attribute epsilon, a double above 0.
 //
 //   op                       inputs                outputs
 //   FusedBatchNorm           x, scale [C],         0, y: (x - mean) * inverse * scale + offset
 //                            offset [C]            1, mean [C]: of each channel over all rows
 //                                                  2, variance [C]: sum((x - mean)^2) / (rows - 1),
-//                                                  what moving statistics take up, as TensorFlow's
+//                                                  for moving statistics, as in TensorFlow
 //                                                  3, inverse [C]: 1 / sqrt(sum((x - mean)^2) /
 //                                                  rows + epsilon)
 //   FusedBatchNormGrad       dy, x, scale,         0, dx; 1, dscale [C]; 2, doffset [C]
@@ -75,7 +75,7 @@ Specs inferLayerNorm(std::span<const TensorSpec> inputs, const Attributes& attri
   return {like_batch_norm[0], floats({rowsOf(inputs[0])}), floats({rowsOf(inputs[0])})};
 }
 
-// Of the batch's gradient the statistics are by channel, of the layer's by row.
+// The statistics of a batch normalisation are by channel, of a layer normalisation by row.
 ShapeFunction inferGrad(bool by_channel) {
   return [by_channel](std::span<const TensorSpec> inputs, const Attributes& attributes) -> Specs {
     const TensorSpec& x = inputs[1];

@@ -3,8 +3,7 @@
 namespace dtf::graph {
 
 const OpCatalog& standardOps() {
-  // Immutable once made, and thread-safe to make: a catalogue is data, it has no state to share by
-  // accident.
+  // Immutable once built, and built thread-safely: a catalogue is data without shared state.
   static const OpCatalog catalog = [] {
     OpCatalog all;
     addMathOps(all);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The catalogue of standardOps(), in chapters. Internal to common/graph; each .cc file opens
-// with its ops, their inputs, attributes and outputs: what a kernel must do is written there.
+// The chapters of standardOps(). Internal to common/graph; each .cc file starts with its ops, their
+// inputs, attributes and outputs: the contract of their kernels.
 
 #include "common/graph/op_def.h"
 

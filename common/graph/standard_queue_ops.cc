@@ -1,8 +1,8 @@
-// Queues, TensorFlow's FIFOQueue: what outlives a step, and is waited for. All are stateful: never
-// merged, never folded.
+// Queues, TensorFlow's FIFOQueue: state that outlives a step, and that steps wait for. All ops are
+// stateful: never merged, never folded.
 //
 //   op               inputs          attributes            outputs
-//   FIFOQueue        -               component_types,      what stands for the queue
+//   FIFOQueue        -               component_types,      a handle of the queue
 //                                    shapes string,
 //                                    capacity int,
 //                                    [shared_name, container string]
@@ -12,16 +12,17 @@
 //                    [n, ..] each                          other
 //   QueueDequeue     queue           -                     the components of its first element,
 //                                                          once it has one
-//   QueueDequeueMany queue           n int                 [n, ..] each: those of its first n, once
-//                                                          it has so many
+//   QueueDequeueMany queue           n int                 [n, ..] each: the first n elements'
+//   components,
+//                                                          once it has n
 //   QueueSize        queue           -                     int32 []: how many it has
-//   QueueClose       queue           [cancel_pending_-     none; nothing more enters it, but what
-//                                    enqueues bool]        waits to already, unless that is
-//                                                          cancelled
+//   QueueClose       queue           [cancel_pending_-     none; rejects new elements; those that
+//   already
+//                                    enqueues bool]        wait still enter, unless cancelled
 //
-// An element is a tensor for each component. component_types is a list like 'float32, int32',
-// shapes one like '[28, 28], []'; what acts on a queue takes both from it. A queue is known by its
-// name, as a variable is: see standard_state_ops.cc.
+// An element has one tensor for each component. component_types is a list like 'float32, int32',
+// shapes one like '[28, 28], []'; nodes that act on a queue take both from it. Like a variable, a
+// queue is identified by its name: see standard_state_ops.cc.
 
 #include <string>
 
@@ -36,7 +37,7 @@ namespace {
 using Type = AttributeDef::Type;
 using Specs = std::vector<TensorSpec>;
 
-// What stands for a queue has no elements.
+// The output that represents a queue has no elements.
 Specs inferQueue(std::span<const TensorSpec>, const Attributes& attributes) {
   queueComponents(attributes);
   const int64_t capacity = get<int64_t>(attributes, "capacity");

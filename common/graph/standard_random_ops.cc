@@ -1,18 +1,20 @@
-// Random numbers. All is float32 unless said.
+// Random numbers. All tensors are float32 unless noted.
 //
 //   op                      inputs        attributes        outputs
 //   StatelessRandomUniform  seed int64[2] shape,            numbers in [0, 1), multiples of 2^-24
 //                                         [stream int in [0, 2^24)]
 //   StatelessRandomNormal   likewise      likewise          numbers of mean 0 and variance 1
 //
-// As TensorFlow's ops of these names: what they draw is a pure function of seed and stream, the
-// same on every device and in every run, so a step that shall draw anew is given another seed; [the
-// program's seed, the step] is one for each step. Ops of one seed draw the same unless their
-// streams differ. Element i has the 32-bit number i % 4 of philox({i / 4, seed[1] low, seed[1]
-// high, 0x12000000 | stream}, {seed[0] low, seed[0] high}) of base/random.h: 0x12 is the stream's
-// use, see base/random_streams.h. Uniform: its upper 24 bits. Normal: elements 2j and 2j + 1 have u
-// and v of their two numbers m and n, u = (m + 1) / 2^32, v = n / 2^32: sqrt(-2 log u) * cos(2 pi
-// v), and with sin. Blocks are counted in 32 bits, so there are at most 2^34 elements.
+// Like TensorFlow's ops of these names: the numbers are a pure function of seed and stream, the
+// same on every device and in every run. For new numbers in each step, feed another seed, such as
+// [the program's seed, the step]. Ops with equal seeds draw equal numbers unless their streams
+// differ.
+// //
+// Element i uses the 32-bit number i % 4 of philox({i / 4, seed[1] low, seed[1] high, 0x12000000 |
+// stream}, {seed[0] low, seed[0] high}) of base/random.h; 0x12 is the stream's use, see
+// base/random_streams.h. Uniform: its upper 24 bits. Normal: elements 2j and 2j + 1 have u and v
+// from their numbers m and n, u = (m + 1) / 2^32, v = n / 2^32: sqrt(-2 log u) * cos(2 pi v), and
+// the same with sin. Blocks are counted in 32 bits, so there are at most 2^34 elements.
 
 #include "common/base/error.h"
 #include "common/graph/shape_functions.h"

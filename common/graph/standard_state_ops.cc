@@ -1,8 +1,8 @@
-// What comes from outside a step, what outlives it, and what crosses to another task. Ops marked *
-// are stateful: never merged, never folded.
+// Inputs of a step, state that outlives it, and transfers to other tasks. Ops marked * are
+// stateful: never merged, never folded.
 //
 //   op               inputs          attributes            outputs
-//   Placeholder      -               dtype, shape          what the step is fed; never computed
+//   Placeholder      -               dtype, shape          the fed value; never computed
 //   Const            -               dtype, shape,         filled with value
 //                                    value double
 //   Variable *       -               shape,                float32: the value that the variable had
@@ -12,9 +12,9 @@
 //                                                          runs
 //   Assign *         variable,       -                     float32: the variable's value from now
 //                    value                                 on: `value`
-//   AssignAdd *,     likewise        -                     what it was and `value`, or without it
+//   AssignAdd *,     likewise        -                     the old value plus, or minus, `value`
 //   AssignSub *
-//   ScatterAdd *,    variable [R,..],-                     what it was; each row of updates added
+//   ScatterAdd *,    variable [R,..],-                     the old value; each row of updates added
 //   ScatterUpdate *  indices,                              to, or in place of the row that its
 //                    updates [indices' dimensions, ..]     index names, one after the other
 //   ApplyGradient *  variable,       -                     none; the optimizer takes one step,
@@ -26,16 +26,17 @@
 //   NoOp             -               -                     none; holds control inputs together
 // The partitioner inserts:
 //   _Send *          x, any dtype    key, dtype, shape     none; x leaves under key
-//   _Recv *          -               key, dtype, shape     what arrived under key
+//   _Recv *          -               key, dtype, shape     the tensor received under key
 //   _Pull *          -               variable, shape       float32: the value of a variable on ps
 //   _Push *          gradient        variable              none; the gradient leaves for the ps
 //   _PushSparse *    gradient,       variable              likewise, with the rows that it is of
 //                    indices
 //
-// A variable is known by the name of its node; the attribute `variable` is that name. Where
-// variables outlive the graph, shared_name may be another name, and container is whose variables
-// they are. Initializers are those of initializer.h. Input 0 of whatever reads, assigns or applies
-// to a variable is a Variable node's output, and stands for the variable, not for its value.
+// A variable is identified by the name of its node; the attribute `variable` holds that name. If
+// variables outlive the graph, shared_name may replace that name, and container names the
+// variables' owner. Initializers are listed in initializer.h. Input 0 of nodes that read, assign or
+// update a variable is the output of a Variable node, and stands for the variable, not for its
+// value.
 
 #include <algorithm>
 #include <cmath>
@@ -67,7 +68,8 @@ Specs inferVariable(std::span<const TensorSpec> inputs, const Attributes& attrib
   return declaredFloat(inputs, attributes);
 }
 
-// [-2^bits, 2^bits), or from 0 where the type has no sign: what a whole number of it can be.
+// Returns whether `value` is a whole number in [-2^bits, 2^bits), or from 0 if the type is
+// unsigned.
 bool isWhole(double value, int bits, bool has_sign) {
   const double end = std::ldexp(1.0, bits);
   return value >= (has_sign ? -end : 0) && value < end && value == std::trunc(value);

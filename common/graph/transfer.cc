@@ -7,7 +7,7 @@
 namespace dtf::graph {
 
 Output addTransfer(Graph& source, const Output& local, Graph& reader, const Transfer& transfer) {
-  DTF_CHECK(&source != &reader);  // it would wait for itself
+  DTF_CHECK(&source != &reader);  // a graph can't wait for itself
   const TensorSpec spec = source.spec(local);
   const Attributes attributes = {
       {"key", transfer.key()}, {"dtype", spec.dtype}, {"shape", spec.shape}};

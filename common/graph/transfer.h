@@ -1,7 +1,7 @@
 #pragma once
 
-// What takes the place of an edge between two parts of a graph: a _Send in one, a _Recv in the
-// other, under one key. Internal to the partitioners.
+// The replacement of an edge between two parts of a graph: a _Send in one, a _Recv in the other,
+// with the same key. Internal to the partitioners.
 
 #include <string>
 
@@ -14,15 +14,15 @@ struct Transfer {
   std::string source_device, reader_device;
   std::string send_name, recv_name;
 
-  // TensorFlow's without the incarnation, which is known only at run time:
+  // Returns TensorFlow's key without the incarnation, which is known only at run time:
   // "<source device>;<reader's device>;<edge>;0:0".
   std::string key() const { return source_device + ";" + reader_device + ";" + edge + ";0:0"; }
 };
 
-// Adds a _Send of `local` to `source` and its _Recv to `reader`. Gives what arrives.
+// Adds a _Send of `local` to `source` and its _Recv to `reader`. Returns the received tensor.
 Output addTransfer(Graph& source, const Output& local, Graph& reader, const Transfer& transfer);
 
-// A scalar that exists when `before` has ended: what a control edge between parts sends.
+// Adds a scalar that is ready when `before` has ended: the message of a control edge between parts.
 Output addDone(Graph& part, NodeId before, std::string name, std::string device);
 
 }  // namespace dtf::graph

@@ -1,7 +1,7 @@
 #pragma once
 
-// Which input and which output of a While is what: the shape function, the gradient and the kernels
-// share it. The op itself is described in standard_control_ops.cc.
+// The roles of a While's inputs and outputs, for its shape function, its gradient and its kernels.
+// The op is described in standard_control_ops.cc.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,16 +17,16 @@ struct WhileOp {
   int64_t max_iterations = 0;
   bool reverse = false, counted = false, keep_carried = false;
 
-  // Of a While's attributes and its number of inputs.
+  // Derives the counts from a While's attributes and its number of inputs.
   static WhileOp of(const Attributes& attributes, size_t inputs);
 
-  // Indices of inputs. Those from firstCaptured() on are captured.
+  // Indices of inputs. Inputs from firstCaptured() on are captured.
   size_t firstCarried() const { return counted ? 1 : 0; }
   size_t firstSequence() const { return firstCarried() + carried; }
   size_t firstCaptured() const { return firstSequence() + sequences; }
   size_t captured() const { return inputs - firstCaptured(); }
 
-  // Indices of outputs; the carried ones are the first.
+  // Indices of outputs; the carried outputs come first.
   size_t iterations() const { return carried; }
   size_t firstStacked() const { return carried + 1; }
   size_t firstSummed() const { return firstStacked() + stacked; }
