@@ -1,16 +1,16 @@
 // Products of matrices whose elements are rounded to bfloat16, added up in float32, compiled once
-// per instruction set and once for AMX. Both matrices are packed into tiles of 1 KiB, as the
-// processor's tiles have them, and rounded on the way:
+// per instruction set and once for AMX. Both matrices are packed into tiles of 1 KiB, the layout of
+// the processor's tile registers, and rounded on the way:
 //
 //   tile of A  16 rows, in each 32 elements of k
 //   tile of B  16 pairs of k, in each 16 columns of a pair
 //   tile of C  16 x 16 floats, in registers for the whole depth of a block
 //
 // A tile of C adds to each element, for every 32 of k, the sum of two chains, one of the even k and
-// one of the odd: what TDPBF16PS does, see "Intel 64 and IA-32 Architectures Software Developer's
-// Manual". The product of two bfloat16 is exact in float32, so a fused multiply-add or none makes
-// no difference. Factors below 2^-126 count as 0, as there. The tiles also flush each sum below it
-// on its way, which the others don't: of terms so small, and there alone, the results may differ,
+// one of the odd, as TDPBF16PS does (Intel 64 and IA-32 Architectures Software Developer's Manual).
+// The product of two bfloat16 is exact in float32, so fused and separate multiply-adds give the
+// same result. Factors below 2^-126 count as 0, as in TDPBF16PS. The tiles also flush each sum
+// below 2^-126, which the vector code does not. Only for terms that small the results may differ,
 // by 2^-121 at most.
 
 #include "common/runtime/bfloat16_product_isa.h"
@@ -22,9 +22,9 @@ namespace {
 
 constexpr int64_t kTileLines = 16;          // rows of A, columns of B, pairs of k
 constexpr int64_t kChunk = 2 * kTileLines;  // of k
-constexpr int64_t kPanel = 2 * kTileLines;  // rows of A, columns of B that are computed together
+constexpr int64_t kPanel = 2 * kTileLines;  // rows of A or columns of B that are computed together
 
-// Of one block, at most: a panel of A stays in the first cache, the block of B in the second.
+// Maxima for one block: a panel of A stays in the first cache, the block of B in the second.
 constexpr int64_t kTileDepthMax = 512;
 constexpr int64_t kTileBlockColumns = 512;
 static_assert(kTileDepthMax % kChunk == 0 && kTileBlockColumns % kPanel == 0);
@@ -33,15 +33,15 @@ struct alignas(64) TileWords {
   uint32_t words[kTileLines][kTileLines];
 };
 
-// One of the matrices: lines are rows of A, or columns of B.
+// One of the matrices: its lines are rows of A, or columns of B.
 struct Lines {
   const float* data;
-  const float* const* runs;  // in place of `data`, where it isn't nullptr
+  const float* const* runs;  // used instead of `data` unless nullptr
   int64_t run;               // floats in each
   int64_t stride;            // floats, or runs
-  bool adjacent_k;           // of a line; otherwise the lines are
+  bool adjacent_k;           // elements of a line are adjacent; otherwise the lines are
 
-  // nullptr: all are 0, for the 32 of k or 16 lines from there on.
+  // Returns nullptr if the 32 elements along k, or the 16 lines, from there on are all 0.
   DTF_INLINE const float* at(int64_t line, int64_t k) const {
     const int64_t row = adjacent_k ? line : k, column = adjacent_k ? k : line;
     if (runs == nullptr) return data + row * stride + column;
@@ -50,7 +50,7 @@ struct Lines {
   }
 };
 
-// To the nearest bfloat16, of two the even one, in the upper half of each lane; NaN stays one.
+// Rounds to the nearest bfloat16, ties to even, in the upper half of each lane; NaN stays NaN.
 DTF_INLINE Numbers rounded(Floats v) {
   const Numbers bits = (Numbers)v;
   const Numbers magnitude = bits & 0x7fffffffu;
@@ -60,7 +60,7 @@ DTF_INLINE Numbers rounded(Floats v) {
   return out & 0xffff0000u;
 }
 
-// The pairs (2p, 2p + 1) of the lanes of `even` and `odd`.
+// Pairs (2p, 2p + 1) from the lanes of `even` and `odd`.
 DTF_INLINE Numbers pairOf(Floats even, Floats odd) {
   return (rounded(even) >> 16) | rounded(odd);
 }
@@ -69,7 +69,7 @@ DTF_INLINE Floats loadOrZero(const float* from, int64_t at, int64_t n) {
   return from == nullptr || n <= 0 ? Floats{} : loadSome(from + at, n);
 }
 
-// `n` <= 32 elements of one line, pair by pair: one row of a tile of A.
+// Packs `n` <= 32 elements of one line, pair by pair: one row of a tile of A.
 DTF_INLINE void packAlong(const float* from, int64_t n, uint32_t* to) {
   if (from == nullptr) return void(__builtin_memset(to, 0, kChunk * 2));
 #if defined(__AVX512BF16__)
@@ -86,7 +86,7 @@ DTF_INLINE void packAlong(const float* from, int64_t n, uint32_t* to) {
 #endif
 }
 
-// Two adjacent k of `n` <= 16 lines: one row of a tile of B. nullptr: zeros.
+// Packs two adjacent k of `n` <= 16 lines: one row of a tile of B. nullptr: zeros.
 DTF_INLINE void packAcross(const float* even, const float* odd, int64_t n, uint32_t* to) {
   for (int64_t i = 0; i < kTileLines; i += kLanes) {
     const Floats first = loadOrZero(even, i, n - i), second = loadOrZero(odd, i, n - i);
@@ -103,7 +103,7 @@ DTF_INLINE void packAcross(const float* even, const float* odd, int64_t n, uint3
   }
 }
 
-// In squares of kLanes.
+// Transposes in squares of kLanes.
 void turn(TileWords& tile) {
   TileWords turned;
   for (int64_t i = 0; i < kTileLines; i += kLanes)
@@ -120,8 +120,8 @@ void turn(TileWords& tile) {
   tile = turned;
 }
 
-// `lines` <= 16 lines of `depth` <= 32 elements, the rest zeros; `by_line`: a row of the tile is a
-// line, as of A; otherwise a pair of k, as of B.
+// Packs `lines` <= 16 lines of `depth` <= 32 elements, filled up with zeros. `by_line`: a row of
+// the tile is a line (A); otherwise it is a pair of k (B).
 void packTile(const Lines& m, int64_t line, int64_t lines, int64_t k, int64_t depth, bool by_line,
               TileWords& tile) {
   const int64_t pairs = parts(depth, 2);
@@ -139,7 +139,7 @@ void packTile(const Lines& m, int64_t line, int64_t lines, int64_t k, int64_t de
   if (m.adjacent_k != by_line) turn(tile);
 }
 
-// `lines` <= kPanel lines, chunk by chunk, in each its one or two tiles.
+// Packs `lines` <= kPanel lines, chunk by chunk, each with one or two tiles.
 void packPanel(const Lines& m, int64_t line, int64_t lines, int64_t k0, int64_t depth, bool by_line,
                TileWords* to) {
   for (int64_t k = 0; k < depth; k += kChunk)
@@ -148,7 +148,7 @@ void packPanel(const Lines& m, int64_t line, int64_t lines, int64_t k0, int64_t 
                *to++);
 }
 
-// A square or two, or four, of C, and the panels that make it.
+// One, two or four squares of C, and the panels that they are computed from.
 struct TileSquare {
   const TileWords* a;  // `chunks` times `a_tiles`
   const TileWords* b;
@@ -156,7 +156,7 @@ struct TileSquare {
   int64_t a_tiles, b_tiles;  // 1 or 2
   float* c;                  // whole tiles
   int64_t c_stride;
-  bool first;  // nothing that counts is in C yet
+  bool first;  // C holds no partial sum yet
 };
 
 #if defined(__AMX_BF16__)
@@ -206,7 +206,7 @@ void multiply(const TileSquare& s) {
   }
 }
 
-// The shapes of this thread's tiles, until it ends: all whole.
+// Configures the tiles of this thread, all whole, until the end of the scope.
 class TileShapes {
  public:
   TileShapes() {
@@ -231,7 +231,7 @@ class TileShapes {
 
 constexpr int kTogether = kLanes == 16 ? 8 : 4;  // rows of C, with two accumulators each
 
-// kTogether rows of C from `row` on, kLanes columns from `column` on.
+// Computes kTogether rows of C from `row` on, kLanes columns from `column` on.
 void multiplyRows(const TileSquare& s, const TileWords* a, const TileWords* b, int64_t row,
                   int64_t column, float* c) {
   for (int64_t chunk = 0; chunk < s.chunks; ++chunk, a += s.a_tiles, b += s.b_tiles) {
@@ -247,7 +247,7 @@ void multiplyRows(const TileSquare& s, const TileWords* a, const TileWords* b, i
         odd[r] = fma((Floats)(both & 0xffff0000u), b_odd, odd[r]);
       }
     }
-    // In memory between chunks: the chains take the registers.
+    // Sums stay in memory between chunks: the chains need the registers.
 #pragma GCC unroll 8
     for (int r = 0; r < kTogether; ++r) {
       const Floats before = s.first && chunk == 0 ? Floats{} : load(c + r * s.c_stride);
@@ -269,7 +269,7 @@ struct TileShapes {};
 
 #endif
 
-// C's part of a square that isn't whole tiles is computed beside it.
+// Computes a square of C with partial tiles in a buffer of whole tiles.
 void multiplyPart(const TileSquare& s, int64_t rows, int64_t columns) {
   alignas(64) float whole[kPanel * kPanel];
   TileSquare beside = s;
@@ -287,12 +287,12 @@ void multiplyPart(const TileSquare& s, int64_t rows, int64_t columns) {
       storeSome(s.c + r * s.c_stride + v, load(whole + r * kPanel + v), columns - v);
 }
 
-// The tiles of a panel of `lines`, for each chunk.
+// Returns the tiles of a panel of `lines`, for each chunk.
 DTF_INLINE int64_t tilesOf(int64_t lines) {
   return lines > kTileLines ? 2 : 1;
 }
 
-// The tiles of `lines` lines of a block, which is `depth` deep.
+// Returns the tiles of `lines` lines of a block of this depth.
 DTF_INLINE int64_t blockTiles(int64_t lines, int64_t depth) {
   return parts(lines, kTileLines) * parts(depth, kChunk);
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// What bfloat16_product_isa.cc computes, once per instruction set, and once more for processors
-// with matrix tiles (AMX). All give the same bits.
+// The entry points of bfloat16_product_isa.cc, one per instruction set, and one for processors with
+// matrix tiles (AMX). All give the same bits.
 
 #include <cstddef>
 

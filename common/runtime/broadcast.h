@@ -1,7 +1,7 @@
 #pragma once
 
-// Which elements of two operands meet where one of them is repeated: graph/shape_functions.h,
-// broadcast(). Internal to the CPU's kernels.
+// Pairs the elements of two operands when one is repeated: graph/shape_functions.h, broadcast().
+// Internal to the CPU's kernels.
 
 #include <algorithm>
 #include <array>
@@ -12,11 +12,11 @@
 
 namespace dtf::runtime {
 
-// A dimension of a tensor that is gone through: how many elements, and how far apart.
+// A dimension to iterate over: its size, and the distance of its elements.
 struct StridedAxis {
   int64_t size = 1, stride = 0;
 };
-// Where the element is that is number `index` in the order of these axes, the innermost one last.
+// Returns the offset of element `index` in the order of these axes, the innermost last.
 inline int64_t offsetOf(const std::vector<StridedAxis>& axes, int64_t index) {
   int64_t offset = 0;
   for (size_t i = axes.size(); i-- > 0;) {
@@ -26,18 +26,18 @@ inline int64_t offsetOf(const std::vector<StridedAxis>& axes, int64_t index) {
   return offset;
 }
 
-// Prepared once for an operation of one or two inputs and one output, each as large as another or
+// Prepared once for an operation with one or two inputs and one output, each of full size or
 // repeated. Value type; immutable.
 class Broadcast {
  public:
   explicit Broadcast(const Operation& operation) : Broadcast(shapesOf(operation)) {}
 
   int64_t elements() const { return elements_; }
-  // Nothing is repeated: all elements meet in their order.
+  // Returns whether nothing is repeated: all elements pair up in order.
   bool isPlain() const { return outer_a_.empty() && !repeats_a_ && !repeats_b_; }
 
-  // loop(a, b, y, n) for runs of the output's elements [first, first + count): a, b and y point to
-  // n elements each.
+  // Calls loop(a, b, y, n) for runs of the output's elements [first, first + count); a, b and y
+  // point to n elements each.
   template <class T, class Y, class Loop>
   void forRange(int64_t first, int64_t count, const T* a, const T* b, Y* y,
                 const Loop& loop) const {
@@ -64,7 +64,7 @@ class Broadcast {
     return {o.input_specs.front().shape, o.input_specs.back().shape, o.output_specs[0].shape};
   }
 
-  // Neighbouring dimensions in which the same operands are repeated become one.
+  // Merges neighbouring dimensions in which the same operands are repeated.
   explicit Broadcast(const Shapes& shapes) : elements_(shapes.y.elements()) {
     if (elements_ == 0) return;
     bool is_first = true;  // the innermost one
@@ -92,8 +92,8 @@ class Broadcast {
 
   int64_t elements_;
   int64_t width_ = 1;                           // of a run
-  bool repeats_a_ = false, repeats_b_ = false;  // in a run
-  std::vector<StridedAxis> outer_a_, outer_b_;  // of the runs
+  bool repeats_a_ = false, repeats_b_ = false;  // within a run
+  std::vector<StridedAxis> outer_a_, outer_b_;  // the axes of the runs
 };
 
 }  // namespace dtf::runtime

@@ -1,6 +1,6 @@
 #pragma once
 
-// A function of the graph (graph/function.h), compiled to be called from within a kernel.
+// A function of the graph (graph/function.h), compiled so that a kernel can call it.
 
 #include <memory>
 #include <span>
@@ -12,24 +12,24 @@
 
 namespace dtf::runtime {
 
-// Owns: the function until prepare() has compiled it, then what was compiled.
+// Owns: the function until prepare() has compiled it, then the compiled step.
 // Borrows: the kernel table until prepare() has returned, then the device. Both outlive it.
-// Threads: as CompiledStep.  Blocks: call().
+// Threads: as CompiledStep. Blocks: in call().
 class CalledFunction {
  public:
-  // Errors: kBadConfig when the device lacks a kernel for one of its ops.
+  // Errors: kBadConfig if the device lacks a kernel for one of its ops.
   CalledFunction(graph::FunctionRef function, DeviceType type, const KernelTable& kernels);
 
-  // What prepare() takes of the device's memory, without constants.
+  // Returns the bytes of device memory that prepare() allocates, without constants.
   size_t bytes() const { return bytes_; }
-  // Errors: those of compile(); kBadConfig for a device that doesn't use the host's memory.
+  // Errors: as compile(); kBadConfig for a device that doesn't use the host's memory.
   void prepare(Device& device);
 
-  // Each stays bound until it is bound anew.
+  // Binds a parameter until the next bind().
   void bind(size_t parameter, const std::byte* value);
-  // Every parameter has been bound.
+  // All parameters must be bound.
   void call() { step_->run(); }
-  // Valid until the next call; of a result that is a parameter, that one's own memory.
+  // Valid until the next call. A result that is a parameter is the parameter's own memory.
   std::span<const std::byte> result(size_t index) const {
     return step_->fetchBytes(static_cast<int>(index));
   }

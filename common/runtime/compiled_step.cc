@@ -80,7 +80,7 @@ void CompiledStep::bindGradient(int gradient, float* data) {
 
 namespace {
 
-// What is small, or belongs to no segment.
+// Uploads small tensors and tensors that belong to no segment.
 void uploadAhead(StepBody& s) {
   for (const Binding& binding : s.inputs)
     if (binding.staged) s.device->copyToDevice(binding.staged.get(), binding.bound, binding.bytes);
@@ -103,7 +103,7 @@ const std::byte* sourceOf(StepBody& s, const Fetch& fetch) {
                                                : s.bindings(from.kind)[from.index].onDevice();
 }
 
-// `hears`: somebody waits for what it makes.
+// `hears`: a listener waits for its results.
 void runSegment(StepBody& s, const Segment& segment, bool hears) {
   for (const size_t i : segment.uploads) {
     const Binding& binding = s.parameters[i];
@@ -118,7 +118,7 @@ void runSegment(StepBody& s, const Segment& segment, bool hears) {
   moveBeside(s, segment.made);
 }
 
-// What is done, of a device on the host's memory.
+// Reports results of a segment on a device that uses the host's memory.
 void tell(StepBody& s, const Segment& segment, StepListener& listener) {
   if (!segment.makes_fetches && segment.made.empty()) return;
   s.device->synchronise();
@@ -126,7 +126,8 @@ void tell(StepBody& s, const Segment& segment, StepListener& listener) {
   if (!segment.made.empty()) listener.onGradients(segment.made);
 }
 
-// As the copies come, of a device with memory of its own, which has been given all segments.
+// Reports results as the copies arrive, on a device with its own memory that has received all
+// segments.
 void tellOfCopies(StepBody& s, StepListener& listener) {
   size_t copies = 0;
   for (const Segment& segment : s.segments) {
@@ -152,8 +153,8 @@ void downloadRest(StepBody& s) {
     s.device->copyToHost(fetch.host.data(), sourceOf(s, fetch), fetch.bytes);
 }
 
-// What is on its way to the caller's memory comes to its end first: the caller may free it. The
-// first error tells more than those that follow from it.
+// Waits for copies to the caller's memory, which the caller may free. The first error explains more
+// than later ones.
 [[noreturn]] void failStep(Device& device) {
   const std::exception_ptr failure = std::current_exception();
   try {
@@ -190,7 +191,7 @@ void CompiledStep::run(StepListener* listener) {
     listener->onFetches();
     listener->onGradients(s.told_at_end);
   }
-  for (Binding& binding : s.parameters) binding.is_new = false;  // it is there now
+  for (Binding& binding : s.parameters) binding.is_new = false;  // its value is on the device now
 }
 
 std::optional<double> CompiledStep::deviceSeconds() const {

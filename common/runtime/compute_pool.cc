@@ -12,7 +12,7 @@
 namespace dtf::runtime {
 namespace {
 
-constexpr int kSpinsBetweenLooks = 32;  // at the clock
+constexpr int kSpinsBetweenLooks = 32;  // between two looks at the clock
 
 void pauseBriefly() {
 #if defined(__x86_64__)
@@ -20,7 +20,7 @@ void pauseBriefly() {
 #endif
 }
 
-// Whether `done(value)` becomes true within `time`.
+// Spins until `done(value)` is true or `time` has passed; returns whether it is true.
 template <class T, class Done>
 bool spinFor(const std::atomic<T>& word, std::chrono::microseconds time, const Done& done) {
   const auto end = std::chrono::steady_clock::now() + time;
@@ -43,7 +43,7 @@ void sleepUntil(const std::atomic<T>& word, const Done& done) {
   }
 }
 
-// The first part of a thread's share; that of `thread` + 1 is its end.
+// Returns the first part of a thread's share; it ends where the share of `thread` + 1 begins.
 int shareBegin(int parts, int sharers, int thread) {
   return static_cast<int>(int64_t{parts} * thread / sharers);
 }
@@ -106,8 +106,8 @@ void ComputePool::work(int thread) {
   }
 }
 
-// Its own share, then those of the threads behind it. Whoever claims a part holds the job where it
-// is, so it may be read then; a claim that comes late is one of the next job, and as good.
+// Runs the thread's own share, then parts of the following threads. A claimed part keeps the job
+// alive, so it may be read then. A late claim takes a part of the next job, which is just as good.
 void ComputePool::runWhatIsLeft(int thread) {
   const auto count = static_cast<size_t>(threads());
   Share& share = shares_[static_cast<size_t>(thread)];
@@ -132,7 +132,7 @@ void ComputePool::runWhatIsLeft(int thread) {
   if (before == done && thread != 0) unfinished_.notify_one();
 }
 
-// A thread that was last where another one will be moves before it wakes.
+// Wakes the sharers. If another thread needs its last CPU, a thread is moved first.
 void ComputePool::summonSharers() {
   cpu_set_t taken;
   CPU_ZERO(&taken);
@@ -146,7 +146,8 @@ void ComputePool::summonSharers() {
   }
 }
 
-// To a CPU where no thread of the pool was, or at least off the caller's `own`.
+// Moves a thread to a CPU that no thread of the pool used, or at least away from the caller's CPU
+// `own`.
 void ComputePool::moveOff(int thread, int own) {
   ThreadCpu& moved = shares_[static_cast<size_t>(thread)].cpu;
   const bool is_with_caller = moved.cpu() == own;
@@ -173,7 +174,8 @@ void ComputePool::awaitAll() {
   sleepUntil(unfinished_, is_over);
 }
 
-// One at a time: a CPU serves no more. True when one has moved, so that it needs this CPU.
+// Moves one stalled thread to this CPU, which can serve no more. Returns true if one has moved and
+// so needs this CPU.
 bool ComputePool::moveStalled(bool first_look) {
   for (size_t thread = 1; thread < shares_.size(); ++thread) {
     Share& share = shares_[thread];

@@ -17,7 +17,7 @@ bool isGpu(const std::string& name) {
   return name.starts_with("gpu:");
 }
 
-// Of "cpu:3".
+// Returns the number in "cpu:3".
 int indexOfDevice(const std::string& name) {
   int index = -1;
   const size_t colon = name.find(':');

@@ -1,6 +1,6 @@
 #pragma once
 
-// A device by the name that the cluster file gives it, with what is needed to compute on it.
+// Devices by their name in the cluster file, with everything needed to compute on them.
 
 #include <memory>
 #include <string>
@@ -14,24 +14,24 @@
 
 namespace dtf::runtime {
 
-// "cpu:3" of this process, or "gpu:1" of the plug-in, which is loaded for it.
-// Errors: kUnavailable when the host lacks the GPU or the plug-in.
+// Opens "cpu:3" of this process, or "gpu:1" of the plug-in, which is loaded for it.
+// Errors: kUnavailable if the host lacks the GPU or the plug-in.
 std::unique_ptr<Device> makeDevice(const std::string& name);
 
-// The CPU's kernels, computed by `pool`, and the plug-in's when `name` is a GPU. Borrows `pool`.
-// `rule` is asked when kernels are made. Errors: as makeDevice().
+// Returns the kernels of the CPU, which run on `pool`, and the plug-in's if `name` is a GPU.
+// Borrows `pool`. Kernels consult `rule` when they are made. Errors: as makeDevice().
 KernelTable kernelsOf(const std::string& name, ComputePool& pool, const ConvolutionRule& rule);
 
-// How many of a task's threads each of its devices computes with; at least 1.
+// Returns the number of a task's threads for each of its devices; at least 1.
 int threadsOfEach(int threads, size_t devices);
 
-// What a graph calls it: "gpu:1" of worker/0 is /job:worker/replica:0/task:0/device:GPU:1.
+// Returns the name in graphs: "gpu:1" of worker/0 is /job:worker/replica:0/task:0/device:GPU:1.
 graph::DeviceName fullName(TaskId task, const std::string& name);
 
 // One of the several devices of a process.
 // Owns: the device, its kernels and their threads.
 // Threads: thread-compatible.  Blocks: as the device.
-// Errors: the constructor's: as makeDevice(); kUnavailable when the host gives fewer threads.
+// Errors: the constructor: as makeDevice(); kUnavailable if the host gives fewer threads.
 struct ComputingDevice {
   ComputingDevice(const std::string& name, int threads, const ConvolutionRule& rule)
       : pool(threads), kernels(kernelsOf(name, pool, rule)), device(makeDevice(name)) {}

@@ -11,8 +11,8 @@ namespace {
 
 using graph::WindowAxis;
 
-// A block of gathered rows stays in the second cache, but has enough of them for the product to be
-// worth packing the filter for, unless that would take more than the third cache's share.
+// A block of gathered rows stays in the second cache. It has enough rows to make packing the filter
+// worthwhile, unless that would exceed the share of the third cache.
 constexpr int64_t kBlockFloats = 64 * 1024;
 constexpr int64_t kBlockFloatsMax = 512 * 1024;
 constexpr int64_t kRowsWanted = 192;
@@ -30,7 +30,7 @@ size_t columnsBytes(const Convolution& c) {
   return static_cast<size_t>((blockRows(c) * c.taps() + 15) / 16 * 16) * sizeof(float);
 }
 
-// The part of a window's row that lies within the image: [begin, end) of its elements.
+// The part of a window's row inside the image: elements [begin, end).
 struct Part {
   int64_t begin, end;
 };
@@ -42,8 +42,8 @@ Part within(const WindowAxis& axis, int64_t first, int64_t length) {
   return {std::min(end, reached(-first)), end};
 }
 
-// Where the windows of the pixels [first, first + rows) stand; calls
-// f(row of the block, n, first image row, first image column) for each.
+// Calls f(row of the block, n, first image row, first image column) for the window of each of the
+// pixels [first, first + rows).
 template <class F>
 void forEachPixel(const Convolution& c, int64_t first, int64_t rows, const F& f) {
   int64_t column = first % c.out_width;
@@ -107,7 +107,7 @@ void gather(const Convolution& c, int64_t group, const float* x, int64_t first, 
   });
 }
 
-// The reverse: adds each gathered element to where it came from.
+// The reverse: adds each gathered element to its source.
 void scatterAdd(const Convolution& c, int64_t group, const float* columns, int64_t first,
                 int64_t rows, float* dx) {
   forEachPixel(c, first, rows, [&](int64_t i, int64_t n, int64_t row0, int64_t column0) {
@@ -119,22 +119,23 @@ void scatterAdd(const Convolution& c, int64_t group, const float* columns, int64
   });
 }
 
-// A part of a convolution, and where one thread works on it.
+// A part of a convolution, with the workspace of its thread.
 struct Share {
   int64_t group, groups_end;
   int64_t pixel, pixels_end;
   std::byte* workspace;
 };
 
-// Some gathered rows, or all pixels of an image that needs no gathering.
+// Gathered rows, or all pixels of an image that needs no gathering.
 struct RowBlock {
   int64_t rows;
-  int64_t columns_stride;  // from one of them to the next
+  int64_t columns_stride;  // distance of two rows
   float* columns;          // the rows
-  float* workspace;        // of the product
+  float* workspace;        // workspace of the product
 };
 
-// Calls f(group, first pixel, block): one block of all pixels where the image needs no gathering.
+// Calls f(group, first pixel, block) for each block; if the image needs no gathering, once for all
+// pixels.
 template <class F>
 void forEachBlock(const Convolution& c, const Share& part, const F& f) {
   DTF_CHECK(part.workspace != nullptr && reinterpret_cast<uintptr_t>(part.workspace) % 64 == 0);
@@ -201,7 +202,7 @@ bool Convolution::pointwise() const {
 
 namespace {
 
-// Of one thread.
+// The workspace of one thread.
 size_t workspaceOfOne(const Processor& cpu, const Convolution& c) {
   const int64_t rows = c.pointwise() ? c.pixels() : blockRows(c);
   const size_t product = std::max({matrixProductWorkspaceBytes(cpu, forwardProduct(c, rows)),
@@ -210,7 +211,7 @@ size_t workspaceOfOne(const Processor& cpu, const Convolution& c) {
   return columnsBytes(c) + product;
 }
 
-// Parts of all pixels, in multiples of `grain`: f(share).
+// Calls f(share) for parts of all pixels, in multiples of `grain`.
 template <class F>
 void forPixels(const Processor& cpu, const Convolution& c, int64_t grain, std::byte* workspace,
                const F& f) {
@@ -222,7 +223,7 @@ void forPixels(const Processor& cpu, const Convolution& c, int64_t grain, std::b
                 });
 }
 
-// A group's filter over all pixels, or some of its output channels alone.
+// Restricts the product of a group's filter with all pixels to some output channels.
 MatrixProduct someColumns(MatrixProduct p, int64_t begin, int64_t end) {
   p.b += begin;
   p.c += begin;
@@ -282,8 +283,8 @@ void convolveBackpropInput(const Processor& cpu, const Convolution& c, const flo
   });
 }
 
-// The pixels are summed in one order, so the filter is what is split: by groups, or by output
-// channels, for each part of which the images are gathered again.
+// The pixels are summed in one order, so the work is split by groups, or by output channels, and
+// each part gathers the images again.
 void convolveBackpropFilter(const Processor& cpu, const Convolution& c, const float* x,
                             const float* dy, float* dfilter, std::byte* workspace) {
   if (c.empty()) {

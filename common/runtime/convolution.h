@@ -1,9 +1,8 @@
 #pragma once
 
-// Convolutions of any shape as products of matrices: the elements that the windows of some output
-// pixels read are gathered as the rows of a matrix ("im2col"), block by block in a workspace that
-// stays in the caches. A window of one element that goes over every pixel needs no gathering: there
-// the image is the matrix.
+// Convolutions of any shape as products of matrices. The image elements under the windows of some
+// output pixels are gathered as rows of a matrix ("im2col"), block by block in a workspace that
+// stays in the caches. A 1x1 window over every pixel needs no gathering: the image is the matrix.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +20,7 @@ struct Convolution {
   int64_t groups = 1;
   graph::Window window;
 
-  // From the shapes of an op's tensors, which fit (graph/standard_image_ops.cc).
+  // Derives the sizes from matching shapes of an op's tensors (graph/standard_image_ops.cc).
   static Convolution of(const Shape& x, const Shape& filter, const Shape& y,
                         const graph::Attributes& attributes);
 
@@ -30,7 +29,7 @@ struct Convolution {
   int64_t outElements() const { return pixels() * out_channels; }
   int64_t groupChannels() const { return channels / groups; }
   int64_t groupOutChannels() const { return out_channels / groups; }
-  // What one output element is the sum of.
+  // Returns the number of products summed in one output element.
   int64_t taps() const { return window.height.size * window.width.size * groupChannels(); }
   int64_t filterElements() const { return taps() * out_channels; }
   bool empty() const { return outElements() == 0 || taps() == 0; }
@@ -40,7 +39,7 @@ struct Convolution {
 size_t convolutionWorkspaceBytes(const Processor& cpu, const Convolution& convolution);
 
 // All three overwrite their result. `workspace` has convolutionWorkspaceBytes(), aligned to 64.
-// Thread-safe for calls that share only what they read, and no pool.
+// Thread-safe for calls that share only inputs, and no pool.
 void convolve(const Processor& cpu, const Convolution& c, const float* x, const float* filter,
               float* y, std::byte* workspace);
 void convolveBackpropInput(const Processor& cpu, const Convolution& c, const float* filter,

@@ -33,7 +33,7 @@ constexpr const ConvolutionWay& kWinograd = kWays[1];
 constexpr const ConvolutionWay& kFramed = kWays[2];
 constexpr const ConvolutionWay& kDepthwise = kWays[3];
 
-// None of those that a rule chooses from: its results are others.
+// Excluded from rules: its results differ.
 constexpr ConvolutionWay kRounded = {"bfloat16",
                                      true,
                                      roundedConvolutionFits,
@@ -42,8 +42,8 @@ constexpr ConvolutionWay kRounded = {"bfloat16",
                                      roundedBackpropInput,
                                      roundedBackpropFilter};
 
-// Wider filters have their rows so far apart that the caches hold too few of them; and with more
-// input channels dy is read for every few of the filter's many taps.
+// The rows of wider filters are too far apart for the caches. With more input channels, dy is read
+// again for every few of the filter's many taps.
 constexpr int64_t kFramedOutChannels = 128;
 constexpr int64_t kFramedGradientChannels = 32;
 
@@ -55,8 +55,8 @@ bool framedPays(ConvolutionPass pass, const Convolution& c) {
 // A transformed filter has 36 elements for each pair of channels.
 constexpr int64_t kWinogradChannelPairs = 512 * 512;
 
-// Where images hardly fill their tiles, Winograd's transforms cost more than they save. Of the
-// layers that were measured all save more than twice.
+// If images hardly fill their tiles, Winograd's transforms cost more than they save. All measured
+// layers that pay save more than twice.
 bool winogradPays(const Convolution& c) {
   const int64_t plain = c.window.height.size * c.window.width.size * c.pixels();
   return c.channels * c.out_channels <= kWinogradChannelPairs &&

@@ -1,7 +1,7 @@
 #pragma once
 
-// The ways in which the CPU computes a convolution, in one list: what is chosen for a kernel, what
-// the tests compare, and what dtf-bench measures.
+// The CPU's ways to compute a convolution, in one list for choosing a kernel, for the tests and for
+// dtf-bench.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,32 +20,34 @@ std::string_view passName(ConvolutionPass pass);
 
 // One way, for all passes that it `fits`. Immutable.
 struct ConvolutionWay {
-  // The two tensors that the pass reads, the one that it makes, in the order of convolution.h.
+  // `first` and `second` are the inputs of the pass, `result` its output, in the order of
+  // convolution.h.
   using Run = void (*)(const Processor& cpu, const Convolution& c, const float* first,
                        const float* second, float* result, std::byte* workspace);
 
   std::string_view name;
-  bool rounds_otherwise;  // than a sum of products does
+  bool rounds_otherwise;  // rounds differently from a sum of products
   bool (*fits)(ConvolutionPass pass, const Convolution& c);
   size_t (*workspaceBytes)(const Processor& cpu, const Convolution& c);
-  Run forward, backpropInput, backpropFilter;  // nullptr for one that never fits
+  Run forward, backpropInput, backpropFilter;  // nullptr if it never fits
 
   Run run(ConvolutionPass pass) const;
 };
 
-// The first takes any convolution.
+// The first way fits any convolution.
 std::span<const ConvolutionWay> convolutionWays();
 
-// The way that was the fastest for such a pass where it was measured; see README.md. A pure
-// function of its arguments, so that all workers of a job choose alike. Without `winograd` none is
-// chosen that rounds otherwise than a sum of products does.
+// Returns the way that measurements found fastest for such a pass; see README.md. A pure function
+// of its arguments, so that all workers of a job choose alike. Without `winograd` it only returns
+// ways that round like a sum of products.
 const ConvolutionWay& fastestWay(ConvolutionPass pass, const Convolution& c, bool winograd);
 
-// Chooses the way of a pass; `cpu` is what will compute it.
+// Chooses the way of a pass for the processor `cpu`.
 using ConvolutionRule = std::function<const ConvolutionWay&(
     ConvolutionPass pass, const Convolution& c, const Processor& cpu)>;
 
-// False when the environment says DTF_WINOGRAD=0, as it then must for all workers of a job.
+// Returns false if DTF_WINOGRAD=0 is in the environment, which must then be set for all workers of
+// a job.
 // Errors: kUsage for a value other than 0 and 1.
 bool winogradAllowed();
 
@@ -55,12 +57,12 @@ struct ChosenWay {
   Processor cpu;
 };
 
-// Where the processor rounds factors that of rounded_convolution.h, if it fits and pays; else what
-// `rule` chooses, without rounding.
+// If the processor rounds factors, returns rounded_convolution.h where it fits and pays; else the
+// choice of `rule`, without rounding.
 ChosenWay chosenWay(const ConvolutionRule& rule, ConvolutionPass pass, const Convolution& c,
                     const Processor& cpu);
 
-// fastestWay(), the same for all workers wherever they are.
+// Returns fastestWay() as a rule: the same for all workers on any host.
 ConvolutionRule tableRule(bool winograd = winogradAllowed());
 
 }  // namespace dtf::runtime

@@ -1,7 +1,7 @@
 #pragma once
 
-// The host's CPU as a device: kernels run in the calling thread, one after the other. Those that
-// were made with a pool of threads (processor.h) share their own work among them.
+// The host's CPU as a device: kernels run in the calling thread, one after the other. Kernels that
+// were made with a pool of threads (processor.h) split their work among them.
 
 #include <string>
 
@@ -11,7 +11,7 @@ namespace dtf::runtime {
 
 // Threads: thread-compatible.
 // Blocks: run() until all launches are done.
-// Errors: kUnavailable without memory; otherwise those of the kernels.
+// Errors: kUnavailable without memory; errors of the kernels.
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(int index = 0);  // "cpu:<index>"

@@ -9,10 +9,9 @@
 
 namespace dtf::runtime {
 
-// Adds a CPU kernel for every op of graph::standardOps() that computes something, and for the fused
-// ones of fusion.h. All use `cpu`, with one of supportedIsas(), whose pool must outlive the
-// kernels; one thread at a time runs kernels that have a pool. `rule` is asked when a kernel is
-// made.
+// Adds a CPU kernel for every computing op of graph::standardOps(), and for the fused ones of
+// fusion.h. All use `cpu`, with one of supportedIsas(); its pool must outlive the kernels, and one
+// thread at a time runs kernels with a pool. Kernels consult `rule` when they are made.
 void registerCpuKernels(KernelTable& table, const Processor& cpu = bestIsa(),
                         const ConvolutionRule& rule = tableRule());
 

@@ -17,13 +17,13 @@ std::vector<int64_t> stridesOf(const Shape& shape) {
   return strides;
 }
 
-// Where runs of elements begin in a tensor that isn't gone through in its own order. Nothing is
-// kept of each run, as there may be one for each element: that is memory that nobody has counted.
+// The offsets of runs of elements in a tensor that is not read in its own order. They are computed,
+// not stored: there may be one for each element, in memory that no plan counts.
 class RunOffsets {
  public:
   explicit RunOffsets(int64_t first) : first_(first) {}
 
-  // Within those that were added before. Those of one element change nothing.
+  // Adds an axis inside of the earlier ones. An axis of one element changes nothing.
   void addAxis(int64_t size, int64_t stride) {
     if (size == 1) return;
     axes_.push_back({size, stride});
@@ -33,12 +33,12 @@ class RunOffsets {
 
   int64_t count() const { return count_; }
 
-  // f(run, its offset) of those in [begin, end), in their order.
+  // Calls f(run, its offset) for the runs [begin, end), in order.
   template <class F>
   void forEach(int64_t begin, int64_t end, const F& f) const {
     if (begin >= end)
-      return;  // a tensor without elements has an axis of none, which divides nothing
-    std::array<int64_t, kAxesMax> at;  // as an odometer, of the axes
+      return;  // a tensor without elements has an axis of size 0, and nothing can be divided by it
+    std::array<int64_t, kAxesMax> at;  // one position per axis, like an odometer
     int64_t offset = first_, rest = begin;
     for (size_t i = axes_.size(); i-- > 0;) {
       at[i] = rest % axes_[i].size;
@@ -57,7 +57,7 @@ class RunOffsets {
   }
 
  private:
-  // Of two elements each they would have more than an int64_t can count.
+  // With two elements or more each, more axes would exceed int64_t.
   static constexpr size_t kAxesMax = 63;
   struct Axis {
     int64_t size = 1, stride = 0;
@@ -68,11 +68,11 @@ class RunOffsets {
   int64_t count_ = 1;
 };
 
-// A part of a tensor, of which runs of `width` floats are adjacent in both: for the copies between
-// them. Prepared once.
+// Copies between a tensor and a part of it: finds runs of `width` floats that are adjacent in both.
+// Prepared once.
 class Runs {
  public:
-  // `part` begins at `begin` of `whole`, in each dimension.
+  // `part` starts at `begin` of `whole`, in each dimension.
   Runs(const Shape& part, const Shape& whole, const std::vector<int64_t>& begin)
       : offsets_(part.elements() == 0 ? 0 : firstOf(whole, begin)) {
     if (part.elements() == 0) {
@@ -80,7 +80,7 @@ class Runs {
       return;
     }
     int axis = part.rank();
-    while (axis > 0) {  // dimensions that are whole make one run with those inside of them
+    while (axis > 0) {  // complete dimensions form one run with the inner ones
       width_ *= part.dim(--axis);
       if (part.dim(axis) != whole.dim(axis)) break;
     }
@@ -88,7 +88,7 @@ class Runs {
     for (int i = 0; i < axis; ++i) offsets_.addAxis(part.dim(i), strides[static_cast<size_t>(i)]);
   }
 
-  // The part to its place in the whole, or back.
+  // Copies the part to its place in the whole, or back.
   void copyTo(const Processor& cpu, const float* part, float* whole) const {
     forEach(cpu, [&](int64_t at, int64_t offset, size_t bytes) {
       std::memcpy(whole + offset, part + at, bytes);
@@ -155,13 +155,13 @@ std::unique_ptr<Kernel> padKernel(const Operation& o, const Processor& cpu) {
   return makeKernel(run, kOverwritesNothing);
 }
 
-// One of x's dimensions, where it stands in the output.
+// One of x's dimensions, at its position in the output.
 struct Moved {
   int64_t size, stride;  // stride: in x
 };
 
-// Rows of the output whose elements are apart in x. Several rows at a time, so that x is read in
-// cache lines, not an element of each, and not too many columns, so that its next lines are near.
+// Writes rows of the output whose elements are apart in x. Takes several rows at a time, to read x
+// in whole cache lines, and few columns, so that the next lines are near.
 void transposeRows(const float* x, int64_t rows, const Moved& row, const Moved& column, float* y) {
   constexpr int64_t kRows = 16, kColumns = 64;
   for (int64_t left = 0; left < column.size; left += kColumns) {
@@ -177,8 +177,8 @@ void transposeRows(const float* x, int64_t rows, const Moved& row, const Moved& 
   }
 }
 
-// The last dimension of x isn't the last of the output. `outer`: where the last two of those that
-// are moved begin in x.
+// For transposes that move the last dimension of x. `outer`: offsets in x for all but the last two
+// moved dimensions.
 std::unique_ptr<Kernel> transposeElements(const Processor& cpu, const RunOffsets& outer,
                                           const Moved& row, const Moved& column) {
   const auto run = [cpu, outer, row, column](const KernelArguments& a) {
@@ -198,7 +198,7 @@ std::unique_ptr<Kernel> transposeElements(const Processor& cpu, const RunOffsets
   return makeKernel(run, kOverwritesNothing);
 }
 
-// Elements in the last dimensions that stay the last are adjacent in x and in the output.
+// Last dimensions that stay last form runs that are adjacent in x and in the output.
 std::unique_ptr<Kernel> transposeKernel(const Operation& o, const Processor& cpu) {
   const Shape& x = o.input_specs[0].shape;
   const Shape permutation = o.attributeOr<Shape>("permutation", {});
@@ -267,7 +267,7 @@ KernelFactory segmentSum(const VectorLoops& loops) {
   };
 }
 
-// In place where the output is the table itself. All indices are checked before a row changes.
+// Works in place if the output is the table itself. Checks all indices before it changes a row.
 template <class Change>
 KernelFactory scatter(const Processor& cpu, Change change) {
   return [cpu, change](const Operation& o) {

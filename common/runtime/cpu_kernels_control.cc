@@ -13,7 +13,7 @@
 namespace dtf::runtime {
 namespace {
 
-// What needn't be aligned to its type.
+// For values that may be unaligned.
 template <class T>
 bool isSet(const std::byte* at) {
   T value;
@@ -86,7 +86,7 @@ class WhileKernel final : public Kernel {
     for (size_t i = op_.firstSequence(); i < op_.firstCaptured(); ++i)
       slice_bytes_.push_back(o.input_specs[i].bytes() / slices());
     for (size_t i = 0; i < op_.carried; ++i) {
-      // Two places for each: what an iteration writes isn't what it reads.
+      // Two places for each: an iteration doesn't overwrite its input.
       offsets_.push_back(workspace_);
       workspace_ += 2 * padded(output_bytes_[i]);
     }
@@ -159,7 +159,7 @@ class WhileKernel final : public Kernel {
     }
     for (size_t i = 0; i < op_.summed; ++i)
       sum(a, op_.firstSummed() + i, body_.result(op_.carried + op_.stacked + i), ran == 0);
-    // All are copied before one is bound: a result may be another one's old state.
+    // All are copied before one is bound: a result may be the old state of another tensor.
     std::byte* const half = a.workspace;
     for (size_t i = 0; i < op_.carried; ++i) copyBytes(half + stateOffset(i, ran), body_.result(i));
     for (size_t i = 0; i < op_.carried; ++i) bindState(i, half + stateOffset(i, ran));
@@ -180,7 +180,7 @@ class WhileKernel final : public Kernel {
                 });
   }
 
-  // The bytes of an output from `from` on.
+  // Zeros the bytes of an output from `from` on.
   void clear(const KernelArguments& a, size_t output, size_t from) const {
     if (from < output_bytes_[output])
       std::memset(a.outputs[output] + from, 0, output_bytes_[output] - from);
@@ -207,7 +207,7 @@ class WhileKernel final : public Kernel {
   std::vector<size_t> output_bytes_, slice_bytes_;
   std::vector<size_t> offsets_;  // in the workspace, by carried tensor
   size_t workspace_ = 0;
-  std::vector<const std::byte*> state_;  // where each carried tensor is now
+  std::vector<const std::byte*> state_;  // the current place of each carried tensor
 };
 
 }  // namespace

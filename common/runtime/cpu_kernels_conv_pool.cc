@@ -1,5 +1,5 @@
-// The first layers of fusion.h: a few images at a time, so that what the convolution makes, or what
-// goes back into it, stays in the second cache.
+// The first layers of fusion.h: a few images at a time, so that the tensor between convolution and
+// pooling stays in the second cache.
 
 #include <algorithm>
 
@@ -29,7 +29,7 @@ size_t alignedBytes(int64_t floats) {
   return static_cast<size_t>((floats + 15) / 16 * 16) * sizeof(float);
 }
 
-// A layer, `images` at a time, which one thread convolves. Value type.
+// A layer; one thread convolves `images` images at a time. Value type.
 struct Layer {
   Layer(const Shape& x, const Shape& filter, const Shape& y, const Operation& o) {
     const graph::Attributes attributes = convolutionAttributesOf(o);
@@ -99,7 +99,7 @@ std::unique_ptr<Kernel> forwardKernel(const Operation& o, const Processor& cpu,
   return makeKernel(run, kOverwritesNothing, own.bytes(), layer.way->name);
 }
 
-// The filter's gradient goes chunk by chunk as well. Value type; immutable.
+// The gradient of the layer's filter, chunk by chunk as well. Value type; immutable.
 class LayerGradient {
  public:
   LayerGradient(const Layer& layer, const Processor& cpu)
@@ -116,7 +116,7 @@ class LayerGradient {
 
   size_t workspaceBytes() const { return own_.bytes() + alignedBytes(round_ * taps_); }
 
-  // The sum of the chunks' gradients, in order: those of a round are made at the same time.
+  // Sums the chunks' gradients in order; the chunks of one round are computed concurrently.
   void run(const KernelArguments& a) const {
     float* const gradients = reinterpret_cast<float*>(a.workspace + own_.bytes());
     std::fill_n(out(a, 0), taps_, 0.0f);

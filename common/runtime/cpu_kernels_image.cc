@@ -22,7 +22,7 @@ const Shape& outShape(const Operation& o, size_t index = 0) {
   return o.output_specs[index].shape;
 }
 
-// `c` for one pass, in the way that the rule chooses.
+// Makes the kernel of one pass of `c`, in the way that the rule chooses.
 std::unique_ptr<Kernel> convolutionKernel(const Operation& o, const Convolution& c,
                                           ConvolutionPass pass, const ConvolutionChoice& choice) {
   const ChosenWay chosen = chosenWay(choice.rule, pass, c, processorOf(o, choice.cpu));
@@ -54,7 +54,7 @@ struct PoolingChoice {
   const PoolingLoops& loops;
 };
 
-// f(pooling of some images, offset in the image, offset in what is pooled).
+// Calls f(pooling of some images, offset in the image, offset in the pooled image).
 template <class F>
 void forImages(const Processor& cpu, const Pooling& p, const F& f) {
   const int64_t image = p.height * p.width * p.channels;
@@ -109,7 +109,7 @@ std::unique_ptr<Kernel> fusedPool(const Operation& o, const PoolingChoice& choic
   return makeKernel(run, kOverwritesNothing);
 }
 
-// No element of a window has the number that says that relu was closed.
+// Elements blocked by the relu are numbered 255, which no element of a window has.
 std::unique_ptr<Kernel> fusedPoolGrad(const Operation& o, const PoolingChoice& choice) {
   const Pooling p = Pooling::of(outShape(o), inShape(o, 0), o.attributes);
   const bool bias = o.attributeOr<bool>("bias_gradient", false);
@@ -153,7 +153,7 @@ void sumOpenGradients(const Processor& cpu, const Pooling& p, const KernelArgume
 }
 
 void addImageKernels(KernelTable& table, const Processor& cpu, const ConvolutionRule& rule) {
-  // `second` is what the factory needs besides the operation.
+  // `second` is the factory's second argument.
   const auto add = [&table](std::string_view op, auto factory, auto second) {
     table.add(std::string(op), DeviceType::kCpu,
               [factory, second](const Operation& o) { return factory(o, second); });

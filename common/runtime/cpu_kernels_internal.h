@@ -1,6 +1,6 @@
 #pragma once
 
-// What the files that implement cpu_kernels.h share.
+// Shared helpers of the files that implement cpu_kernels.h.
 
 #include <algorithm>
 #include <cstdint>
@@ -28,13 +28,15 @@ void addArrayKernels(KernelTable& table, const Processor& cpu);
 void addMatMulKernel(KernelTable& table, const Processor& cpu);
 void addFusedKernels(KernelTable& table, const Processor& cpu);
 
-// The processor for an operation's products: of factors rounded where usePrecision() wants them so.
+// Returns the processor for an operation's products: it rounds factors if usePrecision() set the
+// attribute.
 inline Processor processorOf(const Operation& o, const Processor& cpu) {
   return o.attributeOr<bool>(kRoundedFactors, false) ? cpu.rounding() : cpu;
 }
 
 struct Pooling;
-// The bias' gradient of fusion.h's poolings: inputs dy and argmax, output 1. Split by channels.
+// Computes the bias gradient of fusion.h's poolings: inputs dy and argmax, output 1. Split by
+// channels.
 void sumOpenGradients(const Processor& cpu, const Pooling& p, const KernelArguments& a);
 
 template <class T = float>
@@ -46,31 +48,31 @@ T* out(const KernelArguments& a, size_t index) {
   return reinterpret_cast<T*>(a.outputs[index]);
 }
 
-// A tensor of at least one dimension as rows of its last one.
+// A tensor of at least one dimension as a matrix whose rows are its last dimension.
 struct Rows {
   explicit Rows(const Shape& shape)
       : columns(shape.dim(shape.rank() - 1)), rows(columns == 0 ? 0 : shape.elements() / columns) {}
   int64_t columns, rows;
 };
 
-// Whole lines of the caches, and whole groups of what Dropout draws.
+// Whole cache lines, and whole groups of Dropout's random numbers.
 inline constexpr int64_t kElementGrain = 64;
 
-// f(first element, elements) for ranges that cover `n`; `work`: of an element.
+// Calls f(first element, elements) for ranges that cover `n`; `work` is the work of an element.
 template <class F>
 void forElements(const Processor& cpu, int64_t n, int64_t work, const F& f) {
   cpu.forRanges(n, work, kElementGrain, Processor::kPartsEach,
                 [&](int64_t begin, int64_t end, int) { f(begin, end - begin); });
 }
 
-// f(first row, rows); `work`: of an element.
+// Calls f(first row, rows); `work` is the work of an element.
 template <class F>
 void forRows(const Processor& cpu, const Rows& all, int64_t work, const F& f) {
   cpu.forRanges(all.rows, std::max<int64_t>(1, all.columns) * work,
                 [&](int64_t begin, int64_t end, int) { f(begin, end - begin); });
 }
 
-// f(first column, columns), whole lines of the caches; `work`: of an element.
+// Calls f(first column, columns) for whole cache lines; `work` is the work of an element.
 template <class F>
 void forColumns(const Processor& cpu, const Rows& all, int64_t work, const F& f) {
   constexpr int64_t kLineFloats = 16;
@@ -79,7 +81,7 @@ void forColumns(const Processor& cpu, const Rows& all, int64_t work, const F& f)
 }
 
 // A kernel that is one call of `f(arguments)`. `overwrites(output, input)`: see
-// Kernel::canOverwrite; `way`, which must outlive it: Kernel::way. Threads, errors: those of `f`.
+// Kernel::canOverwrite; `way`, which must outlive it: Kernel::way. Threads, errors: as `f`.
 template <class F, class Overwrites>
 class LoopKernel final : public Kernel {
  public:
@@ -107,21 +109,21 @@ std::unique_ptr<Kernel> makeKernel(F f, Overwrites overwrites, size_t workspace_
                                                      way);
 }
 
-// Means of all elements; cpu_kernels_math.cc.
+// Makes a kernel for the mean of all elements; cpu_kernels_math.cc.
 std::unique_ptr<Kernel> meanOfAll(const Operation& o, const VectorLoops& loops);
 
 // Labels or indices of uint8, int32 or int64 as checked int32. Value type; immutable.
 class LabelReader {
  public:
-  // What the numbers are, for messages: classes of rows, or rows of a table.
+  // The meaning of the numbers, for messages: classes of rows, or rows of a table.
   enum class Kind : uint8_t { kLabels, kIndices };
 
-  // `operation` has the labels as input `input`; they must be in [0, classes).
+  // `input` is the index of the labels among the inputs; they must be in [0, classes).
   LabelReader(const Operation& operation, size_t input, int64_t classes, Kind kind = Kind::kLabels);
 
   size_t workspaceBytes() const { return static_cast<size_t>(count_) * sizeof(int32_t); }
-  // The labels, in place or in `workspace`.
-  // Errors: kBadData naming the node, the row and the label.
+  // Returns the labels, in place or in `workspace`.
+  // Errors: kBadData with the node, the row and the label.
   const int32_t* read(const std::byte* labels, std::byte* workspace) const;
 
  private:

@@ -18,7 +18,7 @@ int64_t outputElements(const Operation& operation) {
   return operation.output_specs[0].shape.elements();
 }
 
-// Of the input `from`.
+// Copies the input `from`.
 KernelFactory copy(const Processor& cpu, size_t from = 0) {
   return [cpu, from](const Operation& o) {
     const int64_t element = dtypeBytes(o.output_specs[0].dtype);
@@ -34,7 +34,7 @@ KernelFactory copy(const Processor& cpu, size_t from = 0) {
   };
 }
 
-// A loop over elements and what an element costs it.
+// A loop over elements and its work per element.
 template <class Loop>
 struct Costed {
   Loop loop;
@@ -49,8 +49,8 @@ Costed<Loop> dear(Loop loop) {
   return {loop, kFunctionWork};
 }
 
-// y[i] = f(x[i]...). The compiler makes vectors of a loop whose count it knows, where no store can
-// change what is read next: y is none of the inputs.
+// y[i] = f(x[i]...). The compiler vectorises a loop with a known count whose stores can't change
+// later loads: y is none of the inputs.
 template <class Y, class F, class... X>
 void mapElements(int64_t n, Y* __restrict y, const F& f, const X* __restrict... x) {
   constexpr int64_t kBlock = 64;
@@ -117,7 +117,7 @@ KernelFactory binary(const Processor& cpu, Costed<VectorLoops::Binary> f) {
   };
 }
 
-// As binary(), of operands that are repeated where the other one has more.
+// Like binary(), with broadcasting.
 KernelFactory broadcasting(const Processor& cpu, Costed<VectorLoops::Binary> f) {
   return [cpu, f](const Operation& o) {
     const Broadcast places(o);
@@ -131,13 +131,13 @@ KernelFactory broadcasting(const Processor& cpu, Costed<VectorLoops::Binary> f) 
   };
 }
 
-// The same bits with each instruction set: C's function.
+// Uses C's pow(), so that every instruction set gives the same bits.
 void powLoop(const float* a, const float* b, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
     y[i] = static_cast<float>(std::pow(static_cast<double>(a[i]), static_cast<double>(b[i])));
 }
 
-// With a number that is the attribute `key`.
+// Passes the attribute `key` to the loop.
 KernelFactory unaryWith(const Processor& cpu, void (*loop)(const float*, float, float*, int64_t),
                         const char* key, double fallback = 0) {
   return [cpu, loop, key, fallback](const Operation& o) {
@@ -177,7 +177,7 @@ KernelFactory normalise(const Processor& cpu, const VectorLoops& loops) {
   };
 }
 
-// From left to right. The third and later terms are read after the output has been written.
+// Adds from left to right. Reads the third and later terms after it has written the output.
 KernelFactory addN(const Processor& cpu, const VectorLoops& loops) {
   return [cpu, add = loops.add](const Operation& o) -> std::unique_ptr<Kernel> {
     const auto terms = static_cast<int64_t>(o.input_specs.size());
@@ -205,8 +205,7 @@ KernelFactory meanGrad(const Processor& cpu) {
   };
 }
 
-// Ops on rows with two inputs, each of which has a row, a number, or nothing of its own for each
-// row.
+// Ops on rows with two inputs. For each row, an input has a row, a number, or nothing.
 enum class PerRow : uint8_t { kRow, kNumber, kNothing };
 int64_t inputOffset(PerRow has, int64_t row, int64_t columns) {
   return has == PerRow::kRow ? row * columns : has == PerRow::kNumber ? row : 0;
@@ -228,12 +227,13 @@ KernelFactory byRow(const Processor& cpu, RowLoop loop, PerRow first_has, PerRow
   };
 }
 
-// Each column is one sum in the order of the rows, so columns are what is split.
+// Each column is one sum in the order of the rows, so the work is split by columns.
 KernelFactory biasAddGrad(const Processor& cpu, const VectorLoops& loops) {
   return [cpu, loop = loops.biasAddGrad](const Operation& o) {
     const auto run = [cpu, loop, n = Rows(o.input_specs[0].shape)](const KernelArguments& a) {
       forColumns(cpu, n, kCopiedWork, [&](int64_t begin, int64_t columns) {
-        const float* const dy = n.rows > 0 ? in(a, 0) + begin : nullptr;  // else it has no address
+        // nullptr: an empty tensor has no address
+        const float* const dy = n.rows > 0 ? in(a, 0) + begin : nullptr;
         loop(dy, n.columns, out(a, 0) + begin, n.rows, columns);
       });
     };
@@ -269,7 +269,7 @@ std::unique_ptr<Kernel> castKernel(const Processor& cpu, int64_t n) {
   return makeKernel(run, kOverwritesNothing);
 }
 
-// f(a T) with the C++ type of `dtype`.
+// Calls f(a T) with the C++ type of `dtype`.
 template <class F>
 auto withType(DType dtype, const F& f) {
   switch (dtype) {

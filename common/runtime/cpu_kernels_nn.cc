@@ -35,7 +35,7 @@ KernelFactory sparseCrossEntropy(const Processor& cpu, const VectorLoops& loops)
         loop(in(a, 0) + at, label + row, out(a, 0) + row, out(a, 1) + at, rows, n.columns);
       });
     };
-    // Only the backprop has the logits' size.
+    // Only backprop has the size of the logits.
     return makeKernel(
         run, [](int output, int input) { return output == 1 && input == 0; },
         labels.workspaceBytes());
@@ -65,7 +65,7 @@ KernelFactory sigmoidCrossEntropyGrad(const Processor& cpu, const VectorLoops& l
   };
 }
 
-// The upper half of the Philox stream that masks are drawn from; the lower half is the batch's.
+// The upper half of the Philox stream for masks; the lower half is the batch's.
 constexpr uint32_t kDropoutStream =
     static_cast<uint32_t>(streamOf(RandomStream::kDropoutMasks, 0) >> 32);
 
@@ -78,7 +78,7 @@ KernelFactory dropout(const Processor& cpu, const VectorLoops& loops) {
     mask.counter[2] = kDropoutStream | static_cast<uint32_t>(o.attributeOr<int64_t>("layer", 0));
     const auto run = [cpu, loop, mask,
                       n = o.output_specs[0].shape.elements()](const KernelArguments& a) {
-      uint64_t key[2];  // seed and batch; what is bound need not be aligned for it
+      uint64_t key[2];  // seed and batch; the bound memory may be unaligned
       std::memcpy(key, a.inputs[1], sizeof key);
       DropoutMask drawn = mask;
       drawn.key[0] = static_cast<uint32_t>(key[0]);
@@ -142,7 +142,7 @@ LabelReader::LabelReader(const Operation& operation, size_t input, int64_t class
   }
 }
 
-// Neither a NaN nor what lies beyond int64 may be cast.
+// NaN and numbers beyond int64 must not be cast.
 bool isWhole(float value) {
   return std::abs(value) <= 0x1p31F && value == std::floor(value);
 }

@@ -7,7 +7,7 @@
 namespace dtf::runtime {
 namespace {
 
-// The sizes of x, which is input `x` of the operation.
+// Returns the sizes of x, the input `x` of the operation.
 template <class T>
 T sized(const Operation& o, size_t x) {
   const Shape& shape = o.input_specs[x].shape;
@@ -97,7 +97,7 @@ KernelFactory normGrad(const Processor& cpu,
   };
 }
 
-// fusion.h: scale, mean, inverse, offset, x [, y], dy [, and what is added to it].
+// fusion.h: scale, mean, inverse, offset, x [, y], dy [, its second term].
 KernelFactory batchNormReluGrad(const Processor& cpu) {
   constexpr size_t kX = 4;
   return [cpu](const Operation& o) {

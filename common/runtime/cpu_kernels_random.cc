@@ -12,7 +12,7 @@
 namespace dtf::runtime {
 namespace {
 
-constexpr int64_t kBlock = 4;  // elements that a block of Philox is for
+constexpr int64_t kBlock = 4;  // elements per block of Philox
 
 using Block = std::array<uint32_t, 4>;
 
@@ -35,7 +35,7 @@ KernelFactory drawing(const Processor& cpu, void (*numbersOf)(const Block&, floa
     const auto stream = kUse | static_cast<uint32_t>(o.attributeOr<int64_t>("stream", 0));
     const auto run = [cpu, numbersOf, stream,
                       n = o.output_specs[0].shape.elements()](const KernelArguments& a) {
-      uint64_t seed[2];  // what is bound need not be aligned for it
+      uint64_t seed[2];  // the bound memory may be unaligned
       std::memcpy(seed, a.inputs[0], sizeof seed);
       const auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
       forElements(cpu, n, kFunctionWork, [&](int64_t first, int64_t count) {
@@ -52,7 +52,7 @@ KernelFactory drawing(const Processor& cpu, void (*numbersOf)(const Block&, floa
     return makeKernel(run, kOverwritesNothing);
   };
 }
-static_assert(kElementGrain % kBlock == 0);  // ranges begin with a block
+static_assert(kElementGrain % kBlock == 0);  // ranges start with a block
 
 }  // namespace
 

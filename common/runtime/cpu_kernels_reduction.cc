@@ -1,5 +1,5 @@
-// Sums, means, the largest and the smallest over dimensions, and repetition, which is their
-// gradient; the semantics are in graph/standard_math_ops.cc.
+// Sums, means, maxima and minima over dimensions, and BroadcastTo, the gradient of a sum; the
+// semantics are in graph/standard_math_ops.cc.
 
 #include <algorithm>
 #include <limits>
@@ -20,8 +20,8 @@ int64_t countOf(const Axes& axes) {
   return count;
 }
 
-// The dimensions of a tensor in two kinds: those that stay and those that are summed over.
-// Neighbours of a kind are one. Value type; immutable.
+// The dimensions of a tensor in two kinds: kept and reduced. Neighbours of a kind are merged. Value
+// type; immutable.
 struct Reduction {
   explicit Reduction(const Operation& o) {
     const Shape& x = o.input_specs[0].shape;
@@ -52,14 +52,14 @@ struct Reduction {
     last_reduced = is_reduced;
   }
 
-  Axes kept, reduced;    // without the run of `width` adjacent elements
-  int64_t width = 0;     // of those that are summed up, adjacent; 0: the innermost ones are kept
-  int64_t elements = 0;  // in each sum
-  bool ends_reduced = true;   // the innermost dimension
-  bool last_reduced = false;  // the outermost one so far
+  Axes kept, reduced;         // without the run of `width` adjacent elements
+  int64_t width = 0;          // adjacent elements of one sum; 0: the innermost dimensions are kept
+  int64_t elements = 0;       // of each sum
+  bool ends_reduced = true;   // whether the innermost dimension is reduced
+  bool last_reduced = false;  // whether the outermost dimension so far is reduced
 };
 
-// The elements that result `i` is of. A tensor without elements may have no memory, whose address
+// Returns the elements of result `i`. A tensor without elements may have no memory, and its address
 // must not be moved.
 const float* elementsOf(const Reduction& r, const float* x, int64_t i) {
   return r.elements == 0 ? x : x + offsetOf(r.kept, i);
@@ -67,7 +67,7 @@ const float* elementsOf(const Reduction& r, const float* x, int64_t i) {
 
 using SumLoop = double (*)(const float*, int64_t);
 
-// Each sum of adjacent elements by itself, in double precision.
+// Sums adjacent elements, in double precision.
 void sumRows(const Reduction& r, SumLoop sum, double share, const float* x, float* y, int64_t first,
              int64_t count) {
   const int64_t runs = r.width == 0 ? 0 : countOf(r.reduced);
@@ -79,8 +79,8 @@ void sumRows(const Reduction& r, SumLoop sum, double share, const float* x, floa
   }
 }
 
-// Sums of elements that are apart, adjacent ones at a time. Each adds up in the order of its own
-// elements, however they are shared out.
+// Sums elements that are apart, several adjacent results at a time. Each result adds its elements
+// in their order, however the work is split.
 void sumColumns(const Reduction& r, double share, const float* x, float* y, int64_t first,
                 int64_t count) {
   constexpr int64_t kAtOnce = 64;
@@ -117,11 +117,11 @@ std::unique_ptr<Kernel> reduce(const Operation& o, const Processor& cpu, bool is
   return makeKernel(run, kOverwritesNothing);
 }
 
-// Of each two elements the one that stays.
+// Picks one of two elements.
 using PickLoop = VectorLoops::Binary;
 constexpr int64_t kPickedAtOnce = 64;
 
-// Of adjacent elements: as many at a time, and then of these.
+// Reduces adjacent elements: vectors first, then the vector.
 void pickRows(const Reduction& r, PickLoop pick, float none, const float* x, float* y,
               int64_t first, int64_t count) {
   const int64_t runs = r.width == 0 ? 0 : countOf(r.reduced);
@@ -140,7 +140,7 @@ void pickRows(const Reduction& r, PickLoop pick, float none, const float* x, flo
   }
 }
 
-// Of elements that are apart, adjacent results at a time.
+// Reduces elements that are apart, adjacent results at a time.
 void pickColumns(const Reduction& r, PickLoop pick, float none, const float* x, float* y,
                  int64_t first, int64_t count) {
   const int64_t columns = r.kept.back().size;
@@ -182,8 +182,8 @@ std::unique_ptr<Kernel> broadcastToKernel(const Operation& o, const Processor& c
   return makeKernel(run, kOverwritesNothing);
 }
 
-// NaN is never the largest, wherever it is, as on TensorFlow's CPU; NumPy would give the first NaN.
-// Without a number above -infinity the answer is 0.
+// NaN is never the largest, as on TensorFlow's CPU; NumPy would return the first NaN. Without a
+// number above -infinity the result is 0.
 int64_t largestOf(const float* from, int64_t length, int64_t stride) {
   int64_t place = 0;
   float largest = -std::numeric_limits<float>::infinity();

@@ -1,4 +1,4 @@
-// MatMul by the own product of matrices: nothing is allocated while it runs.
+// MatMul by dtf's own product of matrices; it allocates nothing while it runs.
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 namespace dtf::runtime {
 namespace {
 
-// Sizes and transposes of the operation's product, without its memory.
+// Returns sizes and transposes of the operation's product, without its memory.
 MatrixProduct productOf(const Operation& o) {
   DTF_CHECK(o.input_specs.size() == 2 && o.output_specs.size() == 1);
   MatrixProduct product;

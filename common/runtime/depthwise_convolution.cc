@@ -27,7 +27,7 @@ DepthwiseLoops loopsOf(Isa isa) {
           baseline::depthwiseFilterGradient};
 }
 
-// What an output row of all images reads, and where.
+// The image rows that an output row reads, for rows of all images in order.
 struct RowOfImages {
   RowOfImages(const Convolution& c, int64_t row_of_all) {
     const int64_t n = row_of_all / c.out_height, out_row = row_of_all % c.out_height;
@@ -52,7 +52,7 @@ struct RowOfImages {
     filter = window_row * width.size * c.channels;
   }
   DepthwiseRow row;
-  int64_t window_row;    // the first inside the image
+  int64_t window_row;    // the first row of the window inside the image
   int64_t x, y, filter;  // offsets, in floats
 };
 
@@ -78,7 +78,7 @@ void depthwiseConvolve(const Processor& cpu, const Convolution& c, const float* 
   });
 }
 
-// The windows of an image overlap, so images are what is split.
+// The windows of an image overlap, so the work is split by images.
 void depthwiseBackpropInput(const Processor& cpu, const Convolution& c, const float* filter,
                             const float* dy, float* dx, std::byte*) {
   DTF_CHECK(depthwiseConvolutionFits(c));
@@ -94,7 +94,7 @@ void depthwiseBackpropInput(const Processor& cpu, const Convolution& c, const fl
                 });
 }
 
-// Each tap is one sum over all pixels in their order, so channels are what is split.
+// Each tap is one sum over all pixels in order, so the work is split by channels.
 void depthwiseBackpropFilter(const Processor& cpu, const Convolution& c, const float* x,
                              const float* dy, float* dfilter, std::byte*) {
   DTF_CHECK(depthwiseConvolutionFits(c));

@@ -1,8 +1,8 @@
 #pragma once
 
-// Convolutions whose every output channel reads one input channel, the one with its number: nothing
-// is gathered, as the channels of a pixel are what vectors hold. The products of matrices that
-// convolution.h makes of them have one column each.
+// Convolutions in which every output channel reads only the input channel with its own number.
+// Nothing is gathered: vectors hold the channels of a pixel. As products of matrices
+// (convolution.h) they would have one column each.
 
 #include <cstddef>
 
@@ -10,11 +10,12 @@
 
 namespace dtf::runtime {
 
-// Whether the functions below can compute it: as many groups and output channels as channels.
+// Returns whether the functions below can compute it: as many groups and output channels as input
+// channels.
 bool depthwiseConvolutionFits(const Convolution& c);
 
-// As their namesakes of convolution.h, with the same bits, for a convolution that
-// depthwiseConvolutionFits(); `workspace` isn't used.
+// Like their namesakes of convolution.h, with the same bits, for a convolution that
+// depthwiseConvolutionFits(); `workspace` is unused.
 void depthwiseConvolve(const Processor& cpu, const Convolution& c, const float* x,
                        const float* filter, float* y, std::byte* workspace);
 void depthwiseBackpropInput(const Processor& cpu, const Convolution& c, const float* filter,

@@ -7,7 +7,7 @@
 namespace dtf::runtime::DTF_ISA {
 namespace {
 
-// The columns of the window that are inside the image where it stands for an output pixel.
+// The columns of the window inside the image, for one output pixel.
 struct Inside {
   Inside(const DepthwiseRow& r, int64_t out_column) : first(out_column * r.stride - r.before) {
     begin = first >= 0 ? 0 : least(r.window_width, (-first + r.dilation - 1) / r.dilation);
@@ -15,18 +15,18 @@ struct Inside {
     end = left <= 0 ? 0 : least(r.window_width, (left + r.dilation - 1) / r.dilation);
     if (end < begin) end = begin;
   }
-  int64_t first;  // the image's column of the window's first, maybe outside
+  int64_t first;  // the image column under the window's first column, perhaps outside
   int64_t begin, end;
 };
 
-// In place of std::integral_constant: see vector.h.
+// Replaces std::integral_constant: see vector.h.
 template <int N>
 struct Vectors {
   static constexpr int kCount = N;
 };
 
-// f(first channel, channels of a vector, Vectors<...>) for all channels: four vectors at a time
-// where there are as many, so that no sum waits for its last addition.
+// Calls f(first channel, channels of a vector, Vectors<...>) for all channels: four vectors at a
+// time if possible, so that no sum waits for its last addition.
 template <class F>
 DTF_INLINE void forEachChannels(int64_t begin, int64_t end, const F& f) {
   int64_t c = begin;
@@ -34,7 +34,7 @@ DTF_INLINE void forEachChannels(int64_t begin, int64_t end, const F& f) {
   for (; c < end; c += kLanes) f(c, least(kLanes, end - c), Vectors<1>());
 }
 
-// The gradients of `Taps` neighbouring taps of a row of the window, from `tap` on.
+// Computes the gradients of `Taps` neighbouring taps in a row of the window, from `tap` on.
 template <int Taps>
 void filterTaps(const DepthwiseRow& r, int64_t tap, int64_t c, int64_t lanes, const float* x,
                 const float* dy, float* dfilter) {
@@ -85,7 +85,7 @@ void depthwiseForward(const DepthwiseRow& given, const float* x, const float* fi
   }
 }
 
-// Not fused: the products of the other way are rounded before they are added.
+// Not fused: the gathered way also rounds products before it adds them.
 void depthwiseInputGradient(const DepthwiseRow& given, const float* filter, const float* dy,
                             float* dx) {
   const DepthwiseRow r = given;

@@ -1,18 +1,19 @@
 #ifndef DTF_DEVICE_PLUGIN_H
 #define DTF_DEVICE_PLUGIN_H
 
-/* The boundary between dtf and a device plug-in: a shared library that computes on what the
- * programs themselves are not linked with (libdtf_gpu.so: CUDA). Plain C, so that neither
+/* The boundary between dtf and a device plug-in: a shared library that computes with
+ * libraries that the programs don't link (libdtf_gpu.so: CUDA). Plain C, so that neither
  * exceptions nor types of the standard library cross it, and the two may be built by different
  * compilers.
  *
  * A plug-in exports one function, DTF_DEVICE_PLUGIN_SYMBOL, of the type dtf_device_plugin_entry.
- * Its first field is the version of this file: another one is refused before anything else is read.
+ * Its first field is the version of this file: another version is rejected before anything else is
+ * read.
  *
  * Errors: a function that can fail takes a dtf_plugin_status and fills it; it is DTF_PLUGIN_OK
- * before the call. What a failed call would have made is NULL. Text that a plug-in returns is UTF-8
- * and stays until what it belongs to is destroyed. No argument is NULL.
- * Threads: one thread at a time uses a device, and what was made for it; several devices may be
+ * before the call. The result of a failed call is NULL. Text that a plug-in returns is UTF-8 and
+ * valid until its owner is destroyed. No argument is NULL.
+ * Threads: one thread at a time uses a device and its objects; several devices may be
  * used by several threads.
  */
 
@@ -31,7 +32,7 @@ typedef enum dtf_plugin_code {
   DTF_PLUGIN_BAD_CONFIG = 1,  /* no kernel for these types or shapes */
   DTF_PLUGIN_BAD_DATA = 2,    /* a value that the data must not contain: a label without a class */
   DTF_PLUGIN_UNAVAILABLE = 3, /* the device is missing, out of memory, or has failed */
-  DTF_PLUGIN_INTERNAL = 4     /* a library refused a call that it should have taken */
+  DTF_PLUGIN_INTERNAL = 4     /* a library rejected a call that it should have accepted */
 } dtf_plugin_code;
 
 typedef struct dtf_plugin_status {
@@ -63,7 +64,7 @@ typedef enum dtf_plugin_attribute_type {
 
 typedef struct dtf_plugin_attribute {
   const char* key;
-  int32_t type; /* a dtf_plugin_attribute_type: which of the fields below it has */
+  int32_t type; /* a dtf_plugin_attribute_type: selects one of the fields below */
   int64_t integer;
   double number;
   const int64_t* list;
@@ -97,19 +98,20 @@ typedef struct dtf_plugin_launch {
 
 typedef struct dtf_device_plugin {
   uint32_t version;    /* DTF_DEVICE_PLUGIN_VERSION */
-  const char* backend; /* "CUDA 13.0, cuDNN 9.19.0, cuBLASLt 13.1.0": what it was built with */
+  const char* backend; /* "CUDA 13.0, cuDNN 9.19.0, cuBLASLt 13.1.0": its libraries */
 
-  /* How many devices this host has. 0 with a message where a driver or library is missing: why. */
+  /* Returns the number of devices of this host; 0 with a message if a driver or library is
+   * missing. */
   int32_t (*device_count)(dtf_plugin_status* status);
 
-  /* The ops that it has kernels for; `size` of them. */
+  /* Returns the ops with kernels; `size` of them. */
   const char* const* (*ops)(size_t* size);
 
-  /* `index` counts from 0. What it opened is closed after all that was made for it. */
+  /* `index` counts from 0. A device is closed after all of its objects are destroyed. */
   dtf_plugin_device* (*open)(int32_t index, dtf_plugin_status* status);
   void (*close)(dtf_plugin_device* device);
   const char* (*describe)(dtf_plugin_device* device); /* "NVIDIA H200, 139.8 GiB, driver 13.0" */
-  /* How many kernels ran on it, so that a test can tell that they did. */
+  /* Returns the number of kernels that ran, for tests. */
   uint64_t (*kernels_launched)(dtf_plugin_device* device);
 
   /* Zeroed memory of the device, aligned to 256. */
@@ -117,53 +119,53 @@ typedef struct dtf_device_plugin {
   void (*deallocate)(dtf_plugin_device* device, void* memory);
 
   /* Ordered after the copies and programs before them. Either may return before the copy is done:
-   * until synchronise() has returned, what is copied to the device must stay as it is, and what
-   * comes to the host isn't there. */
+   * until synchronise() has returned, the source of a copy to the device must not change, and the
+   * target of a copy to the host isn't valid. */
   void (*copy_to_device)(dtf_plugin_device* device, void* target, const void* source, size_t bytes,
                          dtf_plugin_status* status);
   void (*copy_to_host)(dtf_plugin_device* device, void* target, const void* source, size_t bytes,
                        dtf_plugin_status* status);
-  /* As these, but beside the programs. To the device: before the programs that come after it, and
-   * none since the last synchronise() uses the target. To the host: after the programs that come
-   * before it, and none until synchronise() writes the source. */
+  /* The same beside the programs. A copy to the device is done before later programs; no program
+   * since the last synchronise() may use its target. A copy to the host waits for earlier programs;
+   * no program until synchronise() may write its source. */
   void (*copy_to_device_beside)(dtf_plugin_device* device, void* target, const void* source,
                                 size_t bytes, dtf_plugin_status* status);
   void (*copy_to_host_beside)(dtf_plugin_device* device, void* target, const void* source,
                               size_t bytes, dtf_plugin_status* status);
-  /* Waits for the first `copies` of copy_to_host_beside since the last synchronise(): what they
-   * bring is there. Errors of kernels need not come from here. */
+  /* Waits for the first `copies` of copy_to_host_beside since the last synchronise():
+   * their targets are valid. It need not return errors of kernels. */
   void (*await_host)(dtf_plugin_device* device, uint64_t copies, dtf_plugin_status* status);
-  /* From another device of the plug-in, ordered as copy_to_device. What `peer` was asked for before
-   * must have been waited for, and `source` must stay as it is until synchronise() of `device`. */
+  /* Copies from another device of the plug-in, ordered like copy_to_device. `peer` must be idle,
+   * and `source` must not change until synchronise() of `device`. */
   void (*copy_from_peer)(dtf_plugin_device* device, void* target, dtf_plugin_device* peer,
                          const void* source, size_t bytes, dtf_plugin_status* status);
-  /* Waits for all that was asked for. Errors of kernels come from here. */
+  /* Waits for all earlier operations. Returns the errors of kernels. */
   void (*synchronise)(dtf_plugin_device* device, dtf_plugin_status* status);
 
-  /* For exactly this operation; needs no device. */
+  /* Makes a kernel for exactly this operation; needs no device. */
   dtf_plugin_kernel* (*make_kernel)(const dtf_plugin_operation* operation,
                                     dtf_plugin_status* status);
   void (*destroy_kernel)(dtf_plugin_kernel* kernel);
   size_t (*kernel_workspace_bytes)(const dtf_plugin_kernel* kernel);
-  /* Whether `output` may lie in the memory of `input`, from the first byte to the last. */
+  /* Returns whether `output` may occupy exactly the memory of `input`. */
   int32_t (*kernel_can_overwrite)(const dtf_plugin_kernel* kernel, int32_t output, int32_t input);
   const char* (*kernel_way)(const dtf_plugin_kernel* kernel); /* how it computes; "" for one way */
-  /* Once, before the first program that has it: chooses plans for this device, takes memory. */
+  /* Called once, before the first program with the kernel: chooses plans for this device, allocates
+   * memory. */
   void (*prepare_kernel)(dtf_plugin_kernel* kernel, dtf_plugin_device* device,
                          dtf_plugin_status* status);
 
-  /* Launches in this order, captured to be run again and again. The kernels must outlive it; the
+  /* Captures launches, in this order, for repeated runs. The kernels must outlive the program; the
    * array of launches and its pointers are copied. */
   dtf_plugin_program* (*make_program)(dtf_plugin_device* device, const dtf_plugin_launch* launches,
                                       size_t size, dtf_plugin_status* status);
   void (*destroy_program)(dtf_plugin_program* program);
   /* May return before it is done. */
   void (*run_program)(dtf_plugin_program* program, dtf_plugin_status* status);
-  /* How long the device computed in the last run, after synchronise(): without copies, and without
-   * what the host took to ask for it. 0 before the first run. */
+  /* Returns the device's computing time of the last run, after synchronise(), without copies and
+   * without the host's overhead. 0 before the first run. */
   double (*program_seconds)(dtf_plugin_program* program, dtf_plugin_status* status);
-  /* Runs it once more, launch by launch, and fills `seconds` with how long the device took for
-   * each. */
+  /* Runs it once more, launch by launch, and fills `seconds` with the device's time for each. */
   void (*profile_program)(dtf_plugin_program* program, double* seconds, dtf_plugin_status* status);
 } dtf_device_plugin;
 

@@ -12,7 +12,7 @@ namespace {
 
 using graph::WindowAxis;
 
-// Rows or columns of the frame: what the windows reach, and the image.
+// Returns the rows or columns of the frame: the extent of all windows, and the image.
 int64_t frameLength(const WindowAxis& axis, int64_t positions, int64_t length) {
   return std::max((positions - 1) * axis.stride + axis.size, axis.before + length);
 }
@@ -40,7 +40,7 @@ size_t frameBytes(const Convolution& c) {
   return static_cast<size_t>(frameHeight(c) * frameWidth(c) * c.channels) * sizeof(float);
 }
 
-// Calls f(n, task) for the images [begin, end), each of which lies in its frame then.
+// Calls f(n, task) for the images [begin, end), after copying each into its frame.
 template <class F>
 void forEachFrame(const Convolution& c, const float* x, int64_t begin, int64_t end,
                   std::byte* workspace, const F& f) {
@@ -77,7 +77,7 @@ void filterGradient(Isa isa, const FramedTask& task, const float* dy, float* dfi
   baseline::framedFilterGradient(task, dy, dfilter);
 }
 
-// What several threads make of the images of a round, one gradient for each image.
+// Bound for the results of several threads in a round: one gradient for each image.
 constexpr int64_t kRoundFloats = 256 * 1024;
 
 int64_t roundImages(const Processor& cpu, const Convolution& c) {
@@ -114,8 +114,8 @@ void framedConvolve(const Processor& cpu, const Convolution& c, const float* x, 
   });
 }
 
-// One thread adds each image's gradient to the sum. Several make those of a round of images, and
-// add them in the same order, so that the bits are the same.
+// A single thread adds each image's gradient to the sum. Several threads compute the gradients of a
+// round of images and add them in the same order, for the same bits.
 void framedConvolveBackpropFilter(const Processor& cpu, const Convolution& c, const float* x,
                                   const float* dy, float* dfilter, std::byte* workspace) {
   const int64_t image = outImage(c), taps = c.filterElements();

@@ -1,6 +1,5 @@
 // The loops of framed_convolution.h, compiled once per instruction set: tiles of the result stay in
-// registers while everything that belongs to them is added up, in the order of the window's rows
-// and taps.
+// registers while all their terms are added, in the order of the window's rows and taps.
 
 #include "common/runtime/framed_convolution_isa.h"
 
@@ -9,12 +8,12 @@
 namespace dtf::runtime::DTF_ISA {
 namespace {
 
-// Accumulators of a tile: as many as registers leave room for.
+// Accumulators of a tile: as many as registers allow.
 constexpr int kFramedVectors = 2;
 constexpr int kFramedPixels = kLanes == 16 ? 12 : kLanes == 8 ? 6 : 4;
 constexpr int kFramedTaps = kFramedPixels;
 
-// `Vectors` vectors of output channels, of which the last has `last` of its lanes.
+// `Vectors` vectors of output channels; the last one has `last` lanes in use.
 template <int Vectors>
 struct Channels {
   int64_t last;
@@ -27,7 +26,7 @@ struct Channels {
   }
 };
 
-// f(first channel, Channels<...>) for all output channels.
+// Calls f(first channel, Channels<...>) for all output channels.
 template <class F>
 DTF_INLINE void forEachFramedChannels(int64_t channels, const F& f) {
   int64_t k = 0;
@@ -37,7 +36,7 @@ DTF_INLINE void forEachFramedChannels(int64_t channels, const F& f) {
   for (; k < channels; k += kLanes) f(k, Channels<1>{least(kLanes, channels - k)});
 }
 
-// Some neighbouring output pixels of one row: `from` is the first one's first tap.
+// Computes neighbouring output pixels of one row: `from` is the first tap of the first pixel.
 template <int Pixels, int Vectors>
 DTF_INLINE void framedPixels(const FramedTask& t, const Channels<Vectors>& channels,
                              const float* from, const float* filter, float* y) {
@@ -79,7 +78,7 @@ void framedRows(const FramedTask& t, const Channels<Vectors>& channels, const fl
   const int64_t tiles = (t.out_width + kFramedPixels - 1) / kFramedPixels;
   for (int64_t row = 0; row < t.out_height; ++row) {
     const float* const line = t.frame + row * t.stride_height * t.frame_stride;
-    for (int64_t tile = 0; tile < tiles; ++tile) {  // shared out evenly
+    for (int64_t tile = 0; tile < tiles; ++tile) {  // tiles of nearly equal size
       const int64_t first = t.out_width * tile / tiles;
       const int64_t pixels = t.out_width * (tile + 1) / tiles - first;
       framedPixelsOf<kFramedPixels>(pixels, t, channels, line + first * t.pixel_stride, filter,
@@ -88,7 +87,8 @@ void framedRows(const FramedTask& t, const Channels<Vectors>& channels, const fl
   }
 }
 
-// The gradients of `Taps` neighbouring taps in each of `Rows` rows of the window, over all pixels.
+// Computes the gradients of `Taps` neighbouring taps in each of `Rows` rows of the window, over all
+// pixels.
 template <int Rows, int Taps, int Vectors>
 void framedTaps(const FramedTask& t, const Channels<Vectors>& channels, const float* from,
                 const float* dy, float* dfilter) {
@@ -131,7 +131,7 @@ DTF_INLINE void framedTapsOf(int64_t taps, int64_t rows, const FramedTask& t,
   }
 }
 
-// Row by row of the window, or two at a time where their taps fit the registers together.
+// Goes row by row of the window, or two rows at a time if their taps fit the registers.
 template <int Vectors>
 void framedFilter(const FramedTask& t, const Channels<Vectors>& channels, const float* dy,
                   float* dfilter) {

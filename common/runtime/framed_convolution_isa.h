@@ -1,7 +1,7 @@
 #pragma once
 
-// What framed_convolution_isa.cc computes, once per instruction set; see vector.h for why these are
-// separate objects.
+// The entry points of framed_convolution_isa.cc, one per instruction set; vector.h explains why
+// these are separate objects.
 
 #include <cstdint>
 

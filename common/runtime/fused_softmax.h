@@ -1,9 +1,9 @@
 #pragma once
 
 // Softmax regression in one kernel: logits, softmax, cross-entropy and all gradients of the last
-// layer of a classifier with few classes, straight from a batch of uint8 (or float32) rows. With 10
-// classes a general matrix product wastes 6 of 16 lanes; here the lanes run over the inputs, so
-// none is wasted, and the bytes become floats on their way into the first multiplication.
+// layer of a classifier with few classes, directly from a batch of uint8 (or float32) rows. With 10
+// classes a general matrix product wastes 6 of 16 lanes; here the lanes run over the inputs, and
+// bytes become floats on their way into the first multiplication.
 
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@ struct FusedSoftmaxStep {
   int64_t classes = 0;              // in [1, kFusedSoftmaxClassesMax]
   float gradient_scale = 1.0f;      // d(loss) / d(loss of one example): 1/batch for a mean
 
-  // Results; nullptr: not wanted.
+  // Results; nullptr if not wanted.
   float* loss = nullptr;  // mean over the batch
   float* accuracy =
       nullptr;  // share of rows whose largest logit (the first, if tied) is the label's
@@ -43,11 +43,11 @@ struct FusedSoftmaxStep {
 
 size_t fusedSoftmaxWorkspaceBytes(int64_t batch, int64_t inputs, int64_t classes);
 
-// On the threads of `cpu`, where the batch is large enough for more than one. Thread-safe for
-// distinct results and workspaces of processors without a pool. The same inputs give the same bits,
-// on any number of threads, on x86-64-v3 as on -v4 (the baseline has no fused multiply-add and
-// differs by rounding); a row's logits don't depend on the other rows.
-// Errors: none; NaN and infinities run through.
+// Uses the threads of `cpu` if the batch is large enough for more than one. Thread-safe for
+// distinct results and workspaces of processors without a pool. The same inputs give the same bits
+// with any number of threads, on x86-64-v3 and on -v4 (the baseline has no fused multiply-add and
+// differs by rounding); a row's logits don't depend on other rows.
+// Errors: none; NaN and infinities pass through.
 void fusedSoftmax(const Processor& cpu, const FusedSoftmaxStep& step);
 
 }  // namespace dtf::runtime

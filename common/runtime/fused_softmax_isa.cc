@@ -25,7 +25,7 @@ DTF_INLINE Floats loadInputs(const float* x) {
 }
 DTF_INLINE Floats loadInputs(const uint8_t* x) {
 #if defined(__AVX512F__)
-  // The masked form, as g++ 12 warns about the plain one's undefined source.
+  // The masked form, because g++ 12 warns about the plain form's undefined source.
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
   const IntsOf<Floats> ints = (IntsOf<Floats>)_mm512_maskz_cvtepu8_epi32(0xffff, bytes);
 #elif defined(__AVX2__)
@@ -63,13 +63,13 @@ void transposeWeights(const FusedSoftmaxStep& s, float* out) {
   }
 }
 
-// Pass 2 for a class block of C classes from `first`.
+// Pass 2 for a block of C classes from `first`.
 template <int C, class X>
 struct Forward {
   const X* x;
   int64_t inputs;
   const float* weights;  // of the first class, in block 0
-  int64_t block_stride;  // from one block of weights to the next
+  int64_t block_stride;  // distance of two blocks of weights
   const float* bias;
   float* rows_out;  // the rows as floats
   int64_t row_stride;
@@ -142,7 +142,7 @@ struct Forward {
 };
 
 // Pass 3 for the rows of one register: `z` is the logits of class 0, `n` <= kLanes rows are in the
-// batch. Returns how many of them have their largest logit at the label.
+// batch. Returns the number of rows with their largest logit at the label.
 DTF_INLINE int64_t softmaxLanes(float* z, int64_t classes, const int32_t* labels, int64_t n,
                                 float gradient_scale, float* losses) {
   Floats max = load(z);
@@ -181,7 +181,7 @@ void softmaxRows(const FusedSoftmaxStep& s, float* logits, float* losses) {
     hits += softmaxLanes(z, s.classes, s.labels + row, least(kLanes, s.batch - row),
                          s.gradient_scale, losses + row);
   }
-  // Registers of the last group that lie wholly past the batch; reduceRows() adds up whole groups.
+  // Clears registers of the last group beyond the batch; reduceRows() adds up whole groups.
   for (int64_t row = (s.batch + kLanes - 1) / kLanes * kLanes; row % kBlock != 0; row += kLanes) {
     float* const z = logits + row / kBlock * s.classes * kBlock + row % kBlock;
     for (int64_t c = 0; c < s.classes; ++c) store(z + c * kBlock, Floats{});
@@ -189,7 +189,7 @@ void softmaxRows(const FusedSoftmaxStep& s, float* logits, float* losses) {
   if (s.accuracy != nullptr) *s.accuracy = static_cast<float>(hits) / static_cast<float>(s.batch);
 }
 
-// Pass 4 for a class block of C classes.
+// Pass 4 for a block of C classes.
 template <int C>
 struct Backward {
   const float* rows;  // as floats
@@ -200,7 +200,7 @@ struct Backward {
   int64_t inputs;
   int64_t classes;
   float scale;
-  float* out;  // the first class's, of input 0
+  float* out;  // of the first class, for input 0
 
   // V registers of inputs from `k`.
   template <int V>
@@ -254,8 +254,7 @@ struct Backward {
   }
 };
 
-// Calls f.operator()<C>(first) for class blocks of at most kClassBlockMax classes that cover all of
-// them.
+// Calls f.operator()<C>(first) for blocks of at most kClassBlockMax classes that cover all classes.
 template <int C, class F>
 DTF_INLINE void dispatchClasses(int64_t count, int64_t first, const F& f) {
   if (count == C) {

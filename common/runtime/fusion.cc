@@ -12,13 +12,13 @@ namespace {
 
 using graph::Output;
 
-// The match of one SparseSoftmaxCrossEntropyWithLogits and what belongs to it.
+// Matches one SparseSoftmaxCrossEntropyWithLogits with its neighbours.
 // Borrows: `step` and `uses`, for one call of match().
 class SoftmaxMatcher {
  public:
   SoftmaxMatcher(const LoweredStep& step, const Uses& uses) : step_(step), uses_(uses) {}
 
-  // The fused operation, with the indices of those that it replaces in `covered`.
+  // Returns the fused operation, and puts the indices of the replaced ones into `covered`.
   std::optional<Operation> match(size_t cross_entropy, std::set<size_t>& covered) {
     if (!matchForward(cross_entropy) || !matchLosses() || !matchGradients()) return std::nullopt;
     matchNormalise();
@@ -29,14 +29,13 @@ class SoftmaxMatcher {
  private:
   const Operation& operation(size_t index) const { return uses_.operation(index); }
   bool inGroup(size_t index) const { return group_.contains(index); }
-  // Whether a tensor that the fused operation doesn't make is needed by the group alone.
+  // Returns whether only the group reads a tensor that the fused operation doesn't produce.
   bool isInner(const Output& tensor) const {
     const std::vector<size_t>& readers = uses_.readers(tensor);
     return !uses_.kept(tensor) && std::all_of(readers.begin(), readers.end(),
                                               [this](size_t reader) { return inGroup(reader); });
   }
-  // At most one reader of a kind is fused; a second makes a result that the fused operation has
-  // only once.
+  // At most one reader of a kind is fused: the fused operation produces each result only once.
   static std::optional<size_t> only(const std::vector<size_t>& found) {
     return found.size() == 1 ? std::optional(found[0]) : std::nullopt;
   }
@@ -114,9 +113,9 @@ class SoftmaxMatcher {
     fused_.output_specs.push_back(operation(*index).output_specs[0]);
   }
 
-  // The bytes themselves, if nobody else wants them as floats.
+  // Fuses the conversion from bytes, if no other operation reads the floats.
   void matchNormalise() {
-    // Perhaps reshaped: each element is its own.
+    // A Reshape in between is allowed: elements keep their order.
     const auto normalise = uses_.producer(fused_.inputs[0], "Normalise");
     if (!normalise || !isInner(fused_.inputs[0])) return;
     const Operation& bytes = operation(*normalise);

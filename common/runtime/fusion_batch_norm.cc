@@ -9,23 +9,23 @@ namespace {
 
 using graph::Output;
 
-// Borrows: all that it is given, for its life.
+// Borrows: all constructor arguments, for its life.
 class BatchNormFuser {
  public:
   BatchNormFuser(const Uses& uses, std::set<size_t>& covered, std::vector<Operation>& fused)
       : uses_(uses), covered_(covered), fused_(fused) {}
 
-  // `relu` with what comes before it.
+  // Fuses `relu` with the operations before it.
   void fuseForward(size_t relu) {
     const auto add = onlyRead(relu, 0, "Add");
     std::optional<size_t> norm = onlyRead(relu, 0, "FusedBatchNorm");
-    std::optional<size_t> residual;  // which input of `add`
+    std::optional<size_t> residual;  // the index of the residual among the inputs of `add`
     if (add && sameShapes(uses_.operation(*add)))
       for (const size_t input : {0, 1})
         if (!norm) {
           norm = onlyRead(*add, input, "FusedBatchNorm");
           if (norm && uses_.dependsOn(uses_.operation(*add).inputs[1 - input], *norm))
-            norm = std::nullopt;  // on its statistics
+            norm = std::nullopt;  // it depends on the norm's statistics
           if (norm) residual = 1 - input;
         }
     if (!norm || covered_.contains(*norm) || !makesFirst(*norm, relu, add)) return;
@@ -41,8 +41,8 @@ class BatchNormFuser {
     fused_.push_back(std::move(made));
   }
 
-  // `gradient` of a normalisation with the one of the relu behind it, and the sum of two that come
-  // back to that.
+  // Fuses `gradient` of a normalisation with the gradient of the relu behind it, and the sum of
+  // that one's two terms.
   void fuseBackward(size_t gradient) {
     const Operation& of_norm = uses_.operation(gradient);
     const auto of_relu = uses_.producer(of_norm, 0, "ReluGrad");
@@ -87,13 +87,14 @@ class BatchNormFuser {
   }
 
  private:
-  // The operation of type `op` that makes what `reader` reads there, and nobody else does.
+  // Returns the operation of type `op` that produces input `input` of `reader`, if `reader` is its
+  // only reader.
   std::optional<size_t> onlyRead(size_t reader, size_t input, std::string_view op) const {
     const Output& tensor = uses_.operation(reader).inputs[input];
     if (uses_.kept(tensor) || uses_.readers(tensor).size() != 1) return std::nullopt;
     return uses_.producer(uses_.operation(reader), input, op);
   }
-  // Whether what is read of the normalisation is y, not a statistic of the same shape.
+  // Returns whether y of the normalisation is read, not a statistic of the same shape.
   bool makesFirst(size_t norm, size_t relu, const std::optional<size_t>& add) const {
     const Output& y = uses_.operation(norm).outputs[0];
     const auto reads = [&](size_t reader) {
@@ -101,8 +102,8 @@ class BatchNormFuser {
     };
     return reads(relu) || (add && reads(*add));
   }
-  // Whether `y` is the relu of what the normalisation makes, and nothing else: x says which of it
-  // is above 0.
+  // Returns whether `y` is the relu of the normalisation's result alone: then x determines the
+  // mask.
   bool isReluOf(const Output& y, size_t norm) const {
     const auto relu = uses_.producer(y, "Relu");
     return relu && uses_.readsAsMade(uses_.operation(*relu), 0) &&

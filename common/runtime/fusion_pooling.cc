@@ -11,7 +11,7 @@ namespace {
 
 using graph::Output;
 
-// The match of one MaxPool and what belongs to it.
+// Matches one MaxPool with its neighbours.
 // Borrows: `uses`, for one call of match().
 class PoolMatcher {
  public:
@@ -79,11 +79,11 @@ class PoolMatcher {
     DTF_CHECK(output < operation(index).outputs.size());
     return operation(index).outputs[output];
   }
-  // The readers of a tensor that nobody outside wants; nullptr where somebody does.
+  // Returns the readers of a tensor that is not read from outside; nullptr if it is.
   const std::vector<size_t>* innerReaders(const Output& tensor) const {
     return uses_.kept(tensor) ? nullptr : &uses_.readers(tensor);
   }
-  // Its only reader, of type `op`, as input `input`.
+  // Returns the only reader, of type `op`, with the tensor as input `input`.
   std::optional<size_t> onlyReader(const Output& tensor, std::string_view op, size_t input) const {
     const std::vector<size_t>* const readers = innerReaders(tensor);
     if (readers == nullptr || readers->size() != 1) return std::nullopt;
@@ -104,7 +104,7 @@ class PoolMatcher {
     return !uses_.kept(outputOf(pool_, 1)) && !uses_.kept(outputOf(relu_));
   }
 
-  // The forward operation alone, or with all that goes back through it.
+  // Matches the forward operation alone, or with its whole gradient.
   bool matchBackward() {
     if (uses_.readers(outputOf(pool_, 1)).empty())
       return uses_.readers(outputOf(relu_)).size() == 1;
@@ -127,8 +127,8 @@ class PoolMatcher {
     }
   }
 
-  // Of a first layer: the convolution, and the gradient of its filter where that alone reads what
-  // goes back.
+  // For a first layer: matches the convolution, and the gradient of its filter if that is the
+  // gradient's only reader.
   void matchConvolution() {
     const Output& input = operation(bias_add_).inputs[0];
     const auto convolution = uses_.producer(operation(bias_add_), 0, "Conv2D");

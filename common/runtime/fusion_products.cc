@@ -1,4 +1,5 @@
-// Products with what a dense layer does to them. After usePrecision(): kernels of it are float32.
+// Products fused with a dense layer's bias and relu. Runs after usePrecision(): these kernels are
+// float32.
 
 #include <algorithm>
 #include <map>
@@ -16,8 +17,8 @@ bool isFloat32(const std::vector<graph::TensorSpec>& specs) {
       specs, [](const graph::TensorSpec& spec) { return spec.dtype == DType::kFloat32; });
 }
 
-// The only operation that reads `tensor`, where that is an `op` that reads it first and as it was
-// made.
+// Returns the only reader of `tensor`, if it is an `op` with the tensor as its first input, not
+// reshaped.
 std::optional<size_t> onlyReader(const Uses& uses, const graph::Output& tensor,
                                  std::string_view op) {
   if (uses.kept(tensor) || uses.readers(tensor).size() != 1) return std::nullopt;
@@ -27,12 +28,12 @@ std::optional<size_t> onlyReader(const Uses& uses, const graph::Output& tensor,
 
 }  // namespace
 
-// Each in the place of the last operation that it replaces, so the order stays topological, and no
-// product lies in memory for longer than before.
+// Each fused operation takes the place of the last one that it replaces: the order stays
+// topological, and no product lives longer than before.
 void fuseProducts(LoweredStep& step, const KernelTable& kernels, DeviceType device) {
   if (!kernels.has(kFusedMatMulOp, device)) return;
   const Uses uses(step);
-  std::map<size_t, Operation> fused;  // by the last that it replaces
+  std::map<size_t, Operation> fused;  // by the last operation it replaces
   std::set<size_t> covered;
   for (size_t i = 0; i < step.operations.size(); ++i) {
     const Operation& product = step.operations[i];

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the files that implement fusion.h share.
+// Helpers shared by the files that implement fusion.h.
 
 #include <algorithm>
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace dtf::runtime {
 
-// Who makes and who reads each tensor. Borrows: the step, which must not change meanwhile.
+// The producer and the readers of each tensor. Borrows: the step, which must not change meanwhile.
 class Uses {
  public:
   explicit Uses(const LoweredStep& step) : step_(step) {
@@ -32,25 +32,25 @@ class Uses {
   const Operation& operation(size_t index) const { return step_.operations[index]; }
   bool kept(const graph::Output& tensor) const { return kept_.contains(tensor); }
 
-  // Whether `reader` reads its input in the shape in which it was made: a Reshape between the two
-  // is no operation, and leaves no other trace. What is fed has no shape but its readers'.
+  // Returns whether `reader` reads its input in the shape of its producer: a Reshape in between is
+  // no operation of its own. Fed tensors have only their readers' shapes.
   bool readsAsMade(const Operation& reader, size_t input) const {
     const auto made = specs_.find(reader.inputs[input]);
     return made == specs_.end() || made->second == reader.input_specs[input];
   }
 
-  // The operation of type `op` that makes what `reader` reads as its input `input`, not reshaped.
+  // Returns the operation of type `op` that produces input `input` of `reader`, not reshaped.
   std::optional<size_t> producer(const Operation& reader, size_t input, std::string_view op) const {
     return readsAsMade(reader, input) ? producer(reader.inputs[input], op) : std::nullopt;
   }
-  // The operation of type `op` that makes `tensor`, in whatever shape it is read.
+  // Returns the operation of type `op` that produces `tensor`, in any shape.
   std::optional<size_t> producer(const graph::Output& tensor, std::string_view op) const {
     const auto at = producers_.find(tensor);
     if (at == producers_.end() || operation(at->second).op != op) return std::nullopt;
     return at->second;
   }
-  // Whether `tensor` is made, step by step, from what operation `index` makes. The operations are
-  // in topological order.
+  // Returns whether `tensor` depends on the results of operation `index`. Operations are in
+  // topological order.
   bool dependsOn(const graph::Output& tensor, size_t index) const {
     std::vector<graph::Output> open = {tensor};
     std::set<size_t> seen;
@@ -69,8 +69,7 @@ class Uses {
     const auto at = readers_.find(tensor);
     return at == readers_.end() ? none : at->second;
   }
-  // The readers of type `op` that read `tensor` as their input `input`, not reshaped, and nowhere
-  // else.
+  // Returns the readers of type `op` that read `tensor` only as their input `input`, not reshaped.
   std::vector<size_t> readersAs(const graph::Output& tensor, std::string_view op,
                                 size_t input) const {
     std::vector<size_t> found;
@@ -88,17 +87,17 @@ class Uses {
  private:
   const LoweredStep& step_;
   std::map<graph::Output, size_t> producers_;
-  std::map<graph::Output, graph::TensorSpec> specs_;  // as made
+  std::map<graph::Output, graph::TensorSpec> specs_;  // in the producers' shapes
   std::map<graph::Output, std::vector<size_t>> readers_;
   std::set<graph::Output> kept_;
 };
 
-// Adds the fused operations of all layers that end in a pooling to `fused`, and the indices of what
-// they replace to `covered`. `first_layers`: with their convolutions.
+// Adds the fused operations of all layers that end in a pooling to `fused`, and the indices of the
+// replaced ones to `covered`. `first_layers`: includes their convolutions.
 void fusePooling(const LoweredStep& step, const Uses& uses, bool first_layers,
                  std::set<size_t>& covered, std::vector<Operation>& fused);
 
-// Likewise of all normalisations that end in a relu.
+// The same for normalisations that end in a relu.
 void fuseBatchNorm(const LoweredStep& step, const Uses& uses, std::set<size_t>& covered,
                    std::vector<Operation>& fused);
 

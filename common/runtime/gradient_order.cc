@@ -10,7 +10,7 @@ namespace {
 
 using graph::Output;
 
-// Takes operations in their order, and those that make gradients as soon as it has what they read.
+// Takes operations in order, but producers of gradients as soon as their inputs are ready.
 class EarlyOrder {
  public:
   explicit EarlyOrder(LoweredStep& step) : from_(step.operations) {
@@ -52,8 +52,9 @@ class EarlyOrder {
   std::vector<Operation>& from_;
   std::vector<Operation> to_;
   std::vector<bool> taken_;
-  std::vector<size_t> missing_;                    // by operation: inputs that are to be made
-  std::map<Output, std::vector<size_t>> waiting_;  // for that tensor: makers of gradients
+  std::vector<size_t> missing_;  // by operation: inputs not yet produced
+  // by tensor: the producers of gradients that wait for it
+  std::map<Output, std::vector<size_t>> waiting_;
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ using graph::Output;
 using graph::TensorSpec;
 using Outputs = std::vector<Output>;
 
-// The spec of slice i of a stack, with its first dimension, which is 1: bytes lie as without.
+// Returns the spec of slice i of a stack, with a first dimension of 1; the bytes lie as without it.
 TensorSpec sliceOf(const TensorSpec& stack) {
   std::vector<int64_t> dims = stack.shape.dims();
   dims.at(0) = 1;
@@ -43,7 +43,7 @@ class Inliner {
   }
 
  private:
-  // No other tensor of the step.
+  // Returns a name that no other tensor of the step has.
   Output fresh() { return {graph::NodeId{++last_}, 0}; }
   void take(const Output& output) { last_ = std::max(last_, output.node.value); }
   Output resolve(const Output& output) const {
@@ -59,7 +59,7 @@ class Inliner {
     made_.push_back(std::move(operation));
   }
 
-  // Of `unrolled` more operations, iterations, or parts of a stack.
+  // Counts `unrolled` more operations, iterations or parts of a stack against the limit.
   void count(const Operation& operation, size_t unrolled) {
     unrolled_ += unrolled;
     if (unrolled_ <= kUnrolledOperationsMax) return;
@@ -71,7 +71,7 @@ class Inliner {
                     " operations; place the loop on a CPU, or make its sequence shorter.");
   }
 
-  // The only element; none: it isn't known yet.
+  // Returns the value of a constant tensor; nullopt if it isn't known.
   std::optional<double> constantOf(const Output& tensor) const {
     const auto at = step_.constants.find(tensor);
     if (at == step_.constants.end() || at->second.elements != nullptr) return std::nullopt;
@@ -88,11 +88,11 @@ class Inliner {
     return true;
   }
 
-  // A function, lowered once for all its calls. Its constants are the step's.
+  // A function, lowered once for all its calls. Its constants become constants of the step.
   struct Body {
     LoweredStep step;
     std::map<Output, Output> constants;            // by their names in `step`
-    std::vector<std::optional<Output>> arguments;  // by parameter; none: it isn't read
+    std::vector<std::optional<Output>> arguments;  // by parameter; nullopt if it isn't read
   };
   const Body& bodyOf(const FunctionRef& function) {
     const auto [at, is_new] = bodies_.try_emplace(function.get());
@@ -110,7 +110,7 @@ class Inliner {
     return body;
   }
 
-  // What the function's results are, of these arguments.
+  // Adds the operations of a call, and returns the results for these arguments.
   Outputs call(const Operation& caller, const FunctionRef& function, const Outputs& arguments) {
     const Body& body = bodyOf(function);
     count(caller, 1);
@@ -180,7 +180,7 @@ class Inliner {
     }
   }
 
-  // Devices' kernels cut and join elements of 4 bytes.
+  // Kernels of devices split and join elements of 4 bytes.
   static void wantFourBytes(const Operation& o, DType dtype, const char* what) {
     if (dtypeBytes(dtype) == sizeof(float)) return;
     throw Error(ErrorCode::kBadConfig, "Node '" + o.name + "': a loop on a GPU " + what +
@@ -188,7 +188,7 @@ class Inliner {
                                            std::string(dtypeName(dtype)) + "; place it on a CPU.");
   }
 
-  // Slice `at` of input `input`.
+  // Adds slice `at` of input `input`.
   Output slice(const Operation& o, size_t input, int64_t at) {
     const TensorSpec& whole = o.input_specs[input];
     wantFourBytes(o, whole.dtype, "goes over sequences of");
@@ -206,7 +206,7 @@ class Inliner {
     return made;
   }
 
-  // One after another, and zeros for iterations that don't run.
+  // Joins the slices, with zeros for iterations that don't run.
   void stack(const Operation& o, size_t output, Outputs slices) {
     const TensorSpec& spec = o.output_specs[output];
     if (slices.empty()) {
@@ -231,7 +231,7 @@ class Inliner {
             {spec}});
   }
 
-  // The sum so far, `total`, with one more: in the memory of the one before.
+  // Adds `term` to the sum so far, `total`, in its memory.
   Output sum(const Operation& o, size_t output, const std::optional<Output>& total,
              const Output& term) {
     if (!total) return term;
@@ -242,8 +242,8 @@ class Inliner {
   }
 
   LoweredStep& step_;
-  int32_t last_ = 0;                     // of all numbers of nodes
-  std::map<Output, Output> stands_for_;  // what a loop or branch made
+  int32_t last_ = 0;                     // the largest number of a node
+  std::map<Output, Output> stands_for_;  // the results of a loop or branch
   std::map<const graph::Function*, Body> bodies_;
   size_t unrolled_ = 0;
   std::vector<Operation> made_;

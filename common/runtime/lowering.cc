@@ -33,19 +33,19 @@ std::vector<NodeId> pushesOf(const Graph& graph) {
 // Borrows: the graph, for one call of lower().
 class Lowering {
  public:
-  // `graph` holds nothing that the step doesn't need.
+  // `graph` contains only the nodes that the step needs.
   Lowering(const Graph& graph, std::span<const Output> fetches, const KnownValues& known)
       : graph_(graph), known_(known) {
     for (const Node& node : graph.nodes()) add(node);
     for (const Output& fetch : fetches) addFetch(fetch);
   }
 
-  // Callers bind a placeholder without asking whether this step reads it.
+  // Adds placeholders that this step doesn't read: callers bind all of them.
   void addUnread(const Graph& whole) {
     for (const Node& node : whole.nodes()) {
       if (node.op != "Placeholder" || graph_.find(node.name) != nullptr) continue;
       if (known_.contains(node.name)) continue;
-      // No node of the graph has such a number.
+      // No node of the graph has this number.
       const NodeId unread{-1 - static_cast<int32_t>(step_.inputs.size())};
       step_.inputs.push_back({node.name, {unread, 0}, node.outputs[0]});
     }
@@ -109,7 +109,7 @@ class Lowering {
     step_.gradients.push_back({name, root(gradient), graph_.spec(gradient)});
   }
 
-  // What is a filled tensor whatever is fed. Done in float32, as the kernels would.
+  // Adds a filled tensor that doesn't depend on fed values. Computes in float32, as kernels do.
   bool addConstant(const Node& node) {
     const auto constant = [this, &node](double value) {
       step_.constants[{node.id, 0}] = {node.outputs[0], value, nullptr};
@@ -142,7 +142,7 @@ class Lowering {
 
   const Graph& graph_;
   const KnownValues& known_;
-  std::map<Output, Output> roots_;  // of what Reshape and Identity make
+  std::map<Output, Output> roots_;  // the tensors behind Reshape and Identity
   LoweredStep step_;
 };
 
@@ -168,7 +168,7 @@ void sortTopologically(std::vector<Operation>& operations) {
       return producer == producers.end() || placed[producer->second];
     });
   };
-  // Quadratic at worst, but one sweep where the order was nearly right, as it is here.
+  // Quadratic in the worst case, but one sweep if the order is nearly right, as it is here.
   while (sorted.size() < operations.size()) {
     const size_t before = sorted.size();
     for (size_t i = 0; i < operations.size(); ++i) {

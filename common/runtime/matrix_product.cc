@@ -46,32 +46,32 @@ void productOfOne(const Processor& cpu, const MatrixProduct& product) {
   baseline::matrixProduct(product);
 }
 
-// `run`: 0, or how many floats one of the row's runs has.
+// `run`: 0, or the floats in one of the row's runs.
 bool fits(int64_t stride, int64_t run, int64_t row) {
   if (run > 0) return run % 32 == 0 && stride * run >= row;
   return stride == 0 || stride >= row;
 }
 
-// Whole vectors on all instruction sets; rows are shared out evenly to the tiles anyway.
+// Whole vectors on all instruction sets; tiles divide rows evenly anyway.
 constexpr int64_t kRowGrain = 2, kColumnGrain = 32, kRoundedRowGrain = 32;
-// What the threads don't share is packed by each of them for each of its parts: more than one part
-// must be worth it.
+// Operands that the threads don't share are packed by each thread for each of its parts: more than
+// one part must be worth it.
 constexpr int64_t kUnitsOfManyParts = 1024;
 
-// Whether the threads share the rows of C, each with all of B, or its columns, each with all of A.
-// More of them than the other, but for a B that every thread reads where it is, from its own cache:
-// then no thread packs what another packs, too, and the rows come out even, which columns in whole
-// vectors don't.
+// Returns whether the threads split the rows of C, each reading all of B, rather than its columns,
+// each reading all of A. They split the longer dimension, except when every thread can read B in
+// place from its own cache: then no operand is packed twice, and rows divide evenly, which columns
+// in whole vectors don't.
 bool isSharedByRows(const MatrixProduct& product, int threads) {
   constexpr int64_t kCachedFloats = int64_t{1} << 17;
-  constexpr int64_t kRowsInPlace = 200, kRowsLeast = 24;  // of one thread
+  constexpr int64_t kRowsInPlace = 200, kRowsLeast = 24;  // for one thread
   if (product.m >= product.n) return true;
   const int64_t rows = product.m / threads;
   return !product.transpose_b && rows >= kRowsLeast && rows <= kRowsInPlace &&
          product.k * product.n <= kCachedFloats;
 }
 
-// The rows or columns [begin, end) of C alone.
+// Returns the product for the rows or columns [begin, end) of C alone.
 MatrixProduct rowsOf(MatrixProduct p, int64_t begin, int64_t end) {
   p.a_stride = p.a_stride != 0 ? p.a_stride : (p.transpose_a ? p.m : p.k);
   p.c_stride = p.c_stride != 0 ? p.c_stride : p.n;

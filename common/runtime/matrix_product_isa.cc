@@ -7,10 +7,10 @@
 //   panel of A  at most kRows high: from the second cache
 //   tile of C   kRows x kColumns: in registers for the whole depth of a block
 //
-// Packing costs a pass over the operand, so one that only few tiles read is read where it is.
-//
-// The blocks of k come in order, and a tile goes on from what the block before left in C: splitting
-// k changes no bits.
+// Packing costs a pass over the operand, so an operand that only few tiles read is read in place.
+// //
+// The blocks of k come in order, and a tile continues the sums of the previous block in C:
+// splitting k changes no bits.
 
 #include "common/runtime/matrix_product_isa.h"
 #include "common/runtime/vector.h"
@@ -23,31 +23,32 @@ constexpr int kVectors = 2;
 constexpr int kColumns = kVectors * kLanes;
 static_assert(kRows <= kLanes, "packRows() turns squares of kLanes");
 
-// Of one block, at most.
+// Maxima for one block.
 constexpr int64_t kDepthMax = 256;
-constexpr int64_t kWholeDepthMax = 384;  // but a k up to here is one: each tile is stored once
+// larger than kDepthMax, for a k up to here: each tile is stored once
+constexpr int64_t kWholeDepthMax = 384;
 constexpr int64_t kBlockRows = 192;
 constexpr int64_t kBlockColumns = 2048;
 static_assert(kBlockRows % kRows == 0 && kBlockColumns % kColumns == 0);
 
 // Measured on Zen 5 with 16 and with 8 lanes.
-// Up to here A is read in place: where k is long and the rows of A, whose stride is no multiple of
-// kConflictingStride, don't drive each other out of the first cache, or always.
+// Up to here A is read in place: always, or if k is long and the rows of A, whose stride is no
+// multiple of kConflictingStride, don't evict each other from the first cache.
 constexpr int64_t kUnpackedColumnPanels = 320 / kColumns;
 constexpr int64_t kFewColumnPanels = kLanes == 16 ? 4 : 2;
 constexpr int64_t kLongDepth = 100, kConflictingStride = 256;
-constexpr int64_t kUnpackedRowPanels = 17;  // and up to here B, unless it is turned
+constexpr int64_t kUnpackedRowPanels = 17;  // the same limit for B, unless it is transposed
 constexpr int kPackedTogether = 4;          // panels of B: whole cache lines of a long row
 
-// How deep a block of this k is at most.
+// Returns the largest depth of a block for this k.
 constexpr int64_t deepest(int64_t k) {
   return k <= kWholeDepthMax ? k : kDepthMax;
 }
 
-// A dense matrix that is read as [rows, columns], and stored so or turned.
+// A dense matrix that is read as [rows, columns], and stored so or transposed.
 struct Source {
   const float* data;
-  int64_t stride;  // from one stored row to the next
+  int64_t stride;  // distance of two stored rows
   bool turned;
 
   DTF_INLINE const float* at(int64_t row, int64_t column) const {
@@ -55,7 +56,7 @@ struct Source {
   }
 };
 
-// One product, and where its parts lie in the workspace.
+// One product, and the parts of its workspace.
 struct Work {
   explicit Work(const MatrixProduct& p)
       : a{p.a, strideOf(p.a_stride, p.transpose_a ? p.m : p.k), p.transpose_a},
@@ -74,7 +75,7 @@ struct Work {
   static int64_t columnPanelFloats(const MatrixProduct& p) {
     return least(kWholeDepthMax, p.k) * least(kBlockColumns, parts(p.n, kLanes) * kLanes);
   }
-  // Where B is read in place, a panel that doesn't fill its vectors is packed all the same.
+  // A panel that doesn't fill its vectors is packed even if B is read in place.
   DTF_INLINE bool packsPanel(int64_t columns) const { return packs_b || columns % kLanes != 0; }
 
   Source a, b;
@@ -91,7 +92,7 @@ struct Block {
   int64_t row, rows, column, columns, k0, depth;
 };
 
-// The rows of a block shared out evenly to panels, so that none is left with too few to be fast.
+// Divides the rows of a block evenly into panels, so that none is too small to be fast.
 struct RowPanels {
   int64_t rows, panels;
 
@@ -100,9 +101,9 @@ struct RowPanels {
   DTF_INLINE int64_t height(int64_t panel) const { return begin(panel + 1) - begin(panel); }
 };
 
-// Turns `lines` <= kLanes lines of `length` floats, `stride` apart: out[i * out_stride + line].
-// Writes kLanes floats for each i, in order: what is too much for a narrow `out_stride` the next i
-// overwrites, and the last leaves behind.
+// Transposes `lines` <= kLanes lines of `length` floats, `stride` apart: out[i * out_stride +
+// line]. Writes kLanes floats for each i, in order: with a narrow `out_stride` the next i
+// overwrites the excess, and the last excess stays behind the result.
 void packTurned(const float* from, int64_t stride, int64_t lines, int64_t length, float* out,
                 int64_t out_stride) {
   for (int64_t i = 0; i < length; i += kLanes) {
@@ -120,8 +121,7 @@ void packTurned(const float* from, int64_t stride, int64_t lines, int64_t length
   }
 }
 
-// As packTurned(), of floats that lie as they should: out[i * out_stride + lane], `lanes` <=
-// kLanes.
+// Like packTurned(), without transposing: out[i * out_stride + lane], `lanes` <= kLanes.
 void packStraight(const float* from, int64_t stride, int64_t lanes, int64_t length, float* out,
                   int64_t out_stride) {
   for (int64_t i = 0; i < length; ++i) {
@@ -139,7 +139,7 @@ void packRowPanels(const Work& work, const Block& at) {
   }
 }
 
-// One panel of B, `columns` <= kColumns wide and filled up with zeros to whole vectors.
+// Packs one panel of B, `columns` <= kColumns wide, filled up with zeros to whole vectors.
 void packColumnPanel(const Work& work, const Block& at, int64_t column, int64_t columns) {
   const int64_t width = parts(columns, kLanes) * kLanes;
   for (int64_t v = 0; v < width; v += kLanes) {
@@ -149,7 +149,7 @@ void packColumnPanel(const Work& work, const Block& at, int64_t column, int64_t 
   }
 }
 
-// kPackedTogether whole panels of a B that isn't turned.
+// Packs kPackedTogether whole panels of a B that isn't transposed.
 void packColumnPanels(const Work& work, const Block& at, int64_t column) {
   const float* from = work.b.at(at.k0, at.column + column);
   float* to = work.column_panels + column * at.depth;
@@ -179,17 +179,17 @@ void packColumns(const Work& work, const Block& at) {
   }
 }
 
-// A tile of C and what goes into it.
+// A tile of C and its operands.
 struct Tile {
-  const float* a;  // the element of (row, k) is a[row * a_row + k * a_k], one of both strides is 1
+  const float* a;  // element (row, k) is a[row * a_row + k * a_k]; one of the strides is 1
   int64_t a_row, a_k;
   const float* b;  // whole vectors for each k
-  int64_t b_k;     // from one k to the next
+  int64_t b_k;     // distance of two k
   int64_t depth;
   float* c;
   int64_t c_stride;
   int64_t columns;  // in ((V - 1) * kLanes, V * kLanes]
-  bool first;       // nothing that counts is in C yet
+  bool first;       // C holds no partial sum yet
 };
 
 template <int R, int V, class F>
@@ -240,7 +240,7 @@ DTF_INLINE void dispatchTile(int64_t rows, const Tile& tile) {
   }
 }
 
-// One panel of B, where it is packed or in place, with every panel of A.
+// Multiplies one panel of B, packed or in place, with every panel of A.
 void runColumnPanel(const Work& work, const Block& at, int64_t column) {
   const int64_t columns = least(kColumns, at.columns - column);
   const bool packed = work.packsPanel(columns);
@@ -262,10 +262,11 @@ void runColumnPanel(const Work& work, const Block& at, int64_t column) {
   }
 }
 
-// Whether C is better computed turned, as B^T * A^T, and then turned back: of the vectors of its
-// short rows a quarter or more is empty, and A^T lies as a right factor should. Each element is the
-// same chain of multiply-adds, of factors that have changed places: the same bits.
-// Never some columns of a wider C, as a thread's share is: the workspace is that of the whole.
+// Returns whether it is faster to compute C transposed, as B^T * A^T, and transpose it back: a
+// quarter or more of the vectors in its short rows would be empty, and A^T is stored like a right
+// factor. Each element is the same chain of multiply-adds with swapped factors: the same bits.
+// Never for some columns of a wider C, such as a thread's share: the workspace is sized for the
+// whole.
 bool isBetterTurned(const MatrixProduct& p) {
   const bool is_dense = p.c_stride == 0 || p.c_stride == p.n;
   return is_dense && p.transpose_a && !p.accumulate && 4 * p.n <= 3 * parts(p.n, kLanes) * kLanes &&
@@ -276,7 +277,7 @@ int64_t turnedFloats(const MatrixProduct& p) {
   return parts(p.m * p.n, kLanes) * kLanes;
 }
 
-// C^T, whose memory is still to be said.
+// Returns the product for C^T; its memory is set later.
 MatrixProduct turned(const MatrixProduct& p) {
   MatrixProduct t;
   t.m = p.n, t.k = p.k, t.n = p.m;
@@ -285,8 +286,8 @@ MatrixProduct turned(const MatrixProduct& p) {
   return t;
 }
 
-// What packTurned() leaves behind a row is in rows, or columns, that come later; nothing may lie
-// behind the last.
+// Transposes C back. The excess of packTurned() behind a row falls into later rows or columns; the
+// last one must have none.
 void turnBack(const MatrixProduct& t, const MatrixProduct& p) {
   const int64_t fast = p.m - parts(kLanes, p.n);
   for (int64_t column = parts(p.n, kLanes) * kLanes - kLanes; column >= 0; column -= kLanes) {
@@ -299,10 +300,11 @@ void turnBack(const MatrixProduct& t, const MatrixProduct& p) {
   }
 }
 
-// Enough for a smaller m, k or n, too: whoever goes over a matrix in blocks has the largest one's.
+// Enough for a smaller m, k or n, too: code that walks over a matrix in blocks allocates for the
+// largest one.
 int64_t workspaceFloats(const MatrixProduct& p) {
   const int64_t row_panels = least(kWholeDepthMax, p.k) * least(kBlockRows, p.m);
-  // packTurned() leaves up to kLanes floats behind the last panel.
+  // packTurned() writes up to kLanes floats beyond the last panel.
   return Work::columnPanelFloats(p) + row_panels + kLanes;
 }
 
@@ -329,7 +331,7 @@ void product(const MatrixProduct& p) {
 
 size_t matrixProductWorkspaceBytes(const MatrixProduct& p) {
   const int64_t floats = workspaceFloats(p);
-  // A thread's share may be better as it is, where the whole is better turned.
+  // A thread's share may be faster as it is even if the whole is faster transposed.
   const int64_t of_turned = isBetterTurned(p) ? turnedFloats(p) + workspaceFloats(turned(p)) : 0;
   return static_cast<size_t>(of_turned > floats ? of_turned : floats) * sizeof(float);
 }

@@ -1,26 +1,25 @@
 #pragma once
 
-// What matrix_product_isa.cc computes, once per instruction set; see vector.h for why these are
-// separate objects.
+// The entry points of matrix_product_isa.cc, one per instruction set; vector.h explains why these
+// are separate objects.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace dtf::runtime {
 
-// C = A * B. A is [m, k], stored as [k, m] when `transpose_a`; B is [k, n], stored as [n, k] when
-// `transpose_b`; C is [m, n]. All are row-major, and C overlaps no other. Value type.
+// C = A * B. A is [m, k], stored as [k, m] if `transpose_a`; B is [k, n], stored as [n, k] if
+// `transpose_b`; C is [m, n]. All are row-major, and C overlaps no operand. Value type.
 struct MatrixProduct {
   int64_t m = 0, k = 0, n = 0;
   bool transpose_a = false, transpose_b = false;
-  bool accumulate = false;  // C += A * B: the chain of each element goes on from what is there
-  // From one stored row to the next, where the matrix is a part of a wider one; 0: dense.
+  bool accumulate = false;  // C += A * B: the chain of each element continues from its value
+  // Distances of stored rows, for parts of wider matrices; 0: dense.
   int64_t a_stride = 0, b_stride = 0, c_stride = 0;
   const float* a = nullptr;
   const float* b = nullptr;
-  // Of rounded products, in place of `a`, `b`: where the runs of floats are of which the stored
-  // rows consist, a stride of pointers for each row; nullptr: zeros. The lengths are multiples of
-  // 32.
+  // For rounded products, instead of `a`, `b`: pointers to the runs of floats that form the stored
+  // rows, a stride of pointers for each row; nullptr: zeros. The lengths are multiples of 32.
   const float* const* a_runs = nullptr;
   const float* const* b_runs = nullptr;
   int64_t a_run = 0, b_run = 0;

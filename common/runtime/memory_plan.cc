@@ -24,7 +24,7 @@ size_t roundUp(size_t bytes) {
   return (bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
 }
 
-// The lowest offset at which `bytes` fit between `taken`.
+// Returns the lowest offset at which `bytes` fit between `taken`.
 size_t lowestGap(std::vector<Placed> taken, size_t bytes) {
   std::sort(taken.begin(), taken.end(),
             [](const Placed& a, const Placed& b) { return a.begin < b.begin; });
@@ -36,12 +36,12 @@ size_t lowestGap(std::vector<Placed> taken, size_t bytes) {
   return offset;
 }
 
-// More than any network has: to compare each with each would take minutes for a hundred thousand.
+// More than any network has: comparing all pairs would take minutes for a hundred thousand.
 constexpr size_t kComparedMax = 8'192;
-// An allocator that looks at no more gaps is no slower for many.
+// With a bounded search the allocator doesn't slow down with many gaps.
 constexpr int kGapsLookedAt = 64;
 
-// Memory that is taken and given back in the order of time.
+// Memory that is allocated and freed in the order of time.
 class Arena {
  public:
   size_t take(size_t bytes) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Where the intermediate tensors of a step lie: one arena, in which buffers that are never alive at
-// the same time share their bytes.
+// The placement of a step's intermediate tensors: one arena, in which buffers that are never alive
+// at the same time share their bytes.
 
 #include <cstddef>
 #include <span>
@@ -23,10 +23,10 @@ struct MemoryPlan {
   size_t bytes = 0;             // of the arena
 };
 
-// Largest first, each at the lowest offset that is free during its life: "greedy by size" of
-// Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020. That is
-// quadratic in the number of buffers: more than 8192 are placed in the order of time, each in the
-// first of the lowest gaps that it fits. Pure.
+// Places the largest buffer first, each at the lowest offset that is free during its life: "greedy
+// by size" of Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020.
+// That is quadratic in the number of buffers: more than 8192 are placed in the order of time, each
+// in the first fitting one of the lowest gaps. Pure.
 MemoryPlan planMemory(std::span<const Lifetime> buffers);
 
 }  // namespace dtf::runtime

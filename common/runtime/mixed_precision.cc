@@ -15,11 +15,11 @@ using graph::Output;
 
 constexpr int kAll = -1, kFromTheFifth = -2;
 
-// Which inputs and outputs of an op may be bfloat16: the others are parameters, statistics, or of
-// another type.
+// The inputs and outputs of an op that may be bfloat16; the others are parameters, statistics, or
+// of another type.
 struct Rule {
   std::string_view op;
-  bool leads;  // casts what it reads; else it is bfloat16 only where all of those inputs are
+  bool leads;  // casts its inputs; otherwise it is bfloat16 only if all of those inputs are
   std::array<int, 3> inputs;
   std::array<int, 2> outputs;
 };
@@ -97,7 +97,7 @@ class Rewriter {
   bool isNarrow(const Operation& operation, const Rule& rule) const {
     if (rule.leads) return true;
     if (operation.op == "Normalise") return !wanted_wide_.contains(operation.outputs[0]);
-    // Operands that are repeated have no such kernel.
+    // There is no such kernel for broadcast operands.
     if (operation.op == "Add" && operation.input_specs[0].shape != operation.input_specs[1].shape)
       return false;
     for (size_t i = 0; i < operation.inputs.size(); ++i)
@@ -107,7 +107,7 @@ class Rewriter {
     return true;
   }
 
-  // What `operation` reads there is of the type that it wants from now on.
+  // Converts the input to the type that `operation` wants.
   void read(Operation& operation, size_t input, bool narrow) {
     graph::TensorSpec& spec = operation.input_specs[input];
     const bool is_narrow = narrow_.contains(operation.inputs[input]);
@@ -123,18 +123,18 @@ class Rewriter {
   void makeNarrow(Operation& operation, const Rule& rule) {
     for (size_t i = 0; i < operation.outputs.size(); ++i) {
       if (!has(rule.outputs, i)) continue;
-      // A product adds up in float32, and may be made in that: a gradient keeps it.
+      // A product sums in float32 and may return that: a gradient keeps it.
       if (operation.op == "MatMul" && wide_.contains(operation.outputs[i])) continue;
       operation.output_specs[i].dtype = DType::kBFloat16;
       narrow_.insert(operation.outputs[i]);
     }
   }
 
-  // `tensor` in the other type, cast once for all that read it.
+  // Returns `tensor` in the other type, cast once for all its readers.
   Output cast(const Output& tensor, const graph::TensorSpec& spec, DType to) {
     const auto [at, is_new] = casts_.try_emplace(tensor);
     if (!is_new) return at->second;
-    // A node of the graph can't have this index, nor what copies a gradient (step_compiler.cc).
+    // No node of the graph has this index, nor a copy of a gradient (step_compiler.cc).
     constexpr int32_t kFirst = -1'000'000;
     at->second = {tensor.node, kFirst - static_cast<int32_t>(casts_.size())};
     const DType from = to == DType::kFloat32 ? DType::kBFloat16 : DType::kFloat32;
@@ -149,9 +149,9 @@ class Rewriter {
   }
 
   LoweredStep& step_;
-  std::set<Output> wide_;         // gradients of variables, and the terms that one is the sum of
-  std::set<Output> wanted_wide_;  // that something reads which doesn't lead
-  std::set<Output> narrow_;       // those that are bfloat16
+  std::set<Output> wide_;         // gradients of variables, and their terms
+  std::set<Output> wanted_wide_;  // tensors read by an operation that doesn't lead
+  std::set<Output> narrow_;       // tensors in bfloat16
   std::map<Output, Output> casts_;
   std::vector<Operation> made_;
 };

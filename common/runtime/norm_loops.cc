@@ -36,7 +36,8 @@ void forNormRows(const Processor& cpu, int64_t rows, int64_t channels, const F& 
                 [&](int64_t begin, int64_t end, int) { f(begin, end); });
 }
 
-// Both kinds of gradients: sums over blocks of rows, what they make of scale and offset, then dx.
+// Computes either kind of gradient: sums over blocks of rows, then the gradients of scale and
+// offset, then dx.
 void normGrad(const Processor& cpu, const NormGradient& g, float* sums,
               void (*block_sums)(const NormGradient&, int64_t, int64_t, float*),
               void (*of_scale)(const NormGradient&, const float*),

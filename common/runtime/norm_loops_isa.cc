@@ -17,7 +17,7 @@ struct PartVector {
   DTF_INLINE void store(float* to, Floats v) const { storePartial(to, v, n); }
 };
 
-// f(first channel, lanes) for every vector of channels.
+// Calls f(first channel, lanes) for every vector of channels.
 template <class F>
 DTF_INLINE void forEachChannels(int64_t channels, const F& f) {
   int64_t c = 0;
@@ -25,7 +25,7 @@ DTF_INLINE void forEachChannels(int64_t channels, const F& f) {
   if (c < channels) f(c, PartVector{channels - c});
 }
 
-// The sums of `Sums` numbers over the rows of a block: term(row, v, sums) adds those of a row's
+// Sums `Sums` numbers over the rows of a block: term(row, v, sums) adds the numbers of a row's
 // vector v.
 template <int Vectors, int Sums, class Term>
 DTF_INLINE void sumBlock(int64_t rows, int64_t block, const Term& term,
@@ -37,9 +37,8 @@ DTF_INLINE void sumBlock(int64_t rows, int64_t block, const Term& term,
   }
 }
 
-// sumBlock() for all channels and the blocks [begin, end), by four vectors where there are so many:
-// a row is then read in whole lines. `make_term(channel, lanes)` makes a term(row, sums) of one
-// vector.
+// Runs sumBlock() for all channels and the blocks [begin, end), by four vectors if possible, to
+// read a row in whole lines. `make_term(channel, lanes)` makes a term(row, sums) for one vector.
 template <int Sums, class MakeTerm>
 DTF_INLINE void sumBlocks(int64_t rows, int64_t channels, int64_t begin, int64_t end, float* to,
                           const MakeTerm& make_term) {
@@ -74,7 +73,7 @@ DTF_INLINE void sumBlocks(int64_t rows, int64_t channels, int64_t begin, int64_t
   }
 }
 
-// Of one vector of channels, all blocks in order.
+// Adds up all blocks in order, for one vector of channels.
 template <int Sums, class Lanes>
 DTF_INLINE void addBlocks(int64_t rows, int64_t channels, const float* sums, int64_t c, Lanes lanes,
                           Floats (&totals)[Sums]) {
@@ -102,7 +101,7 @@ DTF_INLINE Floats inverseRoot(Floats v) {
   return 1.0f / root;
 }
 
-// y = (x - mean) * factor + offset by channel, and what finish(element, c, lanes, y) makes of that.
+// Computes y = (x - mean) * factor + offset by channel, then stores finish(element, c, lanes, y).
 template <class Factor, class Finish>
 DTF_INLINE void normaliseChannels(const NormInput& in, const float* mean, const Factor& factor,
                                   float* y, int64_t begin, int64_t end, const Finish& finish) {
@@ -189,13 +188,13 @@ void batchInference(const NormInput& in, const float* mean, const float* varianc
 
 using Mask = NormGradient::Mask;
 
-// The gradient of a normalisation's result, behind a relu and a sum of two or not, element by
-// element. Value type.
+// The incoming gradient of a normalisation's result, element by element: optionally masked by a
+// relu, optionally a sum of two. Value type.
 template <Mask kMask, bool kTwo>
 struct Incoming {
   const NormGradient& g;
 
-  // `from_mean`: of x.
+  // `from_mean`: x's distance from its mean.
   template <class Lanes>
   DTF_INLINE Floats at(int64_t element, int64_t c, Lanes lanes, Floats from_mean) const {
     Floats d = lanes.load(g.dy + element);
@@ -212,7 +211,7 @@ struct Incoming {
   }
 };
 
-// Calls f(incoming) with the kind that `g` says.
+// Calls f(incoming) with the kind given by `g`.
 template <class F>
 DTF_INLINE void withIncoming(const NormGradient& g, const F& f) {
   const bool two = g.dy_more != nullptr;
@@ -266,7 +265,7 @@ void batchGrad(const NormGradient& g, int64_t begin, int64_t end) {
   });
 }
 
-// Over a row, in kReduceLanes lanes on every instruction set.
+// Sums over a row, in kReduceLanes lanes on every instruction set.
 template <class F>
 DTF_INLINE float sumRow(int64_t n, const F& f) {
   float lanes[kReduceLanes] = {};
@@ -316,7 +315,7 @@ void layerGradOfScale(const NormGradient& g, const float* sums) {
   });
 }
 
-// As of a batch, where mean() is over the row of dy * scale.
+// Like batchGrad(), where mean() is over the row of dy * scale.
 void layerGrad(const NormGradient& g, int64_t begin, int64_t end) {
   const auto channels = static_cast<float>(g.channels);
   for (int64_t row = begin; row < end; ++row) {

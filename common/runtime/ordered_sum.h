@@ -1,6 +1,6 @@
 #pragma once
 
-// Sums of arrays that threads have made, in the order in which one thread would have made them.
+// Sums of arrays computed by threads, added in the order of a single thread.
 
 #include <cstdint>
 
@@ -8,8 +8,7 @@
 
 namespace dtf::runtime {
 
-// to[i] += terms[0][i], then terms[1][i], and so on: `count` arrays of `n` floats, one after the
-// other.
+// to[i] += terms[0][i], then terms[1][i], and so on: `count` arrays of `n` floats, in order.
 void addInOrder(const Processor& cpu, const float* terms, int64_t count, int64_t n, float* to);
 
 }  // namespace dtf::runtime

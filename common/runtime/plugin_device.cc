@@ -54,7 +54,7 @@ dtf_plugin_launch toPlugin(const Launch& launch) {
           launch.arguments.workspace};
 }
 
-// A sentence; empty where the host has it.
+// Returns a sentence with the reason; empty if the host has the device.
 std::string missingOf(const PluginLibrary& plugin, int index) {
   std::string why;
   const int count = plugin.deviceCount(&why);

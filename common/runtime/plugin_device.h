@@ -11,12 +11,12 @@
 namespace dtf::runtime {
 
 // Owns: the opened device. Borrows: nothing; the library is shared.
-// Threads, blocks, errors: as Device. Steps stop between two of them: a program on the device runs
-// to its end.
+// Threads, blocks, errors: as Device. A StopScope takes effect between two steps: a program on the
+// device runs to its end.
 class PluginDevice final : public Device {
  public:
-  // `index` counts the host's devices from 0: "gpu:0".
-  // Errors: kUnavailable, saying how many devices there are and what is missing where there are
+  // Opens device `index` of the host, counted from 0: "gpu:0".
+  // Errors: kUnavailable, with the number of devices, or the missing library or driver if there are
   // none.
   PluginDevice(std::shared_ptr<const PluginLibrary> plugin, int index);
   ~PluginDevice() override;
@@ -48,8 +48,9 @@ class PluginDevice final : public Device {
   dtf_plugin_device* device_ = nullptr;
 };
 
-// What a person should know before a process is asked for `device`, such as "gpu:0": why this host
-// doesn't have it. Empty where it does, and for CPUs. Loads the plug-in for a GPU.
+// Returns the reason, for people, why this host lacks `device`, such as "gpu:0"; empty if it has
+// the device, and for CPUs. Loads the plug-in for a GPU. Call it before starting a process that
+// needs the device.
 std::string missingDevice(const std::string& device);
 
 }  // namespace dtf::runtime

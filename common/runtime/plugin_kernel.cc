@@ -24,7 +24,7 @@ std::vector<dtf_plugin_tensor> toPlugin(const std::vector<graph::TensorSpec>& sp
   return tensors;
 }
 
-// Refers to what it is given. Texts and functions have no form there: no op of a GPU has them.
+// Refers to its arguments. Texts and functions can't be passed: no op of a GPU has them.
 dtf_plugin_attribute toPlugin(const std::string& key, const graph::Attribute& value) {
   dtf_plugin_attribute made = {};
   made.key = key.c_str();

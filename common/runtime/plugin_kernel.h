@@ -10,16 +10,16 @@
 namespace dtf::runtime {
 
 // Owns: the plug-in's kernel.
-// Threads: thread-compatible. Never blocks, but prepare(), while the device chooses how to compute
-// it.
-// Errors: of the constructor kBadConfig, when the plug-in can't compute these types or shapes; of
-// prepare() those of the device.
+// Threads: thread-compatible. Blocks: only in prepare(), while the device chooses its way to
+// compute.
+// Errors: the constructor throws kBadConfig if the plug-in can't compute these types or shapes;
+// prepare() as the device.
 class PluginKernel final : public Kernel {
  public:
   PluginKernel(std::shared_ptr<const PluginLibrary> plugin, const Operation& operation);
   ~PluginKernel() override;
 
-  // Never called: a plug-in's kernels run in programs, see PluginDevice.
+  // Never called: kernels of a plug-in run in programs, see PluginDevice.
   void run(const KernelArguments& arguments) override;
   size_t workspaceBytes() const override;
   void prepare(Device& device) override;

@@ -28,7 +28,7 @@ ErrorCode pluginErrorCode(int32_t code) {
 }
 
 std::filesystem::path runningProgram() {
-  std::error_code ignored;  // without it only the variable of the environment is left
+  std::error_code ignored;  // without it, only the environment variable is left
   return std::filesystem::read_symlink("/proc/self/exe", ignored);
 }
 
@@ -39,7 +39,7 @@ void throwIfFailed(const dtf_plugin_status& status) {
 }
 
 PluginLibrary::PluginLibrary(const std::string& path) : path_(path) {
-  // RTLD_LOCAL: its libraries' symbols stay its own. Never closed: drivers leave threads behind.
+  // RTLD_LOCAL hides the symbols of its libraries. Never closed: drivers leave threads behind.
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     throw Error(

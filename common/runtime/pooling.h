@@ -1,7 +1,7 @@
 #pragma once
 
 // The loops behind MaxPool and AvgPool (graph/standard_image_ops.cc), compiled once per instruction
-// set. Nothing is summed across lanes, so results have the same bits on all of them.
+// set. They never sum across lanes, so all instruction sets give the same bits.
 
 #include <cstdint>
 
@@ -24,24 +24,23 @@ struct Pooling {
 };
 
 struct PoolingLoops {
-  // Of the window's elements the argmax is in bytes; in int32 where it has more than 255 of them.
+  // The argmax is in bytes, or in int32 if the window has more than 255 elements.
   void (*maxPool)(const Pooling& p, const float* x, float* y, uint8_t* argmax);
   void (*maxPoolWide)(const Pooling& p, const float* x, float* y, int32_t* argmax);
   void (*maxPoolGrad)(const Pooling& p, const float* dy, const uint8_t* argmax, float* dx);
   void (*maxPoolGradWide)(const Pooling& p, const float* dy, const int32_t* argmax, float* dx);
-  // MaxPool of max(x + bias, 0), whose argmax is 255 where that is 0: maxPoolGrad lets nothing
-  // through there, openGradSum is the gradient of the bias. See fusion.h.
+  // MaxPool of max(x + bias, 0). Its argmax is 255 where the result is 0: maxPoolGrad passes no
+  // gradient there, and openGradSum computes the gradient of the bias. See fusion.h.
   void (*biasReluMaxPool)(const Pooling& p, const float* x, const float* bias, float* y,
                           uint8_t* argmax);
-  // Of the channels [begin, end), the sum of dy where its argmax isn't 255, in the order of the
-  // pixels.
+  // Sums dy over the pixels whose argmax isn't 255, in their order, for the channels [begin, end).
   void (*openGradSum)(const Pooling& p, int64_t begin, int64_t end, const float* dy,
                       const uint8_t* argmax, float* dbias);
   void (*avgPool)(const Pooling& p, const float* x, float* y);
   void (*avgPoolGrad)(const Pooling& p, const float* dy, float* dx);
 };
 
-// The loops for an instruction set that supportedIsas() lists. Thread-safe.
+// Returns the loops for an instruction set listed by supportedIsas(). Thread-safe.
 const PoolingLoops& poolingLoops(Isa isa);
 
 }  // namespace dtf::runtime

@@ -8,14 +8,14 @@ namespace {
 
 using Ints = IntsOf<Floats>;
 
-// The elements of one window that lie within the image, and what belongs to it.
+// The elements of one window inside the image, with their offsets.
 struct Place {
   int64_t row0, row1, column0, column1;  // [row0, row1) x [column0, column1) of the window
   int64_t image;  // offset of the window's element (0, 0) in the image, which may be outside of it
   int64_t out;    // offset of the output pixel
 };
 
-// The range of a window's elements [begin, end) that lie within `length`, when it starts at
+// The range [begin, end) of a window's elements within `length`, for a window that starts at
 // `first`.
 DTF_INLINE int64_t beginWithin(int64_t first) {
   return first < 0 ? -first : 0;
@@ -24,7 +24,7 @@ DTF_INLINE int64_t endWithin(int64_t first, int64_t size, int64_t length) {
   return least(size, length - first);
 }
 
-// f(place) for every output pixel, in order.
+// Calls f(place) for every output pixel, in order.
 template <class F>
 DTF_INLINE void forEachPlace(const Pooling& p, const F& f) {
   Place at = {};
@@ -43,7 +43,7 @@ DTF_INLINE void forEachPlace(const Pooling& p, const F& f) {
   }
 }
 
-// f(offset in the image, number in the window) for every element of the place.
+// Calls f(offset in the image, number in the window) for every element of the place.
 template <class F>
 DTF_INLINE void forEachElement(const Pooling& p, const Place& at, const F& f) {
   const int64_t line = p.width * p.channels;
@@ -65,7 +65,7 @@ DTF_INLINE void forEachElement(const Pooling& p, const Place& at, const F& f) {
   }
 }
 
-// A whole vector of channels, and the last ones that don't fill it.
+// A whole vector of channels, or the last ones that don't fill it.
 struct Whole {
   DTF_INLINE Floats load(const float* from) const { return DTF_ISA::load(from); }
   DTF_INLINE void store(float* to, Floats v) const { DTF_ISA::store(to, v); }
@@ -76,7 +76,7 @@ struct Part {
   DTF_INLINE void store(float* to, Floats v) const { storePartial(to, v, n); }
 };
 
-// f(first channel, Whole or Part) for every vector of channels.
+// Calls f(first channel, Whole or Part) for every vector of channels.
 template <class F>
 DTF_INLINE void forEachVector(int64_t channels, const F& f) {
   int64_t c = 0;
@@ -112,9 +112,8 @@ DTF_INLINE Ints loadIndices(const T* from, Part part) {
   return wide;
 }
 
-// A NaN counts as the largest, so that a broken training shows in its loss.
-// The maximum of `value(offset in the image, lanes)`; `finish(best, number)` may change what is
-// stored.
+// Computes the maximum of `value(offset in the image, lanes)`. A NaN counts as the largest, so that
+// a broken training shows in its loss. `finish(best, number)` may change the stored values.
 template <class T, class Value, class Finish>
 DTF_INLINE void maxPoolOf(const Pooling& p, const Value& value, const Finish& finish, float* y,
                           T* argmax) {
@@ -139,7 +138,7 @@ DTF_INLINE void maxPoolOf(const Pooling& p, const Value& value, const Finish& fi
 
 template <class T>
 void maxPool(const Pooling& given, const float* x, float* y, T* argmax) {
-  const Pooling p = given;  // what is stored can't change it
+  const Pooling p = given;  // stores can't change the copy
   const auto value = [x](int64_t c, auto lanes) {
     return [from = x + c, lanes](int64_t offset) { return lanes.load(from + offset); };
   };
@@ -149,8 +148,8 @@ void maxPool(const Pooling& given, const float* x, float* y, T* argmax) {
 
 constexpr int32_t kClosed = 255;
 
-// Each element plus its bias before they are compared, so that the same elements are equal as in
-// separate steps; a maximum that isn't positive becomes 0, as all of its window would have.
+// Adds the bias before it compares, so that equal elements are the same as in separate steps. A
+// maximum that isn't positive becomes 0, as its whole window would.
 void biasReluMaxPool(const Pooling& given, const float* x, const float* bias, float* y,
                      uint8_t* argmax) {
   const Pooling p = given;
@@ -171,14 +170,15 @@ DTF_INLINE void clear(const Pooling& p, float* dx) {
   __builtin_memset(dx, 0, static_cast<size_t>(n) * sizeof(float));
 }
 
-// Whether every element of the image belongs to exactly one window: nothing is added up then.
+// Returns whether every element of the image belongs to exactly one window: nothing is summed then.
 DTF_INLINE bool tiles(const Pooling& p) {
   return p.padding_top == 0 && p.padding_left == 0 && p.stride_height == p.window_height &&
          p.stride_width == p.window_width && p.out_height * p.window_height == p.height &&
          p.out_width * p.window_width == p.width;
 }
 
-// dx at every element of each window: `make_part(lanes, c, at)` makes a function of its number.
+// Adds to dx at every element of each window: `make_part(lanes, c, at)` makes a function of the
+// element's number.
 template <class MakePart>
 DTF_INLINE void spread(const Pooling& p, float* dx, const MakePart& make_part) {
   const bool once = tiles(p);

@@ -1,12 +1,11 @@
 #pragma once
 
-// What the kernels of the CPU compute with: an instruction set, and perhaps threads. Here is
-// decided into how many parts work is split.
-//
-// Splitting changes no bits: only outputs that don't depend on each other are computed by different
-// threads, and partial sums are added up in an order that doesn't depend on how many there are. So
-// runs on machines with different numbers of cores are equal, and so is a run that is resumed on
-// another.
+// The resources of the CPU's kernels: an instruction set, and optionally threads. This file decides
+// how work is split.
+// //
+// Splitting changes no bits: different threads compute only independent outputs, and partial sums
+// are added in an order that doesn't depend on the number of threads. So runs on machines with
+// different numbers of cores are equal, and so is a run resumed on another machine.
 
 #include <algorithm>
 #include <cstddef>
@@ -23,14 +22,13 @@ namespace dtf::runtime {
 // The work of an element or of a multiply-add, in units of about 10 ps.
 inline constexpr int64_t kMultiplyAddWork = 1;
 inline constexpr int64_t kCopiedWork = 16;     // an element that is read and written
-inline constexpr int64_t kFunctionWork = 100;  // that needs an exponential
+inline constexpr int64_t kFunctionWork = 100;  // an element with an exponential
 
-// A part that is worth another thread: some 5 us, which is several times what it costs to hand it
-// over.
+// A part worth another thread: about 5 us, several times the cost of handing it over.
 inline constexpr int64_t kPartWork = 500'000;
 
-// The product of numbers that aren't negative, or the largest number: the work of what nobody will
-// ever compute, as of a window of 2^40 elements, needs no more than to be large.
+// Returns the product of non-negative numbers, saturated: work too large to be computed, as for a
+// window of 2^40 elements, only has to be large.
 inline int64_t saturatedProduct(std::initializer_list<int64_t> factors) {
   int64_t product = 1;
   for (const int64_t factor : factors) {
@@ -47,23 +45,23 @@ struct Processor {
   // NOLINTNEXTLINE(google-explicit-constructor): an instruction set alone is one thread
   Processor(Isa with, ComputePool* threads_of = nullptr) : isa(with), pool(threads_of) {}
 
-  // As many workspaces do kernels need: one for each.
+  // The number of workspaces that kernels need.
   int threads() const { return pool == nullptr ? 1 : pool->threads(); }
-  // For what one thread does within a part.
+  // For the work of one thread within a part.
   Processor alone() const {
     Processor one(isa);
     one.rounds_factors = rounds_factors;
     return one;
   }
-  // Whose products are of factors rounded to bfloat16, or not; see matrix_product.h.
+  // Sets whether products round their factors to bfloat16; see matrix_product.h.
   Processor rounding(bool rounds = true) const {
     Processor same = *this;
     same.rounds_factors = rounds;
     return same;
   }
 
-  // f(begin, end, thread) for ranges that cover [0, units): all but the last end at multiples of
-  // `grain`. `unit_work`: of one unit. At most `parts_each` ranges for each thread.
+  // Calls f(begin, end, thread) for ranges that cover [0, units): all but the last end at multiples
+  // of `grain`. `unit_work` is the work of one unit. At most `parts_each` ranges for each thread.
   template <class F>
   void forRanges(int64_t units, int64_t unit_work, int64_t grain, int parts_each,
                  const F& f) const {
@@ -80,12 +78,12 @@ struct Processor {
     forRanges(units, unit_work, 1, kPartsEach, f);
   }
 
-  // More parts than threads, so that one which is kept waiting leaves its share to the others.
+  // More parts than threads, so that other threads take over the share of a stalled one.
   static constexpr int kPartsEach = 4;
 
   Isa isa;
   ComputePool* pool;
-  int64_t part_work = kPartWork;  // tests have smaller ones
+  int64_t part_work = kPartWork;  // smaller in tests
   bool rounds_factors = false;
 
  private:
@@ -98,7 +96,7 @@ struct Processor {
   }
 };
 
-// `bytes` for each thread, one after the other on lines of their own.
+// `bytes` for each thread, on separate cache lines.
 class PerThread {
  public:
   PerThread(const Processor& cpu, size_t bytes)

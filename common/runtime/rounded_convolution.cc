@@ -11,16 +11,16 @@ namespace {
 using graph::WindowAxis;
 
 constexpr int64_t kRunGrain = 32;       // floats: MatrixProduct::a_run
-constexpr int64_t kBlockPixels = 1024;  // whose runs are listed at a time
+constexpr int64_t kBlockPixels = 1024;  // their runs are listed together
 constexpr int64_t kGrain = 32;          // rows of C: whole tiles
 
-// The image that a product reads along windows: x, or dy on the way back.
+// The image that a product reads along windows: x, or dy in the backward pass.
 struct Image {
   const float* data;
   int64_t height, width, channels;
 };
 
-// Where the window of a pixel stands in the image: its element i is at first + i * step.
+// The window of a pixel: its element i is at first + i * step.
 struct Walk {
   int64_t positions;  // pixels along the axis
   int64_t stride, first, step, size;
@@ -28,7 +28,7 @@ struct Walk {
   static Walk forward(const WindowAxis& axis, int64_t positions) {
     return {positions, axis.stride, -axis.before, axis.dilation, axis.size};
   }
-  // Of the image's own pixels, in dy: what each window that covers one read it by.
+  // For the image's own pixels in dy: the windows that cover each of them.
   static Walk back(const WindowAxis& axis, int64_t positions) {
     return {positions, 1, axis.before, -axis.dilation, axis.size};
   }
@@ -39,7 +39,7 @@ struct Walks {
   int64_t windowSize() const { return high.size * wide.size; }
 };
 
-// One run of channels for each element of the windows of [first, first + count).
+// Lists one run of channels for each element of the windows of [first, first + count).
 void listRuns(const Image& image, const Walks& w, int64_t first, int64_t count,
               const float** runs) {
   int64_t column = first % w.wide.positions;
@@ -91,7 +91,7 @@ Walks forwardWalks(const Convolution& c) {
   return {Walk::forward(c.window.height, c.out_height), Walk::forward(c.window.width, c.out_width)};
 }
 
-// What one thread needs.
+// The workspace of one thread.
 size_t roundedWorkspaceOfOne(const Processor& cpu, const Convolution& c) {
   const Processor one = cpu.rounding().alone();
   const int64_t window = c.window.height.size * c.window.width.size;
@@ -102,14 +102,14 @@ size_t roundedWorkspaceOfOne(const Processor& cpu, const Convolution& c) {
                    bytes(acrossPixels(c, kBlockPixels))});
 }
 
-// On the way back the filter's rows of output channels are what each input channel reads, for each
+// In the backward pass, each input channel reads the filter's rows of output channels, for each
 // element of the window.
 size_t filterRunsBytes(const Convolution& c) {
   const int64_t runs = c.window.height.size * c.window.width.size * c.channels;
   return static_cast<size_t>((runs + 7) / 8 * 8) * sizeof(const float*);
 }
 
-// C = the windows of all pixels, times B; `p` is of one pixel.
+// C = the windows of all pixels, times B; `p` is the product for one pixel.
 void runAlongPixels(const Processor& cpu, const Image& image, const Walks& walks, int64_t pixels,
                     const MatrixProduct& p, const PerThread& workspaces, std::byte* workspace) {
   cpu.forRanges(pixels, p.k * p.n * kMultiplyAddWork, kGrain, Processor::kPartsEach,
@@ -180,8 +180,8 @@ void roundedBackpropInput(const Processor& cpu, const Convolution& c, const floa
                  workspace + filterRunsBytes(c));
 }
 
-// The pixels are summed in one order: what is split is the window, each of whose elements has rows
-// of its own in the gradient.
+// The pixels are summed in one order, so the work is split by the window's elements, each with its
+// own rows of the gradient.
 void roundedBackpropFilter(const Processor& cpu, const Convolution& c, const float* x,
                            const float* dy, float* dfilter, std::byte* workspace) {
   if (c.pointwise()) return convolveBackpropFilter(cpu.rounding(), c, x, dy, dfilter, workspace);

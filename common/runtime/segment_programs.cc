@@ -13,7 +13,7 @@ std::unique_ptr<Program> prepare(StepBody& step, const SegmentPlan& plan) {
   return step.device->prepare(std::span(step.launches).subspan(plan.begin, plan.end - plan.begin));
 }
 
-// Gradients that a launch makes for the caller, with the last one that does.
+// Returns the gradients written by launches, each with its last launch.
 std::vector<Transfer> madeGradients(const StepBody& s) {
   std::vector<Transfer> made;
   for (size_t i = 0; i < s.gradients.size(); ++i) {
@@ -24,7 +24,8 @@ std::vector<Transfer> madeGradients(const StepBody& s) {
   return made;
 }
 
-// On a device with memory of its own what is large enough moves beside computation.
+// Marks the tensors that are large enough to move beside the computation, on a device with its own
+// memory.
 std::vector<Transfer> markMoving(StepBody& s, const TransferOptions& options) {
   std::vector<Transfer> uploads;
   const auto moves = [&](Binding& binding, const std::optional<size_t>& launch) {

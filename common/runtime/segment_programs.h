@@ -1,6 +1,6 @@
 #pragma once
 
-// The segments of a compiled step, as programs of its device. Internal, as step_body.h.
+// The segments of a compiled step, as programs of its device. Internal, like step_body.h.
 
 #include <cstddef>
 #include <optional>
@@ -9,10 +9,9 @@
 
 namespace dtf::runtime {
 
-// Fills `step.segments`, and what listeners are told when: where gradients are told of early, also
-// the loss ends a segment. `fetches`: the last launch that writes something that is fetched; none:
-// none does.
-// Errors: those of Device::prepare().
+// Fills `step.segments`, and decides when listeners are called: if gradients are reported early,
+// the loss ends a segment, too. `fetches`: the last launch that writes a fetched tensor, if any.
+// Errors: as Device::prepare().
 void makeSegments(StepBody& step, const TransferOptions& options, std::optional<size_t> fetches);
 
 }  // namespace dtf::runtime

@@ -4,9 +4,9 @@ namespace dtf::runtime {
 
 class Device;
 
-// What a device that passes everything on to another is, besides a Device: a plug-in's kernels are
-// prepared on the plug-in's own.
-// Threads, blocking, errors: none; the other one must outlive it.
+// Implemented by a Device that forwards everything to another one: a plug-in's kernels are prepared
+// on the plug-in's own device.
+// Threads, blocks, errors: none; the other device must outlive it.
 class StandsFor {
  public:
   virtual ~StandsFor() = default;

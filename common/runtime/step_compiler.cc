@@ -1,5 +1,4 @@
-// compile(): lowers and fuses the graph, decides where every tensor lies, and prepares the
-// launches.
+// compile(): lowers and fuses the graph, places every tensor, and prepares the launches.
 
 #include <algorithm>
 #include <limits>
@@ -21,17 +20,17 @@ namespace {
 using graph::Output;
 using Kind = Location::Kind;
 
-// A tensor of at least one aligned unit, so that even an empty one has an address.
+// Every tensor gets at least one aligned unit, so that even an empty one has an address.
 size_t allocationOf(const graph::TensorSpec& spec) {
   return std::max<size_t>(spec.bytes(), 1);
 }
 
 constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
-// Borrows: everything it is given, for one compilation. Owns what it makes until take().
+// Borrows: all constructor arguments, for one compilation. Owns its results until take().
 class StepCompiler {
  public:
-  // Needs no device yet.
+  // Needs no device.
   StepCompiler(LoweredStep step, DeviceType type, const KernelTable& kernels);
   const StepPlan& plan() const { return body_->plan; }
   std::unique_ptr<StepBody> take(Device& device, const KeptVariables& kept,
@@ -59,7 +58,7 @@ class StepCompiler {
 
   LoweredStep step_;
   std::unique_ptr<StepBody> body_ = std::make_unique<StepBody>();
-  std::map<Output, Location> bound_;  // tensors that live in what the caller binds
+  std::map<Output, Location> bound_;  // tensors in memory bound by the caller
   std::map<Output, int> last_use_;    // index of the last operation that reads it
   std::map<Output, size_t> buffers_;  // intermediate tensor -> index into lifetimes_
   std::vector<Lifetime> lifetimes_;
@@ -81,7 +80,7 @@ StepCompiler::StepCompiler(LoweredStep step, DeviceType type, const KernelTable&
   describe();
 }
 
-// A step need not have it: not everything is read, or trained.
+// A step need not use a kept variable: not every variable is read, or trained.
 void markKept(std::vector<Binding>& bindings, const std::string& name, float* memory) {
   for (Binding& binding : bindings)
     if (binding.name == name) binding.kept = reinterpret_cast<std::byte*>(memory);
@@ -110,7 +109,7 @@ void StepCompiler::makeSlots() {
       binding.name = tensor.name;
       binding.bytes = tensor.spec.bytes();
       std::vector<Binding>& bindings = body_->bindings(kind);
-      // A gradient is a tensor of its own only if directGradients() finds that it can be.
+      // directGradients() decides whether a gradient is a tensor of its own.
       if (kind != Kind::kGradient) bound_[tensor.tensor] = {kind, bindings.size()};
       bindings.push_back(std::move(binding));
     }
@@ -120,8 +119,8 @@ void StepCompiler::makeSlots() {
   make(step_.gradients, Kind::kGradient);
 }
 
-// The operation that makes a gradient writes it straight to where it is bound. Where that can't be
-// (it is a constant, an input, or the gradient of two variables at once) a copy at the end does it.
+// Lets the operation that produces a gradient write to the bound memory. If it can't (the gradient
+// is a constant, an input, or shared by two variables), a copy at the end does.
 void StepCompiler::directGradients() {
   for (size_t i = 0; i < step_.gradients.size(); ++i) {
     const BoundTensor& gradient = step_.gradients[i];
@@ -130,7 +129,7 @@ void StepCompiler::directGradients() {
         bound_.try_emplace(gradient.tensor, location).second) {
       continue;
     }
-    // A node of the graph can't have this index.
+    // No node of the graph has this index.
     const Output copied{gradient.tensor.node, -1 - static_cast<int32_t>(i)};
     bound_[copied] = location;
     step_.operations.push_back({gradient.name,
@@ -158,14 +157,14 @@ void StepCompiler::markLastUses() {
   }
 }
 
-// The intermediate tensor that ends with this operation and may become its `output` in place.
+// Returns the intermediate tensor that this operation reads last and may overwrite with `output`.
 std::optional<Output> StepCompiler::overwritable(size_t index, size_t output) const {
   const Operation& operation = step_.operations[index];
   for (size_t i = 0; i < operation.inputs.size(); ++i) {
     const Output& input = operation.inputs[i];
     const auto buffer = buffers_.find(input);
     if (buffer == buffers_.end() || last_use_.at(input) != static_cast<int>(index)) continue;
-    // Still alive: under another name, or already taken by an earlier output of this operation.
+    // Still alive under another name, or already taken by an earlier output of this operation.
     if (lifetimes_[buffer->second].last != static_cast<int>(index)) continue;
     const bool once = std::count(operation.inputs.begin(), operation.inputs.end(), input) == 1;
     const bool same_size =
@@ -251,7 +250,7 @@ void fill(const Constant& constant, std::byte* to) {
   }
 }
 
-// Only those that are read, side by side, each on its own cache line.
+// Allocates only constants that are read, each on its own cache line.
 void StepCompiler::fillConstants() {
   std::map<Output, size_t> offsets;
   size_t bytes = 0;
@@ -261,7 +260,7 @@ void StepCompiler::fillConstants() {
     bytes += (allocationOf(constant.spec) + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
   }
   body_->constants = body_->device->allocate(bytes);
-  // The host's memory needs no copy, which nobody would count.
+  // On the host's memory no copy is needed.
   std::vector<std::byte> host(body_->device->usesHostMemory() ? 0 : bytes);
   std::byte* const made = body_->device->usesHostMemory() ? body_->constants.get() : host.data();
   for (const auto& [tensor, offset] : offsets) {
@@ -342,7 +341,7 @@ void StepCompiler::makeFetches() {
   }
 }
 
-// For good, so that a program of the device may have the addresses in it.
+// Binds kept variables permanently, so that programs of the device may contain their addresses.
 void StepCompiler::bindKept() {
   StepBody& s = *body_;
   for (std::vector<Binding>* bindings : {&s.parameters, &s.gradients}) {
@@ -355,7 +354,8 @@ void StepCompiler::bindKept() {
   }
 }
 
-// The last launch that writes something that is fetched; none: all are bound, or constants.
+// Returns the last launch that writes a fetched tensor; nullopt if all fetches are bound or
+// constants.
 std::optional<size_t> StepCompiler::lastOfFetches() const {
   std::optional<size_t> last;
   for (size_t launch = 0; launch < step_.operations.size(); ++launch)

@@ -14,14 +14,14 @@ std::vector<Transfer> inOrder(std::span<const Transfer> transfers) {
   return sorted;
 }
 
-// So that there are at most kCutsMax.
+// Enlarges buckets to stay within kCutsMax.
 size_t bucketOf(std::span<const Transfer> transfers, size_t bucket_bytes) {
   size_t all = 0;
   for (const Transfer& transfer : transfers) all += transfer.bytes;
   return std::max(bucket_bytes, all / kCutsMax);
 }
 
-// Ahead of the launch that needs the first bytes of a bucket.
+// Cuts before the launch that needs the first bytes of a bucket.
 void cutForUploads(std::span<const Transfer> sorted, size_t bucket_bytes, std::set<size_t>& cuts) {
   size_t wanted = bucket_bytes / 4, taken = 0;
   for (const Transfer& transfer : sorted) {
@@ -34,7 +34,7 @@ void cutForUploads(std::span<const Transfer> sorted, size_t bucket_bytes, std::s
   }
 }
 
-// Behind the launch that makes the last bytes of a bucket.
+// Cuts after the launch that writes the last bytes of a bucket.
 void cutForDownloads(std::span<const Transfer> sorted, size_t bucket_bytes,
                      std::set<size_t>& cuts) {
   size_t made = 0;
@@ -73,7 +73,7 @@ std::vector<SegmentPlan> planSegments(size_t launches, std::span<const Transfer>
       segment.downloads.push_back(next_down->binding);
     begin = end;
   }
-  if (segments.empty()) segments.emplace_back();  // of a step without launches
+  if (segments.empty()) segments.emplace_back();  // a step without launches
   return segments;
 }
 

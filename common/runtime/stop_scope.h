@@ -1,14 +1,14 @@
 #pragma once
 
-// Lets another thread end what this one computes: between two kernels, those of loops and branches
-// included.
+// Lets another thread end the computation of this one: between two kernels, including kernels in
+// loops and branches.
 
 #include <atomic>
 
 namespace dtf::runtime {
 
-// While it lives, Device::run() throws in its thread as soon as `stop` is true, and so does
-// whatever runs steps. The innermost of a thread counts.
+// While it lives, Device::run() and other code that runs steps throw in its thread once `stop` is
+// true. Only the innermost scope of a thread counts.
 // Borrows: `stop`.
 // Threads: belongs to the thread that makes it; others set `stop`.
 class [[nodiscard]] StopScope {
@@ -18,14 +18,14 @@ class [[nodiscard]] StopScope {
   StopScope(const StopScope&) = delete;
   StopScope& operator=(const StopScope&) = delete;
 
-  // Of this thread; nullptr: there is no scope.
+  // Returns the scope's flag of this thread; nullptr without a scope.
   static const std::atomic<bool>* current();
 
  private:
   const std::atomic<bool>* before_;
 };
 
-// Errors: kUnavailable when `stop`, of StopScope::current(), says so.
+// Errors: kUnavailable if `stop`, from StopScope::current(), is true.
 void throwIfStopped(const std::atomic<bool>* stop);
 
 }  // namespace dtf::runtime

@@ -13,9 +13,9 @@ namespace dtf::runtime {
 namespace {
 
 constexpr int kRounds = 7;
-// Of the fastest way's call: beside it what a call costs by itself is small.
+// The time of the fastest way's call: long enough to dwarf the cost of calling.
 constexpr double kTimedSeconds = 0.01;
-// A way that needs so many times the fastest one's time on a few images is not worth another look.
+// A way that takes this many times the fastest one's time on a few images is dropped.
 constexpr double kHopeless = 4;
 
 Convolution someImages(Convolution c, double count) {
@@ -101,12 +101,12 @@ const ConvolutionWay& fastestByTiming(ConvolutionPass pass, const Convolution& c
   for (const ConvolutionWay& way : convolutionWays())
     if (way.fits(pass, c) && (winograd || !way.rounds_otherwise)) timed.push_back({&way, 0});
   if (timed.size() == 1 || c.empty()) return expected;
-  // A look at each, on an image for each thread; then those that may be the fastest, in turns.
+  // Tries each on one image per thread; then times the candidates for the fastest, in turns.
   const Convolution few = someImages(c, cpu.threads());
   Trial look(pass, few, cpu);
   double best = std::numeric_limits<double>::max();
   for (TimedWay& each : timed) {
-    look.seconds(*each.way);  // finds cold caches and pages
+    look.seconds(*each.way);  // warms caches and pages
     each.seconds = look.seconds(*each.way);
     best = std::min(best, each.seconds);
   }

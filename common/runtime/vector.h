@@ -58,11 +58,11 @@ using IntsOf = typename VectorOf<kLanesOf<V>>::Int;
 DTF_INLINE int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
-// How many parts of at most `part_max`.
+// Returns the number of parts of at most `part_max`.
 DTF_INLINE int64_t parts(int64_t total, int64_t part_max) {
   return (total + part_max - 1) / part_max;
 }
-// From one row of a matrix to the next: as given, or, of 0, as of a dense one.
+// Returns the distance of two rows of a matrix: the given one, or for 0 the dense one.
 DTF_INLINE int64_t strideOf(int64_t given, int64_t dense) {
   return given == 0 ? dense : given;
 }
@@ -106,7 +106,7 @@ DTF_INLINE void storePartial(float* p, Floats v, int64_t n) {
 #endif
 }
 
-// The first `n` of kLanes floats, the others 0; without a mask where none is needed.
+// Loads the first `n` of kLanes floats, the others 0; without a mask if none is needed.
 DTF_INLINE Floats loadSome(const float* p, int64_t n) {
   return n >= kLanes ? load(p) : loadPartial(p, n);
 }
@@ -141,12 +141,12 @@ DTF_INLINE Floats fma(Floats a, Floats b, Floats c) {
 
 using Numbers = VectorOf<kLanes>::Unsigned;
 
-// The products of the even lanes with `factor`, whole. Compilers don't find the instruction for it.
+// Returns the full products of the even lanes with `factor`. Compilers don't find this instruction.
 DTF_INLINE VectorOf<kLanes>::Pair multiplyEven(VectorOf<kLanes>::Pair v, uint32_t factor) {
   using Pairs = VectorOf<kLanes>::Pair;
   const Pairs factors = uint64_t{factor} - Pairs{};
 #if defined(__AVX512F__)
-  // All lanes: the intrinsic without a mask has GCC 12 warn of an uninitialised value.
+  // All lanes: without a mask GCC 12 warns about an uninitialised value.
   return (Pairs)_mm512_maskz_mul_epu32(0xff, (__m512i)v, (__m512i)factors);
 #elif defined(__AVX2__)
   return (Pairs)_mm256_mul_epu32((__m256i)v, (__m256i)factors);
@@ -157,7 +157,7 @@ DTF_INLINE VectorOf<kLanes>::Pair multiplyEven(VectorOf<kLanes>::Pair v, uint32_
 #endif
 }
 
-// Philox4x32-10 as base/random.h has it, a block in each lane.
+// Philox4x32-10 of base/random.h, a block in each lane.
 DTF_INLINE void philox(Numbers (&c)[4], uint32_t key0, uint32_t key1) {
   using Pairs = VectorOf<kLanes>::Pair;
   const auto multiply = [](Numbers a, uint32_t factor, Numbers& high) {

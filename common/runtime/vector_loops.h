@@ -12,13 +12,14 @@ namespace dtf::runtime {
 
 inline constexpr int64_t kDropoutBlockElements = 4;
 
-// How Dropout draws; see graph/standard_nn_ops.cc.
+// The random numbers of Dropout; see graph/standard_nn_ops.cc.
 struct DropoutMask {
-  uint32_t key[2] = {};      // Philox's
-  uint32_t counter[3] = {};  // its words 1 to 3; word 0 is the block
+  uint32_t key[2] = {};      // Philox's key
+  uint32_t counter[3] = {};  // Philox's words 1 to 3; word 0 is the block
   uint32_t threshold = 0;    // a number below it drops its element
-  float scale = 1;           // of those that are kept
-  uint32_t first_block = 0;  // the first element's; a multiple of 16, to which 64 elements belong
+  float scale = 1;           // the factor of kept elements
+  // of the first element; a multiple of 16, as 16 blocks serve 64 elements
+  uint32_t first_block = 0;
 };
 
 // All arrays are dense and row-major; `n` counts elements. An output of an elementwise loop may be
@@ -39,7 +40,7 @@ struct VectorLoops {
   void (*sigmoidCrossEntropyGrad)(const float* dy, const float* logits, const float* targets,
                                   float* dx, int64_t n);
 
-  // With the number that the op has as its attribute.
+  // With the number from the op's attribute.
   void (*leakyRelu)(const float* x, float alpha, float* y, int64_t n);
   void (*leakyReluGrad)(const float* dy, const float* x, float alpha, float* dx, int64_t n);
   void (*huber)(const float* x, float delta, float* y, int64_t n);
@@ -50,7 +51,7 @@ struct VectorLoops {
   double (*sum)(const float* x, int64_t n);  // accumulated in double
 
   void (*biasAdd)(const float* x, const float* bias, float* y, int64_t rows, int64_t columns);
-  // Of some columns, beside `stride` in a row; in row order.
+  // Some columns, `stride` apart in a row; in row order.
   void (*biasAddGrad)(const float* dy, int64_t stride, float* db, int64_t rows, int64_t columns);
   void (*mulRows)(const float* dy, const float* x, float* y, int64_t rows, int64_t columns);
   void (*softmax)(const float* x, float* y, int64_t rows, int64_t columns);
@@ -58,12 +59,12 @@ struct VectorLoops {
   // Labels are in [0, columns). `backprop` may be `logits`.
   void (*softmaxCrossEntropy)(const float* logits, const int32_t* labels, float* loss,
                               float* backprop, int64_t rows, int64_t columns);
-  // As above, with a row of targets for each of logits.
+  // The same with a row of targets for each row of logits.
   void (*targetsCrossEntropy)(const float* logits, const float* targets, float* loss,
                               float* backprop, int64_t rows, int64_t columns);
 };
 
-// The loops for an instruction set that supportedIsas() lists. Thread-safe.
+// Returns the loops for an instruction set listed by supportedIsas(). Thread-safe.
 const VectorLoops& vectorLoops(Isa isa);
 
 }  // namespace dtf::runtime

@@ -7,7 +7,7 @@
 namespace dtf::runtime::DTF_ISA {
 namespace {
 
-// y[i] = f(inputs[i]...) by registers; the last, partial one through masks.
+// Computes y[i] = f(inputs[i]...) by registers; the last, partial one through masks.
 template <class F, class... Inputs>
 DTF_INLINE void forEach(float* y, int64_t n, const F& f, const Inputs*... inputs) {
   int64_t i = 0;
@@ -55,7 +55,7 @@ void divLoop(const float* a, const float* b, float* y, int64_t n) {
   forEach(
       y, n, [](Floats u, Floats v) { return u / v; }, a, b);
 }
-// NaN of either one stays.
+// A NaN in either operand stays.
 void maximumLoop(const float* a, const float* b, float* y, int64_t n) {
   const auto larger = [](Floats u, Floats v) {
     const Floats w = u < v ? v : u;
@@ -70,7 +70,7 @@ void minimumLoop(const float* a, const float* b, float* y, int64_t n) {
   };
   forEach(y, n, smaller, a, b);
 }
-// Beyond what exp() takes, by the square of its root: which overflows and underflows by itself.
+// Beyond the range of exp(): the square of its root, which overflows and underflows correctly.
 void expLoop(const float* x, float* y, int64_t n) {
   const auto power = [](Floats v) {
     const Floats a = v < 0.0f ? -v : v;
@@ -79,7 +79,7 @@ void expLoop(const float* x, float* y, int64_t n) {
   };
   forEach(y, n, power, x);
 }
-// Also of what log() doesn't take: subnormal numbers, 0, negative ones, infinity.
+// Covers arguments that log() doesn't: subnormal numbers, 0, negative ones, infinity.
 void logLoop(const float* x, float* y, int64_t n) {
   const auto logarithm = [](Floats v) {
     const auto tiny = v < 1.17549435e-38f;
@@ -125,7 +125,7 @@ void tanhGrad(const float* dy, const float* y, float* dx, int64_t n) {
   forEach(
       dx, n, [](Floats d, Floats v) { return d * (1.0f - v * v); }, dy, y);
 }
-// NaN goes through all of these as well.
+// NaN passes through all of these as well.
 DTF_INLINE Floats clampTo(Floats v, float low, float high) {
   v = v < low ? splat(low) : v;
   return v > high ? splat(high) : v;
@@ -246,7 +246,7 @@ void sigmoidCrossEntropyGrad(const float* dy, const float* logits, const float* 
   forEach(dx, n, gradient, dy, logits, targets);
 }
 
-// Up to one register of elements from `i` on, each with the number that it draws.
+// Drops up to one register of elements from `i` on, by their random numbers.
 DTF_INLINE void dropSome(const float* x, const DropoutMask& mask, float* y, int64_t i, int64_t n,
                          Numbers drawn) {
   const auto drop = [&](Floats v) { return drawn < mask.threshold ? Floats{} : v * mask.scale; };
@@ -258,7 +258,7 @@ DTF_INLINE void dropSome(const float* x, const DropoutMask& mask, float* y, int6
 }
 
 void dropout(const float* x, const DropoutMask& mask, float* y, int64_t n) {
-  constexpr int kBlocks = 16;  // that belong to 64 elements, on every instruction set
+  constexpr int kBlocks = 16;  // for 64 elements, on every instruction set
   Numbers lane;
   for (int l = 0; l < kLanes; ++l) lane[l] = mask.first_block + static_cast<uint32_t>(l);
   for (int64_t group = 0; group < n; group += 4 * kBlocks) {
@@ -310,7 +310,7 @@ void mulRows(const float* dy, const float* x, float* y, int64_t rows, int64_t co
   }
 }
 
-// The reductions over a row run in kReduceLanes lanes on every instruction set.
+// Reductions over a row use kReduceLanes lanes on every instruction set.
 template <class F, class Combine>
 DTF_INLINE void reduceRow(float (&lanes)[kReduceLanes], int64_t n, const F& f,
                           const Combine& combine) {

@@ -11,8 +11,8 @@ namespace {
 
 using graph::WindowAxis;
 
-// The transformed tiles of a block stay in the second cache, unless the transformed filter is so
-// large that it must be read from further away for as many tiles as can be had.
+// The transformed tiles of a block stay in the second cache. If the transformed filter is too large
+// for the caches, a block has as many tiles as possible instead.
 constexpr int64_t kBlockBytes = 300'000;
 constexpr int64_t kFilterBytesLarge = 1'000'000;
 constexpr int64_t kBlockTilesMin = 12;
@@ -67,7 +67,7 @@ Loops winogradLoops(Isa isa) {
           baseline::winogradMultiplyTiles, baseline::winogradFilterGradient};
 }
 
-// `threads`: that work on one block together.
+// `threads`: the threads that share one block.
 WinogradTask withBlocks(WinogradTask t, int threads) {
   const int64_t planes = kWinogradPlanes * static_cast<int64_t>(sizeof(float));
   int64_t tiles = kBlockBytes / (planes * (t.channels + t.out_channels));
@@ -77,8 +77,8 @@ WinogradTask withBlocks(WinogradTask t, int threads) {
   return t;
 }
 
-// Two threads make half of the planes each, of all tiles: they read an image that is smaller than
-// its planes twice, and never what the other has just written.
+// With two threads, each computes half of the planes for all tiles. They read the image twice,
+// which is smaller than its planes, and never the other thread's recent writes.
 bool isSharedByPlanes(const Processor& cpu) {
   return cpu.threads() == 2;
 }
@@ -101,10 +101,10 @@ size_t gradientBytes(const Processor& cpu, const WinogradTask& task) {
          PerThread(cpu, bytesOf(sizes.scratch)).bytes();
 }
 
-// Of an element of a filter or of a tile, with its 36 planes.
+// For an element of a filter or of a tile, with its 36 planes.
 constexpr int64_t kTransformWork = 8 * kWinogradPlanes;
 
-// The filter once, then the tiles, of which each thread has blocks of its own.
+// Transforms the filter once, then the tiles; each thread has its own blocks.
 void forward(const Processor& cpu, WinogradTask t, const float* x, const float* filter, float* y,
              std::byte* workspace) {
   DTF_CHECK(x != nullptr && workspace != nullptr);
@@ -130,8 +130,8 @@ void forward(const Processor& cpu, WinogradTask t, const float* x, const float* 
 }
 
 // The threads transform the tiles of a block together, then multiply its planes, which are
-// independent of each other: every sum goes over all tiles in one order. Returns the task with the
-// filter's planes.
+// independent: every sum goes over all tiles in one order. Returns the task with the filter's
+// planes.
 WinogradTask makePlanesTogether(const Processor& cpu, const Convolution& c, const float* x,
                                 const float* dy, std::byte* workspace) {
   WinogradTask t = withBlocks(taskOf(c), cpu.threads());
@@ -161,7 +161,7 @@ WinogradTask makePlanesTogether(const Processor& cpu, const Convolution& c, cons
   return t;
 }
 
-// As makePlanesTogether(), for isSharedByPlanes(): the same sums.
+// Like makePlanesTogether(), for isSharedByPlanes(): the same sums.
 WinogradTask makePlanesByHalves(const Processor& cpu, const Convolution& c, const float* x,
                                 const float* dy, std::byte* workspace) {
   WinogradTask t = withBlocks(taskOf(c), 1);

@@ -14,16 +14,17 @@
 
 namespace dtf::runtime {
 
-// Whether the functions below can compute it. Both numbers of channels must be multiples of 16.
+// Returns whether the functions below can compute it. Both numbers of channels must be multiples of
+// 16.
 bool winogradFits(const Convolution& c);
 
-// Forward, for each pair of an input and an output channel; a plain sum takes one for each element
-// of the window and output pixel.
+// The multiplications of the forward pass for each pair of an input and an output channel; a plain
+// sum takes one for each element of the window and output pixel.
 int64_t winogradMultiplications(const Convolution& c);
 
 size_t winogradWorkspaceBytes(const Processor& cpu, const Convolution& c);
 
-// As their namesakes of convolution.h, for a convolution that winogradFits(); `workspace` has
+// Like their namesakes of convolution.h, for a convolution that winogradFits(); `workspace` has
 // winogradWorkspaceBytes(), aligned to 64.
 void winogradConvolve(const Processor& cpu, const Convolution& c, const float* x,
                       const float* filter, float* y, std::byte* workspace);

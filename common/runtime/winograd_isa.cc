@@ -1,6 +1,6 @@
 // The convolutions of winograd.h, compiled once per instruction set. The transforms interpolate at
-// the points 0, 1, -1, 2, -2 and infinity; both windows share that of the image, as both have tiles
-// of 6 x 6:
+// the points 0, 1, -1, 2, -2 and infinity; both windows have tiles of 6 x 6 and so share the
+// image's transform:
 //
 //   y = A^T [(G g G^T) * (B^T d B)] A, element by element, summed over the channels.
 //
@@ -19,10 +19,10 @@ constexpr int kTile = static_cast<int>(kWinogradTile);
 constexpr int64_t kPlanes = kWinogradPlanes;
 static_assert(kWinogradChannels % kLanes == 0);
 
-// Planes whose distance is a power of two would fight for the same lines of the first cache.
+// Planes with a power of two between them would compete for the same lines of the first cache.
 constexpr int64_t kPlanePadding = 16;
 
-// fma() with a factor that is a constant.
+// fma() with a constant factor.
 DTF_INLINE Floats times(float factor, Floats a, Floats plus) {
   return fma(splat(factor), a, plus);
 }
@@ -107,8 +107,8 @@ DTF_INLINE void transformFilterGradient(const Floats (&u)[kTile], Floats (&to)[W
   }
 }
 
-// Both directions: `from(i, j)` gives From x From vectors, `to(i, j, v)` takes To x To, or of these
-// the rows [Row, Row + Rows); `f` is one of the transforms above.
+// Transforms in both directions: `from(i, j)` returns From x From vectors, `to(i, j, v)` receives
+// To x To, or the rows [Row, Row + Rows) of these; `f` is one of the transforms above.
 template <int From, int To, int Row = 0, int Rows = To, class Get, class F, class Put>
 DTF_INLINE void transformSquare(const Get& from, const F& f, const Put& to) {
   Floats half[Rows][From];
@@ -130,7 +130,7 @@ DTF_INLINE void transformSquare(const Get& from, const F& f, const Put& to) {
   }
 }
 
-// From one plane to the next, in floats.
+// Distances of planes, in floats.
 struct Planes {
   explicit Planes(const WinogradTask& t)
       : filter_plane(t.channels * t.out_channels + kPlanePadding),
@@ -142,7 +142,8 @@ struct Planes {
   int64_t patch_floats;
 };
 
-// Where they lie, and what one thread has besides: a patch of the image, a product's workspace.
+// The parts of the workspace, including a thread's patch of the image and its workspace for
+// products.
 struct Workspace : Planes {
   explicit Workspace(const WinogradTask& t)
       : Planes(t),
@@ -152,17 +153,17 @@ struct Workspace : Planes {
         patch(t.scratch),
         product(behind(t.scratch, patch_floats)) {}
 
-  // Of what a task doesn't use there is none.
+  // Parts that a task doesn't use are absent.
   static float* behind(float* begin, int64_t floats) {
     return begin == nullptr ? nullptr : begin + floats;
   }
 
   float *filter, *image, *out;
-  float* patch;  // of one tile of the image
+  float* patch;  // one tile of the image
   float* product;
 };
 
-// Where a tile stands.
+// The position of a tile.
 struct ImageTile {
   int64_t n, row, column;       // first element of the image, perhaps outside of it
   int64_t out_row, out_column;  // first element of the output
@@ -179,18 +180,18 @@ DTF_INLINE ImageTile tileAt(const WinogradTask& t, int64_t number) {
   return tile;
 }
 
-// All of [first, first + n) within [0, length).
+// Returns whether all of [first, first + n) is within [0, length).
 DTF_INLINE bool inside(int64_t first, int64_t n, int64_t length) {
   return first >= 0 && first + n <= length;
 }
 
-// Where the elements of a square of an image lie: (i, j) at from + (i * line + j) * channels.
+// The elements of a square of an image: (i, j) is at from + (i * line + j) * channels.
 struct Square {
   const float* from;
   int64_t line;  // in elements
 };
 
-// A copy of a tile that is not wholly within the image, with zeros around it.
+// Returns a copy of a tile that is partly outside of the image, with zeros around it.
 DTF_INLINE Square framed(const WinogradTask& t, const ImageTile& at, const float* x, float* patch) {
   const int64_t floats = kPlanes * t.channels;
   __builtin_memset(patch, 0, static_cast<size_t>(floats) * sizeof(float));
@@ -223,9 +224,9 @@ void transformImages(const WinogradTask& t, const Workspace& w, const WinogradTi
   }
 }
 
-// The part of a tile's outputs that lies within the image.
+// The part of a tile's outputs inside the image.
 struct OutputTile {
-  int64_t at;  // of the first, in floats
+  int64_t at;  // offset of the first, in floats
   int64_t rows, columns;
 };
 template <int Outputs>
@@ -308,8 +309,8 @@ void transformFilters(const WinogradTask& t, const Workspace& w, const float* fi
   }
 }
 
-// Of the reverse convolution's filter, whose rows are our columns: by squares of channels, which
-// are turned on the way to their plane.
+// The filter of the reverse convolution has our columns as rows: processes squares of channels,
+// transposed on the way to their plane.
 template <int Window>
 void transformReversedFilters(const WinogradTask& t, const Workspace& w, const float* filter,
                               int64_t begin, int64_t end) {
@@ -359,14 +360,14 @@ void makeFilterGradient(const WinogradTask& t, const Workspace& w, int64_t begin
   }
 }
 
-// out = image * filter, of each plane.
+// out = image * filter, for each plane.
 MatrixProduct planeProduct(const WinogradTask& t, int64_t tiles) {
   MatrixProduct p;
   p.m = tiles, p.k = t.channels, p.n = t.out_channels;
   return p;
 }
 
-// filter += image^T * out, of each plane.
+// filter += image^T * out, for each plane.
 MatrixProduct gradientProduct(const WinogradTask& t, int64_t tiles) {
   MatrixProduct p;
   p.m = t.channels, p.k = tiles, p.n = t.out_channels;
@@ -374,7 +375,7 @@ MatrixProduct gradientProduct(const WinogradTask& t, int64_t tiles) {
   return p;
 }
 
-// Of the rows [Row, Row + Rows) of planes.
+// For the rows [Row, Row + Rows) of planes.
 template <int Row, int Rows>
 void transformTiles(const WinogradTask& t, const WinogradTiles& tiles, const float* dy) {
   const Workspace w(t);

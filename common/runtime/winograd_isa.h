@@ -1,7 +1,7 @@
 #pragma once
 
-// What winograd_isa.cc computes, once per instruction set; see vector.h for why these are separate
-// objects.
+// The entry points of winograd_isa.cc, one per instruction set; vector.h explains why these are
+// separate objects.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,18 +18,18 @@ struct WinogradTask {
   int64_t batch = 0, height = 0, width = 0, channels = 0;
   int64_t out_height = 0, out_width = 0, out_channels = 0;
   int64_t window = 3;         // or 5
-  int64_t top = 0, left = 0;  // padding; negative: what the windows leave out
-  // The filter is that of the reverse convolution, [window, window, out_channels, channels]: it is
-  // turned around and its channels change places.
+  int64_t top = 0, left = 0;  // padding; negative: rows or columns that the windows skip
+  // The filter belongs to the reverse convolution, [window, window, out_channels, channels]: it is
+  // rotated, and its channels are swapped.
   bool reversed = false;
-  int64_t block_tiles = 0;  // whose transforms stay in the caches
+  int64_t block_tiles = 0;  // tiles of a block; their transforms stay in the caches
   const float* x = nullptr;
-  // By winogradSizes(), aligned to 64.
+  // Sizes as in winogradSizes(), aligned to 64.
   float* filter_planes = nullptr;  // shared by all threads
-  float* tile_planes = nullptr;    // of the block; forward, each thread has its own
-  float* scratch = nullptr;        // one thread's
+  float* tile_planes = nullptr;    // for the block; in the forward pass each thread has its own
+  float* scratch = nullptr;        // for one thread
 
-  // Of the output, in each direction: what one tile of the image makes.
+  // Outputs of one tile of the image, in each direction.
   int64_t tileOutputs() const { return kWinogradTile + 1 - window; }
   int64_t tilesDown() const { return (out_height + tileOutputs() - 1) / tileOutputs(); }
   int64_t tilesAcross() const { return (out_width + tileOutputs() - 1) / tileOutputs(); }
@@ -41,20 +41,20 @@ struct WinogradSizes {
   int64_t filter_planes, tile_planes, scratch;
 };
 
-enum class WinogradHalf : uint8_t { kBoth, kFirst, kSecond };  // of the planes, by their number
+enum class WinogradHalf : uint8_t { kBoth, kFirst, kSecond };  // of the planes, by number
 
-// Some tiles [first, first + tiles) of all, the rows from `row` of the planes.
+// The tiles [first, first + tiles), and the planes' rows from `row` on.
 struct WinogradTiles {
   int64_t first, tiles, row;
-  WinogradHalf planes = WinogradHalf::kBoth;  // that winogradTransformTiles makes
+  WinogradHalf planes = WinogradHalf::kBoth;  // the planes computed by winogradTransformTiles()
 };
 
-// winogradTransformFilter: the part [begin, end) of the filter's pairs of channels; of output
-// channels where the task is reversed. Both are multiples of kWinogradChannels.
-// winogradForward: the outputs of some tiles, of the transformed filter.
-// The gradient of the filter takes three turns: winogradTransformTiles those of one block, then
-// winogradMultiplyTiles its planes [plane, end), and after all blocks winogradFilterGradient for
-// the pairs of channels [begin, end).
+// winogradTransformFilter: transforms the pairs of channels [begin, end) of the filter; output
+// channels if the task is reversed. Both are multiples of kWinogradChannels.
+// winogradForward: computes the outputs of some tiles from the transformed filter.
+// The gradient of the filter takes three passes: winogradTransformTiles for one block, then
+// winogradMultiplyTiles for its planes [plane, end), and after all blocks winogradFilterGradient
+// for the pairs of channels [begin, end).
 namespace baseline {
 WinogradSizes winogradSizes(const WinogradTask& task);
 void winogradTransformFilter(const WinogradTask& task, const float* filter, int64_t begin,
