@@ -20,13 +20,13 @@ using asio::ip::tcp;
 namespace {
 
 constexpr std::byte kHandshakeRecord{22};  // RFC 8446, section 5.1
-// Two alerts, "unexpected message" and "close notify": who speaks dtf without TLS reads at least
-// eight bytes, and takes them for what they are.
+// Two alerts, "unexpected message" and "close notify". A client that speaks dtf without TLS reads
+// at least eight bytes, and recognises them.
 constexpr std::array<unsigned char, 14> kTalkTls = {21, 3, 3, 0, 2, 2, 10, 21, 3, 3, 0, 2, 1, 0};
 constexpr const char* kNoKeysHere =
     ": whoever connects has keys, and this task has none (keys: in the cluster file)";
 
-// Says that the certificate was taken: TLS alone leaves the client in the dark.
+// Confirms that the certificate was accepted: TLS alone doesn't tell the client.
 void welcome(TlsSession& tls, ConnectionKind kind) {
   const auto preamble = makePreamble(kind);
   size_t put = 0;
@@ -35,7 +35,8 @@ void welcome(TlsSession& tls, ConnectionKind kind) {
     throw Error(ErrorCode::kUnavailable, "it took no answer to its preamble");
 }
 
-// Whom a limit for one address is for: of IPv6 anybody has a network of 64 bits to himself.
+// Returns the source that the limit per address applies to: an address, or of IPv6 a network of 64
+// bits, which one user may have to itself.
 std::string sourceOf(const tcp::socket& socket) {
   error_code ec;
   const asio::ip::address address = socket.remote_endpoint(ec).address();
@@ -75,8 +76,9 @@ void Listener::Impl::onAccept(const error_code& ec, tcp::socket socket) {
   accept();
 }
 
-// Out of descriptors or memory: the connection stays in the kernel's queue, and accepting again at
-// once would spin. The oldest silent connection makes room for it, and drop() ends the wait early.
+// Handles a lack of descriptors or memory. The connection stays in the kernel's queue, and
+// accepting again at once would spin. The oldest silent connection makes room for it, and drop()
+// ends the wait early.
 void Listener::Impl::retryLater(const error_code& ec) {
   if (const auto suppressed = limiter_.allow(kAcceptFailed, SystemClock().now()))
     log::warning("event=accept_failed address={} reason=\"{}\" suppressed={}", address_,
@@ -125,8 +127,8 @@ void Listener::Impl::startPreamble(tcp::socket socket) {
     readPreamble(pending);
 }
 
-// The oldest goes first, and none that has shown who it is: whoever only connects, and as often as
-// he likes, holds nobody else up for as long as a preamble may take.
+// Closes the oldest pending connection, but never one that has shown a certificate. So a client
+// that only opens connections, however many, delays others by less than the deadline of a preamble.
 bool Listener::Impl::makeRoomFor(const std::string& source, const std::string& peer) {
   const auto is_same = [&](const PendingPtr& each) { return each->source == source; };
   const auto of_source = static_cast<size_t>(std::ranges::count_if(pending_, is_same));
@@ -149,7 +151,7 @@ bool Listener::Impl::makeRoomFor(const std::string& source, const std::string& p
   return true;
 }
 
-// Exactly the preamble: what follows belongs to Cap'n Proto.
+// Reads exactly the preamble: the bytes behind it belong to Cap'n Proto.
 void Listener::Impl::readPreamble(const PendingPtr& pending) {
   DTF_CHECK(pending->received < kPreambleBytes);
   const auto room = asio::buffer(pending->bytes) + pending->received;
@@ -190,7 +192,7 @@ void Listener::Impl::handOver(const PendingPtr& pending, ConnectionKind kind) {
   on_connection(std::move(accepted), kind, pending->peer);
 }
 
-// A first look, which takes nothing: who comes without TLS is told so in words.
+// Peeks at the first bytes, so that a client without TLS gets an explanation.
 void Listener::Impl::expectTls(const PendingPtr& pending) {
   whenReady(pending, TlsSession::Io::kWantRead, &Impl::onFirstBytes);
 }
@@ -228,7 +230,7 @@ void Listener::Impl::readSecurePreamble(const PendingPtr& pending) {
   refuse(pending, kJunk, describeBytes(pending->bytes));
 }
 
-// Goes on with `next` when the socket is as `io` says.
+// Calls `next` when the socket is ready for `io`.
 void Listener::Impl::whenReady(const PendingPtr& pending, TlsSession::Io io,
                                void (Impl::*next)(const PendingPtr& pending)) {
   if (io == TlsSession::Io::kFailed) return refuse(pending, kTls, pending->tls->failure());

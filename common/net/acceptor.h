@@ -1,6 +1,6 @@
 #pragma once
 
-// Inside common/net: the accept loop of a Listener.
+// Internal to common/net: the accept loop of a Listener.
 
 #include <array>
 #include <cstddef>
@@ -15,9 +15,9 @@
 
 namespace dtf::net {
 
-// Accepts, shakes hands, reads preambles, refuses or hands over.
+// Accepts connections, performs TLS handshakes, reads preambles, and rejects or hands over.
 // Owns: the listening socket, pending connections.
-// Threads: loop-thread only. Kept alive by its own handlers; after close() they find nothing to do.
+// Threads: loop-thread only. Its own handlers keep it alive; after close() they do nothing.
 class Listener::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(AsioEventPort& port, asio::ip::tcp::acceptor acceptor, OnConnection on_connection,
@@ -32,7 +32,7 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
  private:
   enum Problem : size_t { kJunk, kTimeout, kTooMany, kAcceptFailed, kTls, kOtherUser, kProblems };
 
-  // A connection that owes its preamble, or TLS's handshake before it.
+  // A connection that hasn't sent its preamble yet, or is still in TLS's handshake.
   struct Pending {
     Pending(asio::ip::tcp::socket&& accepted, asio::io_context& ioc)
         : socket(std::move(accepted)), deadline(ioc) {}
@@ -40,7 +40,7 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
     std::unique_ptr<TlsSession> tls;
     asio::steady_timer deadline;
     std::string peer;
-    std::string source;   // the address, or network, that it comes from
+    std::string source;   // the source's address, or network
     bool proven = false;  // it has shown a certificate of the job
     TimePoint since = SystemClock().now();
     std::array<std::byte, kPreambleBytes> bytes{};
@@ -78,7 +78,7 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
   bool closed_ = false;
   std::list<PendingPtr> pending_;
   LogLimiter<kProblems> limiter_;
-  LogLimiter<1, 1000> accepted_;  // of certificates: a job starts with all of its tasks at once
+  LogLimiter<1, 1000> accepted_;  // for certificates: all tasks of a job start at once
 };
 
 }  // namespace dtf::net

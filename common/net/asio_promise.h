@@ -14,8 +14,8 @@
 
 namespace dtf::net {
 
-// `start` is called with a completion handler (error_code, T) and begins the operation. A dropped
-// promise only detaches: the operation goes on, so what it uses must be owned by the handler that
+// `start` begins the operation; its argument is a completion handler (error_code, T). A dropped
+// promise only detaches: the operation goes on, so its memory must be owned by the handler that
 // `start` passes to Asio.
 template <class T>
 class AsioOperation {

@@ -19,7 +19,7 @@ size_t roundUp(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-// Few different capacities, so that a buffer fits the next message of about the same size.
+// Few distinct capacities, so that a buffer fits the next message of about the same size.
 size_t capacityFor(size_t bytes) {
   constexpr size_t kSmallUnit = 256 << 10;
   return roundUp(std::max<size_t>(bytes, 1), bytes < kHugePageBytes ? kSmallUnit : kHugePageBytes);
@@ -61,7 +61,7 @@ BufferPool::~BufferPool() {
 
 std::shared_ptr<std::byte> BufferPool::take(size_t bytes) {
   const size_t capacity = capacityFor(bytes);
-  DTF_CHECK(capacity >= bytes);  // no message's bytes wrap around
+  DTF_CHECK(capacity >= bytes);  // the size of a message can't wrap around
   ByteBudget::Share share;
   if (budget_ != nullptr) {
     auto taken = budget_->takeUnlessPassed(capacity);
@@ -70,7 +70,7 @@ std::shared_ptr<std::byte> BufferPool::take(size_t bytes) {
   }
   const Buffer buffer = acquire(capacity);
   DTF_CHECK(buffer.capacity >= capacity);
-  // Whoever still has a weak_ptr keeps this function, so the share is given back in it.
+  // A weak_ptr elsewhere may keep this function alive, so the function itself gives back the share.
   return std::shared_ptr<std::byte>(buffer.data, [pool = shared_from_this(), buffer,
                                                   share = std::move(share)](std::byte*) mutable {
     pool->release(buffer);
@@ -86,7 +86,7 @@ std::string BufferPool::whyNull(size_t bytes) const {
 BufferPool::Buffer BufferPool::acquire(size_t capacity) {
   {
     MutexLock lock(mu_);
-    // The smallest that fits, unless it is so large that it would be missed elsewhere.
+    // Takes the smallest that fits, unless it is much too large.
     auto best = free_.end();
     for (auto it = free_.begin(); it != free_.end(); ++it) {
       if (it->capacity < capacity || it->capacity > capacity + capacity / 2) continue;

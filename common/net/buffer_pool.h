@@ -1,8 +1,7 @@
 #pragma once
 
 // Receive and send buffers for large messages. A fresh allocation costs more in page faults than
-// the whole transfer of its bytes through loopback, so buffers are kept, mapped and faulted, and
-// used again.
+// the transfer of its bytes over loopback, so buffers stay mapped and faulted, and are reused.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,12 +14,12 @@
 
 namespace dtf::net {
 
-// Owns: buffers that nobody uses at the moment, up to `retained_bytes_max`; one beyond that is
-// unmapped when given back. Buffers in use count for a budget, where there is one; else their
-// number is bounded by the message limits of the connections.
-// Threads: thread-safe. A buffer may be released on any thread, also after the last other owner of
+// Owns: free buffers, up to `retained_bytes_max`; a returned buffer beyond that is unmapped.
+// Buffers in use count for the budget, if there is one; otherwise the message limits of the
+// connections bound them.
+// Threads: thread-safe. A buffer may be released on any thread, even after the last other owner of
 // the pool is gone.
-// Blocks: on the kernel's mmap only.
+// Blocks: only on the kernel's mmap.
 // Errors: std::bad_alloc.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
@@ -32,15 +31,15 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  // At least `bytes` bytes, page-aligned (2 MiB-aligned when that large), uninitialised. A fresh
-  // one is mapped but touched only as it is filled, so a peer that merely announces a large message
-  // costs address space, not memory.
-  // Null: the budget's bound has been passed, as whyNull() says.
+  // Returns at least `bytes` bytes, page-aligned (2 MiB-aligned if that large), uninitialised. A
+  // fresh buffer is mapped, but touched only as it is filled: a peer that merely announces a large
+  // message costs address space, not memory.
+  // Returns null if the budget's bound was passed; whyNull() explains it.
   std::shared_ptr<std::byte> take(size_t bytes);
   std::string whyNull(size_t bytes) const;
 
   uint64_t freshCount() const;   // buffers mapped so far; constant in steady state
-  size_t retainedBytes() const;  // in buffers that nobody uses at the moment
+  size_t retainedBytes() const;  // in free buffers
 
  private:
   struct Buffer {
@@ -54,7 +53,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   void release(Buffer buffer) noexcept DTF_EXCLUDES(mu_);
 
   const size_t retained_bytes_max_;
-  const std::shared_ptr<ByteBudget> budget_;  // null: none
+  const std::shared_ptr<ByteBudget> budget_;  // may be null
   mutable Mutex mu_;
   std::vector<Buffer> free_ DTF_GUARDED_BY(mu_);
   size_t retained_bytes_ DTF_GUARDED_BY(mu_) = 0;

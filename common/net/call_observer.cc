@@ -15,7 +15,7 @@ namespace {
 
 using capnp::rpc::Message;
 
-// "ok", the code of an error, or "" when nobody waits for the answer any more.
+// Returns "ok", the code of an error, or "" if the caller no longer waits for the reply.
 std::string outcomeOf(capnp::rpc::Return::Reader answer) {
   if (answer.isResults() || answer.isTakeFromOtherQuestion()) return "ok";
   if (!answer.isException()) return "";

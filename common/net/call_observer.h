@@ -1,7 +1,8 @@
 #pragma once
 
-// Inside common/net: tells the call log (common/base/call_log.h) of the calls that a connection
-// serves and how each ended: "call 0xf5556866fad110b2 0 ok". Empty where there is no call log.
+// Internal to common/net: records the calls served by a connection and their outcomes in the call
+// log (common/base/call_log.h): "call 0xf5556866fad110b2 0 ok". Empty if the call log is not
+// compiled in.
 
 #include <capnp/any.h>
 #include <kj/exception.h>
@@ -17,8 +18,8 @@ namespace dtf::net {
 #ifdef DTF_FAILPOINTS_COMPILED_IN
 
 // Sees each message of one connection.
-// Threads: loop-thread only. Blocks: on the call log's file, for what is new to it.
-// Errors: none; what is no message of the RPC protocol is passed over.
+// Threads: loop-thread only. Blocks: on the call log's file, for new entries.
+// Errors: none; it ignores messages that don't belong to the RPC protocol.
 class CallObserver {
  public:
   template <class Message>
@@ -31,7 +32,7 @@ class CallObserver {
   }
 
  private:
-  // A message with broken pointers ends its connection where the RPC system reads it.
+  // A message with broken pointers ends its connection when the RPC system reads it.
   template <class Fn>
   static void passOver(Fn&& look) {
     kj::runCatchingExceptions(std::forward<Fn>(look));
@@ -39,7 +40,7 @@ class CallObserver {
   void receivedBody(capnp::AnyPointer::Reader body);
   void sentBody(capnp::AnyPointer::Reader body);
 
-  using Method = std::pair<uint64_t, uint16_t>;  // of an interface's id
+  using Method = std::pair<uint64_t, uint16_t>;  // interface id, method
   std::map<uint32_t, Method> served_;            // by the caller's question
 };
 

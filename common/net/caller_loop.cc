@@ -10,8 +10,7 @@ CallerLoop::CallerLoop(Duration busy_poll, Credentials credentials)
   core_->port.setBusyPoll(busy_poll);
 }
 
-// Handlers of sockets and timers that were closed still wait their turn; kj objects may die in
-// them.
+// Handlers of closed sockets and timers are still queued; kj objects may be destroyed in them.
 CallerLoop::~CallerLoop() {
   constexpr int kRoundsMax = 1000;
   kj::WaitScope scope(core_->loop);

@@ -1,8 +1,8 @@
 #pragma once
 
-// A loop without a thread: it runs on the thread that calls, while that thread waits for the
-// promise. For a thread that computes, asks, and has nothing to do until the answer is there, this
-// saves the two hand-overs between threads that an IoThread costs for each question.
+// A loop without a thread: it runs on the calling thread while that waits for a promise. A thread
+// that alternates between computing and waiting for a reply saves the two hand-overs between
+// threads that an IoThread costs for each request.
 
 #include <type_traits>
 #include <utility>
@@ -15,19 +15,20 @@
 
 namespace dtf::net {
 
-// Owns: the io_context, the kj loop.  Everything that lives on the loop must die in a call().
-// Threads: one calls at a time, and need not always be the same; it may have no other kj loop.
-// post() from any. Nothing runs between calls: bytes wait in the sockets, timers fire late.
+// Owns: the io_context, the kj loop. Objects on the loop must be destroyed in a call().
+// Threads: one caller at a time, not always the same; it may have no other kj loop. post() from
+// any. Nothing runs between calls: bytes wait in the sockets, timers fire late.
 // Blocks: call() until its promise is resolved.
 class CallerLoop final : public Loop {
  public:
-  // While it waits it asks for more for that long before it sleeps; see Reactor::run().
-  // `credentials`: of the connections that the loop makes.
+  // `busy_poll`: the time it polls before it sleeps; see Reactor::run().
+  // `credentials`: for connections made on the loop.
   explicit CallerLoop(Duration busy_poll, Credentials credentials = {});
   ~CallerLoop() override;
 
-  // Runs `fn` on the loop and returns its result, or, when it is a kj::Promise, the promise's.
-  // Errors: what `fn` throws; a kj::Exception arrives as dtf::Error (error_bridge.h).
+  // Runs `fn` on the loop and returns its result, or the result of its promise if it returns a
+  // kj::Promise.
+  // Errors: exceptions of `fn`; a kj::Exception arrives as dtf::Error (error_bridge.h).
   template <class Fn>
   auto call(Fn fn);
 

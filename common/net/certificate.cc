@@ -50,7 +50,7 @@ std::optional<CertifiedName> parseUri(std::string_view uri) {
   return CertifiedName{std::string(job), std::string(task)};
 }
 
-// A key with a passphrase is refused: there is nobody to ask.
+// Rejects keys with a passphrase: nobody is there to enter it.
 int refusePassphrase(char*, int, int, void*) {
   return -1;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Certificates and keys as dtf uses them: PEM files of OpenSSL's, and the one name that is in each.
+// Certificates and keys: OpenSSL's PEM files, and the name in each certificate.
 
 #include <filesystem>
 #include <memory>
@@ -21,41 +21,43 @@ struct FreeOpenSsl {
 using PrivateKey = std::unique_ptr<evp_pkey_st, FreeOpenSsl>;
 using Certificate = std::unique_ptr<x509_st, FreeOpenSsl>;
 
-// Whom a certificate is for: the URI dtf://JOB/TASK of its subject's alternative names.
+// The owner of a certificate: the URI dtf://JOB/TASK in its subject's alternative names.
 struct CertifiedName {
   std::string job;
-  std::string task;  // "ps/0", "worker/1"; "client" for who asks and watches; "ca" signs the others
+  // "ps/0", "worker/1"; "client" for programs that query and watch; "ca" signs the others
+  std::string task;
   std::string uri() const { return "dtf://" + job + "/" + task; }
   bool operator==(const CertifiedName&) const = default;
 };
 
-inline constexpr const char* kAuthorityTask = "ca";  // of the CA's own certificate
+inline constexpr const char* kAuthorityTask = "ca";  // in the CA's own certificate
 
-// Whether a certificate may be made out to it.
+// Returns whether a certificate may have this task.
 bool isTaskName(std::string_view task);
-// What can stand in an URI as it is: 1 to 128 letters, digits, '.', '_' and '-'.
+// Returns whether `job` can stand in a URI unescaped: 1 to 128 letters, digits, '.', '_' and '-'.
 bool isCertifiedJobName(std::string_view job);
 
-// nullopt: it was not made by dtf.
+// Returns nullopt if dtf didn't make the certificate.
 std::optional<CertifiedName> nameOf(const x509_st& certificate);
 
-// "2027-11-24 10:00 UTC"
+// Returns "2027-11-24 10:00 UTC".
 std::string endOf(const x509_st& certificate);
 std::string startOf(const x509_st& certificate);
 bool hasExpired(const x509_st& certificate);
-// That it has, and what is to be done. `file`: of this side, where the certificate lies.
+// Returns the message for an expired CA, with the remedy. `file`: this side's copy of the
+// certificate.
 std::string expiredAuthorityText(const x509_st& authority, const std::filesystem::path& file);
 
-// `pem` is what a file holds; `file` is for messages.
-// Errors: kBadData when there is no key, or no certificate, that OpenSSL can read.
+// `pem` is the content of a file; `file` names it in messages.
+// Errors: kBadData if OpenSSL can't read a key or a certificate in it.
 PrivateKey keyOfPem(const std::string& pem, const std::string& file);
 Certificate certificateOfPem(const std::string& pem, const std::string& file);
 
-// Errors: kPermission when others may read or write it, with what mends that; kBadData when it
-// can't be asked for.
+// Errors: kPermission if other users may read or write the file, with the remedy; kBadData if its
+// mode can't be read.
 void refuseOpenKey(const std::filesystem::path& file);
 
-// What OpenSSL has to say of the last thing that failed in this thread: "bad signature". Forgets
+// Returns OpenSSL's reason for the last failure in this thread, such as "bad signature", and clears
 // it.
 std::string openSslText();
 

@@ -27,7 +27,7 @@ namespace {
 using asio::ip::tcp;
 using Endpoints = std::vector<tcp::endpoint>;
 
-// The whole effort to reach one peer: attempts, pauses, reports. Lives as long as the promise.
+// Reaches one peer: attempts, pauses, reports. Lives as long as the promise.
 class Connecting {
  public:
   Connecting(AsioEventPort& port, std::string host, uint16_t tcp_port, ConnectOptions options)
@@ -74,7 +74,7 @@ class Connecting {
         [this](Endpoints&& endpoints) { return connectAny(std::move(endpoints), 0); });
   }
 
-  // Asio resolves on a thread of its own.
+  // Asio resolves on its own thread.
   kj::Promise<Endpoints> resolve() {
     auto resolver = std::make_shared<tcp::resolver>(port_.ioc());
     auto resolved = fromAsio<Endpoints>(port_, "resolve " + host_, [&](auto handler) {
@@ -88,7 +88,7 @@ class Connecting {
     return resolved.attach(kj::defer([resolver] { resolver->cancel(); }));
   }
 
-  // The first of `endpoints` from `index` on that answers.
+  // Connects to the first reachable address of `endpoints` from `index` on.
   kj::Promise<Transport> connectAny(Endpoints endpoints, size_t index) {
     if (index >= endpoints.size())
       return toKj(Error(ErrorCode::kUnavailable, host_ + " has no address"));
@@ -109,7 +109,7 @@ class Connecting {
     return connected
         .then(
             [this, socket](int) { return bridgeErrors([&] { return greet(std::move(*socket)); }); })
-        .attach(kj::defer([socket] {  // an attempt given up must not linger in the kernel
+        .attach(kj::defer([socket] {  // an abandoned attempt must not linger in the kernel
           error_code ignored;
           socket->close(ignored);
         }));
@@ -117,8 +117,8 @@ class Connecting {
 
   kj::Promise<Transport> greet(Socket socket) const {
     const int fd = socket.native_handle();
-    // A loopback connect to a free ephemeral port may meet itself (simultaneous open) and hold the
-    // port for ever.
+    // A loopback connect to a free ephemeral port may connect to itself (simultaneous open) and
+    // hold the port forever.
     if (localName(fd) == peerName(fd)) throw Error(ErrorCode::kUnavailable, "nobody listens there");
     setSocketOptions(fd);
     if (const std::shared_ptr<TlsKeys>& keys = options_.credentials.keys(); keys != nullptr) {
@@ -135,11 +135,10 @@ class Connecting {
     return Transport(std::move(socket));
   }
 
-  // For people: the texts of Asio as they are, those of a dtf::Error without their encoding for
-  // RPC.
+  // Stores the text for people: Asio's texts unchanged, a dtf::Error without its encoding for RPC.
   void noteFailure(const kj::Exception& exception) {
     const bool cut_short = exception.getType() == kj::Exception::Type::OVERLOADED;
-    if (cut_short && is_refused_) return;  // an attempt for which no time was left says less
+    if (cut_short && is_refused_) return;  // an attempt that ran out of time explains less
     const Error error = toError(exception);
     is_refused_ = error.code() == ErrorCode::kPermission;
     if (cut_short)
@@ -148,7 +147,7 @@ class Connecting {
       last_error_ = carriesError(exception) ? error.message() : exception.getDescription().cStr();
   }
 
-  // Doubles, with jitter so that a cluster's workers don't knock in step.
+  // Doubles the pause, with jitter so that a cluster's workers don't retry in step.
   Duration nextPause() {
     const Duration pause(static_cast<int64_t>(static_cast<double>(backoff_.count()) *
                                               (0.5 + 0.5 * random_.uniform())));
@@ -182,7 +181,7 @@ class Connecting {
   Duration backoff_;
   Random random_;
   std::string last_error_ = "no answer yet";
-  bool is_refused_ = false;  // by what the last error was about
+  bool is_refused_ = false;  // by the reason of the last error
 };
 
 }  // namespace

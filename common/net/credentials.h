@@ -9,18 +9,18 @@ namespace dtf::net {
 class TlsKeys;
 
 // One of three:
-//   keys       TLS; both sides show a certificate of the job's CA (tls_keys.h)
+//   keys       TLS; both sides present a certificate of the job's CA (tls_keys.h)
 //   own user   plain; on this host's loopback only processes of this user and of root (own_user.h)
 //   insecure   plain; any peer
 // Value type; copies share the keys.
 // Threads: thread-compatible.
 class Credentials {
  public:
-  // Own user, also where the kernel does not tell users apart: then every peer on loopback is
-  // refused.
+  // Own user, even if the kernel does not report owners of sockets: then every peer on loopback is
+  // rejected.
   Credentials() = default;
 
-  // As the default. Where the kernel does not tell users apart (a sandbox): insecure, with a
+  // Like the default. If the kernel does not report owners of sockets (a sandbox): insecure, with a
   // warning.
   static Credentials ownUser();
   static Credentials ofKeys(std::shared_ptr<TlsKeys> keys);  // not null

@@ -9,7 +9,7 @@ namespace dtf::net {
 
 namespace {
 
-// The lines of a second: a link that damages every message is made again ten times a second.
+// Log lines per second: a link that damages every message reconnects ten times a second.
 constexpr uint32_t kDamageLinesPerSecond = 20;
 
 struct Damage {

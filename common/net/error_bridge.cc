@@ -23,7 +23,7 @@ constexpr std::array kAllCodes = {ErrorCode::kTrainingFailed, ErrorCode::kUsage,
 constexpr std::string_view kMark = "dtf(";
 constexpr std::string_view kMarkEnd = "): ";
 
-// Each stands before the mark, where programs of a version that has no traits skip it.
+// Trait words stand before the mark, where versions without traits skip them.
 struct TraitWord {
   ErrorTrait trait;
   std::string_view word;
@@ -38,7 +38,7 @@ std::optional<ErrorCode> parseErrorCode(std::string_view name) {
   return std::nullopt;
 }
 
-// Adds the traits whose words `before` ends with, in the order in which toKj() writes them.
+// Adds the traits at the end of `before`, in the order in which toKj() writes them.
 void addTraits(std::string_view before, Error& error) {
   for (size_t i = std::size(kTraitWords); i-- > 0;) {
     const auto& [trait, word] = kTraitWords[i];
@@ -48,8 +48,7 @@ void addTraits(std::string_view before, Error& error) {
   }
 }
 
-// Finds "dtf(<code>): message" behind whatever kj and capnp have put before it ("remote exception:
-// ").
+// Finds "dtf(<code>): message" behind the prefixes of kj and capnp ("remote exception: ").
 std::optional<Error> decode(std::string_view text) {
   for (size_t at = text.find(kMark); at != text.npos; at = text.find(kMark, at + 1)) {
     const size_t name_at = at + kMark.size();
@@ -92,8 +91,8 @@ kj::Exception makeKj(kj::Exception::Type type, const std::string& text) {
   return kj::Exception(type, __FILE__, __LINE__, kj::heapString(text.data(), text.size()));
 }
 
-// Of Asio's objects, whose constructors throw. A host that has run out of something is no bug of
-// ours.
+// Converts errors thrown by constructors of Asio's objects. A host that has run out of resources is
+// no bug of dtf.
 Error systemFailure(const boost::system::system_error& failure) {
   const error_code& ec = failure.code();
   if (ec == boost::system::errc::too_many_files_open ||
@@ -137,7 +136,7 @@ Error toError(const kj::Exception& exception) {
   if (auto error = decode(text)) return *std::move(error);
   switch (exception.getType()) {
     case kj::Exception::Type::DISCONNECTED:
-      // What capnp says when a peer has closed it, in order or not, names capnp's own parts.
+      // capnp's text for a connection closed by the peer, in order or not, names capnp's own parts.
       if (text.find("RpcSystem was destroyed") != text.npos || text == "Peer disconnected.")
         return Error(ErrorCode::kUnavailable, "the connection was lost: the peer closed it");
       return Error(ErrorCode::kUnavailable, "the connection was lost: " + printable(text));

@@ -67,7 +67,7 @@ void AsioEventPort::runOneHandler() {
 }
 
 bool AsioEventPort::poll() {
-  if (depth_ == 0) {  // from pump() Asio is on the stack already
+  if (depth_ == 0) {  // inside pump(), Asio is already on the stack
     Depth depth(*this);
     runHooks();
     ioc_.poll();
@@ -96,10 +96,10 @@ void AsioEventPort::pumpNow() {
 
 void AsioEventPort::pump() {
   posted_ = false;
-  if (depth_ != 0 || loop_ == nullptr) return;  // kj drives: its wait() sees to everything
+  if (depth_ != 0 || loop_ == nullptr) return;  // kj drives: its wait() handles everything
   Depth depth(*this);
-  // Only WaitScope::poll() collects events from other threads; only EventLoop::run() is bounded and
-  // makes setRunnable(true) fire again. Hence both.
+  // Only WaitScope::poll() collects events from other threads. Only EventLoop::run() is bounded,
+  // and makes setRunnable(true) fire again. Hence both.
   if (woken_.load(std::memory_order_acquire)) wait_scope_->poll();
   DTF_CHECK(wait_scope_ != nullptr);
   loop_->run(kTurnsMax);

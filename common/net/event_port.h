@@ -1,7 +1,7 @@
 #pragma once
 
-// One thread, one epoll: Asio owns sockets, timers and signals, kj's event loop is a passenger on
-// the same io_context. Control may flow both ways:
+// One thread, one epoll: Asio owns sockets, timers and signals, and kj's event loop runs on the
+// same io_context. Control may flow both ways:
 //   Asio drives: io_context::run() runs a posted pump(), which runs a bounded number of kj events;
 //   kj drives:   promise.wait(wait_scope) calls wait(), which runs one Asio handler. For tools,
 //   tests and start-up.
@@ -24,7 +24,7 @@ namespace dtf::net {
 // Borrows: `ioc` (must outlive this).
 // Threads: loop-thread only, except wake().
 // Blocks: wait() until a handler ran.
-// Errors: wait() throws kj::Exception when the io_context is stopped, because nothing would ever
+// Errors: wait() throws kj::Exception if the io_context is stopped, because no event would ever
 // arrive.
 class AsioEventPort final : public kj::EventPort {
  public:
@@ -38,9 +38,9 @@ class AsioEventPort final : public kj::EventPort {
 
   asio::io_context& ioc() { return ioc_; }
 
-  // The first statement of every Asio handler that may fulfil a kj promise: `AsioEventPort::Io
-  // io(port);`. The promises' consequences run when it goes out of scope, without a detour through
-  // the io_context's queue.
+  // Must be the first statement of every Asio handler that may fulfil a kj promise:
+  // `AsioEventPort::Io io(port);`. The continuations of the promises run at its end of scope,
+  // without a detour through the io_context's queue.
   class Io {
    public:
     explicit Io(AsioEventPort& port) : port_(port), alive_(port.self_) { ++port_.depth_; }
@@ -53,15 +53,15 @@ class AsioEventPort final : public kj::EventPort {
     std::shared_ptr<AsioEventPort*> alive_;
   };
 
-  // Asks for a pump. Needed only where promises are made on the loop's thread outside kj and
-  // outside an Io scope.
+  // Requests a pump. Needed only where promises are made on the loop's thread outside of kj and of
+  // an Io scope.
   void schedule();
 
-  // Runs `hook` once, when the kj queue is empty or at its turn's end: where small output is
-  // flushed in one write.
+  // Runs `hook` once, when the kj queue is empty or at the end of its turn: the place to flush
+  // small output in one write.
   void whenDrained(std::function<void()> hook);
 
-  // How long wait() asks again and again before it goes to sleep. Default: not at all.
+  // Sets how long wait() polls before it sleeps. Default: not at all.
   void setBusyPoll(Duration window) { busy_poll_.emplace(window, clock_); }
 
   bool wait() override;
@@ -72,7 +72,7 @@ class AsioEventPort final : public kj::EventPort {
  private:
   struct Depth;
   static constexpr unsigned kTurnsMax =
-      512;  // kj events a pump runs before Asio may look at other sockets
+      512;  // kj events a pump runs before Asio may serve other sockets
 
   void pump();
   void pumpNow();
@@ -81,11 +81,10 @@ class AsioEventPort final : public kj::EventPort {
   void runOneHandler();
 
   asio::io_context& ioc_;
-  // Permanent: a guard that came and went would stop the io_context each time outstanding work
-  // reached zero.
+  // Permanent: without it the io_context would stop each time outstanding work reached zero.
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
   std::shared_ptr<AsioEventPort*>
-      self_;  // set to null by the destructor; posted handlers look here first
+      self_;  // set to null by the destructor; posted handlers check it first
   kj::EventLoop* loop_ = nullptr;
   kj::WaitScope* wait_scope_ = nullptr;
   std::vector<std::function<void()>> hooks_;

@@ -34,7 +34,7 @@ bool isCheckedTable(const std::byte* table, uint32_t segments) {
 
 bool isTurnedTable(const std::byte* table, uint32_t segments, uint64_t first_word) {
   if (segments > 1) return segments % 2 == 0 && load32(table + paddingAt(segments)) != 0;
-  // A table that has lost its count ends too early: its rest is taken for the first word.
+  // A table with a damaged count ends too early: its rest is read as the first word.
   const uint32_t sent[] = {1, load32(table + sizeof(uint32_t)), static_cast<uint32_t>(first_word),
                            static_cast<uint32_t>(first_word >> 32)};
   return isCheckedTable(reinterpret_cast<const std::byte*>(sent), 2);

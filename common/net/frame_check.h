@@ -1,11 +1,11 @@
 #pragma once
 
-// Inside common/net: the checksums of a frame, on a connection without TLS.
+// Internal to common/net: the checksums of a frame, on a connection without TLS.
 //   u32 segments - 1 | u32 words of each segment | u32 check of the table | segments | u64 checksum
-// The frame is an ordinary one of Cap'n Proto. Its last segment, to which no pointer leads, is the
-// checksum of all bytes before it; empty segments before that fill up the number of segments, so
-// that the table has a padding word, which holds the check of the table. A version without
-// checksums ignores both.
+// The frame is an ordinary frame of Cap'n Proto. Its last segment, to which no pointer leads, is
+// the checksum of all bytes before it. Empty segments before that pad the number of segments, so
+// that the table has a padding word, which holds the table's own check. A version without checksums
+// ignores both.
 
 #include <bit>
 #include <cstddef>
@@ -16,13 +16,13 @@
 namespace dtf::net {
 
 inline constexpr size_t kChecksumBytes = 8;
-// Segments that a checked frame has beside its message's.
+// The segments of a checked frame in addition to its message's.
 inline constexpr uint32_t kCheckSegmentsMax = 6;
-// Bytes of a large message that are hashed at a time: they stay in the cache for the copy from or
-// to the kernel.
+// Bytes of a large message hashed at a time: they stay in the cache for the copy from or to the
+// kernel.
 inline constexpr size_t kHashedBytesMax = 256 << 10;
 
-// The wire is little-endian, as is every machine we build for.
+// The wire is little-endian, as are all supported machines.
 inline uint32_t load32(const std::byte* at) {
   uint32_t value;
   std::memcpy(&value, at, sizeof(value));
@@ -35,37 +35,37 @@ inline uint64_t load64(const std::byte* at) {
   return value;
 }
 
-// Whether a checked frame may have so many segments: the number less one is odd and has an odd
-// number of one bits. A single turned bit changes that, so a reader does not wait for the table of
-// a number that was not sent.
+// Returns whether a checked frame may have this number of segments: the number less one is odd and
+// has an odd number of one bits. A single flipped bit violates that, so a reader does not wait for
+// a table of the wrong size.
 constexpr bool isCheckedCount(uint64_t segments) {
   return segments % 2 == 0 && std::popcount(segments - 1) % 2 == 1;
 }
 
-// The segments of the checked frame of a message of so many.
+// Returns the number of segments in the checked frame of a message with `segments`.
 constexpr uint32_t checkedCount(uint32_t segments) {
   do ++segments;
   while (!isCheckedCount(segments));
   return segments;
 }
 
-// The padding word of the `table` of a checked frame, whose number of segments is even. Never 0, as
-// the padding of frames without checksums is.
+// Returns the padding word of a checked frame's `table`, whose number of segments is even. Never 0,
+// unlike the padding of frames without checksums.
 uint32_t tableCheck(const std::byte* table, uint32_t segments);
 
-// Whether a whole table is that of a checked frame, as it was sent.
+// Returns whether a complete table belongs to a checked frame, and is undamaged.
 bool isCheckedTable(const std::byte* table, uint32_t segments);
 
-// Whether the first frame of a connection, which is not checked, is a checked one with one turned
-// bit, judged by its number of segments: an unchecked one has one segment there.
+// Returns whether the first frame of a connection, which should be unchecked, may be a checked
+// frame with one flipped bit, by its number of segments: an unchecked one has one segment there.
 constexpr bool isTurnedCount(uint64_t segments) {
   return segments > 2 && std::popcount((segments - 1) ^ 1) == 1;
 }
-// The same, by its whole table and, where it has one segment, the first word of that; 0 where there
-// is none.
+// The same by its complete table and, if it has one segment, the first word of that; 0 if there is
+// none.
 bool isTurnedTable(const std::byte* table, uint32_t segments, uint64_t first_word);
 
-// The reasons for the end of a connection. `bytes`: the message's.
+// The reasons for the end of a connection. `bytes`: the size of the message.
 std::string damagedHeaderText();
 std::string damagedMessageText(uint64_t bytes, uint64_t received, uint64_t sent);
 

@@ -6,7 +6,7 @@ namespace dtf::net {
 
 size_t FrameLink::readNow(asio::mutable_buffer room, error_code& ec) {
   if (tls == nullptr) return socket.read_some(room, ec);
-  if (!socket.is_open()) {  // its descriptor's number may be another connection's by now
+  if (!socket.is_open()) {  // the descriptor's number may belong to another connection by now
     ec = asio::error::bad_descriptor;
     return 0;
   }
@@ -25,12 +25,12 @@ size_t FrameLink::readNow(asio::mutable_buffer room, error_code& ec) {
     case TlsSession::Io::kFailed:
       break;
   }
-  ec = asio::error::connection_reset;  // tls->failure() says more
+  ec = asio::error::connection_reset;  // tls->failure() explains more
   return 0;
 }
 
-// OpenSSL may hold bytes that have come already, so it is asked before the socket is waited for.
-// `is_new`: by whoever wants to read, whose handler is called in a turn of its own.
+// OpenSSL may hold received bytes, so it is read before waiting for the socket. `is_new`: the call
+// comes from a reader, and its handler must run in a later turn.
 void FrameLink::readSecure(asio::mutable_buffer room, OnRead handler, bool is_new) {
   error_code ec;
   const size_t got = readNow(room, ec);

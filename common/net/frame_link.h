@@ -1,6 +1,6 @@
 #pragma once
 
-// Inside common/net: what the two halves of an AsioMessageStream share.
+// Internal to common/net: the parts shared by the two halves of an AsioMessageStream.
 
 #include <functional>
 #include <utility>
@@ -11,8 +11,8 @@
 
 namespace dtf::net {
 
-// Shared by reader, writer and their Asio handlers, which keep it alive; the last of them closes
-// the socket.
+// Shared by reader, writer and their Asio handlers, which keep it alive; the last one closes the
+// socket.
 struct FrameLink {
   FrameLink(AsioEventPort& port, Transport transport)
       : port(port), socket(std::move(transport.socket)), tls(std::move(transport.tls)) {
@@ -22,8 +22,8 @@ struct FrameLink {
   Socket socket;
   const std::unique_ptr<TlsSession> tls;  // null: plain
 
-  // Socket::async_read_some() and read_some(), of what was encrypted too. `handler` keeps this and
-  // what `room` refers to alive.
+  // Like Socket::async_read_some() and read_some(), after decryption. `handler` keeps this object
+  // and the memory of `room` alive.
   template <class Handler>
   void readAsync(asio::mutable_buffer room, Handler handler) {
     if (tls == nullptr) return socket.async_read_some(room, std::move(handler));
@@ -36,7 +36,7 @@ struct FrameLink {
   void readSecure(asio::mutable_buffer room, OnRead handler, bool is_new);
 };
 
-// One connection may move this much before the loop looks at the others.
+// Bytes that one connection may move before the loop serves others.
 inline constexpr size_t kBurstBytes = 4 << 20;
 
 }  // namespace dtf::net

@@ -51,7 +51,7 @@ class ReceivedMessage final : public capnp::MessageReader {
   std::vector<kj::ArrayPtr<const word>> others_;
 };
 
-// A call or an answer without tensors: one segment, one allocation.
+// A call or a reply without tensors: one segment, one allocation.
 class SmallMessage final : public capnp::MessageReader {
  public:
   static constexpr size_t kWordsMax = 64;
@@ -70,8 +70,8 @@ class SmallMessage final : public capnp::MessageReader {
   word segment_[kWordsMax];
 };
 
-// Bytes to skip at the start of a page-aligned buffer so that the first large segment, the tensors
-// by reference, begins on a page.
+// Returns the bytes to skip at the start of a page-aligned buffer so that the first large segment,
+// which holds tensors by reference, begins on a page.
 size_t alignmentShift(std::span<const uint32_t> segment_words) {
   size_t before = 0;
   for (const uint32_t words : segment_words) {
@@ -82,9 +82,9 @@ size_t alignmentShift(std::span<const uint32_t> segment_words) {
   return 0;
 }
 
-// capnp's guard against messages that make their reader do more than their bytes justify (a list of
-// nothing has as many elements as it claims to): eight times the message, which our own readers
-// stay far below, and a little for the smallest ones.
+// Sets capnp's guard against messages that cost their reader more than their bytes justify (a list
+// of nothing has as many elements as it claims): eight times the message, far above the needs of
+// dtf's readers, plus a little for the smallest ones.
 capnp::ReaderOptions guarded(capnp::ReaderOptions options, size_t body_bytes) {
   constexpr uint64_t kReadingsMax = 8;
   constexpr uint64_t kWordsAlways = 1024;
@@ -98,13 +98,13 @@ std::string tooManySegments(uint64_t segments, uint32_t allowed) {
          std::to_string(allowed);
 }
 
-// Of a checked frame's segments.
+// Leaves only the message's segments of a checked frame.
 void leaveMessage(std::vector<uint32_t>& segment_words) {
   segment_words.pop_back();
   while (segment_words.size() > 1 && segment_words.back() == 0) segment_words.pop_back();
 }
 
-// An alert is what a task with keys says to whoever has none.
+// Returns a hint: a task with keys replies with an alert to a peer without keys.
 std::string keysHint(std::span<const std::byte> bytes) {
   return describeBytes(bytes) == "a TLS alert" ? ": it has keys, and this side has none" : "";
 }
@@ -139,7 +139,7 @@ FrameReader::Next FrameReader::take(const capnp::ReaderOptions& options,
   return body_->isWhole() ? takeBody(options, message) : endOfInput();
 }
 
-// Nothing is allocated for a peer before its header has passed the limits.
+// Allocates nothing for a peer before its header has passed the limits.
 bool FrameReader::readHeader(Header& header) {
   if (available() < sizeof(uint32_t) * 2) return false;
   const std::byte* at = input_.get() + begin_;
@@ -191,8 +191,8 @@ bool FrameReader::isGoodCount(uint64_t segments) {
   return !failure_;
 }
 
-// The first frame says whether the peer sends checksums. False: it has failed, or its first word is
-// not there yet.
+// Decides by the first frame whether the peer sends checksums. Returns false if the connection has
+// failed, or if the frame's first word has not arrived.
 bool FrameReader::learnChecks(const std::byte* table, uint32_t segments, bool& is_checked) {
   if (link_->tls != nullptr) return true;
   is_checked = isCheckedTable(table, segments);
@@ -269,7 +269,7 @@ bool FrameReader::startBody(Header header) {
   return true;
 }
 
-// What has come, while it is in the cache.
+// Hashes the received bytes while they are in the cache.
 void FrameReader::hashFilled() {
   const size_t end = std::min(body_->filled, body_->header.body_bytes);
   if (body_->header.checksum_bytes == 0 || end == body_->hashed) return;
@@ -306,12 +306,12 @@ FrameReader::Next FrameReader::endOfInput() {
 }
 
 FrameReader::Next FrameReader::fail(kj::Exception::Type type, std::string reason) {
-  DTF_CHECK(!failure_);  // the first one is the reason
+  DTF_CHECK(!failure_);  // the first failure is the reason
   failure_.emplace(type, __FILE__, __LINE__, kj::heapString(reason.data(), reason.size()));
   return Next::kFailed;
 }
 
-// As a connection that broke, so that it is made again and the message sent again.
+// Reported as a broken connection, so that the link reconnects and resends the message.
 FrameReader::Next FrameReader::damaged(std::string reason) {
   damage_ = reason;
   return fail(kj::Exception::Type::DISCONNECTED, std::move(reason));
@@ -323,7 +323,7 @@ std::string FrameReader::violation() const {
 }
 
 void FrameReader::consume(size_t bytes) {
-  DTF_CHECK(!reading_ || bytes == 0);  // Asio holds a place in input_: it may not move
+  DTF_CHECK(!reading_ || bytes == 0);  // Asio holds a pointer into input_, which must not move
   DTF_CHECK(bytes <= available());
   begin_ += bytes;
   if (begin_ == end_) begin_ = end_ = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Inside common/net: the receiving half of an AsioMessageStream.
+// Internal to common/net: the receiving half of an AsioMessageStream.
 
 #include <capnp/message.h>
 #include <kj/async.h>
@@ -20,10 +20,10 @@
 
 namespace dtf::net {
 
-// Cuts the byte stream into messages, and compares their checksums. Whether the peer sends them is
-// decided by its first frame. Asio only ever holds memory that this object or a pooled
-// buffer owns, never memory of a kj promise, so a promise may vanish at any moment and the next one
-// goes on where it was.
+// Splits the byte stream into messages, and compares their checksums. The peer's first frame
+// decides whether it sends them. Asio only holds memory owned by this object or by a pooled buffer,
+// never memory of a kj promise. So a promise may be dropped at any moment, and the next one
+// continues.
 // Owns: input buffer, the message being filled.
 // Threads: loop-thread only.
 // Blocks: never.
@@ -32,7 +32,7 @@ class FrameReader : public std::enable_shared_from_this<FrameReader> {
  public:
   enum class Next { kMessage, kNeedMore, kEnd, kFailed };
 
-  // `pool` null: what a large message took is freed after it.
+  // `pool` null: the memory of a large message is freed after it.
   FrameReader(std::shared_ptr<FrameLink> link, const Limits& limits,
               std::shared_ptr<BufferPool> pool);
 
@@ -42,9 +42,9 @@ class FrameReader : public std::enable_shared_from_this<FrameReader> {
   // failure().
   Next take(const capnp::ReaderOptions& options, kj::Own<capnp::MessageReader>& message);
   const kj::Exception& failure() const { return *failure_; }
-  // The failure's reason when it is the peer's fault; empty otherwise.
+  // Returns the reason if the failure is the peer's fault; empty otherwise.
   std::string violation() const;
-  // The failure's reason when a message came with other bytes than were sent; empty otherwise.
+  // Returns the reason if a message arrived damaged; empty otherwise.
   const std::string& damage() const { return damage_; }
 
   // Resolves when take() is worth another try. One at a time.
@@ -62,10 +62,10 @@ class FrameReader : public std::enable_shared_from_this<FrameReader> {
     std::vector<uint32_t> segment_words;
     size_t table_bytes = 0;
     size_t body_bytes = 0;
-    size_t checksum_bytes = 0;  // behind the body; 0: the peer sends none
+    size_t checksum_bytes = 0;  // after the body; 0 if the peer sends none
     size_t wireBytes() const { return body_bytes + checksum_bytes; }
   };
-  // A message whose bytes did not all come with its header.
+  // A message that did not arrive completely together with its header.
   struct Body {
     std::shared_ptr<std::byte> memory;
     size_t filled = 0;
@@ -111,9 +111,9 @@ class FrameReader : public std::enable_shared_from_this<FrameReader> {
   uint64_t moved_bytes_ = 0;
   bool first_frame_ = true;
   Checks checks_;
-  Header header_;  // of the message being cut; keeps its memory
+  Header header_;  // of the next message; keeps its memory
   std::optional<Body> body_;
-  std::optional<Checksum> hash_;           // of body_; made for the first
+  std::optional<Checksum> hash_;           // of body_; created for the first one
   std::map<const std::byte*, Live> live_;  // pooled messages that may still be in use, for pin()
   bool reading_ = false;                   // Asio holds input_ or body_'s memory
   bool at_end_ = false;

@@ -1,4 +1,4 @@
-// FrameReader, second part: how bytes get from the socket into its buffers.
+// FrameReader, second part: reading from the socket into its buffers.
 
 #include <kj/debug.h>
 
@@ -43,8 +43,8 @@ void FrameReader::startRead() {
   readInput();
 }
 
-// `memory` rides in the handler: the destination outlives the message, should the stream be
-// destroyed meanwhile.
+// The handler owns `memory`: the destination outlives the message if the stream is destroyed
+// meanwhile.
 void FrameReader::readBody(std::shared_ptr<std::byte> memory) {
   DTF_CHECK(body_ && body_->memory == memory && !body_->isWhole());
   const auto room = bodyRoom();
@@ -53,7 +53,7 @@ void FrameReader::readBody(std::shared_ptr<std::byte> memory) {
                        const error_code& ec, size_t bytes) { self->onRead(ec, bytes, memory); });
 }
 
-// All that is missing, or as much as is hashed at a time.
+// Returns the room for all missing bytes, or for one hashed part.
 asio::mutable_buffer FrameReader::bodyRoom() const {
   const size_t missing = body_->header.wireBytes() - body_->filled;
   return asio::buffer(
@@ -91,13 +91,13 @@ void FrameReader::onRead(const error_code& ec, size_t bytes,
     body_->filled += bytes;
     hashFilled();
     drainBody();
-    // A body in progress costs no kj event per fragment.
+    // A message in progress costs no kj event per fragment.
     if (!body_->isWhole() && !at_end_ && !read_error_) return startRead();
   }
   wakeWaiter();
 }
 
-// Takes what is there already, up to a burst; then the loop looks at the other connections.
+// Reads available bytes, up to a burst; then the loop serves other connections.
 void FrameReader::drainBody() {
   size_t budget = kBurstBytes;
   while (!body_->isWhole() && budget > 0) {

@@ -15,9 +15,9 @@ namespace dtf::net {
 
 using capnp::word;
 
-// Exists as long as the promise of a large write. When that is dropped early, the pieces point to
-// memory that may be freed at once, and the frame on the wire is cut: nothing can follow it, so the
-// connection ends.
+// Exists as long as the promise of a large write. If that is dropped early, the pieces point to
+// memory that may be freed at once, and the frame on the wire is incomplete. Nothing can follow it,
+// so the connection ends.
 class FrameWriter::LargeWaiter {
  public:
   LargeWaiter(kj::PromiseFulfiller<void>& fulfiller, std::shared_ptr<FrameWriter> writer)
@@ -59,7 +59,7 @@ class FrameWriter::DrainWaiter {
 
 namespace {
 
-// Of the frame: with checksums there are more than the message's.
+// Returns the segments of the frame: with checksums there are more than the message's.
 size_t segmentsOf(FrameWriter::Segments segments, bool checks) {
   const auto count = static_cast<uint32_t>(segments.size());
   return checks ? checkedCount(count) : count;
@@ -76,7 +76,7 @@ size_t frameBytes(FrameWriter::Segments segments, bool checks) {
   return words * sizeof(word) + (checks ? kChecksumBytes : 0);
 }
 
-// The frame's header: number of segments - 1, the sizes in words, padding to a whole word.
+// Fills the frame's header: number of segments - 1, the sizes in words, padding to a whole word.
 void fillTable(uint32_t* table, FrameWriter::Segments segments, bool checks) {
   const size_t count = segmentsOf(segments, checks);
   table[0] = static_cast<uint32_t>(count - 1);
@@ -119,7 +119,7 @@ void FrameWriter::copy(Segments segments, size_t bytes) {
   for (const auto& segment : segments) {
     if (segment.size() > 0) std::memcpy(at, segment.begin(), segment.size() * sizeof(word));
     at += segment.size() * sizeof(word);
-    DTF_CHECK(takeGate(segment.begin()) == nullptr);  // it may still be written
+    DTF_CHECK(takeGate(segment.begin()) == nullptr);  // a small message must be complete
     releaseOwner(segment.begin(), copied);
   }
   if (checks_) {
@@ -216,7 +216,7 @@ uint64_t FrameWriter::queuedBytes() const {
          (link_->tls ? link_->tls->unsent() : 0);
 }
 
-// Moves one owner of the segment at `data`, if there is any, to `owners`.
+// Moves one owner of the segment at `data`, if any, to `owners`.
 void FrameWriter::releaseOwner(const void* data, std::vector<std::shared_ptr<const void>>& owners) {
   if (kept_.empty()) return;
   const auto it = kept_.find(data);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Inside common/net: the sending half of an AsioMessageStream.
+// Internal to common/net: the sending half of an AsioMessageStream.
 
 #include <capnp/common.h>
 #include <kj/async.h>
@@ -19,10 +19,10 @@
 
 namespace dtf::net {
 
-// Small messages are copied into one buffer, which goes out when the kj queue is drained; a large
-// one goes out from where it lies, behind them, in one gathering call; what of it is still being
-// written waits for its gate. Without TLS each frame has checksums (frame_check.h), that of a large
-// one's bytes is computed while they leave.
+// Small messages are copied into one buffer, which is sent when the kj queue is drained. A large
+// one is sent after them from its own memory, in one gathering call; parts still being written wait
+// for their gate. Without TLS each frame has checksums (frame_check.h); a large message is hashed
+// while it is sent.
 // Owns: buffers; owners of external segments until these are written.
 // Threads: loop-thread only.
 // Blocks: never.
@@ -35,18 +35,17 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
   explicit FrameWriter(std::shared_ptr<FrameLink> link)
       : link_(std::move(link)), checks_(link_->tls == nullptr) {}
 
-  // Before the first message: see AsioMessageStream.
+  // Call it before the first message: see AsioMessageStream.
   void sendUnchecked() { checks_ = false; }
 
-  // Copies a small message when no large one is on its way and not too much is queued; false:
-  // nothing has been taken.
+  // Copies a small message if no large one is being sent and not too much is queued. Returns false
+  // if it took nothing.
   bool writeNow(Segments segments);
   // Resolves when `segments` may be changed and more may be written. One at a time.
   kj::Promise<void> write(Segments segments);
-  // Everything written, then no more.
+  // Resolves when everything is written; no more may follow.
   kj::Promise<void> end();
-  // One last attempt for queued small messages, then the socket is closed and all owners are
-  // released.
+  // Tries once more to send queued small messages, then closes the socket and releases all owners.
   void close();
 
   void keepUntilWritten(const void* data, std::shared_ptr<const void> owner);
@@ -60,7 +59,7 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
  private:
   class LargeWaiter;
   class DrainWaiter;
-  // Larger messages are sent from where they lie.
+  // Larger messages are sent from their own memory.
   static constexpr size_t kCopiedBytesMax = kSentAsWrittenFromBytes;
   static constexpr size_t kPendingBytesMax =
       256 << 10;  // copied bytes before write() makes its caller wait
@@ -68,11 +67,11 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
   struct Large {
     std::vector<uint32_t> table;
     std::vector<iovec> pieces;
-    std::vector<std::shared_ptr<const SendGate>> gates;  // of the pieces; null: it is written
+    std::vector<std::shared_ptr<const SendGate>> gates;  // of the pieces; null: already complete
     size_t next_piece = 0;
     uint64_t bytes_left = 0;
     uint64_t checksum = 0;   // the last piece of a checked frame
-    bool is_summed = false;  // it is known: all before it is hashed
+    bool is_summed = false;  // the checksum is known: all bytes before it are hashed
     std::vector<std::shared_ptr<const void>> owners;
     kj::PromiseFulfiller<void>* fulfiller = nullptr;
   };
@@ -102,9 +101,9 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
 
   const std::shared_ptr<FrameLink> link_;
   bool checks_;
-  std::optional<Checksum> hash_;    // of large_; made for the first
-  std::vector<std::byte> pending_;  // copied, not yet on its way
-  std::vector<std::byte> flight_;   // copied, on its way from flight_at_ on
+  std::optional<Checksum> hash_;    // of large_; created for the first one
+  std::vector<std::byte> pending_;  // copied, not yet being sent
+  std::vector<std::byte> flight_;   // copied, being sent from flight_at_ on
   size_t flight_at_ = 0;
   std::shared_ptr<Large> large_;  // goes after flight_, before pending_
   uint64_t moved_bytes_ = 0;

@@ -1,4 +1,4 @@
-// FrameWriter, second part: how bytes get from its buffers to the socket.
+// FrameWriter, second part: writing from its buffers to the socket.
 
 #include <kj/debug.h>
 #include <sys/socket.h>
@@ -17,8 +17,9 @@
 namespace dtf::net {
 
 namespace {
-constexpr size_t kRecordBytes = 16 << 10;     // the most that one record of TLS carries
-constexpr size_t kSummedBytesMax = 64 << 10;  // the end of a large message that is hashed ahead
+constexpr size_t kRecordBytes = 16 << 10;  // the largest plain text of a TLS record
+// the end of a large message that is hashed before it is sent
+constexpr size_t kSummedBytesMax = 64 << 10;
 }  // namespace
 
 void FrameWriter::flushSoon() {
@@ -48,8 +49,8 @@ void FrameWriter::pump() {
   if (!hasOutput()) wakeDrained();
 }
 
-// The end of a message is hashed before it leaves, so that its checksum leaves with it; the parts
-// before when the kernel has copied them, which has brought them into the cache.
+// Hashes the end of a message before it is sent, so that the checksum follows at once. Earlier
+// parts are hashed after the kernel has copied them, which has brought them into the cache.
 void FrameWriter::sumUp() {
   if (!large_ || !checks_ || large_->is_summed || large_->bytes_left > kSummedBytesMax) return;
   Large& large = *large_;
@@ -65,7 +66,7 @@ void FrameWriter::sumUp() {
   large.is_summed = true;
 }
 
-// What is next is still being written.
+// Returns whether the next bytes are still being written.
 bool FrameWriter::mustWait() const {
   iovec piece[1];
   return gather(piece, 1) == 0;
@@ -102,7 +103,7 @@ FrameWriter::Sent FrameWriter::sendSome(size_t& budget) {
   return Sent::kProgress;
 }
 
-// One record of what is next; what leaves is many of them at a time.
+// Encrypts one record of the next bytes; many records are sent at a time.
 FrameWriter::Sent FrameWriter::encryptSome(size_t& budget) {
   iovec pieces[64];
   const size_t count = gather(pieces, std::size(pieces));
@@ -119,7 +120,7 @@ FrameWriter::Sent FrameWriter::encryptSome(size_t& budget) {
       bytes += part;
     }
   }
-  if (!link_->socket.is_open()) {  // its number may be another connection's by now
+  if (!link_->socket.is_open()) {  // the number may belong to another connection by now
     fail(asio::error::bad_descriptor);
     return Sent::kFailed;
   }
@@ -153,7 +154,7 @@ FrameWriter::Sent FrameWriter::sendEncrypted() {
   }
 }
 
-// Of the large message: up to the part that sumUp() waits for.
+// Returns the bytes of the large message that may be sent: up to the part that sumUp() hashes.
 uint64_t FrameWriter::mayLeave() const {
   const uint64_t left = large_->bytes_left;
   if (!checks_ || large_->is_summed) return left;

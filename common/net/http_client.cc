@@ -26,7 +26,7 @@ using AddressIterator = tcp::resolver::results_type::const_iterator;
 
 namespace {
 
-// From the name to the answer's last byte, as handlers on a loop of its own.
+// One request and its reply, from the name to the last byte, as handlers on a loop of its own.
 class Exchange {
  public:
   Exchange(const HttpTarget& target, const std::string& content_type, std::string body)
@@ -72,7 +72,7 @@ class Exchange {
         });
   }
 
-  // To the first of its addresses that takes a connection; there is one at least.
+  // Connects to the first of its addresses that accepts; there is at least one.
   void connect(AddressIterator to) {
     error_code ignored;
     socket_.close(ignored);
@@ -88,7 +88,7 @@ class Exchange {
     http::async_write(socket_, request_, [this](const error_code& error, size_t /*bytes*/) {
       if (error) return finish("doesn't take what is sent", error);
       awaited_ = "to answer";
-      // The head by itself: beast 1.74 overlooks body_limit() where both come at once.
+      // Reads the head alone: beast 1.74 ignores body_limit() if both arrive at once.
       http::async_read_header(socket_, buffer_, parser_,
                               [this](const error_code& problem, size_t /*bytes*/) {
                                 if (problem) return finishAnswer(problem);

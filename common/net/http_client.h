@@ -1,6 +1,6 @@
 #pragma once
 
-// One HTTP/1.1 request at a time, to a program that collects something.
+// One HTTP/1.1 request at a time, to a collector.
 
 #include <cstdint>
 #include <string>
@@ -21,11 +21,11 @@ struct HttpReply {
 };
 inline constexpr size_t kHttpReplyBytesMax = 64 << 10;
 
-// Sends `body` on a connection of its own, to the first of the host's addresses that does not
-// refuse it (one that swallows packets takes all of the time), and waits for the answer.
-// Threads: any that has no loop of its own to hold up.
-// Blocks: `within`, and longer while the resolver looks for the name of a host.
-// Errors: kUnavailable that names the target: nobody is there, or what answers is no HTTP;
+// Sends `body` on a new connection to the first of the host's addresses that does not reject it (an
+// address that drops packets uses up all of the time), and waits for the reply.
+// Threads: any without a loop of its own to block.
+// Blocks: for `within`, and longer while the resolver looks up a host's name.
+// Errors: kUnavailable with the target if nothing listens there, or the reply is no HTTP;
 // kDeadline.
 HttpReply httpPost(const HttpTarget& target, const std::string& content_type, std::string body,
                    Duration within);

@@ -30,7 +30,7 @@ HttpRefusal refusalOf(const boost::beast::error_code& error) {
   return {400, "no HTTP request: " + error.message()};
 }
 
-// "Localhost:9400" and "[::1]:9400" without their ports, in small letters.
+// Returns the host of "Localhost:9400" and "[::1]:9400", without port, in lower case.
 std::string hostOf(std::string_view field) {
   const bool is_bracketed = field.starts_with('[');
   std::string host(field.substr(is_bracketed ? 1 : 0));
@@ -59,11 +59,12 @@ std::string originHost(std::string_view origin) {
 
 HttpParsed parseHttpRequest(std::string_view received) {
   if (received.empty()) return HttpIncomplete{};
-  // A method is a word of capitals. Whoever speaks another protocol need not wait for a deadline.
+  // A method is an upper-case word. A client with another protocol is rejected without waiting for
+  // the deadline.
   if (received[0] < 'A' || received[0] > 'Z') return HttpRefusal{400, "no HTTP request"};
   http::request_parser<http::empty_body> parser;
   parser.header_limit(kHttpHeadBytesMax);
-  parser.skip(true);  // a body isn't read
+  parser.skip(true);  // bodies aren't read
   boost::beast::error_code error;
   parser.put(boost::asio::buffer(received.data(), received.size()), error);
   if (error == http::error::need_more) {

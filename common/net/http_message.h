@@ -1,7 +1,7 @@
 #pragma once
 
-// The little of HTTP/1.1 that pages for people and monitoring need: GET without a body, one answer
-// a connection. Bytes and values only; the sockets are http_server.h's.
+// The part of HTTP/1.1 that status pages and monitoring need: GET without a body, one reply a
+// connection. Only bytes and values; http_server.h has the sockets.
 
 #include <cstddef>
 #include <string>
@@ -10,17 +10,17 @@
 
 namespace dtf::net {
 
-// Of a request's line and fields together.
+// The limit for a request's line and fields together.
 inline constexpr size_t kHttpHeadBytesMax = 8192;
 
 struct HttpRequest {
   std::string path;  // "/metrics": without the query, begins with '/'
-  std::string host;  // the field in small letters, without its port; empty in HTTP/1.0
-  // "http://gpu1:9400": of the page that asks, in a browser; empty: nobody says so.
+  std::string host;  // the field in lower case, without its port; empty in HTTP/1.0
+  // "http://gpu1:9400": the origin of the requesting page in a browser; empty if unknown.
   std::string origin{};
 };
 
-// Why a request isn't answered as it asks.
+// A rejected request.
 struct HttpRefusal {
   int status = 400;
   std::string reason;    // a line for a person
@@ -30,23 +30,23 @@ struct HttpRefusal {
 struct HttpIncomplete {};
 using HttpParsed = std::variant<HttpIncomplete, HttpRequest, HttpRefusal>;
 
-// What `received`, all that has come on a connection, begins with. What follows a whole request is
-// not looked at.
+// Parses the request at the start of `received`, the bytes of a connection so far. Ignores bytes
+// after a complete request.
 HttpParsed parseHttpRequest(std::string_view received);
 
 struct HttpResponse {
   int status = 200;
   std::string body;
   std::string_view content_type = "text/plain; charset=utf-8";
-  // A page from there may read the answer in a browser; empty: only one from here.
+  // A page of this origin may read the reply in a browser; empty: only pages of this server.
   std::string readable_from{};
-  std::string_view policy{};  // Content-Security-Policy of a page; empty: none
+  std::string_view policy{};  // a page's Content-Security-Policy; may be empty
 };
 
-// "gpu1" of "http://gpu1:9400", in small letters; empty for what is no such origin.
+// Returns "gpu1" for "http://gpu1:9400", in lower case; empty if `origin` is malformed.
 std::string originHost(std::string_view origin);
 
-// On the wire. It says that the connection ends with it.
+// Returns the reply's bytes. They announce that the connection ends.
 std::string httpText(const HttpResponse& response, bool with_body = true);
 
 }  // namespace dtf::net

@@ -25,12 +25,12 @@ using asio::ip::tcp;
 namespace {
 
 constexpr Duration kRetryDelay = std::chrono::milliseconds(100);  // after EMFILE and the like
-// Of what comes behind a request: read, for a socket that is closed over unread bytes takes the
-// answer back from who has not read it yet.
+// Bytes after a request that are read and dropped: closing a socket with unread bytes would discard
+// the reply before the client has read it.
 constexpr size_t kIgnoredBytesMax = 64 << 10;
 constexpr Duration kLastWordsMax = std::chrono::seconds(1);
 
-// As hosts come from parseHttpRequest() and originHost().
+// Like the hosts from parseHttpRequest() and originHost().
 HttpOptions inSmallLetters(HttpOptions options) {
   const auto lower = [](std::string& host) {
     for (char& c : host) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -50,8 +50,8 @@ bool isNumericOrLocal(const std::string& host) {
 
 //   reading   accept, some bytes      request_deadline -> 408
 //   asked     a whole request         the handler, answer_deadline -> 503
-//   writing   the answer is known     reading_deadline -> dropped
-//   closing   the answer has left     until the peer closes, kLastWordsMax at most
+//   writing   the reply is known      reading_deadline -> dropped
+//   closing   the reply is sent       until the peer closes, kLastWordsMax at most
 class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(AsioEventPort& port, tcp::acceptor acceptor, Handler handler, HttpOptions options)
@@ -135,7 +135,7 @@ void HttpServer::Impl::onAccept(const error_code& ec, tcp::socket socket) {
     retry_.async_wait([self = shared_from_this()](const error_code&) {
       if (!self->closed_) self->accept();
     });
-    makeRoom(ec.message(), address_);  // if it can, the wait ends now
+    makeRoom(ec.message(), address_);  // on success the wait ends now
     return;
   }
   if (connections_.size() < options_.connections_max ||
@@ -151,13 +151,13 @@ void HttpServer::Impl::onAccept(const error_code& ec, tcp::socket socket) {
   accept();
 }
 
-// Who holds connections without asking must not keep out those who ask.
+// Idle connections must not keep out clients with requests.
 bool HttpServer::Impl::makeRoom(const std::string& why, const std::string& newcomer) {
   const auto oldestIn = [this](State state) {
     return std::find_if(connections_.begin(), connections_.end(),
                         [state](const auto& other) { return other->state == state; });
   };
-  // It has its answer, and is only waited for to close.
+  // It has its reply, and the server only waits for the peer to close.
   if (const auto answered = oldestIn(State::kClosing); answered != connections_.end()) {
     drop(ConnectionPtr(*answered));
     return true;
@@ -169,7 +169,7 @@ bool HttpServer::Impl::makeRoom(const std::string& why, const std::string& newco
   return is_found;
 }
 
-// Calls `late` unless the state has changed, or another deadline was set, by then.
+// Calls `late` after `time`, unless the state has changed or another deadline was set.
 void HttpServer::Impl::within(const ConnectionPtr& connection, Duration time,
                               std::function<void()> late) {
   connection->deadline.expires_after(time);
@@ -192,7 +192,7 @@ void HttpServer::Impl::read(const ConnectionPtr& connection) {
       });
 }
 
-// Who has not got as far as to ask.
+// Ends a connection without a complete request.
 void HttpServer::Impl::giveUp(const ConnectionPtr& connection) {
   if (const std::string why = connection->stream->failure(); !why.empty())
     logRefused(kRefused, connection->peer, why);
@@ -242,7 +242,7 @@ void HttpServer::Impl::ask(const ConnectionPtr& connection, const HttpRequest& r
 }
 
 bool HttpServer::Impl::isReader(const std::string& origin) const {
-  // What came without TLS may be anybody's, and the browser would show its certificate for it.
+  // A page without TLS may be anybody's, and the browser would present its certificate for it.
   if (options_.keys != nullptr && !origin.starts_with("https://")) return false;
   const std::string host = originHost(origin);
   return !host.empty() && std::find(options_.readers.begin(), options_.readers.end(), host) !=
@@ -285,7 +285,7 @@ void HttpServer::Impl::ignoreRest(const ConnectionPtr& connection) {
       });
 }
 
-// Not from within its own promise.
+// Never called from within its own promise.
 void HttpServer::Impl::drop(const ConnectionPtr& connection) {
   DTF_CHECK(connection->state != State::kDropped);
   connection->state = State::kDropped;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Answers GET requests: status pages and metrics. Whoever connects is a stranger, so all that he
-// may take is bounded.
+// Replies to GET requests: status pages and metrics. Any client may connect, so all its resources
+// are bounded.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,32 +21,32 @@ class AsioEventPort;
 class TlsKeys;
 
 struct HttpOptions {
-  // One more ends the one that has had its answer for longest; when there is none, the one that has
-  // owed its request for longest; when all have asked, itself.
+  // At the limit, a new connection replaces the one that had its reply first; if there is none, the
+  // one that has owed its request for longest; if all have requested, it is closed itself.
   size_t connections_max = 64;
   Duration request_deadline = std::chrono::seconds(5);   // from the connection to its request
-  Duration answer_deadline = std::chrono::seconds(5);    // of the handler, then 503
-  Duration reading_deadline = std::chrono::seconds(10);  // for the peer to take the answer
-  // Of this name, in any letters, the requests may be, besides addresses and localhost; empty: of
-  // any. A browser's page can have a name of its own lead to this address, and would else read what
-  // is said here.
+  Duration answer_deadline = std::chrono::seconds(5);    // for the handler, then 503
+  Duration reading_deadline = std::chrono::seconds(10);  // for the peer to read the reply
+  // The host name that requests may use, in any case, besides addresses and localhost; empty: any
+  // name. A page in a browser can map a name of its own to this address, and could otherwise read
+  // the replies.
   std::string only_host{};
-  // In any letters. A page that a browser has from one of these hosts, at any port, may read the
-  // answers; a page from elsewhere has them refused by the browser.
+  // Hosts, in any case. A page from one of them, at any port, may read the replies in a browser;
+  // the browser denies them to other pages.
   std::vector<std::string> readers{};
-  // HTTPS; who shows no certificate of the job gets an answer, yes or no, at `open_paths` alone.
-  // Null: plain HTTP.
+  // Enables HTTPS; a client without a certificate of the job gets a reply, yes or no, only at
+  // `open_paths`. Null: plain HTTP.
   std::shared_ptr<TlsKeys> keys{};
   std::vector<std::string> open_paths{};
 };
 
-// One request a connection; what comes behind it is not answered. What is wrong gets the status
-// that HTTP has for it: 400, 403, 405, 408, 413, 421, 431, 501, 505. What the handler fails with is
-// a 500.
-// Owns: the listening socket, connections, answers under way.
+// Handles one request per connection, and ignores bytes after it. Bad requests get the HTTP status
+// for their mistake: 400, 403, 405, 408, 413, 421, 431, 501, 505. An error of the handler becomes
+// 500.
+// Owns: the listening socket, connections, replies in progress.
 // Borrows: `port` (must outlive this).
 // Threads: loop-thread only.
-// Blocks: constructor, on the name resolution of `host` when it is not numeric or localhost.
+// Blocks: constructor, on the name resolution of `host` if it is neither numeric nor localhost.
 // Errors: constructor: as bindAndListen().
 class HttpServer {
  public:

@@ -26,7 +26,7 @@ void HttpStream::read(asio::mutable_buffer room, OnDone done) {
                                     const error_code& ec, size_t bytes) { done(ec, bytes); });
 }
 
-// A first look, which takes nothing.
+// Peeks at the first bytes.
 void HttpStream::begin(asio::mutable_buffer room, OnDone done) {
   DTF_CHECK(tls_ == nullptr);
   whenReady(TlsSession::Io::kWantRead, done, [this, room, done] {
@@ -51,7 +51,7 @@ void HttpStream::readSecure(asio::mutable_buffer room, OnDone done) {
 void HttpStream::write(asio::const_buffer bytes, OnDone done) {
   if (tls_ != nullptr && tls_->established())
     return writeSecure(bytes, bytes.size(), std::move(done));
-  if (tls_ != nullptr || keys_ != nullptr)  // who has not shaken hands can't be told anything
+  if (tls_ != nullptr || keys_ != nullptr)  // a reply before the handshake is impossible
     return later(std::move(done), asio::error::not_connected, 0);
   asio::async_write(socket_, bytes,
                     [self = shared_from_this(), done = std::move(done)](
@@ -71,7 +71,7 @@ void HttpStream::writeSecure(asio::const_buffer rest, size_t bytes, OnDone done)
   whenReady(io, done, [this, rest, bytes, done] { writeSecure(rest, bytes, done); });
 }
 
-// Goes on with `then` when the socket is as `io` says.
+// Calls `then` when the socket is ready for `io`.
 void HttpStream::whenReady(TlsSession::Io io, const OnDone& done, std::function<void()> then) {
   if (io == TlsSession::Io::kEnd) return later(done, asio::error::eof, 0);
   if (io == TlsSession::Io::kFailed) return later(done, asio::error::connection_reset, 0);

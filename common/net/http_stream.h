@@ -1,6 +1,6 @@
 #pragma once
 
-// Inside common/net: the bytes of a connection of an HttpServer, through TLS where there are keys.
+// Internal to common/net: a connection of an HttpServer, through TLS if there are keys.
 
 #include <cstddef>
 #include <functional>
@@ -15,10 +15,10 @@ namespace dtf::net {
 class TlsKeys;
 
 // With keys the first byte decides: a TLS handshake, or a plain connection, isPlainByMistake(),
-// which is to be told so.
+// which gets an explanation.
 // Owns: the socket, TLS's state.
-// Threads: loop-thread only. Handlers are called in a turn of their own, after close() with an
-// error; they keep this, and what a buffer refers to, alive.
+// Threads: loop-thread only. Handlers are called in a later turn, after close() with an error; they
+// keep this object and the memory of a buffer alive.
 class HttpStream : public std::enable_shared_from_this<HttpStream> {
  public:
   using OnDone = std::function<void(const error_code&, size_t bytes)>;
@@ -26,19 +26,19 @@ class HttpStream : public std::enable_shared_from_this<HttpStream> {
   // `keys` null: plain.
   HttpStream(asio::ip::tcp::socket socket, std::shared_ptr<TlsKeys> keys);
 
-  // Some bytes, after the handshake. One at a time.
+  // Reads some bytes, after the handshake. One call at a time.
   void read(asio::mutable_buffer room, OnDone done);
-  // All of them. One at a time.
+  // Writes all bytes. One call at a time.
   void write(asio::const_buffer bytes, OnDone done);
-  // Nothing more is to be written.
+  // Announces that nothing more will be written.
   void endWriting();
   void close();
 
   int descriptor() { return socket_.native_handle(); }
-  // Whom the peer's certificate names, once something was read; empty: it has shown none.
+  // Returns the task in the peer's certificate, after the first read; empty if it has shown none.
   std::string certificate() const { return tls_ == nullptr ? "" : tls_->peer(); }
   bool isPlainByMistake() const { return is_plain_by_mistake_; }
-  // Why TLS has failed; empty: it hasn't.
+  // Returns the reason of a failure of TLS; empty if it has not failed.
   std::string failure() const { return tls_ == nullptr ? "" : tls_->failure(); }
 
  private:
@@ -49,7 +49,7 @@ class HttpStream : public std::enable_shared_from_this<HttpStream> {
   void later(OnDone done, const error_code& ec, size_t bytes);
 
   asio::ip::tcp::socket socket_;
-  std::shared_ptr<TlsKeys> keys_;  // null once the first bytes have come
+  std::shared_ptr<TlsKeys> keys_;  // null after the first bytes
   std::unique_ptr<TlsSession> tls_;
   bool is_plain_by_mistake_ = false;
 };

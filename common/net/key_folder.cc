@@ -68,7 +68,7 @@ void addExtension(X509& certificate, X509& issuer, int kind, const std::string& 
     failOpenSsl("cannot extend a certificate by " + value);
 }
 
-// Without extensions and signature. `issuer` null: it is its own.
+// Makes a certificate without extensions and signature. `issuer` null: self-issued.
 Certificate startCertificate(const CertifiedName& name, EVP_PKEY& key, const X509* issuer,
                              const Validity& validity) {
   Certificate certificate(X509_new());
@@ -104,10 +104,10 @@ std::string pemOf(EVP_PKEY& key) {
   return {data, static_cast<size_t>(bytes)};
 }
 
-// Mode 0600 from the start: never readable for a moment.
+// Writes the file with mode 0600 from the start: it is never readable by others.
 void replaceFile(const fs::path& file, const std::string& pem) {
   const fs::path temporary = file.string() + ".new";
-  ::unlink(temporary.c_str());  // of a process that was killed
+  ::unlink(temporary.c_str());  // left by a process that was killed
   FileSystem& disk = realFileSystem();
   const std::unique_ptr<WritableFile> out = disk.create(temporary);
   out->write(pem.data(), pem.size());
@@ -117,7 +117,7 @@ void replaceFile(const fs::path& file, const std::string& pem) {
   disk.syncFolder(file.parent_path());
 }
 
-// What is in it is somebody's, and may be a CA.
+// Rejects a folder with files: they may be a CA's.
 void refuseFilled(const fs::path& folder) {
   std::error_code error;
   if (fs::exists(folder / kAuthorityFile, error))
@@ -131,7 +131,7 @@ void refuseFilled(const fs::path& folder) {
   if (error) failWrite(folder, error.value());
 }
 
-// A folder of this user alone, beside `folder`.
+// Makes a folder for this user alone, beside `folder`.
 fs::path makeFolderBeside(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder.parent_path(), error);
@@ -147,18 +147,18 @@ bool isHostName(const std::string& host) {
   });
 }
 
-// As OpenSSL's configuration has it: "URI:dtf://job/ps/0,DNS:host".
+// Returns OpenSSL's configuration text: "URI:dtf://job/ps/0,DNS:host".
 std::string alternativeNames(const CertifiedName& name, const std::string& host) {
   const std::string uri = "URI:" + name.uri();
   if (host.empty()) return uri;
   if (!isHostName(host)) throw Error(ErrorCode::kUsage, "'" + host + "' is no name of a host");
   const std::unique_ptr<ASN1_OCTET_STRING, decltype(&ASN1_OCTET_STRING_free)> address(
       a2i_IPADDRESS(host.c_str()), &ASN1_OCTET_STRING_free);
-  (void)openSslText();  // of a name, which is no address
+  (void)openSslText();  // clears the error for a name, which is no address
   return uri + (address != nullptr ? ",IP:" : ",DNS:") + host;
 }
 
-// The host that alternativeNames() was given.
+// Returns the host in a certificate of alternativeNames().
 std::string hostOf(const X509& certificate) {
   const std::unique_ptr<GENERAL_NAMES, decltype(&GENERAL_NAMES_free)> names(
       static_cast<GENERAL_NAMES*>(
@@ -208,7 +208,8 @@ KeyFolder KeyFolder::create(const fs::path& folder, const std::string& job,
                     "'_' and '-' can");
   const fs::path named = fs::absolute(folder).lexically_normal();
   const fs::path place =
-      fs::weakly_canonical(named.has_filename() ? named : named.parent_path());  // behind a link
+      // the target of a link
+      fs::weakly_canonical(named.has_filename() ? named : named.parent_path());
   refuseFilled(place);
   const fs::path unnamed = makeFolderBeside(place);
   try {
@@ -306,7 +307,7 @@ std::vector<KeyInFolder> KeyFolder::list() const {
   return keys;
 }
 
-// Of tasks, sorted.
+// Returns the files of tasks, sorted.
 std::vector<std::string> KeyFolder::keyFiles() const {
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(folder_)) {

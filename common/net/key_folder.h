@@ -1,11 +1,11 @@
 #pragma once
 
-// The folder of a job's keys, as `dtf-launch keys` makes it: a CA of the job's own, and a key for
-// each task that the CA has signed.
-//   DIR/ca.pem        the CA's certificate: what all tasks trust
-//   DIR/ca-key.pem    the CA's key: whoever has it can make keys. No task needs it, none is given
-//                     it
-//   DIR/ps-0.pem      of ps/0: its key and its certificate; DIR/client.pem of who asks and watches
+// The folder of a job's keys, made by `dtf-launch keys`: a CA for the job, and a signed key for
+// each task.
+//   DIR/ca.pem        the CA's certificate, which all tasks trust
+//   DIR/ca-key.pem    the CA's key, which signs new keys; it is never copied to tasks
+//   DIR/ps-0.pem      key and certificate of ps/0; DIR/client.pem is for programs that query and
+//   watch
 
 #include <chrono>
 #include <filesystem>
@@ -17,7 +17,7 @@
 
 namespace dtf::net {
 
-// From now on; negative ones lie in the past.
+// Relative to now; negative values lie in the past.
 struct Validity {
   std::chrono::seconds from{-300};  // hosts' clocks differ
   std::chrono::seconds until = std::chrono::hours(24 * 365);
@@ -31,34 +31,33 @@ struct KeyInFolder {
   bool expired = false;
 };
 
-// Keys are of P-256, made here, and leave the folder only by the hand of whoever copies them. Files
-// have mode 0600, the folder 0700; a file is replaced whole.
+// Keys are P-256, generated here, and never copied anywhere else by dtf. Files have mode 0600, the
+// folder 0700; files are replaced atomically.
 // Owns: nothing between calls.
 // Threads: thread-compatible; one process at a time.
 // Blocks: on the disk.
-// Errors: kBadData naming the file that is missing or damaged; kCannotWrite; kPermission, also for
-// a CA's key that others may read; kUsage for a name that no task and no job can have.
+// Errors: kBadData with the missing or damaged file; kCannotWrite; kPermission, also for a CA's key
+// that others may read; kUsage for an invalid name of a task or job.
 class KeyFolder {
  public:
-  // Makes the folder with the CA and what `fill` issues, all of it or nothing: it is made under
-  // another name beside its own (".new-keys-..."), which is all that a process leaves that is
-  // killed meanwhile. A folder that is there already must be empty, and is replaced, its mode with
-  // it.
-  // Errors: kUsage when it is not empty.
+  // Makes the folder with the CA and the keys issued by `fill`, completely or not at all. It is
+  // made under a temporary name beside its own (".new-keys-..."), which a killed process leaves
+  // behind. An existing folder must be empty, and is replaced together with its mode.
+  // Errors: kUsage if it is not empty.
   static KeyFolder create(const std::filesystem::path& folder, const std::string& job,
                           const Validity& validity,
                           const std::function<void(KeyFolder& made)>& fill = nullptr);
-  // Of a folder that create() made.
+  // Opens a folder made by create().
   explicit KeyFolder(std::filesystem::path folder);
 
   const std::string& job() const { return job_; }
 
-  // A new key and certificate; one that is there is replaced. `host`: where the task listens, for
-  // programs that look at that (curl); may be empty.
+  // Issues a new key and certificate; replaces an existing one. `host`: the task's host, for
+  // programs that check it (curl); may be empty.
   KeyInFolder issue(const std::string& task, const std::string& host, const Validity& validity);
-  // Of all tasks that have a key, a new key and a certificate for the same name and host.
+  // Issues a new key and certificate, with the same name and host, for all tasks that have a key.
   std::vector<KeyInFolder> renew(const Validity& validity);
-  // The CA first, then by file name.
+  // Returns the CA first, then the others by file name.
   std::vector<KeyInFolder> list() const;
 
  private:

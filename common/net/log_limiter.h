@@ -15,7 +15,8 @@ namespace dtf::net {
 template <size_t kKinds, uint32_t kLinesPerSecond = 5>
 class LogLimiter {
  public:
-  // The number of lines of this kind kept back since the last one, when a line may be written now.
+  // Returns the number of suppressed lines of this kind since the last one if a line may be written
+  // now, else nullopt.
   std::optional<uint64_t> allow(size_t kind, TimePoint now) {
     Kind& state = kinds_[kind];
     if (now - state.second_start >= std::chrono::seconds(1)) {

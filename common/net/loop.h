@@ -1,7 +1,7 @@
 #pragma once
 
-// What code that lives on a loop may ask of it: the time, a later turn, a connection. Links and
-// services know only this, so that the same code runs on Asio in a daemon and on virtual time in a
+// The services of a loop for code that runs on it: the time, a later turn, a connection. Links and
+// services depend only on this, so the same code runs on Asio in a daemon and on virtual time in a
 // simulation.
 
 #include <kj/async.h>
@@ -39,12 +39,11 @@ class Loop {
   virtual const Clock& clock() const = 0;
   virtual kj::Timer& timer() = 0;
 
-  // Runs `fn` on the loop, later, in the order of the posts of one thread. `fn` may fulfil kj
-  // promises.
+  // Runs `fn` on the loop, later, in the order of one thread's posts. `fn` may fulfil kj promises.
   virtual void post(std::function<void()> fn) = 0;
 
-  // Connects to a peer that may not be there yet, as connectToPeer() (connector.h) does, with its
-  // errors and with the credentials of this loop. `pool` is for the large messages that arrive.
+  // Connects to a peer that may not have started yet, like connectToPeer() (connector.h), with the
+  // same errors and with this loop's credentials. `pool` is for large messages that arrive.
   virtual kj::Promise<kj::Own<MessageStream>> connect(std::string host, uint16_t port,
                                                       ConnectOptions options, const Limits& limits,
                                                       std::shared_ptr<BufferPool> pool) = 0;

@@ -18,10 +18,10 @@ namespace dtf::net {
 
 namespace {
 
-// Of those who knock; all but one are strangers.
+// Connections waiting at the door; all but one are strangers.
 constexpr int kBacklog = 8;
 
-// What goes with a descriptor.
+// The message sent with a descriptor.
 struct Note {
   uint64_t key = 0;
   uint64_t bytes = 0;
@@ -34,7 +34,7 @@ constexpr size_t kNameDigits = 32;
   throw Error(ErrorCode::kUnavailable, "cannot " + doing + ": " + errnoText(errno_value));
 }
 
-// Messages keep their boundaries, and a descriptor stays with its note.
+// SOCK_SEQPACKET keeps message boundaries, and a descriptor stays with its note.
 Fd unixSocket() {
   Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.valid()) failWith("make a Unix socket", errno);
@@ -50,8 +50,8 @@ bool isDigit(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-// An abstract one begins with a zero byte, and has no other end than its length. Nobody is sent to
-// a socket that is no door.
+// Converts an abstract address, which begins with a zero byte and ends by its length. Rejects
+// addresses that are no door's.
 Name nameOf(const std::string& address) {
   Name name;
   name.address.sun_family = AF_UNIX;
@@ -67,8 +67,8 @@ void drawRandom(void* to, size_t bytes) {
   DTF_CHECK(::getrandom(to, bytes, 0) == static_cast<ssize_t>(bytes));
 }
 
-// A note, with room for one descriptor beside it. Not of CMSG_SPACE(): in its padding the kernel
-// would put a second one.
+// A note, with room for one descriptor. Without CMSG_SPACE(): the kernel would put a second
+// descriptor into its padding.
 struct NoteMessage {
   NoteMessage() {
     header.msg_iov = &part;
@@ -85,7 +85,7 @@ struct NoteMessage {
   msghdr header{};
 };
 
-// The descriptor that came with a message; invalid: none.
+// Returns the descriptor of a message; invalid if none.
 Fd descriptorOf(msghdr& message) {
   Fd fd;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
@@ -132,7 +132,7 @@ std::optional<GivenMemory> MemoryChannel::receive(size_t bytes_max) {
   if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
   if (received < 0) failWith("receive memory from a peer", errno);
   if (received == 0) throw Error(ErrorCode::kUnavailable, "the peer that gave memory is gone");
-  const Fd fd = descriptorOf(message.header);  // closed, whatever is thrown
+  const Fd fd = descriptorOf(message.header);  // closed on any exception
   const bool is_cut = (message.header.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0;
   if (is_cut && !fd.valid() && received == sizeof note)
     throw Error(ErrorCode::kUnavailable,
@@ -164,7 +164,7 @@ std::optional<MemoryChannel> MemoryDoor::take() {
     if (!socket.valid()) failWith("accept whoever knocks at a door", errno);
     DoorSecret said{};
     if (::recv(socket.get(), said.data(), sizeof said, 0) != sizeof said) continue;
-    // In a time that doesn't tell where they differ.
+    // Compares in constant time.
     if (((said[0] ^ secret_[0]) | (said[1] ^ secret_[1])) == 0)
       return MemoryChannel(std::move(socket));
   }

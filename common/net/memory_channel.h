@@ -1,8 +1,8 @@
 #pragma once
 
-// How memory gets from one process to another on the same host (base/shared_memory.h): its
-// descriptor goes over a Unix socket, once. Who connects to whom, and what the memory is for, two
-// processes tell each other elsewhere.
+// Passes memory from one process to another on the same host (base/shared_memory.h): its descriptor
+// is sent once over a Unix socket. The two processes agree elsewhere on who connects, and on the
+// memory's purpose.
 
 #include <array>
 #include <cstddef>
@@ -17,35 +17,35 @@
 
 namespace dtf::net {
 
-// Another process's, with the key that it has there.
+// Memory of another process, with its key there.
 struct GivenMemory {
   uint64_t key = 0;
   std::shared_ptr<const MappedMemory> memory;
 };
 
-// Proves to a door that somebody was told of it. In no log and no status.
+// Proves to a door that the client was told its address. Never in a log or status.
 using DoorSecret = std::array<uint64_t, 2>;
 
 // One end.
 // Owns: the socket.
 // Threads: thread-compatible.
-// Blocks: never, but while the kernel maps what was received.
+// Blocks: never, except while the kernel maps received memory.
 class MemoryChannel {
  public:
-  // The end of whoever comes to an open door: it waits for nobody.
-  // Errors: kBadData for an address that is no door's; kUnavailable where no such door is open on
-  // this host (in this network namespace), or it is crowded.
+  // Connects to a listening door; never blocks.
+  // Errors: kBadData for an address that is no door's; kUnavailable if no such door is open on this
+  // host (in this network namespace), or if it is crowded.
   static MemoryChannel connect(const std::string& address, const DoorSecret& secret);
 
-  // Memory that the other end may read, from now on and for as long as it likes.
-  // Errors: kUnavailable when the other end is gone, or leaves lying too much of what it is given.
+  // Gives memory to the other end, which may read it for as long as it likes.
+  // Errors: kUnavailable if the other end is gone, or has too many unread messages.
   void give(const SharedMemory& memory);
 
-  // What was given first of what has not been received; nullopt: nothing. What was given before an
-  // answer was sent is there when the answer is.
-  // Errors: kUnavailable when the other end is gone, or this process has no descriptor left;
-  // kBadData when it gives what is no shared memory, or is larger than `bytes_max`:
-  // reading it takes memory of this host, whoever made it.
+  // Receives the oldest pending memory; nullopt if there is none. Memory given before a reply was
+  // sent is available when the reply is.
+  // Errors: kUnavailable if the other end is gone, or this process has no descriptor left; kBadData
+  // if it is no shared memory, or larger than `bytes_max`: reading it takes memory of this host,
+  // even if the other process allocated it.
   std::optional<GivenMemory> receive(size_t bytes_max);
 
  private:
@@ -55,20 +55,20 @@ class MemoryChannel {
   Fd socket_;
 };
 
-// Where one other process connects.
-// Owns: a listening Unix socket of a random name that is no file (unix(7), abstract).
+// Listens for one other process.
+// Owns: a listening Unix socket with a random name that is no file (unix(7), abstract).
 // Threads: thread-compatible.
 // Blocks: never.
 class MemoryDoor {
  public:
-  // Errors: kUnavailable with what the kernel refuses.
+  // Errors: kUnavailable with the kernel's reason.
   MemoryDoor();
 
   const std::string& address() const { return address_; }
   const DoorSecret& secret() const { return secret_; }
 
-  // The end of whoever has connected with the secret; nullopt: nobody has.
-  // Errors: kUnavailable with what the kernel refuses.
+  // Returns the connection that presented the secret; nullopt if there is none.
+  // Errors: kUnavailable with the kernel's reason.
   std::optional<MemoryChannel> take();
 
  private:

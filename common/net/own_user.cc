@@ -22,7 +22,7 @@ namespace dtf::net {
 
 namespace {
 
-// Addresses and ports as the kernel has them; of IPv4 in its own form, not as IPv6.
+// Addresses and ports in the kernel's form; IPv4 in its own form, not mapped to IPv6.
 struct End {
   uint8_t family = AF_UNSPEC;
   uint32_t address[4] = {};
@@ -33,7 +33,7 @@ struct Owner {
   uid_t user = 0;
   uint8_t state = 0;
 };
-using Found = std::variant<Owner, std::string>;  // or why not
+using Found = std::variant<Owner, std::string>;  // or the reason why it is unknown
 
 End endOf(int fd, int (*get)(int, sockaddr*, socklen_t*)) {
   DTF_CHECK(fd >= 0);
@@ -68,8 +68,8 @@ std::string unknown(const std::string& what, int error) {
   return fmt::format("the kernel doesn't tell whose sockets are ({}: {})", what, errnoText(error));
 }
 
-// Asks the kernel by `netlink`, which answers within the call that asks. nullopt and errno: it does
-// not, and a later answer might be to this question.
+// Queries the kernel through `netlink`, which replies within the call. nullopt with errno: no
+// reply, and a later reply might belong to this query.
 std::optional<Found> ask(const Fd& netlink, const End& local, const End& remote) {
   struct {
     nlmsghdr header;
@@ -104,9 +104,9 @@ std::optional<Found> ask(const Fd& netlink, const End& local, const End& remote)
   return Owner{found->idiag_uid, found->idiag_state};
 }
 
-// Of the socket whose own end is `local`, connected to `remote`; `remote` without a port: of the
-// one that listens at `local`. The thread keeps its descriptor: a task that has none left must
-// still know its own user's connections.
+// Returns the owner of the socket with local end `local`, connected to `remote`; if `remote` has no
+// port, of the socket listening at `local`. The thread keeps its descriptor: a task without free
+// descriptors must still recognise its own user's connections.
 Found ownerOf(const End& local, const End& remote) {
   DTF_CHECK(local.family != AF_UNSPEC && local.port != 0);
   static thread_local Fd netlink;
@@ -126,7 +126,7 @@ bool isEstablished(int fd) {
          info.tcpi_state == TCP_ESTABLISHED;
 }
 
-// `found` is of a socket that is there.
+// `found` is an existing socket.
 std::string refusalOf(const Owner& owner) {
   const uid_t own = ::geteuid();
   if (owner.user == own || owner.user == 0) return {};
@@ -142,8 +142,8 @@ Stranger closedAlready() {
 
 }  // namespace
 
-// Of a socket that has closed the kernel says root, so it must not have: neither before it is asked
-// about, nor so that its place between the two addresses could be another's by then.
+// For a closed socket the kernel reports root, so the other socket must be open: both before the
+// query, and after it, so that no other socket can have taken its place between the two addresses.
 Stranger strangerThatConnects(int fd) {
   const End here = endOf(fd, ::getsockname), there = endOf(fd, ::getpeername);
   if (there.family == AF_UNSPEC) return closedAlready();
@@ -155,9 +155,9 @@ Stranger strangerThatConnects(int fd) {
   return {refusalOf(owner)};
 }
 
-// Who listens now need not be who has accepted: a stranger may have held the port until a moment
-// ago. In this order: what is queued at this user's own socket can't be accepted by another, and
-// what a stranger's socket had queued was reset when it closed.
+// The listener of now may not be the process that accepted: a stranger may have held the port until
+// a moment ago. Hence this order: connections queued at this user's socket can't be accepted by
+// another user, and connections queued at a stranger's socket were reset when it closed.
 Stranger strangerThatListens(int fd) {
   const End there = endOf(fd, ::getpeername);
   if (there.family == AF_UNSPEC) return closedAlready();
@@ -170,8 +170,8 @@ Stranger strangerThatListens(int fd) {
   return strangerThatConnects(fd);  // root until somebody accepts
 }
 
-// Asked about a socket that is there: of kernels that know nothing of TCP's the answer is the same
-// as of no such socket.
+// Queries an existing socket: kernels without this interface for TCP give the same reply as for a
+// missing socket.
 std::string whyOwnersAreUnknown() {
   const Fd listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in loopback{};

@@ -1,28 +1,29 @@
 #pragma once
 
-// Without keys: which of this host's users may talk to a task. TCP on loopback is open to them all,
-// but the kernel knows of each socket whose it is (sock_diag(7)), so that nobody has to prove it.
+// Access without keys, by user of this host. TCP on loopback is open to all users, but the kernel
+// knows the owner of each socket (sock_diag(7)), so no proof is needed.
 
 #include <string>
 
 namespace dtf::net {
 
-// Why a connection must not be used. Value type.
+// The reason why a connection must not be used. Value type.
 struct Stranger {
-  std::string why;          // for people; empty: it may be used
-  bool has_closed = false;  // its other end has closed: nobody was turned away
+  std::string why;          // for people; empty if it may be used
+  bool has_closed = false;  // its other end has closed: nothing was rejected
 };
 
-// Why the process at the other end of `fd`, a TCP connection, may not be talked to: it runs as
-// another user than this one, and not as root. Empty: it may, or it isn't on this host's loopback,
-// of which the kernel knows nothing.
-// `fd` accepted: whose the other socket is, which must not have closed yet.
+// Returns a reason if the process at the other end of `fd`, a TCP connection, runs as another user
+// than this one and not as root. Empty if it may be used, or if the connection isn't on this host's
+// loopback: the kernel doesn't know remote owners.
+// For an accepted `fd`: checks the owner of the peer's socket, which must not have closed.
 Stranger strangerThatConnects(int fd);
-// `fd` connected: whose the socket is that listens there, and the one that it was connected to, if
-// somebody has accepted that already.
+// For a connected `fd`: checks the owner of the listening socket, and of the accepted one if there
+// is one already.
 Stranger strangerThatListens(int fd);
 
-// Empty: this process may ask the kernel. Else why not: both of the above say so then.
+// Returns empty if this process may query the kernel; else the reason, which both functions above
+// then return.
 std::string whyOwnersAreUnknown();
 
 }  // namespace dtf::net

@@ -39,7 +39,7 @@ bool parseTcpLine(const std::string& line, TcpLine& parsed) {
   return true;
 }
 
-// The inodes of the sockets at `port`: the listening ones; when there are none, all.
+// Returns the inodes of the sockets at `port`: the listening ones, or all if none listens.
 std::set<std::string> inodesAt(uint16_t port) {
   std::set<std::string> listening, others;
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The first 16 bytes of every connection, sent by the side that connects. They tell a dtf peer from
-// everything else that may knock on a port before Cap'n Proto sees a byte.
+// The first 16 bytes of every connection, sent by the connecting side. They distinguish a dtf peer
+// from any other client before Cap'n Proto sees a byte.
 //   0..5 "DTFRPC"   6..7 protocol version, little-endian   8 kind of connection   9..15 zero
 
 #include <array>
@@ -21,15 +21,15 @@ enum class ConnectionKind : uint8_t { kControl = 1, kBulk = 2 };
 
 std::array<std::byte, kPreambleBytes> makePreamble(ConnectionKind kind);
 
-// nullopt: not from a peer of this version; describeBytes() says what it is.
+// Returns nullopt if the bytes are not from a peer of this version; describeBytes() then describes
+// them.
 std::optional<ConnectionKind> parsePreamble(std::span<const std::byte> bytes);
 
-// Whether they begin a TLS handshake.
+// Returns whether the bytes begin a TLS handshake.
 bool looksLikeTls(std::span<const std::byte> bytes);
 
-// What the first bytes of a connection look like, for a log line: "an HTTP request", "a TLS
-// handshake", "a TLS alert", "dtf protocol version 7, this is 1", "nothing", "random bytes (17 03
-// ff ...)".
+// Describes the first bytes of a connection for a log line: "an HTTP request", "a TLS handshake",
+// "a TLS alert", "dtf protocol version 7, this is 1", "nothing", "random bytes (17 03 ff ...)".
 std::string describeBytes(std::span<const std::byte> bytes);
 
 }  // namespace dtf::net

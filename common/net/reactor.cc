@@ -80,8 +80,8 @@ void IoThread::runLoop(std::promise<void>& ready) {
   while (posts_under_way_.load() > 0) ::sched_yield();
 }
 
-// Runs what is posted or runnable because of the cleanups too, while kj objects may still die in
-// it.
+// Also runs functions posted or made runnable by the cleanups, while kj objects may still be
+// destroyed in the loop.
 void IoThread::stopOnLoop() {
   assertInLoop();
   constexpr int kRoundsMax = 1000;

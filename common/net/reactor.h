@@ -1,6 +1,6 @@
 #pragma once
 
-// A thread's loop (Reactor, and ReactorLoop as what others see of it), and a named thread that runs
+// A thread's loop (Reactor, and ReactorLoop as its Loop interface), and a named thread that runs
 // one (IoThread).
 
 #include <atomic>
@@ -26,17 +26,15 @@
 
 namespace dtf::net {
 
-// io_context, event port, kj loop and wait scope of one thread. The members' order is the order of
-// construction; the reverse is the order in which they may die. Everything kj must be destroyed
-// before the Reactor, on its thread. Use it in a tool or a test as
-// `promise.wait(reactor.wait_scope)`, in a daemon as run().
+// The io_context, event port, kj loop and wait scope of one thread. Members are constructed in this
+// order and destroyed in reverse. All kj objects must be destroyed before the Reactor, on its
+// thread. Use it in a tool or a test as `promise.wait(reactor.wait_scope)`, in a daemon as run().
 // Threads: made, run and destroyed on one thread; stop() and asio::post(ioc, ...) from any.
 struct Reactor {
   Reactor() { port.attach(loop, wait_scope); }
 
   // Runs handlers and kj events until stop(). A stop() before run() makes it return at once.
-  // For `busy_poll` after its last work the loop asks for more instead of going to sleep: see
-  // BusyPoll.
+  // `busy_poll`: the time the loop polls after its last work before it sleeps; see BusyPoll.
   void run(Duration busy_poll = {});
   void stop() { ioc.stop(); }
 
@@ -51,7 +49,7 @@ struct Reactor {
 // Borrows: `reactor` (must outlive this).
 class ReactorLoop final : public Loop {
  public:
-  // `credentials`: of the connections that the loop makes.
+  // `credentials`: for connections made on the loop.
   explicit ReactorLoop(Reactor& reactor, Credentials credentials = {})
       : reactor_(reactor), credentials_(std::move(credentials)) {}
   const Clock& clock() const override { return clock_; }
@@ -67,26 +65,26 @@ class ReactorLoop final : public Loop {
   const SystemClock clock_;
 };
 
-// How long the loops that carry parameters busy-poll. An idle daemon, with a heartbeat a second,
-// pays 0.01 % of a core.
+// The polling time of loops that carry parameters. An idle daemon, with a heartbeat a second, pays
+// 0.01 % of a core.
 inline constexpr Duration kDataBusyPoll = std::chrono::microseconds(100);
 
 // A named thread that runs a Reactor for as long as this object lives.
 // Owns: the thread, its Reactor, functions posted and cleanups registered.
 // Threads: thread-safe, but destroy it only after every other user has stopped.
-// Blocks: call() until its result; the destructor until the loop has run the cleanups and what was
-// posted before.
-// Errors: a posted function or a cleanup that throws ends the process (nobody could receive its
-// exception).
+// Blocks: call() until its result; the destructor until the loop has run the cleanups and earlier
+// posts.
+// Errors: a posted function or a cleanup that throws ends the process, since nothing could receive
+// its exception.
 class IoThread final : public Loop {
  public:
-  // `credentials`: of the connections that the loop makes.
+  // `credentials`: for connections made on the loop.
   explicit IoThread(std::string name, Duration busy_poll = {}, Credentials credentials = {});
   ~IoThread() override;
   IoThread(const IoThread&) = delete;
   IoThread& operator=(const IoThread&) = delete;
 
-  // Runs `fn` on the loop, later, in the order of the posts of one thread.
+  // Runs `fn` on the loop, later, in the order of one thread's posts.
   void post(std::function<void()> fn) override;
 
   const Clock& clock() const override { return clock_; }
@@ -94,8 +92,8 @@ class IoThread final : public Loop {
                                               ConnectOptions options, const Limits& limits,
                                               std::shared_ptr<BufferPool> pool) override;
 
-  // Runs `fn` on the loop and returns its result; when `fn` returns a kj::Promise, the promise's
-  // result. What `fn` throws is thrown here; a kj::Exception arrives as dtf::Error
+  // Runs `fn` on the loop and returns its result, or the result of its promise if it returns a
+  // kj::Promise. Exceptions of `fn` are rethrown here; a kj::Exception arrives as dtf::Error
   // (error_bridge.h). Bound the promise's time with timer().timeoutAfter(). On the loop's own
   // thread only with a `fn` that does not return a promise.
   template <class Fn>
@@ -104,8 +102,8 @@ class IoThread final : public Loop {
   PromiseValue<std::invoke_result_t<Fn&>> call(Fn fn) requires(
       kIsPromise<std::invoke_result_t<Fn&>>);
 
-  // Registers a function that the destructor runs on the loop: there the objects that live on the
-  // loop must die. They run in reverse order of registration.
+  // Registers a function that the destructor runs on the loop, where the loop's objects must be
+  // destroyed. Functions run in reverse order of registration.
   void onStop(std::function<void()> cleanup);
 
   bool inLoop() const { return std::this_thread::get_id() == loop_id_; }
@@ -120,13 +118,12 @@ class IoThread final : public Loop {
  private:
   class Tasks;  // kj promises started by call()
 
-  // What a call brings back: values only, so that no exception object is shared between the
-  // threads.
+  // The result of a call: values only, so that threads share no exception object.
   template <class T>
   using Outcome = std::variant<std::conditional_t<std::is_void_v<T>, std::monostate, T>, Error>;
 
-  // `name` is a copy: when the thread ends under a call, this object may be gone before the caller
-  // looks.
+  // `name` is a copy: if the thread ends during a call, this object may be gone before the caller
+  // reads it.
   template <class T>
   static T await(std::future<Outcome<T>> future, const std::string& name);
   void runLoop(std::promise<void>& ready);
@@ -141,11 +138,11 @@ class IoThread final : public Loop {
   Reactor* reactor_ =
       nullptr;               // lives on the thread's stack; constant from constructor to destructor
   Tasks* tasks_ = nullptr;   // loop thread
-  std::thread::id loop_id_;  // as reactor_
+  std::thread::id loop_id_;  // constant, like reactor_
   Mutex mu_;
   std::vector<std::function<void()>> cleanups_ DTF_GUARDED_BY(mu_);
-  // asio::post touches the io_context after the loop has seen the function, so the thread ends only
-  // when no post is under way.
+  // asio::post uses the io_context after the loop has seen the function, so the thread ends only
+  // when no post is in progress.
   std::atomic<int> posts_under_way_{0};
   Thread thread_;  // last: its body uses the members above
 };

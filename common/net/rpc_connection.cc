@@ -17,9 +17,9 @@ namespace {
 using capnp::rpc::twoparty::Side;
 using capnp::rpc::twoparty::VatId;
 
-// capnp's traversal limit caps the size of a message and how much of it is read, with one number
-// for all messages. Our Limits do the first before anything is allocated, and the frame reader
-// lowers it to what each message's size justifies for the second.
+// capnp's traversal limit bounds the size of a message and the amount read from it, with one number
+// for all messages. Our Limits bound the size before any allocation, and the frame reader lowers
+// the limit to a multiple of each message's size.
 capnp::ReaderOptions readerOptions() {
   capnp::ReaderOptions options;
   options.traversalLimitInWords = uint64_t{1} << 40;

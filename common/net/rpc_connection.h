@@ -1,7 +1,7 @@
 #pragma once
 
-// One Cap'n Proto RPC connection: message stream, two-party network and RPC system, in the right
-// order of life.
+// One Cap'n Proto RPC connection: message stream, two-party network and RPC system, destroyed in
+// the right order.
 
 #include <capnp/capability.h>
 #include <kj/async.h>
@@ -17,22 +17,21 @@ namespace dtf::net {
 
 struct RpcOptions {
   std::string peer{};  // for messages: "worker/1 (127.0.0.1:5555)"
-  // Parameters of calls that are being served at once; beyond it nothing more is read from this
-  // connection.
+  // The bytes of parameters of all calls being served; beyond it the connection is not read.
   uint64_t calls_bytes_max = uint64_t{256} << 20;
-  // Server side: answers that wait behind the one being written. Beyond it nothing more is read
-  // from this connection: whoever doesn't read its answers is not served. (A client must go on
-  // reading, or two full ends would wait for each other.)
+  // Server side: the bytes of replies that wait behind the one being written. Beyond it the
+  // connection is not read: a client that doesn't read its replies is not served. (A client must
+  // keep reading, or two full ends would wait for each other.)
   uint64_t unread_bytes_max = uint64_t{256} << 10;
 };
 
 // Owns: the stream, the RPC system, the bootstrap capability.
 // Threads: loop-thread only: made, used and destroyed there, before the Reactor.
 // Blocks: never.
-// Errors: as promises of calls; when the peer is gone, DISCONNECTED, also for calls made later.
+// Errors: as promises of calls; DISCONNECTED once the peer is gone, also for later calls.
 class RpcConnection {
  public:
-  // Makes the server's session object, which may use the connection for as long as it lives itself.
+  // Makes the server's session object, which may use the connection during its own life.
   using MakeBootstrap = std::function<capnp::Capability::Client(RpcConnection&)>;
 
   // Server side.
@@ -44,22 +43,21 @@ class RpcConnection {
   RpcConnection(const RpcConnection&) = delete;
   RpcConnection& operator=(const RpcConnection&) = delete;
 
-  // The peer's bootstrap capability: `connection.bootstrap().castAs<ParameterServer>()`. Client
-  // side only.
+  // Returns the peer's bootstrap capability: `connection.bootstrap().castAs<ParameterServer>()`.
+  // Client side only.
   capnp::Capability::Client bootstrap();
 
-  // Resolves when the peer is gone, for any reason. To be awaited by the owner, who then destroys
-  // this.
+  // Resolves when the peer is gone, for any reason. The owner waits for it, then destroys this.
   kj::Promise<void> onDisconnect();
 
   const std::string& peer() const { return options_.peer; }
   void setPeer(std::string peer) {
     options_.peer = std::move(peer);
-  }  // once hello has said who it is
+  }  // after hello has identified it
   MessageStream& stream() { return *stream_; }
 
-  // Outgoing bytes in memory: capnp queues results without bound, so a server checks this before it
-  // makes more.
+  // Returns the bytes of outgoing messages in memory: capnp queues results without bound, so a
+  // server checks this before it makes more.
   uint64_t queuedBytes();
 
  private:

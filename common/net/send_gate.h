@@ -9,23 +9,24 @@
 
 namespace dtf::net {
 
-// How far a memory is written that is sent while somebody writes it: a stream sends no more of it
-// than that.
+// Tracks the progress of writing a memory that is sent at the same time: a stream sends only the
+// written part.
 // Borrows: the memory.
-// Threads: open() by the thread that writes; the rest by any.
+// Threads: open() by the writing thread; the rest by any.
 class SendGate {
  public:
   SendGate(const void* begin, uint64_t bytes)
       : begin_(static_cast<const std::byte*>(begin)), bytes_(bytes) {}
 
-  // The first `bytes` of the memory are final. They only rise.
+  // Declares the first `bytes` of the memory final. `bytes` never decreases.
   void open(uint64_t bytes) {
     DTF_CHECK(bytes <= bytes_ && bytes >= opened_.load(std::memory_order_relaxed));
     opened_.store(bytes, std::memory_order_release);
   }
   bool isOpen() const { return opened_.load(std::memory_order_acquire) == bytes_; }
 
-  // How many of `bytes` at `at`, a part of the memory, may be sent, from the first on.
+  // Returns how many of `bytes` bytes at `at`, a part of the memory, may be sent, from the first
+  // on.
   uint64_t sendable(const void* at, uint64_t bytes) const {
     const auto skipped = static_cast<uint64_t>(static_cast<const std::byte*>(at) - begin_);
     DTF_CHECK(at >= begin_ && skipped + bytes <= bytes_);

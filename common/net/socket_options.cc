@@ -16,7 +16,7 @@ namespace dtf::net {
 
 namespace {
 
-// Options that a kernel does not know are not worth failing for; a wrong descriptor was noticed
+// Ignores failures: an unknown option is not worth an error, and a bad descriptor was noticed
 // before.
 void setInt(int fd, int level, int option, int value) {
   (void)::setsockopt(fd, level, option, &value, sizeof(value));
@@ -54,8 +54,9 @@ std::string nameOf(const sockaddr_storage& address) {
   return endpoint.address().is_v6() ? "[" + host + "]:" + port : host + ":" + port;
 }
 
-// Inside one machine nothing is congested, and an algorithm that paces (BBR, the default of many
-// cloud images) halves the rate there. Every kernel has Reno; where its owner forbids it, so be it.
+// Disables pacing inside one machine: nothing is congested there, and an algorithm that paces (BBR,
+// the default of many cloud images) halves the rate. Every kernel has Reno; if its use is
+// forbidden, nothing changes.
 void dontPaceInsideOneMachine(int fd) {
   if (!hasBothEndsHere(fd)) return;
   constexpr char kAlgorithm[] = "reno";

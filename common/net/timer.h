@@ -21,13 +21,13 @@ inline Duration fromKj(kj::Duration d) {
   return Duration(d / kj::NANOSECONDS);
 }
 
-// Resolves when the caller's loop has been awake for `time`: a pause of the process or the machine
-// counts as an eighth of it at most, so what was sent before the pause is read before this ends.
-// For deadlines by which a peer is judged. `timer` must outlive the promise.
+// Resolves when the caller's loop has been awake for `time`. A pause of the process or the machine
+// counts as an eighth of it at most, so messages sent before the pause are read first. For
+// deadlines by which a peer is judged. `timer` must outlive the promise.
 kj::Promise<void> awakeDelay(kj::Timer& timer, Duration time);
 
-// Resolves when `progress` has given the same for so long, the caller's loop being awake. `timer`
-// must outlive the promise.
+// Resolves when `progress` has returned the same value for `time`, while the caller's loop was
+// awake. `timer` must outlive the promise.
 kj::Promise<void> stillDelay(kj::Timer& timer, Duration time, std::function<uint64_t()> progress);
 
 // Borrows: `port` (must outlive this and every promise made here).

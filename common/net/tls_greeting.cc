@@ -13,7 +13,7 @@ namespace {
 
 using Io = TlsSession::Io;
 
-// Shared with Asio's handlers, which may run after the promise is dropped.
+// Shared with Asio's handlers, which may outlive the promise.
 class SecureGreeting : public std::enable_shared_from_this<SecureGreeting> {
  public:
   SecureGreeting(AsioEventPort& port, Transport transport, ConnectionKind kind)
@@ -43,7 +43,7 @@ class SecureGreeting : public std::enable_shared_from_this<SecureGreeting> {
     const Io io = transport_.tls->write(preamble_.data(), preamble_.size(), put);
     DTF_CHECK(io != Io::kDone || put == preamble_.size());
     if (io == Io::kFailed) return refused();
-    (void)transport_.tls->flush();  // when it fails there may be an alert that says why
+    (void)transport_.tls->flush();  // after a failure, an alert may explain it
     return awaitAnswer();
   }
 

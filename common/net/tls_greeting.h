@@ -1,6 +1,6 @@
 #pragma once
 
-// Inside common/net: the client's way into a connection over TLS.
+// Internal to common/net: the client's side of opening a connection over TLS.
 
 #include <kj/async.h>
 
@@ -11,9 +11,11 @@ namespace dtf::net {
 
 class AsioEventPort;
 
-// Shakes hands on a connected socket, sends the preamble and awaits that the server repeats it:
-// only then has it taken this side's certificate. Loop thread; a dropped promise closes the socket.
-// Errors: kPermission in words when a certificate, or TLS itself, is refused; kUnavailable else.
+// Performs the handshake on a connected socket, sends the preamble and waits until the server
+// repeats it: only then has the server accepted this side's certificate. Loop thread; a dropped
+// promise closes the socket.
+// Errors: kPermission with the reason if a certificate, or TLS itself, is rejected; else
+// kUnavailable.
 kj::Promise<Transport> greetSecurely(AsioEventPort& port, Transport transport, ConnectionKind kind);
 
 }  // namespace dtf::net

@@ -21,12 +21,12 @@ namespace dtf::net {
 namespace {
 
 constexpr uint64_t kPemBytesMax = 64 << 10;
-// AES with 128 bits first: it is the fastest with the instructions that processors have for it.
+// AES with 128 bits first: with the processors' instructions it is the fastest.
 constexpr const char* kCipherSuites =
     "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 
 std::string readPem(const std::filesystem::path& file) {
-  // Of a file that can't be asked for, readFile() says why.
+  // If the file's existence is unknown, readFile() reports why.
   if (std::error_code problem; !std::filesystem::exists(file, problem) && !problem)
     throw Error(ErrorCode::kBadData,
                 file.string() + " is missing: dtf-launch keys makes it, copy it here");
@@ -35,7 +35,7 @@ std::string readPem(const std::filesystem::path& file) {
 
 }  // namespace
 
-// What tells that a file is another one, or was written.
+// Detects that a file was replaced or written.
 struct TlsKeys::Stamp {
   struct OfFile {
     uint64_t inode = 0;
@@ -49,7 +49,7 @@ struct TlsKeys::Stamp {
 };
 
 // One state of the files.
-// Owns: the context that sessions are made of.
+// Owns: the context that sessions are made from.
 class TlsKeys::Loaded {
  public:
   Loaded(const std::string& authority, const std::string& key_file, const std::string& pem,
@@ -60,7 +60,7 @@ class TlsKeys::Loaded {
     SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
     SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION);
     DTF_CHECK(SSL_CTX_set_ciphersuites(context, kCipherSuites) == 1);
-    // No resumption: who comes back shows his certificate again.
+    // No resumption: a client that reconnects presents its certificate again.
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(context, 0);
     SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION);
@@ -156,15 +156,15 @@ TlsKeys::Stamp TlsKeys::stamp() const {
   for (size_t i = 0; i < stamp.files.size(); ++i) {
     struct stat status {};
     if (::stat(names[i].c_str(), &status) != 0) continue;
-    // The time of the last change of any kind: a file that others could read is read again after
-    // chmod.
+    // The time of the last change of any kind: after a chmod, a file that others could read is read
+    // again.
     stamp.files[i] = {status.st_ino, status.st_ctim.tv_sec, status.st_ctim.tv_nsec, status.st_size};
   }
   return stamp;
 }
 
 std::shared_ptr<const TlsKeys::Loaded> TlsKeys::current() {
-  const Stamp now = stamp();  // before they are read: what changes meanwhile is read next time
+  const Stamp now = stamp();  // before reading: later changes are seen next time
   MutexLock lock(mu_);
   if (now == *read_at_) return loaded_;
   *read_at_ = now;

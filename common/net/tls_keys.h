@@ -1,7 +1,7 @@
 #pragma once
 
-// Who this process is to others, and whom it lets in: the keys of a task, from a folder that
-// `dtf-launch keys` made.
+// The keys of a task, from a folder made by `dtf-launch keys`: they identify this process to its
+// peers, and decide which peers it accepts.
 //   DIR/ca.pem            the certificate of the job's CA
 //   DIR/worker-1.pem      of worker/1: its private key and its certificate, mode 0600
 
@@ -14,23 +14,22 @@
 
 namespace dtf::net {
 
-// "worker-1.pem" of "worker/1".
+// Returns "worker-1.pem" for "worker/1".
 std::string keyFileOf(const std::string& task);
 inline constexpr const char* kAuthorityFile = "ca.pem";
 
-// TLS 1.3 only; both sides show a certificate that the job's CA has signed. The files are read
-// again when they change, for the connections that are made from then on: that is how keys are
-// renewed without a stop. Files that are not good (half copied, say) leave the earlier ones in use,
-// with a warning.
+// TLS 1.3 only; both sides present a certificate signed by the job's CA. Changed files are read
+// again, for later connections, so keys can be renewed without a stop. If the new files are
+// unusable (half copied, for example), the old keys stay in use, with a warning.
 // Owns: OpenSSL's context.
 // Threads: any.
 // Blocks: on the files, a few KiB.
-// Errors: constructor: kBadData naming the file that is missing or no key or certificate;
-// kPermission when others may read the key; kBadConfig when the key is for another task or job, is
-// signed by another CA or has expired.
+// Errors: constructor: kBadData with the file that is missing or invalid; kPermission if others may
+// read the key; kBadConfig if the key is for another task or job, is signed by another CA or has
+// expired.
 class TlsKeys {
  public:
-  // `job` empty: the one that the certificate names.
+  // `job` empty: the certificate's.
   TlsKeys(std::filesystem::path folder, std::string task, const std::string& job = {});
   ~TlsKeys();
   TlsKeys(const TlsKeys&) = delete;
@@ -53,7 +52,7 @@ class TlsKeys {
 
   const std::filesystem::path folder_;
   const std::string task_;
-  std::string job_;  // constant once constructed
+  std::string job_;  // constant after construction
   Mutex mu_;
   std::shared_ptr<const Loaded> loaded_ DTF_GUARDED_BY(mu_);
   std::unique_ptr<Stamp> read_at_ DTF_GUARDED_BY(mu_);

@@ -50,7 +50,7 @@ long bioControl(BIO*, int command, long, void*) {
   return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
-// The socket under OpenSSL: its own would raise SIGPIPE and send each record by itself.
+// OpenSSL's own socket BIO would raise SIGPIPE and send each record by itself.
 const BIO_METHOD* socketMethod() {
   static const BIO_METHOD* const kMethod = [] {
     BIO_METHOD* method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "dtf socket");
@@ -101,15 +101,16 @@ TlsSession::~TlsSession() {
 }
 
 size_t TlsSession::keep(const char* bytes, size_t count) {
-  // A record that does not fit leaves in pieces: OpenSSL asks again for the rest.
+  // A record that does not fit is sent in pieces: OpenSSL retries the rest.
   const size_t room = kOutBytes - std::min(kOutBytes, unsent());
   const size_t kept = std::min(room, count);
-  // What has left goes when it would make the buffer twice as large as what may wait.
+  // Sent bytes are dropped when they would make the buffer twice as large as the waiting ones may
+  // be.
   if (out_at_ > 0 && (out_at_ == out_.size() || out_.size() + kept > 2 * kOutBytes)) {
     out_.erase(out_.begin(), out_.begin() + static_cast<ptrdiff_t>(out_at_));
     out_at_ = 0;
   }
-  // By itself a vector would take up to twice what it holds.
+  // A vector's own growth could double the memory.
   if (const size_t due = out_.size() + kept; due > out_.capacity())
     out_.reserve(std::min(2 * kOutBytes, std::max(due, 2 * out_.capacity())));
   out_.insert(out_.end(), bytes, bytes + kept);
@@ -142,7 +143,7 @@ TlsSession::Io TlsSession::handshake() {
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_);
   const int problem = errno;
-  const Io flushed = flush();  // an alert, too
+  const Io flushed = flush();  // sends an alert, too
   errno = problem;
   if (result != 1) {
     const Io io = after(result);
@@ -151,7 +152,8 @@ TlsSession::Io TlsSession::handshake() {
   if (flushed != Io::kDone) return flushed;
   if (!checkPeer()) return Io::kFailed;
   established_ = true;
-  // From now on many records may come at once; a stranger is not given that much.
+  // From now on many records may arrive at once; before the handshake a peer doesn't get such a
+  // large buffer.
   SSL_set_default_read_buffer_len(ssl_, kInBytes);
   return Io::kDone;
 }
@@ -162,7 +164,7 @@ TlsSession::Io TlsSession::read(void* to, size_t room, size_t& got) {
   const int result = SSL_read_ex(ssl_, to, room, &got);
   if (result == 1) return Io::kDone;
   const Io io = after(result);
-  if (unsent() > 0 && io == Io::kWantRead) (void)flush();  // the answer to a new key
+  if (unsent() > 0 && io == Io::kWantRead) (void)flush();  // the reply to a new key
   return io;
 }
 
@@ -183,8 +185,7 @@ void TlsSession::sayEnd() {
   ERR_clear_error();
 }
 
-// No record is half sent now, which is when a key may change. The message that says so leaves
-// before the next record.
+// Changes the key between two records. The message about it is sent before the next record.
 void TlsSession::countRecords(size_t bytes) {
   records_ += (bytes + SSL3_RT_MAX_PLAIN_LENGTH - 1) / SSL3_RT_MAX_PLAIN_LENGTH;
   if (records_ < records_per_key_) return;
@@ -193,7 +194,7 @@ void TlsSession::countRecords(size_t bytes) {
   ++key_updates_;
 }
 
-// What OpenSSL's last call has come to.
+// Translates the result of OpenSSL's last call.
 TlsSession::Io TlsSession::after(int result) {
   switch (SSL_get_error(ssl_, result)) {
     case SSL_ERROR_WANT_READ:
@@ -224,13 +225,14 @@ TlsSession::Io TlsSession::lose(std::string reason) {
 }
 
 TlsSession::Io TlsSession::fail(std::string reason) {
-  failure_ = std::move(reason);  // an alert that came behind a broken pipe says more
+  failure_ = std::move(reason);  // an alert before a broken pipe explains more
   lost_ = false;
   ERR_clear_error();
   return Io::kFailed;
 }
 
-// What the peer has said of this side's certificate, or either of the other.
+// Returns the text of an alert: the peer's reason for rejecting this side's certificate, or a
+// failure of TLS.
 std::string TlsSession::alertText(int reason) const {
   switch (reason) {
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
@@ -254,7 +256,7 @@ std::string TlsSession::alertText(int reason) const {
   }
 }
 
-// Which of the two certificates that the peer has looked at it is, the alert does not say.
+// The alert does not tell which of the two certificates has expired.
 std::string TlsSession::expiredText() const {
   const X509* own = SSL_get_certificate(ssl_);
   if (own != nullptr && hasExpired(*own))
@@ -266,7 +268,7 @@ std::string TlsSession::expiredText() const {
 }
 
 void TlsSession::noteCertificate(int problem, const x509_st* certificate) {
-  if (!problem_.empty()) return;  // the first is the reason
+  if (!problem_.empty()) return;  // the first one is the reason
   if (certificate == nullptr) {
     problem_ = fmt::format("its certificate is not accepted: {}",
                            X509_verify_cert_error_string(static_cast<long>(problem)));
@@ -303,7 +305,7 @@ void TlsSession::noteCertificate(int problem, const x509_st* certificate) {
   }
 }
 
-// OpenSSL has checked who signed it; whom it names is ours to check.
+// OpenSSL has verified the signature; this checks the name.
 bool TlsSession::checkPeer() {
   const X509* certificate = SSL_get0_peer_certificate(ssl_);
   if (certificate == nullptr && side_ == Side::kOpenServer) return true;

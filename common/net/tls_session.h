@@ -1,6 +1,6 @@
 #pragma once
 
-// TLS 1.3 on one connected socket. Who it is with is checked in both directions; see tls_keys.h.
+// TLS 1.3 on one connected socket. Both sides verify each other; see tls_keys.h.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,23 +16,24 @@ struct x509_st;
 
 namespace dtf::net {
 
-// The records of one connection. What is to be sent is encrypted at once and kept until the socket
-// takes it, so that many records leave in one call.
-// Owns: OpenSSL's state, encrypted bytes that have not left.
-// Borrows: the socket's descriptor, which must not block, until it is destroyed; it may change
-// loops meanwhile.
+// The records of one connection. Bytes to send are encrypted at once and kept until the socket
+// takes them, so that many records are sent in one call.
+// Owns: OpenSSL's state, encrypted bytes that have not been sent.
+// Borrows: the socket's non-blocking descriptor, until it is destroyed; the socket may change loops
+// meanwhile.
 // Threads: one at a time.
 // Blocks: never.
-// Errors: kFailed, then failure() says why; after it there is nothing but to close.
+// Errors: kFailed, with the reason in failure(); after it the session can only be closed.
 class TlsSession {
  public:
-  // kOpenServer: asks for a certificate, but takes who shows none, whose peer() is empty then.
+  // kOpenServer: requests a certificate, but also accepts clients without one, with an empty
+  // peer().
   enum class Side : uint8_t { kClient, kServer, kOpenServer };
-  // kWantRead, kWantWrite: again when the socket is readable, or writable.
+  // kWantRead, kWantWrite: call again when the socket is readable, or writable.
   enum class Io : uint8_t { kDone, kWantRead, kWantWrite, kEnd, kFailed };
 
-  // `wanted`: the task that the peer's certificate must name; empty: any of the job. `job`: of
-  // both.
+  // `wanted`: the task that the peer's certificate must name; empty: any of the job. `job`: of both
+  // sides.
   // `folder`: of this side's keys, for messages.
   TlsSession(ssl_ctx_st* context, int fd, Side side, std::string job, std::string wanted,
              std::filesystem::path folder);
@@ -44,34 +45,35 @@ class TlsSession {
   bool established() const { return established_; }
   // kDone: `got` bytes, at least one. kEnd: the peer has closed.
   Io read(void* to, size_t room, size_t& got);
-  // kDone: `put` bytes, at least one, were taken, and need not be given again. kWantWrite: none,
-  // what was taken before must leave first.
+  // kDone: `put` bytes, at least one, were taken and must not be passed again. kWantWrite: none
+  // were taken; earlier ones must be sent first.
   Io write(const void* from, size_t bytes, size_t& put);
-  // Gives the socket what was taken. kDone: all of it.
+  // Passes taken bytes to the socket. kDone: all of them.
   Io flush();
-  // Says that nothing follows, as far as the socket takes it.
+  // Announces the end to the peer, as far as the socket takes it.
   void sayEnd();
   size_t unsent() const { return out_.size() - out_at_; }
-  // What the bytes that wait take of memory, with those that have left.
+  // Returns the memory of the buffer: waiting bytes and sent ones.
   size_t bufferBytes() const { return out_.capacity(); }
 
-  // After so many records under one key this side asks for new ones, of both directions. Of AES-GCM
-  // 2^24.5 are safe (RFC 8446, section 5.5).
+  // After so many records with one key this side requests new keys for both directions. AES-GCM is
+  // safe for 2^24.5 records (RFC 8446, section 5.5).
   static constexpr uint64_t kRecordsPerKey = uint64_t{1} << 24;
   void setRecordsPerKey(uint64_t records) { records_per_key_ = records; }  // for tests
-  uint64_t keyUpdates() const { return key_updates_; }                     // that this side began
+  uint64_t keyUpdates() const { return key_updates_; }                     // begun by this side
 
-  // The task that the peer's certificate names, after the handshake: "worker/1".
+  // Returns the task in the peer's certificate, after the handshake: "worker/1".
   const std::string& peer() const { return peer_; }
-  // In words, of the peer: "its certificate expired on 2027-01-01 12:00 UTC".
+  // Returns a sentence about the peer: "its certificate expired on 2027-01-01 12:00 UTC".
   const std::string& failure() const { return failure_; }
-  // Whether that is the connection's end, as a peer that dies makes it, not a refusal.
+  // Returns whether the failure is a lost connection, as from a peer that dies, not a rejection.
   bool lost() const { return lost_; }
 
-  // For OpenSSL's call-backs.
+  // Called by OpenSSL.
   void noteCertificate(int problem, const x509_st* certificate);
-  size_t keep(const char* bytes, size_t count);  // of encrypted ones; 0: the socket must take some
-  long receive(char* to, size_t room);           // as recv()
+  // encrypted bytes; returns 0 if the socket must take some first
+  size_t keep(const char* bytes, size_t count);
+  long receive(char* to, size_t room);  // like recv()
 
  private:
   Io after(int result);
@@ -93,12 +95,12 @@ class TlsSession {
   ssl_st* ssl_;
   std::vector<char> out_;
   size_t out_at_ = 0;
-  uint64_t records_ = 0;  // sent under the key in use
+  uint64_t records_ = 0;  // sent with the current key
   uint64_t records_per_key_ = kRecordsPerKey;
   uint64_t key_updates_ = 0;
   bool established_ = false;
   bool at_end_ = false;
-  std::string problem_;  // of the peer's certificate, as OpenSSL's check has found it
+  std::string problem_;  // the problem with the peer's certificate that OpenSSL found
   std::string peer_;
   std::string failure_;
   bool lost_ = false;

@@ -1,6 +1,6 @@
 #pragma once
 
-// A connected socket, and the TLS on it if there is any.
+// A connected socket, with TLS if there are keys.
 
 #include <memory>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace dtf::net {
 
-// On a loop. Move-only.
+// A connection on a loop. Move-only.
 struct Transport {
   Transport(Socket socket, std::unique_ptr<TlsSession> tls = nullptr)  // NOLINT: a socket is one
       : socket(std::move(socket)), tls(std::move(tls)) {}
@@ -20,7 +20,7 @@ struct Transport {
   std::unique_ptr<TlsSession> tls;  // null: plain
 };
 
-// Between loops. Move-only.
+// A connection between loops. Move-only.
 struct AcceptedSocket {
   AcceptedSocket() = default;
   AcceptedSocket(Fd fd, std::unique_ptr<TlsSession> tls = nullptr)  // NOLINT: a socket is one
@@ -29,7 +29,7 @@ struct AcceptedSocket {
   std::unique_ptr<TlsSession> tls;  // null: plain
 };
 
-// As adoptSocket() (socket_options.h).
+// Like adoptSocket() (socket_options.h).
 Transport adoptTransport(asio::io_context& ioc, AcceptedSocket accepted);
 
 }  // namespace dtf::net

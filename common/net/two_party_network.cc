@@ -13,7 +13,7 @@ using capnp::word;
 
 namespace {
 
-// Calls and answers whose tensors lie elsewhere fit: such a message is one allocation.
+// Calls and replies with external tensors fit: such a message is one allocation.
 constexpr kj::uint kInlineWords = 64;
 
 }  // namespace
@@ -40,7 +40,7 @@ class TwoPartyNetwork::Outgoing final : public capnp::OutgoingRpcMessage, public
 
  private:
   TwoPartyNetwork& network_;
-  word first_[kInlineWords] = {};  // of message_, which wants zeros
+  word first_[kInlineWords] = {};  // of message_, which requires zeros
   capnp::MallocMessageBuilder message_;
 };
 
@@ -86,7 +86,7 @@ kj::Maybe<kj::Own<TwoPartyNetwork::Link>> TwoPartyNetwork::connect(VatId::Reader
   return pointerToThis();
 }
 
-// A client waits for nobody, a server for one.
+// A client accepts nothing, a server accepts once.
 kj::Promise<kj::Own<TwoPartyNetwork::Link>> TwoPartyNetwork::accept() {
   if (side_ == Side::CLIENT || std::exchange(accepted_, true)) return kj::NEVER_DONE;
   return pointerToThis();
@@ -94,7 +94,7 @@ kj::Promise<kj::Own<TwoPartyNetwork::Link>> TwoPartyNetwork::accept() {
 
 kj::Own<capnp::OutgoingRpcMessage> TwoPartyNetwork::newOutgoingMessage(
     kj::uint first_segment_words) {
-  return kj::refcounted<Outgoing>(*this, first_segment_words);  // 0: nobody knows
+  return kj::refcounted<Outgoing>(*this, first_segment_words);  // 0: unknown
 }
 
 void TwoPartyNetwork::send(Outgoing& message) {
@@ -129,7 +129,7 @@ kj::Promise<void> TwoPartyNetwork::writeQueue() {
 void TwoPartyNetwork::fail(const kj::Exception& error) {
   queue_.clear();
   queued_bytes_ = 0;
-  if (failure_ == nullptr) failure_ = kj::cp(error);  // what follows is because of it
+  if (failure_ == nullptr) failure_ = kj::cp(error);  // later failures follow from it
   reading_.cancel(error);
 }
 
@@ -174,7 +174,7 @@ kj::Own<capnp::IncomingRpcMessage> TwoPartyNetwork::received(
 }
 
 kj::Promise<void> TwoPartyNetwork::shutdown() {
-  // Asked again by a bootstrap() on a connection that has ended, in a destructor.
+  // Called again by a bootstrap() on a connection that has ended, in a destructor.
   if (std::exchange(shut_down_, true)) return kj::READY_NOW;
   kj::Promise<void> written = queue_.empty() ? kj::Promise<void>(kj::READY_NOW) : kj::mv(writing_);
   return written.then([this] { return stream_.end(); });

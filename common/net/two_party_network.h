@@ -1,8 +1,8 @@
 #pragma once
 
-// Inside common/net: what capnp's RPC layer needs to know of a connection. It does what
-// capnp::TwoPartyVatNetwork does with less work per message: a small message that can leave at once
-// and one that is there already pass without a promise between.
+// Internal to common/net: the RPC layer's view of a connection. It replaces
+// capnp::TwoPartyVatNetwork with less work per message: a small message that can be sent at once,
+// and one that has already arrived, pass without a promise.
 
 #include <capnp/rpc-twoparty.h>
 #include <kj/async.h>
@@ -21,8 +21,7 @@ namespace dtf::net {
 // Borrows: `stream` (must outlive this).
 // Threads: loop-thread only. Destroyed after the RPC system that uses it.
 // Blocks: never.
-// Errors: one of writing fails the reading side as well, since the RPC layer does not look at the
-// first.
+// Errors: a write error also fails the reading side, since the RPC layer ignores write errors.
 class TwoPartyNetwork final : public capnp::TwoPartyVatNetworkBase,
                               private capnp::TwoPartyVatNetworkBase::Connection {
  public:
@@ -33,7 +32,7 @@ class TwoPartyNetwork final : public capnp::TwoPartyVatNetworkBase,
   using OnDamage = std::function<void(const std::string& reason)>;
 
   // Nothing is received while more than `queued_bytes_max` wait to be written. `on_damage`, which
-  // may be null: once, when the stream ends with a message that came with other bytes.
+  // may be null, is called once if the stream ends with a damaged message.
   TwoPartyNetwork(MessageStream& stream, Side side, const capnp::ReaderOptions& options,
                   uint64_t queued_bytes_max = UINT64_MAX, OnDamage on_damage = nullptr);
   ~TwoPartyNetwork() noexcept(false);
@@ -41,9 +40,9 @@ class TwoPartyNetwork final : public capnp::TwoPartyVatNetworkBase,
   TwoPartyNetwork& operator=(const TwoPartyNetwork&) = delete;
 
   Side side() const { return side_; }
-  // Resolves when the RPC layer has let go of the connection.
+  // Resolves when the RPC layer has released the connection.
   kj::Promise<void> onDisconnect() { return disconnected_.addBranch(); }
-  // What the messages take that wait behind the one that the stream is writing.
+  // Returns the bytes of the messages behind the one being written.
   uint64_t queuedBytes() const { return queued_bytes_; }
 
   kj::Maybe<kj::Own<Link>> connect(VatId::Reader peer) override;
@@ -52,7 +51,7 @@ class TwoPartyNetwork final : public capnp::TwoPartyVatNetworkBase,
  private:
   class Outgoing;
   class Incoming;
-  // The RPC layer lets go of the connection by disposing of every pointer to it.
+  // The RPC layer releases the connection by disposing of every pointer to it.
   class Release final : public kj::Disposer {
    public:
     void disposeImpl(void* pointer) const override;
@@ -77,13 +76,13 @@ class TwoPartyNetwork final : public capnp::TwoPartyVatNetworkBase,
   const Side side_;
   const capnp::ReaderOptions options_;
   const uint64_t queued_bytes_max_;
-  OnDamage on_damage_;  // null once it was called
+  OnDamage on_damage_;  // null after it was called
   capnp::MallocMessageBuilder peer_id_{8};
   bool accepted_ = false;
   bool shut_down_ = false;
   Release release_;
   kj::ForkedPromise<void> disconnected_ = nullptr;
-  std::deque<kj::Own<Outgoing>> queue_;       // in their order; the first is being written
+  std::deque<kj::Own<Outgoing>> queue_;       // in order; the first is being written
   uint64_t queued_bytes_ = 0;                 // of the others
   kj::Own<kj::PromiseFulfiller<void>> room_;  // set while reading waits for the queue to shrink
   kj::Maybe<kj::Exception> failure_;

@@ -1,4 +1,4 @@
-// wrapStream(): the extra duties of a MessageStream on top of any stream of Cap'n Proto messages.
+// wrapStream(): a MessageStream on top of any stream of Cap'n Proto messages.
 
 #include <algorithm>
 #include <map>
@@ -32,7 +32,7 @@ class WrappedStream final : public MessageStream {
  public:
   WrappedStream(kj::Own<capnp::MessageStream> inner) : inner_(kj::mv(inner)) {}
 
-  // The stream inside knows only promises.
+  // The inner stream only has promises.
   bool writeNow(Segments) override { return false; }
   kj::Maybe<kj::Own<capnp::MessageReader>> takeReady(capnp::ReaderOptions) override {
     return nullptr;
@@ -49,7 +49,8 @@ class WrappedStream final : public MessageStream {
         });
   }
 
-  // A message that is being written leaves once it is whole: the stream inside takes nothing less.
+  // A message that is still being written is sent when it is complete: the inner stream only takes
+  // whole messages.
   kj::Promise<void> writeMessage(kj::ArrayPtr<const int> fds, Segments segments) override {
     DTF_CHECK(fds.size() == 0);  // capnp sends none here
     const std::shared_ptr<const SendGate> gate = takeGate(segments);
@@ -129,7 +130,7 @@ class WrappedStream final : public MessageStream {
     });
   }
 
-  // Of one arena, whatever its pieces; null: all is written.
+  // Finds the gate of the message's segments; null: all is written.
   std::shared_ptr<const SendGate> takeGate(Segments segments) {
     std::shared_ptr<const SendGate> gate;
     for (const auto& segment : segments) {

@@ -1,5 +1,5 @@
-// Precompiled for the targets that speak RPC: what most of their files include, and what takes
-// longest to read. No file relies on it: each includes what it uses.
+// Precompiled header for targets that speak RPC: the common headers that take longest to read. No
+// file relies on it: each includes the headers it uses.
 
 #include "common/net/asio.h"
 
