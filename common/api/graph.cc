@@ -28,7 +28,8 @@ void checkHas(const dtf::graph::Graph& graph, dtf_output output) {
                        std::to_string(output.index));
 }
 
-// The others are inserted by dtf, or belong to the optimizer of a job.
+// Returns whether programs may use the op; the others are inserted by dtf, or belong to a job's
+// optimizer.
 bool isForPrograms(std::string_view op) {
   return op[0] != '_' && op != "ApplyGradient" && op != "ApplySparseGradient";
 }
@@ -45,7 +46,7 @@ std::string lineOf(const dtf::graph::OpDef& op) {
   return line + "\n";
 }
 
-// What can only fail for want of memory is told when the node is added.
+// Reports a lack of memory later, when the node is added.
 template <class Call>
 void describe(dtf_node& node, const Call& call) noexcept {
   try {

@@ -10,7 +10,7 @@ namespace dtf::api {
 
 namespace {
 
-// An allocation that fails while the message is made must not fail the caller's process.
+// A failed allocation for the message must not end the caller's process.
 thread_local std::string message;
 
 dtf_code failed(dtf_code code, const char* why) noexcept {

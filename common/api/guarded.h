@@ -1,6 +1,6 @@
 #pragma once
 
-// Between C++ and the callers of libdtf: no exception leaves it.
+// The boundary between C++ and the callers of libdtf: no exception crosses it.
 
 #include <exception>
 
@@ -8,11 +8,11 @@
 
 namespace dtf::api {
 
-// The code of `error`, whose sentence becomes that of dtf_error_message(). Threads: thread-safe;
-// each thread has a message of its own.
+// Returns the code of `error`, and stores its sentence for dtf_error_message(). Threads:
+// thread-safe; each thread has its own message.
 dtf_code fail(const std::exception_ptr& error) noexcept;
 
-// Runs `what`. An exception becomes its code.
+// Runs `what`, and converts an exception to its code.
 template <class Call>
 dtf_code guarded(const Call& what) noexcept {
   try {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the handles of <dtf/dtf.h> point to.
+// The objects behind the handles of <dtf/dtf.h>.
 
 #include <exception>
 #include <memory>
@@ -25,7 +25,7 @@ struct dtf_graph {
 struct dtf_node {
   dtf_graph* graph = nullptr;
   dtf::graph::NodeDef def;     // its name may be empty
-  std::exception_ptr failure;  // of what was said of it, for dtf_node_add()
+  std::exception_ptr failure;  // of its description, for dtf_node_add()
 };
 
 namespace dtf::engine {
@@ -34,7 +34,7 @@ class Session;
 
 namespace dtf::api {
 
-// Errors: kBadConfig for a type that there isn't, or a negative dimension.
+// Errors: kBadConfig for an unknown type, or a negative dimension.
 DType dtypeOf(dtf_dtype dtype);
 Shape shapeOf(const int64_t* dims, size_t rank);
 

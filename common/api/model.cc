@@ -14,7 +14,7 @@
 struct dtf_model {
   dtf::model::ModelSpec spec;
   dtf::train::SavedModel saved;
-  std::string data;  // the signature of the training data, as JSON; empty: unknown
+  std::string data;  // the signature of the training data as JSON; empty if unknown
 };
 
 struct dtf_signature {
@@ -31,13 +31,13 @@ using dtf::graph::Output;
 
 constexpr char kInitial[] = "initial";
 
-// Where the nodes of a signature go.
+// The prefix and the devices for the nodes of a signature.
 struct Under {
   std::string prefix, device;
-  std::vector<std::string> variable_devices;  // dealt in turn; none: `device`
+  std::vector<std::string> variable_devices;  // in turn; empty: `device`
 };
 
-// A copy of all nodes; the ids that those of `from` have in `to`.
+// Copies all nodes; returns the ids in `to` of the nodes of `from`.
 std::vector<NodeId> addUnder(const Under& under, const dtf::graph::Graph& from,
                              dtf::graph::Graph& to) {
   std::vector<NodeId> ids;

@@ -46,7 +46,7 @@ dtf::wire::RemoteTasksOptions remoteOptions(const char* const* targets, size_t c
   return options;
 }
 
-// As a program of another version may have compiled them.
+// Reads options of any size: the program may be compiled for another version.
 dtf_session_options optionsOf(const dtf_session_options* options) {
   dtf_session_options wanted{};
   if (options == nullptr) return wanted;
@@ -59,7 +59,7 @@ dtf_session_options optionsOf(const dtf_session_options* options) {
   return wanted;
 }
 
-// stderr is the program's: of ours only what it should know of comes there.
+// stderr belongs to the program: dtf only writes warnings and errors to it.
 void quietLog() {
   static std::once_flag once;
   std::call_once(once, [] { dtf::log::init("", dtf::log::Level::kWarning); });
@@ -68,7 +68,7 @@ void quietLog() {
 }  // namespace
 
 struct dtf_session {
-  std::unique_ptr<HostCpu> host;  // outlives the session; null where the tasks are others
+  std::unique_ptr<HostCpu> host;  // outlives the session; null for sessions on other tasks
   std::unique_ptr<dtf::engine::Session> session;
 };
 

@@ -5,12 +5,13 @@
  * `workerd --serve`, or on the CPU of this process. The plain C interface of libdtf; C++ has
  * <dtf/graph.h> and <dtf/session.h> above it.
  *
- * A function that can fail returns DTF_OK or what went wrong; dtf_error_message() then has the
- * sentence. What a function makes is the caller's, who gives it back with the ..._free() of its
- * kind, which ignores NULL. Text is UTF-8, ends with 0, and is copied. No function takes NULL for
- * text or for where its result goes, unless it says so; for an array of no elements NULL will do.
- * Threads: a session may be used by several at once, and so may what a function takes as const;
- * anything else by one at a time. It writes to stderr only what is wrong, as dtf's programs do.
+ * A function that can fail returns DTF_OK or an error code; dtf_error_message() then returns the
+ * message. The caller owns every object that a function makes, and frees it with the ..._free() of
+ * its kind, which ignores NULL. Text is UTF-8, ends with 0, and is copied. Texts and pointers to
+ * results must not be NULL unless a function allows it; an array of no elements may be NULL.
+ * Threads: several threads may use a session, and objects passed as const, at once; any other
+ * object is used by one thread at a time. The library writes only errors and warnings to stderr, as
+ * dtf's programs do.
  */
 
 #include <stddef.h>
@@ -20,23 +21,24 @@
 extern "C" {
 #endif
 
-/* What went wrong, with the exit codes of dtf's programs. */
+/* Error codes, equal to the exit codes of dtf's programs. */
 typedef enum dtf_code {
   DTF_OK = 0,
-  DTF_TRAINING_FAILED = 1, /* a kernel said no: a label out of its range */
-  DTF_USAGE = 2,           /* an argument is wrong in itself: a target that is no address */
+  DTF_TRAINING_FAILED = 1, /* a kernel rejected its data: a label out of range */
+  DTF_USAGE = 2,           /* an argument is invalid: a target that is no address */
   DTF_BAD_DATA = 65,
   DTF_OUT_OF_RANGE = 66, /* a queue is closed: nothing more comes out of it, or goes in */
   DTF_UNAVAILABLE =
       69,            /* a task can't be reached, was lost, or has no room; the message says which */
-  DTF_INTERNAL = 70, /* a mistake of dtf's: report it */
+  DTF_INTERNAL = 70, /* a bug in dtf: report it */
   DTF_CANNOT_WRITE = 73,
   DTF_PERMISSION = 77,
   DTF_BAD_CONFIG = 78, /* the graph, a feed or a fetch is wrong; the message names it */
-  DTF_DEADLINE = 124   /* something did not happen in time; the message names it */
+  DTF_DEADLINE = 124   /* a deadline has passed; the message names the missing event */
 } dtf_code;
 
-/* Of the call that failed last in this thread; good until this thread calls again. */
+/* Returns the message of the last failed call in this thread; valid until this thread's next call.
+ */
 const char* dtf_error_message(void);
 
 const char* dtf_version(void); /* "0.1.0" */
@@ -47,7 +49,7 @@ typedef enum dtf_dtype { DTF_FLOAT32 = 1, DTF_UINT8 = 2, DTF_INT32 = 3, DTF_INT6
 
 typedef struct dtf_tensor dtf_tensor;
 
-/* Of zeros. `rank` dimensions, none negative; 0: a scalar. */
+/* Makes a tensor of zeros with `rank` dimensions, none negative; 0: a scalar. */
 dtf_code dtf_tensor_new(dtf_dtype dtype, const int64_t* dims, size_t rank, dtf_tensor** made);
 void dtf_tensor_free(dtf_tensor* tensor);
 dtf_dtype dtf_tensor_dtype(const dtf_tensor* tensor);
@@ -60,7 +62,7 @@ const void* dtf_tensor_const_data(const dtf_tensor* tensor);
 /* ---- graphs: nodes are added, and never removed */
 
 typedef struct dtf_graph dtf_graph;
-typedef struct dtf_node dtf_node; /* one that is being described */
+typedef struct dtf_node dtf_node; /* a node being described */
 
 /* The index-th output of a node. */
 typedef struct dtf_output {
@@ -71,13 +73,13 @@ typedef struct dtf_output {
 dtf_code dtf_graph_new(dtf_graph** made);
 void dtf_graph_free(dtf_graph* graph);
 
-/* Begins a node of the op, "MatMul"; dtf_op_names() has them all. `name` NULL, empty, or one that
- * ends in '/': it is named after the op, behind that, with a number where needed. Nothing is in
- * the graph before dtf_node_add(). */
+/* Begins a node of the op, such as "MatMul"; dtf_op_names() lists all ops. If `name` is NULL,
+ * empty, or ends in '/', the name of the op is appended, with a number if needed. The graph does
+ * not contain the node before dtf_node_add(). */
 dtf_code dtf_node_new(dtf_graph* graph, const char* op, const char* name, dtf_node** made);
 void dtf_node_input(dtf_node* node, dtf_output input);
 void dtf_node_control_input(dtf_node* node, int32_t input); /* it runs after that node */
-/* "/job:ps/task:1", "/job:worker/task:0/cpu:0", or a part of that: where it runs. */
+/* "/job:ps/task:1", "/job:worker/task:0/cpu:0", or a part of that: the node's device. */
 void dtf_node_device(dtf_node* node, const char* device);
 void dtf_node_bool(dtf_node* node, const char* attribute, int value);
 void dtf_node_int(dtf_node* node, const char* attribute, int64_t value);
@@ -86,77 +88,80 @@ void dtf_node_text(dtf_node* node, const char* attribute, const char* value);
 /* DTF_BAD_CONFIG for an unknown type or a negative dimension. */
 dtf_code dtf_node_dtype(dtf_node* node, const char* attribute, dtf_dtype value);
 dtf_code dtf_node_shape(dtf_node* node, const char* attribute, const int64_t* dims, size_t rank);
-/* A function, for an If or a While: a copy of `body`, whose parameters are all of its Placeholders.
- * It only computes: no variables. DTF_BAD_CONFIG where that isn't so, and for outputs that it
- * doesn't have. */
+/* Sets a function, for an If or a While: a copy of `body`. Its parameters are all Placeholders of
+ * `body`, and it has no variables. DTF_BAD_CONFIG if this is violated, or for an output that
+ * `body` doesn't have. */
 dtf_code dtf_node_function(dtf_node* node, const char* attribute, const dtf_graph* body,
                            const dtf_output* parameters, size_t parameters_count,
                            const dtf_output* results, size_t results_count);
-/* Adds it, with its shapes inferred. Frees the description, also where this fails: DTF_BAD_CONFIG
- * for an op, an attribute or a shape that doesn't fit, or a name that is taken. */
+/* Adds the node, with inferred shapes. Frees the description, even on failure: DTF_BAD_CONFIG for
+ * an op, an attribute or a shape that doesn't fit, or a name that is taken. */
 dtf_code dtf_node_add(dtf_node* node, int32_t* id);
-void dtf_node_free(dtf_node* node); /* for one that is not added after all */
+void dtf_node_free(dtf_node* node); /* for a node that is never added */
 
-/* The name of a node of the graph; good until the next node is added. NULL: there is no such
- * node. */
+/* Returns the name of a node, valid until the next node is added; NULL if there is no such node. */
 const char* dtf_graph_node_name(const dtf_graph* graph, int32_t id);
-/* What an output is. `dims` has room for `room` dimensions (0: it may be NULL), `rank` says how
- * many there are, `dtype` may be NULL. DTF_BAD_CONFIG: there is no such output. */
+/* Returns dtype and shape of an output. `dims` has room for `room` dimensions (if 0, it may be
+ * NULL); `rank` receives their number; `dtype` may be NULL. DTF_BAD_CONFIG: no such output. */
 dtf_code dtf_graph_output(const dtf_graph* graph, dtf_output output, dtf_dtype* dtype,
                           int64_t* dims, size_t room, size_t* rank);
 
-/* Adds the nodes that compute d(loss) / d(with_respect_to[i]), and tells the outputs that do.
- * DTF_BAD_CONFIG: the loss is no float32 scalar, or doesn't depend on one of them, which is named;
- * the graph may have nodes then that nothing uses. */
+/* Adds the nodes that compute d(loss) / d(with_respect_to[i]), and returns their outputs.
+ * DTF_BAD_CONFIG: the loss is no float32 scalar, or doesn't depend on one of them, which the
+ * message names; the graph may then contain unused nodes. */
 dtf_code dtf_graph_gradients(dtf_graph* graph, dtf_output loss, const dtf_output* with_respect_to,
                              size_t count, dtf_output* gradients);
 
-/* All ops, a line each: "MatMul(2 inputs) transpose_a:bool transpose_b:bool". */
+/* Returns all ops, one a line: "MatMul(2 inputs) transpose_a:bool transpose_b:bool". */
 const char* dtf_op_names(void);
 
 /* ---- sessions: run any part of a graph */
 
 typedef struct dtf_session dtf_session;
 
-/* 0 stands for the default. Seconds are of sessions on other tasks, but for step_seconds, which
- * holds in this process, too. */
+/* 0 stands for the default. The times apply to sessions on other tasks; step_seconds also to
+ * sessions in this process. */
 typedef struct dtf_session_options {
   size_t size;             /* sizeof(dtf_session_options): later versions have more fields */
-  double connect_seconds;  /* until every target has answered, and then until every task that
-                              is found through one has; 10 */
-  double register_seconds; /* until a part of the graph is compiled; 120 */
+  double connect_seconds;  /* until every target has replied, and again until every task
+                              found through one has; 10 */
+  double register_seconds; /* the compilation of a part of the graph; 120 */
   double step_seconds;     /* a step; 600 */
-  /* Until all is quiet after a failed step: a task whose kernel computes for longer is lost; 5. */
+  /* The end of all kernels after a failed step: a task that computes for longer is lost; 5. */
   double abort_seconds;
-  int soft_placement; /* a node runs elsewhere where its device can't run it */
-  /* A folder of the job's keys with ca.pem and client.pem in it, as `dtf-launch keys` makes it: for
-   * tasks that have keys. NULL or empty: none. */
+  int soft_placement; /* a node runs on another device if its own can't run it */
+  /* A folder made by `dtf-launch keys`, with ca.pem and client.pem, for tasks that have keys. NULL
+   * or empty: no keys. */
   const char* keys;
-  /* Without keys, on this host: not 0 also talks to tasks that another user runs, as a cluster file
-   * with `insecure: true` does. 0: only to those of this user and of root; others are refused with
-   * DTF_PERMISSION. Of 64 bits, so that nothing follows it within today's size. */
+  /* Without keys, on this host: nonzero also accepts tasks of other users, as a cluster file with
+   * `insecure: true` does. 0 accepts only tasks of this user and of root; others are rejected with
+   * DTF_PERMISSION. It has 64 bits so that the struct has no padding at its end. */
   int64_t insecure;
 } dtf_session_options;
 
-/* Takes a copy of the graph. `targets`: "dtf://host:port" of a task, or "dtf://host:port/worker/1"
- * for that task and no other, which with keys its certificate must prove. The first is where a node
- * goes that asks for nothing; it also says where the other tasks of its cluster file are, of which
- * those are reached that nodes name ("/job:ps/task:1") and that aren't among the targets. None: the
- * CPU of this process, "/job:worker/task:0/cpu:0". `options` may be NULL. DTF_UNAVAILABLE names a
- * target that doesn't answer, or doesn't serve; DTF_PERMISSION one that is another task, or whose
- * certificate, or this client's, is refused; DTF_BAD_DATA keys that can't be read; DTF_BAD_CONFIG a
- * node that can't be placed, with the devices that there are. */
+/* Opens a session on a copy of the graph.
+ *
+ * `targets`: "dtf://host:port" of a task, or "dtf://host:port/worker/1" for exactly that task,
+ * which its certificate must prove if it has keys. Nodes without a device run on the first target.
+ * It also provides the addresses of the other tasks in its cluster file; the session connects to
+ * those that nodes name ("/job:ps/task:1"). Without targets the session runs on the CPU of this
+ * process,
+ * "/job:worker/task:0/cpu:0". `options` may be NULL.
+ *
+ * DTF_UNAVAILABLE: a target doesn't reply, or doesn't serve. DTF_PERMISSION: a target is another
+ * task, or its certificate or this client's is rejected. DTF_BAD_DATA: the keys can't be read.
+ * DTF_BAD_CONFIG: a node can't be placed; the message lists the devices. */
 dtf_code dtf_session_open(const dtf_graph* graph, const char* const* targets, size_t count,
                           const dtf_session_options* options, dtf_session** made);
-/* What the session held on its tasks is freed. No step may run. */
+/* Frees the session's resources on its tasks. No step may be running. */
 void dtf_session_free(dtf_session* session);
 
-/* Drops the variables of a container, "" being the one of those that name none, on all of the
- * session's tasks: whoever shares them finds them without a value. For variables whose shape has
- * changed. Its queues are empty and open, and a step that waits for one returns DTF_UNAVAILABLE. */
+/* Drops the variables of a container on all of the session's tasks, for every session that shares
+ * them; "" is the container of variables that name none. Use it when a shape has changed. The
+ * container's queues become empty and open, and steps that wait for one return DTF_UNAVAILABLE. */
 dtf_code dtf_session_reset(dtf_session* session, const char* container);
-/* Gives a variable its value, from the next step on; before that, or an Assign, it has none,
- * whatever its initializer says. */
+/* Sets the value of a variable from the next step on. Before that, or an Assign, it has no value,
+ * even if it has an initializer. */
 dtf_code dtf_session_set_variable(dtf_session* session, const char* name, const dtf_tensor* value);
 
 typedef struct dtf_feed {
@@ -164,71 +169,71 @@ typedef struct dtf_feed {
   const dtf_tensor* value;
 } dtf_feed;
 
-/* Runs what the fetches and targets need, and returns when all of it has ended. `values` takes a
- * new tensor for each fetch; after an error there are none. `targets`: nodes that run, too,
- * without their values. The error is the first of any part: its root cause.
- * Steps with the same feeds, fetches and targets run one at a time, whichever threads ask: the next
- * one waits, with no deadline of its own, until the one before has ended. Others run side by
- * side. */
+/* Runs the nodes needed for the fetches and targets, and returns when all have ended. `values`
+ * receives a new tensor for each fetch, or none after an error. `targets`: nodes to run without
+ * fetching their values. The error is the first of any part: the root cause.
+ * Steps with the same feeds, fetches and targets run one at a time, also from different threads:
+ * the next one waits, without a deadline, until the previous one has ended. Other steps run
+ * concurrently. */
 dtf_code dtf_session_run(dtf_session* session, const dtf_feed* feeds, size_t feed_count,
                          const char* const* fetches, size_t fetch_count, dtf_tensor** values,
                          const char* const* targets, size_t target_count);
 
-/* Ends the steps that run now, from any thread: each returns DTF_UNAVAILABLE with the text `why`,
- * once its kernels have ended. Steps that begin later run. */
+/* Aborts the steps that run now, from any thread: each returns DTF_UNAVAILABLE with the text `why`
+ * once its kernels have ended. Later steps are unaffected. */
 dtf_code dtf_session_abort(dtf_session* session, const char* why);
 
-/* ---- models that `dtf-launch` trained */
+/* ---- models trained by `dtf-launch` */
 
 typedef struct dtf_model dtf_model;
 
-/* Reads what `dtf-launch CLUSTER.yaml` trains, or trained: the model from the file, its values
- * from a checkpoint of its run. `checkpoint`: NULL or empty: the newest one in
- * <run_dir>/checkpoints, where run_dir is relative to the working directory, as dtf-launch's;
- * else a step, or a checkpoint's folder; or "initial": none, but what the job starts from.
- * DTF_BAD_CONFIG: the file is wrong; DTF_BAD_DATA: there is no such checkpoint, or it is
- * damaged. */
+/* Loads a model of `dtf-launch CLUSTER.yaml`: its layers from the file, its values from a
+ * checkpoint of its run. `checkpoint`: NULL or empty for the newest one in <run_dir>/checkpoints,
+ * where run_dir is relative to the working directory, as for dtf-launch; a step; a checkpoint's
+ * folder; or "initial" for the job's initial values. DTF_BAD_CONFIG: the file is wrong.
+ * DTF_BAD_DATA: there is no such checkpoint, or it is damaged. */
 dtf_code dtf_model_load(const char* cluster_file, const char* checkpoint, dtf_model** made);
 void dtf_model_free(dtf_model* model);
-uint64_t dtf_model_step(const dtf_model* model); /* after which the checkpoint was taken */
+uint64_t dtf_model_step(const dtf_model* model); /* the step of the checkpoint */
 
-/* The meaning of the numbers that the model was trained on. The texts are good as long as the
- * model; NULL: the checkpoint holds none. dtf_model_data(): JSON, one line, the columns of each
- * input and target, in order, and the preparation of their fields (common/data/data_signature.h).
- * dtf_model_column(): the column `index` of the table that feeds `part`, an input ("features") or a
- * target; NULL beyond the last. dtf_model_class(): the name of a class; NULL beyond the last. */
+/* The meaning of the training data. The texts are valid as long as the model; NULL if the
+ * checkpoint holds none. dtf_model_data() returns one line of JSON: the columns of each input and
+ * target, in order, and the preparation of their fields (common/data/data_signature.h).
+ * dtf_model_column() returns column `index` of the table that feeds `part`, an input ("features")
+ * or a target; NULL beyond the last. dtf_model_class() returns the name of a class; NULL beyond the
+ * last. */
 const char* dtf_model_data(const dtf_model* model);
 const char* dtf_model_column(const dtf_model* model, const char* part, size_t index);
 const char* dtf_model_class(const dtf_model* model, size_t index);
 
-/* What a model computes, by name, as TensorFlow's saved models have it. A tensor of a signature has
- * a name there, and is fed, fetched, or a variable of the model:
- *   predict   features -> outputs: probabilities after a cross-entropy, else what the last layer
- *             gives, which logits always are
- *   evaluate  features, labels -> loss, logits; accuracy, where the model asks for it
- *   train     features, labels; random_key where there is dropout, two int64, from which the masks
- *             of a step are drawn -> loss, and for each variable W gradient/W; for a moving average
- *             A (of batch normalisation) next/A in its place, the value that the step gives it
- * `features` is [batch, the input's shape], `labels` [batch] classes, or [batch, units] targets. */
+/* A named function of a model, as in TensorFlow's saved models. The tensors of a signature are
+ * named; they are fed, fetched, or variables of the model:
+ *   predict   features -> outputs: probabilities after a cross-entropy, else the result of the last
+ *             layer
+ *   evaluate  features, labels -> loss; logits, the result of the last layer; accuracy, if the
+ * model has that metric train     features, labels; with dropout also random_key, two int64 that
+ * determine the masks of a step -> loss, and for each variable W gradient/W; for a moving average A
+ * (of batch normalisation) next/A instead, its new value `features` is [batch, the input's shape],
+ * `labels` [batch] classes, or [batch, units] targets. */
 typedef struct dtf_signature dtf_signature;
 typedef enum dtf_role { DTF_INPUT = 0, DTF_OUTPUT = 1, DTF_VARIABLE = 2 } dtf_role;
 
-/* Adds what the signature `name` needs, for `batch` examples: every node with `prefix` before its
- * name ("", "digits/"), and on `device` (NULL: on the session's first); but variable i on
- * `variable_devices[i % count]`, where there are some: `/job:ps/task:0`, `/job:ps/task:1` deals
- * them to two ps. DTF_BAD_CONFIG: there is no such signature, or a name is taken; the graph may
- * have some of the nodes then. */
+/* Adds the nodes of the signature `name` for `batch` examples. Their names start with `prefix` ("",
+ * "digits/"), and they run on `device` (NULL: the session's first). If there are
+ * `variable_devices`, variable i is on `variable_devices[i % count]`: `/job:ps/task:0`,
+ * `/job:ps/task:1` distributes them over two ps. DTF_BAD_CONFIG: there is no such signature, or a
+ * name is taken; the graph may then contain some of the nodes. */
 dtf_code dtf_model_add(const dtf_model* model, const char* name, dtf_graph* graph,
                        const char* prefix, const char* device, const char* const* variable_devices,
                        size_t count, int64_t batch, dtf_signature** made);
 void dtf_signature_free(dtf_signature* signature);
-size_t dtf_signature_count(const dtf_signature* signature); /* of its tensors */
-/* The name of the tensor `index`, without prefix; good as long as the signature. NULL: there is
- * none. `role` and `tensor` may be NULL. */
+size_t dtf_signature_count(const dtf_signature* signature); /* number of its tensors */
+/* Returns the name of tensor `index`, without prefix, valid as long as the signature; NULL beyond
+ * the last. `role` and `tensor` may be NULL. */
 const char* dtf_signature_tensor(const dtf_signature* signature, size_t index, dtf_role* role,
                                  dtf_output* tensor);
 
-/* Gives the variables under `prefix` their values, in a session on such a graph. */
+/* Sets the variables under `prefix` to the model's values, in a session on such a graph. */
 dtf_code dtf_model_restore(const dtf_model* model, const char* prefix, dtf_session* session);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 #pragma once
 
-// What every function of <dtf/...> throws.
+// The exception of all functions in <dtf/...>.
 
 #include <stdexcept>
 #include <string>
@@ -10,7 +10,7 @@
 namespace dtf {
 inline namespace v1 {
 
-// what() is a sentence for a person: what happened, where, and what to do next.
+// what() is a sentence for people: the failure, its place, and the next action.
 class Error : public std::runtime_error {
  public:
   Error(dtf_code code, const std::string& message) : std::runtime_error(message), code_(code) {}

@@ -1,6 +1,6 @@
 #pragma once
 
-// Graphs of operations, to be run by a Session.
+// Graphs of operations, run by a Session.
 
 #include <memory>
 #include <string>
@@ -18,7 +18,7 @@ using Output = dtf_output;
 
 class Graph;
 
-// What an If or a While calls: a graph that only computes, from its Placeholders to results.
+// A function called by an If or a While: a pure graph from its Placeholders to results.
 // Borrows the graph until the op has been added, which copies it.
 struct Function {
   const Graph* graph = nullptr;
@@ -30,7 +30,7 @@ struct Attribute {
   std::variant<bool, int64_t, double, std::string, dtf_dtype, Dims, Function> value;
 };
 
-// What each element of a queue has.
+// One component of a queue's elements.
 struct Component {
   dtf_dtype dtype;
   Dims dims;
@@ -40,20 +40,21 @@ struct Component {
 struct Loop {
   std::vector<Output> carried, sequences, captured;
   Function body;  // carried, a slice of each sequence, captured -> carried, stacked, summed
-  Function cond;  // carried, captured -> a scalar: it goes on while that is not 0. No graph: always
-  int64_t max_iterations = 0;       // must be given: how often it runs, with cond at most
-  int64_t stacked = 0, summed = 0;  // how many of the body's results are so
-  bool keep_carried = false;        // for gradients through the loop; those have none in turn
+  // carried, captured -> a scalar: the loop goes on while it is not 0. Without a graph: always
+  Function cond;
+  int64_t max_iterations = 0;       // required: the number of iterations, with cond the largest
+  int64_t stacked = 0, summed = 0;  // counts among the body's results
+  bool keep_carried = false;  // for gradients through the loop; such a gradient has none itself
 };
 struct LoopResults {
   std::vector<Output> carried;
-  Output iterations;  // int64: how many ran
+  Output iterations;  // int64: the iterations run
   std::vector<Output> stacked, summed;
 };
 
 // Owns the nodes. One thread at a time.
-// Errors: DTF_BAD_CONFIG, naming the node, for an op, an attribute or a shape that doesn't fit, and
-// for a name that is taken.
+// Errors: DTF_BAD_CONFIG with the node's name for an op, an attribute or a shape that doesn't fit,
+// and for a name that is taken.
 class Graph {
  public:
   Graph() {
@@ -62,10 +63,10 @@ class Graph {
     handle_.reset(made);
   }
 
-  Graph(const Graph&) = delete;  // a Scope knows where it is
+  Graph(const Graph&) = delete;  // a Scope holds its address
   Graph& operator=(const Graph&) = delete;
 
-  // ---- where nodes run, and what is in front of their names, until the scope ends
+  // ---- devices and name prefixes of new nodes, until the scope ends
   class [[nodiscard]] Scope {
    public:
     ~Scope() { *field_ = std::move(before_); }
@@ -82,7 +83,7 @@ class Graph {
   Scope device(std::string name) { return {device_, std::move(name)}; }  // "/job:ps/task:1"
   Scope scope(const std::string& name) { return {prefix_, prefix_ + name + "/"}; }
 
-  // ---- any op: dtf_op_names() has them, with their attributes
+  // ---- any op; dtf_op_names() lists them with their attributes
   Output op(const std::string& op, const std::vector<Output>& inputs,
             const std::vector<Attribute>& attributes = {}, const std::string& name = {},
             const std::vector<Output>& after = {}) {
@@ -98,7 +99,7 @@ class Graph {
     return {id, 0};
   }
 
-  // ---- those that nearly every graph has
+  // ---- common ops
   Output placeholder(const std::string& name, dtf_dtype dtype, Dims dims) {
     return op("Placeholder", {}, {{"dtype", dtype}, {"shape", std::move(dims)}}, name);
   }
@@ -117,7 +118,7 @@ class Graph {
   Output log(Output x) { return op("Log", {x}); }
   Output pow(Output a, Output b) { return op("Pow", {a, b}); }
   Output scale(Output x, double factor) { return op("Scale", {x}, {{"factor", factor}}); }
-  // Over all dimensions, or over these.
+  // Over all dimensions, or over `axes`.
   Output mean(Output x, Dims axes = {}, bool keep_dims = false) {
     return op("Mean", {x}, {{"axes", std::move(axes)}, {"keep_dims", keep_dims}});
   }
@@ -138,7 +139,7 @@ class Graph {
   Output biasAdd(Output x, Output bias) { return op("BiasAdd", {x, bias}); }
   Output relu(Output x) { return op("Relu", {x}); }
 
-  // ---- random numbers: what they are follows from `seed`, two int64, and `stream`
+  // ---- random numbers: determined by `seed`, two int64, and `stream`
   Output randomUniform(Output seed, Dims dims, int64_t stream = 0) {
     return op("StatelessRandomUniform", {seed}, {{"shape", std::move(dims)}, {"stream", stream}});
   }
@@ -146,17 +147,17 @@ class Graph {
     return op("StatelessRandomNormal", {seed}, {{"shape", std::move(dims)}, {"stream", stream}});
   }
 
-  // ---- variables, changed on the task that has them: each change is whole, none is lost
-  // Each gives the value that the variable has then.
+  // ---- variables, changed on their task: each change is atomic, none is lost
+  // Each returns the variable's value after it.
   Output read(Output variable) { return op("ReadVariable", {variable}); }
   Output assign(Output variable, Output value) { return op("Assign", {variable, value}); }
   Output assignAdd(Output variable, Output by) { return op("AssignAdd", {variable, by}); }
   Output assignSub(Output variable, Output by) { return op("AssignSub", {variable, by}); }
 
-  // ---- queues, on the task that has them: first in, first out. Who waits for room or for
-  // elements, as long as the step may take, holds up those behind him in the queue, steps with the
-  // same feeds and fetches in his session, and nobody else; when the queue is closed, he fails with
-  // DTF_OUT_OF_RANGE. An element has at most 64 components.
+  // ---- queues on a task: first in, first out. An operation waits for room or for elements as long
+  // as the step may take. It delays only later operations on the queue, and steps of its session
+  // with the same feeds and fetches. On a closed queue it fails with DTF_OUT_OF_RANGE. An element
+  // has at most 64 components.
   Output fifoQueue(const std::string& name, const std::vector<Component>& components,
                    int64_t capacity) {
     std::string types, shapes;
@@ -169,27 +170,27 @@ class Graph {
     return op("FIFOQueue", {},
               {{"component_types", types}, {"shapes", shapes}, {"capacity", capacity}}, name);
   }
-  // A tensor for each component.
+  // Takes a tensor for each component.
   Output enqueue(Output queue, const std::vector<Output>& element) {
     return enqueueAs("QueueEnqueue", queue, element);
   }
-  // Of n elements: [n, ..] for each component. They enter as there is room.
+  // Enqueues n elements: [n, ..] for each component. They enter as there is room.
   Output enqueueMany(Output queue, const std::vector<Output>& elements) {
     return enqueueAs("QueueEnqueueMany", queue, elements);
   }
   std::vector<Output> dequeue(Output queue) { return allOutputsOf(op("QueueDequeue", {queue})); }
-  // n elements at once, [n, ..] for each component.
+  // Dequeues n elements at once, [n, ..] for each component.
   std::vector<Output> dequeueMany(Output queue, int64_t n) {
     return allOutputsOf(op("QueueDequeueMany", {queue}, {{"n", n}}));
   }
   Output queueSize(Output queue) { return op("QueueSize", {queue}); }
-  // Nothing more enters. What waits to, still does, unless it is cancelled.
+  // Rejects new elements. Operations that already wait still enter, unless they are cancelled.
   Output closeQueue(Output queue, bool cancel_pending_enqueues = false) {
     return op("QueueClose", {queue}, {{"cancel_pending_enqueues", cancel_pending_enqueues}});
   }
 
   // ---- branches and loops: TensorFlow's cond and while_loop
-  // The results of `then_branch` where the scalar is not 0, else those of `else_branch`.
+  // Returns the results of `then_branch` if the scalar is not 0, else the results of `else_branch`.
   std::vector<Output> cond(Output condition, const std::vector<Output>& arguments,
                            const Function& then_branch, const Function& else_branch) {
     std::vector<Output> inputs = {condition};
@@ -218,18 +219,18 @@ class Graph {
             outputsOf(made, carried + 1, stacked),
             outputsOf(made, carried + 1 + stacked, static_cast<size_t>(loop.summed))};
   }
-  // uint8: 1 where a < b, or a == b.
+  // uint8: 1 for true.
   Output less(Output a, Output b) { return op("Less", {a, b}); }
   Output equal(Output a, Output b) { return op("Equal", {a, b}); }
 
-  // d(loss) / d(each of them), in their order.
+  // Returns d(loss) / d(x) for each x, in order.
   std::vector<Output> gradients(Output loss, const std::vector<Output>& with_respect_to) {
     std::vector<Output> made(with_respect_to.size());
     check(dtf_graph_gradients(get(), loss, with_respect_to.data(), made.size(), made.data()));
     return made;
   }
 
-  // As a session takes it: "layer/Relu:0".
+  // Returns the name that a session uses: "layer/Relu:0".
   std::string name(Output output) const {
     const char* const node = dtf_graph_node_name(get(), output.node);
     if (node == nullptr) throw Error(DTF_BAD_CONFIG, "an output of another graph");

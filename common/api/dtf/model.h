@@ -1,6 +1,6 @@
 #pragma once
 
-// Models that `dtf-launch` trained, in graphs of one's own.
+// Models trained by `dtf-launch`, for use in other graphs.
 
 #include <map>
 #include <memory>
@@ -12,17 +12,17 @@
 namespace dtf {
 inline namespace v1 {
 
-// What a signature of a model has in a graph, by the names that dtf_model_add() lists.
+// A signature of a model in a graph: its tensors by the names listed at dtf_model_add().
 struct Signature {
   std::map<std::string, Output> inputs, outputs, variables;
   std::string prefix;  // of the variables' names in the graph
 };
 
-// A checkpoint, read. Immutable.
-// Errors: DTF_BAD_CONFIG for a file that is wrong; DTF_BAD_DATA where there is no such checkpoint.
+// A loaded checkpoint. Immutable.
+// Errors: DTF_BAD_CONFIG for a wrong file; DTF_BAD_DATA if there is no such checkpoint.
 class Model {
  public:
-  // `checkpoint`: empty: the newest; a step; a checkpoint's folder; or "initial": none. See
+  // `checkpoint`: empty for the newest; a step; a checkpoint's folder; or "initial" for none. See
   // dtf_model_load().
   explicit Model(const std::string& cluster_file, const std::string& checkpoint = {}) {
     dtf_model* made = nullptr;
@@ -32,20 +32,21 @@ class Model {
 
   uint64_t step() const { return dtf_model_step(handle_.get()); }
 
-  // The meaning of the training data, as JSON; empty: the checkpoint holds none. See
+  // Returns the meaning of the training data as JSON; empty if the checkpoint holds none. See
   // dtf_model_data().
   std::string data() const {
     const char* const text = dtf_model_data(handle_.get());
     return text == nullptr ? "" : text;
   }
-  // The columns of the table that feed an input ("features") or a target, in order; none: no table.
+  // Returns the columns of the table that feed an input ("features") or a target, in order; empty
+  // without a table.
   std::vector<std::string> columns(const std::string& part) const {
     std::vector<std::string> names;
     while (const char* name = dtf_model_column(handle_.get(), part.c_str(), names.size()))
       names.emplace_back(name);
     return names;
   }
-  // The names of the classes, from class 0; none: they have no names.
+  // Returns the names of the classes, from class 0; empty if they have no names.
   std::vector<std::string> classes() const {
     std::vector<std::string> names;
     while (const char* name = dtf_model_class(handle_.get(), names.size()))
@@ -53,8 +54,8 @@ class Model {
     return names;
   }
 
-  // Adds what the signature `name` needs to `graph`, on its device and under its prefix at this
-  // moment. `variable_devices`: of the variables, dealt in turn; none: the graph's.
+  // Adds the nodes of the signature `name` to `graph`, on its current device and under its current
+  // prefix. `variable_devices`: devices of the variables, in turn; empty: the graph's.
   Signature addTo(Graph& graph, int64_t batch, const std::string& name = "predict",
                   const std::vector<std::string>& variable_devices = {}) const {
     std::vector<const char*> devices;
@@ -76,7 +77,7 @@ class Model {
     }
     return signature;
   }
-  // In a session on that graph.
+  // Sets the variables in a session on that graph.
   void restore(const Signature& added, Session& session) const {
     check(dtf_model_restore(handle_.get(), added.prefix.c_str(), session.get()));
   }

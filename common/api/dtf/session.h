@@ -18,14 +18,15 @@ struct Feed {
 };
 
 // Threads: thread-safe. Steps with the same feeds, fetches and targets run one at a time, others
-// side by side.
-// Blocks: the constructor until all targets have answered; run() until the step has ended.
-// Errors: as dtf_session_open() and dtf_session_run() in <dtf/dtf.h> say. After DTF_UNAVAILABLE
-// what the lost task held is gone: make another session.
+// concurrently.
+// Blocks: the constructor until all targets have replied; run() until the step has ended.
+// Errors: as dtf_session_open() and dtf_session_run() in <dtf/dtf.h>. After DTF_UNAVAILABLE the
+// state on the lost task is gone: open another session.
 class Session {
  public:
-  // `targets`: "dtf://host:port" of one task, which knows where the others of its cluster are, or
-  // of each; "dtf://host:port/worker/1" is that task and no other; none: the CPU of this process.
+  // `targets`: "dtf://host:port" of one task, which provides the addresses of the others in its
+  // cluster, or of each; "dtf://host:port/worker/1" for exactly that task; none: the CPU of this
+  // process.
   // `options.keys`: for tasks with keys; read before this returns.
   explicit Session(const Graph& graph, const std::vector<std::string>& targets = {},
                    const dtf_session_options& options = defaults()) {
@@ -35,7 +36,7 @@ class Session {
     handle_.reset(made);
   }
 
-  // The values of `fetches`, in their order. `targets`: what shall run, too.
+  // Returns the values of `fetches`, in order. `targets`: nodes to run as well.
   std::vector<Tensor> run(const std::vector<Feed>& feeds, const std::vector<std::string>& fetches,
                           const std::vector<std::string>& targets = {}) {
     std::vector<dtf_feed> fed;
@@ -50,9 +51,10 @@ class Session {
     return taken;
   }
 
-  // The steps that other threads run; see dtf_session_abort().
+  // Aborts the steps run by other threads; see dtf_session_abort().
   void abort(const std::string& why) { check(dtf_session_abort(handle_.get(), why.c_str())); }
-  // A container's variables and queues, on all of the session's tasks; "": those that name none.
+  // Resets a container's variables and queues on all of the session's tasks; "": those without a
+  // container.
   void reset(const std::string& container = {}) {
     check(dtf_session_reset(handle_.get(), container.c_str()));
   }
@@ -61,7 +63,7 @@ class Session {
     options.size = sizeof(options);
     return options;
   }
-  // From the next step on.
+  // Effective from the next step on.
   void setVariable(const std::string& name, const Tensor& value) {
     check(dtf_session_set_variable(handle_.get(), name.c_str(), value.get()));
   }

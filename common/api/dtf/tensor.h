@@ -1,6 +1,6 @@
 #pragma once
 
-// Dense tensors: what is fed to a session, and what it gives.
+// Dense tensors: the inputs and results of sessions.
 
 #include <algorithm>
 #include <cstdint>
@@ -31,9 +31,10 @@ constexpr dtf_dtype dtypeOf() {
     static_assert(sizeof(T) == 0, "float, uint8_t, int32_t or int64_t");
 }
 
-// A handle: copies share the memory, which goes with the last of them. Several threads may read it.
-// Errors: DTF_BAD_CONFIG for negative dimensions, DTF_USAGE for values that are too few or of
-// another type, DTF_UNAVAILABLE without memory.
+// A handle: copies share the memory, which is freed with the last of them. Several threads may read
+// it.
+// Errors: DTF_BAD_CONFIG for negative dimensions, DTF_USAGE for a wrong number or type of values,
+// DTF_UNAVAILABLE without memory.
 class Tensor {
  public:
   Tensor(dtf_dtype dtype, const Dims& dims) {
@@ -54,7 +55,7 @@ class Tensor {
   static Tensor scalar(T value) {
     return of<T>({}, std::span<const T>(&value, 1));
   }
-  explicit Tensor(dtf_tensor* taken) : handle_(taken, Free()) {}  // owns it from now on
+  explicit Tensor(dtf_tensor* taken) : handle_(taken, Free()) {}  // takes ownership
 
   dtf_dtype dtype() const { return dtf_tensor_dtype(get()); }
   Dims dims() const {
@@ -62,7 +63,7 @@ class Tensor {
     for (size_t axis = 0; axis < dims.size(); ++axis) dims[axis] = dtf_tensor_dim(get(), axis);
     return dims;
   }
-  // T is what its dtype() says.
+  // T must match dtype().
   template <class T>
   std::span<T> as() & {
     return {static_cast<T*>(dtf_tensor_data(of<T>())), dtf_tensor_bytes(get()) / sizeof(T)};
@@ -74,7 +75,7 @@ class Tensor {
   }
 
   template <class T>
-  void as() && = delete;  // it would be of memory that is gone
+  void as() && = delete;  // its memory would be gone
 
   const dtf_tensor* get() const { return handle_.get(); }
 

@@ -1,7 +1,7 @@
 // Workers of two kinds, as in reinforcement learning: actors read the policy and try it, a learner
-// changes it. The policy, how much each of four levers is liked, is a variable on ps/0; each actor
-// and the learner is a client with a session of its own, and could be a program on another host.
-// Usage: actors_and_learner PS                dtf://host:port of a `psd --serve`
+// changes it. The policy, a preference for each of four levers, is a variable on ps/0. Each actor
+// and the learner is a client with its own session, and could be a program on another host. Usage:
+// actors_and_learner PS                dtf://host:port of a `psd --serve`
 
 #include <dtf/session.h>
 
@@ -21,14 +21,14 @@ namespace {
 constexpr int kLevers = 4;
 constexpr int kActors = 2;
 constexpr int kTries = 2000;
-constexpr float kPays[kLevers] = {0.2F, 0.5F, 0.9F, 0.4F};  // how often
+constexpr float kPays[kLevers] = {0.2F, 0.5F, 0.9F, 0.4F};  // their probabilities
 
 struct Try {
   int lever;
   float reward;
 };
 
-// What the actors have seen and the learner has not.
+// Tries that the actors have made and the learner has not used.
 class Experience {
  public:
   void add(Try one) {
@@ -62,7 +62,7 @@ int complain(const dtf::Error& error) {
   return error.code();
 }
 
-// Reads the policy and nothing else.
+// Only reads the policy.
 void act(const std::stop_token& done, const std::string& ps, unsigned seed, Experience& seen) try {
   dtf::Graph graph;
   graph.op("Softmax", {policy(graph)}, {}, "chances");
@@ -78,7 +78,7 @@ void act(const std::stop_token& done, const std::string& ps, unsigned seed, Expe
   std::_Exit(complain(error));  // the learner would wait for experience
 }
 
-// The policy gradient: what paid more than usual is liked more.
+// The policy gradient: levers that paid more than average become more likely.
 std::vector<float> learn(const std::string& ps, Experience& seen) {
   dtf::Graph graph;
   const dtf::Output liked = policy(graph);
@@ -113,7 +113,7 @@ int main(int argc, char** argv) try {
   dtf::Session(graph, {ps}).setVariable("policy", dtf::Tensor(DTF_FLOAT32, {1, kLevers}));
 
   Experience seen;
-  std::vector<std::jthread> actors;  // they end when this does
+  std::vector<std::jthread> actors;  // they end with this scope
   for (unsigned i = 0; i < kActors; ++i)
     actors.emplace_back([&, i](const std::stop_token& done) { act(done, ps, i + 1, seen); });
   const std::vector<float> learnt = learn(ps, seen);

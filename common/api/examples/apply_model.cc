@@ -1,5 +1,4 @@
-// A model that dtf-launch has trained, applied to one example by a program of one's own: here, or
-// on a `workerd --serve`.
+// Applies a model trained by dtf-launch to one example, in this process or on a `workerd --serve`.
 // Usage: apply_model CLUSTER.yaml FILE [WORKER]    FILE: the bytes of one example, as the model
 //                                                  reads them
 

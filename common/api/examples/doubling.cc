@@ -1,8 +1,8 @@
-// A loop that ends when its values say so, and a derivative through it: in how many years a sum
-// that earns interest has doubled, and how what it has become then depends on the rate. All years
-// are one call of the worker.
-// Usage: doubling WORKER [KEYS]             dtf://host:port of a `workerd --serve`, and the folder
-//                                           of keys that it needs where the worker has some
+// A loop that ends depending on its values, and a derivative through it: the years until a sum with
+// interest has doubled, and how the final sum depends on the rate. All years are one call of the
+// worker.
+// Usage: doubling WORKER [KEYS]             dtf://host:port of a `workerd --serve`; its folder of
+//                                           keys, if the worker has keys
 
 #include <dtf/session.h>
 
@@ -11,13 +11,13 @@
 int main(int argc, char** argv) try {
   if (argc != 2 && argc != 3) throw dtf::Error(DTF_USAGE, "usage: doubling dtf://WORKER [KEYS]");
 
-  // What a year does: from the sum and the rate to the sum.
+  // One year: from the sum and the rate to the sum.
   dtf::Graph year;
   const dtf::Output sum = year.placeholder("sum", DTF_FLOAT32, {});
   const dtf::Output rate = year.placeholder("rate", DTF_FLOAT32, {});
   const dtf::Output grown = year.add(sum, year.mul(sum, rate));
 
-  // Whether there is to be another one.
+  // Whether another year follows.
   dtf::Graph test;
   const dtf::Output now = test.placeholder("sum", DTF_FLOAT32, {});
   const dtf::Output same_rate = test.placeholder("rate", DTF_FLOAT32, {});

@@ -1,7 +1,7 @@
 // In-graph replication: one client whose graph has a copy of the model on each worker, over the
-// same weights on ps/0. First in sync: the batch is split, one update with the mean of the copies'
-// gradients, the same as one process makes of the whole batch. Then in async: a thread for each
-// copy, each with an update of its own.
+// same weights on ps/0. First in sync: the batch is split, and one update uses the mean of the
+// copies' gradients, the same as one process computes for the whole batch. Then in async: a thread
+// for each copy, each with its own update.
 // Usage: in_graph_replication PS WORKER WORKER         dtf://host:port of one `psd --serve`, two
 //                                                      `workerd --serve`
 
@@ -19,7 +19,7 @@ constexpr int64_t kBatch = 64, kInputs = 8;  // of all copies
 constexpr double kRate = 0.1;
 constexpr int kSteps = 50;
 
-// Names of its nodes: what is fed and fetched, what updates the weights.
+// Names of its nodes: feeds, fetches, and the update of the weights.
 struct Copy {
   std::string x, y, loss, learn;
 };
@@ -30,7 +30,7 @@ struct Model {
   std::string learn;  // with the gradients of all copies
 };
 
-// A copy on each device, of an equal part of the batch.
+// Builds a copy on each device, for an equal part of the batch.
 Model::Model(const std::string& of_weights, const std::vector<std::string>& devices) {
   dtf::Output w;
   {
@@ -96,7 +96,7 @@ Batch joined(const std::vector<Batch>& parts) {
   return whole;
 }
 
-// How far the two are apart.
+// Returns the difference of the two models.
 float trainInSync(const Model& model, dtf::Session& session, const Model& one,
                   dtf::Session& alone) {
   std::mt19937 random(1);
@@ -115,7 +115,7 @@ float trainInSync(const Model& model, dtf::Session& session, const Model& one,
   return apart;
 }
 
-// The steps of two copies run side by side; each update is whole.
+// The steps of two copies run concurrently; each update is atomic.
 void trainInAsync(const Model& model, dtf::Session& session) {
   std::vector<std::thread> threads;
   for (size_t i = 0; i < model.copies.size(); ++i)

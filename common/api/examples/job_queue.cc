@@ -1,10 +1,10 @@
-// Jobs in a queue on a ps, which no program has to be there for: some fill it, some work them off,
-// one says that there are no more. Each is a client with a session of its own, and could be on
-// another host.
-// Usage: job_queue PS produce FIRST COUNT  puts jobs in: roots to be found of FIRST, FIRST + 1, ..
-//        job_queue PS consume              works jobs off, until the queue is closed and empty
-//        job_queue PS close                says that there are no more
-// Who waits in vain for four weeks ends with 124.
+// Jobs in a queue on a ps, which outlives the programs: some fill it, some process its jobs, one
+// declares that there are no more. Each is a client with its own session, and could be on another
+// host.
+// Usage: job_queue PS produce FIRST COUNT  enqueues jobs: compute the roots of FIRST, FIRST + 1, ..
+//        job_queue PS consume              processes jobs until the queue is closed and empty
+//        job_queue PS close                declares that there are no more
+// After four weeks of waiting a program ends with 124.
 // PS is dtf://host:port of a `psd --serve`.
 
 #include <dtf/session.h>
@@ -14,14 +14,14 @@
 
 namespace {
 
-// At most four: whoever is faster than the consumers waits.
+// At most four elements: a producer faster than the consumers waits.
 dtf::Output jobs(dtf::Graph& graph) {
   const auto on_ps = graph.device("/job:ps/task:0");
   return graph.fifoQueue("jobs", {{DTF_FLOAT32, {}}}, 4);
 }
 
-// By default a step that waits for 10 minutes has failed, and a consumer may be idle for longer. It
-// could try again, but this is safer: a step that ends late may have had its job already.
+// By default a step fails after 10 minutes of waiting, and a consumer may be idle for longer. A
+// long deadline is safer than a retry: a step that ends late may already have taken a job.
 dtf_session_options patient() {
   dtf_session_options options = dtf::Session::defaults();
   options.step_seconds = 28.0 * 24 * 60 * 60;

@@ -1,7 +1,7 @@
-// A training step of one's own: forward pass, gradients, and an update of each variable, as one
-// graph. The weights lie on ps/0 and are still there when this program has ended.
-// Usage: linear_regression WORKER [PS]        dtf://host:port of a `workerd --serve`, which knows
-//                                             where the ps is
+// A custom training step: forward pass, gradients, and an update of each variable, as one graph.
+// The weights are on ps/0 and remain there when this program has ended. Usage: linear_regression
+// WORKER [PS]        dtf://host:port of a `workerd --serve`, which knows
+//                                             the address of the ps
 
 #include <dtf/session.h>
 

@@ -1,5 +1,5 @@
-// A product of matrices on two workers: each computes half of the columns, and what both give is
-// the same as what one computes here.
+// A product of matrices on two workers: each computes half of the columns, and the result equals
+// the product computed here.
 // Usage: matrix_product WORKER WORKER         dtf://host:port of two `workerd --serve`
 
 #include <dtf/session.h>

@@ -1,8 +1,7 @@
-// REINFORCE on levers that pay unlike one another, as one graph: it draws what the policy does and
-// what that pays, and follows the gradient of log(probability) * advantage. The seed that is fed
-// decides everything that is drawn.
-// Usage: policy_gradient [WORKER]          dtf://host:port of a `workerd --serve`; none: in this
-//                                          process
+// REINFORCE on levers with different pay, as one graph: it draws the policy's actions and their
+// pay, and follows the gradient of log(probability) * advantage. The fed seed determines all draws.
+// Usage: policy_gradient [WORKER]          dtf://host:port of a `workerd --serve`; without it, in
+//                                          this process
 
 #include <dtf/session.h>
 
@@ -16,7 +15,7 @@ struct Learner {
   dtf::Output seed, reward, probability, update;
 };
 
-// A lever for each row, as often as its probability says: the largest of logits + Gumbel noise.
+// Draws a lever for each row with the given probabilities: the largest of logits + Gumbel noise.
 dtf::Output drawn(dtf::Graph& graph, dtf::Output logits, dtf::Output seed) {
   const dtf::Output uniform = graph.randomUniform(seed, {kPulls, kLevers}, 1);
   const dtf::Output gumbel = graph.scale(graph.log(graph.scale(graph.log(uniform), -1)), -1);

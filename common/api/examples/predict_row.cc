@@ -1,5 +1,5 @@
-// A model of a table, applied to one row whose columns are given by name, in any order. The names
-// are those of the training data, which the checkpoint holds.
+// Applies a model of a table to one row. Columns are given by name, in any order; the checkpoint
+// holds the names of the training data.
 // Usage: predict_row CLUSTER.yaml COLUMN=NUMBER...
 
 #include <dtf/model.h>
@@ -35,7 +35,7 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-// In the order of the training data.
+// Returns the features in the order of the training data.
 std::vector<float> featuresOf(const std::map<std::string, float>& row,
                               const std::vector<std::string>& columns) {
   std::vector<float> features;

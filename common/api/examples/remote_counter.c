@@ -1,5 +1,5 @@
-/* The plain C interface: adds to a variable on a parameter server, and prints what it is then. Run it
- * twice, or many at once: nothing is lost, and it goes on where the last one ended.
+/* The plain C interface: adds to a variable on a parameter server, and prints the new value. Run it
+ * twice, or many at once: no addition is lost, and each run continues from the last value.
  * Usage: remote_counter PS AMOUNT [TIMES]     dtf://host:port of a `psd --serve`
  *        remote_counter PS 0 0                first: sets it to 0 */
 

@@ -16,7 +16,7 @@ class Feed(ctypes.Structure):
 
 
 class Dtf:
-    """The functions of libdtf by their names without 'dtf_'; what they return other than 0 is an exception."""
+    """The functions of libdtf by their names without 'dtf_'; a result other than 0 becomes an exception."""
 
     FLOAT32 = 1
 
@@ -31,7 +31,7 @@ class Dtf:
             raise RuntimeError(self.library.dtf_error_message().decode())
 
     def make(self, name, *arguments):
-        """For the functions that give what they made through their last argument."""
+        """Calls a function that returns a new object through its last argument."""
         made = ctypes.c_void_p()
         self.call(name, *arguments, ctypes.byref(made))
         return made

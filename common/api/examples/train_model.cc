@@ -1,9 +1,9 @@
-// The model of a job's file trained by a program of one's own, by its signatures: the gradients on
-// a worker, the variables dealt to the ps, the update here. A second graph evaluates the same
-// variables. The file's input is images of 28 x 28 bytes, as of digits; what is learnt is which
-// band of rows is lit.
-// Usage: train_model CLUSTER.yaml WORKER [PS]      dtf://host:port of a `workerd --serve`; how many
-//                                                  ps there are: 1
+// Trains the model of a job's file in a custom program, by its signatures: the gradients on a
+// worker, the variables distributed over the ps, the update here. A second graph evaluates the same
+// variables. The file's input is images of 28 x 28 bytes, as of digits; the classes are the bands
+// of rows that are lit. Usage: train_model CLUSTER.yaml WORKER [PS]      dtf://host:port of a
+// `workerd --serve`; the
+//                                                  number of ps: 1
 
 #include <dtf/model.h>
 
@@ -73,7 +73,7 @@ int main(int argc, char** argv) try {
     if (step % 50 == 0) std::printf("step %d: loss %.4f\n", step, values[0].as<float>()[0]);
   }
 
-  // Another graph and session: the variables are where the first has left them.
+  // Another graph and session: the variables still have the values of the first one.
   dtf::Graph evaluation;
   const auto on_worker = evaluation.device("/job:worker/task:0");
   const dtf::Signature evaluate = model.addTo(evaluation, kBatch, "evaluate", ps);
