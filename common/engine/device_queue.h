@@ -1,6 +1,6 @@
 #pragma once
 
-// Where the programs of one device run, one after the other, whichever step they belong to.
+// The queue of one device's programs: they run one after the other, for all steps.
 
 #include <deque>
 #include <functional>
@@ -13,8 +13,8 @@
 namespace dtf::engine {
 
 // Threads: thread-safe.
-// Blocks: post() never; runHere(), while the device computes for somebody else; the destructor,
-// until everything that was posted has run.
+// Blocks: post() never; runHere(), while the device computes for another caller; the destructor,
+// until all posted jobs have run.
 // Errors: a job must not throw.
 class DeviceQueue {
  public:
@@ -25,11 +25,11 @@ class DeviceQueue {
   DeviceQueue(const DeviceQueue&) = delete;
   DeviceQueue& operator=(const DeviceQueue&) = delete;
 
-  // Jobs run in the order in which they were posted, never within this call.
+  // Runs jobs in the order of their posts, never within this call.
   virtual void post(Job job) = 0;
 
-  // In the calling thread: for a step that is one program, handing over would cost more than it
-  // does.
+  // Runs a job in the calling thread: for a step of a single program, a hand-over would cost more
+  // than the job.
   template <class F>
   void runHere(const F& job) {
     MutexLock lock(device_);
@@ -43,7 +43,7 @@ class DeviceQueue {
 // Owns: its thread.
 class DeviceThread final : public DeviceQueue {
  public:
-  explicit DeviceThread(std::string name);  // the thread's
+  explicit DeviceThread(std::string name);  // the thread's name
   ~DeviceThread() override;
 
   void post(Job job) override;
@@ -59,7 +59,7 @@ class DeviceThread final : public DeviceQueue {
 };
 
 // Makes the queue of a device, or of a thread that serves all: here a thread, in a simulation
-// events of its clock. `name`: the thread's.
+// events of its clock. `name`: the thread's name.
 using MakeDeviceQueue = std::function<std::unique_ptr<DeviceQueue>(std::string name)>;
 std::unique_ptr<DeviceQueue> makeDeviceThread(std::string name);
 

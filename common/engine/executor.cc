@@ -16,7 +16,7 @@
 namespace dtf::engine {
 namespace {
 
-// "w:0" of "<source device>;<reader's device>;w:0;0:0".
+// Returns "w:0" for "<source device>;<reader's device>;w:0;0:0".
 std::string_view tensorOf(std::string_view key) {
   const size_t first = key.find(';');
   if (first == std::string_view::npos) return key;
@@ -25,7 +25,7 @@ std::string_view tensorOf(std::string_view key) {
   return begin == 0 || end < begin ? key : key.substr(begin, end - begin);
 }
 
-// What leaves together, as a span: from now until `done` is called.
+// Records a departure as a span: from now until `done` is called.
 Departures::Done tracedDeparture(const StepPart& part, TaskId to,
                                  const std::vector<PartProgram::Send>& tensors,
                                  Departures::Done done) {
@@ -58,7 +58,7 @@ void traceArrival(const StepPart& part, const PartProgram::Receive& receive, Tim
                    .end = trace::now()});
 }
 
-// How long a piece has waited for its turn at a queue.
+// Records the wait of a piece for its turn at a queue.
 void traceAct(const StepPart& part, size_t piece, TimePoint begin) {
   part.trace->add({.kind = trace::StepSpan::Kind::kReceive,
                    .name = part.program->actText(piece),
@@ -67,10 +67,10 @@ void traceAct(const StepPart& part, size_t piece, TimePoint begin) {
                    .end = trace::now()});
 }
 
-// One step under way. Shared by whoever starts it, the pieces, and the callbacks of receives and
-// sends, of which the last may come, to no effect, when the step has ended: an abort from outside
-// is another thread's.
-//
+// A running step. Shared by its caller, the pieces, and the callbacks of receives and sends. The
+// last callback may come after the end of the step, without effect: an abort from outside runs in
+// another thread.
+// //
 // Borrows: parts and ports, until it calls on_end.
 // Threads: thread-safe.
 class StepRun : public std::enable_shared_from_this<StepRun> {
@@ -91,7 +91,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     std::vector<Place> ready;
     {
       MutexLock lock(mutex_);
-      ++under_way_;  // this
+      ++under_way_;  // this call
       for (size_t p = 0; p < parts_.size(); ++p) {
         for (size_t i = 0; i < states_[p].waiting.size(); ++i) {
           if (states_[p].waiting[i] == 0) ready.push_back({p, i});
@@ -125,8 +125,8 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
   };
   using Waits = std::map<Place, FifoQueue::Wait>;
   struct PartState {
-    std::vector<size_t> waiting;                   // by piece: what it still waits for
-    std::vector<std::vector<size_t>> after_piece;  // by piece: those that wait for it
+    std::vector<size_t> waiting;                   // by piece: the number of events it waits for
+    std::vector<std::vector<size_t>> after_piece;  // by piece: the pieces that wait for it
     std::vector<std::vector<size_t>> after_receive;
   };
 
@@ -154,7 +154,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     return remote == ports_.routes->sources.end() ? step_.process : remote->second;
   }
 
-  // Of a failed step nothing need arrive any more.
+  // Ends the step. A failed step doesn't wait for arrivals.
   void endIfQuiet() {
     OnStepEnd on_end;
     std::optional<StepEnd> end;
@@ -169,7 +169,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     on_end(*std::move(end));
   }
 
-  // They are counted before anybody can see the step as quiet.
+  // Counts the pieces before another thread can see the step as quiet.
   void begin(const std::vector<Place>& ready) DTF_REQUIRES(mutex_) { under_way_ += ready.size(); }
 
   void post(const std::vector<Place>& ready) {
@@ -178,7 +178,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     }
   }
 
-  // One thing less that these wait for. Gives those that wait for nothing more.
+  // Removes one event from these pieces' waits; returns the pieces that are ready.
   std::vector<Place> release(size_t part, const std::vector<size_t>& pieces) DTF_REQUIRES(mutex_) {
     std::vector<Place> ready;
     for (const size_t piece : pieces) {
@@ -212,7 +212,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     post(ready);
   }
 
-  // In the device's thread.
+  // Runs in the device's thread.
   void run(Place place) {
     StepPart& part = parts_[place.part];
     bool waits = false;
@@ -232,7 +232,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     endIfQuiet();
   }
 
-  // Does what comes next of a piece, unless the step has failed.
+  // Runs `next` for a piece, unless the step has failed.
   template <class Next>
   void attempt(const Next& next) {
     {
@@ -267,7 +267,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     endIfQuiet();
   }
 
-  // The piece is under way again when the queue has called back. An abort calls it back from there.
+  // Starts an act on a queue. The piece continues when the queue calls back, also after an abort.
   void startAct(Place place) {
     StepPart& part = parts_[place.part];
     const TimePoint begin = part.trace == nullptr ? TimePoint() : trace::now();
@@ -286,7 +286,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     if (is_over) queueAt(place).cancel(wait);
   }
 
-  // In any thread.
+  // Runs in any thread.
   void acted(Place place, TimePoint begin, std::shared_ptr<FifoQueue::Outcome> outcome) {
     {
       MutexLock lock(mutex_);
@@ -299,7 +299,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
         });
   }
 
-  // In the device's thread.
+  // Runs in the device's thread.
   void finishAct(Place place, TimePoint begin, FifoQueue::Outcome& outcome) {
     StepPart& part = parts_[place.part];
     {
@@ -325,7 +325,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     return part.program->run(piece, part.inputs);
   }
 
-  // Many to a message: what leaves for one task leaves together.
+  // Sends tensors to other tasks: all tensors for one task in one message.
   void leave(const StepPart& part, std::vector<PartProgram::Send> sends) {
     std::map<TaskId, std::vector<PartProgram::Send>> elsewhere;
     for (PartProgram::Send& send : sends) {
@@ -368,7 +368,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     switch (
         ports_.rendezvous->send({step_.number, step_.process, send.edge}, {.bytes = send.bytes})) {
       case Rendezvous::Sent::kTaken:
-      case Rendezvous::Sent::kOver:  // the abort says why
+      case Rendezvous::Sent::kOver:  // the abort reports it
         return;
       case Rendezvous::Sent::kDuplicate:
         throw Error(ErrorCode::kInternal,
@@ -380,7 +380,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     }
   }
 
-  // The first cause counts. `tell`: the other parts don't know yet.
+  // Fails the step; only the first cause counts. `tell`: the other parts must be notified.
   void fail(const Error& cause, bool tell) {
     Waits waits;
     {
@@ -389,20 +389,20 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
       waits.swap(waits_);
       cause_ = cause;
       stop_ = true;
-      ++under_way_;  // this: rendezvous and queues may be gone once the step has ended
+      ++under_way_;  // this call: rendezvous and queues may be gone once the step has ended
     }
     const Error told = cause.code() == ErrorCode::kDeadline ? withWaits(cause, waits) : cause;
     for (const auto& [place, wait] : waits) queueAt(place).cancel(wait);
     if (tell) ports_.rendezvous->abort(step_.number, told);
     {
       MutexLock lock(mutex_);
-      cause_ = told;  // nobody has read it: this was under way
+      cause_ = told;  // not read by others yet: this call was counted
       --under_way_;
     }
     endIfQuiet();
   }
 
-  // What is late because of queues says so, of the first few.
+  // Adds the first few queues to the message of a late step that waits at queues.
   Error withWaits(const Error& cause, const Waits& waits) const {
     constexpr size_t kNamedMax = 3;
     std::string text = cause.message();
@@ -421,18 +421,18 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
   const std::span<StepPart> parts_;
   const StepPorts ports_;
   std::vector<PartState> states_;  // `waiting` guarded by mutex_, the rest constant
-  TimePoint traced_from_{};        // where a part is traced: when its receives begin to wait
+  TimePoint traced_from_{};        // start of the receives' waits, if a part is traced
   Mutex mutex_;
   OnStepEnd on_end_ DTF_GUARDED_BY(mutex_);
   size_t left_ DTF_GUARDED_BY(mutex_) = 0;       // pieces that have not ended
-  size_t under_way_ DTF_GUARDED_BY(mutex_) = 0;  // what still uses parts and ports
-  size_t leaving_ DTF_GUARDED_BY(mutex_) = 0;    // messages whose arrival is not known
+  size_t under_way_ DTF_GUARDED_BY(mutex_) = 0;  // users of parts and ports
+  size_t leaving_ DTF_GUARDED_BY(mutex_) = 0;    // messages not confirmed yet
   bool over_ DTF_GUARDED_BY(mutex_) = false;     // on_end has been called
-  // For their turn at a queue, and of these some whose turn has come.
+  // Waits for a turn at a queue, including some whose turn has come.
   Waits waits_ DTF_GUARDED_BY(mutex_);
   std::optional<Error> cause_ DTF_GUARDED_BY(mutex_);
   uint64_t kernels_ DTF_GUARDED_BY(mutex_) = 0;
-  std::atomic<bool> stop_ = false;  // there is a cause: what computes ends at its next kernel
+  std::atomic<bool> stop_ = false;  // there is a cause: computing pieces end at their next kernel
 };
 
 }  // namespace

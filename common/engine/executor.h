@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs the parts of one step that this process has, each on its device, against a rendezvous.
+// Runs the parts of one step in this process, each on its device, connected by a rendezvous.
 
 #include <cstdint>
 #include <functional>
@@ -20,64 +20,65 @@
 
 namespace dtf::engine {
 
-// One part of a step. Borrows all it names, until the step has ended.
+// One part of a step. Borrows everything in it, until the step has ended.
 struct StepPart {
   PartProgram* program = nullptr;
-  DeviceQueue* queue = nullptr;  // of the device that the program was compiled for
+  DeviceQueue* queue = nullptr;  // of the program's device
   PartInputs inputs;             // feeds and variables; arrivals are the executor's
-  // Of the part's task; null: nobody wants to see the step. Shared with the callbacks of sends.
+  // The trace of the part's task; null if the step is not traced. Shared with the callbacks of
+  // sends.
   std::shared_ptr<trace::StepTrace> trace = nullptr;
 };
 
 struct StepId {
-  uint64_t number = 0;  // never used before
-  Incarnation process;  // who sends: this process
+  uint64_t number = 0;  // never reused
+  Incarnation process;  // the sender: this process
 };
 
-// Which edges cross to other processes: fixed when the parts are registered. Value type.
+// Edges to other processes, fixed when the parts are registered. Value type.
 struct Routes {
-  std::map<uint32_t, Incarnation> sources;  // by edge that is received: who sends it
-  std::map<uint32_t, TaskId> destinations;  // by edge that is sent: who receives it
+  std::map<uint32_t, Incarnation> sources;  // by received edge: its sender
+  std::map<uint32_t, TaskId> destinations;  // by sent edge: its receiver
 };
 
-// Where tensors go that leave the process.
+// Sends tensors to other processes.
 // Threads: thread-safe; `done` is called once, in any thread, also within send().
 // Blocks: never.
 class Departures {
  public:
-  // Without an error: `to` has them.
+  // Called without an error when `to` has the tensors.
   using Done = std::function<void(std::optional<Error> failed)>;
   virtual ~Departures() = default;
-  // `tensors` stay until the step has ended.
+  // `tensors` stay valid until the step has ended.
   virtual void send(uint64_t step, TaskId to, std::vector<PartProgram::Send> tensors,
                     Done done) = 0;
 };
 
-// Where the tensors of a step come from and go to. Borrows all it names, until the step has ended.
+// The connections of a step's parts. Borrows everything in it, until the step has ended.
 struct StepPorts {
   Rendezvous* rendezvous = nullptr;
-  const Routes* routes = nullptr;    // null: every edge is between parts of this process
-  Departures* departures = nullptr;  // where routes have destinations
+  const Routes* routes = nullptr;    // null: every edge is within this process
+  Departures* departures = nullptr;  // required if routes have destinations
 };
 
 // The number of kernels run, or the root cause.
 using StepEnd = std::variant<uint64_t, Error>;
 using OnStepEnd = std::function<void(StepEnd end)>;
 
-// Starts all pieces of all parts, each when what it waits for is there; a piece is handed to its
-// device's thread, and nobody waits. What acts on a queue waits there without a thread, and goes on
-// in its device's.
-//
-// When a piece fails, nothing else begins: those that are running end, all others are given up,
-// also those that wait at a queue, and the first error, the root cause, is told when all is quiet.
-// The same when the rendezvous aborts the step, or something can't be sent. What leaves in the
-// meantime may still be on its way.
-//
-// `on_end` is called once, in any thread, also within this; then nothing of the step is used any
-// more, and whoever ends the step at the rendezvous frees what it has there.
-//
-// Gives what ends the step from outside, for a cause that is its root cause then: in any thread, at
-// any time, to no effect when the step has ended.
+// Starts all pieces of all parts, each when its inputs are ready. A piece runs in its device's
+// thread, and no thread waits. Acts on queues wait without a thread, and continue in their
+// device's.
+// //
+// When a piece fails, no other begins: running ones end, all others are dropped, including those
+// that wait at a queue. The first error, the root cause, is reported when all is quiet. The same
+// happens if the rendezvous aborts the step, or if sending fails. Tensors already handed over may
+// still be in transit.
+// //
+// `on_end` is called once, in any thread, also within this call. The step is not used afterwards;
+// the caller then ends it at the rendezvous, which frees its tensors.
+// //
+// Returns a function that aborts the step with a root cause: in any thread, at any time, without
+// effect after the end of the step.
 using AbortStep = std::function<void(const Error& cause)>;
 AbortStep startParts(StepId step, std::span<StepPart> parts, const StepPorts& ports,
                      OnStepEnd on_end);

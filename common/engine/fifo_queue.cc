@@ -7,7 +7,7 @@
 namespace dtf::engine {
 namespace {
 
-// Of an element; where that overflows, more than any budget has.
+// The bytes of an element; an overflow gives more than any budget has.
 uint64_t bytesOf(const graph::QueueSpec& spec) {
   uint64_t bytes = spec.components.size() * FifoQueue::kComponentBytes;
   for (const graph::TensorSpec& component : spec.components) {
@@ -32,7 +32,8 @@ FifoQueue::FifoQueue(std::string name, graph::QueueSpec spec, std::shared_ptr<By
 
 FifoQueue::~FifoQueue() {
   MutexLock lock(mutex_);
-  DTF_CHECK_MSG(enqueuers_.empty() && dequeuers_.empty(), name_);  // they would never hear of it
+  // they would never be called back
+  DTF_CHECK_MSG(enqueuers_.empty() && dequeuers_.empty(), name_);
 }
 
 FifoQueue::Element FifoQueue::newElement() const {
@@ -86,7 +87,7 @@ FifoQueue::Wait FifoQueue::dequeue(size_t count, Done done) {
   return wait;
 }
 
-// Who came after him may go on now.
+// Later operations may be able to proceed.
 void FifoQueue::cancel(Wait wait) {
   Waiters<Enqueuer>::node_type enqueuer;  // freed without the lock
   Waiters<Dequeuer>::node_type dequeuer;
@@ -154,13 +155,14 @@ void FifoQueue::letIn(Calls& calls) {
   }
 }
 
-// Gives whether there is room now that there wasn't.
+// Returns whether it has made room.
 bool FifoQueue::giveOut(Calls& calls) {
   bool has_given = false;
   while (!dequeuers_.empty()) {
     Dequeuer& first = dequeuers_.begin()->second;
     const bool is_there = elements_.size() >= first.count;
-    if (!is_there && !closed_) break;  // closed, all that waited to enter has: there was room
+    // closed: all waiting elements have entered, as there was room
+    if (!is_there && !closed_) break;
     if (is_there) {
       const auto end = elements_.begin() + static_cast<std::ptrdiff_t>(first.count);
       calls.emplace_back(std::move(first.done), Elements(std::make_move_iterator(elements_.begin()),

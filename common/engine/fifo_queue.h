@@ -1,7 +1,7 @@
 #pragma once
 
-// A queue where it lives: elements that outlive the steps that put them in and take them out, and
-// who waits for room, or for elements.
+// A queue: elements that outlive the steps that enqueue and dequeue them, and operations that wait
+// for room or for elements.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,65 +23,66 @@
 
 namespace dtf::engine {
 
-// First in, first out: of elements, of those who wait to put some in, and of those who wait to take
-// some. Who waits holds up no thread, but whoever comes after him.
-//
-// Invariants, while nobody changes it: the first who waits to put in finds the queue full; the
-// first who waits to take finds too few, and more may come.
-//
-// Owns: its elements, and those that wait to enter.
-// Threads: thread-safe. What is called back is called once, here or in the thread that brings what
-// it waits for, without a lock.
+// First in, first out: elements, waiting enqueues and waiting dequeues. A waiting operation blocks
+// no thread, only later operations of its kind.
+// //
+// Invariants between changes: the first waiting enqueue finds the queue full; the first waiting
+// dequeue finds too few elements, and more may come.
+// //
+// Owns: its elements, and waiting ones.
+// Threads: thread-safe. Callbacks run once, in the caller or in the thread that completes the
+// operation, without a lock.
 // Blocks: never.
-// Errors: by callback, kOutOfRange for a queue that is closed, kUnavailable for one that is reset,
-// and for who would be one more than kWaitsMax.
+// Errors: by callback, kOutOfRange for a closed queue, kUnavailable for one that is reset, and
+// beyond kWaitsMax.
 class FifoQueue {
  public:
-  // A tensor for each component, and their bytes of the budget. Move-only.
+  // A tensor for each component, with their share of the budget. Move-only.
   struct Element {
     std::vector<Tensor> components;
     ByteBudget::Share share;
   };
   using Elements = std::vector<Element>;
 
-  // What was asked for has been done: what was taken, or nothing; or it never will be.
+  // The result of an operation: the dequeued elements, or none for an enqueue; or an error.
   using Outcome = std::variant<Elements, Error>;
   using Done = std::function<void(Outcome outcome)>;
 
-  // Of somebody who waits, or did, for his turn may come at any time; 0: `done` has been called.
+  // Identifies an operation that waits, or waited: its turn may come at any time. 0: `done` has
+  // already been called.
   using Wait = uint64_t;
 
-  // What each tensor takes beside its bytes: the object, its shape, what its block is aligned to.
+  // Memory of each tensor besides its bytes: the object, its shape, alignment.
   static constexpr uint64_t kComponentBytes = 256;
-  // For room, and as many for elements.
+  // Waiting enqueues, and as many dequeues.
   static constexpr size_t kWaitsMax = 1 << 16;
 
   // `name`: for messages.
   FifoQueue(std::string name, graph::QueueSpec spec, std::shared_ptr<ByteBudget> budget);
-  ~FifoQueue();  // nobody waits any more
+  ~FifoQueue();  // no operation may wait
   FifoQueue(const FifoQueue&) = delete;
   FifoQueue& operator=(const FifoQueue&) = delete;
 
   const graph::QueueSpec& spec() const { return spec_; }
   const std::string& name() const { return name_; }
 
-  // With tensors of the components' types and shapes, to be filled. Errors: kUnavailable when the
-  // budget has no room.
+  // Returns an element to fill, with zeroed tensors of the components' types and shapes. Errors:
+  // kUnavailable if the budget has no room.
   Element newElement() const;
 
-  // Puts them in, one after the other, as there is room; done when all are in.
+  // Enqueues elements one after the other, as there is room; done when all are in.
   Wait enqueue(Elements elements, Done done);
-  // Takes the first `count`, at most the capacity, when it has so many.
+  // Dequeues the first `count` elements, at most the capacity, once there are so many.
   Wait dequeue(size_t count, Done done);
 
-  // He waits no more, takes nothing, and isn't called back; what he has put in stays. To no effect
-  // when his turn has come already.
+  // Cancels a wait: it takes nothing, and `done` isn't called; elements already enqueued stay. No
+  // effect if its turn has come.
   void cancel(Wait wait);
 
-  // Nothing more is let in. What waits to enter still does, or is told that it can't.
+  // Rejects new elements. Waiting enqueues still enter, or fail if cancelled.
   void close(bool cancel_pending_enqueues);
 
-  // As it was made: empty and open. Who waits is told so.
+  // Empties and reopens the queue. Waiting operations fail.
   void reset();
 
   size_t size() const;
@@ -90,26 +91,26 @@ class FifoQueue {
 
  private:
   struct Enqueuer {
-    std::deque<Element> elements;  // that are not in yet
+    std::deque<Element> elements;  // not enqueued yet
     Done done;
   };
   struct Dequeuer {
     size_t count = 0;
     Done done;
   };
-  // In the order in which they came: numbers of waits only grow.
+  // In order of arrival: the numbers of waits only grow.
   template <class Waiter>
   using Waiters = std::map<Wait, Waiter>;
   using Calls = std::vector<std::pair<Done, Outcome>>;
 
-  // To be made without the lock, in their order.
+  // Calls the callbacks in order; call it without the lock.
   static void make(Calls calls);
-  // Restores the invariants: lets in and gives out what can be.
+  // Restores the invariants: moves elements in and out as far as possible.
   void advance(Calls& calls) DTF_REQUIRES(mutex_);
   void letIn(Calls& calls) DTF_REQUIRES(mutex_);
   bool giveOut(Calls& calls) DTF_REQUIRES(mutex_);
   bool hasRoom() const DTF_REQUIRES(mutex_);
-  // Takes him out, who came last, if he is one more than may wait. Nobody is behind him.
+  // Removes the last waiting operation if it exceeds kWaitsMax; none is behind it.
   template <class Waiter>
   typename Waiters<Waiter>::node_type refusedOneMore(Waiters<Waiter>& waiters, Wait last,
                                                      Calls& calls) const;

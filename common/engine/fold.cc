@@ -26,14 +26,14 @@ template <class T>
 std::optional<double> valueIfAlike(const Tensor& tensor) {
   const std::span<const T> elements = tensor.as<T>();
   if (elements.empty()) return std::nullopt;
-  // By bits: 0.0 and -0.0 are two values.
+  // Compares bits: 0.0 and -0.0 differ.
   const std::span<const std::byte> bytes = std::as_bytes(elements);
   for (size_t at = sizeof(T); at < bytes.size(); at += sizeof(T)) {
     if (!std::ranges::equal(bytes.subspan(at, sizeof(T)), bytes.first(sizeof(T))))
       return std::nullopt;
   }
   const auto value = static_cast<double>(elements[0]);
-  // NaN and large integers are not what a Const would make of the double.
+  // A Const can't represent NaN and large integers through a double.
   return static_cast<T>(value) == elements[0] ? std::optional(value) : std::nullopt;
 }
 
@@ -46,15 +46,15 @@ std::optional<double> valueIfAlike(const Tensor& tensor) {
     case DType::kInt32:
       return valueIfAlike<int32_t>(tensor);
     case DType::kInt64:
-      return std::nullopt;  // not every one is a double
+      return std::nullopt;  // not every value is a double
     case DType::kBFloat16:
       break;
   }
   return std::nullopt;
 }
 
-// Such a node computes for as long as its functions say, in what memory they need: that is for the
-// step, which has a deadline and can be aborted, on the device that it is placed on.
+// Such a node may compute for long, in much memory. Only a step has a deadline and can be aborted,
+// on the device of the node.
 bool callsFunctions(const Node& node) {
   return std::any_of(node.attributes.begin(), node.attributes.end(), [](const auto& attribute) {
     return std::holds_alternative<graph::FunctionRef>(attribute.second);
@@ -62,7 +62,7 @@ bool callsFunctions(const Node& node) {
 }
 
 // Folds one graph.
-// Borrows: everything it is given, for one call of foldConstants.
+// Borrows: all constructor arguments, for one call of foldConstants().
 class Folder {
  public:
   Folder(const Graph& graph, const runtime::KernelTable& kernels)
@@ -108,14 +108,14 @@ class Folder {
     const graph::OpDef* const op = graph_.catalog().find(node.op);
     DTF_CHECK_MSG(op != nullptr, node.op);
     if (op->stateful || node.inputs.empty() || callsFunctions(node)) return false;
-    // Without kernels a compiled step can do these.
+    // Compiled steps do these without kernels.
     const bool is_free = node.op == "Reshape" || node.op == "Identity" || node.op == "ZerosLike";
     if (!is_free && !kernels_.has(node.op, runtime::DeviceType::kCpu)) return false;
     return std::all_of(node.inputs.begin(), node.inputs.end(),
                        [this](const Output& input) { return constant_[indexOf(input.node)]; });
   }
 
-  // What is left of the graph when folded nodes need nothing.
+  // Finds the nodes that are still needed when folded nodes need no inputs.
   void findNeeded(std::span<const Output> fetches, std::span<const NodeId> targets) {
     for (const Output& fetch : fetches) needed_[indexOf(fetch.node)] = true;
     for (const NodeId target : targets) needed_[indexOf(target)] = true;
@@ -134,7 +134,7 @@ class Folder {
         wanted.push_back({node.id, i});
     }
     if (wanted.empty()) return;
-    // Pushes are ends of a compiled step, too: only what is constant goes into it.
+    // Pushes are ends of a compiled step, too, so only constant nodes go into it.
     graph::GraphCopy constants(graph_);
     for (const Node& node : graph_.nodes()) {
       if (constant_[indexOf(node.id)]) constants.add(node);
@@ -174,7 +174,7 @@ class Folder {
 
   const Graph& graph_;
   const runtime::KernelTable& kernels_;
-  std::vector<bool> constant_;  // by NodeId: a Const, or follows from such
+  std::vector<bool> constant_;  // by NodeId: a Const, or derived from constants
   std::vector<bool> needed_;    // by NodeId
   std::map<Output, Tensor> computed_;
   std::map<std::string, Tensor> values_;

@@ -13,14 +13,15 @@
 namespace dtf::engine {
 namespace {
 
-// Nothing of it waits for anything but its own pieces, which are in their order.
+// Returns whether there is a single part that waits for nothing but its own pieces, which are in
+// order.
 bool isAlone(std::span<const StepPart> parts) {
   if (parts.size() != 1 || !parts[0].program->receives().empty()) return false;
   return std::ranges::none_of(parts[0].program->pieces(),
                               [](const PartProgram::Piece& piece) { return piece.acts_on_queue; });
 }
 
-// Ends what computes in this thread, from another one.
+// Ends the computation of this thread, from another one.
 class Stop {
  public:
   void operator()(const Error& cause) {
@@ -45,7 +46,7 @@ uint64_t runPieces(StepPart& part) {
   for (size_t i = 0; i < part.program->pieces().size(); ++i) {
     const trace::PieceScope traced(part.trace.get(), i);
     const auto sends = part.program->run(i, part.inputs);
-    DTF_CHECK(sends.empty());  // nobody is there to receive them
+    DTF_CHECK(sends.empty());  // there is no receiver
     kernels += part.program->pieces()[i].kernels;
   }
   return kernels;
@@ -73,7 +74,7 @@ class Waiter {
   void end(StepEnd end) {
     MutexLock lock(mutex_);
     end_ = std::move(end);
-    ended_.notifyAll();  // under the lock: the waiter may be gone as soon as it is released
+    ended_.notifyAll();  // under the lock: the waiter may be gone once it is released
   }
   StepEnd await() {
     MutexLock lock(mutex_);
@@ -97,7 +98,7 @@ uint64_t runParts(StepId step, std::span<StepPart> parts, Rendezvous& rendezvous
                                      [&waiter](StepEnd end) { waiter.end(std::move(end)); });
   const StepWatch::Watched watched(watch, step.number, at_most, abort);
   const StepEnd end = waiter.await();
-  rendezvous.end(step.number);  // whatever becomes of it, nothing of the step stays behind
+  rendezvous.end(step.number);  // frees the step's tensors in any case
   if (const Error* const cause = std::get_if<Error>(&end)) throw Error(*cause);
   return std::get<uint64_t>(end);
 }

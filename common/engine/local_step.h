@@ -12,12 +12,12 @@
 
 namespace dtf::engine {
 
-// startParts(), and the end of the step at the rendezvous. A part alone that waits for nothing runs
-// in the calling thread. `watch` ends the step after `at_most`, or before that when it is told to.
-// Gives the number of kernels run.
-//
-// Blocks: until the step has ended. Errors: the root cause; kInternal for what isn't an Error;
-// kDeadline that says what at a queue was waited for.
+// Runs startParts(), then ends the step at the rendezvous. A single part that waits for nothing
+// runs in the calling thread. `watch` ends the step after `at_most`, or earlier on request. Returns
+// the number of kernels run.
+// //
+// Blocks: until the step has ended. Errors: the root cause; kInternal for an exception that isn't
+// an Error; kDeadline with the nodes that waited at a queue.
 uint64_t runParts(StepId step, std::span<StepPart> parts, Rendezvous& rendezvous, StepWatch& watch,
                   Duration at_most);
 

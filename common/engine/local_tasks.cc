@@ -14,7 +14,7 @@
 namespace dtf::engine {
 namespace {
 
-// "worker/0 cpu:1": a thread's name.
+// Returns "worker/0 cpu:1": a thread's name.
 std::string threadName(const graph::DeviceName& device) {
   DTF_CHECK(device.taskId() && device.type && device.index);
   std::string type = *device.type;
@@ -37,7 +37,7 @@ bool needsNoKernel(const graph::Node& node) {
                                                       "Reshape",      "ZerosLike"};
   if (std::find(kFree.begin(), kFree.end(), node.op) != kFree.end()) return true;
   if (graph::isQueue(node) || graph::actsOnQueue(node)) return true;
-  return graph::appliesGradient(node);  // refused when a step needs it
+  return graph::appliesGradient(node);  // rejected when a step needs it
 }
 
 DeviceThreads::DeviceThreads(const std::vector<SessionDevice>& devices,
@@ -78,7 +78,7 @@ bool LocalTasks::withCpu(const UseCpu& use) {
   return false;
 }
 
-// All tasks' parts in one step of this process: which task has a device makes no difference.
+// All tasks' parts in one step of this process, regardless of the devices' tasks.
 class LocalTasks::Plan final : public PlanParts {
  public:
   Plan(LocalTasks& tasks, std::vector<TaskPart> parts) : tasks_(tasks) {
@@ -95,7 +95,7 @@ class LocalTasks::Plan final : public PlanParts {
   StepResult run(uint64_t step, const StepFeeds& feeds, bool is_traced) override {
     DTF_CHECK(feeds.size() == parts_.size());
     std::vector<StepPart> running;
-    std::vector<size_t> begins;  // by part: its first in `running`
+    std::vector<size_t> begins;  // by part: its first index in `running`
     std::vector<std::shared_ptr<trace::StepTrace>> traces;
     for (size_t p = 0; p < parts_.size(); ++p) {
       begins.push_back(running.size());
@@ -123,7 +123,7 @@ class LocalTasks::Plan final : public PlanParts {
 
  private:
   LocalTasks& tasks_;
-  std::vector<TaskId> names_;  // as parts_
+  std::vector<TaskId> names_;  // parallel to parts_
   std::vector<std::unique_ptr<RegisteredPart>> parts_;
 };
 

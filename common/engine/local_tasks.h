@@ -1,6 +1,6 @@
 #pragma once
 
-// The tasks of a session as devices of this process.
+// The tasks of a session, as devices of this process.
 
 #include <memory>
 #include <string>
@@ -22,7 +22,7 @@ namespace dtf::engine {
 // Owns: the threads. Borrows: devices and their kernels.
 class DeviceThreads {
  public:
-  explicit DeviceThreads(const std::vector<SessionDevice>& devices,  // each once
+  explicit DeviceThreads(const std::vector<SessionDevice>& devices,  // distinct
                          const MakeDeviceQueue& make_queue = makeDeviceThread);
 
   const PlanDevices& devices() const { return devices_; }
@@ -35,24 +35,24 @@ class DeviceThreads {
   PlanDevices devices_;
 };
 
-// Whether an op needs no kernel: a compiled step does without, placeholders and variables are
-// bound.
+// Returns whether an op needs no kernel: a compiled step omits it, or binds it, as placeholders and
+// variables.
 bool needsNoKernel(const graph::Node& node);
 
-// What sessions of one process share: its devices, and the variables and queues on them.
+// State shared by the sessions of one process: its devices, and the variables and queues on them.
 struct LocalProcess {
   explicit LocalProcess(const std::vector<SessionDevice>& devices) : threads(devices) {}
   VariableStore variables;
   QueueStore queues;
-  DeviceThreads threads;  // last: what they run uses the others
+  DeviceThreads threads;  // last: its threads use the others
 };
 
-// Tensors pass between devices by reference, all of them through one rendezvous.
-// Owns: the process, together with other sessions' tasks. Borrows: devices and kernels.
-// Threads, blocking, errors: as Tasks says.
+// Tensors pass between devices by reference, all through one rendezvous.
+// Owns: the process's state, shared with other sessions' tasks. Borrows: devices and kernels.
+// Threads, blocking, errors: as Tasks.
 class LocalTasks final : public Tasks {
  public:
-  // `step_max`: a step may take so long, and fails with kDeadline then, between two kernels.
+  // `step_max`: the deadline of a step, which then fails with kDeadline between two kernels.
   static constexpr Duration kStepMax = std::chrono::seconds(600);
   explicit LocalTasks(std::shared_ptr<LocalProcess> process, Duration step_max = kStepMax);
   ~LocalTasks() override;
@@ -78,7 +78,7 @@ class LocalTasks final : public Tasks {
   StepWatch watch_;
 };
 
-// A tensor with these bytes.
+// Makes a tensor with these bytes.
 Tensor toTensor(const graph::TensorSpec& spec, Bytes bytes);
 
 }  // namespace dtf::engine

@@ -18,7 +18,7 @@ using graph::NodeId;
 using graph::Output;
 
 // Makes one program of a part.
-// Borrows: everything it is given, for one construction of PartProgram.
+// Borrows: all constructor arguments, for one construction of PartProgram.
 class PartProgram::Maker {
  public:
   Maker(PartProgram& made, const Graph& part, const std::vector<Output>& fetches,
@@ -71,7 +71,7 @@ class PartProgram::Maker {
     }
   }
 
-  // Constants are known where they are read; passed on as they are, they need memory.
+  // Constants are known to their readers; only constants that are passed on need memory.
   Source sourceOf(const Output& output) {
     const Node& node = part_.node(output.node);
     if (node.op == "Const" && isSource(node) && !sources_.contains(output)) {
@@ -83,7 +83,7 @@ class PartProgram::Maker {
     return known->second;
   }
 
-  // Where nothing runs, what is fetched of variables and constants is there all the same.
+  // Reads fetched variables and constants in a part where nothing runs.
   void addReader() {
     const bool reads = std::any_of(made_.uses_.begin(), made_.uses_.end(),
                                    [](const Use& use) { return use.is_read; });
@@ -144,7 +144,7 @@ class PartProgram::Maker {
     for (const Source& input : program.queue->inputs) count(input);
   }
 
-  // What leaves a piece may be a variable's own memory.
+  // Keeps a variable's value that a piece returns unchanged.
   void keep(Output output) {
     const Node* node = &part_.node(output.node);
     while (node->op == "Identity" || node->op == "Reshape")
@@ -154,7 +154,7 @@ class PartProgram::Maker {
     use.is_read = use.is_kept = true;
   }
 
-  // It needs no program: what it reads is there, and what it gives the queue has.
+  // Needs no program: its inputs are available, and the queue has its outputs.
   void prepareQueueAction(const Node& node, const Segment& segment, Program& program) {
     const auto queue = queue_of_.find(node.inputs[0].node);
     DTF_CHECK_MSG(queue != queue_of_.end(), node.name);
@@ -166,8 +166,8 @@ class PartProgram::Maker {
     program.queue.emplace(std::move(action));
   }
 
-  // A program of the action alone: what it makes of its inputs goes where the variable's value
-  // shall be.
+  // Compiles a program for the action alone: its result goes to the memory of the variable's new
+  // value.
   void compileAction(const Node& node, const Segment& segment, Program& program) {
     const auto variable = sources_.find(node.inputs[0]);
     if (variable == sources_.end() || variable->second.kind != Source::Kind::kVariable)
@@ -209,13 +209,13 @@ class PartProgram::Maker {
   void compile(const Segment& segment, Program& program) {
     const std::set<NodeId> members(segment.nodes.begin(), segment.nodes.end());
     graph::GraphCopy copy(part_);
-    std::vector<std::pair<std::string, Source>> imports;  // by the name that they have in the copy
+    std::vector<std::pair<std::string, Source>> imports;  // by their names in the copy
     for (const NodeId id : segment.nodes) {
       const Node& node = part_.node(id);
       for (const Output& input : node.inputs) {
         if (!members.contains(input.node)) import(input, copy, imports);
       }
-      // What lies in another segment has ended before this one begins.
+      // Nodes of another segment have ended before this one begins.
       NodeDef def{.name = node.name,
                   .op = node.op,
                   .inputs = {},
@@ -246,7 +246,7 @@ class PartProgram::Maker {
     if (copy.has(input)) return;
     const Node& node = part_.node(input.node);
     if (isSource(node)) {
-      // It is there from the beginning of the step, so it waits for nothing.
+      // Available from the beginning of the step, so it waits for nothing.
       copy.add(node.id, {.name = node.name,
                          .op = node.op,
                          .inputs = {},
@@ -265,8 +265,8 @@ class PartProgram::Maker {
     copy.addFor(input, std::move(def));
   }
 
-  // A compiled step runs what its fetches need. Here all nodes shall run, as a target may be one,
-  // or somebody on another device may wait for one.
+  // Adds fetches for unread nodes: a compiled step only runs nodes needed by its fetches, but all
+  // nodes must run here, since they may be targets or control inputs on another device.
   void addEnd(Graph& whole, std::vector<Output>& fetches) const {
     std::vector<bool> read(whole.nodes().size(), false);
     for (const Node& node : whole.nodes()) {
@@ -292,7 +292,7 @@ class PartProgram::Maker {
   const runtime::KernelTable& kernels_;
   const EdgeNumbers& edges_;
   std::map<Output, Source> sources_;
-  std::map<NodeId, size_t> queue_of_;  // of a FIFOQueue: index into queues_
+  std::map<NodeId, size_t> queue_of_;  // by FIFOQueue: index into queues_
   std::vector<Output> constants_;      // that are passed on
 };
 
@@ -367,7 +367,7 @@ void PartProgram::act(size_t piece, PartInputs& inputs) {
     given = variable.read();
   } else {
     given = variable.change(action.needs_value, [&](const std::byte* before, std::byte* after) {
-      // Where it reads nothing of what was before, it must be bound nonetheless.
+      // It must be bound even if it reads nothing of the old value.
       program.step->bindInput(action.before, before == nullptr ? after : before);
       program.step->bindGradient(action.after, reinterpret_cast<float*>(after));
       program.step->run();
@@ -392,7 +392,7 @@ std::vector<PartProgram::Send> PartProgram::run(size_t piece, PartInputs& inputs
   return sends;
 }
 
-// What nobody reads any more may be changed in place.
+// Releases values without further readers, which may then be changed in place.
 void PartProgram::release(const Program& program, PartInputs& inputs) const {
   for (const size_t variable : program.reads) {
     DTF_CHECK(inputs.held.readers[variable] > 0);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The part of a step that runs on one device, compiled: a program for each segment (segments.h),
-// and where each of them finds what it reads.
+// The part of a step on one device, compiled: a program for each segment (segments.h), with the
+// sources of its inputs.
 
 #include <cstdint>
 #include <map>
@@ -28,31 +28,30 @@ using EdgeNumbers = std::map<std::string, uint32_t>;
 
 using Bytes = std::span<const std::byte>;
 
-// What a part reads that outlives its segments, for one step: each in the order of the part's list.
+// The inputs of a part for one step, in the order of the part's lists.
 struct PartInputs {
   std::vector<Bytes> feeds;          // PartProgram::feeds()
   std::vector<Variable*> variables;  // PartProgram::variables(); borrowed
   std::vector<FifoQueue*> queues;    // PartProgram::queues(); borrowed
   std::vector<Parcel> arrivals;      // PartProgram::receives(); filled as they arrive
 
-  // What the program keeps of variables and queues until the step has ended.
+  // State of variables and queues that the program keeps until the step has ended.
   struct Held {
     bool begun = false;
     std::vector<Variable::Value>
-        read;                     // by variables: as the step sees them; null: nothing reads it
-    std::vector<size_t> readers;  // by variables: pieces that have yet to read it
-    std::vector<Variable::Value>
-        given;  // by pieces: what an action gave, where somebody reads that
-    std::map<size_t, QueueAct::Result> taken;  // by piece: what an act on a queue gave
+        read;                     // by variables: the value that the step sees; null if not read
+    std::vector<size_t> readers;  // by variables: pieces that have not read it yet
+    std::vector<Variable::Value> given;        // by pieces: the result of an action, if it is read
+    std::map<size_t, QueueAct::Result> taken;  // by piece: the result of an act on a queue
   } held;
 };
 
-// Owns: the compiled programs and their memory, so one step at a time runs in it.
+// Owns: the compiled programs and their memory, so it runs one step at a time.
 // Borrows: the device and its kernels (must outlive it).
 // Threads: thread-compatible; its pieces run one at a time, in the device's thread.
 // Blocks: run(), until the device is done.
-// Errors: the constructor's kBadConfig, naming the node, for an op that a session can't run or the
-// device has no kernel for; run(): those of the kernels.
+// Errors: the constructor throws kBadConfig with the node for an op that a session can't run or the
+// device has no kernel for; run(): errors of the kernels.
 class PartProgram {
  public:
   struct Named {
@@ -76,18 +75,18 @@ class PartProgram {
   };
   struct Send {
     uint32_t edge = 0;
-    Bytes bytes;  // good until the piece runs again, or the step's inputs go
+    Bytes bytes;  // valid until the piece runs again, or the step's inputs are freed
   };
-  // A segment, as the executor sees it.
+  // A segment, as seen by the executor.
   struct Piece {
     std::vector<size_t> receives;  // indices into receives()
     std::vector<size_t> after;     // pieces
-    size_t kernels = 0;            // that a run of it takes
-    bool acts_on_queue = false;    // it is started and finished, not run
+    size_t kernels = 0;            // kernels in one run
+    bool acts_on_queue = false;    // then call start() and finish() instead of run()
   };
 
-  // `fetches` are outputs of `part`, which holds what one device does and nothing that no fetch, no
-  // send and no target needs: all of it runs. Nothing of it is kept.
+  // `fetches` are outputs of `part`, which contains only nodes of one device that are needed by a
+  // fetch, a send or a target: all of it runs. It isn't kept.
   PartProgram(const graph::Graph& part, const std::vector<graph::Output>& fetches,
               runtime::Device& device, const runtime::KernelTable& kernels,
               const EdgeNumbers& edges);
@@ -99,30 +98,30 @@ class PartProgram {
   const std::vector<UsedQueue>& queues() const { return queues_; }
   const std::vector<Receive>& receives() const { return receives_; }
   const std::vector<Piece>& pieces() const { return pieces_; }
-  // Of an edge that leaves: for messages.
+  // The key of an outgoing edge, for messages.
   const std::string& sendKey(uint32_t edge) const { return send_keys_.at(edge); }
 
-  // Runs a piece whose receives have arrived and whose predecessors have run. Gives what leaves.
-  // The first piece of a step reads the variables, that of the first step computes the constants,
-  // too.
+  // Runs a piece after its receives have arrived and its predecessors have run. Returns the tensors
+  // to send. The first piece of a step reads the variables; in the first step it also computes the
+  // constants.
   std::vector<Send> run(size_t piece, PartInputs& inputs);
 
-  // Likewise begins a piece that acts on a queue: what it puts in is copied here. `done`: as
-  // FifoQueue says; with what came of it the piece is finished, unless that is an error.
+  // Begins a piece that acts on a queue; copies its inputs. `done` is called as by FifoQueue;
+  // unless it gets an error, call finish() with the outcome.
   FifoQueue::Wait start(size_t piece, PartInputs& inputs, FifoQueue::Done done);
   void finish(size_t piece, PartInputs& inputs, FifoQueue::Elements elements) const;
-  // Of a piece that acts on one.
+  // The queue that a piece acts on.
   FifoQueue& queueOf(size_t piece, const PartInputs& inputs) const;
-  // What it waits for, and what it does: for messages.
+  // The wait and the action of a piece, for messages.
   std::string awaited(size_t piece, const PartInputs& inputs) const;
   std::string actText(size_t piece) const;
 
-  // The i-th fetch when all pieces have run; good until one of them runs again, and `inputs` are
-  // there.
+  // Returns the i-th fetch after all pieces have run; valid until one of them runs again, while
+  // `inputs` exist.
   Bytes fetch(size_t i, const PartInputs& inputs) const;
 
  private:
-  // Where a tensor is found.
+  // The source of a tensor.
   struct Source {
     enum class Kind : uint8_t { kFeed, kVariable, kArrival, kConstant, kResult } kind = Kind::kFeed;
     size_t index = 0;   // in feeds(), variables(), receives(), constants_; of the piece
@@ -133,30 +132,30 @@ class PartProgram {
     bool is_parameter = false;
     Source source;
   };
-  // What is done to a variable: `step` computes its value from the one before, and what is bound.
+  // An action on a variable: `step` computes the new value from the old one and bound tensors.
   struct Action {
     size_t variable = 0;        // in variables()
-    bool needs_value = false;   // that it had before
-    bool is_read = false;       // what it gives
+    bool needs_value = false;   // reads the old value
+    bool is_read = false;       // its result is read
     int before = 0, after = 0;  // handles of `step`
   };
   struct QueueAction {
     size_t queue = 0;  // in queues()
     QueueAct act;
-    std::vector<Source> inputs;   // the values that it is given
-    std::vector<size_t> outputs;  // by result: which of the act's
+    std::vector<Source> inputs;   // its inputs
+    std::vector<size_t> outputs;  // by result: the act's output
   };
   struct Program {
     std::unique_ptr<runtime::CompiledStep> step;  // null: nothing to compute
     std::optional<Action> action;
     std::optional<QueueAction> queue;
     std::vector<Binding> bindings;
-    std::vector<std::pair<uint32_t, Source>> sends;  // edge, what
-    std::vector<size_t> reads;                       // of variables(), each once
+    std::vector<std::pair<uint32_t, Source>> sends;  // edge, tensor
+    std::vector<size_t> reads;                       // of variables(), distinct
   };
   struct Use {
     bool is_read = false;  // by a piece, a send or a fetch
-    bool is_kept = false;  // to the end of the step: something refers to its memory
+    bool is_kept = false;  // to the end of the step: its memory is referenced
     size_t readers = 0;    // pieces
   };
   class Maker;
@@ -169,15 +168,15 @@ class PartProgram {
 
   std::vector<Named> feeds_;
   std::vector<Used> variables_;
-  std::vector<Use> uses_;  // as variables_
+  std::vector<Use> uses_;  // parallel to variables_
   std::vector<UsedQueue> queues_;
   std::vector<Receive> receives_;
   std::vector<Piece> pieces_;
-  std::vector<Program> programs_;  // as pieces_
+  std::vector<Program> programs_;  // parallel to pieces_
   std::map<uint32_t, std::string> send_keys_;
   std::vector<Source> fetches_;
   std::unique_ptr<runtime::CompiledStep> constants_;  // null: none is passed on
-  bool has_constants_ = false;                        // they are computed
+  bool has_constants_ = false;                        // they have been computed
 };
 
 }  // namespace dtf::engine

@@ -24,7 +24,7 @@ using graph::Node;
 using graph::NodeId;
 using graph::Output;
 
-// Borrows: everything it is given, for one call of makePlan.
+// Borrows: all constructor arguments, for one call of makePlan().
 class Planner {
  public:
   Planner(const Graph& placed, const Signature& signature, const WithCpu& with_cpu,
@@ -64,7 +64,7 @@ class Planner {
       fetches.push_back(findValue(name));
     }
     for (const std::string& name : signature_.targets) {
-      // "node:0" is the node, whether or not it has outputs.
+      // "node:0" means the node, even if it has no outputs.
       const bool is_first = name.ends_with(":0");
       targets.push_back(
           graph::findNode(placed_, is_first ? name.substr(0, name.size() - 2) : name));
@@ -87,7 +87,7 @@ class Planner {
                                            "QueueDequeue takes what is in it");
   }
 
-  // What acts on a variable needs the variable, not a value in its place.
+  // An op on a variable needs the variable, not a fed value in its place.
   static void refuseFedVariables(const Graph& needed) {
     for (const Node& node : needed.nodes()) {
       if (!graph::actsOnVariable(node)) continue;
@@ -110,7 +110,7 @@ class Planner {
                 "the step needs values that it is not fed: " + join(missing, ", "));
   }
 
-  // Before anything goes through all of them, once for each caller.
+  // Checks the size of functions before any pass expands them, once for each caller.
   static void refuseManyCalled(const Graph& needed) {
     constexpr uint64_t kMost = graph::Function::kNodesMax;
     uint64_t nodes = 0;
@@ -125,7 +125,7 @@ class Planner {
     }
   }
 
-  // Without a CPU nothing is known beforehand.
+  // Folds constants; does nothing without a CPU.
   Folded fold(graph::Pruned pruned) const {
     Folded folded{.graph = Graph(placed_.catalog()), .fetches = {}, .targets = {}, .values = {}};
     const bool has_cpu =
@@ -136,7 +136,7 @@ class Planner {
     return {std::move(pruned.graph), std::move(pruned.fetches), std::move(pruned.targets), {}};
   }
 
-  // As the nodes say: they have kept their devices through all passes.
+  // Returns the devices of the nodes, which all passes have kept.
   graph::Placement placementOf(const Graph& graph) const {
     std::map<std::string_view, graph::DeviceName> devices;
     graph::Placement placement;
@@ -170,7 +170,7 @@ class Planner {
     numberEdges();
   }
 
-  // What the newest part is fed, and what it has been given.
+  // Finds the feeds of the newest part, and its folded values.
   void findFeeds(std::map<std::string, Tensor>& folded) {
     TaskPart& part = plan_.parts.back();
     plan_.feeds.emplace_back();
@@ -184,12 +184,12 @@ class Planner {
         plan_.feeds.back().push_back(fed->second);
       } else {
         part.folded.emplace(node.name, std::move(known->second));
-        folded.erase(known);  // a placeholder is on one device: others receive it
+        folded.erase(known);  // a placeholder is on one device; others receive it
       }
     }
   }
 
-  // In the order of their keys: alike wherever it is done.
+  // Numbers edges in the order of their keys, the same in every process.
   void numberEdges() {
     struct Ends {
       uint32_t number = 0;

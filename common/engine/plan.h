@@ -1,7 +1,7 @@
 #pragma once
 
-// One signature, what is fed, fetched and run, as parts for the tasks: the master's passes, from
-// the placed graph on. Every step is made so, a session's, and a training job's.
+// The parts of one signature (its feeds, fetches and targets) for the tasks: the master's passes on
+// the placed graph. All steps are made here, of sessions and of training jobs.
 
 #include <functional>
 #include <span>
@@ -15,7 +15,7 @@
 
 namespace dtf::engine {
 
-// Names as a person gives them: "x", "layer/relu:0".
+// Names in users' form: "x", "layer/relu:0".
 struct Signature {
   std::vector<std::string> feeds;    // sorted
   std::vector<std::string> fetches;  // in the order of the results
@@ -30,25 +30,26 @@ struct Plan {
     size_t index = 0;  // of the part's fetches
   };
 
-  std::vector<graph::TensorSpec> feed_specs;  // as Signature::feeds
-  std::vector<TaskPart> parts;                // of the tasks that have something to do, in order
-  std::vector<std::vector<size_t>> feeds;     // as parts' feeds: indices into Signature::feeds
-  std::vector<Fetch> fetches;                 // as Signature::fetches
+  std::vector<graph::TensorSpec> feed_specs;  // parallel to Signature::feeds
+  std::vector<TaskPart> parts;                // of the tasks with nodes, in order
+  // parallel to the parts' feeds: indices into Signature::feeds
+  std::vector<std::vector<size_t>> feeds;
+  std::vector<Fetch> fetches;  // parallel to Signature::fetches
 };
 
-// Lends a CPU to what is computed beforehand; false: there is none, and nothing is folded.
+// Lends a CPU for folding; returns false if there is none, and nothing is folded.
 using WithCpu = std::function<bool(const Tasks::UseCpu&)>;
 
-// Prunes `placed`, whose nodes have their devices in full, to what the signature needs, folds
+// Prunes `placed`, a graph with full devices, to the nodes needed by the signature, folds
 // constants, joins equal nodes, and partitions by task. A pure function of graph, signature,
-// devices and parameters: those variables that steps pull and push where they are elsewhere, as
-// they were placed (graph/placer.h). Any other is its node's, on its device.
-// Errors: kBadConfig for names that aren't there, with the nearest; for a tensor that is fed twice;
-// for placeholders that are needed and not fed.
+// devices and parameters. `parameters` are the variables that steps pull and push if they are on
+// another task, as placed (graph/placer.h); any other variable belongs to its node's device.
+// Errors: kBadConfig for unknown names, with the nearest; for a tensor that is fed twice; for
+// placeholders that are needed and not fed.
 Plan makePlan(const graph::Graph& placed, const Signature& signature, const WithCpu& with_cpu,
               std::span<const graph::PlacedVariable> parameters = {});
 
-// Of a session on `tasks`, which has no such parameters.
+// For a session on `tasks`, without such parameters.
 Plan makePlan(const graph::Graph& placed, const Signature& signature, Tasks& tasks);
 
 }  // namespace dtf::engine

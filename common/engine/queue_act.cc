@@ -21,7 +21,7 @@ size_t countOf(const Graph& part, const Node& node) {
   return 1;
 }
 
-// A client may give names of thousands of characters, and many of them.
+// Shortens a name: clients may use many names of thousands of characters.
 std::string clipped(const std::string& name) {
   constexpr size_t kNameMax = 64;
   return name.size() <= kNameMax ? name : name.substr(0, kNameMax) + "..";
@@ -73,7 +73,7 @@ FifoQueue::Wait QueueAct::start(FifoQueue& queue,
   return 0;
 }
 
-// Row i of each input is element i's.
+// Row i of each input belongs to element i.
 FifoQueue::Elements QueueAct::elementsOf(const FifoQueue& queue,
                                          std::span<const std::span<const std::byte>> inputs) const {
   FifoQueue::Elements elements;
@@ -91,7 +91,7 @@ FifoQueue::Elements QueueAct::elementsOf(const FifoQueue& queue,
   return elements;
 }
 
-// A batch holds what its elements held: for a moment it is there beside them.
+// Copies the elements into a batch; both exist for a moment.
 QueueAct::Result QueueAct::finish(FifoQueue::Elements elements) const {
   Result result;
   if (kind_ == Kind::kDequeueMany) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a node does to a queue, as the steps of its part do it: prepared once.
+// The action of a node on a queue, for the steps of its part: prepared once.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace dtf::engine {
 // Blocks: never.
 class QueueAct {
  public:
-  // What its outputs are, for as long as it is held; the bytes of it are counted. Move-only.
+  // Its outputs, and their share of the budget while they are held. Move-only.
   struct Result {
     std::vector<Tensor> outputs;
     std::vector<ByteBudget::Share> shares;
@@ -28,17 +28,18 @@ class QueueAct {
   // `node`, of `part`, acts on a queue.
   QueueAct(const graph::Graph& part, const graph::Node& node);
 
-  // Begins it. `inputs`, the node's but its queue, may change when this returns. `done` is called
-  // as FifoQueue says, also within this. Errors: kUnavailable without room for what it puts in.
+  // Begins the act. `inputs`, all of the node's inputs but the queue, may change afterwards. `done`
+  // is called as by FifoQueue, also within this call. Errors: kUnavailable without room for the new
+  // elements.
   FifoQueue::Wait start(FifoQueue& queue, std::span<const std::span<const std::byte>> inputs,
                         FifoQueue::Done done) const;
 
-  // Of an act whose outcome is `elements`.
+  // Completes an act with the outcome `elements`.
   Result finish(FifoQueue::Elements elements) const;
 
   const std::string& op() const { return op_; }
-  // "node 'take' (QueueDequeueMany) waits for 2 elements of the queue 'jobs', which has 1 of at
-  // most 4", long names clipped: a line, whatever a client calls them.
+  // Returns "node 'take' (QueueDequeueMany) waits for 2 elements of the queue 'jobs', which has 1
+  // of at most 4", one line with long names shortened.
   std::string awaited(const FifoQueue& queue) const;
 
  private:
@@ -49,8 +50,8 @@ class QueueAct {
 
   const Kind kind_;
   const std::string op_, node_;
-  const size_t count_;  // elements that it puts in or takes
-  const bool cancels_;  // kClose: who waits for room
+  const size_t count_;  // elements that it enqueues or dequeues
+  const bool cancels_;  // kClose: cancels waiting enqueues
   const std::vector<graph::TensorSpec> outputs_;
 };
 

@@ -9,7 +9,7 @@
 namespace dtf::engine {
 namespace {
 
-// "of 4 elements (float32[2], int32[])"
+// Returns "of 4 elements (float32[2], int32[])".
 std::string text(const graph::QueueSpec& spec) {
   std::string components;
   for (const graph::TensorSpec& each : spec.components)
@@ -18,7 +18,7 @@ std::string text(const graph::QueueSpec& spec) {
   return "of " + std::to_string(spec.capacity) + " elements (" + components + ")";
 }
 
-// Nobody but the store knows it, and it says nothing.
+// Returns whether only the store refers to the queue, and it is empty and open.
 bool isUnused(const std::shared_ptr<FifoQueue>& queue) {
   return queue.use_count() == 1 && queue->isEmptyAndOpen();
 }
@@ -56,7 +56,7 @@ std::shared_ptr<FifoQueue> QueueStore::use(const ResourceKey& key, const graph::
   return made;
 }
 
-// Those who wait are told without the lock.
+// Waiting operations are called back without the lock.
 void QueueStore::reset(const std::string& container) {
   std::vector<std::shared_ptr<FifoQueue>> queues;
   {
@@ -70,7 +70,7 @@ void QueueStore::reset(const std::string& container) {
   forgetUnused();
 }
 
-// Who gets one from the store needs the lock for it: what nobody uses stays so.
+// Users get queues under the lock, so an unused queue stays unused.
 void QueueStore::forgetUnused() {
   std::erase_if(queues_, [](const auto& entry) { return isUnused(entry.second); });
 }

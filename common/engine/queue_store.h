@@ -1,6 +1,6 @@
 #pragma once
 
-// The queues of a process, by their names: shared by all sessions that name the same one.
+// The queues of a process by name, shared by all sessions that use the same name.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,15 +17,15 @@
 namespace dtf::engine {
 
 // A queue that has elements or is closed stays until the store ends or its container is reset,
-// whichever session made it; any other, as long as somebody uses it.
+// whichever session made it; any other, while it is in use.
 // Owns: the queues, together with their users.
 // Threads: thread-safe.
 // Blocks: never.
-// Errors: kBadConfig, naming the node, for a queue that is there with other components or another
-// capacity; kUnavailable for more than `queues_max`.
+// Errors: kBadConfig with the node for an existing queue with other components or capacity;
+// kUnavailable for more than `queues_max`.
 class QueueStore {
  public:
-  // `budget`: of all elements, perhaps of other things, too.
+  // `budget`: for all elements, possibly shared with other uses.
   QueueStore(size_t queues_max, std::shared_ptr<ByteBudget> budget);
   explicit QueueStore(size_t queues_max = 1024, uint64_t bytes_max = uint64_t{64} << 30);
 
@@ -33,7 +33,7 @@ class QueueStore {
   std::shared_ptr<FifoQueue> use(const ResourceKey& key, const graph::QueueSpec& spec,
                                  const std::string& node);
 
-  // All queues of the container are empty and open from now on, and who waits for them is told.
+  // Empties and reopens all queues of the container; waiting operations fail.
   void reset(const std::string& container);
 
   struct Load {

@@ -13,8 +13,8 @@ using graph::Graph;
 using graph::Node;
 using graph::Output;
 
-// The plan's numbers for edges between tasks; for those between devices, which have keys that the
-// task's graph as a whole doesn't have, numbers in the order of their keys.
+// Returns the plan's numbers for edges between tasks. Edges between devices, whose keys the task's
+// graph doesn't have, get numbers in the order of their keys.
 EdgeNumbers numberEdges(const TaskPart& part, const std::map<std::string, Graph>& by_device,
                         uint32_t next) {
   EdgeNumbers numbers;

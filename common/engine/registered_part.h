@@ -1,6 +1,6 @@
 #pragma once
 
-// A task's part of a plan, compiled for the devices that the task has: partitioned by device, a
+// A task's part of a plan, compiled for the task's devices: partitioned by device, with a
 // PartProgram for each.
 
 #include <functional>
@@ -21,57 +21,55 @@
 
 namespace dtf::engine {
 
-// A device of this process. Borrowed, with its kernels, as long as whatever is made for it lives.
-// Devices that share a table of kernels must not share a pool of threads in it. Programs are
-// compiled while others run on the device, so to make a kernel must not run any: nothing is timed
-// (tableRule()).
+// A device of this process. Borrowed, with its kernels, while objects made for it live. Devices
+// that share a table of kernels must not share a pool of threads in it. Programs are compiled while
+// others run on the device, so making a kernel must not run any: nothing is timed (tableRule()).
 struct SessionDevice {
   graph::DeviceName name;  // every field set
   runtime::Device* device = nullptr;
   const runtime::KernelTable* kernels = nullptr;
 };
 
-// A device as parts are compiled for it.
+// A device with its queue, for compiling parts.
 struct PlanDevice {
   SessionDevice device;
   DeviceQueue* queue = nullptr;
 };
 using PlanDevices = std::map<std::string, PlanDevice>;  // by full name
 
-// Owns: the programs, what was folded; variables and queues together with their stores. Borrows:
+// Owns: the programs and folded values; variables and queues together with their stores. Borrows:
 // devices and their queues of work.
-// Threads: thread-compatible; one step at a time runs in it.
-// Blocks: the constructor, while kernels are made; never for the device, whose thread may be in a
-// long step of somebody else.
-// Errors: the constructor's: those of PartProgram, VariableStore and QueueStore, naming the node;
+// Threads: thread-compatible; it runs one step at a time.
+// Blocks: the constructor, while kernels are made; never for the device, which may be busy with a
+// long step of another session.
+// Errors: the constructor: as PartProgram, VariableStore and QueueStore, with the node;
 // kUnavailable without memory.
 class RegisteredPart {
  public:
-  // Edges between its own devices get numbers from `first_own_edge` on. `part` has been made by a
-  // plan, or checked (checkTaskPart).
+  // Edges between its own devices get numbers from `first_own_edge` on. `part` was made by a plan,
+  // or checked (checkTaskPart()).
   RegisteredPart(TaskPart part, const PlanDevices& devices, uint32_t first_own_edge,
                  VariableStore& variables, QueueStore& queues);
 
-  // What a step is given, as TaskPart::feeds.
+  // The specs of a step's feeds, parallel to TaskPart::feeds.
   const std::vector<graph::TensorSpec>& feeds() const { return feed_specs_; }
   const std::vector<graph::TensorSpec>& fetches() const { return fetch_specs_; }
   uint32_t ownEdges() const { return own_edges_; }
 
-  // Adds what a step runs to `parts`; all that is given must stay until the step has ended.
+  // Adds the step's work to `parts`; all arguments must stay valid until the step has ended.
   // `trace`: see StepPart.
   void addStep(std::span<const Bytes> feeds, std::vector<StepPart>& parts,
                const std::shared_ptr<trace::StepTrace>& trace = nullptr);
 
-  // When the step has run: fetch `i`; `parts` are those that addStep() has added. Good until the
-  // next step.
+  // Returns fetch `i` after the step; `parts` were added by addStep(). Valid until the next step.
   Bytes fetch(size_t i, std::span<const StepPart> parts) const;
 
  private:
   struct Device {
     PartProgram program;
     DeviceQueue* queue = nullptr;
-    std::vector<Bytes> folded;  // by program.feeds(): empty where a step feeds it
-    std::vector<size_t> feeds;  // the same: index into TaskPart::feeds
+    std::vector<Bytes> folded;  // by program.feeds(): empty if a step feeds it
+    std::vector<size_t> feeds;  // parallel: index into TaskPart::feeds
     std::vector<std::shared_ptr<Variable>> variables;  // by program.variables()
     std::vector<std::shared_ptr<FifoQueue>> queues;    // by program.queues()
   };

@@ -21,7 +21,7 @@ uint64_t ownedBytes(const Parcel& parcel) {
 
 Rendezvous::~Rendezvous() {
   MutexLock lock(mutex_);
-  DTF_CHECK(load_.waiting == 0);  // who still waits would never hear of it
+  DTF_CHECK(load_.waiting == 0);  // a waiting receive would never be called back
 }
 
 bool Rendezvous::isOver(uint64_t step) const {
@@ -40,7 +40,7 @@ Rendezvous::Slot* Rendezvous::find(const RendezvousKey& key) {
   return slot == step->second.end() ? nullptr : &slot->second;
 }
 
-// What is refused leaves nothing behind.
+// A rejected send leaves nothing behind.
 Rendezvous::Sent Rendezvous::send(const RendezvousKey& key, Parcel parcel) {
   Callback waiting;
   {
@@ -71,7 +71,7 @@ void Rendezvous::receive(const RendezvousKey& key, Callback callback) {
   if (std::optional<Arrival> arrival = take(key, callback)) callback(*std::move(arrival));
 }
 
-// What is known at once; nullopt: the callback is kept.
+// Returns an immediate result; nullopt: the callback is kept.
 std::optional<Rendezvous::Arrival> Rendezvous::take(const RendezvousKey& key, Callback& callback) {
   MutexLock lock(mutex_);
   if (isOver(key.step)) return causeOf(key.step);
@@ -113,7 +113,7 @@ void Rendezvous::forget(std::optional<Error>& cause) {
   cause = std::nullopt;
 }
 
-// A client may abort steps that never begin, each with a cause of megabytes.
+// Bounds memory: a client may abort steps that never begin, each with a cause of megabytes.
 void Rendezvous::forgetOldest() {
   while (over_.size() > limits_.ended_steps) {
     forget(over_.begin()->second);

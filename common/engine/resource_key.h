@@ -1,6 +1,6 @@
 #pragma once
 
-// What makes two nodes one variable, or one queue, of a process.
+// The identity of a variable or a queue of a process.
 
 #include <compare>
 #include <string>
@@ -13,12 +13,13 @@ namespace dtf::engine {
 
 // Value type.
 struct ResourceKey {
-  std::string device;     // in full
-  std::string container;  // whose it is; empty: everybody's
+  std::string device;     // full name
+  std::string container;  // its owner; empty: shared by all
   std::string name;
   auto operator<=>(const ResourceKey&) const = default;
 
-  // Of a placed Variable or FIFOQueue: its shared_name, or without one the node's.
+  // The key of a placed Variable or FIFOQueue, by its shared_name, or without one by the node's
+  // name.
   static ResourceKey of(const graph::Node& node) {
     DTF_CHECK_MSG(node.op == "Variable" || graph::isQueue(node), node.name);
     const auto& shared = node.attribute<std::string>("shared_name");
@@ -26,7 +27,7 @@ struct ResourceKey {
             shared.empty() ? node.name : shared};
   }
 
-  // "'jobs' on /job:ps/replica:0/task:0/device:CPU:0, in the container 'mine',"
+  // Returns "'jobs' on /job:ps/replica:0/task:0/device:CPU:0, in the container 'mine',".
   std::string text() const {
     return "'" + name + "' on " + device +
            (container.empty() ? "" : ", in the container '" + container + "',");

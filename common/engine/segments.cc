@@ -27,8 +27,8 @@ bool isReceive(const Node& node) {
   return node.op == "_Recv";
 }
 
-// Sets of what may be waited for, receives and acts on queues, each known by a number, so that
-// thousands of nodes with the same set cost one.
+// Sets of receives and acts on queues to wait for, each identified by a number, so that thousands
+// of nodes with the same set cost one.
 class Sets {
  public:
   using Id = size_t;  // 0: the empty set
@@ -75,20 +75,20 @@ class Sets {
 
   size_t numbers_ = 0;  // in all sets
   std::map<std::vector<NodeId>, Id> ids_;
-  std::vector<const std::vector<NodeId>*> sets_;  // into ids_, whose keys stay where they are
+  std::vector<const std::vector<NodeId>*> sets_;  // keys of ids_, which don't move
   std::map<std::pair<Id, Id>, Id> unions_;
 };
 
-// Which of the segments with the same receives and actions; in the order in which they run.
+// Distinguishes segments with the same receives and actions, in the order in which they run.
 enum class Phase : uint8_t {
-  kPassOn,    // sends of what is there without computing
-  kForSends,  // what some send needs
+  kPassOn,    // sends of available tensors
+  kForSends,  // nodes needed by a send
   kRest,
-  kAction,  // on a variable or a queue, one each
+  kAction,  // one action on a variable or a queue each
 };
 
 // Cuts one part.
-// Borrows: the part and the fetches, for one call of cutIntoSegments.
+// Borrows: the part and the fetches, for one call of cutIntoSegments().
 class Cutter {
  public:
   Cutter(const graph::Graph& part, const std::vector<Output>& fetches)
@@ -117,7 +117,7 @@ class Cutter {
     size_t level =
         0;  // actions on the longest way to its nodes; those that may wait are in `set`, too
     Phase phase = Phase::kRest;
-    NodeId action;  // kAction: which
+    NodeId action;  // the node of kAction
     auto operator<=>(const Key&) const = default;
   };
   struct Made {
@@ -128,7 +128,7 @@ class Cutter {
   };
 
   static size_t indexOf(NodeId node) { return static_cast<size_t>(node.value); }
-  // Whether the node is run by a program.
+  // Returns whether a program runs the node.
   static bool computes(const Node& node) {
     return !isSource(node) && !isReceive(node) && !isSend(node);
   }
@@ -196,8 +196,8 @@ class Cutter {
     }
   }
 
-  // A segment comes after those that wait for less, all that its nodes can read of, and among those
-  // with as many after those with fewer actions before them. Among these by set, which follows from
+  // Orders segments so that each comes after all that its nodes can read: first by the size of the
+  // set they wait for, then by the number of actions before them, then by set, which follows from
   // the part's order.
   void numberInOrder() {
     std::vector<std::pair<Key, Made*>> order;
@@ -215,7 +215,7 @@ class Cutter {
     segments_.resize(order.size());
   }
 
-  // What the segments before it have not waited for.
+  // Returns the receives that no earlier segment has waited for.
   std::vector<NodeId> ownReceives(Sets::Id set, const std::vector<size_t>& after) const {
     std::vector<NodeId> own = sets_.of(set);
     for (const size_t before : after) {
@@ -255,10 +255,10 @@ class Cutter {
   const graph::Graph& part_;
   const std::vector<Output>& fetches_;
   Sets sets_;
-  std::vector<Sets::Id> set_of_;     // by NodeId: what it waits for
-  std::vector<Sets::Id> set_after_;  // by NodeId: what those wait for that read it
+  std::vector<Sets::Id> set_of_;     // by NodeId: the set it waits for
+  std::vector<Sets::Id> set_after_;  // by NodeId: the set its readers wait for
   std::vector<size_t> level_of_;     // by NodeId
-  std::vector<bool> needed_;         // by NodeId: a send needs it
+  std::vector<bool> needed_;         // by NodeId: needed by a send
   std::map<Key, Made> made_;
   std::vector<Sets::Id> set_of_segment_;
   std::vector<Segment> segments_;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Cuts the graph of one device at its receives and sends, and where it acts on variables and
-// queues, into pieces that run without waiting; an act on a queue alone may wait.
+// Cuts the graph of one device at its receives and sends, and at actions on variables and queues,
+// into pieces that run without waiting; only acts on queues may wait.
 
 #include <cstddef>
 #include <optional>
@@ -12,33 +12,34 @@
 namespace dtf::engine {
 
 // Nodes that can run as one program once `receives` have arrived and the segments in `after` have
-// ended; then `sends` leave. Sources (Placeholder, Variable, FIFOQueue, a Const that waits for
-// nothing) belong to no segment: whoever reads them has them. Value type.
+// ended; then `sends` are sent. Sources (Placeholder, Variable, FIFOQueue, a Const without control
+// inputs) belong to no segment: their readers have them. Value type.
 struct Segment {
-  std::vector<graph::NodeId> nodes;     // that compute, in the part's order; empty: passes on only
-  std::optional<graph::NodeId> action;  // on a variable or a queue: all that this segment does
-  std::vector<graph::NodeId> receives;  // that its nodes need and no segment in `after` awaits
+  std::vector<graph::NodeId> nodes;  // computing nodes, in the part's order; empty: only passes on
+  std::optional<graph::NodeId> action;  // on a variable or a queue: the segment's only node
+  std::vector<graph::NodeId> receives;  // needed by its nodes, not awaited by a segment in `after`
   std::vector<size_t> after;            // ascending; all less than its own index
   std::vector<graph::NodeId> sends;
-  std::vector<graph::Output> results;  // what other segments, sends and fetches take of it
+  std::vector<graph::Output> results;  // its outputs read by other segments, sends and fetches
 };
 
-// Whether a node is a source, in the words of Segment.
+// Returns whether a node is a source, as defined at Segment.
 bool isSource(const graph::Node& node);
 
-// Whether it is a segment by itself.
+// Returns whether it forms a segment by itself.
 bool isAction(const graph::Node& node);
 
-// Numbers in all the sets of receives, and of acts on queues, that the nodes of a part wait for.
+// Bound on the total size of all distinct sets of receives and acts on queues that nodes of a part
+// wait for.
 inline constexpr size_t kReceiveSetsMax = 16 << 20;
 
-// Nodes that need the same receives, and come after the same acts on queues, run together, but what
-// a send needs runs first, so that it leaves as soon as it can. No segment awaits anything that one
-// of its nodes doesn't need itself: wherever running node by node would get through, this does. An
-// action on a variable or a queue is a segment by itself, with what comes before it and what comes
-// after it in others. `fetches` are outputs of `part`.
-// Errors: kBadConfig for a part whose nodes wait for so many different sets of receives that to
-// tell them apart would take kReceiveSetsMax numbers.
+// Nodes that need the same receives, and come after the same acts on queues, run together; nodes
+// needed by a send run first, so that it is sent as early as possible. A segment only awaits events
+// that all of its nodes need: wherever running node by node would succeed, this does. An action on
+// a variable or a queue is a segment by itself; nodes before and after it are in others. `fetches`
+// are outputs of `part`.
+// Errors: kBadConfig for a part with so many different sets of receives that they exceed
+// kReceiveSetsMax numbers.
 std::vector<Segment> cutIntoSegments(const graph::Graph& part,
                                      const std::vector<graph::Output>& fetches);
 

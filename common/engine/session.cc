@@ -38,7 +38,7 @@ graph::DevicePlacerOptions placerOptions(const Tasks& tasks, const SessionOption
           }};
 }
 
-// What a session inserts itself may not be in a graph that somebody gives it.
+// Rejects ops that only a session inserts.
 void refuseInternal(const Graph& graph) {
   for (const graph::Node& node : graph.nodes()) {
     if (node.op[0] != '_') continue;

@@ -40,7 +40,7 @@ StepWatch::Watched::Watched(StepWatch& watch, uint64_t step, Duration at_most, v
   if (deadline_ < watch.wakes_) watch.changed_.notifyAll();
 }
 
-// The thread finds out when it wakes: most steps end long before.
+// The thread notices when it wakes: most steps end long before.
 StepWatch::Watched::~Watched() {
   MutexLock lock(watch_.mutex_);
   if (after_ != nullptr) after_->before_ = before_;

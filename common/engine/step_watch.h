@@ -13,7 +13,7 @@ namespace dtf::engine {
 
 // Owns: a thread.
 // Threads: thread-safe.
-// Blocks: the destructor, until an abort that has begun is made.
+// Blocks: the destructor, until a running abort is complete.
 class StepWatch {
  public:
   StepWatch();
@@ -21,12 +21,12 @@ class StepWatch {
   StepWatch(const StepWatch&) = delete;
   StepWatch& operator=(const StepWatch&) = delete;
 
-  // A step that is watched, until this ends. Takes nothing from the heap.
-  // Blocks: the destructor, while its abort is made.
+  // A watched step, until this ends. Allocates nothing.
+  // Blocks: the destructor, during an abort of it.
   class [[nodiscard]] Watched {
    public:
-    // `abort(cause)`, borrowed, may be called in any thread, more than once, also when the step has
-    // ended: then it does no harm. It must not end this.
+    // `abort(cause)`, borrowed, may be called in any thread, more than once, and after the end of
+    // the step, when it must be harmless. It must not destroy this.
     template <class Abort>
     Watched(StepWatch& watch, uint64_t step, Duration at_most, Abort& abort)
         : Watched(watch, step, at_most, const_cast<void*>(static_cast<const void*>(&abort)),
@@ -48,22 +48,23 @@ class StepWatch {
     const Call call_;
     bool is_late_ = false;
     Watched *before_ = nullptr,
-            *after_ = nullptr;  // in the list; both are the watch's, under its mutex
+            *after_ = nullptr;  // in the list; both belong to the watch, under its mutex
   };
 
-  // All that are watched now end for `cause`.
+  // Aborts all watched steps with `cause`.
   void abortAll(const Error& cause);
 
  private:
   void work();
-  // The first deadline of those that aren't late yet.
+  // Returns the first deadline of the steps that aren't late yet.
   TimePoint nextDeadline() const DTF_REQUIRES(mutex_);
   void abortLate() DTF_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   CondVar changed_;
   Watched* first_ DTF_GUARDED_BY(mutex_) = nullptr;
-  TimePoint wakes_ DTF_GUARDED_BY(mutex_) = TimePoint::max();  // the thread, without being told
+  // the thread's next wake-up by itself
+  TimePoint wakes_ DTF_GUARDED_BY(mutex_) = TimePoint::max();
   bool ending_ DTF_GUARDED_BY(mutex_) = false;
   Thread thread_;  // last: it uses the others
 };

@@ -18,7 +18,7 @@ namespace {
 
 using graph::Node;
 
-// Every field with its length before it, so that no two parts look alike.
+// Adds every field with its length, so that different parts never look alike.
 class Digest {
  public:
   void add(uint64_t number) { sum_.update(&number, sizeof number); }

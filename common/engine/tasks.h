@@ -1,6 +1,6 @@
 #pragma once
 
-// The tasks of a session, as its master sees them: in this process (local_tasks.h) or in others.
+// The tasks of a session, as seen by its master: in this process (local_tasks.h) or in others.
 
 #include <cstdint>
 #include <functional>
@@ -19,62 +19,62 @@
 
 namespace dtf::engine {
 
-// What a step gives. Value type.
+// The results of a step. Value type.
 struct StepResult {
-  std::vector<std::vector<Tensor>> fetches;  // by part, as TaskPart::fetches
-  uint64_t kernels = 0;                      // that it took
-  std::vector<trace::TaskTrace> traces{};    // by part, where they were asked for
+  std::vector<std::vector<Tensor>> fetches;  // by part, parallel to TaskPart::fetches
+  uint64_t kernels = 0;                      // run in the step
+  std::vector<trace::TaskTrace> traces{};    // by part, if requested
 };
 
-// What a step feeds: by part, as TaskPart::feeds; their types and shapes have been checked.
+// The feeds of a step: by part, parallel to TaskPart::feeds; types and shapes have been checked.
 using StepFeeds = std::vector<std::vector<const Tensor*>>;
 
-// The parts of one plan, registered where they run, until this is destroyed.
+// The parts of one plan, registered with their tasks until this is destroyed.
 // Threads: one step at a time.
 // Blocks: run(), until the step has ended everywhere.
-// Errors: run(): the root cause, the first error of any part; kUnavailable that names a task that
-// was lost; kDeadline that names those that are late.
+// Errors: run(): the root cause, the first error of any part; kUnavailable with a task that was
+// lost; kDeadline with the late tasks.
 class PlanParts {
  public:
   virtual ~PlanParts() = default;
-  // `step` has never been used in this session. `is_traced`: what each task did is wanted, too.
+  // `step` was never used in this session. `is_traced`: the tasks also record traces.
   virtual StepResult run(uint64_t step, const StepFeeds& feeds, bool is_traced) = 0;
 };
 
 // Threads: thread-safe.
-// Blocks: registerPlan() while the parts are compiled; setVariable() and reset() until it is
-// so.
-// Errors: registerPlan(): kBadConfig, naming the node, for what a task can't run; both: kBadConfig
-// for a variable that another session made with another type or shape. All: kUnavailable that names
-// a task that was lost.
+// Blocks: registerPlan() while the parts are compiled; setVariable() and reset() until they are
+// done.
+// Errors: registerPlan(): kBadConfig with the node for an op that a task can't run; it and
+// setVariable(): kBadConfig for a variable that another session made with another type or shape.
+// All: kUnavailable with a task that was lost.
 class Tasks {
  public:
   virtual ~Tasks() = default;
 
-  // All devices of all tasks; the first is where a node goes that asks for nothing.
+  // Returns all devices of all tasks; nodes without a constraint run on the first.
   virtual const std::vector<graph::DeviceName>& devices() const = 0;
   virtual bool canRun(const graph::Node& node, const graph::DeviceName& device) const = 0;
 
-  // Calls `use` with a CPU that computes in this thread while nothing else does; false: there is
-  // none.
+  // Calls `use` with a CPU that computes in this thread while nothing else does; returns false if
+  // there is none.
   using UseCpu = std::function<void(runtime::Device&, const runtime::KernelTable&)>;
   virtual bool withCpu(const UseCpu& use) = 0;
 
   // `parts`: of different tasks, at least one.
   virtual std::unique_ptr<PlanParts> registerPlan(std::vector<TaskPart> parts) = 0;
 
-  // Steps that begin from now on read `value`, which fits `variable`.
+  // Steps from now on read `value`, which fits `variable`.
   virtual void setVariable(const graph::Node& variable, const Tensor& value) = 0;
 
-  // Ends the steps under way: `cause` is their root cause, as far as they have no other. A kernel
+  // Ends the running steps: `cause` is their root cause, unless they already have one. A kernel
   // isn't interrupted.
   virtual void abortSteps(const Error& cause) = 0;
 
-  // The variables of this container have no value from now on, whoever made them, and its queues
-  // are empty and open.
+  // Drops the values of this container's variables, whichever session made them; empties and
+  // reopens its queues.
   virtual void reset(const std::string& container) = 0;
 
-  // What is on its way between devices and tasks: nothing but during a step.
+  // Returns the tensors in transit between devices and tasks: none except during a step.
   virtual RendezvousLoad load() const = 0;
 };
 

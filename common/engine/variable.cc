@@ -23,7 +23,8 @@ bool Variable::hasValue() const {
   return current_ != nullptr;
 }
 
-// The last word of a holder is what change() looks for: it sees all that was read before.
+// The release at the end of a hold pairs with the check in change(), which then sees all reads
+// done.
 Variable::Value Variable::hold(const std::shared_ptr<Version>& version) {
   version->holders.fetch_add(1, std::memory_order_relaxed);
   return {&version->tensor,
@@ -42,13 +43,13 @@ void Variable::set(std::span<const std::byte> value) {
   DTF_CHECK(value.size() == version->tensor.bytes());
   std::copy(value.begin(), value.end(), version->tensor.data());
   MutexLock lock(mutex_);
-  current_.swap(version);  // the one before is freed when the lock is gone
+  current_.swap(version);  // the old value is freed after the lock is released
 }
 
 void Variable::clear() {
   std::shared_ptr<Version> last;
   MutexLock lock(mutex_);
-  current_.swap(last);  // freed when the lock is gone
+  current_.swap(last);  // freed after the lock is released
 }
 
 Variable::Value Variable::change(bool needs_value, const Compute& compute) {

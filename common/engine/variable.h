@@ -1,6 +1,6 @@
 #pragma once
 
-// A variable where it lives: a value that outlives the steps that read and assign it.
+// A variable: a value that outlives the steps that read and assign it.
 
 #include <atomic>
 #include <cstddef>
@@ -16,19 +16,19 @@
 
 namespace dtf::engine {
 
-// Whoever has read a value holds it as it was. An assignment changes the value in place when nobody
-// holds it, else writes another and leaves that one to its holders: nobody waits, and nobody sees
-// half of an assignment.
+// A reader holds the value that it has read. An assignment changes the value in place if no reader
+// holds it; otherwise it writes a new value and leaves the old one to its holders. So no thread
+// waits, and no reader sees half of an assignment.
 // Owns: its value. Borrows: nothing.
-// Threads: read() and change() while the device that the variable lives on computes nothing else
-// (DeviceQueue), so that they never meet; the rest is thread-safe. What read() gives may be held
+// Threads: read() and change() only while the variable's device computes nothing else
+// (DeviceQueue), so that they never overlap; the rest is thread-safe. Results of read() may be held
 // and dropped in any thread.
 // Blocks: never.
-// Errors: kBadConfig for a variable that has no value yet, naming it; kUnavailable when there is no
-// room for another value.
+// Errors: kBadConfig with the name for a variable without a value; kUnavailable without room for
+// another value.
 class Variable {
  public:
-  // What it has been, for as long as it is held.
+  // An unchanging value, as long as it is held.
   using Value = std::shared_ptr<const Tensor>;
 
   // `name`: for messages.
@@ -41,19 +41,19 @@ class Variable {
 
   Value read() const;
 
-  // Its value from now on, of spec(). It wins over a change that is under way.
+  // Sets its value, of spec(). It wins over a concurrent change.
   void set(std::span<const std::byte> value);
-  // It has none from now on; likewise.
+  // Drops its value; likewise.
   void clear();
 
-  // Gives it the value that `compute` writes to `after`, which is `before`'s memory or other, and
-  // gives that value. `before` is what it has been; null without `needs_value`, where it has none.
-  // When `compute` throws, it must have written nothing to `before`.
+  // Sets the value that `compute` writes to `after`, which may be the memory of `before`, and
+  // returns it. `before` is the old value; null if there is none, which only `needs_value` = false
+  // allows. If `compute` throws, it must have written nothing to `before`.
   using Compute = std::function<void(const std::byte* before, std::byte* after)>;
   Value change(bool needs_value, const Compute& compute);
 
  private:
-  // Counts its bytes as long as it is there.
+  // Counts its bytes while it exists.
   struct Version {
     explicit Version(const Variable& variable);
     const ByteBudget::Share share;

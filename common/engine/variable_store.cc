@@ -12,7 +12,7 @@ std::string text(const graph::TensorSpec& spec) {
   return std::string(dtypeName(spec.dtype)) + spec.shape.str();
 }
 
-// Nobody but the store knows it, and it says nothing.
+// Returns whether only the store refers to the variable, and it has no value.
 bool isUnused(const std::shared_ptr<Variable>& variable) {
   return variable.use_count() == 1 && !variable->hasValue();
 }
@@ -57,7 +57,7 @@ void VariableStore::reset(const std::string& container) {
   forgetUnused();
 }
 
-// Who gets one from the store needs the lock for it: what nobody uses stays so.
+// Users get variables under the lock, so an unused variable stays unused.
 void VariableStore::forgetUnused() {
   std::erase_if(variables_, [](const auto& entry) { return isUnused(entry.second); });
 }

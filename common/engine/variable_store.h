@@ -1,6 +1,6 @@
 #pragma once
 
-// The variables of a process, by their names: shared by all sessions that name the same one.
+// The variables of a process by name, shared by all sessions that use the same name.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,15 +17,15 @@
 namespace dtf::engine {
 
 // A variable with a value stays until the store ends or its container is reset, whichever session
-// made it; one without, as long as somebody uses it.
+// made it; one without, while it is in use.
 // Owns: the variables, together with their users.
 // Threads: thread-safe.
 // Blocks: never.
-// Errors: kBadConfig, naming the node, for a variable that is there with another type or shape;
+// Errors: kBadConfig with the node for an existing variable with another type or shape;
 // kUnavailable for more than `variables_max`.
 class VariableStore {
  public:
-  // `budget`: of all values, perhaps of other things, too.
+  // `budget`: for all values, possibly shared with other uses.
   VariableStore(size_t variables_max, std::shared_ptr<ByteBudget> budget);
   explicit VariableStore(size_t variables_max = 16'384, uint64_t bytes_max = uint64_t{64} << 30);
 
@@ -33,7 +33,7 @@ class VariableStore {
   std::shared_ptr<Variable> use(const ResourceKey& key, const graph::TensorSpec& spec,
                                 const std::string& node);
 
-  // All variables of the container have no value from now on, whoever uses them.
+  // Drops the values of all variables of the container, for all users.
   void reset(const std::string& container);
 
   struct Load {
