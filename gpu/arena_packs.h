@@ -1,7 +1,6 @@
 #pragma once
 
-// Arenas of variables by packs of 16 bytes, each of which lies within a line:
-// common/runtime/variable_ops.h.
+// Arenas of variables in packs of 16 bytes, each within one line: common/runtime/variable_ops.h.
 
 #include <cstdint>
 

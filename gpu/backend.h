@@ -4,7 +4,7 @@
 
 namespace dtf::gpu {
 
-// What the plug-in was built with: "CUDA 13.0, cuDNN 9.19.0, cuBLASLt 13.1.0".
+// Returns the libraries of this build: "CUDA 13.0, cuDNN 9.19.0, cuBLASLt 13.1.0".
 std::string backendText();
 
 }  // namespace dtf::gpu

@@ -1,7 +1,7 @@
 #pragma once
 
-// How a kernel says that its data contain what they must not: a label without a class. The first
-// one counts; the device reads it when the host waits for the step.
+// Reports of kernels about invalid data, such as a label without a class. The first one counts; the
+// device reads it when the host waits for the step.
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace dtf::gpu {
 
-// In memory that kernels write. `source` is what Device::addSource() returned.
+// In memory that kernels write. `source` is a result of Device::addSource().
 struct BadData {
   uint32_t raised = 0;
   int32_t source = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-// bfloat16: the upper half of a float32, for kernels that compute in float32 and keep what they
-// made in half the bytes.
+// bfloat16: the upper half of a float32, for kernels that compute in float32 and store results in
+// half the bytes.
 
 #include <cstdint>
 #include <cstring>
@@ -14,8 +14,7 @@
 
 namespace dtf::gpu {
 
-// A float32 becomes the nearest, of two equally near ones that whose last bit is 0; a NaN stays
-// one. Value type.
+// Rounds a float32 to the nearest value, ties to even; a NaN stays NaN. Value type.
 class BFloat16 {
  public:
   BFloat16() = default;
@@ -34,7 +33,8 @@ class BFloat16 {
 #else
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    if (value != value) return static_cast<uint16_t>(bits >> 16 | 0x40);  // some of its bits stay
+    // keeps some of a NaN's bits
+    if (value != value) return static_cast<uint16_t>(bits >> 16 | 0x40);
     return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 #endif
   }

@@ -1,8 +1,8 @@
 #pragma once
 
-// Kernels on [rows, channels], of which each channel has numbers of its own: a thread keeps those
-// of a pack of channels and goes through rows. Sums over the rows are added up in a fixed order,
-// the last part of it in double precision: the same bits each time.
+// Kernels on [rows, channels] with numbers for each channel: a thread keeps the numbers of a pack
+// of channels and iterates over rows. Sums over the rows are added in a fixed order, finally in
+// double precision, and give the same bits each time.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace dtf::gpu {
 
-// [rows, channels] in packs of N channels. Value type, given to the device.
+// [rows, channels] in packs of N channels. Value type, passed to the device.
 template <int N>
 struct ChannelPacks {
   ChannelPacks(int64_t all_rows, int64_t all_channels)
@@ -22,14 +22,14 @@ struct ChannelPacks {
   int64_t rows, channels, packs;
 };
 
-// `F`: f.of(pack) gives what works on that pack's channels: a functor of the index of a pack in
-// [rows, packs]. Rows go from the last to the first: those that were read last, by the sums before,
-// are still in the cache.
+// `F`: f.of(pack) returns a functor for that pack's channels; its argument is the index of a pack
+// in [rows, packs]. Rows go from the last to the first: rows read last, by the preceding sums, are
+// still in the cache.
 template <int N, class F>
 struct EachRowAt {
   F f;
   ChannelPacks<N> c;
-  int64_t groups;  // of threads that share the rows
+  int64_t groups;  // groups of threads that share the rows
   DTF_HOST_DEVICE void operator()(int64_t i) const {
     const int64_t pack = remainderOf(i, c.packs), step = groups * c.packs;
     const auto work = f.of(pack);
@@ -46,8 +46,8 @@ void forChannels(Device& device, const ChannelPacks<N>& c, const F& f) {
   forElements(device, groups * c.packs, EachRowAt<N, F>{f, c, groups});
 }
 
-// How the rows are shared out to teams for sums over them: a team has `wide` packs side by side, as
-// many as make a line of memory, and a slab of rows. Value type, given to the device.
+// The split of the rows among teams for sums over them: a team has `wide` packs side by side, as
+// many as fill a line of memory, and a slab of rows. Value type, passed to the device.
 struct Slabs {
   template <int N>
   explicit Slabs(const ChannelPacks<N>& c) {
@@ -97,8 +97,8 @@ struct SlabSumsAt {
   }
 };
 
-// `G`: g(channel, totals) takes what a channel's terms add up to. A team has some channels side by
-// side.
+// `G`: g(channel, totals) receives the totals of a channel's terms. A team handles some channels
+// side by side.
 template <int Terms, class G>
 struct ChannelTotalsAt {
   static constexpr int64_t kChannels = 8;
@@ -141,7 +141,7 @@ void sumChannels(Device& device, const ChannelPacks<N>& c, float* sums, const F&
            s.slabs * Totals::kChannels, Totals{g, sums, s.slabs, c.channels});
 }
 
-// K<T, N> of the type that `images` has, by packs of 16 bytes where they divide the channels.
+// Makes K<T, N> for the type of `images`, with packs of 16 bytes if they divide the channels.
 template <template <class, int> class K, class... More>
 std::unique_ptr<Kernel> byChannels(const Operation& o, const TensorSpec& images, More... more) {
   const int64_t channels = images.lastDim();
@@ -153,7 +153,7 @@ std::unique_ptr<Kernel> byChannels(const Operation& o, const TensorSpec& images,
   if (channels % kPackOf<float> == 0) return std::make_unique<K<float, kPackOf<float>>>(o, more...);
   return std::make_unique<K<float, 1>>(o, more...);
 }
-// As a KernelFactory: of the first input's.
+// A KernelFactory for the type of the first input.
 template <template <class, int> class K>
 std::unique_ptr<Kernel> byChannelsOfInput(const Operation& o) {
   return byChannels<K>(o, o.inputs[0]);

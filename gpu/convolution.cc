@@ -1,4 +1,4 @@
-// The ops of convolutions by cuDNN.
+// Convolutions by cuDNN.
 
 #include "gpu/convolution.h"
 
@@ -14,7 +14,7 @@
 namespace dtf::gpu {
 namespace {
 
-// An engine that wants more is left out: its speed isn't worth the memory.
+// Engines with a larger workspace are skipped: their speed isn't worth the memory.
 constexpr size_t kPlanWorkspaceBytesMax = size_t{512} << 20;
 
 std::vector<int64_t> tensorIds() {
@@ -23,7 +23,7 @@ std::vector<int64_t> tensorIds() {
 }
 
 // Owns: the plan, and the binding of its tensors.
-// The filter is transposed into the workspace, or from it where the pass makes it.
+// Transposes the filter into the workspace, or out of it if the pass computes the filter.
 class ConvolutionKernel final : public Kernel {
  public:
   ConvolutionKernel(const Operation& o, Pass pass)
@@ -60,7 +60,7 @@ class ConvolutionKernel final : public Kernel {
   const char* way() const override { return "cuDNN"; }
 
  private:
-  // Output channels first, and of the images' type.
+  // Writes the filter with output channels first, in the images' type.
   void giveFilter(Device& device, const float* from, std::byte* to) const {
     if (c_.type == Type::kBFloat16) {
       transposeMatrix(device, from, reinterpret_cast<BFloat16*>(to), c_.taps(), c_.out_channels);
@@ -77,7 +77,7 @@ class ConvolutionKernel final : public Kernel {
     }
   }
 
-  // An empty sum is 0.
+  // Zeros the output: an empty sum is 0.
   void clear(Device& device, const Arguments& a) const {
     const size_t bytes = pass_ == Pass::kForward ? bytesFor(c_.outElements())
                          : pass_ == Pass::kBackpropInput
@@ -87,7 +87,8 @@ class ConvolutionKernel final : public Kernel {
     check(cudaMemsetAsync(a.outputs[0], 0, bytes, device.stream()), "clearing a convolution");
   }
 
-  // What plans differ by: convolutions that have it in common share one.
+  // Returns a text of all properties that plans depend on: convolutions with equal texts share a
+  // plan.
   std::string key() const {
     const Axis &h = c_.window.height, &w = c_.window.width;
     std::string text;
@@ -116,8 +117,8 @@ class ConvolutionKernel final : public Kernel {
     return text;
   }
 
-  // The plan that was chosen before on such a device, or the fastest of those that round no more
-  // than they may.
+  // Returns the plan chosen earlier on such a device, or the fastest of those within the allowed
+  // rounding.
   Plan choose(Device& device) const {
     const std::vector<Descriptor> configs = offered(device);
     PlanCache& kept = *device.libraries().kept;
@@ -152,8 +153,8 @@ class ConvolutionKernel final : public Kernel {
     return chosen;
   }
 
-  // Whether `f` was done: an engine that cuDNN refuses here, or whose memory isn't there, is one
-  // that can't be had.
+  // Runs `f`, and returns whether it succeeded. An engine that cuDNN rejects here, or without
+  // enough memory, is skipped.
   template <class F>
   static bool succeeds(const F& f) {
     try {
@@ -166,13 +167,13 @@ class ConvolutionKernel final : public Kernel {
     }
   }
 
-  // None where its engine wants too much memory.
+  // Returns an empty plan if its engine needs too much memory.
   static Plan planOf(Device& device, const Descriptor& config) {
     Plan plan(config, device.libraries().dnn);
     return plan.workspaceBytes() > kPlanWorkspaceBytesMax ? Plan() : plan;
   }
 
-  // What cuDNN has for it, in the same order each time.
+  // Returns cuDNN's configurations, in the same order each time.
   std::vector<Descriptor> offered(Device& device) const {
     std::vector<Descriptor> configs =
         engineConfigs(convolutionGraph(c_, pass_, device.libraries().dnn), {});
@@ -190,7 +191,7 @@ class ConvolutionKernel final : public Kernel {
                           ". Place the node on a CPU, or choose another train.precision.");
   }
 
-  // Seconds of some runs.
+  // Returns the seconds of some runs.
   static double timeOf(Device& device, const Plan& plan, const std::vector<void*>& tensors) {
     const Scratch workspace(device, plan.workspaceBytes());
     const Descriptor bound = plan.bind(tensorIds(), tensors, workspace.get());

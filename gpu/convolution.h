@@ -1,6 +1,6 @@
 #pragma once
 
-// What the three ops of a convolution have in common. Images are [batch, height, width, channels],
+// Properties shared by the three ops of a convolution. Images are [batch, height, width, channels],
 // a filter is [height, width, channels / groups, out channels].
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Convolution {
                                                    : o.outputs[0],
                     pass == Pass::kForward ? o.outputs[0] : o.inputs[1]) {}
 
-  Type type;  // of images: a filter and its gradient are float32
+  Type type;  // of images; a filter and its gradient are float32
   int64_t batch, height, width, channels;
   int64_t out_height, out_width, out_channels;
   int64_t groups, group_channels;

@@ -6,8 +6,8 @@
 namespace dtf::gpu {
 namespace {
 
-// Dimensions as cuDNN counts them: batch, channels, height, width; strides say that channels are
-// the innermost.
+// Dimensions in cuDNN's order: batch, channels, height, width; the strides make channels the
+// innermost.
 Descriptor tensorOf(TensorId id, Type of, int64_t n, int64_t channels, int64_t height,
                     int64_t width) {
   const cudnnDataType_t type = of == Type::kBFloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
@@ -38,7 +38,7 @@ Descriptor windowOf(const Window& w) {
   return window;
 }
 
-// The names of one pass's attributes, by what they are.
+// The names of one pass's attributes, by role.
 struct PassAttributes {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t image, filter, out, window, alpha, beta;
@@ -62,7 +62,7 @@ constexpr std::array<PassAttributes, 3> kPasses = {{
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
 }};
 
-// Of the engine of a configuration.
+// Returns the notes on a configuration's engine.
 std::vector<cudnnBackendNumericalNote_t> numericalNotes(const Descriptor& config) {
   Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t pointer = engine.get();
@@ -79,7 +79,7 @@ std::vector<cudnnBackendNumericalNote_t> numericalNotes(const Descriptor& config
   return notes;
 }
 
-// Than a sum of products of float32 does.
+// Returns whether the note means other rounding than a sum of float32 products.
 bool roundsOtherwise(cudnnBackendNumericalNote_t note) {
   constexpr std::array kNotes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE,
                                  CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS,

@@ -8,11 +8,11 @@
 
 namespace dtf::gpu {
 
-// `handle` may be null, to ask what a device that isn't there could run.
+// `handle` may be null, to query support for a device that isn't present.
 Descriptor convolutionGraph(const Convolution& c, Pass pass, cudnnHandle_t handle);
 
-// Whether an engine of such a configuration adds up what it says: neither rounded more than
-// `rounding` allows nor in another order each time.
+// Returns whether an engine of this configuration sums as required: no more rounding than
+// `rounding` allows, and the same order each time.
 bool keepsPromise(const Descriptor& config, Rounding rounding);
 
 }  // namespace dtf::gpu

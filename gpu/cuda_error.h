@@ -1,6 +1,7 @@
 #pragma once
 
-// Results of CUDA's libraries as PluginErrors. Internal: only the files that call them include it.
+// Converts results of CUDA's libraries to PluginErrors. Internal: only files that call the
+// libraries include it.
 
 #include <cublasLt.h>
 #include <cuda_runtime.h>
@@ -12,8 +13,8 @@
 
 namespace dtf::gpu {
 
-// `what` was being done: "copying to the device". An error of the device itself stays until the
-// process ends.
+// `what` names the operation: "copying to the device". An error of the device itself lasts until
+// the process ends.
 inline void check(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
   const bool memory = result == cudaErrorMemoryAllocation;

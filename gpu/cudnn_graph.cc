@@ -15,7 +15,7 @@ std::vector<cudnnBackendDescriptor_t> pointersOf(const std::vector<Descriptor>& 
   return pointers;
 }
 
-// What one mode of the heuristics offers; nothing where it knows none.
+// Returns the configurations of one mode of the heuristics; none if it knows none.
 std::vector<Descriptor> configsOf(const Descriptor& graph, const Descriptor& properties,
                                   cudnnBackendHeurMode_t mode) {
   Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);

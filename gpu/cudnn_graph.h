@@ -1,8 +1,8 @@
 #pragma once
 
-// cuDNN's graph API: descriptors that are owned, a graph of one convolution, and the plan that runs
-// it. Internal, see cuda_error.h. The legacy calls for convolutions are deprecated in cuDNN 9, and
-// cudnn-frontend, NVIDIA's C++ header for this API, is in no distribution.
+// cuDNN's graph API: owned descriptors, a graph of one convolution, and the plan that runs it.
+// Internal, see cuda_error.h. The legacy calls for convolutions are deprecated in cuDNN 9, and no
+// distribution packages cudnn-frontend, NVIDIA's C++ header for this API.
 
 #include <cudnn.h>
 
@@ -15,7 +15,7 @@
 
 namespace dtf::gpu {
 
-// Owns: one descriptor of the backend API, and those that it refers to.
+// Owns: one descriptor of the backend API, and those it refers to.
 // Threads: one at a time.  Errors: PluginError, kInternal.
 class Descriptor {
  public:
@@ -38,12 +38,12 @@ class Descriptor {
   std::vector<Descriptor> refers_to_;
 };
 
-// Where a tensor's memory is bound; also its name in a graph.
+// Identifies a tensor in a graph, and binds its memory.
 enum class TensorId : int64_t { kImage = 1, kFilter = 2, kOut = 3 };
 
-// The engine configurations that cuDNN offers for `graph`, best first: for this host's device, or
-// for the one that `properties` describes where it isn't empty.
-// Errors: kBadConfig where there is none.
+// Returns the engine configurations that cuDNN offers for `graph`, best first: for this host's
+// device, or for the device described by `properties` unless that is empty.
+// Errors: kBadConfig if there are none.
 std::vector<Descriptor> engineConfigs(const Descriptor& graph, const Descriptor& properties);
 
 // A way to run a graph on a device.
@@ -51,14 +51,14 @@ std::vector<Descriptor> engineConfigs(const Descriptor& graph, const Descriptor&
 class Plan {
  public:
   Plan() = default;
-  // Of `config`; compiles code where the engine needs it: up to some seconds.
+  // Makes the plan of `config`; compiles code if the engine needs it, for up to several seconds.
   Plan(const Descriptor& config, cudnnHandle_t handle);
 
   size_t workspaceBytes() const { return workspace_bytes_; }
-  // Its tensors' memory: `ids` and `pointers` go together.
+  // Binds memory: `ids` and `pointers` are parallel.
   Descriptor bind(const std::vector<int64_t>& ids, const std::vector<void*>& pointers,
                   std::byte* workspace) const;
-  // Gives it to the stream of `handle`.
+  // Queues it on the stream of `handle`.
   void execute(cudnnHandle_t handle, const Descriptor& bound) const;
   explicit operator bool() const { return static_cast<bool>(plan_); }
 

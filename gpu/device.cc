@@ -70,13 +70,13 @@ Device::Device(int index) : index_(index), libraries_(std::make_unique<Libraries
   check(cublasLtCreate(&libraries_->blas), "starting it");
   check(cudnnCreate(&libraries_->dnn), "starting it");
   check(cudnnSetStream(libraries_->dnn, stream_), "setting its stream");
-  // One of our kernels, on memory of zeros: a GPU that they were not compiled for is told here.
+  // Runs one kernel on zeroed memory: a GPU without compiled code for it fails here.
   const auto floats = reinterpret_cast<float*>(bad_data_);
   transposeMatrix(*this, floats, floats, 1, 1);
   launched_ = 0;
 }
 
-// Errors are ignored: nobody is left who could do anything about them.
+// Ignores errors: nothing could handle them.
 Device::~Device() {
   (void)cudaSetDevice(index_);
   if (stream_ != nullptr) (void)cudaStreamSynchronize(stream_);
@@ -93,7 +93,8 @@ void Device::makeCurrent() const {
 
 std::byte* Device::allocate(size_t bytes) {
   makeCurrent();
-  if (libraries_->copies != nullptr) libraries_->copies->beforeProgram();  // zeros come after them
+  // zeroing comes after copies
+  if (libraries_->copies != nullptr) libraries_->copies->beforeProgram();
   void* memory = nullptr;
   check(cudaMalloc(&memory, bytes), "allocating memory");
   cudaError_t cleared = cudaMemsetAsync(memory, 0, bytes, stream_);
@@ -134,8 +135,8 @@ void Device::awaitHost(size_t copies) {
   libraries_->copies->awaitBeside(copies);
 }
 
-// Once for each peer. Where the two have no link, or one of them has all the peers that it can
-// have, the driver copies by way of the host, without being told.
+// Once for each peer. Without a link, or with too many peers, the driver copies through the host by
+// itself.
 void Device::reach(const Device& peer) {
   if (peer.index_ == index_ || std::ranges::find(reached_, peer.index_) != reached_.end()) return;
   int has_link = 0;
@@ -159,9 +160,9 @@ void Device::copyFromPeer(std::byte* target, const Device& peer, const std::byte
         "copying from another GPU");
 }
 
-// A program ends with a copy of what its kernels reported: see program.cc.
+// A program ends with a copy of the kernels' reports: see program.cc.
 void Device::synchronise() {
-  // It may tell of an earlier error: so does what follows, once nothing is on its way to the host.
+  // It may return an earlier error; so does the next call, once nothing is in transit to the host.
   (void)cudaSetDevice(index_);
   const cudaError_t computed = cudaStreamSynchronize(stream_);
   if (computed != cudaSuccess) libraries_->copies->forget();

@@ -1,4 +1,4 @@
-// What device.cc and the host's device share.
+// Code shared by device.cc and the host's device.
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Kernels that compute each element from those at its place, made from functors.
+// Elementwise kernels, made from functors.
 
 #include <memory>
 #include <type_traits>
@@ -11,7 +11,7 @@
 
 namespace dtf::gpu {
 
-// A functor of the operation's attributes, or of nothing.
+// Makes a functor from the operation's attributes, or from nothing.
 template <class F>
 F functorOf(const Operation& operation) {
   if constexpr (std::is_constructible_v<F, const Operation&>) {
@@ -79,7 +79,7 @@ class BinaryKernel final : public Kernel {
   const int64_t n_;
 };
 
-// y = F(a, b), where a and b are as large as y, or repeated.
+// y = F(a, b), where a and b have y's size, or are repeated.
 template <class F, class X = float, class Y = float>
 class BroadcastKernel final : public Kernel {
  public:
@@ -100,17 +100,17 @@ class BroadcastKernel final : public Kernel {
       forElements(device, n_, BinaryAt<F, X, Y>{f_, x, other, a.out<Y>(0)});
     }
   }
-  // One that is repeated is smaller than y, and isn't asked for.
+  // A repeated input is smaller than y, so it is never queried.
   bool canOverwrite(int, int) const override { return sizeof(X) == sizeof(Y); }
 
  private:
   const F f_;
   const int64_t n_;
   const bool repeats_;
-  Strided<2> strided_;  // where it does
+  Strided<2> strided_;  // if repeated
 };
 
-// As a KernelFactory.
+// A KernelFactory.
 template <class K>
 std::unique_ptr<Kernel> make(const Operation& operation) {
   return std::make_unique<K>(operation);

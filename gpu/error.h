@@ -1,6 +1,6 @@
 #pragma once
 
-// What fails in the plug-in, as an exception until plugin.cc makes a status of it.
+// Failures in the plug-in, as exceptions until plugin.cc converts them to statuses.
 
 #include <stdexcept>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace dtf::gpu {
 
-// `message` is a complete sentence: what happened, where, and what to do next.
+// `message` is a complete sentence: the failure, its place, and the next action.
 class PluginError : public std::runtime_error {
  public:
   PluginError(dtf_plugin_code code, const std::string& message)

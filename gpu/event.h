@@ -1,6 +1,6 @@
 #pragma once
 
-// A point in the work of a stream: to time what lies between two of them, or to order two streams.
+// A point in a stream's work, for timing between two of them, or for ordering two streams.
 // Internal, see cuda_error.h.
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace dtf::gpu {
 
-// Owns the event. Threads: one at a time; others may holdBack() and wait(). Blocks: wait(). Errors:
-// PluginError.
+// Owns the event. Threads: one at a time; others may call holdBack() and wait(). Blocks: wait().
+// Errors: PluginError.
 class Event {
  public:
-  // One that orders gives its processor to others while a thread waits for it.
+  // kOrders yields the processor while a thread waits for it.
   enum class Use : uint8_t { kTimes, kOrders };
   explicit Event(Use use = Use::kTimes) {
     const unsigned flags =
@@ -26,12 +26,12 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   void record(Stream stream) { check(cudaEventRecord(event_, stream), "marking work of a stream"); }
-  // What `stream` is given from now on waits for it.
+  // Makes later work of `stream` wait for it.
   void holdBack(Stream stream) const {
     check(cudaStreamWaitEvent(stream, event_, 0), "ordering two streams");
   }
   void wait() const { check(cudaEventSynchronize(event_), "computing"); }
-  // Both time, and have been reached.
+  // Both must be of kTimes, and have been reached.
   double secondsSince(const Event& earlier) const {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, earlier.event_, event_),

@@ -20,7 +20,7 @@ PinnedMemory::PinnedMemory(size_t bytes) {
   check(cudaMallocHost(&memory_, bytes), "allocating pinned memory");
 }
 
-// Its buffers take turns: one is copied by the host while the device copies the other.
+// Its two buffers alternate: the host copies one while the device copies the other.
 struct HostCopies::Copier {
   Copier() : buffers{PinnedMemory(kChunkBytes), PinnedMemory(kChunkBytes)} {
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
@@ -37,7 +37,7 @@ struct HostCopies::Copier {
                             Event(Event::Use::kOrders)};  // the device has read it
   size_t next = 0;
   Stream stream = nullptr;
-  Event done{Event::Use::kOrders};  // all that it gave to its stream
+  Event done{Event::Use::kOrders};  // all that it queued on its stream
   std::thread thread;
 };
 
@@ -127,7 +127,7 @@ void HostCopies::toHostBeside(std::byte* target, const std::byte* source, size_t
   addChunks({target, source, bytes, false, &places_[places_used_ - 1], number});
 }
 
-// A copy that failed is told of here, and by wait() again: nothing behind it is right.
+// A failed copy is reported here, and by wait() again: later copies are invalid.
 void HostCopies::awaitBeside(size_t copies) {
   std::unique_lock lock(mutex_);
   if (copies > chunks_left_.size())
@@ -220,14 +220,14 @@ void HostCopies::beforeProgram() {
   for (const std::unique_ptr<Copier>& copier : copiers_) copier->done.holdBack(stream_);
 }
 
-// Ahead of a wait for all copies. Whether there are some beside the stream.
+// Called before a wait for all copies. Returns whether there are some beside the stream.
 bool HostCopies::forgetPlaces() {
   places_used_ = 0;
   is_at_new_place_ = true;
   return std::exchange(has_beside_, false);
 }
 
-// Once all are done.
+// Called after all copies are done.
 void HostCopies::forgetNumbers() {
   const std::lock_guard lock(mutex_);
   chunks_left_.clear();
@@ -255,7 +255,7 @@ void HostCopies::forget() {
   try {
     if (forgetPlaces() || pending_ != Pending::kNone) waitForCopiers();
   } catch (const PluginError&) {
-    // Whoever calls this has an error to tell already.
+    // The caller already has an error to report.
   }
   forgetNumbers();
 }

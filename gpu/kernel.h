@@ -1,6 +1,6 @@
 #pragma once
 
-// One operation, prepared for its types and shapes; what the table of kernels makes.
+// One operation, prepared for its types and shapes; the product of the table of kernels.
 
 #include <cstddef>
 #include <functional>
@@ -30,15 +30,15 @@ struct Arguments {
   }
 };
 
-// Owns: plans of libraries.  Threads: one at a time.
+// Owns: plans of libraries. Threads: one at a time.
 // Blocks: prepare(), while plans are chosen.
-// Errors: PluginError; of what a factory can't compute kBadConfig.
+// Errors: PluginError; a factory throws kBadConfig for operations that it can't compute.
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // Once, before the first launch.
+  // Called once, before the first launch.
   virtual void prepare(Device& device) { (void)device; }
-  // Gives its work to the device's stream. Neither waits nor allocates: it may be captured.
+  // Queues its work on the device's stream. Neither waits nor allocates: it may be captured.
   virtual void launch(Device& device, const Arguments& arguments) = 0;
   virtual size_t workspaceBytes() const { return 0; }
   virtual bool canOverwrite(int output, int input) const {
@@ -51,7 +51,7 @@ class Kernel {
 using KernelFactory = std::unique_ptr<Kernel> (*)(const Operation& operation);
 using KernelTable = std::map<std::string, KernelFactory, std::less<>>;
 
-// All kernels, made by the functions below on the first call. Thread-safe.
+// Returns all kernels, made by the functions below on the first call. Thread-safe.
 const KernelTable& kernelTable();
 
 void addElementKernels(KernelTable& table);

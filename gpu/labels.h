@@ -1,6 +1,6 @@
 #pragma once
 
-// Labels and indices of any type, checked where they are read.
+// Labels and indices of any type, checked when they are read.
 
 #include <cstdint>
 
@@ -10,7 +10,7 @@
 
 namespace dtf::gpu {
 
-// What a kernel reads labels with. Value type, given to the device.
+// A kernel's access to labels. Value type, passed to the device.
 struct Labels {
   const std::byte* data = nullptr;
   Type type = Type::kInt32;
@@ -18,7 +18,7 @@ struct Labels {
   int32_t source = 0;
   BadData* bad = nullptr;
 
-  // The label of `row`; 0, after saying so, where it isn't in [0, classes).
+  // Returns the label of `row`; reports it and returns 0 if it isn't in [0, classes).
   DTF_HOST_DEVICE int64_t at(int64_t row) const {
     if (type == Type::kFloat32) {
       const float value = reinterpret_cast<const float*>(data)[row];
@@ -37,11 +37,11 @@ struct Labels {
   }
 };
 
-// The labels or indices that are an operation's input. Value type.
+// The labels or indices among an operation's inputs. Value type.
 class LabelInput {
  public:
   enum class Kind : uint8_t { kLabels, kIndices };
-  // Errors: kBadConfig for labels of float32 (indices may be), and 2^31 classes or more.
+  // Errors: kBadConfig for float32 labels (indices may be float32), and for 2^31 classes or more.
   LabelInput(const Operation& operation, size_t input, int64_t classes, Kind kind = Kind::kLabels);
   void prepare(Device& device);
   Labels bound(Device& device, const Arguments& a) const;

@@ -1,8 +1,7 @@
 #pragma once
 
-// How kernels share their work out: by element, or by teams of threads that add up a row. On the
-// host a team is one thread. All sums have a fixed order, so a kernel gives the same bits each
-// time.
+// The split of kernels' work: by element, or by teams of threads that reduce a row. On the host a
+// team is one thread. All sums have a fixed order, so a kernel gives the same bits each time.
 
 #include <cstdint>
 
@@ -25,7 +24,7 @@ class Team {
   __device__ int64_t size() const { return blockDim.x; }
   __device__ void wait() const { __syncthreads(); }
 
-  // Of what each thread gives; all get the result.
+  // Returns the sum of all threads' values to each thread.
   template <class T>
   __device__ T sum(T value) const {
     return reduce(value, [](T a, T b) { return a + b; });
@@ -35,8 +34,8 @@ class Team {
   __device__ T max(T value) const {
     return reduce(value, [](T a, T b) { return a > b || a != a ? a : b; });
   }
-  // Of those threads alone whose ranks differ by a multiple of `stride`, a power of two of at most
-  // size(). All get it.
+  // Sums only over threads whose ranks differ by a multiple of `stride`, a power of two of at most
+  // size(). All threads get the result.
   template <class T>
   __device__ T sumOfEvery(int64_t stride, T value) const {
     __shared__ T values[kThreadsMax];
@@ -54,7 +53,7 @@ class Team {
  private:
   static constexpr unsigned kWarp = 32;
 
-  // First in each warp, then over the warps' values, which all warps do alike: in a fixed order.
+  // Reduces each warp, then the warps' values, which all warps do alike: in a fixed order.
   template <class T, class Combine>
   __device__ T reduce(T value, Combine combine) const {
     value = ofLanes(value, kWarp, combine);
@@ -67,7 +66,7 @@ class Team {
     __syncthreads();  // before the next reduction writes
     return value;
   }
-  // Of the first `lanes` of a warp, a power of two of them; all of its lanes get the result.
+  // Reduces the first `lanes` of a warp, a power of two; all of its lanes get the result.
   template <class T, class Combine>
   __device__ static T ofLanes(T value, unsigned lanes, Combine combine) {
     constexpr unsigned kAll = 0xffffffffu;
@@ -102,7 +101,7 @@ inline void throwIfNotLaunched() {
                                : "."));
 }
 
-// f(i) for i in [0, n).
+// Calls f(i) for i in [0, n).
 template <class F>
 void forElements(Device& device, int64_t n, const F& f) {
   if (n <= 0) return;
@@ -114,7 +113,7 @@ void forElements(Device& device, int64_t n, const F& f) {
   device.countLaunch();
 }
 
-// f(team, i) for i in [0, teams), by teams that fit `work` elements each.
+// Calls f(team, i) for i in [0, teams), with teams sized for `work` elements each.
 template <class F>
 void forTeams(Device& device, int64_t teams, int64_t work, const F& f) {
   if (teams <= 0) return;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a device keeps of CUDA's: handles of libraries, plans, the copies' threads. Internal, see
+// CUDA's objects of a device: handles of libraries, plans, the copies' threads. Internal, see
 // cuda_error.h.
 
 #include <map>
@@ -15,11 +15,11 @@
 
 namespace dtf::gpu {
 
-// Owns both handles; cuDNN's works on the device's stream.
+// Owns both handles; cuDNN's uses the device's stream.
 struct Device::Libraries {
   Libraries() = default;
   ~Libraries() {
-    plans.clear();  // before the handle that they are for
+    plans.clear();  // before their handle
     if (blas != nullptr) cublasLtDestroy(blas);
     if (dnn != nullptr) cudnnDestroy(dnn);
   }
@@ -29,8 +29,8 @@ struct Device::Libraries {
   cublasLtHandle_t blas = nullptr;
   cudnnHandle_t dnn = nullptr;
   std::unique_ptr<HostCopies> copies;
-  std::unique_ptr<PlanCache> kept;    // the ways that were chosen
-  std::map<std::string, Plan> plans;  // of convolutions, by what they differ by
+  std::unique_ptr<PlanCache> kept;    // the chosen ways
+  std::map<std::string, Plan> plans;  // of convolutions, by their properties
   std::map<std::string, cublasLtMatmulHeuristicResult_t> algorithms;  // of products, likewise
 };
 

@@ -1,5 +1,5 @@
-// MatMul by cuBLASLt, also with a bias and relu behind it. Its matrices are column-major: the
-// row-major product c = a * b is c^T = b^T * a^T there.
+// MatMul by cuBLASLt, optionally with a bias and relu. Its matrices are column-major: the row-major
+// product c = a * b is c^T = b^T * a^T there.
 
 #include <cublasLt.h>
 
@@ -16,7 +16,7 @@
 namespace dtf::gpu {
 namespace {
 
-// 32 MiB is what cuBLASLt's own default is for Hopper.
+// 32 MiB is cuBLASLt's own default for Hopper.
 constexpr size_t kMatMulWorkspaceBytes = size_t{32} << 20;
 
 struct LayoutDestroy {
@@ -35,7 +35,7 @@ struct PreferenceDestroy {
 using Preference =
     std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>, PreferenceDestroy>;
 
-// `rows` x `columns` as they lie in memory, row-major: columns x rows for cuBLASLt.
+// `rows` x `columns`, row-major in memory: columns x rows for cuBLASLt.
 Layout layoutOf(Type type, int64_t rows, int64_t columns) {
   const cudaDataType_t of = type == Type::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
   cublasLtMatrixLayout_t layout = nullptr;
@@ -58,7 +58,7 @@ void setPreference(const Preference& preference, cublasLtMatmulPreferenceAttribu
         "choosing a product's algorithm");
 }
 
-// Sums of a fixed order, in memory that is aligned as a step's tensors are.
+// Requires sums in a fixed order, and the alignment of a step's tensors.
 Preference preferenceOf() {
   constexpr uint32_t kAlignment = 16;
   cublasLtMatmulPreference_t made = nullptr;
@@ -75,9 +75,9 @@ Preference preferenceOf() {
   return preference;
 }
 
-// What is done to a product before it is written. cuBLASLt's relu, max(x, 0), keeps a NaN, as a
-// loss that has diverged must show (the device suite asks it): so do the instructions of its
-// kernels for sm_90.
+// The operation on a product before it is written. cuBLASLt's relu, max(x, 0), keeps a NaN, since a
+// diverged loss must show (the device suite checks it): so do the instructions of its kernels for
+// sm_90.
 enum class Epilogue : int64_t { kNone, kBias, kBiasRelu };
 
 Epilogue epilogueOf(const Operation& o) {
@@ -108,7 +108,7 @@ class MatMulKernel final : public Kernel {
          {p_.m, p_.k, p_.n, int64_t{p_.transpose_a}, int64_t{p_.transpose_b}, int64_t{tf32},
           static_cast<int64_t>(factors), static_cast<int64_t>(o.outputs[0].type)})
       key_ += std::to_string(part) + " ";
-    // Products without one keep their keys, so that plans that are kept on disk stay valid.
+    // Products without an epilogue keep their old keys, so that plans on disk stay valid.
     if (epilogue_ == Epilogue::kNone) return;
     key_ += "epilogue " + std::to_string(static_cast<int64_t>(epilogue_)) + " ";
     setEpilogue(epilogue_ == Epilogue::kBias ? CUBLASLT_EPILOGUE_BIAS
@@ -142,7 +142,7 @@ class MatMulKernel final : public Kernel {
   struct Memory {
     const std::byte* a;
     const std::byte* b;
-    const std::byte* bias;  // null: none
+    const std::byte* bias;  // may be null
     std::byte* c;
     std::byte* workspace;
   };
@@ -173,8 +173,8 @@ class MatMulKernel final : public Kernel {
           "multiplying matrices");
   }
 
-  // The one that was chosen before on such a device, or the fastest of those that cuBLASLt thinks
-  // best.
+  // Returns the algorithm chosen earlier on such a device, or the fastest of cuBLASLt's best
+  // candidates.
   Choice choose(Device& device) const {
     const Preference preference = preferenceOf();
     std::optional<Scratch> bias;
@@ -217,7 +217,7 @@ class MatMulKernel final : public Kernel {
   const Product p_;
   const int64_t bytes_, bytes_each_;  // of the product, and of an element of the factors
   const Epilogue epilogue_;
-  std::string key_;  // what algorithms differ by
+  std::string key_;  // the properties that algorithms depend on
   Matmul matmul_;
   Layout a_, b_, c_;
   cublasLtMatmulHeuristicResult_t choice_ = {};

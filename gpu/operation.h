@@ -1,6 +1,6 @@
 #pragma once
 
-// An operation as the boundary describes it, copied: kernels are made from it.
+// A copy of an operation from the boundary, from which kernels are made.
 
 #include <cstddef>
 #include <cstdint>
@@ -30,8 +30,7 @@ struct TensorSpec {
   int64_t rank() const { return static_cast<int64_t>(dims.size()); }
   int64_t elements() const;
   int64_t bytes() const { return elements() * bytesOf(type); }
-  // Of a tensor as rows of its last dimension, and of a table as rows of all dimensions but the
-  // first.
+  // A tensor as rows of its last dimension, and a table as rows of all dimensions but the first.
   int64_t lastDim() const;
   int64_t rows() const;
   int64_t rowWidth() const;
@@ -40,13 +39,13 @@ struct TensorSpec {
 // Value type.
 class Operation {
  public:
-  // Errors: kInternal for a type that the boundary doesn't have.
+  // Errors: kInternal for a type that is not in the boundary.
   explicit Operation(const dtf_plugin_operation& given);
 
   std::string name, op;
   std::vector<TensorSpec> inputs, outputs;
 
-  // Attributes; `fallback` when the op has none of this key.
+  // Attributes; `fallback` if the op has none with this key.
   double number(std::string_view key, double fallback = 0) const;
   int64_t integer(std::string_view key, int64_t fallback = 0) const;
   bool flag(std::string_view key) const { return integer(key) != 0; }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Elements that a thread reads and writes together: memory is fast only for 16 bytes at a time.
+// Elements that a thread reads and writes together: memory is fast only in units of 16 bytes.
 
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 
 namespace dtf::gpu {
 
-// Value type. Aligned: a pointer to it must be a multiple of its size, of 16 bytes at most.
+// Value type. A pointer to it must be aligned to its size, up to 16 bytes.
 template <class T, int N>
 struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
   T at[N];
@@ -18,7 +18,7 @@ struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
   }
 };
 
-// How many elements of T have 16 bytes.
+// The number of elements of T in 16 bytes.
 template <class T>
 inline constexpr int kPackOf = 16 / static_cast<int>(sizeof(T));
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Kernels by element that read and write 16 bytes at a time, of float32 and of bfloat16: they
+// Elementwise kernels that read and write 16 bytes at a time, for float32 and bfloat16: they
 // compute in float32.
 
 #include <algorithm>
@@ -84,7 +84,7 @@ class PackedBinary final : public Kernel {
   const int64_t n_;
 };
 
-// As KernelFactories: of the type that the first input has.
+// KernelFactories for the type of the first input.
 template <class F>
 std::unique_ptr<Kernel> packedUnary(const Operation& o) {
   if (o.inputs[0].type == Type::kBFloat16) return std::make_unique<PackedUnary<F, BFloat16>>(o);

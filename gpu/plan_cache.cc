@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kFirstLine = "dtf gpu plans 2\n";
 constexpr size_t kBytesMax = size_t{4} << 20;
 
-// FNV-1a, 64 bits: against torn and edited files, not against anybody.
+// FNV-1a, 64 bits: detects incomplete and edited files, not attacks.
 uint64_t checksumOf(const std::string& text) {
   uint64_t sum = 0xcbf29ce484222325u;
   for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -48,8 +48,8 @@ PlanCache::PlanCache(const std::filesystem::path& folder, const std::string& ide
   ways_ = read();
 }
 
-// "way key" lines between the first two, which say what it is and of what, and a checksum of all
-// before it.
+// The file has a line with the format, a line with the identity, "way key" lines, and a checksum of
+// all lines before it.
 std::map<std::string, size_t> PlanCache::read() const {
   std::ifstream in(file_, std::ios::binary);
   std::string text(kBytesMax, '\0');
@@ -95,7 +95,7 @@ void PlanCache::save() {
   text += "checksum " + std::to_string(checksumOf(text)) + "\n";
   std::error_code ignored;
   std::filesystem::create_directories(file_.parent_path(), ignored);
-  // Of this object of this process.
+  // Unique for this object of this process.
   const std::filesystem::path unfinished = file_.string() + "." + std::to_string(::getpid()) + "." +
                                            std::to_string(reinterpret_cast<uintptr_t>(this));
   {

@@ -1,8 +1,8 @@
 #pragma once
 
-// Which of the ways that a library offers was the fastest, kept from process to process: a text
-// file in $XDG_CACHE_HOME/dtf, or ~/.cache/dtf. With it a step is ready sooner, and rounds as it
-// did in the process before. It may be removed at any time.
+// Remembers the fastest way of each library operation from process to process, in a text file in
+// $XDG_CACHE_HOME/dtf or ~/.cache/dtf. With it a step is ready sooner, and rounds as in the
+// previous process. It may be removed at any time.
 
 #include <cstddef>
 #include <filesystem>
@@ -12,22 +12,22 @@
 
 namespace dtf::gpu {
 
-// Owns: what it has read and been told.
-// Threads: one at a time; processes may share the file: what each has told is there once all have
-// saved, or is timed again.
+// Owns: entries from the file, and new ones.
+// Threads: one at a time. Processes may share the file: an entry is available after its process has
+// saved it, and otherwise timed again.
 // Blocks: in the constructor and save(), for the disk.
-// Errors: none. A file that can't be read, is damaged, or is of others counts as none; one that
-// can't be written is not.
+// Errors: none. An unreadable, damaged or foreign file counts as empty; a file that can't be
+// written is skipped.
 class PlanCache {
  public:
-  // `identity`: what a choice is good for: the device, and the libraries with their versions. No
-  // `folder`: nothing is kept.
+  // `identity`: the validity of a choice: the device, and the libraries with their versions. An
+  // empty `folder` disables the file.
   PlanCache(const std::filesystem::path& folder, const std::string& identity);
 
-  // The number of the way for `key`, a line of text, among those that are offered.
+  // Returns the index of the way for `key`, a line of text, among the offered ways.
   std::optional<size_t> find(const std::string& key) const;
   void add(const std::string& key, size_t way);
-  // Writes what was added since. Takes up what others wrote meanwhile.
+  // Writes new entries, merged with entries that other processes have written.
   void save();
 
  private:
@@ -39,7 +39,7 @@ class PlanCache {
   bool is_changed_ = false;
 };
 
-// Where it is kept; empty where the environment has neither.
+// Returns the cache folder; empty if the environment has neither variable.
 std::filesystem::path planCacheFolder();
 
 }  // namespace dtf::gpu

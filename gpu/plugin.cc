@@ -1,4 +1,4 @@
-// The boundary: calls of device_plugin.h as calls of this library, exceptions as statuses.
+// The boundary: maps calls of device_plugin.h to this library, and exceptions to statuses.
 
 #include <algorithm>
 #include <cstdio>
@@ -10,7 +10,7 @@
 #include "gpu/error.h"
 #include "gpu/program.h"
 
-// The types that the boundary names.
+// The boundary's opaque types.
 struct dtf_plugin_device {
   dtf::gpu::Device device;
 };
@@ -30,7 +30,7 @@ void setStatus(dtf_plugin_status* status, dtf_plugin_code code, const char* mess
   std::snprintf(status->message, sizeof status->message, "%s", message);
 }
 
-// f()'s result, or the status of what it throws and a result of zeros.
+// Returns f()'s result; on an exception sets the status, and returns zero.
 template <class F>
 auto guarded(dtf_plugin_status* status, const F& f) -> decltype(f()) {
   try {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The kernels of kernels/*.cu are C++ that nvcc compiles for GPUs and any compiler for the host:
-// there their arithmetic and indexing are tested where no GPU is (tests/gpu).
+// The kernels of kernels/*.cu are C++ that nvcc compiles for GPUs and any compiler for the host,
+// where tests check their arithmetic and indexing without a GPU (tests/gpu).
 
 #if defined(__CUDACC__)
 #define DTF_HOST_DEVICE __host__ __device__

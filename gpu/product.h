@@ -1,7 +1,7 @@
 #pragma once
 
-// What a MatMul multiplies: c[m, n] = a[m, k] * b[k, n], all row-major, where a and b may be stored
-// transposed.
+// The dimensions of a MatMul: c[m, n] = a[m, k] * b[k, n], all row-major, where a and b may be
+// stored transposed.
 
 #include <cstdint>
 

@@ -8,7 +8,7 @@
 namespace dtf::gpu {
 namespace {
 
-// Ends a capture that failed half-way, so that the stream can be used again.
+// Ends a failed capture, so that the stream can be used again.
 class Capture {
  public:
   explicit Capture(Stream stream) : stream_(stream) {

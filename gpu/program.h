@@ -1,8 +1,8 @@
 #pragma once
 
-// Launches of kernels that run again and again: with CUDA one graph, captured when they run for the
-// second time (the first loads the libraries' code). program.cc is CUDA's,
-// tests/gpu/host_program.cc the host's.
+// Launches of kernels for repeated runs: with CUDA one graph, captured at the second run (the first
+// loads the libraries' code). program.cc is CUDA's implementation, tests/gpu/host_program.cc the
+// host's.
 
 #include <memory>
 #include <vector>
@@ -22,7 +22,7 @@ struct Launch {
 };
 
 // Owns: the captured graph. Borrows: the device and the kernels.
-// Threads: one at a time.  Blocks: run(), until what goes to the device has been read; profile().
+// Threads: one at a time. Blocks: run(), until copies to the device have been read; profile().
 // Errors: PluginError, of the kernels and of the device.
 class Program {
  public:
@@ -32,9 +32,9 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   void run();
-  // That the device took for the last run, once it is done; 0 before the first.
+  // Returns the device's time for the last run, after it is done; 0 before the first.
   double seconds() const;
-  // Runs once more, not captured: what the device took for each launch. Blocks.
+  // Runs once more, not captured, and fills in the device's time for each launch. Blocks.
   void profile(double* seconds);
 
  private:

@@ -1,7 +1,6 @@
 #pragma once
 
-// Where the elements of a tensor lie in others that it is a part of, a permutation of, or made of
-// by repetition.
+// Maps elements of a tensor to other tensors: parts, permutations, and repetitions.
 
 #include <array>
 #include <cstddef>
@@ -15,7 +14,7 @@
 
 namespace dtf::gpu {
 
-// Where element i of a dense tensor is in each of `Tensors` others. Value type, given to the
+// The places of element i of a dense tensor in each of `Tensors` others. Value type, passed to the
 // device.
 template <size_t Tensors>
 struct Strided {
@@ -30,7 +29,7 @@ struct Strided {
   int rank = 0;
   Axis axes[kRankMax];  // the innermost one first
 
-  // Without a division for the outermost axis: most have one or two.
+  // Avoids a division for the outermost axis: most tensors have one or two.
   DTF_HOST_DEVICE Places at(int64_t i) const {
     Places places;
     int axis = 0;
@@ -55,7 +54,7 @@ inline std::vector<int64_t> denseStrides(const std::vector<int64_t>& dims) {
   return strides;
 }
 
-// Of x, repeated to `dims` as common/graph/shape_functions.h, broadcast(), says.
+// Returns the strides of x, repeated to `dims` as in common/graph/shape_functions.h, broadcast().
 inline std::vector<int64_t> repeatedStrides(const TensorSpec& x, const std::vector<int64_t>& dims) {
   const std::vector<int64_t> dense = denseStrides(x.dims);
   std::vector<int64_t> strides(dims.size(), 0);
@@ -64,9 +63,9 @@ inline std::vector<int64_t> repeatedStrides(const TensorSpec& x, const std::vect
   return strides;
 }
 
-// `strides`: of each of the others, by the dimensions `dims`. Neighbouring dimensions that all
-// others go on through become one.
-// Errors: PluginError kBadConfig where more than kRankMax are left.
+// `strides`: of each other tensor, by the dimensions `dims`. Merges neighbouring dimensions that
+// are contiguous in all of them.
+// Errors: PluginError kBadConfig if more than kRankMax remain.
 template <size_t Tensors>
 Strided<Tensors> stridedOf(const Operation& o, const std::vector<int64_t>& dims,
                            const std::array<std::vector<int64_t>, Tensors>& strides) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What choosing the fastest of several ways needs. Internal, see cuda_error.h.
+// Helpers to choose the fastest of several ways. Internal, see cuda_error.h.
 
 #include <algorithm>
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace dtf::gpu {
 
-// How many ways are timed, and how often each.
+// The number of ways that are timed, and of runs for each.
 inline constexpr size_t kTrialsMax = 8;
 inline constexpr int kTimedRuns = 5;
 
-// Memory of the device for as long as it lives.
+// Device memory for the life of the object.
 class Scratch {
  public:
   Scratch(Device& device, size_t bytes)
@@ -29,7 +29,7 @@ class Scratch {
   std::byte* const memory_;
 };
 
-// What the device takes for kTimedRuns of `run`, after one that loads its code. Blocks.
+// Returns the device's time for kTimedRuns of `run`, after one that loads its code. Blocks.
 template <class F>
 double timedRuns(Device& device, const F& run) {
   run();

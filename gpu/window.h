@@ -17,8 +17,8 @@ struct Window {
   Axis height, width;
 };
 
-// A convolution's window has the size of its filter, [height, width, channels / groups, out
-// channels]. Inline: nvcc's sources and the host's use it.
+// Returns a convolution's window, with the size of its filter, [height, width, channels / groups,
+// out channels]. Inline: used by nvcc's sources and the host's.
 inline Window windowOf(const Operation& o, int64_t height, int64_t width) {
   Window w;
   w.height = {height, o.integer("stride_height", 1), o.integer("dilation_height", 1),

@@ -1,5 +1,5 @@
-// Activations and losses by element; the semantics are in common/graph/standard_nn_ops.cc. NaN goes
-// through all of them, so that a broken training shows in its loss.
+// Elementwise activations and losses; the semantics are in common/graph/standard_nn_ops.cc. NaN
+// passes through all of them, so that a broken training shows in its loss.
 
 #include <cmath>
 
@@ -152,12 +152,12 @@ class SigmoidCrossEntropyGradKernel final : public Kernel {
   const int64_t n_;
 };
 
-constexpr uint32_t kDropoutStream = 0x11000000;  // base/random_streams.h: what the seed is used for
+constexpr uint32_t kDropoutStream = 0x11000000;  // the seed's use in base/random_streams.h
 
-// How it draws: see standard_nn_ops.cc.
+// Draws as described in standard_nn_ops.cc.
 struct DropoutAt {
   const float* x;
-  const int32_t* key;  // seed and batch, 64 bits each, which may be aligned to 4 bytes only
+  const int32_t* key;  // seed and batch, 64 bits each, possibly aligned to only 4 bytes
   float* y;
   uint32_t threshold, layer;
   float scale;

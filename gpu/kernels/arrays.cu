@@ -1,4 +1,4 @@
-// Parts of tensors, and repetition; the semantics are in common/graph/standard_array_ops.cc and
+// Parts of tensors, and BroadcastTo; the semantics are in common/graph/standard_array_ops.cc and
 // standard_math_ops.cc.
 
 #include "gpu/element_kernels.h"
@@ -6,14 +6,14 @@
 namespace dtf::gpu {
 namespace {
 
-// Where element i of a dense tensor lies in another one. Value type, given to the device.
+// The place of element i of a dense tensor in another one. Value type, passed to the device.
 struct PlacesIn {
   Strided<1> strided;
   int64_t offset = 0;  // of the element at the origin
   DTF_HOST_DEVICE int64_t at(int64_t i) const { return offset + strided.at(i).of[0]; }
 };
 
-// `part` within `whole`, beginning at `begin`.
+// Returns the places of `part` within `whole`, from `begin` on.
 PlacesIn partOf(const Operation& o, const TensorSpec& part, const TensorSpec& whole,
                 const std::vector<int64_t>& begin) {
   const std::vector<int64_t> strides = denseStrides(whole.dims);
@@ -62,7 +62,7 @@ class ConcatKernel final : public Kernel {
   std::vector<Part> parts_;
 };
 
-// The output is read from places of the input.
+// Reads the output from places of the input.
 class FromWholeKernel final : public Kernel {
  public:
   FromWholeKernel(const Operation& o, PlacesIn place)

@@ -1,6 +1,6 @@
 // Normalisation over the rows of [rows, channels]; the semantics are in
-// common/graph/standard_norm_ops.cc, those of what is joined with it in common/runtime/fusion.h. x,
-// y and their gradients are float32 or bfloat16, all else is float32.
+// common/graph/standard_norm_ops.cc, of fused operations in common/runtime/fusion.h. x, y and their
+// gradients are float32 or bfloat16, everything else is float32.
 
 #include <cmath>
 
@@ -10,9 +10,9 @@
 namespace dtf::gpu {
 namespace {
 
-// Moments about the first row's value, which lies near the others: one pass over x without the
-// cancellation that plain sums of squares have. T. F. Chan, G. H. Golub and R. J. LeVeque,
-// "Algorithms for computing the sample variance" (1983).
+// Moments about the first row's value, which is near the others: one pass over x without the
+// cancellation of plain sums of squares. T. F. Chan, G. H. Golub and R. J. LeVeque, "Algorithms for
+// computing the sample variance" (1983).
 template <class T, int N>
 struct MomentTerms {
   const T* x;
@@ -54,8 +54,7 @@ struct StoreMoments {
   }
 };
 
-// y = (x - mean) * (inverse * scale) + offset [+ residual], then the positive part of it where
-// `relu` says so.
+// y = (x - mean) * (inverse * scale) + offset [+ residual]; with `relu` its positive part.
 template <class T, int N>
 struct NormaliseRows {
   const T* x;
@@ -63,7 +62,7 @@ struct NormaliseRows {
   const float* offset;
   const float* mean;
   const float* inverse;
-  const T* residual;  // or null
+  const T* residual;  // may be null
   bool relu;
   T* y;
   struct Of {
@@ -88,7 +87,7 @@ struct NormaliseRows {
   }
 };
 
-// Inputs x, scale, offset and perhaps a residual; outputs y, mean, variance, inverse.
+// Inputs x, scale, offset and optionally a residual; outputs y, mean, variance, inverse.
 template <class T, int N>
 class BatchNormKernel final : public Kernel {
  public:
@@ -117,22 +116,22 @@ class BatchNormKernel final : public Kernel {
   const bool relu_, residual_;
 };
 
-// What a normalisation knows of its channels.
+// The channel statistics and parameters of a normalisation.
 struct Statistics {
   const float* scale;
-  const float* offset;  // null where nobody asks for it
+  const float* offset;  // null if not needed
   const float* mean;
   const float* inverse;
 };
 
-// The gradient of y where the relu behind it was open: its y is above 0, or where that isn't given,
-// what x becomes.
+// The gradient of y where the relu behind it was open: where its y is above 0, or without y, where
+// the value recomputed from x is.
 template <class T, int N>
 struct Gate {
   const T* dy;
-  const T* more;  // adds to dy; or null
-  const T* y;     // or null
-  bool asks_x;    // in the place of y
+  const T* more;  // second term of dy; may be null
+  const T* y;     // may be null
+  bool asks_x;    // recompute from x instead of reading y
   Statistics norm;
   struct Of {
     Gate all;
@@ -172,8 +171,8 @@ DTF_HOST_DEVICE Pack<T, N> rounded(const Pack<float, N>& values) {
   return made;
 }
 
-// Sums of the gradient, and of it along x - mean. `passed`, where it isn't null, gets what goes
-// through the gate.
+// Sums of the gradient, and of its product with x - mean. `passed`, unless null, receives the
+// masked gradient.
 template <class T, int N>
 struct GradientTerms {
   Gate<T, N> gate;
@@ -239,7 +238,7 @@ struct GradientRows {
   }
 };
 
-// Where the inputs are of FusedBatchNormGrad and of _FusedBatchNormReluGrad
+// The places of the inputs of FusedBatchNormGrad and of _FusedBatchNormReluGrad
 // (common/runtime/fusion.h).
 struct GradientInputs {
   GradientInputs(const Operation& o, bool relu) {
@@ -250,11 +249,12 @@ struct GradientInputs {
     dy = asks_x ? 5 : 6;
     more = o.inputs.size() > static_cast<size_t>(dy) + 1 ? dy + 1 : -1;
   }
-  int dy = 0, more = -1, y = -1, x = 1, scale = 2, mean = 3, inverse = 4, offset = -1;  // -1: none
+  // -1: absent
+  int dy = 0, more = -1, y = -1, x = 1, scale = 2, mean = 3, inverse = 4, offset = -1;
   bool asks_x = false;
 };
 
-// Outputs dx, dscale, doffset, and perhaps what goes through the relu.
+// Outputs dx, dscale, doffset, and optionally the masked gradient.
 template <class T, int N>
 class BatchNormGradKernel final : public Kernel {
  public:
@@ -268,7 +268,7 @@ class BatchNormGradKernel final : public Kernel {
                              find<float>(a, in_.mean), find<float>(a, in_.inverse)};
     Gate<T, N> gate = {find<T>(a, in_.dy), find<T>(a, in_.more), find<T>(a, in_.y), in_.asks_x,
                        norm};
-    // What went through is read again, in the place of all that it was made of.
+    // Reads the masked gradient again, instead of everything it was computed from.
     T* const passed = passes_ ? a.out<T>(3) : in_.more >= 0 ? a.out<T>(0) : nullptr;
     sumChannels<2>(device, packs_, reinterpret_cast<float*>(a.workspace),
                    GradientTerms<T, N>{gate, x, passed},
@@ -279,7 +279,7 @@ class BatchNormGradKernel final : public Kernel {
                                    a.out<T>(0)});
   }
   size_t workspaceBytes() const override { return channelSumBytes(packs_, 2); }
-  // x is read after the sums have been taken, when the first output may hold what went through.
+  // x is read after the sums are complete, when the first output may hold the masked gradient.
   bool canOverwrite(int output, int input) const override {
     if (output == 3) return input == in_.dy || input == in_.more;
     return output == 0 && (input == in_.dy || (in_.more >= 0 && input == in_.more) ||

@@ -1,4 +1,4 @@
-// Arithmetic by element; the semantics are in common/graph/standard_math_ops.cc.
+// Elementwise arithmetic; the semantics are in common/graph/standard_math_ops.cc.
 
 #include <cmath>
 
@@ -40,7 +40,7 @@ struct RsqrtOf {
 struct SquaredDifferenceOf {
   DTF_HOST_DEVICE float operator()(float a, float b) const { return (a - b) * (a - b); }
 };
-// In double precision, for powf() is off by as much as 4 units in the last place.
+// In double precision, since powf() is off by up to 4 units in the last place.
 struct PowOf {
   DTF_HOST_DEVICE float operator()(float a, float b) const {
     return static_cast<float>(pow(static_cast<double>(a), static_cast<double>(b)));
@@ -75,7 +75,7 @@ struct CopyWordAt {
   DTF_HOST_DEVICE void operator()(int64_t i) const { to[i] = from[i]; }
 };
 
-// Of input `Input`, of any type.
+// Copies input `Input`, of any type.
 template <size_t Input>
 class CopyKernel final : public Kernel {
  public:
@@ -94,7 +94,7 @@ class CopyKernel final : public Kernel {
   const int64_t bytes_;
 };
 
-// From left to right, some terms at a time; the first time without what is there.
+// Adds some terms at a time, from left to right; the first time it ignores the old output.
 template <class T, int N>
 struct SumAt {
   static constexpr int kTermsMax = 8;
@@ -143,7 +143,7 @@ class AddNKernel final : public Kernel {
       forElements(device, packsOf(n_, kPackOf<T>), at);
     }
   }
-  // The ninth and later terms are read after the output has been written.
+  // Reads the ninth and later terms after it has written the output.
   bool canOverwrite(int, int input) const override { return input < Sum::kTermsMax; }
 
  private:
@@ -172,7 +172,7 @@ std::unique_ptr<Kernel> normalise(const Operation& o) {
 struct SameOf {
   DTF_HOST_DEVICE float operator()(float x) const { return x; }
 };
-// Between float32 and bfloat16.
+// Converts between float32 and bfloat16.
 std::unique_ptr<Kernel> castPrecision(const Operation& o) {
   if (o.outputs[0].type == Type::kBFloat16)
     return std::make_unique<PackedUnary<SameOf, float, BFloat16>>(o);

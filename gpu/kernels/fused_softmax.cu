@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kClassesMax = 16;
 
-// How a team shares out sums for each class: `wide` classes side by side, each by `lanes` threads.
+// The split of a team for sums by class: `wide` classes side by side, each by `lanes` threads.
 template <class T>
 struct ClassShares {
   DTF_HOST_DEVICE explicit ClassShares(const T& team)
@@ -22,8 +22,8 @@ struct ClassShares {
   int64_t wide, first, lane, lanes;
 };
 
-// A row's logits, then its loss, whether its largest logit is the label's, and its gradient in the
-// logits' place.
+// Computes a row's logits, its loss, whether its largest logit is the label's, and its gradient in
+// the logits' place.
 template <class X>
 struct RowAt {
   const X* x;
@@ -52,7 +52,7 @@ struct RowAt {
       if (share.lane == 0 && c < classes) g[c] = sum * scale + bias[c];
     }
     team.wait();
-    // All of them at once: one wait for the memory.
+    // Loads all of them at once: a single wait for the memory.
     float logits[kClassesMax];
     for (int64_t c = 0; c < kClassesMax; ++c) logits[c] = c < classes ? g[c] : 0;
     const int64_t label = labels.at(row);
@@ -78,8 +78,8 @@ struct RowAt {
   }
 };
 
-// Part k of [0, inputs) is the gradient of that row of the weights; the next one that of the bias;
-// the last one the means.
+// Part k of [0, inputs) is the gradient of that row of the weights; the next part is the bias's
+// gradient; the last one computes the means.
 template <class X>
 struct TotalsAt {
   const X* x;
@@ -87,7 +87,7 @@ struct TotalsAt {
   const float* losses;
   const float* hits;
   float scale;
-  float* weights_gradient;  // null: not wanted; likewise below
+  float* weights_gradient;  // null: not wanted; the same below
   float* bias_gradient;
   float* loss;
   float* accuracy;

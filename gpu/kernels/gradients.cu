@@ -1,4 +1,4 @@
-// What becomes of the gradients of variables that a device keeps, before an update:
+// Checks, norms and scaling of the gradients of variables that a device keeps, before an update:
 // common/runtime/variable_ops.h.
 
 #include <cmath>
@@ -22,7 +22,7 @@ struct MeanAt {
     store(mean, pack, sum);
   }
 };
-// One byte of `kinds` for each line of `lines`.
+// Checks for one byte of `kinds` for each line of `lines`.
 bool areKindsOf(const TensorSpec& kinds, const TensorSpec& lines) {
   return kinds.elements() * kPacksOfLine * kArenaPack == lines.elements();
 }
@@ -66,7 +66,7 @@ DTF_HOST_DEVICE inline bool isFinite(float x) {
   return (bits & 0x7f800000u) != 0x7f800000u;
 }
 
-// Of what parts have given, by all of a team, in a fixed order.
+// Sums the parts' results with all threads of a team, in a fixed order.
 template <class Total, class T>
 DTF_HOST_DEVICE Total sumOfParts(const T& team, const Total* parts, int64_t count) {
   Total sum = 0;
@@ -74,7 +74,7 @@ DTF_HOST_DEVICE Total sumOfParts(const T& team, const Total* parts, int64_t coun
   return team.sum(sum);
 }
 
-// How many elements of each part of the `lines` are infinite or no numbers.
+// Counts the elements in each part of the `lines` that are infinite or NaN.
 struct CountNonFiniteAt {
   const int32_t* lines;
   const float* gradient;
@@ -122,7 +122,7 @@ class CheckStatisticsKernel final : public Kernel {
   const int64_t elements_, parts_;
 };
 
-// Sums of squares of what is trained, by parts of an even size.
+// Sums of squares of trained elements, by parts of equal size.
 struct SquaresAt {
   const uint8_t* kinds;
   const float* gradient;

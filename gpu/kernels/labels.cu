@@ -1,4 +1,4 @@
-// What reads labels and indices; the semantics are in common/graph/standard_nn_ops.cc,
+// Ops that read labels and indices; the semantics are in common/graph/standard_nn_ops.cc,
 // standard_array_ops.cc and standard_state_ops.cc.
 
 #include <cmath>
@@ -9,8 +9,8 @@
 namespace dtf::gpu {
 namespace {
 
-// Of the logits of a row, where `backprop` may be the logits themselves: each thread reads its own
-// elements before it writes them, and nobody else's.
+// Handles the logits of a row. `backprop` may be the logits themselves: each thread reads its own
+// elements before it writes them, and no others.
 struct SparseCrossEntropyAt {
   const float* logits;
   Labels labels;
@@ -48,7 +48,7 @@ class SparseCrossEntropyKernel final : public Kernel {
     forTeams(device, rows_, columns_,
              SparseCrossEntropyAt{a.in(0), labels_.bound(device, a), a.out(0), a.out(1), columns_});
   }
-  // Only the backprop has the logits' size.
+  // Only backprop has the size of the logits.
   bool canOverwrite(int output, int input) const override { return output == 1 && input == 0; }
 
  private:
@@ -80,7 +80,7 @@ class OneHotKernel final : public Kernel {
   LabelInput labels_;
 };
 
-// One team for the whole batch: hits are counted in whole numbers.
+// One team for the whole batch; hits are counted as integers.
 struct AccuracyAt {
   const float* logits;
   Labels labels;
@@ -141,7 +141,7 @@ class GatherKernel final : public Kernel {
   LabelInput rows_;
 };
 
-// Checks every index, so that what follows changes nothing where one is bad.
+// Checks every index first, so that nothing changes if one is bad.
 struct CheckAt {
   Labels rows;
   DTF_HOST_DEVICE void operator()(int64_t i) const { (void)rows.at(i); }
@@ -149,8 +149,8 @@ struct CheckAt {
 
 enum class Change : uint8_t { kAdd, kUpdate };
 
-// A thread for each column of the table, through all indices in their order: the same bits each
-// time, and the last of several updates of a row counts.
+// A thread for each column of the table handles all indices in order: the same bits each time, and
+// the last of several updates of a row wins.
 struct ScatterAt {
   Labels rows;
   const float* updates;

@@ -59,7 +59,7 @@ class LayerNormKernel final : public Kernel {
   const double epsilon_;
 };
 
-// As of a batch, with statistics by row.
+// Like a batch's, with statistics by row.
 struct LayerGradTerms {
   const float* dy;
   const float* x;

@@ -1,6 +1,6 @@
 // Pooling; the semantics are in common/graph/standard_image_ops.cc. Gradients are gathered by
-// element of the image, from the windows over it in their order: no atomic additions, so the same
-// bits each time. Images are float32 or bfloat16; a thread has a pack of N channels.
+// element of the image, from the windows over it in order: without atomic additions, and so with
+// the same bits each time. Images are float32 or bfloat16; a thread handles a pack of N channels.
 
 #include "gpu/channel_kernels.h"
 #include "gpu/window.h"
@@ -8,7 +8,7 @@
 namespace dtf::gpu {
 namespace {
 
-// Value type, given to the device.
+// Value type, passed to the device.
 struct Pooling {
   Pooling(const Operation& o, const TensorSpec& x, const TensorSpec& y)
       : window(poolingWindowOf(o)),
@@ -23,7 +23,7 @@ struct Pooling {
   int64_t height, width, channels, out_height, out_width, image_elements, out_elements;
 };
 
-// Of a window along one axis, the elements [begin, end) that lie within the image.
+// The elements [begin, end) of a window along one axis that are within the image.
 struct Reach {
   DTF_HOST_DEVICE Reach(const Axis& axis, int64_t position, int64_t length)
       : first(position * axis.stride - axis.before),
@@ -31,18 +31,18 @@ struct Reach {
         end(axis.size < length - first ? axis.size : length - first) {}
   int64_t first, begin, end;
 };
-// The positions [begin, end) of windows that have element `place` of the image.
+// The positions [begin, end) of windows that contain element `place` of the image.
 struct Over {
   DTF_HOST_DEVICE Over(const Axis& axis, int64_t place, int64_t positions) {
-    const int64_t last = place + axis.before;         // a window that begins there has it
-    const int64_t earliest = last - (axis.size - 1);  // and so has one that ends there
+    const int64_t last = place + axis.before;         // a window that begins there contains it
+    const int64_t earliest = last - (axis.size - 1);  // and so does one that ends there
     begin = earliest <= 0 ? 0 : (earliest + axis.stride - 1) / axis.stride;
     end = last / axis.stride + 1 < positions ? last / axis.stride + 1 : positions;
   }
   int64_t begin, end;
 };
 
-// Which pixel and pack of channels belong to the pack of this number.
+// The pixel and the pack of channels of a pack's number.
 struct Pixel {
   DTF_HOST_DEVICE Pixel(int64_t i, int64_t height, int64_t width, int64_t packs) {
     const int64_t columns = quotientOf(i, packs), rows = quotientOf(columns, width);
@@ -197,7 +197,7 @@ class AvgPoolGradKernel final : public Kernel {
   const Pooling p_;
 };
 
-// The argmax is in bytes, in int32 where a window has more than 255 elements.
+// The argmax is in bytes, or in int32 if a window has more than 255 elements.
 template <class T, int N>
 class MaxPoolKernel final : public Kernel {
  public:

@@ -17,8 +17,8 @@ struct UniformOf {
     for (int i = 0; i < kDrawnAtOnce; ++i) y[i] = static_cast<float>(drawn[i] >> 8) * 0x1p-24f;
   }
 };
-// In double precision, as on a CPU: the same numbers but for what the two libraries round
-// otherwise.
+// In double precision, like the CPU: the same numbers, except where the two libraries round
+// differently.
 struct NormalOf {
   DTF_HOST_DEVICE void operator()(const uint32_t* drawn, float* y) const {
     for (int i = 0; i < kDrawnAtOnce; i += 2) {
@@ -30,10 +30,10 @@ struct NormalOf {
   }
 };
 
-// A block of Philox, which is for four neighbouring elements.
+// A block of Philox, for four neighbouring elements.
 template <class F>
 struct DrawAt {
-  const int32_t* seed;  // two of 64 bits each, which may be aligned to 4 bytes only
+  const int32_t* seed;  // two numbers of 64 bits, possibly aligned to only 4 bytes
   float* y;
   int64_t n;
   uint32_t stream;

@@ -1,5 +1,4 @@
-// Sums, means and the largest over dimensions; the semantics are in
-// common/graph/standard_math_ops.cc.
+// Sums, means and extremes over dimensions; the semantics are in common/graph/standard_math_ops.cc.
 
 #include <cmath>
 #include <cstring>
@@ -9,8 +8,7 @@
 namespace dtf::gpu {
 namespace {
 
-// What is made of elements: a total of each part of them, in any order, and the result of all
-// totals.
+// A reduction: a total for each part of the elements, in any order, and the result of all totals.
 struct MakeSum {
   using Total = double;
   using Result = float;
@@ -26,8 +24,8 @@ struct MakeSum {
   DTF_HOST_DEVICE float result(double total) const { return static_cast<float>(total / share); }
 };
 
-// The total is the largest number and where it is, as bits whose order is the numbers', and of
-// equal ones the first is the larger. As on a CPU, NaN is the least.
+// The total is the largest number with its place, as bits in the order of the numbers; of equal
+// numbers the first is larger. As on the CPU, NaN is the least.
 struct FindLargest {
   using Total = uint64_t;
   using Result = int64_t;
@@ -55,8 +53,8 @@ struct FindLargest {
   }
 };
 
-// The total is the largest number as bits whose order is the numbers', a NaN the last of them, and
-// 0 of nothing; or the smallest one, by its negative.
+// The total is the largest number as bits in the order of the numbers, NaN last, and 0 for no
+// elements; the smallest number uses its negative.
 template <bool IsLargest>
 struct FindExtreme {
   using Total = uint64_t;
@@ -83,17 +81,18 @@ struct FindExtreme {
   }
 };
 
-// Where the elements are and how they are shared out, by shapes alone. Neighbouring threads read
-// neighbouring elements: where the innermost ones are kept, or few of them are reduced, each thread
-// has another result; else a team has one. Where there are few results, each is made of parts.
-// Value type, given to the device.
+// The layout of the elements and the split of the work, from shapes alone. Neighbouring threads
+// read neighbouring elements: if the innermost dimensions are kept, or few elements are reduced,
+// each thread has its own result; otherwise a team has one. With few results, each is made of
+// parts.
+// Value type, passed to the device.
 struct Reduction {
   Reduction(const Operation& o, const std::vector<int64_t>& axes) {
     const std::vector<int64_t>& x = o.inputs[0].dims;
     const std::vector<int64_t> strides = denseStrides(x);
     std::vector<bool> is_reduced(x.size(), axes.empty());
     for (const int64_t axis : axes) is_reduced[static_cast<size_t>(axis)] = true;
-    std::vector<int64_t> dims[2], steps[2];  // of what is kept, of what is reduced
+    std::vector<int64_t> dims[2], steps[2];  // of the kept dimensions, of the reduced ones
     for (size_t i = 0; i < x.size(); ++i) {
       dims[is_reduced[i] ? 1 : 0].push_back(x[i]);
       steps[is_reduced[i] ? 1 : 0].push_back(strides[i]);
@@ -117,12 +116,12 @@ struct Reduction {
   }
 
   Strided<1> kept, reduced;
-  int64_t results = 1, elements = 1;  // elements of each result
-  int64_t parts = 1;                  // of each result
+  int64_t results = 1, elements = 1;  // elements per result
+  int64_t parts = 1;                  // per result
   bool by_team = false;
 };
 
-// Of elements that are one distance apart.
+// Elements at equal distances.
 struct EvenPlaces {
   static constexpr int kAtOnce = 8;
   int64_t stride;
@@ -134,8 +133,8 @@ struct StridedPlaces {
   DTF_HOST_DEVICE int64_t operator()(int64_t i) const { return strided.at(i).of[0]; }
 };
 
-// The total of elements first, first + step and so on. Some are read before they are added up, so
-// that a thread doesn't wait for each.
+// Returns the total of elements first, first + step and so on. Loads several elements before it
+// adds them, so that a thread doesn't wait for each.
 template <class M, class Places>
 DTF_HOST_DEVICE typename M::Total totalOf(const float* x, const Places& places, int64_t first,
                                           int64_t last, int64_t step) {
@@ -151,7 +150,7 @@ DTF_HOST_DEVICE typename M::Total totalOf(const float* x, const Places& places, 
   return total;
 }
 
-// `M`: MakeSum or its like. Work item i is part i / results of result i % results.
+// `M`: MakeSum or a similar type. Work item i is part i / results of result i % results.
 template <class M>
 struct Reducing {
   M m;
@@ -233,7 +232,7 @@ class ReductionKernel final : public Kernel {
   }
 
  private:
-  static constexpr int64_t kElementsOfThread = 4;  // of a team, at least
+  static constexpr int64_t kElementsOfThread = 4;  // for a team, at least
 
   const Reduction r_;
   const M m_;

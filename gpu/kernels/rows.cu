@@ -8,7 +8,7 @@
 namespace dtf::gpu {
 namespace {
 
-// x and y are float32 or bfloat16, a bias and its gradient float32.
+// x and y are float32 or bfloat16; a bias and its gradient are float32.
 template <class T, int N>
 struct BiasRows {
   const T* x;
@@ -114,7 +114,7 @@ struct SoftmaxAt {
       max = x[i] > max || x[i] != x[i] ? x[i] : max;
     return team.max(max);
   }
-  // y = exp(x - max); the sum of the row. x may be y: each thread has its own elements.
+  // y = exp(x - max); returns the sum of the row. x may be y: each thread has its own elements.
   template <class T>
   static DTF_HOST_DEVICE float expRow(const T& team, const float* x, float max, float* y,
                                       int64_t n) {

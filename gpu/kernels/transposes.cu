@@ -1,4 +1,4 @@
-// Matrices transposed by tiles, which are read and written in whole lines.
+// Transposes matrices by tiles, which are read and written in whole lines.
 
 #include "gpu/transpose.h"
 
@@ -13,7 +13,7 @@ constexpr int kTile = 32, kTileRows = 8;
 
 template <class From, class To>
 __global__ void transposeKernel(const From* from, To* to, int64_t rows, int64_t columns) {
-  __shared__ float tile[kTile][kTile + 1];  // a column of it has all banks
+  __shared__ float tile[kTile][kTile + 1];  // padded so that a column uses all banks
   const int64_t tiles_wide = (columns + kTile - 1) / kTile;
   const int64_t row0 = blockIdx.x / tiles_wide * kTile, column0 = blockIdx.x % tiles_wide * kTile;
   for (int64_t r = threadIdx.y; r < kTile && row0 + r < rows; r += kTileRows)

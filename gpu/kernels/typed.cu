@@ -1,4 +1,4 @@
-// Comparisons and casts, of tensors of any type; the semantics are in
+// Comparisons and casts for tensors of any type; the semantics are in
 // common/graph/standard_math_ops.cc.
 
 #include <limits>
@@ -27,7 +27,7 @@ struct EqualOf {
   }
 };
 
-// f(a T) with the C++ type of `type`, one of `o`'s.
+// Calls f(a T) with the C++ type of `type`, one of `o`'s.
 template <class F>
 std::unique_ptr<Kernel> withType(const Operation& o, Type type, const F& f) {
   switch (type) {
@@ -52,7 +52,7 @@ std::unique_ptr<Kernel> comparison(const Operation& o) {
                   [&](auto x) { return make<BroadcastKernel<F, decltype(x), uint8_t>>(o); });
 }
 
-// As constants: kernels can't call numeric_limits' functions.
+// Constants: kernels can't call numeric_limits' functions.
 template <class T>
 struct LimitsOf {
   static constexpr T kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();

@@ -1,5 +1,5 @@
 // Updates of the variables that a device keeps: common/runtime/variable_ops.h. Compiled without
-// contraction, so they have the bits of a ps.
+// contraction, for the same bits as on a ps.
 
 #include <cmath>
 
@@ -15,7 +15,7 @@ float numberOf(const Operation& o, std::string_view key) {
   return static_cast<float>(o.number(key));
 }
 
-// A rule is a formula of optimizer_formulae.h with its constants; kSlots of a variable's slots are
+// A rule is a formula of optimizer_formulae.h with its constants; a variable has kSlots slots of
 // its own.
 struct GradientDescent {
   static constexpr int kSlots = 0;
@@ -109,21 +109,21 @@ struct Ftrl {
   }
 };
 
-// What is common to all rules, and where everything lies. All arrays but the first three are of the
-// arena.
+// The arrays and constants common to all rules. All arrays but the first three have the arena's
+// layout.
 struct Arena {
   const float* learning_rate;
-  const uint8_t* kinds;  // by line; 0: trained, else a statistic, whose rate is rates[kind - 1]
+  const uint8_t* kinds;  // by line; 0: trained, otherwise a statistic with rate rates[kind - 1]
   const float* rates;
   const float* gradient;
   const float* parameters;
   float* new_parameters;
   float* slots[3];
-  float* averages;  // null: none are kept
+  float* averages;  // null if not kept
   float clip_by_value, l2, one_minus_average_decay;
 };
 
-// By packs, each of which lies within a line.
+// In packs, each within a line.
 template <class Rule>
 struct UpdateAt {
   Rule rule;
@@ -161,7 +161,7 @@ struct UpdateAt {
     const ArenaPack updated = kind == 0 ? train(pack, w, g) : moved(w, g, arena.rates[kind - 1]);
     store(arena.new_parameters, pack, updated);
     if (arena.averages == nullptr) return;
-    // That of a statistic is the statistic itself.
+    // The average of a statistic is the statistic itself.
     store(arena.averages, pack,
           kind == 0 ? moved(load<kArenaPack>(arena.averages, pack), updated,
                             arena.one_minus_average_decay)
@@ -172,7 +172,7 @@ struct UpdateAt {
 template <class Rule>
 class UpdateKernel final : public Kernel {
  public:
-  static constexpr int kParameters = 4;  // among the inputs; slots, and then averages, follow
+  static constexpr int kParameters = 4;  // index among the inputs; slots and averages follow
   explicit UpdateKernel(const Operation& o)
       : rule_(o),
         packs_(o.outputs[0].elements() / kArenaPack),
