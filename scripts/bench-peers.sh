@@ -5,12 +5,11 @@
 #                               [--repetitions N] [--only ROW] [--without TensorFlow|PyTorch|JAX]
 #
 # --models: training steps of whole networks on one thread and on two, without a cluster, by dtf,
-# PyTorch (as it comes, tuned, compiled) and JAX, beside the peak of the machine; see
+# PyTorch (default, tuned, compiled) and JAX, beside the peak of the machine; see
 # tests/bench/peers/compare_models.py.
 # --quick: one turn instead of five, with --models some seconds for each figure.
-# --cpu-time: with --models, on one thread: by the CPU time that a step takes, where other programs
-# compute, too.
-# --only: the rows whose name has this in it, such as sync, or with --models LeNet.
+# --cpu-time: with --models, on one thread: by the CPU time of a step, for machines with other load.
+# --only: the rows with this in their name, such as sync, or with --models LeNet.
 # --learning: ResNet-20 trained to the end by dtf and PyTorch, in about half an hour, on
 # data_batch_1.bin and test_batch.bin of CIFAR-10 in FOLDER; see
 # tests/bench/peers/compare_learning.py. Else:
@@ -21,26 +20,26 @@
 #   784-300-100-10, sync   two hidden layers of ReLU, otherwise the same
 #   LeNet, sync            two convolutions, batch 128 a worker, otherwise the same; not by
 #                          TensorFlow
-#   Criteo's shape, async  a table of 1 000 001 rows of 10 numbers, of which each example has 26, 13
+#   Criteo's shape, async  a table of 1 000 001 rows of 10 numbers, 26 of them per example, 13
 #                          numbers, three layers of 400 (PaddleRec's DNN), or one of 32, with which
 #                          most of a step is rows; Adagrad, batch 1000 a worker, 2 ps + 2 workers;
-#                          on drawn records, those of dtf from a table in text; not by PyTorch
+#                          on drawn records, dtf's from a table in text; not by PyTorch
 #   null step              push a gradient, get the parameters back, 1 ps + 1 worker; median time of
 #                          a step
 #
-# dtf and TensorFlow place variables alike, round robin. All run with the threads that they take by
-# themselves, but for PyTorch, which gets half of the cores for each rank, channels last, and an
-# allocator that keeps its memory. In the null step TensorFlow's worker halves what it fetched, or
-# it would not fetch it: one pass over the memory that the others don't make. dtf reads real MNIST
-# when scripts/fetch-mnist.sh has brought it, else the digits that it draws; the peers feed random
-# data of the same shape, which cost a step the same. TensorFlow: compat.v1, between-graph,
-# SyncReplicasOptimizer for sync. PyTorch has no parameter servers: DistributedDataParallel over
-# gloo on 2 ranks; its null step is an allreduce. A ratio above 1 says that dtf is faster.
-#
-# The first time it installs what it compares with into build/peers-env with pip: some 3.5 GB to
-# download and 8 GB on the disk, because torch comes with its CUDA libraries; a peer that is
-# --without is not installed. A peer that cannot be installed (no network) is left out of the table,
-# loudly, and the exit code is 69. Quieter figures: nice -n -5 as root.
+# dtf and TensorFlow place variables alike, round robin. All run with their default threads, except
+# PyTorch, which gets half of the cores for each rank, channels last, and an allocator that keeps
+# its memory. In the null step TensorFlow's worker halves the fetched values, or it would not fetch
+# them: one pass over the memory more than the others. dtf reads real MNIST if
+# scripts/fetch-mnist.sh has brought it, else the digits that it draws; the peers feed random data
+# of the same shape, at the same cost. TensorFlow: compat.v1, between-graph, SyncReplicasOptimizer
+# for sync. PyTorch has no parameter servers: DistributedDataParallel over gloo on 2 ranks; its null
+# step is an allreduce. A ratio above 1 means that dtf is faster.
+# #
+# The first run installs the peers into build/peers-env with pip: some 3.5 GB to download and 8 GB
+# on the disk, because torch comes with its CUDA libraries; a peer that is --without is not
+# installed. A peer that cannot be installed (no network) is left out of the table, with a message,
+# and the exit code is 69. Quieter figures: nice -n -5 as root.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 folder=$PWD/build/peers-env
@@ -91,7 +90,7 @@ done
 if [ -f build/build.ninja ]; then meson configure build -Dtests=true >/dev/null || exit; else scripts/build.sh build -Dtests=true >&2 || exit; fi
 ninja -C build tests/bench/dtf-bench launcher/dtf-launch daemons/psd/psd daemons/workerd/workerd >&2 || exit
 
-# Makes sure that the package $1 with its module $2 is there, or says why it is not.
+# Makes sure that the package $1 with its module $2 is installed, or prints why it is not.
 install_peer() {
   "$folder/bin/python" -c "import $2" >/dev/null 2>&1 && return
   echo "== installing $1 into build/peers-env; this takes minutes and gigabytes" >&2

@@ -2,7 +2,7 @@
 # Builds build-asan: clang with AddressSanitizer, UBSan and thread-safety analysis, the unit tests
 # and the fuzz targets, which are the same objects with coverage of edges for libFuzzer. Nothing is
 # optimised: with -O1 and coverage of comparisons the compiler takes four times as long. Checks of
-# types (vptr) took as long as the code that they check.
+# types (vptr) doubled the time of the checked code.
 # Usage: scripts/build-asan.sh [--for-fuzzing] [NINJA TARGET...]         default: everything
 #   --for-fuzzing: build-asan-fuzz, optimised and with coverage of comparisons, for hours of fuzzing
 set -euo pipefail

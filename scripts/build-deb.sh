@@ -1,9 +1,8 @@
 #!/bin/bash
-# Builds dtf's packages for Debian 12 and lets lintian look at them; an error or a warning of
-# lintian's fails.
+# Builds dtf's packages for Debian 12 and checks them with lintian; its errors and warnings fail.
 # Usage: scripts/build-deb.sh [FOLDER]      where the packages go; default: build-deb/packages
-# What it needs besides what dtf is built with: scripts/install-deps.sh --packages. Where nvcc is,
-# dtf-gpu is built too.
+# Requires scripts/install-deps.sh --packages besides dtf's own build dependencies. With nvcc, dtf-gpu
+# is built too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=${1:-build-deb/packages}
@@ -13,7 +12,7 @@ version=$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
 [ "$(dpkg-parsechangelog -l configs/debian/changelog -S Version)" = "$version" ] ||
   { echo "configs/debian/changelog:1: error: not the version of meson.build, $version" >&2; exit 1; }
 
-# A copy, always at the same place: so that ccache finds again what it compiled.
+# A copy, always at the same place, so that ccache finds earlier results.
 source=build-deb/dtf-$version
 rm -rf "$source" && mkdir -p "$source"
 if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
@@ -34,6 +33,6 @@ echo "== packages of dtf $version${profiles:+, dtf-gpu too}"
 )
 rm -f "$packages"/*.deb
 mv build-deb/*.deb "$packages/"
-# The maintainers' address is none.
+# The maintainers have no mail address.
 lintian --fail-on error,warning --suppress-tags bogus-mail-host "$packages"/*.deb
 ls -l "$packages"/*.deb | awk '{print $5, $9}'

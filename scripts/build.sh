@@ -1,10 +1,9 @@
 #!/bin/bash
-# Configures and builds dtf into a folder of its own; run again it rebuilds what changed.
+# Configures and builds dtf into its own folder; run again it rebuilds changed files.
 # Usage: scripts/build.sh [--unity] FOLDER [meson option...] [-- NINJA TARGET...]
 #   It honours CC, CXX and CXXFLAGS.
-#   --unity: a new folder gives several files at a time to the compiler, which halves the first
-#   build and makes later ones slower: for folders that nobody edits in. A folder that exists stays
-#   as it is.
+#   --unity: a new folder passes several files at a time to the compiler, which halves the first
+#   build and makes later ones slower: for folders without edits. An existing folder stays as it is.
 set -euo pipefail
 [ $# -gt 0 ] || { sed -n 's/^# Usage: /usage: /p' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/.."
@@ -22,8 +21,7 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
 # Debian's ccache in front of the compiler: a second build, or one in another folder or checkout,
 # takes seconds.
 if command -v ccache >/dev/null; then
-  # clang's precompiled headers remember where their headers were: another checkout must not be
-  # given them.
+  # clang's precompiled headers store the path of their headers: another checkout must not get them.
   case ${CXX:-} in *clang*) export CCACHE_NAMESPACE=$PWD ;; esac
   export CC="ccache ${CC:-gcc}" CXX="ccache ${CXX:-g++}" NVCC="ccache nvcc" CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=$PWD
 fi

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Kills and freezes the tasks of real jobs, by plan, and prints what that cost.
-# Usage: scripts/chaos.sh [--quick | PLAN.yaml ...] [option...]          --help says all
+# Kills and freezes the tasks of real jobs, by plan, and prints the cost.
+# Usage: scripts/chaos.sh [--quick | PLAN.yaml ...] [option...]          --help lists all
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec python3 tests/chaos/chaos.py "$@"

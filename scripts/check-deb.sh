@@ -1,10 +1,10 @@
 #!/bin/bash
-# Installs dtf's packages in a Debian 12 that has nothing else, runs a job there, and removes them
+# Installs dtf's packages in a Debian 12 without anything else, runs a job there, and removes them
 # again.
 # Usage: scripts/check-deb.sh [FOLDER]
 #   FOLDER: where the packages are; default: build-deb/packages (scripts/build-deb.sh)
-# Root. Exit code 77: this machine can't make such a system, and why. The system is made once, in
-# build-deb/debian.
+# Root. Exit code 77: this machine can't make such a system, with the reason. The system is made
+# once, in build-deb/debian.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=$(cd "${1:-build-deb/packages}" && pwd)
@@ -27,17 +27,17 @@ mkdir -p "$system/dev/shm" && mount -t tmpfs tmpfs "$system/dev/shm"
 cp /etc/resolv.conf "$system/etc/" 2>/dev/null || true
 within() { chroot "$system" /usr/bin/env -i PATH=/usr/bin:/usr/sbin:/bin:/sbin HOME=/root DEBIAN_FRONTEND=noninteractive "$@"; }
 
-# All files but those that a package manager keeps for itself.
+# All files except a package manager's own.
 files() { (cd "$system" && find etc usr lib var bin sbin -xdev ! -path 'var/lib/dpkg/*' ! -path 'var/lib/apt/*' ! -path 'var/cache/*' ! -path 'var/log/*' ! -name '__pycache__' | sort); }
 
 within apt-get update -qq
 mkdir "$system/packages"
 cp "$packages"/*.deb "$system/packages/"
-# What others need stays when dtf goes: it is installed before the picture is taken.
-within sh -c 'apt-get install -qq --no-install-recommends --simulate /packages/*.deb' >"$system/log" 2>&1 || { tail -20 "$system/log" >&2; fail "they need what is not there"; }
+# Dependencies stay when dtf is removed: they are installed before the list of files is taken.
+within sh -c 'apt-get install -qq --no-install-recommends --simulate /packages/*.deb' >"$system/log" 2>&1 || { tail -20 "$system/log" >&2; fail "a dependency isn't available"; }
 mapfile -t others < <(sed -n 's/^Inst \([^ ]*\) .*/\1/p' "$system/log" | grep -vE '^(lib)?dtf')
 [ ${#others[@]} -eq 0 ] || within apt-get install -qq --no-install-recommends "${others[@]}" >"$system/log" 2>&1 ||
-  { tail -20 "$system/log" >&2; fail "what they need can't be installed"; }
+  { tail -20 "$system/log" >&2; fail "the dependencies can't be installed"; }
 files >"$system/before"
 echo "== install"
 within sh -c 'apt-get install -qq --no-install-recommends /packages/*.deb' >"$system/log" 2>&1 || { tail -20 "$system/log" >&2; fail "the packages can't be installed"; }
@@ -58,7 +58,7 @@ done
 echo "== a job"
 within ip link set lo up 2>/dev/null || true
 within sh -c 'cd /root && dtf-launch /usr/share/dtf/clusters/local.yaml --set train.steps=50 --run-dir /root/run --quiet' ||
-  fail "the job of the examples doesn't run with what was installed"
+  fail "the job of the examples doesn't run with the installed packages"
 
 echo "== install once more, remove, purge"
 within sh -c 'dpkg -i /packages/*.deb' >"$system/log" 2>&1 || { tail -20 "$system/log" >&2; fail "they can't be installed over themselves"; }
@@ -67,10 +67,10 @@ within sh -c 'apt-get remove -qq "dtf-*" "libdtf*"' >"$system/log" 2>&1 || { tai
 [ -f "$system/etc/dtf/cluster.yaml" ] || fail "the host's own cluster file was removed"
 rm -r "$system/etc/dtf/cluster.yaml"
 within sh -c 'cd /packages && for file in *.deb; do dpkg --purge "${file%%_*}"; done' >"$system/log" 2>&1 || { tail -20 "$system/log" >&2; fail "they can't be purged"; }
-[ -f "$system/var/lib/dtf/trained" ] || fail "what was trained was purged"
+[ -f "$system/var/lib/dtf/trained" ] || fail "the trained model was purged"
 rm -rf "$system/root/run" "$system/var/lib/dtf" "$system/etc/dtf"
 files >"$system/after"
-# The user stays, as Debian wants it: files of it may.
+# The user stays, as Debian requires: its files may stay, too.
 left=$(comm -13 "$system/before" "$system/after" | grep -vE '^etc/(passwd|group|shadow|gshadow)-?$' || true)
 [ -z "$left" ] || fail "left behind: $left"
 echo "ok"

@@ -1,15 +1,16 @@
 #!/bin/bash
-# What is installed has no failpoints in it: neither by default nor by mistake.
+# Checks that installed programs have no failpoints: neither by default nor by mistake.
 # Usage: scripts/check-install.sh FOLDER_WITH_TESTS [--whole]
-#   --whole: builds and installs the programs, not only the libraries that failpoints lie in, and
-#            builds the examples with what was installed
+#   --whole: builds and installs the programs, not only the libraries with failpoints, and
+#            builds the examples with the installed files
 set -euo pipefail
 cd "$(dirname "$0")/.."
 with_tests=$1
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 
-# expect_none FILE_OR_FOLDER...: no name of a failpoint, and not the variable that sets them.
+# expect_none FILE_OR_FOLDER...: they contain no name of a failpoint, nor the variable that sets
+# them.
 expect_none() {
   local found
   if found=$(grep -rlaE --include='*.o' --include=psd --include=workerd --include=dtf-launch --include=dtf-agent '(checkpoint|training|recovery)\.(after|in|before|ps_has)_[a-z]+|DTF_FAILPOINTS' "$@"); then
@@ -19,7 +20,7 @@ expect_none() {
 }
 
 libraries=(common/base/libbase.a common/checkpoint/libcheckpoint.a common/train/libtrain.a)  # beside thin archives lie their objects
-# A search that finds nothing anywhere would prove nothing.
+# A search that never finds anything would prove nothing.
 if expect_none "$with_tests/common/base" "$with_tests/common/checkpoint" "$with_tests/common/train" 2>/dev/null; then
   echo "error: this check doesn't find the failpoints of $with_tests" >&2
   exit 1
@@ -42,7 +43,7 @@ mapfile -t programs < <(find "$place/installed" -name psd -o -name workerd -o -n
 [ ${#programs[@]} -eq 3 ] || { echo "error: not three programs were installed: ${programs[*]}" >&2; exit 1; }
 expect_none "${programs[@]}"
 
-# Where systemd looks below /usr and /usr/local, naming the programs where they will be.
+# Checks systemd's folders below /usr and /usr/local; units name the programs at their final places.
 prefix=$(meson introspect "$plain" --buildoptions | python3 -c 'import json, sys
 print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
 for unit in systemd/system/dtf-psd@.service systemd/system/dtf-workerd@.service systemd/system/dtf.target sysusers.d/dtf.conf; do
@@ -59,7 +60,7 @@ for unit in "$place/installed$prefix"/lib/systemd/system/*.service; do
   [ -x "$place/installed$program" ] || { echo "error: $unit starts $program, which was not installed" >&2; exit 1; }
 done
 
-# What was installed is all that a program needs.
+# Programs need nothing but the installed files.
 export PKG_CONFIG_PATH=$(dirname "$(find "$place/installed" -name dtf.pc)") PKG_CONFIG_SYSROOT_DIR=$place/installed
 meson setup "$place/examples" common/api/examples >>"$place/log"
 ninja -C "$place/examples" >>"$place/log"

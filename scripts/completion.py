@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Completions of dtf's programs for a shell, from what they say with --help.
+"""Completions of dtf's programs for a shell, from the output of their --help.
 
 Usage: completion.py bash|zsh|fish PROGRAM...      prints one script for all of them
 """

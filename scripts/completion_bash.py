@@ -1,7 +1,6 @@
 """Completions for bash: see completion.py."""
 
-# What can stand after an option, by the word that its help has there; anything else: nothing is
-# offered.
+# The completion of an option's value, by the word in its help; other values have none.
 VALUES = {"FILE": "-f", "DIR": "-d", "STEP|DIR": "-d", "WHEN": "-W 'auto always never'",
           "LEVEL": "-W 'debug info warning error'"}
 
@@ -30,7 +29,7 @@ _{function}() {{
 complete -F _{function} {name}
 """
 
-# Without a verb a file may follow, for which `up` is left out.
+# Without a verb a file may follow; the verb is then `up`.
 VERBS = """\
   local verb= each
   for each in "${{COMP_WORDS[@]:1:COMP_CWORD - 1}}"; do
@@ -67,7 +66,7 @@ def words_of(options):
 
 
 def verb_lines(text, options):
-    """What is different with each verb; `up` stands for none."""
+    """The differences of each verb; `up` stands for none."""
     cases = ""
     for verb in text.verbs:
         own = words_of([option for option in options if verb in option.verbs])

@@ -1,7 +1,6 @@
 """Completions for fish: see completion.py."""
 
-# What can stand after an option, by the word that its help has there; anything else: nothing is
-# offered.
+# The completion of an option's value, by the word in its help; other values have none.
 VALUES = {"FILE": "-rF", "DIR": "-xa '(__fish_complete_directories)'", "STEP|DIR": "-xa '(__fish_complete_directories)'",
           "WHEN": "-xa 'auto always never'", "LEVEL": "-xa 'debug info warning error'"}
 
@@ -9,7 +8,7 @@ FRAME = """\
 # Completions of {names}. Made by scripts/completion.py from what they say with --help.
 {functions}"""
 
-# Without a verb a file may follow, for which `up` is left out.
+# Without a verb a file may follow; the verb is then `up`.
 VERBS = """
 # The verb that stands there; as `up` where none does.
 function __{function}_verb

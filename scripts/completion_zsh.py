@@ -1,7 +1,7 @@
 """Completions for zsh: see completion.py."""
 
-# What can stand after an option, by the word that its help has there, as _arguments has it;
-# anything else: nothing is offered, and the word says what is expected.
+# The completion of an option's value in the form of _arguments, by the word in its help; other
+# values have none, and the word is shown as a hint.
 ACTIONS = {"FILE": "_files", "DIR": "_path_files -/", "STEP|DIR": "_path_files -/", "WHEN": "(auto always never)",
            "LEVEL": "(debug info warning error)"}
 
@@ -22,7 +22,7 @@ _{function}() {{
 }}
 """
 
-# Without a verb a file may follow, for which `up` is left out.
+# Without a verb a file may follow; the verb is then `up`.
 VERBS = """\
   local verb= each
   for each in ${{words[2,CURRENT-1]}}; do
@@ -60,7 +60,7 @@ def escaped(text, characters):
 
 
 def spec(option):
-    """As _arguments has it; a letter and its long name are told together, and only one is offered."""
+    """An option in the form of _arguments; a letter and its long name form one entry, and only one is offered."""
     what = "[" + escaped(option.what, "[]") + "]"
     names = ["--" + option.name + ("=" if option.metavar else "")]
     value = ""
@@ -77,7 +77,7 @@ def specs(options, indent):
 
 
 def verb_lines(text, options, function):
-    """What is different with each verb; `up` stands for none."""
+    """The differences of each verb; `up` stands for none."""
     cases = ""
     for verb in text.verbs:
         own = [option for option in options if verb in option.verbs]

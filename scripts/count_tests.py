@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Counts what `meson test` has just run, case by case: gtest exits with 0 when all its cases were skipped.
+"""Counts the results of a run of `meson test`, case by case: gtest exits with 0 even if all its cases were skipped.
 
-Usage: count_tests.py BUILD_FOLDER [LOG]    LOG: what `meson test --logbase` was given, or testlog
+Usage: count_tests.py BUILD_FOLDER [LOG]    LOG: the value of `meson test --logbase`, or testlog
 Prints "PASSED FAILED SKIPPED", then a line for each skipped case with its reason, then a line for each failed case with
 its output.
 """
@@ -14,11 +14,11 @@ RAN = re.compile(r"^\[       OK \] (\S+)", re.M)
 FAILED = re.compile(r"^\[  FAILED  \] ([^\s,]+).* \(\d+ ms\)$", re.M)
 SKIPPED = re.compile(r"^\[  SKIPPED \] (\S+) \(\d+ ms\)$", re.M)
 STARTED = re.compile(r"^\[ RUN      \] (\S+)$", re.M)
-SAID_MAX = 500  # characters of what a failed case said
+SAID_MAX = 500  # characters of a failed case's output
 
 
 def reason_of(output, case):
-    """What GTEST_SKIP() << said: between the case's start and its end, below the line that names the source."""
+    """The text of GTEST_SKIP(): between the case's start and its end, below the line that names the source."""
     begin = output.index(f"[ RUN      ] {case}\n")
     lines = output[begin:output.index(f"[  SKIPPED ] {case} ", begin)].splitlines()[1:]
     said = [line for line in lines if line.strip() and not line.endswith(": Skipped")]
@@ -26,7 +26,7 @@ def reason_of(output, case):
 
 
 def said_by(output, case):
-    """The beginning of what a failed case printed, on one line; one that has no end printed all that follows."""
+    """The start of a failed case's output, on one line; without an end, all following output belongs to the case."""
     begin = output.find(f"[ RUN      ] {case}\n")
     end = output.find(f"[  FAILED  ] {case}", begin)
     lines = output[begin:end if end >= 0 else len(output)].splitlines()[1:]
@@ -34,7 +34,7 @@ def said_by(output, case):
 
 
 def failures_of(test, name, output):
-    """A line for each failed case; of a process that died, for the case that it was at."""
+    """A line for each failed case; if the process died, a line for its current case."""
     cases = list(dict.fromkeys(FAILED.findall(output)))
     started = STARTED.findall(output)
     if not cases and started and f"[       OK ] {started[-1]} " not in output:

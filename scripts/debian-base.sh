@@ -1,8 +1,8 @@
 #!/bin/bash
-# Makes a bare Debian 12, as a tar file, from this machine's own mirror; one that is there stays.
+# Makes a bare Debian 12, as a tar file, from this machine's own mirror; keeps an existing file.
 # Usage: scripts/debian-base.sh FILE.tar PACKAGE[,PACKAGE...]
-#   PACKAGE: what it has beside the smallest Debian
-# Root. Exit code 77: this machine can't make one, and why, in the last line.
+#   PACKAGE: its packages beside the smallest Debian
+# Root. Exit code 77: this machine can't make one, with the reason in the last line.
 set -euo pipefail
 base=$1
 [ ! -f "$base" ] || exit 0

@@ -1,7 +1,7 @@
 #!/bin/bash
-# From a bare Debian 12 to a trained model: installs what is missing, builds, and runs two parameter
-# servers and two workers on this machine, on the digits that dtf draws itself. Run it again and it
-# starts at once.
+# From a bare Debian 12 to a trained model: installs missing packages, builds, and runs two
+# parameter servers and two workers on this machine, on the digits that dtf draws itself. A second
+# run starts at once.
 # Usage: scripts/demo.sh [dtf-launch option...]
 #   for example: scripts/demo.sh --set train.steps=5000
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Brings the MNIST database (four .gz files, 11 MB) into a folder and proves that it is the
+# Downloads the MNIST database (four .gz files, 11 MB) into a folder and verifies it against the
 # original.
 set -eu
 
@@ -52,7 +52,7 @@ done
 
 say() { echo "fetch-mnist: $*" >&2; }
 
-# md5 of the unpacked bytes of $1; empty when it is no gzip file.
+# Prints the md5 of the unpacked bytes of $1; nothing if it is no gzip file.
 unpacked_md5() {
   gzip -t "$1" 2>/dev/null || return 0
   if command -v md5sum >/dev/null 2>&1; then gzip -dc "$1" | md5sum | cut -d' ' -f1; else gzip -dc "$1" | md5 -q; fi
@@ -70,8 +70,8 @@ download() {
   fi
 }
 
-# Brings $1.gz to the file $2, whose MD5 must be $3. Returns 69 when there was no file, 65 when it
-# was a wrong one.
+# Fetches $1.gz to the file $2 and compares its MD5 with $3. Returns 69 without a file, 65 for a
+# wrong one.
 bring() {
   status=69
   if [ -n "$from" ]; then set -- "$1" "$2" "$3" "$from"; else eval "set -- \"\$1\" \"\$2\" \"\$3\" $mirrors"; fi

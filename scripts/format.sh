@@ -1,6 +1,6 @@
 #!/bin/bash
-# Formats every C++ and CUDA file with clang-format 14, or with --check says which are not
-# formatted.
+# Formats every C++ and CUDA file with clang-format 14; with --check it only reports unformatted
+# files.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 format=$(command -v clang-format-14 || command -v clang-format)

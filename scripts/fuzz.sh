@@ -1,17 +1,16 @@
 #!/bin/bash
 # Fuzzes the readers of untrusted bytes with libFuzzer, AddressSanitizer and UBSan
-# (scripts/build-asan.sh): each for a time, and on until it has tried 10 000 inputs. Prints for
-# each target the inputs tried, the rate, the coverage of the corpus alone and at the end (edges,
-# and features: how often an edge was taken counts), and the number of inputs with new coverage
-# that lie in found/<target>/ of the build's folder, beside a failing input. A target fails when it
-# found something, when it tried fewer inputs, and, of the targets that make calls, when it kept
-# nothing new in its first run: the mutator makes nothing of the corpus any more. The rate is
-# printed and judged by nobody: it is the machine's. certified, rpc, serve and worker shake hands
-# or allocate most, and are slow under AddressSanitizer: 1 000 inputs are enough for them. With
-# --fast-build the targets are optimised and see what is compared (build-asan-fuzz, which takes
-# long to build); the last three run without AddressSanitizer (scripts/build-fuzz.sh), under the
-# rules of the others, and the inputs that they kept run with it. DTF_FUZZ_JOBS run at once
-# (default 2).
+# (scripts/build-asan.sh): each for a time, and on until it has tried 10 000 inputs. Prints for each
+# target the inputs tried, the rate, the coverage of the corpus alone and at the end (edges, and
+# features, which also count how often an edge was taken), and the number of inputs with new
+# coverage, which are in found/<target>/ of the build's folder, beside a failing input. A target
+# fails if it found a defect, if it tried fewer inputs, and, for targets that make calls, if it kept
+# nothing new in its first run: then the mutator can't use the corpus any more. The rate depends on
+# the machine and is not judged. certified, rpc, serve and worker perform handshakes or allocate
+# most, and are slow under AddressSanitizer: 1 000 inputs are enough for them. With --fast-build the
+# targets are optimised and cover comparisons (build-asan-fuzz, which takes long to build); the last
+# three run without AddressSanitizer (scripts/build-fuzz.sh), by the same rules, and their new
+# inputs are replayed with it. DTF_FUZZ_JOBS run at once (default 2).
 # Usage: scripts/fuzz.sh [--fast-build] [SECONDS] [TARGET...]
 #   default: 25 seconds for each target of tests/fuzz/meson.build
 set -uo pipefail
@@ -32,11 +31,11 @@ if [ -n "$fast_build" ]; then
   folder=build-asan-fuzz
   builder+=(--for-fuzzing)
 fi
-seconds_max=$((seconds + 1800))  # a target that needs longer for so few tries next to nothing
+seconds_max=$((seconds + 1800))  # for targets that need longer even for a few inputs
 
-# Whether a target makes calls to whole servers.
+# Returns whether a target makes calls to whole servers.
 makes_calls() { [[ $1 == rpc || $1 == serve || $1 == worker ]]; }
-# Whether a target runs without AddressSanitizer, and is replayed with it.
+# Returns whether a target runs without AddressSanitizer, and is replayed with it.
 replayed() { [ -n "$fast_build" ] && makes_calls "$1"; }
 # inputs_min TARGET: the fewest inputs of a run.
 inputs_min() {
@@ -59,13 +58,14 @@ done
 # libFuzzer TARGET LOG ARGUMENT...: one run.
 libfuzzer() {
   local target=$1 log=$2 max_len=65536 build=$folder  # a file that reaches every limit
-  local seconds_each=10  # of SECURITY.md, "Files"; the heap of an input is bounded by heap_bound.h
+  # the limit in SECURITY.md, "Files"; heap_bound.h bounds the heap of an input
+  local seconds_each=10
   shift 2
   if makes_calls "$target"; then max_len=2048 seconds_each=20; fi  # some 200 calls
   if replayed "$target"; then build=build-fuzz; fi
-  # UBSan prints and goes on unless told otherwise. Leaks are looked for once, at the end. Of an
-  # allocation the caller is kept: replay_<target> shows the whole stack. -entropic=0: its
-  # bookkeeping for inputs with thousands of features took most of the time.
+  # UBSan continues after an error unless configured otherwise. Leaks are checked once, at the end.
+  # Only the caller of an allocation is recorded: replay_<target> shows the whole stack.
+  # -entropic=0: its bookkeeping for inputs with thousands of features took most of the time.
   UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=malloc_context_size=2:quarantine_size_mb=16 \
     "$build/tests/fuzz/fuzz_$target" -entropic=0 -detect_leaks=0 -len_control=20 -max_len=$max_len -timeout=$seconds_each \
     -rss_limit_mb=2048 -malloc_limit_mb=512 -print_final_stats=1 -artifact_prefix="$folder/found/$target/" "$@" >>"$log" 2>&1
@@ -74,14 +74,14 @@ libfuzzer() {
 # last PATTERN LOG: the number behind the last match.
 last() { grep -oE "$1[0-9]+" "$2" | tail -1 | grep -oE '[0-9]+$' || echo 0; }
 
-# children_ms FILE: the processor time of what this shell ran, in milliseconds.
+# children_ms FILE: the processor time of this shell's children, in milliseconds.
 children_ms() {
-  times >"$1"  # not in a pipe: a subshell's children are others
+  times >"$1"  # not in a pipe: a subshell has other children
   awk 'NR == 2 { for (i = 1; i <= 2; ++i) { split($i, part, "[ms]"); s += 60 * part[1] + part[2] } printf "%d", 1000 * s }' "$1"
 }
 
-# replay_kept TARGET SINCE: what a target without AddressSanitizer kept since the file SINCE was
-# made, with it, leaks too.
+# replay_kept TARGET SINCE: replays inputs that a target without AddressSanitizer has kept since the
+# file SINCE was made, with AddressSanitizer and leak checks.
 replay_kept() {
   local log=$folder/found/$1.asan.log kept
   mapfile -t kept < <(find "$folder/found/$1" -type f -newer "$2")
@@ -93,7 +93,7 @@ replay_kept() {
   return 1
 }
 
-# fuzz_one TARGET: runs it and prints what it reached, all at once.
+# fuzz_one TARGET: runs it and prints its result, all at once.
 fuzz_one() {
   local target=$1 found=$folder/found/$1 log=$folder/found/$1.log begin tried=0 kept=0 run_seconds=$seconds runs=-1
   local is_first=yes inputs_min
@@ -112,10 +112,11 @@ fuzz_one() {
       tail -60 "$log"
       return 1
     fi
-    # What was read before the first mutation is not counted.
+    # Inputs read before the first mutation are not counted.
     tried=$((tried + $(last 'stat::number_of_executed_units: ' "$log") - $(grep -E 'INITED' "$log" | tail -1 | grep -oE '^#[0-9]+' | tr -d '#')))
     kept=$((kept + $(last 'stat::new_units_added: +' "$log")))
-    runs=$((inputs_min - tried + 1))  # those that are missing, beside the files and the empty input, which are read again
+    # the missing ones, beside the files and the empty input, which are read again
+    runs=$((inputs_min - tried + 1))
     runs=$((runs + $(find "$found" "tests/fuzz/corpus/$target" -type f | wc -l)))
     run_seconds=$((begin / 1000000000 + seconds_max - $(date +%s)))
   done

@@ -1,16 +1,16 @@
 #!/bin/bash
-# What a host with a GPU can say about dtf on it: builds (or takes a build folder), runs the device
-# suite on the GPU, compute-sanitizer on part of it, trains the embedded digits there, and measures
-# steps of whole networks beside PyTorch, where python3 has it. Ends with a table; exit 0 when all
-# of it passed.
+# Checks dtf on a host with a GPU: builds (or takes a build folder), runs the device suite on the GPU,
+# compute-sanitizer on part of it, trains the embedded digits there, and measures steps of whole
+# networks beside PyTorch, if python3 has it. Ends with a table; exit 0 when all of it
+# passed.
 # Usage: scripts/gpu-check.sh [--quick] [--only WORD] [BUILD_FOLDER]
 #        scripts/gpu-check.sh --pack FOLDER [BUILD_FOLDER]
 #   BUILD_FOLDER: default: build
 #   --quick:      without torch.compile, and fewer runs
-#   --only:       of the checks those whose name has WORD in it
-#   --pack:       copies what it needs of a build, and the libraries of this host, into FOLDER (70
-#                 MB), which with this checkout's configs/, scripts/ and tests/bench/peers/ may be
-#                 carried to a host that has a GPU and none of dtf's libraries:
+#   --only:       only the checks with WORD in their name
+#   --pack:       copies its part of a build, and the libraries of this host, into FOLDER (70 MB),
+#                 which with this checkout's configs/, scripts/ and tests/bench/peers/ may be
+#                 carried to a host with a GPU but without dtf's libraries:
 #                 scripts/gpu-check.sh FOLDER
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -35,7 +35,7 @@ if [ ! -d "$folder/lib-of-host" ]; then  # not one that --pack made
   ninja -C "$folder" "${targets[@]}" >/dev/null || exit $?
 fi
 
-# The shared libraries of FILE that every Linux doesn't have, and that aren't NVIDIA's: a line each.
+# Prints the shared libraries of FILE beyond every Linux's own and NVIDIA's, a line each.
 libraries_of() {
   ldd "$1" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' |
     grep -v -E '/(libc|libm|libdl|librt|libpthread|libresolv|libstdc\+\+|libgcc_s|libcuda|libcu[a-z]+Lt|libcudnn[a-z_]*)\.so'
@@ -51,7 +51,7 @@ if [ -n "$pack" ]; then
   exit 0
 fi
 
-# CUDA's libraries where this host has them: PyTorch's wheels, or a toolkit.
+# CUDA's libraries on this host: from PyTorch's wheels, or a toolkit.
 wheels=$(python3 -c 'import nvidia; print(list(nvidia.__path__)[0])' 2>/dev/null)
 for library in libcudnn.so.9 libcublasLt.so.13; do
   for place in ${wheels:+"$wheels"/*/lib} "${CUDA_HOME:-/usr/local/cuda}/lib64"; do
@@ -80,21 +80,21 @@ check() {
   rm -f "$log"
 }
 
-# What a job runs on: one worker's GPU and, with "a ps", parameter servers beside it.
+# The tasks of a job: one worker's GPU and, with "a ps", parameter servers beside it.
 worker='worker: [{address: "localhost:auto", devices: [gpu:0]}]'
 tasks_with() {
   [ "$1" = "a ps" ] && echo "cluster={ps: [\"localhost:auto\"], $worker}" || echo "cluster={$worker}"
 }
 
-# keeps WITH RUN: fails where a job without a ps did not leave its variables on the GPU.
+# keeps WITH RUN: fails if a job without a ps did not leave its variables on the GPU.
 keeps() {
   [ "$1" = "a ps" ] || grep -q 'event=variables kept_on=gpu:0$' "$2"/logs/worker-0.*.log || {
     echo "error: the GPU did not keep the variables:"; grep -h event=variables "$2"/logs/*; return 1
   }
 }
 
-# train WITH JOB ACCURACY [OVERRIDE...]: WITH "a ps" or "no ps"; fails where the examples to
-# evaluate are told right less often.
+# train WITH JOB ACCURACY [OVERRIDE...]: WITH "a ps" or "no ps"; fails if the accuracy of the
+# evaluation is below ACCURACY.
 train() {
   local run with=$1 job=$2 wanted=$3 code override settings=()
   shift 3

@@ -1,5 +1,5 @@
-"""What a program of dtf says of itself with --help, taken apart: the tables in the programs are the only place where
-verbs and options are written, and manual pages and completions are made from what they print.
+"""Parses the --help of a program of dtf: the tables in the programs are the only place where verbs and options are
+written, and manual pages and completions are made from their output.
 """
 import re
 import subprocess
@@ -12,15 +12,15 @@ ONLY = re.compile(r"(?:^|; )([a-z]+(?:,? [a-z]+)*): ")  # "up, serve: ...; graph
 
 
 class Option:
-    """--name METAVAR: `letter` is its short form, `verbs` those that it is for (empty: all)."""
+    """--name METAVAR: `letter` is its short form, `verbs` the verbs that accept it (empty: all)."""
 
     def __init__(self, name, metavar, what, verbs):
         letter = LETTER.match(what)
         self.letter = letter.group(1) if letter else None
         self.what = what[letter.end():] if letter else what
         self.name, self.metavar = name, metavar
-        # "keys init, issue: ..." is one verb's, though `init` is another one; "worker: ..." and
-        # "without keys: ..." are no verb's.
+        # "keys init, issue: ..." applies to `keys`, although `init` is a verb, too; "worker: ..." and
+        # "without keys: ..." apply to none.
         self.verbs = []
         for only in ONLY.finditer(self.what):
             words = [phrase.split()[0] for phrase in only.group(1).split(", ")]
@@ -28,7 +28,7 @@ class Option:
 
 
 def joined(lines):
-    """Each option in one line: what it is for may go on below itself."""
+    """Each option in one line: its description may continue below."""
     whole = []
     for line in lines:
         if whole and re.match(" {28}[^ ]", line):
@@ -39,7 +39,7 @@ def joined(lines):
 
 
 class HelpText:
-    """`about`: one sentence; `verbs`: {name: (its words, what)}; `sections`: [(heading or None, [line])]."""
+    """`about`: one sentence; `verbs`: {name: (its words, description)}; `sections`: [(heading or None, [line])]."""
 
     def __init__(self, text):
         first, _, rest = text.partition("\n")

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Installs what building (and, with --tests, checking) dtf needs on Debian 12, and nothing that is
-# there already.
+# Installs the packages that building (and, with --tests, checking) dtf needs on Debian 12, except
+# those already installed.
 # Usage: scripts/install-deps.sh [--tests] [--packages] [--browser] [--slurm]
-#   --packages: what building packages for Debian and an image of containers takes
+#   --packages: for building packages for Debian and an image of containers
 #   --browser:  Chromium, for the test of the status page
 #   --slurm:    Slurm and munge, for the test that submits jobs
 set -euo pipefail

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs tests on a bad machine: four at a time on one core, beside four busy loops on the same core,
-# and every fsync takes 60 ms longer (tests/e2e/slow_disk.cc). A test that passes on a quiet
-# machine must pass here: none of its deadlines may depend on the speed of the machine.
+# and every fsync takes 60 ms longer (tests/e2e/slow_disk.cc). A test that passes on a quiet machine
+# must pass here: no deadline may depend on the speed of the machine.
 # Usage: scripts/loaded-tests.sh BUILD_FOLDER [meson test argument...]
 #   default: the suites unit, conformance and e2e
 set -uo pipefail
@@ -12,7 +12,7 @@ shift
 [ $# -gt 0 ] || set -- --suite unit --suite conformance --suite e2e
 slow_disk=$folder/tests/e2e/libslow_disk.so
 [ -f "$slow_disk" ] || { echo "error: $slow_disk is missing: build $folder with -Dtests=true" >&2; exit 2; }
-# ld.so splits LD_PRELOAD at spaces, and goes on without what it can't load.
+# ld.so splits LD_PRELOAD at spaces, and ignores files that it can't load.
 preload=$(mktemp --suffix=.so)
 trap 'rm -f "$preload"' EXIT
 cp "$slow_disk" "$preload"
@@ -27,7 +27,7 @@ for _ in 1 2 3 4; do
   loops+=($!)
 done
 trap 'kill "${loops[@]}" 2>/dev/null; rm -f "$preload"' EXIT
-# Four tests share the core with the loops, so each has an eighth of it: timeouts of meson are for a
+# Four tests share the core with the loops, so each has an eighth of it; meson's timeouts assume a
 # whole core.
 LD_PRELOAD=$preload taskset -c "$core" \
   meson test -C "$folder" --no-rebuild --num-processes 4 --timeout-multiplier 30 --print-errorlogs --logbase loaded "$@" 2>&1 |

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The manual page of a program, or of its files, from what the program says with --help, `help VERB` and --help-config.
+"""The manual page of a program, or of its files, from the output of --help, `help VERB` and --help-config.
 
 Usage: man-page.py PROGRAM VERSION              prints PROGRAM(1)
        man-page.py PROGRAM VERSION --config     prints dtf-cluster.yaml(5)
@@ -14,7 +14,7 @@ SEE_ALSO = ["dtf-launch(1)", "psd(1)", "workerd(1)", "dtf-agent(1)", "dtf-cluste
 
 
 def roff(text):
-    """`text` as it reads: no character of it is a request or a typographer's."""
+    """`text` verbatim: no character is a request or replaced by typography."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga").replace("^", "\\(ha").replace("~", "\\(ti")
     return "\\&" + text if text.startswith(".") else text
 
@@ -75,7 +75,7 @@ def verbs(program, text):
         out += entry(name, words, what[0].upper() + what[1:] + ".")
         if name == "help":
             continue
-        # Below the first line and above the last, which names this page.
+        # Between the first line and the last, which names this page.
         more = ask(program, "help", name).partition("\n")[2].rpartition("All options:")[0].strip()
         if more:
             out += [".IP", *[roff(line) for line in more.splitlines()]]
@@ -110,7 +110,7 @@ def see_also(own):
 
 
 def config_page(program, version):
-    """Each key: its line ("  key    type"), then what it means, further in."""
+    """Each key: its line ("  key    type"), then its meaning, further indented."""
     out = title("dtf-cluster.yaml", 5, version)
     out += [".SH NAME", "dtf\\-cluster.yaml \\- the tasks of a job of dtf, and what they train"]
     out += [".SH DESCRIPTION", "A file in YAML that \\fBdtf\\-launch\\fR(1) and every task of the job read. An unknown key is an error."]

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Brings an OpenSSL that is newer than the distribution's, to see what TLS takes with it, and prints
-# its folder. Debian 12's 3.0 encrypts AES-GCM with 128-bit instructions; 3.1 and later use those of
-# 512 bits where the processor has them. The library is out of a Python package that carries one
-# (psycopg2-binary): for measuring, not for running jobs, since nobody sends it security updates.
-# Without a network it says why and exits 69.
+# Fetches an OpenSSL that is newer than the distribution's, to measure TLS with it, and prints
+# its folder. Debian 12's 3.0 encrypts AES-GCM with 128-bit instructions; 3.1 and later use 512-bit
+# ones if the processor has them. The library comes from a Python package that contains one
+# (psycopg2-binary): for measurements, not for jobs, since it gets no security updates.
+# Without a network it prints the reason and exits 69.
 # Usage: scripts/newer-openssl.sh [FOLDER]                           default: build/newer-openssl
 #   lib=$(scripts/newer-openssl.sh) && LD_LIBRARY_PATH=$lib build/tests/bench/dtf-bench tls
 #   The table names the OpenSSL.

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Makes a Python environment with what some tests compare dtf with (safetensors, numpy, tensorboard,
-# onnx, onnxruntime, scikit-learn, and kubernetes-validate where it can be had) and prints its
-# python. Quick when it is there; without a network it says why and exits 69, and those tests are
-# skipped. PyTorch, which each op is compared with, takes 5 GB: it is installed when asked for.
+# Makes a Python environment with the packages that some tests compare dtf with (safetensors, numpy,
+# tensorboard, onnx, onnxruntime, scikit-learn, and kubernetes-validate if available) and prints its
+# python. Quick if it exists; without a network it prints the reason and exits 69, and those tests
+# are skipped. PyTorch, for comparing each op, takes 5 GB: it is installed on request.
 # Usage: scripts/python-env.sh [FOLDER [--torch]]                    default: build/python-env
 #   DTF_PYTHON=$(scripts/python-env.sh) meson test -C build ...
 set -uo pipefail

@@ -14,7 +14,7 @@ def introspect(folder, what):
 
 
 def without_tests(tests, suites):
-    """The suites that no test belongs to: misspelt, or emptied."""
+    """The suites without tests: misspelt, or emptied."""
     return sorted(suites - {suite.rsplit(":", 1)[-1] for test in tests for suite in test["suite"]})
 
 

@@ -1,4 +1,4 @@
-# The longer proofs of scripts/test.sh --all, which reads this file.
+# The longer checks of scripts/test.sh --all, which reads this file.
 
 loaded_tests() {
   local status=0

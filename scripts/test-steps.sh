@@ -1,4 +1,4 @@
-# The steps of scripts/test.sh, which reads this file: they run, are timed and are counted.
+# The steps of scripts/test.sh, which reads this file: it runs, times and counts them.
 
 passed=0
 failed=0
@@ -11,14 +11,14 @@ step_times=()
 started=$SECONDS
 times_file=$(mktemp)
 
-# processor_seconds: the processor time of what this shell has run and waited for, into $processor.
+# processor_seconds: the processor time of this shell's finished children, into $processor.
 processor_seconds() {
-  times >"$times_file"  # not in a pipe: a subshell's children are others
+  times >"$times_file"  # not in a pipe: a subshell has other children
   processor=$(awk 'NR == 2 { for (i = 1; i <= 2; ++i) { split($i, part, "[ms]"); s += 60 * part[1] + part[2] } printf "%.0f", s }' "$times_file")
 }
 
-# step NAME COMMAND...: runs it and prints how long it took, by the clock and of the processors. It
-# counts as one, unless the command counts its test cases itself.
+# step NAME COMMAND...: runs it and prints its time, by the clock and of the processors. It counts
+# as one, unless the command counts its test cases itself.
 step() {
   local name=$1 begin=$SECONDS ok=1 failed_before=$failed processor_before took
   processor_seconds
@@ -32,7 +32,7 @@ step() {
   exec 3>&-
   processor_seconds
   took="$((SECONDS - begin)) s, $((processor - processor_before)) s of a core"
-  # A process that outlives the step may hold the pipe: it is given five seconds.
+  # A process that outlives the step may hold the pipe: it gets five seconds.
   for _ in {1..100}; do kill -0 "$tee" 2>/dev/null || break; sleep 0.05; done
   if [ $ok -eq 1 ]; then
     passed=$((passed + 1 - counted))
@@ -48,13 +48,13 @@ step() {
   step_times+=("$took: $name")
 }
 
-# last_lines: the last lines of the step, for the end of the log: CI services keep that part.
+# last_lines: the last lines of the step, for the end of the log, the part that CI services keep.
 last_lines() {
   echo "the last lines of $name:"
   tail -25 "$step_log" | cut -c1-300 | sed 's/^/    /'
 }
 
-# not_run NAME WHY: listed at the end among what was skipped.
+# not_run NAME WHY: listed at the end among the skipped ones.
 not_run() {
   skipped=$((skipped + 1))
   skips+=("$1: $2")
@@ -110,7 +110,7 @@ or_skipped() {
   return $status
 }
 
-# report: the last lines. Its status is that of the whole command.
+# report: the last lines. Returns the status of the whole command.
 report() {
   rm -f "$step_log" "$times_file"
   printf '%s\n' "${skips[@]}" | sed '/^$/d' | sort | uniq -c | sed -E 's/^ *([0-9]+) /skipped (\1 x) /'

@@ -39,8 +39,8 @@ fuzz_seconds=${fuzz_seconds:-5}
 release_suites=(e2e isa sim conformance)
 [ -z "$is_all" ] || release_suites+=(unit isa_callers mutants hosts packages slurm tried large bench)
 
-# Whether libdtf_gpu.so is compiled, which takes nvcc minutes: with --all, if one of the newest 40
-# commits changed it, or if git's history is not here.
+# Returns whether libdtf_gpu.so is compiled, which takes nvcc minutes: with --all, if one of the
+# newest 40 commits changed it, or without git's history.
 changes_gpu() {
   local oldest
   [ -z "$is_all" ] || return 0
@@ -57,13 +57,13 @@ release_build() {
   scripts/build.sh build -- "${targets[@]}" ${is_all:+tests/e2e/libslow_disk.so}
 }
 
-# Real processes wait more than they compute, and so do links that break: three times as many tests
-# as cores. Of other tests some wait.
+# Tests of real processes, and of broken links, wait more than they compute: three times as many
+# tests as cores.
 real_processes() {
   local processes=$((3 * $(nproc)))
   MESON_TESTTHREADS=$processes meson_tests build e2e conformance
 }
-# What suites unit and conformance run; scripts/fuzz.sh builds its programs.
+# Builds the suites unit and conformance; scripts/fuzz.sh builds its programs.
 sanitized_build() {
   scripts/build-asan.sh build.ninja || return
   local names targets
@@ -73,15 +73,15 @@ sanitized_build() {
 }
 conformance_shares=${is_all:+1}
 conformance_shares=${conformance_shares:-4}
-# share_of SHARES: programs of googletest run one of so many shares of their tests, each commit
-# another.
+# share_of SHARES: programs of googletest run one of so many shares of their tests, a different one
+# for each commit.
 share_of() {
   export GTEST_TOTAL_SHARDS=$1 GTEST_SHARD_INDEX=$((16#$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0) % $1))
 }
 # sanitized_tests SUITE [SHARES]
-# Under AddressSanitizer, without optimisation, but for those that ask for results alone, over many
-# shapes or at the end of a training, and those that reach a limit of size, which take minutes: the
-# suite isa runs those of kernels in the release build, and --all the others.
+# Under AddressSanitizer, without optimisation. Skips tests that only compare results, over many
+# shapes or after a training, and tests that reach a limit of size, which take minutes: the suite
+# isa runs the ones for kernels in the release build, and --all the others.
 sanitized_tests() {
   local processes=$(($(nproc) + 1)) results=(
     'ConvolutionWays.GiveTheSameBits*' 'ConvolutionWays.ALastBlock*' 'RoundedConvolution.OfNumbers*'
@@ -95,8 +95,8 @@ sanitized_tests() {
   GTEST_FILTER=-$(IFS=:; echo "${results[*]}") MESON_TESTTHREADS=$processes meson_tests build-asan "$1"
 }
 
-# The libraries with most threads; wire's threads are in the conformance tests. Those of train and
-# daemons are all threads of the other three, and take as long to build.
+# The libraries with most threads; wire's threads are in the conformance tests. The threads of train
+# and daemons are all in the other three, and take as long to build.
 threaded_units=(net runtime engine)
 [ -z "$is_all" ] || threaded_units+=(train daemons)
 
@@ -109,8 +109,8 @@ thread_build() {
 }
 
 thread_tests() {
-  # Worlds, streams and kernels that are tried thousands of times in one thread each cannot race. Of
-  # kernels those run that compare any number of threads.
+  # Simulated worlds, streams and kernels, run thousands of times in one thread each, cannot race.
+  # Kernels that compare any number of threads do run.
   local alone=(
     'Schedules.*' '*StreamFuzzTest*' 'ConvolutionWays.*' 'Winograd.*' 'FramedConvolution.*'
     'RoundedConvolution.*' 'TurnedBits.*' 'CompiledStepTest.ComputesAMultilayerPerceptron*'
@@ -155,8 +155,8 @@ fi
 step "build: g++, release" release_build
 wait "$python_env"
 step "tests: simulated clusters and sessions" meson_tests build sim
-# Tests of real processes and of conformance log the RPC methods and error codes that they met. Unit
-# tests do not: a fake answers many of their calls.
+# Tests of real processes and of conformance log the RPC methods and error codes that they reach.
+# Unit tests do not: fakes reply to many of their calls.
 calls=$PWD/build/calls
 rm -rf "$calls" && mkdir -p "$calls"
 DTF_CALL_LOG=$calls/log step "tests: real processes, conformance" real_processes
@@ -168,11 +168,11 @@ if [ "$mode" = --quick ]; then
   for name in "unit and conformance under ASan + UBSan" "clang-tidy" "ThreadSanitizer" "fuzzing"; do not_run "$name" "not run: --quick"; done
 else
   step "build: clang, ASan + UBSan, thread-safety analysis" sanitized_build
-  # allocator_may_return_null: a test asks for more memory than there is, to see the error.
-  # malloc_context_size: of 30 frames, the default, remembering them took most of the time.
+  # allocator_may_return_null: a test requests more memory than there is, to see the error.
+  # malloc_context_size: the default of 30 frames took most of the time.
   export ASAN_OPTIONS=allocator_may_return_null=1:malloc_context_size=6
   step "tests: unit under ASan + UBSan" sanitized_tests unit
-  # Worlds of many threads and many small objects: there they take ten times as long.
+  # Worlds of many threads and many small objects, which take ten times as long here.
   step "tests: a share of conformance under ASan + UBSan" sanitized_tests conformance "$conformance_shares"
   unset ASAN_OPTIONS GTEST_TOTAL_SHARDS GTEST_SHARD_INDEX
   step "lint: clang-tidy" scripts/tidy.sh ${is_all:+--all}

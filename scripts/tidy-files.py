@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Prints the files that scripts/tidy.sh checks at this commit, a line each: "all FILE" or "changed FILE".
 
-"all" stands before one of 64 shares of the sources, chosen by the commit's hash; "changed" before the others whose code,
-or whose header's code, differs from that of 40 commits ago. A change of comments is no change of code. Where git's history
-is not there, or cut off, and with --all, each source is in that share.
+"all" stands before one of 64 shares of the sources, chosen by the commit's hash; "changed" before the others with code,
+in them or in their header, that differs from 40 commits ago. A change of comments is no change of code. Without git's
+history, or with a truncated one, and with --all, each source is in that share.
 
 Usage: tidy-files.py [--all]
 """
@@ -23,7 +23,7 @@ def git(*arguments):
 
 
 def code_of(text):
-    """The text without its // comments and without white space, which comments move; a // in quotes is no comment."""
+    """The text without its // comments and white space, since comments move the latter; a // in quotes is no comment."""
     code = re.sub(r'("(?:\\.|[^"\\\n])*")|//[^\n]*', lambda match: match.group(1) or "", text)
     return re.sub(r"\s+", "", code)
 
@@ -34,7 +34,7 @@ def sources():
 
 
 def changed_since(commit):
-    """Sources and headers, by name without suffix, whose code is another than at `commit`."""
+    """Sources and headers, by name without suffix, with other code than at `commit`."""
     changed = set()
     for name in git("diff", "--name-only", "--no-renames", commit, "--", "*.cc", "*.h").splitlines():
         path = ROOT / name

@@ -1,13 +1,13 @@
 #!/bin/bash
 # clang-tidy, one file at a time, over libraries and programs (checks and their reasons:
-# .clang-tidy). The files are those whose code, or whose header's code, the newest 40 commits
-# changed, and one of 64 shares of the others, chosen by the commit's hash: each commit checks
-# another. That share is small because no code in it is new: only a change of a far header or of
-# .clang-tidy makes findings there. It alone goes through the static analyzer, which doubles the
+# .clang-tidy). It checks the files with changes of code, in them or in their headers, in the newest
+# 40 commits, and one of 64 shares of the others, chosen by the commit's hash: each commit checks
+# another. That share is small because it has no new code: only a change of a distant header or of
+# .clang-tidy causes findings there. It alone is run through the static analyzer, which doubles the
 # time of a file.
 # Each file is compiled on its own, so a header that its .cc includes first is shown to compile
-# alone. A file whose result is known is skipped: build-tidy/passed/ holds a stamp of the file, of
-# all headers and of .clang-tidy.
+# alone. Files with a known result are skipped: build-tidy/passed/ holds a stamp of the file, of all
+# headers and of .clang-tidy.
 # Usage: scripts/tidy.sh [--all | --list | FILE...]
 #   --all: every check on every file; --list: prints the files, with "all" or "changed" before each
 set -euo pipefail
@@ -22,7 +22,7 @@ case ${1:-} in
 esac
 folder=build-tidy
 tidy=$(command -v clang-tidy-14 || command -v clang-tidy)
-# Only configured: what the commands need of a build are the headers of the schemas.
+# Only configured: the commands only need the headers of the schemas from a build.
 CC=clang-14 CXX=clang++-14 scripts/build.sh "$folder" -Db_pch=false -Dcuda=disabled -Dtests=true -Dunit_only=true -- build.ninja >/dev/null
 mapfile -t schemas < <(ninja -C "$folder" -t targets all | sed -n 's/^\(.*\.capnp\.h\): .*/\1/p')
 scripts/build.sh "$folder" -- "${schemas[@]}" >/dev/null
@@ -31,8 +31,8 @@ mkdir -p "$stamps"
 headers=$( (cat .clang-tidy; find common daemons launcher tests \( -name '*.h' -o -name '*.capnp' \) -print0 | sort -z |
   xargs -0 cat) | sha256sum | cut -c1-16)
 export tidy folder stamps headers
-# check WHICH FILE: prints the findings of clang-tidy. WHICH: all checks, or changed: but the
-# analyzer.
+# check WHICH FILE: prints the findings of clang-tidy. WHICH: `all` for all checks; `changed`
+# excludes the analyzer.
 check() {
   local key output checks=
   [ "$1" = all ] || checks=-clang-analyzer-*

@@ -60,7 +60,7 @@ def header_name(path):
 
 
 def add_trace(events, kinds, headers, counts):
-    """Adds one compiler run. A header's seconds are its own and those of all that it includes; a header below another
+    """Adds one compiler run. A header's seconds include all headers that it includes; a header below another
     one of the same origin (dtf, or others) isn't listed."""
     stack = []
     for event in sorted((e for e in events if e.get("name") == "Source"), key=lambda e: (e["ts"], -e["dur"])):
