@@ -23,7 +23,7 @@ from tree import sources_of
 
 
 def check_tree(root, everything=False):
-    """The problems of a tree, without those of its counts."""
+    """The problems of a tree, without the problems of its counts."""
     root = pathlib.Path(root).resolve()
     table = table_of_floors(root / "common/README.md")
     if not table:

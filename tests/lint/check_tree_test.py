@@ -1,4 +1,4 @@
-"""The checks must find what they claim to find: runs every *_test.py beside it; each case plants one mistake."""
+"""Tests that the checks find mistakes: runs every *_test.py beside it; each case plants one mistake."""
 import pathlib
 import sys
 import unittest
@@ -9,7 +9,7 @@ from planted import PlantedTest
 
 class CheckTreeTest(PlantedTest):
     def problems(self, files):
-        """But for entries of the lists, which name files of dtf."""
+        """Without problems of the lists, which name files of dtf."""
         with self.tree(files) as root:
             return [each for each in check_tree.check_tree(root) if not each.startswith("tests/lint/")]
 

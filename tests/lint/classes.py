@@ -19,7 +19,7 @@ ANNOTATIONS = ("GUARDED_BY", "PT_GUARDED_BY", "ACQUIRE", "TRY_ACQUIRE", "RELEASE
 HERE = "tests/lint/classes.py"
 TOPS = ("common", "daemons", "launcher", "gpu")
 
-# class: what is above its limit today
+# class: its numbers above a limit
 LISTED = {
     "dtf::Json": {"public methods": 48, "methods": 57},  # of a value, three for each of its types
     "dtf::gpu::HostCopies": {"data members": 21},
@@ -73,7 +73,7 @@ def count_classes(root, files):
 
 
 def above(each):
-    """{what: number} of the limits that a class is above."""
+    """{limit: number} of the limits that a class exceeds."""
     found = {}
     if each["public"] > PUBLIC_MAX:
         found["public methods"] = each["public"]

@@ -8,7 +8,7 @@ ASSERTS_MIN = 8.0  # per 1000 lines of a library
 NO_ASSERTS = {"gpu"}  # a plug-in must not end the program: its checks are errors over the boundary
 INSTALLED_HEADERS = "common/api/dtf"  # for the programs of others
 EXAMPLES = "common/api/examples"  # of such programs
-# Functions that no program calls, and what they are for.
+# Functions that no program calls, with their purpose.
 UNCALLED_ALLOWED = {
     "gpu/cuda_error.h: cudnnGetErrorString()": "cuDNN's own, called there",
     "common/base/failpoint.h: failpointNames()": "tests arm each of them",
@@ -41,7 +41,7 @@ DECLARED = re.compile(r"^[ \t]*(?:static |virtual |inline |constexpr |explicit )
 
 
 def uncalled(root, files, table):
-    """Functions of headers whose names stand in no other file of a program, and in their own .cc only as a definition."""
+    """Functions of headers with names that no other file of a program contains, and their own .cc only as a definition."""
     words = {}
     for path in files:
         if library_of(path, table) is not None:

@@ -1,4 +1,4 @@
-"""What the test command chooses by itself: targets of suites, files for clang-tidy, rows of the tables of time."""
+"""The choices of the test command: targets of suites, files for clang-tidy, rows of the tables of time."""
 import importlib.util
 import pathlib
 import unittest

@@ -2,9 +2,9 @@
 
 The .cc of a header in common/, daemons/ or launcher/ proves the header wherever it is compiled by itself: clang-tidy
 does that, in a build that is no unity build. All other headers have no such proof and are compiled here, each by itself:
-an eighth of them in turn, drawn by the hash of the newest commit, and those that the newest 40 commits or the working
-tree touch; with --all every header, also those with a .cc. A header that compiled once is remembered in
-~/.cache/dtf/headers ($XDG_CACHE_HOME) for every checkout, by its content and that of all it includes.
+an eighth of them in turn, chosen by the hash of the newest commit, and all headers touched by the newest 40 commits or
+the working tree; with --all every header, even with a .cc. A header that compiled once is remembered in
+~/.cache/dtf/headers ($XDG_CACHE_HOME) for every checkout, by its content and the content of all its includes.
 
 So a change elsewhere can break a header that no .cc proves, and this check may find it some commits later. names.py finds
 the usual case, a name without an include of its declaration, at once and in all headers.
@@ -20,7 +20,7 @@ from tree import Closures, git, has_history, includes
 
 TURNS = 8
 COMMITS_NEW = 40
-PROVEN_BY_SOURCE = ("common", "daemons", "launcher")  # what scripts/tidy.sh compiles
+PROVEN_BY_SOURCE = ("common", "daemons", "launcher")  # compiled by scripts/tidy.sh
 # Headers that are made for being compiled several times, under a define of their own.
 NOT_ALONE = {"common/runtime/vector.h"}
 # And headers that read CUDA's, which few hosts have: the plug-in's own build compiles them.

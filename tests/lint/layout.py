@@ -2,7 +2,7 @@
 
 1. A meson.build names one source a line, so that two branches that add sources seldom conflict.
 2. Lines of comments fit within 100 columns, in C++, CUDA, Cap'n Proto's schemas, Python, shell and Meson.
-3. Subjects of commits have 72 characters at most, of those since BASE.
+3. Subjects of commits since BASE have 72 characters at most.
 """
 import re
 
@@ -18,7 +18,7 @@ MESON = {"meson.build", "meson_options.txt"}
 
 
 def texts_of(root):
-    """Files with comments: those of the tops, and those directly in the root."""
+    """Files with comments, in the tops and directly in the root."""
     found = [p for p in root.iterdir() if p.is_file()] + [p for top in TOPS for p in (root / top).rglob("*")]
     return sorted(p.relative_to(root) for p in found
                   if p.is_file() and (p.suffix in SLASHES | HASHES or p.name in MESON))

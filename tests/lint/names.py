@@ -4,7 +4,7 @@ The check reads headers instead of compiling them, so all of them take a second.
 - an include through other headers of dtf, but not through headers of std or of third parties (but for HANDED_ON);
 - a forward declaration in place of an include;
 - any of the headers that define a type of this name, whatever its namespace.
-It misses functions of dtf, and headers whose includes are right but whose code is not: headers.py compiles.
+It misses functions of dtf, and headers with correct includes but wrong code: headers.py compiles.
 """
 import re
 
@@ -57,7 +57,7 @@ SPELLINGS = [
 ]
 DECLARES = {name: {header} | HANDED_ON.get(header, set()) for header, names in STD.items() for name in names.split()}
 TYPE = r"[A-Z]\w*[a-z]\w*"
-# Scopes whose names are not looked for by themselves.
+# Scopes with names that are not searched by themselves.
 FOREIGN = r"[A-Z]|^(std|kj|capnp|boost|nlohmann|fmt|spdlog|testing)::"
 
 

@@ -1,4 +1,4 @@
-"""Floors inside launcher/ and daemons/, whose sub-folders common/README.md doesn't list; and cycles of headers.
+"""Floors inside launcher/ and daemons/, with sub-folders that common/README.md doesn't list; and cycles of headers.
 
 1. Sub-folders never include each other in a cycle, directly or through a third one.
 2. A file directly in launcher/ that a sub-folder needs doesn't include that sub-folder.

@@ -29,7 +29,7 @@ class PlantedTest(unittest.TestCase):
             yield root
 
     def found(self, check, files, *arguments, **named):
-        """What check(root, sources, ...) finds in a tree of `files`."""
+        """The problems that check(root, sources, ...) finds in a tree of `files`."""
         with self.tree(files) as root:
             return list(check(root, sources_of(root), *arguments, **named))
 

@@ -3,7 +3,7 @@ import re
 
 
 def code_in(text):
-    """(line number, code) of Markdown: the lines of its blocks, and what stands within backquotes in one line."""
+    """(line number, code) of Markdown: the lines of its blocks, and the texts within backquotes in one line."""
     in_block = False
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("```"):
@@ -16,7 +16,7 @@ def code_in(text):
 
 
 def check(root):
-    """What README.md has readers type is there: verbs of dtf-launch, tables of dtf-bench, scripts, configurations."""
+    """The commands and files in README.md exist: verbs of dtf-launch, tables of dtf-bench, scripts, configurations."""
     readme = root / "README.md"
     if not readme.exists():
         return

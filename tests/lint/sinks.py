@@ -1,4 +1,4 @@
-"""What a person reads goes out through few functions, which leave no control character of a file, a peer or a user in it.
+"""Output for people goes through few functions, which remove control characters from files, peers and users.
 
 Other files that write to stdout or stderr would be holes: fprintf, fputs, printf, std::cout and std::cerr, and write() to the
 standard descriptors.
@@ -8,13 +8,13 @@ import re
 from tree import code_of
 
 HERE = "tests/lint/sinks.py"
-# Where it goes out, and how it is made harmless.
+# The functions of the output, and how they make it harmless.
 SINKS = {
     "common/base/host_limits.cc": "uncaughtText()",
     "common/base/print.cc": "printableLines()",
     "common/base/stderr_sink.cc": "printableLines()",
 }
-# Programs in C++ of a user's kind, which print what they compute.
+# Example programs in C++, which print their results.
 APART = ("common/api/examples/",)
 WRITES = re.compile(r"\b(?:std::)?(?:fprintf|fputs|fputc|fwrite|printf|puts|putchar|vfprintf|perror)\(|\bstd::c(?:out|err|log)\b|"
                     r"::write\(\s*(?:STDOUT_FILENO|STDERR_FILENO|1|2)\b")

@@ -96,7 +96,7 @@ def reach(starts, edges_of):
 
 
 def cycle_in(graph):
-    """A cycle of {node: set of nodes} as a list whose first node is its last one too; or None."""
+    """A cycle of {node: set of nodes} as a list that ends with its first node; or None."""
     done = set()
 
     def visit(node, path):

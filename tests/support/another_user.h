@@ -1,6 +1,6 @@
 #pragma once
 
-// Another user of this host, for tests that are root: a child process that has become one.
+// Another user of this host, for tests that run as root: a child process with another user id.
 
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -16,14 +16,14 @@ namespace dtf::testing {
 
 inline constexpr uid_t kNobody = 65534;
 
-// For SetUp(), which is to skip where it is not so.
+// For SetUp(), which skips the test if it returns false.
 inline bool mayBecomeAnotherUser() {
   return ::geteuid() == 0;
 }
 
-// Runs `act` as nobody; then that process waits until this is gone. It is forked: `act` calls the
-// system, and nothing that may wait for a lock of another thread.
-// Owns: the child, two pipes.
+// Runs `act` as nobody, in a process that then waits until this is destroyed. It is forked, so
+// `act` may only make system calls, none that wait for a lock of another thread. Owns: the child,
+// two pipes.
 class AnotherUser {
  public:
   explicit AnotherUser(const std::function<void(int tell)>& act) {
@@ -52,12 +52,12 @@ class AnotherUser {
   AnotherUser(const AnotherUser&) = delete;
   AnotherUser& operator=(const AnotherUser&) = delete;
 
-  // Whether `act` has written to `tell`.
+  // Returns whether `act` has written to `tell`.
   bool hasTold() const {
     pollfd readable{told_.get(), POLLIN, 0};
     return ::poll(&readable, 1, 0) == 1;
   }
-  // What it has written. Blocks until it has.
+  // Returns the value that `act` wrote. Blocks until then.
   template <class T>
   T told() const {
     T value{};

@@ -58,7 +58,7 @@ void FlakyProxy::setChunkMax(size_t bytes) {
 }
 
 void FlakyProxy::slowDown(std::chrono::milliseconds pause) {
-  // What a client sends stays with the client: sockets have the listener's buffers.
+  // Small buffers keep a client's bytes with the client: sockets inherit the listener's buffers.
   const int bytes = kSlowBufferBytes;
   ::setsockopt(listener_.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
   const std::lock_guard lock(mu_);
@@ -124,7 +124,7 @@ void FlakyProxy::accept() {
   if (!refuses_) links_.push_back(std::move(link));
 }
 
-// How many of these bytes pass before the cut.
+// Returns how many of these bytes pass before the cut.
 size_t FlakyProxy::allowed(Way way, size_t bytes) {
   std::optional<size_t>& left = left_[static_cast<size_t>(way)];
   if (!left) return bytes;
@@ -133,7 +133,7 @@ size_t FlakyProxy::allowed(Way way, size_t bytes) {
   return pass;
 }
 
-// False: the connection has ended, or is to.
+// Returns false if the connection has ended, or must end.
 bool FlakyProxy::forward(Link& link, Way way) {
   const bool to_server = way == Way::kToServer;
   char buffer[65536];

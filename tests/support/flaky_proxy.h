@@ -1,7 +1,6 @@
 #pragma once
 
-// A network between a client and a server on loopback, that breaks, stalls and dribbles as a test
-// says.
+// A network between a client and a server on loopback; a test makes it break, stall and dribble.
 
 #include <atomic>
 #include <chrono>
@@ -17,7 +16,7 @@
 
 namespace dtf::testing {
 
-// Passes every connection on, both ways.
+// Forwards every connection, both ways.
 // Owns: a thread, sockets.
 // Threads: thread-safe.
 class FlakyProxy {
@@ -33,17 +32,17 @@ class FlakyProxy {
   size_t cuts() const { return cuts_; }
   size_t connections() const { return connections_; }  // made so far
 
-  // The connection over which the `bytes`-th byte from now goes that way ends behind it, both ways.
+  // Cuts, both ways, the connection that carries the `bytes`-th byte from now in this direction.
   void cutAfter(Way way, size_t bytes);
-  // All that there are end, then and so on.
+  // Cuts all connections after each `period`.
   void cutEvery(std::chrono::milliseconds period);
-  // At most so many bytes in one packet.
+  // Limits the bytes of one packet.
   void setChunkMax(size_t bytes);
-  // On the connections to come: passes a packet of each, each way, and then nothing for so long.
+  // For later connections: after each packet in each direction, passes nothing for `pause`.
   void slowDown(std::chrono::milliseconds pause);
-  // On the connections that there are now nothing passes that way any more, nor does their end.
+  // Passes nothing more in this direction on existing connections, not even their end.
   void silence(Way way);
-  // Connections end as soon as they are made.
+  // Closes new connections at once.
   void refuse(bool refuses);
 
  private:

@@ -19,11 +19,11 @@
 namespace dtf::testing {
 
 struct HttpAnswer {
-  int status = 0;  // 0: none came
+  int status = 0;  // 0: no reply
   std::string body;
 };
 
-// Blocks: 20 s at most for each piece of the answer.
+// Blocks: 20 s at most for each piece of the reply.
 inline HttpAnswer httpGet(int port, const std::string& path) {
   const Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval patience{20, 0};
@@ -50,9 +50,9 @@ struct MetricsPage {
   };
   std::map<std::string, Family> families;
   std::map<std::string, double> values;  // by name and labels, as written
-  std::string task;                      // that all values are labelled with
+  std::string task;                      // the label `task` of all values
 
-  // The value of `name` with `label`, "outcome=\"applied\"", among its labels; NaN: there is none.
+  // Returns the value of `name` with `label`, "outcome=\"applied\"", among its labels; NaN if none.
   double value(const std::string& name, const std::string& label = "") const {
     for (const auto& [sample, value] : values)
       if (sample.starts_with(name + "{") && sample.find(label) != std::string::npos) return value;
@@ -60,8 +60,8 @@ struct MetricsPage {
   }
 };
 
-// Reads the text, and holds it to the rules of its format: help and type before the first value,
-// names and numbers that Prometheus takes, no value twice, buckets that add up.
+// Parses the text and checks its format: help and type before the first value, names and numbers
+// that Prometheus accepts, no value twice, consistent buckets.
 // Errors: std::runtime_error with the line.
 inline MetricsPage parseMetrics(const std::string& text) {
   static const std::regex comment(R"(# (HELP|TYPE) ([a-z][a-z0-9_]*) (.+))");

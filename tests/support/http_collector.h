@@ -1,7 +1,6 @@
 #pragma once
 
-// Takes POSTs, for tests: one connection after the other, each with the answer that it was made
-// with.
+// Accepts POSTs, for tests: one connection after the other, each with the same reply.
 
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -18,7 +17,8 @@ namespace dtf::testing {
 
 class HttpCollector {
  public:
-  // On the wire; empty: it takes connections and what is sent, and never answers.
+  // `answer`: the bytes of the reply; empty: it accepts connections and requests, and never
+  // replies.
   explicit HttpCollector(std::string answer)
       : answer_(std::move(answer)), listening_(listenOnLoopback()), thread_("collector", [this] {
           for (;;) {
@@ -30,7 +30,7 @@ class HttpCollector {
   ~HttpCollector() { ::shutdown(listening_.get(), SHUT_RDWR); }
 
   uint16_t port() const { return portOf(listening_); }
-  // Whole, in their order.
+  // Returns the complete requests, in order.
   std::vector<std::string> requests() const {
     const MutexLock lock(mutex_);
     return requests_;
@@ -69,7 +69,7 @@ class HttpCollector {
   const Fd listening_;
   mutable Mutex mutex_;
   std::vector<std::string> requests_ DTF_GUARDED_BY(mutex_);
-  std::vector<Fd> held_ DTF_GUARDED_BY(mutex_);  // that wait for an answer
+  std::vector<Fd> held_ DTF_GUARDED_BY(mutex_);  // waiting for a reply
   Thread thread_;                                // last: its body uses the others
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Addresses on loopback, and listening sockets there at a port that the kernel chooses.
+// Addresses on loopback, and listening sockets there at ports chosen by the kernel.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -39,7 +39,7 @@ inline uint16_t portOf(const Fd& fd) {
   return ntohs(address.sin_port);
 }
 
-// False: the connection has ended.
+// Returns false if the connection has ended.
 inline bool sendAll(int fd, const char* bytes, size_t size) {
   while (size > 0) {
     const ssize_t n = ::send(fd, bytes, size, MSG_NOSIGNAL);

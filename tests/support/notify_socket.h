@@ -48,7 +48,7 @@ class NotifySocket {
     return std::string(text, static_cast<size_t>(n));
   }
 
-  // The next datagram with `word` in it; others are read past.
+  // Returns the next datagram that contains `word`; skips others.
   std::optional<std::string> await(const std::string& word, std::chrono::seconds patience) {
     const auto end = std::chrono::steady_clock::now() + patience;
     for (;;) {
@@ -59,7 +59,7 @@ class NotifySocket {
     }
   }
 
-  // All that came so far, for messages.
+  // All datagrams so far, for messages.
   const std::string& heard() const { return heard_; }
 
  private:

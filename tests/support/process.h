@@ -1,7 +1,7 @@
 #pragma once
 
-// Real processes for tests: started with their output captured, waited for with a deadline, killed
-// at the end of the test whatever happens.
+// Real processes for tests: their output is captured, waits have a deadline, and the end of the
+// test kills them in any case.
 
 #include <sys/types.h>
 
@@ -21,8 +21,8 @@ struct ProcessResult {
 // Owns: the process (and its process group) and two temporary files for its output.  The destructor
 // kills the group.
 // Threads: one.
-// Blocks: wait() until the exit or the deadline. Deadlines are those of a fast machine that does
-// nothing else, and count kSlowest times: only a hang may reach one.
+// Blocks: wait() until the exit or the deadline. Deadlines are chosen for a fast idle machine and
+// multiplied by kSlowest: only a hang may reach one.
 class Process {
  public:
   Process(std::vector<std::string> argv, std::map<std::string, std::string> environment = {},
@@ -50,7 +50,7 @@ class Process {
   std::string out_path_, err_path_;
 };
 
-// Runs to the end: Process + wait.
+// Runs a process to its end.
 ProcessResult runProcess(std::vector<std::string> argv,
                          std::chrono::seconds deadline = std::chrono::seconds(60),
                          std::map<std::string, std::string> environment = {},

@@ -1,6 +1,6 @@
 #pragma once
 
-// How often a test tries what it draws.
+// The number of random cases of a test.
 
 namespace dtf::testing {
 
@@ -17,9 +17,9 @@ inline constexpr bool kIsSanitized = false;
 #endif
 #undef DTF_HAS_FEATURE
 
-// `all`; under a sanitizer, where each costs twenty to fifty times as much, one of ten. Those are
-// for memory and threads; all of them, for results, are the release build's (scripts/test.sh
-// --all).
+// Returns `all`, or a tenth under a sanitizer, where each case costs twenty to fifty times as much.
+// Sanitizers check memory and threads; the release build checks the results of all cases
+// (scripts/test.sh --all).
 template <class Count>
 constexpr Count repetitions(Count all) {
   return kIsSanitized ? (all + 9) / 10 : all;

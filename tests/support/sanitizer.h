@@ -1,7 +1,7 @@
 #pragma once
 
-// DTF_SANITIZER_MALLOC is defined when a sanitizer replaces malloc(): gcc and clang say so in ways
-// of their own.
+// DTF_SANITIZER_MALLOC is defined if a sanitizer replaces malloc(): gcc and clang have different
+// macros for it.
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define DTF_SANITIZER_MALLOC 1

@@ -25,7 +25,7 @@ constexpr size_t kPageBytes = 64;  // small, so that small files tear in interes
 
 }  // namespace
 
-// A name comes (from empty), goes (to empty) or changes.
+// A name is added (from empty), removed (to empty) or changed.
 struct SimulatedDisk::EntryChange {
   std::string from;
   std::string to;
@@ -36,9 +36,9 @@ struct SimulatedDisk::Node {
   using Entries = std::map<std::string, std::shared_ptr<Node>>;
 
   bool is_folder = false;
-  std::string data;     // of a file: what a reader sees
-  std::string durable;  // what a power cut leaves for sure
-  bool lost = false;    // a sync failed: what is unsynced never reaches the disk
+  std::string data;     // of a file: as a reader sees it
+  std::string durable;  // certain to survive a power cut
+  bool lost = false;    // a sync failed: unsynced data never reaches the disk
   Entries entries;      // of a folder, likewise
   Entries durable_entries;
   std::vector<EntryChange> pending;
@@ -48,7 +48,7 @@ struct SimulatedDisk::Node {
     if (!change.to.empty()) entries[change.to] = change.node;
   }
 
-  // `keep`: the chance in percent that something unsynced is kept.
+  // `keep`: the chance in percent that an unsynced change is kept.
   void losePower(Random& random, uint64_t keep) {
     if (!is_folder) {
       loseBytes(random, keep);
@@ -68,7 +68,7 @@ struct SimulatedDisk::Node {
       size_t size = old_size + (random.below(100) < keep ? added : random.below(added + 1));
       if (keep == 0) size = old_size;
       std::string left = data.substr(0, size);
-      // Pages that never got there read as zeros.
+      // Lost pages read as zeros.
       for (size_t page = old_size; page < size; page += kPageBytes)
         if (random.below(100) >= keep)
           std::memset(left.data() + page, 0, std::min(kPageBytes, size - page));
@@ -216,7 +216,7 @@ void SimulatedDisk::rename(const Path& from, const Path& to) {
   if (const int error = begin(Op::kRename)) failWrite("rename to", to, error);
   const auto node = find(from);
   if (!node) failWrite("rename", from, ENOENT);
-  // Enough for what dtf does, and it keeps a rename one change.
+  // Enough for dtf, and a rename stays one change.
   if (from.parent_path() != to.parent_path()) failWrite("rename to another folder", to, EXDEV);
   const auto there = find(to);
   if (there && there->is_folder != node->is_folder) failWrite("rename to", to, EISDIR);

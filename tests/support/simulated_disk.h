@@ -1,8 +1,8 @@
 #pragma once
 
-// A disk in memory that can fail, fill up, crash the program at any operation, and lose power: what
-// was not fsynced is then lost, kept or half kept, as a seed decides. A name is durable only once
-// its folder is synced; bytes only once their file is.
+// A disk in memory that can fail, fill up, crash the program at any operation, and lose power. Data
+// without fsync is then lost, kept or half kept, depending on a seed. A name is durable once its
+// folder is synced, bytes once their file is.
 
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace dtf::testing {
 
-// Thrown where the process would have died. Not an Error, so that no handler can mistake it.
+// Thrown where the process would have died. It is no Error, so that no handler can mistake it.
 struct SimulatedCrash {};
 
 // Threads: one.
@@ -37,23 +37,24 @@ class SimulatedDisk final : public FileSystem {
   void removeFolder(const Path& folder) override;
   void syncFolder(const Path& folder) override;
 
-  // The operations so far; those that only read don't count. The first has index 0.
+  // The operations so far, without reads. The first has index 0.
   const std::vector<Op>& operations() const { return operations_; }
 
-  // The operation of that index doesn't happen (a write happens by half) and the process is dead.
+  // Crashes the process at the operation `index`, which doesn't happen (a write happens by half).
   void crashAt(size_t index) { crash_at_ = index; }
-  // It fails. A sync that failed has lost the file's unsynced bytes, though a later one succeeds.
+  // Fails the operation `index`. A failed sync loses the file's unsynced bytes, even if a later one
+  // succeeds.
   void failAt(size_t index, int errno_value);
-  // From now on every operation of that kind fails; a full disk is kCreate, kWrite and kMakeFolder.
+  // Fails every later operation of this kind; a full disk is kCreate, kWrite and kMakeFolder.
   void failAll(Op kind, int errno_value) { failing_[kind] = errno_value; }
-  void heal();  // no faults any more, those to come included
+  void heal();  // removes all faults, future ones included
 
-  // After a crash: another process, and what the one before wrote is all there.
+  // Starts another process after a crash; everything written before is there.
   void restart();
-  // The power goes and comes back. Also ends a crash.
+  // Cuts the power and restores it. This ends a crash, too.
   void powerCut(uint64_t seed);
 
-  // Damage of what lies on the disk.
+  // Access for damaging files on the disk.
   std::vector<Path> files() const;  // all of them, sorted
   std::string contents(const Path& file) const;
   void setContents(const Path& file, std::string bytes);  // of a file that exists

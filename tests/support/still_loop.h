@@ -1,7 +1,7 @@
 #pragma once
 
-// A net::Loop whose time stands still until a test moves it. kj's own event loop is the calling
-// thread's.
+// A net::Loop whose time only moves when a test moves it. kj's own event loop belongs to the
+// calling thread.
 
 #include <kj/timer.h>
 
@@ -19,7 +19,7 @@
 namespace dtf::testing {
 
 // Owns: kj's event loop of this thread, the time.
-// Threads: made, used and destroyed on one thread; post() from any, as net::Loop has it.
+// Threads: made, used and destroyed on one thread; post() from any, as for net::Loop.
 class StillLoop final : public net::Loop {
  public:
   using Connect = std::function<kj::Promise<kj::Own<net::MessageStream>>(uint16_t port)>;
@@ -40,21 +40,21 @@ class StillLoop final : public net::Loop {
     return on_connect(port);
   }
   Connect on_connect;
-  net::ConnectionKind connecting{};  // of the connection that on_connect is asked for
+  net::ConnectionKind connecting{};  // the kind of the connection that on_connect makes
 
-  // All at once, as for a loop that was late or a machine that stood still: timers come before what
-  // lies in the streams.
+  // Advances the time at once, as for a late loop or a frozen machine: timers fire before the
+  // streams are read.
   void pass(Duration time) {
     clock_.advance(time);
     timer_.advanceTo(timer_.now() + net::toKj(time));
     settle();
   }
-  // In small steps, as for a loop that is awake.
+  // Advances the time in small steps, as for a loop that is awake.
   void live(Duration time) {
     constexpr Duration kStep = std::chrono::milliseconds(50);
     for (Duration lived{0}; lived < time; lived += kStep) pass(kStep);
   }
-  // Until nothing is left to do.
+  // Runs until nothing is left to do.
   void settle() {
     wait_scope_.poll();
     for (auto posted = takePosted(); !posted.empty(); posted = takePosted()) {
@@ -62,7 +62,7 @@ class StillLoop final : public net::Loop {
       wait_scope_.poll();
     }
   }
-  // No timer is left.
+  // Returns whether no timer is left.
   bool idle() { return timer_.nextEvent() == nullptr; }
   kj::WaitScope& waitScope() { return wait_scope_; }
 
@@ -80,7 +80,7 @@ class StillLoop final : public net::Loop {
   std::vector<std::function<void()>> posted_ DTF_GUARDED_BY(mutex_);
 };
 
-// Another loop of the same thread, which is busy with something else until run().
+// Another loop of the same thread, which is busy until run().
 class BusyLoop final : public net::Loop {
  public:
   explicit BusyLoop(StillLoop& loop) : loop_(loop) {}

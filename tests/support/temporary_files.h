@@ -1,7 +1,7 @@
 #pragma once
 
-// A folder of files for one test, and the working directory while it runs, so that messages name
-// files shortly.
+// A folder of files for one test, which is the working directory while it runs, so that messages
+// have short file names.
 
 #include <filesystem>
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace dtf::testing {
 
-// Not thread-safe: the working directory belongs to the process.
+// Thread-hostile: the working directory belongs to the process.
 class TemporaryFiles {
  public:
   TemporaryFiles();   // makes the folder and changes to it
@@ -25,7 +25,7 @@ class TemporaryFiles {
   std::filesystem::path folder_;
 };
 
-// The message of the dtf::Error(kBadConfig) that `action` throws; "no error" when it throws none.
+// Returns the message of the dtf::Error(kBadConfig) thrown by `action`; "no error" if none.
 std::string badConfigOf(const std::function<void()>& action);
 
 }  // namespace dtf::testing

@@ -1,13 +1,13 @@
 #pragma once
 
-// Tests that make random choices can be run again as they were.
+// A seed with which tests of random choices can be repeated.
 
 #include <cstdint>
 #include <cstdlib>
 
 namespace dtf::testing {
 
-// DTF_TEST_SEED, or a fixed one. To be printed by SCOPED_TRACE.
+// Returns DTF_TEST_SEED, or a fixed seed. Print it with SCOPED_TRACE.
 inline uint64_t testSeed() {
   const char* text = std::getenv("DTF_TEST_SEED");
   return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);

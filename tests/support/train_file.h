@@ -1,6 +1,6 @@
 #pragma once
 
-// A TRAIN.yaml as workerd --train reads it.
+// Reads a TRAIN.yaml like workerd --train.
 
 #include <filesystem>
 #include <string>
@@ -11,7 +11,7 @@
 namespace dtf::testing {
 
 // For two workers and a ps. The overrides start at the top of the file: "steps=50".
-// Errors: those of cluster::jobFromHosts().
+// Errors: as cluster::jobFromHosts().
 inline cluster::TrainSpec readTrainFile(const std::filesystem::path& file,
                                         std::vector<std::string> overrides = {}) {
   for (std::string& change : overrides) change.insert(0, "train.");
