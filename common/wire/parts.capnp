@@ -1,53 +1,54 @@
 @0xa7d3c15e9b204f68;
-# How a session runs the parts of its graph on tasks that serve (`psd --serve`, `workerd --serve`),
-# and how these tasks pass tensors to each other. Training jobs talk otherwise: ps.capnp.
+# The protocol of sessions: a client runs the parts of its graph on tasks that serve (`psd --serve`,
+# `workerd --serve`), and these tasks send tensors to each other. Training jobs use ps.capnp.
 #
 # The master is the client: it prunes, places and cuts the graph (common/engine/README.md), and
-# holds one connection to each of its tasks. A task has one connection to each other task that it
-# sends to, for each session.
+# holds one connection to each of its tasks. For each session, a task has one connection to each
+# other task that it sends to.
 #
-#   client -> every task    hello(token)                    -> a GraphSession, and which process
-#                                                           answers
+#   client -> every task    hello(token)                    -> a GraphSession, and the process that
+#                                                           replies
 #   client -> every task    registerPart(plan, part)        once for each signature, before its
 #                                                           first step
 #   client -> a task        setVariable(variable, value)
 #   client -> every task    reset(container)
-#   client -> every task    runPart(plan, step, feeds)      -> what is fetched. Repeats; all tasks
-#                                                           of a step at once
+#   client -> every task    runPart(plan, step, feeds)      -> the fetches. Repeats; all tasks of a
+#                                                           step at once
 #     task -> task          tensors(token)                  -> a TensorSink; before the first tensor
 #     task -> task          sendTensors(plan, step, ...)    as soon as they exist, many to a message
 #   client -> every task    abort(step, cause)              when any of them has failed, is late or
 #                                                           lost
 #   client -> every task    releasePart(plan)
 #
-# Identity. A session has a number that its client draws, and never uses again, and a secret, which
-# it tells to the session's tasks: who doesn't know it sends them nothing. Steps are numbered by the
-# client, each number is used once. A tensor is known by (session, step, process of the sender,
-# edge): it is taken once, and what comes when its step is over, or from another process than the
-# part was registered with, has no effect.
+# Identity. A session has a number, drawn by its client and never reused, and a secret that only its
+# tasks get: without it a process can't send them anything. The client numbers the steps, and uses
+# each number once. A tensor is identified by (session, step, process of the sender, edge). It is
+# accepted once; a tensor that arrives after the end of its step, or from another process than the
+# registered one, has no effect.
 #
-# A session is as good as all of its processes: when one is lost, or its connection breaks, the
-# client opens another session, under another number, on the processes that there are then. So the
-# number says what an epoch says in a training job, and no call carries one besides. A session ends
-# with the client's connection: its steps are aborted, what it holds is freed, also what its tasks
-# have parked for each other.
+# A session lives only as long as all of its processes: when one is lost, or its connection breaks,
+# the client opens another session, with a new number, on the current processes. So the session
+# number serves as the epoch does in a training job, and calls carry no epoch. A session ends with
+# the client's connection: its steps are aborted and its resources freed, including tensors parked
+# on its tasks.
 #
-# Variables are the task's, not the session's. One is known by (device, container, name), and is
-# there, with its value, for as long as the process, or until its container is reset: all sessions
-# whose parts name it share it. What a step assigns is there before it is answered, each op's
-# assignment whole; a client that goes takes nothing of it back.
+# Variables belong to the task, not to the session. A variable is identified by (device, container,
+# name), and keeps its value until the process ends or its container is reset: all sessions whose
+# parts name it share it. Assignments of a step are done before its reply, each op's assignment
+# atomically; they remain when a client disconnects.
 #
-# So are queues. A step that waits for one holds up no thread, and no step but those behind it in
-# that queue and the next one of its plan. When it ends for another reason, its deadline, an abort
-# or the loss of its client, it gives up its place and takes nothing later; what it has taken before
-# that is lost with it.
+# Queues likewise. A step that waits for a queue blocks no thread, and no step but later ones in
+# that queue and the next one of its plan. If it ends for another reason (its deadline, an abort or
+# the loss of its client), it gives up its place and takes nothing later; elements that it has taken
+# before are lost with it.
 #
-# Deadlines: the client's step has one, and each runPart carries what is left of it: the task ends
-# the step by itself then, should the client be gone without a word. A task owes an answer to
-# abort() when what computes has ended.
+# Deadlines: the client's step has one, and each runPart carries the remaining time: the task then
+# ends the step by itself, in case the client has vanished. A task replies to abort() when its
+# computation has ended.
 #
 # Limits: 64 KiB a message before the hello; after it 16 GiB, and each blob at most 256 MiB (a
-# tensor is as many as it takes). What a session may hold is bounded, too (daemons/served_task.h).
+# tensor is as many blobs as it needs). A session's resources are bounded, too
+# (daemons/served_task.h).
 #
 # All connections are of the kind bulk (common/net/preamble.h).
 
@@ -62,26 +63,27 @@ interface TaskGate {
       -> (session :GraphSession, task :Types.Task, incarnation :UInt64, devices :List(Text), bytesMax :UInt64,
           cluster :List(ClusterTask));
   # Opens a session, once. `devices`: full names. `cluster`: all tasks of its cluster file, so that
-  # a client that knows one reaches the others that its graph names; not from a task of a version
-  # before this field. `bytesMax`: what the task may hold for all sessions together, so that the
-  # tensors of one message may have no more; of a message of twice as much it closes the connection.
-  # Errors: unavailable when the task has as many sessions as it may; bad_data when that session is
-  # open, or there is no secret. Said again on another connection, with the same secret and before
-  # anything was asked of the session, it takes the place of the first: that one's answer was lost.
+  # a client that knows one task can reach the others that its graph names; missing from older
+  # tasks. `bytesMax`: the bound on memory of all sessions together, and so on the tensors of one
+  # message; the task closes the connection on a message of twice this size.
+  # Errors: unavailable at the limit of sessions; bad_data if that session is open, or there is no
+  # secret. A repetition on another connection, with the same secret and before any other call of
+  # the session, replaces the first: its reply was lost.
 
   tensors @1 (token :SessionToken, caller :Types.Task, callee :Types.Task, incarnation :UInt64)
       -> (sink :TensorSink, incarnation :UInt64, bytesMax :UInt64);
   # For another task of the session. `incarnation`: of the caller, then of the callee. `bytesMax`:
-  # as above. Errors: unavailable when there is no such session (any more), or the secret is
-  # another; bad_config when this is not `callee`.
+  # as above.
+  # Errors: unavailable if there is no such session (any more), or for another secret; bad_config if
+  # this is not `callee`.
 
   status @2 () -> (json :Text);
-  # For people and tools: the sessions, what they hold. Never refused, and tells no secret.
+  # For people and tools: the sessions and their resources. Never rejected, and contains no secret.
 }
 
 struct ClusterTask {
   task @0 :Types.Task;
-  address @1 :Text;      # "host:port", as the cluster file of the task that tells it has it
+  address @1 :Text;      # "host:port", from the replying task's cluster file
 }
 
 struct SessionToken {
@@ -92,50 +94,50 @@ struct SessionToken {
 
 interface GraphSession {
   registerPart @0 (plan :UInt64, part :Part, digest :UInt64) -> ();
-  # `plan`: a number of the client's, the same for all tasks that have a part in it. `digest`:
-  # engine::digestOf(part); told again with the same digest, it is the same registration. Answered
-  # when the part is compiled. Errors: bad_config, naming the node, also for a variable that is
-  # there with another type or shape; bad_data for a part that isn't what the digest is of, or
-  # another one under a number that is taken; unavailable for more than a session may hold, and for
-  # a part that is released before it is compiled.
+  # `plan`: a number chosen by the client, the same for all tasks with a part in it. `digest`:
+  # engine::digestOf(part); a repetition with the same digest is the same registration. Replies when
+  # the part is compiled.
+  # Errors: bad_config with the node, also for an existing variable with another type or shape;
+  # bad_data for a part that doesn't match its digest, or for another part under a used number;
+  # unavailable beyond a session's bounds, and for a part that is released before it is compiled.
 
   releasePart @1 (plan :UInt64) -> ();
-  # No more steps of this plan. One that runs goes on; what is being compiled is dropped. Unknown
-  # plans are nothing to release.
+  # Ends the steps of this plan. A running step continues; a part being compiled is dropped. Unknown
+  # plans are ignored.
 
   setVariable @2 (device :Text, container :Text, name :Text, value :Tensor) -> ();
-  # Steps that begin after the answer read it. `device`: a full name of one that the task has.
-  # Errors: unavailable when the task may hold no more; bad_config for another type or shape than
-  # the variable has.
+  # Steps that begin after the reply read the value. `device`: a full name of the task's.
+  # Errors: unavailable without memory; bad_config for another type or shape than the variable's.
 
   runPart @3 (plan :UInt64, step :UInt64, deadlineMs :UInt32, feeds :List(Tensor), trace :Bool)
       -> (fetches :List(Tensor), kernels :UInt64, trace :PartTrace);
-  # Feeds and fetches are in the order of Part.feeds and Part.fetches. `trace`: what the part does
-  # and when is recorded, and is in the answer; a task of a version before these fields answers
-  # without. Answered when the part has run, and what it sent has arrived. Errors: of the first
-  # kernel that failed; what abort() said; deadline; bad_config for a variable without a value;
-  # bad_data for a plan that runs already, a step that has begun before, or feeds that don't fit.
+  # Feeds and fetches are in the order of Part.feeds and Part.fetches. `trace`: requests a record of
+  # the part's actions and times in the reply; older tasks reply without. Replies when the part has
+  # run, and its sends have arrived.
+  # Errors: of the first kernel that failed; the cause of abort(); deadline; bad_config for a
+  # variable without a value; bad_data for a plan that is running, a step that has begun before, or
+  # feeds that don't fit.
 
   abort @4 (step :UInt64, cause :Text) -> ();
-  # `cause`: the root cause, as errors travel (common/net/error_bridge.h); its first 4 MiB count.
-  # Whoever waits in this step is answered with it, now or later. Answered when nothing of the step
+  # `cause`: the root cause, encoded like all errors (common/net/error_bridge.h); its first 4 MiB
+  # count. Calls that wait in this step fail with it, now or later. Replies when nothing of the step
   # runs here any more.
 
   reset @6 (container :Text) -> ();
-  # The variables of the container, which other sessions may have made and use, have no value from
-  # now on; what a step holds of one is freed with the step. Its queues are empty and open, and a
-  # step that waits for one fails with unavailable. A task of a version before queues resets its
-  # variables alone.
+  # Drops the values of the container's variables, even if other sessions made them or use them;
+  # values held by a step are freed with it. Its queues become empty and open, and steps that wait
+  # for one fail with unavailable. A task of a version before queues resets its variables alone.
 
   load @5 () -> (steps :UInt64, parked :UInt64, ownedBytes :UInt64, waiting :UInt64);
-  # What is on its way to this task: engine::RendezvousLoad.
+  # Returns the tensors in transit to this task: engine::RendezvousLoad.
 }
 
 interface TensorSink {
   sendTensors @0 (plan :UInt64, step :UInt64, tensors :List(EdgeTensor)) -> (over :Bool);
-  # Answered when they are here. `over`: the step has ended, or was aborted; nobody will take them.
-  # Errors: bad_data for an edge that doesn't come from the caller, a tensor of another size, or one
-  # that has been sent before; unavailable when more wait here than a session may hold.
+  # Replies when they have arrived. `over`: the step has ended, or was aborted; there is no
+  # receiver.
+  # Errors: bad_data for an edge that isn't the caller's, a tensor of another size, or one that was
+  # sent before; unavailable when more tensors wait here than a session may hold.
 }
 
 struct EdgeTensor {
@@ -144,18 +146,18 @@ struct EdgeTensor {
 }
 
 struct PartTrace {
-  # What a task did in one step: trace::TaskTrace. Times are CLOCK_MONOTONIC's of its host, in
+  # The actions of a task in one step: trace::TaskTrace. Times are CLOCK_MONOTONIC of its host, in
   # nanoseconds.
   beginNs @0 :Int64;        # of the part
   endNs @1 :Int64;
-  tracks @2 :List(Text);    # what spans are shown in: threads, and one for each kind that runs in none
-  spans @3 :List(Span);     # as they ended; at most 4096, their texts at most 1 MiB
+  tracks @2 :List(Text);    # the rows for spans: threads, and one for each kind without a thread
+  spans @3 :List(Span);     # in the order of their ends; at most 4096, their texts at most 1 MiB
   dropped @4 :UInt64;       # spans beyond that
   anchorNs @5 :Int64;       # one moment, and the same as
   anchorUnixUs @6 :Int64;   # microseconds since 1970
 
   struct Span {
-    kind @0 :UInt8;         # 0 op, 1 piece, 2 receive, 3 send; of another one the reader knows nothing, and leaves it out
+    kind @0 :UInt8;         # 0 op, 1 piece, 2 receive, 3 send; a reader skips unknown kinds
     track @1 :UInt16;       # index into tracks
     name @2 :Text;          # of an op, as in the graph
     detail @3 :Text;
@@ -171,13 +173,13 @@ struct Tensor {
 }
 
 struct Part {
-  # engine::TaskPart: what one task does in each step of a plan.
+  # engine::TaskPart: the work of one task in each step of a plan.
   task @0 :Types.Task;
   devices @1 :List(Text);
-  nodes @2 :List(Node);        # each after those that it reads or waits for
+  nodes @2 :List(Node);        # each after its inputs and control inputs
   fetches @3 :List(Output);
-  feeds @4 :List(UInt32);      # nodes: Placeholders that each step is given
-  folded @5 :List(Value);      # Placeholders that have a value
+  feeds @4 :List(UInt32);      # nodes: Placeholders fed in each step
+  folded @5 :List(Value);      # Placeholders with a constant value
   edges @6 :List(Edge);        # of each _Send and _Recv, in the nodes' order
   edgesTotal @7 :UInt32;       # of the plan
 
@@ -203,11 +205,11 @@ struct Part {
       dtype @5 :UInt8;
       shape @6 :List(Int64);
       function @7 :Function;
-      nothing @8 :Void;          # a function that isn't there
+      nothing @8 :Void;          # no function
     }
   }
   struct Function {
-    # Of an If or a While. Its nodes run where that one runs, and their device is 0.
+    # For an If or a While. Its nodes run on the device of that node, and their device is 0.
     nodes @0 :List(Node);
     parameters @1 :List(UInt32);
     results @2 :List(Output);
@@ -219,7 +221,7 @@ struct Part {
   struct Edge {
     node @0 :UInt32;
     number @1 :UInt32;
-    peer @2 :Types.Task;         # that has the other end
-    incarnation @3 :UInt64;      # the process of the peer that is in this session
+    peer @2 :Types.Task;         # the task with the other end
+    incarnation @3 :UInt64;      # the process of the peer in this session
   }
 }

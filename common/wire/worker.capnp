@@ -1,5 +1,5 @@
 @0xc5d7ef4b5a4f2e90;
-# What a workerd answers on its own address.
+# The services of a workerd at its own address.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("dtf::schema");
@@ -8,5 +8,5 @@ interface WorkerGate {
   # Bootstrap of a workerd's control connections.
 
   status @0 () -> (json :Text);
-  # For people and tools: the step it is at, of how many, its loss, the rates. Never refused.
+  # For people and tools: current and total steps, loss, rates. Never rejected.
 }
