@@ -2,8 +2,9 @@
 
 namespace dtf {
 
-// The exit code of a task whose job was saved and stopped, and continues when its tasks are started
-// again (EX_TEMPFAIL of sysexits.h). It is no error; the codes of errors are in base/error.h.
+// The exit code of a task after its job was saved and stopped. The job continues when its tasks are
+// started again (EX_TEMPFAIL of sysexits.h). It is no error; the codes of errors are in
+// base/error.h.
 inline constexpr int kPausedExitCode = 75;
 
 }  // namespace dtf

@@ -61,7 +61,7 @@ class RunLock {
   Fd lock_;
 };
 
-// Returns the message for a job in `folder` whose lock is no longer held().
+// Returns the message for a job in `folder` after its lock was lost: held() is false.
 std::string lostFolderText(const std::filesystem::path& folder);
 
 // Returns the last record in launch.json of `folder`; empty if there is none.

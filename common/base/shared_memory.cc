@@ -19,8 +19,8 @@ namespace dtf {
 namespace {
 
 // F_SEAL_SHRINK: a reader would be killed (SIGBUS) if another process truncated the file.
-// F_SEAL_FUTURE_WRITE: nothing else can punch holes into it, whose pages the reader would have to
-// allocate.
+// F_SEAL_FUTURE_WRITE: nothing else can punch holes into it. The reader would have to allocate
+// their pages.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
 
 // <linux/magic.h>; huge pages have another type

@@ -145,8 +145,8 @@ std::unique_ptr<CompiledStep> compile(const graph::Graph& part,
                                       std::span<const graph::Output> fetches, Device& device,
                                       const KernelTable& kernels, CompileOptions options = {});
 
-// Returns the plan that compile() would make, without allocating. Errors: as compile(), without
-// those of the device.
+// Returns the plan that compile() would make, without allocating. Errors: as compile(), except
+// errors of the device.
 StepPlan planStep(const graph::Graph& part, std::span<const graph::Output> fetches, DeviceType type,
                   const KernelTable& kernels, CompileOptions options = {});
 

@@ -48,8 +48,8 @@ class ComputePool {
   int threads() const { return static_cast<int>(shares_.size()); }
 
   // Calls f(part, thread) for every part in [0, parts), concurrently on different threads; `thread`
-  // is in [0, threads()). Parts see all earlier writes of the caller, and the caller those of the
-  // parts. Allocates nothing.
+  // is in [0, threads()). Parts see all earlier writes of the caller, and the caller sees the
+  // parts' writes. Allocates nothing.
   template <class F>
   void run(int parts, const F& f) {
     const auto call = [](const void* function, int part, int thread) noexcept {

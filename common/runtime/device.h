@@ -115,8 +115,8 @@ class Device {
   Mutex mutex_;
 };
 
-// A turn on a device with its own memory; other threads wait. Operations of one turn precede, on
-// the device, those of the next. They need not be complete by then; any later synchronise()
+// A turn on a device with its own memory; other threads wait. On the device, operations of one
+// turn precede the next turn's. They need not be complete by then; any later synchronise()
 // completes them. compile() and CompiledStep take a turn for each call. A device on the host's
 // memory belongs to one thread and takes no turns: its kernels may compile functions that they
 // call.

@@ -15,8 +15,8 @@ inline constexpr size_t kUnrolledOperationsMax = 100'000;
 // Replaces in `step`, for a device without kernels for them:
 //   While   without cond and with a constant number of iterations, by so many copies of its body;
 //   If      with a constant condition, by the chosen branch.
-// Those that depend on fed values stay, and the table rejects them. Recurrent layers and their
-// gradients have none of those.
+// Loops and branches that depend on fed values stay, and the table rejects them. Recurrent layers
+// and their gradients have none.
 // Errors: kBadConfig beyond kUnrolledOperationsMax, and for sequences and stacks of elements that
 // don't have 4 bytes.
 void inlineFunctions(LoweredStep& step, const KernelTable& kernels, DeviceType device);

@@ -19,7 +19,7 @@ constexpr int kAll = -1, kFromTheFifth = -2;
 // of another type.
 struct Rule {
   std::string_view op;
-  bool leads;  // casts its inputs; otherwise it is bfloat16 only if all of those inputs are
+  bool leads;  // casts its inputs; otherwise it is bfloat16 only if all these inputs are
   std::array<int, 3> inputs;
   std::array<int, 2> outputs;
 };

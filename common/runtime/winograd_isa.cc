@@ -70,8 +70,8 @@ DTF_INLINE void transformGradient(const Floats (&y)[Outputs], Floats (&to)[kTile
   to[5] = y[Outputs - 1];
 }
 
-// The rows of G for the points 1 and 2 are n * (1, p, p^2, ...); those of -1 and -2 change the
-// signs of the odd terms.
+// The rows of G for the points 1 and 2 are n * (1, p, p^2, ...); the rows for -1 and -2 change
+// the signs of the odd terms.
 constexpr float kScale0 = 1.0f / 4, kScale1 = -1.0f / 6, kScale2 = 1.0f / 24;
 
 // G g.

@@ -100,9 +100,9 @@ interface PsControl {
   fail @7 (badConfig :Bool, reason :Text, leaves :Bool) -> ();
   # This worker ends with an error. For jobs by hand: under dtf-launch the launcher notifies the
   # others.
-  # Without `leaves`: it ends its job, because a restarted worker would fail the same way, or because a
-  # person ended it. The ps fails all calls that wait here, and the next heartbeats, and ends, with
-  # the same code if it was bad_config, else with unavailable.
+  # Without `leaves`: it ends its job, because a restarted worker would fail the same way, or because
+  # a person ended it. The ps fails all calls that wait here, and the next heartbeats, and ends,
+  # with the same code if it was bad_config, else with unavailable.
   # `leaves`: it has lost a peer, or waited in vain for one; the others may continue. It counts as
   # lost for that reason, and the ps ends when the last worker has left this way.
 
@@ -234,7 +234,7 @@ interface PsCheckpoint {
   # the bytes were damaged in transit; bad_config without expect().
 
   staying @17 () -> (staying :PsStaying);
-  # For a job whose shards stay with the ps (`checkpoint: {stay: true}`). Valid as long as this
+  # For a job with shards that stay on the ps (`checkpoint: {stay: true}`). Valid as long as this
   # session.
 
   struct Clock {
@@ -374,8 +374,8 @@ interface PsData {
   # call. A malformed one is ignored.
   # `gradientKey`: the worker's arena with the gradient, if not 0; `gradient` and `rows` are then
   # empty. Errors: bad_data if they aren't, or if the arena was not given. `key`: likewise the ps's
-  # arena with the parameters. `inUse`, in pull too: the key of an earlier reply whose parameters
-  # the worker still reads, besides the reply to come; 0: none.
+  # arena with the parameters. `inUse`, in pull too: the key of an earlier reply that the worker
+  # still reads, besides the reply to come; 0: none.
   # `wantedCounts`, `wantedIds`, in pull too: the rows that the caller's next batch looks up: their
   # number for each slice of a sparse variable in the shard, and their ids as in a gradient, slice
   # after slice. The reply then has these counts as `rows`, and as `parameters` the dense elements,

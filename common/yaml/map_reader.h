@@ -24,8 +24,8 @@ std::optional<std::string> readText(const YamlNode& node, std::string_view name,
 std::optional<size_t> readChoice(const YamlNode& node, const Key& key, Report& report);
 
 // Reports an unknown key or word, with the nearest one, its right place, or the valid ones. `kind`
-// is "key", "layer", "optimizer"; `label` the surrounding map, or empty. `within`: that map, whose
-// choices (of an optimizer) the hint follows; null if not known.
+// is "key", "layer", "optimizer"; `label` the surrounding map, or empty. `within`: that map; the
+// hint follows its choices (of an optimizer). Null if not known.
 void reportUnknown(std::string_view kind, std::string_view word, std::string_view label,
                    const Place& place, const Table& table, Report& report,
                    const YamlNode* within = nullptr);
@@ -66,7 +66,7 @@ class MapReader {
   bool text(std::string_view key, std::string& value) const;
   bool path(std::string_view key, std::string& value) const;  // a text, `~/` expanded
   bool boolean(std::string_view key, bool& value) const;
-  // For an enum whose values are numbered from `first` in the order of the table's choices.
+  // For an enum with values numbered from `first` in the order of the table's choices.
   template <class E>
   bool choice(std::string_view key, E& value, int first = 0) const {
     const YamlNode* node = find(key);

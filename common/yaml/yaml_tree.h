@@ -1,7 +1,7 @@
 #pragma once
 
-// YAML as a plain tree whose keys and values hold their place in the file. Bytes, depth and nodes
-// are bounded, and aliases count with their full size, so that no file can exhaust the process.
+// YAML as a plain tree. Keys and values hold their place in the file. Bytes, depth and nodes are
+// bounded, and aliases count with their full size, so that no file can exhaust the process.
 // Explicit tags, several documents and keys that are not words are rejected.
 
 #include <filesystem>
