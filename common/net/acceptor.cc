@@ -24,7 +24,7 @@ constexpr std::byte kHandshakeRecord{22};  // RFC 8446, section 5.1
 // at least eight bytes, and recognises them.
 constexpr std::array<unsigned char, 14> kTalkTls = {21, 3, 3, 0, 2, 2, 10, 21, 3, 3, 0, 2, 1, 0};
 constexpr const char* kNoKeysHere =
-    ": whoever connects has keys, and this task has none (keys: in the cluster file)";
+    ": the client uses keys, and this task has none (keys: in the cluster file)";
 
 // Confirms that the certificate was accepted: TLS alone doesn't tell the client.
 void welcome(TlsSession& tls, ConnectionKind kind) {
@@ -32,7 +32,7 @@ void welcome(TlsSession& tls, ConnectionKind kind) {
   size_t put = 0;
   if (tls.write(preamble.data(), preamble.size(), put) != TlsSession::Io::kDone ||
       put != preamble.size() || tls.flush() != TlsSession::Io::kDone)
-    throw Error(ErrorCode::kUnavailable, "it took no answer to its preamble");
+    throw Error(ErrorCode::kUnavailable, "the answer to its preamble could not be sent");
 }
 
 // Returns the source that the limit per address applies to: an address, or of IPv6 a network of 64
@@ -90,7 +90,7 @@ void Listener::Impl::retryLater(const error_code& ec) {
   const auto oldest =
       std::ranges::find_if(pending_, [](const PendingPtr& each) { return !each->proven; });
   if (oldest == pending_.end() || !hasHadItsTime(**oldest)) return;
-  refuse(PendingPtr(*oldest), kTooMany, ec.message() + ": it makes room for another");
+  refuse(PendingPtr(*oldest), kTooMany, ec.message() + ": closed to make room for another");
 }
 
 bool Listener::Impl::hasHadItsTime(const Pending& pending) const {
@@ -136,8 +136,8 @@ bool Listener::Impl::makeRoomFor(const std::string& source, const std::string& p
   if (!is_crowded && pending_.size() < options_.pending_max) return true;
   const std::string crowd =
       is_crowded
-          ? fmt::format("{} connections from {} owe their preamble already", of_source, source)
-          : fmt::format("{} connections owe their preamble already", pending_.size());
+          ? fmt::format("{} connections from {} have sent no preamble yet", of_source, source)
+          : fmt::format("{} connections have sent no preamble yet", pending_.size());
   const auto oldest = std::ranges::find_if(pending_, [&](const PendingPtr& each) {
     return !each->proven && (!is_crowded || is_same(each));
   });
@@ -147,7 +147,7 @@ bool Listener::Impl::makeRoomFor(const std::string& source, const std::string& p
   }
   const auto silent_ms = (SystemClock().now() - (*oldest)->since) / std::chrono::milliseconds(1);
   refuse(PendingPtr(*oldest), kTooMany,
-         fmt::format("{}, and this one for {} ms: it makes room for another", crowd, silent_ms));
+         fmt::format("{}, this one for {} ms: closed to make room for another", crowd, silent_ms));
   return true;
 }
 
@@ -209,7 +209,7 @@ void Listener::Impl::onFirstBytes(const PendingPtr& pending) {
   ::send(fd, kTalkTls.data(), kTalkTls.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   refuse(pending, kTls,
          (parsePreamble(came) ? std::string("a dtf program") : describeBytes(came)) +
-             " without TLS: this task has keys, so whoever connects needs keys of the job, too");
+             " without TLS: this task has keys, so its clients need keys of the job, too");
 }
 
 void Listener::Impl::shakeHands(const PendingPtr& pending) {

@@ -12,7 +12,7 @@ namespace dtf::net {
 Credentials Credentials::ownUser() {
   const std::string problem = whyOwnersAreUnknown();
   if (problem.empty()) return {};
-  log::warning("event=loopback_open reason=\"{}: whoever is on this host may connect\"", problem);
+  log::warning("event=loopback_open reason=\"{}: every user of this host may connect\"", problem);
   return insecure();
 }
 

@@ -41,13 +41,12 @@ bool isTurnedTable(const std::byte* table, uint32_t segments, uint64_t first_wor
 }
 
 std::string damagedHeaderText() {
-  return std::string("the header of a message came with other bytes than were sent") + kWhatToDo;
+  return std::string("the header of a message was damaged on the way") + kWhatToDo;
 }
 
 std::string damagedMessageText(uint64_t bytes, uint64_t received, uint64_t sent) {
-  return fmt::format(
-      "a message of {} bytes came with other bytes than were sent (checksum {}, sent with {}){}",
-      bytes, hexOf(received), hexOf(sent), kWhatToDo);
+  return fmt::format("a message of {} bytes was damaged on the way (checksum {}, sent with {}){}",
+                     bytes, hexOf(received), hexOf(sent), kWhatToDo);
 }
 
 }  // namespace dtf::net

@@ -66,8 +66,8 @@ class Exchange {
     resolver_.async_resolve(
         target_.host, std::to_string(target_.port),
         [this](const error_code& error, const tcp::resolver::results_type& found) {
-          if (error) return finish("is not known", error);
-          awaited_ = "to take a connection";
+          if (error) return finish("can't be resolved", error);
+          awaited_ = "to accept a connection";
           connect(found.begin());
         });
   }
@@ -78,15 +78,15 @@ class Exchange {
     socket_.close(ignored);
     socket_.async_connect(*to, [this, to](const error_code& error) {
       if (!error) return send();
-      if (std::next(to) == AddressIterator()) return finish("takes no connection", error);
+      if (std::next(to) == AddressIterator()) return finish("accepts no connection", error);
       connect(std::next(to));
     });
   }
 
   void send() {
-    awaited_ = "to take what is sent";
+    awaited_ = "to accept the request";
     http::async_write(socket_, request_, [this](const error_code& error, size_t /*bytes*/) {
-      if (error) return finish("doesn't take what is sent", error);
+      if (error) return finish("doesn't accept the request", error);
       awaited_ = "to answer";
       // Reads the head alone: beast 1.74 ignores body_limit() if both arrive at once.
       http::async_read_header(socket_, buffer_, parser_,
@@ -116,7 +116,7 @@ class Exchange {
   http::request<http::string_body> request_;
   boost::beast::flat_buffer buffer_{kHttpReplyBytesMax};
   http::response_parser<http::string_body> parser_;
-  const char* awaited_ = "to be found";
+  const char* awaited_ = "to be resolved";
   const char* failed_ = "";
   std::optional<error_code> error_;  // once it has ended
 };

@@ -25,8 +25,8 @@ std::string_view view(boost::beast::string_view text) {
 HttpRefusal refusalOf(const boost::beast::error_code& error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
     return {431, fmt::format("the request's head is longer than {} bytes", kHttpHeadBytesMax)};
-  if (error == http::error::body_limit) return {413, "a request has no body here"};
-  if (error == http::error::bad_version) return {505, "HTTP/1.0 and HTTP/1.1 are understood"};
+  if (error == http::error::body_limit) return {413, "a request with a body"};
+  if (error == http::error::bad_version) return {505, "only HTTP/1.0 and HTTP/1.1 are supported"};
   return {400, "no HTTP request: " + error.message()};
 }
 
@@ -78,12 +78,12 @@ HttpParsed parseHttpRequest(std::string_view received) {
   if (request.method() == http::verb::unknown)
     return HttpRefusal{501, "an unknown method: only GET is answered"};
   if (request.method() != http::verb::get) return HttpRefusal{405, "only GET is answered", is_head};
-  if (hasBody(parser)) return HttpRefusal{413, "a request has no body here"};
+  if (hasBody(parser)) return HttpRefusal{413, "a request with a body"};
   const auto host = request.find(http::field::host);
   if (request.version() >= 11 && host == request.end())
-    return HttpRefusal{400, "an HTTP/1.1 request without its Host"};
+    return HttpRefusal{400, "an HTTP/1.1 request without a Host header"};
   const std::string_view target = view(request.target());
-  if (!target.starts_with('/')) return HttpRefusal{400, "a target that is no path"};
+  if (!target.starts_with('/')) return HttpRefusal{400, "the request's target is not a path"};
   const auto origin = request.find(http::field::origin);
   return HttpRequest{std::string(target.substr(0, target.find('?'))),
                      host == request.end() ? "" : hostOf(view(host->value())),

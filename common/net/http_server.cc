@@ -214,11 +214,11 @@ void HttpServer::Impl::ask(const ConnectionPtr& connection, const HttpRequest& r
       std::ranges::find(options_.open_paths, request.path) != options_.open_paths.end();
   if (!is_known && !is_open)
     return refuse(connection, {403,
-                               "this page is for whoever shows a certificate of the job, such as "
-                               "client.pem of dtf-launch keys"});
+                               "this page needs a certificate of the job, such as client.pem of "
+                               "dtf-launch keys"});
   if (!options_.only_host.empty() && request.host != options_.only_host && !request.host.empty() &&
       !isNumericOrLocal(request.host))
-    return refuse(connection, {421, "this is not the host of that name"});
+    return refuse(connection, {421, "this server doesn't serve the requested host name"});
   connection->state = State::kAsked;
   connection->deadline.cancel();
   const AsioEventPort::Io io(port_);

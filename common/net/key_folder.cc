@@ -151,7 +151,7 @@ bool isHostName(const std::string& host) {
 std::string alternativeNames(const CertifiedName& name, const std::string& host) {
   const std::string uri = "URI:" + name.uri();
   if (host.empty()) return uri;
-  if (!isHostName(host)) throw Error(ErrorCode::kUsage, "'" + host + "' is no name of a host");
+  if (!isHostName(host)) throw Error(ErrorCode::kUsage, "'" + host + "' is not a host name");
   const std::unique_ptr<ASN1_OCTET_STRING, decltype(&ASN1_OCTET_STRING_free)> address(
       a2i_IPADDRESS(host.c_str()), &ASN1_OCTET_STRING_free);
   (void)openSslText();  // clears the error for a name, which is no address
@@ -254,8 +254,8 @@ KeyInFolder KeyFolder::sign(const CertifiedName& name, const std::string& names,
   const fs::path authority_key = folder_ / kAuthorityKeyFile;
   if (!fs::exists(authority_key))
     throw Error(ErrorCode::kBadData, authority_key.string() +
-                                         " is missing: only where the CA's "
-                                         "key is can keys be made");
+                                         " is missing: keys can only be made "
+                                         "where the CA's key is");
   refuseOpenKey(authority_key);
   const Certificate ca = readCertificate(folder_ / kAuthorityFile);
   if (hasExpired(*ca))
@@ -281,7 +281,7 @@ KeyInFolder KeyFolder::issue(const std::string& task, const std::string& host,
                              const Validity& validity) {
   if (!isTaskName(task))
     throw Error(ErrorCode::kUsage,
-                "'" + task + "' is no task: ps/0, worker/1 and so on are, and client");
+                "'" + task + "' is not a task: name ps/0, worker/1 and so on, or client");
   const CertifiedName name{job_, task};
   return sign(name, alternativeNames(name, host), validity);
 }

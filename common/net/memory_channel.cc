@@ -57,7 +57,7 @@ Name nameOf(const std::string& address) {
   name.address.sun_family = AF_UNIX;
   if (address.size() != kNameBegin.size() + kNameDigits || !address.starts_with(kNameBegin) ||
       !std::all_of(address.begin() + kNameBegin.size(), address.end(), isDigit))
-    throw Error(ErrorCode::kBadData, "what came as a door's address is none");
+    throw Error(ErrorCode::kBadData, "a peer sent an invalid address for shared memory");
   std::memcpy(name.address.sun_path + 1, address.data(), address.size());
   name.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.size());
   return name;
@@ -106,9 +106,9 @@ MemoryChannel MemoryChannel::connect(const std::string& address, const DoorSecre
   MemoryChannel channel(unixSocket());
   const int fd = channel.socket_.get();
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&name.address), name.bytes) != 0)
-    failWith("connect to the door of a peer", errno);
+    failWith("connect to a peer for shared memory", errno);
   if (::send(fd, secret.data(), sizeof secret, MSG_NOSIGNAL) != sizeof secret)
-    failWith("knock at the door of a peer", errno);
+    failWith("send a peer the secret for shared memory", errno);
   return channel;
 }
 
@@ -138,11 +138,10 @@ std::optional<GivenMemory> MemoryChannel::receive(size_t bytes_max) {
     throw Error(ErrorCode::kUnavailable,
                 "no descriptor is left for the memory that a peer gave: raise `ulimit -n`");
   if (is_cut || received != sizeof note || note.key == 0 || note.bytes == 0)
-    throw Error(ErrorCode::kBadData, "a peer gave memory without saying which");
+    throw Error(ErrorCode::kBadData, "a peer gave memory with an invalid note");
   if (note.bytes > bytes_max)
-    throw Error(
-        ErrorCode::kBadData,
-        fmt::format("a peer gave {} bytes of memory, at most {} are taken", note.bytes, bytes_max));
+    throw Error(ErrorCode::kBadData, fmt::format("a peer gave {} bytes of memory; the most is {}",
+                                                 note.bytes, bytes_max));
   return GivenMemory{note.key, std::make_shared<const MappedMemory>(fd, note.bytes)};
 }
 
@@ -161,7 +160,7 @@ std::optional<MemoryChannel> MemoryDoor::take() {
   for (;;) {
     Fd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.valid() && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
-    if (!socket.valid()) failWith("accept whoever knocks at a door", errno);
+    if (!socket.valid()) failWith("accept a connection for shared memory", errno);
     DoorSecret said{};
     if (::recv(socket.get(), said.data(), sizeof said, 0) != sizeof said) continue;
     // Compares in constant time.

@@ -65,7 +65,8 @@ bool isLoopback(const End& end) {
 }
 
 std::string unknown(const std::string& what, int error) {
-  return fmt::format("the kernel doesn't tell whose sockets are ({}: {})", what, errnoText(error));
+  return fmt::format("the kernel doesn't report the owners of sockets ({}: {})", what,
+                     errnoText(error));
 }
 
 // Queries the kernel through `netlink`, which replies within the call. nullopt with errno: no
@@ -131,8 +132,9 @@ std::string refusalOf(const Owner& owner) {
   const uid_t own = ::geteuid();
   if (owner.user == own || owner.user == 0) return {};
   return fmt::format(
-      "it is a process of user {} of this host, and without keys only those of user "
-      "{}, who this is, and of root are talked to",
+      "it is a process of user {} of this host; without keys, this process of user {} talks only "
+      "to "
+      "the same user's and root's",
       owner.user, own);
 }
 
@@ -179,7 +181,7 @@ std::string whyOwnersAreUnknown() {
   loopback.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (::bind(listening.get(), reinterpret_cast<sockaddr*>(&loopback), sizeof(loopback)) != 0 ||
       ::listen(listening.get(), 1) != 0)
-    return unknown("a socket to ask about", errno);
+    return unknown("a listening socket", errno);
   const Found found = ownerOf(endOf(listening.get(), ::getsockname), {});
   if (const auto* problem = std::get_if<std::string>(&found)) return *problem;
   const Owner& owner = std::get<Owner>(found);

@@ -100,10 +100,10 @@ class TlsKeys::Loaded {
 
   void check(X509& ca, X509& own, const std::string& file) {
     const std::optional<CertifiedName> name = nameOf(own);
-    if (!name) throw Error(ErrorCode::kBadConfig, file + " is for no task of a job");
+    if (!name) throw Error(ErrorCode::kBadConfig, file + " names no task of a job");
     if (X509_verify(&own, X509_get0_pubkey(&ca)) != 1) {
       (void)openSslText();
-      throw Error(ErrorCode::kBadConfig, file + " is not signed by the CA that lies beside it");
+      throw Error(ErrorCode::kBadConfig, file + " is not signed by the CA in the same folder");
     }
     name_ = *name;
   }
@@ -142,10 +142,10 @@ std::shared_ptr<const TlsKeys::Loaded> TlsKeys::load() const {
   auto loaded =
       std::make_shared<const Loaded>(readPem(authority), key.string(), pem, authority.string());
   if (loaded->name().task != task_)
-    throw Error(ErrorCode::kBadConfig, fmt::format("{} is for {}, but this is {}", key.string(),
-                                                   loaded->name().task, task_));
+    throw Error(ErrorCode::kBadConfig, fmt::format("{} is for {}, but this task is {}",
+                                                   key.string(), loaded->name().task, task_));
   if (!job_.empty() && loaded->name().job != job_)
-    throw Error(ErrorCode::kBadConfig, fmt::format("{} is of job '{}', but this is '{}'",
+    throw Error(ErrorCode::kBadConfig, fmt::format("{} is of job '{}', but this job is '{}'",
                                                    key.string(), loaded->name().job, job_));
   return loaded;
 }

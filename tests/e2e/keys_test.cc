@@ -327,8 +327,8 @@ TEST_F(AnotherUserTest, IsNotTakenForATask) {
   const ProcessResult result = worker.wait(kEnd);
   EXPECT_EQ(result.exit_code, 77) << result.err;
   EXPECT_THAT(result.err,
-              HasSubstr("it is a process of user 65534 of this host, and without keys "
-                        "only those of user 0, who this is, and of root are talked to"));
+              HasSubstr("it is a process of user 65534 of this host; without keys, "
+                        "this process of user 0 talks only to the same user's and root's"));
 }
 
 TEST_F(KeysTest, BadKeysAreSaidBeforeATaskStarts) {

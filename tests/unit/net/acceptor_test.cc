@@ -51,7 +51,7 @@ TEST_F(AcceptorTest, BoundsTheConnectionsThatOweAPreamble) {
   for (int i = 0; i < 3; ++i) silent.push_back(connectRaw(listener.port()));
   runUntil(reactor_, [&] { return listener.pendingCount() == 3; });
   const Fd fourth = connectRaw(listener.port());
-  EXPECT_THAT(logUntilClosed(fourth), HasSubstr("3 connections owe their preamble"));
+  EXPECT_THAT(logUntilClosed(fourth), HasSubstr("3 connections have sent no preamble yet"));
   sendPreamble(silent[0]);
   runUntil(reactor_, [&] { return accepted_.size() == 1; });
 }
@@ -68,7 +68,7 @@ TEST_F(AcceptorTest, WhoComesTakesThePlaceOfTheOldestThatIsSilent) {
   const Fd task = connectRaw(listener.port());
   EXPECT_THAT(logUntilClosed(silent[0]),
               HasSubstr("peer=" + localName(silent[0].get()) +
-                        " reason=\"3 connections owe their preamble already, and this one for "));
+                        " reason=\"3 connections have sent no preamble yet, this one for "));
   EXPECT_EQ(listener.pendingCount(), 3u);
   sendPreamble(task);
   runUntil(reactor_, [&] { return accepted_.size() == 1; });
@@ -83,7 +83,8 @@ TEST_F(AcceptorTest, OneAddressAloneTakesNotAllPlaces) {
   for (int i = 0; i < 2; ++i) silent.push_back(connectRaw(listener.port()));
   runUntil(reactor_, [&] { return listener.pendingCount() == 2; });
   const Fd third = connectRaw(listener.port());
-  EXPECT_THAT(logUntilClosed(third), HasSubstr("2 connections from 127.0.0.1 owe their preamble"));
+  EXPECT_THAT(logUntilClosed(third),
+              HasSubstr("2 connections from 127.0.0.1 have sent no preamble yet"));
   const Fd elsewhere = connectRaw(listener.port(), "127.0.0.2");
   sendPreamble(elsewhere);
   runUntil(reactor_, [&] { return accepted_.size() == 1; });

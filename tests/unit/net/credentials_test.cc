@@ -66,7 +66,7 @@ TEST(Credentials, WhereTheKernelMayNotBeAskedThatIsSaidAndAllAreLetIn) {
     std::_Exit(Credentials::ownUser().isOwnUserOnly() || knows ? 1 : 0);
   };
   EXPECT_EXIT(in_a_sandbox(), ::testing::ExitedWithCode(0),
-              "event=loopback_open reason=.*whoever is on this host may connect");
+              "event=loopback_open reason=.*every user of this host may connect");
 }
 
 TEST(Credentials, WhereItMayBeAskedNobodyIsToldOtherwise) {

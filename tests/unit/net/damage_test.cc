@@ -13,12 +13,12 @@ using ::testing::HasSubstr;
 TEST(Damage, IsCountedAndNamed) {
   const uint64_t before = damagedMessages();
   ::testing::internal::CaptureStderr();
-  noteDamage("worker/1 (10.0.0.2:5555)", "a message of 8 bytes came with other bytes");
+  noteDamage("worker/1 (10.0.0.2:5555)", "a message of 8 bytes was damaged on the way");
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(damagedMessages(), before + 1);
   EXPECT_THAT(log, AllOf(HasSubstr("warning"),
                          HasSubstr("event=message_damaged peer=\"worker/1 (10.0.0.2:5555)\" "
-                                   "reason=\"a message of 8 bytes came with other bytes\"")));
+                                   "reason=\"a message of 8 bytes was damaged on the way\"")));
 }
 
 // Passes on what two ends say to each other, and turns a bit of it.
@@ -74,7 +74,7 @@ TEST_F(TurnedOnTheWay, TheServerNamesWhoseMessageItWasAndTheCallFailsAsBroken) {
   EXPECT_EQ(damagedMessages(), before + 1);
   EXPECT_THAT(log, HasSubstr("event=message_damaged peer=\"worker/1\" reason=\"a message of "));
   EXPECT_EQ(failure.getType(), kj::Exception::Type::DISCONNECTED);
-  EXPECT_THAT(failure.getDescription().cStr(), HasSubstr("came with other bytes than were sent"))
+  EXPECT_THAT(failure.getDescription().cStr(), HasSubstr("damaged on the way"))
       << "the sender is told";
 }
 
@@ -92,7 +92,7 @@ TEST_F(TurnedOnTheWay, TheClientNamesWhoseAnswerItWas) {
   EXPECT_EQ(damagedMessages(), before + 1);
   EXPECT_THAT(log, HasSubstr("event=message_damaged peer=\"server\" reason=\"a message of "));
   EXPECT_EQ(failure.getType(), kj::Exception::Type::DISCONNECTED);
-  EXPECT_THAT(failure.getDescription().cStr(), HasSubstr("came with other bytes than were sent"));
+  EXPECT_THAT(failure.getDescription().cStr(), HasSubstr("damaged on the way"));
 }
 
 // The last suite: it leaves no line of its second for others.

@@ -71,7 +71,7 @@ TEST(FrameCheck, AFirstFrameThatLostItsCountIsToldFromAnUncheckedOne) {
 TEST(FrameCheck, TheTextsSayWhatToDo) {
   const std::string text = damagedMessageText(4194304, 0x1234, 0xabcd);
   EXPECT_EQ(text,
-            "a message of 4194304 bytes came with other bytes than were sent (checksum "
+            "a message of 4194304 bytes was damaged on the way (checksum "
             "0000000000001234, sent with 000000000000abcd); check the network cards, the cables "
             "and the memory of both hosts");
   EXPECT_NE(damagedHeaderText().find("the header of a message"), std::string::npos);

@@ -62,7 +62,7 @@ TEST(HttpClient, NobodyThereAndNoHttpAreErrors) {
   }
   EXPECT_EQ(errorOf({"127.0.0.1", port, "/"}, kWithin).code(), ErrorCode::kUnavailable);
   EXPECT_THAT(errorOf({"::1", port, "/"}, kWithin).message(),
-              StartsWith("[::1]:" + std::to_string(port) + " takes no connection"));
+              StartsWith("[::1]:" + std::to_string(port) + " accepts no connection"));
   for (const std::string& answer :
        {std::string("SSH-2.0-x\r\n"),
         std::string("HTTP/1.1 200 OK\r\nContent-Length: 70000\r\n\r\n") +

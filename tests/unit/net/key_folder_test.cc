@@ -66,10 +66,10 @@ TEST(KeyFolder, RefusesWhatItCantDoInWords) {
   EXPECT_THAT(messageOf([&] { KeyFolder::create(job.path() / "new", "a/b", {}); }),
               HasSubstr("'a/b' can't name a job"));
   for (const char* task : {"ps", "ps/", "ps/01", "ps/-1", "chief/0", "ca", "worker/1,DNS:x"})
-    EXPECT_THAT(messageOf([&] { job.folder().issue(task, "", {}); }), HasSubstr("is no task"))
+    EXPECT_THAT(messageOf([&] { job.folder().issue(task, "", {}); }), HasSubstr("is not a task"))
         << task;
   EXPECT_THAT(messageOf([&] { job.folder().issue("ps/0", "a,DNS:b", {}); }),
-              HasSubstr("is no name of a host"));
+              HasSubstr("is not a host name"));
   std::filesystem::remove(job.path() / "ca-key.pem");
   EXPECT_THAT(messageOf([&] { job.folder().issue("ps/0", "", {}); }),
               HasSubstr("ca-key.pem is missing"));

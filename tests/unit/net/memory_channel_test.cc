@@ -85,7 +85,7 @@ TEST(MemoryChannel, TakesNoMoreThanItExpects) {
   Ends ends;
   const SharedMemory memory(kBytesMax + 1);
   ends.from.give(memory);
-  expectError(ErrorCode::kBadData, "gave 5001 bytes of memory, at most 5000 are taken",
+  expectError(ErrorCode::kBadData, "gave 5001 bytes of memory; the most is 5000",
               [&] { ends.to.receive(kBytesMax); });
 }
 
@@ -145,7 +145,7 @@ TEST(MemoryDoor, IsClosedWhenItIsGone) {
     address = door.address();
     EXPECT_NE(address, MemoryDoor().address());
   }
-  expectError(ErrorCode::kUnavailable, "door of a peer", [&] {
+  expectError(ErrorCode::kUnavailable, "connect to a peer for shared memory", [&] {
     MemoryChannel::connect(address, {1, 2});
   });
   for (const std::string& none :
@@ -207,17 +207,17 @@ TEST_F(StrangeGiver, OfSeveralDescriptorsKeepsNone) {
   for (const int count : {2, 3}) {
     const size_t before = openDescriptors();
     giveDescriptors(memory, count);
-    expectError(ErrorCode::kBadData, "without saying which", [&] { to_->receive(kBytesMax); });
+    expectError(ErrorCode::kBadData, "with an invalid note", [&] { to_->receive(kBytesMax); });
     EXPECT_EQ(openDescriptors(), before) << count;
   }
 }
 
 TEST_F(StrangeGiver, OfNoNoteIsRefused) {
   say("short", 5);
-  expectError(ErrorCode::kBadData, "without saying which", [&] { to_->receive(kBytesMax); });
+  expectError(ErrorCode::kBadData, "with an invalid note", [&] { to_->receive(kBytesMax); });
   const uint64_t nothing[2] = {5, 0};
   say(nothing, sizeof nothing);
-  expectError(ErrorCode::kBadData, "without saying which", [&] { to_->receive(kBytesMax); });
+  expectError(ErrorCode::kBadData, "with an invalid note", [&] { to_->receive(kBytesMax); });
 }
 
 }  // namespace

@@ -128,10 +128,9 @@ TEST_F(OtherUser, ThatHasConnectedIsTold) {
   const Listening listening;
   const AnotherUser nobody([port = listening.port](int) { connectTo(port); });
   const Fd accepted = listening.accept();
-  EXPECT_THAT(
-      strangerThatConnects(accepted.get()).why,
-      HasSubstr("it is a process of user 65534 of this host, and without keys only those of "
-                "user 0, who this is, and of root"));
+  EXPECT_THAT(strangerThatConnects(accepted.get()).why,
+              HasSubstr("it is a process of user 65534 of this host; without keys, this process of "
+                        "user 0 talks only to the same user's and root's"));
 }
 
 // Who takes the port of a task that has ended is not given a model.

@@ -51,7 +51,7 @@ TEST(TlsKeys, RefusesFilesThatWouldNotServeAndSaysWhich) {
   std::filesystem::copy_file(file, job.path() / "ps-1.pem");
   ::chmod((job.path() / "ps-1.pem").c_str(), 0600);
   EXPECT_THAT(refusedKeys(job.path(), "ps/1").message(),
-              HasSubstr("is for ps/0, but this is ps/1"));
+              HasSubstr("is for ps/0, but this task is ps/1"));
   writeText(file, "-----BEGIN JUNK-----\n");
   EXPECT_EQ(refusedKeys(job.path(), "ps/0").code(), ErrorCode::kBadData);
 }
@@ -99,7 +99,7 @@ TEST(TlsKeys, RefusesAKeyThatAnotherCaHasSigned) {
   std::filesystem::copy_file(theirs.path() / "ps-0.pem", ours.path() / "ps-0.pem");
   ::chmod((ours.path() / "ps-0.pem").c_str(), 0600);
   EXPECT_THAT(refusedKeys(ours.path(), "ps/0").message(),
-              HasSubstr("is not signed by the CA that lies beside it"));
+              HasSubstr("is not signed by the CA in the same folder"));
 }
 
 // Both ends by one handshake; true when it succeeds.

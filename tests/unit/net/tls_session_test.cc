@@ -138,7 +138,7 @@ TEST_F(TlsTest, WhoHasNoKeysIsToldSo) {
   const Fd plain = connectRaw(listener_.port());
   sendPreamble(plain);
   EXPECT_THAT(logUntilClosed(plain),
-              HasSubstr("a dtf program without TLS: this task has keys, so whoever connects needs "
+              HasSubstr("a dtf program without TLS: this task has keys, so its clients need "
                         "keys of the job, too"));
   const Fd browser = connectRaw(listener_.port());
   sendRaw(browser, "GET / HTTP/1.1\r\n\r\n", 18);
@@ -204,7 +204,7 @@ TEST_F(TlsTest, AServerWithoutKeysIsNamed) {
   const Error error = toError(
       failureOf(reactor_, connectToPeer(reactor_.port, "127.0.0.1", plain.port(), as(worker_))));
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr("a TLS handshake: whoever connects has keys, and this task has none"));
+              HasSubstr("a TLS handshake: the client uses keys, and this task has none"));
   EXPECT_THAT(error.message(), HasSubstr("it closed the connection in the TLS handshake"));
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);  // as a peer that dies: it may come back
 }

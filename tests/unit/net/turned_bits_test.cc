@@ -64,7 +64,7 @@ class TurnedBits : public ::testing::Test {
     }
     ASSERT_TRUE(failure != nullptr) << what << ": it waits in vain";
     EXPECT_EQ(received, good) << what;
-    EXPECT_THAT(receiver.damage(), HasSubstr("came with other bytes than were sent")) << what;
+    EXPECT_THAT(receiver.damage(), HasSubstr("damaged on the way")) << what;
     EXPECT_THAT(receiver.violation(), IsEmpty()) << what;
     KJ_IF_MAYBE (exception, failure) {
       EXPECT_EQ(exception->getType(), kj::Exception::Type::DISCONNECTED) << what;
