@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kQueuedPerWorkerMax = 4;
 
 std::string partsText(const std::vector<uint32_t>& awaited) {
-  return "the steps of an epoch that are those of " + workerNames(awaited);
+  return "the rest of the epoch, which belongs to " + workerNames(awaited);
 }
 
 }  // namespace
@@ -99,11 +99,11 @@ bool AsyncCoordinator::refused(const Contribution& c, PushCallback& callback) {
   } else if (leads() && c.step > worker.steps_pushed) {
     why = fmt::format("step {}, but its next step is {}", c.step, worker.steps_pushed);
   } else if (leads() && c.step == worker.steps_pushed && !worker.granted && !isDone()) {
-    why = fmt::format("step {} without having been granted it; pull first", c.step);
+    why = fmt::format("step {}, which was not granted to it; pull first", c.step);
   } else if (staleness_ && (c.progress == 0 || c.progress >= kProgressEnd - 1)) {
-    why = "a step without the progress that it is at";
+    why = "a step without its progress, which bounded training needs";
   } else if (queue_.size() >= workers_.size() * kQueuedPerWorkerMax) {
-    why = fmt::format("one gradient more than the {} that may wait", queue_.size());
+    why = fmt::format("a gradient while {} wait already, the most", queue_.size());
   } else {
     return false;
   }
@@ -287,9 +287,8 @@ void AsyncCoordinator::releaseHold() {
   const OutwardCalls::Scope scope(context_.calls);
   // What is not held back may pass a cut that still waits: that would be captured
   // beyond it, much later.
-  cut_.answer(
-      Error(ErrorCode::kUnavailable,
-            fmt::format("the checkpoint that ps/{} waited for was called off", context_.ps_task)));
+  cut_.answer(Error(ErrorCode::kUnavailable,
+                    fmt::format("the checkpoint on ps/{} was called off", context_.ps_task)));
   holding_ = false;
   for (Parked& parked : std::exchange(parked_, {}))
     push(std::move(parked.contribution), std::move(parked.callback));
@@ -305,7 +304,7 @@ void AsyncCoordinator::cutAt(CutPosition target, CutCallback callback) {
   if (!sane) {
     cut_.answer(
         Error(ErrorCode::kBadData,
-              fmt::format("ps/{} was asked for a checkpoint of {} workers, but there are {}",
+              fmt::format("ps/{} got a request for a checkpoint of {} workers, but the job has {}",
                           context_.ps_task, cut_.target().size(), workers_.size())));
   } else if (too_late) {
     cut_.answer(CutResult{});
@@ -363,7 +362,7 @@ std::string AsyncCoordinator::waitingForText(uint32_t rank) const {
   std::vector<uint32_t> holders;
   for (uint32_t other = 0; other < workers_.size(); ++other)
     if (workers_[other].granted || workers_[other].may_hold_grant) holders.push_back(other);
-  return "the last steps, which are with " + workerNames(holders);
+  return "the last steps, which were granted to " + workerNames(holders);
 }
 
 std::string AsyncCoordinator::awaitedText() const {
@@ -435,7 +434,7 @@ void AsyncCoordinator::onReceived(uint32_t ps_task, uint64_t, uint32_t) {
 
 void AsyncCoordinator::onDecision(uint64_t step, const std::vector<uint32_t>&) {
   throw Error(ErrorCode::kBadData,
-              fmt::format("ps/{} was sent a decision for step {}, but trains asynchronously",
+              fmt::format("ps/{} received a decision for step {}, but it trains asynchronously",
                           context_.ps_task, step));
 }
 

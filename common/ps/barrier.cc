@@ -63,13 +63,14 @@ void Barriers::arrive(std::string_view name, uint32_t rank, Arrival arrival, Dur
   if (found == barriers_.end()) {
     const bool bad_name = name.empty() || name.size() > kBarrierNameBytesMax;
     if (bad_name || barriers_.size() >= kBarriersMax) {
-      return answer(waiter,
-                    Error(ErrorCode::kBadConfig,
-                          bad_name ? fmt::format("a barrier's name has 1 to {} bytes, not {}",
-                                                 kBarrierNameBytesMax, name.size())
-                                   : fmt::format("the job has {} barriers already, the most "
-                                                 "there may be; '{}' would be one more",
-                                                 kBarriersMax, name)));
+      return answer(
+          waiter,
+          Error(ErrorCode::kBadConfig,
+                bad_name ? fmt::format("a barrier's name has 1 to {} bytes, not {}",
+                                       kBarrierNameBytesMax, name.size())
+                         : fmt::format(
+                               "the job has {} barriers already, the most; '{}' would be one more",
+                               kBarriersMax, name)));
     }
     found = barriers_.try_emplace(std::string(name)).first;
   }
@@ -141,8 +142,8 @@ void Barriers::tick() {
         continue;
       }
       answer(waiter, Error(ErrorCode::kUnavailable,
-                           fmt::format("{} waited {} at barrier '{}' for {}; look at what became "
-                                       "of it, or give the wait more time",
+                           fmt::format("{} waited {} at barrier '{}' for {}; look at its log, or "
+                                       "give the wait more time",
                                        workerName(at->first), secondsText(waiter.timeout), name,
                                        workerNames(missing))));
       // Whoever gave up has not arrived any more: the others must not pass on its account.

@@ -16,8 +16,9 @@ void StalenessHistogram::add(uint64_t staleness) {
 }
 
 Error wentBackDuringCut(uint32_t ps_task) {
-  return {ErrorCode::kUnavailable, "ps/" + std::to_string(ps_task) +
-                                       " went back to an earlier cut while a checkpoint was due"};
+  return {ErrorCode::kUnavailable,
+          "ps/" + std::to_string(ps_task) +
+              " went back to earlier values before the checkpoint was taken"};
 }
 
 std::unique_ptr<Coordinator> makeCoordinator(const CoordinatorContext& context) {

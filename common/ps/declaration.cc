@@ -27,7 +27,7 @@ namespace {
 // A table that is empty has no rows to count in.
 void validateTable(const VariableInfo& variable) {
   if (variable.shape.rank() == 0 || variable.shape.elements() == 0 || variable.momentum)
-    bad(fmt::format("'{}' {} cannot be sparse: it is no trained table of rows", variable.name,
+    bad(fmt::format("'{}' {} cannot be sparse: it is not a trained table of rows", variable.name,
                     variable.shape.str()));
 }
 
@@ -35,8 +35,9 @@ void validateTable(const VariableInfo& variable) {
 void validateRows(const VariableInfo& variable, const Slice& slice) {
   const uint64_t row = rowElements(variable.shape);
   if (slice.begin % row != 0 || slice.count % row != 0 || slice.count / row > UINT32_MAX)
-    bad(fmt::format("elements [{}, +{}) of the sparse '{}' are no whole rows of {}, or too many",
-                    slice.begin, slice.count, variable.name, row));
+    bad(fmt::format(
+        "elements [{}, +{}) of the sparse '{}' are not whole rows of {} elements, or too many",
+        slice.begin, slice.count, variable.name, row));
 }
 
 // Slices lie one behind the other, with no more between them than alignment asks for: what a shard

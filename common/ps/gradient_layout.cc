@@ -72,11 +72,11 @@ GradientLayout GradientLayout::rowsAlone() const {
 
 std::optional<std::string> GradientLayout::countFault(std::span<const uint32_t> row_counts) const {
   if (row_counts.size() != sparse_.size())
-    return fmt::format("rows of {} sparse variables for a shard with {}", row_counts.size(),
+    return fmt::format("rows of {} sparse variables, but the shard has {}", row_counts.size(),
                        sparse_.size());
   for (size_t i = 0; i < sparse_.size(); ++i)
     if (row_counts[i] > sparse_[i].rows)
-      return fmt::format("{} rows of a sparse variable of which the shard has {}", row_counts[i],
+      return fmt::format("{} rows of a sparse variable, but the shard has {} of it", row_counts[i],
                          sparse_[i].rows);
   return std::nullopt;
 }
@@ -86,9 +86,9 @@ std::optional<std::string> GradientLayout::rowFault(std::span<const uint32_t> id
   const uint32_t rows = sparse_.at(index).rows;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= rows)
-      return fmt::format("row {} of a sparse variable of which the shard has {}", ids[i], rows);
+      return fmt::format("row {} of a sparse variable, but the shard has {} of it", ids[i], rows);
     if (i > 0 && ids[i] <= ids[i - 1])
-      return fmt::format("row {} behind row {}: rows must be ascending, each once", ids[i],
+      return fmt::format("row {} after row {}: rows must be ascending, each once", ids[i],
                          ids[i - 1]);
   }
   return std::nullopt;
@@ -100,7 +100,7 @@ std::optional<std::string> GradientLayout::fault(const Gradient& gradient) const
     if (sparse_.empty())
       return fmt::format("a gradient of {} elements for a shard of {}", gradient.values.size(),
                          elements_);
-    return fmt::format("a gradient of {} elements for {} dense ones and its rows, which make {}",
+    return fmt::format("a gradient of {} elements, but {} dense elements and its rows make {}",
                        gradient.values.size(), dense_elements_, elementsOf(gradient.row_counts));
   }
   for (size_t i = 0; i < sparse_.size(); ++i)

@@ -71,11 +71,11 @@ class GradientLayout {
   // Of a shard with sparse slices: the same slices, without the dense elements.
   GradientLayout rowsAlone() const;
 
-  // What is wrong with counts that somebody sent: "rows of 2 sparse variables for a shard with 1".
-  // nullopt: elementsOf() may be asked.
+  // The fault of received counts: "rows of 2 sparse variables, but the shard has 1". nullopt: none,
+  // and elementsOf() takes them.
   std::optional<std::string> countFault(std::span<const uint32_t> row_counts) const;
-  // What is wrong with ids for the slice at `index`: "row 4 of a sparse variable of which the shard
-  // has 4".
+  // The fault of received ids for the slice at `index`: "row 4 of a sparse variable, but the shard
+  // has 4 of it". nullopt: none.
   std::optional<std::string> rowFault(std::span<const uint32_t> ids, size_t index) const;
   // What is wrong with a gradient: counts, size, or ids that aren't ascending rows of their slice.
   std::optional<std::string> fault(const Gradient& gradient) const;

@@ -94,9 +94,9 @@ RecoveryDecision goBack(RecoveryDecision decision, Words words, std::vector<uint
     decision.reason =
         fmt::format("no ps holds values: all take the {} of step {}", source, decision.cut.step);
   } else if (lost.empty()) {
-    decision.reason =
-        fmt::format("a going back was interrupted: all go back {} steps to the {} of step {}",
-                    decision.steps_lost, source, decision.cut.step);
+    decision.reason = fmt::format(
+        "a return to saved values was interrupted: all go back {} steps to the {} of step {}",
+        decision.steps_lost, source, decision.cut.step);
   } else {
     decision.reason = fmt::format("{} lost {} values: all go back {} steps to the {} of step {}",
                                   psNames(lost), lost.size() == 1 ? "its" : "their",
@@ -111,14 +111,14 @@ RecoveryDecision goBack(RecoveryDecision decision, Words words, std::vector<uint
 RecoveryDecision torn(std::vector<uint32_t> lost) {
   RecoveryDecision decision;
   decision.action = RecoveryAction::kEnd;
-  decision.reason =
-      lost.empty() ? "the ps hold values of different epochs, and the cut that they were going "
-                     "back to is gone"
-                   : fmt::format("{} lost {} values, and nothing holds them", psNames(lost),
-                                 lost.size() == 1 ? "its" : "their");
+  decision.reason = lost.empty()
+                        ? "the ps hold values of different epochs, and the checkpoint or snapshot "
+                          "that they were restoring is gone"
+                        : fmt::format("{} lost {} values, and nothing holds them", psNames(lost),
+                                      lost.size() == 1 ? "its" : "their");
   decision.reason +=
-      "; add `checkpoint:` to the file, or have it save sooner where it is there, so that the next "
-      "loss costs only some steps";
+      "; add `checkpoint:` to the file, or save more often, so that the next loss costs only some "
+      "steps";
   decision.ps = std::move(lost);
   return decision;
 }
@@ -193,7 +193,7 @@ RecoveryDecision decideRecovery(Words words, const ChiefWord& chief) {
   }
   if (newest > 0 && onlyInitialised(words, chief))
     return start(nextEpoch(std::max(newest, chief.named), chief.incarnation),
-                 "the initial values have not come to every ps");
+                 "the initial values have not reached every ps");
   std::optional<RecoveryDecision> back;
   if (!one_epoch) back = interrupted(words, newest, chief.checkpoint);
   if (!back) back = newestCut(words, chief);

@@ -241,7 +241,7 @@ void ParameterStore::restore(std::span<const float> values,
   for (uint32_t i = 0; i < slots.size(); ++i) {
     requireSize("slot " + slotName(i), slots[i].size(), elements_);
   }
-  if (before) requireSize("parameters before them", before->size(), elements_);
+  if (before) requireSize("previous parameters", before->size(), elements_);
   DTF_CHECK(!before || version > 0);
   std::shared_ptr<const Snapshot> restored = pool_.take(values, owners.values, version);
   if (device_ != nullptr)

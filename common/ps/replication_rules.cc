@@ -33,11 +33,11 @@ std::optional<std::string> replicationFault(const cluster::ReplicationSpec& spec
   if (spec.transfer_dtype > cluster::ReplicationSpec::TransferDtype::kBFloat16)
     return fmt::format("transfer dtype {}", static_cast<int>(spec.transfer_dtype));
   if (spec.staleness > 0 && spec.mode != Mode::kBounded)
-    return "staleness, which is for bounded training";
+    return "staleness is only for bounded training";
   if (spec.mode == Mode::kAsync || spec.mode == Mode::kBounded) return std::nullopt;
   if (spec.mode != Mode::kSync)
     return fmt::format("replication mode {}", static_cast<int>(spec.mode));
-  if (spec.overlap) return "overlap, which is for async training";
+  if (spec.overlap) return "overlap is only for async training";
   if (spec.total_num_replicas != workers)
     return fmt::format("total_num_replicas is {}, but the cluster has {} workers",
                        spec.total_num_replicas, workers);

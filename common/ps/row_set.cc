@@ -20,7 +20,7 @@ std::optional<std::string> faultOf(const RowSet& set, const GradientLayout& layo
   if (const auto why = layout.countFault(set.counts)) return why;
   const uint64_t named = std::accumulate(set.counts.begin(), set.counts.end(), uint64_t{0});
   if (named != set.ids.size())
-    return fmt::format("the ids of {} rows where {} are counted", set.ids.size(), named);
+    return fmt::format("the ids of {} rows, but {} are counted", set.ids.size(), named);
   for (size_t i = 0; i < set.counts.size(); ++i)
     if (const auto why = layout.rowFault(set.of(i), i)) return why;
   return std::nullopt;

@@ -26,8 +26,8 @@ struct RowSet {
   bool operator==(const RowSet&) const = default;
 };
 
-// What is wrong with a set that somebody sent: "row 9 of a sparse variable of which the shard has
-// 4"; nullopt: nothing.
+// The fault of a received set: "row 9 of a sparse variable, but the shard has 4 of it". nullopt:
+// none.
 std::optional<std::string> faultOf(const RowSet& set, const GradientLayout& layout);
 
 // Their ids and values in `arena`, as a gradient of layout.rowsAlone():

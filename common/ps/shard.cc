@@ -77,7 +77,7 @@ void Shard::checkMayEndJob(uint32_t rank, Incarnation incarnation) {
   if (!finished && (decides || !anybodyTrains() || trained_.contains(rank))) return;
   throw Error(ErrorCode::kPermission,
               fmt::format("{} {}, so its failure doesn't end the job", workerName(rank),
-                          finished ? "has finished" : "came to a job that trains without it"));
+                          finished ? "has finished" : "joined a job that trains without it"));
 }
 
 bool Shard::anybodyTrains() const {
@@ -98,7 +98,7 @@ void Shard::giveUpAwaited() {
   for (uint32_t rank = 0; rank < options_.workers; ++rank) {
     if (membership_.member(rank).state != MemberState::kAwaited) continue;
     membership_.giveUp(rank);
-    lose({rank, fmt::format("{} was lost (it has not come to ps/{} since that was started)",
+    lose({rank, fmt::format("{} was lost (it has not joined ps/{} since that ps was started)",
                             workerName(rank), options_.ps_task)});
   }
 }
@@ -193,7 +193,7 @@ void Shard::expireInitWaiters() {
                       fmt::format("{} has waited {} for the chief, {}, to initialise ps/{}{}{}",
                                   workerName(waiter.rank), secondsText(waiter.timeout),
                                   kChief.name(), options_.ps_task, uninitialisedText(),
-                                  missing.empty() ? "" : "; not there: " + missing));
+                                  missing.empty() ? "" : "; absent: " + missing));
     calls_.add([callback = std::move(waiter.callback), error] { callback(error); });
     return true;
   });
@@ -209,7 +209,7 @@ Error Shard::gaveWay(uint32_t rank) const {
 
 Error Shard::notDeclared(std::string_view what) const {
   return Error(ErrorCode::kUnavailable,
-               fmt::format("ps/{} was sent {} before the model was declared to it; it was "
+               fmt::format("ps/{} received {} before the model was declared to it; it was "
                            "restarted, or the worker skipped a call",
                            options_.ps_task, what));
 }
@@ -232,7 +232,7 @@ std::optional<Error> Shard::stepError(uint32_t rank, Incarnation incarnation,
   if (!store_) return notDeclared(what);
   if (!store_->initialised()) {
     return Error(ErrorCode::kUnavailable,
-                 fmt::format("ps/{} was sent {} before the chief, {}, initialised it",
+                 fmt::format("ps/{} received {} before the chief, {}, initialised it",
                              options_.ps_task, what, kChief.name()));
   }
   return std::nullopt;
@@ -308,7 +308,7 @@ void Shard::checkChief(Incarnation chief, std::string_view what) {
 }
 
 CutPosition Shard::position(Incarnation chief, bool hold) {
-  const std::optional<Error> error = stepError(kChief.index, chief, "a question for a checkpoint");
+  const std::optional<Error> error = stepError(kChief.index, chief, "a query for a checkpoint");
   if (error) throw Error(*error);
   return coordinator_->position(hold);
 }
@@ -331,9 +331,9 @@ Shard::Captured Shard::captured(Incarnation chief, const CutPosition& position) 
   const std::shared_ptr<const Capture>& latest = coordinator_->cuts().latest();
   if (latest == nullptr || latest->position != position) {
     throw Error(ErrorCode::kUnavailable,
-                fmt::format("ps/{} was asked to save {}, but {}; a later checkpoint is tried",
+                fmt::format("ps/{} can't save {}: {}; a later checkpoint is tried",
                             options_.ps_task, cutText(position),
-                            latest == nullptr ? "nothing is captured"
+                            latest == nullptr ? "it has captured nothing"
                                               : "it has captured " + cutText(latest->position)));
   }
   return {latest, *declaration_};

@@ -71,8 +71,8 @@ Error Shard::refusal(uint32_t rank, const ModelDeclaration& theirs,
                       workerName(rank),
                       chiefs_word && rank != kChief.index
                           ? "the job's, which is " + kChief.name() + "'s"
-                      : chiefs_word ? "the job's, which runs already"
-                                    : "that of " + workerName(declarer_) + ", which came first",
+                      : chiefs_word ? "the running job's"
+                                    : workerName(declarer_) + "'s, which came first",
                       declarationDifference(job, theirs, whose))};
 }
 

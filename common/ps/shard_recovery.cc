@@ -29,9 +29,8 @@ PsWord Shard::word() const {
 // Nullopt: it may be one.
 std::optional<Error> Shard::badEpoch(uint64_t epoch, const std::string& whose) const {
   if (validEpoch(epoch)) return std::nullopt;
-  return Error(ErrorCode::kBadData,
-               fmt::format("ps/{} was sent {:#x} as the epoch of {}, which is none",
-                           options_.ps_task, epoch, whose));
+  return Error(ErrorCode::kBadData, fmt::format("ps/{} received the invalid epoch {:#x} for {}",
+                                                options_.ps_task, epoch, whose));
 }
 
 void Shard::requireEpoch(uint64_t epoch, const std::string& whose) const {
@@ -54,7 +53,7 @@ void Shard::beginEpoch(const Beginning& beginning) {
 // ---- going back
 
 void Shard::expectRestore(Incarnation chief) {
-  checkChief(chief, "a cut to read");
+  checkChief(chief, "a request to read saved values");
   restore_expected_since_ = clock_.now();
 }
 
@@ -69,12 +68,12 @@ bool Shard::isGoingBack() const {
 
 bool Shard::restore(Incarnation chief, const RestoredShard& state) {
   const OutwardCalls::Scope scope(calls_);
-  checkChief(chief, "a cut to go back to");
-  requireEpoch(state.epoch, "the cut to go back to");
+  checkChief(chief, "a request to restore saved values");
+  requireEpoch(state.epoch, "the saved values");
   if (epoch_ == state.epoch) return false;
   if (epoch_ > state.epoch)
     throw Error(ErrorCode::kUnavailable,
-                fmt::format("ps/{} is on epoch {} already: it doesn't go back to epoch {}",
+                fmt::format("ps/{} is on epoch {} already: it can't go back to epoch {}",
                             options_.ps_task, epochNumber(epoch_), epochNumber(state.epoch)));
   // Of a job that was stopped at this cut some may have left: one step more could not be completed.
   take({state.epoch, state.origin, state.cut, /*at_rest=*/true}, [&] {
@@ -249,7 +248,7 @@ void Shard::expireParked() {
 
 std::string Shard::awaitedText() const {
   if (parked_.empty() && isGoingBack())
-    return fmt::format("{} to take ps/{} back to an earlier cut", kChief.name(), options_.ps_task);
+    return fmt::format("{} to take ps/{} back to saved values", kChief.name(), options_.ps_task);
   if (!parked_.empty())
     return fmt::format("{} to bring the values of ps/{} back", kChief.name(), options_.ps_task);
   if (!coordinator_) return "";
@@ -261,7 +260,7 @@ std::string Shard::awaitedText() const {
   if (evaluates && may_wait && !coordinator_->awaitsReturn() &&
       clock_.now() - evaluate_since_.at(*evaluates) > kSaidAfter &&
       coordinator_->status().callers_waiting > 0)
-    return workerName(*evaluates) + " to have evaluated";
+    return workerName(*evaluates) + " to finish its evaluation";
   return coordinator_->awaitedText();
 }
 
@@ -284,7 +283,7 @@ void Shard::onReceived(uint32_t ps_task, StepName step, uint32_t rank) {
       return report.ps_task == ps_task && report.rank == rank;
     });
     if (!sane || early_.size() >= early_max)
-      throw Error(ErrorCode::kBadData, fmt::format("ps/{} reported a gradient of {} that can't be",
+      throw Error(ErrorCode::kBadData, fmt::format("ps/{} reported an impossible gradient of {}",
                                                    ps_task, workerName(rank)));
     early_.push_back({ps_task, step, rank});
     return;
@@ -310,7 +309,7 @@ void Shard::onDecision(StepName step, const std::vector<uint32_t>& ranks) {
   if (!initialised() || step.epoch < epoch_) return;
   if (step.epoch > epoch_)
     throw Error(ErrorCode::kBadData,
-                fmt::format("ps/{} was sent a decision of epoch {}, but it is on epoch {}",
+                fmt::format("ps/{} received a decision of epoch {}, but it is on epoch {}",
                             options_.ps_task, epochNumber(step.epoch), epochNumber(epoch_)));
   coordinator_->onDecision(step.step, ranks);
 }

@@ -84,10 +84,11 @@ void ShardReplica::update(Incarnation primary, const ReplicaUpdate& update,
                        update.version == state_.version + 1 &&
                        !store_->gradientLayout().fault(update.gradient);
   if (!is_repeated && !follows)
-    throw Error(ErrorCode::kBadData,
-                fmt::format("ps/{} sent update {} of epoch {} to its replica, which is at {} of {}",
-                            ps_task_, update.version, epochNumber(update.epoch), version(),
-                            epochNumber(epoch())));
+    throw Error(
+        ErrorCode::kBadData,
+        fmt::format(
+            "ps/{} sent update {} of epoch {} to its replica, which is at update {} of epoch {}",
+            ps_task_, update.version, epochNumber(update.epoch), version(), epochNumber(epoch())));
   if (is_repeated && received_) {
     received_ = std::move(received);
     return;
@@ -95,9 +96,10 @@ void ShardReplica::update(Incarnation primary, const ReplicaUpdate& update,
   if (is_repeated) return calls_.add(std::move(received));
   for (const UpdateNote::Push& push : update.note.pushes)
     if (push.rank >= workers_)
-      throw Error(ErrorCode::kBadData,
-                  fmt::format("ps/{} sent its replica an update of worker/{}, who is none",
-                              ps_task_, push.rank));
+      throw Error(
+          ErrorCode::kBadData,
+          fmt::format("ps/{} sent its replica an update of worker/{}, which the job doesn't have",
+                      ps_task_, push.rank));
   state_.version = update.version;
   state_.memory.applied(update.note);
   queue_.push_back(update);

@@ -28,7 +28,7 @@ void Shard::onReplicaHeard(uint64_t ticket) {
 // How long it may take is the caller's to say.
 void Shard::awaitReplica(Incarnation chief, uint64_t epoch, WaitCallback callback) {
   const OutwardCalls::Scope scope(calls_);
-  checkChief(chief, "a question for its replica");
+  checkChief(chief, "a query for its replica");
   DTF_CHECK(callback != nullptr);
   answerReplicaWaiter(gaveWay(kChief.index));
   replica_waiter_ = std::move(callback);
@@ -107,7 +107,7 @@ void Shard::takeReplica(uint64_t epoch, const ReplicaSeed& seed, uint64_t backup
   if (!fits)
     throw Error(
         ErrorCode::kBadData,
-        fmt::format("what was kept of ps/{} doesn't fit the declared model", options_.ps_task));
+        fmt::format("the replica of ps/{} doesn't fit the declared model", options_.ps_task));
   // Others may be a step further already.
   const Beginning beginning{epoch, seed.state.origin, seed.state.origin_cut, /*at_rest=*/false,
                             backups_met > 0 && backups_met == backups_met_};
@@ -129,8 +129,8 @@ void Shard::awaitAbsent() {
   if (!sharesSteps(declaration_->replication)) return;
   for (uint32_t rank = 0; rank < options_.workers; ++rank)
     if (membership_.member(rank).state == MemberState::kAwaited)
-      coordinator_->lost(rank, fmt::format("{} was not there when ps/{} came back",
-                                           workerName(rank), options_.ps_task));
+      coordinator_->lost(rank, fmt::format("{} was absent when ps/{} came back", workerName(rank),
+                                           options_.ps_task));
 }
 
 }  // namespace dtf::ps

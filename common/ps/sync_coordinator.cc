@@ -258,8 +258,8 @@ void SyncCoordinator::cutAt(CutPosition target, CutCallback callback) {
   cut_.arm(std::move(target), context_.step_timeout, std::move(callback));
   if (!sane) {
     return cut_.answer(Error(ErrorCode::kBadData,
-                             fmt::format("ps/{} was asked for a checkpoint at a step that the job "
-                                         "of {} steps doesn't have",
+                             fmt::format("ps/{} got a request for a checkpoint at a step that the "
+                                         "job of {} steps doesn't have",
                                          context_.ps_task, context_.declaration.steps)));
   }
   if (cut_.target() < position(false)) return cut_.answer(CutResult{});

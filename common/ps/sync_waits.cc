@@ -46,8 +46,8 @@ std::optional<std::string> SyncCoordinator::hopelessFor(uint32_t rank) const {
     const std::optional<std::string> gone = isMissed(other) ? gone_.givenUp(other) : std::nullopt;
     if (gone)
       return fmt::format(
-          "{} in step {}; its gradient is in the parameters of ps/0, and went with the "
-          "process of ps/{} before this one: start the job again, from its checkpoint",
+          "{} in step {}; ps/0 has applied its gradient, but ps/{} lost it with its earlier "
+          "process: start the job again, from its checkpoint",
           *gone, step(), context_.ps_task);
   }
   const auto least = std::min<size_t>(needed_, workers_.size());
@@ -103,7 +103,7 @@ std::string SyncCoordinator::waitingForText() const {
     if (decided_ ? isMissed(rank) : !workers_[rank].complete()) missing.push_back(rank);
   }
   if (!hasBackups() || decided_) return workerNames(missing);
-  return fmt::format("gradients of {} workers on every ps; ps/{} has those of {}",
+  return fmt::format("gradients of {} workers on every ps; ps/{} has the gradients of {}",
                      std::min(needed_, shares_.counting(step())), context_.ps_task,
                      workerNames(present));
 }

@@ -81,8 +81,8 @@ TEST_P(SparseRowsSuite, ARowThatIsNoneIsRefused) {
   pushRow(*clients[0], 4, {1, 1});
   const std::string message =
       errorOf([&] { clients[0]->exchange(state.next_step, 0, 0); }, ErrorCode::kBadData);
-  EXPECT_NE(message.find("worker/0 pushed to ps/1 row 4 of a sparse variable of which the shard "
-                         "has 4"),
+  EXPECT_NE(message.find("worker/0 pushed to ps/1 row 4 of a sparse variable, but the shard "
+                         "has 4 of it"),
             std::string::npos)
       << message;
 }

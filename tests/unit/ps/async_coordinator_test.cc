@@ -15,7 +15,7 @@ TEST(AsyncCoordinator, SaysWithWhomTheLastStepsAre) {
   const auto other = driver.pull(1);
   EXPECT_TRUE(other->waits());
   driver.clock.advance(std::chrono::milliseconds(1100));
-  EXPECT_EQ(driver.shard.awaitedText(), "the last steps, which are with worker/0");
+  EXPECT_EQ(driver.shard.awaitedText(), "the last steps, which were granted to worker/0");
 }
 
 TEST(AsyncCoordinator, AppliesEachGradientOnArrival) {
@@ -122,7 +122,7 @@ TEST(AsyncCoordinator, GradientsQueueWhileAnUpdateRuns) {
 
 TEST(AsyncCoordinator, RefusesWhatBreaksTheRules) {
   ShardDriver driver(2, 0, 10);
-  EXPECT_NE(driver.push(0, 0)->error().find("without having been granted"), std::string::npos);
+  EXPECT_NE(driver.push(0, 0)->error().find("which was not granted"), std::string::npos);
   driver.pull(0);
   EXPECT_NE(driver.push(0, 1)->error().find("step 1, but its next step is 0"), std::string::npos);
   EXPECT_NE(driver.push(0, 0, 1, 1)->error().find("batch 1"), std::string::npos);
@@ -152,7 +152,7 @@ TEST(AsyncCoordinator, AWaitForTheLastStepsNamesWhoHasThem) {
     driver.shard.tick();
   }
   EXPECT_EQ(asks->error(),
-            "worker/0 has waited 60 s on ps/0 for the last steps, which are with worker/1");
+            "worker/0 has waited 60 s on ps/0 for the last steps, which were granted to worker/1");
 }
 
 TEST(StalenessHistogram, CountsWhatIsLargeInTheLastBucket) {

@@ -123,7 +123,7 @@ TEST(AsyncGrants, WhoHasDoneItsPartOfAnEpochWaitsForTheOthers) {
   EXPECT_TRUE(driver.shard.awaitsReturn()) << "it has no deadline while the other pushes";
   for (uint64_t step = 0; step < 5; ++step) {
     pass(driver, std::chrono::seconds(50));
-    EXPECT_EQ(driver.shard.awaitedText(), "the steps of an epoch that are those of worker/1");
+    EXPECT_EQ(driver.shard.awaitedText(), "the rest of the epoch, which belongs to worker/1");
     ASSERT_TRUE(done->waits());
     driver.push(1, step);
   }
@@ -144,11 +144,11 @@ TEST(AsyncGrants, AWorkerThatHangsInItsPartFailsThoseWhoWait) {
   pass(driver, std::chrono::seconds(2));
   EXPECT_FALSE(driver.shard.awaitsReturn()) << "it pushes no more";
   EXPECT_TRUE(done->waits());
-  EXPECT_EQ(driver.shard.awaitedText(), "the steps of an epoch that are those of worker/1");
+  EXPECT_EQ(driver.shard.awaitedText(), "the rest of the epoch, which belongs to worker/1");
   pass(driver, std::chrono::seconds(60));
-  EXPECT_EQ(done->error(),
-            "worker/0 has waited 60 s on ps/0 for the steps of an epoch that are those of "
-            "worker/1");
+  EXPECT_EQ(
+      done->error(),
+      "worker/0 has waited 60 s on ps/0 for the rest of the epoch, which belongs to worker/1");
 }
 
 TEST(AsyncGrants, APartIsLeftToOthersWhenItsWorkerDoesNotReturn) {

@@ -208,7 +208,7 @@ TEST(BoundedTraining, AStepThatSaysNoProgressIsRefused) {
   driver.pull(0);
   for (const uint64_t progress : {uint64_t{0}, kProgressEnd - 1, kProgressEnd})
     EXPECT_EQ(driver.pushAt(progress, 0, 0)->error(),
-              "worker/0 pushed to ps/0 a step without the progress that it is at");
+              "worker/0 pushed to ps/0 a step without its progress, which bounded training needs");
 }
 
 TEST(BoundedTraining, WithoutABoundNothingIsCounted) {

@@ -167,15 +167,14 @@ TEST(SyncCut, AStopOfAJobThatIsNotDeclaredYetIsKept) {
 
 TEST(Captured, OnlyTheLiveChiefGetsItAndOnlyOfThePlaceThatItNames) {
   ShardDriver driver(2, 2, 10);
-  EXPECT_NE(savingError(driver, kOne, {0}).find("nothing is captured"), std::string::npos);
+  EXPECT_NE(savingError(driver, kOne, {0}).find("it has captured nothing"), std::string::npos);
   EXPECT_EQ(*cutAt(driver, {0}), "captured version 0");
   // A chief that slept since then wakes up beside its successor, which has cut elsewhere.
   driver.shard.join(0, Incarnation{2});
   EXPECT_NE(savingError(driver, kOne, {0}).find("fenced"), std::string::npos);
-  EXPECT_NE(savingError(driver, Incarnation{2}, {1})
-                .find("asked to save step 1, but it has "
-                      "captured step 0"),
-            std::string::npos);
+  EXPECT_NE(
+      savingError(driver, Incarnation{2}, {1}).find("can't save step 1: it has captured step 0"),
+      std::string::npos);
   EXPECT_EQ(driver.shard.captured(Incarnation{2}, {0}).capture->position, CutPosition{0})
       << "a refusal leaves it where it is";
   driver.shard.releaseCapture();
@@ -252,7 +251,7 @@ TEST(AsyncCut, TheEndOfAHoldCallsOffTheCutThatWaits) {
   EXPECT_NE(cut->find("called off"), std::string::npos) << *cut;
   EXPECT_EQ(parked->value(), 1);
   driver.push(1, 0, 2);
-  EXPECT_NE(savingError(driver, kOne, {0, 1}).find("nothing is captured"), std::string::npos);
+  EXPECT_NE(savingError(driver, kOne, {0, 1}).find("it has captured nothing"), std::string::npos);
 }
 
 TEST(AsyncCut, AParkedPushOfAReplacedProcessIsFenced) {

@@ -70,11 +70,11 @@ TEST(Declaration, SparseVariablesAreWholeRowsBehindAllElse) {
   EXPECT_EQ(refused([](auto&) {}), "");
   EXPECT_NE(refused([](auto& m) {
               m.layout.shards[0].slices[0].begin = 2;
-            }).find("elements [2, +12) of the sparse 'a' are no whole rows of 4"),
+            }).find("elements [2, +12) of the sparse 'a' are not whole rows of 4"),
             std::string::npos);
   EXPECT_NE(refused([](auto& m) {
               m.layout.shards[1].slices[1].count = 7;
-            }).find("are no whole rows of 4"),
+            }).find("are not whole rows of 4"),
             std::string::npos);
   EXPECT_NE(refused([](auto& m) {
               m.layout.variables[1].is_sparse = true;
@@ -84,7 +84,7 @@ TEST(Declaration, SparseVariablesAreWholeRowsBehindAllElse) {
   for (const Shape& shape : {Shape{}, Shape{0, 4}, Shape{0, 1 << 30, 1 << 30}})
     EXPECT_NE(refused([&](auto& m) {
                 m.layout.variables[0].shape = shape;
-              }).find("cannot be sparse: it is no trained table of rows"),
+              }).find("cannot be sparse: it is not a trained table of rows"),
               std::string::npos);
   EXPECT_NE(refused([](auto& m) { m.layout.variables[0].momentum = 0.5; }).find("cannot be sparse"),
             std::string::npos);

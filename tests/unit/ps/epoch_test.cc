@@ -33,14 +33,12 @@ TEST_P(InvalidEpoch, IsRefusedWhoeverSendsIt) {
   ShardDriver driver(2, 1, 10, 0, 2, false, true, cluster::OptimizerSpec::Kind::kGradientDescent,
                      std::chrono::seconds(60));
   const uint64_t bad = GetParam();
-  EXPECT_NE(
-      driver.push(0, 0, 1, 0, 1, bad)->error().find("as the epoch of worker/0, which is none"),
-      std::string::npos);
+  EXPECT_NE(driver.push(0, 0, 1, 0, 1, bad)->error().find("the invalid epoch"), std::string::npos);
   std::string pulled;
   driver.shard.pull(
       1, kChiefsLife, {},
       [&](const PushAnswer& answer) { pulled = std::get<Error>(answer).message(); }, bad);
-  EXPECT_NE(pulled.find("as the epoch of worker/1"), std::string::npos);
+  EXPECT_NE(pulled.find("for worker/1"), std::string::npos);
   const std::vector<float> values(driver.elements);
   EXPECT_THROW(driver.shard.initialise(0, kChiefsLife, values, bad), Error);
   RestoredShard state;

@@ -26,7 +26,7 @@ TEST(GradientLayout, OfADenseShardIsItsArena) {
   EXPECT_EQ(gradients.fault({{arena.data(), 31}, nullptr}),
             "a gradient of 31 elements for a shard of 32");
   EXPECT_EQ(gradients.fault({arena, nullptr, {1}}),
-            "rows of 1 sparse variables for a shard with 0");
+            "rows of 1 sparse variables, but the shard has 0");
 }
 
 TEST(GradientLayout, SparseSlicesLieBehindTheDense) {
@@ -66,18 +66,18 @@ TEST(GradientLayout, WhatIsNoGradientOfItIsSaid) {
   EXPECT_EQ(layout.fault(good), std::nullopt);
   Gradient bad = good;
   bad.row_counts = {2};
-  EXPECT_EQ(layout.fault(bad), "rows of 1 sparse variables for a shard with 2");
+  EXPECT_EQ(layout.fault(bad), "rows of 1 sparse variables, but the shard has 2");
   bad.row_counts = {3, 1};
-  EXPECT_EQ(layout.fault(bad), "3 rows of a sparse variable of which the shard has 2");
+  EXPECT_EQ(layout.fault(bad), "3 rows of a sparse variable, but the shard has 2 of it");
   bad.row_counts = {1, 1};
   EXPECT_EQ(layout.fault(bad),
-            "a gradient of 26 elements for 16 dense ones and its rows, which make 22");
+            "a gradient of 26 elements, but 16 dense elements and its rows make 22");
   EXPECT_EQ(layout.fault(makeGradient(layout, {}, {{}, {{6, {1}}}})),
-            "row 6 of a sparse variable of which the shard has 6");
+            "row 6 of a sparse variable, but the shard has 6 of it");
   Gradient twice = makeGradient(layout, {}, {{}, {{3, {1}}, {4, {1}}}});
   float* const ids = const_cast<float*>(twice.values.data()) + layout.rowsAt(twice.row_counts, 1);
   ids[1] = ids[0];
-  EXPECT_EQ(layout.fault(twice), "row 3 behind row 3: rows must be ascending, each once");
+  EXPECT_EQ(layout.fault(twice), "row 3 after row 3: rows must be ascending, each once");
 }
 
 }  // namespace

@@ -241,8 +241,9 @@ TEST(JobRecovery, AnInterruptedGoingBackIsDoneAgainToTheSameCut) {
   EXPECT_EQ(decision.action, RecoveryAction::kGoBack);
   EXPECT_EQ(decision.cut, kAt40);
   EXPECT_EQ(epochNumber(decision.epoch), 3u);
-  EXPECT_EQ(decision.reason,
-            "a going back was interrupted: all go back 37 steps to the snapshot of step 40");
+  EXPECT_EQ(
+      decision.reason,
+      "a return to saved values was interrupted: all go back 37 steps to the snapshot of step 40");
 }
 
 TEST(JobRecovery, AnInterruptedGoingBackWhoseCutIsGoneTakesAnother) {

@@ -89,7 +89,7 @@ TEST(ReplicationRules, BoundedTrainingHasTheRulesOfAsyncAndABound) {
   EXPECT_EQ(batchesOfOrderStep(bounded, 4), 4u);
   EXPECT_EQ(cutKind(bounded), CutKind::kHeld);
   EXPECT_EQ(replicationFault({.mode = Mode::kAsync, .staleness = 3}, 2),
-            "staleness, which is for bounded training");
+            "staleness is only for bounded training");
 }
 
 TEST(ReplicationRules, OnlyAsyncGradientsMayBeOfParametersBefore) {
@@ -98,7 +98,7 @@ TEST(ReplicationRules, OnlyAsyncGradientsMayBeOfParametersBefore) {
   EXPECT_EQ(replicationFault(spec, 2), std::nullopt);
   spec = sync(2, 2);
   spec.overlap = true;
-  EXPECT_EQ(replicationFault(spec, 2), "overlap, which is for async training");
+  EXPECT_EQ(replicationFault(spec, 2), "overlap is only for async training");
 }
 
 TEST(ReplicationRules, WhatTravelsIsFloat32OrBFloat16) {

@@ -29,12 +29,12 @@ TEST(RowSet, WhatIsWrongWithOneIsSaid) {
   };
   EXPECT_EQ(fault(kSome), "nothing");
   EXPECT_EQ(fault({{0, 0}, {}}), "nothing");
-  EXPECT_EQ(fault({{2}, {1, 4}}), "rows of 1 sparse variables for a shard with 2");
+  EXPECT_EQ(fault({{2}, {1, 4}}), "rows of 1 sparse variables, but the shard has 2");
   EXPECT_EQ(fault({{7, 0}, {0, 1, 2, 3, 4, 5, 6}}),
-            "7 rows of a sparse variable of which the shard has 6");
-  EXPECT_EQ(fault({{2, 1}, {1, 4}}), "the ids of 2 rows where 3 are counted");
-  EXPECT_EQ(fault({{2, 1}, {1, 6, 3}}), "row 6 of a sparse variable of which the shard has 6");
-  EXPECT_EQ(fault({{2, 1}, {4, 4, 3}}), "row 4 behind row 4: rows must be ascending, each once");
+            "7 rows of a sparse variable, but the shard has 6 of it");
+  EXPECT_EQ(fault({{2, 1}, {1, 4}}), "the ids of 2 rows, but 3 are counted");
+  EXPECT_EQ(fault({{2, 1}, {1, 6, 3}}), "row 6 of a sparse variable, but the shard has 6 of it");
+  EXPECT_EQ(fault({{2, 1}, {4, 4, 3}}), "row 4 after row 4: rows must be ascending, each once");
 }
 
 TEST(RowSet, RowsComeToTheirPlacesAndOthersStay) {

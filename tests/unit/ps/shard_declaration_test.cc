@@ -100,7 +100,7 @@ TEST_F(ShardDeclaration, TwoWorkersThatDifferBeforeTheChiefHasDeclaredAreNamedBo
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.message(),
-              "worker/2's TRAIN.yaml differs from that of worker/1, which came first: steps is 11, "
+              "worker/2's TRAIN.yaml differs from worker/1's, which came first: steps is 11, "
               "worker/1's is 10; start all tasks with the same files");
   }
 }
@@ -116,7 +116,7 @@ TEST_F(ShardDeclaration, ARestartedChiefWithAnotherFileIsRefusedOnceTheJobRuns) 
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.message(),
-              "worker/0's TRAIN.yaml differs from the job's, which runs already: steps is 11, the "
+              "worker/0's TRAIN.yaml differs from the running job's: steps is 11, the "
               "job's is 10; start all tasks with the same files");
   }
 }

@@ -93,10 +93,10 @@ TEST(GoingBack, ACutThatIsWaitedForIsCalledOff) {
   driver.shard.cutAt(kFirstLife, kFirstEpoch, {5},
                      [&](const CutAnswer& answer) { what = std::get<Error>(answer).message(); });
   ASSERT_TRUE(driver.shard.restore(kFirstLife, cutOf(driver, {3}, 3, 7)));
-  EXPECT_EQ(what, "ps/0 went back to an earlier cut while a checkpoint was due");
+  EXPECT_EQ(what, "ps/0 went back to earlier values before the checkpoint was taken");
   driver.shard.cutAt(kFirstLife, kFirstEpoch, {5},
                      [&](const CutAnswer& answer) { what = std::get<Error>(answer).message(); });
-  EXPECT_EQ(what, "ps/0 went back to an earlier cut while a checkpoint was due")
+  EXPECT_EQ(what, "ps/0 went back to earlier values before the checkpoint was taken")
       << "its position was chosen from the epoch before";
 }
 
@@ -191,7 +191,7 @@ TEST(BesideAnother, NoStepEndsWhileTheCutToGoBackToIsRead) {
     pass(driver, 100, {0, 1});
     driver.shard.expectRestore(kFirstLife);
     EXPECT_TRUE(driver.shard.awaitsReturn()) << "so that the workers' own deadlines wait, too";
-    EXPECT_EQ(driver.shard.awaitedText(), "worker/0 to take ps/0 back to an earlier cut");
+    EXPECT_EQ(driver.shard.awaitedText(), "worker/0 to take ps/0 back to saved values");
     pass(driver, 1000, {0, 1});
     EXPECT_TRUE(waits->waits());
     driver.shard.join(0, kNextLife);

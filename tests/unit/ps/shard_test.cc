@@ -32,7 +32,7 @@ TEST_F(ShardTest, NamesTheChiefAndWhatIsUninitialisedWhenItNeverComes) {
   shard_.tick();
   EXPECT_EQ(what,
             "worker/1 has waited 5 s for the chief, worker/0, to initialise ps/0; "
-            "without values: w, v; not there: worker/0 (awaited for 6.0 s)");
+            "without values: w, v; absent: worker/0 (awaited for 6.0 s)");
 }
 
 TEST_F(ShardTest, OnlyTheChiefInitialises) {
@@ -78,7 +78,7 @@ TEST_F(ShardTest, AFailureEndsTheJobOnlyFromWhoTakesPartInIt) {
   EXPECT_EQ(whyNot(1, kOne), "");
   shard_.join(1, Incarnation{2});
   EXPECT_EQ(whyNot(1, Incarnation{2}),
-            "worker/1 came to a job that trains without it, so its failure doesn't end the job");
+            "worker/1 joined a job that trains without it, so its failure doesn't end the job");
   shard_.declare(1, Incarnation{2}, model_);
   shard_.push({.rank = 1, .incarnation = Incarnation{2}, .gradient = {}},
               [](const PushAnswer& answer) { EXPECT_TRUE(std::holds_alternative<Error>(answer)); });

@@ -178,11 +178,10 @@ TEST(SyncSets, ADecidedGradientWhoseWorkerDoesNotReturnEndsTheWaitWithTheReason)
   world.pass(std::chrono::seconds(4));
   ASSERT_FALSE(first->waits());
   ASSERT_FALSE(second->waits());
-  EXPECT_EQ(
-      first->error(),
-      "worker/2 was not there when ps/1 came back, and did not return within 60 s, in step 0; "
-      "its gradient is in the parameters of ps/0, and went with the process of ps/1 before "
-      "this one: start the job again, from its checkpoint");
+  EXPECT_EQ(first->error(),
+            "worker/2 was absent when ps/1 came back, and did not return within 60 s, in step 0; "
+            "ps/0 has applied its gradient, but ps/1 lost it with its earlier process: start "
+            "the job again, from its checkpoint");
   EXPECT_EQ(second->error(), first->error());
   EXPECT_EQ(world.successor->status().coordinator.global_step, 0u) << "not of another set";
 }

@@ -38,7 +38,7 @@ TEST(SyncWaits, AWorkerThatEvaluatesIsWaitedForWithoutADeadline) {
   pass(590, true);
   EXPECT_TRUE(waits->waits());
   EXPECT_TRUE(driver.shard.awaitsReturn());
-  EXPECT_EQ(driver.shard.awaitedText(), "worker/1 to have evaluated");
+  EXPECT_EQ(driver.shard.awaitedText(), "worker/1 to finish its evaluation");
   pass(50, false);
   EXPECT_TRUE(waits->waits()) << "its time begins when that is over";
   EXPECT_FALSE(driver.shard.awaitsReturn());

@@ -46,8 +46,8 @@ TEST(ChiefDecision, AModelIsNeverTornInSilence) {
     EXPECT_EQ(error.code(), ErrorCode::kBadData);
     EXPECT_EQ(
         error.message(),
-        "ps/1 lost its values, and nothing holds them; add `checkpoint:` to the file, or have "
-        "it save sooner where it is there, so that the next loss costs only some steps");
+        "ps/1 lost its values, and nothing holds them; add `checkpoint:` to the file, or save "
+        "more often, so that the next loss costs only some steps");
   }
   EXPECT_EQ(decide({kTrained, kNothing}, ps::CutName{kFirst, 40}).reason,
             "ps/1 lost its values: all go back 37 steps to the checkpoint of step 40");

@@ -37,13 +37,13 @@ TEST(GradientCodec, KeepsTheCounts) {
 }
 
 TEST(GradientCodec, RefusesCountsThatTheModelDoesNotHave) {
-  EXPECT_EQ(refusalOf({}), "an arena came with rows of 0 sparse variables for a shard with 2");
+  EXPECT_EQ(refusalOf({}), "an arena came with rows of 0 sparse variables, but the shard has 2");
   EXPECT_EQ(refusalOf({1, 1, 1}),
-            "an arena came with rows of 3 sparse variables for a shard with 2");
+            "an arena came with rows of 3 sparse variables, but the shard has 2");
   EXPECT_EQ(refusalOf({11, 0}),
-            "an arena came with 11 rows of a sparse variable of which the shard has 10");
+            "an arena came with 11 rows of a sparse variable, but the shard has 10 of it");
   EXPECT_EQ(refusalOf({0, ~uint32_t{0}}),
-            "an arena came with 4294967295 rows of a sparse variable of which the shard has 3");
+            "an arena came with 4294967295 rows of a sparse variable, but the shard has 3 of it");
 }
 
 TEST(GradientCodec, AConnectionTakesArenasAndTheLargestGradient) {
@@ -76,10 +76,10 @@ TEST(GradientCodec, RowsThatAreWantedComeAcross) {
     EXPECT_EQ(rowSetWords(rows), (rows.counts.size() + 1) / 2 + (rows.ids.size() + 1) / 2);
   }
   for (const auto& [rows, why] : std::vector<std::pair<ps::RowSet, std::string>>{
-           {{{1}, {0}}, "rows of 1 sparse variables for a shard with 2"},
-           {{{1, 1, 1}, {0, 0, 0}}, "rows of 3 sparse variables for a shard with 2"},
-           {{{2, 0}, {0}}, "the ids of 1 rows where 2 are counted"},
-           {{{1, 1}, {0, 3}}, "row 3 of a sparse variable of which the shard has 3"}}) {
+           {{{1}, {0}}, "rows of 1 sparse variables, but the shard has 2"},
+           {{{1, 1, 1}, {0, 0, 0}}, "rows of 3 sparse variables, but the shard has 2"},
+           {{{2, 0}, {0}}, "the ids of 1 rows, but 2 are counted"},
+           {{{1, 1}, {0, 3}}, "row 3 of a sparse variable, but the shard has 3 of it"}}) {
     try {
       wantedAgain(rows, layout);
       ADD_FAILURE() << why;

@@ -142,7 +142,7 @@ TEST_F(CheckpointServiceTest, APsThatHoldsValuesGoesBackToALaterEpochOnly) {
   EXPECT_EQ(commit(ps::kFirstEpoch), "") << "it is on that epoch: nothing to do";
   EXPECT_EQ(firstValue(), 2.0F);
   EXPECT_EQ(restore(folder), "");
-  EXPECT_EQ(commit(0), "ps/0 was sent 0x0 as the epoch of the cut to go back to, which is none");
+  EXPECT_EQ(commit(0), "ps/0 received the invalid epoch 0x0 for the saved values");
   EXPECT_EQ(restore(folder), "");
   EXPECT_EQ(commit(), "");
   EXPECT_EQ(firstValue(), 0.5F);
@@ -176,7 +176,7 @@ TEST_F(CheckpointServiceTest, AFolderIsANameNeverAPath) {
 
 TEST_F(CheckpointServiceTest, CallsOutOfTheirOrderAreRefused) {
   EXPECT_EQ(commit(), "nothing was read to be restored");
-  EXPECT_NE(restore("step-0").find("a cut to read before the model was declared"),
+  EXPECT_NE(restore("step-0").find("a request to read saved values before the model was declared"),
             std::string::npos);
   const std::string folder = saved();
   EXPECT_NE(save(folder), "") << "the capture was given back";
