@@ -77,8 +77,9 @@ std::span<const std::byte> readBytes(capnp::List<capnp::Data>::Reader list, uint
     bytes += chunk.size();
   }
   if (bytes != wanted)
-    throw Error(ErrorCode::kBadData, "an arena of " + std::to_string(bytes) + " bytes came where " +
-                                         std::to_string(wanted) + " were declared");
+    throw Error(ErrorCode::kBadData, "an arena of " + std::to_string(bytes) +
+                                         " bytes came instead of the declared " +
+                                         std::to_string(wanted));
   if (bytes == 0) return {};
   if (in_place && reinterpret_cast<uintptr_t>(list[0].begin()) % alignof(float) == 0)
     return {reinterpret_cast<const std::byte*>(list[0].begin()), bytes};

@@ -23,8 +23,7 @@ constexpr double kSeeSeconds = 5;
 void requireEpoch(uint64_t epoch, uint32_t ps_task) {
   if (epoch == 0 || ps::validEpoch(epoch)) return;
   net::throwAsKj(
-      Error(ErrorCode::kBadData, fmt::format("{} says that it holds values of epoch {:#x}, which "
-                                             "is none",
+      Error(ErrorCode::kBadData, fmt::format("{} reports values of the invalid epoch {:#x}",
                                              TaskId{JobKind::kPs, ps_task}.name(), epoch)));
 }
 
@@ -50,7 +49,7 @@ kj::Promise<std::vector<T>> CheckpointCalls::fromEvery(
 kj::Promise<std::vector<checkpoint::HeldValues>> CheckpointCalls::open() {
   // A connection that broke is made again first.
   const double seconds = kQuestionSeconds + calls_.link(0).timeouts().rejoin_seconds;
-  return fromEvery<checkpoint::HeldValues>("say whether it holds values", seconds,
+  return fromEvery<checkpoint::HeldValues>("report whether it holds values", seconds,
                                            [this](uint32_t i) { return supervise(i); });
 }
 
@@ -78,7 +77,7 @@ kj::Promise<checkpoint::HeldValues> CheckpointCalls::supervise(uint32_t i) {
 }
 
 kj::Promise<std::vector<CutPosition>> CheckpointCalls::positions(bool hold) {
-  return fromEvery<CutPosition>("say how far it is", kQuestionSeconds, [&](uint32_t i) {
+  return fromEvery<CutPosition>("report its progress", kQuestionSeconds, [&](uint32_t i) {
     auto request = session(i).positionRequest();
     request.setHold(hold);
     return request.send().then(
@@ -118,7 +117,7 @@ kj::Promise<std::optional<uint64_t>> CheckpointCalls::awaitCut() {
   DTF_CHECK(cuts_.size() == ps_.size());  // startCut() came first, and each cut is awaited once
   auto cuts = std::exchange(cuts_, {});
   // The ps themselves give up after timeouts.step_seconds, and say what they waited for.
-  return guardCut(fromEvery<Version>("reach the cut of the checkpoint",
+  return guardCut(fromEvery<Version>("reach the step of the checkpoint",
                                      disk_seconds_ + kQuestionSeconds,
                                      [&](uint32_t i) { return kj::mv(cuts[i]); }))
       .then([](const std::vector<Version>& versions) {
@@ -185,7 +184,7 @@ kj::Promise<void> CheckpointCalls::refill(const std::vector<uint32_t>& ps, uint6
 }
 
 kj::Promise<void> CheckpointCalls::awaitReplicas(uint64_t epoch) {
-  return whenDone(fromEvery<Nothing>("have its replica made", disk_seconds_, [&](uint32_t i) {
+  return whenDone(fromEvery<Nothing>("complete its replica", disk_seconds_, [&](uint32_t i) {
     auto request = session(i).awaitReplicaRequest();
     request.setEpoch(epoch);
     return sent(request);

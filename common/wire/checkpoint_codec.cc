@@ -80,8 +80,8 @@ checkpoint::SavedShard decodeSaved(schema::PsCheckpoint::Saved::Reader reader) {
   saved.stall_seconds = reader.getStallSeconds();
   const auto parts = reader.getParts();
   if (parts.size() > kAnswerLimits.bytes_max / kPartBytesMin)
-    throw Error(ErrorCode::kBadData,
-                "a ps says that it saved " + std::to_string(parts.size()) + " parts of variables");
+    throw Error(ErrorCode::kBadData, "a ps reports " + std::to_string(parts.size()) +
+                                         " saved parts of variables, too many");
   for (const auto part : parts)
     saved.file.parts.push_back({text(part.getName()), part.getBegin(), part.getCount(),
                                 part.getOffset(), part.getChecksum()});
@@ -149,7 +149,7 @@ std::vector<checkpoint::ShardFile> decodeWanted(
     capnp::List<schema::PsStaying::File>::Reader reader) {
   if (reader.size() > kPsTasksMax)
     throw Error(ErrorCode::kBadData,
-                fmt::format("{} shards are looked for, more than {}", reader.size(), kPsTasksMax));
+                fmt::format("a search for {} shards, more than {}", reader.size(), kPsTasksMax));
   std::vector<checkpoint::ShardFile> files;
   for (const auto file : reader)
     files.push_back({decodeFileName(file.getName(), "a shard's file"),
@@ -170,9 +170,9 @@ void encodeFound(const std::vector<checkpoint::FoundShard>& found,
 std::vector<checkpoint::FoundShard> decodeFound(
     capnp::List<schema::PsStaying::Found>::Reader reader, size_t count) {
   if (reader.size() != count)
-    throw Error(ErrorCode::kBadData, fmt::format("a ps says of {} shards where they are, {} were "
-                                                 "asked for",
-                                                 reader.size(), count));
+    throw Error(
+        ErrorCode::kBadData,
+        fmt::format("a ps reported the state of {} shards instead of {}", reader.size(), count));
   std::vector<checkpoint::FoundShard> found;
   for (const auto one : reader) {
     // One that a later version says is not whole.

@@ -59,7 +59,7 @@ ps::RowSet decodeRowSet(capnp::List<uint32_t>::Reader counts, capnp::List<uint32
   set.ids.reserve(ids.size());
   for (const uint32_t id : ids) set.ids.push_back(id);
   if (const auto fault = ps::faultOf(set, layout))
-    throw Error(ErrorCode::kBadData, "rows were asked for: " + *fault);
+    throw Error(ErrorCode::kBadData, "a bad request for rows: " + *fault);
   return set;
 }
 

@@ -181,7 +181,7 @@ ps::StepState decodeStepState(schema::StepState::Reader reader) {
       state.outcome = ps::Outcome::kWentBack;
       break;
     default:
-      throw Error(ErrorCode::kInternal, "a ps answered with an outcome that no version has");
+      throw Error(ErrorCode::kInternal, "a ps answered with an unknown outcome");
   }
   state.global_step = reader.getGlobalStep();
   state.next_step = reader.getNextStep();
@@ -194,7 +194,7 @@ ps::StepState decodeStepState(schema::StepState::Reader reader) {
   if (state.epoch != 0 && !ps::validEpoch(state.epoch))
     throw Error(
         ErrorCode::kBadData,
-        fmt::format("a ps answered with parameters of epoch {:#x}, which is none", state.epoch));
+        fmt::format("a ps answered with parameters of the invalid epoch {:#x}", state.epoch));
   return state;
 }
 

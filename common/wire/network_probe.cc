@@ -60,7 +60,7 @@ class Taker final : public schema::NetworkProbe::Server {
     taken_ += context.getParams().getBytes().size();
     context.releaseParams();
     if (taken_ > kProbeBytesMax + kProbePiecesUnderWay * kPieceBytesMax)
-      return net::toKj(Error(ErrorCode::kUnavailable, "that is more than a measurement needs"));
+      return net::toKj(Error(ErrorCode::kUnavailable, "more bytes than a measurement needs"));
     return kj::READY_NOW;
   }
 
@@ -154,7 +154,7 @@ class Measurement final : private kj::TaskSet::ErrorHandler {
     options.attempt_max = kProbeConnectWithin;
     options.certified_task = target_.task;
     return awaitNamed(
-        loop_.timer(), {target_.address.str() + " to take what is measured", within},
+        loop_.timer(), {target_.address.str() + " to measure the network", within},
         loop_
             .connect(target_.address.host, target_.address.port, std::move(options), kProbeLimits,
                      net::BufferPool::create(0))

@@ -60,8 +60,7 @@ cluster::OptimizerSpec decodeOptimizer(schema::Optimizer::Reader reader) {
   const std::vector<OptimizerSetting> expected = cluster::optimizerSettings(optimizer);
   const auto sent = reader.getSettings();
   if (sent.size() != expected.size())
-    refuseModel(
-        fmt::format("{} settings of an optimizer that has {}", sent.size(), expected.size()));
+    refuseModel(fmt::format("{} settings for an optimizer with {}", sent.size(), expected.size()));
   for (const OptimizerSetting& setting : expected)
     cluster::setSetting(optimizer, *setting.key, decodeSetting(sent, setting));
   return optimizer;

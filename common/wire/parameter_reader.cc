@@ -55,7 +55,7 @@ void ParameterReader::readRows(capnp::List<capnp::Data>::Reader list,
   for (uint32_t i = 0; are_counted && i < counts.size(); ++i)
     are_counted = counts[i] == wanted.counts[i];
   if (!alone_ || wanted.isWhole() || !are_counted)
-    throw Error(ErrorCode::kBadData, peer_ + " sent rows that were not asked for");
+    throw Error(ErrorCode::kBadData, peer_ + " sent rows that were not requested");
   const uint64_t elements = alone_->elementsOf(wanted.counts);
   const uint64_t dense = narrows_ ? dense_.bytes() : layout_.denseElements() * sizeof(float);
   const uint64_t bytes =
@@ -72,7 +72,7 @@ void ParameterReader::readRows(capnp::List<capnp::Data>::Reader list,
   const ps::Gradient gradient{{rows, elements}, nullptr, wanted.counts};
   for (size_t i = 0; i < wanted.counts.size(); ++i)
     if (!std::ranges::equal(alone_->rows(gradient, i).rows, wanted.of(i)))
-      throw Error(ErrorCode::kBadData, peer_ + " sent rows that were not asked for");
+      throw Error(ErrorCode::kBadData, peer_ + " sent rows that were not requested");
   float* const values = valuesOf(arena);
   if (narrows_)
     dense_.widen(came.data(), values);

@@ -121,7 +121,7 @@ std::string textOf(capnp::Text::Reader reader, uint32_t most, const std::string&
   checkCount(reader.size(), most, what + ", characters");
   std::string text(reader.begin(), reader.size());
   // Cap'n Proto's writers would end it there: two names could become one.
-  if (text.find('\0') != std::string::npos) refuse(what + " has a character 0 in it");
+  if (text.find('\0') != std::string::npos) refuse(what + " contains a zero byte");
   return text;
 }
 
@@ -309,7 +309,7 @@ void checkSent(const engine::TaskPart& part) {
     if (node.op != "_Send") continue;
     const graph::TensorSpec& spec = part.graph.spec(node.inputs[0]);
     addToMessage(sent[edge.peer], spec.bytes(),
-                 "what node '" + printable(node.name) + "' sends to " + edge.peer.name());
+                 "the tensor of node '" + printable(node.name) + "' to " + edge.peer.name());
   }
 }
 

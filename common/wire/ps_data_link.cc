@@ -196,7 +196,7 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
     if (state.outcome == ps::Outcome::kQueued) {
       if (!more_batches)
         throw Error(ErrorCode::kInternal,
-                    peer_ + " kept a gradient for later where its parameters were due");
+                    peer_ + " kept a gradient for later instead of sending parameters");
       return state;
     }
     if constexpr (kIsOfTraining<Results>) {
@@ -235,7 +235,7 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
 // the connection is given up, and asked for nothing of the kind when it is made again.
 void PsDataLink::takeShared(Received& received, uint64_t key) {
   if (memory_ == nullptr)
-    throw Error(ErrorCode::kBadData, peer_ + " names memory where none is shared");
+    throw Error(ErrorCode::kBadData, peer_ + " names shared memory, but none is shared");
   try {
     auto mapped = memory_->find(key, traffic_.elements * sizeof(float));
     received.release();

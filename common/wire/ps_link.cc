@@ -239,7 +239,7 @@ kj::Promise<void> PsControlLink::declare(const ps::ModelDeclaration& model) {
   encodeModel(model, encoded);
   requireFits("the model's description", encoded.totalSize().wordCount * sizeof(capnp::word),
               kControlLimits);
-  requireFits(fmt::format("what {} says of each checkpoint", ps_.name()),
+  requireFits(fmt::format("{}'s report of a checkpoint", ps_.name()),
               savedBytesMax(model, ps_.index), kAnswerLimits);
   declared_ = model;
   return awaitNamed(
@@ -308,7 +308,7 @@ kj::Promise<void> PsControlLink::pause() {
 kj::Promise<void> PsControlLink::finish() {
   finishing_ = true;
   return awaitNamed(
-             io_.timer(), {peer_ + " to let us go", std::chrono::seconds(10)},
+             io_.timer(), {peer_ + " to confirm the end of this task", std::chrono::seconds(10)},
              connection_.untilAnswered<void>(
                  "finishing", [this] { return control_->finishRequest().send().ignoreResult(); }))
       .catch_([this](kj::Exception&& exception) {

@@ -14,7 +14,7 @@ std::shared_ptr<const MappedMemory> PsMemory::find(uint64_t key, uint64_t bytes)
     std::optional<net::GivenMemory> given = channel_.receive(arena_bytes_max_);
     if (!given)
       throw Error(ErrorCode::kBadData,
-                  fmt::format("parameters in memory {:016x} that was not given", key));
+                  fmt::format("parameters in memory {:016x}, which was not shared", key));
     if (arenas_.size() >= kArenasMappedMax)
       throw Error(ErrorCode::kBadData,
                   fmt::format("parameters in more than {} arenas at once", kArenasMappedMax));

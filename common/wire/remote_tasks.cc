@@ -39,12 +39,12 @@ RemoteTarget parseTarget(std::string_view target) {
     if (wrong.empty() && parsed.address.port == 0) wrong = "it has no port";
     if (slash != std::string_view::npos) {
       parsed.task = taskNamed(rest.substr(slash + 1));
-      if (wrong.empty() && !parsed.task) wrong = "what follows the port is no task";
+      if (wrong.empty() && !parsed.task) wrong = "the text after the port is not a task";
     }
   }
   if (!wrong.empty())
     throw Error(ErrorCode::kUsage,
-                fmt::format("'{}' is no target: {}; a target is dtf://host:port, "
+                fmt::format("'{}' is not a target: {}; a target is dtf://host:port, "
                             "or dtf://host:port/worker/1",
                             target, wrong));
   return parsed;

@@ -32,13 +32,13 @@ ps::ReplicaState decodeReplicaState(schema::ReplicaState::Reader reader) {
   state.origin = static_cast<ps::EpochOrigin>(reader.getOrigin());
   if (!ps::validEpoch(state.epoch) || state.origin < ps::EpochOrigin::kInitialValues ||
       state.origin > ps::EpochOrigin::kCheckpoint)
-    throw Error(ErrorCode::kBadData, "a replica came of no epoch, or from nowhere");
+    throw Error(ErrorCode::kBadData, "a replica came with an invalid epoch or origin");
   state.origin_cut = {reader.getOriginEpoch(), reader.getOriginStep()};
   state.version = reader.getVersion();
   state.clock = {reader.getApplies(), reader.getBeta1Power(), reader.getBeta2Power()};
   constexpr uint64_t kAppliesMax = uint64_t{1} << 62;
   if (state.clock.applies > kAppliesMax)
-    throw Error(ErrorCode::kBadData, "a replica came with more updates than can be");
+    throw Error(ErrorCode::kBadData, "a replica came with an impossible number of updates");
   state.memory.loss = reader.getLoss();
   for (const auto worker : reader.getWorkers())
     state.memory.workers.push_back({Incarnation{worker.getIncarnation()}, worker.getSteps(),

@@ -27,7 +27,7 @@ SessionToken decodeToken(schema::SessionToken::Reader reader) {
   const SessionToken token{.number = reader.getNumber(),
                            .secret = {reader.getSecret0(), reader.getSecret1()}};
   if (haveSameSecret(token, {}))
-    throw Error(ErrorCode::kBadData, "a session needs a secret, which its client draws");
+    throw Error(ErrorCode::kBadData, "a session needs a secret, drawn by its client");
   return token;
 }
 

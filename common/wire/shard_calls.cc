@@ -30,13 +30,12 @@ std::string checkedPiece(capnp::Data::Reader data, uint64_t checksum, uint64_t d
   std::string bytes(reinterpret_cast<const char*>(data.begin()), data.size());
   if (bytes.size() != due)
     net::throwAsKj(
-        Error(ErrorCode::kBadData, fmt::format("{} sent {} bytes of its shard where {} were asked "
-                                               "for",
-                                               ps, bytes.size(), due)));
+        Error(ErrorCode::kBadData,
+              fmt::format("{} sent {} bytes of its shard instead of {}", ps, bytes.size(), due)));
   if (checksumOf(bytes) != checksum)
     net::throwAsKj(Error(ErrorCode::kUnavailable,
                          fmt::format("{} bytes of {}'s shard were damaged on the way: their "
-                                     "checksum is {}, {} says {}",
+                                     "checksum is {}, but {} reports {}",
                                      due, ps, hexOf(checksumOf(bytes)), ps, hexOf(checksum))));
   return bytes;
 }
@@ -45,7 +44,7 @@ ShardCalls::ShardCalls(CheckpointCalls& checkpoint) : checkpoint_(checkpoint) {
   checkpoint_.onInterrupted([this](const Error& why) { end(why); });
   checkpoint_.control().watchBreaks([this](uint32_t ps_task, const Error& why) {
     end(Error(ErrorCode::kUnavailable,
-              fmt::format("lost {}, whose shard of the checkpoint was on its way: {}",
+              fmt::format("lost {} while it sent or received its shard of the checkpoint: {}",
                           TaskId{JobKind::kPs, ps_task}.name(), why.message())));
   });
 }
@@ -76,8 +75,8 @@ kj::Promise<T> ShardCalls::guard(kj::Promise<T> promise) {
   kj::Timer& timer = checkpoint_.control().loop().timer();
   if (timer.now() >= whole_->deadline)
     end(Error(ErrorCode::kDeadline,
-              fmt::format("waited {:g} s for the shards of a checkpoint to be sent, which is "
-                          "timeouts.finish_seconds",
+              fmt::format("waited {:g} s for the shards of a checkpoint to be sent "
+                          "(timeouts.finish_seconds)",
                           checkpoint_.diskSeconds())));
   if (whole_->why) return net::toKj(*whole_->why);
   auto late =
@@ -131,7 +130,7 @@ kj::Promise<std::string> ShardCalls::fetch(uint32_t ps_task, uint64_t offset, ui
 kj::Promise<void> ShardCalls::release(bool saved) {
   ahead_.reset();
   whole_.reset();
-  return whenDone(fromEveryPs<Nothing>(checkpoint_.control(), "let go of its saved shard",
+  return whenDone(fromEveryPs<Nothing>(checkpoint_.control(), "release its saved shard",
                                        kQuestionSeconds, [&](uint32_t i) {
                                          auto request = checkpoint_.session(i).releaseRequest();
                                          request.setSaved(saved);

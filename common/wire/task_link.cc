@@ -77,8 +77,9 @@ kj::Promise<void> TaskLink::hello(net::RpcConnection& connection, const SessionT
                         fmt::format("{} says that it is {}, but its certificate is for {}", peer_,
                                     task_.name(), certified));
           if (wanted_ && task_ != *wanted_)
-            throw Error(ErrorCode::kPermission, fmt::format("{} says that it is {}, {} is wanted",
-                                                            peer_, task_.name(), wanted_->name()));
+            throw Error(ErrorCode::kPermission,
+                        fmt::format("{} says that it is {}, but {} is wanted", peer_, task_.name(),
+                                    wanted_->name()));
           incarnation_ = {answer.getIncarnation()};
           peer_ = task_.name() + " (" + address_.str() + ")";
           checkDevices(answer.getDevices());
@@ -91,7 +92,7 @@ kj::Promise<void> TaskLink::hello(net::RpcConnection& connection, const SessionT
         if (exception.getType() == kj::Exception::Type::UNIMPLEMENTED)
           net::throwAsKj(Error(
               ErrorCode::kUnavailable,
-              "what listens at " + address_.str() + " serves no sessions: start it with --serve"));
+              "the process at " + address_.str() + " serves no sessions: start it with --serve"));
         kj::throwFatalException(kj::mv(exception));
       });
 }
@@ -272,7 +273,7 @@ kj::Promise<void> TaskLink::abort(uint64_t step, const Error& cause, Duration pa
 
 kj::Promise<engine::RendezvousLoad> TaskLink::load(Duration deadline) {
   return bridged<engine::RendezvousLoad>(awaitNamed(
-      loop_.timer(), {peer_ + " to say what it holds", deadline},
+      loop_.timer(), {peer_ + " to report its load", deadline},
       kj::Promise<engine::RendezvousLoad>(session().loadRequest().send().then([](auto&& answer) {
         return engine::RendezvousLoad{.steps = answer.getSteps(),
                                       .parked = answer.getParked(),

@@ -129,7 +129,7 @@ engine::Bytes readBytes(capnp::List<capnp::Data>::Reader list, uint64_t bytes, B
   }
   if (there != bytes)
     throw Error(ErrorCode::kBadData, what + " came with " + std::to_string(there) +
-                                         " bytes where it has " + std::to_string(bytes));
+                                         " bytes instead of " + std::to_string(bytes));
   if (bytes == 0) return {};
   if (in_place) return {reinterpret_cast<const std::byte*>(first), bytes};
   assembled = Buffer(bytes);
@@ -145,7 +145,7 @@ DType readDType(uint8_t number, const std::string& what) {
   for (const DType dtype : {DType::kFloat32, DType::kUInt8, DType::kInt32, DType::kInt64})
     if (static_cast<uint8_t>(dtype) == number) return dtype;
   throw Error(ErrorCode::kBadData,
-              what + " has the element type " + std::to_string(number) + ", which there is not");
+              what + " has the unknown element type " + std::to_string(number));
 }
 
 Shape readShape(capnp::List<int64_t>::Reader dims, const std::string& what) {

@@ -60,7 +60,7 @@ TEST_F(PartServerTest, OnlyTheProcessOfTheRegistrationIsHeard) {
               HasSubstr("doesn't come from ps/0"));
   auto worker0 = peer();
   EXPECT_THAT(failureOf([&] { worker0.send(1, 3, 1); }), HasSubstr("edge 1"));
-  EXPECT_THAT(failureOf([&] { worker0.send(1, 3, 0, 3); }), HasSubstr("12 bytes where it has 8"));
+  EXPECT_THAT(failureOf([&] { worker0.send(1, 3, 0, 3); }), HasSubstr("12 bytes instead of 8"));
   EXPECT_THAT(failureOf([&] {
                 Peer(reactor_, harness_.server(kHere).port(), kThere, kPeer, {JobKind::kWorker, 2});
               }),
@@ -359,7 +359,7 @@ TEST_F(LostTaskTest, TargetsThatAreWrongAreNamed) {
       << "another task answers there";
   for (const char* wrong : {"/", "/ps", "/ps/", "/ps/01", "/chief/0", "/ps/0/x"})
     EXPECT_THAT(errorText([&] { wire::RemoteTasks({.targets = {target + wrong}}); }),
-                HasSubstr("what follows the port is no task"))
+                HasSubstr("the text after the port is not a task"))
         << wrong;
 }
 

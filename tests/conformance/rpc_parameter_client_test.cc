@@ -351,7 +351,7 @@ TEST(RpcParameterClient, RowsThatAreNoneAreNotBrought) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadData);
     EXPECT_EQ(error.message(),
-              "rows were asked for: row 4 of a sparse variable, but the shard has 4 of it");
+              "a bad request for rows: row 4 of a sparse variable, but the shard has 4 of it");
   }
 }
 

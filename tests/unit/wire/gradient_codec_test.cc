@@ -85,7 +85,7 @@ TEST(GradientCodec, RowsThatAreWantedComeAcross) {
       ADD_FAILURE() << why;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kBadData);
-      EXPECT_EQ(error.message(), "rows were asked for: " + why);
+      EXPECT_EQ(error.message(), "a bad request for rows: " + why);
     }
   }
 }

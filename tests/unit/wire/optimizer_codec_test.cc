@@ -58,7 +58,7 @@ TEST(OptimizerCodec, RefusesKindsThatNoVersionHas) {
 TEST(OptimizerCodec, RefusesSettingsThatAreNotTheKinds) {
   const cluster::OptimizerSpec spec;
   EXPECT_EQ(refusal(spec, [](auto& o) { o.setKind(4); }),
-            "the declared model is not valid: 6 settings of an optimizer that has 8");
+            "the declared model is not valid: 6 settings for an optimizer with 8");
   EXPECT_EQ(refusal(spec, [](auto& o) { o.getSettings()[0].setName("beta1"); }),
             "the declared model is not valid: the optimizer's learning_rate is missing");
   EXPECT_EQ(refusal(spec, [](auto& o) { o.getSettings()[1].setName("learning_rate"); }),

@@ -147,8 +147,8 @@ TEST_F(ParameterReaderTest, WhatTheShardDoesNotHaveIsRefused) {
   const Bytes rows = joined(bytesOf(std::vector<float>(kDenseElements)), namedRows(false));
   Answer short_of(Bytes(rows.begin(), rows.end() - 8), kNamedCounts);
   EXPECT_EQ(refusal([&] { rowsRead(false, short_of); }),
-            "an arena of 88 bytes came where 96 were declared");
-  const std::string other = "ps/1 (fake:1) sent rows that were not asked for";
+            "an arena of 88 bytes came instead of the declared 96");
+  const std::string other = "ps/1 (fake:1) sent rows that were not requested";
   for (const std::vector<uint32_t>& counts : std::vector<std::vector<uint32_t>>{{6}, {1}, {2, 2}}) {
     Answer miscounted(rows, counts);
     EXPECT_EQ(refusal([&] { rowsRead(false, miscounted); }), other);

@@ -127,10 +127,10 @@ TEST(PartCodec, WhatIsOutOfBoundsIsRefusedByNode) {
                 const char name[] = {'c', '\0', 'x'};  // beside 'c'
                 std::copy_n(name, 3, part.getNodes()[scale].initName(3).begin());
               }),
-              HasSubstr("character 0"));
+              HasSubstr("zero byte"));
   EXPECT_THAT(refusal([](auto part) { part.getFeeds().set(0, 99); }), HasSubstr("no node 99"));
   EXPECT_THAT(refusal([](auto part) { part.getFolded()[0].getValue().getShape().set(0, 3); }),
-              AllOf(HasSubstr("'c'"), HasSubstr("8 bytes where it has 12")));
+              AllOf(HasSubstr("'c'"), HasSubstr("8 bytes instead of 12")));
   EXPECT_THAT(refusal([](auto part) { part.getEdges()[0].setNode(99); }), HasSubstr("no node 99"));
   EXPECT_THAT(refusal([](auto part) { part.setEdgesTotal(kEdgesMax + 1); }), HasSubstr("edges"));
   EXPECT_THAT(refusal([](auto part) { part.initNodes(kNodesMax + 1); }), HasSubstr("100001"));

@@ -53,7 +53,7 @@ TEST_F(PsDataLinkTest, AnAnswerWithoutTheParametersThatAreDueIsRefused) {
   ps_[0].states.push_back({.outcome = ps::Outcome::kQueued});
   const Error error = errorOf(link.exchange({0, 1, 0, ps::kFirstEpoch}));
   EXPECT_EQ(error.message(),
-            "ps/0 (fake:1) kept a gradient for later where its parameters were due");
+            "ps/0 (fake:1) kept a gradient for later instead of sending parameters");
 }
 
 TEST_F(PsDataLinkTest, AShardOfAnotherSizeIsRefused) {
@@ -346,7 +346,7 @@ TEST_F(SharingPsTest, ANameWithoutMemoryIsRefused) {
   EXPECT_EQ(errorOf(link.pull({})).code(), ErrorCode::kBadData);
   options_.link.share_from_bytes = std::nullopt;
   const Error error = errorOf(open().pull({}));
-  EXPECT_EQ(error.message(), "ps/0 (fake:1) names memory where none is shared");
+  EXPECT_EQ(error.message(), "ps/0 (fake:1) names shared memory, but none is shared");
 }
 
 TEST_F(SharingPsTest, ASmallerArenaIsRefused) {

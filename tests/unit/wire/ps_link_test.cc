@@ -327,7 +327,7 @@ TEST_F(PsControlLinkTest, APsThatIsThereLetsGoOrTheWorkerFails) {
   ps_[0].hangs = "finish";
   auto waiting = finish(link);
   loop_.live(seconds(11));
-  EXPECT_EQ(end_, "waited 10 s for ps/0 (fake:1) to let us go");
+  EXPECT_EQ(end_, "waited 10 s for ps/0 (fake:1) to confirm the end of this task");
 }
 
 TEST_F(PsControlLinkTest, AFailureIsToldWithAReasonOfBoundedLength) {

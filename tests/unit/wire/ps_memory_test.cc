@@ -47,7 +47,7 @@ TEST_F(PsMemoryTest, FindsWhatWasGivenByItsKeyAndMapsItOnce) {
 
 TEST_F(PsMemoryTest, WhatWasNotGivenIsRefused) {
   ps_.give(first_);
-  expectBadData(second_.key(), 1, "that was not given");
+  expectBadData(second_.key(), 1, "which was not shared");
   ps_.give(SharedMemory(129));
   expectBadData(second_.key(), 1, "gave 129 bytes of memory");
   expectBadData(first_.key(), 65, "of 65 bytes in shared memory of 64");
@@ -60,7 +60,7 @@ TEST_F(PsMemoryTest, WhatIsGoneIsUnmappedButForItsReaders) {
   forget(second_.key());  // never found here: nothing
   EXPECT_EQ(memory_.TEST_mappedCount(), 0u);
   EXPECT_EQ(reader->data()[0], std::byte{0});
-  expectBadData(first_.key(), 1, "that was not given");
+  expectBadData(first_.key(), 1, "which was not shared");
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST_F(StayingCallsTest, OnlyWhoIsAskedForFilesLooks) {
   EXPECT_EQ(found[1][2].standing, Standing::kAbsent);
   EXPECT_EQ(ps_[0].calls, Calls{});
   const Error error = errorOf(calls_->find("step-7-1.1", {files, {}}));
-  EXPECT_EQ(error.message(), "a ps says of 0 shards where they are, 3 were asked for");
+  EXPECT_EQ(error.message(), "a ps reported the state of 0 shards instead of 3");
 }
 
 TEST_F(StayingCallsTest, APieceIsWhatWasAskedForOrRefused) {

@@ -140,9 +140,9 @@ TEST(TensorCodec, ClaimsThatDontHoldAreRefusedByName) {
   };
   EXPECT_EQ(refusal(1, {2}, 8), "");
   EXPECT_EQ(refusal(1, {0, int64_t{1} << 30}, 0), "");
-  EXPECT_THAT(refusal(0, {2}, 8), HasSubstr("feed 3 has the element type 0"));
+  EXPECT_THAT(refusal(0, {2}, 8), HasSubstr("feed 3 has the unknown element type 0"));
   EXPECT_THAT(refusal(5, {2}, 8), HasSubstr("element type 5"));
-  EXPECT_THAT(refusal(1, {2}, 9), HasSubstr("9 bytes where it has 8"));
+  EXPECT_THAT(refusal(1, {2}, 9), HasSubstr("9 bytes instead of 8"));
   EXPECT_THAT(refusal(1, {-1}, 0), HasSubstr("dimension -1"));
   EXPECT_THAT(refusal(1, std::vector<int64_t>(17, 1), 4), HasSubstr("rank 17"));
   EXPECT_THAT(refusal(1, {int64_t{1} << 40, int64_t{1} << 40}, 0), HasSubstr("most of one tensor"));

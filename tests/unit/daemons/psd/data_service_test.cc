@@ -91,7 +91,7 @@ TEST_F(SharedMemoryCallsTest, AJobThatTravelsAsBFloat16SharesNone) {
   auto wide = data_->exchangeRequest();
   wide.initGradient(1).init(0, kSharedElements * sizeof(float));
   EXPECT_EQ(world_.refusal(wide.send().ignoreResult()),
-            "an arena of 64 bytes came where 32 were declared");
+            "an arena of 64 bytes came instead of the declared 32");
 }
 
 }  // namespace
