@@ -27,7 +27,7 @@ std::string plainName(capnp::Text::Reader reader, const char* what = "a checkpoi
 checkpoint::SnapshotName cutName(schema::Held::Cut::Reader reader) {
   const checkpoint::SnapshotName name = wire::decodeCut(reader);
   if (!ps::validEpoch(name.epoch))
-    net::throwAsKj(Error(ErrorCode::kBadData, "a cut needs an epoch"));
+    net::throwAsKj(Error(ErrorCode::kBadData, "the checkpoint's epoch is invalid"));
   return name;
 }
 
@@ -118,7 +118,8 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
     std::optional<checkpoint::SnapshotName> keep;
     if (params.getKeeps()) keep = cutName(params.getKeep());
     if (keep == name)
-      net::throwAsKj(Error(ErrorCode::kBadData, "a snapshot is kept in place of an earlier one"));
+      net::throwAsKj(Error(ErrorCode::kBadData,
+                           "a snapshot can't replace the snapshot to keep: both have one name"));
     return takeCapture(wire::decodePosition(params.getPosition()))
         .then([this, name, keep](ps::Shard::Captured captured) {
           return host_.onDisk<checkpoint::KeptSnapshot>([options = options_, name, keep, captured] {
@@ -164,7 +165,8 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
   kj::Promise<void> see(SeeContext context) override {
     const double seconds = context.getParams().getSeconds();
     if (!(seconds >= 0 && seconds <= kLookSecondsMax))
-      net::throwAsKj(Error(ErrorCode::kBadData, fmt::format("{} s is no time to look", seconds)));
+      net::throwAsKj(
+          Error(ErrorCode::kBadData, fmt::format("a search of {} s is not allowed", seconds)));
     const TimePoint until = host_.control().clock().now() + fromSeconds(seconds);
     return look(options_.folder / plainName(context.getParams().getFile(), "a file"), until)
         .then([context](bool seen) mutable { context.getResults().setSeen(seen); });
@@ -199,8 +201,8 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
     const uint64_t size = staged_->saved().file.bytes;
     if (bytes > checkpoint::kPieceBytesMax || offset > size || bytes > size - offset)
       net::throwAsKj(Error(ErrorCode::kBadConfig,
-                           fmt::format("{} bytes from {} on were asked for of {}: {} at most in "
-                                       "one piece",
+                           fmt::format("a request for {} bytes at {} of {}; a piece has at most "
+                                       "{}",
                                        bytes, offset, size, checkpoint::kPieceBytesMax)));
     DTF_FAILPOINT("gather.before_piece");
     auto data = context.getResults().initData(bytes);
@@ -240,12 +242,13 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
     const auto data = params.getValues();
     const std::string_view values(reinterpret_cast<const char*>(data.begin()), data.size());
     if (brought_ == nullptr)
-      net::throwAsKj(Error(ErrorCode::kBadConfig, "no values of a checkpoint are expected"));
+      net::throwAsKj(
+          Error(ErrorCode::kBadConfig, "no expect() came before the values of a checkpoint"));
     if (checksumOf(values) != params.getChecksum())
       net::throwAsKj(Error(
           ErrorCode::kUnavailable,
           fmt::format("values of ps/{} were damaged on the way: their checksum is "
-                      "{}, the chief says {}",
+                      "{}, but the chief reports {}",
                       options_.ps_task, hexOf(checksumOf(values)), hexOf(params.getChecksum()))));
     DTF_FAILPOINT("gather.before_take");
     net::bridgeErrors([&] { brought_->take({params.getArena(), params.getOffset()}, values); });
@@ -255,14 +258,15 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
   kj::Promise<void> commitRestore(CommitRestoreContext context) override {
     if (brought_ != nullptr) net::bridgeErrors([this] { finishBrought(); });
     if (restored_ == nullptr)
-      net::throwAsKj(Error(ErrorCode::kBadConfig, "nothing was read to be restored"));
+      net::throwAsKj(Error(ErrorCode::kBadConfig, "no saved values were read before the restore"));
     const auto params = context.getParams();
     ps::RestoredShard& state = restored_->shard;
     state.epoch = params.getEpoch();
     state.cut = {params.getCutEpoch(), params.getCutStep()};
     if (!ps::validEpoch(state.cut.epoch))
-      net::throwAsKj(Error(ErrorCode::kBadData,
-                           fmt::format("{:#x} is no epoch of a checkpoint", state.cut.epoch)));
+      net::throwAsKj(
+          Error(ErrorCode::kBadData,
+                fmt::format("a checkpoint has the invalid epoch {:#x}", state.cut.epoch)));
     return host_
         .askNow<bool>([chief = chief_,
                        restored = std::exchange(restored_, nullptr)](ps::Shard& shard) {

@@ -133,7 +133,7 @@ class DataSession final : public schema::PsData::Server {
       if (keys.size() > 0 &&
           (!layout_.sparse().empty() || ps::batchesPerStep(replication, rank_) > 1))
         throw Error(ErrorCode::kBadData,
-                    "gradients with rows, or of several batches a step, are not read in place");
+                    "gradients with rows, or of several batches a step, can't be in shared memory");
       lent_->accept(keys, shard_.elements());
     });
     return kj::READY_NOW;
@@ -171,7 +171,7 @@ class DataSession final : public schema::PsData::Server {
                                               narrow_dense_)
                       : gradients_.read(params.getGradient(), params.getRows(), layout_);
     if (params.getGradient().size() > 0 || params.getRows().size() > 0)
-      throw Error(ErrorCode::kBadData, "a gradient that came, and one in shared memory");
+      throw Error(ErrorCode::kBadData, "a gradient in the message and another in shared memory");
     ps::Gradient gradient = lent_->gradient(key, shard_.elements());
     const bool has_replica = options_.durability.kind == cluster::Durability::kReplica;
     return has_replica ? gradients_.copyOf(std::move(gradient)) : gradient;
@@ -187,7 +187,7 @@ class DataSession final : public schema::PsData::Server {
     // An answer that is not read keeps a snapshot: two may wait, as two calls may.
     if (connection_->connection->queuedBytes() >
         kCallsInFlightMax * (shard_.elements() * sizeof(float) + wire::kMessageOverheadBytes))
-      net::throwAsKj(Error(ErrorCode::kBadData, "too many answers that are not read"));
+      net::throwAsKj(Error(ErrorCode::kBadData, "too many unread answers"));
     ++in_flight_;
     context.allowCancellation();
     auto pair = kj::newPromiseAndFulfiller<ps::PushReply>();
@@ -343,7 +343,7 @@ class DataGate final : public schema::PsDataGate::Server {
     return host_.whenDeclared().then([this, context, primary, incarnation]() mutable {
       if (connection_->connection == nullptr) return;
       if (!host_.shard().declared())
-        net::throwAsKj(Error(ErrorCode::kUnavailable, "the model is declared no more"));
+        net::throwAsKj(Error(ErrorCode::kUnavailable, "the model is no longer declared"));
       const ps::ParameterLayout& layout = host_.shard().declaration()->layout;
       ps::GradientLayout gradients(layout, primary.index);
       connection_->connection->stream().setLimits(wire::gradientLimits(

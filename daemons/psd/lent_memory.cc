@@ -27,20 +27,21 @@ const net::MemoryDoor& LentMemory::openDoor() {
 
 void LentMemory::accept(capnp::List<uint64_t>::Reader keys, uint64_t elements) {
   if (keys.size() > kGradientsMax)
-    throw Error(ErrorCode::kBadData, fmt::format("{} gradient arenas of one worker, at most {} are "
-                                                 "read",
+    throw Error(ErrorCode::kBadData, fmt::format("{} gradient arenas of one worker; the most is {}",
                                                  keys.size(), kGradientsMax));
   std::optional<net::MemoryChannel> channel;
   if (door_) channel = door_->take();
   door_.reset();
-  if (!channel) throw Error(ErrorCode::kUnavailable, "nobody has come through the door");
+  if (!channel)
+    throw Error(ErrorCode::kUnavailable, "the worker has not connected for shared memory");
   gradients_.clear();
   given_.clear();  // through another channel
   for (const uint64_t key : keys) {
     std::optional<net::GivenMemory> given = channel->receive(ps::sharedArenaBytesMax(elements));
     if (!given || given->key != key || given->memory->bytes() < elements * sizeof(float))
-      throw Error(ErrorCode::kBadData,
-                  fmt::format("a gradient arena of {} elements was named and not given", elements));
+      throw Error(
+          ErrorCode::kBadData,
+          fmt::format("a gradient arena of {} elements was named, but not shared", elements));
     gradients_.emplace(key, std::move(given->memory));
   }
   channel_ = std::move(channel);
@@ -50,7 +51,7 @@ ps::Gradient LentMemory::gradient(uint64_t key, uint64_t elements) const {
   const auto found = gradients_.find(key);
   if (found == gradients_.end() || found->second->bytes() < elements * sizeof(float))
     throw Error(ErrorCode::kBadData,
-                fmt::format("a gradient in memory {:016x} that was not given", key));
+                fmt::format("a gradient in memory {:016x}, which was not shared", key));
   return {{reinterpret_cast<const float*>(found->second->data()), elements}, found->second};
 }
 

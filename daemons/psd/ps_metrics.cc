@@ -17,7 +17,7 @@ double countOf(uint64_t count) {
 
 Metric gradients(const ps::CoordinatorStatus& steps) {
   return {"dtf_gradients_total",
-          "Gradients that workers have pushed, by what became of them.",
+          "Gradients that workers have pushed, by outcome.",
           Metric::Kind::kCounter,
           {{countOf(steps.gradients_applied), {{"outcome", "applied"}}},
            {countOf(steps.gradients_stale), {{"outcome", "stale"}}},
@@ -25,7 +25,7 @@ Metric gradients(const ps::CoordinatorStatus& steps) {
 }
 
 Metric workers(const std::vector<ps::Member>& members) {
-  Metric metric{"dtf_workers", "Workers of the job, by what this ps knows of them.",
+  Metric metric{"dtf_workers", "Workers of the job, by their state on this ps.",
                 Metric::Kind::kGauge};
   using ps::MemberState;
   for (const MemberState state :
@@ -75,7 +75,7 @@ std::vector<Metric> metricsOf(const PsReport& report) {
       gauge("dtf_staleness_max_steps", "The largest staleness so far.",
             countOf(steps.staleness.max)),
       workers(status.members),
-      gauge("dtf_waiting_calls", "Calls of workers that wait for others, or for values.",
+      gauge("dtf_waiting_calls", "Calls of workers that wait for other workers or for values.",
             countOf(status.callers_waiting)),
       gauge("dtf_epoch",
             "One more each time that all ps have gone back to a checkpoint; 0: no "

@@ -128,7 +128,7 @@ class ControlSession final : public schema::PsControl::Server {
     if (rank_ != kChief.index)
       net::throwAsKj(
           Error(ErrorCode::kPermission,
-                fmt::format("{} asked for the checkpoints of {}, which are {}'s",
+                fmt::format("{} tried to control the checkpoints of {}; only {} may",
                             ps::workerName(rank_), options_.self.name(), kChief.name())));
     using Snapshots = std::vector<checkpoint::SnapshotName>;
     return host_
@@ -176,7 +176,7 @@ class ControlSession final : public schema::PsControl::Server {
   kj::Promise<void> pause(PauseContext) override {
     if (rank_ != kChief.index)
       net::throwAsKj(
-          Error(ErrorCode::kPermission, fmt::format("{} paused the job, which is for {} to do",
+          Error(ErrorCode::kPermission, fmt::format("{} tried to pause the job; only {} may",
                                                     ps::workerName(rank_), kChief.name())));
     sessions_.paused();
     return kj::READY_NOW;
@@ -297,8 +297,8 @@ void checkWorkers(const ServiceOptions& options, schema::Hello::Reader hello) {
   const std::string ours = options.self.name();
   if (!hello.hasAddress())
     throw Error(ErrorCode::kBadConfig,
-                fmt::format("{} doesn't say which address it has in its cluster file, so {} can't "
-                            "compare it; start all tasks with the same version of dtf",
+                fmt::format("{} sent no address from its cluster file, so {} can't compare it; "
+                            "start all tasks with the same version of dtf",
                             caller.name(), ours));
   const std::string there = text(hello.getAddress());
   const std::string here = options.worker_addresses[caller.index].str();
@@ -347,7 +347,7 @@ void checkHello(const ServiceOptions& options, schema::Hello::Reader hello) {
   const uint32_t tasks = caller.job == JobKind::kPs ? options.ps_tasks : options.workers;
   if (caller.index >= tasks)
     throw Error(ErrorCode::kBadConfig,
-                fmt::format("{} is unknown to {}, whose cluster has {} {} tasks", caller.name(),
+                fmt::format("{} is unknown to {}: the cluster here has {} {} tasks", caller.name(),
                             options.self.name(), tasks, jobName(caller.job)));
   if (hello.getIncarnation() == 0)
     throw Error(ErrorCode::kBadConfig, caller.name() + " sent no incarnation");

@@ -36,7 +36,7 @@ class ReplicaSession final : public schema::PsReplica::Server {
     net::bridgeErrors([&] {
       const uint32_t index = context.getParams().getIndex();
       if (index >= kSeedArenasMax)
-        throw Error(ErrorCode::kBadData, "a replica was sent an arena that no optimizer has");
+        throw Error(ErrorCode::kBadData, "a replica received more arenas than any optimizer has");
       if (index >= coming_.size()) coming_.resize(index + 1);
       coming_[index] = arenas_.read(context.getParams().getValues(), elements());
     });
@@ -93,7 +93,7 @@ class ReplicaSession final : public schema::PsReplica::Server {
     net::bridgeErrors([&] {
       const uint32_t index = context.getParams().getIndex();
       if (!fetched_ || index >= fetched_->arenas.size())
-        throw Error(ErrorCode::kBadData, "an arena was asked for that was not fetched");
+        throw Error(ErrorCode::kBadData, "a request for an arena before fetch()");
       const std::span<const float> arena = fetched_->arenas[index];
       const uint32_t chunks = wire::arenaChunks(arena.size(), chunk_bytes_);
       auto results = context.getResults(capnp::MessageSize{8 + 2 * chunks, 0});

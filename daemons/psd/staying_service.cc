@@ -89,7 +89,7 @@ class StayingSession final : public schema::PsStaying::Server {
     const uint32_t bytes = params.getBytes();
     if (bytes > checkpoint::kPieceBytesMax)
       net::throwAsKj(Error(ErrorCode::kBadData,
-                           fmt::format("{} bytes of {} were asked for: {} at most in one piece",
+                           fmt::format("a request for {} bytes of {}; a piece has at most {}",
                                        bytes, path.string(), checkpoint::kPieceBytesMax)));
     return host_
         .onDisk<std::string>([disk = options_.file_system, path, offset, bytes] {

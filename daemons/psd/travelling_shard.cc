@@ -42,23 +42,23 @@ void BroughtShard::take(const checkpoint::ArenaPlace& place, std::string_view va
   const uint64_t count = values.size() / sizeof(float);
   const auto refuse = [&](const char* why) -> Error {
     return {ErrorCode::kBadData,
-            fmt::format("ps/{} was brought {} bytes at element {} of arena {}, {}", ps_task_,
+            fmt::format("ps/{} received {} bytes at element {} of arena {}, {}", ps_task_,
                         values.size(), begin, place.arena, why)};
   };
   const bool even = count > 0 && values.size() % sizeof(float) == 0;
   if (place.arena >= due_.size() || !even || begin + count < begin)
-    throw refuse("which are no values of this shard");
+    throw refuse("which are not values of this shard");
   const uint64_t end = begin + count;
   const Ranges& due = due_[place.arena];
   const auto slice = due.upper_bound(begin);
   if (slice == due.begin() || std::prev(slice)->second < end)
-    throw refuse("which are not of one of its variables");
+    throw refuse("which don't lie in one of its variables");
   Ranges& filled = filled_[place.arena];
   auto next = filled.lower_bound(begin);
   const auto before = next == filled.begin() ? filled.end() : std::prev(next);
   if ((next != filled.end() && next->first < end) ||
       (before != filled.end() && before->second > begin))
-    throw refuse("which came before");
+    throw refuse("which overlap earlier ones");
   float* arena = place.arena == 0 ? restored_.values.as<float>()
                                   : restored_.slots[place.arena - 1].as<float>();
   std::memcpy(arena + begin, values.data(), values.size());
@@ -77,7 +77,7 @@ void BroughtShard::take(const checkpoint::ArenaPlace& place, std::string_view va
 ps::RestoredShard BroughtShard::finish() {
   DTF_CHECK(elements_filled_ <= elements_due_);
   if (elements_filled_ < elements_due_)
-    throw Error(ErrorCode::kBadData, fmt::format("ps/{} was brought {} of the {} values of its "
+    throw Error(ErrorCode::kBadData, fmt::format("ps/{} received {} of the {} values of its "
                                                  "part of the checkpoint",
                                                  ps_task_, elements_filled_, elements_due_));
   completeRestored(restored_, ps_task_, declaration_);

@@ -16,7 +16,7 @@ Error lostForGood(size_t ps_tasks, uint32_t ps_task) {
   } catch (const Error& error) {
     return error;
   }
-  return {ErrorCode::kInternal, "a ps that lost its values was taken for one that holds them"};
+  return {ErrorCode::kInternal, "a ps without its values was treated as if it held them"};
 }
 
 uint64_t digestOf(const ps::ParameterLayout& layout, ps::ParameterClient& client) {

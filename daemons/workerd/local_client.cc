@@ -137,7 +137,7 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
     DTF_CHECK_MSG(false, "one process keeps no snapshot or replica, and shares no disk");
   }
   static Error calledOff() {
-    return {ErrorCode::kUnavailable, "the job ends: no cut will be reached any more"};
+    return {ErrorCode::kUnavailable, "the job ends: no further checkpoint will be taken"};
   }
 
   ps::LocalCluster& cluster_;

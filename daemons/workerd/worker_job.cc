@@ -346,8 +346,8 @@ class WorkerJob {
       if (!unsaved_ && !result.isOver(client_->parameters().pull()))
         throw Error(
             ErrorCode::kUnavailable,
-            "the ps went back after the last step, when others had left the job: its end is "
-            "lost; start it again");
+            "the ps went back after the last step, when others had left the job: the end of the "
+            "training is lost; start the job again");
       // Under a launcher the ps have nothing to wait for. By hand they are to be told, or one that
       // has written its part would end as if the job were saved.
       if (unsaved_ && notifyEnabled()) finish();

@@ -10,7 +10,7 @@ double countOf(uint64_t count) {
 
 Metric stepSeconds(const train::StepTimes& times) {
   Metric metric{"dtf_step_seconds",
-                "How long a batch of this worker took, from the answer before to its own.",
+                "Seconds for a batch of this worker, from the previous answer to its own.",
                 Metric::Kind::kHistogram};
   for (size_t i = 0; i < train::StepTimes::kAtMost.size(); ++i)
     metric.histogram.buckets.push_back({train::StepTimes::kAtMost[i], times.counts[i]});
@@ -21,7 +21,7 @@ Metric stepSeconds(const train::StepTimes& times) {
 
 void addCheckpoints(const train::CheckpointStatus& checkpoints, std::vector<Metric>& metrics) {
   metrics.push_back({"dtf_checkpoints_total",
-                     "Checkpoints that the chief has taken, by what became of them.",
+                     "Checkpoints that the chief has taken, by outcome.",
                      Metric::Kind::kCounter,
                      {{countOf(checkpoints.saved), {{"outcome", "saved"}}},
                       {countOf(checkpoints.failed), {{"outcome", "failed"}}}}});
@@ -34,8 +34,7 @@ std::vector<Metric> metricsOf(const WorkerStatus& status) {
   const WorkerStatus::Done done = status.done();
   std::vector<Metric> metrics = {
       gauge("dtf_global_step",
-            "Updates that the parameters have had; less again when the job goes back to a "
-            "checkpoint.",
+            "Updates that the parameters have had; falls when the job goes back to a checkpoint.",
             countOf(status.global_step)),
       gauge("dtf_job_steps", "Global steps that the job is to train; 0: not known yet.",
             countOf(status.steps)),
@@ -46,7 +45,7 @@ std::vector<Metric> metricsOf(const WorkerStatus& status) {
       gauge("dtf_job_examples_per_second", "Examples of all workers since the report before.",
             status.examples_per_second),
       {"dtf_batches_total",
-       "Batches of this worker, by what became of their gradients.",
+       "Batches of this worker, by the outcome of their gradients.",
        Metric::Kind::kCounter,
        {{countOf(done.batches - done.batches_stale), {{"outcome", "applied"}}},
         {countOf(done.batches_stale), {{"outcome", "stale"}}}}},

@@ -59,7 +59,8 @@ class SharedMemoryCallsTest : public ::testing::Test {
 // It keeps them beyond its answer, when the worker writes the next one into the same arena.
 TEST_F(SharedMemoryCallsTest, GradientsOfSeveralBatchesAStepAreNotReadInPlace) {
   begin(2);
-  EXPECT_EQ(share(), "gradients with rows, or of several batches a step, are not read in place");
+  EXPECT_EQ(share(),
+            "gradients with rows, or of several batches a step, can't be in shared memory");
 }
 
 TEST_F(SharedMemoryCallsTest, AGradientIsInOnePlace) {
@@ -69,10 +70,10 @@ TEST_F(SharedMemoryCallsTest, AGradientIsInOnePlace) {
   both.setGradientKey(gradient_.key());
   both.initGradient(1).init(0, kSharedElements * sizeof(float));
   EXPECT_EQ(world_.refusal(both.send().ignoreResult()),
-            "a gradient that came, and one in shared memory");
+            "a gradient in the message and another in shared memory");
   auto other = data_->exchangeRequest();
   other.setGradientKey(gradient_.key() + 1);
-  EXPECT_NE(world_.refusal(other.send().ignoreResult()).find("that was not given"),
+  EXPECT_NE(world_.refusal(other.send().ignoreResult()).find("which was not shared"),
             std::string::npos);
 }
 
@@ -80,7 +81,7 @@ TEST_F(SharedMemoryCallsTest, WhoeverGaveNoGradientHasNone) {
   begin(0);
   auto exchange = data_->exchangeRequest();
   exchange.setGradientKey(gradient_.key());
-  EXPECT_NE(world_.refusal(exchange.send().ignoreResult()).find("that was not given"),
+  EXPECT_NE(world_.refusal(exchange.send().ignoreResult()).find("which was not shared"),
             std::string::npos);
 }
 

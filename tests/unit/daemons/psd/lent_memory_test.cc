@@ -56,8 +56,9 @@ TEST_F(LentMemoryTest, ReadsAGradientWhereTheWorkerWritesIt) {
   reinterpret_cast<float*>(gradient_.data())[15] = 3;
   EXPECT_EQ(gradient.values.size(), kLentElements);
   EXPECT_EQ(gradient.values[15], 3);
-  expectError(ErrorCode::kBadData, "not given", [&] { lent_->gradient(1, kLentElements); });
-  expectError(ErrorCode::kBadData, "not given",
+  expectError(ErrorCode::kBadData, "which was not shared",
+              [&] { lent_->gradient(1, kLentElements); });
+  expectError(ErrorCode::kBadData, "which was not shared",
               [&] { lent_->gradient(gradient_.key(), kLentElements + 1); });
 }
 
@@ -75,14 +76,14 @@ TEST_F(LentMemoryTest, AGradientOutlivesTheSession) {
 }
 
 TEST_F(LentMemoryTest, WhoNeverCameOrGaveNothingIsRefused) {
-  expectError(ErrorCode::kUnavailable, "nobody has come", [&] { accept({}); });
+  expectError(ErrorCode::kUnavailable, "has not connected", [&] { accept({}); });
   lent_->openDoor();
-  expectError(ErrorCode::kUnavailable, "nobody has come", [&] { accept({}); });
+  expectError(ErrorCode::kUnavailable, "has not connected", [&] { accept({}); });
   comeIn();
-  expectError(ErrorCode::kBadData, "named and not given", [&] { accept({gradient_.key()}); });
+  expectError(ErrorCode::kBadData, "named, but not shared", [&] { accept({gradient_.key()}); });
   comeIn();
   worker_->give(gradient_);
-  expectError(ErrorCode::kBadData, "named and not given",
+  expectError(ErrorCode::kBadData, "named, but not shared",
               [&] { accept({gradient_.key()}, kLentElements + 1); });
   comeIn();
   worker_->give(SharedMemory(1 << 20));

@@ -155,7 +155,7 @@ TEST(PsServer, AHelloWithoutAnAddressIsRefused) {
   self.workers.clear();
   wire::encodeHello(self, {JobKind::kPs, 0}, request.initHello());
   EXPECT_NE(world.refusal(request.send().ignoreResult())
-                .find("worker/0 doesn't say which address it has in its cluster file"),
+                .find("worker/0 sent no address from its cluster file"),
             std::string::npos);
 }
 
@@ -385,7 +385,7 @@ TEST(PsServer, APausedJobIsToBeStartedAgain) {
   auto chief = world.hello(*first, 0, kOne);
   auto worker = world.hello(*second, 1, kOne);
   EXPECT_EQ(world.refusal(worker.pauseRequest().send().ignoreResult()),
-            "worker/1 paused the job, which is for worker/0 to do");
+            "worker/1 tried to pause the job; only worker/0 may");
   EXPECT_EQ(world.refusal(chief.pauseRequest().send().ignoreResult()), "");
   for (auto* control : {&chief, &worker})
     ASSERT_EQ(world.refusal(control->finishRequest().send().ignoreResult()), "");

@@ -268,13 +268,13 @@ TEST_F(BroughtShardTest, WhatIsMissingIsCounted) {
     shard_.finish();
     FAIL() << "it is whole";
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "ps/0 was brought 5 of the 90 values of its part of the checkpoint");
+    EXPECT_EQ(error.message(), "ps/0 received 5 of the 90 values of its part of the checkpoint");
   }
 }
 
 TEST_F(BroughtShardTest, WhatIsNoneOfItsValuesIsRefused) {
   EXPECT_EQ(refusal(0, 0, 0),
-            "ps/0 was brought 0 bytes at element 0 of arena 0, which are no values of this shard");
+            "ps/0 received 0 bytes at element 0 of arena 0, which are not values of this shard");
   EXPECT_NE(refusal(0, 0, 7), "") << "no number of floats";
   EXPECT_NE(refusal(2, 0, 4), "") << "momentum has one slot";
   EXPECT_NE(refusal(0, 4, 8), "") << "from a variable into its padding";
@@ -282,7 +282,8 @@ TEST_F(BroughtShardTest, WhatIsNoneOfItsValuesIsRefused) {
   EXPECT_NE(refusal(0, std::numeric_limits<uint64_t>::max(), 8), "");
   take(0, b_ + 10, 10);
   for (const uint64_t offset : {b_ + 10, b_ + 5, b_ + 19})
-    EXPECT_NE(refusal(0, offset, 6 * sizeof(float)).find("which came before"), std::string::npos);
+    EXPECT_NE(refusal(0, offset, 6 * sizeof(float)).find("which overlap earlier ones"),
+              std::string::npos);
   take(0, b_ + 4, 6);
 }
 
