@@ -1,8 +1,8 @@
 #!/bin/bash
 # Builds dtf's packages for Debian 12 and checks them with lintian; its errors and warnings fail.
 # Usage: scripts/build-deb.sh [FOLDER]      where the packages go; default: build-deb/packages
-# Requires scripts/install-deps.sh --packages besides dtf's own build dependencies. With nvcc, dtf-gpu
-# is built too.
+# Requires scripts/install-deps.sh --packages besides dtf's own build dependencies. With nvcc,
+# dtf-gpu is built too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=${1:-build-deb/packages}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds build-fuzz: clang with UBSan for dtf's own code and the fuzz targets that are slow under
-# AddressSanitizer, made to be fast: scripts/fuzz.sh replays their inputs in build-asan, which checks
-# everything.
+# AddressSanitizer, made to be fast: scripts/fuzz.sh replays their inputs in build-asan, which
+# checks everything.
 # Usage: scripts/build-fuzz.sh NINJA TARGET...
 set -euo pipefail
 cd "$(dirname "$0")/.."

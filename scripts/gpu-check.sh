@@ -1,8 +1,7 @@
 #!/bin/bash
-# Checks dtf on a host with a GPU: builds (or takes a build folder), runs the device suite on the GPU,
-# compute-sanitizer on part of it, trains the embedded digits there, and measures steps of whole
-# networks beside PyTorch, if python3 has it. Ends with a table; exit 0 when all of it
-# passed.
+# Checks dtf on a host with a GPU: builds (or takes a build folder), runs the device suite on the
+# GPU, compute-sanitizer on part of it, trains the embedded digits there, and measures steps of
+# whole networks beside PyTorch, if python3 has it. Ends with a table; exit 0 when all of it passed.
 # Usage: scripts/gpu-check.sh [--quick] [--only WORD] [BUILD_FOLDER]
 #        scripts/gpu-check.sh --pack FOLDER [BUILD_FOLDER]
 #   BUILD_FOLDER: default: build

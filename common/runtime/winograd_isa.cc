@@ -142,8 +142,7 @@ struct Planes {
   int64_t patch_floats;
 };
 
-// The parts of the workspace, including a thread's patch of the image and its workspace for
-// products.
+// The parts of the workspace, with a thread's patch of the image and its workspace for products.
 struct Workspace : Planes {
   explicit Workspace(const WinogradTask& t)
       : Planes(t),
