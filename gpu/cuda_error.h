@@ -22,7 +22,7 @@ inline void check(cudaError_t result, const char* what) {
   throw PluginError(DTF_PLUGIN_UNAVAILABLE,
                     memory
                         ? std::string("The GPU is out of memory while ") + what +
-                              "; make the batch or the model smaller, or end what else runs on it."
+                              "; make the batch or the model smaller, or end other programs on it."
                         : std::string("The GPU failed while ") + what + ": " +
                               cudaGetErrorString(result) + " (" + cudaGetErrorName(result) + ").");
 }

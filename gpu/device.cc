@@ -191,7 +191,7 @@ void Device::throwIfBadData() {
 
 void Device::fetchReport() {
   check(cudaMemcpyAsync(reported_, bad_data_, sizeof(BadData), cudaMemcpyDeviceToHost, stream_),
-        "reading what kernels report");
+        "reading the reports of kernels");
 }
 
 std::byte* Device::workspace(size_t bytes) {

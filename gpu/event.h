@@ -34,8 +34,7 @@ class Event {
   // Both must be of kTimes, and have been reached.
   double secondsSince(const Event& earlier) const {
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, earlier.event_, event_),
-          "timing what a GPU computes");
+    check(cudaEventElapsedTime(&milliseconds, earlier.event_, event_), "timing the work of a GPU");
     return static_cast<double>(milliseconds) / 1e3;
   }
 

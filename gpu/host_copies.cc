@@ -131,7 +131,7 @@ void HostCopies::toHostBeside(std::byte* target, const std::byte* source, size_t
 void HostCopies::awaitBeside(size_t copies) {
   std::unique_lock lock(mutex_);
   if (copies > chunks_left_.size())
-    throw PluginError(DTF_PLUGIN_INTERNAL, "More copies are waited for than were asked for.");
+    throw PluginError(DTF_PLUGIN_INTERNAL, "More copies are awaited than were started.");
   const auto end = chunks_left_.begin() + static_cast<ptrdiff_t>(copies);
   changed_.wait(lock, [&] {
     return failure_ ||

@@ -153,7 +153,7 @@ class MatMulKernel final : public Kernel {
   void setEpilogue(cublasLtEpilogue_t epilogue) const {
     check(cublasLtMatmulDescSetAttribute(matmul_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
                                          sizeof epilogue),
-          "describing what follows a product");
+          "describing the epilogue of a product");
   }
 
   bool addsBias() const { return epilogue_ != Epilogue::kNone; }

@@ -80,7 +80,7 @@ MappedMemory::MappedMemory(const Fd& fd, size_t bytes) : bytes_(bytes) {
   struct statfs place {};
   if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(fd.get(), &status) != 0 ||
       ::fstatfs(fd.get(), &place) != 0 || place.f_type != kTmpfs)
-    throw Error(ErrorCode::kBadData, "what came as shared memory is none that keeps its size");
+    throw Error(ErrorCode::kBadData, "a received file is not shared memory of a fixed size");
   if (static_cast<uint64_t>(status.st_size) < bytes)
     throw Error(ErrorCode::kBadData, "shared memory of " + std::to_string(status.st_size) +
                                          " bytes came where " + std::to_string(bytes) +

@@ -84,7 +84,7 @@ class Planner {
     if (!graph::isQueue(placed_.node(output.node))) return output;
     throw Error(ErrorCode::kBadConfig, "'" + name +
                                            "' is a queue, which has no value to be fed or fetched: "
-                                           "QueueDequeue takes what is in it");
+                                           "QueueDequeue takes its elements");
   }
 
   // An op on a variable needs the variable, not a fed value in its place.

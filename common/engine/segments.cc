@@ -68,8 +68,8 @@ class Sets {
     if (numbers_ > kReceiveSetsMax)
       throw Error(ErrorCode::kBadConfig,
                   "the part on one device waits for " + std::to_string(sets_.size()) +
-                      " different sets of tensors and queues, too many to tell apart; place what "
-                      "belongs together on one task");
+                      " different sets of tensors and queues, too many to tell apart; place "
+                      "related nodes on one task");
     return known->second;
   }
 

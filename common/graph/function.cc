@@ -64,7 +64,7 @@ void Function::check() const {
     }
     if (graph_.catalog().find(node.op)->stateful)
       refuseFunction("holds node '" + node.name + "' (" + node.op +
-                     "), but may only compute: give it what it needs as an argument");
+                     "), but may only compute: give it its inputs as arguments");
   }
   for (const Output& result : results_)
     if (!exists(graph_, result)) refuseFunction("has a result that no node of it makes");
@@ -88,8 +88,8 @@ void Function::measure() {
     iterations_ = std::min(iterations_ + inner, kIterationsMax + 1);
   }
   if (nodes_ > kNodesMax)
-    refuseFunction("has " + std::to_string(nodes_) + " nodes, those of functions that it calls " +
-                   "counted once for each call; the most is " + std::to_string(kNodesMax));
+    refuseFunction("has " + std::to_string(nodes_) + " nodes, with every call of a function " +
+                   "counted; the most is " + std::to_string(kNodesMax));
   if (iterations_ > kIterationsMax)
     refuseFunction("has loops of more than " + std::to_string(kIterationsMax) +
                    " iterations together, those within loops multiplied");

@@ -141,7 +141,7 @@ class WhileGradient {
     if (!given(r, op_.iterations(), 1).empty())
       refuseLoop(r, "its number of iterations has no gradient");
     if (op_.keep_carried && !given(r, op_.firstKept(), op_.carried).empty())
-      refuseLoop(r, "what it keeps of its state is for its own gradient, and has none");
+      refuseLoop(r, "the kept states of a loop serve its own gradient and have none");
     for (size_t i = 0; i < op_.carried; ++i)
       if (isFloat(b, in(r, op_.firstCarried() + i))) carried_.push_back(i);
     stacked_ = given(r, op_.firstStacked(), op_.stacked);

@@ -58,7 +58,7 @@ class Partitioner {
       throw Error(ErrorCode::kBadConfig,
                   "node '" + node.name +
                       "' (Variable) lives on ps and has control inputs: it is not "
-                      "computed in a step, so it cannot wait for one; put them on what reads it");
+                      "computed in a step, so it cannot wait for one; put them on its readers");
     }
     const std::string device = deviceOn(node, task);
     NodeDef def{.name = node.name,

@@ -84,7 +84,7 @@ void refuseReaders(const Graph& graph, const NodeDef& def) {
     const Node& source = graph.node(def.inputs[i].node);
     if (isQueue(source))
       refuse("its input " + std::to_string(i) + " is the queue '" + source.name +
-             "', which has no value: QueueDequeue takes what is in it");
+             "', which has no value: QueueDequeue takes its elements");
   }
 }
 
@@ -132,7 +132,7 @@ void joinQueue(const Graph& graph, NodeDef& def) {
     auto& own = std::get<std::string>(def.attributes.at(list));
     const auto& its = queue.attribute<std::string>(list);
     if (!own.empty() && own != its)
-      refuse("its " + std::string(list) + " are '" + own + "', those of the queue '" + queue.name +
+      refuse("its " + std::string(list) + " are '" + own + "', but for the queue '" + queue.name +
              "' are '" + its + "'; leave them out");
     own = its;
   }

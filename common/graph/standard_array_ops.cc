@@ -123,7 +123,7 @@ Specs inferGather(std::span<const TensorSpec> inputs, const Attributes&) {
 
 Specs inferSegmentSum(std::span<const TensorSpec> inputs, const Attributes& attributes) {
   const TensorSpec table = declaredFloat(inputs, attributes)[0];
-  wantSame(inputs[0], "dy", gathered(table, inputs[1]), "what is gathered");
+  wantSame(inputs[0], "dy", gathered(table, inputs[1]), "the gathered rows");
   return {table};
 }
 

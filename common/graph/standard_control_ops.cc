@@ -131,7 +131,7 @@ void checkEnd(const WhileOp& op, const Attributes& attributes, std::span<const T
   if (cond == nullptr) return;
   if (op.counted || op.reverse)
     refuseControl(
-        "what is counted or goes in reverse runs a known number of times: it has no cond");
+        "a loop that is counted or goes in reverse runs a known number of times: it has no cond");
   wantParameters(*cond, "cond", state);
   const Specs results = cond->resultSpecs();
   if (results.size() != 1)
@@ -146,15 +146,14 @@ Specs outputsOf(const WhileOp& op, const Specs& carried, const Specs& results) {
                   std::to_string(op.stacked) + " stacked and " + std::to_string(op.summed) +
                   " summed");
   const Specs next(results.begin(), results.begin() + static_cast<ptrdiff_t>(op.carried));
-  if (next != carried)
-    refuseMisfit("the body gives", next, "but what it carries is", carried, "result");
+  if (next != carried) refuseMisfit("the body gives", next, "but it carries", carried, "result");
   Specs outputs = carried;
   outputs.push_back({DType::kInt64, Shape()});
   for (size_t i = 0; i < op.stacked; ++i)
     outputs.push_back(stackOf(results[op.carried + i], op.max_iterations));
   for (size_t i = 0; i < op.summed; ++i) {
     outputs.push_back(results[op.carried + op.stacked + i]);
-    wantFloat(outputs.back(), "what is summed");
+    wantFloat(outputs.back(), "a summed result");
   }
   for (size_t i = 0; op.keep_carried && i < op.carried; ++i)
     outputs.push_back(stackOf(carried[i], op.max_iterations));

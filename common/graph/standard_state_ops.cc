@@ -96,7 +96,7 @@ Specs inferApplyGradient(std::span<const TensorSpec> inputs, const Attributes&) 
 }
 
 Specs inferApplySparse(std::span<const TensorSpec> inputs, const Attributes&) {
-  wantSame(inputs[1], "gradient", gathered(inputs[0], inputs[2]), "what is gathered");
+  wantSame(inputs[1], "gradient", gathered(inputs[0], inputs[2]), "the gathered rows");
   return {};
 }
 
@@ -112,7 +112,7 @@ Specs inferAssign(std::span<const TensorSpec> inputs, const Attributes&) {
 }
 
 Specs inferScatter(std::span<const TensorSpec> inputs, const Attributes&) {
-  wantSame(inputs[2], "updates", gathered(inputs[0], inputs[1]), "what is gathered");
+  wantSame(inputs[2], "updates", gathered(inputs[0], inputs[1]), "the gathered rows");
   return {inputs[0]};
 }
 

@@ -63,12 +63,12 @@ class Inliner {
   void count(const Operation& operation, size_t unrolled) {
     unrolled_ += unrolled;
     if (unrolled_ <= kUnrolledOperationsMax) return;
-    throw Error(ErrorCode::kBadConfig,
-                "Node '" + operation.name +
-                    "': a GPU runs a loop as a list of its iterations, and those of this step are "
-                    "more than " +
-                    std::to_string(kUnrolledOperationsMax) +
-                    " operations; place the loop on a CPU, or make its sequence shorter.");
+    throw Error(
+        ErrorCode::kBadConfig,
+        "Node '" + operation.name +
+            "': a GPU runs a loop as a list of its iterations, and this step has more than " +
+            std::to_string(kUnrolledOperationsMax) +
+            " operations; place the loop on a CPU, or make its sequence shorter.");
   }
 
   // Returns the value of a constant tensor; nullopt if it isn't known.

@@ -14,9 +14,9 @@ Shape::Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {
       continue;
     }
     if (__builtin_mul_overflow(unhidden, dim, &unhidden) || unhidden > kElementsMax) {
-      throw Error(ErrorCode::kBadConfig,
-                  "shape " + str() + " has dimensions whose product is over " +
-                      std::to_string(kElementsMax) + ", the most elements that a tensor can have");
+      throw Error(ErrorCode::kBadConfig, "shape " + str() + " has dimensions with a product over " +
+                                             std::to_string(kElementsMax) +
+                                             ", the most elements that a tensor can have");
     }
   }
   if (elements_ != 0) elements_ = unhidden;

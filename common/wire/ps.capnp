@@ -101,8 +101,8 @@ interface PsControl {
   # This worker ends with an error. For jobs by hand: under dtf-launch the launcher notifies the
   # others.
   # Without `leaves`: it ends its job, because a restarted worker would fail the same way, or
-  # because a person ended it. The ps fails all calls that wait here, and the next heartbeats, and ends,
-  # with the same code if it was bad_config, else with unavailable.
+  # because a person ended it. The ps fails all calls that wait here, and the next heartbeats, and
+  # ends, with the same code if it was bad_config, else with unavailable.
   # `leaves`: it has lost a peer, or waited in vain for one; the others may continue. It counts as
   # lost for that reason, and the ps ends when the last worker has left this way.
 

@@ -73,7 +73,7 @@ void Device::copyToHostBeside(std::byte* target, const std::byte* source, size_t
 // Not one more: those that nobody has waited for are as late as can be.
 void Device::awaitHost(size_t copies) {
   if (copies > libraries_->late.size())
-    throw PluginError(DTF_PLUGIN_INTERNAL, "More copies are waited for than were asked for.");
+    throw PluginError(DTF_PLUGIN_INTERNAL, "More copies are awaited than were started.");
   for (; libraries_->late_made < copies; ++libraries_->late_made) {
     const Libraries::Copy& copy = libraries_->late[libraries_->late_made];
     std::memcpy(copy.target, copy.source, copy.bytes);

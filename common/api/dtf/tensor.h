@@ -82,8 +82,7 @@ class Tensor {
  private:
   template <class T>
   dtf_tensor* of() const {
-    if (dtype() != dtypeOf<T>())
-      throw Error(DTF_USAGE, "a tensor is read as what its dtype() says");
+    if (dtype() != dtypeOf<T>()) throw Error(DTF_USAGE, "a tensor is read as its dtype()");
     return handle_.get();
   }
 

@@ -70,11 +70,11 @@ void expectBadData(const Fd& fd, size_t bytes, const char* message) {
 TEST(MappedMemory, RefusesWhatMayShrink) {
   const Fd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(fd.get(), 4096), 0);
-  expectBadData(fd, 4096, "keeps its size");
+  expectBadData(fd, 4096, "of a fixed size");
   const testing::TemporaryFolder folder;
   const Fd file(::open(folder.write("file", "text").c_str(), O_RDONLY | O_CLOEXEC));
-  expectBadData(file, 4, "keeps its size");
-  expectBadData(Fd(), 4, "keeps its size");
+  expectBadData(file, 4, "of a fixed size");
+  expectBadData(Fd(), 4, "of a fixed size");
 }
 
 // Holes that somebody punches later would be the reader's to fill.
@@ -82,7 +82,7 @@ TEST(MappedMemory, RefusesWhatMayBeWritten) {
   const Fd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(fd.get(), 4096), 0);
   ASSERT_EQ(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
-  expectBadData(fd, 4096, "keeps its size");
+  expectBadData(fd, 4096, "of a fixed size");
 }
 
 TEST(MappedMemory, RefusesMoreThanThereIs) {

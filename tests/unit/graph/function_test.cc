@@ -139,8 +139,8 @@ TEST(Function, ThatIsSharedCountsOnceForEachCaller) {
   const std::string refusal = errorText([&] {
     for (int depth = 2; depth <= Function::kDepthMax; ++depth) function = calls(function, 10);
   });
-  EXPECT_THAT(refusal, HasSubstr("nodes, those of functions that it calls counted once for each "
-                                 "call; the most is 100000"));
+  EXPECT_THAT(refusal, HasSubstr("nodes, with every call of a function counted; the "
+                                 "most is 100000"));
   EXPECT_LE(function->nodes(), Function::kNodesMax);
 }
 

@@ -72,8 +72,8 @@ TEST_F(StandardControlOps, ABodyFitsWhatItIsCalledWith) {
   grown.body = functionOf(2, {2}, [](Builder& b, Parameters p) {
     return Outputs{b.mean(p[0]), p[1]};
   });
-  EXPECT_THAT(refusalOf(grown), HasSubstr("the body gives float32[] as result 0, but what it "
-                                          "carries is float32[2]"));
+  EXPECT_THAT(refusalOf(grown), HasSubstr("the body gives float32[] as result 0, but it "
+                                          "carries float32[2]"));
   auto none = loop();
   none.body = nullptr;
   EXPECT_THAT(refusalOf(none), HasSubstr("body is no function"));
