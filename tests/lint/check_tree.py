@@ -18,6 +18,7 @@ import sizes
 import texts
 import units
 import unity
+import words
 from tree import floors as table_of_floors
 from tree import sources_of
 
@@ -43,6 +44,7 @@ def check_tree(root, everything=False):
         sinks.check(root, files),
         layout.check(root),
         readme.check(root),
+        words.check(root),
     ]
     return [problem for found in checks for problem in found]
 

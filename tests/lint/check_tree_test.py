@@ -24,13 +24,14 @@ class CheckTreeTest(PlantedTest):
     def test_every_check_runs(self):
         found = self.problems({
             "common/base/a.h": '#include "common/net/b.h"\nstd::string f();\n' + "\n" * 450, "common/net/b.h": "",
-            "common/base/c.cc": "bool f(Error e) { return e.message() == text; }\n", "launcher/options.cc": "",
-            "tests/bench/main.cc": "", "README.md": "`scripts/gone.sh`\n", "common/meson.build": "['a.cc', 'b.cc']\n",
+            "common/base/c.cc": "// Whose text is asked for what was said.\nbool f(Error e) { return e.message() == text; }\n",
+            "launcher/options.cc": "", "tests/bench/main.cc": "", "README.md": "`scripts/gone.sh`\n", "common/meson.build": "['a.cc', 'b.cc']\n",
             "daemons/a.cc": '#include "daemons/psd/b.h"\n', "daemons/psd/b.h": "",
             "common/net/d.h": "class D {\n" + "".join(f"  int m{i}_;\n" for i in range(21)) + "};\n",
         })
         for text in ("includes common/net/b.h", "does not compile alone", "uses std::string", "has no test", "lines; a file", "searches",
-                     "is not there", "one source a line", "shared code is directly", "21 data members"):
+                     "is not there", "one source a line", "shared code is directly", "21 data members",
+                     "2 times 'said/told/asked' in 8 words"):
             self.assert_found(text, found)
 
     def test_a_tree_without_a_table_is_no_tree(self):
