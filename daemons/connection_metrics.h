@@ -1,6 +1,6 @@
 #pragma once
 
-// What has passed on the connections that others have made to a task, by what they are for.
+// Metrics of the traffic on the connections to a task, by kind of connection.
 
 #include <string>
 #include <utility>
@@ -11,14 +11,14 @@
 
 namespace dtf::daemons {
 
-// Taken on the loop of the connections, to be carried to another.
+// Read on the loop of the connections; may be passed to another loop.
 struct ConnectionLoad {
   size_t connections = 0;
   net::Traffic traffic;
 };
 ConnectionLoad loadOf(const ConnectionSet& connections);
 
-// By kind, "control".
+// The kinds are labels, such as "control".
 std::vector<Metric> connectionMetrics(
     const std::vector<std::pair<std::string, ConnectionLoad>>& loads);
 

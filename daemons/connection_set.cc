@@ -104,8 +104,8 @@ void ConnectionSet::serve(kj::Own<net::MessageStream> stream, std::string peer,
   served.hello_deadline =
       loop_.timer()
           .afterDelay(net::toKj(kHelloDeadline))
-          // A hello may lie unread when this loop itself was late, as when it takes in a model of
-          // gigabytes: timers come before sockets.
+          // A hello may be unread only because this loop was late, as while it receives a model of
+          // gigabytes: timers are served before sockets.
           .then([this] { return loop_.timer().afterDelay(net::toKj(kHelloGrace)); })
           .then([this, position, peer = std::move(peer)] {
             if ((*position)->ref->greeted) return;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The server side's connections of one loop: each is served until its peer is gone.
+// The server side's connections of one loop. Each is served until its peer closes it.
 
 #include <functional>
 #include <list>
@@ -15,7 +15,7 @@
 
 namespace dtf::daemons {
 
-// Who has said hello on a connection, as Hello has it (common/wire/types.capnp).
+// The process that sent the hello on a connection (common/wire/types.capnp, Hello).
 struct Caller {
   TaskId task;
   Incarnation incarnation;
@@ -24,24 +24,24 @@ struct Caller {
 
 class ConnectionSet;
 
-// A connection as its sessions see it. A call may be answered a turn of the loop after its
-// connection is gone, so whoever touches the connection later than in a method's own body looks at
-// `connection` first.
+// A connection, shared with its sessions. A call may be answered a turn of the loop after its
+// connection is gone: code that runs later than a method's own body checks `connection` first.
 struct ConnectionHandle {
   net::RpcConnection* connection = nullptr;  // nullptr once it is gone
   bool greeted = false;                      // a hello was accepted: the connection may stay
-  bool visitor = false;          // asked for the status: it may not stay, but is no stranger either
+  // asked for the status: may not stay, but its end isn't logged as a refusal
+  bool visitor = false;
   Caller caller;                 // once greeted by ConnectionSet::greet()
-  ConnectionSet* set = nullptr;  // that serves it
+  ConnectionSet* set = nullptr;  // the set that serves it
 };
 using ConnectionRef = std::shared_ptr<ConnectionHandle>;
 
-// A connection that was not greeted within this time is closed, with a log line.
+// An ungreeted connection is closed after this time, with a log line.
 inline constexpr Duration kHelloDeadline = std::chrono::seconds(5);
-inline constexpr Duration kHelloGrace = std::chrono::milliseconds(500);  // after it, once more
+inline constexpr Duration kHelloGrace = std::chrono::milliseconds(500);  // added to it, see serve()
 
-// Parameters of the calls that one peer may have under way at once: about a thousand small ones.
-// One larger message passes, alone.
+// Limit for the parameters of one peer's concurrent calls: about a thousand small ones. One larger
+// message passes alone.
 inline constexpr uint64_t kControlCallsBytesMax = 64 << 10;
 
 // Owns: the connections.
@@ -60,23 +60,22 @@ class ConnectionSet {
                 uint64_t calls_bytes_max = kControlCallsBytesMax);
   ~ConnectionSet();
 
-  // Serves `stream`, whose preamble was good. `peer` is its address until a hello says more. To be
-  // called from a handler of the loop that kj knows of (Loop::post, AsioEventPort::Io).
+  // Serves `stream`, which has sent a valid preamble. `peer` is its address until a hello names it.
+  // Call it from a handler of the loop that kj knows (Loop::post, AsioEventPort::Io).
   void serve(kj::Own<net::MessageStream> stream, std::string peer,
              const MakeBootstrap& make_bootstrap);
 
-  // Whether the caller may be who he says: that is for his certificate to say, where there are
-  // keys.
-  // Errors: kPermission, logged too, when it names another task.
+  // Compares the caller's claim with its certificate, if there are keys.
+  // Errors: kPermission, also logged, if the certificate names another task.
   void checkCaller(const ConnectionHandle& handle, TaskId caller);
 
-  // A hello was accepted: the connection may stay. Earlier ones of the same process are closed:
-  // what it sent there and nobody has read yet has been sent again, or will be, on this one.
+  // Accepts the hello: the connection may stay. Closes earlier connections of the same process: it
+  // repeats on this one the calls that were unread there.
   void greet(ConnectionHandle& handle, const Caller& caller);
 
   size_t size() const { return connections_.size(); }
 
-  // Of those there are, and those there were.
+  // The traffic of the present and the ended connections.
   net::Traffic traffic() const;
 
  private:
@@ -91,9 +90,8 @@ class ConnectionSet {
   const uint64_t calls_bytes_max_;
   net::LogLimiter<kRefusals> limiter_;  // a flood of bad peers must not fill a disk
   std::list<std::unique_ptr<Served>> connections_;
-  net::Traffic ended_;  // of connections that are no more
-  const std::shared_ptr<ConnectionSet*>
-      self_;  // null once this is gone: posted handlers look here first
+  net::Traffic ended_;                          // of ended connections
+  const std::shared_ptr<ConnectionSet*> self_;  // null once this is gone: posted handlers check it
 };
 
 }  // namespace dtf::daemons

@@ -27,7 +27,7 @@ std::byte* CountedDevice::allocateBytes(size_t bytes) {
 }
 
 void CountedDevice::freeBytes(std::byte* memory) noexcept {
-  Block block;  // ends without the lock
+  Block block;  // destroyed after the lock is released
   MutexLock lock(mutex_);
   const auto known = blocks_.find(memory);
   DTF_CHECK(known != blocks_.end());

@@ -1,7 +1,7 @@
 #pragma once
 
-// A device whose memory is bounded: all that programs compiled for it take, their tensors,
-// workspaces and constants, is counted where it is allocated, and for as long as it is.
+// A device with bounded memory: counts all memory of programs compiled for it (tensors, workspaces,
+// constants) from allocation to release.
 
 #include <map>
 #include <memory>
@@ -13,10 +13,10 @@
 
 namespace dtf::daemons {
 
-// Owns: the shares of what is allocated. Borrows: `device`.
-// Threads: as the device; memory may be taken and freed by several threads.
+// Owns: shares of the budget for the allocated memory. Borrows: `device`.
+// Threads: as the device; several threads may allocate and free memory.
 // Blocks: as the device.
-// Errors: kUnavailable when the budget has no room for what is allocated; those of the device.
+// Errors: kUnavailable if the budget has no room for an allocation; errors of the device.
 class CountedDevice final : public runtime::Device, public runtime::StandsFor {
  public:
   CountedDevice(runtime::Device& device, std::shared_ptr<ByteBudget> budget);
@@ -39,7 +39,7 @@ class CountedDevice final : public runtime::Device, public runtime::StandsFor {
   runtime::Device& actual() override { return device_; }
 
  private:
-  // What is freed before it is given back.
+  // Frees the memory before it returns the share.
   struct Block {
     ByteBudget::Share share;
     runtime::DeviceMemory memory;

@@ -33,10 +33,10 @@ namespace dtf::daemons {
 
 namespace {
 constexpr size_t kNoticeMessageMax =
-    16384;  // the launcher drops lines above 64 KiB; the log has all
+    16384;  // the launcher drops lines above 64 KiB; the log is complete
 constexpr Duration kSameRequestWithin = std::chrono::seconds(2);
 
-// As the log does: who doesn't read stderr holds up nobody.
+// Waits for stderr only as long as the log does.
 void printLast(const std::string& text) {
   StderrSink::awaitRoom(log::kErrorPatience);
   StderrSink().write(text);
@@ -50,12 +50,12 @@ std::string asLines(const std::string& text) {
   return text + (text.ends_with('\n') ? "" : "\n");
 }
 
-// What `systemctl status` shows of a task that has ended.
+// Sets the text that `systemctl status` shows for an ended task.
 void tellEnd(const std::string& text) {
   if (const ServiceManager* manager = serviceManager()) manager->tell(statusWord(text));
 }
 
-// DTF_ATTEMPT, from who starts this task again and again. Errors: kUsage.
+// Reads DTF_ATTEMPT, set by a program that restarts this task. Errors: kUsage.
 uint32_t attemptFromEnvironment() {
   const char* text = std::getenv("DTF_ATTEMPT");
   if (text == nullptr) return 0;
@@ -64,10 +64,11 @@ uint32_t attemptFromEnvironment() {
   const auto [stop, error] = std::from_chars(text, end, attempt);
   if (error != std::errc() || stop != end)
     throw Error(ErrorCode::kUsage, std::string("DTF_ATTEMPT=") + text + " is no count of starts");
-  return std::min(attempt, Incarnation::kAttemptMax);  // then the time of day tells who is newer
+  // beyond it, the time of day orders the processes
+  return std::min(attempt, Incarnation::kAttemptMax);
 }
 
-// DTF_REACHED_STEP, from a launcher that starts a chief again. Errors: kUsage.
+// Reads DTF_REACHED_STEP, set by a launcher that restarts a chief. Errors: kUsage.
 std::optional<uint64_t> reachedFromEnvironment() {
   const char* text = std::getenv("DTF_REACHED_STEP");
   if (text == nullptr || *text == '\0') return std::nullopt;
@@ -79,7 +80,7 @@ std::optional<uint64_t> reachedFromEnvironment() {
   return step;
 }
 
-// DTF_FINISHED_WORKERS="1,3", from a launcher that starts a ps again. Errors: kUsage.
+// Reads DTF_FINISHED_WORKERS="1,3", set by a launcher that restarts a ps. Errors: kUsage.
 std::vector<uint32_t> finishedFromEnvironment(const cluster::JobSpec& job) {
   std::vector<uint32_t> ranks;
   const char* text = std::getenv("DTF_FINISHED_WORKERS");
@@ -98,8 +99,8 @@ std::vector<uint32_t> finishedFromEnvironment(const cluster::JobSpec& job) {
   return ranks;
 }
 
-// Whoever started this task from another host has sent its keys with the other files. Without keys
-// it is this host's users that are told apart, unless all of them may come.
+// A launcher on another host has sent the task's keys with its other files. Without keys, only this
+// host's own user may connect, unless the cluster is `insecure`.
 net::Credentials credentialsOf(const cluster::TaskOptions& options) {
   const std::filesystem::path& folder = options.job.cluster.keys;
   if (folder.empty())
@@ -114,7 +115,7 @@ net::Credentials credentialsOf(const cluster::TaskOptions& options) {
 
 int reportFailure(const Error& error) {
   DTF_LOG_CALL("exit " + std::string(errorCodeName(error.code())));
-  // What a person is to change goes out as compilers write it: the command line, a place in a file.
+  // Errors that a person must fix are printed in compiler form: a command line, a place in a file.
   const std::string& message = error.message();
   if (error.code() == ErrorCode::kUsage)
     printLast(std::string(program_invocation_short_name) + ": error: " + message + "\n");
@@ -133,7 +134,7 @@ int runDaemon(
     int argc, char** argv, JobKind binary,
     const std::function<int(const cluster::TaskOptions&, const net::Credentials&)>& body) {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` write() fails, and that names the file
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` write() fails, and the error names the file
   nameUncaughtShortages();
   try {
     cluster::TaskOptions options = cluster::parseTaskCommandLine(argc, argv, binary);
@@ -193,11 +194,11 @@ std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::Task
   auto listener = std::make_unique<net::Listener>(
       reactor.port, task.address.host, task.address.port, std::move(on_connection), limits);
   if (credentials.keys() == nullptr)
-    checkReach(listener->address(), options);  // nobody is let in before: that takes the loop
+    checkReach(listener->address(), options);  // no client is accepted before: that takes the loop
   return listener;
 }
 
-// A name tells nothing until it is resolved.
+// A host name is checked once it is resolved.
 void checkReach(const std::string& address, const cluster::TaskOptions& options,
                 std::string (*refusal)(std::string_view)) {
   cluster::Address bound;

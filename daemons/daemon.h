@@ -1,6 +1,6 @@
 #pragma once
 
-// What psd and workerd share: the way from argv to an exit code.
+// The common main() of psd and workerd: from argv to an exit code.
 
 #include <functional>
 #include <memory>
@@ -16,32 +16,32 @@
 
 namespace dtf::daemons {
 
-// Parses the command line, sets up logging and keys, runs `body`, and turns what it throws into a
-// log line, a notification for the launcher and the exit code of the contract. `--help` and
-// `--version` end here.
+// Parses the command line, sets up logging and keys, and runs `body`. Reports its exception as a
+// log line, a notification for the launcher and the documented exit code. Handles `--help` and
+// `--version` itself.
 int runDaemon(int argc, char** argv, JobKind binary,
               const std::function<int(const cluster::TaskOptions&, const net::Credentials&)>& body);
 
-// The listening socket that the launcher made for this task (DTF_LISTEN_FD), if it made one.
+// Returns the listening socket that the launcher made for this task (DTF_LISTEN_FD), if any.
+// Errors: kUsage if DTF_LISTEN_FD isn't a listening socket.
 std::optional<Fd> inheritedListener();
 
 // Adopts `inherited`, or listens on the task's address.
-// Errors: kUnavailable naming who holds the port; kBadConfig for an address that other hosts can
-// reach, unless there are keys or the cluster is `insecure`.
+// Errors: kUnavailable, with the process that holds the port; kBadConfig for an address that other
+// hosts can reach, unless there are keys or the cluster is `insecure`.
 std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskOptions& options,
                                       const net::Credentials& credentials,
                                       std::optional<Fd> inherited,
                                       net::Listener::OnConnection on_connection);
 
-// Of what a task listens at without TLS: "10.0.0.5:2222", once it is bound and before anybody is
-// let in. `refusal` says in words why not.
+// Checks the bound address of a socket without TLS ("10.0.0.5:2222"), before any client is
+// accepted. `refusal` returns the reason against an address.
 // Errors: kBadConfig for an address that other hosts can reach, unless the cluster is `insecure`.
 void checkReach(const std::string& address, const cluster::TaskOptions& options,
                 std::string (*refusal)(std::string_view) = cluster::refusalToListen);
 
-// Calls `on_signal` for SIGTERM and SIGINT, on the reactor. A SIGTERM within two seconds of another
-// is the same request, and not told: a scheduler sends it to every process of a job, dtf-launch
-// included, which passes it on.
+// Calls `on_signal` for SIGTERM and SIGINT, on the reactor. Ignores a SIGTERM within two seconds of
+// another: a scheduler sends it to every process of a job, dtf-launch included, which passes it on.
 // Owns: the signal set.
 // Borrows: `reactor`.
 class SignalExit {
@@ -52,7 +52,7 @@ class SignalExit {
   void arm();
   bool isSameRequest(int number);
   const SystemClock clock_;
-  std::optional<TimePoint> terminated_;  // the last SIGTERM that was told
+  std::optional<TimePoint> terminated_;  // the last SIGTERM passed to on_signal_
   net::asio::signal_set signals_;
   std::function<void(int)> on_signal_;
 };

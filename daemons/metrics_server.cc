@@ -18,7 +18,7 @@ namespace {
 // The content type of Prometheus' text.
 constexpr std::string_view kMetricsText = "text/plain; version=0.0.4; charset=utf-8";
 
-// Of one of them; nullopt: the task doesn't say it.
+// Returns the metric's value; nullopt if the task doesn't have it.
 std::optional<double> valueOf(const std::vector<Metric>& metrics, std::string_view name) {
   for (const Metric& metric : metrics)
     if (metric.name == name && !metric.values.empty()) return metric.values[0].value;
@@ -29,7 +29,7 @@ cluster::TaskSpec taskOf(const cluster::TaskOptions& options) {
   return options.job.cluster.tasks(options.task.job).at(options.task.index);
 }
 
-// On the thread's loop.
+// Runs on the thread's loop.
 std::unique_ptr<net::HttpServer> listenForHttp(net::IoThread& thread,
                                                const cluster::TaskOptions& options,
                                                const net::Credentials& credentials,
@@ -40,7 +40,7 @@ std::unique_ptr<net::HttpServer> listenForHttp(net::IoThread& thread,
   limits.answer_deadline = patience;
   limits.keys = credentials.keys();
   limits.open_paths = {"/healthz", "/readyz"};
-  // A name that leads elsewhere is no name of a certificate.
+  // Rejects requests by another host name. With keys the certificate does that.
   if (!options.job.cluster.insecure && limits.keys == nullptr) limits.only_host = host;
   limits.readers = hostsOfTasks(options);
   std::unique_ptr<net::HttpServer> server;
@@ -57,7 +57,7 @@ std::unique_ptr<net::HttpServer> listenForHttp(net::IoThread& thread,
 
 }  // namespace
 
-// "job" would be no good name for a label: Prometheus has one of that name of its own.
+// No label is called "job": Prometheus sets one of that name itself.
 MetricsServer::MetricsServer(const cluster::TaskOptions& options,
                              const net::Credentials& credentials, net::Loop& control,
                              ServiceLooker look, Duration patience)
@@ -89,7 +89,7 @@ MetricsServer::MetricsServer(const cluster::TaskOptions& options,
 
 MetricsServer::~MetricsServer() noexcept(false) {
   *self_ = nullptr;
-  looking_ = nullptr;  // then nothing is posted to the thread any more
+  looking_ = nullptr;  // afterwards nothing more is posted to the thread
 }
 
 kj::Promise<net::HttpResponse> MetricsServer::respond(const std::string& path) {
@@ -117,7 +117,7 @@ kj::Promise<net::HttpResponse> MetricsServer::respond(const std::string& path) {
   return net::HttpResponse{404, "there are /, /status.json, /metrics, /healthz and /readyz\n"};
 }
 
-// Whoever asks while a look is under way gets what that finds.
+// Requests during a look share its result.
 kj::Promise<ServiceLook> MetricsServer::ask() {
   thread_.assertInLoop();
   auto answer = kj::newPromiseAndFulfiller<ServiceLook>();

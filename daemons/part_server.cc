@@ -15,10 +15,11 @@ namespace dtf::daemons {
 
 namespace {
 
-// Feeds are held for as long as their step runs; what runs is bounded by ServeLimits.
+// No limit for concurrent calls: feeds are held while their step runs, and ServeLimits bounds the
+// steps.
 constexpr uint64_t kCallsBytesMax = uint64_t{1} << 40;
 
-// Of buffers that wait for the next tensor, beside what sessions hold. One of more than that is
+// Bytes of buffers kept for the next tensor, besides the data of sessions. A larger buffer is
 // mapped and faulted anew in each step, which costs a third of the wire's speed.
 size_t retainedBytesMax(const ServeLimits& limits) {
   return std::max<size_t>(net::BufferPool::kRetainedBytesMax, limits.bytes / 5 * 2);
@@ -82,7 +83,7 @@ PartServer::~PartServer() noexcept(false) {
   for (const auto& [id, session] : sessions_) session->close();
   registrar_.reset();
   copier_.reset();
-  devices_.reset();  // nothing computes any more
+  devices_.reset();  // no computation runs any more
   connections_.reset();
   sessions_.clear();
 }
@@ -114,8 +115,8 @@ ServedSession& PartServer::open(const wire::SessionToken& token, const Connectio
   for (const auto& [id, other] : sessions_)
     if (other->client() == client)
       throw Error(ErrorCode::kBadData, "this connection has a session already");
-  // A connection may break before the answer to its hello is there, and this side hear of it after
-  // the next one's hello has come.
+  // A connection may break before its hello is answered, and this side may notice that only after
+  // the next connection's hello.
   if (const auto known = sessions_.find(session); known != sessions_.end()) {
     if (!known->second->isUnused() || !wire::haveSameSecret(known->second->token(), token))
       throw Error(ErrorCode::kBadData,
@@ -143,7 +144,7 @@ void PartServer::onClosed(const void* key) {
     log::info("event=session_closed session={:x} plans={} steps={}", id, session->plans(),
               session->steps());
     session->close();
-    // Not now: the connection's own promises may be on the stack.
+    // Not at once: the connection's own promises may be on the stack.
     task_.post(id, [](ServedSession&) {});
     return;
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// A task that serves sessions: other programs' graphs run on its devices. What passes is in
+// A task that serves sessions: it runs other programs' graphs on its devices. The protocol is in
 // common/wire/parts.capnp; the process around it in serve_process.h.
 
 #include <map>
@@ -22,17 +22,17 @@ namespace dtf::daemons {
 struct PartServerOptions {
   TaskId self;
   Incarnation incarnation;
-  std::vector<cluster::Address> ps, workers;  // of the cluster: where other tasks are
+  std::vector<cluster::Address> ps, workers;  // addresses of the cluster's tasks
   ServeLimits limits{};
   engine::MakeDeviceQueue make_queue = engine::makeDeviceThread;
 };
 
 // Owns: sessions, variables, queues, a thread for each device, one that compiles, one that copies
 // values, connections.
-// Borrows: the loop; devices and their kernels, which must also outlive what the loop has still to
-// do when this ends: it may hold what was compiled.
+// Borrows: the loop; devices and their kernels. These must also outlive the loop's pending work
+// when this is destroyed, because that may hold compiled programs.
 // Threads: made, used and destroyed on the loop.
-// Blocks: the destructor, until what computes has ended.
+// Blocks: the destructor, until running computations have ended.
 class PartServer {
  public:
   PartServer(PartServerOptions options, net::Loop& loop,
@@ -43,14 +43,14 @@ class PartServer {
 
   void serve(kj::Own<net::MessageStream> stream, std::string peer);
 
-  // Of the bytes that connections receive.
+  // The pool for bytes that connections receive.
   const std::shared_ptr<net::BufferPool>& pool() const { return pool_; }
   size_t sessions() const { return sessions_.size(); }
   std::vector<Metric> metrics() const;
-  // Where this task answers over HTTP: part of its status from now on.
+  // Adds the task's HTTP address to its status.
   void tellsMetricsAt(std::string address) { metrics_address_ = std::move(address); }
 
-  // What the RPC services ask. Errors: as the schema says.
+  // For the RPC services. Errors: as in the schema.
   ServedSession& open(const wire::SessionToken& token, const ConnectionRef& client);
   ServedSession* find(uint64_t session);  // null: there is none, or it has ended
   const ServedTask& task() const { return task_; }
@@ -65,7 +65,7 @@ class PartServer {
   void eraseIfOver(uint64_t session);
 
   const PartServerOptions options_;
-  const std::shared_ptr<PartServer*> self_;  // null once this is gone: what is posted looks here
+  const std::shared_ptr<PartServer*> self_;  // null once this is gone: posted handlers check it
   const std::shared_ptr<ByteBudget> budget_;
   const std::shared_ptr<net::BufferPool> pool_;
   const std::shared_ptr<const CountedDevices> memory_;
@@ -76,7 +76,7 @@ class PartServer {
   ServedTask task_;
   std::map<uint64_t, std::unique_ptr<ServedSession>> sessions_;
   net::LogLimiter<1> limiter_;
-  std::string metrics_address_;  // empty: it answers nothing over HTTP
+  std::string metrics_address_;  // empty: no HTTP server
   std::unique_ptr<ConnectionSet> connections_;
 };
 

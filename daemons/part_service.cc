@@ -17,10 +17,10 @@ namespace dtf::daemons {
 
 namespace {
 
-// Who was let in may send more than a hello. What is larger than the task may keep is refused in
-// words when it is there, as long as it isn't twice as large.
+// After its hello, a client may send larger messages. A message above the task's limit is rejected
+// with an error once it is received, unless it is twice as large.
 void greet(PartServer& server, ConnectionHandle& connection, std::string peer) {
-  DTF_CHECK(connection.connection != nullptr);  // a call of it has just come
+  DTF_CHECK(connection.connection != nullptr);  // one of its calls has just come
   connection.greeted = true;
   connection.connection->setPeer(std::move(peer));
   net::Limits limits = wire::kTensorLimits;
@@ -28,7 +28,7 @@ void greet(PartServer& server, ConnectionHandle& connection, std::string peer) {
   connection.connection->stream().setLimits(limits);
 }
 
-// Where the tasks of the cluster file are; without those that the file leaves a port to choose.
+// The addresses of the cluster file's tasks, without tasks on an automatic port.
 std::vector<std::pair<TaskId, std::string>> clusterOf(const ServedTask& task) {
   std::vector<std::pair<TaskId, std::string>> all;
   for (const JobKind job : {JobKind::kPs, JobKind::kWorker})
@@ -40,7 +40,7 @@ std::vector<std::pair<TaskId, std::string>> clusterOf(const ServedTask& task) {
   return all;
 }
 
-// A client's session. The session itself is the server's: it ends when its connection does.
+// A client's session. The ServedSession belongs to the server and ends with the connection.
 class Session final : public schema::GraphSession::Server {
  public:
   Session(PartServer& server, uint64_t id, ConnectionRef client)
@@ -61,7 +61,7 @@ class Session final : public schema::GraphSession::Server {
 
   kj::Promise<void> reset(ResetContext context) override {
     net::bridgeErrors([&] {
-      session();  // which has not ended
+      session();  // throws if it has ended
       const auto container = context.getParams().getContainer();
       const std::string name(container.begin(), container.size());
       server_.task().variables.reset(name);
@@ -100,14 +100,14 @@ class Session final : public schema::GraphSession::Server {
  private:
   ServedSession& session() {
     ServedSession* const found = server_.find(id_);
-    // Another connection may have taken its place: PartServer::open().
+    // Another connection may have taken over the session: PartServer::open().
     if (found == nullptr || found->client() != client_)
       throw Error(ErrorCode::kUnavailable, "the session has ended");
     found->use();
     return *found;
   }
 
-  // A call that is answered later.
+  // Counts a call until it is answered.
   template <class Start>
   kj::Promise<void> counted(const Start& start) {
     return net::bridgeErrors([&]() -> kj::Promise<void> {
@@ -123,7 +123,7 @@ class Session final : public schema::GraphSession::Server {
   PartServer& server_;
   const uint64_t id_;
   const ConnectionRef client_;
-  const std::shared_ptr<size_t> calls_ = std::make_shared<size_t>(0);  // under way
+  const std::shared_ptr<size_t> calls_ = std::make_shared<size_t>(0);  // running ones
 };
 
 // Another task's tensors for one session.
@@ -140,7 +140,7 @@ class Sink final : public schema::TensorSink::Server {
 
   kj::Promise<void> sendTensors(SendTensorsContext context) override {
     net::bridgeErrors([&] {
-      DTF_CHECK(connection_->connection != nullptr);  // a call of it has just come
+      DTF_CHECK(connection_->connection != nullptr);  // one of its calls has just come
       ServedSession* const session = server_.find(session_);
       if (session == nullptr) throw Error(ErrorCode::kUnavailable, "the session has ended");
       context.getResults().setOver(session->takeTensors(sender_, incarnation_, context.getParams(),
@@ -200,7 +200,7 @@ class Gate final : public schema::TaskGate::Server {
                                 task.self.name(), callee.name()));
       const wire::SessionToken token = wire::decodeToken(params.getToken());
       ServedSession* const session = server_.find(token.number);
-      // Whoever doesn't know the secret learns no more than that.
+      // The error is the same for a wrong secret and for a missing session.
       if (session == nullptr || !wire::haveSameSecret(session->token(), token))
         throw Error(ErrorCode::kUnavailable,
                     fmt::format("{} has no session {:x}", task.self.name(), token.number));

@@ -9,7 +9,7 @@ namespace dtf::daemons {
 
 class PartServer;
 
-// The bootstrap of one connection.
+// Returns the bootstrap of one connection.
 // Borrows: `server`, which outlives its connections.
 // Threads: loop-thread only.
 schema::TaskGate::Client makeTaskGate(PartServer& server, ConnectionRef connection);

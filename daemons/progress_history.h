@@ -1,6 +1,6 @@
 #pragma once
 
-// How the loss of a job has gone, in a bounded number of points.
+// The curve of a job's loss, in a bounded number of points.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,14 +9,14 @@
 namespace dtf::daemons {
 
 struct ProgressPoint {
-  double seconds = 0;  // since this task was first looked at
+  double seconds = 0;  // since the server started
   double step = 0;     // global
   double loss = 0;
   double examples_per_second = 0;  // of the whole job
 };
 
-// It keeps as many of the points that it is offered as fit: once they are too many it forgets every
-// second one, and takes only every second one that comes from then on, and so forth.
+// Keeps a bounded number of the offered points: when it is full, it drops every second point and
+// halves the rate at which it keeps further ones.
 // Threads: thread-compatible.
 // Blocks: never.
 class ProgressHistory {
@@ -24,14 +24,14 @@ class ProgressHistory {
   static constexpr size_t kPointsMax = 512;
 
   void offer(const ProgressPoint& point);
-  // By time; the last one is the newest that was offered.
+  // In order of time; the last one is the newest offered point.
   std::vector<ProgressPoint> points() const;
 
  private:
   std::vector<ProgressPoint> points_;
   ProgressPoint newest_;
-  bool has_newest_ = false;  // which isn't among the others
-  uint64_t stride_ = 1;      // one of so many is taken
+  bool has_newest_ = false;  // newest_ isn't in points_
+  uint64_t stride_ = 1;      // keeps one of so many points
   uint64_t offered_ = 0;
 };
 

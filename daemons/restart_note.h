@@ -1,7 +1,7 @@
 #pragma once
 
-// The chief's note to the process that systemd starts in its place: the step that the job has
-// reached, and its result once it has one. A launcher keeps both itself.
+// A chief's note for its successor under systemd: the step that the job has reached, and its result
+// if it has one. Under dtf-launch, the launcher keeps both.
 
 #include <cstdint>
 #include <filesystem>
@@ -13,29 +13,30 @@
 
 namespace dtf::daemons {
 
-// A file of one line, JSON and its checksum, in the folder that systemd keeps over restarts of a
-// unit and removes when the unit is stopped (RuntimeDirectory=, RuntimeDirectoryPreserve=restart).
-// A note of another job or run directory, or a damaged one, counts as none.
-// Owns: the step and the result that it has read.
+// A file with one line of JSON and its checksum, in the folder that systemd keeps over restarts of
+// a unit and removes when the unit is stopped (RuntimeDirectory=,
+// RuntimeDirectoryPreserve=restart). Ignores a damaged note, and a note of another job or run
+// directory.
+// Owns: the step and the result of the earlier note.
 // Threads: thread-compatible.
-// Blocks: on the file, which lies in memory.
+// Blocks: on the file, which is in memory.
 class RestartNote {
  public:
   // Reads the note of an earlier process in `folder`.
   RestartNote(const std::filesystem::path& folder, const cluster::JobSpec& job);
 
-  // In the first folder of RUNTIME_DIRECTORY; nullopt: systemd has made none, so this process
-  // replaces no other one.
+  // Uses the first folder of RUNTIME_DIRECTORY. nullopt: systemd has made none, so this process
+  // replaces no other.
   static std::optional<RestartNote> ofEnvironment(const cluster::JobSpec& job);
 
-  // These are the earlier process's.
+  // Values of the earlier process.
   std::optional<uint64_t> reached() const { return reached_; }
   const Json& result() const { return result_; }  // null: the job had none
 
-  // Replaces the note. That it can't be written is logged once, and costs the job nothing.
+  // Replace the note. A failed write is logged once and doesn't affect the job.
   void reach(uint64_t step);
   void end(uint64_t step, const Json& result);
-  // Removes it: the next process was not meant to go on from this one.
+  // Removes the note: the next process starts afresh.
   void forget();
 
  private:

@@ -26,7 +26,7 @@ int threadsOf(const cluster::TaskOptions& task) {
   return cluster::computeThreads(task.job.cluster, task.task.index, availableCores());
 }
 
-// Each with its share of the threads, as the towers of a worker that trains.
+// Each device gets its share of the threads, as in a worker that trains.
 ComputingDevices makeDevices(const cluster::TaskOptions& task) {
   const std::vector<std::string> names =
       cluster::devicesOf(task.job.cluster.tasks(task.task.job).at(task.task.index));
@@ -52,8 +52,8 @@ std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& 
   return addresses;
 }
 
-// Its share, among the cluster's tasks on this host, of three quarters of it: pages of files, other
-// programs and what isn't counted take the rest.
+// The task's share of three quarters of the host's memory, among the cluster's tasks on this host.
+// The file cache, other programs and uncounted memory take the rest.
 ServeLimits limitsOfHost(const cluster::TaskOptions& task) {
   ServeLimits limits;
   const auto tasks = static_cast<uint64_t>(cluster::tasksBeside(task.job.cluster, task.task));
@@ -92,7 +92,7 @@ ServiceLook ServeProcess::look() const {
 }
 
 int ServeProcess::run() {
-  DTF_CHECK(signal_ == 0);  // once
+  DTF_CHECK(signal_ == 0);  // called once
   std::vector<std::string> names;
   for (const auto& each : devices_) names.emplace_back(each->device->name());
   log::info("event=serving address={} devices={} threads={} bytes_max={} isa={} version={}",

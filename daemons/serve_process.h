@@ -1,7 +1,7 @@
 #pragma once
 
-// The process around a PartServer: `psd --serve`, `workerd --serve`. The devices that the cluster
-// file gives the task, the listening socket, signals.
+// The process around a PartServer: `psd --serve`, `workerd --serve`. Makes the task's devices and
+// the listening socket, and handles signals.
 
 #include <memory>
 #include <optional>
@@ -19,19 +19,17 @@ namespace dtf::daemons {
 using ComputingDevices = std::vector<std::unique_ptr<runtime::ComputingDevice>>;
 
 // Owns: all of the task.
-// Threads: the thread that calls run(), which is the loop.
+// Threads: all calls on the thread of run(), which runs the loop.
 // Blocks: run() until a signal.
 class ServeProcess {
  public:
-  // `listening`: a socket that listens already (the launcher's); else the task's address is bound
-  // here.
-  // Errors: kUnavailable when the port is taken, or the host lacks a GPU, which is never replaced
-  // by a CPU.
+  // `listening`: the launcher's listening socket; without it, the task's address is bound here.
+  // Errors: kUnavailable if the port is taken, or if the host lacks a GPU: a CPU never replaces it.
   ServeProcess(const cluster::TaskOptions& task, const net::Credentials& credentials,
                std::optional<Fd> listening);
 
-  // Waits for clients until SIGTERM or SIGINT. Returns 0 when there was no session then, else
-  // 128 + n. At a second signal the process ends at once.
+  // Serves clients until SIGTERM or SIGINT. Returns 0 if there was no session at that time, else
+  // 128 + n. A second signal ends the process at once.
   int run();
 
  private:
@@ -47,7 +45,7 @@ class ServeProcess {
   std::unique_ptr<net::Listener> listener_;
   int signal_ = 0;
   ServiceWatch watch_;
-  std::unique_ptr<MetricsServer> metrics_;  // null: nobody is to ask
+  std::unique_ptr<MetricsServer> metrics_;  // null: no metrics port
 };
 
 }  // namespace dtf::daemons

@@ -13,10 +13,10 @@ namespace dtf::daemons {
 
 namespace {
 
-// What a compiled node takes beside its tensors and what it says of itself: names, kernels.
+// Memory of a compiled node besides its tensors and its description: names, kernels.
 constexpr uint64_t kNodeBytes = 4096;
 
-// Of the messages that a step may have on its way, what isn't referred to.
+// The copied bytes of the messages that a step may have in flight.
 uint64_t copiedBytes(const engine::TaskPart& part, uint64_t chunk_bytes) {
   std::vector<uint64_t> fetches;
   for (const graph::Output& fetch : part.fetches) fetches.push_back(part.graph.spec(fetch).bytes());

@@ -1,6 +1,6 @@
 #pragma once
 
-// A part of a client's plan, compiled on a task that serves.
+// A part of a client's plan, compiled on a serving task.
 
 #include <cstdint>
 #include <map>
@@ -16,13 +16,14 @@
 
 namespace dtf::daemons {
 
-// With what steps need to know of its edges. Shared by the session, the steps that run it and the
-// messages that carry its tensors.
+// The compiled part and the data of its edges that steps need. Shared by the session, the steps
+// that run it and the messages with its tensors.
 // Owns: the compiled part. Borrows: `task`.
-// Threads: immutable but for `part`, which one step at a time runs; the last two are the loop's.
+// Threads: immutable except `part`, which one step at a time runs; the last two members belong to
+// the loop.
 // Blocks: never. Errors: none.
 struct ServedPart final : engine::Departures {
-  struct Source {  // of an edge that is received
+  struct Source {  // the sender of a received edge
     TaskId peer;
     Incarnation incarnation;
     uint64_t bytes = 0;
@@ -33,8 +34,8 @@ struct ServedPart final : engine::Departures {
 
   const ServedTask* task = nullptr;
   uint64_t session = 0, plan = 0, digest = 0;
-  ByteBudget::Share held;                     // besides the memory that its devices count
-  std::shared_ptr<const void> device_memory;  // ends after `part`
+  ByteBudget::Share held;                     // for memory that its devices don't count
+  std::shared_ptr<const void> device_memory;  // destroyed after `part`
   std::unique_ptr<engine::RegisteredPart> part;
   engine::Routes routes;
   std::map<uint32_t, Source> sources;
@@ -47,9 +48,9 @@ struct PartId {
   uint64_t session = 0, plan = 0, digest = 0;
 };
 
-// Decodes, checks and compiles.
-// Any thread; blocks while it computes, seconds for a large part.
-// Errors: those of GraphSession.registerPart.
+// Decodes, checks and compiles a part.
+// Threads: any. Blocks: while it computes, seconds for a large part.
+// Errors: as GraphSession.registerPart.
 std::shared_ptr<ServedPart> makeServedPart(const ServedTask& task, const PartId& id,
                                            schema::Part::Reader part);
 

@@ -19,11 +19,11 @@ namespace dtf::daemons {
 
 namespace {
 
-// How long a failed step waits for its messages to leave before it closes their connection. Well
-// below SessionLimits::abort_max: who waits for a frozen peer is not lost to the session itself.
+// A failed step waits for its messages to leave for this long, then closes their connection. Well
+// below SessionLimits::abort_max, so that a frozen peer doesn't cost the session this task.
 constexpr Duration kDrainPatience = std::chrono::seconds(1);
 
-// Why it failed in another thread; nullopt: it didn't.
+// Runs `act` and returns its error, if any.
 template <class Do>
 std::optional<Error> errorOf(const ServedTask& task, const Do& act) {
   try {
@@ -40,7 +40,7 @@ std::string textOf(capnp::Text::Reader text) {
   return {text.begin(), text.size()};
 }
 
-// Bytes in memory of their own, counted.
+// A counted copy of bytes.
 struct Kept {
   Buffer bytes;
   ByteBudget::Share share;
@@ -48,29 +48,29 @@ struct Kept {
 
 }  // namespace
 
-// A step of one part. Shared with the messages that carry what it fetches or sends.
+// A step of one part. Shared with the messages that carry its fetched and sent tensors.
 struct ServedSession::Running {
   Running(RunPart called, std::shared_ptr<ServedPart> with)
       : context(kj::mv(called)), part(std::move(with)) {}
-  // Whether they are the call's own, whose message is freed when it is answered: a feed that is
-  // fetched, or a view of it. The answer may have to wait for its connection, longer than that.
+  // Returns whether `bytes` are in the call's message, which is freed when the call is answered: a
+  // fetched feed or a view of it. The answer may wait for its connection for longer than that.
   bool isInCall(engine::Bytes bytes) const {
     for (size_t i = 0; i < feeds.size(); ++i)
       if (bytes.data() >= feeds[i].data() && bytes.data() < feeds[i].data() + feeds[i].size())
         return feeds[i].data() != assembled[i].bytes.data();
     return false;
   }
-  RunPart context;  // its parameters are what is fed; until it is answered
+  RunPart context;  // its parameters are the feeds; until it is answered
   const std::shared_ptr<ServedPart> part;
-  std::vector<Kept> assembled;  // feeds that didn't lie in one piece
+  std::vector<Kept> assembled;  // feeds that came in several pieces
   std::vector<engine::Bytes> feeds;
-  std::vector<engine::Parcel> fetched;  // what the answer needs of the call
+  std::vector<engine::Parcel> fetched;  // memory that the answer refers to
   std::vector<engine::StepPart> parts;
-  std::shared_ptr<trace::StepTrace> trace;  // null: it isn't asked for
+  std::shared_ptr<trace::StepTrace> trace;  // null: not requested
   ByteBudget::Share trace_memory;
   engine::AbortStep abort;
   kj::Own<kj::PromiseFulfiller<void>> done;
-  kj::ForkedPromise<void> over = nullptr;  // whatever became of it
+  kj::ForkedPromise<void> over = nullptr;  // fulfilled however the step ends
   kj::Own<kj::PromiseFulfiller<void>> ending;
   kj::Promise<void> deadline = nullptr;
 };
@@ -86,14 +86,15 @@ ServedSession::ServedSession(ServedTask& task, const wire::SessionToken& token,
 ServedSession::~ServedSession() noexcept(false) {}
 
 void ServedSession::taskFailed(kj::Exception&& exception) {
-  DTF_CHECK_MSG(false, exception.getDescription().cStr());  // the end of a step answers for itself
+  // the end of a step handles its own errors
+  DTF_CHECK_MSG(false, exception.getDescription().cStr());
 }
 
 void ServedSession::checkOpen() const {
   if (closed_) throw Error(ErrorCode::kUnavailable, "the session has ended");
 }
 
-// The message is read by the thread that compiles: a large one would keep all sessions waiting.
+// The compiling thread reads the message: a large one would keep all sessions waiting.
 kj::Promise<void> ServedSession::registerPart(RegisterPart context) {
   checkOpen();
   const auto params = context.getParams();
@@ -111,7 +112,7 @@ kj::Promise<void> ServedSession::registerPart(RegisterPart context) {
                             registering_.size(), task_.limits.registrations));
   auto pair = kj::newPromiseAndFulfiller<void>();
   registering_.emplace(part.plan, Registering{context, kj::mv(pair.fulfiller)});
-  // The session waits for this, so task_ and the message are there.
+  // The session stays until this is done, so task_ and the message are valid.
   task_.registrar.post([&task = task_, part, message = params.getPart()] {
     std::shared_ptr<ServedPart> compiled;
     const std::optional<Error> failed =
@@ -163,7 +164,7 @@ kj::Promise<void> ServedSession::setVariable(SetVariable context) {
   auto pair = kj::newPromiseAndFulfiller<void>();
   const uint64_t copy = next_copy_++;
   copying_.emplace(copy, Copying{context, kj::mv(pair.fulfiller)});
-  // As in registerPart(). In the order of the calls, so that the last value is the one that stays.
+  // As in registerPart(). In the order of the calls, so that the last value stays.
   task_.copier.post([&task = task_, id = id_, copy, key, spec, what, message = params.getValue()] {
     const std::optional<Error> failed = errorOf(task, [&] {
       Buffer assembled;
@@ -257,7 +258,7 @@ void ServedSession::start(const std::shared_ptr<Running>& running, uint32_t dead
           .eagerlyEvaluate(nullptr);
 }
 
-// What a failed step has on its way refers to memory that the next one writes.
+// The messages of a failed step refer to memory that the next step writes: they must leave first.
 kj::Promise<void> ServedSession::ended(uint64_t step, engine::StepEnd end) {
   kj::Vector<kj::Promise<void>> draining;
   const uint64_t plan = running_.at(step)->part->plan;
@@ -281,7 +282,7 @@ kj::Promise<void> ServedSession::ended(uint64_t step, engine::StepEnd end) {
 void ServedSession::tell(const std::shared_ptr<Running>& running, const engine::StepEnd& end) {
   if (const Error* const cause = std::get_if<Error>(&end))
     return running->done->reject(net::toKj(*cause));
-  // What can't be told, for want of memory, ends the step and nothing else.
+  // If memory is short for the answer, only the step fails.
   KJ_IF_MAYBE (failure,
                kj::runCatchingExceptions([&] { answer(running, std::get<uint64_t>(end)); })) {
     running->done->reject(kj::mv(*failure));
@@ -315,7 +316,7 @@ kj::Promise<void> ServedSession::abort(uint64_t step, const Error& cause) {
     running->second->abort(cause);
     return running->second->over.addBranch();
   }
-  // Its runPart may come yet; so may tensors of others.
+  // Its runPart may still come, and tensors of other tasks.
   rendezvous_.abort(step, cause);
   return kj::READY_NOW;
 }
@@ -331,7 +332,7 @@ std::shared_ptr<const void> ServedSession::addSink() {
   return {nullptr, [sinks = sinks_](const void*) { --*sinks; }};
 }
 
-// Where the message put it.
+// Returns the bytes in place in the message, or a copy.
 engine::Parcel ServedSession::keep(capnp::List<capnp::Data>::Reader bytes, uint64_t size,
                                    net::MessageStream& stream, const std::string& what) const {
   auto kept = std::make_shared<Kept>();
@@ -341,7 +342,7 @@ engine::Parcel ServedSession::keep(capnp::List<capnp::Data>::Reader bytes, uint6
   return {read, kept};
 }
 
-// Of a small message, whose memory is the connection's, a copy.
+// Copies bytes of a small message, which is in the connection's memory.
 engine::Parcel ServedSession::keepInMessage(engine::Bytes bytes, net::MessageStream& stream,
                                             const std::string& what) const {
   task_.budget->refuseIfPassed(bytes.size(), what);
@@ -386,7 +387,7 @@ bool ServedSession::takeTensors(TaskId sender, Incarnation incarnation,
   return over;
 }
 
-// Of a step that has ended nothing leaves: its memory may be the next one's.
+// Drops the tensors of an ended step: their memory may be in use by the next.
 void ServedSession::leave(uint64_t plan, uint64_t step, TaskId to,
                           std::vector<engine::PartProgram::Send> tensors,
                           engine::Departures::Done done) {
@@ -414,7 +415,7 @@ void ServedSession::close() {
   if (closed_) return;
   closed_ = true;
   const Error cause(ErrorCode::kUnavailable, "the session's client has gone");
-  std::vector<engine::AbortStep> aborts;  // which may end steps, and change running_
+  std::vector<engine::AbortStep> aborts;  // an abort may end steps, and change running_
   for (const auto& [step, running] : running_) aborts.push_back(running->abort);
   for (const engine::AbortStep& abort : aborts) abort(cause);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// One session on a task that serves: its parts, its steps, and what its tasks send each other. The
+// One session on a serving task: its parts, its steps, and tensors from and to other tasks. The
 // protocol is in common/wire/parts.capnp.
 
 #include <kj/async.h>
@@ -25,11 +25,11 @@
 
 namespace dtf::daemons {
 
-// Owns: parts, steps under way, connections to other tasks, what they have sent.
+// Owns: parts, running steps, connections to other tasks, their received tensors.
 // Borrows: `task`.
 // Threads: loop-thread only.
 // Blocks: never.
-// Errors: as the schema says, thrown or by promise, as dtf::Error inside.
+// Errors: as in the schema, as dtf::Error, thrown or in a promise.
 class ServedSession final : kj::TaskSet::ErrorHandler {
  public:
   using RegisterPart = capnp::CallContext<schema::GraphSession::RegisterPartParams,
@@ -51,22 +51,23 @@ class ServedSession final : kj::TaskSet::ErrorHandler {
   kj::Promise<void> abort(uint64_t step, const Error& cause);
   engine::RendezvousLoad load() const { return rendezvous_.load(); }
 
-  // For another task that holds it as long as it may send. Errors: kUnavailable for one too many.
+  // Counts a task that may send tensors, until the result is destroyed. Errors: kUnavailable beyond
+  // the limit.
   std::shared_ptr<const void> addSink();
-  // True: the step is over, nobody will take them.
+  // Takes a step's tensors from `sender`. Returns true if the step is over: they are dropped.
   bool takeTensors(TaskId sender, Incarnation incarnation,
                    schema::TensorSink::SendTensorsParams::Reader tensors,
                    net::MessageStream& stream);
-  // What a step of its part sends to another task.
+  // Sends tensors of a step to another task.
   void leave(uint64_t plan, uint64_t step, TaskId to,
              std::vector<engine::PartProgram::Send> tensors, engine::Departures::Done done);
 
-  // The client has gone: what runs is aborted, nothing more begins.
+  // The client has gone: aborts running steps and rejects further calls.
   void close();
   bool isClosed() const { return closed_; }
-  // Nothing of it is under way.
+  // Returns whether no call of it runs.
   bool isQuiet() const { return running_.empty() && registering_.empty() && copying_.empty(); }
-  // Nothing was asked of it yet: another hello of its client may take its place.
+  // Returns whether no call has used it: its client's next hello may replace it.
   bool isUnused() const { return !used_; }
   void use() { used_ = true; }
 
@@ -77,7 +78,7 @@ class ServedSession final : kj::TaskSet::ErrorHandler {
 
  private:
   struct Running;
-  // Calls whose messages another thread reads: they stay until that has ended.
+  // Calls with messages that another thread reads: kept until it has finished.
   struct Registering {
     RegisterPart context;
     kj::Own<kj::PromiseFulfiller<void>> registered;
@@ -118,7 +119,7 @@ class ServedSession final : kj::TaskSet::ErrorHandler {
   uint64_t next_copy_ = 1;
   const std::shared_ptr<size_t> sinks_ = std::make_shared<size_t>(0);
   std::map<TaskId, std::unique_ptr<wire::TensorLink>> links_;
-  kj::TaskSet ending_{*this};  // steps; last: they use the others
+  kj::TaskSet ending_{*this};  // steps; last: they use the other members
 };
 
 }  // namespace dtf::daemons

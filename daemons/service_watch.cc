@@ -12,7 +12,7 @@ namespace dtf::daemons {
 
 namespace {
 
-// Half a period, as sd_watchdog_enabled(3) has it.
+// Half a period, as sd_watchdog_enabled(3) recommends.
 Duration lookEvery(const ServiceManager* manager) {
   const bool watched = manager != nullptr && manager->watchdog() > Duration{0};
   return watched ? std::clamp(manager->watchdog() / 2, Duration{1}, ServiceWatch::kLookEvery)

@@ -1,7 +1,7 @@
 #pragma once
 
-// A task under a service manager (common/base/service_manager.h): feeds its watchdog, and says how
-// far the task is.
+// Reports a task's state to its service manager (common/base/service_manager.h) and feeds the
+// watchdog.
 
 #include <kj/async.h>
 #include <kj/timer.h>
@@ -15,25 +15,25 @@
 
 namespace dtf::daemons {
 
-// What a task says of itself, after a look at the loops that it is made of.
+// The result of a look at all loops of a task.
 struct ServiceLook {
   std::string status;  // for a person
-  // It starts, or ends: that has its own deadlines (timeouts in the cluster file), which the
-  // manager's are not to cut short while the loops turn.
+  // The task is starting or ending. The timeouts of the cluster file bound that time; the manager
+  // must not cut it short while the loops turn.
   bool takes_its_time = false;
-  // Why it can't do yet, or no more, what it is for. Empty: it can.
+  // Why the task can't do its work yet, or no longer. Empty: it can.
   std::string not_ready{};
-  std::vector<Metric> metrics{};  // of what it does
+  std::vector<Metric> metrics{};  // of its work
 };
 
 using ServiceLooker = std::function<kj::Promise<ServiceLook>()>;
-// What `look` finds. It may fail: a task that ends doesn't answer any more, and its loop turns
-// still.
+// Returns the result of `look`. An error of `look` means that the task is ending: its loop still
+// turns.
 kj::Promise<ServiceLook> lookAt(const ServiceLooker& look);
 
-// Looks some times within each watchdog period, and every kLookEvery at least. The watchdog gets
-// its word when a look has ended, so whoever hangs, this loop or one that the look asks, misses it.
-// Without a manager it does nothing.
+// Looks twice in each watchdog period, and at least every kLookEvery. Feeds the watchdog after each
+// finished look: a hanging loop, this one or one that the look queries, lets it expire. Does
+// nothing without a manager.
 // Borrows: `timer` and `manager` (null: there is none), which must outlive this.
 // Threads: loop-thread only.
 // Blocks: never.
@@ -43,7 +43,7 @@ class ServiceWatch {
 
   ServiceWatch(kj::Timer& timer, const ServiceManager* manager, ServiceLooker look);
 
-  // The task was told to end.
+  // Tells the manager that the task ends.
   void stopping();
 
  private:

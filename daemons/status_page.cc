@@ -11,7 +11,7 @@ constexpr std::string_view kPage =
 #include "daemons/status_page.html"
     ;
 
-// Of a task that answers where the file says; null: nobody knows where (`port: auto`), or nowhere.
+// The URL of a task; null if its port is unknown (`port: auto`) or it has none.
 Json urlOf(const cluster::JobSpec& job, TaskId task) {
   const std::optional<uint16_t> port = cluster::metricsPort(job, task);
   if (!port || *port == 0) return nullptr;
@@ -81,7 +81,7 @@ std::string statusJson(const cluster::TaskOptions& options, const ServiceLook& l
                          {"tasks", tasksOf(options.job)},
                          {"metrics", valuesOf(metrics)},
                          {"history", columnsOf(history.points())}};
-  // What a status quotes may be no UTF-8.
+  // A quoted status may not be UTF-8.
   return document.dump() + "\n";
 }
 
@@ -91,7 +91,7 @@ std::vector<std::string> hostsOfTasks(const cluster::TaskOptions& options) {
     for (const cluster::TaskSpec& task : options.job.cluster.tasks(kind)) {
       const std::string& host = task.address.host;
       hosts.push_back(host);
-      // However a person spells it.
+      // In every spelling.
       if (host == "localhost" || cluster::isLoopback(host))
         hosts.insert(hosts.end(), {"localhost", "127.0.0.1", "::1"});
     }

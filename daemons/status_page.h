@@ -1,7 +1,7 @@
 #pragma once
 
-// A job as a person sees it in a browser: one page without anything from elsewhere, which asks each
-// task for /status.json once a second and draws what they say.
+// The browser page of a job: one self-contained page that requests /status.json from each task once
+// a second and draws the replies.
 
 #include <string>
 #include <string_view>
@@ -13,18 +13,19 @@
 
 namespace dtf::daemons {
 
-// HTML, the same for every task.
+// Returns HTML, the same for every task.
 std::string_view statusPage();
-// What a browser may do for that page: its own style and script, and ask the other tasks.
+// Returns the page's content security policy: its own style and script, and requests to the other
+// tasks.
 std::string_view statusPagePolicy();
 
-// Of /status.json: what the task is and does, where the others answer, its metrics as [name,
-// labels, value], and its history as four columns. Numbers that aren't finite are null.
+// Returns /status.json: the task and its state, the addresses of the other tasks, its metrics as
+// [name, labels, value], and its history as four columns. Non-finite numbers are null.
 std::string statusJson(const cluster::TaskOptions& options, const ServiceLook& look,
                        const std::vector<Metric>& metrics, const ProgressHistory& history);
 
-// Whose pages may read what a task says: the hosts of all tasks of `options.job`, as the file
-// spells them; of loopback in each spelling.
+// Returns the hosts with pages that may read this task's status: the hosts of all tasks of
+// `options.job`, as spelled in the file; loopback in every spelling.
 std::vector<std::string> hostsOfTasks(const cluster::TaskOptions& options);
 
 }  // namespace dtf::daemons

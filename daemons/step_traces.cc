@@ -32,7 +32,7 @@ struct StepTraces::Queue {
   mutable Mutex mutex;
   CondVar changed;
   std::deque<trace::SampledSpan> spans DTF_GUARDED_BY(mutex);
-  std::optional<TimePoint> end_by DTF_GUARDED_BY(mutex);  // none: the end was not asked for
+  std::optional<TimePoint> end_by DTF_GUARDED_BY(mutex);  // none: not ending
   uint64_t sent DTF_GUARDED_BY(mutex) = 0;
   uint64_t dropped DTF_GUARDED_BY(mutex) = 0;
 
@@ -52,7 +52,7 @@ struct StepTraces::Queue {
     dropped += lost;
   }
 
-  // Waits for a batch to fill. Empty: the end was asked for, and nothing is left.
+  // Waits for a batch to fill. Returns an empty batch if this is ending and nothing is left.
   std::vector<trace::SampledSpan> take() {
     const MutexLock lock(mutex);
     while (spans.empty() && !end_by) changed.wait(mutex);
@@ -65,14 +65,14 @@ struct StepTraces::Queue {
     return batch;
   }
 
-  // After a request that came to nothing; cut short by the end.
+  // Waits after a failed request, or until this is ending.
   void pause() {
     const TimePoint until = SystemClock().now() + kPause;
     const MutexLock lock(mutex);
     while (!end_by && changed.waitUntil(mutex, until)) continue;
   }
 
-  // How long the next request may take; zero: there is no time left.
+  // Returns the time limit of the next request; zero: no time is left.
   Duration patience() const {
     const MutexLock lock(mutex);
     if (!end_by) return kPostWithin;
@@ -111,7 +111,7 @@ void StepTraces::run() {
   }
 }
 
-// False: nobody takes them.
+// Returns false if no collector accepts them.
 bool StepTraces::send(const std::vector<trace::SampledSpan>& spans, Duration within) {
   std::string problem;
   uint64_t lost = spans.size();
@@ -122,8 +122,7 @@ bool StepTraces::send(const std::vector<trace::SampledSpan>& spans, Duration wit
     const bool is_taken = reply.status >= 200 && reply.status < 300;
     if (is_taken) lost = std::min<uint64_t>(lost, trace::rejectedSpans(reply.body));
     if (!is_taken) problem = fmt::format("{} answers {}", spec_.collector.str(), reply.status);
-  } catch (
-      const std::exception&) {  // an Error, or Asio's own where no descriptor or thread is left
+  } catch (const std::exception&) {  // an Error, or Asio's own if no descriptor or thread is left
     problem = net::currentError().message();
   }
   queue_->count(spans.size(), lost);
@@ -131,7 +130,7 @@ bool StepTraces::send(const std::vector<trace::SampledSpan>& spans, Duration wit
   return problem.empty();
 }
 
-// A collector that comes and goes is two lines, not one for each request.
+// Logs a collector's failure and its return once each, not for every request.
 void StepTraces::tell(const std::string& problem) {
   if (problem.empty() != is_failing_) return;
   is_failing_ = !problem.empty();

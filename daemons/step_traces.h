@@ -1,6 +1,6 @@
 #pragma once
 
-// The traces of steps that a cluster file asks for (`traces:`), on their way to a collector of
+// Sends the traces of steps that a cluster file requests (`traces:`) to a collector of
 // OpenTelemetry's.
 
 #include <cstdint>
@@ -16,29 +16,30 @@
 
 namespace dtf::daemons {
 
-// Spans (common/base/trace.h) are put into a queue, and sent from a thread of their own: who trains
-// waits for no collector. What the queue has no room for, and what no collector takes, is dropped
-// and counted.
-// Owns: the thread, the queue; until it ends, trace::sample() is its.
+// Queues spans (common/base/trace.h) and sends them from a thread of its own, so that training
+// doesn't wait for a collector. Spans beyond the queue, and spans that no collector accepts, are
+// dropped and counted.
+// Owns: the thread, the queue; trace::sample() until it is destroyed.
 // Threads: made before threads that record; metrics() from any.
-// Blocks: destructor, kFlushWithin or what a request under way has left of kPostWithin, whichever
-// is longer; and longer while the resolver looks for the name of a host.
+// Blocks: destructor, for kFlushWithin or the rest of kPostWithin of the running request, whichever
+// is longer; longer while a host name is resolved.
 class StepTraces {
  public:
   static constexpr size_t kQueueMax = 2048;                            // spans
   static constexpr size_t kBatchMax = 512;                             // of one request
   static constexpr Duration kPostWithin = std::chrono::seconds(2);     // of one request
   static constexpr Duration kGather = std::chrono::milliseconds(500);  // for a request to fill
-  static constexpr Duration kPause = std::chrono::seconds(1);  // after one that came to nothing
-  static constexpr Duration kFlushWithin = std::chrono::seconds(2);  // at the end, for the rest
+  static constexpr Duration kPause = std::chrono::seconds(1);          // after a failed request
+  // at the end, for the remaining spans
+  static constexpr Duration kFlushWithin = std::chrono::seconds(2);
 
-  // Of a job that asks for none it does nothing, and has no thread.
+  // Does nothing and has no thread for a job without `traces:`.
   explicit StepTraces(const cluster::TaskOptions& options);
   ~StepTraces();
   StepTraces(const StepTraces&) = delete;
   StepTraces& operator=(const StepTraces&) = delete;
 
-  // Empty where nothing was asked for.
+  // Empty for a job without `traces:`.
   std::vector<Metric> metrics() const;
 
  private:
@@ -49,9 +50,9 @@ class StepTraces {
 
   const cluster::TracesSpec spec_;
   const trace::OtlpResource resource_;
-  std::shared_ptr<Queue> queue_;  // shared with spans that end at last; null: nothing was asked for
+  std::shared_ptr<Queue> queue_;  // shared with spans that end late; null: no `traces:`
   bool is_failing_ = false;       // the thread's
-  Thread thread_;                 // last: its body uses the others
+  Thread thread_;                 // last: its body uses the other members
 };
 
 }  // namespace dtf::daemons
