@@ -13,7 +13,7 @@ namespace dtf::workerd {
 
 namespace {
 
-// Then whether all tasks have the same run directory is to be seen.
+// Returns whether a ps is on another host. Then the tasks may have different run directories.
 bool hasPsElsewhere(const cluster::TaskOptions& task) {
   const auto hostOf = [](const cluster::TaskSpec& spec) {
     return cluster::hostKey(spec.address.host);
@@ -32,7 +32,7 @@ bool isSupervised(const cluster::JobSpec& job) {
 train::CheckpointerOptions checkpointerOptions(const cluster::TaskOptions& task,
                                                std::function<std::vector<uint64_t>()> keeps_also) {
   const cluster::TrainSpec& train = task.job.train.value();
-  // One process alone has its shard at hand.
+  // A process with its own parameters has its shard in memory.
   const bool apart = train.checkpoint && !task.job.cluster.ps.empty();
   train::CheckpointerOptions options;
   options.job = task.job.job;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the chief's checkpointer (common/train/checkpointer.h) is told of the job.
+// The options of the chief's checkpointer (common/train/checkpointer.h).
 
 #include <cstdint>
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace dtf::workerd {
 
-// Whether the chief has more to do than to start: in a job without checkpoints, snapshots or
-// replicas the loss of a ps is the end.
+// Returns whether the job keeps checkpoints, snapshots or replicas. Without them the loss of a ps
+// ends the job.
 bool isSupervised(const cluster::JobSpec& job);
 
 // Blocks, errors: as data::readSignature().

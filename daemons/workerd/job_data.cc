@@ -17,7 +17,7 @@ std::shared_ptr<const data::Dataset> open(
     const cluster::DatasetSpec& dataset, uint64_t seed, bool eval,
     const std::function<void(const std::string& what)>& on_reading) {
   const std::string files = data::filesText(dataset);
-  if (files.empty()) return data::openDataset(dataset, seed, eval);  // drawn
+  if (files.empty()) return data::openDataset(dataset, seed, eval);  // generated
   on_reading("its data: " + files);
   const bool is_large = dataset.format == cluster::DatasetSpec::Format::kImages ||
                         data::bytesOfFiles(dataset) >= data::kLongReadBytes;
@@ -28,7 +28,7 @@ std::shared_ptr<const data::Dataset> open(
   return opened;
 }
 
-// Null: nothing.
+// Returns null if no records are left out.
 Json leftOutOf(const std::shared_ptr<const data::Dataset>& dataset) {
   if (!dataset || dataset->leftOut().empty()) return {};
   const std::vector<data::BadRecord>& records = dataset->leftOut();

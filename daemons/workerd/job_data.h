@@ -1,6 +1,6 @@
 #pragma once
 
-// The data of a worker's job: opened, and said to be, as a large table takes longer than all else
+// Opens the data of a worker's job, with a report: a large table takes longer than everything else
 // at the start.
 
 #include <functional>
@@ -16,18 +16,17 @@ namespace dtf::workerd {
 // Value type.
 struct JobData {
   std::shared_ptr<const data::Dataset> train;
-  std::shared_ptr<const data::Dataset>
-      eval;  // nullptr: the job has none, or another worker evaluates
+  std::shared_ptr<const data::Dataset> eval;  // null: the job has none, or another worker evaluates
 };
 
-// The records that the job leaves out, for summary.json; null: none.
+// Returns the records that the job leaves out, for summary.json; null: none.
 //   {"train": {"records": 2, "of": 152, "reasons": ["t.csv:3:5: ...", ...]}}, likewise "eval"
 Json leftOutJson(const JobData& data);
 
-// `on_reading` is called before files are read, with what they are, "its data: t.csv, 3.2 GiB", and
-// behind it with an empty text. Of many bytes the log says it, too.
+// `on_reading` is called before files are read, with a text such as "its data: t.csv, 3.2 GiB", and
+// afterwards with an empty text. Large files are logged, too.
 // Blocks: as data::openDataset().
-// Errors: those of data::openDataset() and data::readAsTrained().
+// Errors: as data::openDataset() and data::readAsTrained().
 JobData openJobData(const cluster::TrainSpec& train, bool evaluates,
                     const std::function<void(const std::string& what)>& on_reading);
 

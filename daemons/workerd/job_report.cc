@@ -62,7 +62,7 @@ Json summariesJson(const summary::EventWriterStatus& status) {
   return json;
 }
 
-// Global steps a second; none where there were no steps to measure.
+// Global steps per second; nullopt without measured steps.
 std::optional<double> stepsPerSecond(const train::TrainingResult& result) {
   if (result.batches == 0 || result.seconds <= 0) return std::nullopt;
   return static_cast<double>(result.global_step - result.first_step_number) / result.seconds;
@@ -95,7 +95,7 @@ Json resultJson(const JobResult& job) {
   return json;
 }
 
-// What is known of a job without a result.
+// The JSON of a job without a result.
 Json progressJson(const std::optional<train::Progress>& progress,
                   const std::optional<train::Evaluation>& evaluation) {
   Json json = Json::object();
@@ -108,7 +108,7 @@ Json progressJson(const std::optional<train::Progress>& progress,
   return json;
 }
 
-// "done: 40 global steps, loss 0.4321, 812 steps/s" and what was evaluated, as far as it is known.
+// Returns "done: 40 global steps, loss 0.4321, 812 steps/s" and the evaluation, as far as known.
 std::string resultText(const Json& summary, const std::optional<JobResult>& result) {
   const auto number = [&summary](const char* key) {
     return summary[key].isNumber() ? std::optional(summary[key].asDouble()) : std::nullopt;
@@ -130,7 +130,7 @@ void reportNothingToEvaluate() {
   constexpr std::string_view kLine =
       "event=nothing_to_evaluate reason=\"model.metrics asks for evaluations, but data.eval names "
       "no data to evaluate: add it, or leave out the metrics\"";
-  // dtf-launch has warned of it before it started anything: for its console this is a detail.
+  // dtf-launch has warned before the start: for its console this is a detail.
   notifyEnabled() ? log::info("{}", kLine) : log::warning("{}", kLine);
 }
 
@@ -155,7 +155,7 @@ void reportModel(const graph::Placement& placement, const std::string& table) {
 void reportCheckpoint(const train::SavedCheckpoint& saved) {
   log::info("event=checkpoint step={} bytes={} seconds={:.3f} stall_ms={:.3f}", saved.global_step,
             saved.bytes, saved.seconds, saved.stall_seconds * 1e3);
-  // The next one replaces it, so a launcher that doesn't read (Ctrl-Z) must not hold up the saving.
+  // The next line replaces it, so a launcher that doesn't read (Ctrl-Z) must not delay the saving.
   notifyIfRoom({{"event", "checkpoint"},
                 {"step", saved.global_step},
                 {"bytes", saved.bytes},
@@ -197,7 +197,7 @@ std::string readSummaryText(const std::filesystem::path& run_dir) {
   }
 }
 
-// For dtf-launch's `status`, `stop` and `attach`, called in another folder.
+// Registers the run for dtf-launch's `status`, `stop` and `attach` in other folders.
 void rememberRun(const cluster::TaskOptions& task) {
   if (task.cluster_file.empty()) return;
   try {
@@ -227,7 +227,7 @@ JobReport::JobReport(const cluster::TaskOptions& task)
   rememberRun(task_);
 }
 
-// One line that stays, in the log and for the launcher: the progress is soon replaced.
+// A permanent line, in the log and for the launcher: the progress line is soon replaced.
 void JobReport::evaluated(uint64_t step, const train::Evaluation& evaluation) {
   DTF_CHECK(task_.task == kChief && evaluation.examples > 0);
   {
@@ -273,7 +273,7 @@ void JobReport::progress(const train::Progress& progress) {
 bool JobReport::note(uint64_t step, const Json& result) {
   const MutexLock lock(note_mutex_);
   if (!note_) return false;
-  earlier_result_ = nullptr;  // it was of fewer steps
+  earlier_result_ = nullptr;  // the job is beyond it
   result.isNull() ? note_->reach(step) : note_->end(step, result);
   return true;
 }
@@ -286,7 +286,7 @@ void JobReport::result(const JobResult& result) {
     DTF_CHECK(!result_);
     result_ = result;
   }
-  // A job that was stopped may go on in its next process.
+  // The next process may continue a stopped job.
   if (result.isDone() && note(result.training.global_step, resultJson(result))) keepResult();
   if (!notifyEnabled()) return;
   Json line = resultJson(result);
@@ -345,7 +345,7 @@ void JobReport::keepResult() {
 bool JobReport::isOverWithout(const Error& error) {
   const ErrorCode code = error.code();
   const bool is_lost = code == ErrorCode::kUnavailable || code == ErrorCode::kDeadline ||
-                       code == ErrorCode::kBadData;  // ps that were started anew hold nothing
+                       code == ErrorCode::kBadData;  // restarted ps hold no values
   const MutexLock lock(note_mutex_);
   return is_lost && earlier_result_.isObject();
 }
@@ -395,7 +395,7 @@ void JobReport::interrupted(int signal, const std::string& cause) {
   }
   auto written = std::make_shared<std::promise<void>>();
   std::future<void> end = written->get_future();
-  // Not joined: the process ends, whether the disk answers or not.
+  // Not joined: the process ends even if the disk hangs.
   std::thread([this, signal, cause, written] {
     try {
       write({"interrupted", 128 + signal, cause});

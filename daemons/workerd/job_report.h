@@ -1,6 +1,6 @@
 #pragma once
 
-// What the chief says about the job: to its launcher, or, started by hand, on stdout and in
+// The chief's report on the job: to its launcher, or, if started by hand, on stdout and in
 // <run_dir>/summary.json (README.md, "What a run leaves").
 
 #include <chrono>
@@ -22,20 +22,20 @@
 
 namespace dtf::workerd {
 
-// For the log: metrics are asked for, and there are no data for them.
+// Logs that the metrics of the file have no data to be evaluated on.
 void reportNothingToEvaluate();
 
-// Which ps holds how much: for the launcher the notify line "model", for the log event=placement
-// with `table` below it.
+// Reports the shares of the ps: the notify line "model" for the launcher, and event=placement with
+// `table` in the log.
 void reportModel(const graph::Placement& placement, const std::string& table);
 
-// The notify line "checkpoint" and, for the log, event=checkpoint.
+// Reports a checkpoint: the notify line "checkpoint", and event=checkpoint in the log.
 void reportCheckpoint(const train::SavedCheckpoint& saved);
 
-// For the launcher: what a lost ps has cost.
+// Reports the cost of a lost ps to the launcher.
 void reportWentBack(const train::WentBack& back);
 
-// For the launcher: what the job goes on from, and what that cost.
+// Reports to the launcher from where the job goes on, and the steps lost.
 void reportGoesOn(const train::GoesOn& start, uint64_t steps);
 
 struct JobResult {
@@ -56,45 +56,43 @@ struct JobResult {
   }
 };
 
-// The report of one process. That of a worker that is not the chief says nothing. A launcher gets
-// each line at once, and writes the summary itself. By hand the summary is written once, by done(),
-// failed() or interrupted(), so that it can't say other than the exit code.
-// Owns: what was said so far.
+// The report of one process. A worker that is not the chief reports nothing. A launcher receives
+// each line at once and writes the summary itself. By hand, the summary is written once, by done(),
+// failed() or interrupted(), so that it agrees with the exit code.
+// Owns: the reported values.
 // Borrows: `task`.
 // Threads: thread-safe.
-// Blocks: done(), failed() and interrupted() on the disk; the rest on nothing but the launcher's
-// pipe.
+// Blocks: done(), failed() and interrupted() on the disk; other calls only on the launcher's pipe.
 class JobReport {
  public:
-  // How long interrupted() waits for the disk, which may be what the job hangs at.
+  // The time that interrupted() waits for the disk, which may hang.
   static constexpr auto kLastWordsMax = std::chrono::seconds(1);
 
-  // By hand: takes the run directory's lock, as dtf-launch does otherwise, removes the summary of
-  // an earlier run, which failed() puts back where this one has not begun, and done() where that
-  // run had come to the job's end already, and remembers where the run is (run_registry.h); that
-  // this can't be done costs a warning. In the place of a process that systemd has lost it goes on
-  // with that one's note. Errors: kCannotWrite; kUnavailable when another job runs in that
-  // directory.
+  // By hand: takes the run directory's lock, as dtf-launch does otherwise, and registers the run
+  // (run_registry.h; a failure costs a warning). Removes the summary of an earlier run; failed()
+  // restores it if this run has not begun, and done() if the earlier run had ended the job already.
+  // If systemd started this process in place of another, it reads the other's note.
+  // Errors: kCannotWrite; kUnavailable if another job runs in that directory.
   explicit JobReport(const cluster::TaskOptions& task);
 
-  // An evaluation that comes with it is told as evaluated() does.
+  // Reports an evaluation in `progress` as evaluated() does.
   void progress(const train::Progress& progress);
   void result(const JobResult& result);
 
-  void done(int exit_code = 0);     // Errors: kCannotWrite, of the file and of stdout
-  void failed(const Error& error);  // no errors: `error` is the one that counts
+  void done(int exit_code = 0);     // Errors: kCannotWrite, for the file and for stdout
+  void failed(const Error& error);  // no errors of its own: `error` is more important
   void interrupted(int signal, const std::string& cause);  // ditto
   bool writes() const { return writes_; }                  // by hand, the chief
 
-  // The process before this one was killed behind the job's result, so that the others may have
-  // left: this one no longer needs a task that it can't reach.
+  // Returns whether the previous process was killed after the job's result: the other tasks may
+  // have left, so `error`, an unreachable task, is no failure.
   bool isOverWithout(const Error& error);
 
  private:
   struct End {
     std::string outcome;
     int exit_code = 0;
-    std::string cause;  // empty: all is well
+    std::string cause;  // empty: success
   };
   bool hasBegun() DTF_EXCLUDES(mutex_);
   void putBack() const;
@@ -112,20 +110,20 @@ class JobReport {
   const SystemClock clock_;
   const TimePoint started_ = clock_.now();
   const bool writes_;
-  std::string earlier_summary_;  // the text of its file; empty: there is none
-  std::optional<RunLock> lock_;  // of the run directory, when no launcher holds it for the job
-  bool folder_lost_ = false;     // and said so; training thread
+  std::string earlier_summary_;  // the text of its file; empty: none
+  std::optional<RunLock> lock_;  // of the run directory, if no launcher holds it for the job
+  bool folder_lost_ = false;     // logged already; training thread
 
-  // Held over the disk, which may hang, by those who write the summary: a signal may come while the
-  // job ends by itself. It guards no member, so nobody else waits for it.
+  // Held by writers of the summary during disk access, which may hang: a signal may come while the
+  // job ends by itself. Guards no member, so nothing else waits for it.
   Mutex writing_mutex_;
   Mutex note_mutex_;
   std::optional<daemons::RestartNote> note_ DTF_GUARDED_BY(note_mutex_);
-  // Null: no process before this one had it, or the job has gone on since.
+  // Null: no previous process had a result, or the job has gone on since.
   Json earlier_result_ DTF_GUARDED_BY(note_mutex_);
   Mutex mutex_;
   std::optional<train::Progress> progress_ DTF_GUARDED_BY(mutex_);
-  std::optional<train::Evaluation> evaluation_ DTF_GUARDED_BY(mutex_);  // the last one
+  std::optional<train::Evaluation> evaluation_ DTF_GUARDED_BY(mutex_);  // the newest
   std::optional<JobResult> result_ DTF_GUARDED_BY(mutex_);
 };
 

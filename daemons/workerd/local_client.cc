@@ -1,5 +1,5 @@
-// A worker that holds the parameters itself: the shard of one ps in its own memory. The same shard,
-// so the same bits and the same checkpoints, as of one ps and one worker.
+// A worker with its own parameters: the shard of one ps in its memory. It has the same bits and
+// checkpoints as one ps and one worker.
 
 #include <utility>
 
@@ -17,8 +17,8 @@ namespace {
 
 constexpr uint32_t kOnlyShard = 0;
 
-// The only shard as the chief's checkpoints see it.
-// Borrows: both given to the constructor.
+// The chief's checkpoints of the only shard.
+// Borrows: the constructor's `cluster`.
 class LocalCheckpoints final : public checkpoint::CheckpointClient {
  public:
   LocalCheckpoints(ps::LocalCluster& cluster, Incarnation chief, std::filesystem::path folder)
@@ -54,7 +54,7 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
       if (cuts_->called_off) throw calledOff();
       cuts_->last = cut;
     }
-    // Without `this`: the shard keeps the callback, and may call it when this has gone.
+    // The callback must not use `this`: the shard keeps it, and may call it later.
     cluster_.ask(kOnlyShard, [&](ps::Shard& shard) {
       shard.cutAt(chief_, epoch, position, [cuts = cuts_, cut](ps::CutAnswer answer) {
         const MutexLock lock(cuts->mutex);
@@ -81,7 +81,7 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
     cuts_->called_off = true;
     cuts_->answered.notifyAll();
   }
-  void interruptCuts() override {}  // no ps is ever lost here
+  void interruptCuts() override {}  // a ps is never lost here
 
   std::vector<checkpoint::SavedShard> save(const std::string& folder,
                                            const CutPosition& position) override {
@@ -108,12 +108,12 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
     cluster_.ask(kOnlyShard, [&](ps::Shard& shard) { shard.restore(chief_, state); });
   }
 
-  // There is nobody else: nothing has to gather, or to be shared.
+  // There are no other processes: nothing is gathered or shared.
   checkpoint::ShardTransfer& transfer() override { never(); }
   checkpoint::StayingShards& staying() override { never(); }
   std::vector<bool> see(const std::string&) override { never(); }
 
-  // And no second process to find a snapshot: such a job is refused.
+  // No second process could find a snapshot: such a job is rejected.
   std::vector<checkpoint::KeptSnapshot> snapshot(
       const checkpoint::SnapshotName&, const CutPosition&,
       const std::optional<checkpoint::SnapshotName>&) override {
@@ -130,7 +130,7 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
   struct Cuts {
     Mutex mutex;
     CondVar answered;
-    std::shared_ptr<Cut> last DTF_GUARDED_BY(mutex);  // that was started
+    std::shared_ptr<Cut> last DTF_GUARDED_BY(mutex);  // the last started
     bool called_off DTF_GUARDED_BY(mutex) = false;
   };
   [[noreturn]] static void never() {
@@ -163,9 +163,9 @@ class LocalClient final : public WorkerClient {
       shard.requestStop(kChief.index, client_.incarnation());
     });
   }
-  void pause() override {}  // this process knows
+  void pause() override {}  // there are no other processes
   std::set<uint32_t> toldToEnd() override { return {}; }
-  void fail(const Error&, wire::FailureOf, Duration) override {}  // there is nobody to tell
+  void fail(const Error&, wire::FailureOf, Duration) override {}  // there are no other processes
   void endWith(const Error& error) override {
     cluster_.ask(kOnlyShard, [&error](ps::Shard& shard) { shard.failAll(error); });
   }

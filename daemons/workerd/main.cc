@@ -1,4 +1,4 @@
-// workerd: a worker. See README.md; what it does is in worker_job.h.
+// workerd: a worker. See README.md; its work is in worker_job.h.
 
 #include "daemons/workerd/workerd_main.h"
 

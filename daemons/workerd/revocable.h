@@ -1,6 +1,6 @@
 #pragma once
 
-// A function of one thread that another calls, until the first takes it back.
+// A function of one thread for calls by another, until the first revokes it.
 
 #include <functional>
 #include <utility>
@@ -10,16 +10,16 @@
 
 namespace dtf::workerd {
 
-// revoke() returns when no call is under way: what the function refers to need live no longer. No
-// lock is held while it runs. What it throws leaves call().
+// After revoke() no call runs, so the objects that the function refers to may be destroyed. No lock
+// is held during a call. Exceptions of the function pass through call().
 // Threads: thread-safe; the function itself must not revoke it.
-// Blocks: call() for as long as the function does, revoke() until calls under way have returned.
+// Blocks: call() as long as the function does; revoke() until running calls have returned.
 template <class... Args>
 class Revocable {
  public:
   using Function = std::function<void(Args...)>;
 
-  // Null: call() does nothing.
+  // With null, call() does nothing.
   void set(Function function) {
     MutexLock lock(mutex_);
     DTF_CHECK(function_ == nullptr && calls_ == 0);
@@ -32,7 +32,7 @@ class Revocable {
     while (calls_ > 0) returned_.wait(mutex_);
   }
 
-  // False: there is none.
+  // Returns false without a function.
   bool call(Args... args) {
     Function function;
     {
@@ -47,7 +47,7 @@ class Revocable {
   }
 
  private:
-  // Counted already; also when the function throws.
+  // An already counted call; ends it also if the function throws.
   class Call {
    public:
     explicit Call(Revocable& function) : function_(function) {}
@@ -68,7 +68,7 @@ class Revocable {
   Mutex mutex_;
   CondVar returned_;
   Function function_ DTF_GUARDED_BY(mutex_);
-  int calls_ DTF_GUARDED_BY(mutex_) = 0;  // under way
+  int calls_ DTF_GUARDED_BY(mutex_) = 0;  // running
 };
 
 }  // namespace dtf::workerd

@@ -11,9 +11,10 @@
 
 namespace dtf::workerd {
 
-// The chief's part in checkpoints: made once the model is declared, ended before the connections.
+// The chief's objects for checkpoints: made once the model is declared, destroyed before the
+// connections.
 // Owns: the checkpoint client, the checkpointer and the supervisor.
-// Borrows: what it is given (must outlive this).
+// Borrows: the constructor's arguments (must outlive this).
 // Threads: as Checkpointer and Supervisor.
 struct Supervision {
   // `evaluations` know the checkpoints that stay beside the newest.

@@ -1,6 +1,6 @@
 #pragma once
 
-// The WorkerGate interface (common/wire/worker.capnp): what a workerd answers to people and tools.
+// The WorkerGate interface (common/wire/worker.capnp): a workerd's replies to people and tools.
 
 #include "common/cluster/options.h"
 #include "common/wire/worker.capnp.h"
@@ -8,8 +8,9 @@
 
 namespace dtf::workerd {
 
-// The bootstrap of one connection.
-// Borrows: `task`, `status`. `metrics_address`: where the worker answers over HTTP; empty: nowhere.
+// Returns the bootstrap of one connection. `metrics_address`: the worker's HTTP address; empty:
+// none.
+// Borrows: `task`, `status`.
 // Threads: loop-thread only.
 schema::WorkerGate::Client makeWorkerGate(const cluster::TaskOptions& task,
                                           const WorkerStatus& status,

@@ -40,10 +40,10 @@ namespace dtf::workerd {
 
 namespace {
 
-// How long the end of this worker may be held up by telling the ps of it.
+// The longest time that reporting its end to the ps may delay this worker.
 constexpr Duration kTellingMax = std::chrono::milliseconds(500);
 
-// One worker's job with everything that it works with.
+// One worker's job and its objects.
 class WorkerJob {
  public:
   WorkerJob(const cluster::TaskOptions& task, const net::Credentials& credentials,
@@ -85,7 +85,7 @@ class WorkerJob {
   JobEnd runJob() {
     if (train_.summaries && train_.summaries->timeline_step > 0)
       trace::start(task_.task, train_.summaries->timeline_step);
-    // While the connections are being made.
+    // While the connections are made.
     const JobData data = openJobData(train_, isChief(), [this](const std::string& what) {
       what.empty() ? status_.goesOn() : status_.awaits(what);
       notifyIfRoom({{"event", "waiting"}, {"for", what}, {"seconds", 0}});
@@ -125,7 +125,7 @@ class WorkerJob {
     return end;
   }
 
-  // finishAsChief() has thrown where the job isn't saved.
+  // If the job isn't saved, finishAsChief() has thrown.
   void pause(const train::TrainingResult& result) {
     DTF_CHECK(result.stopped && train_.checkpoint && !unsaved_);
     if (isChief()) client_->pause();
@@ -133,7 +133,7 @@ class WorkerJob {
     log::info("event=paused step={} steps={}", result.global_step, train_.steps);
   }
 
-  // Nobody leaves before the end is saved: until then a ps that is lost takes all back.
+  // No worker leaves before the end is saved: until then, the loss of a ps takes all back.
   train::TrainingResult trainToTheEnd(train::TrainingLoop& loop) {
     for (;;) {
       const train::TrainingResult result = train(loop);
@@ -152,22 +152,22 @@ class WorkerJob {
         if (isOverOnceSaved(result, is_saved)) return result;
       } catch (const Error&) {
         if (!unsaved_) throw;
-        return result;  // a ps was lost: that nothing is saved says more
+        return result;  // the reason why nothing is saved matters more than a lost ps
       }
       log::warning("event=trains_on reason=\"the ps went back after the last step\"");
     }
   }
 
-  // After the barrier behind the training, on its epoch.
+  // Called after the barrier at the end of training, in its epoch.
   bool areAllAtRest(const train::TrainingResult& result) {
     const ps::StepState state = client_->parameters().pull();
     return state.epoch == result.epoch && result.isOver(state);
   }
 
-  // All have met when the end was saved. A ps that is lost after that is restored by the chief, if
-  // it is still there; where nobody restores it the chief has left, for the job is done.
-  // Where the ps went back to a cut before the end, ps/0 may say that the job is done while a last
-  // push is on its way to another ps: a chief that hasn't saved the end meets all others once more.
+  // All workers met when the end was saved. If a ps is lost later, the chief restores it while it
+  // is there; otherwise the chief has left, because the job is done.
+  // If the ps went back to a point before the end, ps/0 may report the job as done while a last
+  // push is on its way to another ps: a chief that hasn't saved the end meets the others once more.
   bool isOverOnceSaved(const train::TrainingResult& result, bool is_saved) {
     try {
       if (isChief() && !is_saved) return areAllAtRest(result);
@@ -182,8 +182,8 @@ class WorkerJob {
     }
   }
 
-  // Whoever asked for the stop may have left when a ps is lost: the chief, which takes it back,
-  // says it to its successor.
+  // The worker that requested the stop may have left when a ps is lost: the chief restores the ps
+  // and repeats the request to it.
   void keepStopped() {
     DTF_CHECK(isChief());
     client_->requestStop([](const Error& reason) {
@@ -199,7 +199,7 @@ class WorkerJob {
     supervision_.reset();
   }
 
-  // What goes wrong afterwards is this worker's affair, no longer the job's.
+  // Errors from here on concern this worker, no longer the job.
   void finish() {
     DTF_FAILPOINT("ending.before_finish");
     client_->parameters().finish();
@@ -216,7 +216,7 @@ class WorkerJob {
 
   bool isChief() const { return task_.task == kChief; }
 
-  // By hand: a launcher tells the others itself.
+  // By hand only: a launcher notifies the others itself.
   void tell(const Error& reason, wire::FailureOf failure_of) {
     if (!notifyEnabled()) client_->fail(reason, failure_of, kTellingMax);
   }
@@ -228,7 +228,7 @@ class WorkerJob {
     if (train_.checkpoint) makeWritableFolder(task_.job.run_dir);
     if (!supervision_)
       supervision_.emplace(task_, clock_, *client_, loop.declaration(), evaluations_);
-    failure_of_ = wire::FailureOf::kJob;  // what is on the disk is no better for another process
+    failure_of_ = wire::FailureOf::kJob;  // another process would find the same files
     const std::optional<uint64_t> epoch = supervision_->checkpointer.start();
     failure_of_.reset();
     if (!epoch) reportGoesOn(supervision_->checkpointer.goesOn(), train_.steps);
@@ -237,7 +237,7 @@ class WorkerJob {
     return epoch;
   }
 
-  // What is lost before all ps hold values is no loss: the initial ones are brought again.
+  // A loss before all ps hold values costs nothing: the initial values are sent again.
   std::optional<uint64_t> decideUnsupervised() {
     const auto ps = client_->checkpoints(task_.job.timeouts.finish_seconds);
     for (;;) {
@@ -257,8 +257,8 @@ class WorkerJob {
     }
   }
 
-  // From now on checkpoints and snapshots are taken when they are due, and gone back to when a ps
-  // is started again.
+  // Starts saving checkpoints and snapshots when they are due, and going back to them when a ps is
+  // restarted.
   void supervise(const train::TrainingLoop& loop) {
     train::Supervisor::Events events;
     events.on_saved = [this](const train::SavedCheckpoint& saved) {
@@ -279,7 +279,7 @@ class WorkerJob {
     if (replaced_) supervisor_->onPsReplaced();
   }
 
-  // On the client's control loop.
+  // Runs on the client's control loop.
   void onReplaced(uint32_t ps_task) {
     if (!isChief()) return;
     const MutexLock lock(supervisor_mutex_);
@@ -324,7 +324,7 @@ class WorkerJob {
     if (progress.evaluation) evaluations_.add(progress.global_step, *progress.evaluation);
     if (progress.evaluation && progress.evaluation->accuracy)
       accuracy_ = fmt::format(" eval_accuracy={:.4f}", *progress.evaluation->accuracy);
-    // A launcher shows the progress itself; its log files get a line now and then.
+    // A launcher shows the progress itself; its log files get a line every ten seconds.
     const Duration pause = std::chrono::seconds(notifyEnabled() ? 10 : 0);
     if (clock_.now() - logged_ < pause) return;
     logged_ = clock_.now();
@@ -348,8 +348,8 @@ class WorkerJob {
             ErrorCode::kUnavailable,
             "the ps went back after the last step, when others had left the job: the end of the "
             "training is lost; start the job again");
-      // Under a launcher the ps have nothing to wait for. By hand they are to be told, or one that
-      // has written its part would end as if the job were saved.
+      // Under a launcher the ps needn't wait. By hand they must be notified, or a ps that has
+      // written its shard would end as if the job were saved.
       if (unsaved_ && notifyEnabled()) finish();
     } catch (const Error& error) {
       if (!unsaved_) throw;
@@ -367,7 +367,7 @@ class WorkerJob {
     if (unsaved_) throw Error(*unsaved_);
   }
 
-  // Why the last checkpoint could not be written.
+  // Returns why the last checkpoint could not be written.
   std::optional<Error> saveLast(const train::TrainingResult& result) {
     if (!supervision_) return std::nullopt;
     try {
@@ -397,7 +397,7 @@ class WorkerJob {
                            supervision_->checkpointer.lastStep());
   }
 
-  // Waits until they are written.
+  // Waits until the summaries are written.
   std::optional<summary::EventWriterStatus> finishSummaries(train::TrainingLoop& loop) {
     if (!summaries_) return std::nullopt;
     loop.observe(nullptr);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the training thread of a workerd does, from connecting to the last barrier.
+// The work of a workerd's training thread, from connecting to the last barrier.
 
 #include <string>
 
@@ -12,18 +12,18 @@
 namespace dtf::workerd {
 
 struct JobEnd {
-  // Why it was stopped before its last step, without a checkpoint: what it has learned is lost.
-  // "ps/1 was told to end". Empty: it is done.
+  // Why it was stopped before its last step without a checkpoint, so that its training is lost:
+  // `ps/1 was told to end`. Empty: it is done.
   std::string stopped_as{};
-  // It was stopped before its last step and saved, and is left to go on later (launch.on_sigterm).
+  // It was stopped before its last step and saved, to be continued later (launch.on_sigterm).
   bool paused = false;
 };
 
 // Trains until the job is done: connects to every ps, declares the model, meets the other workers,
-// steps, meets them again; the chief then saves, evaluates and gives `report` the result. Blocks
-// all the while. `status` is kept up to date.
-// Errors: those of the data, the model, the parameter client (a lost or missing task, named), of
-// the training and of the last checkpoint.
+// steps, meets them again. The chief then saves, evaluates and gives `report` the result. Keeps
+// `status` up to date. Blocks until the end.
+// Errors: of the data, the model, the parameter client (a lost or missing task, named), the
+// training and the last checkpoint.
 JobEnd runWorkerJob(const cluster::TaskOptions& task, const net::Credentials& credentials,
                     WorkerStatus& status, JobReport& report);
 

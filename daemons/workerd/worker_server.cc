@@ -29,14 +29,14 @@ WorkerServer::WorkerServer(const cluster::TaskOptions& task, const net::Credenti
       reactor_, task_, credentials_, std::move(listening),
       [this](net::AcceptedSocket socket, net::ConnectionKind kind, const std::string& peer) {
         if (kind != net::ConnectionKind::kControl)
-          return;  // nothing is fetched from a worker yet: closed
+          return;  // workers have no bulk connections: closed
         net::AsioEventPort::Io io(reactor_.port);
         connections_.serve(
             kj::heap<net::AsioMessageStream>(reactor_.port,
                                              net::adoptTransport(reactor_.ioc, std::move(socket)),
                                              net::kLimitsBeforeHello, nullptr),
             peer, [this](const daemons::ConnectionRef& ref) -> capnp::Capability::Client {
-              ref->visitor = true;  // there is nothing to stay for
+              ref->visitor = true;  // it may not stay
               return makeWorkerGate(task_, status_, metrics_ ? metrics_->address() : "");
             });
       });
@@ -47,7 +47,7 @@ WorkerServer::WorkerServer(const cluster::TaskOptions& task, const net::Credenti
 void WorkerServer::leave(int number) {
   DTF_CHECK(number > 0 && report_.has_value());
   log::info("event=ended signal={}", number);
-  // Without the chief nobody watches the job, nor tells its result.
+  // Without the chief, nothing supervises the job or reports its result.
   if (task_.task == kChief && status_.phase() != WorkerPhase::kStarting)
     status_.tellOthers(
         Error(ErrorCode::kUnavailable, fmt::format("it was ended by signal {}", number)));
@@ -55,10 +55,10 @@ void WorkerServer::leave(int number) {
   ::_exit(128 + number);
 }
 
-// By way of the loop of the heartbeats: a worker whose ps don't hear of it hangs, too.
+// Goes through the loop of the heartbeats: if that loop hangs, so does the worker.
 kj::Promise<daemons::ServiceLook> WorkerServer::look() {
   auto answer = kj::newPromiseAndFulfiller<void>();
-  // Shared, since a std::function is copied; used on this loop only.
+  // Shared because std::function copies it; used on this loop only.
   auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(answer.fulfiller));
   status_.askHeartbeats([this, fulfiller = std::move(fulfiller)]() mutable {
     loop_.post([fulfiller = std::move(fulfiller)] { (*fulfiller)->fulfill(); });
@@ -86,14 +86,14 @@ void WorkerServer::onSignal(int number) {
                   .eagerlyEvaluate(nullptr);
 }
 
-// ps/0 does not end the job, so nobody saves. Unless the job has come to its end meanwhile.
+// ps/0 won't end the job, so nothing is saved; but the job may have ended meanwhile.
 void WorkerServer::onRefused(int number, const Error& reason) {
   log::warning("event=stop_refused reason=\"{}\"", reason.message());
   if (status_.phase() == WorkerPhase::kTraining) leave(number);
 }
 
 int WorkerServer::run() {
-  DTF_CHECK(!error_ && status_.phase() == WorkerPhase::kStarting);  // once
+  DTF_CHECK(!error_ && status_.phase() == WorkerPhase::kStarting);  // called once
   log::info("event=listening address={} job={} isa={} version={}", listener_->address(),
             task_.job.job, isaName(bestIsa()), DTF_VERSION);
   Thread training("dtf-train", [this] {

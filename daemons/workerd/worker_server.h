@@ -1,7 +1,7 @@
 #pragma once
 
-// One workerd from start to end: its main thread listens and answers signals, the training thread
-// does the job.
+// One workerd from start to end: its main thread listens and handles signals, the training thread
+// runs the job.
 
 #include <optional>
 
@@ -19,21 +19,20 @@
 namespace dtf::workerd {
 
 // Owns: both threads' objects.
-// Threads: the thread that calls run().
+// Threads: all calls on the thread of run().
 // Blocks: run() until the job has ended.
 class WorkerServer {
  public:
-  // `listening`: a socket that listens already (the launcher's); else the task's address is bound
-  // here.
+  // `listening`: the launcher's listening socket; without it, the task's address is bound here.
   WorkerServer(const cluster::TaskOptions& task, const net::Credentials& credentials,
                std::optional<Fd> listening);
 
-  // Returns 0 when the job is done, also when a signal asked for its end and the last checkpoint
-  // was written; then kPausedExitCode with launch.on_sigterm: pause; 128 + SIGTERM when a ps was
-  // told to end and the job keeps no checkpoints. The process ends at once with 128 + n at a second
-  // signal, timeouts.stop_seconds after the first, or when there is nothing to save: what a worker
-  // holds, the ps hold too.
-  // Errors: those of runWorkerJob().
+  // Returns 0 if the job is done, also after a signal that requested its end, if the last
+  // checkpoint was written; in that case kPausedExitCode with launch.on_sigterm: pause. Returns 128
+  // + SIGTERM if a ps ended on request and the job keeps no checkpoints. The process ends at once
+  // with 128 + n at a second signal n, timeouts.stop_seconds after the first, or if there is
+  // nothing to save: the ps hold all that a worker holds.
+  // Errors: as runWorkerJob().
   int run();
 
  private:
@@ -44,20 +43,21 @@ class WorkerServer {
 
   const cluster::TaskOptions task_;
   const net::Credentials credentials_;
-  const daemons::StepTraces traces_;  // before what records
+  const daemons::StepTraces traces_;  // made before the recording threads
   WorkerStatus status_;
   net::Reactor reactor_;
   net::ReactorLoop loop_{reactor_};
   daemons::ConnectionSet connections_;
   std::unique_ptr<net::Listener> listener_;
-  std::optional<JobReport> report_;  // once the address is ours: before, the job may be another's
+  // made once the address is bound: before, the job may be another process's
+  std::optional<JobReport> report_;
   daemons::SignalExit signals_;
   std::optional<Error> error_;
   JobEnd ended_;
   bool stopping_ = false;
   kj::Promise<void> patience_ = nullptr;
   daemons::ServiceWatch watch_;
-  std::unique_ptr<daemons::MetricsServer> metrics_;  // null: nobody is to ask
+  std::unique_ptr<daemons::MetricsServer> metrics_;  // null: no metrics port
 };
 
 }  // namespace dtf::workerd

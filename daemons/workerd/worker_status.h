@@ -1,7 +1,7 @@
 #pragma once
 
-// What a worker's two threads know of each other: the main thread, which answers signals and status
-// questions, and the training thread.
+// Shared state of a worker's two threads: the main thread, which handles signals and status
+// queries, and the training thread.
 
 #include <atomic>
 #include <cstdint>
@@ -17,26 +17,28 @@
 
 namespace dtf::workerd {
 
-//   phase      from                                  what a first signal means
+// The phases of a worker:
+//   phase      from                                  effect of the first signal
 //   starting   the start of the process              it ends at once: nothing is lost
-//   training   all workers have met                  the job is asked to end, with a checkpoint
-//              finishing, once a ps went back    and so is it for a signal that came before
+//   training   all workers have met                  requests the job's end, with a checkpoint
+//              finishing, once a ps went back        also for an earlier signal
 //   finishing  the last step, or the job's failure   the job goes on to its end: it is saving
 // Without checkpoints nothing can be saved, and it ends at once in every phase.
 enum class WorkerPhase : uint8_t { kStarting, kTraining, kFinishing };
 
 // Thread-safe.
-// Blocks: askToEnd(), tellOthers() and askHeartbeats() for as long as the stopper, the teller and
-// the asker do, the destructors of Training, Telling and Asking until those have returned; the rest
+// Blocks: askToEnd(), tellOthers() and askHeartbeats() as long as the stopper, the teller and the
+// asker do; the destructors of Training, Telling and Asking until those have returned; other calls
 // never.
 class WorkerStatus {
  public:
   using Refused = std::function<void(const Error& reason)>;  // on any thread, perhaps never
-  // Asks for the end of the job. Does not wait for the answer.
+  // Requests the end of the job, without waiting for a reply.
   using Stopper = std::function<void(Refused refused)>;
 
-  // The phase of training, for as long as this lives; then the worker is finishing. Once ended,
-  // `stopper` is not called any more, nor being called. Null: the job keeps no checkpoints.
+  // The training phase lasts as long as this object; then the worker is finishing. After the
+  // destructor `stopper` isn't called any more, and no call of it runs. Null: the job keeps no
+  // checkpoints.
   class Training {
    public:
     Training(WorkerStatus& status, Stopper stopper);
@@ -48,7 +50,7 @@ class WorkerStatus {
     WorkerStatus& status_;
   };
 
-  // Who to tell that a person has ended this worker, for as long as a Telling lives.
+  // Notifies the job that a person has ended this worker, as long as a Telling lives.
   using Teller = std::function<void(const Error& reason)>;
   class Telling {
    public:
@@ -66,7 +68,7 @@ class WorkerStatus {
   using Asker = std::function<void(std::function<void()> answer)>;
   class Asking {
    public:
-    // Where `asker` reaches, for as long as this lives.
+    // Sets `asker` as long as this lives.
     Asking(WorkerStatus& status, Asker asker);
     ~Asking();
     Asking(const Asking&) = delete;
@@ -75,41 +77,42 @@ class WorkerStatus {
    private:
     WorkerStatus& status_;
   };
-  // Calls `answer` when the loop of the heartbeats has come to it, there; at once where there is
-  // none.
+  // Calls `answer` on the loop of the heartbeats when its turn comes; at once if there is no such
+  // loop.
   void askHeartbeats(std::function<void()> answer);
 
-  // What this worker waits for, until it trains (on).
+  // Sets the text that this worker waits for, until goesOn().
   void awaits(std::string what);
   void goesOn();
-  // What it does, in a line.
+  // Returns the state in one line.
   std::string text() const;
   // The chief has reported the result of the whole job: text() is resultStatus() from now on, and
   // the service manager has it at once.
   void hasResult();
-  // Why it doesn't train, in a line; empty: it does, or has, and waits for nobody.
+  // Returns why it doesn't train, in one line; empty: it trains, or has trained, and waits for no
+  // one.
   std::string whyNotReady() const;
 
-  // The first signal. True: the job saves what it has and ends by itself, unless `refused` is
-  // called. False: nothing is lost by ending at once.
+  // Handles the first signal. Returns true if the job saves its state and ends by itself, unless
+  // `refused` is called; false if nothing is lost by ending at once.
   bool askToEnd(Refused refused);
 
   WorkerPhase phase() const;
 
-  // What this worker has done itself, and, of the chief, what is saved: as of the last report.
+  // This worker's own work and, for the chief, the saved checkpoints: as of the last report.
   struct Done {
     uint64_t batches = 0;
     uint64_t batches_stale = 0;
     uint64_t examples = 0;
     train::StepTimes step_times{};
-    std::optional<train::CheckpointStatus> checkpoints{};  // none: it keeps none
+    std::optional<train::CheckpointStatus> checkpoints{};  // nullopt: the job keeps none
   };
   void reports(const Done& done);
   Done done() const;
 
-  // Of the last report of progress; 0: there was none.
+  // From the last progress report; 0: none yet.
   std::atomic<uint64_t> global_step{0};
-  std::atomic<uint64_t> steps{0};  // that the job has
+  std::atomic<uint64_t> steps{0};  // the job's
   std::atomic<float> loss{0};
   std::atomic<double> steps_per_second{0};
   std::atomic<double> examples_per_second{0};  // of the whole job
@@ -118,8 +121,8 @@ class WorkerStatus {
   mutable Mutex mutex_;
   WorkerPhase phase_ DTF_GUARDED_BY(mutex_) = WorkerPhase::kStarting;
   bool saves_ DTF_GUARDED_BY(mutex_) = false;
-  Mutex asking_;  // orders who asks for the end, and who brings a stopper
-  // Came when there was no stopper: asked by the next one.
+  Mutex asking_;  // orders requests for the end and new stoppers
+  // A request that came without a stopper: passed to the next one.
   std::optional<Refused> unasked_ DTF_GUARDED_BY(asking_);
   Revocable<Refused> stopper_;
   Revocable<Error> teller_;

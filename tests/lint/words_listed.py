@@ -28,8 +28,6 @@ LISTED = {
     ("common/wire", "Markdown"): {"nominal What/Who": 7, "who/whom/whose": 7, "what": 7, "said/told/asked": 6},
     ("configs", "Markdown"): {"who/whom/whose": 11, "what": 8, "those of": 1, "said/told/asked": 3},
     ("daemons", "Markdown"): {"nominal What/Who": 1, "what": 8, "those of": 1, "said/told/asked": 1},
-    ("daemons", "comments"): {"nominal What/Who": 23, "who/whom/whose": 16, "what": 26, "fragment": 13, "those of": 3, "said/told/asked": 7},
-    ("daemons/workerd", "comments"): {"nominal What/Who": 14, "who/whom/whose": 6, "what": 13, "fragment": 1, "those of": 5, "said/told/asked": 9},
     ("launcher", "Markdown"): {"nominal What/Who": 4, "who/whom/whose": 25, "what": 34, "those of": 4, "said/told/asked": 14},
     ("launcher", "help"): {"who/whom/whose": 1, "what": 5},
     ("launcher", "messages"): {"who/whom/whose": 1, "what": 23, "those of": 2, "said/told/asked": 7},
