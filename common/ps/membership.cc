@@ -131,8 +131,8 @@ void Membership::refuse(uint32_t rank, bool was_lost) const {
 void Membership::refuseEarlier(uint32_t rank) const {
   throw Error(
       ErrorCode::kUnavailable,
-      fmt::format("fenced: {} was replaced by a process that started later by the time of day; "
-                  "end this one, or if the clock was set back, start it again in {}",
+      fmt::format("fenced: {} was replaced by a newer process, by the time of day; end this one, "
+                  "or if the clock was set back, start it again in {}",
                   workerName(rank), secondsText(lease_)));
 }
 

@@ -71,8 +71,7 @@ TEST_F(MembershipTest, WhereNobodyCountsAnEarlierProcessDoesNotReplaceALiveLater
   const Incarnation second = Incarnation::of(0, 200, 1);
   membership_.join(1, second);
   EXPECT_EQ(errorOf([&] { membership_.join(1, first); }),
-            "fenced: worker/1 was replaced by a process that started later by the time of day; end "
-            "this one, "
+            "fenced: worker/1 was replaced by a newer process, by the time of day; end this one, "
             "or if the clock was set back, start it again in 10 s");
   EXPECT_FALSE(membership_.join(1, second)) << "it is the live one still";
 }
