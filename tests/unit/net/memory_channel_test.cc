@@ -198,7 +198,7 @@ class StrangeGiver : public ::testing::Test {
 TEST_F(StrangeGiver, OfANoteWithoutMemoryIsRefused) {
   const uint64_t note[2] = {5, 8};
   say(note, sizeof note);
-  expectError(ErrorCode::kBadData, "keeps its size", [&] { to_->receive(kBytesMax); });
+  expectError(ErrorCode::kBadData, "of a fixed size", [&] { to_->receive(kBytesMax); });
 }
 
 // Each of them would be lost in this process.
