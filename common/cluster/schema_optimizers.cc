@@ -133,7 +133,7 @@ constexpr Key kAdamWKeys[] = {
 
 constexpr Key kRmsPropKeys[] = {
     rate(0.001),
-    real<&OptimizerSpec::decay>("decay", kDecay, "of the mean of squares, which starts at 1"),
+    real<&OptimizerSpec::decay>("decay", kDecay, "decay of the mean of squares, which starts at 1"),
     momentum("decay of the sum", 0),
     epsilon(kPositive, "inside the root", 1e-10),
     truth<&OptimizerSpec::centered>("centered", "divide by the deviation, not the mean of squares"),
@@ -185,7 +185,8 @@ constexpr Key kInitial =
     required(real<&OptimizerSpec::learning_rate>("initial", kPositive, "the first learning rate"));
 constexpr Key kWarmup =
     count<&Rate::warmup_steps>("warmup_steps", 0, "linear, up to initial; step counts from there");
-constexpr Key kDecaySteps = required(count<&Rate::decay_steps>("decay_steps", 1, "updates"));
+constexpr Key kDecaySteps =
+    required(count<&Rate::decay_steps>("decay_steps", 1, "updates of one decay"));
 
 constexpr Key kConstantRateKeys[] = {kInitial, kWarmup};
 
@@ -201,7 +202,7 @@ constexpr Key kPolynomialRateKeys[] = {
     kInitial,
     kDecaySteps,
     real<&Rate::end_learning_rate>("end", kNotNegative, "the last learning rate"),
-    real<&Rate::power>("power", kPositive, "of what is left of decay_steps"),
+    real<&Rate::power>("power", kPositive, "power of the remaining share of decay_steps"),
     truth<&Rate::cycle>("cycle", "start again, longer, instead of staying at end"),
     kWarmup,
 };

@@ -30,9 +30,9 @@ namespace {
 
 constexpr Key kJobKeys[] = {
     text("job", "name of the job, default 'job': letters, digits, '.', '_' and '-'"),
-    text("run_dir", "where the job writes, from the working directory; default runs/<job>"),
+    text("run_dir", "folder of the job's files; default runs/<job>, where you start it"),
     map("cluster", "the tasks; default: one process, {worker: [local]}"),
-    text("keys", "for TLS: folder made by dtf-launch keys, relative to this file"),
+    text("keys", "folder made by dtf-launch keys, for TLS; relative to this file"),
     boolean("insecure", "listen beyond loopback without keys, open to all; default false"),
     boolean("shared_memory", "tasks of one host read each other's memory; default true"),
     boolean("stream_gradients", "gradients leave while the rest is computed; default true"),
@@ -40,7 +40,7 @@ constexpr Key kJobKeys[] = {
     map("timeouts", "how long each wait may last"),
     textOrMap("durability", "what a lost ps costs; default checkpoint"),
     map("metrics", "/metrics, /healthz and /readyz of each task, over HTTP; default: none"),
-    map("traces", "of steps, to an OpenTelemetry collector over HTTP; default: none"),
+    map("traces", "traces of steps for an OpenTelemetry collector; default: none"),
     textOrMap("train", "a TRAIN.yaml, relative to this file, or its keys in place"),
 };
 
@@ -52,55 +52,56 @@ constexpr Key kClusterKeys[] = {
 constexpr Key kTaskKeys[] = {
     required(text("address", "host:port, or host:auto for a port that dtf-launch chooses")),
     list("devices", "worker: a tower on each, with its share of the batch; default [cpu:0]"),
-    whole("threads", 1, 1024, "worker: of all devices; default: the host's cores / its workers"),
+    whole("threads", 1, 1024,
+          "worker: threads that compute; default: the host's cores / its workers"),
     map("env", "environment variables of the process"),
 };
 
 constexpr Key kTaskCountKeys[] = {
     required(whole("count", 1, 1024, "tasks: on this host; via slurm, on each node in turn")),
-    list("devices", "worker: as of one task, for each"),
-    whole("threads", 1, 1024, "worker: likewise"),
-    map("env", "likewise"),
+    list("devices", "worker: devices of each"),
+    whole("threads", 1, 1024, "worker: threads of each"),
+    map("env", "environment variables of each process"),
 };
 
 constexpr Key kLaunchKeys[] = {
     choice("via", "local|ssh|slurm|systemd", "kubernetes",
-           "here; the addresses' hosts; Slurm's nodes (see submit); units there"),
-    map("restarts", "of tasks that fail after they were ready"),
+           "this host; hosts over ssh; Slurm's nodes (see submit); systemd units"),
+    map("restarts", "budget for tasks that fail after they were ready"),
     choice("on_sigterm", "stop|pause", "",
-           "to a task: save and end; pause: with exit code 75, to be started again"),
-    text("user", "ssh, systemd: who to be there; it and the next default to ssh's files"),
-    whole("port", 1, 65535, "ssh: of its server"),
+           "SIGTERM to a task saves and ends the job; pause: with exit code 75"),
+    text("user", "ssh, systemd: user there; this and the next default to ssh's files"),
+    whole("port", 1, 65535, "ssh: port of the server"),
     text("identity", "ssh: file of the private key, relative to this one"),
-    text("ssh_config", "ssh: file in the place of ~/.ssh/config, relative to this one"),
-    text("binary_dir", "of dtf-agent, psd, workerd; default: in PATH; slurm: dtf-launch's"),
-    list("hosts", "ssh, systemd: maps of what differs on one host"),
-    whole("nodes", 1, 1024, "slurm: how many submit asks for; default 1"),
-    text("time", "slurm: the limit, as sbatch has it: 90 (minutes), or \"2:00:00\""),
+    text("ssh_config", "ssh: file in place of ~/.ssh/config, relative to this one"),
+    text("binary_dir", "folder of dtf-agent, psd, workerd; default: PATH (slurm: dtf-launch's)"),
+    list("hosts", "ssh, systemd: settings of single hosts"),
+    whole("nodes", 1, 1024, "slurm: number of nodes for submit; default 1"),
+    text("time", "slurm: time limit, as for sbatch: 90 (minutes), or \"2:00:00\""),
     boolean("requeue", "slurm: at the limit, save and wait for another turn; default false"),
-    list("sbatch", "slurm: more options of sbatch: [--partition=gpu, --exclusive]"),
-    map("copy", "ssh: what is brought to hosts that lack it; default: nothing"),
-    boolean("fetch_model", "ssh, slurm: the last checkpoint is brought here; default true"),
+    list("sbatch", "slurm: further options of sbatch: [--partition=gpu, --exclusive]"),
+    map("copy", "ssh: copies programs and data to hosts that lack them; default: none"),
+    boolean("fetch_model", "ssh, slurm: copy the last checkpoint here; default true"),
 };
 
 constexpr Key kLaunchCopyKeys[] = {
     boolean("programs", "dtf-agent, psd and workerd of this host; default false"),
     boolean("data", "files of train.data, to hosts whose workers read them; default false"),
     text("dir", "folder of the copies there; default ~/.cache/dtf/copies"),
-    whole("max_gib", 1, 1'000'000, "of all copies on a host; the oldest go; default 64"),
+    whole("max_gib", 1, 1'000'000, "size of all copies on a host; the oldest go; default 64"),
 };
 
 constexpr Key kLaunchHostKeys[] = {
-    required(text("host", "as the addresses of its tasks have it")),
-    text("user", "who to be there"),
-    whole("port", 1, 65535, "of its ssh server"),
+    required(text("host", "host, as in the addresses of its tasks")),
+    text("user", "user there"),
+    whole("port", 1, 65535, "port of its ssh server"),
     text("identity", "file of the private key, relative to this one"),
     text("binary_dir", "folder of dtf-agent, psd and workerd there"),
 };
 
 constexpr Key kRestartsKeys[] = {
-    whole("max", 0, 1'000'000, "of one task, before it is given up; 0: none; default 10"),
-    number("refill_minutes", kSeconds, "until all of them are there again; default 10"),
+    whole("max", 0, 1'000'000, "restarts of one task before it is given up; 0: none; default 10"),
+    number("refill_minutes", kSeconds, "minutes until the whole budget is back; default 10"),
 };
 
 constexpr Key kTimeoutsKeys[] = {
@@ -123,16 +124,16 @@ constexpr Key kDurabilityKeys[] = {
 };
 
 constexpr Key kSnapshotKeys[] = {
-    required(whole("every_steps", 1, kCountMax, "global steps")),
+    required(whole("every_steps", 1, kCountMax, "global steps between snapshots")),
 };
 
 constexpr Key kTracesKeys[] = {
     required(text("endpoint", "http://host[:port][/path]; default :4318/v1/traces, in JSON")),
-    whole("every_steps", 1, kCountMax, "default 100; a worker's, with what each ps does for it"),
+    whole("every_steps", 1, kCountMax, "traces one step of so many; default 100"),
 };
 
 constexpr Key kMetricsKeys[] = {
-    required(text("port", "auto, or that of the first task of each host: the others count up")),
+    required(text("port", "auto, or the port of each host's first task; the others count up")),
 };
 
 constexpr Key kTrainKeys[] = {
@@ -163,7 +164,7 @@ constexpr Key kDataKeys[] = {
     map("augment", "change the images of data.train each time they are read"),
     whole("batch_size", 1, 1'000'000,
           "examples per replica and step, fewer at an epoch's end; default 100"),
-    whole("seed", 0, kSeedMax, "of the batch order, initial values, dropout and digits; default 1"),
+    whole("seed", 0, kSeedMax, "seed of batches, initial values, dropout and digits; default 1"),
 };
 
 constexpr Key kAugmentKeys[] = {
@@ -178,20 +179,21 @@ constexpr Key kDatasetKeys[] = {
     text("images", "idx: a file, relative to this one; bytes are divided by 255"),
     text("labels", "idx, npy: a file, relative to this one; npz: an array; classes from 0"),
     list("files", "cifar10, csv: files, relative to this one, plain or .gz"),
-    whole("count", 1, 1'000'000, "digits, synthetic: how many; default 10000 (eval: 2000)"),
+    whole("count", 1, 1'000'000,
+          "digits, synthetic: number of examples; default 10000 (eval: 2000)"),
     choice("problem", "friedman|linear|tags|centres|clicks", "",
            "synthetic: a number; 2 classes; 4 of 2; many; users and items"),
-    whole("classes", 2, 1'000'000, "synthetic centres: how many; default 10"),
+    whole("classes", 2, 1'000'000, "synthetic centres: number of classes; default 10"),
     boolean("header", "csv: the first line of each file names the columns; default true"),
     text("delimiter", "csv: one character, or tab; default ','"),
     text("label_column", "csv: name or number from 1 of the column with the class"),
-    list("target_columns", "csv: those of the numbers to learn, in place of a label"),
-    list("feature_columns", "csv: those to read as numbers; default: all others; []: none"),
+    list("target_columns", "csv: columns of the numbers to learn, in place of a label"),
+    list("feature_columns", "csv: columns to read as numbers; default: all others; []: none"),
     map("categorical_columns", "csv: name: {columns: [...]}, which an 'embedding' reads"),
     map("categorical_arrays", "npy, npz: name: {array: ...}, which an 'embedding' reads"),
     list("class_names", "from class 0; csv: the label's words; images: the subfolders"),
     whole("max_bad_records", 0, 1'000'000'000,
-          "csv, images: so many that can't be read are left out; default 0"),
+          "csv, images: unreadable records that may be left out; default 0"),
     text("folder", "images: a folder with a subfolder for each class"),
     choice("resize", "stretch|crop", "",
            "images: whole, or the middle of the right shape; default stretch"),
@@ -218,8 +220,9 @@ constexpr Key kCategoricalArrayKeys[] = {
 };
 
 constexpr Key kReplicationKeys[] = {
-    choice("mode", "async|sync|bounded", "allreduce", "default async",
-           "'mode: sync' with a ps beside each worker moves the same bytes"),
+    choice("mode", "async|sync|bounded", "allreduce", "how gradients become updates; default async",
+           "'mode: sync' with a ps beside each worker moves as many bytes if placement.partition "
+           "splits the variables evenly"),
     whole("replicas_to_aggregate", 1, 65536,
           "sync: gradients in an update; the replicas beyond that are backups"),
     whole("total_num_replicas", 1, 65536, "sync: the number of workers"),
@@ -236,11 +239,12 @@ constexpr Key kPlacementKeys[] = {
 };
 
 constexpr Key kPartitionKeys[] = {
-    whole("min_bytes", 1, int64_t{1} << 40, "default 4194304"),
+    whole("min_bytes", 1, int64_t{1} << 40, "smallest variable that is split; default 4194304"),
 };
 
 constexpr Key kEvalKeys[] = {
-    whole("every_steps", 1, kCountMax, "global steps; default: only at the end"),
+    whole("every_steps", 1, kCountMax,
+          "global steps between evaluations; default: only at the end"),
 };
 
 constexpr Key kCheckpointKeys[] = {
@@ -262,15 +266,15 @@ constexpr Key kEarlyStoppingKeys[] = {
 constexpr Key kSummariesKeys[] = {
     number("every_seconds", kSeconds, "default 120, or none when every_steps is given"),
     whole("every_steps", 1, kCountMax, "global steps"),
-    boolean("histograms", "of the variables and the chief's gradients; default true"),
+    boolean("histograms", "histograms of variables and the chief's gradients; default true"),
     boolean("graph", "the model's graph and its placement; default true"),
-    whole("images", 0, 1000, "of the chief's batch, the first so many; default 0"),
-    whole("timeline_step", 1, kCountMax,
-          "what every task does in this step (async: its own batch)"),
+    whole("images", 0, 1000, "number of the chief's first images of a batch; default 0"),
+    whole("timeline_step", 1, kCountMax, "step that every task records (async: its own batch)"),
 };
 
 constexpr Key kReportKeys[] = {
-    whole("every_steps", 1, kCountMax, "global steps; default: about twice a second"),
+    whole("every_steps", 1, kCountMax,
+          "global steps between the lines; default: about twice a second"),
 };
 
 }  // namespace

@@ -231,7 +231,7 @@ constexpr BadFile kBadTrains[] = {
      "t.yaml:2:41: error: 'staleness' must be from 0 to 65536, got '-1'"},
     {"replication: {mode: allreduce}\n",
      "t.yaml:2:21: error: 'allreduce' is not available in this version: 'mode: sync' with a ps "
-     "beside each worker moves the same bytes"},
+     "beside each worker moves as many bytes if placement.partition splits the variables evenly"},
     {"replication: {mode: asnyc}\n",
      "t.yaml:2:21: error: unknown mode 'asnyc' - did you mean 'async'?"},
     {"replication: {replicas_to_aggregate: 2}\n",
