@@ -30,7 +30,7 @@ struct ExitStatus {
 
 std::string signalName(int signal);  // "SIGSEGV"
 
-// The word for an exit code of README.md's table, as in errorCodeName(); empty for any other code.
+// The word for an exit code of USING.md's table, as in errorCodeName(); empty for any other code.
 std::string exitCodeWord(int code);
 
 // The exit code of an errorCodeName(); 1 for any other word.

@@ -27,7 +27,7 @@ enum class ErrorCode {
   kDeadline,        // 124  a deadline has passed; the message names the event that is missing
 };
 
-// Returns the exit code of an error, as README.md documents it.
+// Returns the exit code of an error, as launcher/USING.md documents it.
 int exitCode(ErrorCode code);
 
 // Returns "bad_config" and so on, the word in logs and in JSON.

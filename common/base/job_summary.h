@@ -1,7 +1,7 @@
 #pragma once
 
 // summary.json: the result of a job, written however it ends, by dtf-launch or by a chief that was
-// started by hand. README.md ("What a run leaves") lists its keys.
+// started by hand. launcher/USING.md ("Files of a run") lists its keys.
 
 #include <filesystem>
 #include <optional>

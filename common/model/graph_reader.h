@@ -1,7 +1,7 @@
 #pragma once
 
 // Ops that somebody wrote one by one, read into a graph: of a file of their own (read_graph.h), or
-// of a model (layers/graph.cc). What they may say is in README.md.
+// of a model (layers/graph.cc). common/api/USING.md describes them.
 
 #include <cstdint>
 #include <map>

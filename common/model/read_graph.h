@@ -1,7 +1,7 @@
 #pragma once
 
-// A graph that somebody wrote op by op, with the device of each: the low-level door. What a file of
-// it may say is in README.md.
+// A graph that somebody wrote op by op, with the device of each: the low-level door.
+// common/api/USING.md describes the file.
 
 #include <cstdint>
 #include <filesystem>

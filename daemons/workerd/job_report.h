@@ -1,7 +1,7 @@
 #pragma once
 
 // The chief's report on the job: to its launcher, or, if started by hand, on stdout and in
-// <run_dir>/summary.json (README.md, "What a run leaves").
+// <run_dir>/summary.json (launcher/USING.md, "Files of a run").
 
 #include <chrono>
 #include <cstdint>

@@ -251,7 +251,7 @@ TEST_F(KeysTest, PagesAreHttpsForWhoHasAKeyOfTheJob) {
   EXPECT_THAT(curl("https://" + at + "/", friendly), EndsWith("\n200"));
   EXPECT_THAT(curl("https://" + at + "/readyz", friendly),
               AllOf(StartsWith("not ready: "), EndsWith("\n503")));
-  // As a browser has it: certificate and key in one file, as the README makes it.
+  // As a browser has it: certificate and key in one file, as daemons/METRICS.md makes it.
   const std::string bundle = folder_.path() + "/client.p12";
   const ProcessResult made = runProcess(
       {"openssl", "pkcs12", "-export", "-in", client, "-out", bundle, "-passout", "pass:secret"},

@@ -64,7 +64,7 @@ class Bench:
     def __init__(self, build, host, folder):
         self.build, self.host, self.folder = build, host, folder
         self.name = ""
-        # As README.md has it.
+        # As configs/systemd/README.md has it.
         host.run("systemd-sysusers", "dtf.conf")
         (host.root / "etc/dtf").mkdir()
         drop_ins = host.root / "etc/systemd/system/dtf-.service.d"

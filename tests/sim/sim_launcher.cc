@@ -33,7 +33,7 @@ launcher::MonitorLimits limitsFor(const Plan& plan, uint32_t restarts_max) {
   return limits;
 }
 
-// As README's table of exit codes has it.
+// As the table of exit codes in launcher/USING.md has it.
 bool neverStartedAgain(const launcher::ExitStatus& status) {
   const int code = status.shellCode();
   for (const ErrorCode never :

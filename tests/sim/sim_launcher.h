@@ -1,8 +1,8 @@
 #pragma once
 
 // dtf-launch over simulated processes: the launcher's own decisions (launcher/task_monitor.h), told
-// what happens to the processes of this world, and carried out there. And what README promises of
-// them, in words of its own: a mistake in the launcher is to be seen.
+// what happens to the processes of this world, and carried out there. And what launcher/USING.md
+// promises of them, in words of its own: a mistake in the launcher is to be seen.
 
 #include <functional>
 #include <optional>
