@@ -51,6 +51,9 @@ done
 grep -q '^Libs: .*-ldtf' "$system"/usr/lib/*/pkgconfig/dtf.pc || fail "dtf.pc doesn't name libdtf"
 [ -f "$system/usr/share/dtf/systemd/dtf-psd@.service.d/keys.conf" ] || fail "the drop-in for keys is missing"
 [ -f "$system/usr/share/dtf/kubernetes/kustomization.yaml" ] || fail "the manifests for Kubernetes are missing"
+for file in README.md launcher/USING.md configs/clusters/local.yaml; do
+  [ -f "$system/usr/share/doc/dtf-launch/$file" ] || fail "the documentation's $file is missing"
+done
 for file in bash-completion/completions/dtf-launch zsh/vendor-completions/_dtf-launch fish/vendor_completions.d/psd.fish; do
   [ -s "$system/usr/share/$file" ] || fail "the completions $file are missing"
 done

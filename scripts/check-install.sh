@@ -52,6 +52,9 @@ done
 for file in clusters/local.yaml jobs/digits_softmax.yaml grafana/dtf.json kubernetes/kustomization.yaml container/Containerfile; do
   [ -f "$place/installed$prefix/share/dtf/$file" ] || { echo "error: share/dtf/$file was not installed" >&2; exit 1; }
 done
+for file in README.md launcher/USING.md configs/README.md configs/clusters/local.yaml; do
+  [ -f "$place/installed$prefix/share/doc/dtf/$file" ] || { echo "error: share/doc/dtf/$file was not installed" >&2; exit 1; }
+done
 for file in bash-completion/completions/psd zsh/site-functions/_dtf-launch fish/vendor_completions.d/workerd.fish; do
   [ -s "$place/installed$prefix/share/$file" ] || { echo "error: share/$file was not installed" >&2; exit 1; }
 done
