@@ -161,8 +161,36 @@ TEST_F(MetricsTest, AWorkerSaysWhatItHasDone) {
   EXPECT_GT(of_ps.value("dtf_sent_bytes_total", "kind=\"control\""), 0);
 }
 
-// The table in README.md has each metric that a task has, with its kind, its tasks and its help.
-TEST_F(MetricsTest, AreWhatTheReadmeSays) {
+bool isRow(const std::string& line) {
+  return line.starts_with("| `dtf_") || line.starts_with("| `process_");
+}
+
+// The rows of the table of metrics in the Markdown file `path`.
+std::set<std::string> rowsOf(const std::string& path) {
+  std::set<std::string> rows;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (isRow(line)) rows.insert(line);
+  return rows;
+}
+
+// Puts `rows` in the place of the rows there.
+void rewriteRows(const std::string& path, const std::set<std::string>& rows) {
+  std::string text;
+  bool is_written = false;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!isRow(line)) text += line + "\n";
+    if (!isRow(line) || is_written) continue;
+    for (const std::string& row : rows) text += row + "\n";
+    is_written = true;
+  }
+  std::ofstream(path) << text;
+}
+
+// The table in daemons/METRICS.md has each metric that a task has, with its kind, its tasks and its
+// help. DTF_UPDATE_DOCS=1 rewrites the table.
+TEST_F(MetricsTest, AreListedInTheirChapter) {
   describe({.top_more = "traces: {endpoint: 'http://127.0.0.1:1'}\n",
             .train_more = "  checkpoint: {every_steps: 100}\n"});
   const Process ps = start("ps", ps_port_), worker = start("worker", worker_port_);
@@ -192,10 +220,9 @@ TEST_F(MetricsTest, AreWhatTheReadmeSays) {
     expected.insert("| `" + name + "` | " + family.type + " | " + tasks + " | " + family.help +
                     " |");
   }
-  std::set<std::string> written;
-  std::ifstream readme(std::string(std::getenv("DTF_SOURCE_ROOT")) + "/README.md");
-  for (std::string line; std::getline(readme, line);)
-    if (line.starts_with("| `dtf_") || line.starts_with("| `process_")) written.insert(line);
+  const std::string chapter = std::string(std::getenv("DTF_SOURCE_ROOT")) + "/daemons/METRICS.md";
+  if (std::getenv("DTF_UPDATE_DOCS") != nullptr) rewriteRows(chapter, expected);
+  const std::set<std::string> written = rowsOf(chapter);
   EXPECT_EQ(written, expected);
 }
 
