@@ -28,7 +28,7 @@ class Commands:
 
     def __init__(self, root):
         self.root = root
-        self.verbs = set(re.findall(r'^    \{"([a-z]+)", Verb::', (root / "launcher/options.cc").read_text(), re.M)) | {"help"}
+        self.verbs = set(re.findall(r'^    \{"([a-z]+)", Verb::', (root / "launcher/verbs.cc").read_text(), re.M)) | {"help"}
         self.tables = set(re.findall(r'^    \{"([a-z-]+)",', (root / "tests/bench/main.cc").read_text(), re.M))
 
     def problems(self, code):

@@ -7,7 +7,7 @@ BUILD = "chapters = [\n  'README.md',\n  'launcher/USING.md',\n]\n"
 
 class ReadmeTest(PlantedTest):
     def problems(self, text, using="# Use\n\n## Stop it\n", build=BUILD):
-        files = {"launcher/options.cc": '    {"up", Verb::kUp,\n', "tests/bench/main.cc": '    {"rpc", "pings", benchRpc},\n',
+        files = {"launcher/verbs.cc": '    {"up", Verb::kUp,\n', "tests/bench/main.cc": '    {"rpc", "pings", benchRpc},\n',
                  "scripts/demo.sh": "", "meson.build": build, "launcher/USING.md": using,
                  "README.md": "[all](launcher/USING.md)\n" + text}
         with self.tree(files) as root:
