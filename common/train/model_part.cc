@@ -30,8 +30,8 @@ engine::WithCpu cpuOf(const ComputeDevice& on) {
   };
 }
 
-engine::Signature signatureOf(const model::ModelGraph& model,
-                              std::span<const graph::Output> fetches) {
+engine::Signature modelSignature(const model::ModelGraph& model,
+                                 std::span<const graph::Output> fetches) {
   engine::Signature signature;
   for (const graph::Node& node : model.graph.nodes())
     if (node.op == "Placeholder") signature.feeds.push_back(node.name);
@@ -60,8 +60,9 @@ void refuseOthers(const engine::Plan& plan, TaskId self) {
 
 engine::TaskPart partOf(const model::ModelGraph& model, std::span<const graph::Output> fetches,
                         const graph::Placement& placement, TaskId self, const ComputeDevice& on) {
-  engine::Plan plan = engine::makePlan(graph::withDevices(model.graph, placement),
-                                       signatureOf(model, fetches), cpuOf(on), placement.variables);
+  engine::Plan plan =
+      engine::makePlan(graph::withDevices(model.graph, placement), modelSignature(model, fetches),
+                       cpuOf(on), placement.variables);
   refuseOthers(plan, self);
   const auto own = std::find_if(plan.parts.begin(), plan.parts.end(),
                                 [self](const auto& part) { return part.task == self; });
