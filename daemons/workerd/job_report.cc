@@ -373,7 +373,12 @@ void JobReport::putBack() const {
 
 bool JobReport::hasBegun() {
   const MutexLock lock(mutex_);
-  return progress_ || result_;
+  return has_begun_;
+}
+
+void JobReport::begins() {
+  const MutexLock lock(mutex_);
+  has_begun_ = true;
 }
 
 void JobReport::failed(const Error& error) {

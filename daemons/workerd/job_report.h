@@ -75,6 +75,8 @@ class JobReport {
   // Errors: kCannotWrite; kUnavailable if another job runs in that directory.
   explicit JobReport(const cluster::TaskOptions& task);
 
+  // This run trains from here on: its end, whatever it is, has a summary of its own.
+  void begins() DTF_EXCLUDES(mutex_);
   // Reports an evaluation in `progress` as evaluated() does.
   void progress(const train::Progress& progress);
   void result(const JobResult& result);
@@ -122,6 +124,7 @@ class JobReport {
   // Null: no previous process had a result, or the job has gone on since.
   Json earlier_result_ DTF_GUARDED_BY(note_mutex_);
   Mutex mutex_;
+  bool has_begun_ DTF_GUARDED_BY(mutex_) = false;
   std::optional<train::Progress> progress_ DTF_GUARDED_BY(mutex_);
   std::optional<train::Evaluation> evaluation_ DTF_GUARDED_BY(mutex_);  // the newest
   std::optional<JobResult> result_ DTF_GUARDED_BY(mutex_);

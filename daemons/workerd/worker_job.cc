@@ -103,6 +103,7 @@ class WorkerJob {
       loop.evaluateOn(data.eval, [this](uint64_t step) { evaluations_.beforeEvaluation(step); });
     if (isChief()) reportModel(loop.placement(), loop.placementTable());
     loop.join([this, &loop] { return restore(loop); }, onWaiting());
+    report_.begins();
     status_.goesOn();
     if (supervision_) supervise(loop);
     if (isChief()) writeJobFile(task_.job, data, loop.declaration());
