@@ -19,8 +19,8 @@ class Option:
         self.letter = letter.group(1) if letter else None
         self.what = what[letter.end():] if letter else what
         self.name, self.metavar = name, metavar
-        # "keys init, issue: ..." applies to `keys`, although `init` is a verb, too; "worker: ..." and
-        # "without keys: ..." apply to none.
+        # "keys init, issue: ..." applies to `keys`, although `init` is a verb, too; "worker: ..."
+        # and "without keys: ..." apply to none.
         self.verbs = []
         for only in ONLY.finditer(self.what):
             words = [phrase.split()[0] for phrase in only.group(1).split(", ")]

@@ -32,7 +32,9 @@ def tables(text):
         if match := ALSO.match(line):
             found[-1][2].append(match.group(1))
         elif match := MEANING.match(line):
-            found[-1][1][-1][2] += match.group(1)
+            text = match.group(1)
+            before = found[-1][1][-1][2]
+            found[-1][1][-1][2] += ("; " if before and text.startswith(("formerly ", "also ")) else "") + text
         elif match := MORE_VALUES.match(line):
             row = found[-1][1][-1]
             row[1] += ("" if row[1].endswith("|") else " ") + match.group(1)

@@ -98,7 +98,7 @@ constexpr Key epsilon(NumberRange range, std::string_view help,
 }
 constexpr Key accumulator(NumberRange range) {
   return real<&OptimizerSpec::initial_accumulator_value>("initial_accumulator_value", range,
-                                                         "what the sum of squares starts from");
+                                                         "initial value of the sum of squares");
 }
 constexpr Key kL2 = weightDecay("L2: this times w is added to the gradient");
 constexpr Key kBeta1 =

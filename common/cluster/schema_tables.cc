@@ -38,7 +38,7 @@ constexpr Key kJobKeys[] = {
     boolean("stream_gradients", "gradients leave while the rest is computed; default true"),
     map("launch", "how dtf-launch starts the tasks"),
     map("timeouts", "how long each wait may last"),
-    textOrMap("durability", "what a lost ps costs; default checkpoint"),
+    textOrMap("durability", "source of the values of a lost ps; default checkpoint"),
     map("metrics", "/metrics, /healthz and /readyz of each task, over HTTP; default: none"),
     map("traces", "traces of steps for an OpenTelemetry collector; default: none"),
     textOrMap("train", "a TRAIN.yaml, relative to this file, or its keys in place"),
@@ -138,7 +138,7 @@ constexpr Key kMetricsKeys[] = {
 
 constexpr Key kTrainKeys[] = {
     required(map("model", "layers, loss and metrics")),
-    map("data", "what to train and evaluate on; default: the embedded digits"),
+    map("data", "examples to train and evaluate on; default: the embedded digits"),
     textOrMap("optimizer", "a name, or {name: {settings}}; default gradient_descent"),
     map("replication", "how the workers' gradients are combined"),
     map("placement", "which variable lives on which ps"),
@@ -150,7 +150,7 @@ constexpr Key kTrainKeys[] = {
     choice("kernels", "table|timed", "",
            "how convolutions are computed; timed: the fastest here; default table"),
     choice("precision", "float32|tf32|bfloat16", "",
-           "what training steps compute in; default float32"),
+           "type of the numbers in a training step; default float32"),
     textOrMap("checkpoint", "save and resume; none: neither; default {gather: true}"),
     map("early_stopping", "end the job when its evaluations no longer improve; default: never"),
     map("summaries", "for TensorBoard; default: none"),
@@ -227,7 +227,7 @@ constexpr Key kReplicationKeys[] = {
           "sync: gradients in an update; the replicas beyond that are backups"),
     whole("total_num_replicas", 1, 65536, "sync: the number of workers"),
     whole("staleness", 0, 65536, "bounded: how many steps a worker may be ahead of the slowest"),
-    boolean("overlap", "not sync: compute a batch while a gradient travels; default false"),
+    boolean("overlap", "async, bounded: compute a batch while a gradient travels; default false"),
     choice("transfer_dtype", "float32|bfloat16", "",
            "parameters and gradients travel rounded to it; default float32"),
 };
@@ -258,7 +258,7 @@ constexpr Key kCheckpointKeys[] = {
 };
 
 constexpr Key kEarlyStoppingKeys[] = {
-    text("metric", "of data.eval: loss, or one of model.metrics; default loss"),
+    text("metric", "loss of data.eval, or one of model.metrics; default loss"),
     required(whole("patience", 1, 1'000'000, "evaluations without an improvement")),
     number("min_delta", kNotNegative, "a smaller change is no improvement; default 0"),
 };

@@ -14,8 +14,8 @@ constexpr int64_t kDimensionMax = int64_t{1} << 31;
 
 constexpr Key kFileKeys[] = {
     yaml::required(yaml::list("ops", "each after those that it reads")),
-    yaml::list("functions", "what If and While call, each after those that it calls"),
-    yaml::map("run", "what a step is"),
+    yaml::list("functions", "subgraphs that If and While call, each behind the ones that it calls"),
+    yaml::map("run", "fetches and feeds of a step"),
     yaml::map("pins", "devices by op: they win over what the op says"),
     yaml::boolean("soft_placement",
                   "an op whose device isn't there may run on another of its task"),
@@ -24,14 +24,14 @@ constexpr Key kRunKeys[] = {
     yaml::list("targets", "ops that run in each step"),
     yaml::list("fetches", "tensors whose values are printed"),
     yaml::map("feeds", "tensors and what they are fed: numbers, or features or labels of `data`"),
-    yaml::map("data", "as train.data.train of a job; each step has a batch of it"),
+    yaml::map("data", "examples, like train.data.train of a job; each step has a batch"),
     yaml::whole("steps", 1, yaml::kCountMax, "default 1"),
     yaml::whole("seed", 0, yaml::kSeedMax,
-                "of the variables' first values and the order of the data; default 1"),
+                "seed of the initial values and of the order of the data; default 1"),
 };
 constexpr Key kScopeKeys[] = {
     yaml::text("name", "in front of the names within"),
-    yaml::text("device", "of what is within, where that doesn't say otherwise"),
+    yaml::text("device", "device of the ops within that name none"),
     yaml::required(yaml::list("ops", "")),
 };
 constexpr Key kGradientKeys[] = {

@@ -20,10 +20,10 @@ constexpr yaml::NumberRange kWeightRange{0, 1e6, false, false};
 constexpr yaml::Key kSmoothing =
     yaml::number("label_smoothing", yaml::kDecay, "this much of each label goes to all classes");
 constexpr yaml::Key kPositiveWeight =
-    yaml::number("positive_weight", kWeightRange, "what a target of 1 counts; default 1");
+    yaml::number("positive_weight", kWeightRange, "weight of a target of 1; default 1");
 constexpr yaml::Key kClassWeight = yaml::number("class_weights", kWeightRange, "");
 constexpr yaml::Key kClassWeights =
-    yaml::list("class_weights", "what the examples of each class count, from class 0; default 1");
+    yaml::list("class_weights", "weight of each class, from class 0; default 1");
 constexpr yaml::Key kSoftmaxKeys[] = {kSmoothing, kClassWeights};
 constexpr yaml::Key kSigmoidKeys[] = {kSmoothing, kPositiveWeight};
 constexpr yaml::Key kHingeKeys[] = {kPositiveWeight};

@@ -32,7 +32,7 @@ constexpr yaml::Key kModelKeys[] = {
     yaml::list("layers", "from the input to the last"),
     yaml::map("graph", "in place of layers: the network op by op"),
     yaml::required(
-        yaml::textOrMap("loss", "what training makes small: a name, or {name: {settings}}")),
+        yaml::textOrMap("loss", "value that training minimizes: a name, or {name: {settings}}")),
     {.name = "metrics",
      .type = yaml::ValueType::kList,
      .help = "to evaluate; the 5 may be any number, and k is 5",
@@ -42,7 +42,7 @@ constexpr yaml::Key kModelKeys[] = {
 constexpr yaml::Key kInputKeys[] = {
     {.name = "shape",
      .type = yaml::ValueType::kList,
-     .help = "of one example, without the batch: [28, 28, 1]",
+     .help = "shape of one example, without the batch: [28, 28, 1]",
      .required = true,
      .whole_min = 1,
      .whole_max = 1'000'000},

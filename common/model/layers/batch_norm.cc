@@ -13,7 +13,7 @@ namespace dtf::model {
 namespace {
 
 constexpr yaml::Key kBatchNormKeys[] = {
-    yaml::number("momentum", yaml::kDecay, "what the moving averages keep; default 0.99"),
+    yaml::number("momentum", yaml::kDecay, "decay of the moving averages; default 0.99"),
     yaml::number("epsilon", {1e-12, 1e6, false, false}, "added to the variance; default 0.001"),
     yaml::boolean("scale", "by the variable gamma; default true"),
     yaml::boolean("center", "by the variable beta; default true"),

@@ -24,7 +24,7 @@ constexpr yaml::Key kBlockKeys[] = {
 constexpr yaml::Key kResidualKeys[] = {
     yaml::required(yaml::list("layers", "one after another")),
     yaml::list("shortcut", "layers from the input to the sum; default: the input itself"),
-    yaml::choice("activation", kActivationNames, "", "of the sum; default none"),
+    yaml::choice("activation", kActivationNames, "", "activation of the sum; default none"),
 };
 constexpr yaml::Key kAddKeys[] = {
     yaml::required(

@@ -14,11 +14,12 @@ namespace {
 
 constexpr yaml::Key kConv2dKeys[] = {
     yaml::required(yaml::whole("filters", 1, 1'000'000, "channels of the output")),
-    yaml::required(yaml::wholes("kernel_size", 1, kWindowMax, "of [height, width]")),
-    yaml::wholes("strides", 1, kWindowMax, "of [height, width]; default 1"),
+    yaml::required(yaml::wholes("kernel_size", 1, kWindowMax, "size, or [height, width]")),
+    yaml::wholes("strides", 1, kWindowMax, "number, or [height, width]; default 1"),
     paddingKey(),
-    yaml::wholes("dilation_rate", 1, kWindowMax, "of [height, width]; default 1"),
-    yaml::whole("groups", 1, 1'000'000, "of channels, each with filters of its own; default 1"),
+    yaml::wholes("dilation_rate", 1, kWindowMax, "number, or [height, width]; default 1"),
+    yaml::whole("groups", 1, 1'000'000,
+                "groups of channels, each with filters of its own; default 1"),
 };
 constinit const yaml::Table kConv2dTable{"train.model.layers.N.conv2d", kConv2dKeys, &kKernelTable};
 

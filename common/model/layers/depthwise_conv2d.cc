@@ -14,11 +14,11 @@ namespace dtf::model {
 namespace {
 
 constexpr yaml::Key kDepthwiseKeys[] = {
-    yaml::required(yaml::wholes("kernel_size", 1, kWindowMax, "of [height, width]")),
+    yaml::required(yaml::wholes("kernel_size", 1, kWindowMax, "size, or [height, width]")),
     yaml::whole("depth_multiplier", 1, 1'000'000, "filters of each channel; default 1"),
-    yaml::wholes("strides", 1, kWindowMax, "of [height, width]; default 1"),
+    yaml::wholes("strides", 1, kWindowMax, "number, or [height, width]; default 1"),
     paddingKey(),
-    yaml::wholes("dilation_rate", 1, kWindowMax, "of [height, width]; default 1"),
+    yaml::wholes("dilation_rate", 1, kWindowMax, "number, or [height, width]; default 1"),
     yaml::choice("activation", kActivationNames, "", "default none"),
     yaml::boolean("use_bias", "default true"),
     initializerKey("depthwise_initializer", "default glorot_uniform"),

@@ -21,7 +21,8 @@ constexpr yaml::Key kEmbeddingKeys[] = {
                     "rows of the table: the data have whole numbers from 0 to below it")),
     yaml::required(yaml::whole("output_dim", 1, 1'000'000, "numbers of each row")),
     yaml::text("categories", "their name in the data; default: the features"),
-    yaml::choice("combiner", "mean|sum", "", "of an example's rows: one row; default: all of them"),
+    yaml::choice("combiner", "mean|sum", "",
+                 "one row from the rows of an example; default: all rows"),
     initializerKey("embeddings_initializer",
                    "default random_uniform, Keras's; with 'vocabulary' glorot_uniform"),
 };
@@ -108,7 +109,7 @@ std::shared_ptr<const Layer> readEmbedding(const LayerType&, const yaml::MapRead
 }  // namespace
 
 LayerType embeddingLayer() {
-  return {"embedding", "of each whole number of the data its row of a table", &kEmbeddingTable,
+  return {"embedding", "a row of a table for each whole number of the data", &kEmbeddingTable,
           readEmbedding};
 }
 

@@ -36,7 +36,7 @@ constexpr yaml::Key kGraphKeys[] = {
     yaml::required(yaml::list("ops", "each after those that it reads; they read `input`")),
     yaml::required(yaml::text("output", "the tensor that the layer gives")),
     yaml::list("with", "layers before it, whose outputs the ops read by the layers' names"),
-    yaml::list("functions", "what If and While call, each after those that it calls"),
+    yaml::list("functions", "subgraphs that If and While call, each behind the ones that it calls"),
 };
 constinit const yaml::Table kGraphLayerTable{"train.model.layers.N.graph", kGraphKeys,
                                              &kAnyLayerTable};

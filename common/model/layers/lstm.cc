@@ -27,7 +27,8 @@ using graph::Output;
 constexpr int64_t kGates = 4;
 
 constexpr yaml::Key kLstmKeys[] = {
-    yaml::required(yaml::whole("units", 1, 65'536, "of the state, and outputs of the layer")),
+    yaml::required(
+        yaml::whole("units", 1, 65'536, "numbers of the state, and outputs of the layer")),
     yaml::boolean("return_sequences", "the output of each step, not the last one's; default false"),
     yaml::number("forget_bias", {-100, 100, false, false}, "added in the forget gate; default 1"),
     initializerKey("kernel_initializer", "default glorot_uniform"),

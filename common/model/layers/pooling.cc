@@ -13,8 +13,8 @@ namespace dtf::model {
 namespace {
 
 constexpr yaml::Key kPoolingKeys[] = {
-    yaml::wholes("pool_size", 1, kWindowMax, "of the window, or [height, width]; default 2"),
-    yaml::wholes("strides", 1, kWindowMax, "of [height, width]; default: pool_size"),
+    yaml::wholes("pool_size", 1, kWindowMax, "window, or [height, width]; default 2"),
+    yaml::wholes("strides", 1, kWindowMax, "number, or [height, width]; default: pool_size"),
     paddingKey(),
 };
 constinit const yaml::Table kPoolingTable{"train.model.layers.N.max_pooling2d, .average_pooling2d",

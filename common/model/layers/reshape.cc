@@ -14,7 +14,7 @@ namespace {
 constexpr yaml::Key kReshapeKeys[] = {
     {.name = "target_shape",
      .type = yaml::ValueType::kList,
-     .help = "of one example, without the batch: [7, 7, 64]",
+     .help = "shape of one example, without the batch: [7, 7, 64]",
      .required = true,
      .whole_min = 1,
      .whole_max = int64_t{1} << 30},

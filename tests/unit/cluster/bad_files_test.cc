@@ -111,8 +111,8 @@ constexpr BadFile kBadClusters[] = {
      "over "
      "HTTP; default: none"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nmetrics: {}\n",
-     "c.yaml:2:1: error: missing key 'port' in 'metrics': auto, or that of the first task of each "
-     "host: the others count up"},
+     "c.yaml:2:1: error: missing key 'port' in 'metrics': auto, or the port of each host's first "
+     "task; the others count up"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ntraces: {every_steps: 5}\n",
      "c.yaml:2:1: error: missing key 'endpoint' in 'traces': http://host[:port][/path]; default "
      ":4318/v1/traces, in JSON"},
@@ -140,7 +140,8 @@ constexpr BadFile kBadClusters[] = {
     {"cluster: {ps: [a:1], worker: [b:1]}\ndurability: [replica]\n",
      "c.yaml:2:1: error: expected one durability, got a list"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ndurability:\n",
-     "c.yaml:2:1: error: 'durability' needs a value: what a lost ps costs; default checkpoint"},
+     "c.yaml:2:1: error: 'durability' needs a value: source of the values of a lost ps; default "
+     "checkpoint"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ndurability: {replica: , checkpoint: }\n",
      "c.yaml:2:1: error: expected one durability, got a map, 'replica' and 'checkpoint'"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ndurability: replica\n",
@@ -149,7 +150,7 @@ constexpr BadFile kBadClusters[] = {
     {"cluster: {ps: [a:1, a:2], worker: [b:1]}\ndurability: {replica: {every_steps: 3}}\n",
      "c.yaml:2:14: error: 'replica' has no settings: write durability: replica"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ndurability: snapshot\n",
-     "c.yaml:2:13: error: missing key 'every_steps' in 'snapshot': global steps"},
+     "c.yaml:2:13: error: missing key 'every_steps' in 'snapshot': global steps between snapshots"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ndurability: {snapshot: {every_steps: 0}}\n",
      "c.yaml:2:38: error: 'every_steps' must be from 1 to 1000000000000, got '0'"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ndurability: {snapshot: {every_steps: 5, every_step: "

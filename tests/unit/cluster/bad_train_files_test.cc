@@ -201,7 +201,7 @@ constexpr BadFile kBadTrains[] = {
      "t.yaml:2:36: error: unknown learning-rate schedule 'expo' (one of constant, exponential, "
      "polynomial, cosine)"},
     {"optimizer: {adam: {learning_rate: {cosine: {initial: 1}}}}\n",
-     "t.yaml:2:36: error: missing key 'decay_steps' in 'cosine': updates"},
+     "t.yaml:2:36: error: missing key 'decay_steps' in 'cosine': updates of one decay"},
     {"optimizer: {adam: {learning_rate: {cosine: {initial: 1, decay_steps: 0}}}}\n",
      "t.yaml:2:70: error: 'decay_steps' must be from 1 to 1000000000000, got '0'"},
     {"optimizer: {adam: {learning_rate: {constant: {initial: 1, decay_steps: 3}}}}\n",
