@@ -26,6 +26,8 @@ class Block:
 
 def chapters(root):
     """Paths of all chapters, relative to `root`."""
+    if not (root / "meson.build").exists():
+        return []
     match = re.search(r"^chapters = \[(.*?)^\]", (root / "meson.build").read_text(), re.M | re.S)
     return re.findall(r"'([^']+\.md)'", match.group(1)) if match else []
 

@@ -25,7 +25,7 @@ class CheckTreeTest(PlantedTest):
         found = self.problems({
             "common/base/a.h": '#include "common/net/b.h"\nstd::string f();\n' + "\n" * 450, "common/net/b.h": "",
             "common/base/c.cc": "// Whose text is asked for what was said.\nbool f(Error e) { return e.message() == text; }\n",
-            "launcher/options.cc": "", "tests/bench/main.cc": "", "README.md": "`scripts/gone.sh`\n", "common/meson.build": "['a.cc', 'b.cc']\n",
+            "launcher/verbs.cc": "", "meson.build": "chapters = [\n  'README.md',\n]\n", "tests/bench/main.cc": "", "README.md": "`scripts/gone.sh`\n", "common/meson.build": "['a.cc', 'b.cc']\n",
             "daemons/a.cc": '#include "daemons/psd/b.h"\n', "daemons/psd/b.h": "",
             "common/net/d.h": "class D {\n" + "".join(f"  int m{i}_;\n" for i in range(21)) + "};\n",
         })
