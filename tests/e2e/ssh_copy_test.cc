@@ -65,7 +65,7 @@ rm $disk/cut
                               "  loss: sparse_categorical_crossentropy\n  metrics: [accuracy]\n{}"
                               "replication: {{mode: sync}}\n"
                               "optimizer: {{gradient_descent: {{learning_rate: 0.01}}}}\n"
-                              "steps: {}\n",
+                              "steps: {}\ncheckpoint: none\n",
                               shape, data, steps));
     return folder_.write("job.yaml",
                          fmt::format("job: job\nrun_dir: {}/runs/job\n"

@@ -187,7 +187,7 @@ TEST_F(SshTest, AChangedHostKeyIsSaidSo) {
   const int before = port_;
   startSshd();
   if (port_ != before) GTEST_SKIP() << "the port was taken meanwhile: another host to ssh";
-  const ProcessResult result = launch(sshJob(1, 10));
+  const ProcessResult result = launch(sshJob(1, 10), {"--fresh"});
   EXPECT_EQ(result.exit_code, 77) << result.err;
   EXPECT_THAT(result.err, HasSubstr("its host key is another one than before"));
 }

@@ -30,9 +30,9 @@ TEST(OnnxOps, ImagesStayChannelsFirstBetweenConvolutions) {
 
 TEST(OnnxOps, AfterAGlobalPoolingNothingIsTurnedBack) {
   model::ModelSpec model = model::softmaxModel();
-  model.layers = {model::layerOf("depthwise_conv2d", "kernel_size: 3\nmultiplier: 4", "first"),
-                  model::layerOf("global_average_pooling2d", "{}", "means"),
-                  model::dense("softmax", 10)};
+  model.layers = {
+      model::layerOf("depthwise_conv2d", "kernel_size: 3\ndepth_multiplier: 4", "first"),
+      model::layerOf("global_average_pooling2d", "{}", "means"), model::dense("softmax", 10)};
   EXPECT_EQ(opsOf(onnxOf(model)).at("Transpose"), 1);
 }
 

@@ -80,7 +80,7 @@ TEST(JobSettings, EveryKeyOfATrainingFileIsToldOrIsNobodyElsesAffair) {
       {cluster::schema::kTrain,
        {"model", "data", "optimizer", "replication", "placement", "steps", "epochs", "kernels",
         "precision"},
-       {"eval", "report", "checkpoint", "summaries"}},
+       {"eval", "report", "checkpoint", "summaries", "early_stopping"}},
       {cluster::schema::kData, {"train", "eval_split", "augment", "batch_size", "seed"}, {"eval"}},
       {cluster::schema::kAugment, {"flip_horizontal", "crop_padding"}, {}}};
   for (const Decided& decided : all) {

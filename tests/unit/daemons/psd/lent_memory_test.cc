@@ -87,7 +87,7 @@ TEST_F(LentMemoryTest, WhoNeverCameOrGaveNothingIsRefused) {
               [&] { accept({gradient_.key()}, kLentElements + 1); });
   comeIn();
   worker_->give(SharedMemory(1 << 20));
-  expectError(ErrorCode::kBadData, "at most", [&] { accept({1}); });
+  expectError(ErrorCode::kBadData, "the most is", [&] { accept({1}); });
   comeIn();
   expectError(ErrorCode::kBadData, "3 gradient arenas", [&] { accept({1, 2, 3}); });
 }
