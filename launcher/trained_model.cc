@@ -38,7 +38,8 @@ std::string bestOf(const cluster::TrainSpec& train, const std::filesystem::path&
     throw Error(ErrorCode::kUsage,
                 "--best: the job keeps no best checkpoint: add checkpoint: {keep_best: METRIC} to "
                 "'train', and train");
-  const std::vector<train::PastEvaluation> history = train::readEvaluations(checkpoints);
+  std::vector<train::PastEvaluation> history = train::readEvaluations(checkpoints);
+  train::forgetLostCheckpoints(checkpoints, history);
   const train::PastEvaluation* const best = train::bestCheckpoint(history, metric);
   if (best == nullptr)
     throw Error(ErrorCode::kBadData,

@@ -3,16 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/json.h"
+#include "common/model/metrics.h"
 
 namespace dtf::train {
 
 namespace {
+
+using model::MetricKind;
 
 constexpr uint64_t kHistoryBytesMax = uint64_t{64} << 20;
 constexpr uint32_t kHistorySchema = 1;
@@ -46,8 +48,9 @@ Json toJson(const PastEvaluation& past) {
 }  // namespace
 
 std::optional<double> PastEvaluation::value(std::string_view metric) const {
+  const std::optional<model::MetricSpec> wanted = model::metricNamed(metric);
   for (const auto& [name, value] : values)
-    if (name == metric) return value;
+    if (name == metric || (wanted && model::metricNamed(name) == wanted)) return value;
   return std::nullopt;
 }
 
@@ -64,8 +67,10 @@ PastEvaluation pastEvaluation(uint64_t step, const Evaluation& evaluation) {
 }
 
 bool isHigherBetter(std::string_view metric) {
-  constexpr std::array<std::string_view, 4> kErrors = {"loss", "mae", "mse", "rmse"};
-  return std::find(kErrors.begin(), kErrors.end(), metric) == kErrors.end();
+  if (metric == "loss") return false;
+  const std::optional<model::MetricSpec> spec = model::metricNamed(metric);
+  return !spec || (spec->kind != MetricKind::kMae && spec->kind != MetricKind::kMse &&
+                   spec->kind != MetricKind::kRmse);
 }
 
 const PastEvaluation* bestCheckpoint(std::span<const PastEvaluation> history,
@@ -85,9 +90,10 @@ Improvement improvementOf(std::span<const PastEvaluation> history,
   const double delta = isHigherBetter(rule.metric) ? rule.min_delta : -rule.min_delta;
   for (const PastEvaluation& past : history) {
     const std::optional<double> value = past.value(rule.metric);
-    const bool improves =
-        value && (result.best == nullptr ||
-                  isBetter(rule.metric, *value, *result.best->value(rule.metric) + delta));
+    if (!value && !past.value("loss").has_value()) ++result.since;  // a loss that is no number
+    if (!value) continue;
+    const bool improves = result.best == nullptr ||
+                          isBetter(rule.metric, *value, *result.best->value(rule.metric) + delta);
     result.since = improves ? 0 : result.since + 1;
     if (improves) result.best = &past;
   }
@@ -122,6 +128,17 @@ std::vector<PastEvaluation> readEvaluations(const std::filesystem::path& checkpo
                             file.string(), error.message()));
   }
   return history;
+}
+
+void forgetLostCheckpoints(const std::filesystem::path& checkpoints,
+                           std::span<PastEvaluation> history) {
+  for (PastEvaluation& past : history) {
+    std::error_code unknown;
+    if (past.checkpoint &&
+        !std::filesystem::exists(checkpoints / fmt::format("step-{}", *past.checkpoint), unknown) &&
+        !unknown)
+      past.checkpoint.reset();
+  }
 }
 
 void writeEvaluations(const std::filesystem::path& checkpoints,

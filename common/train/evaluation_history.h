@@ -54,6 +54,10 @@ std::string earlyStopReason(std::span<const PastEvaluation> history,
 // The file of a run, in its folder of checkpoints. A file that is missing is empty.
 // Errors: kBadData for one that is damaged, with what to do; kPermission; kCannotWrite.
 std::vector<PastEvaluation> readEvaluations(const std::filesystem::path& checkpoints);
+// Removes each checkpoint from the history that is no longer in the folder.
+// Blocks: on the disk.
+void forgetLostCheckpoints(const std::filesystem::path& checkpoints,
+                           std::span<PastEvaluation> history);
 void writeEvaluations(const std::filesystem::path& checkpoints,
                       std::span<const PastEvaluation> history);
 

@@ -24,6 +24,7 @@ EvaluationKeeper::EvaluationKeeper(std::filesystem::path checkpoints,
 
 void EvaluationKeeper::goOnFrom(uint64_t step) {
   std::vector<PastEvaluation> history = readEvaluations(checkpoints_);
+  forgetLostCheckpoints(checkpoints_, history);
   const size_t later =
       std::erase_if(history, [step](const PastEvaluation& past) { return past.step > step; });
   const MutexLock lock(mutex_);

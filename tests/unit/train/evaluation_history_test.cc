@@ -21,9 +21,10 @@ std::vector<PastEvaluation> historyOf(const std::string& metric,
 }
 
 TEST(EvaluationHistory, AccuracyIsToBeHighALossOrAnErrorLow) {
-  for (const char* metric : {"accuracy", "auc", "top_5", "r2", "precision"})
+  for (const char* metric : {"accuracy", "auc", "top_5", "r2_score", "r2", "precision"})
     EXPECT_TRUE(isHigherBetter(metric)) << metric;
-  for (const char* metric : {"loss", "mae", "mse", "rmse"})
+  for (const char* metric : {"loss", "mae", "mse", "rmse", "mean_absolute_error",
+                             "mean_squared_error", "root_mean_squared_error"})
     EXPECT_FALSE(isHigherBetter(metric)) << metric;
 }
 
@@ -59,9 +60,22 @@ TEST(EvaluationHistory, AChangeHasToBeLargerThanMinDelta) {
   EXPECT_EQ(earlyStopReason(historyOf("loss", {0.75, 0.375}), down), "");
 }
 
-TEST(EvaluationHistory, AnEvaluationWithoutTheMetricIsNoImprovement) {
+// A job may ask for a metric later, and a metric may not be defined.
+TEST(EvaluationHistory, AnEvaluationWithoutTheMetricDoesNotCount) {
   const cluster::EarlyStoppingSpec rule{.metric = "auc", .patience = 2};
-  EXPECT_EQ(earlyStopReason(historyOf("loss", {0.5, 0.4}), rule), "2 evaluations had no auc");
+  EXPECT_EQ(earlyStopReason(historyOf("loss", {0.5, 0.4, 0.3}), rule), "");
+}
+
+TEST(EvaluationHistory, ALossThatIsNoNumberIsNoImprovement) {
+  std::vector<PastEvaluation> history = historyOf("loss", {0.5, 0.4, 0.3});
+  history[1].values.clear();
+  history[2].values.clear();
+  EXPECT_NE(earlyStopReason(history, {.metric = "loss", .patience = 2}), "");
+}
+
+TEST(EvaluationHistory, AMetricIsFoundUnderEachOfItsNames) {
+  const std::vector<PastEvaluation> history = historyOf("rmse", {0.5, 0.3, 0.4});
+  EXPECT_EQ(bestCheckpoint(history, "root_mean_squared_error")->step, 20u);
 }
 
 TEST(EvaluationHistory, TheFileKeepsWhatIsFinite) {

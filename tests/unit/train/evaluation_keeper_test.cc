@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/support/temporary_files.h"
 
 namespace dtf::train {
@@ -51,6 +53,7 @@ TEST(EvaluationKeeper, AJobThatGoesOnForgetsWhatComesAgain) {
     }
     EXPECT_NE(keeper.whyEnd(), "");
   }
+  std::filesystem::create_directory("step-20");
   EvaluationKeeper keeper(".", train);
   keeper.goOnFrom(30);
   EXPECT_EQ(keeper.whyEnd(), "") << "the evaluation of step 40 is to come";
