@@ -125,7 +125,9 @@ void Supervisor::saveEvaluated(uint64_t global_step) {
   {
     MutexLock lock(mutex_);
     is_under_way = busy_ && saves_.announced == global_step;
-    while (busy_ && !is_under_way) changed_.wait(mutex_);  // bounded: a save has deadlines
+    // Bounded: a save has deadlines. A recovery may need this thread.
+    while (busy_ && !is_under_way && !replaced_) changed_.wait(mutex_);
+    if (replaced_) return;
     busy_ = true;
     evaluated_ = global_step;
   }
