@@ -2,11 +2,17 @@
 
 #include <fmt/core.h>
 
+#include <filesystem>
+#include <string_view>
+
+#include "common/base/error.h"
+#include "common/base/file.h"
 #include "common/base/file_system.h"
 #include "common/base/job_summary.h"
 #include "common/base/json.h"
 #include "common/base/print.h"
 #include "common/base/run_lock.h"
+#include "common/data/data_files.h"
 #include "common/train/finished_run.h"
 #include "launcher/json_fields.h"
 #include "launcher/live_status.h"
@@ -14,12 +20,58 @@
 
 namespace dtf::launcher {
 
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kJobFileBytesMax = uint64_t{64} << 20;
+
+// The block of the key `train` at the top level of a file as it was understood.
+std::string_view trainBlock(std::string_view text) {
+  size_t begin = text.starts_with("train:") ? 0 : text.find("\ntrain:");
+  if (begin == std::string_view::npos) return "";
+  if (begin > 0) ++begin;
+  size_t end = text.find('\n', begin);
+  while (end != std::string_view::npos && end + 1 < text.size() &&
+         std::string_view(" -\n").find(text[end + 1]) != std::string_view::npos)
+    end = text.find('\n', end + 1);
+  return text.substr(begin, end == std::string_view::npos ? end : end - begin);
+}
+
+bool isOlder(const cluster::DatasetSpec& dataset, fs::file_time_type than) {
+  const data::DataFiles all = data::filesOf(dataset);
+  for (const auto* const paths : {&all.files, &all.folders})
+    for (const fs::path& path : *paths)
+      if (fs::last_write_time(path) > than) return false;
+  return true;
+}
+
+// Returns whether the job and its data are those of the run: the chief of that run has written
+// job.yaml. Where they differ, or nobody can know, the tasks find out what is left to do.
+bool isUnchanged(const cluster::JobSpec& job) {
+  const fs::path file = job.run_dir / "job.yaml";
+  try {
+    const std::string text = readFile(file, kJobFileBytesMax);
+    if (trainBlock(text).empty() || trainBlock(text) != trainBlock(job.text)) return false;
+    const fs::file_time_type written = fs::last_write_time(file);
+    const cluster::DataSpec& data = job.train->data;
+    return isOlder(data.train, written) && (!data.eval || isOlder(*data.eval, written));
+  } catch (const Error&) {
+    return false;
+  } catch (const fs::filesystem_error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 // A job that was killed between its last checkpoint and its result has no summary of a done job:
 // its tasks then evaluate and report.
 std::optional<int> answerFinished(const cluster::JobSpec& job, const Options& options) {
   if (options.fresh || options.dry_run || runningLaunch(job.run_dir)) return std::nullopt;
   const Json summary = readSummary(job.run_dir);
   if (textOf(summary, "outcome") != "done") return std::nullopt;
+  if (!job.train || !isUnchanged(job)) return std::nullopt;
   const std::optional<train::FinishedRun> run = train::findFinishedRun(realFileSystem(), job);
   if (!run) return std::nullopt;
   const std::string text = train::finishedText(job.train.value(), *run);

@@ -178,9 +178,9 @@ std::string failureReport(const std::string& job, const RootCause& root,
 std::string resumeText(const RestoredNotice& restored) {
   if (restored.steps > 0 && restored.step >= restored.steps)
     return fmt::format(
-        "done already at step {} of {}: nothing to train; --fresh begins anew, --set "
-        "train.steps={} goes on",
-        restored.step, restored.steps, 2 * restored.step);
+        "done already at step {} of {}: nothing to train; --fresh begins anew, more steps (or "
+        "epochs, where the file has these) go on",
+        restored.step, restored.steps);
   std::string text = fmt::format("going on from the checkpoint of step {}", restored.step);
   if (restored.steps > 0) text += fmt::format(" of {}", restored.steps);
   if (!restored.saved.empty()) text += ", saved " + printable(restored.saved);

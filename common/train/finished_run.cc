@@ -76,18 +76,20 @@ std::optional<FinishedRun> findFinishedRun(FileSystem& file_system, const cluste
   if (!isOfJob(saved, job)) return std::nullopt;
   const uint64_t steps = stepsOf(job, saved);
   const bool is_whole = steps > 0 && saved.global_step >= steps;
-  const std::string early = is_whole ? "" : earlyEndOf(job, saved.global_step);
+  const std::string early = earlyEndOf(job, saved.global_step);
   if (!is_whole && early.empty()) return std::nullopt;
-  return FinishedRun{saved.global_step, saved.created, early};
+  return FinishedRun{saved.global_step, saved.created, early, is_whole};
 }
 
 std::string finishedText(const cluster::TrainSpec& train, const FinishedRun& run) {
   const std::string early = run.early.empty() ? "" : fmt::format(", as {}", run.early);
-  const std::string more =
-      !run.early.empty()
-          ? fmt::format("train.early_stopping.patience={}", 2 * train.early_stopping->patience)
-      : train.epochs > 0 ? fmt::format("train.epochs={}", 2 * train.epochs)
-                         : fmt::format("train.steps={}", 2 * std::max(run.step, train.steps));
+  std::string more;
+  if (!run.early.empty())
+    more = fmt::format("train.early_stopping.patience={}", 2 * train.early_stopping->patience);
+  if (run.is_whole)
+    more += (more.empty() ? "" : " --set ") +
+            (train.epochs > 0 ? fmt::format("train.epochs={}", 2 * train.epochs)
+                              : fmt::format("train.steps={}", 2 * std::max(run.step, train.steps)));
   return fmt::format(
       "done already at step {}{} ({}): nothing to do; --fresh begins anew, --set {} "
       "goes on",

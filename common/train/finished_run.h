@@ -15,8 +15,9 @@ namespace dtf::train {
 // Value type.
 struct FinishedRun {
   uint64_t step = 0;
-  std::string saved;  // wall clock, as the checkpoint has it
-  std::string early;  // why the job ended before its last step; empty: it has made all steps
+  std::string saved;      // wall clock, as the checkpoint has it
+  std::string early;      // why its evaluations end the job; empty: they don't
+  bool is_whole = false;  // it has made all steps
 };
 
 // Looks at the newest whole checkpoint in <job.run_dir>/checkpoints. Nullopt: the job has something

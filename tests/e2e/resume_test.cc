@@ -256,7 +256,7 @@ TEST_F(ResumeTest, AJobOfFewerStepsThanItsCheckpointEndsAtOnce) {
     job.steps = 20;
     const ProcessResult result = launch(writeCluster(job, mode));
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_NE(result.out.find("done already at step 40 ("), std::string::npos) << result.out;
+    EXPECT_NE(result.err.find("done already at step 40 of 20"), std::string::npos) << result.err;
     EXPECT_EQ(summary(mode)["global_step"], 40);
     EXPECT_EQ(steps(mode), std::vector<uint64_t>{40});
   }

@@ -76,8 +76,7 @@ TEST_F(SshModelTest, TheLastCheckpointComesFromTheChiefsHostOnce) {
   const ProcessResult again = train(file);
   ASSERT_EQ(again.exit_code, 0) << again.err;
   EXPECT_THAT(again.err, Not(HasSubstr("comes from")));
-  EXPECT_THAT(again.out, HasSubstr("done already at step 60"));
-  EXPECT_EQ(summary()["model"], checkpoint(here()).string());
+  EXPECT_THAT(again.out, HasSubstr(model));
 }
 
 // One worker: all have the same run directory where kernels are timed.

@@ -49,7 +49,7 @@ TEST_F(FinishedRunTest, AJobIsDoneWhenItsNewestCheckpointHasAllSteps) {
   const std::optional<FinishedRun> run = findFinishedRun(disk_, job_);
   ASSERT_TRUE(run);
   EXPECT_EQ(run->step, 40u);
-  EXPECT_EQ(finishedText(*job_.train, {40, "noon", ""}),
+  EXPECT_EQ(finishedText(*job_.train, {40, "noon", "", true}),
             "done already at step 40 (noon): nothing to do; --fresh begins anew, --set "
             "train.steps=80 goes on");
   job_.train->steps = 80;
@@ -73,7 +73,7 @@ TEST_F(FinishedRunTest, EpochsAreAsManyStepsAsTheyWere) {
   EXPECT_TRUE(findFinishedRun(disk_, job_));
   job_.train->epochs = 3;
   EXPECT_FALSE(findFinishedRun(disk_, job_));
-  EXPECT_EQ(finishedText(*job_.train, {40, "noon", ""}),
+  EXPECT_EQ(finishedText(*job_.train, {40, "noon", "", true}),
             "done already at step 40 (noon): nothing to do; --fresh begins anew, --set "
             "train.epochs=6 goes on");
 }
