@@ -4,9 +4,12 @@
 
 #include "common/base/error.h"
 #include "common/base/file.h"
+#include "common/base/file_system.h"
+#include "common/base/ids.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/base/wall_time.h"
+#include "common/checkpoint/checkpoint_folder.h"
 #include "common/ps/declaration.h"
 #include "common/train/job_settings.h"
 
@@ -18,10 +21,25 @@ std::string comment(const std::string& text) {
   return "# " + printable(text) + "\n";
 }
 
+// Checkpoints of an earlier run are not this model: `eval` and `predict` would read them. A job
+// that saves goes on from them, or sets them aside itself (--fresh).
+void setEarlierCheckpointsAside(const cluster::JobSpec& job) {
+  if (job.train->checkpoint) return;
+  try {
+    checkpoint::CheckpointFolder folder(realFileSystem(), job.run_dir / "checkpoints",
+                                        Incarnation::ofNow());
+    if (const auto aside = folder.setAside())
+      log::info("event=checkpoints_set_aside folder={}", aside->string());
+  } catch (const Error& error) {
+    log::warning("event=checkpoints_not_set_aside reason=\"{}\"", error.message());
+  }
+}
+
 }  // namespace
 
 void writeJobFile(const cluster::JobSpec& job, const JobData& data,
                   const ps::ModelDeclaration& declaration) {
+  setEarlierCheckpointsAside(job);
   std::string text =
       comment(fmt::format("dtf {}, {}: the job as it was understood, with --set and "
                           "defaults",
