@@ -287,7 +287,8 @@ void JobReport::result(const JobResult& result) {
     result_ = result;
   }
   // The next process may continue a stopped job.
-  if (result.isDone() && note(result.training.global_step, resultJson(result))) keepResult();
+  const bool is_over = result.isDone() && !result.is_unsaved;
+  if (is_over && note(result.training.global_step, resultJson(result))) keepResult();
   if (!notifyEnabled()) return;
   Json line = resultJson(result);
   line["event"] = "result";

@@ -46,8 +46,9 @@ struct JobResult {
   std::optional<train::SnapshotStatus> snapshots{};       // none: the ps keep none
   std::optional<uint64_t> parameters_digest{};            // none: a ps was lost before the end
   Json left_out{};                                        // leftOutJson()
-  std::string ended_early{};                              // why; empty: it has not
-  std::optional<train::PastEvaluation> best{};            // that the job keeps; none: no such one
+  bool is_unsaved = false;    // the last checkpoint failed: this process ends with that error
+  std::string ended_early{};  // why; empty: it has not
+  std::optional<train::PastEvaluation> best{};  // that the job keeps; none: no such one
 
   bool isDone() const { return !training.stopped || !ended_early.empty(); }
   // The job had come to its end before this process: nothing was trained.

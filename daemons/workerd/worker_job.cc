@@ -341,7 +341,7 @@ class WorkerJob {
 
   void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result) {
     DTF_CHECK(isChief());
-    JobResult job{.training = result, .left_out = left_out_};
+    JobResult job{.training = result, .left_out = left_out_, .is_unsaved = unsaved_.has_value()};
     try {
       evaluateLast(loop, job);
       if (!unsaved_ && !result.isOver(client_->parameters().pull()))
