@@ -258,7 +258,9 @@ ArraysProfile profileArchive(const fs::path& file, const std::optional<std::stri
   profile.labels = y->name;
   const ArrayFacts* const eval_x = arrayNamed(arrays, kEvalNames);
   const ArrayFacts* const eval_y = arrayNamed(arrays, kEvalLabelNames);
-  if (eval_x != nullptr && eval_y != nullptr && eval_x != x && eval_y != y) {
+  // Arrays that were chosen by name have no pair that is known to belong to them.
+  const bool is_usual = !target && !features;
+  if (is_usual && eval_x != nullptr && eval_y != nullptr && eval_x != x && eval_y != y) {
     profile.eval_features = eval_x->name;
     profile.eval_labels = eval_y->name;
   }
