@@ -103,6 +103,25 @@ TEST_F(KeptTest, AFinishedJobSaysSoAndKeepsItsSummary) {
   EXPECT_EQ(summary()["global_step"], 60);
 }
 
+// The tasks find out whether there is something to train, and report the changes.
+TEST_F(KeptTest, AFinishedJobWhoseSettingsChangedIsStarted) {
+  const std::string file = writeCluster(plain(40));
+  ASSERT_EQ(launch(file).exit_code, 0);
+  const ProcessResult again =
+      launch(file, {"--set", "train.optimizer.gradient_descent.learning_rate=0.25"});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(again.out.find("nothing to do"), std::string::npos) << again.out;
+  EXPECT_NE(again.err.find("done already at step 40 of 40"), std::string::npos) << again.err;
+}
+
+TEST_F(KeptTest, ARunThatKeepsNothingSetsEarlierCheckpointsAside) {
+  const std::string file = writeCluster(plain(40));
+  ASSERT_EQ(launch(file).exit_code, 0);
+  ASSERT_EQ(launch(file, {"--set", "train.checkpoint=none"}).exit_code, 0);
+  EXPECT_TRUE(fs::exists(run() / "checkpoints.old-1"));
+  EXPECT_NE(verb("eval", file, {}).exit_code, 0) << "no model of this run is on the disk";
+}
+
 // The summary was lost with the process that was to write it.
 TEST_F(KeptTest, AFinishedJobWithoutItsSummaryReportsAgain) {
   const std::string file = writeCluster(plain(40));
