@@ -24,7 +24,7 @@ std::string comment(const std::string& text) {
 // Checkpoints of an earlier run are not this model: `eval` and `predict` would read them. A job
 // that saves goes on from them, or sets them aside itself (--fresh).
 void setEarlierCheckpointsAside(const cluster::JobSpec& job) {
-  if (job.train->checkpoint) return;
+  if (!job.train || job.train->checkpoint) return;
   try {
     checkpoint::CheckpointFolder folder(realFileSystem(), job.run_dir / "checkpoints",
                                         Incarnation::ofNow());

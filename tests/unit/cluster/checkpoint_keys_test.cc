@@ -43,7 +43,7 @@ constexpr char kEvaluated[] =
     "  data: {train: {format: digits}, eval: {format: digits}}\n"
     "  eval: {every_steps: 10}\n";
 
-TrainSpec trainOf(const std::string& more) {
+TrainSpec trainWithKeys(const std::string& more) {
   const testing::TemporaryFiles files;
   files.write("c.yaml", kEvaluated + more);
   return *loadCluster("c.yaml", {}).train;
@@ -51,17 +51,18 @@ TrainSpec trainOf(const std::string& more) {
 
 // The ps may be where nobody sees the chief's files.
 TEST(CheckpointKeys, AFileWithoutTheKeySavesAtTheChief) {
-  const CheckpointSpec saved = trainOf("").checkpoint.value();
+  const CheckpointSpec saved = trainWithKeys("").checkpoint.value();
   EXPECT_TRUE(saved.gather);
   EXPECT_EQ(saved.every_seconds, 600);
   EXPECT_EQ(saved.every_steps, 0u);
-  EXPECT_FALSE(trainOf("  checkpoint: none\n").checkpoint.has_value());
+  EXPECT_FALSE(trainWithKeys("  checkpoint: none\n").checkpoint.has_value());
 }
 
 TEST(CheckpointKeys, TheBestIsByAFigureOfTheEvaluations) {
-  EXPECT_EQ(trainOf("  checkpoint: {keep_best: accuracy}\n").checkpoint->keep_best, "accuracy");
+  EXPECT_EQ(trainWithKeys("  checkpoint: {keep_best: accuracy}\n").checkpoint->keep_best,
+            "accuracy");
   const std::string mistake =
-      testing::badConfigOf([] { trainOf("  checkpoint: {keep_best: auc}\n"); });
+      testing::badConfigOf([] { trainWithKeys("  checkpoint: {keep_best: auc}\n"); });
   EXPECT_NE(mistake.find("c.yaml:6:27: error: the evaluations have no 'auc' (they have loss, "
                          "accuracy): add it to model.metrics"),
             std::string::npos)
@@ -70,13 +71,13 @@ TEST(CheckpointKeys, TheBestIsByAFigureOfTheEvaluations) {
 
 TEST(CheckpointKeys, EarlyStoppingHasTheLossAsItsMetric) {
   const EarlyStoppingSpec plain =
-      trainOf("  early_stopping: {patience: 3}\n").early_stopping.value();
+      trainWithKeys("  early_stopping: {patience: 3}\n").early_stopping.value();
   EXPECT_EQ(plain.metric, "loss");
   EXPECT_EQ(plain.patience, 3u);
   EXPECT_EQ(plain.min_delta, 0);
-  EXPECT_FALSE(trainOf("").early_stopping.has_value());
+  EXPECT_FALSE(trainWithKeys("").early_stopping.has_value());
   const std::string mistake = testing::badConfigOf(
-      [] { trainOf("  early_stopping: {patience: 3}\n  checkpoint: none\n"); });
+      [] { trainWithKeys("  early_stopping: {patience: 3}\n  checkpoint: none\n"); });
   EXPECT_NE(mistake.find("c.yaml:6:3: error: 'early_stopping' saves the job where it ends"),
             std::string::npos)
       << mistake;
