@@ -227,7 +227,7 @@ constexpr Key kReplicationKeys[] = {
           "sync: gradients in an update; the replicas beyond that are backups"),
     whole("total_num_replicas", 1, 65536, "sync: the number of workers"),
     whole("staleness", 0, 65536, "bounded: how many steps a worker may be ahead of the slowest"),
-    boolean("overlap", "async, bounded: compute a batch while a gradient travels; default false"),
+    boolean("overlap", "async, bounded: compute while a gradient travels; default false"),
     choice("transfer_dtype", "float32|bfloat16", "",
            "parameters and gradients travel rounded to it; default float32"),
 };
