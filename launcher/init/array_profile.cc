@@ -167,7 +167,8 @@ void findScale(ArraysProfile& profile, std::span<const float> numbers) {
   if (!each && shape.size() < 2) return;  // too many to be written
   const auto places = static_cast<size_t>(each ? shape.back() : 1);
   DTF_CHECK(numbers.size() % places == 0);
-  const double count = static_cast<double>(numbers.size() / places);
+  const size_t rows = numbers.size() / places;
+  const auto count = static_cast<double>(rows);
   profile.mean.assign(places, 0);
   profile.deviation.assign(places, 0);
   for (size_t i = 0; i < numbers.size(); ++i) profile.mean[i % places] += numbers[i] / count;
