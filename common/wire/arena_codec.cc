@@ -9,7 +9,7 @@
 namespace dtf::wire {
 
 uint32_t arenaChunks(uint64_t elements, uint64_t chunk_bytes) {
-  DTF_CHECK(elements <= ps::kShardElementsMax);
+  DTF_CHECK(elements <= shard::kShardElementsMax);
   return chunksOf(elements * sizeof(float), chunk_bytes);
 }
 

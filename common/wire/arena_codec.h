@@ -10,7 +10,7 @@
 #include <span>
 
 #include "common/net/message_stream.h"
-#include "common/ps/declaration.h"
+#include "common/shard/declaration.h"
 #include "common/tensor/buffer.h"
 
 namespace dtf::wire {
@@ -30,7 +30,7 @@ uint32_t chunksOf(uint64_t bytes, uint64_t chunk_bytes = kChunkBytesMax);
 // Segments of a message with an arena that are not its chunks: the message itself, which grows by
 // few when it needs more.
 inline constexpr uint32_t kSegmentsBeside = 16;
-static_assert(ps::kShardElementsMax * sizeof(float) / kChunkBytesMax + kSegmentsBeside <= 512,
+static_assert(shard::kShardElementsMax * sizeof(float) / kChunkBytesMax + kSegmentsBeside <= 512,
               "Cap'n Proto reads no message of more segments");
 
 // What a bulk connection takes for a shard of that size.
@@ -45,7 +45,7 @@ void referenceArena(std::span<const float> arena, const std::shared_ptr<const vo
                     uint64_t chunk_bytes = kChunkBytesMax,
                     const std::shared_ptr<const net::SendGate>& gate = nullptr);
 
-// The same for an arena that isn't of float32 (ps/narrow_gradient.h), of a multiple of 8 bytes:
+// The same for an arena that isn't of float32 (arena/codecs/bfloat16.h), of a multiple of 8 bytes:
 // `list` was made with chunksOf(bytes.size(), chunk_bytes).
 void referenceBytes(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner,
                     capnp::List<capnp::Data>::Builder list, net::MessageStream& stream,

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "common/base/error.h"
-#include "common/ps/optimizer.h"
+#include "common/optimizer/optimizer.h"
+#include "common/wire/message_limits.h"
 #include "common/wire/model_codec.h"
-#include "common/wire/ps_link.h"
 
 namespace dtf::wire {
 
@@ -36,14 +36,14 @@ static_assert(isSentAs(checkpoint::Standing::kDamaged, schema::PsStaying::Standi
 
 }  // namespace
 
-uint64_t savedBytesMax(const ps::ModelDeclaration& model, uint32_t ps_task) {
+uint64_t savedBytesMax(const arena::ModelDeclaration& model, uint32_t ps_task) {
   constexpr uint64_t kBesideParts = 1024;
-  const uint32_t slots = ps::slotCount(model.optimizer);
+  const uint32_t slots = optimizer::slotCount(model.optimizer);
   size_t slot_name_bytes = 0;
   for (uint32_t slot = 0; slot < slots; ++slot)
-    slot_name_bytes = std::max(slot_name_bytes, ps::slotName(model.optimizer, slot).size());
+    slot_name_bytes = std::max(slot_name_bytes, optimizer::slotName(model.optimizer, slot).size());
   uint64_t bytes = kBesideParts;
-  for (const ps::Slice& slice : model.layout.shards[ps_task].slices) {
+  for (const arena::Slice& slice : model.layout.shards[ps_task].slices) {
     const std::string& name = model.layout.variables[slice.variable].name;
     bytes +=
         (1 + slots) * (kPartBytesMin + name.size() + 1 + slot_name_bytes + sizeof(capnp::word));
@@ -88,19 +88,35 @@ checkpoint::SavedShard decodeSaved(schema::PsCheckpoint::Saved::Reader reader) {
   return saved;
 }
 
-void encodeCut(const checkpoint::SnapshotName& name, schema::Held::Cut::Builder builder) {
+void encodeCut(const checkpoint::CutName& name, schema::Held::Cut::Builder builder) {
   builder.setEpoch(name.epoch);
   builder.setStep(name.step);
 }
 
-checkpoint::SnapshotName decodeCut(schema::Held::Cut::Reader reader) {
+checkpoint::CutName decodeCut(schema::Held::Cut::Reader reader) {
   return {reader.getEpoch(), reader.getStep()};
 }
 
-checkpoint::HeldValues decodeHeld(schema::Held::Reader reader) {
-  checkpoint::HeldValues held{reader.getEpoch(), reader.getUpdates(), reader.getRestored(),
-                              reader.getOriginEpoch(), reader.getOriginStep()};
-  held.from_snapshot = reader.getFromSnapshot();
+void encodeHeld(const checkpoint::PsState& held, schema::Held::Builder builder) {
+  builder.setEpoch(held.epoch);
+  builder.setUpdates(held.step);
+  builder.setRestored(held.origin != checkpoint::EpochOrigin::kInitialValues);
+  builder.setFromSnapshot(held.origin == checkpoint::EpochOrigin::kSnapshot);
+  builder.setOriginEpoch(held.origin_cut.epoch);
+  builder.setOriginStep(held.origin_cut.step);
+  builder.setReplicaEpoch(held.replica_epoch);
+  auto snapshots = builder.initSnapshots(static_cast<uint32_t>(held.snapshots.size()));
+  for (uint32_t i = 0; i < snapshots.size(); ++i) encodeCut(held.snapshots[i], snapshots[i]);
+}
+
+checkpoint::PsState decodeHeld(schema::Held::Reader reader) {
+  checkpoint::PsState held;
+  held.epoch = reader.getEpoch();
+  held.step = reader.getUpdates();
+  if (reader.getRestored())
+    held.origin = reader.getFromSnapshot() ? checkpoint::EpochOrigin::kSnapshot
+                                           : checkpoint::EpochOrigin::kCheckpoint;
+  held.origin_cut = {reader.getOriginEpoch(), reader.getOriginStep()};
   if (reader.getSnapshots().size() > kSnapshotsMax)
     throw Error(ErrorCode::kBadData, fmt::format("a ps offers {} snapshots, more than {}",
                                                  reader.getSnapshots().size(), kSnapshotsMax));

@@ -2,8 +2,8 @@
 
 // checkpoint:: values to and from the schema.
 
+#include "common/arena/model_declaration.h"
 #include "common/checkpoint/checkpoint_client.h"
-#include "common/ps/parameter_client.h"
 #include "common/wire/ps.capnp.h"
 
 namespace dtf::wire {
@@ -14,12 +14,13 @@ void encodeSaved(const checkpoint::SavedShard& saved, schema::PsCheckpoint::Save
 checkpoint::SavedShard decodeSaved(schema::PsCheckpoint::Saved::Reader reader);
 
 // An upper bound of what encodeSaved() will take for that ps's part of the model.
-uint64_t savedBytesMax(const ps::ModelDeclaration& model, uint32_t ps_task);
+uint64_t savedBytesMax(const arena::ModelDeclaration& model, uint32_t ps_task);
 
-void encodeCut(const checkpoint::SnapshotName& name, schema::Held::Cut::Builder builder);
-checkpoint::SnapshotName decodeCut(schema::Held::Cut::Reader reader);
+void encodeCut(const checkpoint::CutName& name, schema::Held::Cut::Builder builder);
+checkpoint::CutName decodeCut(schema::Held::Cut::Reader reader);
+void encodeHeld(const checkpoint::PsState& held, schema::Held::Builder builder);
 // Errors: kBadData for more snapshots than a ps can have.
-checkpoint::HeldValues decodeHeld(schema::Held::Reader reader);
+checkpoint::PsState decodeHeld(schema::Held::Reader reader);
 
 void encodeCutHead(const checkpoint::CutHead& head,
                    schema::PsCheckpoint::ExpectParams::Builder builder);

@@ -8,20 +8,20 @@
 
 namespace dtf::wire {
 
-net::Limits gradientLimits(uint64_t elements, const ps::GradientLayout& layout,
+net::Limits gradientLimits(uint64_t elements, const arena::GradientLayout& layout,
                            uint64_t chunk_bytes) {
   net::Limits limits = arenaLimits(std::max(elements, layout.elementsMax()), chunk_bytes);
-  for (const ps::SparseSlice& slice : layout.sparse())
+  for (const arena::SparseSlice& slice : layout.sparse())
     limits.bytes_max += slice.rows * sizeof(uint32_t);
   return limits;
 }
 
-uint64_t gradientWords(const ps::Gradient& gradient, uint64_t chunk_bytes) {
+uint64_t gradientWords(const arena::Gradient& gradient, uint64_t chunk_bytes) {
   return 2 * arenaChunks(gradient.values.size(), chunk_bytes) +
          (gradient.row_counts.size() + 1) / 2;
 }
 
-void encodeRowCounts(const ps::Gradient& gradient, capnp::List<uint32_t>::Builder rows) {
+void encodeRowCounts(const arena::Gradient& gradient, capnp::List<uint32_t>::Builder rows) {
   DTF_CHECK(rows.size() == gradient.row_counts.size());
   for (uint32_t i = 0; i < rows.size(); ++i) rows.set(i, gradient.row_counts[i]);
 }
@@ -30,7 +30,7 @@ namespace {
 
 // One too many is enough to be refused, however many came.
 std::vector<uint32_t> readCounts(capnp::List<uint32_t>::Reader rows,
-                                 const ps::GradientLayout& layout) {
+                                 const arena::GradientLayout& layout) {
   const size_t most = std::min<size_t>(rows.size(), layout.sparse().size() + 1);
   std::vector<uint32_t> counts;
   for (uint32_t i = 0; i < most; ++i) counts.push_back(rows[i]);
@@ -40,27 +40,36 @@ std::vector<uint32_t> readCounts(capnp::List<uint32_t>::Reader rows,
 }  // namespace
 
 std::vector<uint32_t> decodeRowCounts(capnp::List<uint32_t>::Reader rows,
-                                      const ps::GradientLayout& layout) {
+                                      const arena::GradientLayout& layout) {
   std::vector<uint32_t> counts = readCounts(rows, layout);
   if (const auto fault = layout.countFault(counts))
     throw Error(ErrorCode::kBadData, "an arena came with " + *fault);
   return counts;
 }
 
-uint64_t rowSetWords(const ps::RowSet& set) {
+uint64_t rowSetWords(const arena::RowSet& set) {
   return (set.counts.size() + 1) / 2 + (set.ids.size() + 1) / 2;
 }
 
-ps::RowSet decodeRowSet(capnp::List<uint32_t>::Reader counts, capnp::List<uint32_t>::Reader ids,
-                        const ps::GradientLayout& layout) {
-  ps::RowSet set;
+arena::RowSet decodeRowSet(capnp::List<uint32_t>::Reader counts, capnp::List<uint32_t>::Reader ids,
+                           const arena::GradientLayout& layout) {
+  arena::RowSet set;
   if (counts.size() == 0 && ids.size() == 0) return set;
   set.counts = readCounts(counts, layout);
   set.ids.reserve(ids.size());
   for (const uint32_t id : ids) set.ids.push_back(id);
-  if (const auto fault = ps::faultOf(set, layout))
+  if (const auto fault = arena::faultOf(set, layout))
     throw Error(ErrorCode::kBadData, "a bad request for rows: " + *fault);
   return set;
+}
+
+std::optional<std::vector<std::string>> decodeCodecs(capnp::List<capnp::Text>::Reader codecs) {
+  constexpr uint32_t kCodecsMax = 64;
+  if (codecs.size() == 0) return std::nullopt;
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < std::min(codecs.size(), kCodecsMax); ++i)
+    names.emplace_back(codecs[i].cStr(), codecs[i].size());
+  return names;
 }
 
 }  // namespace dtf::wire

@@ -82,11 +82,11 @@ kj::Promise<void> HealingConnection::whenOpen() {
 void HealingConnection::broke(uint64_t made, const Error& why) {
   if (made != made_ || reopening_ || closing_ || lost_) return;
   reopening_ = true;
-  broken_by_ = why;
-  broken_at_ = io_.clock().now();
+  break_.by = why;
+  break_.at = io_.clock().now();
   retire();
   if (rejoin_ == Duration{0}) return end(why);
-  if (const auto suppressed = limiter_.allow(kBroken, broken_at_))
+  if (const auto suppressed = limiter_.allow(kBroken, break_.at))
     log::info("event=link_broken peer=\"{}\" reason=\"{}\" suppressed={}", opening_.peer,
               why.message(), *suppressed);
   if (steps_.on_broken) steps_.on_broken(why);
@@ -100,7 +100,7 @@ void HealingConnection::broke(uint64_t made, const Error& why) {
             const Error last = net::toError(exception);
             if (refused_) return end(last);
             end(Error(ErrorCode::kUnavailable,
-                      fmt::format("{}; {}", broken_by_->message(), last.message())));
+                      fmt::format("{}; {}", break_.by->message(), last.message())));
           });
 }
 
@@ -165,9 +165,18 @@ void HealingConnection::reopened() {
   healed_at_ = now;
   if (const auto suppressed = limiter_.allow(kHealed, now))
     log::warning("event=link_healed peer=\"{}\" away_s={:.1f} reason=\"{}\" suppressed={}",
-                 opening_.peer, toSeconds(now - broken_at_), broken_by_->message(), *suppressed);
+                 opening_.peer, toSeconds(now - break_.at), break_.by->message(), *suppressed);
   if (steps_.on_open) steps_.on_open();
   if (open_fulfiller_) std::exchange(open_fulfiller_, nullptr)->fulfill();
+}
+
+void HealingConnection::watch() {
+  watched_ = connection_->onDisconnect()
+                 .then([this] {
+                   giveUp(Error(ErrorCode::kUnavailable,
+                                fmt::format("lost {}: it closed the connection", opening_.peer)));
+                 })
+                 .eagerlyEvaluate([this](kj::Exception&& e) { giveUp(net::toError(e)); });
 }
 
 void HealingConnection::end(const Error& error) {

@@ -58,7 +58,7 @@ class HealingConnection {
   bool isOpen() const { return connection_ != nullptr && !reopening_; }
   // Since when it is broken; nullopt while it isn't.
   std::optional<TimePoint> brokenSince() const {
-    return reopening_ ? std::optional(broken_at_) : std::nullopt;
+    return reopening_ ? std::optional(break_.at) : std::nullopt;
   }
   // While isOpen(), or within after_reopening.
   net::RpcConnection& connection() { return *connection_; }
@@ -76,6 +76,9 @@ class HealingConnection {
   void giveUp(const Error& why) {
     if (made_ > 0) broke(made_, why);
   }
+  // Gives the connection up as soon as the peer closes it, also while no call is under way. To be
+  // called on each connection anew.
+  void watch();
   // It is not made again, and who waits fails with `error`.
   void end(const Error& error);
   // A break is the normal end from now on, or a call's error.
@@ -108,9 +111,11 @@ class HealingConnection {
   uint64_t made_ = 0;       // connections so far: a promise of an earlier one says nothing of this
   bool reopening_ = false;  // since a break; connection_ may be there already
   bool closing_ = false;
-  bool refused_ = false;            // the peer has answered that it wants nothing of us
-  std::optional<Error> broken_by_;  // the break that is being mended
-  TimePoint broken_at_{};
+  bool refused_ = false;  // the peer has answered that it wants nothing of us
+  struct Break {
+    std::optional<Error> by;
+    TimePoint at{};
+  } break_;  // the last one, which is being mended while reopening_
   std::optional<TimePoint> healed_at_;
   Duration pause_{};  // before the attempt under way
   std::optional<Error> lost_;
@@ -119,6 +124,7 @@ class HealingConnection {
   net::LogLimiter<2> limiter_;           // a link may break many times a second
   kj::Promise<void> retired_ = nullptr;  // the connection before, which ends in a turn of its own
   kj::Promise<void> mending_ = nullptr;
+  kj::Promise<void> watched_ = nullptr;  // the end of the connection
 };
 
 template <class T, class Call>

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "common/base/error.h"
-#include "common/ps/declaration.h"
-#include "common/ps/epoch.h"
+#include "common/replication/epoch.h"
+#include "common/shard/declaration.h"
 #include "common/wire/optimizer_codec.h"
 
 namespace dtf::wire {
@@ -12,26 +15,41 @@ namespace dtf::wire {
 namespace {
 
 // The schema's enum, whose zero means "never set".
-schema::StepState::Outcome encodeOutcome(ps::Outcome outcome) {
+schema::StepState::Outcome encodeOutcome(replication::Outcome outcome) {
   switch (outcome) {
-    case ps::Outcome::kApplied:
+    case replication::Outcome::kApplied:
       return schema::StepState::Outcome::APPLIED;
-    case ps::Outcome::kQueued:
+    case replication::Outcome::kQueued:
       return schema::StepState::Outcome::QUEUED;
-    case ps::Outcome::kStale:
+    case replication::Outcome::kStale:
       return schema::StepState::Outcome::STALE;
-    case ps::Outcome::kWentBack:
+    case replication::Outcome::kWentBack:
       return schema::StepState::Outcome::WENT_BACK;
   }
   return schema::StepState::Outcome::NONE;
+}
+
+// The largest number that fits stands for all above it.
+uint32_t toMicroseconds(Duration time) {
+  const auto count = std::chrono::duration_cast<std::chrono::microseconds>(time).count();
+  return static_cast<uint32_t>(std::clamp<int64_t>(count, 0, std::numeric_limits<uint32_t>::max()));
+}
+
+// A phase of a later version names nobody.
+std::optional<replication::Straggler> decodeStraggler(schema::StepState::Reader reader) {
+  if (reader.getSlowWorker() == 0 || reader.getSlowPhase() >= replication::kPhaseNames.size())
+    return std::nullopt;
+  return replication::Straggler{reader.getSlowWorker() - 1,
+                                replication::Phase{reader.getSlowPhase()},
+                                std::chrono::microseconds(reader.getSlowMicros())};
 }
 
 std::string textOf(capnp::Text::Reader reader) {
   return {reader.begin(), reader.size()};
 }
 
-ps::VariableInfo decodeVariable(schema::Variable::Reader reader) {
-  ps::VariableInfo variable;
+arena::VariableInfo decodeVariable(schema::Variable::Reader reader) {
+  arena::VariableInfo variable;
   variable.name = textOf(reader.getName());
   if (variable.name.empty() || variable.name.size() > 1024)
     refuseModel("a variable's name has " + std::to_string(variable.name.size()) + " characters");
@@ -46,8 +64,8 @@ ps::VariableInfo decodeVariable(schema::Variable::Reader reader) {
 }
 
 // `slices_left`: of kSlicesMax.
-ps::ShardLayout decodeShard(schema::Shard::Reader reader, uint32_t& slices_left) {
-  ps::ShardLayout shard;
+arena::ShardLayout decodeShard(schema::Shard::Reader reader, uint32_t& slices_left) {
+  arena::ShardLayout shard;
   shard.elements = reader.getElements();
   const auto slices = reader.getSlices();
   if (slices.size() > slices_left)
@@ -74,11 +92,11 @@ cluster::ReplicationSpec decodeReplication(schema::Replication::Reader reader) {
   return replication;
 }
 
-std::vector<ps::Setting> decodeSettings(capnp::List<schema::Setting>::Reader reader) {
+std::vector<arena::Setting> decodeSettings(capnp::List<schema::Setting>::Reader reader) {
   if (reader.size() > kSettingsMax)
     refuseModel(std::to_string(reader.size()) + " settings; the bound is " +
                 std::to_string(kSettingsMax));
-  std::vector<ps::Setting> settings;
+  std::vector<arena::Setting> settings;
   for (const auto setting : reader) {
     if (setting.getName().size() > kSettingBytesMax || setting.getValue().size() > kSettingBytesMax)
       refuseModel("a setting of more than " + std::to_string(kSettingBytesMax) + " characters");
@@ -89,8 +107,8 @@ std::vector<ps::Setting> decodeSettings(capnp::List<schema::Setting>::Reader rea
 
 }  // namespace
 
-void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder builder) {
-  const ps::ParameterLayout& layout = model.layout;
+void encodeModel(const arena::ModelDeclaration& model, schema::Model::Builder builder) {
+  const arena::ParameterLayout& layout = model.layout;
   auto variables = builder.initVariables(static_cast<uint32_t>(layout.variables.size()));
   for (uint32_t i = 0; i < variables.size(); ++i) {
     variables[i].setName(layout.variables[i].name);
@@ -106,7 +124,7 @@ void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder build
     shards[i].setElements(layout.shards[i].elements);
     auto slices = shards[i].initSlices(static_cast<uint32_t>(layout.shards[i].slices.size()));
     for (uint32_t j = 0; j < slices.size(); ++j) {
-      const ps::Slice& slice = layout.shards[i].slices[j];
+      const arena::Slice& slice = layout.shards[i].slices[j];
       slices[j].setVariable(slice.variable);
       slices[j].setBegin(slice.begin);
       slices[j].setCount(slice.count);
@@ -131,8 +149,8 @@ void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder build
   }
 }
 
-ps::ModelDeclaration decodeModel(schema::Model::Reader reader) {
-  ps::ModelDeclaration model;
+arena::ModelDeclaration decodeModel(schema::Model::Reader reader) {
+  arena::ModelDeclaration model;
   if (reader.getVariables().size() > kVariablesMax)
     refuseModel(std::to_string(reader.getVariables().size()) + " variables; the bound is " +
                 std::to_string(kVariablesMax));
@@ -144,7 +162,7 @@ ps::ModelDeclaration decodeModel(schema::Model::Reader reader) {
   uint32_t slices_left = kSlicesMax;
   for (const auto shard : reader.getShards())
     model.layout.shards.push_back(decodeShard(shard, slices_left));
-  ps::validateLayout(model.layout);
+  shard::validateLayout(model.layout);
   model.optimizer = decodeOptimizer(reader.getOptimizer());
   model.replication = decodeReplication(reader.getReplication());
   model.steps = reader.getSteps();
@@ -153,7 +171,7 @@ ps::ModelDeclaration decodeModel(schema::Model::Reader reader) {
   return model;
 }
 
-void encodeStepState(const ps::StepState& state, schema::StepState::Builder builder) {
+void encodeStepState(const replication::StepState& state, schema::StepState::Builder builder) {
   builder.setOutcome(encodeOutcome(state.outcome));
   builder.setGlobalStep(state.global_step);
   builder.setNextStep(state.next_step);
@@ -163,22 +181,27 @@ void encodeStepState(const ps::StepState& state, schema::StepState::Builder buil
   builder.setLoss(state.loss);
   builder.setEpoch(state.epoch);
   builder.setProgress(state.progress);
+  builder.setWaited(toMicroseconds(state.waited));
+  if (!state.straggler) return;
+  builder.setSlowWorker(1 + state.straggler->rank);
+  builder.setSlowPhase(static_cast<uint8_t>(state.straggler->phase));
+  builder.setSlowMicros(toMicroseconds(state.straggler->excess));
 }
 
-ps::StepState decodeStepState(schema::StepState::Reader reader) {
-  ps::StepState state;
+replication::StepState decodeStepState(schema::StepState::Reader reader) {
+  replication::StepState state;
   switch (reader.getOutcome()) {
     case schema::StepState::Outcome::APPLIED:
-      state.outcome = ps::Outcome::kApplied;
+      state.outcome = replication::Outcome::kApplied;
       break;
     case schema::StepState::Outcome::QUEUED:
-      state.outcome = ps::Outcome::kQueued;
+      state.outcome = replication::Outcome::kQueued;
       break;
     case schema::StepState::Outcome::STALE:
-      state.outcome = ps::Outcome::kStale;
+      state.outcome = replication::Outcome::kStale;
       break;
     case schema::StepState::Outcome::WENT_BACK:
-      state.outcome = ps::Outcome::kWentBack;
+      state.outcome = replication::Outcome::kWentBack;
       break;
     default:
       throw Error(ErrorCode::kInternal, "a ps answered with an unknown outcome");
@@ -191,11 +214,34 @@ ps::StepState decodeStepState(schema::StepState::Reader reader) {
   state.loss = reader.getLoss();
   state.progress = reader.getProgress();
   state.epoch = reader.getEpoch();
-  if (state.epoch != 0 && !ps::validEpoch(state.epoch))
+  if (state.epoch != 0 && !replication::validEpoch(state.epoch))
     throw Error(
         ErrorCode::kBadData,
         fmt::format("a ps answered with parameters of the invalid epoch {:#x}", state.epoch));
+  state.waited = std::chrono::microseconds(reader.getWaited());
+  state.straggler = decodeStraggler(reader);
   return state;
+}
+
+void encodePhaseTimes(const replication::PhaseTimes& times, schema::PhaseTimes::Builder builder) {
+  using replication::Phase;
+  builder.setData(toMicroseconds(times[Phase::kData]));
+  builder.setCompute(toMicroseconds(times[Phase::kCompute]));
+  builder.setSend(toMicroseconds(times[Phase::kSend]));
+  builder.setWait(toMicroseconds(times[Phase::kWait]));
+  builder.setEvaluate(toMicroseconds(times[Phase::kEvaluate]));
+}
+
+replication::PhaseTimes decodePhaseTimes(schema::PhaseTimes::Reader reader) {
+  using replication::Phase;
+  using std::chrono::microseconds;
+  replication::PhaseTimes times;
+  times[Phase::kData] = microseconds(reader.getData());
+  times[Phase::kCompute] = microseconds(reader.getCompute());
+  times[Phase::kSend] = microseconds(reader.getSend());
+  times[Phase::kWait] = microseconds(reader.getWait());
+  times[Phase::kEvaluate] = microseconds(reader.getEvaluate());
+  return times;
 }
 
 void encodeTask(TaskId task, schema::Task::Builder builder) {

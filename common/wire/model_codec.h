@@ -1,9 +1,10 @@
 #pragma once
 
-// ps:: values to and from the schema. Decoding checks everything that a peer could lie about before
-// it allocates or uses it: counts, ranges, alignment, overlap.
+// Declarations and step states to and from the schema. Decoding checks everything that a peer could
+// lie about before it allocates or uses it: counts, ranges, alignment, overlap.
 
-#include "common/ps/parameter_client.h"
+#include "common/arena/model_declaration.h"
+#include "common/replication/step_state.h"
 #include "common/wire/types.capnp.h"
 
 namespace dtf::wire {
@@ -16,15 +17,18 @@ inline constexpr uint32_t kSettingBytesMax = 4'096;  // of a name, and of a valu
 // Of all shards: what a control message has room for.
 inline constexpr uint32_t kSlicesMax = 1 << 19;
 
-void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder builder);
+void encodeModel(const arena::ModelDeclaration& model, schema::Model::Builder builder);
 
 // Errors: kBadConfig saying which field is out of range.
-ps::ModelDeclaration decodeModel(schema::Model::Reader reader);
+arena::ModelDeclaration decodeModel(schema::Model::Reader reader);
 
-void encodeStepState(const ps::StepState& state, schema::StepState::Builder builder);
+void encodeStepState(const replication::StepState& state, schema::StepState::Builder builder);
 
 // Errors: kInternal for an outcome that no version sends.
-ps::StepState decodeStepState(schema::StepState::Reader reader);
+replication::StepState decodeStepState(schema::StepState::Reader reader);
+
+void encodePhaseTimes(const replication::PhaseTimes& times, schema::PhaseTimes::Builder builder);
+replication::PhaseTimes decodePhaseTimes(schema::PhaseTimes::Reader reader);
 
 void encodeTask(TaskId task, schema::Task::Builder builder);
 TaskId decodeTask(schema::Task::Reader reader);

@@ -21,16 +21,9 @@ namespace dtf::wire {
 
 namespace {
 
-constexpr uint64_t kPieceBytesMin = uint64_t{64} << 10;
 constexpr uint64_t kPieceBytesMax = uint64_t{1} << 20;
 constexpr size_t kProbePiecesUnderWay = 4;
-// A piece that comes back sooner makes the next one larger: small ones find out how slow a slow
-// line is.
-constexpr Duration kPieceQuick = std::chrono::milliseconds(10);
-// At the beginning, of the connection's slow start; not counted.
-constexpr Duration kWarmUp = std::chrono::milliseconds(100);
 constexpr size_t kRoundTrips = 200;
-constexpr Duration kRoundTripsWithin = std::chrono::milliseconds(200);
 constexpr net::Limits kProbeLimits{.bytes_max = kPieceBytesMax + 4096};
 constexpr size_t kPoolBytes = 2 * kProbePiecesUnderWay * kPieceBytesMax;
 
@@ -144,17 +137,17 @@ namespace {
 // One measurement. Lives as long as the promise.
 class Measurement final : private kj::TaskSet::ErrorHandler {
  public:
-  Measurement(net::Loop& loop, ProbeTarget target)
-      : loop_(loop), target_(std::move(target)), pieces_(noise()) {}
+  Measurement(net::Loop& loop, ProbeTarget target, const ProbeEffort& effort)
+      : loop_(loop), target_(std::move(target)), effort_(effort), pieces_(noise()) {}
 
-  kj::Promise<LinkFigures> run(Duration within) {
+  kj::Promise<LinkFigures> run() {
     net::ConnectOptions options;
     options.kind = net::ConnectionKind::kBulk;
     options.deadline = kProbeConnectWithin;
     options.attempt_max = kProbeConnectWithin;
     options.certified_task = target_.task;
     return awaitNamed(
-        loop_.timer(), {target_.address.str() + " to measure the network", within},
+        loop_.timer(), {target_.address.str() + " to measure the network", effort_.within},
         loop_
             .connect(target_.address.host, target_.address.port, std::move(options), kProbeLimits,
                      net::BufferPool::create(0))
@@ -186,14 +179,14 @@ class Measurement final : private kj::TaskSet::ErrorHandler {
     return probe_->takeRequest().send().ignoreResult().then([this, asked]() -> kj::Promise<void> {
       const TimePoint now = loop_.clock().now();
       round_trips_us_.push_back(toSeconds(now - asked) * 1e6);
-      if (round_trips_us_.size() < kRoundTrips && now < since_ + kRoundTripsWithin)
+      if (round_trips_us_.size() < kRoundTrips && now < since_ + effort_.round_trips)
         return roundTrips();
       std::sort(round_trips_us_.begin(), round_trips_us_.end());
       return kj::READY_NOW;
     });
   }
 
-  // Until kProbeStreams have passed, or the first piece is there if that takes longer.
+  // Until effort_.streams have passed, or the first piece is there if that takes longer.
   kj::Promise<void> stream_() {
     auto done = kj::newPromiseAndFulfiller<void>();
     done_ = kj::mv(done.fulfiller);
@@ -220,17 +213,17 @@ class Measurement final : private kj::TaskSet::ErrorHandler {
     if (!done_->isWaiting()) return;
     const TimePoint now = loop_.clock().now();
     taken_ += count;
-    if (now - asked < kPieceQuick) piece_bytes_ = std::min(2 * piece_bytes_, kPieceBytesMax);
-    if (!warm_ && now >= since_ + kWarmUp) {
+    if (now - asked < effort_.quick) piece_bytes_ = std::min(2 * piece_bytes_, kPieceBytesMax);
+    if (!warm_ && now >= since_ + effort_.warm_up) {
       warm_ = true;
-      const bool is_quick = now < since_ + kProbeStreams / 2;
+      const bool is_quick = now < since_ + effort_.streams / 2;
       // A line so slow that this is the first word of it is measured from the beginning.
       if (is_quick) {
         counted_since_ = now;
         taken_ = 0;
       }
     }
-    if (now < since_ + kProbeStreams && sent_ < kProbeBytesMax) return send();
+    if (now < since_ + effort_.streams && sent_ < kProbeBytesMax) return send();
     if (taken_ == 0) return;
     rate_ = static_cast<double>(taken_) / toSeconds(now - counted_since_);
     done_->fulfill();
@@ -240,12 +233,13 @@ class Measurement final : private kj::TaskSet::ErrorHandler {
 
   net::Loop& loop_;
   const ProbeTarget target_;
+  const ProbeEffort effort_;
   const std::shared_ptr<const Words> pieces_;  // every piece is a beginning of it
   std::unique_ptr<net::RpcConnection> connection_;
   std::optional<schema::NetworkProbe::Client> probe_;
   TimePoint since_{}, counted_since_{};
   std::vector<double> round_trips_us_;
-  uint64_t piece_bytes_ = kPieceBytesMin;
+  uint64_t piece_bytes_ = effort_.piece_bytes;
   uint64_t sent_ = 0, taken_ = 0;
   bool warm_ = false;
   double rate_ = 0;
@@ -255,16 +249,16 @@ class Measurement final : private kj::TaskSet::ErrorHandler {
 
 }  // namespace
 
-kj::Promise<LinkFigures> measureLink(net::Loop& loop, ProbeTarget target, Duration within) {
-  auto measurement = kj::heap<Measurement>(loop, std::move(target));
-  auto promise = measurement->run(within);
+kj::Promise<LinkFigures> measureLink(net::Loop& loop, ProbeTarget target, ProbeEffort effort) {
+  auto measurement = kj::heap<Measurement>(loop, std::move(target), effort);
+  auto promise = measurement->run();
   return promise.attach(kj::mv(measurement));
 }
 
-LinkMeasurement::LinkMeasurement(net::Loop& loop, ProbeTarget target,
+LinkMeasurement::LinkMeasurement(net::Loop& loop, ProbeTarget target, const ProbeEffort& effort,
                                  std::function<void(const LinkFigures&)> done,
                                  std::function<void(const Error&)> failed)
-    : under_way_(measureLink(loop, std::move(target))
+    : under_way_(measureLink(loop, std::move(target), effort)
                      .then(std::move(done),
                            [tell = std::move(failed)](kj::Exception&& exception) {
                              tell(net::toError(exception));

@@ -27,6 +27,24 @@ inline constexpr Duration kProbeWithin = std::chrono::seconds(8);  // as a whole
 inline constexpr Duration kProbeStreams = std::chrono::milliseconds(400);
 inline constexpr uint64_t kProbeBytesMax = uint64_t{1} << 30;
 
+// The time that one measurement takes, beside the connection. Value type.
+struct ProbeEffort {
+  Duration within = kProbeWithin;
+  Duration round_trips = std::chrono::milliseconds(200);
+  Duration streams = kProbeStreams;
+  Duration warm_up = std::chrono::milliseconds(100);  // of `streams`: the slow start, not counted
+  // Bytes of the first pieces. One that comes back sooner than `quick` makes the next one larger:
+  // small ones find out how slow a slow line is.
+  uint64_t piece_bytes = uint64_t{64} << 10;
+  Duration quick = std::chrono::milliseconds(10);
+};
+inline constexpr ProbeEffort kBriefProbe{.within = std::chrono::seconds(2),
+                                         .round_trips = std::chrono::milliseconds(30),
+                                         .streams = std::chrono::milliseconds(450),
+                                         .warm_up = std::chrono::milliseconds(100),
+                                         .piece_bytes = uint64_t{16} << 10,
+                                         .quick = std::chrono::milliseconds(30)};
+
 // The end that takes. Whoever may connect is whoever may to a task; what he can cost is
 // kConnectionsMax connections, each for kProbeWithin and kProbeBytesMax.
 // Owns: a listener and its connections.
@@ -76,16 +94,16 @@ struct LinkFigures {
 
 // Loop-thread only; `loop` must outlive the promise.
 // Errors: as a promise: kUnavailable, kPermission as connectToPeer(), and when somebody else
-// answers there; kDeadline after `within`.
-kj::Promise<LinkFigures> measureLink(net::Loop& loop, ProbeTarget target,
-                                     Duration within = kProbeWithin);
+// answers there; kDeadline after `effort.within`.
+kj::Promise<LinkFigures> measureLink(net::Loop& loop, ProbeTarget target, ProbeEffort effort = {});
 
 // One that is given up when this goes: then nobody is told.
 // Owns: the measurement.
 // Threads: of `loop`, which must outlive this; so are the calls of the functions.
 class LinkMeasurement {
  public:
-  LinkMeasurement(net::Loop& loop, ProbeTarget target, std::function<void(const LinkFigures&)> done,
+  LinkMeasurement(net::Loop& loop, ProbeTarget target, const ProbeEffort& effort,
+                  std::function<void(const LinkFigures&)> done,
                   std::function<void(const Error&)> failed);
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
 // The optimizer of a declared model between value types and Cap'n Proto. Whether its settings can
-// work is checked by ps::validateDeclaration(); here only whether they are settings at all.
+// work is checked by shard::validateDeclaration(); here only whether they are settings at all.
 
 #include <string>
 

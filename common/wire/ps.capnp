@@ -91,7 +91,7 @@ interface PsControl {
 
   supervise @5 () -> (checkpoint :PsCheckpoint, held :Held);
   # Only for the chief; others are rejected (permission). Call it after declare(). `held`: the
-  # values of this ps, for the chief's decision (common/ps/job_recovery.h).
+  # values of this ps, for the chief's decision (common/replication/job_recovery.h).
 
   requestStop @6 () -> ();
   # On ps/0: no steps after the running ones. Later exchanges return `done`, below the declared
@@ -126,7 +126,7 @@ struct Held {
   replicaEpoch @7 :UInt64; # of the complete replica of another ps's shard that it keeps; 0: none
 
   struct Cut {
-    # The name of a cut: common/ps/job_recovery.h.
+    # The name of a cut: common/replication/job_recovery.h.
     epoch @0 :UInt64;
     step @1 :UInt64;
   }
@@ -306,11 +306,12 @@ interface PsStaying {
 
 interface PsDataGate {
   # Bootstrap of a psd's bulk connections.
-  hello @0 (hello :Types.Hello) -> (data :PsData, notYet :Text);
+  hello @0 (hello :Types.Hello) -> (data :PsData, notYet :Text, codecs :List(Text));
   # `notYet`: the reason if there is no `data`: the caller has not joined this process of the ps, or
   # not declared the model to it, for example after its restart. Call it again, on another
   # connection, after the control session has done so. Empty if there is `data`. Any other rejection
-  # is an error, and final.
+  # is an error, and final. `codecs`: of this ps, as in the hello. Errors: bad_config if the caller
+  # names codecs, and the model's transferDtype is not one of them.
 
   replica @1 (hello :Types.Hello) -> (replica :PsReplica, incarnation :UInt64);
   # Under `durability: replica`, for the ps whose shard is also kept here: the one before this ps,
@@ -321,8 +322,8 @@ interface PsDataGate {
 interface PsData {
   # Arenas are sent as chunks of 256 MiB, the last one shorter, by reference to the sender's memory.
   # Their elements are float32; with the model's transferDtype, the parameters in pull() and
-  # exchange(), and the gradients, are bfloat16 (common/ps/narrow_gradient.h). Such a job shares no
-  # memory.
+  # exchange(), and the gradients, are bfloat16 (common/arena/codecs/bfloat16.h). Such a job shares
+  # no memory.
   #   #
   # Processes of one host need not send large arenas: each side reads the other's memory
   # (common/net/memory_channel.h), and a message contains an arena's key instead of its chunks. A
@@ -348,7 +349,7 @@ interface PsData {
   # Sync: with `wantsStep`, requests the parameters before that step, which may be the one before
   # the current. After a crash in the middle of a step, or for a slow backup worker, the ps may
   # reply with different steps, and a worker only computes with parameters of a single one
-  # (common/ps/step_agreement.h). A ps that no longer has them sends the current ones.
+  # (common/exchange/step_agreement.h). A ps that no longer has them sends the current ones.
   # `progress`: bounded, to other ps than ps/0: the worker's clock, as assigned by ps/0, or all ones
   # if ps/0 has reported the end of the job; 0: not assigned yet. A ps delays its reply until no
   # other worker is too far behind.
@@ -357,7 +358,7 @@ interface PsData {
 
   exchange @2 (step :UInt64, batch :UInt32, loss :Float32, gradient :List(Data), epoch :UInt64, rows :List(UInt32),
       traceparent :Text, gradientKey :UInt64, inUse :UInt64, wantedCounts :List(UInt32), wantedIds :List(UInt32),
-      progress :UInt64)
+      progress :UInt64, times :Types.PhaseTimes)
       -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64), rows :List(UInt32));
   # `epoch`: of the parameters that the gradient was computed from. If this ps is on another, the
   # gradient has no effect, and the reply is `wentBack`.
@@ -369,7 +370,7 @@ interface PsData {
   # gradient. `gradient` is then no arena. It contains the dense elements, then for each of these
   # slices the ids of the rows (UInt32, counted from the slice's first row, ascending, distinct) and
   # their values, row after row; if the number of elements is odd, it ends with an ignored one
-  # (common/ps/gradient_layout.h). Errors: bad_data for other counts, sizes or ids.
+  # (common/arena/gradient_layout.h). Errors: bad_data for other counts, sizes or ids.
   # `traceparent`: of a traced step, in W3C's format for HTTP: the parent of this ps's spans for the
   # call. A malformed one is ignored.
   # `gradientKey`: the worker's arena with the gradient, if not 0; `gradient` and `rows` are then
@@ -381,6 +382,7 @@ interface PsData {
   # after slice. The reply then has these counts as `rows`, and as `parameters` the dense elements,
   # then these rows in the layout of a gradient. If empty, as in replies of older versions: all
   # parameters. A reply with a key has all. Errors: bad_data for other counts or ids.
+  # `times`: sync, to ps/0: of the worker's step before; none: it is the first one, or not measured.
   # `gone`, in pull too: keys of arenas that this ps has freed, for the worker to unmap.
 
   averages @3 (current :Bool) -> (state :Types.StepState, parameters :List(Data));
@@ -393,19 +395,22 @@ interface PsData {
   # For a worker that appears to be on this host. If it fails, arenas are sent: bad_config if this
   # ps's cluster file disables shared memory; unavailable if the kernel rejects it.
 
-  shareMemory @5 (gradientKeys :List(UInt64)) -> ();
+  shareMemory @5 (gradientKeys :List(UInt64), requestKey :UInt64) -> (replyKey :UInt64);
   # The caller has connected to the door, and given its gradient arenas: two at most, none if
   # gradients are sent (of sparse variables, and with several batches a step, which this ps keeps
   # beyond its reply).
+  # `requestKey`: of a page that the caller has given after the arenas, if not 0. From here on the
+  # caller may write an exchange there instead of sending it, and reads the reply in the page that
+  # `replyKey` names; 0: this ps doesn't look there (common/wire/exchange_board.h).
   # Errors: unavailable without a connection at the door, or if the kernel rejects it; bad_data for
   # more arenas, for arenas where gradients must be sent, and for a missing arena or one of the
   # wrong size.
 }
 
 interface PsReplica {
-  # `durability: replica`: the copy of another ps's shard (common/ps/replicator.h). The caller has
-  # one call in progress at a time. Its update counts, and becomes visible to workers, only after
-  # the reply.
+  # `durability: replica`: the copy of another ps's shard (common/replication/replicator.h). The
+  # caller has one call in progress at a time. Its update counts, and becomes visible to workers,
+  # only after the reply.
 
   arena @0 (index :UInt32, values :List(Data)) -> ();
   # For the seed to come: 0 is the parameters, then the optimizer's slots.
@@ -434,7 +439,7 @@ interface PsReplica {
 
 struct ReplicaState {
   epoch @0 :UInt64;
-  origin @1 :UInt8;        # as ps::EpochOrigin
+  origin @1 :UInt8;        # as replication::EpochOrigin
   originEpoch @2 :UInt64;
   originStep @3 :UInt64;
   version @4 :UInt64;      # of the parameters

@@ -1,23 +1,25 @@
 #include "common/wire/replica_codec.h"
 
 #include "common/base/error.h"
+#include "common/replication/epoch.h"
 #include "common/wire/gradient_codec.h"
 
 namespace dtf::wire {
 
-void encodeReplicaState(const ps::ReplicaState& state, schema::ReplicaState::Builder builder) {
+void encodeReplicaState(const replication::ReplicaState& state,
+                        schema::ReplicaState::Builder builder) {
   builder.setEpoch(state.epoch);
   builder.setOrigin(static_cast<uint8_t>(state.origin));
   builder.setOriginEpoch(state.origin_cut.epoch);
   builder.setOriginStep(state.origin_cut.step);
-  builder.setVersion(state.version);
+  builder.setVersion(state.step);
   builder.setApplies(state.clock.applies);
   builder.setBeta1Power(state.clock.beta1_power);
   builder.setBeta2Power(state.clock.beta2_power);
   builder.setLoss(state.memory.loss);
   auto workers = builder.initWorkers(static_cast<uint32_t>(state.memory.workers.size()));
   for (uint32_t rank = 0; rank < workers.size(); ++rank) {
-    const ps::PushMemory::Worker& worker = state.memory.workers[rank];
+    const replication::PushMemory::Worker& worker = state.memory.workers[rank];
     workers[rank].setIncarnation(worker.incarnation.value);
     workers[rank].setSteps(worker.steps);
     workers[rank].setSets(worker.sets);
@@ -26,15 +28,16 @@ void encodeReplicaState(const ps::ReplicaState& state, schema::ReplicaState::Bui
   }
 }
 
-ps::ReplicaState decodeReplicaState(schema::ReplicaState::Reader reader) {
-  ps::ReplicaState state;
+replication::ReplicaState decodeReplicaState(schema::ReplicaState::Reader reader) {
+  replication::ReplicaState state;
   state.epoch = reader.getEpoch();
-  state.origin = static_cast<ps::EpochOrigin>(reader.getOrigin());
-  if (!ps::validEpoch(state.epoch) || state.origin < ps::EpochOrigin::kInitialValues ||
-      state.origin > ps::EpochOrigin::kCheckpoint)
+  state.origin = static_cast<checkpoint::EpochOrigin>(reader.getOrigin());
+  if (!replication::validEpoch(state.epoch) ||
+      state.origin < checkpoint::EpochOrigin::kInitialValues ||
+      state.origin > checkpoint::EpochOrigin::kCheckpoint)
     throw Error(ErrorCode::kBadData, "a replica came with an invalid epoch or origin");
   state.origin_cut = {reader.getOriginEpoch(), reader.getOriginStep()};
-  state.version = reader.getVersion();
+  state.step = reader.getVersion();
   state.clock = {reader.getApplies(), reader.getBeta1Power(), reader.getBeta2Power()};
   constexpr uint64_t kAppliesMax = uint64_t{1} << 62;
   if (state.clock.applies > kAppliesMax)
@@ -46,7 +49,7 @@ ps::ReplicaState decodeReplicaState(schema::ReplicaState::Reader reader) {
   return state;
 }
 
-void encodeReplicaUpdate(const ps::ReplicaUpdate& update,
+void encodeReplicaUpdate(const replication::ReplicaUpdate& update,
                          schema::PsReplica::UpdateParams::Builder builder) {
   builder.setEpoch(update.epoch);
   builder.setVersion(update.version);
@@ -62,8 +65,8 @@ void encodeReplicaUpdate(const ps::ReplicaUpdate& update,
   }
 }
 
-ps::ReplicaUpdate decodeReplicaUpdate(schema::PsReplica::UpdateParams::Reader reader) {
-  ps::ReplicaUpdate update;
+replication::ReplicaUpdate decodeReplicaUpdate(schema::PsReplica::UpdateParams::Reader reader) {
+  replication::ReplicaUpdate update;
   update.epoch = reader.getEpoch();
   update.version = reader.getVersion();
   update.note.loss = reader.getLoss();

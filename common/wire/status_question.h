@@ -19,7 +19,7 @@ struct ListeningTask {
   cluster::Address address;
 };
 
-// The JSON that each answers (daemons/psd/ps_service.cc, daemons/workerd/worker_gate.cc,
+// The JSON that each answers (common/host/ps_service.cc, daemons/workerd/worker_gate.cc,
 // daemons/part_server.cc), in the order of `tasks`; nullopt where none came in time. All are asked
 // at once.
 // Blocks: `patience`, and longer while the resolver looks for the name of a host.

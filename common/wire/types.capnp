@@ -39,6 +39,7 @@ struct Hello {
   workers @6 :UInt64;    # XXH3-64 of all workers' addresses there, each with a line feed; a worker's must equal the callee's
   durability @8 :Text;   # as in the caller's cluster file; must equal the callee's; empty: checkpoint
   connection @7 :UInt32; # number of the caller's connection for this purpose: lower numbers of the same incarnation are closed
+  codecs @9 :List(Text); # of the caller: the forms in which it reads and sends values (common/arena/codec.h); empty: of a version that names none
 }
 
 struct Slice {
@@ -105,7 +106,7 @@ struct Model {
 }
 
 struct StepState {
-  # The reply to a pull or an exchange. See ps::StepState.
+  # The reply to a pull or an exchange. See replication::StepState.
   outcome @0 :Outcome;
   globalStep @1 :UInt64;
   nextStep @2 :UInt64;
@@ -113,9 +114,14 @@ struct StepState {
   done @4 :Bool;
   staleness @5 :UInt64;
   loss @6 :Float32;      # sync: mean over the replicas of the decided step; async: the caller's own
-  epoch @7 :UInt64;      # the epoch of the parameters: ps/epoch.h
+  epoch @7 :UInt64;      # the epoch of the parameters: replication/epoch.h
   progress @8 :UInt64;   # bounded: the caller's clock, in steps from 1 on, assigned by ps/0; another ps: the caller's copy,
                          # 0 if it sent none
+  waited @9 :UInt32;     # microseconds for which the call waited, once its gradient had come: for other workers
+                         # and the update; 0: this ps is of a version that doesn't measure it
+  slowPhase @10 :UInt8;  # sync, ps/0: of the named worker, as replication::Phase
+  slowWorker @11 :UInt32; # sync, ps/0: 1 + rank of the worker that the others wait for; 0: none stands out
+  slowMicros @12 :UInt32; # its excess a step
 
   enum Outcome {
     none @0;             # never sent: a zeroed message is not a reply
@@ -124,4 +130,14 @@ struct StepState {
     stale @3;            # too late, no effect
     wentBack @4;         # the ps have gone back to an earlier cut: no effect; compute again with the parameters of this reply
   }
+}
+
+struct PhaseTimes {
+  # A worker's time from the answer of one step to the answer of the next, in microseconds. See
+  # replication::PhaseTimes.
+  data @0 :UInt32;
+  compute @1 :UInt32;
+  send @2 :UInt32;
+  wait @3 :UInt32;
+  evaluate @4 :UInt32;
 }

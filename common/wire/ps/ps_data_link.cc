@@ -1,0 +1,446 @@
+#include "common/wire/ps/ps_data_link.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/log.h"
+#include "common/base/trace.h"
+#include "common/net/error_bridge.h"
+#include "common/wire/arena_codec.h"
+#include "common/wire/gradient_codec.h"
+#include "common/wire/model_codec.h"
+#include "common/wire/named_wait.h"
+
+namespace dtf::wire {
+
+namespace {
+
+std::vector<arena::GradientBuffer> twoOrOne(const ShardTraffic& traffic, bool two) {
+  const arena::GradientLayout layout(traffic.elements, traffic.sparse);
+  std::vector<arena::GradientBuffer> buffers;
+  for (size_t i = 0; i < (two ? 2 : 1); ++i) buffers.emplace_back(layout);
+  return buffers;
+}
+
+}  // namespace
+
+ShardTraffic trafficOf(const arena::ModelDeclaration& model, uint32_t rank, uint32_t ps_task) {
+  ShardTraffic traffic{.job = exchange::transfersOf(model.replication, rank),
+                       .elements = model.layout.shards.at(ps_task).elements,
+                       .sparse = arena::sparseSlices(model.layout, ps_task),
+                       .exact = arena::exactRanges(model.layout, ps_task)};
+  traffic.job.has_tables =
+      std::ranges::any_of(model.layout.variables, &arena::VariableInfo::is_sparse);
+  return traffic;
+}
+
+exchange::TransferPlan planOf(const ShardTraffic& traffic, const LinkOptions& options,
+                              const exchange::TransferPeer& peer) {
+  const arena::GradientLayout layout(traffic.elements, traffic.sparse);
+  const arena::ShardCodecs codecs(traffic.job.codec, traffic.elements, layout, traffic.exact);
+  return exchange::planTransfer(traffic.job,
+                                {.elements = traffic.elements,
+                                 .encoded_bytes = codecs.whole().bytes(),
+                                 .has_tables = !traffic.sparse.empty()},
+                                {options.share_from_bytes, options.stream_from_bytes}, peer);
+}
+
+PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
+                       cluster::Address address, ShardTraffic traffic,
+                       std::function<kj::Promise<void>()> before_reopening)
+    : io_(io),
+      options_(std::move(options)),
+      ps_{JobKind::kPs, ps_task},
+      peer_(peerText(hostOf(options_, ps_task), address)),
+      traffic_(std::move(traffic)),
+      codecs_(traffic_.job.codec, traffic_.elements,
+              arena::GradientLayout(traffic_.elements, traffic_.sparse), traffic_.exact),
+      plan_(planOf(traffic_, options_, met_)),
+      gradients_(twoOrOne(traffic_, plan_.overlap.is_used)),
+      encoded_(codecs_.gradient()),
+      connection_(io,
+                  {.peer = peer_,
+                   .task = hostOf(options_, ps_task).name(),
+                   .address = std::move(address),
+                   .kind = net::ConnectionKind::kBulk,
+                   .limits = gradientLimits(traffic_.elements, gradients_[0].layout(),
+                                            options_.chunk_bytes),
+                   .pool = net::BufferPool::create(),
+                   .patience = fromSeconds(options_.timeouts.start_seconds)},
+                  // The control link gives a ps up, in half that time.
+                  2 * fromSeconds(options_.timeouts.rejoin_seconds),
+                  fromSeconds(options_.timeouts.lease_seconds),
+                  {.say_hello = [this](auto& connection) { return sayHello(connection); },
+                   .before_reopening = std::move(before_reopening),
+                   .failing_max = fromSeconds(options_.timeouts.rejoin_seconds +
+                                              options_.timeouts.step_seconds)}),
+      reader_(peer_, gradients_[0].layout(), codecs_) {
+  DTF_CHECK(traffic_.job.batches_per_step > 0);
+  DTF_CHECK(traffic_.elements % 2 == 0);  // a gradient is sent as words
+}
+
+kj::Promise<void> PsDataLink::open() {
+  return connection_.open("opening the bulk connection").then([this] {
+    gradients_may_move_ = false;
+  });
+}
+
+kj::Promise<void> PsDataLink::sayHello(net::RpcConnection& connection) {
+  auto request = connection.bootstrap().castAs<schema::PsDataGate>().helloRequest();
+  encodeHello(options_, ps_, request.initHello(), hellos_said_++);
+  return request.send().then([this, &connection](auto&& response) {
+    // Of a ps that was started again, and has not been told the model: as one that isn't there yet.
+    if (response.getNotYet().size() > 0)
+      kj::throwFatalException(
+          net::toKj(net::asio::error::not_connected, response.getNotYet().cStr()));
+    data_ = response.getData();
+    net::bridgeErrors([&] {
+      met_ = {.codecs = decodeCodecs(response.getCodecs()),
+              .on_this_host = connection.stream().isOnThisHost(),
+              .takes_unfinished = connection.stream().sendsAsWritten(),
+              .memory_fault = memory_fault_};
+      plan_ = planOf(traffic_, options_, met_);
+      if (!plan_.fault.empty()) throw Error(ErrorCode::kBadConfig, peer_ + ": " + plan_.fault);
+    });
+    return shareMemory();
+  });
+}
+
+// Where that fails, arenas travel.
+kj::Promise<void> PsDataLink::shareMemory() {
+  shared_ = {};
+  if (!plan_.shared_parameters.is_used) return kj::READY_NOW;
+  return data_->openDoorRequest()
+      .send()
+      .then([this](capnp::Response<schema::PsData::OpenDoorResults>&& door) {
+        return net::bridgeErrors([&] {
+          return giveGradients(door.getAddress(), {door.getSecret0(), door.getSecret1()});
+        });
+      })
+      .catch_([this](kj::Exception&& exception) {
+        if (isBroken(exception)) kj::throwFatalException(kj::mv(exception));
+        const Error error = net::toError(exception);
+        met_.memory_fault = error.message();
+        plan_ = planOf(traffic_, options_, met_);
+        noteNotShared(error);
+      });
+}
+
+// A ps whose file says so is no news for a person to act on. Once: a link may break many times a
+// second.
+void PsDataLink::noteNotShared(const Error& error) {
+  if (std::exchange(said_.not_shared, true)) return;
+  if (error.code() == ErrorCode::kBadConfig)
+    log::info("event=memory_not_shared peer=\"{}\" error=\"{}\"", peer_, error.message());
+  else
+    log::warning("event=memory_not_shared peer=\"{}\" error=\"{}\"", peer_, error.message());
+}
+
+kj::Promise<void> PsDataLink::giveGradients(const std::string& door,
+                                            const net::DoorSecret& secret) {
+  auto memory = std::make_unique<PsMemory>(
+      net::MemoryChannel::connect(door, secret),
+      std::max(arena::sharedArenaBytesMax(traffic_.elements), kBoardBytes));
+  std::vector<uint64_t> keys;
+  if (plan_.shared_gradients.is_used) {
+    for (arena::GradientBuffer& gradient : gradients_) {
+      if (gradients_may_move_) gradient.moveToSharedMemory();
+      if (gradient.sharedMemory() == nullptr) continue;
+      memory->channel().give(*gradient.sharedMemory());
+      keys.push_back(gradient.sharedMemory()->key());
+    }
+  }
+  auto request = data_->shareMemoryRequest();
+  auto sent = request.initGradientKeys(static_cast<uint32_t>(keys.size()));
+  for (uint32_t i = 0; i < keys.size(); ++i) sent.set(i, keys[i]);
+  const bool gives_all = keys.size() == gradients_.size();
+  std::unique_ptr<RequestBoard> board;
+  if (plan_.shared_gradients.is_used && gives_all && options_.exchanges_in_memory) {
+    board = std::make_unique<RequestBoard>();
+    memory->channel().give(board->memory());
+    request.setRequestKey(board->memory().key());
+  }
+  return request.send().then(
+      [this, gives_all, memory = kj::mv(memory), board = kj::mv(board)](auto&& response) mutable {
+        shared_.arenas = std::move(memory);
+        if (const uint64_t key = response.getReplyKey(); key != 0 && board != nullptr)
+          net::bridgeErrors([&] {
+            board->setReplies(shared_.arenas->find(key, kBoardBytes));
+            shared_.board = std::make_unique<BoardClient>(io_, std::move(board));
+          });
+        if (plan_.shared_gradients.is_used && !gives_all) {
+          met_.gradients_fault = "their memory was this process's own before";
+          plan_ = planOf(traffic_, options_, met_);
+        }
+        if (!std::exchange(said_.shared, true))
+          log::info("event=memory_shared peer=\"{}\" gradients={}", peer_, gives_all);
+      });
+}
+
+void PsDataLink::Received::release() {
+  held = nullptr;
+  mapped = nullptr;
+  key = 0;
+}
+
+// Of what was not released: of two the one that the training thread computes with.
+uint64_t PsDataLink::inUse() const {
+  for (const Received& received : parameters_)
+    if (received.key != 0) return received.key;
+  return 0;
+}
+
+// A time without a connection counts against timeouts.rejoin_seconds, not against a call's own.
+kj::Promise<void> PsDataLink::initialise(std::span<const float> values, uint64_t epoch) {
+  DTF_CHECK(values.size() == traffic_.elements);
+  // A copy that the message owns: initial values are sent once, and the caller's may go.
+  auto copy = std::make_shared<Buffer>(values.size_bytes());
+  if (!values.empty()) std::memcpy(copy->data(), values.data(), values.size_bytes());
+  return connection_.untilAnswered<void>("sending the initial values", [this, copy, epoch] {
+    auto request = data_->initialiseRequest();
+    request.setEpoch(epoch);
+    referenceArena({copy->as<float>(), traffic_.elements}, copy,
+                   request.initValues(arenaChunks(traffic_.elements, options_.chunk_bytes)),
+                   connection_.connection().stream(), options_.chunk_bytes);
+    return awaitNamed(
+        io_.timer(),
+        {peer_ + " to take the initial values", fromSeconds(options_.timeouts.step_seconds)},
+        request.send().ignoreResult());
+  });
+}
+
+// Answers whose parameters a batch is computed with; moving averages come as they are.
+template <class Results>
+constexpr bool kIsOfTraining = requires(typename Results::Reader results) {
+  results.getKey();
+};
+
+// An answer comes with parameters, unless `more_batches` are due for the step: then those from
+// before are still here.
+template <class Results>
+replication::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& received,
+                                        bool more_batches) {
+  return net::bridgeErrors([&] {
+    const replication::StepState state = decodeStepState(response.getState());
+    if (state.outcome == replication::Outcome::kQueued) {
+      if (!more_batches)
+        throw Error(ErrorCode::kInternal,
+                    peer_ + " kept a gradient for later instead of sending parameters");
+      return state;
+    }
+    if constexpr (kIsOfTraining<Results>) {
+      if (shared_.arenas != nullptr) shared_.arenas->forget(response.getGone());
+      if (const uint64_t key = response.getKey(); key != 0) {
+        takeShared(received, key);
+        return state;
+      }
+    }
+    received.mapped = nullptr;
+    received.key = 0;
+    received.is_whole = true;
+    if constexpr (kIsOfTraining<Results>) {
+      const bool has_rows = response.getRows().size() > 0;
+      if (has_rows || !codecs_.whole().isIdentity()) {
+        if (has_rows) {
+          reader_.readRows(response.getParameters(), response.getRows(), wanted_,
+                           received.assembled);
+          if (!std::exchange(said_.rows, true)) log::info("event=rows_came peer=\"{}\"", peer_);
+        } else {
+          reader_.readWhole(response.getParameters(), received.assembled);
+        }
+        received.is_whole = false;
+        received.values = {received.assembled.as<float>(), traffic_.elements};
+        return state;
+      }
+    }
+    auto held = kj::heap<capnp::Response<Results>>(kj::mv(response));
+    received.values = readArena(held->getParameters(), traffic_.elements, received.assembled);
+    received.held = kj::mv(held);  // the response before goes back to the pool only now
+    return state;
+  });
+}
+
+// Where this process can't have the memory that is named (it has no descriptor or mapping left),
+// the connection is given up, and asked for nothing of the kind when it is made again.
+void PsDataLink::takeShared(Received& received, uint64_t key) {
+  if (shared_.arenas == nullptr)
+    throw Error(ErrorCode::kBadData, peer_ + " names shared memory, but none is shared");
+  try {
+    auto mapped = shared_.arenas->find(key, traffic_.elements * sizeof(float));
+    received.release();
+    received.mapped = std::move(mapped);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnavailable) throw;
+    memory_fault_ = error.message();
+    noteNotShared(error);
+    kj::throwFatalException(net::toKj(net::asio::error::not_connected, error.message()));
+  }
+  received.key = key;
+  received.is_whole = true;
+  received.values = {reinterpret_cast<const float*>(received.mapped->data()), traffic_.elements};
+}
+
+void PsDataLink::turn() {
+  DTF_CHECK(gradients_.size() == 2);
+  pushed_ = std::exchange(written_, 1 - written_);
+  received_ = 1 - received_;
+}
+
+kj::Promise<replication::StepState> PsDataLink::pull(const replication::Wanted& wanted,
+                                                     uint64_t epoch) {
+  parameters_[received_].release();
+  return connection_.untilAnswered<replication::StepState>("pulling", [this, wanted, epoch] {
+    const bool wants_rows = wantsRows();
+    auto request =
+        data_->pullRequest(capnp::MessageSize{11 + (wants_rows ? rowSetWords(wanted_) : 0), 0});
+    request.setWantsStep(wanted.step.has_value());
+    request.setWantedStep(wanted.step.value_or(0));
+    request.setProgress(wanted.progress);
+    request.setEpoch(epoch);
+    request.setInUse(inUse());
+    if (wants_rows) encodeRowSet(wanted_, request);
+    return request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
+      return take(kj::mv(response), parameters_[received_], false);
+    });
+  });
+}
+
+kj::Promise<void> PsDataLink::pullAside(bool current) {
+  aside_.release();
+  return connection_.untilAnswered<void>("pulling values beside training", [this, current] {
+    auto request = data_->averagesRequest(capnp::MessageSize{8, 0});
+    request.setCurrent(current);
+    return request.send().then([this](capnp::Response<schema::PsData::AveragesResults>&& response) {
+      take(kj::mv(response), aside_, false);
+    });
+  });
+}
+
+// As many rows as make most of the table come as fast with the others, which a ps sends from where
+// they are.
+void PsDataLink::wantRows(const arena::RowSet& rows) {
+  is_wanted_anew_ = true;
+  const arena::GradientLayout& layout = gradients_[0].layout();
+  uint64_t sparse = 0;
+  for (const arena::SparseSlice& slice : layout.sparse()) sparse += slice.rows * slice.row_elements;
+  const bool are_few = !rows.isWhole() && static_cast<double>(layout.elementsOf(rows.counts) -
+                                                              layout.denseElements()) <=
+                                              options_.rows_share_max * static_cast<double>(sparse);
+  wanted_ = are_few ? rows : arena::RowSet{};
+}
+
+void PsDataLink::beginCall() {
+  if (!std::exchange(is_wanted_anew_, false)) wanted_ = {};
+  aside_.release();
+}
+
+std::shared_ptr<net::SendGate> PsDataLink::startPush() {
+  DTF_CHECK(gradients_.size() == 1 && gradients_[0].layout().sparse().empty());
+  DTF_CHECK(traffic_.job.batches_per_step == 1);
+  received_ = 1 - received_;
+  encoded_.begin(gradients_[0].share());
+  return std::make_shared<net::SendGate>(encoded_.bytes().data(), encoded_.bytes().size());
+}
+
+void PsDataLink::gradientWritten(net::SendGate& gate, uint64_t elements) {
+  gate.open(encoded_.writeUpTo(elements));
+}
+
+void PsDataLink::sendMore() {
+  if (gate_ == nullptr) return;
+  if (connection_.isOpen()) connection_.connection().stream().sendMore();
+  if (gate_opened_.get() != nullptr && gate_->isOpen()) gate_opened_->fulfill();
+}
+
+kj::Promise<void> PsDataLink::whenWritten(const net::SendGate& gate) {
+  if (gate.isOpen()) return kj::READY_NOW;
+  auto written = kj::newPromiseAndFulfiller<void>();
+  gate_opened_ = kj::mv(written.fulfiller);
+  return kj::mv(written.promise);
+}
+
+kj::Promise<replication::StepState> PsDataLink::exchange(
+    Exchange said, std::shared_ptr<const net::SendGate> gate) {
+  // After a step's last batch the parameters before are no longer needed: said now, it travels in
+  // one packet with the request.
+  if (said.batch + 1 >= traffic_.job.batches_per_step) parameters_[received_].release();
+  gate_ = std::move(gate);
+  if (gate_ == nullptr) encoded_.write(gradients_[pushed_].share());
+  // The arena is the caller's again only after the answer: what is sent again is the same.
+  return connection_.untilAnswered<replication::StepState>(
+      "exchanging a step", [this, said]() -> kj::Promise<replication::StepState> {
+        if (shared_.board != nullptr && gate_ == nullptr && shared_.board->isReady() &&
+            trace::traceparentHere().empty())
+          return pushOnBoard(said);
+        if (gate_ == nullptr || plan_.streaming.is_used) return push(said, gate_);
+        return whenWritten(*gate_).then([this, said] { return pushIfOpen(said); });
+      });
+}
+
+// If the connection broke meanwhile, the next attempt is due.
+kj::Promise<replication::StepState> PsDataLink::pushIfOpen(const Exchange& said) {
+  if (!connection_.isOpen())
+    kj::throwFatalException(net::toKj(net::asio::error::not_connected, "the connection was lost"));
+  return push(said, nullptr);
+}
+
+// One attempt without a message, or one with, if no reply comes in time.
+kj::Promise<replication::StepState> PsDataLink::pushOnBoard(const Exchange& said) {
+  return shared_.board
+      ->exchange({.exchange = said,
+                  .gradient_key = gradients_[pushed_].sharedMemory()->key(),
+                  .in_use = inUse()})
+      .then([this, said](std::optional<BoardReply>&& reply) -> kj::Promise<replication::StepState> {
+        if (!reply || reply->by_call) return pushIfOpen(said);
+        return net::bridgeErrors([&] { return takeReply(*reply); });
+      });
+}
+
+replication::StepState PsDataLink::takeReply(const BoardReply& reply) {
+  shared_.arenas->forget(reply.gone);
+  if (reply.key == 0)
+    throw Error(ErrorCode::kBadData, peer_ + " replied in shared memory without parameters");
+  takeShared(parameters_[received_], reply.key);
+  return reply.state;
+}
+
+// One attempt.
+kj::Promise<replication::StepState> PsDataLink::push(
+    const Exchange& said, const std::shared_ptr<const net::SendGate>& gate) {
+  const bool more_batches = said.batch + 1 < traffic_.job.batches_per_step;
+  const arena::Gradient& gradient = encoded_.gradient();
+  const std::span<const std::byte> bytes = encoded_.bytes();
+  const bool names_gradient = plan_.shared_gradients.is_used;
+  const bool wants_rows = wantsRows();
+  const uint64_t words = (names_gradient ? 0 : gradientWords(gradient, options_.chunk_bytes)) +
+                         (wants_rows ? rowSetWords(wanted_) : 0);
+  // The size spares capnp a first segment of 8 KiB, zeroed, per message.
+  const std::string traceparent = trace::traceparentHere();
+  auto request = data_->exchangeRequest(
+      capnp::MessageSize{25 + words + traceparent.size() / sizeof(capnp::word) + 1, 0});
+  if (!traceparent.empty()) request.setTraceparent(traceparent);
+  request.setStep(said.step);
+  request.setBatch(said.batch);
+  request.setLoss(said.loss);
+  request.setEpoch(said.epoch);
+  request.setProgress(said.progress);
+  request.setInUse(inUse());
+  if (said.times.own() > Duration{0}) encodePhaseTimes(said.times, request.initTimes());
+  if (wants_rows) encodeRowSet(wanted_, request);
+  if (const size_t counts = gradient.row_counts.size(); counts > 0)
+    encodeRowCounts(gradient, request.initRows(static_cast<uint32_t>(counts)));
+  if (names_gradient)
+    request.setGradientKey(gradients_[pushed_].sharedMemory()->key());
+  else
+    referenceBytes(bytes, encoded_.owner(),
+                   request.initGradient(chunksOf(bytes.size(), options_.chunk_bytes)),
+                   connection_.connection().stream(), options_.chunk_bytes, gate);
+  return request.send().then(
+      [this, more_batches](capnp::Response<schema::PsData::ExchangeResults>&& response) {
+        return take(kj::mv(response), parameters_[received_], more_batches);
+      });
+}
+
+}  // namespace dtf::wire
