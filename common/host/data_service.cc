@@ -1,0 +1,449 @@
+// The bulk half of ps_service.h: parameters out, gradients in. Everything here runs on the data
+// loop.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/arena/shard_codecs.h"
+#include "common/base/check.h"
+#include "common/base/trace.h"
+#include "common/exchange/transfer_plan.h"
+#include "common/host/board_service.h"
+#include "common/host/encoded_parameters.h"
+#include "common/host/gradient_reader.h"
+#include "common/host/lent_memory.h"
+#include "common/host/ps_service.h"
+#include "common/host/replica_service.h"
+#include "common/host/sent_rows.h"
+#include "common/net/error_bridge.h"
+#include "common/replication/replication_rules.h"
+#include "common/wire/arena_codec.h"
+#include "common/wire/gradient_codec.h"
+#include "common/wire/model_codec.h"
+
+namespace dtf::host {
+
+namespace {
+
+// A worker has one exchange in flight; a second may cross a retry.
+constexpr uint32_t kCallsInFlightMax = 2;
+
+std::string_view textOf(capnp::Text::Reader text) {
+  return {text.begin(), text.size()};
+}
+
+using Part = wire::ArenaPart;
+
+// How parameters are sent: all or, of sparse variables, these rows; by which codecs.
+struct Form {
+  arena::RowSet rows{};
+  const arena::ShardCodecs& codecs;
+};
+
+arena::ShardCodecs codecsOf(const shard::Shard& shard, uint32_t ps_task, arena::CodecKind kind) {
+  return {kind, shard.declaration().value().layout, ps_task};
+}
+
+// With that worker. The door shows whether it is on this host.
+exchange::TransferPlan planFor(const ServiceOptions& options,
+                               const arena::ModelDeclaration& declaration, uint32_t rank,
+                               schema::Hello::Reader hello) {
+  const arena::CodecKind codec = declaration.replication.transfer_dtype;
+  exchange::TransferAbilities own;
+  own.share_from_bytes = options.shares_memory ? std::optional<uint64_t>(0) : std::nullopt;
+  return exchange::planTransfer(
+      exchange::transfersOf(declaration.replication, rank),
+      exchange::shardOf(declaration.layout, options.self.index, codec), own,
+      {.codecs = wire::decodeCodecs(hello.getCodecs()), .on_this_host = true});
+}
+
+// One worker's bulk session.
+class DataSession final : public schema::PsData::Server, public BoardExchanges {
+ public:
+  DataSession(ShardHost& host, exchange::TransferPlan plan, arena::GradientLayout layout,
+              wire::ConnectionRef connection, uint32_t rank, Incarnation incarnation,
+              std::shared_ptr<LentMemory> lent, const ServiceOptions& options)
+      : loop_(host.data()),
+        shard_(host.shard()),
+        encoded_parameters_(host.encodedParameters()),
+        plan_(std::move(plan)),
+        codecs_(codecsOf(shard_, options.self.index,
+                         shard_.declaration().value().replication.transfer_dtype)),
+        exact_(codecsOf(shard_, options.self.index, arena::CodecKind::kFloat32)),
+        sent_rows_(layout, codecs_.rowsAlone()),
+        lent_(std::move(lent)),
+        options_(options),
+        layout_(std::move(layout)),
+        connection_(std::move(connection)),
+        gradients_(connection_,
+                   1 + replication::batchesPerStep(shard_.declaration().value().replication, rank)),
+        rank_(rank),
+        incarnation_(incarnation) {}
+
+  kj::Promise<void> initialise(InitialiseContext context) override {
+    net::bridgeErrors([&] {
+      Buffer assembled;
+      shard_.initialise(
+          rank_, incarnation_,
+          wire::readArena(context.getParams().getValues(), shard_.elements(), assembled),
+          context.getParams().getEpoch());
+    });
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> pull(PullContext context) override {
+    replication::Wanted wanted{.progress = context.getParams().getProgress()};
+    trace::onRequest(0, {});  // no part of a step that is traced
+    if (context.getParams().getWantsStep()) wanted.step = context.getParams().getWantedStep();
+    const uint64_t epoch = context.getParams().getEpoch();
+    if (board_) board_->skip();
+    lent_->keepOnly(context.getParams().getInUse());
+    Form form{.rows = net::bridgeErrors([&] { return readWanted(context.getParams()); }),
+              .codecs = codecs_};
+    return answered(context, std::move(form),
+                    [this, wanted, epoch](replication::PushCallback reply) {
+                      shard_.pull(rank_, incarnation_, wanted, std::move(reply), epoch);
+                    });
+  }
+
+  kj::Promise<void> averages(AveragesContext context) override {
+    trace::onRequest(0, {});
+    const auto what = context.getParams().getCurrent() ? shard::Shard::Aside::kParameters
+                                                       : shard::Shard::Aside::kAverages;
+    return answered(context, Form{.codecs = exact_}, [this, what](replication::PushCallback reply) {
+      shard_.pullAside(rank_, incarnation_, what, std::move(reply));
+    });
+  }
+
+  kj::Promise<void> exchange(ExchangeContext context) override {
+    noteStep(context.getParams().getStep());
+    trace::onRequest(context.getParams().getStep(), textOf(context.getParams().getTraceparent()));
+    if (board_) board_->skip();
+    Form form{.codecs = codecs_};
+    replication::Contribution contribution = net::bridgeErrors([&] {
+      const trace::Span span("take gradient");
+      form.rows = readWanted(context.getParams());
+      return readContribution(context.getParams());
+    });
+    lent_->keepOnly(context.getParams().getInUse());
+    context.releaseParams();
+    return answered(context, std::move(form),
+                    [this, &contribution](replication::PushCallback reply) {
+                      shard_.push(std::move(contribution), std::move(reply));
+                    });
+  }
+
+  kj::Promise<void> openDoor(OpenDoorContext context) override {
+    net::bridgeErrors([&] {
+      if (!plan_.shared_parameters.is_used)
+        throw Error(ErrorCode::kBadConfig, plan_.shared_parameters.why_not);
+      const net::MemoryDoor& door = lent_->openDoor();
+      auto results = context.getResults();
+      results.setAddress(door.address());
+      results.setSecret0(door.secret()[0]);
+      results.setSecret1(door.secret()[1]);
+    });
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> shareMemory(ShareMemoryContext context) override {
+    net::bridgeErrors([&] {
+      const auto keys = context.getParams().getGradientKeys();
+      if (keys.size() > 0 && !plan_.shared_gradients.is_used)
+        throw Error(ErrorCode::kBadData,
+                    "these gradients can't be in shared memory: " + plan_.shared_gradients.why_not);
+      board_ = nullptr;
+      lent_->accept(keys, shard_.elements());
+      if (const uint64_t key = context.getParams().getRequestKey(); key != 0)
+        context.getResults().setReplyKey(openBoard(key));
+    });
+    return kj::READY_NOW;
+  }
+
+ private:
+  // Returns the key of the page for the replies; 0: there is no board.
+  uint64_t openBoard(uint64_t request_key) {
+    auto board =
+        std::make_unique<BoardService>(loop_, *this, lent_->page(request_key, wire::kBoardBytes));
+    if (board->replies() == nullptr) return 0;
+    lent_->givePage(*board->replies());
+    board_ = std::move(board);
+    return board_->replies()->key();
+  }
+
+  // A worker that hosts a shard traces its own steps, not those of the requests to its shard.
+  void noteStep(uint64_t step) const {
+    if (options_.taskOf(options_.self).job == JobKind::kPs) trace::onStep(step);
+  }
+
+  replication::Contribution contributionOf(const wire::Exchange& exchange,
+                                           arena::Gradient gradient) {
+    replication::Contribution contribution;
+    contribution.rank = rank_;
+    contribution.incarnation = incarnation_;
+    contribution.step = exchange.step;
+    contribution.batch = exchange.batch;
+    contribution.loss = exchange.loss;
+    contribution.epoch = exchange.epoch;
+    contribution.progress = exchange.progress;
+    contribution.times = exchange.times;
+    contribution.sequence = sequence_++;
+    contribution.gradient = gradient.values;
+    contribution.owner = std::move(gradient.owner);
+    contribution.row_counts = std::move(gradient.row_counts);
+    return contribution;
+  }
+
+  void push(const wire::BoardRequest& request, replication::PushCallback reply) override {
+    noteStep(request.exchange.step);
+    trace::onRequest(request.exchange.step, {});
+    replication::Contribution contribution =
+        contributionOf(request.exchange, lentGradient(request.gradient_key));
+    lent_->keepOnly(request.in_use);
+    shard_.push(std::move(contribution), measured(std::move(reply)));
+  }
+
+  wire::BoardReply replyOf(const replication::PushReply& reply) override {
+    wire::BoardReply said{.state = reply.state};
+    if (reply.parameters == nullptr) return said;
+    said.key = lent_->lend(reply.parameters);
+    said.by_call = said.key == 0;
+    const std::vector<uint64_t> gone = lent_->takeGone(wire::kBoardGoneMax);
+    std::copy(gone.begin(), gone.end(), said.gone.begin());
+    return said;
+  }
+
+  template <class Params>
+  arena::RowSet readWanted(Params params) {
+    return wire::decodeRowSet(params.getWantedCounts(), params.getWantedIds(), layout_);
+  }
+
+  replication::Contribution readContribution(schema::PsData::ExchangeParams::Reader params) {
+    wire::Exchange said{params.getStep(), params.getBatch(), params.getLoss(), params.getEpoch(),
+                        params.getProgress()};
+    if (params.hasTimes()) said.times = wire::decodePhaseTimes(params.getTimes());
+    return contributionOf(said, readGradient(params));
+  }
+
+  arena::Gradient readGradient(schema::PsData::ExchangeParams::Reader params) {
+    const uint64_t key = params.getGradientKey();
+    if (key == 0)
+      return gradients_.read(params.getGradient(), params.getRows(), layout_, codecs_.gradient());
+    if (params.getGradient().size() > 0 || params.getRows().size() > 0)
+      throw Error(ErrorCode::kBadData, "a gradient in the message and another in shared memory");
+    return lentGradient(key);
+  }
+
+  // What goes to a replica may be on its way when the worker is answered, as where all go back to
+  // an earlier cut: of that a copy.
+  arena::Gradient lentGradient(uint64_t key) {
+    arena::Gradient gradient = lent_->gradient(key, shard_.elements());
+    const bool has_replica = options_.durability.kind == cluster::Durability::kReplica;
+    return has_replica ? gradients_.copyOf(std::move(gradient)) : gradient;
+  }
+
+  // Adds to an answer how long its call waited from now on, and for whom. Not by `this`: the
+  // session may have ended by then.
+  replication::PushCallback measured(replication::PushCallback reply) {
+    return [reply = std::move(reply), &shard = shard_, &clock = loop_.clock(),
+            came = loop_.clock().now()](replication::PushAnswer answer) {
+      if (auto* const pushed = std::get_if<replication::PushReply>(&answer)) {
+        pushed->state.waited = std::max<Duration>(clock.now() - came, std::chrono::microseconds(1));
+        pushed->state.straggler = shard.workers().straggler();
+      }
+      reply(std::move(answer));
+    };
+  }
+
+  // Starts a call of the shard and sends its answer, now or later: state, and parameters in that
+  // form, by reference to the snapshot, or its name.
+  template <class Context, class Start>
+  kj::Promise<void> answered(Context context, Form form, Start start) {
+    DTF_CHECK(connection_->connection != nullptr);  // a call of it has just come
+    if (in_flight_ >= kCallsInFlightMax)
+      net::throwAsKj(Error(ErrorCode::kBadData, "too many exchanges at once on one connection"));
+    // An answer that is not read keeps a snapshot: two may wait, as two calls may.
+    if (connection_->connection->queuedBytes() >
+        kCallsInFlightMax * (shard_.elements() * sizeof(float) + wire::kMessageOverheadBytes))
+      net::throwAsKj(Error(ErrorCode::kBadData, "too many unread answers"));
+    ++in_flight_;
+    context.allowCancellation();
+    auto pair = kj::newPromiseAndFulfiller<replication::PushReply>();
+    // std::function wants to copy, kj's owner only moves. The callback is dropped on this loop, as
+    // all of a shard is.
+    auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<replication::PushReply>>>(
+        kj::mv(pair.fulfiller));
+    const trace::Begun begun = trace::begin();
+    start(measured([fulfiller, rank = rank_, begun](replication::PushAnswer answer) {
+      if (begun.recorded())
+        trace::end("wait for the answer", begun, TaskId{JobKind::kWorker, rank}.name());
+      if (const Error* error = std::get_if<Error>(&answer))
+        return (*fulfiller)->reject(net::toKj(*error));
+      (*fulfiller)->fulfill(std::move(std::get<replication::PushReply>(answer)));
+    }));
+    return pair.promise
+        .then([this, context, begun, form = std::move(form)](replication::PushReply reply) mutable {
+          if (connection_->connection == nullptr) return;
+          const trace::Begun replying = trace::beside(begun);
+          KJ_DEFER(trace::end("reply", replying));
+          const uint64_t elements = reply.parameters ? reply.parameters->elements() : 0;
+          auto results = context.getResults(capnp::MessageSize{
+              25 + 2 * wire::arenaChunks(elements, options_.chunk_bytes) + form.rows.counts.size(),
+              0});
+          wire::encodeStepState(reply.state, results.initState());
+          if (elements > 0) sendParameters(results, reply.parameters, form);
+        })
+        .attach(kj::defer([this] {
+          DTF_CHECK(in_flight_ > 0);
+          --in_flight_;
+        }));
+  }
+
+  template <class Results>
+  void sendParameters(Results results,
+                      const std::shared_ptr<const arena::ParameterVersion>& parameters,
+                      const Form& form) {
+    if constexpr (requires { results.setKey(0); }) {
+      if (lendTo(results, parameters)) return;
+      if (!form.rows.isWhole()) {
+        auto counts = results.initRows(static_cast<uint32_t>(form.rows.counts.size()));
+        for (uint32_t i = 0; i < counts.size(); ++i) counts.set(i, form.rows.counts[i]);
+      }
+    }
+    const std::vector<Part> parts = partsOf(parameters, form);
+    uint32_t chunks = 0;
+    for (const Part& part : parts)
+      chunks += wire::chunksOf(part.bytes.size(), options_.chunk_bytes);
+    wire::referenceParts(parts, results.initParameters(chunks), connection_->connection->stream(),
+                         options_.chunk_bytes);
+  }
+
+  std::vector<Part> partsOf(const std::shared_ptr<const arena::ParameterVersion>& parameters,
+                            const Form& form) {
+    if (parameters->elements() != form.codecs.whole().elements())
+      net::throwAsKj(Error(ErrorCode::kUnavailable, "another model was declared meanwhile"));
+    const bool is_whole = form.rows.isWhole();
+    std::vector<Part> parts = {
+        encoded_parameters_.of(parameters, is_whole ? form.codecs.whole() : form.codecs.dense())};
+    if (!is_whole) {
+      const trace::Span span("gather rows");
+      parts.push_back(sent_rows_.of(*parameters, form.rows));
+    }
+    return parts;
+  }
+
+  // Whether the answer names the parameters, instead of having them.
+  template <class Results>
+  bool lendTo(Results results, const std::shared_ptr<const arena::ParameterVersion>& parameters) {
+    const uint64_t key = lent_->lend(parameters);
+    results.setKey(key);
+    if (const std::vector<uint64_t> gone = lent_->takeGone(); !gone.empty()) {
+      auto list = results.initGone(static_cast<uint32_t>(gone.size()));
+      for (uint32_t i = 0; i < gone.size(); ++i) list.set(i, gone[i]);
+    }
+    return key != 0;
+  }
+
+  net::Loop& loop_;
+  shard::Shard& shard_;
+  EncodedParameters& encoded_parameters_;
+  const exchange::TransferPlan plan_;
+  const arena::ShardCodecs codecs_, exact_;  // of training; of what is read beside it
+  SentRows sent_rows_;
+  const std::shared_ptr<LentMemory> lent_;
+  const ServiceOptions& options_;
+  const arena::GradientLayout layout_;
+  const wire::ConnectionRef connection_;
+  GradientReader gradients_;
+  const uint32_t rank_;
+  const Incarnation incarnation_;
+  uint64_t sequence_ = 0;
+  uint32_t in_flight_ = 0;
+  std::unique_ptr<BoardService> board_;  // null: exchanges come as calls
+};
+
+class DataGate final : public schema::PsDataGate::Server {
+ public:
+  DataGate(ShardHost& host, const ServiceOptions& options, wire::ConnectionRef connection)
+      : host_(host), options_(options), connection_(std::move(connection)) {}
+
+  kj::Promise<void> hello(HelloContext context) override {
+    net::bridgeErrors([&] {
+      const auto hello = context.getParams().getHello();
+      checkHello(options_, hello);
+      const TaskId worker = wire::decodeTask(hello.getCaller());
+      connection_->set->checkCaller(*connection_, options_.taskOf(worker));
+      const Incarnation incarnation{hello.getIncarnation()};
+      if (worker.job != JobKind::kWorker)
+        throw Error(ErrorCode::kBadConfig, worker.name() + " is no worker");
+      if (const auto not_yet = host_.shard().workers().notYetDeclared(worker.index, incarnation))
+        return context.getResults().setNotYet(not_yet->message());
+      const uint64_t elements = host_.shard().elements();
+      connection_->set->greet(*connection_, {worker, incarnation, hello.getConnection()});
+      connection_->connection->setPeer(worker.name() + " bulk");
+      exchange::TransferPlan plan =
+          planFor(options_, host_.shard().declaration().value(), worker.index, hello);
+      if (!plan.fault.empty())
+        throw Error(ErrorCode::kBadConfig, worker.name() + ": " + plan.fault);
+      auto results = context.getResults();
+      wire::encodeCodecs(results);
+      if (lent_ == nullptr) lent_ = std::make_shared<LentMemory>(host_.shard(), worker);
+      arena::GradientLayout layout(host_.shard().declaration().value().layout, options_.self.index);
+      connection_->connection->stream().setLimits(
+          wire::gradientLimits(elements, layout, options_.chunk_bytes));
+      results.setData(kj::heap<DataSession>(host_, std::move(plan), std::move(layout), connection_,
+                                            worker.index, incarnation, lent_, options_));
+    });
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> replica(ReplicaContext context) override {
+    const TaskId primary = net::bridgeErrors([&] {
+      const auto hello = context.getParams().getHello();
+      checkHello(options_, hello);
+      const TaskId caller = wire::decodeTask(hello.getCaller());
+      connection_->set->checkCaller(*connection_, options_.taskOf(caller));
+      const Incarnation incarnation{hello.getIncarnation()};
+      if (host_.replica() == nullptr || caller.job != JobKind::kPs ||
+          replication::backupOf(caller.index, options_.ps_tasks) != options_.self.index)
+        throw Error(ErrorCode::kBadConfig,
+                    fmt::format("{} keeps no replica of {}; start all tasks with the same "
+                                "cluster file",
+                                options_.name(), options_.taskOf(caller).name()));
+      host_.replica()->meet(incarnation);
+      connection_->set->greet(*connection_, {caller, incarnation, hello.getConnection()});
+      connection_->connection->setPeer(options_.taskOf(caller).name() + " replica");
+      return caller;
+    });
+    const Incarnation incarnation{context.getParams().getHello().getIncarnation()};
+    return host_.whenDeclared().then([this, context, primary, incarnation]() mutable {
+      if (connection_->connection == nullptr) return;
+      if (!host_.shard().declaration().has_value())
+        net::throwAsKj(Error(ErrorCode::kUnavailable, "the model is no longer declared"));
+      const arena::ParameterLayout& layout = host_.shard().declaration()->layout;
+      arena::GradientLayout gradients(layout, primary.index);
+      connection_->connection->stream().setLimits(wire::gradientLimits(
+          layout.shards.at(primary.index).elements, gradients, options_.chunk_bytes));
+      context.getResults().setIncarnation(options_.incarnation.value);
+      context.getResults().setReplica(makeReplica(
+          *host_.replica(), host_.shard(), connection_, primary.index, options_.taskOf(primary),
+          std::move(gradients), incarnation, options_.chunk_bytes));
+    });
+  }
+
+ private:
+  ShardHost& host_;
+  const ServiceOptions& options_;
+  const wire::ConnectionRef connection_;
+  std::shared_ptr<LentMemory> lent_;  // null before the first hello
+};
+
+}  // namespace
+
+schema::PsDataGate::Client makeDataGate(ShardHost& host, const ServiceOptions& options,
+                                        wire::ConnectionRef connection) {
+  return kj::heap<DataGate>(host, options, std::move(connection));
+}
+
+}  // namespace dtf::host
