@@ -2,19 +2,14 @@
 
 namespace dtf::daemons {
 
-ConnectionLoad loadOf(const ConnectionSet& connections) {
-  return {connections.size(), connections.traffic()};
-}
-
 std::vector<Metric> connectionMetrics(
-    const std::vector<std::pair<std::string, ConnectionLoad>>& loads) {
-  Metric open{"dtf_connections", "Connections that others have to this task, by kind.",
-              Metric::Kind::kGauge};
+    const std::vector<std::pair<std::string, wire::ConnectionLoad>>& loads) {
+  Metric open{"dtf_connections", "Open connections to this task, by kind.", Metric::Kind::kGauge};
   Metric received{"dtf_received_bytes_total",
-                  "Bytes that have come on these connections; gradients in shared memory do not.",
+                  "Bytes received on connections to this task, without gradients in shared memory.",
                   Metric::Kind::kCounter};
   Metric sent{"dtf_sent_bytes_total",
-              "Bytes that have left on these connections; parameters in shared memory do not.",
+              "Bytes sent on connections to this task, without parameters in shared memory.",
               Metric::Kind::kCounter};
   for (const auto& [kind, load] : loads) {
     const MetricLabels labels = {{"kind", kind}};

@@ -116,10 +116,12 @@ net::Credentials credentialsOf(const cluster::TaskOptions& options) {
 int reportFailure(const Error& error) {
   DTF_LOG_CALL("exit " + std::string(errorCodeName(error.code())));
   // Errors that a person must fix are printed in compiler form: a command line, a place in a file.
+  // A launcher prints the message itself, once for the job.
   const std::string& message = error.message();
+  const bool is_for_person = error.has(ErrorTrait::kHasPlace) || hasSeveralLines(message);
   if (error.code() == ErrorCode::kUsage)
     printLast(std::string(program_invocation_short_name) + ": error: " + message + "\n");
-  else if (error.has(ErrorTrait::kHasPlace) || hasSeveralLines(message))
+  else if (is_for_person && !notifyEnabled())
     printLast(asLines(message));
   else
     log::error("event=failed code={} error=\"{}\"", errorCodeName(error.code()), error.message());

@@ -160,12 +160,14 @@ kj::Promise<void> MetricsServer::sample() {
 
 std::vector<Metric> MetricsServer::metricsOf(const ServiceLook& look) const {
   std::vector<Metric> metrics = {
-      {"dtf_task_info", "What this task is: always 1.", Metric::Kind::kGauge, {{1, task_labels_}}},
-      gauge("dtf_task_ready", "1: as /readyz has it.", look.not_ready.empty() ? 1 : 0)};
+      {"dtf_task_info",
+       "Always 1; the labels describe this task.",
+       Metric::Kind::kGauge,
+       {{1, task_labels_}}},
+      gauge("dtf_task_ready", "1 if /readyz answers 200, else 0.", look.not_ready.empty() ? 1 : 0)};
   metrics.insert(metrics.end(), look.metrics.begin(), look.metrics.end());
   metrics.push_back(counter("dtf_damaged_messages_total",
-                            "Messages that came to this task with other bytes than were sent, on "
-                            "connections without TLS.",
+                            "Messages received with damaged bytes, on connections without TLS.",
                             static_cast<double>(net::damagedMessages())));
   const std::vector<Metric> process = processMetrics();
   metrics.insert(metrics.end(), process.begin(), process.end());

@@ -73,7 +73,7 @@ PartServer::PartServer(PartServerOptions options, net::Loop& loop,
                     (*self)->eraseIfOver(session);
                   });
                 }},
-      connections_(std::make_unique<ConnectionSet>(
+      connections_(std::make_unique<wire::ConnectionSet>(
           loop, [this](const void* key) { onClosed(key); }, kCallsBytesMax)) {
   DTF_CHECK(options_.incarnation.value != 0);
 }
@@ -104,12 +104,13 @@ void PartServer::serve(kj::Own<net::MessageStream> stream, std::string peer) {
     return;
   }
   connections_->serve(kj::mv(stream), std::move(peer),
-                      [this](const ConnectionRef& ref) -> capnp::Capability::Client {
+                      [this](const wire::ConnectionRef& ref) -> capnp::Capability::Client {
                         return makeTaskGate(*this, ref);
                       });
 }
 
-ServedSession& PartServer::open(const wire::SessionToken& token, const ConnectionRef& client) {
+ServedSession& PartServer::open(const wire::SessionToken& token,
+                                const wire::ConnectionRef& client) {
   DTF_CHECK(client->connection != nullptr);
   const uint64_t session = token.number;
   for (const auto& [id, other] : sessions_)
@@ -171,21 +172,23 @@ std::vector<Metric> PartServer::metrics() const {
   const auto now = [](std::string_view name, std::string_view help, uint64_t value) {
     return gauge(name, help, static_cast<double>(value));
   };
-  std::vector<Metric> metrics = connectionMetrics({{"control", loadOf(*connections_)}});
+  std::vector<Metric> metrics = connectionMetrics({{"control", wire::loadOf(*connections_)}});
   for (const Metric& metric :
-       {now("dtf_sessions", "Sessions of clients that are open.", sessions_.size()),
-        now("dtf_session_plans", "Parts of graphs that are compiled.", plans),
-        now("dtf_session_steps", "Steps under way.", steps),
-        now("dtf_held_bytes", "Bytes of all that sessions hold here.", budget_->taken()),
-        now("dtf_held_bytes_max", "Bytes that sessions may hold.", budget_->bytesMax()),
-        now("dtf_variables", "Variables that outlive steps and sessions.", held.variables),
-        now("dtf_variable_bytes", "Bytes of the values of these variables.", held.bytes),
-        now("dtf_queues", "Queues that outlive steps and sessions.", queued.queues),
-        now("dtf_queue_elements", "Elements in these queues.", queued.elements),
-        now("dtf_queue_bytes", "Bytes of these elements.", queued.bytes),
-        now("dtf_parked_tensors", "Tensors that wait for who receives them.", load.parked),
-        now("dtf_parked_bytes", "Bytes of these tensors.", load.owned_bytes),
-        now("dtf_waiting_receives", "Receives that wait for their tensor.", load.waiting)})
+       {now("dtf_sessions", "Open sessions of clients.", sessions_.size()),
+        now("dtf_session_plans", "Compiled parts of graphs.", plans),
+        now("dtf_session_steps", "Running steps.", steps),
+        now("dtf_held_bytes", "Bytes of memory that all sessions hold.", budget_->taken()),
+        now("dtf_held_bytes_max", "Bytes of memory that all sessions may hold.",
+            budget_->bytesMax()),
+        now("dtf_variables", "Variables of this task, shared by sessions.", held.variables),
+        now("dtf_variable_bytes", "Bytes of the values of variables.", held.bytes),
+        now("dtf_queues", "Queues of this task, shared by sessions.", queued.queues),
+        now("dtf_queue_elements", "Elements in queues.", queued.elements),
+        now("dtf_queue_bytes", "Bytes of the elements in queues.", queued.bytes),
+        now("dtf_parked_tensors", "Tensors that wait for their receive operation.", load.parked),
+        now("dtf_parked_bytes", "Bytes of the parked tensors.", load.owned_bytes),
+        now("dtf_waiting_receives", "Receive operations that wait for their tensor.",
+            load.waiting)})
     metrics.push_back(metric);
   return metrics;
 }

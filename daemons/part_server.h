@@ -12,8 +12,8 @@
 #include "common/engine/local_tasks.h"
 #include "common/net/buffer_pool.h"
 #include "common/net/loop.h"
-#include "common/wire/session_token.h"
-#include "daemons/connection_set.h"
+#include "common/wire/connection_set.h"
+#include "common/wire/session/session_token.h"
 #include "daemons/counted_device.h"
 #include "daemons/served_session.h"
 
@@ -51,7 +51,7 @@ class PartServer {
   void tellsMetricsAt(std::string address) { metrics_address_ = std::move(address); }
 
   // For the RPC services. Errors: as in the schema.
-  ServedSession& open(const wire::SessionToken& token, const ConnectionRef& client);
+  ServedSession& open(const wire::SessionToken& token, const wire::ConnectionRef& client);
   ServedSession* find(uint64_t session);  // null: there is none, or it has ended
   const ServedTask& task() const { return task_; }
   std::string statusJson() const;
@@ -77,7 +77,7 @@ class PartServer {
   std::map<uint64_t, std::unique_ptr<ServedSession>> sessions_;
   net::LogLimiter<1> limiter_;
   std::string metrics_address_;  // empty: no HTTP server
-  std::unique_ptr<ConnectionSet> connections_;
+  std::unique_ptr<wire::ConnectionSet> connections_;
 };
 
 }  // namespace dtf::daemons

@@ -9,8 +9,8 @@
 #include "common/base/check.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/model_codec.h"
-#include "common/wire/session_token.h"
-#include "common/wire/tensor_codec.h"
+#include "common/wire/session/session_token.h"
+#include "common/wire/session/tensor_codec.h"
 #include "daemons/part_server.h"
 
 namespace dtf::daemons {
@@ -19,7 +19,7 @@ namespace {
 
 // After its hello, a client may send larger messages. A message above the task's limit is rejected
 // with an error once it is received, unless it is twice as large.
-void greet(PartServer& server, ConnectionHandle& connection, std::string peer) {
+void greet(PartServer& server, wire::ConnectionHandle& connection, std::string peer) {
   DTF_CHECK(connection.connection != nullptr);  // one of its calls has just come
   connection.greeted = true;
   connection.connection->setPeer(std::move(peer));
@@ -43,7 +43,7 @@ std::vector<std::pair<TaskId, std::string>> clusterOf(const ServedTask& task) {
 // A client's session. The ServedSession belongs to the server and ends with the connection.
 class Session final : public schema::GraphSession::Server {
  public:
-  Session(PartServer& server, uint64_t id, ConnectionRef client)
+  Session(PartServer& server, uint64_t id, wire::ConnectionRef client)
       : server_(server), id_(id), client_(std::move(client)) {}
 
   kj::Promise<void> registerPart(RegisterPartContext context) override {
@@ -122,7 +122,7 @@ class Session final : public schema::GraphSession::Server {
 
   PartServer& server_;
   const uint64_t id_;
-  const ConnectionRef client_;
+  const wire::ConnectionRef client_;
   const std::shared_ptr<size_t> calls_ = std::make_shared<size_t>(0);  // running ones
 };
 
@@ -130,7 +130,7 @@ class Session final : public schema::GraphSession::Server {
 class Sink final : public schema::TensorSink::Server {
  public:
   Sink(PartServer& server, ServedSession& session, TaskId sender, Incarnation incarnation,
-       ConnectionRef connection)
+       wire::ConnectionRef connection)
       : server_(server),
         session_(session.token().number),
         counted_(session.addSink()),
@@ -155,12 +155,12 @@ class Sink final : public schema::TensorSink::Server {
   const std::shared_ptr<const void> counted_;
   const TaskId sender_;
   const Incarnation incarnation_;
-  const ConnectionRef connection_;
+  const wire::ConnectionRef connection_;
 };
 
 class Gate final : public schema::TaskGate::Server {
  public:
-  Gate(PartServer& server, ConnectionRef connection)
+  Gate(PartServer& server, wire::ConnectionRef connection)
       : server_(server), connection_(std::move(connection)) {}
 
   kj::Promise<void> hello(HelloContext context) override {
@@ -221,12 +221,12 @@ class Gate final : public schema::TaskGate::Server {
 
  private:
   PartServer& server_;
-  const ConnectionRef connection_;
+  const wire::ConnectionRef connection_;
 };
 
 }  // namespace
 
-schema::TaskGate::Client makeTaskGate(PartServer& server, ConnectionRef connection) {
+schema::TaskGate::Client makeTaskGate(PartServer& server, wire::ConnectionRef connection) {
   return kj::heap<Gate>(server, std::move(connection));
 }
 

@@ -2,8 +2,8 @@
 
 // The RPC interfaces of a task that serves (common/wire/parts.capnp).
 
+#include "common/wire/connection_set.h"
 #include "common/wire/parts.capnp.h"
-#include "daemons/connection_set.h"
 
 namespace dtf::daemons {
 
@@ -12,6 +12,6 @@ class PartServer;
 // Returns the bootstrap of one connection.
 // Borrows: `server`, which outlives its connections.
 // Threads: loop-thread only.
-schema::TaskGate::Client makeTaskGate(PartServer& server, ConnectionRef connection);
+schema::TaskGate::Client makeTaskGate(PartServer& server, wire::ConnectionRef connection);
 
 }  // namespace dtf::daemons

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "common/base/error.h"
-#include "common/wire/part_codec.h"
-#include "common/wire/tensor_codec.h"
+#include "common/wire/session/part_codec.h"
+#include "common/wire/session/tensor_codec.h"
 #include "daemons/served_session.h"
 
 namespace dtf::daemons {

@@ -11,9 +11,9 @@
 #include "common/engine/executor.h"
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
-#include "common/wire/part_codec.h"
-#include "common/wire/tensor_codec.h"
-#include "common/wire/trace_codec.h"
+#include "common/wire/session/part_codec.h"
+#include "common/wire/session/tensor_codec.h"
+#include "common/wire/session/trace_codec.h"
 
 namespace dtf::daemons {
 
@@ -76,7 +76,7 @@ struct ServedSession::Running {
 };
 
 ServedSession::ServedSession(ServedTask& task, const wire::SessionToken& token,
-                             ConnectionRef client)
+                             wire::ConnectionRef client)
     : task_(task),
       token_(token),
       id_(token.number),

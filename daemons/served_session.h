@@ -16,10 +16,10 @@
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/engine/rendezvous.h"
+#include "common/wire/connection_set.h"
 #include "common/wire/parts.capnp.h"
-#include "common/wire/session_token.h"
-#include "common/wire/tensor_link.h"
-#include "daemons/connection_set.h"
+#include "common/wire/session/session_token.h"
+#include "common/wire/session/tensor_link.h"
 #include "daemons/served_part.h"
 #include "daemons/served_task.h"
 
@@ -39,7 +39,7 @@ class ServedSession final : kj::TaskSet::ErrorHandler {
   using RunPart =
       capnp::CallContext<schema::GraphSession::RunPartParams, schema::GraphSession::RunPartResults>;
 
-  ServedSession(ServedTask& task, const wire::SessionToken& token, ConnectionRef client);
+  ServedSession(ServedTask& task, const wire::SessionToken& token, wire::ConnectionRef client);
   ~ServedSession() noexcept(false);
   ServedSession(const ServedSession&) = delete;
   ServedSession& operator=(const ServedSession&) = delete;
@@ -74,7 +74,7 @@ class ServedSession final : kj::TaskSet::ErrorHandler {
   const wire::SessionToken& token() const { return token_; }
   size_t plans() const { return plans_.size(); }
   size_t steps() const { return running_.size(); }
-  const ConnectionRef& client() const { return client_; }
+  const wire::ConnectionRef& client() const { return client_; }
 
  private:
   struct Running;
@@ -108,7 +108,7 @@ class ServedSession final : kj::TaskSet::ErrorHandler {
   ServedTask& task_;
   const wire::SessionToken token_;
   const uint64_t id_;
-  const ConnectionRef client_;
+  const wire::ConnectionRef client_;
   bool closed_ = false;
   bool used_ = false;
   engine::Rendezvous rendezvous_;

@@ -13,11 +13,8 @@ constexpr std::string_view kPage =
 
 // The URL of a task; null if its port is unknown (`port: auto`) or it has none.
 Json urlOf(const cluster::JobSpec& job, TaskId task) {
-  const std::optional<uint16_t> port = cluster::metricsPort(job, task);
-  if (!port || *port == 0) return nullptr;
-  cluster::Address address = job.cluster.tasks(task.job).at(task.index).address;
-  address.port = *port;
-  return (job.cluster.keys.empty() ? "http://" : "https://") + address.str();
+  const std::string url = cluster::metricsUrl(job, task);
+  return url.empty() ? Json(nullptr) : Json(url);
 }
 
 Json tasksOf(const cluster::JobSpec& job) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
@@ -47,6 +48,7 @@ struct StepTraces::Queue {
   }
 
   void count(uint64_t of, uint64_t lost) {
+    DTF_CHECK(lost <= of);
     const MutexLock lock(mutex);
     sent += of - lost;
     dropped += lost;
@@ -144,7 +146,7 @@ std::vector<Metric> StepTraces::metrics() const {
   if (queue_ == nullptr) return {};
   const MutexLock lock(queue_->mutex);
   return {{"dtf_trace_spans_total",
-           "Spans of traced steps, by whether a collector has taken them.",
+           "Spans of traced steps, by outcome: sent to the collector, or dropped.",
            Metric::Kind::kCounter,
            {{countOf(queue_->sent), {{"outcome", "sent"}}},
             {countOf(queue_->dropped), {{"outcome", "dropped"}}}}}};

@@ -1,14 +1,14 @@
 #pragma once
 
-// The process around a PsServer: its threads, the listening socket, signals.
+// The process around a host::PsServer: its threads, the listening socket, signals.
 
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "common/host/hosted_shard.h"
 #include "daemons/daemon.h"
 #include "daemons/metrics_server.h"
-#include "daemons/psd/ps_server.h"
 #include "daemons/service_watch.h"
 #include "daemons/step_traces.h"
 
@@ -27,7 +27,7 @@ class PsProcess {
   ~PsProcess() noexcept(false);
 
   // Returns 0 when every worker has finished; after signal n only if the job was done or saved, or
-  // no worker had come; else 128 + n. kPausedExitCode: see PsServer::onSignal().
+  // no worker had come; else 128 + n. kPausedExitCode: see host::PsServer::onSignal().
   // Errors: kUnavailable for a worker that never came or was lost without a replacement, naming it;
   // kUnavailable when the port is taken.
   int run();
@@ -38,16 +38,13 @@ class PsProcess {
   std::string address() const { return listener_->address(); }
 
  private:
-  void onSocket(net::AcceptedSocket socket, net::ConnectionKind kind, std::string peer);
   void onSignal(int number);
   kj::Promise<daemons::ServiceLook> look();
 
-  const daemons::StepTraces traces_;  // before what records
+  const daemons::StepTraces traces_;  // made before the recording threads
   net::Reactor control_;
   net::ReactorLoop control_loop_;
-  std::unique_ptr<PsServer> server_;
-  net::IoThread disk_;
-  net::IoThread data_;  // both end before what they use
+  std::optional<host::HostedShard> shard_;
   std::unique_ptr<net::Listener> listener_;
   daemons::SignalExit signals_;
   const std::filesystem::path timelines_;

@@ -13,14 +13,14 @@ namespace dtf::workerd {
 
 namespace {
 
-// Returns whether a ps is on another host. Then the tasks may have different run directories.
-bool hasPsElsewhere(const cluster::TaskOptions& task) {
+// Returns whether a shard is on another host. Then the tasks may have different run directories.
+bool hasShardElsewhere(const cluster::TaskOptions& task) {
   const auto hostOf = [](const cluster::TaskSpec& spec) {
     return cluster::hostKey(spec.address.host);
   };
   const std::string here = hostOf(task.job.cluster.worker.at(task.task.index));
-  return std::any_of(task.job.cluster.ps.begin(), task.job.cluster.ps.end(),
-                     [&](const cluster::TaskSpec& ps) { return hostOf(ps) != here; });
+  return std::ranges::any_of(task.job.cluster.hosts(),
+                             [&](const cluster::TaskSpec& host) { return hostOf(host) != here; });
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ train::CheckpointerOptions checkpointerOptions(const cluster::TaskOptions& task,
                                                std::function<std::vector<uint64_t>()> keeps_also) {
   const cluster::TrainSpec& train = task.job.train.value();
   // A process with its own parameters has its shard in memory.
-  const bool apart = train.checkpoint && !task.job.cluster.ps.empty();
+  const bool apart = train.checkpoint && !task.job.cluster.isOneProcess();
   train::CheckpointerOptions options;
   options.job = task.job.job;
   options.run_dir = task.job.run_dir;
@@ -50,11 +50,21 @@ train::CheckpointerOptions checkpointerOptions(const cluster::TaskOptions& task,
   options.replicas = task.job.durability.kind == cluster::Durability::kReplica;
   options.signature = data::readSignature(train.data.train);
   options.gather = apart && train.checkpoint->gather;
-  options.elsewhere = hasPsElsewhere(task);
+  options.elsewhere = hasShardElsewhere(task);
   options.stay = apart && train.checkpoint->stay;
-  for (const cluster::TaskSpec& ps : task.job.cluster.ps)
-    options.ps_hosts.push_back(ps.address.host);
+  options.hosts = task.job.cluster.shardHosts();
+  for (const cluster::TaskSpec& host : task.job.cluster.hosts())
+    options.ps_hosts.push_back(host.address.host);
   return options;
+}
+
+train::SaveSchedule saveScheduleOf(const cluster::JobSpec& job) {
+  const cluster::Timeouts& timeouts = job.timeouts;
+  // A save captures and writes, each for finish_seconds at most.
+  return {job.train->checkpoint,
+          job.durability.snapshot_every_steps,
+          {.save = fromSeconds(2 * timeouts.finish_seconds),
+           .recovery = fromSeconds(std::max(timeouts.rejoin_seconds, timeouts.lease_seconds))}};
 }
 
 }  // namespace dtf::workerd

@@ -1,6 +1,7 @@
 #pragma once
 
-// The options of the chief's checkpointer (common/train/checkpointer.h).
+// The options of the chief's checkpointer and supervisor (common/train/checkpointer.h,
+// supervisor.h).
 
 #include <cstdint>
 #include <functional>
@@ -8,6 +9,7 @@
 
 #include "common/cluster/options.h"
 #include "common/train/checkpointer.h"
+#include "common/train/supervisor.h"
 
 namespace dtf::workerd {
 
@@ -18,5 +20,7 @@ bool isSupervised(const cluster::JobSpec& job);
 // Blocks, errors: as data::readSignature().
 train::CheckpointerOptions checkpointerOptions(
     const cluster::TaskOptions& task, std::function<std::vector<uint64_t>()> keeps_also = nullptr);
+
+train::SaveSchedule saveScheduleOf(const cluster::JobSpec& job);
 
 }  // namespace dtf::workerd

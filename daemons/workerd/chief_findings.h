@@ -1,22 +1,27 @@
 #pragma once
 
-// What the chief concludes from its ps.
+// Values that the chief computes from the state of its ps.
 
 #include <cstddef>
 #include <cstdint>
 
+#include "common/arena/parameter_layout.h"
 #include "common/base/error.h"
-#include "common/ps/parameter_client.h"
-#include "common/ps/parameter_layout.h"
+#include "common/cluster/spec.h"
+#include "common/exchange/exchange_client.h"
+#include "common/train/training_loop.h"
 
 namespace dtf::workerd {
 
-// Why a job that nobody supervises ends when one of its ps holds nothing: nothing else does,
-// either.
-Error lostForGood(size_t ps_tasks, uint32_t ps_task);
+// Returns the error that ends a job without supervision when `ps_task` holds no values: there is no
+// other copy of them.
+Error lostForGood(const cluster::ClusterSpec& cluster, uint32_t ps_task);
+
+// Returns `error`, with how far the training is whose last checkpoint could not be written for it.
+Error unsavedError(const train::TrainingResult& result, const Error& error);
 
 // The digest of the parameters that the last pull() brought, sparse ones whole.
-// Blocks, errors: as ParameterClient::pullWhole().
-uint64_t digestOf(const ps::ParameterLayout& layout, ps::ParameterClient& client);
+// Blocks, errors: as ExchangeClient::pull().
+uint64_t digestOf(const arena::ParameterLayout& layout, exchange::ExchangeClient& client);
 
 }  // namespace dtf::workerd

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/base/notify.h"
 #include "common/base/text.h"
 #include "common/data/data_files.h"
+#include "common/data/left_out_log.h"
 #include "common/data/open_dataset.h"
 #include "common/data/read_signature.h"
 
@@ -28,6 +30,34 @@ std::shared_ptr<const data::Dataset> open(
   return opened;
 }
 
+// Every worker leaves out the same records; one of them reports them. A launcher prints its report,
+// so for the console the lines of the log are details.
+void reportLeftOut(const JobData& data, bool is_reporter) {
+  data::LeftOutLog log(is_reporter && !notifyEnabled() ? log::Level::kWarning : log::Level::kInfo);
+  for (const auto* dataset : {&data.train, &data.eval}) {
+    if (!*dataset) continue;
+    const data::LeftOut added = log.add(**dataset);
+    if (added.records > 0 && is_reporter)
+      notify({{"event", "left_out"}, {"records", added.records}, {"reasons", added.reasons}});
+  }
+}
+
+// Every worker has the same ones, so one of them reports. The two sides of a split have the same
+// ones, too.
+void reportOtherWords(const JobData& data) {
+  const std::vector<data::OtherWords>& trained = data.train->otherWords();
+  for (const data::OtherWords& words : trained)
+    log::warning("event=other_words reason=\"{}\"", data::otherWordsText(words));
+  if (!data.eval) return;
+  for (const data::OtherWords& words : data.eval->otherWords()) {
+    const auto same = std::ranges::find(trained, words.column, &data::OtherWords::column);
+    if (same != trained.end() && same->where == words.where) continue;
+    log::warning(
+        "event=other_words reason=\"{}{}\"", data::otherWordsText(words),
+        same != trained.end() ? "" : ", which no example to train on has: it stays as it began");
+  }
+}
+
 // Returns null if no records are left out.
 Json leftOutOf(const std::shared_ptr<const data::Dataset>& dataset) {
   if (!dataset || dataset->leftOut().empty()) return {};
@@ -35,9 +65,7 @@ Json leftOutOf(const std::shared_ptr<const data::Dataset>& dataset) {
   Json reasons = Json::array();
   for (size_t i = 0; i < std::min(records.size(), data::kBadRecordsShownMax); ++i)
     reasons.push_back(printable(records[i].reason));
-  return {{"records", records.size()},
-          {"of", dataset->size() + static_cast<int64_t>(records.size())},
-          {"reasons", reasons}};
+  return {{"records", records.size()}, {"of", dataset->recordsRead()}, {"reasons", reasons}};
 }
 
 }  // namespace
@@ -53,9 +81,12 @@ JobData openJobData(const cluster::TrainSpec& train, bool evaluates,
                     const std::function<void(const std::string& what)>& on_reading) {
   JobData data;
   data.train = open(train.data.train, train.data.seed, false, on_reading);
-  if (!evaluates || !train.data.eval) return data;
-  const cluster::DatasetSpec eval = data::readAsTrained(*train.data.eval, train.data.train);
-  data.eval = open(eval, train.data.seed, true, on_reading);
+  if (evaluates && train.data.eval) {
+    const cluster::DatasetSpec eval = data::readAsTrained(*train.data.eval, train.data.train);
+    data.eval = open(eval, train.data.seed, true, on_reading);
+  }
+  reportLeftOut(data, evaluates);
+  if (evaluates) reportOtherWords(data);
   return data;
 }
 

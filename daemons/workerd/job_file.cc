@@ -10,7 +10,7 @@
 #include "common/base/text.h"
 #include "common/base/wall_time.h"
 #include "common/checkpoint/checkpoint_folder.h"
-#include "common/ps/declaration.h"
+#include "common/shard/declaration.h"
 #include "common/train/job_settings.h"
 
 namespace dtf::workerd {
@@ -38,7 +38,7 @@ void setEarlierCheckpointsAside(const cluster::JobSpec& job) {
 }  // namespace
 
 void writeJobFile(const cluster::JobSpec& job, const JobData& data,
-                  const ps::ModelDeclaration& declaration) {
+                  const arena::ModelDeclaration& declaration) {
   setEarlierCheckpointsAside(job);
   std::string text =
       comment(fmt::format("dtf {}, {}: the job as it was understood, with --set and "
@@ -47,7 +47,7 @@ void writeJobFile(const cluster::JobSpec& job, const JobData& data,
   text +=
       comment("paths of data start at the folder of the file that named them: " + job.mark.str());
   if (data.eval) text += comment("data.eval: " + train::datasetText(*data.eval));
-  for (const ps::Setting& setting : ps::settingsOf(declaration))
+  for (const arena::Setting& setting : shard::settingsOf(declaration))
     text += comment(setting.name + ": " + setting.value);
   try {
     atomicReplace(job.run_dir / "job.yaml", text + job.text);

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
+#include "common/arena/model_declaration.h"
 #include "common/cluster/spec.h"
-#include "common/ps/parameter_client.h"
 #include "daemons/workerd/job_data.h"
 
 namespace dtf::workerd {
@@ -13,6 +13,6 @@ namespace dtf::workerd {
 // A file that can't be written is logged, and costs the job nothing.
 // Blocks: on the disk, and reads the evaluation data once.
 void writeJobFile(const cluster::JobSpec& job, const JobData& data,
-                  const ps::ModelDeclaration& declaration);
+                  const arena::ModelDeclaration& declaration);
 
 }  // namespace dtf::workerd

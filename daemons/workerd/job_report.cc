@@ -19,6 +19,7 @@
 #include "common/base/print.h"
 #include "common/base/run_registry.h"
 #include "common/base/text.h"
+#include "common/replication/phase_json.h"
 
 namespace dtf::workerd {
 
@@ -39,9 +40,9 @@ Json checkpointJson(const train::CheckpointStatus& status) {
   return json;
 }
 
-// The step of its checkpoint, and the figures of its evaluation.
-Json bestJson(const train::PastEvaluation& best) {
-  Json json = {{"step", best.step}, {"checkpoint", best.checkpoint.value()}};
+// The step of its checkpoint, the metric that it is the best by, and the figures of its evaluation.
+Json bestJson(const train::PastEvaluation& best, const std::string& metric) {
+  Json json = {{"step", best.step}, {"checkpoint", best.checkpoint.value()}, {"metric", metric}};
   for (const auto& [name, value] : best.values) json[name] = value;
   return json;
 }
@@ -62,6 +63,13 @@ Json summariesJson(const summary::EventWriterStatus& status) {
   return json;
 }
 
+Json slowestJson(const train::Slowest& slowest) {
+  return {{"worker", TaskId{JobKind::kWorker, slowest.rank}.name()},
+          {"phase", replication::phaseName(slowest.phase)},
+          {"steps", slowest.steps},
+          {"seconds", slowest.seconds}};
+}
+
 // Global steps per second; nullopt without measured steps.
 std::optional<double> stepsPerSecond(const train::TrainingResult& result) {
   if (result.batches == 0 || result.seconds <= 0) return std::nullopt;
@@ -80,9 +88,10 @@ Json resultJson(const JobResult& job) {
   if (rate) json["examples_per_second"] = *rate * result.examples_per_step;
   if (job.parameters_digest)
     json["parameters_digest"] = fmt::format("{:016x}", *job.parameters_digest);
+  if (result.slowest) json["slowest"] = slowestJson(*result.slowest);
   if (job.wasDone()) json["already_done"] = true;
   if (!job.ended_early.empty()) json["ended_early"] = job.ended_early;
-  if (job.best) json["best"] = bestJson(*job.best);
+  if (job.best) json["best"] = bestJson(*job.best, job.best_metric);
   if (job.checkpoints) json["checkpoint"] = checkpointJson(*job.checkpoints);
   if (job.snapshots) json["snapshots"] = snapshotsJson(*job.snapshots);
   if (job.summaries) json["summaries"] = summariesJson(*job.summaries);
@@ -125,14 +134,6 @@ std::string resultText(const Json& summary, const std::optional<JobResult>& resu
 }
 
 }  // namespace
-
-void reportNothingToEvaluate() {
-  constexpr std::string_view kLine =
-      "event=nothing_to_evaluate reason=\"model.metrics asks for evaluations, but data.eval names "
-      "no data to evaluate: add it, or leave out the metrics\"";
-  // dtf-launch has warned before the start: for its console this is a detail.
-  notifyEnabled() ? log::info("{}", kLine) : log::warning("{}", kLine);
-}
 
 void reportModel(const graph::Placement& placement, const std::string& table) {
   std::string rows;
@@ -265,7 +266,10 @@ void JobReport::progress(const train::Progress& progress) {
                {"steps", progress.steps},
                {"loss", progress.loss},
                {"examples_per_second", progress.examples_per_second},
-               {"steps_per_second", progress.steps_per_second}};
+               {"steps_per_second", progress.steps_per_second},
+               {"batches", progress.batches},
+               {"exchange_seconds", progress.step_times.exchanges}};
+  if (progress.straggler) line["straggler"] = replication::stragglerJson(progress.straggler);
   if (evaluation && evaluation->accuracy) line["eval_accuracy"] = *evaluation->accuracy;
   notifyIfRoom(line);
 }
@@ -331,7 +335,10 @@ void JobReport::write(const End& end) {
   const std::filesystem::path& run_dir = task_.job.run_dir;
   writeSummary(run_dir, summary);
   releaseSummaryRoom(run_dir);
-  dtf::print(resultText(summary, result) + "summary: " + summaryFile(run_dir).string() + "\n");
+  const bool unsaved = end.outcome == "interrupted" && task_.job.savesNothing();
+  dtf::print(resultText(summary, result) +
+             (unsaved ? "nothing was saved: the job has 'checkpoint: none'\n" : "") +
+             "summary: " + summaryFile(run_dir).string() + "\n");
 }
 
 void JobReport::keepResult() {
@@ -359,7 +366,7 @@ void JobReport::done(int exit_code) {
                          summaryFile(task_.job.run_dir).string()));
 }
 
-// As the summary of the earlier run has it, too: one that was killed at the end has left none.
+// Compares the earlier run's summary, too: a run that was killed at its end has left none.
 bool JobReport::wasDoneBefore() {
   const Json earlier = Json::parseOrNull(earlier_summary_);
   const MutexLock lock(mutex_);
@@ -401,7 +408,7 @@ void JobReport::interrupted(int signal, const std::string& cause) {
   }
   auto written = std::make_shared<std::promise<void>>();
   std::future<void> end = written->get_future();
-  // Not joined: the process ends even if the disk hangs.
+  // Detached: the process ends even if the disk hangs.
   std::thread([this, signal, cause, written] {
     try {
       write({"interrupted", 128 + signal, cause});

@@ -22,9 +22,6 @@
 
 namespace dtf::workerd {
 
-// Logs that the metrics of the file have no data to be evaluated on.
-void reportNothingToEvaluate();
-
 // Reports the shares of the ps: the notify line "model" for the launcher, and event=placement with
 // `table` in the log.
 void reportModel(const graph::Placement& placement, const std::string& table);
@@ -48,7 +45,8 @@ struct JobResult {
   Json left_out{};                                        // leftOutJson()
   bool is_unsaved = false;    // the last checkpoint failed: this process ends with that error
   std::string ended_early{};  // why; empty: it has not
-  std::optional<train::PastEvaluation> best{};  // that the job keeps; none: no such one
+  std::optional<train::PastEvaluation> best{};  // of the kept best checkpoint; none: not kept
+  std::string best_metric{};                    // it is the best by this one
 
   bool isDone() const { return !training.stopped || !ended_early.empty(); }
   // The job had come to its end before this process: nothing was trained.

@@ -6,9 +6,9 @@
 #include "common/base/check.h"
 #include "common/base/file_system.h"
 #include "common/base/mutex.h"
-#include "common/ps/local_parameter_client.h"
+#include "common/exchange/local_exchange_client.h"
+#include "common/host/shard_files.h"
 #include "common/train/pooled_updates.h"
-#include "daemons/psd/shard_files.h"
 #include "daemons/workerd/worker_client.h"
 
 namespace dtf::workerd {
@@ -21,30 +21,24 @@ constexpr uint32_t kOnlyShard = 0;
 // Borrows: the constructor's `cluster`.
 class LocalCheckpoints final : public checkpoint::CheckpointClient {
  public:
-  LocalCheckpoints(ps::LocalCluster& cluster, Incarnation chief, std::filesystem::path folder)
+  LocalCheckpoints(exchange::LocalCluster& cluster, Incarnation chief, std::filesystem::path folder)
       : cluster_(cluster), chief_(chief), folder_(std::move(folder)) {}
 
-  std::vector<checkpoint::HeldValues> held() override {
-    checkpoint::HeldValues held;
-    cluster_.ask(kOnlyShard, [&held](ps::Shard& shard) {
-      const ps::PsWord word = shard.word();
-      held.epoch = word.epoch;
-      held.updates = word.step;
-      held.restored = word.origin != ps::EpochOrigin::kInitialValues;
-      held.origin_epoch = word.origin_cut.epoch;
-      held.origin_step = word.origin_cut.step;
-    });
-    return {held};
+  std::vector<checkpoint::PsState> held() override {
+    checkpoint::PsState state;
+    cluster_.ask(kOnlyShard, [&state](shard::Shard& shard) { state = {shard.held()}; });
+    return {state};
   }
 
   std::vector<CutPosition> positions(bool hold) override {
     CutPosition position;
-    cluster_.ask(kOnlyShard, [&](ps::Shard& shard) { position = shard.position(chief_, hold); });
+    cluster_.ask(kOnlyShard,
+                 [&](shard::Shard& shard) { position = shard.cuts().position(chief_, hold); });
     return {position};
   }
 
   void releaseHold() override {
-    cluster_.ask(kOnlyShard, [this](ps::Shard& shard) { shard.releaseHold(chief_); });
+    cluster_.ask(kOnlyShard, [this](shard::Shard& shard) { shard.cuts().releaseHold(chief_); });
   }
 
   void startCut(const CutPosition& position, uint64_t epoch) override {
@@ -55,12 +49,13 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
       cuts_->last = cut;
     }
     // The callback must not use `this`: the shard keeps it, and may call it later.
-    cluster_.ask(kOnlyShard, [&](ps::Shard& shard) {
-      shard.cutAt(chief_, epoch, position, [cuts = cuts_, cut](ps::CutAnswer answer) {
-        const MutexLock lock(cuts->mutex);
-        cut->answer = std::move(answer);
-        cuts->answered.notifyAll();
-      });
+    cluster_.ask(kOnlyShard, [&](shard::Shard& shard) {
+      shard.cuts().cutAt(chief_, epoch, position,
+                         [cuts = cuts_, cut](replication::CutAnswer answer) {
+                           const MutexLock lock(cuts->mutex);
+                           cut->answer = std::move(answer);
+                           cuts->answered.notifyAll();
+                         });
     });
   }
 
@@ -71,8 +66,8 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
     while (!cut->answer && !cuts_->called_off) cuts_->answered.wait(cuts_->mutex);
     if (!cut->answer) throw calledOff();
     if (const Error* error = std::get_if<Error>(&*cut->answer)) throw Error(*error);
-    const auto& result = std::get<ps::CutResult>(*cut->answer);
-    if (result.outcome != ps::CutOutcome::kCaptured) return std::nullopt;
+    const auto& result = std::get<replication::CutResult>(*cut->answer);
+    if (result.outcome != replication::CutOutcome::kCaptured) return std::nullopt;
     return result.version;
   }
 
@@ -85,27 +80,28 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
 
   std::vector<checkpoint::SavedShard> save(const std::string& folder,
                                            const CutPosition& position) override {
-    std::optional<ps::Shard::Captured> captured;
-    cluster_.ask(kOnlyShard, [&](ps::Shard& shard) {
-      captured = shard.captured(chief_, position);
-      shard.releaseCapture();
+    std::optional<shard::CapturedShard> captured;
+    cluster_.ask(kOnlyShard, [&](shard::Shard& shard) {
+      captured = shard.cuts().captured(chief_, position);
+      shard.cuts().releaseCapture();
     });
     checkpoint::SavedShard saved =
-        psd::saveShard(realFileSystem(), folder_ / folder, kOnlyShard, *captured);
-    cluster_.ask(kOnlyShard,
-                 [&captured](ps::Shard& shard) { shard.noteSaved(captured->capture->version); });
+        host::saveShard(realFileSystem(), folder_ / folder, kOnlyShard, *captured);
+    cluster_.ask(kOnlyShard, [&captured](shard::Shard& shard) {
+      shard.cuts().noteSaved(captured->capture->version);
+    });
     return {saved};
   }
 
   void restore(const checkpoint::GoingBack& target) override {
-    std::optional<ps::ModelDeclaration> declaration;
-    cluster_.ask(kOnlyShard, [&](ps::Shard& shard) { declaration = shard.declaration(); });
+    std::optional<arena::ModelDeclaration> declaration;
+    cluster_.ask(kOnlyShard, [&](shard::Shard& shard) { declaration = shard.declaration(); });
     DTF_CHECK(declaration.has_value() && !target.folder.empty());
-    ps::RestoredShard state =
-        psd::restoreShard(realFileSystem(), folder_ / target.folder, kOnlyShard, *declaration, 1);
+    shard::RestoredShard state =
+        host::restoreShard(realFileSystem(), folder_ / target.folder, kOnlyShard, *declaration, 1);
     state.epoch = target.epoch;
-    state.cut = {target.cut_epoch, target.cut_step};
-    cluster_.ask(kOnlyShard, [&](ps::Shard& shard) { shard.restore(chief_, state); });
+    state.origin_cut = {target.cut_epoch, target.cut_step};
+    cluster_.ask(kOnlyShard, [&](shard::Shard& shard) { shard.recovery().restore(chief_, state); });
   }
 
   // There are no other processes: nothing is gathered or shared.
@@ -115,8 +111,8 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
 
   // No second process could find a snapshot: such a job is rejected.
   std::vector<checkpoint::KeptSnapshot> snapshot(
-      const checkpoint::SnapshotName&, const CutPosition&,
-      const std::optional<checkpoint::SnapshotName>&) override {
+      const checkpoint::CutName&, const CutPosition&,
+      const std::optional<checkpoint::CutName>&) override {
     never();
   }
   void forgetSnapshots() override { never(); }
@@ -125,7 +121,7 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
 
  private:
   struct Cut {
-    std::optional<ps::CutAnswer> answer;
+    std::optional<replication::CutAnswer> answer;
   };
   struct Cuts {
     Mutex mutex;
@@ -140,7 +136,7 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
     return {ErrorCode::kUnavailable, "the job ends: no further checkpoint will be taken"};
   }
 
-  ps::LocalCluster& cluster_;
+  exchange::LocalCluster& cluster_;
   const Incarnation chief_;
   const std::filesystem::path folder_;
   const std::shared_ptr<Cuts> cuts_ = std::make_shared<Cuts>();
@@ -154,28 +150,28 @@ class LocalClient final : public WorkerClient {
         cluster_(1, 1, clock, fromSeconds(task.job.timeouts.finish_seconds), &updates_),
         client_(cluster_, kChief.index) {}
 
-  ps::ParameterClient& parameters() override { return client_; }
+  exchange::ExchangeClient& parameters() override { return client_; }
   std::unique_ptr<checkpoint::CheckpointClient> checkpoints(double) override {
     return std::make_unique<LocalCheckpoints>(cluster_, client_.incarnation(), folder_);
   }
   void requestStop(WorkerStatus::Refused) override {
-    cluster_.ask(kOnlyShard, [this](ps::Shard& shard) {
-      shard.requestStop(kChief.index, client_.incarnation());
+    cluster_.ask(kOnlyShard, [this](shard::Shard& shard) {
+      shard.workers().requestStop(kChief.index, client_.incarnation());
     });
   }
   void pause() override {}  // there are no other processes
   std::set<uint32_t> toldToEnd() override { return {}; }
   void fail(const Error&, wire::FailureOf, Duration) override {}  // there are no other processes
   void endWith(const Error& error) override {
-    cluster_.ask(kOnlyShard, [&error](ps::Shard& shard) { shard.failAll(error); });
+    cluster_.ask(kOnlyShard, [&error](shard::Shard& shard) { shard.failAll(error); });
   }
   void askHeartbeats(std::function<void()> answer) override { answer(); }
 
  private:
   const std::filesystem::path folder_;
   train::PooledUpdates updates_;
-  ps::LocalCluster cluster_;
-  ps::LocalParameterClient client_;
+  exchange::LocalCluster cluster_;
+  exchange::LocalExchangeClient client_;
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace dtf::workerd {
 struct Supervision {
   // `evaluations` know the checkpoints that stay beside the newest.
   Supervision(const cluster::TaskOptions& task, const Clock& clock, WorkerClient& worker_client,
-              const ps::ModelDeclaration& declaration, const JobEvaluations& evaluations)
+              const arena::ModelDeclaration& declaration, const JobEvaluations& evaluations)
       : client(worker_client.checkpoints(task.job.timeouts.finish_seconds)),
         checkpointer(realFileSystem(), clock, *client, declaration,
                      checkpointerOptions(task, [&evaluations] { return evaluations.kept(); })) {}

@@ -2,8 +2,9 @@
 
 #include <utility>
 
-#include "common/wire/rpc_checkpoint_client.h"
-#include "common/wire/rpc_parameter_client.h"
+#include "common/base/check.h"
+#include "common/wire/checkpoint/rpc_checkpoint_client.h"
+#include "common/wire/ps/rpc_exchange_client.h"
 
 namespace dtf::workerd {
 
@@ -13,10 +14,11 @@ wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task,
                                      const net::Credentials& credentials,
                                      std::function<void(uint32_t)> on_replaced,
                                      OnWaiting on_waiting) {
+  DTF_CHECK(!task.job.cluster.isOneProcess());
   wire::RpcClientOptions options;
   options.on_replaced = std::move(on_replaced);
   options.link = wire::linkOptions(task.job, task.task, Incarnation::ofNow(task.attempt));
-  options.ps = wire::addressesOf(task.job.cluster.ps);
+  options.ps = wire::addressesOf(task.job.cluster.hosts());
   options.credentials = credentials;
   options.on_waiting = std::move(on_waiting);
   return options;
@@ -26,7 +28,7 @@ class RemoteClient final : public WorkerClient {
  public:
   explicit RemoteClient(wire::RpcClientOptions options) : client_(std::move(options)) {}
 
-  ps::ParameterClient& parameters() override { return client_; }
+  exchange::ExchangeClient& parameters() override { return client_; }
   std::unique_ptr<checkpoint::CheckpointClient> checkpoints(double disk_seconds) override {
     return std::make_unique<wire::RpcCheckpointClient>(client_, disk_seconds);
   }
@@ -44,7 +46,7 @@ class RemoteClient final : public WorkerClient {
   }
 
  private:
-  wire::RpcParameterClient client_;
+  wire::RpcExchangeClient client_;
 };
 
 }  // namespace
@@ -57,11 +59,10 @@ std::unique_ptr<WorkerClient> connectToPs(const cluster::TaskOptions& task,
       clientOptions(task, credentials, std::move(on_replaced), std::move(on_waiting)));
 }
 
-std::string whoWasToldToEnd(WorkerClient& client) {
+std::string whoWasToldToEnd(WorkerClient& client, const ShardHosts& hosts) {
   std::string names;
   const std::set<uint32_t> told = client.toldToEnd();
-  for (const uint32_t ps_task : told)
-    names += (names.empty() ? "" : ", ") + TaskId{JobKind::kPs, ps_task}.name();
+  for (const uint32_t shard : told) names += (names.empty() ? "" : ", ") + hosts.of(shard).name();
   return (names.empty() ? "a ps" : names) + (told.size() > 1 ? " were" : " was") + " told to end";
 }
 

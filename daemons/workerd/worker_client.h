@@ -11,21 +11,22 @@
 #include "common/base/error.h"
 #include "common/checkpoint/checkpoint_client.h"
 #include "common/cluster/options.h"
+#include "common/exchange/exchange_client.h"
 #include "common/net/credentials.h"
-#include "common/ps/parameter_client.h"
 #include "common/runtime/compute_pool.h"
-#include "common/wire/ps_link.h"
+#include "common/wire/ps/ps_link.h"
 #include "daemons/workerd/worker_status.h"
 
 namespace dtf::workerd {
 
 // Threads: parameters() on the training thread; the rest is thread-safe.
-// Blocks: as ps::ParameterClient and checkpoint::CheckpointClient; fail() for `patience` at most.
+// Blocks: as exchange::ExchangeClient and checkpoint::CheckpointClient; fail() for `patience` at
+// most.
 class WorkerClient {
  public:
   virtual ~WorkerClient() = default;
 
-  virtual ps::ParameterClient& parameters() = 0;
+  virtual exchange::ExchangeClient& parameters() = 0;
   // For the chief, once the model is declared. `disk_seconds`: the time limit for writing or
   // reading a shard. The result must not outlive this.
   virtual std::unique_ptr<checkpoint::CheckpointClient> checkpoints(double disk_seconds) = 0;
@@ -34,7 +35,8 @@ class WorkerClient {
   virtual void requestStop(WorkerStatus::Refused refused) = 0;
   // Announces to all that the job is saved and will be continued later.
   virtual void pause() = 0;
-  // Returns the ps that are ending at another's request.
+  // Returns the ps that are ending at another's request. A request to stop made before this call is
+  // then ahead of all later calls.
   virtual std::set<uint32_t> toldToEnd() = 0;
   // Reports to all why this worker ends.
   virtual void fail(const Error& error, wire::FailureOf failure_of, Duration patience) = 0;
@@ -47,8 +49,8 @@ class WorkerClient {
 };
 
 // Returns `ps/0, ps/1 were told to end`, for a job without checkpoints: its workers don't request a
-// stop but end at once. Blocks: as toldToEnd().
-std::string whoWasToldToEnd(WorkerClient& client);
+// stop but end at once. `hosts`: of the job's shards. Blocks: as toldToEnd().
+std::string whoWasToldToEnd(WorkerClient& client, const ShardHosts& hosts);
 
 using OnWaiting = std::function<void(const std::string& what, Duration waited)>;
 

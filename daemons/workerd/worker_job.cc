@@ -10,7 +10,6 @@
 #include "common/base/check.h"
 #include "common/base/cores.h"
 #include "common/base/failpoint.h"
-#include "common/base/file.h"
 #include "common/base/file_system.h"
 #include "common/base/log.h"
 #include "common/base/mutex.h"
@@ -18,11 +17,10 @@
 #include "common/base/text.h"
 #include "common/base/trace.h"
 #include "common/net/damage.h"
-#include "common/ps/barrier.h"
-#include "common/ps/replication_rules.h"
+#include "common/replication/barrier.h"
+#include "common/replication/replication_rules.h"
 #include "common/train/chief_decision.h"
 #include "common/train/epochs.h"
-#include "common/train/initial_values.h"
 #include "common/train/kernel_choices.h"
 #include "common/train/summaries.h"
 #include "common/train/supervisor.h"
@@ -52,12 +50,11 @@ class WorkerJob {
         train_(*task.job.train),
         status_(status),
         report_(report),
-        client_(task.job.cluster.ps.empty()
+        client_(task.job.cluster.isOneProcess()
                     ? holdParameters(task, clock_, devices_.betweenSteps())
                     : connectToPs(
                           task, credentials, [this](uint32_t ps_task) { onReplaced(ps_task); },
                           onWaiting())) {
-    DTF_CHECK(task_.task.job == JobKind::kWorker);
     log::info("event=computing threads={} cores={} workers_on_host={} devices={} tiles={}",
               devices_.threads(), availableCores(),
               cluster::workersBeside(task_.job.cluster, task_.task.index), join(names_, ","),
@@ -91,33 +88,38 @@ class WorkerJob {
       notifyIfRoom({{"event", "waiting"}, {"for", what}, {"seconds", 0}});
     });
     left_out_ = leftOutJson(data);
-    const auto ranks = static_cast<uint32_t>(task_.job.cluster.worker.size());
-    train_.steps = train::stepsOf(train_, data.train->size(), ranks);
-    const uint32_t ps_tasks = train::shardsOf(task_.job.cluster);
-    train::TrainingLoop loop(
-        train_, {task_.task.index, ranks, ps_tasks, task_.job.cluster.ps.empty()}, data.train,
-        client_->parameters(), devices_.kernels(), devices_.device(), clock_, devices_.towers());
-    if (isChief() && train_.model.wantsEvaluation() && !train_.data.eval && !train_.summaries)
-      reportNothingToEvaluate();
+    const train::WorkerPlace place = train::placeOf(task_.job.cluster, task_.task.index);
+    train_.steps = train::stepsOf(train_, data.train->size(), place.workers);
+    train::TrainingLoop loop(train_, place, data.train, client_->parameters(), devices_.kernels(),
+                             devices_.device(), clock_, devices_.towers());
+    if (isChief()) warnOfEvaluations(train_, data.train->size(), place.workers);
     if (data.eval)
-      loop.evaluateOn(data.eval, [this](uint64_t step) { evaluations_.beforeEvaluation(step); });
+      loop.evaluateOn(data.eval, [this](uint64_t step) {
+        status_.evaluates = true;
+        evaluations_.beforeEvaluation(step);
+      });
     if (isChief()) reportModel(loop.placement(), loop.placementTable());
     loop.join([this, &loop] { return restore(loop); }, onWaiting());
     report_.begins();
     status_.goesOn();
     if (supervision_) supervise(loop);
+    if (supervision_ && evaluations_.watch(*supervision_->supervisor))
+      client_->toldToEnd();  // ps/0 stops the job before a worker passes the barrier
     if (isChief()) writeJobFile(task_.job, data, loop.declaration());
+    // An earlier process of the chief has trained: a launcher may send SIGTERM from now on.
+    if (isChief() && task_.reached_step && train_.checkpoint) status_.hasValues();
     notifyReady();
-    log::info("event=joined ps={} variables={}", ps_tasks,
+    log::info("event=joined ps={} variables={}", place.ps_tasks,
               loop.declaration().layout.variables.size());
-    client_->parameters().barrier(ps::kStartBarrier);
+    client_->parameters().job().barrier(replication::kStartBarrier);
     const train::TrainingResult result = trainToTheEnd(loop);
     if (isChief()) finishAsChief(loop, result);
     const bool pauses = result.stopped && task_.job.launch.pauses();
     if (pauses) pause(result);
     endSupervision();
-    const JobEnd end = result.stopped && !train_.checkpoint ? JobEnd{whoWasToldToEnd(*client_)}
-                                                            : JobEnd{.paused = pauses};
+    const JobEnd end = result.stopped && !train_.checkpoint
+                           ? JobEnd{whoWasToldToEnd(*client_, place.hosts)}
+                           : JobEnd{.paused = pauses};
     finish();
     log::info(
         "event=finished global_step={} batches={} batches_stale={} examples={} messages_damaged={}",
@@ -130,7 +132,7 @@ class WorkerJob {
   void pause(const train::TrainingResult& result) {
     DTF_CHECK(result.stopped && train_.checkpoint && !unsaved_);
     if (isChief()) client_->pause();
-    client_->parameters().barrier(ps::kPausedBarrier);
+    client_->parameters().job().barrier(replication::kPausedBarrier);
     log::info("event=paused step={} steps={}", result.global_step, train_.steps);
   }
 
@@ -140,7 +142,7 @@ class WorkerJob {
       const train::TrainingResult result = train(loop);
       if (supervision_ && result.stopped) keepStopped();
       trace::save(task_.job.run_dir / "timeline");
-      client_->parameters().barrier(ps::trainedBarrier(result.epoch));
+      client_->parameters().job().barrier(replication::trainedBarrier(result.epoch));
       // The others are at rest unless the ps went back meanwhile.
       unsaved_.reset();
       bool is_saved = false;
@@ -149,7 +151,7 @@ class WorkerJob {
         is_saved = train_.checkpoint && !unsaved_;
       }
       try {
-        client_->parameters().barrier(ps::savedBarrier(result.epoch));
+        client_->parameters().job().barrier(replication::savedBarrier(result.epoch));
         if (isOverOnceSaved(result, is_saved)) return result;
       } catch (const Error&) {
         if (!unsaved_) throw;
@@ -161,7 +163,7 @@ class WorkerJob {
 
   // Called after the barrier at the end of training, in its epoch.
   bool areAllAtRest(const train::TrainingResult& result) {
-    const ps::StepState state = client_->parameters().pull();
+    const replication::StepState state = client_->parameters().pull();
     return state.epoch == result.epoch && result.isOver(state);
   }
 
@@ -174,19 +176,24 @@ class WorkerJob {
       if (isChief() && !is_saved) return areAllAtRest(result);
       return result.isOver(client_->parameters().pull());
     } catch (const Error& error) {
-      const bool is_lost =
-          error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;
-      if (isChief() || !isSupervised(task_.job) || !is_lost) throw;
-      log::warning("event=left_unanswered step={} reason=\"{}\"", result.global_step,
-                   error.message());
+      if (isChief()) throw;
+      leaveUnanswered(error);
       return true;
     }
+  }
+
+  // A worker that has met the others behind the last save may leave a lost ps without its answer:
+  // the ps, or its restored values, need nothing of this worker. Otherwise rethrows the error.
+  void leaveUnanswered(const Error& error) const {
+    const ErrorCode code = error.code();
+    const bool is_lost = code == ErrorCode::kUnavailable || code == ErrorCode::kDeadline;
+    if (!isSupervised(task_.job) || unsaved_ || !is_lost) throw;
+    log::warning("event=left_unanswered reason=\"{}\"", error.message());
   }
 
   // The worker that requested the stop may have left when a ps is lost: the chief restores the ps
   // and repeats the request to it.
   void keepStopped() {
-    DTF_CHECK(isChief());
     client_->requestStop([](const Error& reason) {
       log::warning("event=stop_refused reason=\"{}\"", reason.message());
     });
@@ -203,8 +210,13 @@ class WorkerJob {
   // Errors from here on concern this worker, no longer the job.
   void finish() {
     DTF_FAILPOINT("ending.before_finish");
-    client_->parameters().finish();
+    try {
+      client_->parameters().job().leave();
+    } catch (const Error& error) {
+      leaveUnanswered(error);
+    }
     finished_ = true;
+    notify({{"event", "finished"}});
     DTF_FAILPOINT("ending.after_finish");
   }
 
@@ -246,12 +258,13 @@ class WorkerJob {
         const MutexLock lock(supervisor_mutex_);
         replaced_ = false;
       }
-      const ps::RecoveryDecision decision =
+      const replication::RecoveryDecision decision =
           train::decideAsChief(ps->held(), {.incarnation = Incarnation::ofNow(task_.attempt).value,
                                             .named = named_,
-                                            .reached = task_.reached_step});
+                                            .reached = task_.reached_step,
+                                            .hosts = task_.job.cluster.shardHosts()});
       named_ = std::max(named_, decision.epoch);
-      if (decision.action != ps::RecoveryAction::kContinue) return decision.epoch;
+      if (decision.action != replication::RecoveryAction::kContinue) return decision.epoch;
       const MutexLock lock(supervisor_mutex_);
       has_values_ = !replaced_;
       if (has_values_) return std::nullopt;
@@ -269,13 +282,16 @@ class WorkerJob {
     events.on_evaluated_saved = [this](uint64_t step, uint64_t checkpoint) {
       evaluations_.saved(step, checkpoint);
     };
-    events.on_went_back = [](const train::WentBack& back) { reportWentBack(back); };
+    events.on_went_back = [this](const train::WentBack& back) {
+      evaluations_.goBack(back.step);
+      reportWentBack(back);
+    };
+    events.on_waiting = onWaiting();
     events.on_hopeless = [this](const Error& error) { client_->endWith(error); };
     const MutexLock lock(supervisor_mutex_);
-    supervision_->supervisor.emplace(
-        supervision_->checkpointer,
-        train::SaveSchedule{train_.checkpoint, task_.job.durability.snapshot_every_steps},
-        ps::cutKind(loop.declaration().replication), clock_, std::move(events));
+    supervision_->supervisor.emplace(supervision_->checkpointer, saveScheduleOf(task_.job),
+                                     replication::cutKind(loop.declaration().replication), clock_,
+                                     std::move(events));
     supervisor_ = &*supervision_->supervisor;
     if (replaced_) supervisor_->onPsReplaced();
   }
@@ -285,7 +301,7 @@ class WorkerJob {
     if (!isChief()) return;
     const MutexLock lock(supervisor_mutex_);
     replaced_ = true;
-    if (has_values_) return client_->endWith(lostForGood(task_.job.cluster.ps.size(), ps_task));
+    if (has_values_) return client_->endWith(lostForGood(task_.job.cluster, ps_task));
     if (supervisor_ != nullptr) supervisor_->onPsReplaced();
   }
 
@@ -296,11 +312,10 @@ class WorkerJob {
       loop.observe(&*summaries_);
     }
     if (supervision_)
-      on_step = [supervisor = &*supervision_->supervisor](const ps::StepState& state) {
+      on_step = [supervisor = &*supervision_->supervisor](const replication::StepState& state) {
         supervisor->onStep(state);
       };
     DTF_CHECK(!supervision_ || isChief());
-    if (supervision_) evaluations_.watch(*supervision_->supervisor);
     WorkerStatus::Stopper stopper;
     if (train_.checkpoint)
       stopper = [this](WorkerStatus::Refused refused) { client_->requestStop(std::move(refused)); };
@@ -315,10 +330,8 @@ class WorkerJob {
     status_.loss = static_cast<float>(progress.loss);
     status_.steps_per_second = progress.steps_per_second;
     status_.examples_per_second = progress.examples_per_second;
-    done_.batches = progress.batches;
-    done_.batches_stale = progress.batches_stale;
-    done_.examples = progress.examples;
-    done_.step_times = progress.step_times;
+    status_.evaluates = false;
+    done_.progress = progress;
     reportDone();
     if (!isChief()) return;
     report_.progress(progress);
@@ -326,8 +339,7 @@ class WorkerJob {
     if (progress.evaluation && progress.evaluation->accuracy)
       accuracy_ = fmt::format(" eval_accuracy={:.4f}", *progress.evaluation->accuracy);
     // A launcher shows the progress itself; its log files get a line every ten seconds.
-    const Duration pause = std::chrono::seconds(notifyEnabled() ? 10 : 0);
-    if (clock_.now() - logged_ < pause) return;
+    if (clock_.now() - logged_ < std::chrono::seconds(notifyEnabled() ? 10 : 0)) return;
     logged_ = clock_.now();
     log::info("event=progress step={} steps={} loss={:.4f} examples_per_second={:.0f}{}",
               progress.global_step, train_.steps, progress.loss, progress.examples_per_second,
@@ -340,7 +352,6 @@ class WorkerJob {
   }
 
   void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result) {
-    DTF_CHECK(isChief());
     JobResult job{.training = result, .left_out = left_out_, .is_unsaved = unsaved_.has_value()};
     try {
       evaluateLast(loop, job);
@@ -357,11 +368,11 @@ class WorkerJob {
       log::warning("event=not_evaluated reason=\"{}\"", error.message());
     }
     if (train_.checkpoint) job.checkpoints = supervision_->supervisor->status();
-    if (result.stopped) job.ended_early = evaluations_.endedEarly();
-    job.best = evaluations_.best();
+    evaluations_.tellOf(job);
     if (task_.job.durability.kind == cluster::Durability::kSnapshot)
       job.snapshots = supervision_->supervisor->snapshotStatus();
-    job.summaries = finishSummaries(loop);
+    if (summaries_) loop.observe(nullptr);
+    if (summaries_) job.summaries = summaries_->finish();  // waits until they are written
     report_.result(job);
     if (!unsaved_ && job.isDone()) status_.hasResult();
     DTF_FAILPOINT("ending.after_result");
@@ -373,15 +384,11 @@ class WorkerJob {
     if (!supervision_) return std::nullopt;
     try {
       supervision_->supervisor->saveAtRest();
+      status_.goesOn();
       reportDone();
     } catch (const Error& error) {
       reportDone();
-      return Error(error.code(),
-                   fmt::format("{}, but its last checkpoint could not be written: {}",
-                               result.stopped ? fmt::format("the job was stopped at step {}",
-                                                            result.global_step)
-                                              : "training is done",
-                               error.message()));
+      return unsavedError(result, error);
     }
     return std::nullopt;
   }
@@ -398,13 +405,6 @@ class WorkerJob {
                            supervision_->checkpointer.lastStep());
   }
 
-  // Waits until the summaries are written.
-  std::optional<summary::EventWriterStatus> finishSummaries(train::TrainingLoop& loop) {
-    if (!summaries_) return std::nullopt;
-    loop.observe(nullptr);
-    return summaries_->finish();
-  }
-
   const cluster::TaskOptions& task_;
   cluster::TrainSpec train_;
   WorkerStatus& status_;
@@ -412,8 +412,8 @@ class WorkerJob {
   SystemClock clock_;
   TimePoint logged_{};
   bool finished_ = false;
-  uint64_t named_ = 0;                         // see ps::ChiefWord
-  std::optional<wire::FailureOf> failure_of_;  // of an error now; none: as its code says
+  uint64_t named_ = 0;                         // see replication::ChiefState
+  std::optional<wire::FailureOf> failure_of_;  // of an error now; none: depends on its code
   std::optional<Error> unsaved_;               // why the end of the training is in no checkpoint
   WorkerStatus::Done done_;
   Json left_out_;         // of the data
@@ -431,8 +431,8 @@ class WorkerJob {
       choices_.rule()};
   Mutex supervisor_mutex_;
   train::Supervisor* supervisor_ DTF_GUARDED_BY(supervisor_mutex_) = nullptr;  // supervision_'s
-  bool replaced_ DTF_GUARDED_BY(supervisor_mutex_) = false;    // a ps, since this worker's start
-  bool has_values_ DTF_GUARDED_BY(supervisor_mutex_) = false;  // all ps, which can't restore them
+  bool replaced_ DTF_GUARDED_BY(supervisor_mutex_) = false;  // a ps was, since this worker's start
+  bool has_values_ DTF_GUARDED_BY(supervisor_mutex_) = false;  // all ps do, and can't restore them
   const std::unique_ptr<WorkerClient> client_;
   std::optional<train::Summaries> summaries_;  // the chief's, with `summaries` in the file
   JobEvaluations evaluations_{task_.job, [this] { keepStopped(); }};

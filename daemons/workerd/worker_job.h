@@ -22,7 +22,7 @@ struct JobEnd {
 // Trains until the job is done: connects to every ps, declares the model, meets the other workers,
 // steps, meets them again. The chief then saves, evaluates and gives `report` the result. Keeps
 // `status` up to date. Blocks until the end.
-// Errors: of the data, the model, the parameter client (a lost or missing task, named), the
+// Errors: of the data, the model, the exchange client (a lost or missing task, named), the
 // training and the last checkpoint.
 JobEnd runWorkerJob(const cluster::TaskOptions& task, const net::Credentials& credentials,
                     WorkerStatus& status, JobReport& report);

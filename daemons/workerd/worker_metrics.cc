@@ -10,7 +10,7 @@ double countOf(uint64_t count) {
 
 Metric stepSeconds(const train::StepTimes& times) {
   Metric metric{"dtf_step_seconds",
-                "Seconds for a batch of this worker, from the previous answer to its own.",
+                "Seconds for a batch of this worker, from one answer of the ps to the next.",
                 Metric::Kind::kHistogram};
   for (size_t i = 0; i < train::StepTimes::kAtMost.size(); ++i)
     metric.histogram.buckets.push_back({train::StepTimes::kAtMost[i], times.counts[i]});
@@ -19,9 +19,20 @@ Metric stepSeconds(const train::StepTimes& times) {
   return metric;
 }
 
+Metric phaseSeconds(const replication::PhaseTimes& times) {
+  Metric metric{"dtf_phase_seconds_total",
+                "Seconds of this worker's steps, by phase: it reads data, computes, sends and "
+                "receives, waits for other workers and the update, evaluates.",
+                Metric::Kind::kCounter};
+  for (size_t i = 0; i < times.each.size(); ++i)
+    metric.values.push_back(
+        {toSeconds(times.each[i]), {{"phase", std::string(replication::kPhaseNames[i])}}});
+  return metric;
+}
+
 void addCheckpoints(const train::CheckpointStatus& checkpoints, std::vector<Metric>& metrics) {
   metrics.push_back({"dtf_checkpoints_total",
-                     "Checkpoints that the chief has taken, by outcome.",
+                     "Checkpoints taken by the chief, by outcome.",
                      Metric::Kind::kCounter,
                      {{countOf(checkpoints.saved), {{"outcome", "saved"}}},
                       {countOf(checkpoints.failed), {{"outcome", "failed"}}}}});
@@ -32,26 +43,29 @@ void addCheckpoints(const train::CheckpointStatus& checkpoints, std::vector<Metr
 
 std::vector<Metric> metricsOf(const WorkerStatus& status) {
   const WorkerStatus::Done done = status.done();
+  const train::Progress& progress = done.progress;
   std::vector<Metric> metrics = {
       gauge("dtf_global_step",
-            "Updates that the parameters have had; falls when the job goes back to a checkpoint.",
+            "Updates of the parameters; falls when the job goes back to a checkpoint or snapshot.",
             countOf(status.global_step)),
-      gauge("dtf_job_steps", "Global steps that the job is to train; 0: not known yet.",
+      gauge("dtf_job_steps", "Global steps of the whole job; 0: not known yet.",
             countOf(status.steps)),
-      gauge("dtf_loss", "Sync: the mean of a step; async: of this worker's last batch.",
+      gauge("dtf_loss",
+            "Sync: mean loss of the last step; async: loss of this worker's last batch.",
             status.loss),
-      gauge("dtf_global_steps_per_second", "Global steps since the report before.",
+      gauge("dtf_global_steps_per_second", "Global steps a second since the last report.",
             status.steps_per_second),
-      gauge("dtf_job_examples_per_second", "Examples of all workers since the report before.",
-            status.examples_per_second),
+      gauge("dtf_job_examples_per_second",
+            "Examples of all workers a second since the last report.", status.examples_per_second),
       {"dtf_batches_total",
        "Batches of this worker, by the outcome of their gradients.",
        Metric::Kind::kCounter,
-       {{countOf(done.batches - done.batches_stale), {{"outcome", "applied"}}},
-        {countOf(done.batches_stale), {{"outcome", "stale"}}}}},
-      counter("dtf_examples_total", "Examples of the batches of this worker.",
-              countOf(done.examples)),
-      stepSeconds(done.step_times)};
+       {{countOf(progress.batches - progress.batches_stale), {{"outcome", "applied"}}},
+        {countOf(progress.batches_stale), {{"outcome", "stale"}}}}},
+      counter("dtf_examples_total", "Examples in the batches of this worker.",
+              countOf(progress.examples)),
+      stepSeconds(progress.step_times),
+      phaseSeconds(progress.phases_total)};
   if (done.checkpoints) addCheckpoints(*done.checkpoints, metrics);
   return metrics;
 }

@@ -7,7 +7,8 @@
 
 #include "common/base/thread.h"
 #include "common/cluster/options.h"
-#include "daemons/connection_set.h"
+#include "common/host/hosted_shard.h"
+#include "common/wire/connection_set.h"
 #include "daemons/daemon.h"
 #include "daemons/metrics_server.h"
 #include "daemons/service_watch.h"
@@ -31,7 +32,9 @@ class WorkerServer {
   // checkpoint was written; in that case kPausedExitCode with launch.on_sigterm: pause. Returns 128
   // + SIGTERM if a ps ended on request and the job keeps no checkpoints. The process ends at once
   // with 128 + n at a second signal n, timeouts.stop_seconds after the first, or if there is
-  // nothing to save: the ps hold all that a worker holds.
+  // nothing to save: the ps, or the replica of its shard, hold all that a worker holds. A worker
+  // that has trained stays for its shard as long. The peers of a shard get the reason before its
+  // connections close, whatever ends the process.
   // Errors: as runWorkerJob().
   int run();
 
@@ -39,7 +42,14 @@ class WorkerServer {
   void onSignal(int number);
   void onRefused(int number, const Error& reason);
   kj::Promise<daemons::ServiceLook> look();
-  [[noreturn]] void leave(int number);
+  void leave(int number);
+  void serve(net::AcceptedSocket socket, net::ConnectionKind kind, const std::string& peer);
+  bool waitsForOthers() const;
+  void leaveLater(int number, std::string_view awaited);
+  void endShard();
+  void onTrained();
+  void onShardEnded();
+  void takeShardsResult();
 
   const cluster::TaskOptions task_;
   const net::Credentials credentials_;
@@ -47,14 +57,18 @@ class WorkerServer {
   WorkerStatus status_;
   net::Reactor reactor_;
   net::ReactorLoop loop_{reactor_};
-  daemons::ConnectionSet connections_;
+  wire::ConnectionSet connections_;
   std::unique_ptr<net::Listener> listener_;
   // made once the address is bound: before, the job may be another process's
   std::optional<JobReport> report_;
+  std::optional<host::HostedShard> shard_;  // where workers host shards that others use
   daemons::SignalExit signals_;
   std::optional<Error> error_;
   JobEnd ended_;
+  bool shard_ended_ = false;  // nobody needs its values any more
+  bool trained_ = false;
   bool stopping_ = false;
+  std::optional<int> exit_code_;  // leaving: of the process, once the peers of its shard have it
   kj::Promise<void> patience_ = nullptr;
   daemons::ServiceWatch watch_;
   std::unique_ptr<daemons::MetricsServer> metrics_;  // null: no metrics port

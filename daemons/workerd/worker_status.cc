@@ -31,6 +31,12 @@ WorkerStatus::Training::~Training() {
   status_.stopper_.revoke();
 }
 
+void WorkerStatus::hasValues() {
+  const MutexLock lock(mutex_);
+  DTF_CHECK(phase_ == WorkerPhase::kStarting);
+  saves_ = true;
+}
+
 bool WorkerStatus::askToEnd(Refused refused) {
   bool saves = false;
   {
@@ -95,6 +101,7 @@ std::string WorkerStatus::text() const {
   std::string text = phase_ == WorkerPhase::kStarting ? "starting" : "training";
   if (step > 0) text = fmt::format("step {} of {}, loss {:.4g}", step, steps.load(), loss.load());
   if (!awaited_.empty()) return text + ", waiting for " + awaited_;
+  if (evaluates) return text + ", evaluating";
   return phase_ == WorkerPhase::kFinishing ? text + ", finishing" : text;
 }
 

@@ -11,7 +11,7 @@
 
 #include "common/base/error.h"
 #include "common/base/mutex.h"
-#include "common/train/step_times.h"
+#include "common/train/progress.h"
 #include "common/train/supervisor.h"
 #include "daemons/workerd/revocable.h"
 
@@ -93,6 +93,10 @@ class WorkerStatus {
   // one.
   std::string whyNotReady() const;
 
+  // The ps hold values that would be lost if the job ended now. Training begins soon, and the
+  // requests of askToEnd() wait for it.
+  void hasValues();
+
   // Handles the first signal. Returns true if the job saves its state and ends by itself, unless
   // `refused` is called; false if nothing is lost by ending at once.
   bool askToEnd(Refused refused);
@@ -101,10 +105,7 @@ class WorkerStatus {
 
   // This worker's own work and, for the chief, the saved checkpoints: as of the last report.
   struct Done {
-    uint64_t batches = 0;
-    uint64_t batches_stale = 0;
-    uint64_t examples = 0;
-    train::StepTimes step_times{};
+    train::Progress progress{};
     std::optional<train::CheckpointStatus> checkpoints{};  // nullopt: the job keeps none
   };
   void reports(const Done& done);
@@ -116,6 +117,7 @@ class WorkerStatus {
   std::atomic<float> loss{0};
   std::atomic<double> steps_per_second{0};
   std::atomic<double> examples_per_second{0};  // of the whole job
+  std::atomic<bool> evaluates{false};
 
  private:
   mutable Mutex mutex_;
