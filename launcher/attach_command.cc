@@ -102,8 +102,8 @@ int reportEnd(const fs::path& folder, const Options& options) {
   if (summary.empty())
     throw Error(ErrorCode::kUnavailable,
                 "the job was refused before its first step, or its "
-                "dtf-launch was killed\n  less " +
-                    shellQuote((folder / "logs").string()));
+                "dtf-launch was killed\n  " +
+                    logsCommand(options));
   if (options.json)
     printEvent("summary", summary);
   else

@@ -14,12 +14,14 @@
 namespace dtf::launcher {
 
 ChiefReports::ChiefReports(const cluster::JobSpec& job, EventWriter& events,
-                           ProgressDisplay& display, Print say, Print alarm)
+                           ProgressDisplay& display, Print say, Print alarm,
+                           double exchange_seconds)
     : job_(job),
       events_(events),
       display_(display),
       say_(std::move(say)),
-      alarm_(std::move(alarm)) {
+      alarm_(std::move(alarm)),
+      exchanges_(exchange_seconds) {
   DTF_CHECK(say_ != nullptr && alarm_ != nullptr);
 }
 
@@ -28,6 +30,8 @@ void ChiefReports::onNotice(const Notice& notice, bool saving) {
     display_.onWaiting(waiting->whom);
   else if (const auto* model = std::get_if<ModelNotice>(&notice))
     onModel(*model);
+  else if (const auto* left_out = std::get_if<LeftOutNotice>(&notice))
+    onLeftOut(*left_out);
   else if (const auto* evaluation = std::get_if<EvaluationNotice>(&notice))
     onEvaluation(*evaluation);
   else if (const auto* restored = std::get_if<RestoredNotice>(&notice))
@@ -63,7 +67,12 @@ bool ChiefReports::wasDone() const {
 void ChiefReports::onModel(const ModelNotice& model) {
   events_.model(model);
   say_(modelText(model, job_));
-  say_(placementText(model));
+  if (!job_.cluster.isOneProcess()) say_(placementText(model, job_));
+}
+
+void ChiefReports::onLeftOut(const LeftOutNotice& left_out) {
+  events_.leftOut(left_out);
+  say_(leftOutText(left_out));
 }
 
 void ChiefReports::onEvaluation(const EvaluationNotice& evaluation) {
@@ -99,6 +108,11 @@ void ChiefReports::onProgress(const ProgressNotice& progress) {
   has_begun_ = true;
   events_.progress(progress);
   display_.onProgress(progress);
+  const std::optional<double> seconds = exchanges_.add(progress.batches, progress.exchange_seconds);
+  if (!seconds) return;
+  events_.exchange(*seconds, exchanges_.predicted());
+  say_(fmt::format("placement: an exchange takes {:.3g} ms, {:.3g} ms were predicted",
+                   *seconds * 1e3, exchanges_.predicted() * 1e3));
 }
 
 }  // namespace dtf::launcher

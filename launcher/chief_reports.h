@@ -10,6 +10,7 @@
 
 #include "common/cluster/spec.h"
 #include "launcher/event_writer.h"
+#include "launcher/exchange_comparison.h"
 #include "launcher/notice.h"
 #include "launcher/progress_display.h"
 
@@ -22,8 +23,9 @@ class ChiefReports {
  public:
   // `say` prints a line unless the launch is quiet, `alarm` in any case.
   using Print = std::function<void(const std::string& text)>;
+  // `exchange_seconds`: predicted; 0: no prediction.
   ChiefReports(const cluster::JobSpec& job, EventWriter& events, ProgressDisplay& display,
-               Print say, Print alarm);
+               Print say, Print alarm, double exchange_seconds = 0);
 
   // `saving`: the job was asked to save and end. What isn't the chief's to report has no effect.
   void onNotice(const Notice& notice, bool saving);
@@ -45,6 +47,7 @@ class ChiefReports {
  private:
   void onResult(const ResultNotice& result) { result_ = result; }
   void onModel(const ModelNotice& model);
+  void onLeftOut(const LeftOutNotice& left_out);
   void onEvaluation(const EvaluationNotice& evaluation);
   void onRestored(const RestoredNotice& restored);
   void onWentBack(const WentBackNotice& back);
@@ -56,6 +59,7 @@ class ChiefReports {
   ProgressDisplay& display_;
   const Print say_;
   const Print alarm_;
+  ExchangeComparison exchanges_;
   std::optional<EvaluationNotice> evaluation_;
   std::optional<uint64_t> checkpoint_;
   uint64_t step_ = 0;

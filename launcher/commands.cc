@@ -1,6 +1,7 @@
 #include "launcher/commands.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -29,13 +30,13 @@ namespace fs = std::filesystem;
 namespace {
 
 std::string memoryText(const train::JobSize& size) {
-  const std::string metrics =
-      size.metric_bytes == 0
-          ? ""
-          : fmt::format("the chief {} of an evaluation for auc; ", bytesText(size.metric_bytes));
+  const std::string metrics = size.metric_bytes == 0
+                                  ? ""
+                                  : fmt::format("the chief keeps {} for auc in an evaluation; ",
+                                                bytesText(size.metric_bytes));
   return fmt::format(
-      "each worker keeps {} of a batch, and {} of parameters and gradients; {}ps hold {} copies of "
-      "their parameters; at least {} here",
+      "each worker keeps {} for a batch, and {} for parameters and gradients; {}ps hold {} copies "
+      "of their parameters; at least {} on this host",
       bytesText(size.kept_bytes), bytesText(size.worker_bytes), metrics, size.ps_copies,
       bytesText(size.memory_bytes));
 }
@@ -43,7 +44,7 @@ std::string memoryText(const train::JobSize& size) {
 // "trains on 60000 examples, evaluates on 10000 examples"
 std::string examplesText(const cluster::JobSpec& job, const train::DataCounts& counts) {
   const auto text = [](const std::optional<int64_t>& count) {
-    return count ? amountText(static_cast<uint64_t>(*count), "example") : "what is on other hosts";
+    return count ? amountText(static_cast<uint64_t>(*count), "example") : "data on other hosts";
   };
   return "trains on " + text(counts.train) +
          (job.train->data.eval ? ", evaluates on " + text(counts.eval) : "");
@@ -136,7 +137,8 @@ PlanInput planInput(const cluster::JobSpec& job, const Options& options, const O
   }
   if (options.bin_dir && !job.launch.copy.programs)
     throw Error(ErrorCode::kUsage,
-                "--bin-dir is of this host: launch.binary_dir says where dtf is on the others");
+                "--bin-dir names a folder of this host: name the folder on the other hosts with "
+                "launch.binary_dir");
   // What these mean elsewhere can't depend on where this process is.
   input.binaries = {"psd", "workerd"};
   input.cluster_file = fs::absolute(options.cluster_file).lexically_normal();
@@ -162,7 +164,7 @@ std::map<std::string, fs::path> programsToCopy(const cluster::JobSpec& job, cons
       if (fs::exists(plugin)) programs.try_emplace(std::string(kGpuPlugin), plugin);
     if (!programs.contains(std::string(kGpuPlugin)))
       throw Error(ErrorCode::kBadConfig,
-                  "a worker has GPUs, and there is no libdtf_gpu.so here to be copied "
+                  "a worker has GPUs, but this host has no libdtf_gpu.so to copy "
                   "(launch.copy.programs): build it, or install dtf on the hosts");
   }
   return programs;
@@ -178,6 +180,14 @@ ChosenAddresses plannedAddresses(const cluster::JobSpec& job) {
   return chosen;
 }
 
+std::string keepPlacement(const Origin& origin) {
+  return origin.keep_placement ? origin.keep_placement() : "";
+}
+
+void warnOf(const std::string& text) {
+  if (!text.empty()) printBounded(STDERR_FILENO, "dtf-launch: " + text + "\n");
+}
+
 UnitStart unitStart(const Options& options, const Origin& origin) {
   return {[options, origin] {
             const char* path = std::getenv("PATH");
@@ -189,6 +199,8 @@ UnitStart unitStart(const Options& options, const Origin& origin) {
 int start(const cluster::JobSpec& job, const Options& options, const Origin& origin, bool serves) {
   LaunchOptions launch_options;
   launch_options.plan = planInput(job, options, origin, serves);
+  launch_options.exchange_seconds = origin.exchange_seconds;
+  if (job.launch.via == Via::kSystemd && !options.dry_run) warnOf(keepPlacement(origin));
   if (job.launch.via == Via::kSystemd)
     return upAsUnits(job, options, launch_options.plan, unitStart(options, origin),
                      origin.credentials);
@@ -200,7 +212,9 @@ int start(const cluster::JobSpec& job, const Options& options, const Origin& ori
     launch_options.files.programs = programsToCopy(job, options, origin);
   if (!options.dry_run) {
     // Not before: a launch that is refused must not take the place of the one that runs there.
-    launch_options.on_held = [&] { return rememberRun(job, options.cluster_file); };
+    launch_options.on_held = [&] {
+      return keepPlacement(origin) + rememberRun(job, options.cluster_file);
+    };
     return options.detach ? launchDetached(job, launch_options, options.cluster_file)
                           : launch(job, launch_options);
   }
@@ -221,7 +235,7 @@ int up(const cluster::JobSpec& job, const Options& options, const Origin& origin
 int serve(const cluster::JobSpec& job, const Options& options, const Origin& origin) {
   if (job.launch.via == Via::kSystemd)
     throw Error(ErrorCode::kUsage,
-                "tasks that serve are no units of systemd: add --set launch.via=local");
+                "serving tasks can't run as systemd units: add --set launch.via=local");
   cluster::JobSpec cluster = job;
   cluster.train.reset();
   return start(cluster, options, origin, true);

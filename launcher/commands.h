@@ -4,6 +4,7 @@
 // Errors: dtf::Error, for main() to print.
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -22,6 +23,10 @@ struct Origin {
   // What the job was read from: absolute path -> text.
   std::map<std::filesystem::path, std::string> files;
   net::Credentials credentials{};  // to ask running tasks with
+  // Of a job with `placement: auto`. Called once the run directory is this launch's: keeps the
+  // choice there, and returns a warning to show, or an empty text. Empty: there is no choice.
+  std::function<std::string()> keep_placement{};
+  double exchange_seconds = 0;  // predicted for the choice; 0: no prediction
 };
 
 // Runs the job, or with --dry-run prints what would run.
@@ -29,8 +34,8 @@ int up(const cluster::JobSpec& job, const Options& options, const Origin& origin
 
 // Writes a job's file for the data of --data, and prints what it found in them.
 // Blocks: on the disk, for as long as reading the data takes.
-// Errors: kUsage; those of profileData() (init/job_file.h); kCannotWrite for a file that is there,
-// without --force.
+// Errors: kUsage; those of profileData() (init/job_file.h) and checkedJob() (init/written_job.h);
+// kCannotWrite for a file that is there, without --force.
 int initJob(const Options& options);
 
 // Has Slurm run the job, and prints its number there; with --dry-run prints the script.
@@ -127,5 +132,8 @@ int exportModel(const cluster::JobSpec& job, const Options& options);
 // Saves the weights of --from as the checkpoint of step 0 in the job's run directory.
 // Errors: those of readWeights() and saveImported(); kUnavailable when the job runs.
 int importModel(const cluster::JobSpec& job, const Options& options);
+
+// "dtf-launch logs job.yaml", of the file and the run directory that a verb was asked about.
+std::string logsCommand(const Options& options);
 
 }  // namespace dtf::launcher

@@ -44,7 +44,7 @@ void Console::line(std::string_view text, std::string_view prefix) {
   std::string block;
   if (dropped_lines_ > 0)
     block = "(" + std::to_string(dropped_lines_) +
-            " lines are not shown: the terminal did not take them; the log files have them all)\n";
+            " lines are not shown: the terminal was too slow; the log files have all lines)\n";
   block.append(prefix).append(printableLines(text)).append("\n");
   if (!status_.empty()) block = std::string(kEraseLine) + block + status_;
   dropped_lines_ = queue_.push(block) ? 0 : dropped_lines_ + 1;

@@ -46,20 +46,18 @@ bool isLate(const ExitStatus& status) {
 std::vector<uint32_t> finishedWorkers(std::span<const TaskFacts> tasks) {
   std::vector<uint32_t> ranks;
   for (const TaskFacts& task : tasks)
-    if (task.id.job == JobKind::kWorker && task.state == TaskState::kDone)
-      ranks.push_back(task.id.index);
+    if (task.isFinishedWorker()) ranks.push_back(task.id.index);
   return ranks;
 }
 
 bool hasAWorkerFinished(std::span<const TaskFacts> tasks) {
-  return std::any_of(tasks.begin(), tasks.end(), [](const TaskFacts& task) {
-    return task.id.job == JobKind::kWorker && task.state == TaskState::kDone;
-  });
+  return std::any_of(tasks.begin(), tasks.end(),
+                     [](const TaskFacts& task) { return task.isFinishedWorker(); });
 }
 
 bool haveAllWorkersGone(std::span<const TaskFacts> tasks) {
   return std::none_of(tasks.begin(), tasks.end(), [](const TaskFacts& task) {
-    const bool is_gone = task.state == TaskState::kDone || task.state == TaskState::kMissed ||
+    const bool is_gone = task.isFinishedWorker() || task.state == TaskState::kMissed ||
                          task.state == TaskState::kStopped;
     return task.id.job == JobKind::kWorker && !is_gone;
   });

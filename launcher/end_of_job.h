@@ -41,10 +41,21 @@ enum class TaskState : uint8_t {
   kStopped
 };
 
+// Whether a task in this state is to get a process.
+inline bool awaitsProcess(TaskState state) {
+  return state == TaskState::kPlanned || state == TaskState::kWaiting;
+}
+
 // Value type.
 struct TaskFacts {
   TaskId id;
   TaskState state = TaskState::kPlanned;
+  bool has_finished = false;  // the running process has reported that its part of the job is done
+
+  // Whether this is a worker that nobody waits for any more. Its process may still host a shard.
+  bool isFinishedWorker() const {
+    return id.job == JobKind::kWorker && (has_finished || state == TaskState::kDone);
+  }
 };
 
 // Whether a task that ends with this code ("unavailable", "deadline") may have lost another one, or
@@ -99,13 +110,13 @@ bool isChiefDone(std::span<const TaskFacts> tasks);
 // because its peers have gone.
 bool isLate(const ExitStatus& status);
 
-// The workers that have ended with 0, by rank: nobody waits for them again.
+// Returns the ranks of the workers that have finished: no task waits for them again.
 std::vector<uint32_t> finishedWorkers(std::span<const TaskFacts> tasks);
 
-// Some worker has ended with 0: the training is over.
+// Returns whether some worker has finished: the training is over.
 bool hasAWorkerFinished(std::span<const TaskFacts> tasks);
 
-// None is there, nor will be.
+// Returns whether no worker has anything left to do: each has finished, or is gone for good.
 bool haveAllWorkersGone(std::span<const TaskFacts> tasks);
 
 // All but `chief`, which is the chief, have ended with 0, but for workers that the job could spare.

@@ -7,10 +7,12 @@
 #include "common/base/json.h"
 #include "common/base/print.h"
 #include "common/base/text.h"
+#include "common/data/left_out_log.h"
 #include "common/data/open_dataset.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
 #include "common/train/evaluation.h"
+#include "common/train/trained_split.h"
 #include "common/yaml/error_at.h"
 #include "launcher/commands.h"
 #include "launcher/json_fields.h"
@@ -23,7 +25,8 @@ namespace {
 
 struct Evaluated {
   train::Evaluation evaluation;
-  uint64_t left_out = 0;  // records that are no examples
+  uint64_t left_out = 0;    // records that are no examples
+  int64_t other_words = 0;  // fields that the lists lack
 };
 
 // As the chief evaluates, so that the numbers are the same to the last bit.
@@ -35,8 +38,15 @@ Evaluated evaluate(const cluster::TrainSpec& train, const train::SavedModel& sav
   runtime::registerCpuKernels(kernels, {bestIsa(), &pool}, choices.rule());
   runtime::CpuDevice device;
   const auto dataset = data::openDataset(spec, train.data.seed, true);
+  const std::string trained =
+      train::trainedExamplesText(saved.eval_split, spec.split ? spec.split->fraction : 0);
+  if (!trained.empty()) log::warning("event=trained_evaluated reason=\"{}\"", trained);
+  data::LeftOutLog(log::Level::kWarning).add(*dataset);
+  for (const data::OtherWords& words : dataset->otherWords())
+    log::warning("event=other_words reason=\"{}\"", data::otherWordsText(words));
   train::Evaluator evaluator(train.model, dataset, kernels, device);
-  return {evaluator.run(saved.values()), dataset->leftOut().size()};
+  return {evaluator.run(saved.values()), dataset->leftOut().size(),
+          data::countOf(dataset->otherWords())};
 }
 
 std::string evalText(const std::string& job, const train::SavedModel& saved,
@@ -75,6 +85,7 @@ int eval(const cluster::JobSpec& job, const Options& options) {
                 {"moving_averages", saved.moving_averages},
                 {"examples", evaluation.examples},
                 {"left_out", evaluated.left_out},
+                {"other_words", evaluated.other_words},
                 {"loss", evaluation.loss},
                 {"accuracy", orNull(evaluation.accuracy)}};
   for (const train::MetricValue& metric : evaluation.metrics)

@@ -18,6 +18,10 @@ void EventWriter::ready(TaskId id) {
   write("ready", {{"task", id.name()}});
 }
 
+void EventWriter::leftOut(const LeftOutNotice& notice) {
+  write("left_out", {{"records", notice.records}, {"reasons", notice.reasons}});
+}
+
 void EventWriter::model(const ModelNotice& notice) {
   write("model", {{"variables", notice.variables},
                   {"parameters", notice.parameters},
@@ -38,7 +42,8 @@ void EventWriter::progress(const ProgressNotice& notice) {
                      {"steps", notice.steps},
                      {"loss", orNull(notice.loss)},
                      {"examples_per_second", orNull(notice.examples_per_second)},
-                     {"eval_accuracy", orNull(notice.eval_accuracy)}});
+                     {"eval_accuracy", orNull(notice.eval_accuracy)},
+                     {"straggler", stragglerJson(notice.straggler)}});
 }
 
 void EventWriter::evaluation(const EvaluationNotice& notice) {
@@ -52,6 +57,11 @@ void EventWriter::checkpoint(const CheckpointNotice& notice) {
   write("checkpoint", {{"step", notice.step},
                        {"seconds", orNull(notice.seconds)},
                        {"stall_seconds", orNull(notice.stall_seconds)}});
+}
+
+void EventWriter::exchange(double measured_seconds, double predicted_seconds) {
+  write("exchange",
+        {{"measured_ms", measured_seconds * 1e3}, {"predicted_ms", predicted_seconds * 1e3}});
 }
 
 void EventWriter::ended(TaskId id, const ExitStatus& status) {

@@ -11,10 +11,11 @@
 
 namespace dtf::launcher {
 
-// Events: started {task, pid}, ready {task}, model {variables, parameters, ps_bytes}, restored
-// {step}, went_back {step, steps_lost, reason}, progress {...}, evaluation {step, loss, accuracy},
-// checkpoint {step, ...}, ended {task, exit_code}, restarting {task, restarts}, and at the very end
-// summary {...}, the content of summary.json.
+// Events: started {task, pid}, ready {task}, left_out {records, reasons}, model {variables,
+// parameters, ps_bytes}, restored {step}, went_back {step, steps_lost, reason}, progress {...},
+// evaluation {step, loss, accuracy}, checkpoint {step, ...}, exchange {measured_ms, predicted_ms},
+// ended {task, exit_code}, restarting {task, restarts}, and at the very end summary {...}, the
+// content of summary.json.
 // Owns: a console for the descriptor, with its bound.
 // Borrows: the descriptor.
 // Threads: loop-thread only.
@@ -27,12 +28,14 @@ class EventWriter {
   void started(TaskId id, pid_t pid);
   void ready(TaskId id);
   void serving(const std::vector<std::string>& targets);
+  void leftOut(const LeftOutNotice& notice);
   void model(const ModelNotice& notice);
   void restored(const RestoredNotice& notice);
   void wentBack(const WentBackNotice& notice);
   void progress(const ProgressNotice& notice);
   void evaluation(const EvaluationNotice& notice);
   void checkpoint(const CheckpointNotice& notice);
+  void exchange(double measured_seconds, double predicted_seconds);
   void ended(TaskId id, const ExitStatus& status);
   void restarting(TaskId id, uint32_t restarts);
   // The last line. Waits for a slow reader, ten seconds at most while it takes nothing.

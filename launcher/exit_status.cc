@@ -48,8 +48,8 @@ std::string ExitStatus::text() const {
   if (signal != 0)
     return "was killed by " + signalName(signal) + " (signal " + std::to_string(signal) + ")" +
            // Of mapped files (data/byte_block.h).
-           (signal == SIGBUS ? ", as when a data file becomes shorter while it is read" : "") +
-           (memory_ran_out ? ", it seems by the kernel, for lack of memory: see dmesg" : "");
+           (signal == SIGBUS ? ", as when a data file is truncated while it is read" : "") +
+           (memory_ran_out ? ", probably by the kernel, for lack of memory: see dmesg" : "");
   const std::string word = exitCodeWord(code);
   return "exited with code " + std::to_string(code) + (word.empty() ? "" : " (" + word + ")");
 }

@@ -5,16 +5,21 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/check.h"
 #include "common/base/json.h"
 #include "common/base/print.h"
 #include "common/base/text.h"
+#include "common/cluster/address.h"
+#include "common/exchange/transfer_plan.h"
 #include "common/graph/placer.h"
 #include "common/model/model_table.h"
 #include "common/model_files/trained_model.h"
+#include "common/replication/replication_rules.h"
 #include "common/runtime/computing_device.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
@@ -97,7 +102,7 @@ std::string kernelsText(const runtime::StepPlan& plan, const std::string& chosen
   size_t width = 6;
   for (const runtime::StepPlan::Row& row : plan.kernels)
     if (!row.way.empty()) width = std::max(width, row.name.size());
-  std::string text = fmt::format("kernels of a step: {}, {}; convolutions go by {}\n",
+  std::string text = fmt::format("kernels of a step: {}, {}; convolutions are chosen by {}\n",
                                  plan.kernels.size(), isaName(bestIsa()), chosen_by);
   std::map<std::string, int> others;
   for (const runtime::StepPlan::Row& row : plan.kernels) {
@@ -109,7 +114,7 @@ std::string kernelsText(const runtime::StepPlan& plan, const std::string& chosen
   std::string counts;
   for (const auto& [op, count] : others)
     counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", op, count);
-  return counts.empty() ? text : text + fmt::format("  with one way each: {}\n", counts);
+  return counts.empty() ? text : text + fmt::format("  ops with one kernel each: {}\n", counts);
 }
 
 // Of all ps, as `check` counts it.
@@ -119,10 +124,10 @@ uint64_t psBytes(const cluster::JobSpec& job, const model::ModelTable& table) {
 
 std::string psMemoryText(const cluster::JobSpec& job, uint64_t bytes) {
   const train::PsCopies copies = train::psCopies(job);
-  std::string text =
-      fmt::format("memory of all ps: {}: {} of parameters twice, {} of the optimizer's slots",
-                  bytesText(copies.all() * bytes), bytesText(copies.values * bytes),
-                  bytesText(copies.slots * bytes));
+  std::string text = fmt::format(
+      "memory of all {}: {}: {} of parameters twice, {} of the optimizer's slots",
+      job.cluster.shardHosts().workers > 0 ? "shards" : "ps", bytesText(copies.all() * bytes),
+      bytesText(copies.values * bytes), bytesText(copies.slots * bytes));
   if (job.durability.kind == cluster::Durability::kSnapshot)
     text += fmt::format(", {} of two snapshots in /dev/shm", bytesText(copies.durability * bytes));
   if (job.durability.kind == cluster::Durability::kReplica)
@@ -144,17 +149,86 @@ std::string memoryText(const cluster::JobSpec& job, const model::ModelTable& tab
          psMemoryText(job, bytes);
 }
 
+// The plan of the chief and a shard, as far as the files tell it.
+exchange::TransferPlan transferOf(const cluster::JobSpec& job, const arena::ParameterLayout& layout,
+                                  uint32_t ps_task) {
+  const cluster::TrainSpec& train = *job.train;
+  const auto workers = static_cast<uint32_t>(job.cluster.worker.size());
+  exchange::JobTransfers of_job = exchange::transfersOf(
+      replication::completeReplication(train.replication, workers), kChief.index);
+  const cluster::TaskSpec& chief = job.cluster.worker.at(kChief.index);
+  of_job.has_tables = std::ranges::any_of(layout.variables, &arena::VariableInfo::is_sparse);
+  of_job.one_process = job.cluster.isOneProcess();
+  of_job.towers = static_cast<uint32_t>(cluster::devicesOf(chief).size());
+  of_job.clips_by_norm = train.optimizer.clip_by_global_norm != 0;
+  exchange::TransferAbilities own;
+  if (!job.cluster.shared_memory) own.share_from_bytes = std::nullopt;
+  if (!job.cluster.stream_gradients) own.stream_from_bytes = std::nullopt;
+  exchange::TransferPeer peer;
+  peer.on_this_host =
+      !of_job.one_process && cluster::hostKey(chief.address.host) ==
+                                 cluster::hostKey(job.cluster.host(ps_task).address.host);
+  return planTransfer(of_job, exchange::shardOf(layout, ps_task, of_job.codec), own, peer);
+}
+
+std::string choicesText(const exchange::TransferPlan& plan) {
+  std::string text;
+  for (const exchange::NamedChoice& named : exchange::choicesOf(plan))
+    text += fmt::format("    {:<27}  {}\n", named.name,
+                        named.choice.is_used ? "yes" : "no: " + named.choice.why_not);
+  return text;
+}
+
+// Shards with the same plan are named together.
+std::string transfersText(const cluster::JobSpec& job, const arena::ParameterLayout& layout) {
+  if (job.cluster.isOneProcess()) return "";
+  std::vector<std::pair<std::string, exchange::TransferPlan>> plans;
+  for (uint32_t ps = 0; ps < layout.shards.size(); ++ps) {
+    const std::string name = job.cluster.shardHosts().of(ps).name();
+    const exchange::TransferPlan plan = transferOf(job, layout, ps);
+    const auto same = std::ranges::find(plans, plan, [](const auto& each) { return each.second; });
+    if (same == plans.end())
+      plans.emplace_back(name, plan);
+    else
+      same->first += ", " + name;
+  }
+  std::string text = fmt::format("transfers of {}:\n", kChief.name());
+  for (const auto& [names, plan] : plans)
+    text += fmt::format("  {}: parameters {}; gradients {}\n{}", names,
+                        exchange::directionText(plan.parameters),
+                        exchange::directionText(plan.gradients), choicesText(plan));
+  return text + "\n";
+}
+
+Json transfersJson(const cluster::JobSpec& job, const arena::ParameterLayout& layout) {
+  Json transfers = Json::array();
+  for (uint32_t ps = 0; ps < layout.shards.size(); ++ps) {
+    const exchange::TransferPlan plan = transferOf(job, layout, ps);
+    Json choices = Json::array();
+    for (const exchange::NamedChoice& named : exchange::choicesOf(plan)) {
+      choices.push_back(Json{{"name", named.name}, {"used", named.choice.is_used}});
+      if (!named.choice.is_used) choices.back()["why_not"] = named.choice.why_not;
+    }
+    transfers.push_back(Json{{"ps", ps},
+                             {"parameters", exchange::directionText(plan.parameters)},
+                             {"gradients", exchange::directionText(plan.gradients)},
+                             {"choices", choices}});
+  }
+  return transfers;
+}
+
 // `explain --graph`.
 void printStepGraph(const cluster::JobSpec& job, const ChiefStep& step,
                     const graph::Placement& placement, const Options& options) {
-  if (options.dot) return print(stepDot(step.part, placement));
+  if (options.dot) return print(stepDot(step.part, placement, job.cluster.shardHosts()));
   if (options.json)
-    return printEvent(
-        "explain",
-        {{"job", job.job}, {"towers", step.towers}, {"step", stepJson(step.part, placement)}});
+    return printEvent("explain",
+                      {{"job", job.job},
+                       {"towers", step.towers},
+                       {"step", stepJson(step.part, placement, job.cluster.shardHosts())}});
   const std::string towers = towersText(job, kChief.index);
   if (!towers.empty()) print(fmt::format("{}: {}\n", kChief.name(), towers));
-  print(stepText(step.part, placement));
+  print(stepText(step.part, placement, job.cluster.shardHosts()));
 }
 
 }  // namespace
@@ -174,6 +248,7 @@ int explain(const cluster::JobSpec& job, const Options& options) {
   train::KernelChoices choices(is_timed ? train.kernels : cluster::KernelRule::kTable, job.run_dir,
                                train::KernelChoices::Absent::kTable);
   const ChiefStep step = stepOf(job, choices);
+  const arena::ParameterLayout layout = train::layoutOf(graph, placement);
   if (options.parts) {
     printStepGraph(job, step, placement, options);
   } else if (options.json) {
@@ -189,12 +264,14 @@ int explain(const cluster::JobSpec& job, const Options& options) {
                            {"step_bytes", step.towers * step.plan.planned_bytes},
                            {"ps_memory_bytes", psBytes(job, table)},
                            {"kernels", kernelsOf(step.plan)},
+                           {"transfers", transfersJson(job, layout)},
                            {"variables", variablesOf(placement)}});
   } else {
-    print(fmt::format("{}\ninput scaling: {}\nloss: {}\nthreads: {}\n{}\n{}\n{}", table.str(),
+    print(fmt::format("{}\ninput scaling: {}\nloss: {}\nthreads: {}\n{}\n{}\n{}{}", table.str(),
                       model_files::scalingText(train.model), train.model.loss.text(),
                       threadsText(job.cluster), memoryText(job, table, graph, step),
-                      kernelsText(step.plan, wanted.text()), graph::placementTable(placement)));
+                      kernelsText(step.plan, wanted.text()), transfersText(job, layout),
+                      graph::placementTable(placement, job.cluster.shardHosts())));
   }
   return 0;
 }

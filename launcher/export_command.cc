@@ -25,7 +25,7 @@ Encode encoderFor(const std::filesystem::path& file) {
   if (ending == ".npz") return model_files::encodeNpz;
   if (ending == ".onnx") return model_files::encodeOnnx;
   throw Error(ErrorCode::kUsage,
-              fmt::format("--to {}: the ending says the format: .safetensors, .npz or .onnx",
+              fmt::format("--to {}: unknown format; end the name with .safetensors, .npz or .onnx",
                           file.string()));
 }
 
@@ -33,8 +33,7 @@ Encode encoderFor(const std::filesystem::path& file) {
 
 int exportModel(const cluster::JobSpec& job, const Options& options) {
   if (!options.to)
-    throw Error(ErrorCode::kUsage,
-                "where to? --to FILE.safetensors, FILE.npz or FILE.onnx says it");
+    throw Error(ErrorCode::kUsage, "--to is missing: name FILE.safetensors, FILE.npz or FILE.onnx");
   const cluster::TrainSpec& train = trainOf(job);
   const Encode encode = encoderFor(*options.to);
   const train::SavedModel saved = openTrainedModel(job, options);

@@ -1,5 +1,8 @@
 #include "launcher/find_run.h"
 
+#include <fmt/core.h>
+
+#include <utility>
 #include <vector>
 
 #include "common/base/error.h"
@@ -20,22 +23,40 @@ namespace {
   throw Error(ErrorCode::kUsage, text);
 }
 
+// The file of the last run in `run_dir`, unless it is `file`.
+fs::path otherFile(const fs::path& run_dir, const fs::path& file) {
+  const std::optional<KnownRun> last = RunRegistry().lastIn(registeredPath(run_dir));
+  return last && last->cluster_file != file ? last->cluster_file : fs::path();
+}
+
 }  // namespace
 
 FoundRun findRun(const cluster::JobSpec& job, const Options& options) {
-  const FoundRun here{job.run_dir, runningLaunch(job.run_dir)};
+  const fs::path file = registeredPath(options.cluster_file);
+  const FoundRun here{job.run_dir, runningLaunch(job.run_dir), otherFile(job.run_dir, file)};
   if (options.run_dir || here.running) return here;
-  std::vector<FoundRun> running;
-  const std::vector<KnownRun> known =
-      RunRegistry().runsOf(registeredPath(options.cluster_file), job.job);
-  for (const KnownRun& run : known)
-    if (std::optional<LaunchRecord> record = runningLaunch(run.run_dir))
+  std::vector<FoundRun> running, ended, taken_over;
+  for (const KnownRun& run : RunRegistry().runsOf(file, job.job)) {
+    if (fs::path other = otherFile(run.run_dir, file); !other.empty())
+      taken_over.push_back({run.run_dir, std::nullopt, std::move(other)});
+    else if (std::optional<LaunchRecord> record = runningLaunch(run.run_dir))
       running.push_back({run.run_dir, std::move(record)});
+    else
+      ended.push_back({run.run_dir, std::nullopt});
+  }
   if (running.size() > 1) failSeveral(options, running);
   if (!running.empty()) return running.front();
   std::error_code ignored;
-  if (fs::exists(here.folder / "logs", ignored) || known.empty()) return here;
-  return {known.front().run_dir, std::nullopt};
+  const bool is_here = fs::exists(here.folder / "logs", ignored);
+  if (is_here && here.other_file.empty()) return here;
+  if (!ended.empty()) return ended.front();
+  return is_here || taken_over.empty() ? here : taken_over.front();
+}
+
+std::string otherFileText(const FoundRun& run) {
+  if (run.other_file.empty()) return "";
+  return fmt::format("the last run in {} is of {}, not of this file", run.folder.string(),
+                     run.other_file.string());
 }
 
 // An older version recorded none, and a job by hand has none.

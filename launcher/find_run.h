@@ -14,13 +14,19 @@ namespace dtf::launcher {
 struct FoundRun {
   std::filesystem::path folder;  // where it runs, or ran last; the file's own if it never did
   std::optional<LaunchRecord> running;  // none: nothing runs there
+  // The file of the last run there, where that is another one; else empty.
+  std::filesystem::path other_file{};
 };
 
 // In this order: --run-dir; the file's run directory as seen from here, when a job runs there; a
 // run of the file that was started from another folder and is running; the last run, from here or
-// from elsewhere.
+// from elsewhere. A folder that another file has taken over comes last, and none of its runs counts
+// as running unless it is the one of --run-dir, or is here.
 // Errors: kUsage naming them when several are running, and none of them from here.
 FoundRun findRun(const cluster::JobSpec& job, const Options& options);
+
+// Returns "the last run in DIR is of OTHER.yaml, not of this file"; empty where it is of this one.
+std::string otherFileText(const FoundRun& run);
 
 // Of the last launch in `run_dir`: the number of its first logs (log_fanin.h). Tasks that were
 // started again have others, too.

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <filesystem>
-#include <string_view>
 
 #include "common/base/error.h"
 #include "common/base/file.h"
@@ -14,6 +13,7 @@
 #include "common/base/run_lock.h"
 #include "common/data/data_files.h"
 #include "common/train/finished_run.h"
+#include "common/yaml/yaml_tree.h"
 #include "launcher/json_fields.h"
 #include "launcher/live_status.h"
 #include "launcher/output.h"
@@ -26,16 +26,26 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kJobFileBytesMax = uint64_t{64} << 20;
 
-// The block of the key `train` at the top level of a file as it was understood.
-std::string_view trainBlock(std::string_view text) {
-  size_t begin = text.starts_with("train:") ? 0 : text.find("\ntrain:");
-  if (begin == std::string_view::npos) return "";
-  if (begin > 0) ++begin;
-  size_t end = text.find('\n', begin);
-  while (end != std::string_view::npos && end + 1 < text.size() &&
-         std::string_view(" -\n").find(text[end + 1]) != std::string_view::npos)
-    end = text.find('\n', end + 1);
-  return text.substr(begin, end == std::string_view::npos ? end : end - begin);
+// The tree of the key `train`; nullopt: there is none, or the text can't be read.
+std::optional<yaml::YamlNode> trainTreeOf(const std::string& text) {
+  yaml::Report report;
+  const std::optional<yaml::YamlNode> root =
+      yaml::parseYaml(text, report.addFile("job.yaml", text), report);
+  const yaml::YamlNode* const train = root && report.empty() ? root->find("train") : nullptr;
+  return train == nullptr ? std::nullopt : std::optional(*train);
+}
+
+// Of a map the order doesn't matter.
+bool areSameTrees(const yaml::YamlNode& one, const yaml::YamlNode& other) {
+  if (one.kind != other.kind || one.quoted != other.quoted || one.text != other.text ||
+      one.children.size() != other.children.size())
+    return false;
+  for (size_t i = 0; i < one.children.size(); ++i) {
+    const yaml::YamlNode* const same =
+        one.isMap() ? other.find(one.children[i].key) : &other.children[i];
+    if (same == nullptr || !areSameTrees(one.children[i], *same)) return false;
+  }
+  return true;
 }
 
 bool isOlder(const cluster::DatasetSpec& dataset, fs::file_time_type than) {
@@ -52,7 +62,7 @@ bool isUnchanged(const cluster::JobSpec& job) {
   const fs::path file = job.run_dir / "job.yaml";
   try {
     const std::string text = readFile(file, kJobFileBytesMax);
-    if (trainBlock(text).empty() || trainBlock(text) != trainBlock(job.text)) return false;
+    if (!trainsTheSame(text, job.text)) return false;
     const fs::file_time_type written = fs::last_write_time(file);
     const cluster::DataSpec& data = job.train->data;
     return isOlder(data.train, written) && (!data.eval || isOlder(*data.eval, written));
@@ -65,6 +75,11 @@ bool isUnchanged(const cluster::JobSpec& job) {
 
 }  // namespace
 
+bool trainsTheSame(const std::string& one, const std::string& other) {
+  const std::optional<yaml::YamlNode> ours = trainTreeOf(one), theirs = trainTreeOf(other);
+  return ours && theirs && areSameTrees(*ours, *theirs);
+}
+
 // A job that was killed between its last checkpoint and its result has no summary of a done job:
 // its tasks then evaluate and report.
 std::optional<int> answerFinished(const cluster::JobSpec& job, const Options& options) {
@@ -74,7 +89,7 @@ std::optional<int> answerFinished(const cluster::JobSpec& job, const Options& op
   if (!job.train || !isUnchanged(job)) return std::nullopt;
   const std::optional<train::FinishedRun> run = train::findFinishedRun(realFileSystem(), job);
   if (!run) return std::nullopt;
-  const std::string text = train::finishedText(job.train.value(), *run);
+  const std::string text = train::finishedText(job, *run);
   if (options.json) {
     printEvent("already_done", {{"job", job.job}, {"step", run->step}, {"message", text}});
     printEvent("summary", summary);

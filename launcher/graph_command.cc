@@ -22,7 +22,7 @@
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
 #include "common/train/initial_values.h"
-#include "common/wire/remote_tasks.h"
+#include "common/wire/session/remote_tasks.h"
 #include "launcher/commands.h"
 #include "launcher/find_run.h"
 #include "launcher/graph_feeds.h"
@@ -59,11 +59,10 @@ ChosenAddresses addressesOf(const cluster::JobSpec& job, const Options& options)
       for (const RecordedTask& task : run.running->tasks)
         if (task.name == id.name() && !task.address.empty()) addresses[id] = task.address;
     if (written.port == 0 && !addresses.contains(id))
-      throw Error(
-          ErrorCode::kUnavailable,
-          fmt::format("{} doesn't run: 'dtf-launch serve {}' starts the tasks, and finds the "
-                      "ports that the file leaves open",
-                      id.name(), options.cluster_file.string()));
+      throw Error(ErrorCode::kUnavailable,
+                  fmt::format("{} doesn't run: start its tasks with 'dtf-launch serve {}', which "
+                              "also chooses the ports that the file leaves open",
+                              id.name(), options.cluster_file.string()));
   }
   return addresses;
 }
@@ -211,7 +210,7 @@ void runSteps(engine::Session& session, const model::GraphSpec& spec, GraphFeeds
 
 int graph(const cluster::JobSpec& job, const Options& options,
           const net::Credentials& credentials) {
-  if (!options.graph) throw Error(ErrorCode::kUsage, "which graph? --graph GRAPH.yaml says it");
+  if (!options.graph) throw Error(ErrorCode::kUsage, "--graph is missing: name a GRAPH.yaml");
   yaml::Report report;
   const model::GraphSpec spec = model::readGraphFile(*options.graph, report);
   const graph::Graph placed_graph = placed(spec, job.cluster);

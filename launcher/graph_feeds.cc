@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/cluster/read_train.h"
+#include "common/data/left_out_log.h"
 #include "common/data/open_dataset.h"
 #include "common/yaml/error_at.h"
 
@@ -87,6 +88,7 @@ void GraphFeeds::openData(const model::GraphSpec& spec, yaml::Report& report) {
                                       feed.tensor));
   }
   const auto dataset = data::openDataset(described, spec.seed, false);
+  data::LeftOutLog(log::Level::kWarning).add(*dataset);
   const model::GraphFeed* first = nullptr;
   int64_t batch = 0;
   for (size_t i = 0; i < spec.feeds.size(); ++i) {

@@ -55,10 +55,9 @@ GraphTimeline::GraphTimeline(fs::path file, std::optional<int64_t> wanted, int64
 void GraphTimeline::write(std::span<const trace::TaskTrace> tasks) {
   for (const trace::TaskTrace& task : tasks)
     if (!task.is_given)
-      printBounded(STDERR_FILENO,
-                   fmt::format("dtf-launch: warning: {} isn't in the timeline: its program is of a "
-                               "version that tells nothing of its steps\n",
-                               task.task.name()));
+      printBounded(STDERR_FILENO, fmt::format("dtf-launch: warning: {} isn't in the timeline: its "
+                                              "version of dtf doesn't record steps\n",
+                                              task.task.name()));
   try {
     atomicReplace(file_, trace::timelineJson(static_cast<uint64_t>(step_), tasks));
   } catch (const Error& error) {

@@ -41,11 +41,11 @@ train::ImportReport save(const cluster::JobSpec& job, const model_files::FoundWe
 int importModel(const cluster::JobSpec& job, const Options& options) {
   if (!options.from)
     throw Error(ErrorCode::kUsage,
-                "from where? --from FILE.safetensors, FILE.npz or FILE.onnx says it");
+                "--from is missing: name FILE.safetensors, FILE.npz or FILE.onnx");
   trainOf(job);
   if (runningLaunch(job.run_dir))
     throw Error(ErrorCode::kUnavailable,
-                fmt::format("{} is running in {}: weights are imported before it starts", job.job,
+                fmt::format("{} is running in {}: import weights before the job starts", job.job,
                             job.run_dir.string()));
   const model_files::FoundWeights weights = model_files::readWeights(*options.from, options.layout);
   const train::ImportReport report = save(job, weights);

@@ -10,6 +10,7 @@
 #include "common/base/text.h"
 #include "launcher/commands.h"
 #include "launcher/init/job_file.h"
+#include "launcher/init/written_job.h"
 #include "launcher/output.h"
 
 namespace dtf::launcher {
@@ -62,7 +63,9 @@ int initJob(const Options& options) {
                       place.file.string()));
   };
   refuseExisting();  // before the data are read, which may take a while
-  const JobFile job = describe(profileData(*options.data, options.target, options.features), place);
+  const DatasetProfile profile = profileData(*options.data, options.target, options.features);
+  const JobFile job =
+      checkedJob(place, [&](bool divides) { return describe(profile, place, divides); });
   if (place.file.empty()) {
     print(job.text);
     return 0;

@@ -12,6 +12,7 @@
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/net/tls_keys.h"
+#include "launcher/launch_plan.h"
 
 namespace dtf::launcher {
 
@@ -33,17 +34,22 @@ std::vector<std::string> tasksThatNeedKeys(
   return names;
 }
 
+std::string fileOf(const cluster::JobSpec& job) {
+  return shellQuote(job.mark.file);
+}
+
 // "DIR has no key of worker/2: dtf-launch keys issue DIR worker/2 makes it".
-std::string missingText(const fs::path& folder, const std::vector<std::string>& tasks) {
+std::string missingText(const cluster::JobSpec& job, const std::vector<std::string>& tasks) {
   const std::vector<std::string> named(
       tasks.begin(),
       tasks.begin() + static_cast<ptrdiff_t>(std::min(tasks.size(), kTasksNamedMax)));
   const std::string more =
       tasks.size() > named.size() ? fmt::format(" and {} more", tasks.size() - named.size()) : "";
   return fmt::format(
-      "{0} has no key of {1}{2}: where the CA's key is, dtf-launch keys issue {0} {3} makes {4}",
-      folder.string(), fmt::join(named, ", "), more,
-      more.empty() ? fmt::to_string(fmt::join(named, " ")) : "--cluster CLUSTER.yaml",
+      "{0} has no key for {1}{2}: make {4} on the host that has the CA's key: dtf-launch keys "
+      "issue {0} {3}",
+      job.cluster.keys.string(), fmt::join(named, ", "), more,
+      more.empty() ? fmt::to_string(fmt::join(named, " ")) : "--cluster " + fileOf(job),
       tasks.size() == 1 ? "it" : "them");
 }
 
@@ -61,9 +67,9 @@ void checkKeys(const cluster::JobSpec& job, const yaml::Mark& named,
       (!problem || problem == std::errc::no_such_file_or_directory))
     return report.error(
         place,
-        fmt::format("{0} is no folder of keys: dtf-launch keys init {0} --cluster CLUSTER.yaml "
-                    "makes one",
-                    folder.string()),
+        fmt::format(
+            "{0} is not a folder of keys: make one with dtf-launch keys init {0} --cluster {1}",
+            folder.string(), fileOf(job)),
         ErrorCode::kBadData);
   std::vector<std::string> missing;
   std::set<std::string> told;  // what is wrong with the CA is so for each task
@@ -78,7 +84,7 @@ void checkKeys(const cluster::JobSpec& job, const yaml::Mark& named,
       if (told.insert(error.message()).second) report.error(place, error.message(), error.code());
     }
   }
-  if (!missing.empty()) report.error(place, missingText(folder, missing), ErrorCode::kBadData);
+  if (!missing.empty()) report.error(place, missingText(job, missing), ErrorCode::kBadData);
 }
 
 }  // namespace dtf::launcher

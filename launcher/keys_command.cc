@@ -56,14 +56,14 @@ std::vector<net::KeyInFolder> init(const Options& options) {
   if (options.cluster) {
     const cluster::JobSpec spec = cluster::loadCluster(*options.cluster, {});
     if (!job.empty() && job != spec.job)
-      throw Error(ErrorCode::kUsage, fmt::format("--job {} is not the job of {}, which is {}", job,
+      throw Error(ErrorCode::kUsage, fmt::format("--job {} differs from the job of {}, {}", job,
                                                  options.cluster->string(), spec.job));
     job = spec.job;
     wanted = keysOf(spec.cluster);
   }
   if (job.empty())
     throw Error(ErrorCode::kUsage,
-                "keys of which job? --job NAME or --cluster CLUSTER.yaml says it");
+                "the name of the job is missing: give --job NAME or --cluster CLUSTER.yaml");
   net::Validity authority;
   authority.until = kAuthorityDays;
   std::vector<net::KeyInFolder> made;
@@ -85,8 +85,9 @@ std::vector<net::KeyInFolder> issue(const Options& options) {
     for (WantedKey& key : keysOf(spec.cluster)) wanted.push_back(std::move(key));
   }
   if (wanted.empty())
-    throw Error(ErrorCode::kUsage,
-                "keys for whom? name tasks (ps/0 worker/1 client), or --cluster CLUSTER.yaml");
+    throw Error(
+        ErrorCode::kUsage,
+        "no task is named: name tasks (ps/0 worker/1 client), or give --cluster CLUSTER.yaml");
   return issueAll(folder, wanted, options);
 }
 

@@ -26,15 +26,16 @@ void reportFailure(const EndedJob& job, const RootCause& root) {
 }  // namespace
 
 int sayLastWords(const EndedJob& job, EventWriter* events, const Json& summary) {
-  if (job.monitor.rootCause()) reportFailure(job, *job.monitor.rootCause());
   Remains remains = remainsOf(job.job, summary, job.run_dir);
   remains.earlier_summary = job.earlier_summary;
   const bool told = events != nullptr
                         ? events->summary(summary)
                         : printBounded(STDOUT_FILENO, resultReport(summary, job.run_dir, remains));
+  // Last, so that on a terminal the remedy is above the prompt.
+  if (job.monitor.rootCause()) reportFailure(job, *job.monitor.rootCause());
   const auto exit_code = summary["exit_code"].asInt();
   if (told) return exit_code;
-  printBounded(STDERR_FILENO, "dtf-launch: error: stdout did not take the result; it is in " +
+  printBounded(STDERR_FILENO, "dtf-launch: error: cannot write the result to stdout; it is in " +
                                   summaryFile(job.run_dir).string() + "\n");
   return exit_code == 0 ? exitCode(ErrorCode::kCannotWrite) : exit_code;
 }

@@ -34,7 +34,7 @@ std::string listOverride(const cluster::ClusterSpec& cluster, JobKind job,
     return "cluster." + std::string(jobName(job)) + "=" + list.dumpStrict();
   } catch (const Error&) {
     throw Error(ErrorCode::kBadConfig,
-                fmt::format("an 'env' of the {} is not UTF-8: tasks that are counted need UTF-8",
+                fmt::format("an 'env' of the {} is not UTF-8: tasks with 'count' need UTF-8",
                             jobName(job)));
   }
 }

@@ -87,12 +87,11 @@ SocketAddress resolve(TaskId id, const cluster::TaskSpec& task, bool reachable) 
   const std::string port = "port " + std::to_string(task.address.port) + " of " + id.name();
   if (error == EACCES)
     throw yaml::ErrorAt(ErrorCode::kPermission, task.mark,
-                        port + " is not for ordinary users: " + errnoText(error));
+                        port + " can't be bound by this user: " + errnoText(error));
   if (error == EADDRNOTAVAIL)
     throw yaml::ErrorAt(ErrorCode::kBadConfig, task.mark,
                         "the host '" + task.address.host + "' of " + id.name() +
-                            " is another one than this: 'launch: {via: ssh}' starts tasks on "
-                            "other hosts");
+                            " is not this host: 'launch: {via: ssh}' starts tasks on other hosts");
   if (error != EADDRINUSE)
     throw yaml::ErrorAt(
         ErrorCode::kUnavailable, task.mark,

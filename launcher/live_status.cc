@@ -43,6 +43,7 @@ Json statusJson(const LiveStatus& status) {
                {"examples_per_second", orNull(progress.examples_per_second)},
                {"steps_per_second", orNull(status.steps_per_second)},
                {"seconds_left", orNull(status.seconds_left)},
+               {"straggler", stragglerJson(progress.straggler)},
                {"eval", nullptr},
                {"checkpoint_step", orNull(status.checkpoint)},
                {"line", status.line}};
@@ -76,8 +77,10 @@ Json readSummary(const fs::path& folder) {
 Json readOwnSummary(const fs::path& folder) {
   Json summary = readSummary(folder);
   const std::optional<uint64_t> attempt = countOf(summary, "attempt");
-  const int last = lastLaunch(folder).attempt;
-  return attempt && last > 0 && *attempt < static_cast<uint64_t>(last) ? Json::object() : summary;
+  const LaunchRecord launch = lastLaunch(folder);
+  const bool is_older =
+      attempt && launch.attempt > 0 && *attempt < static_cast<uint64_t>(launch.attempt);
+  return is_older && !launch.already_done ? Json::object() : summary;
 }
 
 }  // namespace dtf::launcher

@@ -24,8 +24,8 @@ struct LiveStatus {
   std::string time;  // when this was written
 };
 
-// step, steps, loss, examples_per_second, steps_per_second, seconds_left, eval, checkpoint_step,
-// line, time.
+// step, steps, loss, examples_per_second, steps_per_second, seconds_left, straggler, eval,
+// checkpoint_step, line, time.
 Json statusJson(const LiveStatus& status);
 
 // Replaces the file at once. Not made durable: it says nothing that matters after a power cut.
@@ -37,7 +37,8 @@ void writeStatus(const std::filesystem::path& file, const LiveStatus& status);
 Json readStatus(const std::filesystem::path& folder);
 Json readSummary(const std::filesystem::path& folder);
 
-// The summary of the last launch; empty where it was refused, and left that of a run before it.
+// The summary of the last launch; that of the run before where it found the job done already;
+// empty where it was refused, and left that of a run before it.
 Json readOwnSummary(const std::filesystem::path& folder);
 
 }  // namespace dtf::launcher

@@ -107,9 +107,12 @@ Json progressOf(const std::vector<LiveTask>& tasks) {
     ++up.up;
     const uint64_t step = countOf(task.answer, "global_step").value_or(0);
     if (!is_worker || step <= (status.progress ? status.progress->step : 0)) continue;
-    status.progress = {step, countOf(task.answer, "steps").value_or(0),
-                       numberOf(task.answer, "loss"), numberOf(task.answer, "examples_per_second"),
-                       std::nullopt};
+    status.progress = {step,
+                       countOf(task.answer, "steps").value_or(0),
+                       numberOf(task.answer, "loss"),
+                       numberOf(task.answer, "examples_per_second"),
+                       std::nullopt,
+                       stragglerOf(task.answer)};
     status.steps_per_second = numberOf(task.answer, "steps_per_second");
   }
   if (!status.progress) return nullptr;

@@ -139,7 +139,7 @@ bool LogFanin::open(Stream& stream) {
 
 void LogFanin::warnOfLoss(const Stream& stream) {
   on_line_("dtf-launch: warning: cannot write " + stream.path.string() + ": " + errnoText(errno) +
-               "; it is tried again",
+               "; trying again",
            "");
 }
 
@@ -156,7 +156,7 @@ void LogFanin::save(Stream& stream, std::string_view bytes) {
       stream.lost_bytes += bytes.size();
       return;
     }
-    on_line_("dtf-launch: " + stream.path.string() + " goes on; " +
+    on_line_("dtf-launch: " + stream.path.string() + " is written again; " +
                  std::to_string(stream.lost_bytes) + " bytes of it are lost",
              "");
     stream.lost_bytes = 0;
@@ -170,7 +170,8 @@ void LogFanin::onLine(Stream& stream, std::string_view line, bool cut) {
   if (cut) read.text += " ... (cut)";
   if (read.kind != LineKind::kMore)
     stream.last_shown =
-        read.kind == LineKind::kAlarm || (details_ && read.kind == LineKind::kDetail);
+        read.kind == LineKind::kAlarm ||
+        (details_ && (read.kind == LineKind::kDetail || read.kind == LineKind::kFailed));
   if (stream.last_shown) on_line_(read.text, stream.prefix);
   stream.tail.push_back(std::move(read.text));
   if (stream.tail.size() > kTailLines) stream.tail.pop_front();

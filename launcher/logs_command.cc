@@ -26,16 +26,17 @@ namespace {
 
 constexpr auto kLogsPoll = std::chrono::milliseconds(200);
 
-std::vector<TaskId> tasksNamed(const cluster::JobSpec& job, const std::vector<std::string>& names) {
+std::vector<TaskId> tasksNamed(const cluster::JobSpec& job, const Options& options) {
   const std::vector<TaskId> all = allTasks(job.cluster);
-  if (names.empty()) return all;
+  if (options.tasks.empty()) return all;
   std::vector<TaskId> chosen;
-  for (const std::string& name : names) {
+  for (const std::string& name : options.tasks) {
     const auto found = std::find_if(all.begin(), all.end(),
                                     [&name](const TaskId id) { return id.name() == name; });
     if (found == all.end())
       throw Error(ErrorCode::kUsage, "the job has no task '" + name +
-                                         "'\n  list its tasks: dtf-launch check CLUSTER.yaml");
+                                         "'\n  list its tasks: dtf-launch check " +
+                                         shellQuote(options.cluster_file.string()));
     chosen.push_back(*found);
   }
   return chosen;
@@ -102,7 +103,7 @@ int logs(const cluster::JobSpec& job, const Options& options) {
   const fs::path folder = run.folder / "logs";
   UnitReader units(job, run.folder);
   units.bring();
-  OpenLogs logs(folder, tasksNamed(job, options.tasks), launchAttempt(run.folder));
+  OpenLogs logs(folder, tasksNamed(job, options), launchAttempt(run.folder));
   const bool is_by_hand = run.running && run.running->program != LaunchRecord().program &&
                           job.launch.via != cluster::LaunchSpec::Via::kSystemd;
   if (is_by_hand)
@@ -129,6 +130,12 @@ int logs(const cluster::JobSpec& job, const Options& options) {
     if (!more) return 0;
     std::this_thread::sleep_for(kLogsPoll);
   }
+}
+
+std::string logsCommand(const Options& options) {
+  std::string command = "dtf-launch logs " + shellQuote(options.cluster_file.string());
+  if (options.run_dir) command += " --run-dir " + shellQuote(options.run_dir->string());
+  return command;
 }
 
 }  // namespace dtf::launcher

@@ -16,6 +16,7 @@
 #include "common/base/error.h"
 #include "common/base/host_limits.h"
 #include "common/base/host_memory.h"
+#include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/print.h"
 #include "common/cluster/cluster_yaml.h"
@@ -30,6 +31,7 @@
 #include "launcher/listen_sockets.h"
 #include "launcher/options.h"
 #include "launcher/output.h"
+#include "launcher/placement/auto_placement.h"
 #include "launcher/run_folder.h"
 #include "launcher/slurm/allocation.h"
 
@@ -87,7 +89,8 @@ train::DataCounts checkData(const cluster::JobSpec& job, yaml::Report& report) {
 // On which nodes of Slurm's the tasks are. Only what starts them asks Slurm.
 void placeJob(cluster::JobSpec& job, const Options& options) {
   if (job.launch.via != cluster::LaunchSpec::Via::kSlurm) return;
-  const bool starts = options.verb == Verb::kUp || options.verb == Verb::kServe || options.network;
+  const bool starts = options.verb == Verb::kUp || options.verb == Verb::kServe ||
+                      options.network || options.measure;
   const std::vector<std::string> nodes = starts ? allocatedNodes() : nodesToCome(job.launch.slurm);
   placeOnNodes(job, nodes);
   if (starts) checkNodes(job, nodes);
@@ -116,11 +119,63 @@ net::Credentials credentialsOf(const cluster::JobSpec& job, Verb verb) {
 // The others end by SIGPIPE with the reader of their output, as tools do.
 void ignoreSigpipe(const cluster::JobSpec& job, const Options& options) {
   if (options.verb == Verb::kUp || options.verb == Verb::kServe || options.network ||
-      job.launch.via == cluster::LaunchSpec::Via::kSystemd)
+      options.measure || job.launch.via == cluster::LaunchSpec::Via::kSystemd)
     std::signal(SIGPIPE, SIG_IGN);
 }
 
-int run(const Options& options) {
+cluster::JobSpec loadJob(const Options& options, yaml::Report& report, cluster::JobMarks& marks) {
+  cluster::JobSpec job =
+      cluster::loadCluster(options.cluster_file, options.overrides, report, &marks);
+  if (options.run_dir) job.run_dir = *options.run_dir;
+  return job;
+}
+
+// Returns a text on a choice that the run directory keeps, or that was made now.
+std::string placementText(const KeptPlacement& choice, const cluster::JobSpec& job, bool is_kept) {
+  return "placement: " + choice.text +
+         (is_kept ? ", kept in " + (job.run_dir / kPlacementFile).string() : "") + "\n";
+}
+
+// Replaces `placement: auto` by the choice of the run directory or, of a job that starts, by one
+// that is made now. Another verb shows a job without a choice as cut by bytes. Reads the job again
+// with the choice, which also goes to the tasks.
+void settlePlacement(cluster::JobSpec& job, Options& options, Origin& origin) {
+  if (!choosesPlacement(job)) return;
+  const bool starts = options.verb == Verb::kUp;
+  std::optional<KeptPlacement> choice;
+  try {
+    if (!options.fresh && !options.measure) choice = keptPlacement(job);
+  } catch (const Error&) {
+    if (starts) throw;
+  }
+  const bool is_kept = choice.has_value();
+  if (!choice && starts && !options.dry_run) choice = measurePlacement(job, options, origin);
+  if (!choice && (options.verb == Verb::kExplain || options.dry_run) && !options.measure)
+    printBounded(STDERR_FILENO,
+                 "dtf-launch: 'placement: auto' is chosen when the run begins (explain --measure); "
+                 "this shows variables that are cut by bytes over the file's hosts\n");
+  if (!choice) return;
+  if (starts && options.verbosity != Verbosity::kQuiet)
+    printBounded(STDERR_FILENO, "dtf-launch: " + placementText(*choice, job, is_kept));
+  origin.exchange_seconds = choice->exchange_seconds;
+  if (!is_kept)
+    origin.keep_placement = [kept = *choice, run_dir = job.run_dir]() -> std::string {
+      try {
+        keepPlacement(run_dir, kept);
+        return "";
+      } catch (const Error& error) {
+        return "warning: a resumed run will measure its links again: " + error.message();
+      }
+    };
+  options.overrides.insert(options.overrides.end(), choice->overrides.begin(),
+                           choice->overrides.end());
+  yaml::Report report;
+  cluster::JobMarks marks;
+  job = loadJob(options, report, marks);
+  placeJob(job, options);
+}
+
+int run(Options options) {
   if (options.answer) {
     print(*options.answer);
     return 0;
@@ -129,19 +184,20 @@ int run(const Options& options) {
   if (options.verb == Verb::kInit) return initJob(options);
   yaml::Report report;
   cluster::JobMarks marks;
-  cluster::JobSpec job =
-      cluster::loadCluster(options.cluster_file, options.overrides, report, &marks);
-  if (options.run_dir) job.run_dir = *options.run_dir;
+  cluster::JobSpec job = loadJob(options, report, marks);
   ignoreSigpipe(job, options);
   placeJob(job, options);
   const net::Credentials credentials = credentialsOf(job, options.verb);
   const bool writes =
       options.verb == Verb::kUp || options.verb == Verb::kServe || options.verb == Verb::kImport;
   if (writes && !options.dry_run) checkOwner(job.run_dir, options.as_root);
+  Origin origin{ownFolder(), report.files(), credentials};
+  const bool checks_first = options.verb == Verb::kUp || options.verb == Verb::kExplain;
+  if (checks_first) checkBeforeStart(job, marks, options, report);
+  settlePlacement(job, options, origin);
   switch (options.verb) {
     case Verb::kUp:
-      checkBeforeStart(job, marks, options, report);
-      return up(job, options, {ownFolder(), report.files(), credentials});
+      return up(job, options, origin);
     case Verb::kSubmit:
       checkBeforeStart(job, marks, options, report);
       return submit(job, options, {ownFolder(), {}});
@@ -151,8 +207,7 @@ int run(const Options& options) {
       return options.network ? checkNetwork(job, options, {ownFolder(), {}}) : 0;
     }
     case Verb::kExplain:
-      checkBeforeStart(job, marks, options, report);
-      return explain(job, options);
+      return options.measure ? explainPlacement(job, options, origin) : explain(job, options);
     case Verb::kServe:
       checkKeys(job, marks.keys, hostLookUp(), report);
       report.throwIfAny();
@@ -208,6 +263,7 @@ int main(int argc, char** argv) {
   nameUncaughtShortages();
   markLaunch();
   launcher::openMissingStreams();
+  log::initForTool("dtf-launch");
   const auto failed = [&](const Error& error) {
     launcher::report(error, launcher::wantsJson(argc, argv));
     return exitCode(error.code());

@@ -23,12 +23,12 @@ std::string noModelText(const cluster::JobSpec& job, std::string_view outcome, u
   const bool stays = job.train && job.train->checkpoint && job.train->checkpoint->stay;
   const bool is_done = outcome == outcomeName(Outcome::kDone);
   return fmt::format(
-      "warning: the model is not here: {}\n  it is on {}, in {}{}\n  the same command once more "
-      "{}; fetch_model: false in 'launch' leaves it there",
+      "warning: the model was not copied here: {}\n  it is on {}, in {}{}\n  the same command once "
+      "more {}; fetch_model: false in 'launch' leaves it there",
       error.message(), otherHostOf(job, kChief), folder.string(),
       stays ? ", and its shards are with the ps" : "",
-      is_done ? "brings it, and trains nothing"
-              : "trains on from it, and brings the model at its own end");
+      is_done ? "copies it, and trains nothing"
+              : "trains on from it, and copies the model at its end");
 }
 
 }  // namespace dtf::launcher

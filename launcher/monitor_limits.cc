@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "common/base/check.h"
-#include "common/ps/replication_rules.h"
+#include "common/replication/replication_rules.h"
 
 namespace dtf::launcher {
 
@@ -26,9 +26,11 @@ MonitorLimits limitsOf(const cluster::JobSpec& job, bool serves) {
   limits.lease = fromSeconds(timeouts.lease_seconds);
   limits.restarts.max = static_cast<uint32_t>(job.launch.restarts.max);
   limits.restarts.refill = fromSeconds(60 * job.launch.restarts.refill_minutes);
+  limits.workers_host = job.cluster.workersHost();
   const auto workers = static_cast<uint32_t>(job.cluster.worker.size());
   if (job.train && workers > 0)
-    limits.spares = ps::spareWorkers(ps::completeReplication(job.train->replication, workers));
+    limits.spares = replication::spareWorkers(
+        replication::completeReplication(job.train->replication, workers));
   return limits;
 }
 

@@ -1,7 +1,12 @@
 #include "launcher/notice.h"
 
+#include <fmt/format.h>
+
+#include "common/base/check.h"
 #include "common/base/json.h"
+#include "common/base/text.h"
 #include "launcher/json_fields.h"
+#include "launcher/progress.h"
 
 namespace dtf::launcher {
 
@@ -28,11 +33,33 @@ std::vector<uint64_t> countsOf(const Json& line, const char* key) {
 
 }  // namespace
 
+std::optional<StragglerNotice> stragglerOf(const Json& object) {
+  const Json* const found = object.find("straggler");
+  if (found == nullptr || !found->isObject() || textOf(*found, "worker").empty())
+    return std::nullopt;
+  return StragglerNotice{textOf(*found, "worker"), textOf(*found, "phase"),
+                         numberOf(*found, "excess_ms").value_or(0)};
+}
+
+Json stragglerJson(const std::optional<StragglerNotice>& straggler) {
+  if (!straggler) return nullptr;
+  DTF_CHECK(!straggler->worker.empty());
+  return {{"worker", straggler->worker},
+          {"phase", straggler->phase},
+          {"excess_ms", straggler->excess_ms}};
+}
+
+std::string stragglerText(const StragglerNotice& straggler) {
+  return fmt::format("{}: {}, {} ms a step more than the others", printable(straggler.worker),
+                     printable(straggler.phase), countText(straggler.excess_ms));
+}
+
 std::optional<Notice> parseNotice(std::string_view line) {
   Json parsed = Json::parseOrNull(line);
   if (!parsed.isObject()) return std::nullopt;
   const std::string event = textOf(parsed, "event");
   if (event == "ready") return ReadyNotice{};
+  if (event == "finished") return FinishedNotice{};
   if (event == "waiting") return WaitingNotice{textOf(parsed, "for")};
   if (event == "failed") return FailedNotice{textOf(parsed, "code"), textOf(parsed, "message")};
   if (event == "worker_lost") {
@@ -44,6 +71,8 @@ std::optional<Notice> parseNotice(std::string_view line) {
   if (event == "model")
     return ModelNotice{countOf(parsed, "variables").value_or(0),
                        countOf(parsed, "parameters").value_or(0), countsOf(parsed, "ps_bytes")};
+  if (event == "left_out")
+    return LeftOutNotice{countOf(parsed, "records").value_or(0), textsOf(parsed, "reasons")};
   if (event == "evaluation")
     return EvaluationNotice{countOf(parsed, "step").value_or(0), numberOf(parsed, "loss"),
                             numberOf(parsed, "accuracy"), metricsOf(parsed)};
@@ -60,9 +89,14 @@ std::optional<Notice> parseNotice(std::string_view line) {
     return CheckpointNotice{countOf(parsed, "step").value_or(0), numberOf(parsed, "seconds"),
                             numberOf(parsed, "stall_seconds")};
   if (event == "progress") {
-    return ProgressNotice{countOf(parsed, "step").value_or(0), countOf(parsed, "steps").value_or(0),
-                          numberOf(parsed, "loss"), numberOf(parsed, "examples_per_second"),
-                          numberOf(parsed, "eval_accuracy")};
+    return ProgressNotice{countOf(parsed, "step").value_or(0),
+                          countOf(parsed, "steps").value_or(0),
+                          numberOf(parsed, "loss"),
+                          numberOf(parsed, "examples_per_second"),
+                          numberOf(parsed, "eval_accuracy"),
+                          stragglerOf(parsed),
+                          countOf(parsed, "batches").value_or(0),
+                          numberOf(parsed, "exchange_seconds").value_or(0)};
   }
   if (event == "result") {
     parsed.erase("event");

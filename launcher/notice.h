@@ -12,11 +12,20 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/json.h"
+
 namespace dtf::launcher {
 
 inline constexpr size_t kNoticeBytesMax = 65536;  // a longer line is dropped
 
 struct ReadyNotice {};
+
+// The worker of a sync job that the others wait for.
+struct StragglerNotice {
+  std::string worker;    // "worker/1"
+  std::string phase;     // "compute"
+  double excess_ms = 0;  // of its own time in a step over the others'
+};
 
 struct ProgressNotice {
   uint64_t step = 0;
@@ -24,6 +33,10 @@ struct ProgressNotice {
   std::optional<double> loss;
   std::optional<double> examples_per_second;
   std::optional<double> eval_accuracy;
+  std::optional<StragglerNotice> straggler{};
+  // Of the chief since its process began: its batches, and the seconds of their exchanges.
+  uint64_t batches = 0;
+  double exchange_seconds = 0;
 };
 
 // What the chief made of the file, before training.
@@ -31,6 +44,12 @@ struct ModelNotice {
   uint64_t variables = 0;
   uint64_t parameters = 0;
   std::vector<uint64_t> ps_bytes;  // of the parameters on each ps
+};
+
+// Records of the data that can't be read, and are left out.
+struct LeftOutNotice {
+  uint64_t records = 0;
+  std::vector<std::string> reasons;  // of the first
 };
 
 // Of the parameters at `step`.
@@ -69,6 +88,10 @@ struct ResultNotice {
   bool is_saved = true;   // or the job keeps no checkpoints
 };
 
+// A worker has finished its part of the job. Its process ends, unless the other tasks still need
+// the shard that it hosts.
+struct FinishedNotice {};
+
 // A ps has given up a worker's process, whose lease has run out.
 struct WorkerLostNotice {
   std::string worker;    // "worker/1"
@@ -85,9 +108,17 @@ struct FailedNotice {
   std::string message;
 };
 
-using Notice = std::variant<ReadyNotice, ModelNotice, RestoredNotice, WentBackNotice,
-                            CheckpointNotice, ProgressNotice, EvaluationNotice, ResultNotice,
-                            WorkerLostNotice, WaitingNotice, FailedNotice>;
+using Notice =
+    std::variant<ReadyNotice, ModelNotice, RestoredNotice, WentBackNotice, CheckpointNotice,
+                 ProgressNotice, EvaluationNotice, ResultNotice, WorkerLostNotice, WaitingNotice,
+                 FailedNotice, LeftOutNotice, FinishedNotice>;
+
+// Reads the field "straggler" as common/replication/phase_json.h writes it; nullopt: none.
+std::optional<StragglerNotice> stragglerOf(const Json& object);
+// As stragglerOf() reads it.
+Json stragglerJson(const std::optional<StragglerNotice>& straggler);
+// Returns "worker/1: compute, 4.1 ms a step more than the others", printable.
+std::string stragglerText(const StragglerNotice& straggler);
 
 // nullopt: not a line of the protocol. Thread-safe.
 std::optional<Notice> parseNotice(std::string_view line);

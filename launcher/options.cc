@@ -29,50 +29,58 @@ constexpr OptionDef kLaunchOptions[] = {
     {"detach", "", "-d: up, serve: return once every task is ready; the job goes on"},
     {"follow", "", "-f: logs: go on as long as the job runs"},
     {"as-root", "",
-     "up, serve, import, stop: in a run directory of another user, whose files are then root's"},
+     "up, serve, import, stop: use the run directory of another user; root owns the new files in "
+     "it"},
     {"network", "",
-     "check: measure every pair of hosts and every address of each, and say what is slow"},
+     "check: measure every pair of hosts at every address, and report the slow ones"},
+    {"measure", "",
+     "explain: measure the links between the hosts, and print the placement that 'placement: auto' "
+     "chooses, and why"},
     {"checkpoint", "STEP|DIR",
-     "eval, predict, export: this one, not the newest whole one of the job"},
+     "eval, predict, export: use this checkpoint, not the newest whole one"},
     {"best", "",
-     "eval, predict, export: the checkpoint of the best evaluation, by checkpoint.keep_best of the "
-     "file"},
+     "eval, predict, export: use the checkpoint of the best evaluation (checkpoint.keep_best)"},
     {"input", "FILE",
-     "predict: IDX, .npy, an image or a folder of them, or .csv or .npz as the job's; default: "
-     "its evaluation data"},
+     "predict: IDX, .npy, an image or a folder of images, or .csv or .npz like the job's; default: "
+     "the job's evaluation data"},
+    {"keep", "COLUMNS",
+     "predict: copy these columns of the input, a table, into each line, as id,name; may be "
+     "repeated",
+     true},
     {"output", "FILE",
      "-o: predict: write FILE.txt, .jsonl, .csv or .npy, default text on stdout; init: the job's "
      "file, - is stdout"},
     {"data", "FILE", "init: a table in text, .npz, .npy, or a folder of images"},
     {"target", "NAME", "init: the column or array to learn; default: y, or the last column"},
     {"features", "NAME", "init: the array of an .npz to learn from; default: x"},
-    {"force", "", "init: replace the file that is there"},
+    {"force", "", "init: replace an existing file"},
     {"to", "FILE", "export: FILE.safetensors, FILE.npz or FILE.onnx"},
     {"from", "FILE", "import: FILE.safetensors, FILE.npz or FILE.onnx"},
     {"layout", "dtf|pytorch",
-     "import: how FILE.safetensors or FILE.npz holds matrices, filters and flattened images, where "
-     "dtf didn't write it"},
-    {"graph", "FILE", "graph: the ops, and what to run of them"},
+     "import: layout of matrices, filters and flattened images in a FILE.safetensors or FILE.npz "
+     "that dtf didn't write"},
+    {"graph", "FILE", "graph: the ops, and the ones to run"},
     {"timeline", "FILE",
-     "graph: what every task did in one step, op by op, what it waited for and sent, as FILE.json "
-     "for ui.perfetto.dev"},
-    {"timeline-step", "N", "graph: which step --timeline shows; default 2, the first that is warm"},
+     "graph: record one step of every task, its ops, waits and sends, in FILE.json for "
+     "ui.perfetto.dev"},
+    {"timeline-step", "N", "graph: the step of --timeline; default 2, the first after the warm-up"},
     {"dry-run", "",
-     "up, serve: print the command of each task, and start none; submit: print the script; "
-     "graph: where each op runs, the tasks' parts of a step, what they send each other"},
+     "up, serve: print the command of each task, and start none; submit: print the script; graph: "
+     "print where each op runs, the tasks' parts of a step, and the tensors between them"},
     {"dot", "",
      "graph --dry-run, explain --graph: for Graphviz: ... --dot | dot -Tsvg -o step.svg"},
     {"parts", "",
-     "explain: the graph of a training step, its devices, and what each ps sends and is sent; "
+     "explain: print the graph of a training step, its devices, and the bytes from and to each ps; "
      "explain --graph is the same"},
-    {"job", "NAME", "keys init: whose keys they are"},
+    {"job", "NAME", "keys init: name of the job that uses the keys"},
     {"cluster", "FILE", "keys init, issue: keys for the job and all tasks of this CLUSTER.yaml"},
-    {"days", "N", "keys init, issue, renew: how long the keys are good; default 365"},
-    {"json", "", "JSON lines on stdout; of up the last one is the summary, of up -d the only one"},
-    {"quiet", "", "-q: only warnings, errors and the result"},
-    {"verbose", "", "-v: every log line of the tasks too"},
+    {"days", "N", "keys init, issue, renew: days until the keys expire; default 365"},
+    {"json", "",
+     "print JSON lines on stdout; the last line of up is the summary; up -d prints one line"},
+    {"quiet", "", "-q: print only warnings, errors and the result"},
+    {"verbose", "", "-v: print also every log line of the tasks"},
     {"color", "WHEN", "auto (default; heeds NO_COLOR), always or never"},
-    {"bin-dir", "DIR", "where psd and workerd are (default: beside dtf-launch, then PATH)"},
+    {"bin-dir", "DIR", "folder of psd and workerd (default: beside dtf-launch, then PATH)"},
 };
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kLetters = {
@@ -124,14 +132,15 @@ std::vector<const char*> withoutLetters(int argc, const char* const* argv) {
 // "'down' is no verb and no file: did you mean 'stop'?"
 [[noreturn]] void failVerb(const CommandLine& line, const std::string& word) {
   const std::string near = verbNear(word);
-  line.fail("'" + word + "' is no verb, and no CLUSTER.yaml" +
+  line.fail("'" + word + "' is no verb, and no file of a job" +
             (near.empty() ? "" : " - did you mean 'dtf-launch " + near + "'?"));
 }
 
-// A word that looks like no file, and is none.
+// A word that looks like no file, and is none; a folder named `train` is no job.
 bool isNoFile(const std::string& word) {
   std::error_code ignored;
-  return word.find_first_of("./") == std::string::npos && !std::filesystem::exists(word, ignored);
+  return word.find_first_of("./") == std::string::npos &&
+         (!std::filesystem::exists(word, ignored) || std::filesystem::is_directory(word, ignored));
 }
 
 void refuseOfJobs(const CommandLine& line, std::string_view verb) {
@@ -158,7 +167,8 @@ void readKeyWords(const CommandLine& line, const std::vector<std::string>& words
   if (line.has("job") && action != "init") line.fail("--job is for 'keys init'");
   if (line.has("cluster") && action != "init" && action != "issue")
     line.fail("--cluster is for 'keys init' and 'keys issue'");
-  if (line.has("days") && action == "show") line.fail("--days is for keys that are made");
+  if (line.has("days") && action == "show")
+    line.fail("--days is for 'keys init', 'keys issue' and 'keys renew'");
   refuseOfJobs(line, "keys");
 }
 
@@ -175,10 +185,11 @@ void readWords(const CommandLine& line, Options& options) {
   }
   if (options.verb == Verb::kKeys) return readKeyWords(line, words, options);
   if (options.verb == Verb::kInit) {
-    if (!words.empty()) line.fail("unexpected argument '" + words.front() + "': --data names data");
+    if (!words.empty())
+      line.fail("unexpected argument '" + words.front() + "': name the data with --data");
     return refuseOfJobs(line, "init");
   }
-  if (words.empty()) line.fail("which job? the name of a CLUSTER.yaml is missing");
+  if (words.empty()) line.fail("which job? the name of its file is missing");
   options.cluster_file = words.front();
   options.tasks.assign(words.begin() + 1, words.end());
   if (!options.tasks.empty() && options.verb != Verb::kLogs)
@@ -226,6 +237,7 @@ void checkFits(const CommandLine& line, const Options& options) {
       {"follow", {Verb::kLogs}},
       {"as-root", {Verb::kUp, Verb::kServe, Verb::kImport, Verb::kStop}},
       {"network", {Verb::kCheck}},
+      {"measure", {Verb::kExplain}},
       {"checkpoint", {Verb::kEval, Verb::kPredict, Verb::kExport}},
       {"best", {Verb::kEval, Verb::kPredict, Verb::kExport}},
       {"to", {Verb::kExport}},
@@ -237,6 +249,7 @@ void checkFits(const CommandLine& line, const Options& options) {
       {"dot", {Verb::kGraph, Verb::kExplain}},
       {"parts", {Verb::kExplain}},
       {"input", {Verb::kPredict}},
+      {"keep", {Verb::kPredict}},
       {"output", {Verb::kPredict, Verb::kInit}},
       {"data", {Verb::kInit}},
       {"target", {Verb::kInit}},
@@ -265,6 +278,7 @@ void checkFits(const CommandLine& line, const Options& options) {
   if (options.timeline_step && !options.timeline)
     line.fail("--timeline-step is for --timeline FILE, which is missing");
   if (options.timeline_step == 0u) line.fail("--timeline-step must be 1 or more");
+  if (options.measure && options.parts) line.fail("--measure and --graph exclude each other");
   if (options.detach && options.dry_run) line.fail("--detach and --dry-run exclude each other");
 }
 
@@ -291,6 +305,7 @@ Options parseOptions(int argc, const char* const* argv) {
   options.follow = line.has("follow");
   options.as_root = line.has("as-root");
   options.network = line.has("network");
+  options.measure = line.has("measure");
   options.verbosity = line.has("quiet")     ? Verbosity::kQuiet
                       : line.has("verbose") ? Verbosity::kVerbose
                                             : Verbosity::kNormal;
@@ -300,6 +315,7 @@ Options parseOptions(int argc, const char* const* argv) {
   options.checkpoint = line.value("checkpoint").value_or("");
   options.best = line.has("best");
   options.input = fileOf(line, "input");
+  options.keep = line.values("keep");
   options.output = fileOf(line, "output");
   options.data = fileOf(line, "data");
   options.target = line.value("target");

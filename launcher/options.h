@@ -49,6 +49,7 @@ struct Options {
   Verbosity verbosity = Verbosity::kNormal;
   bool dry_run = false;
   bool network = false;  // check: measure what is between the hosts, too
+  bool measure = false;  // explain: the links between the hosts, and what placement: auto chooses
   bool json = false;
   bool detach = false;   // up, serve: return when every task is ready
   bool follow = false;   // logs: as long as the job runs
@@ -58,6 +59,7 @@ struct Options {
   std::string checkpoint;
   bool best = false;  // eval, predict, export: by the evaluations, in place of the newest
   std::optional<std::filesystem::path> input;   // predict: examples
+  std::vector<std::string> keep;                // predict: columns of the input, comma-separated
   std::optional<std::filesystem::path> output;  // predict, init: instead of stdout, NAME.yaml
   std::optional<std::filesystem::path> data;    // init
   std::optional<std::string> target;            // init: the column or array to learn

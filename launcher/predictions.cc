@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -79,6 +80,7 @@ std::string jsonField(const std::string& field) {
 struct Line {
   int64_t record = 0;
   std::string file;
+  std::span<const std::string> kept;
   std::span<const std::string> truths;
   std::string predicted, called;  // the class
   std::span<const float> outputs;
@@ -99,31 +101,41 @@ class LineWriter {
     DTF_CHECK(format != PredictionFormat::kNpy);  // an array has no lines
   }
 
+  // A line has one column, and one member, of each name.
+  void checkKept() const {
+    std::set<std::string> taken = {"event", "truth", "error", "probability_of", std::string(name_)};
+    for (const std::vector<std::string>& names : {columnsBefore({}), columnsOfOutputs()})
+      taken.insert(names.begin(), names.end());
+    for (const std::string& name : keptNames())
+      if (!taken.insert(name).second)
+        throw Error(ErrorCode::kUsage,
+                    fmt::format("--keep {0}: each line has a '{0}' already: give the column of the "
+                                "input another name",
+                                name));
+  }
+
   std::string title() const {
     if (format_ == PredictionFormat::kJson) return "";
-    std::vector<std::string> columns = {format_ == PredictionFormat::kText ? "# example"
-                                                                           : "example"};
-    if (!names_.files.empty()) columns.emplace_back("file");
-    for (size_t i = 0; i < truths_; ++i)
-      columns.push_back(truths_ == 1 ? "truth" : fmt::format("truth_{}", i));
-    if (!model_.hasTargets()) columns.emplace_back("class");
-    if (namesClasses()) columns.emplace_back("class_name");
+    std::vector<std::string> columns = columnsBefore(keptNames());
     if (format_ == PredictionFormat::kText) {
-      columns.emplace_back(name_);
-      return fmt::format("{}\n", fmt::join(columns, "\t"));
+      columns.push_back(ofClassOne() ? fmt::format("p({})", classOne()) : std::string(name_));
+      for (std::string& column : columns) column = plainText(column);
+      return fmt::format("# {}\n", fmt::join(columns, "\t"));
     }
-    const std::string_view each = name_ == "probabilities" ? "probability" : "output";
-    for (int64_t unit = 0; unit < units_; ++unit)
-      columns.push_back(fmt::format("{}_{}", each, unit));
+    const std::vector<std::string> outputs = columnsOfOutputs();
+    columns.insert(columns.end(), outputs.begin(), outputs.end());
     if (!names_.unread.empty()) columns.emplace_back("error");
+    for (std::string& column : columns) column = csvText(column);
     return fmt::format("{}\n", fmt::join(columns, ","));
   }
 
   // `example`: the place of its outputs; none: it couldn't be read.
   std::string line(int64_t record, std::optional<int64_t> example, std::span<const float> outputs,
                    const std::string& error) const {
-    Line line{record, {}, {}, {}, {}, {}, error};
+    Line line{record, {}, {}, {}, {}, {}, {}, error};
     if (!names_.files.empty()) line.file = names_.files[static_cast<size_t>(record)].string();
+    if (const size_t kept = keptNames().size(); kept > 0)
+      line.kept = std::span(names_.kept->fields).subspan(static_cast<size_t>(record) * kept, kept);
     if (example) {
       const auto at = static_cast<size_t>(*example);
       line.truths = names_.truths.subspan(at * truths_, truths_);
@@ -152,10 +164,56 @@ class LineWriter {
  private:
   bool namesClasses() const { return !model_.hasTargets() && !names_.classes.empty(); }
 
+  // One unit gives the probability of class 1 alone.
+  bool ofClassOne() const {
+    return units_ == 1 && !model_.hasTargets() && name_ == "probabilities";
+  }
+  std::string classOne() const { return names_.classes.size() > 1 ? names_.classes[1] : "1"; }
+
+  std::span<const std::string> keptNames() const {
+    return names_.kept == nullptr ? std::span<const std::string>() : names_.kept->names;
+  }
+
+  // The names of the columns before the outputs.
+  std::vector<std::string> columnsBefore(std::span<const std::string> kept) const {
+    std::vector<std::string> columns = {"example"};
+    if (!names_.files.empty()) columns.emplace_back("file");
+    columns.insert(columns.end(), kept.begin(), kept.end());
+    for (size_t i = 0; i < truths_; ++i)
+      columns.push_back(truths_ == 1 ? "truth" : fmt::format("truth_{}", i));
+    if (!model_.hasTargets()) columns.emplace_back("class");
+    if (namesClasses()) columns.emplace_back("class_name");
+    return columns;
+  }
+
+  std::vector<std::string> columnsOfOutputs() const {
+    std::vector<std::string> columns;
+    for (int64_t unit = 0; unit < units_; ++unit)
+      columns.push_back(columnOf(static_cast<size_t>(ofClassOne() ? 1 : unit)));
+    return columns;
+  }
+
+  // Of an output, or, of class 1 alone, of that class.
+  std::string columnOf(size_t unit) const {
+    if (model_.hasTargets() && names_.targets.size() == static_cast<size_t>(units_) &&
+        !isColumnBefore(names_.targets[unit]))
+      return names_.targets[unit];
+    if (name_ != "probabilities") return fmt::format("output_{}", unit);
+    if (namesClasses() && unit < names_.classes.size())
+      return fmt::format("p({})", names_.classes[unit]);
+    return fmt::format("probability_{}", unit);
+  }
+
+  bool isColumnBefore(const std::string& name) const {
+    const std::vector<std::string> before = columnsBefore(keptNames());
+    return name == "error" || std::find(before.begin(), before.end(), name) != before.end();
+  }
+
   // The columns before the outputs.
   std::vector<std::string> fieldsOf(const Line& line) const {
     std::vector<std::string> fields = {std::to_string(line.record)};
     if (!names_.files.empty()) fields.push_back(line.file);
+    fields.insert(fields.end(), line.kept.begin(), line.kept.end());
     for (size_t i = 0; i < truths_; ++i)
       fields.push_back(line.truths.empty() ? std::string() : line.truths[i]);
     if (!model_.hasTargets()) fields.push_back(line.predicted);
@@ -182,6 +240,8 @@ class LineWriter {
   std::string jsonOf(const Line& line) const {
     std::string text = fmt::format(R"({{"event":"prediction","example":{})", line.record);
     if (!names_.files.empty()) text += R"(,"file":)" + jsonText(line.file);
+    for (size_t i = 0; i < line.kept.size(); ++i)
+      text += "," + jsonText(keptNames()[i]) + ":" + jsonField(line.kept[i]);
     if (!line.error.empty()) return text + R"(,"error":)" + jsonText(line.error) + "}\n";
     if (truths_ == 1) text += R"(,"truth":)" + jsonField(line.truths[0]);
     if (truths_ > 1) {
@@ -194,6 +254,7 @@ class LineWriter {
     std::string numbers;
     for (const float output : line.outputs)
       numbers += (numbers.empty() ? "" : ",") + jsonNumber(output);
+    if (ofClassOne()) text += R"(,"probability_of":)" + jsonField(classOne());
     return text + fmt::format(R"(,"{}":[{}]}})", name_, numbers) + "\n";
   }
 
@@ -216,17 +277,29 @@ PredictionFormat predictionFormat(const std::optional<std::filesystem::path>& fi
   if (ending == ".npy") return PredictionFormat::kNpy;
   throw Error(
       ErrorCode::kUsage,
-      fmt::format("--output {}: the ending says what is written: .txt, .jsonl, .csv or .npy",
+      fmt::format("--output {}: unknown format; end the name with .txt, .jsonl, .csv or .npy",
                   file->string()));
+}
+
+void checkKeptNames(PredictionFormat format, const model::ModelSpec& model, int64_t examples,
+                    int64_t units, const PredictionNames& names) {
+  if (names.kept == nullptr || names.kept->names.empty()) return;
+  if (format == PredictionFormat::kNpy)
+    throw Error(ErrorCode::kUsage,
+                "--keep is not for an array: name a --output FILE.csv, .jsonl or .txt");
+  LineWriter(format, model, names, examples, units).checkKept();
 }
 
 std::string encodePredictions(PredictionFormat format, const model::ModelSpec& model,
                               std::span<const float> outputs, int64_t units,
                               const PredictionNames& names) {
   DTF_CHECK(units > 0 && outputs.size() % static_cast<size_t>(units) == 0);
-  if (format == PredictionFormat::kNpy) return npyOf(outputs, units, names.unread);
   const auto examples = static_cast<int64_t>(outputs.size()) / units;
+  checkKeptNames(format, model, examples, units, names);
+  if (format == PredictionFormat::kNpy) return npyOf(outputs, units, names.unread);
   const auto records = static_cast<size_t>(examples) + names.unread.size();
+  DTF_CHECK(names.kept == nullptr ||
+            names.kept->fields.size() == names.kept->names.size() * records);
   DTF_CHECK(names.files.empty() || names.files.size() == records);
   const LineWriter writer(format, model, names, examples, units);
   std::string text = writer.title();

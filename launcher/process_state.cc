@@ -57,8 +57,8 @@ bool isOfDtf(std::string program) {
 [[noreturn]] void refuse(const LaunchRecord& record, const std::filesystem::path& folder,
                          const std::string& why) {
   throw Error(ErrorCode::kUnavailable,
-              fmt::format("{} says that pid {} runs here, and {}: nothing was signalled. "
-                          "If it is the one, end it by hand: kill -TERM {}",
+              fmt::format("{} names pid {}, but {}: no process was signalled. If it is the job's, "
+                          "end it by hand: kill -TERM {}",
                           (folder / "launch.json").string(), record.launcher, printable(why),
                           record.launcher));
 }
@@ -70,22 +70,22 @@ std::string strangeness(const LaunchRecord& record, const std::filesystem::path&
   // A host may get another name while it runs; its boot is its own.
   if (!said.host.empty() && said.boot != found.boot)
     return said.host == found.host
-               ? "this host was started again since"
-               : fmt::format("it does on the host {}, and this is {}: stop it there", said.host,
-                             found.host);
+               ? "this host was rebooted since then"
+               : fmt::format("it runs on the host {}, and this is {}: stop the job there",
+                             said.host, found.host);
   const std::string process = "/proc/" + std::to_string(record.launcher);
   struct stat owner {
   }, file{};
-  if (::stat(process.c_str(), &owner) != 0) return "there is no such process";
-  if (::stat((folder / "launch.json").c_str(), &file) != 0) return "it is gone";
+  if (::stat(process.c_str(), &owner) != 0) return "that process doesn't exist";
+  if (::stat((folder / "launch.json").c_str(), &file) != 0) return "the file is gone";
   if (owner.st_uid != file.st_uid)
     return fmt::format("that is a process of user {}, but the file belongs to user {}",
                        owner.st_uid, file.st_uid);
   const std::string program = programOf(process);
   if (!program.empty() && !isOfDtf(program))
-    return fmt::format("that is {}, no program of dtf", program);
+    return fmt::format("that is {}, not a program of dtf", program);
   if (said.start_ticks != 0 && said.start_ticks != found.start_ticks)
-    return "that is another process, which has its number now";
+    return "another process has that pid now";
   return "";
 }
 
@@ -98,7 +98,7 @@ void endLauncher(const LaunchRecord& record, const std::filesystem::path& folder
       record.launcher > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, record.launcher, 0)) : -1);
   // A sandbox may refuse the call; then the number is looked at alone.
   if (!held.valid() && (record.launcher <= 0 || errno == ESRCH))
-    refuse(record, folder, "there is no such process");
+    refuse(record, folder, "that process doesn't exist");
   if (const std::string why = strangeness(record, folder); !why.empty())
     refuse(record, folder, why);
   const int sent =

@@ -61,12 +61,17 @@ std::string progressLine(const ProgressView& view, size_t columns) {
   const bool all_up = view.ps.up == view.ps.total && view.worker.up == view.worker.total;
   std::vector<Part> parts = {{stepText(notice), kAlways}};
   if (!view.waiting.empty()) parts.push_back({view.waiting, kAlways});
+  if (notice.straggler)
+    parts.push_back({fmt::format("waits for {} ({})", printable(notice.straggler->worker),
+                                 printable(notice.straggler->phase)),
+                     3});
   if (notice.loss) parts.push_back({"loss " + countText(*notice.loss), 2});
   if (notice.eval_accuracy)
     parts.push_back({fmt::format("accuracy {:.4f}", *notice.eval_accuracy), 3});
   if (notice.examples_per_second)
     parts.push_back({countText(*notice.examples_per_second) + " examples/s", 1});
-  parts.push_back({tasksText(view.ps, view.worker), all_up ? 0 : 2});
+  if (view.ps.total + view.worker.total > 0)
+    parts.push_back({tasksText(view.ps, view.worker), all_up ? 0 : 2});
   if (view.seconds_left) parts.push_back({durationText(*view.seconds_left) + " left", kAlways});
   std::string line = joined(parts);
   for (int rank = 0; line.size() > columns && rank < kAlways; ++rank) {

@@ -26,7 +26,7 @@ TasksUp tasksUp(std::span<const TaskFacts> tasks, JobKind job);
 
 struct ProgressView {
   ProgressNotice notice;
-  TasksUp ps;
+  TasksUp ps;  // with those of the workers; of none: left out
   TasksUp worker;
   std::optional<double> seconds_left;
   std::string waiting;  // "no step for 4 s: suspended: worker/1"; empty: the job moves

@@ -41,19 +41,15 @@ void ProgressDisplay::refresh() {
 }
 
 void ProgressDisplay::finish() {
-  if (unshown_) console_.line(text(kColumnsUnlimited, std::nullopt));
+  if (unshown_) console_.line(progressLine({*meter_.last(), {}, {}, std::nullopt, ""}));
   unshown_ = false;
 }
 
 std::string ProgressDisplay::text(size_t columns) const {
-  return text(columns, meter_.secondsLeft());
-}
-
-std::string ProgressDisplay::text(size_t columns, std::optional<double> seconds_left) const {
   const TasksUp ps = tasksUp(monitor_.facts(), JobKind::kPs),
                 worker = tasksUp(monitor_.facts(), JobKind::kWorker);
   if (meter_.last())
-    return progressLine({*meter_.last(), ps, worker, seconds_left, standstill()}, columns);
+    return progressLine({*meter_.last(), ps, worker, meter_.secondsLeft(), standstill()}, columns);
   const bool serving = monitor_.serves() && monitor_.allReady();
   return waitingLine(serving ? "serving" : "starting", ps, worker,
                      toSeconds(clock_.now() - start_time_))

@@ -40,14 +40,13 @@ class ProgressDisplay {
   void refresh();
 
   // The last progress as a plain line, where it has not been shown yet. A job that has ended has no
-  // time left.
+  // time left, and no tasks.
   void finish();
 
   const ProgressMeter& meter() const { return meter_; }
   std::string text(size_t columns = kColumnsUnlimited) const;
 
  private:
-  std::string text(size_t columns, std::optional<double> seconds_left) const;
   std::string standstill() const;
   void nameAwaited();
   void nameStandstill();

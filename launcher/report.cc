@@ -2,7 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <csignal>
+#include <functional>
+#include <set>
 
 #include "common/base/text.h"
 #include "launcher/console.h"
@@ -75,13 +78,30 @@ void addCheckpoint(std::string& text, const Json& summary, const std::filesystem
   addRow(text, "degraded", textOf(*found, "degraded"));
 }
 
+// "worker/1: compute, 4.2 s in 830 steps"
+void addSlowest(std::string& text, const Json& summary) {
+  const Json* const found = summary.find("slowest");
+  if (found == nullptr || !found->isObject()) return;
+  addRow(text, "slowest",
+         fmt::format("{}: {}, {} s in {} steps that waited for it",
+                     printable(textOf(*found, "worker")), printable(textOf(*found, "phase")),
+                     numberText(*found, "seconds"), countOf(*found, "steps").value_or(0)));
+}
+
 // The checkpoint that `keep_best` holds.
 void addBest(std::string& text, const Json& summary) {
   const Json* const found = summary.find("best");
   if (found == nullptr || !found->isObject()) return;
-  if (const std::optional<uint64_t> step = countOf(*found, "checkpoint"))
-    addRow(text, "best",
-           fmt::format("step {}; eval, predict and export use it with --best", *step));
+  const std::optional<uint64_t> step = countOf(*found, "checkpoint");
+  if (!step) return;
+  const uint64_t evaluated = countOf(*found, "step").value_or(*step);
+  const std::string of =
+      evaluated == *step ? "" : fmt::format(", from the evaluation at step {}", evaluated);
+  const std::string metric = textOf(*found, "metric");
+  const std::optional<double> value = numberOf(*found, metric.c_str());
+  addRow(text, "best",
+         fmt::format("step {}{}{}; eval, predict and export use it with --best", *step,
+                     value ? fmt::format(" ({} {:.4f})", metric, *value) : "", of));
 }
 
 // "2 of 152 records of the training data, 1 of 50 of the evaluation's: t.csv:3:5: ..."
@@ -110,6 +130,28 @@ std::string indented(const std::string& message, size_t columns) {
   return text;
 }
 
+std::string_view withoutIndent(std::string_view line) {
+  return line.substr(std::min(line.find_first_not_of(' '), line.size()));
+}
+
+// Of the last lines of a task's log those that don't repeat its message.
+std::vector<std::string> otherLines(const std::vector<std::string>& lines,
+                                    const std::string& message) {
+  std::set<std::string, std::less<>> repeated;
+  for (const std::string& line : split(message, '\n'))
+    repeated.emplace(withoutIndent(printable(line)));
+  const std::string first = printable(message.substr(0, message.find('\n')));
+  std::vector<std::string> others;
+  for (const std::string& line : lines) {
+    const bool is_failure =
+        !first.empty() && line.find(" event=failed ") != line.npos && line.find(first) != line.npos;
+    std::string_view text = withoutIndent(line);
+    if (text.ends_with('"')) text.remove_suffix(1);
+    if (!is_failure && (message.empty() || !repeated.contains(text))) others.push_back(line);
+  }
+  return others;
+}
+
 }  // namespace
 
 Remains remainsOf(const cluster::JobSpec& job, const Json& summary,
@@ -121,7 +163,7 @@ Remains remainsOf(const cluster::JobSpec& job, const Json& summary,
   const std::optional<uint64_t> step = lastCheckpoint(summary);
   const bool is_here = !job.launch.byAgents();  // else the chief may be on another host
   return {!step || !is_here || is_there(checkpointOf(run_dir, *step)), is_there(run_dir / "logs"),
-          is_there(run_dir / "summary.json"), false};
+          is_there(run_dir / "summary.json"), false, job.savesNothing()};
 }
 
 std::string resultReport(const Json& summary, const std::filesystem::path& run_dir,
@@ -131,9 +173,12 @@ std::string resultReport(const Json& summary, const std::filesystem::path& run_d
   addRow(text, "steps", stepsText(summary));
   addRow(text, "loss", numberText(summary, "final_loss"));
   addMetrics(text, summary);
+  addSlowest(text, summary);
   if (const std::string why = textOf(summary, "ended_early"); !why.empty())
     addRow(text, "ended", "early: " + printable(why));
   addCheckpoint(text, summary, run_dir, remains.checkpoint);
+  if (remains.saves_nothing && textOf(summary, "outcome") != outcomeName(Outcome::kDone))
+    addRow(text, "checkpoint", "none: the job has 'checkpoint: none'");
   addBest(text, summary);
   addLeftOut(text, summary);
   addRow(text, "model", textOf(summary, "model"));
@@ -143,7 +188,7 @@ std::string resultReport(const Json& summary, const std::filesystem::path& run_d
   };
   addPath("logs", "logs", remains.logs);
   if (remains.earlier_summary)
-    addRow(text, "summary", "still of the run before: " + (run_dir / "summary.json").string());
+    addRow(text, "summary", "of the run before: " + (run_dir / "summary.json").string());
   else
     addPath("summary", "summary.json", remains.summary);
   return text;
@@ -157,30 +202,30 @@ std::string otherHostOf(const cluster::JobSpec& job, const TaskId& task) {
 std::string failureReport(const std::string& job, const RootCause& root,
                           const FailureDetails& details) {
   std::string text = fmt::format("dtf-launch: error: {} failed: {}\n", job, indented(root.what, 2));
-  addRow(text, "message", indented(root.message, 13));
   addRow(text, "host", printable(details.host));
   if (root.exit_code == kKilled)
     addRow(
         text, "memory",
         details.out_of_memory
-            ? "the kernel's out-of-memory killer acted on this host during the job: give the "
+            ? "the kernel's out-of-memory killer was active on this host during the job: give the "
               "task more memory, or run fewer tasks here"
             : "the kernel's out-of-memory killer did not act on this host: someone sent SIGKILL");
   for (const std::string& task : details.restarts) addRow(text, "restarted", task);
-  if (!details.last_lines.empty()) {
-    text += "  last lines\n";
-    for (const std::string& line : details.last_lines) text += "    | " + line + "\n";
-  }
+  const std::vector<std::string> last_lines = otherLines(details.last_lines, root.message);
+  if (!last_lines.empty()) text += "  last lines\n";
+  for (const std::string& line : last_lines) text += "    | " + line + "\n";
   if (!details.log.empty()) addRow(text, "next", "less " + shellQuote(details.log.string()));
+  addRow(text, "message", indented(root.message, 13));
   return text;
 }
 
 std::string resumeText(const RestoredNotice& restored) {
   if (restored.steps > 0 && restored.step >= restored.steps)
     return fmt::format(
-        "done already at step {} of {}: nothing to train; --fresh begins anew, more steps (or "
+        "done already at step {}{} {}{}: nothing to train; --fresh begins anew, more steps (or "
         "epochs, where the file has these) go on",
-        restored.step, restored.steps);
+        restored.step, restored.step > restored.steps ? ", beyond the" : " of", restored.steps,
+        restored.step > restored.steps ? " of this file" : "");
   std::string text = fmt::format("going on from the checkpoint of step {}", restored.step);
   if (restored.steps > 0) text += fmt::format(" of {}", restored.steps);
   if (!restored.saved.empty()) text += ", saved " + printable(restored.saved);

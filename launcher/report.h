@@ -19,6 +19,7 @@ struct Remains {
   bool logs = true;
   bool summary = true;
   bool earlier_summary = false;  // that of the run before, as this one was refused
+  bool saves_nothing = false;    // the file has 'checkpoint: none'
 };
 // Blocks: on the disk.
 Remains remainsOf(const cluster::JobSpec& job, const Json& summary,
@@ -40,8 +41,9 @@ struct FailureDetails {
 // The host of a task where tasks are started on others than this; empty elsewhere.
 std::string otherHostOf(const cluster::JobSpec& job, const TaskId& task);
 
-// Why the job failed, for stderr: which task first, how it ended, its own words, who had been
-// started again before, its last lines, what to run next.
+// Why the job failed, for stderr: which task first, how it ended, which tasks were started again
+// before, its last lines but for those that repeat its message, its log, and at the end the
+// message, which ends with what to do.
 std::string failureReport(const std::string& job, const RootCause& root,
                           const FailureDetails& details);
 

@@ -73,7 +73,7 @@ void give(SpawnedProgram& program, const std::string& input, const std::string& 
   const HeldSigpipe held;
   ::fcntl(program.in.get(), F_SETFL, O_NONBLOCK);
   if (writeAll(program.in.get(), input) > 0 && errno == EAGAIN)
-    throw Error(ErrorCode::kUnavailable, name + " does not read what it is given");
+    throw Error(ErrorCode::kUnavailable, name + " does not read its input");
   program.in.reset();
 }
 
@@ -84,7 +84,7 @@ bool readSome(const Fd& fd, std::string& text, const std::string& program) {
   if (n < 0) return errno == EINTR;
   text.append(bytes.data(), static_cast<size_t>(n));
   if (text.size() > kAnswerBytesMax)
-    throw Error(ErrorCode::kBadData, program + " says more than can be an answer");
+    throw Error(ErrorCode::kBadData, program + " prints too much output");
   return n > 0;
 }
 

@@ -131,7 +131,7 @@ Session::Session(const cluster::JobSpec& job, const LaunchOptions& options)
                options.verbosity != Verbosity::kQuiet),
       reports_(
           job, events_, display_, [this](const std::string& text) { say(text); },
-          [this](const std::string& text) { alarm(text); }),
+          [this](const std::string& text) { alarm(text); }, options.exchange_seconds),
       logs_(folder_.logs(), allTasks(job.cluster), useColor(options.color, STDERR_FILENO),
             options.verbosity == Verbosity::kVerbose,
             [this](auto line, auto prefix) { console_.line(line, prefix); }),
@@ -179,12 +179,9 @@ void Session::onSignal(int signal) {
   if (ended_ || interrupted_) return;
   const bool was_stopping = monitor_.stopping(), was_saving = monitor_.saving();
   monitor_.onStopRequest(signal);
-  const bool now_saving = monitor_.saving();
-  if (!was_saving || !now_saving)
-    say(signalName(signal) +
-        (was_stopping || was_saving ? ": killing the tasks"
-         : now_saving ? ": saving a checkpoint and stopping; once more: at once, unsaved"
-                      : ": stopping the tasks; once more: at once"));
+  if (!was_saving || !monitor_.saving())
+    say(signalName(signal) + (was_stopping || was_saving ? ": killing the tasks"
+                                                         : stoppingText(job_, monitor_.saving())));
   act();
 }
 
@@ -216,7 +213,8 @@ void Session::startTask(size_t task) {
 
 void Session::onStarted(size_t task, pid_t pid) {
   // It was asked for before the job began to stop.
-  if (monitor_.stopping() || !monitor_.awaitsProcess(task)) return host_->signal(task, SIGKILL);
+  if (monitor_.stopping() || !awaitsProcess(monitor_.state(task)))
+    return host_->signal(task, SIGKILL);
   monitor_.onSpawned(task);
   events_.started(monitor_.id(task), pid);
   running_.at(task) = {false, pid,
@@ -280,7 +278,7 @@ void Session::tick() {
   for (const size_t task : monitor_.takeStarts())
     if (!running_.at(task).asked_for) startAgain(task);
   if (was_saving && monitor_.stopping())
-    say(fmt::format("nothing was saved within timeouts.stop_seconds, {:g} s: stopping the tasks",
+    say(fmt::format("no checkpoint within timeouts.stop_seconds, {:g} s: stopping the tasks",
                     job_.timeouts.stop_seconds));
   act();
   if (monitor_.finished()) return;
@@ -332,10 +330,12 @@ void Session::onNotice(size_t task, std::string_view line, bool cut) {
     if (monitor_.allReady() && !all_before) onFirstReady();
     if (monitor_.restarts(task) > 0)
       say(id.name() + (monitor_.serves() ? " is back, without its variables" : " is back"));
+  } else if (std::holds_alternative<FinishedNotice>(*notice)) {
+    monitor_.onFinished(task);
   } else if (auto* failed = std::get_if<FailedNotice>(&*notice)) {
     monitor_.onFailedNotice(task, std::move(*failed));
   } else if (const auto* lost = std::get_if<WorkerLostNotice>(&*notice)) {
-    if (id.job == JobKind::kPs) onWorkerLost(*lost);
+    if (job_.cluster.shardHosts().shardOf(id)) onWorkerLost(*lost);
   } else if (const auto* waiting = std::get_if<WaitingNotice>(&*notice)) {
     monitor_.onWaiting(task, waiting->whom);
   }
@@ -354,7 +354,7 @@ void Session::onExited(size_t task, ExitStatus status) {
   const bool was_saving = monitor_.saving(), was_stopping = monitor_.stopping();
   monitor_.onExit(task, status);
   if (was_saving && monitor_.id(task) == kChief && monitor_.state(task) == TaskState::kStopped)
-    say("worker/0 has ended at once: saved is only what is said above");
+    say("worker/0 has ended at once: only the checkpoints reported above are saved");
   if (monitor_.state(task) == TaskState::kWaiting) {
     alarm(monitor_.restartText(task));
     events_.restarting(monitor_.id(task), monitor_.processIndex(task));
@@ -365,9 +365,9 @@ void Session::onExited(size_t task, ExitStatus status) {
       monitor_.state(task) == TaskState::kStopped || monitor_.state(task) == TaskState::kDone;
   const bool is_own = status.crashed() || !(status.success() || status.paused() || isLate(status));
   if (is_own && is_late && (!was_stopping || monitor_.endsTheRest()))
-    alarm(fmt::format("warning: {} {}, when the job had its result{}", monitor_.id(task).name(),
+    alarm(fmt::format("warning: {} {}, after the job had its result{}", monitor_.id(task).name(),
                       status.text(),
-                      status.crashed() ? "; a bug of dtf: please report its log" : ""));
+                      status.crashed() ? "; this is a bug of dtf: please report its log" : ""));
   if (monitor_.state(task) == TaskState::kMissed)
     alarm("warning: " + monitor_.cause(task) + ": a backup worker, the job goes on without it");
   act();
@@ -378,7 +378,7 @@ void Session::act() {
   if (!rest_ends_ && monitor_.endsTheRest() &&
       !monitor_.names(TaskMonitor::Named::kAlive).empty()) {
     rest_ends_ = true;
-    alarm("the job has its result; ending what has not ended by itself: " +
+    alarm("the job has its result; ending the tasks that still run: " +
           monitor_.names(TaskMonitor::Named::kAlive));
   }
   for (const SignalOrder order : monitor_.takeOrders()) host_->signal(order.task, order.signal);

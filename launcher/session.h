@@ -22,8 +22,9 @@ struct LaunchOptions {
   bool json = false;  // events on stdout instead of the report
   ColorMode color = ColorMode::kAuto;
   Verbosity verbosity = Verbosity::kNormal;
-  std::optional<int> attempt;  // of the log files; none: the next one
-  JobFiles files;              // for tasks on other hosts
+  std::optional<int> attempt;   // of the log files; none: the next one
+  JobFiles files;               // for tasks on other hosts
+  double exchange_seconds = 0;  // predicted; 0: no prediction
   // Called once, before any task runs, when the run directory is this launch's; returns a warning
   // to show, or an empty text. Empty: nobody waits for it.
   std::function<std::string()> on_held;

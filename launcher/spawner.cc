@@ -163,7 +163,7 @@ void awaitExec(const std::string& name, const ChildSetup& setup, pid_t pid, cons
   } while (n < 0 && errno == EINTR);
   if (n == 0) return;
   ::waitpid(pid, nullptr, 0);
-  if (n != sizeof error) failSpawn(name, "the new process said nothing", EIO);
+  if (n != sizeof error) failSpawn(name, "the new process reported nothing", EIO);
   failExec(name, setup.argv[0], setup.advice, error);
 }
 
@@ -256,7 +256,7 @@ SpawnedProgram Spawner::run(const std::vector<std::string>& argv) {
   setup.argv = pointers.data();
   setup.envp = environ;
   setup.own_session = true;
-  setup.advice = "install it, or have PATH name its folder";
+  setup.advice = "install it, or add its folder to PATH";
   setup.in_fd = in.read_end.get();
   setup.out_fd = out.write_end.get();
   setup.err_fd = err.write_end.get();

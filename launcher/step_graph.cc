@@ -66,8 +66,8 @@ std::map<TaskId, PsTraffic> trafficOf(const std::vector<ExchangedVariable>& vari
 std::string psText(const std::vector<ExchangedVariable>& variables) {
   std::string text;
   for (const auto& [ps, traffic] : trafficOf(variables)) {
-    text += fmt::format("{}: sends {} and is sent {}{} by each worker in a step\n", ps.name(),
-                        bytesText(traffic.pulled), traffic.has_rows ? "at most " : "",
+    text += fmt::format("{}: in a step, sends {} to and receives {}{} from each worker\n",
+                        ps.name(), bytesText(traffic.pulled), traffic.has_rows ? "at most " : "",
                         bytesText(traffic.pushed_max));
     for (const ExchangedVariable& variable : variables)
       for (const auto& share : variable.shares)
@@ -82,7 +82,8 @@ std::string psText(const std::vector<ExchangedVariable>& variables) {
 }  // namespace
 
 std::vector<ExchangedVariable> exchangedVariables(const TaskPart& part,
-                                                  const graph::Placement& placement) {
+                                                  const graph::Placement& placement,
+                                                  const ShardHosts& hosts) {
   std::map<std::string, ExchangedVariable> by_name;
   for (const Node& node : part.graph.nodes()) {
     if (!isExchange(node)) continue;
@@ -104,13 +105,14 @@ std::vector<ExchangedVariable> exchangedVariables(const TaskPart& part,
     variable.name = placed.name;
     if (!variable.pusher.empty()) variable.pushed_bytes_max = placed.gradientBytesMax();
     for (const graph::VariablePart& share : placed.parts)
-      variable.shares.push_back({{JobKind::kPs, share.ps_task}, share.count * sizeof(float)});
+      variable.shares.push_back({hosts.of(share.ps_task), share.count * sizeof(float)});
   }
   DTF_CHECK(in_order.size() == by_name.size());
   return in_order;
 }
 
-std::string stepText(const TaskPart& part, const graph::Placement& placement) {
+std::string stepText(const TaskPart& part, const graph::Placement& placement,
+                     const ShardHosts& hosts) {
   size_t op_width = 2, name_width = 4, given_width = 5, ops = 0;
   for (const Node& node : part.graph.nodes()) {
     op_width = std::max(op_width, node.op.size());
@@ -118,7 +120,7 @@ std::string stepText(const TaskPart& part, const graph::Placement& placement) {
     given_width = std::max(given_width, givenText(node).size());
     ops += !isExchange(node);
   }
-  const std::vector<ExchangedVariable> variables = exchangedVariables(part, placement);
+  const std::vector<ExchangedVariable> variables = exchangedVariables(part, placement, hosts);
   std::string text = fmt::format("{}: {} ops in a step, fed {}\n", part.task.name(), ops,
                                  part.feeds.empty() ? "nothing" : join(part.feeds, ", "));
   for (const Node& node : part.graph.nodes())
@@ -137,7 +139,7 @@ std::string stepText(const TaskPart& part, const graph::Placement& placement) {
              variables.size(), bytesText(pulled), has_rows ? "at most " : "", bytesText(pushed));
 }
 
-Json stepJson(const TaskPart& part, const graph::Placement& placement) {
+Json stepJson(const TaskPart& part, const graph::Placement& placement, const ShardHosts& hosts) {
   auto ops = Json::array(), exchanged = Json::array();
   for (const Node& node : part.graph.nodes()) {
     auto inputs = Json::array(), outputs = Json::array();
@@ -151,7 +153,7 @@ Json stepJson(const TaskPart& part, const graph::Placement& placement) {
                    {"inputs", inputs},
                    {"outputs", outputs}});
   }
-  for (const ExchangedVariable& variable : exchangedVariables(part, placement)) {
+  for (const ExchangedVariable& variable : exchangedVariables(part, placement, hosts)) {
     auto shares = Json::array();
     for (const auto& share : variable.shares)
       shares.push_back({{"ps", share.ps.name()}, {"bytes", share.bytes}});
@@ -169,7 +171,8 @@ Json stepJson(const TaskPart& part, const graph::Placement& placement) {
           {"exchanged", std::move(exchanged)}};
 }
 
-std::string stepDot(const TaskPart& part, const graph::Placement& placement) {
+std::string stepDot(const TaskPart& part, const graph::Placement& placement,
+                    const ShardHosts& hosts) {
   std::map<std::string, std::string> boxes;
   std::string edges;
   const auto is_drawn = [](const Node& node) { return !isExchange(node); };
@@ -178,7 +181,7 @@ std::string stepDot(const TaskPart& part, const graph::Placement& placement) {
     boxes[node.device] += dotNode(node.name, node.name + "\n" + node.op);
     edges += dotEdgesTo(part.graph, node, is_drawn);
   }
-  for (const ExchangedVariable& variable : exchangedVariables(part, placement)) {
+  for (const ExchangedVariable& variable : exchangedVariables(part, placement, hosts)) {
     for (const auto& share : variable.shares) {
       const std::string id = share.ps.name() + " " + variable.name;
       boxes[share.ps.device()] += dotNode(id, variable.name + "\n" + bytesText(share.bytes));

@@ -32,13 +32,17 @@ struct ExchangedVariable {
 
 // In the order of `placement`. `part`: see train::trainingPart().
 std::vector<ExchangedVariable> exchangedVariables(const engine::TaskPart& part,
-                                                  const graph::Placement& placement);
+                                                  const graph::Placement& placement,
+                                                  const ShardHosts& hosts = {});
 
 // A line for each op with what it gives and its device; what each ps sends and gets; the sums.
-std::string stepText(const engine::TaskPart& part, const graph::Placement& placement);
-Json stepJson(const engine::TaskPart& part, const graph::Placement& placement);
+std::string stepText(const engine::TaskPart& part, const graph::Placement& placement,
+                     const ShardHosts& hosts = {});
+Json stepJson(const engine::TaskPart& part, const graph::Placement& placement,
+              const ShardHosts& hosts = {});
 // A digraph with a cluster for each ps, and one for each device of the worker; what passes between
 // them is labelled with its bytes.
-std::string stepDot(const engine::TaskPart& part, const graph::Placement& placement);
+std::string stepDot(const engine::TaskPart& part, const graph::Placement& placement,
+                    const ShardHosts& hosts = {});
 
 }  // namespace dtf::launcher

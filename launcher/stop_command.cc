@@ -52,8 +52,8 @@ void awaitEnd(const FoundRun& run, Duration limit) {
     if (said && now > *said + kStopWithin) return;
     if (!said && now > deadline)
       throw Error(ErrorCode::kDeadline,
-                  fmt::format("{}, pid {}, has not ended within {:.0f} s, longer than it may take\n"
-                              "  unsaved, and at once: kill -KILL {}",
+                  fmt::format("{}, pid {}, has not ended within {:.0f} s, its time limit\n"
+                              "  to end it at once, unsaved: kill -KILL {}",
                               run.running->program, run.running->launcher, toSeconds(limit),
                               run.running->launcher));
     std::this_thread::sleep_for(kStopPoll);
@@ -61,15 +61,15 @@ void awaitEnd(const FoundRun& run, Duration limit) {
 }
 
 // "stopped at step 4210, saved": from the summary of the run that has ended.
-std::string endText(const Json& summary) {
+std::string endText(const cluster::JobSpec& job, const Json& summary) {
   const std::string outcome = textOf(summary, "outcome");
-  if (outcome.empty()) return "ended without a word, not saved";
+  if (outcome.empty()) return "ended without a summary, not saved";
   std::string text = outcome;
   if (const auto step = countOf(summary, "global_step")) text += fmt::format(" at step {}", *step);
   if (outcome == outcomeName(Outcome::kDone)) return text;
   if (outcome == outcomeName(Outcome::kStopped))
     return text + (summary.contains("serves") ? "" : ", saved");
-  text += ", not saved";
+  text += job.savesNothing() ? ", not saved: the job has 'checkpoint: none'" : ", not saved";
   const Json* const checkpoint = summary.find("checkpoint");
   if (checkpoint == nullptr || !checkpoint->isObject()) return text;
   const std::optional<uint64_t> last = countOf(*checkpoint, "last_step");
@@ -89,10 +89,10 @@ void say(const cluster::JobSpec& job, const Options& options, const FoundRun& ru
                                {"run_dir", run.folder.string()},
                                {"was_running", run.running.has_value()},
                                {"summary", summary.empty() ? Json(nullptr) : summary}});
-  if (run.running) return print(job.job + ": " + endText(summary) + "\n");
+  if (run.running) return print(job.job + ": " + endText(job, summary) + "\n");
   std::string text = fmt::format("{}: not running in {}, nor elsewhere from {}", job.job,
                                  run.folder.string(), options.cluster_file.string());
-  if (!summary.empty()) text += "; its last run: " + endText(summary);
+  if (!summary.empty()) text += "; its last run: " + endText(job, summary);
   print(text + "\n");
 }
 
@@ -107,11 +107,10 @@ int stop(const cluster::JobSpec& job, const Options& options, const net::Credent
     endLauncher(*run.running, run.folder);
     awaitEnd(run, stopLimit(job));
   } else if (!options.run_dir && !askUnknownRun(job, credentials).empty()) {
-    throw Error(ErrorCode::kUnavailable,
-                job.job +
-                    " runs, but not in a run directory that is known here\n"
-                    "  stop it where, and as whom, it was started; of units: "
-                    "systemctl stop 'dtf-*@*'");
+    throw Error(ErrorCode::kUnavailable, job.job +
+                                             " runs, but its run directory is not known here\n"
+                                             "  stop it on the host and as the user that started "
+                                             "it; systemd units: systemctl stop 'dtf-*@*'");
   }
   const Json summary = run.running ? readOwnSummary(run.folder) : readSummary(run.folder);
   say(job, options, run, summary);

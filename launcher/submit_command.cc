@@ -40,7 +40,8 @@ int submit(const cluster::JobSpec& job, const Options& options, const Origin& or
                                        "--set launch.via=slurm");
   if (options.bin_dir)
     throw Error(ErrorCode::kUsage,
-                "--bin-dir is of this host: launch.binary_dir says where dtf is on the nodes");
+                "--bin-dir names a folder of this host: name the folder on the nodes with "
+                "launch.binary_dir");
   const std::string script = batchScript(job, launchWords(options, origin));
   if (options.dry_run) {
     if (options.json)
@@ -50,19 +51,18 @@ int submit(const cluster::JobSpec& job, const Options& options, const Origin& or
     return 0;
   }
   if (script.size() > kProgramInputBytesMax)
-    throw Error(ErrorCode::kUsage,
-                fmt::format("the script for sbatch would have {} bytes, of {} at most: write what "
-                            "--set says into a file",
-                            script.size(), kProgramInputBytesMax));
+    throw Error(ErrorCode::kUsage, fmt::format("the script for sbatch would have {} bytes, of {} "
+                                               "at most: move the --set values into the file",
+                                               script.size(), kProgramInputBytesMax));
   const ProgramAnswer answer = runProgram({"sbatch", "--parsable"}, script, kSbatchWithin);
   if (!answer.status.success())
     throw Error(ErrorCode::kUnavailable,
-                "sbatch " + answer.status.text() + "\n  it says: " + printable(answer.err));
+                "sbatch " + answer.status.text() + "\n  it printed: " + printable(answer.err));
   // "42", or "42;cluster"
   const std::string id = printable(split(split(answer.out, '\n').front(), ';').front());
   if (id.empty())
     throw Error(ErrorCode::kUnavailable,
-                "sbatch does not say the number of the job; see squeue --me");
+                "sbatch does not print the number of the job; see squeue --me");
   if (options.json)
     printEvent("submit", {{"job", job.job}, {"slurm_job", id}});
   else

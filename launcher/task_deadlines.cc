@@ -11,7 +11,7 @@
 
 namespace dtf::launcher {
 
-// The end of the last worker is a deadline for the others.
+// The first worker that finishes sets a deadline for all tasks, the last one a closer deadline.
 void TaskMonitor::noteGone(size_t task) {
   if (limits_.serves || tasks_[task].id.job != JobKind::kWorker) return;
   const std::vector<TaskFacts> all = facts();
@@ -46,7 +46,7 @@ void TaskMonitor::checkDeadlines() {
   if (is_over)
     stop(std::nullopt);
   else
-    fail("the workers have finished, and these tasks have not in time: " + names(Named::kAlive),
+    fail("the workers have finished, but these tasks did not end in time: " + names(Named::kAlive),
          TaskState::kReady);
 }
 
@@ -63,7 +63,7 @@ void TaskMonitor::killFrozen() {
   });
   for (size_t task = 0; task < tasks_.size(); ++task) {
     Task& of = tasks_[task];
-    const bool is_missed = isOver() || (of.id.job == JobKind::kPs && workers_run);
+    const bool is_missed = isOver() || (limits_.hostsShard(of.id) && workers_run);
     if (!of.suspended_since || !is_missed)
       of.missed_since.reset();
     else if (!of.missed_since)

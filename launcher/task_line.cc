@@ -44,7 +44,8 @@ TaskLine readTaskLine(std::string_view line) {
   if (!log::parseLevel(word, level)) return {LineKind::kAlarm, std::string(line)};
   if (rest.starts_with("task=")) takeWord(rest);
   TaskLine result;
-  result.kind = level >= log::Level::kWarning         ? LineKind::kAlarm
+  result.kind = rest.starts_with("event=failed ")     ? LineKind::kFailed
+                : level >= log::Level::kWarning       ? LineKind::kAlarm
                 : rest.starts_with("event=progress ") ? LineKind::kProgress
                                                       : LineKind::kDetail;
   result.text = line.substr(kClockBegin, kClockEnd - kClockBegin);

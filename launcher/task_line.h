@@ -12,9 +12,10 @@ namespace dtf::launcher {
 //   kind       what it is                                          on the console
 //   detail     a line of common/base/log.h, debug or info          with -v
 //   progress   event=progress: dtf-launch shows the progress       never
+//   failed     event=failed: dtf-launch reports why the job ends   with -v
 //   alarm      warning or error, or no line of common/base/log.h   always
 //   more       an indented line: belongs to the one before         as the one before
-enum class LineKind : uint8_t { kDetail, kProgress, kAlarm, kMore };
+enum class LineKind : uint8_t { kDetail, kProgress, kFailed, kAlarm, kMore };
 
 struct TaskLine {
   LineKind kind = LineKind::kAlarm;

@@ -44,7 +44,7 @@ TaskMonitor::TaskMonitor(std::vector<TaskId> tasks, const Clock& clock, MonitorL
 
 void TaskMonitor::onSpawned(size_t task) {
   Task& of = tasks_.at(task);
-  DTF_CHECK_MSG(awaitsProcess(task), of.id.name());
+  DTF_CHECK_MSG(awaitsProcess(of.state), of.id.name());
   if (of.state == TaskState::kWaiting) ++of.restarts;
   DTF_CHECK_MSG(of.restarts == processIndex(task), of.id.name());
   of.state = TaskState::kStarting;
@@ -54,6 +54,7 @@ void TaskMonitor::onSpawned(size_t task) {
   of.awaited.clear();
   of.notice.reset();
   of.first_sign.reset();
+  of.has_finished = false;
 }
 
 void TaskMonitor::onReady(size_t task) {
@@ -63,6 +64,8 @@ void TaskMonitor::onReady(size_t task) {
   tasks_[task].state = TaskState::kReady;
   tasks_[task].was_ready = true;
   tasks_[task].ready_since = clock_.now();
+  // Its last process died with the request, or before it.
+  if (tasks_[task].id == kChief && saving()) orders_.push_back(SignalOrder{task, SIGTERM});
 }
 
 void TaskMonitor::onFailedNotice(size_t task, FailedNotice notice) {
@@ -74,10 +77,18 @@ void TaskMonitor::onFailedNotice(size_t task, FailedNotice notice) {
   judgeBy(clock_.now() + limits_.grace);  // it is about to exit; should it not, it has still failed
 }
 
+void TaskMonitor::onFinished(size_t task) {
+  Task& finished = tasks_.at(task);
+  if (finished.id.job != JobKind::kWorker || !alive(task)) return;
+  finished.has_finished = true;
+  noteGone(task);
+}
+
 void TaskMonitor::onExit(size_t task, ExitStatus status) {
   Task& ended = tasks_.at(task);
   DTF_CHECK_MSG(alive(task), ended.id.name());
   ended.exit = status;
+  ended.has_finished = false;
   ended.suspended_since.reset();
   ended.missed_since.reset();
   ended.given_up = false;
@@ -98,7 +109,7 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
       onFailure(task, status);
   }
   // Those who are left would wait for it.
-  const bool is_awaited = ended.id == kChief || ended.id.job == JobKind::kPs;
+  const bool is_awaited = ended.id == kChief || limits_.hostsShard(ended.id);
   const bool left_well = status.success() || (saving() && status.paused());
   const bool is_lost = !left_well && ended.state != TaskState::kFailed;
   if (isOver() && is_awaited && is_lost && !stopping()) stop(std::nullopt);
@@ -124,7 +135,8 @@ void TaskMonitor::onFailure(size_t task, const ExitStatus& status) {
   }
 }
 
-// A ps that is on its way back comes too late: the chief would wait for it.
+// A task that is on its way back comes too late: a worker has nothing to do, and for a host of a
+// shard the chief would wait.
 void TaskMonitor::onResult(bool is_done) {
   DTF_CHECK(!limits_.serves);
   if (has_result_) return;
@@ -133,15 +145,18 @@ void TaskMonitor::onResult(bool is_done) {
   has_result_ = true;
   if (root_ && root_->task) root_.reset();
   for (size_t task = 0; task < tasks_.size(); ++task) forgetFailure(task);
-  const bool is_late = std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
-    return task.id.job == JobKind::kPs && task.state == TaskState::kWaiting;
+  for (Task& task : tasks_)
+    if (!limits_.hostsShard(task.id) && task.id != kChief && task.state == TaskState::kWaiting)
+      task.state = TaskState::kStopped;
+  const bool is_late = std::any_of(tasks_.begin(), tasks_.end(), [this](const Task& task) {
+    return limits_.hostsShard(task.id) && task.state == TaskState::kWaiting;
   });
   if (is_late && !stopping()) stop(std::nullopt);
 }
 
 std::vector<TaskFacts> TaskMonitor::facts() const {
   std::vector<TaskFacts> facts;
-  for (const Task& task : tasks_) facts.push_back({task.id, task.state});
+  for (const Task& task : tasks_) facts.push_back({task.id, task.state, task.has_finished});
   return facts;
 }
 
@@ -152,15 +167,19 @@ void TaskMonitor::forgetFailure(size_t task) {
   if (!judged) judge_time_.reset();
 }
 
-// Another process would meet the same: the task said why it failed, and that says so; it is a ps
-// that has given up its peers; or a ps stands still, which is the cause.
+// Returns whether another process of the task would fail the same way:
+// - the task has reported an error that a restart doesn't mend;
+// - it is a ps that has given up its peers, and its values are lost with it. A worker that hosts a
+//   shard may have lost a peer in its own training instead: it is started again, and its shard
+//   takes the values of its replica;
+// - a host of a shard is suspended: that one is the cause.
 bool TaskMonitor::isInVain(size_t task, const ExitStatus& status) const {
   const std::optional<FailedNotice>& notice = tasks_[task].notice;
   if (notice && !isWorthRestarting({exitCodeOfWord(notice->code), 0})) return true;
   if (!mayBeDerived(status)) return false;
   if (tasks_[task].id.job == JobKind::kPs) return true;
   const std::optional<size_t> frozen = suspendedFirst();
-  return frozen && tasks_[*frozen].id.job == JobKind::kPs;
+  return frozen && limits_.hostsShard(tasks_[*frozen].id);
 }
 
 // True: the task gets another process. What it lost with this one is the protocol's to mend.
@@ -181,9 +200,10 @@ bool TaskMonitor::scheduleRestart(size_t task, const ExitStatus& status) {
 
 // A step has the workers that it needs without it.
 bool TaskMonitor::canSpare(size_t task) const {
+  DTF_CHECK(task < tasks_.size());
   const Task& of = tasks_[task];
   const bool is_spare = of.id.job == JobKind::kWorker && of.id != kChief && of.was_ready;
-  if (!is_spare || stopping()) return false;
+  if (!is_spare || limits_.workers_host || stopping()) return false;
   const auto missed = std::count_if(tasks_.begin(), tasks_.end(), [&of](const Task& other) {
     return &other != &of && (other.state == TaskState::kMissed || other.given_up);
   });
@@ -242,15 +262,17 @@ void TaskMonitor::onStopRequest(int signal) {
   if (!askChiefToSave()) stop(std::nullopt);
 }
 
-// The chief has the others end with it. Before everyone is up there is nothing to save.
+// The chief has the others end with it. Before everyone is up there is nothing to save. A chief
+// that is being restarted gets the request when it is ready: SIGTERM would end it before, unsaved.
 bool TaskMonitor::askChiefToSave() {
   DTF_CHECK(!save_time_ && !stopping());
   if (limits_.save == Duration{0} || !allReady()) return false;
   for (size_t task = 0; task < tasks_.size(); ++task) {
-    if (tasks_[task].id != kChief || !alive(task)) continue;
+    const bool comes_back = tasks_[task].state == TaskState::kWaiting;
+    if (tasks_[task].id != kChief || (!alive(task) && !comes_back)) continue;
     save_time_ = clock_.now() + limits_.save;
     ignore_until_ = clock_.now() + kSameRequest;
-    orders_.push_back(SignalOrder{task, SIGTERM});
+    if (tasks_[task].state == TaskState::kReady) orders_.push_back(SignalOrder{task, SIGTERM});
     return true;
   }
   return false;

@@ -46,10 +46,14 @@ struct MonitorLimits {
   RestartLimits restarts{.max = 0};  // of each task
   bool serves = false;               // no job: tasks wait for clients until somebody ends them
   uint32_t spares = 0;               // backup workers: a step is made without so many of them
+  bool workers_host = false;         // the shards, in a job without ps: none can be spared
   // A ps that is suspended for longer while workers run has lost them: it is killed, to be started
   // again. Workers are given up by the ps, see onLost(). Whoever is suspended for longer when the
   // job has its result is killed.
   Duration lease = std::chrono::seconds(10);
+
+  // Whether the task hosts a shard: the others need its values.
+  bool hostsShard(TaskId id) const { return id.job == JobKind::kPs || workers_host; }
 };
 
 struct SignalOrder {
@@ -82,6 +86,9 @@ class TaskMonitor {
   // What a task that isn't ready waits for, in its own words; empty: nothing any more.
   void onWaiting(size_t task, std::string_view whom);
   void onFailedNotice(size_t task, FailedNotice notice);
+  // A worker's process has reported that its part of the job is done. If it hosts a shard, it stays
+  // until all workers have finished.
+  void onFinished(size_t task);
   // The chief has reported its result, and the job is saved where it saves: nothing is left to be
   // lost (end_of_job.h). `is_done`: of all steps, so that a failure before it doesn't matter. A
   // further call has no effect.
@@ -96,7 +103,8 @@ class TaskMonitor {
   // Something of the launcher's own failed (`task`: while starting that one); the job can't go on.
   void onError(std::optional<size_t> task, const Error& error);
   // Ctrl-C and its like. Once: the chief is asked to save and end the job (limits.save), or all are
-  // asked to stop; again, or while they are stopping: they are killed.
+  // asked to stop; again, or while they are stopping: they are killed. A chief that is restarted
+  // meanwhile is asked when it is ready.
   void onStopRequest(int signal);
   // To be called often; deadlines are noticed here.
   void onTime();
@@ -126,9 +134,6 @@ class TaskMonitor {
   TaskState state(size_t task) const { return tasks_[task].state; }
   const std::optional<ExitStatus>& exit(size_t task) const { return tasks_[task].exit; }
   bool alive(size_t task) const;
-  bool awaitsProcess(size_t task) const {
-    return state(task) == TaskState::kPlanned || state(task) == TaskState::kWaiting;
-  }
   bool serves() const { return limits_.serves; }
   uint32_t restarts(size_t task) const { return tasks_[task].restarts; }
   // Which process it has, counted from 0; while it waits, which one is next.
@@ -154,6 +159,7 @@ class TaskMonitor {
     std::string restarted_after;           // how the process before this one ended
     bool was_ready = false;                // some process of it
     bool given_up = false;                 // this process, which is to be missed: it has SIGKILL
+    bool has_finished = false;             // this process has reported that
     std::optional<TimePoint> ready_since;  // this process
     std::optional<ExitStatus> exit;
     std::string awaited;  // by this process, which isn't ready

@@ -39,7 +39,7 @@ size_t mergeTimelines(const fs::path& run_dir, const std::vector<TaskId>& tasks)
     auto part = Json::parseOrNull(readFile(file, kTimelineBytesMax));
     if (!part.isObject() || !part.contains("traceEvents") || !part["traceEvents"].isArray() ||
         !part.contains("otherData"))
-      throw Error(ErrorCode::kBadData, file.string() + " is no timeline of a task");
+      throw Error(ErrorCode::kBadData, file.string() + " is not a timeline of a task");
     for (auto& event : part["traceEvents"]) merged["traceEvents"].push_back(std::move(event));
     merged["otherData"]["tasks"].push_back(std::move(part["otherData"]));
     ++count;

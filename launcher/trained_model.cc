@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/data/data_files.h"
 #include "common/data/read_signature.h"
 #include "common/train/evaluation_history.h"
@@ -29,6 +30,25 @@ bool learnsTheSame(const cluster::DatasetSpec& train, const data::DataSignature&
   std::vector<std::string> named = train.csv.targets;
   if (!train.csv.label.empty()) named = {train.csv.label};
   return data::trainedColumns(model).targets == named;
+}
+
+// Beside the newest checkpoint, where --best would take another one. A history that can't be read
+// is the concern of --best.
+void warnAboutBetter(const cluster::TrainSpec& train, const std::filesystem::path& checkpoints,
+                     uint64_t newest) {
+  const std::string metric = train.checkpoint ? train.checkpoint->keep_best : "";
+  if (metric.empty()) return;
+  try {
+    std::vector<train::PastEvaluation> history = train::readEvaluations(checkpoints);
+    train::forgetLostCheckpoints(checkpoints, history);
+    const train::PastEvaluation* const best = train::bestCheckpoint(history, metric);
+    if (best != nullptr && *best->checkpoint != newest)
+      printBounded(
+          STDERR_FILENO,
+          fmt::format("dtf-launch: checkpoint step {} (newest); --best would take step {}\n",
+                      newest, *best->checkpoint));
+  } catch (const Error&) {
+  }
 }
 
 // The step of the checkpoint whose evaluation was the best.
@@ -59,11 +79,16 @@ const cluster::TrainSpec& trainOf(const cluster::JobSpec& job) {
 }
 
 train::SavedModel openTrainedModel(const cluster::JobSpec& job, const Options& options) {
-  const std::filesystem::path checkpoints = findRun(job, options).folder / "checkpoints";
+  const FoundRun run = findRun(job, options);
+  const std::filesystem::path checkpoints = run.folder / "checkpoints";
+  if (!run.other_file.empty() && options.checkpoint.empty())
+    printBounded(STDERR_FILENO, "dtf-launch: " + printable(otherFileText(run)) + "\n");
+  const cluster::TrainSpec& train = trainOf(job);
   train::SavedModel model = train::loadSavedModel(
-      realFileSystem(), checkpoints,
-      options.best ? bestOf(trainOf(job), checkpoints) : options.checkpoint, trainOf(job).model);
+      realFileSystem(), checkpoints, options.best ? bestOf(train, checkpoints) : options.checkpoint,
+      train.model, &train.data.train);
   warnAboutRejected(model);
+  if (!options.best && options.checkpoint.empty()) warnAboutBetter(train, checkpoints, model.step);
   return model;
 }
 

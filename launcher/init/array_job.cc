@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -74,8 +75,8 @@ void addArrayScale(JobDraft& draft, const ArraysProfile& arrays) {
   draft.model.emplace_back(
       "  - normalization:   # (x - mean) / std of each number, from this array");
   for (const auto& [key, items] : {std::pair("mean", &means), std::pair("std", &deviations)})
-    for (const std::string& line : split(yamlList(key, *items, 0), '\n'))
-      draft.model.push_back("      " + line);
+    for (const std::string& line : split(yamlList(key, *items, 4 + 6), '\n'))
+      draft.model.push_back(line.substr(4));  // the model is indented by 4
 }
 
 void addArrayModel(JobDraft& draft, const ArraysProfile& arrays) {
@@ -127,6 +128,32 @@ std::string learntText(const ArraysProfile& arrays) {
                      amountText(static_cast<uint64_t>(arrays.targets), "number"));
 }
 
+void addEmptyClasses(std::vector<std::string>& findings, const ArraysProfile& arrays) {
+  constexpr size_t kShown = 10;
+  const std::vector<int64_t>& empty = arrays.empty_classes;
+  if (empty.empty()) return;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(empty.size(), kShown); ++i)
+    shown.push_back(std::to_string(empty[i]));
+  const std::string more =
+      empty.size() > kShown ? fmt::format(" and {} more", empty.size() - kShown) : "";
+  findings.push_back(fmt::format("no example has the class {}{} of 0 to {}", join(shown, ", "),
+                                 more, arrays.classes - 1));
+  findings.emplace_back("  np.unique(a, return_inverse=True)[1] numbers classes without gaps");
+}
+
+// Numbers to learn that may be classes in another form.
+void addLikelyClasses(std::vector<std::string>& findings, const ArraysProfile& arrays) {
+  if (arrays.one_hot)
+    findings.push_back(fmt::format("each row of '{}' has a single 1: for classes save a.argmax(1)",
+                                   printable(arrays.labels)));
+  if (arrays.whole_values > 0)
+    findings.push_back(
+        fmt::format("'{}' has {} different whole values, as {}: if they are classes, save "
+                    "a.astype('int64')",
+                    printable(arrays.labels), arrays.whole_values, arrays.labels_type));
+}
+
 std::string sizeText(const ImagesProfile& images) {
   return fmt::format("{} x {} pixels, {}", images.width, images.height,
                      images.channels == 1 ? "grey" : "colours");
@@ -144,18 +171,23 @@ std::vector<std::string> imageFindings(const ImagesProfile& images) {
                     amountText(static_cast<uint64_t>(images.classes[i].second), "image")));
   if (images.classes.size() > kClassesShown)
     lines.push_back(fmt::format("  and {} more", images.classes.size() - kClassesShown));
-  lines.push_back(fmt::format("{} {}{}", images.one_size ? "all are" : "all become",
-                              sizeText(images),
-                              images.looked_at < images.images
-                                  ? fmt::format(", as {} that were looked at say", images.looked_at)
-                                  : ""));
+  lines.push_back(fmt::format(
+      "{} {}{}", images.one_size ? "all are" : "all become", sizeText(images),
+      images.looked_at < images.images ? fmt::format(", by a sample of {}", images.looked_at)
+                                       : ""));
   if (images.unread > 0)
-    lines.push_back(fmt::format("{} can't be read, and are left out, as {}",
-                                amountText(static_cast<uint64_t>(images.unread), "image"),
-                                images.first_unread));
+    lines.push_back(fmt::format("{} of {} that were looked at can't be read, as {}", images.unread,
+                                images.looked_at, images.first_unread));
   if (!images.eval_folder.empty())
     lines.push_back(fmt::format("{} is evaluated", images.eval_folder.string()));
   return lines;
+}
+
+// Of those that were looked at, nearly the same share can't be read as of all.
+int64_t unreadOfAll(const ImagesProfile& images) {
+  DTF_CHECK(images.looked_at > 0 && images.unread <= images.looked_at);
+  const double share = static_cast<double>(images.unread) / static_cast<double>(images.looked_at);
+  return std::llround(std::ceil(share * static_cast<double>(images.images)));
 }
 
 void addFolder(std::vector<std::string>& data, const char* side, const ImagesProfile& images,
@@ -178,6 +210,8 @@ JobDraft arraysJob(const ArraysProfile& arrays, const JobPlace& place) {
   draft.findings.push_back(fmt::format("'{}' is learnt from, and '{}' is learnt: {}",
                                        printable(arrays.features), printable(arrays.labels),
                                        learntText(arrays)));
+  addEmptyClasses(draft.findings, arrays);
+  addLikelyClasses(draft.findings, arrays);
   const bool has_eval = !arrays.eval_features.empty();
   if (has_eval)
     draft.findings.push_back(fmt::format("'{}' and '{}' are evaluated",
@@ -195,21 +229,25 @@ JobDraft arraysJob(const ArraysProfile& arrays, const JobPlace& place) {
 }
 
 JobDraft imagesJob(const ImagesProfile& images, const JobPlace& place) {
-  DTF_CHECK(images.unread < images.images);
+  DTF_CHECK(images.unread < images.looked_at);
   JobDraft draft;
   draft.input = images.folder;
   draft.findings = imageFindings(images);
-  planImages(draft, images.images - images.unread, !images.eval_folder.empty());
+  planImages(draft, images.images - unreadOfAll(images), !images.eval_folder.empty());
   draft.model.push_back(fmt::format(
       "input: {{shape: {}}}   # {}", shapeText({images.height, images.width, images.channels}),
-      images.one_size ? "height, width, channels of the images" : "images become of this size"));
+      images.one_size ? "height, width, channels of the images" : "images are resized to this"));
   draft.model.emplace_back("layers:");
   addConvolutions(draft, {images.height, images.width, images.channels});
   addOutput(draft, {.classes = static_cast<int64_t>(images.classes.size())});
   addFolder(draft.data, "train", images, place, images.folder);
-  if (images.unread > 0)
-    draft.data.push_back(
-        fmt::format("  max_bad_records: {}   # so many can't be read", images.unread));
+  if (images.unread > 0) {
+    const int64_t unread = unreadOfAll(images);
+    draft.data.push_back(fmt::format("  # {}{} can't be read, and are left out. Others may come:",
+                                     images.looked_at < images.images ? "About " : "",
+                                     amountText(static_cast<uint64_t>(unread), "image")));
+    draft.data.push_back(maxBadRecords(unread));
+  }
   if (!images.eval_folder.empty()) addFolder(draft.data, "eval", images, place, images.eval_folder);
   return draft;
 }

@@ -21,7 +21,6 @@
 #include "common/data/npy_reader.h"
 #include "common/data/zip_archive.h"
 #include "common/yaml/error_at.h"
-#include "common/yaml/key_table.h"
 #include "launcher/init/column_facts.h"
 
 namespace dtf::launcher {
@@ -79,8 +78,9 @@ std::vector<ArrayFacts> arraysOf(const fs::path& file) {
     ArrayFacts facts{name.substr(0, name.size() - 4), "", {}};
     const data::ZipArchive::Beginning beginning =
         archive.readBeginning(name, data::kNpyHeaderBytesMax);
-    facts.type = data::unreadNpyElements(beginning.bytes);
-    if (facts.type.empty()) {
+    facts.type = data::unreadNpyElements(beginning.bytes, &facts.dims);
+    facts.is_read = facts.type.empty();
+    if (facts.is_read) {
       const data::NpyHeader header =
           data::parseNpyHeader(beginning.bytes, beginning.whole_bytes, name);
       facts.type = data::npyTypeName(header.type);
@@ -92,32 +92,33 @@ std::vector<ArrayFacts> arraysOf(const fs::path& file) {
   return arrays;
 }
 
+// Those that can be read come before the others, whose reading fails with what to do.
 template <size_t N>
 const ArrayFacts* arrayNamed(const std::vector<ArrayFacts>& arrays,
                              const std::array<std::string_view, N>& names) {
-  for (const std::string_view name : names)
-    for (const ArrayFacts& array : arrays)
-      if (!array.dims.empty() && equalsInAnyCase(array.name, name)) return &array;
+  for (const bool is_read : {true, false})
+    for (const std::string_view name : names)
+      for (const ArrayFacts& array : arrays)
+        if (array.is_read == is_read && !array.dims.empty() && equalsInAnyCase(array.name, name))
+          return &array;
   return nullptr;
 }
 
 const ArrayFacts* askedArray(const fs::path& file, const std::vector<ArrayFacts>& arrays,
                              const char* option, const std::string& name) {
-  std::vector<std::string_view> names;
-  for (const ArrayFacts& array : arrays) {
+  for (const ArrayFacts& array : arrays)
     if (array.name == name) return &array;
-    names.push_back(array.name);
-  }
   failArrays(
       file, ErrorCode::kUsage,
-      fmt::format("{}: there is no array '{}'{}", option, name, yaml::suggestion(name, names)));
+      fmt::format("{}: there is no array '{}'. The archive has: {}", option, name, listOf(arrays)));
 }
 
 // The only one that may hold the labels of `features`, or nothing.
-const ArrayFacts* onlyLabels(const std::vector<ArrayFacts>& arrays, const ArrayFacts* features) {
+const ArrayFacts* onlyLabels(const std::vector<ArrayFacts>& arrays, const ArrayFacts* features,
+                             bool is_read = true) {
   const ArrayFacts* found = nullptr;
   for (const ArrayFacts& array : arrays) {
-    if (&array == features || array.dims.size() != 1) continue;
+    if (&array == features || array.dims.size() != 1 || array.is_read != is_read) continue;
     if (features != nullptr && array.dims[0] != features->dims[0]) continue;
     if (found != nullptr) return nullptr;
     found = &array;
@@ -128,8 +129,8 @@ const ArrayFacts* onlyLabels(const std::vector<ArrayFacts>& arrays, const ArrayF
 const ArrayFacts* onlyFeatures(const std::vector<ArrayFacts>& arrays, const ArrayFacts* labels) {
   const ArrayFacts* found = nullptr;
   for (const ArrayFacts& array : arrays) {
-    if (&array == labels || array.dims.empty() || labels == nullptr || labels->dims.empty() ||
-        array.dims[0] != labels->dims[0])
+    if (&array == labels || array.dims.empty() || !array.is_read || labels == nullptr ||
+        labels->dims.empty() || array.dims[0] != labels->dims[0])
       continue;
     if (found != nullptr) return nullptr;
     found = &array;
@@ -181,26 +182,58 @@ void findScale(ArraysProfile& profile, std::span<const float> numbers) {
     deviation = deviation > kLeast * kLeast ? std::sqrt(deviation) : 1;
 }
 
+// Returns how many different values there are if they may be classes that were saved as floats; 0
+// otherwise.
+int64_t wholeValues(const std::set<float>& values, int64_t examples) {
+  constexpr size_t kClassesMax = 100;  // more are rather amounts
+  const auto is_class = [](float value) { return value >= 0 && value == std::floor(value); };
+  const auto distinct = static_cast<int64_t>(values.size());
+  const bool may_be_classes = values.size() <= kClassesMax && distinct <= examples / 2 &&
+                              std::all_of(values.begin(), values.end(), is_class);
+  return may_be_classes ? distinct : 0;
+}
+
+// Returns whether each row of `width` numbers, all 0 or 1, has a single 1.
+bool isOneHot(std::span<const float> numbers, int64_t width) {
+  if (width < 2) return false;
+  const auto row = static_cast<size_t>(width);
+  for (size_t i = 0; i < numbers.size(); i += row) {
+    const std::span<const float> each = numbers.subspan(i, row);
+    if (std::count(each.begin(), each.end(), 1.0F) != 1) return false;
+  }
+  return true;
+}
+
 // Whole numbers from 0, one for each example, are classes. Numbers that are all 0 or 1 are tags.
 void judgeLabels(ArraysProfile& profile, const fs::path& file, const ArrayFacts& labels,
                  std::span<const float> numbers) {
   const bool one_each = labels.dims.size() == 1 || (labels.dims.size() == 2 && labels.dims[1] == 1);
   const bool whole = !labels.type.starts_with("float");
   DTF_CHECK(!numbers.empty() && profile.examples > 0);
-  const std::set<float> values(numbers.begin(), numbers.end());
+  // Classes are fewer; what has more values isn't kept.
+  constexpr size_t kValuesMax = 10 * kListedClassesMax;
+  std::set<float> values;
+  for (size_t i = 0; i < numbers.size() && values.size() <= kValuesMax; ++i)
+    values.insert(numbers[i]);
   const auto distinct = static_cast<int64_t>(values.size());
   if (distinct < 2)
     failArrays(file, ErrorCode::kBadData,
                fmt::format("each label of '{}' is {}, so there is nothing to tell apart",
                            labels.name, *values.begin()));
   const bool few = distinct <= std::max<int64_t>(2, profile.examples / 2) &&
-                   *values.rbegin() < static_cast<float>(10 * kListedClassesMax);
+                   values.size() <= kValuesMax && *values.rbegin() < static_cast<float>(kValuesMax);
   profile.targets = static_cast<int64_t>(numbers.size()) / profile.examples;
   if (whole && one_each && few && *values.begin() >= 0) {
     profile.classes = static_cast<int64_t>(*values.rbegin()) + 1;
+    for (int64_t each = 0; each < profile.classes; ++each)
+      if (!values.contains(static_cast<float>(each))) profile.empty_classes.push_back(each);
     return;
   }
   profile.tags = distinct == 2 && values.contains(0) && values.contains(1);
+  profile.one_hot = profile.tags && isOneHot(numbers, profile.targets);
+  profile.labels_type = labels.type;
+  if (!whole && one_each && !profile.tags)
+    profile.whole_values = wholeValues(values, profile.examples);
   double squares = 0, sum = 0;
   for (const float number : numbers) sum += number;
   profile.target_mean = sum / static_cast<double>(numbers.size());
@@ -250,10 +283,11 @@ ArraysProfile profileArchive(const fs::path& file, const std::optional<std::stri
       target ? askedArray(file, arrays, "--target", *target) : arrayNamed(arrays, kLabelNames);
   if (x == nullptr) x = onlyFeatures(arrays, y != nullptr ? y : onlyLabels(arrays, nullptr));
   if (y == nullptr) y = onlyLabels(arrays, x);
+  if (y == nullptr) y = onlyLabels(arrays, x, false);
   if (x == nullptr || y == nullptr || x == y)
     failArrays(file, ErrorCode::kUsage,
-               fmt::format("which array is learnt from, and which one is learnt? Name them with "
-                           "--features ARRAY and --target ARRAY. The archive has: {}",
+               fmt::format("name the array of the features and the array to learn with --features "
+                           "ARRAY and --target ARRAY. The archive has: {}",
                            listOf(arrays)));
   profile.features = x->name;
   profile.labels = y->name;

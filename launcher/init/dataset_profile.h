@@ -6,11 +6,18 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 namespace dtf::launcher {
+
+// For the message about a file of another kind.
+inline constexpr std::string_view kDataRead =
+    "init reads tables in text (.csv, .tsv, plain or .gz), arrays of NumPy (.npz, .npy) and "
+    "folders "
+    "of images with a subfolder for each class";
 
 // A word with the number of records that have it.
 using WordCount = std::pair<std::string, int64_t>;
@@ -24,11 +31,15 @@ struct ColumnProfile {
   std::string why = {};  // it is left out
   int64_t missing = 0;   // fields without a value, or without a number in a column of numbers
   std::string odd = {};  // the first field of a column of numbers that is another word
+  bool dates = false;    // the words are days
   double mean = 0;       // of the numbers
   double deviation = 0;  // the square root of their variance
-  int64_t distinct = 0;  // different words; more than kWordsCounted are not counted
-  bool many = false;     // distinct is too small for that reason
+  int64_t distinct = 0;  // different words
+  bool many = false;     // too many to be kept: distinct is an estimate
   std::vector<WordCount> words = {};  // in their order; empty: too many, or they can't be written
+  // Of the column to learn, words that usually say that a value is missing ("none", "NA"): those
+  // that are classes here, which are among `words`, and those that are not.
+  std::vector<WordCount> doubtful_classes = {}, doubtful_gaps = {};
 };
 inline constexpr size_t kWordsCounted = 20'000;
 
@@ -49,8 +60,9 @@ struct TableProfile {
 // An array of NumPy. Value type.
 struct ArrayFacts {
   std::string name;  // in the archive, or of the file
-  std::string type;  // "float32", or why it isn't read
+  std::string type;  // "float32", or that of elements that aren't read: "<U5"
   std::vector<int64_t> dims;
+  bool is_read = true;
   std::string text() const;  // "x float32 [100, 4]"
 };
 
@@ -67,9 +79,13 @@ struct ArraysProfile {
   bool bytes = false;                             // that are no pixels
   std::vector<double> mean = {}, deviation = {};  // of the last dimension's places; empty: pixels
   int64_t classes = 0;                            // 0: numbers are learnt
+  std::vector<int64_t> empty_classes = {};        // no example has them
   int64_t targets = 1;                            // numbers to learn of each example
   bool tags = false;                              // they are 0 or 1
-  double target_mean = 0, target_deviation = 0;   // of one number
+  bool one_hot = false;                           // each example has one 1 among several 0
+  std::string labels_type = {};                   // "float32"
+  int64_t whole_values = 0;  // different values of labels that may be classes, saved as floats
+  double target_mean = 0, target_deviation = 0;  // of one number
 };
 
 // Value type.

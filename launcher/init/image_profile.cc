@@ -134,8 +134,8 @@ ImagesProfile profileImages(const fs::path& folder) {
   };
   if (profile.classes.size() < 2)
     fail(
-        "there is one subfolder, so all images are of one class: put those of each class into a "
-        "subfolder of its own");
+        "there is one subfolder, so all images are of one class: put the images of each class into "
+        "a subfolder of their own");
   for (const auto& [name, images] : profile.classes)
     if (images == 0)
       fail("the subfolder '" + printable(name) +

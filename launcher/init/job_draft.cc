@@ -75,7 +75,7 @@ std::string splitText(const JobDraft& draft) {
   if (draft.split == 0) return "";
   return fmt::format(
       "    # This share of the examples is evaluated and not trained on. A checksum of an example\n"
-      "    # chooses its side, so it stays there when others come.\n"
+      "    # chooses its side, so it keeps its side when others come.\n"
       "    eval_split: {}\n",
       yamlNumber(draft.split));
 }
@@ -88,12 +88,19 @@ std::string trainingText(const JobDraft& draft) {
       "  replication: {{mode: sync}}   # of several workers; the numbers repeat from run to run\n"
       "  epochs: {}   # times through the examples: about {} steps\n",
       yamlNumber(draft.learning_rate), epochs, steps);
-  if (draft.evaluates)
-    text += fmt::format("  eval: {{every_steps: {}}}   # and at the end\n",
-                        std::max<int64_t>(1, steps / 4));
+  constexpr const char* kSaved =
+      "  # The job is saved every ten minutes and at its end; `checkpoint: none` keeps nothing.\n";
+  if (!draft.evaluates) return text + kSaved;
+  constexpr int64_t kEvaluations = 10;
   return text +
-         "  # The job is saved every ten minutes and at its end; `checkpoint: none` keeps "
-         "nothing.\n";
+         fmt::format("  eval: {{every_steps: {}}}   # and at the end\n",
+                     std::max<int64_t>(1, steps / kEvaluations)) +
+         kSaved +
+         fmt::format(
+             "  # The best evaluation's parameters stay, too, as more steps may overfit: "
+             "`--best` takes them.\n"
+             "  checkpoint: {{gather: true, keep_best: {}}}\n",
+             draft.metrics.substr(0, draft.metrics.find(',')));
 }
 
 }  // namespace
@@ -129,31 +136,38 @@ void addOutput(JobDraft& draft, const Learnt& learnt) {
   DTF_CHECK(learnt.classes >= 0 && learnt.classes != 1 && learnt.numbers > 0);
   const auto finish = [&draft](std::string loss, std::string metrics) {
     draft.model.push_back("loss: " + std::move(loss));
-    if (draft.evaluates) draft.model.push_back("metrics: " + std::move(metrics));
+    draft.metrics = std::move(metrics);
   };
   if (learnt.classes == 2) {
     draft.model.emplace_back(
         "  - dense: {units: 1, name: output}   # one unit tells class 0 from class 1");
-    return finish("binary_crossentropy", "[accuracy, auc]");
+    return finish("binary_crossentropy", "accuracy, auc");
   }
   if (learnt.classes > 0) {
     draft.model.push_back(fmt::format(
         "  - dense: {{units: {}, name: output}}   # one for each class", learnt.classes));
     return finish("sparse_categorical_crossentropy   # applies the softmax itself",
-                  learnt.classes > 10 ? "[accuracy, top_5]" : "[accuracy]");
+                  learnt.classes > 10 ? "accuracy, top_5" : "accuracy");
   }
   draft.model.push_back(fmt::format("  - dense: {{units: {}, name: output}}", learnt.numbers));
-  if (learnt.tags) return finish("binary_crossentropy", "[auc, precision, recall]");
+  if (learnt.tags) return finish("binary_crossentropy", "auc, precision, recall");
   constexpr double kLeast = 1e-6, kMost = 1e6;
   const double shift = learnt.deviation > 0 ? learnt.mean / learnt.deviation : kMost;
   if (learnt.numbers == 1 && learnt.deviation > kLeast && learnt.deviation < 100 * kMost &&
       std::abs(shift) < kMost) {
     draft.model.emplace_back(
-        "  # From numbers around 0 to those of the data: x * deviation + mean.");
+        "  # From numbers around 0 to the range of the data: x * deviation + mean.");
     draft.model.push_back(fmt::format("  - normalization: {{mean: [{}], std: [{}], name: scale}}",
                                       yamlNumber(-shift), yamlNumber(1 / learnt.deviation)));
   }
-  finish("mean_squared_error", "[mean_absolute_error, r2_score]");
+  finish("mean_squared_error", "mean_absolute_error, r2_score");
+}
+
+std::string maxBadRecords(int64_t bad) {
+  DTF_CHECK(bad > 0);
+  constexpr int64_t kRoomMin = 10;
+  return fmt::format("  max_bad_records: {}   # a job that finds more ends, and names the first",
+                     bad + std::max(bad, kRoomMin));
 }
 
 std::string yamlPath(const fs::path& path, const fs::path& folder) {
@@ -179,10 +193,20 @@ std::string plainName(const std::string& text, const std::string& otherwise) {
   return name.empty() ? otherwise : name;
 }
 
+void trainOnAll(JobDraft& draft) {
+  if (draft.split == 0) return;
+  draft.split = 0;
+  draft.evaluates = false;
+  draft.findings.emplace_back("all examples are trained on: no class has two that differ");
+}
+
 std::string jobText(const JobDraft& draft, const JobPlace& place) {
   DTF_CHECK(!place.job.empty());
+  const std::string metrics =
+      draft.evaluates ? fmt::format("    metrics: [{}]\n", draft.metrics) : "";
   return headText(draft, place) + clusterText(place) + "train:\n  model:\n" +
-         indented(draft.model, 4) + "\n  data:\n" + indented(draft.data, 4) + splitText(draft) +
+         indented(draft.model, 4) + metrics + "\n  data:\n" + indented(draft.data, 4) +
+         splitText(draft) +
          fmt::format("    batch_size: {}   # of each worker and step\n    seed: 1\n\n",
                      draft.batch_size) +
          trainingText(draft);
@@ -190,7 +214,9 @@ std::string jobText(const JobDraft& draft, const JobPlace& place) {
 
 std::vector<std::string> nextCommands(const JobDraft& draft, const JobPlace& place) {
   const std::string file = place.file.empty() ? "JOB.yaml" : shellWord(place.file);
-  return {"dtf-launch " + file, "dtf-launch predict " + file + " --input " + shellWord(draft.input),
+  return {"dtf-launch " + file,
+          "dtf-launch predict " + file + (draft.evaluates ? " --best" : "") + " --input " +
+              shellWord(draft.input),
           "dtf-launch explain " + file};
 }
 

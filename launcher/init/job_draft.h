@@ -26,6 +26,7 @@ struct JobDraft {
   int64_t examples = 0;           // of the data, on both sides of a split
   double split = 0;               // evaluated; 0: none
   bool evaluates = false;
+  std::string metrics;   // of the evaluations; the first says which is the best
   int64_t steps = 1500;  // about so many
   int64_t batch_size = 0;
   double learning_rate = 0.005;
@@ -48,11 +49,18 @@ void addHiddenLayers(JobDraft& draft);
 // Adds the last layer, the loss and the metrics.
 void addOutput(JobDraft& draft, const Learnt& learnt);
 
+// The line that lets examples be left out, where `bad` of them can't be read: of one side of the
+// data, indented by 2. The limit leaves room for as many more. Below a few, for ten.
+std::string maxBadRecords(int64_t bad);
+
 // `path` from `folder`, as a value of the file.
 std::string yamlPath(const std::filesystem::path& path, const std::filesystem::path& folder);
 
 // A word for a job, a layer or an input of the model: letters, digits, '_' and '-'.
 std::string plainName(const std::string& text, const std::string& otherwise);
+
+// Leaves no example of those to train on for an evaluation.
+void trainOnAll(JobDraft& draft);
 
 // The whole file.
 std::string jobText(const JobDraft& draft, const JobPlace& place);

@@ -39,10 +39,7 @@ void refuseOption(const fs::path& path, const char* option, bool is_given, const
 // Of a file that is no table either.
 [[noreturn]] void failKind(const fs::path& path, const std::string& kind) {
   failData(path, ErrorCode::kBadData,
-           fmt::format("this looks like {}. init reads tables in text (.csv, .tsv, plain or .gz), "
-                       "arrays of NumPy (.npz, .npy) and folders of images with a subfolder for "
-                       "each class",
-                       printable(kind)));
+           fmt::format("this looks like {}. {}", printable(kind), kDataRead));
 }
 
 }  // namespace
@@ -72,12 +69,13 @@ DatasetProfile profileData(const fs::path& path, const std::optional<std::string
   return profileTable(path, target);
 }
 
-JobFile describe(const DatasetProfile& profile, const JobPlace& place) {
+JobFile describe(const DatasetProfile& profile, const JobPlace& place, bool divides) {
   JobDraft draft;
   if (const auto* table = std::get_if<TableProfile>(&profile)) draft = tableJob(*table, place);
   if (const auto* arrays = std::get_if<ArraysProfile>(&profile)) draft = arraysJob(*arrays, place);
   if (const auto* images = std::get_if<ImagesProfile>(&profile)) draft = imagesJob(*images, place);
   DTF_CHECK(!draft.model.empty() && !draft.data.empty());
+  if (!divides) trainOnAll(draft);
   return {jobText(draft, place), draft.findings, nextCommands(draft, place)};
 }
 

@@ -28,7 +28,8 @@ DatasetProfile profileData(const std::filesystem::path& path,
                            const std::optional<std::string>& target,
                            const std::optional<std::string>& features);
 
-// A pure function of the two.
-JobFile describe(const DatasetProfile& profile, const JobPlace& place);
+// `divides` false: no example is left for an evaluation, unless the data have some beside those to
+// train on. A pure function of all.
+JobFile describe(const DatasetProfile& profile, const JobPlace& place, bool divides = true);
 
 }  // namespace dtf::launcher

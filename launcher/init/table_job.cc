@@ -50,7 +50,8 @@ std::string missingText(const ColumnProfile& column) {
 }
 
 std::string distinctText(const ColumnProfile& column) {
-  return fmt::format("{}{} words", column.many ? "more than " : "", column.distinct);
+  return fmt::format("{}{} {}", column.many ? "about " : "", column.distinct,
+                     column.dates ? "dates, read as words" : "words");
 }
 
 std::string useText(const TableProfile& table, const ColumnProfile& column) {
@@ -115,13 +116,12 @@ struct CategoryPlan {
   int64_t dimension;
 };
 
-// At least twice as many rows as words, as two words may share one.
+// Twice as many rows as words, as two words may share one, as far as the table stays small.
 int64_t hashBuckets(const ColumnProfile& column) {
   DTF_CHECK(column.distinct > 0);
-  if (column.many) return 100'000;
-  for (const int64_t buckets : {100, 200, 500, 1000, 2000, 5000, 10'000, 20'000})
+  for (const int64_t buckets : {100, 200, 500, 1000, 2000, 5000, 10'000, 20'000, 50'000})
     if (buckets >= 2 * column.distinct) return buckets;
-  return 50'000;
+  return 100'000;
 }
 
 // In order of name, as the data have them.
@@ -177,8 +177,8 @@ void addScale(JobDraft& draft, const std::vector<const ColumnProfile*>& numbers)
   draft.model.emplace_back(
       "  - normalization:   # (x - mean) / std of each number, from this table");
   for (const auto& [key, items] : {std::pair("mean", &means), std::pair("std", &deviations)})
-    for (const std::string& line : split(yamlList(key, *items, 0), '\n'))
-      draft.model.push_back("      " + line);
+    for (const std::string& line : split(yamlList(key, *items, 4 + 6), '\n'))
+      draft.model.push_back(line.substr(4));  // the model is indented by 4
   draft.model.emplace_back("      name: numbers");
 }
 
@@ -226,14 +226,38 @@ void addCategories(std::vector<std::string>& data, const std::vector<CategoryPla
     data.push_back(fmt::format("    {}:", yamlText(each.name)));
     addLines(data, yamlWords("columns", {each.column->key}, 6));
     if (each.column->words.empty()) {
-      data.push_back(fmt::format("      hash_bucket_size: {}   # for {}", each.rows,
-                                 distinctText(*each.column)));
+      data.push_back(fmt::format("      hash_bucket_size: {}   # for {}{}", each.rows,
+                                 distinctText(*each.column),
+                                 each.column->many ? ", taken for ids or free text" : ""));
       continue;
     }
     std::vector<std::string> words;
     for (const auto& [word, records] : each.column->words) words.push_back(word);
     addLines(data, yamlWords("vocabulary_list", words, 6));
     data.emplace_back("      num_oov_buckets: 1   # for an empty field, and for any other word");
+  }
+}
+
+// "'none' (58 records)"
+std::string quotedWords(const std::vector<WordCount>& words) {
+  std::vector<std::string> texts;
+  for (const auto& [word, records] : words)
+    texts.push_back(fmt::format("'{}' ({})", printable(word),
+                                amountText(static_cast<uint64_t>(records), "record")));
+  return join(texts, ", ");
+}
+
+// Whether "none" is a class or a gap only a person knows.
+void addMarkers(std::vector<std::string>& data, const ColumnProfile& target) {
+  if (!target.doubtful_classes.empty()) {
+    data.push_back("  # A class: " + quotedWords(target.doubtful_classes) + ".");
+    data.emplace_back(
+        "  # If it marks a gap, leave the field empty in the table, and run init again.");
+  }
+  if (!target.doubtful_gaps.empty()) {
+    data.push_back("  # A gap; its records are left out: " + quotedWords(target.doubtful_gaps) +
+                   ".");
+    data.emplace_back("  # If it is a class, write another word for it, and run init again.");
   }
 }
 
@@ -260,6 +284,7 @@ void addTable(JobDraft& draft, const TableProfile& table, const JobPlace& place,
     std::vector<std::string> classes;
     for (const auto& [word, records] : target.words) classes.push_back(word);
     data.push_back("  label_column: " + yamlText(target.key));
+    addMarkers(data, target);
     addLines(data, yamlWords("class_names", classes, 2));
   } else {
     addLines(data, yamlWords("target_columns", {target.key}, 2));
@@ -270,8 +295,9 @@ void addTable(JobDraft& draft, const TableProfile& table, const JobPlace& place,
   if (!areAllOthers(table, numbers.size())) addLines(data, yamlWords("feature_columns", keys, 2));
   addCategories(data, categories);
   if (table.rows_left_out > 0) {
-    data.emplace_back("  # Records that lack a value can't be read. So many of them are left out:");
-    data.push_back(fmt::format("  max_bad_records: {}", table.rows_left_out));
+    data.push_back(fmt::format("  # {} lack a value, and are left out. Others may come:",
+                               amountText(static_cast<uint64_t>(table.rows_left_out), "record")));
+    data.push_back(maxBadRecords(table.rows_left_out));
   }
 }
 

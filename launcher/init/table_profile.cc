@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/data/byte_source.h"
 #include "common/data/csv_numbers.h"
 #include "common/data/csv_records.h"
 #include "common/yaml/error_at.h"
@@ -31,39 +34,105 @@ using Use = ColumnProfile::Use;
 using TableRecord = std::vector<std::string>;
 
 constexpr size_t kSampleRecords = 200;
+constexpr size_t kSampleBytesMax = size_t{32} << 20;  // beyond it no record is added
+constexpr size_t kColumnsMax = 50'000;
+constexpr size_t kListedBytesMax = size_t{256} << 10;  // of words in a job's file
 
 [[noreturn]] void failTable(const fs::path& file, ErrorCode code, const std::string& why) {
   throw yaml::ErrorAt(code, {printable(file.string()), 1, 1}, printable(why));
 }
 
+// The first records, as `delimiter` divides them.
 std::vector<TableRecord> sampleOf(const fs::path& file, char delimiter) {
   data::CsvRecords records(file, delimiter);
   std::vector<TableRecord> sample;
-  while (sample.size() < kSampleRecords && records.next()) {
+  size_t bytes = 0;
+  while (sample.size() < kSampleRecords && bytes < kSampleBytesMax && records.next()) {
     TableRecord record;
-    for (size_t i = 0; i < records.size(); ++i)
+    for (size_t i = 0; i < records.size(); ++i) {
       record.emplace_back(data::trimmed(records.field(i)));
+      bytes += sizeof(std::string) + record.back().size();
+    }
     sample.push_back(std::move(record));
   }
   return sample;
 }
 
-// The delimiter that divides nearly all records into the same number of fields, the most of all.
+// How a delimiter divides a sample.
+struct Division {
+  char delimiter = ',';
+  size_t fields = 0;  // of the first record; 0: there is none
+  double alike = 0;   // the share of the records that have as many
+};
+
+Division divisionOf(const fs::path& file, char delimiter) {
+  const std::vector<TableRecord> sample = sampleOf(file, delimiter);
+  if (sample.empty()) return {delimiter};
+  const size_t fields = sample[0].size();
+  const auto alike = std::count_if(sample.begin(), sample.end(), [fields](const auto& record) {
+    return record.size() == fields;
+  });
+  return {delimiter, fields, static_cast<double>(alike) / static_cast<double>(sample.size())};
+}
+
+// Whether the file begins with lines of words rather than with a table's.
+bool looksLikeText(const fs::path& file) {
+  constexpr size_t kBytesLookedAt = 65536;
+  constexpr size_t kLineMin = 20;
+  std::vector<uint8_t> bytes(kBytesLookedAt);
+  bytes.resize(data::ByteSource(file).read(bytes.data(), bytes.size()));
+  const auto lines =
+      static_cast<size_t>(std::count(bytes.begin(), bytes.end(), static_cast<uint8_t>('\n'))) + 1;
+  const auto letters = static_cast<size_t>(std::count_if(bytes.begin(), bytes.end(), [](uint8_t c) {
+    return std::isalpha(c) != 0 || c == ' ' || c > 127;
+  }));
+  return bytes.size() >= kLineMin * lines && 5 * letters >= 4 * (bytes.size() - lines);
+}
+
+// Of a file that no delimiter divides; `wrong`: an error of one that was tried.
+[[noreturn]] void failNoTable(const fs::path& file, const std::optional<Error>& wrong) {
+  if (looksLikeText(file))
+    failTable(
+        file, ErrorCode::kBadData,
+        fmt::format("this looks like running text, which dtf has no reader for: no delimiter "
+                    "(',', ';', a tab, '|') divides its lines into the same number of fields. {}. "
+                    "To learn from text, save it as an array of character codes: DATA.md, "
+                    "\"Running text\", shows the few lines of Python",
+                    kDataRead));
+  if (wrong) throw Error(*wrong);
+  failTable(
+      file, ErrorCode::kBadData,
+      "the text has one column, or lines that no delimiter (',', ';', a tab, '|') divides into "
+      "the same number of fields: a table has a column to learn, and others to learn it from");
+}
+
+// The delimiter that divides nearly all records, or else half of them, into the same number of
+// fields, the most of all.
 char findDelimiter(const fs::path& file) {
   constexpr std::array<char, 4> kDelimiters = {',', ';', '\t', '|'};
-  char best = ',';
-  size_t most = 1;
+  std::vector<Division> divisions;
+  std::optional<Error> wrong;  // with the first delimiter that can't be
   for (const char delimiter : kDelimiters) {
-    const std::vector<TableRecord> sample = sampleOf(file, delimiter);
-    if (sample.empty()) failTable(file, ErrorCode::kBadData, "the file is empty");
-    const size_t fields = sample[0].size();
-    const auto alike = static_cast<size_t>(std::count_if(
-        sample.begin(), sample.end(), [&](const auto& record) { return record.size() == fields; }));
-    if (fields <= most || 10 * alike < 9 * sample.size()) continue;
-    best = delimiter;
-    most = fields;
+    // A quote inside a field of another delimiter may open one of this, which nothing closes.
+    try {
+      divisions.push_back(divisionOf(file, delimiter));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBadData) throw;
+      if (!wrong) wrong = error;
+    }
   }
-  return best;
+  if (!divisions.empty() && divisions[0].fields == 0)
+    failTable(file, ErrorCode::kBadData, "the file is empty");
+  constexpr double kNearlyAll = 0.9, kMost = 0.5;
+  for (const double share : {kNearlyAll, kMost}) {
+    const Division* best = nullptr;
+    for (const Division& each : divisions)
+      if (each.alike >= share && each.fields > (best == nullptr ? 1 : best->fields)) best = &each;
+    if (best == nullptr) continue;
+    if (share < kNearlyAll && looksLikeText(file)) break;  // commas of some sentences
+    return best->delimiter;
+  }
+  failNoTable(file, wrong);
 }
 
 // Whether the first record names the columns: a word above numbers, or one that is not among the
@@ -128,35 +197,51 @@ std::vector<ColumnProfile> namedColumns(const TableRecord& first, bool header) {
   return columns;
 }
 
-bool isNamedTwice(const std::vector<ColumnProfile>& columns, const ColumnProfile& column) {
-  return std::count_if(columns.begin(), columns.end(), [&](const ColumnProfile& each) {
-           return each.name == column.name || each.key == column.key;
-         }) > 1;
+// The names and keys that several columns have.
+std::set<std::string> sharedNames(const std::vector<ColumnProfile>& columns) {
+  std::set<std::string> names, shared;
+  for (const ColumnProfile& column : columns) {
+    if (!names.insert(column.name).second) shared.insert(column.name);
+    if (column.key != column.name && !names.insert(column.key).second) shared.insert(column.key);
+  }
+  return shared;
 }
 
-// Counts the fields of all records, and which columns lack a number together.
+// Counts the fields of all records, and the records that lack a number. What it keeps is bounded:
+// the words of all columns by `word_bytes_max`, the samples by kTableWordBytesMax.
 // Borrows: the profile.
 class TableScan {
  public:
-  explicit TableScan(TableProfile& profile) : profile_(profile), facts_(profile.columns.size()) {}
+  TableScan(TableProfile& profile, size_t word_bytes_max)
+      : profile_(profile),
+        word_bytes_max_(word_bytes_max),
+        facts_(profile.columns.size(), ColumnFacts(sampleMaxOf(profile.columns.size()))) {}
 
-  void read(const fs::path& file) {
-    data::CsvRecords records(file, profile_.delimiter);
+  void read() {
+    data::CsvRecords records(profile_.file, profile_.delimiter);
     if (profile_.header) records.next();
     while (records.next()) add(records);
     if (profile_.rows == 0)
-      failTable(file, ErrorCode::kBadData, "there is no record behind the header");
+      failTable(profile_.file, ErrorCode::kBadData, "there is no record behind the header");
   }
 
   void judge() {
     constexpr int kWordColumnsMax = 256;  // inputs of a model
     int of_words = 0;
+    size_t listed_bytes = 0;
+    const std::set<std::string> shared = sharedNames(profile_.columns);
+    const auto is_shared = [&shared](const ColumnProfile& column) {
+      return shared.contains(column.name) || shared.contains(column.key);
+    };
+    const bool dates_alone = areDatesAlone();
     for (size_t i = 0; i < facts_.size(); ++i) {
       ColumnProfile& column = profile_.columns[i];
       if (i == profile_.target) continue;
-      facts_[i].judgeFeature(column);
+      facts_[i].judgeFeature(column, dates_alone);
       of_words += column.use == Use::kWords;
-      const bool is_twin = isNamedTwice(profile_.columns, column);
+      for (const auto& [word, records] : column.words) listed_bytes += word.size();
+      if (listed_bytes > kListedBytesMax) column.words.clear();  // hashed
+      const bool is_twin = is_shared(column);
       if (!is_twin && (column.use != Use::kWords || of_words <= kWordColumnsMax)) continue;
       column.use = Use::kLeftOut;
       column.why = is_twin
@@ -166,40 +251,82 @@ class TableScan {
     ColumnProfile& target = profile_.columns[profile_.target];
     std::string wrong;
     profile_.learns_classes = facts_[profile_.target].judgeTarget(target, wrong);
-    if (wrong.empty() && isNamedTwice(profile_.columns, target))
+    if (wrong.empty() && is_shared(target))
       wrong = "another column has this name: give it one of its own";
     if (!wrong.empty())
       failTable(profile_.file, ErrorCode::kBadData,
                 fmt::format("column '{}' can't be learnt: {}{}", target.name, wrong,
                             profile_.target_was_guessed ? "; name another one with --target" : ""));
+    for (const auto& [word, records] : target.words) classes_.insert(word);
     keepMost();
   }
 
  private:
+  bool isMalformed(const data::CsvRecords& records) const {
+    return records.broken().has_value() || records.size() != facts_.size() || joinsRecords(records);
+  }
+
+  // Whether a stray quote may have joined several records, as the reader of the job judges it.
+  // Before the columns are judged, any field may be one of a record.
+  bool joinsRecords(const data::CsvRecords& records) const {
+    return records.lines() > 1 &&
+           records.allLinesFit([this](std::span<const std::string_view> fields) {
+             for (size_t i = 0; i < fields.size(); ++i) {
+               const std::string_view field = data::trimmed(fields[i]);
+               const Use use = profile_.columns[i].use;
+               if (use == Use::kTarget && !isTarget(field)) return false;
+               // The reader refuses a gap, unless the column is left out in the end.
+               if (use == Use::kNumber && !isMissingField(field) && !numberOfField(field))
+                 return false;
+             }
+             return true;
+           });
+  }
+
   void add(const data::CsvRecords& records) {
     ++profile_.rows;
-    const bool broken = records.broken().has_value();
-    if (broken || records.size() != facts_.size()) {
+    if (isMalformed(records)) {
+      ++malformed_;
       if (profile_.first_left_out.empty())
         profile_.first_left_out = fmt::format(
             "{}: {}", records.where(0),
-            broken ? "something follows a closing quote"
-                   : fmt::format("{} fields, the others have {}", records.size(), facts_.size()));
+            records.broken().has_value() ? "something follows a closing quote"
+            : records.size() != facts_.size()
+                ? fmt::format("{} fields, the others have {}", records.size(), facts_.size())
+                : fmt::format("each of its {} lines could be a record; {}", records.lines(),
+                              records.joinedText()));
       return;
     }
-    gaps_.clear();
     for (size_t i = 0; i < facts_.size(); ++i) {
-      const std::string_view field = data::trimmed(records.field(i));
-      if (!facts_[i].add(field)) gaps_.push_back(static_cast<uint32_t>(i));
-      if (i == profile_.target && isMissingField(field)) gaps_.push_back(kNoTarget);
+      word_bytes_ -= facts_[i].wordBytes();
+      facts_[i].add(data::trimmed(records.field(i)));
+      word_bytes_ += facts_[i].wordBytes();
     }
-    ++patterns_[gaps_];
+    if (word_bytes_ > word_bytes_max_) forgetMost();
   }
 
-  bool hasTarget(const std::vector<uint32_t>& gaps) const {
-    const uint32_t lack =
-        profile_.learns_classes ? kNoTarget : static_cast<uint32_t>(profile_.target);
-    return std::find(gaps.begin(), gaps.end(), lack) == gaps.end();
+  // The column that keeps the most forgets its words, until half is left: so it is asked seldom.
+  void forgetMost() {
+    while (word_bytes_ > word_bytes_max_ / 2) {
+      ColumnFacts& most = *std::ranges::max_element(facts_, {}, &ColumnFacts::wordBytes);
+      word_bytes_ -= most.wordBytes();
+      most.forgetWords();
+    }
+  }
+
+  // Whether a model can learn from dates or from nothing: then their words are better.
+  bool areDatesAlone() const {
+    for (size_t i = 0; i < facts_.size(); ++i) {
+      ColumnProfile column = profile_.columns[i];
+      if (i == profile_.target) continue;
+      facts_[i].judgeFeature(column);
+      if (column.use != Use::kLeftOut) return false;
+    }
+    return true;
+  }
+
+  bool isTarget(std::string_view field) const {
+    return profile_.learns_classes ? classes_.contains(field) : numberOfField(field).has_value();
   }
 
   // Columns that lack numbers are left out, those that lack the most first, while that keeps more
@@ -235,50 +362,60 @@ class TableScan {
       failTable(profile_.file, ErrorCode::kBadData, "each record lacks a value");
   }
 
-  // How many records lack nothing once the first so many of `lacking` are left out.
+  // How many records lack nothing once the first so many of `lacking` are left out. The table is
+  // read again: which columns lack a number together may differ from record to record.
   std::vector<int64_t> completeRecords(const std::vector<size_t>& lacking) const {
-    std::map<uint32_t, size_t> place;
-    for (size_t i = 0; i < lacking.size(); ++i) place[static_cast<uint32_t>(lacking[i])] = i + 1;
     std::vector<int64_t> complete(lacking.size() + 1);
-    for (const auto& [gaps, records] : patterns_) {
-      if (!hasTarget(gaps)) continue;
-      size_t last = 0;
-      for (const uint32_t gap : gaps)
-        if (const auto found = place.find(gap); found != place.end())
-          last = std::max(last, found->second);
-      complete[last] += records;
+    if (lacking.empty() && malformed_ == 0 && profile_.columns[profile_.target].missing == 0)
+      return {profile_.rows};
+    data::CsvRecords records(profile_.file, profile_.delimiter);
+    if (profile_.header) records.next();
+    for (int64_t row = 0; row < profile_.rows && records.next(); ++row) {
+      if (isMalformed(records) || !isTarget(data::trimmed(records.field(profile_.target))))
+        continue;
+      size_t last = lacking.size();
+      while (last > 0 && numberOfField(data::trimmed(records.field(lacking[last - 1])))) --last;
+      ++complete[last];
     }
     for (size_t i = 1; i < complete.size(); ++i) complete[i] += complete[i - 1];
     DTF_CHECK(complete.back() <= profile_.rows);
     return complete;
   }
 
-  static constexpr uint32_t kNoTarget = UINT32_MAX;
-
   TableProfile& profile_;
+  const size_t word_bytes_max_;
   std::vector<ColumnFacts> facts_;
-  std::vector<uint32_t> gaps_;  // of the record that is read: columns without a number
-  std::map<std::vector<uint32_t>, int64_t> patterns_;
+  size_t word_bytes_ = 0;  // of all columns
+  int64_t malformed_ = 0;
+  std::set<std::string, std::less<>> classes_;
 };
 
 }  // namespace
 
-TableProfile profileTable(const fs::path& file, const std::optional<std::string>& target) {
+size_t sampleMaxOf(size_t columns) {
+  DTF_CHECK(columns > 0);
+  return std::min(DistinctWords::kSampleMax,
+                  kTableWordBytesMax / DistinctWords::kChecksumCost / columns);
+}
+
+TableProfile profileTable(const fs::path& file, const std::optional<std::string>& target,
+                          size_t word_bytes_max) {
   TableProfile profile;
   profile.file = file;
   profile.delimiter = findDelimiter(file);
   const std::vector<TableRecord> sample = sampleOf(file, profile.delimiter);
   profile.header = hasHeader(sample);
   profile.columns = namedColumns(sample[0], profile.header);
-  if (profile.columns.size() < 2)
+  if (profile.columns.size() < 2) failNoTable(file, {});
+  if (profile.columns.size() > kColumnsMax)
     failTable(file, ErrorCode::kBadData,
-              "the text has one column. dtf trains on tables in text, arrays of NumPy and folders "
-              "of images: of running text make a table with the class in one column and a word, or "
-              "a count, in each of the others");
+              fmt::format("{} columns are more than the {} that init looks at: save the numbers as "
+                          "an array of NumPy (.npy)",
+                          profile.columns.size(), kColumnsMax));
   profile.target = findTarget(file, profile.columns, target);
   profile.target_was_guessed = !target;
-  TableScan scan(profile);
-  scan.read(file);
+  TableScan scan(profile, word_bytes_max);
+  scan.read();
   scan.judge();
   return profile;
 }

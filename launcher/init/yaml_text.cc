@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <cmath>
+#include <system_error>
 
 #include "common/base/check.h"
 #include "common/data/data_signature.h"
@@ -63,8 +65,12 @@ std::string yamlText(std::string_view text) {
 }
 
 std::string yamlNumber(double number) {
-  DTF_CHECK(std::isfinite(number));
-  return fmt::format("{:.6g}", number);
+  const auto single = static_cast<float>(number);
+  DTF_CHECK(std::isfinite(single));
+  std::array<char, 32> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), single);
+  DTF_CHECK(error == std::errc());
+  return {text.data(), end};
 }
 
 std::string yamlList(std::string_view key, const std::vector<std::string>& items, size_t indent) {

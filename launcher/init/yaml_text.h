@@ -16,7 +16,7 @@ bool isWritable(std::string_view text);
 // double quotes. It is isWritable().
 std::string yamlText(std::string_view text);
 
-// "0.25", "1e+06": six digits.
+// "0.25", "1e+06": the fewest digits that read as the same float. It is finite as one.
 std::string yamlNumber(double number);
 
 // "key: [a, b, c]", broken into lines of at most 100 columns with `indent` spaces before each. The

@@ -45,8 +45,7 @@ void addSlowHosts(std::vector<const NetworkRow*>& slow, const Rows& rows,
       return true;
     });
     warnings.push_back(
-        fmt::format("what goes {} {} is slow for all others: {} MB/s at most, where "
-                    "the best pair has {}",
+        fmt::format("all connections {} {} are slow: {} MB/s at most, and the best pair has {}",
                     direction, host, rateText(most), rateText(best)));
   }
 }
@@ -121,7 +120,7 @@ void addLoopback(const Rows& rows, std::vector<std::string>& warnings) {
     if (row.is_files && !row.reached() && row.from != row.to && cluster::isLoopback(row.address) &&
         told.insert(row.to).second)
       warnings.push_back(
-          fmt::format("{} is {} to itself, where nobody else reaches it: see its "
+          fmt::format("{} resolves its own name to {}, which no other host reaches: see its "
                       "/etc/hosts, or name its address in the cluster file",
                       row.to, row.address));
 }

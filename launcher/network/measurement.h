@@ -24,8 +24,9 @@ inline constexpr size_t kProbeAddressesMax = 8;  // of one host: that in the fil
 struct Measure {
   uint64_t number = 0;  // of this one; its answer has the same
   cluster::Address to;
-  std::string identity;  // of whoever is to answer there
-  std::string task;      // that its certificate names; empty: there are no keys
+  std::string identity;   // of whoever is to answer there
+  std::string task;       // that its certificate names; empty: there are no keys
+  bool is_brief = false;  // in half a second
 };
 struct Measured {
   uint64_t number = 0;

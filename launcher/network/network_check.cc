@@ -10,27 +10,39 @@
 
 namespace dtf::launcher {
 
-NetworkCheck::NetworkCheck(std::vector<ProbeSite> sites, const Clock& clock)
-    : sites_(std::move(sites)), clock_(clock) {
+NetworkCheck::NetworkCheck(std::vector<ProbeSite> sites, const Clock& clock, NetworkScope scope)
+    : scope_(scope), sites_(std::move(sites)), clock_(clock) {
   DTF_CHECK(!sites_.empty());
   for (const ProbeSite& site : sites_) DTF_CHECK_MSG(!site.addresses.empty(), site.host);
 }
 
+std::vector<std::vector<HostPair>> NetworkCheck::rounds() const {
+  return scope_ == NetworkScope::kLinks ? linkRoundsOf(sites_.size()) : roundsOf(sites_.size());
+}
+
+size_t NetworkCheck::addressesOf(size_t site) const {
+  return scope_ == NetworkScope::kLinks ? 1 : sites_[site].addresses.size();
+}
+
+Duration NetworkCheck::patience() const {
+  return scope_ == NetworkScope::kLinks ? kBriefAnswerWithin : kAnswerWithin;
+}
+
 size_t NetworkCheck::measurements() const {
   size_t count = 0;
-  for (const auto& round : roundsOf(sites_.size()))
-    for (const HostPair& pair : round) count += sites_[pair.to].addresses.size();
+  for (const auto& round : rounds())
+    for (const HostPair& pair : round) count += addressesOf(pair.to);
   return count;
 }
 
 bool NetworkCheck::isDone(const UnderWay& under_way) const {
-  return under_way.address >= sites_[under_way.pair.to].addresses.size();
+  return under_way.address >= addressesOf(under_way.pair.to);
 }
 
 std::vector<NetworkRow> NetworkCheck::run(const std::function<void()>& turn,
                                           const std::function<void(size_t done)>& on_round) {
   rows_.clear();
-  for (const std::vector<HostPair>& pairs : roundsOf(sites_.size())) {
+  for (const std::vector<HostPair>& pairs : rounds()) {
     on_round(rows_.size());
     round_.clear();
     for (const HostPair& pair : pairs) round_.push_back({pair});
@@ -64,7 +76,11 @@ void NetworkCheck::startNext(UnderWay& under_way) {
   const ProbeAddress& address = to.addresses[under_way.address];
   // Others look for the host by the name that the file has.
   const std::string& name = under_way.address == 0 ? to.host : address.address;
-  from.measure({under_way.number, {name, address.port}, to.identity, to.task});
+  from.measure({under_way.number,
+                {name, address.port},
+                to.identity,
+                to.task,
+                scope_ == NetworkScope::kLinks});
 }
 
 void NetworkCheck::finish(UnderWay& under_way, Measured measured) {
@@ -93,9 +109,9 @@ void NetworkCheck::lost(const std::string& host, const std::string& why) {
 
 void NetworkCheck::giveUpLate() {
   for (UnderWay& each : round_)
-    if (!isDone(each) && clock_.now() > each.since + kAnswerWithin)
+    if (!isDone(each) && clock_.now() > each.since + patience())
       finish(each, {each.number, 0, 0,
-                    fmt::format("waited {:g} s for {} to measure it", toSeconds(kAnswerWithin),
+                    fmt::format("waited {:g} s for {} to measure it", toSeconds(patience()),
                                 sites_[each.pair.from].host)});
 }
 

@@ -23,16 +23,21 @@ struct ProbeSite {
   std::function<void(const Measure& order)> measure;
 };
 
-// Every pair of hosts in both directions, and every address of each host from every other; one host
-// alone, from itself.
+// kAll: every pair of hosts in both directions, and every address of each host from every other;
+// one host alone, from itself. kLinks: the capacity of each host's link, briefly, at the address of
+// the file: see linkRoundsOf().
+enum class NetworkScope : uint8_t { kAll, kLinks };
+
 // Borrows: `clock` (must outlive this).
 // Threads: thread-compatible.
-// Blocks: run(), each measurement for kAnswerWithin at most.
+// Blocks: run(), each measurement for kAnswerWithin (kBriefAnswerWithin) at most.
 class NetworkCheck {
  public:
   static constexpr Duration kAnswerWithin = std::chrono::seconds(10);
+  static constexpr Duration kBriefAnswerWithin = std::chrono::seconds(3);
 
-  NetworkCheck(std::vector<ProbeSite> sites, const Clock& clock);
+  NetworkCheck(std::vector<ProbeSite> sites, const Clock& clock,
+               NetworkScope scope = NetworkScope::kAll);
 
   size_t measurements() const;  // in all
 
@@ -57,7 +62,11 @@ class NetworkCheck {
   void finish(UnderWay& under_way, Measured measured);
   void giveUpLate();
   bool isDone(const UnderWay& under_way) const;
+  std::vector<std::vector<HostPair>> rounds() const;
+  size_t addressesOf(size_t site) const;  // that are measured
+  Duration patience() const;
 
+  const NetworkScope scope_;
   const std::vector<ProbeSite> sites_;
   const Clock& clock_;
   uint64_t numbers_ = 0;

@@ -56,7 +56,7 @@ void NetworkProbe::measure(const Measure& order, std::function<void(const Measur
     under_way_.reset();
     wire::ProbeTarget target{order.to, order.identity, order.task};
     under_way_.emplace(
-        io_, std::move(target),
+        io_, std::move(target), order.is_brief ? wire::kBriefProbe : wire::ProbeEffort(),
         [order, tell](const wire::LinkFigures& figures) {
           tell({order.number, figures.bytes_per_second, figures.round_trip_us, {}});
         },

@@ -28,4 +28,15 @@ std::vector<std::vector<HostPair>> roundsOf(size_t hosts) {
   return rounds;
 }
 
+std::vector<std::vector<HostPair>> linkRoundsOf(size_t hosts) {
+  DTF_CHECK(hosts > 0);
+  if (hosts == 1) return roundsOf(hosts);
+  std::vector<std::vector<HostPair>> rounds;
+  for (size_t distance = 1; distance <= 2 && distance < hosts; ++distance) {
+    std::vector<HostPair>& round = rounds.emplace_back();
+    for (size_t from = 0; from < hosts; ++from) round.push_back({from, (from + distance) % hosts});
+  }
+  return rounds;
+}
+
 }  // namespace dtf::launcher

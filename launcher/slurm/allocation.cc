@@ -34,8 +34,8 @@ std::vector<std::string> allocatedNodes() {
   const char* list = std::getenv("SLURM_JOB_NODELIST");
   if (list == nullptr)
     throw Error(ErrorCode::kUsage,
-                "'launch: {via: slurm}' starts tasks on the nodes of a Slurm allocation, and this "
-                "is none (SLURM_JOB_NODELIST is not set): have Slurm run it, dtf-launch submit "
+                "'launch: {via: slurm}' starts tasks on the nodes of a Slurm allocation, and there "
+                "is none (SLURM_JOB_NODELIST is not set): submit the job with dtf-launch submit "
                 "FILE, or start it within salloc");
   const ProgramAnswer answer =
       runProgram({"scontrol", "show", "hostnames", list}, "", kScontrolWithin);
@@ -43,8 +43,8 @@ std::vector<std::string> allocatedNodes() {
   for (const std::string& line : split(answer.out, '\n'))
     if (!line.empty()) nodes.push_back(line);
   if (!answer.status.success() || nodes.empty())
-    throw Error(ErrorCode::kUnavailable, "scontrol does not say which nodes '" + std::string(list) +
-                                             "' are: " + printable(answer.err));
+    throw Error(ErrorCode::kUnavailable, "scontrol does not list the nodes of '" +
+                                             std::string(list) + "': " + printable(answer.err));
   return nodes;
 }
 
@@ -73,16 +73,16 @@ void placeOnNodes(cluster::JobSpec& job, const std::vector<std::string>& nodes) 
 
 void checkNodes(const cluster::JobSpec& job, const std::vector<std::string>& nodes) {
   if (nodes.size() < job.launch.slurm.nodes)
-    throw yaml::ErrorAt(ErrorCode::kBadConfig, job.mark,
-                        fmt::format("the job wants {} nodes (launch.nodes), and the allocation "
-                                    "has {}: {}",
-                                    job.launch.slurm.nodes, nodes.size(), join(nodes, ", ")));
+    throw yaml::ErrorAt(
+        ErrorCode::kBadConfig, job.mark,
+        fmt::format("the job needs {} nodes (launch.nodes), and the allocation has {}: {}",
+                    job.launch.slurm.nodes, nodes.size(), join(nodes, ", ")));
   for (const std::vector<cluster::TaskSpec>* tasks : {&job.cluster.ps, &job.cluster.worker})
     for (const cluster::TaskSpec& task : *tasks)
       if (nodeOf(nodes, task.address.host) == nullptr)
         throw yaml::ErrorAt(
             ErrorCode::kBadConfig, task.mark,
-            "'" + task.address.host + "' is no node of the allocation: " + join(nodes, ", "));
+            "'" + task.address.host + "' is not a node of the allocation: " + join(nodes, ", "));
 }
 
 }  // namespace dtf::launcher

@@ -29,7 +29,7 @@ Error srunError(const std::string& node, const std::string& agent, const ExitSta
     return said.find(text) != std::string_view::npos;
   };
   const auto error = [&](ErrorCode code, const std::string& what) {
-    return Error(code, node + ": " + what + (last.empty() ? "" : "\n  srun says: " + last));
+    return Error(code, node + ": " + what + (last.empty() ? "" : "\n  srun printed: " + last));
   };
   if (has("execve()") && has("No such file"))
     return error(
@@ -38,12 +38,12 @@ Error srunError(const std::string& node, const std::string& agent, const ExitSta
   if (has("execve()") && has("Permission denied"))
     return error(ErrorCode::kPermission, agent + " can't be run there");
   if (has("error while loading shared libraries"))
-    return error(ErrorCode::kBadConfig, agent +
-                                            " lacks a library there: install what dtf needs "
-                                            "(scripts/install-deps.sh)");
+    return error(
+        ErrorCode::kBadConfig,
+        agent + " lacks a library there: install dtf's dependencies (scripts/install-deps.sh)");
   if (has("nodes are not available") || has("node configuration is not available") ||
       has("Requested nodes are busy"))
-    return error(ErrorCode::kUnavailable, "Slurm starts nothing on it");
+    return error(ErrorCode::kUnavailable, "Slurm can't run a step on this node");
   return error(ErrorCode::kUnavailable, "its step " + status.text());
 }
 

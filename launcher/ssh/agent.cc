@@ -99,11 +99,12 @@ Duration Agent::lease() const {
 
 void Agent::tick() {
   if (clock_.now() > heard_ + lease()) {
-    printBounded(STDERR_FILENO,
-                 fmt::format("dtf-agent: dtf-launch has said nothing for {:g} s, its lease: the "
-                             "tasks end\n",
-                             toSeconds(lease())),
-                 kLastWordsWithin);
+    printBounded(
+        STDERR_FILENO,
+        fmt::format(
+            "dtf-agent: no message from dtf-launch for {:g} s, the lease: ending the tasks\n",
+            toSeconds(lease())),
+        kLastWordsWithin);
     return end(exitCode(ErrorCode::kUnavailable));
   }
   host_.look();
@@ -124,7 +125,7 @@ void Agent::onFrame(FrameKind kind, std::string_view payload) {
   if (exit_code_) return;
   try {
     if (kind == FrameKind::kCopy) return receiveCopies(payload);
-    if (kind != FrameKind::kMessage) throw Error(ErrorCode::kBadData, "output is no order");
+    if (kind != FrameKind::kMessage) throw Error(ErrorCode::kBadData, "output is not an order");
     const AgentOrder order = parseOrder(payload);
     const bool is_first = std::holds_alternative<OpenOrder>(order) ||
                           std::holds_alternative<ProbeOrder>(order) ||
@@ -132,11 +133,11 @@ void Agent::onFrame(FrameKind kind, std::string_view payload) {
     const bool is_before = std::holds_alternative<OfferOrder>(order);  // of an 'open'
     if ((is_before || is_first) == (opened_ || is_probing_ || units_))
       throw Error(ErrorCode::kBadData,
-                  "'open', 'probe' or 'units' must be the first order, and only that");
+                  "'open', 'probe' or 'units' must be the first order, and come once");
     const bool is_of_a_task = std::holds_alternative<SendSignalOrder>(order) ||
                               std::holds_alternative<ReleaseOrder>(order);
     if ((is_probing_ || units_) && is_of_a_task)
-      throw Error(ErrorCode::kBadData, "there are no tasks here");
+      throw Error(ErrorCode::kBadData, "this connection has no tasks");
     std::visit([this](const auto& each) { obey(each); }, order);
   } catch (const Error& error) {
     report(FailedReport{{}, error.code(), error.message()});
@@ -174,7 +175,7 @@ void Agent::offered(const OfferOrder& order) {
 void Agent::receiveCopies(std::string_view bytes) {
   reporting([&] {
     if (!copies_ || opened_)
-      throw Error(ErrorCode::kBadData, "bytes of a file that is not lacking");
+      throw Error(ErrorCode::kBadData, "bytes of a file that was not requested");
     if (copies_->receive(bytes)) report(StoredReport{copies_->stored()});
   });
 }
@@ -194,7 +195,7 @@ Binaries Agent::chooseBinaries() const {
 
 void Agent::open(const OpenOrder& order) {
   if (copies_ && !copies_->complete())
-    throw Error(ErrorCode::kBadData, "copies are lacking that were offered");
+    throw Error(ErrorCode::kBadData, "offered files are missing");
   binaries_ = chooseBinaries();
   makeWritableFolder(order.run_dir);
   run_dir_lock_.emplace(order.run_dir, order.launch, kRunDirWithin);
@@ -245,7 +246,7 @@ void Agent::obey(const UnitsOrder& order) {
 }
 
 void Agent::obey(const MeasureOrder& order) {
-  if (!probe_) throw Error(ErrorCode::kBadData, "nothing is measured here");
+  if (!probe_) throw Error(ErrorCode::kBadData, "a measurement was ordered without 'probe'");
   probe_->measure(order.measure, [this](const Measured& measured) {
     boost::asio::post(io_, [this, measured] { report(MeasuredReport{measured}); });
   });
@@ -257,7 +258,7 @@ void Agent::obey(const StartOrder& order) {
   TaskCommand command = order.command;
   const bool is_ps = command.argv[0] == "psd";
   if (!is_ps && command.argv[0] != "workerd")
-    throw Error(ErrorCode::kBadData, "'" + command.argv[0] + "' is no program of dtf");
+    throw Error(ErrorCode::kBadData, "'" + command.argv[0] + "' is not a program of dtf");
   command.argv[0] = (is_ps ? binaries_.psd : binaries_.workerd).string();
   command.env["DTF_SENT_FILES"] = files_->path().string();
   if (has_data_) {
@@ -293,7 +294,7 @@ void Agent::obey(const ReplaceOrder& order) {
 }
 
 void Agent::obey(const FetchOrder& order) {
-  if (!listens_ || model_file_) throw Error(ErrorCode::kBadData, "no file can be asked for now");
+  if (!listens_ || model_file_) throw Error(ErrorCode::kBadData, "no file can be fetched now");
   using Found = FetchedReport::Found;
   if (has_launchers_run_dir_ && isManifest(order.name)) return report(FetchedReport{Found::kSame});
   model_file_ = ModelFileReader::open(realFileSystem(), opened_->run_dir, order.name);

@@ -91,19 +91,19 @@ std::string systemHere() {
 std::string wrongBootstrapLine(std::string_view line, std::string_view here) {
   const std::string shown = printable(line.substr(0, kLineShown));
   if (!line.starts_with(kFirstWords))
-    return "it says '" + shown +
-           "' before it does what it is asked for: what its shell runs at the start (~/.bashrc) "
-           "must print nothing for ssh";
+    return "it prints '" + shown +
+           "' before the copied dtf-agent starts: its shell's start files (~/.bashrc) must print "
+           "nothing for ssh";
   const std::string_view there = line.substr(kFirstWords.size());
   if (there == here) return "";
   return "it is " + printable(there.substr(0, kLineShown)) + ", and the programs here are for " +
-         std::string(here) + ": install dtf there, and let 'launch.copy' have 'programs: false'";
+         std::string(here) + ": install dtf there, and set 'programs: false' in 'launch.copy'";
 }
 
 bool wantsAgent(std::string_view line) {
   if (line != "have" && line != "send")
-    throw Error(ErrorCode::kBadData, "it says '" + printable(line.substr(0, kLineShown)) +
-                                         "' where it should say whether it has the agent");
+    throw Error(ErrorCode::kBadData, "it prints '" + printable(line.substr(0, kLineShown)) +
+                                         "' instead of 'have' or 'send'");
   return line == "send";
 }
 
@@ -112,23 +112,23 @@ std::optional<Error> bootstrapError(const std::string& host, const std::string& 
   const std::string last = lastLine(said);
   const std::string folder = dir.empty() ? "~/.cache/dtf/copies" : dir;
   const auto error = [&](ErrorCode code, const std::string& what) {
-    return Error(code, host + ": " + what + (last.empty() ? "" : "\n  it says: " + last));
+    return Error(code, host + ": " + what + (last.empty() ? "" : "\n  it printed: " + last));
   };
   const auto has = [said](std::string_view text) {
     return said.find(text) != std::string_view::npos;
   };
-  const std::string another = "; launch.copy.dir names another folder";
+  const std::string another = "; name another folder with launch.copy.dir";
   constexpr int kNotExecutable = 126;
   if (status.signal != 0) return std::nullopt;
   // The loader has no exit code of its own.
   if (has("error while loading shared libraries") || (has(": version `") && has("not found")))
     return error(ErrorCode::kBadConfig,
-                 "dtf-agent, which was copied there, can't run: install there the libraries that "
-                 "dtf needs (scripts/install-deps.sh), or dtf");
+                 "the copied dtf-agent can't run there: install dtf's dependencies there "
+                 "(scripts/install-deps.sh), or dtf itself");
   switch (status.code) {
     case kLacksTool:
       return error(ErrorCode::kBadConfig,
-                   "it lacks a program that copying needs: install its coreutils");
+                   "it lacks a program that copying needs: install coreutils there");
     case kCantWrite:
       if (has("Permission denied"))
         return error(ErrorCode::kPermission,
@@ -136,11 +136,11 @@ std::optional<Error> bootstrapError(const std::string& host, const std::string& 
       return error(ErrorCode::kCannotWrite,
                    "the folder for copies there, " + folder + ", can't be written" + another);
     case kDamaged:
-      return error(ErrorCode::kUnavailable, "dtf-agent did not arrive there as it was sent");
+      return error(ErrorCode::kUnavailable, "the copied dtf-agent was damaged on the way");
     case kTooLate:
       return error(ErrorCode::kDeadline, "dtf-agent did not arrive there within 300 s");
     case kNoWords:
-      return error(ErrorCode::kUnavailable, "what was said to it did not arrive");
+      return error(ErrorCode::kUnavailable, "the request to it did not arrive");
     case kOthers:
       return error(ErrorCode::kPermission, "the folder for copies there, " + folder +
                                                ", is not this user's alone" + another);

@@ -106,7 +106,7 @@ void AgentLink::onFrame(FrameKind kind, std::string_view payload) {
     } else {
       const TaskBytes said = readTaskBytes(payload);
       if (!running_.contains(said.task))
-        throw Error(ErrorCode::kBadData, "words of a task that doesn't run there");
+        throw Error(ErrorCode::kBadData, "it sends output of a task that doesn't run there");
       if (kind == FrameKind::kOutput)
         events_.onOutput(said.task, said.bytes);
       else
@@ -170,14 +170,16 @@ void AgentLink::sendOffer() {
 }
 
 void AgentLink::onReport(const LackingReport& report) {
-  if (stage_ != Stage::kCopied) throw Error(ErrorCode::kBadData, "it lacks what was not offered");
+  if (stage_ != Stage::kCopied)
+    throw Error(ErrorCode::kBadData, "it requests files that were not offered");
   since_ = clock_.now();
   sender_->take(report);
   sendOffer();
 }
 
 void AgentLink::onReport(const StoredReport& report) {
-  if (stage_ != Stage::kCopied) throw Error(ErrorCode::kBadData, "it stores what was not sent");
+  if (stage_ != Stage::kCopied)
+    throw Error(ErrorCode::kBadData, "it reports stored files that were not sent");
   since_ = clock_.now();
   copied_.stored_bytes += report.bytes - sender_->storedBytes();
   sender_->take(report);
@@ -219,16 +221,17 @@ void AgentLink::sendOpen() {
 
 void AgentLink::onReport(const ListeningReport& report) {
   if (state_ != State::kConnecting || stage_ != Stage::kListening || options_.probe)
-    throw Error(ErrorCode::kBadData, "its agent listens twice");
+    throw Error(ErrorCode::kBadData, "its agent reports its ports twice");
   for (const auto& [id, port] : report.ports) {
     const auto task = options_.open.tasks.find(id);
     if (task == options_.open.tasks.end())
-      throw Error(ErrorCode::kBadData, "a port of " + id.name());
+      throw Error(ErrorCode::kBadData, "it reports a port of the unexpected task " + id.name());
     ports_[id] = port;
     task->second.address.port = port;  // another process of it has the same
   }
   for (const auto& [id, task] : options_.open.tasks)
-    if (task.address.port == 0) throw Error(ErrorCode::kBadData, "no port for " + id.name());
+    if (task.address.port == 0)
+      throw Error(ErrorCode::kBadData, "it reports no port of " + id.name());
   programs_ = report.programs;
   state_ = State::kOpen;
   if (std::exchange(is_stale_, false)) send(ReplaceOrder{options_.open.files});
@@ -243,7 +246,7 @@ void AgentLink::onReport(const FailedReport& report) {
 
 void AgentLink::onReport(const StartedReport& report) {
   if (asked_.erase(report.task) == 0)
-    throw Error(ErrorCode::kBadData, "a task that was not to start");
+    throw Error(ErrorCode::kBadData, "it reports the start of a task that was not ordered");
   running_.insert(report.task);
   events_.onStarted(report.task, 0);
 }
@@ -251,12 +254,13 @@ void AgentLink::onReport(const StartedReport& report) {
 void AgentLink::onReport(const ExitedReport& report) {
   suspended_.erase(report.task);
   if (running_.erase(report.task) == 0)
-    throw Error(ErrorCode::kBadData, "a task ended that did not run");
+    throw Error(ErrorCode::kBadData, "it reports the end of a task that did not run");
   events_.onExited(report.task, report.status);
 }
 
 void AgentLink::onReport(const FetchedReport& report) {
-  if (!options_.on_fetched) throw Error(ErrorCode::kBadData, "it sends what nobody asked for");
+  if (!options_.on_fetched)
+    throw Error(ErrorCode::kBadData, "it sends a file that was not requested");
   options_.on_fetched(report);
 }
 
@@ -266,19 +270,19 @@ void AgentLink::onReport(const AliveReport& report) {
 
 void AgentLink::onReport(const ProbingReport& report) {
   if (state_ != State::kConnecting || !options_.probe)
-    throw Error(ErrorCode::kBadData, "it takes measurements that nobody asked for");
+    throw Error(ErrorCode::kBadData, "it is ready for measurements that were not requested");
   probe_addresses_ = report.addresses;
   state_ = State::kOpen;
 }
 
 void AgentLink::onReport(const MeasuredReport& report) {
   if (!options_.probe || state_ != State::kOpen)
-    throw Error(ErrorCode::kBadData, "it has measured what nobody asked for");
+    throw Error(ErrorCode::kBadData, "it reports a measurement that was not requested");
   options_.on_measured(report.measured);
 }
 
 void AgentLink::onReport(const UnitsReport& report) {
-  if (!options_.units) throw Error(ErrorCode::kBadData, "an answer that nobody has asked for");
+  if (!options_.units) throw Error(ErrorCode::kBadData, "it answers a request that was not made");
   options_.on_units(report);
 }
 
@@ -363,11 +367,11 @@ void AgentLink::lookAtConnecting(TimePoint now) {
   const Duration within = copies ? kCopiedWithin : options_.connect_within;
   if (now <= since_ + within) return;
   const std::string last = lastLine(said_);
-  reason_ =
-      Error(ErrorCode::kDeadline,
-            fmt::format("{}: {} within {:g} s{}", options_.host,
-                        copies ? "it has taken no more of the copies" : "no dtf-agent has answered",
-                        toSeconds(within), last.empty() ? "" : "\n  ssh says: " + last));
+  reason_ = Error(
+      ErrorCode::kDeadline,
+      fmt::format("{}: {} within {:g} s{}", options_.host,
+                  copies ? "it has received no more of the copies" : "dtf-agent has not answered",
+                  toSeconds(within), last.empty() ? "" : "\n  ssh printed: " + last));
   onClosed("");
 }
 

@@ -19,10 +19,10 @@
 namespace {
 
 constexpr const char* kHelp =
-    "dtf-agent: runs the tasks of a job on this host, for a dtf-launch on another one.\n"
-    "dtf-launch starts it over ssh, where the cluster file says 'launch: {via: ssh}', and tells "
-    "it\n"
-    "what to do on its stdin: there is nothing to be done with it by hand.\n"
+    "dtf-agent: runs the tasks of a job on this host, for a dtf-launch on another host.\n"
+    "dtf-launch starts it over ssh if the cluster file has 'launch: {via: ssh}', and sends it "
+    "orders\n"
+    "on stdin. There is no use for it by hand.\n"
     "  --help, --version\n";
 
 std::filesystem::path ownFolder() {

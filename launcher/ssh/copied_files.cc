@@ -79,7 +79,7 @@ CopiedFiles filesFor(const cluster::JobSpec& job, const ProgramFiles& programs,
   }
   if (needed.files.size() > kCopiedFilesMax)
     throw Error(ErrorCode::kBadConfig,
-                fmt::format("the data are {} files, and launch.copy copies {} at most: bring them "
+                fmt::format("the data are {} files, and launch.copy copies {} at most: copy them "
                             "to the hosts in another way",
                             needed.files.size(), kCopiedFilesMax));
   return needed;
@@ -93,15 +93,15 @@ Fd openToCopy(const fs::path& file, FileStamp& stamp) {
   };
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0)
     fail(std::strerror(errno), errno == EACCES ? ErrorCode::kPermission : ErrorCode::kBadData);
-  if (!S_ISREG(status.st_mode)) fail("it is no regular file", ErrorCode::kBadData);
+  if (!S_ISREG(status.st_mode)) fail("it is not a regular file", ErrorCode::kBadData);
   stamp = stampOf(status);
   return fd;
 }
 
 void failChanged(const fs::path& file) {
   throw Error(ErrorCode::kBadData, file.string() +
-                                       ": it changes while it is copied to other hosts: start the "
-                                       "job when nobody writes to it any more");
+                                       ": it changed while it was copied to other hosts: start the "
+                                       "job when no process writes to it");
 }
 
 void FileDigests::add(CopiedFiles& files) {

@@ -45,7 +45,7 @@ bool CopyReport::isTime() {
 
 void CopyReport::digests(uint64_t done, uint64_t bytes) {
   if (!isTime()) return;
-  tell_(fmt::format("reading what is to be copied: {} of {} ({} %), {}", bytesText(done),
+  tell_(fmt::format("reading the files to copy: {} of {} ({} %), {}", bytesText(done),
                     bytesText(bytes), percent(done, bytes),
                     rateText(done, toSeconds(clock_.now() - began_))));
 }
@@ -59,7 +59,7 @@ void CopyReport::copies(const CopyTotals& totals, bool all) {
   if (all) {
     ended_ = true;
     return tell_(totals.lacking_bytes == 0
-                     ? std::string("nothing to copy: every host has what it needs")
+                     ? std::string("nothing to copy: every host has all files")
                      : fmt::format("copied {} to {} in {:.1f} s ({})",
                                    bytesText(totals.lacking_bytes), hostsText(totals.hosts),
                                    seconds, rateText(totals.lacking_bytes, seconds)));

@@ -48,7 +48,7 @@ void CopySender::take(const LackingReport& report) {
   awaits_answer_ = false;
   for (const size_t each : report.files) {
     if (each >= offered_ - offered_before_)
-      throw Error(ErrorCode::kBadData, "it lacks a file that was not offered");
+      throw Error(ErrorCode::kBadData, "it requests a file that was not offered");
     DTF_CHECK(lacking_.empty() || lacking_.back() < offered_before_ + each);
     lacking_.push_back(offered_before_ + each);
     lacking_bytes_ += files_->files[lacking_.back()].offered.bytes;
@@ -57,7 +57,7 @@ void CopySender::take(const LackingReport& report) {
 
 void CopySender::take(const StoredReport& report) {
   if (report.bytes < stored_ || report.bytes > lacking_bytes_)
-    throw Error(ErrorCode::kBadData, "it has stored what was not sent");
+    throw Error(ErrorCode::kBadData, "it reports more stored bytes than were sent");
   stored_ = report.bytes;
 }
 

@@ -112,8 +112,9 @@ fs::path copiesFolder(const std::string& dir) {
   const fs::path home = folder("HOME"), cache = folder("XDG_CACHE_HOME");
   if (dir.empty() && cache.is_absolute()) return cache / "dtf/copies";
   if (!home.is_absolute())
-    throw Error(ErrorCode::kBadConfig,
-                "this user has no home there: launch.copy.dir names a folder for the copies");
+    throw Error(
+        ErrorCode::kBadConfig,
+        "this user has no home folder there: name a folder for the copies with launch.copy.dir");
   return (home / (dir.empty() ? fs::path(".cache/dtf/copies") : fs::path(dir))).lexically_normal();
 }
 
@@ -128,10 +129,9 @@ CopyStore::CopyStore(fs::path folder) : folder_(std::move(folder)) {
                       : (status.st_mode & kOthersWrite) != 0 ? " may be written by others"
                                                              : nullptr;
   if (wrong != nullptr)
-    throw Error(ErrorCode::kPermission,
-                folder_.string() + wrong +
-                    ": what is copied there would be theirs to change; launch.copy.dir names "
-                    "another folder");
+    throw Error(ErrorCode::kPermission, folder_.string() + wrong +
+                                            ": another user could change the copies in it; name "
+                                            "another folder with launch.copy.dir");
   makeOwnFolder(folder_ / "files");
   use_.emplace(folder_, kUsePrefix);
   removeLeftovers();
@@ -193,7 +193,7 @@ bool CopyStore::use(const OfferedFile& file) {
 }
 
 std::vector<size_t> CopyStore::offer(const OfferOrder& order) {
-  if (receives_) throw Error(ErrorCode::kBadData, "files are offered when others are on their way");
+  if (receives_) throw Error(ErrorCode::kBadData, "files are offered while others are being sent");
   for (const fs::path& each : order.folders) makeFolders(dataFolder() / each.relative_path());
   std::vector<size_t> to_send;
   for (size_t i = 0; i < order.files.size(); ++i) {
@@ -230,8 +230,8 @@ void CopyStore::makeRoom(uint64_t bytes_max) {
   if (free < incoming + kLeftFree)
     throw Error(
         ErrorCode::kCannotWrite,
-        fmt::format("{} has no room for the copies: they need {} (and {} to be left), and "
-                    "{} are free; launch.copy.dir names another folder",
+        fmt::format("{} has no room for the copies: they need {}, {} must stay free, and {} are "
+                    "free; name another folder with launch.copy.dir",
                     folder_.string(), bytesText(incoming), bytesText(kLeftFree), bytesText(free)));
   if (all + incoming > bytes_max)
     throw Error(
@@ -257,8 +257,10 @@ void CopyStore::finishFile() {
   Lacking& file = lacking_.front();
   DTF_CHECK_MSG(written_ == file.bytes, file.name);
   if (sha256_.finish() != file.digest)
-    throw Error(ErrorCode::kBadData,
-                file.name + ": what was sent is not what was offered: the file changed meanwhile");
+    throw Error(
+        ErrorCode::kBadData,
+        file.name +
+            ": the bytes that were sent differ from the offered file: it changed meanwhile");
   if (::fchmod(out_.get(), S_IRUSR | S_IXUSR) != 0) failWrite(temporary_, errno);
   batch_.push_back({std::move(file), std::exchange(temporary_, fs::path()), std::move(out_)});
   lacking_.pop_front();
@@ -277,7 +279,7 @@ bool CopyStore::receive(std::string_view bytes) {
   const uint64_t before = stored_;
   while (!bytes.empty()) {
     if (!receives_ || lacking_.empty())
-      throw Error(ErrorCode::kBadData, "more bytes than the files have that were lacking");
+      throw Error(ErrorCode::kBadData, "more bytes than the requested files have");
     if (!out_.valid()) beginFile();
     const std::string_view piece = bytes.substr(0, lacking_.front().bytes - written_);
     if (writeAll(out_.get(), piece) > 0) failWrite(temporary_, errno);

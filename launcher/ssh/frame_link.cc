@@ -126,7 +126,7 @@ void FrameLink::State::awaitRoom() {
     const int ready =
         ::poll(&room, 1, static_cast<int>(std::chrono::ceil<milliseconds>(left).count()));
     if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return end("the peer takes nothing more");
+    if (ready <= 0) return end("the peer does not read");
     writeSome();
   }
 }

@@ -60,7 +60,7 @@ std::string bytesFrame(FrameKind kind, size_t task, std::string_view bytes) {
 
 TaskBytes readTaskBytes(std::string_view payload) {
   if (payload.size() < kNumberBytes)
-    throw Error(ErrorCode::kBadData, "a frame of bytes names no task");
+    throw Error(ErrorCode::kBadData, "a frame of output without a task");
   return {numberAt(payload, 0), payload.substr(kNumberBytes)};
 }
 
@@ -75,7 +75,7 @@ FilePiece readFilePiece(std::string_view payload) {
   constexpr size_t kNameAt = kOffsetBytes + kNumberBytes;
   const size_t name_bytes = payload.size() < kNameAt ? 0 : numberAt(payload, kOffsetBytes);
   if (payload.size() < kNameAt || name_bytes > payload.size() - kNameAt)
-    throw Error(ErrorCode::kBadData, "a frame of a file names none");
+    throw Error(ErrorCode::kBadData, "a frame of a file without a name");
   return {std::string(payload.substr(kNameAt, name_bytes)), numberAt(payload, 0, kOffsetBytes),
           std::string(payload.substr(kNameAt + name_bytes))};
 }
@@ -105,7 +105,7 @@ bool FrameReader::takeFrame() {
   const bool is_report = is_launchers_ && kind == static_cast<unsigned char>(FrameKind::kMessage);
   if (length < 1 || length > (is_report ? kReportBytesMax : kFrameBytesMax) || !isKind(kind))
     throw Error(ErrorCode::kBadData, "a frame of " + std::to_string(length) + " bytes and kind " +
-                                         std::to_string(kind) + ": that is not what dtf says");
+                                         std::to_string(kind) + ": this is not dtf's protocol");
   if (partial_.size() < kNumberBytes + length) return false;
   const std::string payload = partial_.substr(kHeaderBytes, length - 1);
   partial_.erase(0, kNumberBytes + length);

@@ -42,9 +42,9 @@ void HostFiles::leaveOut(const std::string& host, const std::string& name, const
   if (from.told >= limits_.words_max) return;
   ++from.told;
   const bool is_last = from.told == limits_.words_max;
-  tell_(fmt::format("warning: {} of {} is not copied to where the job was started: {}{}",
+  tell_(fmt::format("warning: {} of {} is not copied to this host: {}{}",
                     name.empty() ? "a file" : name, host, why,
-                    is_last ? "; nothing more is said of that host's files" : ""));
+                    is_last ? "; no more is reported of that host's files" : ""));
 }
 
 }  // namespace dtf::launcher

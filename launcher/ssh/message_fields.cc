@@ -28,7 +28,7 @@ TaskId idOf(const std::string& name) {
 std::filesystem::path absoluteOf(const std::string& text) {
   const std::filesystem::path path(text);
   if (!path.is_absolute() || path != path.lexically_normal())
-    refuse("'" + text + "' is no absolute path");
+    refuse("'" + text + "' is not an absolute path");
   return path;
 }
 
@@ -44,21 +44,21 @@ std::string launchOf(const std::string& text) {
   const bool is_plain =
       std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c); });
   if (text.empty() || text.size() > kLaunchBytesMax || !is_plain)
-    refuse("'" + text + "' names no launch");
+    refuse("'" + text + "' is not the name of a launch");
   return text;
 }
 
 double secondsOf(const Json& message, const char* key) {
   constexpr double kSecondsMax = 86400;
   const auto seconds = message.doubleAt(key);
-  if (!(seconds > 0 && seconds <= kSecondsMax)) refuse(std::string(key) + " can't be");
+  if (!(seconds > 0 && seconds <= kSecondsMax)) refuse(std::string(key) + " is out of range");
   return seconds;
 }
 
 cluster::Address addressOf(const std::string& text) {
   cluster::Address address;
   const std::string wrong = cluster::parseAddress(text, address);
-  if (!wrong.empty()) refuse("'" + text + "' is no address: " + wrong);
+  if (!wrong.empty()) refuse("'" + text + "' is not an address: " + wrong);
   return address;
 }
 
@@ -74,7 +74,7 @@ ErrorCode codeOf(const std::string& word) {
 uint64_t bytesOf(const Json& message, const char* key) {
   constexpr uint64_t kBytesMax = uint64_t{1} << 60;
   const auto bytes = message.uint64At(key);
-  if (bytes > kBytesMax) refuse(std::string(key) + " can't be");
+  if (bytes > kBytesMax) refuse(std::string(key) + " is out of range");
   return bytes;
 }
 

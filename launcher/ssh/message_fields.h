@@ -43,7 +43,7 @@ auto parsed(std::string_view text, Read read) {
   try {
     return read(Json::parse(text, kDepthMax));
   } catch (const Error& error) {
-    refuse("a message that can't be read: " + error.message());
+    refuse("a malformed message: " + error.message());
   }
 }
 

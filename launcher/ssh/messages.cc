@@ -21,15 +21,15 @@ std::string agentGreeting() {
 std::string wrongGreeting(std::string_view greeting) {
   if (greeting == agentGreeting()) return "";
   if (!greeting.starts_with(kGreetingStart))
-    return "it says '" + printable(greeting.substr(0, kGreetingShown)) +
-           "' before dtf-agent says anything: what its shell runs at the start (~/.bashrc) must "
-           "print nothing for ssh";
+    return "it prints '" + printable(greeting.substr(0, kGreetingShown)) +
+           "' before dtf-agent starts: its shell's start files (~/.bashrc) must print nothing for "
+           "ssh";
   const std::vector<std::string> words = split(greeting, ' ');
   if (words.back() == DTF_VERSION)
     return "it has another build of dtf " DTF_VERSION ": install the same programs on all hosts";
-  return "it has dtf " + printable(words.back().substr(0, kGreetingShown)) + ", and here is dtf " +
-         DTF_VERSION +
-         ": install one version on all hosts, or name the folder of this one there with "
+  return "it has dtf " + printable(words.back().substr(0, kGreetingShown)) +
+         ", and this host has dtf " + DTF_VERSION +
+         ": install one version on all hosts, or name the folder of this version there with "
          "launch.binary_dir";
 }
 

@@ -93,7 +93,7 @@ size_t ModelFetch::places() const {
 void ModelFetch::take(const FetchedReport& report) {
   using Found = FetchedReport::Found;
   if (done() || !asked_ || left_ > 0)
-    throw Error(ErrorCode::kBadData, "a file that nobody asked for");
+    throw Error(ErrorCode::kBadData, "a file that was not requested");
   came_ = clock_.now();
   const bool is_there = report.found == Found::kThere;
   const auto expect = [&](bool fits) {
@@ -119,7 +119,7 @@ void ModelFetch::take(const FetchedReport& report) {
 
 void ModelFetch::take(std::string_view bytes) {
   if (done() || !asked_ || bytes.empty() || bytes.size() > left_)
-    throw Error(ErrorCode::kBadData, "other bytes of a file than it has");
+    throw Error(ErrorCode::kBadData, "unexpected bytes of a file");
   came_ = clock_.now();
   left_ -= bytes.size();
   if (stage_ == Stage::kShards)
@@ -142,7 +142,7 @@ void ModelFetch::takeManifest() {
   manifest_ = checkpoint::decodeManifest(text_, where);
   if (manifest_.global_step != options_.step)
     throw Error(ErrorCode::kBadData,
-                fmt::format("{} is that of step {}", where, manifest_.global_step));
+                fmt::format("{} is the manifest of step {}", where, manifest_.global_step));
   stays_in_ = manifest_.stays_in;
   gather(manifest_);
   for (size_t i = 0; i < manifest_.shards.size(); ++i) lacking_.push_back(i);
@@ -192,8 +192,8 @@ void ModelFetch::takePlace() {
   }
   coming_.reset();
   if (aside)
-    tell_(fmt::format("what {} had was of another run, and is in {} now", folder_.path().string(),
-                      aside->filename().string()));
+    tell_(fmt::format("the checkpoints in {} were of another run, and are in {} now",
+                      folder_.path().string(), aside->filename().string()));
   file_system_.syncFolder(options_.run_dir);
 }
 
@@ -202,7 +202,7 @@ void ModelFetch::checkRoom(uint64_t bytes) const {
   const uint64_t room = std::filesystem::space(options_.run_dir, unknown).available;
   if (!unknown && room < bytes + kRoomBeside)
     throw Error(ErrorCode::kCannotWrite,
-                fmt::format("it has {}, and the disk of {} has room for {}", bytesText(bytes),
+                fmt::format("it needs {}, and the disk of {} has room for {}", bytesText(bytes),
                             options_.run_dir.string(), bytesText(room)));
 }
 
@@ -229,7 +229,7 @@ void ModelFetch::fetchBeside() {
 }
 
 void ModelFetch::fetchShards(const std::string& from) {
-  tell_(fmt::format("the checkpoint of step {}, {}, comes from {}", options_.step,
+  tell_(fmt::format("copying the checkpoint of step {}, {}, from {}", options_.step,
                     bytesText(bytes_), from));
   told_ = clock_.now();
   stage_ = Stage::kShards;
@@ -274,8 +274,8 @@ void ModelFetch::takeShard(std::string_view bytes) {
   }
   if (clock_.now() < told_ + kTellEvery) return;
   told_ = clock_.now();
-  tell_(fmt::format("{} of {} of the checkpoint are here", bytesText(came_bytes_),
-                    bytesText(bytes_)));
+  tell_(
+      fmt::format("copied {} of {} of the checkpoint", bytesText(came_bytes_), bytesText(bytes_)));
 }
 
 void ModelFetch::finishShard() {
@@ -285,9 +285,9 @@ void ModelFetch::finishShard() {
   if (checksum_.value() != shard().checksum)
     throw Error(
         ErrorCode::kBadData,
-        fmt::format("{}: {} was damaged there, or on its way: its checksum is {}, the manifest "
-                    "says {}",
-                    asked_->host, asked_->name, hexOf(checksum_.value()), hexOf(shard().checksum)));
+        fmt::format(
+            "{}: {} was damaged there, or on its way: its checksum is {}, the manifest has {}",
+            asked_->host, asked_->name, hexOf(checksum_.value()), hexOf(shard().checksum)));
   if (beside_) file_system_.rename(shardPath(), target_ / shard().file);
   out_.reset();
   lacking_.pop_front();
@@ -302,8 +302,8 @@ void ModelFetch::finishShard() {
 void ModelFetch::look() {
   if (!asked_ || clock_.now() <= came_ + kNextWithin) return;
   throw Error(ErrorCode::kDeadline,
-              fmt::format("{}: nothing more of {} has come within {:g} s", asked_->host,
-                          asked_->name, toSeconds(kNextWithin)));
+              fmt::format("{}: no more of {} arrived within {:g} s", asked_->host, asked_->name,
+                          toSeconds(kNextWithin)));
 }
 
 void ModelFetch::commit() {

@@ -62,7 +62,7 @@ std::unique_ptr<ModelFileReader> ModelFileReader::open(FileSystem& file_system,
                                                        const std::filesystem::path& run_dir,
                                                        const std::string& name) {
   if (!isModelFile(name))
-    throw Error(ErrorCode::kBadData, "'" + printable(name) + "' is no file of a model");
+    throw Error(ErrorCode::kBadData, "'" + printable(name) + "' is not a file of a model");
   const std::filesystem::path path = run_dir / name;
   if (!file_system.exists(path)) return nullptr;
   return std::unique_ptr<ModelFileReader>(new ModelFileReader(file_system.open(path)));

@@ -62,8 +62,9 @@ Json jsonOf(const UnitsOrder& order) {
 
 Json jsonOf(const MeasureOrder& order) {
   const Measure& measure = order.measure;
-  return {{"order", "measure"},      {"number", measure.number},     {"host", measure.to.host},
-          {"port", measure.to.port}, {"identity", measure.identity}, {"task", measure.task}};
+  return {{"order", "measure"},       {"number", measure.number},     {"host", measure.to.host},
+          {"port", measure.to.port},  {"identity", measure.identity}, {"task", measure.task},
+          {"brief", measure.is_brief}};
 }
 
 Json jsonOf(const StartOrder& order) {
@@ -102,13 +103,13 @@ Json jsonOf(const EndOrder& order) {
 OfferedFile readOffered(const Json& message) {
   OfferedFile file;
   file.digest = message.stringAt("digest");
-  if (!isSha256(file.digest)) refuse("'" + file.digest + "' is no digest");
+  if (!isSha256(file.digest)) refuse("'" + file.digest + "' is not a digest");
   file.bytes = bytesOf(message, "bytes");
   file.program = message.stringOr("program", "");
   if (file.program.empty())
     file.path = absoluteOf(message.stringAt("path"));
   else if (!isProgram(file.program))
-    refuse("'" + file.program + "' is no program of dtf");
+    refuse("'" + file.program + "' is not a program of dtf");
   return file;
 }
 
@@ -161,6 +162,8 @@ MeasureOrder readMeasure(const Json& message) {
   measure.to = {message.stringAt("host"), portOf(message.at("port"))};
   measure.identity = message.stringAt("identity");
   measure.task = message.stringAt("task");
+  const Json* const brief = message.find("brief");  // agents of 0.1.0 do not send it
+  measure.is_brief = brief != nullptr && *brief == true;
   return {measure};
 }
 
@@ -184,7 +187,7 @@ SendSignalOrder readSignal(const Json& message) {
 
 FetchOrder readFetch(const Json& message) {
   FetchOrder order{message.stringAt("name")};
-  if (!isModelFile(order.name)) refuse("'" + order.name + "' is no file of a model");
+  if (!isModelFile(order.name)) refuse("'" + order.name + "' is not a file of a model");
   return order;
 }
 
@@ -202,7 +205,7 @@ AgentOrder readOrder(const Json& message) {
   if (order == "fetch") return readFetch(message);
   if (order == "ping") return PingOrder{};
   if (order == "end") return EndOrder{message.boolAt("drops_snapshots")};
-  refuse("there is no order '" + order + "'");
+  refuse("unknown order '" + order + "'");
 }
 
 }  // namespace

@@ -38,11 +38,10 @@ void checkProgramRuns(const std::filesystem::path& program) {
   if (!in_time) throw Error(ErrorCode::kDeadline, name + " --version has not ended within 10 s");
   if (status.code == 0 && status.signal == 0) return;
   const std::string said = lastLine(readSaid(running.err.get()));
-  throw Error(
-      ErrorCode::kBadConfig,
-      name +
-          ", which was copied there, can't run: " + (said.empty() ? "it " + status.text() : said) +
-          "\n  install there the libraries that dtf needs (scripts/install-deps.sh), or dtf");
+  throw Error(ErrorCode::kBadConfig,
+              name + ", which was copied there, can't run: " +
+                  (said.empty() ? "it " + status.text() : said) +
+                  "\n  install dtf's dependencies there (scripts/install-deps.sh), or dtf itself");
 }
 
 }  // namespace dtf::launcher

@@ -104,20 +104,20 @@ ExitedReport readExited(const Json& message) {
   const bool one = report.status.code == 0 || report.status.signal == 0;
   if (!one || report.status.code < 0 || report.status.code > kExitCodeMax ||
       report.status.signal < 0 || report.status.signal >= NSIG)
-    refuse("no process ends like that");
+    refuse("no process has this exit code and signal");
   return report;
 }
 
 LackingReport readLacking(const Json& message) {
   LackingReport report;
   for (const Json& file : message.at("files")) {
-    if (!file.isUnsigned()) refuse("it lacks a file that has no number");
+    if (!file.isUnsigned()) refuse("the number of a requested file is not a whole number");
     report.files.push_back(file.asUint64());
   }
   if (report.files.size() > kOfferedFilesMax ||
       std::adjacent_find(report.files.begin(), report.files.end(), std::greater_equal<>()) !=
           report.files.end())
-    refuse("files that are lacking twice");
+    refuse("the numbers of requested files do not ascend");
   return report;
 }
 
@@ -132,7 +132,7 @@ ListeningReport readListening(const Json& message) {
 FetchedReport readFetched(const Json& message) {
   const std::string& word = message.stringAt("found");
   const auto* const found = std::find(kFoundWords.begin(), kFoundWords.end(), word);
-  if (found == kFoundWords.end()) refuse("no file is '" + word + "'");
+  if (found == kFoundWords.end()) refuse("unknown state of a file '" + word + "'");
   return {static_cast<FetchedReport::Found>(found - kFoundWords.begin()),
           bytesOf(message, "bytes")};
 }
@@ -160,7 +160,8 @@ MeasuredReport readMeasured(const Json& message) {
   measured.round_trip_us = message.doubleAt("round_trip_us");
   measured.problem = printable(message.stringAt("problem"));
   for (const double figure : {measured.bytes_per_second, measured.round_trip_us})
-    if (!std::isfinite(figure) || figure < 0) refuse("no measurement has such figures");
+    if (!std::isfinite(figure) || figure < 0)
+      refuse("a figure of a measurement is negative or not finite");
   return {measured};
 }
 
@@ -177,7 +178,7 @@ AgentReport readReport(const Json& message) {
   if (report == "probing") return readProbing(message);
   if (report == "measured") return readMeasured(message);
   if (report == "units") return UnitsReport{message.uint64At("number"), message.stringAt("answer")};
-  refuse("there is no report '" + report + "'");
+  refuse("unknown report '" + report + "'");
 }
 
 }  // namespace

@@ -146,7 +146,7 @@ FileSizes RunFilesWriter::eventSizes() const {
 
 void RunFilesWriter::check(const FilePiece& piece) {
   if (!isRunFile(piece.name) || piece.bytes.size() > kFilePieceBytesMax)
-    throw Error(ErrorCode::kBadData, "'" + piece.name + "' is no file that travels");
+    throw Error(ErrorCode::kBadData, "'" + piece.name + "' is not a file that is copied");
 }
 
 void RunFilesWriter::write(const FilePiece& piece) const {
@@ -159,13 +159,13 @@ void RunFilesWriter::write(const FilePiece& piece) const {
   const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status {};
   if (!fd.valid() && errno == ENOENT)
-    throw Error(ErrorCode::kCannotWrite, path.string() + " is not there, and those from " +
-                                             std::to_string(piece.offset) + " on came");
+    throw Error(ErrorCode::kCannotWrite, path.string() + " does not exist, but bytes from " +
+                                             std::to_string(piece.offset) + " on were received");
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) failWrite(path, errno);
   if (static_cast<uint64_t>(status.st_size) != piece.offset)
     throw Error(ErrorCode::kCannotWrite, path.string() + " has " + std::to_string(status.st_size) +
-                                             " bytes, and those from " +
-                                             std::to_string(piece.offset) + " on came");
+                                             " bytes, but bytes from " +
+                                             std::to_string(piece.offset) + " on were received");
   if (::lseek(fd.get(), static_cast<off_t>(piece.offset), SEEK_SET) < 0 ||
       writeAll(fd.get(), piece.bytes) > 0)
     failWrite(path, errno);

@@ -79,15 +79,15 @@ Error sshError(const std::string& host, const cluster::SshSpec& ssh, const ExitS
     return said.find(text) != std::string_view::npos;
   };
   const auto error = [&](ErrorCode code, const std::string& what) {
-    return Error(code, host + ": " + what + (last.empty() ? "" : "\n  ssh says: " + last));
+    return Error(code, host + ": " + what + (last.empty() ? "" : "\n  ssh printed: " + last));
   };
-  const std::string retry = "; to be tried by hand: " + byHand(host, ssh);
+  const std::string retry = "; try it by hand: " + byHand(host, ssh);
   if (status.code == kSshFailed || status.signal != 0) {
     if (has("REMOTE HOST IDENTIFICATION HAS CHANGED"))
       return error(ErrorCode::kPermission,
-                   "its host key is another one than before: it was installed anew, or another "
-                   "host answers in its place. Compare the fingerprint with the host's own, then "
-                   "forget the old key: ssh-keygen -R " +
+                   "its host key has changed: the host was installed anew, or another host answers "
+                   "in its place. Compare the fingerprint with the host's own, then remove the old "
+                   "key: ssh-keygen -R " +
                        host);
     if (has("Host key verification failed"))
       return error(ErrorCode::kPermission,
@@ -96,26 +96,27 @@ Error sshError(const std::string& host, const cluster::SshSpec& ssh, const ExitS
                        byHand(host, ssh));
     if (has("Permission denied") || has("Too many authentication failures"))
       return error(ErrorCode::kPermission,
-                   "it does not let this user in without a password: launch.user and "
-                   "launch.identity say who and with which key" +
+                   "it does not let this user in without a password: set the user and the key with "
+                   "launch.user and launch.identity" +
                        retry);
     if (has("Could not resolve hostname"))
       return error(ErrorCode::kBadConfig, "there is no host of that name");
     if (has("Connection refused"))
       return error(ErrorCode::kUnavailable,
-                   "nothing answers at its ssh port; launch.port names another");
+                   "nothing listens at its ssh port; name another port with launch.port");
     if (has("timed out") || has("No route to host") || has("Network is unreachable") ||
         has("not responding"))
       return error(ErrorCode::kUnavailable, "it can't be reached" + retry);
     return error(ErrorCode::kUnavailable, "ssh " + status.text() + retry);
   }
-  const std::string there = ssh.binary_dir.empty() ? "in the PATH that ssh finds there"
+  const std::string there = ssh.binary_dir.empty() ? "in the PATH of its ssh sessions"
                                                    : "in launch.binary_dir, " + ssh.binary_dir;
   // The loader's exit code is that of a shell which finds no program.
   if (has("error while loading shared libraries"))
-    return error(ErrorCode::kBadConfig,
-                 "its dtf-agent, " + there +
-                     ", lacks a library: install there what dtf needs (scripts/install-deps.sh)");
+    return error(
+        ErrorCode::kBadConfig,
+        "its dtf-agent, " + there +
+            ", lacks a library: install dtf's dependencies there (scripts/install-deps.sh)");
   if (status.code == kNotFound)
     return error(ErrorCode::kBadConfig,
                  "there is no dtf-agent " + there +

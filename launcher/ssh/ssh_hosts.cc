@@ -75,7 +75,7 @@ void checkFits(const CopiedFiles& files, const cluster::JobSpec& job) {
   const uint64_t max_gib = job.launch.copy.max_gib;
   if (files.bytes() > max_gib << 30)
     throw yaml::ErrorAt(ErrorCode::kBadConfig, job.train ? job.train->data.train.mark : job.mark,
-                        fmt::format("{} are to be copied to a host, and launch.copy.max_gib is {}",
+                        fmt::format("{} must be copied to a host, and launch.copy.max_gib is {}",
                                     bytesText(files.bytes()), max_gib));
 }
 
@@ -343,7 +343,7 @@ ModelFetchOptions SshHosts::modelOptions(uint64_t step) const {
   const std::vector<TaskId> tasks = allTasks(job_.cluster);
   for (size_t task = 0; task < tasks.size(); ++task) {
     if (tasks[task] == kChief) options.chief = host_of_[task];
-    if (tasks[task].job == JobKind::kPs) options.ps.push_back(host_of_[task]);
+    if (job_.cluster.shardHosts().shardOf(tasks[task])) options.ps.push_back(host_of_[task]);
   }
   if (job_.train) options.kernels = job_.train->kernels == cluster::KernelRule::kTimed;
   if (job_.train && job_.train->checkpoint)
@@ -355,7 +355,7 @@ ModelFetchOptions SshHosts::modelOptions(uint64_t step) const {
 // host's name is. What still comes of a file that is given up is not looked at.
 void SshHosts::onFetched(const std::string& host, const std::function<void(ModelFetch&)>& take) {
   if (!model_ || model_failure_) return;
-  if (!model_->awaits(host)) throw Error(ErrorCode::kBadData, "a file that it was not asked for");
+  if (!model_->awaits(host)) throw Error(ErrorCode::kBadData, "a file that was not requested");
   try {
     take(*model_);
   } catch (const Error& error) {

@@ -79,7 +79,7 @@ HostUnits::~HostUnits() {
 
 UnitAnswer HostUnits::answer(const UnitQuestion& question) {
   if (!control_ && !std::holds_alternative<MeetQuestion>(question))
-    throw Error(ErrorCode::kBadData, "nobody has said which units are asked about");
+    throw Error(ErrorCode::kBadData, "the first request must name the units");
   UnitAnswer answer;
   std::visit([&](const auto& each) { obey(each, answer); }, question);
   return answer;
@@ -98,9 +98,10 @@ UnitAnswer HostUnits::tell(const UnitQuestion& question) {
 }
 
 void HostUnits::obey(const MeetQuestion& question, UnitAnswer& answer) {
-  if (question.units.empty()) throw Error(ErrorCode::kBadData, "no unit is asked about");
+  if (question.units.empty()) throw Error(ErrorCode::kBadData, "a request without units");
   for (const std::string& unit : question.units)
-    if (!isPlainName(unit)) throw Error(ErrorCode::kBadData, "'" + unit + "' is no name of a unit");
+    if (!isPlainName(unit))
+      throw Error(ErrorCode::kBadData, "'" + unit + "' is not a name of a unit");
   control_.emplace();
   about_ = question;
   run_files_.reset();
@@ -154,10 +155,12 @@ void HostUnits::unlock() {
 void HostUnits::obey(const FreeQuestion& /*question*/, UnitAnswer& /*answer*/) {
   for (const UnitState& unit : control_->states(about_.units)) {
     if (!unit.file.empty() && fs::path(unit.file).parent_path() != control_->folder())
-      throw Error(ErrorCode::kBadConfig,
-                  fmt::format("{} is not dtf-launch's, and would be the unit {} of this job\n"
-                              "  give the job another name (`job:`), or remove that file",
-                              unit.file, unit.name));
+      throw Error(
+          ErrorCode::kBadConfig,
+          fmt::format(
+              "{} was not written by dtf-launch, and has the name of the unit {} of this job\n"
+              "  give the job another name (`job:`), or remove that file",
+              unit.file, unit.name));
     if (unit.isAlive())
       throw Error(
           ErrorCode::kUnavailable,
@@ -175,11 +178,11 @@ void HostUnits::obey(const OwnQuestion& question, UnitAnswer& /*answer*/) {
     std::ifstream text(file);
     for (std::string line; std::getline(text, line);)
       if (line.starts_with(runLine({})) && line != own)
-        throw Error(ErrorCode::kUnavailable,
-                    fmt::format("the units dtf-{}@* are another run's: {}\n"
-                                "  name the run with --run-dir, or give this job another name "
-                                "(`job:`)",
-                                about_.job, line.substr(2)));
+        throw Error(
+            ErrorCode::kUnavailable,
+            fmt::format("the units dtf-{}@* belong to another run: {}\n"
+                        "  name the run with --run-dir, or give this job another name (`job:`)",
+                        about_.job, line.substr(2)));
   }
 }
 
@@ -217,7 +220,8 @@ void HostUnits::write(const WriteQuestion& question) const {
   }
   for (const UnitFile& file : question.files) {
     if (std::find(about_.units.begin(), about_.units.end(), file.name) == about_.units.end())
-      throw Error(ErrorCode::kBadData, "'" + file.name + "' is no unit of this job here");
+      throw Error(ErrorCode::kBadData,
+                  "'" + file.name + "' is not a unit of this job on this host");
     atomicReplace(control_->folder() / file.name, file.text);
   }
   control_->run({"daemon-reload"}, {});

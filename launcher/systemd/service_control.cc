@@ -68,7 +68,7 @@ fs::path userRuntime() {
   throw Error(
       ErrorCode::kUnavailable,
       fmt::format("the systemd of the user {0} does not answer: {1}\n"
-                  "  it is there after a login by console or ssh; to have it without one, as root: "
+                  "  it runs after a login by console or ssh; to run it without a login, as root: "
                   "loginctl enable-linger {0}; then export XDG_RUNTIME_DIR=/run/user/{2}",
                   userName(), why, ::geteuid()));
 }
@@ -103,8 +103,8 @@ ServiceControl::ServiceControl() : command_{"systemctl"}, is_user_(::geteuid() !
   std::error_code ignored;
   if (!fs::is_directory("/run/systemd/system", ignored))
     throw Error(ErrorCode::kUnavailable,
-                "systemd is not process 1 of this host, so no unit can run here: 'launch: {via: "
-                "local}', or 'via: ssh' where there are other hosts, does without");
+                "systemd is not process 1 of this host, so no unit can run here: use 'launch: "
+                "{via: local}', or 'via: ssh' for other hosts");
   if (is_user_) command_.emplace_back("--user");
   folder_ = is_user_ ? userRuntime() / "systemd/user" : fs::path("/run/systemd/system");
   const ProgramAnswer answer = ask({"show", "--property=Version"});
@@ -115,8 +115,7 @@ std::string ServiceControl::warning() const {
   std::error_code ignored;
   if (!is_user_ || fs::exists("/var/lib/systemd/linger/" + userName(), ignored)) return "";
   return "warning: units of " + userName() +
-         " end with that user's last session; to have them go on, as root: loginctl "
-         "enable-linger " +
+         " end with that user's last session; to let them go on, as root: loginctl enable-linger " +
          userName();
 }
 
@@ -127,8 +126,8 @@ std::vector<UnitState> ServiceControl::states(const std::vector<std::string>& un
   const ProgramAnswer answer = ask(words);
   std::vector<UnitState> states = parseUnitStates(answer.out);
   if (!answer.status.success() || states.size() != units.size())
-    throw Error(ErrorCode::kUnavailable,
-                "systemctl show " + answer.status.text() + "\n  it says: " + printable(answer.err));
+    throw Error(ErrorCode::kUnavailable, "systemctl show " + answer.status.text() +
+                                             "\n  it printed: " + printable(answer.err));
   return states;
 }
 
@@ -143,7 +142,7 @@ void ServiceControl::run(std::vector<std::string> words,
   const bool is_refused = answer.err.find("denied") != std::string::npos ||
                           answer.err.find("authentication") != std::string::npos;
   throw Error(is_refused ? ErrorCode::kPermission : ErrorCode::kUnavailable,
-              fmt::format("{} {} {}\n  it says: {}", join(command_, " "), verb,
+              fmt::format("{} {} {}\n  it printed: {}", join(command_, " "), verb,
                           answer.status.text(), printable(answer.err)));
 }
 

@@ -191,19 +191,10 @@ void sayDetached(const cluster::JobSpec& job, const Options& options) {
                   job.job, name));
 }
 
-// The tasks of a job that failed before its first step have nothing to report of it: the summary of
-// the run before stays.
-bool keepsEarlier(const cluster::JobSpec& job, const Json& summary) {
-  const bool is_refused = textOf(summary, "outcome") == outcomeName(Outcome::kFailed) &&
-                          !countOf(summary, "global_step");
-  if (is_refused) return putSummaryBack(job.run_dir);
-  dropEarlierSummary(job.run_dir);
-  return false;
-}
-
 int reportUnits(const cluster::JobSpec& job, const Options& options, const Json& summary) {
   Remains remains;
-  remains.earlier_summary = keepsEarlier(job, summary);
+  remains.earlier_summary = settleSummaries(job.run_dir, summary);
+  remains.saves_nothing = job.savesNothing();
   try {
     mergeTimelines(job.run_dir, allTasks(job.cluster));
   } catch (const Error& error) {
@@ -220,7 +211,6 @@ int reportUnits(const cluster::JobSpec& job, const Options& options, const Json&
 void takeRunFolder(const cluster::JobSpec& job, const Options& options) {
   checkNothingRuns(job.run_dir);
   makeWritableFolder(job.run_dir / "logs");
-  setSummaryAside(job.run_dir);
   removeTimelines(job.run_dir, allTasks(job.cluster));
   const std::string warning = rememberRun(job, options.cluster_file);
   if (!warning.empty()) printBounded(STDERR_FILENO, "dtf-launch: " + warning + "\n");
@@ -233,8 +223,8 @@ int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInp
   // It would be in the unit, for each start of the chief.
   if (options.fresh)
     throw Error(ErrorCode::kUsage,
-                "--fresh is not for units, which systemd starts again\n  to start anew: another "
-                "--run-dir, or move " +
+                "--fresh is not for units: each restart by systemd would start anew\n  to start "
+                "anew: use another --run-dir, or move " +
                     (job.run_dir / "checkpoints").string() + " away");
   UnitJob units(job, job.run_dir, start);
   units.meet();
@@ -245,18 +235,15 @@ int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInp
   if (options.dry_run) return printUnits(units, files, options.json);
   units.checkFree();
   takeRunFolder(job, options);
+  EarlierSummary earlier(job.run_dir);
   makeLogsOfOthers(units, job, logs, attempt);
   warn(units);
   if (options.verbosity != Verbosity::kQuiet)
     printBounded(STDERR_FILENO, "dtf-launch: " + startText(job, job.run_dir / "logs") + "\n");
   units.bringFiles(attempt);
   UnitFollower follower(job, options, units, attempt, true, credentials);
-  try {
-    units.start(files, attempt);
-  } catch (const Error&) {
-    putSummaryBack(job.run_dir);
-    throw;
-  }
+  units.start(files, attempt);
+  earlier.tasksRun();
   units.unlock();
   if (follower.run(options.detach)) {
     if (follower.hungUp()) return kHungUp;
@@ -285,10 +272,10 @@ void awaitUnits(const cluster::JobSpec& job, UnitJob& units) {
     if (clock.now() > deadline)
       throw Error(
           ErrorCode::kDeadline,
-          fmt::format("the units of {0} have not ended within {1:.0f} s, longer than they may "
-                      "take\n  unsaved, and at once, on each host: systemctl kill --signal=KILL "
-                      "'dtf-{0}@*'",
-                      job.job, toSeconds(limit)));
+          fmt::format(
+              "the units of {0} have not ended within {1:.0f} s, their time limit\n  to end them "
+              "at once, unsaved, on each host: systemctl kill --signal=KILL 'dtf-{0}@*'",
+              job.job, toSeconds(limit)));
     std::this_thread::sleep_for(kUnitsPoll);
   }
 }
@@ -298,11 +285,10 @@ void failLost(const cluster::JobSpec& job, const std::vector<Error>& lost) {
   if (lost.empty()) return;
   std::string text;
   for (const Error& error : lost) text += error.message() + "\n  ";
-  throw Error(
-      lost.front().code(),
-      fmt::format("{}the units dtf-{}@* there may run on; those of the other hosts have ended: "
-                  "dtf-launch stop again when it is back",
-                  text, job.job));
+  throw Error(lost.front().code(),
+              fmt::format("{}the units dtf-{}@* there may still run; the units of the other hosts "
+                          "have ended: run dtf-launch stop again when it is back",
+                          text, job.job));
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ void UnitFiles::take(const std::string& host, const FilePiece& piece) {
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kBadData) throw;
     if (!std::exchange(is_full_, true))
-      tell_("warning: " + error.message() + ": it is tried again, and lacks what " + host +
-            " has written meanwhile");
+      tell_("warning: " + error.message() + ": trying again; " + host +
+            " has lines that are missing here");
   }
 }
 

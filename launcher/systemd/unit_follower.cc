@@ -11,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/job_summary.h"
 #include "common/base/text.h"
+#include "launcher/announce.h"
 #include "launcher/json_fields.h"
 #include "launcher/live_status.h"
 #include "launcher/live_tasks.h"
@@ -105,11 +106,11 @@ void UnitFollower::look() {
   const bool was_silent = !watch_.silence().empty();
   std::optional<std::vector<UnitState>> states = watch_.look();
   if (was_silent != !states)
-    console_.line("dtf-launch: " + (states
-                                        ? "systemd answers again"
-                                        : "warning: systemd doesn't say how the units are, and is "
-                                          "asked again: " +
-                                              watch_.silence()));
+    console_.line("dtf-launch: " +
+                  (states
+                       ? "systemd answers again"
+                       : "warning: systemd does not report the state of the units, asking again: " +
+                             watch_.silence()));
   if (states) units_.sendRenewedKeys();
   for (const std::string& text : units_.news()) console_.line("dtf-launch: " + text);
   if (!states) return;
@@ -158,14 +159,12 @@ void UnitFollower::onSignal(int signal) {
     return sayFailed("killed", units_.killReachable());
   }
   stopping_ = true;
-  say(signalName(signal) + (job_.train && job_.train->checkpoint
-                                ? ": saving a checkpoint and stopping; once more: at once, unsaved"
-                                : ": stopping the tasks; once more: at once"));
+  say(signalName(signal) + stoppingText(job_, job_.train && job_.train->checkpoint));
   stopUnits();
 }
 
 void UnitFollower::stopUnits() {
-  sayFailed("told to stop", units_.stopReachable());
+  sayFailed("stopped", units_.stopReachable());
 }
 
 // The units of a host that can't be asked go on, while the others end.
@@ -184,7 +183,7 @@ void UnitFollower::showLogs(bool to_the_end) {
       last_shown_ = options_.verbosity == Verbosity::kVerbose ||
                     (options_.verbosity == Verbosity::kNormal && isMilestone(read.text));
     else if (read.kind != LineKind::kMore)
-      last_shown_ = read.kind == LineKind::kAlarm;
+      last_shown_ = read.kind == LineKind::kAlarm || read.kind == LineKind::kFailed;
     if (last_shown_) console_.line(read.text, prefixes_.at(line.source));
   });
 }
@@ -227,7 +226,7 @@ Json UnitFollower::finish() {
   writeSummary(job_.run_dir, summary);
   if (verdict.outcome != Outcome::kFailed) return summary;
   if (!root_)
-    root_ = RootCause{std::nullopt, "its units have ended without a word", "", verdict.exit_code};
+    root_ = RootCause{std::nullopt, "its units have ended without a result", "", verdict.exit_code};
   FailureDetails details;
   if (root_->task) {
     details.log = job_.run_dir / "logs" / logFileName(tasks_[*root_->task], attempt_);

@@ -84,7 +84,7 @@ void FarUnitHost::ask(const UnitQuestion& question, Duration within) {
 
 void FarUnitHost::onReport(const UnitsReport& report) {
   if (report.number != number_ || answer_)
-    throw Error(ErrorCode::kBadData, "it answers what nobody has asked");
+    throw Error(ErrorCode::kBadData, "it answers a request that was not made");
   answer_ = parseAnswer(report.answer);
 }
 
@@ -101,7 +101,8 @@ std::optional<UnitAnswer> FarUnitHost::answered() {
     UnitAnswer met = *std::exchange(answer_, std::nullopt);
     if (met.error) fail(ofHost(options_.host, *met.error));
     if (!met.facts)
-      fail(ofHost(options_.host, Error(ErrorCode::kBadData, "it doesn't say where its units are")));
+      fail(ofHost(options_.host,
+                  Error(ErrorCode::kBadData, "its answer lacks the folder of its units")));
     facts_ = std::move(met.facts);
     is_met_ = true;
   }

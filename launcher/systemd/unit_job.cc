@@ -220,10 +220,9 @@ void UnitJob::lock() {
     if (clock_.now() > deadline)
       throw Error(
           ErrorCode::kUnavailable,
-          fmt::format(
-              "another dtf-launch has been starting or removing units of this user for {:.0f} "
-              "s\n  wait for it, or see what its systemctl hangs on: ps -ef",
-              toSeconds(kLockedMax)));
+          fmt::format("another dtf-launch has been starting or removing units of this user for "
+                      "{:.0f} s\n  wait for it, or find its systemctl that hangs: ps -ef",
+                      toSeconds(kLockedMax)));
     // Whoever else was refused because of this one asks again at another moment.
     const TimePoint again = clock_.now() + kLockAgain * (1 + ::getpid() % 4);
     while (clock_.now() < again) turn();
@@ -318,7 +317,7 @@ void UnitJob::removeEnded(bool drops_snapshots) {
     errors.push_back(error);
   }
   for (const Error& error : errors)
-    news_.push_back("warning: ended units are not removed everywhere: " + error.message());
+    news_.push_back("warning: ended units were not removed on every host: " + error.message());
   unlock();
 }
 
@@ -332,7 +331,7 @@ std::vector<UnitState> UnitJob::inOrder(const Answers& answers) const {
     const std::vector<UnitState>& its = answers.each[i]->states;
     if (its.size() != host.tasks.size())
       throw Error(ErrorCode::kUnavailable,
-                  host.host->name() + ": it doesn't say how all of its units are");
+                  host.host->name() + ": its answer lacks the state of some units");
     for (size_t task = 0; task < its.size(); ++task) {
       UnitState& state = states[host.tasks[task]] = its[task];
       if (state.ended_usec > 0) state.ended_usec = now - std::min(now, state.ended_usec);
@@ -434,7 +433,7 @@ void UnitJob::sendRenewedKeys() {
       kAnswerWithin);
   for (const Answers::Failure& failure : answers.errors)
     if (hosts_[failure.host].keys.refused(now))
-      news_.push_back("warning: renewed keys are not taken, and are sent again: " +
+      news_.push_back("warning: renewed keys were refused, sending them again: " +
                       failure.error.message());
   for (const size_t i : far_) {
     if (!answers.each[i]) continue;

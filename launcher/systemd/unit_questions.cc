@@ -98,7 +98,7 @@ MeetQuestion readMeet(const Json& message) {
                         absoluteOf(message.stringAt("folder")),
                         message.at("units").asStrings(),
                         message.boolAt("starts")};
-  if (question.units.empty()) refuse("no units are asked about");
+  if (question.units.empty()) refuse("a request without units");
   return question;
 }
 
@@ -122,7 +122,7 @@ UnitQuestion readQuestion(const Json& message) {
   if (ask == "states")
     return StatesQuestion{message.boolAt("wants_files"), message.stringAt("mark"),
                           sizesOf(message.at("kept"))};
-  refuse("there is no question '" + ask + "'");
+  refuse("unknown question '" + ask + "'");
 }
 
 Json stateJson(const UnitState& unit, size_t& room) {
@@ -152,7 +152,7 @@ UnitState readState(const Json& message) {
   constexpr int kCodeMax = 255;
   if (unit.exit.code < 0 || unit.exit.code > kCodeMax || unit.exit.signal < 0 ||
       unit.exit.signal >= NSIG)
-    refuse("no process ends like that");
+    refuse("no process has this exit code and signal");
   return unit;
 }
 

@@ -89,10 +89,9 @@ bool hasChiefEnded(const std::vector<UnitState>& units, const std::vector<TaskId
 
 std::string unitCause(const UnitState& unit) {
   if (!unit.hasFailed()) return "";
-  if (unit.result == kGone)
-    return "is gone with its unit: its host, or the systemd there, was started anew";
+  if (unit.result == kGone) return "is gone with its unit: its host or its systemd was restarted";
   if (unit.result == "watchdog") return "hung: the watchdog of systemd killed it";
-  if (unit.result == "timeout") return "did not start or stop within the time that its unit has";
+  if (unit.result == "timeout") return "did not start or stop within the time limit of its unit";
   if (unit.result == "protocol") return "ended before it was ready";
   if (unit.result == "oom-kill")
     return unit.exit.text() +

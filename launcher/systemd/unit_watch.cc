@@ -25,11 +25,12 @@ std::optional<std::vector<UnitState>> UnitWatch::look() {
     if (silence_.empty()) silent_since_ = asked;
     silence_ = error.message();
     if (clock_.now() < silent_since_ + kSilentMax) return std::nullopt;
-    throw Error(ErrorCode::kUnavailable,
-                fmt::format("systemd has not said for {:.0f} s how the units dtf-{}@* are: {}\n"
-                            "  they go on without dtf-launch, which ends here: dtf-launch attach "
-                            "shows them again, dtf-launch stop ends them",
-                            toSeconds(clock_.now() - silent_since_), job_, silence_));
+    throw Error(
+        ErrorCode::kUnavailable,
+        fmt::format("for {:.0f} s systemd has not reported the state of the units dtf-{}@*: {}\n"
+                    "  they go on, and this dtf-launch ends: dtf-launch attach shows them again, "
+                    "dtf-launch stop ends them",
+                    toSeconds(clock_.now() - silent_since_), job_, silence_));
   }
 }
 
