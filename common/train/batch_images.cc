@@ -11,7 +11,7 @@ namespace dtf::train {
 
 namespace {
 
-// Of one image, from its first element on.
+// Returns the pixels of one image, from its element `first` on.
 std::vector<uint8_t> pixelsAt(const Tensor& features, size_t first, size_t size) {
   if (features.dtype() == DType::kUInt8) {
     const std::span<const uint8_t> pixels = features.as<uint8_t>().subspan(first, size);
@@ -39,7 +39,7 @@ std::vector<uint8_t> pixelsOf(std::span<const float> numbers) {
   std::vector<uint8_t> pixels;
   pixels.reserve(numbers.size());
   for (const float each : numbers) {
-    // A scale of tiny numbers may be infinite.
+    // The scale is infinite if all numbers are tiny.
     const float shown = zero + scale * each;
     pixels.push_back(
         static_cast<uint8_t>(std::isfinite(shown) ? std::clamp(shown, 0.0F, 255.0F) : zero));

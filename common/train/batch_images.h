@@ -1,6 +1,6 @@
 #pragma once
 
-// The images of a batch as TensorBoard shows them.
+// Image summaries of a batch, as TensorBoard shows them.
 
 #include <cstdint>
 #include <span>
@@ -11,16 +11,18 @@
 
 namespace dtf::train {
 
-// Of the pixels of one summary. The event writer's queue holds several summaries of this size.
+// Largest total size of the images in one summary. The event writer's queue holds several summaries
+// of this size.
 inline constexpr uint64_t kSummaryImagesBytesMax = uint64_t{16} << 20;
 
-// Numbers as TensorFlow's image summaries show them: the largest becomes 255; where some are below
-// 0, 0 becomes 127. A number that is not finite is shown as 0 is.
+// Scales numbers to pixels as TensorFlow's image summaries do. Without negative numbers, the
+// largest becomes 255. Otherwise 0 becomes 127, and the scale is the largest at which all numbers
+// fit. A number that is not finite gets the pixel of 0.
 std::vector<uint8_t> pixelsOf(std::span<const float> numbers);
 
-// Adds the first images of `features` to `to`, as features/image/N: at most `count`, and as many as
-// `bytes_max` has room for. `features`: [batch, height, width], or with channels as a fourth size.
-// Returns how many of the images that were asked for found no room.
+// Appends the first images of `features` to `to`, as features/image/N: at most `count`, and at most
+// as many as fit in `bytes_max`. `features` is [batch, height, width] or [batch, height, width,
+// channels]. Returns how many of the requested images did not fit.
 uint64_t addImages(const Tensor& features, uint64_t count, summary::StepSummary& to,
                    uint64_t bytes_max = kSummaryImagesBytesMax);
 

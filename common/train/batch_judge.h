@@ -1,6 +1,6 @@
 #pragma once
 
-// The metrics that a model asks for, of its outputs for one batch after another.
+// Applies a model's metrics to its outputs, batch by batch.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,12 +18,13 @@ namespace dtf::train {
 
 // Value type.
 struct MetricValue {
-  std::string name;             // as the file has it: "auc"
-  std::optional<double> value;  // none: not defined on these data, see Metric::value()
+  std::string name;             // as in the job file: "auc"
+  std::optional<double> value;  // none: undefined, see Metric::value()
   bool operator==(const MetricValue&) const = default;
 };
 
-// Owns: the metrics of one run.
+// The metrics of one pass over data, which take() ends.
+// Owns: the metrics.
 // Threads: thread-compatible.
 class BatchJudge {
  public:
@@ -31,18 +32,19 @@ class BatchJudge {
 
   bool asksForNothing() const { return wanted_.empty(); }
 
-  // `outputs`: [batch, units]; `labels`: the batch's, classes of `dtype`, or float32 targets like
+  // `outputs`: [batch, units]. `labels`: classes of type `dtype`, or float32 targets shaped like
   // the outputs.
   void add(std::span<const float> outputs, int64_t batch, DType dtype, const std::byte* labels);
 
-  // Of what was added since the last call, in the order of the file; empty where nothing was.
+  // Returns the metrics over all batches since the last call, in the order of the file. Returns an
+  // empty list if there were no batches.
   std::vector<MetricValue> take();
 
  private:
   const std::vector<model::MetricSpec> wanted_;
   const OutputScale scale_;
   std::vector<std::unique_ptr<Metric>> metrics_;
-  std::vector<int64_t> classes_;  // of one batch
+  std::vector<int64_t> classes_;  // labels of one batch, converted
 };
 
 }  // namespace dtf::train

@@ -26,7 +26,8 @@ Program programOf(const cluster::TrainSpec& train, const WorkerPlace& place,
   return {std::move(model), std::move(part)};
 }
 
-// Shares of two sizes at most. With fewer examples than devices the last ones have none.
+// Compiles one program per size of a share; there are at most two sizes. With fewer examples than
+// devices, the last devices get no tower.
 TowerGroup makeTowers(const cluster::TrainSpec& train, const WorkerPlace& place,
                       const TowerDevices& devices, const DeviceVariables* kept, int64_t count) {
   const auto examples = static_cast<uint64_t>(count);
@@ -52,7 +53,7 @@ BatchPrograms::BatchPrograms(const cluster::TrainSpec& train, const WorkerPlace&
                              const TowerDevices& devices, const DeviceVariables* kept,
                              std::span<const int64_t> counts) {
   DTF_CHECK(!counts.empty() && std::ranges::is_sorted(counts, std::greater{}));
-  // Whole batches are shared out evenly, or the file is wrong.
+  // Throws if a whole batch does not divide evenly.
   if (counts.front() == train.data.batch_size) shareOf(train, devices.each.size());
   groups_.reserve(counts.size());
   for (const int64_t count : counts)

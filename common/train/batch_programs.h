@@ -1,7 +1,8 @@
 #pragma once
 
-// The steps of one worker: a program is of one number of examples, and not all batches of a job
-// have equally many. The last of an epoch has what remains (cluster/batch_plan.h).
+// The training steps of one worker. A program is compiled for one number of examples, and batches
+// may differ in theirs: the last batch of an epoch has the remaining examples
+// (cluster/batch_plan.h).
 
 #include <cstdint>
 #include <span>
@@ -14,22 +15,22 @@
 
 namespace dtf::train {
 
-// Owns: a group of towers for each number of examples, with all that they compute in.
-// Borrows: what TowerGroup borrows.
+// Owns: a group of towers for each batch size, with its memory.
+// Borrows: as TowerGroup.
 // Threads, Blocks: as TowerGroup.
-// Errors: those of shareOf(), trainingGraphOf(), placeModel() and ModelStep, from the constructor.
+// Errors: the constructor's, as shareOf(), trainingGraphOf(), placeModel() and ModelStep.
 class BatchPrograms {
  public:
-  // `counts`: of the examples of the batches, the largest first. `kept`: null: the variables come
-  // from the client.
+  // `counts`: the batch sizes, largest first. `kept`: the variables that the devices keep; null if
+  // they come from the client.
   BatchPrograms(const cluster::TrainSpec& train, const WorkerPlace& place,
                 const TowerDevices& devices, const DeviceVariables* kept,
                 std::span<const int64_t> counts);
 
-  // For a batch of `count` examples, one of the counts (DTF_CHECK).
+  // Returns the towers for a batch of `count` examples, one of the counts (DTF_CHECK).
   TowerGroup& of(int64_t count);
 
-  // Of the largest batch.
+  // Returns the plan of the step for the largest batch.
   const runtime::StepPlan& plan() const { return groups_.front().plan(); }
 
  private:

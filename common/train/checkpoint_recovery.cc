@@ -1,4 +1,4 @@
-// Checkpointer, second part: what a job goes on from, at its start and after the loss of a ps.
+// Second part of Checkpointer: recovery, at the start of a job and after the loss of a ps.
 
 #include <fmt/format.h>
 
@@ -16,35 +16,47 @@
 #include "common/checkpoint/former_variables.h"
 #include "common/model/former_names.h"
 #include "common/model/model_text.h"
-#include "common/ps/declaration.h"
+#include "common/replication/replication_rules.h"
+#include "common/shard/declaration.h"
 #include "common/train/checkpointer.h"
 #include "common/train/chief_decision.h"
 #include "common/train/gathered_files.h"
+#include "common/train/moved_epochs.h"
 #include "common/train/saved_signature.h"
+#include "common/train/trained_split.h"
 #include "common/yaml/error_at.h"
 
 namespace dtf::train {
 
 namespace {
 
-// So many unusable checkpoints are named in an error; the log has all.
+// Largest number of unusable checkpoints in an error; the log has all.
 constexpr size_t kNamedMax = 10;
 
-// A digest tells nothing but that it changed.
+// A digest shows only that the content changed.
 std::string changeText(const std::string& name, const std::string& before, const std::string& now) {
   if (name.ends_with(": content")) return name + " is another";
   return fmt::format("{} {} -> {}", name, before, now);
 }
 
-// In the order of `now`; what only one of them has is another version's business.
-std::vector<std::string> changesOf(const std::string& before, const std::vector<ps::Setting>& now) {
+// Returns data.eval_split of this job, 0 if it has none.
+double evalSplit(const arena::ModelDeclaration& declaration) {
+  for (const arena::Setting& setting : declaration.settings)
+    if (setting.name == "data.eval_split") return std::stod(setting.value);
+  return 0;
+}
+
+// Returns the changed settings, in the order of `now`. Ignores a setting that only one side has: it
+// comes from another version of dtf.
+std::vector<std::string> changesOf(const std::string& before,
+                                   const std::vector<arena::Setting>& now) {
   std::map<std::string, std::string> saved;
   for (const std::string& line : split(before, '\n')) {
     const size_t mark = line.find('=');
     if (mark != std::string::npos) saved[line.substr(0, mark)] = line.substr(mark + 1);
   }
   std::vector<std::string> changes;
-  for (const ps::Setting& setting : now) {
+  for (const arena::Setting& setting : now) {
     const auto found = saved.find(setting.name);
     if (found != saved.end() &&
         model::todaysText(found->second) != model::todaysText(setting.value))
@@ -61,7 +73,7 @@ void warnAbout(const std::vector<checkpoint::Rejected>& rejected) {
                    problem.reason);
 }
 
-// Training anew beside checkpoints that may only be out of reach would lose what they hold.
+// The job must not train anew: the checkpoints may only be out of reach, and would be lost.
 Error noneUsable(const std::vector<checkpoint::Rejected>& rejected,
                  const std::filesystem::path& folder) {
   std::string text = fmt::format("none of the checkpoints in {} can be used:", folder.string());
@@ -76,27 +88,27 @@ Error noneUsable(const std::vector<checkpoint::Rejected>& rejected,
   return {ErrorCode::kBadData, text};
 }
 
-// A job that had begun is not begun anew without a word.
+// Logs a warning if the job had begun before.
 void noteStartingAnew(bool had_begun, const std::string& reason) {
   const std::string line = fmt::format("event=starting_anew reason=\"{}\"", reason);
   had_begun ? log::warning("{}", line) : log::info("{}", line);
 }
 
-WentBack wentBackBy(const ps::RecoveryDecision& decision) {
+WentBack wentBackBy(const replication::RecoveryDecision& decision) {
   return {decision.cut.step, decision.steps_lost, decision.reason,
-          decision.origin == ps::EpochOrigin::kSnapshot};
+          decision.origin == checkpoint::EpochOrigin::kSnapshot, decision.epoch};
 }
 
 }  // namespace
 
-// One of an older version has no epoch: nobody went back then.
-ps::CutName cutOf(const checkpoint::Manifest& manifest) {
+// A checkpoint of an older version has no epoch: jobs could not go back then.
+checkpoint::CutName cutOf(const checkpoint::Manifest& manifest) {
   const auto found = manifest.extra.find(kEpochKey);
-  uint64_t epoch = ps::kFirstEpoch;
+  uint64_t epoch = replication::kFirstEpoch;
   if (found != manifest.extra.end()) {
     const std::string& text = found->second;
     const auto end = std::from_chars(text.data(), text.data() + text.size(), epoch).ptr;
-    if (end != text.data() + text.size() || !ps::validEpoch(epoch))
+    if (end != text.data() + text.size() || !replication::validEpoch(epoch))
       throw Error(ErrorCode::kBadData,
                   fmt::format("the manifest of step {} says epoch '{}', which is none",
                               manifest.global_step, text));
@@ -109,7 +121,7 @@ std::optional<uint64_t> Checkpointer::start() {
   for (int tries = 1;; ++tries) {
     try {
       const std::optional<uint64_t> epoch = restore();
-      // The last try goes without what could not be saved, but not without the replicas.
+      // The last try skips the initial checkpoint, but not the replicas.
       if (!epoch && tries < kTriesMax) saveInitial();
       if (!epoch) awaitFirstReplicas();
       return epoch;
@@ -122,11 +134,11 @@ std::optional<uint64_t> Checkpointer::start() {
   }
 }
 
-// Once; a try that lost a ps on the way is made again from the start.
+// Runs once. If a ps is lost meanwhile, the next try runs it again from the start.
 void Checkpointer::prepare() {
   if (prepared_) return;
-  if (options_.stay) client_.held();  // whom to ask to remove shards
-  // The ps may hold values of a chief that died while it was saving: what it left goes, too.
+  if (options_.stay) client_.held();  // connects to the ps, which remove shards
+  // Necessary even if the ps hold values: the last chief may have died while it was saving.
   if (const uint32_t swept = folder_ ? folder_->sweepStale() : 0; swept > 0)
     log::info("event=swept folders={} reason=\"left behind by a process that ended while saving\"",
               swept);
@@ -134,12 +146,12 @@ void Checkpointer::prepare() {
   prepared_ = true;
 }
 
-// A shard that a ps writes elsewhere would be missed at the first checkpoint, when work is lost;
-// one that it reads elsewhere may be another checkpoint's.
+// Without the check, a shard written elsewhere would be missed only at the first checkpoint, when
+// work is lost. A shard read elsewhere could be of another checkpoint.
 void Checkpointer::checkShared() {
   const bool apart = options_.gather || options_.stay;
   if (!folder_ || apart || !options_.elsewhere || shared_) return;
-  client_.held();  // whom to ask
+  client_.held();  // connects to the ps
   std::vector<bool> seen;
   try {
     seen = client_.see(folder_->showMark());
@@ -153,7 +165,7 @@ void Checkpointer::checkShared() {
   folder_->removeMark();
   std::vector<std::string> blind;
   for (size_t i = 0; i < seen.size(); ++i)
-    if (!seen[i]) blind.push_back(fmt::format("ps/{}", i));
+    if (!seen[i]) blind.push_back(options_.hosts.of(static_cast<uint32_t>(i)).name());
   shared_ = blind.empty();
   if (shared_) return;
   throw yaml::ErrorAt(
@@ -168,21 +180,21 @@ std::optional<uint64_t> Checkpointer::restore() {
   DTF_CHECK(!cut_);
   prepare();
   checkShared();
-  epoch_ = 0;  // nobody has trained here
+  epoch_ = 0;  // this chief has not trained yet
   const checkpoint::Latest latest = findLatest();
-  const ps::RecoveryDecision decision = decideAndGoBack(latest, 0);
+  const replication::RecoveryDecision decision = decideAndGoBack(latest, 0);
   epoch_ = decision.epoch;
   const bool is_own = std::exchange(begun_, decision.epoch) == decision.epoch;
   switch (decision.action) {
-    case ps::RecoveryAction::kStart:
+    case replication::RecoveryAction::kStart:
       noteStartingAnew(options_.reached_step.has_value(),
                        options_.reached_step ? decision.reason
                        : folder_             ? "no checkpoint in " + folder_->path().string()
                                              : "the job keeps no checkpoints");
       return decision.epoch;
-    case ps::RecoveryAction::kGoBack:
-      if (decision.origin == ps::EpochOrigin::kCheckpoint) noteResumed(*latest.found);
-      if (decision.origin == ps::EpochOrigin::kSnapshot || !decision.ps.empty())
+    case replication::RecoveryAction::kGoBack:
+      if (decision.origin == checkpoint::EpochOrigin::kCheckpoint) noteResumed(*latest.found);
+      if (decision.origin == checkpoint::EpochOrigin::kSnapshot || !decision.ps.empty())
         goes_on_.went_back = wentBackBy(decision);
       return std::nullopt;
     default:
@@ -197,7 +209,7 @@ std::optional<uint64_t> Checkpointer::restore() {
 
 checkpoint::Latest Checkpointer::findLatest() {
   if (!folder_) return {};
-  if (options_.stay) client_.held();  // whom to ask for the shards
+  if (options_.stay) client_.held();  // connects to the ps, which have the shards
   checkpoint::Latest latest = folder_->latestValid();
   warnAbout(latest.rejected);
   return latest;
@@ -214,49 +226,53 @@ void Checkpointer::checkFits(const checkpoint::Latest::Found& found) const {
   if (const std::string difference = differenceTo(saved); !difference.empty())
     throw Error(ErrorCode::kBadConfig,
                 fmt::format("{} is a checkpoint of another model:\n{}\nGive this job another "
-                            "run_dir, or start anew: with dtf-launch --fresh, which keeps them "
-                            "beside, or without {}",
+                            "run_dir, or another 'job:' name where its file has no run_dir. "
+                            "Or start anew: dtf-launch --fresh moves the old checkpoints aside, "
+                            "and keeps them. Without dtf-launch, move {} away first.",
                             found.folder.string(), difference, folder_->path().string()));
 }
 
-// From the words of all ps, and with what is on the disk. Checkpoints that can't be used are in the
-// way only of a job that needs one.
-ps::RecoveryDecision Checkpointer::decide(const checkpoint::Latest& latest, uint64_t step,
-                                          bool with_snapshots) {
-  std::vector<checkpoint::HeldValues> held = client_.held();
-  const auto is_empty = [](const checkpoint::HeldValues& values) { return values.epoch == 0; };
-  for (checkpoint::HeldValues& values : held)
+// Decides by the state of all ps and the newest checkpoint. Unusable checkpoints are an error only
+// if the job needs one.
+replication::RecoveryDecision Checkpointer::decide(const checkpoint::Latest& latest, uint64_t step,
+                                                   bool with_snapshots) {
+  std::vector<checkpoint::PsState> held = client_.held();
+  const auto is_empty = [](const checkpoint::PsState& values) { return values.epoch == 0; };
+  for (checkpoint::PsState& values : held)
     if (!with_snapshots) values.snapshots.clear();
-  common_snapshot_ = ps::newestCommonSnapshot(wordsOf(held));
-  ps::ChiefWord chief{std::nullopt,         epoch_, step, options_.incarnation.value, named_,
-                      options_.reached_step};
+  common_snapshot_ = replication::newestCommonSnapshot(held);
+  replication::ChiefState chief{
+      std::nullopt,          epoch_,        step, options_.incarnation.value, named_,
+      options_.reached_step, options_.hosts};
   if (latest.found) chief.checkpoint = cutOf(latest.found->manifest);
   const bool lost = std::any_of(held.begin(), held.end(), is_empty);
   if (lost && !latest.found && !latest.rejected.empty() && !common_snapshot_)
     throw noneUsable(latest.rejected, folder_->path());
-  ps::RecoveryDecision decision = decideAsChief(held, chief);
+  replication::RecoveryDecision decision = decideAsChief(held, chief);
   named_ = std::max(named_, decision.epoch);
-  if (decision.action == ps::RecoveryAction::kGoBack &&
-      decision.origin == ps::EpochOrigin::kCheckpoint)
+  if (decision.action == replication::RecoveryAction::kGoBack &&
+      decision.origin == checkpoint::EpochOrigin::kCheckpoint)
     checkFits(latest.found.value());
   return decision;
 }
 
-// A ps doesn't offer a snapshot again that it could not load: so another is decided on, in the end
-// a checkpoint.
-ps::RecoveryDecision Checkpointer::decideAndGoBack(const checkpoint::Latest& latest,
-                                                   uint64_t step) {
+// A ps doesn't offer a snapshot again that it failed to load. So each try decides on another
+// snapshot, and finally on a checkpoint.
+replication::RecoveryDecision Checkpointer::decideAndGoBack(const checkpoint::Latest& latest,
+                                                            uint64_t step) {
   constexpr int kSnapshotTriesMax = 4;  // each ps keeps two
   for (int tries = 0;; ++tries) {
-    ps::RecoveryDecision decision = decide(latest, step, tries < kSnapshotTriesMax);
-    if (decision.action == ps::RecoveryAction::kRefill) refill(decision);
-    if (decision.action != ps::RecoveryAction::kGoBack || goBack(latest, decision)) return decision;
+    replication::RecoveryDecision decision = decide(latest, step, tries < kSnapshotTriesMax);
+    if (decision.action == replication::RecoveryAction::kRefill) refill(decision);
+    if (decision.action != replication::RecoveryAction::kGoBack || goBack(latest, decision))
+      return decision;
   }
 }
 
-// False: a snapshot can't be loaded.
-bool Checkpointer::goBack(const checkpoint::Latest& latest, const ps::RecoveryDecision& decision) {
-  const bool to_snapshot = decision.origin == ps::EpochOrigin::kSnapshot;
+// Returns false if a snapshot can't be loaded.
+bool Checkpointer::goBack(const checkpoint::Latest& latest,
+                          const replication::RecoveryDecision& decision) {
+  const bool to_snapshot = decision.origin == checkpoint::EpochOrigin::kSnapshot;
   checkpoint::GoingBack target{"", decision.cut.epoch, decision.cut.step, decision.epoch};
   if (!to_snapshot) target.folder = latest.found.value().folder.filename().string();
   try {
@@ -279,21 +295,21 @@ bool Checkpointer::goBack(const checkpoint::Latest& latest, const ps::RecoveryDe
   if (latest.found) last_step_ = latest.found->manifest.global_step;
   if (decision.steps_lost > 0 || !decision.ps.empty() || to_snapshot)
     log::warning("event=went_back step={} steps_lost={} epoch={} reason=\"{}\"", decision.cut.step,
-                 decision.steps_lost, ps::epochNumber(decision.epoch), decision.reason);
+                 decision.steps_lost, replication::epochNumber(decision.epoch), decision.reason);
   return true;
 }
 
-void Checkpointer::refill(const ps::RecoveryDecision& decision) {
+void Checkpointer::refill(const replication::RecoveryDecision& decision) {
   client_.refill(decision.ps, decision.epoch);
   DTF_FAILPOINT("recovery.after_refill");
-  broken_ = true;  // what was asked of them before was of other processes
-  log::warning("event=refilled epoch={} reason=\"{}\"", ps::epochNumber(decision.epoch),
+  broken_ = true;  // earlier requests went to other processes
+  log::warning("event=refilled epoch={} reason=\"{}\"", replication::epochNumber(decision.epoch),
                decision.reason);
 }
 
 void Checkpointer::saveInitial() {
-  // Behind an earlier chief that saved nothing the others may be at work; a step they can't
-  // complete without this one.
+  // After an earlier chief that saved nothing, async workers may be training already. Sync workers
+  // can't complete a step without this chief.
   const Motion motion = continued_ && !cutsAtStep() ? Motion::kTraining : Motion::kAtRest;
   try {
     if (folder_) {
@@ -302,14 +318,15 @@ void Checkpointer::saveInitial() {
       snapshot(motion);
     }
   } catch (const Error& error) {
-    // Without it the loss of a ps would be the end: whoever lost one now starts again.
+    // Without the initial checkpoint, the loss of a ps ends the job. If a ps was lost now, start()
+    // tries again.
     if (error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline) throw;
     log::warning("event={}_failed step=0 reason=\"{}\"", folder_ ? "checkpoint" : "snapshot",
                  error.message());
   }
 }
 
-// With nothing to go back to, the values are to be on two ps before anybody trains on.
+// Without a checkpoint, the values must be on two ps before training goes on.
 void Checkpointer::awaitFirstReplicas() {
   if (options_.replicas && !last_step_) client_.awaitReplicas(epoch_);
 }
@@ -319,12 +336,12 @@ std::optional<WentBack> Checkpointer::recover(uint64_t step) {
   cut_.reset();
   const checkpoint::Latest latest = findLatest();
   const uint64_t epoch_before = epoch_;
-  const ps::RecoveryDecision decision = decideAndGoBack(latest, step);
-  if (decision.action == ps::RecoveryAction::kGoBack) return wentBackBy(decision);
-  DTF_CHECK(decision.action == ps::RecoveryAction::kContinue ||
-            decision.action == ps::RecoveryAction::kRefill);
+  const replication::RecoveryDecision decision = decideAndGoBack(latest, step);
+  if (decision.action == replication::RecoveryAction::kGoBack) return wentBackBy(decision);
+  DTF_CHECK(decision.action == replication::RecoveryAction::kContinue ||
+            decision.action == replication::RecoveryAction::kRefill);
   if (decision.epoch == epoch_before) return std::nullopt;
-  // An earlier try has reached every ps, though not every answer has come back.
+  // An earlier try reached every ps, but not every reply came back.
   epoch_ = decision.epoch;
   last_step_.reset();
   if (latest.found) last_step_ = latest.found->manifest.global_step;
@@ -332,13 +349,13 @@ std::optional<WentBack> Checkpointer::recover(uint64_t step) {
   return WentBack{
       back_at, step > back_at ? step - back_at : 0,
       fmt::format("all went back to the {} of step {}",
-                  decision.origin == ps::EpochOrigin::kSnapshot ? "snapshot" : "checkpoint",
+                  decision.origin == checkpoint::EpochOrigin::kSnapshot ? "snapshot" : "checkpoint",
                   back_at),
-      decision.origin == ps::EpochOrigin::kSnapshot};
+      decision.origin == checkpoint::EpochOrigin::kSnapshot, decision.epoch};
 }
 
 void Checkpointer::startFresh() {
-  const std::vector<checkpoint::HeldValues> held = client_.held();
+  const std::vector<checkpoint::PsState> held = client_.held();
   if (std::any_of(held.begin(), held.end(), [](const auto& values) { return values.epoch > 0; }))
     throw Error(ErrorCode::kBadConfig,
                 "the ps hold the values of an earlier process of the chief, so the job can't start "
@@ -349,19 +366,26 @@ void Checkpointer::startFresh() {
     log::info("event=checkpoints_set_aside folder={}", aside->string());
 }
 
-// For the log, and for whoever tells of the job.
+// Records the resumed checkpoint for goesOn() and logs it.
 void Checkpointer::noteResumed(const checkpoint::Latest::Found& found) {
   const checkpoint::Manifest& saved = found.manifest;
   run_seconds_before_ = saved.run_seconds;
   goes_on_.resumed = Resumed{saved.global_step, found.folder, saved.created, {}};
   if (const auto settings = saved.extra.find(kSettingsKey); settings != saved.extra.end())
-    goes_on_.resumed->changes = changesOf(settings->second, ps::settingsOf(declaration_));
+    goes_on_.resumed->changes = changesOf(settings->second, shard::settingsOf(declaration_));
+  const EpochsOfJob job{options_.epochs, declaration_.steps, options_.workers,
+                        replication::sharesSteps(declaration_.replication)};
+  if (const std::string moved = movedEpochsText(saved, job); !moved.empty())
+    goes_on_.resumed->changes.push_back(moved);
+  if (const std::string trained = trainedExamplesText(trainedSplit(saved), evalSplit(declaration_));
+      !trained.empty())
+    goes_on_.resumed->changes.push_back(trained);
   log::info("event=restored checkpoint={} global_step={} saved={}", found.folder.string(),
             saved.global_step, saved.created);
   if (!goes_on_.resumed->changes.empty()) {
     const std::string line = fmt::format("event=settings_changed since_step={} changes=\"{}\"",
                                          saved.global_step, join(goes_on_.resumed->changes, "; "));
-    // A launcher shows the changes itself, so for its console this line is a detail.
+    // A launcher shows the changes itself, so its console needs no warning.
     notifyEnabled() ? log::info("{}", line) : log::warning("{}", line);
   }
   if (saved.global_step >= declaration_.steps)
@@ -374,10 +398,10 @@ std::string Checkpointer::differenceTo(const checkpoint::Manifest& saved) const 
   std::string difference = checkpoint::manifestDifference(
       checkpoint::underNames(saved, checkpoint::namesOf(declaration_.layout.variables)), wanted);
   if (!difference.empty()) return difference;
-  // A checkpoint of an older version has no text.
+  // A checkpoint of an older version has no text of the model.
   const auto model = saved.extra.find(kModelKey);
   if (model == saved.extra.end()) return {};
-  // The data come first: the model's text has a list of words as its digest alone.
+  // Compares the data first, as the model's text has only the digest of a list of words.
   if (options_.signature)
     difference = meaningDifference(saved, *options_.signature, "the training data");
   if (!difference.empty()) return difference;

@@ -10,10 +10,10 @@
 #include "common/base/log.h"
 #include "common/base/wall_time.h"
 #include "common/model/model_text.h"
-#include "common/ps/declaration.h"
-#include "common/ps/moving_average.h"
-#include "common/ps/optimizer.h"
-#include "common/ps/replication_rules.h"
+#include "common/optimizer/moving_average.h"
+#include "common/optimizer/optimizer.h"
+#include "common/replication/replication_rules.h"
+#include "common/shard/declaration.h"
 #include "common/train/gathered_files.h"
 #include "common/train/saved_signature.h"
 
@@ -21,7 +21,8 @@ namespace dtf::train {
 
 namespace {
 
-// Each try asks for a cut further on; the last is far beyond what workers do in a round trip.
+// Largest distance of a cut from the furthest ps, in steps: far more than workers do in a round
+// trip. Each try doubles the distance.
 constexpr uint64_t kMarginMax = 1 << 16;
 
 std::string examplesText(const cluster::DatasetSpec& dataset) {
@@ -54,10 +55,10 @@ std::string dataText(const cluster::DataSpec& data) {
   return fmt::format("{} batch_size={}", examplesText(data.train), data.batch_size);
 }
 
-// "name=value", a line each.
-std::string settingsText(const std::vector<ps::Setting>& settings) {
+// Returns a line "name=value" for each setting.
+std::string settingsText(const std::vector<arena::Setting>& settings) {
   std::string text;
-  for (const ps::Setting& setting : settings) text += setting.name + "=" + setting.value + "\n";
+  for (const arena::Setting& setting : settings) text += setting.name + "=" + setting.value + "\n";
   return text;
 }
 
@@ -72,7 +73,7 @@ std::string optimizerText(const cluster::OptimizerSpec& optimizer) {
 
 Checkpointer::Checkpointer(FileSystem& file_system, const Clock& clock,
                            checkpoint::CheckpointClient& client,
-                           const ps::ModelDeclaration& declaration, CheckpointerOptions options)
+                           const arena::ModelDeclaration& declaration, CheckpointerOptions options)
     : file_system_(file_system),
       clock_(clock),
       client_(client),
@@ -82,14 +83,14 @@ Checkpointer::Checkpointer(FileSystem& file_system, const Clock& clock,
   DTF_CHECK(!options_.job.empty() && options_.workers > 0);
   DTF_CHECK(declaration_.steps > 0 && !declaration_.layout.shards.empty());
   if (!options_.spec) return;
-  if (options_.stay) staying_.emplace(client_.staying(), options_.ps_hosts);
+  if (options_.stay) staying_.emplace(client_.staying(), options_.ps_hosts, options_.hosts);
   folder_.emplace(file_system, options_.run_dir / "checkpoints", options_.incarnation,
                   staying_ ? &*staying_ : nullptr);
   folder_->prepare();
 }
 
 bool Checkpointer::cutsAtStep() const {
-  return ps::cutKind(declaration_.replication) == ps::CutKind::kAtStep;
+  return replication::cutKind(declaration_.replication) == replication::CutKind::kAtStep;
 }
 
 // ---- cut
@@ -112,8 +113,8 @@ void Checkpointer::startCut(uint64_t step) {
   cut_ = std::move(cut);
 }
 
-// What startCut() began. Nullopt: nothing, or it was missed, for whatever reason: another cut may
-// be had.
+// Returns the cut that startCut() announced. Returns nullopt if there is none or it failed; another
+// cut may still succeed.
 std::optional<Checkpointer::Cut> Checkpointer::takeStartedCut() {
   std::optional<Cut> cut = std::exchange(cut_, std::nullopt);
   if (!cut) return std::nullopt;
@@ -136,7 +137,8 @@ CutPosition Checkpointer::furthestPosition(bool hold) {
   for (size_t ps = 0; ps < positions.size(); ++ps)
     if (positions[ps].size() != due)
       throw Error(ErrorCode::kBadData,
-                  fmt::format("ps/{} says how far it is with {} numbers, where {} are due", ps,
+                  fmt::format("{} says how far it is with {} numbers, where {} are due",
+                              options_.hosts.of(static_cast<uint32_t>(ps)).name(),
                               positions[ps].size(), due));
   CutPosition furthest = positions[0];
   for (const CutPosition& position : positions)
@@ -144,8 +146,9 @@ CutPosition Checkpointer::furthestPosition(bool hold) {
   return furthest;
 }
 
-// Has the ps captured at the furthest position that any of them is at, and `margin` steps on, where
-// the job has so many; it may have been restored beyond them. Nullopt: it was too late.
+// Makes the ps capture their shards at the furthest position of any ps; in sync mode `margin` steps
+// later, up to the job's last step. A job may have been restored beyond that. Returns nullopt if a
+// ps had already passed the position.
 std::optional<Checkpointer::Cut> Checkpointer::tryFurthestCut(Motion motion, uint64_t margin) {
   const bool hold = !cutsAtStep() && motion == Motion::kTraining;
   const TimePoint begin = clock_.now();
@@ -166,7 +169,7 @@ std::optional<Checkpointer::Cut> Checkpointer::tryFurthestCut(Motion motion, uin
   }
 }
 
-// The ps would go on by themselves, but only after kHoldMax.
+// Without this, the ps end the hold only after kHoldMax.
 void Checkpointer::releaseHold() {
   try {
     client_.releaseHold();
@@ -175,7 +178,7 @@ void Checkpointer::releaseHold() {
   }
 }
 
-// Nullopt: every ps is still where the last checkpoint was taken.
+// Returns nullopt if every ps is still at the last checkpoint.
 std::optional<Checkpointer::Cut> Checkpointer::takeCut(Motion motion) {
   if (std::optional<Cut> cut = takeStartedCut()) return cut;
   const bool at_rest = motion == Motion::kAtRest;
@@ -198,13 +201,13 @@ checkpoint::Manifest Checkpointer::manifestAt(const CutPosition& position,
   manifest.seed = options_.data.seed;
   manifest.data = dataText(options_.data);
   manifest.worker_batches =
-      ps::batchesDone(declaration_.replication, options_.workers, position, global_step);
+      replication::batchesDone(declaration_.replication, options_.workers, position, global_step);
   manifest.optimizer = optimizerText(declaration_.optimizer);
   manifest.model_fingerprint = fmt::format("{:016x}", declaration_.layout.fingerprint());
-  for (const ps::VariableInfo& variable : declaration_.layout.variables) {
+  for (const arena::VariableInfo& variable : declaration_.layout.variables) {
     checkpoint::VariableInfo info{variable.name, variable.shape, {}};
-    for (uint32_t i = 0; i < ps::slotCount(declaration_.optimizer, variable); ++i)
-      info.slots.push_back(ps::slotName(declaration_.optimizer, i));
+    for (uint32_t i = 0; i < optimizer::slotCount(declaration_.optimizer, variable); ++i)
+      info.slots.push_back(optimizer::slotName(declaration_.optimizer, i));
     manifest.variables.push_back(std::move(info));
   }
   manifest.run_seconds = run_seconds_before_ + toSeconds(clock_.now() - started_);
@@ -218,11 +221,11 @@ checkpoint::Manifest Checkpointer::manifestAt(const CutPosition& position,
   }
   if (epoch_ > 0) manifest.extra[kEpochKey] = std::to_string(epoch_);
   if (options_.epochs > 0) manifest.extra[kEpochsKey] = std::to_string(options_.epochs);
-  manifest.extra[kSettingsKey] = settingsText(ps::settingsOf(declaration_));
+  manifest.extra[kSettingsKey] = settingsText(shard::settingsOf(declaration_));
   return manifest;
 }
 
-// How long training was held up. A hold lasts until the captures are taken.
+// Returns how long training stalled. A hold lasts until the captures are taken.
 double Checkpointer::stallOf(const Cut& cut, double longest_capture) const {
   const double held_up = toSeconds(cut.held_up);
   return cutsAtStep() ? held_up + longest_capture : std::max(held_up, longest_capture);
@@ -261,7 +264,7 @@ std::vector<checkpoint::SavedShard> Checkpointer::saveShards(const std::string& 
   if (options_.stay) return client_.staying().save(checkpoint::stayingName(attempt), position);
   if (!options_.gather) return client_.save(attempt, position);
   return gatherShards(file_system_, client_.transfer(), folder_->path() / attempt, position,
-                      declaration_);
+                      declaration_, options_.hosts);
 }
 
 void Checkpointer::noteWhereTheyStay(const std::string& attempt,
@@ -271,7 +274,7 @@ void Checkpointer::noteWhereTheyStay(const std::string& attempt,
     manifest.shards[i].host = options_.ps_hosts.at(i);
 }
 
-// What becomes of the checkpoint is decided already; a ps that doesn't hear it keeps its capture
+// The checkpoint is already committed or abandoned. A ps that misses this call keeps its capture
 // until the next one.
 void Checkpointer::releaseStaged(bool saved) {
   try {
@@ -281,10 +284,10 @@ void Checkpointer::releaseStaged(bool saved) {
   }
 }
 
-// The new checkpoint is safe whatever becomes of the old ones.
+// A failure to remove old checkpoints doesn't affect the new one.
 void Checkpointer::prune() {
   try {
-    if (options_.stay) folder_->sweepStale();  // what a ps could not be told to remove before
+    if (options_.stay) folder_->sweepStale();  // shards that a ps could not remove before
     folder_->removeInitial();
     std::vector<uint64_t> also;
     if (options_.keeps_also) also = options_.keeps_also();
@@ -295,8 +298,8 @@ void Checkpointer::prune() {
   }
 }
 
-// A connection that was made anew forgets what was asked of it before: the ps are asked for their
-// part again. At rest nothing else is waited for, so that is done at once.
+// A new connection lacks the requests of the old one: after a failure, calls held() again before
+// `take`. At rest it retries at once; in training the supervisor retries later.
 template <class Take>
 auto Checkpointer::withRenewal(Motion motion, const Take& take) {
   try {
@@ -341,9 +344,9 @@ std::optional<TakenSnapshot> Checkpointer::snapshot(Motion motion) {
 
 std::optional<TakenSnapshot> Checkpointer::snapshotOnce(Motion motion) {
   const std::optional<Cut> cut = takeCut(motion);
-  const ps::CutName name{epoch_, cut ? cut->global_step : 0};
+  const checkpoint::CutName name{epoch_, cut ? cut->global_step : 0};
   if (!cut || common_snapshot_ == name) return std::nullopt;
-  std::optional<checkpoint::SnapshotName> keep;
+  std::optional<checkpoint::CutName> keep;
   if (common_snapshot_) keep = {common_snapshot_->epoch, common_snapshot_->step};
   TakenSnapshot taken{cut->global_step};
   double longest_capture = 0;

@@ -1,23 +1,19 @@
 #pragma once
 
-// What the chief does when it starts, and when a ps was started again, from what every ps says that
-// it holds: ps::decideRecovery() on the words as they come over the wire. A ps that was started
-// again holds nothing, while the others hold trained values: to train on would mix two histories of
-// one model without a word.
+// The chief's decision at its start and after a ps was restarted: replication::decideRecovery() on
+// the replies to CheckpointClient::held(). A restarted ps holds no values while the others hold
+// trained ones. To train on would silently mix two histories of one model.
 
 #include <vector>
 
 #include "common/checkpoint/checkpoint_client.h"
-#include "common/ps/job_recovery.h"
+#include "common/replication/job_recovery.h"
 
 namespace dtf::train {
 
-// What the ps said, as the decision takes it. All have answered.
-std::vector<ps::PsWord> wordsOf(const std::vector<checkpoint::HeldValues>& held);
-
-// kStart, kContinue, kRefill or kGoBack.
-// Errors: kBadData naming the ps that have lost their values, when nothing holds these.
-ps::RecoveryDecision decideAsChief(const std::vector<checkpoint::HeldValues>& held,
-                                   const ps::ChiefWord& chief);
+// Returns kStart, kContinue, kRefill or kGoBack.
+// Errors: kBadData, naming the ps that lost their values, if no copy exists.
+replication::RecoveryDecision decideAsChief(const std::vector<checkpoint::PsState>& held,
+                                            const replication::ChiefState& chief);
 
 }  // namespace dtf::train

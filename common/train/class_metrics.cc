@@ -1,11 +1,12 @@
-// Metrics that compare the class that a model chose with the one that an example has.
-//   top_k      the share of examples of whose outputs fewer than k are larger than that of their
-//              class: sklearn.metrics.top_k_accuracy_score but for ties, which count as hits
-//   precision  of those that were given a class, the share that has it
-//   recall     of those that have a class, the share that was given it
-// The last two are of class 1 where there are two classes (sklearn's average='binary'), else the
-// mean over the classes that occur (average='macro'); of targets the mean over the units. A share
-// of none is 0 (zero_division=0). Where an output is no number they are none.
+// Metrics that compare the predicted class of each example with its label.
+//   top_k      share of examples for which fewer than k outputs exceed the label's output:
+//              sklearn.metrics.top_k_accuracy_score, but ties count as hits
+//   precision  share of the examples predicted as a class that have this label
+//   recall     share of the examples with a label that are predicted as it
+// With two classes, precision and recall are of class 1 (sklearn's average='binary'). With more
+// classes they are the mean over the classes that occur (average='macro'), with targets the mean
+// over the units. A share of no examples is 0 (zero_division=0). If an output is NaN, precision and
+// recall are undefined.
 
 #include <algorithm>
 #include <cmath>
@@ -29,7 +30,7 @@ class TopK final : public Metric {
       const std::span<const float> row = batch.outputs.subspan(i * units, units);
       const float own = row[static_cast<size_t>(batch.classes[i])];
       const auto larger = std::count_if(row.begin(), row.end(), [own](float each) {
-        return !(each <= own);  // a NaN is no hit
+        return !(each <= own);  // a NaN counts as larger
       });
       hits_ += larger < k_ ? 1 : 0;
     }
@@ -45,7 +46,7 @@ class TopK final : public Metric {
   int64_t hits_ = 0, examples_ = 0;
 };
 
-// Of one class or unit.
+// Counts for one class or unit.
 struct Counts {
   int64_t right = 0, given = 0, has = 0;
 };
@@ -115,8 +116,9 @@ class ClassCounter final : public Metric {
   const ClassCount kind_;
   const float middle_;
   const size_t units_;
+  // By class or unit; one unit stands for two classes.
   std::vector<Counts> counts_;
-  bool undefined_ = false;  // of two classes where there is one unit
+  bool undefined_ = false;  // an output was NaN
   bool of_targets_ = false;
 };
 

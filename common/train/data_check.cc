@@ -9,6 +9,7 @@
 #include "common/data/data_files.h"
 #include "common/data/dataset.h"
 #include "common/data/image_folder.h"
+#include "common/data/left_out_log.h"
 #include "common/data/open_dataset.h"
 #include "common/train/epochs.h"
 #include "common/train/model_data.h"
@@ -26,7 +27,7 @@ bool isDrawn(const DatasetSpec& dataset) {
          dataset.format == DatasetSpec::Format::kSynthetic;
 }
 
-// The key that names its first file.
+// Returns the place of the key that names the first file.
 const Mark& markOf(const DatasetSpec& dataset) {
   for (const Mark* mark : {&dataset.images_mark, &dataset.npy.archive.mark,
                            &dataset.npy.features.mark, &dataset.image_folder.folder.mark})
@@ -35,12 +36,12 @@ const Mark& markOf(const DatasetSpec& dataset) {
 }
 
 // Checks the data of one job.
-// Borrows: all three, for one call of run.
+// Borrows: all arguments, for one call of run().
 class DataChecker {
  public:
   DataChecker(const cluster::TrainSpec& train, yaml::Report& report,
-              const std::function<void(const std::string& what)>& on_reading)
-      : train_(train), report_(report), on_reading_(on_reading) {}
+              const std::function<void(const std::string& what)>& on_reading, log::Level left_out)
+      : train_(train), report_(report), on_reading_(on_reading), left_out_(left_out) {}
 
   DataCounts run() {
     DataCounts counts;
@@ -75,6 +76,7 @@ class DataChecker {
   int64_t read(const DatasetSpec& dataset, bool eval) {
     const std::shared_ptr<const data::Dataset> read =
         checkedDataset(train_.model, data::openDataset(dataset, train_.data.seed, eval));
+    left_out_.add(*read);
     if (!eval) checkBatches(train_, read->size(), read->features().source());
     return read->size();
   }
@@ -82,14 +84,16 @@ class DataChecker {
   const cluster::TrainSpec& train_;
   yaml::Report& report_;
   const std::function<void(const std::string& what)>& on_reading_;
+  data::LeftOutLog left_out_;
 };
 
 }  // namespace
 
 DataCounts checkContents(const cluster::JobSpec& job, yaml::Report& report,
-                         const std::function<void(const std::string& what)>& on_reading) {
+                         const std::function<void(const std::string& what)>& on_reading,
+                         log::Level left_out) {
   DTF_CHECK(job.train.has_value());
-  return DataChecker(*job.train, report, on_reading).run();
+  return DataChecker(*job.train, report, on_reading, left_out).run();
 }
 
 }  // namespace dtf::train

@@ -1,14 +1,15 @@
 #pragma once
 
-// What only shows when the files of a job are read to their ends: labels beyond the units, numbers
-// beyond a vocabulary, records that can't be read, too few examples for a batch. The workers of the
-// job find the same when they start; `dtf-launch check` finds it before.
+// Checks that need the whole content of a job's data files: labels beyond the units, numbers beyond
+// a vocabulary, unreadable records, too few examples for a batch. The job's workers make the same
+// checks when they start; `dtf-launch check` makes them before.
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 
+#include "common/base/log.h"
 #include "common/cluster/spec.h"
 #include "common/yaml/report.h"
 
@@ -16,15 +17,17 @@ namespace dtf::train {
 
 // Value type.
 struct DataCounts {
-  std::optional<int64_t> train;  // examples; nullopt: they are not on this host
+  std::optional<int64_t> train;  // examples; nullopt: not on this host
   std::optional<int64_t> eval;   // nullopt: likewise, or the job has none
 };
 
-// Reads all data of `job`, which checkJob() has found no mistake in, as its workers will, and puts
-// what is wrong with them into `report`. Nothing is drawn, and of a folder the images are counted,
-// but not decoded. `on_reading` is told of what takes a while, before it does.
+// Reads all data of `job`, in which checkJob() has found no mistake, as its workers will. Adds
+// mistakes of the data to `report`. Only counts drawn examples, and the images of a folder without
+// a split. Calls `on_reading` with the name of a large data set before it is read.
+// Logs the records that are left out, at the level `left_out`.
 // Blocks: on the disk, as data::openDataset().
 DataCounts checkContents(const cluster::JobSpec& job, yaml::Report& report,
-                         const std::function<void(const std::string& what)>& on_reading);
+                         const std::function<void(const std::string& what)>& on_reading,
+                         log::Level left_out = log::Level::kWarning);
 
 }  // namespace dtf::train

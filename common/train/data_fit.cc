@@ -35,8 +35,8 @@ std::string shapeRemedy(const std::string& columns, const Shape& shape, bool to_
   if (!to_train && columns.empty()) return "evaluate on data of the shape that it trains on";
   if (!to_train)
     return fmt::format(
-        "its features are the columns {}: choose those of the training data with "
-        "feature_columns",
+        "its features are the columns {}: choose the columns of the training data "
+        "with feature_columns",
         columns);
   if (columns.empty()) return "";
   return fmt::format(

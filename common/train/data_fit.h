@@ -1,7 +1,6 @@
 #pragma once
 
-// Whether data fit a model, from their headers alone, and the remedies that messages name where
-// they don't.
+// Checks that data fit a model, by their headers alone, and gives remedies for error messages.
 
 #include <cstdint>
 #include <string>
@@ -13,14 +12,15 @@
 
 namespace dtf::train {
 
-// Returns the columns of a table that are its features, for messages: "a, b, c", "a, b, ..., z".
+// Returns the feature columns of a table, for messages: "a, b, c", "a, b, ..., z".
 std::string featureColumns(const data::TrainedColumns& columns, const cluster::CsvSpec& spec);
 
-// Returns what to do about features of another shape than the model's. `columns`: those of
-// featureColumns(); empty: the data are no table. Empty: there is nothing special to say.
+// Returns a remedy for features of the wrong shape; empty if there is no special one. `columns`:
+// from featureColumns(); empty: the data are no table. `to_train`: false for evaluation data.
 std::string shapeRemedy(const std::string& columns, const Shape& shape, bool to_train);
 
-// Errors: kBadConfig at the layer for more classes than it has units; one unit tells two apart.
+// Checks that the output layer has a unit for each class; one unit is enough for two classes.
+// Errors: kBadConfig at the layer.
 void checkClassCount(const model::ModelOutput& output, const std::string& name, int64_t classes);
 
 }  // namespace dtf::train

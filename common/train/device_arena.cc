@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "common/base/check.h"
-#include "common/ps/moving_average.h"
-#include "common/ps/optimizer.h"
+#include "common/optimizer/moving_average.h"
+#include "common/optimizer/optimizer.h"
 #include "common/runtime/variable_ops.h"
 
 namespace dtf::train {
@@ -17,22 +17,22 @@ graph::TensorSpec vectorOf(DType dtype, size_t elements) {
   return {dtype, {static_cast<int64_t>(elements)}};
 }
 
-// The first element of a tower's lines, and of the next one's the end: shares that differ by a line
-// at most.
+// Returns the first element of a tower's lines; the first of the next tower is their end. Shares
+// differ by a line at most.
 uint64_t firstOf(uint64_t elements, uint32_t index, uint32_t towers) {
   return elements / kLine * index / towers * kLine;
 }
 
-// All that stays the same from update to update.
-ps::UpdateConstants constantsOf(const cluster::OptimizerSpec& optimizer) {
-  return ps::OptimizerClock(optimizer).next();
+// Returns constants for attributes that are the same in every update.
+optimizer::UpdateConstants constantsOf(const cluster::OptimizerSpec& optimizer) {
+  return optimizer::OptimizerClock(optimizer).next();
 }
 
-graph::Attributes attributesOf(const ps::UpdateConstants& c) {
+graph::Attributes attributesOf(const optimizer::UpdateConstants& c) {
   return {{"kind", static_cast<int64_t>(c.kind)},
           {"use_nesterov", c.use_nesterov},
           {"centered", c.centered},
-          {"averages", c.average_slot != ps::kSlotsMax},
+          {"averages", c.average_slot != optimizer::kSlotsMax},
           {"momentum", double{c.momentum}},
           {"rho", double{c.rho}},
           {"one_minus_rho", double{c.one_minus_rho}},
@@ -50,15 +50,15 @@ graph::Attributes attributesOf(const ps::UpdateConstants& c) {
 
 }  // namespace
 
-// What the kernels must know of lines [begin, end), which are counted from `begin`.
+// The kernels' inputs for lines [begin, end), counted from `begin`.
 struct DeviceArena::Lines {
   std::vector<uint8_t> kinds;       // by line
   std::vector<float> rates;         // by kind - 1
   std::vector<int32_t> statistics;  // the lines whose kind isn't 0
 
-  Lines(const ps::ParameterLayout& layout, uint64_t begin, uint64_t end)
+  Lines(const arena::ParameterLayout& layout, uint64_t begin, uint64_t end)
       : kinds((end - begin) / kLine) {
-    for (const ps::MovingRange& range : ps::movingRanges(layout, 0)) {
+    for (const optimizer::MovingRange& range : optimizer::movingRanges(layout, 0)) {
       auto rate = std::ranges::find(rates, range.one_minus_momentum);
       if (rate == rates.end()) rate = rates.insert(rates.end(), range.one_minus_momentum);
       const auto kind = static_cast<uint8_t>(rate - rates.begin() + 1);
@@ -71,8 +71,9 @@ struct DeviceArena::Lines {
   }
 };
 
-DeviceArena::DeviceArena(const ps::ParameterLayout& layout, const cluster::OptimizerSpec& optimizer,
-                         const ComputeDevice& on, uint32_t index, uint32_t towers)
+DeviceArena::DeviceArena(const arena::ParameterLayout& layout,
+                         const cluster::OptimizerSpec& optimizer, const ComputeDevice& on,
+                         uint32_t index, uint32_t towers)
     : on_(on),
       index_(index),
       elements_(layout.shards.at(0).elements),
@@ -86,7 +87,7 @@ DeviceArena::DeviceArena(const ps::ParameterLayout& layout, const cluster::Optim
   const runtime::DeviceLock lock(*on_.device);
   parameters_ = on_.device->allocate(elements_ * sizeof(float));
   gradients_ = on_.device->allocate(elements_ * sizeof(float));  // its padding stays 0
-  for (uint32_t slot = 0; slot < ps::slotCount(optimizer); ++slot)
+  for (uint32_t slot = 0; slot < optimizer::slotCount(optimizer); ++slot)
     slots_.push_back(on_.device->allocate(ownBytes()));
   keep(layout);
   const Lines lines(layout, begin_, end_);
@@ -104,8 +105,8 @@ DeviceArena::DeviceArena(const ps::ParameterLayout& layout, const cluster::Optim
     operations->prepare();
 }
 
-void DeviceArena::keep(const ps::ParameterLayout& layout) {
-  for (const ps::Slice& slice : layout.shards[0].slices) {
+void DeviceArena::keep(const arena::ParameterLayout& layout) {
+  for (const arena::Slice& slice : layout.shards[0].slices) {
     const auto at = [&slice](const runtime::DeviceMemory& memory) {
       return reinterpret_cast<float*>(memory.get()) + slice.offset;
     };
@@ -113,7 +114,7 @@ void DeviceArena::keep(const ps::ParameterLayout& layout) {
   }
 }
 
-// The source must stay until the device is waited for.
+// Copies `bytes` to the device. The source must stay until the device is synchronised.
 runtime::DeviceMemory DeviceArena::copied(const void* from, size_t bytes) {
   runtime::DeviceMemory memory = on_.device->allocate(bytes);
   if (bytes > 0) on_.device->copyToDevice(memory.get(), static_cast<const std::byte*>(from), bytes);
@@ -232,7 +233,7 @@ void DeviceArena::scaleGradients(float factor) {
   scaling_.run();
 }
 
-// The number is read when the copy is done, so it stays for as long as the device can be behind.
+// The device reads the number when the copy is done, so the ring keeps it until then.
 void DeviceArena::send(float value, const runtime::DeviceMemory& to) {
   if (sends_ > 0 && sends_ % sent_.size() == 0) on_.device->synchronise();
   float& from = sent_[sends_++ % sent_.size()];

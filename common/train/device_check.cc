@@ -13,8 +13,8 @@ namespace dtf::train {
 
 namespace {
 
-// Whether a task's own environment decides which GPUs it finds, and with which plug-in: then it is
-// the task that says.
+// Returns whether a task's `env` affects which GPUs it finds, and with which plug-in. Only the task
+// itself can check these.
 bool decidesDevices(const cluster::TaskSpec& task) {
   return std::ranges::any_of(task.env, [](const auto& variable) {
     const std::string_view name = variable.first;
@@ -36,16 +36,21 @@ void checkDevices(const cluster::JobSpec& job, const Host& host, yaml::Report& r
   }
 }
 
-bool checkVariableDevices(const model::ModelGraph& model, size_t ps_tasks, yaml::Report& report) {
+bool checkVariableDevices(const model::ModelGraph& model, const cluster::ClusterSpec& cluster,
+                          yaml::Report& report) {
+  const ShardHosts hosts = cluster.shardHosts();
+  // The file's "/job:ps" of a hybrid placement are the ps.
+  const size_t ps_tasks = cluster.isOneProcess() ? 0 : hosts.ps > 0 ? hosts.ps : hosts.size();
   bool all = true;
   for (const model::ModelVariable& variable : model.variables) {
     if (variable.device_mark.file.empty() || ps_tasks == 0) continue;
     const graph::Node& node = model.graph.node(variable.value.node);
     const std::optional<uint32_t> task = graph::DeviceName::parse(node.device).task;
     if (!task || *task < ps_tasks) continue;
-    report.error(report.placeOf(variable.device_mark),
-                 fmt::format("variable {} asks for {}, but the cluster has {} ps",
-                             yaml::inQuotes(node.name), yaml::inQuotes(node.device), ps_tasks));
+    report.error(
+        report.placeOf(variable.device_mark),
+        fmt::format("variable {} asks for {}, but the cluster has {} {}", yaml::inQuotes(node.name),
+                    yaml::inQuotes(node.device), ps_tasks, hosts.ps > 0 ? "ps" : "workers"));
     all = false;
   }
   return all;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Whether there are the devices that the file gives to tasks, or names in a model's `graph`.
+// Checks that the devices exist which the cluster file gives to tasks or a model's `graph` names.
 
 #include <cstddef>
 
@@ -9,14 +9,15 @@
 
 namespace dtf::train {
 
-// A mistake for each device that `host` lacks, at the line of the task. Those of other hosts are
-// not looked at, nor those of a task whose `env` decides what it finds (CUDA_VISIBLE_DEVICES): the
-// tasks say so.
+// Reports each device that `host` lacks, at the line of its task. Skips tasks on other hosts, and
+// tasks whose `env` affects which devices they find (CUDA_VISIBLE_DEVICES): these check their
+// devices when they start.
 void checkDevices(const cluster::JobSpec& job, const Host& host, yaml::Report& report);
 
-// A mistake for each variable that names a ps beyond the `ps_tasks` of the cluster, at the line of
-// its op. Without any ps all variables are in the process that trains, whatever they name. False:
-// there are mistakes.
-bool checkVariableDevices(const model::ModelGraph& model, size_t ps_tasks, yaml::Report& report);
+// Reports each variable that names a ps beyond those of the cluster, or beyond its workers where
+// these host the shards, at the line of its op, and then returns false. In a job of one process all
+// variables are there, whatever they name.
+bool checkVariableDevices(const model::ModelGraph& model, const cluster::ClusterSpec& cluster,
+                          yaml::Report& report);
 
 }  // namespace dtf::train

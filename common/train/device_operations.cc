@@ -15,7 +15,7 @@ void DeviceOperations::add(std::string_view op, graph::Attributes attributes,
   operation.attributes = std::move(attributes);
   Step step;
   step.name = op;
-  int32_t next = 0;  // names that nobody reads
+  int32_t next = 0;  // tensor names, which nothing reads
   for (const DeviceTensor& input : inputs) {
     DTF_CHECK(input.memory != nullptr);
     operation.inputs.push_back({0, next++});

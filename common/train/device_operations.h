@@ -1,7 +1,6 @@
 #pragma once
 
-// Operations of a device that run one after the other on memory that stays where it is: what isn't
-// in a step's graph.
+// Operations outside a step's graph, which a device runs one after the other on fixed memory.
 
 #include <memory>
 #include <string>
@@ -15,7 +14,7 @@
 
 namespace dtf::train {
 
-// A tensor of an operation, and where the device has it.
+// A tensor of an operation, with its memory on the device.
 struct DeviceTensor {
   graph::TensorSpec spec;
   std::byte* memory = nullptr;
@@ -23,20 +22,21 @@ struct DeviceTensor {
 
 // Owns: the kernels and their workspaces.
 // Borrows: the device, and all memory of the tensors; both must outlive this.
-// Threads: thread-compatible; a turn with the device is the caller's to take (runtime::DeviceLock).
+// Threads: thread-compatible; the caller holds the runtime::DeviceLock.
 // Blocks: prepare().
-// Errors: those of the kernels and of the device.
+// Errors: as the kernels and the device.
 class DeviceOperations {
  public:
   explicit DeviceOperations(const ComputeDevice& on) : on_(on) {}
 
-  // Before prepare(). An output may be the memory of an input where the op says so.
+  // Adds an operation, before prepare(). An output may share the memory of an input if the op
+  // allows it.
   void add(std::string_view op, graph::Attributes attributes,
            const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs);
-  // Once. Without operations run() does nothing.
+  // Compiles the operations; call it once. Without operations run() does nothing.
   void prepare();
   bool empty() const { return steps_.empty(); }
-  // May return before they are done.
+  // May return before the device is done.
   void run();
 
  private:

@@ -7,14 +7,14 @@
 
 #include "common/base/check.h"
 #include "common/base/trace.h"
-#include "common/ps/moving_average.h"
+#include "common/optimizer/moving_average.h"
 #include "common/runtime/variable_ops.h"
 
 namespace dtf::train {
 
 namespace {
 
-// Why these towers keep nothing.
+// Returns why these towers can't keep variables.
 std::string refusalOf(std::span<const ComputeDevice> towers) {
   for (const ComputeDevice& tower : towers)
     if (tower.device->usesHostMemory() ||
@@ -25,9 +25,9 @@ std::string refusalOf(std::span<const ComputeDevice> towers) {
   return "";
 }
 
-size_t ratesOf(const ps::ParameterLayout& layout) {
+size_t ratesOf(const arena::ParameterLayout& layout) {
   std::vector<float> rates;
-  for (const ps::MovingRange& range : ps::movingRanges(layout, 0))
+  for (const optimizer::MovingRange& range : optimizer::movingRanges(layout, 0))
     if (std::ranges::find(rates, range.one_minus_momentum) == rates.end())
       rates.push_back(range.one_minus_momentum);
   return rates.size();
@@ -35,7 +35,7 @@ size_t ratesOf(const ps::ParameterLayout& layout) {
 
 }  // namespace
 
-std::string DeviceVariables::refusal(const ps::ParameterLayout& layout,
+std::string DeviceVariables::refusal(const arena::ParameterLayout& layout,
                                      const cluster::OptimizerSpec& optimizer,
                                      std::span<const ComputeDevice> towers) {
   using Kind = cluster::OptimizerSpec::Kind;
@@ -45,14 +45,14 @@ std::string DeviceVariables::refusal(const ps::ParameterLayout& layout,
                        cluster::optimizerName(optimizer.kind));
   if (optimizer.kind == Kind::kFtrl && optimizer.learning_rate_power != -0.5)
     return "ftrl has another learning_rate_power than -0.5";
-  if (std::ranges::any_of(layout.variables, &ps::VariableInfo::is_sparse))
+  if (std::ranges::any_of(layout.variables, &arena::VariableInfo::is_sparse))
     return "the gradients of embeddings are rows";
   if (ratesOf(layout) > static_cast<size_t>(runtime::kStatisticKindsMax))
     return fmt::format("its statistics have {} momenta", ratesOf(layout));
   return "";
 }
 
-DeviceVariables::DeviceVariables(const ps::ParameterLayout& layout,
+DeviceVariables::DeviceVariables(const arena::ParameterLayout& layout,
                                  const cluster::OptimizerSpec& optimizer,
                                  std::span<const ComputeDevice> towers)
     : clip_norm_(optimizer.clip_by_global_norm) {
@@ -94,16 +94,16 @@ void DeviceVariables::write(std::span<const float> parameters,
   for (const auto& arena : arenas_) arena->write(parameters, slots);
 }
 
-// Each waits for the means that others take of its gradients, and for its own update, before the
-// next step, or another tower, may touch either.
-void DeviceVariables::update(const ps::UpdateConstants& constants) {
+// Waits for all updates before any tower fetches their parameters. So no tower still reads
+// gradients that the next step overwrites.
+void DeviceVariables::update(const optimizer::UpdateConstants& constants) {
   for (const auto& arena : arenas_) arena->update(constants.learning_rate);
   if (arenas_.size() == 1) return;
   for (const auto& arena : arenas_) arena->wait();
   for (const auto& arena : arenas_) arena->takeParameters(arenas_);
 }
 
-// All have all parameters.
+// Every tower has all parameters.
 void DeviceVariables::readParameters(float* to) {
   arenas_[0]->readParameters(to);
 }

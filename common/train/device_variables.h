@@ -1,18 +1,18 @@
 #pragma once
 
-// The variables of a worker without a ps where its GPUs keep them: values, gradients and the
-// optimizer's slots lie in the devices' memory from step to step, updates are computed there, and
-// nothing but batches and losses passes through the host. To the rest of dtf the parameters are
-// still those of a shard in this process, which counts the updates and takes the checkpoints.
+// Variables in the memory of the GPUs of a worker without ps. The GPUs keep values, gradients and
+// the optimizer's slots from step to step, and compute the updates; only batches and losses pass
+// through the host. The rest of dtf sees a shard in this process, which counts the updates and
+// takes the checkpoints.
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "common/arena/parameter_layout.h"
 #include "common/cluster/optimizer_spec.h"
-#include "common/ps/device_arrays.h"
-#include "common/ps/parameter_layout.h"
+#include "common/optimizer/device_arrays.h"
 #include "common/train/device_arena.h"
 #include "common/train/model_part.h"
 
@@ -20,37 +20,36 @@ namespace dtf::train {
 
 // Owns: the arenas, one for each tower.
 // Borrows: the devices and their kernels, which must outlive this.
-// Threads: prepareUpdate() and readGradients() are the training thread's; the others any thread's,
-// one at a time (DeviceArrays): a checkpoint's thread may call them between and beside steps.
-// update() comes between two steps.
-// Blocks: all but the update() of a single device, until devices are done.
+// Threads: prepareUpdate() and readGradients() on the training thread; the others on any, one at a
+// time (DeviceArrays). A checkpoint's thread may call them between and during steps. update() comes
+// between two steps.
+// Blocks: all but the update() of a single device, until the devices are done.
 // Errors: as DeviceArena.
-class DeviceVariables final : public ps::DeviceArrays {
+class DeviceVariables final : public optimizer::DeviceArrays {
  public:
-  // Why variables of `layout` can't be kept by `towers` and updated by `optimizer` there, as "lamb
-  // needs ..."; empty: they can.
-  static std::string refusal(const ps::ParameterLayout& layout,
+  // Returns why `towers` can't keep the variables of `layout` and update them with `optimizer`, as
+  // "lamb needs ..."; empty if they can.
+  static std::string refusal(const arena::ParameterLayout& layout,
                              const cluster::OptimizerSpec& optimizer,
                              std::span<const ComputeDevice> towers);
 
-  // Of one ps, and what refusal() has nothing against.
-  DeviceVariables(const ps::ParameterLayout& layout, const cluster::OptimizerSpec& optimizer,
+  // `layout` has one shard, and refusal() is empty (DTF_CHECK).
+  DeviceVariables(const arena::ParameterLayout& layout, const cluster::OptimizerSpec& optimizer,
                   std::span<const ComputeDevice> towers);
 
-  // By tower, and name: what steps are compiled with. As long as this lives.
+  // Returns the variables by tower and name, for compiling steps. Valid as long as this.
   std::vector<const runtime::KeptVariables*> kept() const;
 
-  // After a step of all towers: their gradients become the mean, clipped where the optimizer says
-  // so, times `weight`. Nothing is asked of the devices, nor waited for, where there is nothing to
-  // do.
+  // Called after a step of all towers. Turns their gradients into the mean, clips it if the
+  // optimizer does, and multiplies it by `weight`. Makes no device call that has nothing to do.
   DeviceArena::Findings prepareUpdate(float weight = 1);
 
   void write(std::span<const float> parameters,
              std::span<const std::span<const float>> slots) override;
-  void update(const ps::UpdateConstants& constants) override;
+  void update(const optimizer::UpdateConstants& constants) override;
   void readParameters(float* to) override;
   void readSlot(uint32_t slot, float* to) override;
-  // The mean over the towers: after prepareUpdate().
+  // Reads the mean over the towers; call it after prepareUpdate().
   void readGradients(float* to);
 
  private:

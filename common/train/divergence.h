@@ -1,25 +1,23 @@
 #pragma once
 
-// When training has diverged: a job whose loss is no number, or a million times what it began with,
-// has no result worth the name, whatever step it got to.
+// Detects that training has diverged: the loss is not finite, or a million times the first one.
+// Such a job has no useful result, whatever step it has reached.
 
 #include <optional>
 
 namespace dtf::train {
 
-// Losses of one worker, in order.
-// Threads: thread-compatible.
-// Blocks: never.
+// Watches the losses of one worker, in order.
 class DivergenceWatch {
  public:
   static constexpr double kFactorMax = 1e6;
-  // A start below this counts as this: a loss that begins at 0 may become something.
+  // Smallest start for the limit, as a loss may begin at 0.
   static constexpr double kStartMin = 1e-3;
 
-  // The first finite loss is the start. True: this one is not finite, or beyond limit().
+  // Returns whether `loss` is not finite, or beyond limit(). The first finite loss is the start.
   bool diverged(double loss);
 
-  // Nullopt: there was no finite loss yet.
+  // Returns nullopt before the first finite loss.
   std::optional<double> start() const { return start_; }
   double limit() const;  // infinity before there is a start
 

@@ -7,13 +7,13 @@
 #include "common/base/ids.h"
 #include "common/data/dataset.h"
 #include "common/model/short_batch.h"
-#include "common/ps/replication_rules.h"
-#include "common/ps/sparse_update.h"
+#include "common/optimizer/sparse_update.h"
+#include "common/replication/replication_rules.h"
 #include "common/train/initial_values.h"
 
 namespace dtf::train {
 
-// With epochs the only batch may be a short one.
+// With epochs the only batch may be shorter than batch_size.
 void checkBatches(const cluster::TrainSpec& train, int64_t examples, const std::string& name) {
   const int64_t batch = train.data.batch_size;
   const bool all_short = train.epochs > 0 && examples > 0;
@@ -25,7 +25,8 @@ cluster::BatchPlan planOf(const cluster::TrainSpec& train, int64_t examples, uin
   const auto batch = static_cast<uint64_t>(train.data.batch_size);
   const auto all = static_cast<uint64_t>(examples);
   if (train.epochs == 0) return cluster::BatchPlan::ofWholeBatches(all, batch);
-  return ps::epochPlan(ps::completeReplication(train.replication, workers), workers, all, batch);
+  return replication::epochPlan(replication::completeReplication(train.replication, workers),
+                                workers, all, batch);
 }
 
 uint64_t stepsOf(const cluster::TrainSpec& train, int64_t examples, uint32_t workers) {
@@ -41,13 +42,14 @@ double rowWeight(const cluster::BatchPlan& plan, uint64_t number) {
 std::vector<int64_t> countsOf(const cluster::TrainSpec& train, const cluster::BatchPlan& plan,
                               uint32_t rank, uint32_t workers) {
   std::vector<int64_t> counts = plan.counts();
-  const cluster::ReplicationSpec replication = ps::completeReplication(train.replication, workers);
+  const cluster::ReplicationSpec replication =
+      replication::completeReplication(train.replication, workers);
   const bool times = train.kernels == cluster::KernelRule::kTimed && rank == kChief.index;
-  if (train.epochs == 0 || times || !ps::sharesSteps(replication)) return counts;
-  const uint32_t of_step = ps::batchesOfOrderStep(replication, workers);
+  if (train.epochs == 0 || times || !replication::sharesSteps(replication)) return counts;
+  const uint32_t of_step = replication::batchesOfOrderStep(replication, workers);
   std::set<int64_t> own = {counts.front()};
   for (const uint64_t step : {uint64_t{0}, plan.groupsPerEpoch() - 1})
-    for (uint32_t batch = 0; batch < ps::batchesPerStep(replication, rank); ++batch)
+    for (uint32_t batch = 0; batch < replication::batchesPerStep(replication, rank); ++batch)
       own.insert(static_cast<int64_t>(
           plan.range(cluster::globalBatch(step, batch, rank, workers, of_step)).count));
   std::erase_if(counts, [&own](int64_t count) { return !own.contains(count); });
@@ -59,7 +61,7 @@ model::ModelGraph graphOf(const cluster::TrainSpec& train, int64_t count, bool i
   of_count.data.batch_size = count;
   if (!is_short) return trainingGraphOf(of_count);
   return model::buildShortTrainingGraph(train.model, count,
-                                        ps::updatesRows(train.optimizer)
+                                        optimizer::updatesRows(train.optimizer)
                                             ? model::TableGradient::kSparse
                                             : model::TableGradient::kDense);
 }

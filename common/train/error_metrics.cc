@@ -1,8 +1,9 @@
-// How far outputs are from their targets; a class is its one-hot row, or, of one unit, itself. Of
-// each unit over all examples, and of that the mean over the units:
-//   mae, mse, rmse  |output - target|, its square, the root of the mean square
-//   r2              1 - sum((target - output)^2) / sum((target - mean of targets)^2); where the
-//                   targets are all alike 1 if the outputs are exact, else 0
+// Metrics of the distance between outputs and targets. The target of a class is its one-hot row;
+// with one unit it is the class number. Each metric is computed per unit over all examples, then
+// averaged over the units:
+//   mae, mse, rmse  mean of |output - target|, mean of its square, root of the latter
+//   r2              1 - sum((target - output)^2) / sum((target - mean of targets)^2); if all
+//                   targets are equal: 1 for exact outputs, else 0
 // sklearn.metrics.mean_absolute_error, mean_squared_error, root_mean_squared_error, r2_score.
 
 #include <cmath>
@@ -16,8 +17,8 @@ namespace dtf::train {
 
 namespace {
 
-// Of one unit. The spread of the targets is summed as Welford does (1962): it loses no digits where
-// the mean is large.
+// Sums for one unit. The spread of the targets uses Welford's method (1962), which keeps its digits
+// when the mean is large.
 struct UnitSums {
   double absolute = 0, squares = 0;
   double mean = 0, spread = 0;  // of the targets: sum((target - mean)^2)
@@ -59,7 +60,7 @@ class ErrorMetric final : public Metric {
     if (units_[0].count == 0) return std::nullopt;
     double sum = 0;
     for (const UnitSums& unit : units_) sum += of(unit);
-    if (!std::isfinite(sum)) return std::nullopt;  // an output was no number
+    if (!std::isfinite(sum)) return std::nullopt;  // an output was not finite
     return sum / static_cast<double>(units_.size());
   }
 

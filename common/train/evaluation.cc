@@ -16,8 +16,7 @@ namespace {
 // Large enough that the weights are read rarely, small enough that a batch stays in the cache.
 constexpr int64_t kEvaluationBatch = 250;
 
-// For labels as the data to evaluate have them: classes may be of another type than those that are
-// trained on.
+// Builds the step for the label type of `dataset`, which may differ from that in training.
 ModelStep evaluationStep(model::ModelSpec model, const data::Dataset& dataset, int64_t batch_size,
                          const runtime::KernelTable& kernels, runtime::Device& device) {
   model.labels_dtype = dataset.labels().spec().dtype;
@@ -58,7 +57,7 @@ void Evaluator::addBatches(ModelStep& step, int64_t first, int64_t last,
     step.run();
     const auto weight = static_cast<double>(batch);
     sums.loss += weight * step.loss();
-    // So many examples: the step gives their share as a float32.
+    // Rounds to a count of examples: the step returns their share as a float32.
     if (sums.accuracy) *sums.accuracy += std::round(weight * step.accuracy());
     if (!judge_.asksForNothing())
       judge_.add(step.outputs(), batch, dataset_->labels().spec().dtype, labels);

@@ -1,6 +1,6 @@
 #pragma once
 
-// How good the parameters are: loss and metrics over a whole data set.
+// Evaluates parameters: loss and metrics over a whole data set.
 
 #include <cstdint>
 #include <memory>
@@ -18,31 +18,31 @@
 
 namespace dtf::train {
 
-// Of all examples; loss and accuracy are means over them.
+// The result of an evaluation. Loss and accuracy are means over all examples.
 struct Evaluation {
   double loss = 0;
-  std::optional<double> accuracy;  // where the model asks for it
+  std::optional<double> accuracy;  // if the model lists it
   int64_t examples = 0;
-  std::vector<MetricValue> metrics = {};  // the others that it asks for, in the order of the file
+  std::vector<MetricValue> metrics = {};  // the other metrics, in the order of the file
 };
 
-// Of each metric but the accuracy `ahead`, its name, `between` and its value: ", auc 0.9012, r2
+// Returns `ahead`, name, `between` and value of each metric but the accuracy: ", auc 0.9012, r2
 // none".
 std::string metricsText(const Evaluation& evaluation, std::string_view ahead, char between);
 
-// Owns: a compiled step, and one for the examples that don't fill a last batch.
+// Owns: a compiled step, and a smaller one if the last batch is not full.
 // Borrows: `device`; shares the data set.
 // Threads: thread-compatible.
-// Blocks: computes.
-// Errors: the constructor throws kBadConfig when the data doesn't fit the model, kBadData for a
-// label without a unit.
+// Blocks: run() computes.
+// Errors: the constructor throws kBadConfig if the data do not fit the model, kBadData if a label
+// has no unit.
 class Evaluator {
  public:
   Evaluator(const model::ModelSpec& model, std::shared_ptr<const data::Dataset> dataset,
             const runtime::KernelTable& kernels, runtime::Device& device);
 
-  // `values`: the variables in the order of the model, as ParameterBinding has them. A loss that is
-  // no number is returned as it is.
+  // `values`: the variables in the model's order, as from ParameterBinding::values(). The loss may
+  // be infinite or NaN.
   Evaluation run(std::span<const float* const> values);
 
  private:
@@ -50,7 +50,7 @@ class Evaluator {
                   std::span<const float* const> values, Evaluation& sums);
 
   const std::shared_ptr<const data::Dataset> dataset_;
-  std::vector<const std::byte*> parts_;  // of the batch that is computed
+  std::vector<const std::byte*> parts_;  // of the current batch
   ModelStep batch_;
   std::optional<ModelStep> tail_;
   BatchJudge judge_;

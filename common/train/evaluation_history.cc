@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/json.h"
+#include "common/base/log.h"
 #include "common/model/metrics.h"
 
 namespace dtf::train {
@@ -18,6 +20,7 @@ using model::MetricKind;
 
 constexpr uint64_t kHistoryBytesMax = uint64_t{64} << 20;
 constexpr uint32_t kHistorySchema = 1;
+constexpr char kHistoryEnd[] = "\n]}\n";
 
 std::filesystem::path historyFile(const std::filesystem::path& checkpoints) {
   return checkpoints / "evaluations.json";
@@ -27,6 +30,10 @@ bool isBetter(std::string_view metric, double value, double than) {
   return isHigherBetter(metric) ? value > than : value < than;
 }
 
+double lossOf(const PastEvaluation& past) {
+  return past.value("loss").value_or(std::numeric_limits<double>::infinity());
+}
+
 PastEvaluation fromJson(const Json& entry) {
   PastEvaluation past;
   past.step = entry.uint64At("step");
@@ -34,6 +41,8 @@ PastEvaluation fromJson(const Json& entry) {
     past.checkpoint = checkpoint->asUint64();
   for (const auto& [name, value] : entry.objectAt("values").members())
     past.values.emplace_back(name, value.asDouble());
+  if (entry.contains("left_out")) past.left_out = entry.uint64At("left_out");
+  past.improved = entry.contains("improved") && entry.boolAt("improved");
   return past;
 }
 
@@ -42,7 +51,70 @@ Json toJson(const PastEvaluation& past) {
   for (const auto& [name, value] : past.values) values[name] = value;
   Json entry = {{"step", past.step}, {"values", std::move(values)}};
   if (past.checkpoint) entry["checkpoint"] = *past.checkpoint;
+  if (past.left_out > 0) entry["left_out"] = past.left_out;
+  if (past.improved) entry["improved"] = true;
   return entry;
+}
+
+std::vector<PastEvaluation> parseHistory(std::string_view text) {
+  const Json all = Json::parse(text);
+  if (all.uint64At("schema") != kHistorySchema)
+    throw Error(ErrorCode::kBadData, "it is of another version of dtf");
+  std::vector<PastEvaluation> history;
+  for (const Json& entry : all.arrayAt("evaluations")) history.push_back(fromJson(entry));
+  return history;
+}
+
+// Each evaluation has a line. Returns the text up to the last whole one; empty: there is none.
+std::string wholeLines(const std::string& text) {
+  const size_t end = text.rfind(",\n");
+  return end == std::string::npos ? "" : text.substr(0, end) + kHistoryEnd;
+}
+
+// Reads the whole lines of a file whose last one is cut short, as a copy onto a full disk is.
+std::vector<PastEvaluation> readTorn(const std::filesystem::path& file, const std::string& text) {
+  std::vector<PastEvaluation> history = parseHistory(wholeLines(text));
+  log::warning("event=evaluations_cut_short file={} kept={} reason=\"its last line is not whole\"",
+               file.string(), history.size());
+  return history;
+}
+
+// `best`: the last improvement before `past`; null: there is none.
+bool improves(const PastEvaluation& past, const PastEvaluation* best,
+              const cluster::EarlyStoppingSpec& rule) {
+  const std::optional<double> value = past.value(rule.metric);
+  if (!value || best == nullptr || past.improved) return value.has_value();
+  const double delta = isHigherBetter(rule.metric) ? rule.min_delta : -rule.min_delta;
+  return isBetter(rule.metric, *value, *best->value(rule.metric) + delta);
+}
+
+// Returns whether patience counts `past`. An evaluation without a loss counts: it was not finite.
+bool counts(const PastEvaluation& past, const cluster::EarlyStoppingSpec& rule) {
+  return past.value(rule.metric).has_value() || !past.value("loss").has_value();
+}
+
+// Returns the oldest evaluation other than `best`.
+size_t oldestBut(const PastEvaluation* best, std::span<const PastEvaluation> history) {
+  return &history.front() == best ? 1 : 0;
+}
+
+// Returns the oldest evaluation other than `best` that `rule` does not need: an improvement is
+// needed until the next one, which is then marked.
+size_t oldestUnneeded(std::span<PastEvaluation> history, const PastEvaluation* best,
+                      const cluster::EarlyStoppingSpec& rule) {
+  std::optional<size_t> improvement;
+  for (size_t i = 0; i < history.size(); ++i) {
+    if (!improves(history[i], improvement ? &history[*improvement] : nullptr, rule)) {
+      if (&history[i] != best) return i;
+      continue;
+    }
+    if (improvement && &history[*improvement] != best) {
+      history[i].improved = true;
+      return *improvement;
+    }
+    improvement = i;
+  }
+  return oldestBut(best, history);
 }
 
 }  // namespace
@@ -79,7 +151,14 @@ const PastEvaluation* bestCheckpoint(std::span<const PastEvaluation> history,
   for (const PastEvaluation& past : history) {
     const std::optional<double> value = past.value(metric);
     if (!past.checkpoint || !value) continue;
-    if (best == nullptr || isBetter(metric, *value, *best->value(metric))) best = &past;
+    if (best == nullptr) {
+      best = &past;
+      continue;
+    }
+    const double best_value = *best->value(metric);
+    if (isBetter(metric, *value, best_value) ||
+        (*value == best_value && lossOf(past) < lossOf(*best)))
+      best = &past;
   }
   return best;
 }
@@ -87,15 +166,9 @@ const PastEvaluation* bestCheckpoint(std::span<const PastEvaluation> history,
 Improvement improvementOf(std::span<const PastEvaluation> history,
                           const cluster::EarlyStoppingSpec& rule) {
   Improvement result;
-  const double delta = isHigherBetter(rule.metric) ? rule.min_delta : -rule.min_delta;
   for (const PastEvaluation& past : history) {
-    const std::optional<double> value = past.value(rule.metric);
-    if (!value && !past.value("loss").has_value()) ++result.since;  // a loss that is no number
-    if (!value) continue;
-    const bool improves = result.best == nullptr ||
-                          isBetter(rule.metric, *value, *result.best->value(rule.metric) + delta);
-    result.since = improves ? 0 : result.since + 1;
-    if (improves) result.best = &past;
+    result.since += past.left_out + (counts(past, rule) ? 1 : 0);
+    if (improves(past, result.best, rule)) result = {.best = &past, .since = 0};
   }
   return result;
 }
@@ -111,23 +184,33 @@ std::string earlyStopReason(std::span<const PastEvaluation> history,
                      improvement.since, improvement.since == 1 ? "" : "s");
 }
 
+void boundHistory(std::vector<PastEvaluation>& history, std::string_view metric,
+                  const cluster::EarlyStoppingSpec* rule) {
+  while (history.size() > kEvaluationsMax) {
+    const PastEvaluation* const best = bestCheckpoint(history, metric);
+    const size_t index =
+        rule != nullptr ? oldestUnneeded(history, best, *rule) : oldestBut(best, history);
+    const auto oldest = history.begin() + static_cast<ptrdiff_t>(index);
+    const bool counted = rule == nullptr || counts(*oldest, *rule);
+    const uint64_t removed = oldest->left_out + (counted ? 1 : 0);
+    history.erase(oldest)->left_out += removed;
+  }
+}
+
 std::vector<PastEvaluation> readEvaluations(const std::filesystem::path& checkpoints) {
   const std::filesystem::path file = historyFile(checkpoints);
   std::error_code unknown;
   if (!std::filesystem::exists(file, unknown) && !unknown) return {};
-  std::vector<PastEvaluation> history;
   try {
-    const Json all = Json::parse(readFile(file, kHistoryBytesMax));
-    if (all.uint64At("schema") != kHistorySchema)
-      throw Error(ErrorCode::kBadData, "it is of another version of dtf");
-    for (const Json& entry : all.arrayAt("evaluations")) history.push_back(fromJson(entry));
+    const std::string text = readFile(file, kHistoryBytesMax);
+    const bool torn = !text.ends_with(kHistoryEnd) && !wholeLines(text).empty();
+    return torn ? readTorn(file, text) : parseHistory(text);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kBadData) throw;
     throw Error(ErrorCode::kBadData,
                 fmt::format("{}: {}; remove it, and the job forgets its earlier evaluations",
                             file.string(), error.message()));
   }
-  return history;
 }
 
 void forgetLostCheckpoints(const std::filesystem::path& checkpoints,
@@ -143,10 +226,13 @@ void forgetLostCheckpoints(const std::filesystem::path& checkpoints,
 
 void writeEvaluations(const std::filesystem::path& checkpoints,
                       std::span<const PastEvaluation> history) {
-  Json entries = Json::array();
-  for (const PastEvaluation& past : history) entries.push_back(toJson(past));
-  const Json all = {{"schema", kHistorySchema}, {"evaluations", std::move(entries)}};
-  atomicReplace(historyFile(checkpoints), all.dump() + "\n");
+  std::string text = fmt::format(R"({{"schema": {}, "evaluations": [)", kHistorySchema);
+  const char* before = "\n";
+  for (const PastEvaluation& past : history) {
+    text += before + toJson(past).dump();
+    before = ",\n";
+  }
+  atomicReplace(historyFile(checkpoints), text + kHistoryEnd);
 }
 
 }  // namespace dtf::train

@@ -29,15 +29,31 @@ void EvaluationKeeper::goOnFrom(uint64_t step) {
       std::erase_if(history, [step](const PastEvaluation& past) { return past.step > step; });
   const MutexLock lock(mutex_);
   history_ = std::move(history);
+  bound();
   if (later > 0) write();
 }
 
-void EvaluationKeeper::add(uint64_t step, const Evaluation& evaluation) {
+void EvaluationKeeper::goBack(uint64_t step) {
   const MutexLock lock(mutex_);
+  if (awaited_ && awaited_->first > step) awaited_.reset();
+  if (std::erase_if(history_, [step](const PastEvaluation& past) { return past.step > step; }) > 0)
+    write();
+}
+
+// `is_current` runs under the lock, so a goBack() comes before this call or behind the entry.
+void EvaluationKeeper::add(uint64_t step, const Evaluation& evaluation,
+                           const std::function<bool()>& is_current) {
+  const MutexLock lock(mutex_);
+  if (is_current && !is_current()) {
+    log::info("event=evaluation_dropped step={} reason=\"the job went back: it comes again\"",
+              step);
+    return;
+  }
   std::erase_if(history_, [step](const PastEvaluation& past) { return past.step >= step; });
   history_.push_back(pastEvaluation(step, evaluation));
   if (awaited_ && awaited_->first == step) history_.back().checkpoint = awaited_->second;
   awaited_.reset();
+  bound();
   write();
 }
 
@@ -73,6 +89,10 @@ std::optional<PastEvaluation> EvaluationKeeper::best() const {
   const PastEvaluation* const best =
       keep_best_.empty() ? nullptr : bestCheckpoint(history_, keep_best_);
   return best == nullptr ? std::nullopt : std::optional(*best);
+}
+
+void EvaluationKeeper::bound() {
+  boundHistory(history_, keep_best_, early_stopping_ ? &*early_stopping_ : nullptr);
 }
 
 void EvaluationKeeper::write() {

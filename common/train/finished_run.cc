@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <vector>
 
 #include "common/base/ids.h"
-#include "common/base/text.h"
 #include "common/checkpoint/checkpoint_folder.h"
 #include "common/data/data_files.h"
 #include "common/data/read_signature.h"
 #include "common/model/model_text.h"
 #include "common/train/checkpointer.h"
 #include "common/train/evaluation_history.h"
+#include "common/train/moved_epochs.h"
 #include "common/train/saved_signature.h"
 
 namespace dtf::train {
@@ -25,20 +24,8 @@ std::string extraOf(const checkpoint::Manifest& manifest, const char* key) {
   return found == manifest.extra.end() ? "" : found->second;
 }
 
-// The number of steps of the job that saved it; 0: it is not known.
-uint64_t stepsOfSaved(const checkpoint::Manifest& manifest) {
-  constexpr std::string_view kSteps = "steps=";
-  for (const std::string& line : split(extraOf(manifest, kSettingsKey), '\n')) {
-    if (!line.starts_with(kSteps)) continue;
-    uint64_t steps = 0;
-    const char* const end = line.data() + line.size();
-    const auto read = std::from_chars(line.data() + kSteps.size(), end, steps);
-    return read.ptr == end ? steps : 0;
-  }
-  return 0;
-}
-
-// Epochs are so many steps for the same number of workers; 0: it is not known.
+// Returns the number of steps of `job`; 0 if unknown. With epochs it is the saved number, if the
+// epochs and the number of workers are the same.
 uint64_t stepsOf(const cluster::JobSpec& job, const checkpoint::Manifest& manifest) {
   const cluster::TrainSpec& train = *job.train;
   if (train.epochs == 0) return train.steps;
@@ -47,7 +34,7 @@ uint64_t stepsOf(const cluster::JobSpec& job, const checkpoint::Manifest& manife
   return is_same ? stepsOfSaved(manifest) : 0;
 }
 
-// Nothing that the tasks would refuse to go on with.
+// Returns whether the tasks would resume from the checkpoint.
 bool isOfJob(const checkpoint::Manifest& saved, const cluster::JobSpec& job) {
   const cluster::TrainSpec& train = *job.train;
   if (saved.job != job.job || extraOf(saved, kModelKey) != model::modelText(train.model) ||
@@ -81,7 +68,9 @@ std::optional<FinishedRun> findFinishedRun(FileSystem& file_system, const cluste
   return FinishedRun{saved.global_step, saved.created, early, is_whole};
 }
 
-std::string finishedText(const cluster::TrainSpec& train, const FinishedRun& run) {
+std::string finishedText(const cluster::JobSpec& job, const FinishedRun& run) {
+  const cluster::TrainSpec& train = job.train.value();
+  const bool are_units = job.launch.via == cluster::LaunchSpec::Via::kSystemd;
   const std::string early = run.early.empty() ? "" : fmt::format(", as {}", run.early);
   std::string more;
   if (!run.early.empty())
@@ -90,10 +79,12 @@ std::string finishedText(const cluster::TrainSpec& train, const FinishedRun& run
     more += (more.empty() ? "" : " --set ") +
             (train.epochs > 0 ? fmt::format("train.epochs={}", 2 * train.epochs)
                               : fmt::format("train.steps={}", 2 * std::max(run.step, train.steps)));
+  const std::string beyond = train.steps > 0 && run.step > train.steps
+                                 ? fmt::format(", beyond the {} of this file", train.steps)
+                                 : "";
   return fmt::format(
-      "done already at step {}{} ({}): nothing to do; --fresh begins anew, --set {} "
-      "goes on",
-      run.step, early, run.saved, more);
+      "done already at step {}{}{} ({}): nothing to do; {} begins anew, --set {} goes on", run.step,
+      beyond, early, run.saved, are_units ? "another --run-dir" : "--fresh", more);
 }
 
 }  // namespace dtf::train

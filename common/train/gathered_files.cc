@@ -13,8 +13,8 @@
 #include "common/checkpoint/former_variables.h"
 #include "common/checkpoint/restore.h"
 #include "common/checkpoint/safetensors.h"
-#include "common/ps/moving_average.h"
-#include "common/ps/optimizer.h"
+#include "common/optimizer/moving_average.h"
+#include "common/optimizer/optimizer.h"
 
 namespace dtf::train {
 
@@ -22,31 +22,31 @@ namespace {
 
 constexpr uint64_t kPieceElements = checkpoint::kPieceBytesMax / sizeof(float);
 
-// The most that the file of such a shard can have.
-uint64_t fileBytesMax(const ps::ModelDeclaration& declaration, uint32_t ps_task) {
+// Returns the largest size of the file of a ps's shard.
+uint64_t fileBytesMax(const arena::ModelDeclaration& declaration, uint32_t ps_task) {
   uint64_t elements = 0;
-  for (const ps::Slice& slice : declaration.layout.shards[ps_task].slices)
-    elements += slice.count * (1 + ps::slotCount(declaration.optimizer));
+  for (const arena::Slice& slice : declaration.layout.shards[ps_task].slices)
+    elements += slice.count * (1 + optimizer::slotCount(declaration.optimizer));
   return elements * sizeof(float) + checkpoint::kSafetensorsHeaderBytesMax + sizeof(uint64_t);
 }
 
-// Its words become a file's name and size on this disk.
-void checkSaved(const checkpoint::ShardFile& file, const ps::ModelDeclaration& declaration,
-                uint32_t ps_task) {
+// Checks the ps's reply, which becomes the name and size of a file on this disk.
+void checkSaved(const checkpoint::ShardFile& file, const arena::ModelDeclaration& declaration,
+                uint32_t ps_task, TaskId host) {
   const auto ps_tasks = static_cast<uint32_t>(declaration.layout.shards.size());
   const std::string name = checkpoint::shardFileName(ps_task, ps_tasks);
   if (file.file != name)
-    throw Error(ErrorCode::kBadData,
-                fmt::format("ps/{} calls its shard '{}', which is '{}'", ps_task, file.file, name));
+    throw Error(ErrorCode::kBadData, fmt::format("{} calls its shard '{}', which is '{}'",
+                                                 host.name(), file.file, name));
   const uint64_t most = fileBytesMax(declaration, ps_task);
   if (file.bytes == 0 || file.bytes > most)
     throw Error(ErrorCode::kBadData,
-                fmt::format("ps/{} says that its shard has {} bytes, where {} are the most",
-                            ps_task, file.bytes, most));
+                fmt::format("{} reports {} bytes for its shard, which has at most {}", host.name(),
+                            file.bytes, most));
 }
 
 void gatherOne(FileSystem& file_system, checkpoint::ShardTransfer& transfer,
-               const std::filesystem::path& folder, uint32_t ps_task,
+               const std::filesystem::path& folder, uint32_t ps_task, TaskId host,
                const checkpoint::ShardFile& shard) {
   const auto file = file_system.create(folder / shard.file);
   DTF_FAILPOINT("checkpoint.after_shard_create");
@@ -61,7 +61,7 @@ void gatherOne(FileSystem& file_system, checkpoint::ShardTransfer& transfer,
   }
   if (checksum.value() != shard.checksum)
     throw Error(ErrorCode::kUnavailable,
-                fmt::format("the shard of ps/{} came with the checksum {}, it says {}", ps_task,
+                fmt::format("the shard of {} came with the checksum {}, it says {}", host.name(),
                             hexOf(checksum.value()), hexOf(shard.checksum)));
   DTF_FAILPOINT("checkpoint.after_shard_write");
   file->sync();
@@ -70,10 +70,10 @@ void gatherOne(FileSystem& file_system, checkpoint::ShardTransfer& transfer,
   DTF_FAILPOINT("checkpoint.after_shard_close");
 }
 
-// For each variable and slot of one ps's shard.
-void wantShard(checkpoint::ShardTransfer& transfer, const ps::ModelDeclaration& declaration,
+// Adds a part for each variable and slot of the ps's shard.
+void wantShard(checkpoint::ShardTransfer& transfer, const arena::ModelDeclaration& declaration,
                uint32_t ps_task, std::vector<checkpoint::WantedPart>& wanted) {
-  const auto want = [&](const std::string& name, const ps::Slice& slice, uint32_t arena) {
+  const auto want = [&](const std::string& name, const arena::Slice& slice, uint32_t arena) {
     const auto take = [&transfer, ps_task, arena, slice](uint64_t from,
                                                          std::span<const float> values) {
       DTF_CHECK(from >= slice.begin && from + values.size() <= slice.begin + slice.count);
@@ -83,11 +83,11 @@ void wantShard(checkpoint::ShardTransfer& transfer, const ps::ModelDeclaration& 
     };
     wanted.push_back({name, slice.begin, slice.count, nullptr, take});
   };
-  for (const ps::Slice& slice : declaration.layout.shards[ps_task].slices) {
-    const ps::VariableInfo& variable = declaration.layout.variables[slice.variable];
+  for (const arena::Slice& slice : declaration.layout.shards[ps_task].slices) {
+    const arena::VariableInfo& variable = declaration.layout.variables[slice.variable];
     want(variable.name, slice, 0);
-    for (uint32_t i = 0; i < ps::slotCount(declaration.optimizer, variable); ++i)
-      want(variable.name + "/" + ps::slotName(declaration.optimizer, i), slice, 1 + i);
+    for (uint32_t i = 0; i < optimizer::slotCount(declaration.optimizer, variable); ++i)
+      want(variable.name + "/" + optimizer::slotName(declaration.optimizer, i), slice, 1 + i);
   }
 }
 
@@ -97,19 +97,20 @@ std::vector<checkpoint::SavedShard> gatherShards(FileSystem& file_system,
                                                  checkpoint::ShardTransfer& transfer,
                                                  const std::filesystem::path& folder,
                                                  const CutPosition& position,
-                                                 const ps::ModelDeclaration& declaration) {
+                                                 const arena::ModelDeclaration& declaration,
+                                                 const ShardHosts& hosts) {
   std::vector<checkpoint::SavedShard> saved = transfer.stage(position);
   DTF_CHECK(saved.size() == declaration.layout.shards.size());
   for (uint32_t i = 0; i < saved.size(); ++i) {
-    checkSaved(saved[i].file, declaration, i);
-    gatherOne(file_system, transfer, folder, i, saved[i].file);
+    checkSaved(saved[i].file, declaration, i, hosts.of(i));
+    gatherOne(file_system, transfer, folder, i, hosts.of(i), saved[i].file);
   }
   return saved;
 }
 
 void bringShards(FileSystem& file_system, checkpoint::ShardTransfer& transfer,
                  const std::filesystem::path& folder, const checkpoint::Manifest& manifest,
-                 const ps::ModelDeclaration& declaration, checkpoint::StayingFiles* staying) {
+                 const arena::ModelDeclaration& declaration, checkpoint::StayingFiles* staying) {
   transfer.expect({manifest.global_step, manifest.worker_batches, manifest.clocks});
   std::vector<checkpoint::WantedPart> wanted;
   for (uint32_t i = 0; i < declaration.layout.shards.size(); ++i)

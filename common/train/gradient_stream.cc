@@ -7,18 +7,18 @@
 
 namespace dtf::train {
 
-GradientStream::GradientStream(const ps::ParameterLayout& layout, ps::ParameterClient& client,
-                               ParameterBinding& binding)
+GradientStream::GradientStream(const arena::ParameterLayout& layout,
+                               exchange::ExchangeClient& client, ParameterBinding& binding)
     : client_(client),
       binding_(binding),
       is_made_(layout.variables.size()),
       written_(layout.shards.size()) {
-  for (const ps::ShardLayout& shard : layout.shards)
+  for (const arena::ShardLayout& shard : layout.shards)
     shards_.push_back({shard.slices, shard.elements, 0});
 }
 
-void GradientStream::expect(const ps::StepState& due) {
-  has_started_ = false;
+void GradientStream::expect(const replication::StepState& due) {
+  has_begun_ = false;
   due_ = due;
   is_made_.assign(is_made_.size(), false);
   std::ranges::fill(written_, 0);
@@ -26,10 +26,10 @@ void GradientStream::expect(const ps::StepState& due) {
 }
 
 void GradientStream::onLoss(float loss) {
-  DTF_CHECK(!has_started_);
+  DTF_CHECK(!has_begun_);
   if (!std::isfinite(loss)) return;
-  client_.startPush(due_.next_step, due_.next_batch, loss);
-  has_started_ = true;
+  client_.begin(due_.next_step, due_.next_batch, loss, exchange::Gradient::kGrowing);
+  has_begun_ = true;
   tellClient();
 }
 
@@ -38,7 +38,7 @@ void GradientStream::onGradients(std::span<const uint32_t> variables) {
     binding_.scatterGradient(variable);
     is_made_.at(variable) = true;
   }
-  if (has_started_) tellClient();
+  if (has_begun_) tellClient();
 }
 
 void GradientStream::tellClient() {
@@ -48,24 +48,25 @@ void GradientStream::tellClient() {
     has_risen = has_risen || written > written_[ps];
     written_[ps] = written;
   }
-  if (has_risen) client_.gradientsWritten(written_);
+  if (has_risen) client_.written(written_);
 }
 
-// Up to the first slice that isn't made; never to the end, which complete() adds.
+// Returns the number of elements before the first slice that isn't final. Never all of them:
+// complete() releases the end.
 uint64_t GradientStream::writtenOf(Shard& shard) const {
   while (shard.made < shard.slices.size() && is_made_[shard.slices[shard.made].variable])
     ++shard.made;
   if (shard.made < shard.slices.size()) return shard.slices[shard.made].offset;
-  return shard.elements - std::min(shard.elements, ps::kSliceAlignment);
+  return shard.elements - std::min(shard.elements, arena::kSliceAlignment);
 }
 
 void GradientStream::complete() {
-  if (!has_started_) return;
-  // What no operation makes is told of by nobody.
+  if (!has_begun_) return;
+  // A gradient that no operation computes was not reported.
   for (uint32_t i = 0; i < is_made_.size(); ++i)
     if (!is_made_[i]) binding_.scatterGradient(i);
   for (size_t ps = 0; ps < shards_.size(); ++ps) written_[ps] = shards_[ps].elements;
-  client_.gradientsWritten(written_);
+  client_.written(written_);
 }
 
 }  // namespace dtf::train

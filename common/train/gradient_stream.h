@@ -1,64 +1,67 @@
 #pragma once
 
-// A gradient leaves while it is computed: backwards makes that of the last layer first, and it has
-// a way to go while those before it are made. "Wait-free backpropagation": H. Zhang et al.,
-// "Poseidon", USENIX ATC 2017. A push stays one message, which a ps takes whole or not at all.
+// Sends a gradient while it is computed. The backward pass computes the gradient of the last layer
+// first, which can travel while earlier layers' are computed. "Wait-free backpropagation": H. Zhang
+// et al., "Poseidon", USENIX ATC 2017. A push stays one message, which a ps takes whole or not at
+// all.
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "common/ps/parameter_client.h"
+#include "common/exchange/exchange_client.h"
 #include "common/train/model_step.h"
 #include "common/train/parameter_binding.h"
 
 namespace dtf::train {
 
-// What a step tells of in one piece: half a millisecond of 10 Gbit/s.
+// Bytes of gradient that a step reports at once: half a millisecond at 10 Gbit/s.
 inline constexpr size_t kStreamBucketBytes = size_t{512} << 10;
 
-// Borrows: `layout`, `client`, `binding`, which must outlive it.
+// Begins an exchange during the step, and releases each part of the gradient once it is final.
+// Borrows: `client` and `binding`, which must outlive this.
 // Threads: the training thread.
 // Blocks: never.
-// Errors: none of its own. Once it has started, its owner calls complete() when nothing can fail
-// any more, or abandons the push of the client.
+// Errors: none of its own. Once an exchange has begun, the owner calls complete() when nothing can
+// fail any more, or ExchangeClient::finish() with the failure.
 class GradientStream final : public GradientListener {
  public:
-  // `layout`: without sparse variables.
-  GradientStream(const ps::ParameterLayout& layout, ps::ParameterClient& client,
+  // `layout` has no sparse variables.
+  GradientStream(const arena::ParameterLayout& layout, exchange::ExchangeClient& client,
                  ParameterBinding& binding);
 
-  // The gradient of `due` is about to be computed, by one that tells this listener.
-  void expect(const ps::StepState& due);
-  // It is about to be computed, and nobody will tell.
-  void expectNothing() { has_started_ = false; }
+  // Announces that the gradient of `due` will be computed with this listener.
+  void expect(const replication::StepState& due);
+  // Announces that the next gradient will be computed without this listener.
+  void expectNothing() { has_begun_ = false; }
 
-  // Starts the push. A loss that is no number has no gradient to be pushed.
+  // Begins the exchange, unless the loss is not finite.
   void onLoss(float loss) override;
   void onGradients(std::span<const uint32_t> variables) override;
 
-  // Whether the gradient that was expected last is being pushed.
-  bool hasStarted() const { return has_started_; }
-  // Nothing has gone wrong: also the end may leave, which a ps needs to take anything.
+  // Returns whether the exchange of the gradient announced last has begun.
+  bool hasBegun() const { return has_begun_; }
+  // Releases the rest of the gradient; without its end a ps uses none of it. Call it when nothing
+  // can fail any more.
   void complete();
 
  private:
-  // What is known of one ps's arena.
+  // The progress in one ps's arena.
   struct Shard {
-    std::vector<ps::Slice> slices;  // by offset
+    std::vector<arena::Slice> slices;  // by offset
     uint64_t elements = 0;
-    size_t made = 0;  // slices, from the first on, that are final
+    size_t made = 0;  // final slices, from the first on
   };
   void tellClient();
   uint64_t writtenOf(Shard& shard) const;
 
-  ps::ParameterClient& client_;
+  exchange::ExchangeClient& client_;
   ParameterBinding& binding_;
-  ps::StepState due_;
-  bool has_started_ = false;
+  replication::StepState due_;
+  bool has_begun_ = false;
   std::vector<Shard> shards_;      // by ps
   std::vector<bool> is_made_;      // by variable
-  std::vector<uint64_t> written_;  // elements, by ps
+  std::vector<uint64_t> written_;  // final elements, by ps
 };
 
 }  // namespace dtf::train

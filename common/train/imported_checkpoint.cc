@@ -14,10 +14,10 @@
 #include "common/data/data_files.h"
 #include "common/data/read_signature.h"
 #include "common/model_files/trained_model.h"
-#include "common/ps/gradient_math.h"
-#include "common/ps/moving_average.h"
-#include "common/ps/optimizer.h"
-#include "common/ps/replication_rules.h"
+#include "common/optimizer/gradient_math.h"
+#include "common/optimizer/moving_average.h"
+#include "common/optimizer/optimizer.h"
+#include "common/replication/replication_rules.h"
 #include "common/train/checkpointer.h"
 #include "common/train/initial_values.h"
 #include "common/yaml/error_at.h"
@@ -29,14 +29,15 @@ namespace {
 using checkpoint::TensorPart;
 using model_files::NamedTensor;
 
-// One ps that holds values of step 0 and has nothing to do but to be saved.
+// A single ps with values of step 0, which can only be saved.
 class RestingPs final : public checkpoint::CheckpointClient {
  public:
   RestingPs(FileSystem& file_system, std::filesystem::path folder,
-            const ps::ModelDeclaration& model, uint32_t workers, std::vector<TensorPart> parts)
+            const arena::ModelDeclaration& model, uint32_t workers, std::vector<TensorPart> parts)
       : file_system_(file_system),
         folder_(std::move(folder)),
-        position_(ps::cutKind(model.replication) == ps::CutKind::kAtStep ? 1 : workers),
+        position_(
+            replication::cutKind(model.replication) == replication::CutKind::kAtStep ? 1 : workers),
         parts_(std::move(parts)) {}
 
   std::vector<CutPosition> positions(bool) override { return {position_}; }
@@ -51,16 +52,16 @@ class RestingPs final : public checkpoint::CheckpointClient {
     return {saved};
   }
 
-  // Nobody asks this of a job that isn't there.
-  std::vector<checkpoint::HeldValues> held() override { never(); }
+  // An import never calls these.
+  std::vector<checkpoint::PsState> held() override { never(); }
   checkpoint::ShardTransfer& transfer() override { never(); }
   checkpoint::StayingShards& staying() override { never(); }
   std::vector<bool> see(const std::string&) override { never(); }
   void callOffCuts() override { never(); }
   void interruptCuts() override { never(); }
   std::vector<checkpoint::KeptSnapshot> snapshot(
-      const checkpoint::SnapshotName&, const CutPosition&,
-      const std::optional<checkpoint::SnapshotName>&) override {
+      const checkpoint::CutName&, const CutPosition&,
+      const std::optional<checkpoint::CutName>&) override {
     never();
   }
   void forgetSnapshots() override { never(); }
@@ -84,7 +85,7 @@ std::string listText(const ImportReport& report) {
   return text;
 }
 
-// Of all variables, in the order of the model.
+// Returns the values of all variables, in the model's order, and fills in `report`.
 std::vector<NamedTensor> valuesOf(const model::ModelGraph& model,
                                   const model_files::WantedModel& wanted, uint64_t seed,
                                   const model_files::FoundWeights& weights, ImportReport& report) {
@@ -105,7 +106,7 @@ std::vector<NamedTensor> valuesOf(const model::ModelGraph& model,
       report.used.push_back(fmt::format("{} from {}", title, found->from));
     else
       report.drawn.push_back(title);
-    if (const auto bad = ps::firstNonFinite(value.as<float>()))
+    if (const auto bad = optimizer::firstNonFinite(value.as<float>()))
       throw Error(ErrorCode::kBadData, fmt::format("{}: element {} is {}: nothing can be trained "
                                                    "from that",
                                                    title, *bad, value.as<float>()[*bad]));
@@ -114,16 +115,17 @@ std::vector<NamedTensor> valuesOf(const model::ModelGraph& model,
   return values;
 }
 
-// A checkpoint of values that were never updated, on one ps.
+// The tensors of a checkpoint on one ps, before any update.
 class InitialParts {
  public:
-  InitialParts(const ps::ModelDeclaration& declaration, const std::vector<NamedTensor>& values) {
-    const std::vector<ps::VariableInfo>& variables = declaration.layout.variables;
+  InitialParts(const arena::ModelDeclaration& declaration, const std::vector<NamedTensor>& values) {
+    const std::vector<arena::VariableInfo>& variables = declaration.layout.variables;
     DTF_CHECK(variables.size() == values.size());
     for (size_t i = 0; i < values.size(); ++i) {
       DTF_CHECK_MSG(variables[i].name == values[i].name, values[i].name);
       add(values[i].name, values[i].value);
-      for (uint32_t slot = 0; slot < ps::slotCount(declaration.optimizer, variables[i]); ++slot)
+      for (uint32_t slot = 0; slot < optimizer::slotCount(declaration.optimizer, variables[i]);
+           ++slot)
         addSlot(declaration.optimizer, slot, values[i]);
     }
   }
@@ -137,11 +139,11 @@ class InitialParts {
 
   void addSlot(const cluster::OptimizerSpec& optimizer, uint32_t slot,
                const NamedTensor& variable) {
-    const std::string name = variable.name + "/" + ps::slotName(optimizer, slot);
-    if (ps::isMovingAverage(optimizer, slot)) return add(name, variable.value);
+    const std::string name = variable.name + "/" + optimizer::slotName(optimizer, slot);
+    if (optimizer::isMovingAverage(optimizer, slot)) return add(name, variable.value);
     slots_.emplace_back(DType::kFloat32, variable.value.shape());
     const std::span<float> all = slots_.back().as<float>();
-    std::fill(all.begin(), all.end(), ps::initialSlotValue(optimizer, slot));
+    std::fill(all.begin(), all.end(), optimizer::initialSlotValue(optimizer, slot));
     add(name, slots_.back());
   }
 
@@ -165,9 +167,9 @@ void requirePlace(FileSystem& file_system, const cluster::JobSpec& job) {
                     folder.path().string()));
 }
 
-// The signature of the first checkpoint: the file's, or, of another program's file, that of the
-// job's data. The classes may differ if the last layer is drawn anew.
-// Errors: those of data::readSignature(); kBadConfig with both sides where file and data differ.
+// Returns the signature for the checkpoint: of the job's data, or the file's if the data are not on
+// this host. The targets may differ if a layer is drawn anew.
+// Errors: as data::readSignature(); kBadConfig, with both sides, if file and data differ.
 std::optional<data::DataSignature> signatureFor(const cluster::DatasetSpec& train,
                                                 const model_files::FoundWeights& weights,
                                                 const ImportReport& report) {
@@ -204,7 +206,7 @@ ImportReport saveImported(FileSystem& file_system, const Clock& clock, const clu
   const auto workers = static_cast<uint32_t>(job.cluster.worker.size());
   cluster::PlacementSpec on_one;
   on_one.partition_min_bytes = 0;
-  const ps::ModelDeclaration declaration = declarationOf(
+  const arena::ModelDeclaration declaration = declarationOf(
       train, layoutOf(model, placeModel(model.graph, on_one, 1, kChief.index, true)), workers);
   InitialParts parts(declaration, values);
   RestingPs ps(file_system, job.run_dir / "checkpoints", declaration, workers, parts.take());

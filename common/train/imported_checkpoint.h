@@ -1,8 +1,8 @@
 #pragma once
 
-// A checkpoint of step 0 whose values come from elsewhere: what a job then goes on from, as from
-// any other. So workers and ps need to know nothing of other programs' files, every check of a
-// checkpoint holds, and the weights are read once, however often the job starts.
+// A checkpoint of step 0 with imported weights, from which the job resumes as from any other. So
+// workers and ps need not know the files of other programs, every check of a checkpoint applies,
+// and the weights are read once, however often the job starts.
 
 #include <cstdint>
 #include <filesystem>
@@ -16,19 +16,19 @@
 
 namespace dtf::train {
 
-// What became of each variable and of each tensor of the file.
+// The result of an import, by variable and by tensor of the file.
 struct ImportReport {
   std::filesystem::path checkpoint;
   std::vector<std::string> used;    // "fc/weights [784, 10] from fc.weight, transposed"
-  std::vector<std::string> drawn;   // variables that the file lacks: their initial values
-  std::vector<std::string> unused;  // of the file
+  std::vector<std::string> drawn;   // variables that the file lacks: they get initial values
+  std::vector<std::string> unused;  // tensors of the file
 };
 
-// Saves it in <job.run_dir>/checkpoints, with the slots that the optimizer starts with.
+// Saves the weights in <job.run_dir>/checkpoints, with the optimizer's initial slots.
 // Blocks: on the disk.
-// Errors: kBadConfig when the job keeps no checkpoints, there is one already, or no tensor is a
-// variable of the model, with the list, when the file says that its numbers mean something else
-// than the job's data, and those of matchWeights(); kBadData for a value that is no number;
+// Errors: kBadConfig if the job keeps no checkpoints or already has one; kBadConfig, with the list,
+// if no tensor is a variable of the model; kBadConfig if the file's numbers have another meaning
+// than the job's data; as model_files::matchWeights(). kBadData if a value is not finite.
 // kCannotWrite.
 ImportReport saveImported(FileSystem& file_system, const Clock& clock, const cluster::JobSpec& job,
                           const model_files::FoundWeights& weights);

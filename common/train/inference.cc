@@ -13,7 +13,7 @@ namespace dtf::train {
 
 namespace {
 
-// As many as a batch of an evaluation has; the last one is filled with what the one before left.
+// Equals the batch of an evaluation. The last batch is filled up with examples of the batch before.
 constexpr int64_t kInferenceBatch = 250;
 constexpr int kUnreadValue = -1;
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// A trained model applied: examples in, outputs out. No cluster, no labels, no state besides the
-// memory of a batch.
+// Applies a trained model: examples in, outputs out. It needs no cluster and no labels, and has no
+// state but the memory of a batch.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,27 +22,26 @@ namespace dtf::train {
 // Borrows: the device and the values, until they are bound anew.
 // Threads: thread-compatible.
 // Blocks: run() computes.
-// Errors: the constructor as model::buildInferenceGraph() and runtime::compile(); run() those of
-// the kernels.
+// Errors: the constructor as model::buildInferenceGraph() and runtime::compile(); run() as the
+// kernels.
 class Inference {
  public:
   // Dropout is left out, as in an evaluation.
   Inference(const model::ModelSpec& model, const runtime::KernelTable& kernels,
             runtime::Device& device);
 
-  // The variables in the order of the model.
+  // Binds the variables, in the model's order.
   void bindValues(std::span<const float* const> values);
 
-  // What it reads and gives, of one example.
+  // The features, and the number of outputs, of one example.
   const graph::TensorSpec& features() const { return inputs_[0].of_one; }
   int64_t units() const { return units_; }
 
   // `outputs`: count * units() numbers, see model::outputName(). Valid until it returns.
   using Take = std::function<void(int64_t first, std::span<const float> outputs)>;
-  // Applies the model to examples, of which each of `parts` lies one after another: the features as
-  // features() says, then the categories that are fed beside them. Gives `take`
-  // the outputs of one piece after another. What comes out for an example doesn't depend on its
-  // neighbours.
+  // Applies the model to examples, and gives `take` the outputs of one piece after another. Each of
+  // `parts` has one input of all examples: the features, see features(), then the categories fed
+  // beside them. An example's outputs don't depend on its neighbours.
   void run(std::span<const std::span<const std::byte>> parts, const Take& take);
 
  private:
@@ -53,7 +52,7 @@ class Inference {
   std::vector<Input> inputs_;
   int64_t units_ = 0;
   std::unique_ptr<runtime::CompiledStep> step_;
-  std::vector<int> value_handles_;  // kUnread: outputs don't depend on that variable
+  std::vector<int> value_handles_;  // kUnreadValue: not read
 };
 
 }  // namespace dtf::train

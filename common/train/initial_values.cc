@@ -11,8 +11,9 @@
 #include "common/base/random.h"
 #include "common/base/random_streams.h"
 #include "common/graph/initializer.h"
-#include "common/ps/replication_rules.h"
-#include "common/ps/sparse_update.h"
+#include "common/optimizer/sparse_update.h"
+#include "common/replication/replication_rules.h"
+#include "common/yaml/error_at.h"
 
 namespace dtf::train {
 
@@ -24,8 +25,8 @@ float truncatedNormal(Random& random) {
   return value;
 }
 
-// Fills `values` with what `draw` returns, and calls `progress` with the number done after each
-// block.
+// Fills `values` with results of `draw`, and calls `progress` after each block with the number of
+// elements drawn.
 template <class Draw>
 void fill(std::span<float> values, const BlockDone& progress, Draw draw) {
   for (size_t begin = 0; begin < values.size();) {
@@ -36,7 +37,7 @@ void fill(std::span<float> values, const BlockDone& progress, Draw draw) {
   }
 }
 
-// What a variable connects. Value type.
+// The numbers of inputs and outputs that a variable connects. Value type.
 struct Fans {
   double inputs = 1, outputs = 1;
 };
@@ -59,10 +60,10 @@ double varianceOf(std::string_view initializer, const Fans& fans) {
   return 1 / fans.inputs;
 }
 
-// The standard deviation that is left of a standard normal distribution within two of them.
+// The standard deviation of a standard normal distribution that is truncated at two.
 constexpr double kTruncatedDeviation = 0.87962566103423978;
 
-// In eight sums that don't wait for each other, always in the same order.
+// Uses eight independent sums, always in the same order.
 double dot(const double* a, const double* b, size_t n) {
   constexpr size_t kLanes = 8;
   double lanes[kLanes] = {};
@@ -73,9 +74,9 @@ double dot(const double* a, const double* b, size_t n) {
   return std::accumulate(lanes, lanes + kLanes, 0.0);
 }
 
-// Fills `rows` with orthonormal rows of `length` elements each, as many as there is room for:
-// normal numbers, made orthogonal to those before by Gram and Schmidt's method in its modified
-// form, twice, since once loses digits (Giraud, Langou and Rozloznik, 2005).
+// Fills `rows` with as many orthonormal rows of `length` elements as fit. Draws normal numbers, and
+// orthogonalises them by the modified Gram-Schmidt method twice, as one pass loses digits (Giraud,
+// Langou and Rozloznik, 2005).
 void drawOrthonormalRows(Random& random, std::vector<double>& rows, size_t length,
                          const BlockDone& progress) {
   DTF_CHECK(length > 0 && rows.size() % length == 0 && rows.size() / length <= length);
@@ -109,8 +110,8 @@ void drawOrthogonal(Random& random, Tensor& tensor, const BlockDone& progress) {
           rows < columns ? drawn[row * columns + column] : drawn[column * rows + row]);
 }
 
-// One arena's part of one variable.
-void copySlice(const Tensor& value, const ps::Slice& slice, Buffer& arena) {
+// Copies one arena's part of a variable.
+void copySlice(const Tensor& value, const arena::Slice& slice, Buffer& arena) {
   const std::span<const float> from = value.as<float>().subspan(slice.begin, slice.count);
   std::copy(from.begin(), from.end(), arena.as<float>() + slice.offset);
 }
@@ -159,13 +160,14 @@ Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t s
 
 model::ModelGraph trainingGraphOf(const cluster::TrainSpec& train) {
   return model::buildTrainingGraph(train.model, train.data.batch_size,
-                                   ps::updatesRows(train.optimizer) ? model::TableGradient::kSparse
-                                                                    : model::TableGradient::kDense);
+                                   optimizer::updatesRows(train.optimizer)
+                                       ? model::TableGradient::kSparse
+                                       : model::TableGradient::kDense);
 }
 
-ps::ParameterLayout layoutOf(const model::ModelGraph& model, const graph::Placement& placement) {
+arena::ParameterLayout layoutOf(const model::ModelGraph& model, const graph::Placement& placement) {
   DTF_CHECK(placement.variables.size() == model.variables.size());
-  std::vector<ps::VariableParts> variables;
+  std::vector<arena::VariableParts> variables;
   for (size_t i = 0; i < placement.variables.size(); ++i) {
     const graph::PlacedVariable& placed = placement.variables[i];
     DTF_CHECK_MSG(placed.node == model.variables[i].value.node, placed.name);
@@ -174,31 +176,32 @@ ps::ParameterLayout layoutOf(const model::ModelGraph& model, const graph::Placem
                   "variable '" + placed.name + "' is placed on " +
                       placement.device(placed.node).str() +
                       ", but variables live on ps tasks: remove its pin, or pin it to one");
-    ps::VariableParts parts{placed.name,
-                            placed.shape,
-                            {},
-                            model.variables[i].momentum,
-                            model.variables[i].indices.has_value()};
+    arena::VariableParts parts{placed.name,
+                               placed.shape,
+                               {},
+                               model.variables[i].momentum,
+                               model.variables[i].indices.has_value()};
     for (const graph::VariablePart& part : placed.parts)
       parts.parts.push_back({part.ps_task, part.begin, part.count});
     variables.push_back(std::move(parts));
   }
-  return ps::makeLayout(variables, placement.ps_tasks);
+  return arena::makeLayout(variables, placement.ps_tasks);
 }
 
-std::vector<Buffer> initialArenas(const model::ModelGraph& model, const ps::ParameterLayout& layout,
-                                  uint64_t seed, const InitialProgress& progress) {
+std::vector<Buffer> initialArenas(const model::ModelGraph& model,
+                                  const arena::ParameterLayout& layout, uint64_t seed,
+                                  const InitialProgress& progress) {
   DTF_CHECK(model.variables.size() == layout.variables.size());
   uint64_t total = 0;
-  for (const ps::VariableInfo& variable : layout.variables)
+  for (const arena::VariableInfo& variable : layout.variables)
     total += static_cast<uint64_t>(variable.shape.elements());
   uint64_t before = 0;  // elements of the variables that are done
   std::vector<Buffer> arenas;
-  for (const ps::ShardLayout& shard : layout.shards)
+  for (const arena::ShardLayout& shard : layout.shards)
     arenas.emplace_back(shard.elements * sizeof(float));
   for (uint32_t i = 0; i < model.variables.size(); ++i) {
     const graph::Node& node = model.graph.node(model.variables[i].value.node);
-    const ps::VariableInfo& variable = layout.variables[i];
+    const arena::VariableInfo& variable = layout.variables[i];
     BlockDone block_done;
     if (progress)
       block_done = [&](uint64_t done) {
@@ -208,30 +211,62 @@ std::vector<Buffer> initialArenas(const model::ModelGraph& model, const ps::Para
                                       seed, i, block_done);
     before += static_cast<uint64_t>(variable.shape.elements());
     for (size_t shard = 0; shard < arenas.size(); ++shard)
-      for (const ps::Slice& slice : layout.shards[shard].slices)
+      for (const arena::Slice& slice : layout.shards[shard].slices)
         if (slice.variable == i) copySlice(value, slice, arenas[shard]);
   }
   return arenas;
 }
 
 uint32_t shardsOf(const cluster::ClusterSpec& cluster) {
-  DTF_CHECK(!cluster.ps.empty() || cluster.worker.size() == 1);
-  return std::max<uint32_t>(1, static_cast<uint32_t>(cluster.ps.size()));
+  return cluster.shardHosts().size();
 }
 
-ps::ModelDeclaration declarationOf(const cluster::TrainSpec& train, ps::ParameterLayout layout,
-                                   uint32_t workers) {
-  ps::ModelDeclaration declaration{std::move(layout), train.optimizer,
-                                   ps::completeReplication(train.replication, workers),
-                                   train.steps};
+arena::ModelDeclaration declarationOf(const cluster::TrainSpec& train,
+                                      arena::ParameterLayout layout, uint32_t workers) {
+  arena::ModelDeclaration declaration{std::move(layout), train.optimizer,
+                                      replication::completeReplication(train.replication, workers),
+                                      train.steps};
   return declaration;
 }
 
 cluster::PlacementSpec placementOf(const cluster::TrainSpec& train) {
   cluster::PlacementSpec placement = train.placement;
-  if (cluster::needsWholeVariables(train.optimizer.kind)) placement.partition_min_bytes = 0;
+  if (cluster::needsWholeVariables(train.optimizer.kind)) placement.whole_variables = true;
   return placement;
 }
+
+namespace {
+
+graph::PlacementStrategy strategyOf(cluster::PlacementSpec::Strategy strategy) {
+  using Strategy = cluster::PlacementSpec::Strategy;
+  switch (strategy) {
+    case Strategy::kRoundRobin:
+      return graph::PlacementStrategy::kRoundRobin;
+    case Strategy::kGreedy:
+      return graph::PlacementStrategy::kGreedy;
+    case Strategy::kEven:
+    case Strategy::kAuto:  // as long as nothing is chosen
+      return graph::PlacementStrategy::kEven;
+    case Strategy::kHybrid:
+      return graph::PlacementStrategy::kHybrid;
+  }
+  DTF_CHECK_MSG(false, "an unknown strategy");
+  return {};
+}
+
+// Checks that the ps of a hybrid placement have something to host.
+void requireSparse(const graph::Graph& graph, const yaml::Mark& mark) {
+  if (std::ranges::any_of(graph.nodes(),
+                          [](const auto& node) { return node.op == "ApplySparseGradient"; }))
+    return;
+  throw yaml::ErrorAt(
+      ErrorCode::kBadConfig, mark,
+      "'strategy: hybrid' places the sparse variables on the ps, and this job has none: these are "
+      "the tables of embeddings, with an optimizer that updates single rows. Write strategy: even, "
+      "or leave 'ps' out of the cluster");
+}
+
+}  // namespace
 
 graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement,
                             uint32_t ps_tasks, uint32_t rank, bool one_process) {
@@ -239,17 +274,20 @@ graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementS
   options.ps_tasks = ps_tasks;
   options.one_process = one_process;
   options.worker = graph::fullDevice({JobKind::kWorker, rank});
-  options.strategy = placement.strategy == cluster::PlacementSpec::Strategy::kGreedy
-                         ? graph::PlacementStrategy::kGreedy
-                         : graph::PlacementStrategy::kRoundRobin;
+  options.strategy = strategyOf(placement.strategy);
   options.pins = placement.pins;
   options.partition_min_bytes = placement.partition_min_bytes;
+  options.whole_variables = placement.whole_variables;
+  // One process has one shard, whatever the cluster is.
+  if (!one_process) options.shares = placement.shares;
+  options.sparse_shards = placement.sparse_shards;
+  if (options.sparse_shards > 0) requireSparse(graph, placement.strategy_mark);
   return graph::place(graph, options);
 }
 
 graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement,
                             const cluster::ClusterSpec& cluster, uint32_t rank) {
-  return placeModel(graph, placement, shardsOf(cluster), rank, cluster.ps.empty());
+  return placeModel(graph, placement, shardsOf(cluster), rank, cluster.isOneProcess());
 }
 
 }  // namespace dtf::train

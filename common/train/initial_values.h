@@ -1,7 +1,7 @@
 #pragma once
 
-// What variables hold before the first step, and the way from the placer's decisions to the arenas
-// of the ps.
+// The values of variables before the first step, and the way from the placer's decisions to the
+// arenas of the ps.
 
 #include <cstdint>
 #include <functional>
@@ -9,67 +9,67 @@
 #include <string_view>
 #include <vector>
 
+#include "common/arena/model_declaration.h"
+#include "common/arena/parameter_layout.h"
 #include "common/cluster/spec.h"
 #include "common/graph/placer.h"
 #include "common/model/model_graph.h"
-#include "common/ps/parameter_client.h"
-#include "common/ps/parameter_layout.h"
 #include "common/tensor/tensor.h"
 
 namespace dtf::train {
 
-// The value of one variable, a pure function of all arguments. `index` is its place among the
-// model's variables, so that equal shapes get different numbers.
+// Returns the initial value of a variable, a pure function of all arguments. `index` is its place
+// among the model's variables, so that equal shapes get different numbers.
 //   glorot_uniform, _normal  variance 2 / (inputs + outputs): Glorot and Bengio, AISTATS 2010
 //   he_uniform, _normal      variance 2 / inputs: He et al., ICCV 2015
 //   lecun_uniform, _normal   variance 1 / inputs: LeCun et al., Neural Networks: Tricks of the
 //                            Trade
 //   random_uniform           from -0.05 to 0.05, Keras's default
 //   truncated_normal         normal with standard deviation 1/sqrt(inputs), drawn again beyond two
-//   orthogonal               orthonormal columns, or rows where there are fewer of them: Saxe et
+//   orthogonal               orthonormal columns, or rows if there are fewer of them: Saxe et
 //                            al., ICLR 2014; the matrix is [all dimensions but the last, the last]
 //   zeros, ones; constant=0.1: that number
-// Inputs and outputs are those of a [inputs, outputs] matrix, or of the filters
-// [height, width, channels, filters] of a convolution, times height * width. A *_normal is
-// truncated at two standard deviations, and widened so that what is left has the variance, as Keras
-// has it. DTF_CHECKs that the initializer is one of these: the graph has validated it. `progress`
-// hears after every block how many elements are drawn.
+// For a matrix [inputs, outputs] these are the numbers of inputs and outputs. For the filters
+// [height, width, channels, filters] of a convolution, they are channels and filters, times height
+// * width. A *_normal is truncated at two standard deviations, and widened so that it has the
+// variance, as in Keras. DTF_CHECKs that the initializer is one of these, as the graph has
+// validated it. Calls `progress` after every block with the number of elements drawn.
 inline constexpr uint64_t kInitialBlockElements = uint64_t{1} << 20;
 using BlockDone = std::function<void(uint64_t elements)>;
 Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t seed, uint32_t index,
                     const BlockDone& progress = nullptr);
 
-// What a job's workers train: buildTrainingGraph(), with sparse gradients where the optimizer takes
-// them.
+// Returns the graph that a job's workers train: buildTrainingGraph(), with sparse gradients if the
+// optimizer supports them.
 model::ModelGraph trainingGraphOf(const cluster::TrainSpec& train);
 
-// Where the placer put each variable of the model, as the ps and the wire need it.
-// Errors: kBadConfig for a variable that is placed on a worker.
-ps::ParameterLayout layoutOf(const model::ModelGraph& model, const graph::Placement& placement);
+// Returns the placement of the model's variables as a layout, as ps and workers need it.
+// Errors: kBadConfig if a variable is placed on a worker.
+arena::ParameterLayout layoutOf(const model::ModelGraph& model, const graph::Placement& placement);
 
-// Which variable is being drawn, and which share of all elements is drawn.
+// Receives the variable that is being drawn, and the share of all elements drawn so far.
 using InitialProgress = std::function<void(const std::string& variable, double share)>;
 
-// The initial values of all variables, laid out as one arena per ps task, padding zero. `progress`
-// is called some hundred times a second.
-std::vector<Buffer> initialArenas(const model::ModelGraph& model, const ps::ParameterLayout& layout,
-                                  uint64_t seed, const InitialProgress& progress = nullptr);
+// Returns the initial values of all variables, laid out as one arena for each ps, with padding 0.
+// Calls `progress` some hundred times a second.
+std::vector<Buffer> initialArenas(const model::ModelGraph& model,
+                                  const arena::ParameterLayout& layout, uint64_t seed,
+                                  const InitialProgress& progress = nullptr);
 
-// What this job declares to its ps: the replicas that the file leaves open are filled in with the
+// Returns the job's declaration to its ps. Replica counts that the file leaves open follow from the
 // number of workers.
-ps::ModelDeclaration declarationOf(const cluster::TrainSpec& train, ps::ParameterLayout layout,
-                                   uint32_t workers);
+arena::ModelDeclaration declarationOf(const cluster::TrainSpec& train,
+                                      arena::ParameterLayout layout, uint32_t workers);
 
-// Into how many shards a job's variables are dealt out: one for each ps, or the one of a job that
-// runs in one process.
+// Returns the number of shards of a job's variables: one for each ps, or one for a job in a single
+// process.
 uint32_t shardsOf(const cluster::ClusterSpec& cluster);
 
-// Where the optimizer allows variables to be split: train.placement. lars and lamb need whole ones:
-// train.placement without its partition threshold.
+// Returns train.placement; for lars and lamb with whole variables, which they need.
 cluster::PlacementSpec placementOf(const cluster::TrainSpec& train);
 
-// As the placement says, for worker `rank` of a cluster with `ps_tasks` parameter servers;
-// `one_process`: as in graph::PlacerOptions.
+// Places `graph` for worker `rank` of a cluster with `ps_tasks` ps. `one_process`: as in
+// graph::PlacerOptions.
 graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement,
                             uint32_t ps_tasks, uint32_t rank, bool one_process = false);
 graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement,

@@ -24,14 +24,15 @@
 #include "common/model/metrics.h"
 #include "common/model/model_graph.h"
 #include "common/model/model_memory.h"
-#include "common/ps/declaration.h"
-#include "common/ps/replication_rules.h"
+#include "common/replication/replication_rules.h"
+#include "common/shard/declaration.h"
 #include "common/train/data_fit.h"
 #include "common/train/device_check.h"
 #include "common/train/epochs.h"
 #include "common/train/initial_values.h"
 #include "common/train/metric.h"
 #include "common/train/model_data.h"
+#include "common/train/patience_check.h"
 #include "common/yaml/error_at.h"
 
 namespace dtf::train {
@@ -43,7 +44,7 @@ using graph::PlacedVariable;
 using yaml::Mark;
 
 // Checks one job.
-// Borrows: all three, for one call of run.
+// Borrows: all arguments, for one call of run().
 class JobChecker {
  public:
   JobChecker(const cluster::JobSpec& job, const Host& host, yaml::Report& report)
@@ -52,13 +53,14 @@ class JobChecker {
   std::optional<JobSize> run() {
     findOutput();
     checkData(train_.data.train, true);
-    if (train_.data.eval && (report_.empty() || !train_.data.eval->split))  // of a split once
+    if (train_.data.eval && (report_.empty() || !train_.data.eval->split))  // a split once
       checkData(*train_.data.eval, false);
-    // What can't be read is reported already.
+    // Unreadable data are already reported.
     if (train_.data.eval && report_.empty() && !is_elsewhere_)
       noting(train_.data.eval->mark,
              [this] { data::readAsTrained(*train_.data.eval, train_.data.train); });
     noting(train_.model.mark, [this] { checkModel(); });
+    if (report_.empty()) warnOfPatience(job_, examples_, report_);
     if (output_)
       for (const std::string& unread : model::unreadInputsOf(train_.model))
         report_.warning(placeOf(train_.model.mark), "no layer reads " + unread + " of the data");
@@ -66,7 +68,7 @@ class JobChecker {
   }
 
  private:
-  // The report gets the error that `check` throws: at the error's own place, or else at `mark`.
+  // Runs `check`, and reports its error at the error's own place, or else at `mark`.
   template <class Check>
   bool noting(const Mark& mark, const Check& check) {
     try {
@@ -81,12 +83,12 @@ class JobChecker {
     return false;
   }
 
-  // What is left at its default has no place of its own: then the model's, which is always written.
+  // A key left at its default has no place; the model's, which is always written, stands for it.
   yaml::Place placeOf(const Mark& mark) const {
     return report_.placeOf(mark.file.empty() ? train_.model.mark : mark);
   }
 
-  // What is wrong with the model is for checkModel() to say, after the data.
+  // checkModel() reports mistakes in the model, after those in the data.
   void findOutput() {
     try {
       output_ = model::outputOf(train_.model);
@@ -95,19 +97,19 @@ class JobChecker {
     }
   }
 
-  // What can be known of a data set before it is read.
+  // Facts from the headers of a data set.
   struct Seen {
     std::optional<int64_t> count;   // of the examples
-    std::optional<uint64_t> bytes;  // that they take, where the count isn't known
+    std::optional<uint64_t> bytes;  // of the examples, if their number is unknown
     data::PartSpec features;
     data::PartSpec labels{data::kLabels, DType::kUInt8, Shape()};
     std::string name;  // of the features, for messages
     Mark mark;
-    std::string columns = {};  // of a table, that are the features: "a, b, c"
+    std::string columns = {};  // feature columns of a table: "a, b, c"
   };
 
   void checkData(const DatasetSpec& dataset, bool to_train) {
-    // The chief alone evaluates. What is to be copied from here must be here.
+    // Only the chief evaluates. Data to be copied from here must be here.
     const std::vector<cluster::TaskSpec>& workers = job_.cluster.worker;
     const uint64_t readers = to_train ? countHere(workers) : runsHere(workers.at(kChief.index));
     if (readers == 0 && !job_.launch.copy.data && isElsewhere(dataset)) return;
@@ -124,7 +126,7 @@ class JobChecker {
     const uint64_t bytes =
         seen->count ? saturatingMultiply(static_cast<uint64_t>(*seen->count), example_bytes)
                     : seen->bytes.value();
-    // More is mapped; a table is collected in memory all the same.
+    // Larger data are mapped, but a table is always collected in memory.
     const bool resident = !seen->count || bytes <= data::kResidentBytesMax;
     if (resident) data_bytes_ = saturatingAdd(data_bytes_, saturatingMultiply(bytes, readers));
     if (!to_train && readers > 0) countMetrics(*seen, bytes / std::max<uint64_t>(example_bytes, 1));
@@ -135,7 +137,7 @@ class JobChecker {
     examples_ = *seen->count;
   }
 
-  // Who reads them is on other hosts, and looks there; what lies here is looked at all the same.
+  // Returns whether the data, which only other hosts read, are missing here; if so, warns.
   bool isElsewhere(const DatasetSpec& dataset) {
     const std::filesystem::path missing = data::missingPath(dataset);
     if (missing.empty()) return false;
@@ -145,7 +147,7 @@ class JobChecker {
     return is_elsewhere_ = true;
   }
 
-  // A ranking needs all of an evaluation's outputs at once.
+  // Counts the memory of a ranking, which needs all outputs of an evaluation at once.
   void countMetrics(const Seen& seen, uint64_t examples) {
     const std::vector<model::MetricSpec>& metrics = train_.model.metrics;
     if (!output_ ||
@@ -155,7 +157,7 @@ class JobChecker {
     metric_bytes_ = saturatingMultiply(examples, static_cast<uint64_t>(ranked) * kRankedBytes);
   }
 
-  // Nullopt: a file can't be read, which is reported.
+  // Returns nullopt if a file can't be read, after reporting it.
   std::optional<Seen> look(const DatasetSpec& dataset) {
     switch (dataset.format) {
       case DatasetSpec::Format::kIdx:
@@ -218,9 +220,9 @@ class JobChecker {
               data::syntheticLabels(dataset.problem),
               data::kSyntheticName,
               dataset.mark};
-    const bool many = dataset.problem == cluster::Problem::kCentres;
+    const int64_t classes = dataset.problem == cluster::Problem::kCentres ? dataset.classes : 2;
     if (data::areClasses(seen.labels))
-      noting(dataset.mark, [&] { checkClasses(data::kSyntheticName, many ? dataset.classes : 2); });
+      noting(dataset.mark, [&] { checkClasses(data::kSyntheticName, classes); });
     return seen;
   }
 
@@ -229,19 +231,21 @@ class JobChecker {
     Seen seen;
     seen.name = dataset.files[0].string();
     seen.mark = dataset.files_marks.at(0);
+    std::vector<yaml::ErrorAt> missing;
     const bool read = noting(seen.mark, [&] {
+      missing = data::missingColumns(dataset.files, dataset.csv);
+      if (!missing.empty()) return;
       const data::CsvHeader header = data::readCsvHeader(dataset.files, dataset.csv);
       seen.features = header.features;
       seen.labels = header.labels;
       seen.columns = featureColumns(header.trained, dataset.csv);
-      // A number of 4 bytes is hardly shorter than 3 with its delimiter.
+      // A number of 4 bytes has hardly less than 3 bytes of text, with its delimiter.
       seen.bytes = saturatingMultiply(data::bytesOfFiles(dataset), 4) / 3;
     });
-    if (!read) return std::nullopt;
-    if (!dataset.csv.class_names.empty())
-      noting(seen.mark, [&] {
-        checkClasses("class_names", static_cast<int64_t>(dataset.csv.class_names.size()));
-      });
+    for (const yaml::ErrorAt& each : missing) noting(seen.mark, [&each] { throw each; });
+    if (!read || !missing.empty()) return std::nullopt;
+    const auto classes = static_cast<int64_t>(dataset.csv.class_names.size());
+    if (classes > 0) noting(seen.mark, [&] { checkClasses("class_names", classes); });
     return seen;
   }
 
@@ -256,9 +260,9 @@ class JobChecker {
     return seen;
   }
 
-  // Which of the files are bad is found when they are read.
+  // Damaged files are found when they are read.
   std::optional<Seen> lookAtImages(const cluster::ImagesSpec& images) {
-    if (images.channels == 0) return std::nullopt;  // the model's input is no image: reported
+    if (images.channels == 0) return std::nullopt;  // reported: the model's input is no image
     std::optional<data::ImageList> list;
     noting(images.folder.mark, [&] { list = data::listImages(images); });
     if (!list) return std::nullopt;
@@ -276,12 +280,10 @@ class JobChecker {
 
   void checkLabels(const DatasetSpec& dataset, const std::optional<data::IdxImages>& images) {
     const data::Part labels = data::readIdxLabels(dataset.labels);
-    const int64_t count = labels.count();
-    if (images) {
-      const std::string mismatch =
-          data::countMismatch(dataset.images, images->count, dataset.labels, count);
-      if (!mismatch.empty()) throw Error(ErrorCode::kBadData, mismatch);
-    }
+    const std::string mismatch =
+        images ? data::countMismatch(dataset.images, images->count, dataset.labels, labels.count())
+               : "";
+    if (!mismatch.empty()) throw Error(ErrorCode::kBadData, mismatch);
     if (output_) data::checkLabels(labels, output_->units, output_->layer->name);
   }
 
@@ -289,20 +291,20 @@ class JobChecker {
     if (output_) checkClassCount(*output_, name, classes);
   }
 
-  // Builds, places and declares it as a worker does, and lets the ps' own check judge it.
+  // Builds, places and declares the model as a worker does, and runs the check of the ps.
   void checkModel() {
     const model::ModelGraph model = trainingGraphOf(withLargestBatch(train_, examples_));
     cluster::PlacementSpec placement = placementOf(train_);
     const cluster::ClusterSpec& cluster = job_.cluster;
     removeUnknownPins(model, placement.pins);
-    if (!checkVariableDevices(model, cluster.ps.size(), report_)) return;
+    if (!checkVariableDevices(model, cluster, report_)) return;
     const graph::Placement placed = placeModel(model.graph, placement, cluster, kChief.index);
     kept_ = model::keptTensors(model);
     countModel(placed, model::denseGradientElements(model));
     if (!fitsMemory()) return;
     const auto ranks = static_cast<uint32_t>(cluster.worker.size());
-    ps::validateDeclaration(declarationOf(train_, layoutOf(model, placed), ranks),
-                            shardsOf(cluster), ranks);
+    shard::validateDeclaration(declarationOf(train_, layoutOf(model, placed), ranks),
+                               shardsOf(cluster), ranks);
   }
 
   void removeUnknownPins(const model::ModelGraph& model, std::map<std::string, std::string>& pins) {
@@ -320,7 +322,8 @@ class JobChecker {
 
   void countModel(const graph::Placement& placed, uint64_t gradients) {
     JobSize size;
-    size.ps_bytes.resize(shardsOf(job_.cluster));
+    size.hosts = job_.cluster.shardHosts();
+    size.ps_bytes.resize(size.hosts.size());
     for (const PlacedVariable& variable : placed.variables) {
       size.parameters += static_cast<uint64_t>(variable.shape.elements());
       if (variable.bytes() > largest_bytes_) {
@@ -332,20 +335,20 @@ class JobChecker {
     }
     DTF_CHECK(size.parameters > 0);  // the builder refuses a model without variables
     uint64_t ps_bytes = 0;           // of the parameters on the ps of this host
-    for (size_t ps = 0; ps < size.ps_bytes.size(); ++ps)
-      if (job_.cluster.ps.empty() || runsHere(job_.cluster.ps[ps]))
-        ps_bytes = saturatingAdd(ps_bytes, size.ps_bytes[ps]);
+    for (uint32_t ps = 0; ps < size.ps_bytes.size(); ++ps)
+      if (runsHere(job_.cluster.host(ps))) ps_bytes = saturatingAdd(ps_bytes, size.ps_bytes[ps]);
     const PsCopies copies = psCopies(job_);
     size.kept_bytes = kept_.bytes;
     uint64_t here = 0;  // of the workers on this host
     for (const cluster::TaskSpec& worker : job_.cluster.worker) {
-      // Towers share parameters and batch; each has gradients. As one travels, another is made.
+      // Towers share parameters and batch; each has gradients. Overlap needs a second set.
       const uint64_t shared = saturatingAdd(size.parameters, gradients);
       uint64_t held =
           saturatingAdd(saturatingMultiply(shared, job_.train->replication.overlap ? 2 : 1),
                         saturatingMultiply(gradients, cluster::devicesOf(worker).size() - 1));
-      // As they travel, beside those.
-      if (ps::narrowsTransfers(job_.train->replication)) held = saturatingAdd(held, shared / 2);
+      // Rounded copies for the transfer.
+      if (replication::narrowsTransfers(job_.train->replication))
+        held = saturatingAdd(held, shared / 2);
       const uint64_t bytes = saturatingMultiply(held, sizeof(float));
       size.worker_bytes = std::max(size.worker_bytes, bytes);
       if (runsHere(worker)) here = saturatingAdd(here, bytes);
@@ -371,7 +374,7 @@ class JobChecker {
   bool ranksMost() const {
     return metric_bytes_ > std::max({kept_bytes_, model_bytes_, data_bytes_});
   }
-  // What takes most of the memory.
+  // Returns a text on the largest use of memory.
   std::string largestText() const {
     if (ranksMost())
       return fmt::format("the metric '{}' keeps {} of each evaluation",
@@ -384,31 +387,28 @@ class JobChecker {
                          bytesText(largest_bytes_));
     return fmt::format("the examples take {} of memory", bytesText(data_bytes_));
   }
-  // The layer of the file that largestText() names, or holds what it names; empty: none.
+  // Returns the layer that largestText() names, or that holds the named part; empty if none.
   std::string largestLayer() const {
     if (ranksMost()) return "";
     if (keepsMost()) return kept_.largest_layer.substr(0, kept_.largest_layer.find('/'));
     return model_bytes_ >= data_bytes_ ? largest_layer_ : "";
   }
 
-  // False: reported.
+  // Reports a lack of memory; returns false if even the total memory is too small.
   bool fitsMemory() {
     const uint64_t needed = size_->memory_bytes;
     const HostMemory& memory = host_.memory;
     const bool too_much = memory.total > 0 && needed > memory.total;
     if (!too_much && (memory.available == 0 || needed <= memory.available)) return true;
+    const uint64_t ps = countHere(job_.cluster.ps), workers = countHere(job_.cluster.worker);
     const std::string text = fmt::format(
-        "{}, and the {} ps and {} workers here need at least {} together; this host has {}{}",
-        largestText(), countHere(job_.cluster.ps), countHere(job_.cluster.worker),
-        bytesText(needed), bytesText(too_much ? memory.total : memory.available),
-        too_much ? "" : " available");
+        "{}, and the {}{} workers here need at least {} together; this host has {}{}",
+        largestText(), ps == 0 ? "" : fmt::format("{} ps and ", ps), workers, bytesText(needed),
+        bytesText(too_much ? memory.total : memory.available), too_much ? "" : " available");
     const std::string layer = largestLayer();
     const Mark& data_mark = ranksMost() ? train_.data.eval->mark : train_.data.train.mark;
     const yaml::Place place = placeOf(layer.empty() ? data_mark : layerMark(layer));
-    if (too_much)
-      report_.error(place, text);
-    else
-      report_.warning(place, text);
+    too_much ? report_.error(place, text) : report_.warning(place, text);
     return !too_much;
   }
 
@@ -423,16 +423,16 @@ class JobChecker {
   const Host& host_;
   yaml::Report& report_;
   std::optional<model::ModelOutput> output_;  // nullopt: the model can't be built
-  bool is_elsewhere_ = false;                 // some of the data
-  int64_t examples_ = 0;                      // to train on; 0: not known before they are read
+  bool is_elsewhere_ = false;                 // some data are only on other hosts
+  int64_t examples_ = 0;                      // to train on; 0: unknown before they are read
   std::optional<JobSize> size_;
   std::string largest_layer_;
   uint64_t largest_bytes_ = 0;  // of one variable
-  model::KeptTensors kept_;     // by one worker
-  uint64_t kept_bytes_ = 0;     // by all of this host
+  model::KeptTensors kept_;     // of one worker
+  uint64_t kept_bytes_ = 0;     // of all workers on this host
   uint64_t model_bytes_ = 0;    // with all copies, on the tasks of this host
-  uint64_t data_bytes_ = 0;     // on its workers
-  uint64_t metric_bytes_ = 0;   // on the chief, if it is there
+  uint64_t data_bytes_ = 0;     // on the workers of this host
+  uint64_t metric_bytes_ = 0;   // on the chief, if it runs here
 };
 
 }  // namespace

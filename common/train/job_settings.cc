@@ -14,7 +14,8 @@ namespace dtf::train {
 
 namespace {
 
-// "[28, 28, 1]" for images with a class each, which need no types: "float32 [10] with int32 []".
+// Returns "[28, 28, 1]" for uint8 features and labels, as of images with classes. Otherwise adds
+// the types: "float32 [10] with int32 []".
 std::string exampleText(const data::Dataset& dataset) {
   const data::PartSpec& features = dataset.features().spec();
   const data::PartSpec& labels = dataset.labels().spec();
@@ -30,7 +31,8 @@ std::string contentText(const data::Dataset& dataset) {
   return hexOf(checksum.value());
 }
 
-// "framed 2, winograd 4: 1f3a...": how many kernels go which way, and a checksum of which they are.
+// Returns "framed 2, winograd 4: 1f3a...": the number of kernels for each way, and a checksum of
+// all choices.
 std::string waysText(const runtime::StepPlan& plan) {
   std::map<std::string, int> counts;
   Checksum checksum;
@@ -46,9 +48,9 @@ std::string waysText(const runtime::StepPlan& plan) {
   return text.empty() ? text : fmt::format("{}: {}", text, hexOf(checksum.value()));
 }
 
-// As long as a message may be, some layers name more others than fit one.
+// Splits a text that is too long for one message: some layers name very many others.
 void addInPieces(const std::string& name, const std::string& text,
-                 std::vector<ps::Setting>& settings) {
+                 std::vector<arena::Setting>& settings) {
   constexpr size_t kPieceBytes = 3000;
   for (size_t at = 0; at == 0 || at < text.size(); at += kPieceBytes)
     settings.push_back(
@@ -62,9 +64,10 @@ std::string datasetText(const data::Dataset& dataset) {
                      contentText(dataset));
 }
 
-std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train, const data::Dataset& dataset,
-                                     const runtime::StepPlan& plan) {
-  std::vector<ps::Setting> settings = {
+std::vector<arena::Setting> jobSettings(const cluster::TrainSpec& train,
+                                        const data::Dataset& dataset,
+                                        const runtime::StepPlan& plan) {
+  std::vector<arena::Setting> settings = {
       {"data.train", fmt::format("{} examples of {}", dataset.size(), exampleText(dataset))},
       {"data.train: content", contentText(dataset)},
       {"data.seed", fmt::format("{}", train.data.seed)},
@@ -81,8 +84,8 @@ std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train, const data
     settings.push_back({"data.eval_split", fmt::format("{}", train.data.train.split->fraction)});
   if (train.data.augment.any()) settings.push_back({"data.augment", train.data.augment.text()});
   for (size_t i = 0; i < train.model.layers.size(); ++i) {
-    // The layers that one holds are settings of their own: each fits a message, and a line of the
-    // text that a checkpoint keeps.
+    // Inner layers are settings of their own, so that each fits a message, and a line of the text
+    // in a checkpoint.
     const std::vector<std::string> lines = split(model::layerText(train.model.layers[i]), '\n');
     for (size_t line = 0; line < lines.size(); ++line)
       addInPieces(line == 0 ? fmt::format("model.layers[{}]", i)

@@ -7,14 +7,14 @@
 #include "common/base/check.h"
 #include "common/base/ids.h"
 #include "common/base/text.h"
-#include "common/ps/optimizer.h"
-#include "common/ps/replication_rules.h"
+#include "common/optimizer/optimizer.h"
+#include "common/replication/replication_rules.h"
 
 namespace dtf::train {
 
 namespace {
 
-// In /dev/shm, each with the slots: the one that all ps have, and the next.
+// In /dev/shm, each with the slots: the newest one that all ps have, and the next.
 constexpr uint64_t kSnapshotCopies = 2;
 
 }  // namespace
@@ -22,11 +22,11 @@ constexpr uint64_t kSnapshotCopies = 2;
 PsCopies psCopies(const cluster::JobSpec& job) {
   DTF_CHECK(job.train.has_value());
   PsCopies copies;
-  copies.slots = ps::slotCount(job.train->optimizer);
+  copies.slots = optimizer::slotCount(job.train->optimizer);
   if (job.durability.kind == cluster::Durability::kSnapshot)
     copies.durability = kSnapshotCopies * (1 + copies.slots);
-  // Rounded, of four versions that are being sent at most, each half of one.
-  if (ps::narrowsTransfers(job.train->replication)) copies.values += 2;
+  // Rounded copies of at most four versions in transfer, each half as large.
+  if (replication::narrowsTransfers(job.train->replication)) copies.values += 2;
   // A replica runs the same updates.
   if (job.durability.kind == cluster::Durability::kReplica)
     copies.durability = copies.values + copies.slots;
@@ -40,12 +40,12 @@ std::string sizeText(const JobSize& size) {
                                  bytesText(size.parameters * sizeof(float)));
   if (size.ps_bytes.size() > kListedMax) {
     const auto [least, most] = std::minmax_element(size.ps_bytes.begin(), size.ps_bytes.end());
-    return text + fmt::format("from {} to {} on each of {} ps", bytesText(*least), bytesText(*most),
-                              size.ps_bytes.size());
+    return text + fmt::format("from {} to {} on each of {} {}", bytesText(*least), bytesText(*most),
+                              size.ps_bytes.size(), size.hosts.noun());
   }
   for (uint32_t ps = 0; ps < size.ps_bytes.size(); ++ps)
     text += fmt::format("{}{} on {}", ps == 0 ? "" : ", ", bytesText(size.ps_bytes[ps]),
-                        TaskId{JobKind::kPs, ps}.name());
+                        size.hosts.of(ps).name());
   return text;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kCacheSchema = 1;
 
-// As the checksum has it.
+// Returns the text that the checksum covers.
 std::string textOf(const std::map<std::string, std::map<std::string, std::string>>& machines) {
   return Json(machines).dump();
 }
@@ -88,7 +88,7 @@ void KernelCache::keep(const std::string& machine, const std::string& convolutio
     bytes = add();
   }
   try {
-    std::error_code refused;  // then the file can't be written
+    std::error_code refused;  // ignored: then the file can't be written
     std::filesystem::create_directories(file_.parent_path(), refused);
     atomicReplace(file_, bytes);
   } catch (const Error& error) {

@@ -38,7 +38,7 @@ std::map<std::string, std::string> parseWays(const std::filesystem::path& file) 
       for (const auto& [key, way] : parsed.at("convolutions").members()) ways[key] = way.asString();
       return ways;
     }
-  } catch (const Error&) {  // below
+  } catch (const Error&) {  // thrown below
   }
   throw Error(ErrorCode::kBadData,
               fmt::format("{} doesn't say which way convolutions go: remove it to have them timed "
@@ -46,7 +46,7 @@ std::map<std::string, std::string> parseWays(const std::filesystem::path& file) 
                           file.string()));
 }
 
-// All that changes which way is the fastest, or which ways there are.
+// Returns all that affects which way is the fastest, or which ways exist.
 std::string machineText(const Processor& cpu, bool winograd) {
   return fmt::format("{}, {}, {} threads, dtf " DTF_VERSION "{}", processorName(), isaName(cpu.isa),
                      cpu.threads(), winograd ? "" : ", no winograd");
@@ -99,7 +99,7 @@ const ConvolutionWay& KernelChoices::choose(ConvolutionPass pass, const Convolut
   const ConvolutionWay& way = runtime::fastestWay(pass, c, winograd_);
   log::warning(
       "event=kernel_not_chosen convolution=\"{}\" file={} taken={} reason=\"the last bits "
-      "may differ from those of the run\"",
+      "may differ from the run's\"",
       key, file_.string(), way.name);
   return way;
 }
@@ -139,7 +139,7 @@ const ConvolutionWay& KernelChoices::chosen(const std::string& way, ConvolutionP
                   way == "winograd" && !winograd_ ? "DTF_WINOGRAD=0 forbids" : "doesn't fit it"));
 }
 
-// Readers see each choice whole: the file is replaced.
+// Replaces the file, so that readers see each choice whole.
 void KernelChoices::add(const std::string& key, const ConvolutionWay& way, const Processor& cpu) {
   ways_[key] = way.name;
   makeWritableFolder(file_.parent_path());

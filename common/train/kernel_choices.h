@@ -1,10 +1,10 @@
 #pragma once
 
-// `kernels: timed`: each convolution goes the way that was the fastest where the run began. The
-// ways round differently, so the choice belongs to the run: the chief times what it meets for the
-// first time (unless this machine has timed it before: kernel_cache.h) and keeps it in
-// run_dir/kernels.json, and all others take it from there, as does whoever goes on with the run,
-// evaluates it or repeats it.
+// The choices of `kernels: timed`: each convolution goes the way that was the fastest where the run
+// began. The ways round differently, so the choices belong to the run. The chief times each new
+// convolution, unless this machine has timed it before (kernel_cache.h), and adds its choice to
+// run_dir/kernels.json. The other workers read the choices there, and so does any process that
+// resumes, evaluates or repeats the run.
 
 #include <cstdint>
 #include <filesystem>
@@ -23,40 +23,42 @@ namespace dtf::train {
 
 inline constexpr std::string_view kKernelsFile = "kernels.json";  // in the run's folder
 
-// How others wait until the chief has chosen.
+// How other workers wait for the chief's choice.
 // Borrows: `clock`.
 struct KernelWait {
-  Duration patience{};  // of all waits together
+  Duration patience{};  // limit for all waits together
   std::function<void(const std::string& what, Duration waited)> on_waiting;  // may be empty
   const Clock* clock = nullptr;
   std::function<void(Duration)> sleep;
 };
 
-// Owns: what the file says, as far as it was read.
-// Borrows: what the wait borrows.
+// Owns: the choices read from the file so far.
+// Borrows: the clock of the wait.
 // Threads: thread-compatible.
 // Blocks: while it times, or waits for the chief.
-// Errors: kBadData for a file that is none of ours; kBadConfig for a way that can't be gone here;
-// kDeadline, naming file and chief, when nobody chooses; kCannotWrite.
+// Errors: kBadData if the file has no valid choices; kBadConfig if a chosen way can't be used here;
+// kDeadline, naming file and chief, if the chief doesn't choose in time; kCannotWrite.
 class KernelChoices {
  public:
-  // What is done with a convolution that the file doesn't have.
+  // How to choose for a convolution that the file doesn't have.
   enum class Absent : uint8_t {
-    kTime,   // and added to it, unless the cache knows it: by the chief
-    kAwait,  // until the chief has: by other workers
-    kTable,  // runtime::fastestWay(), with a warning: by who uses what was trained
+    // Time it, unless the cache has it, and add it to the file: for the chief.
+    kTime,
+    // Wait until the chief has added it: for other workers.
+    kAwait,
+    // Use runtime::fastestWay(), with a warning: for programs that use a trained model.
+    kTable,
   };
-  // `rule`: with kTable nothing of the following matters, and the file is left alone. `wait`: of
-  // kAwait.
-  // `cache`: of kTime. `winograd`: see runtime::winogradAllowed().
+  // `rule`: kTable uses no file, and only `winograd` matters then. `wait`: for kAwait. `cache`: for
+  // kTime. `winograd`: see runtime::winogradAllowed().
   KernelChoices(cluster::KernelRule rule, const std::filesystem::path& run_dir, Absent absent,
                 KernelWait wait = {}, KernelCache cache = {},
                 bool winograd = runtime::winogradAllowed());
 
-  // "the table"; "timing, kept in runs/job/kernels.json".
+  // Returns "the table", or "timing, kept in runs/job/kernels.json".
   std::string text() const;
 
-  // For runtime::registerCpuKernels(); refers to this.
+  // Returns the rule for runtime::registerCpuKernels(); it refers to this.
   runtime::ConvolutionRule rule();
 
  private:
@@ -82,7 +84,7 @@ class KernelChoices {
   const KernelWait wait_;
   KernelCache cache_;
   std::map<std::string, std::string> ways_;  // by runtime::convolutionKey()
-  std::optional<TimePoint> waiting_since_;   // the first time
+  std::optional<TimePoint> waiting_since_;   // since the first wait
 };
 
 }  // namespace dtf::train

@@ -1,8 +1,8 @@
 #pragma once
 
-// What an evaluation says of a model beside its loss. Each metric is a running sum over batches,
-// fed with what the model gave and what it should have given; scikit-learn's definitions, named
-// with each family: class_metrics.cc, ranking_metrics.cc, error_metrics.cc.
+// The metrics of a model beside its loss. Each is a running sum over batches of outputs and labels,
+// with scikit-learn's definition. The families are in class_metrics.cc, ranking_metrics.cc and
+// error_metrics.cc.
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +14,8 @@
 
 namespace dtf::train {
 
-// One batch. Outputs are [examples, units]; either each example has a class, or each unit a target.
+// One batch. `outputs` is [examples, units]. Either `classes` has a label per example, or `targets`
+// has the shape of the outputs.
 struct Judged {
   int64_t units = 0;
   std::span<const float> outputs;
@@ -23,35 +24,36 @@ struct Judged {
   int64_t examples() const { return static_cast<int64_t>(outputs.size()) / units; }
 };
 
-// What a loss trains outputs towards.
+// The scale of outputs, which follows from the loss.
 enum class OutputScale : uint8_t {
   kLogits,         // above 0: more likely than not
-  kSoftmaxLogits,  // the largest of an example is the likeliest
-  kTargets,        // the targets themselves; of classes 0 and 1
+  kSoftmaxLogits,  // the class with the largest output is the likeliest
+  kTargets,        // estimates of the targets; of 0 and 1 for classes
 };
 OutputScale scaleOf(model::Loss loss);
 
-// Threads: thread-compatible.  Never blocks.
+// A running metric.
+// Threads: thread-compatible.
+// Blocks: never.
 class Metric {
  public:
   virtual ~Metric() = default;
-  // Every batch of an evaluation, in any order.
+  // Adds a batch of an evaluation. The order of batches doesn't matter.
   virtual void add(const Judged& batch) = 0;
-  // Of all that was added. Nullopt: not defined for these labels, such as a ranking of examples
-  // that are all alike.
+  // Returns the metric over all added batches. Nullopt if it is undefined: there are no examples,
+  // an output is NaN, or a ranking has labels of one kind only.
   virtual std::optional<double> value() const = 0;
 };
 
 std::unique_ptr<Metric> makeMetric(const model::MetricSpec& metric, OutputScale scale,
                                    int64_t units);
 
-// One for each family.
+// Constructors for each family; makeMetric() chooses one.
 std::unique_ptr<Metric> makeTopK(int64_t k);
 enum class ClassCount : uint8_t { kPrecision, kRecall };
 std::unique_ptr<Metric> makeClassCount(ClassCount kind, OutputScale scale, int64_t units);
 std::unique_ptr<Metric> makeAuc(OutputScale scale, int64_t units);
-// What auc keeps until an evaluation ends: kRankedBytes of each example, for each of so many
-// columns.
+// Bytes that auc keeps per example and ranked column until an evaluation ends.
 inline constexpr uint64_t kRankedBytes = 8;
 constexpr int64_t rankedColumns(int64_t units, bool of_targets) {
   return units == 2 && !of_targets ? 1 : units;

@@ -14,10 +14,29 @@ namespace dtf::train {
 
 namespace {
 
-// [28, 28] for [28, 28, 1]: the same bytes.
+// Returns [28, 28] for [28, 28, 1], which has the same bytes.
 Shape withoutSingleChannel(const Shape& shape) {
   if (shape.rank() != 3 || shape.dim(2) != 1) return shape;
   return Shape{shape.dim(0), shape.dim(1)};
+}
+
+// Returns whether the layers accept examples of `shape`.
+bool accepts(model::ModelSpec model, const Shape& shape) {
+  model.input_shape = shape.dims();
+  try {
+    model::outputOf(model);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Returns the shape for model.input.shape: that of the examples, or if the layers accept it only
+// with the channels of images, [16, 16, 1] for [16, 16].
+Shape shapeToSet(const model::ModelSpec& model, const Shape& examples) {
+  if (examples.rank() != 2) return examples;
+  const Shape image{examples.dim(0), examples.dim(1), 1};
+  return !accepts(model, examples) && accepts(model, image) ? image : examples;
 }
 
 }  // namespace
@@ -29,22 +48,22 @@ void checkFeatures(const model::ModelSpec& model, const data::PartSpec& features
   if (features.dtype != model.input_dtype)
     throw yaml::ErrorAt(
         ErrorCode::kBadConfig, model.shape_mark,
-        fmt::format("the model reads {} examples, those of {} are {}: evaluate on data of the "
+        fmt::format("the model reads {} examples, but got {} from {}: evaluate on data of the "
                     "format that it trains on",
-                    dtypeName(model.input_dtype), name, dtypeName(features.dtype)));
+                    dtypeName(model.input_dtype), dtypeName(features.dtype), name));
   if (withoutSingleChannel(wanted) == withoutSingleChannel(example_shape)) return;
-  const std::string set_shape =
-      fmt::format("set model.input.shape to {}, or use other {}", example_shape.str(),
-                  features.dtype == DType::kUInt8 ? "images" : "data");
+  const std::string set_shape = fmt::format("set model.input.shape to {}, or use other {}",
+                                            shapeToSet(model, example_shape).str(),
+                                            features.dtype == DType::kUInt8 ? "images" : "data");
   throw yaml::ErrorAt(
       ErrorCode::kBadConfig, model.shape_mark,
-      fmt::format("the model reads examples of shape {}, those of {} have {}: {}", wanted.str(),
-                  name, example_shape.str(), remedy.empty() ? set_shape : remedy));
+      fmt::format("the model reads examples of shape {}, but got {} from {}: {}", wanted.str(),
+                  example_shape.str(), name, remedy.empty() ? set_shape : remedy));
 }
 
 void checkCategories(const model::ModelSpec& model, std::span<const data::Part> categories,
                      const std::string& name) {
-  // Where the first are the features those are checked.
+  // If the first categories are the features, checkFeatures() has checked them.
   std::span<const model::CategoryInput> wanted = model.categories;
   if (model.features_are_categories) wanted = wanted.subspan(1);
   const bool same = std::equal(wanted.begin(), wanted.end(), categories.begin(), categories.end(),
@@ -94,15 +113,23 @@ std::shared_ptr<const data::Dataset> checkedDataset(const model::ModelSpec& mode
   const data::Part& labels = dataset->labels();
   if (data::areClasses(labels.spec()) == model.hasTargets())
     throw yaml::ErrorAt(ErrorCode::kBadConfig, model.mark,
-                        fmt::format("the model learns {} labels, those of {} are {}: evaluate on "
+                        fmt::format("the model learns {} labels, but got {} from {}: evaluate on "
                                     "data of the format that it trains on",
-                                    dtypeName(model.labels_dtype), labels.source(),
-                                    dtypeName(labels.spec().dtype)));
+                                    dtypeName(model.labels_dtype), dtypeName(labels.spec().dtype),
+                                    labels.source()));
   const model::ModelOutput output = model::outputOf(model);
   data::checkLabels(labels, output.units, output.layer->name, targetRange(model.loss));
   checkCategories(model, dataset->categories(), dataset->features().source());
   checkIndices(model, dataset->features(), dataset->categories());
   return dataset;
+}
+
+std::vector<int64_t> classesWithoutExamples(const model::ModelSpec& model,
+                                            const data::Dataset& dataset) {
+  if (!data::areClasses(dataset.labels().spec())) return {};
+  const int64_t units = model::outputOf(model).units;
+  if (units > kClassesCheckedMax) return {};
+  return data::classesWithoutExamples(dataset.labels(), units == 1 ? 2 : units);
 }
 
 }  // namespace dtf::train

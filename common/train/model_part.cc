@@ -45,8 +45,8 @@ engine::Signature modelSignature(const model::ModelGraph& model,
   return signature;
 }
 
-// The parameters' tasks have nothing to compute in a step. What partitions insert isn't the
-// model's.
+// Throws if another task has nodes to compute. It may have variables, and nodes that the
+// partitioning inserts.
 void refuseOthers(const engine::Plan& plan, TaskId self) {
   for (const engine::TaskPart& part : plan.parts) {
     if (part.task == self) continue;

@@ -1,8 +1,8 @@
 #pragma once
 
-// What one task computes in each step of a model. It goes through the master's passes
-// (engine/plan.h), as a session's step does: pruned to what is fetched and updated, constants
-// folded, equal nodes joined, partitioned.
+// The part of a model's step that one task computes. It goes through the master's passes
+// (engine/plan.h) like a session's step: pruning to fetches and updates, constant folding, joining
+// of equal nodes, partitioning.
 
 #include <cstdint>
 #include <memory>
@@ -18,30 +18,31 @@
 
 namespace dtf::train {
 
-// Borrowed, the first two. Value type.
+// A device to compute on. Borrows: the device and the kernels. Value type.
 struct ComputeDevice {
   runtime::Device* device = nullptr;
   const runtime::KernelTable* kernels = nullptr;
-  // Of training steps:
+  // For training steps:
   Precision precision = Precision::kFloat32;
-  size_t told_bytes =
-      0;  // a listener hears of gradients in buckets of so much, see runtime::TransferOptions
+  // Bytes of each bucket of gradients that a listener receives, see runtime::TransferOptions.
+  size_t told_bytes = 0;
 };
 
-// For training, by worker `rank`: the loss is what it fetches. Variables on ps have become pulls
-// and pushes; all placeholders of the model are fed. Constants are computed by `on` where that is a
-// CPU, else by a CPU of its own.
-// Errors: kBadConfig when the placement gives something to a third task: nobody would run it; those
-// of the kernels that compute constants.
+// Returns the part that worker `rank` trains, which fetches the loss. Variables on ps are pulls and
+// pushes, and all placeholders of the model are fed. Constants are computed by `on` if it is a CPU,
+// else by a CPU of its own.
+// Errors: kBadConfig if the placement gives a node to a third task, as nobody would run it; as the
+// kernels that compute constants.
 engine::TaskPart trainingPart(const model::ModelGraph& model, const graph::Placement& placement,
                               uint32_t rank, const ComputeDevice& on);
 
-// All that `fetches` need, by one task, with the variables.
+// Returns the part that computes `fetches` on one task, with the variables.
 engine::TaskPart localPart(const model::ModelGraph& model, std::span<const graph::Output> fetches,
                            const ComputeDevice& on);
 
-// Compiled, as one program. `kept`: the variables that the device keeps; null: none. Nothing of
-// `part` is kept. Errors: those of runtime::compile.
+// Compiles `part` to one program, which keeps no reference to it. `kept`: the variables that the
+// device keeps; null: none.
+// Errors: as runtime::compile().
 std::unique_ptr<runtime::CompiledStep> compilePart(const engine::TaskPart& part,
                                                    const ComputeDevice& on,
                                                    const runtime::KeptVariables* kept = nullptr);

@@ -8,7 +8,7 @@ namespace dtf::train {
 
 namespace {
 
-// Of what the step doesn't read: a moving average, while training.
+// The handle of a value or input that the step doesn't read, such as a moving average in training.
 constexpr int kUnread = -1;
 
 const std::string& nameOf(const model::ModelGraph& model, graph::Output output) {
@@ -24,7 +24,7 @@ Tensor tensorFor(const model::ModelGraph& model, graph::Output output) {
   return Tensor(spec.dtype, spec.shape);
 }
 
-// In the order in which they are asked for (loss(), accuracy(), outputs()).
+// Returns the results in the order of loss(), accuracy(), outputs().
 std::vector<graph::Output> resultsOf(const model::ModelGraph& model) {
   std::vector<graph::Output> results = {model.loss};
   if (model.accuracy) results.push_back(*model.accuracy);
@@ -69,7 +69,7 @@ ModelStep::ModelStep(const model::ModelGraph& model, const engine::TaskPart& par
   told_.reserve(trained_.size());
 }
 
-// From handles of gradients to variables.
+// Translates handles of gradients to variables.
 class ModelStep::Translator final : public runtime::StepListener {
  public:
   Translator(ModelStep& step, GradientListener& listener) : step_(step), listener_(listener) {}
@@ -101,7 +101,7 @@ void ModelStep::bindInput(int handle, const std::byte* data) {
   if (handle != kUnread) step_->bindInput(handle, data);
 }
 
-// The indices are an input, whatever their shape.
+// The indices are an input, perhaps of another shape.
 void ModelStep::addLookUp(const model::ModelGraph& model, const model::ModelVariable& variable) {
   const graph::TensorSpec& indices = model.graph.spec(*variable.indices);
   DTF_CHECK(indices.shape.elements() == inputs_.at(variable.indices_input).spec.shape.elements());
@@ -133,7 +133,7 @@ void ModelStep::bindExamples(const data::Batch& batch, int64_t first) {
     const Tensor& part = batch.parts[i];
     const graph::TensorSpec& spec = inputs_[i].spec;
     const int64_t room = part.shape().dim(0);
-    // A shape may have a dimension of 1 more or less: the bytes are the same.
+    // Shapes may differ by a dimension of 1: the bytes are the same.
     DTF_CHECK(part.dtype() == spec.dtype &&
               part.shape().elements() * batch_size_ == spec.shape.elements() * room);
     share_[i] = part.data() + part.bytes() / static_cast<size_t>(room) * static_cast<size_t>(first);

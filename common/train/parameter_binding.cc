@@ -10,7 +10,7 @@ namespace dtf::train {
 
 namespace {
 
-// Of ascending rows those from `first` on, below `first` + `count`.
+// Returns the rows from `first` on, below `first` + `count`, of the ascending rows `all`.
 std::span<const uint32_t> rowsWithin(std::span<const uint32_t> all, uint64_t first,
                                      uint64_t count) {
   const auto begin = std::ranges::lower_bound(all, first);
@@ -20,14 +20,14 @@ std::span<const uint32_t> rowsWithin(std::span<const uint32_t> all, uint64_t fir
 
 }  // namespace
 
-ParameterBinding::ParameterBinding(const ps::ParameterLayout& layout, ps::ParameterClient& client,
-                                   DeviceVariables* kept)
+ParameterBinding::ParameterBinding(const arena::ParameterLayout& layout,
+                                   exchange::ExchangeClient& client, DeviceVariables* kept)
     : client_(client),
       kept_(kept),
       places_(layout.variables.size()),
       values_(layout.variables.size()) {
   for (uint32_t task = 0; task < layout.shards.size(); ++task)
-    for (const ps::Slice& slice : layout.shards[task].slices) {
+    for (const arena::Slice& slice : layout.shards[task].slices) {
       DTF_CHECK(slice.variable < places_.size());
       DTF_CHECK(slice.offset + slice.count <= layout.shards[task].elements);
       places_[slice.variable].parts.push_back({task, slice});
@@ -36,29 +36,29 @@ ParameterBinding::ParameterBinding(const ps::ParameterLayout& layout, ps::Parame
     Place& place = places_[i];
     DTF_CHECK(!place.parts.empty());
     std::ranges::sort(place.parts, {}, [](const Part& part) { return part.slice.begin; });
-    const ps::VariableInfo& variable = layout.variables[i];
+    const arena::VariableInfo& variable = layout.variables[i];
     place.elements = static_cast<size_t>(variable.shape.elements());
     place.moves = variable.momentum.has_value();
     if (variable.is_sparse)
       place.sparse.emplace(static_cast<uint64_t>(variable.shape.dim(0)),
-                           ps::rowElements(variable.shape));
+                           arena::rowElements(variable.shape));
     if (!isSplit(place)) continue;
     place.value = Buffer(place.elements * sizeof(float));
     if (!place.sparse) place.gradient = Buffer(place.elements * sizeof(float));
   }
-  if (std::ranges::any_of(layout.variables, &ps::VariableInfo::is_sparse))
+  if (std::ranges::any_of(layout.variables, &arena::VariableInfo::is_sparse))
     for (uint32_t task = 0; task < layout.shards.size(); ++task) addSparseShard(layout, task);
 }
 
-void ParameterBinding::addSparseShard(const ps::ParameterLayout& layout, uint32_t ps_task) {
+void ParameterBinding::addSparseShard(const arena::ParameterLayout& layout, uint32_t ps_task) {
   SparseShard& shard =
-      sparse_.emplace_back(SparseShard{ps::GradientLayout(layout, ps_task), {}, {}, {}, {}});
-  for (const ps::Slice& slice : layout.shards[ps_task].slices) {
-    const ps::VariableInfo& variable = layout.variables[slice.variable];
+      sparse_.emplace_back(SparseShard{arena::GradientLayout(layout, ps_task), {}, {}, {}, {}, {}});
+  for (const arena::Slice& slice : layout.shards[ps_task].slices) {
+    const arena::VariableInfo& variable = layout.variables[slice.variable];
     if (!variable.is_sparse) continue;
     shard.variables.push_back(slice.variable);
     shard.first_rows.push_back(
-        static_cast<uint32_t>(slice.begin / ps::rowElements(variable.shape)));
+        static_cast<uint32_t>(slice.begin / arena::rowElements(variable.shape)));
   }
 }
 
@@ -66,13 +66,13 @@ void ParameterBinding::gatherValues() {
   shows_aside_ = false;
   values_are_old_ = kept_ != nullptr;
   has_only_wanted_ = std::exchange(wants_rows_, false);
-  if (kept_ == nullptr) gather(&ps::ParameterClient::parameters, has_only_wanted_);
+  if (kept_ == nullptr) gather(exchange::Values::kParameters, has_only_wanted_);
 }
 
 void ParameterBinding::gatherAgain() {
   if (!std::exchange(shows_aside_, false)) return;
   values_are_old_ = kept_ != nullptr;
-  if (kept_ == nullptr) gather(&ps::ParameterClient::parameters, has_only_wanted_);
+  if (kept_ == nullptr) gather(exchange::Values::kParameters, has_only_wanted_);
 }
 
 void ParameterBinding::wantRows(std::span<const LookUp> look_ups) {
@@ -92,7 +92,7 @@ void ParameterBinding::wantNoRows() {
   sendWanted();
 }
 
-// Of each ps those that it holds.
+// Requests from each ps the rows that it holds.
 void ParameterBinding::sendWanted() {
   wants_rows_ = true;
   for (uint32_t task = 0; task < sparse_.size(); ++task) {
@@ -106,38 +106,37 @@ void ParameterBinding::sendWanted() {
       shard.wanted.counts.push_back(static_cast<uint32_t>(rows.size()));
       for (const uint32_t row : rows) shard.wanted.ids.push_back(row - first);
     }
-    client_.wantRows(task, shard.wanted);
+    client_.setRows(exchange::RowsOf::kParameters, task, shard.wanted);
   }
 }
 
 void ParameterBinding::bringWhole() {
-  const bool is_there = client_.bringsWhole();
-  if (is_there && !has_only_wanted_) return;
-  if (!is_there) client_.pullWhole();
+  if (client_.traits().has_whole && !has_only_wanted_) return;
+  client_.pull(exchange::Values::kWhole);
   shows_aside_ = true;
-  gather(is_there ? &ps::ParameterClient::parameters : &ps::ParameterClient::whole);
+  gather(exchange::Values::kWhole);
 }
 
 std::span<const float* const> ParameterBinding::values() {
-  if (std::exchange(values_are_old_, false)) gather(&ps::ParameterClient::parameters);
+  if (std::exchange(values_are_old_, false)) gather(exchange::Values::kParameters);
   return values_;
 }
 
 void ParameterBinding::gatherAverages() {
   values_are_old_ = false;
   shows_aside_ = true;
-  gather(&ps::ParameterClient::averages);
+  gather(exchange::Values::kAverages);
 }
 
-void ParameterBinding::gather(Arena arena, bool only_wanted) {
+void ParameterBinding::gather(exchange::Values what, bool only_wanted) {
   for (size_t i = 0; i < places_.size(); ++i) {
     Place& place = places_[i];
     if (!isSplit(place)) {
-      values_[i] = (client_.*arena)(place.parts[0].ps_task) + place.parts[0].slice.offset;
+      values_[i] = client_.view(what, place.parts[0].ps_task) + place.parts[0].slice.offset;
       continue;
     }
     for (const Part& part : place.parts) {
-      const float* const from = (client_.*arena)(part.ps_task) + part.slice.offset;
+      const float* const from = client_.view(what, part.ps_task) + part.slice.offset;
       if (only_wanted && place.sparse)
         copyWanted(place, part.slice, from);
       else
@@ -148,8 +147,8 @@ void ParameterBinding::gather(Arena arena, bool only_wanted) {
   }
 }
 
-// Of a part, which is whole rows.
-void ParameterBinding::copyWanted(Place& place, const ps::Slice& slice, const float* from) {
+// Copies the requested rows of a part; a part has whole rows.
+void ParameterBinding::copyWanted(Place& place, const arena::Slice& slice, const float* from) {
   const uint64_t elements = place.sparse->rowElements();
   const auto first = static_cast<uint32_t>(slice.begin / elements);
   const auto count = static_cast<uint32_t>(slice.count / elements);
@@ -195,7 +194,7 @@ std::span<float> ParameterBinding::gradientValues(uint32_t variable) {
   return {gradient(variable), place.elements};
 }
 
-// Makes room first: that may move the dense gradients with it.
+// Scatters rows first: making room for them may move the dense gradients.
 void ParameterBinding::scatterGradients() {
   for (uint32_t task = 0; task < sparse_.size(); ++task) scatterRows(task, sparse_[task]);
   for (uint32_t i = 0; i < variables(); ++i)
@@ -211,23 +210,25 @@ void ParameterBinding::scatterGradient(uint32_t variable) {
                 place.gradient.as<float>() + part.slice.begin, part.slice.count * sizeof(float));
 }
 
-// Each ps gets the rows that it holds, counted from its first one.
+// Writes the rows that the ps holds, numbered from its first one.
 void ParameterBinding::scatterRows(uint32_t ps_task, SparseShard& shard) {
-  const std::vector<ps::SparseSlice>& slices = shard.layout.sparse();
+  const std::vector<arena::SparseSlice>& slices = shard.layout.sparse();
+  arena::RowSet& pushed = shard.pushed;
   shard.rows.clear();
-  shard.counts.clear();
+  pushed.counts.clear();
+  pushed.ids.clear();
   for (size_t i = 0; i < slices.size(); ++i) {
     const std::span<const uint32_t> all = places_[shard.variables[i]].sparse->rows();
-    shard.rows.push_back(rowsWithin(all, shard.first_rows[i], slices[i].rows));
-    shard.counts.push_back(static_cast<uint32_t>(shard.rows.back().size()));
+    const uint32_t first = shard.first_rows[i];
+    shard.rows.push_back(rowsWithin(all, first, slices[i].rows));
+    pushed.counts.push_back(static_cast<uint32_t>(shard.rows.back().size()));
+    for (const uint32_t row : shard.rows.back()) pushed.ids.push_back(row - first);
   }
-  client_.setRows(ps_task, shard.counts);
+  client_.setRows(exchange::RowsOf::kGradient, ps_task, pushed);
   for (size_t i = 0; i < slices.size(); ++i) {
     const SparseGradient& gradient = *places_[shard.variables[i]].sparse;
     const std::span<const uint32_t> rows = shard.rows[i];
-    float* const at = client_.gradients(ps_task) + shard.layout.rowsAt(shard.counts, i);
-    std::ranges::transform(rows, reinterpret_cast<uint32_t*>(at),
-                           [first = shard.first_rows[i]](uint32_t row) { return row - first; });
+    float* const at = client_.gradients(ps_task) + shard.layout.rowsAt(pushed.counts, i);
     const auto skipped = static_cast<size_t>(rows.data() - gradient.rows().data());
     std::ranges::copy(gradient.values().subspan(skipped * gradient.rowElements(),
                                                 rows.size() * gradient.rowElements()),

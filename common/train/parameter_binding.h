@@ -1,20 +1,20 @@
 #pragma once
 
-// Where a step finds its variables and leaves its gradients. A variable that lies whole on one ps
-// is used in place: its value in the arena that was received, its gradient in the arena that will
-// be sent. A variable that is split over several ps gets a buffer of its own, filled after a pull
-// and taken apart before a push. The gradient of a sparse variable is rows, which are dealt out to
-// the ps that hold them. What a device keeps (device_variables.h) is brought when somebody asks for
-// it.
+// Binds the variables and gradients of a step to the client's arenas. A variable that lies whole on
+// one ps is used in place: its value in the received arena, its gradient in the arena to send. A
+// variable that is split over several ps has a buffer of its own, which is filled after a pull and
+// taken apart before a push. The gradient of a sparse variable consists of rows, each of which goes
+// to the ps that holds it. Variables that a device keeps (device_variables.h) are copied to the
+// host on demand.
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "common/ps/gradient_layout.h"
-#include "common/ps/parameter_client.h"
-#include "common/ps/parameter_layout.h"
+#include "common/arena/gradient_layout.h"
+#include "common/arena/parameter_layout.h"
+#include "common/exchange/exchange_client.h"
 #include "common/tensor/buffer.h"
 #include "common/train/device_variables.h"
 #include "common/train/sparse_gradient.h"
@@ -23,97 +23,97 @@ namespace dtf::train {
 
 // Owns: buffers for the split variables; rows of the sparse ones.
 // Borrows: `client` and `kept`, which must outlive this.
-// Threads: that of the client.
-// Blocks: never; while a device copies what it keeps.
+// Threads: the client's.
+// Blocks: bringWhole(), as the client; while a device copies kept variables.
 class ParameterBinding {
  public:
-  // `kept`: the variables, which steps neither read nor write here then; null: they do.
-  ParameterBinding(const ps::ParameterLayout& layout, ps::ParameterClient& client,
+  // `kept`: the variables on devices, which steps then neither read nor write here; null: none.
+  ParameterBinding(const arena::ParameterLayout& layout, exchange::ExchangeClient& client,
                    DeviceVariables* kept = nullptr);
 
   uint32_t variables() const { return static_cast<uint32_t>(places_.size()); }
 
-  // After every pull() or exchange() that brought parameters: value() is of them from now on.
+  // Call it after every pull() or exchange that brought parameters: value() then returns these.
   void gatherValues();
-  // After a gatherAverages() or bringWhole(): value() is of the parameters again.
+  // Call it after gatherAverages() or bringWhole(): value() then returns the parameters again.
   void gatherAgain();
 
-  // Where the client brings rows (ps::ParameterClient): of sparse variables the next parameters
-  // need only have the rows that `look_ups` name, by variable the indices of the batch that will be
-  // computed with them, without gradients; none of a dense one.
+  // For a client that brings rows (exchange::ExchangeClient): of sparse variables the next
+  // parameters need only the rows in `look_ups`. These have, by variable, the ids of the batch to
+  // compute, without gradients; none for a dense variable.
   void wantRows(std::span<const LookUp> look_ups);
-  // Of sparse variables none.
+  // The next parameters need no rows of sparse variables.
   void wantNoRows();
-  // For whoever looks at more than a batch does: value() is of all parameters, as the ps hold them
-  // now, until the next gatherAgain(). No effect where it is in any case.
+  // Makes value() return all parameters, as the ps hold them now, until the next gatherAgain(). No
+  // effect if it does so already.
   void bringWhole();
 
-  // After a pullAverages(): value() is of the moving averages, until the next gatherAgain().
+  // Call it after a pull() of the moving averages: value() then returns these, until the next
+  // gatherAgain().
   void gatherAverages();
   std::span<const float* const> values();
-  // Aligned to 4 bytes at least.
+  // Aligned to at least 4 bytes.
   const float* value(uint32_t variable) { return values()[variable]; }
 
-  // After every step: gradients are of it from now on.
+  // Call it after every step: gradients are then of that step.
   void onComputed() { gradients_are_old_ = kept_ != nullptr; }
-  // Where the step must write the gradient of `variable`, one that isn't sparse. May change with
-  // every exchange().
+  // Returns where the step must write the gradient of `variable`, which isn't sparse. May change
+  // with every exchange.
   float* gradient(uint32_t variable);
-  // The gradient of a sparse variable.
+  // Sets the gradient of a sparse variable.
   void setGradient(uint32_t variable, const LookUp& look_up);
-  // In place of a step's, of no examples: 0, or no row. What a moving average is sent is the
-  // average itself, which moves it nowhere.
+  // Sets the gradients of a batch without examples: 0, or no row. For a moving average it is the
+  // average itself, which doesn't move it.
   void setNoGradients();
-  // All of the gradient of `variable`; of a sparse one that of its rows, one row after another.
+  // Returns the whole gradient of `variable`; of a sparse one its rows, one after another.
   std::span<float> gradientValues(uint32_t variable);
-  // Before every exchange().
+  // Writes all gradients to the client's arenas, before every exchange.
   void scatterGradients();
-  // Of one variable that isn't sparse, ahead of that: what was bound as its gradient is final.
+  // Writes one variable's gradient ahead of scatterGradients(). It is final, and not of a sparse
+  // variable.
   void scatterGradient(uint32_t variable);
 
  private:
   struct Part {
     uint32_t ps_task = 0;
-    ps::Slice slice;
+    arena::Slice slice;
   };
   struct Place {
     std::vector<Part> parts;  // by Slice::begin; several: the variable is split
     Buffer value;             // of a split variable
-    Buffer gradient;          // likewise, unless it is sparse
+    Buffer gradient;          // of a split variable that isn't sparse
     size_t elements = 0;
     bool moves = false;  // a moving average
     std::optional<SparseGradient> sparse;
-    std::vector<uint32_t> wanted;  // rows of a sparse variable, where only they are
+    std::vector<uint32_t> wanted;  // requested rows of a sparse variable
   };
-  // What one ps holds of sparse variables.
+  // The part of the sparse variables on one ps.
   struct SparseShard {
-    ps::GradientLayout layout;
-    std::vector<uint32_t> variables;              // of each sparse slice
+    arena::GradientLayout layout;
+    std::vector<uint32_t> variables;              // by sparse slice
     std::vector<uint32_t> first_rows;             // likewise
-    std::vector<std::span<const uint32_t>> rows;  // likewise: that are about to be pushed
-    std::vector<uint32_t> counts;                 // of them
-    ps::RowSet wanted;
+    std::vector<std::span<const uint32_t>> rows;  // by sparse slice: `pushed`, in their variable
+    arena::RowSet pushed, wanted;
   };
-  using Arena = const float* (ps::ParameterClient::*)(uint32_t ps_task) const;
-  void gather(Arena arena, bool only_wanted = false);
-  static void copyWanted(Place& place, const ps::Slice& slice, const float* from);
+  void gather(exchange::Values what, bool only_wanted = false);
+  static void copyWanted(Place& place, const arena::Slice& slice, const float* from);
   void sendWanted();
   void bringGradients();
-  void addSparseShard(const ps::ParameterLayout& layout, uint32_t ps_task);
+  void addSparseShard(const arena::ParameterLayout& layout, uint32_t ps_task);
   void scatterRows(uint32_t ps_task, SparseShard& shard);
   static bool isSplit(const Place& place) { return place.parts.size() != 1; }
 
-  ps::ParameterClient& client_;
+  exchange::ExchangeClient& client_;
   DeviceVariables* const kept_;
-  bool wants_rows_ = false;       // of the parameters to come
-  bool has_only_wanted_ = false;  // of those that are here
-  bool shows_aside_ = false;      // value() is of averages, or of what bringWhole() brought
-  bool values_are_old_ = false,
-       gradients_are_old_ = false;  // of kept variables: the device has others
-  std::vector<Place> places_;       // by variable
-  std::vector<uint32_t> spare_;     // of findRows()
+  bool wants_rows_ = false;       // the next parameters may have only wanted rows
+  bool has_only_wanted_ = false;  // the current parameters may
+  bool shows_aside_ = false;      // value() returns averages, or the result of bringWhole()
+  // The device has newer ones of kept variables.
+  bool values_are_old_ = false, gradients_are_old_ = false;
+  std::vector<Place> places_;    // by variable
+  std::vector<uint32_t> spare_;  // for findRows()
   std::vector<const float*> values_;
-  std::vector<SparseShard> sparse_;  // by ps task; empty where no variable is sparse
+  std::vector<SparseShard> sparse_;  // by ps task; empty: no variable is sparse
 };
 
 }  // namespace dtf::train

@@ -10,8 +10,8 @@ namespace dtf::train {
 
 namespace {
 
-// Large enough to be worth another thread, small enough that gradient, parameters and slots of a
-// part stay in a core's cache between read and write.
+// Large enough to be worth another thread; small enough that a part's gradient, parameters and
+// slots stay in a core's cache between read and write.
 constexpr uint64_t kPartElementsMin = 8 << 10;
 constexpr uint64_t kPartElementsMax = 64 << 10;
 constexpr uint64_t kLineElements = 16;
@@ -24,7 +24,7 @@ uint64_t partElements(uint64_t elements, int threads) {
 
 }  // namespace
 
-void PooledUpdates::start(std::shared_ptr<ps::UpdateJob> job, std::function<void()> done) {
+void PooledUpdates::start(std::shared_ptr<optimizer::UpdateJob> job, std::function<void()> done) {
   DTF_CHECK(job != nullptr && done != nullptr);
   const uint64_t elements = job->elements();
   const uint64_t part = partElements(elements, pool_.threads());

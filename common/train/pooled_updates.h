@@ -1,27 +1,27 @@
 #pragma once
 
-// Updates on the threads that compute the step, where a worker holds the parameters itself: they
-// have nothing to do meanwhile, and an update is bound by memory, of which one core reads only a
-// part.
+// Runs updates on the threads that compute the step, in a worker that holds the parameters itself.
+// These threads are idle meanwhile, and an update is bound by memory, of which one core reads only
+// a part.
 
 #include <functional>
 #include <memory>
 #include <thread>
 
-#include "common/ps/parameter_store.h"
+#include "common/optimizer/parameter_store.h"
 #include "common/runtime/compute_pool.h"
 
 namespace dtf::train {
 
 // Borrows: the pool, whose threads must not compute while the thread that made this exchanges
 // gradients.
-// Threads: start() on any, one at a time. Called on another thread than the one that made this (by
-// a checkpoint that copies the slots while a step is computed), it runs the job there.
-// Blocks: computes.
-class PooledUpdates final : public ps::UpdateRunner {
+// Threads: start() on any, one at a time. On another thread than the one that made this, it runs
+// the job on that thread alone: for a checkpoint that copies the slots while a step is computed.
+// Blocks: start(), until the update is done.
+class PooledUpdates final : public optimizer::UpdateRunner {
  public:
   explicit PooledUpdates(runtime::ComputePool& pool) : pool_(pool) {}
-  void start(std::shared_ptr<ps::UpdateJob> job, std::function<void()> done) override;
+  void start(std::shared_ptr<optimizer::UpdateJob> job, std::function<void()> done) override;
 
  private:
   runtime::ComputePool& pool_;

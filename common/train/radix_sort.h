@@ -1,7 +1,7 @@
 #pragma once
 
-// A batch of a recommender names tens of thousands of rows, which are sorted in each step: by their
-// bits that takes an eighth of the time of comparisons.
+// Sorts row ids by their bits. A batch of a recommender names tens of thousands of rows, which are
+// sorted in each step; comparisons would take eight times as long.
 
 #include <algorithm>
 #include <array>
@@ -12,14 +12,14 @@
 
 namespace dtf::train {
 
-// Sorts `entries`, unsigned integers, of which `key` gives the upper bits, below `bound`; those of
-// equal keys are in ascending order already. Least digit first (Knuth, TAOCP 3, 5.2.5). `spare` is
-// memory that it works in, and keeps.
+// Sorts unsigned `entries` by their upper bits, `key`, which is below `bound`. Entries of equal
+// keys must be in ascending order already. Least significant digit first (Knuth, TAOCP 3, 5.2.5).
+// `spare` is working memory, which is kept.
 template <class Entry, class Key>
 void radixSort(std::vector<Entry>& entries, std::vector<Entry>& spare, uint64_t bound, Key key) {
   constexpr unsigned kBits = 11;
   constexpr size_t kBuckets = size_t{1} << kBits;
-  if (entries.size() < kBuckets) {  // counting them all would take longer
+  if (entries.size() < kBuckets) {  // the buckets would take longer
     std::ranges::sort(entries);
     return;
   }

@@ -1,7 +1,8 @@
-// auc: the area under the ROC curve, which is the probability that an example of a class has a
-// larger output for it than one that is not of it, equal outputs counting half (Hanley and McNeil,
-// 1982): sklearn.metrics.roc_auc_score. Of two classes that of class 1; of more, or of targets, the
-// mean over those that some examples have and others don't (multi_class='ovr', average='macro').
+// auc: the area under the ROC curve. It is the probability that an example of a class has a larger
+// output for the class than an example of another one; equal outputs count half (Hanley and McNeil,
+// 1982). Equals sklearn.metrics.roc_auc_score. With two classes it is the area of class 1. With
+// more classes, or with targets, it is the mean over those with both positive and negative examples
+// (multi_class='ovr', average='macro').
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +21,7 @@ struct Scored {
 };
 static_assert(sizeof(Scored) == kRankedBytes);
 
-// Nullopt: all are positive, or none is.
+// Returns nullopt if all are positive or none is.
 std::optional<double> areaOf(std::vector<Scored> all) {
   std::sort(all.begin(), all.end(),
             [](const Scored& a, const Scored& b) { return a.score < b.score; });
@@ -57,12 +58,12 @@ class Auc final : public Metric {
       const std::span<const float> row = batch.outputs.subspan(i * units_, units_);
       if (softmax_ && !of_targets && units_ > 2) setOdds(row);
       for (size_t column = 0; column < scored_.size(); ++column) {
-        // Of two classes, or of one unit, class 1.
+        // With two classes or one unit, class 1 is ranked.
         const size_t asked = of_targets || units_ > 2 ? column : 1;
         const bool positive = of_targets ? batch.targets[i * units_ + column] > 0.5F
                                          : static_cast<size_t>(batch.classes[i]) == asked;
         const float score = of_targets ? row[column] : scoreOf(row, asked);
-        if (std::isnan(score)) undefined_ = true;  // it has no place in an order
+        if (std::isnan(score)) undefined_ = true;  // a NaN has no rank
         scored_[column].push_back({score, positive});
       }
     }
@@ -82,17 +83,17 @@ class Auc final : public Metric {
   }
 
  private:
-  // What orders the examples by how likely class `asked` is.
+  // Returns a score that grows with the probability of class `asked`.
   float scoreOf(std::span<const float> row, size_t asked) const {
     if (row.size() == 1) return row[0];
     if (row.size() == 2) return row[asked] - row[1 - asked];
     return softmax_ ? odds_[asked] : row[asked];
   }
 
-  // The logarithm of the odds of each class: probabilities near 1 would be equal in float32. One
-  // sum for the whole row, since there may be thousands of classes: without the largest it is what
-  // the likeliest class has beside it; for any other class the largest's 1 stays, and no digit is
-  // lost.
+  // Sets the log odds of each class; as float32, probabilities near 1 would be equal. There may be
+  // thousands of classes, so one sum serves the whole row. It leaves out the largest term, so it is
+  // exact for the likeliest class. For any other class the 1 of the largest term remains, and no
+  // digit is lost.
   void setOdds(std::span<const float> row) {
     const auto likeliest =
         static_cast<size_t>(std::max_element(row.begin(), row.end()) - row.begin());
@@ -111,7 +112,7 @@ class Auc final : public Metric {
   const bool softmax_;
   const size_t units_;
   std::vector<std::vector<Scored>> scored_;  // by class or unit
-  std::vector<float> odds_;                  // of one example's classes
+  std::vector<float> odds_;                  // log odds of one example's classes
   bool undefined_ = false;
 };
 

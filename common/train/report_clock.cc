@@ -8,7 +8,7 @@ namespace dtf::train {
 
 void ReportClock::start(uint64_t global_step, TimePoint now) {
   step_ = global_step;
-  since_ = now;
+  measureFrom(global_step, now);
 }
 
 std::optional<ReportClock::Rates> ReportClock::due(uint64_t global_step, bool wanted,
@@ -19,7 +19,7 @@ std::optional<ReportClock::Rates> ReportClock::due(uint64_t global_step, bool wa
                                        : now - since_ >= kEvery;
   if (!passed && !wanted) return std::nullopt;
   const double seconds = toSeconds(now - since_);
-  const auto steps = static_cast<double>(global_step - step_);
+  const auto steps = static_cast<double>(global_step - measured_from_);
   start(global_step, now);
   if (seconds <= 0) return Rates{};
   return Rates{steps / seconds, steps / seconds * examples_};

@@ -13,11 +13,13 @@
 #include "common/checkpoint/former_variables.h"
 #include "common/checkpoint/restore.h"
 #include "common/checkpoint/verify.h"
+#include "common/data/read_signature.h"
 #include "common/model/model_graph.h"
 #include "common/model/model_text.h"
-#include "common/ps/optimizer.h"
+#include "common/optimizer/optimizer.h"
 #include "common/train/checkpointer.h"
 #include "common/train/initial_values.h"
+#include "common/train/trained_split.h"
 
 namespace dtf::train {
 
@@ -28,7 +30,7 @@ using checkpoint::Latest;
 using checkpoint::Manifest;
 using checkpoint::VariableInfo;
 
-// So many problems are named in an error.
+// Largest number of problems in an error.
 constexpr size_t kProblemsNamedMax = 10;
 
 std::string problemsText(const std::vector<checkpoint::Problem>& problems) {
@@ -70,7 +72,7 @@ Latest findNamed(FileSystem& file_system, CheckpointFolder& folder, std::string_
         ErrorCode::kBadData,
         fmt::format("there is no checkpoint {}{}", path.string(),
                     steps.empty() || !step ? ""
-                                           : fmt::format("; there are those of the steps {}",
+                                           : fmt::format("; there are checkpoints of the steps {}",
                                                          fmt::join(steps, ", "))));
   }
   checkpoint::Verification verified =
@@ -98,8 +100,8 @@ std::vector<std::string> variableNames(const model::ModelGraph& graph) {
   return names;
 }
 
-// What a job of this model would save, with the optimizer and the slots of `saved`: those don't
-// matter to who only uses the model.
+// Returns the manifest that a job of this model would save. Takes the optimizer and the slots from
+// `saved`, as they don't matter here.
 Manifest wantedOf(const model::ModelGraph& graph, const Manifest& saved) {
   Manifest wanted;
   wanted.optimizer = saved.optimizer;
@@ -115,18 +117,31 @@ Manifest wantedOf(const model::ModelGraph& graph, const Manifest& saved) {
   return wanted;
 }
 
-void checkModel(const Latest::Found& found, const Manifest& wanted, const model::ModelSpec& model) {
+// The model's text has a list of words as its digest alone.
+std::string preparationDifference(const Manifest& saved, const cluster::DatasetSpec* data) {
+  if (data == nullptr) return {};
+  const std::optional<data::DataSignature> signature = signatureOf(saved);
+  return signature ? data::preparationDifference(*data, *signature) : std::string();
+}
+
+void checkModel(const Latest::Found& found, const Manifest& wanted, const model::ModelSpec& model,
+                const cluster::DatasetSpec* data) {
   std::string difference = checkpoint::manifestDifference(found.manifest, wanted);
+  if (difference.empty()) difference = preparationDifference(found.manifest, data);
   const auto text = found.manifest.extra.find(kModelKey);
   if (difference.empty() && text != found.manifest.extra.end())
     difference = model::modelTextDifference(text->second, model::modelText(model));
   if (!difference.empty())
-    throw Error(ErrorCode::kBadConfig, fmt::format("{} is a checkpoint of another model:\n{}",
-                                                   found.folder.string(), difference));
+    throw Error(
+        ErrorCode::kBadConfig,
+        fmt::format("{} is a checkpoint of another model:\n{}\nDescribe the model as it was "
+                    "trained, name another run with --run-dir, or train this one with "
+                    "dtf-launch up --fresh",
+                    found.folder.string(), difference));
 }
 
 bool hasAverage(const VariableInfo& variable) {
-  return std::find(variable.slots.begin(), variable.slots.end(), ps::kMovingAverageSlot) !=
+  return std::find(variable.slots.begin(), variable.slots.end(), optimizer::kMovingAverageSlot) !=
          variable.slots.end();
 }
 
@@ -135,12 +150,13 @@ SavedModel read(FileSystem& file_system, const Latest::Found& found, const Manif
   result.checkpoint = found.folder;
   result.step = found.manifest.global_step;
   result.signature = signatureOf(found.manifest);
+  result.eval_split = trainedSplit(found.manifest);
   result.class_names = classNamesOf(found.manifest);
   std::vector<checkpoint::WantedPart> parts;
   for (const VariableInfo& variable : wanted.variables) {
     Tensor value(DType::kFloat32, variable.shape);
     std::string name = variable.name;
-    if (hasAverage(variable)) name += std::string("/") + ps::kMovingAverageSlot;
+    if (hasAverage(variable)) name += std::string("/") + optimizer::kMovingAverageSlot;
     result.moving_averages = result.moving_averages || hasAverage(variable);
     const std::span<float> all = value.as<float>();
     parts.push_back({std::move(name), 0, all.size(), all.data()});
@@ -151,13 +167,14 @@ SavedModel read(FileSystem& file_system, const Latest::Found& found, const Manif
 }
 
 SavedModel loadOnce(FileSystem& file_system, CheckpointFolder& folder, std::string_view which,
-                    const model::ModelSpec& model, const model::ModelGraph& graph) {
+                    const model::ModelSpec& model, const cluster::DatasetSpec* data,
+                    const model::ModelGraph& graph) {
   Latest latest = find(file_system, folder, which);
   DTF_CHECK(latest.found.has_value());
   latest.found->manifest =
       checkpoint::underNames(std::move(latest.found->manifest), variableNames(graph));
   const Manifest wanted = wantedOf(graph, latest.found->manifest);
-  checkModel(*latest.found, wanted, model);
+  checkModel(*latest.found, wanted, model, data);
   SavedModel result = read(file_system, *latest.found, wanted);
   DTF_CHECK(result.variables.size() == graph.variables.size());
   result.rejected = std::move(latest.rejected);
@@ -174,16 +191,17 @@ std::vector<const float*> SavedModel::values() const {
 }
 
 SavedModel loadSavedModel(FileSystem& file_system, const std::filesystem::path& folder,
-                          std::string_view which, const model::ModelSpec& model) {
+                          std::string_view which, const model::ModelSpec& model,
+                          const cluster::DatasetSpec* data) {
   constexpr int kTriesMax = 5;
   const model::ModelGraph graph = model::buildEvaluationGraph(model, 1);
   CheckpointFolder checkpoints(file_system, folder, Incarnation::ofNow());
   for (int tries = 1;; ++tries) {
     const std::vector<uint64_t> before = checkpoints.steps();
     try {
-      return loadOnce(file_system, checkpoints, which, model, graph);
+      return loadOnce(file_system, checkpoints, which, model, data, graph);
     } catch (const Error& error) {
-      // A job that runs has saved another one meanwhile, and removed what was being read.
+      // A running job has saved another checkpoint meanwhile, and removed the one that was read.
       const bool moved = checkpoints.steps() != before;
       if (error.code() != ErrorCode::kBadData || !moved || tries == kTriesMax) throw;
     }

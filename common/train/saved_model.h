@@ -1,8 +1,7 @@
 #pragma once
 
-// A trained model as a checkpoint of its job holds it: which one, and its variables as whole
-// tensors. For those who use a model without its cluster; a job that runs meanwhile isn't
-// disturbed.
+// A trained model from a checkpoint of its job, with its variables as whole tensors, for use
+// without the cluster. Reading doesn't disturb a running job.
 
 #include <cstdint>
 #include <filesystem>
@@ -13,6 +12,7 @@
 
 #include "common/base/file_system.h"
 #include "common/checkpoint/checkpoint_folder.h"
+#include "common/cluster/data_spec.h"
 #include "common/model/model_spec.h"
 #include "common/model_files/trained_model.h"
 #include "common/train/saved_signature.h"
@@ -23,28 +23,30 @@ namespace dtf::train {
 struct SavedModel {
   std::filesystem::path checkpoint;  // its folder
   uint64_t step = 0;
-  // The values are the moving averages that the optimizer keeps, as evaluations use them.
+  // Whether the values are the optimizer's moving averages, as in evaluations.
   bool moving_averages = false;
-  std::vector<model_files::NamedTensor> variables;  // in the order of the model
-  std::optional<data::DataSignature> signature;     // of its training data, where it is known
-  ClassNames class_names;                           // that it was trained on, where these had any
-  std::vector<checkpoint::Rejected> rejected;       // newer ones that can't be used
+  std::vector<model_files::NamedTensor> variables;  // in the model's order
+  std::optional<data::DataSignature> signature;     // of the training data, if known
+  std::optional<double> eval_split;                 // see trainedSplit()
+  ClassNames class_names;                           // of the training data, if it has any
+  std::vector<checkpoint::Rejected> rejected;       // newer checkpoints that can't be used
 
-  // As Evaluator and Inference take them. Borrowed from this.
+  // Returns the values for Evaluator and Inference, valid as long as this.
   std::vector<const float*> values() const;
 };
 
-// `which`: empty: the newest whole checkpoint in `folder` (<run_dir>/checkpoints); a number: that
-// of that step; else the path of a checkpoint's own folder.
+// Loads a checkpoint. `which`: empty for the newest whole one in `folder` (<run_dir>/checkpoints),
+// a step number, or the path of a checkpoint's own folder. `data`: the job's training data as its
+// file describes them, if known: an error about other words names them.
 // Blocks: on the disk: reads every byte of the checkpoint.
-// Errors: kBadData when there is no such checkpoint, or none that is whole, with the reasons;
-// kBadConfig with the difference when it is one of another model.
+// Errors: kBadData, with the reasons, if there is no such checkpoint or none is whole; kPermission
+// if this user may not read it; kBadConfig, with the difference, if it is of another model.
 SavedModel loadSavedModel(FileSystem& file_system, const std::filesystem::path& folder,
-                          std::string_view which, const model::ModelSpec& model);
+                          std::string_view which, const model::ModelSpec& model,
+                          const cluster::DatasetSpec* data = nullptr);
 
-// The same of a model that nobody has trained yet: step 0, and what a job with this seed starts
-// from.
-// Errors: those of model::buildEvaluationGraph().
+// Returns the untrained model: step 0, with the initial values of a job with this seed.
+// Errors: as model::buildEvaluationGraph().
 SavedModel initialModel(const model::ModelSpec& model, uint64_t seed);
 
 }  // namespace dtf::train

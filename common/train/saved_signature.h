@@ -15,22 +15,23 @@ namespace dtf::train {
 
 using ClassNames = std::vector<std::string>;
 
-// As one line of ASCII, a JSON array; names that are no UTF-8 are written with U+FFFD.
+// Returns a JSON array on one line of ASCII. Invalid UTF-8 in names becomes U+FFFD.
 std::string encodeClassNames(const ClassNames& names);
 
-// Empty for a text that is none of encodeClassNames().
+// Decodes the result of encodeClassNames(); returns an empty list for any other text.
 ClassNames decodeClassNames(std::string_view text);
 
-// Nullopt: a checkpoint of dtf 0.1.0 has none.
+// Returns the signature in the checkpoint; nullopt for one of dtf 0.1.0.
 // Errors: kBadData.
 std::optional<data::DataSignature> signatureOf(const checkpoint::Manifest& manifest);
 
-// Those of the checkpoint; empty: it has none.
+// Returns the class names in the checkpoint; empty if it has none.
 // Errors: kBadData.
 ClassNames classNamesOf(const checkpoint::Manifest& manifest);
 
-// How data differ from those of the checkpoint, for a person, as data::signatureDifference(); of
-// one of dtf 0.1.0 the classes' names are compared, where both have some.
+// Returns how `other` differs from the data of the checkpoint, for display, as
+// data::signatureDifference(). For a checkpoint of dtf 0.1.0 it compares the class names, if both
+// sides have some.
 // Errors: kBadData.
 std::string meaningDifference(const checkpoint::Manifest& manifest,
                               const data::DataSignature& other, const std::string& data);

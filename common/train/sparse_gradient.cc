@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "common/base/check.h"
-#include "common/ps/gradient_math.h"
+#include "common/optimizer/gradient_math.h"
 #include "common/train/radix_sort.h"
 
 namespace dtf::train {
@@ -36,7 +36,7 @@ void findRows(DType dtype, const std::byte* ids, size_t count, uint64_t rows,
   asIdType(dtype, [&](auto id) {
     for (size_t i = 0; i < count; ++i) {
       std::memcpy(&id, ids + i * sizeof(id), sizeof(id));
-      // As the kernel that looks them up has it; compared first, for what a float may hold fits no
+      // Converts as the look-up kernel does. The comparison comes first, as a float may fit no
       // integer.
       if (id >= 0 && static_cast<double>(id) < static_cast<double>(rows))
         found.push_back(static_cast<uint32_t>(id));
@@ -75,7 +75,8 @@ void SparseGradient::set(const LookUp& look_up) {
   float* sum = values_.data();
   for (size_t i = 0; i < order_.size(); ++i) {
     if (i > 0 && order_[i] >> 32 != order_[i - 1] >> 32) sum += row_elements_;
-    ps::addInto(sum, look_up.gradients + (order_[i] & UINT32_MAX) * row_elements_, row_elements_);
+    optimizer::addInto(sum, look_up.gradients + (order_[i] & UINT32_MAX) * row_elements_,
+                       row_elements_);
   }
 }
 

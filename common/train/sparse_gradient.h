@@ -1,7 +1,8 @@
 #pragma once
 
-// From what a step looked up to the gradient of a sparse variable: each row once, as TensorFlow's
-// optimizers sum IndexedSlices that name a row several times (unique, unsorted_segment_sum).
+// Sums the gradients of looked-up rows to the gradient of a sparse variable, with each row once.
+// TensorFlow's optimizers do so with IndexedSlices that name a row several times (unique,
+// unsorted_segment_sum).
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace dtf::train {
 
-// The rows of a table that a step has read, and the gradient of each reading. Borrowed.
+// The rows of a table that a step read, and the gradient of each read. Borrows: both.
 struct LookUp {
   DType dtype = DType::kInt32;  // of the ids
   const std::byte* ids = nullptr;
@@ -20,20 +21,19 @@ struct LookUp {
   const float* gradients = nullptr;  // count rows
 };
 
-// Which rows of a table of `rows` are among these ids: ascending, each once. Ids beyond the table
-// are left out: the step refuses them. Reuses the memory of `found`, and works in that of `spare`.
+// Finds the rows in `ids`, ascending, each once, of a table of `rows`. Skips ids beyond the table,
+// which the step refuses. Reuses the memory of `found`, and works in the memory of `spare`.
 void findRows(DType dtype, const std::byte* ids, size_t count, uint64_t rows,
               std::vector<uint32_t>& found, std::vector<uint32_t>& spare);
 
-// Owns: the rows. Their memory grows to what the largest batch needs.
+// Owns: the rows. Their memory grows to the need of the largest batch.
 // Threads: thread-compatible.
-// Errors: DTF_CHECK for an id beyond the table: the step would have refused it.
+// Errors: DTF_CHECK for an id beyond the table, as the step would have refused it.
 class SparseGradient {
  public:
   SparseGradient(uint64_t rows, uint64_t row_elements);
 
-  // Equal ids are summed in the order in which they were read, from 0 on: the bits of the dense
-  // gradient.
+  // Sums equal ids in reading order, starting from 0: the bits of the dense gradient.
   void set(const LookUp& look_up);
 
   uint64_t tableRows() const { return table_rows_; }
@@ -49,7 +49,7 @@ class SparseGradient {
   const uint64_t table_rows_;
   const uint64_t row_elements_;
   std::vector<uint64_t> order_;  // id << 32 | place in the look-up, ascending
-  std::vector<uint64_t> spare_;  // what they are sorted in
+  std::vector<uint64_t> spare_;  // for sorting
   std::vector<uint32_t> rows_;
   std::vector<float> values_;
 };

@@ -1,58 +1,60 @@
 #pragma once
 
-// The order in which a worker and its ps take turns, apart from what the worker computes: the
-// training loop of a workerd and the workers of the simulator run the same.
+// The protocol between a worker and its ps, without the computation. workerd's training loop and
+// the simulator's workers both run it.
 
-#include "common/ps/parameter_client.h"
+#include "common/exchange/exchange_client.h"
 
 namespace dtf::train {
 
-// What one worker does between two calls of its client. Called on the thread of trainSteps().
+// The work of a worker between two calls of its client. Called on the thread of trainSteps().
 class StepWorker {
  public:
   virtual ~StepWorker() = default;
 
-  // Where of sparse variables only the rows of one batch come: whether those of the batch that is
-  // due are there,
-  virtual bool hasRowsOf(const ps::StepState&) { return true; }
-  // and a pull() follows that is to bring them.
-  virtual void wantRowsOf(const ps::StepState&) {}
-  // The first pull() follows, which tells what is due.
+  // Returns whether the parameters have the rows of the due batch. Only a client that brings the
+  // rows of one batch may lack them.
+  virtual bool hasRowsOf(const replication::StepState&) { return true; }
+  // Requests the rows of the due batch; a pull() follows.
+  virtual void wantRowsOf(const replication::StepState&) {}
+  // Called before the first pull(), whose answer names the first batch.
   virtual void beforeFirst() {}
-  // Rows came by a pull(), and `state`, of the epoch that was. Perhaps the job's end.
-  virtual void onRows(const ps::StepState&) {}
+  // A pull() brought rows, without a change of the epoch. `state` may be the end of the job.
+  virtual void onRows(const replication::StepState&) {}
 
-  // The first parameters are there.
-  virtual void onFirst(const ps::StepState& state) = 0;
-  // `state` is the last answer of the ps, and not the end: the next batch is about to be computed.
-  virtual void onDue(const ps::StepState& state) = 0;
-  // Computes the batch that is due; returns its loss. Calls nothing of the client but gradients():
-  // an exchange may be under way. In trainSteps() it may start a push of that batch.
-  virtual float compute(const ps::StepState& due) = 0;
-  // Whether the last compute() has, also where it failed.
-  virtual bool hasStartedPush() const { return false; }
-  // Has the gradient of the batch that was computed last in the client's arenas: it is pushed now,
-  // or is on its way.
-  virtual void beforePush(const ps::StepState&) {}
-  // The gradient of `due` is answered.
-  virtual void onAnswer(const ps::StepState& due, const ps::StepState& state) = 0;
-  // In place of onAnswer(): the ps went back to an earlier cut, the gradient had no effect. `state`
-  // is what to go on from.
-  virtual void onWentBack(const ps::StepState& state) = 0;
-  // After onAnswer(): what is no part of the batch.
-  virtual void afterBatch(const ps::StepState&) {}
+  // The first parameters have arrived.
+  virtual void onFirst(const replication::StepState& state) = 0;
+  // `state` is the last answer of the ps, and not the end of the job. The batch it asks for is
+  // computed next, unless it has been computed ahead.
+  virtual void onDue(const replication::StepState& state) = 0;
+  // Computes the due batch and returns its loss. May call only gradients() of the client, as an
+  // exchange may be under way. In trainSteps() it may begin the exchange of the batch, whose
+  // gradient then grows.
+  virtual float compute(const replication::StepState& due) = 0;
+  // Returns whether the last compute() began an exchange, even if it failed.
+  virtual bool hasBegunExchange() const { return false; }
+  // Puts the gradient of the last computed batch into the client's arenas. Its exchange begins
+  // next, or is under way.
+  virtual void beforePush(const replication::StepState&) {}
+  // The ps have answered the gradient of `due`.
+  virtual void onAnswer(const replication::StepState& due, const replication::StepState& state) = 0;
+  // Called instead of onAnswer() if the ps went back to an earlier cut: the gradient had no effect.
+  // Training goes on from `state`.
+  virtual void onWentBack(const replication::StepState& state) = 0;
+  // Called after onAnswer(), for work outside the batch.
+  virtual void afterBatch(const replication::StepState&) {}
 };
 
-// Pulls, then computes and exchanges one batch after the other, until the ps say that the job is
+// Pulls, then computes and exchanges one batch after the other, until the ps report that the job is
 // done. Returns their last answer.
-// Errors: those of the client and of the worker, which end the loop.
-ps::StepState trainSteps(ps::ParameterClient& client, StepWorker& worker);
+// Errors: as the client and the worker; they end the loop.
+replication::StepState trainSteps(exchange::ExchangeClient& client, StepWorker& worker);
 
-// The same with replication.overlap, of a job of `steps`: the next batch is computed while a
-// gradient travels, from parameters that lack that gradient (pipelined SGD,
-// https://arxiv.org/abs/1811.03619). A batch that the answer doesn't ask for is dropped, with its
-// error if it has one: at the job's end, and where the ps went back. onDue() hears each answer
-// before its batch is pushed; that batch may have been computed already.
-ps::StepState trainOverlapped(ps::ParameterClient& client, StepWorker& worker, uint64_t steps);
+// As trainSteps(), for a job of `steps` with replication.overlap. While a gradient travels, the
+// next batch is computed from parameters that lack that gradient (pipelined SGD,
+// https://arxiv.org/abs/1811.03619). If the answer asks for another batch, the computed one is
+// dropped, even if it failed: at the end of the job, and after the ps went back.
+replication::StepState trainOverlapped(exchange::ExchangeClient& client, StepWorker& worker,
+                                       uint64_t steps);
 
 }  // namespace dtf::train

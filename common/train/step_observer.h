@@ -1,12 +1,12 @@
 #pragma once
 
-// What a training loop shows to who measures it.
+// The interface by which a training loop shows its state to an observer.
 
 #include <cstdint>
 #include <functional>
 
 #include "common/data/part.h"
-#include "common/ps/parameter_client.h"
+#include "common/replication/step_state.h"
 #include "common/train/evaluation.h"
 #include "common/train/parameter_binding.h"
 
@@ -15,25 +15,25 @@ namespace dtf::train {
 // The batch that a step has computed.
 struct ComputedBatch {
   const data::Batch& examples;
-  // The model's metrics on it, with the parameters that it was computed from, or where exchanges
-  // overlap with the newest ones; costs another forward pass.
+  // Computes the model's metrics on the batch, by another forward pass. Uses the parameters of the
+  // step, or the newest ones if exchanges overlap.
   std::function<Evaluation()> measure;
 };
 
-// All calls come from the training thread and hold it up: they should be quick. What they are shown
-// is theirs until they return.
+// Called on the training thread, which waits, so calls should be quick. Arguments are valid during
+// the call.
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
 
-  // New parameters came, bound in `binding`: those that training starts from (`first`), then those
-  // of each answer.
-  virtual void onParameters(const ps::StepState& state, ParameterBinding& binding, bool first) = 0;
+  // `binding` has new parameters: at the start of training (`first`), then with each answer.
+  virtual void onParameters(const replication::StepState& state, ParameterBinding& binding,
+                            bool first) = 0;
 
-  // The gradient of the batch that follows lies in `binding`, as it is about to be pushed.
+  // `binding` has the gradient of the next batch, about to be pushed.
   virtual void onGradients(ParameterBinding& binding, const ComputedBatch& batch) = 0;
 
-  // Of the parameters at `global_step`.
+  // The parameters at `global_step` were evaluated.
   virtual void onEvaluation(uint64_t global_step, const Evaluation& evaluation) = 0;
 };
 

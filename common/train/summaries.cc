@@ -6,7 +6,7 @@
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
-#include "common/ps/learning_rate.h"
+#include "common/optimizer/learning_rate.h"
 #include "common/summary/graph_def.h"
 #include "common/train/batch_images.h"
 
@@ -45,7 +45,7 @@ summary::EventWriterStatus Summaries::finish() {
   return writer_.finish();
 }
 
-// By steps: at each multiple, or at the first answer beyond it, as a worker of an asynchronous job
+// A summary by steps is due at each multiple, or at the first answer beyond it, as an async worker
 // doesn't see every step.
 bool Summaries::isDue(uint64_t global_step) {
   const uint64_t every = spec_.every_steps;
@@ -53,10 +53,11 @@ bool Summaries::isDue(uint64_t global_step) {
   return spec_.every_seconds > 0 && toSeconds(clock_.now() - measured_at_) >= spec_.every_seconds;
 }
 
-void Summaries::addScalars(const ps::StepState& state) {
+void Summaries::addScalars(const replication::StepState& state) {
   std::vector<summary::Scalar>& scalars = due_->scalars;
   scalars.push_back({"loss", state.loss});
-  scalars.push_back({"learning_rate", ps::learningRate(declaration_.optimizer, state.global_step)});
+  scalars.push_back(
+      {"learning_rate", optimizer::learningRate(declaration_.optimizer, state.global_step)});
   const double seconds = toSeconds(clock_.now() - measured_at_);
   if (seconds <= 0) return;
   const double rate = static_cast<double>(state.global_step - measured_step_) / seconds;
@@ -64,24 +65,25 @@ void Summaries::addScalars(const ps::StepState& state) {
   scalars.push_back({"examples/sec", rate * examples_per_step_});
 }
 
-// TensorBoard drops what it has read of steps from the session's on: they were trained again. A job
-// that goes on from step N trains N + 1 next, so what was measured at N stays.
+// TensorBoard drops earlier events from the session's step on, as these steps are trained again. A
+// job that resumes from step N trains N + 1 next, so the events of N stay.
 void Summaries::startSession() {
   writer_.addSession(step_ > 0 ? step_ + 1 : 0, summary::SessionStatus::kStart);
 }
 
-void Summaries::onParameters(const ps::StepState& state, ParameterBinding& binding, bool first) {
+void Summaries::onParameters(const replication::StepState& state, ParameterBinding& binding,
+                             bool first) {
   if (due_) submit();  // no gradient came for it
   step_ = state.global_step;
   if (first) startSession();
-  const bool resumed = first && step_ > 0;  // its last process measured this step
+  const bool resumed = first && step_ > 0;  // an earlier process measured this step
   const bool last = !first && state.done && state.global_step != measured_step_;
   if (resumed) measured_step_ = step_;
   if (resumed || (!first && !last && !isDue(state.global_step))) return;
   due_.emplace();
   if (!first) addScalars(state);
   if (spec_.histograms) {
-    const std::vector<ps::VariableInfo>& variables = declaration_.layout.variables;
+    const std::vector<arena::VariableInfo>& variables = declaration_.layout.variables;
     binding.bringWhole();
     for (uint32_t i = 0; i < binding.variables(); ++i) {
       const auto elements = static_cast<size_t>(variables[i].shape.elements());
@@ -108,13 +110,13 @@ void Summaries::addFirstImages(const data::Batch& batch) {
   const uint64_t wanted = std::min(spec_.images, static_cast<uint64_t>(batch.count));
   const uint64_t left_out = addImages(batch.parts.at(0), wanted, *due_);
   if (left_out == 0 || images_left_out_) return;
-  images_left_out_ = true;  // said once
+  images_left_out_ = true;
   log::warning("event=images_left_out images={} shown={} reason=\"a summary holds {} of images\"",
                left_out, due_->images.size(), bytesText(kSummaryImagesBytesMax));
 }
 
 void Summaries::addGradients(ParameterBinding& binding) {
-  const std::vector<ps::VariableInfo>& variables = declaration_.layout.variables;
+  const std::vector<arena::VariableInfo>& variables = declaration_.layout.variables;
   for (uint32_t i = 0; i < binding.variables(); ++i) {
     if (variables[i].momentum) continue;  // it has no gradient
     const std::span<const float> gradient = binding.gradientValues(i);

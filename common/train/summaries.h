@@ -1,18 +1,17 @@
 #pragma once
 
-// The chief's summaries, as TensorFlow's Supervisor writes them: scalars and histograms now and
-// then, the graph once, and when the session starts, saves and stops. Only the chief has them.
+// The chief's summaries, as TensorFlow's Supervisor writes them: periodic scalars and histograms,
+// the graph once, and an event when the session starts, saves and stops.
 //
 //   loss, learning_rate, global_step/sec, examples/sec     scalars
-//   accuracy, METRIC                                       scalars, where the model asks for them:
-//                                                          of the chief's next batch, as training
-//                                                          sees it
-//   features/image/N                                       the first images of that batch, on
-//                                                          demand: see batch_images.h
+//   accuracy, METRIC                                       scalars, if the model lists them: of the
+//                                                          chief's next batch as training sees it
+//   features/image/N                                       the first images of that batch, if
+//                                                          requested: see batch_images.h
 //   eval/loss, eval/accuracy, eval/METRIC                  scalars, at each evaluation
 //   <variable>, <variable>/gradient                        histograms: the values at one global
 //                                                          step; the gradient of the chief's next
-//                                                          batch there, as it is pushed
+//                                                          batch, as it is pushed
 
 #include <cstdint>
 #include <optional>
@@ -28,44 +27,45 @@
 namespace dtf::train {
 
 // Owns: the event writer with its thread.
-// Borrows: `loop`'s declaration and model, `clock`, `file_system`.
-// Threads: the training thread's, but onCheckpoint(): any.
-// Blocks: only finish() and the destructor, until what was measured is written. A summary that is
-// due costs the training thread a copy of the variables and one of the gradients, and where the
-// model has metrics a forward pass.
-// Errors: none; finish() says what the disk refused.
+// Borrows: the declaration of `loop`, `clock`, `file_system`.
+// Threads: onCheckpoint() on any, the rest on the training thread.
+// Blocks: only finish() and the destructor, until all summaries are written. A due summary costs
+// the training thread a copy of the variables and one of the gradients, and a forward pass if the
+// model has metrics.
+// Errors: none; finish() returns the counts of failed events.
 class Summaries final : public StepObserver {
  public:
   Summaries(const cluster::TrainSpec& train, const TrainingLoop& loop, FileSystem& file_system,
             const std::filesystem::path& folder, const Clock& clock);
-  void onParameters(const ps::StepState& state, ParameterBinding& binding, bool first) override;
+  void onParameters(const replication::StepState& state, ParameterBinding& binding,
+                    bool first) override;
   void onGradients(ParameterBinding& binding, const ComputedBatch& batch) override;
   void onEvaluation(uint64_t global_step, const Evaluation& evaluation) override;
   void onCheckpoint(uint64_t global_step);
 
-  // The session stops; waits until all is written. The last call.
+  // Ends the session and waits until all events are written. Must be the last call.
   summary::EventWriterStatus finish();
 
  private:
   void startSession();
   bool isDue(uint64_t global_step);
   bool needsBatch() const { return spec_.histograms || spec_.images > 0 || has_metrics_; }
-  void addScalars(const ps::StepState& state);
+  void addScalars(const replication::StepState& state);
   void addGradients(ParameterBinding& binding);
   void addFirstImages(const data::Batch& batch);
   void submit();
 
   const cluster::SummariesSpec spec_;
   const bool has_metrics_;
-  const ps::ModelDeclaration& declaration_;
+  const arena::ModelDeclaration& declaration_;
   const double examples_per_step_;
   const Clock& clock_;
 
-  uint64_t step_ = 0;           // the newest that was seen
+  uint64_t step_ = 0;           // the newest seen
   uint64_t measured_step_ = 0;  // of the last summary
   TimePoint measured_at_;
-  bool images_left_out_ = false;             // some of some summary
-  std::optional<summary::StepSummary> due_;  // of measured_step_: waits for its batch
+  bool images_left_out_ = false;             // some did not fit, which is logged once
+  std::optional<summary::StepSummary> due_;  // of measured_step_, without its batch yet
   summary::EventWriter writer_;
 };
 

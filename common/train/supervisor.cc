@@ -1,5 +1,7 @@
 #include "common/train/supervisor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -13,6 +15,11 @@ namespace {
 
 constexpr Duration kRetryFirst = std::chrono::seconds(1);
 constexpr Duration kRetryLongest = std::chrono::minutes(1);
+constexpr Duration kReportEvery = std::chrono::seconds(3);
+
+void logNotSaved(uint64_t evaluated, const std::string& why) {
+  log::warning("event=evaluation_not_saved step={} reason=\"{}\"", evaluated, why);
+}
 
 }  // namespace
 
@@ -25,7 +32,8 @@ bool StepSchedule::isDue(uint64_t next_step, uint64_t ahead) {
 }
 
 Supervisor::Supervisor(Checkpointer& checkpointer, const SaveSchedule& schedule,
-                       ps::CutKind cut_kind, const Clock& clock, Events events, SaveRunner* runner)
+                       replication::CutKind cut_kind, const Clock& clock, Events events,
+                       SaveRunner* runner)
     : checkpointer_(checkpointer),
       schedule_(schedule),
       cut_kind_(cut_kind),
@@ -36,14 +44,17 @@ Supervisor::Supervisor(Checkpointer& checkpointer, const SaveSchedule& schedule,
       snapshot_steps_(schedule.snapshot_every_steps) {
   if (schedule_.checkpoint) {
     DTF_CHECK(schedule_.checkpoint->every_seconds >= 0);
-    saves_.next_time += fromSeconds(schedule_.checkpoint->every_seconds);
+    const bool has_trained = checkpointer.lastStep().value_or(0) > 0;
+    const cluster::CheckpointSpec& spec = *schedule_.checkpoint;
+    saves_.next_time += fromSeconds(has_trained ? spec.every_seconds
+                                                : std::min(spec.first_seconds, spec.every_seconds));
   }
   status_.last_step = checkpointer.lastStep();
   if (runner_ == nullptr) thread_ = Thread("dtf-checkpoint", [this] { run(); });
 }
 
-// A job that succeeds has saved at rest before. So whatever waits here for its cut
-// waits for steps that a failed job won't do.
+// A job that succeeds has saved at rest before. So a save that still waits for its cut waits for
+// steps that a failed job won't do.
 Supervisor::~Supervisor() {
   checkpointer_.callOffCuts();
   {
@@ -54,10 +65,10 @@ Supervisor::~Supervisor() {
   runner_ != nullptr ? runner_->wait() : thread_.join();
 }
 
-// A cut at a step is announced before any worker can push the gradients of that step; a cut that
-// is held takes what is there.
+// A cut at a step is announced before any worker can push gradients of that step. A cut with a hold
+// takes the current position.
 uint64_t Supervisor::announcedAhead() const {
-  return cut_kind_ == ps::CutKind::kAtStep ? 1 : 0;
+  return cut_kind_ == replication::CutKind::kAtStep ? 1 : 0;
 }
 
 bool Supervisor::isTime() {
@@ -68,15 +79,17 @@ bool Supervisor::isTime() {
   return true;
 }
 
-// What is to start now, and is then this thread's to start. A save that failed is tried again when
-// it was said that it would be, not before: what is due meanwhile waits for that.
-Supervisor::Work Supervisor::claim(bool steps_due, bool snapshot_due, uint64_t global_step) {
+// Claims the work to start now for this thread, which then must start it. After a failed save, the
+// next save starts at its retry time.
+Supervisor::Work Supervisor::claim(bool steps_due, bool snapshot_due,
+                                   const replication::StepState& state) {
   const bool is_time = isTime();
   MutexLock lock(mutex_);
-  global_step_ = global_step;
+  global_step_ = state.global_step;
+  if (state.epoch >= loss_.back_in_epoch) loss_.back_in_epoch = 0;
   overdue_ = overdue_ || is_time;
   snapshot_overdue_ = (snapshot_overdue_ || snapshot_due) && snapshots_.off.empty();
-  if (busy_ || replaced_) return Work::kNothing;
+  if (busy_ || loss_.replaced) return Work::kNothing;
   const bool failed = !status_.degraded.empty();
   if (failed ? clock_.now() >= retry_at_ : overdue_ || steps_due) {
     overdue_ = snapshot_overdue_ = false;
@@ -89,24 +102,26 @@ Supervisor::Work Supervisor::claim(bool steps_due, bool snapshot_due, uint64_t g
   return Work::kSnapshot;
 }
 
-// A synchronous job that is due at step N is told so before anyone can push the gradients of step
-// N: this worker has not pushed those of N - 1 yet.
-void Supervisor::onStep(const ps::StepState& state) {
-  if (state.done || state.outcome == ps::Outcome::kQueued) return;
-  if (state.outcome == ps::Outcome::kWentBack) {
+// In sync mode a cut at step N is announced before any worker can push gradients of step N: this
+// worker has not pushed its own of N - 1 yet.
+void Supervisor::onStep(const replication::StepState& state) {
+  if (state.done || state.outcome == replication::Outcome::kQueued) return;
+  // A pull may be the first answer after it.
+  const bool other_epoch = std::exchange(saves_.epoch, state.epoch) != state.epoch;
+  if (other_epoch || state.outcome == replication::Outcome::kWentBack) {
     saves_.steps.restart();
     snapshot_steps_.restart();
   }
   const uint64_t next_step = state.global_step + announcedAhead();
   const bool save_due = schedule_.checkpoint && saves_.steps.isDue(next_step, announcedAhead());
   const bool snapshot_due = snapshot_steps_.isDue(next_step, announcedAhead());
-  const Work work = claim(save_due, snapshot_due, state.global_step);
+  const Work work = claim(save_due, snapshot_due, state);
   if (work != Work::kNothing) start(work, next_step);
 }
 
-// What was claimed. `step`: of the cut, where it is at a step.
+// Starts the claimed work. `step`: of the cut, if cuts are at steps.
 void Supervisor::start(Work work, uint64_t step) {
-  if (cut_kind_ == ps::CutKind::kAtStep) {
+  if (cut_kind_ == replication::CutKind::kAtStep) {
     saves_.announced = work == Work::kSave ? step : 0;
     try {
       checkpointer_.startCut(step);
@@ -118,23 +133,64 @@ void Supervisor::start(Work work, uint64_t step) {
   begin(work);
 }
 
-// Sync: the others wait for this worker, so all ps are at that step.
-void Supervisor::saveEvaluated(uint64_t global_step) {
-  DTF_CHECK(schedule_.checkpoint && runner_ == nullptr);
-  bool is_under_way = false;
-  {
-    MutexLock lock(mutex_);
-    is_under_way = busy_ && saves_.announced == global_step;
-    // Bounded: a save has deadlines. A recovery may need this thread.
-    while (busy_ && !is_under_way && !replaced_) changed_.wait(mutex_);
-    if (replaced_) return;
-    busy_ = true;
-    evaluated_ = global_step;
+// Claims the work once nobody else is at it. Returns why that took too long; empty: it is claimed.
+// A recovery behind a save has its own time.
+std::string Supervisor::claimWhenIdle(Duration recovery_max) {
+  bool recovers = false;
+  TimePoint begin = std::chrono::steady_clock::now();
+  for (Duration report = kReportEvery;; report += kReportEvery) {
+    const char* const what = recovers ? "the recovery of a lost ps" : "the save that is under way";
+    const Duration longest = recovers ? recovery_max : schedule_.waits.save;
+    {
+      MutexLock lock(mutex_);
+      const TimePoint until = begin + std::min(report, longest);
+      while (busy_ && isLost() == recovers && changed_.waitUntil(mutex_, until)) {
+      }
+      if (!std::exchange(busy_, true)) return "";
+      if (isLost() != recovers) {
+        recovers = !recovers;
+        begin = std::chrono::steady_clock::now();
+        report = Duration{0};
+        continue;
+      }
+    }
+    const Duration waited = std::chrono::steady_clock::now() - begin;
+    if (waited >= longest) return fmt::format("waited {:.3g} s for {}", toSeconds(waited), what);
+    log::info("event=waiting for=\"{}\" waited_s={:.0f}", what, toSeconds(waited));
+    if (events_.on_waiting) events_.on_waiting(what, waited);
   }
-  if (!is_under_way) start(Work::kSave, global_step);
 }
 
-// What was claimed. With a runner, not from within what it runs.
+// Claims the save of these parameters. Returns why they aren't saved; empty: it is claimed.
+std::string Supervisor::claimForEvaluation(uint64_t global_step) {
+  std::string why = claimWhenIdle(schedule_.waits.recovery);
+  if (!why.empty()) return why;
+  const bool is_lost = hasGoneBackBefore(global_step);
+  MutexLock lock(mutex_);
+  if (is_lost) {
+    release();
+    return "the ps went back: it comes again";
+  }
+  evaluated_ = global_step;
+  return "";
+}
+
+// Sync: the other workers wait for this one, so all ps are at that step. With backup workers they
+// may be further on, and the cut is the next possible one.
+void Supervisor::saveEvaluated(uint64_t global_step) {
+  DTF_CHECK(schedule_.checkpoint && runner_ == nullptr);
+  {
+    MutexLock lock(mutex_);
+    if (busy_ && saves_.announced == global_step && !isLost()) {
+      evaluated_ = global_step;
+      return;
+    }
+  }
+  const std::string why = claimForEvaluation(global_step);
+  why.empty() ? start(Work::kSave, global_step) : logNotSaved(global_step, why);
+}
+
+// Runs the claimed work beside the training. Must not be called inside a job of the runner.
 void Supervisor::begin(Work work) {
   if (runner_ != nullptr)
     return runner_->start([this, work] {
@@ -151,7 +207,8 @@ Supervisor::Work Supervisor::takeDue() {
   return std::exchange(due_, Work::kNothing);
 }
 
-// What came up while the training thread had claimed the work: thread_ finds it by itself.
+// With a runner, begins the work that came up while the training thread had the claim. thread_
+// finds it by itself.
 void Supervisor::beginDue() {
   if (runner_ == nullptr) return;
   if (const Work work = takeDue(); work != Work::kNothing) begin(work);
@@ -161,11 +218,12 @@ void Supervisor::onPsReplaced() {
   bool at_work = false;
   {
     MutexLock lock(mutex_);
-    replaced_ = true;
+    loss_.replaced = true;
     at_work = std::exchange(busy_, true);
+    loss_.recovering = loss_.recovering || !at_work;
   }
-  // Whoever is at work sees it then. A save that waits for its cut may do so for a step that nobody
-  // can complete without that ps.
+  // The thread with the claim recovers next. Its save may wait for a step that can't complete
+  // without that ps.
   if (at_work) return checkpointer_.interruptCuts();
   begin(Work::kRecover);
 }
@@ -216,8 +274,8 @@ void Supervisor::snapshotOnce(Motion motion) {
   }
 }
 
-// A ps that is away will be back: the next one is tried when it is due. A memory that is too small
-// stays so.
+// A lost ps comes back, so the next snapshot is tried when it is due. Any other error, such as too
+// little memory, would recur.
 void Supervisor::snapshotFailed(const Error& error) {
   const bool passes =
       error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;
@@ -235,14 +293,14 @@ void Supervisor::snapshotFailed(const Error& error) {
         error.message(), schedule_.checkpoint ? "checkpoint" : "snapshot, if all have it");
 }
 
-// Ends the save that is under way, after the report of the evaluation that it is for.
+// Ends the save under way, after reporting the evaluation that it is for.
 void Supervisor::succeeded(bool saved) {
   while (const std::optional<uint64_t> evaluated = takeEvaluatedOrEnd(saved))
     if (events_.on_evaluated_saved)
       events_.on_evaluated_saved(*evaluated, checkpointer_.lastStep().value());
 }
 
-// Nullopt: the save has no evaluation to report, and has ended.
+// Returns the evaluation to report. If there is none, ends the save and returns nullopt.
 std::optional<uint64_t> Supervisor::takeEvaluatedOrEnd(bool saved) {
   MutexLock lock(mutex_);
   if (evaluated_) return std::exchange(evaluated_, std::nullopt);
@@ -254,41 +312,40 @@ std::optional<uint64_t> Supervisor::takeEvaluatedOrEnd(bool saved) {
   return std::nullopt;
 }
 
-// Likewise.
+// Ends the save under way after an error.
 void Supervisor::failed(const Error& error) {
   Duration pause{};
+  std::optional<uint64_t> evaluated;
   {
     MutexLock lock(mutex_);
-    ++status_.failed;
-    status_.degraded = error.message();
-    evaluated_.reset();
+    countFailure(error);
+    evaluated = std::exchange(evaluated_, std::nullopt);
     pause = retry_pause_ = std::clamp(2 * retry_pause_, kRetryFirst, kRetryLongest);
     retry_at_ = clock_.now() + pause;
     release();
   }
   log::warning("event=checkpoint_failed degraded=checkpoint retry_s={:.0f} reason=\"{}\"",
                toSeconds(pause), error.message());
+  if (evaluated) logNotSaved(*evaluated, error.message());
 }
 
-void Supervisor::countFailureAtRest(const Error& error) {
-  MutexLock lock(mutex_);
+void Supervisor::countFailure(const Error& error) {
   ++status_.failed;
   status_.degraded = error.message();
-  release();
 }
 
-// The work that was claimed is done. A ps that was replaced meanwhile comes next.
+// Gives up the claim. If a ps was restarted meanwhile, claims its recovery instead.
 void Supervisor::release() {
   DTF_CHECK(busy_ && due_ == Work::kNothing);
-  busy_ = replaced_ && !ending_;
+  busy_ = loss_.recovering = loss_.replaced && !ending_;
   if (busy_) due_ = Work::kRecover;
   changed_.notifyAll();
 }
 
 // ---- recovery
 
-// Until it has succeeded, for a ps may be lost at any time. The connections give up in the end, and
-// with them the training that this is for.
+// Retries until it succeeds, as a ps may be lost at any time. If a ps stays away, the connections
+// give up and end the training.
 void Supervisor::recover() {
   while (!tryToRecover()) {
     if (runner_ != nullptr) {
@@ -299,7 +356,6 @@ void Supervisor::recover() {
     if (!ending_) changed_.waitUntil(mutex_, std::chrono::steady_clock::now() + kRetryFirst);
   }
   MutexLock lock(mutex_);
-  evaluated_.reset();  // nobody saves these parameters any more
   release();
 }
 
@@ -308,11 +364,12 @@ bool Supervisor::tryToRecover() {
   {
     MutexLock lock(mutex_);
     if (ending_) return true;
-    replaced_ = false;
+    loss_.replaced = false;
     step = global_step_;
   }
   try {
     const std::optional<WentBack> back = checkpointer_.recover(step);
+    if (back) noteBack(*back);
     if (back && events_.on_went_back) events_.on_went_back(*back);
     MutexLock lock(mutex_);
     status_.last_step = checkpointer_.lastStep();
@@ -326,19 +383,38 @@ bool Supervisor::tryToRecover() {
   return true;
 }
 
+void Supervisor::noteBack(const WentBack& back) {
+  DTF_CHECK(back.epoch > 0);
+  MutexLock lock(mutex_);
+  loss_.back_at = loss_.back_in_epoch == 0 ? back.step : std::min(loss_.back_at, back.step);
+  loss_.back_in_epoch = back.epoch;
+}
+
+bool Supervisor::hasGoneBackBefore(uint64_t global_step) const {
+  MutexLock lock(mutex_);
+  return loss_.back_in_epoch != 0 && loss_.back_at < global_step;
+}
+
 void Supervisor::saveAtRest() {
   if (runner_ != nullptr) runner_->wait();
-  {
+  // A ps that is back may have to read its values.
+  const std::string why = claimWhenIdle(schedule_.waits.recovery + schedule_.waits.save);
+  if (!schedule_.checkpoint) return snapshotAtRest(why);
+  if (!why.empty()) {
+    const Error error(ErrorCode::kDeadline, why);
     MutexLock lock(mutex_);
-    while (busy_) changed_.wait(mutex_);  // bounded: a save has deadlines of its own
-    busy_ = true;
+    countFailure(error);
+    throw Error(error);
   }
-  if (!schedule_.checkpoint) return snapshotAtRest();
   std::optional<SavedCheckpoint> saved;
   try {
     saved = checkpointer_.save(Motion::kAtRest);
   } catch (const Error& error) {
-    countFailureAtRest(error);
+    {
+      MutexLock lock(mutex_);
+      countFailure(error);
+      release();
+    }
     beginDue();
     throw;
   }
@@ -347,8 +423,9 @@ void Supervisor::saveAtRest() {
   if (saved && events_.on_saved) events_.on_saved(*saved);
 }
 
-// The end of the training, which nobody does again: workers leave once it is kept.
-void Supervisor::snapshotAtRest() {
+// Keeps the end of the training, which nobody could compute again: the workers leave after this.
+void Supervisor::snapshotAtRest(const std::string& not_claimed) {
+  if (!not_claimed.empty()) return log::warning("event=snapshot_missed reason=\"{}\"", not_claimed);
   bool wanted = schedule_.snapshot_every_steps > 0;
   {
     MutexLock lock(mutex_);

@@ -4,13 +4,13 @@
 
 #include "common/base/check.h"
 #include "common/base/trace.h"
-#include "common/ps/gradient_math.h"
+#include "common/optimizer/gradient_math.h"
 
 namespace dtf::train {
 
 namespace {
 
-// 64 KiB: what a thread adds up stays in its caches until it is divided.
+// 64 KiB: a thread's sum stays in its caches until it is divided.
 constexpr uint64_t kJoinedElements = 16384;
 
 }  // namespace
@@ -46,7 +46,7 @@ void TowerGroup::addPieces(const model::ModelGraph& model) {
   }
 }
 
-// Side by side in the order of the towers, as the batch is: so all that they looked up is one
+// Puts the rows side by side in the order of the towers, as in the batch, so that they form one
 // look-up.
 void TowerGroup::addRows(const model::ModelGraph& model) {
   for (uint32_t i = 0; i < model.variables.size(); ++i) {
@@ -117,7 +117,8 @@ void TowerGroup::run(GradientListener* listener) {
   for (const Tower& tower : towers_) tower.throwIfFailed(size() > 1);
 }
 
-// Tower by tower into the first one's: each sum in one order, whoever takes it.
+// Adds all gradients to the first tower's, tower by tower: each sum has the same order on any
+// thread.
 void TowerGroup::takeMean() {
   const trace::Span span("mean of towers");
   const float share = 1 / static_cast<float>(size());
@@ -128,12 +129,13 @@ void TowerGroup::takeMean() {
       return towers_[tower].gradient(piece.variable) + piece.begin;
     };
     if (hasEqualShares()) {
-      for (uint32_t tower = 1; tower < size(); ++tower) ps::addInto(target, of(tower), piece.count);
-      return ps::scale(target, share, piece.count);
+      for (uint32_t tower = 1; tower < size(); ++tower)
+        optimizer::addInto(target, of(tower), piece.count);
+      return optimizer::scale(target, share, piece.count);
     }
-    ps::scale(target, weights_[0], piece.count);
+    optimizer::scale(target, weights_[0], piece.count);
     for (uint32_t tower = 1; tower < size(); ++tower)
-      ps::addScaled(target, of(tower), weights_[tower], piece.count);
+      optimizer::addScaled(target, of(tower), weights_[tower], piece.count);
   });
 }
 
@@ -149,11 +151,11 @@ void TowerGroup::joinRows(ParameterBinding& binding) {
     binding.setGradient(variable, all);
     if (size() == 1 || !hasEqualShares()) continue;
     const std::span<float> sum = binding.gradientValues(variable);
-    ps::scale(sum.data(), 1 / static_cast<float>(size()), sum.size());
+    optimizer::scale(sum.data(), 1 / static_cast<float>(size()), sum.size());
   }
 }
 
-// What each tower has looked up, before it is summed.
+// Weighs each tower's rows before they are summed.
 void TowerGroup::weighRows(size_t table, const LookUp& all) {
   Buffer& rows = rows_[table];
   DTF_CHECK(all.gradients == rows.as<float>());
@@ -161,7 +163,7 @@ void TowerGroup::weighRows(size_t table, const LookUp& all) {
   float* next = rows.as<float>();
   for (uint32_t i = 0; i < size(); ++i) {
     const size_t elements = static_cast<size_t>(towers_[i].step().batchSize()) * of_example;
-    ps::scale(next, weights_[i], elements);
+    optimizer::scale(next, weights_[i], elements);
     next += elements;
   }
 }

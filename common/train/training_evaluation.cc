@@ -1,4 +1,4 @@
-// The half of training_loop.h that evaluates.
+// The evaluations of TrainingLoop.
 
 #include <fmt/core.h>
 
@@ -9,8 +9,8 @@
 
 namespace dtf::train {
 
-// At the end the caller evaluates, when all gradients are in.
-bool TrainingLoop::evaluationDue(const ps::StepState& state) const {
+// At the end of the job the caller evaluates, when all gradients are applied.
+bool TrainingLoop::evaluationDue(const replication::StepState& state) const {
   const uint64_t every = train_.eval_every_steps;
   const bool passed = every > 0 && state.global_step / every != evaluated_step_ / every;
   return passed && evaluations_.evaluator != nullptr && !state.done;
@@ -18,25 +18,24 @@ bool TrainingLoop::evaluationDue(const ps::StepState& state) const {
 
 namespace {
 
-// Others wait for this worker meanwhile.
+// Marks this worker as evaluating, as other workers may wait for it.
 class Evaluating {
  public:
-  explicit Evaluating(ps::ParameterClient& client) : client_(client) {
-    client_.setEvaluating(true);
-  }
-  ~Evaluating() { client_.setEvaluating(false); }
+  explicit Evaluating(exchange::JobClient& job) : job_(job) { job_.setEvaluating(true); }
+  ~Evaluating() { job_.setEvaluating(false); }
   Evaluating(const Evaluating&) = delete;
   Evaluating& operator=(const Evaluating&) = delete;
 
  private:
-  ps::ParameterClient& client_;
+  exchange::JobClient& job_;
 };
 
 }  // namespace
 
 Evaluation TrainingLoop::evaluateNow(uint64_t global_step) {
   const trace::Span span("evaluate");
-  const Evaluating evaluating(client_);
+  const Evaluating evaluating(client_.job());
+  const StepClock::Section section(step_clock_, replication::Phase::kEvaluate);
   const TimePoint begin = clock_.now();
   evaluated_step_ = global_step;
   if (evaluations_.before) evaluations_.before(global_step);
@@ -45,17 +44,16 @@ Evaluation TrainingLoop::evaluateNow(uint64_t global_step) {
   const Duration spent = clock_.now() - begin;
   evaluating_ += spent;
   report_clock_.skip(spent);
-  answered_ += spent;
   if (observer_ != nullptr) observer_->onEvaluation(global_step, evaluation);
   return evaluation;
 }
 
-// Of the moving averages where the optimizer keeps them: that is what they are for.
+// Evaluates the moving averages if the optimizer keeps them, else the parameters.
 Evaluation TrainingLoop::evaluateValues() {
   if (train_.optimizer.moving_average_decay == 0) {
     binding_->bringWhole();
   } else {
-    client_.pullAverages();
+    client_.pull(exchange::Values::kAverages);
     binding_->gatherAverages();
   }
   const Evaluation evaluation = evaluations_.evaluator->run(binding_->values());
@@ -65,12 +63,12 @@ Evaluation TrainingLoop::evaluateValues() {
 
 Evaluation TrainingLoop::evaluate() {
   DTF_CHECK(binding_ != nullptr && evaluations_.evaluator != nullptr);
-  if (client_.bringsRows()) binding_->wantNoRows();
-  const ps::StepState state = client_.pull();
+  if (client_.traits().brings_rows) binding_->wantNoRows();
+  const replication::StepState state = client_.pull();
   binding_->gatherValues();
   const Evaluation evaluation = evaluateValues();
   if (observer_ != nullptr) observer_->onEvaluation(state.global_step, evaluation);
-  // The last update may be what spoilt the parameters: no batch has seen them.
+  // The last update may have spoilt the parameters, and no batch has read them since.
   if (divergence_.diverged(evaluation.loss))
     throw trainingFailed(fmt::format("the evaluation after step {} has loss {:.4g}",
                                      state.global_step, evaluation.loss));

@@ -12,9 +12,9 @@
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/base/trace.h"
-#include "common/ps/epoch.h"
-#include "common/ps/gradient_math.h"
-#include "common/ps/replication_rules.h"
+#include "common/optimizer/gradient_math.h"
+#include "common/replication/epoch.h"
+#include "common/replication/replication_rules.h"
 #include "common/train/epochs.h"
 #include "common/train/initial_values.h"
 #include "common/train/job_settings.h"
@@ -26,10 +26,10 @@ namespace {
 
 constexpr Duration kWaitingEvery = std::chrono::seconds(3);
 
-ps::ModelDeclaration declare(const cluster::TrainSpec& train, ps::ParameterLayout layout,
-                             uint32_t workers, const data::Dataset& dataset,
-                             const runtime::StepPlan& plan) {
-  ps::ModelDeclaration declaration = declarationOf(train, std::move(layout), workers);
+arena::ModelDeclaration declare(const cluster::TrainSpec& train, arena::ParameterLayout layout,
+                                uint32_t workers, const data::Dataset& dataset,
+                                const runtime::StepPlan& plan) {
+  arena::ModelDeclaration declaration = declarationOf(train, std::move(layout), workers);
   declaration.settings = jobSettings(train, dataset, plan);
   if (train.epochs > 0)
     declaration.epochs = {static_cast<uint64_t>(dataset.size()),
@@ -37,12 +37,12 @@ ps::ModelDeclaration declare(const cluster::TrainSpec& train, ps::ParameterLayou
   return declaration;
 }
 
-// Where GPUs of this worker are all that read and update the variables. Null: they come from the
-// client, step by step.
+// Keeps the variables on the GPUs of this worker if nothing else reads and updates them. Returns
+// null if they come from the client at each step.
 std::shared_ptr<DeviceVariables> keepVariables(const cluster::TrainSpec& train,
                                                const WorkerPlace& place,
                                                const cluster::BatchPlan& plan,
-                                               const ps::ParameterLayout& layout,
+                                               const arena::ParameterLayout& layout,
                                                const TowerDevices& devices) {
   const auto is_host = [](const ComputeDevice& on) { return on.device->usesHostMemory(); };
   if (!place.one_process || std::ranges::all_of(devices.each, is_host)) return nullptr;
@@ -50,7 +50,7 @@ std::shared_ptr<DeviceVariables> keepVariables(const cluster::TrainSpec& train,
   for (const ComputeDevice& device : devices.each)
     names += (names.empty() ? "" : ",") + std::string(device.device->name());
   const uint64_t gradients =
-      ps::gradientsPerStep(declarationOf(train, layout, place.workers).replication);
+      replication::gradientsPerStep(declarationOf(train, layout, place.workers).replication);
   const auto towers = static_cast<int64_t>(devices.each.size());
   const std::vector<int64_t> counts = plan.counts();
   std::string why = DeviceVariables::refusal(layout, train.optimizer, devices.each);
@@ -65,8 +65,18 @@ std::shared_ptr<DeviceVariables> keepVariables(const cluster::TrainSpec& train,
   return nullptr;
 }
 
-// Where reading a batch takes longer than telling another thread of it. A CPU has no thread to
-// spare for one in memory; a GPU's host waits.
+// Drawn data lack classes only if they are few.
+void logEmptyClasses(const cluster::TrainSpec& train, const data::Dataset& dataset) {
+  using Format = cluster::DatasetSpec::Format;
+  const Format format = train.data.train.format;
+  if (format == Format::kDigits || format == Format::kSynthetic) return;
+  const std::vector<int64_t> empty = classesWithoutExamples(train.model, dataset);
+  if (!empty.empty())
+    log::warning("event=classes_without_examples classes={} first={}", empty.size(), empty[0]);
+}
+
+// Returns kYes if reading a batch takes longer than waking another thread. A CPU has no thread to
+// spare for data in memory; the host of a GPU waits anyway.
 data::ReadAhead readAhead(const cluster::TrainSpec& train, const data::Dataset& dataset,
                           const model::ModelGraph& model, const TowerDevices& devices) {
   constexpr int64_t kBytesWorthAThread = 1 << 20;
@@ -80,14 +90,14 @@ data::ReadAhead readAhead(const cluster::TrainSpec& train, const data::Dataset& 
   return ahead ? data::ReadAhead::kYes : data::ReadAhead::kNo;
 }
 
-// Nothing is done to a gradient behind the step that computes it, and it has a way to go at once.
+// Returns whether a gradient is final once the step has computed it, and leaves this process.
 bool isFinalOnceComputed(const cluster::TrainSpec& train, const WorkerPlace& place,
                          const TowerDevices& towers) {
   return !place.one_process && towers.each.size() == 1 &&
          train.optimizer.clip_by_global_norm == 0 && !train.replication.overlap;
 }
 
-// What the job trains on, in its precision; evaluations are float32.
+// Returns the devices for training, in the job's precision. Evaluations are in float32.
 TowerDevices devicesFor(const cluster::TrainSpec& train, const WorkerPlace& place,
                         TowerDevices towers, const ComputeDevice& only) {
   if (towers.each.empty()) towers.each.push_back(only);
@@ -102,7 +112,7 @@ TowerDevices devicesFor(const cluster::TrainSpec& train, const WorkerPlace& plac
 
 TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& place,
                            std::shared_ptr<const data::Dataset> dataset,
-                           ps::ParameterClient& client, const runtime::KernelTable& kernels,
+                           exchange::ExchangeClient& client, const runtime::KernelTable& kernels,
                            runtime::Device& device, const Clock& clock, TowerDevices towers)
     : train_(train),
       place_(place),
@@ -125,24 +135,27 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
               train.data.augment),
       batches_(reader_, plan_.counts().front(),
                readAhead(train, reader_.dataset(), model_, devices_)),
-      report_clock_(train.report_every_steps, examplesPerStep()) {
+      report_clock_(train.report_every_steps, examplesPerStep()),
+      step_clock_(clock),
+      slowest_(place.workers) {
   DTF_CHECK(place.rank < place.workers && place.ps_tasks > 0);
   DTF_CHECK(!place.one_process || !declaration_.replication.overlap);
+  if (place.rank == 0) logEmptyClasses(train, reader_.dataset());
 }
 
 TrainingLoop::~TrainingLoop() = default;
 
-// With backup workers a step takes the gradients of some of its batches.
+// With backup workers a step uses the gradients of only some of its batches.
 double TrainingLoop::examplesPerStep() const {
-  const double gradients = ps::gradientsPerStep(declaration_.replication);
+  const double gradients = replication::gradientsPerStep(declaration_.replication);
   if (train_.epochs == 0) return gradients * static_cast<double>(train_.data.batch_size);
-  if (!ps::hasBackupWorkers(declaration_.replication)) return plan_.examplesPerGroup();
+  if (!replication::hasBackupWorkers(declaration_.replication)) return plan_.examplesPerGroup();
   return plan_.examplesPerGroup() * gradients /
-         ps::batchesOfOrderStep(declaration_.replication, place_.workers);
+         replication::batchesOfOrderStep(declaration_.replication, place_.workers);
 }
 
 std::string TrainingLoop::placementTable() const {
-  std::string table = graph::placementTable(placement_);
+  std::string table = graph::placementTable(placement_, place_.hosts);
   for (size_t i = 0; i < devices_.each.size() && kept_ != nullptr; ++i)
     table += fmt::format("{}{}", i == 0 ? "all stay on " : ", ", devices_.each[i].device->name());
   if (kept_ != nullptr) table += ", updated there\n";
@@ -153,30 +166,31 @@ std::string TrainingLoop::placementTable() const {
 
 void TrainingLoop::join(const Restore& restore, const WaitingCallback& on_waiting) {
   DTF_CHECK(binding_ == nullptr);
-  if (kept_ != nullptr) client_.keepOn(kept_);
-  client_.declare(declaration_);
+  client_.declare(declaration_, kept_);
   if (place_.rank == kChief.index && restore) {
-    // A ps that is lost once it has them would be waited for in vain: by then all hold values.
+    // Doesn't wait for the ps: all hold values by then, and a ps lost later would be waited for in
+    // vain.
     while (const std::optional<uint64_t> epoch = restore()) initialise(*epoch, on_waiting);
   } else {
-    if (place_.rank == kChief.index) initialise(ps::kFirstEpoch, on_waiting);
-    client_.waitInitialised();
+    if (place_.rank == kChief.index) initialise(replication::kFirstEpoch, on_waiting);
+    client_.job().waitInitialised();
   }
   binding_ = std::make_unique<ParameterBinding>(declaration_.layout, client_, kept_.get());
   if (isFinalOnceComputed(train_, place_, devices_))
     stream_ = std::make_unique<GradientStream>(declaration_.layout, client_, *binding_);
 }
 
-// Null: what is computed is pushed then.
-GradientListener* TrainingLoop::listenerFor(const ps::StepState& due) {
+// Returns null if the gradient is to be pushed only when it is whole.
+GradientListener* TrainingLoop::listenerFor(const replication::StepState& due) {
   const uint64_t batch = batchOf(due);
   const bool is_weighed = plan_.weight(batch) != 1 || rowWeight(plan_, batch) != 1;
-  if (stream_ == nullptr || is_weighed || !client_.streamsGradients()) return nullptr;
+  if (stream_ == nullptr || is_weighed || !client_.traits().streams) return nullptr;
   stream_->expect(due);
   return stream_.get();
 }
 
-// Draws the initial values, which takes minutes for a model that barely fits, and sends them.
+// Draws the initial values and sends them. Drawing takes minutes for a model that barely fits into
+// memory.
 void TrainingLoop::initialise(uint64_t epoch, const WaitingCallback& on_waiting) {
   const TimePoint begin = clock_.now();
   TimePoint said = begin;
@@ -194,7 +208,7 @@ void TrainingLoop::initialise(uint64_t epoch, const WaitingCallback& on_waiting)
   std::vector<std::span<const float>> shards;
   for (const Buffer& arena : arenas)
     shards.emplace_back(arena.as<float>(), arena.bytes() / sizeof(float));
-  client_.initialise(shards, epoch);
+  client_.job().initialise(shards, epoch);
   DTF_FAILPOINT("training.after_initialise");
 }
 
@@ -209,34 +223,37 @@ TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallb
   DTF_CHECK(binding_ != nullptr);
   report_ = report;
   on_step_ = on_step;
-  const ps::StepState state = declaration_.replication.overlap
-                                  ? trainOverlapped(client_, *this, train_.steps)
-                                  : trainSteps(client_, *this);
+  const replication::StepState state = client_.traits().overlaps
+                                           ? trainOverlapped(client_, *this, train_.steps)
+                                           : trainSteps(client_, *this);
   result_.global_step = state.global_step;
   result_.epoch = state.epoch;
   result_.stopped = state.global_step < train_.steps;
   result_.seconds = toSeconds(clock_.now() - begin_ - evaluating_);
   if (result_.batches > 0) result_.final_loss = state.loss;
+  result_.slowest = slowest_.most();
   result_.examples_per_step = examplesPerStep();
   return result_;
 }
 
-// The first batch is known when the ps have said which it is.
+// Requests no rows, as only the first answer names the first batch.
 void TrainingLoop::beforeFirst() {
   rows_of_.reset();
   has_begun_ = false;
-  if (client_.bringsRows()) binding_->wantNoRows();
+  if (client_.traits().brings_rows) binding_->wantNoRows();
 }
 
-bool TrainingLoop::hasRowsOf(const ps::StepState& due) {
-  return !client_.bringsRows() || rows_of_ == batchOf(due);
+bool TrainingLoop::hasRowsOf(const replication::StepState& due) {
+  return !client_.traits().brings_rows || rows_of_ == batchOf(due);
 }
 
-void TrainingLoop::wantRowsOf(const ps::StepState& due) {
+void TrainingLoop::wantRowsOf(const replication::StepState& due) {
   wantRowsOfBatch(batchOf(due));
+  step_clock_.enter(replication::Phase::kSend);
 }
 
 void TrainingLoop::wantRowsOfBatch(uint64_t number) {
+  const StepClock::Section reading(step_clock_, replication::Phase::kData);
   const data::Batch& batch = batches_.peek(number);
   wanted_.resize(model_.variables.size());
   for (size_t i = 0; i < wanted_.size(); ++i) {
@@ -250,85 +267,101 @@ void TrainingLoop::wantRowsOfBatch(uint64_t number) {
   rows_of_ = number;
 }
 
-// Behind onFirst() they are newer parameters than those of the answer before.
-void TrainingLoop::onRows(const ps::StepState& state) {
+// After onFirst() these parameters are newer than the last answer's.
+void TrainingLoop::onRows(const replication::StepState& state) {
+  step_clock_.enter(replication::Phase::kCompute);
   binding_->gatherValues();
   if (!has_begun_) return;
   if (observer_ != nullptr) observer_->onParameters(state, *binding_, false);
   if (state.done) afterStep(state, clock_.now());
 }
 
-void TrainingLoop::onFirst(const ps::StepState& state) {
+void TrainingLoop::onFirst(const replication::StepState& state) {
   has_begun_ = true;
-  if (!rows_of_) binding_->gatherValues();  // else onRows() has
-  answered_ = clock_.now();
-  report_clock_.start(state.global_step, answered_);
+  if (!rows_of_) binding_->gatherValues();  // else onRows() did
+  const TimePoint now = clock_.now();
+  step_clock_.start();
+  report_clock_.start(state.global_step, now);
   evaluated_step_ = state.global_step;
   if (begin_ == TimePoint{}) {
-    begin_ = answered_;
+    begin_ = now;
     result_.first_step_number = state.global_step;
   }
   if (observer_ != nullptr) observer_->onParameters(state, *binding_, true);
 }
 
-void TrainingLoop::onDue(const ps::StepState& state) {
+void TrainingLoop::onDue(const replication::StepState& state) {
   if (on_step_) on_step_(state);
 }
 
-void TrainingLoop::beforePush(const ps::StepState& due) {
-  if (!hasStartedPush()) binding_->scatterGradients();
+void TrainingLoop::beforePush(const replication::StepState& due) {
+  if (!hasBegunExchange()) binding_->scatterGradients();
   if (observer_ != nullptr && batch_->count > 0)
     observer_->onGradients(*binding_, {*batch_, [this] { return measureBatch(); }});
   if (stream_ != nullptr) stream_->complete();
-  if (client_.bringsRows()) wantRowsOfBatch(batchAfter(due));
+  if (client_.traits().brings_rows) wantRowsOfBatch(batchAfter(due));
+  if (place_.one_process) return;  // nothing is sent
+  step_clock_.enter(replication::Phase::kSend);
+  DTF_FAILPOINT("training.in_send");
 }
 
-void TrainingLoop::onAnswer(const ps::StepState& due, const ps::StepState& state) {
+void TrainingLoop::onAnswer(const replication::StepState& due,
+                            const replication::StepState& state) {
+  step_clock_.enter(replication::Phase::kCompute);
+  step_clock_.noteWaited(state.waited);
   result_.examples += plan_.range(batchOf(due)).count;
-  if (state.outcome == ps::Outcome::kQueued) return;
+  if (state.outcome == replication::Outcome::kQueued) return;
   const trace::Span span("gather parameters");
   binding_->gatherValues();
   if (observer_ != nullptr) observer_->onParameters(state, *binding_, false);
 }
 
-// Rates are of what was done once: those of the steps that were lost don't count.
-void TrainingLoop::onWentBack(const ps::StepState& state) {
-  log::warning("event=went_back step={} epoch={}", state.global_step, ps::epochNumber(state.epoch));
+// Restarts the rates, so that lost steps don't count.
+void TrainingLoop::onWentBack(const replication::StepState& state) {
+  log::warning("event=went_back step={} epoch={}", state.global_step,
+               replication::epochNumber(state.epoch));
   binding_->gatherValues();
-  answered_ = clock_.now();
-  report_clock_.start(state.global_step, answered_);
+  step_clock_.start();
+  report_clock_.start(state.global_step, clock_.now());
   evaluated_step_ = state.global_step;
   if (observer_ != nullptr) observer_->onParameters(state, *binding_, true);
 }
 
-void TrainingLoop::afterBatch(const ps::StepState& state) {
+void TrainingLoop::afterBatch(const replication::StepState& state) {
   ++result_.batches;
-  if (state.outcome == ps::Outcome::kStale) ++result_.batches_stale;
-  const TimePoint now = clock_.now();
+  if (state.outcome == replication::Outcome::kStale) ++result_.batches_stale;
+  const bool ends_step = state.outcome != replication::Outcome::kQueued;
+  const TimePoint now = step_clock_.endBatch(ends_step);
   if (result_.batches == 1) result_.first_step = now;
-  step_times_.add(now - std::exchange(answered_, now));
+  if (ends_step) {
+    client_.reportTimes(step_clock_.last());
+    slowest_.note(state.straggler);
+  }
   afterStep(state, now);
 }
 
-// The batch that is due next, unless the ps say otherwise.
-uint64_t TrainingLoop::batchAfter(const ps::StepState& due) const {
-  ps::StepState next = due;
-  const bool last = due.next_batch + 1 == ps::batchesPerStep(declaration_.replication, place_.rank);
+// Returns the batch after `due`, unless the ps ask for another.
+uint64_t TrainingLoop::batchAfter(const replication::StepState& due) const {
+  replication::StepState next = due;
+  const bool last =
+      due.next_batch + 1 == replication::batchesPerStep(declaration_.replication, place_.rank);
   next.next_step = last ? due.next_step + 1 : due.next_step;
   next.next_batch = last ? 0 : due.next_batch + 1;
   return batchOf(next);
 }
 
-uint64_t TrainingLoop::batchOf(const ps::StepState& due) const {
-  const uint32_t of_step = ps::batchesOfOrderStep(declaration_.replication, place_.workers);
+uint64_t TrainingLoop::batchOf(const replication::StepState& due) const {
+  const uint32_t of_step =
+      replication::batchesOfOrderStep(declaration_.replication, place_.workers);
   return cluster::globalBatch(due.next_step, due.next_batch, place_.rank, place_.workers, of_step);
 }
 
-// A gradient of a loss that is no number stays here: it would spoil the parameters of all.
-float TrainingLoop::compute(const ps::StepState& due) {
+// Throws if the loss has diverged: its gradient would spoil the parameters of all workers.
+float TrainingLoop::compute(const replication::StepState& due) {
+  const StepClock::Section computing(step_clock_, replication::Phase::kCompute);
   DTF_FAILPOINT("training.in_step");
   if (stream_ != nullptr) stream_->expectNothing();
-  const uint32_t batches = ps::batchesPerStep(declaration_.replication, place_.rank);
+  const uint32_t batches = replication::batchesPerStep(declaration_.replication, place_.rank);
   if (due.next_batch >= batches)
     throw Error(ErrorCode::kBadData,
                 fmt::format("the ps want batch {}, counted from 0, of a step in which worker/{} "
@@ -337,6 +370,8 @@ float TrainingLoop::compute(const ps::StepState& due) {
   const uint64_t batch = batchOf(due);
   {
     const trace::Span span("read batch");
+    const StepClock::Section reading(step_clock_, replication::Phase::kData);
+    DTF_FAILPOINT("training.in_read");
     batch_ = &batches_.read(batch, batchAfter(due));
     batch_number_ = batch;
   }
@@ -345,7 +380,7 @@ float TrainingLoop::compute(const ps::StepState& due) {
     return 0;
   }
   const trace::Span span("compute");
-  // With the seed and the number masks, too, follow from the step.
+  // Seed and number determine the dropout masks, which so follow from the step, too.
   const float loss = programs_.of(batch_->count)
                          .compute({*batch_, train_.data.seed, batch}, *binding_, listenerFor(due));
   if (divergence_.diverged(loss)) throw diverged(due.global_step, loss, due.next_step);
@@ -369,7 +404,7 @@ Error TrainingLoop::trainingFailed(const std::string& what) const {
                       what, train_.optimizer.learning_rate)};
 }
 
-// Reports the step and the loss first, so that whoever tells of the job's end knows them.
+// Reports the step and the loss first, for the summary of the job.
 Error TrainingLoop::diverged(uint64_t global_step, double loss, uint64_t step) {
   const ReportClock::Rates rates = rates_.value_or(ReportClock::Rates{});
   if (report_) report_(progressAt(global_step, loss, rates));
@@ -391,21 +426,24 @@ Progress TrainingLoop::progressAt(uint64_t global_step, double loss,
   progress.batches = result_.batches;
   progress.batches_stale = result_.batches_stale;
   progress.examples = result_.examples;
-  progress.step_times = step_times_;
+  progress.step_times = step_clock_.batches();
+  progress.phases_total = step_clock_.total();
   return progress;
 }
 
-void TrainingLoop::afterStep(const ps::StepState& state, TimePoint now) {
+void TrainingLoop::afterStep(const replication::StepState& state, TimePoint now) {
   const bool evaluates = evaluationDue(state);
-  // An evaluation that comes before the first rates asks for them.
+  // An evaluation before the first rates needs them.
   const bool wanted = state.done || (evaluates && !rates_);
   const auto rates = report_clock_.due(state.global_step, wanted, now);
   if (rates) rates_ = rates;
-  std::optional<Evaluation> evaluation;
-  if (evaluates) evaluation = evaluateNow(state.global_step);
+  if (!rates && result_.batches == 1) report_clock_.measureFrom(state.global_step, now);
+  const auto evaluation = evaluates ? std::optional(evaluateNow(state.global_step)) : std::nullopt;
   if ((!rates && !evaluates) || !report_) return;
   Progress progress = progressAt(state.global_step, state.loss, *rates_);
   progress.evaluation = evaluation;
+  progress.phases = step_clock_.takeMean();
+  progress.straggler = state.straggler;
   report_(progress);
 }
 

@@ -1,8 +1,7 @@
 #pragma once
 
-// The model's metrics on a batch that it is trained on, for whoever shows how training goes. The
-// training's own step computes no outputs (its kernels join the last layer with the loss), so they
-// are computed once more, by a step that nobody needs as long as nobody asks.
+// The model's metrics on a training batch, for summaries. The training step has no outputs, as its
+// kernels fuse the last layer with the loss. So a separate forward step computes them on demand.
 
 #include <cstdint>
 #include <optional>
@@ -18,26 +17,30 @@
 
 namespace dtf::train {
 
-// Of batches of one size.
-// Owns: a compiled step, and one for smaller shares. Borrows: the device.
-// Threads: thread-compatible. Blocks: computes. Errors: those of ModelStep.
+// Computes the metrics of training batches of one size.
+// Owns: a compiled step, and a smaller one if shares differ.
+// Borrows: the device.
+// Threads: thread-compatible.
+// Blocks: measure() computes.
+// Errors: as ModelStep.
 class TrainingMetrics {
  public:
-  // `towers` compute the batch, each an even share of it; here one share is computed after
-  // another.
+  // `towers`: the number of towers that train the batch, each on an even share. Here the shares are
+  // computed one after another.
   TrainingMetrics(const model::ModelSpec& model, int64_t batch_size, uint32_t towers,
                   const runtime::KernelTable& kernels, runtime::Device& device);
 
-  // As training sees the batch: each tower's share with the dropout of (`seed`, `number`), and
-  // normalised by its own statistics. `values`: the variables in the order of the model.
+  // Computes the metrics as training sees the batch: each tower's share with the dropout masks of
+  // (`seed`, `number`), normalised by its own statistics. `values`: the variables in the model's
+  // order.
   Evaluation measure(const data::Batch& batch, std::span<const float* const> values, uint64_t seed,
                      uint64_t number);
 
  private:
   const uint64_t batch_size_;
-  const uint64_t towers_;             // that have examples
-  ModelStep step_;                    // of the first share
-  std::optional<ModelStep> smaller_;  // of those that have one example less
+  const uint64_t towers_;             // with examples
+  ModelStep step_;                    // for the first share
+  std::optional<ModelStep> smaller_;  // for shares with one example less
   BatchJudge judge_;
 };
 

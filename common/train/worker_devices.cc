@@ -13,7 +13,7 @@ WorkerDevices::WorkerDevices(const std::vector<std::string>& names, int threads,
     towers_.each.push_back({device_.get(), &kernels_});
     return;
   }
-  // Fewer threads than towers: each takes a tower after the other.
+  // With fewer threads than towers, each thread runs one tower after the other.
   together_ =
       std::make_unique<runtime::ComputePool>(std::min(threads, static_cast<int>(names.size())));
   towers_.together = together_.get();

@@ -1,9 +1,9 @@
 #pragma once
 
-// The devices that a worker was given, with the kernels and the threads that they compute with. All
-// devices together have as many threads as the worker: a tower has its share of them. What is
-// computed by one device, such as an evaluation, has them all. GPUs are those of the plug-in
-// (runtime/plugin_library.h), which is loaded when there is one among them.
+// The devices of a worker, with their kernels and threads. All devices together have as many
+// threads as the worker, and each tower has a share. A computation on one device, such as an
+// evaluation, has all threads. GPUs come from the plug-in (runtime/plugin_library.h), which is
+// loaded if a device is a GPU.
 
 #include <memory>
 #include <string>
@@ -17,13 +17,15 @@
 
 namespace dtf::train {
 
-// Owns: all that it names; the threads of the one and of the other way to compute sleep in turns.
-// Threads: thread-compatible.  Never blocks.
-// Errors: the constructor's kUnavailable, when the host gives fewer threads or lacks a GPU, which
-// is never replaced by a CPU.
+// Owns: devices, kernels and threads. The threads of device() and the threads of several towers run
+// in turns.
+// Threads: thread-compatible.
+// Blocks: never.
+// Errors: the constructor's, kUnavailable if the host gives fewer threads or lacks a GPU, which is
+// never replaced by a CPU.
 class WorkerDevices {
  public:
-  // `names` as in the cluster file, checked: "cpu:0", "gpu:1". `rule` is asked when the CPU's
+  // `names`: checked, as in the cluster file: "cpu:0", "gpu:1". `rule` is called when the CPU's
   // kernels are made.
   WorkerDevices(const std::vector<std::string>& names, int threads,
                 const runtime::ConvolutionRule& rule);
@@ -32,22 +34,23 @@ class WorkerDevices {
   WorkerDevices& operator=(const WorkerDevices&) = delete;
 
   int threads() const { return pool_.threads(); }
-  // Those of the threads that wait between two steps, for what is to be done there: of several
-  // towers, the ones that run them.
+  // Returns the threads that wait between two steps, for work there. With several towers, these are
+  // the threads that run them.
   runtime::ComputePool& betweenSteps() { return together_ ? *together_ : pool_; }
-  // The first of `names`, with all threads.
+  // Returns the first device, with all threads.
   runtime::Device& device() { return *device_; }
   const runtime::KernelTable& kernels() const { return kernels_; }
 
-  // One for each name; a single one is device() itself. Not while device() computes.
+  // Returns a tower device for each name; a single one is device() itself. They must not compute
+  // while device() does.
   const TowerDevices& towers() const { return towers_; }
 
  private:
   runtime::ComputePool pool_;
   runtime::KernelTable kernels_;
   std::unique_ptr<runtime::Device> device_;
-  std::unique_ptr<runtime::ComputePool> together_;              // of several towers
-  std::vector<std::unique_ptr<runtime::ComputingDevice>> own_;  // likewise
+  std::unique_ptr<runtime::ComputePool> together_;              // null: one tower
+  std::vector<std::unique_ptr<runtime::ComputingDevice>> own_;  // empty: one tower
   TowerDevices towers_;
 };
 
