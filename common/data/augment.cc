@@ -27,7 +27,7 @@ Augmenter::Augmenter(const cluster::AugmentSpec& spec, const PartSpec& image, ui
   DTF_CHECK(spec.crop_padding >= 0 && height_ > 0 && width_ > 0);
 }
 
-// Pixel x of the row is pixel x + shift of the image, 0 where there is none.
+// Copies a row: its pixel x is pixel x + shift of the image, or 0 beyond the border.
 void Augmenter::copyRow(const uint8_t* from, int64_t shift, bool mirrored, uint8_t* to) const {
   const int64_t first = std::clamp<int64_t>(-shift, 0, width_);
   const int64_t last = std::clamp<int64_t>(width_ - shift, first, width_);
@@ -48,7 +48,7 @@ void Augmenter::apply(uint64_t epoch, uint32_t example, std::span<const uint8_t>
                       std::span<uint8_t> to) const {
   const size_t row_bytes = static_cast<size_t>(width_) * pixel_bytes_;
   DTF_CHECK(from.size() == row_bytes * static_cast<size_t>(height_) && to.size() == from.size());
-  // Of the epoch 24 bits: beyond that what was drawn comes again.
+  // The stream has 24 bits of the epoch: after 2^24 epochs the numbers repeat.
   Random random(seed_, streamOf(RandomStream::kAugmentation, epoch << 32 | example));
   const auto moves = static_cast<uint64_t>(2 * spec_.crop_padding + 1);
   const int64_t down = static_cast<int64_t>(random.below(moves)) - spec_.crop_padding;

@@ -1,8 +1,8 @@
 #pragma once
 
-// Images that are changed a little each time they are read, so that a network sees more of them
-// than there are. What becomes of an example is a pure function of (seed, epoch, example): a
-// resumed run and one with another number of workers read what the interrupted one would have read.
+// Data augmentation: images that change a little each time they are read. The change is a pure
+// function of (seed, epoch, example): a resumed run, or one with another number of workers, reads
+// the same images as an uninterrupted one.
 
 #include <cstdint>
 #include <span>
@@ -18,9 +18,9 @@ class Augmenter {
   // `image` is [height, width] or [height, width, channels] (DTF_CHECK), of any element type.
   Augmenter(const cluster::AugmentSpec& spec, const PartSpec& image, uint64_t seed);
 
-  // Writes what example `example` is in `epoch`: a window of the same size, moved by at most the
-  // padding in each direction, what is beyond the border being 0, then mirrored or not. Both spans
-  // are of one image (DTF_CHECK).
+  // Writes example `example` as it is in `epoch`: a window of the same size, moved by at most the
+  // padding in each direction, with 0 beyond the border, then mirrored or not. Both spans hold one
+  // image (DTF_CHECK).
   void apply(uint64_t epoch, uint32_t example, std::span<const uint8_t> from,
              std::span<uint8_t> to) const;
 

@@ -7,7 +7,6 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
-#include "common/base/log.h"
 
 namespace dtf::data {
 
@@ -15,10 +14,12 @@ namespace {
 
 constexpr int64_t kAllBadMax = 100'000;      // without a good one before them
 constexpr size_t kReasonsKeptMax = 100'000;  // of some hundred bytes each
+constexpr const char* kRemedy = "raise max_bad_records of data.train or data.eval";
 
 }  // namespace
 
-BadRecords::BadRecords(std::string what, int64_t max) : what_(std::move(what)), max_(max) {
+BadRecords::BadRecords(std::string what, int64_t max, size_t counted)
+    : what_(std::move(what)), max_(max), counted_(counted) {
   DTF_CHECK(max >= 0 && !what_.empty());
 }
 
@@ -30,6 +31,11 @@ void BadRecords::fail(const std::string& begin) const {
   throw Error(ErrorCode::kBadData, text);
 }
 
+std::string BadRecords::remedy(const std::string& max) const {
+  return fmt::format("; {} to {}, or mend the {}", kRemedy, max,
+                     what_ == "records" ? "rows" : what_);
+}
+
 void BadRecords::add(BadRecord record) {
   DTF_CHECK(!record.reason.empty());
   const bool all_are_bad = record.index == count() && count() + 1 >= kAllBadMax;
@@ -37,9 +43,9 @@ void BadRecords::add(BadRecord record) {
   records_.push_back(std::move(record));
   if (all_are_bad) fail(fmt::format("none of the first {} {} can be read", count(), what_));
   // The next ones are named, too: a person mends several lines of a file at a time.
-  if (count() > max_ && records_.size() > kBadRecordsShownMax)
-    fail(fmt::format("{} {} or more can't be read, and max_bad_records is {}", count(), what_,
-                     max_));
+  if (count() > max_ && records_.size() > counted_)
+    fail(fmt::format("{} {} or more can't be read, and max_bad_records is {}{}", count(), what_,
+                     max_, remedy("their number")));
 }
 
 void BadRecords::finish(const std::string& source, int64_t good) const {
@@ -47,14 +53,8 @@ void BadRecords::finish(const std::string& source, int64_t good) const {
   if (bad == 0) return;
   if (good == 0) fail(fmt::format("{}: none of {} {} can be read", source, bad, what_));
   if (bad > max_)
-    fail(
-        fmt::format("{}: {} of {} {} can't be read, and max_bad_records is {}: mend them, or let "
-                    "it be so many",
-                    source, bad, good + bad, what_, max_));
-  if (max_ == kAllMayBeBad) return;
-  for (size_t i = 0; i < std::min(records_.size(), kBadRecordsShownMax); ++i)
-    log::warning("event=bad_record reason=\"{}\"", records_[i].reason);
-  log::warning("event=bad_records_left_out records={} of={} files=\"{}\"", bad, good + bad, source);
+    fail(fmt::format("{}: {} of {} {} can't be read, and max_bad_records is {}{}", source, bad,
+                     good + bad, what_, max_, remedy(std::to_string(bad))));
 }
 
 }  // namespace dtf::data

@@ -1,7 +1,7 @@
 #pragma once
 
-// The unreadable records of one data set. Up to a limit they are counted and named; beyond it they
-// end the reading with an error.
+// The unreadable records of one data set. Up to a limit they are kept with their reasons; beyond it
+// they end the reading with an error.
 
 #include <cstdint>
 #include <limits>
@@ -19,22 +19,23 @@ struct BadRecord {
 
 inline constexpr size_t kBadRecordsShownMax = 10;  // in an error, and in the log
 
-// The limit of a caller that answers for each record itself: the log stays empty.
+// The limit of a caller that answers for each record itself.
 inline constexpr int64_t kAllMayBeBad = std::numeric_limits<int64_t>::max();
 
 // Owns: the records' reasons.
 // Threads: thread-compatible.
 class BadRecords {
  public:
-  // `what`: "records" or "images". `max`: how many may be left out.
-  BadRecords(std::string what, int64_t max);
+  // `what`: "records" or "images". `max`: how many may be left out. `counted`: reading goes on
+  // until so many are found, though they are more than `max`; the error then gives their number.
+  BadRecords(std::string what, int64_t max, size_t counted = kBadRecordsShownMax);
 
-  // Errors: kBadData with the first reasons, when there are more than `max`, and enough of them.
+  // Errors: kBadData with the first reasons, when there are more than `max` and `counted`.
   void add(BadRecord record);
 
   // Call it at the end of the data. `source`: the files, for messages. `good`: how many records
-  // were read. The log names the first bad ones, unless the limit is kAllMayBeBad. Errors: kBadData
-  // with the first reasons, when there are more than `max`, or no good one.
+  // were read.
+  // Errors: kBadData with the first reasons, when there are more than `max`, or no good one.
   void finish(const std::string& source, int64_t good) const;
 
   int64_t count() const { return static_cast<int64_t>(records_.size()); }
@@ -42,9 +43,11 @@ class BadRecords {
 
  private:
   [[noreturn]] void fail(const std::string& begin) const;
+  std::string remedy(const std::string& max) const;
 
   const std::string what_;
   const int64_t max_;
+  const size_t counted_;
   std::vector<BadRecord> records_;
 };
 

@@ -15,9 +15,9 @@ namespace dtf::data {
 
 namespace {
 
-// Uniform in [0, bound), bound > 0: Lemire, "Fast random integer generation in an interval", ACM
-// TOMACS 29 (2019). A multiplication where Random::below() divides twice: a shuffle is nothing but
-// this.
+// Returns a uniform number in [0, bound), bound > 0: Lemire, "Fast random integer generation in an
+// interval", ACM TOMACS 29 (2019). It multiplies where Random::below() divides twice: a shuffle
+// does nothing else.
 uint32_t below(Random& random, uint32_t bound) {
   uint64_t product = uint64_t{random.next32()} * bound;
   if (static_cast<uint32_t>(product) < bound) {
@@ -33,8 +33,7 @@ cluster::BatchPlan wholeBatches(const Dataset& dataset, int64_t batch_size) {
                                             static_cast<uint64_t>(batch_size));
 }
 
-// The examples lie anywhere in memory: asking for the first lines of those ahead hides most of the
-// misses.
+// Examples lie anywhere in memory: prefetching their first cache lines hides most of the misses.
 void copyExamples(const Part& from, std::span<const uint32_t> order, Tensor& to) {
   constexpr size_t kAhead = 4;
   constexpr size_t kLineBytes = 64;
@@ -122,15 +121,15 @@ void BatchReader::read(uint64_t global_batch, Batch& batch) {
   DTF_CHECK(batch.parts.size() == dataset_->parts().size());
   batch.count = static_cast<int64_t>(order.size());
   if (order.empty()) return;
-  // The disk brings them side by side, not each when it is copied.
+  // Lets the disk read them in parallel, ahead of the copies.
   for (const Part& part : dataset_->parts())
     if (part.onDisk())
       for (const uint32_t example : order) part.willNeed(example);
   if (augmenter_) augment(order, batch.parts[0]);
   for (size_t part = augmenter_ ? 1 : 0; part < batch.parts.size(); ++part)
     copyExamples(dataset_->parts()[part], order, batch.parts[part]);
-  // The next permutation is as far along as this epoch, however many of its batches are other
-  // workers'.
+  // Keeps the next permutation as far along as this epoch, even if other workers read most of its
+  // batches.
   const cluster::BatchRange range = plan_.range(global_batch);
   next_->advanceTo(range.first + range.count);
 }

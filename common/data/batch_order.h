@@ -1,12 +1,12 @@
 #pragma once
 
-// Which examples make up which batch: a pure function of (seed, plan, batch number), so that a run
-// can be repeated, resumed and checked from the numbers alone.
+// Chooses the examples of each batch by a pure function of (seed, plan, batch number), so that a
+// run can be repeated, resumed and checked from the numbers alone.
 //
-// All batches of a job are numbered g = step * batches_of_step + i, where i is one batch of a step:
-// in sync mode one of those that make up its gradients, in async mode (where each worker counts its
-// own steps) the worker's rank. An epoch is a fresh permutation of the data set, cut up in order as
-// cluster/batch_plan.h has it, so no example comes twice in an epoch.
+// All batches of a job are numbered g = step * batches_of_step + i. In sync mode i counts the
+// batches of a step; in async mode, where each worker counts its own steps, i is the worker's rank.
+// An epoch is a fresh permutation of the data set, cut in order by cluster/batch_plan.h, so no
+// example comes twice in it.
 
 #include <array>
 #include <cstdint>
@@ -22,12 +22,12 @@
 
 namespace dtf::data {
 
-// A permutation of 0..size-1, made in as many instalments as the caller likes: Fisher-Yates,
-// Durstenfeld's version (CACM algorithm 235, 1964). Thread-compatible.
+// A permutation of 0..size-1, made in any number of instalments: Fisher-Yates, Durstenfeld's
+// version (CACM algorithm 235, 1964). Thread-compatible.
 class EpochShuffle {
  public:
   EpochShuffle(uint64_t seed, uint32_t size) : seed_(seed), random_(seed), order_(size) {}
-  void start(uint64_t epoch);  // anew, in the same memory
+  void start(uint64_t epoch);  // restarts in the same memory
   uint64_t epoch() const { return epoch_; }
   void advanceTo(
       uint64_t positions);  // makes at least that many of the permutation's positions final
@@ -43,18 +43,18 @@ class EpochShuffle {
 };
 
 // Copies batches out of a data set.
-// Owns: the permutation of the epoch it is in, and the next one, which it makes bit by bit as
-// batches are read, so that no step waits for a shuffle.  Shares: the data set.
+// Owns: the permutation of the current epoch, and of the next one, which it extends as batches are
+// read, so that no step waits for a shuffle.  Shares: the data set.
 // Threads: thread-compatible; each worker has its own.
 // Blocks: on the disk, for a data set that is onDisk().
 class BatchReader {
  public:
-  // `plan` is of this data set, of 2^32 - 1 examples at most (DTF_CHECK).
-  // `augment` changes the features of each example that is read; they are images then (DTF_CHECK).
+  // `plan` is for this data set, of 2^32 - 1 examples at most (DTF_CHECK). `augment` changes the
+  // features of each example that is read, which must be images (DTF_CHECK).
   BatchReader(std::shared_ptr<const Dataset> dataset, const cluster::BatchPlan& plan, uint64_t seed,
               const cluster::AugmentSpec& augment = {});
-  // Of whole batches.
-  // Errors: those of checkBatchSize().
+  // Reads whole batches.
+  // Errors: see checkBatchSize().
   BatchReader(std::shared_ptr<const Dataset> dataset, int64_t batch_size, uint64_t seed,
               const cluster::AugmentSpec& augment = {});
   BatchReader(const BatchReader&) = delete;
@@ -62,11 +62,11 @@ class BatchReader {
 
   const Dataset& dataset() const { return *dataset_; }
 
-  // The examples of batch `global_batch`; valid until the next call. Cheap within an epoch and when
-  // the next epoch begins; any other epoch costs a shuffle (about 10 ns an example).
+  // Returns the examples of batch `global_batch`; valid until the next call. Cheap within an epoch
+  // and when the next epoch begins; any other epoch costs a shuffle (about 10 ns an example).
   std::span<const uint32_t> examples(uint64_t global_batch);
 
-  // Copies batch `global_batch` to `batch`, which is one of this data set with room for it
+  // Copies batch `global_batch` to `batch`, which is made for this data set and large enough
   // (DTF_CHECK). Allocates nothing.
   void read(uint64_t global_batch, Batch& batch);
 

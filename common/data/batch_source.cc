@@ -53,7 +53,7 @@ const Batch& BatchSource::peek(uint64_t batch) {
   return other;
 }
 
-// Nothing of the reader fails once it is made: what could is found when a data set is opened.
+// BatchReader::read() throws nothing: opening a data set finds its errors.
 void BatchSource::run() {
   for (;;) {
     uint64_t number = 0;

@@ -61,7 +61,7 @@ void ByteBlock::willNeed(size_t begin, size_t bytes) const {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<uintptr_t>(data_.get() + begin);
   const uintptr_t before = first % page;
-  // No more than a hint: without it the page is brought when it is read.
+  // Only a hint: without it a page is read on its first access.
   ::madvise(reinterpret_cast<void*>(first - before), before + bytes, MADV_WILLNEED);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// The bytes of a data set: a few in memory, many in a file that is mapped into it, so that what is
-// larger than memory can be read like what is not. The kernel keeps in its page cache what was read
-// last, shared by the tasks of a host, and gives that memory back when it is wanted elsewhere.
+// The bytes of a data set: in memory if they are few, else in a mapped file, so that a data set
+// larger than memory can be read the same way. The kernel's page cache keeps the bytes read last,
+// shares them between the tasks of a host, and frees that memory when it is needed.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,28 +15,28 @@ namespace dtf::data {
 
 class ScratchFile;
 
-// More bytes than this are on the disk.
+// Larger blocks are on the disk.
 inline constexpr size_t kResidentBytesMax = size_t{256} << 20;
 
 // Bytes that are not zeroed before something writes them: a data set is large and filled once.
 // Owns: the memory, or the mapping.
 // Threads: thread-compatible.
-// Blocks: bytes on the disk are read when they are looked at. One that the disk can't give, or that
-// is gone because its file became shorter, ends the process by SIGBUS.
+// Blocks: an access to bytes on the disk reads them. A byte that can't be read, or is gone because
+// the file became shorter, ends the process by SIGBUS.
 class ByteBlock {
  public:
   ByteBlock() = default;
 
-  // In memory up to `resident_max` bytes, else in a file without a name in $TMPDIR, or /var/tmp,
-  // which is gone with this object or its process.
-  // Errors: kCannotWrite where there is no room for it.
+  // Allocates memory for up to `resident_max` bytes, else a file without a name in $TMPDIR, or
+  // /var/tmp, which disappears with this object or its process.
+  // Errors: kCannotWrite if there is no room.
   explicit ByteBlock(size_t bytes, size_t resident_max = kResidentBytesMax);
 
-  // The first `bytes` of what was written to it, more than 0.
+  // Maps the first `bytes`, more than 0, of a file that was written.
   // Errors: kBadData when they can't be mapped.
   ByteBlock(const ScratchFile& file, size_t bytes);
 
-  // The bytes of a file where they are, to be read alone.
+  // Maps bytes of a file, read-only.
   // Errors: kBadData when the file doesn't hold them any more, or can't be mapped; kPermission.
   static ByteBlock ofFile(const std::filesystem::path& path, uint64_t begin, size_t bytes);
 
@@ -48,10 +48,10 @@ class ByteBlock {
   size_t size() const { return bytes_; }
   bool onDisk() const { return data_.get_deleter().mapping != nullptr; }
 
-  // Of a block onDisk(): what will be read soon, so that the disk brings it meanwhile.
+  // Starts reading bytes of a block onDisk() that will be accessed soon.
   void willNeed(size_t begin, size_t bytes) const;
 
-  // What is beyond stays taken, and is not seen any more.
+  // Hides the bytes beyond, without freeing their memory.
   void shrinkTo(size_t bytes) {
     DTF_CHECK(bytes <= bytes_);
     bytes_ = bytes;

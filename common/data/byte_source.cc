@@ -45,13 +45,12 @@ struct ByteSource::Impl {
   Fd fd;
   uint64_t file_bytes = 0;
   bool packed = false;
-  z_stream
-      stream{};  // its input window is also where plain reads find the bytes that were looked at
+  z_stream stream{};  // its input window also buffers the first plain bytes
   bool ended = false;
   std::unique_ptr<uint8_t[]> chunk = std::make_unique_for_overwrite<uint8_t[]>(kChunkBytes);
 };
 
-// O_NONBLOCK: a named pipe would have to be waited for, only to be refused.
+// O_NONBLOCK: opening a named pipe would block, only to reject it.
 ByteSource::Impl::Impl(const std::filesystem::path& p)
     : path(p), fd(::open(yaml::placeOfData(p).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
   if (!fd.valid()) failToOpen(errno);
@@ -69,7 +68,7 @@ ByteSource::Impl::Impl(const std::filesystem::path& p)
 }
 
 void ByteSource::Impl::failToOpen(int error) const {
-  // MNIST's own names: most people meet this message before they have fetched it.
+  // MNIST's own names: most people see this message before they have fetched it.
   const std::string name = path.filename().string();
   const bool mnist = name.ends_with("-ubyte.gz") || name.ends_with("-ubyte");
   throw Error(error == EACCES ? ErrorCode::kPermission : ErrorCode::kBadData,
@@ -104,7 +103,7 @@ size_t ByteSource::Impl::readPlain(uint8_t* to, size_t bytes) {
   return held + readFile(to + held, bytes - held);
 }
 
-// After the end of one gzip member, and padding: true when another follows.
+// Skips padding after a gzip member; returns whether another member follows.
 bool ByteSource::Impl::nextMember() {
   for (;;) {
     if (stream.avail_in == 0 && !refill()) return false;

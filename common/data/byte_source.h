@@ -16,19 +16,19 @@ namespace dtf::data {
 // is damaged; kPermission from the constructor.
 class ByteSource {
  public:
-  // Plain or gzip, told by the first two bytes: no IDX file begins like a gzip one, nor does one of
-  // CIFAR-10, whose labels end at 9.
+  // Opens a plain or gzip file, told apart by the first two bytes: no IDX file begins like a gzip
+  // one, nor does one of CIFAR-10, which has labels up to 9.
   explicit ByteSource(const std::filesystem::path& path);
   ~ByteSource();
 
-  // Reads up to `bytes` bytes into `to`; fewer only at the end of the data. For gzip, the end of
-  // the data has been checked against its CRC, and several members in one file count as one stream,
-  // as gunzip has it; bytes 0 behind a member are padding (tapes, and tools that write in blocks).
+  // Reads up to `bytes` bytes into `to`; fewer only at the end of the data. For gzip, the CRC is
+  // checked at the end of the data; several members in one file are one stream, as in gunzip; bytes
+  // 0 after a member are padding (tapes, and tools that write in blocks).
   size_t read(uint8_t* to, size_t bytes);
 
   bool packed() const;
-  // The most bytes that this file can hold when unpacked: its size, or for gzip what deflate's best
-  // ratio allows.
+  // Returns the most bytes that this file can hold when unpacked: its size, for gzip times
+  // deflate's best ratio.
   uint64_t bytesMax() const;
 
  private:

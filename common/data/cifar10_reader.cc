@@ -35,7 +35,7 @@ uint64_t bytesHeld(const std::filesystem::path& path) {
   return all;
 }
 
-// For a file whose record `index` is none of CIFAR-10. `begin`: of the record.
+// Rejects a file if its record `index`, with these first bytes, isn't one of CIFAR-10.
 [[noreturn]] void failAsOtherKind(const std::filesystem::path& path, int64_t index,
                                   std::span<const uint8_t> begin, const std::string& why) {
   constexpr std::string_view kExpected = "expected the binary version of CIFAR-10";
@@ -49,7 +49,7 @@ uint64_t bytesHeld(const std::filesystem::path& path) {
   failAtRecord(path, why);
 }
 
-// False at the end of the file. `index` is the record's, for the message.
+// Reads a record; returns false at the end of the file. `index` is for messages.
 bool readRecord(ByteSource& source, const std::filesystem::path& path, int64_t index,
                 Record& record) {
   const size_t bytes = source.read(record.data(), record.size());
@@ -62,12 +62,12 @@ bool readRecord(ByteSource& source, const std::filesystem::path& path, int64_t i
                                 index, bytes, kRecordBytes));
   if (record[0] >= kCifar10Classes)
     failAsOtherKind(path, index, record,
-                    fmt::format("record {} has label {}, those of CIFAR-10 are 0 to {}", index,
-                                record[0], kCifar10Classes - 1));
+                    fmt::format("record {} has label {}; CIFAR-10 has 0 to {}", index, record[0],
+                                kCifar10Classes - 1));
   return true;
 }
 
-// Planes to pixels.
+// Turns planes into pixels.
 void writeImage(const Record& record, uint8_t* image) {
   const uint8_t* const planes = record.data() + 1;
   for (size_t pixel = 0; pixel < kPlaneBytes; ++pixel)

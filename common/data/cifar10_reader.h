@@ -19,15 +19,15 @@ inline constexpr int64_t kCifar10Channels = 3;
 inline constexpr int kCifar10Classes = 10;
 inline constexpr uint64_t kCifar10BytesMax = uint64_t{8} << 30;  // of all files, unpacked
 
-// How many records the file has, after a look at each.
+// Counts the records of a file and checks each.
 // Blocks: on the disk; about 10 ms for 10 000 images, 0.3 s when they are packed.
 // Errors: kBadData naming the file: missing, empty, not whole records, a label above 9, more than
 // kCifar10BytesMax. kPermission.
 int64_t readCifar10Count(const std::filesystem::path& path);
 
-// Images are [32, 32, 3], the channels of a pixel side by side.
+// Reads the files. Images are [32, 32, 3], channels last.
 // Blocks: on the disk; about 0.1 s for 10 000 images.
-// Errors: as readCifar10Count(), of all files together, and kBadData for one that changes
+// Errors: see readCifar10Count(), for all files together; kBadData for a file that changes
 // meanwhile.
 Dataset readCifar10(std::span<const std::filesystem::path> files);
 

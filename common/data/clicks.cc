@@ -17,7 +17,7 @@ namespace {
 using Numbers = ClickRule::Numbers;
 
 constexpr double kNoise = 0.2;  // of variance kNoise^2
-// Behind the rules of synthetic.h, which count from 0.
+// Streams after the rules of synthetic.h, which count from 0.
 constexpr uint64_t kFirstUser = uint64_t{1} << 32;
 constexpr uint64_t kFirstItem = uint64_t{2} << 32;
 constexpr uint64_t kWeights = uint64_t{3} << 32;
@@ -46,7 +46,7 @@ double product(const Numbers& a, const Numbers& b) {
   return sum;
 }
 
-// Low numbers more often.
+// Draws low numbers more often.
 int32_t drawPopular(Random& random, int64_t count) {
   const double drawn = random.uniform();
   return static_cast<int32_t>(drawn * drawn * static_cast<double>(count));

@@ -44,6 +44,10 @@ std::string CategoryReader::add(std::string_view field) {
   return {};
 }
 
+bool CategoryReader::isOtherWord(size_t index) const {
+  return !words_.empty() && static_cast<size_t>(record_.at(index)) >= words_.size();
+}
+
 void CategoryReader::keep() {
   DTF_CHECK(record_.size() == spec_.columns.size());
   numbers_.append(record_.data(), record_.size() * sizeof(int32_t));

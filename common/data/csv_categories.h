@@ -1,8 +1,8 @@
 #pragma once
 
-// Fields of a table that become whole numbers, which name rows of an embedding: hashed, looked up
-// in a list of words, or numbers already. TensorFlow's categorical_column_with_hash_bucket,
-// _with_vocabulary_list, _with_identity.
+// Converts fields of a table to row numbers of an embedding: hashed, looked up in a list of words,
+// or numbers already, like TensorFlow's categorical_column_with_hash_bucket, _with_vocabulary_list,
+// _with_identity.
 
 #include <cstdint>
 #include <functional>
@@ -17,20 +17,22 @@
 
 namespace dtf::data {
 
-// The categories of one name, of all records.
+// Collects the categories of one name from all records.
 // Owns: the numbers.
 // Borrows: the settings.
 // Threads: thread-compatible.
-// Blocks: as GrowingBlock.
+// Blocks: see GrowingBlock.
 class CategoryReader {
  public:
-  // `part`: what the model's input is called. `resident_max`: more bytes are kept in a file.
+  // `part`: the name of the model's input. `resident_max`: more bytes are kept in a file.
   CategoryReader(const cluster::CategoricalColumns& spec, std::string part,
                  size_t resident_max = kResidentBytesMax);
 
-  // Adds a field to the record that is being read; returns why it can't be, or nothing: "is no
-  // whole number from 0".
+  // Adds a field to the current record; returns why it can't, "is no whole number from 0", or
+  // nothing.
   std::string add(std::string_view field);
+  // Whether field `index` of the current record is a word that the list lacks.
+  bool isOtherWord(size_t index) const;
   void keep();  // the record is a good one
   void drop() { record_.clear(); }
 

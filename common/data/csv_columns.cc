@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "common/base/check.h"
@@ -22,30 +24,65 @@ namespace {
   throw Error(ErrorCode::kBadConfig, printable(file + ": " + why));
 }
 
-size_t columnOf(const std::string& file, const CsvColumns& columns, const std::string& wanted) {
-  const auto named = std::find(columns.names.begin(), columns.names.end(), wanted);
-  const auto times = std::count(columns.names.begin(), columns.names.end(), wanted);
-  if (times > 1)
-    failColumns(
-        file, fmt::format("{} columns are named '{}': give each a name of its own", times, wanted));
-  if (times == 1) return static_cast<size_t>(named - columns.names.begin());
-  const std::optional<uint64_t> number = numberOf<uint64_t>(wanted);
-  if (number && *number >= 1 && *number <= columns.names.size()) return *number - 1;
-  const std::vector<std::string_view> names(columns.names.begin(), columns.names.end());
-  constexpr size_t kListedMax = 20;
-  failColumns(file, fmt::format("there is no column '{}' among {}{}", wanted, names.size(),
-                                names.size() > kListedMax ? "" : yaml::suggestion(wanted, names)));
+// Returns the names with at most 40 bytes each, for a message: a file that is no table may have a
+// header of any length.
+std::vector<std::string> shortened(std::vector<std::string> names) {
+  constexpr size_t kShownMax = 40;
+  for (std::string& name : names)
+    if (name.size() > kShownMax) name = name.substr(0, kShownMax) + "...";
+  return names;
 }
+
+// Finds columns by their names or numbers.
+// Borrows: the names.
+class ColumnIndex {
+ public:
+  explicit ColumnIndex(const std::vector<std::string>& names) : names_(names) {
+    for (size_t i = 0; i < names.size(); ++i) places_[names[i]].push_back(i);
+  }
+
+  // Sets `place`, or returns why there is no such column.
+  std::string find(const std::string& wanted, size_t& place) const {
+    if (const auto named = places_.find(wanted); named != places_.end()) {
+      place = named->second.front();
+      return named->second.size() == 1
+                 ? ""
+                 : fmt::format("{} columns are named '{}': give each a name of its own",
+                               named->second.size(), wanted);
+    }
+    const std::optional<uint64_t> number = numberOf<uint64_t>(wanted);
+    if (number && *number >= 1 && *number <= names_.size()) {
+      place = *number - 1;
+      return "";
+    }
+    return fmt::format("there is no column '{}' among {}{}", wanted, names_.size(),
+                       nearText(wanted));
+  }
+
+ private:
+  // " - did you mean 'rome'?"; of few columns also " (one of rome, paris)".
+  std::string nearText(const std::string& wanted) const {
+    const std::vector<std::string_view> names(names_.begin(), names_.end());
+    constexpr size_t kListedMax = 20;
+    if (names.size() <= kListedMax) return yaml::suggestion(wanted, names);
+    const std::string near = yaml::nearestKey(wanted, names);
+    return near.empty() ? "" : fmt::format(" - did you mean '{}'?", near);
+  }
+
+  const std::vector<std::string>& names_;
+  std::unordered_map<std::string_view, std::vector<size_t>> places_;
+};
 
 // Takes columns, each once.
 class Chooser {
  public:
   Chooser(const std::string& file, const CsvColumns& columns)
-      : file_(file), columns_(columns), taken_(columns.names.size()) {}
+      : file_(file), index_(columns.names), taken_(columns.names.size()) {}
 
   size_t take(const std::string& wanted) {
-    const size_t column = columnOf(file_, columns_, wanted);
-    if (taken_[column]) failColumns(file_, fmt::format("column '{}' is asked for twice", wanted));
+    size_t column = 0;
+    if (const std::string why = index_.find(wanted, column); !why.empty()) failColumns(file_, why);
+    if (taken_[column]) failColumns(file_, fmt::format("column '{}' is listed twice", wanted));
     taken_[column] = true;
     return column;
   }
@@ -63,7 +100,7 @@ class Chooser {
 
  private:
   const std::string& file_;
-  const CsvColumns& columns_;
+  const ColumnIndex index_;
   std::vector<bool> taken_;
 };
 
@@ -106,8 +143,34 @@ bool areConsecutive(const std::vector<std::string>& names, const std::vector<siz
 
 }  // namespace
 
+std::vector<yaml::ErrorAt> missingColumns(const std::string& file,
+                                          const std::vector<std::string>& names,
+                                          const cluster::CsvSpec& spec) {
+  const ColumnIndex index(names);
+  std::vector<yaml::ErrorAt> missing;
+  const auto look = [&](const std::string& wanted) {
+    size_t place = 0;
+    const std::string why = index.find(wanted, place);
+    const auto mark = spec.column_marks.find(wanted);
+    if (!why.empty())
+      missing.emplace_back(ErrorCode::kBadConfig,
+                           mark == spec.column_marks.end() ? yaml::Mark() : mark->second,
+                           printable(file + ": " + why));
+  };
+  if (!spec.label.empty()) look(spec.label);
+  for (const std::string& target : spec.targets) look(target);
+  for (const cluster::CategoricalColumns& each : spec.categorical)
+    for (const std::string& column : each.columns) look(column);
+  for (const std::string& feature : spec.features) look(feature);
+  return missing;
+}
+
 CsvColumns chooseColumns(const std::string& file, std::vector<std::string> names,
                          const cluster::CsvSpec& spec) {
+  if (const auto missing = missingColumns(file, names, spec); !missing.empty()) {
+    if (missing[0].mark().file.empty()) throw Error(missing[0].code(), missing[0].reason());
+    throw yaml::ErrorAt(missing[0]);
+  }
   CsvColumns columns;
   columns.names = std::move(names);
   Chooser chooser(file, columns);
@@ -133,14 +196,16 @@ CsvColumns chooseTrained(const std::string& file, std::vector<std::string> names
     columns.names[i] = asUtf8(columns.names[i]);
     if (!places.emplace(columns.names[i], i).second) twice.insert(columns.names[i]);
   }
+  std::vector<std::string> missing;
   const auto find = [&](const std::vector<std::string>& wanted) {
     std::vector<size_t> found;
     for (const std::string& each : wanted) {
       const std::string name = asUtf8(each);
       const auto place = places.find(name);
-      if (place == places.end())
-        failColumns(file,
-                    fmt::format("it has no column '{}', which the model is trained on", name));
+      if (place == places.end()) {
+        missing.push_back("'" + name + "'");
+        continue;
+      }
       if (twice.contains(name))
         failColumns(file,
                     fmt::format("2 columns are named '{}': give each a name of its own", name));
@@ -151,6 +216,11 @@ CsvColumns chooseTrained(const std::string& file, std::vector<std::string> names
   columns.features = find(trained.features);
   for (const std::vector<std::string>& each : trained.categories)
     columns.categories.push_back(find(each));
+  if (!missing.empty())
+    failColumns(file, fmt::format("it has no column{} {}, which the model is trained on; its "
+                                  "columns are {}",
+                                  missing.size() == 1 ? "" : "s", listText(missing),
+                                  listText(shortened(columns.names))));
   for (const std::string& target : trained.targets)
     if (const auto place = places.find(asUtf8(target)); place != places.end())
       columns.truths.push_back(place->second);
@@ -175,7 +245,7 @@ CsvColumns chooseNumbered(const std::string& file, std::vector<std::string> name
       return chooseTrained(file, std::move(names), {all, {}});
     }
     failColumns(file, fmt::format("it has {} columns, and the training table {}, or {} without "
-                                  "what is learnt",
+                                  "the label or targets",
                                   names.size(), trained.all, trained.all - learnt.size()));
   }
   const auto moved = [&](std::vector<std::string> columns) {
@@ -213,9 +283,35 @@ CsvColumns chooseFeatures(const std::string& file, std::vector<std::string> name
   return columns;
 }
 
+std::vector<size_t> namedColumns(const std::string& file, const CsvColumns& columns,
+                                 std::span<const std::string> wanted) {
+  std::vector<size_t> named;
+  const ColumnIndex index(columns.names);
+  const auto add = [&](const std::string& name) {
+    const bool is_named =
+        std::find(columns.names.begin(), columns.names.end(), name) != columns.names.end();
+    const std::optional<uint64_t> number = numberOf<uint64_t>(name);
+    if (!is_named && !(number && *number >= 1 && *number <= columns.names.size()))
+      failColumns(file, fmt::format("there is no column '{}': the columns are {}", name,
+                                    listText(shortened(columns.names))));
+    size_t column = 0;
+    if (const std::string why = index.find(name, column); !why.empty()) failColumns(file, why);
+    if (std::find(named.begin(), named.end(), column) == named.end()) named.push_back(column);
+  };
+  for (const std::string& words : wanted) {
+    const bool is_name =
+        std::find(columns.names.begin(), columns.names.end(), words) != columns.names.end();
+    if (is_name)
+      add(words);
+    else
+      for (const std::string& name : split(words, ',')) add(std::string(trimmed(name)));
+  }
+  return named;
+}
+
 void checkHeader(const std::string& file, const CsvColumns& columns, const cluster::CsvSpec& spec) {
   if (!spec.header || spec.header_is_said) return;
-  // Those whose fields are numbers.
+  // Columns of numbers.
   std::vector<size_t> of_numbers = columns.features;
   of_numbers.insert(of_numbers.end(), columns.targets.begin(), columns.targets.end());
   bool is_word = false;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Which columns of a table are read, and as what: from the names in its first line, or their
-// numbers, and what the job's file says of them.
+// Chooses the columns of a table to read, and their use: by the names in its first line, or by
+// number, and by the job's file.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/cluster/data_spec.h"
+#include "common/yaml/error_at.h"
 
 namespace dtf::data {
 
@@ -22,12 +23,11 @@ struct CsvColumns {
   std::vector<size_t> targets;
   std::optional<size_t> label;
   std::vector<std::vector<size_t>> categories;  // of each of CsvSpec::categorical
-  // The targets, in a table to predict from that has all of them.
+  // The targets of a table to predict from, if it has all of them.
   std::vector<size_t> truths = {};
 };
 
-// What a model was trained on, by the names of the columns, as a DataSignature has them. Value
-// type.
+// The columns that a model was trained on, by name, as in a DataSignature. Value type.
 struct TrainedColumns {
   std::vector<std::string> features;
   std::vector<std::vector<std::string>> categories;
@@ -35,31 +35,47 @@ struct TrainedColumns {
   std::vector<std::string> targets = {};  // or the label
 };
 
-// Of a table to learn from, whose first record has `names`; `file` is what messages call it.
-// Errors: kBadConfig for a column that isn't there, or is asked for twice, and for two of one name.
+// Returns the columns that `spec` names and `names` lacks or has twice. Each error stands at the
+// column's place in the job's file, if it has one there, and suggests a similar name.
+std::vector<yaml::ErrorAt> missingColumns(const std::string& file,
+                                          const std::vector<std::string>& names,
+                                          const cluster::CsvSpec& spec);
+
+// Chooses the columns of a table to learn from. `names` are its first record, `file` is for
+// messages.
+// Errors: kBadConfig for a column that is missing (the first of missingColumns()) or listed twice,
+// and for two of one name.
 CsvColumns chooseColumns(const std::string& file, std::vector<std::string> names,
                          const cluster::CsvSpec& spec);
 
-// Of one to predict of: the columns of the names `trained`, wherever they stand. Only by name: a
-// number would be a place, and another table may have something else there.
-// Errors: kBadConfig for one that isn't there.
+// Chooses the columns of a table to predict from by the names in `trained`, in any place. It takes
+// no numbers: another table may have another column in that place.
+// Errors: kBadConfig naming the missing columns.
 CsvColumns chooseTrained(const std::string& file, std::vector<std::string> names,
                          const TrainedColumns& trained);
 
-// The same without a header: the columns of the numbers `trained`, of a table that has all columns
-// of the trained one, or lacks the label and the targets: the columns behind them have moved up; or
-// has the features alone, where these are all that the model reads, in the order of the table.
+// Does the same without a header, by the numbers in `trained`. The table has all columns of the
+// trained one; or lacks the label or targets, and the columns after them have moved up; or has only
+// the features, in ascending order, if the model reads nothing else.
 // Errors: kBadConfig for another number of columns.
 CsvColumns chooseNumbered(const std::string& file, std::vector<std::string> names,
                           const TrainedColumns& trained);
 
-// The same of a job without categories, whose training data may not be here: the columns that
-// `spec` asks for, or all where there are `width` of them, or all but the label and the targets.
+// Does the same for a job without categories, perhaps without its training data: chooses the
+// columns that `spec` lists, or all if there are `width` of them, or all but the label and the
+// targets.
 // Errors: kBadConfig.
 CsvColumns chooseFeatures(const std::string& file, std::vector<std::string> names,
                           const cluster::CsvSpec& spec, int64_t width);
 
-// A first record taken for a header would be lost without a word. Columns may be named 0, 1, 2.
+// The places of the columns that `wanted` names, each once: a word is a name, a number from 1, or
+// several of them with commas between.
+// Errors: kBadConfig for one that isn't there, with the columns there are.
+std::vector<size_t> namedColumns(const std::string& file, const CsvColumns& columns,
+                                 std::span<const std::string> wanted);
+
+// Checks that the first line is a header. A record in its place would never be read, and nobody
+// would know. Columns may be named 0, 1, 2.
 // Errors: kBadConfig.
 void checkHeader(const std::string& file, const CsvColumns& columns, const cluster::CsvSpec& spec);
 

@@ -66,7 +66,7 @@ bool CsvRecords::atLineEnd() {
   return c == kEndOfFile || c == '\n' || c == '\r';
 }
 
-// "\n", "\r\n" or "\r".
+// Takes "\n", "\r\n" or "\r".
 void CsvRecords::takeLineEnd() {
   if (peek() == kEndOfFile) return;
   if (take() == '\r' && peek() == '\n') take();
@@ -153,6 +153,29 @@ std::string CsvRecords::joinedText() const {
       return fmt::format("a quote opens at {} and closes in line {}: is it a stray one?", where(i),
                          fields_[i].last_line);
   return "";
+}
+
+bool CsvRecords::allLinesFit(
+    const std::function<bool(std::span<const std::string_view> fields)>& fits) const {
+  const std::array<char, 2> two = {'\n', delimiter_};
+  const std::string_view ends(two.data(), two.size());
+  std::vector<std::string_view> line;  // never more than size() fields
+  for (size_t i = 0; i < size(); ++i) {
+    std::string_view rest = field(i);
+    const bool is_joined = fields_[i].last_line > fields_[i].line;
+    for (;;) {
+      if (line.size() == size()) return false;
+      const size_t end = is_joined ? rest.find_first_of(ends) : rest.npos;
+      line.push_back(rest.substr(0, end));
+      if (end == std::string_view::npos) break;
+      if (rest[end] == '\n') {
+        if (line.size() != size() || !fits(line)) return false;
+        line.clear();
+      }
+      rest.remove_prefix(end + 1);
+    }
+  }
+  return line.size() == size() && fits(line);
 }
 
 std::string CsvRecords::where(size_t index) const {

@@ -6,7 +6,9 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,21 +24,25 @@ inline constexpr int64_t kCsvEmptyLinesMax = 1'000'000;   // one after another
 // Owns: the file and the current record.
 // Threads: thread-compatible.
 // Blocks: on the disk.
-// Errors: those of ByteSource; kBadData naming file and line for bytes that are no text, a quote
-// that is never closed, and a record of more than kCsvRecordBytesMax bytes or kCsvFieldsMax fields,
-// or behind more than kCsvEmptyLinesMax empty lines.
+// Errors: see ByteSource; kBadData naming file and line for bytes that are no text, a quote that is
+// never closed, and a record of more than kCsvRecordBytesMax bytes or kCsvFieldsMax fields, or
+// behind more than kCsvEmptyLinesMax empty lines.
 class CsvRecords {
  public:
   CsvRecords(const std::filesystem::path& path, char delimiter);
 
-  // The next record that isn't an empty line; false at the end of the file.
+  // Reads the next record that isn't an empty line; returns false at the end of the file.
   bool next();
 
   size_t size() const { return fields_.size(); }
   int64_t lines() const { return last_line_ - fields_.front().line + 1; }  // that the record takes
-  // The place of the first quote that takes in a line end, and the line of the quote that closes
-  // it: "a quote opens at a.csv:3:5 and closes in line 39: is it a stray one?". Empty: none does.
+  // Returns where the first quoted field with a line end opens and closes: "a quote opens at
+  // a.csv:3:5 and closes in line 39: is it a stray one?". Empty: there is none.
   std::string joinedText() const;
+  // Divides each line of the record at delimiters, without regard to the quotes around line ends.
+  // Returns whether each has size() fields and `fits`; the first that doesn't is the last one read.
+  // The fields are valid for one call of `fits`.
+  bool allLinesFit(const std::function<bool(std::span<const std::string_view> fields)>& fits) const;
   // The first field with something after its closing quote; nullopt: none.
   std::optional<size_t> broken() const { return broken_; }
   // Valid until the next call of next().
@@ -70,7 +76,7 @@ class CsvRecords {
   std::vector<Field> fields_;
   int64_t last_line_ = 1;
   std::optional<size_t> broken_;
-  int64_t quote_line_ = 0;  // of the quote that is open; 0: none
+  int64_t quote_line_ = 0;  // of the open quote; 0: none
 };
 
 }  // namespace dtf::data

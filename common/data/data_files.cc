@@ -11,7 +11,7 @@ namespace dtf::data {
 
 namespace {
 
-// All that its keys name but a folder of images.
+// Returns all files that its keys name, without a folder of images.
 std::vector<std::filesystem::path> namedFiles(const cluster::DatasetSpec& dataset) {
   std::vector<std::filesystem::path> paths = dataset.files;
   paths.insert(paths.end(), {dataset.images, dataset.labels, dataset.npy.archive.path});

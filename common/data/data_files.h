@@ -1,6 +1,6 @@
 #pragma once
 
-// What can be known of the files of a data set without reading them.
+// The files of a data set, without reading them.
 
 #include <cstdint>
 #include <filesystem>
@@ -11,32 +11,32 @@
 
 namespace dtf::data {
 
-// Reading so many bytes takes more than a second or two, which people are told.
+// Reading so many bytes takes more than a second or two: callers announce it.
 inline constexpr uint64_t kLongReadBytes = uint64_t{128} << 20;
 
-// The first of its files and folders that isn't here; empty: all are, or it has none.
+// Returns the first missing file or folder; empty: none is missing, or it has none.
 // Blocks: on the disk.
 std::filesystem::path missingPath(const cluster::DatasetSpec& dataset);
 
-// Of all its files together, but those of a folder. One that has gone meanwhile counts nothing: its
-// reader says so.
+// Returns the size of all its files together, but not of a folder's. A missing file counts nothing:
+// its reader reports it.
 // Blocks: on the disk.
 uint64_t bytesOfFiles(const cluster::DatasetSpec& dataset);
 
-// What reading it reads, for people: "t.csv and 2 more, 3.2 GiB" or "the images of flowers"; empty
-// where it has none.
+// Describes the files for people: "t.csv and 2 more, 3.2 GiB" or "the images of flowers"; empty if
+// it has none.
 // Blocks: on the disk.
 std::string filesText(const cluster::DatasetSpec& dataset);
 
-// What must be on a host that reads it.
+// The files and folders that a host needs to read a data set.
 struct DataFiles {
   std::vector<std::filesystem::path> files;
-  std::vector<std::filesystem::path> folders;  // of the classes: one without an image counts, too
+  std::vector<std::filesystem::path> folders;  // of the classes, also without an image
 };
 
-// Of a folder of images those that are images by their names.
+// Returns the files of a data set; of a folder of images only files with an image's name.
 // Blocks: on the disk.
-// Errors: those of listImages().
+// Errors: see listImages().
 DataFiles filesOf(const cluster::DatasetSpec& dataset);
 
 }  // namespace dtf::data

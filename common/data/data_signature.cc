@@ -36,7 +36,7 @@ std::vector<PartSignature> partsOf(const Json& all) {
   return parts;
 }
 
-// Columns without names are numbers from 1, and a table has as many as are read of it.
+// Checks that columns without names are numbers from 1, and no more than the table has.
 void checkColumns(const DataSignature& signature, const PartSignature& part) {
   if (!signature.isTable()) return;
   const auto fits = [&](const std::string& column) {
@@ -48,16 +48,6 @@ void checkColumns(const DataSignature& signature, const PartSignature& part) {
   if (!part.columns.empty() &&
       (!few || !std::all_of(part.columns.begin(), part.columns.end(), fits)))
     throw Error(ErrorCode::kBadData, "the columns of " + printable(part.name) + " are no such");
-}
-
-// "a, b, c", or the first of many.
-std::string listText(const std::vector<std::string>& names) {
-  constexpr size_t kListedMax = 20;
-  std::string text;
-  for (size_t i = 0; i < std::min(names.size(), kListedMax); ++i)
-    text += (i == 0 ? "" : ", ") + printable(names[i]);
-  if (names.size() > kListedMax) text += fmt::format(" and {} more", names.size() - kListedMax);
-  return names.empty() ? "none" : text;
 }
 
 std::string valueText(const Json& value) {
@@ -89,7 +79,7 @@ bool haveSame(std::vector<std::string> a, std::vector<std::string> b) {
   return a == b;
 }
 
-// Collects the lines.
+// Collects the lines of signatureDifference().
 class Comparison {
  public:
   explicit Comparison(std::string data) : data_(std::move(data)) {}
@@ -113,8 +103,8 @@ class Comparison {
     if (ours != nullptr && theirs != nullptr && *ours != *theirs)
       return words(model.name, ours->asStrings(), theirs->asStrings(), of_classes);
     add(
-        fmt::format("{}: the model was trained on numbers of the preparation {}, and those of {} "
-                    "are of {}",
+        fmt::format("{}: the model was trained with the preparation {}, and {} has the "
+                    "preparation {}",
                     printable(model.name), preparationText(model.preparation), data_,
                     preparationText(other.preparation)));
   }
@@ -170,6 +160,15 @@ class Comparison {
 
 }  // namespace
 
+std::string listText(const std::vector<std::string>& names) {
+  constexpr size_t kListedMax = 20;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kListedMax); ++i)
+    text += (i == 0 ? "" : ", ") + printable(names[i]);
+  if (names.size() > kListedMax) text += fmt::format(" and {} more", names.size() - kListedMax);
+  return names.empty() ? "none" : text;
+}
+
 std::string asUtf8(std::string_view text) {
   return Json::parse(Json(text).dumpAscii()).asString();
 }
@@ -200,7 +199,7 @@ DataSignature decodeSignature(std::string_view text, const std::string& where) {
       for (const PartSignature& part : *parts) checkColumns(signature, part);
     return signature;
   } catch (const Error& error) {
-    throw Error(error.code(), where + ": what its data mean can't be read: " + error.message());
+    throw Error(error.code(), where + ": its data's signature can't be read: " + error.message());
   }
 }
 
@@ -221,8 +220,8 @@ std::string signatureDifference(const DataSignature& model, const DataSignature&
   }
   if (model.isTable() && model.header != other.header) {
     comparison.add(
-        fmt::format("the columns of the table that the model was trained on have {}, "
-                    "and those of {} have {}: only columns with names can be found",
+        fmt::format("the columns of the training table have {}, and the columns of {} have {}: "
+                    "only columns with names can be found",
                     model.header ? "names" : "no names", data, other.header ? "names" : "none"));
     return comparison.text();
   }

@@ -10,7 +10,7 @@
 //    "inputs": [{"name": "features", "columns": ["width", "height"], "preparation": []}],
 //    "targets": [{"name": "labels", "columns": ["kind"],
 //                 "preparation": [{"op": "vocabulary", "words": ["cat", "dog"]}]}]}
-// A preparation is a list of steps, in the order in which they are done. Of each, "op" is its kind:
+// A preparation is a list of steps, in order; "op" is the kind of each:
 //   vocabulary  words, num_oov_buckets (only of inputs): a field becomes the place of its word
 //   hash        buckets: a field becomes the hash of its bytes
 //   resize      method, height, width, channels: an image becomes one of that size
@@ -29,17 +29,17 @@ namespace dtf::data {
 
 // An input or a target of the model. Value type.
 struct PartSignature {
-  std::string name;                  // "features", "labels", or of categories
+  std::string name;                  // "features", "labels", or the name of categories
   std::vector<std::string> columns;  // of a table, in order: names, or numbers from 1
   std::vector<Json> preparation = {};
   bool operator==(const PartSignature&) const = default;
 };
 
-// Value type. Texts are UTF-8: bytes of a file that aren't are U+FFFD.
+// Value type. Texts are UTF-8: other bytes of a file become U+FFFD.
 struct DataSignature {
   std::string kind;           // of data: "table", "images", "arrays" or "drawn"
   bool header = false;        // of a table: columns are names
-  int64_t table_columns = 0;  // of a table: all that it has
+  int64_t table_columns = 0;  // of a table: all columns
   std::vector<PartSignature> inputs;
   std::vector<PartSignature> targets;
   bool isTable() const { return table_columns > 0; }
@@ -52,15 +52,18 @@ std::string encodeSignature(const DataSignature& signature);
 // Errors: kBadData, beginning with `where`.
 DataSignature decodeSignature(std::string_view text, const std::string& where);
 
+// The names of columns for a person: "a, b, c", or the first of many.
+std::string listText(const std::vector<std::string>& names);
+
 // `text` as a signature holds it.
 std::string asUtf8(std::string_view text);
 
-// The words of the classes, from class 0; empty: they have none.
+// Returns the words of the classes, from class 0; empty: they have none.
 std::vector<std::string> classWords(const DataSignature& signature);
 
-// The differences between the training data of a model and other data, for a person: a line each,
-// with both sides. Empty: a number means the same in both. `data`: the name of the other data in
-// messages. Data of different kinds share few names: only classes are compared.
+// Returns the differences between the training data of a model and other data, for a person: a line
+// each, with both sides. Empty: a number means the same in both. `data`: the name of the other data
+// in messages. Data of different kinds share few names: only classes are compared.
 std::string signatureDifference(const DataSignature& model, const DataSignature& other,
                                 const std::string& data);
 

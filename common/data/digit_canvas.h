@@ -19,9 +19,9 @@ class DigitCanvas {
  public:
   static constexpr int kSide = 28;
 
-  // A stroke from `from` to `to` with a pen of `radius` pixels, whose edge fades over `softness`
-  // pixels. Ink of `level` (0 to 255) covers what is lighter and adds to nothing: crossing strokes
-  // are no darker. Clipped at the borders.
+  // Draws a stroke from `from` to `to` with a pen of `radius` pixels; its edge fades over
+  // `softness` pixels. Ink of `level` (0 to 255) covers lighter ink and adds to nothing: crossing
+  // strokes are no darker. Clipped at the borders.
   void line(Point from, Point to, float radius, float softness, float level);
 
   // Adds per pixel a value drawn from `noise` (0 to 255, one byte a pixel) times `amplitude` / 256,

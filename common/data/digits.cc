@@ -190,7 +190,7 @@ void drawGlyph(Random& random, Glyph glyph, DigitCanvas& canvas) {
   }
 }
 
-// What scans show beside the digit: the end of a neighbour's stroke at the border, specks.
+// Draws the clutter of scans: the end of a neighbour's stroke at the border, specks.
 void drawClutter(Random& random, DigitCanvas& canvas) {
   constexpr uint64_t kOneImageIn = 4;
   if (random.below(kOneImageIn) == 0) {
@@ -246,7 +246,7 @@ uint8_t drawDigit(uint64_t seed, DigitStream stream, uint64_t index,
 Dataset drawDigits(uint64_t seed, DigitStream stream, int64_t count, int threads) {
   if (count < 1 || count > kDigitsMax)
     throw Error(ErrorCode::kBadConfig,
-                fmt::format("{} digits were asked for: the embedded data set draws 1 to {}", count,
+                fmt::format("cannot draw {} digits: the embedded data set draws 1 to {}", count,
                             kDigitsMax));
   ByteBlock images(static_cast<size_t>(count) * kDigitPixels);
   ByteBlock labels(static_cast<size_t>(count));

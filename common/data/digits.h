@@ -31,7 +31,7 @@ enum class DigitStream : uint8_t { kTrain = 1, kEval = 2 };
 uint8_t drawDigit(uint64_t seed, DigitStream stream, uint64_t index,
                   std::span<uint8_t, kDigitPixels> pixels);
 
-// `count` images, drawn by at most `threads` threads (1: the caller alone).
+// Draws `count` images, in at most `threads` threads (1: the caller alone).
 // Errors: kBadConfig for a count outside [1, kDigitsMax].
 Dataset drawDigits(uint64_t seed, DigitStream stream, int64_t count, int threads);
 

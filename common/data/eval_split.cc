@@ -31,7 +31,7 @@ std::vector<uint64_t> checksumsOf(const Dataset& dataset) {
   return checksums;
 }
 
-// Targets are of one class.
+// Returns the class of each example; targets are all of one class.
 std::vector<int64_t> groupsOf(const Part& labels) {
   if (areClasses(labels.spec())) return classLabels(labels);
   return std::vector<int64_t>(static_cast<size_t>(labels.count()), 0);
@@ -93,8 +93,12 @@ Dataset sideOf(const Dataset& dataset, const cluster::EvalSplit& split) {
     categories.push_back(partOfExamples(part, examples));
   std::vector<BadRecord> left_out;
   if (!split.evaluates) left_out.assign(dataset.leftOut().begin(), dataset.leftOut().end());
-  return {partOfExamples(dataset.features(), examples), partOfExamples(dataset.labels(), examples),
-          std::move(categories), std::move(left_out)};
+  return {partOfExamples(dataset.features(), examples),
+          partOfExamples(dataset.labels(), examples),
+          std::move(categories),
+          std::move(left_out),
+          dataset.otherWords(),
+          dataset.recordsRead()};
 }
 
 ImageTable evaluatedImages(const ImageTable& table, double fraction) {

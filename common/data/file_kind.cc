@@ -16,7 +16,7 @@ struct Magic {
   std::string_view bytes;
   std::string_view kind;
   size_t at = 0;
-  bool may_begin_text = false;  // a kind only where other bytes are no text
+  bool may_begin_text = false;  // a kind only if the other bytes are no text
 };
 
 constexpr std::string_view kUtf16 = "text in UTF-16 (save it as UTF-8)";
@@ -106,7 +106,7 @@ bool isText(std::string_view text) {
   });
 }
 
-// Without the mark that says so: ASCII characters, with a byte 0 beside each.
+// Whether it is UTF-16 without a byte order mark: ASCII characters, with a byte 0 beside each.
 bool isUtf16(std::string_view text) {
   constexpr size_t kLeast = 8;
   text = text.substr(0, kTextBytes);
@@ -120,7 +120,7 @@ bool isUtf16(std::string_view text) {
   return false;
 }
 
-// Empty: no magic number.
+// Returns the kind by a magic number; empty: there is none.
 std::string_view magicKind(std::string_view text) {
   for (const Magic& magic : kMagics)
     if (text.size() >= magic.at && text.substr(magic.at).starts_with(magic.bytes) &&

@@ -24,7 +24,7 @@ void GrowingBlock::flush() {
   if (!file_) {
     file_.emplace();
     file_->append(held_);
-    held_ = std::string();  // with its memory
+    held_ = std::string();  // frees its memory
     held_.reserve(2 * kWrittenAtOnce);
     return;
   }

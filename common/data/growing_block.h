@@ -1,6 +1,6 @@
 #pragma once
 
-// Bytes that come one after another until nobody has more.
+// A block of bytes that grows by appending.
 
 #include <cstddef>
 #include <optional>
@@ -14,18 +14,18 @@ namespace dtf::data {
 
 // Collects a ByteBlock whose size isn't known beforehand: in memory, and from `resident_max` bytes
 // on in a scratch file, so that memory holds no more than about twice that.
-// Owns: what was appended.
+// Owns: the appended bytes.
 // Threads: thread-compatible.
 // Errors: kCannotWrite where the disk has no room for it.
 class GrowingBlock {
  public:
   explicit GrowingBlock(size_t resident_max = kResidentBytesMax) : resident_max_(resident_max) {}
 
-  // Blocks: on the disk, once what came is too much for memory.
+  // Blocks: on the disk, beyond `resident_max` bytes.
   void append(const void* bytes, size_t count);
   size_t size() const { return size_; }
 
-  // All of it; nothing is left here.
+  // Returns all bytes, and leaves none here.
   ByteBlock finish();
 
  private:
@@ -33,7 +33,7 @@ class GrowingBlock {
 
   const size_t resident_max_;
   size_t size_ = 0;
-  std::string held_;  // all, or once there is a file what isn't written to it yet
+  std::string held_;  // all bytes, or with a file only bytes not yet written to it
   std::optional<ScratchFile> file_;
 };
 

@@ -29,7 +29,7 @@ constexpr int kImagesRankMax = 4;
                            promised));
 }
 
-// Of one image: height, width, channels.
+// Returns the shape of one image: height, width, channels.
 Shape exampleShape(const std::vector<uint32_t>& dims) {
   DTF_CHECK(dims.size() == kImagesRankMin || dims.size() == kImagesRankMax);
   return Shape{dims[1], dims[2], dims.size() == kImagesRankMax ? dims[3] : 1};
@@ -81,7 +81,7 @@ std::vector<uint32_t> readHeader(const std::filesystem::path& path, ByteSource& 
   return dims;
 }
 
-// Refuses a header before memory is taken for what it promises.
+// Rejects a header that promises too much before memory is allocated for it.
 void checkPromise(const std::filesystem::path& path, const ByteSource& source,
                   const std::string& promised, uint64_t bytes, size_t header_bytes,
                   uint64_t bytes_max) {
@@ -95,7 +95,7 @@ void checkPromise(const std::filesystem::path& path, const ByteSource& source,
   if (bytes < held && !source.packed()) failTrailing(path, promised);
 }
 
-// Opens the file's elements: what is left of `source` afterwards.
+// Reads the header; the elements are left in `source`.
 std::vector<uint32_t> openIdx(const std::filesystem::path& path, ByteSource& source, int rank_min,
                               int rank_max, uint64_t bytes_max) {
   DTF_CHECK(1 <= rank_min && rank_min <= rank_max && rank_max <= 4);

@@ -4,8 +4,8 @@
 // bytes, the element type, the number of dimensions, the dimensions as uint32), then the elements.
 // Plain or gzip, told apart by content.
 //
-// Files are untrusted: sizes are compared with what the file can hold before anything is allocated,
-// and a gzip stream is unpacked only as far as the header promises.
+// Files are untrusted: sizes are compared with the most that the file can hold before memory is
+// allocated, and a gzip stream is unpacked only as far as the header promises.
 
 #include <cstdint>
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 namespace dtf::data {
 
-// Of one unpacked file. A header that promises more is refused.
+// The limit of one unpacked file. A header that promises more is refused.
 inline constexpr uint64_t kIdxBytesMax = uint64_t{1} << 40;
 
 // The elements of an IDX file of unsigned bytes.
@@ -31,29 +31,27 @@ struct IdxArray {
 IdxArray readIdx(const std::filesystem::path& path, int rank_min, int rank_max,
                  uint64_t bytes_max = kIdxBytesMax);
 
-// What a file of images promises, without reading them: what can be checked of it before a job
-// starts.
+// The header of a file of images, to check it before a job starts.
 struct IdxImages {
   int64_t count = 0;
   Shape example_shape;  // [height, width, channels]
 };
 // Blocks: on the disk, shortly.
-// Errors: as readIdx() as far as the header and the file's size tell, and kBadData when it is
-// empty.
+// Errors: see readIdx(), as far as the header and the file's size show; kBadData when it is empty.
 IdxImages readIdxImagesHeader(const std::filesystem::path& path);
 
-// One label a byte.
-// Errors: as readIdx().
+// Reads one label a byte.
+// Errors: see readIdx().
 Part readIdxLabels(const std::filesystem::path& path);
 
-// What is wrong when the two files of a data set hold different numbers of examples; empty:
+// Returns an error message if the two files of a data set hold different numbers of examples; else
 // nothing.
 std::string countMismatch(const std::filesystem::path& images, int64_t image_count,
                           const std::filesystem::path& labels, int64_t label_count);
 
-// Images of 3 dimensions (count, height, width) or 4 (and channels), with the labels of another
-// file.
-// Errors: as readIdx(), and kBadData when the counts differ or are 0.
+// Reads images of 3 dimensions (count, height, width) or 4 (and channels), with the labels of
+// another file.
+// Errors: see readIdx(); kBadData when the counts differ or are 0.
 Dataset readIdxDataset(const std::filesystem::path& images, Part labels);
 
 }  // namespace dtf::data

@@ -1,15 +1,14 @@
 #pragma once
 
-// PNG and JPEG files to pixels, told apart by content: names lie.
+// Decodes PNG and JPEG files, told apart by content, not by name.
 //
-// Colours become what a network is fed: 8 bits a channel, grey or red, green and blue. As Pillow
-// does it (convert("RGB"), convert("L")): transparency is dropped and not painted on anything,
-// colour profiles, gamma and the orientation in EXIF are not applied, grey is 0.299 R + 0.587 G +
-// 0.114 B, CMYK is taken as Adobe's (inverted). Other than there, 16 bits are scaled to 8 and not
-// cut off at 255.
+// Colours become 8 bits a channel, grey or red, green and blue, like in Pillow (convert("RGB"),
+// convert("L")): transparency is dropped and not painted on a background; colour profiles, gamma
+// and the orientation in EXIF are ignored; grey is 0.299 R + 0.587 G + 0.114 B; CMYK is Adobe's
+// (inverted). Unlike Pillow, 16 bits are scaled to 8 and not cut off at 255.
 //
-// Files are untrusted: the size that a header promises is bounded, and compared with what the file
-// can hold, before memory is taken for it.
+// Files are untrusted: the size in a header is bounded, and compared with the most that the file
+// can hold, before memory is allocated.
 
 #include <cstdint>
 #include <span>
@@ -32,14 +31,14 @@ struct Image {
 
 enum class ImageKind : uint8_t { kNone, kPng, kJpeg };
 
-// By the first bytes of a file.
+// Returns the kind by the first bytes of a file.
 ImageKind imageKind(std::span<const uint8_t> first);
 
-// The image in `channels` channels, 1 or 3 (DTF_CHECK). `name` is what messages call the file.
+// Returns the image in `channels` channels, 1 or 3 (DTF_CHECK). `name` is the file, for messages.
 // Thread-safe.
 // Errors: kBadData naming the file: neither PNG nor JPEG (and what it looks like), cut off,
-// damaged, empty, larger than `pixels_max` or kImageSideMax. What libjpeg can mend is taken as it
-// is.
+// damaged, empty, larger than `pixels_max` or kImageSideMax; kUnavailable without memory for a JPEG
+// file. Damage that libjpeg can mend is accepted.
 Image decodeImage(std::span<const uint8_t> bytes, const std::string& name, int64_t channels,
                   int64_t pixels_max = kImagePixelsMax);
 

@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 using cluster::ImagesSpec;
 
 constexpr uint64_t kImagesBytesMax = uint64_t{1} << 40;
-constexpr int64_t kImagesAtOnce = 1024;  // decoded between two looks at how many are bad
+constexpr int64_t kImagesAtOnce = 1024;  // decoded between two checks of the bad ones
 constexpr int kImageThreadsMax = 16;
 constexpr int kFolderDepthMax = 16;
 constexpr size_t kClassesShownMax = 10;  // in the log
@@ -54,7 +54,8 @@ bool isHidden(const fs::path& path) {
   return path.filename().native().starts_with('.');
 }
 
-// As a picture of any kind: one that isn't read is a bad record, and not left out in silence.
+// Whether the name is an image's, of any kind: a kind that can't be read is a bad record, not left
+// out.
 bool isNamedAsImage(const fs::path& path) {
   constexpr std::array<std::string_view, 20> kEndings = {
       ".png",  ".jpg",  ".jpeg", ".jpe", ".jfif", ".webp", ".bmp", ".gif", ".tif", ".tiff",
@@ -65,12 +66,12 @@ bool isNamedAsImage(const fs::path& path) {
   return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
 }
 
-// In order of name. `deep`: with what lies in folders below.
+// Returns the entries in order of name; `deep`: with entries of folders below.
 std::vector<fs::path> entriesOf(const fs::path& folder, bool deep) {
   std::error_code error;
   std::vector<fs::path> entries;
   const fs::path place =
-      yaml::placeOfData(folder);  // elsewhere for a copy, whose names are the same
+      yaml::placeOfData(folder);  // a copy may be elsewhere, under the same names
   fs::recursive_directory_iterator at(place, fs::directory_options::follow_directory_symlink,
                                       error);
   for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
@@ -93,15 +94,14 @@ bool isFolder(const fs::path& path) {
   return fs::is_directory(yaml::placeOfData(path), gone);
 }
 
-// A pipe or a device, whatever its name, would keep its reader waiting. A link to nothing is told
-// of when it is read.
+// A pipe or a device would block its reader. A link to nothing is reported when it is read.
 bool isReadable(const fs::path& path) {
   std::error_code gone;
   const fs::file_type type = fs::status(yaml::placeOfData(path), gone).type();
   return type == fs::file_type::regular || type == fs::file_type::not_found;
 }
 
-// With `label`, to what is in `list` already.
+// Appends the images of a folder to `list`, with `label`.
 void addImages(const fs::path& folder, int32_t label, ImageList& list) {
   for (fs::path& path : entriesOf(folder, true)) {
     if (isFolder(path)) continue;
@@ -121,8 +121,8 @@ std::vector<std::string> subfoldersOf(const fs::path& folder) {
     images = images || isNamedAsImage(path);
   }
   if (names.empty())
-    failFolder(folder, images ? "it holds images, but no subfolders: put those of each class into "
-                                "a subfolder that is named as the class"
+    failFolder(folder, images ? "it holds images, but no subfolders: put the images of each class "
+                                "into a subfolder that is named as the class"
                               : "it has no subfolders: each class is one, with its images");
   return names;
 }
@@ -142,8 +142,8 @@ void checkClassNames(const ImagesSpec& spec, const std::vector<std::string>& sub
                fmt::format("its subfolder '{}' is none of the class_names", *name));
 }
 
-// Reads one file into `to`. Returns what is wrong with the image; empty: nothing.
-// Errors: a file that can't be read, which may be so on this host alone, and a host without memory.
+// Reads one file into `to`. Returns the fault of the image; empty: it has none.
+// Errors: a file that can't be read, perhaps only on this host, and a host without memory.
 std::string readImage(const fs::path& path, const ImagesSpec& spec, std::span<uint8_t> to) {
   const fs::path place = yaml::placeOfData(path);
   std::error_code gone;
@@ -166,8 +166,8 @@ std::string readImage(const fs::path& path, const ImagesSpec& spec, std::span<ui
   }
 }
 
-// Calls `each` with 0 to count - 1, from several threads. Throws what the first that failed has
-// thrown.
+// Calls `each` with 0 to count - 1, from several threads. Rethrows the error of the first thread
+// that failed.
 void inThreads(int64_t count, const std::function<void(int64_t)>& each) {
   const int64_t threads = std::min<int64_t>(count, std::min(availableCores(), kImageThreadsMax));
   std::atomic<int64_t> next = 0;
@@ -191,7 +191,7 @@ void inThreads(int64_t count, const std::function<void(int64_t)>& each) {
 }
 
 // Reads the files of a list, in their order, and leaves out the bad ones.
-// Borrows: all of what it is made of.
+// Borrows: its arguments.
 class ListReader {
  public:
   // `bad_max`: so many may be bad.
@@ -219,7 +219,7 @@ class ListReader {
   std::vector<BadRecord> bad() { return bad_.take(); }
 
  private:
-  // Straight to where they belong if none of them is bad.
+  // Decodes images straight to their final places, and moves them only if one before them is bad.
   void readSome(int64_t first, int64_t count) {
     const auto kept = static_cast<int64_t>(labels_.size());
     DTF_CHECK(kept <= first);
@@ -318,7 +318,14 @@ UnlabelledExamples readImageFeatures(const fs::path& path, const ImagesSpec& spe
   }
   ListReader reader(list, asked, kAllMayBeBad);
   reader.run();
-  return {{imageFeatures(asked), path.string(), reader.pixels()}, pathsOf(list), {}, reader.bad()};
+  return {{imageFeatures(asked), path.string(), reader.pixels()},
+          pathsOf(list),
+          {},
+          reader.bad(),
+          {},
+          {},
+          list.others,
+          list.other};
 }
 
 }  // namespace dtf::data

@@ -16,7 +16,7 @@ using Resize = cluster::ImagesSpec::Resize;
 constexpr int kWeightBits = 22;
 constexpr int32_t kRounding = 1 << (kWeightBits - 1);
 
-// Of one pixel of the result along one axis: the pixels that it is made of.
+// The pixels of the image that make up one pixel of the result, along one axis.
 struct Taps {
   int64_t first = 0;
   std::vector<int32_t> weights;
@@ -48,7 +48,7 @@ std::vector<Taps> tapsOf(int64_t from, int64_t to) {
   return all;
 }
 
-// Where the image's pixels to read begin, and how many there are.
+// The part of the image to read.
 struct Window {
   int64_t top = 0, left = 0, height = 0, width = 0;
 };
@@ -56,7 +56,7 @@ struct Window {
 Window windowOf(const Image& image, Resize how, int64_t height, int64_t width) {
   Window window{0, 0, image.height, image.width};
   if (how == Resize::kStretch) return window;
-  // The larger of the windows of these proportions that fit.
+  // The largest window of these proportions.
   if (image.width * height > image.height * width)
     window.width = std::max<int64_t>(1, (image.height * width + height / 2) / height);
   else
@@ -71,7 +71,7 @@ uint8_t rounded(int32_t sum) {
   return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255));
 }
 
-// One channel of a pixel, of those of a row.
+// Returns one channel of a pixel from the pixels of a row.
 uint8_t acrossOf(const uint8_t* from, int64_t channels, const Taps& taps) {
   int32_t sum = kRounding;
   for (const int32_t weight : taps.weights) {
@@ -81,7 +81,7 @@ uint8_t acrossOf(const uint8_t* from, int64_t channels, const Taps& taps) {
   return rounded(sum);
 }
 
-// A row, of the rows from `from` on. `sums` is for its use.
+// Writes a row from the rows that begin at `from`. `sums` is scratch space.
 void downTo(uint8_t* to, const uint8_t* from, const Taps& taps, std::vector<int32_t>& sums) {
   std::fill(sums.begin(), sums.end(), kRounding);
   for (const int32_t weight : taps.weights) {

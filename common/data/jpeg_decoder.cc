@@ -1,5 +1,5 @@
 #include <cstdio>
-// jpeglib.h uses FILE without including what declares it.
+// jpeglib.h uses FILE without including <cstdio>.
 #include <jerror.h>
 #include <jpeglib.h>
 
@@ -15,8 +15,8 @@ namespace dtf::data {
 
 namespace {
 
-// A progressive image has about 10 scans. Each goes over the whole image, for which a few bytes are
-// enough: of a large image fewer are read.
+// A progressive image has about 10 scans. A scan of a few bytes costs a pass over the whole image,
+// so a large image may have fewer.
 constexpr int kJpegScansMax = 100;
 constexpr uint64_t kScannedPixelsMax = uint64_t{1} << 30;
 constexpr long kJpegBytesMax = 256L
@@ -28,8 +28,8 @@ constexpr int64_t kInks = 4;
 // One JPEG file in memory.
 // Owns: libjpeg's state.  Borrows: the bytes and the name.
 // Threads: thread-compatible.
-// Errors: kBadData. libjpeg tells of them by a longjmp, which must not pass over a destructor: what
-// it calls and what calls it inside guarded() has none.
+// Errors: kBadData, kUnavailable. libjpeg reports them by longjmp, which must not skip a
+// destructor: its callbacks, and the calls in guarded(), have none.
 class JpegReader {
  public:
   JpegReader(std::span<const uint8_t> bytes, const std::string& name) : bytes_(bytes), name_(name) {
@@ -67,8 +67,8 @@ class JpegReader {
  private:
   void readHeader() {
     jpeg_mem_src(&state_, bytes_.data(), bytes_.size());
-    // libjpeg's own would put an end mark where the file is cut off, and leave the rest of the
-    // image grey.
+    // libjpeg's own function would add an end marker where the file is cut off, and leave the rest
+    // of the image grey.
     state_.src->fill_input_buffer = [](j_decompress_ptr state) -> boolean {
       ERREXIT(state, JERR_INPUT_EOF);
       return FALSE;
@@ -115,7 +115,7 @@ class JpegReader {
   }
 
   [[noreturn]] void fail() {
-    jpeg_destroy_decompress(&state_);  // also when the constructor fails; twice is once
+    jpeg_destroy_decompress(&state_);  // also when the constructor fails; harmless twice
     if (errors_.msg_code == JERR_OUT_OF_MEMORY)
       throw Error(ErrorCode::kUnavailable, name_ + ": this host has no memory left to decode it");
     if (errors_.msg_code == JERR_NO_BACKING_STORE)

@@ -18,7 +18,7 @@ namespace {
   throw Error(ErrorCode::kBadData, labels.source() + ": " + why);
 }
 
-// Calls `f` with the numbers as what they are: a span of uint8_t, int32_t or int64_t.
+// Calls `f` with the numbers in their own type: a span of uint8_t, int32_t or int64_t.
 template <class F>
 auto withWholeNumbers(const Part& part, F f) {
   switch (part.spec().dtype) {
@@ -57,8 +57,8 @@ void checkClassesOf(const Part& labels, int64_t units, std::string_view layer) {
         units == 1 ? "and" : "to", classes - 1);
     const int64_t least = *std::min_element(values.begin(), values.end());
     if (least == 1 && all == classes + 1)
-      failLabels(labels, fmt::format("{}, and the labels count from 1: of a table list them, "
-                                     "'class_names: {}'; from those of an array subtract 1",
+      failLabels(labels, fmt::format("{}, and the labels count from 1: for a table list them, "
+                                     "'class_names: {}'; for an array subtract 1",
                                      what, countedFromOne(classes)));
     failLabels(labels,
                fmt::format("{}: give it at least {} units, or use other labels", what, all));
@@ -96,8 +96,7 @@ void checkTargetCount(const PartSpec& targets, const std::string& source, int64_
 
 void checkIndices(const Part& features, int64_t vocabulary, std::string_view layer) {
   DTF_CHECK(vocabulary > 0 && !layer.empty());
-  // As the kernel that looks them up has it; compared first, for what a float may hold fits no
-  // integer.
+  // The kernel's rule for look-ups. It compares first, because a float may fit no integer.
   const auto check = [&](auto values) {
     const auto bad = std::find_if(values.begin(), values.end(), [vocabulary](auto value) {
       return !(value >= 0 && static_cast<double>(value) < static_cast<double>(vocabulary));
@@ -116,17 +115,24 @@ void checkIndices(const Part& features, int64_t vocabulary, std::string_view lay
   withWholeNumbers(features, check);
 }
 
-std::vector<std::string> classesWithoutExamples(const Part& labels,
-                                                const std::vector<std::string>& names) {
-  std::vector<bool> seen(names.size());
+std::vector<int64_t> classesWithoutExamples(const Part& labels, int64_t classes) {
+  std::vector<bool> seen(static_cast<size_t>(classes));
   withWholeNumbers(labels, [&](auto values) {
     for (const auto value : values)
       if (value >= 0 && static_cast<size_t>(value) < seen.size())
         seen[static_cast<size_t>(value)] = true;
   });
+  std::vector<int64_t> empty;
+  for (int64_t each = 0; each < classes; ++each)
+    if (!seen[static_cast<size_t>(each)]) empty.push_back(each);
+  return empty;
+}
+
+std::vector<std::string> classesWithoutExamples(const Part& labels,
+                                                const std::vector<std::string>& names) {
   std::vector<std::string> empty;
-  for (size_t i = 0; i < seen.size(); ++i)
-    if (!seen[i]) empty.push_back(names[i]);
+  for (const int64_t each : classesWithoutExamples(labels, static_cast<int64_t>(names.size())))
+    empty.push_back(names[static_cast<size_t>(each)]);
   return empty;
 }
 

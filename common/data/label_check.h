@@ -1,7 +1,6 @@
 #pragma once
 
-// Whether labels, and features that name rows of a table, are such that a model can learn from
-// them.
+// Checks that labels, and features that are looked up in a table, fit a model.
 
 #include <cstdint>
 #include <string>
@@ -12,44 +11,47 @@
 
 namespace dtf::data {
 
-// What float targets may be.
+// The values that float targets may have.
 enum class TargetRange : uint8_t {
   kAny,
   kProbability,  // from 0 to 1
   kZeroOrOne
 };
 
-// Classes: `units` are those of the layer whose output they are compared with; one unit tells class
-// 0 from class 1. Targets: each example has one for each unit.
+// Checks labels against the `units` of `layer`. Classes: each is below `units`; one unit tells
+// class 0 from class 1. Targets: each example has one for each unit.
 // Errors: kBadData naming the labels' source, the first example that doesn't fit, and the layer.
 void checkLabels(const Part& labels, int64_t units, std::string_view layer,
                  TargetRange range = TargetRange::kAny);
 
-// That each example has a target for each unit, from what is known without reading them. `source`
-// is what messages call them.
+// Checks that each example has a target for each unit, without reading the targets. `source` is for
+// messages.
 // Errors: kBadData.
 void checkTargetCount(const PartSpec& targets, const std::string& source, int64_t units,
                       std::string_view layer);
 
-// That each number of the examples names one of the `vocabulary` rows of the table of `layer`;
-// floats do without what is behind their point.
-// Errors: kBadData naming the features' source, the first example that has another one, and the
+// Checks that each number of the examples is below `vocabulary`, the rows in the table of `layer`;
+// floats lose their fraction.
+// Errors: kBadData naming the features' source, the first example with another number, and the
 // layer.
 void checkIndices(const Part& features, int64_t vocabulary, std::string_view layer);
 
-// That each class that has a name has an example: a word that is misspelt in a list of classes
-// would drop a class otherwise. `names`: from class 0 on; more labels than names are not its
-// affair. Errors: kBadData with the first classes that have none.
+// Checks that each named class has an example: a misspelt name in a list of classes would drop a
+// class otherwise. `names`: from class 0 on; labels beyond them aren't checked.
+// Errors: kBadData with the first classes without an example.
 void checkAllClasses(const Part& labels, const std::vector<std::string>& names);
 
-// The names of classes without an example.
+// Returns the classes from 0 to `classes` - 1 without an example.
+std::vector<int64_t> classesWithoutExamples(const Part& labels, int64_t classes);
+
+// Returns the names of classes without an example.
 std::vector<std::string> classesWithoutExamples(const Part& labels,
                                                 const std::vector<std::string>& names);
 
-// Whole numbers of any type.
+// Returns the labels, whole numbers of any type.
 std::vector<int64_t> classLabels(const Part& labels);
 
-// 1 + the largest class; 0 for none. The labels are classes (DTF_CHECK).
+// Returns 1 + the largest class; 0 for none. The labels are classes (DTF_CHECK).
 // Errors: kBadData for one below 0.
 int64_t classesOf(const Part& labels);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,6 +11,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -25,13 +27,13 @@ using cluster::DatasetSpec;
 using cluster::FeaturesAs;
 using cluster::NpySpec;
 
-constexpr size_t kFeatureDimsMax = 4;  // with that of the examples
+constexpr size_t kFeatureDimsMax = 4;  // with the examples'
 
 [[noreturn]] void failAt(const DataFile& file, ErrorCode code, const std::string& why) {
   throw yaml::ErrorAt(code, file.mark, why);
 }
 
-// Where the arrays are: files, or one archive.
+// The files, or the archive, that hold the arrays.
 // Borrows: the description.
 class NpySource {
  public:
@@ -43,6 +45,11 @@ class NpySource {
 
   std::string nameOf(const DataFile& file) const {
     return archive_ ? npy_.archive.path.string() + ": " + file.path.string() : file.path.string();
+  }
+  bool has(const DataFile& file) const {
+    if (!archive_) return true;
+    const std::vector<std::string> names = archive_->names();
+    return std::find(names.begin(), names.end(), nameInArchive(file)) != names.end();
   }
   NpyHeader header(const DataFile& file) const {
     NpyHeader header;
@@ -72,7 +79,7 @@ class NpySource {
 
  private:
   static std::string nameInArchive(const DataFile& file) { return file.path.string() + ".npy"; }
-  // What is wrong with an array is said at the key that names it.
+  // Reports the error of an array at the key that names it.
   template <class Read>
   static void blame(const DataFile& file, const Read& read) {
     try {
@@ -86,7 +93,7 @@ class NpySource {
   std::unique_ptr<ZipArchive> archive_;
 };
 
-// What becomes of an array.
+// The part that an array becomes.
 struct Wanted {
   const DataFile& file;
   std::string name;  // of the array, for messages
@@ -118,17 +125,19 @@ Wanted wantLabels(const NpySource& source, const NpySpec& npy, const NpyHeader& 
   const DataFile& file = targets ? npy.targets : npy.labels;
   const std::string name = source.nameOf(file);
   const bool floats = header.type == NpyType::kFloat32 || header.type == NpyType::kFloat64;
+  const bool one_each = header.dims.size() == 1 || (header.dims.size() == 2 && header.dims[1] == 1);
+  // Checked before the type: argmax returns whole numbers.
+  if (!one_each && !(targets && header.dims.size() == 2))
+    failAt(file, ErrorCode::kBadData,
+           fmt::format("{}: the array has {} dimensions, {}", name, header.dims.size(),
+                       targets ? "targets have 1 or 2"
+                               : "labels have 1: of one-hot labels save a.argmax(1); numbers "
+                                 "to learn are named by 'targets'"));
   if (!targets && floats)
     failAt(file, ErrorCode::kBadConfig,
            fmt::format("{}: the elements are {}, but classes are whole numbers: save them with "
                        "a.astype('int64'); numbers to learn are named by 'targets'",
                        name, npyTypeName(header.type)));
-  const bool one_each = header.dims.size() == 1 || (header.dims.size() == 2 && header.dims[1] == 1);
-  if (!one_each && !(targets && header.dims.size() == 2))
-    failAt(file, ErrorCode::kBadData,
-           fmt::format("{}: the array has {} dimensions, {}", name, header.dims.size(),
-                       targets ? "targets have 1 or 2"
-                               : "labels have 1: of one-hot labels save a.argmax(1)"));
   const Shape shape = targets ? header.exampleShape() : Shape();
   return {file, name, {kLabels, targets ? DType::kFloat32 : DType::kInt32, shape}};
 }
@@ -175,11 +184,11 @@ T elementAt(const uint8_t* bytes, uint64_t index) {
   return value;
 }
 
-// As `To`, the same number; nullopt: it has none.
+// Returns the same number as a `To`; nullopt: there is none.
 template <class To, class From>
 std::optional<To> sameNumber(From value) {
   if constexpr (std::is_same_v<To, int32_t> && std::is_floating_point_v<From>) {
-    // Up to where a float has every whole number, so that it can't be another one, rounded.
+    // A float has every whole number up to here, so it can't be another one, rounded.
     constexpr double kExactMax =
         std::is_same_v<From, float> ? (int64_t{1} << 24) - 1 : std::numeric_limits<int32_t>::max();
     const double number = value;
@@ -199,7 +208,7 @@ std::optional<To> sameNumber(From value) {
   }
 }
 
-// Elements that are of the right type are looked at and left where they are.
+// Elements of the right type are checked and left in place.
 template <class To, class From>
 ByteBlock convertElements(NpyArray& array, const Wanted& wanted) {
   const uint8_t* const from = std::as_const(array.bytes).data();
@@ -262,7 +271,7 @@ const DataFile& labelFile(const NpySpec& npy) {
   return npy.targets.path.empty() ? npy.labels : npy.targets;
 }
 
-// As Dataset::categories().
+// Returns the parts of Dataset::categories().
 std::vector<Part> readCategories(const NpySource& source, const NpySpec& npy, int64_t examples) {
   std::vector<Part> parts;
   for (const cluster::CategoricalArray& each : npy.categorical) {
@@ -272,6 +281,39 @@ std::vector<Part> readCategories(const NpySource& source, const NpySpec& npy, in
     parts.push_back(convert(std::move(array), wanted));
   }
   return parts;
+}
+
+template <class T>
+std::vector<std::string> elementTexts(const NpyArray& array) {
+  std::vector<std::string> texts(array.bytes.size() / sizeof(T));
+  for (size_t i = 0; i < texts.size(); ++i)
+    texts[i] = fmt::format("{}", elementAt<T>(array.bytes.data(), i));
+  return texts;
+}
+
+// Returns UnlabelledExamples::truths. They may be what no job learns: -1 for an unknown class.
+std::vector<std::string> readTruths(const NpySource& source, const NpySpec& npy, int64_t examples) {
+  const DataFile& file = labelFile(npy);
+  if (!source.has(file)) return {};
+  const NpyArray array = source.array(file);
+  if (array.header.count() != examples)
+    failAt(file, ErrorCode::kBadData,
+           fmt::format("{}: {} examples, but the features have {}: the two arrays don't belong "
+                       "together",
+                       source.nameOf(file), array.header.count(), examples));
+  switch (array.header.type) {
+    case NpyType::kFloat32:
+      return elementTexts<float>(array);
+    case NpyType::kFloat64:
+      return elementTexts<double>(array);
+    case NpyType::kUInt8:
+      return elementTexts<uint8_t>(array);
+    case NpyType::kInt32:
+      return elementTexts<int32_t>(array);
+    case NpyType::kInt64:
+      return elementTexts<int64_t>(array);
+  }
+  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(array.header.type)));
 }
 
 }  // namespace
@@ -312,7 +354,8 @@ UnlabelledExamples readNpzExamples(const std::filesystem::path& file, const Data
   if (array.bytes.size() == 0)
     throw Error(ErrorCode::kBadData, file.string() + ": the array is empty");
   std::vector<Part> categories = readCategories(source, spec.npy, array.header.count());
-  return {convert(std::move(array), wanted), {}, std::move(categories)};
+  std::vector<std::string> truths = readTruths(source, spec.npy, array.header.count());
+  return {convert(std::move(array), wanted), {}, std::move(categories), {}, std::move(truths)};
 }
 
 Part readNpyFeatures(const std::filesystem::path& file, const DatasetSpec& like) {

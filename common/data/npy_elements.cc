@@ -62,7 +62,7 @@ bool readAs(size_t stored, const uint8_t* from, uint8_t* to) {
          put(static_cast<int64_t>(value));
 }
 
-// Goes over the elements of an array by rows, and says where each lies in the file.
+// Iterates over the elements of an array by rows; place() is an element's place in the file.
 class Places {
  public:
   Places(std::span<const int64_t> dims, bool by_columns) : dims_(dims), at_(dims.size()) {

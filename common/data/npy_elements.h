@@ -23,7 +23,7 @@ std::string_view npyTypeName(NpyType type);  // "float32"
 // Value type.
 struct NpyElements {
   NpyType type = NpyType::kFloat32;
-  // In the file: an index into a table of npy_elements.cc, which elementBytes() reads.
+  // The type in the file: an index into a table of npy_elements.cc.
   uint8_t stored = 0;
   bool swapped = false;     // the bytes of an element, most significant first
   bool by_columns = false;  // Fortran's order: the first index changes fastest
@@ -32,7 +32,7 @@ struct NpyElements {
   bool isPlain(size_t dims) const;
 };
 
-// Of NumPy's 'descr': "<f2", ">i4", "|b1"; nullopt: elements that aren't read.
+// Returns the elements of NumPy's 'descr': "<f2", ">i4", "|b1"; nullopt: they aren't read.
 std::optional<NpyElements> npyElementsOf(std::string_view description);
 
 inline constexpr std::string_view kNpyTypesRead =
@@ -47,7 +47,7 @@ std::string_view npyRemedy(std::string_view description);
 ByteBlock normalisedElements(std::span<const uint8_t> stored, const NpyElements& elements,
                              std::span<const int64_t> dims, const std::string& name);
 
-// IEEE 754's binary16.
+// Converts IEEE 754's binary16.
 float halfToFloat(uint16_t bits);
 
 }  // namespace dtf::data

@@ -26,14 +26,14 @@ constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr size_t kNpyTextBytesMax = kNpyHeaderBytesMax - 12;  // behind magic, version and length
 constexpr size_t kNpyRankMax = 8;
 
-// Where an array's bytes come from.
+// The source of an array's bytes.
 struct NpyInput {
   std::string name;  // for messages
   std::function<size_t(uint8_t* to, size_t bytes)> read;
-  // The bytes where they are, if that is possible; empty: they are to be read.
+  // Maps the bytes in place; nullopt: they must be read.
   std::function<std::optional<ByteBlock>(uint64_t begin, size_t bytes)> map;
-  uint64_t bytes_max = 0;  // that there can be
-  bool exact = false;      // and that there are
+  uint64_t bytes_max = 0;  // an upper bound of the bytes
+  bool exact = false;      // it is their exact number
 
   [[noreturn]] void fail(const std::string& why) const {
     throw Error(ErrorCode::kBadData, printable(name + ": " + why));
@@ -46,10 +46,12 @@ class DictionaryReader {
  public:
   DictionaryReader(std::string_view text, const NpyInput& input) : text_(text), input_(input) {}
 
-  // As unreadNpyElements().
-  std::string unread() {
+  // See unreadNpyElements().
+  std::string unread(std::vector<int64_t>* dims) {
     readAll();
-    return described_ && !elements_ ? *described_ : "";
+    if (!described_ || elements_) return "";
+    if (dims != nullptr && shape_) *dims = *shape_;
+    return *described_;
   }
 
   NpyHeader read() {
@@ -156,7 +158,7 @@ void readWhole(const NpyInput& input, uint8_t* to, size_t bytes) {
   if (input.read(to, bytes) < bytes) input.fail("truncated: the file ends in the header");
 }
 
-// The bytes of the elements; refuses more than there can be.
+// Returns the bytes of the elements; rejects more than the file can hold.
 uint64_t elementBytes(const NpyInput& input, const NpyHeader& header, uint64_t header_bytes) {
   uint64_t bytes = header.elements.bytes();
   bool fits = true;
@@ -179,7 +181,7 @@ struct OpenedNpy {
   uint64_t bytes = 0;  // of the elements, which are read next
 };
 
-// The dictionary, and where the elements begin.
+// Returns the dictionary, and where the elements begin.
 std::pair<std::string, uint64_t> readDictionary(const NpyInput& input) {
   std::array<uint8_t, kKindBytes> first{};
   constexpr size_t kBegin = 10;  // magic, version, and the length of versions 1
@@ -228,7 +230,7 @@ NpyInput inputOf(ByteSource& source, const std::filesystem::path& path) {
           source.bytesMax(), !source.packed()};
 }
 
-// Of bytes in memory, the first of so many.
+// Reads bytes in memory, the first of `whole_bytes`.
 NpyInput inputOf(std::span<const uint8_t> bytes, uint64_t whole_bytes, const std::string& name) {
   const auto read = [bytes, at = size_t{0}](uint8_t* to, size_t wanted) mutable {
     const size_t n = std::min(wanted, bytes.size() - at);
@@ -287,11 +289,11 @@ NpyHeader parseNpyHeader(std::span<const uint8_t> first, uint64_t whole_bytes,
   return openNpy(inputOf(first, whole_bytes, name)).header;
 }
 
-std::string unreadNpyElements(std::span<const uint8_t> bytes) {
+std::string unreadNpyElements(std::span<const uint8_t> bytes, std::vector<int64_t>* dims) {
   const NpyInput input = inputOf(bytes, bytes.size(), "an array");
   try {
     const auto [text, begin] = readDictionary(input);
-    return DictionaryReader(text, input).unread();
+    return DictionaryReader(text, input).unread(dims);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kBadData) throw;
     return "";

@@ -35,11 +35,13 @@ namespace {
 
 using cluster::DatasetSpec;
 
-// What is wrong with a file is said at the key that names it.
+// Reports the error of a file at the key that names it.
 template <class Read>
 auto at(const yaml::Mark& mark, const Read& read) {
   try {
     return read();
+  } catch (const yaml::ErrorAt&) {
+    throw;  // it has a place already
   } catch (const Error& error) {
     throw yaml::ErrorAt(error.code(), mark, error.message());
   }
@@ -51,8 +53,7 @@ Dataset openIdx(const DatasetSpec& spec) {
 }
 
 Dataset drawAll(const DatasetSpec& spec, uint64_t seed, bool eval) {
-  // More threads than this would not be felt, and the other tasks of a local job draw at the same
-  // time.
+  // More threads bring little, and the other tasks of a local job draw at the same time.
   constexpr unsigned kThreadsMax = 4;
   const int threads =
       static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kThreadsMax));
@@ -82,7 +83,7 @@ Dataset open(const DatasetSpec& spec, uint64_t seed, bool eval) {
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(spec.format)));
 }
 
-// Of the key that names its labels, or all.
+// Returns the mark of the key that names its labels, or all files.
 const yaml::Mark& fileMark(const DatasetSpec& spec) {
   if (!spec.files_marks.empty()) return spec.files_marks[0];
   for (const yaml::Mark* mark : {&spec.labels_mark, &spec.npy.labels.mark, &spec.npy.targets.mark})
@@ -105,8 +106,8 @@ void checkClassNames(const DatasetSpec& spec, const Part& labels, bool eval) {
                  printable(empty[0]));
 }
 
-// What the model reads, by the names or numbers that it was trained on; nullopt where the table to
-// predict of says it alone: without a header and categories, of a model that says nothing.
+// Returns the columns that the model was trained on. nullopt: the table to predict from decides,
+// because the job has no header and no categories, and the model no signature.
 std::optional<TrainedColumns> columnsOf(const DatasetSpec& train,
                                         const std::optional<DataSignature>& model) {
   if (model && model->isTable()) return trainedColumns(*model);
@@ -115,22 +116,25 @@ std::optional<TrainedColumns> columnsOf(const DatasetSpec& train,
 }
 
 UnlabelledExamples readTable(const std::filesystem::path& file, const DatasetSpec& like,
-                             int64_t width, const std::optional<DataSignature>& model) {
+                             int64_t width, const std::optional<DataSignature>& model,
+                             std::span<const std::string> keep) {
   if (model && model->isTable() && model->header != like.csv.header)
     throw Error(ErrorCode::kBadConfig,
                 fmt::format("{}: the model was trained on a table with 'header: {}', and the job's "
                             "file says 'header: {}'",
                             file.string(), model->header, like.csv.header));
   const std::optional<TrainedColumns> trained = columnsOf(like, model);
-  CsvExamples examples = readCsvExamples(file, like.csv, width, trained ? &*trained : nullptr);
-  return {std::move(examples.features),
-          {},
-          std::move(examples.categories),
-          std::move(examples.unread),
-          std::move(examples.truths)};
+  CsvExamples examples =
+      readCsvExamples(file, like.csv, width, trained ? &*trained : nullptr, keep);
+  UnlabelledExamples unlabelled{std::move(examples.features),   {},
+                                std::move(examples.categories), std::move(examples.unread),
+                                std::move(examples.truths),     std::move(examples.kept)};
+  unlabelled.other_words = std::move(examples.other_words);
+  return unlabelled;
 }
 
-// What the job's images become, or those of another job whose model reads pixels.
+// Returns the settings of the job's images; for another job whose model reads pixels, settings of
+// its shape.
 cluster::ImagesSpec imagesLike(const std::filesystem::path& file, const DatasetSpec& like,
                                const std::vector<int64_t>& input_shape) {
   if (like.format == DatasetSpec::Format::kImages) return like.image_folder;
@@ -146,7 +150,8 @@ cluster::ImagesSpec imagesLike(const std::filesystem::path& file, const DatasetS
 
 UnlabelledExamples readFeatures(const std::filesystem::path& file, const DatasetSpec& like,
                                 const std::vector<int64_t>& input_shape,
-                                const std::optional<DataSignature>& model) {
+                                const std::optional<DataSignature>& model,
+                                std::span<const std::string> keep) {
   DTF_CHECK(!input_shape.empty());
   if (model) checkPreparation(like, *model);
   const auto images = [&] { return readImageFeatures(file, imagesLike(file, like, input_shape)); };
@@ -159,7 +164,7 @@ UnlabelledExamples readFeatures(const std::filesystem::path& file, const Dataset
   if (begin.starts_with("PK") && like.format == DatasetSpec::Format::kNpz)
     return readNpzExamples(file, like);
   if (like.format == DatasetSpec::Format::kCsv)
-    return readTable(file, like, input_shape.back(), model);
+    return readTable(file, like, input_shape.back(), model, keep);
   // What is none of these is refused by the reader of the format that the job trains on.
   if (!begin.starts_with(std::string_view("\0\0\x08", 3))) {
     if (like.format == DatasetSpec::Format::kImages) return images();

@@ -1,9 +1,8 @@
 #pragma once
 
-// What examples are made of. An example has named, typed parts of one shape each ("features",
-// "labels", and categories by their names); a
-// data set holds a part of all its examples, a batch that of some. Which parts there are, and of
-// which type, is said by PartSpec alone, so that whoever moves examples moves bytes.
+// The parts of examples. An example has named, typed parts of one shape each ("features", "labels",
+// and categories by their names). A data set holds each part of all its examples, a batch of some
+// of them. Only PartSpec tells names and types apart: code that moves examples moves bytes.
 
 #include <cstdint>
 #include <span>
@@ -18,7 +17,7 @@
 
 namespace dtf::data {
 
-// As the model's graph names the inputs that are fed.
+// Names of the fed inputs in the model's graph.
 inline constexpr const char* kFeatures = "features";
 inline constexpr const char* kLabels = "labels";
 
@@ -36,8 +35,8 @@ struct PartSpec {
 // Threads: immutable after construction, hence thread-safe.
 class Part {
  public:
-  // `source` is what messages call it: a path, or "the embedded digits". The bytes are of whole
-  // examples (DTF_CHECK).
+  // `source` is for messages: a path, or "the embedded digits". The bytes are whole examples
+  // (DTF_CHECK).
   Part(PartSpec spec, std::string source, ByteBlock bytes)
       : spec_(std::move(spec)),
         example_bytes_(spec_.bytes()),
@@ -52,7 +51,7 @@ class Part {
   int64_t count() const { return static_cast<int64_t>(bytes_.size() / example_bytes_); }
   std::span<const uint8_t> bytes() const { return {bytes_.data(), bytes_.size()}; }
   bool onDisk() const { return bytes_.onDisk(); }
-  // As ByteBlock's, for example `index`.
+  // See ByteBlock::willNeed(), for example `index`.
   void willNeed(int64_t index) const {
     bytes_.willNeed(static_cast<size_t>(index) * example_bytes_, example_bytes_);
   }
@@ -62,7 +61,8 @@ class Part {
     DTF_CHECK(DTypeOf<T>::value == spec_.dtype);
     return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
   }
-  // Of example `index` in [0, count()); unchecked, it is called per example and step.
+  // Returns example `index` in [0, count()); unchecked, because it runs for each example of each
+  // step.
   std::span<const uint8_t> of(int64_t index) const {
     return {bytes_.data() + static_cast<size_t>(index) * example_bytes_, example_bytes_};
   }
@@ -74,8 +74,8 @@ class Part {
   ByteBlock bytes_;
 };
 
-// Some examples, where a step reads them: for each part a tensor whose first dimension is the
-// largest batch that there is room for.
+// Some examples for a step: for each part a tensor with the largest batch size as its first
+// dimension.
 struct Batch {
   Batch() = default;
   Batch(std::span<const Part> like, int64_t examples) : count(examples) {
@@ -88,7 +88,7 @@ struct Batch {
     }
   }
   std::vector<Tensor> parts;  // in the order of the data set
-  int64_t count = 0;          // of the examples that are in it: the first ones
+  int64_t count = 0;          // of the examples in it: the first ones
 };
 
 }  // namespace dtf::data

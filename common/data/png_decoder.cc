@@ -23,8 +23,8 @@ constexpr png_uint_32 kPngChunksMax = 1000;  // that libpng keeps: texts, profil
 // One PNG file in memory.
 // Owns: libpng's state.  Borrows: the bytes and the name.
 // Threads: thread-compatible.
-// Errors: kBadData. libpng tells of them by a longjmp, which must not pass over a destructor: what
-// it calls and what calls it inside guarded() has none.
+// Errors: kBadData. libpng reports them by longjmp, which must not skip a destructor: its
+// callbacks, and the calls in guarded(), have none.
 class PngReader {
  public:
   PngReader(std::span<const uint8_t> bytes, const std::string& name)
@@ -63,7 +63,7 @@ class PngReader {
   }
 
  private:
-  // Grey or red, green and blue, 8 bits each.
+  // Requests grey, or red, green and blue, 8 bits each.
   void askForBytes() {
     png_set_expand(png_);  // palettes, fewer than 8 bits, and transparent colours
     png_set_scale_16(png_);

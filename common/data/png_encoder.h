@@ -1,6 +1,6 @@
 #pragma once
 
-// Pixels to PNG, for what shows images.
+// Encodes pixels as PNG, for programs that show images.
 
 #include <cstdint>
 #include <span>
@@ -9,7 +9,7 @@
 namespace dtf::data {
 
 // `pixels`: height * width * channels bytes, row by row; 1 channel is grey, 3 are red, green and
-// blue, a fourth is how opaque a pixel is. Height and width from 1.
+// blue, a fourth is the opacity. Height and width from 1.
 std::string encodePng(int64_t height, int64_t width, int64_t channels,
                       std::span<const uint8_t> pixels);
 

@@ -80,7 +80,8 @@ std::vector<Json> preparationOf(const cluster::ImagesSpec& images) {
            {"channels", images.channels}}};
 }
 
-// Without what only the files say: columns, and the classes of folders.
+// Returns a signature without the parts that only the files hold: columns, and the classes of
+// folders.
 DataSignature declaredSignature(const DatasetSpec& spec) {
   DataSignature signature;
   signature.kind = kindOf(spec.format);
@@ -104,6 +105,8 @@ DataSignature declaredSignature(const DatasetSpec& spec) {
 CsvHeader headerOf(const DatasetSpec& spec) {
   try {
     return readCsvHeader(spec.files, spec.csv);
+  } catch (const yaml::ErrorAt&) {
+    throw;  // it has a place already
   } catch (const Error& error) {
     throw yaml::ErrorAt(error.code(), spec.files_marks.at(0), error.message());
   }
@@ -118,7 +121,7 @@ void addColumns(const TrainedColumns& columns, const DatasetSpec& spec, DataSign
   signature.targets[0].columns = utf8Of(columns.targets);
 }
 
-// Where the data lie, for messages.
+// Returns the place of the data, for messages.
 std::string nameOf(const DatasetSpec& spec) {
   if (spec.format == DatasetSpec::Format::kImages) return spec.image_folder.folder.path.string();
   if (!spec.files.empty()) return spec.files[0].string();
@@ -130,11 +133,11 @@ const yaml::Mark& markOf(const DatasetSpec& spec) {
   return spec.files_marks.empty() ? spec.mark : spec.files_marks[0];
 }
 
-// Names as a signature writes them, and as they are in the file.
+// Names as a signature writes them, with the names in the file.
 using HeaderNames = std::map<std::string, std::string>;
 
-// The names in `header` that a signature writes as `trained`, in that order, where `asked` are no
-// others or nobody asked; else `asked`, so that the difference is found.
+// Returns the names in `header` of the columns `trained`, in that order, if `asked` are the same
+// columns or none were asked for; else `asked`, so that the difference is found.
 Names inTrainedOrder(const HeaderNames& header, const Names& trained, const Names& asked,
                      bool any_are_asked) {
   Names found;
@@ -150,7 +153,7 @@ Names inTrainedOrder(const HeaderNames& header, const Names& trained, const Name
   return !any_are_asked || sorted(found) == sorted(asked) ? found : asked;
 }
 
-// A table with names: columns where the model's stand.
+// Gives a table with names the model's columns, in the model's order.
 void nameTrained(const TrainedColumns& trained, DatasetSpec& spec) {
   const CsvHeader header = headerOf(spec);
   HeaderNames names;
@@ -198,8 +201,7 @@ cluster::DatasetSpec readAsTrained(const DatasetSpec& spec, const DataSignature&
   if (difference.empty()) return named;
   throw yaml::ErrorAt(ErrorCode::kBadData, markOf(spec),
                       nameOf(spec) +
-                          ": its numbers mean something else than those that the model "
-                          "was trained on:\n" +
+                          ": its numbers have another meaning than the model's training data:\n" +
                           difference);
 }
 
@@ -215,9 +217,9 @@ DataSignature withTargetsOf(const DatasetSpec& spec, DataSignature model) {
   return model;
 }
 
-void checkPreparation(const DatasetSpec& spec, const DataSignature& model) {
+std::string preparationDifference(const DatasetSpec& spec, const DataSignature& model) {
   DataSignature declared = declaredSignature(spec);
-  if (declared.kind != model.kind) return;
+  if (declared.kind != model.kind) return {};
   DataSignature trained = model;
   // The training data alone decide these; take the model's.
   declared.header = trained.header;
@@ -225,12 +227,15 @@ void checkPreparation(const DatasetSpec& spec, const DataSignature& model) {
   declared.targets = trained.targets;
   for (size_t i = 0; i < std::min(declared.inputs.size(), trained.inputs.size()); ++i)
     declared.inputs[i].columns = trained.inputs[i].columns;
-  const std::string difference = signatureDifference(trained, declared, "the job's file");
+  return signatureDifference(trained, declared, "the job's file");
+}
+
+void checkPreparation(const DatasetSpec& spec, const DataSignature& model) {
+  const std::string difference = preparationDifference(spec, model);
   if (!difference.empty())
-    throw Error(
-        ErrorCode::kBadConfig,
-        "the job's file asks for other numbers than those that the model was trained on:\n" +
-            difference);
+    throw Error(ErrorCode::kBadConfig,
+                "the job's file asks for another preparation than the model's training data:\n" +
+                    difference);
 }
 
 }  // namespace dtf::data

@@ -11,28 +11,32 @@
 namespace dtf::data {
 
 // Blocks: on the disk: the first lines of tables, the names of the classes' folders.
-// Errors: those of readCsvHeader() and classFolders(), at the key that names the file.
+// Errors: see readCsvHeader() and classFolders(), at the key that names the file.
 DataSignature readSignature(const cluster::DatasetSpec& spec);
 
 // Returns `spec` with the columns of the model: a table with a header is read by the names of the
 // training data, whatever the order of its columns and of the names in the job's file.
-// Blocks, errors: as readSignature(); kBadData at the key that names the file, with both sides, for
-// data that mean something else.
+// Blocks, errors: see readSignature(); kBadData at the key that names the file, with both sides,
+// for data with another meaning.
 cluster::DatasetSpec readAsTrained(const cluster::DatasetSpec& spec, const DataSignature& model);
 
-// The same by the training data of the job, whose file names the targets of both.
+// Does the same by the job's training data; the job's file names the targets of both.
 cluster::DatasetSpec readAsTrained(const cluster::DatasetSpec& spec,
                                    const cluster::DatasetSpec& train);
 
-// `model`, with the names of the targets that the job's file gives to `spec`: the file says that
-// they are the same, under other names. Blocks, errors: as readSignature().
+// Returns `model` with the names of the targets that the job's file gives to `spec`: to the file
+// they are the same, under other names. Blocks, errors: see readSignature().
 DataSignature withTargetsOf(const cluster::DatasetSpec& spec, DataSignature model);
 
-// The columns of the model's inputs and targets.
+// Returns the columns of the model's inputs and targets.
 TrainedColumns trainedColumns(const DataSignature& model);
 
-// That the job's file asks for examples without labels to be prepared as those that the model was
-// trained on; their columns are the model's.
+// Returns how the preparation that the job's file describes differs from the model's, for a person,
+// as signatureDifference(). Empty: it doesn't. Columns aren't compared, and no data are read.
+std::string preparationDifference(const cluster::DatasetSpec& spec, const DataSignature& model);
+
+// Checks that the job's file prepares examples without labels as the training examples were. Their
+// columns are the model's.
 // Errors: kBadConfig with both sides.
 void checkPreparation(const cluster::DatasetSpec& spec, const DataSignature& model);
 

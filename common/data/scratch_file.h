@@ -10,16 +10,16 @@
 
 namespace dtf::data {
 
-// A file without a name in $TMPDIR, or /var/tmp: it is gone with the last who has it open or
-// mapped.
+// A file without a name in $TMPDIR, or /var/tmp: it disappears with its last descriptor and
+// mapping.
 // Owns: its descriptor.
 // Threads: thread-compatible.
-// Errors: kCannotWrite naming the folder and what to do, where there is no room.
+// Errors: kCannotWrite naming the folder and what to do, if there is no room.
 class ScratchFile {
  public:
-  // With room for so many bytes: what is written later does not find the disk full.
+  // Reserves so many bytes, so that later writes don't find the disk full.
   explicit ScratchFile(size_t bytes);
-  // Empty, and as long as what is appended.
+  // Creates an empty file, which append() extends.
   ScratchFile();
 
   // Blocks: on the disk.

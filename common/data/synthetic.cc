@@ -108,7 +108,7 @@ Dataset drawSynthetic(Problem problem, int64_t classes, uint64_t seed, bool eval
   DTF_CHECK(classes >= 2);
   if (count < 1)
     throw Error(ErrorCode::kBadConfig,
-                fmt::format("{} examples were asked for: draw at least 1", count));
+                fmt::format("cannot draw {} examples: draw at least 1", count));
   if (problem == Problem::kClicks) return drawClicks(seed, eval, count);
   const PartSpec features = syntheticFeatures(problem);
   const PartSpec labels = syntheticLabels(problem);

@@ -34,14 +34,14 @@ inline constexpr int64_t kTableFeatures = 10;
 inline constexpr int64_t kCentreFeatures = 16;
 inline constexpr int64_t kTags = 4;
 
-// What is drawn, without drawing it.
+// The parts of the examples, without drawing any.
 PartSpec syntheticFeatures(cluster::Problem problem);
 PartSpec syntheticLabels(cluster::Problem problem);
 
-// The rule of one tag, or of `linear` with tag 0: the weights of the features.
+// Returns the rule of one tag, or of `linear` with tag 0: the weights of the features.
 std::array<float, kTableFeatures> linearRule(uint64_t seed, int64_t tag);
 
-// Of variance 1: the sum of 12 uniform numbers, which needs no logarithm.
+// Draws a number of variance 1: the sum of 12 uniform ones, which needs no logarithm.
 double bellOfTwelve(Random& random);
 
 // `classes` is for kCentres. Training and evaluation never draw the same numbers.

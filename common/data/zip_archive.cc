@@ -45,7 +45,7 @@ struct InflateEnd {
   void operator()(z_stream* stream) const { inflateEnd(stream); }
 };
 
-// What is packed is read in pieces of this size.
+// Packed data are read in pieces of this size.
 constexpr size_t kPieceBytes = size_t{1} << 20;
 
 }  // namespace
@@ -80,7 +80,7 @@ void ZipArchive::readAt(uint64_t offset, std::span<uint8_t> to) const {
 }
 
 std::string ZipArchive::readAt(uint64_t offset, size_t bytes) const {
-  // Before memory is taken for it.
+  // Checks before it allocates.
   if (offset > file_bytes_ || bytes > file_bytes_ - offset)
     fail("damaged zip archive: a part of it would lie beyond its end");
   std::string text(bytes, '\0');
@@ -170,7 +170,11 @@ const ZipArchive::Entry& ZipArchive::find(std::string_view name) const {
   if (found == entries_.end()) {
     const std::vector<std::string> all = names();
     const std::vector<std::string_view> words(all.begin(), all.end());
-    fail(fmt::format("there is no '{}' in the archive{}", name, yaml::suggestion(name, words)));
+    // Names of arrays are short: 'y' is as near to 'x' as a misspelling.
+    constexpr size_t kListedMax = 20;
+    fail(fmt::format(
+        "there is no '{}' in the archive{}", name,
+        words.size() > kListedMax ? yaml::suggestion(name, words) : ": it has " + join(all, ", ")));
   }
   if (found->method != kStored && found->method != kDeflated)
     fail(fmt::format("'{}' is packed by method {}; stored and deflated files are read", name,
@@ -186,7 +190,7 @@ void ZipArchive::failDamaged(const Entry& entry, const std::string& why) const {
   fail(fmt::format("'{}' in the archive is damaged{}{}", entry.name, why.empty() ? "" : ": ", why));
 }
 
-// Fills `to` with the first bytes of a file; those are all of it where `whole` is said.
+// Fills `to` with the first bytes of a file; with all of them if `whole`.
 void ZipArchive::unpack(const Entry& entry, std::span<uint8_t> to, bool whole) const {
   DTF_CHECK(to.size() <= entry.bytes && (!whole || to.size() == entry.bytes));
   const std::string local = readAt(entry.offset, kLocalBytes);
@@ -201,7 +205,7 @@ void ZipArchive::unpack(const Entry& entry, std::span<uint8_t> to, bool whole) c
   readAt(begin, to);
 }
 
-// False: the data are damaged, or are of another size.
+// Returns false if the data are damaged, or of another size.
 bool ZipArchive::inflate(uint64_t begin, uint64_t packed_bytes, std::span<uint8_t> to,
                          bool whole) const {
   z_stream stream{};

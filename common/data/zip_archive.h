@@ -2,10 +2,10 @@
 
 // The files in a zip archive, as NumPy writes them into .npz: stored or deflated, also with the
 // sizes of zip64 (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT). No encryption, no
-// parts.
+// archives in parts.
 //
-// Archives are untrusted: offsets and sizes are compared with the file's, and what is unpacked with
-// its checksum.
+// Archives are untrusted: offsets and sizes are compared with the file's, and unpacked data with
+// their checksum.
 
 #include <cstdint>
 #include <filesystem>
@@ -19,7 +19,7 @@
 
 namespace dtf::data {
 
-// Owns: the open file and the list of what is in it.
+// Owns: the open file and its directory.
 // Threads: thread-compatible.
 // Blocks: on the disk.
 // Errors: kBadData naming the archive: missing, no zip archive, damaged, a file in it that is
@@ -30,10 +30,10 @@ class ZipArchive {
 
   std::vector<std::string> names() const;
   uint64_t bytes() const { return file_bytes_; }  // of the archive
-  // A whole file of the archive.
+  // Reads a whole file of the archive.
   ByteBlock read(std::string_view name, uint64_t bytes_max) const;
 
-  // Of a file of the archive its first bytes, whose checksum nobody looks at, and how many it has.
+  // The first bytes of a file of the archive, without a check of its checksum, and its size.
   struct Beginning {
     std::vector<uint8_t> bytes;
     uint64_t whole_bytes = 0;
