@@ -13,7 +13,7 @@ namespace {
 
 class BinariesTest : public ::testing::Test {
  protected:
-  // Executables of no content; each name may have folders.
+  // Makes empty executables; each name may have folders.
   void make(const std::vector<std::string>& names, fs::perms perms = fs::perms::owner_all) const {
     for (const std::string& name : names) {
       fs::create_directories((root() / name).parent_path());

@@ -57,6 +57,24 @@ TEST_F(ChiefReportsTest, AJobThatPausesMeetsOnceMoreBehindItsResult) {
   EXPECT_FALSE(reports_.isOver());
 }
 
+TEST_F(ChiefReportsTest, AJobInOneProcessPlacesNothing) {
+  job_.cluster.worker.resize(1);
+  reports_.onNotice(ModelNotice{.variables = 2, .parameters = 7850, .ps_bytes = {31400}}, false);
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_EQ(said_[0].find("placement"), std::string::npos) << said_[0];
+  job_.cluster.ps.resize(1);
+  reports_.onNotice(ModelNotice{.variables = 2, .parameters = 7850, .ps_bytes = {31400}}, false);
+  ASSERT_EQ(said_.size(), 3u);
+  EXPECT_EQ(said_[2], "placement: ps/0 30.7 KiB");
+}
+
+TEST_F(ChiefReportsTest, RecordsThatAreLeftOutAreNoAlarm) {
+  reports_.onNotice(LeftOutNotice{1, {"t.csv:3:5: 'x' is no number"}}, false);
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_NE(said_[0].find("t.csv:3:5: 'x' is no number"), std::string::npos);
+  EXPECT_TRUE(alarms_.empty()) << "a quiet launch reports them in its result";
+}
+
 TEST_F(ChiefReportsTest, ASnapshotIsNoCheckpoint) {
   reports_.onNotice(WentBackNotice{400, 17, true, "to the snapshot"}, false);
   EXPECT_FALSE(reports_.checkpoint().has_value()) << "nobody looks for it on the disk";

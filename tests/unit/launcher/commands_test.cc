@@ -57,7 +57,7 @@ TEST_F(CommandsTest, ACheckSaysHowLargeTheJobIs) {
                  options_);
   });
   EXPECT_EQ(code_, 0);
-  EXPECT_THAT(text, HasSubstr("trains on 50 examples, evaluates on what is on other hosts"));
+  EXPECT_THAT(text, HasSubstr("trains on 50 examples, evaluates on data on other hosts"));
   EXPECT_THAT(text, HasSubstr("model: 7850 parameters"));
   EXPECT_THAT(text, HasSubstr("worker/0"));
 }

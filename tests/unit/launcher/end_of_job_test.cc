@@ -120,9 +120,84 @@ TEST(EndOfJob, FinishedWorkersAreThoseThatHaveEndedWithZero) {
   EXPECT_TRUE(finishedWorkers(factsOf(kDone, kWaiting, kMissed)).empty());
 }
 
+TEST(EndOfJob, AWorkerThatHasFinishedMayStillHostAShard) {
+  using enum TaskState;
+  std::vector<TaskFacts> tasks = factsOf(kReady, kReady, kReady);
+  tasks[2].has_finished = true;
+  EXPECT_EQ(finishedWorkers(tasks), std::vector<uint32_t>{1});
+  EXPECT_TRUE(hasAWorkerFinished(tasks));
+  EXPECT_FALSE(haveAllWorkersGone(tasks));
+  tasks[1].has_finished = true;
+  EXPECT_TRUE(haveAllWorkersGone(tasks));
+  EXPECT_FALSE(haveOthersFinished(tasks, 1)) << "their processes are there";
+  EXPECT_FALSE(isChiefDone(tasks));
+}
+
+// A job without ps: each of three workers hosts a shard, one is a backup worker.
+class WorkersHostTest : public ::testing::Test {
+ protected:
+  WorkersHostTest() {
+    for (size_t task = 0; task < 3; ++task) {
+      monitor_.onSpawned(task);
+      monitor_.onReady(task);
+    }
+  }
+
+  ManualClock clock_;
+  TaskMonitor monitor_{{{JobKind::kWorker, 0}, {JobKind::kWorker, 1}, {JobKind::kWorker, 2}},
+                       clock_,
+                       {.restarts = RestartLimits{.max = 1}, .spares = 1, .workers_host = true}};
+};
+
+TEST_F(WorkersHostTest, AWorkerOnItsWayBackIsTooLateForTheResultAndTheOthersEnd) {
+  monitor_.onExit(1, {0, SIGKILL});
+  EXPECT_EQ(monitor_.state(1), TaskState::kWaiting);
+  monitor_.onResult(true);
+  EXPECT_EQ(monitor_.takeOrders(), (std::vector<SignalOrder>{{0, SIGTERM}, {2, SIGTERM}}))
+      << "they would wait for its shard";
+  monitor_.onExit(0, {0, 0});
+  monitor_.onExit(2, {0, 0});
+  EXPECT_TRUE(monitor_.finished());
+  EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
+}
+
+TEST_F(WorkersHostTest, AFinishedWorkerIsKnownToTheProcessesThatAreStartedAgain) {
+  monitor_.onFinished(1);
+  monitor_.onFinished(2);
+  EXPECT_EQ(finishedWorkers(monitor_.facts()), (std::vector<uint32_t>{1, 2}));
+  monitor_.onExit(1, {0, SIGKILL});
+  EXPECT_EQ(monitor_.state(1), TaskState::kWaiting) << "the chief needs its shard";
+  EXPECT_EQ(finishedWorkers(monitor_.facts()), std::vector<uint32_t>{2})
+      << "its next process has not finished";
+}
+
+TEST_F(WorkersHostTest, TheFirstWorkerThatFinishesSetsADeadlineTheLastACloserOne) {
+  monitor_.onFinished(1);
+  clock_.advance(seconds(100));
+  monitor_.onTime();
+  EXPECT_FALSE(monitor_.stopping());
+  monitor_.onFinished(2);
+  monitor_.onFinished(0);
+  clock_.advance(seconds(31));
+  monitor_.onTime();
+  EXPECT_EQ(monitor_.rootCause()->what,
+            "the workers have finished, but these tasks did not end in time: worker/0, worker/1, "
+            "worker/2");
+}
+
+TEST_F(WorkersHostTest, NoWorkerCanBeSpared) {
+  monitor_.onExit(1, {0, SIGKILL});
+  clock_.advance(std::chrono::seconds(10));
+  monitor_.onTime();
+  EXPECT_EQ(monitor_.takeStarts(), std::vector<size_t>{1});
+  monitor_.onSpawned(1);
+  monitor_.onExit(1, {0, SIGKILL});
+  EXPECT_EQ(monitor_.state(1), TaskState::kFailed);
+}
+
 }  // namespace
 
-// Its own limits: tasks are started again.
+// A monitor with limits that allow restarts.
 class RestartingMonitorTest : public ::testing::Test {
  protected:
   RestartingMonitorTest() {
@@ -144,7 +219,7 @@ class RestartingMonitorTest : public ::testing::Test {
                        {.restarts = RestartLimits{}}};
 };
 
-// The training is over and saved, or they would not have ended with 0.
+// The training is over and saved, else the others would not have ended with 0.
 TEST_F(RestartingMonitorTest, AChiefThatIsKilledWhenAllOthersHaveFinishedWasAtItsEnd) {
   monitor_.onExit(0, {0, 0});
   monitor_.onExit(2, {0, 0});
@@ -173,7 +248,7 @@ TEST_F(RestartingMonitorTest, AChiefThatIsBackMeanwhileIsEnded) {
   expectDone();
 }
 
-// It may say so when all others have left: its last checkpoint could not be written.
+// For example, it could not write the last checkpoint when all others had left.
 TEST_F(RestartingMonitorTest, AChiefThatFailsInItsOwnWordsHasFailed) {
   for (const int code : {65, exitCode(ErrorCode::kUnavailable), exitCode(ErrorCode::kDeadline)}) {
     TaskMonitor monitor{{{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}},
@@ -240,7 +315,19 @@ TEST_F(RestartingMonitorTest, APsThatWaitsForItsRestartIsNotWaitedForBehindTheRe
   expectDone();
 }
 
-// A worker that waited in vain, or was killed once too often, while the others made all steps.
+TEST_F(RestartingMonitorTest, AWorkerThatWaitsForItsRestartIsNotStartedBehindTheResult) {
+  monitor_.onExit(2, {0, SIGKILL});
+  EXPECT_EQ(monitor_.state(2), TaskState::kWaiting);
+  monitor_.onResult(true);
+  clock_.advance(seconds(31));
+  EXPECT_TRUE(monitor_.takeStarts().empty());
+  EXPECT_TRUE(monitor_.takeOrders().empty());
+  monitor_.onExit(1, {0, 0});
+  monitor_.onExit(0, {0, 0});
+  expectDone();
+}
+
+// A worker waited in vain, or was killed once too often, while the others made all steps.
 TEST_F(RestartingMonitorTest, WhatFailedBeforeTheResultOfAllStepsDoesNotMatter) {
   for (const bool is_done : {true, false}) {
     TaskMonitor monitor{{{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}},
@@ -296,7 +383,7 @@ TEST_F(RestartingMonitorTest, AFailureOfItsOwnBehindTheResultIsNoFailureOfTheJob
   }
 }
 
-// A job that a person pauses: the chief has saved and reported that.
+// A user pauses the job: the chief has saved and reported that.
 TEST_F(RestartingMonitorTest, TasksThatLeavePausedBehindTheResultEndNobody) {
   TaskMonitor monitor{{{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}},
                       clock_,

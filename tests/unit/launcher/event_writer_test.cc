@@ -25,7 +25,7 @@ class EventWriterTest : public ::testing::Test {
     writer_ = Fd(ends[1]);
   }
 
-  // What was written, a line each.
+  // Returns the events that were written, one for each line.
   std::vector<Json> events() const {
     std::string text(1 << 16, '\0');
     const ssize_t n = ::read(reader_.get(), text.data(), text.size());
@@ -69,6 +69,7 @@ TEST_F(EventWriterTest, WhatIsNotKnownIsNullAndWhatIsNoTextIsReplaced) {
   EXPECT_EQ(lines[0]["step"], 3);
   EXPECT_TRUE(lines[0]["loss"].isNull());
   EXPECT_TRUE(lines[0]["eval_accuracy"].isNull());
+  EXPECT_TRUE(lines[0]["straggler"].isNull());
   EXPECT_EQ(lines[1]["message"], "caf\xef\xbf\xbd") << "a name in Latin-1 is no reason to fail";
 }
 

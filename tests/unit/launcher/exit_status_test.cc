@@ -12,7 +12,7 @@ namespace dtf::launcher {
 
 namespace {
 
-// Of a child that does `end`.
+// Returns the status of a child that calls `end`.
 template <class End>
 ExitStatus statusOfChild(End end) {
   const pid_t child = ::fork();
@@ -50,9 +50,8 @@ TEST(ExitStatus, TextHasTheWordOfAKnownCodeAndTheNameOfTheSignal) {
   EXPECT_EQ((ExitStatus{65, 0}).text(), "exited with code 65 (bad_data)");
   EXPECT_EQ((ExitStatus{42, 0}).text(), "exited with code 42");
   EXPECT_EQ((ExitStatus{0, SIGSEGV}).text(), "was killed by SIGSEGV (signal 11)");
-  EXPECT_EQ(
-      (ExitStatus{0, SIGBUS}).text(),
-      "was killed by SIGBUS (signal 7), as when a data file becomes shorter while it is read");
+  EXPECT_EQ((ExitStatus{0, SIGBUS}).text(),
+            "was killed by SIGBUS (signal 7), as when a data file is truncated while it is read");
   EXPECT_EQ(signalName(SIGRTMIN + 1), "signal " + std::to_string(SIGRTMIN + 1)) << "has no name";
 }
 

@@ -6,6 +6,7 @@ namespace dtf::launcher {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -32,6 +33,25 @@ TEST_F(ExplainCommand, SaysWhatDurabilityCosts) {
   EXPECT_THAT(explained(), HasSubstr("of replicas"));
   job_.durability.kind = cluster::Durability::kSnapshot;
   EXPECT_THAT(explained(), HasSubstr("of two snapshots in /dev/shm"));
+}
+
+TEST_F(ExplainCommand, SaysHowEachShardIsExchangedAndWhyNotOtherwise) {
+  job_.cluster.ps.resize(1);
+  job_.cluster.ps[0].address = {"localhost", 1};
+  job_.cluster.worker[0].address = {"localhost", 2};
+  EXPECT_THAT(
+      explained(),
+      AllOf(HasSubstr("transfers of worker/0:\n  ps/0: parameters float32, in shared memory"),
+            HasSubstr("no: 'replication.overlap' is false")));
+  job_.train->replication.overlap = true;
+  job_.cluster.ps.assign(3, job_.cluster.ps[0]);
+  for (cluster::TaskSpec& ps : job_.cluster.ps) ps.address.host = "elsewhere";
+  EXPECT_THAT(explained(),
+              AllOf(HasSubstr("  ps/0, ps/1: parameters float32, in messages"),
+                    HasSubstr("no: the tasks are on different hosts"),
+                    ContainsRegex("    overlap +yes\n"), HasSubstr("no: the shard is empty")));
+  options_.json = true;
+  EXPECT_THAT(explained(), HasSubstr("\"why_not\":\"'replication.transfer_dtype' is float32\""));
 }
 
 TEST_F(ExplainCommand, TowersShareAStep) {

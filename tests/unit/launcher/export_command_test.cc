@@ -30,10 +30,10 @@ TEST_F(ExportCommand, TheEndingChoosesTheFormatAndTheValuesAreTheCheckpoints) {
 
 TEST_F(ExportCommand, AnEndingThatIsNoFormatIsRefusedBeforeAnythingIsRead) {
   EXPECT_THAT(refusal(ErrorCode::kUsage, [this] { return exportModel(job_, options_); }),
-              HasSubstr("where to? --to "));
+              HasSubstr("--to is missing: "));
   options_.to = folder_.path() + "/model.pt";
   EXPECT_THAT(refusal(ErrorCode::kUsage, [this] { return exportModel(job_, options_); }),
-              HasSubstr("the ending says the format: .safetensors, .npz or .onnx"));
+              HasSubstr("unknown format; end the name with .safetensors, .npz or .onnx"));
 }
 
 }  // namespace

@@ -1,20 +1,20 @@
-// Stands in for psd and workerd in the launcher's tests: does what the script in DTF_FAKE says,
-// command by command, separated by ';'. After the last one it exits with 0.
+// Stands in for psd and workerd in the launcher's tests: runs the script in DTF_FAKE, command by
+// command, separated by ';'. After the last one it exits with 0.
 //   out TEXT, err TEXT     a line on stdout, on stderr
 //   part TEXT              on stdout, without "\n"
 //   flood N                N numbered lines on stdout
 //   touch FILE             makes an empty file
 //   await FILE             waits until it exists, 30 s at most
-//   ready                  tells the launcher
-//   notify JSON            tells the launcher that line
+//   ready                  reports to the launcher that it is ready
+//   notify JSON            sends the launcher that line
 //   pause                  waits for a signal, for ever
-//   ignore-term            from now on
+//   ignore-term            ignores SIGTERM from now on
 //   on-term N              exits with N on SIGTERM
 //   fork                   a child in the same group that pauses
-//   argv, fds, env NAME    show what it was born with
-//   listening              shows whether DTF_LISTEN_FD listens
-//   exit N, kill SIGNAL    ends so
-//   kill-once FILE         the same with SIGKILL, unless FILE exists; makes it
+//   argv, fds, env NAME    print its arguments, descriptors, a variable
+//   listening              prints whether DTF_LISTEN_FD listens
+//   exit N, kill SIGNAL    end it
+//   kill-once FILE         kills it with SIGKILL, unless FILE exists; makes it
 
 #include <dirent.h>
 #include <fcntl.h>

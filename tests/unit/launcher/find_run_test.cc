@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A cluster file whose run directory, as seen from here, is <folder>/here.
+// A cluster file with the run directory <folder>/here.
 class FindRunTest : public ::testing::Test {
  protected:
   FindRunTest() {
@@ -25,7 +25,7 @@ class FindRunTest : public ::testing::Test {
   ~FindRunTest() override { ::unsetenv("XDG_RUNTIME_DIR"); }
 
   fs::path root() const { return folder_.path(); }
-  // A launch of the file from elsewhere.
+  // Registers a launch of the file from elsewhere.
   fs::path remembered(const std::string& name) const {
     cluster::JobSpec there = job_;
     there.run_dir = root() / name;
@@ -35,6 +35,12 @@ class FindRunTest : public ::testing::Test {
   }
   static RunLock running(const fs::path& folder) {
     return RunLock(folder, {.job = "job", .launcher = ::getpid()});
+  }
+  // The registry tells by the time which entry is the last one.
+  void makeEntriesOlder() const {
+    const auto past = fs::file_time_type::clock::now() - std::chrono::hours(1);
+    for (const auto& entry : fs::directory_iterator(root() / "dtf"))
+      fs::last_write_time(entry.path(), past);
   }
   FoundRun find() const { return findRun(job_, options_); }
 
@@ -73,6 +79,40 @@ TEST_F(FindRunTest, WhenNothingRunsItIsTheLastRun) {
   EXPECT_EQ(find().folder, root() / "here") << "it ran from here, too";
 }
 
+// A copy of the file has the same `job`, and so the same folder.
+TEST_F(FindRunTest, ARunWhoseFolderAnotherFileHasTakenOverIsFoundAndThatFileNamed) {
+  const fs::path there = remembered("there");
+  makeEntriesOlder();
+  const std::string copy = folder_.write("copy.yaml", "");
+  job_.run_dir = there;
+  ASSERT_EQ(rememberRun(job_, copy), "");
+  job_.run_dir = root() / "here";
+  const RunLock of_the_copy = running(there);
+  EXPECT_EQ(find().folder, there);
+  EXPECT_EQ(find().other_file, copy);
+  EXPECT_FALSE(find().running.has_value()) << "stop would end it";
+  EXPECT_EQ(otherFileText(find()),
+            "the last run in " + there.string() + " is of " + copy + ", not of this file");
+  const fs::path own = remembered("own");
+  EXPECT_EQ(find().folder, own) << "its own one comes first";
+  EXPECT_EQ(otherFileText(find()), "");
+  options_.cluster_file = copy;
+  EXPECT_EQ(find().folder, there);
+  EXPECT_TRUE(find().running.has_value());
+  EXPECT_TRUE(find().other_file.empty());
+}
+
+TEST_F(FindRunTest, ARunOfAnotherFileHereIsNamedAndAnOwnOneElsewhereComesFirst) {
+  const std::string copy = folder_.write("copy.yaml", "");
+  fs::create_directories(job_.run_dir / "logs");
+  ASSERT_EQ(rememberRun(job_, copy), "");
+  EXPECT_EQ(find().folder, job_.run_dir);
+  EXPECT_EQ(find().other_file, copy);
+  const fs::path there = remembered("there");
+  EXPECT_EQ(find().folder, there);
+  EXPECT_TRUE(find().other_file.empty());
+}
+
 TEST_F(FindRunTest, SeveralThatRunElsewhereAreNamed) {
   const RunLock one = running(remembered("one"));
   const RunLock two = running(remembered("two"));
@@ -100,7 +140,7 @@ TEST_F(FindRunTest, AnotherPathToTheSameFileIsTheSameFile) {
 }
 
 TEST_F(FindRunTest, ARegistryThatCannotBeWrittenIsAWarning) {
-  folder_.write("dtf", "no folder");  // where the registry is
+  folder_.write("dtf", "no folder");  // in the registry's place
   fs::create_directories(job_.run_dir);
   EXPECT_NE(rememberRun(job_, options_.cluster_file).find("only from this folder"),
             std::string::npos);

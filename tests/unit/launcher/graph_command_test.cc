@@ -55,7 +55,7 @@ TEST_F(GraphCommand, AMistakeIsShownAtItsOp) {
 TEST_F(GraphCommand, ItNeedsAFileAndSomethingToRun) {
   EXPECT_THAT(refusal(ErrorCode::kUsage,
                       [this] { return graph(job_, options_, net::Credentials::ownUser()); }),
-              HasSubstr("which graph? --graph GRAPH.yaml says it"));
+              HasSubstr("--graph is missing: name a GRAPH.yaml"));
   graphIs("ops:\n  - Const: {name: x, dtype: float32, shape: [], value: 2}\n");
   EXPECT_THAT(refusal(ErrorCode::kBadConfig,
                       [this] { return graph(job_, options_, net::Credentials::ownUser()); }),
@@ -66,7 +66,7 @@ TEST_F(GraphCommand, TasksThatDoNotRunAreNamed) {
   graphIs(kGraph);
   EXPECT_THAT(refusal(ErrorCode::kUnavailable,
                       [this] { return graph(job_, options_, net::Credentials::ownUser()); }),
-              HasSubstr("ps/0 doesn't run: 'dtf-launch serve "));
+              HasSubstr("ps/0 doesn't run: start its tasks with 'dtf-launch serve "));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class GraphFeedsTest : public ::testing::Test {
     files_.write("table.csv", table);
   }
 
-  // Of a file with these placeholders and this `run`, its first line being line 6.
+  // Opens the feeds of a file with these placeholders and this `run`, whose first line is line 6.
   std::unique_ptr<GraphFeeds> open(const std::string& run, const std::string& x = "[2, 2]") {
     files_.write("graph.yaml", "ops:\n  - Placeholder: {name: x, dtype: float32, shape: " + x +
                                    "}\n  - Placeholder: {name: c, dtype: int32, shape: [2]}\n" +
@@ -56,7 +56,7 @@ TEST_F(GraphFeedsTest, NumbersAreTheSameInAllSteps) {
   EXPECT_THAT(fedTensors(*spec_), ElementsAre("n", "x"));
 }
 
-// Three batches of two are an epoch: each example once, its label beside it.
+// Three batches of two are an epoch: each example once, with its label.
 TEST_F(GraphFeedsTest, BatchesGoThroughTheDataInAnOrderOfTheSeed) {
   const std::string run = "  feeds: {x: features, c: labels}\n" + data_;
   const auto feeds = open(run), again = open(run), other = open(run + "  seed: 5\n");
@@ -92,7 +92,7 @@ TEST_F(GraphFeedsTest, WhatIsNoBatchOfTheDataIsRefusedAtItsLine) {
               AllOf(HasSubstr("graph.yaml:7:"), HasSubstr("files")));
 }
 
-// 8 GB that the data doesn't fit: they are compared before memory is taken for what is fed.
+// 8 GB that don't fit the data: the shapes are compared before memory is allocated.
 TEST_F(GraphFeedsTest, MemoryIsTakenWhenTheFirstStepIsFed) {
   EXPECT_THAT(error("  feeds: {x: features, c: labels}\n" + data_, "[2, 1000000000]"),
               HasSubstr("make it float32[2, 2]"));

@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// w [4,3] on ps/0; x w on worker/1, which two ops there read; their sum comes back to worker/0.
+// w [4,3] is on ps/0; two ops on worker/1 read the product x w; their sum goes back to worker/0.
 class GraphPartsTest : public ::testing::Test {
  protected:
   GraphPartsTest() {

@@ -30,7 +30,7 @@ class Group {
       ::fork();
       for (;;) ::pause();
     }
-    ::setpgid(leader_, leader_);  // whichever of the two comes first
+    ::setpgid(leader_, leader_);  // in both processes, as either may come first
   }
   ~Group() {
     ::kill(-leader_, SIGKILL);
@@ -40,7 +40,7 @@ class Group {
   Group& operator=(const Group&) = delete;
 
   pid_t leader() const { return leader_; }
-  // Whether every process of it has ended within `timeout_ms`.
+  // Returns whether all its processes end within `timeout_ms`.
   bool gone(int timeout_ms) const {
     pollfd state{held_.get(), POLLIN, 0};
     return ::poll(&state, 1, timeout_ms) == 1;
@@ -51,7 +51,7 @@ class Group {
   pid_t leader_ = -1;
 };
 
-// The guard among the children of a process, once it has left that one's session.
+// Returns the guard among the children of a process, once it has left the parent's session.
 pid_t guardOf(pid_t parent) {
   const std::string id = std::to_string(parent);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -83,7 +83,7 @@ TEST(GroupGuard, WhatIsLeftIsKilledWithTheLauncher) {
   EXPECT_FALSE(released.gone(0));
 }
 
-// As when a terminal is closed, or somebody kills the launcher's whole group.
+// For example because a terminal is closed, or a user kills the launcher's whole group.
 TEST(GroupGuard, OutlivesTheLaunchersGroup) {
   const Group kept;
   int ends[2];

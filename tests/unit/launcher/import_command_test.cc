@@ -29,12 +29,12 @@ TEST_F(ImportCommand, AJobThatRunsIsLeftAlone) {
   const RunLock running(runDir(), {.job = "tiny", .launcher = ::getpid()});
   options_.from = weights();
   EXPECT_THAT(refusal(ErrorCode::kUnavailable, [this] { return importModel(job_, options_); }),
-              HasSubstr("weights are imported before it starts"));
+              HasSubstr("import weights before the job starts"));
 }
 
 TEST_F(ImportCommand, ItNeedsAFileAndAModel) {
   EXPECT_THAT(refusal(ErrorCode::kUsage, [this] { return importModel(job_, options_); }),
-              HasSubstr("from where? --from "));
+              HasSubstr("--from is missing: "));
   options_.from = weights();
   job_.train.reset();
   EXPECT_THAT(refusal(ErrorCode::kBadConfig, [this] { return importModel(job_, options_); }),

@@ -61,6 +61,23 @@ TEST_F(InitCommand, WritesAnotherFileOrStdout) {
   EXPECT_FALSE(std::filesystem::exists("-"));
 }
 
+TEST_F(InitCommand, AFileThatCannotBeIsNotWrittenAndLeavesTheOneThatIsThere) {
+  std::string names, records;
+  for (int i = 0; i < 3000; ++i) names += std::string(500, 'x') + std::to_string(i) + ",";
+  for (int row = 0; row < 4; ++row) {
+    for (int i = 0; i < 3000; ++i) records += std::to_string((i + 3 * row) % 7) + ",";
+    records += row % 2 == 0 ? ",x\n" : ",y\n";
+  }
+  folder_.write("wide.csv", names + "gap,kind\n" + records);
+  options_.data = "wide.csv";
+  mistakeOf(ErrorCode::kBadData, [this] { printed(); });
+  EXPECT_FALSE(std::filesystem::exists("wide.yaml"));
+  folder_.write("wide.yaml", "mine");
+  options_.force = true;
+  mistakeOf(ErrorCode::kBadData, [this] { printed(); });
+  EXPECT_EQ(folder_.read("wide.yaml"), "mine");
+}
+
 TEST_F(InitCommand, AnswersInJson) {
   options_.json = true;
   const Json event = Json::parse(printed());

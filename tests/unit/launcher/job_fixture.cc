@@ -87,7 +87,7 @@ cluster::JobSpec JobFixture::job(const std::vector<std::string>& ps,
 
 pid_t JobFixture::start(const cluster::JobSpec& job, bool json) {
   options_.json = json;
-  std::fflush(nullptr);  // or the child writes what this process has said, too
+  std::fflush(nullptr);  // or the child writes this process's buffered output, too
   const pid_t pid = ::fork();
   if (pid == 0) runLauncher(job, options_, folder_);
   return pid;

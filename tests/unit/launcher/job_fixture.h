@@ -1,6 +1,7 @@
 #pragma once
 
-// Launches jobs of fake tasks in processes of their own, and looks at what they leave behind.
+// Launches jobs of fake tasks in processes of their own, and checks their output, files and
+// processes.
 
 #include <gtest/gtest.h>
 #include <sys/types.h>
@@ -21,11 +22,10 @@ class JobFixture : public ::testing::Test {
   JobFixture();
   ~JobFixture() override;
 
-  // A job whose tasks run these scripts (fake_task.cc), all with automatic ports.
+  // A job with tasks that run these scripts (fake_task.cc), all with automatic ports.
   cluster::JobSpec job(const std::vector<std::string>& ps, const std::vector<std::string>& workers);
 
-  // dtf-launch in a process of its own, in its own process group. Its stdout and stderr go to
-  // files.
+  // Starts dtf-launch in a process and process group of its own. Its stdout and stderr go to files.
   pid_t start(const cluster::JobSpec& job, bool json = false);
   ExitStatus await(pid_t launcher);  // fails the test and kills it after 20 s
   ExitStatus run(const cluster::JobSpec& job, bool json = false) { return await(start(job, json)); }
@@ -33,9 +33,9 @@ class JobFixture : public ::testing::Test {
   void awaitFile(const std::filesystem::path& file);
   void awaitText(const std::filesystem::path& file, const std::string& wanted);
   void awaitError(const std::string& text);  // on the launcher's stderr
-  // Every process of every job of this test, launchers included, has gone within `seconds`.
+  // Expects that all processes of all jobs of this test, launchers included, end within `seconds`.
   void expectNoProcess(double seconds);
-  size_t processes() const;  // that this test's jobs have now, without launchers
+  size_t processes() const;  // number of this test's processes, without launchers
 
   std::string out() const { return text(folder_ / "out"); }
   std::string err() const { return text(folder_ / "err"); }

@@ -32,7 +32,7 @@ constexpr std::string_view kWords =
     "train: {format: csv, files: [words.csv], label_column: y, feature_columns: [a], "
     "categorical_columns: {c: ";
 
-// One line each, so that a mistake has a place that can be looked for.
+// Each key has a line of its own, so that a mistake's place can be checked.
 std::string jobWith(std::string_view more) {
   return fmt::format("{{{}, {}, train: {{{}, {}, steps: 5}}}}\n", more, kTasks, kSomeModel,
                      kSomeData);
@@ -53,7 +53,7 @@ std::string layersOf(std::string_view layers, std::string_view more = "") {
                              layers, more),
                  "train: {format: digits, count: 50}, batch_size: 10");
 }
-// What reads a table of numbers, two to an example.
+// Reads a table of numbers, two for each example.
 std::string dataOf(std::string_view data, std::string_view shape = "[2]",
                    std::string_view layer = "flatten: {}") {
   return trainOf(
@@ -63,7 +63,7 @@ std::string dataOf(std::string_view data, std::string_view shape = "[2]",
       fmt::format("batch_size: 2, {}", data));
 }
 
-// What a layer must be given.
+// The required settings of a layer.
 Entries settingsOf(std::string_view layer) {
   if (layer == "reshape") return {{"target_shape", "[784]"}};
   if (layer == "dense") return {{"units", "3"}};
@@ -272,7 +272,8 @@ std::string doubleQuoted(std::string_view text) {
   return fmt::format("\"{}\"", text);
 }
 
-// Of no kind that any key has, of another kind than most, and texts that mean something elsewhere.
+// Values of a kind that no key has, of kinds that few keys have, and texts with a meaning
+// elsewhere.
 const std::vector<std::string>& anywhere() {
   static const std::vector<std::string> values = {"",
                                                   "~",

@@ -1,7 +1,7 @@
 #pragma once
 
-// For each table of keys that a cluster file is read with: files with a place for its map, and what
-// stands in that map when nothing is at its end.
+// For each table of keys in a cluster file: files with a place for the table's map, and valid
+// entries of that map.
 
 #include <string>
 #include <utility>
@@ -13,19 +13,20 @@ namespace dtf::launcher {
 
 struct KeyPlace {
   const yaml::Table* table;
-  std::string file;  // '@' is where the map stands
-  // Its keys with values that a job runs with.
+  std::string file;  // '@' marks the place of the map
+  // The map's keys, with values that a job runs with.
   std::vector<std::pair<std::string, std::string>> entries;
 };
 
-// At least one for each of cluster::allTables(). The files that they name lie in the working
+// At least one for each of cluster::allTables(). The files that they name are in the working
 // directory: writeKeyFiles().
 std::vector<KeyPlace> keyPlaces();
 
 // table.csv, words.csv, x.npy, y.npy, a.npz, images.idx, labels.idx, cifar.bin, folder/{a,b}/0.png.
 void writeKeyFiles();
 
-// Values for `key` as YAML: its smallest and largest, one beyond, and values of every other kind.
+// Returns values for `key` as YAML: its smallest and largest, one beyond each, and values of every
+// other kind.
 std::vector<std::string> endsOf(const yaml::Key& key);
 
 }  // namespace dtf::launcher

@@ -1,5 +1,5 @@
-// No key crashes on what a file can say: generated from the tables of keys, each key at its ends
-// and with values of every other kind, read, checked and explained as dtf-launch does.
+// No value in a file crashes the reader: every key of the tables is read, checked and explained at
+// its ends and with values of every other kind, as by dtf-launch.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ namespace {
 
 constexpr HostMemory kSmallHost{uint64_t{1} << 30, uint64_t{1} << 30};
 
-// Sends the answers of verbs to nowhere.
+// Sends the output of verbs to /dev/null.
 class NoStdout {
  public:
   NoStdout() : kept_(::dup(STDOUT_FILENO)) {
@@ -55,7 +55,7 @@ class NoStdout {
   const int kept_;
 };
 
-// Of all files of a test; its processes share it.
+// Counts all files of a test; the test's processes share it.
 struct Tally {
   int accepted = 0;
   int refused = 0;
@@ -70,7 +70,7 @@ class KeysAtTheirEnds : public ::testing::Test {
   }
   ~KeysAtTheirEnds() override { ::munmap(&tally_, sizeof(Tally)); }
 
-  // As dtf-launch check and explain, on a host where everything runs.
+  // Checks and explains the job as dtf-launch does, on a host that runs all tasks.
   void readJob() {
     yaml::Report report;
     cluster::JobMarks marks;
@@ -92,9 +92,10 @@ class KeysAtTheirEnds : public ::testing::Test {
     ++tally_.accepted;
   }
 
-  // A file is read, or refused with its place; anything else ends this process or fails the test.
+  // A file is read, or rejected with its place; any other outcome ends this process or fails the
+  // test.
   void read(const std::string& text) {
-    std::filesystem::remove("c.yaml");  // one that is cut to nothing waits for its disk
+    std::filesystem::remove("c.yaml");  // a file that is truncated in place waits for its disk
     files_.write("c.yaml", text);
     try {
       readJob();
@@ -107,7 +108,7 @@ class KeysAtTheirEnds : public ::testing::Test {
   }
 
   static void checkRefusal(const Error& error, const std::string& text) {
-    // Or that of an empty file that it names.
+    // Or the place in an empty file that the job names.
     static const std::regex place("(c\\.yaml:[0-9]+:[0-9]+|/dev/null): error: .*");
     const std::string message = printableLines(error.message());  // as main() does
     EXPECT_TRUE(error.code() == ErrorCode::kBadConfig || error.code() == ErrorCode::kBadData ||
@@ -127,8 +128,8 @@ class KeysAtTheirEnds : public ::testing::Test {
     return ::testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count();
   }
 
-  // Runs `reads` in a process of its own: one that ends is no end of the test, and its file is
-  // told.
+  // Runs `reads` in a process of its own: a crash there does not end the test, and the test reports
+  // its file.
   void inProcess(const std::function<void()>& reads) {
     std::fflush(stdout);
     const pid_t pid = ::fork();
@@ -152,7 +153,7 @@ class KeysAtTheirEnds : public ::testing::Test {
   Tally& tally_;
 };
 
-// The place's file with `entries` in its map, the key `name` at `value`.
+// Returns the place's file with `entries` in its map, and the key `name` at `value`.
 std::string fileOf(const KeyPlace& place, std::string_view name, std::string_view value) {
   std::string map;
   for (const auto& [key, text] : place.entries)
@@ -163,7 +164,7 @@ std::string fileOf(const KeyPlace& place, std::string_view name, std::string_vie
   return text;
 }
 
-// `key` is one of `table`, or of a table whose keys its map may have too.
+// Returns whether `key` is in `table`, or in another table whose keys the same map accepts.
 bool hasKey(const yaml::Table& table, std::string_view key) {
   return table.find(key) != nullptr || table.path.find("beside their own") != table.path.npos;
 }
@@ -197,7 +198,7 @@ TEST_F(KeysAtTheirEnds, EachKeyOfEachTableIsReadOrRefusedWithItsPlace) {
 
 TEST_F(KeysAtTheirEnds, APlaceIsOfAJobThatRunsWhereItsMapIsWhole) {
   for (const KeyPlace& place : keyPlaces()) {
-    // A map that chooses one of several has to choose.
+    // A map that chooses one of several kinds must choose one.
     const std::string_view path = place.table->path;
     const bool chooses = path == "durability" || path.find("kernel_initializer, ") != path.npos ||
                          path == "train.optimizer" || path == "train.model.loss" ||

@@ -21,13 +21,13 @@ using ::testing::StartsWith;
 class KeysCheck : public ::testing::Test {
  protected:
   std::string keys() const { return folder_.path() + "/keys"; }
-  // A CA, and keys of `tasks`.
+  // Makes a CA, and keys for `tasks`.
   void makeKeys(const std::vector<std::string>& tasks, const std::string& job = "job") const {
     net::KeyFolder::create(keys(), job, {}, [&](net::KeyFolder& made) {
       for (const std::string& task : tasks) made.issue(task, "localhost", {});
     });
   }
-  // What is wrong, in the order of the file; empty: nothing. Tasks on "there" don't run here.
+  // Returns the mistakes in the order of the file; empty: none. Tasks on "there" don't run here.
   std::string mistakes(const std::string& more = "", ErrorCode code = ErrorCode::kBadData) const {
     const std::string file = folder_.write(
         "c.yaml",
@@ -59,17 +59,19 @@ TEST_F(KeysCheck, ToOtherHostsAllAreSentFromHere) {
   makeKeys({"ps/0", "worker/0"});
   for (const char* launch : {"launch: {via: ssh}\n", "launch: {via: slurm}\n"})
     EXPECT_THAT(mistakes(launch),
-                AllOf(StartsWith(place() + keys() + " has no key of worker/1: "),
-                      HasSubstr("dtf-launch keys issue " + keys() + " worker/1 makes it")))
+                AllOf(StartsWith(place() + keys() + " has no key for worker/1: "),
+                      HasSubstr("dtf-launch keys issue " + keys() + " worker/1\n")))
         << launch;
 }
 
 TEST_F(KeysCheck, AMissingFolderAndMissingKeysAreNamed) {
   EXPECT_THAT(mistakes(),
-              StartsWith(place() + keys() + " is no folder of keys: dtf-launch keys init"));
+              StartsWith(place() + keys() +
+                         " is not a folder of keys: make one with dtf-launch keys init " + keys() +
+                         " --cluster " + folder_.path() + "/c.yaml"));
   makeKeys({"client"});
-  EXPECT_THAT(mistakes(), AllOf(StartsWith(place() + keys() + " has no key of ps/0, worker/0: "),
-                                HasSubstr(" ps/0 worker/0 makes them")));
+  EXPECT_THAT(mistakes(), AllOf(StartsWith(place() + keys() + " has no key for ps/0, worker/0: "),
+                                HasSubstr("make them on"), HasSubstr(" ps/0 worker/0")));
 }
 
 TEST_F(KeysCheck, AMissingCaIsToldOnce) {

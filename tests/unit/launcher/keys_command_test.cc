@@ -41,16 +41,16 @@ TEST_F(KeysCommand, AClusterFileNamesJobAndTasks) {
 }
 
 TEST_F(KeysCommand, TheJobIsSaidOnceAndForAll) {
-  EXPECT_THAT(refused(ErrorCode::kUsage, "init"), HasSubstr("keys of which job?"));
+  EXPECT_THAT(refused(ErrorCode::kUsage, "init"), HasSubstr("the name of the job is missing"));
   options_.job = "other";
   options_.cluster = options_.cluster_file;
-  EXPECT_THAT(refused(ErrorCode::kUsage, "init"), HasSubstr("--job other is not the job of"));
+  EXPECT_THAT(refused(ErrorCode::kUsage, "init"), HasSubstr("--job other differs from the job of"));
   options_.cluster.reset();
   act("init");
   options_.cluster = options_.cluster_file;
   EXPECT_THAT(refused(ErrorCode::kUsage, "issue"), HasSubstr("is of job 'other', but"));
   options_.cluster.reset();
-  EXPECT_THAT(refused(ErrorCode::kUsage, "issue"), HasSubstr("keys for whom?"));
+  EXPECT_THAT(refused(ErrorCode::kUsage, "issue"), HasSubstr("no task is named"));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ class LastWords : public ::testing::Test {
  protected:
   LastWords() : logs_("logs", tasks_, false, false, [](auto, auto) {}) {}
 
-  // What is said in place of stdout and stderr.
+  // Prints with files in place of stdout and stderr; returns the exit code.
   int say(const char* stdout_file, const TaskMonitor& monitor) {
     const Fd old_out(::dup(STDOUT_FILENO)), old_err(::dup(STDERR_FILENO));
     const Fd out(::open(stdout_file, O_WRONLY | O_CREAT, 0600));
@@ -51,7 +51,7 @@ TEST_F(LastWords, AResultThatStdoutDoesNotTakeIsNoSuccess) {
   TaskMonitor done(tasks_, clock_, {});
   EXPECT_EQ(say("/dev/full", done), 73);
   EXPECT_THAT(readFile("err", 1000),
-              HasSubstr("stdout did not take the result; it is in runs/x/summary.json"));
+              HasSubstr("cannot write the result to stdout; it is in runs/x/summary.json"));
 }
 
 }  // namespace dtf::launcher

@@ -72,6 +72,22 @@ TEST(LaunchPlan, TasksThatTheFileOnlyCountsBecomeAList) {
                        R"(cluster.worker=[{"address":"[::1]:3","threads":3}])"}));
 }
 
+// As on Slurm: `cluster: {worker: {count: 2}}`.
+TEST(LaunchPlan, AJobWithoutPsHasWorkersAloneAndNamesNoPs) {
+  cluster::JobSpec job;
+  cluster::TaskSpec counted = task("localhost", 0);
+  counted.by_count = true;
+  job.cluster.worker = {counted, counted};
+  const ChosenAddresses chosen = {{TaskId{JobKind::kWorker, 0}, "one:1"},
+                                  {TaskId{JobKind::kWorker, 1}, "two:2"}};
+  const std::vector<TaskCommand> plan = makePlan(job, input(), chosen);
+  ASSERT_EQ(plan.size(), 2u);
+  for (const TaskCommand& command : plan) {
+    EXPECT_EQ(command.argv.front(), "/opt/dtf/workerd");
+    EXPECT_EQ(command.argv.back(), R"(cluster.worker=[{"address":"one:1"},{"address":"two:2"}])");
+  }
+}
+
 TEST(LaunchPlan, AWorkerWithThreadsKeepsThem) {
   cluster::JobSpec job;
   job.cluster.worker = {task("localhost", 0)};

@@ -77,7 +77,7 @@ TEST(ListenSockets, EveryProcessOfATaskGetsACopyAndThePortStaysUntilItIsDropped)
   EXPECT_NO_THROW(open(fixed));
 }
 
-// Its agent was killed, say, and the next one is told the port that the first had chosen.
+// For example, an agent was killed, and the next one gets the port that the first had chosen.
 TEST(ListenSockets, AChosenPortIsTakenAgainWhileOldConnectionsLinger) {
   cluster::ClusterSpec fixed = autoPs(1);
   {
@@ -94,7 +94,7 @@ TEST(ListenSockets, AChosenPortIsTakenAgainWhileOldConnectionsLinger) {
     const Fd listening = first.copyFor(kPs0);
     Fd accepted(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
     ASSERT_TRUE(accepted.valid());
-    accepted = Fd();  // the first to close is who has to linger
+    accepted = Fd();  // the end that closes first lingers
     char byte;
     ASSERT_EQ(::read(client.get(), &byte, 1), 0);
   }
@@ -134,7 +134,7 @@ TEST(ListenSockets, InsecureOrKeysAllowEveryAddressOfThisHost) {
   cluster = autoPs(1, "192.0.2.1");
   cluster.insecure = true;
   EXPECT_THAT(messageOf(cluster, ErrorCode::kBadConfig),
-              ::testing::HasSubstr("'192.0.2.1' of ps/0 is another one"));
+              ::testing::HasSubstr("'192.0.2.1' of ps/0 is not this host"));
 }
 
 TEST(ListenSockets, HostThatCantBeResolvedIsNamed) {

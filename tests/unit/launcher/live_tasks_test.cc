@@ -34,7 +34,7 @@ TEST_F(LiveTasksTest, OfTheFileAndThenOfTheRecord) {
 }
 
 TEST_F(LiveTasksTest, WhereNothingListensThereIsNoAnswer) {
-  // A name that is none, and addresses that are none, are not asked.
+  // Words that are no task, and addresses that are invalid, are not asked.
   for (const LiveTask& task : askTasks(job_.cluster,
                                        {.tasks = {{"worker/0", 1, "127.0.0.1:1"},
                                                   {"chief", 2, "127.0.0.1:1"},

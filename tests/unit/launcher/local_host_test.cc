@@ -13,7 +13,7 @@
 namespace dtf::launcher {
 namespace {
 
-// One line for each event but output, which is collected.
+// Records one line for each event but output, which it collects.
 class Recorder final : public TaskEvents {
  public:
   void onStarted(size_t task, pid_t pid) override {
@@ -75,7 +75,7 @@ TEST_F(LocalHostTest, ATaskStartsSpeaksAndEndsInThisOrder) {
 
 TEST_F(LocalHostTest, ASuspendedTaskIsSeenAndMayGoOn) {
   host_.listen(tasks(), false, [] { return false; });
-  // `exec`: a shell that starts a program may be stopped while it waits for the program to start.
+  // `exec`, because a shell may be stopped while it waits for its program to start.
   host_.start(0, shell("echo up; exec sleep 1000"));
   runUntil(io_, [this] { return events_.output == "up\n"; });
   EXPECT_FALSE(host_.suspended(0));

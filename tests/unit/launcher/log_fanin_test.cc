@@ -20,7 +20,7 @@ class LogFaninTest : public ::testing::Test {
  protected:
   LogFaninTest() { logs_.add(0, 1); }
   void say(const std::string& text) { logs_.feed(0, text); }
-  // As a disk that is full: no file of this process may be longer.
+  // Simulates a full disk: no file of this process may be longer.
   static void limitFiles(rlim_t bytes) {
     std::signal(SIGXFSZ, SIG_IGN);
     rlimit limit{};
@@ -52,7 +52,7 @@ TEST_F(LogFaninTest, AFileGoesOnAfterADiskThatWasFullAndSaysWhatItLacks) {
       folder_.read("worker-1.1.log"),
       "before\nlos\ndtf-launch: 25 bytes are missing here: they could not be written\nafter\n");
   EXPECT_THAT(shown_, HasSubstr("warning: cannot write " + folder_.path() + "/worker-1.1.log: "));
-  EXPECT_THAT(shown_, HasSubstr("goes on; 25 bytes of it are lost\n"));
+  EXPECT_THAT(shown_, HasSubstr("is written again; 25 bytes of it are lost\n"));
   EXPECT_THAT(shown_, HasSubstr("worker/1 | after\n"));
 }
 

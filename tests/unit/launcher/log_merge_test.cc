@@ -69,7 +69,7 @@ TEST_F(LogMergeTest, ALineThatGrowsIsHandedOverOnceWhole) {
   EXPECT_EQ(read(true), "0:000+00:00 end\n") << "the last line of a killed task";
 }
 
-// As `logs -f` reads them: what is not that old yet waits for others that were slower to write.
+// `logs -f` reads them so: a young line waits for older lines of slower writers.
 TEST_F(LogMergeTest, FilesThatGrowComeByTimeTooAndSoDoesOneThatIsAddedLater) {
   const auto second = [](int64_t n) {
     return *timeOfLine("2026-03-01T10:00:00.000+00:00") + 1000 * n;

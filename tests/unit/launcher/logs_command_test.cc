@@ -5,6 +5,7 @@
 namespace dtf::launcher {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class LogsCommand : public VerbTest {
@@ -36,7 +37,8 @@ TEST_F(LogsCommand, OnlyThoseThatAreNamed) {
   EXPECT_EQ(shown(), "worker/0 | of the worker\n");
   options_.tasks = {"worker/7"};
   EXPECT_THAT(refusal(ErrorCode::kUsage, [this] { return logs(job_, options_); }),
-              HasSubstr("the job has no task 'worker/7'"));
+              AllOf(HasSubstr("the job has no task 'worker/7'"),
+                    HasSubstr("dtf-launch check " + options_.cluster_file.string())));
 }
 
 TEST_F(LogsCommand, OfSeveralLaunchesTheLastWithWhatWasStartedAgain) {

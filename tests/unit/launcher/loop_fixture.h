@@ -1,6 +1,6 @@
 #pragma once
 
-// A loop, and a pipe whose read end it watches.
+// A loop that watches the read end of a pipe.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@ namespace {
 class MemoryKillsTest : public ::testing::Test {
  protected:
   void write(const std::string& text) { std::ofstream(path_) << text; }
-  // As the kernel writes it, after so many kills.
+  // Writes the kernel's file with `kills` in it.
   void count(int kills) {
     write("nr_free_pages 12\noom_kill " + std::to_string(kills) + "\nunevictable_pgs_culled 1\n");
   }
@@ -35,9 +35,9 @@ TEST_F(MemoryKillsTest, ASigkillIsTheKernelsWhenItsCountHasRisen) {
   EXPECT_FALSE(kills.explained({137, 0}).memory_ran_out);
   const ExitStatus status = kills.explained({0, SIGKILL});
   EXPECT_TRUE(status.memory_ran_out);
-  EXPECT_EQ(status.text(),
-            "was killed by SIGKILL (signal 9), it seems by the kernel, for lack of memory: see "
-            "dmesg");
+  EXPECT_EQ(
+      status.text(),
+      "was killed by SIGKILL (signal 9), probably by the kernel, for lack of memory: see dmesg");
   EXPECT_FALSE(kills.explained({0, SIGKILL}).memory_ran_out) << "it has been told of";
 }
 

@@ -34,15 +34,14 @@ TEST(ModelCopy, WhatIsNotHereIsSaidToBeThere) {
   job.cluster.worker[0].address = {"node1", 0};
   const Error error(ErrorCode::kCannotWrite, "the disk is full");
   EXPECT_EQ(noModelText(job, "done", 120, error),
-            "warning: the model is not here: the disk is full\n"
+            "warning: the model was not copied here: the disk is full\n"
             "  it is on node1, in /runs/x/checkpoints/step-120\n"
-            "  the same command once more brings it, and trains nothing; fetch_model: false in "
+            "  the same command once more copies it, and trains nothing; fetch_model: false in "
             "'launch' leaves it there");
-  EXPECT_NE(
-      noModelText(job, "stopped", 120, error)
-          .find("the same command once more trains on from it, and brings the model at its own "
-                "end; fetch_model: "),
-      std::string::npos);
+  EXPECT_NE(noModelText(job, "stopped", 120, error)
+                .find("the same command once more trains on from it, and copies the model at its "
+                      "end; fetch_model: "),
+            std::string::npos);
   job.train.emplace();
   job.train->checkpoint.emplace().stay = true;
   EXPECT_NE(noModelText(job, "done", 120, error).find("step-120, and its shards are with the ps\n"),

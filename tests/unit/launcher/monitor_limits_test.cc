@@ -35,7 +35,7 @@ TEST(Limits, BackupWorkersCanBeSpared) {
   EXPECT_EQ(limitsOf(job).spares, 0u);
 }
 
-// `dtf-launch stop` must not advise to kill a launcher whose chief is still saving, in time.
+// Otherwise `dtf-launch stop` would advise to kill a launcher whose chief is still saving in time.
 TEST(Limits, StopWaitsLongerThanTheLauncherMayTake) {
   cluster::JobSpec job;
   job.train.emplace().checkpoint.emplace();

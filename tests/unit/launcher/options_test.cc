@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <sstream>
 
 #include "common/base/error.h"
+#include "tests/support/process.h"
 
 namespace dtf::launcher {
 
@@ -49,15 +51,26 @@ TEST(Options, VerbsAndTheirWords) {
   EXPECT_EQ(parse({"./check"}).cluster_file, "./check");
 }
 
+// Data sets lie in folders of such names.
+TEST(Options, AFolderNamedAsAVerbOfOtherToolsIsNoJob) {
+  const dtf::testing::TemporaryFolder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  std::filesystem::create_directory("train");
+  EXPECT_THAT(mistake({"train"}), ::testing::HasSubstr("did you mean 'dtf-launch up'?"));
+  std::filesystem::current_path(before);
+}
+
 TEST(Options, MistakesSayWhatToDo) {
-  EXPECT_THAT(mistake({}), ::testing::HasSubstr("CLUSTER.yaml is missing"));
+  EXPECT_THAT(mistake({}), ::testing::HasSubstr("the name of its file is missing"));
   EXPECT_THAT(mistake({"stauts", "a.yaml"}),
               ::testing::HasSubstr("did you mean 'dtf-launch status'?"));
   EXPECT_THAT(mistake({"down", "a.yaml"}), ::testing::HasSubstr("did you mean 'dtf-launch stop'?"));
+  EXPECT_THAT(mistake({"train"}), ::testing::HasSubstr("did you mean 'dtf-launch up'?"));
   EXPECT_THAT(mistake({"ps"}), ::testing::HasSubstr("did you mean 'dtf-launch status'?"));
   EXPECT_THAT(mistake({"validate", "a.yaml"}),
               ::testing::HasSubstr("did you mean 'dtf-launch check'?"));
-  EXPECT_THAT(mistake({"frobnicate"}), ::testing::HasSubstr("is no verb, and no CLUSTER.yaml;"));
+  EXPECT_THAT(mistake({"frobnicate"}), ::testing::HasSubstr("is no verb, and no file of a job;"));
   EXPECT_THAT(mistake({"help", "down"}), ::testing::HasSubstr("did you mean 'dtf-launch stop'?"));
   EXPECT_THAT(mistake({"status", "a.yaml", "-d"}),
               ::testing::HasSubstr("for the verbs 'up', 'serve'"));
@@ -92,6 +105,11 @@ TEST(Options, OfAVerbThatUsesACheckpoint) {
               ::testing::HasSubstr("--input expects a file"));
   EXPECT_THAT(mistake({"eval", "a.yaml", "--output", "x"}),
               ::testing::HasSubstr("--output is for the verbs 'predict', 'init'"));
+  EXPECT_EQ(parse({"predict", "a.yaml", "--input", "x", "--keep", "id,a", "--keep", "b"}).keep,
+            (std::vector<std::string>{"id,a", "b"}));
+  EXPECT_EQ(parse({"predict", "a.yaml", "--keep", "id"}).keep, std::vector<std::string>{"id"});
+  EXPECT_THAT(mistake({"eval", "a.yaml", "--keep", "id"}),
+              ::testing::HasSubstr("--keep is for the verb 'predict'"));
   EXPECT_EQ(parse({"export", "a.yaml", "--to", "m.onnx"}).to, "m.onnx");
   EXPECT_EQ(parse({"import", "a.yaml", "--from", "m.onnx"}).from, "m.onnx");
   EXPECT_EQ(parse({"import", "a.yaml", "--from", "m.npz", "--layout", "pytorch"}).layout,
@@ -123,7 +141,7 @@ TEST(Options, OfAJobThatIsWrittenForData) {
   EXPECT_TRUE(options.force);
   EXPECT_EQ(parse({"init", "--data=d.npz", "--features=x"}).features, "x");
   EXPECT_THAT(mistake({"init", "t.csv"}),
-              ::testing::HasSubstr("unexpected argument 't.csv': --data names data"));
+              ::testing::HasSubstr("unexpected argument 't.csv': name the data with --data"));
   EXPECT_THAT(mistake({"init", "--data", "t.csv", "--set", "a=b"}),
               ::testing::HasSubstr("--set is for jobs, not for the verb 'init'"));
   EXPECT_THAT(mistake({"a.yaml", "--data", "t.csv"}),

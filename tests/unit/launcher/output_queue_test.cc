@@ -26,7 +26,7 @@ class OutputQueueTest : public ::testing::Test {
     writer_ = Fd(ends[1]);
   }
 
-  // What lies in the pipe.
+  // Returns the bytes in the pipe.
   std::string read() {
     std::string text(1 << 20, '\0');
     const ssize_t n = ::read(reader_.get(), text.data(), text.size());

@@ -8,6 +8,7 @@ namespace dtf::launcher {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 class PredictCommand : public TrainedTest {};
 
@@ -31,6 +32,25 @@ TEST_F(PredictCommand, AnEndingThatIsNoFormatIsRefusedBeforeAnythingIsRead) {
   options_.output = folder_.path() + "/p.xls";
   EXPECT_THAT(refusal(ErrorCode::kUsage, [this] { return predict(job_, options_); }),
               HasSubstr("p.xls"));
+}
+
+TEST_F(PredictCommand, AnInputOfAnotherShapeIsNamedBeforeTheJobsFile) {
+  imported();
+  const std::string input =
+      folder_.write("narrow", std::string("\0\0\x08\x03\0\0\0\x01\0\0\0\x1c\0\0\0\x0e", 16) +
+                                  std::string(392, 'x'));
+  options_.input = input;
+  EXPECT_THAT(
+      refusal(ErrorCode::kBadConfig, [this] { return predict(job_, options_); }),
+      MatchesRegex(input + ": the model reads examples of shape \\[28, 28, 1\\], but got "
+                           "\\[28, 14\\] from it: use .*\n  the job: .*job.yaml:[0-9]+:[0-9]+"));
+}
+
+TEST_F(PredictCommand, ColumnsAreKeptOfATable) {
+  imported();
+  options_.keep = {"id"};
+  EXPECT_THAT(refusal(ErrorCode::kUsage, [this] { return predict(job_, options_); }),
+              HasSubstr("the job's evaluation data are none: name a table with --input"));
 }
 
 TEST_F(PredictCommand, ExamplesMustComeFromSomewhere) {

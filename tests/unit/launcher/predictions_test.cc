@@ -40,7 +40,7 @@ TEST(Predictions, FilesAndClassesAreCalledByTheirNames) {
             "# example\tfile\tclass\tclass_name\tprobabilities\n0\td/a.png\t1\tdog\t0.1 "
             "0.9\n1\td/\"b\",?c.png\t0\tcat\t0.75 0.25\n");
   EXPECT_EQ(encoded(PredictionFormat::kCsv, {files, classes}),
-            "example,file,class,class_name,probability_0,probability_1\n0,d/a.png,1,dog,0.1,0.9\n"
+            "example,file,class,class_name,p(cat),p(dog)\n0,d/a.png,1,dog,0.1,0.9\n"
             "1,\"d/\"\"b\"\",\tc.png\",0,cat,0.75,0.25\n");
   EXPECT_EQ(
       encoded(PredictionFormat::kJson, {files, classes}),
@@ -53,6 +53,79 @@ TEST(Predictions, FilesAndClassesAreCalledByTheirNames) {
   EXPECT_NE(encoded(PredictionFormat::kCsv, {{}, one}).find("\n0,1,,0.1,0.9\n1,0,cat,"),
             std::string::npos)
       << "class 1 has no name";
+  EXPECT_TRUE(encoded(PredictionFormat::kCsv, {{}, one})
+                  .starts_with("example,class,class_name,p(cat),probability_1\n"));
+}
+
+// One unit of a sigmoid gives the probability of the second class.
+TEST(Predictions, OfTwoClassesTheProbabilityIsNamedByItsClass) {
+  const model::ModelSpec sigmoid = modelWith(model::Loss::kSigmoidCrossEntropy);
+  const std::string classes[] = {"no", "yes"};
+  const std::vector<float> outputs = {0.125F, 0.75F};
+  const auto encoded = [&](PredictionFormat format, const PredictionNames& names) {
+    return encodePredictions(format, sigmoid, outputs, 1, names);
+  };
+  EXPECT_EQ(encoded(PredictionFormat::kText, {{}, classes}),
+            "# example\tclass\tclass_name\tp(yes)\n0\t0\tno\t0.125\n1\t1\tyes\t0.75\n");
+  EXPECT_EQ(encoded(PredictionFormat::kCsv, {{}, classes}),
+            "example,class,class_name,p(yes)\n0,0,no,0.125\n1,1,yes,0.75\n");
+  EXPECT_EQ(encoded(PredictionFormat::kJson, {{}, classes}),
+            "{\"event\":\"prediction\",\"example\":0,\"class\":0,\"class_name\":\"no\","
+            "\"probability_of\":\"yes\",\"probabilities\":[0.125]}\n"
+            "{\"event\":\"prediction\",\"example\":1,\"class\":1,\"class_name\":\"yes\","
+            "\"probability_of\":\"yes\",\"probabilities\":[0.75]}\n");
+  EXPECT_TRUE(encoded(PredictionFormat::kText, {}).starts_with("# example\tclass\tp(1)\n"));
+  model::ModelSpec tags = sigmoid;
+  tags.labels_dtype = DType::kFloat32;
+  EXPECT_TRUE(encodePredictions(PredictionFormat::kCsv, tags, outputs, 1)
+                  .starts_with("example,probability_0\n"))
+      << "of a target there are no classes";
+}
+
+TEST(Predictions, KeptColumnsAreInEachLineAlsoOfARecordThatCannotBeRead) {
+  const model::ModelSpec softmax = modelWith(model::Loss::kSoftmaxCrossEntropy);
+  const std::vector<std::string> truths = {"1", "0"};
+  const std::vector<data::BadRecord> unread = {{1, "t.csv:3:1: 'x' is no number"}};
+  const data::KeptColumns kept = {{"id", "full, name"}, {"7", "Ann\tB", "007", "C, D", "9", ""}};
+  const auto encoded = [&](PredictionFormat format) {
+    return encodePredictions(format, softmax, kOutputs, 2, {{}, {}, truths, unread, &kept});
+  };
+  EXPECT_EQ(encoded(PredictionFormat::kText),
+            "# example\tid\tfull, name\ttruth\tclass\tprobabilities\n"
+            "0\t7\tAnn?B\t1\t1\t0.1 0.9\n"
+            "1\t007\tC, D\t\t\terror: t.csv:3:1: 'x' is no number\n"
+            "2\t9\t\t0\t0\t0.75 0.25\n");
+  EXPECT_EQ(encoded(PredictionFormat::kCsv),
+            "example,id,\"full, name\",truth,class,probability_0,probability_1,error\n"
+            "0,7,Ann\tB,1,1,0.1,0.9,\n"
+            "1,007,\"C, D\",,,,,t.csv:3:1: 'x' is no number\n"
+            "2,9,,0,0,0.75,0.25,\n");
+  const std::string json = encoded(PredictionFormat::kJson);
+  EXPECT_TRUE(
+      json.starts_with("{\"event\":\"prediction\",\"example\":0,\"id\":7,\"full, name\":"
+                       "\"Ann\\tB\",\"truth\":1,"))
+      << json;
+  EXPECT_NE(json.find("\"example\":1,\"id\":\"007\",\"full, name\":\"C, D\",\"error\":"),
+            std::string::npos)
+      << json;
+}
+
+TEST(Predictions, AKeptColumnHasANameOfItsOwn) {
+  const model::ModelSpec softmax = modelWith(model::Loss::kSoftmaxCrossEntropy);
+  const auto refused = [&](const std::string& name, PredictionFormat format) {
+    const data::KeptColumns kept = {{name}, {"1", "2"}};
+    try {
+      encodePredictions(format, softmax, kOutputs, 2, {{}, {}, {}, {}, &kept});
+      return std::string();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      return error.message();
+    }
+  };
+  for (const char* name : {"class", "example", "event", "error", "probability_1", "probabilities"})
+    EXPECT_NE(refused(name, PredictionFormat::kCsv).find("already"), std::string::npos) << name;
+  EXPECT_EQ(refused("file", PredictionFormat::kCsv), "") << "no line has one";
+  EXPECT_NE(refused("id", PredictionFormat::kNpy).find("not for an array"), std::string::npos);
 }
 
 TEST(Predictions, OfTargetsNameNoClass) {
@@ -62,6 +135,14 @@ TEST(Predictions, OfTargetsNameNoClass) {
             "# example\toutputs\n0\t0.1\n1\t0.9\n2\t0.75\n3\t0.25\n");
   EXPECT_EQ(encodePredictions(PredictionFormat::kCsv, model, kOutputs, 2),
             "example,output_0,output_1\n0,0.1,0.9\n1,0.75,0.25\n");
+  const std::vector<std::string> targets = {"load_mw", "price"};
+  PredictionNames names{.targets = targets};
+  EXPECT_EQ(encodePredictions(PredictionFormat::kCsv, model, kOutputs, 2, names),
+            "example,load_mw,price\n0,0.1,0.9\n1,0.75,0.25\n");
+  const data::KeptColumns kept = {{"load_mw"}, {"7", "8"}};
+  names.kept = &kept;
+  EXPECT_EQ(encodePredictions(PredictionFormat::kCsv, model, kOutputs, 2, names),
+            "example,load_mw,output_0,price\n0,7,0.1,0.9\n1,8,0.75,0.25\n");
   const std::vector<float> spoilt = {std::numeric_limits<float>::quiet_NaN()};
   EXPECT_EQ(encodePredictions(PredictionFormat::kJson, model, spoilt, 1),
             "{\"event\":\"prediction\",\"example\":0,\"outputs\":[null]}\n");
@@ -87,7 +168,7 @@ TEST(Predictions, TheEndingOfTheFileSaysTheFormat) {
     ADD_FAILURE() << "must throw";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    EXPECT_NE(error.message().find("b.xls: the ending says"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("b.xls: unknown format"), std::string::npos) << error.message();
   }
 }
 

@@ -8,7 +8,7 @@
 #include <array>
 #include <chrono>
 
-// What is said of a job that seems to stand still, on a manual clock.
+// The display of a job that seems to stand still, on a manual clock.
 
 namespace dtf::launcher {
 
@@ -36,7 +36,7 @@ class ProgressDisplayTest : public ::testing::Test {
     return display_->text();
   }
 
-  // The lines since the last call.
+  // Returns the lines since the last call.
   std::string linesAfter(Duration time) {
     clock_.advance(time);
     display_->refresh();
@@ -96,6 +96,22 @@ TEST_F(ProgressDisplayTest, ATaskThatStartsAgainIsAwaitedFromItsOwnStart) {
   EXPECT_EQ(linesAfter(seconds(4)), "");
   EXPECT_THAT(linesAfter(seconds(2)),
               HasSubstr("waiting for worker/0 to become ready (6 s of 60 s)"));
+}
+
+// Its tasks have ended, so none of them is up: "worker 0/1" would read as a loss.
+TEST_F(ProgressDisplayTest, TheLastLineOfAJobCountsNoTasks) {
+  makeDisplay(0);
+  for (const size_t task : {0, 1}) {
+    monitor_.onSpawned(task);
+    monitor_.onReady(task);
+  }
+  progressAfter(seconds(1), 9000);
+  EXPECT_THAT(linesAfter(seconds(0)),
+              HasSubstr("step 9000/10000 90% | loss 0.5 | ps 1/1 worker 1/1"));
+  progressAfter(seconds(1), 10'000);
+  for (const size_t task : {1, 0}) monitor_.onExit(task, ExitStatus{});
+  display_->finish();
+  EXPECT_EQ(linesAfter(seconds(0)), "step 10000/10000 100% | loss 0.5\n");
 }
 
 TEST_F(ProgressDisplayTest, WhomItsChiefWaitsForIsNamedAtOnce) {

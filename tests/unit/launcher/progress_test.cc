@@ -27,6 +27,17 @@ TEST(Progress, ANarrowLineKeepsTheStepAndTheTimeLeft) {
       << "a worker that is missing is more than the examples";
 }
 
+TEST(Progress, TheWorkerThatTheOthersWaitForIsNamed) {
+  ProgressView view{{40, 100, 0.5, 80, {}}, {1, 1}, {2, 2}, {}, ""};
+  view.notice.straggler = {"worker/1\033[2J", "data", 41};
+  EXPECT_EQ(progressLine(view, 60).find('\033'), std::string::npos) << "another process's words";
+  view.notice.straggler = {"worker/1", "data", 41};
+  EXPECT_EQ(progressLine(view),
+            "step 40/100 40% | waits for worker/1 (data) | loss 0.5 | 80 examples/s | ps 1/1 "
+            "worker 2/2");
+  EXPECT_EQ(progressLine(view, 45), "step 40/100 40% | waits for worker/1 (data)");
+}
+
 TEST(Progress, WhomTheJobWaitsForComesAfterTheStep) {
   const ProgressView view{
       {40, 100, 0.5, {}, {}}, {1, 1}, {2, 2}, {}, "no step for 4 s: suspended: worker/1"};
@@ -37,6 +48,7 @@ TEST(Progress, WhomTheJobWaitsForComesAfterTheStep) {
 TEST(Progress, LineLeavesOutWhatIsNotKnown) {
   const ProgressView view{{7, 0, {}, {}, {}}, {0, 0}, {1, 1}, {}, ""};
   EXPECT_EQ(progressLine(view), "step 7 | worker 1/1");
+  EXPECT_EQ(progressLine({{7, 0, {}, {}, {}}, {}, {}, {}, ""}), "step 7");
 }
 
 TEST(Progress, HundredPercentIsTheLastStepOnly) {

@@ -24,6 +24,23 @@ TEST(Report, SaysWhatTheJobReached) {
             "  summary    runs/mnist/summary.json\n");
 }
 
+TEST(Report, TheSlowestWorkerIsNamedWithItsPhase) {
+  const auto summary =
+      Json::parse(R"({"job":"j","outcome":"done","wall_seconds":1,)"
+                  R"("slowest":{"worker":"worker/1","phase":"data","steps":830,"seconds":4.21}})");
+  EXPECT_THAT(resultReport(summary, "run"),
+              ::testing::HasSubstr(
+                  "  slowest    worker/1: data, 4.21 s in 830 steps that waited for it\n"));
+}
+
+TEST(Report, AJobThatIsDoneSaysByWhichNumberOfSteps) {
+  EXPECT_THAT(resumeText({2500, 2500, "", {}}),
+              ::testing::StartsWith("done already at step 2500 of 2500: nothing to train; "));
+  EXPECT_THAT(resumeText({3000, 2500, "", {}}),
+              ::testing::StartsWith("done already at step 3000, beyond the 2500 of this file: "
+                                    "nothing to train; "));
+}
+
 TEST(Report, PromisesNothingOfAFolderThatSomebodyHasRemoved) {
   const testing::TemporaryFiles files;
   const auto summary = Json::parse(
@@ -46,6 +63,22 @@ TEST(Report, PromisesNothingOfAFolderThatSomebodyHasRemoved) {
   EXPECT_EQ(there.find("not there"), std::string::npos) << there;
 }
 
+// In async mode, and with backup workers, it has a few steps more.
+TEST(Report, TheBestCheckpointNamesItsEvaluation) {
+  Json summary = Json::parse(
+      R"({"job":"j","outcome":"done","best":{"step":30,"checkpoint":30},"wall_seconds":1})");
+  EXPECT_THAT(resultReport(summary, "r"),
+              ::testing::HasSubstr("  best       step 30; eval, predict and export use it"));
+  summary["best"]["metric"] = "auc";
+  summary["best"]["auc"] = 0.76071;
+  EXPECT_THAT(resultReport(summary, "r"),
+              ::testing::HasSubstr("  best       step 30 (auc 0.7607); eval, predict and export"));
+  summary["best"]["checkpoint"] = 34;
+  EXPECT_THAT(resultReport(summary, "r"),
+              ::testing::HasSubstr("  best       step 34 (auc 0.7607), from the evaluation at step "
+                                   "30; eval, predict"));
+}
+
 TEST(Report, LeavesOutWhatIsNull) {
   const auto summary = Json::parse(
       R"({"job":"mnist","outcome":"interrupted","global_step":null,"final_loss":null,"eval":{},)"
@@ -65,19 +98,39 @@ TEST(Report, FailureNamesTaskCauseLastLinesAndWhatToRunNext) {
                            "runs/my run/logs/worker-1.1.log",
                            {"ps/1 once, after it died"}}),
             "dtf-launch: error: mnist failed: worker/1 exited with code 65 (bad_data)\n"
-            "  message    cannot read images:\n"
-            "             too short\n"
             "  restarted  ps/1 once, after it died\n"
             "  last lines\n"
             "    | reading images\n"
             "    | giving up\n"
-            "  next       less 'runs/my run/logs/worker-1.1.log'\n");
+            "  next       less 'runs/my run/logs/worker-1.1.log'\n"
+            "  message    cannot read images:\n"
+            "             too short\n");
+}
+
+TEST(Report, TheMessageOfAFailureIsThereOnceAndItsRemedyLast) {
+  const RootCause root{0, "worker/0 exited with code 78 (bad_config)",
+                       "step-2 is of another model:\n  it has 'a'\nGive another run_dir", 78};
+  const std::vector<std::string> lines = {
+      "10:11:12.345 info event=joined ps=1",
+      "10:11:12.346 error event=failed code=bad_config error=\"step-2 is of another model:",
+      "    it has 'a'", "  Give another run_dir\""};
+  EXPECT_EQ(failureReport("j", root, {.last_lines = lines}),
+            "dtf-launch: error: j failed: worker/0 exited with code 78 (bad_config)\n"
+            "  last lines\n"
+            "    | 10:11:12.345 info event=joined ps=1\n"
+            "  message    step-2 is of another model:\n"
+            "               it has 'a'\n"
+            "             Give another run_dir\n");
+  const RootCause killed{0, "worker/0 was killed by SIGABRT (signal 6)", "", 134};
+  EXPECT_THAT(failureReport("j", killed, {.last_lines = lines}),
+              ::testing::HasSubstr("    |   Give another run_dir\"\n"))
+      << "without a message the log has it";
 }
 
 TEST(Report, SigkillSaysWhetherTheKernelKilledForMemory) {
   const RootCause root{0, "ps/0 was killed by SIGKILL (signal 9)", "", 137};
   EXPECT_THAT(failureReport("j", root, {.out_of_memory = true}),
-              ::testing::HasSubstr("out-of-memory killer acted"));
+              ::testing::HasSubstr("out-of-memory killer was active"));
   EXPECT_THAT(failureReport("j", root, {}), ::testing::HasSubstr("did not act"));
   EXPECT_THAT(failureReport("j", root, {.host = "gpu2"}),
               ::testing::HasSubstr("\n  host       gpu2\n"));

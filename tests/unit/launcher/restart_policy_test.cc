@@ -99,12 +99,12 @@ TEST(RestartPolicy, ATaskThatRanForLongPausesAsAtFirst) {
   EXPECT_LE(*policy.onFailure(kCrashed, minutes(1), kStart), milliseconds(200));
 }
 
-// A steady rate of kills costs no more than the pause and the start after each.
+// A steady rate of kills costs only the pause and the start after each kill.
 TEST(RestartPolicy, PausesDoNotGrowForATaskThatIsKilledFromOutside) {
   RestartPolicy policy({.max = 1000}, kSeed);
   for (int i = 0; i < 40; ++i)
     EXPECT_LE(*policy.onFailure(kKilled, seconds(5), kStart), milliseconds(200));
-  // Nor do they shrink for one that fails by itself in between.
+  // The pauses don't shrink for a task that fails by itself in between.
   Duration longest{};
   for (int i = 0; i < 60; ++i) {
     longest = std::max(longest, *policy.onFailure(kCrashed, seconds(1), kStart));

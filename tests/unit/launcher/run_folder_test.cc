@@ -78,15 +78,69 @@ TEST_F(RunFolderTest, SummaryOfAnEarlierRunComesBackWhereThisOneIsRefused) {
   EXPECT_GT(fs::file_size(folder_ / "summary.json"), 3u);
 }
 
+// Nobody has written one since: it is still the last that there is.
+TEST_F(RunFolderTest, WhatAKilledLaunchHasSetAsideComesBackToo) {
+  std::ofstream(folder_ / ".summary.json.before") << "older";
+  {
+    RunFolder run(folder_);
+    run.begin(false);
+    Json summary{{"exit_code", 78}};
+    EXPECT_EQ(run.writeSummary(summary, true), "");
+    EXPECT_TRUE(run.isKept());
+  }
+  EXPECT_EQ(fs::file_size(folder_ / "summary.json"), 5u);
+}
+
+TEST_F(RunFolderTest, ALaunchThatWritesNoSummaryLeavesTheOneOfTheRunBefore) {
+  std::ofstream(folder_ / "summary.json") << "old";
+  { RunFolder(folder_).begin(false); }
+  EXPECT_EQ(fs::file_size(folder_ / "summary.json"), 3u);
+  { const EarlierSummary earlier(folder_); }
+  EXPECT_EQ(fs::file_size(folder_ / "summary.json"), 3u) << "its units could not be started";
+  { EarlierSummary(folder_).tasksRun(); }
+  EXPECT_FALSE(fs::exists(folder_ / "summary.json")) << "the chief writes it";
+}
+
+// Units of systemd leave such summaries.
+TEST_F(RunFolderTest, TasksThatHaveNothingToReportLeaveTheSummaryOfTheRunBefore) {
+  const Json refused = {{"outcome", "failed"}, {"global_step", nullptr}};
+  const Json failed = {{"outcome", "failed"}, {"global_step", 7}};
+  const Json again = {{"outcome", "done"}, {"already_done", true}};
+  const Json done = {{"outcome", "done"}};
+  const auto keeps = [this](const std::string& earlier, const Json& summary) {
+    std::ofstream(folder_ / "summary.json") << earlier;
+    EarlierSummary(folder_).tasksRun();
+    std::ofstream(folder_ / "summary.json") << summary.dump();
+    const bool is_kept = settleSummaries(folder_, summary);
+    std::ifstream file(folder_ / "summary.json");
+    std::string text;
+    std::getline(file, text);
+    EXPECT_EQ(text, is_kept ? earlier : summary.dump());
+    EXPECT_FALSE(fs::exists(folder_ / ".summary.json.before"));
+    return is_kept;
+  };
+  const std::string was_done = R"({"outcome": "done", "attempt": 1})";
+  const std::string had_failed = R"({"outcome": "failed"})";
+  EXPECT_TRUE(keeps(was_done, refused));
+  EXPECT_TRUE(keeps(had_failed, refused));
+  EXPECT_FALSE(keeps(was_done, failed));
+  EXPECT_TRUE(keeps(was_done, again));
+  EXPECT_FALSE(keeps(had_failed, again));
+  EXPECT_FALSE(keeps(was_done, done));
+}
+
 TEST_F(RunFolderTest, TheSummaryOfADoneJobStaysWhereNothingWasLeftToDo) {
   const std::string done = R"({"outcome": "done", "attempt": 1})";
   for (const std::string& earlier : {done, std::string(R"({"outcome": "failed"})")}) {
     std::ofstream(folder_ / "summary.json") << earlier;
     RunFolder run(folder_);
+    run.record({.job = "job", .launcher = ::getpid(), .attempt = 2});
     run.begin(false);
     Json summary{{"exit_code", 0}, {"outcome", "done"}};
     EXPECT_EQ(run.writeSummary(summary, false, true), "");
     EXPECT_EQ(run.isKept(), earlier == done) << earlier;
+    EXPECT_EQ(lastLaunch(folder_).already_done, earlier == done) << "for status";
+    EXPECT_EQ(lastLaunch(folder_).attempt, 2);
     std::ifstream file(folder_ / "summary.json");
     std::string text;
     std::getline(file, text);
@@ -113,11 +167,11 @@ TEST_F(RunFolderTest, TasksThatServeLeaveTheSummaryOfAJobAlone) {
   EXPECT_EQ(fs::file_size(folder_ / "summary.json"), 8u);
 }
 
-// The folder can take no new file, as on a full disk; what was taken before is enough.
+// The folder takes no new file, as on a full disk; the room that begin() reserved suffices.
 TEST_F(RunFolderTest, ASummaryHasItsRoomOnADiskThatIsFull) {
   RunFolder run(folder_);
   run.begin(false);
-  // In the way of the temporary file that would replace it.
+  // Blocks the temporary file that would replace the summary.
   fs::create_directories(folder_ / ("summary.json.tmp." + std::to_string(::getpid())) / "x");
   Json summary{{"exit_code", 0}, {"job", "j"}};
   EXPECT_EQ(run.writeSummary(summary), "");

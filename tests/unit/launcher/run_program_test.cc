@@ -24,8 +24,8 @@ TEST(RunProgram, OneThatDoesNotReadItsInputSaysSoByItsCode) {
   EXPECT_EQ(runProgram({"sh", "-c", "exit 4"}, much, kSoon).status.code, 4);
 }
 
-// They belong to the process: a library leaves them alone, also one that writes to a pipe without a
-// reader.
+// Signal dispositions belong to the process: a library must not change them, even to write to a
+// pipe without a reader.
 TEST(RunProgram, LeavesTheSignalsOfTheProcessAsTheyAre) {
   const std::string much(kProgramInputBytesMax, 'x');
   const auto before = std::signal(SIGPIPE, SIG_DFL);

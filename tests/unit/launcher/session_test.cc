@@ -13,8 +13,8 @@
 #include "launcher/listen_sockets.h"
 #include "tests/unit/launcher/job_fixture.h"
 
-// Whole launches with real processes. The tasks are scripts (fake_task.cc); each test looks at what
-// the launcher said, at its exit code, at summary.json, and that no process is left.
+// Whole launches with real processes. The tasks are scripts (fake_task.cc); each test checks the
+// launcher's output, its exit code and summary.json, and that no process is left.
 
 namespace dtf::launcher {
 
@@ -112,7 +112,7 @@ TEST_F(Launch, AWorkerThatIsKilledIsStartedAgainWithItsSocketAndALogOfItsOwn) {
           {"ready;await done", "env DTF_ATTEMPT;listening;ready;kill-once died;await done"});
   options_.plan.fresh = true;
   const pid_t launcher = start(spec);
-  // One whose return isn't known yet is ended with the chief.
+  // A worker whose return isn't known yet ends with the chief.
   awaitError("worker/1 is back");
   std::ofstream(folder_ / "done").flush();
   EXPECT_EQ(await(launcher), ExitStatus{}) << err();
@@ -207,14 +207,14 @@ TEST_F(Launch, KilledLauncherLeavesNoTaskAndNoGrandchild) {
 
 TEST_F(Launch, StartDeadlineNamesTheTasksThatAreNotReady) {
   auto spec = job({kServe}, {kServe, "on-term 0;pause", kServe});
-  spec.timeouts.start_seconds = 3;  // time enough for the others on a busy host
+  spec.timeouts.start_seconds = 3;  // enough for the others on a busy host
   EXPECT_EQ(run(spec).code, 124) << err();
   expectNoProcess(0);
   EXPECT_THAT(err(),
               HasSubstr("not ready within 3 s of its start (timeouts.start_seconds): worker/1\n"));
 }
 
-// A ps and two workers that say what the real ones do, one of them with a warning.
+// A ps and two workers that log as the real ones do, one of them with a warning.
 const std::string kLogLine = "2026-03-01T10:11:12.345+01:00 info task=worker/0 event=joined ps=1";
 const std::string kWarning =
     "2026-03-01T10:11:13.000+01:00 warning task=worker/0 event=checkpoint_failed";

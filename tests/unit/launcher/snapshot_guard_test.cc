@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A ps that was killed while it wrote, in the job's own folder.
+// Leaves the files of a ps that was killed while it wrote, in the job's own folder.
 void leaveSnapshots(const fs::path& folder) {
   const fs::path cut = folder / "ps-1" / "cut-1-20.tmp";
   fs::create_directories(cut);
@@ -38,8 +38,8 @@ TEST(SnapshotGuard, RemovesWhatALaunchLeavesAndWhatAJobWithoutSnapshotsHasNoUseF
   fs::remove_all(others);
 }
 
-// A launcher that was killed has removed nothing; one that can't start, or whose job failed, keeps
-// it.
+// A killed launcher has removed nothing. One that can't start, or whose job failed, keeps the
+// snapshots.
 TEST(SnapshotGuard, KeepsWhatTheNextLaunchGoesOnFrom) {
   cluster::JobSpec job;
   job.job = "snapshot_guard_test";

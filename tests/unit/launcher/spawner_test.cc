@@ -10,7 +10,7 @@
 namespace dtf::launcher {
 namespace {
 
-// All that comes until the last writer has gone.
+// Returns all bytes until the last writer has gone.
 std::string readAll(const Fd& fd) {
   std::string text;
   char buffer[4096];
@@ -58,10 +58,10 @@ TEST(Spawner, OneThatASignalEndedSaysWhich) {
   spawner.signal(task.pid, SIGTERM);
   ASSERT_TRUE(hasEnded(task.exited));
   EXPECT_EQ(spawner.reap(task.pid), (ExitStatus{0, SIGTERM}));
-  spawner.signal(task.pid, SIGTERM);  // it has gone: nothing happens
+  spawner.signal(task.pid, SIGTERM);  // it has gone: no effect
 }
 
-// Its pipes end only when the grandchild does.
+// The pipes end only when the grandchild ends.
 TEST(Spawner, WhatAProcessLeavesBehindEndsWithIt) {
   Spawner spawner;
   SpawnedTask task = spawner.spawn(shell("sleep 1000 & exit 0"), Fd());

@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// loss = mean(xw) + mean(table rows): w on ps/0, the table, whose gradient is rows, on ps/1.
+// loss = mean(xw) + mean(table rows): w is on ps/0; the table, with a gradient of rows, is on ps/1.
 class StepGraphTest : public ::testing::Test {
  protected:
   StepGraphTest() {
@@ -72,7 +72,7 @@ TEST_F(StepGraphTest, AsTextJsonAndForGraphviz) {
       text,
       AllOf(HasSubstr("worker/0: "), HasSubstr(" ops in a step, fed x, labels\n"),
             HasSubstr("/job:worker/replica:0/task:0/device:CPU:0\n"),
-            HasSubstr("ps/0: sends 48 B and is sent 48 B by each worker"),
+            HasSubstr("ps/0: in a step, sends 48 B to and receives 48 B from each worker"),
             HasSubstr("a step of a worker pulls 2 variables, 1.2 KiB, and pushes their gradients, "
                       "at most 80 B")));
   const Json said = stepJson(*part_, placement_);

@@ -47,7 +47,7 @@ class Holder {
   }
   Holder(const Holder&) = delete;
   Holder& operator=(const Holder&) = delete;
-  // The signal that ended it.
+  // Returns the signal that ended it.
   int signal() {
     int status = 0;
     EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
@@ -71,7 +71,7 @@ TEST_F(StopCommand, WhereNothingRunsItSaysHowTheLastRunEnded) {
 
 TEST_F(StopCommand, WhoRunsTheJobIsAskedAndAwaited) {
   Holder holder(runDir());
-  EXPECT_EQ(stopped(), "tiny: ended without a word, not saved\n");
+  EXPECT_EQ(stopped(), "tiny: ended without a summary, not saved\n");
   EXPECT_EQ(code_, exitCode(ErrorCode::kUnavailable));
   EXPECT_EQ(holder.signal(), SIGTERM);
 }
@@ -96,14 +96,15 @@ TEST_F(StopCommand, AProcessThatIsNoneOfDtfIsNotSignalled) {
     ADD_FAILURE() << "must throw";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-    EXPECT_THAT(error.message(), HasSubstr("/sleep, no program of dtf: nothing was signalled"));
+    EXPECT_THAT(error.message(),
+                HasSubstr("/sleep, not a program of dtf: no process was signalled"));
   }
   EXPECT_EQ(::waitpid(stranger, nullptr, WNOHANG), 0) << "it lives";
   ::kill(stranger, SIGKILL);
   ::waitpid(stranger, nullptr, 0);
 }
 
-// Its number was given again, or the folder lies on a file system of several hosts.
+// The pid was reused, or the folder is shared by several hosts.
 TEST_F(StopCommand, AnotherProcessOfThatNumberIsNotSignalled) {
   Holder holder(runDir());
   const std::string record = folder_.read("run/launch.json");
@@ -121,8 +122,8 @@ TEST_F(StopCommand, AnotherProcessOfThatNumberIsNotSignalled) {
     }
     return std::string();
   };
-  EXPECT_THAT(refused("start_ticks", "1"), HasSubstr("another process, which has its number now"));
-  EXPECT_THAT(refused("boot_id", "\"x\""), HasSubstr("this host was started again since"));
+  EXPECT_THAT(refused("start_ticks", "1"), HasSubstr("another process has that pid now"));
+  EXPECT_THAT(refused("boot_id", "\"x\""), HasSubstr("this host was rebooted since then"));
 }
 
 TEST_F(StopCommand, TheAnswerIsThatOfTheRunThatEnded) {

@@ -9,7 +9,7 @@
 namespace dtf::launcher {
 namespace {
 
-// Puts back what this process does with the signals.
+// Restores this process's signal handlers at its end.
 class StopSignalsTest : public ::testing::Test {
  protected:
   StopSignalsTest() {

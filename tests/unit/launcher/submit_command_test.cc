@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// That Slurm takes the script is tested in tests/hosts/slurm_test.py.
+// tests/hosts/slurm_test.py tests that Slurm accepts the script.
 class SubmitCommand : public VerbTest {
  protected:
   SubmitCommand() {
@@ -45,7 +45,7 @@ TEST_F(SubmitCommand, AJobThatIsNotForSlurmIsRefused) {
     return refusal(ErrorCode::kUsage, [this] { return submit(job_, options_, {}); });
   };
   options_.bin_dir = "/usr/bin";
-  EXPECT_THAT(refused(), HasSubstr("--bin-dir is of this host"));
+  EXPECT_THAT(refused(), HasSubstr("--bin-dir names a folder of this host"));
   job_.launch.via = cluster::LaunchSpec::Via::kSsh;
   EXPECT_THAT(refused(), HasSubstr("is not for Slurm: write 'launch: {via: slurm}'"));
 }

@@ -30,8 +30,7 @@ TEST(Summary, WithoutAWordFromTheChiefTheRestIsNull) {
   EXPECT_TRUE(json["tasks"][2]["exit_code"].isNull());
 }
 
-// The signal came when there was nothing left to stop; or it went to a task, which had the job
-// saved.
+// The signal came after the end of the work; or it went to a task, which had the job saved.
 TEST(Summary, TheChiefKnowsWhetherTheJobHadComeToItsEnd) {
   JobSummary summary = failed();
   summary.end.outcome = "stopped";

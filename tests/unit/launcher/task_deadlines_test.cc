@@ -1,5 +1,5 @@
-// Tasks that don't end, or stand still, when the job is at its end. Tasks: 0 = ps/0, 1 = worker/0,
-// the chief, 2 = worker/1, all ready.
+// Tasks that don't end, or stand still, at the end of the job. Tasks: 0 = ps/0, 1 = worker/0, the
+// chief, 2 = worker/1, all ready.
 
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ TEST_F(TaskDeadlinesTest, ChiefThatDoesNotEndAfterTheOtherWorkersIsNamed) {
   monitor_.onExit(2, {0, 0});
   advance(seconds(610));
   EXPECT_EQ(monitor_.rootCause()->what,
-            "the workers have finished, and these tasks have not in time: ps/0, worker/0");
+            "the workers have finished, but these tasks did not end in time: ps/0, worker/0");
   EXPECT_EQ(monitor_.jobExitCode(), 124);
 }
 
@@ -96,7 +96,7 @@ TEST_F(TaskDeadlinesTest, WhoNeverEndsBehindTheResultIsEndedAndHasNotFailed) {
   expectDone();
 }
 
-// The lease of a chief that was lost with a ps is nobody's to end but the launcher's.
+// The chief's lease was lost with the ps: only the launcher can end the wait for it.
 TEST_F(TaskDeadlinesTest, AFrozenPsIsKilledWhileAWorkerIsOnItsWayBack) {
   monitor_.onExit(2, {0, 0});
   monitor_.onSuspended(0, true);

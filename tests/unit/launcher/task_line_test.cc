@@ -23,8 +23,15 @@ TEST(TaskLine, ProgressIsTheLaunchersToShow) {
       LineKind::kProgress);
 }
 
+TEST(TaskLine, WhyATaskFailedIsTheLaunchersToReport) {
+  const TaskLine line = readTaskLine(
+      "2026-03-01T10:11:12.345+01:00 error task=worker/0 event=failed code=bad_config error=\"x");
+  EXPECT_EQ(line.kind, LineKind::kFailed);
+  EXPECT_EQ(line.text, "10:11:12.345 error event=failed code=bad_config error=\"x");
+}
+
 TEST(TaskLine, WhatIsNoLogLineIsShownAsItIs) {
-  for (const char* text : {"common/ps/shard.cc:12: internal error: check failed: a > b",
+  for (const char* text : {"common/shard/shard.cc:12: internal error: check failed: a > b",
                            "2026-03-01T10:11:12.345+01:00", "2026-03-01T10:11:12 info x",
                            "2026-03-01T10:11:12.345+01:00 loud x", ""}) {
     EXPECT_EQ(readTaskLine(text).kind, LineKind::kAlarm) << text;

@@ -228,7 +228,7 @@ TEST_F(SavingMonitorTest, AJobThatPausesWhenItIsToldToEndIsStoppedAsAnyOther) {
   EXPECT_EQ(monitor_.cause(1), "");
 }
 
-// kill -STOP of worker/1 in sync mode: worker/0 waits for its step, and says so first.
+// kill -STOP of worker/1 in sync mode: worker/0 waits for its step, and is the first to report it.
 TEST_F(TaskMonitorTest, SuspendedTaskIsTheCauseOfWhatItsPeersSuffer) {
   for (size_t task = 0; task < 3; ++task) monitor_.onReady(task);
   monitor_.onSuspended(2, true);

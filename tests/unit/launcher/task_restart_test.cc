@@ -1,5 +1,5 @@
-// Which tasks TaskMonitor has started again, and what becomes of the job. Tasks: 0 = ps/0, 1 =
-// worker/0, 2 = worker/1, all ready.
+// Which tasks TaskMonitor restarts, and the job's outcome. Tasks: 0 = ps/0, 1 = worker/0, 2 =
+// worker/1, all ready.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ class TaskRestartTest : public ::testing::Test {
     clock_.advance(by);
     monitor_.onTime();
   }
-  // What a session does a little later.
+  // Acts as a session: starts the task a little later.
   void startAgain(size_t task) {
     advance(milliseconds(200));
     ASSERT_EQ(monitor_.takeStarts(), std::vector<size_t>{task});
@@ -80,7 +80,7 @@ TEST_F(TaskRestartTest, APsThatIsFrozenBeyondTheLeaseIsKilledToBeStartedAgain) {
   EXPECT_EQ(monitor_.state(0), TaskState::kWaiting);
 }
 
-// As a machine that sleeps, or a person who stops them all: nobody misses anybody.
+// A machine that sleeps, or a user who stops all tasks: no task misses another.
 TEST_F(TaskRestartTest, AJobThatIsFrozenAsAWholeLosesNoPs) {
   for (size_t task = 0; task < 3; ++task) monitor_.onSuspended(task, true);
   for (int i = 0; i < 30; ++i) advance(seconds(1));
@@ -92,7 +92,7 @@ TEST_F(TaskRestartTest, AJobThatIsFrozenAsAWholeLosesNoPs) {
   EXPECT_TRUE(orders().empty());
 }
 
-// Of three workers a step needs two.
+// A step needs two of three workers.
 class SpareWorkerTest : public ::testing::Test {
  protected:
   SpareWorkerTest() {
@@ -144,7 +144,7 @@ TEST_F(SpareWorkerTest, NobodyIsWaitedForWhenItDiesLast) {
 
 TEST_F(SpareWorkerTest, OneThatIsFrozenIsKilledAndMissed) {
   monitor_.onLost(3, 0);
-  monitor_.onLost(2, 0);  // frozen together; but only one can be spared
+  monitor_.onLost(2, 0);  // frozen together, but only one can be spared
   EXPECT_EQ(monitor_.takeOrders(), (std::vector<SignalOrder>{{3, SIGKILL}}));
   monitor_.onExit(3, kSigkill);
   EXPECT_EQ(monitor_.state(3), TaskState::kMissed);
@@ -179,7 +179,7 @@ TEST_F(SpareWorkerTest, OneThatSaysThatItsDataAreWrongEndsTheJob) {
   EXPECT_EQ(monitor_.rootCause()->task, 3u);
 }
 
-// Who was lost is the cause, and the history is of who had died before.
+// The lost task is the cause, and the history names tasks that had died before.
 TEST_F(TaskRestartTest, APsThatGivesUpItsPeersEndsTheJob) {
   monitor_.onExit(0, {69, 0});
   advance(seconds(1));
@@ -218,7 +218,7 @@ TEST_F(TaskRestartTest, APsThatIsBackWhenAllHaveFinishedTakesNothingFromTheJob) 
 
 TEST_F(TaskRestartTest, ARestartThatNeverCameIsNotCounted) {
   monitor_.onExit(2, kSigkill);
-  monitor_.onExit(0, {65, 0});  // which ends the job
+  monitor_.onExit(0, {65, 0});  // ends the job
   EXPECT_EQ(monitor_.state(2), TaskState::kStopped);
   EXPECT_EQ(monitor_.restarts(2), 0u);
 }
@@ -247,7 +247,7 @@ TEST_F(TaskRestartTest, WhoHasUsedUpItsRestartsIsTheCauseWithItsHistory) {
                 "worker/1 3 times, the last after it was killed by SIGKILL (signal 9)"}));
 }
 
-// A chief that finds no values any more says so; that a task was lost before is why.
+// A chief reports that it finds no values any more; the reason is a task that was lost before.
 TEST_F(TaskRestartTest, TheHistoryIsOfAllTasksNotOfTheCauseAlone) {
   EXPECT_TRUE(monitor_.restartHistory().empty());
   monitor_.onExit(2, {69, 0});
@@ -310,7 +310,7 @@ TEST_F(TaskRestartTest, WhoIsKilledWhenTheChiefHasFinishedTakesNothingFromTheJob
   EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
 }
 
-// Who keeps it waiting is not mended by starting it again.
+// Restarting it would not help against the task that keeps it waiting.
 TEST_F(TaskRestartTest, AWorkerThatWaitedInVainEndsTheJob) {
   monitor_.onFailedNotice(1, {"deadline", "waited 65 s in a step for worker/1 in step 7"});
   monitor_.onExit(1, {124, 0});
@@ -339,7 +339,7 @@ TEST_F(TaskRestartTest, AFrozenWorkerThatAPsHasGivenUpIsKilledOnce) {
   EXPECT_EQ(orders(), (std::vector<SignalOrder>{{2, SIGKILL}}));
   monitor_.onExit(2, kSigkill);
   startAgain(2);
-  monitor_.onLost(2, 0);  // another ps says so later
+  monitor_.onLost(2, 0);  // another ps reports it later
   EXPECT_TRUE(orders().empty()) << "that was the process before";
 }
 

@@ -1,4 +1,4 @@
-// What a TaskMonitor says of its tasks, in words.
+// The texts of a TaskMonitor about its tasks.
 
 #include <gtest/gtest.h>
 

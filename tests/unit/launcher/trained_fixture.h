@@ -1,6 +1,6 @@
 #pragma once
 
-// A job whose run has a checkpoint: its weights were imported from a file.
+// A job with a run that has a checkpoint: its weights were imported from a file.
 
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ namespace dtf::launcher {
 
 class TrainedTest : public VerbTest {
  protected:
-  // Weights that are 0, and a bias that makes every image a 3.
+  // Returns weights that are 0, with a bias that makes every image a 3.
   std::string weights() const {
     std::vector<model_files::NamedTensor> variables;
     variables.push_back({"softmax/weights", Tensor(DType::kFloat32, {784, 10})});

@@ -2,12 +2,14 @@
 
 #include <gmock/gmock.h>
 
+#include "common/train/evaluation_history.h"
 #include "tests/unit/launcher/trained_fixture.h"
 
 namespace dtf::launcher {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class TrainedModelTest : public TrainedTest {
  protected:
@@ -36,6 +38,29 @@ TEST_F(TrainedModelTest, AFolderMayBeNamedWhereverItIs) {
   openRefusal(ErrorCode::kBadData);
   options_.checkpoint = moved.string();
   EXPECT_EQ(openTrainedModel(job_, options_).checkpoint, moved);
+}
+
+TEST_F(TrainedModelTest, ABetterCheckpointThanTheNewestIsNamed) {
+  imported();
+  const std::filesystem::path checkpoints = runDir() / "checkpoints";
+  std::filesystem::create_directories(checkpoints / "step-3");
+  const auto said = [&](uint64_t best) {
+    train::PastEvaluation past;
+    past.step = best;
+    past.checkpoint = best;
+    past.values = {{"accuracy", 0.5}};
+    train::writeEvaluations(checkpoints, std::vector{past});
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(openTrainedModel(job_, options_).step, 0u);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(said(3), Not(HasSubstr("--best"))) << "the job keeps none";
+  job_.train->checkpoint->keep_best = "accuracy";
+  EXPECT_THAT(said(3), HasSubstr("dtf-launch: checkpoint step 0 (newest); --best would take step "
+                                 "3\n"));
+  EXPECT_THAT(said(0), Not(HasSubstr("--best")));
+  options_.checkpoint = "0";
+  EXPECT_THAT(said(3), Not(HasSubstr("--best"))) << "this one was asked for";
 }
 
 TEST_F(TrainedModelTest, AJobWithoutAModelIsRefusedAtItsFile) {

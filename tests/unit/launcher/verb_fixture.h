@@ -1,6 +1,6 @@
 #pragma once
 
-// A job in one process in a folder of its own, and what verbs print about it.
+// A job in one process in a folder of its own, and the output of verbs about it.
 
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ class VerbTest : public ::testing::Test {
 
   std::filesystem::path runDir() const { return std::filesystem::path(folder_.path()) / "run"; }
 
-  // What `verb` writes to stdout; its exit code is in code_.
+  // Returns the text that `verb` writes to stdout; its exit code is in code_.
   std::string printed(const std::function<int()>& verb) {
     ::testing::internal::CaptureStdout();
     try {
@@ -53,7 +53,7 @@ class VerbTest : public ::testing::Test {
     }
     return ::testing::internal::GetCapturedStdout();
   }
-  // The message of the error that `verb` ends with, which has this code.
+  // Returns the message of the error that `verb` ends with; it must have this code.
   std::string refusal(ErrorCode code, const std::function<int()>& verb) {
     try {
       printed(verb);

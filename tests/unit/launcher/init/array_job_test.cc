@@ -7,7 +7,9 @@
 namespace dtf::launcher {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using ArrayJob = InitTest;
 
@@ -79,6 +81,35 @@ TEST_F(ArrayJob, NumbersAndTagsAreTargets) {
   job = jobOf(profile);
   EXPECT_EQ(job.train->model.loss.kind, model::Loss::kSigmoidCrossEntropy);
   EXPECT_EQ(model::outputOf(job.train->model).units, 4);
+  EXPECT_EQ(job.train->checkpoint.value().keep_best, "auc");
+}
+
+TEST_F(ArrayJob, ClassesWithoutAnExampleAreNamed) {
+  ArraysProfile profile = arraysOf({2});
+  profile.empty_classes = {1};
+  jobOf(profile);
+  EXPECT_THAT(file_.text, HasSubstr("#   no example has the class 1 of 0 to 2\n"));
+}
+
+TEST_F(ArrayJob, NumbersThatMayBeClassesAreNamed) {
+  ArraysProfile profile = arraysOf({2});
+  profile.classes = 0;
+  profile.labels_type = "float32";
+  jobOf(profile);
+  EXPECT_THAT(file_.text, Not(HasSubstr("int64")));
+  profile.whole_values = 3;
+  jobOf(profile);
+  const std::string whole =
+      "'y' has 3 different whole values, as float32: if they are classes, save a.astype('int64')";
+  EXPECT_THAT(file_.text, HasSubstr("#   " + whole + "\n"));
+  EXPECT_THAT(file_.findings, Contains(whole));
+  profile.whole_values = 0;
+  profile.targets = 4;
+  profile.tags = profile.one_hot = true;
+  jobOf(profile);
+  const std::string one_hot = "each row of 'y' has a single 1: for classes save a.argmax(1)";
+  EXPECT_THAT(file_.text, HasSubstr("#   " + one_hot + "\n"));
+  EXPECT_THAT(file_.findings, Contains(one_hot));
 }
 
 TEST_F(ArrayJob, TestArraysAndFilesAreNamed) {
@@ -110,11 +141,27 @@ TEST_F(ArrayJob, AFolderOfImages) {
   EXPECT_EQ(data.format, cluster::DatasetSpec::Format::kImages);
   EXPECT_EQ(data.image_folder.folder.path, path("photos"));
   EXPECT_EQ(data.image_folder.resize, cluster::ImagesSpec::Resize::kCrop);
-  EXPECT_EQ(data.image_folder.max_bad_records, 2);
+  EXPECT_EQ(data.image_folder.max_bad_records, 12) << "2 now, and room for 10";
   EXPECT_EQ(job.train->model.input_shape, (std::vector<int64_t>{40, 64, 3}));
   EXPECT_EQ(model::outputOf(job.train->model).units, 3);
   EXPECT_THAT(file_.text, HasSubstr("#     cat: 30 images"));
-  EXPECT_THAT(file_.text, HasSubstr("2 images can't be read, and are left out, as a.png: cut off"));
+  EXPECT_THAT(file_.text,
+              HasSubstr("2 of 90 that were looked at can't be read, as a.png: cut off"));
+  EXPECT_THAT(file_.text, HasSubstr("# 2 images can't be read, and are left out."));
+}
+
+TEST_F(ArrayJob, UnreadableImagesAreCountedByTheShareOfThoseLookedAt) {
+  ImagesProfile images;
+  images.folder = path("photos");
+  images.classes = {{"cat", 15'000}, {"dog", 15'000}};
+  images.images = 30'000;
+  images.looked_at = 1000;
+  images.height = images.width = 32;
+  EXPECT_EQ(jobOf(images).train->data.train.image_folder.max_bad_records, 0);
+  EXPECT_THAT(file_.text, Not(HasSubstr("max_bad_records")));
+  images.unread = 2;
+  EXPECT_EQ(jobOf(images).train->data.train.image_folder.max_bad_records, 120);
+  EXPECT_THAT(file_.text, HasSubstr("# About 60 images can't be read"));
 }
 
 }  // namespace

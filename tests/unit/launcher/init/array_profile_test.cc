@@ -83,6 +83,72 @@ TEST_F(ArrayProfileTest, FloatsAreNumbersToLearn) {
   EXPECT_EQ(profile({{"x.npy", records_}, {"y.npy", tags}}).targets, 2);
 }
 
+TEST_F(ArrayProfileTest, FewWholeNumbersAsFloatsMayBeClasses) {
+  const std::string classes = npyOf<float>("<f4", "(6,)", {0, 1, 2, 0, 1, 2});
+  const ArraysProfile found = profile({{"x.npy", records_}, {"y.npy", classes}});
+  EXPECT_EQ(found.classes, 0);
+  EXPECT_EQ(found.whole_values, 3);
+  EXPECT_EQ(found.labels_type, "float32");
+  const std::vector<std::vector<float>> amounts = {
+      {0, 1, 2, 0, 1, 2.5}, {-1, 1, 0, -1, 1, 0}, {0, 1, 2, 3, 4, 5}, {0, 1, 1, 0, 1, 0}};
+  for (const std::vector<float>& each : amounts) {
+    const std::string y = npyOf<float>("<f4", "(6,)", each);
+    EXPECT_EQ(profile({{"x.npy", records_}, {"y.npy", y}}).whole_values, 0) << each[0];
+  }
+  EXPECT_EQ(profile({{"x.npy", records_}, {"y.npy", classes_}}).whole_values, 0);
+}
+
+TEST_F(ArrayProfileTest, RowsWithASingleOneAreOneHot) {
+  const auto isOneHot = [&](const std::vector<float>& y) {
+    const ArraysProfile found =
+        profile({{"x.npy", records_}, {"y.npy", npyOf<float>("<f4", "(6, 2)", y)}});
+    EXPECT_TRUE(found.tags);
+    return found.one_hot;
+  };
+  EXPECT_TRUE(isOneHot({0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 1, 0}));
+  EXPECT_FALSE(isOneHot({0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 1, 1}));
+  EXPECT_FALSE(isOneHot({0, 0, 1, 0, 1, 0, 0, 1, 1, 0, 1, 0}));
+  const std::string column = npyOf<float>("<f4", "(6, 1)", {0, 1, 1, 0, 1, 0});
+  EXPECT_FALSE(profile({{"x.npy", records_}, {"y.npy", column}}).one_hot);
+}
+
+TEST_F(ArrayProfileTest, MoreWholeNumbersThanClassesAreNumbersToLearn) {
+  std::vector<int32_t> years;
+  for (int32_t i = 0; i < 30'000; ++i) years.push_back(i);
+  const std::string x = npyOf<float>("<f4", "(30000, 1)", std::vector<float>(30'000, 1));
+  const ArraysProfile found =
+      profile({{"x.npy", x}, {"y.npy", npyOf<int32_t>("<i4", "(30000,)", years)}});
+  EXPECT_EQ(found.classes, 0);
+  EXPECT_FALSE(found.tags);
+  EXPECT_NEAR(found.target_mean, 14'999.5, 1e-3);
+}
+
+TEST_F(ArrayProfileTest, LabelsThatAreTextsAreShownAndRefusedWithWhatToDo) {
+  const std::string texts =
+      npyOf("{'descr': '<U4', 'fortran_order': False, 'shape': (6,), }", std::string(96, '\0'));
+  for (const char* name : {"y.npy", "kinds.npy"}) {
+    const std::string why = mistakeOf(ErrorCode::kBadData, [&] {
+      profile({{"x.npy", records_}, {name, texts}});
+    });
+    EXPECT_THAT(why, HasSubstr("the elements are '<U4'"));
+    EXPECT_THAT(why, HasSubstr("number them, as np.unique(a, return_inverse=True)[1] does"));
+  }
+  EXPECT_EQ(
+      profile({{"x.npy", records_}, {"y.npy", classes_}, {"names.npy", texts}}).arrays[2].text(),
+      "names <U4 [6]");
+  EXPECT_EQ(profile({{"a.npy", records_}, {"kind.npy", classes_}, {"names.npy", texts}}).labels,
+            "kind")
+      << "what can be read comes first";
+}
+
+TEST_F(ArrayProfileTest, ClassesWithoutAnExampleAreFound) {
+  const std::string gaps = npyOf<int32_t>("<i4", "(6,)", {1, 1, 4, 4, 1, 4});
+  const ArraysProfile found = profile({{"x.npy", records_}, {"y.npy", gaps}});
+  EXPECT_EQ(found.classes, 5);
+  EXPECT_EQ(found.empty_classes, (std::vector<int64_t>{0, 2, 3}));
+  EXPECT_TRUE(profile({{"x.npy", records_}, {"y.npy", classes_}}).empty_classes.empty());
+}
+
 TEST_F(ArrayProfileTest, ASingleClassIsRefused) {
   const std::string one = npyOf<int32_t>("<i4", "(6,)", std::vector<int32_t>(6, 3));
   EXPECT_THAT(mistakeOf(ErrorCode::kBadData,

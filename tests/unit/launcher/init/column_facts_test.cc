@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -82,6 +84,72 @@ TEST(ColumnFacts, ManyWordsAreHashed) {
   EXPECT_TRUE(column.words.empty());
 }
 
+// They would take 200 MB.
+TEST(ColumnFacts, TwoMillionWordsAreCountedInAFixedMemory) {
+  constexpr int64_t kWords = 2'000'000;
+  ColumnFacts facts;
+  size_t most = 0;
+  for (int64_t i = 0; i < kWords; ++i) {
+    facts.add(std::to_string(i) + " words");
+    most = std::max(most, facts.wordBytes());
+  }
+  EXPECT_LT(most, size_t{4} << 20);
+  EXPECT_EQ(facts.wordBytes(), 0u);
+  ColumnProfile column;
+  facts.judgeFeature(column);
+  EXPECT_TRUE(column.many);
+  EXPECT_NEAR(static_cast<double>(column.distinct), kWords, 0.1 * kWords);
+  EXPECT_EQ(column.use, Use::kLeftOut);
+  EXPECT_THAT(column.why, HasSubstr("nearly every record has a text of its own"));
+}
+
+TEST(ColumnFacts, ManyWordsOfWhichEachComesAgainAreHashed) {
+  ColumnFacts facts;
+  for (int i = 0; i < 120'000; ++i) facts.add("word " + std::to_string(i % 30'000));
+  ColumnProfile column;
+  facts.judgeFeature(column);
+  EXPECT_TRUE(column.many);
+  EXPECT_EQ(column.use, Use::kWords);
+  EXPECT_NEAR(static_cast<double>(column.distinct), 30'000, 3000);
+  EXPECT_TRUE(column.words.empty());
+}
+
+TEST(ColumnFacts, ManyIdsOfWhichEachComesAgainAreHashed) {
+  ColumnFacts facts;
+  for (int64_t i = 0; i < 200'000; ++i) facts.add(std::to_string(i * 7 % 50'000));
+  ColumnProfile column;
+  column.name = "user_id";
+  facts.judgeFeature(column);
+  EXPECT_EQ(column.use, Use::kWords) << column.why;
+}
+
+TEST(ColumnFacts, ALongTextIsNotKept) {
+  ColumnFacts facts;
+  for (int i = 0; i < 4; ++i) facts.add(i % 2 == 0 ? std::string(100'000, 'a') : "b");
+  EXPECT_EQ(facts.wordBytes(), 0u);
+  ColumnProfile column;
+  facts.judgeFeature(column);
+  EXPECT_EQ(column.distinct, 2);
+  EXPECT_TRUE(column.words.empty());
+}
+
+TEST(DistinctWords, AreExactWhereTheyAreFewAndNearlyWhereTheyAreMany) {
+  DistinctWords words;
+  for (int i = 0; i < 3000; ++i) words.add(std::to_string(i % 1000));
+  EXPECT_EQ(words.count(), 1000);
+  for (int i = 0; i < 100'000; ++i) words.add(std::to_string(i));
+  EXPECT_NEAR(static_cast<double>(words.count()), 100'000, 10'000);
+}
+
+TEST(DistinctWords, ASmallSampleIsAnEstimateSooner) {
+  DistinctWords words(50);
+  for (int i = 0; i < 50; ++i) words.add(std::to_string(i));
+  EXPECT_EQ(words.count(), 50);
+  for (int i = 0; i < 1000; ++i) words.add(std::to_string(i));
+  EXPECT_NEAR(static_cast<double>(words.count()), 1000, 400);
+  EXPECT_EQ(words.count() % 16, 0) << "a sample of 50 counts only each 16th word, or fewer";
+}
+
 TEST(ColumnFacts, WordsThatNoFileCanHoldAreHashed) {
   EXPECT_TRUE(feature(repeated({"\xff", "b"}, 10)).words.empty());
   EXPECT_EQ(feature(repeated({"\xff", "b"}, 10)).use, Use::kWords);
@@ -102,6 +170,26 @@ TEST(ColumnFacts, UselessColumnsAreLeftOutWithAReason) {
   EXPECT_EQ(feature({"7", "3", "9"}, "age").use, Use::kNumber) << "different, but no name of an id";
 }
 
+TEST(ColumnFacts, DaysAreToldFromOtherWords) {
+  for (const char* field : {"2024-03-31", "2024-3-1", "2024-03-31T08:15:00Z", "2024-03-31 08:15",
+                            "31.3.2024", "31.03.2024 08:15", "3/31/2024", "2024/03/31"})
+    EXPECT_TRUE(isDate(field)) << field;
+  for (const char* field :
+       {"", "2024", "2024-03", "1.2.3", "10.20.30", "192.168.1.1", "2024-13-32", "555-12-3456",
+        "2024-03.31", "-2024-03-31", "2024-03-31x", "2024-03-31T", "a-b-c", "12.5"})
+    EXPECT_FALSE(isDate(field)) << field;
+}
+
+TEST(ColumnFacts, DatesAreLeftOutUnlessTheyAreToBeWords) {
+  const std::vector<std::string> days = repeated({"2024-03-31", "2024-04-01", ""}, 20);
+  EXPECT_EQ(feature(days).use, Use::kLeftOut);
+  EXPECT_THAT(feature(days).why, HasSubstr("dates, which dtf has no reader for"));
+  ColumnProfile column;
+  factsOf(days).judgeFeature(column, true);
+  EXPECT_EQ(column.use, Use::kWords);
+  EXPECT_TRUE(column.dates);
+}
+
 TEST(ColumnFacts, NumbersThatNameThingsAreHashed) {
   const ColumnProfile column = feature(repeated({"4711", "12", "9"}, 10), "user_id");
   EXPECT_EQ(column.use, Use::kWords);
@@ -119,6 +207,41 @@ TEST(ColumnFacts, ATargetOfWordsOrOfFewWholeNumbersIsClasses) {
   for (int i = 0; i < 400; ++i) ages.push_back(std::to_string(i % 70));
   EXPECT_FALSE(target(ages).classes);
   EXPECT_EQ(target(ages).wrong, "");
+}
+
+TEST(ColumnFacts, NoneIsAClassAmongWords) {
+  std::vector<std::string> fields = repeated({"apnea", "insomnia", ""}, 10);
+  fields.emplace_back("None");
+  const Target found = target(fields);
+  EXPECT_EQ(found.wrong, "");
+  EXPECT_EQ(found.column.words,
+            (std::vector<WordCount>{{"None", 1}, {"apnea", 10}, {"insomnia", 10}}));
+  EXPECT_EQ(found.column.missing, 10) << "the empty fields";
+  EXPECT_EQ(found.column.doubtful_classes, (std::vector<WordCount>{{"None", 1}}));
+  EXPECT_EQ(target({"none", "rust", "none", "rust"}).column.words.size(), 2u);
+}
+
+TEST(ColumnFacts, OtherMarkersAreClassesWhereTheyAreNearlyAsFrequent) {
+  std::vector<std::string> fields = repeated({"EU", "AS", "NA"}, 10);
+  EXPECT_EQ(target(fields).column.words.size(), 3u) << "North America";
+  fields.insert(fields.end(), {"EU", "AS", "EU", "AS"});
+  EXPECT_EQ(target(fields).column.words.size(), 3u) << "though it is the rarest";
+  fields = repeated({"yes", "no"}, 10);
+  for (const char* gap : {"NA", "null", "NaN", "?"}) fields.emplace_back(gap);
+  const Target gaps = target(fields);
+  EXPECT_EQ(gaps.column.words.size(), 2u);
+  EXPECT_EQ(gaps.column.missing, 4);
+  EXPECT_EQ(gaps.column.doubtful_gaps, (std::vector<WordCount>{{"NA", 1}, {"null", 1}}));
+}
+
+TEST(ColumnFacts, AmongNumbersAMarkerIsAGap) {
+  std::vector<std::string> fields = repeated({"0", "1"}, 20);
+  fields.emplace_back("None");
+  EXPECT_EQ(target(fields).column.words.size(), 2u);
+  EXPECT_EQ(target(fields).column.missing, 1);
+  fields = repeated({"1.5", "2.25", "none"}, 20);
+  EXPECT_FALSE(target(fields).classes);
+  EXPECT_EQ(target(fields).column.missing, 20);
 }
 
 TEST(ColumnFacts, ADecimalCommaIsNoWord) {

@@ -1,7 +1,6 @@
 #pragma once
 
-// Data in a folder of their own, and the job that init writes for them, read as dtf-launch reads
-// it.
+// Data in a temporary folder, and the job that init writes for them, read as by dtf-launch.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +24,7 @@ class InitTest : public ::testing::Test {
     return std::filesystem::path(folder_.path()) / name;
   }
 
-  // The job that describe() makes, once its model is built from the file's text.
+  // Returns the job of describe()'s file, after a test build of its model.
   cluster::JobSpec jobOf(const DatasetProfile& profile) {
     const JobPlace place{"tried", path("tried.yaml")};
     file_ = describe(profile, place);
@@ -45,7 +44,7 @@ class InitTest : public ::testing::Test {
     return jobOf(profileData(path(name), target, std::nullopt));
   }
 
-  // The message of the error of this code.
+  // Returns the message of the error of this code.
   static std::string mistakeOf(ErrorCode code, const std::function<void()>& action) {
     try {
       action();

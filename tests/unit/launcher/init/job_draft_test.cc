@@ -22,6 +22,26 @@ TEST(JobDraft, FewExamplesAreAllTrainedOnAndManyLeaveATenth) {
   EXPECT_TRUE(draft.evaluates);
 }
 
+TEST(JobDraft, TheBestEvaluationStaysWhereThereAreEvaluations) {
+  JobDraft draft;
+  planExamples(draft, 100, false);
+  addOutput(draft, {.classes = 2});
+  EXPECT_THAT(jobText(draft, {"a", "a.yaml"}),
+              HasSubstr("\n  checkpoint: {gather: true, keep_best: accuracy}\n"));
+  EXPECT_THAT(nextCommands(draft, {"a", "a.yaml"})[1], HasSubstr("predict a.yaml --best --input"));
+  addOutput(draft, {.numbers = 1});
+  EXPECT_THAT(jobText(draft, {"a", "a.yaml"}), HasSubstr("keep_best: mean_absolute_error}"));
+  addOutput(draft, {.numbers = 3, .tags = true});
+  EXPECT_THAT(jobText(draft, {"a", "a.yaml"}), HasSubstr("keep_best: auc}"));
+  JobDraft all_trained;
+  planExamples(all_trained, 100, false);
+  addOutput(all_trained, {.classes = 2});
+  trainOnAll(all_trained);
+  for (const char* key : {"keep_best", "metrics", "eval"})
+    EXPECT_THAT(jobText(all_trained, {"a", "a.yaml"}), Not(HasSubstr(key)));
+  EXPECT_THAT(nextCommands(all_trained, {"a", "a.yaml"})[1], Not(HasSubstr("--best")));
+}
+
 TEST(JobDraft, ANumberWithAnOddScaleHasNoScalingLayer) {
   JobDraft draft;
   planExamples(draft, 100, false);

@@ -41,7 +41,7 @@ TEST_F(TableJob, NumbersAndWordsBecomeOneOfThreeClasses) {
   EXPECT_EQ(csv.categorical[0].vocabulary_list, (std::vector<std::string>{"north", "south"}));
   EXPECT_EQ(train.data.train.files[0], path("t.csv"));
   EXPECT_TRUE(train.data.eval && train.data.train.split);
-  EXPECT_TRUE(train.checkpoint);
+  EXPECT_EQ(train.checkpoint.value().keep_best, "accuracy");
   EXPECT_GT(train.epochs, 0u);
 }
 
@@ -83,8 +83,30 @@ TEST_F(TableJob, ManyWordsAreHashed) {
 TEST_F(TableJob, RecordsThatLackAValueMayBeLeftOut) {
   const cluster::JobSpec job =
       jobOfText("a,b,kind\n" + times("1,2,x\n3,5,y\n", 20) + "NA,7,x\n4,1,\n");
-  EXPECT_EQ(job.train->data.train.csv.max_bad_records, 2);
-  EXPECT_THAT(file_.text, HasSubstr("# Records that lack a value"));
+  EXPECT_EQ(job.train->data.train.csv.max_bad_records, 12) << "2 now, and room for 10";
+  EXPECT_THAT(file_.text, HasSubstr("# 2 records lack a value, and are left out."));
+  const cluster::JobSpec whole = jobOfText("a,b,kind\n" + times("1,2,x\n3,5,y\n", 20));
+  EXPECT_EQ(whole.train->data.train.csv.max_bad_records, 0);
+}
+
+TEST_F(TableJob, AClassNamedNoneIsLearntAndGapsAreLeftOut) {
+  const cluster::JobSpec job =
+      jobOfText("a,b,state\n" + times("1,2,rust\n3,5,none\n4,1,\n", 20) + "1,7,NA\n");
+  EXPECT_EQ(job.train->data.train.csv.class_names, (std::vector<std::string>{"none", "rust"}));
+  EXPECT_EQ(job.train->data.train.csv.max_bad_records, 42);
+  EXPECT_THAT(file_.text, HasSubstr("# A class: 'none' (20 records).\n"));
+  EXPECT_THAT(file_.text, HasSubstr("# A gap; its records are left out: 'NA' (1 record).\n"));
+}
+
+TEST_F(TableJob, DatesAreLeftOutWhereThereIsSomethingElse) {
+  const cluster::JobSpec job =
+      jobOfText("day,n,kind\n" + times("2024-03-30,1,x\n2024-03-31,2,y\n", 20));
+  EXPECT_TRUE(job.train->data.train.csv.categorical.empty());
+  EXPECT_THAT(file_.text, HasSubstr("#     day   left out: dates, which dtf has no reader for"));
+  const cluster::JobSpec alone =
+      jobOfText("day,same,kind\n" + times("30.3.2024,7,x\n31.3.2024,7,y\n", 20));
+  ASSERT_EQ(alone.train->data.train.csv.categorical.size(), 1u);
+  EXPECT_THAT(file_.text, HasSubstr("#     day   2 dates, read as words"));
 }
 
 // Names, words and comments that YAML would misread, and names that collide with layers.

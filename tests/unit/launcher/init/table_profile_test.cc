@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "common/base/text.h"
 #include "tests/unit/launcher/init/init_fixture.h"
 
 namespace dtf::launcher {
@@ -54,8 +55,41 @@ TEST_F(TableProfileTest, DelimitersAndHeadersAreFound) {
   EXPECT_TRUE(profile("edible,cap\n" + records("p,x\ne,y\n", 9)).header);
 }
 
+// For another delimiter, the quote in the middle of a field would begin one.
+TEST_F(TableProfileTest, AQuoteThatOnlyAnotherDelimiterOpensIsHarmless) {
+  const TableProfile semicolons =
+      profile("size;note;kind\n" + records("1;board,\"3 inch;x\n2;plank;y\n", 9));
+  EXPECT_EQ(semicolons.delimiter, ';');
+  EXPECT_EQ(semicolons.rows, 18);
+  const TableProfile commas = profile("size,note,kind\n" + records("1,a;\"b,x\n2,d,y\n", 9));
+  EXPECT_EQ(commas.delimiter, ',');
+  EXPECT_EQ(commas.columns.size(), 3u);
+}
+
+TEST_F(TableProfileTest, AQuoteThatTheTableLeavesOpenIsNamed) {
+  EXPECT_THAT(refused(ErrorCode::kBadData, "size;kind\n" + records("1;x\n2;y\n", 9) + "3;\"x\n"),
+              HasSubstr("t.csv:20: the quote in this line is never closed"));
+}
+
+TEST_F(TableProfileTest, RunningTextIsRefusedWithWhatToDo) {
+  const std::string verses = records("Once upon a time there was a king.\n", 3);
+  const std::string tale =
+      "Once upon a time, in a land of hills, rivers and woods, there was a king. He had a\n"
+      "daughter, \"who was so fair\" that the sun itself was amazed; but she was proud.\n\n"
+      "\"Who are you?\" she said, \"and why do you, a stranger, come to my well?\"\n"
+      "\"I know how to help you,\" said the frog. \"But what will you give me\n"
+      "if I fetch your ball out of the well again?\n";
+  const std::string beginning = tale.substr(0, tale.find("\"I know"));  // alike, but for a line
+  for (const std::string& text : {verses, tale, beginning, tale + "\"Whatever you like.\n"}) {
+    const std::string why = refused(ErrorCode::kBadData, text);
+    EXPECT_THAT(why, HasSubstr("this looks like running text, which dtf has no reader for"));
+    EXPECT_THAT(why, HasSubstr("init reads tables in text (.csv, .tsv"));
+    EXPECT_THAT(why, HasSubstr("save it as an array of character codes: DATA.md"));
+  }
+}
+
 TEST_F(TableProfileTest, ARecordThatLacksANumberIsLeftOutOrTheColumnIs) {
-  // Of 40 records one lacks a, and half lack b.
+  // One of 40 records lacks a, and half of them lack b.
   const std::string text =
       "a,b,c,kind\n" + records("1.5,2,3,x\n2.5,,4,y\n", 19) + "NA,5,6,x\n3,7,1,y\n";
   const TableProfile found = profile(text);
@@ -63,6 +97,75 @@ TEST_F(TableProfileTest, ARecordThatLacksANumberIsLeftOutOrTheColumnIs) {
   EXPECT_EQ(found.columns[1].use, Use::kLeftOut);
   EXPECT_THAT(found.columns[1].why, HasSubstr("19 of 40 records lack it"));
   EXPECT_EQ(found.rows_left_out, 1);
+}
+
+// Each of 400 records lacks other columns than the ones before.
+TEST_F(TableProfileTest, GapsOfAllKindsAreCountedExactly) {
+  std::string text = "a,b,c,d,e,f,g,h,kind\n";
+  uint32_t random = 1;
+  for (uint32_t row = 0; row < 400; ++row) {
+    for (uint32_t column = 0; column < 8; ++column) {
+      random = random * 1664525 + 1013904223;
+      const bool lacks = random >> 16 < (8 - column) * 1500;  // the first ones most
+      text += lacks ? "," : std::to_string(row * (column + 2) % 97) + ",";
+    }
+    text += row % 2 == 0 ? "x\n" : "y\n";
+  }
+  const TableProfile found = profile(text);
+  int64_t expected = 0;
+  for (const std::string& line : split(text, '\n')) {
+    const std::vector<std::string> fields = split(line, ',');
+    bool is_complete = fields.size() == 9 && fields[0] != "a";
+    for (size_t i = 0; is_complete && i < 8; ++i)
+      is_complete = found.columns[i].use != Use::kNumber || !fields[i].empty();
+    expected += is_complete;
+  }
+  EXPECT_GT(expected, 0);
+  EXPECT_LT(expected, 400);
+  EXPECT_EQ(found.rows - found.rows_left_out, expected);
+}
+
+TEST_F(TableProfileTest, TheWordsOfAllColumnsTogetherAreBounded) {
+  std::string text = "long,short,n,kind\n";
+  for (int i = 0; i < 600; ++i)
+    text += std::string(200, 'x') + std::to_string(i % 60) + "," + (i % 3 == 0 ? "u," : "v,") +
+            std::to_string(i % 7) + (i % 2 == 0 ? ",a\n" : ",b\n");
+  folder_.write("t.csv", text);
+  const TableProfile all = profileTable(path("t.csv"), std::nullopt);
+  EXPECT_FALSE(all.columns[0].many);
+  const TableProfile few = profileTable(path("t.csv"), std::nullopt, 8192);
+  EXPECT_TRUE(few.columns[0].many);
+  EXPECT_EQ(few.columns[0].distinct, 60);
+  EXPECT_EQ(few.columns[1].words, all.columns[1].words);
+  EXPECT_EQ(few.columns[3].words.size(), 2u);
+}
+
+TEST_F(TableProfileTest, LongWordsAreListedAsFarAsAFileHasRoom) {
+  std::string header, text;
+  for (int i = 0; i < 10; ++i) header += "c" + std::to_string(i) + ",";
+  for (int row = 0; row < 400; ++row) {
+    for (int i = 0; i < 10; ++i) text += std::string(500, 'a') + std::to_string(row % 80) + ",";
+    text += row % 2 == 0 ? "x\n" : "y\n";
+  }
+  const TableProfile found = profile(header + "kind\n" + text);
+  EXPECT_EQ(found.columns[0].words.size(), 80u);
+  EXPECT_EQ(found.columns[9].use, Use::kWords);
+  EXPECT_TRUE(found.columns[9].words.empty());
+}
+
+// At 50 000 columns, samples of 1024 words would take 2 GB.
+TEST_F(TableProfileTest, TheSamplesOfManyColumnsTakeABoundedMemory) {
+  EXPECT_EQ(sampleMaxOf(100), 1024u);
+  for (const size_t columns : {1'000u, 10'000u, 50'000u})
+    EXPECT_LE(columns * sampleMaxOf(columns) * DistinctWords::kChecksumCost, kTableWordBytesMax);
+  EXPECT_GE(sampleMaxOf(50'000), 50u) << "it still says which words are many";
+}
+
+TEST_F(TableProfileTest, MoreColumnsThanInitLooksAtAreRefused) {
+  std::string line;
+  for (int i = 0; i < 50'001; ++i) line += "1,";
+  EXPECT_THAT(refused(ErrorCode::kBadData, records(line + "2\n", 2)),
+              HasSubstr("50002 columns are more than the 50000"));
 }
 
 TEST_F(TableProfileTest, RecordsWithoutATargetAndMalformedOnesAreCounted) {
@@ -91,7 +194,7 @@ TEST_F(TableProfileTest, WrongTablesAreRefusedAtTheirPlace) {
   EXPECT_THAT(refused(ErrorCode::kBadData, "size,kind\n" + records("1,x\n2,x\n", 9)),
               HasSubstr("t.csv:1:1: error: column 'kind' can't be learnt: every record has 'x'"));
   EXPECT_THAT(refused(ErrorCode::kBadData, "a,b\n"), HasSubstr("no record behind the header"));
-  EXPECT_THAT(refused(ErrorCode::kBadData, "once upon a time\nthere was a king\n"),
+  EXPECT_THAT(refused(ErrorCode::kBadData, "size\n" + records("1\n2\n", 9)),
               HasSubstr("the text has one column"));
   EXPECT_THAT(refused(ErrorCode::kBadData, "id,kind\n1,x\n2,y\n3,x\n4,y\n"),
               HasSubstr("no column is left"));

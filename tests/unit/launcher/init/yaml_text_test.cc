@@ -8,7 +8,7 @@
 namespace dtf::launcher {
 namespace {
 
-// As dtf's own reader has it.
+// Parses with dtf's own reader.
 yaml::YamlNode parsed(const std::string& text) {
   yaml::Report report;
   const auto root = yaml::parseYaml(text, report.addFile("t.yaml", text), report);
@@ -58,10 +58,20 @@ TEST(YamlText, LongListsAreBrokenIntoLinesThatReadAsOneList) {
   EXPECT_EQ(yamlList("std", {}, 2), "  std: []");
 }
 
+// A mean of millions with a deviation of 20 would be off by more than that in six digits.
+TEST(YamlText, NumbersReadAsTheSameFloat) {
+  for (const double number : {45'000'123.0, -0.1234567, 1.0 / 3, 1e-8, 99'999'999.0, 3.4e38})
+    EXPECT_EQ(std::stof(parsed("[" + yamlNumber(number) + "]").children.at(0).text),
+              static_cast<float>(number))
+        << yamlNumber(number);
+  EXPECT_EQ(yamlNumber(45'000'124), "45000124");
+}
+
 TEST(YamlText, NumbersAreShort) {
   EXPECT_EQ(yamlNumber(0.1 + 0.2), "0.3");
-  EXPECT_EQ(yamlNumber(1234567), "1.23457e+06");
+  EXPECT_EQ(yamlNumber(1e6), "1e+06");
   EXPECT_EQ(yamlNumber(-3), "-3");
+  EXPECT_EQ(yamlNumber(0), "0");
 }
 
 }  // namespace

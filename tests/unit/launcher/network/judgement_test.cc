@@ -39,12 +39,11 @@ TEST(NetworkJudgement, APairBelowHalfOfTheBestIsNamed) {
 }
 
 TEST(NetworkJudgement, AHostThatIsSlowForAllIsOneWarningAWay) {
-  EXPECT_THAT(networkWarnings({row("1", "2", 100), row("2", "1", 100), row("1", "3", 10),
-                               row("3", "1", 12), row("2", "3", 11), row("3", "2", 9)}),
-              ElementsAre("what goes out of 3 is slow for all others: 12.0 MB/s at most, where the "
-                          "best pair has 100",
-                          "what goes into 3 is slow for all others: 11.0 MB/s at most, where the "
-                          "best pair has 100"));
+  EXPECT_THAT(
+      networkWarnings({row("1", "2", 100), row("2", "1", 100), row("1", "3", 10), row("3", "1", 12),
+                       row("2", "3", 11), row("3", "2", 9)}),
+      ElementsAre("all connections out of 3 are slow: 12.0 MB/s at most, and the best pair has 100",
+                  "all connections into 3 are slow: 11.0 MB/s at most, and the best pair has 100"));
 }
 
 TEST(NetworkJudgement, AFasterInterfaceOfTheSameHostIsNamed) {
@@ -54,7 +53,7 @@ TEST(NetworkJudgement, AFasterInterfaceOfTheSameHostIsNamed) {
                                 HasSubstr("its eth1 with 10.1.0.2 is 10.0 times as fast"))));
 }
 
-// Such as one that leads through another network there.
+// For example, the interface leads through another network from there.
 TEST(NetworkJudgement, AnInterfaceThatIsSlowerFromSomewhereIsNotTheBetterOne) {
   EXPECT_THAT(networkWarnings({row("1", "2", 60), other("1", "2", 100), row("3", "2", 60),
                                other("3", "2", 20)}),
@@ -68,8 +67,9 @@ TEST(NetworkJudgement, WhoIsNotReachedIsNamedAndOthersAreJudged) {
                      unreached("2", "3", "127.0.1.1"), unreached("1", "3", "127.0.1.1")};
   EXPECT_THAT(unreachedPairs(rows),
               ElementsAre("2 to 1: no answer", "2 to 3: no answer", "1 to 3: no answer"));
-  EXPECT_THAT(networkWarnings(rows),
-              ElementsAre(HasSubstr("3 is 127.0.1.1 to itself, where nobody else reaches it")));
+  EXPECT_THAT(
+      networkWarnings(rows),
+      ElementsAre(HasSubstr("3 resolves its own name to 127.0.1.1, which no other host reaches")));
 }
 
 TEST(NetworkJudgement, AnAddressThatIsReachedInsteadIsNamed) {

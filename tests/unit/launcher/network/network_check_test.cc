@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Hosts h0, h1, ... that answer in the next turn, unless they are to be silent.
+// Hosts h0, h1, ... that reply in the next turn, except silent ones.
 class NetworkCheckTest : public ::testing::Test {
  protected:
   struct Asked {
@@ -20,7 +20,7 @@ class NetworkCheckTest : public ::testing::Test {
     Measure order;
   };
 
-  void make(size_t hosts, size_t addresses = 1) {
+  void make(size_t hosts, size_t addresses = 1, NetworkScope scope = NetworkScope::kAll) {
     std::vector<ProbeSite> sites;
     for (size_t i = 0; i < hosts; ++i) {
       const std::string name = "h" + std::to_string(i);
@@ -34,7 +34,7 @@ class NetworkCheckTest : public ::testing::Test {
                                   "eth" + std::to_string(k), static_cast<uint16_t>(1000 + k)});
       sites.push_back(std::move(site));
     }
-    check_ = std::make_unique<NetworkCheck>(std::move(sites), clock_);
+    check_ = std::make_unique<NetworkCheck>(std::move(sites), clock_, scope);
   }
 
   std::vector<NetworkRow> run() {
@@ -99,6 +99,22 @@ TEST_F(NetworkCheckTest, WhoDoesNotAnswerIsNamedAtTheDeadlineAndTheOthersGoOn) {
     }
   }
   EXPECT_LT(clock_.now() - begin, 3 * NetworkCheck::kAnswerWithin + std::chrono::seconds(2));
+}
+
+// All at the same time, briefly, at the address of the file.
+TEST_F(NetworkCheckTest, LinksAreMeasuredInTwoRounds) {
+  make(4, 2, NetworkScope::kLinks);
+  silent_ = {"h3"};
+  const TimePoint begin = clock_.now();
+  const auto rows = run();
+  EXPECT_EQ(rows.size(), 8u);
+  EXPECT_EQ(most_at_once_, 4u);
+  for (const Asked& asked : asked_) EXPECT_TRUE(asked.order.is_brief);
+  for (const NetworkRow& row : rows) {
+    EXPECT_TRUE(row.is_files);
+    EXPECT_EQ(row.reached(), row.from != "h3");
+  }
+  EXPECT_LT(clock_.now() - begin, 2 * NetworkCheck::kBriefAnswerWithin + std::chrono::seconds(1));
 }
 
 TEST_F(NetworkCheckTest, AHostThatIsLostCostsNoMoreTime) {

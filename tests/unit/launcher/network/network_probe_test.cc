@@ -43,7 +43,7 @@ TEST(NetworkProbe, AnotherMachineWithTheSameAddressIsToldApart) {
   EXPECT_THAT(measured.problem, HasSubstr("another machine has 127.0.0.1"));
 }
 
-// Whoever ordered the first has given it up.
+// The launcher that ordered the first has given it up.
 TEST(NetworkProbe, AnotherMeasurementTakesThePlaceOfOneThatIsUnderWay) {
   NetworkProbe one({"127.0.0.1", "one"}), two({"127.0.0.1", "two"});
   const cluster::Address there{"127.0.0.1", two.addresses()[0].port};

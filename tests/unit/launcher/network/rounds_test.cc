@@ -28,5 +28,22 @@ TEST(Rounds, OneHostIsMeasuredFromItself) {
   EXPECT_EQ(roundsOf(1), (std::vector<std::vector<HostPair>>{{{0, 0}}}));
 }
 
+TEST(LinkRounds, EachHostSendsAndReceivesOnceARound) {
+  EXPECT_EQ(linkRoundsOf(1), roundsOf(1));
+  EXPECT_EQ(linkRoundsOf(2).size(), 1u);
+  for (const size_t hosts : {2, 3, 4, 9}) {
+    for (const auto& round : linkRoundsOf(hosts)) {
+      std::set<size_t> from, to;
+      for (const HostPair& pair : round) {
+        EXPECT_NE(pair.from, pair.to);
+        EXPECT_TRUE(from.insert(pair.from).second);
+        EXPECT_TRUE(to.insert(pair.to).second);
+      }
+      EXPECT_EQ(from.size(), hosts);
+    }
+  }
+  EXPECT_NE(linkRoundsOf(3)[0], linkRoundsOf(3)[1]);
+}
+
 }  // namespace
 }  // namespace dtf::launcher

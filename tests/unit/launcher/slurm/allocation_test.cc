@@ -36,6 +36,14 @@ TEST(Allocation, TasksThatAreOnlyCountedTakeTheNodesInTurn) {
   EXPECT_EQ(hostsOf(job.cluster.worker), "one two one two one ");
 }
 
+TEST(Allocation, TheWorkersOfAJobWithoutPsTakeTheNodesInTurn) {
+  cluster::JobSpec job = counted(0, 3);
+  placeOnNodes(job, {"one", "two"});
+  EXPECT_EQ(hostsOf(job.cluster.worker), "one two one ");
+  EXPECT_TRUE(job.cluster.workersHost());
+  checkNodes(job, {"one", "two"});
+}
+
 TEST(Allocation, ATaskWithAnAddressMustBeOnANode) {
   cluster::JobSpec job = counted(1, 1);
   job.cluster.worker[0].by_count = false;
@@ -50,7 +58,7 @@ TEST(Allocation, ATaskWithAnAddressMustBeOnANode) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
     EXPECT_THAT(error.what(),
-                ::testing::HasSubstr("'three' is no node of the allocation: one, two"));
+                ::testing::HasSubstr("'three' is not a node of the allocation: one, two"));
   }
 }
 
@@ -65,7 +73,7 @@ TEST(Allocation, TooFewNodesAreSaidSo) {
     checkNodes(job, {"one"});
     FAIL() << "one node is enough";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("the job wants 2 nodes"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("the job needs 2 nodes"));
   }
 }
 

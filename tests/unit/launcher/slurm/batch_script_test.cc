@@ -34,10 +34,10 @@ TEST(BatchScript, AsksForWhatTheFileSaysAndRunsOneCommand) {
 
 namespace {
 
-// What bash makes of a script with launch.requeue. In dtf-launch's place is a program that sends
-// the script each of `signals` until it is passed on, as bash may drop one that comes while it
-// handles another, and ends with `code`; in scontrol's one that prints its words, and is asked when
-// the job was preempted.
+// Runs a script with launch.requeue in bash. A program replaces dtf-launch: it sends the script
+// each of `signals` until the signal is passed on, and ends with `code`. (bash may drop a signal
+// that arrives while it handles another.) Another replaces scontrol: it prints its arguments, and
+// the time of preemption.
 ProgramAnswer runRequeued(const std::string& signals, const std::string& code,
                           const std::string& preempted = "None") {
   const TemporaryFiles files;

@@ -17,7 +17,7 @@ TEST(SrunCommand, IsOneProcessOnThatNodeBesideAllOthers) {
     EXPECT_THAT(argv, Contains(option));
 }
 
-// What srun 22.05 says.
+// Errors of srun 22.05.
 TEST(SrunError, SaysWhatToDo) {
   struct Case {
     int exit_code;
@@ -35,9 +35,9 @@ TEST(SrunError, SaysWhatToDo) {
       {1,
        "srun: error: Unable to create step for job 7: Requested node configuration is not "
        "available\n",
-       ErrorCode::kUnavailable, "Slurm starts nothing on it"},
+       ErrorCode::kUnavailable, "Slurm can't run a step on this node"},
       {5, "srun: error: something else\n", ErrorCode::kUnavailable,
-       "two: its step exited with code 5\n  srun says: srun: error: something else"},
+       "two: its step exited with code 5\n  srun printed: srun: error: something else"},
   };
   for (const Case& each : cases) {
     ExitStatus status;

@@ -16,7 +16,7 @@
 #include "launcher/ssh/sha256.h"
 #include "tests/support/process.h"
 
-// The script in the shells that this machine has, over pipes in the place of ssh.
+// The script in the shells of this machine, over pipes in place of ssh.
 
 namespace dtf::launcher {
 
@@ -53,7 +53,7 @@ class Bootstrap : public ::testing::TestWithParam<const char*> {
     ASSERT_EQ(::write(program_.in.get(), bytes.data(), bytes.size()),
               static_cast<ssize_t>(bytes.size()));
   }
-  // Empty at its end.
+  // Returns the next line; empty at the end.
   std::string line() {
     while (partial_.find('\n') == std::string::npos) {
       pollfd waiting{program_.out.get(), POLLIN, 0};
@@ -134,11 +134,11 @@ TEST_P(Bootstrap, WhatIsNotTheAgentIsNeverRun) {
   say(other);
   const std::optional<Error> failed = error();
   ASSERT_TRUE(failed);
-  EXPECT_THAT(failed->message(), HasSubstr("gpu1: dtf-agent did not arrive there as it was sent"));
+  EXPECT_THAT(failed->message(), HasSubstr("gpu1: the copied dtf-agent was damaged on the way"));
   EXPECT_FALSE(fs::exists(folder_.path() + "/ran"));
 }
 
-// The words are data: what a shell would do with them it does not do.
+// The launcher's words are data: a shell does not expand or run them.
 TEST_P(Bootstrap, WordsAreNotForTheShell) {
   for (const std::string& words :
        std::vector<std::string>{"$(touch ran) 5 copies\n", "; touch ran; 5 copies\n",
@@ -170,10 +170,10 @@ TEST_P(Bootstrap, AFolderThatCantBeWrittenIsSaidSo) {
   const std::optional<Error> failed = error(folder_.path() + "/file");
   ASSERT_TRUE(failed);
   EXPECT_EQ(failed->code(), ErrorCode::kCannotWrite);
-  EXPECT_THAT(failed->message(), HasSubstr("/file, can't be written; launch.copy.dir names"));
+  EXPECT_THAT(failed->message(), HasSubstr("/file, can't be written; name another folder"));
 }
 
-// It stays as it is: whoever named /tmp meant no harm to the others there.
+// The folder stays unchanged: whoever named /tmp meant no harm to its other users.
 TEST_P(Bootstrap, AFolderThatOthersMayWriteIsRefusedAndLeftAlone) {
   const fs::path folder = fs::path(folder_.path()) / "shared";
   fs::create_directory(folder);
@@ -196,7 +196,8 @@ TEST(BootstrapLines, AnotherKindOfHostIsSaidSo) {
   EXPECT_EQ(wrongBootstrapLine("dtf-copy 1 Linux x86_64", "Linux x86_64"), "");
   EXPECT_THAT(wrongBootstrapLine("dtf-copy 1 Linux aarch64", "Linux x86_64"),
               HasSubstr("it is Linux aarch64, and the programs here are for Linux x86_64"));
-  EXPECT_THAT(wrongBootstrapLine("Welcome!\x1b", "Linux x86_64"), HasSubstr("it says 'Welcome!?'"));
+  EXPECT_THAT(wrongBootstrapLine("Welcome!\x1b", "Linux x86_64"),
+              HasSubstr("it prints 'Welcome!?'"));
   EXPECT_THROW(wantsAgent("Welcome"), Error);
 }
 
@@ -212,12 +213,12 @@ TEST(BootstrapError, SaysWhatToDo) {
       {92, "mkdir: cannot create directory '/copies': Permission denied\n", ErrorCode::kPermission,
        "this user may not write the folder for copies there, /copies"},
       {92, "head: write error: No space left on device\n", ErrorCode::kCannotWrite,
-       "it says: head: write error: No space left on device"},
+       "it printed: head: write error: No space left on device"},
       {94, "", ErrorCode::kDeadline, "within 300 s"},
       {96, "/copies is another user's\n", ErrorCode::kPermission, "is another user's"},
       {126, "sh: 1: exec: Permission denied\n", ErrorCode::kPermission, "mounted noexec"},
       {127, "dtf-agent: error while loading shared libraries: libfmt.so.9: cannot open\n",
-       ErrorCode::kBadConfig, "install there the libraries"},
+       ErrorCode::kBadConfig, "install dtf's dependencies there"},
   };
   for (const Case& each : cases) {
     const auto error = bootstrapError("gpu1", "/copies", {each.exit_code, 0}, each.said);

@@ -1,7 +1,7 @@
 #pragma once
 
-// An agent in a process of its own, whose launcher the test is, over two pipes. Its tasks are
-// scripts (fake_task.cc).
+// An agent in a process of its own; the test is its launcher, over two pipes. Its tasks are scripts
+// (fake_task.cc).
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ class AgentTest : public JobFixture {
   }
   void order(const AgentOrder& order) { say(messageFrame(orderJson(order))); }
 
-  // The next frame; of no kind once the agent has closed its end.
+  // Returns the next frame; nullopt for its kind once the agent has closed its end.
   std::pair<std::optional<FrameKind>, std::string> next() {
     while (frames_.empty()) {
       pollfd waiting{from_.get(), POLLIN, 0};
@@ -128,7 +128,7 @@ class AgentTest : public JobFixture {
   }
 
   static constexpr TaskId kPs{JobKind::kPs, 0};
-  int open_takes_ms_ = 0;  // the agent's disk is slow
+  int open_takes_ms_ = 0;  // simulates a slow disk of the agent
   pid_t agent_ = -1;
   Fd to_, from_;
   std::deque<std::pair<std::optional<FrameKind>, std::string>> frames_;

@@ -5,13 +5,13 @@
 
 #include "launcher/ssh/ssh_command.h"
 
-// One link, with a shell in the place of the ssh client; whole launches: ssh_launch_test.cc.
+// One link, with a shell in place of the ssh client; ssh_launch_test.cc has whole launches.
 
 namespace dtf::launcher {
 
 using ::testing::HasSubstr;
 
-// Of a link that no task was to start on nothing is told.
+// Expects no events: no task was started on the link.
 class NoEvents : public TaskEvents {
  public:
   void onStarted(size_t task, pid_t /*pid*/) override { ADD_FAILURE() << task; }
@@ -46,8 +46,9 @@ TEST(AgentLink, ADeadlineTellsTheLastThatSshHasSaid) {
   }
   ASSERT_TRUE(link.failure());
   EXPECT_EQ(link.failure()->code(), ErrorCode::kDeadline);
-  EXPECT_THAT(link.failure()->message(),
-              HasSubstr("gpu1: no dtf-agent has answered within 1 s\n  ssh says: jump: which key"));
+  EXPECT_THAT(
+      link.failure()->message(),
+      HasSubstr("gpu1: dtf-agent has not answered within 1 s\n  ssh printed: jump: which key"));
 }
 
 }  // namespace dtf::launcher

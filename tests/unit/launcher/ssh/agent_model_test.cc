@@ -3,7 +3,7 @@
 
 #include "tests/unit/launcher/ssh/agent_fixture.h"
 
-// The agent, as it is asked for the trained model.
+// The agent's replies to requests for the trained model.
 
 namespace dtf::launcher {
 

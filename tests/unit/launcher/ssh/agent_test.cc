@@ -106,7 +106,7 @@ TEST_F(AgentTest, AFileThatWasSentIsReplacedWhileItsTasksRun) {
   EXPECT_NE(exitOfAgent(), 0) << "it writes what it was never sent";
 }
 
-// As of a launch on a third host: what it would begin with is to remove the snapshots.
+// The other launch could come from a third host, and would begin by removing the snapshots.
 TEST_F(AgentTest, AnotherLaunchInTheRunDirectoryIsRefusedAndRemovesNothing) {
   startAgent();
   order(openOrder());
@@ -190,7 +190,7 @@ TEST_F(AgentTest, ALauncherThatSaysNothingForTheLeaseHasGone) {
   order(startOrder("ready;pause"));
   nextReport<StartedReport>();
   EXPECT_EQ(exitOfAgent(), exitCode(ErrorCode::kUnavailable));
-  EXPECT_THAT(text(folder_ / "said"), HasSubstr("dtf-launch has said nothing for 0.5 s"));
+  EXPECT_THAT(text(folder_ / "said"), HasSubstr("no message from dtf-launch for 0.5 s"));
   expectNoProcess(5);
 }
 
@@ -207,7 +207,7 @@ TEST_F(AgentTest, ALeaseStartsWhenAnOrderIsObeyed) {
   EXPECT_EQ(exitOfAgent(), 0);
 }
 
-// Its tasks say more than the connection takes: the agent still goes when the lease has ended.
+// Its tasks write more than the connection takes: the agent still ends with its lease.
 TEST_F(AgentTest, OutputThatWaitsIsNoReasonToStay) {
   startAgent();
   OpenOrder open = openOrder();
@@ -254,7 +254,7 @@ TEST_F(AgentTest, WhatIsNoOrderEndsIt) {
   }
 }
 
-// It measures itself here, as any host another one.
+// It measures itself here, as any other host.
 TEST_F(AgentTest, MeasuresWhatItIsToldTo) {
   startAgent();
   order(ProbeOrder{"agent-test", "127.0.0.1", "a1", false, {}, {}, {}});
@@ -307,7 +307,8 @@ TEST_F(AgentTest, AFailureIsToldInWords) {
   const AgentReport report = parseReport(next().second);
   ASSERT_TRUE(std::holds_alternative<FailedReport>(report));
   EXPECT_EQ(std::get<FailedReport>(report).code, ErrorCode::kBadConfig);
-  EXPECT_THAT(std::get<FailedReport>(report).message, HasSubstr("'192.0.2.1' of ps/0 is another"));
+  EXPECT_THAT(std::get<FailedReport>(report).message,
+              HasSubstr("'192.0.2.1' of ps/0 is not this host"));
 }
 
 TEST_F(AgentTest, AFolderThatCantBeMadeIsToldInWords) {

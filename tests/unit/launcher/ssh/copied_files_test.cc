@@ -132,7 +132,7 @@ TEST_F(CopiedFilesTest, AFileThatGrowsWhileItIsReadIsNamed) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadData);
-    EXPECT_THAT(error.message(), HasSubstr("a.csv: it changes while it is copied"));
+    EXPECT_THAT(error.message(), HasSubstr("a.csv: it changed while it was copied"));
   }
 }
 

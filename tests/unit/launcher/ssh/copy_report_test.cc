@@ -39,7 +39,7 @@ TEST_F(CopyReportTest, NothingToCopyIsSaidOnce) {
   report_.copies({}, false);
   report_.copies({}, true);
   report_.copies({}, true);
-  EXPECT_THAT(said_, ElementsAre("nothing to copy: every host has what it needs"));
+  EXPECT_THAT(said_, ElementsAre("nothing to copy: every host has all files"));
 }
 
 TEST_F(CopyReportTest, DigestsThatTakeLongAreToldOf) {
@@ -47,7 +47,7 @@ TEST_F(CopyReportTest, DigestsThatTakeLongAreToldOf) {
   clock_.advance(CopyReport::kEvery);
   report_.digests(5 * kMiB, 10 * kMiB);
   EXPECT_THAT(said_,
-              ElementsAre("reading what is to be copied: 5.0 MiB of 10.0 MiB (50 %), 1.0 MiB/s"));
+              ElementsAre("reading the files to copy: 5.0 MiB of 10.0 MiB (50 %), 1.0 MiB/s"));
 }
 
 }  // namespace dtf::launcher

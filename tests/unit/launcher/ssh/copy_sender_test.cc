@@ -107,7 +107,7 @@ TEST_F(CopySenderTest, AFileThatHasChangedSinceItsDigestIsNamed) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadData);
-    EXPECT_NE(error.message().find("/a: it changes while it is copied"), std::string::npos)
+    EXPECT_NE(error.message().find("/a: it changed while it was copied"), std::string::npos)
         << error.message();
   }
 }

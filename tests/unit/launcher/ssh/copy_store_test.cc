@@ -41,7 +41,7 @@ class CopyStoreTest : public ::testing::Test {
     return order;
   }
   static std::string read(const fs::path& file) { return readFile(file, 1 << 20); }
-  // As a job that brings it and ends.
+  // Acts as a job that brings the file and ends.
   void bring(const std::string& text) const {
     CopyStore store(root());
     if (!store.offer(offer({data(text, "/x")})).empty()) {
@@ -112,7 +112,7 @@ TEST_F(CopyStoreTest, ACopyThatIsDamagedIsSentAgain) {
     store.receive("whole");
     EXPECT_EQ(read(store.dataFolder() / "x"), "whole");
   }
-  // Somebody has written to it, and left its size.
+  // Writes to the stored file and keeps its size.
   const auto change = [this](const fs::file_time_type& written) {
     fs::permissions(fileOf("whole"), fs::perms::owner_all);
     std::ofstream(fileOf("whole")) << "wrong";
@@ -125,7 +125,7 @@ TEST_F(CopyStoreTest, ACopyThatIsDamagedIsSentAgain) {
     EXPECT_THAT(store.offer(offer({data("whole", "/x")})), ElementsAre(0));
   }
   bring("whole");
-  // A program has its digest again, whatever its times say.
+  // A program's digest is computed again, whatever its times.
   change(stored);
   CopyStore store(root());
   EXPECT_THAT(store.offer(offer({{digest("whole"), 5, "psd", ""}})), ElementsAre(0));
@@ -141,7 +141,8 @@ TEST_F(CopyStoreTest, AFileThatChangedOnItsWayIsRefusedAndNotKept) {
       FAIL();
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kBadData);
-      EXPECT_THAT(error.message(), HasSubstr("/home/me/t.csv: what was sent is not what was"));
+      EXPECT_THAT(error.message(),
+                  HasSubstr("/home/me/t.csv: the bytes that were sent differ from"));
     }
   }
   EXPECT_EQ(leftovers(), 0u);

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// One end of a link, an agent's or a launcher's, and what it has been given.
+// One end of a link, an agent's or a launcher's, and the frames that it received.
 struct End {
   FrameLink::Handlers handlers() {
     return {.on_frame =

@@ -58,7 +58,7 @@ TEST_F(HostFilesTest, AHostHasItsBytesAndNotThoseOfTheOthers) {
   EXPECT_FALSE(fs::exists(fs::path(folder_.path()) / "events/2"));
   EXPECT_EQ(text("events/3"), "1234567890");
   EXPECT_THAT(told_, ElementsAre(HasSubstr("events/2 of a")));
-  files.take("a", {"events/1", 0, "12"});  // shorter: there is room again
+  files.take("a", {"events/1", 0, "12"});  // shorter, so there is room again
   files.take("a", {"events/2", 0, "1"});
   EXPECT_EQ(text("events/2"), "1");
   files.take("a", {"events/2", ~uint64_t{0} - 1, "12"});
@@ -70,15 +70,16 @@ TEST_F(HostFilesTest, AHostHasSoManyFilesAndSaysSoOnce) {
   for (int i = 0; i < 50; ++i) files.take("a", {"events/" + std::to_string(i), 0, "x"});
   files.take("b", {"events/b", 0, "x"});
   EXPECT_EQ(std::distance(fs::directory_iterator(fs::path(folder_.path()) / "events"), {}), 3);
-  EXPECT_THAT(told_, ElementsAre(HasSubstr("a file of a is not copied to where the job was "
-                                           "started: it has more than 2 files")));
+  EXPECT_THAT(
+      told_,
+      ElementsAre(HasSubstr("a file of a is not copied to this host: it has more than 2 files")));
 }
 
 TEST_F(HostFilesTest, AFloodOfMisfitsIsAFewWords) {
   HostFiles files = within({.words_max = 3});
   for (int i = 0; i < 50; ++i) files.take("a", {"events/" + std::to_string(i), 5, "x"});
   ASSERT_EQ(told_.size(), 3u);
-  EXPECT_THAT(told_.back(), HasSubstr("nothing more is said of that host's files"));
+  EXPECT_THAT(told_.back(), HasSubstr("no more is reported of that host's files"));
 }
 
 TEST_F(HostFilesTest, AFileIsThatOfTheHostThatSentItFirst) {

@@ -20,7 +20,7 @@ TEST(LockedFolder, GoesWithItsOwnerAndTakesTheAbandonedAlong) {
   const fs::path abandoned =
       fs::path(parent.path()) / (".use-" + std::string(names.nodename) + "-killed");
   const fs::path another = fs::path(parent.path()) / ".other-x";
-  // On a disk that several hosts share nobody knows of another's locks.
+  // On a shared disk, a host doesn't see the locks of others.
   const fs::path elsewhere = fs::path(parent.path()) / ".use-another.host-killed";
   fs::create_directories(abandoned / "data");
   fs::create_directory(another);

@@ -1,4 +1,4 @@
-// Fields of messages that cannot be what they must be.
+// Fields of messages with impossible values.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -88,10 +88,10 @@ TEST(AgentMessages, AnOrderIsSentAsItIsOrNotAtAll) {
 TEST(AgentMessages, AGreetingOfAnotherVersionNamesBoth) {
   EXPECT_EQ(wrongGreeting(agentGreeting()), "");
   EXPECT_THAT(wrongGreeting("dtf-agent 1 9.9.9"),
-              HasSubstr("it has dtf 9.9.9, and here is dtf " DTF_VERSION));
+              HasSubstr("it has dtf 9.9.9, and this host has dtf " DTF_VERSION));
   EXPECT_THAT(wrongGreeting("dtf-agent 1 " DTF_VERSION), HasSubstr("it has another build of dtf"));
   EXPECT_THAT(wrongGreeting("Welcome\x1b[31m to gpu1"),
-              HasSubstr("it says 'Welcome?[31m to gpu1' before dtf-agent says anything"));
+              HasSubstr("it prints 'Welcome?[31m to gpu1' before dtf-agent starts"));
 }
 
 TEST(AgentMessages, QuestionsAboutUnitsAndTheirAnswersKeepNumbersAndWords) {

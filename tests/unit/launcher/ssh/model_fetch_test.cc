@@ -39,7 +39,7 @@ class ModelFetchTest : public ::testing::Test {
     Random random{seed};
     checkpoint::save(*disk_, folder, step, 2, random);
   }
-  // As `stay: true` leaves them: shard 0 with `first`, shard 1 with `second`.
+  // Saves a checkpoint as `stay: true` does: shard 0 on `first`, shard 1 on `second`.
   void saveStaying(const std::string& first, const std::string& second) {
     save("node1", 120);
     const fs::path folder = "/node1/checkpoints/step-120";
@@ -61,7 +61,7 @@ class ModelFetchTest : public ::testing::Test {
     return std::make_unique<ModelFetch>(*disk_, clock_, options_,
                                         [this](const std::string& text) { told_.push_back(text); });
   }
-  // The host answers; `files_max`: no more than so many.
+  // Lets the host send at most `files_max` files.
   void serve(ModelFetch& model, int files_max = 100) {
     for (std::optional<ModelAsk> ask; files_max-- > 0 && (ask = model.next());) {
       asked_.push_back(ask->host + ":" + ask->name);
@@ -169,7 +169,7 @@ TEST_F(ModelFetchTest, ADiskThatIsFullHereLeavesNothing) {
   EXPECT_FALSE(hasFilesOfAnAttempt());
 }
 
-// The room is that of a real disk.
+// The free room is the real disk's.
 TEST_F(ModelFetchTest, WhatDoesNotFitIsRefusedBeforeItComes) {
   save("node1", 120);
   constexpr uint64_t kElements = uint64_t{1} << 50, kHeaderBytes = 64;
@@ -200,9 +200,9 @@ TEST_F(ModelFetchTest, AHostThatSendsNothingMoreIsNamed) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kDeadline);
-    EXPECT_EQ(error.message(),
-              "node1: nothing more of checkpoints/step-120/shard-0-of-2.safetensors has come "
-              "within 60 s");
+    EXPECT_EQ(
+        error.message(),
+        "node1: no more of checkpoints/step-120/shard-0-of-2.safetensors arrived within 60 s");
   }
 }
 
@@ -235,7 +235,7 @@ TEST_F(ModelFetchTest, OnlyTheHostThatIsAskedIsAwaited) {
   EXPECT_FALSE(model->awaits("node2"));
 }
 
-// As the rest of a stream does that was on its way.
+// The rest of a stream may have been on its way.
 TEST_F(ModelFetchTest, WhatComesAfterTheEndIsRefused) {
   const FetchedReport absent{FetchedReport::Found::kAbsent};
   save("node1", 120);
@@ -296,7 +296,7 @@ TEST_F(ModelFetchTest, NewerOnesAreOfAnotherRunAndSetAside) {
   EXPECT_TRUE(isWholeHere());
   EXPECT_THAT(steps(), ElementsAre(120u));
   EXPECT_TRUE(disk_->exists("/here/checkpoints.old-1/step-300/manifest.json"));
-  EXPECT_THAT(told_.back(), HasSubstr("was of another run, and is in checkpoints.old-1 now"));
+  EXPECT_THAT(told_.back(), HasSubstr("were of another run, and are in checkpoints.old-1 now"));
   EXPECT_FALSE(disk_->exists("/here/checkpoints.coming"));
 }
 
@@ -311,7 +311,7 @@ TEST_F(ModelFetchTest, AnotherRunsStayInPlaceUntilTheNewOneIsWhole) {
   EXPECT_THAT(steps(), ElementsAre(300u));
   EXPECT_FALSE(disk_->exists("/here/checkpoints.old-1"));
   EXPECT_FALSE(disk_->exists("/here/checkpoints.coming"));
-  // Of launchers that were killed: within an attempt, and before it took its place.
+  // Left by launchers that were killed: within an attempt, and before it took its place.
   for (const char* left : {"step-300.tmp-7.1", "step-300"}) {
     const fs::path coming = "/here/checkpoints.coming";
     for (const fs::path& folder : {coming, coming / left}) disk_->makeFolder(folder);
@@ -323,7 +323,7 @@ TEST_F(ModelFetchTest, AnotherRunsStayInPlaceUntilTheNewOneIsWhole) {
   }
 }
 
-// Whichever operation it is.
+// For each operation of the disk.
 TEST_F(ModelFetchTest, ADiskThatFailsOnceLosesNeitherRunsCheckpoints) {
   int failures = 0;
   for (size_t operation = 0;; ++operation) {
@@ -362,7 +362,7 @@ TEST_F(ModelFetchTest, TheInitialValuesTakeThePlaceOfAnotherRunsToo) {
   EXPECT_TRUE(disk_->exists("/here/checkpoints.old-1/step-300/manifest.json"));
 }
 
-// They are no checkpoint, and are written to the real disk.
+// They are not part of the checkpoint, and are written to the real disk.
 TEST_F(ModelFetchTest, TheChoicesOfKernelsComeLastWhereTheyWereTimed) {
   const testing::TemporaryFiles files;
   options_.run_dir = fs::current_path();

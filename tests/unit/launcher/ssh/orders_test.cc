@@ -1,4 +1,4 @@
-// Orders to an agent: those that arrive whole, those that are refused.
+// Orders to an agent: valid ones arrive unchanged, others are rejected.
 
 #include <gtest/gtest.h>
 

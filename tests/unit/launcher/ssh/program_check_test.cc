@@ -32,7 +32,7 @@ TEST(ProgramCheck, WhatTheLoaderSaysIsTold) {
     EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
     EXPECT_THAT(error.message(), HasSubstr("psd, which was copied there, can't run: psd: error"));
     EXPECT_THAT(error.message(), HasSubstr("libjpeg.so.62"));
-    EXPECT_THAT(error.message(), HasSubstr("install there the libraries that dtf needs"));
+    EXPECT_THAT(error.message(), HasSubstr("install dtf's dependencies there"));
   }
 }
 

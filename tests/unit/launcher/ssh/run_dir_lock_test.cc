@@ -39,7 +39,7 @@ TEST(RunDirLock, AgentsOfOneLaunchShareItAndAnotherLaunchIsRefused) {
   const RunDirLock other(folder.path(), "b2", kShort);
 }
 
-// The second has to wait for as long as the first takes to end.
+// The second waits until the first has ended.
 TEST(RunDirLock, AKilledHolderHoldsNothing) {
   const testing::TemporaryFolder folder;
   std::array<int, 2> held{};

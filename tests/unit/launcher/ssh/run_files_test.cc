@@ -29,7 +29,7 @@ class RunFilesTest : public ::testing::Test {
     std::ifstream in(file);
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   }
-  // As between an agent and its launcher: how many pieces.
+  // Carries the changes from an agent to its launcher; returns the number of pieces.
   int carry(RunFilesReader& reader, const RunFilesWriter& writer) {
     reader.look();
     int pieces = 0;
@@ -121,7 +121,7 @@ TEST_F(RunFilesTest, WhatIsNotTheNextPieceIsNotWritten) {
 }
 
 TEST_F(RunFilesTest, TheMarkTellsWhoHasTheSameFolderAndGoesWithItsMaker) {
-  append(here_ / ".launched-old", "");  // of a launcher that was killed
+  append(here_ / ".launched-old", "");  // left by a launcher that was killed
   std::string mark;
   {
     const RunFilesWriter writer(here_);
@@ -135,8 +135,8 @@ TEST_F(RunFilesTest, TheMarkTellsWhoHasTheSameFolderAndGoesWithItsMaker) {
   EXPECT_TRUE(fs::is_empty(here_));
 }
 
-// Of two launches that share the run directory: without its mark the hosts of the first would take
-// it for another one, and send it its own files.
+// Two launches share the run directory. If the second removed the first one's mark, the first one's
+// hosts would take the directory for another one, and send it its own files.
 TEST_F(RunFilesTest, AMarkThatSomebodyHoldsIsLeftAlone) {
   const RunFilesWriter first(here_);
   const RunFilesWriter second(here_);

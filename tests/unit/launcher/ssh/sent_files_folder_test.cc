@@ -49,7 +49,7 @@ TEST(PlaceOfData, IsAmongTheCopiesWhereThereAreSome) {
   ::unsetenv("DTF_STARTED_IN");
 }
 
-// Its agent was killed: the lock is free. One that lives keeps its own.
+// The lock of a killed agent is free; a live agent keeps its own.
 TEST(SentFilesFolder, RemovesWhatNobodyHoldsAnyMore) {
   const testing::TemporaryFolder folder;
   utsname names{};
@@ -97,7 +97,7 @@ TEST(SentFilesFolder, ThoseThatAreMadeAtOnceLeaveEachOtherAlone) {
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
-// Renewed keys: a task that reads meanwhile has the one or the other, whole.
+// Keys are renewed: a task that reads meanwhile gets the old file or the new one, whole.
 TEST(SentFilesFolder, AFileIsReplacedAtOnceAndOnlyOneThatWasSent) {
   const testing::TemporaryFolder folder;
   SentFilesFolder files(folder.path(), {{"/k/ps-0.pem", "old"}});

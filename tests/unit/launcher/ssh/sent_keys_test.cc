@@ -28,7 +28,7 @@ class SentKeysTest : public ::testing::Test {
     for (const auto& file : files) names.push_back(file.first.filename());
     return names;
   }
-  // When the files are looked at again.
+  // Returns the time of the next check of the files.
   TimePoint next() { return now_ += SentKeys::kLookEvery; }
 
   const testing::TemporaryFolder folder_;

@@ -47,13 +47,13 @@ struct Case {
   const char* words;
 };
 
-// What OpenSSH 9.2 says.
+// Errors of OpenSSH 9.2.
 TEST(SshError, SaysWhatToDo) {
   const Case cases[] = {
       {255, "ssh: connect to host gpu1 port 22: Connection refused\r\n", ErrorCode::kUnavailable,
-       "gpu1: nothing answers at its ssh port"},
+       "gpu1: nothing listens at its ssh port"},
       {255, "ssh: connect to host gpu1 port 22: Connection timed out\r\n", ErrorCode::kUnavailable,
-       "gpu1: it can't be reached; to be tried by hand: ssh gpu1 true"},
+       "gpu1: it can't be reached; try it by hand: ssh gpu1 true"},
       {255, "ssh: connect to host gpu1 port 22: No route to host\r\n", ErrorCode::kUnavailable,
        "it can't be reached"},
       {255, "ssh: Could not resolve hostname gpu1: Name or service not known\r\n",
@@ -65,16 +65,16 @@ TEST(SshError, SaysWhatToDo) {
       {255,
        "@@@@@@@@@@@\r\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\r\n"
        "Host key for gpu1 has changed.\r\nHost key verification failed.\r\n",
-       ErrorCode::kPermission, "ssh-keygen -R gpu1\n  ssh says: Host key verification failed."},
+       ErrorCode::kPermission, "ssh-keygen -R gpu1\n  ssh printed: Host key verification failed."},
       {127, "bash: line 1: dtf-agent: command not found\n", ErrorCode::kBadConfig,
-       "there is no dtf-agent in the PATH that ssh finds there"},
+       "there is no dtf-agent in the PATH of its ssh sessions"},
       {127,
        "dtf-agent: error while loading shared libraries: libfmt.so.9: cannot open shared object "
        "file: No such file or directory\n",
-       ErrorCode::kBadConfig, "lacks a library: install there what dtf needs"},
+       ErrorCode::kBadConfig, "lacks a library: install dtf's dependencies there"},
       {126, "bash: line 1: /opt/dtf-agent: Permission denied\n", ErrorCode::kPermission,
        "can't be run"},
-      {255, "something new\n", ErrorCode::kUnavailable, "ssh says: something new"},
+      {255, "something new\n", ErrorCode::kUnavailable, "ssh printed: something new"},
       {139, "", ErrorCode::kUnavailable, "gpu1: its dtf-agent exited with code 139"},
   };
   for (const Case& each : cases) {

@@ -3,7 +3,7 @@
 namespace dtf::launcher {
 
 SshLaunch::SshLaunch() : path_(std::getenv("PATH")) {
-  // The daemons are looked for beside the agent that runs.
+  // The agent looks for the daemons beside its own program.
   std::filesystem::create_hard_link(DTF_AGENT, folder_ / "dtf-agent", no_link_);
   if (no_link_) std::filesystem::copy_file(DTF_AGENT, folder_ / "dtf-agent");
   std::filesystem::create_directory(folder_ / "bin");

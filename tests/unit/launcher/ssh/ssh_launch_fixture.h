@@ -1,8 +1,7 @@
 #pragma once
 
-// Whole launches over a script in the place of the ssh client, which runs the agent on this host;
-// the tasks are scripts, too (fake_task.cc). What a real sshd does is tested in
-// tests/e2e/ssh_test.cc.
+// Whole launches with a script in place of the ssh client, which runs the agent on this host. The
+// tasks are scripts, too (fake_task.cc). tests/e2e/ssh_test.cc tests a real sshd.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -25,7 +24,7 @@ class SshLaunch : public JobFixture {
     ::setenv("PATH", path_.c_str(), 1);
   }
 
-  // What the client does, in $host.
+  // Replaces the ssh client by this script, which finds the host in $host.
   void ssh(const std::string& script) {
     const std::filesystem::path file = folder_ / "bin" / "ssh";
     std::ofstream(file) << "#!/bin/sh\ncd " << folder_.string()
@@ -34,7 +33,7 @@ class SshLaunch : public JobFixture {
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
   }
 
-  // Every task on a host of its own: 127.0.0.1, 127.0.0.2, ...
+  // A job with every task on a host of its own: 127.0.0.1, 127.0.0.2, ...
   cluster::JobSpec sshJob(const std::vector<std::string>& ps,
                           const std::vector<std::string>& workers, int each = 1) {
     cluster::JobSpec spec = job(ps, workers);

@@ -13,9 +13,8 @@
 #include "launcher/ssh/messages.h"
 #include "tests/unit/launcher/ssh/ssh_launch_fixture.h"
 
-// Whole launches over a script in the place of the ssh client, which runs the agent on this host;
-// the tasks are scripts, too (fake_task.cc). What a real sshd does is tested in
-// tests/e2e/ssh_test.cc.
+// Whole launches with a script in place of the ssh client, which runs the agent on this host. The
+// tasks are scripts, too (fake_task.cc). tests/e2e/ssh_test.cc tests a real sshd.
 
 namespace dtf::launcher {
 
@@ -65,7 +64,7 @@ TEST_F(SshLaunch, EventsOfAHostWithADiskOfItsOwnComeToTheLaunchers) {
   }
 }
 
-// Hosts that have nothing of dtf: a shell, and a home each.
+// Hosts without any file of dtf: a shell, and a home each.
 class SshCopies : public SshLaunch {
  protected:
   SshCopies() {
@@ -106,12 +105,12 @@ TEST_F(SshCopies, HostsThatLackDtfAndDataAreBroughtThemOnce) {
   EXPECT_EQ(filesIn(copies("127.0.0.2") / "files"), 2u) << "its worker reads data";
   EXPECT_THAT(log("worker-0.1.log"), HasSubstr("DTF_SENT_DATA=" + copies("127.0.0.2").string()));
   EXPECT_EQ(run(spec), ExitStatus{}) << err();
-  EXPECT_THAT(err(), HasSubstr("nothing to copy: every host has what it needs"));
+  EXPECT_THAT(err(), HasSubstr("nothing to copy: every host has all files"));
   EXPECT_EQ(text(folder_ / "words"), "sh\nsh\nsh\nsh\n");
   expectNoProcess(5);
 }
 
-// A file larger than what is sent at a time, in a store that was swept.
+// A file larger than one message, in a store that was emptied.
 TEST_F(SshCopies, ManyMiBComeWholeWithoutPrograms) {
   ssh("mkdir -p home.$host; export HOME=$PWD/home.$host; unset XDG_CACHE_HOME; exec ./dtf-agent");
   std::string table;
@@ -151,13 +150,13 @@ TEST_F(SshCopies, WhatComesToNothingIsToldInWordsAtOnce) {
   const Case cases[] = {
       {"export HOME=/proc; unset XDG_CACHE_HOME; exec sh", ErrorCode::kCannotWrite,
        "127.0.0.1: the folder for copies there, ~/.cache/dtf/copies, can't be written"},
-      {"echo 'Welcome'; exec sh", ErrorCode::kBadConfig, "127.0.0.1: it says 'Welcome' before"},
+      {"echo 'Welcome'; exec sh", ErrorCode::kBadConfig, "127.0.0.1: it prints 'Welcome' before"},
       {"echo 'dtf-copy 1 Plan9 mips'; sleep 60", ErrorCode::kBadConfig,
        "127.0.0.1: it is Plan9 mips, and the programs here are for "},
       {"mkdir -p bin2; export PATH=$PWD/bin2; /bin/sh", ErrorCode::kBadConfig,
        "it lacks a program that copying needs"},
       {"echo 'sh: Connection refused' >&2; exit 255", ErrorCode::kUnavailable,
-       "nothing answers at its ssh port"},
+       "nothing listens at its ssh port"},
   };
   for (const Case& each : cases) {
     ssh(each.script);
@@ -171,7 +170,7 @@ TEST_F(SshCopies, WhatComesToNothingIsToldInWordsAtOnce) {
 }
 
 TEST_F(SshCopies, DataThatAreMoreThanTheBoundAreRefusedBeforeAnyHostIsAsked) {
-  fs::resize_file(folder_ / "t.csv", (uint64_t{1} << 30) + 1);  // a hole
+  fs::resize_file(folder_ / "t.csv", (uint64_t{1} << 30) + 1);  // a sparse file
   EXPECT_EQ(run(copyJob({kServe}, {kServe})).code, exitCode(ErrorCode::kBadConfig)) << err();
   EXPECT_THAT(err(), HasSubstr("c.yaml:8:9: error: "));
   EXPECT_THAT(err(), HasSubstr("launch.copy.max_gib is 1"));
@@ -184,7 +183,8 @@ TEST_F(SshLaunch, AFailedTaskIsTheCauseAsElsewhere) {
                 .code,
             65)
       << err();
-  EXPECT_THAT(err(), HasSubstr("worker/0 exited with code 65 (bad_data)\n  message    no such"));
+  EXPECT_THAT(err(), HasSubstr("worker/0 exited with code 65 (bad_data)\n"));
+  EXPECT_THAT(err(), HasSubstr("\n  message    no such file\n"));
   expectNoProcess(0);
 }
 
@@ -225,7 +225,7 @@ TEST_F(SshLaunch, AHostThatStaysAwayIsNamedAtTheEnd) {
   kill(agent);
   EXPECT_EQ(await(launcher).code, exitCode(ErrorCode::kUnavailable)) << err();
   EXPECT_THAT(err(), Not(HasSubstr("someone sent SIGKILL")));
-  EXPECT_THAT(err(), HasSubstr("127.0.0.2: nothing answers at its ssh port"));
+  EXPECT_THAT(err(), HasSubstr("127.0.0.2: nothing listens at its ssh port"));
   EXPECT_THAT(err(), HasSubstr("test-job failed: worker/0 was lost with its host, 127.0.0.2"));
   expectNoProcess(5);
 }
@@ -248,7 +248,7 @@ TEST_F(SshLaunch, AHostThatIsOfNoUseIsToldInWordsAtOnce) {
   const Wrong cases[] = {
       {"echo 'dtf-agent 1 9.9.9'; sleep 60", ErrorCode::kBadConfig, "127.0.0.1: it has dtf 9.9.9"},
       {"echo 'Welcome to this host'; exec ./dtf-agent", ErrorCode::kBadConfig,
-       "127.0.0.1: it says 'Welcome to this host' before dtf-agent says anything"},
+       "127.0.0.1: it prints 'Welcome to this host' before dtf-agent starts"},
       {"echo 'sh: 1: dtf-agent: not found' >&2; exit 127", ErrorCode::kBadConfig,
        "there is no dtf-agent"},
       {"echo 'Host key verification failed.' >&2; exit 255", ErrorCode::kPermission,
@@ -268,7 +268,7 @@ TEST_F(SshLaunch, AHostThatIsOfNoUseIsToldInWordsAtOnce) {
   }
 }
 
-// Lines stay lines; what a terminal would obey goes.
+// Line breaks stay; control characters for a terminal are removed.
 TEST_F(SshLaunch, WordsOfAHostReachTheTerminalHarmlessAndWithItsName) {
   std::ofstream(folder_ / "answer", std::ios::binary)
       << agentGreeting() << "\n"
@@ -318,7 +318,7 @@ TEST_F(SshLaunch, AStopWhileHostsAreAwaitedIsHeard) {
   expectNoProcess(5);
 }
 
-// It has listened, and the others have not yet: nobody runs who could be lost with it.
+// It listens, and the others don't yet: no task runs that could be lost with it.
 TEST_F(SshLaunch, AHostThatIsLostBeforeTheOthersListenEndsTheLaunch) {
   ssh("[ $host = 127.0.0.1 ] || exec sleep 60\necho $$ > pids.$host\n./dtf-agent | tee said");
   const pid_t launcher = start(sshJob({kServe}, {kServe}));
@@ -344,7 +344,7 @@ TEST_F(SshLaunch, WithoutAClientThereIsAWordAboutThat) {
   ::setenv("PATH", (folder_ / "bin").c_str(), 1);
   EXPECT_EQ(run(sshJob({kServe}, {kServe})).code, exitCode(ErrorCode::kBadConfig)) << err();
   EXPECT_THAT(err(), HasSubstr("cannot run ssh"));
-  EXPECT_THAT(err(), HasSubstr("install it, or have PATH name its folder"));
+  EXPECT_THAT(err(), HasSubstr("install it, or add its folder to PATH"));
   EXPECT_THAT(err(), Not(HasSubstr("--bin-dir")));
 }
 

@@ -10,8 +10,8 @@
 #include "launcher/network/network_check.h"
 #include "tests/unit/launcher/job_fixture.h"
 
-// Over a script in the place of the ssh client, which runs the agent on this host. Real hosts are
-// tests/e2e/network_test.cc's.
+// A script in place of the ssh client runs the agent on this host. tests/e2e/network_test.cc has
+// real hosts.
 
 namespace dtf::launcher {
 
@@ -28,7 +28,7 @@ class SshProbesTest : public JobFixture {
   }
   ~SshProbesTest() override { ::setenv("PATH", path_.c_str(), 1); }
 
-  // What the client does, in $host.
+  // Replaces the ssh client by this script, which finds the host in $host.
   void ssh(const std::string& script) {
     const fs::path file = folder_ / "bin" / "ssh";
     std::ofstream(file) << "#!/bin/sh\ncd " << folder_.string()

@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// What it does where systemd is process 1: tests/hosts/far_units_test.py and
-// systemd_launch_test.py.
+// tests/hosts/far_units_test.py and systemd_launch_test.py test it where systemd is process 1.
 
 namespace dtf::launcher {
 namespace {
@@ -16,13 +15,13 @@ TEST(HostUnits, FailuresAreToldToAnAskerElsewhere) {
   const UnitAnswer early = units.tell(FreeQuestion{});
   ASSERT_TRUE(early.error);
   EXPECT_EQ(early.error->code(), ErrorCode::kBadData);
-  EXPECT_THAT(early.error->message(), HasSubstr("nobody has said which units"));
+  EXPECT_THAT(early.error->message(), HasSubstr("the first request must name the units"));
   const UnitAnswer none = units.tell(MeetQuestion{"j", "a1", "/run", "/", {}, false});
   ASSERT_TRUE(none.error);
-  EXPECT_THAT(none.error->message(), HasSubstr("no unit is asked about"));
+  EXPECT_THAT(none.error->message(), HasSubstr("a request without units"));
   const UnitAnswer outside = units.tell(MeetQuestion{"j", "a1", "/run", "/", {"../u"}, false});
   ASSERT_TRUE(outside.error && !outside.facts);
-  EXPECT_THAT(outside.error->message(), HasSubstr("no name of a unit"));
+  EXPECT_THAT(outside.error->message(), HasSubstr("not a name of a unit"));
 }
 
 TEST(HostUnits, WhoAsksHereCatchesThem) {

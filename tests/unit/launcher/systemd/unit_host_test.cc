@@ -9,8 +9,8 @@
 
 #include "launcher/ssh/ssh_command.h"
 
-// A shell, or this build's dtf-agent, in the place of the ssh client. What a host with systemd
-// does: tests/hosts/far_units_test.py.
+// A shell, or this build's dtf-agent, in place of the ssh client. tests/hosts/far_units_test.py
+// tests a host with systemd.
 
 namespace dtf::launcher {
 namespace {
@@ -33,7 +33,7 @@ class FarUnitHostTest : public ::testing::Test {
     host_.emplace(meeting(unit), std::move(link), io_, clock_, [](const FilePiece&) {});
   }
 
-  // How the question ended; kInternal: it was answered.
+  // Returns the error of the call; kInternal: it got a reply.
   Error ask(Duration within = std::chrono::seconds(20)) {
     host_->ask(StatesQuestion{}, within);
     try {
@@ -56,7 +56,7 @@ TEST_F(FarUnitHostTest, WhatAHostSaysBeginsWithItsName) {
   reach({DTF_AGENT}, "a/b");
   const Error error = ask();
   EXPECT_EQ(error.code(), ErrorCode::kBadData);
-  EXPECT_EQ(error.message(), "two: 'a/b' is no name of a unit");
+  EXPECT_EQ(error.message(), "two: 'a/b' is not a name of a unit");
   EXPECT_FALSE(host_->isAsked());
 }
 

@@ -16,7 +16,7 @@ class UnitKeysTest : public ::testing::Test {
  protected:
   UnitKeysTest() { keys_.issue("ps/0", "", {}); }
   SentKeys sent() const { return {path_, "mnist", {{JobKind::kPs, 0}}}; }
-  // When the files are looked at again.
+  // Returns the time of the next check of the files.
   TimePoint next() { return now_ += SentKeys::kLookEvery; }
 
   const testing::TemporaryFolder folder_;

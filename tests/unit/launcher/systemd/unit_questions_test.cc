@@ -57,10 +57,10 @@ TEST(UnitQuestions, ArriveAsTheyWereAsked) {
 }
 
 TEST(UnitQuestions, WhatMakesNoSenseIsRefused) {
-  EXPECT_THAT(wrong("{\"ask\":\"reboot\"}"), HasSubstr("no question 'reboot'"));
-  EXPECT_THAT(wrong("[]"), HasSubstr("can't be read"));
+  EXPECT_THAT(wrong("{\"ask\":\"reboot\"}"), HasSubstr("unknown question 'reboot'"));
+  EXPECT_THAT(wrong("[]"), HasSubstr("malformed message"));
   EXPECT_THAT(wrong("{\"ask\":\"control\",\"words\":[]}"), HasSubstr("without a verb"));
-  EXPECT_THAT(wrong("{\"ask\":\"own\",\"logs\":\"../x\"}"), HasSubstr("no absolute path"));
+  EXPECT_THAT(wrong("{\"ask\":\"own\",\"logs\":\"../x\"}"), HasSubstr("not an absolute path"));
   EXPECT_THROW(questionJson(ControlQuestion{{"\xff"}}), Error);
 }
 

@@ -104,13 +104,12 @@ TEST(UnitVerdict, AUnitThatIsGoneWhileOthersRunHasFailed) {
   std::vector<bool> seen(3);
   markGone(units, seen);
   EXPECT_FALSE(units[2].hasFailed()) << "it never was there";
-  units[1] = unitState("inactive");  // its host was started anew
+  units[1] = unitState("inactive");  // its host was rebooted
   markGone(units, seen);
   ASSERT_TRUE(units[1].hasFailed());
   EXPECT_EQ(firstFailed(units, false), 1u);
   const RootCause root = unitRootCause(units[1], 1, "worker/1");
-  EXPECT_EQ(root.what,
-            "worker/1 is gone with its unit: its host, or the systemd there, was started anew");
+  EXPECT_EQ(root.what, "worker/1 is gone with its unit: its host or its systemd was restarted");
   EXPECT_EQ(root.exit_code, 69);
   std::vector<UnitState> removed(3, unitState("inactive"));
   markGone(removed, seen);

@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A systemctl that answers when it is told to.
+// A systemctl with replies that a test sets.
 class UnitWatchTest : public ::testing::Test {
  protected:
   std::vector<UnitState> answer() {
@@ -45,8 +45,8 @@ TEST_F(UnitWatchTest, ASystemdThatStaysSilentIsGivenUpByName) {
     ADD_FAILURE() << "must throw";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-    EXPECT_THAT(error.message(), HasSubstr("has not said for 60 s how the units dtf-mnist@* are: "
-                                           "Failed to connect to bus"));
+    EXPECT_THAT(error.message(), HasSubstr("for 60 s systemd has not reported the state of the "
+                                           "units dtf-mnist@*: Failed to connect to bus"));
     EXPECT_THAT(error.message(), HasSubstr("dtf-launch attach"));
   }
 }
