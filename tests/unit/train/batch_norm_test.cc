@@ -1,4 +1,4 @@
-// Batch normalisation from the file to the ps: what becomes of its moving statistics.
+// Batch normalisation from the file to the ps, with its moving statistics.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace dtf::train {
 namespace {
 
 constexpr size_t kPixels = 784;
-// On one ps: biases, weights, variance, mean, then what is trained of the norm.
+// Layout on one ps: biases, weights, variance, mean, then the norm's trained parameters.
 constexpr size_t kVarianceAt = 16 + 7840, kMeanAt = kVarianceAt + kPixels;
 constexpr double kMomentum = 0.75;
 
@@ -25,7 +25,7 @@ const std::shared_ptr<const data::Dataset>& pixelDigits() {
   return dataset;
 }
 
-// The pixels themselves are normalised, so that their statistics follow from the data alone.
+// Normalises the pixels themselves, so that their statistics follow from the data alone.
 cluster::TrainSpec normJob(uint64_t steps, uint32_t aggregate = 0, double momentum = kMomentum) {
   cluster::TrainSpec train = softmaxJob(steps);
   train.optimizer.learning_rate = 0.1;
@@ -42,7 +42,8 @@ struct Statistics {
   std::vector<double> variance = std::vector<double>(kPixels, 1);
 };
 
-// Of each pixel of one batch; the variance unbiased, as TensorFlow's fused kernel gives it.
+// Statistics of each pixel over one batch; the variance is unbiased, as in TensorFlow's fused
+// kernel.
 Statistics statisticsOf(std::span<const uint8_t> images, size_t batch) {
   Statistics result;
   for (size_t pixel = 0; pixel < kPixels; ++pixel) {
@@ -57,7 +58,7 @@ Statistics statisticsOf(std::span<const uint8_t> images, size_t batch) {
   return result;
 }
 
-// Keras' moving -= (moving - of the batch) * (1 - momentum), from 0 and 1.
+// Keras' moving -= (moving - batch statistic) * (1 - momentum), from 0 and 1.
 Statistics expectedAfter(uint64_t steps, size_t batch) {
   data::BatchReader reader(pixelDigits(), static_cast<int64_t>(batch),
                            cluster::TrainSpec{}.data.seed);
@@ -81,7 +82,7 @@ double largestError(std::span<const float> found, const std::vector<double>& exp
   return error;
 }
 
-// The optimizer does all it can to them.
+// The optimizer has every setting that could change them.
 TEST(BatchNorm, StatisticsMoveByKerasFormulaWhateverTheOptimizerDoes) {
   constexpr uint64_t kSteps = 5;
   cluster::TrainSpec train = normJob(kSteps);
@@ -97,7 +98,7 @@ TEST(BatchNorm, StatisticsMoveByKerasFormulaWhateverTheOptimizerDoes) {
   EXPECT_LT(largestError(arena.subspan(kVarianceAt, kPixels), expected.variance), 1e-6);
 }
 
-// One step with learning rate 1 moves what is trained by the clipped gradient.
+// One step with learning rate 1 moves the trained parameters by the clipped gradient.
 TEST(BatchNorm, StatisticsAreNoPartOfTheGradientsNorm) {
   cluster::TrainSpec train = normJob(1);
   train.optimizer.clip_by_global_norm = 0.01;
@@ -127,13 +128,13 @@ TEST(BatchNorm, EvaluationNormalisesByTheMovingStatistics) {
   const auto held_out = digits(data::DigitStream::kEval, 1003);
   const JobResult job = runJob(normJob(200), {2, 1}, pixelDigits(), held_out);
   EXPECT_GT(*job.evaluation->accuracy, 0.8);
-  // Statistics that stayed where they began, at 0 and 1, are those of no data.
+  // With frozen statistics, 0 and 1, evaluation normalises by numbers that don't fit the data.
   const JobResult frozen = runJob(normJob(200, 0, 0.9999999), {2, 1}, pixelDigits(), held_out);
   EXPECT_EQ(frozen.workers[0].final_loss, job.workers[0].final_loss) << "training reads none";
   EXPECT_GT(frozen.evaluation->loss, 1.5 * job.evaluation->loss);
 }
 
-// Evaluations read the averages of what is trained, and the statistics as they are.
+// Evaluations read the averages of trained parameters, and the statistics themselves.
 TEST(BatchNorm, AveragesOfTheParametersComeWithTheStatistics) {
   const auto held_out = digits(data::DigitStream::kEval, 500);
   cluster::TrainSpec train = normJob(200);
@@ -146,12 +147,12 @@ TEST(BatchNorm, AveragesOfTheParametersComeWithTheStatistics) {
 TEST(BatchNorm, LearnsAsynchronouslyWithSeveralWorkersAndPs) {
   cluster::TrainSpec train = normJob(200);
   train.replication = {};
-  train.placement.partition_min_bytes = 1024;  // the statistics are split, too
+  train.placement.partition_min_bytes = 1024;  // splits the statistics, too
   const JobResult job = runJob(train, {3, 2}, pixelDigits(), digits(data::DigitStream::kEval, 500));
   EXPECT_GT(*job.evaluation->accuracy, 0.7);
 }
 
-// The loss of such a batch is a number: what is normalised by an infinite variance is 0.
+// The loss of such a batch is a number: division by an infinite variance gives 0.
 TEST(BatchNorm, AStatisticThatIsNoNumberNeverReachesItsMovingAverage) {
   std::vector<float> features(200, 0.5F);
   features[7] = 1e30F;

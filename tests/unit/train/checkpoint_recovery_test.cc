@@ -1,4 +1,4 @@
-// What a chief starts from, and goes back to when a ps has lost its values.
+// The checkpoint that a chief starts from, and goes back to when a ps has lost its values.
 
 #include "tests/unit/train/checkpointer_fixture.h"
 
@@ -32,8 +32,8 @@ TEST_F(CheckpointRecovery, APsThatIsLostDuringTheInitialCheckpointDoesNotEndTheC
   EXPECT_EQ(steps(), std::vector<uint64_t>{0});
 }
 
-// Else the loss of a ps before that would be the end, for the chief that has trained knows of no
-// start.
+// Otherwise the loss of a ps before that would end the job: the chief has trained and has no start
+// to go back to.
 TEST_F(CheckpointRecovery, WithReplicasAndNoCheckpointsNobodyTrainsBeforeTheyAreWhole) {
   checkpoints_ = false;
   replicas_ = true;
@@ -55,13 +55,14 @@ TEST_F(CheckpointRecovery, AnInitialCheckpointThatCanNotBeHadIsGivenUp) {
   EXPECT_EQ(steps(), std::vector<uint64_t>{});
 }
 
-// A ps may have done what it was told, and been lost with its answer.
+// A ps may have restored the checkpoint and been lost before its reply.
 TEST_F(CheckpointRecovery, AGoingBackThatFailedIsTriedAgainUnderAnotherName) {
   saveAll({10});
   const auto starting = chief(kSync);
   ps_.fail("restore", kLostPs);
   EXPECT_EQ(starting->start(), std::nullopt);
-  EXPECT_EQ(ps::epochNumber(ps_.epoch()), 3u) << "the checkpoint is of 1, the first try of 2";
+  EXPECT_EQ(replication::epochNumber(ps_.epoch()), 3u)
+      << "the checkpoint is of 1, the first try of 2";
 }
 
 TEST_F(CheckpointRecovery, AStartThatIsRefusedEnds) {
@@ -211,14 +212,14 @@ TEST_F(CheckpointRecovery, AfterTheLossOfAPsAllGoBackToTheNewestCheckpoint) {
   EXPECT_EQ(back->steps_lost, 7u);
   EXPECT_EQ(back->reason, "ps/0 lost its values: all go back 7 steps to the checkpoint of step 20");
   EXPECT_EQ(ps_.calls(), CallTexts{"restore step-20"});
-  EXPECT_EQ(ps::epochNumber(ps_.epoch()), 2u);
+  EXPECT_EQ(replication::epochNumber(ps_.epoch()), 2u);
   EXPECT_EQ(training->recover(27), std::nullopt) << "all hold their values";
-  // What is saved from here on is of the second epoch, and the next one follows it.
+  // Later checkpoints are of the second epoch, and the next epoch follows it.
   ps_.setPosition({30});
   ASSERT_TRUE(training->save(Motion::kAtRest));
   ps_.setHeld({});
   ASSERT_EQ(chief(kSync)->restore(), std::nullopt);
-  EXPECT_EQ(ps::epochNumber(ps_.epoch()), 3u);
+  EXPECT_EQ(replication::epochNumber(ps_.epoch()), 3u);
 }
 
 TEST_F(CheckpointRecovery, WithoutACheckpointALostPsIsTheEnd) {
@@ -251,9 +252,9 @@ TEST_F(CheckpointRecovery, ARecoveryWhoseLastAnswerWasLostIsNotForgotten) {
   saveAll({10});
   const auto training = chief(kSync);
   ASSERT_EQ(training->restore(), std::nullopt);
-  // What an earlier try has brought about on every ps.
-  const uint64_t next = ps::nextEpoch(ps_.epoch(), 1);
-  ps_.setHeld({next, 10, true, ps::kFirstEpoch, 10});
+  // The state that an earlier try has left on every ps.
+  const uint64_t next = replication::nextEpoch(ps_.epoch(), 1);
+  ps_.setHeld({{next, 10, checkpoint::EpochOrigin::kCheckpoint, {replication::kFirstEpoch, 10}}});
   const std::optional<WentBack> back = training->recover(12);
   ASSERT_TRUE(back);
   EXPECT_EQ(back->step, 10u);
@@ -277,7 +278,7 @@ TEST_F(CheckpointRecovery, WhereThereIsOneOrOthersTrainNoneIsTakenAtTheStart) {
   const auto restored = chief(kSync);
   restored->restore();
   restored->saveInitial();
-  const auto continued = chief(kSync);  // the ps hold what the one before restored
+  const auto continued = chief(kSync);  // the ps hold the values that the previous chief restored
   EXPECT_EQ(continued->restore(), std::nullopt);
   EXPECT_EQ(continued->lastStep(), 10u);
   continued->saveInitial();

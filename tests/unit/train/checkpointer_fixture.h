@@ -1,6 +1,6 @@
 #pragma once
 
-// A chief whose ps are fakes, on a disk in memory.
+// A chief with fake ps and a disk in memory.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ class CheckpointerTest : public ::testing::Test {
     disk_.syncFolder("/");
   }
 
-  // A process of the chief.
+  // Returns a new process of the chief.
   std::unique_ptr<Checkpointer> chief(cluster::ReplicationSpec::Mode mode, uint64_t steps = 1000,
                                       uint32_t keep = 5) {
     CheckpointerOptions options;
@@ -37,7 +37,7 @@ class CheckpointerTest : public ::testing::Test {
     options.model = model_;
     options.fresh = fresh_;
     options.elsewhere = elsewhere_;
-    ps::ModelDeclaration model = oneVariable(mode, steps);
+    arena::ModelDeclaration model = oneVariable(mode, steps);
     model.settings = settings_;
     return std::make_unique<Checkpointer>(disk_, clock_, ps_, model, options);
   }
@@ -51,7 +51,7 @@ class CheckpointerTest : public ::testing::Test {
     disk_.setContents(folder().stepFolder(step) / file, "damaged");
   }
 
-  // Saves these, by a chief of its own.
+  // Saves these steps with a chief of its own.
   void saveAll(std::initializer_list<uint64_t> steps) {
     const auto saving = chief(kSync);
     for (const uint64_t step : steps) {
@@ -67,7 +67,7 @@ class CheckpointerTest : public ::testing::Test {
   bool snapshots_ = false;
   bool replicas_ = false;
   bool elsewhere_ = false;
-  std::vector<ps::Setting> settings_;
+  std::vector<arena::Setting> settings_;
   model::ModelSpec model_;
   uint64_t chiefs_ = 0;
   ManualClock clock_;

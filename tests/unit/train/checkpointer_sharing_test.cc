@@ -1,4 +1,4 @@
-// Whether the ps have the chief's files, where it is not known.
+// The chief finds out whether the ps see its files.
 
 #include "common/train/checkpointer.h"
 

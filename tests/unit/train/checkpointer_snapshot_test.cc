@@ -1,4 +1,4 @@
-// What the chief does with snapshots: taken, gone back to, passed over, forgotten.
+// The chief's snapshots: it takes, restores, skips and forgets them.
 
 #include "tests/unit/train/checkpointer_fixture.h"
 
@@ -27,7 +27,7 @@ TEST_F(CheckpointerTest, AfterTheLossOfAPsAllGoBackToTheNewestSnapshot) {
   EXPECT_EQ(back->reason, "ps/0 lost its values: all go back 7 steps to the snapshot of step 30");
   EXPECT_EQ(ps_.calls(), CallTexts{"restore snapshot 30"});
   EXPECT_EQ(training->recover(37), std::nullopt) << "all hold their values";
-  // The next one is of the new epoch, and the one that all have stays.
+  // The next snapshot is of the new epoch; the one that all ps hold stays.
   ps_.setPosition({35});
   ASSERT_TRUE(training->snapshot(Motion::kAtRest));
   EXPECT_EQ(ps_.calls().back(), "snapshot 35 keep 30");
@@ -60,7 +60,7 @@ TEST_F(CheckpointerTest, ASnapshotThatCannotBeLoadedGivesWayToTheOneBeforeAndThe
 TEST_F(CheckpointerTest, WhatAJobThatWasCutShortLeftInMemoryIsGoneOnFrom) {
   snapshots_ = true;
   saveAll({10});
-  ps_.snapshot({ps::kFirstEpoch, 900}, {900}, std::nullopt);
+  ps_.snapshot({replication::kFirstEpoch, 900}, {900}, std::nullopt);
   ps_.calls();
   const auto starting = chief(kSync);
   EXPECT_EQ(starting->restore(), std::nullopt);
@@ -69,7 +69,7 @@ TEST_F(CheckpointerTest, WhatAJobThatWasCutShortLeftInMemoryIsGoneOnFrom) {
   EXPECT_TRUE(starting->goesOn().went_back->to_snapshot);
   EXPECT_EQ(starting->goesOn().went_back->reason,
             "no ps holds values: all take the snapshot of step 900");
-  // A chief that is started again beside ps that hold values finds its own job's.
+  // A chief that is started again beside ps with values finds the snapshots of its own job.
   ps_.setPosition({20});
   ASSERT_TRUE(starting->snapshot(Motion::kAtRest));
   ps_.calls();

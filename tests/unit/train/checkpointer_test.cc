@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 
 // ---- start
 
-// Whether it finds ps that hold values, and trains on, or brings them the newest checkpoint.
+// In both cases: ps that hold values train on, and others take the newest checkpoint.
 TEST_F(CheckpointerTest, AChiefThatIsStartedAgainSweepsWhatItsPredecessorLeftHalfSaved) {
   saveAll({10});
   for (const bool ps_hold_values : {false, true}) {
@@ -29,7 +29,7 @@ TEST_F(CheckpointerTest, AChiefThatIsStartedAgainSweepsWhatItsPredecessorLeftHal
   }
 }
 
-// ---- which step it is
+// ---- the step of a checkpoint
 
 TEST_F(CheckpointerTest, TheGlobalStepIsThatOfTheParametersNotTheSumOfThePositions) {
   const auto saving = chief(kAsync);
@@ -123,7 +123,7 @@ TEST_F(CheckpointerTest, OldOnesThatCannotBeRemovedDoNotUndoTheNewOne) {
   EXPECT_EQ(steps(), std::vector<uint64_t>{20});
 }
 
-// ---- what it cost
+// ---- the cost of a checkpoint
 
 TEST_F(CheckpointerTest, TheChiefsWaitForTheCutCountsAsAStall) {
   const auto saving = chief(kSync);

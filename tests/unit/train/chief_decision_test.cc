@@ -7,35 +7,39 @@
 namespace dtf::train {
 namespace {
 
-using Held = std::vector<checkpoint::HeldValues>;
-using ps::RecoveryAction;
+using Held = std::vector<checkpoint::PsState>;
+using replication::RecoveryAction;
 
-constexpr uint64_t kFirst = ps::nextEpoch(0, 7);
-constexpr uint64_t kSecond = ps::nextEpoch(kFirst, 7);
-const checkpoint::HeldValues kNothing;
-const checkpoint::HeldValues kInitial{kFirst, 0};
-const checkpoint::HeldValues kTrained{kFirst, 77};
-const checkpoint::HeldValues kWentBack{kSecond, 40, true, kFirst, 40};
+constexpr uint64_t kFirst = replication::nextEpoch(0, 7);
+constexpr uint64_t kSecond = replication::nextEpoch(kFirst, 7);
+const checkpoint::PsState kNothing;
+const checkpoint::PsState kInitial{{kFirst, 0}};
+const checkpoint::PsState kTrained{{kFirst, 77}};
+const checkpoint::PsState kWentBack{
+    {kSecond, 40, checkpoint::EpochOrigin::kCheckpoint, {kFirst, 40}}};
 
-ps::RecoveryDecision decide(const Held& held, std::optional<ps::CutName> checkpoint = std::nullopt,
-                            uint64_t trained_on = 0) {
+replication::RecoveryDecision decide(const Held& held,
+                                     std::optional<checkpoint::CutName> checkpoint = std::nullopt,
+                                     uint64_t trained_on = 0) {
   return decideAsChief(held, {checkpoint, trained_on, 0, 9});
 }
 
 TEST(ChiefDecision, IsWhatAllPsSay) {
   EXPECT_EQ(decide({kNothing, kNothing}).action, RecoveryAction::kStart);
-  EXPECT_EQ(decide({kNothing, kNothing}, ps::CutName{kFirst, 40}).action, RecoveryAction::kGoBack);
-  EXPECT_EQ(decide({kTrained, kTrained}, ps::CutName{kFirst, 40}).action,
+  EXPECT_EQ(decide({kNothing, kNothing}, checkpoint::CutName{kFirst, 40}).action,
+            RecoveryAction::kGoBack);
+  EXPECT_EQ(decide({kTrained, kTrained}, checkpoint::CutName{kFirst, 40}).action,
             RecoveryAction::kContinue);
 }
 
 TEST(ChiefDecision, WhatAChiefThatWasLostHadBegunIsDoneAgain) {
   EXPECT_EQ(decide({kInitial, kNothing}).action, RecoveryAction::kStart);
-  EXPECT_EQ(ps::epochNumber(decide({kInitial, kNothing}).epoch), 2u) << "by all ps";
-  const ps::RecoveryDecision again = decide({kWentBack, kTrained}, ps::CutName{kFirst, 40});
+  EXPECT_EQ(replication::epochNumber(decide({kInitial, kNothing}).epoch), 2u) << "by all ps";
+  const replication::RecoveryDecision again =
+      decide({kWentBack, kTrained}, checkpoint::CutName{kFirst, 40});
   EXPECT_EQ(again.action, RecoveryAction::kGoBack);
-  EXPECT_EQ(again.cut, (ps::CutName{kFirst, 40}));
-  EXPECT_EQ(ps::epochNumber(again.epoch), 3u);
+  EXPECT_EQ(again.cut, (checkpoint::CutName{kFirst, 40}));
+  EXPECT_EQ(replication::epochNumber(again.epoch), 3u);
 }
 
 TEST(ChiefDecision, AModelIsNeverTornInSilence) {
@@ -49,29 +53,33 @@ TEST(ChiefDecision, AModelIsNeverTornInSilence) {
         "ps/1 lost its values, and nothing holds them; add `checkpoint:` to the file, or save "
         "more often, so that the next loss costs only some steps");
   }
-  EXPECT_EQ(decide({kTrained, kNothing}, ps::CutName{kFirst, 40}).reason,
+  EXPECT_EQ(decide({kTrained, kNothing}, checkpoint::CutName{kFirst, 40}).reason,
             "ps/1 lost its values: all go back 37 steps to the checkpoint of step 40");
 }
 
-// What comes over the wire is what is decided with.
+// The decision is made from the statuses that the ps send.
 TEST(ChiefDecision, SnapshotsAreTheWordsOfEachPs) {
-  checkpoint::HeldValues trained = kTrained;
-  checkpoint::HeldValues lost = kNothing;
+  checkpoint::PsState trained = kTrained;
+  checkpoint::PsState lost = kNothing;
   trained.snapshots = {{kFirst, 60}, {kFirst, 70}};
   lost.snapshots = {{kFirst, 50}, {kFirst, 60}};
-  const ps::RecoveryDecision decision = decide({trained, lost}, ps::CutName{kFirst, 40});
+  const replication::RecoveryDecision decision =
+      decide({trained, lost}, checkpoint::CutName{kFirst, 40});
   EXPECT_EQ(decision.reason,
             "ps/1 lost its values: all go back 17 steps to the snapshot of step 60");
-  // Half of the ps went back to it, and their chief was lost.
-  checkpoint::HeldValues back{kSecond, 60, true, kFirst, 60, true, trained.snapshots};
-  EXPECT_EQ(decide({back, trained}).origin, ps::EpochOrigin::kSnapshot);
-  EXPECT_EQ(decide({back, trained}).cut, (ps::CutName{kFirst, 60}));
+  // Half of the ps have restored it, and their chief was lost.
+  checkpoint::PsState back{
+      {kSecond, 60, checkpoint::EpochOrigin::kSnapshot, {kFirst, 60}}, false, 0, trained.snapshots};
+  EXPECT_EQ(decide({back, trained}).origin, checkpoint::EpochOrigin::kSnapshot);
+  EXPECT_EQ(decide({back, trained}).cut, (checkpoint::CutName{kFirst, 60}));
 }
 
 TEST(ChiefDecision, AChiefThatHasTrainedNeverStartsAnew) {
   EXPECT_THROW(decide({kNothing, kNothing}, std::nullopt, kFirst), Error);
   EXPECT_THROW(decide({kInitial, kNothing}, std::nullopt, kFirst), Error);
-  EXPECT_EQ(ps::epochNumber(decide({kNothing}, ps::CutName{kFirst, 40}, kSecond).epoch), 3u);
+  EXPECT_EQ(
+      replication::epochNumber(decide({kNothing}, checkpoint::CutName{kFirst, 40}, kSecond).epoch),
+      3u);
 }
 
 }  // namespace

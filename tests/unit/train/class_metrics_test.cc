@@ -1,4 +1,4 @@
-// Expected values are scikit-learn's (1.9) for the same numbers, where none other is named.
+// Expected values are scikit-learn's (1.9) for the same numbers, unless another source is named.
 
 #include "common/train/metric.h"
 
@@ -18,8 +18,7 @@ TEST(ClassMetrics, OfSeveralClassesTheMeanOverThem) {
     expectMetricNear(MetricKind::kPrecision, scale, kThreeClasses, 2.0 / 3);
     expectMetricNear(MetricKind::kRecall, scale, kThreeClasses, 0.611111111111111);
   }
-  JudgedCase first =
-      kThreeClasses;  // class 2 neither occurs nor is chosen any more: it doesn't count
+  JudgedCase first = kThreeClasses;  // class 2 neither occurs nor is chosen now: it doesn't count
   first.outputs = {2, 1, 0, 0.5, 2.5, 1};
   first.classes = {0, 1};
   expectMetricNear(MetricKind::kRecall, OutputScale::kLogits, first, 1);
@@ -32,7 +31,7 @@ TEST(ClassMetrics, OfTwoClassesThoseOfClassOne) {
   for (const float logit : kTwoClasses.outputs)
     pairs.outputs.insert(pairs.outputs.end(), {0, logit});
   expectMetricNear(MetricKind::kPrecision, OutputScale::kSoftmaxLogits, pairs, 0.75);
-  JudgedCase shifted = kTwoClasses;  // trained towards 0 and 1
+  JudgedCase shifted = kTwoClasses;  // outputs trained towards 0 and 1
   for (float& output : shifted.outputs) output += 0.5F;
   expectMetricNear(MetricKind::kRecall, OutputScale::kTargets, shifted, 0.75);
 }
@@ -46,8 +45,8 @@ TEST(ClassMetrics, AShareOfNoneIsZero) {
   expectMetricNear(MetricKind::kPrecision, OutputScale::kLogits, {1, {-1, -2}, {1, 1}, {}}, 0);
 }
 
-// By hand: the third example's class has five larger outputs than its own, the second's one that is
-// equal, the fourth's is no number.
+// By hand: the third example's class has five larger outputs, the second's has an equal one, the
+// fourth's is NaN.
 TEST(ClassMetrics, TopFiveCountsThoseWithFewerThanFiveLarger) {
   const float nan = std::nanf("");
   const JudgedCase cases{6,

@@ -12,10 +12,10 @@
 namespace dtf::train {
 namespace {
 
-// Jobs whose files have been found right as far as that shows without reading them to their ends.
+// Jobs with files that are right as far as a check without reading them to the end can show.
 class DataCheckTest : public JobCheckTest {
  protected:
-  // The first line of what their ends show; empty: nothing is wrong.
+  // Returns the first line of the mistakes at the files' ends; empty: none.
   std::string mistakesOfData(const std::string& train, ErrorCode code = ErrorCode::kBadData) {
     files_.write("c.yaml", "cluster: {ps: [a:1], worker: [b:1]}\ntrain:\n" + train);
     yaml::Report report;
@@ -33,7 +33,7 @@ class DataCheckTest : public JobCheckTest {
     }
   }
 
-  // Two columns, of which one is the class.
+  // Two columns, one of them the class.
   static std::string tableJob(const std::string& data, int batch_size = 1) {
     return "  model: {input: {shape: [1]}, layers: [dense: {units: 2, name: d}], loss: "
            "sparse_categorical_crossentropy}\n  data: {batch_size: " +

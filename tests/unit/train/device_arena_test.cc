@@ -1,5 +1,5 @@
-// The device is the plug-in of tests/gpu, on the host's memory. Whole trainings:
-// device_variables_test.cc.
+// The device is the plug-in of tests/gpu, in the host's memory. device_variables_test.cc has whole
+// trainings.
 
 #include "common/train/device_arena.h"
 
@@ -53,7 +53,7 @@ class DeviceArenaTest : public ::testing::Test {
     return values;
   }
 
-  const ps::ParameterLayout layout_ = ps::makeLayout({{"w", {1024}, {{0, 0, 1024}}}}, 1);
+  const arena::ParameterLayout layout_ = arena::makeLayout({{"w", {1024}, {{0, 0, 1024}}}}, 1);
   OptimizerSpec optimizer_;
 };
 
@@ -68,7 +68,7 @@ TEST_F(DeviceArenaTest, WhatIsWrittenIsRead) {
   EXPECT_FALSE(all[0]->kept().empty());
 }
 
-// With gradients of 0 a momentum moves on by half of what it was.
+// With gradients of 0 each update halves the momentum.
 TEST_F(DeviceArenaTest, AnUpdateIsThatOfTheOptimizer) {
   const WorkerDevices devices({"gpu:0"}, 1, runtime::tableRule());
   const DeviceArenas all = arenas(devices);

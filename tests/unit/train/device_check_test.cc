@@ -8,7 +8,7 @@
 namespace dtf::train {
 namespace {
 
-// What is said of two workers of which the second has gpu:1.
+// Returns the mistakes of a job with two workers, the second on gpu:1.
 std::string mistakes(const Host& host, const std::string& more = "") {
   testing::TemporaryFiles files;
   files.write(
@@ -57,7 +57,7 @@ TEST(DeviceCheckTest, LeavesATaskAloneWhoseEnvironmentDecides) {
             std::string::npos);
 }
 
-// What is said of a model's variables on ps/0 and ps/1 in a cluster of `ps`.
+// Returns the mistakes of a job with variables on ps/0 and ps/1 in a cluster of `ps`.
 std::string variableMistakes(size_t ps) {
   testing::TemporaryFiles files;
   files.write(
@@ -78,7 +78,10 @@ std::string variableMistakes(size_t ps) {
   cluster::TrainSpec train = *cluster::loadCluster("c.yaml", {}, report).train;
   train.model.input_dtype = train.model.labels_dtype = DType::kFloat32;
   const model::ModelGraph model = model::buildTrainingGraph(train.model, 1);
-  const bool all = checkVariableDevices(model, ps, report);
+  cluster::ClusterSpec cluster;
+  cluster.worker.resize(1);
+  cluster.ps.resize(ps);
+  const bool all = checkVariableDevices(model, cluster, report);
   EXPECT_EQ(all, report.empty());
   try {
     report.throwIfAny();

@@ -1,6 +1,6 @@
-// Variables that a device keeps, as a training loop uses them. The device is the plug-in of
-// tests/gpu, on the host's memory; the same updates against those of a ps, on every device:
-// tests/conformance/device_suite_updates.cc.
+// Variables that a device holds, in a training loop. The device is the plug-in of tests/gpu, in the
+// host's memory. tests/conformance/device_suite_updates.cc compares such updates with a ps's on
+// every device.
 
 #include "common/train/device_variables.h"
 
@@ -35,7 +35,7 @@ class DeviceVariablesTest : public ::testing::Test {
   struct Trained {
     bool kept = false;
     std::vector<float> parameters;
-    std::vector<float> slot;  // the last
+    std::vector<float> slot;  // the last one
     double final_loss = 0;
     Evaluation evaluation;
   };
@@ -45,13 +45,13 @@ class DeviceVariablesTest : public ::testing::Test {
     for (int i = 0; i < count; ++i) names.push_back("gpu:" + std::to_string(i));
     return names;
   }
-  // Of a training without a ps; it must fail as one that diverges.
+  // Returns the error of a training without a ps; it must fail as a diverging one does.
   static std::string failureOf(const cluster::TrainSpec& train,
                                const std::shared_ptr<const data::Dataset>& dataset, int towers) {
     const SystemClock clock;
     WorkerDevices devices(gpus(towers), towers, runtime::tableRule());
-    ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
-    ps::LocalParameterClient client(cluster, 0);
+    exchange::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
+    exchange::LocalExchangeClient client(cluster, 0);
     TrainingLoop loop(train, {.one_process = true}, dataset, client, devices.kernels(),
                       devices.device(), clock, devices.towers());
     EXPECT_THAT(loop.placementTable(), HasSubstr("all stay on gpu:0"));
@@ -64,13 +64,13 @@ class DeviceVariablesTest : public ::testing::Test {
     }
     return "";
   }
-  // On a GPU, where there is no ps, or with one in this process.
+  // On a GPU without a ps, or with a ps in this process.
   static Trained trainOnce(const cluster::TrainSpec& train, bool one_process, int towers = 1) {
     const auto dataset = digits(data::DigitStream::kTrain, 500);
     const SystemClock clock;
     WorkerDevices devices(gpus(towers), towers, runtime::tableRule());
-    ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
-    ps::LocalParameterClient client(cluster, 0);
+    exchange::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
+    exchange::LocalExchangeClient client(cluster, 0);
     TrainingLoop loop(train, {.one_process = one_process}, dataset, client, devices.kernels(),
                       devices.device(), clock, devices.towers());
     loop.evaluateOn(digits(data::DigitStream::kEval, 100));
@@ -81,34 +81,36 @@ class DeviceVariablesTest : public ::testing::Test {
     trained.evaluation = loop.evaluate();
     const uint64_t elements = loop.declaration().layout.shards[0].elements;
     client.pull();
-    trained.parameters.assign(client.parameters(0), client.parameters(0) + elements);
-    cluster.ask(0, [&](ps::Shard& shard) {
+    trained.parameters.assign(client.view(exchange::Values::kParameters, 0),
+                              client.view(exchange::Values::kParameters, 0) + elements);
+    cluster.ask(0, [&](shard::Shard& shard) {
       trained.slot = trainedOf(lastSlot(shard, client), loop.declaration().layout);
     });
-    client.finish();
+    client.leave();
     return trained;
   }
-  // Without padding, of which nobody reads a slot, and statistics, which have none.
+  // Leaves out padding, whose slots nobody reads, and statistics, which have no slots.
   static std::vector<float> trainedOf(const std::vector<float>& slot,
-                                      const ps::ParameterLayout& layout) {
+                                      const arena::ParameterLayout& layout) {
     std::vector<float> trained;
-    for (const ps::Slice& slice : layout.shards[0].slices) {
+    for (const arena::Slice& slice : layout.shards[0].slices) {
       if (slot.empty() || layout.variables[slice.variable].momentum) continue;
       const auto first = slot.begin() + static_cast<ptrdiff_t>(slice.offset);
       trained.insert(trained.end(), first, first + static_cast<ptrdiff_t>(slice.count));
     }
     return trained;
   }
-  // As a checkpoint has it.
-  static std::vector<float> lastSlot(ps::Shard& shard, const ps::LocalParameterClient& client) {
-    const CutPosition position = shard.position(client.incarnation(), false);
+  // The slot as a checkpoint has it.
+  static std::vector<float> lastSlot(shard::Shard& shard,
+                                     const exchange::LocalExchangeClient& client) {
+    const CutPosition position = shard.cuts().position(client.incarnation(), false);
     bool is_captured = false;
-    shard.cutAt(client.incarnation(), shard.status().epoch, position,
-                [&](const ps::CutAnswer& answer) {
-                  is_captured = std::holds_alternative<ps::CutResult>(answer);
-                });
+    shard.cuts().cutAt(client.incarnation(), shard.status().epoch, position,
+                       [&](const replication::CutAnswer& answer) {
+                         is_captured = std::holds_alternative<replication::CutResult>(answer);
+                       });
     EXPECT_TRUE(is_captured);
-    const auto captured = shard.captured(client.incarnation(), position);
+    const auto captured = shard.cuts().captured(client.incarnation(), position);
     if (captured.capture->slots.empty()) return {};
     const Buffer& slot = captured.capture->slots.back();
     return {slot.as<float>(), slot.as<float>() + slot.bytes() / sizeof(float)};
@@ -176,7 +178,7 @@ TEST_F(DeviceVariablesTest, ShortBatchesTrainWithTheBitsOfAPs) {
   EXPECT_FALSE(trainOnce(train, true, 3).kept) << "20 are no three equal shares";
 }
 
-// The loss of such a batch is a number: what is normalised by an infinite variance is 0.
+// The loss of such a batch is a number: division by an infinite variance gives 0.
 TEST_F(DeviceVariablesTest, AStatisticThatIsNoNumberEndsTheTraining) {
   std::vector<float> features(200, 0.5F);
   features[7] = 1e30F;
@@ -224,7 +226,7 @@ TEST_F(DeviceVariablesTest, SaysWhatItCantKeep) {
   const WorkerDevices devices({"gpu:0"}, 1, runtime::tableRule());
   const std::vector<ComputeDevice>& gpu = devices.towers().each;
   const WorkerDevices cpu({"cpu:0"}, 1, runtime::tableRule());
-  ps::ParameterLayout layout = ps::makeLayout({{"table", {4, 3}, {{0, 0, 12}}}}, 1);
+  arena::ParameterLayout layout = arena::makeLayout({{"table", {4, 3}, {{0, 0, 12}}}}, 1);
   OptimizerSpec optimizer;
   EXPECT_EQ(DeviceVariables::refusal(layout, optimizer, gpu), "");
   EXPECT_THAT(DeviceVariables::refusal(layout, optimizer, cpu.towers().each),
@@ -236,17 +238,18 @@ TEST_F(DeviceVariablesTest, SaysWhatItCantKeep) {
   EXPECT_THAT(DeviceVariables::refusal(layout, optimizer, gpu), HasSubstr("learning_rate_power"));
   layout.variables[0].is_sparse = true;
   EXPECT_THAT(DeviceVariables::refusal(layout, {}, gpu), HasSubstr("embeddings"));
-  std::vector<ps::VariableParts> statistics;
+  std::vector<arena::VariableParts> statistics;
   for (int i = 0; i < 256; ++i)
     statistics.push_back({"s" + std::to_string(i), {1}, {{0, 0, 1}}, i / 256.0});
-  EXPECT_THAT(DeviceVariables::refusal(ps::makeLayout(statistics, 1), {}, gpu),
+  EXPECT_THAT(DeviceVariables::refusal(arena::makeLayout(statistics, 1), {}, gpu),
               HasSubstr("256 momenta"));
 }
 
-// Of one device even without the shard's lock: a checkpoint reads, and each read is of one version.
+// Each read sees one version. On one device, that holds even without the shard's lock: a checkpoint
+// reads so.
 TEST_F(DeviceVariablesTest, IsReadWhileItIsUpdated) {
   const WorkerDevices devices({"gpu:0"}, 1, runtime::tableRule());
-  const ps::ParameterLayout layout = ps::makeLayout({{"w", {1000}, {{0, 0, 1000}}}}, 1);
+  const arena::ParameterLayout layout = arena::makeLayout({{"w", {1000}, {{0, 0, 1000}}}}, 1);
   OptimizerSpec optimizer;
   optimizer.kind = OptimizerSpec::Kind::kMomentum;
   DeviceVariables kept(layout, optimizer, devices.towers().each);
@@ -262,7 +265,7 @@ TEST_F(DeviceVariablesTest, IsReadWhileItIsUpdated) {
       for (const float x : read) ASSERT_EQ(x, read[0]);
     }
   });
-  ps::OptimizerClock clock(optimizer);
+  optimizer::OptimizerClock clock(optimizer);
   for (int i = 0; i < 200; ++i) kept.update(clock.next());
   done = true;
   reader.join();

@@ -24,7 +24,7 @@ TEST(DivergenceWatch, WhatIsNoNumberHasDivergedFromTheFirst) {
   EXPECT_FALSE(watch.diverged(6e19));
 }
 
-// A loss that begins at nothing may become something.
+// Otherwise any growth of a loss of 0 would count as divergence.
 TEST(DivergenceWatch, ASmallStartCountsAsAThousandth) {
   DivergenceWatch watch;
   EXPECT_FALSE(watch.diverged(0.0));

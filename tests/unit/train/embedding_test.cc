@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint8_t kWords = 40, kLength = 6;
 
-// Sentences of words; the class is whether more of them are even than odd.
+// Sentences of words; the class is whether most of them are even.
 std::shared_ptr<const data::Dataset> sentences(int64_t count, uint64_t seed) {
   Random random(seed, 0);
   std::vector<uint8_t> words, classes;
@@ -53,7 +53,7 @@ TEST(Embedding, LearnsWhatItsWordsMean) {
   EXPECT_GT(*job.evaluation->accuracy, 0.95);
 }
 
-// A weight decay that is nothing in float32: a rule for all rows, and so a dense gradient.
+// Adds a weight decay that is 0 in float32: it needs a rule for all rows, and so a dense gradient.
 cluster::TrainSpec asDense(cluster::TrainSpec train) {
   train.optimizer.weight_decay = 1e-300;
   return train;
@@ -63,7 +63,7 @@ TEST(Embedding, ATablesGradientIsSparseUnlessTheOptimizerWantsAllOfIt) {
   cluster::TrainSpec train = embeddingJob(kWords);
   const auto is_sparse = [&] {
     const model::ModelGraph model = trainingGraphOf(train);
-    const ps::ParameterLayout layout = layoutOf(model, placeModel(model.graph, {}, 1, 0));
+    const arena::ParameterLayout layout = layoutOf(model, placeModel(model.graph, {}, 1, 0));
     EXPECT_EQ(layout.variables[0].name, "words/embeddings");
     EXPECT_FALSE(layout.variables[1].is_sparse);
     return layout.variables[0].is_sparse;
@@ -93,7 +93,7 @@ TEST(Embedding, SparseTrainingHasTheBitsOfDenseTraining) {
   }
 }
 
-// By the norm of the gradient itself, in which a row that was read twice is one.
+// The norm of the gradient itself: a row that was read twice counts once.
 TEST(Embedding, TheGlobalNormIsThatOfTheDenseGradient) {
   cluster::TrainSpec train = embeddingJob(kWords);
   train.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kGradientDescent);
@@ -105,7 +105,7 @@ TEST(Embedding, TheGlobalNormIsThatOfTheDenseGradient) {
   EXPECT_NEAR(*sparse.workers[0].final_loss, *dense.workers[0].final_loss, 1e-5);
 }
 
-// A table for each of two inputs beside the numbers: users and items.
+// Two inputs with a table each, users and items, beside the numbers.
 cluster::TrainSpec clicksJob(const std::string& combiner = "sum") {
   cluster::TrainSpec train = softmaxJob(60);
   train.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kAdam);
@@ -137,7 +137,7 @@ std::shared_ptr<const data::Dataset> clicks(bool eval, int64_t count) {
 
 TEST(Embedding, TablesOfSeveralInputsHaveTheBitsOfDenseTraining) {
   cluster::TrainSpec train = clicksJob();
-  train.placement.partition_min_bytes = 4096;  // the users' table, over all ps
+  train.placement.partition_min_bytes = 4096;  // splits the users' table over all ps
   const JobResult sparse = runJob(train, {1, 1}, clicks(false, 3000), clicks(true, 500));
   const JobResult dense = runJob(asDense(train), {1, 1}, clicks(false, 3000), clicks(true, 500));
   EXPECT_EQ(sparse.workers[0].final_loss, dense.workers[0].final_loss);
@@ -156,7 +156,7 @@ TEST(Embedding, TowersShareOutAllInputsOfABatch) {
   }
 }
 
-// A message of a setting has a bound; a recommender may have many inputs, all joined by one layer.
+// The message of a setting is limited; a recommender may have many inputs, all joined by one layer.
 TEST(Embedding, ManyInputsAreDeclaredToThePs) {
   constexpr int kInputs = 200;
   cluster::TrainSpec train = clicksJob();
@@ -173,7 +173,7 @@ TEST(Embedding, ManyInputsAreDeclaredToThePs) {
     train.model.layers.push_back(model::layerOf(
         "embedding", "{categories: " + name + ", input_dim: 5, output_dim: 2, combiner: sum}",
         name));
-    if (i + 1 < kInputs) names += ", " + name;  // the last one is what the joining layer reads
+    if (i + 1 < kInputs) names += ", " + name;  // the last one is its input anyway
   }
   train.model.layers.push_back(model::layerOf("concatenate", "{with: [" + names + "]}", "all"));
   train.model.layers.push_back(model::dense("click", 1));

@@ -1,6 +1,6 @@
 #pragma once
 
-// Jobs in which each example has a weight of its own, which tells how often it was trained on.
+// Jobs with a weight for each example, which counts the uses of that example.
 
 #include <cmath>
 #include <memory>
@@ -14,7 +14,7 @@ namespace dtf::train {
 
 inline constexpr double kCountingRate = 1e-4;
 
-// Example i is 1 at place i, and its target is 1.
+// Example i is 1 at place i; its target is 1.
 inline std::shared_ptr<const data::Dataset> countedExamples(size_t count) {
   std::vector<float> features(count * count);
   for (size_t i = 0; i < count; ++i) features[i * count + i] = 1;
@@ -23,8 +23,8 @@ inline std::shared_ptr<const data::Dataset> countedExamples(size_t count) {
       data::partOf(data::kLabels, Shape{1}, std::vector<float>(count, 1)));
 }
 
-// A regression with weights that begin with 0: each use of an example adds 2 * rate / batch to its
-// weight, but for what the others have moved meanwhile.
+// A regression with weights that begin with 0. Each use of an example adds 2 * rate / batch to its
+// weight, apart from concurrent updates.
 inline cluster::TrainSpec countingJob(size_t examples, int64_t batch_size, uint64_t epochs) {
   cluster::TrainSpec train;
   train.model.input_shape = {static_cast<int64_t>(examples)};
@@ -38,7 +38,7 @@ inline cluster::TrainSpec countingJob(size_t examples, int64_t batch_size, uint6
   return train;
 }
 
-// How often each example was trained on, where the largest step of the job has `step` examples.
+// Returns how often each example was trained on; the largest step of the job has `step` examples.
 inline std::vector<double> usesOf(const JobResult& job, size_t examples, double step) {
   std::vector<double> uses;
   constexpr size_t kWeightsAt = 16;  // behind the bias

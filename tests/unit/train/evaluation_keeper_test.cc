@@ -65,6 +65,22 @@ TEST(EvaluationKeeper, AJobThatGoesOnForgetsWhatComesAgain) {
   EXPECT_TRUE(readEvaluations(".").empty());
 }
 
+// The file is written once for each evaluation.
+TEST(EvaluationKeeper, TheFileDoesNotGrowWithTheJob) {
+  const testing::TemporaryFiles files;
+  std::vector<PastEvaluation> history;
+  for (uint64_t step = 1; step <= kEvaluationsMax + 500; ++step)
+    history.push_back({step, std::nullopt, {{"loss", 0.5}}});
+  writeEvaluations(".", history);
+  EvaluationKeeper keeper(".", keepingBest());
+  keeper.goOnFrom(history.back().step);
+  keeper.add(2000, lossOf(0.5));
+  const std::vector<PastEvaluation> kept = readEvaluations(".");
+  EXPECT_EQ(kept.size(), kEvaluationsMax);
+  EXPECT_EQ(kept.back().step, 2000u);
+  EXPECT_EQ(kept.front().left_out, 501u);
+}
+
 TEST(EvaluationKeeper, StepsThatAreTrainedAgainReplaceTheirEvaluations) {
   const testing::TemporaryFiles files;
   EvaluationKeeper keeper(".", keepingBest());
@@ -76,6 +92,35 @@ TEST(EvaluationKeeper, StepsThatAreTrainedAgainReplaceTheirEvaluations) {
   EXPECT_EQ(keeper.kept(), Steps{});
   keeper.saved(10, 10);
   EXPECT_EQ(keeper.kept(), Steps{10});
+}
+
+// Its save may be done before the evaluation: the entry of the lost one must not have taken it.
+TEST(EvaluationKeeper, TheFirstEvaluationAfterALossKeepsItsCheckpoint) {
+  const testing::TemporaryFiles files;
+  EvaluationKeeper keeper(".", keepingBest());
+  keeper.saved(10, 10);
+  keeper.add(10, lossOf(0.5));
+  keeper.add(20, lossOf(0.1));
+  keeper.saved(30, 30);  // and it is being evaluated
+  keeper.goBack(15);
+  EXPECT_EQ(keeper.kept(), Steps{10});
+  EXPECT_EQ(readEvaluations(".").size(), 1u);
+  keeper.saved(20, 20);
+  keeper.add(20, lossOf(0.4));
+  EXPECT_EQ(keeper.kept(), Steps{20});
+  keeper.goBack(20);
+  EXPECT_EQ(keeper.kept(), Steps{20}) << "it is of the values that all went back to";
+}
+
+TEST(EvaluationKeeper, AnEvaluationOfLostParametersIsDropped) {
+  const testing::TemporaryFiles files;
+  EvaluationKeeper keeper(".", keepingBest());
+  keeper.add(10, lossOf(0.5));
+  keeper.goBack(5);
+  keeper.add(20, lossOf(0.4), [] { return false; });
+  EXPECT_TRUE(readEvaluations(".").empty());
+  keeper.add(10, lossOf(0.5), [] { return true; });
+  EXPECT_EQ(readEvaluations(".").size(), 1u);
 }
 
 }  // namespace

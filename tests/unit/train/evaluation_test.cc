@@ -13,7 +13,7 @@
 namespace dtf::train {
 namespace {
 
-// The same means, example by example in double precision.
+// Computes the same means example by example, in double precision.
 Evaluation slowly(const data::Dataset& dataset, std::span<const float> weights,
                   std::span<const float> biases) {
   Evaluation sums{0, 0.0, dataset.size()};
@@ -35,7 +35,7 @@ Evaluation slowly(const data::Dataset& dataset, std::span<const float> weights,
   return sums;
 }
 
-// With a last batch that is smaller, against the same metrics over all outputs at once.
+// With a smaller last batch, against the same metrics over all outputs at once.
 TEST(Evaluator, ItsMetricsAreOfAllExamples) {
   const runtime::KernelTable kernels = cpuKernels();
   runtime::CpuDevice device;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The ps of a job as a checkpointer meets them: they are where a test puts them, and fail when it
-// says so. Their shard, one, is written for real.
+// The ps of a job as a checkpointer sees them: a test sets their position and their failures. They
+// write their one shard for real.
 
 #include <algorithm>
 #include <atomic>
@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "common/arena/model_declaration.h"
 #include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/base/file_system.h"
 #include "common/base/mutex.h"
 #include "common/checkpoint/checkpoint_client.h"
-#include "common/ps/epoch.h"
-#include "common/ps/parameter_client.h"
+#include "common/replication/epoch.h"
 
 namespace dtf::train {
 
@@ -28,9 +28,9 @@ inline constexpr auto kSync = cluster::ReplicationSpec::Mode::kSync;
 inline constexpr auto kAsync = cluster::ReplicationSpec::Mode::kAsync;
 
 // A model of one variable on one ps.
-inline ps::ModelDeclaration oneVariable(cluster::ReplicationSpec::Mode mode, uint64_t steps) {
-  ps::ModelDeclaration model;
-  model.layout = ps::makeLayout({{"v", Shape{16}, {{0, 0, 16}}}}, 1);
+inline arena::ModelDeclaration oneVariable(cluster::ReplicationSpec::Mode mode, uint64_t steps) {
+  arena::ModelDeclaration model;
+  model.layout = arena::makeLayout({{"v", Shape{16}, {{0, 0, 16}}}}, 1);
   model.replication = {mode, 1, 1};
   model.steps = steps;
   return model;
@@ -41,27 +41,27 @@ class FakePs final : public checkpoint::CheckpointClient {
  public:
   FakePs(FileSystem& disk, ManualClock& clock) : disk_(disk), clock_(clock) {}
 
-  // Where the ps are. A cut that they were told before they got there is captured.
+  // Sets the position of the ps. A cut that was requested before that position is captured.
   void setPosition(CutPosition position) {
     MutexLock lock(mutex_);
     position_ = std::move(position);
   }
-  // How many updates ps/0 has applied, where that is not the (first) position.
+  // Sets the number of updates that ps/0 has applied, if it isn't the (first) position.
   void setGlobalStep(uint64_t step) {
     MutexLock lock(mutex_);
     global_step_ = step;
   }
-  void setHeld(checkpoint::HeldValues held) {
+  void setHeld(checkpoint::PsState held) {
     MutexLock lock(mutex_);
     held_ = {held};
   }
-  void setHoldsValues() { setHeld({ps::kFirstEpoch, 0}); }
-  // The newest epoch that began with a checkpoint.
+  void setHoldsValues() { setHeld({{replication::kFirstEpoch, 0}}); }
+  // Returns the newest epoch that began with a checkpoint.
   uint64_t epoch() {
     MutexLock lock(mutex_);
     return held_.at(0).epoch;
   }
-  // Each call of that name takes so long, or fails the next `times` times.
+  // Makes each call of that name take `by` longer, or fail the next `times` times.
   void slowDown(const std::string& call, Duration by) {
     MutexLock lock(mutex_);
     slow_[call] = by;
@@ -70,17 +70,17 @@ class FakePs final : public checkpoint::CheckpointClient {
     MutexLock lock(mutex_);
     for (int i = 0; i < times; ++i) failing_.emplace(call, error);
   }
-  // From now on awaitCut() waits for a place that training never gets to.
+  // From now on awaitCut() waits for a position that training never reaches.
   void stopTraining() {
     MutexLock lock(mutex_);
     never_reached_ = true;
   }
-  // save() waits until `gate` is set.
+  // Makes save() wait until `gate` is set.
   void closeGate(std::shared_future<void> gate) {
     MutexLock lock(mutex_);
     gate_ = std::move(gate);
   }
-  // "startCut 5", "save step-5.tmp-1.1" and so on, since the last question.
+  // Returns the calls since the last calls(), such as "startCut 5" and "save step-5.tmp-1.1".
   std::vector<std::string> calls() {
     MutexLock lock(mutex_);
     return std::exchange(calls_, {});
@@ -94,10 +94,10 @@ class FakePs final : public checkpoint::CheckpointClient {
       changed_.wait(mutex_);
   }
 
-  std::vector<checkpoint::HeldValues> held() override {
+  std::vector<checkpoint::PsState> held() override {
     MutexLock lock(mutex_);
     failIfTold("held");
-    std::vector<checkpoint::HeldValues> held = held_;
+    std::vector<checkpoint::PsState> held = held_;
     held.at(0).snapshots = snapshots_;
     return held;
   }
@@ -139,7 +139,7 @@ class FakePs final : public checkpoint::CheckpointClient {
     interrupted_ = true;
     changed_.notifyAll();
   }
-  // Whether the ps finds the chief's files.
+  // Sets whether the ps finds the chief's files.
   void setSees(bool sees) {
     MutexLock lock(mutex_);
     sees_ = sees;
@@ -172,8 +172,8 @@ class FakePs final : public checkpoint::CheckpointClient {
     return {saved};
   }
   std::vector<checkpoint::KeptSnapshot> snapshot(
-      const checkpoint::SnapshotName& name, const CutPosition&,
-      const std::optional<checkpoint::SnapshotName>& keep) override {
+      const checkpoint::CutName& name, const CutPosition&,
+      const std::optional<checkpoint::CutName>& keep) override {
     MutexLock lock(mutex_);
     begin("snapshot",
           " " + std::to_string(name.step) + (keep ? " keep " + std::to_string(keep->step) : ""));
@@ -199,7 +199,7 @@ class FakePs final : public checkpoint::CheckpointClient {
   void restore(const checkpoint::GoingBack& target) override {
     MutexLock lock(mutex_);
     const bool to_snapshot = target.folder.empty();
-    const checkpoint::SnapshotName name{target.cut_epoch, target.cut_step};
+    const checkpoint::CutName name{target.cut_epoch, target.cut_step};
     try {
       begin("restore",
             to_snapshot ? " snapshot " + std::to_string(name.step) : " " + target.folder);
@@ -207,7 +207,9 @@ class FakePs final : public checkpoint::CheckpointClient {
       if (to_snapshot) std::erase(snapshots_, name);
       throw;
     }
-    held_ = {{target.epoch, target.cut_step, true, target.cut_epoch, target.cut_step, to_snapshot}};
+    const auto origin =
+        to_snapshot ? checkpoint::EpochOrigin::kSnapshot : checkpoint::EpochOrigin::kCheckpoint;
+    held_ = {{{target.epoch, target.cut_step, origin, name}}};
   }
 
  private:
@@ -233,8 +235,8 @@ class FakePs final : public checkpoint::CheckpointClient {
   bool never_reached_ DTF_GUARDED_BY(mutex_) = false;
   bool called_off_ DTF_GUARDED_BY(mutex_) = false;
   bool interrupted_ DTF_GUARDED_BY(mutex_) = false;
-  std::vector<checkpoint::HeldValues> held_ DTF_GUARDED_BY(mutex_) = {{}};
-  std::vector<checkpoint::SnapshotName> snapshots_ DTF_GUARDED_BY(mutex_);  // outlive what is held
+  std::vector<checkpoint::PsState> held_ DTF_GUARDED_BY(mutex_) = {{}};
+  std::vector<checkpoint::CutName> snapshots_ DTF_GUARDED_BY(mutex_);  // outlive held_
   CutPosition position_ DTF_GUARDED_BY(mutex_) = {0};
   CutPosition target_ DTF_GUARDED_BY(mutex_) = {0};
   bool too_late_ DTF_GUARDED_BY(mutex_) = false;

@@ -49,9 +49,17 @@ TEST_F(FinishedRunTest, AJobIsDoneWhenItsNewestCheckpointHasAllSteps) {
   const std::optional<FinishedRun> run = findFinishedRun(disk_, job_);
   ASSERT_TRUE(run);
   EXPECT_EQ(run->step, 40u);
-  EXPECT_EQ(finishedText(*job_.train, {40, "noon", "", true}),
+  EXPECT_EQ(finishedText(job_, {40, "noon", "", true}),
             "done already at step 40 (noon): nothing to do; --fresh begins anew, --set "
             "train.steps=80 goes on");
+  EXPECT_EQ(finishedText(job_, {60, "noon", "", true}),
+            "done already at step 60, beyond the 40 of this file (noon): nothing to do; --fresh "
+            "begins anew, --set train.steps=120 goes on");
+  job_.launch.via = cluster::LaunchSpec::Via::kSystemd;
+  EXPECT_EQ(finishedText(job_, {40, "noon", "", true}),
+            "done already at step 40 (noon): nothing to do; another --run-dir begins anew, --set "
+            "train.steps=80 goes on")
+      << "units refuse --fresh";
   job_.train->steps = 80;
   EXPECT_FALSE(findFinishedRun(disk_, job_));
 }
@@ -73,7 +81,7 @@ TEST_F(FinishedRunTest, EpochsAreAsManyStepsAsTheyWere) {
   EXPECT_TRUE(findFinishedRun(disk_, job_));
   job_.train->epochs = 3;
   EXPECT_FALSE(findFinishedRun(disk_, job_));
-  EXPECT_EQ(finishedText(*job_.train, {40, "noon", "", true}),
+  EXPECT_EQ(finishedText(job_, {40, "noon", "", true}),
             "done already at step 40 (noon): nothing to do; --fresh begins anew, --set "
             "train.epochs=6 goes on");
 }

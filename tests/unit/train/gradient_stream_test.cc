@@ -16,7 +16,7 @@ const std::shared_ptr<const data::Dataset>& someDigits() {
   return dataset;
 }
 
-// Its first weights are split over two ps.
+// The first layer's weights are split over two ps.
 cluster::TrainSpec networkJob(uint64_t steps) {
   cluster::TrainSpec train = softmaxJob(steps);
   train.model.layers = {model::flatten(), model::dense("first", 300, model::Activation::kRelu),
@@ -33,7 +33,7 @@ struct Trained {
   int started = 0, times_told = 0;
 };
 
-// By a worker whose client takes gradients while they are written, or doesn't.
+// A training with a client that takes gradients while they are written, or takes them whole.
 class StreamedTraining : public ::testing::Test {
  protected:
   static constexpr uint32_t kPs = 2;
@@ -48,16 +48,16 @@ class StreamedTraining : public ::testing::Test {
     client_.pull();
     Trained trained{{}, client_.started, client_.times_told};
     for (uint32_t ps = 0; ps < kPs; ++ps)
-      trained.parameters.emplace_back(
-          client_.parameters(ps),
-          client_.parameters(ps) + loop_->declaration().layout.shards[ps].elements);
+      trained.parameters.emplace_back(client_.view(exchange::Values::kParameters, ps),
+                                      client_.view(exchange::Values::kParameters, ps) +
+                                          loop_->declaration().layout.shards[ps].elements);
     return trained;
   }
 
   const SystemClock clock_{};
   const runtime::KernelTable kernels_ = cpuKernels();
   runtime::CpuDevice device_;
-  ps::LocalCluster cluster_{kPs, 1, clock_, std::chrono::seconds(20)};
+  exchange::LocalCluster cluster_{kPs, 1, clock_, std::chrono::seconds(20)};
   StreamingClient client_{cluster_};
   std::optional<TrainingLoop> loop_;
 };
@@ -99,11 +99,11 @@ TEST_F(StreamedTraining, ALossThatIsNoNumberStartsNoPush) {
   EXPECT_LT(client_.started, 100);
 }
 
-// While what it has computed is shown, and most of it has left.
+// The step fails in onGradients(), when most of its gradient has been sent.
 TEST_F(StreamedTraining, AStepThatFailsOnItsWayIsAbandonedBeforeItIsWhole) {
   start(networkJob(100), true);
   struct Observer final : StepObserver {
-    void onParameters(const ps::StepState&, ParameterBinding&, bool) override {}
+    void onParameters(const replication::StepState&, ParameterBinding&, bool) override {}
     void onGradients(ParameterBinding&, const ComputedBatch&) override {
       throw Error(ErrorCode::kCannotWrite, "the disk is full");
     }
@@ -115,7 +115,7 @@ TEST_F(StreamedTraining, AStepThatFailsOnItsWayIsAbandonedBeforeItIsWhole) {
   EXPECT_FALSE(client_.is_whole) << "a ps could have taken it";
 }
 
-// Before anything of the batch is computed, let alone pushed.
+// The failure comes before anything of the batch is computed or pushed.
 TEST_F(StreamedTraining, WhatFailsAheadOfABatchAbandonsNothing) {
   start(networkJob(100), true);
   client_.next_batch = 1;
@@ -129,27 +129,29 @@ TEST_F(StreamedTraining, WhatFailsAheadOfABatchAbandonsNothing) {
   EXPECT_FALSE(client_.abandoned.has_value());
 }
 
-// What a network makes first is at the beginning of each arena; the very end waits for complete().
+// The first gradients that a network computes lie at the start of each arena; the very end waits
+// for complete().
 TEST(GradientStream, TellsOfWhatIsMadeFromTheFirstOnAndOfTheEndLast) {
-  ps::ModelDeclaration model;
-  model.layout = ps::makeLayout({{"first", Shape{100}, {{0, 0, 50}, {1, 50, 50}}},
-                                 {"second", Shape{20}, {{1, 0, 20}}},
-                                 {"third", Shape{40}, {{0, 0, 40}}}},
-                                2);
+  arena::ModelDeclaration model;
+  model.layout = arena::makeLayout({{"first", Shape{100}, {{0, 0, 50}, {1, 50, 50}}},
+                                    {"second", Shape{20}, {{1, 0, 20}}},
+                                    {"third", Shape{40}, {{0, 0, 40}}}},
+                                   2);
   model.steps = 10;
   const SystemClock clock;
-  ps::LocalCluster cluster(2, 1, clock, std::chrono::seconds(20));
+  exchange::LocalCluster cluster(2, 1, clock, std::chrono::seconds(20));
   struct Client final : WrappedClient {
     using WrappedClient::WrappedClient;
-    void startPush(uint64_t step, uint32_t, float loss) override {
-      EXPECT_EQ(step, written.empty() ? 7u : 9u);
+    void begin(uint64_t step, uint32_t, float loss, exchange::Gradient gradient) override {
+      EXPECT_EQ(step, told.empty() ? 7u : 9u);
       EXPECT_EQ(loss, 0.5F);
-      written.emplace_back();
+      EXPECT_EQ(gradient, exchange::Gradient::kGrowing);
+      told.emplace_back();
     }
-    void gradientsWritten(std::span<const uint64_t> elements) override {
-      written.emplace_back(elements.begin(), elements.end());
+    void written(std::span<const uint64_t> elements) override {
+      told.emplace_back(elements.begin(), elements.end());
     }
-    std::vector<std::vector<uint64_t>> written;
+    std::vector<std::vector<uint64_t>> told;
   } client(cluster);
   client.declare(model);
   ParameterBinding binding(model.layout, client);
@@ -157,30 +159,29 @@ TEST(GradientStream, TellsOfWhatIsMadeFromTheFirstOnAndOfTheEndLast) {
   using Written = std::vector<std::vector<uint64_t>>;
 
   stream.expect({.next_step = 7});
-  EXPECT_FALSE(stream.hasStarted());
-  // ps/0 has "third", then half of "first"; ps/1 "second", then the other half.
+  EXPECT_FALSE(stream.hasBegun());
+  // ps/0 has "third", then half of "first"; ps/1 has "second", then the other half.
   stream.onGradients(std::vector<uint32_t>{2});
-  EXPECT_EQ(client.written, Written{}) << "nothing has started";
+  EXPECT_EQ(client.told, Written{}) << "nothing has started";
   stream.onLoss(0.5F);
-  EXPECT_TRUE(stream.hasStarted());
-  EXPECT_EQ(client.written, (Written{{}, {48, 0}})) << "what was made ahead of the loss";
+  EXPECT_TRUE(stream.hasBegun());
+  EXPECT_EQ(client.told, (Written{{}, {48, 0}})) << "what was made ahead of the loss";
   std::iota(binding.gradient(0), binding.gradient(0) + 100, 0.0F);
   stream.onGradients(std::vector<uint32_t>{0});
-  EXPECT_EQ(client.written.back(), (std::vector<uint64_t>{112 - 16, 0}))
-      << "ps/1 lacks the beginning";
+  EXPECT_EQ(client.told.back(), (std::vector<uint64_t>{112 - 16, 0})) << "ps/1 lacks the beginning";
   EXPECT_EQ(client.gradients(0)[48 + 49], 49);
   EXPECT_EQ(client.gradients(1)[32], 50) << "it was split";
   stream.onGradients(std::vector<uint32_t>{1});
-  EXPECT_EQ(client.written.back(), (std::vector<uint64_t>{96, 96 - 16}));
+  EXPECT_EQ(client.told.back(), (std::vector<uint64_t>{96, 96 - 16}));
   stream.complete();
-  EXPECT_EQ(client.written.back(), (std::vector<uint64_t>{112, 96}));
+  EXPECT_EQ(client.told.back(), (std::vector<uint64_t>{112, 96}));
 
   stream.expect({.next_step = 7});
   stream.onLoss(std::nanf(""));
-  EXPECT_FALSE(stream.hasStarted());
+  EXPECT_FALSE(stream.hasBegun());
   stream.complete();
-  EXPECT_EQ(client.written.size(), 5u);
-  // Split, and ahead of the loss: as the statistics of a batch norm are.
+  EXPECT_EQ(client.told.size(), 5u);
+  // Split, and before the loss, like the statistics of a batch norm.
   std::fill_n(binding.gradient(0), 100, 3.0F);
   stream.expect({.next_step = 8});
   stream.onGradients(std::vector<uint32_t>{0});

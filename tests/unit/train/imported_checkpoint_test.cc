@@ -77,7 +77,7 @@ TEST_F(ImportedCheckpointTest, HoldsTheWeightsAndWhatIsDrawnForTheOthers) {
   }
 }
 
-// Moving averages start as the parameters do.
+// Moving averages start with the values of the parameters.
 TEST_F(ImportedCheckpointTest, HasTheSlotsThatTheOptimizerStartsWith) {
   job_.train->optimizer.kind = cluster::OptimizerSpec::Kind::kAdagrad;
   job_.train->optimizer.initial_accumulator_value = 0.25;

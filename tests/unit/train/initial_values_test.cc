@@ -48,11 +48,11 @@ TEST(InitialValue, RandomUniformHasKerassLimits) {
 TEST(InitialValue, TruncatedNormalStaysWithinTwoDeviations) {
   const Moments moments = momentsOf(initialValue("truncated_normal", Shape{400, 100}, 1, 0));
   EXPECT_LE(moments.largest, 2.0 / 20);
-  // A normal cut at two deviations keeps 0.8796 of its deviation.
+  // A normal distribution cut at two deviations keeps 0.8796 of its deviation.
   EXPECT_NEAR(moments.deviation, 0.8796 / 20, 0.001);
 }
 
-// By name, the variance that is asked for, with 300 inputs and 100 outputs.
+// Each name gives its variance, with 300 inputs and 100 outputs.
 TEST(InitialValue, VarianceScalingHasTheVarianceOfItsName) {
   const std::pair<const char*, double> kVariances[] = {
       {"glorot_uniform", 2.0 / 400}, {"glorot_normal", 2.0 / 400}, {"he_uniform", 2.0 / 300},
@@ -115,14 +115,14 @@ TEST(InitialArenas, HoldEveryVariableWhetherWholeOrSplit) {
   for (const uint64_t partition_min_bytes : {0, 1024}) {
     cluster::PlacementSpec spec;
     spec.partition_min_bytes = partition_min_bytes;
-    const ps::ParameterLayout layout = layoutOf(model, placeModel(model.graph, spec, 2, 0));
+    const arena::ParameterLayout layout = layoutOf(model, placeModel(model.graph, spec, 2, 0));
     EXPECT_EQ(layout.variables[0].name, "softmax/weights");
     const std::vector<Buffer> arenas = initialArenas(model, layout, 5);
     const Tensor expected = initialValue("glorot_uniform", Shape{784, 10}, 5, 0);
     uint64_t found = 0;
     for (size_t shard = 0; shard < arenas.size(); ++shard) {
       EXPECT_EQ(arenas[shard].bytes(), layout.shards[shard].elements * sizeof(float));
-      for (const ps::Slice& slice : layout.shards[shard].slices) {
+      for (const arena::Slice& slice : layout.shards[shard].slices) {
         if (slice.variable != 0) continue;
         found += slice.count;
         EXPECT_TRUE(std::equal(
@@ -159,7 +159,7 @@ TEST(LayoutOf, EveryWorkerComputesTheSame) {
 TEST(DeclarationOf, FillsInTheReplicas) {
   cluster::TrainSpec train;
   train.replication.mode = cluster::ReplicationSpec::Mode::kSync;
-  ps::ModelDeclaration declaration = declarationOf(train, {}, 3);
+  arena::ModelDeclaration declaration = declarationOf(train, {}, 3);
   EXPECT_EQ(declaration.replication.total_num_replicas, 3u);
   EXPECT_EQ(declaration.replication.replicas_to_aggregate, 3u);
   train.replication.replicas_to_aggregate = 2;

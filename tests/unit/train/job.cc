@@ -3,8 +3,8 @@
 #include <span>
 #include <string>
 
-#include "common/ps/barrier.h"
-#include "common/ps/epoch.h"
+#include "common/replication/barrier.h"
+#include "common/replication/epoch.h"
 #include "common/train/initial_values.h"
 #include "common/train/worker_devices.h"
 
@@ -13,34 +13,35 @@ namespace dtf::train {
 namespace {
 
 // One worker from start to end; the chief also reports and evaluates.
-void work(TrainingLoop& loop, ps::ParameterClient& client, bool chief, bool evaluates,
+void work(TrainingLoop& loop, exchange::ExchangeClient& client, bool chief, bool evaluates,
           TrainingResult& result, JobResult& job) {
   loop.join();
-  client.barrier(ps::kStartBarrier);
+  client.job().barrier(replication::kStartBarrier);
   result = loop.run([&](const Progress& progress) {
     if (chief) job.progress.push_back(progress);
   });
-  client.barrier(ps::trainedBarrier(ps::kFirstEpoch));
+  client.job().barrier(replication::trainedBarrier(replication::kFirstEpoch));
   if (chief) {
     if (evaluates) job.evaluation = loop.evaluate();
     client.pull();
-    const std::vector<ps::ShardLayout>& shards = loop.declaration().layout.shards;
+    const std::vector<arena::ShardLayout>& shards = loop.declaration().layout.shards;
     for (uint32_t ps = 0; ps < shards.size(); ++ps)
-      job.parameters.emplace_back(client.parameters(ps),
-                                  client.parameters(ps) + shards[ps].elements);
+      job.parameters.emplace_back(
+          client.view(exchange::Values::kParameters, ps),
+          client.view(exchange::Values::kParameters, ps) + shards[ps].elements);
   }
-  client.finish();
+  client.job().leave();
 }
 
 }  // namespace
 
 BoundParameters::BoundParameters(const cluster::TrainSpec& train) {
   const model::ModelGraph model = trainingGraphOf(train);
-  const ps::ParameterLayout layout = layoutOf(model, placeModel(model.graph, {}, 1, 0));
+  const arena::ParameterLayout layout = layoutOf(model, placeModel(model.graph, {}, 1, 0));
   client_.declare(declarationOf(train, layout, 1));
   const std::vector<Buffer> arenas = initialArenas(model, layout, train.data.seed);
   const std::span<const float> arena(arenas.at(0).as<float>(), arenas[0].bytes() / sizeof(float));
-  client_.initialise(std::span(&arena, 1), ps::kFirstEpoch);
+  client_.initialise(std::span(&arena, 1), replication::kFirstEpoch);
   client_.pull();
   binding_.emplace(layout, client_);
   binding_->gatherValues();
@@ -52,7 +53,7 @@ JobResult runJob(const cluster::TrainSpec& train, const TasksOfJob& size,
   const SystemClock clock;
   std::vector<std::string> devices;
   for (uint32_t i = 0; i < size.towers; ++i) devices.push_back("cpu:" + std::to_string(i));
-  ps::LocalCluster cluster(size.ps_tasks, size.workers, clock, std::chrono::seconds(20));
+  exchange::LocalCluster cluster(size.ps_tasks, size.workers, clock, std::chrono::seconds(20));
   JobResult job;
   job.workers.resize(size.workers);
   std::vector<std::exception_ptr> errors(size.workers);
@@ -62,7 +63,7 @@ JobResult runJob(const cluster::TrainSpec& train, const TasksOfJob& size,
       threads.emplace_back("worker", [&, rank] {
         try {
           WorkerDevices own(devices, size.threads, runtime::tableRule());
-          ps::LocalParameterClient client(cluster, rank);
+          exchange::LocalExchangeClient client(cluster, rank);
           TrainingLoop loop(train, {rank, size.workers, size.ps_tasks}, dataset, client,
                             own.kernels(), own.device(), clock, own.towers());
           if (rank == 0 && eval) loop.evaluateOn(eval);

@@ -11,7 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/thread.h"
 #include "common/data/digits.h"
-#include "common/ps/local_parameter_client.h"
+#include "common/exchange/local_exchange_client.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
 #include "common/train/training_loop.h"
@@ -59,7 +59,7 @@ struct JobResult {
   std::vector<TrainingResult> workers;
   std::vector<std::vector<float>> parameters;  // by ps task, at the end
   std::vector<Progress> progress;              // of the chief
-  std::optional<Evaluation> evaluation;        // by the chief, where there was eval data
+  std::optional<Evaluation> evaluation;        // from the chief, if there was eval data
 };
 
 struct TasksOfJob {
@@ -69,7 +69,7 @@ struct TasksOfJob {
   int threads = 1;      // of each worker
 };
 
-// The initial values of a job on one ps, bound for its only worker to compute with.
+// The initial values of a job on one ps, bound for its only worker's step.
 class BoundParameters {
  public:
   explicit BoundParameters(const cluster::TrainSpec& train);
@@ -77,8 +77,8 @@ class BoundParameters {
 
  private:
   SystemClock clock_;
-  ps::LocalCluster cluster_{1, 1, clock_, std::chrono::seconds(20)};
-  ps::LocalParameterClient client_{cluster_, 0};
+  exchange::LocalCluster cluster_{1, 1, clock_, std::chrono::seconds(20)};
+  exchange::LocalExchangeClient client_{cluster_, 0};
   std::optional<ParameterBinding> binding_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Jobs as files in a folder of their own, checked as dtf-launch does before it starts anything.
+// Jobs in files of a temporary folder, checked as by dtf-launch before it starts tasks.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ inline std::string firstLine(const std::string& text) {
 
 class JobCheckTest : public ::testing::Test {
  protected:
-  // The message of the mistakes in c.yaml with this train section; empty: none.
+  // Returns the message of the mistakes in c.yaml with this train section; empty: none.
   std::string mistakesOf(const std::string& train, ErrorCode code = ErrorCode::kBadConfig,
                          const HostMemory& memory = kHost) {
     return mistakesIn("cluster: {ps: [a:1, a:2], worker: [b:1, b:2]}\ntrain:\n" + train, code,
@@ -65,7 +65,7 @@ class JobCheckTest : public ::testing::Test {
 
 inline constexpr const char* kSoftmax =
     "  model: {input: {shape: [28, 28, 1]}, layers: [flatten, dense: {units: 10}], loss: mse}\n";
-// Of a batch of 100.
+// The bytes of a batch of 100.
 inline constexpr uint64_t kOutputBytes = uint64_t{100} * 10 * 4;
 
 }  // namespace dtf::train

@@ -25,7 +25,7 @@ constexpr const char* kEightByEight =
 
 }  // namespace
 
-// `check` of a file whose tasks run on several hosts.
+// A job with tasks on several hosts.
 TEST_F(JobCheckTest, DataThatOnlyOtherHostsReadMayBeMissingHere) {
   EXPECT_NE(mistakesOf(kEightByEight, kBadData), "");
   runs_here_ = [](const cluster::Address& address) { return address.host == "a"; };
@@ -77,6 +77,16 @@ TEST_F(JobCheckTest, APinOfAnUnknownVariableIsShownWithTheNearest) {
   EXPECT_EQ(size_->ps_bytes, (std::vector<uint64_t>{40, 31360}));
 }
 
+TEST_F(JobCheckTest, AHybridPlacementWithoutTablesIsShownAtItsStrategy) {
+  const std::string mistakes =
+      mistakesOf(std::string(kSoftmax) + "  placement: {strategy: hybrid}\n");
+  EXPECT_NE(mistakes.find(": error: 'strategy: hybrid' places the sparse variables on the ps, and "
+                          "this job has none"),
+            std::string::npos)
+      << mistakes;
+  EXPECT_NE(mistakes.find("| "), std::string::npos) << "its line is shown";
+}
+
 TEST_F(JobCheckTest, MissingDataFilesAreShownAtTheKeysThatNameThem) {
   EXPECT_EQ(mistakesOf(kEightByEight, kBadData),
             "c.yaml:6:34: error: i: cannot open it: No such file or directory (2)\n"
@@ -93,8 +103,8 @@ TEST_F(JobCheckTest, ImagesAreComparedWithTheModelsInput) {
   EXPECT_EQ(mistakesOf(kEightByEight), "") << "[8, 8] is [8, 8, 1]";
   writeImages("i", 20, 9);
   EXPECT_EQ(firstLine(mistakesOf(kEightByEight)),
-            "c.yaml:3:19: error: the model reads examples of shape [8, 8], those of i have [9, 9, "
-            "1]: set model.input.shape to [9, 9, 1], or use other images");
+            "c.yaml:3:19: error: the model reads examples of shape [8, 8], but got [9, 9, 1] "
+            "from i: set model.input.shape to [9, 9, 1], or use other images");
 }
 
 TEST_F(JobCheckTest, LabelsAreComparedWithTheUnitsAndTheImages) {
@@ -114,7 +124,7 @@ TEST_F(JobCheckTest, LabelsAreComparedWithTheUnitsAndTheImages) {
             std::string::npos);
 }
 
-// By what lies in the folders: no file is opened.
+// The check lists the folders and opens no file.
 TEST_F(JobCheckTest, FoldersOfImagesAreJudgedByTheirSubfolders) {
   std::filesystem::create_directories("f/a");
   std::filesystem::create_directories("f/b");
@@ -141,7 +151,7 @@ TEST_F(JobCheckTest, FoldersOfImagesAreJudgedByTheirSubfolders) {
             std::string::npos);
   EXPECT_EQ(firstLine(mistakesOf(train("[64]", 3))),
             "c.yaml:3:19: error: format images needs a model.input.shape of [height, width], with "
-            "1 or 3 channels as a third size, and it is [64]");
+            "1 or 3 channels as a third size, got [64]");
 }
 
 TEST_F(JobCheckTest, EachFileOfCifar10IsJudgedAtItsOwnPlace) {
@@ -174,8 +184,7 @@ TEST_F(JobCheckTest, EachFileOfCifar10IsJudgedAtItsOwnPlace) {
             std::string::npos);
   std::string gray = train;
   gray.replace(gray.find("32, 3]"), 6, "32, 1]");
-  EXPECT_NE(mistakesOf(with("a.bin", gray)).find("those of a.bin have [32, 32, 3]"),
-            std::string::npos);
+  EXPECT_NE(mistakesOf(with("a.bin", gray)).find("got [32, 32, 3] from a.bin"), std::string::npos);
 }
 
 TEST_F(JobCheckTest, TablesAreComparedWithTheModel) {
@@ -189,17 +198,40 @@ TEST_F(JobCheckTest, TablesAreComparedWithTheModel) {
   EXPECT_GT(size_->memory_bytes, 0u);
   EXPECT_EQ(
       firstLine(mistakesOf(job("3", "1", csv))),
-      "c.yaml:3:19: error: the model reads examples of shape [3], those of t.csv have [2]: "
+      "c.yaml:3:19: error: the model reads examples of shape [3], but got [2] from t.csv: "
       "its features are the columns a, b: set model.input.shape to [2], or choose the columns "
       "with feature_columns (numbers) and categorical_columns (words, ids)");
   EXPECT_NE(mistakesOf(job("2", "2", csv), kBadData).find("t.csv: each example has 1 target"),
             std::string::npos);
   const std::string wrong = "format: csv, files: [t.csv], target_columns: [x]";
   EXPECT_EQ(firstLine(mistakesOf(job("2", "1", wrong))),
-            "c.yaml:4:54: error: t.csv: there is no column 'x' among 3 (one of a, b, y)");
+            "c.yaml:4:79: error: t.csv: there is no column 'x' among 3 (one of a, b, y)");
   const std::string words = "format: csv, files: [t.csv], label_column: y, class_names: [u, v, w]";
   EXPECT_NE(mistakesOf(job("2", "2", words)).find("class_names have 3 classes"), std::string::npos);
   EXPECT_EQ(mistakesOf(job("2", "3", words)), "");
+}
+
+TEST_F(JobCheckTest, EachMisspeltColumnIsNamedAtItsPlace) {
+  files_.write("t.csv", "height,width,colour,kind\n1,2,red,0\n3,4,blue,1\n");
+  const std::string mistakes = mistakesOf(
+      "  model: {input: {shape: [2]}, layers: [dense: {units: 2}, embedding: {categories: colour,\n"
+      "          input_dim: 10, output_dim: 2}], loss: mse}\n"
+      "  data:\n"
+      "    batch_size: 1\n"
+      "    train:\n"
+      "      format: csv\n"
+      "      files: [t.csv]\n"
+      "      label_column: knid\n"
+      "      feature_columns: [height, widht]\n"
+      "      categorical_columns:\n"
+      "        colour: {columns: [color], hash_bucket_size: 10}\n");
+  for (const char* mistake :
+       {"c.yaml:10:21: error: t.csv: there is no column 'knid' among 4 - did you mean 'kind'?\n"
+        "  10 |       label_column: knid\n"
+        "     |                     ^~~~\n",
+        "c.yaml:11:33: error: t.csv: there is no column 'widht' among 4 - did you mean 'width'?",
+        "c.yaml:13:28: error: t.csv: there is no column 'color' among 4 - did you mean 'colour'?"})
+    EXPECT_NE(mistakes.find(mistake), std::string::npos) << mistake << "\n" << mistakes;
 }
 
 TEST_F(JobCheckTest, ArraysAreComparedWithTheModel) {
@@ -212,7 +244,7 @@ TEST_F(JobCheckTest, ArraysAreComparedWithTheModel) {
            "\n    train: {format: npy, features: x.npy, labels: y.npy}\n";
   };
   EXPECT_EQ(mistakesOf(job("3", 2)), "");
-  EXPECT_NE(mistakesOf(job("4", 2)).find("those of x.npy have [3]"), std::string::npos);
+  EXPECT_NE(mistakesOf(job("4", 2)).find("got [3] from x.npy"), std::string::npos);
   EXPECT_NE(mistakesOf(job("3", 3)).find("batch_size is 3, but there are 2 examples in x.npy"),
             std::string::npos);
   files_.write("y.npy", data::npyOf<int32_t>("<i4", "(3,)", {0, 1, 1}));
@@ -240,7 +272,7 @@ TEST_F(JobCheckTest, TheModelOfEveryJobThatIsShippedCanBeBuilt) {
   int jobs = 0;
   for (const auto& file : std::filesystem::directory_iterator(
            std::filesystem::path(DTF_SOURCE_ROOT) / "configs/jobs")) {
-    if (file.is_directory()) continue;  // jobs beside their data: tests/e2e/init_test.cc
+    if (file.is_directory()) continue;  // tests/e2e/init_test.cc checks jobs beside their data
     const cluster::TrainSpec train = testing::readTrainFile(file.path());
     EXPECT_FALSE(model::buildTrainingGraph(train.model, 2).variables.empty()) << file.path();
     EXPECT_GE(model::outputOf(train.model).units, 1) << file.path();
@@ -258,10 +290,25 @@ TEST_F(JobCheckTest, ABatchIsNoLargerThanItsData) {
       mistakesOf(std::string(kSoftmax) +
                  "  data:\n    train: {format: digits, count: 50}\n    batch_size: 51\n"),
       "c.yaml:6:17: error: " + expected + "\n  6 |     batch_size: 51\n    |                 ^~");
-  // By default 100, which stands nowhere: then at the data.
+  // The default, 100, has no line of its own: the error points at the data.
   EXPECT_NE(mistakesOf(std::string(kSoftmax) + "  data:\n    train: {format: digits, count: 50}\n")
                 .find("c.yaml:5:5: error: batch_size is 100"),
             std::string::npos);
+}
+
+TEST_F(JobCheckTest, APatienceThatTheJobIsTooShortForIsAWarningAtItsLine) {
+  EXPECT_EQ(mistakesOf("  model:\n    input: {shape: [28, 28, 1]}\n"
+                       "    layers: [flatten, dense: {units: 10}]\n"
+                       "    loss: sparse_categorical_crossentropy\n"
+                       "  data: {train: {format: digits}, eval: {format: digits}}\n"
+                       "  eval: {every_steps: 10}\n"
+                       "  steps: 100\n"
+                       "  early_stopping:\n    patience: 9\n"),
+            "");
+  EXPECT_EQ(warnings_.find("c.yaml:11:15: warning: early_stopping can't end the job: its patience "
+                           "is 9 evaluations, and there are 9 before"),
+            0u)
+      << warnings_;
 }
 
 TEST_F(JobCheckTest, AllAtOnceInTheOrderOfTheFile) {
@@ -311,7 +358,7 @@ TEST_F(JobCheckTest, MoreParametersThanTheHostCanHoldAreRefusedInWords) {
   EXPECT_EQ(warnings_, "") << "what is not known refuses nothing";
 }
 
-// 75 GB of images, a hole in their file; the host has 16 GiB.
+// 75 GB of images in a sparse file; the host has 16 GiB.
 TEST_F(JobCheckTest, MoreDataThanMemoryIsMappedAndNotCounted) {
   constexpr uint32_t kCount = 1'000'000;
   constexpr uint32_t kSide = 274;

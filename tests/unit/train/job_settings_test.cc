@@ -24,7 +24,7 @@ cluster::TrainSpec smallJob() {
   return train;
 }
 
-// Which settings differ after `change`, with the digits of `seed`.
+// Returns the names of settings that differ after `change`, with the digits of `seed`.
 std::string changed(const std::function<void(cluster::TrainSpec&)>& change, int64_t count = kCount,
                     uint64_t seed = 1) {
   const auto digits = [](uint64_t of_seed, int64_t so_many) {
@@ -33,10 +33,10 @@ std::string changed(const std::function<void(cluster::TrainSpec&)>& change, int6
   cluster::TrainSpec other = smallJob();
   change(other);
   std::map<std::string, std::string> before;
-  for (const ps::Setting& setting : jobSettings(smallJob(), digits(1, kCount), {}))
+  for (const arena::Setting& setting : jobSettings(smallJob(), digits(1, kCount), {}))
     before[setting.name] = setting.value;
   std::string names;
-  for (const ps::Setting& setting : jobSettings(other, digits(seed, count), {}))
+  for (const arena::Setting& setting : jobSettings(other, digits(seed, count), {}))
     if (before[setting.name] != setting.value) names += setting.name + " ";
   return names;
 }
@@ -66,9 +66,9 @@ TEST(JobSettings, TellWhateverChangesTheWork) {
             "model.layers[1] ");
 }
 
-// A key that is new in the training file's tables fails here until its author has decided: workers
-// that differ in it do other work, and are refused (it is in the declaration, or one of the
-// settings, and a case above shows it); or it is the affair of each, or of the chief.
+// A new key of the training file's tables fails here until its author has decided on it. If workers
+// that differ in it do different work, they must be rejected: put it in the declaration or in a
+// setting, and add a case above. Otherwise it concerns each worker alone, or the chief.
 TEST(JobSettings, EveryKeyOfATrainingFileIsToldOrIsNobodyElsesAffair) {
   using Names = std::set<std::string_view>;
   struct Decided {
@@ -105,7 +105,7 @@ TEST(JobSettings, TellTheCountOfTheDataAndEachByteOfThem) {
 
 TEST(JobSettings, TellWhetherConvolutionsMayRoundAsWinogradsDo) {
   const auto value = [] {
-    for (const ps::Setting& setting :
+    for (const arena::Setting& setting :
          jobSettings(smallJob(), data::drawDigits(1, data::DigitStream::kTrain, kCount, 1), {}))
       if (setting.name == "environment DTF_WINOGRAD") return setting.value;
     return std::string("not told");
@@ -122,7 +122,7 @@ TEST(JobSettings, TellWhichWayTheKernelsGo) {
     runtime::StepPlan plan;
     plan.kernels = {
         {"Relu", "r", {}, {}, ""}, {"Conv2D", "a", {}, {}, first}, {"Conv2D", "b", {}, {}, second}};
-    for (const ps::Setting& setting : jobSettings(smallJob(), data, plan))
+    for (const arena::Setting& setting : jobSettings(smallJob(), data, plan))
       if (setting.name == "kernels") return setting.value;
     return std::string("not told");
   };
@@ -132,7 +132,7 @@ TEST(JobSettings, TellWhichWayTheKernelsGo) {
   EXPECT_NE(told("winograd", "framed"), told("framed", "winograd"));
 }
 
-// Each fits a message, and a line of what a checkpoint keeps.
+// Each setting fits a message, and a line of a checkpoint's manifest.
 TEST(JobSettings, AreOneForEachLayerHoweverDeep) {
   EXPECT_EQ(changed([](auto& t) {
               t.model.layers[0] = model::layerOf(
@@ -141,7 +141,7 @@ TEST(JobSettings, AreOneForEachLayerHoweverDeep) {
             "model.layers[0] model.layers[0].1 model.layers[0].2 ");
 }
 
-// Where the files lie may differ from host to host.
+// Paths of files may differ from host to host.
 TEST(JobSettings, DoNotTellPaths) {
   EXPECT_EQ(changed([](auto& t) { t.data.train.images = "/elsewhere/images"; }), "");
 }

@@ -20,7 +20,7 @@ TEST_F(JobSizeTest, CountsTheParametersOfEachPs) {
   EXPECT_EQ(sizeText(*size_), "7850 parameters, 30.7 KiB: from 1.0 KiB to 3.0 KiB on each of 5 ps");
 }
 
-// Its gradient is as large as the rows that a batch names.
+// The gradient is as large as the rows that a batch names.
 TEST_F(JobSizeTest, ATableOfRowsCountsOnceOnAWorker) {
   const std::string train =
       "train:\n  model: {input: {shape: [28, 28, 1]}, layers: [embedding: {input_dim: 1000, "
@@ -44,7 +44,7 @@ TEST_F(JobSizeTest, WhatTravelsAsBFloat16IsHalfOfItAgainOnAWorker) {
   EXPECT_EQ(size_->worker_bytes, without + without / 2);
 }
 
-// They are in /dev/shm: memory of the host, too.
+// Snapshots are in /dev/shm, which is the host's memory, too.
 TEST_F(JobSizeTest, SnapshotsTakeMemoryTwice) {
   const std::string tasks = "cluster: {ps: [a:1], worker: [b:1]}\n";
   const std::string train = std::string("train:\n") + kSoftmax + "  optimizer: adam\n";
@@ -66,7 +66,7 @@ TEST_F(JobSizeTest, AReplicaTakesWhatItsShardTakes) {
   EXPECT_EQ(size_->ps_copies, 8u);
 }
 
-// The output of every example, for each class, with its label.
+// A ranking metric holds every example's output, for each class, with its label.
 TEST_F(JobSizeTest, ARankingKeepsAWholeEvaluation) {
   const auto job = [](const std::string& metrics, const std::string& loss, int units, int count) {
     return "  model: {input: {shape: [28, 28]}, layers: [flatten, dense: {units: " +

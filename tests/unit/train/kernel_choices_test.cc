@@ -17,7 +17,7 @@ using runtime::Convolution;
 using runtime::ConvolutionPass;
 using Absent = KernelChoices::Absent;
 
-// With ways that round differently.
+// A layer with algorithms that round differently.
 const Convolution kLayer = runtime::testing::squareConvolution(2, 6, 16, 3, 16);
 
 std::string_view chosen(KernelChoices& choices, const Convolution& c = kLayer) {
@@ -29,7 +29,7 @@ class KernelChoicesTest : public ::testing::Test {
   KernelChoices choices(Absent absent, bool winograd = true) {
     return {KernelRule::kTimed, run_dir_, absent, wait(Duration(0)), {}, winograd};
   }
-  // In a time of its own: `on_sleep` is what others do meanwhile.
+  // A wait with simulated time: `on_sleep` is the work of others meanwhile.
   KernelWait wait(Duration patience, std::function<void()> on_sleep = nullptr) {
     const auto said = [this](const std::string& what, Duration waited) {
       said_.push_back(what + ", " + std::to_string(waited / std::chrono::milliseconds(1)));
@@ -120,7 +120,7 @@ TEST_F(KernelChoicesTest, AllWaitsTogetherHaveOneDeadline) {
   EXPECT_EQ(clock_.now() - begin, std::chrono::milliseconds(120)) << "not a look later";
 }
 
-// `cache.json` says what it would hardly measure.
+// `cache.json` holds a choice that timing would hardly give.
 TEST_F(KernelChoicesTest, WhatThisMachineHasTimedBeforeIsNotTimedAgain) {
   const auto choose = [](const std::string& run, const std::string& cache, bool winograd = true) {
     KernelChoices chief(KernelRule::kTimed, run, Absent::kTime, {}, KernelCache(cache), winograd);
@@ -131,7 +131,7 @@ TEST_F(KernelChoicesTest, WhatThisMachineHasTimedBeforeIsNotTimedAgain) {
   const std::string other = way == "gathered" ? "framed" : "gathered";
   const size_t machine = text.find(" threads, dtf ");
   ASSERT_NE(machine, std::string::npos) << text;
-  // Another cache, of the same machine, with another way.
+  // Another cache of the same machine, with another choice.
   const size_t begin = text.rfind('"', machine) + 1;
   const std::string name = text.substr(begin, text.find('"', machine) - begin);
   KernelCache("other.json").keep(name, "forward 6x6x16 3x3 s1x1 p1,1,1,1 d1x1 g1 -> 16", other);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of the metrics share: cases, and a metric's value of one, which is fed batch by
+// Cases for the tests of the metrics, and a metric's value of a case, which it is fed batch by
 // batch.
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace dtf::train {
 
-// Outputs of examples in a row, with what they should have been.
+// Outputs of successive examples, with their labels.
 struct JudgedCase {
   int64_t units = 1;
   std::vector<float> outputs;
@@ -20,14 +20,14 @@ struct JudgedCase {
   std::vector<float> targets;
 };
 
-// Of the whole case, `batch` examples at a time.
+// Returns the metric of the whole case, fed `batch` examples at a time.
 std::optional<double> valueOf(const model::MetricSpec& metric, OutputScale scale,
                               const JudgedCase& all, size_t batch = 3);
-// In batches of one, of some and of all.
+// In batches of one, of some and of all examples.
 void expectMetricNear(const model::MetricSpec& metric, OutputScale scale, const JudgedCase& all,
                       double expected);
 
-// Of classes, of classes 0 and 1, and of two labels each.
+// Three classes; two classes; two labels each.
 inline const JudgedCase kThreeClasses{
     3,
     {2, 1, 0, 0.5, 2.5, 1, 1, 0, 3, 0.2, 0.1, 0.3, 3, 2, 1, 0, 1, 0.5, 1, 1.5, 2, 2, 0, 1.75},

@@ -36,13 +36,32 @@ TEST(CheckDataset, RefusesImagesOfAnotherShapeAndLabelsWithoutUnit) {
   EXPECT_EQ(mismatch(dataset({28, 28, 1}, 9)), "no error");
   EXPECT_EQ(
       mismatch(dataset({32, 32, 3}, 9)),
-      "job.yaml:4:10: error: the model reads examples of shape [28, 28, 1], those of "
-      "images.gz have [32, 32, 3]: set model.input.shape to [32, 32, 3], or use other images");
+      "job.yaml:4:10: error: the model reads examples of shape [28, 28, 1], but got "
+      "[32, 32, 3] from images.gz: set model.input.shape to [32, 32, 3], or use other images");
   EXPECT_NE(mismatch(dataset({28, 28, 3}, 9)), "no error");
   EXPECT_EQ(mismatch(dataset({28, 28, 1}, 10)),
             "labels.gz: example 0 has label 10, but layer 'softmax' has 10 units (labels 0 to 9): "
             "give it at least 11 "
             "units, or use other labels");
+}
+
+TEST(CheckDataset, TheShapeToSetHasTheChannelsThatALayerNeeds) {
+  ModelSpec model = softmaxModel();
+  model.input_shape = {28, 28};
+  EXPECT_NE(mismatch(dataset({16, 16}, 9), model).find("set model.input.shape to [16, 16], or"),
+            std::string::npos);
+  model.layers.insert(model.layers.begin(),
+                      model::layerOf("conv2d", "{filters: 2, kernel_size: 3}", "conv"));
+  EXPECT_NE(mismatch(dataset({16, 16}, 9), model).find("set model.input.shape to [16, 16, 1], or"),
+            std::string::npos);
+}
+
+TEST(CheckDataset, UnitsOfClassesThatNoExampleHasAreFound) {
+  ModelSpec model = softmaxModel();
+  EXPECT_EQ(classesWithoutExamples(model, dataset({28, 28, 1}, 9)),
+            (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  model.layers.back() = model::dense("softmax", kClassesCheckedMax + 1);
+  EXPECT_TRUE(classesWithoutExamples(model, dataset({28, 28, 1}, 9)).empty());
 }
 
 TEST(CheckDataset, TypesAreThoseThatTheModelWasBuiltFor) {
@@ -56,11 +75,11 @@ TEST(CheckDataset, TypesAreThoseThatTheModelWasBuiltFor) {
   model.accuracy = false;
   model.loss.kind = model::Loss::kMse;
   EXPECT_EQ(mismatch(floats(7), model),
-            "job.yaml:4:10: error: the model reads uint8 examples, those of f.npy are float32: "
+            "job.yaml:4:10: error: the model reads uint8 examples, but got float32 from f.npy: "
             "evaluate on data of the format that it trains on");
   model.input_dtype = DType::kFloat32;
   EXPECT_EQ(mismatch(floats(7), model),
-            "job.yaml:3:1: error: the model learns uint8 labels, those of t.npy are float32: "
+            "job.yaml:3:1: error: the model learns uint8 labels, but got float32 from t.npy: "
             "evaluate on data of the format that it trains on");
   model.labels_dtype = DType::kFloat32;
   EXPECT_EQ(mismatch(floats(7), model), "no error");

@@ -17,7 +17,7 @@
 namespace dtf::train {
 namespace {
 
-using RunCounts = std::map<std::string, int>;  // by operation
+using RunCounts = std::map<std::string, int>;  // by op
 
 class CountedKernel final : public runtime::Kernel {
  public:
@@ -35,7 +35,7 @@ class CountedKernel final : public runtime::Kernel {
   int& runs_;
 };
 
-// Of single ops alone: fused ones would hide what they hold.
+// Single ops only: a fused kernel would hide the ops in it.
 runtime::KernelTable countedKernels(const runtime::KernelTable& kernels, RunCounts& runs) {
   runtime::KernelTable counted;
   for (const std::string& op : kernels.ops(runtime::DeviceType::kCpu)) {
@@ -48,8 +48,7 @@ runtime::KernelTable countedKernels(const runtime::KernelTable& kernels, RunCoun
   return counted;
 }
 
-// loss = mean((sigmoid(xw) + sigmoid(xw)) * tanh([[1, 1], [2, 2]])), where nothing reads the
-// labels.
+// loss = mean((sigmoid(xw) + sigmoid(xw)) * tanh([[1, 1], [2, 2]])); nothing reads the labels.
 model::ModelGraph redundantModel() {
   model::ModelGraph model{.graph = graph::Graph(graph::standardOps())};
   graph::Builder b(model.graph);
@@ -60,7 +59,7 @@ model::ModelGraph redundantModel() {
   const graph::Output first = b.sigmoid(b.matMul(model.features, weights));
   const graph::Output second = b.sigmoid(b.matMul(model.features, weights));
   model.logits = b.mul(b.add(first, second), b.tanh(rows));
-  b.relu(model.logits);  // for nobody
+  b.relu(model.logits);  // nothing reads it
   model.loss = model.data_loss = b.mean(model.logits);
   const graph::Output gradient =
       graph::addGradients(model.graph, model.loss, std::array{weights})[0];
@@ -121,8 +120,8 @@ TEST_F(ModelPartTest, AnOpOnAThirdTaskIsRefusedByName) {
   }
 }
 
-// The constants are computed while the step is made; each step runs what is equal once, and what
-// nobody needs never.
+// Constants are computed while the step is compiled. A step runs equal nodes once, and unused nodes
+// never.
 TEST_F(ModelPartTest, AStepRunsNothingTwiceAndNothingForNobody) {
   const model::ModelGraph model = redundantModel();
   RunCounts runs;
@@ -138,7 +137,7 @@ TEST_F(ModelPartTest, AStepRunsNothingTwiceAndNothingForNobody) {
   step.bindGradient(0, gradient.data());
   step.bindExamples(std::array{reinterpret_cast<const std::byte*>(x_.data()),
                                reinterpret_cast<const std::byte*>(labels_.data())});
-  for (auto& [name, count] : runs) count = 0;  // kernels refer to them
+  for (auto& [name, count] : runs) count = 0;  // kernels refer to these counts
   step.run();
   const runtime::testing::CountAllocations allocations;
   for (int i = 0; i < 2; ++i) step.run();
@@ -149,7 +148,7 @@ TEST_F(ModelPartTest, AStepRunsNothingTwiceAndNothingForNobody) {
     EXPECT_EQ(runs[never], 0) << never;
 }
 
-// Against the graph as it is, compiled without a master.
+// Against the whole graph, compiled without a master.
 TEST_F(ModelPartTest, GivesTheBitsOfTheWholeGraph) {
   const model::ModelGraph model = redundantModel();
   const auto whole = runtime::compile(model.graph, std::array{model.loss}, device_, kernels_);
@@ -172,7 +171,7 @@ TEST_F(ModelPartTest, GivesTheBitsOfTheWholeGraph) {
   EXPECT_EQ(gradient, expected);
 }
 
-// Of what is fetched alone, with the variables as its own.
+// The part has only nodes that the fetch needs, with its own variables.
 TEST_F(ModelPartTest, ALocalPartHoldsItsVariables) {
   const model::ModelGraph model = model::buildEvaluationGraph(model::softmaxModel(), 10);
   const engine::TaskPart part = localPart(model, std::array{model.logits}, on_);

@@ -50,7 +50,7 @@ TEST(ModelStep, GradientsAreTheSlopeOfTheLoss) {
   }
 }
 
-// The loss of one batch with the masks of one key.
+// Returns the loss of one batch with the masks of one key.
 float lossWithKey(ModelStep& step, uint64_t seed, uint64_t batch) {
   step.setRandomKey(seed, batch);
   step.run();
@@ -78,7 +78,7 @@ TEST(ModelStep, DrawsItsMasksFromTheSeedAndTheBatch) {
   step.bindGradient(0, weights_gradient.as<float>().data());
   step.bindGradient(1, biases_gradient.as<float>().data());
   const float loss = lossWithKey(step, 1, 2);
-  // The batches of two workers in one step differ, so their masks do.
+  // The batches of two workers in one step have different numbers, so their masks differ.
   const uint64_t first = cluster::globalBatch(7, 0, 0, 2, 2),
                  second = cluster::globalBatch(7, 0, 1, 2, 2);
   EXPECT_NE(lossWithKey(step, 1, first), lossWithKey(step, 1, second));

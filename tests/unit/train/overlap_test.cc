@@ -1,4 +1,4 @@
-// Training with replication.overlap: the numbers of one worker are those of parameters that are one
+// Training with replication.overlap: one worker computes each gradient from parameters that are one
 // update old.
 
 #include <gtest/gtest.h>
@@ -16,23 +16,27 @@ namespace {
 // A client that waits for each exchange, and shows the parameters from before it.
 class LateClient final : public WrappedClient {
  public:
-  explicit LateClient(ps::LocalCluster& cluster) : WrappedClient(cluster) {}
-  void declare(const ps::ModelDeclaration& model) override {
-    ps::ModelDeclaration declared = model;
+  explicit LateClient(exchange::LocalCluster& cluster) : WrappedClient(cluster) {}
+  void declare(const arena::ModelDeclaration& model,
+               std::shared_ptr<optimizer::DeviceArrays> device = nullptr) override {
+    arena::ModelDeclaration declared = model;
     declared.replication.overlap = false;
-    WrappedClient::declare(declared);
-    for (const ps::ShardLayout& shard : model.layout.shards) elements_.push_back(shard.elements);
+    WrappedClient::declare(declared, std::move(device));
+    for (const arena::ShardLayout& shard : model.layout.shards) elements_.push_back(shard.elements);
     newest_.resize(elements_.size());
   }
-  ps::StepState pull() override {
-    const ps::StepState state = WrappedClient::pull();
+  replication::StepState pull(exchange::Values what = exchange::Values::kParameters) override {
+    const replication::StepState state = WrappedClient::pull(what);
     copyNewest();
     shown_ = newest_;
     return state;
   }
-  const float* parameters(uint32_t ps_task) const override { return shown_[ps_task].data(); }
-  ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override {
-    const ps::StepState state = WrappedClient::exchange(step, batch, loss);
+  const float* view(exchange::Values what, uint32_t ps_task) const override {
+    return what == exchange::Values::kAverages ? WrappedClient::view(what, ps_task)
+                                               : shown_[ps_task].data();
+  }
+  replication::StepState finish(const Error* failure = nullptr) override {
+    const replication::StepState state = WrappedClient::finish(failure);
     shown_ = newest_;
     copyNewest();
     return state;
@@ -40,18 +44,20 @@ class LateClient final : public WrappedClient {
 
  private:
   void copyNewest() {
-    for (uint32_t ps = 0; ps < elements_.size(); ++ps)
-      newest_[ps].assign(client().parameters(ps), client().parameters(ps) + elements_[ps]);
+    for (uint32_t ps = 0; ps < elements_.size(); ++ps) {
+      const float* const from = client().view(exchange::Values::kParameters, ps);
+      newest_[ps].assign(from, from + elements_[ps]);
+    }
   }
 
   std::vector<size_t> elements_;
   std::vector<std::vector<float>> shown_, newest_;
 };
 
-// What each gradient was, as it was about to be pushed.
+// Records each gradient just before it is pushed.
 class Gradients final : public StepObserver {
  public:
-  void onParameters(const ps::StepState&, ParameterBinding&, bool) override {}
+  void onParameters(const replication::StepState&, ParameterBinding&, bool) override {}
   void onGradients(ParameterBinding& binding, const ComputedBatch& batch) override {
     for (uint32_t i = 0; i < binding.variables(); ++i) {
       const std::span<const float> gradient = binding.gradientValues(i);
@@ -77,8 +83,8 @@ OverlapRun trainWith(cluster::TrainSpec train, bool overlap) {
   const runtime::KernelTable kernels = cpuKernels();
   const SystemClock clock;
   runtime::CpuDevice device;
-  ps::LocalCluster cluster(2, 1, clock, std::chrono::seconds(20));
-  std::unique_ptr<ps::ParameterClient> client;
+  exchange::LocalCluster cluster(2, 1, clock, std::chrono::seconds(20));
+  std::unique_ptr<exchange::ExchangeClient> client;
   if constexpr (std::is_same_v<Client, LateClient>) {
     client = std::make_unique<LateClient>(cluster);
   } else {
@@ -94,21 +100,23 @@ OverlapRun trainWith(cluster::TrainSpec train, bool overlap) {
   EXPECT_EQ(result.global_step, train.steps);
   EXPECT_EQ(result.batches, train.steps);
   client->pull();
-  const std::vector<ps::ShardLayout>& shards = loop.declaration().layout.shards;
+  const std::vector<arena::ShardLayout>& shards = loop.declaration().layout.shards;
   for (uint32_t ps = 0; ps < shards.size(); ++ps)
-    trained.parameters.emplace_back(client->parameters(ps),
-                                    client->parameters(ps) + shards[ps].elements);
+    trained.parameters.emplace_back(
+        client->view(exchange::Values::kParameters, ps),
+        client->view(exchange::Values::kParameters, ps) + shards[ps].elements);
   return trained;
 }
 
 void expectPipelined(const cluster::TrainSpec& train) {
   const OverlapRun expected = trainWith<LateClient>(train, false);
-  const OverlapRun overlapped = trainWith<ps::LocalParameterClient>(train, true);
+  const OverlapRun overlapped = trainWith<exchange::LocalExchangeClient>(train, true);
   EXPECT_EQ(overlapped.parameters, expected.parameters);
   EXPECT_EQ(overlapped.losses, expected.losses);
   EXPECT_EQ(overlapped.gradients.sums, expected.gradients.sums);
   EXPECT_EQ(overlapped.gradients.first_features, expected.gradients.first_features);
-  EXPECT_NE(overlapped.parameters, trainWith<ps::LocalParameterClient>(train, false).parameters)
+  EXPECT_NE(overlapped.parameters,
+            trainWith<exchange::LocalExchangeClient>(train, false).parameters)
       << "the two must differ, or nothing was shown";
 }
 
@@ -128,15 +136,15 @@ TEST(Overlap, WithVariablesThatAreSplitClippedAndAveraged) {
 
 TEST(Overlap, OneStepOfAJobIsAsWithout) {
   const cluster::TrainSpec train = softmaxJob(1);
-  EXPECT_EQ(trainWith<ps::LocalParameterClient>(train, true).parameters,
-            trainWith<ps::LocalParameterClient>(train, false).parameters);
+  EXPECT_EQ(trainWith<exchange::LocalExchangeClient>(train, true).parameters,
+            trainWith<exchange::LocalExchangeClient>(train, false).parameters);
 }
 
 TEST(Overlap, SeveralWorkersLearn) {
   cluster::TrainSpec train = softmaxJob(1000);
   train.replication.overlap = true;
   train.optimizer.learning_rate =
-      0.1;  // some five updates come between a gradient's parameters and it
+      0.1;  // some five updates come between a gradient's parameters and the gradient
   const JobResult job = runJob(train, {2, 3}, digits(data::DigitStream::kTrain, 2000),
                                digits(data::DigitStream::kEval, 500));
   EXPECT_LT(job.evaluation.value().loss, 1.8) << "guessing is ln 10 = 2.3";

@@ -5,15 +5,15 @@
 #include <algorithm>
 
 #include "common/base/clock.h"
-#include "common/ps/epoch.h"
-#include "common/ps/local_parameter_client.h"
+#include "common/exchange/local_exchange_client.h"
+#include "common/replication/epoch.h"
 #include "common/train/initial_values.h"
 #include "tests/unit/model/models.h"
 
 namespace dtf::train {
 namespace {
 
-// Against real shards: gradient descent with rate 1 subtracts exactly what was pushed.
+// Against real shards: gradient descent with rate 1 subtracts exactly the pushed gradient.
 class ParameterBindingTest : public ::testing::Test {
  protected:
   void start(uint64_t partition_min_bytes) {
@@ -28,7 +28,7 @@ class ParameterBindingTest : public ::testing::Test {
     std::vector<std::span<const float>> shards;
     for (const Buffer& arena : arenas)
       shards.emplace_back(arena.as<float>(), arena.bytes() / sizeof(float));
-    client_.initialise(shards, ps::kFirstEpoch);
+    client_.initialise(shards, replication::kFirstEpoch);
     client_.pull();
   }
 
@@ -41,7 +41,7 @@ class ParameterBindingTest : public ::testing::Test {
     for (int64_t i = 0; i < 7840; ++i) binding.gradient(0)[i] = static_cast<float>(i);
     for (int64_t i = 0; i < 10; ++i) binding.gradient(1)[i] = -1;
     binding.scatterGradients();
-    client_.exchange(0, 0, 0);
+    pushPull(client_, 0, 0, 0);
     binding.gatherValues();
     for (int64_t i = 0; i < 7840; ++i)
       ASSERT_EQ(binding.value(0)[i],
@@ -50,9 +50,9 @@ class ParameterBindingTest : public ::testing::Test {
   }
 
   SystemClock clock_;
-  ps::LocalCluster cluster_{2, 1, clock_};
-  ps::LocalParameterClient client_{cluster_, 0};
-  ps::ParameterLayout layout_;
+  exchange::LocalCluster cluster_{2, 1, clock_};
+  exchange::LocalExchangeClient client_{cluster_, 0};
+  arena::ParameterLayout layout_;
 };
 
 TEST_F(ParameterBindingTest, UsesWholeVariablesInPlace) {
@@ -60,7 +60,7 @@ TEST_F(ParameterBindingTest, UsesWholeVariablesInPlace) {
   checkRoundTrip();
   ParameterBinding binding(layout_, client_);
   binding.gatherValues();
-  EXPECT_EQ(binding.value(0), client_.parameters(0));
+  EXPECT_EQ(binding.value(0), client_.view(exchange::Values::kParameters, 0));
   EXPECT_EQ(binding.gradient(1), client_.gradients(1));
 }
 
@@ -70,20 +70,20 @@ TEST_F(ParameterBindingTest, GathersAndScattersSplitVariables) {
   checkRoundTrip();
 }
 
-// A table of 7 x 3 whose rows 0..3 lie on ps/0 and 4..6 on ps/1, and a dense variable before it.
+// A table of 7 x 3 with rows 0..3 on ps/0 and 4..6 on ps/1, and a dense variable.
 TEST_F(ParameterBindingTest, DealsOutTheRowsOfSparseVariables) {
-  layout_ = ps::makeLayout({{"table", Shape{7, 3}, {{0, 0, 12}, {1, 12, 9}}, std::nullopt, true},
-                            {"dense", Shape{2}, {{0, 0, 2}}},
-                            {"second", Shape{4, 1}, {{1, 0, 4}}, std::nullopt, true}},
-                           2);
+  layout_ = arena::makeLayout({{"table", Shape{7, 3}, {{0, 0, 12}, {1, 12, 9}}, std::nullopt, true},
+                               {"dense", Shape{2}, {{0, 0, 2}}},
+                               {"second", Shape{4, 1}, {{1, 0, 4}}, std::nullopt, true}},
+                              2);
   cluster::TrainSpec train;
   train.optimizer.learning_rate = 1;
   client_.declare(declarationOf(train, layout_, 1));
   const std::vector<float> zeros(64);
   const std::vector<std::span<const float>> shards = {{zeros.data(), layout_.shards[0].elements},
                                                       {zeros.data(), layout_.shards[1].elements}};
-  client_.initialise(shards, ps::kFirstEpoch);
-  ps::StepState state = client_.pull();
+  client_.initialise(shards, replication::kFirstEpoch);
+  replication::StepState state = client_.pull();
   ParameterBinding binding(layout_, client_);
   const auto step = [&](const std::vector<int32_t>& ids) {
     std::vector<float> gradients;
@@ -97,7 +97,7 @@ TEST_F(ParameterBindingTest, DealsOutTheRowsOfSparseVariables) {
     binding.setGradient(2, {DType::kInt32, reinterpret_cast<const std::byte*>(second.data()), 1,
                             second_gradient.data()});
     binding.scatterGradients();
-    state = client_.exchange(state.next_step, 0, 0);
+    state = pushPull(client_, state.next_step, 0, 0);
     binding.gatherValues();
   };
   step({5, 1, 5});
@@ -110,7 +110,7 @@ TEST_F(ParameterBindingTest, DealsOutTheRowsOfSparseVariables) {
   EXPECT_EQ(std::vector<float>(binding.value(0), binding.value(0) + 21), table);
   EXPECT_EQ(binding.value(1)[1], 5);
   EXPECT_EQ(binding.value(2)[2], 7);
-  step({4, 6});  // none of ps/0
+  step({4, 6});  // no row of ps/0
   for (int i = 0; i < 3; ++i) table[12 + static_cast<size_t>(i)] += static_cast<float>(1 + i);
   for (int i = 0; i < 3; ++i) table[18 + static_cast<size_t>(i)] += static_cast<float>(4 + i);
   EXPECT_EQ(std::vector<float>(binding.value(0), binding.value(0) + 21), table);

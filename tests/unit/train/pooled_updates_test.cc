@@ -30,21 +30,23 @@ std::vector<uint32_t> bitsOf(const float* values, uint64_t elements) {
   return bits;
 }
 
-void runToTheEnd(ps::UpdateRunner& runner, const std::shared_ptr<ps::UpdateJob>& job) {
+void runToTheEnd(optimizer::UpdateRunner& runner,
+                 const std::shared_ptr<optimizer::UpdateJob>& job) {
   bool done = false;
   runner.start(job, [&done] { done = true; });
   EXPECT_TRUE(done) << "before start() returns";
 }
 
-ps::Gradient drawnGradient(uint64_t elements, uint64_t stream) {
+arena::Gradient drawnGradient(uint64_t elements, uint64_t stream) {
   auto values = std::make_shared<std::vector<float>>(drawnValues(elements, stream));
   return {*values, values};
 }
 
-// What three updates make of some parameters; then a mean, and a copy of the slots, where there are
+// Returns the bits of the parameters after three updates, with a mean and a copy of the slots, if
 // any.
-std::vector<uint32_t> updatedBits(Optimizer kind, uint64_t elements, ps::UpdateRunner& runner) {
-  ps::ParameterStore store(cluster::defaultOptimizer(kind), elements, {{.count = elements}});
+std::vector<uint32_t> updatedBits(Optimizer kind, uint64_t elements,
+                                  optimizer::UpdateRunner& runner) {
+  optimizer::ParameterStore store(cluster::defaultOptimizer(kind), elements, {{.count = elements}});
   store.initialise(drawnValues(elements, 0));
   for (uint64_t step = 1; step <= 3; ++step) {
     const auto job = store.prepareApply({drawnGradient(elements, step)});
@@ -67,7 +69,7 @@ std::vector<uint32_t> updatedBits(Optimizer kind, uint64_t elements, ps::UpdateR
 }
 
 TEST(PooledUpdates, HasTheBitsOfOneThreadWhateverTheSplit) {
-  ps::InlineUpdateRunner in_place;
+  optimizer::InlineUpdateRunner in_place;
   for (const Optimizer kind : {Optimizer::kGradientDescent, Optimizer::kAdam, Optimizer::kLamb})
     for (const uint64_t elements :
          {uint64_t{16}, uint64_t{8192}, uint64_t{100'000}, uint64_t{1'000'000}}) {
@@ -86,11 +88,12 @@ TEST(PooledUpdatesDeathTest, ALargeUpdateTakesThePool) {
     PooledUpdates pooled(pool);
     pool.run(1, [&](int, int) { updatedBits(Optimizer::kAdam, elements, pooled); });
   };
-  update(4096);  // is not worth another thread
+  update(4096);  // too small for another thread
   EXPECT_DEATH(update(1'000'000), "two callers of one pool");
 }
 
-// The pool computes a step meanwhile: as a checkpoint does, its part has to run without it.
+// The pool computes a step meanwhile. A checkpoint updates in the same way: its part has to run
+// without the pool.
 TEST(PooledUpdates, AnotherThreadDoesNotTouchThePool) {
   runtime::ComputePool pool(2);
   PooledUpdates pooled(pool);
@@ -98,7 +101,7 @@ TEST(PooledUpdates, AnotherThreadDoesNotTouchThePool) {
   pool.run(1, [&](int, int) {
     std::thread([&] { elsewhere = updatedBits(Optimizer::kAdam, 1'000'000, pooled); }).join();
   });
-  ps::InlineUpdateRunner in_place;
+  optimizer::InlineUpdateRunner in_place;
   EXPECT_EQ(elsewhere, updatedBits(Optimizer::kAdam, 1'000'000, in_place));
 }
 

@@ -8,7 +8,7 @@
 namespace dtf::train {
 namespace {
 
-// `count` numbers below `bound`, with the place of each in the lower half.
+// `count` numbers below `bound`, each with its index in the lower half.
 std::vector<uint64_t> draw(Random& random, uint64_t count, uint64_t bound) {
   std::vector<uint64_t> entries;
   for (uint64_t i = 0; i < count; ++i) entries.push_back(random.below(bound) << 32 | i);

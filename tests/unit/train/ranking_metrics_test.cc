@@ -1,4 +1,4 @@
-// Expected values are scikit-learn's (1.9) for the same numbers, where none other is named.
+// Expected values are scikit-learn's (1.9) for the same numbers, unless another source is named.
 
 #include "common/train/metric.h"
 

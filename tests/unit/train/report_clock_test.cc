@@ -29,6 +29,19 @@ TEST(ReportClock, OrWheneverAMultipleIsPassed) {
   EXPECT_FALSE(report.due(19, false, clock.now()));
 }
 
+TEST(ReportClock, LeavesOutASlowFirstStep) {
+  ManualClock clock;
+  ReportClock report(10, 1);
+  report.start(0, clock.now());
+  clock.advance(std::chrono::seconds(5));
+  EXPECT_FALSE(report.due(1, false, clock.now()));
+  report.measureFrom(1, clock.now());
+  clock.advance(std::chrono::seconds(3));
+  EXPECT_DOUBLE_EQ(report.due(10, false, clock.now())->steps_per_second, 3);
+  clock.advance(std::chrono::seconds(5));
+  EXPECT_DOUBLE_EQ(report.due(20, false, clock.now())->steps_per_second, 2);
+}
+
 TEST(ReportClock, LeavesOutWhatWasSpentOnSomethingElse) {
   ManualClock clock;
   ReportClock report(10, 1);

@@ -1,7 +1,6 @@
 #pragma once
 
-// A worker's client in this process that brings only the rows that are asked for: of all others its
-// parameters are NaN.
+// A worker's client in this process that brings only the wanted rows: all other parameters are NaN.
 
 #include <gtest/gtest.h>
 
@@ -10,65 +9,69 @@
 #include <utility>
 #include <vector>
 
-#include "common/ps/row_set.h"
+#include "common/arena/row_set.h"
 #include "tests/unit/train/wrapped_client.h"
 
 namespace dtf::train {
 
-// Owns: the client that it passes everything on to, and its arenas. Borrows: the cluster.
+// Owns: its arenas and the client that it passes calls on to. Borrows: the cluster.
 class RowClient : public WrappedClient {
  public:
-  explicit RowClient(ps::LocalCluster& cluster) : WrappedClient(cluster) {}
+  explicit RowClient(exchange::LocalCluster& cluster) : WrappedClient(cluster) {}
 
-  void declare(const ps::ModelDeclaration& model) override {
+  void declare(const arena::ModelDeclaration& model,
+               std::shared_ptr<optimizer::DeviceArrays> device = nullptr) override {
     for (uint32_t ps = 0; ps < model.layout.shards.size(); ++ps) {
       layouts_.emplace_back(model.layout, ps);
       arenas_.emplace_back(model.layout.shards[ps].elements);
     }
     wanted_.resize(arenas_.size());
-    WrappedClient::declare(model);
+    WrappedClient::declare(model, std::move(device));
   }
-  bool bringsRows() const override { return true; }
-  bool bringsWhole() const override { return false; }
-  void wantRows(uint32_t ps_task, const ps::RowSet& rows) override {
+  exchange::Traits traits() const override { return {.brings_rows = true, .has_whole = false}; }
+  void setRows(exchange::RowsOf what, uint32_t ps_task, const arena::RowSet& rows) override {
+    if (what == exchange::RowsOf::kGradient) return WrappedClient::setRows(what, ps_task, rows);
     EXPECT_EQ(rows.isWhole(), layouts_[ps_task].sparse().empty());
-    if (!rows.isWhole()) EXPECT_EQ(ps::faultOf(rows, layouts_[ps_task]), std::nullopt);
+    if (!rows.isWhole()) EXPECT_EQ(arena::faultOf(rows, layouts_[ps_task]), std::nullopt);
     wanted_[ps_task] = rows;
     is_wanted_ = true;
   }
-  ps::StepState pull() override {
+  replication::StepState pull(exchange::Values what = exchange::Values::kParameters) override {
+    if (what == exchange::Values::kWhole) ++wholes;
+    if (what != exchange::Values::kParameters) return WrappedClient::pull(what);
     ++pulls;
     return brought(WrappedClient::pull());
   }
-  ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override {
-    return brought(WrappedClient::exchange(step, batch, loss));
+  replication::StepState finish(const Error* failure = nullptr) override {
+    return brought(WrappedClient::finish(failure));
   }
-  const float* parameters(uint32_t ps_task) const override { return arenas_[ps_task].data(); }
-  void pullWhole() override { ++wholes; }
-  const float* whole(uint32_t ps_task) const override { return WrappedClient::parameters(ps_task); }
+  const float* view(exchange::Values what, uint32_t ps_task) const override {
+    return what == exchange::Values::kParameters ? arenas_[ps_task].data()
+                                                 : WrappedClient::view(what, ps_task);
+  }
   uint64_t pulls = 0, wholes = 0;
 
  private:
-  ps::StepState brought(const ps::StepState& state) {
+  replication::StepState brought(const replication::StepState& state) {
     const bool is_wanted = std::exchange(is_wanted_, false);
     for (uint32_t ps = 0; ps < arenas_.size(); ++ps) {
       std::vector<float>& arena = arenas_[ps];
-      const float* const from = WrappedClient::parameters(ps);
+      const float* const from = WrappedClient::view(exchange::Values::kParameters, ps);
       std::copy_n(from, arena.size(), arena.begin());
       if (!is_wanted || wanted_[ps].isWhole()) continue;
-      const ps::GradientLayout alone = layouts_[ps].rowsAlone();
+      const arena::GradientLayout alone = layouts_[ps].rowsAlone();
       std::vector<float> rows(alone.elementsOf(wanted_[ps].counts));
-      ps::gatherRows(layouts_[ps], wanted_[ps], from, rows.data());
+      arena::gatherRows(layouts_[ps], wanted_[ps], from, rows.data());
       std::fill(arena.begin() + static_cast<std::ptrdiff_t>(layouts_[ps].denseElements()),
                 arena.end(), std::nanf(""));
-      ps::scatterRows(layouts_[ps], {rows, nullptr, wanted_[ps].counts}, arena.data());
+      arena::scatterRows(layouts_[ps], {rows, nullptr, wanted_[ps].counts}, arena.data());
     }
     return state;
   }
 
-  std::vector<ps::GradientLayout> layouts_;
+  std::vector<arena::GradientLayout> layouts_;
   std::vector<std::vector<float>> arenas_;
-  std::vector<ps::RowSet> wanted_;
+  std::vector<arena::RowSet> wanted_;
   bool is_wanted_ = false;
 };
 

@@ -97,7 +97,7 @@ TEST_F(SavedModelTest, IsTheOneThatIsNamedByItsStepOrItsFolder) {
   const Error missing = refusal("5");
   EXPECT_EQ(missing.code(), ErrorCode::kBadData);
   EXPECT_THAT(missing.message(),
-              HasSubstr("/run/checkpoints/step-5; there are those of the steps 3, 7"));
+              HasSubstr("/run/checkpoints/step-5; there are checkpoints of the steps 3, 7"));
   EXPECT_THAT(refusal("/elsewhere").message(), HasSubstr("there is no checkpoint /elsewhere"));
 }
 
@@ -135,7 +135,7 @@ TEST_F(SavedModelTest, RefusesAnotherModel) {
   EXPECT_THAT(shape.message(), HasSubstr("softmax/biases has shape [10] in the checkpoint, [11]"));
 }
 
-// Variables alone don't tell a relu from a tanh.
+// Equal variables don't distinguish a relu from a tanh.
 TEST_F(SavedModelTest, RefusesAModelThatComputesOtherwise) {
   const auto values = checkpoint::cutModel(softmaxVariables({}), 1, 7, random_);
   const std::filesystem::path attempt = kFolder / folder_.beginAttempt(7);
@@ -148,7 +148,7 @@ TEST_F(SavedModelTest, RefusesAModelThatComputesOtherwise) {
   EXPECT_THAT(refusal().message(), HasSubstr("activation=tanh"));
 }
 
-// A disk on which something happens when a file is opened.
+// A disk that calls a test's function when a file is opened.
 class EventfulDisk final : public FileSystem {
  public:
   EventfulDisk(FileSystem& disk, std::function<void(const Path&)> on_open)

@@ -16,7 +16,7 @@ data::DataSignature withClasses(const ClassNames& names) {
   return signature;
 }
 
-// Of dtf 0.1.0.
+// A manifest of dtf 0.1.0.
 checkpoint::Manifest ofClassesAlone(const ClassNames& names) {
   checkpoint::Manifest manifest;
   if (!names.empty()) manifest.extra[kClassesKey] = encodeClassNames(names);

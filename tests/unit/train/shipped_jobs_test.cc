@@ -1,5 +1,5 @@
-// The jobs of configs/jobs that need no files, against what is known beforehand of their data. The
-// largest are made smaller: what they learn is the same, and sanitizers take ten times as long.
+// The jobs of configs/jobs that need no files, against known properties of their data. The largest
+// are made smaller: they learn the same, and sanitizers take ten times as long.
 
 #include <gtest/gtest.h>
 
@@ -41,8 +41,8 @@ double metricOf(const Evaluation& evaluation, const std::string& name) {
   return 0;
 }
 
-// Noise of variance 1 is left, of a variance of 24.8: R^2 is 1 - loss / 24.8. A straight line has
-// about 6.
+// Noise of variance 1 is left of a variance of 24.8: R^2 is 1 - loss / 24.8. The loss of a straight
+// line is about 6.
 TEST(ShippedJobs, RegressionComesNearTheNoise) {
   const Evaluation evaluation = trained(
       shipped("friedman_regression.yaml",
@@ -54,7 +54,7 @@ TEST(ShippedJobs, RegressionComesNearTheNoise) {
   const double loss = evaluation.loss;
   std::printf("mean squared error %.3f, R^2 %.4f\n", loss, metricOf(evaluation, "r2_score"));
   EXPECT_NEAR(metricOf(evaluation, "r2_score"), 1 - loss / 24.8, 0.01);
-  // Of normal errors the mean size is sqrt(2 / pi) of the root of the mean square.
+  // The mean size of normal errors is sqrt(2 / pi) of their root mean square.
   EXPECT_NEAR(metricOf(evaluation, "mean_absolute_error"), 0.798 * std::sqrt(loss), 0.05);
   EXPECT_GT(loss, 0.95);
   EXPECT_LT(loss, 1.6);
@@ -76,8 +76,8 @@ TEST(ShippedJobs, ASupportVectorMachineDoesSo) {
   EXPECT_GT(accuracy, 0.875);
 }
 
-// The rule behind the clicks is right 0.957 of the time: see clicks_test.cc. What says nothing of
-// users and items is right for some two thirds.
+// The rule behind the clicks is right 0.957 of the time: see clicks_test.cc. A model without users
+// and items is right for some two thirds.
 TEST(ShippedJobs, ARecommenderLearnsWhoLikesWhat) {
   const std::vector<std::string> smaller = {"data.eval.count=4000"};
   const double accuracy = *trained(shipped("clicks_wide_deep.yaml", smaller)).accuracy;
@@ -90,7 +90,7 @@ TEST(ShippedJobs, ARecommenderLearnsWhoLikesWhat) {
   EXPECT_LT(of_numbers, 0.75);
 }
 
-// Guessing has a loss of ln 2 = 0.69; rules that are right for 0.89 of the tags about 0.27.
+// Guessing has a loss of ln 2 = 0.69; rules that are right for 0.89 of the tags have about 0.27.
 TEST(ShippedJobs, TagsAreLearntEachByItself) {
   const Evaluation evaluation = trained(shipped("tags_multilabel.yaml"));
   const double loss = evaluation.loss;
@@ -112,7 +112,7 @@ TEST(ShippedJobs, ManyClassesAreLearnt) {
   EXPECT_GT(metricOf(evaluation, "sparse_top_5_categorical_accuracy"), 0.98);
 }
 
-// Those that are trained, and the moving statistics of its 53 batch norms.
+// Counts the trained parameters, and the moving statistics of its 53 batch norms.
 TEST(ShippedJobs, TheResNet50HasItsParameters) {
   const model::ModelTable table = model::tableOf(shipped("imagenet_resnet50.yaml").model);
   EXPECT_EQ(table.parameters, 25'557'032u + 53'120u);

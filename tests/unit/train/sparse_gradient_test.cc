@@ -69,7 +69,7 @@ TEST(SparseGradient, IsOfTheLastLookUpAlone) {
   EXPECT_EQ(gradient.values()[0], 5);
 }
 
-// Whoever compares a sparse run with a dense one finds no bit changed.
+// A sparse run and a dense one have the same bits.
 TEST(SparseGradient, SumsAsTheDenseGradientDoes) {
   constexpr size_t kRows = 5, kCount = 400;
   Random random(4, 0);

@@ -1,5 +1,5 @@
-// What a training step takes from the heap, in whichever thread: nothing. Of a perceptron, see
-// compiled_step_test.cc.
+// A training step allocates nothing on the heap, in any thread. compiled_step_test.cc has the case
+// of a perceptron.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kBatch = 4;
 
-// LeNet-like: convolutions of both sizes, normalised, pooled in both ways, and dropout.
+// Like LeNet: convolutions of both sizes, normalised, both kinds of pooling, and dropout.
 model::ModelSpec convolutionalModel() {
   using model::layerOf;
   model::ModelSpec spec = model::softmaxModel();
@@ -68,7 +68,7 @@ TEST(StepAllocations, AConvolutionalNetworkTakesNothingFromTheHeapByOneThreadOrT
   for (const Isa isa : supportedIsas()) {
     for (runtime::ComputePool* pool : {static_cast<runtime::ComputePool*>(nullptr), &two}) {
       runtime::Processor cpu(isa, pool);
-      cpu.part_work = 1;  // so that all that can be split is
+      cpu.part_work = 1;  // splits all work that can be split
       runtime::KernelTable kernels;
       runtime::registerCpuKernels(kernels, cpu);
       BoundStep bound(model, {&device, &kernels});

@@ -1,7 +1,7 @@
 #pragma once
 
-// A worker's client in this process that takes gradients while they are written, as one over the
-// network does.
+// A worker's client in this process that takes gradients while they are written, as a client over
+// the network does.
 
 #include <gtest/gtest.h>
 
@@ -14,26 +14,33 @@
 
 namespace dtf::train {
 
-// Reads each element once, as soon as it is said to be written. What of a gradient isn't written is
-// NaN. Owns, borrows: as WrappedClient.
+// Reads each element once, as soon as it is reported as written. Elements that aren't written yet
+// are NaN. Ownership is as in WrappedClient.
 class StreamingClient final : public WrappedClient {
  public:
   using WrappedClient::WrappedClient;
-  void declare(const ps::ModelDeclaration& model) override {
-    WrappedClient::declare(model);
+  void declare(const arena::ModelDeclaration& model,
+               std::shared_ptr<optimizer::DeviceArrays> device = nullptr) override {
+    WrappedClient::declare(model, std::move(device));
     layout_ = model.layout;
     read_.resize(layout_.shards.size());
-    for (const ps::ShardLayout& shard : layout_.shards) elements_.push_back(shard.elements);
+    for (const arena::ShardLayout& shard : layout_.shards) elements_.push_back(shard.elements);
     poison();
   }
-  bool streamsGradients() const override { return streams; }
-  void startPush(uint64_t step, uint32_t batch, float loss) override {
+  exchange::Traits traits() const override {
+    exchange::Traits traits = WrappedClient::traits();
+    traits.streams = streams;
+    return traits;
+  }
+  void begin(uint64_t step, uint32_t batch, float loss, exchange::Gradient gradient) override {
     ASSERT_FALSE(push_);
+    if (gradient == exchange::Gradient::kWhole)
+      return WrappedClient::begin(step, batch, loss, gradient);
     push_ = Push{step, batch, loss};
     ++started;
     for (std::vector<float>& read : read_) read.clear();
   }
-  void gradientsWritten(std::span<const uint64_t> elements) override {
+  void written(std::span<const uint64_t> elements) override {
     ASSERT_TRUE(push_.has_value());
     ASSERT_EQ(elements.size(), read_.size());
     ++times_told;
@@ -45,26 +52,27 @@ class StreamingClient final : public WrappedClient {
     }
     is_whole = std::ranges::equal(read_, elements_, {}, &std::vector<float>::size);
   }
-  ps::StepState finishPush() override {
+  replication::StepState finish(const Error* failure = nullptr) override {
+    if (!push_) return WrappedClient::finish(failure);
+    const Push push = *std::exchange(push_, std::nullopt);
+    if (failure != nullptr) {
+      abandoned = failure->message();
+      return {};
+    }
     EXPECT_TRUE(is_whole);
     for (uint32_t ps = 0; ps < read_.size(); ++ps) std::ranges::copy(read_[ps], gradients(ps));
-    const Push push = *std::exchange(push_, std::nullopt);
-    ps::StepState state = exchange(push.step, push.batch, push.loss);
+    WrappedClient::begin(push.step, push.batch, push.loss, exchange::Gradient::kWhole);
+    replication::StepState state = WrappedClient::finish();
     poison();
     state.next_batch = next_batch;
     return state;
   }
-  void abandonPush(const Error& why) override {
-    EXPECT_TRUE(push_.has_value());
-    push_ = std::nullopt;
-    abandoned = why.message();
-  }
 
   bool streams = true;
-  uint32_t next_batch = 0;  // that its ps ask for
+  uint32_t next_batch = 0;  // the batch that its ps ask for
   int started = 0, times_told = 0;
-  bool is_whole = false;                 // the last push, so far
-  std::optional<std::string> abandoned;  // why
+  bool is_whole = false;                 // state of the last push
+  std::optional<std::string> abandoned;  // the reason
 
  private:
   struct Push {
@@ -72,17 +80,17 @@ class StreamingClient final : public WrappedClient {
     uint32_t batch = 0;
     float loss = 0;
   };
-  // All but the padding, which is nobody's.
+  // Overwrites all elements but the padding, which nothing reads.
   void poison() {
     for (uint32_t ps = 0; ps < read_.size(); ++ps)
-      for (const ps::Slice& slice : layout_.shards[ps].slices)
+      for (const arena::Slice& slice : layout_.shards[ps].slices)
         std::fill_n(gradients(ps) + slice.offset, slice.count, std::nanf(""));
   }
 
-  ps::ParameterLayout layout_;
+  arena::ParameterLayout layout_;
   std::optional<Push> push_;
   std::vector<uint64_t> elements_;        // by ps
-  std::vector<std::vector<float>> read_;  // likewise: in the order of the arena
+  std::vector<std::vector<float>> read_;  // by ps, in the order of the arena
 };
 
 }  // namespace dtf::train

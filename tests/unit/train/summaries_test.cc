@@ -1,4 +1,4 @@
-// That TensorBoard shows them is tested in tests/e2e/summaries_test.py.
+// tests/e2e/summaries_test.py tests that TensorBoard shows them.
 
 #include "common/train/summaries.h"
 
@@ -33,13 +33,13 @@ class SummariesTest : public ::testing::Test {
     train_.summaries->every_steps = 2;
     train_.model.accuracy = true;
   }
-  // The events that a training of so many steps leaves.
+  // Returns the events of a training of so many steps.
   std::vector<std::string> eventsOf(uint64_t steps) {
     train_.steps = steps;
     const runtime::KernelTable kernels = cpuKernels();
     const SystemClock clock;
     runtime::CpuDevice device;
-    ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
+    exchange::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
     WrappedClient client(cluster);
     TrainingLoop loop(train_, {0, 1, 1}, digits(data::DigitStream::kTrain, 200), client, kernels,
                       device, clock);
@@ -65,7 +65,7 @@ class SummariesTest : public ::testing::Test {
     }
     return found;
   }
-  // The tags of the values that were written at `step`.
+  // Returns the tags of the values that were written at `step`.
   static std::vector<std::string> tagsAt(const std::vector<std::string>& events, uint64_t step) {
     std::vector<std::string> tags;
     for (const std::string& event : events) {

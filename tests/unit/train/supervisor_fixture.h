@@ -1,6 +1,6 @@
 #pragma once
 
-// A supervisor whose ps are fakes, on a disk in memory.
+// A supervisor with fake ps and a disk in memory.
 
 #include <gtest/gtest.h>
 
@@ -39,10 +39,16 @@ class SupervisorTest : public ::testing::Test {
     options.snapshots = snapshot_every_steps_ > 0;
     checkpointer_ =
         std::make_unique<Checkpointer>(disk_, clock_, ps_, oneVariable(mode, 1000), options);
+    if (goes_on_from_ > 0) {
+      checkpointer_->restore();
+      ps_.setPosition({goes_on_from_});
+      ASSERT_TRUE(checkpointer_->save(Motion::kAtRest));
+      ps_.calls();
+    }
     is_sync_ = mode == cluster::ReplicationSpec::Mode::kSync;
-    supervisor_.emplace(*checkpointer_, SaveSchedule{options.spec, snapshot_every_steps_},
-                        is_sync_ ? ps::CutKind::kAtStep : ps::CutKind::kHeld, clock_, eventsHere(),
-                        runner_);
+    supervisor_.emplace(*checkpointer_, SaveSchedule{options.spec, snapshot_every_steps_, waits_},
+                        is_sync_ ? replication::CutKind::kAtStep : replication::CutKind::kHeld,
+                        clock_, eventsHere(), runner_);
   }
 
   Supervisor::Events eventsHere() {
@@ -67,6 +73,9 @@ class SupervisorTest : public ::testing::Test {
       hopeless_ = error.message();
       changed_.notifyAll();
     };
+    events.on_waiting = [this](const std::string& what, Duration) {
+      if (on_waiting_) on_waiting_(what);
+    };
     return events;
   }
 
@@ -85,10 +94,10 @@ class SupervisorTest : public ::testing::Test {
     while (went_back_.empty() && hopeless_.empty()) changed_.wait(mutex_);
   }
 
-  // The ps have answered a push; the job is at `step` now.
+  // Simulates the reply to a push; the job is at `step` now.
   void answer(uint64_t step) {
     ps_.setPosition({step});
-    ps::StepState state;
+    replication::StepState state;
     state.global_step = step;
     state.next_step = step;
     supervisor_->onStep(state);
@@ -97,7 +106,7 @@ class SupervisorTest : public ::testing::Test {
     for (uint64_t step = first; step <= last; ++step) answer(step);
   }
 
-  // Waits until so many have been saved, and so many have failed.
+  // Waits until `saved` checkpoints have been saved and `failed` have failed.
   void expectTried(uint64_t saved, uint64_t failed = 0) {
     const SystemClock real;
     const TimePoint deadline = real.now() + std::chrono::seconds(20);
@@ -110,7 +119,7 @@ class SupervisorTest : public ::testing::Test {
     EXPECT_EQ(status.failed, failed);
   }
 
-  // Once it has ended: nothing is under way any more.
+  // Returns once it has ended: nothing is under way any more.
   SavedSteps end() {
     supervisor_.reset();
     MutexLock lock(mutex_);
@@ -118,12 +127,15 @@ class SupervisorTest : public ::testing::Test {
   }
 
   std::function<void()> on_saved_;
+  std::function<void(const std::string& what)> on_waiting_;
   ManualClock clock_;
   testing::SimulatedDisk disk_;
   FakePs ps_{disk_, clock_};
   bool is_sync_ = true;
   bool checkpoints_ = true;
   uint64_t snapshot_every_steps_ = 0;
+  SaveWaits waits_;
+  uint64_t goes_on_from_ = 0;     // a checkpoint of that step; 0: there is none
   SaveRunner* runner_ = nullptr;  // else a thread of the supervisor
   Mutex mutex_;
   CondVar changed_;

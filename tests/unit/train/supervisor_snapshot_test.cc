@@ -1,11 +1,11 @@
-// When the supervisor takes snapshots, and what it does when they can't be had.
+// When the supervisor takes snapshots, and its actions when it can't take one.
 
 #include "tests/unit/train/supervisor_fixture.h"
 
 namespace dtf::train {
 namespace {
 
-// Runs what was begun when the test says so.
+// Runs the last save that was begun, when the test calls run().
 struct LaterRunner final : SaveRunner {
   void start(std::function<void()> save) override { work = std::move(save); }
   void wait() override {}
@@ -28,7 +28,8 @@ class SnapshotTest : public SupervisorTest {
     ps_.setHoldsValues();
     ps_.calls();
   }
-  // What the ps were asked to keep or to save, as they were driven to `last`, one step at a time.
+  // Moves the ps from `first` to `last`, one step at a time. Returns the requests for snapshots
+  // and checkpoints that the ps received meanwhile.
   std::vector<std::string> keptUpTo(uint64_t first, uint64_t last) {
     std::vector<std::string> kept;
     for (uint64_t step = first; step <= last; ++step) {
@@ -65,7 +66,7 @@ TEST_F(SnapshotTest, AMemoryThatIsTooSmallIsGivenUpAndCheckpointsGoOn) {
   EXPECT_TRUE(supervisor_->status().degraded.empty());
 }
 
-// Workers leave then, so nobody could do again what a ps loses.
+// The workers leave then, so nobody could repeat the updates that a ps loses.
 TEST_F(SnapshotTest, WithoutCheckpointsTheEndIsKeptInMemory) {
   checkpoints_ = false;
   begin(0, 0);

@@ -27,7 +27,7 @@ TEST_F(SupervisorTest, EveryStepsIsEachMultipleOfThem) {
   EXPECT_EQ(end(), (SavedSteps{10, 20}));
 }
 
-// A job that goes on at step 8: the first answer is 9, and 10 can still be had.
+// A job that goes on at step 8: the first reply is for 9, so 10 is still possible.
 TEST_F(SupervisorTest, TheFirstMultipleThatCanBeHadIsNotPassedOver) {
   start(kSync, 0, 10);
   answer(9);
@@ -85,6 +85,35 @@ TEST_F(SupervisorTest, EverySecondsCountsFromTheOneBefore) {
   EXPECT_EQ(end(), (SavedSteps{8, 11}));
 }
 
+// Until then a lost ps costs all that was trained.
+TEST_F(SupervisorTest, TheFirstSaveOfAJobComesEarly) {
+  start(kSync, 600, 0);
+  clock_.advance(milliseconds(59'999));
+  answer(1);
+  EXPECT_EQ(ps_.calls(), std::vector<std::string>{});
+  clock_.advance(milliseconds(1));
+  answer(2);
+  expectTried(1);
+  clock_.advance(seconds(599));
+  answer(3);
+  clock_.advance(seconds(1));
+  answer(4);
+  expectTried(2);
+  EXPECT_EQ(end(), (SavedSteps{3, 5}));
+}
+
+TEST_F(SupervisorTest, AJobThatGoesOnHasItsFirstSave) {
+  goes_on_from_ = 10;
+  start(kSync, 600, 0);
+  clock_.advance(seconds(599));
+  answer(11);
+  EXPECT_EQ(ps_.calls(), std::vector<std::string>{});
+  clock_.advance(seconds(1));
+  answer(12);
+  expectTried(1);
+  EXPECT_EQ(end(), SavedSteps{13});
+}
+
 TEST_F(SupervisorTest, StepsAndSecondsBothCount) {
   start(kSync, 60, 10);
   answer(1, 9);
@@ -110,7 +139,7 @@ TEST_F(SupervisorTest, StatusAnswersWhileASaveIsUnderWay) {
   EXPECT_EQ(supervisor_->status().saved, 1u);
 }
 
-// The report may ask how things stand.
+// The callback may read the status.
 TEST_F(SupervisorTest, NoLockIsHeldOverTheReport) {
   start(kSync, 0, 10);
   on_saved_ = [this] { EXPECT_EQ(supervisor_->status().failed, 0u); };
@@ -175,7 +204,7 @@ TEST_F(SupervisorTest, TheParametersThatAreEvaluatedAreSavedBesideIt) {
   EXPECT_EQ(evaluated_, (std::vector<std::pair<uint64_t, uint64_t>>{{30, 30}}));
 }
 
-// Both are due at step 10: one save is for both, whichever is first.
+// Both are due at step 10: one save serves both, whichever comes first.
 TEST_F(SupervisorTest, AnEvaluationAtAMultipleHasTheCheckpointOfThatStep) {
   start(kSync, 0, 10);
   answer(9);
@@ -188,6 +217,18 @@ TEST_F(SupervisorTest, AnEvaluationAtAMultipleHasTheCheckpointOfThatStep) {
   EXPECT_EQ(end(), SavedSteps{10});
   MutexLock lock(mutex_);
   EXPECT_EQ(evaluated_, (std::vector<std::pair<uint64_t, uint64_t>>{{10, 10}}));
+}
+
+// With backup workers the others go on without this one.
+TEST_F(SupervisorTest, ACheckpointBehindItsEvaluationIsNamedByItsOwnStep) {
+  start(kSync, 0, 0);
+  answer(30);
+  ps_.setPosition({33});
+  supervisor_->saveEvaluated(30);
+  expectTried(1);
+  EXPECT_EQ(end(), SavedSteps{34});
+  MutexLock lock(mutex_);
+  EXPECT_EQ(evaluated_, (std::vector<std::pair<uint64_t, uint64_t>>{{30, 34}}));
 }
 
 TEST_F(SupervisorTest, AnEvaluationWhoseSaveFailsHasNoCheckpoint) {
@@ -206,12 +247,12 @@ TEST_F(SupervisorTest, AnEvaluationWhoseSaveFailsHasNoCheckpoint) {
 
 TEST_F(SupervisorTest, AnAnswerThatIsNoneStartsNothing) {
   start(kSync, 0, 1);
-  ps::StepState state;
+  replication::StepState state;
   state.global_step = 5;
   state.done = true;
   supervisor_->onStep(state);
   state.done = false;
-  state.outcome = ps::Outcome::kQueued;
+  state.outcome = replication::Outcome::kQueued;
   supervisor_->onStep(state);
   EXPECT_EQ(end(), SavedSteps{});
   EXPECT_EQ(ps_.calls(), std::vector<std::string>{});
@@ -300,7 +341,7 @@ TEST_F(SupervisorTest, OldOnesThatCannotBeRemovedAreNoFailure) {
   EXPECT_EQ(supervisor_->status().degraded, "");
 }
 
-// A chief that has failed won't get there itself.
+// A chief that has failed never reaches the checkpoint's step.
 TEST_F(SupervisorTest, TheEndCallsOffACheckpointWhosePlaceIsNotReached) {
   start(kSync, 0, 10);
   ps_.stopTraining();
@@ -320,79 +361,6 @@ TEST_F(SupervisorTest, TheEndWaitsForTheSaveUnderWay) {
   std::thread opener([&gate] { gate.set_value(); });
   EXPECT_EQ(end(), SavedSteps{10});
   opener.join();
-}
-
-// ---- a ps is started again
-
-TEST_F(SupervisorTest, APsThatIsStartedAgainTakesAllBack) {
-  loseThePs();
-  supervisor_->onPsReplaced();
-  awaitEnd();
-  EXPECT_EQ(end(), SavedSteps{});
-  MutexLock lock(mutex_);
-  EXPECT_EQ(went_back_, SavedSteps{10});
-}
-
-TEST_F(SupervisorTest, ALossDuringTheRecoveryIsRecoveredFromToo) {
-  loseThePs();
-  ps_.fail("restore", kPsIsAway);
-  supervisor_->onPsReplaced();
-  awaitEnd();
-  EXPECT_EQ(ps_.calls(), (std::vector<std::string>{"restore step-10", "restore step-10"}));
-}
-
-TEST_F(SupervisorTest, WhatCannotBeRecoveredIsSaidOnce) {
-  loseThePs();
-  ps_.fail("restore", Error(ErrorCode::kBadData, "shard-0 is cut short"));
-  supervisor_->onPsReplaced();
-  awaitEnd();
-  MutexLock lock(mutex_);
-  EXPECT_EQ(hopeless_, "shard-0 is cut short");
-}
-
-TEST_F(SupervisorTest, ASaveThatWaitsForItsCutGivesWayToARecovery) {
-  start(kSync, 0, 10);
-  checkpointer_->restore();
-  ps_.stopTraining();  // no ps gets there without the one that is lost
-  answer(9);
-  ps_.waitForCall("awaitCut");
-  ps_.setHeld({ps::kFirstEpoch, 9});
-  ps_.fail("positions", kPsIsAway);  // nor can another cut be agreed on
-  supervisor_->onPsReplaced();
-  awaitEnd();
-  EXPECT_EQ(supervisor_->status().degraded, kPsIsAway.message());
-  EXPECT_EQ(supervisor_->status().saved, 0u);
-}
-
-TEST_F(SupervisorTest, ARecoveryWaitsForTheSaveThatIsUnderWay) {
-  start(kSync, 0, 10);
-  checkpointer_->restore();
-  std::promise<void> gate;
-  ps_.closeGate(gate.get_future().share());
-  answer(9);
-  ps_.waitForCall("save");
-  ps_.setHeld({});
-  supervisor_->onPsReplaced();
-  EXPECT_EQ(supervisor_->status().saved, 0u);
-  gate.set_value();
-  awaitEnd();
-  EXPECT_EQ(end(), SavedSteps{10});
-  MutexLock lock(mutex_);
-  EXPECT_EQ(went_back_, SavedSteps{10}) << "to the one that was under way";
-}
-
-TEST_F(SupervisorTest, StepsThatComeAgainAreSavedWhenTheyAreDue) {
-  start(kSync, 0, 10);
-  answer(1, 9);
-  expectTried(1);
-  answer(10, 15);
-  ps::StepState back;
-  back.outcome = ps::Outcome::kWentBack;
-  back.global_step = back.next_step = 12;
-  supervisor_->onStep(back);
-  answer(13, 19);
-  expectTried(2);
-  EXPECT_EQ(end(), (SavedSteps{10, 20}));
 }
 
 }  // namespace

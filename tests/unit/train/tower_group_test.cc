@@ -1,4 +1,4 @@
-// Several towers are one with the whole batch, within rounding; and the same bits again and again.
+// Several towers equal one with the whole batch, within rounding, and repeat to the bit.
 
 #include "common/train/tower_group.h"
 
@@ -90,7 +90,7 @@ TEST(TowerGroup, EqualsOneTowerWithPenalties) {
   expectTowersEqualOne(train, fewDigits());
 }
 
-// Of the mean gradient: clipped tower by tower it would be another one.
+// The norm is of the mean gradient: clipping tower by tower would give another one.
 TEST(TowerGroup, EqualsOneTowerThatClipsTheGlobalNorm) {
   cluster::TrainSpec train = perceptronJob();
   train.optimizer.clip_by_global_norm = 0.05;
@@ -98,7 +98,7 @@ TEST(TowerGroup, EqualsOneTowerThatClipsTheGlobalNorm) {
   expectTowersEqualOne(train, fewDigits());
 }
 
-// Words that several towers look up, and some that one looks up twice.
+// Words that several towers look up, and some that one tower looks up twice.
 std::shared_ptr<const data::Dataset> sentences() {
   constexpr int kSentences = 200, kLength = 6;
   Random random(1, 0);
@@ -122,12 +122,12 @@ cluster::TrainSpec tableJob(int vocabulary) {
 TEST(TowerGroup, JoinsTheRowsThatItsTowersLookedUp) {
   cluster::TrainSpec train = tableJob(20);
   expectTowersEqualOne(train, sentences());
-  train.placement.partition_min_bytes = 64;  // over both ps
+  train.placement.partition_min_bytes = 64;  // splits it over both ps
   train.optimizer.clip_by_global_norm = 0.05;
   expectTowersEqualOne(train, sentences());
 }
 
-// What a worker with so many towers would push.
+// The gradients that a worker with so many towers pushes.
 struct Computed {
   float loss = 0;
   std::vector<std::vector<float>> gradients;
@@ -150,7 +150,7 @@ Computed compute(const cluster::TrainSpec& train, const data::Batch& batch, uint
   return computed;
 }
 
-// Half the batch is like the other half: each tower normalises as one would with the whole.
+// Both halves of the batch are equal: each tower normalises as one tower would with the whole.
 TEST(TowerGroup, EqualSharesAreNormalisedAsTheWholeBatch) {
   cluster::TrainSpec train = convolutionJob(true);
   const auto share = static_cast<size_t>(train.data.batch_size / 2);
@@ -167,7 +167,7 @@ TEST(TowerGroup, EqualSharesAreNormalisedAsTheWholeBatch) {
   const model::ModelGraph model = trainingGraphOf(train);
   for (size_t i = 0; i < one.gradients.size(); ++i) {
     const std::string& name = model.graph.node(model.variables[i].value.node).name;
-    // Of n numbers it is divided by n - 1, and a share has half as many.
+    // A variance is divided by n - 1, and a share has half as many numbers.
     const double pixels = static_cast<double>(share) * 12 * 12;
     const double unbiased = name.ends_with("moving_variance")
                                 ? (pixels / (pixels - 1)) / (2 * pixels / (2 * pixels - 1))
@@ -179,8 +179,8 @@ TEST(TowerGroup, EqualSharesAreNormalisedAsTheWholeBatch) {
   }
 }
 
-// The mean over the shares is the mean over the batch, whatever is in which share: the moving means
-// of what comes before the first normalisation don't depend on how many towers there are.
+// The mean over the shares is the mean over the batch, however it is divided. So the moving means
+// before the first normalisation don't depend on the number of towers.
 TEST(TowerGroup, TheMovingMeanIsThatOfTheWholeBatch) {
   cluster::TrainSpec train =
       jobWith({model::flatten(), model::layerOf("batch_normalization", "{momentum: 0.5}", "norm"),
@@ -213,7 +213,7 @@ TEST(TowerGroup, RepeatsToTheBitWithAnyNumberOfThreads) {
   }
 }
 
-// All examples are one: with the masks of the first tower, the second would change nothing.
+// All examples are equal: if the second tower had the masks of the first, it would change nothing.
 TEST(TowerGroup, ItsTowersDrawOtherMasks) {
   const std::vector<uint8_t> images(784 * 2, 200), labels(2, 3);
   const auto dataset =

@@ -34,7 +34,7 @@ TEST(Tower, TrainsOnAnEvenShareOfTheBatch) {
   }
 }
 
-// Its values are never bound, which a step refuses.
+// Its values are never bound, so that the step rejects them.
 TEST(Tower, SaysWhichOfSeveralFailedAndWhere) {
   const runtime::KernelTable kernels = cpuKernels();
   runtime::CpuDevice device(3);

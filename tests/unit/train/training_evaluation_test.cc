@@ -1,4 +1,4 @@
-// When a training loop evaluates, and which values.
+// When a training loop evaluates, and with which values.
 
 #include <gtest/gtest.h>
 
@@ -38,17 +38,21 @@ TEST(TrainingEvaluation, ReportsAndEvaluatesWhenDue) {
     EXPECT_GT(progress.examples_per_second, 0);  // the first one too
   }
   EXPECT_EQ(reported, (std::vector<uint64_t>{5, 10, 15, 20, 25}));
-  EXPECT_EQ(evaluated, (std::vector<uint64_t>{5, 10, 15, 20}));  // the last is the caller's
+  EXPECT_EQ(evaluated, (std::vector<uint64_t>{5, 10, 15, 20}));  // the caller makes the last one
 }
 
-// Others wait for it without a deadline meanwhile: the ps must know.
-class EvaluatingClient final : public WrappedClient {
+// Other workers wait without a deadline during an evaluation, so the ps must know of it.
+class EvaluatingClient final : public WrappedClient, public exchange::JobClient {
  public:
   using WrappedClient::WrappedClient;
-  void setEvaluating(bool evaluating) override {
-    told.push_back(evaluating);
-    WrappedClient::setEvaluating(evaluating);
+  exchange::JobClient& job() override { return *this; }
+  void initialise(std::span<const std::span<const float>> shards, uint64_t epoch) override {
+    client().initialise(shards, epoch);
   }
+  void waitInitialised() override { client().waitInitialised(); }
+  void barrier(std::string_view name) override { client().barrier(name); }
+  void setEvaluating(bool evaluating) override { told.push_back(evaluating); }
+  void leave() override { client().leave(); }
   std::vector<bool> told;
 };
 
@@ -56,7 +60,7 @@ TEST(TrainingEvaluation, ThePsAreToldWhileItLasts) {
   const runtime::KernelTable kernels = cpuKernels();
   const SystemClock clock;
   runtime::CpuDevice device;
-  ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
+  exchange::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
   EvaluatingClient client(cluster);
   cluster::TrainSpec train = softmaxJob(4);
   train.eval_every_steps = 2;

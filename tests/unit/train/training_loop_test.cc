@@ -6,24 +6,24 @@
 #include <cstring>
 
 #include "common/base/error.h"
-#include "common/ps/epoch.h"
+#include "common/replication/epoch.h"
 #include "tests/unit/train/job.h"
 #include "tests/unit/train/wrapped_client.h"
 
 namespace dtf::train {
 namespace {
 
-// One of them is lost as soon as it has them, and its next process holds none.
+// One of the ps is lost as soon as it holds them, and its next process holds none.
 TEST(TrainingLoop, TheChiefBringsTheInitialValuesUntilAllPsHoldThem) {
   const SystemClock clock;
-  ps::LocalCluster cluster(2, 1, clock, std::chrono::seconds(10));
-  ps::LocalParameterClient client(cluster, 0);
+  exchange::LocalCluster cluster(2, 1, clock, std::chrono::seconds(10));
+  exchange::LocalExchangeClient client(cluster, 0);
   const runtime::KernelTable kernels = cpuKernels();
   runtime::CpuDevice device;
   const cluster::TrainSpec train = softmaxJob(1);
   TrainingLoop loop(train, {0, 1, 2}, trainDigits(), client, kernels, device, clock);
-  constexpr uint64_t kNext = ps::nextEpoch(ps::kFirstEpoch, 3);
-  std::vector<std::optional<uint64_t>> decisions{ps::kFirstEpoch, kNext, std::nullopt};
+  constexpr uint64_t kNext = replication::nextEpoch(replication::kFirstEpoch, 3);
+  std::vector<std::optional<uint64_t>> decisions{replication::kFirstEpoch, kNext, std::nullopt};
   size_t asked = 0;
   loop.join([&] { return decisions.at(asked++); });
   EXPECT_EQ(asked, 3u);
@@ -70,7 +70,8 @@ TEST(TrainingLoop, LearnsWithDropout) {
   EXPECT_LT(job.evaluation->loss, job.workers[0].final_loss.value()) << "evaluation leaves it out";
 }
 
-// The masks belong to the batches, not to the workers: so here, too, two are one that takes both.
+// The masks belong to the batches, not to the workers: two workers equal one that takes both
+// batches.
 TEST(TrainingLoop, DropoutRepeatsToTheBitHoweverManyWorkers) {
   const JobResult first = runJob(dropoutJob(30), {2, 2}, trainDigits());
   const JobResult second = runJob(dropoutJob(30), {2, 2}, trainDigits());
@@ -88,7 +89,7 @@ cluster::TrainSpec augmentedJob(uint64_t steps, uint32_t replicas_to_aggregate =
   return train;
 }
 
-// What becomes of an image belongs to the image and the epoch, not to the worker.
+// The augmentation of an image depends on the image and the epoch, not on the worker.
 TEST(TrainingLoop, AugmentedImagesRepeatToTheBitHoweverManyWorkers) {
   const JobResult two = runJob(augmentedJob(60), {2, 2}, trainDigits());  // more than an epoch
   EXPECT_EQ(two.parameters, runJob(augmentedJob(60), {2, 2}, trainDigits()).parameters);
@@ -103,13 +104,13 @@ TEST(TrainingLoop, LearnsFromAugmentedImages) {
   EXPECT_GT(*job.evaluation->accuracy, 0.75);
 }
 
-// What sync mode promises: two replicas are one process that takes both batches, to the bit.
+// Two sync replicas equal one process that takes both batches, to the bit.
 TEST(TrainingLoop, TwoSyncWorkersEqualOneThatTakesBothBatches) {
   const JobResult two = runJob(syncJob(60), {2, 2}, trainDigits());
   const JobResult one = runJob(syncJob(60, 2), {2, 1}, trainDigits());
   EXPECT_EQ(two.parameters, one.parameters);
   EXPECT_EQ(one.workers[0].batches, 120u);
-  // All are told the mean over the step's contributions.
+  // All workers get the mean loss over the step's contributions.
   EXPECT_EQ(two.workers[0].final_loss, two.workers[1].final_loss);
   EXPECT_EQ(two.workers[0].final_loss, one.workers[0].final_loss);
 }
@@ -120,13 +121,13 @@ TEST(TrainingLoop, ASyncRunRepeatsToTheBit) {
   EXPECT_EQ(first.parameters, second.parameters);
 }
 
-// Where a variable lies doesn't change its value.
+// The place of a variable doesn't change its value.
 TEST(TrainingLoop, SplitVariablesTrainToTheSameBits) {
   cluster::TrainSpec split = syncJob(30);
   split.placement.partition_min_bytes = 1024;
   const JobResult whole = runJob(syncJob(30), {1, 2}, trainDigits());
   const JobResult halves = runJob(split, {2, 2}, trainDigits());
-  // The weights are the end of each arena. Two ps: each has half of them.
+  // The weights are the end of each arena. Each of two ps has half of them.
   const std::span<const float> all = std::span(whole.parameters[0]).last(7840);
   for (size_t ps = 0; ps < 2; ++ps)
     EXPECT_TRUE(std::ranges::equal(std::span(halves.parameters[ps]).last(7840 / 2),
@@ -134,7 +135,7 @@ TEST(TrainingLoop, SplitVariablesTrainToTheSameBits) {
         << "ps/" << ps;
 }
 
-// lars needs norms over whole variables: the partition threshold is not for it.
+// lars needs norms of whole variables: the partition threshold doesn't apply to it.
 TEST(TrainingLoop, LarsKeepsVariablesWholeAndLearns) {
   cluster::TrainSpec train = softmaxJob(300);
   train.placement.partition_min_bytes = 1024;
@@ -177,8 +178,7 @@ TEST(TrainingLoop, AsyncWorkersReachTheSameRegion) {
   uint64_t batches = 0;
   for (const TrainingResult& worker : job.workers) batches += worker.batches;
   EXPECT_GE(batches, 500u);
-  // Mostly above 0.80; but the very last update may come from parameters as old as the scheduler
-  // pleased.
+  // Mostly above 0.80, but the last update may come from very old parameters.
   EXPECT_GT(*job.evaluation->accuracy, 0.60);
 }
 
@@ -202,7 +202,7 @@ TEST(TrainingLoop, NamesWorkerAndStepWhenTheLossIsNoNumber) {
   }
 }
 
-// The loss stays a number for some steps; a job that ended there would be called done.
+// The loss stays a number for some steps; a job that ended there would count as done.
 TEST(TrainingLoop, ALossAMillionTimesItsStartIsNoSuccessThoughItIsANumber) {
   cluster::TrainSpec train = softmaxJob(4);
   train.model.loss.kind = model::Loss::kMse;
@@ -218,14 +218,14 @@ TEST(TrainingLoop, ALossAMillionTimesItsStartIsNoSuccessThoughItIsANumber) {
   }
 }
 
-// A client whose ps answer the first pull otherwise than they would.
+// A client that changes the reply of the ps to the first pull.
 class ChangedClient final : public WrappedClient {
  public:
-  using Change = std::function<void(ps::StepState&)>;
-  ChangedClient(ps::LocalCluster& cluster, Change change)
+  using Change = std::function<void(replication::StepState&)>;
+  ChangedClient(exchange::LocalCluster& cluster, Change change)
       : WrappedClient(cluster), change_(std::move(change)) {}
-  ps::StepState pull() override {
-    ps::StepState state = WrappedClient::pull();
+  replication::StepState pull(exchange::Values what = exchange::Values::kParameters) override {
+    replication::StepState state = WrappedClient::pull(what);
     change_(state);
     return state;
   }
@@ -238,9 +238,9 @@ TEST(TrainingLoop, WithoutABatchThereIsNoLossAndNoFirstStep) {
   const runtime::KernelTable kernels = cpuKernels();
   const SystemClock clock;
   runtime::CpuDevice device;
-  ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
-  // That of a job which was restored at its last step.
-  ChangedClient client(cluster, [](ps::StepState& state) { state.done = true; });
+  exchange::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
+  // The state of a job that was restored at its last step.
+  ChangedClient client(cluster, [](replication::StepState& state) { state.done = true; });
   TrainingLoop loop(softmaxJob(5), {0, 1, 1}, trainDigits(), client, kernels, device, clock);
   loop.join();
   const TrainingResult result = loop.run(nullptr);
@@ -251,7 +251,7 @@ TEST(TrainingLoop, WithoutABatchThereIsNoLossAndNoFirstStep) {
   EXPECT_TRUE(one.workers[0].final_loss && one.workers[0].first_step);
 }
 
-// Two of three batches make a step: of the 15 examples of two steps they have two thirds.
+// Two of three batches make a step: two steps count two thirds of the 15 examples.
 TEST(TrainingLoop, ExamplesOfBackupWorkersThatAreDroppedAreNotOfTheStep) {
   cluster::TrainSpec train = syncJob(0, 2);
   train.replication.total_num_replicas = 3;
@@ -274,8 +274,8 @@ TEST(TrainingLoop, ABatchThatItDoesNotHaveIsRefused) {
   const runtime::KernelTable kernels = cpuKernels();
   const SystemClock clock;
   runtime::CpuDevice device;
-  ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
-  ChangedClient client(cluster, [](ps::StepState& state) { state.next_batch = 1; });
+  exchange::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
+  ChangedClient client(cluster, [](replication::StepState& state) { state.next_batch = 1; });
   TrainingLoop loop(softmaxJob(5), {0, 1, 1}, trainDigits(), client, kernels, device, clock);
   loop.join();
   try {
@@ -288,7 +288,7 @@ TEST(TrainingLoop, ABatchThatItDoesNotHaveIsRefused) {
   }
 }
 
-// Each look at it is a second later.
+// Each call of now() is a second later.
 class HastyClock final : public Clock {
  public:
   TimePoint now() const override {
@@ -305,8 +305,8 @@ TEST(TrainingLoop, LongInitialisingSaysHowFarItIs) {
   const SystemClock clock;
   const HastyClock hasty;
   runtime::CpuDevice device;
-  ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
-  ps::LocalParameterClient client(cluster, 0);
+  exchange::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
+  exchange::LocalExchangeClient client(cluster, 0);
   cluster::TrainSpec train = softmaxJob(5);
   train.model.layers.insert(train.model.layers.begin() + 1, model::dense("relu", 6000));
   TrainingLoop loop(train, {0, 1, 1}, trainDigits(), client, kernels, device, hasty);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kExamples = 20;
 
-// With what an evaluation does otherwise: dropout, and statistics of the batch.
+// A model with layers that evaluate differently: dropout, and a norm with statistics of the batch.
 model::ModelSpec spec() {
   model::ModelSpec spec = model::softmaxModel();
   spec.layers = {model::flatten(), model::dense("hidden", 16),
@@ -40,7 +40,7 @@ class TrainingMetricsTest : public ::testing::Test {
     for (const Tensor& value : owned_) values_.push_back(value.as<float>().data());
   }
 
-  // As the training's own step has it.
+  // The loss from the training's own step.
   float trainedLoss(uint64_t number) {
     const model::ModelGraph model = model::buildTrainingGraph(spec(), kExamples);
     const ComputeDevice on{&device_, &kernels_};

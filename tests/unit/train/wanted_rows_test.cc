@@ -1,5 +1,5 @@
-// Jobs whose parameters come as the rows that a batch looks up: they have the bits of jobs to which
-// all come.
+// Workers that receive only the rows that a batch looks up train to the bits of workers that
+// receive all.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::shared_ptr<const data::Dataset> drawnSentences(int64_t count) {
       data::partOf(data::kLabels, Shape{}, classes));
 }
 
-// Batches of 3 sentences look up 12 of 50 rows at most.
+// Batches of 3 sentences look up at most 12 of 50 rows.
 cluster::TrainSpec sentencesJob() {
   cluster::TrainSpec train = softmaxJob(60);
   train.data.batch_size = 3;
@@ -43,10 +43,10 @@ cluster::TrainSpec sentencesJob() {
   return train;
 }
 
-// The sums of what each update has left: a row that lacks shows as NaN.
+// Sums all parameters after each update: a missing row shows as NaN.
 class WholeSums final : public StepObserver {
  public:
-  void onParameters(const ps::StepState&, ParameterBinding& binding, bool) override {
+  void onParameters(const replication::StepState&, ParameterBinding& binding, bool) override {
     binding.bringWhole();
     double sum = 0;
     for (int i = 0; i < 50 * 4; ++i) sum += double{binding.value(0)[i]};
@@ -74,7 +74,7 @@ TrainedOnRows trainOnRows(cluster::TrainSpec train) {
   const runtime::KernelTable kernels = cpuKernels();
   const SystemClock clock;
   runtime::CpuDevice device;
-  ps::LocalCluster cluster(2, 1, clock, std::chrono::seconds(20));
+  exchange::LocalCluster cluster(2, 1, clock, std::chrono::seconds(20));
   Client client(cluster);
   TrainingLoop loop(train, {0, 1, 2}, drawnSentences(200), client, kernels, device, clock);
   TrainedOnRows trained;
@@ -88,10 +88,11 @@ TrainedOnRows trainOnRows(cluster::TrainSpec train) {
   }
   loop.evaluate();
   client.pull();
-  const std::vector<ps::ShardLayout>& shards = loop.declaration().layout.shards;
+  const std::vector<arena::ShardLayout>& shards = loop.declaration().layout.shards;
   for (uint32_t ps = 0; ps < shards.size(); ++ps)
-    trained.parameters.emplace_back(client.parameters(ps),
-                                    client.parameters(ps) + shards[ps].elements);
+    trained.parameters.emplace_back(
+        client.view(exchange::Values::kParameters, ps),
+        client.view(exchange::Values::kParameters, ps) + shards[ps].elements);
   return trained;
 }
 

@@ -29,8 +29,8 @@ TEST(WorkerDevices, SeveralHaveKernelsOfTheirOwnAndNoMoreThreadsThanTheWorker) {
   EXPECT_EQ(devices.towers().together->threads(), 2);
 }
 
-// The plug-in of tests/gpu computes on the host; what is tested is that a worker's device can be
-// any plug-in's.
+// The plug-in of tests/gpu computes on the host: the tests show that a worker's device can be any
+// plug-in's.
 class GpuWorkerDevices : public ::testing::Test {
  protected:
   GpuWorkerDevices() {

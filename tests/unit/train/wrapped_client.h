@@ -1,43 +1,49 @@
 #pragma once
 
-// A worker's client in this process, for tests that change some of what it says.
+// A worker's client in this process, for tests that change some of its calls.
 
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <string_view>
+#include <utility>
 
-#include "common/ps/local_parameter_client.h"
+#include "common/exchange/local_exchange_client.h"
 
 namespace dtf::train {
 
-// Owns: the client that it passes everything on to. Borrows: the cluster.
-class WrappedClient : public ps::ParameterClient {
+// Owns: the client that it passes calls on to. Borrows: the cluster.
+class WrappedClient : public exchange::ExchangeClient {
  public:
-  explicit WrappedClient(ps::LocalCluster& cluster) : client_(cluster, 0) {}
-  void declare(const ps::ModelDeclaration& model) override { client_.declare(model); }
-  void initialise(std::span<const std::span<const float>> shards, uint64_t epoch) override {
-    client_.initialise(shards, epoch);
+  explicit WrappedClient(exchange::LocalCluster& cluster) : client_(cluster, 0) {}
+  exchange::JobClient& job() override { return client_; }
+  exchange::Traits traits() const override { return client_.traits(); }
+  void declare(const arena::ModelDeclaration& model,
+               std::shared_ptr<optimizer::DeviceArrays> device = nullptr) override {
+    client_.declare(model, std::move(device));
   }
-  void waitInitialised() override { client_.waitInitialised(); }
-  ps::StepState pull() override { return client_.pull(); }
-  const float* parameters(uint32_t ps_task) const override { return client_.parameters(ps_task); }
-  void pullAverages() override { client_.pullAverages(); }
-  const float* averages(uint32_t ps_task) const override { return client_.averages(ps_task); }
+  replication::StepState pull(exchange::Values what = exchange::Values::kParameters) override {
+    return client_.pull(what);
+  }
+  const float* view(exchange::Values what, uint32_t ps_task) const override {
+    return client_.view(what, ps_task);
+  }
   float* gradients(uint32_t ps_task) override { return client_.gradients(ps_task); }
-  void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) override {
-    client_.setRows(ps_task, row_counts);
+  void setRows(exchange::RowsOf what, uint32_t ps_task, const arena::RowSet& rows) override {
+    client_.setRows(what, ps_task, rows);
   }
-  ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override {
-    return client_.exchange(step, batch, loss);
+  void begin(uint64_t step, uint32_t batch, float loss, exchange::Gradient gradient) override {
+    client_.begin(step, batch, loss, gradient);
   }
-  void barrier(std::string_view name) override { client_.barrier(name); }
-  void finish() override { client_.finish(); }
+  void written(std::span<const uint64_t> elements) override { client_.written(elements); }
+  replication::StepState finish(const Error* failure = nullptr) override {
+    return client_.finish(failure);
+  }
 
  protected:
-  ps::LocalParameterClient& client() { return client_; }
+  exchange::LocalExchangeClient& client() { return client_; }
 
  private:
-  ps::LocalParameterClient client_;
+  exchange::LocalExchangeClient client_;
 };
 
 }  // namespace dtf::train
