@@ -15,8 +15,8 @@ namespace {
 constexpr uint64_t kChunkElements = kChunkBytesMax / sizeof(float);
 
 TEST(ArenaCodec, TheLargestShardFitsOneMessage) {
-  const net::Limits limits = arenaLimits(ps::kShardElementsMax);
-  EXPECT_EQ(arenaChunks(ps::kShardElementsMax), 480u);
+  const net::Limits limits = arenaLimits(shard::kShardElementsMax);
+  EXPECT_EQ(arenaChunks(shard::kShardElementsMax), 480u);
   EXPECT_LE(limits.segments_max, 512u) << "Cap'n Proto reads no more";
   EXPECT_GE(limits.bytes_max, uint64_t{120} << 30);
 }
@@ -27,18 +27,19 @@ TEST(ArenaCodec, AShardOfMoreThan64ChunksHasRoomForAllItsSegments) {
   EXPECT_EQ(arenaChunks(65 * kChunkElements + 2), 66u);
 }
 
-// As many references as the largest shard has chunks, made as an exchange makes them.
+// Makes as many references as the largest shard has chunks, in the way of an exchange.
 TEST(ArenaCodec, SegmentsBesideTheChunksAreFew) {
-  const uint32_t chunks = arenaChunks(ps::kShardElementsMax);
+  const uint32_t chunks = arenaChunks(shard::kShardElementsMax);
   alignas(8) const kj::byte word[8] = {};
   capnp::MallocMessageBuilder message(16 + 2 * chunks);
   auto list = message.initRoot<capnp::AnyPointer>().initAs<capnp::List<capnp::Data>>(chunks);
   for (uint32_t i = 0; i < chunks; ++i)
     list.adopt(i, message.getOrphanage().referenceExternalData(capnp::Data::Reader(word, 8)));
-  EXPECT_LE(message.getSegmentsForOutput().size(), arenaLimits(ps::kShardElementsMax).segments_max);
+  EXPECT_LE(message.getSegmentsForOutput().size(),
+            arenaLimits(shard::kShardElementsMax).segments_max);
 }
 
-// The floats of `chunks`, each a blob of its own.
+// The floats of `chunks`, each chunk a blob of its own.
 struct Arena {
   explicit Arena(const std::vector<std::vector<float>>& chunks) {
     auto list = message.initRoot<schema::PsData::InitialiseParams>().initValues(
@@ -68,7 +69,7 @@ TEST(ArenaCodec, ChunksAreCountedInWholeQuartersOfAGigabyte) {
   EXPECT_EQ(arenaChunks(kPerChunk + 2), 2u);
 }
 
-// Two links in one process may differ.
+// Two links in one process may have different chunk sizes.
 TEST(ArenaCodec, ChunksHaveTheSizeOfTheLink) {
   EXPECT_EQ(arenaChunks(100, 16), 25u);
   EXPECT_EQ(arenaChunks(101, 16), 26u);

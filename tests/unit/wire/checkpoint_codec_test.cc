@@ -4,37 +4,38 @@
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
-#include "common/ps/optimizer.h"
-#include "common/wire/ps_link.h"
+#include "common/optimizer/optimizer.h"
+#include "common/wire/ps/ps_link.h"
 
 namespace dtf::wire {
 namespace {
 
-ps::ModelDeclaration manyVariables(uint32_t count) {
-  std::vector<ps::VariableParts> variables;
+arena::ModelDeclaration manyVariables(uint32_t count) {
+  std::vector<arena::VariableParts> variables;
   for (uint32_t i = 0; i < count; ++i)
     variables.push_back({"layer_" + std::to_string(i) + "/weights", Shape{16}, {{0, 0, 16}}});
-  ps::ModelDeclaration model;
-  model.layout = ps::makeLayout(variables, 1);
+  arena::ModelDeclaration model;
+  model.layout = arena::makeLayout(variables, 1);
   model.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kAdam);
   return model;
 }
 
-// What saveShard() would have written.
-checkpoint::SavedShard savedShard(const ps::ModelDeclaration& model) {
+// The result of saveShard() for `model`.
+checkpoint::SavedShard savedShard(const arena::ModelDeclaration& model) {
   checkpoint::SavedShard saved;
   saved.file.file = "shard-00000-of-00001.safetensors";
-  for (const ps::Slice& slice : model.layout.shards[0].slices) {
+  for (const arena::Slice& slice : model.layout.shards[0].slices) {
     const std::string& name = model.layout.variables[slice.variable].name;
     saved.file.parts.push_back({name, 0, 16, 0, 0});
-    for (uint32_t slot = 0; slot < ps::slotCount(model.optimizer); ++slot)
-      saved.file.parts.push_back({name + "/" + ps::slotName(model.optimizer, slot), 0, 16, 0, 0});
+    for (uint32_t slot = 0; slot < optimizer::slotCount(model.optimizer); ++slot)
+      saved.file.parts.push_back(
+          {name + "/" + optimizer::slotName(model.optimizer, slot), 0, 16, 0, 0});
   }
   return saved;
 }
 
 TEST(CheckpointCodec, WhatAnAnswerTakesIsBoundedBeforehand) {
-  const ps::ModelDeclaration model = manyVariables(1000);
+  const arena::ModelDeclaration model = manyVariables(1000);
   capnp::MallocMessageBuilder message;
   auto root = message.initRoot<schema::PsCheckpoint::Saved>();
   encodeSaved(savedShard(model), root);
@@ -57,21 +58,25 @@ TEST(CheckpointCodec, APsThatClaimsPartsWithoutNamingThemIsRefused) {
 }
 
 TEST(CheckpointCodec, WhatAPsHoldsArrivesWithItsSnapshots) {
-  capnp::MallocMessageBuilder message;
-  auto held = message.initRoot<schema::Held>();
-  held.setEpoch(7);
-  held.setRestored(true);
-  held.setFromSnapshot(true);
-  auto snapshots = held.initSnapshots(2);
-  encodeCut({7, 40}, snapshots[0]);
-  encodeCut({7, 60}, snapshots[1]);
-  const checkpoint::HeldValues values = decodeHeld(held.asReader());
-  EXPECT_EQ(values.epoch, 7u);
-  EXPECT_TRUE(values.restored && values.from_snapshot);
-  EXPECT_EQ(values.snapshots, (std::vector<checkpoint::SnapshotName>{{7, 40}, {7, 60}}));
+  using checkpoint::EpochOrigin;
+  for (const EpochOrigin origin :
+       {EpochOrigin::kInitialValues, EpochOrigin::kSnapshot, EpochOrigin::kCheckpoint}) {
+    capnp::MallocMessageBuilder message;
+    auto held = message.initRoot<schema::Held>();
+    const checkpoint::PsState state{{7, 52, origin, {6, 40}}, false, 7, {{7, 40}, {7, 60}}};
+    encodeHeld(state, held);
+    const checkpoint::PsState there = decodeHeld(held.asReader());
+    EXPECT_EQ(there.epoch, 7u);
+    EXPECT_EQ(there.step, 52u);
+    EXPECT_EQ(there.origin, origin);
+    EXPECT_EQ(there.origin_cut, state.origin_cut);
+    EXPECT_FALSE(there.absent);
+    EXPECT_EQ(there.replica_epoch, 7u);
+    EXPECT_EQ(there.snapshots, state.snapshots);
+  }
 }
 
-// They are compared with those of every other ps.
+// The chief compares each ps's snapshots with every other ps's.
 TEST(CheckpointCodec, APsThatOffersMoreSnapshotsThanItCanHaveIsRefused) {
   capnp::MallocMessageBuilder message;
   auto held = message.initRoot<schema::Held>();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Fake ps on pipes, in a time that the test moves.
+// Fake ps on pipes, on the test's clock.
 
 #include <gtest/gtest.h>
 #include <kj/async-io.h>
@@ -13,7 +13,7 @@
 
 #include "common/base/check.h"
 #include "common/net/error_bridge.h"
-#include "common/wire/rpc_calls.h"
+#include "common/wire/ps/rpc_calls.h"
 #include "tests/support/still_loop.h"
 #include "tests/unit/wire/fake_ps.h"
 
@@ -30,7 +30,9 @@ class FakeCluster : public ::testing::Test {
     };
     cluster::JobSpec job;
     job.cluster.worker.resize(1);
+    job.cluster.ps.resize(2);
     options_.link = linkOptions(job, {JobKind::kWorker, 0}, Incarnation{1});
+    options_.link.share_from_bytes = std::nullopt;
     for (uint32_t i = 0; i < ps_tasks; ++i) {
       options_.ps.push_back({"fake", static_cast<uint16_t>(i + 1)});
       ps_[i].parameters.assign(kClusterElements, static_cast<float>(i));
@@ -38,7 +40,7 @@ class FakeCluster : public ::testing::Test {
   }
   ~FakeCluster() noexcept override {}
 
-  // A connection to the ps of that port: the worker's end.
+  // Returns the worker's end of a connection to the ps of that port.
   kj::Own<net::MessageStream> serve(uint16_t port) {
     auto pipe = kj::newTwoWayPipe();
     served_[port].push_back(
@@ -46,13 +48,13 @@ class FakeCluster : public ::testing::Test {
     return net::wrapStream(kj::mv(pipe.ends[1]));
   }
 
-  // The connections of a ps end. Unless it is away, it takes new ones.
+  // Ends the connections of a ps. Unless it is away, it takes new ones.
   void kill(uint32_t ps_task) {
     served_[ps_task + 1].clear();
     loop_.settle();
   }
 
-  // Runs until the promise is done, and returns its value; its error is thrown as dtf::Error.
+  // Runs the loop until the promise is done and returns its value. Throws its error as dtf::Error.
   template <class T>
   T get(kj::Promise<T> promise) {
     loop_.settle();
@@ -63,7 +65,7 @@ class FakeCluster : public ::testing::Test {
       throw net::toError(exception);
     }
   }
-  // The error that a promise ends with now.
+  // Returns the error that the promise ends with now.
   template <class T>
   Error errorOf(kj::Promise<T> promise) {
     try {
@@ -76,14 +78,14 @@ class FakeCluster : public ::testing::Test {
   }
 
   // One variable on each ps.
-  ps::ModelDeclaration model() const {
+  arena::ModelDeclaration model() const {
     const auto ps_tasks = static_cast<uint32_t>(ps_.size());
-    std::vector<ps::VariableParts> variables;
+    std::vector<arena::VariableParts> variables;
     for (uint32_t i = 0; i < ps_tasks; ++i)
       variables.push_back(
           {"v" + std::to_string(i), Shape{kClusterElements}, {{i, 0, kClusterElements}}});
-    ps::ModelDeclaration model;
-    model.layout = ps::makeLayout(variables, ps_tasks);
+    arena::ModelDeclaration model;
+    model.layout = arena::makeLayout(variables, ps_tasks);
     model.steps = 10;
     return model;
   }
@@ -91,7 +93,7 @@ class FakeCluster : public ::testing::Test {
   dtf::testing::StillLoop loop_;
   RpcClientOptions options_;
   std::deque<FakePs> ps_;
-  bool away_ = false;  // nobody connects to any ps
+  bool away_ = false;  // no connection to any ps succeeds
   std::map<uint16_t, std::vector<kj::Own<net::RpcConnection>>> served_;  // by port
 };
 

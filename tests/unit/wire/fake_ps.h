@@ -1,7 +1,7 @@
 #pragma once
 
-// A ps that answers as a test says: what the worker's side of the protocol meets, without a shard
-// behind it.
+// A ps with the replies that a test sets: the peer of the worker's side of the protocol, without a
+// shard.
 
 #include <deque>
 #include <functional>
@@ -14,30 +14,33 @@
 
 #include "common/base/checksum.h"
 #include "common/base/error.h"
+#include "common/base/shared_memory.h"
 #include "common/net/error_bridge.h"
+#include "common/net/memory_channel.h"
 #include "common/net/preamble.h"
 #include "common/net/rpc_connection.h"
-#include "common/ps/epoch.h"
+#include "common/replication/epoch.h"
 #include "common/wire/arena_codec.h"
 #include "common/wire/checkpoint_codec.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/ps.capnp.h"
-#include "common/wire/ps_link.h"
+#include "common/wire/ps/ps_link.h"
 
 namespace dtf::wire::fake {
 
-// What a ps was asked and what it answers. Everything that is not set is answered as a ps would.
-// Threads: those of the loop that serves it.
+// The calls that a ps received, and its replies. By default it replies as a real ps. Threads: the
+// loop that serves it.
 struct FakePs {
-  std::vector<std::string> calls;  // in their order, heartbeats aside
+  std::vector<std::string> calls;  // in their order, without heartbeats
   int heartbeats = 0;              // answered or not
   bool answers_heartbeats = true;
   std::optional<Error> failed_heartbeats;
   bool stop_wanted = false;
   uint64_t incarnation = 7;
   bool answers_hellos = true;
-  std::vector<uint32_t> hellos;  // by their Hello.connection
-  std::vector<uint64_t> epochs;  // of pulls
+  std::vector<std::string> codecs;  // of its answers to bulk hellos; none: as version 0.1.0
+  std::vector<uint32_t> hellos;     // by Hello.connection
+  std::vector<uint64_t> epochs;     // of pulls
   std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>>
       end_awaited;  // by the last caller of awaitEnd()
   std::string awaited;
@@ -45,36 +48,38 @@ struct FakePs {
   bool awaits_return = false;
   std::optional<Error> refused_hello;
   std::optional<Error> refused_bulk_hello;
-  int bulk_hellos_too_early = 0;     // so many come before the model was declared
-  std::optional<Error> refusal;      // of every call but hellos and heartbeats
+  int bulk_hellos_too_early = 0;     // number of bulk hellos to reject as too early
+  std::optional<Error> refusal;      // for every call but hellos and heartbeats
   std::optional<std::string> hangs;  // a call of this name is never answered
   bool holds_values = false;
-  bool captures = true;              // what cut() is answered
-  std::string failure;               // what a worker said at its end
-  bool leaves = false;               // ditto: its own end, not the job's
-  std::deque<ps::StepState> states;  // of exchanges to come; then applied, one step after the other
+  bool captures = true;  // the reply to cut()
+  std::string failure;   // the reason that a worker gave to fail()
+  bool leaves = false;   // in fail(): the worker ends, but not the job
+  std::deque<replication::StepState>
+      states;  // replies to the next exchanges; then each applies one step
   std::vector<float> parameters;
-  std::vector<float> gradient;  // the last one that came
+  std::vector<float> gradient;  // the last one that arrived
   uint64_t step = 0;
   uint64_t epoch = 0;
-  std::string shard_bytes;                    // of its file, to be fetched
-  bool damages = false;                       // what it sends of that
-  std::vector<float> brought;                 // all values, one behind the other
+  std::string shard_bytes;                    // the file of its shard
+  bool damages = false;                       // sends a wrong checksum of it
+  std::vector<float> brought;                 // all values, concatenated
   bool sees = true;                           // the chief's files
-  std::vector<checkpoint::FoundShard> found;  // of shards that stay
-  bool weighs_epochs = true;                  // false: of release 0.1.0
-  bool claims_parts = false;                  // of its shard, more than it could name
-  std::optional<Error> refuses_memory;        // to share it
-  // What answers name in the place of `parameters`; null: nothing. Given to whoever shares memory.
+  std::vector<checkpoint::FoundShard> found;  // shards that stay
+  bool weighs_epochs = true;                  // false: as release 0.1.0
+  bool claims_parts = false;                  // of its shard, more than it has names
+  std::optional<Error> refuses_memory;        // its error for shareMemory()
+  // The arena that replies name instead of `parameters`; null: none. Workers that share memory get
+  // it.
   std::shared_ptr<SharedMemory> arena;
   bool gives_arena = true;
-  std::vector<uint64_t> gone;           // said with the next answer
-  std::vector<uint64_t> in_use;         // what calls said of that
-  std::vector<uint64_t> gradient_keys;  // of arenas that came
+  std::vector<uint64_t> gone;           // reported in the next reply
+  std::vector<uint64_t> in_use;         // the arenas in use, from the calls
+  std::vector<uint64_t> gradient_keys;  // of arenas that arrived
 
   std::function<void(const std::string&)> on_call;
 
-  // Notes a call, and answers it: `fill` is called for one that succeeds.
+  // Records a call, and replies to it: a successful call runs `fill`.
   kj::Promise<void> called(
       const std::string& name, const std::function<void()>& fill = [] {}) {
     calls.push_back(name);
@@ -94,10 +99,10 @@ struct FakePs {
           static_cast<uint32_t>(kAnswerLimits.bytes_max / kNamelessBytes));
   }
 
-  void answer(ps::StepState state, schema::StepState::Builder to,
+  void answer(replication::StepState state, schema::StepState::Builder to,
               const std::function<capnp::List<capnp::Data>::Builder(uint32_t)>& chunks) {
     encodeStepState(state, to);
-    if (state.outcome == ps::Outcome::kQueued) return;
+    if (state.outcome == replication::Outcome::kQueued) return;
     auto list = chunks(1);
     list.set(0, kj::arrayPtr(reinterpret_cast<const kj::byte*>(parameters.data()),
                              parameters.size() * sizeof(float)));
@@ -227,7 +232,7 @@ class FakeControl final : public schema::PsControl::Server {
   kj::Promise<void> finish(FinishContext) override { return ps_.called("finish"); }
   kj::Promise<void> supervise(SuperviseContext context) override {
     return ps_.called("supervise", [&] {
-      context.getResults().initHeld().setEpoch(ps_.holds_values ? ps::kFirstEpoch : 0);
+      context.getResults().initHeld().setEpoch(ps_.holds_values ? replication::kFirstEpoch : 0);
       context.getResults().getHeld().setUpdates(ps_.step);
       context.getResults().setCheckpoint(kj::heap<FakeCheckpoint>(ps_));
     });
@@ -267,7 +272,7 @@ class FakeData final : public schema::PsData::Server {
         const auto* values = reinterpret_cast<const float*>(gradient.begin());
         ps_.gradient.assign(values, values + gradient.size() / sizeof(float));
       }
-      ps::StepState state{
+      replication::StepState state{
           .global_step = ps_.step + 1, .next_step = ps_.step + 1, .epoch = ps_.epoch};
       if (ps_.states.empty()) {
         ++ps_.step;
@@ -303,7 +308,7 @@ class FakeData final : public schema::PsData::Server {
   }
 
   template <class Context>
-  void nameArena(const ps::StepState& state, Context& context) {
+  void nameArena(const replication::StepState& state, Context& context) {
     auto results = context.getResults();
     encodeStepState(state, results.initState());
     if (std::exchange(ps_.gives_arena, false)) channel_.value().give(*ps_.arena);
@@ -313,7 +318,7 @@ class FakeData final : public schema::PsData::Server {
     ps_.gone.clear();
   }
   template <class Context>
-  void fill(const ps::StepState& state, Context& context) {
+  void fill(const replication::StepState& state, Context& context) {
     auto results = context.getResults();
     ps_.answer(state, results.initState(),
                [&](uint32_t chunks) { return results.initParameters(chunks); });
@@ -357,6 +362,8 @@ class FakeDataGate final : public schema::PsDataGate::Server {
       return kj::READY_NOW;
     }
     context.getResults().setData(kj::heap<FakeData>(ps_));
+    auto codecs = context.getResults().initCodecs(static_cast<uint32_t>(ps_.codecs.size()));
+    for (uint32_t i = 0; i < codecs.size(); ++i) codecs.set(i, ps_.codecs[i].c_str());
     return kj::READY_NOW;
   }
   FakePs& ps_;

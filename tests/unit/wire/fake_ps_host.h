@@ -1,6 +1,6 @@
 #pragma once
 
-// A fake ps behind a real socket, on a thread of its own: what the blocking clients meet.
+// A fake ps behind a real socket, on a thread of its own, for the blocking clients.
 
 #include <algorithm>
 #include <future>
@@ -11,7 +11,7 @@
 #include "common/net/listener.h"
 #include "common/net/reactor.h"
 #include "common/net/socket_options.h"
-#include "common/wire/rpc_parameter_client.h"
+#include "common/wire/ps/rpc_exchange_client.h"
 #include "tests/unit/wire/fake_ps.h"
 
 namespace dtf::wire::fake {
@@ -46,7 +46,7 @@ class FakePsHost {
   auto with(Fn fn) {
     return io_.call([this, &fn] { return fn(ps_); });
   }
-  // Ready when the ps is next asked for `name`.
+  // Returns a future that is ready at the next call of `name`.
   std::future<void> asked(const std::string& name) {
     auto asked = std::make_shared<std::promise<void>>();
     std::future<void> future = asked->get_future();
@@ -57,7 +57,7 @@ class FakePsHost {
     });
     return future;
   }
-  // Its connections end, as when its process does.
+  // Ends the connections, as the end of the process does.
   void kill() {
     io_.call([this] {
       listener_->close();
@@ -69,14 +69,16 @@ class FakePsHost {
   RpcClientOptions clientOptions() const {
     cluster::JobSpec job;
     job.cluster.worker.resize(1);
+    job.cluster.ps.resize(2);
     RpcClientOptions options;
     options.link = linkOptions(job, {JobKind::kWorker, 0}, Incarnation{1});
+    options.link.share_from_bytes = std::nullopt;
     options.ps = {{"127.0.0.1", port_}};
     return options;
   }
-  static ps::ModelDeclaration model() {
-    ps::ModelDeclaration model;
-    model.layout = ps::makeLayout({{"v", Shape{kElements}, {{0, 0, kElements}}}}, 1);
+  static arena::ModelDeclaration model() {
+    arena::ModelDeclaration model;
+    model.layout = arena::makeLayout({{"v", Shape{kElements}, {{0, 0, kElements}}}}, 1);
     model.steps = 10;
     return model;
   }

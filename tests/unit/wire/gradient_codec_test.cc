@@ -11,10 +11,10 @@ namespace dtf::wire {
 namespace {
 
 // 16 dense elements, tables of 10 x 4 and of 3 x 1.
-const ps::GradientLayout kLayout(80, {{16, 10, 4}, {64, 3, 1}});
+const arena::GradientLayout kLayout(80, {{16, 10, 4}, {64, 3, 1}});
 
 std::vector<uint32_t> thereAndBack(const std::vector<uint32_t>& counts,
-                                   const ps::GradientLayout& layout = kLayout) {
+                                   const arena::GradientLayout& layout = kLayout) {
   capnp::MallocMessageBuilder message;
   auto params = message.initRoot<schema::PsData::ExchangeParams>();
   encodeRowCounts({{}, nullptr, counts}, params.initRows(static_cast<uint32_t>(counts.size())));
@@ -33,7 +33,7 @@ std::string refusalOf(const std::vector<uint32_t>& counts) {
 
 TEST(GradientCodec, KeepsTheCounts) {
   EXPECT_EQ(thereAndBack({10, 0}), (std::vector<uint32_t>{10, 0}));
-  EXPECT_TRUE(thereAndBack({}, ps::GradientLayout(32)).empty());
+  EXPECT_TRUE(thereAndBack({}, arena::GradientLayout(32)).empty());
 }
 
 TEST(GradientCodec, RefusesCountsThatTheModelDoesNotHave) {
@@ -47,11 +47,11 @@ TEST(GradientCodec, RefusesCountsThatTheModelDoesNotHave) {
 }
 
 TEST(GradientCodec, AConnectionTakesArenasAndTheLargestGradient) {
-  const ps::GradientLayout ids_beside(64, {{0, 64, 1}});
+  const arena::GradientLayout ids_beside(64, {{0, 64, 1}});
   EXPECT_EQ(gradientLimits(64, ids_beside).bytes_max,
             arenaLimits(128).bytes_max + 64 * sizeof(uint32_t))
       << "with the rows that are wanted";
-  EXPECT_EQ(gradientLimits(32, ps::GradientLayout(32)).bytes_max, arenaLimits(32).bytes_max);
+  EXPECT_EQ(gradientLimits(32, arena::GradientLayout(32)).bytes_max, arenaLimits(32).bytes_max);
 }
 
 TEST(GradientCodec, AMessageHasWordsForChunksAndCounts) {
@@ -60,8 +60,8 @@ TEST(GradientCodec, AMessageHasWordsForChunksAndCounts) {
   EXPECT_EQ(gradientWords({values, nullptr, {0, 0, 0}}), 4u);
 }
 
-// The fields of an exchange that wants these rows, read again.
-ps::RowSet wantedAgain(const ps::RowSet& rows, const ps::GradientLayout& layout) {
+// Encodes an exchange that wants these rows, and decodes the rows again.
+arena::RowSet wantedAgain(const arena::RowSet& rows, const arena::GradientLayout& layout) {
   capnp::MallocMessageBuilder message;
   auto call = message.initRoot<schema::PsData::ExchangeParams>();
   encodeRowSet(rows, call);
@@ -69,13 +69,13 @@ ps::RowSet wantedAgain(const ps::RowSet& rows, const ps::GradientLayout& layout)
 }
 
 TEST(GradientCodec, RowsThatAreWantedComeAcross) {
-  const ps::GradientLayout layout(64, {{16, 10, 3}, {48, 3, 1}});
-  for (const ps::RowSet& rows :
-       {ps::RowSet{}, ps::RowSet{{0, 0}, {}}, ps::RowSet{{2, 1}, {0, 9, 2}}}) {
+  const arena::GradientLayout layout(64, {{16, 10, 3}, {48, 3, 1}});
+  for (const arena::RowSet& rows :
+       {arena::RowSet{}, arena::RowSet{{0, 0}, {}}, arena::RowSet{{2, 1}, {0, 9, 2}}}) {
     EXPECT_EQ(wantedAgain(rows, layout), rows);
     EXPECT_EQ(rowSetWords(rows), (rows.counts.size() + 1) / 2 + (rows.ids.size() + 1) / 2);
   }
-  for (const auto& [rows, why] : std::vector<std::pair<ps::RowSet, std::string>>{
+  for (const auto& [rows, why] : std::vector<std::pair<arena::RowSet, std::string>>{
            {{{1}, {0}}, "rows of 1 sparse variables, but the shard has 2"},
            {{{1, 1, 1}, {0, 0, 0}}, "rows of 3 sparse variables, but the shard has 2"},
            {{{2, 0}, {0}}, "the ids of 1 rows, but 2 are counted"},
@@ -88,6 +88,17 @@ TEST(GradientCodec, RowsThatAreWantedComeAcross) {
       EXPECT_EQ(error.message(), "a bad request for rows: " + why);
     }
   }
+}
+
+TEST(GradientCodec, CodecsComeAcrossAndNoneAreOfAnEarlierVersion) {
+  capnp::MallocMessageBuilder message;
+  auto hello = message.initRoot<schema::Hello>();
+  EXPECT_EQ(decodeCodecs(hello.asReader().getCodecs()), std::nullopt);
+  encodeCodecs(hello);
+  EXPECT_EQ(decodeCodecs(hello.asReader().getCodecs()),
+            (std::vector<std::string>{"float32", "bfloat16", "rows"}));
+  hello.initCodecs(1'000);
+  EXPECT_EQ(decodeCodecs(hello.asReader().getCodecs())->size(), 64u);
 }
 
 }  // namespace

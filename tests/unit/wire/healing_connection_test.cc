@@ -1,5 +1,4 @@
-// A connection to a peer that breaks it, is away, refuses or freezes, in a time that the test
-// moves.
+// A connection to a peer that breaks it, is away, rejects or freezes, on the test's clock.
 
 #include "common/wire/healing_connection.h"
 
@@ -16,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// What the peer does with a hello, and with a question (`status`).
+// The peer's reactions to a hello, and to a call (`status`).
 struct BreakingPeer {
   bool takes_connections = true;
   bool answers_hello = true;
@@ -75,7 +74,7 @@ class HealingConnectionTest : public ::testing::Test {
   }
   ~HealingConnectionTest() noexcept override {}
 
-  // Made and open.
+  // Returns a connection that is open.
   HealingConnection& opened(Duration rejoin = kRejoin) {
     connection_ = std::make_unique<HealingConnection>(
         loop_, Opening{.peer = "ps/1 (here:7)", .address = {"here", 7}, .patience = seconds(8)},
@@ -86,7 +85,7 @@ class HealingConnectionTest : public ::testing::Test {
     return *connection_;
   }
 
-  // A question, asked until it is answered: `state` is "waits", "answered", or the error.
+  // A call that is repeated until it gets a reply: `state` is "waits", "answered", or the error.
   struct Question {
     std::string state = "waits";
     kj::Promise<void> promise = nullptr;
@@ -104,7 +103,7 @@ class HealingConnectionTest : public ::testing::Test {
     loop_.settle();
     return question;
   }
-  // Its process ends.
+  // Ends the peer's process.
   void killPeer() {
     servers_.clear();
     loop_.settle();
@@ -224,7 +223,7 @@ TEST_F(HealingConnectionTest, AnotherThatStaysAtThePeersAddressIsTheReason) {
       << question->state;
 }
 
-// A socket that takes connections is no sign of life: a launcher may hold it.
+// An accepted connection doesn't prove that the peer lives: a launcher may hold its socket.
 TEST_F(HealingConnectionTest, APeerThatAnswersNoHelloIsAway) {
   HealingConnection& connection = opened();
   peer_.answers_hello = false;
@@ -234,7 +233,7 @@ TEST_F(HealingConnectionTest, APeerThatAnswersNoHelloIsAway) {
   EXPECT_FALSE(connection.isOpen());
   EXPECT_EQ(events_, "open broken ");
   peer_.answers_hello = true;
-  killPeer();  // what it has not answered breaks
+  killPeer();  // breaks the calls without a reply
   loop_.live(seconds(3));
   EXPECT_EQ(question->state, "answered");
 }
@@ -300,7 +299,8 @@ TEST_F(HealingConnectionTest, APeerThatBreaksEachConnectionDoesNotKeepTheLoopBus
   EXPECT_EQ(question->state, "waits");
 }
 
-// An attempt may take long, when much is to be moved: only those that begin too late are too many.
+// A long attempt may move much data. Only an attempt that begins after the limit counts as one too
+// many.
 TEST_F(HealingConnectionTest, AnAttemptThatIsUnderWayWhenTheTimeIsUpMayBreakAndIsRepeatedOnce) {
   steps_.failing_max = seconds(5);
   opened();

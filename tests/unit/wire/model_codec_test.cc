@@ -11,14 +11,14 @@ namespace dtf::wire {
 
 namespace {
 
-ps::ModelDeclaration softmaxModel() {
-  ps::ModelDeclaration model;
+arena::ModelDeclaration softmaxModel() {
+  arena::ModelDeclaration model;
   model.layout =
-      ps::makeLayout({{"softmax/weights", Shape{784, 10}, {{0, 0, 4000}, {1, 4000, 3840}}},
-                      {"softmax/biases", Shape{10}, {{1, 0, 10}}},
-                      {"norm/moving_mean", Shape{10}, {{0, 0, 10}}, 0.99},
-                      {"words/embeddings", Shape{9, 4}, {{1, 0, 36}}, std::nullopt, true}},
-                     2);
+      arena::makeLayout({{"softmax/weights", Shape{784, 10}, {{0, 0, 4000}, {1, 4000, 3840}}},
+                         {"softmax/biases", Shape{10}, {{1, 0, 10}}},
+                         {"norm/moving_mean", Shape{10}, {{0, 0, 10}}, 0.99},
+                         {"words/embeddings", Shape{9, 4}, {{1, 0, 36}}, std::nullopt, true}},
+                        2);
   model.optimizer.kind = cluster::OptimizerSpec::Kind::kAdam;
   model.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 3};
   model.steps = 1000;
@@ -29,7 +29,7 @@ ps::ModelDeclaration softmaxModel() {
 
 // Encodes `softmaxModel()`, lets `spoil` change it, decodes.
 template <class Spoil>
-ps::ModelDeclaration roundTrip(Spoil spoil) {
+arena::ModelDeclaration roundTrip(Spoil spoil) {
   capnp::MallocMessageBuilder message;
   auto root = message.initRoot<schema::Model>();
   encodeModel(softmaxModel(), root);
@@ -41,11 +41,11 @@ ps::ModelDeclaration roundTrip(Spoil spoil) {
 
 TEST(ModelCodec, RoundTripKeepsEverything) {
   EXPECT_EQ(roundTrip([](auto&) {}), softmaxModel());
-  ps::ModelDeclaration overlapped = softmaxModel();
+  arena::ModelDeclaration overlapped = softmaxModel();
   overlapped.replication.overlap = true;
   overlapped.replication.transfer_dtype = cluster::ReplicationSpec::TransferDtype::kBFloat16;
   EXPECT_EQ(roundTrip([&](auto& m) { encodeModel(overlapped, m); }), overlapped);
-  ps::ModelDeclaration bounded = softmaxModel();
+  arena::ModelDeclaration bounded = softmaxModel();
   bounded.replication.mode = cluster::ReplicationSpec::Mode::kBounded;
   bounded.replication.staleness = 17;
   EXPECT_EQ(roundTrip([&](auto& m) { encodeModel(bounded, m); }), bounded);
@@ -106,14 +106,41 @@ TEST(ModelCodec, AListOfNothingIsNotTakenForSlices) {
 }
 
 TEST(StepStateCodec, RoundTripKeepsEverything) {
-  for (const ps::Outcome outcome :
-       {ps::Outcome::kApplied, ps::Outcome::kQueued, ps::Outcome::kStale, ps::Outcome::kWentBack}) {
-    const ps::StepState state{outcome, 7, 8, 1, true, 3, 0.25f, uint64_t{2} << 40 | 77, 9};
+  for (const replication::Outcome outcome :
+       {replication::Outcome::kApplied, replication::Outcome::kQueued, replication::Outcome::kStale,
+        replication::Outcome::kWentBack}) {
+    const replication::StepState state{outcome, 7, 8, 1, true, 3, 0.25f, uint64_t{2} << 40 | 77, 9};
     capnp::MallocMessageBuilder message;
     auto root = message.initRoot<schema::StepState>();
     encodeStepState(state, root);
     EXPECT_EQ(decodeStepState(root.asReader()), state);
   }
+}
+
+TEST(StepStateCodec, KeepsWhoIsSlowAndHowLongTheCallWaited) {
+  capnp::MallocMessageBuilder message;
+  auto root = message.initRoot<schema::StepState>();
+  replication::StepState state;
+  state.waited = std::chrono::microseconds(1234);
+  state.straggler = {0, replication::Phase::kData, std::chrono::microseconds(4100)};
+  encodeStepState(state, root);
+  EXPECT_EQ(decodeStepState(root.asReader()), state);
+  root.setSlowPhase(200);
+  EXPECT_FALSE(decodeStepState(root.asReader()).straggler) << "a phase of a later version";
+  state.waited = std::chrono::hours(24);
+  encodeStepState(state, root);
+  EXPECT_EQ(decodeStepState(root.asReader()).waited, std::chrono::microseconds(UINT32_MAX))
+      << "the largest number stands for more";
+}
+
+TEST(PhaseTimesCodec, RoundTripKeepsEverything) {
+  capnp::MallocMessageBuilder message;
+  auto root = message.initRoot<schema::PhaseTimes>();
+  replication::PhaseTimes times;
+  for (size_t i = 0; i < times.each.size(); ++i)
+    times.each[i] = std::chrono::microseconds(1000 + i);
+  encodePhaseTimes(times, root);
+  EXPECT_EQ(decodePhaseTimes(root.asReader()), times);
 }
 
 TEST(StepStateCodec, AZeroedAnswerIsRefused) {

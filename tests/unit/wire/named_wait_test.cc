@@ -1,4 +1,4 @@
-// On a timer that the test moves: no test waits.
+// The test's clock drives the timer: no test waits.
 
 #include "common/wire/named_wait.h"
 
@@ -17,7 +17,7 @@ struct World {
   kj::TimerImpl timer{kj::origin<kj::TimePoint>()};
 
   void advance(kj::Duration by) {
-    // From report to report: each makes the timer of the next.
+    // In steps of a second, as each report starts the timer of the next one.
     for (const kj::TimePoint until = timer.now() + by; timer.now() < until; scope.poll())
       timer.advanceTo(kj::min(until, timer.now() + 1 * kj::SECONDS));
   }

@@ -23,7 +23,7 @@ class NetworkProbeTest : public ::testing::Test {
   }
   Error errorOf(const ProbeTarget& target, Duration within = kProbeWithin) {
     try {
-      io_.call([&] { return measureLink(io_, target, within); });
+      io_.call([&] { return measureLink(io_, target, {.within = within}); });
     } catch (const Error& error) {
       return error;
     }
@@ -53,7 +53,7 @@ TEST_F(NetworkProbeTest, SomebodyElseWhoAnswersIsNoMeasurement) {
   EXPECT_THAT(error.message(), HasSubstr("another machine has 127.0.0.1:"));
 }
 
-// A listener that never accepts, as a host that froze.
+// A listener that never accepts stands for a frozen host.
 TEST_F(NetworkProbeTest, WhoDoesNotAnswerIsNamedAtTheDeadline) {
   net::asio::io_context ioc;
   net::asio::ip::tcp::acceptor silent(ioc, {net::asio::ip::make_address("127.0.0.1"), 0});
@@ -63,7 +63,7 @@ TEST_F(NetworkProbeTest, WhoDoesNotAnswerIsNamedAtTheDeadline) {
   EXPECT_THAT(error.message(), HasSubstr("waited 1 s for 127.0.0.1:"));
 }
 
-// And the next one is served.
+// The next connection is served.
 TEST_F(NetworkProbeTest, AMessageOfMoreThanAPieceIsRefused) {
   const auto flood = [&]() -> kj::Promise<void> {
     return io_

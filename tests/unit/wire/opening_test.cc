@@ -1,4 +1,4 @@
-// A peer that breaks, refuses or keeps silent, on pipes and a time that the test moves.
+// A peer that breaks, rejects or stays silent, on pipes and the test's clock.
 
 #include "common/wire/opening.h"
 

@@ -31,7 +31,7 @@ std::string refusal(const cluster::OptimizerSpec& spec, const Spoil& spoil) {
   }
 }
 
-// Each setting gets a value of its own, so that none can stand for another.
+// Each setting has a value of its own, so that a mix-up of two shows.
 TEST(OptimizerCodec, EverySettingArrivesAsItself) {
   for (int kind = 1; cluster::isOptimizerKind(kind); ++kind)
     for (int schedule = 1; schedule <= 4; ++schedule)

@@ -4,16 +4,17 @@
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
+#include "common/replication/epoch.h"
 
 namespace dtf::wire {
 namespace {
 
-ps::ReplicaState someState() {
-  ps::ReplicaState state;
-  state.epoch = ps::nextEpoch(ps::kFirstEpoch, 7);
-  state.origin = ps::EpochOrigin::kCheckpoint;
-  state.origin_cut = {ps::kFirstEpoch, 40};
-  state.version = 52;
+replication::ReplicaState someState() {
+  replication::ReplicaState state;
+  state.epoch = replication::nextEpoch(replication::kFirstEpoch, 7);
+  state.origin = checkpoint::EpochOrigin::kCheckpoint;
+  state.origin_cut = {replication::kFirstEpoch, 40};
+  state.step = 52;
   state.clock = {52, 0.25, 0.5};
   state.memory.loss = 1.5f;
   state.memory.workers = {{Incarnation{3}, 26, 0b101, 1.25f},
@@ -22,7 +23,7 @@ ps::ReplicaState someState() {
 }
 
 template <class Spoil>
-ps::ReplicaState stateThere(Spoil spoil) {
+replication::ReplicaState stateThere(Spoil spoil) {
   capnp::MallocMessageBuilder message;
   auto root = message.initRoot<schema::ReplicaState>();
   encodeReplicaState(someState(), root);
@@ -31,11 +32,11 @@ ps::ReplicaState stateThere(Spoil spoil) {
 }
 
 TEST(ReplicaCodec, KeepsAllOfAState) {
-  const ps::ReplicaState state = stateThere([](auto&) {});
+  const replication::ReplicaState state = stateThere([](auto&) {});
   EXPECT_EQ(state.epoch, someState().epoch);
-  EXPECT_EQ(state.origin, ps::EpochOrigin::kCheckpoint);
+  EXPECT_EQ(state.origin, checkpoint::EpochOrigin::kCheckpoint);
   EXPECT_EQ(state.origin_cut, someState().origin_cut);
-  EXPECT_EQ(state.version, 52u);
+  EXPECT_EQ(state.step, 52u);
   EXPECT_EQ(state.clock, someState().clock);
   EXPECT_EQ(state.memory, someState().memory);
 }
@@ -50,15 +51,15 @@ TEST(ReplicaCodec, RefusesAStateThatNoShardIsIn) {
 TEST(ReplicaCodec, KeepsAnUpdate) {
   capnp::MallocMessageBuilder message;
   auto root = message.initRoot<schema::PsReplica::UpdateParams>();
-  encodeReplicaUpdate({ps::kFirstEpoch,
+  encodeReplicaUpdate({replication::kFirstEpoch,
                        9,
                        {{}, nullptr, {4, 0}},
                        {{{0, Incarnation{5}, 8}, {3, Incarnation{6}, 7, 5}}, 2}},
                       root);
   ASSERT_EQ(root.getRows().size(), 2u);
   EXPECT_EQ(root.getRows()[0], 4u);
-  const ps::ReplicaUpdate update = decodeReplicaUpdate(root.asReader());
-  EXPECT_EQ(update.epoch, ps::kFirstEpoch);
+  const replication::ReplicaUpdate update = decodeReplicaUpdate(root.asReader());
+  EXPECT_EQ(update.epoch, replication::kFirstEpoch);
   EXPECT_EQ(update.version, 9u);
   EXPECT_EQ(update.note.loss, 2);
   ASSERT_EQ(update.note.pushes.size(), 2u);

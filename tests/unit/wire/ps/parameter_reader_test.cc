@@ -1,25 +1,27 @@
-#include "common/wire/parameter_reader.h"
+#include "common/wire/ps/parameter_reader.h"
 
 #include <capnp/message.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <vector>
 
+#include "common/arena/codecs/bfloat16.h"
+#include "common/arena/row_set.h"
 #include "common/base/error.h"
-#include "common/ps/row_set.h"
 #include "common/wire/ps.capnp.h"
 
 namespace dtf::wire {
 namespace {
 
-// 16 dense elements, of which 4 to 7 are exact, and a table of 5 x 3.
+// 16 dense elements, 4 to 7 of them exact, and a table of 5 x 3.
 constexpr uint64_t kDenseElements = 16, kShardElements = 32;
-const std::vector<ps::ElementRange> kExactOnes = {{4, 8}};
+const std::vector<arena::ElementRange> kExactOnes = {{4, 8}};
 
-ps::GradientLayout tableLayout() {
-  return ps::GradientLayout(kShardElements, {{kDenseElements, 5, 3}});
+arena::GradientLayout tableLayout() {
+  return arena::GradientLayout(kShardElements, {{kDenseElements, 5, 3}});
 }
 
 // Element i has 257 + 2 i, which bfloat16 rounds.
@@ -37,22 +39,23 @@ Bytes bytesOf(const std::vector<float>& values) {
 }
 
 Bytes narrowed(uint64_t elements) {
-  const ps::NarrowLayout layout(elements, kExactOnes);
-  Bytes bytes(layout.bytes());
-  layout.narrow(shardValues().data(), 0, elements, bytes.data());
+  const arena::BFloat16Codec codec(elements, kExactOnes);
+  Bytes bytes(codec.bytes());
+  codec.encode({.values = shardValues().data()}, {0, elements}, bytes.data());
   return bytes;
 }
 
-// Rows 1 and 4, as they come.
+// The ids of rows 1 and 4, as in a reply.
 const std::vector<uint32_t> kNamedCounts = {2};
-const ps::RowSet kNamed{kNamedCounts, {1, 4}};
+const arena::RowSet kNamed{kNamedCounts, {1, 4}};
 Bytes namedRows(bool narrows) {
-  const ps::GradientLayout alone = tableLayout().rowsAlone();
+  const arena::GradientLayout alone = tableLayout().rowsAlone();
   std::vector<float> rows(alone.elementsOf(kNamedCounts));
-  ps::gatherRows(tableLayout(), kNamed, shardValues().data(), rows.data());
+  arena::gatherRows(tableLayout(), kNamed, shardValues().data(), rows.data());
   if (!narrows) return bytesOf(rows);
-  Bytes bytes(ps::narrowRowsBytes(alone, kNamedCounts));
-  ps::narrowRows(alone, {rows, nullptr, kNamedCounts}, bytes.data());
+  const arena::RowsCodec codec(alone, std::make_unique<arena::BFloat16Codec>(0));
+  Bytes bytes(codec.bytes(kNamedCounts));
+  codec.encode({rows.data(), kNamedCounts}, {0, rows.size()}, bytes.data());
   return bytes;
 }
 
@@ -61,7 +64,7 @@ Bytes joined(Bytes first, const Bytes& second) {
   return first;
 }
 
-// An answer with those parameters, in chunks of that size.
+// A reply with these parameters, in chunks of that size.
 class Answer {
  public:
   Answer(const Bytes& bytes, const std::vector<uint32_t>& counts, size_t chunk = 1 << 20) {
@@ -86,9 +89,13 @@ class Answer {
 class ParameterReaderTest : public ::testing::Test {
  protected:
   static ParameterReader reader(bool narrows) {
-    return {"ps/1 (fake:1)", tableLayout(), kShardElements, narrows, kExactOnes};
+    static const arena::ShardCodecs rounding(arena::CodecKind::kBFloat16, kShardElements,
+                                             tableLayout(), kExactOnes);
+    static const arena::ShardCodecs keeping(arena::CodecKind::kFloat32, kShardElements,
+                                            tableLayout(), kExactOnes);
+    return {"ps/1 (fake:1)", tableLayout(), narrows ? rounding : keeping};
   }
-  // What the arena has then: -1 before.
+  // Returns the arena after the read; it holds -1 before.
   static std::vector<float> rowsRead(bool narrows, Answer& answer) {
     ParameterReader reads = reader(narrows);
     Buffer arena(kShardElements * sizeof(float));
@@ -135,7 +142,7 @@ TEST_F(ParameterReaderTest, AllOfARoundedShardFillsAnArenaThatIsMade) {
   for (const size_t chunk : {1 << 20, 8}) {
     Answer answer(narrowed(kShardElements), {}, chunk);
     Buffer arena;
-    reads.readNarrow(answer.get().getParameters(), arena);
+    reads.readWhole(answer.get().getParameters(), arena);
     ASSERT_EQ(arena.bytes(), kShardElements * sizeof(float));
     EXPECT_EQ(arena.as<float>()[0], 256);
     EXPECT_EQ(arena.as<float>()[4], 265);
@@ -172,10 +179,10 @@ TEST_F(ParameterReaderTest, APsThatSendsFloat32IsOfAnEarlierVersion) {
   ParameterReader reads = reader(true);
   Answer answer(bytesOf(shardValues()), {});
   Buffer arena;
-  EXPECT_EQ(refusal([&] { reads.readNarrow(answer.get().getParameters(), arena); },
-                    ErrorCode::kBadConfig),
-            "ps/1 (fake:1) sends float32 where 'transfer_dtype: bfloat16' is declared: it is of a "
-            "version without it; start all tasks of the job from one");
+  EXPECT_EQ(
+      refusal([&] { reads.readWhole(answer.get().getParameters(), arena); }, ErrorCode::kBadConfig),
+      "ps/1 (fake:1) sends float32 where 'transfer_dtype: bfloat16' is declared: it is of a "
+      "version without it; start all tasks of the job from one");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "common/wire/ps_link.h"
+#include "common/wire/ps/ps_link.h"
 
 #include <algorithm>
 
@@ -31,7 +31,7 @@ class PsControlLinkTest : public fake::FakeCluster {
     get(link_->open());
     return *link_;
   }
-  // Its end is in end_.
+  // Finishes the job; end_ has the result.
   kj::Promise<void> finish(PsControlLink& link) {
     end_ = "waits";
     return link.finish()
@@ -118,7 +118,7 @@ TEST_F(PsControlLinkTest, APsThatStaysAwayIsLostInTimeAndByName) {
             "the hello");
 }
 
-// As when a launcher holds the socket of a process that is gone.
+// A launcher may hold the socket of a process that has ended.
 TEST_F(PsControlLinkTest, APsThatConnectsButAnswersNoHelloIsLost) {
   open();
   ps_[0].answers_hellos = false;
@@ -131,7 +131,7 @@ TEST_F(PsControlLinkTest, APsThatConnectsButAnswersNoHelloIsLost) {
 
 TEST_F(PsControlLinkTest, WhatIsNotAnsweredIsSaidAgainOnTheNextConnection) {
   PsControlLink& link = open();
-  const ps::ModelDeclaration declared = model();
+  const arena::ModelDeclaration declared = model();
   const std::vector<std::pair<std::string, std::function<kj::Promise<void>()>>> calls = {
       {"declare", [&] { return link.declare(declared); }},
       {"waitInitialised", [&] { return link.waitInitialised(); }},
@@ -187,7 +187,7 @@ TEST_F(PsControlLinkTest, AnotherProcessOfThePsIsToldWhatItMissed) {
   EXPECT_EQ(ps_[0].calls.size(), 3u);
 }
 
-// It breaks again while it is told.
+// The connection breaks again during the declaration.
 TEST_F(PsControlLinkTest, AReplacedPsIsToldOfUntilItKnowsTheModel) {
   PsControlLink& link = open();
   get(link.declare(model()));
@@ -267,7 +267,7 @@ TEST_F(PsControlLinkTest, WhatAHeartbeatBringsIsToldWhenItChanges) {
 
 TEST_F(PsControlLinkTest, AModelBeyondOneMessageIsRefusedBeforeItIsSent) {
   PsControlLink& link = open();
-  ps::ModelDeclaration large = model();
+  arena::ModelDeclaration large = model();
   for (int i = 0; i < 20; ++i) large.settings.push_back({"setting", std::string(1 << 20, 'x')});
   const Error error = errorOf(kj::evalNow([&] { return link.declare(large); }));
   EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
@@ -291,7 +291,7 @@ TEST_F(PsControlLinkTest, ACallThatIsNotAnsweredEndsByItsDeadlineAndName) {
             "waited 25 s for the other workers at the barrier 'start' of ps/0 (fake:1)");
 }
 
-// The answer was lost with the connection, and the ps has ended, as all had finished.
+// The reply was lost with the connection, and the ps has ended because all workers had finished.
 TEST_F(PsControlLinkTest, APsThatIsGoneNeedNotLetAWorkerGoThatHasFinished) {
   PsControlLink& link = open();
   ps_[0].hangs = "finish";

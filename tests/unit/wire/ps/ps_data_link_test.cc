@@ -1,6 +1,4 @@
-// The data half of ps_link.h; the control half is in ps_link_test.cc.
-
-#include "common/wire/ps_link.h"
+#include "common/wire/ps/ps_data_link.h"
 
 #include <sys/resource.h>
 
@@ -19,9 +17,9 @@ class PsDataLinkTest : public fake::FakeCluster {
   ~PsDataLinkTest() noexcept override {}
 
   PsDataLink& open(uint32_t batches_per_step = 1) {
-    link_ = std::make_unique<PsDataLink>(
-        loop_, options_.link, 0, options_.ps[0],
-        ShardTraffic{.elements = fake::kClusterElements, .batches_per_step = batches_per_step});
+    link_ = std::make_unique<PsDataLink>(loop_, options_.link, 0, options_.ps[0],
+                                         ShardTraffic{.job = {.batches_per_step = batches_per_step},
+                                                      .elements = fake::kClusterElements});
     get(link_->open());
     return *link_;
   }
@@ -32,7 +30,7 @@ TEST_F(PsDataLinkTest, AGradientGoesOutAndParametersComeBack) {
   PsDataLink& link = open();
   for (uint64_t i = 0; i < fake::kClusterElements; ++i) link.gradients()[i] = static_cast<float>(i);
   ps_[0].parameters.assign(fake::kClusterElements, 7);
-  const ps::StepState state = get(link.exchange({0, 0, 0.5F, ps::kFirstEpoch}));
+  const replication::StepState state = get(link.exchange({0, 0, 0.5F, replication::kFirstEpoch}));
   EXPECT_EQ(state.next_step, 1u);
   EXPECT_EQ(ps_[0].gradient, std::vector<float>(link.gradients(), link.gradients() + 16));
   EXPECT_EQ(link.parameters()[15], 7);
@@ -42,16 +40,16 @@ TEST_F(PsDataLinkTest, ParametersStayWhileMoreBatchesOfTheStepAreDue) {
   PsDataLink& link = open(2);
   ps_[0].parameters.assign(fake::kClusterElements, 7);
   get(link.pull({}));
-  ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
-  const ps::StepState state = get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
-  EXPECT_EQ(state.outcome, ps::Outcome::kQueued);
+  ps_[0].states.push_back({.outcome = replication::Outcome::kQueued, .next_batch = 1});
+  const replication::StepState state = get(link.exchange({0, 0, 0, replication::kFirstEpoch}));
+  EXPECT_EQ(state.outcome, replication::Outcome::kQueued);
   EXPECT_EQ(link.parameters()[0], 7);
 }
 
 TEST_F(PsDataLinkTest, AnAnswerWithoutTheParametersThatAreDueIsRefused) {
   PsDataLink& link = open(2);
-  ps_[0].states.push_back({.outcome = ps::Outcome::kQueued});
-  const Error error = errorOf(link.exchange({0, 1, 0, ps::kFirstEpoch}));
+  ps_[0].states.push_back({.outcome = replication::Outcome::kQueued});
+  const Error error = errorOf(link.exchange({0, 1, 0, replication::kFirstEpoch}));
   EXPECT_EQ(error.message(),
             "ps/0 (fake:1) kept a gradient for later instead of sending parameters");
 }
@@ -77,11 +75,11 @@ TEST_F(PsDataLinkTest, WhatIsNotAnsweredIsSaidAgainAsItWas) {
   link.gradients()[3] = 5;
   const std::vector<float> values(fake::kClusterElements);
   const std::vector<std::pair<std::string, std::function<kj::Promise<void>()>>> calls = {
-      {"initialise", [&] { return link.initialise(values, ps::kFirstEpoch); }},
+      {"initialise", [&] { return link.initialise(values, replication::kFirstEpoch); }},
       {"pull", [&] { return link.pull({}).ignoreResult(); }},
       {"averages", [&] { return link.pullAside(false); }},
       {"exchange", [&] {
-         return link.exchange({0, 0, 0.5F, ps::kFirstEpoch}).ignoreResult();
+         return link.exchange({0, 0, 0.5F, replication::kFirstEpoch}).ignoreResult();
        }}};
   for (const auto& [name, call] : calls) {
     ps_[0].calls.clear();
@@ -100,26 +98,26 @@ TEST_F(PsDataLinkTest, WhatIsNotAnsweredIsSaidAgainAsItWas) {
   EXPECT_EQ(ps_[0].step, 1u);
 }
 
-// Between the batches of a step a worker computes from them.
+// Between the batches of a step a worker computes from these parameters.
 TEST_F(PsDataLinkTest, ParametersOutliveTheConnectionThatBroughtThem) {
   PsDataLink& link = open(2);
   ps_[0].parameters.assign(fake::kClusterElements, 7);
   get(link.pull({}));
   kill(0);
-  ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
-  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
+  ps_[0].states.push_back({.outcome = replication::Outcome::kQueued, .next_batch = 1});
+  get(link.exchange({0, 0, 0, replication::kFirstEpoch}));
   EXPECT_EQ(link.parameters()[0], 7);
   EXPECT_EQ(link.parameters()[fake::kClusterElements - 1], 7);
 }
 
-// Each hello is answered, so that the ps is there; but no call ever is.
+// The ps answers each hello, so it counts as present, but it never answers a call.
 TEST_F(PsDataLinkTest, ACallThatBreaksEveryConnectionIsGivenUp) {
   options_.link.timeouts.rejoin_seconds = 5;
   options_.link.timeouts.step_seconds = 5;
   PsDataLink& link = open();
   ps_[0].hangs = "exchange";
   std::optional<Error> error;
-  auto exchange = link.exchange({0, 0, 0, ps::kFirstEpoch})
+  auto exchange = link.exchange({0, 0, 0, replication::kFirstEpoch})
                       .ignoreResult()
                       .eagerlyEvaluate([&](kj::Exception&& e) { error = net::toError(e); });
   for (int i = 0; i < 200 && !error; ++i) {
@@ -136,7 +134,7 @@ TEST_F(PsDataLinkTest, APsThatIsLostInAStepIsNamed) {
   options_.link.timeouts.rejoin_seconds = 0;
   PsDataLink& link = open();
   ps_[0].hangs = "exchange";
-  auto exchange = link.exchange({0, 0, 0, ps::kFirstEpoch});
+  auto exchange = link.exchange({0, 0, 0, replication::kFirstEpoch});
   loop_.settle();
   kill(0);
   const Error error = errorOf(kj::mv(exchange));
@@ -145,7 +143,7 @@ TEST_F(PsDataLinkTest, APsThatIsLostInAStepIsNamed) {
       << error.message();
 }
 
-// It comes when the control connection has told the model.
+// It accepts the session once the control connection has declared the model.
 TEST_F(PsDataLinkTest, APsThatHasNotBeenToldTheModelYetIsAskedAgain) {
   ps_[0].bulk_hellos_too_early = 3;
   PsDataLink link(loop_, options_.link, 0, options_.ps[0],
@@ -159,7 +157,7 @@ TEST_F(PsDataLinkTest, APsThatHasNotBeenToldTheModelYetIsAskedAgain) {
   EXPECT_EQ(ps_[0].bulk_hellos_too_early, 0);
 }
 
-// A certificate for another task, say: to ask again would help nobody.
+// A certificate for another task, for example: repeating the hello would not help.
 TEST_F(PsDataLinkTest, ARefusalOfTheHelloIsFinal) {
   ps_[0].refused_bulk_hello = Error(ErrorCode::kPermission, "each task needs its own key");
   PsDataLink link(loop_, options_.link, 0, options_.ps[0],
@@ -171,6 +169,23 @@ TEST_F(PsDataLinkTest, ARefusalOfTheHelloIsFinal) {
   EXPECT_EQ(error->code(), ErrorCode::kPermission);
   EXPECT_NE(error->message().find("each task needs its own key"), std::string::npos)
       << error->message();
+}
+
+// A ps of version 0.1.0 names no codec, and may have it.
+TEST_F(PsDataLinkTest, APsWithoutTheCodecOfTheJobIsNotExchangedWith) {
+  const ShardTraffic rounds{.job = {.codec = arena::CodecKind::kBFloat16},
+                            .elements = fake::kClusterElements};
+  PsDataLink tried(loop_, options_.link, 0, options_.ps[0], rounds);
+  get(tried.open());
+  ps_[0].codecs = {"float32", "rows", "another"};
+  PsDataLink link(loop_, options_.link, 0, options_.ps[0], rounds);
+  const Error error = errorOf(link.open());
+  EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+  EXPECT_NE(error.message().find("ps/0 (fake:1): this job's parameters and gradients travel as "
+                                 "bfloat16, and the other task's version doesn't have it"),
+            std::string::npos)
+      << error.message();
+  open();
 }
 
 TEST_F(PsDataLinkTest, WhatAPsRefusesKeepsItsCode) {
@@ -189,7 +204,7 @@ class SharingPsTest : public PsDataLinkTest {
   SharingPsTest() { options_.link.share_from_bytes = 0; }
   ~SharingPsTest() noexcept override {}
 
-  // The next answers name an arena of that value.
+  // The next replies name an arena of that value.
   void answerFromMemory(float value) {
     ps_[0].arena = std::make_shared<SharedMemory>(kBytes);
     ps_[0].gives_arena = true;
@@ -198,7 +213,7 @@ class SharingPsTest : public PsDataLinkTest {
   PsDataLink& openOverlapped() {
     link_ = std::make_unique<PsDataLink>(
         loop_, options_.link, 0, options_.ps[0],
-        ShardTraffic{.elements = fake::kClusterElements, .overlaps = true});
+        ShardTraffic{.job = {.overlap = true}, .elements = fake::kClusterElements});
     get(link_->open());
     return *link_;
   }
@@ -209,7 +224,7 @@ TEST_F(SharingPsTest, ReadsTheGradientWhereItIsWritten) {
   EXPECT_EQ(ps_[0].calls, (std::vector<std::string>{"openDoor", "shareMemory"}));
   ASSERT_EQ(ps_[0].gradient_keys.size(), 1u);
   link.gradients()[15] = 4;
-  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
+  get(link.exchange({0, 0, 0, replication::kFirstEpoch}));
   EXPECT_EQ(ps_[0].gradient, std::vector<float>(link.gradients(), link.gradients() + 16));
   EXPECT_EQ(ps_[0].gradient[15], 4);
 }
@@ -223,7 +238,7 @@ TEST_F(SharingPsTest, ParametersAreReadWhereThePsHasThem) {
   EXPECT_EQ(link.parameters()[15], 8) << "no copy";
 }
 
-// What the worker still reads when it asks is what the ps must not write.
+// The ps must not write an arena that the worker still reads when it calls.
 TEST_F(SharingPsTest, SaysWhichParametersAreInUse) {
   PsDataLink& link = openOverlapped();
   ASSERT_EQ(ps_[0].gradient_keys.size(), 2u);
@@ -232,7 +247,7 @@ TEST_F(SharingPsTest, SaysWhichParametersAreInUse) {
   get(link.pull({}));
   answerFromMemory(2);
   link.turn();
-  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
+  get(link.exchange({0, 0, 0, replication::kFirstEpoch}));
   EXPECT_EQ(link.parameters()[0], 2);
   get(link.pull({}));
   EXPECT_EQ(ps_[0].in_use, (std::vector<uint64_t>{0, first, first}))
@@ -243,13 +258,13 @@ TEST_F(SharingPsTest, AnExchangeThatIsWaitedForUsesNothing) {
   PsDataLink& link = open();
   answerFromMemory(1);
   get(link.pull({}));
-  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
+  get(link.exchange({0, 0, 0, replication::kFirstEpoch}));
   get(link.pull({}));
   EXPECT_EQ(ps_[0].in_use, (std::vector<uint64_t>{0, 0, 0}));
 }
 
-// The ps keeps the gradient of a batch that is not the last; the next is written into the same
-// arena.
+// The ps holds the gradient of a batch that is not the last; the worker writes the next one into
+// the same arena.
 TEST_F(SharingPsTest, GradientsOfSeveralBatchesAStepTravel) {
   PsDataLink& link = open(2);
   EXPECT_TRUE(ps_[0].gradient_keys.empty());
@@ -257,23 +272,23 @@ TEST_F(SharingPsTest, GradientsOfSeveralBatchesAStepTravel) {
   get(link.pull({}));
   const uint64_t key = ps_[0].arena->key();
   ps_[0].arena = nullptr;
-  ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
+  ps_[0].states.push_back({.outcome = replication::Outcome::kQueued, .next_batch = 1});
   link.gradients()[3] = 9;
-  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
+  get(link.exchange({0, 0, 0, replication::kFirstEpoch}));
   EXPECT_EQ(ps_[0].gradient[3], 9);
   EXPECT_EQ(link.parameters()[0], 5) << "they stay for the second batch";
   EXPECT_EQ(ps_[0].in_use, (std::vector<uint64_t>{0, key}));
 }
 
-// Of a ps whose cluster file doesn't want it, of one of an earlier version, and where the kernel
-// refuses.
+// The cluster file of the ps forbids it, or the ps is of an earlier version, or the kernel rejects
+// it.
 TEST_F(SharingPsTest, WhereItIsRefusedArenasTravel) {
   ps_[0].refuses_memory = Error(ErrorCode::kUnavailable, "its cluster file says no");
   PsDataLink& link = open();
   EXPECT_EQ(ps_[0].calls, std::vector<std::string>{"openDoor"});
   link.gradients()[2] = 6;
   ps_[0].parameters.assign(fake::kClusterElements, 3);
-  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
+  get(link.exchange({0, 0, 0, replication::kFirstEpoch}));
   EXPECT_EQ(ps_[0].gradient[2], 6);
   EXPECT_EQ(link.parameters()[0], 3);
 }
@@ -287,6 +302,7 @@ TEST_F(SharingPsTest, SmallArenasTravel) {
 TEST_F(SharingPsTest, NothingIsSharedWhereTheFileSaysSo) {
   cluster::JobSpec job;
   job.cluster.worker.resize(1);
+  job.cluster.ps.resize(2);
   EXPECT_EQ(linkOptions(job, {JobKind::kWorker, 0}, Incarnation{1}).share_from_bytes,
             kShareFromBytes);
   job.cluster.shared_memory = false;
@@ -296,7 +312,7 @@ TEST_F(SharingPsTest, NothingIsSharedWhereTheFileSaysSo) {
   EXPECT_TRUE(ps_[0].calls.empty());
 }
 
-// The parameters of the connection before stay: they are being computed with.
+// The parameters of the previous connection stay: the worker computes with them.
 TEST_F(SharingPsTest, IsAskedAnewOnEachConnection) {
   PsDataLink& link = openOverlapped();
   answerFromMemory(1);
@@ -307,7 +323,7 @@ TEST_F(SharingPsTest, IsAskedAnewOnEachConnection) {
   answerFromMemory(2);
   link.gradients()[0] = 4;
   link.turn();
-  const ps::StepState state = get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
+  const replication::StepState state = get(link.exchange({0, 0, 0, replication::kFirstEpoch}));
   EXPECT_EQ(state.global_step, 1u);
   EXPECT_EQ(ps_[0].gradient_keys, keys) << "the arenas are where they were";
   EXPECT_EQ(ps_[0].gradient[0], 4);
@@ -315,17 +331,17 @@ TEST_F(SharingPsTest, IsAskedAnewOnEachConnection) {
   EXPECT_EQ(before[0], 1);
 }
 
-// Another process of the ps may not share, as one that was started with another file.
+// Another process of the ps may not share, for example because it has another cluster file.
 TEST_F(SharingPsTest, GradientsTravelToASuccessorThatDoesNotShare) {
   PsDataLink& link = open();
   ps_[0].refuses_memory = Error(ErrorCode::kUnavailable, "no");
   kill(0);
   link.gradients()[1] = 2;
-  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
+  get(link.exchange({0, 0, 0, replication::kFirstEpoch}));
   EXPECT_EQ(ps_[0].gradient[1], 2);
 }
 
-// Whoever has told the trainer where gradients are can't move them.
+// The trainer has the address of the gradients, so the link can't move them.
 TEST_F(SharingPsTest, GradientsStayWhereTheyAreWhenSharingBeginsLater) {
   ps_[0].refuses_memory = Error(ErrorCode::kUnavailable, "no");
   PsDataLink& link = open();
@@ -333,7 +349,7 @@ TEST_F(SharingPsTest, GradientsStayWhereTheyAreWhenSharingBeginsLater) {
   ps_[0].refuses_memory.reset();
   kill(0);
   link.gradients()[1] = 2;
-  get(link.exchange({0, 0, 0, ps::kFirstEpoch}));
+  get(link.exchange({0, 0, 0, replication::kFirstEpoch}));
   EXPECT_EQ(link.gradients(), gradients);
   EXPECT_TRUE(ps_[0].gradient_keys.empty());
   EXPECT_EQ(ps_[0].gradient[1], 2);
@@ -367,8 +383,7 @@ TEST_F(SharingPsTest, ArenasThatAreNoMoreAreUnmapped) {
   EXPECT_EQ(link.TEST_arenasMapped(), 1u);
 }
 
-// As of a process that has no descriptor left: the call is asked again on a connection of sockets
-// alone.
+// A process may have no descriptor left: it repeats the call on a connection without shared memory.
 TEST_F(SharingPsTest, ArenasTravelOnceOneCannotBeMapped) {
   PsDataLink& link = open();
   answerFromMemory(1);

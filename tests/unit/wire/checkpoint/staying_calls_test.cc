@@ -1,4 +1,4 @@
-#include "common/wire/staying_calls.h"
+#include "common/wire/checkpoint/staying_calls.h"
 
 #include "common/checkpoint/shard_transfer.h"
 #include "tests/unit/wire/fake_cluster.h"

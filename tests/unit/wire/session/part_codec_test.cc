@@ -1,4 +1,4 @@
-#include "common/wire/part_codec.h"
+#include "common/wire/session/part_codec.h"
 
 #include <capnp/message.h>
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ TaskPart empty(graph::Graph graph) {
           .edges_total = 0};
 }
 
-// All kinds of attributes, a control edge, a value, an edge.
+// A part with all kinds of attributes, a control edge, a value and an edge.
 TaskPart makePart() {
   TaskPart part = empty(graph::Graph(graph::standardOps()));
   graph::Builder b(part.graph);
@@ -136,7 +136,7 @@ TEST(PartCodec, WhatIsOutOfBoundsIsRefusedByNode) {
   EXPECT_THAT(refusal([](auto part) { part.initNodes(kNodesMax + 1); }), HasSubstr("100001"));
 }
 
-// Functions within functions, `depth` deep, in a While over them.
+// Functions within functions, `depth` deep, with a While around them.
 TaskPart withFunctions(int depth) {
   const graph::TensorSpec spec{DType::kFloat32, {2}};
   graph::FunctionRef function = graph::Function::build(
@@ -199,7 +199,7 @@ TEST(PartCodec, MistakesInAFunctionNameItsNodeAndTheOneThatCallsIt) {
               HasSubstr("node 'While', its attribute 'body', its results"));
 }
 
-// As no client of ours would send them.
+// No client of dtf sends such functions.
 TEST(PartCodec, FunctionsThatNestTooDeepAreRefused) {
   Coded outer(withFunctions(1));
   capnp::MallocMessageBuilder message;
@@ -213,7 +213,7 @@ TEST(PartCodec, FunctionsThatNestTooDeepAreRefused) {
               HasSubstr("calls functions more than 8 deep"));
 }
 
-// Each Gather adds the dimensions of its table to those of its indices: what no attribute says.
+// Each Gather adds the dimensions of its table to its indices': no attribute shows the rank.
 TEST(PartCodec, RanksAreBounded) {
   TaskPart part = empty(graph::Graph(graph::standardOps()));
   graph::Builder b(part.graph);

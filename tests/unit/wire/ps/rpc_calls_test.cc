@@ -1,8 +1,8 @@
-#include "common/wire/rpc_calls.h"
+#include "common/wire/ps/rpc_calls.h"
 
 #include <algorithm>
 
-#include "common/ps/epoch.h"
+#include "common/replication/epoch.h"
 #include "tests/unit/wire/fake_cluster.h"
 
 namespace dtf::wire::fake {
@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// The control connections of two ps; ps/1 is not there unless a test says so.
+// The control connections of two ps; ps/1 is absent unless a test starts it.
 class ControlCallsTest : public FakeCluster {
  protected:
   ControlCallsTest() : FakeCluster(2) {
@@ -33,16 +33,16 @@ class ControlCallsTest : public FakeCluster {
 TEST_F(ControlCallsTest, TheFirstErrorEndsTheWaitForAll) {
   ps_[0].refused_hello = Error(ErrorCode::kUnavailable, "this ps is about to end");
   const auto calls = this->calls();
-  const Error error = errorOf(calls->opened());  // ps/1 is not waited for
+  const Error error = errorOf(calls->opened());  // the client doesn't wait for ps/1
   EXPECT_NE(error.message().find("about to end"), std::string::npos) << error.message();
 }
 
-// The other ps was told first, and was gone when this worker started.
+// The other ps received the end first, and had left when this worker started.
 TEST_F(ControlCallsTest, AJobThatWasEndedIsNotWaitedForAtThePsThatHasLeft) {
   ps_[0].failed_heartbeats = jobEndedBy(1, ErrorCode::kUnavailable, "no such file");
   const auto calls = this->calls();
   loop_.live(seconds(1));
-  const Error error = errorOf(calls->opened());  // ps/1 is not waited for
+  const Error error = errorOf(calls->opened());  // the client doesn't wait for ps/1
   EXPECT_EQ(error.message(), "the job was ended by worker/1: no such file");
   EXPECT_TRUE(error.has(ErrorTrait::kJobEnded)) << "worker/1 has told the others";
 }
@@ -70,7 +70,7 @@ TEST_F(ControlCallsTest, AWishToStopWaitsForPs0) {
   EXPECT_FALSE(asked(1, "requestStop"));
 }
 
-// Before its next heartbeat: another worker has passed the wish on.
+// Another worker may have passed the request on before this ps's next heartbeat.
 TEST_F(ControlCallsTest, WhoWasToldToEndIsAskedOfEveryPs) {
   loop_.on_connect = [this](uint16_t port) { return serve(port); };
   const auto calls = this->calls();
@@ -81,14 +81,14 @@ TEST_F(ControlCallsTest, WhoWasToldToEndIsAskedOfEveryPs) {
   EXPECT_EQ(get(calls->toldToEnd()), (std::set<uint32_t>{0, 1}));
 }
 
-// A job that fails while its ps no longer take bulk connections: each attempt breaks, and the
-// control connection says why.
+// The job fails while its ps no longer accept bulk connections: each attempt breaks, and the
+// control connection has the reason.
 TEST_F(ControlCallsTest, TheReasonEndsAnOpeningThatIsTriedAgain) {
   int refused = 0;
   loop_.on_connect = [&](uint16_t port) -> kj::Promise<kj::Own<net::MessageStream>> {
     if (loop_.connecting != net::ConnectionKind::kBulk) return serve(port);
     ++refused;
-    auto pipe = kj::newTwoWayPipe();  // whose other end closes
+    auto pipe = kj::newTwoWayPipe();  // its other end closes
     return net::wrapStream(kj::mv(pipe.ends[1]));
   };
   DataCalls data(loop_, options_);
@@ -123,7 +123,7 @@ TEST_F(ControlCallsTest, AnotherPs0IsAskedToStopTheJobAgain) {
   EXPECT_FALSE(asked(1, "requestStop"));
 }
 
-// Both halves of a worker's client, joined as RpcParameterClient joins them.
+// Both halves of a worker's client, joined as in RpcExchangeClient.
 class DataCallsTest : public FakeCluster {
  protected:
   DataCallsTest() : FakeCluster(2) {
@@ -168,7 +168,29 @@ TEST_F(DataCallsTest, AStepGoesOnWhenThePsIsBack) {
   EXPECT_EQ(ps_[1].step, 1u) << "taken once";
 }
 
-// A ps that was started again says that it waits for its values, as long as the chief reads them.
+// Of two ps the one that needed more for sending and receiving counts.
+TEST_F(DataCallsTest, AnExchangeWaitsWhileNothingMoves) {
+  uint64_t step = 0;
+  const auto exchange = [&](Duration waited_on_the_last) {
+    const auto answer = [&](Duration waited) {
+      return replication::StepState{
+          .global_step = step + 1, .next_step = step + 1, .waited = waited};
+    };
+    ps_[0].states.push_back(answer(std::chrono::milliseconds(1)));
+    ps_[1].states.push_back(answer(waited_on_the_last));
+    ps_[1].hangs = "exchange";
+    auto pending = data_->exchange(step++, 0, 0).eagerlyEvaluate(nullptr);
+    loop_.live(seconds(2));
+    ps_[1].hangs.reset();
+    kill(1);  // the repeated call gets a reply
+    loop_.live(seconds(1));
+    return get(kj::mv(pending)).waited;
+  };
+  EXPECT_EQ(exchange(std::chrono::milliseconds(1500)), std::chrono::milliseconds(1500));
+  EXPECT_GE(exchange(Duration{0}), seconds(2)) << "that ps doesn't measure it: all counts";
+}
+
+// A restarted ps reports that it waits for its values, as long as the chief reads them.
 TEST_F(DataCallsTest, WhoeverPullsWaitsForThePsThatGetsItsValuesBack) {
   for (const std::string call : {"pull", "averages"}) {
     SCOPED_TRACE(call);
@@ -182,7 +204,7 @@ TEST_F(DataCallsTest, WhoeverPullsWaitsForThePsThatGetsItsValuesBack) {
     EXPECT_FALSE(waits.poll(loop_.waitScope()));
     EXPECT_EQ(waiting_, "ps/1 to answer the step");
     ps_[1].hangs.reset();
-    kill(1);  // what is said again is answered
+    kill(1);  // the repeated call gets a reply
     loop_.live(seconds(1));
     get(kj::mv(waits));
   }
@@ -197,7 +219,7 @@ TEST_F(DataCallsTest, APullThatNobodyKeepsFromItsAnswerHasADeadline) {
   EXPECT_EQ(errorOf(kj::mv(waits)).code(), ErrorCode::kDeadline);
 }
 
-// What ps/0 waits for is with a worker that waits for ps/1.
+// ps/0 waits for a gradient from a worker that waits for ps/1.
 TEST_F(DataCallsTest, NoDeadlineRunsWhileAnotherPsWaitsForItsValues) {
   ps_[0].hangs = "exchange";
   ps_[1].awaits_return = true;
@@ -210,15 +232,18 @@ TEST_F(DataCallsTest, NoDeadlineRunsWhileAnotherPsWaitsForItsValues) {
 }
 
 TEST_F(DataCallsTest, APsThatHasNotGoneBackYetIsAskedUntilItHas) {
-  constexpr uint64_t kBefore = ps::nextEpoch(0, 1), kAfter = ps::nextEpoch(kBefore, 1);
+  constexpr uint64_t kBefore = replication::nextEpoch(0, 1),
+                     kAfter = replication::nextEpoch(kBefore, 1);
   for (FakePs& ps : ps_) ps.epoch = kBefore;
   EXPECT_EQ(get(data_->pull()).epoch, kBefore);
-  ps_[0].states.push_back(
-      {.outcome = ps::Outcome::kWentBack, .global_step = 0, .next_step = 0, .epoch = kAfter});
+  ps_[0].states.push_back({.outcome = replication::Outcome::kWentBack,
+                           .global_step = 0,
+                           .next_step = 0,
+                           .epoch = kAfter});
   ps_[1].states.push_back({.global_step = 1, .next_step = 1, .epoch = kBefore});
   ps_[1].epoch = kAfter;
-  const ps::StepState state = get(data_->exchange(0, 0, 0));
-  EXPECT_EQ(state.outcome, ps::Outcome::kWentBack);
+  const replication::StepState state = get(data_->exchange(0, 0, 0));
+  EXPECT_EQ(state.outcome, replication::Outcome::kWentBack);
   EXPECT_EQ(state.epoch, kAfter);
   EXPECT_EQ(ps_[1].epochs, (std::vector<uint64_t>{0, kAfter}));
   EXPECT_EQ(ps_[0].epochs, std::vector<uint64_t>{0});

@@ -1,8 +1,8 @@
-// The blocking client on its two loops. What it asks of several ps, and what they agree on, is the
-// conformance suite's (tests/conformance); how calls fail is that of rpc_calls_test.cc.
+// The blocking client on its two loops. tests/conformance covers its calls to several ps and their
+// agreement; rpc_calls_test.cc covers failures of calls.
 
-#include "common/wire/rpc_parameter_client.h"
-#include "common/ps/epoch.h"
+#include "common/wire/ps/rpc_exchange_client.h"
+#include "common/replication/epoch.h"
 
 #include <gtest/gtest.h>
 
@@ -28,20 +28,20 @@ Error errorOf(Fn fn) {
   return Error(ErrorCode::kInternal, "");
 }
 
-TEST(RpcParameterClientTest, AJobMakesItsCallsInTheirOrder) {
+TEST(RpcExchangeClientTest, AJobMakesItsCallsInTheirOrder) {
   FakePsHost host;
-  RpcParameterClient client(host.clientOptions());
+  RpcExchangeClient client(host.clientOptions());
   client.declare(FakePsHost::model());
   const std::vector<float> values(kElements);
-  client.initialise(std::vector<std::span<const float>>{values}, ps::kFirstEpoch);
+  client.initialise(std::vector<std::span<const float>>{values}, replication::kFirstEpoch);
   client.waitInitialised();
   client.barrier("start");
   client.pull();
   client.gradients(0)[3] = 2;
   host.with([](FakePs& ps) { ps.parameters[3] = 5; });
-  EXPECT_EQ(client.exchange(0, 0, 0).next_step, 1u);
-  EXPECT_EQ(client.parameters(0)[3], 5);
-  client.finish();
+  EXPECT_EQ(pushPull(client, 0, 0, 0).next_step, 1u);
+  EXPECT_EQ(client.view(exchange::Values::kParameters, 0)[3], 5);
+  client.leave();
   const auto [calls, gradient] =
       host.with([](FakePs& ps) { return std::pair(ps.calls, ps.gradient); });
   EXPECT_EQ(calls, (std::vector<std::string>{"declare", "initialise", "waitInitialised",
@@ -49,44 +49,44 @@ TEST(RpcParameterClientTest, AJobMakesItsCallsInTheirOrder) {
   EXPECT_EQ(gradient.at(3), 2);
 }
 
-TEST(RpcParameterClientTest, WhatAPsRefusesIsThrownWithItsCode) {
+TEST(RpcExchangeClientTest, WhatAPsRefusesIsThrownWithItsCode) {
   FakePsHost host;
   host.with([](FakePs& ps) { ps.refusal = Error(ErrorCode::kBadConfig, "seed is 7 here"); });
-  RpcParameterClient client(host.clientOptions());
+  RpcExchangeClient client(host.clientOptions());
   const Error error = errorOf([&] { client.declare(FakePsHost::model()); });
   EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
   EXPECT_EQ(error.message(), "seed is 7 here");
 }
 
-// It would take the gradients of short batches for those of whole ones.
-TEST(RpcParameterClientTest, AnEarlierPsIsRefusedForEpochs) {
+// An earlier ps would weigh the gradient of a short batch like a whole one's.
+TEST(RpcExchangeClientTest, AnEarlierPsIsRefusedForEpochs) {
   FakePsHost host;
   host.with([](FakePs& ps) { ps.weighs_epochs = false; });
-  ps::ModelDeclaration epochs = FakePsHost::model();
+  arena::ModelDeclaration epochs = FakePsHost::model();
   epochs.epochs = {.examples = 7, .batch_size = 2};
-  RpcParameterClient client(host.clientOptions());
+  RpcExchangeClient client(host.clientOptions());
   const Error error = errorOf([&] { client.declare(epochs); });
   EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
   EXPECT_NE(error.message().find("upgrade the ps first, or give the job 'steps'"),
             std::string::npos)
       << error.message();
-  RpcParameterClient of_steps(host.clientOptions());
+  RpcExchangeClient of_steps(host.clientOptions());
   of_steps.declare(FakePsHost::model());
   host.with([](FakePs& ps) { ps.weighs_epochs = true; });
-  RpcParameterClient of_epochs(host.clientOptions());
+  RpcExchangeClient of_epochs(host.clientOptions());
   of_epochs.declare(epochs);
 }
 
-TEST(RpcParameterClientTest, ALostPsEndsTheCallThatWaits) {
+TEST(RpcExchangeClientTest, ALostPsEndsTheCallThatWaits) {
   FakePsHost host;
   host.with([](FakePs& ps) { ps.hangs = "exchange"; });
   RpcClientOptions options = host.clientOptions();
   options.link.timeouts.rejoin_seconds = 0.5;
-  RpcParameterClient client(options);
+  RpcExchangeClient client(options);
   client.declare(FakePsHost::model());
   std::future<void> asked = host.asked("exchange");
   std::future<Error> ended =
-      std::async(std::launch::async, [&] { return errorOf([&] { client.exchange(0, 0, 0); }); });
+      std::async(std::launch::async, [&] { return errorOf([&] { pushPull(client, 0, 0, 0); }); });
   asked.wait();
   host.kill();
   const Error error = ended.get();
@@ -94,9 +94,9 @@ TEST(RpcParameterClientTest, ALostPsEndsTheCallThatWaits) {
   EXPECT_TRUE(error.message().starts_with("lost ps/0 (127.0.0.1:")) << error.message();
 }
 
-TEST(RpcParameterClientTest, WhyThisWorkerFailsIsToldFromAnyThread) {
+TEST(RpcExchangeClientTest, WhyThisWorkerFailsIsToldFromAnyThread) {
   FakePsHost host;
-  RpcParameterClient client(host.clientOptions());
+  RpcExchangeClient client(host.clientOptions());
   client.declare(FakePsHost::model());
   std::async(std::launch::async, [&] {
     client.fail(Error(ErrorCode::kTrainingFailed, "the loss is nan"), FailureOf::kJob,
@@ -105,9 +105,9 @@ TEST(RpcParameterClientTest, WhyThisWorkerFailsIsToldFromAnyThread) {
   EXPECT_EQ(host.with([](FakePs& ps) { return ps.failure; }), "the loss is nan");
 }
 
-TEST(RpcParameterClientTest, ARefusedWishToStopIsTold) {
+TEST(RpcExchangeClientTest, ARefusedWishToStopIsTold) {
   FakePsHost host;
-  RpcParameterClient client(host.clientOptions());
+  RpcExchangeClient client(host.clientOptions());
   client.declare(FakePsHost::model());
   host.with([](FakePs& ps) { ps.refusal = Error(ErrorCode::kPermission, "not the chief"); });
   std::promise<std::string> refused;
@@ -115,13 +115,13 @@ TEST(RpcParameterClientTest, ARefusedWishToStopIsTold) {
   EXPECT_EQ(refused.get_future().get(), "not the chief");
 }
 
-TEST(RpcParameterClientTest, ItEndsWhileNoPsIsThere) {
+TEST(RpcExchangeClientTest, ItEndsWhileNoPsIsThere) {
   RpcClientOptions options;
   {
     FakePsHost host;
     options = host.clientOptions();
   }
-  RpcParameterClient client(options);  // its control loop tries to connect
+  RpcExchangeClient client(options);  // its control loop tries to connect
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// The blocking client on the control loop; its calls are those of checkpoint_calls_test.cc.
+// The blocking client on the control loop; checkpoint_calls_test.cc tests its calls.
 
-#include "common/wire/rpc_checkpoint_client.h"
-#include "common/ps/epoch.h"
+#include "common/wire/checkpoint/rpc_checkpoint_client.h"
+#include "common/replication/epoch.h"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ class RpcCheckpointClientTest : public ::testing::Test {
   }
 
   FakePsHost host_;
-  RpcParameterClient parameters_{host_.clientOptions()};
+  RpcExchangeClient parameters_{host_.clientOptions()};
 };
 
 TEST_F(RpcCheckpointClientTest, ACheckpointIsTakenAndRead) {
@@ -36,16 +36,17 @@ TEST_F(RpcCheckpointClientTest, ACheckpointIsTakenAndRead) {
     ps.step = 7;
   });
   RpcCheckpointClient client(parameters_, kPatienceSeconds);
-  const checkpoint::HeldValues held = client.held().at(0);
-  EXPECT_EQ(held.epoch, ps::kFirstEpoch);
-  EXPECT_EQ(held.updates, 7u);
+  const checkpoint::PsState held = client.held().at(0);
+  EXPECT_EQ(held.epoch, replication::kFirstEpoch);
+  EXPECT_EQ(held.step, 7u);
   newCalls();
   EXPECT_EQ(client.positions(true), (std::vector<CutPosition>{{7}}));
   client.releaseHold();
-  client.startCut({8}, ps::kFirstEpoch);
+  client.startCut({8}, replication::kFirstEpoch);
   EXPECT_EQ(client.awaitCut(), 7u);
   EXPECT_EQ(client.save("step-7.tmp", {8}).at(0).file.file, "step-7.tmp");
-  client.restore({"step-7", ps::kFirstEpoch, 7, ps::nextEpoch(ps::kFirstEpoch, 1)});
+  client.restore(
+      {"step-7", replication::kFirstEpoch, 7, replication::nextEpoch(replication::kFirstEpoch, 1)});
   EXPECT_EQ(newCalls(), (Calls{"position", "releaseHold", "cut", "position", "save", "restore",
                                "commitRestore"}));
 }
@@ -65,7 +66,7 @@ TEST_F(RpcCheckpointClientTest, AnotherThreadCallsOffTheCutThatIsAwaited) {
   host_.with([](FakePs& ps) { ps.hangs = "cut"; });
   RpcCheckpointClient client(parameters_, kPatienceSeconds);
   client.held();
-  client.startCut({8}, ps::kFirstEpoch);
+  client.startCut({8}, replication::kFirstEpoch);
   std::future<void> ended =
       std::async(std::launch::async, [&] { EXPECT_THROW(client.awaitCut(), Error); });
   client.callOffCuts();

@@ -1,7 +1,7 @@
-// The link of a ps to the keeper of its replica: a real socket, and behind it a keeper that does
-// what a test says.
+// The link of a ps to the keeper of its replica: a real socket, and a keeper with the replies that
+// a test sets.
 
-#include "common/wire/replica_link.h"
+#include "common/wire/ps/replica_link.h"
 
 #include <gtest/gtest.h>
 
@@ -16,6 +16,7 @@
 #include "common/net/listener.h"
 #include "common/net/reactor.h"
 #include "common/net/socket_options.h"
+#include "common/replication/epoch.h"
 #include "common/wire/arena_codec.h"
 #include "common/wire/replica_codec.h"
 #include "tests/support/flaky_proxy.h"
@@ -24,19 +25,18 @@ namespace dtf::wire {
 namespace {
 
 using std::chrono::milliseconds;
-using FetchAnswer = std::variant<ps::ReplicaSeed, Error>;
+using FetchAnswer = std::variant<replication::ReplicaSeed, Error>;
 
 constexpr uint64_t kElementsOfShard = 16;
 
-// One process of the ps that keeps the replica. Everything that is not set is answered as a ps
-// would.
+// One process of the ps that keeps the replica. By default it replies as a real ps.
 struct KeeperProcess {
   Incarnation incarnation;
   std::vector<std::string> calls;          // "update 7"
   std::optional<std::string> hangs;        // a call of this name is never answered
   std::optional<std::string> cuts;         // a call of this name ends its connection
-  std::optional<Error> refusal;            // of every call but hellos
-  std::vector<std::vector<float>> arenas;  // that it was sent, and gives back
+  std::optional<Error> refusal;            // for every call but hellos
+  std::vector<std::vector<float>> arenas;  // received, and given back
 
   size_t count(std::string_view call) const {
     return static_cast<size_t>(std::count(calls.begin(), calls.end(), call));
@@ -74,7 +74,7 @@ class FakeReplica final : public schema::PsReplica::Server {
     return called("update", std::to_string(context.getParams().getVersion()));
   }
   kj::Promise<void> fetch(FetchContext context) override {
-    encodeReplicaState({.epoch = ps::kFirstEpoch, .version = 5}, context.getResults().initState());
+    encodeReplicaState({{replication::kFirstEpoch, 5}, {}, {}}, context.getResults().initState());
     context.getResults().setArenas(static_cast<uint32_t>(process_.arenas.size()));
     return called("fetch");
   }
@@ -145,9 +145,9 @@ class PsReplicaLinkTest : public ::testing::Test {
         net::RpcOptions{.peer = "ps/0"}));
   }
 
-  // The connections end; there can be new ones, with the process that is there now.
+  // Ends the connections; later ones reach the current process.
   void cut() { connections_.clear(); }
-  // Another process takes over.
+  // Replaces the current process by another one.
   KeeperProcess& replaceBy(KeeperProcess& process) {
     now_ = &process;
     cut();
@@ -166,7 +166,7 @@ class PsReplicaLinkTest : public ::testing::Test {
     link_->open(kElementsOfShard);
     return *link_;
   }
-  // Open, and the first process was met.
+  // Returns a link that is open and has met the first process.
   PsReplicaLink& opened() {
     PsReplicaLink& link = open();
     until([this] { return backups_ == 1; });
@@ -182,19 +182,20 @@ class PsReplicaLinkTest : public ::testing::Test {
       reactor_.timer.afterDelay(1 * kj::MILLISECONDS).wait(reactor_.wait_scope);
     }
   }
-  // Whatever is under way comes to its end: a fetch, asked after it, is answered.
+  // Waits for all earlier calls: a fetch that is sent after them gets its reply.
   void fence() {
     bool answered = false;
     link_->fetch([&](const FetchAnswer&) { answered = true; });
     until([&] { return answered; });
   }
 
-  ps::ReplicaUpdate updateTo(uint64_t version) const {
-    return {ps::kFirstEpoch, version, {values_, std::make_shared<int>()}, {}};
+  replication::ReplicaUpdate updateTo(uint64_t version) const {
+    return {replication::kFirstEpoch, version, {values_, std::make_shared<int>()}, {}};
   }
-  ps::ReplicaSeed seedOf(uint64_t version) const {
-    ps::ReplicaSeed seed;
-    seed.state = {.epoch = ps::kFirstEpoch, .version = version};
+  replication::ReplicaSeed seedOf(uint64_t version) const {
+    replication::ReplicaSeed seed;
+    seed.state.epoch = replication::kFirstEpoch;
+    seed.state.step = version;
     seed.arenas = {values_, values_};
     seed.owner = std::make_shared<int>();
     return seed;
@@ -205,7 +206,7 @@ class PsReplicaLinkTest : public ::testing::Test {
   std::vector<float> values_ = std::vector<float>(kElementsOfShard, 3);
   KeeperProcess first_{Incarnation::of(1, 1, 1)};
   KeeperProcess second_{Incarnation::of(2, 1, 2)};
-  KeeperProcess* now_ = &first_;  // whoever answers hellos
+  KeeperProcess* now_ = &first_;  // answers hellos
   std::unique_ptr<net::Listener> listener_;
   std::vector<kj::Own<net::RpcConnection>> connections_;
   uint16_t port_ = 0;
@@ -265,7 +266,7 @@ TEST_F(PsReplicaLinkTest, AFetchThatIsNotAnsweredIsAskedOnAnotherConnection) {
   until([&] { return first_.count("fetch") == 2; });
   first_.hangs.reset();
   until([&] { return answer.has_value(); });
-  EXPECT_TRUE(std::holds_alternative<ps::ReplicaSeed>(*answer));
+  EXPECT_TRUE(std::holds_alternative<replication::ReplicaSeed>(*answer));
 }
 
 // A seed of 24 MiB through a network of some MiB a second takes longer than the lease, which is
@@ -280,9 +281,9 @@ TEST_F(PsReplicaLinkTest, AKeeperWhoseNetworkIsSlowIsNotGivenUpWhileBytesGetTher
   until([this] { return backups_ == 1; });
   values_.assign(6 << 20, 1);
   const auto begin = reactor_.timer.now();
-  link.seed(1, {.state = {.epoch = ps::kFirstEpoch, .version = 4},
-                .arenas = {values_},
-                .owner = std::make_shared<int>()});
+  replication::ReplicaSeed seed = seedOf(4);
+  seed.arenas = {values_};
+  link.seed(1, seed);
   until([&] { return !heard_.empty() || !lost_.empty(); });
   EXPECT_EQ(lost_, std::vector<std::string>{});
   EXPECT_EQ(first_.count("seed 4"), 1u);
@@ -299,7 +300,7 @@ TEST_F(PsReplicaLinkTest, WhatWasCalledOffIsNotSaidToTheSuccessor) {
   until([&] { return first_.count("update 5") == 1; });
   replaceBy(second_);
   until([&] { return backups_ == 2; });
-  fence();  // what would be said to it has been
+  fence();  // all earlier calls have arrived
   EXPECT_EQ(second_.calls, (std::vector<std::string>{"hello", "fetch"}));
   link.seed(2, seedOf(5));
   until([&] { return !heard_.empty(); });
@@ -319,7 +320,8 @@ TEST_F(PsReplicaLinkTest, TheSuccessorIsSeededWhenItIsMet) {
   EXPECT_EQ(second_.calls, (std::vector<std::string>{"hello", "arena 0", "arena 1", "seed 6"}));
 }
 
-// Its successor answers the hello and is gone before it is sent anything; then comes the next.
+// The successor answers the hello and is gone before the link sends it anything; then comes the
+// next.
 TEST_F(PsReplicaLinkTest, AProcessThatIsReplacedBetweenItsHelloAndItsSeedGetsNothing) {
   KeeperProcess third{Incarnation::of(3, 1, 3)};
   PsReplicaLink& link = opened();
@@ -362,23 +364,23 @@ TEST_F(PsReplicaLinkTest, SeveralFetchesAtOnceAreOneQuestion) {
   until([&] { return first_.count("fetched") == 2; });
   EXPECT_EQ(first_.count("fetch"), 1u);
   first_.hangs.reset();
-  cut();  // it is asked again, whole
+  cut();  // the fetch is repeated from the start
   until([&] { return answers.size() == 3; });
   EXPECT_EQ(first_.count("fetch"), 2u);
   for (const FetchAnswer& answer : answers) {
-    const auto& seed = std::get<ps::ReplicaSeed>(answer);
-    EXPECT_EQ(seed.state.version, 5u);
+    const auto& seed = std::get<replication::ReplicaSeed>(answer);
+    EXPECT_EQ(seed.state.step, 5u);
     ASSERT_EQ(seed.arenas.size(), 2u);
     EXPECT_EQ(seed.arenas[1][15], 4);
   }
 }
 
-// A checkpoint's thread may be the last to let go of it, long after the connection is gone.
+// A checkpoint's thread may be the last to release it, long after the connection is gone.
 TEST_F(PsReplicaLinkTest, WhatCameBackOutlivesTheLinkOnAnyThread) {
   PsReplicaLink& link = opened();
   first_.arenas = {values_, std::vector<float>(kElementsOfShard, 4)};
-  std::optional<ps::ReplicaSeed> seed;
-  link.fetch([&](const FetchAnswer& answer) { seed = std::get<ps::ReplicaSeed>(answer); });
+  std::optional<replication::ReplicaSeed> seed;
+  link.fetch([&](const FetchAnswer& answer) { seed = std::get<replication::ReplicaSeed>(answer); });
   until([&] { return seed.has_value(); });
   link_ = nullptr;
   ASSERT_EQ(seed->owners.size(), 2u);

@@ -1,4 +1,4 @@
-#include "common/wire/trace_codec.h"
+#include "common/wire/session/trace_codec.h"
 
 #include <capnp/message.h>
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ TaskTrace makeTrace() {
           .unix_us = 1'700'000'000'000'000};
 }
 
-// What is read of a trace as a peer might send it.
+// Returns the decoded trace after `change`, which stands for a peer's deviation.
 TaskTrace changed(const std::function<void(schema::PartTrace::Builder)>& change) {
   capnp::MallocMessageBuilder message;
   auto root = message.initRoot<schema::PartTrace>();

@@ -1,4 +1,4 @@
-#include "common/wire/shard_calls.h"
+#include "common/wire/checkpoint/shard_calls.h"
 
 #include <numeric>
 
@@ -110,14 +110,14 @@ TEST_F(ShardCallsTest, ATransferHasOneDeadlineWhateverItsPiecesTake) {
 }
 
 TEST_F(ShardCallsTest, WhatCapturedTheCutIsGoneWhenItWasInterruptedBefore) {
-  get(checkpoint_->startCut({7}, ps::kFirstEpoch));
+  get(checkpoint_->startCut({7}, replication::kFirstEpoch));
   checkpoint_->interruptCuts();
   EXPECT_EQ(errorOf(calls_->stage({7})).message(), "the checkpoint was given up: a ps was lost");
-  get(checkpoint_->startCut({8}, ps::kFirstEpoch));
+  get(checkpoint_->startCut({8}, replication::kFirstEpoch));
   EXPECT_EQ(get(calls_->stage({8})).size(), 2u);
 }
 
-// Its piece isn't the one that is under way, nor the next.
+// The chief neither fetches a piece from the lost ps, nor does so next.
 TEST_F(ShardCallsTest, APsThatIsLostEndsTheTransferOfTheOthersShards) {
   get(calls_->stage({7}));
   ps_[0].hangs = "fetch 0";
@@ -138,7 +138,7 @@ TEST_F(ShardCallsTest, InterruptedATransferEndsAtOnce) {
   loop_.settle();
   checkpoint_->interruptCuts();
   EXPECT_EQ(errorOf(kj::mv(fetching)).message(), "the checkpoint was given up: a ps was lost");
-  get(calls_->expect({7, {7}, {{}}}));  // all go back because of that
+  get(calls_->expect({7, {7}, {{}}}));  // all go back because of the loss
   const std::vector<float> values(10, 1.0f);
   get(calls_->bring(0, {0, 0}, values));
   checkpoint_->interruptCuts();  // by another
@@ -173,7 +173,8 @@ TEST_F(ShardCallsTest, ValuesAreBroughtInPiecesOfWhichTwoAreUnderWay) {
 }
 
 TEST_F(ShardCallsTest, NothingIsTakenBeforeAllWasBrought) {
-  const checkpoint::GoingBack target{"step-7", ps::kFirstEpoch, 7, ps::nextEpoch(1, 1)};
+  const checkpoint::GoingBack target{"step-7", replication::kFirstEpoch, 7,
+                                     replication::nextEpoch(1, 1)};
   const std::vector<float> values(10, 1.0f);
   get(calls_->expect({7, {7}, {{}}}));
   ps_[0].refusal = Error(ErrorCode::kBadData, "which came before");

@@ -1,6 +1,6 @@
-// When the memory of what leaves is its sender's again. Over real tasks: tests/conformance.
+// When a tensor's memory returns to its sender. tests/conformance has real tasks.
 
-#include "common/wire/tensor_link.h"
+#include "common/wire/session/tensor_link.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kPlan = 1, kOtherPlan = 2;
 
-// To a peer that never answers the connection.
+// A link to a peer that never accepts the connection.
 class TensorLinkTest : public ::testing::Test {
  protected:
   TensorLinkTest() {
@@ -39,7 +39,7 @@ class TensorLinkTest : public ::testing::Test {
             .address = {"nowhere", 1},
             .patience = seconds(60)};
   }
-  // Eight bytes of memory whose end is seen.
+  // Sends eight bytes; the result shows when their memory is released.
   std::weak_ptr<const void> send(TensorLink& link, uint64_t plan, uint64_t step) {
     const auto memory = std::make_shared<std::vector<std::byte>>(8);
     link.send(plan, step, {{.edge = 0, .bytes = *memory}}, memory,
@@ -65,7 +65,7 @@ TEST_F(TensorLinkTest, WhatWaitsForTheConnectionIsHeldAlready) {
   EXPECT_TRUE(told_.empty());
 }
 
-// Or a failed step would last as long as a connection to a frozen task is tried.
+// Otherwise a failed step would wait as long as the link tries to connect to a frozen task.
 TEST_F(TensorLinkTest, WhatWaitsForTheConnectionIsGivenUpAtOnce) {
   TensorLink link(loop_, options());
   send(link, kPlan, 1);

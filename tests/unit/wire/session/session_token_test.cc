@@ -1,4 +1,4 @@
-#include "common/wire/session_token.h"
+#include "common/wire/session/session_token.h"
 
 #include <capnp/message.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "common/wire/ps_memory.h"
+#include "common/wire/ps/ps_memory.h"
 
 #include <capnp/message.h>
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@
 namespace dtf::wire {
 namespace {
 
-// The worker's end of a channel, and what a ps gives on the other.
+// The worker's end of a channel, and the memory that a ps gives at the other end.
 class PsMemoryTest : public ::testing::Test {
  protected:
   void expectBadData(uint64_t key, uint64_t bytes, const char* text) {
@@ -57,7 +57,7 @@ TEST_F(PsMemoryTest, WhatIsGoneIsUnmappedButForItsReaders) {
   ps_.give(first_);
   const auto reader = memory_.find(first_.key(), 64);
   forget(first_.key());
-  forget(second_.key());  // never found here: nothing
+  forget(second_.key());  // it was never found here: no effect
   EXPECT_EQ(memory_.TEST_mappedCount(), 0u);
   EXPECT_EQ(reader->data()[0], std::byte{0});
   expectBadData(first_.key(), 1, "which was not shared");

@@ -1,4 +1,4 @@
-#include "common/wire/tensor_codec.h"
+#include "common/wire/session/tensor_codec.h"
 
 #include <capnp/message.h>
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using graph::testing::errorText;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// A stream that nothing is written to: the writer only tells it what to keep.
+// A message and a stream, which nothing is written to: the writer only hands it the memory to keep.
 struct Message {
   Message() : pipe(kj::newTwoWayPipe()), stream(net::wrapStream(kj::mv(pipe.ends[0]))) {}
   schema::Tensor::Builder root() { return message.initRoot<schema::Tensor>(); }
@@ -71,7 +71,7 @@ TEST(TensorCodec, ATensorTakesBlobsOfTheSizeOfTheLink) {
   EXPECT_EQ(read.data(), tensor.data()) << "where it lies";
 }
 
-// A message has at most 512 segments, of which each reference is one.
+// A message has at most 512 segments, and each reference is one.
 TEST(TensorCodec, ReferencesOfAMessageAreBounded) {
   Message message;
   auto list = message.message.initRoot<schema::Part>().initFolded(600);
@@ -121,7 +121,7 @@ TEST(TensorCodec, BlobsThatAreEmptyOrMissingDontMatter) {
     auto root = message.root();
     root.setDtype(2);
     root.initShape(1).set(0, 5);
-    auto blobs = root.initBytes(3);  // null pointers all three, to begin with
+    auto blobs = root.initBytes(3);  // three null pointers at first
     blobs.set(at, capnp::Data::Reader(reinterpret_cast<const kj::byte*>("abcde"), 5));
     const Tensor read = readTensor(root.asReader(), "it");
     EXPECT_EQ(std::memcmp(read.data(), "abcde", 5), 0);

@@ -1,4 +1,4 @@
-#include "common/wire/checkpoint_calls.h"
+#include "common/wire/checkpoint/checkpoint_calls.h"
 
 #include "tests/unit/wire/fake_cluster.h"
 
@@ -26,10 +26,10 @@ class CheckpointCallsTest : public fake::FakeCluster {
 TEST_F(CheckpointCallsTest, EveryPsSaysWhatItHolds) {
   ps_[0].holds_values = true;
   ps_[0].step = 4;
-  const std::vector<checkpoint::HeldValues> held = get(calls_->open());
+  const std::vector<checkpoint::PsState> held = get(calls_->open());
   ASSERT_EQ(held.size(), ps_.size());
-  EXPECT_EQ(held[0].epoch, ps::kFirstEpoch);
-  EXPECT_EQ(held[0].updates, 4u);
+  EXPECT_EQ(held[0].epoch, replication::kFirstEpoch);
+  EXPECT_EQ(held[0].step, 4u);
   EXPECT_EQ(held[1].epoch, 0u);
 }
 
@@ -42,8 +42,8 @@ TEST_F(CheckpointCallsTest, APsIsAskedAgainWhenItsConnectionBreaksBeforeTheAnswe
   ps_[1].holds_values = true;
   kill(1);
   loop_.live(seconds(1));
-  const std::vector<checkpoint::HeldValues> held = get(kj::mv(opening));
-  EXPECT_EQ(held[1].epoch, ps::kFirstEpoch);
+  const std::vector<checkpoint::PsState> held = get(kj::mv(opening));
+  EXPECT_EQ(held[1].epoch, replication::kFirstEpoch);
 }
 
 TEST_F(CheckpointCallsTest, PositionsComeInTheOrderOfThePs) {
@@ -57,21 +57,21 @@ TEST_F(CheckpointCallsTest, ACutHasTheVersionOfPs0) {
   get(calls_->open());
   ps_[0].step = 12;
   ps_[1].step = 11;
-  get(calls_->startCut({11}, ps::kFirstEpoch));
+  get(calls_->startCut({11}, replication::kFirstEpoch));
   EXPECT_EQ(get(calls_->awaitCut()), 12u);
 }
 
 TEST_F(CheckpointCallsTest, ACutThatOnePsIsTooLateForIsNone) {
   get(calls_->open());
   ps_[1].captures = false;
-  get(calls_->startCut({11}, ps::kFirstEpoch));
+  get(calls_->startCut({11}, replication::kFirstEpoch));
   EXPECT_EQ(get(calls_->awaitCut()), std::nullopt);
 }
 
 TEST_F(CheckpointCallsTest, CalledOffACutIsNotAwaited) {
   get(calls_->open());
   ps_[1].hangs = "cut";
-  get(calls_->startCut({11}, ps::kFirstEpoch));
+  get(calls_->startCut({11}, replication::kFirstEpoch));
   auto cut = calls_->awaitCut();
   loop_.settle();
   EXPECT_FALSE(cut.poll(loop_.waitScope()));
@@ -82,24 +82,24 @@ TEST_F(CheckpointCallsTest, CalledOffACutIsNotAwaited) {
 TEST_F(CheckpointCallsTest, InterruptedOnlyTheCutUnderWayIsGivenUp) {
   get(calls_->open());
   ps_[1].hangs = "cut";
-  get(calls_->startCut({11}, ps::kFirstEpoch));
+  get(calls_->startCut({11}, replication::kFirstEpoch));
   auto cut = calls_->awaitCut();
   loop_.settle();
   calls_->interruptCuts();
   EXPECT_EQ(errorOf(kj::mv(cut)).message(), "the checkpoint was given up: a ps was lost");
   ps_[1].hangs = "";
-  get(calls_->startCut({12}, ps::kFirstEpoch));
+  get(calls_->startCut({12}, replication::kFirstEpoch));
   EXPECT_TRUE(get(calls_->awaitCut()));
 }
 
 TEST_F(CheckpointCallsTest, WhatIsReadIsTakenWhenEveryPsHasReadIt) {
   get(calls_->open());
   ps_[1].refusal = Error(ErrorCode::kBadData, "shard-1.safetensors is cut short");
-  EXPECT_EQ(errorOf(calls_->restore({"step-5", 0, 5, ps::kFirstEpoch})).message(),
+  EXPECT_EQ(errorOf(calls_->restore({"step-5", 0, 5, replication::kFirstEpoch})).message(),
             "shard-1.safetensors is cut short");
   EXPECT_EQ(ps_[0].calls.back(), "restore") << "not commitRestore";
   ps_[1].refusal.reset();
-  get(calls_->restore({"step-5", 0, 5, ps::kFirstEpoch}));
+  get(calls_->restore({"step-5", 0, 5, replication::kFirstEpoch}));
   EXPECT_EQ(ps_[0].calls.back(), "commitRestore");
 }
 
@@ -144,7 +144,7 @@ using CheckpointCallsDeathTest = CheckpointCallsTest;
 
 TEST_F(CheckpointCallsDeathTest, NothingIsAskedBeforeThePsWereAskedForTheirPart) {
   EXPECT_DEATH(calls_->positions(false), "check failed: ps_");
-  EXPECT_DEATH(calls_->restore({"step-1", 0, 1, ps::kFirstEpoch}), "check failed: ps_");
+  EXPECT_DEATH(calls_->restore({"step-1", 0, 1, replication::kFirstEpoch}), "check failed: ps_");
   get(calls_->open());
   EXPECT_DEATH(calls_->awaitCut(), "check failed: cuts_");
 }
