@@ -1,7 +1,7 @@
 #pragma once
 
-// Jobs over a real sshd whose hosts have no disk in common, with each other or with the launcher:
-// the run directory of each is a mount of its own.
+// Jobs over a real sshd. The hosts share no disk with each other or with the launcher: each mounts
+// its own run directory.
 
 #include <filesystem>
 #include <fstream>
@@ -23,9 +23,9 @@ class SshApartTest : public SshTest {
     useAgents("");
   }
 
-  // `first`: what the shell of a host does before, which knows it by $3.
+  // `first`: shell commands that each host runs before its agent; $3 is the host's address.
   void useAgents(const std::string& first) {
-    // In the place of the agent, which finds the daemons beside itself.
+    // A wrapper in place of the agent, because the agent looks for the daemons beside itself.
     const std::string agent = folder_.path() + "/bin/dtf-agent";
     agent_folder_ = folder_.path() + "/apart";
     std::filesystem::create_directories(agent_folder_);

@@ -1,5 +1,5 @@
-// A client for assign_test.cc to kill: adds what it feeds to a variable, again and again, and tells
-// each step that was answered.
+// A client for assign_test.cc to kill. It adds the tensor it feeds to a variable, again and again,
+// and prints each step that was answered.
 // Usage: assign_client TARGET CONTAINER ELEMENTS
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/engine/session.h"
-#include "common/wire/remote_tasks.h"
+#include "common/wire/session/remote_tasks.h"
 #include "tests/e2e/assign_graph.h"
 
 int main(int argc, char** argv) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What assign_test.cc and the client that it kills both run.
+// The graph that assign_test.cc runs, and the client that it kills.
 
 #include <algorithm>
 #include <string>

@@ -15,7 +15,7 @@
 #include "common/graph/autodiff.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
-#include "common/wire/remote_tasks.h"
+#include "common/wire/session/remote_tasks.h"
 #include "tests/e2e/assign_graph.h"
 #include "tests/e2e/cluster_fixture.h"
 
@@ -32,7 +32,7 @@ constexpr int64_t kExamples = 64;
 // y = 2 x0 - 3 x1 + x2 + 0.5, by gradient descent.
 class LinearRegression {
  public:
-  // w on ps/0, b on ps/1, all else on the worker.
+  // w is on ps/0, b on ps/1, everything else on the worker.
   explicit LinearRegression(const std::string& worker) {
     graph::Builder b(graph_);
     Output w, bias;
@@ -60,7 +60,7 @@ class LinearRegression {
   void initialise(engine::Session& session) const {
     session.run({}, {}, std::vector<std::string>{"init_w", "init_b"});
   }
-  // One step on a batch drawn of `seed`. The loss before it.
+  // One step on a batch drawn from `seed`. Returns the loss before the step.
   float train(engine::Session& session, uint64_t seed) const {
     Random random(seed);
     Tensor x(DType::kFloat32, {kExamples, 3}), y(DType::kFloat32, {kExamples, 1});
@@ -158,8 +158,8 @@ TEST_F(AssignTest, TwoClientsTrainTheSameVariables) {
   EXPECT_THAT(LinearRegression::learnt(*chief), ::testing::Pointwise(FloatNear(0.1f), kTruth));
 }
 
-// Killed while it sends, while ps/0 adds, or while it is answered: what was answered has been
-// added, at most one step more, and all of it.
+// The client is killed while it sends, while ps/0 adds, or while ps/0 replies. The variable holds
+// every step that was answered and at most one more, and no step in part.
 TEST_F(AssignTest, AClientThatIsKilledLeavesVariablesWhole) {
   start();
   constexpr int64_t kElements = 1 << 20;

@@ -1,5 +1,5 @@
-// Files that are small, and would cost memory and time without a bound: each reader refuses its
-// bomb, in words, within 512 MB and 10 s of processor time (SECURITY.md, "Files").
+// Small files that would cost much memory and time without a bound. Each reader refuses its bomb
+// with a message, within 512 MB and 10 s of processor time (SECURITY.md, "Files").
 
 #include <sys/stat.h>
 
@@ -36,7 +36,7 @@ class BombsTest : public ClusterTest {
     EXPECT_LT(spent.said.size(), 100'000u) << what;
   }
 
-  // A job whose data are this line.
+  // A job file with this `data` line.
   std::string job(const std::string& data, const std::string& shape = "[1]") {
     return folder_.write("job.yaml",
                          "job: job\nrun_dir: runs/job\ncluster: {ps: [localhost:auto], "
@@ -84,6 +84,11 @@ TEST_F(BombsTest, TablesInText) {
   folder_.write("wide.csv.gz", data::gzipped(std::string(100'000'000, ',') + "\n1\n"));
   expectRefused("fields", {"check", job("{format: csv, files: [wide.csv.gz], label_column: y}")},
                 "more than 1048576 fields");
+  folder_.write("lines.csv.gz",
+                data::gzipped("a,y\n1,0\n\"" + std::string(16'700'000, ',') + "\n\",1\n"));
+  expectRefused("a quote around delimiters",
+                {"check", job("{format: csv, files: [lines.csv.gz], label_column: y}")},
+                "is it a stray one?");
 }
 
 TEST_F(BombsTest, FilesOfWeights) {

@@ -46,7 +46,7 @@ TEST_F(BoundedTest, AllStepsAreDone) {
   expectNothingLeft();
 }
 
-// For as long as it may be thought to come back; then they go on without it.
+// The others wait for it until its lease runs out, then go on without it.
 TEST_F(BoundedTest, AWorkerThatStandsStillHoldsTheOthersBackUntilItIsLost) {
   ClusterOptions options = bounded("5");
   options.steps = 100'000'000;
@@ -79,7 +79,8 @@ TEST_F(BoundedTest, AWorkerThatStandsStillHoldsTheOthersBackUntilItIsLost) {
   EXPECT_GT(waitsOfChief(), waits) << "it counts again";
 }
 
-// Of the chief, whose next gradient the other waits for: longer than that worker waits for a step.
+// The chief evaluates while the other worker waits for its next gradient, for longer than a worker
+// waits for a step.
 TEST_F(BoundedTest, AnEvaluationMayTakeLongerThanAStep) {
   for (const std::string mode : {"bounded", "sync"}) {
     ClusterOptions options = bounded("0");

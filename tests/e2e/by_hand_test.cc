@@ -1,5 +1,5 @@
-// psd and workerd started one by one, as in four terminals: any order, either form of the command
-// line, and what happens when somebody never comes.
+// psd and workerd started one by one, as in four terminals: in any order, with either form of the
+// command line, and with a task that never comes.
 
 #include <poll.h>
 #include <signal.h>
@@ -249,7 +249,7 @@ TEST_F(ByHandTest, HostListsInAnotherOrderAreNoticed) {
   EXPECT_NE(result.err.find("order"), std::string::npos) << result.err;
 }
 
-// One worker was started with another file; the refusal says what differs, and in whose.
+// One worker has another TRAIN.yaml. The refusal names the key that differs, and both values.
 TEST_F(ByHandTest, AWorkerThatWouldDoOtherWorkIsRefused) {
   const std::vector<std::pair<std::string, std::string>> changes = {
       {"train.data.seed=8", "data.seed is 8, the job's is 7"},
@@ -276,7 +276,7 @@ TEST_F(ByHandTest, AWorkerThatWouldDoOtherWorkIsRefused) {
   }
 }
 
-// Nobody waits for a job that can't be: all end with the reason, the ps too.
+// All tasks of a job that cannot start end with the reason, the ps too.
 TEST_F(ByHandTest, AWorkerWithAnotherFileEndsTheJobForAllWithTheReason) {
   const std::string file = writeCluster({.ports = freePorts(4)});
   std::vector<Process> tasks;
@@ -300,7 +300,7 @@ TEST_F(ByHandTest, AChiefThatFailsEndsTheJobForAllWithTheReason) {
                  "relu}, dense: {units: 10}]",
        .ports = freePorts(4)});
   std::vector<Process> tasks = startFour(file);
-  // Whichever of the two diverges first.
+  // Either worker may diverge first.
   for (Process& task : tasks) {
     const ProcessResult result = task.wait(kSoon);
     EXPECT_TRUE(result.exit_code == 1 || result.exit_code == 69) << result.exit_code << result.err;

@@ -15,7 +15,7 @@ using std::chrono::seconds;
 
 class CategoriesTest : public ClusterTest {
  protected:
-  // Whoever has an even number likes comedies, the others dramas.
+  // Users with an even number like comedies, the others dramas.
   std::string table(int records, int first) const {
     std::string text = "user,genre,age,likes\n";
     for (int i = first; i < first + records; ++i) {
@@ -50,7 +50,7 @@ class CategoriesTest : public ClusterTest {
             "      - dense: {units: 4, name: numbers}\n"
             "      - embedding: {categories: user, input_dim: 5000, output_dim: 4, combiner: sum, "
             "name: user}\n"
-            "      - embedding: {categories: genre, input_dim: 2, output_dim: 4, combiner: sum, "
+            "      - embedding: {categories: genre, input_dim: 3, output_dim: 4, combiner: sum, "
             "name: genre}\n"
             "      - multiply: {with: [user], name: match}\n"
             "      - concatenate: {with: [numbers, user]}\n"
@@ -91,7 +91,7 @@ TEST_F(CategoriesTest, AreLearntEvaluatedAndPredicted) {
   EXPECT_GT(summary()["eval"]["accuracy"].asDouble(), 0.99);
   const ProcessResult evaluated = verb("eval", file, {"--json"});
   EXPECT_EQ(Json::parse(evaluated.out)["loss"].asDouble(), summary()["eval"]["loss"].asDouble());
-  // Columns by their names, whatever their order; the label may be missing.
+  // Columns are found by name, in any order; the label may be missing.
   folder_.write("people.csv", "genre,age,user\ncomedy,1,user-2\ndrama,1,user-2\ndrama,1,user-3\n");
   const ProcessResult said =
       verb("predict", file, {"--input", folder_.path() + "/people.csv", "--json"});
@@ -102,7 +102,36 @@ TEST_F(CategoriesTest, AreLearntEvaluatedAndPredicted) {
   EXPECT_EQ(classes, "101") << said.out;
 }
 
-// Rows that a batch names, from every ps, whichever way they come.
+// A misspelt word has a probability like any other.
+TEST_F(CategoriesTest, WordsThatTheListLacksAreToldOf) {
+  std::string listed = columns();
+  const std::string list = "[drama, comedy]";
+  listed.insert(listed.find(list) + list.size(), ", num_oov_buckets: 1");
+  const std::string file = writeJob("job", "", listed);
+  const std::string set =
+      "2 words in column 'genre' are not of its vocabulary_list (first: 'Drama' "
+      "in ";
+  const std::string likes =
+      "user,genre,age,likes\nuser-1,Drama,1,0\nuser-1,drama,1,1\n"
+      "user-3,horror,2,1\n";
+  folder_.write("eval.csv", likes);
+  const ProcessResult trained = launch(file);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const std::string began = "they take the row for other words, which no example to train on has";
+  for (const std::string& part : {set, began})
+    EXPECT_NE((trained.out + trained.err).find(part), std::string::npos) << trained.err;
+  const ProcessResult evaluated = verb("eval", file, {"--json"});
+  EXPECT_NE(evaluated.err.find(set), std::string::npos) << evaluated.err;
+  EXPECT_EQ(Json::parse(evaluated.out)["other_words"], 2);
+  const std::string out = folder_.path() + "/out.csv";
+  const ProcessResult said =
+      verb("predict", file, {"--input", folder_.path() + "/eval.csv", "--output", out, "--json"});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_NE(said.err.find(set), std::string::npos) << said.err;
+  EXPECT_EQ(Json::parse(said.out)["other_words"], 2);
+}
+
+// Each batch fetches the rows it names from all ps, through shared memory or a socket.
 TEST_F(CategoriesTest, TheBytesOfAJobDoNotDependOnHowItsRowsTravel) {
   ASSERT_EQ(launch(writeJob("shared")).exit_code, 0);
   const std::string digest = summary("shared").stringAt("parameters_digest");
@@ -127,7 +156,7 @@ TEST_F(CategoriesTest, AStoppedJobGoesOnToTheBytesOfAnUndisturbedOne) {
   EXPECT_EQ(summary("disturbed")["parameters_digest"], summary("calm")["parameters_digest"]);
 }
 
-// A row has learnt what its number stood for.
+// Another vocabulary order or number of buckets gives the rows another meaning.
 TEST_F(CategoriesTest, ACheckpointIsOfItsWordsAndBuckets) {
   ASSERT_EQ(launch(writeJob()).exit_code, 0);
   const std::string reversed =
@@ -147,7 +176,7 @@ TEST_F(CategoriesTest, ACheckpointIsOfItsWordsAndBuckets) {
     const ProcessResult resumed = launch(file, {"--set", "train.steps=400"});
     EXPECT_EQ(resumed.exit_code, 78) << resumed.err;
   }
-  // The order of their names says nothing.
+  // The order of the categorical columns does not matter.
   const std::string swapped =
       "label_column: likes, categorical_columns: {genre: {columns: [genre], vocabulary_list: "
       "[drama, comedy]}, user: {columns: [user], hash_bucket_size: 5000}}";
@@ -215,7 +244,7 @@ TEST_F(CategoriesTest, WhatIsWrongIsSaidBeforeTheStart) {
       std::string::npos);
 }
 
-// Numbers of columns move up where the label in front of them is missing.
+// Columns have numbers; those behind the label shift when it is missing.
 TEST_F(CategoriesTest, ATableWithoutAHeaderIsPredictedWithAndWithoutItsLabel) {
   std::string records, unlabelled;
   for (int i = 0; i < 800; ++i) {

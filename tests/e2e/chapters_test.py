@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The commands of README.md and of its chapters do what they say: each block of commands ends with exit code 0.
+"""The commands of README.md and of its chapters work: each block of commands ends with exit code 0.
 
-The commands of a chapter run in one folder, in order, with the programs of a build in PATH and the examples of configs/
-beside them. tests/lint/chapters.py describes which blocks are run. The ports that a chapter names are replaced by free
-ones, so that other tests may run at the same time. The key reference of configs/README.md is compared with the program's.
+The commands of a chapter run in one folder, in order, with the programs of a build in PATH and
+the examples of configs/ beside them. tests/lint/chapters.py describes which blocks are run. Free
+ports replace the ports that a chapter names, so that other tests may run at the same time. The
+key reference of configs/README.md is compared with the program's.
 Usage: chapters_test.py BUILD_FOLDER [CHAPTER...]
 """
 import fcntl
@@ -46,7 +47,7 @@ def locked_block():
 
 
 class Ports:
-    """Free ports in the place of those that the text of a chapter names."""
+    """Maps the ports that a chapter names to free ones."""
 
     def __init__(self):
         self.next, self.taken = locked_block(), {}
@@ -104,7 +105,7 @@ class Place:
         return [(code, output) for code, output in ended if code != 0]
 
     def end_all(self):
-        """Kills what a failed block left running here."""
+        """Kills the processes that a failed block left running here."""
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 if (process / "cwd").resolve() == self.folder and int(process.name) != os.getpid():

@@ -1,6 +1,8 @@
-"""Python's own safetensors opens what dtf writes. Usage: checkpoint_python_test.py CHECKPOINT_TOOL
+"""Python's own safetensors opens the checkpoints that dtf writes.
+Usage: checkpoint_python_test.py CHECKPOINT_TOOL
 
-Exit 77 (skipped, with the reason) where Python lacks safetensors or numpy; scripts/python-env.sh installs them.
+Exit 77 (skipped, with the reason) where Python lacks safetensors or numpy; scripts/python-env.sh
+installs them.
 """
 import json
 import pathlib
@@ -56,7 +58,7 @@ def main(tool):
                  "dense/bias/Adam_1", "scale"}
         assert set(whole[1]) == names, set(whole[1])
         assert whole[1]["dense/kernel"].shape == (30, 7)
-        # The values depend on name and step alone, not on who wrote them: bit for bit, NaNs too.
+        # The values depend on name and step alone, not on the number of ps: bit for bit, NaNs too.
         for ps in (2, 5):
             for name in names:
                 assert whole[ps][name].tobytes() == whole[1][name].tobytes(), (ps, name)

@@ -91,7 +91,8 @@ void rawWrite(const fs::path& path, const std::vector<float>& values) {
   file->close();
 }
 
-// Alternating, the best of five of each: a shared disk's speed moves more than what is compared.
+// The two alternate, the best of five of each: a shared disk's speed varies more than the
+// difference between them.
 int benchCommand(const fs::path& path, uint64_t mib) {
   const std::vector<float> values(mib << 18, 1.5f);
   const TensorPart part{"w", Shape{static_cast<int64_t>(values.size())}, 0, values.size(),

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Of common/base/file.cc, and of checkpoints that are not whole: common/checkpoint/CHECKPOINT.md.
+// Files of common/base/file.cc, and of incomplete checkpoints (common/checkpoint/CHECKPOINT.md).
 bool isTemporary(const std::string& name) {
   for (const char* mark : {".tmp.", ".probe.", ".tmp-", ".trash-"})
     if (name.find(mark) != std::string::npos) return true;
@@ -65,22 +65,23 @@ std::string ClusterTest::writeCluster(const ClusterOptions& o, const std::string
   return folder_.write(
       name + ".yaml",
       fmt::format(
-          "job: {}\nrun_dir: {}/runs/{}\ncluster:\n  ps: [{}]\n  worker: [{}]\n{}"
+          "job: {}\nrun_dir: {}/runs/{}\ncluster:\n{}  worker: [{}]\n{}"
           "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n    layers: {}\n"
           "    loss: sparse_categorical_crossentropy\n    metrics: {}\n"
           "  data:\n    train: {{format: digits, count: {}}}\n    eval: {{format: digits, "
           "count: {}}}\n"
           "    batch_size: {}\n    seed: 7\n  optimizer: {}\n  replication: {{mode: "
           "{}{}}}\n  {}: {}\n{}{}",
-          name, folder_.path(), name, hosts(0, o.ps, ""), hosts(o.ps, o.workers, o.worker_more),
-          o.top_more, o.layers, o.metrics, o.examples, o.eval_examples, o.batch_size, o.optimizer,
-          o.mode, o.replication_more, o.epochs > 0 ? "epochs" : "steps",
-          o.epochs > 0 ? o.epochs : o.steps, o.train_more, says ? "" : "  checkpoint: none\n"));
+          name, folder_.path(), name, o.ps > 0 ? "  ps: [" + hosts(0, o.ps, "") + "]\n" : "",
+          hosts(o.ps, o.workers, o.worker_more), o.top_more, o.layers, o.metrics, o.examples,
+          o.eval_examples, o.batch_size, o.optimizer, o.mode, o.replication_more,
+          o.epochs > 0 ? "epochs" : "steps", o.epochs > 0 ? o.epochs : o.steps, o.train_more,
+          says ? "" : "  checkpoint: none\n"));
 }
 
 std::vector<std::string> ClusterTest::launchCommand(const std::string& file,
                                                     std::vector<std::string> more) const {
-  // With the log lines of the tasks, for tests to read.
+  // --verbose prints the log lines of the tasks, for tests to read.
   std::vector<std::string> argv = {binary("dtf-launch"), file, "--verbose"};
   argv.insert(argv.end(), more.begin(), more.end());
   return argv;

@@ -1,7 +1,7 @@
 #pragma once
 
 // Real clusters for end-to-end tests: a YAML file in a folder of its own, processes of the build
-// under test, and the questions that tests ask afterwards.
+// under test, and queries for tests to make afterwards.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ inline constexpr std::chrono::seconds kPatience{60};
 inline constexpr int kEndless = 100'000'000;
 
 struct ClusterOptions {
-  int ps = 2;
+  int ps = 2;  // 0: the file has none
   int workers = 2;
   std::string mode = "async";  // or "sync"
   int steps = 40;
@@ -65,13 +65,14 @@ class ClusterTest : public ::testing::Test {
 
   // Null when there is none. Stays where it is until the file has changed.
   Json& summary(const std::string& name = "job") const;
-  // Processes whose command line mentions this test's folder: what a finished job must not leave.
+  // Processes whose command line mentions this test's folder. A finished job must leave none.
   std::vector<std::string> leftovers() const;
   // Polls until leftovers() is empty, for at most five seconds.
   bool everybodyGone() const;
-  // Whatever became of the jobs: no process, no listener on the ports that were given to them.
+  // Expects no process, and no listener on the ports that were given to the jobs.
   void expectNobodyLeft() const;
-  // And no temporary file, however the processes ended: the next job sweeps what a killed one left.
+  // Expects no temporary file either, however the processes ended: the next job sweeps those that a
+  // killed one left.
   void expectNothingLeft() const;
 
   TemporaryFolder folder_;

@@ -1,4 +1,4 @@
-// Data of each kind through dtf-launch: tables, arrays, drawn numbers, and what is wrong with them.
+// Data of each kind through dtf-launch: tables, arrays, synthetic data; and errors in them.
 
 #include <cstdlib>
 #include <cstring>
@@ -93,6 +93,37 @@ TEST_F(DataTest, ATableOfNumbersIsLearntAndItsBadRecordIsNamed) {
   expectNothingLeft();
 }
 
+// By each of two workers, and for both sides of the split, the table is read three times.
+TEST_F(DataTest, ARecordThatIsLeftOutIsReportedOnce) {
+  folder_.write("t.csv", gridTable("row,zero,1,1\n"));
+  const std::string file = write(
+      "  model: {input: {shape: [2]}, layers: [dense: {units: 1}], loss: mse}\n"
+      "  data:\n    batch_size: 40\n    eval_split: 0.2\n"
+      "    train: {format: csv, files: [t.csv], target_columns: [y], feature_columns: [a, b],"
+      " max_bad_records: 1}\n"
+      "  steps: 4\n");
+  const std::string record = "t.csv:103:5: 'zero'";
+  const auto times = [&record](const std::string& text) {
+    int count = 0;
+    for (size_t at = text.find(record); at != text.npos; at = text.find(record, at + 1)) ++count;
+    return count;
+  };
+  const std::vector<std::string> normal = {binary("dtf-launch"), file, "--fresh"};
+  const ProcessResult said = runProcess(normal, seconds(60));
+  ASSERT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_EQ(times(said.err), 1) << said.err;
+  EXPECT_EQ(times(said.out), 1) << said.out;
+  std::vector<std::string> quiet = normal;
+  quiet.push_back("-q");
+  const ProcessResult result = runProcess(quiet, seconds(60));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(times(result.err), 0) << result.err;
+  EXPECT_EQ(times(result.out), 1) << result.out;
+  const ProcessResult checked = runProcess({binary("dtf-launch"), "check", file}, seconds(20));
+  EXPECT_EQ(times(checked.err), 1) << checked.err;
+  EXPECT_EQ(times(checked.out), 0) << checked.out;
+}
+
 TEST_F(DataTest, ATableThatCannotBeReadEndsTheJobAsBadData) {
   folder_.write("t.csv", gridTable("row,zero,1,1\n"));
   const ProcessResult result = launch(write(kLine));
@@ -178,8 +209,7 @@ TEST_F(DataTest, AFolderOfImagesIsLearntAndAsked) {
   EXPECT_EQ(runProcess({binary("dtf-launch"), "export", file, "--to", model}).exit_code, 0);
   EXPECT_NE(folder_.read("model.safetensors").find(R"([\"blue\",\"red\"])"), std::string::npos);
 
-  // A class that comes later gives the others new numbers: nobody may use the model as if it
-  // hadn't.
+  // A class that is added later renumbers the others: every use of the model is refused.
   std::filesystem::create_directories(folder_.path() + "/train/amber");
   std::filesystem::copy(folder_.path() + "/train/red/0.png", folder_.path() + "/train/amber/0.png");
   std::filesystem::create_directories(folder_.path() + "/eval/amber");
@@ -221,7 +251,7 @@ TEST_F(DataTest, MoreImagesThanMemoryAreTrainedOn) {
   expectNothingLeft();
 }
 
-// Class 0 would be another one when it is evaluated.
+// Class 0 would be another class in the evaluation.
 TEST_F(DataTest, AFolderWithOtherClassesIsRefusedBeforeTheStart) {
   for (const char* const name : {"train/a", "train/b", "eval/b"}) {
     std::filesystem::create_directories(std::filesystem::path(folder_.path()) / name);
@@ -237,7 +267,7 @@ TEST_F(DataTest, AFolderWithOtherClassesIsRefusedBeforeTheStart) {
   const ProcessResult result = runProcess({binary("dtf-launch"), "check", file}, seconds(20));
   EXPECT_EQ(result.exit_code, 65) << result.err;
   EXPECT_NE(result.err.find("job.yaml:10:36: error: "), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("eval: its numbers mean something else than those that the model was "),
+  EXPECT_NE(result.err.find("eval: its numbers have another meaning than the model's "),
             std::string::npos);
   EXPECT_NE(result.err.find(
                 "class 0 is 'a' of the 2 that the model was trained on, and 'b' of the 1 of "),

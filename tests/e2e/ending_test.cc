@@ -1,5 +1,5 @@
-// How a job ends: a signal at the wrong moment, a disk that fails, a ps that freezes; and what
-// summary.json says about it.
+// How a job ends: a signal at the wrong moment, a disk that fails, a ps that freezes; and the
+// outcome in summary.json.
 
 #include <poll.h>
 #include <signal.h>
@@ -24,8 +24,8 @@ Environment failpoints(const std::string& plan) {
   return {{"DTF_FAILPOINTS", plan}};
 }
 
-// The chief alone passes these: between them the manifest of a checkpoint is written. The first is
-// that of the initial values.
+// The chief alone passes these: it writes the manifest of a checkpoint between them. The first
+// checkpoint holds the initial values.
 constexpr char kTermWhileSaving[] =
     "checkpoint.after_check_shards=term@2;checkpoint.after_manifest_create=sleep:500@2";
 constexpr char kTermAndAVerySlowDisk[] =
@@ -68,7 +68,7 @@ constexpr auto kEndsWithin = seconds(10);
 // By hand, so that each process has its own failpoints and exit code.
 class EndingTest : public ClusterTest {
  protected:
-  // Beside that of the initial values the last checkpoint is the only one.
+  // A job that saves the initial values, and one more checkpoint at its end.
   static ClusterOptions options(int steps = 200) {
     ClusterOptions options;
     options.mode = "sync";
@@ -122,7 +122,7 @@ class EndingTest : public ClusterTest {
   }
 };
 
-// A checkpoint that waits for a step which nobody will do any more holds up no failure.
+// A failure ends the job at once, though a pending checkpoint waits for a step that no worker does.
 TEST_F(EndingTest, ADivergingLossEndsTheJobAtOnceThoughACheckpointIsUnderWay) {
   std::vector<Process> all = startAll(byHand(diverging(savingAlways())));
   const ProcessResult result = chief(all).wait(kEndsWithin);
@@ -331,8 +331,8 @@ TEST_F(EndingTest, AFinishedJobThatIsRunAgainReportsNoNumbersThatItDidNotMeasure
   EXPECT_EQ(summary()["final_loss"], nullptr);
 }
 
-// Under dtf-launch: whoever dies or stands still at the end of a job, it is done, once it is
-// trained, saved and evaluated. DTF_ENDINGS: so many runs of the first.
+// Under dtf-launch: a task that dies or freezes at the end does not fail a job that is trained,
+// saved and evaluated. DTF_ENDINGS: how often the first test runs its job.
 class LaunchedEndingTest : public EndingTest {
  protected:
   static ClusterOptions options(const std::string& durability = "checkpoint") {
@@ -345,11 +345,11 @@ class LaunchedEndingTest : public EndingTest {
     const char* text = std::getenv("DTF_ENDINGS");
     return text == nullptr ? 1 : std::atoi(text);
   }
-  // Of `file`, afresh.
+  // Starts the job of `file` afresh.
   Process start(const std::string& file, const std::string& plan) {
     return Process(launchCommand(file, {"--json", "--fresh"}), failpoints(plan), folder_.path());
   }
-  // To the tasks of launch.json that have these names; empty: to all.
+  // Signals the tasks of launch.json with these names; empty: all.
   void signalTasks(const std::vector<std::string>& names, int number) {
     const Json record = Json::parse(folder_.read("runs/job/launch.json"));
     for (const auto& task : record["tasks"]) {
@@ -395,13 +395,13 @@ TEST_F(LaunchedEndingTest, AChiefThatStandsStillBehindItsResultHoldsUpNobody) {
   EXPECT_EQ(restarts(), "ps/0:0 ps/1:0 worker/0:0 worker/1:0 ");
 }
 
-// Each worker passes the point behind its leaving; the ps have ended then, or do so soon.
+// Each worker freezes after it has left; the ps have ended by then, or do so soon.
 TEST_F(LaunchedEndingTest, WorkersThatStandStillWhenTheyHaveLeftHoldUpNobody) {
   Process launcher = start(writeCluster(options()), "ending.after_finish=stop");
   expectDone(launcher);
 }
 
-// Who has left is not waited for by a ps that is started again meanwhile.
+// A ps that is started again does not wait for a worker that has left.
 TEST_F(LaunchedEndingTest, TheChiefAndAPsMayDieInTheLastEvaluation) {
   for (const char* durability : {"checkpoint", "{snapshot: {every_steps: 50}}", "replica"}) {
     Process launcher =

@@ -1,5 +1,5 @@
-// Every example counts once an epoch, also those that fill no batch: real processes that are
-// stopped, resumed and killed about the short batch at an epoch's end.
+// Every example counts once an epoch, even in a short last batch. Real processes are stopped,
+// resumed and killed around that batch.
 
 #include <signal.h>
 
@@ -110,7 +110,7 @@ TEST_F(EpochsTest, AJobGoesOnInTheMiddleOfAnEpochAndAtItsShortBatch) {
   }
 }
 
-// Of 11 batches each of two workers has a part, however fast they are.
+// Each of two workers gets a share of the 11 batches, however fast it is.
 TEST_F(EpochsTest, AsyncWorkersDoAllBatchesOfAllEpochs) {
   for (const std::string mode : {"async", "bounded"}) {
     ClusterOptions shared = options(mode);

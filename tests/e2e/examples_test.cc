@@ -130,7 +130,7 @@ TEST_F(ExamplesTest, ActorsReadAndALearnerWrites) {
   EXPECT_THAT(said({"actors_and_learner", ps()}), HasSubstr("lever 2 is liked best"));
 }
 
-// Two producers, two consumers, and who closes: each a process.
+// Two producers, two consumers and a process that closes the queue.
 TEST_F(ExamplesTest, JobsInAQueueAreWorkedOffUntilItIsClosed) {
   std::vector<Process> consumers;
   const std::string program = built_->path() + "/build/job_queue";
@@ -167,7 +167,7 @@ TEST_F(ExamplesTest, AConsumerThatIsKilledWhileItWaitsTakesNothing) {
   EXPECT_THAT(said({"job_queue", ps(), "consume"}), HasSubstr("the root of 9 is 3.000"));
 }
 
-// In C, and in Python by ctypes: of the same variable, which outlives each of them.
+// A C and a Python (ctypes) client share a variable that outlives each of them.
 TEST_F(ExamplesTest, ACounterOnAParameterServerIsSharedByClientsAndOutlivesThem) {
   said({"remote_counter", ps(), "0", "0"});  // sets it to 0
   EXPECT_EQ(said({"remote_counter", ps(), "2.5"}), "2.5\n");
@@ -206,7 +206,7 @@ TEST_F(ExamplesTest, AModelThatWasTrainedIsApplied) {
       << predicted;
 }
 
-// Whatever the order in which a row's columns are given.
+// A row may give its columns in any order.
 TEST_F(ExamplesTest, AModelOfATableIsAppliedByTheNamesOfItsColumns) {
   std::string table = "width,height,kind\n";
   for (int i = 0; i < 40; ++i) {

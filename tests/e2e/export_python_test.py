@@ -1,10 +1,14 @@
-"""NumPy, safetensors and onnxruntime open what `dtf-launch export` writes, and onnxruntime computes what dtf does.
+"""NumPy, safetensors and onnxruntime open the files that `dtf-launch export` writes, and
+onnxruntime computes the same numbers as dtf. So do the programs of common/model_files/USING.md.
 Usage: export_python_test.py DTF_LAUNCH
 
-Exit 77 (skipped, with the reason) where Python lacks one of them; scripts/python-env.sh installs them.
+Exit 77 (skipped, with the reason) where Python lacks one of them; scripts/python-env.sh installs
+them.
 """
 import json
+import os
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
@@ -14,11 +18,17 @@ import zipfile
 try:
     import numpy
     import onnxruntime
+    import PIL  # noqa: F401: a program of the chapter reads images with it
     from safetensors import safe_open
 except ImportError as missing:
     print(f"SKIPPED: {sys.executable} has no {missing.name}: run scripts/python-env.sh", file=sys.stderr)
     sys.exit(77)
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/lint"))
+import chapters  # noqa: E402
+
+CHAPTER = ROOT / "common/model_files/USING.md"
 JOB = """job: exported
 run_dir: {folder}/run
 cluster:
@@ -109,7 +119,7 @@ train:
   steps: 40
   checkpoint: {{every_steps: 100}}
 """
-# Of the same numbers, as a table and as arrays.
+# The same numbers as a table and as arrays.
 CATEGORIES = {
     "table.csv": "format: csv, files: [{folder}/table.csv], label_column: kind, "
                  "categorical_columns: {{user: {{columns: [user]}}, tags: {{columns: [t1, t2, t3]}}}}",
@@ -221,7 +231,33 @@ def check_categories(launch, folder, name):
     print(f"categories of {name}: onnxruntime {onnxruntime.__version__} differs by {difference:.1e}")
 
 
+def check_chapter(launch, folder):
+    """The programs of the chapter, run as it says, find the classes and the numbers of dtf."""
+    shutil.copytree(ROOT / "configs/jobs/small", folder / "configs/jobs/small")
+    path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), str(pathlib.Path(launch).resolve().parent), os.environ["PATH"]])
+    printed = []
+    for block in chapters.blocks(CHAPTER.read_text()):
+        if block.mark == "file":
+            (folder / block.words).write_text(block.text)
+        elif (block.mark, block.words) == ("run by", "tests/e2e/export_python_test.py"):
+            done = subprocess.run(["bash", "-euo", "pipefail", "-c", block.text], cwd=folder, env={**os.environ, "PATH": path},
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=240)
+            assert done.returncode == 0, (block.line, done.stdout, done.stderr)
+            printed.append(done.stdout.splitlines())
+    images, table = printed
+    named = [line.split() for line in images if line.startswith("configs/jobs/small/shapes/")]
+    assert len(named) == 9 and all(file.split("/")[4] == word for file, word, _ in named), named
+    start = next(number for number, line in enumerate(table) if line.startswith("# example"))
+    theirs, ours = ([[float(field) for field in line.split()[-3:]] for line in lines]
+                    for lines in (table[start - 2:start], table[start + 1:start + 3]))
+    difference = float(numpy.abs(numpy.array(ours) - numpy.array(theirs)).max())
+    assert difference <= 1e-4, (ours, theirs)  # the digits that are printed
+    print(f"chapter: {len(named)} images; the table differs by {difference:.1e}")
+
+
 def main(launch):
+    with tempfile.TemporaryDirectory() as root:
+        check_chapter(launch, pathlib.Path(root))
     with tempfile.TemporaryDirectory() as root:
         check_table(launch, pathlib.Path(root))
     for name in CATEGORIES:

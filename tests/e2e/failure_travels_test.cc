@@ -1,5 +1,5 @@
-// Jobs by hand in which one task fails: the others end within seconds, each with the reason, the
-// name of the one that failed, and an exit code of its own. Nobody else could tell them.
+// Jobs by hand in which one task fails. The others end within seconds, each with the reason, the
+// name of the failed task, and an exit code of its own. No launcher is there to stop them.
 
 #include <signal.h>
 
@@ -117,14 +117,14 @@ TEST_F(FailureTravelsTest, APsThatAPersonEndsAtOnce) {
   awaitTraining();
   task(kPs1).signal(SIGTERM);
   ASSERT_TRUE(task(kPs1).waitForOutput("event=stopping", seconds(10))) << task(kPs1).err();
-  task(kPs1).signal(SIGTERM);  // what was sent to all of a job, and passed on: one request
+  task(kPs1).signal(SIGTERM);  // a service manager signals all tasks of a job: still one request
   task(kPs1).signal(SIGINT);
   EXPECT_EQ(task(kPs1).wait(kTravelsWithin).exit_code, 128 + SIGINT);
   for (const Task other : {kWorker0, kWorker1, kPs0}) expectEnd(other, 69, "ps/1");
 }
 
-// Training is done; that it is not saved is told to all who stay to the end, with the name of the
-// ps.
+// Training is done, but ps/1 cannot save: every task that stays to the end reports it and names
+// ps/1.
 TEST_F(FailureTravelsTest, APsWhoseDiskDoesNotTakeTheLastCheckpoint) {
   ClusterOptions saving = endless();
   saving.steps = 200;

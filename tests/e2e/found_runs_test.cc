@@ -57,7 +57,7 @@ TEST_F(FoundRunsTest, FindTheRunFromAnyFolderAndADetachedJobGoesOn) {
   expectNothingLeft();
 }
 
-// No launcher, so no files that say how far it is: what the tasks answer is all.
+// Without a launcher no file holds the progress: status shows the tasks' own answers.
 TEST_F(FoundRunsTest, StatusOfAJobByHandIsWhatItsTasksAnswer) {
   ClusterOptions by_hand = options();
   by_hand.ports = freePorts(4);
@@ -68,7 +68,7 @@ TEST_F(FoundRunsTest, StatusOfAJobByHandIsWhatItsTasksAnswer) {
       "running, workerd has pid [\\s\\S]*\n  progress    step [0-9]+/100000000 0% . loss "
       "[0-9.e-]+ . [0-9.]+ examples/s . ps 2/2 worker 2/2 . [0-9:]+ left\n  as of       20[\\s\\S]*"
       "\n  ps/0        step [0-9]+; workers: 2 joined"
-      "[\\s\\S]*\n  worker/1    step [0-9]+; loss [0-9.e-]+\n");
+      "[\\s\\S]*\n  worker/1    step [0-9]+; loss [0-9.e-]+; [0-9.]+ ms a step: [a-z0-9., -]+\n");
   const Json said = Json::parse(verb("status", {"--json"}).out);
   ASSERT_EQ(said["tasks"].size(), 4u) << said;
   EXPECT_TRUE(said["tasks"][0]["pid"].isNull()) << "the chief alone says which process it is";
@@ -93,7 +93,7 @@ TEST_F(FoundRunsTest, AJobByHandIsFoundFromAnyFolder) {
   for (Process& task : tasks) EXPECT_EQ(task.wait(seconds(30)).exit_code, 0) << task.err();
 }
 
-// As of another user's, or of units of systemd: this user's registry knows of no run.
+// The registry of another user is empty; a job started by systemd units is found in the same way.
 TEST_F(FoundRunsTest, AJobOfAnotherUserIsFoundAtThePortsOfItsFile) {
   std::vector<Process> tasks = startBelowThisFolder();
   ASSERT_TRUE(tasks[kChiefTask].waitForOutput("step=", seconds(30))) << tasks[kChiefTask].err();
@@ -111,8 +111,7 @@ TEST_F(FoundRunsTest, AJobOfAnotherUserIsFoundAtThePortsOfItsFile) {
   EXPECT_TRUE(said["run_dir"].isNull()) << said;
   const ProcessResult stop = elsewhere("stop", {}, another);
   EXPECT_EQ(stop.exit_code, 69);
-  EXPECT_NE(stop.err.find("job runs, but not in a run directory that is known here"),
-            std::string::npos)
+  EXPECT_NE(stop.err.find("job runs, but its run directory is not known here"), std::string::npos)
       << stop.err;
   // Another job's tasks at these ports are no answer.
   const ProcessResult other = elsewhere("status", {"--set", "job=other"}, another);

@@ -49,7 +49,7 @@ class GatherTest : public ClusterTest {
                                          : "}\n")};
   }
 
-  // What a job ends with whose tasks share a disk.
+  // Digest of the job when its tasks share a disk.
   std::string sharedDigest() {
     EXPECT_EQ(launch(writeCluster(job(Files::kShared), "calm"), {}, kEndOfGathering).exit_code, 0);
     return summary("calm").stringAt("parameters_digest");
@@ -146,7 +146,8 @@ TEST_F(GatherTest, AJobThatWasKilledWholeGoesOnWithAnotherNumberOfPs) {
   expectFilesAtTheChiefOnly(3);
 }
 
-// In the middle of a checkpoint, or of going back to one: the last whole one stays, and the bits.
+// A task is killed in the middle of a checkpoint or of a restore: the last whole checkpoint stays,
+// and the result has the same bits.
 TEST_F(GatherTest, WhoDiesWhileShardsTravelCostsNoCheckpoint) {
   const std::string digest_shared = sharedDigest();
   struct Death {
@@ -261,9 +262,8 @@ class StayTest : public GatherTest {
     return Json::parse(folder_.read("hosts/worker-0/run/checkpoints/" + folder + "/manifest.json"))
         .stringAt("stays_in");
   }
-  // The checkpoints that are kept, and nothing of those that went or came to nothing. Where a disk
-  // is slow, a save that falls due while another is at work is of a later step, so there may be
-  // fewer.
+  // Expects the shards of the kept checkpoints alone, none of removed or failed ones. On a slow
+  // disk a save that is due during another takes a later step, so there may be fewer than `keep`.
   void expectFilesWhereTheyStay(int ps, size_t keep = 3) {
     Names due;
     const Names kept = namesIn(checkpointsOf("worker", 0));
@@ -369,16 +369,17 @@ TEST_F(StayTest, APsThatComesBackWithoutItsFilesEndsTheJobInWords) {
   startAll(job(Files::kStay));
   const ProcessResult result = chief().wait(kEndOfGathering);
   EXPECT_EQ(result.exit_code, 65) << result.err;
-  EXPECT_THAT(result.err,
-              HasSubstr("shard-1-of-2.safetensors was written by ps/1 on 127.0.0.2, and none of "
-                        "ps/0 on 127.0.0.2, ps/1 on 127.0.0.2 has it in shards/step-"));
+  EXPECT_THAT(
+      result.err,
+      HasSubstr("shard-1-of-2.safetensors was written by the host of shard 1, on 127.0.0.2, "
+                "and none of ps/0 on 127.0.0.2, ps/1 on 127.0.0.2 has it in shards/step-"));
   killAll();
   fs::rename(folder_.path() + "/kept", shardsOf(1));
   startAll(job(Files::kStay));
   expectTheEnd();
 }
 
-// Where the shards are elsewhere it is said which, and where; with them the model can be used.
+// The error names each shard that is missing, and its host; with the shards the model can be used.
 TEST_F(StayTest, WhoUsesTheModelIsToldWhatIsMissing) {
   startAll(job(Files::kStay));
   expectTheEnd();

@@ -1,5 +1,5 @@
-// Workers whose devices are a plug-in's, as libdtf_gpu.so is. The plug-in of these tests computes
-// on the host (tests/gpu): it has run on no GPU. Real processes.
+// Workers with devices of a plug-in, as libdtf_gpu.so is. The plug-in of these tests computes on
+// the host (tests/gpu), not on a GPU. Real processes.
 
 #include <cstdlib>
 #include <regex>
@@ -32,7 +32,7 @@ class GpuTest : public ClusterTest {
     return options;
   }
 
-  // Of a job whose device is lost in its 20th step.
+  // Runs a job that loses its device in the 20th step.
   void expectFailureInWords(ClusterOptions options) {
     options.top_more += "launch: {restarts: {max: 0}}\n";
     ::setenv("DTF_TEST_HOST_FAILS_AFTER", "20", 1);
@@ -122,8 +122,8 @@ TEST_F(GpuTest, BFloat16TrainsWhatFloat32Does) {
   EXPECT_NEAR(summary("cpu")["final_loss"].asDouble(), wide, 0.1 * wide);
 }
 
-// There the GPU updates them, with the bits of a ps; checkpoints, evaluations and what the job ends
-// with are of them.
+// The GPU updates the variables, with the same bits as a ps; checkpoints, evaluations and the final
+// result read them from there.
 TEST_F(GpuTest, WithoutAPsItKeepsTheVariables) {
   ClusterOptions options =
       onGpu({.ps = 1,
@@ -154,8 +154,8 @@ TEST_F(GpuTest, WithoutAPsItKeepsTheVariables) {
   expectNothingLeft();
 }
 
-// Each updates its share, and takes those of the others. Async: a push waits while a checkpoint is
-// taken.
+// Each GPU updates its share and fetches the others'. In async mode a push waits while a checkpoint
+// is taken.
 TEST_F(GpuTest, SeveralGpusWithoutAPsKeepTheVariables) {
   ::setenv("DTF_TEST_HOST_DEVICES", "3", 1);
   const ClusterOptions options{.ps = 1,
@@ -182,8 +182,8 @@ TEST_F(GpuTest, SeveralGpusWithoutAPsKeepTheVariables) {
   expectNothingLeft();
 }
 
-// In a step or in an update: whatever comes as the 45th to the 47th. A checkpoint is taken
-// meanwhile, or has just been.
+// The 45th to the 47th call of the device fails, in a step or in an update, during a checkpoint or
+// just after one.
 TEST_F(GpuTest, ADeviceThatFailsEndsTheJobInWordsAndItsCheckpointStays) {
   for (const std::string mode : {"sync", "async"}) {
     for (const std::string after : {"44", "45", "46"}) {

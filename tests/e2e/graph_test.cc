@@ -293,7 +293,7 @@ run:
 TEST_F(GraphTest, WithoutAGraphItSaysHowToNameOne) {
   const ProcessResult result = runProcess({binary("dtf-launch"), "graph", file_}, seconds(30));
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, HasSubstr("--graph GRAPH.yaml"));
+  EXPECT_THAT(result.err, HasSubstr("--graph is missing: name a GRAPH.yaml"));
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
-"""A network as PyTorch writes it predicts the same after `dtf-launch import`, from safetensors, npz and ONNX.
+"""A network as PyTorch writes it predicts the same after `dtf-launch import`, from safetensors, npz
+and ONNX.
 Usage: import_python_test.py DTF_LAUNCH
 
-The network is written by hand with PyTorch's names and orders (images channels first, Linear [out, in], the state
-of its batch norms), and onnxruntime says what it predicts. Exit 77 (skipped, with the reason) where Python lacks
-a package; scripts/python-env.sh installs them.
+The network is written by hand with PyTorch's names and orders (images channels first, Linear
+[out, in], the state of its batch norms); onnxruntime computes the expected predictions. Exit 77
+(skipped, with the reason) where Python lacks a package; scripts/python-env.sh installs them.
 """
 import pathlib
 import subprocess
@@ -119,7 +120,7 @@ class Network:
             x = self.add("Relu", [self.add("Add", [y, x])])
         x = self.norm(self.add("Flatten", [x], axis=1), "bn2")
         x = self.add("Relu", [self.add("Gemm", [x, "fc1.weight", "fc1.bias"], transB=1)])
-        # As a Linear of more dimensions is exported: the matrix turned ahead, under a number.
+        # PyTorch exports a Linear on more dimensions so: the matrix transposed, its name a number.
         x = self.add("Add", ["fc2.bias", self.add("MatMul", [x, "onnx::MatMul_77"])])
         x = self.add("Gemm", [self.add("Relu", [x]), "fc3.weight", "fc3.bias"], transB=1)
         self.nodes.append(helper.make_node("Softmax", [x], ["y"], axis=1))

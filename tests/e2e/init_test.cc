@@ -5,10 +5,12 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "common/base/json.h"
 #include "tests/e2e/cluster_fixture.h"
+#include "tests/e2e/limited_run.h"
 
 namespace dtf::testing {
 namespace {
@@ -77,6 +79,20 @@ TEST_F(InitTest, ATableIsTrainedOnAndApplied) {
   EXPECT_GT(right, 9 * (lines.size() - unread) / 10);
 }
 
+TEST_F(InitTest, AClassNamedNoneIsLearnt) {
+  std::string table = "size,weight,damage\n";
+  for (int i = 0; i < 120; ++i)
+    table += std::to_string(i % 17) + "," + std::to_string(100 * (i % 3) + i % 11) +
+             (i % 3 == 0   ? ",none\n"
+              : i % 3 == 1 ? ",minor\n"
+                           : ",major\n");
+  folder_.write("hail.csv", table + "4,5,\n");
+  done({"init", "--data", "hail.csv"});
+  const Json summary = lastLine(done({"up", "hail.yaml", "--json"}));
+  EXPECT_GT(summary["eval"]["accuracy"].asDouble(), 0.9) << summary.dump();
+  EXPECT_EQ(predicted("hail.yaml", "hail.csv")[0]["class_name"], "none");
+}
+
 TEST_F(InitTest, AnArchiveIsTrainedOnAndApplied) {
   const Json summary = trained("signals.npz", {}, "signals");
   EXPECT_GT(summary["eval"]["accuracy"].asDouble(), 0.8) << summary.dump();
@@ -104,6 +120,34 @@ TEST_F(InitTest, WhatTheJobEvaluatesTheVerbEvaluates) {
   EXPECT_LT(count, 110);
 }
 
+// keep_best with eval_split, at the times of the job that init writes.
+TEST_F(InitTest, TheBestEvaluationIsKeptAndUsed) {
+  const Json summary = trained("shells.csv", {}, "shells");
+  const Json best = summary["best"];
+  ASSERT_TRUE(best.isObject()) << summary.dump();
+  EXPECT_GE(best["accuracy"].asDouble(), summary["eval"]["accuracy"].asDouble());
+  const Json used = lastLine(done({"eval", "shells.yaml", "--best", "--json"}));
+  EXPECT_EQ(used["step"], best["checkpoint"]);
+  EXPECT_EQ(used["accuracy"], best["accuracy"]);
+  done({"predict", "shells.yaml", "--best", "--input", "shells.csv"});
+}
+
+// The table changes after init: a few gaps more, then more than the job's file lets be left out.
+TEST_F(InitTest, MoreGapsThanInitFoundAreLeftOutUpToALimitThatIsNamed) {
+  copyData("shells.csv");
+  done({"init", "--data", "shells.csv"});
+  const auto add = [this](int records) {
+    std::ofstream table(folder_.path() + "/shells.csv", std::ios::app);
+    for (int i = 0; i < records; ++i) table << 1000 + i << ",north,50,40,12,NA,mussel\n";
+  };
+  add(5);
+  done({"check", "shells.yaml"});
+  add(20);
+  const ProcessResult result = run({"check", "shells.yaml"});
+  EXPECT_EQ(result.exit_code, 65) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("max_bad_records is 19; raise max_bad_records"));
+}
+
 // A worker with other examples would be refused.
 TEST_F(InitTest, AllWorkersDivideTheDataAlike) {
   copyData("shells.csv");
@@ -114,6 +158,28 @@ TEST_F(InitTest, AllWorkersDivideTheDataAlike) {
   EXPECT_GT(summary["eval"]["accuracy"].asDouble(), 0.9) << summary.dump();
   const ProcessResult other = run({"up", "shells.yaml", "--set", "train.data.eval_split=0.4"});
   EXPECT_THAT(other.err, HasSubstr("changed since then: data.eval_split 0.2 -> 0.4"));
+}
+
+// Two million different words, and gaps in all orders.
+TEST_F(InitTest, ALargeTableIsLookedAtInAFixedMemory) {
+  {
+    std::ofstream table(folder_.path() + "/words.csv");
+    uint32_t random = 1;
+    const auto next = [&random] { return (random = random * 1664525 + 1013904223) >> 16; };
+    table << "comment,a,b,c,kind\n";
+    for (int row = 0; row < 2'000'000; ++row) {
+      table << "word-" << row;
+      for (int column = 0; column < 3; ++column)
+        table << ',' << (next() % 16 == 0 ? "" : std::to_string(next() % 10));
+      table << (next() % 2 == 0 ? ",x\n" : ",y\n");
+    }
+  }
+  const Spent spent =
+      runLimited({binary("dtf-launch"), "init", "--data", "words.csv"}, folder_.path());
+  EXPECT_EQ(spent.exit_code, 0) << spent.said;
+  EXPECT_THAT(spent.said, HasSubstr("left out: nearly every record has a text of its own"));
+  EXPECT_LT(spent.memory_kib, kMemoryMaxKib);
+  EXPECT_LT(spent.seconds, kSecondsMax);
 }
 
 TEST_F(InitTest, MistakesHaveTheirExitCodes) {
@@ -141,7 +207,7 @@ TEST_F(InitTest, MistakesHaveTheirExitCodes) {
                         "mean 'species'?"));
 }
 
-// The jobs that are shipped beside their data learn what there is to learn.
+// The jobs in configs/jobs/small reach the accuracy that their data allow.
 TEST_F(InitTest, TheSmallJobsLearn) {
   const struct {
     std::string job, metric;

@@ -45,7 +45,7 @@ const std::vector<VerbCase>& allVerbs() {
 
 class JsonErrorsTest : public ClusterTest {
  protected:
-  // As a user without the rights of root.
+  // Runs without root's rights.
   ProcessResult run(const VerbCase& verb, const std::string& file,
                     const std::vector<std::string>& more) {
     std::vector<std::string> argv = {binary("dtf-launch"), verb.verb, file, "--json"};
@@ -153,7 +153,7 @@ TEST_F(JsonErrorsTest, OfKeysToo) {
     return runProcess(words, seconds(30), {}, folder_.path());
   };
   expectError(keys({}), 2, "keys expects init, issue, renew or show");
-  expectError(keys({"init", "k"}), 2, "keys of which job?");
+  expectError(keys({"init", "k"}), 2, "the name of the job is missing");
   expectError(keys({"show", "none"}), 65, "none has no ca.pem");
   folder_.write("ca.pem", "no certificate");
   expectError(keys({"show", "."}), 65, "ca.pem has no certificate");
@@ -171,7 +171,7 @@ TEST_F(JsonErrorsTest, OfKeysToo) {
   expectError(runProcess(issue, seconds(30), {}, folder_.path()), 77, "ca-key.pem");
 }
 
-// What is found while a job starts: the summary is an event, too.
+// An error during the start: the summary is an event, too.
 TEST_F(JsonErrorsTest, OfAJobThatFailsAreTheLastOfItsEvents) {
   const std::string file = writeCluster({.steps = 20});
   const VerbCase up{"up", {}, 0};

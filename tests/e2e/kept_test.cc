@@ -1,5 +1,6 @@
-// Nothing learned is lost: what a job keeps without being told to, and what it keeps when it is.
+// Checkpoints of a job with default settings, and with settings of its own.
 
+#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ using std::chrono::seconds;
 
 class KeptTest : public ClusterTest {
  protected:
-  // A file that says nothing of checkpoints.
+  // A file without checkpoint settings.
   static ClusterOptions plain(int steps) {
     ClusterOptions options;
     options.mode = "sync";
@@ -156,6 +157,28 @@ TEST_F(KeptTest, CtrlCAndStopSave) {
   EXPECT_EQ(steps().back(), summary()["global_step"].asUint64());
 }
 
+TEST_F(KeptTest, AJobThatSavesNothingSaysSoWhenItIsStopped) {
+  ClusterOptions none = plain(kEndless);
+  none.train_more = "  checkpoint: none\n";
+  const std::string file = writeCluster(none);
+  Process launcher(launchCommand(file), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("| loss", kPatience)) << launcher.err();
+  launcher.signal(SIGINT);
+  const ProcessResult interrupted = launcher.wait(seconds(30));
+  EXPECT_EQ(interrupted.exit_code, 128 + SIGINT) << interrupted.err;
+  EXPECT_NE(interrupted.err.find(
+                "SIGINT: stopping the tasks, nothing is saved ('checkpoint: none'); once more"),
+            std::string::npos)
+      << interrupted.err;
+  EXPECT_NE(interrupted.out.find("  checkpoint none: the job has 'checkpoint: none'"),
+            std::string::npos)
+      << interrupted.out;
+  ASSERT_EQ(verb("up", file, {"-d"}).exit_code, 0);
+  const ProcessResult stopped = verb("stop", file);
+  EXPECT_NE(stopped.out.find(", not saved: the job has 'checkpoint: none'"), std::string::npos)
+      << stopped.out;
+}
+
 // Nobody has said that the ps see the chief's run directory: here each has another one.
 TEST_F(KeptTest, ByHandTheChiefHasTheFilesOfAllPs) {
   ClusterOptions by_hand = plain(kEndless);
@@ -208,11 +231,12 @@ TEST_F(KeptTest, EveryStepsAreMultiples) {
 }
 
 TEST_F(KeptTest, TheBestCheckpointStaysAndIsUsedWhenItIsAskedFor) {
-  for (const char* mode : {"sync", "async"}) {
+  for (const std::string mode : {"sync", "async", "with a backup worker"}) {
     SCOPED_TRACE(mode);
     ClusterOptions options =
         evaluated(60, "  checkpoint: {every_steps: 1000, keep: 1, keep_best: loss}\n");
-    options.mode = mode;
+    options.mode = mode == "async" ? "async" : "sync";
+    if (mode == "with a backup worker") options.replication_more = ", replicas_to_aggregate: 1";
     const std::string file = writeCluster(options);
     ASSERT_EQ(launch(file, {"--fresh"}).exit_code, 0);
     // From now on it unlearns.
@@ -226,12 +250,16 @@ TEST_F(KeptTest, TheBestCheckpointStaysAndIsUsedWhenItIsAskedFor) {
     EXPECT_LE(step, 60u);
     EXPECT_EQ(steps(), (std::vector<uint64_t>{step, summary()["global_step"].asUint64()}));
     EXPECT_LT(best["loss"].asDouble(), summary()["eval"]["loss"].asDouble());
-    for (const Json& past : evaluations())
+    for (const Json& past : evaluations()) {
       EXPECT_GE(past["values"]["loss"].asDouble(), best["loss"].asDouble());
+      if (!past.contains("checkpoint")) continue;  // it was replaced by a newer one
+      EXPECT_TRUE(mode != "sync" || past["checkpoint"] == past["step"]) << past;
+      EXPECT_GE(past["checkpoint"].asUint64(), past["step"].asUint64()) << past;
+    }
     const Json used = Json::parse(verb("eval", file, {"--best", "--json"}).out);
     EXPECT_EQ(used["step"], step);
     const bool has_same_bits = used["loss"] == best["loss"];
-    EXPECT_TRUE(has_same_bits || options.mode == "async") << used << best;
+    EXPECT_TRUE(has_same_bits || mode != "sync") << used << best;
     const Json newest = Json::parse(verb("eval", file, {"--json"}).out);
     EXPECT_EQ(newest["step"], summary()["global_step"]);
   }
@@ -278,21 +306,37 @@ TEST_F(KeptTest, AJobThatNoLongerImprovesEndsEarlyAndIsDone) {
     EXPECT_EQ(again.exit_code, 0) << again.err;
     EXPECT_NE(again.out.find("--set train.early_stopping.patience=6 goes on"), std::string::npos)
         << again.out;
+    // More steps, or epochs, don't help.
+    const ProcessResult longer = launch(file, {"--set", "train.steps=200000000"});
+    EXPECT_EQ(longer.exit_code, 0) << longer.err;
+    const std::string said = fmt::format("the job ended early at step {}, as accuracy", reached);
+    for (const std::string& part : {said, std::string("raise train.early_stopping.patience")})
+      EXPECT_NE((longer.out + longer.err).find(part), std::string::npos) << longer.err;
   }
 }
 
-TEST_F(KeptTest, ByHandAllTasksOfAJobThatEndsEarlyAreDone) {
-  ClusterOptions options = evaluated(kEndless, kNeverImproves);
-  options.mode = "async";
-  options.ports = freePorts(4);
-  const std::string file = writeCluster(options);
-  for (int turn = 0; turn < 2; ++turn) {
-    std::vector<Process> tasks = startFour(file);
-    for (Process& task : tasks) {
-      const ProcessResult result = task.wait(seconds(30));
-      EXPECT_EQ(result.exit_code, 0) << result.err;
+TEST_F(KeptTest, ByHandAJobThatHasEndedEarlyIsDoneAndTrainsNothingMore) {
+  for (const char* mode : {"sync", "async"}) {
+    SCOPED_TRACE(mode);
+    ClusterOptions options = evaluated(kEndless, kNeverImproves);
+    options.mode = mode;
+    options.ports = freePorts(4);
+    const std::string file = writeCluster(options, mode);
+    std::string before;
+    for (const bool is_first : {true, false}) {
+      std::vector<Process> tasks = startFour(file);
+      for (size_t i = 0; i < tasks.size(); ++i) {
+        const ProcessResult result = tasks[i].wait(seconds(30));
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+        const bool says_so = result.out.find("done already: nothing to do") != std::string::npos;
+        EXPECT_EQ(says_so, i == kChiefTask && !is_first) << result.out;
+      }
+      const std::string after = folder_.read("runs/" + std::string(mode) + "/summary.json");
+      EXPECT_EQ(Json::parse(after)["outcome"], "done");
+      EXPECT_EQ(steps(mode).back(), Json::parse(after)["global_step"].asUint64());
+      EXPECT_TRUE(is_first || after == before) << after;
+      before = after;
     }
-    EXPECT_EQ(summary()["outcome"], "done") << "turn " << turn;
   }
 }
 

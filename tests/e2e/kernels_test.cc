@@ -27,7 +27,7 @@ class KernelsTest : public ClusterTest {
     return Json::parse(folder_.read("runs/" + name + "/kernels.json"));
   }
 
-  // As if the run had begun where every convolution that can go `way` did.
+  // Writes the choices of a run in which every convolution that supports `way` uses it.
   void choose(const std::string& name, Json kernels, const std::string& way) const {
     Json chosen = Json::object();
     for (const auto& [convolution, before] : kernels["convolutions"].members())
@@ -42,7 +42,7 @@ class KernelsTest : public ClusterTest {
 TEST_F(KernelsTest, ARunGoesTheWaysThatItsFileSays) {
   ASSERT_EQ(launch(writeCluster(options(), "first")).exit_code, 0);
   const Json first = kernels("first");
-  // Two layers, but nobody asks for the gradient of the images.
+  // Two layers, but the gradient of the images is not needed.
   EXPECT_EQ(first["convolutions"].size(), 5u) << first;
   const auto digest_of = [this](const std::string& name) {
     const ProcessResult result = launch(writeCluster(options(), name));
@@ -56,7 +56,7 @@ TEST_F(KernelsTest, ARunGoesTheWaysThatItsFileSays) {
   choose("again", first, "gathered");
   EXPECT_EQ(gathered, digest_of("again"));
 
-  // What uses the trained model goes the run's ways, too.
+  // Verbs that use the trained model use the run's kernels, too.
   const ProcessResult eval =
       runProcess({binary("dtf-launch"), "eval", "--json", folder_.path() + "/gathered.yaml"});
   ASSERT_EQ(eval.exit_code, 0) << eval.err;
@@ -64,7 +64,7 @@ TEST_F(KernelsTest, ARunGoesTheWaysThatItsFileSays) {
   const ProcessResult explain =
       runProcess({binary("dtf-launch"), "explain", folder_.path() + "/winograd.yaml"});
   EXPECT_NE(explain.out.find("winograd  Conv2D\n"), std::string::npos) << explain.out;
-  EXPECT_NE(explain.out.find("convolutions go by timing, kept in"), std::string::npos);
+  EXPECT_NE(explain.out.find("convolutions are chosen by timing, kept in"), std::string::npos);
 }
 
 // By hand, from folders of their own.
@@ -80,7 +80,7 @@ TEST_F(KernelsTest, WorkersThatChoseDifferentlyAreRefused) {
   Process ps = startTask(file, "ps", 0);
   Process chief = startTask(file, "worker", 0, {"--run-dir", folder_.path() + "/runs/chief"});
   Process other = startTask(file, "worker", 1, {"--run-dir", folder_.path() + "/runs/other"});
-  // Whichever declares last.
+  // Either may declare last.
   const ProcessResult results[] = {chief.wait(seconds(60)), other.wait(seconds(60))};
   const bool chief_refused = results[0].exit_code == 78;
   const ProcessResult& refused = results[chief_refused ? 0 : 1];

@@ -1,5 +1,5 @@
-// Jobs whose tasks talk over TLS, with keys that dtf-launch made: they train as without, also when
-// tasks are killed, and whoever has not the right key is kept out, in words.
+// Jobs with keys of dtf-launch, over TLS: they train as without keys, even when tasks are killed. A
+// peer without the right key is refused with a message.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@
 #include "common/cluster/cluster_yaml.h"
 #include "common/net/caller_loop.h"
 #include "common/net/tls_keys.h"
-#include "common/wire/ps_link.h"
+#include "common/wire/ps/ps_link.h"
 #include "tests/e2e/raw_connection.h"
 #include "tests/e2e/recovery_fixture.h"
 #include "tests/support/another_user.h"
@@ -49,7 +49,7 @@ class KeysTest : public RecoveryTest {
   std::string logOf(const std::string& name, const std::string& task, int attempt = 1) const {
     return folder_.read(fmt::format("runs/{}/logs/{}.{}.log", name, task, attempt));
   }
-  // What ps/0 answers to whoever has `certified`'s key and says that it is `said`.
+  // The answer of ps/0 to a peer that has `certified`'s key and claims to be `said`.
   Error refusalOf(const std::string& file, const std::string& certified, TaskId said) {
     const cluster::JobSpec job = cluster::loadCluster(file, {});
     net::CallerLoop loop(Duration{0}, net::Credentials::ofKeys(std::make_shared<net::TlsKeys>(
@@ -72,7 +72,7 @@ class KeysTest : public RecoveryTest {
     loop.call([&] { link = nullptr; });
     return refusal.value_or(Error(ErrorCode::kInternal, "it was let in"));
   }
-  // `openssl s_client` with `more`; what it says.
+  // Runs `openssl s_client` with `more`; returns its output.
   ProcessResult knock(int port, const std::vector<std::string>& more) const {
     std::vector<std::string> argv = {"openssl", "s_client", "-connect",
                                      fmt::format("127.0.0.1:{}", port), "-brief"};
@@ -88,7 +88,7 @@ class KeysTest : public RecoveryTest {
   }
 };
 
-// Without keys: who is who on loopback the kernel says.
+// Without keys, the kernel identifies peers on loopback by their user.
 class AnotherUserTest : public KeysTest {
  protected:
   void SetUp() override {
@@ -251,7 +251,7 @@ TEST_F(KeysTest, PagesAreHttpsForWhoHasAKeyOfTheJob) {
   EXPECT_THAT(curl("https://" + at + "/", friendly), EndsWith("\n200"));
   EXPECT_THAT(curl("https://" + at + "/readyz", friendly),
               AllOf(StartsWith("not ready: "), EndsWith("\n503")));
-  // As a browser has it: certificate and key in one file, as daemons/METRICS.md makes it.
+  // Certificate and key in one file, as browsers import it and daemons/METRICS.md makes it.
   const std::string bundle = folder_.path() + "/client.p12";
   const ProcessResult made = runProcess(
       {"openssl", "pkcs12", "-export", "-in", client, "-out", bundle, "-passout", "pass:secret"},
@@ -304,7 +304,7 @@ TEST_F(AnotherUserTest, IsRefusedByAJobsTask) {
   ps_[0]->signal(SIGKILL);
 }
 
-// Who takes the port of a ps is sent no parameters.
+// A worker sends no parameters to another user's process on the ps's port.
 TEST_F(AnotherUserTest, IsNotTakenForATask) {
   const AnotherUser nobody([](int tell) {
     const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -349,11 +349,11 @@ TEST_F(KeysTest, BadKeysAreSaidBeforeATaskStarts) {
   std::filesystem::remove(keys() + "/ps-1.pem");
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"check", file}, {file}, {"serve", file}})
-    EXPECT_THAT(refusal(words, 65), AllOf(StartsWith(file + ":"), HasSubstr(" has no key of ps/1"),
+    EXPECT_THAT(refusal(words, 65), AllOf(StartsWith(file + ":"), HasSubstr(" has no key for ps/1"),
                                           HasSubstr("keys: keys\n")));
   EXPECT_THAT(refusal({"check", file, "--set", "job=other"}, 78),
               HasSubstr("are of job 'job', but this is job 'other'"));
-  EXPECT_THAT(refusal({file, "--keys", "none"}, 65), HasSubstr("is no folder of keys"));
+  EXPECT_THAT(refusal({file, "--keys", "none"}, 65), HasSubstr("is not a folder of keys"));
 }
 
 // With keys a task may listen where others can reach it; without, the refusal says how to make

@@ -14,7 +14,7 @@
 #include "common/engine/session.h"
 #include "common/graph/builder.h"
 #include "common/graph/op_def.h"
-#include "common/wire/remote_tasks.h"
+#include "common/wire/session/remote_tasks.h"
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -61,7 +61,7 @@ TEST_F(LargeTensorTest, ThreeGibibytesArriveWhereTheyWereSent) {
 
   Tensor x(DType::kFloat32, {kRows, 1});
   std::iota(x.as<float>().begin(), x.as<float>().end(), 1.0F);
-  // Twice, for the second one meets what the first has left.
+  // Twice: the second step runs in the memory that the first one left.
   for (int step = 0; step < 2; ++step) {
     const std::vector<Tensor> columns = session.run(std::vector<engine::Feed>{{"x", &x}}, fetches);
     ASSERT_EQ(columns.size(), fetches.size());

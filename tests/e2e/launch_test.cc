@@ -1,4 +1,5 @@
-// dtf-launch with real processes: what a job leaves behind when it ends well, badly, or by force.
+// dtf-launch with real processes: files and processes left by a job that ends well, with an error,
+// or by force.
 
 #include <signal.h>
 #include <unistd.h>
@@ -158,7 +159,7 @@ TEST_F(LaunchTest, AWorkerThatTheKernelKilledForLackOfMemoryIsSaidToBe) {
   Process launcher(launchCommand(file, {"--bin-dir", folder_.path()}), {}, folder_.path());
   const ProcessResult result = launcher.wait(seconds(60));
   EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
-  EXPECT_NE(result.err.find("was killed by SIGKILL (signal 9), it seems by the kernel, for lack of "
+  EXPECT_NE(result.err.find("was killed by SIGKILL (signal 9), probably by the kernel, for lack of "
                             "memory: see dmesg"),
             std::string::npos)
       << result.err;
@@ -187,11 +188,12 @@ TEST_F(LaunchTest, MetricsWithoutDataToEvaluateAreAWarningOnce) {
   folder_.write("job.yaml", text.erase(eval, text.find('\n', eval) + 1 - eval));
   const ProcessResult result = launch(file);
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.err.find("there is nothing to evaluate"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("'metrics' are computed on data.eval"), std::string::npos)
+      << result.err;
   EXPECT_EQ(result.err.find("warning event=nothing_to_evaluate"), std::string::npos) << result.err;
 }
 
-// The lock goes with the file: whoever removes the folder is told what that means, once.
+// The lock goes with the file: one warning names the removed directory.
 TEST_F(LaunchTest, ARunDirectoryThatIsRemovedIsNamed) {
   Process launcher(launchCommand(writeCluster({.steps = 100000000})), {}, folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("step", seconds(20))) << launcher.err();

@@ -1,7 +1,7 @@
-// What training is for: accuracy, on the real MNIST where its files are, else on the digits that
-// dtf draws. Where DTF_WHOLE_TRAINING is set (test.sh --all) to the end and to the figures of the
-// names; else for as many steps as show that a network learns, and one network of each kind of
-// kernels: training is most of the processor time of all end-to-end tests.
+// Accuracy of trained networks, on the real MNIST where its files are, else on the digits that dtf
+// draws. With DTF_WHOLE_TRAINING (test.sh --all) each job trains to the end and to the figure in
+// its name. Otherwise it trains only long enough to show that the network learns, one network per
+// kind of kernel: training takes most of the processor time of all end-to-end tests.
 
 #include <cstdio>
 #include <cstdlib>
@@ -46,7 +46,7 @@ class LearnsTest : public ClusterTest {
     return {"train.data.train=" + files("train"), "train.data.eval=" + files("t10k")};
   }
 
-  // Of the test command's --all: skipped without it.
+  // Reason to skip a test that only scripts/test.sh --all runs.
   static constexpr const char* kWholeOnly =
       "trained by scripts/test.sh --all, or with DTF_WHOLE_TRAINING=1";
 
@@ -65,7 +65,7 @@ class LearnsTest : public ClusterTest {
     return result.exit_code == 0 ? summary()["eval"] : Json{{"accuracy", 0.0}};
   }
 
-  // Of images: the accuracy.
+  // The accuracy of a job on images.
   double accuracyOf(const std::string& job, const std::vector<std::string>& more) {
     std::vector<std::string> settings = dataSettings();
     settings.insert(settings.end(), more.begin(), more.end());
@@ -103,12 +103,12 @@ TEST_F(LearnsTest, AConvolutionalNetworkIsBetterThanAPerceptron) {
   }
   const double least = mnistFolder().empty() ? 0.99 : 0.992;
   EXPECT_GE(accuracyOf("mnist_lenet.yaml", {}), least);
-  // There a step is one gradient, here one of both workers.
+  // In async mode a step is one worker's gradient, in sync mode one of both.
   EXPECT_GE(accuracyOf("mnist_lenet.yaml", {"train.replication={mode: async}", "train.steps=6000"}),
             least);
 }
 
-// Of whole trainings, 0.2 % of the test images are what two of them differ by anyway.
+// Two whole trainings differ by 0.2 % of the test images anyway.
 TEST_F(LearnsTest, WinogradsConvolutionsCostNoAccuracy) {
   std::vector<std::string> steps;
   if (!isWhole()) steps = {"train.steps=20"};

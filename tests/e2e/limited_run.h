@@ -1,13 +1,13 @@
 #pragma once
 
-// A program run to its end under limits, and what it spent.
+// Runs a program under limits and measures its use of memory and time.
 
 #include <string>
 #include <vector>
 
 namespace dtf::testing {
 
-// What a program that reads any file may spend (SECURITY.md, "Files").
+// Limits for a program that reads any file (SECURITY.md, "Files").
 inline constexpr long kMemoryMaxKib = 512 * 1024;
 inline constexpr double kSecondsMax = 10;
 

@@ -1,5 +1,5 @@
-// The program of the end-to-end tests. Each file of tests is a test of meson's, so that they run
-// side by side: `e2e --file resume` runs those of resume_test.cc.
+// The program of the end-to-end tests. Each file of tests is one Meson test, so that they run side
+// by side: `e2e --file resume` runs the tests of resume_test.cc.
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
@@ -26,8 +26,7 @@ std::string testsOf(std::string_view name) {
   return filter;
 }
 
-// Of this process and of those that it has started and that have ended, but for those whose parent
-// had ended before.
+// Processor time of this process and of its children that have ended and were waited for.
 double processorSeconds() {
   double seconds = 0;
   for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {

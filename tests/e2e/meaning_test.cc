@@ -1,6 +1,6 @@
-// What a number means belongs to the model: a table of what may change between two runs and of the
-// verbs that use the model. Each cell is the same result or a refusal with both sides; another
-// result is the fault.
+// A table of changes between two runs, and of the verbs that use the model. Each cell is the same
+// result or a refusal that names both sides. Another result is the fault: the meaning of each
+// number belongs to the model.
 
 #include <filesystem>
 #include <functional>
@@ -45,7 +45,7 @@ std::string tableOf(const std::vector<std::string>& columns, bool header = true)
   return text;
 }
 
-// What the job's file says of its data.
+// The `data` keys of the job file.
 struct Said {
   std::string label = "kind";
   std::string features;  // "[a, b]"; empty: all others
@@ -60,7 +60,7 @@ struct Change {
   std::vector<std::string> columns = {"a", "b", "city", "kind"};
   Said said = {};
   bool has_header = true;
-  // What each verb does: "same", or a part of the refusal.
+  // The expected result of each verb: "same", or a part of the refusal.
   std::string evaluated = "same";
   std::string predicted = "same";
   std::string resumed = "same";
@@ -111,8 +111,8 @@ std::vector<Change> changes() {
        {"a", "b", "city", "kind"},
        {"kind", "", "[no, yes]", "vocabulary_list: [york, rome]"},
        true,
-       "place",
-       "place",
+       "place: word 0 is 'rome' of the 2 that the model was trained on, and 'york' of the 2",
+       "place: word 0 is 'rome' of the 2 that the model was trained on, and 'york' of the 2",
        "place: word 0 is 'rome' of the 2 that the model was trained on, and 'york' of the 2"},
       {"words that are hashed",
        {"a", "b", "city", "kind"},
@@ -162,20 +162,20 @@ class MeaningTest : public ClusterTest {
     return runProcess(std::move(argv), seconds(60), {}, folder_.path());
   }
 
-  // Of eval --json; null: it has failed.
+  // The loss that eval --json reports; null: it has failed.
   static Json lossOf(const std::string& line) {
     const Json event = Json::parseOrNull(line);
     return event.contains("loss") ? event["loss"] : Json();
   }
 
-  // The run that each cell begins from.
+  // Restores the run that each cell begins from.
   void restoreRun() {
     std::filesystem::remove_all(folder_.path() + "/runs/job");
     std::filesystem::copy(folder_.path() + "/kept", folder_.path() + "/runs/job",
                           std::filesystem::copy_options::recursive);
   }
 
-  // "same" where the verb gives `wanted`.
+  // Expects the same result where `wanted` is "same", else a refusal that contains `wanted`.
   static void expectCell(const std::string& cell, const std::string& wanted,
                          const ProcessResult& result, bool is_same) {
     if (wanted == "same") {
@@ -219,7 +219,7 @@ TEST_F(MeaningTest, EachChangeGivesEachVerbTheSameResultOrARefusal) {
   }
 }
 
-// Each format that weights travel in keeps what its numbers mean.
+// Each format of weights keeps the meaning of their numbers.
 TEST_F(MeaningTest, WhatIsExportedIsImportedToTheSameNumbersOrRefused) {
   folder_.write("t.csv", tableOf({"a", "b", "city", "kind"}));
   std::string file = write({});
@@ -244,7 +244,7 @@ TEST_F(MeaningTest, WhatIsExportedIsImportedToTheSameNumbersOrRefused) {
   }
 }
 
-// Nothing of the training is needed afterwards but the run's folder.
+// Only the run's folder is needed afterwards.
 TEST_F(MeaningTest, TheTrainingTableIsNotNeededAfterwards) {
   folder_.write("t.csv", tableOf({"a", "b", "city", "kind"}));
   const std::string file = write({});

@@ -17,7 +17,7 @@ constexpr const char* kShared = "event=memory_shared";
 
 class MemoryTest : public RecoveryTest {
  protected:
-  // Of arenas that take many pages.
+  // A job whose arenas take many pages.
   static ClusterOptions wide(const std::string& mode) {
     ClusterOptions options;
     options.mode = mode;
@@ -49,7 +49,7 @@ TEST_F(MemoryTest, AJobHasTheBitsOfOneWhoseArenasTravel) {
   expectNothingLeft();
 }
 
-// Another file for one task, as on a host that doesn't want it.
+// One task has another file, as on a host that disables shared memory.
 TEST_F(MemoryTest, ArenasTravelWhereOneSideDoesNotShare) {
   ClusterOptions options = wide("async");
   options.train_more = "  placement: {strategy: greedy}\n";  // weights on both
@@ -71,8 +71,8 @@ TEST_F(MemoryTest, ArenasTravelWhereOneSideDoesNotShare) {
   EXPECT_EQ(summary()["global_step"], 40);
 }
 
-// Of a worker the ps keep what they still read, of a ps the workers; with the successor of each
-// memory is shared anew.
+// The ps keep the arena of a lost worker while they still read it; the workers keep a lost ps's.
+// Each successor shares memory anew.
 TEST_F(MemoryTest, LostTasksAreReplacedAndNoBitIsLost) {
   ClusterOptions options = wide("sync");
   options.steps = 900;

@@ -1,4 +1,4 @@
-// What the tasks of a job answer over HTTP: /healthz, /readyz and /metrics of real processes.
+// /healthz, /readyz and /metrics of the real processes of a job.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -42,14 +42,14 @@ MetricsPage scrape(int port) {
   return parseMetrics(answer.body);
 }
 
-// Of "127.0.0.1:40123".
+// Port of an address like "127.0.0.1:40123".
 int portOf(const std::string& address) {
   return std::stoi(address.substr(address.rfind(':') + 1));
 }
 
 class MetricsTest : public ClusterTest {
  protected:
-  // A job by hand whose ps/0 and worker/0 answer at ports of their own.
+  // A job by hand; ps/0 and worker/0 serve metrics on ports of their own.
   void describe(ClusterOptions options = {}) {
     options.ps = options.workers = 1;
     options.steps = kEndless;

@@ -1,4 +1,4 @@
-// Mistakes of users: each gets an answer that says where and what to do, and the exit code of the
+// Mistakes of users: each answer names the place and the remedy, with the exit code of the
 // contract.
 
 #include <arpa/inet.h>
@@ -55,7 +55,7 @@ class MistakesTest : public ClusterTest {
     return "data: {train: {format: idx, images: " + folder_.path() +
            "/images, labels: " + folder_.path() + "/labels}, batch_size: 10}";
   }
-  // A cluster whose training data are the IDX files of this test's folder.
+  // A cluster that trains on the IDX files of this test's folder.
   std::string writeIdxCluster() {
     return folder_.write(
         "idx.yaml",
@@ -244,8 +244,7 @@ TEST_F(MistakesTest, ATaskThatServesListensBeyondLoopbackOnlyWhenAskedTo) {
   }
 }
 
-// What the file system doesn't let this user do. Root is let do everything, so it does without the
-// capabilities for that.
+// Files that this user may not use. Root may use them all, so it runs without those capabilities.
 TEST_F(MistakesTest, WhatTheUserMayNotIsNamedWithACodeOfItsOwn) {
   const auto launched = [this](const std::string& file) {
     std::vector<std::string> argv = launchCommand(file);
@@ -276,7 +275,7 @@ TEST_F(MistakesTest, WhatTheUserMayNotIsNamedWithACodeOfItsOwn) {
   expectNothingLeft();
 }
 
-// From so few that nothing can be opened to nearly enough for four tasks: never a word of building.
+// From too few to open any file to nearly enough for four tasks: no message asks to build dtf.
 TEST_F(MistakesTest, TooFewOpenFilesAreNamed) {
   const std::string file = writeCluster({.steps = 20});
   int refused = 0;
@@ -322,8 +321,8 @@ TEST_F(MistakesTest, ADaemonsCommandLineIsAnsweredPlainly) {
     const ProcessResult result = runProcess({binary(program), "--steps", "5"}, seconds(30));
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_EQ(result.err, program +
-                              ": error: unknown option '--steps': a key of the file is changed by "
-                              "--set train.steps=VALUE; try '" +
+                              ": error: unknown option '--steps': to change this key of the file, "
+                              "give --set train.steps=VALUE; try '" +
                               program + " --help'\n");
   }
 }

@@ -1,4 +1,4 @@
-// dtf-launch eval, predict, export, import: what uses a trained model without its cluster.
+// dtf-launch eval, predict, export, import: the verbs that use a trained model without its cluster.
 
 #include <algorithm>
 #include <filesystem>
@@ -77,7 +77,7 @@ TEST_F(ModelVerbsTest, EvalSaysWhatTheJobsLastEvaluationSaid) {
   }
 }
 
-// Of the evaluation data; and of a file of images.
+// Predicts the evaluation data, then a file of images.
 TEST_F(ModelVerbsTest, PredictNamesAClassForEachExample) {
   ClusterOptions learned = options();
   learned.steps = 200;
@@ -123,6 +123,56 @@ TEST_F(ModelVerbsTest, PredictNamesAClassForEachExample) {
   EXPECT_EQ(verb("predict", file, {"--input", folder_.path() + "/no"}).exit_code, 65);
 }
 
+// A table with an id that the job doesn't use, and a record that can't be read.
+TEST_F(ModelVerbsTest, PredictKeepsColumnsOfATable) {
+  folder_.write("t.csv", "a,b,kind\n1,2,no\n3,4,yes\n5,6,no\n7,8,yes\n");
+  const std::string file = folder_.write(
+      "table.yaml",
+      "job: table\nrun_dir: runs/table\ntrain:\n"
+      "  model: {input: {shape: [2]}, layers: [dense: {units: 1}], loss: binary_crossentropy}\n"
+      "  data: {batch_size: 2, train: {format: csv, files: [t.csv], label_column: kind, "
+      "class_names: [no, yes]}, eval: {format: csv, files: [t.csv], label_column: kind, "
+      "class_names: [no, yes]}}\n  steps: 2\n");
+  ASSERT_EQ(verb("up", file, {"-q"}).exit_code, 0);
+  const std::string input =
+      folder_.write("in.csv", "id,b,name,a\n007,2,\"Ann, B\",1\n8,x,Cid,3\n9,6,Dan,5\n");
+  const ProcessResult csv =
+      verb("predict", file, {"--input", input, "--keep", "id,name", "--output", "out.csv"});
+  ASSERT_EQ(csv.exit_code, 0) << csv.err;
+  std::istringstream lines(folder_.read("out.csv"));
+  std::string title, first, second, third;
+  std::getline(std::getline(std::getline(std::getline(lines, title), first), second), third);
+  EXPECT_TRUE(title.starts_with("example,id,name,class,class_name,")) << title;
+  EXPECT_TRUE(first.starts_with("0,007,\"Ann, B\",")) << first;
+  EXPECT_TRUE(second.starts_with("1,8,Cid,,,,")) << second;
+  EXPECT_TRUE(third.starts_with("2,9,Dan,")) << third;
+
+  const ProcessResult json =
+      verb("predict", file, {"--input", input, "--keep", "id", "--keep", "name", "--json"});
+  ASSERT_EQ(json.exit_code, 0) << json.err;
+  std::istringstream objects(json.out);
+  std::vector<Json> said;
+  for (std::string line; std::getline(objects, line);) said.push_back(Json::parse(line));
+  ASSERT_EQ(said.size(), 3u) << json.out;
+  EXPECT_EQ(said[0]["id"], "007");
+  EXPECT_EQ(said[1]["id"], 8);
+  EXPECT_TRUE(said[1].contains("error"));
+  EXPECT_EQ(said[2]["name"], "Dan");
+
+  EXPECT_EQ(said[0]["probability_of"], "yes");
+  EXPECT_TRUE(title.ends_with(",p(yes),error")) << title;
+  const ProcessResult text = verb("predict", file, {"--input", input});
+  EXPECT_TRUE(text.out.starts_with("# example\tclass\tclass_name\tp(yes)\n")) << text.out;
+  const ProcessResult evaluated = verb("predict", file, {"--keep", "a"});
+  EXPECT_TRUE(evaluated.out.starts_with("# example\ta\ttruth\tclass\tclass_name\tp(yes)\n0\t1\tno"))
+      << evaluated.out << evaluated.err;
+  const ProcessResult unknown = verb("predict", file, {"--input", input, "--keep", "ident"});
+  EXPECT_EQ(unknown.exit_code, 78) << unknown.out;
+  EXPECT_NE(unknown.err.find("there is no column 'ident': the columns are id, b, name, a"),
+            std::string::npos)
+      << unknown.err;
+}
+
 TEST_F(ModelVerbsTest, EvalOfAJobThatRuns) {
   ClusterOptions endless = options();
   endless.steps = 100'000'000;
@@ -141,7 +191,7 @@ TEST_F(ModelVerbsTest, EvalOfAJobThatRuns) {
   EXPECT_EQ(launcher.wait(seconds(10)).exit_code, 0);
 }
 
-// What one job has learned another goes on with, through each format.
+// Weights that one job has learned start another, through each format.
 TEST_F(ModelVerbsTest, AJobStartsFromImportedWeights) {
   const std::string first = writeCluster(options(), "first");
   ASSERT_EQ(launch(first).exit_code, 0);
@@ -224,7 +274,7 @@ TEST_F(ModelVerbsTest, MistakesAreSaidInWords) {
       << other.err;
   const ProcessResult missing = verb("eval", file, {"--checkpoint", "7"});
   EXPECT_EQ(missing.exit_code, 65);
-  EXPECT_NE(missing.err.find("there are those of the steps 20, 40"), std::string::npos)
+  EXPECT_NE(missing.err.find("there are checkpoints of the steps 20, 40"), std::string::npos)
       << missing.err;
   const ProcessResult no_data = verb(
       "eval", file, {"--set", "train.data={train: {format: digits, count: 50}, batch_size: 10}"});

@@ -9,8 +9,8 @@
 #include "tests/e2e/ssh_fixture.h"
 
 // `dtf-launch check --network` between hosts that are network namespaces, each with a real sshd and
-// two network cards: eth0 with the addresses of the cluster file, eth1 with others. What goes
-// through eth0 of the third is held back to 40 Mbit/s.
+// two network cards: eth0 with the addresses of the cluster file, eth1 with others. eth0 of the
+// third host is limited to 40 Mbit/s.
 
 namespace dtf::testing {
 
@@ -169,8 +169,8 @@ TEST_F(NetworkTest, ASlowCardIsFoundFromBothSidesAndTheBetterOneNamed) {
   EXPECT_EQ(slow, 4u);
   EXPECT_THAT(
       network["warnings"].asStrings(),
-      ElementsAre(HasSubstr("what goes out of 10.70.0.13 is slow for all others"),
-                  HasSubstr("what goes into 10.70.0.13 is slow for all others"),
+      ElementsAre(HasSubstr("all connections out of 10.70.0.13 are slow"),
+                  HasSubstr("all connections into 10.70.0.13 are slow"),
                   AllOf(HasSubstr("wrong network card? 10.70.0.13 is 10.70.0.13 on its eth0"),
                         HasSubstr("its eth1 with 10.71.0.13"))));
   expectNoTask();

@@ -85,10 +85,10 @@ TEST_F(OneProcessTest, IsSavedWhenItIsStopped) {
 }
 
 TEST_F(OneProcessTest, MistakesAreSaidInWords) {
-  const std::string two = withoutPs(options("sync"), "cluster: {worker: [local, local]}\n", "two");
-  const ProcessResult refused = launch(two);
+  const std::string alone = withoutPs(options("sync"), "durability: replica\n", "alone");
+  const ProcessResult refused = launch(alone);
   EXPECT_EQ(refused.exit_code, 78);
-  EXPECT_NE(refused.err.find("2 workers need 'ps'"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("'replica' needs at least two"), std::string::npos) << refused.err;
   const std::string one =
       withoutPs(options("sync"), "durability: {snapshot: {every_steps: 5}}\n", "one");
   const ProcessResult snapshot = launch(one);

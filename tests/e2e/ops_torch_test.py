@@ -1,9 +1,10 @@
-"""Each op of the catalogue beside PyTorch's: what it gives, and the gradients of what it reads.
+"""Each op of the catalogue against PyTorch's: its outputs, and the gradients of its inputs.
 
 Usage: ops_torch_test.py LIBDTF [WORD]          libdtf.so; WORD: only ops whose name has it
 
-Ops run in this process, through the C interface. One that is in neither of the lists below fails the test, so that none
-is added without being compared. Exit 77 (skipped, with the reason) where Python lacks torch.
+Ops run in this process, through the C interface. An op that is in neither of the lists below
+fails the test, so that every new op is compared. Exit 77 (skipped, with the reason) where Python
+lacks torch.
 """
 import ctypes
 import sys
@@ -19,9 +20,9 @@ except ImportError as missing:
 SEED = 20261126
 random = np.random.default_rng(SEED)
 
-# Gradients, which are compared as those of the ops that they belong to; what has a state, moves
-# tensors, draws numbers or calls functions, which have tests of their own; and what no framework
-# has.
+# - Gradient ops are compared with the op they belong to.
+# - Ops that hold a state, move tensors, draw numbers or call functions have tests of their own.
+# - The rest exists in no other framework.
 NOT_COMPARED = {
     "Placeholder", "Const", "Variable", "NoOp", "ReadVariable", "Assign", "AssignAdd", "AssignSub", "ScatterAdd",
     "ScatterUpdate", "If", "While", "Dropout", "StatelessRandomUniform", "StatelessRandomNormal", "MulRows",
@@ -124,7 +125,8 @@ def whole(*shape, below, kind=np.int32):
 
 
 class Case:
-    """`theirs`: from PyTorch's tensors, of float64 where ours are float32, to what output 0 is."""
+    """`theirs`: maps PyTorch's tensors, float64 where ours are float32, to the expected output 0.
+    """
 
     def __init__(self, op, inputs, theirs, attributes=None, gradients=True):
         self.op, self.inputs, self.theirs, self.attributes = op, inputs, theirs, attributes or {}

@@ -34,7 +34,7 @@ TEST_F(OverlapTest, AJobOfOneWorkerRepeatsToTheBitAndIsNotThatOfOneThatWaits) {
   expectNothingLeft();
 }
 
-// As people see it in their timeline.
+// The timeline shows the exchange and the next batch side by side.
 TEST_F(OverlapTest, TheExchangeAndTheNextBatchAreAtTheSameTime) {
   ClusterOptions options = overlapped(1);
   options.batch_size = 200;

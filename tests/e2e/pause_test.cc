@@ -1,5 +1,5 @@
-// `launch: {on_sigterm: pause}`: a job whose host is told to end is saved, and goes on when whoever
-// starts its tasks has started them again.
+// `launch: {on_sigterm: pause}`: a job saves when its host shuts down, and continues when its tasks
+// are started again.
 
 #include <signal.h>
 
@@ -42,7 +42,7 @@ class PauseTest : public ClusterTest {
     ASSERT_TRUE(chief.waitForOutput("event=checkpoint step=", seconds(30))) << chief.err();
   }
 
-  // One of the four is told to end, as on a host that is shut down. Returns the step.
+  // Sends SIGTERM to one of the four, as a shutdown of its host does. Returns the step.
   uint64_t pauseBy(size_t told, std::vector<Process>& all) {
     all[told].signal(SIGTERM);
     for (Process& task : all) {
@@ -82,7 +82,7 @@ TEST_F(PauseTest, ATaskThatIsToldToEndPausesAllAndStartedAgainTheyEndWithTheSame
   EXPECT_EQ(summary()["parameters_digest"], calm["parameters_digest"]);
 }
 
-// ps/1 counts no steps of the job itself: it has to be told, too, which end is the last.
+// ps/1 does not count the job's steps itself: a message has to tell a pause from the end.
 TEST_F(PauseTest, AnAsynchronousJobIsPausedAndItsEndIsNoPause) {
   ClusterOptions by_hand = options(200'000'000);
   by_hand.mode = "async";

@@ -13,7 +13,7 @@ namespace dtf::testing {
 // Errors: std::runtime_error when every block is locked.
 std::vector<int> freePorts(int count);
 
-// Whether `port` came from freePorts() in this process: then whoever listens there is ours.
+// Whether `port` came from freePorts() in this process: its listener is a process of this test.
 bool isGiven(int port);
 
 // Whether localhost's `port` has a listener.

@@ -1,8 +1,9 @@
-"""A real Prometheus server finds the tasks of a job, scrapes them, and can be asked what they are at, also by
-each panel of configs/grafana/dtf.json; promtool has nothing to say of the pages.
+"""A real Prometheus server finds the tasks of a job, scrapes them, and answers queries about them,
+each panel of configs/grafana/dtf.json included; promtool reports no problem in the pages.
 Usage: prometheus_test.py BUILD_FOLDER
 
-Where there is no Prometheus, Debian's package is unpacked in the build folder: nothing is installed.
+Where there is no Prometheus, Debian's package is unpacked in the build folder: nothing is
+installed.
 """
 import glob
 import json

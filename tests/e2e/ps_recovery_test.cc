@@ -73,7 +73,7 @@ TEST_F(PsRecoveryTest, WithBackupWorkersToo) {
   EXPECT_EQ(summary("job")["global_step"], kSteps);
 }
 
-// Whoever waits for the end of the save trains on.
+// Workers that wait for the end of the save train on.
 TEST_F(PsRecoveryTest, APsLostInTheLastSaveTakesAllBackAndTheyTrainToTheEndAgain) {
   ClusterOptions options = savedJob();
   options.train_more = "  report: {every_steps: 20}\n  checkpoint: {every_steps: 100000}\n";

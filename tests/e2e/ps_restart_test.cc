@@ -55,7 +55,7 @@ TEST_F(PsRestartTest, AFrozenPsIsReplacedWhenItsLeaseHasRunOut) {
   disturb(SIGSTOP);
 }
 
-// Nothing holds its values: the job says so, and who was lost.
+// Nothing holds the values of ps/1: the job ends and names it.
 TEST_F(PsRestartTest, WithoutACheckpointTheJobEndsAndSaysWhatWasLost) {
   ClusterOptions options = job();
   options.train_more.clear();

@@ -1,7 +1,7 @@
 #pragma once
 
-// A connection to a daemon without dtf's client: whatever bytes a test wants to send, read or left
-// unread, and what that costs the daemon.
+// A connection to a daemon without dtf's client: a test sends any bytes, reads or ignores the
+// answers, and measures the daemon's memory.
 
 #include <sys/types.h>
 
@@ -10,10 +10,10 @@
 
 namespace dtf::testing {
 
-// What a control connection starts with, of this version's protocol (common/net/preamble.h).
+// The first bytes of a control connection, in this version's protocol (common/net/preamble.h).
 std::string preamble();
 
-// What a process has in memory, in KiB; 0 when it is gone.
+// Resident memory of a process, in KiB; 0 when it is gone.
 long residentKb(pid_t pid);
 
 // Owns: a socket, connected to localhost.

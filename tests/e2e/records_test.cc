@@ -26,6 +26,7 @@ struct Records {
   std::string input;  // of the model
   int units = 2;
   size_t bad = 0;
+  std::string file = {};  // the same records without labels, for predict --input; empty: none
 };
 
 class RecordsTest : public ClusterTest {
@@ -39,27 +40,51 @@ class RecordsTest : public ClusterTest {
     return {"csv",
             "{format: csv, files: [t.csv], label_column: class, class_names: [even, odd], "
             "max_bad_records: 5}",
-            "[2]", 2, 2};
+            "[2]",
+            2,
+            2,
+            "t.csv"};
+  }
+
+  // In two files without a header, words beside numbers, one record of two lines.
+  Records categories() {
+    std::string first, second;
+    for (size_t i = 0; i < kRecords; ++i)
+      (i < 9 ? first : second) += std::to_string(i % 2) + "," + (i == 12 ? "?" : "7") + ",w" +
+                                  std::to_string(i) + (i == 3 ? ",\"a\nb\"\n" : ",c\n");
+    folder_.write("first.csv", first);
+    folder_.write("second.csv", second);
+    folder_.write("all.csv", first + second);
+    return {
+        "categories",
+        "{format: csv, files: [first.csv, second.csv], header: false, label_column: 1, "
+        "feature_columns: [2], categorical_columns: {word: {columns: [3], hash_bucket_size: 50}}, "
+        "max_bad_records: 1}",
+        "[1]",
+        2,
+        1,
+        "all.csv"};
   }
 
   Records npy() {
     writeArrays();
-    return {"npy", "{format: npy, features: x.npy, labels: y.npy}", "[3]"};
+    return {"npy", "{format: npy, features: x.npy, labels: y.npy}", "[3]", 2, 0, "x.npy"};
   }
 
   Records npz() {
     const auto [x, y] = writeArrays();
     folder_.write("d.npz", data::zipOf({{"x.npy", x}, {"y.npy", y}}, true));
-    return {"npz", "{format: npz, archive: d.npz, features: x, labels: y}", "[3]"};
+    return {"npz", "{format: npz, archive: d.npz, features: x, labels: y}", "[3]", 2, 0, "d.npz"};
   }
 
   Records idx() {
-    std::string labels;
+    std::string labels, pixels;
     for (size_t i = 0; i < kRecords; ++i) labels.push_back(static_cast<char>(i % 2));
-    folder_.write("images", data::idxHeader(data::kImagesMagic, {kRecords, 2, 2}) +
-                                std::string(4 * kRecords, 'x'));
+    for (size_t i = 0; i < kRecords; ++i) pixels += std::string(4, static_cast<char>(i));
+    folder_.write("idx-images", data::idxHeader(data::kImagesMagic, {kRecords, 2, 2}) + pixels);
     folder_.write("labels", data::idxHeader(data::kLabelsMagic, {kRecords}) + labels);
-    return {"idx", "{format: idx, images: images, labels: labels}", "[2, 2, 1]"};
+    return {"idx",       "{format: idx, images: idx-images, labels: labels}", "[2, 2, 1]", 2, 0,
+            "idx-images"};
   }
 
   Records cifar10() {
@@ -80,7 +105,8 @@ class RecordsTest : public ClusterTest {
           folder + std::to_string(i) + ".png",
           i == 7 || i == 8 || i == 9 ? "no image" : data::pngOf(4, 4, data::plain(16, colour)));
     }
-    return {"images", "{format: images, folder: images, max_bad_records: 3}", "[4, 4, 3]", 2, 3};
+    return {"images", "{format: images, folder: images, max_bad_records: 3}", "[4, 4, 3]", 2, 3,
+            "images"};
   }
 
   // How many examples the workers have trained on, by their last words.
@@ -95,24 +121,51 @@ class RecordsTest : public ClusterTest {
     return examples;
   }
 
-  ProcessResult verb(const std::string& name, const std::string& file) {
-    return runProcess({binary("dtf-launch"), name, file, "--json"}, seconds(30));
+  ProcessResult verb(const std::string& name, const std::string& file,
+                     const std::vector<std::string>& more = {}) {
+    std::vector<std::string> argv = {binary("dtf-launch"), name, file, "--json"};
+    argv.insert(argv.end(), more.begin(), more.end());
+    return runProcess(argv, seconds(30));
+  }
+
+  // `evaluated`: keys of data beside train.
+  std::string writeJob(const Records& records, const std::string& name, const std::string& mode,
+                       const std::string& evaluated) {
+    return folder_.write(
+        name + ".yaml",
+        "job: " + name + "\nrun_dir: " + folder_.path() + "/runs/" + name +
+            "\ncluster:\n  ps: [localhost:auto]\n  worker: [localhost:auto, localhost:auto]\n"
+            "train:\n  model: {input: {shape: " +
+            records.input + "}, layers: " + layersOf(records) +
+            ", loss: sparse_categorical_crossentropy}\n  data:\n    train: " + records.spec +
+            "\n    " + evaluated +
+            "\n    batch_size: 4\n  optimizer: {gradient_descent: {learning_rate: 0.0001}}\n"
+            "  replication: {mode: " +
+            mode + "}\n  epochs: 3\n  checkpoint: {every_steps: 1000}\n");
+  }
+
+  static std::string layersOf(const Records& records) {
+    const std::string last = "dense: {units: " + std::to_string(records.units) + "}]";
+    if (records.name != "categories") return "[flatten, " + last;
+    return "[dense: {units: 2, name: number}, embedding: {categories: word, input_dim: 50, "
+           "output_dim: 2, combiner: sum}, concatenate: {with: [number]}, " +
+           last;
+  }
+
+  void expectPredicted(const ProcessResult& predicted, size_t good) {
+    ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+    std::istringstream lines(predicted.out);
+    size_t all = 0, answered = 0;
+    for (std::string line; std::getline(lines, line); ++all)
+      if (Json::parse(line)["error"].isNull()) ++answered;
+    EXPECT_EQ(all, kRecords) << predicted.out;
+    EXPECT_EQ(answered, good) << predicted.out;
   }
 
   void expectEachUsedOrReported(const Records& records, const std::string& mode) {
     SCOPED_TRACE(records.name + ", " + mode);
     const std::string name = records.name + "-" + mode;
-    const std::string file = folder_.write(
-        name + ".yaml",
-        "job: " + name + "\nrun_dir: " + folder_.path() + "/runs/" + name +
-            "\ncluster:\n  ps: [localhost:auto]\n  worker: [localhost:auto, localhost:auto]\n"
-            "train:\n  model: {input: {shape: " +
-            records.input + "}, layers: [flatten, dense: {units: " + std::to_string(records.units) +
-            "}], loss: sparse_categorical_crossentropy}\n  data:\n    train: " + records.spec +
-            "\n    eval: " + records.spec +
-            "\n    batch_size: 4\n  optimizer: {gradient_descent: {learning_rate: 0.0001}}\n"
-            "  replication: {mode: " +
-            mode + "}\n  epochs: 3\n  checkpoint: {every_steps: 1000}\n");
+    const std::string file = writeJob(records, name, mode, "eval: " + records.spec);
     const ProcessResult trained = launch(file);
     ASSERT_EQ(trained.exit_code, 0) << trained.err;
     const size_t good = kRecords - records.bad;
@@ -127,14 +180,28 @@ class RecordsTest : public ClusterTest {
     EXPECT_EQ(result["examples"], good);
     EXPECT_EQ(result["left_out"], records.bad);
 
+    expectPredicted(verb("predict", file), good);
+    if (!records.file.empty())
+      expectPredicted(verb("predict", file, {"--input", folder_.path() + "/" + records.file}),
+                      good);
+  }
+
+  // Each is trained on, evaluated or reported.
+  void expectEachOnOneSide(const Records& records) {
+    const std::string name = records.name + "-split";
+    SCOPED_TRACE(name);
+    const std::string file = writeJob(records, name, "sync", "eval_split: 0.3");
+    const ProcessResult trained = launch(file);
+    ASSERT_EQ(trained.exit_code, 0) << trained.err;
+    const Json& left_out = summary(name)["left_out"];
+    EXPECT_EQ(left_out.isNull() ? 0 : left_out["train"]["records"].asUint64(), records.bad);
+    const ProcessResult evaluated = verb("eval", file);
+    ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+    const uint64_t examples = Json::parse(evaluated.out)["examples"].asUint64();
+    EXPECT_GT(examples, 0u);
+    EXPECT_EQ(trainedOn(trained.err) / 3 + examples + records.bad, kRecords);
     const ProcessResult predicted = verb("predict", file);
-    ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
-    std::istringstream lines(predicted.out);
-    size_t all = 0, answered = 0;
-    for (std::string line; std::getline(lines, line); ++all)
-      if (Json::parse(line)["error"].isNull()) ++answered;
-    EXPECT_EQ(all, kRecords) << predicted.out;
-    EXPECT_EQ(answered, good) << predicted.out;
+    EXPECT_EQ(std::ranges::count(predicted.out, '\n'), examples);
   }
   void expectEachUsedOrReported(const Records& records) {
     for (const std::string mode : {"sync", "async"}) expectEachUsedOrReported(records, mode);
@@ -160,6 +227,9 @@ class RecordsTest : public ClusterTest {
 TEST_F(RecordsTest, OfATable) {
   expectEachUsedOrReported(csv());
 }
+TEST_F(RecordsTest, OfATableOfCategories) {
+  expectEachUsedOrReported(categories());
+}
 TEST_F(RecordsTest, OfArrays) {
   expectEachUsedOrReported(npy());
 }
@@ -174,6 +244,25 @@ TEST_F(RecordsTest, OfCifar10) {
 }
 TEST_F(RecordsTest, OfAFolderOfImages) {
   expectEachUsedOrReported(images());
+}
+TEST_F(RecordsTest, OfDataThatAreDivided) {
+  for (const Records& records : {csv(), categories(), npy(), npz(), idx(), cifar10(), images()})
+    expectEachOnOneSide(records);
+}
+// Of the names that a folder holds beside pictures'.
+TEST_F(RecordsTest, FilesThatAreNoRecordsAreReported) {
+  const Records records = images();
+  folder_.write("images/a/notes.txt", "not a picture");
+  const std::string file = writeJob(records, "job", "sync", "eval: " + records.spec);
+  const ProcessResult trained = launch(file);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_NE(trained.err.find("event=files_left_out files=1 "), std::string::npos) << trained.err;
+  const ProcessResult predicted = verb("predict", file, {"--input", folder_.path() + "/images/a"});
+  EXPECT_NE(predicted.err.find("1 file without a picture's name"), std::string::npos)
+      << predicted.err;
+  EXPECT_EQ(
+      verb("predict", file, {"--input", folder_.path() + "/images/b"}).err.find("picture's name"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-// A job whose tasks are started by hand, killed, and started again.
+// A job with tasks that are started by hand, killed, and started again.
 
 #include <signal.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ class RecoveryTest : public ClusterTest {
     if (ended)
       expectNothingLeft();
     else
-      expectNobodyLeft();  // who dies while it saves leaves an attempt
+      expectNobodyLeft();  // a task killed during a save leaves an attempt
   }
 
   // Starts the tasks of `options` by hand, unhurried unless it is the "calm" job that another is
@@ -56,7 +56,7 @@ class RecoveryTest : public ClusterTest {
     for (int i = 0; i < options.workers; ++i) workers_.push_back(task("worker", i));
   }
 
-  // Once the chief has come to `step`.
+  // Waits until the chief has come to `step`.
   void killAndStartAgain(int rank, int step) {
     awaitStep(step);
     kill("worker", rank);
@@ -160,7 +160,7 @@ inline ClusterOptions syncJob() {
           .train_more = "  report: {every_steps: 20}\n"};
 }
 
-// Of unhurried steps: a cut is whole long before the next one is due.
+// Steps so slow that a cut is whole long before the next one is due.
 inline ClusterOptions slowJob(const std::string& top_more, const std::string& train_more) {
   return {.mode = "sync",
           .steps = 400,

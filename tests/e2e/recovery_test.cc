@@ -145,7 +145,7 @@ TEST_F(RecoveryTest, ByHandTheDeathOfASpareBackupWorkerHoldsUpNobody) {
   EXPECT_EQ(summary()["global_step"], options.steps);
 }
 
-// Worker 2 can be missed; whoever lives comes to a ps that is started again within 4 s.
+// The job can do without worker 2. The survivors reach a ps that is started again within 4 s.
 ClusterOptions endlessJobWithASpare() {
   ClusterOptions options = syncJob();
   options.workers = 3;
@@ -190,8 +190,8 @@ TEST_F(RecoveryTest, AWorkerThatStartsAfterAPsDoesNotWaitForASpareThatIsMissed) 
   awaitEnd();
 }
 
-// Nobody tells a ps that was started again who was lost before: it waits a lease for them, no
-// longer.
+// A ps that is started again does not know which workers were lost before: it waits one lease for
+// them.
 TEST_F(RecoveryTest, APsThatIsStartedAgainEndsWithAJobThatEndsWithoutAWorker) {
   ClusterOptions options{.steps = 100'000'000};
   options.train_more = "  report: {every_steps: 20}\n  checkpoint: {every_steps: 100}\n";

@@ -1,6 +1,6 @@
-// Remedies of messages about data: tables, arrays, images. Not tried, since the remedy is not the
-// user's input alone: another TMPDIR for a full disk (it needs one), and JPEG images to be saved
-// anew (arithmetic coding, which libjpeg does not write here).
+// Remedies of messages about data: tables, arrays, images. Two remedies are not tried because they
+// need more than the user's input: another TMPDIR for a full disk, and JPEG images saved anew
+// (arithmetic coding, which libjpeg does not write here).
 
 #include "tests/e2e/remedies_fixture.h"
 #include "tests/unit/data/idx_files.h"
@@ -22,7 +22,7 @@ constexpr const char* kDataJob =
 const std::map<std::string, std::string> kDataFiles = {
     {"t.csv", "a,b,y\n1,2,0\n3,4,1\n5,6,0\n7,8,1\n"}};
 
-// Behind what names the label.
+// Inserts `keys` after the label column.
 Edits said(const std::string& keys) {
   return {.job = {{"label_column: y", "label_column: y, " + keys}}};
 }
@@ -96,7 +96,7 @@ std::vector<Remedy> remediesOfColumns() {
        both(city,
             Job{label("y, " + hashed), one_wide, looked_up("categories: place, input_dim: 3")}),
        {.job = {{"input_dim: 3", "input_dim: 4"}}}},
-      {"choose those of the training data with feature_columns",
+      {"choose the columns of the training data with feature_columns",
        {.job = {{"y}}", "y}, eval: {format: csv, files: [e.csv], label_column: y}}"}}},
        {.job = {{"[e.csv]", "[e.csv], feature_columns: [a, b]"}}}},
   };
@@ -127,8 +127,14 @@ std::vector<Remedy> remediesOfRecords() {
       {"did you mean 'yes'?",
        both("a,b,y\n1,2,no\n3,4,yes\n5,6,yess\n", said("class_names: [no, yes]").job),
        table(words)},
-      {"or let it be so many", table("a,b,y\n1,2,0\n3,,1\n5,6,1\n"), said("max_bad_records: 1")},
-      {"mend them", table("a,b,y\n1,2,0\n3,,1\n5,6,1\n"), table("a,b,y\n1,2,0\n3,4,1\n5,6,1\n")},
+      {"raise max_bad_records of data.train or data.eval to 1",
+       table("a,b,y\n1,2,0\n3,,1\n5,6,1\n"), said("max_bad_records: 1")},
+      {"leave it out with max_bad_records", table("a,b,y\n1,2,0\n3,NA,1\n5,6,1\n"),
+       said("max_bad_records: 1")},
+      {"or leave the column out with feature_columns", table("a,b,y\n1,2,0\n3,NA,1\n5,6,1\n"),
+       said("feature_columns: [a]"), "set model.input.shape to [1]"},
+      {"or mend the rows", table("a,b,y\n1,2,0\n3,,1\n5,6,1\n"),
+       table("a,b,y\n1,2,0\n3,4,1\n5,6,1\n")},
       {"is it a stray one?", table("a,b,y\n1,2,0\n3,\"4,1\n5,6\",1\n7,8,0\n"),
        table("a,b,y\n1,2,0\n3,4,1\n5,6,1\n7,8,0\n")},
       {"the quote in this line is never closed", table("a,b,y\n1,2,0\n3,\"4,1\n5,6,1\n"),
@@ -160,7 +166,7 @@ std::vector<Remedy> remediesOfRecords() {
   };
 }
 
-// Of x.npy and y.npy.
+// A job on x.npy and y.npy.
 Edits arrays(const std::string& x, const std::string& y,
              const std::string& keys = "labels: y.npy") {
   return {.job = {{"{format: csv, files: [t.csv], label_column: y}",
@@ -202,8 +208,7 @@ std::vector<Remedy> remediesOfArrays() {
       {"number them, as np.unique(a, return_inverse=True)[1] does", arrays(x, texts), labels(y)},
       {"number them, as np.unique(a, return_inverse=True)[1] does",
        arrays(x, npyOf<int64_t>("<i8", "(2,)", {-1, 1})), labels(y)},
-      {"from those of an array subtract 1", arrays(x, npyOf<int64_t>("<i8", "(2,)", {1, 2})),
-       labels(y)},
+      {"for an array subtract 1", arrays(x, npyOf<int64_t>("<i8", "(2,)", {1, 2})), labels(y)},
       {"of one-hot labels save a.argmax(1)",
        arrays(x, npyOf<int64_t>("<i8", "(2, 2)", {1, 0, 0, 1})), labels(y)},
       {"save a.real and a.imag",
@@ -232,7 +237,7 @@ std::vector<Remedy> remediesOfImages() {
       {"[dense: {units: 2", "[flatten, dense: {units: 10"}};
   const std::string image(3072, '\7');
   return {
-      {"put those of each class into a subfolder",
+      {"put the images of each class into a subfolder",
        {.job = job, .files = {{"pics/0.png", png}, {"pics/1.png", png}}},
        {.files = {{"pics/a/0.png", png}, {"pics/b/1.png", png}}}},
       {"each class is one, with its images",

@@ -1,7 +1,8 @@
-// Remedies of messages about models, optimizers and the job's file. Not tried: an orthogonal
-// initial value beyond the bound (its layer has more than 10^8 parameters), "use more ps tasks"
-// (shards beyond 120 GiB), a smaller batch_size against 2^31 elements, and HOME that is not set for
-// '~'.
+// Remedies of messages about models, optimizers and the job's file. These are not tried:
+// - an orthogonal initial value beyond the bound (its layer has more than 10^8 parameters);
+// - "use more ps tasks" (shards beyond 120 GiB);
+// - a smaller batch_size against 2^31 elements;
+// - an unset HOME for '~'.
 
 #include "tests/e2e/remedies_fixture.h"
 
@@ -27,7 +28,7 @@ constexpr const char* kImageJob =
 Edits layers(const std::string& list) {
   return {.job = {{"[flatten, dense: {units: 10}]", list}}};
 }
-// Of the table's model, with numbers to learn.
+// The table's model with a numeric target.
 Edits targets(const std::string& loss, const std::string& metrics = "") {
   return {.job = {{"label_column: y", "target_columns: [y]"},
                   {"units: 2", "units: 1"},
@@ -155,7 +156,7 @@ std::vector<Remedy> remediesOfTheFile() {
       {"write durability: checkpoint",
        {.job = {{one, two + "\ndurability: {checkpoint: {every_steps: 1}}"}}},
        {.job = {{"{checkpoint: {every_steps: 1}}", "checkpoint"}}}},
-      {"leave durability out",
+      {"leave 'durability' out",
        {.job = {{one, one + "\ndurability: {snapshot: {every_steps: 1}}"}}},
        {.job = {{"\ndurability: {snapshot: {every_steps: 1}}", ""}}}},
       {"choose a batch_size of 2 or 4",
@@ -211,7 +212,7 @@ std::vector<Remedy> remediesOfSet() {
        set({"train.optimizer.adam.learning_rate=0.5"})},
       {"write --set train.optimizer.adam.learning_rate=VALUE", set({"learning_rate=0.5"}),
        set({"train.optimizer.adam.learning_rate=0.5"})},
-      {"its settings are below its name, --set train.optimizer.adam.learning_rate=VALUE",
+      {"settings of 'adam' are below its name, --set train.optimizer.adam.learning_rate=VALUE",
        set({"train.optimizer.learning_rate=0.5"}), set({"train.optimizer.adam.learning_rate=0.5"})},
       {"choose it first, --set train.optimizer=adagrad", set({adagrad}),
        set({"train.optimizer=adagrad", adagrad})},
@@ -242,7 +243,7 @@ TEST_F(RemediesModelTest, OfSet) {
   expectRemedies(kImageJob, {}, remediesOfSet());
 }
 
-// A file that only says what to train names the file that is missing.
+// A file without a cluster in the cluster file's place: the message names the missing file.
 TEST_F(RemediesModelTest, OfATrainFileInPlaceOfACluster) {
   Edits wrong{.job = {{kImageJob,
                        "model:\n  input: {shape: [28, 28, 1]}\n  layers: [flatten, "

@@ -1,9 +1,12 @@
-// Remedies of messages about runs, checkpoints and command lines. Not tried: --as-root and "do it
-// as that user" (they need root and another user), launch.user and launch.identity, ~/.bashrc,
-// "install dtf there" and `gather`/`stay` (other hosts), sbatch, salloc and units (Slurm, systemd),
-// ulimits and fs.file-max (limits_test.cc tries those), --shm-size, "start all tasks with the same
-// files" and "start it again" (by_hand_test.cc), "end it first" (launch_test.cc), "upgrade the ps
-// first" (versions_test.py), keys at their end (keys_test.cc), and GPUs.
+// Remedies of messages about runs, checkpoints and command lines. These are not tried:
+// - --as-root and "do it as that user" (they need root and another user);
+// - launch.user, launch.identity and ~/.bashrc;
+// - "install dtf there" and `gather`/`stay` (other hosts);
+// - sbatch, salloc and units (Slurm, systemd);
+// - ulimits and fs.file-max (limits_test.cc tries those), --shm-size;
+// - "start all tasks with the same files" and "start it again" (by_hand_test.cc);
+// - "end it first" (launch_test.cc), "upgrade the ps first" (versions_test.py);
+// - keys at their end (keys_test.cc), and GPUs.
 
 #include <filesystem>
 
@@ -37,7 +40,7 @@ Edits command(const std::vector<std::string>& argv) {
 Edits more(const std::vector<std::string>& words) {
   return {.more = words};
 }
-// A job whose file says otherwise what it said when it was trained.
+// A job file with a setting that has changed since the training.
 Edits changed(const std::string& part, const std::string& successor,
               const std::vector<std::string>& argv = {"up", "-q"}) {
   return {.job = {{part, successor}}, .argv = argv};
@@ -62,11 +65,12 @@ std::vector<Remedy> remediesOfRuns() {
       {"or its run with --run-dir",
        changed("run_dir: run", "run_dir: none", {"export", "--to", "w.npz"}),
        more({"--run-dir", "run"})},
-      {"the ending says what is written: .txt, .jsonl, .csv or .npy",
+      {"unknown format; end the name with .txt, .jsonl, .csv or .npy",
        command({"predict", "--input", "t.csv", "--output", "p.xls"}),
        command({"predict", "--input", "t.csv", "--output", "p.csv"})},
-      {"where to? --to FILE.safetensors", command({"export"}), more({"--to", "w.safetensors"})},
-      {"the ending says the format: .safetensors, .npz or .onnx",
+      {"--to is missing: name FILE.safetensors", command({"export"}),
+       more({"--to", "w.safetensors"})},
+      {"unknown format; end the name with .safetensors, .npz or .onnx",
        command({"export", "--to", "w.h5"}), command({"export", "--to", "w.onnx"})},
       {"or call this one 'job' to go on with that one",
        changed("job: job", "job: other"),
@@ -77,9 +81,18 @@ std::vector<Remedy> remediesOfRuns() {
       {"Give this job another run_dir",
        changed("units: 2", "units: 2, activation: relu"),
        {.job = {{"run_dir: run", "run_dir: mine"}}}},
-      {"with dtf-launch --fresh", changed("units: 2", "units: 2, activation: relu"),
+      {"Describe the model as it was trained",
+       changed("units: 2", "units: 2, activation: relu", {"export", "--to", "w.npz"}),
+       {.job = {{"units: 2, activation: relu", "units: 2"}}}},
+      {"or train this one with dtf-launch up --fresh",
+       changed("units: 2", "units: 2, activation: relu", {"export", "--to", "w.npz"}),
+       command({"up", "-q", "--fresh"})},
+      {"say the model's with vocabulary_list",
+       changed("[rome, york]", "[york, rome]", {"export", "--to", "w.npz"}),
+       {.job = {{"[york, rome]", "[rome, york]"}}}},
+      {"Or start anew: dtf-launch --fresh", changed("units: 2", "units: 2, activation: relu"),
        more({"--fresh"})},
-      {"or without ",
+      {"Without dtf-launch, move ",
        changed("units: 2", "units: 2, activation: relu"),
        {.removed = {"run/checkpoints"}}},
       {"or start anew with another run_dir",
@@ -110,7 +123,7 @@ std::vector<Remedy> remediesOfImports() {
                    {"d/biases.npy", data::npyOf<float>("<f4", "(2,)", {1, 2})},
                    {"embedding/weights.npy", data::npyOf<float>("<f4", "(2, 2)", {1, 2, 3, 4})}});
   return {
-      {"from where? --from FILE.safetensors", command({"import", "--run-dir", "mine"}),
+      {"--from is missing: name FILE.safetensors", command({"import", "--run-dir", "mine"}),
        more({"--from", "good.npz"})},
       {"leave out 'checkpoint: none' in 'train'",
        {.job = {{"  checkpoint: {}\n", "  checkpoint: none\n"}}, .argv = from("good.npz")},
@@ -161,15 +174,14 @@ std::vector<Remedy> remediesOfCommandLines() {
       {"--set train.optimizer.NAME.learning_rate=VALUE",
        command({"check", "--learning-rate", "0.1"}),
        command({"check", "--set", "train.optimizer.adam.learning_rate=0.1"})},
-      {"keys of which job? --job NAME or --cluster", command({"keys", "init", "k"}),
-       more({"--job", "job"})},
-      {"or --cluster CLUSTER.yaml says it", command({"keys", "init", "k"}),
+      {"give --job NAME or --cluster", command({"keys", "init", "k"}), more({"--job", "job"})},
+      {"or --cluster CLUSTER.yaml", command({"keys", "init", "k"}),
        more({"--cluster", "job.yaml"})},
       {"use --set train=FILE",
        command({"workerd", "--cluster", "job.yaml", "--task", "0", "--train", "t"}),
        command({"workerd", "--cluster", "job.yaml", "--task", "0", "--set", "train=t"}),
        "cannot read t"},
-      {"--task and --task-index are the same: give one",
+      {"--task and --task-index are the same option: give one",
        command({"workerd", "--cluster", "job.yaml", "--task", "7", "--task-index", "7"}),
        command({"workerd", "--cluster", "job.yaml", "--task", "7"}), "there is no worker/7"},
       {"give --train TRAIN.yaml",
@@ -224,7 +236,7 @@ TEST_F(RemediesVerbsTest, OfCommandLines) {
   expectRemedies(kVerbsJob, files_, remediesOfCommandLines());
 }
 
-// A start that is refused by a checkpoint says why, and leaves what the run before has reached.
+// A refused start gives the reason and keeps the summary of the run before.
 TEST_F(RemediesVerbsTest, ARefusedStartLeavesTheSummaryOfTheRunBefore) {
   const std::string before = folder_.read("run/summary.json");
   folder_.write("job.yaml", kVerbsJob + "  optimizer: adam\n");
@@ -234,11 +246,19 @@ TEST_F(RemediesVerbsTest, ARefusedStartLeavesTheSummaryOfTheRunBefore) {
   };
   const ProcessResult refused = run({"up", "job.yaml", "--set", "train.steps=4"});
   EXPECT_EQ(refused.exit_code, 78) << refused.err;
-  EXPECT_NE(refused.out.find("still of the run before: "), std::string::npos) << refused.out;
+  EXPECT_NE(refused.out.find("of the run before: "), std::string::npos) << refused.out;
+  const std::string cause = "is a checkpoint of another model";
+  EXPECT_EQ(refused.err.find(cause), refused.err.rfind(cause)) << "once\n" << refused.err;
+  EXPECT_LT(refused.err.rfind('\n', refused.err.size() - 2),
+            refused.err.rfind("Give this job another"))
+      << "the remedy is in the last line\n"
+      << refused.err;
   EXPECT_EQ(folder_.read("run/summary.json"), before);
   const ProcessResult status = run({"status", "job.yaml"});
   EXPECT_NE(status.out.find("done at step 2"), std::string::npos) << status.out;
-  EXPECT_NE(status.out.find("a start that was refused"), std::string::npos) << status.out;
+  EXPECT_NE(status.out.find("a start that was refused: dtf-launch logs job.yaml"),
+            std::string::npos)
+      << status.out;
   EXPECT_EQ(run({"up", "job.yaml", "-q", "--fresh"}).exit_code, 0);
   EXPECT_NE(folder_.read("run/summary.json"), before);
   EXPECT_EQ(run({"status", "job.yaml"}).out.find("refused"), std::string::npos);

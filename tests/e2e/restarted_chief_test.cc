@@ -34,7 +34,7 @@ class RestartedChiefTest : public ClusterTest {
   static Process& chief(std::vector<Process>& all) { return all[kChiefTask]; }
 };
 
-// As under systemd, whose folder outlives the process: by then nobody is there to be met.
+// systemd's RUNTIME_DIRECTORY outlives the process; no other task runs any more.
 TEST_F(RestartedChiefTest, AChiefThatSystemdStartsAgainBehindTheResultEndsWithIt) {
   ClusterOptions job;
   job.mode = "sync";
@@ -59,8 +59,8 @@ TEST_F(RestartedChiefTest, AChiefThatSystemdStartsAgainBehindTheResultEndsWithIt
   EXPECT_TRUE(summary().contains("parameters_digest")) << summary();
 }
 
-// What the job keeps nowhere is lost with its tasks: a chief that knows how far it was says so, and
-// does not train anew without a word.
+// A job without checkpoints is lost with its tasks. Its chief reads from the note that it had made
+// progress, and ends with an error instead of training anew.
 TEST_F(RestartedChiefTest, AChiefThatSystemdStartsAgainTrainsNothingAnewInSilence) {
   ClusterOptions job;
   job.mode = "sync";

@@ -1,4 +1,4 @@
-// Stop, kill, corrupt, move: what a job has reached goes on from its checkpoints.
+// Jobs that are stopped, killed, corrupted or moved go on from their checkpoints.
 
 #include <poll.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ class ResumeTest : public ClusterTest {
     return summary(name)["parameters_digest"].asString();
   }
 
-  // What an undisturbed run of the same job ends with.
+  // The digest of an undisturbed run of the same job.
   std::string calmDigest(ClusterOptions options) {
     EXPECT_EQ(launch(writeCluster(options, "calm")).exit_code, 0);
     return digestOf("calm");
@@ -46,7 +46,7 @@ class ResumeTest : public ClusterTest {
     return std::make_unique<Process>(launchCommand(file), std::move(environment), folder_.path());
   }
 
-  // The tasks' processes whose command line holds `text`.
+  // Processes of the tasks with `text` in their command line.
   std::vector<pid_t> tasks(const std::string& text) const {
     std::vector<pid_t> pids;
     for (const std::string& process : leftovers())
@@ -64,7 +64,7 @@ class ResumeTest : public ClusterTest {
     return found;
   }
 
-  // Stops the job somewhere in the middle and says the same command again.
+  // Stops the job somewhere in the middle and runs the same command again.
   void expectTheBytesOfAnUndisturbedRun(const ClusterOptions& options) {
     const std::string calm = calmDigest(options);
     const std::string file = writeCluster(options);
@@ -140,7 +140,7 @@ TEST_F(ResumeTest, AnAsynchronousJobGoesOnToItsLastStep) {
   EXPECT_EQ(summary()["global_step"], 3000);
 }
 
-// Killed at every step of the saving itself, on a ps or on the chief.
+// A ps or the chief is killed at each step of a save.
 TEST_F(ResumeTest, KillInTheMiddleOfSavingNeverLosesTheLastGoodOne) {
   ClusterOptions once = options("sync");
   once.steps = 3000;  // more than a hundred or two for each point
@@ -256,7 +256,8 @@ TEST_F(ResumeTest, AJobOfFewerStepsThanItsCheckpointEndsAtOnce) {
     job.steps = 20;
     const ProcessResult result = launch(writeCluster(job, mode));
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_NE(result.err.find("done already at step 40 of 20"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("step 40, beyond the 20 of this file"), result.err.npos)
+        << result.err;
     EXPECT_EQ(summary(mode)["global_step"], 40);
     EXPECT_EQ(steps(mode), std::vector<uint64_t>{40});
   }
@@ -302,7 +303,7 @@ TEST_F(ResumeTest, ItSaysWhichSettingsChangedSinceTheCheckpoint) {
       << "times are written one way: " << manifest.stringOr("created", "");
 }
 
-// As many examples, one of them with another label: the name and the size of the file are the same.
+// One label changes; the name and the size of the file and the number of examples stay.
 TEST_F(ResumeTest, ItSaysThatAByteOfTheDataChangedSinceTheCheckpoint) {
   using namespace std::string_literals;
   std::string images = "\0\0\x08\x03\0\0\x01\0\0\0\0\x1c\0\0\0\x1c"s;
@@ -326,7 +327,7 @@ TEST_F(ResumeTest, ItSaysThatAByteOfTheDataChangedSinceTheCheckpoint) {
       << second.err;
 }
 
-// What the checkpoint calls its step is what the job goes on from: none is left out.
+// The job continues from exactly the step that the checkpoint names.
 TEST_F(ResumeTest, BetweenModesAndNumbersOfWorkersNoStepIsLost) {
   ClusterOptions job = options("sync");
   job.steps = 21;
@@ -397,7 +398,7 @@ TEST_F(ResumeTest, ASignalToOnePsByHandSavesAndEndsTheWholeJob) {
   EXPECT_EQ(steps().back(), summary()["global_step"].asUint64());
 }
 
-// Each ps has written its part; the chief can't write what makes them a checkpoint.
+// Each ps has written its shard, but the chief cannot write the manifest.
 TEST_F(ResumeTest, ByHandNoPsEndsAsSavedWhenTheLastCheckpointFailed) {
   ClusterOptions by_hand = options("sync");
   by_hand.steps = 200'000;
@@ -437,6 +438,9 @@ TEST_F(ResumeTest, ASignalToAPsOfAJobWithoutCheckpointsInterruptsIt) {
     const bool named = result.err.find("ps/1 was told to end, and the job keeps no checkpoints") !=
                        std::string::npos;
     EXPECT_TRUE(named || task < kChiefTask) << result.err;
+    const bool says_so =
+        result.out.find("nothing was saved: the job has 'checkpoint: none'") != std::string::npos;
+    EXPECT_EQ(says_so, task == kChiefTask) << result.out;
   }
   EXPECT_EQ(summary()["outcome"], "interrupted");
   EXPECT_EQ(summary()["exit_code"], 128 + SIGTERM);

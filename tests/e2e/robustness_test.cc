@@ -1,4 +1,4 @@
-// A psd among bad company: what does not speak our protocol, what freezes, what dies in the middle.
+// A psd with bad peers: they speak another protocol, freeze, or die in the middle.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -44,7 +44,7 @@ rlim_t descriptorsOf(pid_t pid) {
   return static_cast<rlim_t>(std::distance(begin(all), end(all)));
 }
 
-// From now on it may have so many open; returns how many it might before.
+// Allows the process `max` open descriptors; returns the limit before.
 rlim_t setDescriptorsMax(pid_t pid, rlim_t max) {
   rlimit before{};
   if (::prlimit(pid, RLIMIT_NOFILE, nullptr, &before) != 0) throw std::runtime_error("prlimit");
@@ -80,7 +80,7 @@ class RobustnessTest : public ClusterTest {
   void startWorkers() {
     for (int i = 0; i < 2; ++i) workers_.push_back(startTask(file_, "worker", i, {}, unhurried()));
   }
-  // Returns once it has said that it can't accept them.
+  // Returns once the ps has logged that it cannot accept connections.
   void startPsWithoutDescriptors(const ClusterOptions& options) {
     startPs(options);
     ASSERT_TRUE(ps_->waitForOutput("event=listening", seconds(20))) << ps_->err();
@@ -141,12 +141,12 @@ TEST_F(RobustnessTest, JunkOnThePortCostsOneLogLineEachAndDisturbsNobody) {
   EXPECT_EQ(summary()["global_step"], 4000);
 }
 
-// A ps that has started, and then can't accept those who come.
+// A ps that starts, and then cannot accept connections.
 TEST_F(RobustnessTest, APsThatRunsOutOfDescriptorsSaysSoWithoutSpinningAndGoesOnWhenItHasSome) {
   startPsWithoutDescriptors({.steps = 200});
   const double before = cpuSecondsOf(ps_->pid());
   const auto since = std::chrono::steady_clock::now();
-  // The worker names the ps some times, seconds apart.
+  // The worker logs several times, seconds apart, that it waits for the ps.
   ASSERT_TRUE(workers_[0].waitForOutput("event=waiting for=\"ps/0", seconds(20)))
       << workers_[0].err();
   ASSERT_TRUE(workers_[1].waitForOutput("event=waiting for=\"ps/0", seconds(20)))
@@ -269,7 +269,7 @@ TEST_F(RobustnessTest, SyncSaysByNameWhomItWaitsForBeforeTheLeaseRunsOut) {
       << chief.err;
 }
 
-// SIGSTOP of all is what a suspended machine does to them.
+// SIGSTOP to all tasks acts like a suspended machine.
 TEST_F(RobustnessTest, APauseOfTheWholeJobBeyondTheLeaseEndsNothing) {
   start({.mode = "sync",
          .steps = 100000000,

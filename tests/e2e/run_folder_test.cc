@@ -1,5 +1,4 @@
-// What becomes of a job whose run directory isn't what it was: removed, of another user, or on a
-// disk that takes no more.
+// A job whose run directory changes: it is removed, belongs to another user, or its disk is full.
 
 #include <signal.h>
 
@@ -24,7 +23,7 @@ class RunFolderTest : public ClusterTest {
   }
   fs::path run() const { return fs::path(folder_.path()) / "runs" / "job"; }
 
-  // As this user, without root's right to read everything.
+  // Runs as this user, without root's right to read everything.
   static std::vector<std::string> asSomebody(std::vector<std::string> argv) {
     if (::geteuid() == 0)
       argv.insert(argv.begin(), {"setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"});
@@ -47,7 +46,7 @@ TEST_F(RunFolderTest, OneThatIsRemovedIsMadeAnewForTheNextCheckpoint) {
   EXPECT_NE(stopped.out.find("; the same command goes on from it"), std::string::npos)
       << stopped.out;
   EXPECT_NE(stopped.out.find("logs       not there: "), std::string::npos) << stopped.out;
-  // That is true.
+  // The command does go on from that step.
   const std::string reached = std::to_string(summary()["global_step"].asUint64());
   Process again(launchCommand(file), {}, folder_.path());
   EXPECT_TRUE(again.waitForOutput("going on from the checkpoint of step " + reached, seconds(30)))
@@ -64,7 +63,7 @@ TEST_F(RunFolderTest, OneThatIsRemovedAtTheEndIsPromisedToNobody) {
   // At step 0 there is a checkpoint in any case.
   ASSERT_TRUE(launcher.waitForOutput("| loss", seconds(30))) << launcher.err();
   launcher.signal(SIGINT);
-  // Its last checkpoint is there, and nobody has been told so yet.
+  // The last checkpoint is on the disk; the launcher does not know it yet.
   const auto isSaved = [&] {
     std::error_code not_yet;
     for (const auto& entry : fs::directory_iterator(run() / "checkpoints", not_yet))
@@ -92,7 +91,8 @@ TEST_F(RunFolderTest, ACheckpointThatThisUserMayNotReadIsNotPassedOver) {
   const ProcessResult refused = runAsSomebody(argv);
   EXPECT_EQ(refused.exit_code, 77) << refused.err;
   EXPECT_NE(refused.err.find(shard.string()), std::string::npos) << refused.err;
-  EXPECT_NE(refused.err.find("let this one read it, or move it away"), std::string::npos)
+  EXPECT_NE(refused.err.find("give this user read permission, or move the checkpoint away"),
+            std::string::npos)
       << refused.err;
   EXPECT_TRUE(fs::exists(newest)) << "nobody removes it";
   const ProcessResult evaluated = runAsSomebody({binary("dtf-launch"), "eval", file});
@@ -105,7 +105,7 @@ TEST_F(RunFolderTest, ACheckpointThatThisUserMayNotReadIsNotPassedOver) {
       << readable.err;
 }
 
-// What is on the disk is no better for another process: nobody waits for one.
+// No other process could read the file either, so no task waits for one.
 TEST_F(RunFolderTest, ByHandACheckpointThatMayNotBeReadEndsTheJobForAll) {
   ClusterOptions job = savingJob(300);
   job.ps = 1;
@@ -130,7 +130,8 @@ TEST_F(RunFolderTest, ByHandACheckpointThatMayNotBeReadEndsTheJobForAll) {
 // `ulimit -f`: without more ado the kernel ends a process that writes beyond it. The calls that
 // tests log lie in a larger file.
 TEST_F(RunFolderTest, AFileThatMayNotGrowIsNamed) {
-  std::vector<std::string> argv = launchCommand(writeCluster(savingJob(300)));
+  std::vector<std::string> argv = launchCommand(writeCluster(savingJob(300)),
+                                                {"--set", "train.placement.strategy=round_robin"});
   argv.insert(argv.begin(), {"env", "-u", "DTF_CALL_LOG", "prlimit", "--fsize=20000", "--"});
   const ProcessResult result = runProcess(argv, seconds(60), {}, folder_.path());
   EXPECT_EQ(result.exit_code, 73) << result.err;

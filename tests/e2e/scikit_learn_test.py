@@ -1,8 +1,10 @@
-"""dtf trains what scikit-learn fits, on the same tables: linear, logistic and multi-label regression, a linear support
-vector machine, and a perceptron; all but the last have one best answer, which both must find.
+"""dtf trains the same models as scikit-learn, on the same tables: linear, logistic and multi-label
+regression, a linear support vector machine, and a perceptron. All but the last have one best
+solution, which both must find.
 Usage: scikit_learn_test.py DTF_LAUNCH
 
-Exit 77 (skipped, with the reason) where Python lacks scikit-learn; scripts/python-env.sh installs it.
+Exit 77 (skipped, with the reason) where Python lacks scikit-learn; scripts/python-env.sh
+installs it.
 """
 import json
 import pathlib
@@ -42,7 +44,9 @@ train:
 
 
 def dtf(launch, features, targets, layers, loss, wanted, rate=0.05, steps=1500):
-    """What `dtf-launch eval` says after a training over 2 ps and 2 workers. Columns y0, y1, ... are the targets."""
+    """The output of `dtf-launch eval` after a training over 2 ps and 2 workers. Columns y0, y1, ...
+    are the targets.
+    """
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         names = [f"x{i}" for i in range(FEATURES)] + [f"y{i}" for i in range(targets.shape[1])]

@@ -1,5 +1,5 @@
-// Where a job's private keys are not: in arguments, in the environment, in what is written, and in
-// core files, of which none is left.
+// A job's private keys appear in no argument, no environment and no file but the key files. No core
+// file is left.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -37,7 +37,7 @@ class SecretsTest : public SshTest {
     return text.str();
   }
 
-  // Each line of each private key, the CA's too: 64 letters, or what is left for the last.
+  // Each line of each private key, the CA's too: 64 letters, or the rest in the last line.
   std::vector<std::string> secrets() const {
     std::vector<std::string> lines;
     for (const auto& entry : fs::directory_iterator(folder_.path() + "/keys")) {
@@ -53,7 +53,7 @@ class SecretsTest : public SshTest {
     return lines;
   }
 
-  // What of `places` has a secret in it.
+  // The `places` that contain a secret.
   std::vector<std::string> thatTell(const std::vector<fs::path>& places) const {
     const std::vector<std::string> lines = secrets();
     std::vector<std::string> telling;
@@ -77,7 +77,7 @@ class SecretsTest : public SshTest {
     return places;
   }
 
-  // All that a job has written, but for the keys that each host is sent.
+  // All files that a job has written, except the keys that each host receives.
   std::vector<fs::path> written() const {
     std::vector<fs::path> places;
     for (const auto& entry : fs::recursive_directory_iterator(folder_.path() + "/runs"))

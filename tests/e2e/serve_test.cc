@@ -17,7 +17,7 @@
 #include "common/net/message_stream.h"
 #include "common/net/rpc_connection.h"
 #include "common/wire/parts.capnp.h"
-#include "common/wire/remote_tasks.h"
+#include "common/wire/session/remote_tasks.h"
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -66,7 +66,7 @@ class ServeTest : public ClusterTest {
   std::string target(Task task) const {
     return "dtf://localhost:" + std::to_string(ports_[static_cast<size_t>(task)]);
   }
-  // worker/0 first: what asks for no device runs there.
+  // worker/0 first: it runs the ops without a device.
   std::unique_ptr<engine::Session> open(Duration step_max = seconds(60),
                                         Duration abort_max = seconds(5)) {
     auto session = std::make_unique<engine::Session>(
@@ -89,7 +89,7 @@ class ServeTest : public ClusterTest {
     }
     return "";
   }
-  // What a task says of its sessions.
+  // A task's status of its sessions.
   std::string status(Task task) const {
     net::Reactor reactor;
     const auto port = static_cast<uint16_t>(ports_[static_cast<size_t>(task)]);
@@ -253,13 +253,13 @@ class ServeDevicesTest : public ClusterTest {
   std::vector<Process> tasks_;
 };
 
-// Of the mean squared error of x w.
+// The gradient of the mean squared error of x w.
 Output gradientOf(graph::Builder& b, Output w, Output x, Output wanted) {
   const Output loss = b.mean(b.squaredDifference(b.matMul(x, w), wanted));
   return graph::addGradients(b.graph(), loss, std::array{w}).at(0);
 }
 
-// Two towers, each with half of the batch; what they read comes from cpu:0, the weights from a ps.
+// Two towers, each with half of the batch: their inputs come from cpu:0, the weights from a ps.
 TEST_F(ServeDevicesTest, TowersOfAWorkerGiveTheGradientOfTheWholeBatch) {
   graph::Graph graph(graph::standardOps());
   graph::Builder b(graph);

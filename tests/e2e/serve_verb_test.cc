@@ -33,7 +33,7 @@ class ServeVerbTest : public ClusterTest {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return result.out;
   }
-  // Of `task`, while it runs.
+  // The pid of `task`, while it runs.
   pid_t pidOf(const std::string& task) const {
     const auto status = Json::parse(verb("status", {"--json"}).out);
     for (const auto& of : status["tasks"])
@@ -85,7 +85,7 @@ TEST_F(ServeVerbTest, DetachedItGoesOnUntilItIsStopped) {
   expectNobodyLeft();
 }
 
-// However it is said: what is written there is the launcher's.
+// --run-dir and run_dir name the folder for the launcher's logs.
 TEST_F(ServeVerbTest, ARunDirIsForItsLogs) {
   const std::vector<std::vector<std::string>> ways = {{"--run-dir", "one"},
                                                       {"--set", "run_dir=two"}};

@@ -1,4 +1,5 @@
-// psd and workerd under a service manager: what they say on NOTIFY_SOCKET, and when.
+// psd and workerd under a service manager: their messages on NOTIFY_SOCKET, and when they send
+// them.
 
 #include <signal.h>
 
@@ -72,7 +73,7 @@ TEST_F(ServiceTest, TheWatchdogIsFedTwiceInItsPeriodAndNotByWhoStands) {
   for (Unit& unit : units_)
     ASSERT_TRUE(unit.socket.await("READY=1", kPatience)) << unit.process->err();
   for (Unit& unit : units_) {
-    while (unit.socket.next(milliseconds(0))) {  // what came while the other was looked at
+    while (unit.socket.next(milliseconds(0))) {  // messages from before
     }
     ASSERT_TRUE(unit.socket.await("WATCHDOG=1", kPatience)) << unit.process->err();
     const auto begin = std::chrono::steady_clock::now();

@@ -15,7 +15,7 @@ namespace {
 
 class SleepersTest : public RecoveryTest {
  protected:
-  // An async job whose leases are short.
+  // An async job with short leases.
   static ClusterOptions asyncJob() {
     ClusterOptions options = syncJob();
     options.mode = "async";
@@ -60,8 +60,8 @@ class SleepersTest : public RecoveryTest {
   }
 };
 
-// Nobody counts the starts of tasks by hand, and a ps that was started meanwhile has never met the
-// sleeper: who started later is told by the time of day.
+// Without a launcher nobody counts the starts of a task, and a new ps has never met the sleeper:
+// the time of day orders the two processes.
 TEST_F(SleepersTest, AWorkerThatWakesNeverTakesThePlaceOfItsSuccessor) {
   ClusterOptions options = asyncJob();
   options.top_more += "durability: replica\n";
@@ -87,8 +87,7 @@ TEST_F(SleepersTest, AWorkerThatWakesNeverTakesThePlaceOfItsSuccessor) {
   EXPECT_TRUE(successor->running()) << successor->err();
 }
 
-// It holds the run directory while it sleeps, so nobody else can be the chief of the job on its
-// disk.
+// The sleeper holds the run directory, so no other process can be the chief on its disk.
 TEST_F(SleepersTest, AChiefThatWakesIsFencedAndItsSuccessorInitialisesNothing) {
   ClusterOptions options = asyncJob();
   options.ports = freePorts(options.ps + options.workers);
@@ -116,14 +115,15 @@ TEST_F(SleepersTest, AChiefThatWakesIsFencedAndItsSuccessorInitialisesNothing) {
   for (auto& ps : ps_) EXPECT_TRUE(ps->running()) << ps->err();
 }
 
-// Others train on meanwhile, unsaved: for a lease and the start of a process, not to the end.
+// Meanwhile the other worker trains on unsaved: for a lease and the start of a process, not to the
+// end.
 TEST_F(SleepersTest, AChiefThatSleepsUnderDtfLaunchIsReplacedAndCheckpointsGoOn) {
   ClusterOptions options = asyncJob();
   Process launcher(launchCommand(writeCluster(options)), {}, folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
   ASSERT_GT(signalWorker(leftovers(), 0, SIGSTOP), 0);
   ASSERT_TRUE(launcher.waitForOutput("worker/0 is back", kEnd)) << launcher.err();
-  // Of the chief that took its place: one in the middle, and that of the end.
+  // The second chief saves a checkpoint in the middle, and one at the end.
   const auto saved = [this] {
     return folder_.read("runs/job/logs/worker-0.2.log").find("event=checkpoint step=") !=
            std::string::npos;

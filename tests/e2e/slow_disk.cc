@@ -1,7 +1,7 @@
-// A disk that takes 60 ms to make anything durable, as busy ones do:
-// LD_PRELOAD=build/tests/e2e/libslow_disk.so makes every fsync() and fdatasync() of a process and
-// of its children so slow. What is due while a save is at work happens at other steps then, and who
-// is killed in a save has more of it left.
+// A disk that takes 60 ms for each sync, as busy ones do:
+// LD_PRELOAD=build/tests/e2e/libslow_disk.so slows down every fsync() and fdatasync() of a process
+// and of its children. Checkpoints and evaluations that are due during a save then happen
+// at other steps, and a killed save has more work left.
 
 #include <dlfcn.h>
 #include <unistd.h>

@@ -21,7 +21,7 @@ class SnapshotTest : public RecoveryTest {
     for (const fs::path& folder : memoryOf(name_)) fs::remove_all(folder);
   }
 
-  // Sync and Adam, whose slots and clock must come back, too.
+  // Sync mode with Adam: its slots and clock must be restored, too.
   static ClusterOptions savedInMemory(const std::string& mode = "sync") {
     ClusterOptions options = syncJob();
     options.mode = mode;
@@ -51,7 +51,7 @@ class SnapshotTest : public RecoveryTest {
         found.push_back(entry.path());
     return found;
   }
-  // Of the ps that may be writing and removing some meanwhile.
+  // Shard files of one ps, which may be writing and removing some at the same time.
   static std::vector<fs::path> shardFilesOf(const std::string& name, int ps) {
     std::vector<fs::path> files;
     for (const fs::path& job : memoryOf(name)) {
@@ -63,7 +63,7 @@ class SnapshotTest : public RecoveryTest {
     return files;
   }
 
-  // A job without a disturbance, and then this one: the same bits.
+  // An undisturbed job ends with the same bits as this one.
   void expectTheBitsOfACalmJob() {
     awaitEnd();
     EXPECT_EQ(summary(name_)["global_step"], kSteps);
@@ -74,7 +74,7 @@ class SnapshotTest : public RecoveryTest {
     EXPECT_EQ(disturbed, digestOf("calm"));
   }
 
-  // Of one test in one process.
+  // Distinct for each test process.
   const std::string name_ = "memory" + std::to_string(::getpid());
 };
 
@@ -85,7 +85,7 @@ TEST_F(SnapshotTest, ALostPsCostsTheStepsSinceTheSnapshotAndNoBit) {
   EXPECT_TRUE(workers_[0]->waitForOutput("ps/0 lost its values: all go back", kEnd));
   const std::vector<int> lost = stepsLost("snapshot");
   EXPECT_EQ(lost.size(), 2u) << workers_[0]->err();
-  // Of a checkpoint it would have been 300 and 700. The second is taken while the first is
+  // A checkpoint would have cost 300 and 700 steps. The second snapshot is taken while the first is
   // copied.
   for (const int steps : lost) EXPECT_LE(steps, 20 * kEverySteps);
   expectTheBitsOfACalmJob();
@@ -155,7 +155,7 @@ TEST_F(SnapshotTest, TheChiefMayBeLostWithThePs) {
   expectTheBitsOfACalmJob();
 }
 
-// The whole job was killed: the one that is started in its place goes on from what it left.
+// The whole job is killed; a new one continues from the snapshot it left.
 TEST_F(SnapshotTest, AJobThatStartsGoesOnFromWhatADeadOneLeft) {
   ClusterOptions options = savedInMemory();
   options.steps = 100'000'000;
@@ -174,7 +174,7 @@ TEST_F(SnapshotTest, AJobThatStartsGoesOnFromWhatADeadOneLeft) {
   expectTheBitsOfACalmJob();
 }
 
-// A ps that is killed can't remove its own; nor can one whose launcher is told to stop at once.
+// A killed ps cannot remove its own snapshots, and neither can a ps whose launcher ends at once.
 TEST_F(SnapshotTest, NothingOutlivesTheLaunch) {
   ClusterOptions options = savedInMemory();
   options.steps = 100'000'000;

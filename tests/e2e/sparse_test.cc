@@ -9,8 +9,8 @@ namespace {
 // The pixels of the digits are looked up: at most 256 rows of the table, all in its first part.
 constexpr long kPixels = 28 * 28, kPixelValues = 256, kDimension = 4;
 
-// What one worker sends in a step, at most, to all ps together: of each array less than a cache
-// line is padding.
+// The most bytes that one worker sends in a step to all ps together. Each array has less than a
+// cache line of padding.
 constexpr long kDenseBytes = (kPixels * kDimension * 10 + 10) * 4 + 6 * 64;
 constexpr long kRowBytes = kPixelValues * (1 + kDimension) * 4;
 
@@ -28,13 +28,13 @@ ClusterOptions embeddingJob(const std::string& mode, int vocabulary, int steps) 
 
 class SparseTest : public RecoveryTest {
  protected:
-  // Of a table of which a batch looks up less than half.
+  // A job whose batches look up less than half of the table.
   static ClusterOptions travellingJob() {
     ClusterOptions options = embeddingJob("sync", 3000, kSteps);
     options.top_more = "shared_memory: false\n";
     return options;
   }
-  // Of all ps, awaited to their ends.
+  // The gradient bytes of all ps, after they have ended.
   long gradientBytes() {
     long bytes = 0;
     for (auto& ps : ps_) {
@@ -85,8 +85,8 @@ TEST_F(SparseTest, TheNumberOfPsDoesNotChangeASyncRun) {
   EXPECT_EQ(digestOf("one"), digestOf("three"));
 }
 
-// Where parameters travel, the rows of a batch do; in memory that is shared all are there. Split
-// tables, and evaluations in between.
+// A worker that receives parameters through a socket fetches only the batch's rows; shared memory
+// has all rows. Split tables, and evaluations in between.
 TEST_F(SparseTest, AJobToWhichOnlyRowsComeHasTheBitsOfOneToWhichAllCome) {
   for (const char* mode : {"sync", "async"}) {
     ClusterOptions options = embeddingJob(mode, 30'000, 60);

@@ -6,8 +6,8 @@
 
 #include "tests/e2e/apart_fixture.h"
 
-// Jobs over a real sshd whose hosts have no disk in common, with each other or with the launcher:
-// the run directory of each is a mount of its own.
+// Jobs over a real sshd. The hosts share no disk with each other or with the launcher: each mounts
+// its own run directory.
 
 namespace dtf::testing {
 

@@ -28,7 +28,7 @@ class SshCopyTest : public SshTest {
   void SetUp() override {
     if (runProcess({"unshare", "-rm", "true"}).exit_code != 0)
       GTEST_SKIP() << "this user can't mount disks of its own (unshare -rm)";
-    // Whatever command a client asks for, it is run on the host of the address that it has called.
+    // Each command runs on the host that has the address the client called.
     sshd_more_ = "ForceCommand exec " + folder_.path() + "/host.sh\n";
     const std::string build = std::getenv("DTF_BUILD_ROOT");
     folder_.write("host.sh", fmt::format(R"sh(#!/bin/sh
@@ -94,7 +94,7 @@ rm $disk/cut
     return folder_.path() + "/disks/127.0.0." + std::to_string(host);
   }
   fs::path copies(int host) const { return fs::path(disk(host)) / "home/.cache/dtf/copies"; }
-  // Of a file of this host; sha256sum is the judge.
+  // SHA-256 of a file of this host, by sha256sum.
   static std::string digestOf(const std::string& file) {
     return runProcess({"sha256sum", "-b", file}).out.substr(0, 64);
   }
@@ -109,7 +109,7 @@ rm $disk/cut
     }
     return files;
   }
-  // Of a copy, though nobody may write to it.
+  // Changes one byte of a read-only copy.
   void damage(const fs::path& file) const {
     ASSERT_TRUE(fs::exists(file)) << file;
     fs::permissions(file, fs::perms::owner_all);
@@ -159,7 +159,7 @@ TEST_F(SshCopyTest, HostsWithoutDtfAndWithoutDataTrainWhatThisOneTrains) {
 
   const ProcessResult second = train(file);
   ASSERT_EQ(second.exit_code, 0) << second.err;
-  EXPECT_THAT(second.err, HasSubstr("nothing to copy: every host has what it needs"));
+  EXPECT_THAT(second.err, HasSubstr("nothing to copy: every host has all files"));
   EXPECT_EQ(kept(1), chiefs);
   EXPECT_EQ(kept(2), others);
   EXPECT_EQ(summary()["parameters_digest"], digest);
@@ -171,7 +171,7 @@ TEST_F(SshCopyTest, HostsWithoutDtfAndWithoutDataTrainWhatThisOneTrains) {
   EXPECT_EQ(summary()["parameters_digest"], digest);
 }
 
-// What the others rest on: the hosts are as bare as they are meant to be.
+// The other tests rely on it: these hosts have neither programs nor data.
 TEST_F(SshCopyTest, WithoutCopiesSuchHostsAreOfNoUse) {
   const ProcessResult bare = train(tables(""));
   EXPECT_EQ(bare.exit_code, 78) << bare.err;
@@ -210,7 +210,7 @@ TEST_F(SshCopyTest, AHostThatIsLostIsBroughtBackWithItsCopies) {
   expectNoTask();
 }
 
-// In the middle of a file that is larger than what a host writes to its disk at a time.
+// The cut is in the middle of a file that is larger than a host's write buffer.
 TEST_F(SshCopyTest, ACopyThatWasCutGoesOnWithTheFilesThatAreNotThere) {
   writeCifar(folder_.path() + "/data/a.bin", 1000);
   writeCifar(folder_.path() + "/data/b.bin", 16000);
@@ -276,9 +276,8 @@ TEST_F(SshCopyTest, DataThatAreMoreThanTheBoundAreRefusedWhereItIsGiven) {
   fs::resize_file(folder_.path() + "/data/a.bin", uint64_t{3073} * 350'000);  // a hole
   const ProcessResult result = train(file);
   EXPECT_EQ(result.exit_code, 78) << result.err;
-  EXPECT_THAT(result.err,
-              HasSubstr("train.yaml:6:8: error: 1.0 GiB are to be copied to a host, and "
-                        "launch.copy.max_gib is 1"));
+  EXPECT_THAT(result.err, HasSubstr("train.yaml:6:8: error: 1.0 GiB must be copied to a host, and "
+                                    "launch.copy.max_gib is 1"));
   EXPECT_FALSE(fs::exists(folder_.path() + "/disks")) << "no host was asked";
 }
 

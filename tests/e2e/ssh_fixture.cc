@@ -96,13 +96,13 @@ std::string SshTest::sshJob(int hosts, int steps, int ps, const std::string& top
                             "  eval: {{format: digits, count: 200}}\n  batch_size: 20\n"
                             "steps: {}\n",
                             steps));
+  const std::string ps_line =
+      ps == kNoPs ? "" : fmt::format("  ps: [{}]\n", tasks(ps == 0 ? hosts : ps));
   return folder_.write(
-      "job.yaml",
-      fmt::format("job: job\nrun_dir: {}/runs/job\ncluster:\n  ps: [{}]\n  worker: [{}]\n"
-                  "launch: {{via: ssh, ssh_config: ssh_config, binary_dir: {}}}\n{}"
-                  "train: train.yaml\n",
-                  folder_.path(), tasks(ps == 0 ? hosts : ps), tasks(hosts), agent_folder_,
-                  top_more));
+      "job.yaml", fmt::format("job: job\nrun_dir: {}/runs/job\ncluster:\n{}  worker: [{}]\n"
+                              "launch: {{via: ssh, ssh_config: ssh_config, binary_dir: {}}}\n{}"
+                              "train: train.yaml\n",
+                              folder_.path(), ps_line, tasks(hosts), agent_folder_, top_more));
 }
 
 Process SshTest::start(const std::string& file) {

@@ -20,11 +20,12 @@ class SshTest : public ClusterTest {
   void SetUp() override;
   void startSshd();
 
+  static constexpr int kNoPs = -1;  // the workers host the parameters
   // A job with a worker on each of `hosts` hosts, and a ps on each of the first `ps`; 0: of all.
   std::string sshJob(int hosts, int steps, int ps = 0, const std::string& top_more = "");
   // dtf-launch in a folder of its own.
   Process start(const std::string& file);
-  // Processes of a program whose command line has this test's folder and `words`.
+  // Processes of a program that have this test's folder and `words` in their command line.
   std::vector<pid_t> pidsOf(const std::string& program, const std::string& words = "") const;
   pid_t awaitPid(const std::string& program, const std::string& words = "") const;
   static pid_t parentOf(pid_t pid);

@@ -46,7 +46,7 @@ class SshModelTest : public SshApartTest {
     argv.insert(argv.end(), more.begin(), more.end());
     return runProcess(std::move(argv), kPatienceApart, {}, folder_.path());
   }
-  // What is here is the model that the job has evaluated, to the last bit.
+  // The model that came back gives the loss of the job's evaluation, to the last bit.
   void expectModelIsHere(const std::string& file) {
     const ProcessResult result = verb("eval", file, {"--json"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -62,8 +62,8 @@ TEST_F(SshModelTest, TheLastCheckpointComesFromTheChiefsHostOnce) {
   const std::string file = job(kModelSteps, kGathered + "kernels: timed\n");
   const ProcessResult first = train(file);
   ASSERT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_THAT(first.err, HasSubstr("the checkpoint of step 60, "));
-  EXPECT_THAT(first.err, HasSubstr(", comes from 127.0.0.1\n"));
+  EXPECT_THAT(first.err, HasSubstr("copying the checkpoint of step 60, "));
+  EXPECT_THAT(first.err, HasSubstr(", from 127.0.0.1\n"));
   const std::string model = "model      " + checkpoint(here()).string() + "\n";
   EXPECT_THAT(first.out, HasSubstr(model));
   EXPECT_EQ(summary()["model"], checkpoint(here()).string());
@@ -75,7 +75,7 @@ TEST_F(SshModelTest, TheLastCheckpointComesFromTheChiefsHostOnce) {
 
   const ProcessResult again = train(file);
   ASSERT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_THAT(again.err, Not(HasSubstr("comes from")));
+  EXPECT_THAT(again.err, Not(HasSubstr("copying the checkpoint")));
   EXPECT_THAT(again.out, HasSubstr(model));
 }
 
@@ -96,7 +96,7 @@ TEST_F(SshModelTest, AnotherRunsCheckpointsAreSetAside) {
   const ProcessResult fresh =
       train(file, {"--fresh", "--set", "train.optimizer.adam.learning_rate=0.01"});
   ASSERT_EQ(fresh.exit_code, 0) << fresh.err;
-  EXPECT_THAT(fresh.err, HasSubstr("was of another run, and is in checkpoints.old-1 now"));
+  EXPECT_THAT(fresh.err, HasSubstr("were of another run, and are in checkpoints.old-1 now"));
   EXPECT_TRUE(fs::exists(here() / "checkpoints.old-1/step-60/manifest.json"));
   expectModelIsHere(file);
 }
@@ -105,7 +105,7 @@ TEST_F(SshModelTest, ShardsThatStayComeFromTheHostsOfTheirPs) {
   const std::string file = job(kModelSteps, kStaying);
   const ProcessResult result = train(file);
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr(", comes from the hosts of the ps\n"));
+  EXPECT_THAT(result.err, HasSubstr(", from the hosts of the ps\n"));
   EXPECT_FALSE(fs::exists(checkpoint(disk(1)) / "shard-1-of-2.safetensors"));
   EXPECT_TRUE(fs::exists(checkpoint(here()) / "shard-1-of-2.safetensors"));
   expectModelIsHere(file);
@@ -116,14 +116,14 @@ TEST_F(SshModelTest, OnTheChiefsOwnDiskOnlyShardsOfOthersAreMissing) {
   const std::string file = job(kModelSteps, kStaying);
   const ProcessResult result = train(file);
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr(", comes from the hosts of the ps\n"));
+  EXPECT_THAT(result.err, HasSubstr(", from the hosts of the ps\n"));
   EXPECT_FALSE(fs::exists(checkpoint(here()) / "shard-0-of-2.safetensors")) << "it is in shards/";
   expectModelIsHere(file);
 
   fs::remove_all(here());
   const ProcessResult gathered = train(job(kModelSteps, kGathered));
   ASSERT_EQ(gathered.exit_code, 0) << gathered.err;
-  EXPECT_THAT(gathered.err, Not(HasSubstr("comes from")));
+  EXPECT_THAT(gathered.err, Not(HasSubstr("copying the checkpoint")));
   EXPECT_THAT(gathered.out, HasSubstr("model      " + checkpoint(here()).string()));
   expectModelIsHere(file);
 }
@@ -134,7 +134,7 @@ TEST_F(SshModelTest, AModelThatCantBeWrittenHereIsWhereItWasAndTheJobIsDone) {
   folder_.write("runs/job/checkpoints", "in the way");
   const ProcessResult result = train(file);
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("warning: the model is not here: cannot "));
+  EXPECT_THAT(result.err, HasSubstr("warning: the model was not copied here: cannot "));
   EXPECT_THAT(result.err, HasSubstr("it is on 127.0.0.1, in " + checkpoint(here()).string()));
   EXPECT_THAT(result.out, Not(HasSubstr("model ")));
   EXPECT_FALSE(summary().contains("model"));

@@ -9,9 +9,8 @@
 
 #include "tests/e2e/ssh_fixture.h"
 
-// Jobs over a real sshd and the system's ssh client. What the launcher decides is tested with a
-// client of the tests' own (tests/unit/launcher/ssh/ssh_launch_test.cc); here is what only the real
-// ones do.
+// Jobs over a real sshd and the system's ssh client, for behaviour that no fake has. The launcher's
+// decisions are tested with a fake client in tests/unit/launcher/ssh/ssh_launch_test.cc.
 
 namespace dtf::testing {
 
@@ -33,6 +32,32 @@ TEST_F(SshTest, AJobOnTwoHostsTrainsToItsEnd) {
   expectNoTask();
   for (const auto& entry : fs::directory_iterator(folder_.path() + "/runs/job"))
     EXPECT_EQ(entry.path().filename().string().find(".sent-files"), std::string::npos);
+}
+
+TEST_F(SshTest, AJobWithoutPsTrainsToItsEnd) {
+  const std::string file = sshJob(3, 200, kNoPs);
+  const ProcessResult result = launch(file);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("3 workers, which host the parameters"));
+  EXPECT_EQ(summary()["outcome"], "done");
+  EXPECT_EQ(summary()["global_step"], 200);
+  for (const char* log : {"worker-0.1.log", "worker-1.1.log", "worker-2.1.log"})
+    EXPECT_GT(fs::file_size(folder_.path() + "/runs/job/logs/" + log), 0u) << log;
+  expectNoTask();
+}
+
+// Its share of the parameters is with another worker, too, and the step goes on.
+TEST_F(SshTest, AKilledWorkerOfAJobWithoutPsIsStartedAgain) {
+  Process launcher = start(sshJob(3, kForEver, kNoPs));
+  ASSERT_TRUE(launcher.waitForOutput("all 3 tasks are ready", kPatience)) << launcher.err();
+  ASSERT_TRUE(launcher.waitForOutput("step ", kPatience)) << launcher.err();
+  kill9(awaitPid("/workerd", "--task 1"));
+  ASSERT_TRUE(launcher.waitForOutput("worker/1 is back", kPatience)) << launcher.err();
+  launcher.signal(SIGTERM);
+  const ProcessResult result = launcher.wait(kPatience);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, ::testing::Not(HasSubstr("all go back")));
+  expectNoTask();
 }
 
 // And neither the CA's nor another host's.
@@ -80,7 +105,7 @@ TEST_F(SshTest, EachHostIsSentTheKeysOfItsOwnTasks) {
     EXPECT_NE(entry.path().extension(), ".pem") << entry.path();
 }
 
-// Whatever `~` and the working folder are at the far end: it has been sent the files.
+// The launcher resolves `~` and relative paths here, and sends the files.
 TEST_F(SshTest, ATrainFileIsFoundByWhatItsNameMeansHere) {
   const std::string file = sshJob(1, 20);
   fs::create_directories(folder_.path() + "/my home");
@@ -105,7 +130,7 @@ TEST_F(SshTest, AKilledTaskIsStartedAgain) {
   Process launcher = start(sshJob(2, kForEver));
   ASSERT_TRUE(launcher.waitForOutput("all 4 tasks are ready", kPatience)) << launcher.err();
   ASSERT_TRUE(launcher.waitForOutput("step ", kPatience)) << launcher.err();
-  // Whichever of the workers it is: the chief is started again, too.
+  // It may be any worker: a chief is started again, too.
   kill9(awaitPid("/workerd"));
   ASSERT_TRUE(launcher.waitForOutput(" is back", kPatience)) << launcher.err();
   EXPECT_THAT(launcher.err(), HasSubstr("was killed by SIGKILL (signal 9)"));
@@ -131,7 +156,7 @@ TEST_F(SshTest, AHostWhoseSshClientOrAgentIsKilledComesBack) {
   expectNoTask();
 }
 
-// As a cable that is cut: neither end is told, so each goes by its own clock.
+// As with a cut cable, neither end gets a message: each ends by its own clock.
 TEST_F(SshTest, AHostThatIsSilentForTheLeaseIsLostAtBothEnds) {
   Process launcher = start(sshJob(2, kForEver, 1, "timeouts: {lease_seconds: 3}\n"));
   ASSERT_TRUE(launcher.waitForOutput("all 3 tasks are ready", kPatience)) << launcher.err();
@@ -189,7 +214,7 @@ TEST_F(SshTest, AChangedHostKeyIsSaidSo) {
   if (port_ != before) GTEST_SKIP() << "the port was taken meanwhile: another host to ssh";
   const ProcessResult result = launch(sshJob(1, 10), {"--fresh"});
   EXPECT_EQ(result.exit_code, 77) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("its host key is another one than before"));
+  EXPECT_THAT(result.err, HasSubstr("its host key has changed"));
 }
 
 TEST_F(SshTest, AnAgentThatIsMissingOrNobodyMayRunIsSaidSo) {
@@ -207,8 +232,8 @@ TEST_F(SshTest, AHostWithoutSshIsSaidSo) {
   sshd_.reset();
   const ProcessResult result = launch(sshJob(2, 10));
   EXPECT_EQ(result.exit_code, 69) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("127.0.0.1: nothing answers at its ssh port"));
-  EXPECT_THAT(result.err, HasSubstr("127.0.0.2: nothing answers at its ssh port"));
+  EXPECT_THAT(result.err, HasSubstr("127.0.0.1: nothing listens at its ssh port"));
+  EXPECT_THAT(result.err, HasSubstr("127.0.0.2: nothing listens at its ssh port"));
 }
 
 TEST_F(SshTest, TheAgentIsNothingToBeRunByHand) {

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The status page in a real browser: what it shows of a job that trains is what the tasks say, and a picture of it is not empty.
+"""The status page in a real browser: it shows a training job as the tasks report it, and a
+screenshot of it is not empty.
 Usage: status_page_test.py BUILD_FOLDER [PICTURE.png]      exit code 77: there is no Chromium here
 
-Chromium's clock runs ahead (--virtual-time-budget), so that the page looks several times.
+Chromium's clock runs ahead (--virtual-time-budget), so that the page polls several times.
 """
 import html.parser
 import json
@@ -29,7 +30,7 @@ TASKS = ["ps/0", "ps/1", "worker/0", "worker/1"]
 
 
 def free_ports(count):
-    """The first of so many in a row that nobody listens at."""
+    """The first of `count` consecutive ports without a listener."""
     for first in range(20000, 30000, 16):
         sockets = [socket.socket() for _ in range(count)]
         try:
@@ -141,6 +142,8 @@ def check(browser, folder, port, picture):
             expect(page.values.get((task, name)), f"{task}: no {name}: {page.values}")
     for task in ("worker/0", "worker/1"):
         expect(page.values.get((task, "step_time")), f"{task}: no time of a step: {page.values}")
+        for phase in ("data", "compute", "send", "wait"):
+            expect(page.values.get((task, phase)), f"{task}: no time of {phase}: {page.values}")
         expect(page.values.get((task, "stale")), f"{task}: no stale batches: {page.values}")
     for task in ("ps/0", "ps/1"):
         expect(page.values.get((task, "staleness")), f"{task}: no staleness: {page.values}")

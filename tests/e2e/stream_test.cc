@@ -20,7 +20,7 @@ constexpr const char* kStreamed = "event=gradients_streamed";
 
 class StreamTest : public RecoveryTest {
  protected:
-  // Of 7.4 MB, through sockets.
+  // A model of 7.4 MB, through sockets.
   static ClusterOptions wide(const std::string& mode) {
     ClusterOptions options;
     options.ps = 1;
@@ -48,11 +48,11 @@ TEST_F(StreamTest, AJobHasTheBitsOfOneWhoseGradientsLeaveWhole) {
   expectNothingLeft();
 }
 
-// As people see it in their timeline.
+// The timeline shows it.
 TEST_F(StreamTest, ThePushBeginsWhileTheGradientIsComputed) {
   ClusterOptions options = wide("sync");
   options.workers = 1;
-  options.worker_more = ", threads: 1";  // leaves a core to who sends
+  options.worker_more = ", threads: 1";  // leaves a core to the sending thread
   options.batch_size = 100;
   for (const bool streams : {true, false}) {
     options.train_more = "  summaries: {timeline_step: 20}\n";
@@ -69,7 +69,7 @@ TEST_F(StreamTest, ThePushBeginsWhileTheGradientIsComputed) {
   }
 }
 
-// With whatever of a gradient is on its way then.
+// A gradient may be on its way at any of these moments.
 TEST_F(StreamTest, LostTasksAreReplacedAndNoBitIsLost) {
   ClusterOptions options = wide("sync");
   options.ps = 2;
@@ -89,7 +89,7 @@ TEST_F(StreamTest, LostTasksAreReplacedAndNoBitIsLost) {
   EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));
 }
 
-// The job ends for its reason, not for a push that went no further.
+// The job ends with the divergence as its reason, not with the push that it interrupted.
 TEST_F(StreamTest, ALossThatIsNoNumberEndsTheJobWithItsReason) {
   ClusterOptions options = wide("async");
   options.optimizer = "{gradient_descent: {learning_rate: 1000000}}";

@@ -1,6 +1,7 @@
-"""TensorBoard's own reader opens what a job leaves. Usage: summaries_test.py DTF_LAUNCH
+"""TensorBoard's own reader opens the summaries of a job. Usage: summaries_test.py DTF_LAUNCH
 
-Exit 77 (skipped, with the reason) where Python lacks tensorboard; scripts/python-env.sh installs it.
+Exit 77 (skipped, with the reason) where Python lacks tensorboard; scripts/python-env.sh installs
+it.
 """
 import json
 import math
@@ -79,7 +80,7 @@ def check_scalars(events, result, exact):
 
 
 def check_training_metrics(events, last):
-    """Of the chief's batch after each step that was measured: there is none behind the last."""
+    """The metrics of the chief's batch after each measured step but the last."""
     for tag in ["accuracy", "auc"]:
         values = events.Scalars(tag)
         assert [value.step for value in values] == list(range(EVERY, last, EVERY)), (tag, values)
@@ -149,8 +150,8 @@ def check_timeline(run_dir, step):
         wanted = {"take gradient", "apply", "wait for the answer", "reply"} if task.startswith("ps/") else \
             {"batch", "read batch", "compute", "push, wait, receive"}
         assert wanted <= found, (task, found)
-    # One clock: what a ps did for this step lies between the first begin and the last end of the
-    # workers.
+    # One clock: the spans of a ps for this step lie between the first begin and the last end of the
+    # workers' spans.
     workers = [span for task in TASKS[2:] for span in spans[task] if span["name"] == "batch"]
     begin, end = min(span["ts"] for span in workers), max(span["ts"] + span["dur"] for span in workers)
     for task in TASKS[:2]:

@@ -1,4 +1,4 @@
-// What a person sees of a job, or doesn't: a log that nobody reads, a launcher that is suspended.
+// A job's terminal, or the lack of it: a log without a reader, a suspended launcher.
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -53,7 +53,7 @@ class TerminalTest : public ClusterTest {
   }
 };
 
-// stdout and stderr full, as a pager leaves them that nobody looks at.
+// stdout and stderr are full, as behind an idle pager.
 TEST_F(TerminalTest, ALauncherWhoseWordsNobodyReadsEnds) {
   const std::string fifo = folder_.path() + "/full";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
@@ -69,7 +69,7 @@ TEST_F(TerminalTest, ALauncherWhoseWordsNobodyReadsEnds) {
   EXPECT_EQ(launch(folder_.path() + "/none.yaml", "2> \"$2\"").exit_code, 78);
   const ProcessResult result = launch(writeCluster({.steps = 20}), "> \"$2\"");
   EXPECT_EQ(result.exit_code, 73) << result.err;
-  EXPECT_NE(result.err.find("stdout did not take the result; it is in "), std::string::npos);
+  EXPECT_NE(result.err.find("cannot write the result to stdout; it is in "), std::string::npos);
   EXPECT_EQ(summary()["outcome"], "done");
   ::close(end);
 }
@@ -95,7 +95,7 @@ TEST_F(TerminalTest, TasksWhoseLogNobodyReadsTrainToTheEnd) {
   EXPECT_EQ(summary()["global_step"], 200);
 }
 
-// Ctrl-Z on dtf-launch: nobody reads the pipes of the tasks, whose log and notices go on.
+// Ctrl-Z on dtf-launch: the pipes of the tasks have no reader, but their logs and notices go on.
 TEST_F(TerminalTest, ASuspendedLauncherHoldsUpNoTask) {
   ClusterOptions options;
   options.steps = 100'000'000;
@@ -127,7 +127,7 @@ TEST_F(TerminalTest, ManyTasksGiveFewLines) {
   EXPECT_EQ(result.err.find("event=joined"), std::string::npos) << result.err;
 }
 
-// Of each task one event of its readiness, and one line for all.
+// One `ready` event for each task, and one line for all.
 TEST_F(TerminalTest, EachTaskOfManyIsReadyOnce) {
   const std::string file = writeCluster({.ps = 3, .workers = 5, .steps = 50});
   const ProcessResult result = launch(file, {"--json"});
@@ -149,7 +149,7 @@ TEST_F(TerminalTest, EachTaskOfManyIsReadyOnce) {
                                                {"worker/4", 1}}));
 }
 
-// kill -STOP of worker/1 in sync mode: worker/0 waits, and is lost to nobody.
+// kill -STOP of worker/1 in sync mode: worker/0 waits, and no task counts it as lost.
 TEST_F(TerminalTest, AFrozenWorkerIsNamedWhileTheJobWaitsAndAsTheCause) {
   ClusterOptions options;
   options.mode = "sync";
@@ -184,7 +184,7 @@ class Terminal {
     char name[64];
     if (::ptsname_r(fd_, name, sizeof name) != 0) throw std::runtime_error("ptsname_r");
     name_ = name;
-    end_ = ::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);  // what it holds outlives the process
+    end_ = ::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);  // this open end keeps its bytes
   }
   ~Terminal() {
     ::close(end_);
@@ -209,7 +209,7 @@ class Terminal {
 
 class OnATerminal : public TerminalTest {
  protected:
-  // What the terminal got of a job until its progress says how much time is left, and Ctrl-C.
+  // The terminal's output until the progress shows the time left and Ctrl-C ends the job.
   std::string seenWith(const std::string& term) {
     Terminal terminal;
     Process launcher = launchOn(
@@ -223,13 +223,13 @@ class OnATerminal : public TerminalTest {
     EXPECT_EQ(launcher.wait(seconds(30)).exit_code, 128 + SIGINT) << terminal.read();
     return terminal.read();
   }
-  // What it got of a whole job.
+  // The terminal's output for a whole job.
   std::string seenToTheEnd(const std::string& file) {
     Terminal terminal;
     Process launcher = launchOn(terminal, file, "xterm");
     const auto end = std::chrono::steady_clock::now() + Process::kSlowest * seconds(90);
     while (launcher.running() && std::chrono::steady_clock::now() < end) {
-      terminal.read();  // or a full one would hold up what is drawn
+      terminal.read();  // a full terminal would block the launcher
       ::poll(nullptr, 0, 20);
     }
     EXPECT_EQ(launcher.wait(seconds(1)).exit_code, 0) << terminal.read();
@@ -275,7 +275,7 @@ TEST_F(OnATerminal, EachEvaluationStaysAsALineAndTheLastAccuracyInTheProgress) {
   size_t drawn = 0;
   std::istringstream lines(seen);
   for (std::string line; std::getline(lines, line);) {
-    // What was drawn over before the line that stays.
+    // The progress lines that were drawn over before this one.
     const size_t last = line.rfind(kErase);
     for (size_t at = line.find(kErase); at != line.npos && !accuracy.empty();) {
       const size_t next = line.find(kErase, at + 1);

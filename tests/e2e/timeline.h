@@ -1,6 +1,6 @@
 #pragma once
 
-// What a task's timeline says of when things were done.
+// The times of spans in a task's timeline.
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ struct Span {
   double begin = 0, end = 0;  // microseconds
 };
 
-// Of that name, in the file of `timeline_step`.
+// Spans with that name, in the file of `timeline_step`.
 inline std::vector<Span> spansOf(const Json& timeline, const std::string& name) {
   std::vector<Span> spans;
   for (const Json& event : timeline["traceEvents"])

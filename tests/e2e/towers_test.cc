@@ -46,7 +46,7 @@ TEST_F(TowersTest, AsyncTrainingLearnsOnThem) {
   EXPECT_GT(summary()["eval"]["accuracy"].asDouble(), 0.7);
 }
 
-// Each worker has what its host has: they need not be alike.
+// Each worker uses the devices of its host; they may differ.
 TEST_F(TowersTest, WorkersMayHaveOtherDevicesThanTheirPeers) {
   const std::string file = writeCluster({.mode = "sync", .steps = 40});
   const ProcessResult result = launch(

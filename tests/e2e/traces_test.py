@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The steps of a real job at an OpenTelemetry collector (Python's HTTP server, in this process): what comes is what its
-protocol has in JSON, and a ps's spans are children of the worker's step that asked for them. Then a collector that
-takes all and answers nothing: the job trains to its end all the same, and counts what was dropped.
+"""The steps of a real job at an OpenTelemetry collector (Python's HTTP server, in this process):
+its requests follow the protocol's JSON, and a ps's spans are children of the worker's step that
+caused them. Then a collector that reads everything and never replies: the job still trains to
+its end, and counts the dropped spans.
 Usage: traces_test.py BUILD_FOLDER
 """
 import http.server
@@ -58,7 +59,7 @@ class Collector(http.server.BaseHTTPRequestHandler):
 
 
 def attributes(pairs):
-    """Of OTLP's key and value, whose 64-bit numbers are text."""
+    """A dict of OTLP's key-value pairs, which have 64-bit numbers as text."""
     values = {}
     for pair in pairs:
         (kind, value), = pair["value"].items()
@@ -142,7 +143,7 @@ def metric(address, name):
 
 
 def check_silent_collector(build):
-    """Each request would take two seconds: had a step waited for one, the job would take minutes."""
+    """Each request would take two seconds: if a step waited for one, the job would take minutes."""
     silent = socket.socket()
     silent.bind(("127.0.0.1", 0))
     silent.listen(64)

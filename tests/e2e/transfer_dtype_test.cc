@@ -36,7 +36,7 @@ TEST_F(TransferDtypeTest, ASyncJobRepeatsToTheBitAndIsNotThatOfFloat32) {
   expectNothingLeft();
 }
 
-// Of 11.6 MB, which travel as 5.8 MB: whole, and while they are computed.
+// Gradients of 11.6 MB, sent as 5.8 MB: whole, and while they are computed.
 TEST_F(TransferDtypeTest, AGradientThatLeavesWhileItIsComputedHasTheSameBits) {
   ClusterOptions options = narrow("sync");
   options.ps = 1;
@@ -57,8 +57,7 @@ TEST_F(TransferDtypeTest, LostWorkersAndAPsAreReplacedAndAllStepsAreDone) {
   expectLossesToCostTimeAlone(narrow("async"));
 }
 
-// What is saved has not been rounded: a job that goes on from it has the bits of one that was never
-// stopped.
+// Checkpoints are not rounded: a resumed job has the bits of one that was never stopped.
 TEST_F(TransferDtypeTest, AResumedJobHasTheBitsOfOneThatWasNotStopped) {
   ClusterOptions options = narrow("sync");
   options.optimizer = "{momentum: {learning_rate: 0.05, momentum: 0.9}}";

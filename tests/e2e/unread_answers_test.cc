@@ -1,5 +1,5 @@
-// Peers that ask a daemon for its status again and again and read no answer: what that costs the
-// daemon, and those who train.
+// Peers that request a daemon's status again and again and read no answer: their cost to the
+// daemon, and to the workers.
 
 #include <capnp/message.h>
 #include <capnp/rpc.capnp.h>
@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "common/wire/ps.capnp.h"
-#include "common/wire/ps_link.h"
+#include "common/wire/ps/ps_link.h"
 #include "common/wire/worker.capnp.h"
 #include "tests/e2e/cluster_fixture.h"
 #include "tests/e2e/raw_connection.h"
@@ -31,8 +31,9 @@ const Method kPsStatus{capnp::typeId<schema::PsGate>(), 2};
 const Method kWorkerStatus{capnp::typeId<schema::WorkerGate>(), 0};
 
 constexpr long kGrowthKbMax = 16 << 10;  // without a bound: tens of MiB a second
-// What a daemon reads of somebody who doesn't read its answers: until 256 KiB of them wait, beside
-// what the kernels hold of questions and of answers. Without a bound: for as long as it is asked.
+// Most bytes a daemon reads from a peer that does not read its answers: it stops when 256 KiB of
+// them wait. The kernels' buffers for questions and answers come on top. Without a bound it would
+// read as long as the peer sends.
 constexpr size_t kTakenMax = 24 << 20;
 
 std::string frameOf(capnp::MessageBuilder& message) {
@@ -119,8 +120,8 @@ class UnreadAnswersTest : public ClusterTest {
     ASSERT_TRUE(tasks_[1].waitForOutput("step=", seconds(30))) << tasks_[1].err();
   }
 
-  // Lets `asker` ask until its connection is closed or the time is over; returns by how much the
-  // memory of `asked` grew meanwhile, at most.
+  // Lets `asker` send until its connection is closed or the time is over; returns the largest
+  // growth of the memory of `asked` meanwhile.
   static long growthKb(Asker& asker, const Process& asked, seconds time) {
     const long before = residentKb(asked.pid());
     long most = before;
@@ -134,17 +135,16 @@ class UnreadAnswersTest : public ClusterTest {
     return most - before;
   }
 
-  // How many steps the chief has made, as it says.
+  // The newest step that the chief has logged.
   long lastStep() const {
     const std::string said = tasks_[1].err();
     const size_t at = said.rfind(" event=progress step=");
     return at == said.npos ? -1 : std::stol(said.substr(at + 21));
   }
 
-  // Strangers flood `asked`, each for as long as it may stay, until one was sent away and the chief
-  // has said of two more reports' steps, or the time is over. Returns the steps between those two
-  // reports. What a flood costs is what is answered of it, so that is bounded; how fast steps are
-  // beside it is the machine's affair.
+  // Strangers flood `asked`, one after the other, until one was sent away and the chief has logged
+  // two more reports, or the time is over. Returns the steps between those two reports. Answers are
+  // the cost of a flood, so they are bounded; the speed of steps beside it depends on the machine.
   long stepsInAFlood(const Method& status, int port, seconds time) {
     auto asker = std::make_unique<Asker>(port, status);
     const long before = lastStep();
@@ -168,7 +168,7 @@ class UnreadAnswersTest : public ClusterTest {
     return now - first;
   }
 
-  // Whether the chief says of more steps than it has until now.
+  // Whether the chief logs more steps from now on.
   bool trainsOn() {
     const auto lines = [this] {
       const std::string said = tasks_[1].err();

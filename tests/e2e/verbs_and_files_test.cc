@@ -1,6 +1,6 @@
-// Each verb with each kind of file in each place that takes one: an answer with an exit code of the
-// contract that names the file, never a signal, never "internal error", never a hang. The verbs and
-// their options are those of the program's own help, so a new one has to be added here.
+// Each verb with each kind of file in each place that takes one. The answer names the file and has
+// an exit code of the contract: never a signal, "internal error" or a hang. The verbs and options
+// are compared with the program's own help, so a new one has to be added here.
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -32,7 +32,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// What a verb needs beside its CLUSTER.yaml to get as far as it can without starting a task.
+// Arguments of each verb beside its CLUSTER.yaml, to get as far as it can without starting a task.
 const std::map<std::string, Words>& verbs() {
   static const std::map<std::string, Words> all = {
       {"up", {"--dry-run"}},
@@ -216,7 +216,7 @@ class VerbsAndFilesTest : public ClusterTest {
     };
   }
 
-  // Replaces what is at `name` by the kind.
+  // Replaces the file `name` by one of that kind.
   void make(const std::string& name, const std::string& kind) {
     const fs::path path = fs::path(folder_.path()) / name;
     std::error_code ignored;
@@ -225,7 +225,7 @@ class VerbsAndFilesTest : public ClusterTest {
     kinds_.at(kind)(path);
   }
 
-  // `name`: what a refusal names; empty: nothing is asked of it.
+  // `name`: the file that a refusal must name; empty: any.
   void expectAnswer(const Words& argv, const std::string& kind, const std::string& name) {
     const Spent spent = run(argv, kind != "one of another user");
     std::string command;
@@ -244,7 +244,7 @@ class VerbsAndFilesTest : public ClusterTest {
     for (const char c : spent.said)
       if (static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t')
         FAIL() << "a control character: " << command << "of " << kind << "\n" << said;
-    // A link is written through, or refused by the name of what it leads to.
+    // A link is written through, or refused by the name of its target.
     const bool named = said.find(name) != said.npos || said.find("/dev/") != said.npos;
     if (spent.exit_code != 0 && spent.exit_code != 3) {
       EXPECT_TRUE(named) << command << "of " << kind << "\n" << said;
@@ -258,7 +258,7 @@ class VerbsAndFilesTest : public ClusterTest {
   int runs_ = 0;
 };
 
-// The help's own words, so that a new verb or option is not forgotten here.
+// The verbs and options of the help, so that a new one is not forgotten here.
 TEST_F(VerbsAndFilesTest, EachVerbAndEachOptionForAFileIsTried) {
   const std::string help = run({"help"}).said;
   std::set<std::string> found;
@@ -302,7 +302,7 @@ TEST_F(VerbsAndFilesTest, EachOptionAnswersOfEachKindOfFile) {
   EXPECT_GT(runs_, 900);
 }
 
-// The formats are those of the reference of keys.
+// The formats are compared with the reference of keys.
 TEST_F(VerbsAndFilesTest, EachFormatOfDataAnswersOfEachKindOfFile) {
   const std::map<std::string, std::pair<std::string, std::string>> formats = {
       {"digits", {"", ""}},
@@ -351,7 +351,7 @@ TEST_F(VerbsAndFilesTest, AFileThatTheJobNamesIsAnsweredLikewise) {
   }
 }
 
-// What lies in the folder of a run, whoever put it there.
+// Files in the folder of a run, from any writer.
 TEST_F(VerbsAndFilesTest, AFileInTheFolderOfARunIsAnsweredLikewise) {
   const std::string checkpoint = "checkpoints/step-4";
   ASSERT_TRUE(fs::exists(folder_.path() + "/runs/job/" + checkpoint));
@@ -372,7 +372,7 @@ TEST_F(VerbsAndFilesTest, AFileInTheFolderOfARunIsAnsweredLikewise) {
   EXPECT_GT(runs_, 500);
 }
 
-// A name that holds what a terminal obeys is printed, and obeyed by nobody.
+// No output contains the control characters of a file's name.
 TEST_F(VerbsAndFilesTest, ANameWithControlCharactersIsPrintedWithoutThem) {
   const std::string name(kNameWithControls);
   for (const char* kind : {"junk", "nothing", "a folder"})

@@ -1,6 +1,6 @@
 #pragma once
 
-// A job that trains for as long as nobody stops it, and the verbs of dtf-launch that ask about it.
+// An endless training job, and the verbs of dtf-launch that query it.
 
 #include <signal.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ class VerbsTest : public ClusterTest {
     return runProcess(std::move(argv), seconds(60), {}, folder_.path());
   }
 
-  // By hand, with fixed ports, and a run_dir that only who started the job can follow.
+  // Tasks by hand, with fixed ports, and a run_dir relative to their working folder.
   std::vector<Process> startBelowThisFolder() {
     ClusterOptions by_hand = options();
     by_hand.ports = freePorts(4);
@@ -48,7 +48,7 @@ class VerbsTest : public ClusterTest {
     return startFour(file_);
   }
 
-  // As verb(), from a folder that has nothing to do with the job.
+  // Like verb(), from a folder that has nothing to do with the job.
   ProcessResult elsewhere(const std::string& name, std::vector<std::string> more = {},
                           const std::map<std::string, std::string>& environment = {}) {
     std::vector<std::string> argv = {binary("dtf-launch"), name, file_};
@@ -56,7 +56,7 @@ class VerbsTest : public ClusterTest {
     return runProcess(std::move(argv), seconds(60), environment, "/");
   }
 
-  // What status says once it says something of `pattern`; or what it says after 20 s.
+  // The output of status once it matches `pattern`; its last output after 20 s.
   std::string statusWith(const std::string& pattern) {
     const std::regex wanted(pattern);
     const auto end = std::chrono::steady_clock::now() + Process::kSlowest * seconds(20);
@@ -67,7 +67,7 @@ class VerbsTest : public ClusterTest {
     return said;
   }
 
-  // Those that begin with `begin` and have `part` in them.
+  // The lines that begin with `begin` and contain `part`.
   static std::vector<std::string> linesWith(const std::string& text, const std::string& begin,
                                             const std::string& part) {
     std::vector<std::string> found;
@@ -82,7 +82,7 @@ class VerbsTest : public ClusterTest {
     return lines;
   }
 
-  // What a line of that time from now begins with.
+  // The beginning of a log line `after` from now.
   static std::string logTime(seconds after) {
     const std::time_t time =
         std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() + after);

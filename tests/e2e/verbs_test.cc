@@ -55,7 +55,8 @@ TEST_F(VerbsTest, ExplainShowsTheModelAndItsPlacementWithoutStartingAnything) {
   EXPECT_EQ(said["layers"].back()["output"], Json::array({10}));
   EXPECT_EQ(said["variables"].size(), 2u);
   EXPECT_NE(text.out.find("threads: each worker computes on "), std::string::npos) << text.out;
-  EXPECT_NE(text.out.find("with one way each: _FusedSoftmax 1"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("ops with one kernel each: _FusedSoftmax 1"), std::string::npos)
+      << text.out;
   EXPECT_EQ(
       said["kernels"],
       Json::parse(
@@ -77,7 +78,7 @@ TEST_F(VerbsTest, ExplainShowsTheGraphOfAStepAndWhatPassesBetweenAWorkerAndThePs
   const ProcessResult text = verb("explain", {"--graph"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_EQ(linesWith(text.out, "worker/0: ", " ops in a step, fed ").size(), 1u) << text.out;
-  EXPECT_EQ(linesWith(text.out, "ps/", " by each worker in a step").size(), 2u) << text.out;
+  EXPECT_EQ(linesWith(text.out, "ps/", " from each worker").size(), 2u) << text.out;
   EXPECT_EQ(linesWith(text.out, "  softmax/weights, ", "30.6 KiB").size(), 1u) << text.out;
   const Json said = Json::parse(verb("explain", {"--graph", "--json"}).out);
   EXPECT_EQ(said["step"]["task"], "worker/0");
@@ -163,7 +164,7 @@ TEST_F(VerbsTest, StopSaysThatAJobWithoutCheckpointsEndedUnsaved) {
   const ProcessResult stop = verb("stop");
   EXPECT_EQ(stop.exit_code, 128 + SIGTERM) << stop.out << stop.err;
   EXPECT_TRUE(stop.out.starts_with("job: interrupted at step ")) << stop.out;
-  EXPECT_TRUE(stop.out.ends_with(", not saved\n")) << stop.out;
+  EXPECT_TRUE(stop.out.ends_with(", not saved: the job has 'checkpoint: none'\n")) << stop.out;
   EXPECT_EQ(launcher.wait(seconds(5)).exit_code, stop.exit_code);
 }
 
@@ -236,11 +237,10 @@ TEST_F(VerbsTest, StatusSaysInWordsHowFarTheJobIsAndWhoIsAwaited) {
   Process launcher(launchCommand(file_), {}, folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("evaluation at step", seconds(30))) << launcher.err();
   ASSERT_TRUE(launcher.waitForOutput("| loss ", seconds(30))) << launcher.err();
-  // What the launcher writes down now and then, and the workers with their progress.
+  // The launcher's notes and the workers' progress.
   const std::string running = statusWith(
       "\n  progress    step .* examples/s .* [0-9:]+ left\n  evaluation  step "
-      "[\\s\\S]*\n  worker/1    .*; loss "
-      "[0-9.e-]+\n");
+      "[\\s\\S]*\n  worker/1    .*; loss [0-9.e-]+; [0-9.]+ ms a step: [a-z0-9., -]+\n");
   for (const std::string& text :
        {"\n  folder      " + folder_.path() + "/runs/job\n", std::string("\n  progress    step "),
         std::string("\n  evaluation  step "), std::string("\n  as of       ")})
@@ -249,7 +249,7 @@ TEST_F(VerbsTest, StatusSaysInWordsHowFarTheJobIsAndWhoIsAwaited) {
       running, std::regex("\n  ps/1        pid [0-9]+  running  step [0-9]+; workers: 2 joined")))
       << running;
   EXPECT_TRUE(std::regex_search(
-      running, std::regex("\n  worker/1    pid [0-9]+  running  step [0-9]+; loss [0-9.e-]+\n")))
+      running, std::regex("\n  worker/1    pid [0-9]+  running  step [0-9]+; loss [0-9.e-]+; ")))
       << running;
 
   const Json said = Json::parse(verb("status", {"--json"}).out);
@@ -285,7 +285,8 @@ TEST_F(VerbsTest, StatusSaysInWordsHowTheLastRunEnded) {
       << failed.out;
 }
 
-// In a pipe, of a job that has a terminal of its own, and so no log of what it says.
+// attach writes to a pipe; the job has a terminal of its own, so no log holds the launcher's
+// output.
 TEST_F(VerbsTest, AttachInAPipeShowsTheLinesThatStay) {
   ClusterOptions evaluated = options();
   evaluated.train_more += "  eval: {every_steps: 200}\n";
@@ -319,7 +320,7 @@ TEST_F(VerbsTest, ADetachedLaunchAnswersWithOneJsonObject) {
   expectNothingLeft();
 }
 
-// Tasks that are never ready: a person who waits for them presses Ctrl-C.
+// Tasks that are never ready: the user presses Ctrl-C.
 TEST_F(VerbsTest, CtrlCBeforeADetachedJobIsReadyStopsIt) {
   for (const char* program : {"psd", "workerd"}) {
     const std::string file = folder_.write(program, "#!/bin/sh\nexec sleep 1000\n");

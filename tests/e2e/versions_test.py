@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""What each version of dtf has written and said, today's programs read: tests/versions/<version>/ is kept for ever.
+"""Today's programs read the files and messages of each version of dtf: tests/versions/<version>/ is
+kept for ever.
 
-Usage: versions_test.py BUILD_FOLDER            for each version: its checkpoint is evaluated and trained on; a ps of today
-                                                takes its worker's first bytes, a worker of today the ps's answer to them
-       versions_test.py BUILD_FOLDER --record   writes the folder of this version, which must not be there: before a release
+Usage: versions_test.py BUILD_FOLDER            tests each version
+       versions_test.py BUILD_FOLDER --record   writes the folder of this version, which must not
+                                                be there: before a release
+
+For each version, its checkpoint is evaluated and trained on. A ps of today takes its worker's
+first bytes, and a worker of today the ps's answer to them.
 """
 import json
 import math
@@ -115,7 +119,7 @@ def free_port():
 
 
 def received(connection, count):
-    """At least so many bytes, and what comes with them."""
+    """At least `count` bytes, and all others that arrive with them."""
     connection.settimeout(SOON)
     data = b""
     while len(data) < count:
@@ -126,7 +130,7 @@ def received(connection, count):
 
 
 def everything(connection, silence=1.0):
-    """Until nothing more comes."""
+    """All bytes until the peer falls silent."""
     data = received(connection, 1)
     connection.settimeout(silence)
     try:
