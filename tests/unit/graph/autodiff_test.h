@@ -17,7 +17,7 @@ namespace dtf::graph::testing {
 
 class AutodiffTest : public ::testing::Test {
  protected:
-  // Away from zero, where Relu has a kink that differences would step over.
+  // Values away from zero: differences would step over Relu's kink there.
   Output randomInput(const std::string& name, Shape shape) {
     const Output input = b_.placeholder(name, DType::kFloat32, shape);
     Values values;
@@ -30,7 +30,7 @@ class AutodiffTest : public ::testing::Test {
     return input;
   }
 
-  // Weighs `y`'s elements unlike one another, so that no error cancels out, and takes the mean.
+  // Weights `y`'s elements differently, so that no errors cancel out, and takes the mean.
   Output lossOf(Output y) {
     const Shape shape = graph_.spec(y).shape;
     const Output weights = b_.placeholder("weights", DType::kFloat32, shape);

@@ -55,7 +55,7 @@ TEST_F(BuilderControl, AWhileStacksAndSums) {
   EXPECT_EQ(graph_.spec(stacks.stacked[0]), floatSpec({4, 2}));
   EXPECT_EQ(graph_.spec(sums.summed[0]), floatSpec({2}));
   const Node& node = graph_.node(sums.iterations.node);
-  EXPECT_EQ(node.outputs.back(), floatSpec({4, 2}));  // what it keeps
+  EXPECT_EQ(node.outputs.back(), floatSpec({4, 2}));  // the states that it keeps
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Values worked out by hand of activations, losses, normalisation and parts of tensors.
+// Activations, losses, normalisation and parts of tensors, against values worked out by hand.
 
 #include <cmath>
 
@@ -18,7 +18,7 @@ auto near(double x) {
   return DoubleNear(x, 1e-9);
 }
 
-// Of PyTorch's torch.nn.functional.
+// Values from PyTorch's torch.nn.functional.
 TEST_F(BuilderLayers, Activations) {
   const Output x = fed({3}, {-1, 0, 8});
   EXPECT_THAT(value(b_.relu6(x)), ElementsAre(0, 0, 6));

@@ -1,4 +1,4 @@
-// Values worked out by hand, and shapes, of arithmetic that broadcasts and of reductions.
+// Arithmetic that broadcasts and reductions: shapes, and values worked out by hand.
 
 #include <cmath>
 

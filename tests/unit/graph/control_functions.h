@@ -16,7 +16,7 @@ inline TensorSpec floatSpec(Shape shape) {
   return {DType::kFloat32, std::move(shape)};
 }
 
-// float32 tensors of one shape to as many results as `build` makes.
+// A function of float32 tensors of one shape, with as many results as `build` makes.
 inline FunctionRef functionOf(size_t parameters, const Shape& shape, const Function::Build& build) {
   return Function::build(standardOps(), std::vector<TensorSpec>(parameters, floatSpec(shape)),
                          build);

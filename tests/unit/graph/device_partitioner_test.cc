@@ -23,7 +23,7 @@ const std::string kCpu0 = "/job:worker/replica:0/task:0/device:CPU:0";
 const std::string kCpu1 = "/job:worker/replica:0/task:0/device:CPU:1";
 const std::string kElsewhere = "/job:worker/replica:0/task:1/device:CPU:0";
 
-// Both cuts: by task, then by device, of all tasks.
+// Cuts the graph by task, then each part by device.
 std::map<std::string, Graph> partitionTwice(const Graph& graph) {
   DevicePlacerOptions options;
   for (const std::string& device : {kCpu0, kCpu1, kElsewhere}) {

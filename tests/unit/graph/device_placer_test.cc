@@ -28,7 +28,7 @@ class DevicePlacerTest : public ::testing::Test {
     options_.preferred = fullDevice(kWorker0);
   }
 
-  // Where a node goes that asks for `device`.
+  // Returns the device of a node that asks for `device`.
   std::string placed(const std::string& device) {
     const auto scope = b_.deviceScope(device);
     return deviceOf(b_.constant({1}, 1));

@@ -6,7 +6,7 @@
 
 namespace dtf::graph::testing {
 
-// The message of the dtf::Error that `action` throws; empty when it throws none.
+// Returns the message of the dtf::Error that `action` throws; empty if it throws none.
 template <class Action>
 std::string errorText(Action action) {
   try {

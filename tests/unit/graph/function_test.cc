@@ -97,7 +97,7 @@ TEST(Function, KnowsHowOftenLoopsWithinLoopsMayRun) {
               HasSubstr("max_iterations must be from 1 to 16, it is 1000"));
 }
 
-// Two loops one after the other, whose `times` are given.
+// Two loops in a row, with the given numbers of iterations.
 FunctionRef loopedTwice(const FunctionRef& body, int64_t first, int64_t second) {
   return functionOf(1, {2}, [&](Builder& b, Parameters p) {
     Builder::WhileArguments loop{.carried = {p[0]},
@@ -122,7 +122,7 @@ TEST(Function, AddsLoopsSideBySide) {
               HasSubstr("has loops of more than 16777216 iterations together"));
 }
 
-// Eight levels of ten calls each: 10^8 copies of one node, if nobody counted.
+// Eight levels of ten calls each would be 10^8 copies of one node.
 TEST(Function, ThatIsSharedCountsOnceForEachCaller) {
   const auto calls = [](const FunctionRef& function, int times) {
     return functionOf(1, {2}, [&](Builder& b, Parameters p) {

@@ -48,7 +48,7 @@ TEST_F(ControlGradients, OfTheBranchThatRuns) {
   }
 }
 
-// h = tanh(x_t + h * w), stacked and carried; and a sum of what no iteration carries.
+// h = tanh(x_t + h * w), stacked and carried; and a sum of terms that no iteration carries.
 TEST_F(ControlGradients, OfALoopOverASequence) {
   for (const bool reverse : {false, true}) {
     const auto scope = b_.nameScope(reverse ? "backward" : "forward");
@@ -76,7 +76,7 @@ TEST_F(ControlGradients, OfALoopOverASequence) {
   }
 }
 
-// Doubles x until it is over a bound: the number of iterations follows from the values.
+// Doubles x until it exceeds a bound: the number of iterations follows from the values.
 TEST_F(ControlGradients, OfALoopThatEndsByItself) {
   const Output x = b_.placeholder("x", DType::kFloat32, {});
   const Output bound = b_.placeholder("bound", DType::kFloat32, {});
@@ -182,7 +182,7 @@ TEST_F(ControlGradients, OfTheGradientOfALoopThereIsNone) {
               HasSubstr("there are no second derivatives through a loop"));
 }
 
-// By the names that its maker gave, of the node that calls and of the one within.
+// The error has the names of the calling node and of the node in the function.
 TEST_F(ControlGradients, MistakesInAFunctionNameBoth) {
   const Output x = randomInput("x", {2});
   const auto blocked = function({floatSpec({2})}, [](Builder& b, Parameters p) {

@@ -18,7 +18,7 @@ TEST_F(AutodiffTest, Conv2DWithStrideDilationPaddingAndGroups) {
   check(b_.conv2D(randomInput("x", {2, 6, 5, 4}), randomInput("f", {3, 2, 2, 6}), kSparse, 2));
 }
 
-// Far apart, so that no step of a difference changes which element is the largest.
+// Values far apart: no difference step changes which element is the largest.
 TEST_F(AutodiffTest, MaxPool) {
   const Output x = randomInput("x", {2, 5, 4, 3});
   for (size_t i = 0; i < feeds_[x].size(); ++i) feeds_[x][i] = static_cast<double>(i * 37 % 120);

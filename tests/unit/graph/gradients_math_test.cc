@@ -1,4 +1,4 @@
-// Gradients of arithmetic that broadcasts and of reductions, against central differences.
+// Gradients of reductions and of arithmetic that broadcasts, against central differences.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 class AutodiffMath : public AutodiffTest {
  protected:
-  // Above 0: for logarithms and roots.
+  // Values above 0, for logarithms and roots.
   Output positive(const std::string& name, Shape shape) {
     const Output x = randomInput(name, std::move(shape));
     for (double& value : feeds_[x]) value = std::abs(value);
@@ -37,7 +37,7 @@ TEST_F(AutodiffMath, Powers) {
 TEST_F(AutodiffMath, PowersOfAnyBase) {
   check(b_.pow(positive("a", {2, 3}), randomInput("b", {2, 3})));
 }
-// As TensorFlow has it: nothing comes through a logarithm of what isn't above 0.
+// As in TensorFlow, the logarithm of a number that isn't above 0 passes no gradient.
 TEST_F(AutodiffMath, APowerOfWhatIsNotAboveZeroHasNoGradientByItsExponent) {
   const Output a = b_.placeholder("a", DType::kFloat32, {4}),
                b = b_.placeholder("b", DType::kFloat32, {4});
@@ -91,7 +91,8 @@ TEST_F(AutodiffMath, AQuotientOfZeroHasNoGradientByItsDivisor) {
   EXPECT_EQ(evaluate(graph_, feeds_, gradients[0]), testing::Values{0});
 }
 
-// Each pair of shapes in both orders: what is repeated has the sum of its repetitions' gradients.
+// Each pair of shapes in both orders: a repeated operand gets the sum of its repetitions'
+// gradients.
 TEST_F(AutodiffMath, OperandsThatAreRepeated) {
   const std::vector<std::array<Shape, 2>> pairs = {
       {Shape{2, 3}, Shape{3}},       {Shape{2, 3}, Shape{2, 1}}, {Shape{2, 3}, Shape{}},
@@ -165,7 +166,7 @@ TEST_F(AutodiffMath, Choices) {
   check(Output{b_.node("Select", {condition, randomInput("a", {2, 2}), randomInput("b", {2, 2})})});
 }
 
-// log(-1) is NaN, and so is its gradient: neither comes through.
+// log(-1) is NaN, and so is its gradient: neither passes through.
 TEST_F(AutodiffMath, WhatWasNotChosenSpoilsNoGradient) {
   const Output x = b_.placeholder("x", DType::kFloat32, {2});
   feeds_[x] = {-1, 2};
@@ -184,7 +185,7 @@ TEST_F(AutodiffMath, WhatIsStoppedIsAConstant) {
   EXPECT_EQ(evaluate(graph_, feeds_, dx), testing::Values{9}) << "27 without";
 }
 
-// As in a policy's gradient: which one was chosen is a constant, its probability isn't.
+// In a policy's gradient, for example, the chosen action is a constant, and its probability isn't.
 TEST_F(AutodiffMath, WhatWasChosenIsAConstant) {
   const Output x = randomInput("x", {4, 3});
   const Output chosen = b_.oneHot(b_.argMax(x, 1), 3);
@@ -192,8 +193,7 @@ TEST_F(AutodiffMath, WhatWasChosenIsAConstant) {
   check(b_.addN({b_.mul(chosen, b_.log(b_.softmax(x))), b_.mul(larger, b_.mul(x, x))}));
 }
 
-// A normalisation of one's own: its gradient goes through sums, roots and quotients that are
-// repeated.
+// A normalisation from basic ops: its gradient passes through repeated sums, roots and quotients.
 TEST_F(AutodiffMath, ANormalisationOfOnesOwn) {
   const Output x = randomInput("x", {4, 3});
   const Output centred = b_.sub(x, b_.mean(x, {0}, true));

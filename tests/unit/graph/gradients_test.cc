@@ -71,7 +71,7 @@ TEST_F(AutodiffTest, SigmoidCrossEntropy) {
   check(b_.sigmoidCrossEntropy(randomInput("x", {2, 3}), randomInput("z", {2, 3})));
 }
 
-// With the key held fast the mask is a constant, in the differences as in the gradient.
+// With a fixed key the mask is a constant, in the differences as in the gradient.
 TEST_F(AutodiffTest, Dropout) {
   const Output key = b_.placeholder("key", DType::kInt64, {2});
   feeds_[key] = {3, 77};

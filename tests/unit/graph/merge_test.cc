@@ -39,8 +39,8 @@ TEST_F(MergeTest, WhatIsEqualBecomesTheFirst) {
 
 TEST_F(MergeTest, WhatDiffersInAnythingStays) {
   b_.scale(x_, 2);
-  b_.scale(x_, 3);                                                // an attribute
-  b_.node("Scale", {x_}, {{"factor", 2.0}}, "waits", {x_.node});  // what it waits for
+  b_.scale(x_, 3);                                                // another attribute
+  b_.node("Scale", {x_}, {{"factor", 2.0}}, "waits", {x_.node});  // another control input
   b_.constant({1}, 0.0);
   b_.constant({1}, -0.0);
   b_.constant({1, 1}, 0.0);

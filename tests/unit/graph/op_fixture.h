@@ -1,6 +1,6 @@
 #pragma once
 
-// A graph to add ops to, fed with numbers, computed by the reference interpreter.
+// A graph to add ops to; the reference interpreter computes it from the numbers that a test feeds.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class OpTest : public ::testing::Test {
     feeds_[input] = std::move(values);
     return input;
   }
-  // For shapes and refusals alone.
+  // For tests of shapes and errors only.
   Output open(Shape shape, DType dtype = DType::kFloat32) {
     return b_.placeholder(graph_.uniqueName("open"), dtype, std::move(shape));
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What tests of the partitioners share: to look into parts, and to compute them together.
+// Helpers for tests of the partitioners, which look into parts and compute them together.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ inline std::vector<const Node*> nodesOf(const Graph& graph, std::string_view op)
   return found;
 }
 
-// Computes parts together: a _Recv is what its _Send was given, a _Pull is the variable.
+// Computes parts together: a _Recv gets the value of its _Send, a _Pull the variable's.
 // Borrows: the parts and the values of their sources, by name.
 template <class Key>
 class Together {

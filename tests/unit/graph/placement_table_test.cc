@@ -34,7 +34,25 @@ TEST_F(PlacementTable, PrintsATable) {
             "total                           4.0 MiB  3 variable(s)\n");
 }
 
-// Of a step's 8 look-ups no more rows than the table has come back.
+TEST_F(PlacementTable, EachShardHasTheNameOfItsTask) {
+  options_.ps_tasks = 3;
+  options_.partition_min_bytes = 4;
+  options_.pins["table"] = "/job:ps/task:0";
+  b_.variable("table", {16});
+  b_.variable("dense", {32});
+  options_.strategy = PlacementStrategy::kHybrid;
+  options_.sparse_shards = 1;
+  EXPECT_EQ(placementTable(place(graph_, options_), {1, 2}),
+            "variable  shape   size  device\n"
+            "table     [16]    64 B  /job:ps/task:0\n"
+            "dense     [32]   128 B  /job:worker/task:0..1 (split in 2)\n"
+            "ps/0              64 B  33.3 %\n"
+            "worker/0          64 B  33.3 %\n"
+            "worker/1          64 B  33.3 %\n"
+            "total            192 B  2 variable(s)\n");
+}
+
+// The 8 look-ups of a step push at most as many rows as the table has.
 TEST_F(PlacementTable, TheTableSaysWhatGradientsHaveRows) {
   const Output ids = b_.placeholder("ids", DType::kInt32, {2, 4});
   for (const int64_t rows : {1000, 5}) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 #include "common/base/error.h"
 #include "common/graph/builder.h"
@@ -40,7 +41,7 @@ class PlacerTest : public ::testing::Test {
     return tasks;
   }
 
-  // Bytes of the fullest ps.
+  // Returns the bytes of the fullest ps.
   uint64_t fullest(const Placement& placement) const {
     std::vector<uint64_t> bytes(placement.ps_tasks);
     for (const PlacedVariable& variable : placement.variables) {
@@ -106,6 +107,104 @@ TEST_F(PlacerTest, GreedyGivesEqualLoadsToTheLowestAndCountsPinsFirst) {
   EXPECT_THAT(variableTasks(), ElementsAre("ps/1", "ps/2", "ps/0", "ps/0"));
 }
 
+TEST_F(PlacerTest, EvenCutsSmallVariablesWhereAPsIsFull) {
+  options_.strategy = PlacementStrategy::kEven;
+  options_.ps_tasks = 3;
+  addVariables({784 * 10, 10, 100, 30});
+  const Placement placement = place(graph_, options_);
+  EXPECT_THAT(placement.variables[0].parts,
+              ElementsAre(VariablePart{0, 0, 2656}, VariablePart{1, 2656, 2672},
+                          VariablePart{2, 5328, 2512}));
+  for (size_t i = 1; i < 4; ++i) EXPECT_EQ(placement.variables[i].parts.front().ps_task, 2u) << i;
+}
+
+TEST_F(PlacerTest, EvenFillsEachPsInProportionToItsShare) {
+  options_.strategy = PlacementStrategy::kEven;
+  options_.ps_tasks = 3;
+  options_.shares = {3, 1, 0.5};
+  options_.partition_min_bytes = 40'000;
+  addVariables({16 * 450, 16 * 900});
+  const Placement placement = place(graph_, options_);
+  EXPECT_THAT(placement.variables[0].parts,
+              ElementsAre(VariablePart{0, 0, 16 * 300}, VariablePart{1, 16 * 300, 16 * 100},
+                          VariablePart{2, 16 * 400, 16 * 50}));
+  EXPECT_THAT(placement.variables[1].parts,
+              ElementsAre(VariablePart{0, 0, 16 * 600}, VariablePart{1, 16 * 600, 16 * 200},
+                          VariablePart{2, 16 * 800, 16 * 100}))
+      << "a large variable is split so, too";
+}
+
+// The pinned bytes count, and a ps that has more than its share gets nothing.
+TEST_F(PlacerTest, EvenCountsPinnedBytesInSharesToo) {
+  options_.strategy = PlacementStrategy::kEven;
+  options_.shares = {1, 3};
+  addVariables({1600, 3200});
+  options_.pins["v1"] = "/job:ps/task:0";
+  const Placement placement = place(graph_, options_);
+  EXPECT_THAT(placement.variables[1].parts, ElementsAre(VariablePart{1, 0, 3200}));
+}
+
+TEST_F(PlacerTest, EvenDealsWholeVariablesByShare) {
+  options_.strategy = PlacementStrategy::kEven;
+  options_.whole_variables = true;
+  options_.shares = {1, 3};
+  addVariables({10, 10, 10, 10});
+  EXPECT_THAT(variableTasks(), ElementsAre("ps/0", "ps/1", "ps/1", "ps/1"));
+}
+
+// Whatever is pinned, and however many there are.
+TEST_F(PlacerTest, EvenFillsAllPsAlikeAndLosesNoElement) {
+  const uint32_t seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 200; ++round) {
+    Graph graph{standardOps()};
+    Builder builder{graph};
+    PlacerOptions options = options_;
+    options.strategy = PlacementStrategy::kEven;
+    options.ps_tasks = static_cast<uint32_t>(1 + random() % 7);
+    options.partition_min_bytes = random() % 2 == 0 ? 0 : 2000;
+    uint64_t total = 0, pinned = 0;
+    const size_t variables = 1 + random() % 9;
+    for (size_t i = 0; i < variables; ++i) {
+      const std::string name = "v" + std::to_string(i);
+      const auto elements = static_cast<int64_t>(1 + random() % 3000);
+      builder.variable(name, {elements});
+      total += static_cast<uint64_t>(elements);
+      if (random() % 5 > 0) continue;
+      pinned += static_cast<uint64_t>(elements);
+      options.pins[name] =
+          fullDevice({JobKind::kPs, static_cast<uint32_t>(random() % options.ps_tasks)}).str();
+    }
+    const Placement placement = place(graph, options);
+    std::vector<uint64_t> loads(options.ps_tasks);
+    for (const PlacedVariable& variable : placement.variables) {
+      uint64_t begin = 0;
+      for (const VariablePart& part : variable.parts) {
+        EXPECT_EQ(part.begin, begin);
+        EXPECT_EQ(begin % kPartAlignment, 0u);
+        EXPECT_GT(part.count, 0u);
+        begin += part.count;
+        loads[part.ps_task] += part.count;
+      }
+      EXPECT_EQ(begin, static_cast<uint64_t>(variable.shape.elements()));
+    }
+    const uint64_t share = total / options.ps_tasks;
+    for (const uint64_t load : loads)
+      EXPECT_LE(load, share + pinned + kPartAlignment * (variables + options.ps_tasks));
+    if (pinned > 0) continue;
+    for (const uint64_t load : loads) EXPECT_GE(load + kPartAlignment * (variables + 1), share);
+  }
+}
+
+TEST_F(PlacerTest, EvenDealsWholeVariablesByBytes) {
+  options_.strategy = PlacementStrategy::kEven;
+  options_.whole_variables = true;
+  options_.partition_min_bytes = 4;
+  addVariables({100, 10, 10, 70});
+  EXPECT_THAT(variableTasks(), ElementsAre("ps/0", "ps/1", "ps/1", "ps/1"));
+}
+
 TEST_F(PlacerTest, ALargeVariableIsSplitOverAllPsOnCacheLines) {
   options_.ps_tasks = 3;
   options_.partition_min_bytes = 4 << 20;
@@ -147,6 +246,65 @@ TEST_F(PlacerTest, SplittingLeavesOutTasksThatWouldGetNothing) {
   EXPECT_THAT(placement.variables[0].parts,
               ElementsAre(VariablePart{0, 0, 16}, VariablePart{1, 16, 16}, VariablePart{2, 32, 8}));
   EXPECT_EQ(placement.variables[1].parts.size(), 1u);
+}
+
+class HybridPlacerTest : public PlacerTest {
+ protected:
+  HybridPlacerTest() {
+    options_.strategy = PlacementStrategy::kHybrid;
+    options_.ps_tasks = 5;
+    options_.sparse_shards = 2;
+  }
+  Output addTable(const std::string& name, int64_t rows) {
+    const Output table = b_.variable(name, {rows, 4});
+    const Output ids = b_.placeholder(name + "_ids", DType::kInt32, {2});
+    b_.applySparseGradient(table, b_.gather(table, ids), ids);
+    return table;
+  }
+};
+
+TEST_F(HybridPlacerTest, SparseVariablesLieOnTheFirstShardsAndTheOthersBehindThem) {
+  addVariables({96});
+  addTable("table", 10);
+  addVariables({48});
+  const Placement placement = place(graph_, options_);
+  EXPECT_THAT(placement.variables[0].parts,
+              ElementsAre(VariablePart{2, 0, 48}, VariablePart{3, 48, 48}));
+  EXPECT_THAT(placement.variables[1].parts,
+              ElementsAre(VariablePart{0, 0, 20}, VariablePart{1, 20, 20}));
+  EXPECT_THAT(placement.variables[2].parts, ElementsAre(VariablePart{4, 0, 48}));
+}
+
+TEST_F(HybridPlacerTest, LargeVariablesAreSplitOverTheShardsOfTheirKind) {
+  options_.partition_min_bytes = 4;
+  addTable("table", 10);
+  addVariables({96});
+  const Placement placement = place(graph_, options_);
+  EXPECT_THAT(placement.variables[0].parts,
+              ElementsAre(VariablePart{0, 0, 20}, VariablePart{1, 20, 20}));
+  EXPECT_THAT(
+      placement.variables[1].parts,
+      ElementsAre(VariablePart{2, 0, 32}, VariablePart{3, 32, 32}, VariablePart{4, 64, 32}));
+}
+
+TEST_F(HybridPlacerTest, PinsCountAndWholeVariablesAreDealtByBytes) {
+  options_.whole_variables = true;
+  addVariables({32, 64, 32, 32});
+  options_.pins["v2"] = "/job:ps/task:2";
+  addTable("table", 10);
+  options_.pins["table"] = "/job:ps/task:4";
+  EXPECT_THAT(variableTasks(), ElementsAre("ps/3", "ps/2", "ps/3", "ps/4", "ps/4"));
+}
+
+TEST_F(HybridPlacerTest, WithShardsOfOneKindItIsEven) {
+  options_.ps_tasks = 2;
+  addTable("table", 8);
+  addVariables({32});
+  EXPECT_THAT(variableTasks(), ElementsAre("ps/0", "ps/1"));
+  options_.sparse_shards = 0;
+  EXPECT_THAT(variableTasks(), ElementsAre("ps/0", "ps/1"));
+  options_.ps_tasks = 0;
+  EXPECT_THAT(variableTasks(), ElementsAre("worker/0", "worker/0"));
 }
 
 TEST_F(PlacerTest, APinnedVariableIsNotSplit) {

@@ -12,16 +12,15 @@ namespace dtf::graph::testing {
 // More elements than one block of a split variable.
 inline constexpr int64_t kSide = 5;
 
-// A graph of kSide x kSide matrices in which anything may follow from anything, with values for its
-// sources.
+// A random graph of kSide x kSide matrices, with values for its sources.
 struct RandomGraph {
   Graph graph;
   Feeds feeds;  // of every Placeholder and Variable
   std::vector<Output> tensors;
 };
 
-// The same for the same state of `random`. Nodes get one of `devices` at random ("" leaves it
-// open).
+// Makes the same graph for the same state of `random`. Each node gets one of `devices` at random
+// ("" leaves it open).
 RandomGraph makeRandomGraph(Random& random, int nodes,
                             const std::vector<std::string>& devices = {""});
 

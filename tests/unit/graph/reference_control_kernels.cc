@@ -1,4 +1,4 @@
-// What branches and loops mean, as graph/standard_control_ops.cc describes them.
+// Branches and loops as graph/standard_control_ops.cc defines them.
 
 #include <algorithm>
 

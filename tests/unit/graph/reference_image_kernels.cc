@@ -7,7 +7,7 @@
 namespace dtf::graph::testing {
 namespace {
 
-// An image [batch, height, width, channels] and the index of its elements.
+// An image [batch, height, width, channels], and the index of each element.
 struct Image {
   Shape shape;
 
@@ -20,7 +20,8 @@ struct Image {
   }
 };
 
-// Where element (i, j) of the window of output (row, column) lies: within the image or not.
+// The place in the image of element (i, j) of the window of output (row, column); it may be
+// outside.
 struct Meeting {
   int64_t n, out_row, out_column, i, j, row, column;
 };
@@ -44,7 +45,7 @@ void forEachMeeting(const Window& window, const Image& x, const Shape& y, const 
   }
 }
 
-// f(index in x, index in the filter, index in y) for each product of the convolution.
+// Calls f(index in x, index in the filter, index in y) for each product of the convolution.
 template <class F>
 void forEachProduct(const Node& node, const Shape& x_shape, const Shape& filter,
                     const Shape& y_shape, const F& f) {
@@ -117,7 +118,7 @@ Results maxPoolGrad(const Call& call) {
   return {dx};
 }
 
-// How many elements each mean is of.
+// Returns the number of elements in each mean.
 Values countsOf(const Window& window, const Image& x, const Shape& y) {
   Values counts(static_cast<size_t>(y.elements()));
   forEachMeeting(window, x, y, [&](const Meeting& m) {

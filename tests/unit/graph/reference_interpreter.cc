@@ -158,7 +158,7 @@ Results sigmoidCrossEntropyGrad(const Call& call) {
   return {y};
 }
 
-// As standard_nn_ops.cc says it, one element after the other.
+// As standard_nn_ops.cc defines it, one element after the other.
 Results dropout(const Call& call) {
   const auto rate = call.node.attribute<double>("rate");
   const auto layer = static_cast<uint32_t>(call.node.attribute<int64_t>("layer"));
@@ -246,7 +246,7 @@ const ReferenceKernels& kernels() {
   return all;
 }
 
-// Values of one evaluation: what was fed and what has been computed.
+// The values of one evaluation: fed and computed ones.
 class Evaluation {
  public:
   Evaluation(const Graph& graph, const Feeds& feeds) : graph_(graph), known_(feeds) {
@@ -273,7 +273,7 @@ class Evaluation {
     }
     Call call{graph_, node, {}};
     for (const Output& input : node.inputs)
-      call.inputs.push_back(&value(input));  // a map's nodes stay put
+      call.inputs.push_back(&value(input));  // a map's nodes stay in place
     Results results = kernel->second(call);
     for (size_t i = 0; i < results.size(); ++i) {
       known_.emplace(Output{node.id, static_cast<int32_t>(i)}, std::move(results[i]));

@@ -1,4 +1,4 @@
-// The reference against values worked out by hand: it must not be right only in its own eyes.
+// The reference against values worked out by hand: it must not only agree with itself.
 
 #include "tests/unit/graph/reference_interpreter.h"
 

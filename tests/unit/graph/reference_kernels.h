@@ -1,6 +1,6 @@
 #pragma once
 
-// What the files that define the reference's ops share.
+// Parts that the files with the reference's ops share.
 
 #include <functional>
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace dtf::graph::testing {
 
-// One node to compute: its inputs are known.
+// One node to compute; its inputs are known.
 struct Call {
   const Graph& graph;
   const Node& node;
@@ -27,7 +27,7 @@ using Results = std::vector<Values>;
 using ReferenceKernel = std::function<Results(const Call&)>;
 using ReferenceKernels = std::map<std::string, ReferenceKernel, std::less<>>;
 
-// At each place of the output f of what the two inputs have there, as NumPy repeats them.
+// Applies f to each pair of elements of the two inputs, which it repeats as NumPy does.
 ReferenceKernel broadcasting(double (*f)(double, double));
 
 void addMathReferences(ReferenceKernels& kernels);     // reference_math_kernels.cc

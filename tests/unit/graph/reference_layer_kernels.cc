@@ -129,7 +129,7 @@ void addLosses(ReferenceKernels& all) {
   };
 }
 
-// What normalisation works on: element (row, column) with its channel and its group of statistics.
+// The elements of a normalisation: (row, column), with its channel and its group of statistics.
 struct Normalised {
   explicit Normalised(const Call& call, size_t x)
       : channels(call.dim(x, call.inShape(x).rank() - 1)),
@@ -219,7 +219,7 @@ ReferenceKernel normGrad(bool by_channel) {
   };
 }
 
-// f(index in the part, index in the whole) for a part of `whole` that begins at `begin`.
+// Calls f(index in the part, index in the whole) for a part of `whole` that begins at `begin`.
 template <class F>
 void forEachOfPart(const Shape& part, const Shape& whole, const std::vector<int64_t>& begin,
                    const F& f) {
@@ -310,7 +310,7 @@ Results unsortedSegmentSum(const Call& call) {
   return {sums};
 }
 
-// What becomes of the variable that is the first input.
+// Returns the new value of the variable that is the first input.
 ReferenceKernel scatter(bool adds) {
   return [adds](const Call& call) {
     const Shape& table = call.inShape(0);

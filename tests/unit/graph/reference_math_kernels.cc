@@ -1,4 +1,4 @@
-// Arithmetic that broadcasts, reductions, casts and random numbers, as the catalogue says them.
+// Arithmetic that broadcasts, reductions, casts and random numbers, as the catalogue defines them.
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace dtf::graph::testing {
 namespace {
 
-// The place of each dimension of the element that is number `index`.
+// Returns the coordinates of the element with number `index`.
 std::vector<int64_t> placeOf(const Shape& shape, size_t index) {
   std::vector<int64_t> place(static_cast<size_t>(shape.rank()));
   auto rest = static_cast<int64_t>(index);
@@ -21,7 +21,7 @@ std::vector<int64_t> placeOf(const Shape& shape, size_t index) {
   return place;
 }
 
-// Which element of a tensor of `shape` is at this place of a larger one.
+// Returns the element of a tensor of `shape` that broadcasts to this place of a larger one.
 size_t indexAt(const Shape& shape, const std::vector<int64_t>& place) {
   int64_t index = 0;
   const size_t skipped = place.size() - static_cast<size_t>(shape.rank());

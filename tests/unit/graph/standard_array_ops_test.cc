@@ -1,4 +1,4 @@
-// Refusals of parts of tensors; their values are in builder_layers_test.cc.
+// Errors of ops on parts of tensors; builder_layers_test.cc tests their values.
 
 #include "tests/unit/graph/op_fixture.h"
 

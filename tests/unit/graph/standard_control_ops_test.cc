@@ -1,4 +1,4 @@
-// What branches and loops demand of their inputs and functions.
+// The requirements of branches and loops on their inputs and functions.
 
 #include <gmock/gmock.h>
 
@@ -104,7 +104,7 @@ TEST_F(StandardControlOps, ASequenceHasASliceForEachIteration) {
   EXPECT_THAT(refusalOf(longer), HasSubstr("the sequence float32[4, 2] must have 5 slices"));
 }
 
-// There is none by default: whoever knows loops without one would run one iteration of theirs.
+// The bound has no default: a reader that expects unbounded loops would run one iteration.
 TEST_F(StandardControlOps, ALoopNeedsABoundOfItsIterations) {
   const Builder::WhileArguments unbounded{
       .carried = {x_}, .sequences = {}, .captured = {}, .body = same_, .cond = nullptr};

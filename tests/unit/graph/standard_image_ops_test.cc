@@ -1,4 +1,4 @@
-// Shapes, refusals and values worked out by hand of the ops on images.
+// Ops on images: shapes, errors, and values worked out by hand.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

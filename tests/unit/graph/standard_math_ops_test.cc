@@ -1,4 +1,4 @@
-// Shapes and refusals of arithmetic.
+// Shapes and errors of arithmetic.
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Refusals of activations, losses and dropout.
+// Errors of activations, losses and dropout.
 
 #include <cmath>
 

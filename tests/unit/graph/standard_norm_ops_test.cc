@@ -1,4 +1,4 @@
-// Refusals of normalisation; its values are in builder_layers_test.cc.
+// Errors of normalisation; builder_layers_test.cc tests its values.
 
 #include "tests/unit/graph/op_fixture.h"
 

@@ -28,7 +28,7 @@ TEST(StandardOps, NoAttributeOfAnOpIsNamedTwice) {
   }
 }
 
-// Passes over graphs merge and fold whatever is not marked so.
+// Passes over graphs merge and fold all ops that are not stateful.
 TEST(StandardOps, OpsOnStateAndOtherTasksAreStateful) {
   for (const char* const op : {"Variable", "ReadVariable", "Assign", "ScatterAdd", "ApplyGradient",
                                "_Send", "_Recv", "_Pull", "_Push", "QueueEnqueue", "QueueDequeue"})

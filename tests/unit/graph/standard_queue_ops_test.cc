@@ -1,4 +1,4 @@
-// What acts on queues: shapes and refusals. Their own attributes are tested in queue_test.cc.
+// Shapes and errors of ops on queues. queue_test.cc tests the queues' own attributes.
 
 #include "common/graph/queue.h"
 #include "tests/unit/graph/op_fixture.h"
@@ -33,7 +33,7 @@ TEST_F(StandardQueueOps, WhatActsOnOneIsToldWhatItsElementsAre) {
   EXPECT_EQ(graph_.spec({batch, 1}), (TensorSpec{DType::kInt32, {4}}));
   EXPECT_EQ(graph_.spec({b_.node("QueueSize", {pairs})}), (TensorSpec{DType::kInt32, {}}));
   EXPECT_TRUE(graph_.node(b_.node("QueueClose", {pairs})).outputs.empty());
-  // As a copy of the node has them.
+  // A copied node has these attributes.
   b_.node("QueueDequeue", {pairs},
           {{"component_types", std::string("float32,int32")}, {"shapes", std::string("[2],[]")}});
   EXPECT_THAT(errorText([&] {
@@ -42,7 +42,7 @@ TEST_F(StandardQueueOps, WhatActsOnOneIsToldWhatItsElementsAre) {
               AllOf(HasSubstr("'[3],[]'"), HasSubstr("'[2],[]'")));
 }
 
-// As tensors: an element of two counts twice.
+// Like tensors: an element of two components counts twice.
 TEST_F(StandardQueueOps, BatchesAreBounded) {
   const int64_t most = kQueueBatchMax / 2;
   const Output pairs = queue("uint8,uint8", "[],[]", kQueueBatchMax);

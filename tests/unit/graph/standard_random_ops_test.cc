@@ -32,7 +32,7 @@ TEST_F(StandardRandomOps, RandomNumbersFollowFromSeedAndStream) {
     const auto n = static_cast<double>(values.size());
     return std::pair{sum / n, squares / n};
   };
-  // Within five standard deviations of what a fair draw gives.
+  // Within five standard deviations of a fair draw.
   EXPECT_NEAR(momentsOf(uniform).first, 0.5, 5 * std::sqrt(1.0 / 12 / kMany));
   EXPECT_NEAR(momentsOf(drawn(1, 0, true)).first, 0, 5 / std::sqrt(kMany));
   EXPECT_NEAR(momentsOf(drawn(1, 0, true)).second, 1, 5 * std::sqrt(2.0 / kMany));

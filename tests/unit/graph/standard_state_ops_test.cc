@@ -1,4 +1,4 @@
-// Shapes and refusals of variables, constants and transfers.
+// Shapes and errors of variables, constants and transfers.
 
 #include <cmath>
 

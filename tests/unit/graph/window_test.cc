@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// TensorFlow's figures: tf.nn.convolution's documentation of 'SAME' and 'VALID'.
+// Figures from the documentation of 'SAME' and 'VALID' at TensorFlow's tf.nn.convolution.
 TEST(WindowAxis, PadsAsTensorFlowDoes) {
   const auto same = [](WindowAxis axis, int64_t length) {
     const WindowAxis padded = paddedSame(axis, length);

@@ -26,7 +26,7 @@ constexpr RoundedSizes kRoundedSizes[] = {
     {13, 17, 129}, {33, 257, 31},  {100, 30, 10}, {48, 31, 48}, {9, 600, 5},
     {5, 2, 600},   {70, 1025, 17}, {17, 33, 15}};
 
-// To the nearest, of two the even one; what is below 2^-126 is 0.
+// Rounds to the nearest, to the even one of two; numbers below 2^-126 become 0.
 float rounded(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   if ((bits & 0x7fffffff) > 0x7f800000) return x;
@@ -54,7 +54,7 @@ struct RoundedProduct {
     matrixProduct(cpu.rounding(), product);
   }
 
-  // As matrix_product.h promises, from `before` on.
+  // The sum in the order that matrix_product.h promises, from `before` on.
   float expected(int64_t row, int64_t column, float before) const {
     const MatrixProduct& p = product;
     float sum = before;

@@ -1,4 +1,4 @@
-// Functions called from within kernels: what they compute, the device suite checks
+// Functions that kernels call. The device suite checks their results
 // (tests/conformance/device_suite_control.cc).
 
 #include "common/runtime/called_function.h"

@@ -28,7 +28,7 @@ using testing::makeClassifier;
 using testing::StepRunner;
 using testing::Values;
 
-// A device without access to the host's memory, as far as a compiled step can tell.
+// A device that, for a compiled step, has no access to the host's memory.
 class StagedDevice final : public Device {
  public:
   DeviceType type() const override { return cpu_.type(); }
@@ -53,7 +53,7 @@ class CompiledStepTest : public ::testing::Test {
  protected:
   CompiledStepTest() { registerCpuKernels(kernels_); }
 
-  // Loss, accuracy and every gradient against the reference.
+  // Compares loss, accuracy and every gradient with the reference.
   void expectRightStep(Device& device, const Classifier& model, CompileOptions options,
                        double tolerance) {
     const std::vector<Output> fetches = {model.loss, model.accuracy};
@@ -79,7 +79,7 @@ TEST_F(CompiledStepTest, ComputesRandomGraphsAsTheReferenceDoes) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const auto made = graph::testing::makeRandomGraph(random, 40);
-    // A few fetches at random places: the others are free to share memory.
+    // Fetches a few nodes at random places: the others are free to share memory.
     std::vector<Output> fetches;
     for (int i = 0; i < 4; ++i) fetches.push_back(made.tensors[random.below(made.tensors.size())]);
     std::erase_if(fetches, [&](Output o) { return made.graph.spec(o).dtype != DType::kFloat32; });
@@ -114,13 +114,13 @@ TEST_F(CompiledStepTest, StagesWhatIsBoundOnADeviceWithItsOwnMemory) {
                   1e-5);
 }
 
-// On every instruction set that this machine has, by one thread and by three, with the last layer
+// On every instruction set of this machine, with one thread and with three, with the last layer
 // fused or not.
 TEST_F(CompiledStepTest, AllocatesNothingWhileItRuns) {
   Random random(4);
   const Classifier softmax = makeClassifier(random, {.batch = 30});
   const Classifier perceptron = makeClassifier(random, {.batch = 30, .hidden = {64}});
-  // What a process makes once, as the recorder of timelines, is no step's.
+  // Objects that a process makes once, such as the recorder of timelines, don't count.
   StepRunner(device_, kernels_, softmax.graph, softmax.feeds, {}).run();
   ComputePool three(3);
   testing::awaitThreads(three);

@@ -25,7 +25,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Longer than a thread spins, so that whoever waits for it sleeps.
+// Longer than a thread spins, so that a thread that waits for it sleeps.
 void busyFor(std::chrono::microseconds time) {
   const auto end = steady_clock::now() + time;
   while (steady_clock::now() < end) {
@@ -39,7 +39,8 @@ TEST(ComputePool, RunsEveryPartOnce) {
     EXPECT_EQ(pool.threads(), threads);
     for (int repeat = 0; repeat < 200; ++repeat) {
       for (const int parts : {0, 1, 2, 3, 7, 40}) {
-        // Not atomic: a part is one thread's, and the caller reads them when run() has returned.
+        // Not atomic: each part runs in one thread, and the caller reads them after run() has
+        // returned.
         std::vector<int> runs(static_cast<size_t>(parts)), by(static_cast<size_t>(parts), -1);
         pool.run(parts, [&](int part, int thread) {
           ++runs[static_cast<size_t>(part)];
@@ -70,7 +71,7 @@ TEST(ComputePool, OneThreadIsTheCallerAlone) {
   EXPECT_THAT(ran_in, ::testing::ElementsAre(std::this_thread::get_id()));
 }
 
-// Whoever runs the part that waits, the other one does all that is left, of both shares.
+// Whichever thread runs the part that waits, the other one runs all other parts, of both shares.
 TEST(ComputePool, APartThatIsSlowDelaysNoOther) {
   constexpr int kParts = 8;
   ComputePool pool(2);
@@ -87,7 +88,7 @@ TEST(ComputePool, APartThatIsSlowDelaysNoOther) {
   }
 }
 
-// Both the threads that wait for a call, and the call that waits for a thread.
+// Threads that sleep until a call wake up, and so does a call that sleeps until a thread is done.
 TEST(ComputePool, WhoeverSleepsIsWoken) {
   ComputePool pool(3);
   for (int repeat = 0; repeat < 20; ++repeat) {
@@ -98,7 +99,7 @@ TEST(ComputePool, WhoeverSleepsIsWoken) {
         ++others;
         busyFor(kLong);
       }
-      while (thread == 0 && others < 2) std::this_thread::yield();  // none of theirs is taken
+      while (thread == 0 && others < 2) std::this_thread::yield();  // takes no part of theirs
       ++done;
     });
     EXPECT_EQ(done, 3);
@@ -127,7 +128,7 @@ void setCpus(pid_t thread, const cpu_set_t& cpus) {
   ASSERT_EQ(::sched_setaffinity(thread, sizeof cpus, &cpus), 0);
 }
 
-// f(thread) in both threads of a pool of two, at the same time.
+// Runs f(thread) in both threads of a pool of two, at the same time.
 template <class F>
 void inBoth(ComputePool& pool, const F& f) {
   std::atomic<int> here{0};
@@ -138,7 +139,7 @@ void inBoth(ComputePool& pool, const F& f) {
   });
 }
 
-// Where Linux leaves them, while another process keeps the other CPU busy.
+// Linux leaves both threads on one CPU, while another process keeps the other CPU busy.
 TEST(ComputePool, AThreadThatWasLastOnTheCallersCpuComputesOnAnother) {
   if (availableCores() < 2) GTEST_SKIP() << "needs two CPUs";
   const cpu_set_t all = cpusOf(0);
@@ -165,8 +166,8 @@ TEST(ComputePool, AThreadThatWasLastOnTheCallersCpuComputesOnAnother) {
   setCpus(0, all);
 }
 
-// Whether the thread was moved to one CPU while it was stalled in a part; after the call it is back
-// on all.
+// Returns whether the thread was moved to one CPU while it was stalled in a part. After the call it
+// may use all CPUs again.
 template <class F>
 bool movesAStalledThread(ComputePool& pool, const F& is_over) {
   const cpu_set_t all = cpusOf(0);
@@ -176,7 +177,7 @@ bool movesAStalledThread(ComputePool& pool, const F& is_over) {
     inBoth(pool, [&](int thread) {
       if (thread == 0) return;
       other = ::gettid();
-      // As if Linux ran somebody else on its CPU, for longer than the caller spins.
+      // As if Linux ran another process on its CPU, for longer than the caller spins.
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       const cpu_set_t now = cpusOf(other);
       was_moved = CPU_COUNT(&now) == 1;

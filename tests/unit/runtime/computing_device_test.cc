@@ -5,7 +5,7 @@
 namespace dtf::runtime {
 namespace {
 
-// GPUs are tests/unit/train/worker_devices_test.cc's: the plug-in is loaded once in a process.
+// A process loads the plug-in only once: tests/unit/train/worker_devices_test.cc tests GPUs.
 TEST(ComputingDevice, TheDevicesOfATaskShareItsThreads) {
   EXPECT_EQ(threadsOfEach(8, 1), 8);
   EXPECT_EQ(threadsOfEach(8, 2), 4);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs the three directions of a convolution by one of the ways to compute it.
+// Runs the three directions of a convolution with one of its algorithms.
 
 #include <vector>
 
@@ -16,7 +16,7 @@ struct ConvolutionResults {
   bool operator==(const ConvolutionResults&) const = default;
 };
 
-// Owns `count` floats that end where inaccessible memory begins: random, and never 0 before.
+// Owns `count` floats that end where inaccessible memory begins: random, and never 0.
 struct RandomFloats : Guarded<float> {
   explicit RandomFloats(int64_t n) : Guarded(static_cast<size_t>(n)), count(n) {
     Random random(static_cast<uint64_t>(n));
@@ -26,7 +26,7 @@ struct RandomFloats : Guarded<float> {
   int64_t count;
 };
 
-// What one pass makes, on exactly the workspace that it asks for.
+// Returns the result of one pass, on exactly the workspace that it asks for.
 inline std::vector<float> passResult(const Processor& cpu, ConvolutionPass pass,
                                      const Convolution& c, const ConvolutionWay& way) {
   const int64_t x = c.imageElements(), filter = c.filterElements(), y = c.outElements();
@@ -52,7 +52,7 @@ inline ConvolutionResults convolutionResults(Isa isa, const Convolution& c,
   return {y.values(), dx.values(), dfilter.values()};
 }
 
-// Of square images and filters, with the padding of TensorFlow's 'SAME'.
+// A convolution of square images and filters, with the padding of TensorFlow's 'SAME'.
 inline Convolution squareConvolution(int64_t batch, int64_t side, int64_t channels, int64_t filter,
                                      int64_t out_channels, int64_t groups = 1) {
   const graph::Window window = graph::paddedSame({{.size = filter}, {.size = filter}}, side, side);

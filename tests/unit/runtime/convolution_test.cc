@@ -1,4 +1,4 @@
-// What convolutions compute is tested as kernels, by the device suite. Here: how they compute it.
+// How convolutions are computed; the device suite tests their results.
 
 #include "common/runtime/convolution.h"
 

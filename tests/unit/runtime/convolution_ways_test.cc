@@ -108,11 +108,11 @@ TEST(ConvolutionWays, GiveTheSameBitsOnThreadsWithSeveralBlocksEach) {
   // The second thread has 8 columns of the filter's gradient.
   expectTheSameBits({bestIsa(), &pool}, squareConvolution(2, 12, 64, 3, 40));
   expectTheSameBits({bestIsa(), &pool}, squareConvolution(2, 12, 240, 1, 40));
-  // A filter whose transform is large: blocks of 96 tiles, and one of 21.
+  // A filter with a large transform: blocks of 96 tiles, and one of 21.
   expectTheSameBits({bestIsa(), &pool}, squareConvolution(13, 12, 96, 3, 96));
 }
 
-// A block of 480 tiles, and one of 272, whose products aren't split along their sums.
+// A block of 480 tiles, and one of 272, with products that aren't split along their sums.
 TEST(ConvolutionWays, ALastBlockThatIsNotSplitFitsTheWorkspace) {
   ComputePool pool(5);
   const auto way = std::ranges::find(convolutionWays(), "winograd", &ConvolutionWay::name);

@@ -20,14 +20,14 @@ void note() {
 }  // namespace
 
 #if defined(DTF_SANITIZER_MALLOC)
-// Of <sanitizer/allocator_interface.h>, which g++ 12 lacks.
+// From <sanitizer/allocator_interface.h>, which g++ 12 lacks.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void*,
                                                                              size_t),
                                                          void (*free_hook)(const volatile void*));
 
 namespace {
 
-// A sanitizer's malloc can't be replaced, but it tells.
+// A sanitizer's malloc can't be replaced, but has hooks.
 [[maybe_unused]] const int hooked = __sanitizer_install_malloc_and_free_hooks(
     [](const volatile void*, size_t) { note(); }, [](const volatile void*) {});
 

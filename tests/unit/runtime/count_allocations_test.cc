@@ -12,7 +12,7 @@
 namespace dtf::runtime::testing {
 namespace {
 
-// By a volatile address, so that no compiler leaves the pair out.
+// Through a volatile address, so that no compiler leaves the pair out.
 void (*volatile freeAll)(void*) = std::free;
 
 TEST(CountAllocations, CountsMallocAndNew) {
@@ -45,7 +45,7 @@ TEST(CountAllocations, CountsAllThreadsAndOnlyItsTime) {
     allocated = true;
     allocated.notify_one();
   });
-  started.wait(false);  // what a sanitizer allocates for a thread that starts is not counted
+  started.wait(false);  // a sanitizer's allocations for a thread that starts don't count
   int count = -1;
   {
     const CountAllocations allocations;

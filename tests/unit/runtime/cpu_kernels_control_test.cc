@@ -12,7 +12,7 @@ using Parameters = std::span<const Output>;
 
 class CpuKernelsControl : public KernelTest {
  protected:
-  // Adds the slices of `s` to `x`; each sum is stacked.
+  // A loop that adds the slices of `s` to `x`, and stacks each sum.
   graph::Builder::WhileArguments summing(Output x, Output s, int64_t slices) {
     return {.carried = {x},
             .sequences = {s},

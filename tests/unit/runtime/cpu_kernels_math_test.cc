@@ -37,7 +37,7 @@ TEST_F(CpuKernelsMath, ASelectTakesNothingOfTheOther) {
   EXPECT_THAT(computed(Output{b_.node("Select", {condition, nan, y})}), ElementsAre(7, 5));
 }
 
-// What the memory plan may put into one place.
+// The memory plan may put such operands into one place.
 TEST_F(CpuKernelsMath, AResultByElementMayOverwriteAnOperandOfItsShape) {
   const Output x = fed({4}, Values(4)), y = fed({4}, Values(4)), scalar = fed({}, {1});
   const auto add = kernelOf(b_.add(x, y));

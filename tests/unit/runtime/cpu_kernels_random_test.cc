@@ -18,7 +18,7 @@ TEST_F(CpuKernelsRandom, NumbersFollowFromSeedAndStreamAlone) {
   for (const double value : once) EXPECT_TRUE(0 <= value && value < 1) << value;
 }
 
-// An element depends on its place, not on how many there are.
+// An element depends on its place, not on the number of elements.
 TEST_F(CpuKernelsRandom, AShorterTensorIsTheBeginningOfALongerOne) {
   const Output seed = fed({2}, {7, 3}, DType::kInt64);
   for (const bool normal : {false, true}) {

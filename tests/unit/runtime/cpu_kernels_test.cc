@@ -1,4 +1,4 @@
-// The numbers are tested by the device suite; here what only the CPU's kernels promise.
+// Properties of the CPU's kernels alone; the device suite tests their results.
 
 #include "common/runtime/cpu_kernels.h"
 
@@ -40,7 +40,7 @@ TEST_F(CpuKernels, RunInAnotherThreadThanTheirMaker) {
   EXPECT_EQ(runner.gradient("w0"), here);
 }
 
-// A reader that lives in the same memory must come after nothing else needs it.
+// A reader that shares the result's memory must run after all other readers.
 TEST_F(CpuKernels, SumManyTermsFromLeftToRightInPlace) {
   Operation add;
   add.op = "AddN";
@@ -70,8 +70,8 @@ TEST_F(CpuKernels, MultiplyOverAnEmptySumToZero) {
   EXPECT_EQ(std::accumulate(c, c + 4, 0.0f), 0.0f);
 }
 
-// What they copy from where follows from a few strides: a list of it would be twice the tensor, in
-// memory that nobody counts.
+// A few strides describe the copy. A list of its elements would be twice the tensor, in memory that
+// no budget counts.
 TEST_F(CpuKernels, ThatCopyPartsArePreparedInMemoryThatNoShapeMakesLarger) {
   const auto allocations = [&](const std::string& op, int64_t from, int64_t to,
                                const graph::Attributes& attributes) {
@@ -94,8 +94,7 @@ TEST_F(CpuKernels, ThatCopyPartsArePreparedInMemoryThatNoShapeMakesLarger) {
   }
 }
 
-// On several threads: an input without an element has no address that a column could be counted
-// from.
+// On several threads: an input without an element has no address to count columns from.
 TEST_F(CpuKernels, SumNoRowsToZero) {
   ComputePool pool(2);
   KernelTable kernels;

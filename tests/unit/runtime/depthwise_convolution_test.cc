@@ -19,7 +19,7 @@ const ConvolutionWay& wayOf(std::string_view name) {
   return convolutionWays()[0];
 }
 
-// 'SAME' padding, of height and width apart.
+// 'SAME' padding, separate for height and width.
 Convolution depthwise(int64_t batch, const Shape& image, const graph::Window& window) {
   const int64_t height = image.dim(0), width = image.dim(1), channels = image.dim(2);
   const graph::Window padded = graph::paddedSame(window, height, width);
@@ -39,7 +39,7 @@ TEST(DepthwiseConvolution, FitsWhereEachChannelIsAloneWithItsFilter) {
     EXPECT_EQ(fastestWay(pass, c, true).name, "depthwise");
 }
 
-// Sums in the same order, of whatever window: wider than the image, strided, dilated, uneven.
+// Both sum in the same order, for any window: wider than the image, strided, dilated, uneven.
 TEST(DepthwiseConvolution, HasTheBitsOfTheGatheredOne) {
   using graph::WindowAxis;
   const Convolution cases[] = {

@@ -1,4 +1,4 @@
-// What devices have in common, whatever they implement themselves.
+// Behaviour that all devices share.
 
 #include "common/runtime/device.h"
 
@@ -12,7 +12,7 @@
 namespace dtf::runtime {
 namespace {
 
-// Writes down its number when it runs.
+// Appends its number to a list when it runs.
 class NumberedKernel final : public Kernel {
  public:
   NumberedKernel(int number, std::vector<int>& ran) : number_(number), ran_(ran) {}

@@ -47,8 +47,8 @@ Convolution randomFramed(Random& random) {
                          convolutionAttributes(window, 1));
 }
 
-// Forward it adds up in the same order. The gathered convolutions are held to a reference in double
-// precision by the device suite.
+// Forward, both sum in the same order. The device suite compares gathered convolutions with a
+// reference in double precision.
 TEST(FramedConvolution, ComputesWhatAGatheredConvolutionDoes) {
   for (const Isa isa : supportedIsas()) {
     for (uint64_t seed = 0; seed < dtf::testing::repetitions(60u); ++seed) {

@@ -1,5 +1,5 @@
 // Against the formulas in double precision, over shapes with every kind of remainder, on every
-// instruction set that this machine has.
+// instruction set of this machine.
 
 #include "common/runtime/fused_softmax.h"
 
@@ -21,7 +21,7 @@ struct Shapes {
   int64_t batch, inputs, classes;
 };
 
-// Inputs and results of one step. Guards of one float behind each result must stay untouched.
+// Inputs and results of one step. Guards of one float behind each result must keep their value.
 struct Problem {
   Problem(Random& random, Shapes shapes, bool use_bytes)
       : s(shapes),
@@ -41,7 +41,7 @@ struct Problem {
     for (float& w : weights) w = random.uniform(-0.3f, 0.3f);
     for (float& b : bias) b = random.uniform(-1, 1);
     for (int32_t& label : labels) label = static_cast<int32_t>(random.below(shapes.classes));
-    // What a former step left behind must not matter.
+    // Garbage from a former step must not matter.
     std::memset(workspace.data(), 0x7f, workspace.bytes());
     step.bytes = use_bytes ? bytes.data() : nullptr;
     step.floats = use_bytes ? nullptr : floats.data();
@@ -139,7 +139,7 @@ TEST_P(FusedSoftmax, HasTheSameBitsOnAnyNumberOfThreads) {
     for (const int threads : {2, 3, 8}) {
       ComputePool pool(threads);
       Processor cpu(GetParam(), &pool);
-      cpu.part_work = 1;  // as many parts as there may be
+      cpu.part_work = 1;  // as many parts as possible
       Random other(12);
       Problem together(other, shapes, true);
       fusedSoftmax(cpu, together.step);

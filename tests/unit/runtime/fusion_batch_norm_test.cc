@@ -1,5 +1,4 @@
-// That the fused operations compute the right numbers is tested by the device suite. Here: what is
-// joined, and what must not be.
+// Which operations are fused, and which must not be. The device suite tests the results.
 
 #include "tests/unit/runtime/residual_graph.h"
 
@@ -56,7 +55,7 @@ TEST_F(FusionBatchNormTest, DoesNotTakeAStatisticForTheResult) {
   EXPECT_THAT(opsOf(g, {y}), ElementsAre("FusedBatchNorm", "Relu"));
 }
 
-// It would have to be there before it can be computed.
+// The sum would be an input of the fused operation that computes its statistics.
 TEST_F(FusionBatchNormTest, LeavesASumWithItsOwnStatistics) {
   ResidualGraph g;
   const auto norm = g.made(g.x);

@@ -1,5 +1,4 @@
-// That fused products are the right numbers is tested by the device suite. Here: what is fused, and
-// what must not be.
+// Which products are fused, and which must not be. The device suite tests the results.
 
 #include <gmock/gmock.h>
 
@@ -21,7 +20,7 @@ using ::testing::UnorderedElementsAre;
 class FuseProductsTest : public ::testing::Test {
  protected:
   FuseProductsTest() {
-    kernels_.add(std::string(kFusedMatMulOp), DeviceType::kGpu, nullptr);  // nothing is made
+    kernels_.add(std::string(kFusedMatMulOp), DeviceType::kGpu, nullptr);  // no kernel is made
   }
   std::vector<std::string> fusedOps(std::vector<Output> fetches) {
     step_ = lower(graph_, fetches);
@@ -54,7 +53,7 @@ TEST_F(FuseProductsTest, MakesALayerOneOperation) {
   EXPECT_FALSE(only("_FusedMatMul").attributeOr<bool>("relu", true));
 }
 
-// relu's gradient reads y, not what relu was of.
+// relu's gradient reads y, not relu's input.
 TEST_F(FuseProductsTest, TrainsItToo) {
   const Output loss = b.mean(b.tanh(y));
   std::vector<Output> fetches = graph::addGradients(graph_, loss, std::vector{w, bias});
@@ -73,15 +72,14 @@ TEST_F(FuseProductsTest, LeavesWhatSomebodyReads) {
               UnorderedElementsAre("MatMul", "BiasAdd", "Relu", "Tanh"));
 }
 
-// A bias of rows is of other columns than the product has.
+// The bias has other columns than the product.
 TEST_F(FuseProductsTest, LeavesAReshapedProduct) {
   const Output wide = b.placeholder("wide", DType::kFloat32, {35});
   EXPECT_THAT(fusedOps({b.biasAdd(b.reshape(product, {1, 35}), wide)}),
               UnorderedElementsAre("MatMul", "BiasAdd"));
 }
 
-// Each when its bias was added: a product that ran as soon as it could would lie in memory until it
-// is read.
+// Each product runs when its bias was added: earlier, it would take memory until it is read.
 TEST_F(FuseProductsTest, KeepsTheOrder) {
   const Output h = b.placeholder("h", DType::kFloat32, {5, 7});
   const Output u = b.placeholder("u", DType::kFloat32, {7, 7});

@@ -1,5 +1,5 @@
-// That fused operations compute the right numbers is tested by compiled_step_test and the device
-// suite. Here: what is fused, and what must not be.
+// Which operations are fused, and which must not be. compiled_step_test and the device suite test
+// the results.
 
 #include "common/runtime/fusion.h"
 
@@ -68,7 +68,7 @@ TEST_F(FusionTest, LeavesADeviceWithoutTheKernelAlone) {
   EXPECT_EQ(step.operations.size(), before);
 }
 
-// The kernel would take the rows of one shape and the columns of the other.
+// The fused kernel would take the rows of one shape and the columns of the other.
 TEST_F(FusionTest, KeepsASoftmaxOfWhatIsReshapedOnItsWay) {
   for (const char* where : {"nowhere", "before the bias", "before the softmax"}) {
     SCOPED_TRACE(where);

@@ -23,7 +23,7 @@ std::vector<std::string> namesOf(const LoweredStep& step) {
   return names;
 }
 
-// Each reads what has been made, or nobody makes.
+// Expects that each operation reads outputs of earlier ones, or of none.
 void expectTopological(const std::vector<Operation>& operations) {
   std::set<Output> made, all;
   for (const Operation& operation : operations)
@@ -48,7 +48,7 @@ TEST(GradientOrder, OfTwoProductsBackwardsThatOfTheWeightsComesFirst) {
 
   std::set<Output> gradients;
   for (const BoundTensor& gradient : step.gradients) gradients.insert(gradient.tensor);
-  // Behind a gradient's last input there is nothing but gradients.
+  // After a gradient's last input, only gradients follow.
   for (size_t i = 0; i < step.operations.size(); ++i) {
     const Operation& operation = step.operations[i];
     if (!gradients.contains(operation.outputs.at(0))) continue;

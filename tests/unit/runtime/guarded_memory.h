@@ -1,8 +1,7 @@
 #pragma once
 
-// Memory that ends where an inaccessible page begins, so that a vector load or store one element
-// too far is a crash on every build, also of code that sanitizers can't see into (masked
-// instructions).
+// Memory that ends where an inaccessible page begins. A vector load or store one element too far
+// crashes on every build, even in code that sanitizers don't instrument (masked instructions).
 
 #include <sys/mman.h>
 #include <unistd.h>

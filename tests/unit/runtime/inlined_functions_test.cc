@@ -1,5 +1,4 @@
-// That unrolled loops compute the right numbers is tested by the device suite. Here: what is
-// unrolled, and what can't be.
+// Which loops are unrolled, and which can't be. The device suite tests the results.
 
 #include "common/runtime/inlined_functions.h"
 
@@ -97,7 +96,7 @@ TEST_F(InlinedFunctionsTest, ASequenceOfBytesIsRefusedInWords) {
   }
 }
 
-// So its memory doesn't grow with the number of iterations.
+// Otherwise its memory would grow with the number of iterations.
 TEST_F(InlinedFunctionsTest, ASumIsTakenTermByTerm) {
   graph::Builder::WhileArguments loop = loopOf(3);
   loop.body = madeFunction({kScalarSpec}, [](graph::Builder& b, ParametersOf p) {
@@ -108,7 +107,7 @@ TEST_F(InlinedFunctionsTest, ASumIsTakenTermByTerm) {
               ElementsAre("Tanh", "Scale", "Tanh", "Scale", "AddN", "Tanh", "Scale", "AddN"));
 }
 
-// Also one whose iterations leave no operation.
+// Iterations without an operation count, too.
 TEST_F(InlinedFunctionsTest, EveryIterationCounts) {
   graph::Builder::WhileArguments loop = loopOf(kUnrolledOperationsMax + 1);
   loop.body =
@@ -124,7 +123,7 @@ TEST_F(InlinedFunctionsTest, TheConstantsOfABodyAreThereOnce) {
   });
   opsOf({b_.whileLoop(loop).carried[0]});
   EXPECT_EQ(step_.operations.size(), 50u);
-  EXPECT_LE(step_.constants.size(), 2u);  // and how often it ran
+  EXPECT_LE(step_.constants.size(), 2u);  // and the number of iterations
 }
 
 TEST_F(InlinedFunctionsTest, TooManyIterationsAreRefusedInWords) {

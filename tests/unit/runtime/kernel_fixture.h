@@ -1,7 +1,7 @@
 #pragma once
 
-// Single nodes of a graph, computed by the kernels of the CPU. That all numbers are right is tested
-// by the device suite (tests/conformance), against a reference in double precision.
+// Single nodes of a graph, computed by the CPU's kernels. The device suite (tests/conformance)
+// tests all results against a reference in double precision.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class KernelTest : public ::testing::Test {
     runner.run();
     return runner.fetch(0);
   }
-  // What is wrong with the data that were fed.
+  // Returns the error about the data that were fed.
   std::string refusal(graph::Output output) {
     StepRunner runner(device_, kernels_, graph_, feeds_, std::array{output});
     try {
@@ -45,7 +45,7 @@ class KernelTest : public ::testing::Test {
     }
     return "";
   }
-  // The kernel alone of a node.
+  // Returns the kernel of a node, without a step.
   std::unique_ptr<Kernel> kernelOf(graph::Output output) const {
     const graph::Node& node = graph_.node(output.node);
     Operation operation;

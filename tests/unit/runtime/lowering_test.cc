@@ -56,7 +56,7 @@ TEST_F(LoweringTest, KnowsConstantsAndTheGradientOfAMean) {
   EXPECT_EQ(step.constants.at(zeros).value, 0);
 }
 
-// What is known beforehand is nobody's to bind, read or not.
+// A known value is never bound, whether a node reads it or not.
 TEST_F(LoweringTest, APlaceholderWithAKnownValueIsAConstant) {
   const Output known = b_.placeholder("known", DType::kFloat32, {2});
   const Output x = b_.placeholder("x", DType::kFloat32, {2});

@@ -21,7 +21,7 @@ constexpr Sizes kSizes[] = {{1, 1, 1},     {1, 40, 33},   {7, 5, 45},    {12, 16
                             {13, 17, 129}, {25, 257, 31}, {100, 30, 10}, {205, 3, 70},
                             {9, 600, 5},   {5, 2, 2100},  {400, 2, 65},  {3, 513, 16},
                             {300, 9, 1},   {261, 40, 10}, {530, 7, 20},  {128, 70, 3},
-                            {130, 20, 136}};  // of five threads one has 8 columns
+                            {130, 20, 136}};  // one of five threads has 8 columns
 
 // Every matrix ends where inaccessible memory begins.
 class Product {
@@ -94,7 +94,8 @@ TEST(MatrixProduct, GivesTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-// Parts of wider matrices, added to what C holds: as one chain of all of k.
+// Multiplies parts of wider matrices and adds to the values of C: the sums equal one chain over all
+// of k.
 TEST(MatrixProduct, AddsToPartsOfWiderMatrices) {
   constexpr int64_t kM = 29, kK = 310, kN = 37, kWide = 320, kFirst = 111;
   Random random(8);
@@ -127,7 +128,7 @@ TEST(MatrixProduct, AddsToPartsOfWiderMatrices) {
   }
 }
 
-// What lies between the rows is somebody else's.
+// The elements between the rows belong to other columns.
 TEST(MatrixProduct, WritesItsColumnsOfAWiderMatrixAlone) {
   constexpr int64_t kM = 290, kK = 60, kN = 10, kWide = 37;
   Random random(9);

@@ -55,7 +55,8 @@ TEST(MemoryPlan, NeverOverlapsLiveBuffers) {
   }
 }
 
-// In the order of time what is alive is looked at, in the order of its offsets.
+// Goes through the buffers in the order of time, and checks live ones in the order of their
+// offsets.
 TEST(MemoryPlan, OfVeryManyBuffersIsMadeAtOnce) {
   const uint64_t seed = dtf::testing::testSeed();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -68,7 +69,7 @@ TEST(MemoryPlan, OfVeryManyBuffersIsMadeAtOnce) {
   }
   const MemoryPlan plan = planMemory(buffers);
   EXPECT_LE(plan.bytes, 2 * alive_at_once * 512) << "as much as is alive, and its gaps";
-  std::map<size_t, size_t> alive;  // by offset: the buffer
+  std::map<size_t, size_t> alive;  // offset -> buffer
   for (size_t i = 0; i < buffers.size(); ++i) {
     std::erase_if(alive,
                   [&](const auto& each) { return buffers[each.second].last < buffers[i].first; });

@@ -1,4 +1,4 @@
-// That bfloat16 gives the right numbers is tested by the device suite. Here: what becomes bfloat16.
+// Which tensors become bfloat16. The device suite tests the results.
 
 #include "common/runtime/mixed_precision.h"
 
@@ -33,7 +33,7 @@ class MixedPrecisionTest : public ::testing::Test {
     EXPECT_NE(at, step_.operations.end()) << op;
     return *at;
   }
-  // What every operation reads is of the type in which it was made, or fed.
+  // Expects that every operation reads an input in the type in which it was computed, or fed.
   void expectConsistent() const {
     std::map<Output, DType> made;
     for (const Operation& operation : step_.operations) {
@@ -108,7 +108,7 @@ TEST_F(MixedPrecisionTest, TheGradientOfWhatAConvolutionReadsIsCast) {
   EXPECT_NE(step_.gradients[0].tensor, gradient);
 }
 
-// As of a recurrent layer's weights.
+// For example the weights of a recurrent layer.
 TEST_F(MixedPrecisionTest, TheTermsOfAGradientAreFloat32) {
   graph::Builder& b = of_graph_.b;
   const Output rows = b.placeholder("rows", DType::kFloat32, {4, 8});

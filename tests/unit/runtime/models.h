@@ -1,6 +1,6 @@
 #pragma once
 
-// The classifiers that tests of the runtime train for a step.
+// Classifiers that tests of the runtime train for a step.
 
 #include <cstdint>
 #include <string>
@@ -22,10 +22,10 @@ struct ClassifierOptions {
   bool gradients = true;
 };
 
-// As a worker's part of a partitioned graph: _Pull and _Push of "w<i>" and "b<i>", layer by layer.
+// A worker's part of a partitioned graph: _Pull and _Push of "w<i>" and "b<i>", layer by layer.
 struct Classifier {
   graph::Graph graph;
-  graph::testing::Feeds feeds;  // of everything that is bound
+  graph::testing::Feeds feeds;  // for every tensor that is bound
   graph::Output logits, loss, accuracy;
   std::vector<std::string> variables;
   std::vector<graph::Output> gradients;  // by variable

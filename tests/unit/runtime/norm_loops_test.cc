@@ -1,5 +1,5 @@
-// What the loops compute is tested as kernels, by the device suite. Here: same bits whatever the
-// instruction set, not one element past the end, and digits that many rows don't lose.
+// The loops give the same bits on every instruction set, write nothing past the end, and lose no
+// digits over many rows. The device suite tests the results.
 
 #include "common/runtime/norm_loops.h"
 
@@ -93,8 +93,8 @@ TEST(NormLoops, ManyRowsLoseNoDigits) {
   }
 }
 
-// Joined or each by itself, to the bit: a normalisation, what a residual block adds, the relu; and
-// what goes back.
+// Fused or one by one, these give the same bits: a normalisation, the sum in a residual block, the
+// relu; and their gradients.
 TEST(NormLoops, ARelusJoinedWithThemChangesNoBits) {
   constexpr int64_t kRows = 300, kChannels = 21, kAll = kRows * kChannels;
   using Mask = NormGradient::Mask;

@@ -1,5 +1,5 @@
-// What pooling computes is tested as kernels, by the device suite. Here: same bits whatever the
-// instruction set, and not one element past the end.
+// Pooling gives the same bits on every instruction set, and writes nothing past the end. The device
+// suite tests the results.
 
 #include "common/runtime/pooling.h"
 

@@ -47,7 +47,7 @@ TEST(Processor, SplitsNothingThatIsntWorthAnotherThread) {
   EXPECT_THAT(rangesOf(cpu, 0, 1, 1, 4), ElementsAre(Pair(0, 0)));
 }
 
-// As for a pooling whose window is 2^20 times 2^20, of which an image holds one element.
+// For example a pooling with a window of 2^20 times 2^20 over an image of one element.
 TEST(Processor, WorkBeyondAllNumbersIsWorkForAllThreads) {
   ComputePool pool(2);
   const Processor cpu(Isa::kBaseline, &pool);

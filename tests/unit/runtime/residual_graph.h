@@ -1,7 +1,7 @@
 #pragma once
 
-// A small graph with a normalisation, and a table of kernels that nobody runs: for tests of what
-// passes make of a step.
+// A small graph with a normalisation, and a table of kernels that never run: for tests of the
+// passes that change a step.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ inline std::vector<std::string> opNames(const LoweredStep& step) {
   return names;
 }
 
-// Of a GPU: what passes ask for.
+// The kernels of a GPU that the passes look for.
 inline KernelTable gpuTable() {
   KernelTable table;
   for (const std::string_view op :
@@ -49,7 +49,7 @@ struct ResidualGraph {
   graph::Builder::BatchNorm made(graph::Output from) {
     return b.batchNorm(from, scale, offset, 1e-3);
   }
-  // Of the mean of `y`, with respect to x and what `more` names.
+  // Returns the gradients of the mean of `y` with respect to x, scale, offset and `more`.
   std::vector<graph::Output> gradientsOf(graph::Output y, std::vector<graph::Output> more = {}) {
     more.insert(more.begin(), {x, scale, offset});
     return graph::addGradients(graph, b.mean(y), more);

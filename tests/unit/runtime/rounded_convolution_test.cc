@@ -26,7 +26,7 @@ constexpr ConvolutionWay kWay = {"bfloat16",
                                  roundedBackpropInput,
                                  roundedBackpropFilter};
 
-// Stride, dilation and uneven padding that no 'same' has.
+// A stride, a dilation and uneven padding that 'same' never has.
 Convolution odd(int64_t stride, int64_t dilation) {
   const graph::Window window = {{.size = 3, .stride = stride, .dilation = dilation, .before = 2},
                                 {.size = 2, .stride = stride, .dilation = dilation, .after = 1}};
@@ -46,7 +46,7 @@ std::vector<Convolution> convolutions() {
           odd(2, 1)};
 }
 
-// Numbers that bfloat16 has.
+// Returns numbers that are exact in bfloat16.
 std::vector<float> numbers(int64_t n) {
   Random random(static_cast<uint64_t>(n));
   std::vector<float> all(static_cast<size_t>(n));
@@ -68,7 +68,8 @@ std::vector<float> run(const Processor& cpu, ConvolutionPass pass, const Convolu
   return result;
 }
 
-// Of numbers that aren't rounded the products are those of float32; only the order of sums differs.
+// Rounding leaves these numbers unchanged, so the products equal float32's; only the order of sums
+// differs.
 TEST(RoundedConvolution, OfNumbersThatBFloat16HasItIsThatOfFloat32) {
   for (const Isa isa : supportedIsas())
     for (const Convolution& c : convolutions())

@@ -1,4 +1,4 @@
-// When a listener hears of what a step makes.
+// When a listener learns of a step's results.
 
 #include "common/runtime/segment_programs.h"
 
@@ -23,8 +23,8 @@ using testing::Classifier;
 using testing::makeClassifier;
 using testing::StepRunner;
 
-// A CPU that says it has memory of its own. Copies beside launches are made when they are waited
-// for, and not before.
+// A CPU that claims memory of its own. It makes copies beside launches when they are waited for,
+// and not before.
 class FarDevice final : public Device {
  public:
   DeviceType type() const override { return cpu_.type(); }
@@ -64,7 +64,7 @@ class FarDevice final : public Device {
   CpuDevice cpu_;
 };
 
-// Notes what it hears, and looks at what it hears of.
+// Records the calls that it receives, and the results that they report.
 class Noting final : public StepListener {
  public:
   Noting(StepRunner& runner, const std::vector<std::string>& variables)
@@ -89,8 +89,8 @@ class Noting final : public StepListener {
   }
 
   std::vector<std::string> heard;
-  std::map<std::string, Values> made;  // as it was heard of
-  std::vector<ptrdiff_t> unwritten;    // variables, each time
+  std::map<std::string, Values> made;  // the values at the time of the call
+  std::vector<ptrdiff_t> unwritten;    // variables, at each call
   double loss = NAN;
 
  private:
@@ -102,7 +102,7 @@ class SegmentPrograms : public ::testing::Test {
  protected:
   SegmentPrograms() { registerCpuKernels(kernels_); }
 
-  // Runs the step once: gradients are NaN before.
+  // Runs the step once; gradients are NaN before.
   Noting hearFrom(Device& device, size_t told_bytes) {
     StepRunner runner(device, kernels_, model_.graph, model_.feeds, std::vector{model_.loss},
                       {.transfers = {.told_bytes = told_bytes}});
@@ -150,7 +150,7 @@ TEST_F(SegmentPrograms, WhoIsNotToldEarlyIsToldAtTheEnd) {
   }
 }
 
-// Small ones too: a step is one bucket here, of which the loss makes two segments.
+// Small gradients, too: a step here is one bucket, and the loss divides it into two segments.
 TEST_F(SegmentPrograms, FromADeviceWithMemoryOfItsOwnTheyAreHeardOfAsTheyCome) {
   FarDevice far;
   const Noting noting = hearFrom(far, 1);

@@ -1,4 +1,4 @@
-// Runs the table `softmax-step` alone. Not a test: meson compiles it, people run it.
+// Runs the table `softmax-step` alone. No test: meson only builds it, to be run by hand.
 
 #include <string_view>
 

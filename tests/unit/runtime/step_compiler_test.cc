@@ -1,4 +1,4 @@
-// What a step becomes: its kernels, their memory, and where its gradients go.
+// The result of compiling a step: its kernels, their memory, and the places of its gradients.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -68,7 +68,7 @@ StepRunner::StepRunner(Device& device, const KernelTable& kernels, const graph::
     try {
       step_->bindParameter(step_->parameter(name), bound_.back().as<float>().data());
     } catch (const Error&) {
-      // A variable that this step does not read.
+      // This step does not read the variable.
     }
   }
   for (const graph::Node& node : graph.nodes()) {

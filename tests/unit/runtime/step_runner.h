@@ -17,16 +17,16 @@ namespace dtf::runtime::testing {
 using graph::testing::Feeds;
 using graph::testing::Values;
 
-// `values` as a tensor of `spec`.
+// Returns `values` as a tensor of `spec`.
 Tensor toTensor(const graph::TensorSpec& spec, const Values& values);
 
-// A compiled step with its own memory for everything that is bound.
+// A compiled step with its own memory for every tensor that is bound.
 // Owns: the step and the bound tensors.
 // Borrows: device and graph.
 class StepRunner {
  public:
-  // Binds what `feeds` has for placeholders, pulls and variables, and a buffer of NaNs for each
-  // gradient.
+  // Binds the values of `feeds` for placeholders, pulls and variables, and a buffer of NaNs for
+  // each gradient.
   StepRunner(Device& device, const KernelTable& kernels, const graph::Graph& graph,
              const Feeds& feeds, std::span<const graph::Output> fetches,
              CompileOptions options = {});
@@ -43,7 +43,7 @@ class StepRunner {
   std::map<std::string, Tensor, std::less<>> gradients_;
 };
 
-// Every element within `tolerance` * (1 + |expected|).
+// Expects every element within `tolerance` * (1 + |expected|).
 void expectNear(const Values& actual, const Values& expected, double tolerance);
 
 // Compiles `fetches`, runs them twice, and compares both runs with the reference.
@@ -51,12 +51,12 @@ void expectLikeReference(Device& device, const KernelTable& kernels, const graph
                          const Feeds& feeds, std::span<const graph::Output> fetches,
                          double tolerance, CompileOptions options = {});
 
-// Both kernels give the same bits, `other` in two runs.
+// Expects the same bits from both kernel tables, from `other` in two runs.
 void expectSameBits(Device& device, const KernelTable& kernels, const KernelTable& other,
                     const graph::Graph& graph, const Feeds& feeds,
                     std::span<const graph::Output> fetches, CompileOptions options = {});
 
-// Floats in [low, high), as doubles.
+// Returns floats in [low, high), as doubles.
 Values randomValues(Random& random, int64_t count, float low = -1, float high = 1);
 Values randomIntegers(Random& random, int64_t count, uint64_t below);
 

@@ -14,7 +14,7 @@ TEST(StepSegments, WithoutTransfersThereIsOne) {
   EXPECT_EQ(planSegments(0, {}, {}, 4), (Segments{{0, 0, {}, {}}}));
 }
 
-// Forwards the layers 0, 1, 2 at launches 0, 2, 4, backwards their gradients at 9, 7, 5.
+// Layers 0, 1 and 2 run at launches 0, 2 and 4; their gradients at 9, 7 and 5.
 TEST(StepSegments, ABucketIsMovedWhileThoseBesideItAreComputed) {
   const std::vector<Transfer> up = {{0, 10, 0}, {1, 40, 2}, {2, 40, 4}};
   const std::vector<Transfer> down = {{0, 10, 9}, {1, 40, 7}, {2, 40, 5}};

@@ -8,7 +8,7 @@
 namespace dtf::runtime {
 namespace {
 
-// Counts its runs, and stops what runs it in one of them.
+// Counts its runs, and sets `stop` in the third one.
 class StoppingKernel final : public Kernel {
  public:
   void run(const KernelArguments&) override {

@@ -1,4 +1,4 @@
-// How a compiled step moves what is bound to and from a device with memory of its own.
+// How a compiled step copies its bound tensors to and from a device with memory of its own.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ using ::testing::ElementsAre;
 using testing::makeClassifier;
 using testing::StepRunner;
 
-// Notes what it is asked for. Copies beside launches are made as late as they may be, if they go to
-// the host.
+// Records the calls that it receives. It makes copies to the host beside launches as late as
+// possible.
 class NotingDevice final : public Device {
  public:
   DeviceType type() const override { return cpu_.type(); }
@@ -58,7 +58,7 @@ class NotingDevice final : public Device {
     if (fails_late) throw Error(ErrorCode::kUnavailable, "it is gone");
   }
 
-  std::vector<std::string> notes;  // the same one after the other once
+  std::vector<std::string> notes;  // equal calls in a row appear once
   int runs_left = 0;               // before one fails; 0: none does
   bool fails_late = false;
   size_t late() const { return late_.size(); }

@@ -1,5 +1,5 @@
-// What the loops compute is tested as kernels, by the device suite. Here: same bits whatever the
-// instruction set, and not one element past the end.
+// The loops give the same bits on every instruction set, and write nothing past the end. The device
+// suite tests the results.
 
 #include "common/runtime/vector_loops.h"
 

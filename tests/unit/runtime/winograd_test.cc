@@ -39,7 +39,7 @@ void expectLikeGathered(Isa isa, const Convolution& c) {
   expectClose(actual.dfilter, expected.dfilter, "dfilter");
 }
 
-// The gathered convolutions are held to a reference in double precision by the device suite.
+// The device suite compares gathered convolutions with a reference in double precision.
 TEST(Winograd, ComputesWhatAGatheredConvolutionDoes) {
   for (const Isa isa : supportedIsas()) {
     for (uint64_t seed = 0; seed < dtf::testing::repetitions(40u); ++seed) {
