@@ -13,7 +13,7 @@
 
 namespace dtf::fuzz {
 
-// What is asked for beyond the end is 0 or empty.
+// Returns 0 or nothing beyond the end.
 // Borrows: the bytes.
 class Arguments {
  public:
@@ -42,7 +42,7 @@ class Arguments {
     text_ = std::string(take(byte() % 40));
     return text_.c_str();
   }
-  // Of a checkpoint: one of those that are there, or any.
+  // The folder of a checkpoint: one that exists, or any.
   kj::StringPtr folder() {
     const uint8_t size = byte();
     if (size >= 240) return size % 2 == 0 ? kSaved : kAttempt;

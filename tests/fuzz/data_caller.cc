@@ -18,13 +18,13 @@ kj::Promise<void> asked(Request&& request, const char* reaches = nullptr) {
   });
 }
 
-// Of a worker that is at `step`; now and then none, the end of all, or close to it.
+// The progress of a worker at `step`; now and then none, the end of all steps, or close to it.
 uint64_t progressFor(uint64_t step) {
   if (step % 7 != 5) return step + 1;
-  return step % 3 == 0 ? 0 : ps::kProgressEnd - step % 2;
+  return step % 3 == 0 ? 0 : replication::kProgressEnd - step % 2;
 }
 
-// Rows of a few slices, mostly as many as are counted.
+// Rows of a few slices, mostly as many as the counts announce.
 template <class Request>
 void fillWanted(Arguments& arguments, Request& request) {
   const uint8_t kind = arguments.byte();
@@ -41,7 +41,7 @@ void fillWanted(Arguments& arguments, Request& request) {
 
 }  // namespace
 
-// One that was given, mostly the newest; or none.
+// The key of a shared arena, mostly of the newest; or of none.
 uint64_t DataCaller::keyIn(Arguments& arguments) const {
   const uint8_t which = arguments.byte();
   if (which == 0) return 0;
@@ -53,7 +53,7 @@ kj::Promise<void> DataCaller::shareMemory(Arguments& arguments, schema::PsData::
   auto request = data.shareMemoryRequest();
   auto keys = request.initGradientKeys(arguments.byte() % 4);
   for (uint32_t i = 0; i < keys.size(); ++i) {
-    const uint8_t kind = arguments.byte();  // mostly what a worker gives
+    const uint8_t kind = arguments.byte();  // mostly what a worker shares
     const size_t bytes = kind < 224 ? kElements * sizeof(float) : 1 + arguments.number<uint16_t>();
     if (given_.size() == kGivenMax) given_.erase(given_.begin());
     given_.push_back(std::make_unique<SharedMemory>(bytes));

@@ -1,7 +1,6 @@
 #pragma once
 
-// A worker as it speaks to a ps on its bulk connection (PsData), and what it gives it of its
-// memory.
+// A worker's calls to a ps on its bulk connection (PsData), and the memory that it shares with it.
 
 #include <kj/async.h>
 
@@ -16,11 +15,12 @@
 
 namespace dtf::fuzz {
 
-// Owns: its end of a channel, and the memory that it has given.
+// Owns: its end of a channel, and the memory it has shared.
 // Threads: one. Outlives its calls.
 class DataCaller {
  public:
-  // One call that `method` chooses. `epoch`: of the ps; `epoch_at`: of what is said of a step.
+  // Makes the call that `method` chooses. `epoch`: of the ps; `epoch_at`: the epoch to send with a
+  // step.
   kj::Promise<void> call(uint8_t method, Arguments& arguments, uint64_t epoch,
                          const std::function<uint64_t(uint64_t step)>& epoch_at,
                          schema::PsData::Client& data);

@@ -1,8 +1,8 @@
 #pragma once
 
-// What every fuzz target shares. A target is one file fuzz_<name>.cc with a LLVMFuzzerTestOneInput:
-// under the meson option `fuzz` (scripts/fuzz.sh) it is linked with libFuzzer; in the ordinary
-// build it is linked with replay_main.cc and runs its corpus as a test.
+// The shared parts of all fuzz targets. A target is one file fuzz_<name>.cc with a
+// LLVMFuzzerTestOneInput: under the meson option `fuzz` (scripts/fuzz.sh) it is linked with
+// libFuzzer; in the ordinary build it is linked with replay_main.cc and runs its corpus as a test.
 //
 // A target feeds the bytes to one reader of untrusted input. Any dtf::Error is a right answer; a
 // crash, a leak, a sanitizer's report, any other exception, or a broken FUZZ_CHECK is not.
@@ -23,7 +23,7 @@ inline std::string_view textOf(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// Keeps what was read to compute `value` from being optimised away.
+// Keeps the reads that compute `value` from being optimised away.
 template <class T>
 void use(T value) {
   static volatile T sink{};
@@ -33,7 +33,7 @@ void use(T value) {
 
 }  // namespace dtf::fuzz
 
-// A property that must hold for whatever was accepted.
+// A property that must hold for every accepted input.
 #define FUZZ_CHECK(condition)                                                             \
   do {                                                                                    \
     if (!(condition)) {                                                                   \
@@ -44,7 +44,7 @@ void use(T value) {
 
 namespace dtf::fuzz {
 
-// Whether `read` accepts its input; what it refuses must be bad data.
+// Whether `read` accepts its input; any other input must be an error of bad data.
 template <class Read>
 bool accepts(const Read& read) {
   try {

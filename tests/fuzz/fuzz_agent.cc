@@ -1,6 +1,6 @@
-// What dtf-launch and dtf-agent make of the bytes that the other end sends, however they are cut:
-// greetings, frames, orders, reports, answers to an offer of copies, and what is asked about units.
-// The first byte says whose ears they come to, the second how they arrive in pieces.
+// The bytes that dtf-launch and dtf-agent receive from each other, cut in any way: greetings,
+// frames, orders, reports, answers to an offer of copies, and questions about units. The first byte
+// chooses the receiver, the second the size of the pieces.
 
 #include <algorithm>
 #include <iterator>
@@ -51,7 +51,7 @@ struct Heard {
   bool operator==(const Heard&) const = default;
 };
 
-// What a reader makes of the bytes; the last is "refused" where it wants no more of them.
+// The frames that a reader finds in the bytes; the last is "refused" if it rejects the rest.
 std::vector<Heard> hear(std::string_view bytes, size_t piece, bool is_launcher) {
   std::vector<Heard> heard;
   FrameReader reader(is_launcher, [&heard](FrameKind kind, std::string_view payload) {
@@ -74,7 +74,7 @@ void listenToGreeting(const std::string& line) {
   dtf::fuzz::accepts([&] { return wantsAgent(line); });
 }
 
-// What was read is what is sent again.
+// A parsed message must give the same text when it is parsed and written again.
 void listenToQuestion(const std::string& text) {
   const UnitQuestion question = parseQuestion(text);
   ++dtf::fuzz::reached()[kQuestions[question.index()]];
@@ -90,7 +90,7 @@ void listenToAnswer(const std::string& text) {
   FUZZ_CHECK(again.states.size() == answer.states.size());
 }
 
-// Likewise.
+// Like listenToQuestion().
 void listenToOrder(const std::string& payload) {
   dtf::fuzz::accepts([&] {
     const AgentOrder order = parseOrder(payload);
@@ -121,7 +121,7 @@ void listenToReport(const std::string& payload, CopySender& sender) {
   });
 }
 
-// The same bytes again.
+// A parsed frame must give the same bytes when it is written again.
 void listenToBytes(const Heard& heard) {
   dtf::fuzz::accepts([&] {
     if (heard.kind == FrameKind::kCopy) {

@@ -1,7 +1,7 @@
-// A psd with keys, and what a worker of the job sends it after the handshake that has been taken
-// over: its certificate says worker/1, its bytes say anything: frames that are none, the bare RPC
-// protocol, and every hello. Whatever that is, it is worker/1 at most: it takes no other worker's
-// place, is no ps, and gets at no checkpoint.
+// A psd with keys, and a worker of the job whose connection is taken over after the handshake. Its
+// certificate is worker/1's, its bytes are arbitrary: broken frames, the bare RPC protocol, and
+// every hello. It must act as worker/1 at most: it takes no other worker's place, does not pass for
+// a ps, and reaches no checkpoint.
 
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -13,10 +13,10 @@
 
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "common/host/ps_server.h"
 #include "common/net/key_folder.h"
 #include "common/net/message_stream.h"
 #include "common/net/tls_keys.h"
-#include "daemons/psd/ps_server.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/no_traces.h"
 #include "tests/fuzz/program.h"
@@ -35,7 +35,7 @@ const fuzz::MustReach kMustReach{"worker/1", "no worker/0", "no ps", "no chief",
 constexpr size_t kCallsMax = 60;
 constexpr uint64_t kHonest = 77;  // of worker/0's process
 
-// Of a job of this process's own.
+// Keys of a job of this process's own.
 struct Keys {
   std::filesystem::path folder;
   std::unique_ptr<net::TlsKeys> ps, chief, other;
@@ -56,7 +56,7 @@ struct Keys {
   }
 };
 
-// What is made once for all inputs.
+// State that all inputs share.
 struct World {
   net::Reactor reactor;
   fuzz::PreparedDisk disk;
@@ -95,9 +95,9 @@ class Session {
         keys_(keys),
         task_(fuzz::taskOptions(0, cluster::Durability::kCheckpoint)),
         loop_(world.reactor, true),
-        server_(std::make_unique<psd::PsServer>(task_, loop_, loop_, loop_, world.disk.fresh(),
-                                                checkpoint::SnapshotPlace{})) {
-    server_->startData(std::make_unique<ps::InlineUpdateRunner>());
+        server_(std::make_unique<host::PsServer>(task_, loop_, loop_, loop_, world.disk.fresh(),
+                                                 checkpoint::SnapshotPlace{})) {
+    server_->startData(std::make_unique<optimizer::InlineUpdateRunner>());
     server_->start([] {}, [this] { ended_ = true; });
     chief_ = connect(*keys_.chief, false);
     joinChief();
@@ -106,7 +106,7 @@ class Session {
   void run(const fuzz::Program& program) {
     for (size_t i = 0; i < std::min(kCallsMax, program.calls.size()) && !ended_; ++i) {
       arguments_ = Arguments(program.calls[i]);
-      // What is thrown here is this side's own: a message that can't be built.
+      // An exception here comes from this side: a message that can't be built.
       const auto refused = kj::runCatchingExceptions([this] { operation(); });
       (void)refused;
       loop_.settle();
@@ -116,12 +116,12 @@ class Session {
   }
 
  private:
-  // worker/0 has done nothing but join, and nobody else can be it.
+  // worker/0 has only joined, and no other peer can be worker/0.
   void check() {
     const auto& members = server_->host().shard().status().members;
     FUZZ_CHECK(members.at(0).incarnation == Incarnation{kHonest});
-    FUZZ_CHECK(members.at(0).state == ps::MemberState::kJoined);
-    if (members.at(1).state == ps::MemberState::kJoined) ++fuzz::reached()["worker/1"];
+    FUZZ_CHECK(members.at(0).state == replication::MemberState::kJoined);
+    if (members.at(1).state == replication::MemberState::kJoined) ++fuzz::reached()["worker/1"];
   }
 
   void joinChief() {
@@ -185,7 +185,7 @@ class Session {
     return *one;
   }
 
-  // Says that it is whom the bytes say. Whoever is let in is worker/1.
+  // Sends a hello with the identity in the bytes. An accepted caller is worker/1.
   void hello(bool bulk) {
     const auto judge = [](uint32_t caller, bool is_worker, auto&& answered) {
       return answered.then([caller, is_worker](auto&&) { FUZZ_CHECK(is_worker && caller == 1); },
@@ -211,7 +211,7 @@ class Session {
     keep(judge(index, worker, kj::mv(sent)));
   }
 
-  // As another ps: of sync's agreement, or for a replica.
+  // Calls that only another ps may make: for sync's agreement, or for a replica.
   void peer() {
     auto request = connection(false).bootstrap().castAs<schema::PsGate>().peerRequest();
     fuzz::fillHello(arguments_, 0, true, cluster::Durability::kCheckpoint, request.initHello());
@@ -227,7 +227,7 @@ class Session {
     KJ_IF_MAYBE (control, control_) keepRefused(control->superviseRequest().send(), "no chief");
   }
 
-  // Bytes that nobody has framed, in the records of a session that is good.
+  // Raw bytes without frames, as records of a valid session.
   void bytes(bool bulk) {
     if (!loose_.tls) {
       Secured both = secured(*keys_.other, *keys_.ps);
@@ -250,7 +250,7 @@ class Session {
     calls_.push_back(call.eagerlyEvaluate([](kj::Exception&&) {}));
   }
 
-  // The world is left as it was found.
+  // Leaves the world as it was found.
   void close() {
     calls_.clear();
     control_ = nullptr;
@@ -273,12 +273,12 @@ class Session {
   Arguments arguments_{{}};
   const cluster::TaskOptions task_;
   fuzz::PeerLoop loop_;
-  std::unique_ptr<psd::PsServer> server_;
+  std::unique_ptr<host::PsServer> server_;
   bool ended_ = false;  // the ps has nothing more to do
   std::unique_ptr<net::RpcConnection> chief_;
   std::array<std::unique_ptr<net::RpcConnection>, 2> connections_;  // control, bulk
   std::array<std::unique_ptr<fuzz::RawPeer>, 2> raw_;               // likewise
-  net::AcceptedSocket loose_;                                       // whose frames are none
+  net::AcceptedSocket loose_;                                       // sends raw bytes
   kj::Maybe<schema::PsControl::Client> control_;
   std::vector<kj::Promise<void>> calls_;
 };

@@ -1,5 +1,5 @@
-// CIFAR-10's binary files, plain and packed. The count that is told before a job starts is that of
-// the records that are read.
+// CIFAR-10's binary files, plain and packed. The count that is reported before a job starts is the
+// number of records that are read.
 
 #include <optional>
 #include <vector>

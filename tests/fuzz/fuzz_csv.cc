@@ -1,6 +1,5 @@
-// Tables in text. The first byte chooses how they are read, the rest is the file. What is accepted
-// has a finite number in every place, and the header alone accepts whatever the whole table would
-// be.
+// Tables in text. The first byte chooses the options, the rest is the file. An accepted table has a
+// finite number in every cell, and the reader of its header accepts it, too.
 
 #include <algorithm>
 #include <cmath>
@@ -51,7 +50,7 @@ dtf::cluster::CsvSpec specOf(uint8_t choice) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const dtf::fuzz::HeapBound bound(size);
   using namespace dtf;
-  // A warning for each bad record would be most of the time.
+  // A warning for each bad record would take most of the time.
   static const bool quiet = (log::init("", log::Level::kError), true);
   fuzz::use(quiet);
   if (size == 0) return 0;

@@ -1,5 +1,5 @@
-// What a connection's frame reader makes of any bytes, however they are cut: messages within its
-// limits, or an end. The first byte says how the rest arrives in pieces.
+// A connection's frame reader on any bytes, cut in any way: it returns messages within its limits,
+// or ends. The first byte chooses the size of the pieces.
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ void check(capnp::MessageReader& message, net::MessageStream& stream, size_t& le
   for (uint32_t id = 0; id < kLimits.segments_max + 1; ++id) {
     const auto segment = message.getSegment(id);
     bytes += segment.asBytes().size();
-    // Every byte must be there to be read.
+    // Every byte must be readable.
     static kj::byte read[kLimits.bytes_max];
     FUZZ_CHECK(segment.asBytes().size() <= sizeof read);
     if (segment.size() > 0) std::memcpy(read, segment.begin(), segment.asBytes().size());
@@ -47,7 +47,7 @@ void feed(net::Reactor& reactor, const uint8_t* data, size_t size, size_t piece)
     return stream->tryReadMessage(nullptr, capnp::ReaderOptions(), nullptr);
   };
   auto promise = read();
-  // Takes what is complete; an error or the end closes the connection.
+  // Takes the complete messages; an error or the end closes the connection.
   const auto take = [&] {
     while (open && promise.poll(reactor.wait_scope)) {
       KJ_IF_MAYBE (message, promise.wait(reactor.wait_scope)) {
@@ -69,7 +69,7 @@ void feed(net::Reactor& reactor, const uint8_t* data, size_t size, size_t piece)
     ::shutdown(peer, SHUT_WR);
     take();
   });
-  (void)failure;  // what is no frame is refused
+  (void)failure;  // broken frames are refused
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A graph that is written op by op. What is wrong is said as kBadConfig in compiler form; what is
-// accepted can be placed, or is refused by name.
+// A graph that is written op by op. An error is kBadConfig in compiler form; an accepted graph can
+// be placed, or is refused by name.
 
 #include <set>
 #include <string>

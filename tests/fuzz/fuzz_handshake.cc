@@ -1,5 +1,5 @@
-// What a stranger sends to a port of a task with keys, where TLS's handshake is awaited. Without a
-// key of the job nothing is let in, and what he is answered is bounded.
+// Bytes of a stranger at a port of a task with keys, where TLS's handshake is expected. Without a
+// key of the job nothing passes, and the answer is bounded.
 
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -24,9 +24,9 @@ const dtf::fuzz::MustReach kMustReach{"answered", "waits", "refused"};
 
 // Hello, certificate, the request for the peer's and the end of it, or alerts.
 constexpr size_t kAnswerBytesMax = 8 << 10;
-constexpr size_t kInputBytesMax = 64 << 10;  // that a socket takes at once
+constexpr size_t kInputBytesMax = 64 << 10;  // as many as a socket takes at once
 
-// Of a job of this process's own.
+// Keys of a job of this process's own.
 struct Job {
   std::filesystem::path folder;
   std::unique_ptr<dtf::net::TlsKeys> keys;
@@ -58,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FUZZ_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
   const dtf::Fd server_end(ends[0]), stranger(ends[1]);
   const std::unique_ptr<TlsSession> server = job.keys->accept(server_end.get());
-  // In two pieces: what came first may be cut anywhere.
+  // In two pieces: the first one may end anywhere.
   const size_t cut = size / 2;
   TlsSession::Io io = TlsSession::Io::kWantRead;
   for (const auto& [from, to] : {std::pair{size_t{0}, cut}, std::pair{cut, size}}) {

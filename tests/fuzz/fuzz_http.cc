@@ -1,5 +1,5 @@
-// The head of an HTTP request, as strangers send it to the port of metrics. What comes behind a
-// request changes nothing about it, and half of one that is incomplete is incomplete.
+// The head of an HTTP request, as strangers send it to the port of metrics. Bytes behind a request
+// do not change it, and half of an incomplete request is incomplete.
 
 #include <string>
 
@@ -19,7 +19,7 @@ bool isIncomplete(std::string_view text) {
 void checkRequest(const dtf::net::HttpRequest& request, std::string_view text) {
   FUZZ_CHECK(request.path.starts_with('/') && request.path.find('?') == std::string::npos);
   FUZZ_CHECK(request.host.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string::npos);
-  // What comes behind it changes nothing.
+  // Bytes behind it change nothing.
   const auto more = dtf::net::parseHttpRequest(std::string(text) + "GET / HTTP/1.1\r\n\r\n");
   const auto* again = std::get_if<dtf::net::HttpRequest>(&more);
   FUZZ_CHECK(again != nullptr && again->path == request.path && again->host == request.host);

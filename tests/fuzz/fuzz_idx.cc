@@ -1,5 +1,5 @@
-// IDX files, plain and packed. What is accepted has the bytes that its dimensions promise, and the
-// header alone accepts whatever images the whole file would be.
+// IDX files, plain and packed. An accepted file has the bytes that its dimensions promise, and the
+// reader of headers accepts every file of images that the whole reader accepts.
 
 #include "common/base/error.h"
 #include "common/data/idx_reader.h"

@@ -1,5 +1,5 @@
-// PNG and JPEG files. What is accepted has the pixels that its size promises, in either number of
-// channels, and becomes any other size.
+// PNG and JPEG files. An accepted image has the pixels that its size promises, in either number of
+// channels, and can be resized.
 
 #include <vector>
 

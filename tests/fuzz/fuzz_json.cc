@@ -1,5 +1,5 @@
-// JSON as it lies in the folder of a run (launch.json, summary.json, status.json) and in the
-// answers of tasks. What is accepted can be copied, written and read again.
+// JSON files of a run's folder (launch.json, summary.json, status.json) and JSON answers of tasks.
+// Accepted JSON can be copied, written and read again.
 
 #include "common/base/json.h"
 #include "tests/fuzz/fuzz.h"

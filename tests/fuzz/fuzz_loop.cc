@@ -11,7 +11,7 @@ void FuzzLoop::post(std::function<void()> fn) {
   posted_.push_back(std::move(fn));
 }
 
-// What these post runs in the next turn.
+// Functions posted while these run wait for the next turn.
 bool FuzzLoop::runPosted() {
   const auto now = std::exchange(posted_, {});
   for (const auto& fn : now) fn();

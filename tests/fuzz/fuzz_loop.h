@@ -1,6 +1,6 @@
 #pragma once
 
-// The loop of what is fuzzed: time that the program moves, turns that run when the target says so.
+// The loop of a fuzzed program: its time moves by the program's calls, its turns run on demand.
 
 #include <deque>
 #include <functional>
@@ -11,9 +11,8 @@
 namespace dtf::fuzz {
 
 // A Loop without its connections.
-// Owns: its time, and what was posted and has not run.
-// Borrows: `reactor` (must outlive this), whose kj loop it runs, and whose sockets if there are
-// some.
+// Owns: its time, and the posted functions that have not run.
+// Borrows: `reactor` (must outlive this): runs its kj loop, and its sockets if there are some.
 // Threads: one, post() too.
 class FuzzLoop : public net::Loop {
  public:
@@ -29,8 +28,8 @@ class FuzzLoop : public net::Loop {
   net::Reactor& reactor() { return reactor_; }
   bool hasSockets() const { return has_sockets_; }
 
-  // Runs all that can run now, up to kTurnsMax turns. Asio is asked only for sockets: with its
-  // system calls it would take as long as a small input.
+  // Runs everything that can run now, up to kTurnsMax turns. Polls Asio only for sockets: its
+  // system calls would take as long as a small input.
   void settle();
 
  private:

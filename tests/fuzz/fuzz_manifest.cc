@@ -1,5 +1,6 @@
-// A checkpoint's manifest: as it lies on the disk, and its JSON behind the checksum, which a fuzzer
-// can't guess but a stranger can compute. What is accepted survives being written and read again.
+// A checkpoint's manifest: the file, and its JSON behind the checksum, which a fuzzer can't guess
+// but a stranger can compute. An accepted manifest stays the same when it is written and read
+// again.
 
 #include "common/base/error.h"
 #include "common/checkpoint/manifest.h"

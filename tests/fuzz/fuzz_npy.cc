@@ -1,5 +1,5 @@
-// NumPy's arrays and archives of them: each input is read as both. What is accepted has the bytes
-// that its dimensions promise, and the header alone accepts whatever the whole array would be.
+// NumPy's arrays and archives of them: each input is read as both. An accepted array has the bytes
+// that its dimensions promise, and the reader of headers accepts it, too.
 
 #include <optional>
 

@@ -1,4 +1,4 @@
-// A whole ONNX file from a stranger. What is accepted has tensors as large as their shapes.
+// A whole ONNX file from a stranger. Accepted tensors are as large as their shapes.
 
 #include "common/base/error.h"
 #include "common/model_files/weight_reader.h"

@@ -1,5 +1,5 @@
-// A task's part of a plan, from a client that serves itself. What is accepted is a part that passes
-// the checks or is refused by them, and comes back the same from being encoded again.
+// A task's part of a plan, from a hostile client. A decoded part passes the checks or is refused by
+// them, and stays the same when it is encoded again.
 
 #include <capnp/message.h>
 #include <capnp/serialize.h>
@@ -13,7 +13,7 @@
 #include "common/engine/task_part.h"
 #include "common/graph/device_name.h"
 #include "common/net/message_stream.h"
-#include "common/wire/part_codec.h"
+#include "common/wire/session/part_codec.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/reached.h"
 
@@ -23,7 +23,7 @@ using namespace dtf;
 
 const fuzz::MustReach kMustReach{"a part that is accepted"};
 
-// As common/net sets it for each message.
+// The limit that common/net sets for each message.
 constexpr uint64_t kTraversalFactor = 8;
 
 std::optional<wire::DecodedPart> decode(const std::vector<capnp::word>& words) {
@@ -35,7 +35,7 @@ std::optional<wire::DecodedPart> decode(const std::vector<capnp::word>& words) {
     decoded.emplace(wire::decodePart(message.getRoot<schema::Part>()));
   } catch (const Error& error) {
     FUZZ_CHECK(error.code() == ErrorCode::kBadData || error.code() == ErrorCode::kBadConfig);
-  } catch (const kj::Exception&) {  // no message, says Cap'n Proto
+  } catch (const kj::Exception&) {  // Cap'n Proto rejects the message
   }
   return decoded;
 }

@@ -12,7 +12,7 @@
 
 #include "common/base/error.h"
 #include "common/base/log.h"
-#include "daemons/psd/ps_server.h"
+#include "common/host/ps_server.h"
 #include "daemons/workerd/worker_gate.h"
 #include "tests/fuzz/data_caller.h"
 #include "tests/fuzz/fuzz.h"
@@ -63,7 +63,7 @@ constexpr Duration kSteps[] = {std::chrono::milliseconds(1),    std::chrono::mil
                                std::chrono::milliseconds(300),  std::chrono::milliseconds(1100),
                                std::chrono::milliseconds(5600), std::chrono::seconds(11)};
 
-// What is made once for all inputs.
+// State that all inputs share.
 struct World {
   net::Reactor reactor;
   fuzz::PreparedDisk disk;
@@ -74,7 +74,7 @@ class Follower final : public schema::SyncFollower::Server {
   kj::Promise<void> decided(DecidedContext) override { return kj::READY_NOW; }
 };
 
-// One client of the ps: a control and a bulk connection with what their hellos returned.
+// One client of the ps: a control and a bulk connection, and the results of their hellos.
 struct Client {
   std::unique_ptr<net::RpcConnection> control_connection;
   std::unique_ptr<net::RpcConnection> data_connection;
@@ -92,18 +92,18 @@ class Session {
         durability_(fuzz::durabilityIn(kind)),
         task_(fuzz::taskOptions(self_, durability_)),
         loop_(world.reactor, kind >= kSocketsFrom),
-        server_(std::make_unique<psd::PsServer>(task_, loop_, loop_, loop_, world.disk.fresh(),
-                                                durability_ == cluster::Durability::kSnapshot
-                                                    ? world.snapshots
-                                                    : checkpoint::SnapshotPlace{})) {
-    server_->startData(std::make_unique<ps::InlineUpdateRunner>());
+        server_(std::make_unique<host::PsServer>(task_, loop_, loop_, loop_, world.disk.fresh(),
+                                                 durability_ == cluster::Durability::kSnapshot
+                                                     ? world.snapshots
+                                                     : checkpoint::SnapshotPlace{})) {
+    server_->startData(std::make_unique<optimizer::InlineUpdateRunner>());
     server_->start([] {}, [this] { ended_ = true; });
   }
 
   void run(const fuzz::Program& program) {
     for (size_t i = 0; i < std::min(kCallsMax, program.calls.size()) && !ended_; ++i) {
       arguments_ = Arguments(program.calls[i]);
-      // What is thrown here is this side's own: a message that can't be built.
+      // An exception here comes from this side: a message that can't be built.
       const auto refused = kj::runCatchingExceptions([this] { operation(); });
       (void)refused;
       settle();
@@ -115,7 +115,7 @@ class Session {
  private:
   void settle() { loop_.settle(); }
 
-  // The world is left as it was found.
+  // Leaves the world as it was found.
   void close() {
     calls_.clear();
     for (Client& client : clients_) client = {};
@@ -139,7 +139,7 @@ class Session {
     calls_.push_back(call.eagerlyEvaluate([](kj::Exception&&) {}));
   }
 
-  // `reaches`: what an answer without an error counts as, if anything.
+  // `reaches`: the name that an answer without an error counts for; null: none.
   template <class Request>
   void send(Request&& request, const char* reaches = nullptr) {
     keep(request.send().ignoreResult().then([reaches] {
@@ -170,9 +170,10 @@ class Session {
   void controlCall(uint8_t method);
   void checkpointCall(uint8_t method);
   void dataCall(uint8_t method);
-  // Most of what is said is of that epoch; some is of an older or a later one.
+  // Most calls are of that epoch, some of an older or a later one.
   uint64_t epochAt(uint64_t step) const {
-    return step % 16 < 14 ? epoch_ : step % 16 == 14 ? ps::kFirstEpoch : ps::nextEpoch(epoch_, 1);
+    if (step % 16 < 14) return epoch_;
+    return step % 16 == 14 ? replication::kFirstEpoch : replication::nextEpoch(epoch_, 1);
   }
   void leaderCall();
   void followerCall();
@@ -191,18 +192,18 @@ class Session {
   const cluster::TaskOptions task_;
   const workerd::WorkerStatus worker_status_;
   fuzz::PeerLoop loop_;
-  std::unique_ptr<daemons::ConnectionSet> worker_ =
-      std::make_unique<daemons::ConnectionSet>(loop_, [](const void*) {});
+  std::unique_ptr<wire::ConnectionSet> worker_ =
+      std::make_unique<wire::ConnectionSet>(loop_, [](const void*) {});
   std::unique_ptr<net::RpcConnection> worker_connection_;
-  std::unique_ptr<psd::PsServer> server_;
+  std::unique_ptr<host::PsServer> server_;
   bool ended_ = false;                                 // the ps has nothing more to do
   std::array<std::unique_ptr<fuzz::RawPeer>, 2> raw_;  // control, bulk
   std::array<Client, 2> clients_;
-  std::unique_ptr<net::RpcConnection> replica_connection_;  // of the ps whose replica is kept here
+  std::unique_ptr<net::RpcConnection> replica_connection_;  // of the ps that keeps its replica here
   fuzz::ReplicaCaller replica_;
   std::vector<kj::Promise<void>> calls_;
-  uint64_t epoch_ = ps::kFirstEpoch;  // that an honest chief would be on
-  std::vector<uint64_t> last_cut_;    // the place that was asked for last; `save` names it again
+  uint64_t epoch_ = replication::kFirstEpoch;  // an honest chief's epoch
+  std::vector<uint64_t> last_cut_;             // the last position requested; `save` names it again
 };
 
 void Session::operation() {
@@ -231,8 +232,8 @@ void Session::operation() {
 void Session::timeOrSignal(uint8_t what) {
   if (what % 8 == 7) return server_->onSignal(SIGTERM);
   loop_.time().advance(kSteps[what % std::size(kSteps)], [this] { settle(); });
-  for (const ps::Member& member : server_->host().shard().status().members)
-    if (member.state == ps::MemberState::kLost) ++fuzz::reached()["lease over"];
+  for (const replication::Member& member : server_->host().shard().status().members)
+    if (member.state == replication::MemberState::kLost) ++fuzz::reached()["lease over"];
 }
 
 void Session::rawCall(uint8_t which) {
@@ -253,7 +254,7 @@ void Session::rawCall(uint8_t which) {
 
 void Session::gateCall(uint8_t method) {
   Client& one = client();
-  if (method % 5 == 4) {  // gone, with what it still waits for
+  if (method % 5 == 4) {  // disconnects, with calls pending
     one = {};
     return;
   }
@@ -374,7 +375,7 @@ void Session::checkpointCall(uint8_t method) {
       default: {
         auto request = checkpoint->commitRestoreRequest();
         request.setCutEpoch(epoch_);
-        epoch_ = ps::nextEpoch(epoch_, 0);
+        epoch_ = replication::nextEpoch(epoch_, 0);
         request.setEpoch(epoch_);
         return send(request, "commitRestore");
       }
@@ -399,7 +400,7 @@ void Session::leaderCall() {
   }
 }
 
-// What ps/0 has decided, as ps/1 hears it.
+// A decision of ps/0 that ps/1 receives.
 void Session::followerCall() {
   KJ_IF_MAYBE (follower, loop_.follower()) {
     auto request = follower->decidedRequest();
@@ -425,7 +426,7 @@ void Session::workerCall() {
   if (worker_connection_ == nullptr) {
     auto [near, far] = fuzz::memoryStreams();
     worker_->serve(kj::mv(far), "fuzz",
-                   [this](const daemons::ConnectionRef&) -> capnp::Capability::Client {
+                   [this](const wire::ConnectionRef&) -> capnp::Capability::Client {
                      return workerd::makeWorkerGate(task_, worker_status_);
                    });
     worker_connection_ =

@@ -1,5 +1,5 @@
-// A whole safetensors file from a stranger. What is accepted has tensors that tile its data, and
-// survives being written and read again.
+// A whole safetensors file from a stranger. Accepted tensors tile the data, and stay the same when
+// they are written and read again.
 
 #include <cstring>
 

@@ -1,8 +1,8 @@
-// What clients and tasks of others' sessions may ask of two tasks that serve (`--serve`), in any
-// order with any arguments: real services over streams in memory or sockets, devices and threads
-// that run when the program lets them, time that it moves, and a third task of the cluster that is
-// hostile. Beside them an honest client gets its values and right answers, or hears that there is
-// no room. Every call gets an answer within its deadline. Ended sessions give back what they held.
+// Calls of clients, and of tasks of other sessions, to two tasks that serve (`--serve`), in any
+// order with any arguments. The services are real, over streams in memory or sockets; devices,
+// threads and time move by the program's calls; a third task of the cluster is hostile.
+// - An honest client beside them gets right answers, or the error that there is no room.
+// - Every call gets an answer within its deadline. Ended sessions free everything they held.
 
 #include <algorithm>
 #include <array>
@@ -49,7 +49,7 @@ constexpr Duration kSteps[] = {std::chrono::milliseconds(1),    std::chrono::mil
                                std::chrono::milliseconds(600),  std::chrono::milliseconds(1100),
                                std::chrono::milliseconds(5600), std::chrono::seconds(11)};
 
-// What is made once for all inputs. Devices outlive what was compiled for them.
+// State that all inputs share. Devices outlive the programs compiled for them.
 struct World {
   net::Reactor reactor;
   runtime::KernelTable kernels;
@@ -82,7 +82,7 @@ class Session {
   void run(const fuzz::Program& program) {
     for (size_t i = 0; i < std::min(kCallsMax, program.calls.size()); ++i) {
       arguments_ = Arguments(program.calls[i]);
-      // What is thrown here is this side's own: a message that can't be built.
+      // An exception here comes from this side: a message that can't be built.
       const auto refused = kj::runCatchingExceptions([this] { operation(); });
       (void)refused;
       settle();
@@ -94,7 +94,7 @@ class Session {
   }
 
  private:
-  // All that can run.
+  // Runs everything that can run.
   void settle() {
     do loop_.settle();
     while (queues_.run());
@@ -112,7 +112,7 @@ class Session {
   void checkBounds() const {
     const daemons::ServeLimits limits = fuzz::serveLimits();
     for (const auto& server : servers_) {
-      // A message of twice the bound is read where no other has passed it.
+      // A message of twice the bound is read if no other message is above it.
       FUZZ_CHECK(server->task().budget->taken() <=
                  (loop_.hasSockets() ? 3 : 1) * server->task().budget->bytesMax());
       FUZZ_CHECK(server->sessions() <= limits.sessions);
@@ -124,14 +124,14 @@ class Session {
     }
   }
 
-  // What a client asks for that does nothing wrong is answered at once, whatever others have begun.
+  // The honest client is answered at once, even when other clients have calls under way.
   void honestStep() {
     queues_.hold(false);
     settle();
     if (!honest_->step()) ++fuzz::reached()["no room"];
   }
 
-  // When nobody else is there any more, nothing of theirs is, and the honest client goes on.
+  // After the other clients have gone, the tasks hold nothing of theirs; the honest client goes on.
   void close() {
     calls_.clear();
     clients_ = {};
@@ -159,10 +159,10 @@ class Session {
     FUZZ_CHECK(loop_.time().idle());
   }
 
-  // `due`: until when it must be answered.
+  // `due`: the deadline of its answer.
   void keep(kj::Promise<void> call, Duration due = {}) { calls_.keep(kj::mv(call), due); }
 
-  // `reaches`: what an answer without an error counts as; `refused`: one with an error.
+  // `reaches`: the name that an answer without an error counts for; `refused`: one with an error.
   template <class Request>
   void send(Request&& request, const char* reaches, Duration due = {},
             const char* refused = nullptr) {
@@ -250,18 +250,18 @@ void Session::gateCall(uint8_t method) {
       return tensors(one);
     case 3:
       return send(one.connection->bootstrap().castAs<schema::TaskGate>().statusRequest(), "status");
-    default:  // gone, with what it still waits for
+    default:  // disconnects, with calls pending
       one = {};
       return;
   }
 }
 
-// Whoever knows no more than a session's number gets nowhere with it.
+// A client with the number of a session but not its secret is refused.
 void Session::hello(Client& one) {
   auto request = one.connection->bootstrap().castAs<schema::TaskGate>().helloRequest();
   const bool is_honest = fillToken(request.initToken());
   auto sent = request.send();
-  // One that is refused leaves the session that the connection has.
+  // A refused hello leaves the connection's own session in place.
   const bool is_another = one.session != nullptr;
   if (!is_another || arguments_.byte() % 2 == 0) one.session = sent.getSession();
   keep(sent.ignoreResult().then([is_honest, is_another] {

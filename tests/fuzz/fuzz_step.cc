@@ -1,7 +1,6 @@
-// A part of a graph as a task that serves is given it, as far as a client can bring it: decoded,
-// compiled, and run for two steps, when it is small. The bytes choose ops, attributes, what reads
-// what, and what is fed. Whatever a client registers, feeds and sends, the task answers; it never
-// ends.
+// A part of a graph, as a client can send it to a task that serves: decoded, compiled, and run for
+// two steps if it is small. The bytes choose ops, attributes, edges and feeds. The task answers
+// every registration, feed and message, and never ends.
 
 #include <capnp/message.h>
 #include <kj/async-io.h>
@@ -27,7 +26,7 @@
 #include "common/runtime/compute_pool.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
-#include "common/wire/part_codec.h"
+#include "common/wire/session/part_codec.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/reached.h"
 
@@ -43,18 +42,18 @@ const fuzz::MustReach kMustReach{"a part that is compiled", "a part that calls f
 constexpr TaskId kSelf{JobKind::kWorker, 0}, kPeer{JobKind::kPs, 0};
 constexpr Incarnation kHere{7}, kThere{9};
 constexpr size_t kNodesTried = 32;
-// Of a part that is compiled: what computes over them takes milliseconds.
+// Bounds of a part that is compiled: a step within them takes milliseconds.
 constexpr uint64_t kBytesMax = 16 << 10;
 constexpr int64_t kIterationsMax = 100;
 
-// What is asked for beyond the end is 0. Borrows the bytes.
+// Returns 0 beyond the end. Borrows the bytes.
 class Bytes {
  public:
   Bytes(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}
   bool empty() const { return at_ == end_; }
   uint8_t byte() { return empty() ? uint8_t{0} : *at_++; }
   uint32_t word() { return byte() | uint32_t{byte()} << 8; }
-  // Mostly small, now and then what is large, negative, or beside a bound.
+  // Mostly small; now and then a large number, a negative one, or one beside a bound.
   int64_t number() {
     constexpr int64_t kOdd[] = {-1,
                                 255,
@@ -77,7 +76,7 @@ class Bytes {
   const uint8_t* const end_;
 };
 
-// Ops in an order in which a new one moves few others.
+// Ops in an order in which a new op moves few others.
 const graph::OpDef& opOf(uint32_t number) {
   static const std::map<uint32_t, const graph::OpDef*> ops = [] {
     std::map<uint32_t, const graph::OpDef*> by_place;
@@ -104,7 +103,7 @@ DType dtypeOf(Bytes& bytes) {
   return kTypes[bytes.byte() % std::size(kTypes)];
 }
 
-// `carried`: that many results are like the first parameters.
+// `carried`: the number of results that are like the first parameters.
 graph::FunctionRef functionOf(Bytes& bytes, const std::vector<graph::TensorSpec>& parameters,
                               size_t carried, int depth);
 
@@ -136,7 +135,7 @@ graph::Output outputOf(Bytes& bytes, const graph::Graph& graph) {
   return {{static_cast<int32_t>(node)}, back / 16 % 8 == 7 ? 1 : 0};
 }
 
-// What a While's body and cond, or an If's branches, have to take, if its numbers are right.
+// The parameters of a While's body and cond, or of an If's branches, if its numbers are right.
 std::vector<graph::TensorSpec> argumentsOf(const graph::Graph& graph, const graph::NodeDef& def) {
   std::vector<graph::TensorSpec> arguments;
   const bool is_while = def.op == "While";
@@ -251,7 +250,7 @@ graph::FunctionRef functionOf(Bytes& bytes, const std::vector<graph::TensorSpec>
   return graph::Function::make(std::move(graph), std::move(nodes), std::move(results));
 }
 
-// What most clients would get right is right: edges, feeds and fetches.
+// Edges, feeds and fetches are right, as most clients get them.
 engine::TaskPart partOf(Bytes& bytes) {
   engine::TaskPart part{.task = kSelf,
                         .graph = graph::Graph(graph::standardOps()),
@@ -277,7 +276,7 @@ engine::TaskPart partOf(Bytes& bytes) {
   return part;
 }
 
-// Of all its loops, those within others multiplied; a branch counts as one.
+// Iterations of all its loops, nested ones multiplied; a branch counts as one.
 int64_t iterationsOf(const graph::Graph& graph) {
   int64_t iterations = 0;
   for (const graph::Node& node : graph.nodes()) {
@@ -289,7 +288,7 @@ int64_t iterationsOf(const graph::Graph& graph) {
   return iterations;
 }
 
-// As it comes out of a message.
+// Encodes the part and decodes the message.
 std::optional<wire::DecodedPart> throughTheWire(engine::TaskPart part) {
   const auto shared = std::make_shared<const engine::TaskPart>(std::move(part));
   capnp::MallocMessageBuilder message;
@@ -348,7 +347,7 @@ uint64_t bytesOf(const graph::TensorSpec& spec) {
   return static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype);
 }
 
-// Some have none: a step may assign it, or say so.
+// Some variables get no value: a step may assign one, or fail.
 void giveValue(const graph::Node& node, engine::VariableStore& variables, Bytes& bytes) {
   if (node.op != "Variable" || bytes.byte() % 8 == 7) return;
   std::vector<std::unique_ptr<Buffer>> buffers;

@@ -1,15 +1,15 @@
-// A worker whose ps are hostile: the calls of a parameter client and a checkpoint client, in the
-// order in which a worker may make them, against two ps that answer as the program says, or speak
-// the bare RPC protocol (hostile_ps.h, raw_peer.h). Whatever they do, a call ends: with an answer
-// or an error, within the deadlines that its client names.
+// A worker with hostile ps: the calls of a exchange client and a checkpoint client, in any order
+// that a worker may use. Its two ps answer by the program, or speak the bare RPC protocol
+// (hostile_ps.h, raw_peer.h). Every call ends with an answer or an error, within its client's
+// deadlines.
 
 #include <array>
 
 #include "common/base/log.h"
 #include "common/net/connector.h"
-#include "common/ps/epoch.h"
-#include "common/wire/checkpoint_calls.h"
-#include "common/wire/shard_calls.h"
+#include "common/replication/epoch.h"
+#include "common/wire/checkpoint/checkpoint_calls.h"
+#include "common/wire/checkpoint/shard_calls.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/hostile_ps.h"
 #include "tests/fuzz/no_traces.h"
@@ -32,14 +32,14 @@ const fuzz::MustReach kMustReach = {"declared", "pulled",   "exchanged", "averag
 constexpr uint32_t kPsTasks = 2;
 constexpr size_t kCallsMax = 200;
 constexpr double kDiskSeconds = 4;
-// Longer than any call may take, when every round of it is answered at the last moment.
+// Longer than any call may take, even if the ps answers every round at the last moment.
 constexpr Duration kDeadlinesOver = std::chrono::seconds(60);
 constexpr int kDeadlineRounds = 64;  // each counts as a moment for a loop that judges its peers
 constexpr Duration kSteps[] = {std::chrono::milliseconds(1), std::chrono::milliseconds(300),
                                std::chrono::milliseconds(1100), std::chrono::seconds(4),
                                std::chrono::seconds(13)};
 
-// Of the world: arenas are read in memory, or travel as bfloat16.
+// Bits of the world: arenas are shared in memory, or sent as bfloat16.
 constexpr uint8_t kShares = 0x80, kNarrows = 0x40;
 
 wire::RpcClientOptions clientOptions(uint8_t world) {
@@ -59,9 +59,9 @@ wire::RpcClientOptions clientOptions(uint8_t world) {
   return options;
 }
 
-ps::ModelDeclaration declaration(bool sync, bool narrows) {
-  ps::ModelDeclaration model;
-  model.layout = ps::makeLayout(
+arena::ModelDeclaration declaration(bool sync, bool narrows) {
+  arena::ModelDeclaration model;
+  model.layout = arena::makeLayout(
       {{"v", Shape{2 * kElements}, {{0, 0, kElements}, {1, kElements, kElements}}}}, kPsTasks);
   model.optimizer.learning_rate = 0.1;
   using Mode = cluster::ReplicationSpec::Mode;
@@ -77,7 +77,7 @@ ps::ModelDeclaration declaration(bool sync, bool narrows) {
 // Borrows: `reactor`.
 class WorkerLoop final : public fuzz::FuzzLoop {
  public:
-  // `world` says which connections are raw, and whether those are sockets.
+  // `world` chooses the connections that are raw, and whether those are sockets.
   WorkerLoop(net::Reactor& reactor, uint8_t world)
       : FuzzLoop(reactor, (world & kSockets) != 0 && (world & kRaw) != 0), world_(world) {}
   ~WorkerLoop() noexcept override = default;
@@ -90,7 +90,7 @@ class WorkerLoop final : public fuzz::FuzzLoop {
     const uint32_t which = 2 * port + (bulk ? 1 : 0);
     if ((world_ >> which & 1) == 0) {
       fuzz::StreamPair streams = fuzz::memoryStreams();
-      served_->serve(kj::mv(streams.far), "worker", [&](const daemons::ConnectionRef& connection) {
+      served_->serve(kj::mv(streams.far), "worker", [&](const wire::ConnectionRef& connection) {
         return bulk ? fuzz::hostileDataGate(answers_, connection)
                     : fuzz::hostileGate(answers_, connection);
       });
@@ -117,8 +117,8 @@ class WorkerLoop final : public fuzz::FuzzLoop {
 
   const uint8_t world_;
   fuzz::Answers answers_{time()};
-  std::unique_ptr<daemons::ConnectionSet> served_ =
-      std::make_unique<daemons::ConnectionSet>(*this, [](const void*) {});
+  std::unique_ptr<wire::ConnectionSet> served_ =
+      std::make_unique<wire::ConnectionSet>(*this, [](const void*) {});
   std::array<std::unique_ptr<fuzz::RawPeer>, 2 * kPsTasks> raw_;
 };
 
@@ -182,7 +182,7 @@ class Session {
 
   void settle() { loop_.settle(); }
 
-  // The reactor is left as it was found.
+  // Leaves the reactor as it was found.
   void close() {
     training_.drop();
     checkpoint_thread_.drop();
@@ -203,7 +203,7 @@ class Session {
   void readParameters();
 
   WorkerLoop loop_;
-  const ps::ModelDeclaration model_;
+  const arena::ModelDeclaration model_;
   const wire::RpcClientOptions options_;
   std::unique_ptr<wire::DataCalls> data_;
   std::unique_ptr<wire::ControlCalls> control_;
@@ -251,7 +251,7 @@ void Session::operation(const std::string& call) {
   }
 }
 
-// In the order that ps::ParameterClient asks for.
+// In the order that exchange::ExchangeClient requires.
 void Session::trainingCall(uint8_t method) {
   if (!declared_) {
     return training_.start("declared", control_->opened()
@@ -263,7 +263,7 @@ void Session::trainingCall(uint8_t method) {
   switch (method % 7) {
     case 0: {
       const std::span<const float> values[] = {zeros_, zeros_};
-      return training_.start("initialised", data_->initialise(values, ps::kFirstEpoch));
+      return training_.start("initialised", data_->initialise(values, replication::kFirstEpoch));
     }
     case 1:
       return training_.start("waited", control_->waitInitialised());
@@ -275,7 +275,9 @@ void Session::trainingCall(uint8_t method) {
       return training_.start(
           "exchanged",
           data_->exchange(arguments_.count(), static_cast<uint32_t>(arguments_.count()), 0.5F)
-              .then([this](auto&& state) { pulled_ = state.outcome != ps::Outcome::kQueued; }));
+              .then([this](auto&& state) {
+                pulled_ = state.outcome != replication::Outcome::kQueued;
+              }));
     case 4:
       return training_.start("averages", data_->pullAside(false).then([this] {
         float sum = 0;
@@ -291,7 +293,7 @@ void Session::trainingCall(uint8_t method) {
   }
 }
 
-// They are the training thread's until its next call, wherever they lie.
+// The training thread may read them until its next call, wherever they lie.
 void Session::readParameters() {
   if (!pulled_) return;
   float sum = 0;
@@ -304,7 +306,7 @@ void Session::readParameters() {
   fuzz::use(sum);
 }
 
-// In the order that checkpoint::CheckpointClient asks for.
+// In the order that checkpoint::CheckpointClient requires.
 void Session::checkpointCall(uint8_t method) {
   if (!declared_) return;
   if (!supervising_) {
@@ -324,19 +326,19 @@ void Session::checkpointCall(uint8_t method) {
     case 2:
       cutting_ = true;
       return checkpoint_thread_.start("cut started",
-                                      checkpoint_->startCut(position, ps::kFirstEpoch));
+                                      checkpoint_->startCut(position, replication::kFirstEpoch));
     case 3:
       if (!std::exchange(cutting_, false)) return;
       return checkpoint_thread_.start("cut", checkpoint_->awaitCut());
     case 4:
       return checkpoint_thread_.start("saved", checkpoint_->save("step-7.tmp-1.1", position));
     default:
-      return checkpoint_thread_.start("restored",
-                                      checkpoint_->restore({"step-5", 0, 5, ps::kFirstEpoch}));
+      return checkpoint_thread_.start(
+          "restored", checkpoint_->restore({"step-5", 0, 5, replication::kFirstEpoch}));
   }
 }
 
-// As checkpoint::ShardTransfer.
+// Calls of checkpoint::ShardTransfer.
 void Session::travelCall(uint8_t method, const CutPosition& position) {
   const std::vector<float> values(1 + arguments_.byte(), 1.0f);
   switch (method % 4) {
@@ -352,7 +354,7 @@ void Session::travelCall(uint8_t method, const CutPosition& position) {
                                       shards_->bring(0, {0, arguments_.count()}, values));
     default:
       return checkpoint_thread_.start("committed",
-                                      shards_->commit({"step-5", 0, 5, ps::kFirstEpoch}));
+                                      shards_->commit({"step-5", 0, 5, replication::kFirstEpoch}));
   }
 }
 

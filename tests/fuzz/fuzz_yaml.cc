@@ -1,5 +1,5 @@
-// TRAIN.yaml and CLUSTER.yaml, and the graph of the model that they describe. What is wrong is said
-// as kBadConfig in compiler form; what is accepted keeps the promises of spec.h.
+// TRAIN.yaml and CLUSTER.yaml, and the graph of the model that they describe. An error is
+// kBadConfig in compiler form; an accepted file keeps the promises of spec.h.
 
 #include "common/base/error.h"
 #include "common/cluster/cluster_yaml.h"
@@ -39,14 +39,14 @@ void checkTrain(const cluster::TrainSpec& train) {
 // Without a cluster one worker trains in one process; with one, it has each of both jobs.
 void checkCluster(const cluster::ClusterSpec& cluster) {
   FUZZ_CHECK(!cluster.worker.empty());
-  FUZZ_CHECK(!cluster.ps.empty() || cluster.worker.size() == 1);
+  FUZZ_CHECK(!cluster.hosts().empty());
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const dtf::fuzz::HeapBound bound(size);
-  // A file may name another, and descriptor 0 is one: it must not wait for a terminal.
+  // A file may name another, even descriptor 0: it must not wait for a terminal.
   static const bool no_terminal = std::freopen("/dev/null", "r", stdin) != nullptr;
   FUZZ_CHECK(no_terminal);
   const fuzz::MemoryPath file(data, size);

@@ -18,11 +18,11 @@
 
 namespace dtf::fuzz {
 
-// What a reader may hold whatever the file, and for each byte of it: deflate makes 1032 of one.
+// The heap a reader may hold for any file, and for each byte of it: deflate expands a byte to 1032.
 inline constexpr int64_t kHeapBase = int64_t{128} << 20;
 inline constexpr int64_t kHeapPerByte = 2048;
 
-// Counts what is allocated while it lives; an input that needs more ends the process.
+// Counts the allocations during its life; an input that needs more ends the process.
 // Threads: one bound at a time; allocations of any thread count.
 class HeapBound {
  public:

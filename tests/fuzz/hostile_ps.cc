@@ -20,7 +20,7 @@ constexpr ErrorCode kCodes[] = {
     ErrorCode::kUnavailable,    ErrorCode::kInternal,  ErrorCode::kCannotWrite,
     ErrorCode::kPermission,     ErrorCode::kBadConfig, ErrorCode::kDeadline};
 
-// What a worker may be told instead of an answer.
+// An error in place of an answer to a worker.
 kj::Exception failure(Arguments& arguments) {
   const uint8_t kind = arguments.byte();
   const kj::StringPtr text = arguments.text();
@@ -33,10 +33,10 @@ void fillPosition(Arguments& arguments, capnp::List<uint64_t>::Builder position)
   for (uint32_t i = 0; i < position.size(); ++i) position.set(i, arguments.count());
 }
 
-// What every hostile capability has.
+// The common members of every hostile capability.
 struct Told {
   Answers& answers;
-  const daemons::ConnectionRef connection;
+  const wire::ConnectionRef connection;
 
   template <class Context, class Fill>
   kj::Promise<void> answer(Asked asked, Context context, Fill fill) const {
@@ -155,13 +155,13 @@ class HostileControl final : public schema::PsControl::Server {
   const Told told_;
 };
 
-// What a ps shares with the worker, or says that it does.
+// The memory that a ps shares with the worker, or claims to share.
 struct LentArenas {
   std::optional<net::MemoryDoor> door;
   std::optional<net::MemoryChannel> channel;
   std::vector<std::unique_ptr<SharedMemory>> given;  // the newest few
 
-  // Where memory is shared: mostly an arena as a ps would name it, in the place of the parameters.
+  // Where memory is shared: mostly names an arena as a ps would, in place of the parameters.
   template <class Results>
   void name(Arguments& arguments, Results results) {
     const uint8_t kind = arguments.byte();
@@ -259,7 +259,7 @@ class HostileDataGate final : public schema::PsDataGate::Server {
 }  // namespace
 
 kj::Promise<void> Answers::next(Asked asked, std::function<void(Arguments&)> answer,
-                                const daemons::ConnectionRef& connection) {
+                                const wire::ConnectionRef& connection) {
   auto& queue = queues_[index(asked)];
   if (queue.empty()) {
     Arguments none{{}};
@@ -293,11 +293,11 @@ kj::Promise<void> Answers::next(Asked asked, std::function<void(Arguments&)> ans
   }
 }
 
-capnp::Capability::Client hostileGate(Answers& answers, daemons::ConnectionRef connection) {
+capnp::Capability::Client hostileGate(Answers& answers, wire::ConnectionRef connection) {
   return schema::PsGate::Client(kj::heap<HostileGate>(Told{answers, std::move(connection)}));
 }
 
-capnp::Capability::Client hostileDataGate(Answers& answers, daemons::ConnectionRef connection) {
+capnp::Capability::Client hostileDataGate(Answers& answers, wire::ConnectionRef connection) {
   return schema::PsDataGate::Client(
       kj::heap<HostileDataGate>(Told{answers, std::move(connection)}));
 }

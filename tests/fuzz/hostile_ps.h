@@ -1,21 +1,21 @@
 #pragma once
 
-// A ps that answers a worker with whatever the program says: any error, any values, late, never, or
-// with the end of the connection. What the program says nothing about is answered as a ps would.
+// A ps that answers a worker as the program says: any error, any values, late, never, or with the
+// end of the connection. Without an answer in the program it replies like a ps.
 
 #include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "common/wire/connection_set.h"
 #include "common/wire/ps.capnp.h"
-#include "daemons/connection_set.h"
 #include "tests/fuzz/arguments.h"
 #include "tests/fuzz/manual_time.h"
 
 namespace dtf::fuzz {
 
-// Answers to come, by what is asked: so that heartbeats don't take those of a step.
+// The kinds of calls. Each has its own answers, so that heartbeats don't take those of a step.
 enum class Asked { kControl, kData, kHeartbeat, kCheckpoint };
 inline constexpr size_t kAskedKinds = 4;
 
@@ -30,13 +30,13 @@ class Answers {
     for (auto& queue : queues_) queue.clear();
   }
 
-  // Calls `answer` with what the next answer has for it, now or later; or fails, or never does.
-  // Of nothing more to come: at once with empty arguments.
+  // Calls `answer` with the arguments of the next answer, now or later; or fails, or never does.
+  // Without more answers: at once, with empty arguments.
   kj::Promise<void> next(Asked asked, std::function<void(Arguments&)> answer,
-                         const daemons::ConnectionRef& connection);
+                         const wire::ConnectionRef& connection);
 
-  // Ends the calls that still wait for their answer. The RPC layer lets them go on without their
-  // connection, each with its timer, for as long as their answer takes.
+  // Ends the calls that wait for their answer. The RPC layer keeps them alive without their
+  // connection, each with its timer, until their answer.
   void giveUp() { waiting_.cancel("the ps ends"); }
 
  private:
@@ -49,7 +49,7 @@ class Answers {
 
 // Bootstraps of the two kinds of connection.
 // Borrows: `answers` (must outlive the connection).
-capnp::Capability::Client hostileGate(Answers& answers, daemons::ConnectionRef connection);
-capnp::Capability::Client hostileDataGate(Answers& answers, daemons::ConnectionRef connection);
+capnp::Capability::Client hostileGate(Answers& answers, wire::ConnectionRef connection);
+capnp::Capability::Client hostileDataGate(Answers& answers, wire::ConnectionRef connection);
 
 }  // namespace dtf::fuzz

@@ -1,7 +1,7 @@
 #pragma once
 
-// Time that moves only when a program says so: no input waits, and none depends on how fast the
-// machine is.
+// Time that moves only by a program's calls: no input waits, and none depends on the speed of the
+// machine.
 
 #include <kj/timer.h>
 
@@ -15,14 +15,14 @@ namespace dtf::fuzz {
 // Threads: one, with the kj::EventLoop of the promises.
 class ManualTime {
  public:
-  // A ManualClock's.
+  // Begins at a ManualClock's time.
   ManualTime();
 
   const Clock& clock() const { return clock_; }
   kj::Timer& timer() { return timer_; }
 
-  // Goes on by `by`, from timer to timer, and calls `settle` after each, which runs what became
-  // runnable; after kStepsMax of them the rest of the time passes at once.
+  // Moves by `by`, from timer to timer, and calls `settle` after each, which runs everything that
+  // became runnable. After kStepsMax timers the rest of the time passes at once.
   void advance(Duration by, const std::function<void()>& settle);
 
   bool idle() { return timer_.nextEvent() == nullptr; }

@@ -19,7 +19,7 @@ using Segment = kj::ArrayPtr<const word>;
 using Segments = kj::ArrayPtr<const Segment>;
 using Kept = std::unordered_multimap<const void*, std::shared_ptr<const void>>;
 
-// Of one message.
+// One message.
 struct Bytes {
   kj::Array<word> words;
   std::vector<Segment> segments;  // of `words`
@@ -67,7 +67,7 @@ struct Pipe {
 
 using WaiterOf = kj::PromiseFulfiller<void>* Pipe::*;
 
-// What a promise waits for at a pipe. It may be dropped at any time.
+// A promise that waits at a pipe. It may be dropped at any time.
 class Waiter {
  public:
   Waiter(kj::PromiseFulfiller<void>& fulfiller, std::shared_ptr<Pipe> pipe, WaiterOf place)
@@ -158,7 +158,7 @@ class MemoryStream final : public net::MessageStream {
     kept_.emplace(data, std::move(owner));
   }
 
-  // Of those read last: older ones have been answered.
+  // Pins one of the last messages read: older ones have been answered.
   std::shared_ptr<const void> pin(const void* data) override {
     for (const auto& weak : live_) {
       const auto bytes = weak.lock();

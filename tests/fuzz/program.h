@@ -1,9 +1,10 @@
 #pragma once
 
-// An input of the targets that speak RPC, as a program: one byte that chooses the world it runs in,
-// then calls, each as two bytes of length (little-endian) and that many bytes, of which the target
-// reads an operation and its arguments. Any bytes are a program: a length beyond the end means what
-// is left. So a call can be cut, doubled, moved or changed without touching what the others mean.
+// An input of the targets that speak RPC, as a program: one byte that chooses its world, then
+// calls. Each call is two bytes of length (little-endian) and that many bytes, from which the
+// target reads an operation and its arguments. Any bytes are a program: a length beyond the end
+// means the rest. So a call can be cut, doubled, moved or changed without changing the meaning of
+// the others.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// libFuzzer's hooks for the targets whose inputs are programs (program.h).
+// libFuzzer's hooks for the targets that read programs (program.h).
 
 #include <algorithm>
 #include <cstring>
@@ -12,8 +12,8 @@ namespace {
 
 using namespace dtf::fuzz;
 
-// Of what the mutations make; calls cost time, and longer programs reach little more. A seed may be
-// longer.
+// Limits the mutated programs: calls cost time, and longer programs reach little more. A seed may
+// be longer.
 constexpr size_t kCallsMax = 24;
 
 size_t store(Program program, dtf::Random& random, uint8_t* to, size_t size_max) {
@@ -28,10 +28,10 @@ size_t store(Program program, dtf::Random& random, uint8_t* to, size_t size_max)
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t size_max,
                                           unsigned seed) {
   dtf::Random random(seed);
-  // Bytes of no structure too: what the lengths are is for the mutator to find out.
+  // Also mutates plain bytes: the mutator has to try wrong lengths, too.
   if (random.below(10) == 0) return LLVMFuzzerMutate(data, size, size_max);
   Program program = parseProgram(data, size);
-  // Several changes at once are needed to get past a state in which one alone changes nothing.
+  // Some states need several changes at once, because one alone has no effect.
   for (uint64_t changes = 1 + random.below(3); changes > 0; --changes)
     mutateProgram(program, random, LLVMFuzzerMutate);
   return store(std::move(program), random, data, size_max);

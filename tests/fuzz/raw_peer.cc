@@ -63,7 +63,7 @@ void fillPayload(Arguments& arguments, uint32_t ps_task, capnp::rpc::Payload::Bu
     case 4:
       fillParameters(arguments, content.initAs<schema::PsData::PullResults>());
       break;
-    case 5: {  // a session, whose capability is described below
+    case 5: {  // a session with the capability described below
       capnp::BuilderCapabilityTable capabilities;
       capabilities.imbue(content).initAs<schema::PsGate::HelloResults>().setControl(
           schema::PsControl::Client(KJ_EXCEPTION(FAILED, "a pointer")));
@@ -80,7 +80,7 @@ void fillPayload(Arguments& arguments, uint32_t ps_task, capnp::rpc::Payload::Bu
   }
 }
 
-// Whom a peer talks to.
+// The other side of the conversation.
 struct Conversation {
   uint32_t ps_task = 0;
   std::span<const uint64_t> interfaces;
@@ -183,7 +183,7 @@ RawPeer::RawPeer(kj::Own<net::MessageStream> stream, uint32_t ps_task,
       reading_(readAll().eagerlyEvaluate([](kj::Exception&&) {})),
       writing_(kj::READY_NOW) {}
 
-// What is answered counts for nothing; unread, it would hold up the other side.
+// Reads and ignores the answers; unread ones would block the other side.
 kj::Promise<void> RawPeer::readAll() {
   return stream_->tryReadMessage(nullptr, capnp::ReaderOptions(), nullptr)
       .then([this](kj::Maybe<capnp::MessageReaderAndFds>&& message) -> kj::Promise<void> {
@@ -195,12 +195,12 @@ kj::Promise<void> RawPeer::readAll() {
 void RawPeer::send(Arguments& arguments) {
   auto message = kj::heap<capnp::MallocMessageBuilder>(256);
   kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments;
-  if (arguments.byte() % 8 == 7) {  // nothing that is known to be a message
+  if (arguments.byte() % 8 == 7) {  // arbitrary bytes
     auto words = kj::heap<AnyMessage>(arguments.rest());
     segments = words->segments();
     message = message.attach(kj::mv(words));
   } else {
-    // One that can't be built, such as bytes that name a capability, is not sent.
+    // A message that can't be built, such as one with bytes that name a capability, is not sent.
     const auto unbuildable = kj::runCatchingExceptions([&] {
       fillMessage(arguments, {ps_task_, interfaces_}, message->initRoot<Message>());
     });

@@ -14,11 +14,11 @@ namespace dtf::fuzz {
 
 // Owns: its end of the connection.
 // Threads: one. Blocks: never.
-// Errors: none; when the other side has closed, what is sent is lost.
+// Errors: none; messages to a closed connection are lost.
 class RawPeer {
  public:
-  // `ps_task`: that of the conversation. `interfaces`: that calls are of, with a static life;
-  // empty: a psd's.
+  // `ps_task`: the index of the ps in the conversation. `interfaces`: the interfaces of its calls,
+  // with a static life; empty: a psd's.
   RawPeer(kj::Own<net::MessageStream> stream, uint32_t ps_task,
           std::span<const uint64_t> interfaces = {});
 

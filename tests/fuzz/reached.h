@@ -1,6 +1,7 @@
 #pragma once
 
-// What a target's corpus must reach: the replay of a whole corpus fails when one of these was not.
+// The events that a target's corpus must reach: the replay of a whole corpus fails if one is
+// missing.
 
 #include <cstdint>
 #include <map>
@@ -8,7 +9,7 @@
 
 namespace dtf::fuzz {
 
-// By what is to be reached: how often it was. Targets name theirs with 0 before anything runs.
+// Event name -> how often it happened. Targets add theirs with 0 before anything runs.
 inline std::map<std::string, uint64_t>& reached() {
   static std::map<std::string, uint64_t> counts;
   return counts;

@@ -1,5 +1,5 @@
 // Runs a fuzz target over the files of a folder: its corpus as an ordinary test, with any compiler.
-// A whole folder must reach what the target names (reached.h).
+// A whole folder must reach the target's events (reached.h).
 // Usage: replay_<name> FOLDER_OR_FILE...
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include "tests/fuzz/reached.h"
 
 int main(int argc, char** argv) {
-  // What a corpus happens to call is no test of it.
+  // The calls of a corpus must not count as tested.
   ::unsetenv("DTF_CALL_LOG");
   namespace fs = std::filesystem;
   std::vector<fs::path> files;

@@ -10,12 +10,11 @@
 
 namespace dtf::fuzz {
 
-// Owns: what the keeper, ps/`callee` of two, gave it.
+// Owns: the capability that the keeper, ps/`callee` of two, returned.
 // Threads: one.
 class ReplicaCaller {
  public:
-  // One call over `connection`, a bulk one, which `method` chooses. `epoch`: of most of what is
-  // said.
+  // Makes the call that `method` chooses, over a bulk connection. `epoch`: the epoch of most calls.
   kj::Promise<void> call(uint8_t method, Arguments& arguments, uint32_t callee, uint64_t epoch,
                          net::RpcConnection& connection);
 

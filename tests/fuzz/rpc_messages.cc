@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/wire/optimizer_codec.h"
-#include "common/wire/ps_link.h"
+#include "common/wire/ps/ps_link.h"
 
 namespace dtf::fuzz {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Parameters of calls to a psd, made of a call's arguments: mostly what a worker would send, with
-// one thing wrong where the bytes say so, or anything at all.
+// Parameters of calls to a psd, made of a call's arguments: mostly those of a real worker, with one
+// error if the bytes choose it, or arbitrary ones.
 
 #include "common/wire/ps.capnp.h"
 #include "tests/fuzz/arguments.h"
@@ -10,7 +10,8 @@ namespace dtf::fuzz {
 
 void fillTask(Arguments& arguments, schema::Task::Builder task);
 
-// To ps/`callee` of a job of two ps that keeps its values so, of a worker or of the other ps.
+// A hello to ps/`callee` of a job of two ps with that durability, from a worker or from the other
+// ps.
 void fillHello(Arguments& arguments, uint32_t callee, bool from_ps, cluster::Durability durability,
                schema::Hello::Builder hello);
 
@@ -19,8 +20,7 @@ void fillHello(Arguments& arguments, uint32_t callee, bool from_ps, cluster::Dur
 void fillModel(Arguments& arguments, uint32_t holder, bool on_both,
                schema::PsControl::DeclareParams::Builder params);
 
-// A replica's state, and what an update is made of but its gradient: mostly as the other ps would
-// say.
+// A replica's state, and an update without its gradient: mostly as the other ps would send them.
 void fillReplicaState(Arguments& arguments, uint64_t epoch, schema::ReplicaState::Builder state);
 void fillReplicaUpdate(Arguments& arguments, uint64_t epoch,
                        schema::PsReplica::UpdateParams::Builder update);
@@ -38,7 +38,7 @@ void fillArena(Arguments& arguments, const Init& init) {
   }
 }
 
-// Counts of rows: with no arguments none, as of a model without sparse variables.
+// Row counts; with no arguments none, as for a model without sparse variables.
 template <class Init>
 void fillRows(Arguments& arguments, const Init& init) {
   if (arguments.byte() != 'r') return;
@@ -46,7 +46,7 @@ void fillRows(Arguments& arguments, const Init& init) {
   for (uint32_t i = 0; i < rows.size(); ++i) rows.set(i, static_cast<uint32_t>(arguments.count()));
 }
 
-// The state of a step: with no arguments what a ps says that has applied the gradient of step 0.
+// The state of a step; with no arguments: a ps has applied the gradient of step 0.
 void fillState(Arguments& arguments, schema::StepState::Builder state);
 
 // The answer to a pull or an exchange.

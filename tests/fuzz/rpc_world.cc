@@ -4,8 +4,8 @@
 
 #include "common/checkpoint/checkpoint_folder.h"
 #include "common/net/connector.h"
-#include "common/ps/epoch.h"
-#include "common/ps/optimizer.h"
+#include "common/optimizer/optimizer.h"
+#include "common/replication/epoch.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace dtf::fuzz {
@@ -32,14 +32,14 @@ class LeaderGate final : public schema::PsGate::Server {
   kj::Maybe<schema::SyncFollower::Client>& follower_;
 };
 
-// Takes everything, and gives back values that nobody has trained.
+// Accepts everything, and returns untrained values.
 class Keeper final : public schema::PsReplica::Server {
   kj::Promise<void> arena(ArenaContext) override { return kj::READY_NOW; }
   kj::Promise<void> seed(SeedContext) override { return kj::READY_NOW; }
   kj::Promise<void> update(UpdateContext) override { return kj::READY_NOW; }
   kj::Promise<void> fetch(FetchContext context) override {
     auto state = context.getResults().initState();
-    state.setEpoch(ps::kFirstEpoch);
+    state.setEpoch(replication::kFirstEpoch);
     state.setOrigin(1);
     state.setBeta1Power(1);
     state.setBeta2Power(1);
@@ -61,14 +61,14 @@ class KeeperGate final : public schema::PsDataGate::Server {
   }
 };
 
-// Of the optimizers that the fuzzed models name.
+// Slots of the optimizers in the fuzzed models.
 std::vector<std::string> slotNames() {
   std::vector<std::string> names;
   for (const Kind kind : {Kind::kGradientDescent, Kind::kAdagrad, Kind::kAdam}) {
     cluster::OptimizerSpec optimizer;
     optimizer.kind = kind;
-    for (uint32_t i = 0; i < ps::slotCount(optimizer); ++i)
-      names.push_back(ps::slotName(optimizer, i));
+    for (uint32_t i = 0; i < optimizer::slotCount(optimizer); ++i)
+      names.push_back(optimizer::slotName(optimizer, i));
   }
   return names;
 }
@@ -152,11 +152,11 @@ kj::Promise<kj::Own<net::MessageStream>> PeerLoop::connect(std::string, uint16_t
                                                            const net::Limits&,
                                                            std::shared_ptr<net::BufferPool>) {
   if (served_ == nullptr)
-    served_ = std::make_unique<daemons::ConnectionSet>(*this, [](const void*) {});
+    served_ = std::make_unique<wire::ConnectionSet>(*this, [](const void*) {});
   StreamPair streams = memoryStreams();
   served_->serve(
       kj::mv(streams.far), "psd",
-      [this, kind = options.kind](const daemons::ConnectionRef&) -> capnp::Capability::Client {
+      [this, kind = options.kind](const wire::ConnectionRef&) -> capnp::Capability::Client {
         if (kind == net::ConnectionKind::kBulk)
           return schema::PsDataGate::Client(kj::heap<KeeperGate>());
         return schema::PsGate::Client(kj::heap<LeaderGate>(follower_));

@@ -1,8 +1,8 @@
 #pragma once
 
-// What surrounds the psd of fuzz_rpc.cc: a disk with one valid checkpoint and the folder of an
-// attempt, time that the program moves, and, for ps/1, a ps/0 that takes part. What costs much to
-// make is made once for all inputs.
+// The world of the psd in fuzz_rpc.cc: a disk with one valid checkpoint and the folder of an
+// attempt, time that moves by the program's calls, and, for ps/1, a ps/0 that takes part. Costly
+// parts are made once for all inputs.
 
 #include <kj/async-io.h>
 
@@ -10,8 +10,8 @@
 
 #include "common/base/file_system.h"
 #include "common/cluster/options.h"
+#include "common/wire/connection_set.h"
 #include "common/wire/ps.capnp.h"
-#include "daemons/connection_set.h"
 #include "tests/fuzz/fuzz_loop.h"
 #include "tests/fuzz/memory_stream.h"
 #include "tests/support/simulated_disk.h"
@@ -24,7 +24,7 @@ inline constexpr char kRunDir[] = "/run";
 inline constexpr char kSaved[] = "step-5";            // a checkpoint of "v", for every optimizer
 inline constexpr char kAttempt[] = "step-7.tmp-1.1";  // an empty folder, where a ps may write
 
-// Of the job, whose world says with what it keeps its values.
+// The job; the world chooses its durability.
 inline constexpr char kJob[] = "fuzz";
 cluster::Durability durabilityIn(uint8_t world);
 cluster::DurabilitySpec durabilityOf(cluster::Durability kind);
@@ -43,14 +43,14 @@ class PreparedDisk {
 // Errors: none; a disk that does not fail is expected.
 void prepareDisk(FileSystem& disk);
 
-// `near` reads within `limits`; `far`, the server's, as before a hello, large messages into memory
-// of `pool` (null: one of all such streams).
+// `near` reads within `limits`; `far`, the server's end, as before a hello. Large messages go into
+// memory of `pool` (null: one pool for all such streams).
 // Borrows: `reactor` (must outlive the streams).
 StreamPair socketStreams(net::Reactor& reactor, const net::Limits& limits = {},
                          std::shared_ptr<net::BufferPool> pool = nullptr);
 
-// The loop of a psd on manual time, whose connections to others end here: each is served by a ps/0,
-// or by the keeper of its replica.
+// The loop of a psd on manual time. Its connections to other tasks end here: a ps/0, or the keeper
+// of its replica, serves each.
 // Threads: one.
 class PeerLoop final : public FuzzLoop {
  public:
@@ -62,13 +62,13 @@ class PeerLoop final : public FuzzLoop {
                                                    const net::Limits& limits,
                                                    std::shared_ptr<net::BufferPool> pool) override;
 
-  // What the psd gave ps/0 to announce decisions to.
+  // The capability by which ps/0 announces its decisions to the psd.
   kj::Maybe<schema::SyncFollower::Client>& follower() { return follower_; }
   // Ends its connections; to be called before the reactor goes.
   void close();
 
  private:
-  std::unique_ptr<daemons::ConnectionSet> served_;
+  std::unique_ptr<wire::ConnectionSet> served_;
   kj::Maybe<schema::SyncFollower::Client> follower_;
 };
 

@@ -55,7 +55,7 @@ void addTransfer(Arguments& arguments, const char* op, DType dtype, Shape shape,
                         servingTask(peer % (kServing + 1))});
 }
 
-// A queue of numbers or of vectors, or an act on what may be one.
+// A queue of numbers or of vectors, or an op on a node that may be a queue.
 void addQueueNode(Arguments& arguments, const graph::Graph& graph, graph::NodeDef& def) {
   static const char* const kOps[] = {"FIFOQueue",    "QueueEnqueue",     "QueueEnqueueMany",
                                      "QueueDequeue", "QueueDequeueMany", "QueueSize",

@@ -1,7 +1,7 @@
 #pragma once
 
-// Parts of plans and tensors, made of a call's arguments: what a client could register and send,
-// with one thing wrong where the bytes say so.
+// Parts of plans and tensors, made of a call's arguments: as a client could register and send them,
+// with one error if the bytes choose it.
 
 #include <cstdint>
 #include <cstring>
@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "common/engine/task_part.h"
-#include "common/wire/part_codec.h"
 #include "common/wire/parts.capnp.h"
+#include "common/wire/session/part_codec.h"
 #include "tests/fuzz/arguments.h"
 
 namespace dtf::fuzz {
 
-// Of all plans together, so that the parts of one plan on two tasks fit now and then.
+// Shared by all plans, so that the parts of one plan on two tasks sometimes fit.
 inline constexpr uint32_t kEdges = 4;
 
 // A number of elements: few of them, or more than a task has room for.
@@ -26,14 +26,14 @@ int64_t elementsOf(Arguments& arguments);
 // that may be out of range, tensors from and for the other tasks.
 std::shared_ptr<const engine::TaskPart> makePart(Arguments& arguments, TaskId self);
 
-// What a client knows of a part that it has registered. Value type.
+// A client's knowledge of a part that it has registered. Value type.
 struct Known {
   std::vector<graph::TensorSpec> feeds;
   std::map<uint32_t, uint64_t> received;  // bytes, by edge
 };
 Known knownOf(const engine::TaskPart& part);
 
-// Who the other tasks are, or were.
+// Processes of the other tasks, present or past.
 wire::Processes processesOf(Arguments& arguments);
 
 // One like `spec`, or not.

@@ -21,10 +21,10 @@ namespace {
 constexpr int64_t kElements = 4;
 constexpr uint64_t kPlan = 1;
 constexpr float kWeight = 3, kShift = 5;
-// Nobody guesses it: whose name is known can be reset by all.
+// Hard to guess, because any client that has a container's name can reset it.
 constexpr char kContainer[] = "of the client that does nothing wrong, whose variables nobody knows";
 
-// A task of the cluster that takes part in its own way.
+// The hostile task of the cluster.
 class HostileSink final : public schema::TensorSink::Server {
  public:
   explicit HostileSink(const ServeLoop::Manner& manner) : manner_(manner) {}
@@ -43,7 +43,7 @@ class HostileSink final : public schema::TensorSink::Server {
 
 class HostileGate final : public schema::TaskGate::Server {
  public:
-  HostileGate(const ServeLoop::Manner& manner, daemons::ConnectionRef connection)
+  HostileGate(const ServeLoop::Manner& manner, wire::ConnectionRef connection)
       : manner_(manner), connection_(std::move(connection)) {}
 
  private:
@@ -60,7 +60,7 @@ class HostileGate final : public schema::TaskGate::Server {
   }
 
   const ServeLoop::Manner& manner_;
-  const daemons::ConnectionRef connection_;
+  const wire::ConnectionRef connection_;
 };
 
 graph::Output variable(graph::Builder& b, const char* name) {
@@ -215,9 +215,9 @@ kj::Promise<kj::Own<net::MessageStream>> ServeLoop::connect(std::string, uint16_
     return kj::mv(streams.near);
   }
   if (hostile_ == nullptr)
-    hostile_ = std::make_unique<daemons::ConnectionSet>(*this, [](const void*) {});
+    hostile_ = std::make_unique<wire::ConnectionSet>(*this, [](const void*) {});
   hostile_->serve(kj::mv(streams.far), "fuzz",
-                  [this](const daemons::ConnectionRef& connection) -> capnp::Capability::Client {
+                  [this](const wire::ConnectionRef& connection) -> capnp::Capability::Client {
                     return schema::TaskGate::Client(kj::heap<HostileGate>(manner_, connection));
                   });
   return kj::mv(streams.near);
@@ -247,7 +247,7 @@ HonestClient::HonestClient(ServeLoop& loop, std::function<void()> settle)
   FUZZ_CHECK(step());
 }
 
-// nullopt: there is no room.
+// nullopt: the task has no room.
 template <class T>
 std::optional<T> HonestClient::await(kj::Promise<T> promise) {
   std::optional<T> value;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What surrounds the tasks of fuzz_serve.cc: queues that run when the program lets them, a loop
-// whose connections end at these tasks or at a hostile one, and a client that does nothing wrong.
+// The world of the tasks in fuzz_serve.cc: queues that run when the program allows it, a loop with
+// connections that end at these tasks or at a hostile one, and an honest client.
 
 #include <kj/async.h>
 
@@ -17,8 +17,8 @@
 #include "common/engine/device_queue.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/kernel.h"
-#include "common/wire/session_calls.h"
-#include "daemons/connection_set.h"
+#include "common/wire/connection_set.h"
+#include "common/wire/session/session_calls.h"
 #include "daemons/part_server.h"
 #include "tests/fuzz/fuzz_loop.h"
 #include "tests/fuzz/memory_stream.h"
@@ -32,20 +32,20 @@ inline constexpr TaskId servingTask(size_t which) {
 inline constexpr TaskId kHostile = servingTask(kServing);
 Incarnation incarnationOf(TaskId task);
 
-// Of each serving task: small, so that a program reaches them.
+// Limits of each serving task: small, so that a program reaches them.
 daemons::ServeLimits serveLimits();
 
 // All queues of both tasks.
-// Owns: what was posted and has not run. Outlives the queues.
+// Owns: the posted jobs that have not run. Outlives the queues.
 // Threads: one.
 class HeldQueues {
  public:
   std::unique_ptr<engine::DeviceQueue> make();
   void hold(bool held) { held_ = held; }
   bool areHeld() const { return held_; }
-  // False: there was nothing to run, or it is held.
+  // Returns false if there was nothing to run, or the queues are held.
   bool run();
-  // One job, although they are held; of which queue `which` says.
+  // Runs one job of queue `which`, even if the queues are held.
   void runOne(size_t which);
 
  private:
@@ -55,11 +55,11 @@ class HeldQueues {
 };
 
 // The loop of both tasks, their clients and the hostile task.
-// Owns: connections to the hostile task. Borrows: `reactor`, what it is told of.
+// Owns: connections to the hostile task. Borrows: `reactor`, the servers of tell().
 // Threads: one.
 class ServeLoop final : public FuzzLoop {
  public:
-  // How the hostile task treats who sends it tensors.
+  // The behaviour of the hostile task towards the senders of tensors.
   enum class Manner : uint8_t {
     kTakes,
     kOver,
@@ -69,8 +69,8 @@ class ServeLoop final : public FuzzLoop {
     kOtherProcess,
     kRefusesHello,
     kHoldsNothing,
-    kFrozen,      // its host takes the connection, and nothing is read
-    kNobodyThere  // nobody listens
+    kFrozen,      // its host accepts, and nothing is read
+    kNobodyThere  // no listener
   };
   static constexpr uint8_t kManners = 10;
 
@@ -91,7 +91,7 @@ class ServeLoop final : public FuzzLoop {
  private:
   std::array<daemons::PartServer*, kServing> servers_{};
   Manner manner_ = Manner::kTakes;
-  std::unique_ptr<daemons::ConnectionSet> hostile_;
+  std::unique_ptr<wire::ConnectionSet> hostile_;
   std::vector<kj::Own<net::MessageStream>> frozen_;
 };
 
@@ -105,13 +105,13 @@ cluster::Address serveAddress(size_t which);
 // Threads: one.
 class HonestClient {
  public:
-  static constexpr uint64_t kSession = 0x60d;  // its number, which everybody may know
+  static constexpr uint64_t kSession = 0x60d;  // its number, which any client may know
 
-  // `settle` runs all that can run.
+  // `settle` runs everything that can run.
   HonestClient(ServeLoop& loop, std::function<void()> settle);
 
-  // A step, which is answered at once: with the right values, or that a task has no room, which is
-  // false. Anything else ends the program.
+  // Runs a step, which is answered at once. Returns true for the right values, false if a task has
+  // no room. Anything else ends the program.
   bool step();
 
  private:

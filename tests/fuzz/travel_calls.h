@@ -1,7 +1,7 @@
 #pragma once
 
-// Calls of a chief whose checkpoints gather, or whose shards stay with the ps, with arguments from
-// the fuzzer's bytes.
+// Calls of a chief that gathers its checkpoints or leaves the shards with the ps, with arguments
+// from the fuzzer's bytes.
 
 #include <cstdint>
 #include <string_view>
@@ -66,7 +66,7 @@ void stayingCall(schema::PsStaying::Client ps, Arguments& arguments,
   }
 }
 
-// `last_cut`: the place that was asked for last. `send` takes a request.
+// `last_cut`: the last position requested. `send` takes a request.
 template <class Send>
 void travelCall(schema::PsCheckpoint::Client& checkpoint, uint8_t method, Arguments& arguments,
                 const std::vector<uint64_t>& last_cut, const Send& send) {
