@@ -22,6 +22,7 @@ std::vector<Report> benchRpc(const BenchOptions& options);
 std::vector<Report> benchSoftmax(const BenchOptions& options);
 std::vector<Report> benchIdle(const BenchOptions& options);
 std::vector<Report> benchNullStep(const BenchOptions& options);
+std::vector<Report> benchCollectives(const BenchOptions& options);
 std::vector<Report> benchModels(const BenchOptions& options);
 std::vector<Report> benchFiles(const BenchOptions& options);
 std::vector<Report> benchNeighbour(const BenchOptions& options);

@@ -1,6 +1,6 @@
 #pragma once
 
-// A network's step, forwards and backwards, without a parameter server: what its kernels take.
+// A network's step, forwards and backwards, without a parameter server: the time of its kernels.
 
 #include <span>
 #include <vector>
@@ -14,8 +14,8 @@
 
 namespace dtf::bench {
 
-// Owns: the step, its variables, all 0.01, and its gradients. Borrows: the data set, whose first
-// batch every step computes, and the device.
+// Owns: the step, its variables, all 0.01, and its gradients. Borrows: the device, and the data
+// set: every step computes its first batch.
 class BoundStep {
  public:
   BoundStep(const cluster::TrainSpec& train, const data::Dataset& dataset,
@@ -28,8 +28,8 @@ class BoundStep {
   std::vector<std::vector<float>> values_, gradients_;
 };
 
-// A row for each op of the step: what its kernels took ("us", "kernels", "share"). `seconds`: of
-// each row of plan.kernels.
+// Adds a row for each op of the step: the time of its kernels ("us", "kernels", "share").
+// `seconds`: of each row of plan.kernels.
 void addOps(const runtime::StepPlan& plan, std::span<const double> seconds, Report& by_op);
 
 }  // namespace dtf::bench

@@ -1,6 +1,6 @@
-// `dtf-bench checksum`: what the checksums of messages cost. Two pairs of an echo server and a
-// client over loopback TCP, one with and one without, take turns. Over a link of so many bits a
-// second where the network of this process has one: see README.md.
+// `dtf-bench checksum`: the cost of checksums of messages. Two pairs of an echo server and a client
+// over loopback TCP, one with and one without, take turns. Over a link of limited speed if this
+// process's network has one: see README.md.
 
 #include <fmt/core.h>
 
@@ -81,7 +81,7 @@ struct Side {
   std::vector<double> rates, cpu_rates;  // amounts a second, and a second of both ends' processors
 };
 
-// What is moved, and how much of it a turn.
+// The work and the amount of one turn.
 struct Load {
   Work work;
   size_t size;  // of a call of `work`
@@ -98,7 +98,8 @@ void measure(Side& side, const Load& load) {
   side.cpu_rates.push_back(load.amount / (ownCpuSeconds() + side.server.cpuSeconds() - cpu_start));
 }
 
-// In turns of which either goes first; the ratios are medians of those of the turns.
+// Measures in turns, and either side goes first in half of them; each ratio is the median over the
+// turns.
 void addRow(Report& report, const std::string& what, Side checked, Side unchecked, const Load& load,
             int repetitions) {
   (checked.client.*load.work)(load.size);

@@ -1,6 +1,9 @@
 #include "tests/bench/child.h"
 
+#include <fcntl.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -9,12 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <map>
 
+#include "common/base/clock.h"
 #include "common/base/error.h"
 
 namespace dtf::bench {
@@ -125,6 +130,42 @@ PinnedToLastCpu::~PinnedToLastCpu() {
   cpu_set_t cpus;
   std::memcpy(&cpus, allowed_, sizeof(cpus));
   ::sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+Pipe::Pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(ErrorCode::kUnavailable, "cannot make a pipe");
+  in = Fd(ends[0]);
+  out = Fd(ends[1]);
+}
+
+void writeValues(const Fd& out, const std::vector<double>& values) {
+  const size_t bytes = values.size() * sizeof(double);
+  if (writeAll(out.get(), {reinterpret_cast<const char*>(values.data()), bytes}) > 0)
+    throw Error(ErrorCode::kUnavailable, "nobody reads the times");
+}
+
+std::vector<double> readValues(const Fd& in, size_t count, std::chrono::seconds deadline,
+                               const std::string& writer) {
+  std::vector<double> values(count);
+  auto* at = reinterpret_cast<std::byte*>(values.data());
+  const SystemClock clock;
+  const TimePoint end = clock.now() + deadline;
+  for (size_t left = count * sizeof(double); left > 0;) {
+    const int wait_ms = std::max(0, static_cast<int>(toSeconds(end - clock.now()) * 1000));
+    pollfd ready{in.get(), POLLIN, 0};
+    const int polled = ::poll(&ready, 1, wait_ms);
+    if (polled < 0 && errno == EINTR) continue;
+    if (polled == 0)
+      throw Error(ErrorCode::kDeadline,
+                  fmt::format("{} has not ended after {} s", writer, deadline.count()));
+    const ssize_t got = ::read(in.get(), at, left);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) throw Error(ErrorCode::kInternal, writer + " ended early");
+    at += got;
+    left -= static_cast<size_t>(got);
+  }
+  return values;
 }
 
 }  // namespace dtf::bench

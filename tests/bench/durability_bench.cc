@@ -1,5 +1,5 @@
-// `dtf-bench durability`: what it costs to be able to lose a ps. The same job by dtf-launch with
-// each `durability`, in turns: nothing is lost here, only kept.
+// `dtf-bench durability`: the cost of being able to lose a ps. The same job by dtf-launch with each
+// `durability`, in turns: values are kept, and none are lost.
 
 #include <fmt/core.h>
 
@@ -20,8 +20,8 @@ struct Job {
   uint64_t steps;
 };
 
-// The smallest model there is, whose step is a round trip and little else; and one whose parameters
-// fill the wire.
+// The smallest model, with a step that is little more than a round trip; and one with parameters
+// that fill the wire.
 constexpr Job kJobs[] = {
     {"784-10, sync", "dense: {units: 10}", "sync", 12000},
     {"784-10, async", "dense: {units: 10}", "async", 30000},

@@ -20,7 +20,7 @@
 #include "common/graph/standard_ops.h"
 #include "common/net/key_folder.h"
 #include "common/net/tls_keys.h"
-#include "common/wire/remote_tasks.h"
+#include "common/wire/session/remote_tasks.h"
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/child.h"
 #include "tests/bench/raw_peer.h"
@@ -31,19 +31,19 @@ namespace dtf::bench {
 namespace {
 
 constexpr double kEdgesGoal = 0.95;  // of the raw socket's throughput
-// Below it the time is that of three calls (the client's to both tasks, the ps' to the worker),
-// which says nothing of throughput: no goal.
+// Without a goal below this size: there three calls (the client's to both tasks, the ps' to
+// the worker) take most of the time.
 constexpr uint64_t kGoalFromMib = 16;
 // The first one registers the plan, the next ones touch buffers for the first time.
 constexpr int kWarmingSteps = 4;
 constexpr std::chrono::seconds kStartDeadline{120};  // also on a busy machine
-// The variable here and on the ps, what has come to the worker, and the raw socket's two ends.
+// The variable here and on the ps, the worker's copy, and the raw socket's two ends.
 constexpr uint64_t kCopies = 5;
 
 // One ps, one worker, and a session on both.
 class ServedPair {
  public:
-  // `keys`: a folder with those of both tasks and of a client; empty: plain.
+  // `keys`: a folder with the keys of both tasks and of a client; empty: plain.
   explicit ServedPair(uint64_t elements, const std::string& keys = {}) {
     const std::string file = folder_.write(
         "cluster.yaml", fmt::format("job: edges\nrun_dir: {}\ncluster:\n  ps: [\"127.0.0.1:{}\"]\n"
@@ -101,7 +101,7 @@ std::string rowName(uint64_t mib) {
   return fmt::format("{} MiB", mib);
 }
 
-// Those of `all`, in MiB, whose rows are asked for.
+// The sizes of `all`, in MiB, with a row that options.only selects.
 std::vector<uint64_t> sizesOf(const BenchOptions& options, std::vector<uint64_t> all) {
   if (options.quick) all = {1};
   std::erase_if(all, [&](uint64_t mib) { return !rowName(mib).starts_with(options.only); });

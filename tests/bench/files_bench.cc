@@ -1,8 +1,8 @@
 // `dtf-bench files`: training on examples that stay in their file beside training on as many in
-// memory. In a file are those of more than data::kResidentBytesMax; both sets are as large as that,
-// one image apart. The batches are drawn from all of them, so each image is a page of its own.
-// "cached" is a file that the kernel has in its memory, "on the disk" one that it has been told to
-// drop: what the disk takes is to be hidden behind the step before.
+// memory. A set of more than data::kResidentBytesMax stays in its file; both sets are as large as
+// that, one image apart. The batches are drawn from all examples, so each image is a page of its
+// own. "cached" is a file in the kernel's memory, "on the disk" one that the kernel was told to
+// drop: the step before should hide the time of the disk.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -28,8 +28,8 @@ namespace {
 constexpr double kFileGoal = 0.95;
 constexpr int kQuickExamples = 1000;  // all in memory: does it run at all?
 
-// The kernel has nothing of the file in its memory any more, so far as nobody has looked at it.
-// False: it is on a file system that keeps it there.
+// Drops the file from the kernel's memory, except pages that another process has read since. False:
+// its file system keeps it there.
 bool dropFromCache(const std::string& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   return file.valid() && ::fdatasync(file.get()) == 0 &&
@@ -41,8 +41,8 @@ class Examples {
   Examples(const Network& network, int count) : job_(jobOf(network, count, folder_)) {}
 
   const std::string path() const { return folder_.path() + "/x.npy"; }
-  // The examples are opened anew. Examples a second; nullopt: they were to be dropped, and could
-  // not be.
+  // Opens the examples anew and trains. Returns examples a second; nullopt: they could not be
+  // dropped.
   std::optional<double> train(bool drop_from_cache, runtime::ComputePool& pool) const {
     const auto dataset = data::openDataset(job_.train->data.train, job_.train->data.seed, false);
     if (drop_from_cache && !dropFromCache(path())) return std::nullopt;

@@ -42,8 +42,8 @@ double fmaPeak(Isa isa) {
 }
 
 double fmaPeak(Isa isa, runtime::ComputePool& pool) {
-  // Some milliseconds: to wake a thread takes less of them than what is measured differs. One that
-  // comes too late, and whose part the caller has taken, makes a repeat that is not the best.
+  // Some milliseconds, so that waking a thread takes less than the variation of the measurements.
+  // If a thread wakes so late that the caller has taken its part, the repeat is not the best.
   constexpr long kRounds = 1'000'000;
   const SystemClock clock;
   double best = 0;

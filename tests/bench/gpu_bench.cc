@@ -1,9 +1,12 @@
 // `dtf-bench gpu`: whole training steps of networks on gpu:0 in each precision. Three figures of
-// each: what the GPU computes in a step (forwards and backwards, between two events on its stream);
-// a whole step of a worker without a ps, whose GPU keeps the variables and updates them; and one
-// with a parameter server that is function calls in this process: batch to the GPU, gradients from
-// it, an update on all cores, parameters to it. Random data: what they are costs a step nothing.
-// With --only a table of what each op takes, too. PyTorch beside it: scripts/gpu-check.sh.
+// each:
+// - the GPU's time in a step (forwards and backwards, between two events on its stream);
+// - a whole step of a worker without a ps: its GPU keeps the variables and updates them;
+// - a whole step with a parameter server that is function calls in this process: batch to the GPU,
+//   gradients from it, an update on all cores, parameters to it.
+//
+// Random data: their values do not change the time of a step. With --only also a table of the time
+// of each op. PyTorch beside it: scripts/gpu-check.sh.
 
 #include <fmt/core.h>
 
@@ -34,7 +37,7 @@ constexpr PrecisionName kPrecisions[] = {{Precision::kFloat32, "float32"},
                                          {Precision::kTf32, "tf32"},
                                          {Precision::kBFloat16, "bfloat16"}};
 
-// Median of what the GPU computed in each of `steps` steps, variables and gradients bound once.
+// Median of the GPU's time in each of `steps` steps, with variables and gradients bound once.
 double deviceSeconds(const cluster::TrainSpec& train, const data::Dataset& dataset,
                      const train::ComputeDevice& on, int steps, Report* by_op) {
   BoundStep bound(train, dataset, on);

@@ -1,4 +1,4 @@
-// `dtf-bench graph`: what the graph engine takes before a step and between its programs. A graph of
+// `dtf-bench graph`: the graph engine's time before a step and between its programs. A graph of
 // thousands of nodes in parts; a session's step beside the program alone; a tensor that goes to
 // another device and back.
 

@@ -56,7 +56,7 @@ constexpr Layer kLayers[] = {
     {"mobile_dw_512", 8, 14, 512, 3, 512, 1, 512},
 };
 
-// Whether a row whose name goes on after `layer` may begin with what is wanted.
+// Whether the name of a row of `layer` may begin with options.only.
 bool hasRows(std::string_view layer, const BenchOptions& options) {
   const size_t both = std::min(layer.size(), options.only.size());
   return options.only.compare(0, both, layer, 0, both) == 0;
@@ -89,7 +89,7 @@ class ConvolutionBench {
 
   // A row for every pass and way.
   void measure(Isa isa, Report& report) {
-    const bool first_layer = c_.channels <= 3;  // nobody asks for the gradient of images
+    const bool first_layer = c_.channels <= 3;  // the gradient of images is not needed
     for (const auto pass : {ConvolutionPass::kForward, ConvolutionPass::kBackpropInput,
                             ConvolutionPass::kBackpropFilter}) {
       if (first_layer && pass == ConvolutionPass::kBackpropInput) continue;

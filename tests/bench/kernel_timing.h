@@ -1,7 +1,7 @@
 #pragma once
 
-// Times of kernels, and what they are held against. All are CPU times of the calling thread: what
-// others do on the machine counts little.
+// Times of kernels, and their references. All are CPU times of the calling thread, so that other
+// programs on the machine matter little.
 
 #include <cstdint>
 #include <functional>

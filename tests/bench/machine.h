@@ -1,6 +1,6 @@
 #pragma once
 
-// What a figure was measured on: no figure means anything without it.
+// The machine of a measurement, printed beside every figure.
 
 #include <string>
 

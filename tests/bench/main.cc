@@ -34,6 +34,9 @@ constexpr Benchmark kBenchmarks[] = {
     {"null-step",
      "a step that computes nothing: scalar, 100 MB, 1 GB; beside a raw socket; 1 to 8 workers",
      benchNullStep},
+    {"collectives",
+     "the exchange of a sync step without ps, 4 KiB to 256 MiB, beside its limit and memcpy",
+     benchCollectives},
     {"refill", "a shard that comes back from its replica on another ps, beside a raw socket",
      benchRefill},
     {"durability", "whole jobs with snapshots and with replicas, beside one with neither",
@@ -91,7 +94,7 @@ void printHelp(const po::options_description& options) {
             << "  dtf-bench --only 'scalar, 1 worker, 1 ps' null-step\n";
 }
 
-// Several tables may have been asked for: which one failed is said.
+// The error names the table: several may have been requested.
 std::vector<Report> reportsOf(const Benchmark& benchmark, const BenchOptions& options) {
   try {
     return benchmark.run(options);
@@ -113,7 +116,8 @@ int run(int argc, char** argv) {
       "full", po::bool_switch(&bench.full), "null-step: every row that fits into memory")(
       "only", po::value(&bench.only),
       "null-step: rows, rpc: tables whose name has this in it; optimizers: this instruction set; "
-      "kernels, models, edges, tls, overlap, stream, transfer, memory: layers, networks or rows "
+      "kernels, models, edges, tls, collectives, overlap, stream, transfer, memory: layers, "
+      "networks or rows "
       "whose name "
       "begins "
       "with this")("threads", po::value(&bench.threads)->default_value(bench.threads),

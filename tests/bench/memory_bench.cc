@@ -1,6 +1,6 @@
-// `dtf-bench memory`: what jobs on one host gain when workers and ps read each other's arenas
-// instead of sending them through sockets, and what is left of the speed of one process without a
-// ps. By dtf-launch, in turns.
+// `dtf-bench memory`: the gain of jobs on one host from reading each other's arenas in memory
+// instead of sending them through sockets, and their speed beside one process without a ps. By
+// dtf-launch, in turns.
 
 #include <fmt/core.h>
 

@@ -1,16 +1,16 @@
-// `dtf-bench models`: whole training steps (batch, forward, backward, update) of networks that
-// people compare frameworks by, in this process, beside no network: one worker and one parameter
-// server that are function calls to each other. On one thread, and with --threads N on N as well,
-// in turns; with --timed also with the kernels that `kernels: timed` chooses; where the processor
-// has matrix tiles, in bfloat16 too, of the peak of float32. Random data: what they are costs a
-// step nothing.
+// `dtf-bench models`: whole training steps (batch, forward, backward, update) of networks that are
+// common in comparisons of frameworks. One worker and one parameter server are function calls to
+// each other in this process; there is no network. Each step runs on one thread, and with --threads
+// N on N as well, in turns; with --timed also with the kernels that `kernels: timed` chooses; where
+// the processor has matrix tiles, in bfloat16 too, against the peak of float32. Random data: their
+// values do not change the time of a step.
 //
-// GF/s are the operations of the products and convolutions as one writes them down, forwards and
-// for both gradients (the first layer has one), beside the rate of multiply-adds between registers
-// of as many threads at once. Winograd's convolutions take fewer, so they may pass it. The peak of
-// memory is the process's, examples and all, over the rows of a network: with --only, of that
-// network. The CPU time of all threads says more than the other columns where other programs
-// compute, too.
+// - GF/s are the operations of the products and convolutions by their definition, forwards and for
+//   both gradients (the first layer has one), beside the rate of multiply-adds between registers of
+//   as many threads at once. Winograd's convolutions take fewer, so they may pass it.
+// - The peak of memory is the process's, examples and all, over the rows of a network: with --only,
+//   of that network.
+// - The CPU time of all threads is the better column where other programs compute, too.
 
 #include <fmt/core.h>
 
@@ -37,7 +37,7 @@ namespace dtf::bench {
 
 namespace {
 
-// Of this process, from here on; what it has now is the least.
+// Resets this process's peak of memory to its present use.
 void forgetPeakMemory() {
   std::ofstream("/proc/self/clear_refs") << "5";
 }
@@ -56,11 +56,11 @@ struct MeasuredRun {
   runtime::ConvolutionRule rule;
   std::vector<double> seconds, cpu_seconds;
   Precision precision = Precision::kFloat32;
-  double peak = 0;  // of its threads together, in this very minute
+  double peak = 0;  // of its threads together, measured close to the run
 };
 
-// What each op of the step takes, medians of as many turns as a run has steps; as the kernels run
-// one by one, without the update, and without a parameter server.
+// Time of each op of the step, medians over `turns`: the kernels run one by one, without the update
+// and without a parameter server.
 Report opsOf(cluster::TrainSpec train, const data::Dataset& dataset, const MeasuredRun& row,
              int turns) {
   train.precision = row.precision;
@@ -96,7 +96,7 @@ std::vector<Report> benchModels(const BenchOptions& options) {
   });
   if (all.empty())
     throw Error(ErrorCode::kUsage, "no network's name begins with '" + options.only + "'");
-  // Of tests: seconds of work, and 200 MB of activations.
+  // Not in tests: it takes seconds, and 200 MB of activations.
   if (options.quick && options.only.empty())
     std::erase_if(all, [](const Network& network) { return network.classes > 100; });
   for (Network& network : all) {
@@ -139,7 +139,7 @@ std::vector<Report> benchModels(const BenchOptions& options) {
         const StepTime step = timeSteps(train, dataset, *row.pool, row.rule);
         row.seconds.push_back(step.seconds);
         row.cpu_seconds.push_back(step.cpu_seconds);
-        // Again: some milliseconds may be those in which the host has lent a core elsewhere.
+        // Measured again, because the host may have lent a core elsewhere for some milliseconds.
         row.peak = std::max(row.peak, fmaPeak(bestIsa(), *row.pool));
       }
     }

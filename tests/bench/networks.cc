@@ -9,9 +9,9 @@
 #include "common/base/clock.h"
 #include "common/base/random.h"
 #include "common/cluster/cluster_yaml.h"
+#include "common/exchange/local_exchange_client.h"
 #include "common/model/model_table.h"
 #include "common/model_files/npy.h"
-#include "common/ps/local_parameter_client.h"
 #include "common/runtime/cpu_device.h"
 #include "common/train/pooled_updates.h"
 #include "common/train/training_loop.h"
@@ -53,7 +53,7 @@ std::string resNet20() {
   return layers + ", global_average_pooling2d: , dense: {units: 10}]";
 }
 
-// With the stride in the 3x3 convolution, as PyTorch has it.
+// The stride is in the 3x3 convolution, as in PyTorch.
 std::string bottleneck(int filters, int stride, bool first) {
   const std::string shortcut = first ? fmt::format(", shortcut: [{}, batch_normalization: ]",
                                                    convolution(4 * filters, 1, stride))
@@ -85,8 +85,8 @@ std::string perceptron(std::initializer_list<int> hidden, const char* activation
   return layers + fmt::format("dense: {{units: {}}}]", outputs);
 }
 
-// Random examples of the network's shape: bytes, or where it has no images float32. Returns what
-// stands under data.train.
+// Writes random examples of the network's shape: bytes for images, else float32. Returns the value
+// of data.train.
 std::string writeExamples(const Network& network, int count,
                           const testing::TemporaryFolder& folder) {
   Random random(1);
@@ -172,19 +172,18 @@ StepTime timeSteps(const cluster::TrainSpec& train,
                    runtime::ComputePool& pool, bool one_process) {
   const SystemClock clock;
   train::PooledUpdates updates(pool);
-  ps::LocalCluster cluster(1, 1, clock, std::chrono::minutes(1), &updates);
-  ps::LocalParameterClient client(cluster, 0);
+  exchange::LocalCluster cluster(1, 1, clock, std::chrono::minutes(1), &updates);
+  exchange::LocalExchangeClient client(cluster, 0);
   train::TrainingLoop loop(train, {.one_process = one_process}, dataset, client, kernels, device,
                            clock);
   loop.join();
-  // The first step touches its memory for the first time, which no other does; a GPU captures the
-  // second.
+  // The first step touches its memory for the first time; on a GPU the second is captured.
   const uint64_t untimed = device.usesHostMemory() ? 1 : 2;
   TimePoint begin;
   double begin_cpu = 0;
   uint64_t due = 0;
   loop.run([](const train::Progress&) {},
-           [&](const ps::StepState&) {
+           [&](const replication::StepState&) {
              if (due++ != untimed) return;
              begin = clock.now();
              begin_cpu = ownCpuSeconds();
@@ -197,7 +196,7 @@ StepTime timeSteps(const cluster::TrainSpec& train,
   const auto steps = static_cast<double>(due - untimed);
   const StepTime time = {toSeconds(clock.now() - begin) / steps,
                          (ownCpuSeconds() - begin_cpu) / steps};
-  client.finish();
+  client.leave();
   return time;
 }
 StepTime timeSteps(const cluster::TrainSpec& train,

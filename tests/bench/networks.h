@@ -1,7 +1,7 @@
 #pragma once
 
-// Networks that people compare frameworks by, their jobs on random examples, and the time of their
-// steps.
+// Networks that are common in comparisons of frameworks, their jobs on random examples, and the
+// time of their steps.
 
 #include <cstdint>
 #include <memory>
@@ -27,17 +27,17 @@ struct Network {
 };
 
 std::vector<Network> networks();
-std::vector<Network> gpuNetworks();  // of them and of others, in the batches that a GPU is fed
+std::vector<Network> gpuNetworks();  // these and others, in the batches of a GPU
 
-// Floating-point operations of a training step; nobody needs the gradient of the examples.
+// Floating-point operations of a training step; the gradient of the examples is not needed.
 double operationsOf(const model::ModelSpec& model, int batch);
 
-// Writes `examples` random ones of the network's shape into `folder`, bytes, or where it has no
-// images float32, and returns the job that trains on them with one worker.
+// Writes `examples` random ones of the network's shape into `folder`, bytes for images, else
+// float32, and returns the job that trains on them with one worker.
 cluster::JobSpec jobOf(const Network& network, int examples,
                        const testing::TemporaryFolder& folder);
 
-// Of a step: by the clock, and of all threads of this process.
+// Time of a step: by the clock, and of all threads of this process.
 struct StepTime {
   double seconds, cpu_seconds;
 };
@@ -48,8 +48,8 @@ StepTime timeSteps(const cluster::TrainSpec& train,
                    const std::shared_ptr<const data::Dataset>& dataset, runtime::ComputePool& pool,
                    const runtime::ConvolutionRule& rule);
 
-// The same on any device with its kernels; `pool` updates the parameters. `one_process`: as a
-// worker without a ps, whose GPU keeps them.
+// The same on any device with its kernels; `pool` updates the parameters. `one_process`: without a
+// ps, as a worker whose GPU keeps the parameters.
 StepTime timeSteps(const cluster::TrainSpec& train,
                    const std::shared_ptr<const data::Dataset>& dataset,
                    const runtime::KernelTable& kernels, runtime::Device& device,

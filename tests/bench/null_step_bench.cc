@@ -78,17 +78,6 @@ int stepsOf(const Row& row, const BenchOptions& options) {
   return row.bytes < 1000000000 ? 5 : 2;
 }
 
-// Both ends of a pipe.
-struct Pipe {
-  Pipe() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(ErrorCode::kUnavailable, "cannot make a pipe");
-    in = Fd(ends[0]);
-    out = Fd(ends[1]);
-  }
-  Fd in, out;
-};
-
 // Becomes a psd that listens on `listening`; its log goes to the file `log`.
 void becomePs(const ListeningSocket& listening, const std::string& cluster_file, uint32_t task,
               const std::string& log) {
@@ -110,7 +99,7 @@ class RowCluster {
     startWorkers(repetitions, steps);
   }
 
-  // Of each repetition, of all workers together.
+  // Times of each repetition, of all workers together.
   std::vector<NullStepTimes> times() {
     std::vector<NullStepTimes> all;
     for (const Worker& worker : workers_) {
@@ -140,7 +129,7 @@ class RowCluster {
       job_.cluster.ps.emplace_back().address = {"127.0.0.1", port};
       ps += fmt::format("{}\"127.0.0.1:{}\"", i == 0 ? "" : ", ", port);
     }
-    // Nobody listens at the workers' addresses, but a ps compares its own list of them with theirs.
+    // The workers' addresses have no listener, but a ps compares its own list of them with theirs.
     std::string workers;
     for (uint32_t i = 0; i < row_.workers; ++i) {
       const auto port = static_cast<uint16_t>(1 + i);
@@ -174,7 +163,7 @@ class RowCluster {
       worker.task = {job_, rank, row_.elements(), raw_ports_[rank], repetitions, steps};
       worker.process = std::make_unique<Child>(
           [&] {
-            log::init("", log::Level::kWarning);  // its waiting for the others is no news here
+            log::init("", log::Level::kWarning);  // no lines about waiting for the others
             runNullStepWorker(worker.task, worker.times.out);
           },
           Child::Cpu::kAny);
@@ -201,7 +190,7 @@ class RowCluster {
   std::list<Worker> workers_;  // end before their servers
 };
 
-// p50 and p99 are those of a repetition, and of them the medians.
+// p50 and p99 are taken over a repetition; the results are their medians.
 std::vector<double> measure(const Row& row, const BenchOptions& options, double unit) {
   const int repetitions =
       row.bytes < 1000000000 ? options.repetitions : std::min(options.repetitions, 5);

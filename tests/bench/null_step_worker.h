@@ -28,10 +28,11 @@ struct NullStepTimes {
 
 // Runs all repetitions, together with the other workers, and writes the times to `out`.
 // Blocks: until then, within the deadlines of the job's timeouts.
-// Errors: as ps::ParameterClient; kUnavailable when the raw server or the reader of `out` is gone.
+// Errors: as exchange::ExchangeClient; kUnavailable when the raw server or the reader of `out` is
+// gone.
 void runNullStepWorker(const NullStepWorker& worker, const Fd& out);
 
-// The other end: what that worker wrote.
+// The other end: reads the times that the worker wrote.
 // Blocks: until it has all, `deadline` at most.
 // Errors: kDeadline; kInternal when the worker ended before.
 std::vector<NullStepTimes> readNullStepTimes(const NullStepWorker& worker, const Fd& in,

@@ -27,7 +27,7 @@ using graph::Output;
 
 constexpr int64_t kOpColumns = 256;
 
-// Kernels that other tables measure, or that call functions, whose kernels are measured.
+// Kernels in other tables, and ops that call functions.
 const std::set<std::string>& unmeasured() {
   static const std::set<std::string> kOps = {"Conv2D",
                                              "Conv2DBackpropInput",
@@ -102,7 +102,8 @@ void addByRow(OpGraph& g, int64_t rows) {
   g.b.gather(x, labels), g.b.unsortedSegmentSum(x, labels, shape);
 }
 
-// Those of the perceptrons of `dtf-bench models`, forwards and for both gradients, and a large one.
+// Products in the perceptrons of `dtf-bench models`, forwards and for both gradients, and a large
+// one.
 void addProducts(OpGraph& g, bool quick) {
   const auto layer = [&](int64_t batch, int64_t from, int64_t to) {
     const Output x = g.floats({batch, from}), w = g.floats({from, to}), dy = g.floats({batch, to});
@@ -117,7 +118,7 @@ void addProducts(OpGraph& g, bool quick) {
   layer(1024, 1024, 1024);
 }
 
-// A kernel with memory for what it reads and writes.
+// A kernel with memory for its inputs and outputs.
 class Prepared {
  public:
   Prepared(const graph::Graph& graph, const graph::Node& node,
@@ -169,8 +170,8 @@ class Prepared {
   size_t bytes_ = 0;
 };
 
-// Calls `row` with the name that `name` gives an op to measure, the op, and its kernel, where the
-// name begins with `only`. All of them are `seen`.
+// Calls `row` with the name that `name` gives an op to measure, the op, and its kernel, if the name
+// begins with `only`. Adds all ops to `seen`.
 template <class Name, class Row>
 void forEachKernel(const OpGraph& g, const runtime::KernelTable& kernels, const std::string& only,
                    std::set<std::string>& seen, const Name& name, const Row& row) {

@@ -12,8 +12,8 @@
 
 namespace dtf::bench {
 
-// Of the rows whose names begin with options.only: a table may be empty.
-// Errors: kInternal naming the ops that have a kernel and no row here: none is to stay unmeasured.
+// Reports the rows with names that begin with options.only: a table may be empty.
+// Errors: kInternal with the ops that have a kernel and no row here: every kernel must be measured.
 std::vector<Report> benchOps(Isa isa, const BenchOptions& options);
 
 }  // namespace dtf::bench

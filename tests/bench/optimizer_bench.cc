@@ -1,7 +1,7 @@
 // `dtf-bench optimizers`: updates of parameters that no cache holds, beside memcpy, on one thread,
-// with each instruction set that this CPU has.
-// Both are counted in bytes that the program reads and writes, per second; what the memory bus
-// moves besides (a cache line is read before it is overwritten) is in neither.
+// with each instruction set of this CPU. Both are counted in bytes per second that the program
+// reads and writes. Neither contains the other traffic of the memory bus: a cache line is read
+// before it is overwritten.
 
 #include <fmt/core.h>
 
@@ -16,7 +16,7 @@
 #include "common/base/error.h"
 #include "common/base/isa.h"
 #include "common/base/json.h"
-#include "common/ps/parameter_store.h"
+#include "common/optimizer/parameter_store.h"
 #include "tests/bench/benchmarks.h"
 #include "tests/support/process.h"
 
@@ -60,9 +60,9 @@ std::vector<Case> cases() {
 }
 
 // Arrays that one update reads and writes: parameters, gradient, new parameters; each slot twice;
-// what the measuring pass of lars (parameters, gradient) and lamb (slots too) reads.
+// and the arrays that the measuring pass of lars (parameters, gradient) and lamb (slots too) reads.
 double arraysMoved(const cluster::OptimizerSpec& spec) {
-  const double arrays = 3 + 2 * ps::slotCount(spec);
+  const double arrays = 3 + 2 * optimizer::slotCount(spec);
   return arrays + (spec.kind == Kind::kLars ? 2 : spec.kind == Kind::kLamb ? 4 : 0);
 }
 
@@ -76,14 +76,14 @@ double secondsOf(const std::function<void()>& work) {
 class Bench {
  public:
   explicit Bench(uint64_t elements) : from_(elements, 1), to_(elements), values_(elements, 0.5f) {
-    // Not a constant: nothing may be had for free, and no value may underflow.
+    // Varied values, so that no work can be saved and no value underflows.
     for (uint64_t i = 0; i < elements; ++i) values_[i] += static_cast<float>(i % 97) * 0.001f;
     gradient_ = std::make_shared<const std::vector<float>>(values_);
   }
 
   // GB/s of memcpy and of the update, taking turns; the medians of both and of the ratios.
   std::vector<double> measure(const cluster::OptimizerSpec& spec, int repetitions) {
-    ps::ParameterStore store(spec, values_.size(), {{0, 0, values_.size(), 0}});
+    optimizer::ParameterStore store(spec, values_.size(), {{0, 0, values_.size(), 0}});
     store.initialise(values_);
     const auto update = [&] {
       store.apply({{*gradient_, gradient_}});
@@ -105,7 +105,7 @@ class Bench {
  private:
   void copy() {
     std::memcpy(to_.data(), from_.data(), from_.size() * sizeof(float));
-    from_[0] = to_[from_.size() / 2];  // the copy is used: it can't be left out
+    from_[0] = to_[from_.size() / 2];  // the copy is used, so it can't be left out
   }
 
   std::vector<float> from_, to_, values_;
@@ -127,7 +127,7 @@ Report measureHere(uint64_t mib, const BenchOptions& options) {
   return report;
 }
 
-// A process reads once what it may use, so another instruction set takes another process.
+// A process chooses its instruction set once, so another one needs another process.
 Report measureWith(Isa isa, uint64_t mib, const BenchOptions& options) {
   const std::string name(isaName(isa));
   std::vector<std::string> argv = {std::filesystem::read_symlink("/proc/self/exe"),

@@ -1,7 +1,7 @@
-// `dtf-bench overlap`: what async training gains when a worker computes its next batch while a
+// `dtf-bench overlap`: the gain of async training when a worker computes its next batch while a
 // gradient travels (replication.overlap). A ps and a worker of one thread each by dtf-launch, with
-// it and without, in turns. Over a link of so many bits a second where the network of this process
-// has one: see README.md.
+// it and without, in turns. Over a link of limited speed if this process's network has
+// one: see README.md.
 
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/whole_job.h"

@@ -23,7 +23,7 @@ class RawClient {
   void pull(size_t bytes);
   void push(size_t bytes);      // returns when the server has all of it
   void exchange(size_t bytes);  // sends so many, then receives so many
-  // What comes next is received into memory that nobody has written to, as in a new process.
+  // The next transfer arrives in untouched memory, as in a new process.
   void renewBuffer(size_t bytes_max);
 
  private:

@@ -14,8 +14,8 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/mutex.h"
-#include "common/ps/epoch.h"
-#include "common/wire/rpc_checkpoint_client.h"
+#include "common/replication/epoch.h"
+#include "common/wire/checkpoint/rpc_checkpoint_client.h"
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/child.h"
 #include "tests/bench/raw_peer.h"
@@ -30,14 +30,14 @@ constexpr uint32_t kLost = 1;
 constexpr std::chrono::seconds kReturnDeadline{60};
 constexpr double kRefillGoal = 0.8;  // of the raw socket
 
-ps::ModelDeclaration declarationOf(uint64_t elements) {
-  std::vector<ps::VariableParts> variables;
+arena::ModelDeclaration declarationOf(uint64_t elements) {
+  std::vector<arena::VariableParts> variables;
   for (uint32_t task = 0; task < kPsTasks; ++task)
     variables.push_back({fmt::format("variable{}", task),
                          Shape{static_cast<int64_t>(elements)},
                          {{task, 0, elements}}});
-  ps::ModelDeclaration declaration;
-  declaration.layout = ps::makeLayout(variables, kPsTasks);
+  arena::ModelDeclaration declaration;
+  declaration.layout = arena::makeLayout(variables, kPsTasks);
   declaration.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kGradientDescent);
   declaration.replication = {cluster::ReplicationSpec::Mode::kAsync, 1, 1};
   declaration.steps = uint64_t{1} << 40;
@@ -81,8 +81,8 @@ class ReplicatedJob {
     awaitReturn();
     const TimePoint returned = clock_.now();
     checkpoints_->held();  // opens the session with the new process
-    checkpoints_->refill({kLost}, ps::kFirstEpoch);
-    checkpoints_->awaitReplicas(ps::kFirstEpoch);
+    checkpoints_->refill({kLost}, replication::kFirstEpoch);
+    checkpoints_->awaitReplicas(replication::kFirstEpoch);
     const TimePoint end = clock_.now();
     return {toSeconds(end - returned), toSeconds(end - killed)};
   }
@@ -101,15 +101,15 @@ class ReplicatedJob {
       ++returns_;
       returned_.notifyAll();
     };
-    client_ = std::make_unique<wire::RpcParameterClient>(std::move(options));
+    client_ = std::make_unique<wire::RpcExchangeClient>(std::move(options));
     client_->declare(declarationOf(elements));
     const std::vector<float> values(elements, 1.0F);
     const std::vector<std::span<const float>> shards(kPsTasks, values);
-    client_->initialise(shards, ps::kFirstEpoch);
+    client_->initialise(shards, replication::kFirstEpoch);
     client_->waitInitialised();
     checkpoints_ = std::make_unique<wire::RpcCheckpointClient>(*client_, 60);
     checkpoints_->held();
-    checkpoints_->awaitReplicas(ps::kFirstEpoch);
+    checkpoints_->awaitReplicas(replication::kFirstEpoch);
   }
 
   void awaitReturn() {
@@ -133,7 +133,7 @@ class ReplicatedJob {
   CondVar returned_;
   uint64_t returns_ DTF_GUARDED_BY(mutex_) = 0;
   uint64_t losses_ = 0;
-  std::unique_ptr<wire::RpcParameterClient> client_;
+  std::unique_ptr<wire::RpcExchangeClient> client_;
   std::unique_ptr<wire::RpcCheckpointClient> checkpoints_;
 };
 

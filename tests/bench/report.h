@@ -1,6 +1,6 @@
 #pragma once
 
-// What a benchmark found: rows of named numbers, as a table for people and as JSON for scripts.
+// The results of a benchmark: rows of named numbers, as a table for people and as JSON for scripts.
 
 #include <string>
 #include <utility>
@@ -20,8 +20,8 @@ class Report {
   // One value per column, in order; NaN where there is none.
   void add(std::string what, std::vector<double> values);
 
-  // Rows whose first named number is below the second, "title: what, 0.60 of 0.70"; none where the
-  // report has no such columns, or a row has no number there.
+  // Rows whose `column` is below their `goal`, as "title: row, 0.60 of 0.70"; none where the report
+  // has no such columns, or a row has no number there.
   std::vector<std::string> below(const std::string& column, const std::string& goal) const;
 
   bool empty() const { return rows_.empty(); }

@@ -7,10 +7,10 @@
 #include <set>
 #include <vector>
 
+#include "common/arena/gradient_buffer.h"
 #include "common/base/clock.h"
 #include "common/base/random.h"
-#include "common/ps/gradient_buffer.h"
-#include "common/ps/parameter_store.h"
+#include "common/optimizer/parameter_store.h"
 #include "tests/bench/benchmarks.h"
 
 namespace dtf::bench {
@@ -44,29 +44,29 @@ class RowsBench {
     for (int i = 0; i < repetitions; ++i) {
       copies.push_back(millisecondsOf(
           [&] { std::memcpy(to_.data(), from_.data(), from_.size() * sizeof(float)); }));
-      from_[0] += to_[from_.size() / 2];  // the copy is used: it can't be left out
+      from_[0] += to_[from_.size() / 2];  // the copy is used, so it can't be left out
       updates.push_back(update(named));
     }
     return {median(copies), median(updates), named / median(updates) / 1e3};
   }
 
  private:
-  // Of rows anywhere in the table, others each time.
+  // Updates rows anywhere in the table, others each time; returns seconds.
   double update(uint32_t named) {
     std::set<uint32_t> ids;
     while (ids.size() < named) ids.insert(static_cast<uint32_t>(random_.below(rows_)));
-    ps::GradientBuffer gradient(store_.gradientLayout());
+    arena::GradientBuffer gradient(store_.gradientLayout());
     const uint32_t counts[] = {named};
     gradient.setRows(counts);
     float* at = gradient.values();
     for (const uint32_t id : ids) std::memcpy(at++, &id, sizeof(id));
     std::fill_n(at, named * kRowElements, 0.5f);
-    const ps::Gradient shared = gradient.share();
+    const arena::Gradient shared = gradient.share();
     return millisecondsOf([&] { store_.apply({shared}); });
   }
 
   const uint32_t rows_;
-  ps::ParameterStore store_;
+  optimizer::ParameterStore store_;
   std::vector<float> from_, to_;
   Random random_{1, 0};
 };

@@ -108,7 +108,7 @@ std::vector<Report> benchIdle(const BenchOptions& options) {
   testing::Process &ps = *ps_task, &worker = *worker_task;
   if (!ps.waitForOutput("event=joined", kJoinedWithin))
     throw Error(ErrorCode::kInternal, "the worker did not join:\n" + ps.err() + worker.err());
-  // The first window holds what they do once, at the start: the worker draws its data.
+  // The first window contains the work of the start: the worker draws its data.
   const double seconds = options.quick ? 0.5 : 5;
   std::vector<double> of_ps, of_worker;
   for (int window = 0; window <= options.repetitions; ++window) {

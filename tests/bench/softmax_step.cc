@@ -59,7 +59,7 @@ struct Data {
   float loss = 0;
 };
 
-// Of this thread: what a step costs even while others use the machine.
+// CPU time of this thread: the cost of a step even while other programs use the machine.
 double cpuMicroseconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

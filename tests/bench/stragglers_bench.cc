@@ -1,6 +1,6 @@
-// `dtf-bench stragglers`: what each kind of replication makes of batches that now and then take ten
-// times as long, on workers that are all alike. They compute nothing but time: how much of it is
-// spent waiting for others, and how stale gradients are for that.
+// `dtf-bench stragglers`: each kind of replication with batches that now and then take ten times as
+// long, on equal workers. Batches only take time. The table shows the share of time spent waiting
+// for other workers, and the staleness of gradients that avoids it.
 
 #include <fmt/core.h>
 
@@ -10,9 +10,9 @@
 
 #include "common/base/clock.h"
 #include "common/base/random.h"
-#include "common/ps/epoch.h"
-#include "common/ps/local_parameter_client.h"
-#include "common/ps/replication_rules.h"
+#include "common/exchange/local_exchange_client.h"
+#include "common/replication/epoch.h"
+#include "common/replication/replication_rules.h"
 #include "tests/bench/benchmarks.h"
 
 namespace dtf::bench {
@@ -24,18 +24,18 @@ using Mode = cluster::ReplicationSpec::Mode;
 constexpr uint32_t kPs = 2, kWorkers = 8;
 constexpr uint32_t kSlowOneIn = 20;
 constexpr std::chrono::microseconds kBatch{4000}, kSlowBatch{40'000};
-// Of a worker that nobody holds up.
+// The rate of a worker that never waits.
 constexpr double kBatchesPerSecond = kSlowOneIn * 1e6 / ((kSlowOneIn - 1) * 4000 + 40'000);
 
-ps::ModelDeclaration modelOf(const cluster::ReplicationSpec& replication, uint64_t batches) {
-  std::vector<ps::VariableParts> variables;
+arena::ModelDeclaration modelOf(const cluster::ReplicationSpec& replication, uint64_t batches) {
+  std::vector<arena::VariableParts> variables;
   for (uint32_t task = 0; task < kPs; ++task)
     variables.push_back({fmt::format("v{}", task), Shape{1000}, {{task, 0, 1000}}});
-  ps::ModelDeclaration model;
-  model.layout = ps::makeLayout(variables, kPs);
+  arena::ModelDeclaration model;
+  model.layout = arena::makeLayout(variables, kPs);
   model.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kGradientDescent);
-  model.replication = ps::completeReplication(replication, kWorkers);
-  model.steps = batches / ps::gradientsPerStep(model.replication);
+  model.replication = replication::completeReplication(replication, kWorkers);
+  model.steps = batches / replication::gradientsPerStep(model.replication);
   return model;
 }
 
@@ -44,34 +44,34 @@ struct Found {
   double staleness = 0, staleness_max = 0;
 };
 
-void work(ps::LocalCluster& cluster, const ps::ModelDeclaration& model, uint32_t rank,
+void work(exchange::LocalCluster& cluster, const arena::ModelDeclaration& model, uint32_t rank,
           uint64_t seed) {
-  ps::LocalParameterClient client(cluster, rank);
+  exchange::LocalExchangeClient client(cluster, rank);
   client.declare(model);
   const std::vector<float> zeros(model.layout.shards[0].elements);
   if (rank == 0)
-    client.initialise(std::vector<std::span<const float>>(kPs, zeros), ps::kFirstEpoch);
+    client.initialise(std::vector<std::span<const float>>(kPs, zeros), replication::kFirstEpoch);
   client.waitInitialised();
   Random random(seed, rank);
   client.barrier("start");
-  for (ps::StepState state = client.pull(); !state.done;) {
+  for (replication::StepState state = client.pull(); !state.done;) {
     std::this_thread::sleep_for(random.below(kSlowOneIn) == 0 ? kSlowBatch : kBatch);
-    state = client.exchange(state.next_step, state.next_batch, 0);
+    state = pushPull(client, state.next_step, state.next_batch, 0);
   }
   client.barrier("trained");
 }
 
 Found train(const cluster::ReplicationSpec& replication, uint64_t batches, uint64_t seed) {
   const SystemClock clock;
-  ps::LocalCluster cluster(kPs, kWorkers, clock);
-  const ps::ModelDeclaration model = modelOf(replication, batches);
+  exchange::LocalCluster cluster(kPs, kWorkers, clock);
+  const arena::ModelDeclaration model = modelOf(replication, batches);
   const TimePoint start = clock.now();
   std::vector<std::thread> workers;
   for (uint32_t rank = 0; rank < kWorkers; ++rank)
     workers.emplace_back([&, rank] { work(cluster, model, rank, seed); });
   for (std::thread& worker : workers) worker.join();
   const double seconds = toSeconds(clock.now() - start);
-  const ps::CoordinatorStatus status = cluster.status(0).coordinator;
+  const replication::CoordinatorStatus status = cluster.status(0).coordinator;
   const auto used = static_cast<double>(status.gradients_applied);
   return {used / seconds, static_cast<double>(status.staleness.sum) / used,
           static_cast<double>(status.staleness.max)};

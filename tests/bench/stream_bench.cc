@@ -1,7 +1,6 @@
-// `dtf-bench stream`: what training gains when gradients leave while the rest of them is computed
+// `dtf-bench stream`: the gain of training when gradients leave while the rest of them is computed
 // (stream_gradients). A ps and a worker of one thread each by dtf-launch, with it and without, in
-// turns. Over a link of so many bits a second where the network of this process has one: see
-// README.md.
+// turns. Over a link of limited speed if this process's network has one: see README.md.
 
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/whole_job.h"

@@ -1,7 +1,8 @@
-// `dtf-bench towers`: whole training steps (batch, forward, backward, mean, update) of one worker
-// on one device with one thread, on one device whose kernels share their work between two threads,
-// and on two devices with a thread and half of the batch each. In turns, in this process, beside a
-// parameter server that is a function call.
+// `dtf-bench towers`: whole training steps (batch, forward, backward, mean, update) of one worker,
+// in turns, in this process, beside a parameter server that is a function call:
+// - on one device with one thread;
+// - on one device whose kernels share their work between two threads;
+// - on two devices with a thread and half of the batch each.
 
 #include <fmt/core.h>
 
@@ -12,7 +13,7 @@
 #include "common/base/clock.h"
 #include "common/cluster/cluster_yaml.h"
 #include "common/data/open_dataset.h"
-#include "common/ps/local_parameter_client.h"
+#include "common/exchange/local_exchange_client.h"
 #include "common/train/pooled_updates.h"
 #include "common/train/training_loop.h"
 #include "common/train/worker_devices.h"
@@ -67,13 +68,13 @@ double secondsPerStep(const cluster::TrainSpec& train,
                       train::WorkerDevices& devices) {
   const SystemClock clock;
   train::PooledUpdates updates(devices.betweenSteps());
-  ps::LocalCluster cluster(1, 1, clock, std::chrono::minutes(1), &updates);
-  ps::LocalParameterClient client(cluster, 0);
+  exchange::LocalCluster cluster(1, 1, clock, std::chrono::minutes(1), &updates);
+  exchange::LocalExchangeClient client(cluster, 0);
   train::TrainingLoop loop(train, {}, dataset, client, devices.kernels(), devices.device(), clock,
                            devices.towers());
   loop.join();
   const train::TrainingResult result = loop.run([](const train::Progress&) {});
-  client.finish();
+  client.leave();
   return result.seconds / static_cast<double>(result.batches);
 }
 

@@ -1,7 +1,7 @@
-// `dtf-bench transfer`: what training gains when parameters and gradients travel as bfloat16
-// (replication.transfer_dtype), and when of a table only the rows come that a batch looks up. A ps
-// and a worker of one thread each by dtf-launch, with it and without, in turns. Over a link of so
-// many bits a second where the network of this process has one: see README.md.
+// `dtf-bench transfer`: the gain of training when parameters and gradients travel as bfloat16
+// (replication.transfer_dtype), and when only those rows of a table travel that a batch looks up. A
+// ps and a worker of one thread each by dtf-launch, with it and without, in turns. Over a link of
+// limited speed if this process's network has one: see README.md.
 
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/whole_job.h"
@@ -10,8 +10,8 @@ namespace dtf::bench {
 
 namespace {
 
-// A table of 64 MB, of which a batch of digits looks up 256 rows. Where a step is of two batches of
-// a worker all of it comes, once for both.
+// A table of 64 MB; a batch of digits looks up 256 of its rows. If a step has two batches of a
+// worker, the whole table travels, once for both.
 Report benchTable(const BenchOptions& options) {
   constexpr JobModel kTable{
       "embedding of 1 000 000 x 16",

@@ -12,12 +12,12 @@
 
 namespace dtf::bench {
 
-// The summary of the job whose cluster file is `cluster_text(folder)`, with its run directory at
-// `folder`/runs. Blocks until it has ended.
-// Errors: kInternal with all that dtf-launch said when the job isn't done.
+// Runs the job with the cluster file `cluster_text(folder)` and its run directory at `folder`/runs;
+// returns its summary. Blocks until it has ended.
+// Errors: kInternal with all output of dtf-launch when the job isn't done.
 Json runJob(const std::function<std::string(const std::string& folder)>& cluster_text);
 
-// What a job trains on digits, at a batch of 100.
+// A job's model of the digits, at a batch of 100.
 struct JobModel {
   const char* name;
   const char* layers;
@@ -25,10 +25,10 @@ struct JobModel {
   uint64_t quickSteps() const { return steps / 100 + 5; }
 };
 
-// From one whose step takes 50 us to one of 13 MB.
+// From a model with a step of 50 us to one of 13 MB.
 std::span<const JobModel> jobModels();
 
-// Of one job of `model`.
+// The tasks and settings of a job of `model`.
 struct JobShape {
   uint32_t ps = 1;  // 0: the one worker holds the parameters
   uint32_t workers = 1;
@@ -41,7 +41,7 @@ struct JobShape {
 // and errors: as runJob().
 double stepsPerSecond(const JobModel& model, const JobShape& shape, uint64_t steps);
 
-// Of each model that `options` has: steps per second of jobs of both shapes, in turns, and the
+// For each model that `options` selects: steps per second of jobs of both shapes, in turns, and the
 // ratio of the second to the first.
 Report besideEachOther(const BenchOptions& options, const std::string& table,
                        const std::string& second_name, const JobShape& first,

@@ -1,7 +1,8 @@
-"""The same work by dtf, TensorFlow and PyTorch on the same cores, in turns: medians and ratios, as one Markdown table.
+"""The same work by dtf, TensorFlow and PyTorch on the same cores, in turns: medians and ratios, as
+one Markdown table.
 
-scripts/bench-peers.sh starts it, and says what is compared. It needs nothing but Python's own library; the peers run
-in the environment that --python names.
+scripts/bench-peers.sh starts it, and describes the comparison. It needs nothing but Python's own
+library; the peers run in the environment that --python names.
 """
 import argparse
 import json
@@ -20,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 RUN_SECONDS_MAX = 300
 RATE, MICROSECONDS, MILLISECONDS = "steps/s", "us", "ms"
-# What is compared: its name, its unit, and where the result is in what a run returns.
+# Each row: its name, its unit, and the path of its figure in the result of a run.
 ROWS = [
     ("softmax, async", RATE, ("softmax", "async", "steps_per_second")),
     ("softmax, sync", RATE, ("softmax", "sync", "steps_per_second")),
@@ -36,7 +37,7 @@ DTF_STEPS = {("softmax", "async"): 30000, ("softmax", "sync"): 12000, ("mlp", "s
 PEER_STEPS = {("softmax", "async"): 1000, ("softmax", "sync"): 500, ("mlp", "sync"): 200, ("lenet", "sync"): 30,
               ("clicks", "async"): 200, ("rows", "async"): 400, ("null", "sync"): 500}
 BATCH = {"lenet": 128, "clicks": 1000, "rows": 1000}  # of a worker; else 100
-# What Criteo's data look like to a model, and its layers.
+# The shape of Criteo's data in a model, and its layers.
 HIDDEN = {"clicks": [400, 400, 400], "rows": [32]}
 NUMBERS, SLOTS, ROWS_OF_TABLE = 13, 26, 1_000_001
 # The allocator keeps its memory.

@@ -1,9 +1,15 @@
-"""Training steps of whole networks on one GPU, by dtf (`dtf-bench gpu`) and PyTorch one after the other: a table of milliseconds.
+"""Training steps of whole networks on one GPU, by dtf (`dtf-bench gpu`) and PyTorch one after the
+other: a table of milliseconds.
 
-Two lines of each: forwards and backwards on the GPU, beside PyTorch's without its optimizer; and a whole step of a worker without a
-ps, by the clock, beside PyTorch's whole step. The ratio is in brackets; behind them dtf's step with a parameter server in the same
-process. PyTorch: eager with channels last, the step as one CUDA graph, and with --compile torch.compile of it. A ratio above 1 says that dtf is faster. dtf's figure of the GPU is between two
-events on its stream, PyTorch's by the clock over a loop of steps: what its launches cost is in it. Exit code 1 where PyTorch failed.
+Two lines for each network:
+- forwards and backwards on the GPU, beside PyTorch's without its optimizer;
+- a whole step of a worker without a ps, by the clock, beside PyTorch's whole step.
+
+The ratio is in brackets, above 1 where dtf is faster. Behind it is dtf's step with a parameter
+server in the same process. PyTorch runs eager with channels last, the step as one CUDA graph,
+and with --compile torch.compile of it. dtf's figure of the GPU is between two events on its
+stream. PyTorch's is by the clock over a loop of steps, so it contains the cost of its launches.
+Exit code 1 where PyTorch failed.
 """
 import argparse
 import json
@@ -24,10 +30,10 @@ def dtf_rows(bench, network, quick):
 
 
 def torch_times(python, network, precisions, ways, windows):
-    """Milliseconds by precision and way; without those that PyTorch could not do, which it says."""
+    """Returns milliseconds by precision and way, except where PyTorch failed; prints its error."""
     command = [python, HERE / "torch_gpu.py", "--network", network, "--precision", ",".join(precisions), "--way", ",".join(ways),
                "--windows", str(windows)]
-    # Libraries that dtf was carried with aren't PyTorch's.
+    # Libraries that were carried with dtf are not PyTorch's.
     environment = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:

@@ -30,7 +30,7 @@ def clean_environment(threads):
 
 
 def call(command, threads, more=None):
-    """What the command prints, or the last line of it, as JSON, or why there is none."""
+    """Returns the command's JSON output, or its last line's, and the reason if there is none."""
     cpus = sorted(os.sched_getaffinity(0))[:threads]
     try:
         result = subprocess.run([str(part) for part in ["taskset", "-c", ",".join(map(str, cpus))] + command],

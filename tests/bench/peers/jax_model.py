@@ -66,8 +66,7 @@ def main():
     key = jax.random.PRNGKey(0)
     parameters, outputs_of, shape, classes = network_of(args.network, key)
     has_convolutions = args.network == "LeNet b128" or args.network in RESNETS
-    # In one compiled loop, so that what Python costs is not counted; but XLA's convolutions are
-    # slow in a loop.
+    # In one compiled loop, to exclude Python's own time; but XLA's convolutions are slow in a loop.
     steps_a_call = 1 if has_convolutions else 100
     batches = 2 if classes > 100 else 32
     velocity = jax.tree.map(jnp.zeros_like, parameters)

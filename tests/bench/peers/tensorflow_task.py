@@ -1,7 +1,8 @@
-"""One task of a TensorFlow cluster, between-graph as TensorFlow 1 does it: what compare.py measures dtf against.
+"""One task of a TensorFlow cluster, between-graph as in TensorFlow 1: a reference for compare.py.
 
-The chief (worker 0) prints one line of JSON when it has measured; ps and the other workers run until they are ended.
-Every worker feeds random data of the shape of the real ones: their values do not change what a step costs.
+The chief (worker 0) prints one line of JSON when it has measured; ps and the other workers run
+until they are ended. Every worker feeds random data of the real shape: their values do not
+change the time of a step.
 """
 import argparse
 import json
@@ -37,7 +38,7 @@ def on_worker(task):
 
 
 def session_config(args):
-    # Without the filter a session waits for tasks that it has nothing to do with.
+    # Without the filter a session would wait for unrelated tasks.
     return v1.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{args.task}"])
 
 
@@ -70,7 +71,7 @@ def clicks_loss(args, numbers, slots, labels):
 
 
 def clicks_feeds(args):
-    """Placeholders, and what is fed: of each, all examples."""
+    """Returns the placeholders, and all examples to feed to each."""
     random = np.random.RandomState(args.task)
     placeholders = [v1.placeholder(tf.float32, [args.batch, 13]), v1.placeholder(tf.int64, [args.batch, 26]),
                     v1.placeholder(tf.float32, [args.batch, 1])]
@@ -85,7 +86,7 @@ def image_feeds(args):
 
 
 def report(result):
-    """Ends the process too: a clean end of a session would wait minutes for what other tasks still run."""
+    """Ends the process too: a clean end of a session would wait minutes for other tasks' work."""
     print(json.dumps({**result, "version": tf.__version__}), flush=True)
     os._exit(0)
 
@@ -107,8 +108,8 @@ def train(args, server, cluster):
         update = optimizer.minimize(loss, global_step=global_step)
         if args.mode == "sync":
             hooks.append(optimizer.make_session_run_hook(chief, num_tokens=0))
-    # Nobody steps before all can: the others first wait for the chief's variables, then all for
-    # each other.
+    # All begin to step together: the others first wait for the chief's variables, then all for each
+    # other.
     initialised = tokens("initialised")
     tell_others, hear_chief = initialised.enqueue_many(tf.zeros([workers], tf.int32)), initialised.dequeue()
     starts = [tokens(f"start{i}") for i in range(workers)]

@@ -1,10 +1,15 @@
-"""Training steps of one network on a GPU in PyTorch: what compare_gpu.py measures `dtf-bench gpu` against.
+"""Training steps of one network on a GPU in PyTorch: compare_gpu.py compares dtf with it.
 
-Random data that stay on the GPU, gradient descent with momentum. Prints a line of JSON for each precision and way: seconds a step by
-the clock, the median of several windows of some hundred milliseconds. Ways: eager (as it comes, but images channels last), graph (the
-whole step captured as one CUDA graph), compiled (torch.compile), compiled-graph (both); with "-gradients" behind it without the
-optimizer. Precisions: float32, tf32, and bfloat16 by autocast. --prepare only compiles, so that the run that is measured finds the
-code in torch's cache.
+Random data that stay on the GPU, gradient descent with momentum. Prints a line of JSON for each
+precision and way: seconds a step by the clock, the median of several windows of some hundred
+milliseconds. Precisions: float32, tf32, and bfloat16 by autocast. Ways:
+- eager: as it comes, but images channels last;
+- graph: the whole step captured as one CUDA graph;
+- compiled: torch.compile;
+- compiled-graph: both.
+
+With "-gradients" behind it a way runs without the optimizer. --prepare only compiles, so that
+the measured run finds the code in torch's cache.
 """
 import argparse
 import json
@@ -45,7 +50,7 @@ class Training:
         return loss
 
     def captured(self):
-        """step() as one CUDA graph: what replays it, and what must live as long."""
+        """Captures step() as one CUDA graph; returns its replay."""
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):

@@ -1,7 +1,8 @@
-"""ResNet-20 on CIFAR-10 in PyTorch: what compare_learning.py holds dtf's training against.
+"""ResNet-20 on CIFAR-10 in PyTorch: the reference of compare_learning.py for dtf's training.
 
---initial FILE writes the initial weights by dtf's names and layouts, which are lines of --names, and ends. Without it:
-trains from those of the same seed, with dtf's recipe, and prints a line of JSON for each evaluation.
+--initial FILE writes the initial weights by dtf's names and layouts, which are lines of --names,
+and ends. Without it: trains from the same weights, by their seed, with dtf's recipe, and prints
+a line of JSON for each evaluation.
 """
 import argparse
 import json

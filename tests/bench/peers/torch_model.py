@@ -1,7 +1,8 @@
-"""Training steps of one network in PyTorch: what compare_models.py measures `dtf-bench models` against.
+"""Training steps of one network in PyTorch: compare_models.py compares dtf with it.
 
-The same layers, batch, loss and optimizer, random data. Prints one line of JSON: seconds a step. `--way` says how
-PyTorch is used: as it comes, tuned (channels last; the caller sets the allocator's environment), or compiled.
+The same layers, batch, loss and optimizer, random data. Prints one line of JSON: seconds a step.
+`--way` chooses PyTorch as it comes, tuned (channels last; the caller sets the allocator's
+environment), or compiled.
 """
 import argparse
 import json

@@ -1,7 +1,8 @@
-"""One rank of a PyTorch job, DistributedDataParallel over gloo: what compare.py measures dtf against.
+"""One rank of a PyTorch job, DistributedDataParallel over gloo: a reference for compare.py.
 
-There is no parameter server here: the ranks average their gradients among themselves, and each updates its own copy.
-So its null step is an allreduce. Rank 0 prints one line of JSON. The data are random, of MNIST's shape.
+There is no parameter server here: the ranks average their gradients among themselves, and each
+updates its own copy. So its null step is an allreduce. Rank 0 prints one line of JSON. The data
+are random, of MNIST's shape.
 """
 import argparse
 import json
@@ -37,8 +38,7 @@ def train(args):
     data, answers = torch.rand(10000, 784), torch.randint(0, 10, (10000,))
     if args.work == "lenet":
         data = data.reshape(-1, 1, 28, 28).contiguous(memory_format=torch.channels_last)
-    # Gradients lie where they are sent from, and nothing is looked for that a graph might leave
-    # out.
+    # Gradients lie in the buffers that are sent, and there is no search for unused parameters.
     model = nn.parallel.DistributedDataParallel(model_of(args.work), gradient_as_bucket_view=True, static_graph=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     loss_of = nn.CrossEntropyLoss()
@@ -74,10 +74,13 @@ def main():
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--warm", type=int, default=100)
     parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--elements", type=int, help="null: all-reduces of so many numbers alone")
     args = parser.parse_args()
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{args.port}", rank=args.rank, world_size=args.ranks)
-    if args.work == "null":
+    if args.elements:
+        result = {"p50_seconds": null_step(args.elements, args.steps)}
+    elif args.work == "null":
         result = {"scalar_us": null_step(1, args.steps) * 1e6, "dense_ms": null_step(25_000_000, max(3, args.steps // 50)) * 1e3}
     else:
         result = train(args)
