@@ -1,23 +1,23 @@
 #pragma once
 
-// What one session puts into its queue, and may find in it.
+// The jobs that one session puts into its queue, and may take from it.
 
 #include <cstdint>
 #include <string>
 
 namespace dtf::sim {
 
-// Of one who puts in, one step after the other, and one who takes.
+// For one fiber that puts jobs, one step after the other, and one that takes them.
 class JobLedger {
  public:
-  // The number of the next job, which is to be put in.
+  // Number of the next job to put.
   int32_t next() { return ++put_; }
-  // A step has failed that put in or took one: the queue may have it, or not.
+  // A step has failed that put or took a job: the job may be in the queue, or not.
   void stepFailed() { ++doubtful_; }
 
-  // What is wrong with what was taken; empty: nothing.
+  // Checks a job that was taken; returns the fault, empty if there is none.
   std::string taken(int32_t job);
-  // When the queue is closed and empty.
+  // Checks the end: the queue is closed and empty.
   std::string ended() const;
 
  private:

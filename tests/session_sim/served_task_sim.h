@@ -1,7 +1,7 @@
 #pragma once
 
-// One task that serves, of the simulated world: the real PartServer on a simulated loop, with
-// devices whose programs take virtual time.
+// One serving task of the simulated world: the real PartServer on a simulated loop, with devices
+// whose programs take virtual time.
 
 #include <memory>
 #include <string>
@@ -16,17 +16,17 @@
 
 namespace dtf::sim {
 
-// Where each task of the plan listens, and who it is, in order: the ps, then the workers.
+// The tasks of the plan in order: the ps, then the workers.
 std::vector<TaskId> tasksOf(const SessionPlan& plan);
 cluster::Address addressOf(TaskId task);
 
-// Owns: the server. Borrows: what it is given.
+// Owns: the server. Borrows: its arguments.
 // Threads: one. Made and destroyed from events of the world.
 class ServedTaskSim {
  public:
   using Cpus = std::vector<std::unique_ptr<runtime::CpuDevice>>;  // as many as the plan says
-  // `cpus` must outlive the world's events: what was compiled may lie in one of a process that was
-  // killed. `number`: how many processes of the task there were before.
+  // `cpus` must outlive the world's events: those of a killed process may hold its compiled
+  // programs. `number`: how many processes of the task there were before.
   ServedTaskSim(const Environment& environment, const SessionPlan& plan, const Cpus& cpus,
                 const runtime::KernelTable& kernels, TaskId task, uint32_t number);
   ~ServedTaskSim() noexcept(false);

@@ -36,13 +36,13 @@ wire::SessionLimits limitsOf(const SessionPlan& plan) {
 
 }  // namespace
 
-// What Session sees: waits in the fiber that asks. Of one session.
+// The tasks of one session, as Session sees them: each call waits in the fiber that makes it.
 class SessionClientSim::FiberTasks final : public engine::Tasks {
  public:
   FiberTasks(wire::SessionCalls& calls, const runtime::KernelTable& kernels, SessionTrace& trace)
       : calls_(calls), kernels_(kernels), trace_(trace) {}
 
-  // To be said before anything that waits.
+  // Call it before anything that waits.
   void runsIn(kj::WaitScope& scope) { scope_ = &scope; }
 
   template <class T>
@@ -92,7 +92,7 @@ class SessionClientSim::FiberTasks::Plan final : public engine::PlanParts {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  // One that has failed may go on where its client has given up the task.
+  // A failed step may still run on a task that its client has given up.
   engine::StepResult run(uint64_t step, const engine::StepFeeds& feeds, bool is_traced) override {
     engine::StepResult result = tasks_.await(tasks_.calls_.run(number_, step, feeds, is_traced));
     if (number_ == tasks_.trace_.plan) tasks_.trace_.ended_step = step;
@@ -166,8 +166,8 @@ void SessionClientSim::work(kj::WaitScope& scope) {
   }
 }
 
-// Whatever ends it, both fibers have ended before the session does. No fiber waits while it handles
-// an exception: the thread has one stack of these for all fibers.
+// Both fibers end before the session does, for any reason. No fiber waits while it handles an
+// exception: all fibers of the thread share one stack of exceptions.
 std::optional<Error> SessionClientSim::runSession(kj::WaitScope& scope) {
   std::optional<Error> failed;
   try {
@@ -267,7 +267,7 @@ void SessionClientSim::runLookups(kj::WaitScope& scope) {
   }
 }
 
-// In the end it closes the queue, so that who takes from it ends, too.
+// At the end it closes the queue, so that runTakes() ends, too.
 void SessionClientSim::runPuts(kj::WaitScope& scope) {
   while (!ending_) {
     tasks_->runsIn(scope);
@@ -283,7 +283,7 @@ void SessionClientSim::runPuts(kj::WaitScope& scope) {
   uint32_t never = 0;
   closing_ = true;
   if (step(false, never, [&] { session_->run({}, {}, std::vector<std::string>{"close"}); })) return;
-  // Who waits is told otherwise.
+  // The queue cannot be closed: an abort ends the step that waits for a job.
   is_given_up_ = true;
   aborts_.push_back({loop_.clock().now(), process_->name + " puts no more jobs in"});
   calls_->abortSteps(Error(ErrorCode::kUnavailable, aborts_.back().text));
@@ -298,7 +298,7 @@ void SessionClientSim::runTakes(kj::WaitScope& scope) {
       wrong = jobs_.taken(values.at(0).as<int32_t>()[0]);
     } catch (const Error& error) {
       is_over = error.code() == ErrorCode::kOutOfRange && closing_;
-      // The queue may be gone with its task, after it was closed.
+      // The queue may be lost with its task after it was closed.
       is_lost = error.code() == ErrorCode::kUnavailable && closing_ && plan_.losesTasks();
       if (!is_over) throw;
       wrong = jobs_.ended();
@@ -316,7 +316,7 @@ void SessionClientSim::runTakes(kj::WaitScope& scope) {
   }
 }
 
-// x differs from step to step, so that what another step has sent is seen.
+// x differs from step to step, so that a tensor of another step is noticed.
 void SessionClientSim::train() {
   const auto x = static_cast<float>(++begun_ % 1000);
   const Tensor fed = filled({plan_.elements}, x);
@@ -329,7 +329,7 @@ void SessionClientSim::judgeValues(const std::vector<Tensor>& values, float x) {
   if (!isAll(values.at(0), sum))
     hooks_.complain(
         fmt::format("{} got {} where {} is right", process_->name, values[0].as<float>()[0], sum));
-  // A step that has failed may have added, or not; one that has ended well has.
+  // A failed step may have added, or not; a step that ended well has.
   const float count = values.at(2).as<float>()[0];
   if (!isAll(values[2], count) || !isAll(values.at(1), count - 1))
     hooks_.complain(fmt::format("{} read {} of a count, and left {}", process_->name,
@@ -372,7 +372,7 @@ bool SessionClientSim::step(bool is_bad, uint32_t& well, const std::function<voi
   }
 }
 
-// The deadline holds for all; whoever isn't frozen hears soon of a loss, and sees an abort end.
+// The deadline holds for all clients. One that isn't frozen learns of a loss, or of an abort, soon.
 void SessionClientSim::judgeTime(TimePoint begun, bool is_compiled) {
   using Kind = SessionFault::Kind;
   const TimePoint now = loop_.clock().now();
@@ -387,7 +387,7 @@ void SessionClientSim::judgeTime(TimePoint begun, bool is_compiled) {
                                 toSeconds(now - *loss)));
 }
 
-// The newest need not be it: another plan's step may have begun since.
+// Not always the newest abort: another plan's step may have begun since.
 std::optional<TimePoint> SessionClientSim::abortedAt(const std::string& text,
                                                      TimePoint begun) const {
   for (const Abort& abort : aborts_)

@@ -13,30 +13,30 @@
 
 #include "common/engine/session.h"
 #include "common/runtime/kernel.h"
-#include "common/wire/session_calls.h"
+#include "common/wire/session/session_calls.h"
 #include "tests/session_sim/job_ledger.h"
 #include "tests/session_sim/session_plan.h"
 #include "tests/sim/sim_loop.h"
 
 namespace dtf::sim {
 
-// What one client has done, in all of its processes.
+// The events of one client, in all of its processes.
 struct ClientTally {
   uint32_t processes = 0;
   uint32_t sessions = 0;
   uint32_t ended_well = 0;  // steps of the first plan
-  uint32_t failed = 0;      // of all plans, and each for:
+  uint32_t failed = 0;      // of all plans; by cause:
   uint32_t aborted = 0, late = 0, bad = 0, lost = 0;
 };
 
-// What a stranger may have learned of a session: all that it takes to send to it.
+// A stranger's knowledge of a session: everything it needs to send to it.
 struct SessionTrace {
   wire::SessionToken token;
   uint64_t plan = 0;  // 0: none is registered
   uint32_t edge = 0;  // of the plan, from worker/0 to ps/0
   uint64_t bytes = 0;
   uint64_t ended_step = 0;  // the newest of the plan
-  bool parked = false;      // somebody has left there what nobody will take
+  bool parked = false;      // a stranger left a tensor that no task will take
 };
 
 // Owns: the process's session, connections and fibers. Borrows: everything it is given.
@@ -76,10 +76,10 @@ class SessionClientSim {
   void runPuts(kj::WaitScope& scope);
   void runTakes(kj::WaitScope& scope);
   void train();
-  // A step of the plan that has `well` of them behind it, and none to compile then: false when it
-  // has failed, as it may. Anything else than it may is a problem.
+  // Runs a step of the plan, of which `well` have ended well; the first one compiles. Returns false
+  // when it fails for an allowed reason; complains of any other.
   bool step(bool is_bad, uint32_t& well, const std::function<void()>& run);
-  // When the steps that had begun by then were aborted with this word; nullopt: they weren't.
+  // When steps that had begun by then were aborted with `text`; nullopt: they weren't.
   std::optional<TimePoint> abortedAt(const std::string& text, TimePoint begun) const;
   void judge(const Error& error, TimePoint begun, bool is_bad);
   void judgeTime(TimePoint begun, bool is_compiled);
@@ -97,13 +97,13 @@ class SessionClientSim {
   const ProcessRef process_;
   SimLoop loop_;
   std::shared_ptr<SessionTrace> trace_;
-  // Of the session.
+  // State of the session.
   uint32_t begun_ = 0, well_ = 0, looked_up_ = 0, failed_in_turn_ = 0;
   bool ending_ = false;
   JobLedger jobs_;
   uint32_t jobs_put_ = 0, jobs_taken_ = 0;  // by steps that ended well
   bool closing_ = false;                    // its queue is closed, or is about to be
-  bool is_given_up_ = false;                // it can't be
+  bool is_given_up_ = false;                // it cannot be closed
   std::vector<Abort> aborts_;
   std::unique_ptr<wire::SessionCalls> calls_;
   FiberTasks* tasks_ = nullptr;  // session_'s

@@ -37,12 +37,12 @@ struct SessionPlan {
   uint32_t steps = 10;     // that each client needs to end well
   int64_t elements = 4;    // of most tensors: a few are copied into their message, many referred to
   bool lookups = false;    // each session runs a second plan beside the first
-  double bad_share = 0;    // of the lookups: an index that is not there
+  double bad_share = 0;    // of the lookups: with an index out of range
   double abort_share = 0;  // of the steps: their client aborts them
-  double slow_share = 0;   // of what devices run: it takes up to `slow_max`
+  double slow_share = 0;   // of the devices' programs: they take up to `slow_max`
   Duration slow_max = std::chrono::seconds(3);
   bool jobs = false;      // each session fills a queue, and empties it, beside its steps
-  bool stranger = false;  // somebody sends tensors that are late, doubled, or of a dead process
+  bool stranger = false;  // a stranger sends tensors that are late, doubled, or of a dead process
   Duration step_max{};
   Duration abort_max = std::chrono::seconds(5);
   NetworkOptions network;
@@ -50,13 +50,13 @@ struct SessionPlan {
 
   uint32_t tasks() const { return ps_tasks + workers; }
   bool has(SessionFault::Kind kind) const;
-  // No step may fail but for what its client does.
+  // Without faults: a step may fail only for its own client's actions.
   bool isCalm() const { return faults.empty(); }
   // Clients die, and nothing else happens: no other client may notice.
   bool onlyClientsDie() const;
-  // A client may give up a task: for a fault, or since what it computes outlasts an abort.
+  // A client may give up a task: for a fault, or because a program outlasts an abort.
   bool losesTasks() const { return !onlyClientsDie() || slow_share > 0; }
-  // Whoever is told of an end is told soon: nothing is frozen, silent or slow.
+  // Every report of an end arrives soon: nothing is frozen, silent or slow.
   bool isPrompt() const;
   std::string text() const;
 };

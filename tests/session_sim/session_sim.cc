@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kVirtualMax = seconds(2000);
-constexpr Duration kRest = seconds(60);  // until what clients have left must be gone
+constexpr Duration kRest = seconds(60);  // until all state of the clients must be gone
 constexpr size_t kProblemsMax = 5;
 
 }  // namespace
@@ -73,7 +73,7 @@ SessionSim::~SessionSim() noexcept(false) {
     task.process->process()->dead = true;
     task.process = nullptr;
   }
-  pause(milliseconds(1));  // what loops were given to destroy needs kj's
+  pause(milliseconds(1));  // destroying the loops' leftovers needs kj's loop
 }
 
 void SessionSim::log(const std::string& line) {
@@ -110,7 +110,7 @@ void SessionSim::startClient(uint32_t index) {
                               }});
 }
 
-// One that ends by itself closes its connections behind what it has sent.
+// A client that ends by itself closes its connections after the bytes it has sent.
 void SessionSim::endClient(Client& client, bool is_killed) {
   const ProcessRef process = client.process->process();
   if (is_killed) {
@@ -146,7 +146,7 @@ void SessionSim::killTask(size_t index, Duration until_restart) {
   scheduler_.after(until_restart, nullptr, [this, index] { startTask(index); });
 }
 
-// Never sooner than another freeze ends: what is held already would be overtaken.
+// Never earlier than the end of another freeze: new events would overtake the held ones.
 void SessionSim::freeze(const ProcessRef& process, Duration length) {
   process->frozen_until = std::max(process->frozen_until, scheduler_.now() + length);
 }
@@ -191,7 +191,7 @@ void SessionSim::pause(Duration time) {
   passed.promise.wait(wait_scope_);
 }
 
-// Nobody has a session any more: variables are all that is left.
+// All clients have gone: the tasks hold variables and queues alone.
 void SessionSim::judgeRest() {
   for (Task& task : tasks_) {
     if (task.process == nullptr) continue;

@@ -1,7 +1,7 @@
 #pragma once
 
-// A whole world of sessions in one thread: tasks that serve, their clients, the network between
-// them, and the faults of a plan. What happens is a pure function of the plan.
+// A whole world of sessions in one thread: serving tasks, their clients, the network between them,
+// and the faults of a plan. Every event is a pure function of the plan.
 
 #include <kj/async.h>
 
@@ -28,7 +28,7 @@ struct SessionReport {
   uint64_t hash = 0;                  // over all events and their times
   uint64_t events = 0;
   double virtual_seconds = 0;
-  uint32_t faults = 0;  // that met their target
+  uint32_t faults = 0;  // that hit their target
   uint32_t task_restarts = 0, client_restarts = 0;
   ClientTally clients;  // of all together
   StrangerTally stranger;
@@ -88,7 +88,7 @@ class SessionSim {
   kj::Own<kj::PromiseFulfiller<void>> over_;
 };
 
-// The plan of `seed`, run.
+// Runs the plan of `seed`.
 SessionReport runSessionSeed(uint64_t seed);
 
 }  // namespace dtf::sim

@@ -1,5 +1,5 @@
-// The simulator itself: it replays to the event, and it reaches what it is made for. That it finds
-// mistakes, mutants_test.cc shows.
+// The simulator itself: a replay repeats every event, and it reaches the cases it is made for.
+// mutants_test.cc shows that it finds mistakes.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ TEST_F(SessionSimulation, TheSameSeedIsTheSameRunAndAnotherIsAnother) {
   EXPECT_EQ(hashes.size(), 40U);
 }
 
-// A simulation that never gets to the hard places proves nothing about them.
+// A simulation that never reaches the hard cases proves nothing about them.
 TEST_F(SessionSimulation, ReachesWhatItIsMadeFor) {
   SessionReport sum;
   for (uint64_t seed = 0; seed < 200; ++seed) sum += runSessionSeed(seed);

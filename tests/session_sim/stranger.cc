@@ -28,7 +28,7 @@ schema::TensorSink::Client sinkOf(net::RpcConnection& connection, const wire::Se
   return request.send().wait(scope).getSink();
 }
 
-// True: it was taken. What the step would give with it is wrong.
+// Returns true if the tensor was taken. A step that uses it gives a wrong result.
 bool isTaken(schema::TensorSink::Client& sink, const SessionTrace& trace, uint64_t step,
              kj::WaitScope& scope) {
   const std::vector<kj::byte> wrong(trace.bytes, 0x42);

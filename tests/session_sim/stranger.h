@@ -1,8 +1,7 @@
 #pragma once
 
-// Somebody who knows a session's secret, as one of its tasks does, and sends it tensors that nobody
-// must take: late ones, doubled ones, those of a process that is no more. And somebody who doesn't
-// know it.
+// A stranger with a session's secret, which its tasks know, too. It sends tensors that no task may
+// take: late ones, doubled ones, and tensors of a dead process. Another stranger lacks the secret.
 
 #include <kj/async.h>
 
@@ -18,7 +17,7 @@
 namespace dtf::sim {
 
 struct StrangerTally {
-  uint32_t late = 0, doubled = 0, dead = 0, uninvited = 0;  // that were sent, and had no effect
+  uint32_t late = 0, doubled = 0, dead = 0, uninvited = 0;  // that were sent without effect
 };
 
 // Owns: its process, a fiber. Borrows: `environment`, `tally`.
@@ -28,7 +27,7 @@ class Stranger {
   struct Hooks {
     std::function<void(const std::string&)> complain;
     std::function<std::shared_ptr<SessionTrace>()> pick;  // null: there is none now
-    std::function<std::optional<Incarnation>()> worker0;  // its process
+    std::function<std::optional<Incarnation>()> worker0;  // worker/0's process
   };
   Stranger(const Environment& environment, const kj::FiberPool& fibers, StrangerTally& tally,
            Hooks hooks);

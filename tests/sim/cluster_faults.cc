@@ -1,11 +1,11 @@
-// What a plan does to the tasks and their connections.
+// Applies a plan's faults to the tasks and their connections.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <csignal>
 
-#include "common/ps/replicator.h"
+#include "common/replication/replicator.h"
 #include "tests/sim/cluster_sim.h"
 
 namespace dtf::sim {
@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 
 }  // namespace
 
-// Of this life, from events of any process.
+// Applies the faults of this life that begin at `since`, an event of any process.
 void ClusterSim::applySince(Fault::Since since) {
   if (!reached_.insert(since).second) return;
   for (const Fault& fault : life().faults) {
@@ -41,11 +41,7 @@ void ClusterSim::apply(const Fault& fault) {
       if (!ps_[fault.target]) return;
       log("FAULT " + fault.text());
       ++report_.faults;
-      ps_was_frozen_ = true;
-      // Never sooner than another freeze ends: what is held already would be overtaken.
-      TimePoint& until = ps_[fault.target]->process()->frozen_until;
-      until = std::max(until, scheduler_.now() + fault.length);
-      return;
+      return freezePs(*ps_[fault.target], fault.length);
     }
     case Fault::Kind::kCut:
     case Fault::Kind::kSilence: {
@@ -72,17 +68,26 @@ void ClusterSim::apply(const Fault& fault) {
   }
 }
 
+void ClusterSim::freezePs(SimPs& ps, Duration length) {
+  ps_was_frozen_ = true;
+  // Never earlier than the end of another freeze: new events would overtake the held ones.
+  TimePoint& until = ps.process()->frozen_until;
+  until = std::max(until, scheduler_.now() + length);
+}
+
 void ClusterSim::cutOff(const Fault& fault) {
   const bool is_ps = fault.kind == Fault::Kind::kCutPs;
-  if (is_ps ? ps_[fault.target] == nullptr : ranks_[fault.target].alive.empty()) return;
+  if (is_ps ? ps_[fault.target] == nullptr : !isThere(fault.target)) return;
   log("FAULT " + fault.text());
   ++report_.faults;
-  network_.cutAll(is_ps ? ps_[fault.target]->process()
-                        : ranks_[fault.target].alive.back()->process());
+  if (is_ps) return network_.cutAll(ps_[fault.target]->process());
+  if (SimPs* hosted = hostedBy(fault.target)) network_.cutAll(hosted->process());
+  if (!ranks_[fault.target].alive.empty())
+    network_.cutAll(ranks_[fault.target].alive.back()->process());
 }
 
 void ClusterSim::breakReplicaLink(const Fault& fault) {
-  const uint32_t keeper = ps::backupOf(fault.target, plan_.ps_tasks);
+  const uint32_t keeper = replication::backupOf(fault.target, plan_.shards());
   const auto link = network_.find(fmt::format("ps/{}", fault.target), fmt::format("ps/{}", keeper),
                                   net::ConnectionKind::kBulk);
   if (!link) return;
@@ -93,18 +98,22 @@ void ClusterSim::breakReplicaLink(const Fault& fault) {
 }
 
 void ClusterSim::killWorker(uint32_t rank) {
-  if (ranks_[rank].alive.empty()) return;
-  SimWorker& worker = *ranks_[rank].alive.back();
-  log("FAULT kill " + worker.process()->name);
+  if (!isThere(rank)) return;
+  log(fmt::format("FAULT kill worker/{}.{}", rank, ranks_[rank].newest));
   ++report_.faults;
-  endWorker(worker, {0, SIGKILL});
+  endWorker(rank, {0, SIGKILL});
 }
 
-void ClusterSim::endWorker(SimWorker& worker, launcher::ExitStatus status) {
-  const uint32_t rank = worker.rank();
-  worker.process()->dead = true;
-  network_.killed(worker.process());
-  destroy(worker);
+// Ends its newest process.
+void ClusterSim::endWorker(uint32_t rank, launcher::ExitStatus status) {
+  if (plan_.givesUpParts()) ledger_.mayGiveUp();
+  if (!ranks_[rank].alive.empty()) {
+    SimWorker& worker = *ranks_[rank].alive.back();
+    worker.process()->dead = true;
+    network_.killed(worker.process());
+    destroy(worker);
+  }
+  killHosted(rank);
   if (launcher_)
     launcher_->onEnded({JobKind::kWorker, rank}, status, std::nullopt);
   else
@@ -115,21 +124,14 @@ void ClusterSim::endWorker(SimWorker& worker, launcher::ExitStatus status) {
 void ClusterSim::killPs(uint32_t index) {
   if (!ps_[index]) return;
   log(fmt::format("ps/{} is killed", index));
-  ps_errors_[index] = Error(ErrorCode::kUnavailable, "killed");
-  ps_[index]->process()->dead = true;
-  network_.killed(ps_[index]->process());
-  ps_[index] = nullptr;
+  dropKilled(index);
   const bool comes_back = launcher_ ? !launcher_->stopping() : plan_.psComeBack();
   if (!comes_back) {
     ps_killed_ = true;
     if (launcher_) launcher_->onEnded({JobKind::kPs, index}, {0, SIGKILL}, std::nullopt);
     return endIfOver();
   }
-  ++report_.ps_restarts;
-  ps_lost_ = true;
-  if (std::none_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps != nullptr; }))
-    for (Rank& rank : ranks_)
-      for (auto& worker : rank.alive) worker->clearFenced();
+  noteLost();
   if (launcher_)
     return launcher_->onEnded({JobKind::kPs, index}, {0, SIGKILL}, std::nullopt), endIfOver();
   ++ps_due_;
@@ -142,6 +144,24 @@ void ClusterSim::killPs(uint32_t index) {
   });
 }
 
+void ClusterSim::dropKilled(uint32_t index) {
+  ps_errors_[index] = Error(ErrorCode::kUnavailable, "killed");
+  ps_[index]->process()->dead = true;
+  network_.killed(ps_[index]->process());
+  ps_[index] = nullptr;
+}
+
+// A shard has lost its values, and is to be started again.
+void ClusterSim::noteLost() {
+  ++report_.ps_restarts;
+  if (!ps_lost_) lost_at_ = ledger_.furthestStep();
+  ps_lost_ = true;
+  if (somebody_finished_) ledger_.mayGiveUp();
+  if (std::any_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps != nullptr; })) return;
+  for (Rank& rank : ranks_)
+    for (auto& worker : rank.alive) worker->clearFenced();
+}
+
 void ClusterSim::killAll() {
   all_killed_ = true;
   for (Rank& rank : ranks_)
@@ -150,17 +170,13 @@ void ClusterSim::killAll() {
       destroy(*rank.alive.back());
     }
   for (uint32_t i = 0; i < ps_.size(); ++i) {
-    if (!ps_[i]) continue;
-    ps_errors_[i] = Error(ErrorCode::kUnavailable, "killed");
-    ps_[i]->process()->dead = true;
-    network_.killed(ps_[i]->process());
-    ps_[i] = nullptr;
+    if (ps_[i]) dropKilled(i);
   }
   endIfOver();
 }
 
-// Ctrl-C or SIGTERM. Whoever does not train yet, or any more, has nothing to save: when nobody
-// does, all end at once.
+// Ctrl-C or SIGTERM. A worker that has not begun to train, or is done, has nothing to save. If no
+// worker trains, all end at once.
 void ClusterSim::stop(const Fault& fault) {
   log("FAULT " + fault.text());
   ++report_.faults;
@@ -183,15 +199,18 @@ void ClusterSim::stop(const Fault& fault) {
 // A worker that is frozen for much longer than its lease is fenced when it goes on.
 void ClusterSim::freezeWorker(const Fault& fault) {
   Rank& rank = ranks_[fault.target];
+  if (!isThere(fault.target)) return;
+  log(fmt::format("FAULT freeze worker/{}.{} for {:.3f} s{}", fault.target, rank.newest,
+                  toSeconds(fault.length),
+                  fault.successor && !launcher_ ? ", start another meanwhile" : ""));
+  ++report_.faults;
+  if (SimPs* hosted = hostedBy(fault.target)) freezePs(*hosted, fault.length);
   if (rank.alive.empty()) return;
   SimWorker& worker = *rank.alive.back();
   const ProcessRef process = worker.process();
-  log(fmt::format("FAULT freeze {} for {:.3f} s{}", process->name, toSeconds(fault.length),
-                  fault.successor && !launcher_ ? ", start another meanwhile" : ""));
-  ++report_.faults;
   process->frozen_until = std::max(process->frozen_until, scheduler_.now() + fault.length);
   const double lease = plan_.timeouts.lease_seconds;
-  // Bytes that were under way for long may keep the lease a while.
+  // Bytes that were long under way may keep the lease alive for a while.
   const bool silent = life().has(Fault::Kind::kSilence);
   if (worker.joined() && !silent && toSeconds(fault.length) > lease + 1) {
     scheduler_.at(process->frozen_until - Duration(1), nullptr, [this, process] {

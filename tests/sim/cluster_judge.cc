@@ -7,34 +7,34 @@
 #include "common/checkpoint/checkpoint_folder.h"
 #include "common/checkpoint/restore.h"
 #include "common/checkpoint/snapshot_folder.h"
-#include "common/ps/optimizer.h"
+#include "common/optimizer/optimizer.h"
 #include "common/train/checkpointer.h"
 #include "tests/sim/sim_supervisor.h"
 
-// What a cluster has promised: how its processes end, what a life comes back with, what its disk
-// holds.
+// Judges a cluster's promises: how its processes end, the values a life resumes with, the contents
+// of its disk.
 
 namespace dtf::sim {
 
 namespace {
 
-// A job that is hurt at its end: a lease, a start that waits in vain, and what a person is patient
-// with.
+// For a job that is hurt at its end: a lease, a start that waits in vain, and the patience of a
+// user.
 constexpr Duration kEndWithin = std::chrono::seconds(60);
-// By hand nobody ends who waits for a ps that has left: some times start_seconds, rejoin_seconds.
+// By hand, no process that waits for a lost ps ends: a few times start_seconds and rejoin_seconds.
 constexpr Duration kEndByHandWithin = std::chrono::seconds(300);
 
 }  // namespace
 
-// A process may fail because another is gone or slow, and says which.
+// A process may fail because another is gone or slow; its error names that one.
 void ClusterSim::checkError(const std::string& who, const Error& error) {
   report_.errors.push_back(who + ": " + error.message());
   const bool names = error.message().find("ps/") != std::string::npos ||
                      error.message().find("worker/") != std::string::npos;
   // A run directory that can't be written ends the chief at its start.
   const bool disk = error.code() == ErrorCode::kCannotWrite && plan_.disk_error_share > 0;
-  // A chief whose disk failed at the start, or before whose first checkpoint a ps was lost, has
-  // nothing to go back to.
+  // The chief has nothing to go back to if its disk failed at the start, or a ps was lost before
+  // the first checkpoint.
   const bool lost = ps_lost_ && (plan_.disk_error_share > 0 || saved_.empty()) &&
                     error.code() == ErrorCode::kBadData;
   const bool expected = disk || lost || error.code() == ErrorCode::kUnavailable ||
@@ -44,7 +44,7 @@ void ClusterSim::checkError(const std::string& who, const Error& error) {
                          errorCodeName(error.code()), error.message()));
   if (plan_.undisturbed(life()) && plan_.disk_error_share == 0)
     complain(fmt::format("{} fails, though nothing went wrong: {}", who, error.message()));
-  // Who is started again when the others have finished finds nobody.
+  // A process that is started again after the others have finished has no peers.
   const bool is_over = launcher_ && launcher_->hasResult();
   const bool served =
       !is_over && std::all_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps != nullptr; });
@@ -58,7 +58,7 @@ void ClusterSim::checkError(const std::string& who, const Error& error) {
 void ClusterSim::onRestored(bool held, std::optional<uint64_t> step) {
   if (step) {
     log(fmt::format("restored step {}", *step));
-    // A chief that is started again while a ps is lost goes back to what this life has saved.
+    // While a ps is lost, a restarted chief goes back to a checkpoint of this life.
     if (step != newest_ && !ps_lost_)
       complain(fmt::format("the checkpoint of step {} is restored, the newest is of step {}", *step,
                            newest_ ? std::to_string(*newest_) : "none"));
@@ -72,7 +72,7 @@ void ClusterSim::onRestored(bool held, std::optional<uint64_t> step) {
 }
 
 void ClusterSim::onRest(uint64_t step) {
-  // By this chief, or by one before it.
+  // This chief or an earlier one has saved it.
   const bool there =
       disk_.exists(std::filesystem::path(kRunDir) / "checkpoints" / fmt::format("step-{}", step));
   if (!there)
@@ -85,8 +85,9 @@ void ClusterSim::judge() {
                                  [](const auto& error) { return !error.has_value(); });
   if (all_killed_) return;
   if (stopped_ && report_.finished) ++report_.stopped;
-  // Once the chief has its result, a ps may end before it has told the others so: they miss it. And
-  // who is started again with a ps when others have left finds nobody to go back with.
+  // Once the chief has its result, a ps may end before it has reported that, so other tasks miss
+  // it. A worker that is started again with a ps, after the others have left, has no peers to go
+  // back with.
   const bool alone = ps_lost_ && somebody_finished_;
   const bool must_finish = plan_.isOfTheEnd() ? plan_.mustEndWell(life())
                                               : !alone && plan_.mustFinish(life()) && !mayFail();
@@ -98,7 +99,7 @@ void ClusterSim::judge() {
   if (plan_.isOfTheEnd() && scheduler_.now() - began_ > end_within)
     complain(fmt::format("the job took {:.0f} s", toSeconds(scheduler_.now() - began_)));
   if (!launcher_) return;
-  // As launcher/snapshot_guard.h does.
+  // Mirrors launcher/snapshot_guard.h.
   if (!launcher_->gaveUp()) checkpoint::removeSnapshots(disk_, {kHostMemory});
   ++report_.launched;
   report_.given_up += launcher_->gaveUp();
@@ -106,11 +107,11 @@ void ClusterSim::judge() {
   launcher_->judge(must_finish, ledger_.finals() > 0);
 }
 
-// What is visible must be whole, and one place of training; and the newest that was said to be
-// saved must be there, also when the power was cut.
+// Every visible checkpoint must be whole, and one place of training. The newest one reported as
+// saved must exist, even after a power cut.
 void ClusterSim::judgeDisk() {
   if (plan_.isLast(life_) || life().power_cut) disk_.powerCut(plan_.seed + life_);
-  // A job that is to come to its end, whatever was before, gets a disk that works.
+  // A job that has to come to its end gets a working disk, whatever happened before.
   if (life_ + 2 >= plan_.lives.size()) disk_.heal();
   newest_.reset();
   newest_epoch_ = 0;
@@ -122,7 +123,7 @@ void ClusterSim::judgeDisk() {
   }
   checkpoint::CheckpointFolder folder(disk_, root, Incarnation{1});
   const std::vector<uint64_t> steps = folder.steps();
-  // One whose commit failed at its last step may be visible all the same, and takes a place.
+  // A checkpoint whose commit failed in its last operation may be visible, and takes a place.
   std::set<uint64_t> places = saved_;
   places.insert(steps.begin(), steps.end());
   size_t kept = plan_.checkpoint.keep == 0 ? places.size() : plan_.checkpoint.keep;
@@ -150,8 +151,8 @@ void ClusterSim::judgeCheckpoint(uint64_t step) {
 
 std::vector<SavedArena> ClusterSim::readArenas(const std::filesystem::path& folder,
                                                const checkpoint::Manifest& manifest) {
-  std::vector<SavedArena> arenas(plan_.ps_tasks);
-  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) {
+  std::vector<SavedArena> arenas(plan_.shards());
+  for (uint32_t ps = 0; ps < plan_.shards(); ++ps) {
     const std::string name = fmt::format("v{}", ps);
     const auto read = [&](const std::string& tensor, std::vector<float>& values) {
       values.resize(ledger_.elements());
@@ -160,12 +161,12 @@ std::vector<SavedArena> ClusterSim::readArenas(const std::filesystem::path& fold
     read(name, arenas[ps].values);
     arenas[ps].slots.resize(ledger_.slots());
     for (uint32_t i = 0; i < ledger_.slots(); ++i)
-      read(name + "/" + ps::slotName(plan_.optimizer, i), arenas[ps].slots[i]);
+      read(name + "/" + optimizer::slotName(plan_.optimizer, i), arenas[ps].slots[i]);
   }
   return arenas;
 }
 
-// Before any ps does: what workers see of the epoch that begins is judged by this.
+// The chief calls it before any ps goes back: the new epoch's parameters are judged by `target`.
 void ClusterSim::onGoingBack(const checkpoint::GoingBack& target) {
   const bool to_snapshot = target.folder.empty();
   log(fmt::format("all are to go back to step {}{}", target.cut_step,
@@ -186,10 +187,10 @@ void ClusterSim::onGoingBack(const checkpoint::GoingBack& target) {
   ledger_.goBack(target.epoch, target.cut_epoch, target.cut_step, arenas);
 }
 
-// Of each ps its own: one place of training, as a checkpoint is.
-std::vector<SavedArena> ClusterSim::readSnapshots(const checkpoint::SnapshotName& name) {
-  std::vector<SavedArena> arenas(plan_.ps_tasks);
-  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) {
+// Reads each ps's own snapshot; together they are one place of training, like a checkpoint.
+std::vector<SavedArena> ClusterSim::readSnapshots(const checkpoint::CutName& name) {
+  std::vector<SavedArena> arenas(plan_.shards());
+  for (uint32_t ps = 0; ps < plan_.shards(); ++ps) {
     const checkpoint::SnapshotFolder folder(disk_, {kHostMemory}, ps);
     const checkpoint::Manifest manifest = folder.manifest(name);
     const auto read = [&](const std::string& tensor, std::vector<float>& values) {
@@ -201,7 +202,7 @@ std::vector<SavedArena> ClusterSim::readSnapshots(const checkpoint::SnapshotName
     read(variable, arenas[ps].values);
     arenas[ps].slots.resize(ledger_.slots());
     for (uint32_t i = 0; i < ledger_.slots(); ++i)
-      read(variable + "/" + ps::slotName(plan_.optimizer, i), arenas[ps].slots[i]);
+      read(variable + "/" + optimizer::slotName(plan_.optimizer, i), arenas[ps].slots[i]);
   }
   ledger_.onCheckpoint(name.epoch, name.step, arenas, !plan_.undisturbed(life()) || life_ > 0);
   return arenas;

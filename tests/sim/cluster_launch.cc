@@ -1,4 +1,5 @@
-// A job under dtf-launch: what it orders is carried out here, and it hears what its tasks tell it.
+// A job under dtf-launch: this world carries out the launcher's orders and reports its tasks'
+// events.
 
 #include <algorithm>
 #include <csignal>
@@ -18,9 +19,9 @@ void ClusterSim::beginLaunch() {
   hooks.start = [this](TaskId id) { startAgain(id); };
   hooks.signal = [this](TaskId id, int number) { signalTask(id, number); };
   hooks.suspended = [this](TaskId id) {
-    const bool is_ps = id.job == JobKind::kPs;
+    const SimPs* ps = id.job == JobKind::kPs ? ps_[id.index].get() : hostedBy(id.index);
     const ProcessRef process =
-        is_ps ? ps_[id.index]->process() : ranks_[id.index].alive.back()->process();
+        ps != nullptr ? ps->process() : ranks_[id.index].alive.back()->process();
     return process->frozen_until > scheduler_.now();
   };
   launcher_ = std::make_unique<SimLauncher>(plan_, std::min(plan_.restarts_max, room), scheduler_,
@@ -29,18 +30,19 @@ void ClusterSim::beginLaunch() {
 }
 
 void ClusterSim::tickLauncher() {
-  // What a psd says of workers that it has given up, as long as nobody has asked for the end.
+  // Passes on the workers that a psd has given up, until the job gets a request to stop.
   for (const auto& ps : ps_) {
     if (!ps || stopped_ || ps->process()->frozen_until > scheduler_.now()) continue;
-    const ps::ShardStatus status = ps->status();
+    const shard::ShardStatus status = ps->status();
     for (uint32_t rank = 0; rank < status.members.size(); ++rank) {
-      const ps::Member& member = status.members[rank];
+      const replication::Member& member = status.members[rank];
       const uint32_t first = ranks_[rank].first;
-      if (member.state == ps::MemberState::kLost && member.incarnation.attempt() > first)
+      if (member.state == replication::MemberState::kLost && member.incarnation.attempt() > first)
         launcher_->onLost({JobKind::kWorker, rank}, member.incarnation.attempt() - 1 - first);
     }
   }
   launcher_->tick();
+  if (launcher_->missed() > 0) ledger_.mayGiveUp();
   endIfOver();
   afterInThisLife(SimLauncher::kTick, [this] { tickLauncher(); });
 }
@@ -51,12 +53,15 @@ void ClusterSim::startAgain(TaskId id) {
     startPs(id.index);
     return applySince(Fault::Since::kPsIsBack);
   }
-  // The ledger has no room for what another process would do.
+  // The ledger has no room for another process of this rank.
   if (!mayStartWorker(id.index)) return launcher_->onStopRequest();
+  const std::optional<uint32_t> shard = plan_.shardOf(id.index);
+  if (shard) ledger_.forgetInitial(*shard);
   startWorker(id.index, ranks_[id.index].started++);
+  if (shard) applySince(Fault::Since::kPsIsBack);
 }
 
-// Who is frozen hears nothing but SIGKILL.
+// A frozen process handles SIGKILL only.
 void ClusterSim::signalTask(TaskId id, int number) {
   DTF_CHECK(number == SIGTERM || number == SIGKILL);
   if (id.job == JobKind::kPs) {
@@ -67,15 +72,17 @@ void ClusterSim::signalTask(TaskId id, int number) {
     stopped_ = true;
     return ps->signal();
   }
-  if (ranks_[id.index].alive.empty()) return;
+  if (!isThere(id.index)) return;
+  if (number == SIGKILL) return endWorker(id.index, {0, SIGKILL});
+  if (ranks_[id.index].alive.empty()) return;  // it stays for its shard, stop_seconds at most
   SimWorker& worker = *ranks_[id.index].alive.back();
-  if (number == SIGKILL) return endWorker(worker, {0, SIGKILL});
   if (worker.process()->frozen_until <= scheduler_.now()) signalWorker(worker);
 }
 
-// SIGTERM, as daemons/workerd/worker_status.h has it.
+// SIGTERM, as in daemons/workerd/worker_status.h.
 void ClusterSim::signalWorker(SimWorker& worker) {
-  if (!plan_.checkpoints || !worker.hasTrained()) return endWorker(worker, {128 + SIGTERM, 0});
+  if (!plan_.checkpoints || !worker.hasTrained())
+    return endWorker(worker.rank(), {128 + SIGTERM, 0});
   if (!worker.training()) return;  // it is finishing
   stopped_ = true;
   worker.requestStop();

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Of one life.
+// In one life.
 constexpr Duration kVirtualMax = seconds(400);
 constexpr size_t kProblemsMax = 5;
 
@@ -27,13 +27,13 @@ ClusterSim::ClusterSim(const Plan& plan, std::function<void(const std::string&)>
       random_(streamOf(plan.seed, Stream::kWorld)),
       network_(scheduler_, random_, plan_.network),
       ledger_(plan_, [this](const std::string& what) { complain(what); }),
-      ps_(plan_.ps_tasks),
+      ps_(plan_.shards()),
       ranks_(plan_.workers),
-      ps_started_(plan_.ps_tasks),
-      ps_errors_(plan_.ps_tasks) {
+      ps_started_(plan_.shards()),
+      ps_errors_(plan_.shards()) {
   disk_.makeFolder(kRunDir);
   disk_.syncFolder("/");
-  // Which operations fail is drawn beforehand.
+  // Draws beforehand which operations fail.
   Random errors = streamOf(plan_.seed, Stream::kDiskErrors);
   constexpr size_t kOperationsMax = 5000;
   for (size_t i = 0; plan_.disk_error_share > 0 && i < kOperationsMax; ++i)
@@ -73,13 +73,21 @@ void ClusterSim::afterInThisLife(Duration delay, std::function<void()> event) {
 void ClusterSim::startPs(uint32_t index) {
   if (launcher_ && launcher_->stopping()) return;
   log(fmt::format("ps/{} starts", index));
-  ps_errors_[index].reset();
-  ps_[index] = std::make_unique<SimPs>(
-      environment_, plan_, index, ++ps_started_[index],
-      launcher_ ? launcher_->finishedWorkers() : std::vector<uint32_t>{},
-      [this](SimPs& ps) { onPsEnded(ps); }, [this, index] { onUpdate(index); });
+  startShard(index, ++ps_started_[index]);
   if (launcher_) launcher_->onStarted({JobKind::kPs, index});
   if (launcher_) launcher_->onReady({JobKind::kPs, index});
+}
+
+void ClusterSim::startShard(uint32_t index, uint32_t attempt) {
+  ps_errors_[index].reset();
+  ps_[index] = std::make_unique<SimPs>(
+      environment_, plan_, index, attempt,
+      launcher_ ? launcher_->finishedWorkers() : std::vector<uint32_t>{},
+      [this](SimPs& ps) { onPsEnded(ps); }, [this, index] { onUpdate(index); });
+}
+
+void ClusterSim::onStep() {
+  if (lost_at_ && ledger_.furthestStep() >= *lost_at_ + 2) applySince(Fault::Since::kTrainsOn);
 }
 
 void ClusterSim::onUpdate(uint32_t index) {
@@ -87,7 +95,8 @@ void ClusterSim::onUpdate(uint32_t index) {
     applySince(Fault::Since::kFollowerUpdates);
 }
 
-void ClusterSim::onPsEnded(SimPs& ps) {
+// Checks the promises of a ps that has ended by itself.
+void ClusterSim::judgeEnd(SimPs& ps) {
   const uint32_t index = ps.index();
   ps_errors_[index] = ps.error();
   log(fmt::format("ps/{} ends: {}", index,
@@ -95,24 +104,29 @@ void ClusterSim::onPsEnded(SimPs& ps) {
   if (ps_errors_[index]) {
     checkError(ps.process()->name, *ps_errors_[index]);
   } else {
-    const ps::ShardStatus status = ps.status();
-    // A ps that comes when the job is at its end still holds what those asked who have finished
-    // since.
+    const shard::ShardStatus status = ps.status();
+    // A ps that is started again at the job's end still holds the requests of workers that have
+    // finished since.
     if (status.callers_waiting > 0 && !(ps_lost_ && somebody_finished_))
       complain(fmt::format("ps/{} ends with {} callers waiting", index, status.callers_waiting));
-    const uint64_t end = ledger_.finals() > 0 ? ledger_.finalStep() : plan_.steps;
-    const uint64_t begin = ps.word().origin_cut.step;  // 0: initial values
-    const uint64_t due = (end - begin) * (plan_.sync() ? plan_.aggregate : 1);
-    // One that was lost behind the end has nothing to show, and one that was filled from its
-    // replica counts from there.
+    const uint64_t due = ledger_.gradientsDue(ps.held().origin_cut.step);  // 0: initial values
+    // A ps that was lost after the end shows no count; a ps that was refilled counts from its
+    // replica's values.
     const bool refilled = plan_.replicas && ps_lost_;
-    const bool known = (ledger_.finals() > 0 || !stopped_) && ps.word().epoch > 0 && !refilled;
+    const bool known = (ledger_.finals() > 0 || !stopped_) && ps.held().epoch > 0 && !refilled;
     const bool counts = known && (plan_.sync() || index == 0);
     if (counts && status.coordinator.gradients_applied != due)
       complain(fmt::format("ps/{} ends with {} gradients applied, {} are due", index,
                            status.coordinator.gradients_applied, due));
   }
-  // A process that ends by itself closes its connections behind what it has sent.
+}
+
+void ClusterSim::onPsEnded(SimPs& ps) {
+  const uint32_t index = ps.index();
+  if (const TaskId host = plan_.host(index); host.job == JobKind::kWorker)
+    return onHostedShardEnded(host.index);
+  judgeEnd(ps);
+  // A process that ends by itself closes its connections after the bytes it has sent.
   const ProcessRef process = ps.process();
   const launcher::ExitStatus status{ps.exitCode(), 0};
   ps_[index] = nullptr;
@@ -130,10 +144,11 @@ void ClusterSim::startWorker(uint32_t rank, uint32_t number) {
   if (launcher_ ? launcher_->stopping() : !served) return endIfOver();
   if (number > ranks_[rank].first) ++report_.restarts;
   log(fmt::format("worker/{}.{} starts", rank, number));
+  if (const auto shard = plan_.shardOf(rank)) startShard(*shard, number + 1);
   ranks_[rank].newest = number;
   ranks_[rank].alive.push_back(std::make_unique<SimWorker>(
       environment_, plan_, ledger_, fibers_, rank, number,
-      SimWorker::Hooks{[this](SimWorker& worker) { onJoined(worker); },
+      SimWorker::Hooks{[this](SimWorker& worker) { onJoined(worker); }, [this] { onStep(); },
                        [this](SimWorker& worker) {
                          if (launcher_) launcher_->onReady({JobKind::kWorker, worker.rank()});
                        },
@@ -159,15 +174,18 @@ void ClusterSim::startWorker(uint32_t rank, uint32_t number) {
 bool ClusterSim::mayStartWorker(uint32_t rank) {
   if (ranks_[rank].started < plan_.processesMax(life_)) return true;
   out_of_processes_ = true;
+  ledger_.mayGiveUp();
   return false;
 }
 
-// As a service manager does for tasks started by hand, unless the job is lost.
+// Restarts a task that was started by hand, as a service manager does, unless the job is lost.
 void ClusterSim::startWorkerLater(uint32_t rank) {
-  if (ps_killed_ || !mayStartWorker(rank)) return;
-  const Duration delay = milliseconds(10 + static_cast<int64_t>(random_.below(700)));
-  afterInThisLife(delay,
-                  [this, rank, number = ranks_[rank].started++] { startWorker(rank, number); });
+  if (ps_killed_) return;
+  if (!mayStartWorker(rank)) {
+    ps_killed_ |= plan_.workers_host;  // its shard is gone for good
+    return;
+  }
+  startWorkerAfter(milliseconds(10 + static_cast<int64_t>(random_.below(700))), rank);
 }
 
 // Every ps has a new process of this rank: the older ones are fenced.
@@ -190,9 +208,8 @@ void ClusterSim::onWorkerEnded(SimWorker& worker) {
   if (error) checkError(worker.process()->name, *error);
   if (worker.finishedUnheard() && plan_.isCalm(life()) && !mayFail())
     complain(worker.process()->name + " was not let go, though nothing was hurt");
-  // What is said a second time may come to a ps that has its values no more, and take the place of
-  // the call after it there. No client says anything beside its newest call: only that may excuse
-  // it.
+  // A repeated request may reach a ps that has lost its values, and there displace the call after
+  // it. No real client sends anything beside its newest call, so only a repeat may excuse this.
   const bool gave_way =
       error && worker.repeatsOn() &&
       error->message().find(fmt::format("asked ps/{} again; this call gave way",
@@ -212,7 +229,9 @@ void ClusterSim::onWorkerEnded(SimWorker& worker) {
     complain(worker.process()->name + " gave way to an earlier process of its rank");
   destroy(worker);
   somebody_finished_ |= !error;
-  if (launcher_)
+  if (plan_.workers_host)
+    onHostTrained(rank, error);
+  else if (launcher_)
     launcher_->onEnded({JobKind::kWorker, rank}, {error ? exitCode(error->code()) : 0, 0}, error);
   else if (error && newest)
     startWorkerLater(rank);
@@ -221,13 +240,15 @@ void ClusterSim::onWorkerEnded(SimWorker& worker) {
   endIfOver();
 }
 
-// As WorkerJob, a chief that can't save the end reports that instead of its result; and one that
-// was stopped without checkpoints has none.
+// Mirrors WorkerJob: a chief that cannot save the end reports that in place of its result. A chief
+// that was stopped without checkpoints has no result.
 void ClusterSim::onMoment(const SimWorker& worker, Fault::Since moment, bool is_saved) {
   log(fmt::format("{} {}", worker.process()->name, momentText(moment)));
   const bool is_result = plan_.checkpoints ? is_saved : !stopped_;
   if (moment == Fault::Since::kResult && is_result && launcher_)
-    launcher_->onResult(ledger_.finalStep() == plan_.steps);
+    afterInThisLife({}, [this, is_done = ledger_.finalStep() == plan_.steps] {
+      launcher_->onResult(is_done);  // may end the chief, which reports it
+    });
   applySince(moment);
 }
 
@@ -263,7 +284,8 @@ void ClusterSim::beginLife() {
   reached_.clear();
   joined_.clear();
   follower_updates_ = 0;
-  ps_errors_.assign(plan_.ps_tasks, std::nullopt);
+  lost_at_.reset();
+  ps_errors_.assign(plan_.shards(), std::nullopt);
   std::vector<uint32_t> first;
   for (Rank& rank : ranks_) {
     rank.first = rank.started;
@@ -281,13 +303,11 @@ void ClusterSim::runLife() {
   beginLife();
   auto pair = kj::newPromiseAndFulfiller<void>();
   over_ = kj::mv(pair.fulfiller);
-  // dtf-launch has made all processes before it looks at them; a person takes longer.
+  // dtf-launch starts all processes before it looks at them; a user takes longer.
   const uint64_t apart = launcher_ ? 20 : 300;
   const auto soon = [&] { return milliseconds(static_cast<int64_t>(random_.below(apart))); };
   for (uint32_t i = 0; i < plan_.ps_tasks; ++i) afterInThisLife(soon(), [this, i] { startPs(i); });
-  for (uint32_t i = 0; i < plan_.workers; ++i)
-    afterInThisLife(milliseconds(apart) + soon(),
-                    [this, i, number = ranks_[i].started++] { startWorker(i, number); });
+  for (uint32_t i = 0; i < plan_.workers; ++i) startWorkerAfter(milliseconds(apart) + soon(), i);
   for (const Fault& fault : life().faults)
     if (fault.since == Fault::Since::kStart)
       afterInThisLife(milliseconds(apart + 1) + fault.at, [this, fault] { apply(fault); });
@@ -298,6 +318,7 @@ void ClusterSim::runLife() {
   pair.promise.wait(wait_scope_);
   scheduler_.cancel(too_long);
   report_.applied += ledger_.applied();
+  report_.given_up_steps += ledger_.givenUp();
   judge();
   judgeDisk();
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-// A whole job in one thread: ps and worker processes, their network, who starts them again
-// (dtf-launch, or a service manager for a job started by hand), and the faults of a plan; then the
-// same again on the disk that is left, for each further life. What happens is a pure function of
-// the plan.
+// A whole job in one thread: ps and worker processes, their network, the starter of their new
+// processes (dtf-launch, or a service manager for a job started by hand), and the faults of a plan.
+// Each further life runs the same job on the disk of the one before. Every event is a pure function
+// of the plan.
 
 #include <kj/async.h>
 
@@ -43,10 +43,11 @@ struct Report {
   uint64_t checkpoints = 0;  // that were on the disk at the end of a life
   uint64_t lives = 0;
   uint64_t restored = 0;  // lives that went on from a checkpoint
-  uint64_t stopped = 0;   // lives that were asked to end, and did
-  uint64_t launched = 0;  // lives under dtf-launch, and those that it ended for a failure
+  uint64_t stopped = 0;   // lives that ended after a request to stop
+  uint64_t launched = 0;  // lives under dtf-launch, and lives it ended for a failure
   uint64_t given_up = 0;
   uint64_t missed = 0;             // backup workers, for good
+  uint64_t given_up_steps = 0;     // async: of the parts of lost workers, done by others
   uint64_t refilled = 0;           // ps, from their replicas
   std::set<Fault::Since> moments;  // that were reached, with a fault of theirs
 };
@@ -75,9 +76,18 @@ class ClusterSim {
   const Life& life() const { return plan_.lives[life_]; }
   void beginLife();
   void startPs(uint32_t index);
+  void startShard(uint32_t index, uint32_t attempt);
   void startWorker(uint32_t rank, uint32_t number);
   void startWorkerLater(uint32_t rank);
   bool mayStartWorker(uint32_t rank);
+  // cluster_hosts.cc: a job without ps.
+  SimPs* hostedBy(uint32_t rank);  // null: none
+  bool isThere(uint32_t rank);     // a process of it
+  void startWorkerAfter(Duration delay, uint32_t rank);
+  void onHostTrained(uint32_t rank, const std::optional<Error>& error);
+  void onHostedShardEnded(uint32_t rank);
+  void endHost(uint32_t rank, const std::optional<Error>& error);
+  void killHosted(uint32_t rank);
   // cluster_launch.cc: a job under dtf-launch.
   void beginLaunch();
   void tickLauncher();
@@ -86,7 +96,9 @@ class ClusterSim {
   void signalWorker(SimWorker& worker);
   bool mayFail() const { return out_of_processes_ || (launcher_ && launcher_->mayFail()); }
   void onUpdate(uint32_t index);
+  void onStep();
   void onPsEnded(SimPs& ps);
+  void judgeEnd(SimPs& ps);
   void onJoined(SimWorker& worker);
   void onWorkerEnded(SimWorker& worker);
   void onRestored(bool held, std::optional<uint64_t> step);
@@ -100,11 +112,14 @@ class ClusterSim {
   void cutOff(const Fault& fault);
   void breakReplicaLink(const Fault& fault);
   void killWorker(uint32_t rank);
-  void endWorker(SimWorker& worker, launcher::ExitStatus status);
+  void endWorker(uint32_t rank, launcher::ExitStatus status);
   void killPs(uint32_t index);
+  void dropKilled(uint32_t index);
+  void noteLost();
   void killAll();
   void stop(const Fault& fault);
   void freezeWorker(const Fault& fault);
+  void freezePs(SimPs& ps, Duration length);
   void endIfOver();
   void runLife();
   void judge();
@@ -112,7 +127,7 @@ class ClusterSim {
   void judgeCheckpoint(uint64_t step);
   std::vector<SavedArena> readArenas(const std::filesystem::path& folder,
                                      const checkpoint::Manifest& manifest);
-  std::vector<SavedArena> readSnapshots(const checkpoint::SnapshotName& name);
+  std::vector<SavedArena> readSnapshots(const checkpoint::CutName& name);
 
   const Plan plan_;
   const std::function<void(const std::string&)> print_;
@@ -125,14 +140,14 @@ class ClusterSim {
   testing::SimulatedDisk disk_;
   const Environment environment_{scheduler_, network_, random_, disk_};
   Ledger ledger_;
-  // Of all lives. A step that is judged was whole at the end of a life, with what it must hold.
-  std::set<uint64_t> saved_;  // steps whose checkpoint was committed
+  // Over all lives. A judged step was whole at the end of a life, with the contents it must have.
+  std::set<uint64_t> saved_;  // steps with a committed checkpoint
   std::set<uint64_t> judged_;
   // The newest checkpoint, which the next life must go on from.
   std::optional<uint64_t> newest_;
   uint64_t newest_epoch_ = 0;
   std::vector<SavedArena> newest_arenas_;
-  // Of this life.
+  // State of this life.
   size_t life_ = 0;
   TimePoint began_;
   std::unique_ptr<SimLauncher> launcher_;  // null: started by hand
@@ -142,14 +157,15 @@ class ClusterSim {
   std::vector<std::optional<Error>> ps_errors_;
   bool ps_killed_ = false;  // and not started again
   bool ps_lost_ = false;    // and started again
-  uint32_t ps_due_ = 0;     // ps that will be
+  uint32_t ps_due_ = 0;     // hosts of shards that will be
   bool all_killed_ = false;
   bool stopped_ = false;
   bool ps_was_frozen_ = false;
   bool somebody_finished_ = false;
-  std::set<Fault::Since> reached_;  // each once
-  std::set<uint32_t> joined_;       // ranks
-  uint32_t follower_updates_ = 0;   // begun by ps/1
+  std::set<Fault::Since> reached_;   // each once
+  std::set<uint32_t> joined_;        // ranks
+  uint32_t follower_updates_ = 0;    // begun by ps/1
+  std::optional<uint64_t> lost_at_;  // the furthest step when a shard was lost first
   bool out_of_processes_ = false;
   Report report_;
   kj::Own<kj::PromiseFulfiller<void>> over_;

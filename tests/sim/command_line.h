@@ -11,11 +11,11 @@
 
 namespace dtf::sim {
 
-// What a simulator does with a seed. All are called in the thread of simulate().
+// A simulator's functions. The thread of simulate() calls them all.
 struct Simulator {
   const char* name;
   uint64_t seeds;  // 0 up to this without arguments
-  // Runs a seed and returns the promises that it broke; adds what it counts to sums().
+  // Runs a seed and returns the promises it broke; adds its counts to sums().
   std::function<std::vector<std::string>(uint64_t seed)> run;
   // Prints the seed's plan, its events if verbose, and how it ended; returns whether it kept all
   // promises.
@@ -23,7 +23,7 @@ struct Simulator {
   std::function<std::string()> sums;  // of all that run() has run, without a full stop
 };
 
-// Returns the exit code: 0, 1 when a promise was broken, 2 for arguments that it doesn't know.
+// Returns the exit code: 0, 1 when a promise was broken, 2 for unknown arguments.
 int simulate(const Simulator& simulator, int argc, char** argv);
 
 }  // namespace dtf::sim

@@ -1,4 +1,4 @@
-// What the plans of simulations draw. The same seed draws the same.
+// Random draws for the plans of simulations. The same seed draws the same.
 
 #pragma once
 

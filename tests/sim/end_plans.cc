@@ -1,6 +1,6 @@
 // Jobs that are hurt at their end: each task, each pair of tasks and all of them are killed, frozen
 // and cut off at each named point from the last step to the last task's leaving, with each way in
-// which a job keeps its values, under dtf-launch and by hand.
+// which a job keeps its values, with ps and without, under dtf-launch and by hand.
 
 #include <algorithm>
 #include <array>
@@ -27,7 +27,8 @@ constexpr std::array kPoints = {
 enum class How : uint8_t { kKill, kFreeze, kCut };
 constexpr std::array kHows = {How::kKill, How::kFreeze, How::kCut};
 
-// Of ps/0, ps/1, worker/0 and worker/1: each, each pair, all.
+// Bit sets of ps/0, ps/1, worker/0 and worker/1, or of four workers without ps: each, each pair,
+// all.
 constexpr std::array<uint32_t, 11> kVictims = {1, 2, 4, 8, 3, 5, 9, 6, 10, 12, 15};
 constexpr uint32_t kTasks = 4;
 constexpr uint32_t kPsTasks = 2;
@@ -37,12 +38,13 @@ constexpr std::array kKeeps = {Keeps::kCheckpoints, Keeps::kSnapshots, Keeps::kR
                                Keeps::kSnapshotsBesideCheckpoints};
 constexpr uint64_t kModes = 2;     // sync, async
 constexpr uint64_t kStarters = 2;  // dtf-launch, by hand
+constexpr uint64_t kHosts = 2;     // ps, workers
 
 // Has no divisor in common with kEndPlans, so that some numbers in a row are plans of all kinds.
 constexpr uint64_t kStride = 1009;
 
-static_assert(kEndPlans ==
-              kPoints.size() * kHows.size() * kVictims.size() * kKeeps.size() * kModes * kStarters);
+static_assert(kEndPlans == kPoints.size() * kHows.size() * kVictims.size() * kKeeps.size() *
+                               kModes * kStarters * kHosts);
 
 // The digits of a number, each with a base of its own.
 class Digits {
@@ -58,11 +60,12 @@ class Digits {
   uint64_t rest_;
 };
 
-Fault faultOn(uint32_t task, How how) {
+// `ps_tasks`: the first tasks are ps.
+Fault faultOn(uint32_t task, uint32_t ps_tasks, How how) {
   using Kind = Fault::Kind;
-  const bool is_ps = task < kPsTasks;
+  const bool is_ps = task < ps_tasks;
   Fault fault;
-  fault.target = is_ps ? task : task - kPsTasks;
+  fault.target = is_ps ? task : task - ps_tasks;
   fault.kind = how == How::kKill     ? is_ps ? Kind::kKillPs : Kind::kKillWorker
                : how == How::kFreeze ? is_ps ? Kind::kFreezePs : Kind::kFreezeWorker
                : is_ps               ? Kind::kCutPs
@@ -91,10 +94,11 @@ Plan makeEndPlan(uint64_t number) {
   plan.launched = digits.take(kStarters) == 0;
   const Keeps keeps = kKeeps[digits.take(kKeeps.size())];
   const bool is_sync = digits.take(kModes) == 0;
+  plan.workers_host = digits.take(kHosts) == 1;
   // Beyond, the same plans at other moments.
   Random random = streamOf(plan.seed, Stream::kCluster);
-  plan.ps_tasks = kPsTasks;
-  plan.workers = kTasks - kPsTasks;
+  plan.ps_tasks = plan.workers_host ? 0 : kPsTasks;
+  plan.workers = kTasks - plan.ps_tasks;
   plan.aggregate = is_sync ? plan.workers : 0;
   plan.steps = 6;
   plan.compute_max = milliseconds(5);
@@ -103,12 +107,12 @@ Plan makeEndPlan(uint64_t number) {
   plan.optimizer.learning_rate = 1;
   keepValues(plan, keeps);
   plan.lives.emplace_back();
-  // Who stands still for good is dtf-launch's to end; a job that stands still as a whole is not.
+  // dtf-launch kills a task that stays frozen, but not a job of which all tasks are frozen.
   const bool is_all = victims == kVictims.back();
   const Duration frozen = plan.launched && !is_all ? Duration(seconds(1000)) : seconds(5);
   for (uint32_t task = 0; task < kTasks; ++task) {
     if ((victims >> task & 1) == 0) continue;
-    Fault fault = faultOn(task, how);
+    Fault fault = faultOn(task, plan.ps_tasks, how);
     fault.since = point;
     fault.at = oneIn(random, 2) ? Duration{} : upTo(random, milliseconds(4));
     fault.length = frozen;

@@ -1,34 +1,47 @@
 #pragma once
 
-// What an element and its slots must be, to the bit, after any number of updates of which one
-// brought its gradient: a reference store says it that is given the same updates.
+// The exact bits of an element and its slots after any number of updates, one of which brought its
+// gradient. They come from a reference store that applies the same updates, each a mean already.
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "tests/sim/plan.h"
 
 namespace dtf::sim {
 
-// Immutable.
+// Borrows: `plan`.  Remembers what it has computed: for one thread.
 class ExpectedCells {
  public:
-  // `updates_max`: of the plan's jobs.
+  // `updates_max`: of the jobs of `plan`.
   ExpectedCells(const Plan& plan, uint64_t updates_max);
 
-  // [n][u]: after n updates, what the element is whose contribution came with update u < n.
+  uint64_t updatesMax() const { return updates_max_; }
+  uint32_t slots() const { return slots_; }
+
+  // [n][u]: after n updates, the element to which update u < n contributed.
   using Table = std::vector<std::vector<float>>;
-  const Table& saved() const { return saved_; }  // as the ps have them, and checkpoints
-  const Table& shown() const { return shown_; }  // as workers are given them
-  const std::vector<Table>& slots() const { return slots_; }
+  enum class As : uint8_t { kSaved, kShown };  // ps and checkpoints hold it, workers receive it
+  struct Tables {
+    Table saved;
+    Table shown;
+    std::vector<Table> slots;
+    const Table& as(As as) const { return as == As::kSaved ? saved : shown; }
+  };
+  // With that mean gradient.
+  const Tables& of(float mean) const;
 
  private:
-  Table saved_;
-  Table shown_;
-  std::vector<Table> slots_;
+  Tables tablesOf(float mean) const;
+
+  const Plan& plan_;
+  const uint64_t updates_max_;
+  const uint32_t slots_;
+  mutable std::map<float, Tables> known_;
 };
 
-// `value` as workers are given it.
+// Returns `value` as workers receive it.
 float shownOf(const Plan& plan, float value);
 
 }  // namespace dtf::sim

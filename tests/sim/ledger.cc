@@ -8,16 +8,9 @@
 #include <numeric>
 #include <utility>
 
-#include "common/ps/parameter_store.h"
+#include "common/optimizer/parameter_store.h"
 
 namespace dtf::sim {
-
-namespace {
-
-constexpr size_t kFirstCell = 16;
-static_assert(kFirstCell >= SharedRows::kFirst + SharedRows::kCount);
-
-}  // namespace
 
 std::string Push::text() const {
   return fmt::format("(worker/{}.{} step {} batch {})", rank, process, step, batch);
@@ -28,16 +21,17 @@ Ledger::Ledger(const Plan& plan, std::function<void(std::string)> complain)
       complain_(std::move(complain)),
       batches_(plan.batchesMax()),
       processes_(Plan::processesMax(plan.lives.size() - 1)),
-      // Beside ps/0, halves of pushes whose worker died count as well.
+      shares_(plan),
+      // In async mode, half pushes of workers that died count as well, except on ps/0.
       expected_(plan, plan.steps + (plan.sync() ? 0 : plan.workers * processes_)),
-      staleness_(plan),
-      shared_(plan),
+      staleness_(plan, shares_),
+      shared_(plan, shares_),
       first_process_(plan.workers) {
   base_.first_process = first_process_;
   identities_ = uint64_t{plan.workers} * processes_ * plan.steps * batches_;
   elements_ = (kFirstCell + identities_ + 15) / 16 * 16;
   if (plan.slow_updates)
-    elements_ = std::max(elements_, ps::kInlineUpdateBytes / sizeof(float) + 16);
+    elements_ = std::max(elements_, optimizer::kInlineUpdateBytes / sizeof(float) + 16);
 }
 
 size_t Ledger::cell(const Push& push) const {
@@ -46,8 +40,14 @@ size_t Ledger::cell(const Push& push) const {
          push.batch;
 }
 
-uint64_t Ledger::stepOfCell(size_t cell) const {
-  return (cell - kFirstCell) / batches_ % plan_.steps;
+Push Ledger::pushOf(size_t cell) const {
+  uint64_t rest = cell - kFirstCell;
+  Push push;
+  push.batch = static_cast<uint32_t>(rest % batches_);
+  push.step = (rest /= batches_) % plan_.steps;
+  push.process = static_cast<uint32_t>((rest /= plan_.steps) % processes_);
+  push.rank = static_cast<uint32_t>(rest / processes_);
+  return push;
 }
 
 uint64_t Ledger::countOf(const float* arena) const {
@@ -56,99 +56,7 @@ uint64_t Ledger::countOf(const float* arena) const {
              std::count(arena + kFirstCell, arena + kFirstCell + identities_, 0.0F));
 }
 
-// Every contribution is in once, in an update of its own (async) or of its step (sync), and what
-// came after has had its effect.
-void Ledger::checkExact(uint32_t ps, const float* arena, uint64_t step, std::string_view who,
-                        const ExpectedCells::Table& expected) const {
-  const uint64_t updates = plan_.sync() ? step : countOf(arena);
-  if (updates >= expected.size())
-    return complain_(fmt::format("{}: ps/{} holds {} updates of a job of {} steps", who, ps,
-                                 updates, plan_.steps));
-  std::vector<float> found;
-  for (size_t i = kFirstCell; i < kFirstCell + identities_; ++i) {
-    if (arena[i] == 0) continue;
-    if (!plan_.sync()) {
-      found.push_back(arena[i]);
-      continue;
-    }
-    const uint64_t of_step = stepOfCell(i);
-    if (of_step < step && arena[i] == expected[step][of_step]) continue;
-    return complain_(fmt::format(
-        "{}: at step {} ps/{} holds {} for a contribution to step {} (element {}), {} is due", who,
-        step, ps, arena[i], of_step, i, of_step < step ? expected[step][of_step] : 0));
-  }
-  if (plan_.sync()) return;
-  std::vector<float> due = expected[updates];
-  std::sort(found.begin(), found.end());
-  std::sort(due.begin(), due.end());
-  const auto [at, other] = std::mismatch(found.begin(), found.end(), due.begin());
-  if (at != found.end())
-    complain_(fmt::format("{}: after {} updates ps/{} holds a contribution as {}, {} is due", who,
-                          updates, ps, *at, *other));
-}
-
-void Ledger::checkSlots(uint32_t ps, const SavedArena& saved, uint64_t step,
-                        std::string_view who) const {
-  const uint64_t updates = plan_.sync() ? step : countOf(saved.values.data());
-  if (updates >= expected_.saved().size()) return;  // said by checkExact()
-  const std::vector<float>& due = expected_.saved()[updates];
-  for (size_t i = kFirstCell; i < kFirstCell + identities_; ++i) {
-    bool right = false;
-    const auto equals = [&](uint64_t update) {
-      for (uint32_t slot = 0; slot < slots(); ++slot)
-        if (saved.slots[slot][i] != expected_.slots()[slot][updates][update]) return false;
-      return true;
-    };
-    if (saved.values[i] == 0)
-      right = std::all_of(saved.slots.begin(), saved.slots.end(),
-                          [i](const auto& slot) { return slot[i] == 0; });
-    for (uint64_t u = 0; u < updates && !right; ++u) right = saved.values[i] == due[u] && equals(u);
-    if (!right)
-      return complain_(fmt::format(
-          "{}: the slots of element {} on ps/{} are not those of its value", who, i, ps));
-  }
-}
-
-// By update: sync, whose contributions to each step are in; async, as many as are in.
-std::vector<std::vector<SharedRows::Source>> Ledger::updatesIn(const float* arena,
-                                                               uint64_t step) const {
-  using Update = std::vector<SharedRows::Source>;
-  if (!plan_.sync()) return std::vector<Update>(countOf(arena), Update(1));
-  std::vector<Update> updates(step);
-  for (uint64_t at = 0; at < std::min(step, plan_.steps); ++at)
-    for (uint32_t rank = 0; rank < plan_.workers; ++rank)
-      for (uint32_t batch = 0; batch < batches_; ++batch)
-        if (holdsBatch({rank, 0, at, batch}, arena)) updates[at].push_back({rank, at, batch});
-  return updates;
-}
-
-void Ledger::checkShared(uint32_t ps, const float* arena, uint64_t step, std::string_view who,
-                         bool is_shown) const {
-  if (!plan_.sparse) return;
-  for (uint32_t index = 0; index < SharedRows::kCount; ++index) {
-    const float value = shared_.after(updatesIn(arena, step), index).value;
-    const float due = is_shown ? shownOf(plan_, value) : value;
-    const float found = arena[SharedRows::kFirst + index];
-    if (found != due)
-      complain_(fmt::format("{}: at step {} row {} on ps/{}, which several name, is {}, {} is due",
-                            who, step, SharedRows::kFirst + index, ps, found, due));
-  }
-}
-
-void Ledger::checkSharedSlots(uint32_t ps, const SavedArena& saved, uint64_t step,
-                              std::string_view who) const {
-  if (!plan_.sparse) return;
-  for (uint32_t index = 0; index < SharedRows::kCount; ++index) {
-    const auto& due = shared_.after(updatesIn(saved.values.data(), step), index).slots;
-    for (uint32_t slot = 0; slot < slots(); ++slot)
-      if (saved.slots[slot][SharedRows::kFirst + index] != due[slot])
-        complain_(fmt::format("{}: a slot of row {} on ps/{}, which several name, is {}, {} is due",
-                              who, SharedRows::kFirst + index, ps,
-                              saved.slots[slot][SharedRows::kFirst + index], due[slot]));
-  }
-}
-
-// What earlier lives brought is in as the checkpoint had it, and nothing else of theirs.
+// Checks that contributions of earlier lives are in exactly where the checkpoint had them.
 void Ledger::checkEarlierLives(const Line& line, uint32_t ps, const float* arena,
                                std::string_view who) const {
   for (uint32_t rank = 0; rank < plan_.workers; ++rank) {
@@ -175,7 +83,7 @@ Ledger::Line& Ledger::lineOfCut(uint64_t epoch) {
   return is_earlier ? earlier->second : line(epoch);
 }
 
-// What was answered as applied holds as far as it is in the checkpoint.
+// Pushes answered as applied count from here only if the checkpoint holds them.
 Ledger::Line Ledger::lineFrom(const Line& before, uint64_t step,
                               std::span<const SavedArena> restored) const {
   Line line;
@@ -197,7 +105,7 @@ Ledger::Line Ledger::lineFrom(const Line& before, uint64_t step,
 
 void Ledger::beginLife(std::vector<uint32_t> first_process, uint64_t epoch, uint64_t step,
                        std::span<const SavedArena> restored) {
-  finals_ = 0;
+  final_ = {};
   first_process_ = std::move(first_process);
   base_ = lineFrom(line(epoch), step, restored);
   earlier_ = std::exchange(lines_, {});
@@ -226,24 +134,26 @@ void Ledger::writeInitial(uint32_t process, float* arena) const {
   arena[0] = static_cast<float>(1 + process);
 }
 
-// The mean over the contributions of a step divides by their number: the product is exact. A row is
-// divided by those that have it.
-void Ledger::writeGradient(const Push& push, const GradientPlace& place) const {
+// An empty share weighs nothing, so its gradient must not matter: it is written unweighed.
+void Ledger::writeGradient(const Push& push, const BatchWeights& weights,
+                           const GradientPlace& place) const {
   const auto at = static_cast<uint32_t>(cell(push));
+  const SharedRows::Source source = push.name();
+  const bool is_empty = shares_.examples(source) == 0;
+  const float gradient = shares_.gradient();
   if (!plan_.sparse) {
-    place.values()[at] = -static_cast<float>(plan_.sync() ? plan_.aggregate : 1);
+    place.values()[at] = is_empty ? gradient : gradient * weights.gradient;
     return;
   }
-  const SharedRows::Source source{push.rank, push.step, push.batch};
   std::vector<uint32_t> rows;
   std::vector<float> gradients;
   for (uint32_t index = 0; index < SharedRows::kCount; ++index)
     if (shared_.isNamed(source, index)) {
       rows.push_back(SharedRows::kFirst + index);
-      gradients.push_back(shared_.gradientOf(source));
+      gradients.push_back(shared_.gradientOf(source) * weights.rows);
     }
   rows.push_back(at);
-  gradients.push_back(-1);
+  gradients.push_back(is_empty ? gradient : gradient * weights.rows);
   place.set_rows(std::array{static_cast<uint32_t>(rows.size())});
   std::memcpy(place.values(), rows.data(), rows.size() * sizeof(uint32_t));
   std::ranges::copy(gradients, place.values() + rows.size());
@@ -261,7 +171,7 @@ void Ledger::checkInitial(Line& line, uint32_t ps, float mark) {
                           at->second - 1, mark - 1));
 }
 
-// What was in stays in, for whoever has seen it.
+// Checks that a process still sees every contribution it has seen before.
 void Ledger::checkMonotone(Line& line, uint32_t rank, uint32_t process, uint32_t ps,
                            const float* arena) {
   std::vector<float>& seen = line.seen[{rank, process, ps}];
@@ -292,7 +202,7 @@ std::vector<uint8_t> Ledger::contributions(const float* arena, std::string_view 
   return sums;
 }
 
-void Ledger::checkSync(Line& line, const ps::StepState& state, Arenas arenas,
+void Ledger::checkSync(Line& line, const replication::StepState& state, Arenas arenas,
                        std::string_view who) {
   const uint64_t at = state.done ? state.global_step : state.next_step;
   for (uint32_t ps = 0; ps < arenas.size(); ++ps) {
@@ -301,8 +211,9 @@ void Ledger::checkSync(Line& line, const ps::StepState& state, Arenas arenas,
       const auto begin =
           sums.begin() + static_cast<std::ptrdiff_t>(step * plan_.workers * batches_);
       const int count = std::accumulate(begin, begin + plan_.workers * batches_, 0);
-      const int due = step < at ? static_cast<int>(plan_.aggregate) : 0;
-      if (count == due) continue;
+      const int due = step < at ? static_cast<int>(shares_.due(step)) : 0;
+      const bool may_lack = may_give_up_ && shares_.isShort(step) && count > 0 && count < due;
+      if (count == due || may_lack) continue;
       return complain_(
           fmt::format("{} at step {}: ps/{} holds {} contributions to step {}, {} are due", who, at,
                       ps, count, step, due));
@@ -314,9 +225,9 @@ void Ledger::checkSync(Line& line, const ps::StepState& state, Arenas arenas,
   }
 }
 
-void Ledger::checkAsync(const ps::StepState& state, Arenas arenas, std::string_view who) {
+void Ledger::checkAsync(const replication::StepState& state, Arenas arenas, std::string_view who) {
   const uint64_t held = countOf(arenas[0]);
-  contributions(arenas[0], who);  // complains of one that is in from two processes
+  checkParts(contributions(arenas[0], who), who);
   if (held != state.global_step)
     complain_(fmt::format("{}: ps/0 says global step {} and holds {} contributions", who,
                           state.global_step, held));
@@ -325,7 +236,7 @@ void Ledger::checkAsync(const ps::StepState& state, Arenas arenas, std::string_v
                           plan_.steps));
 }
 
-void Ledger::onParameters(uint32_t rank, uint32_t process, const ps::StepState& state,
+void Ledger::onParameters(uint32_t rank, uint32_t process, const replication::StepState& state,
                           Arenas arenas) {
   const std::string who = fmt::format("worker/{}.{}", rank, process);
   const uint64_t at = state.done ? state.global_step : state.next_step;
@@ -334,7 +245,7 @@ void Ledger::onParameters(uint32_t rank, uint32_t process, const ps::StepState& 
   for (uint32_t ps = 0; ps < arenas.size(); ++ps) {
     checkInitial(line, ps, arenas[ps][0]);
     checkMonotone(line, rank, process, ps, arenas[ps]);
-    checkExact(ps, arenas[ps], at, who, expected_.shown());
+    checkExact(ps, arenas[ps], at, who, ExpectedCells::As::kShown);
     checkShared(ps, arenas[ps], at, who, true);
     checkEarlierLives(line, ps, arenas[ps], who);
     for (const Push& push : forbidden_)
@@ -356,9 +267,9 @@ void Ledger::onParameters(uint32_t rank, uint32_t process, const ps::StepState& 
     complain_(fmt::format("{}: {}", who, *fault));
 }
 
-// async: a batch that was answered as applied is in on every ps or on none. A worker that died in
-// the middle of its push may leave one that isn't; the step of a checkpoint counts the pushes that
-// are in on ps/0, whatever became of those.
+// Checks that, in async mode, a batch answered as applied is on every ps or on none. A worker that
+// died during its push may leave an unanswered one. The step of a checkpoint counts the pushes on
+// ps/0, on other ps or not.
 void Ledger::onCheckpoint(uint64_t epoch, uint64_t step, std::span<const SavedArena> saved,
                           bool torn) {
   Line& line = lineOfCut(epoch);
@@ -366,13 +277,13 @@ void Ledger::onCheckpoint(uint64_t epoch, uint64_t step, std::span<const SavedAr
   std::vector<const float*> arenas;
   for (uint32_t ps = 0; ps < saved.size(); ++ps) {
     arenas.push_back(saved[ps].values.data());
-    checkExact(ps, arenas[ps], step, who, expected_.saved());
+    checkExact(ps, arenas[ps], step, who, ExpectedCells::As::kSaved);
     checkSlots(ps, saved[ps], step, who);
     checkShared(ps, arenas[ps], step, who, false);
     checkSharedSlots(ps, saved[ps], step, who);
     checkEarlierLives(line, ps, arenas[ps], who);
   }
-  ps::StepState state;
+  replication::StepState state;
   state.global_step = step;
   state.next_step = step;
   if (plan_.sync()) return checkSync(line, state, arenas, who);
@@ -391,8 +302,8 @@ void Ledger::onCheckpoint(uint64_t epoch, uint64_t step, std::span<const SavedAr
   }
 }
 
-// From whichever process of its rank: one that died may have been heard by some ps, and the next
-// one, which computed the same again, by the others.
+// Looks for the batch from any process of its rank: some ps may have the push of a process that
+// died, the others that of its successor, which computed the same.
 bool Ledger::holdsBatch(Push push, const float* arena) const {
   for (push.process = 0; push.process < processes_; ++push.process)
     if (arena[cell(push)] != 0) return true;
@@ -405,13 +316,13 @@ void Ledger::onComputed(const std::string& who, Copies begun_with, Arenas arenas
       complain_(fmt::format("parameters of ps/{} changed while {} computed with them", ps, who));
 }
 
-void Ledger::onAnswer(const Push& push, const ps::StepState& state, Arenas arenas) {
+void Ledger::onAnswer(const Push& push, const replication::StepState& state, Arenas arenas) {
   if (forbidden_.contains(push))
     complain_(fmt::format("{} of a fenced process was answered", push.text()));
-  if (state.outcome == ps::Outcome::kQueued) return;
-  if (state.outcome == ps::Outcome::kApplied) {
+  if (state.outcome == replication::Outcome::kQueued) return;
+  if (state.outcome == replication::Outcome::kApplied) {
     line(state.epoch).applied.insert(push);
-    if (plan_.sync()) {
+    if (plan_.sync() && shares_.examples(push.name()) > 0) {
       const std::vector<uint8_t> sums = contributions(arenas[0], push.text());
       if (sums[(push.step * plan_.workers + push.rank) * batches_ + push.batch] != 1)
         complain_(fmt::format("{} was answered as applied and is not in", push.text()));
@@ -422,13 +333,16 @@ void Ledger::onAnswer(const Push& push, const ps::StepState& state, Arenas arena
   onParameters(push.rank, push.process, state, arenas);
 }
 
-void Ledger::onFinal(uint32_t process, const ps::StepState& state, Arenas arenas, bool stopped) {
-  ++finals_;
-  final_step_ = state.global_step;
+void Ledger::onFinal(uint32_t process, const replication::StepState& state, Arenas arenas,
+                     bool stopped) {
+  ++final_.count;
+  final_.step = state.global_step;
+  final_.sets = setsOf(arenas[0]);
   const bool right = stopped ? state.global_step <= plan_.steps : state.global_step == plan_.steps;
   if (!right)
     complain_(fmt::format("the job ends at step {} of {}", state.global_step, plan_.steps));
   onParameters(kChief.index, process, state, arenas);
+  if (shares_.exist()) checkEpochs(arenas[0], state.global_step == plan_.steps);
   if (plan_.sync()) return;
   for (uint32_t ps = 0; ps < arenas.size(); ++ps)
     for (const Push& push : line(state.epoch).applied)

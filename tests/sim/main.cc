@@ -26,7 +26,7 @@ bool replay(uint64_t seed, bool verbose) {
   return report.problems.empty();
 }
 
-// What the runs of many seeds add up to.
+// Totals over the runs of many seeds.
 struct Sums {
   uint64_t finished = 0;
   uint64_t faults = 0;

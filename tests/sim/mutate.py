@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Plants the mistakes of a mutations.toml in copies of the sources, for tests beside it that must find each of them.
+"""Plants the mistakes of a mutations.toml in copies of the sources. Tests beside it must find each.
 
 mutate.py files   SPEC            the sources that some mutation changes, a line each
 mutate.py library SPEC FOLDER     all sources of the library in FOLDER, a line each
 mutate.py header  SPEC            the C++ header that names the mutations
 mutate.py source  SPEC FILE       FILE with all its mutations, each behind `mutant == Mutant::kName`
 
-A mutation whose text is not in the code exactly once is an error: the code has changed, and the mutation must follow.
+A mutation whose text is not in the code exactly once is an error: the code has changed, and the
+mutation must follow.
 """
 import pathlib
 import re
@@ -17,11 +18,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Mistake(Exception):
-    """Something in mutations.toml that doesn't fit the code; says where and what to do."""
+    """A mutation that does not fit the code, with its place and the remedy."""
 
 
 def load(spec):
-    """{name: [edit]}; the first edit of each says what the mistake is."""
+    """Returns {name: [edit]}; the first edit of each describes the mistake."""
     mutations = tomllib.loads(pathlib.Path(spec).read_text())
     for name, edits in mutations.items():
         if not re.fullmatch(r"[A-Z]\w+", name) or "what" not in edits[0]:
@@ -89,7 +90,10 @@ def main(command, spec, *rest):
     if command == "files":
         return "".join(file + "\n" for file in files_of(mutations))
     if command == "library":
-        sources = sorted(path for path in (ROOT / rest[0]).rglob("*.cc") if not path.name.endswith("main.cc"))
+        others = [build.parent for build in (ROOT / rest[0]).glob("*/meson.build")]  # libraries of their own
+        sources = sorted((path for path in (ROOT / rest[0]).rglob("*.cc")
+                          if not path.name.endswith("main.cc") and not any(path.is_relative_to(other) for other in others)),
+                         key=lambda path: (path.parent, path.name))
         return "".join(f"{path.relative_to(ROOT)}\n" for path in sources)
     if command == "header":
         return header(mutations)

@@ -1,4 +1,4 @@
-"""mutate.py plants what it is told, in the one place that it is told, or says what no longer fits."""
+"""mutate.py plants a mistake in its one place, or reports that it no longer fits."""
 import unittest
 
 import mutate

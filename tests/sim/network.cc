@@ -9,7 +9,7 @@
 
 namespace dtf::sim {
 
-// One direction: what is under way, and what has arrived and was not read.
+// One direction: bytes under way, and bytes that have arrived and are unread.
 struct Network::Pipe {
   struct Flight {
     uint64_t event = 0;
@@ -29,7 +29,7 @@ struct Network::Pipe {
   std::vector<kj::byte> unread;
   size_t read_from = 0;
   bool ended = false;         // no more bytes will come
-  bool reset = false;         // and reading says so with an error
+  bool reset = false;         // and reading reports it as an error
   bool sender_ended = false;  // nothing more may be sent
   Read* reader = nullptr;
 };
@@ -67,7 +67,7 @@ class SimStream final : public kj::AsyncIoStream {
   // A dead process closes nothing: Network::killed() has done it.
   ~SimStream() noexcept(false) {
     if (!out_.from->dead) network_.sendEnd(out_, false);
-    in_.sender_ended = true;  // who writes to a closed socket is reset, sooner or later
+    in_.sender_ended = true;  // a write to a closed socket is reset, sooner or later
   }
 
   kj::Promise<size_t> tryRead(void* buffer, size_t min, size_t max) override {
@@ -83,7 +83,7 @@ class SimStream final : public kj::AsyncIoStream {
     const auto* bytes = static_cast<const kj::byte*>(buffer);
     return writeBytes({bytes, bytes + size});
   }
-  // As the kernel does, takes the bytes when it gets to them: the owner must have kept them.
+  // Takes the bytes when it gets to them, like the kernel: the owner must have kept them.
   kj::Promise<void> write(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) override {
     if (network_.options_.split_share == 0 ||
         network_.random_.uniform() >= network_.options_.split_share) {
@@ -108,7 +108,7 @@ class SimStream final : public kj::AsyncIoStream {
   void shutdownWrite() override { network_.sendEnd(out_, false); }
   void abortRead() override { in_.sender_ended = true; }
   void getsockopt(int, int, void* value, kj::uint* length) override {
-    constexpr int kSendBuffer = 8 << 20;  // the one option that capnp asks for
+    constexpr int kSendBuffer = 8 << 20;  // the one option that capnp queries
     KJ_REQUIRE(*length >= sizeof kSendBuffer);
     std::memcpy(value, &kSendBuffer, sizeof kSendBuffer);
     *length = sizeof kSendBuffer;
@@ -193,7 +193,7 @@ kj::Promise<kj::Maybe<Network::Stream>> Network::connect(const ProcessRef& from,
       });
 }
 
-// When something sent now arrives: after all that was sent before.
+// Arrival time of bytes sent now: after all that were sent before.
 TimePoint Network::arrivalOf(Pipe& pipe) {
   const TimePoint soonest = std::max(scheduler_.now(), pipe.connection->silent_until) + latency();
   pipe.last_arrival = std::max(pipe.last_arrival + Duration(1), soonest);
@@ -249,7 +249,7 @@ void Network::arrived(Pipe& pipe) {
   read->fulfiller.fulfill(kj::cp(read->done));
 }
 
-// What is under way arrives only up to some byte.
+// Drops the bytes under way behind a random one.
 void Network::loseTail(Pipe& pipe) {
   if (pipe.under_way.empty()) return;
   const size_t keep = random_.below(pipe.under_way.size() + 1);

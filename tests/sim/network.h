@@ -29,7 +29,7 @@ struct NetworkOptions {
   double tiny_read_share = 0;  // of the reads: give no more than must be
 };
 
-// Owns: nothing of the streams it makes; knows the connections that live.
+// Owns: none of the streams it makes; it tracks the open connections.
 // Borrows: `scheduler`, `random` (must outlive this and the streams).
 // Threads: one.
 class Network {
@@ -45,24 +45,24 @@ class Network {
   void listen(const std::string& address, ProcessRef process, OnConnection on_connection);
   void close(const std::string& address) { listeners_.erase(address); }
 
-  // Null after a while when nobody listens there.
+  // Null after a while when nothing listens there.
   kj::Promise<kj::Maybe<Stream>> connect(const ProcessRef& from, kj::Timer& timer,
                                          std::string address, net::ConnectionKind kind);
 
-  // The process is gone: what it has sent arrives up to some byte, then its connections are reset.
+  // `process` is gone: its sent bytes arrive up to some byte, then its connections are reset.
   void killed(const ProcessRef& process);
 
-  // Connections that live, in the order of their making.
+  // Number of open connections, which are indexed in the order of their making.
   size_t connections();
-  // Both ends of connection `index` see a reset, each in its own time; what is under way is lost
+  // Both ends of connection `index` see a reset, each in its own time. The bytes under way are lost
   // from some byte on.
   void cut(size_t index);
-  // Nothing passes on connection `index` until `silence` has gone by; then what was sent arrives.
+  // Nothing passes on connection `index` for `silence`; then the sent bytes arrive.
   void silence(size_t index, Duration silence);
-  // All connections that process has, likewise.
+  // Cuts all connections of `process`.
   void cutAll(const ProcessRef& process);
   std::string describe(size_t index) const;
-  // The newest that process `from` has made to `to`.
+  // The newest connection that process `from` has made to `to`.
   std::optional<size_t> find(const std::string& from, const std::string& to,
                              net::ConnectionKind kind) const;
 

@@ -42,7 +42,7 @@ Fault drawFault(Random& random, const Plan& plan) {
   return fault;
 }
 
-// What ends a life before its job is done.
+// Draws the fault that ends a life before its job is done.
 Fault drawEnding(Random& random, const Plan& plan) {
   Fault fault;
   fault.at = upTo(random, milliseconds(500) + plan.compute_max * static_cast<int64_t>(plan.steps));
@@ -121,8 +121,8 @@ void drawReplication(Random& random, Plan& plan) {
   plan.staleness = static_cast<uint32_t>(bounded.below(4));
 }
 
-// With backup workers on several ps a loss matters at one moment only: when some ps have a gradient
-// that others lack. So there are many.
+// With backup workers on several ps a loss matters only while some ps have a gradient that others
+// lack. So there are many losses.
 void drawManyLosses(Random& random, Plan& plan) {
   constexpr size_t kLosses = 8;
   if (!plan.hasBackups() || plan.ps_tasks == 1 || oneIn(random, 4)) return;
@@ -136,10 +136,10 @@ void drawManyLosses(Random& random, Plan& plan) {
   sortFaults(plan.lives[0].faults);
 }
 
-// What is lost while all go back, or are done, at the end and not quite.
+// Draws losses in two intervals: while all go back, or between the last step and the end.
 void drawLossesInBetween(Random& random, Plan& plan) {
   if (!plan.psComeBack() || !oneIn(random, 2)) return;
-  // Alone in half of the plans, so that promises hold that other faults would excuse.
+  // Alone in half of the plans: other faults would excuse broken promises.
   std::vector<Fault>& faults = plan.lives[0].faults;
   if (oneIn(random, 2)) faults.clear();
   const bool is_end = oneIn(random, 2);
@@ -159,8 +159,8 @@ void drawLossesInBetween(Random& random, Plan& plan) {
   faults.push_back(fault);
 }
 
-// A ps or two are lost while all train, and nothing else happens in that life: what their replicas
-// bring back is all that there is to see.
+// A ps or two are lost while all train, and nothing else happens in that life: their replicas must
+// bring everything back.
 void drawLostReplicas(Random& random, Plan& plan) {
   plan.replicas = plan.ps_return = true;
   plan.snapshot_every_steps = 0;
@@ -171,18 +171,19 @@ void drawLostReplicas(Random& random, Plan& plan) {
   std::vector<Fault> faults;
   Fault first;
   first.kind = Fault::Kind::kKillPs;
-  // The one that decides the sets has most to lose.
+  // The ps that decides the sets has most to lose.
   const bool decides = oneIn(random, plan.hasBackups() ? 2 : 4);
-  // Then two gradients wait for a third: were they forgotten, the other two would not do.
+  // Then two gradients wait for a third: if they were lost, the other two workers would not
+  // suffice.
   if (decides) plan.workers = 4, plan.aggregate = 3;
   first.target = decides ? 0 : static_cast<uint32_t>(random.below(plan.ps_tasks));
   first.at = milliseconds(200) + upTo(random, plan.compute_max * static_cast<int64_t>(plan.steps));
   faults.push_back(first);
-  // Then the one whose replica the first kept: it is whole again, or not quite.
+  // Then the ps whose replica the first one kept is lost: its replica is whole again, or not quite.
   if (oneIn(random, 2)) {
     Fault second = first;
     second.target = (first.target + plan.ps_tasks - 1) % plan.ps_tasks;
-    // Before a worker has pushed again, the one that was filled anew knows all from the other.
+    // Before a worker has pushed again, the refilled ps has all its values from the other one.
     const bool at_once = oneIn(random, 2);
     second.since = at_once ? Fault::Since::kPsIsBack : Fault::Since::kStart;
     if (at_once) plan.straggler_share = 0.3;
@@ -190,16 +191,17 @@ void drawLostReplicas(Random& random, Plan& plan) {
                         : first.at + milliseconds(300) + upTo(random, milliseconds(2200));
     faults.push_back(second);
   }
-  // At a moment that a time can hardly hit.
+  // A moment that a drawn time hardly ever hits.
   const uint64_t moment = faults.size() == 1 ? random.below(3) : 0;
   if (moment == 1) {
-    // While the first replicas are being made: nobody may have trained, and no cut excuses it.
+    // While the first replicas are being made: no worker may have trained, and no cut excuses a
+    // loss.
     plan.lives.resize(1);
     plan.checkpoints = false;
     faults[0].since = Fault::Since::kAllJoined;
     faults[0].at = upTo(random, milliseconds(20));
   } else if (moment == 2 && decides) {
-    // While what ps/0 has announced is not on every ps.
+    // While some ps lack an update that ps/0 has announced.
     plan.slow_updates = true;
     faults[0].since = Fault::Since::kFollowerUpdates;
     faults[0].at = upTo(random, milliseconds(3));
@@ -210,8 +212,8 @@ void drawLostReplicas(Random& random, Plan& plan) {
   if (faults.size() > 1 || plan.lives.size() > 1) plan.checkpoints = true;
 }
 
-// The link on which a ps has its replica kept breaks, again and again, before the ps is killed:
-// what was sent twice is in the replica once.
+// The link to a ps's replica breaks, again and again, before the ps is killed: a gradient that was
+// sent twice is in the replica once.
 void drawReplicaLinks(Random& random, Plan& plan) {
   constexpr int kBreaks = 6;
   if (!plan.replicas || !plan.psComeBack() || oneIn(random, 3)) return;
@@ -219,7 +221,7 @@ void drawReplicaLinks(Random& random, Plan& plan) {
   const auto killed = std::find_if(faults.begin(), faults.end(), [](const Fault& fault) {
     return fault.kind == Fault::Kind::kKillPs && fault.since == Fault::Since::kStart;
   });
-  // Of two losses the second is to find what the first has left.
+  // With two losses, the second one is to meet the state after the first.
   if (killed == faults.end() || faults.size() > 1) return;
   const Fault kill = *killed;
   for (int i = 0; i < kBreaks; ++i) {
@@ -233,14 +235,14 @@ void drawReplicaLinks(Random& random, Plan& plan) {
   sortFaults(faults);
 }
 
-// A ps is lost soon after the job was told to stop: all go back to a cut, and stop there.
+// A ps is lost soon after a request to stop: all go back to a cut, and stop there.
 void drawLossAfterStop(Random& random, Plan& plan) {
   if (!plan.psComeBack()) return;
   for (Life& life : plan.lives) {
     if (!life.has(Fault::Kind::kStop) || oneIn(random, 2)) continue;
     Fault fault;
     fault.kind = Fault::Kind::kKillPs;
-    // Or when it stops: some may have left already.
+    // Or when training stops: some workers may have left already.
     fault.since = oneIn(random, 2) ? Fault::Since::kStopped : Fault::Since::kFirstTrained;
     fault.at = upTo(random, milliseconds(40));
     fault.target = oneIn(random, 2) ? 0 : static_cast<uint32_t>(random.below(plan.ps_tasks));
@@ -298,8 +300,8 @@ void drawMissedBackups(Random& random, Plan& plan) {
   sortFaults(faults);
 }
 
-// Who starts the tasks. dtf-launch starts a lost ps again, whether or not anything holds its
-// values; the simulated chief doesn't look after those that nobody saves.
+// Draws the starter of the tasks. dtf-launch starts a lost ps again even if no task holds its
+// values; the simulated chief does not supervise values that are not saved.
 void drawLaunch(Random& random, Plan& plan) {
   const bool ps_lost = std::any_of(plan.lives.begin(), plan.lives.end(), [](const Life& life) {
     return life.has(Fault::Kind::kKillPs) || life.has(Fault::Kind::kFreezePs);
@@ -350,7 +352,7 @@ Plan makeSeededPlan(uint64_t seed) {
     plan.snapshot_every_steps = 1 + durability.below(4);
   else if (plan.ps_tasks > 1 && plan.checkpoints && oneIn(durability, 2))
     plan.replicas = true;
-  // Kills of ps are rare above: they were the end of a job.
+  // Kills of ps are rare above, because once they ended every job.
   while (plan.psComeBack() && oneIn(recovery, 2)) {
     Fault fault = drawFault(recovery, plan);
     fault.kind = Fault::Kind::kKillPs;
@@ -362,7 +364,7 @@ Plan makeSeededPlan(uint64_t seed) {
   drawManyLosses(losses, plan);
   Random in_between = streamOf(seed, Stream::kLossesInBetween);
   drawLossesInBetween(in_between, plan);
-  // Nobody needs them where no ps is lost: those seeds are for what else may go wrong.
+  // Snapshots are not needed where no ps is lost: those seeds are for other faults.
   if (std::none_of(plan.lives.begin(), plan.lives.end(),
                    [](const Life& life) { return life.has(Fault::Kind::kKillPs); }))
     plan.snapshot_every_steps = 0;
@@ -382,8 +384,17 @@ Plan makeSeededPlan(uint64_t seed) {
 
 }  // namespace
 
-Plan makePlan(uint64_t seed) {
+Plan makePlanOfSteps(uint64_t seed) {
   return seed >= kFirstEndPlan ? makeEndPlan(seed - kFirstEndPlan) : makeSeededPlan(seed);
+}
+
+Plan makePlan(uint64_t seed) {
+  Plan plan = makePlanOfSteps(seed);
+  Random epochs = streamOf(seed, Stream::kEpochs);
+  if (oneIn(epochs, 3)) drawEpochs(epochs, plan);
+  Random hosts = streamOf(seed, Stream::kHosts);
+  if (oneIn(hosts, 4)) drawHosts(hosts, plan);
+  return plan;
 }
 
 }  // namespace dtf::sim

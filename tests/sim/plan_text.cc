@@ -1,4 +1,4 @@
-// What a plan is, in words: of a seed that broke a promise, somebody reads this.
+// Prints a plan in words, for the reader of a seed that broke a promise.
 
 #include <fmt/format.h>
 
@@ -17,10 +17,14 @@ const char* momentText(Fault::Since since) {
       return "when all go back";
     case Since::kPsIsBack:
       return "when a lost ps is there again";
+    case Since::kTrainsOn:
+      return "when two steps were made since a loss";
     case Since::kAllJoined:
       return "when all workers have joined";
     case Since::kFollowerUpdates:
       return "when ps/1 makes a step";
+    case Since::kPartDone:
+      return "when a worker has done its part";
     case Since::kStopped:
       return "when it was told to stop";
     case Since::kLastSave:
@@ -87,11 +91,16 @@ std::string Fault::text() const {
 
 std::string Plan::text() const {
   std::string text = fmt::format(
-      "seed {}: {} ps, {} workers, {}, {} steps{}{}{}{}{}{}{}{}{}{}\n", seed, ps_tasks, workers,
+      "seed {}: {} ps, {} workers{}, {}, {} steps{}{}{}{}{}{}{}{}{}{}{}\n", seed, ps_tasks, workers,
+      workers_host ? ", which host shards" : "",
       sync() ? fmt::format("sync of {}", aggregate)
              : fmt::format("{}{}", bounded() ? fmt::format("bounded by {}", staleness) : "async",
                            overlaps() ? ", overlapped" : ""),
-      steps, shares_memory ? ", shared memory" : "", streamsGradients() ? ", streamed" : "",
+      steps,
+      epochs > 0 ? fmt::format(" in {} epochs of {} examples in batches of {}", epochs, examples,
+                               batch_size)
+                 : "",
+      shares_memory ? ", shared memory" : "", streamsGradients() ? ", streamed" : "",
       narrows ? ", as bfloat16" : "", slow_updates ? ", slow updates" : "",
       echo_share > 0 ? ", late repeats" : "", early_echo_share > 0 ? ", early repeats" : "",
       early_timeouts ? ", early timeouts" : "", network.slow_share > 0 ? ", slow chunks" : "",

@@ -19,7 +19,7 @@
 
 namespace dtf::sim {
 
-// What the scheduler knows of one process of the cluster.
+// The scheduler's state of one process of the cluster.
 struct Process {
   explicit Process(std::string process_name) : name(std::move(process_name)) {}
   const std::string name;  // "worker/1.0": its first process
@@ -29,7 +29,7 @@ struct Process {
 using ProcessRef = std::shared_ptr<Process>;
 
 // Owns: the events.
-// Threads: one, with the kj::EventLoop whose port this is.
+// Threads: one, with the kj::EventLoop that has this as its port.
 // Blocks: never; wait() makes the next event happen.
 class Scheduler final : public kj::EventPort, public Clock {
  public:

@@ -13,7 +13,7 @@ namespace dtf::sim {
 
 namespace {
 
-// From a failure that nothing mends to the end of the job: two seconds of grace, and some.
+// From a fatal failure to the end of the job: two seconds of grace, and some.
 constexpr Duration kFailureEndsWithin = std::chrono::seconds(5);
 
 std::vector<TaskId> tasksOf(const Plan& plan) {
@@ -33,14 +33,14 @@ launcher::MonitorLimits limitsFor(const Plan& plan, uint32_t restarts_max) {
   return limits;
 }
 
-// As the table of exit codes in launcher/USING.md has it.
+// Follows the table of exit codes in launcher/USING.md.
 bool neverStartedAgain(const launcher::ExitStatus& status) {
   const int code = status.shellCode();
   for (const ErrorCode never :
        {ErrorCode::kTrainingFailed, ErrorCode::kUsage, ErrorCode::kBadData, ErrorCode::kCannotWrite,
         ErrorCode::kPermission, ErrorCode::kBadConfig, ErrorCode::kDeadline})
     if (code == exitCode(never)) return true;
-  return code == 128 + SIGTERM;  // told to end
+  return code == 128 + SIGTERM;  // SIGTERM was the request to end
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ bool neverStartedAgain(const launcher::ExitStatus& status) {
 SimLauncher::SimLauncher(const Plan& plan, uint32_t restarts_max, const Clock& clock, Hooks hooks)
     : clock_(clock),
       hooks_(std::move(hooks)),
-      backups_(plan.hasBackups() ? plan.workers - plan.aggregate : 0),
+      backups_(plan.hasBackups() && !plan.workers_host ? plan.workers - plan.aggregate : 0),
       limits_(limitsFor(plan, restarts_max)),
       monitor_(tasksOf(plan), clock, limits_),
       seen_(monitor_.size()) {}
@@ -75,7 +75,7 @@ void SimLauncher::onReady(TaskId id) {
   monitor_.onReady(taskOf(id));
 }
 
-// More ends within the time of a whole budget than there are restarts in one.
+// More ends within the refill time of a budget than it has restarts.
 bool SimLauncher::overBudget(const Seen& seen) const {
   const size_t count = seen.ends.size();
   const size_t max = limits_.restarts.max;
@@ -83,7 +83,7 @@ bool SimLauncher::overBudget(const Seen& seen) const {
          seen.ends[count - 1] - seen.ends[count - 1 - max] <= limits_.restarts.refill;
 }
 
-// A backup worker whose budget is spent: steps are made without it.
+// A backup worker whose budget is spent: the job makes its steps without it.
 bool SimLauncher::canMiss(TaskId id, const launcher::ExitStatus& status) const {
   const Seen& seen = seen_[taskOf(id)];
   const bool is_backup = id.job == JobKind::kWorker && id != kChief && seen.was_ready;

@@ -1,8 +1,8 @@
 #pragma once
 
-// dtf-launch over simulated processes: the launcher's own decisions (launcher/task_monitor.h), told
-// what happens to the processes of this world, and carried out there. And what launcher/USING.md
-// promises of them, in words of its own: a mistake in the launcher is to be seen.
+// dtf-launch over simulated processes: it reports their events to the launcher's own decision code
+// (launcher/task_monitor.h), and carries out the decisions in this world. It also checks the
+// promises of launcher/USING.md with code of its own, so that it finds a mistake in the launcher.
 
 #include <functional>
 #include <optional>
@@ -27,16 +27,16 @@ class SimLauncher {
   };
   static constexpr Duration kTick = std::chrono::milliseconds(50);
 
-  // `restarts_max`: of one task; the plan's, or what there is room for.
+  // `restarts_max`: for each task; the plan's, or as many as the ledger has room for.
   SimLauncher(const Plan& plan, uint32_t restarts_max, const Clock& clock, Hooks hooks);
 
   void onStarted(TaskId id);
   void onReady(TaskId id);
-  // The process has ended: with that status, and perhaps saying why.
+  // The process has ended with that status, and perhaps with an error.
   void onEnded(TaskId id, launcher::ExitStatus status, const std::optional<Error>& said);
   // A ps has given up that process of the worker, counted from 0.
   void onLost(TaskId worker, uint32_t process);
-  // The chief's, saved where the job saves. `is_done`: of all steps.
+  // The chief has its result, saved where the job saves. `is_done`: all steps were done.
   void onResult(bool is_done);
   void onStopRequest();  // SIGTERM
   void tick();           // every kTick
@@ -47,19 +47,18 @@ class SimLauncher {
   bool finished() const { return monitor_.finished(); }
   bool stopping() const { return monitor_.stopping(); }
   bool hasResult() const { return has_result_; }
-  // Something happened that no restart mends, or more often than the budget allows: the job may
-  // fail.
+  // A failure that no restart mends, or more failures than the budget allows: the job may fail.
   bool mayFail() const { return may_fail_; }
   uint32_t missed() const { return missed_; }  // workers, for good
   bool gaveUp() const { return monitor_.outcome() == launcher::Outcome::kFailed; }
-  // After the end: complains unless what it says of the job is so.
+  // After the end: complains if the launcher's outcome contradicts the arguments.
   void judge(bool must_finish, bool has_result) const;
 
  private:
   struct Seen {  // of one task
     bool was_ready = false;
     std::vector<TimePoint> ends;
-    bool ended_for_good = false;  // nothing that a restart mends
+    bool ended_for_good = false;  // by an end that no restart mends
     bool missed = false;          // the job is to go on without it
   };
   size_t taskOf(TaskId id) const;

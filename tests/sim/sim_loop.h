@@ -9,7 +9,7 @@
 
 namespace dtf::sim {
 
-// What every simulated task runs in.
+// The world that every simulated task runs in.
 struct Environment {
   Scheduler& scheduler;
   Network& network;
@@ -18,7 +18,7 @@ struct Environment {
 };
 
 // One loop of one process.
-// Borrows: what `environment` names.
+// Borrows: the parts of `environment`.
 class SimLoop final : public net::Loop {
  public:
   SimLoop(const Environment& environment, ProcessRef process)

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/base/check.h"
-#include "daemons/psd/checkpoint_service.h"
+#include "common/host/checkpoint_service.h"
 #include "tests/sim/sim_supervisor.h"
 
 namespace dtf::sim {
@@ -11,14 +11,14 @@ namespace dtf::sim {
 namespace {
 
 // Runs an update a while later, in two parts.
-class SlowRunner final : public ps::UpdateRunner {
+class SlowRunner final : public optimizer::UpdateRunner {
  public:
   SlowRunner(const Environment& environment, ProcessRef process, std::function<void()> on_update)
       : environment_(environment), process_(std::move(process)), on_update_(std::move(on_update)) {}
   ~SlowRunner() override {
     for (const uint64_t id : events_) environment_.scheduler.cancel(id);
   }
-  void start(std::shared_ptr<ps::UpdateJob> job, std::function<void()> done) override {
+  void start(std::shared_ptr<optimizer::UpdateJob> job, std::function<void()> done) override {
     on_update_();
     const Duration delay(static_cast<int64_t>(environment_.random.below(5'000'000)));
     events_.push_back(environment_.scheduler.after(delay, process_, [job, done = std::move(done)] {
@@ -36,7 +36,7 @@ class SlowRunner final : public ps::UpdateRunner {
   std::vector<uint64_t> events_;
 };
 
-// The disk of a host that has the ps's memory, and nothing of the chief's run directory.
+// A disk that shares the memory of a ps's host, but not the chief's run directory.
 class DiskElsewhere final : public FileSystem {
  public:
   explicit DiskElsewhere(FileSystem& disk) : disk_(disk) {}
@@ -70,6 +70,8 @@ cluster::JobSpec jobOf(const Plan& plan) {
   for (uint32_t i = 0; i < plan.ps_tasks; ++i)
     job.cluster.ps.emplace_back().address = {fmt::format("ps{}", i), 1};
   job.cluster.worker.resize(plan.workers);
+  for (uint32_t i = 0; i < plan.workers && plan.workers_host; ++i)
+    job.cluster.worker[i].address = {fmt::format("worker{}", i), 1};
   if (plan.replicas) job.durability.kind = cluster::Durability::kReplica;
   return job;
 }
@@ -84,26 +86,30 @@ SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index, u
       data_(environment, process_),
       own_disk_(plan.gather ? std::make_unique<DiskElsewhere>(environment.disk) : nullptr) {
   cluster::TaskOptions task;
-  task.task = {JobKind::kPs, index};
+  task.task = {JobKind::kPs, index};  // also of a worker, as in HostedShard
   task.job = jobOf(plan);
   task.attempt = plan.launched ? attempt : 0;
   task.finished_workers = std::move(finished_workers);
-  const std::string address = task.job.cluster.ps[index].address.str();
+  const std::string address = task.job.cluster.hosts()[index].address.str();
   checkpoint::SnapshotPlace memory;
   if (plan.snapshot_every_steps > 0) memory.folder = kHostMemory;
   FileSystem& disk = own_disk_ ? *own_disk_ : environment.disk;
-  server_ = std::make_unique<psd::PsServer>(task, control_, data_, data_, disk, memory);
+  server_ = std::make_unique<host::PsServer>(task, control_, data_, data_, disk, memory);
   server_->startData(std::make_unique<SlowRunner>(environment, process_, std::move(on_update)));
-  server_->start([this, address] { environment_.network.close(address); },
-                 [this, on_ended = std::move(on_ended)] {
-                   if (ended_) return;
-                   ended_ = true;
-                   // As PsProcess does.
-                   const psd::CheckpointOptions& kept = server_->options().checkpoint;
-                   if (server_->endedWell()) psd::forgetSnapshots(kept);
-                   environment_.scheduler.after({}, process_,
-                                                [this, on_ended] { on_ended(*this); });
-                 });
+  // The port of a worker stays open for as long as its process lives.
+  const bool is_worker = plan.host(index).job == JobKind::kWorker;
+  server_->start(
+      [this, address, is_worker] {
+        if (!is_worker) environment_.network.close(address);
+      },
+      [this, on_ended = std::move(on_ended)] {
+        if (ended_) return;
+        ended_ = true;
+        // Mirrors PsProcess.
+        const host::CheckpointOptions& kept = server_->options().checkpoint;
+        if (server_->endedWell()) host::forgetSnapshots(kept);
+        environment_.scheduler.after({}, process_, [this, on_ended] { on_ended(*this); });
+      });
   environment.network.listen(
       address, process_,
       [this](Network::Stream stream, net::ConnectionKind kind, const std::string& peer) {

@@ -4,20 +4,22 @@
 
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
-#include "common/wire/shard_calls.h"
-#include "common/wire/staying_calls.h"
+#include "common/wire/checkpoint/shard_calls.h"
+#include "common/wire/checkpoint/staying_calls.h"
+#include "tests/sim/sim_ps.h"
 
 namespace dtf::sim {
 
-// As RpcCheckpointClient: here a fiber waits, there a thread.
+// Like RpcCheckpointClient, but a fiber waits in place of a thread.
 class SimSupervisor::Client final : public checkpoint::CheckpointClient,
                                     public checkpoint::ShardTransfer {
  public:
   Client(wire::CheckpointCalls& calls, const Hooks& hooks)
       : calls_(calls), shards_(calls), staying_(*this, calls), hooks_(hooks) {}
+  ~Client() noexcept override {}  // kj's promises may throw at their end
   void useScope(kj::WaitScope& scope) { scope_ = &scope; }
 
-  std::vector<checkpoint::HeldValues> held() override { return await(calls_.open()); }
+  std::vector<checkpoint::PsState> held() override { return await(calls_.open()); }
   std::vector<CutPosition> positions(bool hold) override { return await(calls_.positions(hold)); }
   void releaseHold() override { await(calls_.releaseHold()); }
   void startCut(const CutPosition& position, uint64_t epoch) override {
@@ -31,8 +33,8 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient,
     return await(calls_.save(folder, position));
   }
   std::vector<checkpoint::KeptSnapshot> snapshot(
-      const checkpoint::SnapshotName& name, const CutPosition& position,
-      const std::optional<checkpoint::SnapshotName>& keep) override {
+      const checkpoint::CutName& name, const CutPosition& position,
+      const std::optional<checkpoint::CutName>& keep) override {
     return await(calls_.snapshot(name, position, keep));
   }
   void forgetSnapshots() override { await(calls_.forgetSnapshots()); }
@@ -163,7 +165,7 @@ SimSupervisor::~SimSupervisor() noexcept(false) {
   if (runner_) runner_->cancel();
 }
 
-std::optional<uint64_t> SimSupervisor::begin(const ps::ModelDeclaration& model,
+std::optional<uint64_t> SimSupervisor::begin(const arena::ModelDeclaration& model,
                                              Incarnation incarnation, kj::WaitScope& scope) {
   client_->useScope(scope);
   if (checkpointer_) return checkpointer_->start();
@@ -171,10 +173,14 @@ std::optional<uint64_t> SimSupervisor::begin(const ps::ModelDeclaration& model,
   if (plan_.checkpoints) options.spec = plan_.checkpoint;
   options.snapshots = plan_.snapshot_every_steps > 0;
   options.reached_step = reached_step_;
+  options.epochs = plan_.epochs;
   options.replicas = plan_.replicas;
   options.gather = plan_.gather;
   options.stay = plan_.stay;
-  for (uint32_t i = 0; i < plan_.ps_tasks; ++i) options.ps_hosts.push_back(fmt::format("ps{}", i));
+  const cluster::JobSpec job = jobOf(plan_);
+  options.hosts = job.cluster.shardHosts();
+  for (const cluster::TaskSpec& host : job.cluster.hosts())
+    options.ps_hosts.push_back(host.address.host);
   checkpointer_ = std::make_unique<train::Checkpointer>(environment_.disk, loop_.clock(), *client_,
                                                         model, std::move(options));
   return checkpointer_->start();
@@ -193,8 +199,9 @@ void SimSupervisor::start(const kj::FiberPool& fibers, kj::WaitScope& scope) {
   train::SaveSchedule schedule{std::nullopt, plan_.snapshot_every_steps};
   if (plan_.checkpoints) schedule.checkpoint = plan_.checkpoint;
   supervisor_ = std::make_unique<train::Supervisor>(
-      *checkpointer_, schedule, plan_.sync() ? ps::CutKind::kAtStep : ps::CutKind::kHeld,
-      loop_.clock(), std::move(events), runner_.get());
+      *checkpointer_, schedule,
+      plan_.sync() ? replication::CutKind::kAtStep : replication::CutKind::kHeld, loop_.clock(),
+      std::move(events), runner_.get());
   if (replaced_) supervisor_->onPsReplaced();
 }
 
@@ -203,7 +210,7 @@ void SimSupervisor::onPsReplaced() {
   if (supervisor_) supervisor_->onPsReplaced();
 }
 
-void SimSupervisor::onStep(const ps::StepState& state) {
+void SimSupervisor::onStep(const replication::StepState& state) {
   const uint64_t failed = supervisor_->status().failed;
   supervisor_->onStep(state);
   if (supervisor_->status().failed > failed)

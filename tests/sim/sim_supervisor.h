@@ -10,7 +10,7 @@
 #include <string>
 
 #include "common/train/supervisor.h"
-#include "common/wire/checkpoint_calls.h"
+#include "common/wire/checkpoint/checkpoint_calls.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/sim_loop.h"
 
@@ -40,7 +40,7 @@ class SimSupervisor {
 
   // Nullopt when the ps hold values: from the checkpoint of step restoredStep(), from an earlier
   // chief, or initial ones that were brought. Else the epoch of these: they are due.
-  std::optional<uint64_t> begin(const ps::ModelDeclaration& model, Incarnation incarnation,
+  std::optional<uint64_t> begin(const arena::ModelDeclaration& model, Incarnation incarnation,
                                 kj::WaitScope& scope);
   std::optional<uint64_t> restoredStep() const {
     if (!checkpointer_->goesOn().resumed) return std::nullopt;
@@ -50,7 +50,7 @@ class SimSupervisor {
   // From now on checkpoints are saved when they are due. `scope` is the training fiber's.
   void start(const kj::FiberPool& fibers, kj::WaitScope& scope);
   void onPsReplaced();
-  void onStep(const ps::StepState& state);
+  void onStep(const replication::StepState& state);
   // When all workers are at rest. False: it could not be written, or the job keeps no checkpoints.
   bool saveAtRest();
 

@@ -6,99 +6,29 @@
 
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
-#include "common/ps/barrier.h"
+#include "common/replication/barrier.h"
+#include "common/replication/replication_rules.h"
+#include "common/train/epochs.h"
 #include "common/train/step_loop.h"
+#include "tests/sim/sim_client.h"
 #include "tests/sim/sim_ps.h"
 #include "tests/sim/sim_supervisor.h"
 
 namespace dtf::sim {
 
-// The blocking client, as RpcParameterClient is: here the fiber waits, there a thread.
-class SimClient final : public ps::ParameterClient {
- public:
-  SimClient(wire::ControlCalls& control, wire::DataCalls& data, kj::WaitScope& scope)
-      : control_(control), data_(data), scope_(scope) {}
-  ~SimClient() noexcept override =
-      default;  // kj's promises may throw at their end: nobody could go on
-
-  template <class T>
-  T await(kj::Promise<T> promise) {
-    try {
-      return promise.wait(scope_);
-    } catch (const kj::Exception& exception) {
-      throw net::toError(exception);
-    }
-  }
-
-  void declare(const ps::ModelDeclaration& declaration) override {
-    await(control_.opened());
-    await(control_.declare(declaration));
-    await(data_.open(declaration));
-  }
-  void initialise(std::span<const std::span<const float>> shards, uint64_t epoch) override {
-    await(data_.initialise(shards, epoch));
-  }
-  void waitInitialised() override { await(control_.waitInitialised()); }
-  ps::StepState pull() override { return await(data_.pull()); }
-  const float* parameters(uint32_t ps_task) const override { return data_.parameters(ps_task); }
-  void pullAverages() override { await(data_.pullAside(false)); }
-  const float* averages(uint32_t ps_task) const override { return data_.aside(ps_task); }
-  float* gradients(uint32_t ps_task) override { return data_.gradients(ps_task); }
-  void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) override {
-    data_.setRows(ps_task, row_counts);
-  }
-  bool bringsRows() const override { return true; }
-  void wantRows(uint32_t ps_task, const ps::RowSet& rows) override {
-    data_.wantRows(ps_task, rows);
-  }
-  void pullWhole() override { await(data_.pullAside(true)); }
-  const float* whole(uint32_t ps_task) const override { return data_.aside(ps_task); }
-  GradientPlace placeOf(uint32_t ps_task) {
-    return {[this, ps_task](auto row_counts) { data_.setRows(ps_task, row_counts); },
-            [this, ps_task] { return data_.gradients(ps_task); }};
-  }
-  ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override {
-    return await(data_.exchange(step, batch, loss));
-  }
-  void startExchange(uint64_t step, uint32_t batch, float loss) override {
-    data_.turn();
-    exchange_ = data_.exchange(step, batch, loss).eagerlyEvaluate(nullptr);
-  }
-  ps::StepState finishExchange() override { return await(kj::mv(exchange_)); }
-  bool streamsGradients() const override { return true; }
-  void startPush(uint64_t step, uint32_t batch, float loss) override {
-    data_.startPush();
-    exchange_ = data_.exchange(step, batch, loss).eagerlyEvaluate(nullptr);
-  }
-  void gradientsWritten(std::span<const uint64_t> elements) override {
-    data_.gradientsWritten(elements);
-    data_.sendMore();
-  }
-  ps::StepState finishPush() override {
-    KJ_DEFER(data_.endPush());
-    return await(kj::mv(exchange_));
-  }
-  void abandonPush(const Error& why) override {
-    data_.fail(why);
-    data_.endPush();
-  }
-  void barrier(std::string_view name) override { await(control_.barrier(name)); }
-  void finish() override { await(control_.finish()); }
-
- private:
-  wire::ControlCalls& control_;
-  wire::DataCalls& data_;
-  kj::WaitScope& scope_;
-  kj::Promise<ps::StepState> exchange_ = nullptr;  // while its worker computes
-};
-
 namespace {
 
-// dtf-launch counts the starts; by hand the time of day tells.
+// dtf-launch counts the starts; by hand the time of day orders them.
 Incarnation incarnationOf(const Plan& plan, uint32_t number, TimePoint now) {
   using Ticks = std::chrono::duration<uint64_t, std::ratio<1, 256>>;
   const auto ticks = std::chrono::duration_cast<Ticks>(now.time_since_epoch()).count();
   return Incarnation::of(plan.launched ? number + 1 : 0, ticks, static_cast<uint8_t>(number));
+}
+
+std::optional<cluster::BatchPlan> batchPlanOf(const Plan& plan,
+                                              const arena::ModelDeclaration& model) {
+  if (plan.epochs == 0) return std::nullopt;
+  return replication::epochPlan(model.replication, plan.workers, plan.examples, plan.batch_size);
 }
 
 wire::RpcClientOptions clientOptions(const Plan& plan, uint32_t rank, Incarnation incarnation,
@@ -106,9 +36,9 @@ wire::RpcClientOptions clientOptions(const Plan& plan, uint32_t rank, Incarnatio
   const cluster::JobSpec job = jobOf(plan);
   wire::RpcClientOptions options;
   options.link = wire::linkOptions(job, {JobKind::kWorker, rank}, incarnation);
-  options.ps = wire::addressesOf(job.cluster.ps);
+  options.ps = wire::addressesOf(job.cluster.hosts());
   options.link.share_from_bytes = plan.shares_memory ? std::optional<uint64_t>(0) : std::nullopt;
-  options.link.rows_share_max = 2;  // with their ids all are twice as large as the table
+  options.link.rows_share_max = 2;  // all rows with their ids are twice as large as the table
   options.link.stream_from_bytes =
       plan.streamsGradients() ? std::optional<uint64_t>(0) : std::nullopt;
   options.on_replaced = [on_replaced](uint32_t) { on_replaced(); };
@@ -130,6 +60,7 @@ SimWorker::SimWorker(const Environment& environment, const Plan& plan, Ledger& l
       control_loop_(environment, process_),
       data_loop_(environment, process_),
       model_(plan.model(ledger.elements())),
+      batches_(batchPlanOf(plan, model_)),
       options_(clientOptions(plan, rank, incarnationOf(plan, number, environment.scheduler.now()),
                              [this] {
                                if (supervisor_) supervisor_->onPsReplaced();
@@ -142,6 +73,9 @@ SimWorker::SimWorker(const Environment& environment, const Plan& plan, Ledger& l
   };
   events.on_broken = [this](uint32_t ps, const Error& why) {
     data_loop_.post([this, ps, why] { data_->onBroken(ps, why); });
+  };
+  events.on_awaited = [this](uint32_t ps, const wire::Awaited& awaited) {
+    data_loop_.post([this, ps, awaited] { data_->setAwaited(ps, awaited); });
   };
   control_ = std::make_unique<wire::ControlCalls>(control_loop_, options_, std::move(events));
   training_ = fibers
@@ -168,7 +102,7 @@ SimWorker::~SimWorker() noexcept(false) {
   data_ = nullptr;
 }
 
-// As RpcParameterClient does.
+// Mirrors RpcExchangeClient.
 void SimWorker::ask(uint32_t ps, uint64_t question) {
   control_loop_.post([this, ps, question] {
     control_->hear(ps, [this, ps, question] {
@@ -179,7 +113,7 @@ void SimWorker::ask(uint32_t ps, uint64_t question) {
 
 std::vector<const float*> SimWorker::arenas() const {
   std::vector<const float*> arenas;
-  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) arenas.push_back(data_->parameters(ps));
+  for (uint32_t ps = 0; ps < plan_.shards(); ++ps) arenas.push_back(data_->parameters(ps));
   return arenas;
 }
 
@@ -203,7 +137,7 @@ GradientPlace SimWorker::echoPlace() {
 void SimWorker::echo(const Push& push) {
   if (echoing_) return;
   echoing_ = true;
-  ledger_.writeGradient(push, echoPlace());
+  ledger_.writeGradient(push, weightsOf(push), echoPlace());
   const Duration delay(static_cast<int64_t>(environment_.random.below(3'000'000)));
   echo_ = data_loop_.timer()
               .afterDelay(net::toKj(delay))
@@ -211,7 +145,7 @@ void SimWorker::echo(const Push& push) {
                 repeated_ = true;
                 return echo_link_->exchange({push.step, push.batch, 0, due.epoch, due.progress});
               })
-              .then([](ps::StepState) {}, [](kj::Exception&&) {})
+              .then([](replication::StepState) {}, [](kj::Exception&&) {})
               .then([this, push] {
                 ledger_.eraseGradient(push, echoPlace());
                 echoing_ = repeated_ = false;
@@ -219,91 +153,121 @@ void SimWorker::echo(const Push& push) {
               .eagerlyEvaluate(nullptr);
 }
 
-// What TrainingLoop is in a workerd: the loop is the same.
+// Takes the place of workerd's TrainingLoop; the loop itself is the same.
 class SimWorker::Steps final : public train::StepWorker {
  public:
   Steps(SimWorker& worker, SimClient& client) : worker_(worker), client_(client) {}
 
-  void onFirst(const ps::StepState& state) override {
+  void onFirst(const replication::StepState& state) override {
     worker_.ledger_.onParameters(worker_.rank_, worker_.number_, state, worker_.arenas());
   }
-  void onDue(const ps::StepState& state) override {
+  void onDue(const replication::StepState& state) override {
     if (worker_.supervisor_) worker_.supervisor_->onStep(state);
   }
-  float compute(const ps::StepState& due) override {
-    has_started_push_ = false;
+  float compute(const replication::StepState& due) override {
+    has_begun_exchange_ = false;
     if (!hasRowsOf(due))
       worker_.ledger_.complain(fmt::format("{} computes step {} with other rows",
                                            worker_.process_->name, due.next_step));
-    if (worker_.plan_.streamsGradients()) {
-      startPush(due);
+    const Push push = worker_.pushOf(due);
+    if (worker_.isEmpty(push)) return 0;  // as in TrainingLoop::compute()
+    if (worker_.plan_.streamsGradients() && isUnweighed(worker_.weightsOf(push))) {
+      computeStreamed(due);
     } else {
       worker_.compute(client_);
     }
     return worker_.loss();
   }
-  bool hasStartedPush() const override { return has_started_push_; }
-  void beforePush(const ps::StepState& due) override {
-    if (hasStartedPush()) return;
+  bool hasBegunExchange() const override { return has_begun_exchange_; }
+  void beforePush(const replication::StepState& due) override {
+    if (hasBegunExchange()) return;
     worker_.due_ = due;
     worker_.beforePush(client_, worker_.pushOf(due));
     if (worker_.plan_.namesRows()) nameRows(due.next_step + 1);
+    if (worker_.ledger_.endsPart(worker_.pushOf(due)))
+      worker_.hooks_.on_moment(worker_, Fault::Since::kPartDone, false);
   }
-  bool hasRowsOf(const ps::StepState& due) override {
+  bool hasRowsOf(const replication::StepState& due) override {
     return !worker_.plan_.namesRows() || named_for_ == due.next_step;
   }
-  void wantRowsOf(const ps::StepState& due) override { nameRows(due.next_step); }
+  void wantRowsOf(const replication::StepState& due) override { nameRows(due.next_step); }
   void beforeFirst() override { named_for_.reset(); }
-  void onRows(const ps::StepState& state) override {
+  void onRows(const replication::StepState& state) override {
     worker_.ledger_.onParameters(worker_.rank_, worker_.number_, state, worker_.arenas());
   }
-  void onWentBack(const ps::StepState& state) override {
+  void onWentBack(const replication::StepState& state) override {
     worker_.hooks_.log(
         fmt::format("{} went back to step {}", worker_.process_->name, state.next_step));
     worker_.ledger_.onParameters(worker_.rank_, worker_.number_, state, worker_.arenas());
   }
-  void onAnswer(const ps::StepState& due, const ps::StepState& state) override {
+  void onAnswer(const replication::StepState& due, const replication::StepState& state) override {
     worker_.afterPush(client_, worker_.pushOf(due), state);
   }
 
  private:
-  // Of the batch of that step all of them: what comes is judged whole.
+  // Names all rows for that step, because the ledger judges whole arenas.
   void nameRows(uint64_t step) {
     named_for_ = step;
     const auto rows = static_cast<uint32_t>(worker_.ledger_.elements());
-    ps::RowSet all{{rows}, std::vector<uint32_t>(rows)};
+    arena::RowSet all{{rows}, std::vector<uint32_t>(rows)};
     std::iota(all.ids.begin(), all.ids.end(), 0);
-    for (uint32_t ps = 0; ps < worker_.plan_.ps_tasks; ++ps) client_.wantRows(ps, all);
+    for (uint32_t ps = 0; ps < worker_.plan_.shards(); ++ps)
+      client_.setRows(exchange::RowsOf::kParameters, ps, all);
+  }
+
+  // Mirrors TrainingLoop::listenerFor().
+  static bool isUnweighed(const BatchWeights& weights) {
+    return weights.gradient == 1 && weights.rows == 1;
   }
 
   // Until the batch is computed the arenas have the gradient of the one before.
-  void startPush(const ps::StepState& due) {
+  void computeStreamed(const replication::StepState& due) {
     worker_.due_ = due;
-    client_.startPush(due.next_step, due.next_batch, worker_.loss());
-    has_started_push_ = true;
+    client_.begin(due.next_step, due.next_batch, worker_.loss(), exchange::Gradient::kGrowing);
+    has_begun_exchange_ = true;
     worker_.compute(client_);
     worker_.beforePush(client_, worker_.pushOf(due));
-    client_.gradientsWritten(
-        std::vector<uint64_t>(worker_.plan_.ps_tasks, worker_.ledger_.elements()));
+    client_.written(std::vector<uint64_t>(worker_.plan_.shards(), worker_.ledger_.elements()));
   }
 
   SimWorker& worker_;
   SimClient& client_;
-  bool has_started_push_ = false;
-  std::optional<uint64_t> named_for_;  // the step for which rows were asked for last
+  bool has_begun_exchange_ = false;
+  std::optional<uint64_t> named_for_;  // the step of the last request for rows
 };
 
-Push SimWorker::pushOf(const ps::StepState& due) const {
+// Mirrors TrainingLoop::batchOf().
+uint64_t SimWorker::numberOf(const Push& push) const {
+  const uint32_t of_step = replication::batchesOfOrderStep(model_.replication, plan_.workers);
+  return cluster::globalBatch(push.step, push.batch, rank_, plan_.workers, of_step);
+}
+
+bool SimWorker::isEmpty(const Push& push) const {
+  if (!batches_) return false;
+  const cluster::BatchRange range = batches_->range(numberOf(push));
+  ledger_.onBatch(push, range);
+  return range.count == 0;
+}
+
+// Mirrors TrainingLoop::finishGradients().
+BatchWeights SimWorker::weightsOf(const Push& push) const {
+  if (!batches_) return {};
+  const uint64_t number = numberOf(push);
+  return {static_cast<float>(batches_->weight(number)),
+          static_cast<float>(train::rowWeight(*batches_, number))};
+}
+
+Push SimWorker::pushOf(const replication::StepState& due) const {
   return {rank_, number_, due.next_step, due.next_batch};
 }
 
-// The arenas still have what was pushed from them before; where exchanges overlap there are two of
-// each, in turns.
+// An arena still holds its last push, which is erased first. Where exchanges overlap, each ps has
+// two arenas, used in turns.
 void SimWorker::beforePush(SimClient& client, const Push& push) {
   std::optional<Push>& written = written_[plan_.overlaps() ? pushes_++ % 2 : 0];
-  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) {
+  for (uint32_t ps = 0; ps < plan_.shards(); ++ps) {
     if (written) ledger_.eraseGradient(*written, client.placeOf(ps));
-    ledger_.writeGradient(push, client.placeOf(ps));
+    ledger_.writeGradient(push, weightsOf(push), client.placeOf(ps));
   }
   written = push;
   if (fenced_) ledger_.forbid(push);
@@ -311,14 +275,16 @@ void SimWorker::beforePush(SimClient& client, const Push& push) {
   if (echo_draw_ < plan_.early_echo_share) echo(push);
 }
 
-void SimWorker::afterPush(SimClient& client, const Push& push, const ps::StepState& state) {
+void SimWorker::afterPush(SimClient& client, const Push& push,
+                          const replication::StepState& state) {
   hooks_.log(fmt::format("{} {} {} -> step {} batch {}{}", process_->name,
-                         state.outcome == ps::Outcome::kApplied  ? "applied"
-                         : state.outcome == ps::Outcome::kQueued ? "queued"
-                                                                 : "stale",
+                         state.outcome == replication::Outcome::kApplied  ? "applied"
+                         : state.outcome == replication::Outcome::kQueued ? "queued"
+                                                                          : "stale",
                          push.text(), state.next_step, state.next_batch,
                          state.done ? ", done" : ""));
   ledger_.onAnswer(push, state, arenas());
+  hooks_.on_step();
   const bool early = echo_draw_ < plan_.early_echo_share;
   if (!early && echo_draw_ < plan_.early_echo_share + plan_.echo_share) echo(push);
 }
@@ -334,22 +300,23 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
   joined_ = true;
   hooks_.on_joined(*this);
   if (plan_.echo_share + plan_.early_echo_share > 0) {
-    echo_ps_ = static_cast<uint32_t>(environment_.random.below(plan_.ps_tasks));
-    // Its gradients travel: a ps goes on with the one that came first, in whose arena a worker that
-    // repeats it has it still. This one erases its own when it gives way.
+    echo_ps_ = static_cast<uint32_t>(environment_.random.below(plan_.shards()));
+    // The echo link does not share memory. A ps continues with the first copy of a repeated
+    // gradient and reads it from that copy's arena, where a repeating worker still has it. This one
+    // erases its arena when it gives way.
     wire::LinkOptions link = options_.link;
     link.share_from_bytes = std::nullopt;
     echo_link_ = std::make_unique<wire::PsDataLink>(
         data_loop_, std::move(link), echo_ps_, options_.ps[echo_ps_],
-        wire::ShardTraffic{.elements = ledger_.elements(),
-                           .sparse = ps::sparseSlices(model_.layout, echo_ps_),
-                           .narrows = plan_.narrows});
+        wire::ShardTraffic{.job = {.codec = model_.replication.transfer_dtype},
+                           .elements = ledger_.elements(),
+                           .sparse = arena::sparseSlices(model_.layout, echo_ps_)});
     client.await(echo_link_->open());
   }
   if (rank_ != kChief.index) return client.waitInitialised();
   std::vector<float> values(ledger_.elements());
   ledger_.writeInitial(number_, values.data());
-  const std::vector<std::span<const float>> shards(plan_.ps_tasks, values);
+  const std::vector<std::span<const float>> shards(plan_.shards(), values);
   if (plan_.supervised()) {
     supervisor_ = std::make_unique<SimSupervisor>(
         environment_, plan_, hooks_.reached_step(), *control_, control_loop_,
@@ -366,30 +333,36 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
       client.initialise(shards, *epoch);
     return supervisor_->start(fibers_, scope);
   }
-  client.initialise(shards, ps::kFirstEpoch);
+  client.initialise(shards, replication::kFirstEpoch);
   client.waitInitialised();
 }
 
-// As WorkerJob::isOverOnceSaved().
+// Mirrors WorkerJob::canLeaveWithout().
+bool SimWorker::canLeaveWithout(const Error& error) const {
+  const bool is_lost =
+      error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;
+  if (!plan_.supervised() || !is_lost) return false;
+  hooks_.log(fmt::format("{} leaves unanswered: {}", process_->name, error.message()));
+  return true;
+}
+
+// Mirrors WorkerJob::isOverOnceSaved().
 bool SimWorker::isOverOnceSaved(const std::function<bool()>& is_over) const {
   try {
     return is_over();
   } catch (const Error& error) {
-    const bool is_lost =
-        error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;
-    if (rank_ == kChief.index || !plan_.supervised() || !is_lost) throw;
-    hooks_.log(fmt::format("{} leaves unanswered: {}", process_->name, error.message()));
+    if (rank_ == kChief.index || !canLeaveWithout(error)) throw;
     return true;
   }
 }
 
 void SimWorker::finishAsChief(SimClient& client,
-                              const std::function<bool(const ps::StepState&)>& is_over,
+                              const std::function<bool(const replication::StepState&)>& is_over,
                               bool is_saved) {
   hooks_.on_moment(*this, Fault::Since::kLastEvaluation, is_saved);
   if (plan_.evaluation > Duration{0})
     client.await(data_loop_.timer().afterDelay(net::toKj(plan_.evaluation)));
-  const ps::StepState state = client.pull();
+  const replication::StepState state = client.pull();
   if (!is_over(state))
     throw Error(ErrorCode::kUnavailable, process_->name +
                                              ": the ps went back after the last step, when "
@@ -399,17 +372,17 @@ void SimWorker::finishAsChief(SimClient& client,
   hooks_.on_moment(*this, Fault::Since::kResult, is_saved);
 }
 
-// As daemons/workerd/worker_job.cc does.
+// Mirrors daemons/workerd/worker_job.cc.
 void SimWorker::train(kj::WaitScope& scope) {
   SimClient client(*control_, *data_, scope);
   join(client, scope);
   hooks_.on_ready(*this);
-  client.barrier(ps::kStartBarrier);
+  client.barrier(replication::kStartBarrier);
   hooks_.log(process_->name + " starts to train");
   bool saved = false;
-  ps::StepState end;
-  // As TrainingResult::isOver().
-  const auto is_over = [&](const ps::StepState& state) {
+  replication::StepState end;
+  // Mirrors TrainingResult::isOver().
+  const auto is_over = [&](const replication::StepState& state) {
     return state.done || (state.epoch == end.epoch && state.global_step >= end.global_step);
   };
   for (;;) {
@@ -421,16 +394,16 @@ void SimWorker::train(kj::WaitScope& scope) {
     training_now_ = false;
     if (supervisor_ && end.global_step < plan_.steps) requestStop();
     hooks_.on_moment(*this, Fault::Since::kFirstTrained, false);
-    client.barrier(ps::trainedBarrier(epoch));
-    // As WorkerJob::areAllAtRest(), isOverOnceSaved().
+    client.barrier(replication::trainedBarrier(epoch));
+    // Mirror WorkerJob::areAllAtRest() and isOverOnceSaved().
     const auto are_all_at_rest = [&] {
-      const ps::StepState state = client.pull();
+      const replication::StepState state = client.pull();
       return state.epoch == epoch && is_over(state);
     };
     if (supervisor_) hooks_.on_moment(*this, Fault::Since::kLastSave, false);
     saved = supervisor_ && are_all_at_rest() && supervisor_->saveAtRest();
     if (supervisor_) hooks_.on_moment(*this, Fault::Since::kLastSaved, saved);
-    client.barrier(ps::savedBarrier(epoch));
+    client.barrier(replication::savedBarrier(epoch));
     hooks_.on_moment(*this, Fault::Since::kFirstMet, saved);
     if (isOverOnceSaved([&] {
           return rank_ == kChief.index && !saved ? are_all_at_rest() : is_over(client.pull());
@@ -441,7 +414,11 @@ void SimWorker::train(kj::WaitScope& scope) {
   if (is_chief) finishAsChief(client, is_over, saved);
   hooks_.on_moment(*this, is_chief ? Fault::Since::kChiefLeaves : Fault::Since::kFirstLeaves,
                    saved);
-  client.finish();
+  try {
+    client.leave();
+  } catch (const Error& error) {
+    if (!canLeaveWithout(error)) throw;
+  }
   finished_unheard_ = control_->finishedUnheard();
 }
 

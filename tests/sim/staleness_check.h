@@ -1,9 +1,10 @@
 #pragma once
 
-// What bounded training promises: a worker that begins a step is at most `staleness` steps ahead of
-// every other, and on every ps its parameters have all that the others have pushed up to so many
-// steps before, but for the first push of one that came late. Judged in lives in which nothing goes
-// wrong, where a worker's progress is its own count of steps, from where it began.
+// Checks the promises of bounded training. A worker that begins a step is at most `staleness` steps
+// ahead of every other. On every ps its parameters contain all pushes of the others up to that many
+// steps before, except the first push of a late worker. A worker that has done its part of the
+// epochs holds nobody. Only undisturbed lives are judged: there a worker's progress is its own
+// count of steps, from its first one.
 
 #include <cstdint>
 #include <functional>
@@ -11,30 +12,33 @@
 #include <optional>
 #include <string>
 
+#include "common/replication/step_state.h"
+#include "tests/sim/epoch_shares.h"
 #include "tests/sim/plan.h"
 
 namespace dtf::sim {
 
-// Borrows: `plan`.
+// Borrows: `plan`, `shares`.
 class StalenessCheck {
  public:
-  explicit StalenessCheck(const Plan& plan) : plan_(plan) {}
+  StalenessCheck(const Plan& plan, const EpochShares& shares) : plan_(plan), shares_(shares) {}
 
   void beginLife();
 
-  // Whether `ps` has what a process of `rank` has pushed as its `step`.
+  // Whether `ps` has the push of `step` by that process of `rank`.
   using Holds = std::function<bool(uint32_t ps, uint32_t rank, uint32_t process, uint64_t step)>;
-  // A process was given parameters and told `state`; what is wrong with that.
-  std::optional<std::string> fault(uint32_t rank, uint32_t process, const ps::StepState& state,
-                                   const Holds& holds);
+  // Returns the fault in the parameters and `state` that a process received; nullopt: none.
+  std::optional<std::string> fault(uint32_t rank, uint32_t process,
+                                   const replication::StepState& state, const Holds& holds);
 
  private:
   struct Told {
     uint32_t process = 0;
-    ps::StepState first;
-    ps::StepState last;
+    replication::StepState first;
+    replication::StepState last;
   };
   const Plan& plan_;
+  const EpochShares& shares_;
   size_t lives_ = 0;               // begun
   std::map<uint32_t, Told> told_;  // by rank
 };
