@@ -1,7 +1,7 @@
 #pragma once
 
-// Many workers that push as fast as they can, asynchronously, whatever carries their words: see
-// parameter_client_suite.h.
+// Many workers push asynchronously, as fast as they can, over any transport: see
+// exchange_client_suite.h.
 
 #include <algorithm>
 #include <atomic>
@@ -9,35 +9,35 @@
 #include <string>
 
 #include "common/base/mutex.h"
-#include "tests/conformance/parameter_client_suite.h"
+#include "tests/conformance/exchange_client_suite.h"
 
-namespace dtf::ps {
+namespace dtf::exchange {
 
-class AsyncHammerSuite : public ParameterClientSuite {
+class AsyncHammerSuite : public ExchangeClientSuite {
  protected:
   // 8 workers push +1 to a scalar and to a vector, asynchronously, as fast as they can.
   void hammer(uint64_t elements, uint64_t pushes_each) {
     constexpr uint32_t kWorkers = 8;
     const uint64_t steps = kWorkers * pushes_each;
-    ModelDeclaration model;
+    arena::ModelDeclaration model;
     model.layout =
-        makeLayout({{"scalar", Shape{}, {{0, 0, 1}}},
-                    {"vector", Shape{static_cast<int64_t>(elements)}, {{1, 0, elements}}}},
-                   2);
+        arena::makeLayout({{"scalar", Shape{}, {{0, 0, 1}}},
+                           {"vector", Shape{static_cast<int64_t>(elements)}, {{1, 0, elements}}}},
+                          2);
     model.optimizer.learning_rate = 1.0;
     model.steps = steps;
     Clients clients = start(2, kWorkers, model, zeros(model));
     std::atomic<uint64_t> pushes{0}, first_staleness{0};
     Mutex mutex;
-    StalenessHistogram answered, counted;
-    inThreads(clients, [&](ParameterClient& client, uint32_t rank) {
+    replication::StalenessHistogram answered, counted;
+    inThreads(clients, [&](ExchangeClient& client, uint32_t rank) {
       client.gradients(0)[0] = -1;
       std::fill_n(client.gradients(1), elements, -1.0f);
-      StepState state = client.pull();
-      client.barrier("all have seen version 0");
+      replication::StepState state = client.pull();
+      client.job().barrier("all have seen version 0");
       for (bool first = true; !state.done; first = false) {
         const uint64_t seen = state.global_step;
-        state = client.exchange(state.next_step, state.next_batch, 0);
+        state = pushPull(client, state.next_step, state.next_batch, 0);
         ++pushes;
         const MutexLock lock(mutex);
         answered.add(state.staleness);
@@ -45,18 +45,18 @@ class AsyncHammerSuite : public ParameterClientSuite {
         EXPECT_LT(seen + state.staleness, state.global_step)
             << "as many updates came between as the staleness says";
       }
-      client.barrier("pushed");
+      client.job().barrier("pushed");
       client.pull();
-      EXPECT_EQ(client.parameters(0)[0], static_cast<float>(steps));
-      EXPECT_EQ(client.parameters(1)[0], static_cast<float>(steps));
-      EXPECT_EQ(client.parameters(1)[elements - 1], static_cast<float>(steps));
+      EXPECT_EQ(client.view(Values::kParameters, 0)[0], static_cast<float>(steps));
+      EXPECT_EQ(client.view(Values::kParameters, 1)[0], static_cast<float>(steps));
+      EXPECT_EQ(client.view(Values::kParameters, 1)[elements - 1], static_cast<float>(steps));
       if (rank == 0) counted = harness_->staleness();
-      client.barrier("counted");
-      client.finish();
+      client.job().barrier("counted");
+      client.job().leave();
     });
     EXPECT_EQ(pushes, steps) << "exactly as many as the job has steps";
-    // Of gradients that were all computed from version 0, the k-th to be applied is k stale at
-    // least.
+    // All gradients of the first round are computed from version 0, so the k-th of them is at least
+    // k stale when it is applied.
     EXPECT_GE(first_staleness, 28u);
     EXPECT_EQ(counted.counts, answered.counts);
     EXPECT_EQ(counted.sum, answered.sum);
@@ -68,10 +68,10 @@ TEST_P(AsyncHammerSuite, LosesNoUpdate) {
   hammer(1000, 1000);
 }
 
-// 20 pushes of each worker, or as many as DTF_HAMMER_PUSHES says.
+// Each worker pushes 20 times, or DTF_HAMMER_PUSHES times.
 TEST_P(AsyncHammerSuite, OfAMillionElementsLosesNoUpdate) {
   const char* wanted = std::getenv("DTF_HAMMER_PUSHES");
   hammer(1 << 20, wanted == nullptr ? 20 : std::stoull(wanted));
 }
 
-}  // namespace dtf::ps
+}  // namespace dtf::exchange

@@ -1,6 +1,6 @@
 #pragma once
 
-// Bounded training, whatever carries its words: see parameter_client_suite.h.
+// Bounded training, over any transport: see exchange_client_suite.h.
 
 #include <algorithm>
 #include <atomic>
@@ -8,18 +8,18 @@
 #include <thread>
 #include <vector>
 
-#include "tests/conformance/parameter_client_suite.h"
+#include "tests/conformance/exchange_client_suite.h"
 
-namespace dtf::ps {
+namespace dtf::exchange {
 
-class BoundedSuite : public ParameterClientSuite {
+class BoundedSuite : public ExchangeClientSuite {
  protected:
   static constexpr uint32_t kPs = 3;
 
-  // Each gradient adds one to every parameter: they are how many have been applied.
+  // Each gradient adds one to every parameter, so that the parameters count the updates.
   Clients startBounded(uint32_t workers, uint32_t staleness, uint64_t steps,
                        bool overlaps = false) {
-    ModelDeclaration model = vectorModel(kPs, 2000, 1.0);
+    arena::ModelDeclaration model = vectorModel(kPs, 2000, 1.0);
     model.replication = {.mode = cluster::ReplicationSpec::Mode::kBounded,
                          .staleness = staleness,
                          .overlap = overlaps};
@@ -29,28 +29,28 @@ class BoundedSuite : public ParameterClientSuite {
       for (uint32_t ps = 0; ps < kPs; ++ps) std::fill_n(client->gradients(ps), 2000, -1.0F);
     return clients;
   }
-  static uint64_t updatesOf(const ParameterClient& client, uint32_t ps) {
-    return static_cast<uint64_t>(client.parameters(ps)[1999]);
+  static uint64_t updatesOf(const ExchangeClient& client, uint32_t ps) {
+    return static_cast<uint64_t>(client.view(Values::kParameters, ps)[1999]);
   }
 };
 
-// Bulk synchronous training, but that each gradient is applied as it comes.
+// Bulk synchronous training, except that each gradient is applied as it comes.
 TEST_P(BoundedSuite, WithStalenessZeroEveryStepHasAllGradientsOfTheStepsBefore) {
   constexpr uint32_t kWorkers = 3;
   constexpr uint64_t kSteps = 50;
   Clients clients = startBounded(kWorkers, 0, kSteps * kWorkers);
-  inThreads(clients, [&](ParameterClient& client, uint32_t) {
-    StepState state = client.pull();
-    client.barrier("all have begun");
+  inThreads(clients, [&](ExchangeClient& client, uint32_t) {
+    replication::StepState state = client.pull();
+    client.job().barrier("all have begun");
     while (!state.done) {
-      state = client.exchange(state.next_step, state.next_batch, 0);
+      state = pushPull(client, state.next_step, state.next_batch, 0);
       for (uint32_t ps = 0; ps < kPs; ++ps) {
         EXPECT_EQ(updatesOf(client, ps), kWorkers * state.next_step) << "ps/" << ps;
       }
     }
     EXPECT_EQ(state.next_step, kSteps);
-    client.barrier("trained");
-    client.finish();
+    client.job().barrier("trained");
+    client.job().leave();
   });
 }
 
@@ -60,70 +60,71 @@ TEST_P(BoundedSuite, NobodyRunsFurtherAheadOfWhoStandsStill) {
   Clients clients = startBounded(2, kStaleness, 1000);
   std::atomic<uint64_t> fast{0};
   std::atomic<bool> goes_on{false};
-  inThreads(clients, [&](ParameterClient& client, uint32_t rank) {
-    StepState state = client.pull();
-    client.barrier("all have begun");
+  inThreads(clients, [&](ExchangeClient& client, uint32_t rank) {
+    replication::StepState state = client.pull();
+    client.job().barrier("all have begun");
     while (!state.done) {
       if (rank == 1 && state.next_step == kStandsAt) {
-        // The other begins so many steps, and pushes them, but isn't answered to the last.
+        // The other worker begins and pushes this many steps, but gets no reply to the last push.
         while (fast < kStandsAt + kStaleness + 1) std::this_thread::yield();
-        // Time for it to be answered, if it is: that it isn't shows only so.
+        // A missing reply shows only in time: waits long enough for a wrong one to arrive.
         const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
         while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
         EXPECT_EQ(fast, kStandsAt + kStaleness + 1);
         goes_on = true;
       }
       if (rank == 0) fast = state.next_step + 1;
-      state = client.exchange(state.next_step, state.next_batch, 0);
+      state = pushPull(client, state.next_step, state.next_batch, 0);
       if (rank == 0 && state.next_step > kStandsAt + kStaleness) {
         EXPECT_TRUE(goes_on) << state.next_step;
       }
     }
-    client.barrier("trained");
-    client.finish();
+    client.job().barrier("trained");
+    client.job().leave();
   });
 }
 
-// A step begins before the answer to the one before: they may lie one further apart.
+// A step begins before the reply to the previous one, so two workers may lie one step further
+// apart.
 TEST_P(BoundedSuite, WithOverlapAllStepsAreDoneOnce) {
   constexpr uint32_t kWorkers = 3;
   constexpr uint64_t kSteps = 300;
   Clients clients = startBounded(kWorkers, 1, kSteps, true);
-  inThreads(clients, [&](ParameterClient& client, uint32_t rank) {
-    StepState state = client.pull();
+  inThreads(clients, [&](ExchangeClient& client, uint32_t rank) {
+    replication::StepState state = client.pull();
     while (!state.done) {
       for (uint32_t ps = 0; ps < kPs; ++ps) std::fill_n(client.gradients(ps), 2000, -1.0F);
-      client.startExchange(state.next_step, state.next_batch, 0);
-      state = client.finishExchange();
+      client.begin(state.next_step, state.next_batch, 0, Gradient::kWhole);
+      state = client.finish();
     }
-    client.barrier("trained");
+    client.job().barrier("trained");
     if (rank == 0) client.pull();
     for (uint32_t ps = 0; ps < kPs && rank == 0; ++ps) {
       EXPECT_EQ(updatesOf(client, ps), kSteps);
     }
-    client.barrier("seen");
-    client.finish();
+    client.job().barrier("seen");
+    client.job().leave();
   });
 }
 
 TEST_P(BoundedSuite, AWorkerThatIsLostHoldsNobodyBackAndReturnsToWhereTheOthersAre) {
   Clients clients = startBounded(2, 1, 100);
-  StepState fast = clients[0]->pull();
+  replication::StepState fast = clients[0]->pull();
   clients[1]->pull();
   harness_->loseWorker(1);
-  for (int i = 0; i < 40; ++i) fast = clients[0]->exchange(fast.next_step, 0, 0);
-  const std::unique_ptr<ParameterClient> again = connect(1);
-  StepState state = again->pull();
+  for (int i = 0; i < 40; ++i) fast = pushPull(*clients[0], fast.next_step, 0, 0);
+  const std::unique_ptr<ExchangeClient> again = connect(1);
+  replication::StepState state = again->pull();
   for (uint32_t ps = 0; ps < kPs; ++ps) {
     std::fill_n(again->gradients(ps), 2000, -1.0F);
     EXPECT_EQ(updatesOf(*again, ps), 40u);
   }
   EXPECT_EQ(state.next_step, 0u) << "its own count";
-  // From here on each is held by the other.
+  // From here on each worker holds the other one back.
   std::thread other([&] {
-    while (!state.done) state = again->exchange(state.next_step, 0, 0);
+    while (!state.done) state = pushPull(*again, state.next_step, 0, 0);
   });
-  while (!fast.done) fast = clients[0]->exchange(fast.next_step, 0, 0);
+  while (!fast.done) fast = pushPull(*clients[0], fast.next_step, 0, 0);
   other.join();
   EXPECT_EQ(fast.next_step + state.next_step, 100u);
   EXPECT_GE(state.next_step, 29u)
@@ -131,4 +132,4 @@ TEST_P(BoundedSuite, AWorkerThatIsLostHoldsNobodyBackAndReturnsToWhereTheOthersA
   EXPECT_LE(state.next_step, 31u);
 }
 
-}  // namespace dtf::ps
+}  // namespace dtf::exchange

@@ -1,6 +1,6 @@
 #pragma once
 
-// A job over a network that breaks: real psd servers and clients, and between them a proxy.
+// A job over a network that breaks: real psd servers and clients, with a proxy between them.
 
 #include <chrono>
 #include <cmath>
@@ -14,7 +14,7 @@
 #include "tests/conformance/rpc_harness.h"
 #include "tests/support/flaky_proxy.h"
 
-namespace dtf::ps {
+namespace dtf::exchange {
 
 using Way = testing::FlakyProxy::Way;
 using Parameters = std::vector<std::vector<float>>;
@@ -23,15 +23,15 @@ using std::chrono::seconds;
 
 inline constexpr uint32_t kElements = 1600;  // of each ps's shard
 inline constexpr uint32_t kStreamedElements =
-    32768;  // where gradients leave while they are written; as bfloat16 twice as many
+    32768;  // from here on gradients are sent while they are written; for bfloat16 twice as many
 
-inline ModelDeclaration modelOf(uint32_t ps_tasks, uint32_t workers, bool sync, uint64_t steps,
-                                uint32_t elements = kElements) {
-  std::vector<VariableParts> variables;
+inline arena::ModelDeclaration modelOf(uint32_t ps_tasks, uint32_t workers, bool sync,
+                                       uint64_t steps, uint32_t elements = kElements) {
+  std::vector<arena::VariableParts> variables;
   for (uint32_t ps = 0; ps < ps_tasks; ++ps)
     variables.push_back({"v" + std::to_string(ps), Shape{elements}, {{ps, 0, elements}}});
-  ModelDeclaration model;
-  model.layout = makeLayout(variables, ps_tasks);
+  arena::ModelDeclaration model;
+  model.layout = arena::makeLayout(variables, ps_tasks);
   model.optimizer.kind = cluster::OptimizerSpec::Kind::kGradientDescent;
   model.optimizer.learning_rate = 1;
   if (sync) model.replication = {cluster::ReplicationSpec::Mode::kSync, workers, workers};
@@ -46,9 +46,9 @@ inline cluster::Timeouts healingTimeouts() {
   return timeouts;
 }
 
-// Gradients whose sum depends on the order in which it is made.
-inline void writeGradients(ParameterClient& client, const ModelDeclaration& model, uint32_t rank,
-                           uint64_t step) {
+// Gradients for which the order of summation changes the bits of the sum.
+inline void writeGradients(ExchangeClient& client, const arena::ModelDeclaration& model,
+                           uint32_t rank, uint64_t step) {
   const bool sync = model.replication.mode == cluster::ReplicationSpec::Mode::kSync;
   for (uint32_t ps = 0; ps < model.layout.shards.size(); ++ps)
     for (uint32_t i = 0; i < model.layout.shards[ps].elements; ++i)
@@ -56,8 +56,9 @@ inline void writeGradients(ParameterClient& client, const ModelDeclaration& mode
           sync ? std::sin(static_cast<float>(i * (rank + 1) + ps + step)) : -1.0F;
 }
 
-// The same on every ps: where two of them disagree on whose gradients a step takes, it shows.
-inline void writeSameGradients(ParameterClient& client, const ModelDeclaration& model,
+// The same gradients on every ps: the parameters differ if two ps take the gradients of different
+// workers for a step.
+inline void writeSameGradients(ExchangeClient& client, const arena::ModelDeclaration& model,
                                uint32_t rank, uint64_t step) {
   for (uint32_t ps = 0; ps < model.layout.shards.size(); ++ps)
     for (uint32_t i = 0; i < kElements; ++i)
@@ -68,14 +69,15 @@ class BrokenLinks : public ::testing::Test {
  protected:
   using BeforeStep = std::function<void(uint64_t step)>;
 
-  // A job of `workers`, from its first call to its last. Parameters as the chief has them at the
-  // end.
+  // Runs a job of `workers` from its first call to its last. Returns the parameters that the chief
+  // has at the end.
   Parameters train(
-      const ModelDeclaration& model, uint32_t workers, bool flaky,
+      const arena::ModelDeclaration& model, uint32_t workers, bool flaky,
       const BeforeStep& before_step = [](uint64_t) {}) {
     const auto ps_tasks = static_cast<uint32_t>(model.layout.shards.size());
     RpcHarness cluster(ps_tasks, workers, healingTimeouts());
     if (shares_) cluster.share_from_bytes = 0;
+    cluster.exchanges_in_memory = exchanges_in_memory_;
     cluster.stream_from_bytes = kStreamedElements * sizeof(float);
     proxies_.clear();
     for (uint32_t ps = 0; ps < ps_tasks; ++ps)
@@ -88,10 +90,10 @@ class BrokenLinks : public ::testing::Test {
     return trainOn(cluster, model, workers, before_step);
   }
 
-  // The same with healthy ways to the ps, but between them there are proxies: ps_proxies_, by who
-  // calls and who is called.
+  // The same with healthy links between workers and ps, and proxies between the ps: ps_proxies_, by
+  // caller and by called ps.
   Parameters trainOverBrokenPsLinks(
-      const ModelDeclaration& model, uint32_t workers, cluster::Durability durability,
+      const arena::ModelDeclaration& model, uint32_t workers, cluster::Durability durability,
       const BeforeStep& before_step = [](uint64_t) {}) {
     ps_proxies_.clear();
     const auto between = [this](uint32_t caller, std::vector<cluster::TaskSpec>& ps) {
@@ -108,7 +110,7 @@ class BrokenLinks : public ::testing::Test {
     return trainOn(cluster, model, workers, before_step);
   }
 
-  Parameters trainOn(RpcHarness& cluster, const ModelDeclaration& model, uint32_t workers,
+  Parameters trainOn(RpcHarness& cluster, const arena::ModelDeclaration& model, uint32_t workers,
                      const BeforeStep& before_step) {
     const auto ps_tasks = static_cast<uint32_t>(model.layout.shards.size());
     Parameters parameters(ps_tasks);
@@ -123,53 +125,56 @@ class BrokenLinks : public ::testing::Test {
           client->pull();
           EXPECT_EQ(client->TEST_sharesMemory(), shares_);
           for (uint32_t ps = 0; ps < ps_tasks; ++ps)
-            parameters[ps].assign(client->parameters(ps),
-                                  client->parameters(ps) + model.layout.shards[ps].elements);
+            parameters[ps].assign(
+                client->view(Values::kParameters, ps),
+                client->view(Values::kParameters, ps) + model.layout.shards[ps].elements);
           if (at_end_) at_end_(cluster);
         }
         before_call_();
-        client->finish();
+        client->job().leave();
       }));
     for (auto& worker : running) worker.get();
     return parameters;
   }
 
-  void work(ParameterClient& client, const ModelDeclaration& model, uint32_t rank,
+  void work(ExchangeClient& client, const arena::ModelDeclaration& model, uint32_t rank,
             const BeforeStep& before_step) const {
     before_call_();
     client.declare(model);
     const std::vector<float> zeros(model.layout.shards[0].elements);
     before_call_();
     if (rank == 0)
-      client.initialise(std::vector<std::span<const float>>(model.layout.shards.size(), zeros),
-                        kFirstEpoch);
+      client.job().initialise(
+          std::vector<std::span<const float>>(model.layout.shards.size(), zeros),
+          replication::kFirstEpoch);
     before_call_();
-    client.waitInitialised();
+    client.job().waitInitialised();
     before_call_();
-    client.barrier("start");
+    client.job().barrier("start");
     before_call_();
-    StepState state = client.pull();
+    replication::StepState state = client.pull();
     while (!state.done) {
       if (rank == 0) before_step(state.next_step);
       write_(client, model, rank, state.next_step);
       before_call_();
-      state = client.streamsGradients() ? stream(client, model, state)
-                                        : client.exchange(state.next_step, state.next_batch, 0);
+      state = client.traits().streams ? stream(client, model, state)
+                                      : pushPull(client, state.next_step, state.next_batch, 0);
     }
     before_call_();
-    client.barrier("trained");
+    client.job().barrier("trained");
   }
 
-  // What is in the arenas of `client`, again, bit by bit behind the push's start.
-  StepState stream(ParameterClient& client, const ModelDeclaration& model,
-                   const StepState& due) const {
-    const std::vector<ShardLayout>& shards = model.layout.shards;
+  // Streams the gradients in the arenas of `client` again, bit by bit, behind the start of the
+  // push.
+  replication::StepState stream(ExchangeClient& client, const arena::ModelDeclaration& model,
+                                const replication::StepState& due) const {
+    const std::vector<arena::ShardLayout>& shards = model.layout.shards;
     Parameters gradients;
     for (uint32_t ps = 0; ps < shards.size(); ++ps) {
       gradients.emplace_back(client.gradients(ps), client.gradients(ps) + shards[ps].elements);
       std::fill_n(client.gradients(ps), shards[ps].elements, std::nanf(""));
     }
-    client.startPush(due.next_step, due.next_batch, 0);
+    client.begin(due.next_step, due.next_batch, 0, Gradient::kGrowing);
     constexpr size_t kPieces = 4;
     for (size_t piece = 1; piece <= kPieces; ++piece) {
       std::vector<uint64_t> written;
@@ -177,15 +182,14 @@ class BrokenLinks : public ::testing::Test {
         written.push_back(shards[ps].elements * piece / kPieces);
         std::copy_n(gradients[ps].begin(), written[ps], client.gradients(ps));
       }
-      client.gradientsWritten(written);
+      client.written(written);
       after_piece_(due.next_step, piece);
     }
-    return client.finishPush();
+    return client.finish();
   }
 
-  // For a job whose links are cut every so many milliseconds: a fast machine is through with it
-  // before that was often. Of a chief's `steps` every sixteenth sees to a cut that is still missing
-  // by then.
+  // For a job with links that are cut at intervals of time: a fast machine finishes after only a
+  // few cuts. Every sixteenth of the chief's `steps` makes a cut if one is missing.
   BeforeStep cutsAtLeast(uint64_t steps) {
     return [this, every = steps / 16](uint64_t step) {
       if (step % every == 1 && cuts() < step / every)
@@ -204,14 +208,15 @@ class BrokenLinks : public ::testing::Test {
     for (auto& [ends, proxy] : ps_proxies_) change(*proxy);
   }
 
-  bool shares_ = false;  // workers and ps read each other's memory, on every connection anew
+  bool exchanges_in_memory_ = true;  // where memory is shared
+  bool shares_ = false;  // workers and ps read each other's memory, mapped anew on every connection
   std::function<void()> prepare_;
-  std::function<void()> before_call_ = [] {};  // of any worker
+  std::function<void()> before_call_ = [] {};  // before any worker's call
   std::function<void(uint64_t step, size_t piece)> after_piece_ = [](uint64_t, size_t) {};
-  std::function<void(RpcHarness&)> at_end_;  // while all ps are still there
+  std::function<void(RpcHarness&)> at_end_;  // while all ps still run
   std::function<decltype(writeGradients)> write_ = writeGradients;
   std::vector<std::unique_ptr<testing::FlakyProxy>> proxies_;
   std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<testing::FlakyProxy>> ps_proxies_;
 };
 
-}  // namespace dtf::ps
+}  // namespace dtf::exchange

@@ -1,7 +1,6 @@
-// What a job makes of a network that breaks: real psd servers and clients, and between them a
-// proxy. Final parameters are compared to the bit with those of a run that nobody disturbed; in
-// async mode each update moves every parameter by one, so that they count how often each was
-// applied.
+// Jobs over a network that breaks: real psd servers and clients, with a proxy between them. Final
+// parameters have the bits of an undisturbed run. In async mode each update adds one to every
+// parameter, so that the parameters count how often each update was applied.
 
 #include <fmt/core.h>
 
@@ -9,32 +8,32 @@
 #include <string>
 #include <utility>
 
-#include "common/ps/epoch.h"
-#include "common/wire/rpc_checkpoint_client.h"
+#include "common/replication/epoch.h"
+#include "common/wire/checkpoint/rpc_checkpoint_client.h"
 #include "tests/conformance/broken_links_fixture.h"
 #include "tests/support/repetitions.h"
 
-namespace dtf::ps {
+namespace dtf::exchange {
 
 namespace {
 
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ParameterClientSuite);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ExchangeClientSuite);
 
-// What a network between ps may do, and what a job makes of it.
+// A disturbance of the network between ps, and the result that a job must show.
 struct PsNetwork {
   const char* name;
   std::function<void(testing::FlakyProxy&)> prepare;
-  // In every fifth step.
+  // Called in every fifth step.
   std::function<void(testing::FlakyProxy&, uint64_t step)> disturb;
   bool cuts = true;
-  bool is_made_anew = true;  // by the ps, behind that disturbance
+  bool is_made_anew = true;  // the ps connect again after the disturbance
   bool ends_calm = true;  // else a ps whose replica is read meets its keeper again, and is fenced
 };
 
 class BrokenPsLinks : public BrokenLinks, public ::testing::WithParamInterface<PsNetwork> {
  protected:
-  // Parameters of a job whose ps talk over that network.
-  Parameters trainDisturbed(const ModelDeclaration& model, uint32_t workers,
+  // Returns the parameters of a job with that network between its ps.
+  Parameters trainDisturbed(const arena::ModelDeclaration& model, uint32_t workers,
                             cluster::Durability durability) {
     if (GetParam().prepare) prepare_ = [this] { forEachPsProxy(GetParam().prepare); };
     return trainOverBrokenPsLinks(model, workers, durability, [this](uint64_t step) {
@@ -54,12 +53,12 @@ class BrokenPsLinks : public BrokenLinks, public ::testing::WithParamInterface<P
     EXPECT_EQ(connections() > made_before_, GetParam().is_made_anew);
   }
 
-  size_t made_before_ = 0;  // connections, before the 51st step
+  size_t made_before_ = 0;  // connections before the 51st step
 };
 
-// Two of three gradients make a step: ps/0 says which, and the others apply those.
+// Two of three gradients make a step: ps/0 chooses them, and the other ps apply the same two.
 TEST_P(BrokenPsLinks, AllPsTakeTheSameGradients) {
-  ModelDeclaration model = modelOf(3, 3, true, 300);
+  arena::ModelDeclaration model = modelOf(3, 3, true, 300);
   model.replication.replicas_to_aggregate = 2;
   write_ = writeSameGradients;
   const Parameters parameters = trainDisturbed(model, 3, cluster::Durability::kCheckpoint);
@@ -70,7 +69,7 @@ TEST_P(BrokenPsLinks, AllPsTakeTheSameGradients) {
 }
 
 TEST_P(BrokenPsLinks, ReplicasAreKept) {
-  const ModelDeclaration model = modelOf(3, 2, true, 110);
+  const arena::ModelDeclaration model = modelOf(3, 2, true, 110);
   const Parameters calm = train(model, 2, false);
   Parameters replicas;
   if (GetParam().ends_calm)
@@ -86,7 +85,7 @@ TEST_P(BrokenPsLinks, ReplicasAreKept) {
 
 // Each update adds one, on the ps and in its replica.
 TEST_P(BrokenPsLinks, ReplicasAreKeptOfAsynchronousUpdates) {
-  const ModelDeclaration model = modelOf(3, 1, false, 110);
+  const arena::ModelDeclaration model = modelOf(3, 1, false, 110);
   Parameters replicas;
   if (GetParam().ends_calm)
     at_end_ = [&](RpcHarness& cluster) {
@@ -104,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
     Networks, BrokenPsLinks,
     ::testing::Values(PsNetwork{"flaps", [](auto& proxy) { proxy.cutEvery(milliseconds(20)); },
                                 [](auto& proxy, uint64_t step) {
-                                  // A fast machine is through with the rest in less than that.
+                                  // A fast machine finishes the rest sooner.
                                   if (step == 101) proxy.cutAfter(Way::kToServer, 1);
                                 },
                                 true, true, false},
@@ -130,16 +129,18 @@ INSTANTIATE_TEST_SUITE_P(
                                 false}),
     [](const auto& network) { return std::string(network.param.name); });
 
-// Before the request, amid its header, its first and its last bytes, behind it; amid the answer.
+// Cuts before the request, amid its header, in its first and its last bytes, and behind it; and
+// amid the reply.
 TEST_F(BrokenLinks, AStepIsAppliedOnceWhereverItsConnectionIsCut) {
   constexpr size_t kGradient = kElements * sizeof(float);
   std::vector<size_t> places = {1, 8, 17, 100, 200, kGradient / 2};
   for (const size_t behind : {0, 64, 200, 400}) places.push_back(kGradient + behind);
   const std::vector<size_t> places_of_keys = {1, 8, 17, 40, 80, 120, 160, 200};
+  exchanges_in_memory_ = false;
   for (const bool shares : {false, true}) {
     shares_ = shares;
     const std::vector<size_t>& cut_at = shares_ ? places_of_keys : places;
-    const ModelDeclaration model = modelOf(1, 1, false, 2 * cut_at.size());
+    const arena::ModelDeclaration model = modelOf(1, 1, false, 2 * cut_at.size());
     const Parameters parameters = train(model, 1, true, [&](uint64_t step) {
       const Way way = step % 2 == 0 ? Way::kToServer : Way::kToClient;
       proxies_[0]->cutAfter(way, cut_at[step / 2]);
@@ -149,23 +150,42 @@ TEST_F(BrokenLinks, AStepIsAppliedOnceWhereverItsConnectionIsCut) {
   }
 }
 
-// Of which as many bytes are sent.
-ModelDeclaration streamedModel(uint32_t ps_tasks, uint32_t workers, bool sync, uint64_t steps,
-                               bool narrows) {
-  ModelDeclaration model =
+// The pages of a connection that ended are not looked at any more, whatever is written there.
+TEST_F(BrokenLinks, AStepWithoutAMessageIsAppliedOnceWhenItsConnectionBreaks) {
+  shares_ = true;
+  const arena::ModelDeclaration sync = modelOf(2, 2, true, 1000);
+  const Parameters calm = train(sync, 2, false);
+  const BeforeStep cut = [this](uint64_t step) {
+    if (step % 100 != 50) return;
+    testing::FlakyProxy& proxy = *proxies_[step / 100 % 2];
+    proxy.refuse(true);  // cuts all connections
+    proxy.refuse(false);
+  };
+  EXPECT_EQ(train(sync, 2, true, cut), calm);
+  EXPECT_GE(cuts(), 5u);
+  const arena::ModelDeclaration async = modelOf(2, 2, false, 1000);
+  EXPECT_EQ(train(async, 2, true, cut),
+            Parameters(2, std::vector<float>(kElements, static_cast<float>(async.steps))));
+  EXPECT_GE(cuts(), 5u);
+}
+
+// A model whose shards travel in kStreamedElements * 4 bytes each.
+arena::ModelDeclaration streamedModel(uint32_t ps_tasks, uint32_t workers, bool sync,
+                                      uint64_t steps, bool narrows) {
+  arena::ModelDeclaration model =
       modelOf(ps_tasks, workers, sync, steps, (narrows ? 2 : 1) * kStreamedElements);
   if (narrows)
     model.replication.transfer_dtype = cluster::ReplicationSpec::TransferDtype::kBFloat16;
   return model;
 }
 
-// Half of a gradient may be there by then, or all of it, while the worker still writes the rest.
+// When the connection breaks, half of a gradient may have arrived, or all of it.
 TEST_F(BrokenLinks, AGradientThatIsStreamedCountsOnceWhereverItsConnectionIsCut) {
   constexpr size_t kGradient = kStreamedElements * sizeof(float);
   const std::vector<size_t> places = {
       1, 100, kGradient / 8, kGradient / 2, kGradient - 1000, kGradient + 64, kGradient + 400};
   for (const bool narrows : {false, true}) {
-    const ModelDeclaration model = streamedModel(1, 1, false, 2 * places.size(), narrows);
+    const arena::ModelDeclaration model = streamedModel(1, 1, false, 2 * places.size(), narrows);
     size_t cuts_before = 0;
     after_piece_ = [&](uint64_t step, size_t piece) {
       if (step % 2 == 1 || piece != 2 || places[step / 2] >= kGradient / 2) return;
@@ -184,28 +204,28 @@ TEST_F(BrokenLinks, AGradientThatIsStreamedCountsOnceWhereverItsConnectionIsCut)
   }
 }
 
-// The answer that comes after all has the rows that were named in the exchange before the cut.
+// The reply after the cut has the rows that were named in the exchange before it.
 TEST_F(BrokenLinks, TheRowsThatWereAskedForComeWhereverTheConnectionIsCut) {
   constexpr uint32_t kRows = 8;
-  ModelDeclaration model = modelOf(1, 1, false, 64);
-  model.layout = makeLayout({{"dense", Shape{16}, {{0, 0, 16}}},
-                             {"table", Shape{kRows, 2}, {{0, 0, 2 * kRows}}, std::nullopt, true}},
-                            1);
+  arena::ModelDeclaration model = modelOf(1, 1, false, 64);
+  model.layout =
+      arena::makeLayout({{"dense", Shape{16}, {{0, 0, 16}}},
+                         {"table", Shape{kRows, 2}, {{0, 0, 2 * kRows}}, std::nullopt, true}},
+                        1);
   uint32_t compared = 0;
-  // Each step adds one to a row, the next one in turn.
-  write_ = [&](ParameterClient& client, const ModelDeclaration&, uint32_t, uint64_t step) {
+  // Each step adds one to the next row in turn.
+  write_ = [&](ExchangeClient& client, const arena::ModelDeclaration&, uint32_t, uint64_t step) {
     const auto row = static_cast<uint32_t>(step % kRows), next = (row + 1) % kRows;
-    const float* const at = client.parameters(0) + 16 + 2 * row;
+    const float* const at = client.view(Values::kParameters, 0) + 16 + 2 * row;
     EXPECT_EQ(std::vector<float>(at, at + 2),
               std::vector<float>(2, static_cast<float>(step / kRows)))
         << "step " << step;
-    EXPECT_EQ(client.bringsWhole(), step == 0);
+    EXPECT_EQ(client.traits().has_whole, step == 0);
     ++compared;
-    client.setRows(0, std::vector<uint32_t>{1});
+    client.setRows(RowsOf::kGradient, 0, {{1}, {row}});
     std::fill_n(client.gradients(0), 16, -1.0F);
-    std::memcpy(client.gradients(0) + 16, &row, sizeof(row));
     std::fill_n(client.gradients(0) + 17, 2, -1.0F);
-    client.wantRows(0, {{1}, {next}});
+    client.setRows(RowsOf::kParameters, 0, {{1}, {next}});
   };
   const Parameters parameters = train(model, 1, true, [&](uint64_t step) {
     proxies_[0]->cutAfter(step % 2 == 0 ? Way::kToServer : Way::kToClient, 1 + 7 * step);
@@ -219,7 +239,7 @@ TEST_F(BrokenLinks, TheRowsThatWereAskedForComeWhereverTheConnectionIsCut) {
 }
 
 TEST_F(BrokenLinks, FlappingCostsAStreamedSyncJobNothingButTime) {
-  const ModelDeclaration model = modelOf(2, 2, true, 300, kStreamedElements);
+  const arena::ModelDeclaration model = modelOf(2, 2, true, 300, kStreamedElements);
   const Parameters calm = train(model, 2, false);
   prepare_ = [this] {
     for (auto& proxy : proxies_) proxy->cutEvery(milliseconds(50));
@@ -228,10 +248,10 @@ TEST_F(BrokenLinks, FlappingCostsAStreamedSyncJobNothingButTime) {
   EXPECT_GT(cuts(), 4u);
 }
 
-// In its question or its answer, from the hello to the last call: in the preamble, behind it, amid
-// the message. What is cut on one worker's connection may be another call of the other one.
+// Cuts each request and each reply, from the hello to the last call: in the preamble, behind it,
+// amid the message. The same byte may belong to different calls on two workers' connections.
 TEST_F(BrokenLinks, EveryCallHasItsEffectOnceWhereverItsConnectionIsCut) {
-  const ModelDeclaration model = modelOf(2, 2, true, 3);
+  const arena::ModelDeclaration model = modelOf(2, 2, true, 3);
   const Parameters calm = train(model, 2, false);
   for (const Way way : {Way::kToServer, Way::kToClient})
     for (const size_t bytes : {1, 17, 150, 3000}) {
@@ -244,10 +264,10 @@ TEST_F(BrokenLinks, EveryCallHasItsEffectOnceWhereverItsConnectionIsCut) {
     }
 }
 
-// The chief's calls, each cut once. What fails with its connection is tried again as a whole.
+// Cuts each of the chief's calls once. An attempt that fails is repeated as a whole.
 TEST_F(BrokenLinks, ACutIsTakenAndGoneBackToWhereverTheCallsForItAreCut) {
-  const ModelDeclaration model = modelOf(1, 1, false, 10);
-  constexpr CutName kCut{kFirstEpoch, 5};
+  const arena::ModelDeclaration model = modelOf(1, 1, false, 10);
+  constexpr checkpoint::CutName kCut{replication::kFirstEpoch, 5};
   for (const Way way : {Way::kToServer, Way::kToClient})
     for (const size_t bytes : {17, 60, 150}) {
       SCOPED_TRACE(fmt::format("{} bytes {}", bytes, way == Way::kToServer ? "asked" : "answered"));
@@ -264,10 +284,11 @@ TEST_F(BrokenLinks, ACutIsTakenAndGoneBackToWhereverTheCallsForItAreCut) {
         for (int tries = 1;; ++tries) {
           try {
             cutOnce("held");
-            // A restore may have had its effect although its answer was cut off.
+            // A restore may have taken effect although its reply was cut off.
             const uint64_t epoch = cuts.held().at(0).epoch;
-            EXPECT_TRUE(epoch == kFirstEpoch ||
-                        (cut_calls.contains("restore") && epoch == nextEpoch(kFirstEpoch, 1)))
+            EXPECT_TRUE(epoch == replication::kFirstEpoch ||
+                        (cut_calls.contains("restore") &&
+                         epoch == replication::nextEpoch(replication::kFirstEpoch, 1)))
                 << epoch;
             return attempt();
           } catch (const Error& error) {
@@ -279,7 +300,7 @@ TEST_F(BrokenLinks, ACutIsTakenAndGoneBackToWhereverTheCallsForItAreCut) {
         cutOnce("position");
         EXPECT_EQ(cuts.positions(true), std::vector<CutPosition>{{5}});
         cutOnce("cut");
-        cuts.startCut({5}, kFirstEpoch);
+        cuts.startCut({5}, replication::kFirstEpoch);
         EXPECT_EQ(cuts.awaitCut(), 5u);
         cutOnce("snapshot");
         cuts.snapshot({kCut.epoch, kCut.step}, {5}, std::nullopt);
@@ -290,33 +311,34 @@ TEST_F(BrokenLinks, ACutIsTakenAndGoneBackToWhereverTheCallsForItAreCut) {
         if (step != 8 || std::exchange(went_back, true)) return;
         insist([&] {
           cutOnce("restore");
-          cuts.restore({"", kCut.epoch, kCut.step, nextEpoch(kFirstEpoch, 1)});
+          cuts.restore(
+              {"", kCut.epoch, kCut.step, replication::nextEpoch(replication::kFirstEpoch, 1)});
         });
       });
       client->pull();
-      EXPECT_EQ(client->parameters(0)[0], 10) << "gone back from 8 to 5";
+      EXPECT_EQ(client->view(Values::kParameters, 0)[0], 10) << "gone back from 8 to 5";
       EXPECT_EQ(cut_calls.size(), 5u);
       EXPECT_GE(proxy.cuts(), 4u);
-      client->finish();
+      client->job().leave();
     }
 }
 
 TEST_F(BrokenLinks, FlappingCostsASyncJobNothingButTime) {
   constexpr uint64_t kSteps = dtf::testing::repetitions(3000u);
-  const ModelDeclaration model = modelOf(2, 2, true, kSteps);
+  const arena::ModelDeclaration model = modelOf(2, 2, true, kSteps);
   const Parameters calm = train(model, 2, false);
   prepare_ = [this] {
     for (auto& proxy : proxies_) proxy->cutEvery(milliseconds(50));
   };
   EXPECT_EQ(train(model, 2, true, cutsAtLeast(kSteps)), calm);
   EXPECT_GT(cuts(), 4u);
-  shares_ = true;  // the arenas of a connection that broke may be read still, by either side
+  shares_ = true;  // after a break, either side may still read the arenas of the old connection
   EXPECT_EQ(train(model, 2, true, cutsAtLeast(kSteps)), calm);
   EXPECT_GT(cuts(), 4u);
 }
 
 TEST_F(BrokenLinks, FlappingAppliesEveryAsynchronousUpdateOnce) {
-  const ModelDeclaration model = modelOf(1, 2, false, 8000);
+  const arena::ModelDeclaration model = modelOf(1, 2, false, 8000);
   prepare_ = [this] { proxies_[0]->cutEvery(milliseconds(50)); };
   for (const bool shares : {false, true}) {
     shares_ = shares;
@@ -327,15 +349,16 @@ TEST_F(BrokenLinks, FlappingAppliesEveryAsynchronousUpdateOnce) {
 }
 
 TEST_F(BrokenLinks, SingleBytesAreEnough) {
-  const ModelDeclaration model = modelOf(1, 1, false, 2);
+  const arena::ModelDeclaration model = modelOf(1, 1, false, 2);
   prepare_ = [this] { proxies_[0]->setChunkMax(1); };
   EXPECT_EQ(train(model, 1, true)[0], std::vector<float>(kElements, 2));
 }
 
-// Cut one way only: the ps hears the worker, but the worker hears nothing; and the other way round.
+// Cut one way only: the ps receives from the worker, but the worker receives nothing; and the other
+// way round.
 TEST_F(BrokenLinks, ALinkThatIsSilentOneWayIsMadeAnew) {
   for (const Way way : {Way::kToClient, Way::kToServer}) {
-    const ModelDeclaration model = modelOf(1, 1, false, 10);
+    const arena::ModelDeclaration model = modelOf(1, 1, false, 10);
     const Parameters parameters = train(model, 1, true, [&](uint64_t step) {
       if (step == 5) proxies_[0]->silence(way);
     });
@@ -350,7 +373,7 @@ TEST_F(BrokenLinks, APsThatStaysAwayEndsTheJobInTimeAndByName) {
   testing::FlakyProxy proxy(cluster.psAddress(0).port);
   cluster.via = [&](uint32_t, std::vector<cluster::Address>& ps) { ps[0].port = proxy.port(); };
   const auto client = cluster.connectRpc(0);
-  const ModelDeclaration model = modelOf(1, 1, false, 1000);
+  const arena::ModelDeclaration model = modelOf(1, 1, false, 1000);
   std::chrono::steady_clock::time_point gone;
   try {
     work(*client, model, 0, [&](uint64_t step) {
@@ -370,4 +393,4 @@ TEST_F(BrokenLinks, APsThatStaysAwayEndsTheJobInTimeAndByName) {
 
 }  // namespace
 
-}  // namespace dtf::ps
+}  // namespace dtf::exchange

@@ -1,5 +1,5 @@
-// The device suite on the CPU, once per instruction set that this machine has. Every graph gives
-// the same bits on one thread as on two, three and five, which split the smallest work.
+// The device suite on the CPU, once for each instruction set of this machine. Every graph gives the
+// same bits on one thread and on two, three and five, which split even the smallest work.
 
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the files of the device suite share.
+// Parts that the files of the device suite share.
 //
 // Tolerances are relative to 1 + |expected|: 2e-6 (some 16 units in the last place of 1) by
 // element, 1e-5 where up to some hundred terms in [-1, 1] are summed.

@@ -19,7 +19,7 @@ using graph::testing::evaluate;
 
 TEST_P(DeviceSuite, HasAKernelForEveryOpThatComputes) {
   for (const std::string_view op : graph::standardOps().names()) {
-    // What the compiler resolves without a kernel.
+    // The compiler resolves these without a kernel.
     const bool resolved =
         std::set<std::string_view>{"Placeholder", "Const", "Variable",      "ReadVariable",
                                    "ZerosLike",   "NoOp",  "ApplyGradient", "ApplySparseGradient"}
@@ -73,7 +73,7 @@ TEST_P(DeviceSuite, ComputesByRow) {
   }
 }
 
-// A loss that has diverged must show, whichever kernel cuts at 0.
+// A diverged loss must show as NaN, whichever kernel computes the relu.
 TEST_P(DeviceSuite, AReluBehindAProductKeepsNan) {
   for (const int64_t batch : kSizes) {
     for (const int64_t units : kSizes) {
@@ -93,7 +93,7 @@ TEST_P(DeviceSuite, AReluBehindAProductKeepsNan) {
   }
 }
 
-// A device may do it all at once, whatever the layout of the factors.
+// A device may compute both at once, whatever the layout of the factors.
 TEST_P(DeviceSuite, AddsABiasToProducts) {
   for (const int64_t batch : kSizes) {
     for (const int64_t units : kSizes) {
@@ -115,7 +115,7 @@ TEST_P(DeviceSuite, AddsABiasToProducts) {
       for (const bool fuse : {true, false}) {
         const StepPlan plan =
             planStep(c.graph, fetches, device_.device->type(), device_.kernels, {.fuse = fuse});
-        // The layer that is trained, and the five.
+        // The layer that is trained, and the five others.
         EXPECT_EQ(std::ranges::count(plan.kernels, kFusedMatMulOp, &StepPlan::Row::op),
                   fuse ? 6 : 0);
         EXPECT_EQ(std::ranges::count(plan.kernels, "Relu", &StepPlan::Row::op), fuse ? 0 : 4);
@@ -209,7 +209,7 @@ TEST_P(DeviceSuite, DropoutAndItsGradientHaveOneMaskForEachKey) {
     const Values values = runner.fetch(other);
     int64_t both = 0;
     for (size_t i = 0; i < kElements; ++i) both += forward[i] != 0 && values[i] != 0 ? 1 : 0;
-    const double expected = (1 - kRate) * (1 - kRate);  // of masks that know nothing of each other
+    const double expected = (1 - kRate) * (1 - kRate);  // of independent masks
     EXPECT_NEAR(both, kElements * expected, 5 * std::sqrt(kElements * expected * (1 - expected)))
         << other;
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// What every device must do alike: each op against the double-precision reference, whole training
-// steps, fused as separate. A back end instantiates the suite with a factory:
+// Requirements on every device: each op against the double-precision reference, and whole training
+// steps, fused and separate. A back end instantiates the suite with a factory:
 //
 //   INSTANTIATE_TEST_SUITE_P(Cuda, DeviceSuite, ::testing::Values(DeviceFactory{"cuda", makeCuda}),
 //   deviceTestName);
@@ -23,13 +23,13 @@ namespace dtf::runtime::testing {
 struct DeviceUnderTest {
   std::unique_ptr<Device> device;
   KernelTable kernels;
-  std::vector<KernelTable> alike;            // that must give the same bits as `kernels`
-  std::shared_ptr<const void> owned;         // what the kernels borrow
-  double long_sums = 1e-4;                   // what sums of some thousand terms may be off by
-  std::set<std::string, std::less<>> lacks;  // ops that it has no kernel for
+  std::vector<KernelTable> alike;            // tables that must give the same bits as `kernels`
+  std::shared_ptr<const void> owned;         // borrowed by the kernels
+  double long_sums = 1e-4;                   // tolerance of sums of some thousand terms
+  std::set<std::string, std::less<>> lacks;  // ops without a kernel
 };
 
-// What gpu/README.md says is missing there.
+// Ops that gpu/README.md lists as missing.
 inline const std::set<std::string, std::less<>> kGpuLacks = {"If", "While"};
 
 struct DeviceFactory {

@@ -1,4 +1,4 @@
-// Branches and loops: what a device computes in them is what it computes without.
+// Branches and loops: a device computes the same inside them as outside.
 
 #include "common/base/error.h"
 #include "common/graph/autodiff.h"
@@ -68,7 +68,7 @@ TEST_P(DeviceSuite, RunsTheBranchThatItsConditionChooses) {
   c.expect(device_, all, kElementwise);
 }
 
-// A recurrent layer over a sequence, forwards and back, with its gradients.
+// A recurrent layer over a sequence, forwards and backwards, with its gradients.
 TEST_P(DeviceSuite, RunsALoopOverASequenceAndItsGradient) {
   const graph::TensorSpec state = floatSpec({3, 17}), weights = floatSpec({17, 17});
   const auto body = functionOf({state, state, state, weights}, [](Builder& b, Parameters p) {
@@ -99,8 +99,7 @@ TEST_P(DeviceSuite, RunsALoopOverASequenceAndItsGradient) {
   }
 }
 
-// What is fed decides when the loop ends: a device that runs a list of kernels has no way to do
-// that, and says so.
+// The loop's end depends on a fed value: a device that runs a fixed list of kernels rejects it.
 void expectRefused(DeviceUnderTest& device) {
   const graph::TensorSpec number = floatSpec({});
   const auto half =
@@ -122,7 +121,7 @@ void expectRefused(DeviceUnderTest& device) {
   }
 }
 
-// States that change places, and one of whole numbers; a cond that ends it early, or at once.
+// States that change places, one of them integer; a cond that ends the loop early, or at once.
 TEST_P(DeviceSuite, ALoopEndsWhenItsCondSaysSo) {
   if (device_.lacks.contains("While")) {
     expectRefused(device_);
@@ -153,7 +152,7 @@ TEST_P(DeviceSuite, ALoopEndsWhenItsCondSaysSo) {
   c.expect(device_, all, 0);
 }
 
-// A peer may send any number: less than none is none, more than the most is the most.
+// A peer may send any count: it is clamped to the range from 0 to the maximum.
 TEST_P(DeviceSuite, ACountedLoopRunsAsOftenAsItIsTold) {
   const auto body = functionOf({floatSpec({3}), floatSpec({3})}, [](Builder& b, Parameters p) {
     return Outputs{b.add(b.scale(p[0], 0.5), p[1]), b.scale(p[0], 3), b.tanh(p[1])};

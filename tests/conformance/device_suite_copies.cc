@@ -36,8 +36,7 @@ TEST_P(DeviceSuite, CopiesWhatIsSmallAndWhatIsLarge) {
   }
 }
 
-// The last one that was sent is there, and what was read before it was sent is what was there
-// before.
+// A read gives the bytes of the last copy before it, never of a later one.
 TEST_P(DeviceSuite, CopiesOneAfterTheOther) {
   constexpr size_t kBytes = (6UL << 20) + 3;
   Random random(2);
@@ -57,7 +56,7 @@ TEST_P(DeviceSuite, CopiesOneAfterTheOther) {
   EXPECT_EQ(std::memcmp(last.data(), second.data(), kBytes), 0);
 }
 
-// More small ones than a device may have room for.
+// More small copies than a device may have room for.
 TEST_P(DeviceSuite, CopiesManySmallOnes) {
   constexpr size_t kEach = 40'000, kCount = 300;
   Random random(3);
@@ -72,7 +71,7 @@ TEST_P(DeviceSuite, CopiesManySmallOnes) {
   EXPECT_EQ(back, sent);
 }
 
-// A step with memory of its own for what is bound, whose parameters change from run to run, as in
+// A step with memory of its own for the bound values; its parameters change from run to run, as in
 // training.
 class Trained {
  public:
@@ -87,7 +86,7 @@ class Trained {
     for (const std::string& name : model.variables) gradients_[name].resize(values_[name].size());
   }
 
-  // By name, all that a run makes.
+  // Returns all outputs of a run, by name.
   std::map<std::string, std::vector<float>> run(float scale) {
     bindAnew(scale);
     runner_.run();
@@ -96,7 +95,7 @@ class Trained {
     return made;
   }
 
-  // The same, as it was when the run told of it.
+  // The same outputs, as they were when the run reported each.
   std::map<std::string, std::vector<float>> hear(float scale) {
     bindAnew(scale);
     Hearing hearing(*this);
@@ -141,14 +140,15 @@ TEST_P(DeviceSuite, MovesLayersBesideTheComputation) {
   const Classifier model = makeClassifier(random, {.batch = 4, .hidden = {1024, 1024, 512}});
   Trained whole(device_, model, {.beside_bytes = SIZE_MAX});
   Trained pieces(device_, model, {.bucket_bytes = 1 << 20});
-  for (const float scale : {1.0f, 0.5f, 1.5f, 0.75f, 1.25f}) {  // one loads code, one is captured
+  for (const float scale : {1.0f, 0.5f, 1.5f, 0.75f, 1.25f}) {  // one run loads code, one is
+                                                                // captured
     const auto expected = whole.run(scale);
     for (const auto& [name, values] : pieces.run(scale))
       EXPECT_TRUE(values == expected.at(name)) << name << " at " << scale;
   }
 }
 
-// What a listener hears of is there, while the rest is computed and copied.
+// A gradient is complete when the listener is called, while the rest is computed and copied.
 TEST_P(DeviceSuite, TellsOfGradientsAsTheyCome) {
   Random random(5);
   const Classifier model = makeClassifier(random, {.batch = 4, .hidden = {1024, 1024, 512}});
@@ -156,7 +156,7 @@ TEST_P(DeviceSuite, TellsOfGradientsAsTheyCome) {
   Trained told(device_, model, {.bucket_bytes = 1 << 20, .told_bytes = 1 << 20});
   for (const float scale : {1.0f, 0.5f, 1.5f, 0.75f, 1.25f, 0.8f}) {
     const auto expected = whole.run(scale);
-    // Also from a run of which nobody wants to hear.
+    // One of the runs has no listener.
     const auto heard = scale == 0.75f ? told.run(scale) : told.hear(scale);
     EXPECT_EQ(heard.size(), expected.size());
     for (const auto& [name, values] : heard)

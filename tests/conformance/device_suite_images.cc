@@ -14,7 +14,7 @@ using graph::paddedSame;
 using graph::Window;
 using graph::WindowAxis;
 
-// A convolution's op and those of its gradient, with one random image, filter and output gradient.
+// A convolution and its gradients, with a random image, filter and output gradient.
 struct ConvolutionCase : Case {
   ConvolutionCase(Shape image, Shape filter, const Window& window, int64_t groups) {
     const Output x = floats(image, -1, 1), f = floats(filter, -1, 1);
@@ -60,9 +60,9 @@ TEST_P(DeviceSuite, ConvolvesAnyShape) {
   }
 }
 
-// Larger than a block of pixels; the image itself as a matrix. Some thousand terms of up to 16 are
-// summed, which may leave next to nothing: a float32 sum is then off by some units in the last
-// place of what it was on its way.
+// Larger than a block of pixels; the image itself as a matrix. Some thousand terms of up to 16 may
+// add up to nearly nothing: a float32 sum is then off by some units in the last place of its
+// largest partial sum.
 TEST_P(DeviceSuite, ConvolvesManyPixels) {
   const double long_sums = device_.long_sums;
   const Window same3 = paddedSame({{.size = 3}, {.size = 3}}, 30, 31);
@@ -73,8 +73,8 @@ TEST_P(DeviceSuite, ConvolvesManyPixels) {
   expectConvolution(device_, {3, 15, 16, 12}, {1, 1, 12, 7}, {{.stride = 2}, {.stride = 2}});
 }
 
-// The shapes of residual networks, for which a device may have ways of its own. Transforms such as
-// Winograd's may cost some digits.
+// The shapes of residual networks, for which a device may have special algorithms. Transforms such
+// as Winograd's may cost some digits.
 TEST_P(DeviceSuite, ConvolvesManyChannels) {
   constexpr double kTransformed = 2e-4;
   const Window same3 = paddedSame({{.size = 3}, {.size = 3}}, 13, 10);
@@ -129,7 +129,7 @@ TEST_P(DeviceSuite, PoolsOverWholeImages) {
            kSums);
 }
 
-// Fused or not: the end of a layer, where many maxima are 0.
+// The end of a layer, where many maxima are 0; fused and separate.
 TEST_P(DeviceSuite, EndsALayerInAPooling) {
   for (const int64_t channels : kSizes) {
     Case c;
@@ -143,8 +143,7 @@ TEST_P(DeviceSuite, EndsALayerInAPooling) {
   }
 }
 
-// Fused or not: a first layer, also where its images don't fill the last group that is computed
-// together.
+// A first layer, also with images that don't fill the last group; fused and separate.
 TEST_P(DeviceSuite, TrainsAFirstLayer) {
   for (const int64_t channels : {1, 3}) {
     for (const int64_t batch : {1, 7}) {
@@ -163,7 +162,7 @@ TEST_P(DeviceSuite, TrainsAFirstLayer) {
   }
 }
 
-// Of equal elements the first gets the gradient, as in TensorFlow.
+// The first of equal elements gets the gradient, as in TensorFlow.
 TEST_P(DeviceSuite, TheFirstOfEqualsIsTheMaximum) {
   Case c;
   const Output x = c.b.relu(c.floats({2, 6, 6, 20}, -9, -1));

@@ -107,7 +107,7 @@ TEST_P(DeviceSuite, GathersRowsAndAddsThemUp) {
   }
 }
 
-// As functions of a variable's value.
+// Ops that assign and scatter, as functions of a variable's value.
 TEST_P(DeviceSuite, ComputesWhatVariablesAreAssigned) {
   for (const int64_t width : kSizes) {
     Case c;

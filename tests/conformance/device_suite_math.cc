@@ -40,7 +40,7 @@ TEST_P(DeviceSuite, Chooses) {
   }
 }
 
-// What a device makes of numbers at the ends of the scale: infinite and NaN as IEEE 754 has it.
+// Infinite operands and NaN give the results of IEEE 754.
 TEST_P(DeviceSuite, KnowsTheEndsOfTheScale) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   Case c;
@@ -157,7 +157,7 @@ TEST_P(DeviceSuite, FindsExtremesAmongTheEndsOfTheScale) {
   EXPECT_EQ(at(1, 2), static_cast<double>(-1e-40F));
 }
 
-// Whose equal elements share a gradient.
+// Equal elements share a gradient.
 TEST_P(DeviceSuite, FindsExtremesBackwards) {
   Case c;
   const Output x = c.b.cast(c.integers(DType::kUInt8, {17, 33}, 9), DType::kFloat32);
@@ -184,7 +184,7 @@ TEST_P(DeviceSuite, FindsTheLargest) {
     c.expect(device_, {c.b.argMax(x, 0), c.b.argMax(x, 1), c.b.argMax(x, 2), c.b.argMax(ties, 1)},
              0);
   }
-  // NaN is never the largest, the first one neither.
+  // NaN is never the largest, not even as the first element.
   Case c;
   const Output x = c.floats({5, 3});
   const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
@@ -203,7 +203,7 @@ TEST_P(DeviceSuite, FindsTheLargestOfMany) {
   }
 }
 
-// Of two zeros the first, whatever their signs; a NaN only in the first place.
+// The first of two zeros wins, whatever their signs; a NaN wins only in the first place.
 TEST_P(DeviceSuite, FindsTheLargestAmongTheEndsOfTheScale) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   const double nan = std::nan("");
@@ -246,7 +246,7 @@ TEST_P(DeviceSuite, DrawsWhatSeedAndStreamSay) {
   }
 }
 
-// Whole programs of these ops, and their gradients.
+// Programs of several of these ops, and their gradients.
 TEST_P(DeviceSuite, ComputesANormalisationAndASoftmaxMadeOfOps) {
   Case c;
   const Output x = c.floats({17, 33});

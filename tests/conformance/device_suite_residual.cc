@@ -1,4 +1,4 @@
-// A residual network's blocks: what is joined in them, and other precisions than float32.
+// A residual network's blocks: fused kernels, and precisions other than float32.
 
 #include <gmock/gmock.h>
 
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::Lt;
 using ::testing::Not;
 
-// The length of the difference, in lengths of what is expected.
+// The length of the difference, relative to the length of `expected`.
 double distance(const Values& actual, const Values& expected) {
   EXPECT_EQ(actual.size(), expected.size());
   double difference = 0, length = 0;
@@ -61,7 +61,7 @@ struct ResidualNetwork : Case {
     return b.relu(b.add(inner, projects ? convolved(x, from, to, 1) : x));
   }
 
-  // Of each fetch, from the reference.
+  // The relative error of each fetch against the reference.
   std::vector<double> errors(DeviceUnderTest& device, CompileOptions options) {
     StepRunner runner(*device.device, device.kernels, graph, feeds, fetches, options);
     runner.run();
@@ -75,7 +75,7 @@ struct ResidualNetwork : Case {
   std::vector<Output> variables, fetches;
 };
 
-// CPUs round the factors of products; others have tensors of it.
+// A CPU rounds the factors of products to bfloat16; other devices hold bfloat16 tensors.
 bool hasBFloat16(const DeviceUnderTest& device) {
   const DeviceType type = device.device->type();
   return type == DeviceType::kCpu || device.kernels.has(kCastPrecisionOp, type);
@@ -95,7 +95,7 @@ TEST_P(DeviceSuite, JoinsANormalisationWithTheReluBehindIt) {
     EXPECT_THAT(plan, Not(HasSubstr(kFusedBatchNormReluOp)));
     return;
   }
-  // No pass of its own is left but the projection's normalisation and its gradient.
+  // Only the projection's normalisation and its gradient keep a pass of their own.
   EXPECT_THAT(plan, Not(HasSubstr("\nRelu ")));
   EXPECT_THAT(plan, Not(HasSubstr("\nReluGrad ")));
   EXPECT_THAT(plan, Not(HasSubstr("\nAdd ")));
@@ -103,8 +103,7 @@ TEST_P(DeviceSuite, JoinsANormalisationWithTheReluBehindIt) {
       << "only the images' gradient is summed apart";
 }
 
-// A rounding to 8 bits may close a relu or open it, so that gradients differ by more than their
-// digits.
+// Rounding to 8 bits may close or open a relu, so that gradients differ by more than the rounding.
 TEST_P(DeviceSuite, BFloat16GivesTheLossAndTheDirectionOfTheGradients) {
   ResidualNetwork c;
   const CompileOptions narrow = {.precision = Precision::kBFloat16};
@@ -128,7 +127,7 @@ TEST_P(DeviceSuite, BFloat16GivesTheLossAndTheDirectionOfTheGradients) {
 
 // Channels that no pack divides, poolings, biases; and a loop.
 TEST_P(DeviceSuite, BFloat16HasAKernelForEveryShape) {
-  if (!hasBFloat16(device_)) return;  // the case above
+  if (!hasBFloat16(device_)) return;  // the case above covers a device without it
   for (const int64_t channels : {1, 3, 8, 9, 16}) {
     SCOPED_TRACE(channels);
     Case c;
@@ -150,8 +149,8 @@ TEST_P(DeviceSuite, BFloat16HasAKernelForEveryShape) {
     StepRunner runner(*device_.device, device_.kernels, c.graph, c.feeds, fetches, narrow);
     runner.run();
     const std::vector<Values> expected = graph::testing::evaluate(c.graph, c.feeds, fetches);
-    // A maximum that is another one sends its gradient elsewhere. A bias before a normalisation
-    // changes nothing: its gradient is rounding alone.
+    // Another maximum sends its gradient elsewhere. A bias before a normalisation changes nothing:
+    // its gradient is only rounding.
     for (const size_t i : {0, 1, 3, 4, 5, 6})
       EXPECT_LT(distance(runner.fetch(static_cast<int>(i)), expected[i]), 0.5) << i;
   }

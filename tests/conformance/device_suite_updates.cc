@@ -1,4 +1,4 @@
-// Variables that a device keeps: updates have the bits of a ps, whatever the optimizer.
+// Variables that a device holds: each optimizer's updates have the bits of a ps.
 
 #include <gmock/gmock.h>
 
@@ -8,9 +8,9 @@
 #include <cmath>
 #include <limits>
 
-#include "common/ps/gradient_math.h"
-#include "common/ps/moving_average.h"
-#include "common/ps/parameter_store.h"
+#include "common/optimizer/gradient_math.h"
+#include "common/optimizer/moving_average.h"
+#include "common/optimizer/parameter_store.h"
 #include "common/runtime/variable_ops.h"
 #include "common/train/device_variables.h"
 #include "tests/conformance/device_case.h"
@@ -22,15 +22,16 @@ using cluster::OptimizerSpec;
 using Kind = OptimizerSpec::Kind;
 
 // Odd sizes, so that there is padding; two statistics with momenta of their own.
-ps::VariableParts variable(const std::string& name, Shape shape, std::optional<double> momentum) {
+arena::VariableParts variable(const std::string& name, Shape shape,
+                              std::optional<double> momentum) {
   const auto count = static_cast<uint64_t>(shape.elements());
   return {name, std::move(shape), {{0, 0, count}}, momentum};
 }
-ps::ParameterLayout someVariables() {
-  return ps::makeLayout({variable("w", {37, 53}, std::nullopt), variable("mean", {53}, 0.9),
-                         variable("b", {5}, std::nullopt), variable("variance", {17}, 0.99),
-                         variable("last", {1}, std::nullopt)},
-                        1);
+arena::ParameterLayout someVariables() {
+  return arena::makeLayout({variable("w", {37, 53}, std::nullopt), variable("mean", {53}, 0.9),
+                            variable("b", {5}, std::nullopt), variable("variance", {17}, 0.99),
+                            variable("last", {1}, std::nullopt)},
+                           1);
 }
 
 std::vector<OptimizerSpec> optimizersOfDevices() {
@@ -54,18 +55,19 @@ std::vector<OptimizerSpec> optimizersOfDevices() {
   return all;
 }
 
-// Of a shard of this process, whose values are there from the start.
+// A shard of this process with its initial values.
 struct Shards {
-  explicit Shards(const OptimizerSpec& optimizer, ps::ParameterLayout of = someVariables())
+  explicit Shards(const OptimizerSpec& optimizer, arena::ParameterLayout of = someVariables())
       : optimizer(optimizer), layout(std::move(of)) {
     const uint64_t elements = layout.shards[0].elements;
     values.resize(elements);
     gradient.resize(elements);
-    here.emplace(optimizer, elements, std::vector<ps::Slice>{}, ps::movingRanges(layout, 0));
+    here.emplace(optimizer, elements, std::vector<arena::Slice>{},
+                 optimizer::movingRanges(layout, 0));
   }
   // Padding stays 0.
   void draw(std::vector<float>& to, Random& random, float low, float high) const {
-    for (const ps::Slice& slice : layout.shards[0].slices) {
+    for (const arena::Slice& slice : layout.shards[0].slices) {
       const Values drawn = randomValues(random, static_cast<int64_t>(slice.count), low, high);
       std::ranges::transform(drawn, to.begin() + static_cast<ptrdiff_t>(slice.offset),
                              [](double x) { return static_cast<float>(x); });
@@ -73,15 +75,15 @@ struct Shards {
   }
 
   const OptimizerSpec optimizer;
-  const ps::ParameterLayout layout;
+  const arena::ParameterLayout layout;
   std::vector<float> values, gradient;
-  std::optional<ps::ParameterStore> here;
+  std::optional<optimizer::ParameterStore> here;
 };
 
 void sendGradient(Device& device, const train::DeviceVariables& kept, const Shards& shards,
                   size_t tower = 0) {
   const DeviceLock lock(device);
-  for (const ps::Slice& slice : shards.layout.shards[0].slices) {
+  for (const arena::Slice& slice : shards.layout.shards[0].slices) {
     const std::string& name = shards.layout.variables[slice.variable].name;
     device.copyToDevice(reinterpret_cast<std::byte*>(kept.kept()[tower]->at(name).gradient),
                         reinterpret_cast<const std::byte*>(shards.gradient.data() + slice.offset),
@@ -114,12 +116,13 @@ TEST_P(DeviceSuite, UpdatesWithTheBitsOfAPs) {
     ASSERT_EQ(train::DeviceVariables::refusal(shards.layout, optimizer, on), "");
     const auto kept = std::make_shared<train::DeviceVariables>(shards.layout, optimizer, on);
     const uint64_t elements = shards.layout.shards[0].elements;
-    ps::ParameterStore there(optimizer, elements, {}, ps::movingRanges(shards.layout, 0), {}, kept);
+    optimizer::ParameterStore there(optimizer, elements, {},
+                                    optimizer::movingRanges(shards.layout, 0), {}, kept);
     shards.draw(shards.values, random, -1, 1);
     shards.here->initialise(shards.values);
     there.initialise(shards.values);
     const auto padding = [&](uint64_t at) {
-      return std::ranges::none_of(shards.layout.shards[0].slices, [at](const ps::Slice& slice) {
+      return std::ranges::none_of(shards.layout.shards[0].slices, [at](const arena::Slice& slice) {
         return slice.offset <= at && at < slice.offset + slice.count;
       });
     };
@@ -139,25 +142,25 @@ TEST_P(DeviceSuite, UpdatesWithTheBitsOfAPs) {
       std::vector<float> slot(elements);
       for (uint32_t i = 0; i < there.slotCount(); ++i) {
         kept->readSlot(i, slot.data());
-        // A ps leaves the slots of statistics alone, and so does the device.
+        // A ps doesn't touch the slots of statistics, and neither does the device.
         expect_same("slot", shards.here->slot(i).data(), slot.data());
       }
     }
   }
 }
 
-// As many towers as handles of the device: of one GPU, too. The mean has the bits of tower_group.h,
-// and each updates its share; where there are fewer lines than towers some have none.
+// As many towers as the device has handles, also on one GPU. The mean has the bits of
+// tower_group.h, and each tower updates its share; with fewer lines than towers some have none.
 TEST_P(DeviceSuite, TowersUpdateWithTheBitsOfAPs) {
   if (!keepsVariables(device_)) GTEST_SKIP() << "it keeps none, as UpdatesWithTheBitsOfAPs shows";
   OptimizerSpec optimizer;
   optimizer.kind = Kind::kAdam;
   Random random(9);
-  const ps::ParameterLayout few =
-      ps::makeLayout({variable("w", {3}, std::nullopt), variable("mean", {3}, 0.9)}, 1);
+  const arena::ParameterLayout few =
+      arena::makeLayout({variable("w", {3}, std::nullopt), variable("mean", {3}, 0.9)}, 1);
   struct Trial {
     size_t towers;
-    ps::ParameterLayout layout;
+    arena::ParameterLayout layout;
   };
   for (const auto& [towers, layout] : {Trial{2, someVariables()}, Trial{3, someVariables()},
                                        Trial{16, someVariables()}, Trial{5, few}}) {
@@ -168,8 +171,8 @@ TEST_P(DeviceSuite, TowersUpdateWithTheBitsOfAPs) {
     for (DeviceUnderTest& device : devices) on.push_back({device.device.get(), &device.kernels});
     Shards shards(optimizer, layout);
     const auto kept = std::make_shared<train::DeviceVariables>(shards.layout, optimizer, on);
-    ps::ParameterStore there(optimizer, shards.layout.shards[0].elements, {},
-                             ps::movingRanges(shards.layout, 0), {}, kept);
+    optimizer::ParameterStore there(optimizer, shards.layout.shards[0].elements, {},
+                                    optimizer::movingRanges(shards.layout, 0), {}, kept);
     shards.draw(shards.values, random, -1, 1);
     shards.here->initialise(shards.values);
     there.initialise(shards.values);
@@ -178,9 +181,9 @@ TEST_P(DeviceSuite, TowersUpdateWithTheBitsOfAPs) {
       for (size_t tower = 0; tower < towers; ++tower) {
         shards.draw(shards.gradient, random, -2, 2);
         sendGradient(*on[tower].device, *kept, shards, tower);
-        ps::addInto(mean.data(), shards.gradient.data(), mean.size());
+        optimizer::addInto(mean.data(), shards.gradient.data(), mean.size());
       }
-      ps::scale(mean.data(), 1 / static_cast<float>(towers), mean.size());
+      optimizer::scale(mean.data(), 1 / static_cast<float>(towers), mean.size());
       EXPECT_TRUE(kept->prepareUpdate().statistics_are_finite);
       std::vector<float> mean_there(mean.size());
       kept->readGradients(mean_there.data());
@@ -210,25 +213,25 @@ TEST_P(DeviceSuite, ClipsByTheGlobalNormOfWhatIsTrained) {
     shards.draw(shards.gradient, random, -size, size);
     sendGradient(*device_.device, kept, shards);
     double sum = 0;
-    for (const ps::Slice& slice : shards.layout.shards[0].slices)
+    for (const arena::Slice& slice : shards.layout.shards[0].slices)
       if (!shards.layout.variables[slice.variable].momentum)
-        sum += ps::sumOfSquares({shards.gradient.data() + slice.offset, slice.count});
+        sum += optimizer::sumOfSquares({shards.gradient.data() + slice.offset, slice.count});
     const double norm = std::sqrt(sum);
     const train::DeviceArena::Findings findings = kept.prepareUpdate();
     EXPECT_TRUE(findings.statistics_are_finite);
     EXPECT_NEAR(findings.norm, norm, 1e-6 * norm);
     std::vector<float> clipped(shards.gradient.size());
     kept.readGradients(clipped.data());
-    for (const ps::Slice& slice : shards.layout.shards[0].slices) {
+    for (const arena::Slice& slice : shards.layout.shards[0].slices) {
       const bool trained = !shards.layout.variables[slice.variable].momentum;
       const auto factor = trained && norm > 3 ? static_cast<float>(3 / findings.norm) : 1.0f;
       for (uint64_t i = slice.offset; i < slice.offset + slice.count; ++i)
         ASSERT_EQ(clipped[i], shards.gradient[i] * factor) << i;
     }
   }
-  const ps::Slice& trained = *std::ranges::find_if(
+  const arena::Slice& trained = *std::ranges::find_if(
       shards.layout.shards[0].slices,
-      [&](const ps::Slice& slice) { return !shards.layout.variables[slice.variable].momentum; });
+      [&](const arena::Slice& slice) { return !shards.layout.variables[slice.variable].momentum; });
   shards.gradient[trained.offset + trained.count - 1] = std::numeric_limits<float>::infinity();
   sendGradient(*device_.device, kept, shards);
   EXPECT_FALSE(std::isfinite(kept.prepareUpdate().norm));
@@ -239,7 +242,7 @@ TEST_P(DeviceSuite, FindsStatisticsThatAreNoNumbers) {
   Shards shards({});
   const std::array on = {train::ComputeDevice{device_.device.get(), &device_.kernels}};
   train::DeviceVariables kept(shards.layout, {}, on);
-  for (const ps::Slice& slice : shards.layout.shards[0].slices) {
+  for (const arena::Slice& slice : shards.layout.shards[0].slices) {
     const bool statistic = shards.layout.variables[slice.variable].momentum.has_value();
     for (const float wrong : {std::nanf(""), -std::numeric_limits<float>::infinity()}) {
       const uint64_t at = slice.offset + slice.count - 1;

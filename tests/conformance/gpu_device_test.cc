@@ -1,5 +1,5 @@
-// The device suite on a real GPU. Without one it says so and exits with 77, which is a skip; with
-// DTF_REQUIRE_GPU=1 it fails.
+// The device suite on a real GPU. Without one it prints so and exits with 77, which counts as
+// skipped; with DTF_REQUIRE_GPU=1 it fails.
 
 #include <gmock/gmock.h>
 
@@ -32,7 +32,7 @@ DeviceUnderTest makeGpuDevice() {
 INSTANTIATE_TEST_SUITE_P(Gpu, DeviceSuite, ::testing::Values(DeviceFactory{"gpu", makeGpuDevice}),
                          deviceTestName);
 
-// Why there is no GPU; empty where there is one, which it describes.
+// Returns why there is no GPU; empty if there is one, which it prints.
 std::string missing() {
   try {
     PluginDevice device(gpuPlugin(), 0);
@@ -43,7 +43,7 @@ std::string missing() {
   }
 }
 
-// Counts over all cases, each of which has a device of its own.
+// Counts over all cases; each case has a device of its own.
 class LaunchCounter final : public ::testing::EmptyTestEventListener {
  public:
   void OnTestProgramEnd(const ::testing::UnitTest& unit_test) override {
@@ -59,7 +59,7 @@ TEST(GpuDevice, CountsTheKernelsThatRanOnIt) {
   graph::Builder b(graph);
   const graph::Output y = b.relu(b.constant({100}, 3));
   const auto step = compile(graph, std::array{y}, device, kernels);
-  constexpr uint64_t kRuns = 5;  // the first is not captured, the second is
+  constexpr uint64_t kRuns = 5;  // the first run is not captured, the second is
   for (uint64_t run = 1; run <= kRuns; ++run) {
     step->run();
     EXPECT_EQ(device.kernelsLaunched(), run);
@@ -85,7 +85,7 @@ TEST(GpuDevice, SaysThatItIsOutOfMemoryAndGoesOn) {
   EXPECT_EQ(back, sent);
 }
 
-// A step that was captured gives the bits of the one that wasn't.
+// A captured step gives the bits of an uncaptured one.
 TEST(GpuDevice, ACapturedStepIsTheSame) {
   PluginDevice device(gpuPlugin(), 0);
   KernelTable kernels;

@@ -1,5 +1,5 @@
 // The suites of sessions find each mistake of mutations.toml: this program runs itself with one
-// planted, and some test must fail. One that hangs has been found, too.
+// mistake planted, and some test must fail. A run that hangs counts as found.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -18,8 +18,8 @@ namespace {
 constexpr std::string_view kPlant = "--plant=";
 constexpr std::chrono::seconds kHangs{20};
 
-// Ends the process at the first failure, with its place. The name is taken before: gtest holds its
-// lock when it tells of a failure.
+// Ends the process at the first failure, with the test's name. The name is stored beforehand, as
+// gtest holds its lock while it reports a failure.
 class FirstFailure final : public ::testing::EmptyTestEventListener {
   void OnTestStart(const ::testing::TestInfo& test) override {
     name_ = std::string(test.test_suite_name()) + "." + test.name();
@@ -54,7 +54,7 @@ TEST_P(SessionMutants, IsFound) {
 INSTANTIATE_TEST_SUITE_P(All, SessionMutants, ::testing::ValuesIn(kMutants),
                          [](const auto& planted) { return planted.param.name; });
 
-// Whether this is a run of such a mistake.
+// Plants the mistake that the arguments name; returns false if they name none.
 bool plant(int argc, char** argv) {
   for (const std::string_view word : std::vector<std::string_view>(argv, argv + argc)) {
     if (!word.starts_with(kPlant)) continue;

@@ -1,4 +1,4 @@
-// Sessions of clients that know one of several tasks.
+// Sessions of clients that have the address of one of several tasks.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,11 +22,11 @@ using testing::kWorker0;
 using testing::kWorker1;
 using testing::SessionHarness;
 
-// Over sockets, of a client that names worker/0 alone.
+// Over sockets; the client only has worker/0's address.
 class OneTargetTest : public ::testing::Test {
  protected:
   OneTargetTest() { options_.targets = {harness_.server(kWorker0).target()}; }
-  // The devices of the session that is opened.
+  // Opens a session and returns its devices.
   std::vector<std::string> opened(std::set<TaskId> wanted) {
     options_.wanted = std::move(wanted);
     const wire::RemoteTasks tasks(options_);
@@ -45,7 +45,7 @@ TEST_F(OneTargetTest, TheTasksThatAGraphNamesAreFoundThroughIt) {
   harness_.stop(kWorker1);  // nobody needs it
   graph::Builder b(graph_);
   {
-    const auto anywhere = b.deviceScope("/job:worker");  // of which any will do
+    const auto anywhere = b.deviceScope("/job:worker");  // any worker will do
     b.node("Relu", {b.placeholder("unused", DType::kFloat32, {1})}, {}, "z");
   }
   const auto there = b.deviceScope("/job:ps/task:0");

@@ -1,7 +1,7 @@
 #pragma once
 
-// A task that serves, on a real socket, spoken to message by message: by its session's client, and
-// by another task of the session.
+// A task that serves, on a real socket. Its session's client and another task of the session send
+// it messages one by one.
 
 #include <gtest/gtest.h>
 
@@ -17,9 +17,9 @@
 #include "common/base/json.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/model_codec.h"
-#include "common/wire/part_codec.h"
-#include "common/wire/session_token.h"
-#include "common/wire/tensor_codec.h"
+#include "common/wire/session/part_codec.h"
+#include "common/wire/session/session_token.h"
+#include "common/wire/session/tensor_codec.h"
 #include "tests/conformance/session_harness.h"
 #include "tests/unit/graph/error_text.h"
 
@@ -36,7 +36,7 @@ inline constexpr uint64_t kPlan = 1;
 inline constexpr wire::SessionToken kSession{.number = 0xfeed, .secret = {0x5ec7e7, 1}};
 inline constexpr Incarnation kPeer{77};
 
-// worker/1's part of a plan: what comes from worker/0 over edge 0, named "act", times ten.
+// worker/1's part of a plan: the tensor from worker/0 over edge 0, named "act", times ten.
 inline std::shared_ptr<TaskPart> receivingPart() {
   auto part = std::make_shared<TaskPart>(TaskPart{.task = kHere,
                                                   .graph = graph::Graph(graph::standardOps()),
@@ -56,7 +56,7 @@ inline std::shared_ptr<TaskPart> receivingPart() {
   return part;
 }
 
-// The promise's error; empty when it has none.
+// Returns the promise's error; empty when it has none.
 template <class Action>
 std::string failureOf(Action action) {
   return errorText([&] {
@@ -111,7 +111,7 @@ class PartServerTest : public ::testing::Test {
     client_->ask(kj::mv(request));
   }
 
-  // worker/0, as far as worker/1 can tell.
+  // worker/0, as worker/1 sees it.
   struct Peer {
     Peer(net::Reactor& reactor, uint16_t port, TaskId self, Incarnation incarnation,
          TaskId callee = kHere, const wire::SessionToken& session = kSession)
@@ -123,7 +123,7 @@ class PartServerTest : public ::testing::Test {
       request.setIncarnation(incarnation.value);
       sink = client.ask(kj::mv(request)).getSink();
     }
-    // True: it was too late.
+    // Returns true if the tensor was too late.
     bool send(uint64_t step, float value, uint32_t edge = 0, size_t elements = 2) {
       const std::vector<float> values(elements, value);
       auto request = sink.sendTensorsRequest();
@@ -144,7 +144,7 @@ class PartServerTest : public ::testing::Test {
   }
 
   Json status() { return RawClient(reactor_, harness_.server(kHere).port()).status(); }
-  // Until `is_so` of the status.
+  // Waits until `is_so` holds for the status.
   void awaitStatus(const std::function<bool(const Json&)>& is_so) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!is_so(status())) {
@@ -153,7 +153,7 @@ class PartServerTest : public ::testing::Test {
     }
   }
 
-  // What kernels use outlives them.
+  // Kernels use these objects, so they outlive the kernels.
   std::latch go_on_{1};
   std::function<void()> acted_ = [] {};
   SessionHarness harness_;

@@ -1,5 +1,5 @@
-// What a task that serves answers to clients and tasks that are late, doubled, hostile, frozen or
-// gone: real sockets, spoken to message by message. Scenarios 19 and 20.
+// A task that serves, against clients and tasks that are late, doubled, hostile, frozen or gone:
+// single messages over real sockets. Scenarios 19 and 20.
 
 #include "daemons/part_server.h"
 
@@ -74,7 +74,7 @@ TEST_F(PartServerTest, OnlyTheProcessOfTheRegistrationIsHeard) {
   EXPECT_EQ(run(1), 30);
 }
 
-// The session's number is told to whoever asks for the status.
+// The status shows the session's number to anyone; only the secret proves the session.
 TEST_F(PartServerTest, WhoDoesntKnowTheSecretIsNobody) {
   registerPart(receivingPart());
   const wire::SessionToken guessed{.number = kSession.number,
@@ -91,7 +91,7 @@ TEST_F(PartServerTest, WhoDoesntKnowTheSecretIsNobody) {
                           ::testing::Not(HasSubstr(std::to_string(kSession.secret[0])))));
 }
 
-// Whichever comes first, the end of the compilation or the release.
+// The compilation may end before or after the release.
 TEST_F(PartServerTest, APartIsReleasedAlsoWhileItIsCompiled) {
   const auto part = receivingPart();
   for (int repeat = 0; repeat < 10; ++repeat) {
@@ -148,7 +148,7 @@ TEST_F(PartServerTest, AnAbortIsAnsweredWhenNothingComputesAnyMore) {
   request.setStep(1);
   request.setCause("dtf(bad_data): fantasia!");
   auto aborted = request.send();
-  client_->ask(session_.loadRequest());  // by now the abort is there, too
+  client_->ask(session_.loadRequest());  // by now the abort has arrived, too
   EXPECT_FALSE(aborted.poll(client_->reactor.wait_scope));
   go_on_.count_down();
   aborted.wait(client_->reactor.wait_scope);
@@ -231,7 +231,7 @@ TEST_F(PartServerTest, AStepsFeedsAreChecked) {
   EXPECT_THAT(failureOf([&] { run(1); }), HasSubstr("fed 0 tensors where the part has 1"));
 }
 
-// Its first connection broke before the answer came, and the task hears of that later.
+// The first connection broke before the reply arrived, and the task sees its end only later.
 TEST_F(PartServerTest, AHelloThatIsSaidAgainTakesThePlaceOfTheFirst) {
   const uint16_t port = harness_.server(kHere).port();
   RawClient stranger(reactor_, port);
@@ -246,8 +246,8 @@ TEST_F(PartServerTest, AHelloThatIsSaidAgainTakesThePlaceOfTheFirst) {
               HasSubstr("the session has ended"))
       << "what drives it now is the second connection";
   std::swap(client_, second);
-  second = nullptr;  // the first
-  // Each asks on a connection of its own, so the end of that one has long been seen.
+  second = nullptr;  // the first connection
+  // Each client has a connection of its own, so the task has long seen the end of that one.
   for (int i = 0; i < 20; ++i) EXPECT_EQ(status()["sessions"].size(), 1U);
   registerPart(receivingPart());
   EXPECT_FALSE(peer().send(1, 3));
@@ -275,7 +275,7 @@ TEST_F(PartServerTest, SessionsAreBounded) {
   EXPECT_EQ(sessions.size(), 3u) << "one more is open since the beginning";
 }
 
-// What RemoteTasks makes of tasks that end, freeze, or aren't there.
+// RemoteTasks reports tasks that end, freeze, or don't exist.
 class LostTaskTest : public PartServerTest {
  protected:
   LostTaskTest() {
@@ -336,7 +336,7 @@ TEST_F(LostTaskTest, AStepIsAbortedByItsClientAndTheNextRuns) {
 TEST_F(LostTaskTest, TargetsThatAreWrongAreNamed) {
   EXPECT_THAT(errorText([] { wire::RemoteTasks({.targets = {"grpc://localhost:1"}}); }),
               HasSubstr("dtf://"));
-  const Fd nobody = dtf::testing::listenOnLoopback();  // listens, and answers nothing
+  const Fd nobody = dtf::testing::listenOnLoopback();  // listens, and never replies
   const std::string address = "127.0.0.1:" + std::to_string(dtf::testing::portOf(nobody));
   EXPECT_THAT(errorText([&] {
                 wire::RemoteTasks({.targets = {"dtf://" + address},

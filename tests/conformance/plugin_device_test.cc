@@ -1,6 +1,6 @@
 // The device suite on the plug-in of tests/gpu: the boundary, and the arithmetic and indexing of
-// gpu/kernels on the host. What it can't see: races between the threads of a GPU, cuBLASLt, cuDNN,
-// CUDA graphs. Those are gpu_device_test.cc's.
+// gpu/kernels on the host. gpu_device_test.cc tests the rest: races between the threads of a GPU,
+// cuBLASLt, cuDNN, CUDA graphs.
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // Queues, over tasks of this process and over tasks that serve on real sockets: sessions that share
-// one, steps that wait for it, and what wakes them.
+// a queue, steps that wait for it, and events that wake them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class QueuesSuite : public ::testing::TestWithParam<bool> {
     const Output x = b_.placeholder("x", DType::kFloat32, {});
     {
       const auto there = b_.deviceScope("/job:worker/task:1");
-      b_.node("QueueEnqueue", {jobs, b_.scale(x, 10)}, {}, "put");  // runs where the queue is
+      b_.node("QueueEnqueue", {jobs, b_.scale(x, 10)}, {}, "put");  // runs on the queue's device
     }
     b_.node("QueueEnqueueMany", {jobs, b_.placeholder("xs", DType::kFloat32, {6})}, {}, "put_six");
     b_.scale({b_.node("QueueDequeue", {jobs}, {}, "one")}, 2);
@@ -74,12 +74,12 @@ class QueuesSuite : public ::testing::TestWithParam<bool> {
   static int32_t size(Session& session) {
     return session.run({}, std::vector<std::string>{"size"})[0].as<int32_t>()[0];
   }
-  // What becomes of a step that takes, in another thread.
+  // Takes an element in another thread; returns the error of that step.
   static std::future<std::string> taking(Session& session, const std::string& fetch = "one") {
     return std::async(std::launch::async,
                       [&session, fetch] { return errorText([&] { take(session, fetch); }); });
   }
-  // Whenever the step begins to wait.
+  // Aborts until a step that has begun to wait ends.
   static std::string abortUntilItEnds(Session& session, std::future<std::string>& told) {
     while (told.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready)
       session.abort(Error(ErrorCode::kUnavailable, "enough"));
@@ -133,7 +133,7 @@ TEST_P(QueuesSuite, ABatchEntersAsThereIsRoomForIt) {
 }
 
 TEST_P(QueuesSuite, AStepThatWaitsTooLongSaysForWhat) {
-  // Long enough for a step to come to the task that it waits in.
+  // Long enough for a step to arrive at the task in which it waits.
   const auto hasty = open(std::chrono::seconds(1)), patient = open();
   const std::string late = errorText([&] { take(*hasty); });
   EXPECT_THAT(late, HasSubstr("has not ended within 1 s"));
@@ -199,7 +199,7 @@ TEST_P(QueuesSuite, ClosingLetsInWhatWaitsUnlessItIsCancelled) {
     other->reset("");
     EXPECT_EQ(size(*other), 0);
   }
-  put(*other, 1);  // it is open
+  put(*other, 1);  // the queue is open
   EXPECT_EQ(size(*session), 1);
 }
 

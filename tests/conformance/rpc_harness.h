@@ -1,6 +1,6 @@
 #pragma once
 
-// Real psd servers, each in a thread of its own, on real sockets; and workers' clients of them.
+// Real psd servers on real sockets, each in a thread of its own, and workers' clients of them.
 
 #include <functional>
 #include <future>
@@ -18,14 +18,14 @@
 #include "common/net/error_bridge.h"
 #include "common/net/rpc_connection.h"
 #include "common/wire/ps.capnp.h"
-#include "common/wire/replica_link.h"
-#include "common/wire/rpc_parameter_client.h"
+#include "common/wire/ps/replica_link.h"
+#include "common/wire/ps/rpc_exchange_client.h"
 #include "daemons/psd/ps_process.h"
-#include "tests/conformance/parameter_client_suite.h"
+#include "tests/conformance/exchange_client_suite.h"
 #include "tests/support/loopback.h"
 #include "tests/support/process.h"
 
-namespace dtf::ps {
+namespace dtf::exchange {
 
 inline cluster::Timeouts shortTimeouts() {
   cluster::Timeouts timeouts;
@@ -33,7 +33,7 @@ inline cluster::Timeouts shortTimeouts() {
   timeouts.lease_seconds =
       3;  // loaded machines and ThreadSanitizer starve a thread for more than 1 s
   timeouts.start_seconds = 30;
-  timeouts.rejoin_seconds = 0;  // nobody starts a lost worker again
+  timeouts.rejoin_seconds = 0;  // no launcher restarts a lost worker
   return timeouts;
 }
 
@@ -47,7 +47,7 @@ inline std::unique_ptr<net::RpcConnection> connectTo(net::Reactor& reactor,
       net::RpcOptions{.peer = "ps"});
 }
 
-// What the ps at `address` answers to whoever asks for its status.
+// The status that the ps at `address` returns.
 inline Json statusOf(const cluster::Address& address) {
   net::Reactor reactor;
   const auto connection = connectTo(reactor, address);
@@ -58,7 +58,7 @@ inline Json statusOf(const cluster::Address& address) {
 
 class RpcHarness final : public ClusterHarness {
  public:
-  // Which way ps `ps_task` takes to the others: changes their addresses.
+  // Changes the addresses at which ps `ps_task` reaches the others.
   using PsVia = std::function<void(uint32_t ps_task, std::vector<cluster::TaskSpec>& ps)>;
 
   RpcHarness(uint32_t ps_tasks, uint32_t workers,
@@ -87,23 +87,24 @@ class RpcHarness final : public ClusterHarness {
     for (auto& server : servers_) server.thread.join();
   }
 
-  std::unique_ptr<ParameterClient> connect(uint32_t rank) override { return connectRpc(rank); }
+  std::unique_ptr<ExchangeClient> connect(uint32_t rank) override { return connectRpc(rank); }
 
-  std::unique_ptr<wire::RpcParameterClient> connectRpc(uint32_t rank) {
+  std::unique_ptr<wire::RpcExchangeClient> connectRpc(uint32_t rank) {
     wire::RpcClientOptions options;
     options.link = wire::linkOptions(job_, {JobKind::kWorker, rank}, Incarnation::ofNow());
     options.ps = wire::addressesOf(job_.cluster.ps);
     options.link.share_from_bytes = share_from_bytes;
+    options.link.exchanges_in_memory = exchanges_in_memory;
     options.link.stream_from_bytes = stream_from_bytes;
     options.link.chunk_bytes = chunk_bytes_;
     if (via) via(rank, options.ps);
-    auto client = std::make_unique<wire::RpcParameterClient>(std::move(options));
+    auto client = std::make_unique<wire::RpcExchangeClient>(std::move(options));
     MutexLock lock(mu_);
     clients_[rank] = client.get();
     return client;
   }
 
-  ModelDeclaration declared(ModelDeclaration model) const override {
+  arena::ModelDeclaration declared(arena::ModelDeclaration model) const override {
     model.replication.transfer_dtype = transfer_dtype;
     return model;
   }
@@ -115,16 +116,17 @@ class RpcHarness final : public ClusterHarness {
 
   // See wire::LinkOptions; by default all arenas travel.
   std::optional<uint64_t> share_from_bytes{};
+  bool exchanges_in_memory = true;  // likewise; where arenas are shared
 
-  // Likewise.
+  // See wire::LinkOptions.
   std::optional<uint64_t> stream_from_bytes = uint64_t{1} << 20;
 
-  // Which way a worker takes to the ps; their own addresses when it is null.
+  // Changes the addresses at which a worker reaches the ps; null: their own.
   std::function<void(uint32_t rank, std::vector<cluster::Address>& ps)> via;
 
-  StalenessHistogram staleness() override {
+  replication::StalenessHistogram staleness() override {
     const Json status = statusOf(psAddress(0));
-    StalenessHistogram histogram;
+    replication::StalenessHistogram histogram;
     const Json& counts = status.at("staleness_histogram");
     DTF_CHECK(counts.size() == histogram.counts.size());
     for (size_t i = 0; i < counts.size(); ++i) histogram.counts[i] = counts[i].asUint64();
@@ -133,18 +135,19 @@ class RpcHarness final : public ClusterHarness {
     return histogram;
   }
 
-  // That ps ends, as a process whose launcher is told to.
+  // Ends that ps, as a signal to its process does.
   void stop(uint32_t ps_task) { std::next(servers_.begin(), ps_task)->server.get()->stop(); }
 
   const cluster::Address& psAddress(uint32_t ps_task) const {
     return job_.cluster.ps[ps_task].address;
   }
 
-  // The parameters that the keeper of that ps's replica gives back to its successor, for whom the
-  // caller stands in: the ps is fenced from there on. For a model of one arena of `elements`.
+  // Returns the parameters that the keeper of that ps's replica gives back to its successor. The
+  // caller stands in for the successor, so the ps is fenced from then on. For a model of one arena
+  // of `elements`.
   std::vector<float> replicaOf(uint32_t ps_task, uint64_t elements) {
     const auto count = static_cast<uint32_t>(job_.cluster.ps.size());
-    const uint32_t keeper = backupOf(ps_task, count);
+    const uint32_t keeper = replication::backupOf(ps_task, count);
     net::Reactor reactor;
     net::ReactorLoop loop(reactor);
     auto done = kj::newPromiseAndFulfiller<std::vector<float>>();
@@ -153,9 +156,10 @@ class RpcHarness final : public ClusterHarness {
                              wire::linkOptions(job_, {JobKind::kPs, ps_task}, Incarnation::ofNow()),
                              keeper, psAddress(keeper), {[] {}, [](uint64_t) {}, fail});
     link.open(elements);
-    link.fetch([&](const std::variant<ReplicaSeed, Error>& fetched) {
+    link.fetch([&](const std::variant<replication::ReplicaSeed, Error>& fetched) {
       if (const auto* error = std::get_if<Error>(&fetched)) return fail(*error);
-      const std::span<const float> values = std::get<ReplicaSeed>(fetched).arenas.at(0);
+      const std::span<const float> values =
+          std::get<replication::ReplicaSeed>(fetched).arenas.at(0);
       done.fulfiller->fulfill(std::vector<float>(values.begin(), values.end()));
     });
     return done.promise.wait(reactor.wait_scope);
@@ -164,7 +168,7 @@ class RpcHarness final : public ClusterHarness {
   // Freezes the worker's control thread until its lease has run out on every ps.
   void loseWorker(uint32_t rank) override {
     std::promise<void> release;
-    wire::RpcParameterClient* client;
+    wire::RpcExchangeClient* client;
     {
       MutexLock lock(mu_);
       client = clients_[rank];
@@ -180,7 +184,7 @@ class RpcHarness final : public ClusterHarness {
     std::shared_future<psd::PsProcess*> server;
     std::promise<void> stopped;
     Thread thread;
-    // A server whose job has finished has left run() by itself, and waits for this.
+    // A server of a finished job has returned from run() by itself, and waits for this.
     void stop() {
       server.get()->stop();
       stopped.set_value();
@@ -218,11 +222,12 @@ class RpcHarness final : public ClusterHarness {
   }
 
   const uint64_t chunk_bytes_;              // of the workers and of the ps, see wire::LinkOptions
-  const testing::TemporaryFolder run_dir_;  // also tells its snapshots from those of other jobs
+  const testing::TemporaryFolder run_dir_;  // its name also separates this job's snapshots from
+                                            // other jobs'
   cluster::JobSpec job_;
   std::list<Server> servers_;
   Mutex mu_;
-  std::map<uint32_t, wire::RpcParameterClient*> clients_ DTF_GUARDED_BY(mu_);
+  std::map<uint32_t, wire::RpcExchangeClient*> clients_ DTF_GUARDED_BY(mu_);
 };
 
-}  // namespace dtf::ps
+}  // namespace dtf::exchange

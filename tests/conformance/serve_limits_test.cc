@@ -1,4 +1,5 @@
-// Each bound of a task that serves, and what a client is told beyond it. The session goes on.
+// Each limit of a task that serves, and the error that a client gets beyond it. The session goes
+// on.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// All of them small; a test reaches one.
+// Small limits, so that each test reaches one.
 ServeLimits smallLimits() {
   return {.plans = 2,
           .variables = 3,
@@ -35,7 +36,7 @@ class ServeLimitsTest : public PartServerTest {
  protected:
   explicit ServeLimitsTest(const ServeLimits& limits = smallLimits()) : PartServerTest(limits) {}
 
-  // Of `elements` floats.
+  // Sets a variable of `elements` floats.
   void setVariable(const std::string& name, int64_t elements, float value = 1) {
     Tensor tensor(DType::kFloat32, {elements});
     std::fill(tensor.as<float>().begin(), tensor.as<float>().end(), value);
@@ -48,7 +49,7 @@ class ServeLimitsTest : public PartServerTest {
     client_->ask(kj::mv(request));
   }
   uint64_t held() { return status().uint64At("held_bytes"); }
-  // A message is freed soon after its answer.
+  // Waits, because a message is freed only soon after its reply.
   void awaitHeld(const std::function<bool(uint64_t)>& is_so) {
     awaitStatus([&](const auto& status) { return is_so(status.uint64At("held_bytes")); });
   }
@@ -108,7 +109,7 @@ TEST_F(ServeLimitsTest, AMessageOfMoreThanTwiceTheBoundEndsItsConnection) {
   EXPECT_THAT(failureOf([&] { setVariable("a", 2'200'000); }), HasSubstr("connection"));
 }
 
-// A client that is told beforehand keeps its connection.
+// The check is the client's own, so it keeps its connection.
 TEST_F(ServeLimitsTest, WhatATaskCanNeverHoldIsRefusedBeforeItIsSent) {
   graph::Graph graph(graph::standardOps());
   {
@@ -133,7 +134,7 @@ TEST_F(ServeLimitsTest, WhatATaskCanNeverHoldIsRefusedBeforeItIsSent) {
   EXPECT_EQ(run("z", small, "small"), "");
 }
 
-// What a step reads stays until its end, whatever the variable's value is by then.
+// A step holds the value that it reads until its end, even if the variable is assigned meanwhile.
 TEST_F(ServeLimitsTest, AValueThatAStepHoldsCountsUntilItsEnd) {
   std::latch computing(1);
   acted_ = [&] {
@@ -162,7 +163,8 @@ TEST_F(ServeLimitsTest, BytesOfAPart) {
   registerPart(readingPart(2));
 }
 
-// A body of 300 nodes is held as long as its plan, and costs as much as nodes of the part itself.
+// A function body of 300 nodes lives as long as its plan, and costs as much as 300 nodes of the
+// part itself.
 TEST_F(ServeLimitsTest, NodesOfFunctionsCountAsThoseOfAPart) {
   const auto chain = [](graph::Builder& b, Output x, int nodes) {
     for (int i = 0; i < nodes; ++i) x = b.tanh(x);
@@ -196,7 +198,7 @@ TEST_F(ServeLimitsTest, NodesOfFunctionsCountAsThoseOfAPart) {
               HasSubstr("worker/1 has no room for the part of plan 3"));
 }
 
-// A QueueDequeue says nothing, but has the text of its queue, and an output for each component.
+// A QueueDequeue has few attributes, but holds its queue's text and an output for each component.
 TEST_F(ServeLimitsTest, WhatNodesOfAPartAreToldCounts) {
   constexpr size_t kComponents = 50, kTakes = 10;
   const auto partOf = [&](size_t takes) {

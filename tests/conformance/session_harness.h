@@ -1,7 +1,7 @@
 #pragma once
 
-// Tasks for sessions under test: devices of this process, or task servers, each in a thread of its
-// own, on real sockets. The same devices, whose kernels a test can have act, are behind both.
+// Tasks for sessions under test: devices of this process, or task servers on real sockets, each in
+// a thread of its own. Both have the same devices, and a test can make their kernels act.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@
 #include "common/net/message_stream.h"
 #include "common/net/rpc_connection.h"
 #include "common/net/socket_options.h"
-#include "common/wire/remote_tasks.h"
+#include "common/wire/session/remote_tasks.h"
 #include "daemons/part_server.h"
 #include "tests/support/loopback.h"
 #include "tests/unit/engine/devices.h"
@@ -44,12 +44,12 @@ inline Tensor filled(Shape shape, float value) {
   return tensor;
 }
 
-// Of the suites' parameter: true is over sockets.
+// Name of the suites' parameter: true is over sockets.
 inline std::string nameOf(const ::testing::TestParamInfo<bool>& remote) {
   return remote.param ? "Sockets" : "InProcess";
 }
 
-// One task that serves, in a thread of its own. Stopped and joined by its end.
+// A task that serves, in a thread of its own. The destructor stops and joins it.
 class ServingThread {
  public:
   ServingThread(daemons::PartServerOptions options, Fd listening,
@@ -89,7 +89,7 @@ class ServingThread {
   Thread thread_;
 };
 
-// A client's own end of a connection, for what no client of ours says. Borrows the loop.
+// A client's end of a connection, for messages that dtf's own clients never send. Borrows the loop.
 struct RawClient {
   RawClient(net::Reactor& on, uint16_t port)
       : reactor(on),
@@ -114,7 +114,7 @@ struct RawClient {
   net::RpcConnection connection;
 };
 
-// `device_names` of any tasks; `act` as Devices says.
+// `device_names` of any tasks; `act` as in Devices.
 class SessionHarness {
  public:
   SessionHarness(bool remote, const std::vector<graph::DeviceName>& device_names,
@@ -156,7 +156,7 @@ class SessionHarness {
     limited.limits.step_max = step_max;
     return std::make_unique<wire::RemoteTasks>(std::move(limited));
   }
-  // In the order of the devices, so that the preferred one is the same.
+  // In the order of the devices, so that both kinds prefer the same one.
   wire::RemoteTasksOptions options() const {
     wire::RemoteTasksOptions options;
     options.limits.chunk_bytes = chunk_bytes_;
@@ -171,7 +171,7 @@ class SessionHarness {
   bool isRemote() const { return remote_; }
   ServingThread& server(TaskId task) { return *servers_.at(task); }
   Incarnation incarnation(TaskId task) const { return incarnations_.at(task); }
-  // As a process that ends: its sockets are closed.
+  // Stops the task as the end of its process does: its sockets are closed.
   void stop(TaskId task) { servers_.erase(task); }
 
  private:

@@ -1,5 +1,5 @@
-// Sessions over tasks of this process and over tasks that serve on real sockets: the same graphs,
-// the same answers. Scenarios 17 to 20 and 23; 16 is tests/unit/graph/placer_test.cc.
+// Sessions over tasks of this process and over tasks that serve on real sockets: the same graphs
+// give the same results. Scenarios 17 to 20 and 23; 16 is tests/unit/graph/placer_test.cc.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -153,8 +153,8 @@ TEST_P(SessionSuite, TensorsOfAllSizesAndTypesArrive) {
   expectNothingLeft(*session);
 }
 
-// From worker/0 through worker/1 to ps/0, around what a message copies and refers to, and in blobs
-// of 1 MiB, of which a tensor takes many.
+// Tensors go from worker/0 through worker/1 to ps/0. Their sizes lie around the limits between
+// copies, references and blobs of 1 MiB; the largest takes many blobs.
 TEST_P(SmallBlobSuite, TensorsOfManyBytesArriveWhole) {
   constexpr int64_t kMiB = 1 << 20;
   const std::vector<int64_t> sizes = {(32 << 10) - 1, 32 << 10, kMiB - 1,
@@ -192,7 +192,7 @@ TEST_P(SmallBlobSuite, TensorsOfManyBytesArriveWhole) {
   expectNothingLeft(*session);
 }
 
-// 6 * 2^20, wherever a, b and their product are. TensorFlow's MultiDevices.
+// The product is 6 * 2^20 for any devices of a, b and the product. From TensorFlow's MultiDevices.
 TEST_P(SessionSuite, AProductIsTheSameOnAllDevices) {
   constexpr int64_t kLength = 1 << 20;
   const std::vector<std::string> devices = {"/cpu:1", "/job:worker/task:1", "/job:ps/task:0"};
@@ -220,8 +220,8 @@ TEST_P(SessionSuite, AProductIsTheSameOnAllDevices) {
   expectNothingLeft(*session);
 }
 
-// Four towers on three tasks, with a quarter of the batch each: the mean of their gradients, on the
-// ps, is that of one tower with all of it. Scenario 23.
+// Four towers on three tasks, each with a quarter of the batch: the mean of their gradients, on the
+// ps, equals one tower's gradient of the whole batch. Scenario 23.
 TEST_P(SessionSuite, TowersOnTasksGiveTheGradientOfTheWholeBatch) {
   Output w;
   {
@@ -263,8 +263,7 @@ TEST_P(SessionSuite, TowersOnTasksGiveTheGradientOfTheWholeBatch) {
   }
 }
 
-// x_t + h * w over a sequence on worker/1, with w on the ps, and its gradients there: as on one
-// device.
+// x_t + h * w over a sequence on worker/1, with w and its gradient on the ps: as on one device.
 TEST_P(SessionSuite, ALoopRunsWhereItIsPlacedAndSoDoesItsGradient) {
   const graph::TensorSpec state{DType::kFloat32, {2, 3}}, square{DType::kFloat32, {3, 3}};
   using Parameters = std::span<const Output>;

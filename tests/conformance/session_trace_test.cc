@@ -1,4 +1,4 @@
-// What a session's step tells of itself, over tasks of this process and over tasks that serve.
+// Traces of a session's step, over tasks of this process and over tasks that serve.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -83,7 +83,7 @@ TEST_P(SessionTraceSuite, AStepTellsWhatEachTaskComputedAndWaitedFor) {
   const StepSpan& middle = span(there, Kind::kOp, "middle");
   EXPECT_EQ(count(here, Kind::kOp), 2u) << "of the last step alone";
   EXPECT_EQ(count(there, Kind::kOp), 1u);
-  // All of one clock, and in the order of the data.
+  // All spans have one clock, and the order of the data.
   const StepSpan& wait_there = span(there, Kind::kReceive, "_Recv first:0");
   const StepSpan& wait_here = span(here, Kind::kReceive, "_Recv middle:0");
   EXPECT_GE(wait_there.end, first.end);
@@ -130,7 +130,7 @@ TEST_P(SessionTraceSuite, AStepThatNobodyAskedIsNotRecorded) {
   EXPECT_FALSE(recorded);
 }
 
-// Steps of two sessions on the same devices, of which one is traced.
+// Steps of two sessions on the same devices; one session is traced.
 TEST_P(SessionTraceSuite, ATraceHasNothingOfOtherSteps) {
   Session traced(graph_, harness_.connect()), other(graph_, harness_.connect());
   std::thread beside([&] {

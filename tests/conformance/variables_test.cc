@@ -1,5 +1,5 @@
 // Ops that read and assign variables, over tasks of this process and over tasks that serve on real
-// sockets: what a step sees, what sessions share, what becomes of assignments side by side.
+// sockets: the values that a step sees, sharing between sessions, concurrent assignments.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ using testing::kWorker1;
 using testing::nameOf;
 using testing::SessionHarness;
 
-// True: over sockets. ps/0 has the variables where nothing else is said.
+// True: over sockets. ps/0 has the variables unless a test places them elsewhere.
 class VariablesSuite : public ::testing::TestWithParam<bool> {
  protected:
   std::unique_ptr<Session> open(const graph::Graph& graph) {
@@ -93,7 +93,7 @@ TEST_P(VariablesSuite, AStepSeesWhatControlEdgesOrder) {
   EXPECT_THAT(run(*session, {}, {"w"}), ElementsAre(11));
 }
 
-// What is assigned leaves the ps, is worked on, and comes back.
+// A value leaves the ps, is computed with on a worker, and comes back.
 TEST_P(VariablesSuite, DataOrdersAcrossTasks) {
   const Output w = variable("w", {1});
   const Output add = act("AssignAdd", {w, b_.placeholder("x", DType::kFloat32, {1})}, "add");
@@ -152,7 +152,7 @@ TEST_P(VariablesSuite, RowsAreAddedOneAfterTheOtherAndTheLastUpdateStays) {
   EXPECT_THAT(result("table"), ElementsAre(10, 20, 1, 1, 100, 200)) << "no row has changed";
 }
 
-// One action after the other, over variables on all devices, each with what another one gave.
+// A chain of actions over variables on all devices; each takes the result of another one.
 TEST_P(VariablesSuite, RandomChainsOfActionsAreWhatTheyAreOneByOne) {
   const std::vector<const char*> devices = {"/job:worker/task:0/cpu:0", "/job:worker/task:0/cpu:1",
                                             "/job:worker/task:1", "/job:ps/task:0"};
@@ -261,7 +261,7 @@ TEST_P(VariablesSuite, AVariableOutlivesTheSessionThatMadeIt) {
   EXPECT_THAT(run(*open(), {}, {"w"}), ElementsAre(3));
 }
 
-// Two clients add, a third reads: no addition is lost, and no value is half of one.
+// Two clients add, a third reads: no addition is lost, and no value is torn.
 TEST_P(VariablesSuite, AssignmentsOfSessionsSideBySideAreWhole) {
   constexpr int kAdditions = 150;
   constexpr int64_t kElements = 1000;
@@ -276,7 +276,7 @@ TEST_P(VariablesSuite, AssignmentsOfSessionsSideBySideAreWhole) {
     threads.emplace_back([&, t] {
       const auto session = open();
       for (int i = 0; i < kAdditions; ++i) {
-        // With and without somebody who holds what it has become.
+        // Adds with and without a fetch that holds the new value.
         if (i % 2 == t) {
           run(*session, {}, {"add"});
         } else {
