@@ -16,7 +16,7 @@ PartSpec image(DType dtype = DType::kUInt8, int64_t channels = 2) {
   return {kFeatures, dtype, Shape{kHeight, kWidth, channels}};
 }
 
-// Each byte another one, none of them 0.
+// A different value in each byte, never 0.
 std::vector<uint8_t> picture() {
   std::vector<uint8_t> bytes(kHeight * kWidth * 2);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i + 1);
@@ -31,7 +31,7 @@ std::vector<uint8_t> augmented(const cluster::AugmentSpec& spec, uint64_t epoch,
   return to;
 }
 
-// The picture moved and mirrored, pixel by pixel.
+// Returns the picture moved and mirrored, pixel by pixel.
 std::vector<uint8_t> movedSlowly(int down, int right, bool mirrored) {
   const std::vector<uint8_t> from = picture();
   std::vector<uint8_t> to(from.size());

@@ -34,17 +34,21 @@ TEST(BadRecords, OneTooManyIsAnErrorThatNamesThemAll) {
   bad.add({3, "t.csv:5:1: 'x' is no number"});
   bad.add({7, "t.csv:9:1: 'y' is no number"});
   EXPECT_EQ(mistakeOf([&] { bad.finish("t.csv", 10); }),
-            "t.csv: 2 of 12 records can't be read, and max_bad_records is 1: mend them, or let it "
-            "be so many:\n  t.csv:5:1: 'x' is no number\n  t.csv:9:1: 'y' is no number");
+            "t.csv: 2 of 12 records can't be read, and max_bad_records is 1; raise "
+            "max_bad_records of data.train or data.eval to 2, or mend the rows:\n  t.csv:5:1: 'x' "
+            "is no number\n  "
+            "t.csv:9:1: 'y' is no number");
 }
 
-// A wrong delimiter makes each record a bad one: the end of the file isn't waited for.
+// A wrong delimiter makes every record a bad one: reading ends before the end of the file.
 TEST(BadRecords, ManyEndTheReadingWithTheFirstTen) {
   BadRecords bad("images", 0);
   const std::string mistake = mistakeOf([&] {
     for (int i = 0; i < 1000; ++i) bad.add({i, "f/" + std::to_string(i) + ".png: cut off"});
   });
-  EXPECT_EQ(mistake.find("11 images or more can't be read, and max_bad_records is 0:\n  f/0.png"),
+  EXPECT_EQ(mistake.find("11 images or more can't be read, and max_bad_records is 0; raise "
+                         "max_bad_records of data.train or data.eval to their number, or mend the "
+                         "images:\n  f/0.png"),
             0u)
       << mistake;
   EXPECT_NE(mistake.find("\n  f/9.png: cut off\n  and more"), std::string::npos) << mistake;
@@ -58,7 +62,7 @@ TEST(BadRecords, AtLeastOneIsToBeGood) {
             "t.csv: none of 1 records can be read:\n  t.csv:2:1: 'x' is no number");
 }
 
-// A whole file of them, to be predicted from, is not kept in memory.
+// A file to predict from that has only bad records is not kept in memory.
 TEST(BadRecords, ManyWithoutAGoodOneEndTheReadingWhateverTheLimit) {
   BadRecords bad("records", kAllMayBeBad);
   const std::string mistake = mistakeOf([&] {

@@ -43,7 +43,7 @@ TEST_P(BatchSources, GiveTheBatchThatIsWantedWhateverWasGuessed) {
   }
 }
 
-// What the step reads isn't written to while the next batch is made.
+// The source makes the next batch without writing to the one that the step reads.
 TEST_P(BatchSources, ABatchStaysUntilTheNextCall) {
   const auto dataset = numbers(4096);
   BatchReader reader(dataset, 1024, 3);
@@ -55,7 +55,7 @@ TEST_P(BatchSources, ABatchStaysUntilTheNextCall) {
   }
 }
 
-// Who looks ahead finds what is wanted then, beside what was given last.
+// A caller that looks ahead gets that batch, beside the last one.
 TEST_P(BatchSources, AGlanceAtAnotherBatchChangesNothing) {
   const auto dataset = numbers(100);
   BatchReader plain(dataset, 7, 3);

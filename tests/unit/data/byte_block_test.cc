@@ -22,7 +22,7 @@
 namespace dtf::data {
 namespace {
 
-// Memory of this process that no file backs, in bytes: what the kernel can't simply give back.
+// Returns the bytes of this process's memory that no file backs: the kernel can't simply drop them.
 int64_t anonymousBytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -31,14 +31,15 @@ int64_t anonymousBytes() {
   return 0;
 }
 
-// Less than 64 MiB more than `before`, of data of `bytes`.
+// Expects less than 64 MiB more than `before`, for data of `bytes`.
 void expectLittleSince([[maybe_unused]] int64_t before, [[maybe_unused]] uint64_t bytes) {
-#ifndef DTF_SANITIZER_MALLOC  // a sanitizer keeps what was freed for a while
+#ifndef DTF_SANITIZER_MALLOC  // a sanitizer keeps freed memory for a while
   EXPECT_LT(anonymousBytes() - before, int64_t{64} << 20) << "of " << bytes;
 #endif
 }
 
-// A file of `bytes` bytes after `header`, of which the holes are zeros and take no room.
+// A file of `bytes` bytes after `header`; most of them are holes, which read as zeros and take no
+// room.
 std::filesystem::path sparse(const TemporaryFolder& folder, const std::string& name,
                              const std::string& header, uint64_t bytes) {
   const std::filesystem::path path = folder.write(name, header);
@@ -155,7 +156,7 @@ TEST(LargeData, ALargeArrayTakesNoMemory) {
   EXPECT_THROW(readNpyDataset(spec), Error);
 }
 
-// 70 million numbers, of which the text takes two bytes each.
+// 70 million numbers; each takes two bytes as text.
 TEST(LargeData, ALargeTableTakesLittleMemoryOnceItIsRead) {
   const TemporaryFolder folder;
   constexpr int kColumns = 5000, kRows = 14'000;

@@ -51,7 +51,7 @@ std::string bytesOf(const std::filesystem::path& path) {
   return bytes;
 }
 
-// As gzip reads them: members one after another, and bytes 0 behind each.
+// gzip reads such files: several members, and zero bytes behind each.
 TEST(ByteSource, MembersAndTheirPaddingAreOneStream) {
   const TemporaryFolder folder;
   const std::string zeros(700'000, '\0');  // more than the source's own buffer

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kPlane = 32 * 32;
 
-// Red is `base`, green one more, blue two more; the first pixel 100 more.
+// Red is `base`, green one more, blue two more; the first pixel is 100 more.
 std::string record(char label, int base) {
   std::string bytes(1, label);
   for (int channel = 0; channel < 3; ++channel) {
@@ -59,8 +59,7 @@ TEST(Cifar10Reader, NamesTheFileAndTheRecordThatIsWrong) {
                               "off, or of another kind");
   EXPECT_THROW(readCifar10Count(cut), Error);
   const auto label = folder.write("label", record(1, 0) + record(10, 0));
-  EXPECT_EQ(failure(label),
-            label.string() + ": record 1 has label 10, those of CIFAR-10 are 0 to 9");
+  EXPECT_EQ(failure(label), label.string() + ": record 1 has label 10; CIFAR-10 has 0 to 9");
   EXPECT_THROW(readCifar10Count(label), Error) << "before a job starts";
   const auto empty = folder.write("empty", "");
   EXPECT_EQ(failure(empty), empty.string() + ": the file is empty");

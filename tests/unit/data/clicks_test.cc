@@ -42,7 +42,7 @@ TEST(Clicks, UsersAndItemsArePopularAndWithinTheirNumbers) {
   EXPECT_EQ(drawn.categories()[1].spec().name, "user");
 }
 
-// How often the rule is right that knows all but the noise, and what the numbers alone would have.
+// The rule that knows all but the noise is right as often as documented.
 TEST(Clicks, TheRuleIsRightAsOftenAsSaid) {
   const ClickRule rule(1);
   const Dataset drawn = drawClicks(1, true, kCount);

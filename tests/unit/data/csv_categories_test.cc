@@ -17,7 +17,7 @@ std::vector<int32_t> numbersOf(CategoryReader& reader) {
   return {numbers.begin(), numbers.end()};
 }
 
-// A field that can't be read is said to be one; then its record is left out.
+// Reads the fields; if the reader rejects a field, its record is dropped.
 std::vector<int32_t> read(CategoryReader& reader, const std::vector<std::string>& fields) {
   for (const std::string& field : fields) {
     if (reader.add(field).empty())
@@ -39,7 +39,7 @@ TEST(CategoryReader, HashesFieldsToBelowItsBuckets) {
   EXPECT_EQ(numbers.size(), 5u) << "an empty field is a word like any other";
 }
 
-// What a checkpoint has learnt of a word must be found by every later version.
+// A checkpoint's weights of a word belong to its hash, so later versions must compute the same one.
 TEST(CategoryReader, TheHashOfAWordNeverChanges) {
   const cluster::CategoricalColumns spec{"c", {"c"}, 1'000'000'000};
   CategoryReader reader(spec, "c");

@@ -48,15 +48,62 @@ TEST(CsvColumns, FeaturesMayBeNamedOrNone) {
   EXPECT_EQ(chooseColumns("t.csv", kNames, spec).features, Places{});
 }
 
+TEST(CsvColumns, ColumnsAreNamedByNamesNumbersAndListsOfThem) {
+  const CsvColumns columns{{"id", "a, b", "age"}, {}, {}, {}, {}};
+  EXPECT_EQ(namedColumns("t.csv", columns, Names{"age,id"}), (Places{2, 0}));
+  EXPECT_EQ(namedColumns("t.csv", columns, Names{"a, b", "3"}), (Places{1, 2}));
+  EXPECT_EQ(namedColumns("t.csv", columns, Names{"age, id", "age"}), (Places{2, 0})) << "each once";
+  EXPECT_TRUE(namedColumns("t.csv", columns, {}).empty());
+  for (const char* wrong : {"ids", "4", "id,"}) {
+    try {
+      namedColumns("t.csv", columns, Names{wrong});
+      ADD_FAILURE() << wrong;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+      EXPECT_NE(error.message().find("': the columns are id, a, b, age"), std::string::npos)
+          << error.message();
+    }
+  }
+}
+
 TEST(CsvColumns, AColumnIsReadOnce) {
   cluster::CsvSpec spec = withCategories();
   spec.features = {"user"};
-  EXPECT_EQ(mistakeOf(spec), "t.csv: column 'user' is asked for twice");
+  EXPECT_EQ(mistakeOf(spec), "t.csv: column 'user' is listed twice");
   spec = withCategories();
   spec.categorical[0].columns = {"click"};
-  EXPECT_EQ(mistakeOf(spec), "t.csv: column 'click' is asked for twice");
+  EXPECT_EQ(mistakeOf(spec), "t.csv: column 'click' is listed twice");
   spec.categorical[0].columns = {"usr"};
   EXPECT_EQ(mistakeOf(spec), "t.csv: there is no column 'usr' among 6 - did you mean 'user'?");
+}
+
+TEST(CsvColumns, AllThatAreMissingAreFoundEachAtItsPlace) {
+  cluster::CsvSpec spec = withCategories();
+  spec.label = "clik";
+  spec.features = {"age", "prise"};
+  spec.categorical[0].columns = {"user", "usr"};
+  spec.column_marks = {{"clik", {"job.yaml", 3, 5}}, {"usr", {"job.yaml", 9, 7}}};
+  const std::vector<yaml::ErrorAt> missing = missingColumns("t.csv", kNames, spec);
+  ASSERT_EQ(missing.size(), 3u);
+  EXPECT_EQ(
+      missing[0].message(),
+      "job.yaml:3:5: error: t.csv: there is no column 'clik' among 6 - did you mean 'click'?");
+  EXPECT_EQ(missing[1].mark().line, 9);
+  EXPECT_EQ(missing[2].reason(),
+            "t.csv: there is no column 'prise' among 6 - did you mean 'price'?");
+  EXPECT_EQ(mistakeOf(spec), missing[0].message());
+}
+
+TEST(CsvColumns, OfManyColumnsTheNearestIsNamed) {
+  std::vector<std::string> names = {"kind"};
+  for (int i = 0; i < 1000; ++i) names.push_back("pixel_" + std::to_string(i));
+  cluster::CsvSpec spec;
+  spec.label = "knid";
+  EXPECT_EQ(missingColumns("t.csv", names, spec).at(0).reason(),
+            "t.csv: there is no column 'knid' among 1001 - did you mean 'kind'?");
+  spec.label = "target";
+  EXPECT_EQ(missingColumns("t.csv", names, spec).at(0).reason(),
+            "t.csv: there is no column 'target' among 1001");
 }
 
 TEST(CsvColumns, CategoriesAloneAreToBeSaid) {
@@ -73,7 +120,24 @@ TEST(CsvColumns, ATableToPredictOfIsReadByTheNamesOfTheTrainingData) {
       chooseTrained("p.csv", {"tag2", "tag1", "price", "user", "age"}, trained);
   EXPECT_EQ(columns.features, (Places{4, 2}));
   EXPECT_EQ(columns.categories, (std::vector<Places>{{3}, {1, 0}}));
-  EXPECT_THROW(chooseTrained("p.csv", {"tag1", "price", "user", "age"}, trained), Error);
+  const auto refusal = [&trained](const std::vector<std::string>& names) -> std::string {
+    try {
+      chooseTrained("p.csv", names, trained);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal({"tag1", "price", "user", "age"}),
+            "p.csv: it has no column 'tag2', which the model is trained on; its columns are tag1, "
+            "price, user, age");
+  EXPECT_EQ(refusal({"tag1", "cost", "age"}),
+            "p.csv: it has no columns 'price', 'user', 'tag2', which the model is trained on; its "
+            "columns are tag1, cost, age")
+      << "all at once";
+  std::vector<std::string> many(1000);
+  for (size_t i = 0; i < many.size(); ++i) many[i] = "c" + std::to_string(i);
+  EXPECT_LT(refusal(many).size(), 300u);
 }
 
 // The training table has a label, a category and two numbers.
@@ -89,8 +153,9 @@ TEST(CsvColumns, ATableWithoutNamesIsReadByTheNumbersOfTheTrainedOne) {
     chooseNumbered("p.csv", {"1", "2"}, trained);
     ADD_FAILURE() << "two of four columns";
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(),
-              "p.csv: it has 2 columns, and the training table 4, or 3 without what is learnt");
+    EXPECT_EQ(
+        error.message(),
+        "p.csv: it has 2 columns, and the training table 4, or 3 without the label or targets");
   }
 }
 
@@ -141,6 +206,19 @@ TEST(CsvColumns, AFirstRecordIsNotTakenForNames) {
   EXPECT_FALSE(isRefused({"user", "item", "click"}));
   spec.class_names = {"click", "none"};
   EXPECT_TRUE(isRefused({"user", "item", "click"})) << "the label's field is a class";
+}
+
+// A file that is no table may begin with a line of any length.
+TEST(CsvColumns, ALongNameIsShortenedInAMessage) {
+  TrainedColumns trained;
+  trained.features = {"a"};
+  try {
+    chooseTrained("t.csv", {std::string(100'000, 'x')}, trained);
+    FAIL() << "there is no column 'a'";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("'a'"), std::string::npos) << error.message();
+    EXPECT_LT(error.message().size(), 300u);
+  }
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ class CsvReader : public ::testing::Test {
       files.push_back(folder_.write("t" + std::to_string(files.size()) + ".csv", text));
     return readCsv(files, spec_);
   }
-  // Without the folder.
+  // Returns the message without the folder.
   std::string mistake(const std::vector<std::string>& texts, ErrorCode code = ErrorCode::kBadData) {
     return mistakeOf([&] { read(texts); }, code, folder_);
   }
@@ -89,12 +89,13 @@ TEST_F(CsvReader, AMalformedRecordMayCostOneRecord) {
   EXPECT_EQ(classes(table.labels()), (std::vector<int32_t>{0, 1}));
 }
 
-// Nothing is left out unless the job's file lets it be.
+// Records are skipped only if the job's file allows it.
 TEST_F(CsvReader, BadRecordsAreNamedWithTheirPlaces) {
   const auto refused = [](const std::string& of, const std::string& reason) {
     return "1 of " + of +
-           " records can't be read, and max_bad_records is 0: mend them, or let it "
-           "be so many:\n  " +
+           " records can't be read, and max_bad_records is 0; raise max_bad_records of data.train "
+           "or data.eval to 1, or "
+           "mend the rows:\n  " +
            reason;
   };
   EXPECT_NE(mistake({"a,kind\n1,0\n1,0\nx y,1\n"}).find(refused("3", "")), std::string::npos)
@@ -139,12 +140,12 @@ TEST_F(CsvReader, ColumnsThatAreNotThereAreAMistakeOfTheJob) {
   spec_.label = "kind";
   spec_.features = {"kind"};
   EXPECT_EQ(mistake({"a,kind\n1,2\n"}, ErrorCode::kBadConfig),
-            "t0.csv: column 'kind' is asked for twice");
+            "t0.csv: column 'kind' is listed twice");
   spec_.features = {};
   EXPECT_EQ(mistake({"kind\n1\n"}, ErrorCode::kBadConfig),
             "t0.csv: no column is left for the features");
   EXPECT_EQ(mistake({"a,kind\n1,2\n", "b,kind\n1,2\n"}, ErrorCode::kBadConfig)
-                .find("t1.csv: its columns are others than those of "),
+                .find("t1.csv: it has other columns than "),
             0u);
   spec_.label = "a";
   EXPECT_EQ(mistake({"a,b,a\n1,2,3\n"}, ErrorCode::kBadConfig),
@@ -159,7 +160,7 @@ TEST_F(CsvReader, ColumnsThatAreNotThereAreAMistakeOfTheJob) {
       << "as pandas writes them";
 }
 
-// Else it would be lost without a word, whenever its label is a word.
+// Otherwise it would be lost silently whenever its label is a word.
 TEST_F(CsvReader, AFirstRecordIsNotTakenForAHeader) {
   spec_.label = "3";
   const std::string expected =
@@ -189,6 +190,39 @@ TEST_F(CsvReader, AFieldIsANumberAsAWhole) {
   EXPECT_NE(mistake({"a,kind\n1,0\n1,\"0\n1,0\n1\",0\n"})
                 .find("; a quote opens at t0.csv:3:3 and closes in line 5: is it a stray one?"),
             std::string::npos);
+}
+
+// The stray quote is in a column that nobody reads, so nothing else is wrong with the record.
+TEST_F(CsvReader, RecordsThatAStrayQuoteJoinsAreNotLost) {
+  spec_.features = {"a"};
+  const std::string table = "a,kind,note\n1,0,\"x\n2,1,\n3,0,z\"\n4,1,\n";
+  const std::string wrong =
+      "t0.csv:2:1: each of the 3 lines of this record could be one; a quote opens at t0.csv:2:5 "
+      "and closes in line 4: is it a stray one?";
+  EXPECT_NE(mistake({table}).find(wrong), std::string::npos) << mistake({table});
+  spec_.whole_features = true;
+  EXPECT_NE(mistake({table}).find(wrong), std::string::npos);
+  spec_.whole_features = false;
+  spec_.class_names = {"0", "1"};
+  EXPECT_NE(mistake({table}).find(wrong), std::string::npos);
+  spec_.max_bad_records = 1;
+  EXPECT_EQ(floats(read({table}).features()), std::vector<float>{4});
+  const CsvExamples examples = readCsvExamples(folder_.write("p.csv", table), spec_, 1);
+  ASSERT_EQ(examples.unread.size(), 1u);
+  EXPECT_EQ(examples.unread[0].index, 0);
+  EXPECT_EQ(floats(examples.features), std::vector<float>{4});
+}
+
+TEST_F(CsvReader, TextOfSeveralLinesIsOneRecord) {
+  spec_.features = {"a"};
+  // Lines with other numbers of fields, without a number, without a class.
+  for (const std::string text :
+       {"x\ny", "x, y, z\n1, 2", "x\nfar, near, y", "x\n2, none, y", "x\n2,-1,y", "\n"}) {
+    const Dataset table = read({"a,kind,note\n1,0,\"" + text + "\"\n2,1,\"\"\"q\"\"\"\n"});
+    EXPECT_EQ(floats(table.features()), (std::vector<float>{1, 2})) << text;
+  }
+  spec_.features = {"a\nb"};
+  EXPECT_EQ(floats(read({"\"a\nb\",kind\n1,0\n"}).features()), std::vector<float>{1});
 }
 
 TEST_F(CsvReader, WhatIsNoTableIsNamed) {
@@ -236,6 +270,41 @@ TEST_F(CsvReader, AColumnOfWordsIsForCategoricalColumns) {
   EXPECT_EQ(mistake({"a,kind\n,1\n?,0\n"}).find(hint), std::string::npos) << "gaps";
 }
 
+TEST_F(CsvReader, AMissingNumberIsToBeMendedOrLeftOut) {
+  const std::string hint =
+      "; the value is missing: mend the row, leave it out with max_bad_records";
+  for (const std::string gap : {"NA", "", "nan", "?", "N/A", "null"}) {
+    const std::string said = mistake({"a,kind\n1,0\n" + gap + ",1\n" + gap + ",0\nrome,1\n"});
+    EXPECT_NE(said.find("t0.csv:3:1: '" + gap + "' in column 'a' is no number" + hint +
+                        ", or leave the column out with feature_columns\n"),
+              std::string::npos)
+        << said;
+    EXPECT_EQ(said.find(hint), said.rfind(hint)) << "once\n" << said;
+    EXPECT_EQ(said.find("categorical_columns"), said.rfind("categorical_columns")) << said;
+    EXPECT_LT(said.find("'rome'"), said.find("categorical_columns")) << "it is the word's\n"
+                                                                     << said;
+  }
+  spec_.label = "";
+  spec_.targets = {"kind"};
+  const std::string of_target = mistake({"a,kind\n1,NA\n2,0\n"});
+  EXPECT_NE(of_target.find("mend the row, or leave it out with max_bad_records"), std::string::npos)
+      << of_target;
+}
+
+// Raised to the number that it names, the limit is enough.
+TEST_F(CsvReader, TheErrorNamesHowManyRecordsAreBad) {
+  std::string text = "a,kind\n1,0\n1,1\n";
+  for (int i = 0; i < 37; ++i) text += "NA,1\n";
+  spec_.max_bad_records = 5;
+  EXPECT_NE(
+      mistake({text}).find("37 of 39 records can't be read, and max_bad_records is 5; raise "
+                           "max_bad_records of data.train or data.eval to 37, or mend the rows:\n"),
+      std::string::npos)
+      << mistake({text});
+  spec_.max_bad_records = 37;
+  EXPECT_EQ(read({text}).size(), 2);
+}
+
 // What is to be predicted has no label, or one that nobody reads.
 TEST_F(CsvReader, ReadsTheFeaturesAlone) {
   const auto features = [this](const std::string& text, int64_t width) {
@@ -248,7 +317,7 @@ TEST_F(CsvReader, ReadsTheFeaturesAlone) {
   EXPECT_EQ(features("a,b\n1,2\n3,4\n", 1), (std::vector<float>{2, 4}));
 }
 
-// Each record is to have its answer, also one that can't be read.
+// Each record gets a result, even one that can't be read.
 TEST_F(CsvReader, OfWhatIsToBePredictedBadRecordsAreGivenWithTheirReasons) {
   const CsvExamples examples =
       readCsvExamples(folder_.write("p.csv", "a,kind\nx,0\n2,1\n3,?\ny,0\n"), spec_, 1);
@@ -257,17 +326,68 @@ TEST_F(CsvReader, OfWhatIsToBePredictedBadRecordsAreGivenWithTheirReasons) {
   ASSERT_EQ(examples.unread.size(), 2u);
   EXPECT_EQ(examples.unread[0].index, 0);
   EXPECT_EQ(examples.unread[1].index, 3);
-  EXPECT_NE(examples.unread[1].reason.find("p.csv:5:1: 'y' in column 'a' is no number"),
-            std::string::npos);
+  for (const BadRecord& unread : examples.unread)
+    EXPECT_TRUE(
+        unread.reason.ends_with("' in column 'a' is no number; the model reads numbers in "
+                                "this column: mend the field"))
+        << unread.reason;
+  EXPECT_NE(examples.unread[1].reason.find("p.csv:5:1: 'y'"), std::string::npos);
   EXPECT_THROW(readCsvExamples(folder_.write("q.csv", "a,kind\nx,0\n"), spec_, 1), Error)
       << "none at all";
 }
 
-TEST_F(CsvReader, TheHeaderAloneSaysWhatTheTableHolds) {
-  const std::filesystem::path file = folder_.write("t.csv", "a,b,kind\nnot,read,yet\n");
-  const CsvHeader header = readCsvHeader(std::vector{file}, spec_);
-  EXPECT_EQ(header.features, (PartSpec{kFeatures, DType::kFloat32, Shape{2}}));
-  EXPECT_EQ(header.labels, (PartSpec{kLabels, DType::kInt32, Shape()}));
+// A model has learnt little of them, and its answers look like any other.
+TEST_F(CsvReader, WordsThatTheListLacksAreCountedByColumn) {
+  spec_.no_features = true;
+  spec_.max_bad_records = 1;
+  spec_.categorical = {{"plan", {"plan", "former"}, 0, {"basic", "plus"}, 1},
+                       {"town", {"town"}, 100},
+                       {"when", {"when"}, 0, {"am", "pm"}, 2}};
+  const Dataset table = read({"plan,former,town,when,kind\nbasic,plus,rome,am,0\n",
+                              "plan,former,town,when,kind\ngold,plus,rome,am,x\n"
+                              "plus,gold,rome,pm,1\nbasic,Plus,oslo,am,1\nbasic,,oslo,?,1\n"});
+  ASSERT_EQ(table.leftOut().size(), 1u) << "its words don't count";
+  ASSERT_EQ(table.otherWords().size(), 2u) << "hashed words are all alike";
+  const std::string text = otherWordsText(table.otherWords()[0]);
+  EXPECT_TRUE(
+      text.starts_with("3 words in column 'former' are not of its vocabulary_list (first: "
+                       "'gold' in "))
+      << text;
+  EXPECT_TRUE(text.ends_with("t1.csv:3:6): they take the row for other words")) << text;
+  EXPECT_NE(otherWordsText(table.otherWords()[1]).find("1 word in column 'when' is not of"),
+            std::string::npos);
+  EXPECT_EQ(countOf(table.otherWords()), 4);
+
+  const TrainedColumns trained{{}, {{"plan", "former"}, {"town"}, {"when"}}};
+  const CsvExamples examples = readCsvExamples(
+      folder_.write("p.csv", "when,town,plan,former\npm,rome,gold,basic\n"), spec_, 1, &trained);
+  ASSERT_EQ(examples.other_words.size(), 1u);
+  EXPECT_EQ(examples.other_words[0].column, "plan");
+}
+
+TEST_F(CsvReader, OfWhatIsToBePredictedColumnsAreKeptAsTheyAre) {
+  spec_.features = {"a"};
+  const std::vector<std::string> keep = {"id,a"};
+  const CsvExamples examples = readCsvExamples(
+      folder_.write("p.csv", "id,a\n007,1\n8,x\n9\n\"10, 11\",4\n"), spec_, 1, nullptr, keep);
+  EXPECT_EQ(examples.kept.names, (std::vector<std::string>{"id", "a"}));
+  EXPECT_EQ(examples.kept.fields,
+            (std::vector<std::string>{"007", "1", "8", "x", "", "", "10, 11", "4"}))
+      << "a record whose fields are too few has none";
+  EXPECT_EQ(examples.unread.size(), 2u);
+}
+
+TEST_F(CsvReader, ATableToPredictOfThatIsDividedOtherwiseIsNamed) {
+  spec_.delimiter = ';';
+  const auto wrong = [&](const std::string& text, const TrainedColumns& trained) {
+    return mistakeOf([&] { readCsvExamples(folder_.write("p.csv", text), spec_, 2, &trained); },
+                     ErrorCode::kBadConfig, folder_);
+  };
+  const TrainedColumns two{{"hour", "day"}, {}, 3, {"kind"}};
+  EXPECT_NE(wrong("hour,day\n1,2\n", two).find("divided by ',', the job's delimiter is ';'"),
+            std::string::npos);
+  EXPECT_EQ(wrong("hour;day\n1;2\n", two), "");
+  EXPECT_EQ(wrong("hour, day\n1\n", {{"hour, day"}, {}, 2, {"kind"}}), "") << "one column";
 }
 
 }  // namespace

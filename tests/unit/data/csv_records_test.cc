@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
+#include <string>
+
 #include "common/base/error.h"
 #include "tests/unit/data/idx_files.h"
 
@@ -64,7 +67,7 @@ TEST(CsvRecords, RefuseARecordThatNeverEnds) {
   EXPECT_NE(plain.find("t.csv:2: the record that begins here has more than 16777216 bytes"),
             std::string::npos)
       << plain;
-  // The quote may open behind the line in which the record begins.
+  // The quote may open on a later line than the record's first.
   const std::string quoted = failure("a,b\n\"1\n2\",\"" + long_line + "\"\n");
   EXPECT_NE(
       quoted.find("t.csv:3: the quote in this line is not closed within 16777216 bytes: is it "
@@ -86,6 +89,29 @@ TEST(CsvRecords, TheQuoteThatJoinsLinesIsNamed) {
   ASSERT_TRUE(records.next());
   EXPECT_EQ(records.joinedText(),
             "a quote opens at " + file.string() + ":5:5 and closes in line 6: is it a stray one?");
+}
+
+TEST(CsvRecords, EachLineOfARecordIsDividedByItself) {
+  const TemporaryFolder folder;
+  const auto linesOf = [&folder](const std::string& text, size_t read_max = 9) {
+    CsvRecords records(folder.write("t.csv", text), ',');
+    EXPECT_TRUE(records.next());
+    std::string lines;
+    size_t read = 0;
+    const bool all = records.allLinesFit([&](std::span<const std::string_view> fields) {
+      lines += "[";
+      for (const std::string_view field : fields) lines += std::string(field) + "|";
+      lines += "]";
+      return ++read < read_max;
+    });
+    return lines + (all ? " all" : " not all");
+  };
+  EXPECT_EQ(linesOf("1,\"2,3\n4,5,6\n7,8\",9\n"), "[1|2|3|][4|5|6|][7|8|9|] all");
+  EXPECT_EQ(linesOf("1,\"2,0\"\n"), "[1|2,0|] all") << "a delimiter in a quote that joins nothing";
+  EXPECT_EQ(linesOf("1,\"2,3\n4,5,6\n7,8\",9\n", 2), "[1|2|3|][4|5|6|] not all");
+  EXPECT_EQ(linesOf("1,\"2,3\n4,5\n7,8\",9\n"), "[1|2|3|] not all") << "too few fields";
+  EXPECT_EQ(linesOf("1,\"2,3,4\n5,6\",7\n"), " not all") << "too many";
+  EXPECT_EQ(linesOf("1,\"2,3\n4,5,6\",7\n"), "[1|2|3|] not all") << "too many in the last line";
 }
 
 TEST(CsvRecords, RefuseARecordOfTooManyFields) {

@@ -84,7 +84,7 @@ TEST(FilesOf, AllThatItsKeysNameAndTheImagesOfAFolder) {
   EXPECT_EQ(found.folders, (std::vector<std::filesystem::path>{"photos/cats", "photos/dogs"}));
 }
 
-// Names in messages stay those of the job.
+// Messages still use the job's names.
 TEST(FilesOf, CopiesAreFoundWhereTheyWereSent) {
   const testing::TemporaryFiles files;
   const std::filesystem::path copies = std::filesystem::current_path() / "copies";

@@ -65,8 +65,8 @@ TEST(DataSignature, WhatALaterVersionAddsIsKeptAndIsAnotherPreparation) {
   DataSignature ours = signature;
   ours.inputs[0].preparation.clear();
   EXPECT_EQ(signatureDifference(signature, ours, "t.csv"),
-            "  features: the model was trained on numbers of the preparation fill value=0.5, and "
-            "those of t.csv are of none");
+            "  features: the model was trained with the preparation fill value=0.5, and t.csv "
+            "has the preparation none");
 }
 
 TEST(DataSignature, ColumnsInAnotherOrderAreShownFromBothSides) {
@@ -100,8 +100,8 @@ TEST(DataSignature, AnotherPreparationOfAnInputIsShown) {
   DataSignature other = ofTable({"a"});
   other.inputs[1].preparation = {{{"op", "hash"}, {"buckets", 50}}};
   EXPECT_EQ(signatureDifference(ofTable({"a"}), other, "t.csv"),
-            "  city: the model was trained on numbers of the preparation hash buckets=100, and "
-            "those of t.csv are of hash buckets=50");
+            "  city: the model was trained with the preparation hash buckets=100, and t.csv "
+            "has the preparation hash buckets=50");
 }
 
 TEST(DataSignature, DataOfAnotherKindHaveNoNamesToCompare) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Images decoded from the bytes of a file, or what is said of them.
+// Images decoded from the bytes of a file, or the decoder's error.
 
 #include <gtest/gtest.h>
 

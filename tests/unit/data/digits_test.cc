@@ -17,8 +17,8 @@ uint64_t fnv1a(std::span<const uint8_t> bytes, uint64_t hash = 14695981039346656
   return hash;
 }
 
-// A golden value: every compiler, machine and release draws these very images, or saved results
-// lose their meaning.
+// A golden value: every compiler, machine and release draws these exact images. Otherwise saved
+// results would lose their meaning.
 TEST(Digits, DrawsTheSameImagesEverywhere) {
   const Dataset train = drawDigits(1, DigitStream::kTrain, 100, 1);
   EXPECT_EQ(fnv1a(train.labels().bytes(), fnv1a(train.features().bytes())), 12815198033487111809U);
@@ -59,8 +59,8 @@ TEST(Digits, ClassesAreBalancedAndImagesHaveInkAndBackground) {
   for (const int n : count) EXPECT_NEAR(n, 200, 60);
 }
 
-// The margin that makes it a lesson: nearest class mean, the simplest linear model, gets most right
-// and many wrong.
+// A useful difficulty: nearest class mean, the simplest linear model, gets most digits right and
+// many wrong.
 TEST(Digits, AreNeitherTrivialNorHopelessForALinearModel) {
   const Dataset train = drawDigits(1, DigitStream::kTrain, 2000, 2);
   const Dataset eval = drawDigits(1, DigitStream::kEval, 1000, 2);

@@ -21,7 +21,7 @@ Dataset tableOf(const std::vector<float>& features, const std::vector<int32_t>& 
   return {partOf<float>(kFeatures, Shape{1}, features), partOf<int32_t>(kLabels, Shape(), classes)};
 }
 
-// Of 1000 different records and 4 classes.
+// 1000 different records in 4 classes.
 Dataset manyRecords(int first = 0) {
   std::vector<float> features;
   std::vector<int32_t> classes;
@@ -89,7 +89,7 @@ TEST(EvalSplit, EqualExamplesAreOnOneSide) {
   EXPECT_EQ(trained.size() + evaluated.size(), 10u);
 }
 
-// Whatever the checksums are: of 200 classes of two examples some are below any share.
+// For any checksums: among 200 classes of two examples, some have both below any share.
 TEST(EvalSplit, EachClassKeepsAnExampleToTrainOn) {
   std::vector<float> features(400);
   std::iota(features.begin(), features.end(), 0.f);
@@ -122,8 +122,8 @@ TEST(EvalSplit, CategoriesStayBesideTheirExamplesAndRecordsLeftOutWithTheTrainin
   std::vector<Part> categories;
   categories.push_back(partOf<int32_t>("word", Shape{1}, words));
   const Dataset all(partOf<float>(kFeatures, Shape{1}, features),
-                    partOf<int32_t>(kLabels, Shape(), classes), std::move(categories),
-                    {{7, "bad"}});
+                    partOf<int32_t>(kLabels, Shape(), classes), std::move(categories), {{7, "bad"}},
+                    {{"word", 2, "gold", "t.csv:3:1"}});
   for (const bool evaluates : {false, true}) {
     const Dataset side = sideOf(all, {0.5, evaluates});
     ASSERT_GT(side.size(), 10);
@@ -133,10 +133,12 @@ TEST(EvalSplit, CategoriesStayBesideTheirExamplesAndRecordsLeftOutWithTheTrainin
                 static_cast<int32_t>(side.features().as<float>()[at]));
     }
     EXPECT_EQ(side.leftOut().size(), evaluates ? 0u : 1u);
+    EXPECT_EQ(countOf(side.otherWords()), 2) << "an evaluation may read this side alone";
+    EXPECT_EQ(side.recordsRead(), 51) << "1 of all 51 was left out";
   }
 }
 
-// A table whose sides are opened as the training and the evaluation of a job open them.
+// Opens both sides of a table in the way of a job's training and evaluation.
 TEST(EvalSplit, BothSidesOfATableAreItsRecords) {
   const TemporaryFolder folder;
   std::string text = "a,kind\n";

@@ -1,4 +1,4 @@
-// scripts/fetch-mnist.sh without a network: what it does with files that are there (--from).
+// scripts/fetch-mnist.sh without a network, on local files (--from).
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

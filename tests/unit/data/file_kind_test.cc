@@ -76,7 +76,7 @@ TEST(FileKind, AnIdxFileOfAnotherKindSaysOfWhich) {
   EXPECT_EQ(kindOf("\x00\x00\x08"sv), "data of an unknown kind, 00 00 08") << "cut";
 }
 
-// A terminal reads what a message repeats.
+// A message may be shown in a terminal.
 TEST(FileKind, BytesThatATerminalWouldObeyAreNotRepeated) {
   EXPECT_EQ(kindOf("\x1b[2Jlabel,pixel"), "data of an unknown kind, 1b 5b 32 4a 6c 61 62 65");
   EXPECT_EQ(kindOf("a\x7f"), "data of an unknown kind, 61 7f");

@@ -9,7 +9,7 @@
 namespace dtf::data {
 namespace {
 
-// `bytes` in pieces of `piece`.
+// Returns a block of `bytes`, appended in pieces of `piece`.
 ByteBlock collected(const std::string& bytes, size_t piece, size_t resident_max) {
   GrowingBlock growing(resident_max);
   for (size_t at = 0; at < bytes.size(); at += piece)

@@ -1,6 +1,6 @@
 #pragma once
 
-// Makes IDX files, right and wrong ones, for the tests of this folder; and finds the real MNIST.
+// Makes valid and damaged IDX files for the tests of this folder, and finds the real MNIST.
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -19,7 +19,7 @@
 
 namespace dtf::data {
 
-// A new folder that goes with this object.
+// A new folder; the destructor removes it.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -45,8 +45,8 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// What the dtf::Error of `code` that `action` throws says, without the folder; empty: it throws
-// none.
+// Returns the message of the dtf::Error of `code` that `action` throws, without the folder; empty:
+// it throws none.
 template <class Action>
 std::string mistakeOf(const Action& action, ErrorCode code, const TemporaryFolder& folder) {
   try {
@@ -74,7 +74,7 @@ inline std::string idxHeader(uint32_t magic, const std::vector<uint32_t>& dims) 
 inline constexpr uint32_t kImagesMagic = 0x803;
 inline constexpr uint32_t kLabelsMagic = 0x801;
 
-// What gzip makes of `bytes`.
+// Returns `bytes` in gzip's format.
 inline std::string gzipped(std::string_view bytes) {
   z_stream stream{};
   DTF_CHECK(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
@@ -89,7 +89,7 @@ inline std::string gzipped(std::string_view bytes) {
   return packed;
 }
 
-// The folder of the real MNIST files: DTF_MNIST_DIR, data/mnist or shared/data/mnist in
+// Returns the folder of the real MNIST files: DTF_MNIST_DIR, data/mnist or shared/data/mnist in
 // `source_root` or a folder above it. nullopt: there is none.
 inline std::optional<std::filesystem::path> findMnist(const std::filesystem::path& source_root) {
   namespace fs = std::filesystem;

@@ -10,7 +10,7 @@
 namespace dtf::data {
 namespace {
 
-// The message of the kBadData that `read` must throw.
+// Returns the message of the kBadData error that `read` must throw.
 template <class Read>
 std::string failure(Read read) {
   try {
@@ -144,7 +144,7 @@ TEST(IdxReader, AHeaderAloneTellsWhatTheWholeFileWould) {
 
 TEST(IdxReader, RefusesAHeaderThatPromisesMoreThanTheFileCanHold) {
   const TemporaryFolder folder;
-  // Nothing is allocated for it: 4 GB would be.
+  // Nothing is allocated for the images, which would take 4 GB.
   auto path = folder.write("x", idxHeader(kImagesMagic, {1 << 16, 1 << 8, 1 << 8}));
   EXPECT_NE(readFailure(path).find("= 4294967296 bytes, the file holds 0"), std::string::npos);
   path = folder.write("x", gzipped(idxHeader(kImagesMagic, {1 << 16, 1 << 8, 1 << 8})));

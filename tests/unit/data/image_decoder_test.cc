@@ -1,4 +1,4 @@
-// A file that is no image, or one that is damaged, cut off or too large, is refused.
+// A file that is no image, or is damaged, cut off or too large, is rejected.
 
 #include "common/data/image_decoder.h"
 
@@ -19,15 +19,15 @@ TEST(ImageDecoder, WhatIsNoImageIsNamedByWhatItLooksLike) {
             "PNG or JPEG image");
 }
 
-// At every place where it can be cut, and with each of its bytes changed: an error or an image,
-// never more.
+// A file that is cut at any place, or has any byte changed, gives an error or an image, and nothing
+// worse.
 TEST(ImageDecoder, AFileThatIsCutOffIsRefusedWhereverItIs) {
   const PngKind interlaced{PNG_COLOR_TYPE_RGB, 8, true};
   for (const std::string& file :
        {pngOf(7, 5, noise(7 * 5 * 3)), pngOf(7, 5, noise(7 * 5 * 3), interlaced),
         jpegOf(17, 9, 3, noise(17 * 9 * 3)), jpegOf(17, 9, 3, noise(17 * 9 * 3), true)}) {
     const bool png = file[1] == 'P';
-    // What ends a file after its last pixels is not missed.
+    // The bytes behind the last pixels may be missing.
     for (size_t bytes = 0; bytes + (png ? 24 : 16) < file.size(); ++bytes)
       EXPECT_NE(imageFailureOf(file.substr(0, bytes)), "no error")
           << bytes << " of " << file.size();
@@ -45,7 +45,7 @@ TEST(ImageDecoder, AFileThatIsCutOffIsRefusedWhereverItIs) {
             "a.png: damaged PNG image: the file is cut off");
 }
 
-// The sizes of the header, which nothing is allocated for.
+// The sizes are in the header; nothing is allocated for them.
 TEST(ImageDecoder, ASizeThatTheFileCannotHoldIsRefused) {
   std::string jpeg = jpegOf(16, 16, 1, plain(256, {9}));
   const size_t frame = jpeg.find("\xff\xc0");

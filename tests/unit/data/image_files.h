@@ -3,7 +3,7 @@
 // Writes PNG and JPEG files of each kind, for tests.
 
 #include <cstdio>
-// jpeglib.h uses FILE without including what declares it.
+// jpeglib.h uses FILE without including its declaration.
 #include <jpeglib.h>
 #include <png.h>
 
@@ -14,7 +14,7 @@
 
 namespace dtf::data {
 
-// Bytes that are the same everywhere.
+// Returns bytes that are the same on every machine.
 inline std::vector<uint8_t> noise(size_t bytes) {
   std::vector<uint8_t> all;
   for (uint32_t state = 1; all.size() < bytes;) {
@@ -31,7 +31,7 @@ struct PngKind {
   std::vector<png_color> palette = {};
 };
 
-// `rows` as the file holds them: 16 bits big-endian, fewer than 8 packed.
+// `rows` as in the file: 16 bits big-endian, fewer than 8 packed.
 inline std::string pngOf(uint32_t width, uint32_t height, std::vector<uint8_t> rows,
                          const PngKind& kind = {}) {
   std::string file;
@@ -59,7 +59,7 @@ inline std::string pngOf(uint32_t width, uint32_t height, std::vector<uint8_t> r
   return file;
 }
 
-// `channels`: 1 grey, 3 colours, 4 Adobe's inks as they are stored.
+// `channels`: 1 grey, 3 colours, 4 Adobe's inks in their stored form.
 inline std::string jpegOf(uint32_t width, uint32_t height, int channels,
                           std::vector<uint8_t> pixels, bool progressive = false) {
   jpeg_compress_struct state{};
@@ -67,7 +67,7 @@ inline std::string jpegOf(uint32_t width, uint32_t height, int channels,
   state.err = jpeg_std_error(&errors);
   jpeg_create_compress(&state);
   uint8_t* bytes = nullptr;
-  unsigned long size = 0;  // as libjpeg has it
+  unsigned long size = 0;  // the type that libjpeg wants
   jpeg_mem_dest(&state, &bytes, &size);
   state.image_width = width;
   state.image_height = height;
@@ -90,7 +90,7 @@ inline std::string jpegOf(uint32_t width, uint32_t height, int channels,
   return file;
 }
 
-// One colour, or one grey, all over.
+// Returns pixels of one colour, or of one grey.
 inline std::vector<uint8_t> plain(size_t pixels, const std::vector<uint8_t>& colour) {
   std::vector<uint8_t> all;
   for (size_t pixel = 0; pixel < pixels; ++pixel)

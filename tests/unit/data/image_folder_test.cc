@@ -38,7 +38,7 @@ class ImageFolderTest : public ::testing::Test {
     }
     return "no error";
   }
-  // One grey and label for each example.
+  // Returns one grey and label for each example.
   std::string examples() const {
     const ImageTable table = readImageFolder(spec_);
     std::string text;
@@ -98,7 +98,8 @@ TEST_F(ImageFolderTest, ABadFileMayCostOneExample) {
     EXPECT_NE(failure().find(part), std::string::npos) << failure();
 }
 
-// By its name a picture, of a kind that isn't read: half a folder would be left out in silence.
+// Its name ends like a picture's, but its format isn't supported: skipping such files would
+// silently drop half a folder.
 TEST_F(ImageFolderTest, APictureOfAnotherKindIsABadFile) {
   writeGrey("a/0.png", 1);
   writeGrey("a/1.jfif", 2);
@@ -112,7 +113,7 @@ TEST_F(ImageFolderTest, APictureOfAnotherKindIsABadFile) {
 TEST_F(ImageFolderTest, AFolderWithoutImagesOrClassesIsRefused) {
   EXPECT_NE(failure().find(": it has no subfolders: each class is one"), std::string::npos);
   write("x.png", "");
-  EXPECT_NE(failure().find(": it holds images, but no subfolders: put those of each class"),
+  EXPECT_NE(failure().find(": it holds images, but no subfolders: put the images of each class"),
             std::string::npos);
   write("a/x.txt", "");
   EXPECT_NE(failure().find(": there is no image in its subfolders"), std::string::npos);
@@ -122,7 +123,7 @@ TEST_F(ImageFolderTest, AFolderWithoutImagesOrClassesIsRefused) {
   EXPECT_NE(failure().find("missing: cannot read the folder: No such file"), std::string::npos);
 }
 
-// More than are decoded between two looks, from several threads, with bad ones among them.
+// More files than one round decodes, on several threads, with bad files among them.
 TEST_F(ImageFolderTest, ManyFilesKeepTheirOrder) {
   std::string wanted;
   spec_.max_bad_records = 25;
@@ -158,7 +159,7 @@ TEST_F(ImageFolderTest, FeaturesAloneAreOfOneFileOrOfAFolder) {
   EXPECT_EQ(some.files.at(1), folder_.path() / "a2.png");
 }
 
-// Neither would ever end: a pipe without a writer, a folder that holds itself.
+// Neither would ever end: a pipe without a writer, a folder that contains itself.
 TEST_F(ImageFolderTest, APipeIsLeftOutAndACircleRefused) {
   writeGrey("a/1.png", 10);
   ASSERT_EQ(::mkfifo((folder_.path() / "a/2.png").c_str(), 0600), 0);
@@ -177,7 +178,7 @@ TEST_F(ImageFolderTest, FoldersThatAreLinkedAreRead) {
   EXPECT_EQ(examples(), "10:0 30:0 30:1 ");
 }
 
-// What can't be read here may be readable elsewhere: to leave it out would train another model.
+// The file may be readable on other hosts: a worker that skipped it would train another model.
 TEST_F(ImageFolderTest, AFileThatCannotBeReadEndsTheReading) {
   for (int i = 0; i < 40; ++i) writeGrey("a/" + std::to_string(i) + ".png", 10);
   std::filesystem::create_symlink("nothing", folder_.path() / "a/0000.png");

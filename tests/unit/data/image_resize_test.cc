@@ -1,4 +1,4 @@
-// The expected figures are Pillow 13's: image.resize(size, Image.BILINEAR).
+// The expected figures are from Pillow 13: image.resize(size, Image.BILINEAR).
 
 #include "common/data/image_resize.h"
 
@@ -66,7 +66,7 @@ TEST(ImageResize, ACropIsTheMiddle) {
       (Bytes{2, 3, 12, 13}));
   EXPECT_EQ(resized(imageOf(6, 2, 1, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}), 2, 2, Resize::kCrop),
             (Bytes{4, 5, 6, 7}));
-  // Of 1 x 5 there is no more than a pixel to be had.
+  // The crop of 1 x 5 is a single pixel.
   EXPECT_EQ(resized(imageOf(1, 5, 1, {0, 1, 2, 3, 4}), 3, 3, Resize::kCrop), Bytes(9, 2));
 }
 

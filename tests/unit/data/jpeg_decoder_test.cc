@@ -1,4 +1,4 @@
-// Each kind of JPEG becomes grey or colours; what costs too much to decode is refused.
+// Each kind of JPEG becomes grey or coloured; files that cost too much to decode are rejected.
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace dtf::data {
 namespace {
 
-// Of one colour, of which the coding loses nearly nothing.
+// Images of one colour, of which the coding loses nearly nothing.
 TEST(JpegDecoder, AJpegIsGreyColouredOrOfInks) {
   const auto near = [](const Bytes& pixels, const Bytes& colour) {
     for (size_t i = 0; i < pixels.size(); ++i)
@@ -19,7 +19,7 @@ TEST(JpegDecoder, AJpegIsGreyColouredOrOfInks) {
     near(pixelsOf(jpegOf(20, 10, 1, plain(200, {77}), progressive), 3), {77, 77, 77});
     near(pixelsOf(jpegOf(20, 10, 1, plain(200, {77}), progressive), 1), {77});
   }
-  // Full inks are 0; a quarter of black leaves three quarters of the light.
+  // Full ink is 0; a quarter of black leaves three quarters of the light.
   near(pixelsOf(jpegOf(20, 10, 4, plain(200, {255, 128, 0, 191})), 3), {191, 96, 0});
 }
 
@@ -35,8 +35,7 @@ TEST(JpegDecoder, AJpegOfVeryManyScansIsRefused) {
             "a.png: damaged JPEG image: it has too many scans (101)");
 }
 
-// The header of a JPEG says how it is coded: SOF9 is arithmetic coding, of which a few hundred
-// bytes fill any image.
+// SOF9 in the header of a JPEG marks arithmetic coding: a few hundred bytes of it fill any image.
 TEST(JpegDecoder, AnArithmeticallyCodedJpegIsRefused) {
   std::string file = jpegOf(16, 16, 1, plain(256, {9}));
   const size_t header = file.find("\xff\xc0");

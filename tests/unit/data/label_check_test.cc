@@ -44,8 +44,8 @@ TEST(CheckLabels, LabelsThatCountFromOneAreNamedAsSuch) {
       "l.npy: example 1 has label 3, but layer 'softmax' has 3 units (labels ";
   EXPECT_EQ(mistake<int32_t>({1, 3, 2}, 3),
             begin +
-                "0 to 2), and the labels count from 1: of a table list them, 'class_names: [1, "
-                "2, 3]'; from those of an array subtract 1");
+                "0 to 2), and the labels count from 1: for a table list them, 'class_names: [1, "
+                "2, 3]'; for an array subtract 1");
   EXPECT_EQ(mistake<int32_t>({0, 3, 2}, 3),
             begin + "0 to 2): give it at least 4 units, or use other labels")
       << "0 is one of them";
@@ -111,6 +111,12 @@ TEST(CheckLabels, TargetsAreInTheRangeOfTheLoss) {
   EXPECT_EQ(mistake<float>({0, 0.5F}, 1, TargetRange::kZeroOrOne),
             "l.npy: example 1 has target 0.5, but this loss wants 0 or 1");
   EXPECT_NE(mistake<float>({std::stof("nan")}, 1, TargetRange::kProbability), "");
+}
+
+TEST(ClassesWithoutExamples, AreFoundByNumber) {
+  const Part labels = partOf<int32_t>(kLabels, Shape(), {3, 0, 3}, "l.npy");
+  EXPECT_EQ(classesWithoutExamples(labels, 5), (std::vector<int64_t>{1, 2, 4}));
+  EXPECT_TRUE(classesWithoutExamples(labels, 1).empty());
 }
 
 }  // namespace

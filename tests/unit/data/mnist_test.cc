@@ -1,5 +1,5 @@
-// The real MNIST, where it is at hand (scripts/fetch-mnist.sh brings it): the reader against files
-// made by others.
+// The real MNIST, if it is present (scripts/fetch-mnist.sh fetches it): the reader against files of
+// another origin.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ TEST(Mnist, HasTheKnownSizesAndCounts) {
   EXPECT_EQ((std::array{train.labels().of(0)[0], train.labels().of(1)[0], train.labels().of(2)[0]}),
             (std::array<uint8_t, 3>{5, 0, 4}));
   EXPECT_EQ(std::ranges::count(train.labels().bytes(), 1), 6742);
-  // The mean of the training pixels is 0.1307 of white, the figure that everyone normalises with.
+  // The mean of the training pixels is 0.1307 of white, the figure in common use for normalising.
   const double sum =
       std::accumulate(train.features().bytes().begin(), train.features().bytes().end(), 0.0);
   EXPECT_NEAR(sum / 255 / static_cast<double>(train.features().bytes().size()), 0.1307, 0.0001);

@@ -108,7 +108,7 @@ TEST_F(NpyDataset, BytesArePixelsOrNumbersAsTheJobSays) {
   EXPECT_EQ(readNpyDataset(spec_).features().as<int32_t>()[2], 255);
 }
 
-// As indices: those that are whole for sure.
+// As indices, only numbers that are certainly whole are accepted.
 TEST_F(NpyDataset, FloatsThatAreWholeNumbersMayNameRows) {
   spec_.npy.features_as = FeaturesAs::kIndices;
   x(npyOf<double>("<f8", "(2,)", {16777217, 2147483647}));
@@ -152,7 +152,10 @@ TEST_F(NpyDataset, ArraysThatDoNotBelongTogetherAreNamed) {
   y(npyOf<int32_t>("<i4", "(2, 2)", {1, 2, 3, 4}));
   EXPECT_EQ(mistake(),
             "job.yaml:4:7: error: y.npy: the array has 2 dimensions, labels have 1: of one-hot "
-            "labels save a.argmax(1)");
+            "labels save a.argmax(1); numbers to learn are named by 'targets'");
+  y(npyOf<float>("<f4", "(2, 2)", {1, 0, 0, 1}));
+  EXPECT_NE(mistake().find("of one-hot labels save a.argmax(1)"), std::string::npos)
+      << "its whole numbers need no other type";
   y(npyOf<float>("<f4", "(2,)", {1, 2}));
   EXPECT_EQ(mistake(ErrorCode::kBadConfig),
             "job.yaml:4:7: error: y.npy: the elements are float32, but classes are whole numbers: "
@@ -161,6 +164,25 @@ TEST_F(NpyDataset, ArraysThatDoNotBelongTogetherAreNamed) {
   EXPECT_EQ(mistake().find("job.yaml:3:7: error: x.npy: the array has 0 dimensions"), 0u);
   std::filesystem::remove(folder_.path() / "x.npy");
   EXPECT_EQ(mistake(), "job.yaml:3:7: error: x.npy: cannot open it: No such file or directory (2)");
+}
+
+TEST_F(NpyDataset, TheLabelsOfAnArchiveAreTruthsWhereItHasThem) {
+  spec_.format = cluster::DatasetSpec::Format::kNpz;
+  spec_.npy.features.path = "x";
+  spec_.npy.labels.path = "y";
+  const auto truths = [this](const std::string& labels) {
+    std::vector<std::pair<std::string, std::string>> files = {
+        {"x.npy", npyOf<float>("<f4", "(2, 1)", {1, 2})}};
+    if (!labels.empty()) files.emplace_back("y.npy", labels);
+    return readNpzExamples(folder_.write("in.npz", zipOf(files, true)), spec_).truths;
+  };
+  EXPECT_TRUE(truths("").empty());
+  EXPECT_EQ(truths(npyOf<int64_t>("<i8", "(2,)", {2, -1})), (std::vector<std::string>{"2", "-1"}))
+      << "as they are";
+  EXPECT_EQ(truths(npyOf<uint8_t>("|u1", "(2,)", {3, 4})), (std::vector<std::string>{"3", "4"}));
+  EXPECT_EQ(truths(npyOf<double>("<f8", "(2, 2)", {0.5, 1, 2, 3})),
+            (std::vector<std::string>{"0.5", "1", "2", "3"}));
+  EXPECT_THROW(truths(npyOf<int32_t>("<i4", "(3,)", {1, 2, 3})), Error);
 }
 
 TEST_F(NpyDataset, ReadsTheArraysOfAnArchive) {

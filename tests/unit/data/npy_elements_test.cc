@@ -14,7 +14,7 @@
 namespace dtf::data {
 namespace {
 
-// The elements of an array as they are read.
+// Returns the elements that the reader gives for an array.
 template <class T>
 std::vector<T> read(const std::string& file, NpyType type) {
   const NpyArray array =
@@ -58,7 +58,7 @@ TEST(NpyElements, OfAnotherOrderOfBytesAreTurned) {
             (std::vector<int32_t>{258}));
 }
 
-// What pandas gives: [[1, 2, 3], [4, 5, 6]] is stored as 1 4 2 5 3 6.
+// pandas writes such arrays: [[1, 2, 3], [4, 5, 6]] is stored as 1 4 2 5 3 6.
 TEST(NpyElements, ColumnByColumnBecomesRowByRow) {
   const std::vector<int32_t> stored = {1, 4, 2, 5, 3, 6};
   std::string bytes(stored.size() * 4, '\0');
@@ -71,7 +71,7 @@ TEST(NpyElements, ColumnByColumnBecomesRowByRow) {
   };
   EXPECT_EQ(of("(2, 3)"), (std::vector<int32_t>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(of("(6,)"), stored);
-  // a[i, j, k] lies at i + j + 3 k... of one row: as [3, 2] by columns.
+  // a[i, j, k] lies at i + j + 3 k; for one row that is [3, 2] by columns.
   EXPECT_EQ(of("(1, 3, 2)"), (std::vector<int32_t>{1, 5, 4, 3, 2, 6}));
 }
 

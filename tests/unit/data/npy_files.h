@@ -1,6 +1,6 @@
 #pragma once
 
-// Makes .npy and .npz files, right and wrong ones, byte by byte as NumPy writes them.
+// Makes valid and damaged .npy and .npz files, byte by byte as NumPy writes them.
 
 #include <zlib.h>
 
@@ -19,7 +19,7 @@ inline std::string littleEndian(uint64_t value, int bytes) {
   return text;
 }
 
-// `dictionary` as NumPy has it, without padding.
+// `dictionary` in NumPy's form, without padding.
 inline std::string npyOf(const std::string& dictionary, std::string_view elements,
                          int version = 1) {
   const std::string padded = dictionary + std::string(64 - dictionary.size() % 64, ' ') + "\n";
@@ -36,7 +36,7 @@ std::string npyOf(const std::string& type, const std::string& shape, const std::
                elements, version);
 }
 
-// An archive of these files; deflated where `deflate` says so.
+// Returns an archive of these files, deflated if `deflate` is set.
 inline std::string zipOf(const std::vector<std::pair<std::string, std::string>>& files,
                          bool deflate = false) {
   std::string archive, directory;
@@ -58,8 +58,8 @@ inline std::string zipOf(const std::vector<std::pair<std::string, std::string>>&
     const std::string head = littleEndian(20, 2) + littleEndian(0, 2) +
                              littleEndian(deflate ? 8 : 0, 2) + littleEndian(0, 4) +
                              littleEndian(crc, 4);
-    // As NumPy does, the sizes before the file are in a zip64 field, those in the directory are
-    // not.
+    // As in NumPy, the sizes before the file are in a zip64 field, and the sizes in the directory
+    // aren't.
     const std::string sizes64 = littleEndian(1, 2) + littleEndian(16, 2) +
                                 littleEndian(bytes.size(), 8) + littleEndian(packed.size(), 8);
     const uint64_t offset = archive.size();

@@ -98,6 +98,11 @@ TEST(NpyReader, ElementsThatAreNotReadAreToldFromDamage) {
   };
   EXPECT_EQ(unread(npyOf<float>("<f4", "(1,)", {1})), "");
   EXPECT_EQ(unread(npyOf("{'descr': '<U5', 'fortran_order': False, 'shape': (1,), }", "")), "<U5");
+  const std::string texts =
+      npyOf("{'descr': '<U5', 'fortran_order': False, 'shape': (3, 1), }", "");
+  std::vector<int64_t> dims;
+  unreadNpyElements({reinterpret_cast<const uint8_t*>(texts.data()), texts.size()}, &dims);
+  EXPECT_EQ(dims, (std::vector<int64_t>{3, 1}));
   EXPECT_EQ(unread("no array"), "");
   EXPECT_EQ(unread(npyOf("{'descr': '<U5'", "")), "") << "damaged";
 }

@@ -148,7 +148,7 @@ TEST(ReadFeatures, ColumnsOfATableAreThoseThatAreTrainedOnByName) {
   }
 }
 
-// A word that is misspelt in the list would drop a class without a word.
+// A misspelt class in the list would silently drop that class.
 TEST(OpenDataset, AClassWithoutAnExampleCanNotBeLearnt) {
   const TemporaryFolder folder;
   cluster::DatasetSpec table;
@@ -173,7 +173,7 @@ TEST(OpenDataset, AClassWithoutAnExampleCanNotBeLearnt) {
             std::string::npos);
 }
 
-// Whatever the job is trained on, as long as it reads pixels.
+// A model of pixels predicts from an image file, whatever the format of its training data.
 TEST(OpenDataset, ImagesArePredictedByAnyModelOfPixels) {
   const TemporaryFolder folder;
   const std::filesystem::path image =

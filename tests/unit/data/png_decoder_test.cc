@@ -1,4 +1,4 @@
-// Each kind of PNG becomes grey or colours. The figures are those of Pillow 13 where it is named.
+// Each kind of PNG becomes grey or coloured. Some figures are from Pillow 13, as marked.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ TEST(PngDecoder, AColourPngIsAsItIs) {
   EXPECT_EQ(image.height, 5);
 }
 
-// As Pillow's convert("L").
+// The figures of Pillow's convert("L").
 TEST(PngDecoder, ColoursBecomeGreyByTheirBrightness) {
   const Bytes grey = {148, 105, 224, 210, 79,  63,  155, 51,  106, 142, 97, 51,
                       159, 109, 59,  122, 80,  191, 93,  173, 68,  163, 83, 205,

@@ -29,10 +29,10 @@ TEST(PngEncoder, WhatItWritesIsReadBack) {
   }
 }
 
-// What our decoder leaves out when it reads.
+// dtf's own decoder drops that channel.
 TEST(PngEncoder, AFourthChannelIsKept) {
   const std::string png = encodePng(1, 2, 4, ramp(8));
-  constexpr size_t kColourType = 8 + 8 + 9;  // the signature, the chunk's head, what comes before
+  constexpr size_t kColourType = 8 + 8 + 9;  // the signature, the chunk's head, earlier fields
   EXPECT_EQ(png.at(kColourType), 6) << "RGB with alpha";
 }
 

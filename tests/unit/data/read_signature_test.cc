@@ -86,7 +86,7 @@ struct Change {
   const char* what;
   std::string text;
   void (*change)(DatasetSpec&);
-  const char* refused;  // null: the same numbers
+  const char* refused;  // null: accepted, with the same numbers
 };
 
 std::vector<Change> changes() {
@@ -146,7 +146,7 @@ std::vector<Change> changes() {
   };
 }
 
-// What may change between a table and another, and what becomes of it.
+// Each change of an evaluation's table is accepted with the same numbers, or rejected.
 TEST(ReadAsTrained, ATableIsReadByItsNamesOrRefused) {
   const TemporaryFolder folder;
   const DatasetSpec train = tableOf(folder, "t.csv", kTrained);
@@ -170,7 +170,7 @@ TEST(ReadAsTrained, ATableIsReadByItsNamesOrRefused) {
   }
 }
 
-// The job's file names the label of each: they are one.
+// Each table's label is set in the job's file, so both names mean the same column.
 TEST(ReadAsTrained, TheLabelOfAnEvaluationMayHaveAnotherName) {
   const TemporaryFolder folder;
   const DatasetSpec train = tableOf(folder, "t.csv", kTrained);
@@ -194,7 +194,7 @@ TEST(ReadAsTrained, NamesThatAreNoUtf8AreFound) {
             (std::vector<float>{1, 2}));
 }
 
-// The training table isn't needed, and need not be there.
+// The training table isn't needed and may be missing.
 TEST(ReadFeaturesAsTrained, ATableIsReadByTheModelAlone) {
   const TemporaryFolder folder;
   DatasetSpec train = tableOf(folder, "t.csv", kTrained);

@@ -35,7 +35,7 @@ TEST(ScratchFile, TakesItsRoomBeforehand) {
   EXPECT_GE(status.st_blocks * 512, 100'000);
 }
 
-// A limit of the process stands for a full disk.
+// A limit on this process's files stands for a full disk.
 TEST(ScratchFile, WhatHasNoRoomIsSaidWithItsSize) {
   ScratchFile file;
   rlimit before{};

@@ -14,7 +14,7 @@ namespace {
 
 using cluster::Problem;
 
-// FNV-1a, as the digits' golden value has it.
+// FNV-1a, as for the digits' golden value.
 uint64_t digestOf(const Dataset& dataset) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const Part& part : dataset.parts())
@@ -39,7 +39,7 @@ TEST(Synthetic, IsTheSameForASeedAndAnotherForEachUse) {
       << "an example doesn't depend on their number";
 }
 
-// Against the formula, computed by libm: what is left is the noise.
+// Compares with the formula, computed by libm: the difference is the noise.
 TEST(Synthetic, FriedmansNumberHasNoiseOfVarianceOne) {
   constexpr int64_t kCount = 20'000;
   const Dataset dataset = drawSynthetic(Problem::kFriedman, 2, 3, false, kCount);
@@ -76,7 +76,7 @@ double shareRight(const Dataset& dataset, int64_t tag, size_t tags) {
   return static_cast<double>(right) / static_cast<double>(dataset.size());
 }
 
-// The rate of the best rule: 1 - atan(0.2 / sqrt(1/3)) / pi = 0.894 were all of it Gaussian.
+// The rate of the best rule, if all of it were Gaussian: 1 - atan(0.2 / sqrt(1/3)) / pi = 0.894.
 TEST(Synthetic, LinearClassesAndTagsAreRightAsOftenAsTheyShould) {
   const Dataset linear = drawSynthetic(Problem::kLinear, 2, 3, true, 20'000);
   EXPECT_NEAR(shareRight(linear, 0, 1), 0.89, 0.015);

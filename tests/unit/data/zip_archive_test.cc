@@ -52,7 +52,9 @@ TEST(ZipArchive, NamesWhatIsWrong) {
   EXPECT_EQ(failureOf(zipOf({{"a", "abc"}}).substr(0, 40)),
             "truncated: the zip archive lacks its directory");
   EXPECT_EQ(failureOf(zipOf({{"x_train.npy", "x"}}), "x_tran.npy"),
-            "there is no 'x_tran.npy' in the archive - did you mean 'x_train.npy'?");
+            "there is no 'x_tran.npy' in the archive: it has x_train.npy");
+  EXPECT_EQ(failureOf(zipOf({{"images.npy", "x"}, {"y.npy", "y"}}), "x.npy"),
+            "there is no 'x.npy' in the archive: it has images.npy, y.npy");
   EXPECT_EQ(failureOf(zipOf({{"a", "abc"}}), "a", 2), "'a' has 3 bytes, at most 2 are read");
 }
 
@@ -71,7 +73,7 @@ TEST(ZipArchive, ABeginningIsReadWithoutTheRest) {
   }
 }
 
-// Wherever a byte is changed: an error or the right bytes, nothing else.
+// A changed byte gives an error or the right bytes, wherever it is.
 TEST(ZipArchive, NoDamageGoesUnnoticedOrFurther) {
   const std::string text = "some text that deflate makes shorter, shorter, shorter, shorter";
   const TemporaryFolder folder;
@@ -94,13 +96,13 @@ TEST(ZipArchive, NoDamageGoesUnnoticedOrFurther) {
   }
 }
 
-// Each of a thousand files that are the same bytes would unpack to all of them.
+// A thousand files that share the same bytes would each unpack to all of them.
 TEST(ZipArchive, FilesThatShareBytesAreRefused) {
   const std::string good = zipOf({{"a", "abc"}, {"b", "abc"}});
   const size_t first = good.find("PK\x01\x02"), second = good.find("PK\x01\x02", first + 4);
   ASSERT_NE(second, std::string::npos);
   std::string shared = good;
-  // Sizes that reach over the whole archive, from the same place.
+  // Sizes of the whole archive, from the same offset.
   for (const size_t entry : {first, second}) {
     shared.replace(entry + 20, 4, littleEndian(good.size() - 40, 4));
     shared.replace(entry + 42, 4, littleEndian(0, 4));
