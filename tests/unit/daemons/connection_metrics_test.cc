@@ -21,14 +21,14 @@ net::Traffic trafficOf(const testing::MetricsPage& page) {
           static_cast<uint64_t>(page.value("dtf_sent_bytes_total"))};
 }
 
-// Over real sockets: what one end has sent the other has received.
+// Over real sockets: one end has received the bytes that the other end has sent.
 TEST(ConnectionMetrics, CountTheBytesOfConnectionsThatAreAndThatWere) {
   net::Reactor reactor;
   net::ReactorLoop loop(reactor);
-  ConnectionSet connections(loop, [](const void*) {});
+  wire::ConnectionSet connections(loop, [](const void*) {});
   const auto page = [&connections] {
-    return testing::parseMetrics(
-        metricsText(connectionMetrics({{"control", loadOf(connections)}}), {{"task", "worker/0"}}));
+    return testing::parseMetrics(metricsText(
+        connectionMetrics({{"control", wire::loadOf(connections)}}), {{"task", "worker/0"}}));
   };
   EXPECT_EQ(page().value("dtf_connections", "kind=\"control\""), 0);
   auto ends = net::testing::connectedPair(reactor.ioc);
@@ -37,7 +37,7 @@ TEST(ConnectionMetrics, CountTheBytesOfConnectionsThatAreAndThatWere) {
                                             nullptr);
   };
   connections.serve(stream(std::move(ends.first)), "peer",
-                    [](const ConnectionRef&) { return kj::heap<Echo>(); });
+                    [](const wire::ConnectionRef&) { return kj::heap<Echo>(); });
   std::optional<net::RpcConnection> client;
   client.emplace(stream(std::move(ends.second)), net::RpcOptions{});
   auto echo = client->bootstrap().castAs<net::testing::Echo>();

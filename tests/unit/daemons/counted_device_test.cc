@@ -17,7 +17,7 @@ using graph::testing::errorText;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// A convolution, whose workspace is no tensor of the graph.
+// A convolution has a workspace, which is no tensor of the graph.
 TEST(CountedDevice, WhatAProgramTakesIsCountedUntilItsEnd) {
   runtime::CpuDevice cpu;
   runtime::KernelTable kernels;

@@ -40,7 +40,8 @@ class MetricsServerTest : public ::testing::Test {
     net::testing::sendRaw(fd, request.data(), request.size());
     return fd;
   }
-  // All that has come on `fd` when the server has closed it. Meanwhile the control loop turns.
+  // Returns the bytes that arrived on `fd` until the server closed it. Meanwhile the control loop
+  // turns.
   std::string readAll(const Fd& fd) {
     std::string text;
     net::testing::runUntil(reactor_, [&] {
@@ -95,7 +96,8 @@ TEST_F(MetricsServerTest, SaysWhatTheLookFinds) {
   EXPECT_THAT(answer(*server, "/other"), StartsWith("HTTP/1.1 404 "));
 }
 
-// As a service manager's watchdog has it: who ends does so in time by other means.
+// A service manager's watchdog uses /healthz; it has other means against a task that doesn't end in
+// time.
 TEST_F(MetricsServerTest, ATaskThatEndsIsHealthyAndNotReady) {
   const auto server =
       serve([]() -> kj::Promise<ServiceLook> { return KJ_EXCEPTION(FAILED, "no more answers"); });
@@ -104,7 +106,7 @@ TEST_F(MetricsServerTest, ATaskThatEndsIsHealthyAndNotReady) {
   EXPECT_THAT(answer(*server, "/readyz"), StartsWith("HTTP/1.1 503 "));
 }
 
-// What hangs is answered for by the server's own thread, here with the control loop at rest.
+// The server's own thread answers for a loop that hangs, here with the control loop at rest.
 TEST_F(MetricsServerTest, ALoopThatHangsIsNotHealthy) {
   int looks = 0;
   const auto begin = std::chrono::steady_clock::now();
@@ -123,7 +125,7 @@ TEST_F(MetricsServerTest, ALoopThatHangsIsNotHealthy) {
     EXPECT_THAT(std::string(bytes, static_cast<size_t>(n)), StartsWith("HTTP/1.1 503 "));
   }
   EXPECT_THAT(answer(*server, "/healthz"), EndsWith("awake\n"));
-  // Besides, one a second is for the page's curve.
+  // Besides, the page's curve makes one look a second.
   const auto seconds = (std::chrono::steady_clock::now() - begin) / std::chrono::seconds(1);
   EXPECT_LE(looks, 2 + seconds) << "however many ask, one look is under way";
 }

@@ -18,7 +18,7 @@ class ServiceWatchTest : public ::testing::Test {
  protected:
   ~ServiceWatchTest() noexcept override {}  // kj's destructors may throw, gtest's may not
 
-  // Lets the loop turn until `word` has come.
+  // Turns the loop until `word` has arrived.
   std::string await(const std::string& word) {
     const auto end = std::chrono::steady_clock::now() + seconds(20);
     while (std::chrono::steady_clock::now() < end) {
@@ -48,7 +48,7 @@ TEST_F(ServiceWatchTest, EachLookFeedsTheWatchdogAndSaysTheStatus) {
   EXPECT_EQ(await("look 2\n"), "STATUS=look 2\nWATCHDOG=1\n");
 }
 
-// One of its loops hangs: nothing is fed until that turns again.
+// One of its loops hangs: nothing is sent to the watchdog until that loop turns again.
 TEST_F(ServiceWatchTest, ALookThatIsNotAnsweredFeedsNothing) {
   auto answer = kj::newPromiseAndFulfiller<ServiceLook>();
   int looks = 0;

@@ -85,7 +85,7 @@ TEST(StepTraces, WhatACollectorDoesNotTakeIsDroppedAndCounted) {
   }
 }
 
-// Who trains waits for no collector.
+// Training waits for no collector.
 TEST(StepTraces, ACollectorThatNeverAnswersHoldsUpNoStepAndNoEnd) {
   const HttpCollector collector("");
   std::optional<StepTraces> traces(asking(collector.port()));

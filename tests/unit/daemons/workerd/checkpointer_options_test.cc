@@ -39,5 +39,16 @@ TEST(CheckpointerOptions, OneProcessHasNobodyToAsk) {
   EXPECT_FALSE(options.gather || options.stay || options.elsewhere);
 }
 
+// A save is captured, then written, each for finish_seconds at most.
+TEST(CheckpointerOptions, NobodyWaitsLongerForASaveThanTheFileSays) {
+  cluster::TaskOptions task = chiefOf({"node0"});
+  task.job.timeouts.finish_seconds = 300;
+  task.job.timeouts.rejoin_seconds = 40;
+  const train::SaveSchedule schedule = saveScheduleOf(task.job);
+  EXPECT_EQ(schedule.waits.save, std::chrono::seconds(600));
+  EXPECT_EQ(schedule.waits.recovery, std::chrono::seconds(40));
+  EXPECT_TRUE(schedule.checkpoint.has_value());
+}
+
 }  // namespace
 }  // namespace dtf::workerd

@@ -6,7 +6,9 @@ namespace dtf::workerd {
 namespace {
 
 TEST(ChiefFindings, APsThatHoldsNothingIsNamed) {
-  const Error lost = lostForGood(3, 1);
+  cluster::ClusterSpec cluster;
+  cluster.ps.resize(3);
+  const Error lost = lostForGood(cluster, 1);
   EXPECT_EQ(lost.code(), ErrorCode::kBadData) << lost.message();
   EXPECT_NE(lost.message().find("ps/1"), std::string::npos) << lost.message();
   EXPECT_EQ(lost.message().find("ps/2"), std::string::npos) << lost.message();

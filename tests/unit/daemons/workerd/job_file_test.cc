@@ -21,7 +21,7 @@ TEST(JobFile, HasTheVersionTheFingerprintsAndTheFile) {
   cluster::JobSpec job;
   job.run_dir = ".";
   job.text = "job: j\n";
-  ps::ModelDeclaration declaration;
+  arena::ModelDeclaration declaration;
   declaration.settings = {{"data.train: content", "1f3a"}};
   writeJobFile(job, data, declaration);
   const std::string text = readFile("job.yaml", 1 << 20);

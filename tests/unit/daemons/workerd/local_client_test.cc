@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "common/ps/epoch.h"
+#include "common/replication/epoch.h"
 #include "daemons/workerd/worker_client.h"
 
 namespace dtf::workerd {
@@ -15,18 +15,18 @@ cluster::TaskOptions localTask() {
 }
 
 // A model of one number, declared and initialised.
-void begin(ps::ParameterClient& parameters) {
-  ps::ModelDeclaration model;
-  model.layout = ps::makeLayout({{"v", Shape{}, {{0, 0, 1}}}}, 1);
+void begin(exchange::ExchangeClient& parameters) {
+  arena::ModelDeclaration model;
+  model.layout = arena::makeLayout({{"v", Shape{}, {{0, 0, 1}}}}, 1);
   model.steps = 10;
   parameters.declare(model);
   const std::vector<float> zeros(16);
   const std::vector<std::span<const float>> values = {zeros};
-  parameters.initialise(values, ps::kFirstEpoch);
+  parameters.job().initialise(values, replication::kFirstEpoch);
   parameters.pull();
 }
 
-// The sanitizers see it when the answer touches what has gone.
+// The sanitizers report a reply that touches freed memory.
 TEST(LocalClient, ACutMayBeAnsweredWhenItsCheckpointsHaveGone) {
   const SystemClock clock;
   runtime::ComputePool pool(2);
@@ -35,7 +35,7 @@ TEST(LocalClient, ACutMayBeAnsweredWhenItsCheckpointsHaveGone) {
   auto checkpoints = client->checkpoints(1);
   CutPosition later = checkpoints->positions(false).at(0);
   later.at(0) += 5;
-  checkpoints->startCut(later, ps::kFirstEpoch);
+  checkpoints->startCut(later, replication::kFirstEpoch);
   checkpoints.reset();
   client->endWith({ErrorCode::kUnavailable, "the job ends"});
 }
@@ -48,10 +48,10 @@ TEST(LocalClient, ACutThatIsCalledOffIsNotAwaited) {
   const auto checkpoints = client->checkpoints(1);
   CutPosition later = checkpoints->positions(false).at(0);
   later.at(0) += 5;
-  checkpoints->startCut(later, ps::kFirstEpoch);
+  checkpoints->startCut(later, replication::kFirstEpoch);
   checkpoints->callOffCuts();
   EXPECT_THROW(checkpoints->awaitCut(), Error);
-  EXPECT_THROW(checkpoints->startCut(later, ps::kFirstEpoch), Error);
+  EXPECT_THROW(checkpoints->startCut(later, replication::kFirstEpoch), Error);
 }
 
 }  // namespace

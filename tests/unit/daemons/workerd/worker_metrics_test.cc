@@ -46,9 +46,13 @@ TEST(WorkerMetrics, SayWhatWasReportedLast) {
 
 TEST(WorkerMetrics, SayWhatTheWorkerHasDone) {
   WorkerStatus status;
-  WorkerStatus::Done done{.batches = 10, .batches_stale = 3, .examples = 1000};
+  WorkerStatus::Done done;
+  done.progress.batches = 10;
+  done.progress.batches_stale = 3;
+  done.progress.examples = 1000;
+  done.progress.phases_total[replication::Phase::kWait] = std::chrono::milliseconds(2500);
   for (const int milliseconds : {1, 2, 2, 40'000})
-    done.step_times.add(std::chrono::milliseconds(milliseconds));
+    done.progress.step_times.add(std::chrono::milliseconds(milliseconds));
   done.checkpoints = train::CheckpointStatus{.last_step = 500, .saved = 2, .failed = 1};
   status.reports(done);
   const testing::MetricsPage page =
@@ -65,6 +69,8 @@ TEST(WorkerMetrics, SayWhatTheWorkerHasDone) {
   EXPECT_EQ(up_to("25"), 3);
   EXPECT_EQ(up_to("+Inf"), 4);
   EXPECT_DOUBLE_EQ(page.value("dtf_step_seconds_sum"), 40.005);
+  EXPECT_EQ(page.value("dtf_phase_seconds_total", "phase=\"wait\""), 2.5);
+  EXPECT_EQ(page.value("dtf_phase_seconds_total", "phase=\"data\""), 0);
   EXPECT_EQ(page.value("dtf_checkpoint_step"), 500);
   EXPECT_EQ(page.value("dtf_checkpoints_total", "outcome=\"saved\""), 2);
   EXPECT_EQ(page.value("dtf_checkpoints_total", "outcome=\"failed\""), 1);

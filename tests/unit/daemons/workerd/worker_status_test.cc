@@ -32,6 +32,14 @@ TEST_F(WorkerStatusTest, BeforeTrainingNothingIsLostByEndingAtOnce) {
   EXPECT_FALSE(askToEnd());
 }
 
+TEST_F(WorkerStatusTest, ARequestBetweenTheRestoredValuesAndTrainingWaitsForTraining) {
+  status_.hasValues();
+  EXPECT_TRUE(askToEnd()) << "the values of the ps would be lost";
+  EXPECT_EQ(asked_, 0);
+  const WorkerStatus::Training training(status_, stopper());
+  EXPECT_EQ(asked_, 1);
+}
+
 TEST_F(WorkerStatusTest, WhileTrainingTheJobIsAskedAndMayRefuse) {
   const WorkerStatus::Training training(status_, stopper());
   EXPECT_EQ(status_.phase(), WorkerPhase::kTraining);
@@ -129,7 +137,7 @@ TEST_F(WorkerStatusTest, TrainingEndsWhenItsStopperHasReturned) {
   std::future<bool> asked = std::async(std::launch::async, [&] { return askToEnd(); });
   called.get_future().wait();
   std::future<void> ended = std::async(std::launch::async, [&] { training.reset(); });
-  // Answered although the stopper has not returned; the phase changes before Training waits for it.
+  // The reply comes before the stopper returns; the phase changes before Training waits for it.
   while (status_.phase() == WorkerPhase::kTraining) std::this_thread::yield();
   EXPECT_FALSE(returned);
   go_on.set_value();
@@ -138,7 +146,7 @@ TEST_F(WorkerStatusTest, TrainingEndsWhenItsStopperHasReturned) {
   EXPECT_TRUE(asked.get());
 }
 
-// For the service manager, which shows it to people.
+// For the service manager, which displays it.
 TEST_F(WorkerStatusTest, SaysWhatItDoesInALine) {
   EXPECT_EQ(status_.text(), "starting");
   status_.awaits("ps/0");

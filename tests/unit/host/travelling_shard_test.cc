@@ -1,6 +1,6 @@
-// Shards to a chief that has the files on its own disk, and back to any number of ps.
+// Shards to a chief with the files on its own disk, and back to any number of ps.
 
-#include "daemons/psd/travelling_shard.h"
+#include "common/host/travelling_shard.h"
 
 #include <gtest/gtest.h>
 
@@ -13,27 +13,28 @@
 #include "common/base/checksum.h"
 #include "common/base/random.h"
 #include "common/checkpoint/restore.h"
-#include "common/ps/optimizer.h"
+#include "common/host/shard_files.h"
+#include "common/optimizer/optimizer.h"
 #include "common/train/gathered_files.h"
-#include "daemons/psd/shard_files.h"
 #include "tests/support/simulated_disk.h"
 #include "tests/support/test_seed.h"
 
-namespace dtf::psd {
+namespace dtf::host {
 namespace {
 
 using dtf::testing::testSeed;
 
 constexpr Incarnation kChiefOfTravels{1};
-const std::filesystem::path kHere = "/here";    // what the chief gathered
-const std::filesystem::path kThere = "/there";  // what the ps would have written
+const std::filesystem::path kHere = "/here";    // the files that the chief gathered
+const std::filesystem::path kThere = "/there";  // the files that the ps would have written
 
-// Variables whose parts lie on the ps as the seed decides, in any order.
-ps::ModelDeclaration drawnModel(Random& random, uint32_t ps_tasks) {
-  std::vector<ps::VariableParts> variables;
+// Draws a model whose variables have parts on any ps, in any order.
+arena::ModelDeclaration drawnModel(Random& random, uint32_t ps_tasks) {
+  std::vector<arena::VariableParts> variables;
   for (int v = 0; v < 4; ++v) {
     const uint64_t elements = 1 + random.below(v == 0 ? 300'000 : 50);
-    ps::VariableParts variable{"v" + std::to_string(v), Shape{static_cast<int64_t>(elements)}, {}};
+    arena::VariableParts variable{
+        "v" + std::to_string(v), Shape{static_cast<int64_t>(elements)}, {}};
     for (uint64_t begin = 0; begin < elements;) {
       const uint64_t count = std::min(elements - begin, 1 + random.below(elements));
       variable.parts.push_back({static_cast<uint32_t>(random.below(ps_tasks)), begin, count});
@@ -41,8 +42,8 @@ ps::ModelDeclaration drawnModel(Random& random, uint32_t ps_tasks) {
     }
     variables.push_back(std::move(variable));
   }
-  ps::ModelDeclaration model;
-  model.layout = ps::makeLayout(variables, ps_tasks);
+  arena::ModelDeclaration model;
+  model.layout = arena::makeLayout(variables, ps_tasks);
   model.optimizer.kind = cluster::OptimizerSpec::Kind::kAdam;
   model.steps = 10;
   model.replication = {cluster::ReplicationSpec::Mode::kSync, 1, 1};
@@ -52,17 +53,19 @@ ps::ModelDeclaration drawnModel(Random& random, uint32_t ps_tasks) {
 // All ps of a job, and the pieces that pass between them and the chief.
 class Travel final : public checkpoint::ShardTransfer {
  public:
-  Travel(const ps::ModelDeclaration& model, Random& random) : model_(model) {
+  Travel(const arena::ModelDeclaration& model, Random& random) : model_(model) {
     const auto ps_tasks = static_cast<uint32_t>(model.layout.shards.size());
     for (uint32_t i = 0; i < ps_tasks; ++i) {
-      ps::Shard shard({.ps_task = i, .ps_tasks = ps_tasks, .workers = 1}, clock_, runner_, nullptr);
-      shard.join(0, kChiefOfTravels);
-      shard.declare(0, kChiefOfTravels, model);
+      shard::Shard shard({.ps_task = i, .ps_tasks = ps_tasks, .workers = 1}, clock_, runner_,
+                         nullptr);
+      shard.workers().join(0, kChiefOfTravels);
+      shard.workers().declare(0, kChiefOfTravels, model);
       std::vector<float> values(model.layout.shards[i].elements);
       for (float& value : values) value = static_cast<float>(random.uniform());
       shard.initialise(0, kChiefOfTravels, values);
-      shard.cutAt(kChiefOfTravels, ps::kFirstEpoch, {0}, [](const ps::CutAnswer&) {});
-      captured_.push_back(shard.captured(kChiefOfTravels, {0}));
+      shard.cuts().cutAt(kChiefOfTravels, replication::kFirstEpoch, {0},
+                         [](const replication::CutAnswer&) {});
+      captured_.push_back(shard.cuts().captured(kChiefOfTravels, {0}));
     }
   }
 
@@ -94,17 +97,17 @@ class Travel final : public checkpoint::ShardTransfer {
   }
   void commit(const checkpoint::GoingBack&) override {}
 
-  const ps::Shard::Captured& captured(uint32_t i) const { return captured_[i]; }
-  ps::RestoredShard restored(uint32_t i) { return brought_[i]->finish(); }
+  const shard::CapturedShard& captured(uint32_t i) const { return captured_[i]; }
+  shard::RestoredShard restored(uint32_t i) { return brought_[i]->finish(); }
 
-  bool damages = false;                                // the first piece
-  std::function<void(checkpoint::SavedShard&)> lie{};  // of what is staged
+  bool damages = false;                                // damages the first piece
+  std::function<void(checkpoint::SavedShard&)> lie{};  // changes the staged shard
 
  private:
-  const ps::ModelDeclaration model_;
+  const arena::ModelDeclaration model_;
   ManualClock clock_;
-  ps::InlineUpdateRunner runner_;
-  std::vector<ps::Shard::Captured> captured_;
+  optimizer::InlineUpdateRunner runner_;
+  std::vector<shard::CapturedShard> captured_;
   std::vector<std::unique_ptr<StagedShard>> staged_;
   std::vector<std::unique_ptr<BroughtShard>> brought_;
 };
@@ -114,12 +117,12 @@ class TravellingShard : public ::testing::Test {
   TravellingShard() {
     for (const auto& folder : {kHere, kThere}) disk_.makeFolder(folder);
   }
-  checkpoint::Manifest manifestOf(const ps::ModelDeclaration& model,
+  checkpoint::Manifest manifestOf(const arena::ModelDeclaration& model,
                                   const std::vector<checkpoint::SavedShard>& saved) {
     checkpoint::Manifest manifest;
     manifest.job = "travel";
     manifest.worker_batches = {0};
-    for (const ps::VariableInfo& variable : model.layout.variables)
+    for (const arena::VariableInfo& variable : model.layout.variables)
       manifest.variables.push_back({variable.name, variable.shape, {"Adam", "Adam_1"}});
     for (const checkpoint::SavedShard& shard : saved) {
       manifest.shards.push_back(shard.file);
@@ -143,7 +146,7 @@ TEST_F(TravellingShard, WhatGathersIsWhatThePsWouldWriteAndAnyNumberOfThemTakesI
     Random random(testSeed(), round);
     testing::SimulatedDisk disk;
     for (const auto& folder : {kHere, kThere}) disk.makeFolder(folder);
-    const ps::ModelDeclaration model =
+    const arena::ModelDeclaration model =
         drawnModel(random, static_cast<uint32_t>(1 + random.below(4)));
     Travel ps(model, random);
     const auto saved = train::gatherShards(disk, ps, kHere, {0}, model);
@@ -156,16 +159,16 @@ TEST_F(TravellingShard, WhatGathersIsWhatThePsWouldWriteAndAnyNumberOfThemTakesI
 
     // The same variables on another number of ps.
     const auto ps_tasks = static_cast<uint32_t>(1 + random.below(4));
-    std::vector<ps::VariableParts> variables;
-    for (const ps::VariableInfo& variable : model.layout.variables) {
+    std::vector<arena::VariableParts> variables;
+    for (const arena::VariableInfo& variable : model.layout.variables) {
       const auto elements = static_cast<uint64_t>(variable.shape.elements());
       const uint64_t cut = random.below(elements + 1);
       variables.push_back({variable.name, variable.shape, {}});
       if (cut > 0) variables.back().parts.push_back({ps_tasks - 1, 0, cut});
       if (cut < elements) variables.back().parts.push_back({0, cut, elements - cut});
     }
-    ps::ModelDeclaration other = model;
-    other.layout = ps::makeLayout(variables, ps_tasks);
+    arena::ModelDeclaration other = model;
+    other.layout = arena::makeLayout(variables, ps_tasks);
     const checkpoint::Manifest manifest = manifestOf(model, saved);
     disk.create(kHere / checkpoint::kManifestFile)
         ->write(checkpoint::encodeManifest(manifest).data(),
@@ -173,13 +176,13 @@ TEST_F(TravellingShard, WhatGathersIsWhatThePsWouldWriteAndAnyNumberOfThemTakesI
     Travel back(other, random);
     train::bringShards(disk, back, kHere, manifest, other);
     for (uint32_t i = 0; i < ps_tasks; ++i) {
-      const ps::RestoredShard brought = back.restored(i);
-      const ps::RestoredShard read = restoreShard(disk, kHere, i, other, 1);
+      const shard::RestoredShard brought = back.restored(i);
+      const shard::RestoredShard read = restoreShard(disk, kHere, i, other, 1);
       EXPECT_TRUE(same(brought.values, read.values)) << "ps/" << i;
       ASSERT_EQ(brought.slots.size(), 2u);
       for (size_t slot = 0; slot < 2; ++slot)
         EXPECT_TRUE(same(brought.slots[slot], read.slots[slot])) << "ps/" << i;
-      EXPECT_EQ(brought.version, read.version);
+      EXPECT_EQ(brought.step, read.step);
       EXPECT_EQ(brought.position, read.position);
     }
   }
@@ -187,7 +190,7 @@ TEST_F(TravellingShard, WhatGathersIsWhatThePsWouldWriteAndAnyNumberOfThemTakesI
 
 TEST_F(TravellingShard, WhatComesDamagedOrIsAnothersIsNoCheckpoint) {
   Random random(testSeed(), 1);
-  const ps::ModelDeclaration model = drawnModel(random, 2);
+  const arena::ModelDeclaration model = drawnModel(random, 2);
   const auto errorOf = [&](const std::function<void(Travel&)>& spoil) {
     testing::SimulatedDisk disk;
     disk.makeFolder(kHere);
@@ -210,19 +213,19 @@ TEST_F(TravellingShard, WhatComesDamagedOrIsAnothersIsNoCheckpoint) {
   for (const uint64_t bytes : {uint64_t{0}, std::numeric_limits<uint64_t>::max()})
     EXPECT_NE(errorOf([bytes](Travel& ps) {
                 ps.lie = [bytes](checkpoint::SavedShard& saved) { saved.file.bytes = bytes; };
-              }).find("says that its shard has"),
+              }).find("bytes for its shard, which has at most"),
               std::string::npos);
 }
 
-// ---- what a ps is brought
+// ---- shards that a ps receives
 
 class BroughtShardTest : public ::testing::Test {
  protected:
-  // Two variables on the only ps, momentum's slot beside each. Their arenas have padding.
-  static ps::ModelDeclaration model() {
-    ps::ModelDeclaration model;
+  // Two variables on the only ps, with momentum's slot beside each. Their arenas have padding.
+  static arena::ModelDeclaration model() {
+    arena::ModelDeclaration model;
     model.layout =
-        ps::makeLayout({{"b", Shape{40}, {{0, 0, 40}}}, {"a", Shape{5}, {{0, 0, 5}}}}, 1);
+        arena::makeLayout({{"b", Shape{40}, {{0, 0, 40}}}, {"a", Shape{5}, {{0, 0, 5}}}}, 1);
     model.optimizer.kind = cluster::OptimizerSpec::Kind::kMomentum;
     model.replication = {cluster::ReplicationSpec::Mode::kSync, 1, 1};
     return model;
@@ -255,8 +258,8 @@ TEST_F(BroughtShardTest, AllThatIsDueMakesItWholeInAnyOrder) {
   take(1, 3, 2);
   take(1, 2, 1);
   take(0, b_ + 10, 10);
-  const ps::RestoredShard restored = shard_.finish();
-  EXPECT_EQ(restored.version, 7u);
+  const shard::RestoredShard restored = shard_.finish();
+  EXPECT_EQ(restored.step, 7u);
   float value = 0;
   std::memset(&value, 1, sizeof(value));
   EXPECT_EQ(restored.values.as<float>()[b_ + 39], value);
@@ -293,4 +296,4 @@ TEST_F(BroughtShardTest, ACheckpointHasAClock) {
 }
 
 }  // namespace
-}  // namespace dtf::psd
+}  // namespace dtf::host

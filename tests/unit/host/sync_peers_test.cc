@@ -1,15 +1,15 @@
-#include "daemons/psd/sync_peers.h"
+#include "common/host/sync_peers.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/daemons/psd/ps_world.h"
+#include "tests/unit/host/ps_world.h"
 
-namespace dtf::psd {
+namespace dtf::host {
 namespace {
 
 using std::chrono::seconds;
 
-// Three workers, of which two make a step, on two ps; the link between the ps breaks at will.
+// Three workers, two of which make a step, on two ps; the link between the ps breaks at will.
 class SyncPeersTest : public ::testing::Test {
  protected:
   SyncPeersTest() {
@@ -29,15 +29,15 @@ class SyncPeersTest : public ::testing::Test {
       }
       return net::wrapStream(world_.serve(0, &server_end_));
     };
-    ps::ModelDeclaration model;
+    arena::ModelDeclaration model;
     model.layout =
-        ps::makeLayout({{"a", Shape{16}, {{0, 0, 16}}}, {"b", Shape{16}, {{1, 0, 16}}}}, 2);
+        arena::makeLayout({{"a", Shape{16}, {{0, 0, 16}}}, {"b", Shape{16}, {{1, 0, 16}}}}, 2);
     model.optimizer.learning_rate = 1;
     model.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 3};
     model.steps = 100;
     for (uint32_t ps = 0; ps < 2; ++ps) {
-      for (uint32_t rank = 0; rank < 3; ++rank) world_.shard(ps).join(rank, kOne);
-      world_.shard(ps).declare(0, kOne, model);
+      for (uint32_t rank = 0; rank < 3; ++rank) world_.shard(ps).workers().join(rank, kOne);
+      world_.shard(ps).workers().declare(0, kOne, model);
       world_.shard(ps).initialise(0, kOne, std::vector<float>(16));
     }
   }
@@ -52,7 +52,7 @@ class SyncPeersTest : public ::testing::Test {
                            .sequence = 0,
                            .gradient = *values,
                            .owner = values},
-                          [this](const ps::PushAnswer& answer) {
+                          [this](const replication::PushAnswer& answer) {
                             if (const Error* error = std::get_if<Error>(&answer))
                               errors_.push_back(error->message());
                           });
@@ -68,7 +68,7 @@ class SyncPeersTest : public ::testing::Test {
   PsWorld world_{2, 3};
   kj::AsyncIoStream* server_end_ = nullptr;
   bool unreachable_ = false;
-  bool breaking_ = false;  // who connects is accepted and cut off
+  bool breaking_ = false;  // accepts connections and cuts them off
   bool slow_ = false;      // a connection is there once reached_ is fulfilled
   kj::Own<kj::PromiseFulfiller<void>> reached_;
   int connections_ = 0;
@@ -118,7 +118,7 @@ TEST_F(SyncPeersTest, NoSetIsMadeOfGradientsThatWentWithAProcessOfAFollower) {
   EXPECT_EQ(step(0), 0u);
   for (uint32_t rank = 1; rank < 3; ++rank) {
     auto again = leader.getLeader().receivedRequest();
-    again.setEpoch(ps::kFirstEpoch);
+    again.setEpoch(replication::kFirstEpoch);
     again.setRank(rank);
     auto said = again.send().ignoreResult().eagerlyEvaluate(nullptr);
     world_.loop.settle();
@@ -172,9 +172,9 @@ constexpr Incarnation attempt(uint32_t number) {
   return Incarnation::of(number, 1, 7);
 }
 
-// What a process of ps/1 is told by ps/0, and speaks through.
+// ps/0's reply to a process of ps/1, and the capability that it reports through.
 struct Followed {
-  std::string refusal;  // of the hello
+  std::string refusal;  // to the hello
   std::optional<schema::SyncLeader::Client> leader;
 };
 Followed follow(PsWorld& world, net::RpcConnection& connection, Incarnation incarnation) {
@@ -193,7 +193,7 @@ Followed follow(PsWorld& world, net::RpcConnection& connection, Incarnation inca
 TEST_F(SyncPeersTest, AnEarlierProcessOfAFollowerIsFenced) {
   const auto report = [this](Followed& from) {
     auto request = from.leader->receivedRequest();
-    request.setEpoch(ps::kFirstEpoch);
+    request.setEpoch(replication::kFirstEpoch);
     return world_.refusal(request.send().ignoreResult());
   };
   auto first = world_.client(0), second = world_.client(0), late = world_.client(0);
@@ -207,7 +207,7 @@ TEST_F(SyncPeersTest, AnEarlierProcessOfAFollowerIsFenced) {
   EXPECT_EQ(report(successor), "") << "it is ps/1 still";
 }
 
-// A gate of ps/0 that says which process it is, and takes every report.
+// A gate of ps/0 with the number of its process; it accepts every report.
 class NumberedGate final : public schema::PsGate::Server {
  public:
   NumberedGate(Incarnation incarnation, int& reports)
@@ -252,7 +252,7 @@ TEST_F(SyncPeersTest, AnEarlierProcessOfTheLeaderIsNotListenedTo) {
   };
   push(1, 1, 0);
   EXPECT_EQ(reports[0], 1);
-  cut();  // its decision is due still
+  cut();  // its decision is still due
   world_.loop.live(seconds(3));
   EXPECT_GE(connections_, 3);
   push(1, 2, 0);
@@ -281,4 +281,4 @@ TEST_F(SyncPeersTest, ALinkThatCanNotBeMadeAgainEndsThePsByName) {
 }
 
 }  // namespace
-}  // namespace dtf::psd
+}  // namespace dtf::host

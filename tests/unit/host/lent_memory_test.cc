@@ -1,21 +1,21 @@
-#include "daemons/psd/lent_memory.h"
+#include "common/host/lent_memory.h"
 
 #include <capnp/message.h>
 #include <gmock/gmock.h>
 
 #include "common/base/error.h"
 #include "common/wire/ps.capnp.h"
-#include "tests/unit/daemons/psd/ps_world.h"
+#include "tests/unit/host/ps_world.h"
 
-namespace dtf::psd {
+namespace dtf::host {
 namespace {
 
 constexpr uint64_t kLentElements = 16;
 
-// What a session of the ps lends to a worker, for whom the test stands in.
+// The arenas that a session of the ps lends to a worker; the test stands in for the worker.
 class LentMemoryTest : public ::testing::Test {
  protected:
-  // As shareMemory() has them.
+  // Accepts the keys as in a shareMemory() call.
   void accept(std::vector<uint64_t> keys, uint64_t elements = kLentElements) {
     capnp::MallocMessageBuilder message;
     auto list = message.initRoot<schema::PsData::ShareMemoryParams>().initGradientKeys(
@@ -36,8 +36,8 @@ class LentMemoryTest : public ::testing::Test {
       EXPECT_THAT(error.message(), ::testing::HasSubstr(text));
     }
   }
-  std::shared_ptr<const ps::Snapshot> snapshot(ps::SnapshotPool& pool, float value) {
-    const std::shared_ptr<ps::Snapshot> made = pool.acquire(0);
+  std::shared_ptr<const arena::ParameterVersion> snapshot(arena::VersionPool& pool, float value) {
+    const std::shared_ptr<arena::ParameterVersion> made = pool.acquire(0);
     made->mutableData()[0] = value;
     return made;
   }
@@ -52,7 +52,7 @@ TEST_F(LentMemoryTest, ReadsAGradientWhereTheWorkerWritesIt) {
   comeIn();
   worker_->give(gradient_);
   accept({gradient_.key()});
-  const ps::Gradient gradient = lent_->gradient(gradient_.key(), kLentElements);
+  const arena::Gradient gradient = lent_->gradient(gradient_.key(), kLentElements);
   reinterpret_cast<float*>(gradient_.data())[15] = 3;
   EXPECT_EQ(gradient.values.size(), kLentElements);
   EXPECT_EQ(gradient.values[15], 3);
@@ -62,13 +62,13 @@ TEST_F(LentMemoryTest, ReadsAGradientWhereTheWorkerWritesIt) {
               [&] { lent_->gradient(gradient_.key(), kLentElements + 1); });
 }
 
-// Its worker may have ended; what the shard still reads is there.
+// The worker may have ended, but the memory that the shard still reads stays mapped.
 TEST_F(LentMemoryTest, AGradientOutlivesTheSession) {
   auto written = std::make_unique<SharedMemory>(kLentElements * sizeof(float));
   comeIn();
   worker_->give(*written);
   accept({written->key()});
-  const ps::Gradient gradient = lent_->gradient(written->key(), kLentElements);
+  const arena::Gradient gradient = lent_->gradient(written->key(), kLentElements);
   reinterpret_cast<float*>(written->data())[0] = 4;
   written.reset();
   lent_.reset();
@@ -95,7 +95,7 @@ TEST_F(LentMemoryTest, WhoNeverCameOrGaveNothingIsRefused) {
 TEST_F(LentMemoryTest, GivesAnArenaOnceAndNamesItEachTime) {
   comeIn();
   accept({});
-  ps::SnapshotPool pool(kLentElements, 2);
+  arena::VersionPool pool(kLentElements, 2);
   pool.share(0);
   const auto parameters = snapshot(pool, 8);
   const uint64_t key = lent_->lend(parameters);
@@ -108,7 +108,7 @@ TEST_F(LentMemoryTest, GivesAnArenaOnceAndNamesItEachTime) {
 }
 
 TEST_F(LentMemoryTest, LendsNothingWithoutAChannelOrOfAnArenaOfItsOwn) {
-  ps::SnapshotPool shared(kLentElements, 2), own(kLentElements, 2);
+  arena::VersionPool shared(kLentElements, 2), own(kLentElements, 2);
   shared.share(0);
   EXPECT_EQ(lent_->lend(snapshot(shared, 1)), 0u);
   comeIn();
@@ -117,11 +117,11 @@ TEST_F(LentMemoryTest, LendsNothingWithoutAChannelOrOfAnArenaOfItsOwn) {
   EXPECT_NE(lent_->lend(snapshot(shared, 1)), 0u);
 }
 
-// A worker may pull the same parameters as often as it likes.
+// A worker may pull the same parameters repeatedly.
 TEST_F(LentMemoryTest, KeepsWhatIsLentOnce) {
   comeIn();
   accept({});
-  ps::SnapshotPool pool(kLentElements, 2);
+  arena::VersionPool pool(kLentElements, 2);
   pool.share(0);
   const auto parameters = snapshot(pool, 1);
   const long before = parameters.use_count();
@@ -129,11 +129,11 @@ TEST_F(LentMemoryTest, KeepsWhatIsLentOnce) {
   EXPECT_EQ(parameters.use_count(), before + 1);
 }
 
-// The arena that a worker may be reading is not given to the next update.
+// An arena that a worker may be reading is not given to the next update.
 TEST_F(LentMemoryTest, WhatIsLentStaysUntilTheWorkerSaysThatItIsNotInUse) {
   comeIn();
   accept({});
-  ps::SnapshotPool pool(kLentElements, 4);
+  arena::VersionPool pool(kLentElements, 4);
   pool.share(0);
   const uint64_t first = lent_->lend(snapshot(pool, 1));
   const uint64_t second = lent_->lend(snapshot(pool, 2));
@@ -144,12 +144,11 @@ TEST_F(LentMemoryTest, WhatIsLentStaysUntilTheWorkerSaysThatItIsNotInUse) {
   EXPECT_EQ(pool.allocated(), 2u);
 }
 
-// Nobody knows until when the worker reads it: it may be frozen, or come back on another
-// connection.
+// The worker may read it for any time: it may be frozen, or return on another connection.
 TEST_F(LentMemoryTest, WhatIsLentWhenTheSessionEndsIsNeverWrittenAgain) {
   comeIn();
   accept({});
-  ps::SnapshotPool pool(kLentElements, 4);
+  arena::VersionPool pool(kLentElements, 4);
   pool.share(0);
   const uint64_t lent = lent_->lend(snapshot(pool, 1));
   const net::GivenMemory given = worker_->receive(1 << 20).value();
@@ -164,7 +163,7 @@ TEST_F(LentMemoryTest, TellsOnceOfArenasThatAreNoMore) {
   accept({});
   uint64_t key = 0;
   {
-    ps::SnapshotPool pool(kLentElements, 2);
+    arena::VersionPool pool(kLentElements, 2);
     pool.share(0);
     key = lent_->lend(snapshot(pool, 1));
     EXPECT_TRUE(lent_->takeGone().empty());
@@ -179,11 +178,11 @@ TEST_F(LentMemoryTest, AWorkerThatReceivesNothingIsGivenNoMore) {
   comeIn();
   accept({});
   worker_.reset();
-  ps::SnapshotPool pool(kLentElements, 2);
+  arena::VersionPool pool(kLentElements, 2);
   pool.share(0);
   EXPECT_EQ(lent_->lend(snapshot(pool, 1)), 0u);
   EXPECT_EQ(lent_->lend(snapshot(pool, 1)), 0u);
 }
 
 }  // namespace
-}  // namespace dtf::psd
+}  // namespace dtf::host

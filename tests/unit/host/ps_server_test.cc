@@ -1,4 +1,4 @@
-#include "daemons/psd/ps_server.h"
+#include "common/host/ps_server.h"
 
 #include <gtest/gtest.h>
 
@@ -6,12 +6,12 @@
 #include <string>
 
 #include "common/base/paused.h"
-#include "tests/unit/daemons/psd/ps_world.h"
+#include "tests/unit/host/ps_world.h"
 
-namespace dtf::psd {
+namespace dtf::host {
 namespace {
 
-using ps::MemberState;
+using replication::MemberState;
 using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -73,7 +73,8 @@ TEST(PsServer, AWorkerWhoseConnectionBrokeKeepsItsPlaceWhenItComesBackAtOnce) {
   EXPECT_EQ(stateOf(world, 0), MemberState::kJoined);
 }
 
-// What an earlier one has brought and nobody has read must not come behind what is new.
+// Calls that the earlier connection brought, and that are not read yet, must not take effect after
+// newer ones.
 TEST(PsServer, ANewConnectionOfAProcessClosesItsEarlierOnes) {
   PsWorld world(1, 1);
   const auto hello = [&](net::RpcConnection& connection, uint32_t number) {
@@ -109,9 +110,9 @@ TEST(PsServer, WhoAsksIsToldWhyThePsEnds) {
   EXPECT_EQ(reason, "worker/1 is missing");
 }
 
-ps::ModelDeclaration smallModel() {
-  ps::ModelDeclaration model;
-  model.layout = ps::makeLayout({{"v", Shape{16}, {{0, 0, 16}}}}, 1);
+arena::ModelDeclaration smallModel() {
+  arena::ModelDeclaration model;
+  model.layout = arena::makeLayout({{"v", Shape{16}, {{0, 0, 16}}}}, 1);
   model.steps = 10;
   return model;
 }
@@ -146,7 +147,7 @@ TEST(PsServer, ABulkConnectionBelongsToAWorkerThatHasDeclared) {
   EXPECT_EQ(bulkHello(world, *bulk, 1), "");
 }
 
-// What is said of the clusters does not depend on the caller's good will.
+// The status of the clusters does not depend on the caller's good will.
 TEST(PsServer, AHelloWithoutAnAddressIsRefused) {
   PsWorld world(1, 1);
   auto connection = world.client();
@@ -183,7 +184,7 @@ TEST(PsServer, OnlyAnotherPsMayFollowAndBeGreetedForIt) {
   auto kept = follower->onDisconnect()
                   .then([&] { follower_closed = true; }, [&](auto&&) { follower_closed = true; })
                   .eagerlyEvaluate(nullptr);
-  world.loop.live(daemons::kHelloDeadline + seconds(1));
+  world.loop.live(wire::kHelloDeadline + seconds(1));
   EXPECT_TRUE(stranger_closed) << "it owes a hello still";
   EXPECT_FALSE(follower_closed);
 }
@@ -277,7 +278,7 @@ TEST(PsServer, AWorkerThatIsBackHasNotLeft) {
   EXPECT_EQ(errorOf(world), "no worker is left; worker/0 left first: lost ps/1");
 }
 
-// Or it would wait for a ps that has gone.
+// Otherwise it would wait for a ps that has gone.
 TEST(PsServer, AWorkerThatIsLateToAJobThatWasEndedIsTold) {
   PsWorld world(1, 2);
   auto first = world.client();
@@ -360,7 +361,7 @@ TEST(PsServer, ASignalOnceTheWorkersAreGoneIsNoCleanEnd) {
   EXPECT_EQ(world.server().result(), 128 + SIGTERM);
 }
 
-// What it trained is in no checkpoint, or is.
+// In both cases: the trained steps are in a checkpoint, or in none.
 TEST(PsServer, AJobThatIsStoppedUnsavedIsNoCleanEnd) {
   for (const bool saved : {false, true}) {
     PsWorld world(1, 1);
@@ -369,7 +370,7 @@ TEST(PsServer, AJobThatIsStoppedUnsavedIsNoCleanEnd) {
     ASSERT_EQ(declare(world, control), "");
     world.shard().initialise(0, kOne, std::vector<float>(16));
     world.server().onSignal(SIGTERM);
-    if (saved) world.shard().noteSaved(0);
+    if (saved) world.shard().cuts().noteSaved(0);
     ASSERT_EQ(world.refusal(control.finishRequest().send().ignoreResult()), "");
     world.loop.live(seconds(3));
     EXPECT_TRUE(world.ended());
@@ -377,7 +378,7 @@ TEST(PsServer, AJobThatIsStoppedUnsavedIsNoCleanEnd) {
   }
 }
 
-// By the chief alone, and whoever was told to end.
+// Only the chief may pause a job.
 TEST(PsServer, APausedJobIsToBeStartedAgain) {
   PsWorld world(1, 2);
   auto first = world.client();
@@ -407,4 +408,4 @@ TEST(PsServer, ASignalThatCutsTheJobShortSaysSo) {
 }
 
 }  // namespace
-}  // namespace dtf::psd
+}  // namespace dtf::host

@@ -1,6 +1,6 @@
-// Shards to files and back, by a chief's checkpointer, as a job does it that stops and goes on.
+// Shards to files and back, by a chief's checkpointer, for a job that stops and goes on.
 
-#include "daemons/psd/shard_files.h"
+#include "common/host/shard_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include "common/train/checkpointer.h"
 #include "tests/support/simulated_disk.h"
 
-namespace dtf::psd {
+namespace dtf::host {
 namespace {
 
 using Mode = cluster::ReplicationSpec::Mode;
@@ -26,11 +26,11 @@ const std::filesystem::path kRunDir = "/run";
 const std::filesystem::path kCheckpoints = kRunDir / "checkpoints";
 const std::filesystem::path kMemory = "/shm";
 
-ps::ModelDeclaration modelOf(Mode mode, uint32_t ps_tasks, uint32_t workers, uint64_t steps) {
-  ps::ModelDeclaration model;
-  ps::VariableParts variable{"v", Shape{static_cast<int64_t>(ps_tasks * kElements)}, {}};
+arena::ModelDeclaration modelOf(Mode mode, uint32_t ps_tasks, uint32_t workers, uint64_t steps) {
+  arena::ModelDeclaration model;
+  arena::VariableParts variable{"v", Shape{static_cast<int64_t>(ps_tasks * kElements)}, {}};
   for (uint32_t i = 0; i < ps_tasks; ++i) variable.parts.push_back({i, i * kElements, kElements});
-  model.layout = ps::makeLayout({variable}, ps_tasks);
+  model.layout = arena::makeLayout({variable}, ps_tasks);
   model.optimizer.kind = cluster::OptimizerSpec::Kind::kMomentum;
   model.optimizer.learning_rate = 1;
   model.steps = steps;
@@ -43,15 +43,15 @@ class Job final : public checkpoint::CheckpointClient {
  public:
   Job(FileSystem& disk, Mode mode, uint32_t workers, uint64_t steps = 1000, uint32_t ps_tasks = 2)
       : Job(disk, workers, modelOf(mode, ps_tasks, workers, steps)) {}
-  Job(FileSystem& disk, uint32_t workers, const ps::ModelDeclaration& model)
+  Job(FileSystem& disk, uint32_t workers, const arena::ModelDeclaration& model)
       : disk_(disk), workers_(workers), model_(model) {
     const auto ps_tasks = static_cast<uint32_t>(model.layout.shards.size());
     for (uint32_t i = 0; i < ps_tasks; ++i) {
-      shards_.push_back(std::make_unique<ps::Shard>(
-          ps::ShardOptions{.ps_task = i, .ps_tasks = ps_tasks, .workers = workers}, clock_, runner_,
-          nullptr));
-      for (uint32_t rank = 0; rank < workers; ++rank) shards_[i]->join(rank, kChiefLife);
-      shards_[i]->declare(0, kChiefLife, model_);
+      shards_.push_back(std::make_unique<shard::Shard>(
+          shard::ShardOptions{.ps_task = i, .ps_tasks = ps_tasks, .workers = workers}, clock_,
+          runner_, nullptr));
+      for (uint32_t rank = 0; rank < workers; ++rank) shards_[i]->workers().join(rank, kChiefLife);
+      shards_[i]->workers().declare(0, kChiefLife, model_);
     }
     train::CheckpointerOptions options;
     options.job = "test";
@@ -67,18 +67,18 @@ class Job final : public checkpoint::CheckpointClient {
       shard->initialise(0, kChiefLife, std::vector<float>(kElements), *epoch);
   }
 
-  // One push to one ps.
+  // Pushes to one ps.
   void push(uint32_t ps_task, uint32_t rank, uint64_t step, float gradient = -1) {
     auto values = std::make_shared<std::vector<float>>(kElements, gradient);
     shards_[ps_task]->push({.rank = rank,
                             .incarnation = kChiefLife,
                             .step = step,
                             .batch = 0,
-                            .epoch = shards_[ps_task]->word().epoch,
+                            .epoch = shards_[ps_task]->held().epoch,
                             .sequence = 0,
                             .gradient = *values,
                             .owner = values},
-                           [](const ps::PushAnswer& answer) {
+                           [](const replication::PushAnswer& answer) {
                              if (const Error* error = std::get_if<Error>(&answer)) throw *error;
                            });
   }
@@ -87,20 +87,21 @@ class Job final : public checkpoint::CheckpointClient {
     const uint64_t next = pull(rank).next_step;
     for (uint32_t i = 0; i < shards_.size(); ++i) push(i, rank, next);
   }
-  // What ps/0 tells this worker.
-  ps::StepState pull(uint32_t rank) {
-    ps::StepState state;
-    shards_[0]->pull(rank, kChiefLife, {}, [&](const ps::PushAnswer& answer) {
-      if (const auto* reply = std::get_if<ps::PushReply>(&answer)) state = reply->state;
+  // Returns ps/0's reply to this worker's pull.
+  replication::StepState pull(uint32_t rank) {
+    replication::StepState state;
+    shards_[0]->pull(rank, kChiefLife, {}, [&](const replication::PushAnswer& answer) {
+      if (const auto* reply = std::get_if<replication::PushReply>(&answer)) state = reply->state;
     });
     return state;
   }
 
-  // What ps `i` has captured where it is.
-  ps::Shard::Captured capture(uint32_t i) {
-    const CutPosition position = shards_[i]->position(kChiefLife, false);
-    shards_[i]->cutAt(kChiefLife, shards_[i]->word().epoch, position, [](const ps::CutAnswer&) {});
-    return shards_[i]->captured(kChiefLife, position);
+  // Captures ps `i` at its current position.
+  shard::CapturedShard capture(uint32_t i) {
+    const CutPosition position = shards_[i]->cuts().position(kChiefLife, false);
+    shards_[i]->cuts().cutAt(kChiefLife, shards_[i]->held().epoch, position,
+                             [](const replication::CutAnswer&) {});
+    return shards_[i]->cuts().captured(kChiefLife, position);
   }
   CheckpointOptions optionsOf(uint32_t i) const {
     CheckpointOptions options{kCheckpoints, i, workers_, &disk_};
@@ -108,35 +109,37 @@ class Job final : public checkpoint::CheckpointClient {
     return options;
   }
 
-  ps::Shard& shard(uint32_t i) { return *shards_[i]; }
+  shard::Shard& shard(uint32_t i) { return *shards_[i]; }
   train::Checkpointer& checkpointer() { return *checkpointer_; }
 
-  std::vector<checkpoint::HeldValues> held() override {
-    return std::vector<checkpoint::HeldValues>(shards_.size());
+  std::vector<checkpoint::PsState> held() override {
+    return std::vector<checkpoint::PsState>(shards_.size());
   }
   std::vector<CutPosition> positions(bool hold) override {
     std::vector<CutPosition> all;
-    for (const auto& shard : shards_) all.push_back(shard->position(kChiefLife, hold));
+    for (const auto& shard : shards_) all.push_back(shard->cuts().position(kChiefLife, hold));
     return all;
   }
   void releaseHold() override {
-    for (const auto& shard : shards_) shard->releaseHold(kChiefLife);
+    for (const auto& shard : shards_) shard->cuts().releaseHold(kChiefLife);
   }
   void startCut(const CutPosition& position, uint64_t epoch) override {
     cuts_.assign(shards_.size(), std::nullopt);
     for (uint32_t i = 0; i < shards_.size(); ++i)
-      shards_[i]->cutAt(kChiefLife, epoch, position,
-                        [this, i](const ps::CutAnswer& answer) { cuts_[i] = answer; });
+      shards_[i]->cuts().cutAt(
+          kChiefLife, epoch, position,
+          [this, i](const replication::CutAnswer& answer) { cuts_[i] = answer; });
   }
   std::optional<uint64_t> awaitCut() override {
-    for (const std::optional<ps::CutAnswer>& cut : cuts_) {
+    for (const std::optional<replication::CutAnswer>& cut : cuts_) {
       if (!cut) throw Error(ErrorCode::kDeadline, "a ps has not reached the cut");
       if (const Error* error = std::get_if<Error>(&*cut)) throw *error;
-      if (std::get<ps::CutResult>(*cut).outcome == ps::CutOutcome::kTooLate) return std::nullopt;
+      if (std::get<replication::CutResult>(*cut).outcome == replication::CutOutcome::kTooLate)
+        return std::nullopt;
     }
-    return std::get<ps::CutResult>(*cuts_[0]).version;
+    return std::get<replication::CutResult>(*cuts_[0]).version;
   }
-  void callOffCuts() override {}  // none waits here
+  void callOffCuts() override {}  // no cut waits here
   void interruptCuts() override {}
   std::vector<bool> see(const std::string&) override {
     return std::vector<bool>(shards_.size(), true);
@@ -151,18 +154,18 @@ class Job final : public checkpoint::CheckpointClient {
                                            const CutPosition& position) override {
     std::vector<checkpoint::SavedShard> saved;
     for (uint32_t i = 0; i < shards_.size(); ++i)
-      saved.push_back(
-          saveShard(disk_, kCheckpoints / folder, i, shards_[i]->captured(kChiefLife, position)));
+      saved.push_back(saveShard(disk_, kCheckpoints / folder, i,
+                                shards_[i]->cuts().captured(kChiefLife, position)));
     return saved;
   }
   std::vector<checkpoint::KeptSnapshot> snapshot(
-      const checkpoint::SnapshotName& name, const CutPosition& position,
-      const std::optional<checkpoint::SnapshotName>& keep) override {
+      const checkpoint::CutName& name, const CutPosition& position,
+      const std::optional<checkpoint::CutName>& keep) override {
     std::vector<checkpoint::KeptSnapshot> kept;
     for (uint32_t i = 0; i < shards_.size(); ++i) {
       checkpoint::SnapshotFolder folder(disk_, {kMemory}, i);
       kept.push_back(saveSnapshot(folder, name, keep, optionsOf(i),
-                                  shards_[i]->captured(kChiefLife, position)));
+                                  shards_[i]->cuts().captured(kChiefLife, position)));
     }
     return kept;
   }
@@ -174,24 +177,24 @@ class Job final : public checkpoint::CheckpointClient {
   void restore(const checkpoint::GoingBack& target) override {
     for (uint32_t i = 0; i < shards_.size(); ++i) {
       const checkpoint::SnapshotFolder folder(disk_, {kMemory}, i);
-      ps::RestoredShard state =
+      shard::RestoredShard state =
           target.folder.empty()
               ? restoreSnapshot(folder, {target.cut_epoch, target.cut_step}, optionsOf(i), model_)
               : restoreShard(disk_, kCheckpoints / target.folder, i, model_, workers_);
       state.epoch = target.epoch;
-      state.cut = {target.cut_epoch, target.cut_step};
-      shards_[i]->restore(kChiefLife, state);
+      state.origin_cut = {target.cut_epoch, target.cut_step};
+      shards_[i]->recovery().restore(kChiefLife, state);
     }
   }
 
  private:
   FileSystem& disk_;
   const uint32_t workers_;
-  const ps::ModelDeclaration model_;
+  const arena::ModelDeclaration model_;
   ManualClock clock_;
-  ps::InlineUpdateRunner runner_;
-  std::vector<std::unique_ptr<ps::Shard>> shards_;
-  std::vector<std::optional<ps::CutAnswer>> cuts_;
+  optimizer::InlineUpdateRunner runner_;
+  std::vector<std::unique_ptr<shard::Shard>> shards_;
+  std::vector<std::optional<replication::CutAnswer>> cuts_;
   std::unique_ptr<train::Checkpointer> checkpointer_;
 };
 
@@ -206,7 +209,7 @@ class ShardFiles : public ::testing::Test {
     disk_.syncFolder("/");
   }
 
-  // Saves at rest; the step that the checkpoint says it is of.
+  // Saves at rest; returns the checkpoint's step.
   uint64_t save(Job& job) {
     const auto saved = job.checkpointer().save(train::Motion::kAtRest);
     EXPECT_TRUE(saved);
@@ -221,7 +224,7 @@ class ShardFiles : public ::testing::Test {
   testing::SimulatedDisk disk_;
 };
 
-// ---- the step of a checkpoint is that of its parameters
+// ---- a checkpoint's step is the step of its parameters
 
 TEST_F(ShardFiles, FromSyncToAsyncTheStepGoesOnWhereItWas) {
   Job before(disk_, Mode::kSync, 2);
@@ -261,7 +264,7 @@ TEST_F(ShardFiles, APushThatOnlyOnePsHasIsNotCounted) {
   for (int i = 0; i < 3; ++i) job.step(0);
   job.pull(1);
   job.push(1, 1, 0);  // to ps/1, and then it dies
-  for (uint32_t i = 0; i < 2; ++i) job.shard(i).markLost(1);
+  for (uint32_t i = 0; i < 2; ++i) job.shard(i).workers().markLost(1);
   EXPECT_EQ(save(job), 3u) << "what ps/0 has";
   EXPECT_EQ(newest().worker_batches, (std::vector<uint64_t>{3, 1}));
 
@@ -281,12 +284,12 @@ TEST_F(ShardFiles, AJobOfFewerStepsThanItsCheckpointIsDoneAndHasNothingToSave) {
   EXPECT_EQ(newest().global_step, 5u);
 }
 
-// ---- moving averages, which the optimizer leaves alone
+// ---- moving averages, which the optimizer does not change
 
 TEST_F(ShardFiles, AMovingAverageIsSavedWithoutSlotsAndGoesOnWithTheSameBits) {
-  ps::ModelDeclaration model = modelOf(Mode::kSync, 2, 1, 1000);
+  arena::ModelDeclaration model = modelOf(Mode::kSync, 2, 1, 1000);
   const Shape shape{int64_t{kElements}};
-  model.layout = ps::makeLayout(
+  model.layout = arena::makeLayout(
       {{"w", shape, {{0, 0, kElements}}}, {"moving_mean", shape, {{1, 0, kElements}}, 0.75}}, 2);
   model.optimizer.moving_average_decay = 0.5;
   Job before(disk_, 1, model);
@@ -301,8 +304,8 @@ TEST_F(ShardFiles, AMovingAverageIsSavedWithoutSlotsAndGoesOnWithTheSameBits) {
   Job after(disk_, 1, model);
   for (Job* job : {&before, &after}) job->step(0);
   for (const uint32_t ps : {0u, 1u}) {
-    const ps::Shard::Captured one = before.capture(ps), other = after.capture(ps);
-    const auto values = [](const ps::Shard::Captured& captured) {
+    const shard::CapturedShard one = before.capture(ps), other = after.capture(ps);
+    const auto values = [](const shard::CapturedShard& captured) {
       const float* const data = captured.capture->parameters->data();
       return std::vector<float>(data, data + kElements);
     };
@@ -324,19 +327,19 @@ TEST_F(ShardFiles, ASnapshotIsTheWholeStateOfOneShard) {
     Job job(disk, mode, 2);
     for (uint64_t step = 0; step < 3; ++step)
       for (uint32_t rank = 0; rank < 2; ++rank) job.step(rank);
-    const ps::Shard::Captured captured = job.capture(1);
-    const checkpoint::SnapshotName name{ps::kFirstEpoch, captured.capture->version};
+    const shard::CapturedShard captured = job.capture(1);
+    const checkpoint::CutName name{replication::kFirstEpoch, captured.capture->version};
     checkpoint::SnapshotFolder folder(disk, {kMemory}, 1);
     const checkpoint::KeptSnapshot kept =
         saveSnapshot(folder, name, std::nullopt, job.optionsOf(1), captured);
     EXPECT_GT(kept.bytes, 2 * kElements * sizeof(float)) << "values and momentum";
 
-    const ps::RestoredShard state =
+    const shard::RestoredShard state =
         restoreSnapshot(folder, name, job.optionsOf(1), captured.declaration);
-    const ps::Capture& capture = *captured.capture;
-    EXPECT_EQ(state.origin, ps::EpochOrigin::kSnapshot);
+    const replication::Capture& capture = *captured.capture;
+    EXPECT_EQ(state.origin, checkpoint::EpochOrigin::kSnapshot);
     EXPECT_EQ(state.position, capture.position);
-    EXPECT_EQ(state.version, capture.version);
+    EXPECT_EQ(state.step, capture.version);
     EXPECT_EQ(state.clock.applies, capture.clock.applies);
     EXPECT_EQ(valuesOf(state.values), std::vector<float>(capture.parameters->data(),
                                                          capture.parameters->data() + kElements));
@@ -349,11 +352,11 @@ TEST_F(ShardFiles, ASnapshotIsTheWholeStateOfOneShard) {
 TEST_F(ShardFiles, ASnapshotOfAnotherModelIsNotLoaded) {
   Job job(disk_, Mode::kSync, 1);
   job.step(0);
-  const ps::Shard::Captured captured = job.capture(0);
+  const shard::CapturedShard captured = job.capture(0);
   checkpoint::SnapshotFolder folder(disk_, {kMemory}, 0);
-  const checkpoint::SnapshotName name{ps::kFirstEpoch, 1};
+  const checkpoint::CutName name{replication::kFirstEpoch, 1};
   saveSnapshot(folder, name, std::nullopt, job.optionsOf(0), captured);
-  const auto refusal = [&](const CheckpointOptions& options, const ps::ModelDeclaration& model) {
+  const auto refusal = [&](const CheckpointOptions& options, const arena::ModelDeclaration& model) {
     try {
       restoreSnapshot(folder, name, options, model);
     } catch (const Error& error) {
@@ -365,12 +368,12 @@ TEST_F(ShardFiles, ASnapshotOfAnotherModelIsNotLoaded) {
   EXPECT_EQ(refusal(job.optionsOf(0), captured.declaration), "loaded");
   EXPECT_THAT(refusal(job.optionsOf(0), modelOf(Mode::kSync, 1, 1, 1000)),
               ::testing::HasSubstr("is of the model"));
-  // The one of ps/0 is not ps/1's.
+  // ps/0's snapshot is not ps/1's.
   EXPECT_THAT(refusal(job.optionsOf(1), captured.declaration),
               ::testing::HasSubstr("is of the model"));
 }
 
-// ---- what is not written
+// ---- values that are not written
 
 TEST_F(ShardFiles, WhatIsNotFiniteIsNotWrittenAndTheLastOneStays) {
   const float infinity = std::numeric_limits<float>::infinity();
@@ -415,12 +418,12 @@ TEST_F(ShardFiles, APsWhoseDiskIsFullIsNamed) {
 TEST_F(ShardFiles, ASlotIsLookedAtToo) {
   Job job(disk_, Mode::kAsync, 1);
   job.step(0);
-  ASSERT_TRUE(job.shard(0).initialised());
-  job.startCut({1}, job.shard(0).word().epoch);
+  ASSERT_TRUE(job.shard(0).status().initialised);
+  job.startCut({1}, job.shard(0).held().epoch);
   ASSERT_EQ(job.awaitCut(), 1u);
-  const ps::Shard::Captured captured = job.shard(0).captured(kChiefLife, {1});
+  const shard::CapturedShard captured = job.shard(0).cuts().captured(kChiefLife, {1});
   ASSERT_EQ(captured.capture->slots.size(), 1u);
-  auto spoiled = std::make_shared<ps::Capture>();
+  auto spoiled = std::make_shared<replication::Capture>();
   spoiled->position = captured.capture->position;
   spoiled->parameters = captured.capture->parameters;
   spoiled->clock = captured.capture->clock;
@@ -437,4 +440,4 @@ TEST_F(ShardFiles, ASlotIsLookedAtToo) {
 }
 
 }  // namespace
-}  // namespace dtf::psd
+}  // namespace dtf::host

@@ -1,30 +1,30 @@
-#include "daemons/psd/ps_metrics.h"
+#include "daemons/shard_metrics.h"
 
 #include <gtest/gtest.h>
 
-#include "common/ps/epoch.h"
+#include "common/replication/epoch.h"
 #include "tests/support/http_client.h"
 
-namespace dtf::psd {
+namespace dtf::daemons {
 namespace {
 
-daemons::ServiceLook lookAt(const ps::ShardStatus& status) {
+ServiceLook lookAt(const shard::ShardStatus& status) {
   return lookOf({.shard = status});
 }
 
-testing::MetricsPage pageOf(const PsReport& report) {
+testing::MetricsPage pageOf(const host::PsReport& report) {
   return testing::parseMetrics(metricsText(lookOf(report).metrics, {{"task", "ps/0"}}));
 }
 
 TEST(PsMetrics, APsIsReadyOnceItHoldsValues) {
-  ps::ShardStatus status;
+  shard::ShardStatus status;
   status.missing = "worker/1 (awaited for 3.2 s)";
   EXPECT_EQ(lookAt(status).status, "waiting for worker/1 (awaited for 3.2 s)");
   EXPECT_EQ(lookAt(status).not_ready,
             "it holds no values yet, and waits for worker/1 (awaited for 3.2 s)");
   status.missing.clear();
   EXPECT_EQ(lookAt(status).not_ready, "it holds no values yet: the chief brings them");
-  status.initialised = true;
+  status.declared = status.initialised = true;
   status.steps = 100;
   status.coordinator.global_step = 7;
   EXPECT_EQ(lookAt(status).not_ready, "");
@@ -35,7 +35,7 @@ TEST(PsMetrics, APsIsReadyOnceItHoldsValues) {
 }
 
 TEST(PsMetrics, SayWhatTheStatusSays) {
-  ps::ShardStatus status;
+  shard::ShardStatus status;
   status.steps = 1000;
   status.gradient_bytes = 12345;
   status.callers_waiting = 2;
@@ -43,10 +43,10 @@ TEST(PsMetrics, SayWhatTheStatusSays) {
   status.coordinator.gradients_applied = 6;
   status.coordinator.gradients_stale = 5;
   status.coordinator.gradients_repeated = 4;
-  using ps::MemberState;
+  using replication::MemberState;
   for (const MemberState state : {MemberState::kJoined, MemberState::kLost, MemberState::kJoined})
     status.members.push_back({state});
-  status.epoch = ps::nextEpoch(ps::kFirstEpoch, 1);
+  status.epoch = replication::nextEpoch(replication::kFirstEpoch, 1);
   const testing::MetricsPage page = pageOf(
       {.shard = status, .elements = 100, .control = {2, {30, 40}}, .bulk = {1, {5000, 6000}}});
   EXPECT_EQ(page.value("dtf_epoch"), 2);
@@ -66,8 +66,17 @@ TEST(PsMetrics, SayWhatTheStatusSays) {
   EXPECT_EQ(page.value("dtf_workers", "state=\"awaited\""), 0);
 }
 
+TEST(PsMetrics, TheWorkerThatTheOthersWaitForIsNamed) {
+  shard::ShardStatus status;
+  EXPECT_EQ(pageOf({.shard = status}).value("dtf_straggler_seconds", "worker=\"\",phase=\"\""), 0);
+  status.straggler = {1, replication::Phase::kData, std::chrono::milliseconds(250)};
+  EXPECT_EQ(pageOf({.shard = status})
+                .value("dtf_straggler_seconds", "worker=\"worker/1\",phase=\"data\""),
+            0.25);
+}
+
 TEST(PsMetrics, EveryStalenessIsInItsBucket) {
-  ps::ShardStatus status;
+  shard::ShardStatus status;
   for (const uint64_t staleness : {0, 0, 1, 2, 3, 4, 5, 63, 64, 1000})
     status.coordinator.staleness.add(staleness);
   const testing::MetricsPage page = pageOf({.shard = status});
@@ -88,4 +97,4 @@ TEST(PsMetrics, EveryStalenessIsInItsBucket) {
 }
 
 }  // namespace
-}  // namespace dtf::psd
+}  // namespace dtf::daemons

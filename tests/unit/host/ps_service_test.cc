@@ -1,4 +1,4 @@
-#include "daemons/psd/ps_service.h"
+#include "common/host/ps_service.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 #include <string>
 
 #include "common/wire/model_codec.h"
-#include "tests/unit/daemons/psd/ps_world.h"
+#include "tests/unit/host/ps_world.h"
 
-namespace dtf::psd {
+namespace dtf::host {
 namespace {
 
 struct NoSessions final : WorkerSessions {
@@ -23,8 +23,8 @@ struct NoSessions final : WorkerSessions {
   kj::Promise<void> failed() override { return kj::NEVER_DONE; }
 };
 
-// What freed memory held must not matter, so it is overwritten: malloc gives first what was freed
-// last. (M_PERTURB leaves out what a thread's cache takes.)
+// Overwrites freed memory, so that a use of it shows: malloc first reuses the blocks that were
+// freed last. (M_PERTURB skips the blocks in a thread's cache.)
 void overwriteFreed() {
   constexpr size_t kBlocks = 16;  // more than such a cache holds of one size
   for (size_t bytes = 16; bytes <= 1024; bytes += 16) {
@@ -38,10 +38,11 @@ void overwriteFreed() {
 class PsServiceTest : public ::testing::Test {
  protected:
   PsServiceTest() {
-    host_.start({.workers = 1}, std::make_unique<ps::InlineUpdateRunner>(), nullptr, nullptr);
+    host_.start({.workers = 1}, std::make_unique<optimizer::InlineUpdateRunner>(), nullptr,
+                nullptr);
     auto pipe = kj::newTwoWayPipe();
     connections_->serve(net::wrapStream(kj::mv(pipe.ends[0])), "pipe",
-                        [this](const daemons::ConnectionRef& connection) {
+                        [this](const wire::ConnectionRef& connection) {
                           return makeGate(
                               host_, sessions_, options_,
                               [](TaskId, Incarnation, schema::SyncFollower::Client) {
@@ -63,20 +64,20 @@ class PsServiceTest : public ::testing::Test {
   const ServiceOptions options_{
       job_.job, {JobKind::kPs, 0}, 1, wire::addressesOf(job_.cluster.worker), 1, job_.timeouts, {}};
   NoSessions sessions_;
-  std::unique_ptr<daemons::ConnectionSet> connections_ =
-      std::make_unique<daemons::ConnectionSet>(loop_, [](const void*) {});
+  std::unique_ptr<wire::ConnectionSet> connections_ =
+      std::make_unique<wire::ConnectionSet>(loop_, [](const void*) {});
   kj::Own<net::RpcConnection> client_;
 };
 
-ps::ModelDeclaration modelOfOneElement() {
-  ps::ModelDeclaration model;
-  model.layout = ps::makeLayout({{"v", Shape{1}, {{0, 0, 1}}}}, 1);
+arena::ModelDeclaration modelOfOneElement() {
+  arena::ModelDeclaration model;
+  model.layout = arena::makeLayout({{"v", Shape{1}, {{0, 0, 1}}}}, 1);
   model.steps = 1;
   return model;
 }
 
 using AskLate = std::function<kj::Promise<void>(schema::PsControl::Client&)>;
-using HadEffect = std::function<bool(const ps::Shard&)>;
+using HadEffect = std::function<bool(const shard::Shard&)>;
 struct LateCall {
   std::string name;
   AskLate ask;
@@ -89,7 +90,7 @@ void PrintTo(const LateCall& call, std::ostream* out) {
 
 class LateCallTest : public PsServiceTest, public ::testing::WithParamInterface<LateCall> {};
 
-// The data loop is late; meanwhile the ps answers everything with an error, and the session goes
+// The data loop is late; meanwhile the ps answers every call with an error, and the session goes
 // with its connection.
 TEST_P(LateCallTest, OutlivesItsSessionAndStillNamesItsWorker) {
   auto request = gate().helloRequest();
@@ -114,8 +115,8 @@ TEST_P(LateCallTest, OutlivesItsSessionAndStillNamesItsWorker) {
   EXPECT_TRUE(GetParam().had_effect(host_.shard()));
 }
 
-bool wasHeard(const ps::Shard& shard) {
-  const ps::Member member = shard.status().members[0];
+bool wasHeard(const shard::Shard& shard) {
+  const replication::Member member = shard.status().members[0];
   return member.heard > member.since;
 }
 
@@ -134,8 +135,8 @@ const LateCall kLateCalls[] = {
      [](schema::PsControl::Client& control) {
        return control.finishRequest().send().ignoreResult();
      },
-     [](const ps::Shard& shard) {
-       return shard.status().members[0].state == ps::MemberState::kFinished;
+     [](const shard::Shard& shard) {
+       return shard.status().members[0].state == replication::MemberState::kFinished;
      }},
     {"leave",
      [](schema::PsControl::Client& control) {
@@ -144,8 +145,8 @@ const LateCall kLateCalls[] = {
        request.setReason("it waited in vain");
        return request.send().ignoreResult();
      },
-     [](const ps::Shard& shard) {
-       return shard.status().members[0].state == ps::MemberState::kLost;
+     [](const shard::Shard& shard) {
+       return shard.status().members[0].state == replication::MemberState::kLost;
      }},
     {"declare",
      [](schema::PsControl::Client& control) {
@@ -153,7 +154,7 @@ const LateCall kLateCalls[] = {
        wire::encodeModel(modelOfOneElement(), request.initModel());
        return request.send().ignoreResult();
      },
-     [](const ps::Shard& shard) { return shard.declared(); }},
+     [](const shard::Shard& shard) { return shard.declaration().has_value(); }},
     {"waitInitialised",
      [](schema::PsControl::Client& control) {
        return control.waitInitialisedRequest().send().ignoreResult();
@@ -170,7 +171,7 @@ const LateCall kLateCalls[] = {
 INSTANTIATE_TEST_SUITE_P(PsControl, LateCallTest, ::testing::ValuesIn(kLateCalls),
                          [](const auto& call) { return call.param.name; });
 
-// Of three tasks that were started by hand, one was not told.
+// One of three tasks was started by hand without the setting.
 TEST_F(PsServiceTest, AHelloWithAnotherDurabilityIsRefusedWithBoth) {
   cluster::JobSpec theirs = job_;
   theirs.durability = {cluster::Durability::kSnapshot, 20};
@@ -206,4 +207,4 @@ TEST_F(PsServiceTest, CallsUnderWayOnOneConnectionAreBounded) {
 }
 
 }  // namespace
-}  // namespace dtf::psd
+}  // namespace dtf::host

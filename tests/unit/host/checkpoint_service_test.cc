@@ -1,4 +1,4 @@
-#include "daemons/psd/checkpoint_service.h"
+#include "common/host/checkpoint_service.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "tests/support/simulated_disk.h"
 #include "tests/support/still_loop.h"
 
-namespace dtf::psd {
+namespace dtf::host {
 namespace {
 
 using Mode = cluster::ReplicationSpec::Mode;
@@ -20,9 +20,9 @@ constexpr Incarnation kChiefProcess{5};
 constexpr uint64_t kOnlyElements = 16;
 const std::filesystem::path kSavedFolder = "/run/checkpoints";
 
-ps::ModelDeclaration modelOf(Mode mode) {
-  ps::ModelDeclaration model;
-  model.layout = ps::makeLayout(
+arena::ModelDeclaration modelOf(Mode mode) {
+  arena::ModelDeclaration model;
+  model.layout = arena::makeLayout(
       {{"v", Shape{static_cast<int64_t>(kOnlyElements)}, {{0, 0, kOnlyElements}}}}, 1);
   model.optimizer.kind = cluster::OptimizerSpec::Kind::kGradientDescent;
   model.optimizer.learning_rate = 1;
@@ -41,17 +41,18 @@ class CheckpointServiceTest : public ::testing::Test {
   }
   ~CheckpointServiceTest() noexcept override { host_->stop(); }
 
-  // One without values, as after a restart.
+  // Starts a ps without values, as after a restart.
   void startPs() {
     if (host_ != nullptr) host_->stop();
     host_ = std::make_unique<ShardHost>(loop_, loop_, loop_);
-    host_->start({.workers = 2}, std::make_unique<ps::InlineUpdateRunner>(), nullptr, nullptr);
-    for (const uint32_t rank : {0u, 1u}) shard().join(rank, kChiefProcess);
+    host_->start({.workers = 2}, std::make_unique<optimizer::InlineUpdateRunner>(), nullptr,
+                 nullptr);
+    for (const uint32_t rank : {0u, 1u}) shard().workers().join(rank, kChiefProcess);
     session_ = makeCheckpoint(*host_, options_, kChiefProcess);
   }
-  ps::Shard& shard() { return host_->shard(); }
+  shard::Shard& shard() { return host_->shard(); }
 
-  // What a call is refused with; "" when it is answered.
+  // Returns the error of a call; "" if it succeeds.
   template <class Request>
   std::string refusal(Request request) {
     std::string text = "waits";
@@ -73,20 +74,20 @@ class CheckpointServiceTest : public ::testing::Test {
     request.setFolder(folder.c_str());
     return refusal(kj::mv(request));
   }
-  std::string commit(uint64_t epoch = ps::nextEpoch(ps::kFirstEpoch, 0)) {
+  std::string commit(uint64_t epoch = replication::nextEpoch(replication::kFirstEpoch, 0)) {
     auto request = session_->commitRestoreRequest();
     request.setEpoch(epoch);
-    request.setCutEpoch(ps::kFirstEpoch);
+    request.setCutEpoch(replication::kFirstEpoch);
     return refusal(kj::mv(request));
   }
 
-  // A checkpoint of parameters that are all 0.5, at step 0 of a sync job. Its folder.
+  // Saves a checkpoint of parameters that are all 0.5, at step 0 of a sync job. Returns its folder.
   std::string saved() {
-    shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+    shard().workers().declare(0, kChiefProcess, modelOf(Mode::kSync));
     shard().initialise(0, kChiefProcess, std::vector<float>(kOnlyElements, 0.5F));
     auto cut = session_->cutRequest();
     cut.initPosition(1).set(0, 0);
-    cut.setEpoch(ps::kFirstEpoch);
+    cut.setEpoch(replication::kFirstEpoch);
     EXPECT_EQ(refusal(kj::mv(cut)), "");
     const std::string attempt = folder_.beginAttempt(0);
     auto request = session_->saveRequest();
@@ -108,8 +109,8 @@ class CheckpointServiceTest : public ::testing::Test {
 
   float firstValue() {
     float value = -1;
-    shard().pull(0, kChiefProcess, {}, [&](const ps::PushAnswer& answer) {
-      if (const auto* reply = std::get_if<ps::PushReply>(&answer))
+    shard().pull(0, kChiefProcess, {}, [&](const replication::PushAnswer& answer) {
+      if (const auto* reply = std::get_if<replication::PushReply>(&answer))
         value = reply->parameters->data()[0];
     });
     return value;
@@ -126,7 +127,7 @@ class CheckpointServiceTest : public ::testing::Test {
 TEST_F(CheckpointServiceTest, WhatWasSavedIsRestoredByAPsWithoutValues) {
   const std::string folder = saved();
   startPs();
-  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+  shard().workers().declare(0, kChiefProcess, modelOf(Mode::kSync));
   EXPECT_EQ(restore(folder), "");
   EXPECT_FALSE(shard().status().initialised) << "reading it changes nothing yet";
   EXPECT_EQ(commit(), "");
@@ -136,26 +137,26 @@ TEST_F(CheckpointServiceTest, WhatWasSavedIsRestoredByAPsWithoutValues) {
 TEST_F(CheckpointServiceTest, APsThatHoldsValuesGoesBackToALaterEpochOnly) {
   const std::string folder = saved();
   startPs();
-  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+  shard().workers().declare(0, kChiefProcess, modelOf(Mode::kSync));
   shard().initialise(0, kChiefProcess, std::vector<float>(kOnlyElements, 2.0F));
   EXPECT_EQ(restore(folder), "");
-  EXPECT_EQ(commit(ps::kFirstEpoch), "") << "it is on that epoch: nothing to do";
+  EXPECT_EQ(commit(replication::kFirstEpoch), "") << "it is on that epoch: nothing to do";
   EXPECT_EQ(firstValue(), 2.0F);
   EXPECT_EQ(restore(folder), "");
   EXPECT_EQ(commit(0), "ps/0 received the invalid epoch 0x0 for the saved values");
   EXPECT_EQ(restore(folder), "");
   EXPECT_EQ(commit(), "");
   EXPECT_EQ(firstValue(), 0.5F);
-  EXPECT_EQ(shard().word().origin, ps::EpochOrigin::kCheckpoint);
+  EXPECT_EQ(shard().held().origin, checkpoint::EpochOrigin::kCheckpoint);
 }
 
 // worker/1 was first with another file; the chief declares after it has read the checkpoint.
 TEST_F(CheckpointServiceTest, WhatWasReadForAnotherModelIsNotTaken) {
   const std::string folder = saved();
   startPs();
-  shard().declare(1, kChiefProcess, modelOf(Mode::kAsync));
+  shard().workers().declare(1, kChiefProcess, modelOf(Mode::kAsync));
   EXPECT_EQ(restore(folder), "");
-  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+  shard().workers().declare(0, kChiefProcess, modelOf(Mode::kSync));
   EXPECT_EQ(commit(), "another model was declared since the checkpoint was read: restore again");
   EXPECT_FALSE(shard().status().initialised);
   EXPECT_EQ(restore(folder), "");
@@ -181,7 +182,7 @@ TEST_F(CheckpointServiceTest, CallsOutOfTheirOrderAreRefused) {
   const std::string folder = saved();
   EXPECT_NE(save(folder), "") << "the capture was given back";
   startPs();
-  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+  shard().workers().declare(0, kChiefProcess, modelOf(Mode::kSync));
   EXPECT_NE(restore("step-7").find("step-7"), std::string::npos) << "there is none";
   EXPECT_EQ(commit(), "no saved values were read before the restore");
 }
@@ -189,9 +190,9 @@ TEST_F(CheckpointServiceTest, CallsOutOfTheirOrderAreRefused) {
 TEST_F(CheckpointServiceTest, ASessionOfAReplacedChiefDoesNothing) {
   const std::string folder = saved();
   startPs();
-  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+  shard().workers().declare(0, kChiefProcess, modelOf(Mode::kSync));
   EXPECT_EQ(restore(folder), "");
-  shard().join(0, Incarnation::of(1, 0, 5));
+  shard().workers().join(0, Incarnation::of(1, 0, 5));
   EXPECT_NE(commit(), "");
   EXPECT_FALSE(shard().status().initialised);
 }
@@ -228,13 +229,13 @@ TEST_F(CheckpointServiceTest, AFileOfTheChiefsIsSeenAlsoWhenItComesLater) {
 class TravelServiceTest : public CheckpointServiceTest {
  protected:
   TravelServiceTest() {
-    shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+    shard().workers().declare(0, kChiefProcess, modelOf(Mode::kSync));
     shard().initialise(0, kChiefProcess, std::vector<float>(kOnlyElements, 0.5F));
   }
   void capture() {
     auto cut = session_->cutRequest();
     cut.initPosition(1).set(0, 0);
-    cut.setEpoch(ps::kFirstEpoch);
+    cut.setEpoch(replication::kFirstEpoch);
     EXPECT_EQ(refusal(kj::mv(cut)), "");
   }
   checkpoint::SavedShard stage() {
@@ -339,13 +340,13 @@ TEST_F(TravelServiceTest, AReplacedChiefGetsAndBringsNothing) {
   capture();
   EXPECT_EQ(expect(), "");
   EXPECT_EQ(refusal(bring(0, std::vector<float>(kOnlyElements, 3.0F))), "");
-  shard().join(0, Incarnation::of(1, 0, 5));
+  shard().workers().join(0, Incarnation::of(1, 0, 5));
   auto request = session_->stageRequest();
   request.initPosition(1).set(0, 0);
   EXPECT_NE(refusal(kj::mv(request)), "");
   EXPECT_NE(expect(), "");
   EXPECT_NE(commit(), "");
-  EXPECT_EQ(shard().word().epoch, ps::kFirstEpoch);
+  EXPECT_EQ(shard().held().epoch, replication::kFirstEpoch);
 }
 
 // ---- snapshots
@@ -357,32 +358,32 @@ class SnapshotServiceTest : public CheckpointServiceTest {
     startPs();
     begin();
   }
-  // A job whose values are all 0.5, at step 0.
+  // Begins a job with values that are all 0.5, at step 0.
   void begin() {
-    shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+    shard().workers().declare(0, kChiefProcess, modelOf(Mode::kSync));
     shard().initialise(0, kChiefProcess, std::vector<float>(kOnlyElements, 0.5F));
   }
-  // Captures where the shard is, and keeps that under the name of `step`.
+  // Captures the shard at its current position, and keeps the capture as the snapshot of `step`.
   std::string keep(uint64_t step, std::optional<uint64_t> other = std::nullopt) {
     auto cut = session_->cutRequest();
     cut.initPosition(1).set(0, 0);
-    cut.setEpoch(ps::kFirstEpoch);
+    cut.setEpoch(replication::kFirstEpoch);
     EXPECT_EQ(refusal(kj::mv(cut)), "");
     auto request = session_->snapshotRequest();
     request.initPosition(1).set(0, 0);
-    wire::encodeCut({ps::kFirstEpoch, step}, request.initCut());
+    wire::encodeCut({replication::kFirstEpoch, step}, request.initCut());
     request.setKeeps(other.has_value());
-    if (other) wire::encodeCut({ps::kFirstEpoch, *other}, request.initKeep());
+    if (other) wire::encodeCut({replication::kFirstEpoch, *other}, request.initKeep());
     return refusal(kj::mv(request));
   }
   std::string load(uint64_t step) {
     auto request = session_->restoreSnapshotRequest();
-    wire::encodeCut({ps::kFirstEpoch, step}, request.initCut());
+    wire::encodeCut({replication::kFirstEpoch, step}, request.initCut());
     return refusal(kj::mv(request));
   }
   std::vector<uint64_t> kept() {
     std::vector<uint64_t> steps;
-    for (const checkpoint::SnapshotName& name : listSnapshots(options_)) steps.push_back(name.step);
+    for (const checkpoint::CutName& name : listSnapshots(options_)) steps.push_back(name.step);
     return steps;
   }
 
@@ -394,12 +395,12 @@ TEST_F(SnapshotServiceTest, WhatAPsKeptItsNextProcessTakes) {
   EXPECT_EQ(keep(20, 10), "");
   EXPECT_EQ(kept(), (std::vector<uint64_t>{10, 20}));
   startPs();
-  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+  shard().workers().declare(0, kChiefProcess, modelOf(Mode::kSync));
   EXPECT_EQ(load(20), "");
   EXPECT_FALSE(shard().status().initialised) << "reading it changes nothing yet";
   EXPECT_EQ(commit(), "");
   EXPECT_EQ(firstValue(), 0.5F);
-  EXPECT_EQ(shard().word().origin, ps::EpochOrigin::kSnapshot);
+  EXPECT_EQ(shard().held().origin, checkpoint::EpochOrigin::kSnapshot);
 }
 
 TEST_F(SnapshotServiceTest, OneThatCannotBeReadIsNotOfferedAgain) {
@@ -411,7 +412,7 @@ TEST_F(SnapshotServiceTest, OneThatCannotBeReadIsNotOfferedAgain) {
     disk_.setContents(file, bytes);
   }
   startPs();
-  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+  shard().workers().declare(0, kChiefProcess, modelOf(Mode::kSync));
   EXPECT_EQ(kept(), std::vector<uint64_t>{10});
   const std::string why = load(10);
   EXPECT_EQ(why.substr(0, 6), "ps/0: ") << why;
@@ -432,11 +433,11 @@ TEST_F(SnapshotServiceTest, WhatMakesNoSenseIsRefused) {
 
 TEST_F(SnapshotServiceTest, TheyGoWhenTheChiefSaysSoAndWhenTheJobHasEndedWell) {
   EXPECT_EQ(keep(10), "");
-  shard().join(0, Incarnation::of(1, 0, 5));
+  shard().workers().join(0, Incarnation::of(1, 0, 5));
   EXPECT_NE(refusal(session_->forgetSnapshotsRequest()), "") << "its successor may need them";
   EXPECT_EQ(kept(), std::vector<uint64_t>{10});
   startPs();
-  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+  shard().workers().declare(0, kChiefProcess, modelOf(Mode::kSync));
   EXPECT_EQ(refusal(session_->forgetSnapshotsRequest()), "");
   EXPECT_EQ(kept(), std::vector<uint64_t>{});
   shard().initialise(0, kChiefProcess, std::vector<float>(kOnlyElements, 0.5F));
@@ -446,4 +447,4 @@ TEST_F(SnapshotServiceTest, TheyGoWhenTheChiefSaysSoAndWhenTheJobHasEndedWell) {
 }
 
 }  // namespace
-}  // namespace dtf::psd
+}  // namespace dtf::host

@@ -1,4 +1,4 @@
-#include "daemons/psd/compute_runner.h"
+#include "common/host/compute_runner.h"
 
 #include <gtest/gtest.h>
 
@@ -10,22 +10,22 @@
 #include "common/base/clock.h"
 #include "tests/support/still_loop.h"
 
-namespace dtf::psd {
+namespace dtf::host {
 namespace {
 
 using dtf::testing::StillLoop;
 
-// More than a part, so that several threads have something to do.
+// More than one part, so that several threads get work.
 constexpr uint64_t kUpdateElements = 300'000;
 
-ps::Gradient gradientOf(float value) {
+arena::Gradient gradientOf(float value) {
   auto values = std::make_shared<const std::vector<float>>(kUpdateElements, value);
   return {*values, values};
 }
 
 class ComputeRunnerTest : public ::testing::Test {
  protected:
-  // Until the runner has posted that an update is done.
+  // Runs the loop until the runner has posted the end of an update.
   void settleUntil(const bool& done) {
     const SystemClock clock;
     const TimePoint deadline = clock.now() + std::chrono::minutes(1);
@@ -36,9 +36,9 @@ class ComputeRunnerTest : public ::testing::Test {
     }
   }
   // A step of an optimizer on values of 1, with gradients of 0.5.
-  std::vector<float> updated(cluster::OptimizerSpec::Kind kind, ps::UpdateRunner& runner) {
-    ps::ParameterStore store(cluster::defaultOptimizer(kind), kUpdateElements,
-                             {{0, 0, kUpdateElements, 0}});
+  std::vector<float> updated(cluster::OptimizerSpec::Kind kind, optimizer::UpdateRunner& runner) {
+    optimizer::ParameterStore store(cluster::defaultOptimizer(kind), kUpdateElements,
+                                    {{0, 0, kUpdateElements, 0}});
     store.initialise(std::vector<float>(kUpdateElements, 1));
     const auto job = store.prepareApply({gradientOf(0.5F)});
     bool done = false;
@@ -49,7 +49,7 @@ class ComputeRunnerTest : public ::testing::Test {
   }
 
   StillLoop loop_;
-  ps::InlineUpdateRunner here_;
+  optimizer::InlineUpdateRunner here_;
 };
 
 TEST_F(ComputeRunnerTest, AnUpdateInPartsHasTheBitsOfOneInPlace) {
@@ -61,7 +61,7 @@ TEST_F(ComputeRunnerTest, AnUpdateInPartsHasTheBitsOfOneInPlace) {
 
 TEST_F(ComputeRunnerTest, TheEndIsToldOnTheLoop) {
   ComputeRunner runner(loop_);
-  ps::ParameterStore store({}, kUpdateElements);
+  optimizer::ParameterStore store({}, kUpdateElements);
   store.initialise(std::vector<float>(kUpdateElements, 1));
   std::thread::id told;
   bool done = false;
@@ -75,13 +75,13 @@ TEST_F(ComputeRunnerTest, TheEndIsToldOnTheLoop) {
 
 TEST_F(ComputeRunnerTest, UpdatesOfAShardAndItsReplicaRunTogether) {
   ComputeRunner runner(loop_);
-  std::vector<std::unique_ptr<ps::ParameterStore>> stores;
-  std::vector<std::shared_ptr<ps::UpdateJob>> jobs;
+  std::vector<std::unique_ptr<optimizer::ParameterStore>> stores;
+  std::vector<std::shared_ptr<optimizer::UpdateJob>> jobs;
   int left = 2;
   bool done = false;
   for (int i = 0; i < 2; ++i) {
     stores.push_back(
-        std::make_unique<ps::ParameterStore>(cluster::OptimizerSpec{}, kUpdateElements));
+        std::make_unique<optimizer::ParameterStore>(cluster::OptimizerSpec{}, kUpdateElements));
     stores.back()->initialise(std::vector<float>(kUpdateElements, 1));
     jobs.push_back(stores.back()->prepareApply({gradientOf(1)}));
     runner.start(jobs.back(), [&] { done = --left == 0; });
@@ -93,9 +93,9 @@ TEST_F(ComputeRunnerTest, UpdatesOfAShardAndItsReplicaRunTogether) {
   }
 }
 
-// Its job goes on to exist, for nobody waits for it.
+// The job outlives the runner, as nobody waits for it.
 TEST_F(ComputeRunnerTest, OneThatEndsDropsWhatWaits) {
-  ps::ParameterStore store({}, kUpdateElements);
+  optimizer::ParameterStore store({}, kUpdateElements);
   store.initialise(std::vector<float>(kUpdateElements, 1));
   const auto job = store.prepareApply({gradientOf(1)});
   {
@@ -106,4 +106,4 @@ TEST_F(ComputeRunnerTest, OneThatEndsDropsWhatWaits) {
 }
 
 }  // namespace
-}  // namespace dtf::psd
+}  // namespace dtf::host

@@ -1,21 +1,22 @@
-#include "daemons/psd/shard_host.h"
+#include "common/host/shard_host.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/support/still_loop.h"
 
-namespace dtf::psd {
+namespace dtf::host {
 namespace {
 
-// A host whose data loop runs when it is told to.
+// A host with a data loop that runs when a test calls data_.run().
 class ShardHostTest : public ::testing::Test {
  protected:
   ShardHostTest() {
-    host_.start({.workers = 3}, std::make_unique<ps::InlineUpdateRunner>(), nullptr, nullptr);
+    host_.start({.workers = 3}, std::make_unique<optimizer::InlineUpdateRunner>(), nullptr,
+                nullptr);
   }
   ~ShardHostTest() noexcept override { host_.stop(); }
 
-  // The number that `promise` brings, or its error; "waits" when it is not there yet.
+  // Returns the number of `promise`, or its error; "waits" while it is pending.
   std::string outcome(kj::Promise<size_t>& promise) {
     loop_.settle();
     if (!promise.poll(loop_.waitScope())) return "waits";
@@ -26,7 +27,7 @@ class ShardHostTest : public ::testing::Test {
     }
   }
   kj::Promise<size_t> countMembers() {
-    return host_.askNow<size_t>([](ps::Shard& shard) { return shard.status().members.size(); })
+    return host_.askNow<size_t>([](shard::Shard& shard) { return shard.status().members.size(); })
         .eagerlyEvaluate(nullptr);
   }
 
@@ -44,8 +45,8 @@ TEST_F(ShardHostTest, AQuestionIsAnsweredByTheDataLoop) {
 
 TEST_F(ShardHostTest, WhatTheShardThrowsIsTheAnswer) {
   kj::Promise<size_t> asked = host_
-                                  .askNow<size_t>([](ps::Shard& shard) -> size_t {
-                                    shard.heartbeat(0, Incarnation{1});
+                                  .askNow<size_t>([](shard::Shard& shard) -> size_t {
+                                    shard.workers().heartbeat(0, Incarnation{1});
                                     return 0;
                                   })
                                   .eagerlyEvaluate(nullptr);
@@ -59,7 +60,7 @@ TEST_F(ShardHostTest, FailingAllAnswersWhatWaitsAndWhatIsAskedLater) {
   EXPECT_EQ(outcome(before), "this ps ends");
   kj::Promise<size_t> after = countMembers();
   EXPECT_EQ(outcome(after), "this ps ends");
-  data_.run();  // the answer to the first finds nobody who waits
+  data_.run();  // the reply to the first call finds no caller any more
   loop_.settle();
 }
 
@@ -70,4 +71,4 @@ TEST_F(ShardHostTest, WorkOnTheDiskLoopIsAnsweredTheSameWay) {
 }
 
 }  // namespace
-}  // namespace dtf::psd
+}  // namespace dtf::host

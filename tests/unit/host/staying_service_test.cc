@@ -1,4 +1,4 @@
-#include "daemons/psd/staying_service.h"
+#include "common/host/staying_service.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "tests/support/simulated_disk.h"
 #include "tests/support/still_loop.h"
 
-namespace dtf::psd {
+namespace dtf::host {
 namespace {
 
 constexpr Incarnation kChiefOfStay{5};
@@ -20,14 +20,15 @@ constexpr char kFileOfStay[] = "shard-0-of-1.safetensors";
 class StayingServiceTest : public ::testing::Test {
  protected:
   StayingServiceTest() {
-    host_.start({.workers = 1}, std::make_unique<ps::InlineUpdateRunner>(), nullptr, nullptr);
-    host_.shard().join(0, kChiefOfStay);
-    ps::ModelDeclaration model;
-    model.layout = ps::makeLayout(
+    host_.start({.workers = 1}, std::make_unique<optimizer::InlineUpdateRunner>(), nullptr,
+                nullptr);
+    host_.shard().workers().join(0, kChiefOfStay);
+    arena::ModelDeclaration model;
+    model.layout = arena::makeLayout(
         {{"v", Shape{static_cast<int64_t>(kElementsOfStay)}, {{0, 0, kElementsOfStay}}}}, 1);
     model.steps = 20;
     model.replication = {cluster::ReplicationSpec::Mode::kSync, 1, 1};
-    host_.shard().declare(0, kChiefOfStay, model);
+    host_.shard().workers().declare(0, kChiefOfStay, model);
     host_.shard().initialise(0, kChiefOfStay, std::vector<float>(kElementsOfStay, 0.5F));
   }
   ~StayingServiceTest() noexcept override { host_.stop(); }
@@ -47,7 +48,8 @@ class StayingServiceTest : public ::testing::Test {
     return text;
   }
   std::string save(const char* name = "step-0-5.1") {
-    host_.shard().cutAt(kChiefOfStay, ps::kFirstEpoch, {0}, [](const ps::CutAnswer&) {});
+    host_.shard().cuts().cutAt(kChiefOfStay, replication::kFirstEpoch, {0},
+                               [](const replication::CutAnswer&) {});
     auto request = session_.saveRequest();
     request.setName(name);
     request.initPosition(1).set(0, 0);
@@ -132,4 +134,4 @@ TEST_F(StayingServiceTest, ANameIsNeverAPath) {
 }
 
 }  // namespace
-}  // namespace dtf::psd
+}  // namespace dtf::host

@@ -1,12 +1,13 @@
-// What a bulk session refuses of memory that is shared; the rest of it is in tests/conformance.
+// A bulk session rejects wrong calls for shared memory; tests/conformance covers the rest of
+// sharing.
 
 #include <optional>
 #include <string>
 
 #include "common/net/memory_channel.h"
-#include "tests/unit/daemons/psd/ps_world.h"
+#include "tests/unit/host/ps_world.h"
 
-namespace dtf::psd {
+namespace dtf::host {
 namespace {
 
 constexpr uint64_t kSharedElements = 16;
@@ -15,10 +16,13 @@ class SharedMemoryCallsTest : public ::testing::Test {
  protected:
   ~SharedMemoryCallsTest() noexcept override {}
 
-  // Until there is a session of worker/0, whose model has these `replicas` a step.
-  void begin(uint32_t replicas, bool narrows = false) {
-    ps::ModelDeclaration model;
-    model.layout = ps::makeLayout({{"v", Shape{kSharedElements}, {{0, 0, kSharedElements}}}}, 1);
+  // Opens a session of worker/0 for a model with `replicas` a step.
+  // `codecs`: of the worker's hello to the bulk session; nullopt: those of this version. Returns
+  // its refusal.
+  std::string begin(uint32_t replicas, bool narrows = false,
+                    const std::optional<std::vector<const char*>>& codecs = std::nullopt) {
+    arena::ModelDeclaration model;
+    model.layout = arena::makeLayout({{"v", Shape{kSharedElements}, {{0, 0, kSharedElements}}}}, 1);
     if (replicas > 0) model.replication = {cluster::ReplicationSpec::Mode::kSync, replicas, 1};
     model.steps = 10;
     if (narrows)
@@ -26,16 +30,20 @@ class SharedMemoryCallsTest : public ::testing::Test {
     auto control = world_.hello(*control_connection_, 0, kOne);
     auto declare = control.declareRequest();
     wire::encodeModel(model, declare.initModel());
-    ASSERT_EQ(world_.refusal(declare.send().ignoreResult()), "");
+    EXPECT_EQ(world_.refusal(declare.send().ignoreResult()), "");
     auto hello = bulk_connection_->bootstrap().castAs<schema::PsDataGate>().helloRequest();
     wire::encodeHello(wire::linkOptions(world_.jobSpec(), {JobKind::kWorker, 0}, kOne),
                       {JobKind::kPs, 0}, hello.initHello());
+    if (codecs) {
+      auto named = hello.getHello().initCodecs(static_cast<uint32_t>(codecs->size()));
+      for (uint32_t i = 0; i < named.size(); ++i) named.set(i, codecs->at(i));
+    }
     auto session = hello.send();
     data_ = session.getData();
-    ASSERT_EQ(world_.refusal(session.ignoreResult()), "");
+    return world_.refusal(session.ignoreResult());
   }
 
-  // Goes through the door and gives a gradient arena.
+  // Connects to the door and gives a gradient arena.
   std::string share() {
     auto door = data_->openDoorRequest().send();
     world_.loop.settle();
@@ -56,15 +64,18 @@ class SharedMemoryCallsTest : public ::testing::Test {
   const SharedMemory gradient_{kSharedElements * sizeof(float)};
 };
 
-// It keeps them beyond its answer, when the worker writes the next one into the same arena.
+// The ps keeps such gradients beyond its reply, when the worker writes the next one into the same
+// arena.
 TEST_F(SharedMemoryCallsTest, GradientsOfSeveralBatchesAStepAreNotReadInPlace) {
-  begin(2);
-  EXPECT_EQ(share(),
-            "gradients with rows, or of several batches a step, can't be in shared memory");
+  ASSERT_EQ(begin(2), "");
+  EXPECT_EQ(
+      share(),
+      "these gradients can't be in shared memory: the ps keeps gradients of several batches a "
+      "step beyond its reply");
 }
 
 TEST_F(SharedMemoryCallsTest, AGradientIsInOnePlace) {
-  begin(0);
+  ASSERT_EQ(begin(0), "");
   ASSERT_EQ(share(), "");
   auto both = data_->exchangeRequest();
   both.setGradientKey(gradient_.key());
@@ -78,17 +89,30 @@ TEST_F(SharedMemoryCallsTest, AGradientIsInOnePlace) {
 }
 
 TEST_F(SharedMemoryCallsTest, WhoeverGaveNoGradientHasNone) {
-  begin(0);
+  ASSERT_EQ(begin(0), "");
   auto exchange = data_->exchangeRequest();
   exchange.setGradientKey(gradient_.key());
   EXPECT_NE(world_.refusal(exchange.send().ignoreResult()).find("which was not shared"),
             std::string::npos);
 }
 
+TEST_F(SharedMemoryCallsTest, AWorkerWithoutTheCodecOfTheJobGetsNoSession) {
+  EXPECT_EQ(
+      begin(0, true, {{"float32"}}),
+      "worker/0: this job's parameters and gradients travel as bfloat16, and the other task's "
+      "version doesn't have it: start all tasks of the job from one");
+}
+
+// As version 0.1.0.
+TEST_F(SharedMemoryCallsTest, AWorkerThatNamesNoCodecIsTried) {
+  EXPECT_EQ(begin(0, true, std::vector<const char*>{}), "");
+}
+
 TEST_F(SharedMemoryCallsTest, AJobThatTravelsAsBFloat16SharesNone) {
-  begin(0, true);
+  ASSERT_EQ(begin(0, true), "");
   EXPECT_EQ(world_.refusal(data_->openDoorRequest().send().ignoreResult()),
-            "this job's parameters and gradients travel as bfloat16");
+            "this job's parameters and gradients travel as bfloat16, so that its numbers don't "
+            "depend on where its tasks run");
   auto wide = data_->exchangeRequest();
   wide.initGradient(1).init(0, kSharedElements * sizeof(float));
   EXPECT_EQ(world_.refusal(wide.send().ignoreResult()),
@@ -96,4 +120,4 @@ TEST_F(SharedMemoryCallsTest, AJobThatTravelsAsBFloat16SharesNone) {
 }
 
 }  // namespace
-}  // namespace dtf::psd
+}  // namespace dtf::host

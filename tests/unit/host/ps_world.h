@@ -1,6 +1,6 @@
 #pragma once
 
-// Real PsServers on loops whose time stands still, and clients on pipes.
+// Real PsServers on loops with a simulated clock, and clients on pipes.
 
 #include <gtest/gtest.h>
 #include <kj/async-io.h>
@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "common/base/file_system.h"
+#include "common/host/ps_server.h"
 #include "common/net/rpc_connection.h"
 #include "common/wire/model_codec.h"
-#include "common/wire/ps_link.h"
-#include "daemons/psd/ps_server.h"
+#include "common/wire/ps/ps_link.h"
 #include "tests/support/still_loop.h"
 
-namespace dtf::psd {
+namespace dtf::host {
 
 inline constexpr Incarnation kOne{1};
 
@@ -46,11 +46,11 @@ class PsWorld {
   }
 
   PsServer& server(uint32_t index = 0) { return *servers_[index]; }
-  ps::Shard& shard(uint32_t index = 0) { return server(index).host().shard(); }
+  shard::Shard& shard(uint32_t index = 0) { return server(index).host().shard(); }
   bool ended(uint32_t index = 0) const { return ended_[index]; }
   const cluster::JobSpec& jobSpec() const { return job_; }
 
-  // A stream to ps `index`; the other end is served.
+  // Returns a stream to ps `index`; the ps serves the other end.
   kj::Own<kj::AsyncIoStream> serve(uint32_t index, kj::AsyncIoStream** server_end = nullptr) {
     auto pipe = kj::newTwoWayPipe();
     if (server_end != nullptr) *server_end = pipe.ends[0].get();
@@ -61,7 +61,7 @@ class PsWorld {
     return kj::heap<net::RpcConnection>(net::wrapStream(serve(index)), net::RpcOptions{});
   }
 
-  // A worker's control session over `connection`.
+  // Opens a worker's control session over `connection`.
   schema::PsControl::Client hello(net::RpcConnection& connection, uint32_t rank,
                                   Incarnation incarnation, uint32_t ps = 0) {
     auto request = connection.bootstrap().castAs<schema::PsGate>().helloRequest();
@@ -75,14 +75,14 @@ class PsWorld {
     return control;
   }
 
-  // A bulk connection to ps `index`.
+  // Returns a bulk connection to ps `index`.
   kj::Own<net::RpcConnection> bulkClient(uint32_t index = 0) {
     auto pipe = kj::newTwoWayPipe();
     server(index).serveBulk(net::wrapStream(kj::mv(pipe.ends[0])), "bulk pipe");
     return kj::heap<net::RpcConnection>(net::wrapStream(kj::mv(pipe.ends[1])), net::RpcOptions{});
   }
 
-  // Why a call is refused; "" when it is answered, "waits" when it is neither yet.
+  // Returns the error of a call; "" if it succeeds, "waits" while it has no reply.
   std::string refusal(kj::Promise<void> call) {
     std::string text = "waits";
     auto done = call.then([&text] { text = ""; },
@@ -101,7 +101,7 @@ class PsWorld {
     task.job = job_;
     ended_.push_back(false);
     servers_.push_back(std::make_unique<PsServer>(task, loop, data, loop, realFileSystem()));
-    servers_.back()->startData(std::make_unique<ps::InlineUpdateRunner>());
+    servers_.back()->startData(std::make_unique<optimizer::InlineUpdateRunner>());
     servers_.back()->start([] {}, [this, index] { ended_[index] = true; });
   }
 
@@ -110,4 +110,4 @@ class PsWorld {
   std::vector<std::unique_ptr<PsServer>> servers_;
 };
 
-}  // namespace dtf::psd
+}  // namespace dtf::host
