@@ -1,4 +1,4 @@
-// Connections that a listener refuses, and those that wait for their preamble.
+// Connections that a listener rejects, and those that wait for their preamble.
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
@@ -56,7 +56,7 @@ TEST_F(AcceptorTest, BoundsTheConnectionsThatOweAPreamble) {
   runUntil(reactor_, [&] { return accepted_.size() == 1; });
 }
 
-// Strangers who say nothing would else shut everybody out until their preamble's deadline.
+// Otherwise strangers that send nothing would shut everybody out until their preamble's deadline.
 TEST_F(AcceptorTest, WhoComesTakesThePlaceOfTheOldestThatIsSilent) {
   Listener listener(reactor_.port, "127.0.0.1", 0, collect(),
                     {.preamble_deadline = 1h, .pending_max = 3, .pending_spared = 0ms});
@@ -120,8 +120,8 @@ TEST_F(AcceptorTest, SurvivesRunningOutOfDescriptors) {
   runUntil(reactor_, [&] { return accepted_.size() == 1; });
 }
 
-// Strangers who hold every descriptor would else shut everybody out for the retry's delay and more:
-// the wait ends when one of them goes, or is made to go.
+// Otherwise strangers that hold every descriptor would shut everybody out for the retry's delay and
+// longer. The wait ends when one of them goes, or is closed.
 TEST_F(AcceptorTest, WhoWaitsForADescriptorGetsThatOfASilentConnection) {
   for (const bool goes : {true, false}) {
     SCOPED_TRACE(goes);
@@ -136,7 +136,7 @@ TEST_F(AcceptorTest, WhoWaitsForADescriptorGetsThatOfASilentConnection) {
     sendPreamble(task);
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-    const Fd next(::dup(task.get()));  // the lowest number that is free
+    const Fd next(::dup(task.get()));  // the lowest free number
     const rlimit full{static_cast<rlim_t>(next.get()), before.rlim_max};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &full), 0);
     reactor_.timer.afterDelay(1 * kj::MILLISECONDS).wait(reactor_.wait_scope);

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 class BusyPollTest : public ::testing::Test {
  protected:
-  // How often it asks again before it sleeps, when each time others take the core for `taken`.
+  // Returns how often it polls before it sleeps, when others take the core for `taken` each time.
   int asks(Duration taken) {
     taken_ = taken;
     poll_.worked();
@@ -30,7 +30,7 @@ TEST_F(BusyPollTest, AsksForItsWindowThenSleeps) {
 }
 
 TEST_F(BusyPollTest, SleepsForAWhileWhereOthersTakeTheCoreForLong) {
-  asks(10us);  // what was before is judged
+  asks(10us);  // ends the period that is judged
   int turns = 0;
   while (asks(3ms) == 1) ++turns;
   EXPECT_EQ(turns, 7) << "20 ms of them";

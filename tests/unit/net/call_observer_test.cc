@@ -18,7 +18,7 @@ namespace {
 
 using capnp::rpc::Message;
 
-// A message as the network has it on its way out, and on its way in.
+// A message in its form on the network, on its way out and on its way in.
 struct Outgoing {
   capnp::MallocMessageBuilder builder;
   Message::Builder message = builder.initRoot<Message>();
@@ -78,9 +78,9 @@ TEST(CallObserver, LogsHowEachServedCallEnded) {
 #ifndef DTF_FAILPOINTS_COMPILED_IN
   GTEST_SKIP() << "this build has no call log";
 #endif
-  // In a process of its own: the log's file is asked for once.
+  // In a process of its own: the log's file is read from the environment only once.
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
-  // That process runs these lines again: it keeps the file's name.
+  // That process runs these lines again and keeps the file's name.
   const std::string own =
       std::filesystem::temp_directory_path() / ("dtf-call-observer-" + std::to_string(::getpid()));
   ::setenv("DTF_CALL_OBSERVER_TEST", own.c_str(), 0);

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "common/base/error.h"
+#include "common/net/polled.h"
 
 namespace dtf::net {
 namespace {
@@ -50,6 +51,39 @@ TEST(CallerLoop, APostBetweenTwoCallsRunsInTheNext) {
   EXPECT_FALSE(ran) << "nobody runs the loop";
   loop.call([&] { return loop.timer().afterDelay(1 * kj::MILLISECONDS); });
   EXPECT_TRUE(ran);
+}
+
+// Counts how often it is asked, and has work once.
+class CountedWork : public Polled {
+ public:
+  bool poll() override { return ++polls == has_work_at; }
+  bool beforeSleep() override {
+    ++sleeps;
+    return false;
+  }
+  int polls = 0, sleeps = 0;
+  int has_work_at = 0;
+};
+
+TEST(CallerLoop, LooksForWorkInMemoryUntilItSleeps) {
+  CallerLoop loop{milliseconds(1)};
+  CountedWork work;
+  ASSERT_TRUE(loop.addPolled(work));
+  loop.call([&] { return loop.timer().afterDelay(20 * kj::MILLISECONDS); });
+  EXPECT_GT(work.polls, 0);
+  EXPECT_GT(work.sleeps, 0);
+  loop.removePolled(work);
+  const int polls = work.polls;
+  loop.call([&] { return loop.timer().afterDelay(1 * kj::MILLISECONDS); });
+  EXPECT_EQ(work.polls, polls);
+}
+
+TEST(CallerLoop, WithoutPollingItLooksForNothing) {
+  CallerLoop loop{Duration{0}};
+  CountedWork work;
+  EXPECT_FALSE(loop.addPolled(work));
+  loop.call([&] { return loop.timer().afterDelay(1 * kj::MILLISECONDS); });
+  EXPECT_EQ(work.polls + work.sleeps, 0);
 }
 
 TEST(CallerLoop, ErrorsArriveAsOurs) {

@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A port that nobody listens on, reserved by a bound socket so that nobody else gets it meanwhile.
+// A port without a listener; a bound socket reserves it, so that no other process gets it.
 struct ReservedPort {
   ReservedPort() : fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
@@ -41,7 +41,8 @@ bool writeFile(const char* path, const char* text) {
 
 constexpr uint16_t kOnlyPort = 40000;
 
-// Moves this process into a network of its own with one port for clients. False: not allowed here.
+// Moves this process into a network namespace with one port for clients. Returns false if that
+// isn't allowed here.
 bool enterNetworkOfOnePort() {
   if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
   const Fd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -59,8 +60,8 @@ bool networksAllowed() {
   return child > 0 && ::waitpid(child, &status, 0) == child && status == 0;
 }
 
-// There a connect to that port can only meet itself, once: then the port lingers. Prints the error
-// and exits with 0.
+// In that namespace a connect to the port can only meet itself, once; then the port lingers. Prints
+// the error and exits with 0.
 [[noreturn]] void connectToItself() {
   if (!enterNetworkOfOnePort()) std::_Exit(1);
   Reactor reactor;
@@ -125,7 +126,7 @@ TEST(Connector, ResolvesNamesAndReportsThoseThatDoNotExist) {
   EXPECT_THAT(error.message(), HasSubstr("no-such-host.invalid"));
 }
 
-// A listener whose queue is full leaves a connect hanging; an attempt is bounded all the same.
+// A listener with a full queue leaves a connect hanging; an attempt is bounded all the same.
 TEST(Connector, AnAttemptThatHangsIsCutOff) {
   Reactor reactor;
   ReservedPort reserved;

@@ -19,7 +19,8 @@
 namespace dtf::net::testing {
 namespace {
 
-// As some sandboxes do, and a unit whose RestrictAddressFamilies= lacks AF_NETLINK. From here on.
+// Forbids AF_NETLINK sockets from here on, as some sandboxes do, and units whose
+// RestrictAddressFamilies= lacks AF_NETLINK.
 bool forbidNetlink() {
   sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -42,10 +43,10 @@ TEST(Credentials, AreForTheOwnUserUnlessAnOwnerSaysOtherwise) {
   EXPECT_FALSE(Credentials::insecure().isOwnUserOnly());
 }
 
-// A default that could not be kept is no reason to let others in.
+// A default that can't be enforced is no reason to let others in.
 TEST(Credentials, OfTheOwnUserRefuseAllWhereTheKernelMayNotBeAsked) {
   GTEST_FLAG_SET(death_test_style,
-                 "threadsafe");  // no socket of this thread's is there to be asked
+                 "threadsafe");  // the child has no socket of this thread to reuse
   const auto in_a_sandbox = [] {
     Reactor reactor;
     const Fd listening = dtf::testing::listenOnLoopback();

@@ -21,7 +21,7 @@ TEST(Damage, IsCountedAndNamed) {
                                    "reason=\"a message of 8 bytes was damaged on the way\"")));
 }
 
-// Passes on what two ends say to each other, and turns a bit of it.
+// Passes on the bytes between two ends, and flips a bit of them.
 class TurnedOnTheWay : public ::testing::Test {
  protected:
   ~TurnedOnTheWay() noexcept override {}  // gtest's may not throw, kj's may
@@ -33,7 +33,7 @@ class TurnedOnTheWay : public ::testing::Test {
     client_ = std::make_unique<EchoConnection>(reactor_.port, std::move(to_client_.first));
   }
 
-  // One round of what is there; `turned`: the byte of it whose lowest bit is turned.
+  // Passes on the bytes that have arrived; `turned`: the byte whose lowest bit is flipped.
   static size_t pass(Socket& from, Socket& to, std::optional<size_t> turned = std::nullopt) {
     std::array<char, 65536> bytes;
     const ssize_t got = ::recv(from.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -95,7 +95,7 @@ TEST_F(TurnedOnTheWay, TheClientNamesWhoseAnswerItWas) {
   EXPECT_THAT(failure.getDescription().cStr(), HasSubstr("damaged on the way"));
 }
 
-// The last suite: it leaves no line of its second for others.
+// The last suite: it uses up the log lines of its second.
 TEST(DamageFlood, AFloodIsCountedWholeAndLoggedInPart) {
   const uint64_t before = damagedMessages();
   ::testing::internal::CaptureStderr();

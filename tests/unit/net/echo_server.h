@@ -1,6 +1,6 @@
 #pragma once
 
-// The server and client of echo.capnp that the tests of common/net and `dtf-bench rpc` share.
+// The server and client of echo.capnp, for the tests of common/net and `dtf-bench rpc`.
 
 #include <capnp/orphan.h>
 
@@ -26,7 +26,7 @@ inline std::shared_ptr<std::byte> makePattern(BufferPool& pool, size_t bytes) {
   return buffer;
 }
 
-// Sensitive to each byte's value and place.
+// Depends on each byte's value and place.
 inline uint64_t checksum(const void* data, size_t bytes) {
   const auto* at = static_cast<const unsigned char*>(data);
   uint64_t sum = bytes;
@@ -39,7 +39,7 @@ inline uint64_t checksum(const void* data, size_t bytes) {
   return sum;
 }
 
-// What all sessions of a server share.
+// State that all sessions of a server share.
 struct EchoStore {
   std::shared_ptr<std::byte> bytes;
   size_t size = 0;

@@ -42,7 +42,7 @@ TEST(ErrorBridge, TraitsSurviveTheTripThroughRpc) {
   EXPECT_EQ(both.message(), plain.message());
 }
 
-// Programs of 0.1.0 look for the code's word, and skip all before it.
+// Programs of 0.1.0 look for the code's word, and skip all text before it.
 TEST(ErrorBridge, TraitsStandBeforeTheCode) {
   const Error error = with(ErrorTrait::kJobEnded, Error(ErrorCode::kUnavailable, "boo"));
   EXPECT_STREQ(toKj(error).getDescription().cStr(), "[job_ended] dtf(unavailable): boo");
@@ -97,7 +97,7 @@ TEST(ErrorBridge, NamesTheOperationAndTheSystemsReason) {
   EXPECT_EQ(error.message(), "connect: Connection refused (111)");
 }
 
-// What currentError() makes of an Asio object that could not be made.
+// The result of currentError() for an Asio object that could not be constructed.
 Error failedWith(int errno_value) {
   try {
     throw boost::system::system_error(error_code(errno_value, boost::system::system_category()),

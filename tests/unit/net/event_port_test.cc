@@ -50,7 +50,7 @@ TEST(AsioEventPort, ConsequencesOfAHandlerRunWhenItsIoScopeEnds) {
   reactor.run();
 }
 
-// A kj loop that always has more to do must not keep Asio from its turn.
+// A kj loop that always has more events must not starve Asio.
 TEST(AsioEventPort, AnEndlessChainOfKjEventsLeavesRoomForAsio) {
   Reactor reactor;
   bool posted_ran = false;

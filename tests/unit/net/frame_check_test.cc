@@ -51,7 +51,7 @@ TEST(FrameCheck, ATableIsCheckedAsItWasSentAlone) {
   EXPECT_FALSE(isChecked({0, 24}, 1));
 }
 
-// The frames that a version without checksums begins with, and a checked one that lost its count.
+// First frames of versions without checksums, and checked frames with a damaged count.
 TEST(FrameCheck, AFirstFrameThatLostItsCountIsToldFromAnUncheckedOne) {
   const std::vector<uint32_t> table = checkedTable(24);
   const auto bytes = [](const std::vector<uint32_t>& words) {

@@ -76,7 +76,7 @@ TEST_P(FrameReaderTest, TightLimitsHoldUntilTheyAreRaised) {
   EXPECT_THAT(failureOf(reactor_, read()).getDescription().cStr(), HasSubstr("allowed are 65536"));
 }
 
-// As a shard of 125 GB would be: a chunk of 256 MiB is a segment.
+// A shard of 125 GB is such a message: each chunk of 256 MiB is a segment.
 TEST_P(FrameReaderTest, AMessageOfFiveHundredSegmentsIsReadWhole) {
   makeStreams({.segments_max = 512});
   constexpr kj::uint kChunks = 500;
@@ -101,7 +101,7 @@ TEST_P(FrameReaderTest, AMessageOfFiveHundredSegmentsIsReadWhole) {
   waitFor(reactor_, kj::mv(sent));
 }
 
-// A list of nothing has as many elements as it claims to, in three words.
+// A list of Void may claim any number of elements in three words.
 TEST_P(FrameReaderTest, AMessageIsNotReadForMoreThanItsBytesJustify) {
   makeStreams({});
   constexpr kj::uint kClaimed = 20'000'000;
@@ -109,7 +109,7 @@ TEST_P(FrameReaderTest, AMessageIsNotReadForMoreThanItsBytesJustify) {
   message.getRoot<capnp::AnyPointer>().initAs<capnp::List<capnp::Void>>(kClaimed);
   waitFor(reactor_, send(message));
   capnp::ReaderOptions options;
-  options.traversalLimitInWords = uint64_t{1} << 40;  // as an RpcConnection asks for
+  options.traversalLimitInWords = uint64_t{1} << 40;  // as an RpcConnection sets it
   auto received = waitFor(reactor_, receiver_->tryReadMessage(nullptr, options, nullptr));
   KJ_IF_MAYBE (got, received) {
     const auto root = got->reader->getRoot<capnp::AnyPointer>();

@@ -1,4 +1,4 @@
-// The sending half of an AsioMessageStream: the owners of what it sends, and its end.
+// The sending half of an AsioMessageStream: the owners of the bytes that it sends, and its end.
 
 #include <gmock/gmock.h>
 

@@ -4,8 +4,8 @@
 #include "tests/support/sizes.h"
 #include "tests/unit/net/net_fixture.h"
 
-// Peers that get past the preamble and then send what no dtf program sends. The server must live,
-// keep its memory, and serve others.
+// Peers that get past the preamble and then send messages that no dtf program sends. The server
+// must live, keep its memory bounded, and serve others.
 
 namespace dtf::net::testing {
 namespace {
@@ -27,7 +27,7 @@ class HostilePeer : public ::testing::Test {
   }
   void ping() { waitFor(reactor_, honest_.echo.pingRequest().send().ignoreResult()); }
 
-  // Sends `bytes` behind a good preamble; expects that connection to be ended and the honest one to
+  // Sends `bytes` behind a good preamble. Expects that connection to end and the honest one to
   // work.
   void attack(std::string_view bytes) {
     const int open_before = host_.openCount();
@@ -108,7 +108,7 @@ TEST_F(HostilePeer, AnnouncedBytesThatNeverComeCostNoMemory) {
   runUntil(reactor_, [&] { return host_.openCount() == 33; });
   ping();
   EXPECT_LT(residentBytes(),
-            before + 200 * kMiB);  // of 6.4 GiB announced; a huge page each is touched
+            before + 200 * kMiB);  // of 6.4 GiB announced; each allocation touches a huge page
   liars.clear();
   runUntil(reactor_, [&] { return host_.openCount() == 1; });
 }

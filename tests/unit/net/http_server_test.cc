@@ -17,7 +17,7 @@ class HttpServerTest : public ::testing::Test {
  protected:
   ~HttpServerTest() noexcept override {}  // gtest's may not throw, kj's may
 
-  // A page that says its path.
+  // Serves pages that contain their path.
   void serve(HttpOptions options = {}) {
     serve(
         [](const std::string& path) -> kj::Promise<HttpResponse> {
@@ -33,7 +33,7 @@ class HttpServerTest : public ::testing::Test {
     const std::string& address = server_->address();
     return connectRaw(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
   }
-  // What has come on `fd` when the server has closed it.
+  // Returns the bytes that arrived on `fd` until the server closed it.
   std::string readAll(const Fd& fd) {
     std::string text;
     bool closed = false;
@@ -82,7 +82,7 @@ TEST_F(HttpServerTest, ARequestMayComeByteByByte) {
   EXPECT_THAT(readAll(fd), EndsWith("this is /page"));
 }
 
-// Through a socket that takes little at a time.
+// The socket takes little at a time.
 TEST_F(HttpServerTest, ALargeAnswerArrivesWholeThoughMoreWasSentThanARequest) {
   const std::string page(8 << 20, 'x');
   serve([&page](const std::string&) -> kj::Promise<HttpResponse> {
@@ -144,7 +144,7 @@ TEST_F(HttpServerTest, AnAnswerThatDoesNotComeIsA503AndAFailureA500) {
               AllOf(StartsWith("HTTP/1.1 500 "), HasSubstr("no such thing")));
 }
 
-// Connections that were opened to ask nothing don't keep out who asks.
+// A connection without a request doesn't keep out a client with one.
 TEST_F(HttpServerTest, WhoOwesItsRequestForLongestMakesRoom) {
   serve({.connections_max = 2});
   const Fd first = connect(), second = connect();
@@ -155,7 +155,7 @@ TEST_F(HttpServerTest, WhoOwesItsRequestForLongestMakesRoom) {
   EXPECT_THAT(readAll(second), EndsWith("this is /page"));
 }
 
-// Some clients ask and don't close.
+// Some clients send a request and never close.
 TEST_F(HttpServerTest, WhoHasHadItsAnswerMakesRoomFirst) {
   serve({.connections_max = 2});
   const Fd silent = connect(), answered = connect();
@@ -204,7 +204,7 @@ TEST_F(HttpServerTest, APageOfAnotherHostMayReadTheAnswersOnlyWhereThatIsSaid) {
   EXPECT_EQ(readable_from("*"), "");
 }
 
-// Of a page whose name somebody lets point here.
+// A page of a foreign site may have a name that resolves to this host.
 TEST_F(HttpServerTest, AnswersUnderItsOwnNameAndAddressesAlone) {
   serve(HttpOptions{.only_host = "Gpu1"});
   const auto status = [this](const std::string& host) {

@@ -7,7 +7,7 @@
 #include "common/net/http_server.h"
 #include "tests/unit/net/key_fixture.h"
 
-// An HttpServer with keys, and a client that is OpenSSL's own, as curl and browsers have it.
+// An HttpServer with keys, and OpenSSL's own client, as in curl and browsers.
 
 namespace dtf::net::testing {
 namespace {
@@ -30,7 +30,7 @@ class HttpsTest : public ::testing::Test {
     server_ = std::make_unique<HttpServer>(reactor_.port, "localhost", 0, std::move(handler),
                                            std::move(options));
   }
-  // A page that says its path.
+  // Serves pages that contain their path.
   void serve(HttpOptions options = {}) {
     serve(
         [](const std::string& path) -> kj::Promise<HttpResponse> {
@@ -43,8 +43,8 @@ class HttpsTest : public ::testing::Test {
     return connectRaw(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
   }
 
-  // What the server answers to `request` of who shows the certificate in `key_file`; empty: shows
-  // none. "no answer" where TLS fails.
+  // Returns the reply to `request` from a client with the certificate in `key_file`; empty: none.
+  // Returns "no answer" if TLS fails.
   std::string ask(std::string_view request, const std::filesystem::path& key_file = {}) {
     const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(
         SSL_CTX_new(TLS_client_method()), &SSL_CTX_free);
@@ -113,7 +113,7 @@ TEST_F(HttpsTest, AnotherJobsCertificateIsRefused) {
                     HasSubstr("is signed by another job's CA")));
 }
 
-// The browser shows the certificate of whoever looks at the page, so it must have come by TLS, too.
+// The browser shows the viewer's certificate for any page, so the page must have come by TLS, too.
 TEST_F(HttpsTest, OnlyAPageThatCameByTlsMayReadTheAnswers) {
   serve(HttpOptions{.readers = {"gpu1"}});
   const auto answerTo = [this](const std::string& origin) {
@@ -141,7 +141,7 @@ TEST_F(HttpsTest, WhoAsksWithoutTlsIsToldSo) {
   EXPECT_THAT(text, AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("ask by https://")));
 }
 
-// Through a socket that takes little at a time.
+// The socket takes little at a time.
 TEST_F(HttpsTest, ALargeAnswerArrivesWhole) {
   const std::string page(8 << 20, 'x');
   serve([&page](const std::string&) -> kj::Promise<HttpResponse> {

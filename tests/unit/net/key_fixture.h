@@ -1,6 +1,6 @@
 #pragma once
 
-// Keys of a job in a folder of the test's own, and sockets that speak TLS with them.
+// Keys of a job in a temporary folder, and sockets that use them for TLS.
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ inline std::filesystem::path newFolder() {
   return pattern;
 }
 
-// A CA, and keys of tasks on demand.
+// A CA that issues keys of tasks on demand.
 class JobKeys {
  public:
   explicit JobKeys(const std::string& job = "mnist", const Validity& authority = {})
@@ -33,7 +33,7 @@ class JobKeys {
   }
   const std::filesystem::path& path() const { return path_; }
   KeyFolder& folder() { return folder_; }
-  // A new key each time.
+  // Issues a new key each time.
   std::shared_ptr<TlsKeys> of(const std::string& task, const Validity& validity = {}) {
     folder_.issue(task, "", validity);
     return std::make_shared<TlsKeys>(path_, task);

@@ -90,7 +90,7 @@ TEST(KeyFolder, ACasKeyThatOthersCanReadSignsNothing) {
   EXPECT_FALSE(std::filesystem::exists(job.path() / "ps-0.pem"));
 }
 
-// What is there is somebody's: neither changed nor joined.
+// The folder's contents belong to somebody: create() neither changes nor adds files.
 TEST(KeyFolder, AFolderThatHoldsSomethingIsRefusedAndLeftAsItIs) {
   const std::filesystem::path folder = newFolder();
   ::chmod(folder.c_str(), 0755);

@@ -27,7 +27,7 @@ class ListenerTest : public ::testing::Test {
       accepted_.push_back({std::move(socket.fd), kind, std::move(peer)});
     };
   }
-  // Waits until the listener has closed `fd`, and returns what it logged meanwhile.
+  // Waits until the listener has closed `fd`, and returns its log of that time.
   std::string logUntilClosed(const Fd& fd) {
     ::testing::internal::CaptureStderr();
     char byte;

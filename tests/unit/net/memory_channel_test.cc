@@ -80,7 +80,7 @@ TEST(MemoryChannel, SaysThatTheOtherEndIsGone) {
   expectError(ErrorCode::kUnavailable, "give memory", [&] { ends.to.give(memory); });
 }
 
-// Whoever reads memory of 1 TiB that nobody has written pays for it.
+// The reader of memory of 1 TiB that nobody has written pays for its pages.
 TEST(MemoryChannel, TakesNoMoreThanItExpects) {
   Ends ends;
   const SharedMemory memory(kBytesMax + 1);
@@ -89,7 +89,7 @@ TEST(MemoryChannel, TakesNoMoreThanItExpects) {
               [&] { ends.to.receive(kBytesMax); });
 }
 
-// Descriptors that nobody receives are the kernel's to bound.
+// The kernel limits the descriptors that a peer doesn't receive.
 TEST(MemoryChannel, DoesNotWaitForWhoeverReceivesNothing) {
   Ends ends;
   const SharedMemory memory(8);
@@ -114,7 +114,7 @@ TEST(MemoryChannel, KeepsNoDescriptorOfWhatItReceived) {
   EXPECT_EQ(openDescriptors(), before);
 }
 
-// What comes without its descriptor is lost, and is not taken for something else.
+// Data that arrives without its descriptor is lost, and isn't taken for other data.
 TEST(MemoryChannel, SaysThatNoDescriptorIsLeft) {
   Ends ends;
   const SharedMemory memory(8);
@@ -154,7 +154,7 @@ TEST(MemoryDoor, IsClosedWhenItIsGone) {
     expectError(ErrorCode::kBadData, "address", [&] { MemoryChannel::connect(none, {1, 2}); });
 }
 
-// A peer may be anybody's program.
+// A peer may be any program.
 class StrangeGiver : public ::testing::Test {
  protected:
   StrangeGiver() {
@@ -201,7 +201,7 @@ TEST_F(StrangeGiver, OfANoteWithoutMemoryIsRefused) {
   expectError(ErrorCode::kBadData, "of a fixed size", [&] { to_->receive(kBytesMax); });
 }
 
-// Each of them would be lost in this process.
+// Each surplus descriptor would leak in this process.
 TEST_F(StrangeGiver, OfSeveralDescriptorsKeepsNone) {
   const SharedMemory memory(8);
   for (const int count : {2, 3}) {

@@ -37,7 +37,7 @@ class MessageStreamTest : public ::testing::TestWithParam<Wire> {
     auto data = message.initRoot<Echo::PushParams>().initData(bytes);
     for (size_t i = 0; i < bytes; ++i) data[i] = static_cast<kj::byte>(patternAt(i));
   }
-  // As fill(), with the data by reference.
+  // Like fill(), with the data by reference.
   static void refer(capnp::MessageBuilder& message, const std::byte* data, size_t bytes) {
     const capnp::Data::Reader reader(reinterpret_cast<const kj::byte*>(data), bytes);
     message.initRoot<Echo::PushParams>().adoptData(

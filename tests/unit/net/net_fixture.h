@@ -1,7 +1,7 @@
 #pragma once
 
-// Sockets, servers and clients for the tests of common/net: real TCP on loopback, ports chosen by
-// the kernel.
+// Sockets, servers and clients for the tests of common/net: real TCP on loopback, on ports that the
+// kernel chooses.
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace dtf::net::testing {
 
 using namespace std::chrono_literals;
 
-// No test hangs: each wait is bounded.
+// Bounds each wait, so that no test hangs.
 inline constexpr auto kPatience = 20 * kj::SECONDS;
 
 template <class T>
@@ -41,7 +41,7 @@ void runUntil(Reactor& reactor, Condition condition) {
   }
 }
 
-// The error that `promise` rejects with.
+// Returns the error that `promise` rejects with.
 template <class T>
 kj::Exception failureOf(Reactor& reactor, kj::Promise<T> promise) {
   KJ_IF_MAYBE (exception, kj::runCatchingExceptions([&] { waitFor(reactor, kj::mv(promise)); }))
@@ -56,8 +56,8 @@ inline std::pair<Socket, Socket> connectedPair(asio::io_context& ioc) {
   return {Socket(std::move(one)), Socket(std::move(two))};
 }
 
-// A plain blocking client socket: what a stranger uses.
-// `from`: another of loopback's addresses, as if it were another host's.
+// A plain blocking client socket, for a stranger. `from`: another of loopback's addresses, in place
+// of another host's.
 inline Fd connectRaw(uint16_t tcp_port, const char* from = "127.0.0.1") {
   Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};

@@ -7,7 +7,7 @@
 #include "tests/support/another_user.h"
 #include "tests/unit/net/net_fixture.h"
 
-// Users are real ones: this one, and a child that has become another, which only root can.
+// Real users: this one, and a child that has become another, which only root can.
 
 namespace dtf::net::testing {
 namespace {
@@ -23,8 +23,8 @@ sockaddr_in loopback(uint16_t port) {
   return address;
 }
 
-// Blocking; port 0: one that the kernel chooses. A port whose listener has gone may be listened at
-// while its connections live.
+// A blocking socket that listens; port 0: the kernel chooses one. A port is free for a new listener
+// while connections of the last one live.
 struct Listening {
   explicit Listening(uint16_t at = 0) : fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address = loopback(at);
@@ -41,7 +41,7 @@ struct Listening {
   uint16_t port = 0;
 };
 
-// In the child.
+// Runs in the child.
 int connectTo(uint16_t port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   const sockaddr_in address = loopback(port);
@@ -58,7 +58,7 @@ TEST(OwnUser, ThisUsersSocketsAreKnown) {
   EXPECT_EQ(strangerThatConnects(accepted.get()).why, "");
 }
 
-// Of a socket without a process the kernel says that it is root's.
+// For a socket without a process, the kernel reports root as the owner.
 TEST(OwnUser, WhoHasClosedIsNotTakenForRoot) {
   const Listening listening;
   Fd client = connectRaw(listening.port);
@@ -96,7 +96,7 @@ class OtherUser : public ::testing::Test {
   ~OtherUser() noexcept override {}  // gtest's may not throw, kj's may
 };
 
-// Nothing was said of whom to let in.
+// The listener has its default credentials.
 TEST_F(OtherUser, IsRefusedByAListener) {
   Reactor reactor;
   int accepted = 0;
@@ -104,7 +104,7 @@ TEST_F(OtherUser, IsRefusedByAListener) {
                     [&](AcceptedSocket, ConnectionKind, std::string) { ++accepted; });
   ::testing::internal::CaptureStderr();
   {
-    // Its end of the connection is closed when the listener closes the other.
+    // The child's end of the connection closes when the listener closes the other one.
     const AnotherUser nobody([port = listener.port()](int tell) {
       const int fd = connectTo(port);
       const auto preamble = makePreamble(ConnectionKind::kControl);
@@ -133,7 +133,7 @@ TEST_F(OtherUser, ThatHasConnectedIsTold) {
                         "user 0 talks only to the same user's and root's"));
 }
 
-// Who takes the port of a task that has ended is not given a model.
+// A user who takes the port of a task that has ended gets no model.
 TEST_F(OtherUser, IsNotConnectedTo) {
   Reactor reactor;
   const AnotherUser nobody([](int tell) {
@@ -151,7 +151,7 @@ TEST_F(OtherUser, IsNotConnectedTo) {
   EXPECT_THAT(error.message(), HasSubstr("it is a process of user 65534 of this host"));
 }
 
-// A stranger that waits at a task's port for who comes before the task.
+// A stranger listens at a task's port and waits for clients that come before the task.
 TEST_F(OtherUser, ThatAcceptedBeforeThePortWasThisUsersIsTold) {
   const AnotherUser nobody([](int tell) {
     Listening theirs;

@@ -78,7 +78,7 @@ TEST(IoThread, CleanupsRunOnTheLoopInReverseOrder) {
     io.onStop([&] { order += io.inLoop() ? 'a' : 'x'; });
     io.onStop([&] {
       order += 'b';
-      io.post([&] { order += 'p'; });  // what a cleanup posts still runs
+      io.post([&] { order += 'p'; });  // handlers that a cleanup posts still run
     });
   }
   EXPECT_EQ(order, "bap");
@@ -99,7 +99,7 @@ TEST(IoThread, ManyThreadsMayPost) {
   EXPECT_EQ(count, 1000);
 }
 
-// The thread ends while a call waits for a promise that never comes: an error, not a hang.
+// The thread ends while a call waits for a promise that never resolves: an error, not a hang.
 TEST(IoThread, APendingCallFailsWhenTheThreadEnds) {
   auto io = std::make_unique<IoThread>("test-io");
   std::promise<void> started;

@@ -7,8 +7,8 @@
 #include "tests/support/sizes.h"
 #include "tests/unit/net/net_fixture.h"
 
-// The real RPC system on our streams: TCP on loopback, one loop for both sides unless a test says
-// otherwise.
+// The real RPC system on our streams: TCP on loopback, one loop for both sides unless a test has
+// two.
 
 namespace dtf::net::testing {
 namespace {
@@ -156,7 +156,7 @@ TEST_F(RpcTest, QueuedBytesShowWhatThePeerHasNotTaken) {
   EXPECT_EQ(server.queuedBytes(), 0u);
 }
 
-// A frozen peer says nothing, for ever: the deadline is ours.
+// A frozen peer sends nothing, for ever: only our deadline ends the call.
 TEST_F(RpcTest, AFrozenPeerIsNoticedByTheDeadline) {
   Fd listening(::socket(AF_INET, SOCK_STREAM, 0));
   ASSERT_EQ(::listen(listening.get(), 1), 0);
@@ -190,8 +190,8 @@ TEST_F(RpcTest, APeerThatDiesInTheMiddleOfAPushIsADisconnect) {
             ErrorCode::kUnavailable);
 }
 
-// As above with a real process and SIGKILL. The child serves; it owns its copy of nothing but the
-// listening socket.
+// Like the test above, with a real process and SIGKILL. The child serves; it closes its copies of
+// all but the listening socket.
 TEST(RpcKill, AKilledServerIsADisconnect) {
   Fd listening(::socket(AF_INET, SOCK_STREAM, 0));
   ASSERT_EQ(::listen(listening.get(), 1), 0);

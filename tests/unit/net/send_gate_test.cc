@@ -30,7 +30,7 @@ TEST(SendGateDeathTest, WhatMayBeSentIsNotTakenBack) {
   EXPECT_DEATH(gate.sendable(memory.data() + 1, 1000), "check failed");
 }
 
-// A message that leaves while it is written.
+// A message that is sent while it is written.
 class SentAsWritten : public MessageStreamTest {
  protected:
   ~SentAsWritten() noexcept override {}
@@ -44,13 +44,13 @@ class SentAsWritten : public MessageStreamTest {
     sender_->sendAsWritten(memory_.data(), gate_);
     sent_ = send(message_).eagerlyEvaluate(nullptr);
   }
-  // What isn't written yet is poison, which the checksum shows.
+  // Unwritten bytes are poison, which the checksum shows.
   void writeUpTo(size_t bytes) {
     for (; written_ < bytes; ++written_) memory_[written_] = patternAt(written_);
     gate_->open(bytes);
     sender_->sendMore();
   }
-  // Until the receiver's kernel or reader has all that may leave.
+  // Waits until the receiver's kernel or reader has all bytes that may be sent.
   void awaitMoved(uint64_t bytes) {
     auto reading =
         read().then([](Read&&) { ADD_FAILURE() << "it isn't whole"; }).eagerlyEvaluate(nullptr);
@@ -101,7 +101,7 @@ TEST_P(SentAsWritten, OfSeveralPiecesEachWaitsForItsOwnPart) {
   auto list = message_.initRoot<Echo::PushParams>();
   list.adoptData(message_.getOrphanage().referenceExternalData(
       capnp::Data::Reader(reinterpret_cast<const kj::byte*>(memory_.data()), kHalf)));
-  // The second half is a segment that nothing refers to: the stream knows segments alone.
+  // The message doesn't refer to the second half: the stream only sees segments.
   const auto segments = message_.getSegmentsForOutput();
   std::vector<kj::ArrayPtr<const capnp::word>> all(segments.begin(), segments.end());
   all.emplace_back(reinterpret_cast<const capnp::word*>(memory_.data() + kHalf),

@@ -68,7 +68,7 @@ TEST(SocketOptions, SaysWhetherBothEndsAreHere) {
   auto pair = connectedPair(reactor.ioc);
   EXPECT_TRUE(hasBothEndsHere(pair.first.native_handle()));
   EXPECT_FALSE(hasBothEndsHere(Fd(::socket(AF_INET, SOCK_STREAM, 0)).get())) << "not connected";
-  // A host's own name may be another address of its loopback.
+  // A host's own name may resolve to another address of its loopback.
   const Fd other(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;

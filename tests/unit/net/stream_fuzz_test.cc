@@ -6,8 +6,8 @@
 #include "tests/unit/net/key_fixture.h"
 #include "tests/unit/net/net_fixture.h"
 
-// Promises dropped at random points. The sequence of messages must stay whole; under ASan no late
-// handler may touch memory that a promise took with it.
+// Promises are dropped at random points. The sequence of messages must stay whole; under ASan, no
+// late handler may touch memory that a promise owned.
 
 namespace dtf::net::testing {
 namespace {
@@ -31,7 +31,7 @@ class StreamFuzz {
       if (::testing::Test::HasFatalFailure()) return;
     }
     writes_ = nullptr;
-    sender_ = nullptr;  // with waits of Asio still registered
+    sender_ = nullptr;  // while Asio still has its waits
     for (uint64_t polls = random_.below(20); polls > 0; --polls) reactor_.ioc.poll();
     held_.clear();
     receiver_ = nullptr;
@@ -78,8 +78,8 @@ class StreamFuzz {
     }
   }
 
-  // A read that is complete would lose its message with the promise, as any kj promise does: drop
-  // only waiting ones.
+  // A completed read would lose its message with the promise, as with any kj promise: drops only
+  // pending ones.
   void dropRead() {
     auto promise = read();
     if (promise.poll(reactor_.wait_scope)) check(promise.wait(reactor_.wait_scope));
@@ -129,7 +129,7 @@ TEST_P(StreamFuzzTest, DroppedReadsLoseNothing) {
   }
 }
 
-// Calls of all kinds, dropped at random while in flight; the connection must go on serving.
+// Calls of all kinds are dropped at random while in flight; the connection must go on serving.
 TEST_P(StreamFuzzTest, DroppedCallsLeaveTheConnectionWorking) {
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

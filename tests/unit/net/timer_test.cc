@@ -49,7 +49,7 @@ TEST(AsioTimer, TimeoutAfterRejectsAsDeadline) {
   }
 }
 
-// The time begins anew with each progress.
+// Each progress restarts the delay.
 TEST(StillDelay, EndsWhenNothingHasMovedForSoLong) {
   dtf::testing::StillLoop loop;
   uint64_t moved = 0;

@@ -62,7 +62,7 @@ TEST(TlsKeys, RefusesAKeyThatHasExpired) {
   EXPECT_THAT(refusedKeys(job.path(), "ps/0").message(), HasSubstr("dtf-launch keys renew"));
 }
 
-// Not the keys, which are good for longer: to renew them would not help.
+// The keys are valid longer than the CA: renewing them would not help.
 TEST(TlsKeys, ACaThatHasExpiredIsSaidToBeWhatHasEnded) {
   JobKeys job("mnist", {.from = std::chrono::hours(-1), .until = std::chrono::seconds(2)});
   const std::shared_ptr<TlsKeys> ps = job.of("ps/0"), worker = job.of("worker/0");
@@ -102,7 +102,7 @@ TEST(TlsKeys, RefusesAKeyThatAnotherCaHasSigned) {
               HasSubstr("is not signed by the CA in the same folder"));
 }
 
-// Both ends by one handshake; true when it succeeds.
+// Connects both ends by one handshake; returns true if it succeeds.
 bool meet(TlsKeys& client_keys, TlsKeys& server_keys) {
   asio::io_context ioc;
   auto [one, two] = connectedPair(ioc);
@@ -154,7 +154,7 @@ TEST(TlsKeys, ARefusedRenewalIsReadAgainOnceItsModeIsRight) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("event=keys_renewed"));
 }
 
-// As an unreadable folder does for whoever isn't root: the question itself fails.
+// An unreadable folder gives this error to any user but root: the call itself fails.
 TEST(TlsKeys, AFileThatCannotBeAskedForLeavesTheEarlierOnesInUse) {
   JobKeys job;
   const std::shared_ptr<TlsKeys> ps = job.of("ps/0"), worker = job.of("worker/0");

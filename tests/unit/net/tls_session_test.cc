@@ -8,7 +8,7 @@
 #include "tests/unit/net/key_fixture.h"
 #include "tests/unit/net/net_fixture.h"
 
-// A listener with keys and those who knock: peers of the job, of another one, and strangers. TCP on
+// A listener with keys, and its clients: peers of the job, of another job, and strangers. TCP on
 // loopback, both sides in one loop.
 
 namespace dtf::net::testing {
@@ -44,7 +44,7 @@ class TlsTest : public ::testing::Test {
   kj::Promise<Transport> connect(const ConnectOptions& options) {
     return connectToPeer(reactor_.port, "127.0.0.1", listener_.port(), options);
   }
-  // Why the connection did not come about, as the client says it; the server's words in log_.
+  // Returns the client's error for a connection that failed; the server's log is in log_.
   Error refusal(const ConnectOptions& options) {
     ::testing::internal::CaptureStderr();
     const Error error = toError(failureOf(reactor_, connect(options)));
@@ -62,7 +62,7 @@ class TlsTest : public ::testing::Test {
     }
     EXPECT_TRUE(kinds_.empty());
   }
-  // What the listener logs until it has closed `fd`.
+  // Returns the listener's log until it has closed `fd`.
   std::string logUntilClosed(const Fd& fd) {
     ::testing::internal::CaptureStderr();
     char bytes[64];
@@ -146,7 +146,7 @@ TEST_F(TlsTest, WhoHasNoKeysIsToldSo) {
   EXPECT_TRUE(kinds_.empty());
 }
 
-// What its next read says, for the connection itself is made before anybody is asked.
+// The client's next read fails with the reason, as the connection itself succeeds before any check.
 TEST_F(TlsTest, APlainClientUnderstandsWhyItIsClosed) {
   EchoConnection client(
       reactor_.port, waitFor(reactor_, connectToPeer(reactor_.port, "127.0.0.1", listener_.port(),
@@ -157,7 +157,7 @@ TEST_F(TlsTest, APlainClientUnderstandsWhyItIsClosed) {
               HasSubstr("a TLS alert, not a dtf message: it has keys, and this side has none"));
 }
 
-// A loop connects with its own credentials: nothing of one identity is the process's.
+// A loop connects with its own credentials: no identity belongs to the whole process.
 TEST_F(TlsTest, ALoopForEachIdentityInOneProcess) {
   struct Client {
     explicit Client(Credentials credentials) : io("client", {}, std::move(credentials)) {}
@@ -206,7 +206,7 @@ TEST_F(TlsTest, AServerWithoutKeysIsNamed) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("a TLS handshake: the client uses keys, and this task has none"));
   EXPECT_THAT(error.message(), HasSubstr("it closed the connection in the TLS handshake"));
-  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);  // as a peer that dies: it may come back
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);  // as for a peer that dies: it may come back
 }
 
 TEST_F(TlsTest, JunkInAHandshakeIsRefused) {
@@ -235,7 +235,7 @@ TEST(TlsListener, AHandshakeThatDoesNotComeHasTheDeadlineOfAPreamble) {
   EXPECT_EQ(listener.pendingCount(), 0u);
 }
 
-// Bytes of a record that were changed on their way end the connection, and nothing of it is taken.
+// A record with bytes that changed on their way ends the connection, and no part of it is used.
 TEST(TlsRecords, AChangedByteEndsTheConnection) {
   Reactor reactor;
   auto sockets = securePair(reactor.ioc);
@@ -258,7 +258,8 @@ TEST(TlsRecords, AChangedByteEndsTheConnection) {
   EXPECT_THAT(sockets.second.tls->failure(), HasSubstr("bad record mac"));
 }
 
-// RFC 8446, section 5.5: a key is good for so many records. More updates than OpenSSL once took.
+// RFC 8446, section 5.5: a key serves a limited number of records. OpenSSL once limited the number
+// of key updates, to fewer than in this test.
 TEST(TlsRecords, AKeyIsRenewedAfterSoManyRecordsInBothDirections) {
   Reactor reactor;
   auto sockets = securePair(reactor.ioc);
@@ -281,7 +282,7 @@ TEST(TlsRecords, AKeyIsRenewedAfterSoManyRecordsInBothDirections) {
   EXPECT_EQ(two.keyUpdates(), 0u) << "it has only answered";
 }
 
-// What a peer that reads nothing costs.
+// A peer that reads nothing costs a limited amount of memory.
 TEST(TlsRecords, WhatTheSocketDoesNotTakeIsBounded) {
   Reactor reactor;
   auto sockets = securePair(reactor.ioc);
@@ -305,7 +306,7 @@ TEST(TlsRecords, WhatTheSocketDoesNotTakeIsBounded) {
   EXPECT_EQ(tls.write(text.data(), text.size(), put), TlsSession::Io::kWantWrite);
 }
 
-// The number of a closed descriptor soon is another connection's.
+// The number of a closed descriptor soon belongs to another connection.
 TEST(TlsRecords, AClosedSocketIsNotReadByItsNumber) {
   Reactor reactor;
   auto sockets = securePair(reactor.ioc);

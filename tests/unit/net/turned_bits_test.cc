@@ -1,5 +1,5 @@
-// Frames whose bits are turned between the two halves of an AsioMessageStream, and frames of
-// versions that send no checksums.
+// Frames with bits flipped between the two halves of an AsioMessageStream, and frames of versions
+// that send no checksums.
 
 #include <capnp/serialize.h>
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ class TurnedBits : public ::testing::Test {
  protected:
   ~TurnedBits() noexcept override {}  // gtest's may not throw, kj's may
 
-  // The bytes that leave for messages of `data_bytes` bytes each.
+  // Returns the bytes that are sent for messages of `data_bytes` bytes each.
   std::string framesOf(std::vector<size_t> data_bytes, bool checked = true) {
     auto sockets = connectedPair(reactor_.ioc);
     AsioMessageStream sender(reactor_.port, std::move(sockets.first), Limits{}, nullptr);
@@ -41,7 +41,8 @@ class TurnedBits : public ::testing::Test {
     return frames;
   }
 
-  // Sends `frames` to a fresh stream, without an end, and expects `good` messages and then damage.
+  // Sends `frames` to a fresh stream, without an end. Expects `good` messages and then a damage
+  // error.
   void expectDamage(const std::string& frames, int good, const std::string& what) {
     auto sockets = connectedPair(reactor_.ioc);
     AsioMessageStream receiver(reactor_.port, std::move(sockets.second), Limits{}, pool_);
@@ -126,7 +127,7 @@ TEST_F(TurnedBits, APeerThatSendsChecksumsSendsThemAlways) {
   expectDamage(unchecked + checked, 1, "with after without");
 }
 
-// As versions without checksums do.
+// Versions without checksums read frames so.
 TEST_F(TurnedBits, CapnProtosOwnReaderTakesACheckedFrame) {
   for (const size_t bytes : {size_t{40}, size_t{600}, size_t{400} << 10}) {
     const std::string frame = framesOf({bytes});
@@ -160,7 +161,7 @@ TEST_F(TurnedBits, APeerWithoutChecksumsIsRead) {
   }
 }
 
-// As many bytes as the frame has without checksums: TLS has its own.
+// The frame is as long as one without checksums: TLS has its own.
 TEST(TlsFrames, HaveNoChecksums) {
   Reactor reactor;
   for (const Wire wire : {Wire::kPlain, Wire::kTls}) {

@@ -23,7 +23,8 @@ kj::Own<TwoPartyNetwork::Link> connectTo(TwoPartyNetwork& network, Side side) {
   return {};
 }
 
-// A message of about `bytes`, all of them `mark`; `room` as the RPC layer guesses it, in words.
+// Sends a message of about `bytes`, all of them `mark`; `room`: the RPC layer's guess of its size,
+// in words.
 void send(TwoPartyNetwork::Link& link, char mark, size_t bytes, kj::uint room = 16) {
   auto message = link.newOutgoingMessage(room);
   auto text = message->getBody().initAs<capnp::Data>(static_cast<kj::uint>(bytes));
@@ -31,7 +32,7 @@ void send(TwoPartyNetwork::Link& link, char mark, size_t bytes, kj::uint room = 
   message->send();
 }
 
-// The next message's mark and size; "end" when there is none.
+// Returns the next message's mark and size; "end" if there is none.
 std::string receive(Reactor& reactor, TwoPartyNetwork::Link& link) {
   auto received = waitFor(reactor, link.receiveIncomingMessage());
   KJ_IF_MAYBE (message, received) {
@@ -89,7 +90,7 @@ void TwoPartyTest::keepsTheOrder(TwoParty& two, uint64_t seed) {
   Random random(seed);
   std::vector<std::string> sent;
   for (int i = 0; i < 400; ++i) {
-    // Copied, sent from where they lie, larger than a segment and than what is read at once.
+    // Messages that are copied, that are sent in place, and that exceed a segment or a read.
     constexpr size_t kSizes[] = {1, 100, 511, 600, 9'000, 17'000, 70'000, 300'000};
     const size_t bytes = kSizes[random.below(std::size(kSizes))];
     const char mark = static_cast<char>('a' + i % 26);
@@ -114,7 +115,7 @@ TEST_F(TwoPartyTest, KeepsTheOrderOfSmallAndLargeMessages) {
 TEST_F(TwoPartyTest, CountsWhatThePeerHasNotTaken) {
   const auto two = overSockets();
   for (int i = 0; i < 10; ++i) send(*two->up, 'x', 1 << 20);
-  EXPECT_GE(two->client.queuedBytes(), 9u << 20);  // the first is the stream's
+  EXPECT_GE(two->client.queuedBytes(), 9u << 20);  // the first message is in the stream
   EXPECT_LT(two->client.queuedBytes(), (9u << 20) + (16u << 10)) << "and the messages themselves";
   for (int i = 0; i < 10; ++i) next(*two);
   runUntil(reactor_, [&] { return two->client.queuedBytes() == 0; });
@@ -171,7 +172,7 @@ TEST_F(TwoPartyTest, HasOneConnectionToTheOtherSide) {
   EXPECT_FALSE(two->client.accept().poll(reactor_.wait_scope));
 }
 
-// Takes nothing, and has nothing to read for ever.
+// Accepts no write, and blocks every read for ever.
 class BrokenStream final : public MessageStream {
  public:
   explicit BrokenStream(bool throws) : throws_(throws) {}

@@ -1,4 +1,4 @@
-// The duties of a message stream on a kj pipe, as a simulation uses it.
+// The contract of a message stream on a kj pipe, as a simulation uses it.
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,6 @@
 namespace dtf::net::testing {
 namespace {
 
-// The same duties on a kj pipe, as a simulation uses it.
 TEST(WrappedStream, PinsAndReleasesOwners) {
   Reactor reactor;
   const auto pool = BufferPool::create();
@@ -40,7 +39,7 @@ TEST(WrappedStream, PinsAndReleasesOwners) {
   EXPECT_EQ(checksum(data, 4096), expected);
 }
 
-// Both ends are in one process, where nothing is gained by its beginning.
+// Both ends are in one process, so that an early start gains nothing.
 TEST(WrappedStream, AMessageThatIsBeingWrittenLeavesOnceItIsWhole) {
   Reactor reactor;
   auto pipe = kj::newTwoWayPipe();
