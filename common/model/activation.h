@@ -1,7 +1,6 @@
 #pragma once
 
-// The functions that a layer may apply to each element of what it gives: `activation: relu` of a
-// dense layer, `- relu` as a layer of its own.
+// Activation functions: `activation: relu` in a dense layer, `- relu` as a layer of its own.
 
 #include <cstdint>
 #include <string>
@@ -24,16 +23,16 @@ enum class Activation : uint8_t {
   kSoftplus,
   kSoftmax
 };
-// The words of the file, in the order of the enum: the choices of the key.
+// The choices of the key `activation`, in the order of the enum.
 inline constexpr std::string_view kActivationNames =
     "none|relu|sigmoid|tanh|relu6|leaky_relu|elu|gelu|silu|softplus|softmax";
 
-inline constexpr double kLeakyReluAlpha = 0.2;  // TensorFlow's
+inline constexpr double kLeakyReluAlpha = 0.2;  // TensorFlow's default
 
 std::string_view nameOf(Activation activation);
 
-// `x` itself for kNone. leaky_relu has kLeakyReluAlpha below 0; gelu is the exact one, with erf;
-// softmax is over the last dimension.
+// Returns the activation of `x`; `x` itself for kNone. leaky_relu has the slope kLeakyReluAlpha
+// below 0, gelu is exact (with erf), and softmax is over the last dimension.
 graph::Output activate(graph::Builder& ops, Activation activation, graph::Output x);
 
 }  // namespace dtf::model

@@ -80,7 +80,8 @@ constexpr FormerName kFormerNames[] = {
     metricRow("r2", "r2_score"),
 };
 
-// Whether the table of keys is of the layer, perhaps among others: "...N.conv2d, .dense".
+// Returns whether the table of keys belongs to the layer, perhaps with others: "...N.conv2d,
+// .dense".
 bool isTableOf(std::string_view path, std::string_view layer) {
   const std::string name = fmt::format(".{}", layer);
   const size_t at = path.find(name);
@@ -103,8 +104,8 @@ bool isNameOf(const FormerName& row, std::string_view table_path, std::string_vi
   DTF_CHECK_MSG(false, std::string(row.was));
 }
 
-// The number of a default name: "_1" of "batch_norm_1", "" of "batch_norm"; nullopt: it is none of
-// the type `word`.
+// Returns the number in a default name of the type `word`: "_1" of "batch_norm_1", "" of
+// "batch_norm"; nullopt for any other name.
 std::optional<std::string_view> defaultNumber(std::string_view name, std::string_view word) {
   if (!name.starts_with(word)) return std::nullopt;
   const std::string_view rest = name.substr(word.size());
@@ -115,7 +116,8 @@ std::optional<std::string_view> defaultNumber(std::string_view name, std::string
   return rest[0] == '_' && digits ? std::optional(rest) : std::nullopt;
 }
 
-// A default name of a layer, or any other word, as it is.
+// Returns today's form of a layer's default name, and with `with_losses` of a loss; other words
+// unchanged.
 std::string todaysWord(std::string_view word, bool with_losses) {
   for (const FormerName& row : kFormerNames) {
     if (row.kind == NameKind::kLayer)
@@ -126,7 +128,7 @@ std::string todaysWord(std::string_view word, bool with_losses) {
   return std::string(word);
 }
 
-// Every word of letters, digits, '.', '_' and '-', the characters of names.
+// Applies todaysWord() to each word of letters, digits, '.', '_' and '-', the characters of names.
 std::string todaysWords(std::string_view text, bool with_losses) {
   const auto in_word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-';
@@ -144,7 +146,8 @@ std::string todaysWords(std::string_view text, bool with_losses) {
   return result;
 }
 
-// "kernel_size=3x3" for "kernel=3x3" of a conv2d. Empty: a name that says no more than the type.
+// Turns "kernel=3x3" of a conv2d into "kernel_size=3x3". Empty for a name that only repeats the
+// type.
 std::string todaysToken(const std::string& token, std::string_view type) {
   const size_t equals = token.find('=');
   if (equals == std::string::npos) return token;
@@ -169,7 +172,7 @@ std::string todaysLine(const std::string& line) {
   return result;
 }
 
-// `word` is renamed in place where `row` renames it.
+// Gives `word` its name in `row`, if any; warns unless that is a synonym.
 void renameTo(const FormerName* row, std::string& word, const yaml::Place& place,
               yaml::Report& report) {
   if (row == nullptr) return;
@@ -184,7 +187,7 @@ void renameTo(const FormerName* row, std::string& word, const yaml::Place& place
   word = row->now;
 }
 
-// The keys of the layer `settings.key`.
+// Renames the keys of the layer `settings.key`, and adds the implied ones.
 void renameKeys(YamlNode& settings, yaml::Report& report) {
   if (!settings.isMap()) return;
   std::vector<YamlNode> kept, implied;

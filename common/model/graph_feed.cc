@@ -14,14 +14,14 @@ namespace {
 using yaml::Report;
 using yaml::YamlNode;
 
-// Beyond this not every whole number is a double.
+// A double holds every whole number up to this one.
 constexpr double kFedWholeMax = 9007199254740992;
 
 std::string fedText(const graph::TensorSpec& spec) {
   return std::string(dtypeName(spec.dtype)) + spec.shape.str();
 }
 
-// All numbers of a list, of lists of lists too, in their order.
+// Appends all numbers of a list, nested lists included, in order.
 bool readFedNumbers(const YamlNode& node, const yaml::Key& key, Report& report,
                     std::vector<double>& numbers) {
   if (!node.isSequence()) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a file of ops feeds its steps with.
+// The feeds of a graph file (read_graph.h): the tensors that each step is fed, and their values.
 
 #include <optional>
 #include <string>
@@ -15,15 +15,15 @@ namespace dtf::model {
 
 // Value type.
 struct GraphFeed {
-  std::string tensor;  // as a session takes it
+  std::string tensor;  // its name: "op" or "op:1"
   graph::TensorSpec spec;
-  yaml::Mark mark;   // of what it is fed
-  std::string part;  // "features" or "labels" of the file's data, a batch of them in each step; or
-  std::vector<double> numbers;  // the same in all steps: one for all elements, or one for each
+  yaml::Mark mark;   // of the value
+  std::string part;  // "features" or "labels": a batch of the file's data in each step; or
+  std::vector<double> numbers;  // the same in each step: one for all elements, or one for each
 };
 
-// `node`'s key is the tensor, which is one of `spec`. nullopt: what it says can't be fed, which is
-// reported.
+// Reads a feed: `node`'s key names a tensor of `spec`. Returns nullopt for a value that can't be
+// fed, which is reported.
 std::optional<GraphFeed> readGraphFeed(const yaml::YamlNode& node, const graph::TensorSpec& spec,
                                        yaml::Report& report);
 

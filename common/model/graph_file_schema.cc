@@ -13,17 +13,17 @@ namespace {
 constexpr int64_t kDimensionMax = int64_t{1} << 31;
 
 constexpr Key kFileKeys[] = {
-    yaml::required(yaml::list("ops", "each after those that it reads")),
-    yaml::list("functions", "subgraphs that If and While call, each behind the ones that it calls"),
+    yaml::required(yaml::list("ops", "each after the ops that it reads")),
+    yaml::list("functions", "subgraphs that If and While call, each after the ones that it calls"),
     yaml::map("run", "fetches and feeds of a step"),
-    yaml::map("pins", "devices by op: they win over what the op says"),
+    yaml::map("pins", "devices by op: they override the op's own"),
     yaml::boolean("soft_placement",
-                  "an op whose device isn't there may run on another of its task"),
+                  "an op may run on another device of its task if its own is missing"),
 };
 constexpr Key kRunKeys[] = {
     yaml::list("targets", "ops that run in each step"),
-    yaml::list("fetches", "tensors whose values are printed"),
-    yaml::map("feeds", "tensors and what they are fed: numbers, or features or labels of `data`"),
+    yaml::list("fetches", "tensors to print"),
+    yaml::map("feeds", "values by tensor: numbers, or features or labels of `data`"),
     yaml::map("data", "examples, like train.data.train of a job; each step has a batch"),
     yaml::whole("steps", 1, yaml::kCountMax, "default 1"),
     yaml::whole("seed", 0, yaml::kSeedMax,
@@ -42,8 +42,8 @@ constexpr Key kGradientKeys[] = {
 constexpr Key kFunctionKeys[] = {
     yaml::required(yaml::text("name", "by which ops call it")),
     yaml::list("parameters", "tensors that it is called with, in this order"),
-    yaml::required(yaml::list("ops", "each after those that it reads; none with a state")),
-    yaml::required(yaml::list("results", "tensors that it gives, in this order")),
+    yaml::required(yaml::list("ops", "each after the ops that it reads; none with a state")),
+    yaml::required(yaml::list("results", "tensors that it returns, in this order")),
 };
 constexpr Key kParameterKeys[] = {
     yaml::required(yaml::text("name", "by which its ops read it")),
@@ -55,7 +55,7 @@ constexpr Key kParameterKeys[] = {
     }(),
 };
 
-// What people write; the rest is put in by dtf, or belongs to a training job's optimizer.
+// Whether files may use the op: dtf inserts the others, or a training job's optimizer runs them.
 bool isForPeople(std::string_view op) {
   return op[0] != '_' && op != "ApplyGradient" && op != "ApplySparseGradient";
 }
@@ -104,7 +104,7 @@ Key graphKeyOf(const AttributeDef& attribute) {
       key.whole_max = kDimensionMax;
       break;
     case AttributeDef::Type::kFunction:
-      key = yaml::text(name, "");  // of `functions`
+      key = yaml::text(name, "");  // a name from `functions`
       break;
   }
   key.required = attribute.required;

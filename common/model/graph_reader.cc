@@ -40,7 +40,7 @@ std::vector<std::pair<std::string, const YamlNode*>> texts(const MapReader& read
   return all;
 }
 
-// All that `find` makes of the names in the list. nullopt: one of them isn't there, which is
+// Applies `find` to each name of the list; nullopt if it finds none for one of them, which is
 // reported.
 template <class Find>
 auto resolve(const MapReader& reader, std::string_view key, const Find& find) {
@@ -54,10 +54,10 @@ auto resolve(const MapReader& reader, std::string_view key, const Find& find) {
   return all ? std::optional(std::move(found)) : std::nullopt;
 }
 
-// Empty: the sizes are those of a tensor, with what one of -1 stands for put in its place.
+// Replaces a size of -1 by its value. Returns why the sizes can't be a tensor's; empty if they can.
 std::string faultOf(std::vector<int64_t>& dims, const Shape* reshaped) {
   int64_t elements = 1;  // of the other sizes
-  // What is left out of the product is no more than 2^31, and so is the product: no overflow.
+  // Both factors are at most 2^31 + 1: no overflow.
   for (const int64_t dim : dims)
     elements = std::min(elements * std::max<int64_t>(dim, 1), kTensorElementsMax + 1);
   if (elements > kTensorElementsMax || dims.size() > kRankMax)
@@ -65,10 +65,10 @@ std::string faultOf(std::vector<int64_t>& dims, const Shape* reshaped) {
                        kRankMax);
   const auto open = std::find(dims.begin(), dims.end(), -1);
   if (open == dims.end()) return "";
-  DTF_CHECK(reshaped != nullptr);  // of nothing else -1 is read
+  DTF_CHECK(reshaped != nullptr);  // only a Reshape may have a size of -1
   if (std::find(open + 1, dims.end(), -1) != dims.end()) return "has more than one size of -1";
   if (std::find(dims.begin(), dims.end(), 0) != dims.end() || reshaped->elements() % elements != 0)
-    return fmt::format("leaves no whole number for -1: what is reshaped is {}", reshaped->str());
+    return fmt::format("leaves no whole number for -1: the input is {}", reshaped->str());
   *open = reshaped->elements() / elements;
   return "";
 }
@@ -116,11 +116,11 @@ void GraphReader::readFunction(const YamlNode& node) {
   GraphReader own(*this);
   const graph::FunctionRef function = own.takeFunction(node, reader);
   ops_ = own.ops_;
-  (*functions_)[name] = function;  // null: those that call it aren't told that it isn't there
+  (*functions_)[name] = function;  // null: an op that calls it isn't reported too
   if (function == nullptr) leaveGap();
 }
 
-// Null where something was reported.
+// Returns null after a reported mistake.
 graph::FunctionRef GraphReader::takeFunction(const YamlNode& node, const MapReader& reader) {
   std::vector<NodeId> parameters;
   for (const YamlNode& parameter : reader.list("parameters")) readParameter(parameter, parameters);
@@ -190,7 +190,7 @@ void GraphReader::readScope(const YamlNode& node, int depth) {
 void GraphReader::readOp(const std::string& op, const YamlNode& node) {
   DTF_CHECK_MSG(graph::standardOps().find(op) != nullptr, op);
   const graph::OpDef& def = *graph::standardOps().find(op);
-  // Of the others somebody reads a result by the name of its op and a number.
+  // The other ops have a default name, such as MatMul.
   const bool needs_name = op == "Variable" || op == "Placeholder";
   const Key name = yaml::text("name", "by which others read it");
   const std::string_view waits_for = waitsForKey(def);
@@ -232,7 +232,7 @@ void GraphReader::addOp(const std::string& op, const YamlNode& node, const MapRe
   });
 }
 
-// False: it is reported.
+// Returns false after a reported mistake.
 bool GraphReader::readAttribute(const AttributeDef& attribute, const MapReader& reader,
                                 const Key& key, const Shape* reshaped,
                                 graph::Attributes& attributes) {
@@ -240,7 +240,7 @@ bool GraphReader::readAttribute(const AttributeDef& attribute, const MapReader& 
     if (was_read) attributes.emplace(attribute.name, std::move(value));
     return was_read || (!attribute.required && reader.find(key.name) == nullptr);
   };
-  // `read` sets the value that it is given.
+  // `read` sets its argument.
   const auto readInto = [&](auto value, const auto& read) {
     const bool was_read = read(value);
     return put(was_read, std::move(value));
@@ -273,7 +273,7 @@ bool GraphReader::readAttribute(const AttributeDef& attribute, const MapReader& 
   DTF_CHECK_MSG(false, attribute.name);
 }
 
-// Of a Reshape one size may be -1, as TensorFlow's: what is left of `reshaped`, which it reads.
+// `reshaped`: the input's shape if the op is a Reshape. Then one size may be -1, as in TensorFlow.
 std::optional<Shape> GraphReader::readShape(const MapReader& reader, const Key& key,
                                             const Shape* reshaped) {
   const YamlNode* const list = reader.find(key.name);
@@ -315,7 +315,7 @@ void GraphReader::readGradients(const YamlNode& node) {
 
 // ---- names
 
-// Null where there is none, which is reported unless it could not be read.
+// Returns null if there is none; reports that, unless the function could not be read.
 graph::FunctionRef GraphReader::findFunction(const YamlNode& node) {
   const auto name = yaml::readText(node, node.key, report_);
   if (!name) return nullptr;
@@ -354,7 +354,7 @@ std::optional<NodeId> GraphReader::findNode(const std::string& name, const yaml:
   return look(graph_.find(name) != nullptr, place, [&] { return graph::findNode(graph_, name); });
 }
 
-// Of an op that could not be read nobody is told that it isn't there.
+// A missing op isn't reported if one could not be read: it may be that one.
 template <class Find>
 auto GraphReader::look(bool is_there, const yaml::Place& place, const Find& find)
     -> std::optional<std::invoke_result_t<Find>> {

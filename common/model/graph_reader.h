@@ -1,7 +1,7 @@
 #pragma once
 
-// Ops that somebody wrote one by one, read into a graph: of a file of their own (read_graph.h), or
-// of a model (layers/graph.cc). common/api/USING.md describes them.
+// Reads a list of ops into a graph: of a graph file (read_graph.h), or of a model's layer `graph`
+// (layers/graph.cc). common/api/USING.md describes the format.
 
 #include <cstdint>
 #include <map>
@@ -23,26 +23,26 @@
 
 namespace dtf::model {
 
-// Owns: the graph, until it is taken, and where each of its nodes was written.
+// Owns: the graph, until it is taken, and the place of each node in the file.
 // Borrows: the report.
 // Threads: thread-compatible.  Never blocks.
-// Errors: none are thrown; mistakes go into the report. What follows from one that was reported
-// isn't: an op that reads one that could not be read is left out in silence.
+// Errors: mistakes go into the report; only addInput() throws. An op that reads a mistaken one is
+// left out without a report of its own.
 class GraphReader {
  public:
-  // `batch`: what the word `batch` stands for in a shape; nullopt: no file may say it.
+  // `batch`: the value of the word `batch` in a shape; nullopt: a file can't use the word.
   explicit GraphReader(yaml::Report& report, std::optional<int64_t> batch = std::nullopt);
 
-  // A Placeholder that the ops read as `name`. Errors: those of Graph::addNode.
+  // Adds a Placeholder that the ops read as `name`. Errors: see Graph::addNode.
   graph::Output addInput(std::string_view name, const graph::TensorSpec& spec);
 
-  // A map of ops, which are read later, to the devices that they get in place of their own.
+  // Sets a map of ops to devices, which override the ops' own. Call it before read().
   void setPins(const yaml::YamlNode& pins);
-  // `functions` and `ops` of a map.
+  // Reads the keys `functions` and `ops`.
   void read(const yaml::MapReader& reader);
 
-  // The tensor `name` ("op" or "op:1"), the node `name`, and all that a list names. nullopt: it
-  // isn't there, which is reported.
+  // Find the tensor `name` ("op" or "op:1"), the node `name`, and all that a list names. nullopt:
+  // it is missing, which is reported unless an op that could not be read may have been it.
   std::optional<graph::Output> findTensor(const std::string& name, const yaml::Place& place);
   std::optional<graph::NodeId> findNode(const std::string& name, const yaml::Place& place);
   std::optional<std::vector<graph::Output>> tensors(const yaml::MapReader& reader,
@@ -53,14 +53,14 @@ class GraphReader {
   const graph::Graph& graph() const { return graph_; }
   using Marks = std::map<std::string, yaml::Mark, std::less<>>;  // by the node's name
   const Marks& marks() const { return marks_; }
-  // The reader is of no use afterwards.
+  // Don't use the reader afterwards.
   graph::Graph takeGraph() { return std::move(graph_); }
   Marks takeMarks() { return std::move(marks_); }
-  bool hasGaps() const { return has_gaps_; }  // some op could not be read, which is reported
+  bool hasGaps() const { return has_gaps_; }  // some op could not be read, which was reported
 
  private:
   using Functions = std::map<std::string, graph::FunctionRef, std::less<>>;
-  // Of the body of a function of `outer`'s file.
+  // Reads the body of a function in the file that `outer` reads.
   explicit GraphReader(GraphReader& outer);
 
   void checkPins();
@@ -89,12 +89,12 @@ class GraphReader {
 
   yaml::Report& report_;
   const std::optional<int64_t> batch_;
-  const std::shared_ptr<Functions> functions_;  // of the file, those that were read so far
+  const std::shared_ptr<Functions> functions_;  // of the file, read so far
   graph::Graph graph_;
   graph::Builder builder_;
   Marks marks_;
   std::vector<yaml::YamlNode> pins_;  // op: device
-  size_t ops_ = 0;                    // of the file
+  size_t ops_ = 0;                    // of the file, read so far
   bool has_gaps_ = false;
 };
 

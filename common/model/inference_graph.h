@@ -1,6 +1,6 @@
 #pragma once
 
-// What a trained model says of examples that nobody has labelled.
+// The graph that computes a trained model's predictions.
 
 #include <cstdint>
 #include <optional>
@@ -15,20 +15,20 @@ namespace dtf::model {
 
 // A graph that needs no labels. Value type.
 struct InferenceGraph {
-  ModelGraph model;       // as buildEvaluationGraph() makes it
-  graph::Output outputs;  // float32 [batch, units], what outputName() says
+  ModelGraph model;       // of buildEvaluationGraph(), with the outputs
+  graph::Output outputs;  // float32 [batch, units]; outputName() names them
 };
 
-// The last layer's output as the loss reads it: for sparse_categorical_crossentropy the softmax of
-// each row, for binary_crossentropy the sigmoid of each unit, else the output itself.
-// Errors: as buildEvaluationGraph().
+// Builds the graph. The outputs are the softmax of each row for sparse_categorical_crossentropy,
+// the sigmoid of each unit for binary_crossentropy, else the last layer's output itself.
+// Errors: see buildEvaluationGraph().
 InferenceGraph buildInferenceGraph(const ModelSpec& model, int64_t batch_size);
 
-// "probabilities", or "outputs" for a loss whose model gives none.
+// Returns "probabilities" for the two cross-entropies, else "outputs".
 std::string_view outputName(const ModelSpec& model);
 
-// The class that the outputs of one example name: the largest one, of equal ones the first, as the
-// accuracy counts; of one unit class 1 beyond the middle of what it is trained towards, else 0.
+// Returns the predicted class of one example: the largest output, the first of equal ones, as the
+// accuracy counts; with one unit class 1 above 0.5 (hinge: above 0), else class 0.
 int64_t classOf(const ModelSpec& model, std::span<const float> outputs);
 
 }  // namespace dtf::model

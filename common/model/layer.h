@@ -1,8 +1,7 @@
 #pragma once
 
-// What a layer is to the rest of dtf: keys of its own in the file, and a part of the graph. Each
-// layer or family has one file in layers/, which holds its keys, its check, its graph and its text;
-// layer_table.cc joins them.
+// The interface of a layer: its keys in the file, and its part of the graph. Each layer or family
+// has one file in layers/ with its keys, checks, graph and text; layer_table.cc lists them.
 
 #include <memory>
 #include <string>
@@ -22,26 +21,26 @@ class Layer {
  public:
   virtual ~Layer() = default;
 
-  // Adds the layer to the graph that `layers` builds, and returns its output. `x` is what the layer
-  // before gives, the batch first.
+  // Adds the layer to the graph that `layers` builds, and returns its output. `x` is the output of
+  // the layer before, batch first.
   // Errors: LayerBuilder::fail() for an input that doesn't fit.
   virtual graph::Output build(LayerBuilder& layers, graph::Output x) const = 0;
 
-  // Whether the layer draws random numbers in a training step: then the step is fed a key.
+  // Whether the layer draws random numbers in a training step, which is then fed a key.
   virtual bool drawsRandomNumbers() const { return false; }
 
-  // Whether the features name rows of a table of it: then they are whole numbers, all the way from
-  // the file.
+  // Whether the layer looks up the features as row numbers: then they are read and fed as whole
+  // numbers.
   virtual bool looksUpFeatures() const { return false; }
 
-  // The settings that give its variables their meaning, which a checkpoint keeps; empty for a layer
-  // that may come and go. `name` is the layer's.
+  // Returns the settings that give its variables their meaning, for checkpoints; empty for a layer
+  // that a later run may add or drop. `name` is the layer's.
   virtual std::string meaning(std::string_view name) const = 0;
-  // All settings, in which the tasks of a job must agree.
+  // Returns all settings; the tasks of a job must agree on them.
   virtual std::string text(std::string_view name) const { return meaning(name); }
 };
 
-// One row of the layer table. A view of what lives as long as the process.
+// One row of the layer table. Its views point to static data.
 struct LayerType {
   std::string_view name;  // its word in the file: "conv2d"
   std::string_view help;

@@ -15,7 +15,7 @@
 namespace dtf::model {
 
 namespace {
-// With what `repeat` makes of the 1000 that a list may have.
+// Repeated layers counted; a list in the file has at most 1000.
 constexpr int64_t kLayersBuiltMax = 10'000;
 }  // namespace
 
@@ -57,7 +57,7 @@ graph::Output LayerBuilder::addOne(const LayerSpec& layer, graph::Output x) {
   return output;
 }
 
-// What the graph refuses is said of the innermost layer that added it.
+// Reports an error of the graph at the innermost layer that caused it.
 graph::Output LayerBuilder::buildAt(const LayerSpec& layer, graph::Output x) {
   try {
     return layer.layer->build(*this, x);
@@ -110,7 +110,7 @@ graph::Output LayerBuilder::asFed(graph::Output x) {
   if (x == model_.features) return x;
   if (node.op != "Reshape")
     fail(
-        fmt::format("layer '{}' reads the examples as they are, and not what a layer made of them: "
+        fmt::format("layer '{}' reads the examples themselves, not the output of a layer: "
                     "put it first, or behind 'flatten' or 'reshape'",
                     layer_->name));
   const Shape shape = node.outputs[0].shape;  // adding nodes moves `node`
@@ -133,7 +133,7 @@ graph::Output LayerBuilder::categories(const std::string& name, int64_t rows) {
           : "there are none of that name" + yaml::suggestion(name, names)));
 }
 
-// Drawing it takes a time that grows with this product: a minute or two at the bound.
+// The time to draw it grows with this product: a minute or two at the limit.
 void LayerBuilder::checkOrthogonal(const Shape& shape, std::string_view key) const {
   constexpr double kProductMax = 1e11;
   if (shape.rank() == 0 || shape.elements() == 0) return;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr yaml::Key kAnyLayerKeys[] = {
     yaml::text("name", "unique in the model; default the type: dense, dense_1, ..."),
-    yaml::text("from", "the layer whose output it reads; default the one before it"),
+    yaml::text("from", "the layer that it reads; default the one before it"),
 };
 
 std::vector<LayerType> allLayers() {

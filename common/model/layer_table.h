@@ -1,6 +1,6 @@
 #pragma once
 
-// All layers there are, in the order in which the reference lists them.
+// All types of layers, in the order of the reference.
 
 #include <span>
 #include <string_view>
@@ -12,7 +12,7 @@ namespace dtf::model {
 
 std::span<const LayerType> layerTypes();
 
-// DTF_CHECKs that there is one.
+// Returns the type `name`, which must exist.
 const LayerType& layerType(std::string_view name);
 
 // The types as keys, for readAlternative().

@@ -27,7 +27,7 @@ constexpr yaml::Key kTemplateKeys[] = {
     yaml::map("parameters", "names with their defaults; one without must be given"),
     yaml::required(yaml::list("layers", "in which $NAME stands for the parameter")),
 };
-// What a use may say beside the parameters, as of a layer or a block.
+// Keys of any use, beside the block's parameters.
 constexpr std::string_view kOwnKeys[] = {"name", "from", "repeat"};
 constexpr int kNestedMax = 16;
 
@@ -41,7 +41,7 @@ size_t nodesOf(const YamlNode& node) {
   return nodes;
 }
 
-// The key of an element of a list of layers, and what it says of it.
+// Returns an element of a list of layers as its type (the key) with its settings.
 YamlNode useOf(const YamlNode& element) {
   if (element.isMap() && element.children.size() == 1) return element.children[0];
   YamlNode use;
@@ -64,7 +64,7 @@ class Templates {
       for (const YamlNode& block : blocks.children) read(block);
   }
 
-  // `depth`: in so many blocks.
+  // `depth`: the number of blocks around `layers`.
   YamlNode replaced(const YamlNode& layers, int depth) {
     DTF_CHECK(layers.isSequence() && depth <= kNestedMax);
     YamlNode all = layers;
@@ -105,7 +105,7 @@ class Templates {
       report_.error(layers->key_place, fmt::format("block {} has no layers", inQuotes(block.key)));
   }
 
-  // The lists of layers that a layer holds.
+  // Expands the lists of layers that a layer holds.
   void replaceWithin(YamlNode& element, int depth) {
     for (YamlNode& layer : element.children)
       for (YamlNode& value : layer.children)
@@ -136,7 +136,7 @@ class Templates {
     return asLayer(use, replaced(layers, depth + 1));
   }
 
-  // Of the parameters: as the use says, else the default.
+  // Returns the value of each parameter: the use's, else the default.
   std::map<std::string, YamlNode> valuesOf(const std::string& name, const Template& block,
                                            const YamlNode& use) {
     std::map<std::string, YamlNode> values;
@@ -161,7 +161,7 @@ class Templates {
     return values;
   }
 
-  // $NAME to the value of that name.
+  // Replaces each $NAME by its value.
   void fill(YamlNode& node, const std::string& block,
             const std::map<std::string, YamlNode>& values) {
     for (YamlNode& child : node.children) fill(child, block, values);
@@ -178,7 +178,7 @@ class Templates {
     node = std::move(filled);
   }
 
-  // Any layer, for the use of a block that is wrong, which is reported once, where it is written.
+  // Returns any layer, in place of a block that could not be read, which was reported there.
   static YamlNode standIn(const YamlNode& use) {
     YamlNode layer;
     layer.kind = YamlNode::Kind::kScalar;
@@ -187,7 +187,7 @@ class Templates {
     return layer;
   }
 
-  // As if the use were written out.
+  // Returns the use as a layer with `layers` written out.
   static YamlNode asLayer(const YamlNode& use, YamlNode layers) {
     DTF_CHECK(layers.isSequence() && !layers.children.empty());
     std::vector<YamlNode> own;

@@ -12,16 +12,16 @@
 //   layers:
 //     - bottleneck: {name: first, filters: 64}
 //
-// Each use becomes the layer `block` with these layers, or, where there is one only and it isn't
-// repeated, that layer itself. They are put in their places in the tree, before anything is read:
-// no layer knows of them, and a mistake points to where the value was written.
+// Each use becomes the layer `block` with these layers, or the layer itself if there is only one
+// and it isn't repeated. The YAML tree is expanded before any layer is read: layers don't know of
+// blocks, and an error points to where its value was written.
 
 #include "common/yaml/report.h"
 #include "common/yaml/yaml_tree.h"
 
 namespace dtf::model {
 
-// `layers` with every use of a block of `blocks`, also within other layers and blocks, replaced.
+// Returns `layers` with every use of a block replaced, also within other layers and blocks.
 // Mistakes go into the report.
 yaml::YamlNode withoutTemplates(const yaml::YamlNode& layers, const yaml::YamlNode& blocks,
                                 yaml::Report& report);

@@ -56,7 +56,7 @@ constexpr const yaml::Table* kSettings[] = {&kSoftmaxTable, &kPlainTable, &kSigm
 static_assert(std::size(kSettings) == std::size(kLossKeys));
 constinit const yaml::Table kLossTable{"train.model.loss", kLossKeys};
 
-// What `output` is to be.
+// Returns the targets of `output`.
 graph::Output targetsOf(graph::Builder& ops, const Shape& output, graph::Output labels) {
   if (ops.graph().spec(labels).dtype == DType::kFloat32) return labels;
   if (output.dim(1) != 1) return ops.oneHot(labels, output.dim(1));
@@ -123,7 +123,7 @@ std::vector<const yaml::Table*> lossTables() {
 
 namespace {
 
-// Each as if all classes and targets counted alike.
+// Returns the terms without weights.
 graph::Output plainTerms(graph::Builder& ops, const LossSpec& loss, graph::Output output,
                          graph::Output labels) {
   if (loss.kind == Loss::kSoftmaxCrossEntropy && loss.label_smoothing == 0)
@@ -152,7 +152,7 @@ graph::Output plainTerms(graph::Builder& ops, const LossSpec& loss, graph::Outpu
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(loss.kind)));
 }
 
-// Of the shape of `terms`: what the examples of their classes count.
+// Returns the weight of each term's class, in the shape `terms`.
 graph::Output classWeightsOf(graph::Builder& ops, const std::vector<double>& weights,
                              graph::Output labels, const Shape& terms) {
   const auto classes = static_cast<int64_t>(weights.size());

@@ -27,7 +27,7 @@ constexpr std::string_view kFormerTop = "top_";
 constexpr std::string_view kDefaultK = "k";  // of which Keras's default is 5
 constexpr int64_t kTopMax = 1'000'000;
 
-// Whether outputs are trained towards the targets themselves, and not towards logits of them.
+// Whether outputs approximate the targets themselves, not their logits.
 bool givesTargets(Loss loss) {
   return loss == Loss::kMse || loss == Loss::kMae || loss == Loss::kHuber;
 }
@@ -38,7 +38,7 @@ std::string todaysName(const MetricSpec& metric) {
   return std::string(kNames.at(static_cast<size_t>(metric.kind) - 1));
 }
 
-// The number in a name of kTopK; empty: it is of another kind.
+// Returns the digits in a name of kTopK; empty for another kind.
 std::string_view digitsOf(std::string_view name) {
   if (name.starts_with(kFormerTop)) return name.substr(kFormerTop.size());
   if (!name.starts_with(kTop) || !name.ends_with(kTopEnd)) return {};

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which figures an evaluation gives beside the loss, and which of them fit a model.
+// The metrics of an evaluation beside the loss, and which of them fit a model.
 
 #include <optional>
 #include <string>
@@ -10,23 +10,24 @@
 
 namespace dtf::model {
 
-// The words of `metrics:`; after the first in the order of MetricKind. The 5 stands for any number,
-// and k for 5, Keras's default.
+// The choices of `metrics`; after the first in the order of MetricKind. The 5 stands for any
+// number, and k for 5, Keras's default.
 inline constexpr std::string_view kMetricNames =
     "accuracy|sparse_top_5_categorical_accuracy|auc|precision|recall|mean_absolute_error|"
     "mean_squared_error|root_mean_squared_error|r2_score";
 
 std::string nameOf(const MetricSpec& metric);  // as the file spells it, else its name of today
-// The metric of a name, of today or an old one; nullopt: there is no such metric. accuracy is none
+// Returns the metric of a name, today's or an old one; nullopt if there is none. accuracy isn't one
 // of these.
 std::optional<MetricSpec> metricNamed(std::string_view name);
-// The name of today where the file spells the metric with an old one that is to be replaced.
+// Returns today's name if the file spells the metric with an old one that isn't a synonym.
 std::optional<std::string> renamed(const MetricSpec& metric);
 inline bool isMetricName(std::string_view name) {
   return metricNamed(name).has_value();
 }
 
-// Why the metric says nothing about outputs of `units`, for a person; nullopt: it fits.
+// Returns, for a message, why the metric doesn't fit the model with outputs of `units`; nullopt: it
+// fits.
 std::optional<std::string> metricFault(const MetricSpec& metric, const ModelSpec& model,
                                        int64_t units);
 

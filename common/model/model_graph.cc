@@ -39,7 +39,7 @@ Shape withBatch(const std::vector<int64_t>& example, int64_t batch_size) {
   return Shape(std::move(dims));
 }
 
-// What a batch of examples takes is counted in int64 from here on.
+// Checks that an int64 can count the elements of a batch, as all later code assumes.
 void checkSizes(const ModelSpec& model, int64_t batch_size) {
   int64_t elements = batch_size;
   bool fits = batch_size > 0;
@@ -62,7 +62,7 @@ void checkOutput(const ModelSpec& model, const LayerBuilder& layers, const Model
                        layers.exampleShape(result.logits).str()));
 }
 
-// Probabilities would be taken for logits: it trains, and badly.
+// Rejects a last layer of probabilities: the loss would take them for logits, and train badly.
 void checkLogits(const ModelSpec& model, const std::string& op) {
   const bool softmax = model.loss.kind == Loss::kSoftmaxCrossEntropy && op == "Softmax";
   const bool sigmoid = model.loss.kind == Loss::kSigmoidCrossEntropy && op == "Sigmoid";
@@ -85,9 +85,9 @@ void checkLoss(const ModelSpec& model, int64_t units, const LayerSpec* last) {
   const auto weights = static_cast<int64_t>(model.loss.class_weights.size());
   if (weights > 0 && model.hasTargets())
     failAt(model.mark,
-           "'class_weights' say what the examples of each class count, and the data have targets: "
+           "'class_weights' weigh the examples of each class, and the data have targets: "
            "leave them out");
-  const int64_t classes = units == 1 && !softmax ? 2 : units;  // one unit tells two of them
+  const int64_t classes = units == 1 && !softmax ? 2 : units;  // one unit serves two classes
   if (weights > 0 && weights != classes)
     failAt(model.mark,
            fmt::format("'class_weights' has {} numbers, but layer '{}' has {} units: give "
@@ -107,8 +107,8 @@ void checkLoss(const ModelSpec& model, int64_t units, const LayerSpec* last) {
     if (const auto fault = metricFault(metric, model, units)) failAt(model.mark, *fault);
 }
 
-// One unit tells class 1 from class 0 where it is beyond the middle of what it is trained towards:
-// it is compared with that as if it were a second unit.
+// One unit is class 1 above the middle of its range: the accuracy compares it with the middle as a
+// second unit.
 Output addAccuracy(Builder& ops, const LossSpec& loss, Output output, Output labels) {
   const Shape shape = ops.graph().spec(output).shape;
   if (shape.dim(1) != 1) return ops.accuracy(output, labels);
@@ -166,11 +166,11 @@ ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, Use use,
   return result;
 }
 
-// What no layer reads has no gradient, or only that of its own penalty.
+// Rejects layers that the loss doesn't read: only their penalties would have gradients.
 void checkAllRead(const ModelSpec& spec, const ModelGraph& model) {
   const graph::Graph needed = graph::prune(model.graph, {}, std::array{model.data_loss}, {}).graph;
   for (const ModelVariable& variable : model.variables) {
-    // Of a moving average the statistic is what the loss may need, or not.
+    // The loss reads a moving average's statistic, not the average itself.
     const Output& read = variable.momentum ? *variable.gradient : variable.value;
     const std::string& name = model.graph.node(read.node).name;
     if (needed.find(name) != nullptr) continue;
@@ -185,7 +185,7 @@ void checkAllRead(const ModelSpec& spec, const ModelGraph& model) {
   }
 }
 
-// Which of the inputs `tensor` is, perhaps of another shape; nullopt: something was computed.
+// Returns the input that `tensor` is, reshaped or not; nullopt if it was computed.
 std::optional<size_t> inputOf(const ModelGraph& model, Output tensor) {
   while (model.graph.node(tensor.node).op == "Reshape")
     tensor = model.graph.node(tensor.node).inputs[0];
@@ -195,7 +195,7 @@ std::optional<size_t> inputOf(const ModelGraph& model, Output tensor) {
   return static_cast<size_t>(found - inputs.begin());
 }
 
-// The one look-up that reads the variable; nullptr: it is read in another way, or once more.
+// Returns the only look-up of the variable by an input; nullptr if anything else reads it.
 const graph::Node* lookUpOf(const ModelGraph& model, Output variable) {
   const graph::Node* found = nullptr;
   for (const graph::Node& node : model.graph.nodes())
@@ -208,7 +208,7 @@ const graph::Node* lookUpOf(const ModelGraph& model, Output variable) {
   return is_table && inputOf(model, found->inputs[1]) ? found : nullptr;
 }
 
-// What the loss is differentiated with respect to: of a sparse variable what was looked up.
+// Returns the tensor to differentiate by: the variable, or the rows looked up in a sparse one.
 Output addTrained(const ModelGraph& model, ModelVariable& variable, TableGradient table_gradient) {
   if (table_gradient == TableGradient::kDense) return variable.value;
   const graph::Node* const look_up = lookUpOf(model, variable.value);
@@ -255,7 +255,7 @@ ModelGraph buildEvaluationGraph(const ModelSpec& model, int64_t batch_size) {
   return buildGraph(model, batch_size, Use::kEvaluation);
 }
 
-// Of a batch that the training has taken, which may be a short one.
+// The batch may be an epoch's short last one.
 ModelGraph buildForwardGraph(const ModelSpec& model, int64_t batch_size) {
   return buildGraph(model, batch_size, Use::kShortTraining);
 }
@@ -309,7 +309,7 @@ std::vector<Vocabulary> vocabulariesOf(const ModelSpec& model) {
     const std::optional<size_t> input = inputOf(built, node.inputs[1]);
     if (!input) continue;
     found.push_back({*input, built.graph.spec(node.inputs[0]).shape.dim(0), {}});
-    // Those that a layer holds come after it.
+    // Inner layers come after outer ones.
     for (const AddedLayer& layer : built.layers)
       if (layer.first_node <= node.id.value && node.id.value < layer.end_node)
         found.back().layer = layer.path;

@@ -15,7 +15,7 @@ using graph::Graph;
 using graph::Node;
 using graph::Output;
 
-// A reshaped tensor is the same memory.
+// Returns the tensor that this one is a reshape of: both share their memory.
 Output rootOf(const Graph& graph, Output tensor) {
   for (const Node* node = &graph.node(tensor.node); node->op == "Reshape" || node->op == "Identity";
        node = &graph.node(tensor.node))
@@ -39,13 +39,13 @@ void addSaturating(uint64_t& sum, uint64_t more) {
   if (__builtin_add_overflow(sum, more, &sum)) sum = UINT64_MAX;
 }
 
-// The tensors, each once, that nodes behind the loss read and nodes up to it compute.
+// Returns the tensors that nodes up to the loss compute and nodes after it read.
 std::set<Output> keptOf(const ModelGraph& model) {
   const Graph& graph = model.graph;
-  // The accuracy comes behind the loss, and is for evaluations.
+  // The accuracy comes after the loss, and no gradient reads it.
   const int32_t last_forward =
       std::max(model.loss.node, model.accuracy.value_or(model.loss).node).value;
-  // A pooling that is joined with what it reads leaves only its own result.
+  // A pooling that shares a kernel with its input keeps only its own result.
   std::set<Output> pooled;
   std::set<Output> kept;
   for (const Node& node : graph.nodes())
@@ -60,8 +60,8 @@ std::set<Output> keptOf(const ModelGraph& model) {
   return kept;
 }
 
-// The place in ModelGraph::layers of the innermost layer that has the node. Layers begin in the
-// order of their nodes, those that hold others before them.
+// Returns the place in ModelGraph::layers of the innermost layer that has the node. Layers are in
+// the order of their first nodes, outer before inner ones.
 std::optional<size_t> innermost(const ModelGraph& model, int32_t node) {
   const auto behind = std::ranges::upper_bound(model.layers, node, {}, &AddedLayer::first_node);
   for (auto layer = behind; layer != model.layers.begin();) {
@@ -78,7 +78,7 @@ KeptTensors keptTensors(const ModelGraph& model) {
   DTF_CHECK(!model.variables.empty() && model.variables[0].update.has_value());
   std::vector<uint64_t> by_layer(model.layers.size(), 0);
   KeptTensors result;
-  // The scaled input and what the loss makes are left out: one kernel may do without.
+  // Skips the scaled input and the loss's own tensors: a kernel may do without them.
   for (const Output& tensor : keptOf(model)) {
     const std::optional<size_t> layer = innermost(model, tensor.node.value);
     if (!layer) continue;

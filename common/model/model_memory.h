@@ -1,6 +1,6 @@
 #pragma once
 
-// What a training step must keep in memory beside the variables.
+// The memory that a training step needs beside the variables.
 
 #include <cstdint>
 #include <string>
@@ -16,9 +16,9 @@ struct KeptTensors {
   uint64_t largest_bytes = 0;
 };
 
-// What the forward pass computes and the gradients read: all of it exists when the one ends and the
-// other begins. A lower bound of what a step takes, whichever operations one kernel joins.
-// `model` is a training graph.
+// Sums up the tensors that the forward pass computes and the gradients read: they all exist when
+// the backward pass begins. A lower bound of a step's memory, whichever ops share a kernel. `model`
+// is a training graph.
 KeptTensors keptTensors(const ModelGraph& model);
 
 }  // namespace dtf::model

@@ -1,7 +1,6 @@
 #pragma once
 
-// A model as its file describes it: what read_model.h makes of `model:`. These types hold only what
-// passed validation.
+// A model as its file describes it, after validation: the result of read_model.h.
 
 #include <cstdint>
 #include <memory>
@@ -19,7 +18,7 @@ class Layer;
 struct LayerSpec {
   std::string type;  // its word in the file: "dense"
   std::string name;  // unique in the model; "dense_1" and so on where the file gives none
-  std::string from;  // the layer whose output it reads; empty: the one before it
+  std::string from;  // the layer that it reads; empty: the one before it
   std::shared_ptr<const Layer> layer;  // its settings; never null
   yaml::Mark mark;
 };
@@ -37,50 +36,51 @@ struct LossSpec {
   Loss kind = Loss::kSoftmaxCrossEntropy;
   double label_smoothing = 0;  // the cross-entropies, in [0, 1)
   double delta = 1;            // kHuber: where the square becomes a line
-  // But kSigmoidCrossEntropy, kHinge: what each class's examples count, from class 0; empty: 1.
+  // The weight of each class, from class 0; empty: 1. Other losses than kSigmoidCrossEntropy and
+  // kHinge.
   std::vector<double> class_weights;
-  double positive_weight = 1;  // kSigmoidCrossEntropy, kHinge: what a target of 1 counts
+  double positive_weight = 1;  // kSigmoidCrossEntropy, kHinge: the weight of a target of 1
   std::string text() const;    // "mean_squared_error", "huber delta=2"
   bool operator==(const LossSpec&) const = default;
 };
 
-// Of evaluations, beside the loss and the accuracy: see train/metric.h.
+// Metrics of evaluations beside the accuracy: see train/metric.h.
 enum class MetricKind : uint8_t { kTopK, kAuc, kPrecision, kRecall, kMae, kMse, kRmse, kR2 };
 
-// One of them as the file asks for it: `auc`, `sparse_top_5_categorical_accuracy`. Value type.
+// A metric as the file names it: `auc`, `sparse_top_5_categorical_accuracy`. Value type.
 struct MetricSpec {
-  // Not explicit: most kinds have no settings, and are all there is to say.
+  // Not explicit: most kinds have no settings.
   MetricSpec(MetricKind the_kind, int64_t the_k = 5) : kind(the_kind), k(the_k) {}
   MetricKind kind;
-  int64_t k;  // kTopK: a hit is a class among so many
-  // The file's own spelling, under which results are reported, as Keras does; empty: today's name.
+  int64_t k;  // kTopK: the class counts if it is among the k largest
+  // The file's spelling, which names the results, as in Keras; empty: today's name.
   std::string word = {};
-  // The word makes no other metric.
+  // Ignores the spelling.
   bool operator==(const MetricSpec& other) const { return kind == other.kind && k == other.k; }
 };
 
-// Whole numbers that are fed beside the features, int32 [batch, count]: rows of an embedding. Value
+// Whole numbers fed beside the features, int32 [batch, count]: row numbers of an embedding. Value
 // type.
 struct CategoryInput {
   std::string name;
   int64_t count = 1;  // of each example
-  int64_t below = 0;  // they all are, whatever the data; 0: the data say
-  // What a number stands for, where that isn't itself: "hash_bucket_size=1000", or the words and a
-  // checksum of them.
+  int64_t below = 0;  // an upper bound whatever the data; 0: none
+  // How the numbers are made, if they aren't the data's own: "hash_bucket_size=1000", or the words
+  // with a checksum.
   std::string meaning = {};
   bool operator==(const CategoryInput&) const = default;
 };
 
 struct ModelSpec {
   std::vector<int64_t> input_shape;  // of one example, without the batch: [28, 28, 1]
-  // What is fed; it follows from the format of the data. uint8 are pixels, which are divided by
-  // 255; float32 and int32 are read as they are.
+  // The type that is fed; it follows from the format of the data. uint8 are pixels, which are
+  // divided by 255; float32 and int32 are read unchanged.
   DType input_dtype = DType::kUInt8;
   // Whole numbers are classes, one for each example; float32 are targets, one for each unit of the
   // last layer.
   DType labels_dtype = DType::kUInt8;
-  // From the data, too, in order of name. Where `features_are_categories` the features are the
-  // first of them, and nothing else is.
+  // From the data, too, in order of name. With `features_are_categories` the first of them is the
+  // features.
   std::vector<CategoryInput> categories;
   bool features_are_categories = false;
   std::vector<LayerSpec> layers;

@@ -22,7 +22,7 @@ uint64_t elementsOf(const Graph& graph, const graph::Output& output) {
 
 uint64_t flopsOf(const Graph& graph, const Node& node);
 
-// Of one call.
+// Returns the operations of one call.
 uint64_t flopsOf(const graph::FunctionRef& function) {
   uint64_t flops = 0;
   if (function == nullptr) return flops;
@@ -34,7 +34,7 @@ uint64_t flopsOf(const Graph& graph, const Node& node) {
   static constexpr std::array<std::string_view, 9> kFree = {"Placeholder", "Variable", "Const",
                                                             "Reshape",     "Identity", "Concat",
                                                             "Slice",       "Pad",      "Transpose"};
-  if (node.op == "While") {  // as often as it may
+  if (node.op == "While") {  // at most
     const auto times = static_cast<uint64_t>(node.attribute<int64_t>("max_iterations"));
     return times * (flopsOf(node.attribute<graph::FunctionRef>("body")) +
                     flopsOf(node.attribute<graph::FunctionRef>("cond")));
@@ -50,11 +50,11 @@ uint64_t flopsOf(const Graph& graph, const Node& node) {
     const Shape& filter = graph.spec(node.inputs[1]).shape;
     return 2 * outputs * static_cast<uint64_t>(filter.elements() / filter.dim(3));
   }
-  // Poolings read more than they give, the others about as much.
+  // Poolings read more than they write, the others about as much.
   return std::max(outputs, elementsOf(graph, node.inputs[0]));
 }
 
-// Sums of the nodes of a range.
+// Sums over a range of nodes.
 struct Cost {
   uint64_t parameters = 0, flops = 0;
   Cost& operator-=(const Cost& other) {
@@ -74,7 +74,7 @@ Cost costOf(const Graph& graph, const AddedLayer& layer) {
   return cost;
 }
 
-// Of the layer at `index` without those that it holds itself.
+// Returns the cost of the layer at `index` without the layers within it.
 Cost ownCost(const ModelGraph& model, size_t index) {
   const AddedLayer& layer = model.layers[index];
   Cost cost = costOf(model.graph, layer);

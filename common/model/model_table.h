@@ -1,7 +1,6 @@
 #pragma once
 
-// What a model consists of, layer by layer, with what each costs: for people who want to see it
-// before they train it.
+// A model layer by layer, with the cost of each, to print before training.
 
 #include <cstdint>
 #include <string>
@@ -17,8 +16,8 @@ struct LayerRow {
   std::string text;  // its settings
   int depth = 0;
   Shape output;             // of one example
-  uint64_t parameters = 0;  // of its own: without those of the layers that it holds
-  uint64_t flops = 0;       // of its own, forwards, for one example
+  uint64_t parameters = 0;  // without the layers within it
+  uint64_t flops = 0;       // likewise; forward pass, one example
 };
 
 struct ModelTable {
@@ -26,14 +25,14 @@ struct ModelTable {
   std::vector<CategoryInput> categories;
   std::vector<LayerRow> layers;
   uint64_t parameters = 0;
-  uint64_t flops = 0;  // forwards, for one example; a training step takes about three times that
+  uint64_t flops = 0;  // forward pass, one example; a training step takes about three times as many
 
   std::string str() const;  // a table for a terminal
 };
 
-// A multiply-add counts as two, any other operation on an element as one; what only moves or names
-// elements is free.
-// Errors: as buildEvaluationGraph().
+// Counts two for a multiply-add, one for any other operation on an element, none for ops that only
+// move or rename elements.
+// Errors: see buildEvaluationGraph().
 ModelTable tableOf(const ModelSpec& model);
 
 }  // namespace dtf::model

@@ -14,7 +14,7 @@ namespace dtf::model {
 
 namespace {
 
-// `text` is the layer's, or empty.
+// Adds the layer's name and `from` to its text, which may be empty.
 std::string withReferences(const LayerSpec& layer, const std::string& text) {
   const size_t end = std::min(text.find('\n'), text.size());
   std::string first = text.substr(0, end);
@@ -59,10 +59,10 @@ std::string modelText(const ModelSpec& model) {
   return text + "loss " + model.loss.text() + (model.hasTargets() ? " of targets" : "");
 }
 
-// The longest common part would be nicer for long models; lines that are there as often need none.
+// Compares the lines in any order: the longest common part would be nicer for long models.
 std::string modelTextDifference(const std::string& saved, const std::string& wanted) {
-  // dtf 0.1.0 reads numbers that are looked up as float32; layers that read whole numbers only look
-  // them up.
+  // dtf 0.1.0 reads features to look up as float32. int32 features are only ever looked up: both
+  // are the same.
   constexpr std::string_view kFloats = "input float32 ", kWhole = "input int32 ";
   // Files and checkpoints of either spelling describe the same model.
   std::string known = todaysText(saved);

@@ -1,7 +1,6 @@
 #pragma once
 
-// What a model computes, as text: a checkpoint keeps it, because variables alone don't tell a relu
-// from a tanh.
+// A model as text, for checkpoints: variables alone don't tell a relu from a tanh.
 
 #include <string>
 
@@ -9,25 +8,24 @@
 
 namespace dtf::model {
 
-// A line for the input, for each layer and for the loss. Without what may change while a job is
-// stopped and leaves the meaning of the weights: dropout, initialisers, metrics.
+// Returns a line for the input, each layer and the loss. Leaves out settings that a later run may
+// change because the weights keep their meaning: dropout, initializers, metrics.
 std::string modelText(const ModelSpec& model);
 
-// "[28, 28, 1]" for pixels, "float32 [10]" for what is read as it is.
+// Returns "[28, 28, 1]" for pixels, "float32 [10]" for features that are read unchanged.
 std::string featuresText(const ModelSpec& model);
-// "[1 hash_bucket_size=1000]": how many, and what their numbers stand for.
+// Returns "[1 hash_bucket_size=1000]": the count, and how the numbers are made.
 std::string categoryText(const CategoryInput& input);
-// Both: "float32 [10] user[1 hash_bucket_size=1000]".
+// Returns both: "float32 [10] user[1 hash_bucket_size=1000]".
 std::string inputText(const ModelSpec& model);
 
-// Layer::meaning() and Layer::text() of a layer, with the layer that it reads where that isn't the
-// one before it, and with its own name where it was given one: others may read it by that. Layers
-// that it holds are lines of their own.
+// Return Layer::meaning() and Layer::text() of a layer, with its `from`, and with the name that the
+// file gives it, which others may refer to. Layers within it are lines of their own.
 std::string layerMeaning(const LayerSpec& layer);
 std::string layerText(const LayerSpec& layer);
 
-// The lines that only one of them has, for a person: "  the checkpoint has 'X'", "  this job has
-// 'Y'". Empty when there are none. Old names and those of today are the same (former_names.h).
+// Returns the lines that only one text has, "  the checkpoint has 'X'", "  this job has 'Y'"; empty
+// if there are none. Old names and today's are the same (former_names.h).
 std::string modelTextDifference(const std::string& saved, const std::string& wanted);
 
 }  // namespace dtf::model

@@ -11,7 +11,7 @@
 
 namespace dtf::model {
 
-// From one constant for each run of equal numbers: a graph's constants are of one number.
+// Joins a constant for each run of equal numbers: a Const has one value.
 graph::Output vectorOf(graph::Builder& ops, const std::vector<double>& numbers, int64_t count) {
   DTF_CHECK(!numbers.empty());
   if (numbers.size() == 1) return ops.constant(Shape{count}, numbers[0]);

@@ -12,15 +12,15 @@
 
 namespace dtf::model {
 
-// The list at the key number.name, each within the range of `number`; of a key that isn't there
-// none. Mistakes, and a list of none or of more than `most`, go into the report.
+// Reads the list at the key number.name; empty if the key is absent. Reports a number outside the
+// range of `number`, and a list of none or of more than `most`.
 std::vector<double> readNumbers(const yaml::MapReader& settings, const yaml::Key& number,
                                 size_t most);
 
-// For a declaration, whose settings are bounded: of a long list the length and a checksum.
+// Returns the numbers for a model's text, which is bounded: length and checksum of a long list.
 std::string numbersText(const std::vector<double>& numbers);
 
-// float32 [count]. `numbers`: one for each, or one for all.
+// Adds a float32 [count]. `numbers`: one for each place, or one for all.
 graph::Output vectorOf(graph::Builder& ops, const std::vector<double>& numbers, int64_t count);
 
 }  // namespace dtf::model

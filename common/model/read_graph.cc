@@ -78,7 +78,7 @@ GraphSpec readGraphFile(const std::filesystem::path& path, Report& report) {
                  .data = {}};
   reader.boolean("soft_placement", spec.soft_placement);
   if (const YamlNode* const run = reader.find("run")) readRun(*run, ops, spec, report);
-  DTF_CHECK(!report.empty() || !ops.hasGaps());  // what is missing was told
+  DTF_CHECK(!report.empty() || !ops.hasGaps());  // gaps were reported
   report.throwIfAny();
   spec.graph = ops.takeGraph();
   spec.marks = ops.takeMarks();

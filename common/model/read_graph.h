@@ -1,7 +1,6 @@
 #pragma once
 
-// A graph that somebody wrote op by op, with the device of each: the low-level door.
-// common/api/USING.md describes the file.
+// Reads a graph file: a graph written op by op, with devices. common/api/USING.md describes it.
 
 #include <cstdint>
 #include <filesystem>
@@ -20,19 +19,18 @@ namespace dtf::model {
 
 // Value type.
 struct GraphSpec {
-  graph::Graph graph;                                    // devices as asked for
-  std::map<std::string, yaml::Mark, std::less<>> marks;  // where each node was written, by its name
-  std::vector<std::string> targets, fetches;             // of each step; they are there
+  graph::Graph graph;                                    // with the devices that the file asks for
+  std::map<std::string, yaml::Mark, std::less<>> marks;  // where the file has a node, by its name
+  std::vector<std::string> targets, fetches;             // of each step; all exist
   std::vector<GraphFeed> feeds;                          // likewise
-  std::optional<yaml::YamlNode> data;  // as train.data.train of a job; some feed is of it
+  std::optional<yaml::YamlNode> data;  // like train.data.train of a job; some feed uses it
   int64_t steps = 1;
-  uint64_t seed = 1;  // of the variables' first values and the order of the data
+  uint64_t seed = 1;  // of the initial values and the order of the data
   bool soft_placement = false;
 };
 
-// Errors: all mistakes, in compiler form, in one dtf::Error: what no file may say, and what no
-// graph can have, at the op's line, with the nearest name. Ops after a mistaken one are read as far
-// as they don't need it.
+// Errors: one dtf::Error with all mistakes of the keys and of the graph, in compiler form, at the
+// op's line, with the nearest name. Ops after a mistaken one are read unless they depend on it.
 GraphSpec readGraphFile(const std::filesystem::path& path, yaml::Report& report);
 
 }  // namespace dtf::model

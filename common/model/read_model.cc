@@ -103,9 +103,9 @@ LayerSpec readLayer(const yaml::Alternative& chosen, Report& report) {
   return layer;
 }
 
-// "dense", "dense_1" and so on, in order, past every name that the file gives. `words` are the
-// types as the file spells them: checkpoints of old files have variables of the old names. Both
-// spellings of a type count together, so that a file may be changed layer by layer.
+// Names the unnamed layers "dense", "dense_1" and so on, in order, skipping names in `taken`.
+// `words` are the types as the file spells them: checkpoints of old files have variables of the old
+// names. Both spellings of a type count together, so that a file may be changed layer by layer.
 void giveDefaultNames(std::vector<LayerSpec>& layers, const std::vector<std::string>& words,
                       std::set<std::string> taken) {
   DTF_CHECK(words.size() == layers.size());
@@ -120,7 +120,7 @@ void giveDefaultNames(std::vector<LayerSpec>& layers, const std::vector<std::str
   }
 }
 
-// `graph` in place of `layers`: a list of that one layer.
+// Returns `graph` as a list `layers` of that one layer.
 YamlNode listOf(const YamlNode& graph) {
   YamlNode layer, list;
   layer.kind = YamlNode::Kind::kMap;
@@ -132,7 +132,7 @@ YamlNode listOf(const YamlNode& graph) {
   return list;
 }
 
-// With `layers` as they are to be read: `blocks` put where they are used, `graph` made a layer.
+// Returns the map with `blocks` expanded in `layers`, and with `graph` as a layer.
 YamlNode withLayers(const YamlNode& node, Report& report) {
   YamlNode whole = node;
   const YamlNode* const blocks = node.find("blocks");

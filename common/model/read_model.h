@@ -1,6 +1,6 @@
 #pragma once
 
-// The tree of `model:` -> ModelSpec.
+// Reads `model:` into a ModelSpec.
 
 #include <string_view>
 #include <vector>
@@ -15,10 +15,10 @@ namespace dtf::model {
 // Mistakes go into the report; the result is only meaningful when there are none.
 ModelSpec readModel(const yaml::YamlNode& node, yaml::Report& report);
 
-// Whether the features name rows of a table: whole numbers, all the way from the file.
+// Whether a layer looks up the features as row numbers (see Layer).
 bool looksUpFeatures(const ModelSpec& model);
 
-// The list of layers that is the value of `key`, for layers that hold others.
+// Reads the list of layers at `key`, for layers that hold others.
 std::vector<LayerSpec> readLayers(const yaml::MapReader& reader, std::string_view key);
 
 extern const yaml::Table kModelTable;  // model:

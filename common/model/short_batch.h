@@ -1,7 +1,7 @@
 #pragma once
 
-// The graph of a batch that is short because an epoch ends there. It may have so few examples that
-// a batch norm learns nothing from them, which is a mistake of the file in whole batches alone.
+// The training graph of an epoch's short last batch. It may have one number for each channel of a
+// batch norm, which is an error only in whole batches.
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace dtf::model {
 
-// As buildTrainingGraph().
+// Like buildTrainingGraph().
 ModelGraph buildShortTrainingGraph(const ModelSpec& model, int64_t batch_size,
                                    TableGradient table_gradient);
 

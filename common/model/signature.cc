@@ -22,7 +22,7 @@ using Tensors = std::vector<SignatureTensor>;
 
 constexpr std::string_view kSignatureNames[] = {"predict", "evaluate", "train"};
 
-// The examples, by the names that signature.h gives.
+// Adds the inputs of the examples, named as in signature.h.
 void addExamples(const ModelSpec& spec, const ModelGraph& model, Tensors& tensors) {
   if (!spec.features_are_categories) tensors.push_back({Role::kInput, "features", model.features});
   for (size_t i = 0; i < model.categories.size(); ++i)
@@ -63,7 +63,7 @@ Signature evaluate(const ModelSpec& spec, int64_t batch_size) {
   return {std::move(model.graph), std::move(tensors)};
 }
 
-// As the ps would: momentum * average + (1 - momentum) * what the batch says.
+// Returns the ps's update: momentum * average + (1 - momentum) * statistic.
 Output nextAverage(graph::Builder& ops, const ModelVariable& variable) {
   DTF_CHECK(variable.momentum && variable.gradient);
   return ops.add(ops.scale(variable.value, *variable.momentum),
@@ -85,7 +85,7 @@ Signature train(const ModelSpec& spec, int64_t batch_size) {
       tensors.push_back({Role::kOutput, "gradient/" + name, *variable.gradient});
   }
   addVariables(model, tensors);
-  // A parameter server's optimizer updates in its own way; here the caller does.
+  // Leaves out the updates by the ps's optimizer: the caller has its own.
   graph::GraphCopy copy(model.graph);
   for (const Node& node : model.graph.nodes())
     if (!graph::appliesGradient(node)) copy.add(node);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a model computes, by name, as TensorFlow's saved models have it: for programs that run it in
-// sessions of their own.
+// Named functions of a model, like the signatures of TensorFlow's saved models, for programs that
+// run it in sessions of their own.
 
 #include <cstdint>
 #include <string>
@@ -21,19 +21,19 @@ struct SignatureTensor {
 
 // Value type.
 struct Signature {
-  graph::Graph graph;  // nothing in it asks for a device but what the model's file says
+  graph::Graph graph;  // ops have a device only if the model's file names it
   std::vector<SignatureTensor> tensors;
 };
 
-//   predict   features -> outputs: as outputName() says; logits, the last layer's
-//   evaluate  features, labels -> loss, logits; accuracy, where the model asks for it
-//   train     features, labels; random_key, where there is dropout (ModelGraph::random_key) ->
-//             loss, and for each variable W gradient/W, that of the loss; for a moving average A
-//             next/A in its place: the value that the step gives it
-// Where the data have categories each is an input, too: "categories/NAME"; where they have nothing
-// else there are no features. Each with all variables of the model, by their names. Who trains
-// updates them by ops of his own.
-// Errors: kBadConfig for a name that there isn't, with the nearest; those of buildTrainingGraph().
+//   predict   features -> outputs: see outputName(); logits, the last layer's
+//   evaluate  features, labels -> loss, logits; accuracy, if the model has that metric
+//   train     features, labels; random_key, if there is dropout (ModelGraph::random_key) -> loss;
+//             gradient/W of the loss for each variable W; for a moving average A its next value,
+//             next/A
+// The categories of the data are inputs "categories/NAME"; where they serve as features, there is
+// no input "features". All variables of the model are there by name; the caller trains them with
+// ops of its own.
+// Errors: kBadConfig for an unknown name, with the nearest; the errors of buildTrainingGraph().
 Signature buildSignature(const ModelSpec& model, std::string_view name, int64_t batch_size);
 
 }  // namespace dtf::model

@@ -1,6 +1,6 @@
 #pragma once
 
-// NumPy's file format of one array, version 1.0: what stands before its bytes.
+// The header of NumPy's file format of one array, version 1.0.
 
 #include <string>
 
@@ -9,8 +9,8 @@
 
 namespace dtf::model_files {
 
-// Magic, version and the dictionary of a row-major little-endian array, padded so that the data
-// begin at a multiple of 64. The array's bytes follow.
+// Returns magic, version and the dictionary of a row-major little-endian array, padded so that the
+// array's bytes, which follow, begin at a multiple of 64.
 std::string npyHeader(DType dtype, const Shape& shape);
 
 }  // namespace dtf::model_files

@@ -61,7 +61,7 @@ class OnnxExport {
   }
 
  private:
-  // By the names of model/signature.h; those that the outputs depend on.
+  // Returns the inputs that the outputs depend on, named as in model/signature.h.
   std::vector<std::pair<std::string, Output>> inputs() const {
     std::vector<std::pair<std::string, Output>> inputs;
     if (!trained_.model.features_are_categories)
@@ -73,7 +73,7 @@ class OnnxExport {
     return inputs;
   }
 
-  // The node and what it depends on. Inputs are always older.
+  // Adds the node and all that it depends on. Inputs have smaller ids.
   void need(NodeId last) {
     needed_.insert(last);
     for (auto id = needed_.rbegin(); id != needed_.rend(); ++id)
@@ -91,7 +91,7 @@ class OnnxExport {
     }
   }
 
-  // A constant, and several in a row, count as weights: a norm without a trained scale reads them.
+  // Treats constants, and a Concat of them, as weights: a norm without a trained scale reads them.
   void foldConstants() {
     for (const Node& node : graph_.nodes()) {
       const Output output{node.id, 0};
@@ -111,7 +111,7 @@ class OnnxExport {
     }
   }
 
-  // Not what is as long as the batch, which has no size yet.
+  // A constant as long as the batch can't be folded: that size is open.
   bool canFold(const Node& node) const {
     const graph::TensorSpec& spec = graph_.spec({node.id, 0});
     if (spec.dtype != DType::kFloat32 || (spec.shape.rank() > 0 && spec.shape.dim(0) == kAnyBatch))
@@ -127,7 +127,8 @@ class OnnxExport {
            node.op != "Variable";
   }
 
-  // Before any is converted: what stops that may be an operation that the layer could do without.
+  // Runs before convert(), which might fail at another op and hide that the layer has no
+  // conversion.
   void refuseUnknown() const {
     for (const Node& node : graph_.nodes()) {
       if (!isDue(node) || canConvert(node)) continue;
@@ -151,7 +152,7 @@ class OnnxExport {
     }
   }
 
-  // The only reader of `node`, where that adds a variable to it.
+  // Returns the only reader of `node` if that adds a variable to it, else null.
   const Node* biasOf(const Node& node) const {
     if (!takesBias(node) || built_.model.logits.node == node.id) return nullptr;
     const Node* reader = nullptr;
@@ -169,7 +170,7 @@ class OnnxExport {
     return adds ? reader : nullptr;
   }
 
-  // The innermost one that made the node; null: none did.
+  // Returns the innermost layer that made the node; null: none did.
   const model::AddedLayer* layerOf(const Node& node) const {
     const model::AddedLayer* found = nullptr;
     for (const model::AddedLayer& layer : built_.model.layers) {
@@ -195,7 +196,7 @@ class OnnxExport {
   const TrainedModel& trained_;
   const model::InferenceGraph built_;
   const graph::Graph& graph_;
-  std::list<std::vector<float>> folded_;  // what weights of constants view
+  std::list<std::vector<float>> folded_;  // the values of constant weights
   OnnxValues values_;
   std::set<NodeId> needed_;
   std::set<NodeId> done_;

@@ -54,7 +54,7 @@ void same(OnnxValues& values, const Node& node, std::string_view op,
   values.add(outputOf(node), layout, op, inputsIn(values, layout, node), attributes);
 }
 
-// The ops of ONNX that mean the same and have no settings.
+// The ops that ONNX has with the same meaning and without settings.
 void convertAlike(OnnxValues& values, const Node& node, const Node*) {
   same(values, node, node.op == "AddN" ? "Sum" : std::string_view(node.op));
 }
@@ -173,7 +173,7 @@ void convertLayerNorm(OnnxValues& values, const Node& node, const Node*) {
              inputsIn(values, Layout::kRows, node), attributes);
 }
 
-// With means and variances that are known it is one factor and one summand for each channel.
+// With constant mean and variance it is one factor and one summand for each channel.
 void convertBatchNorm(OnnxValues& values, const Node& node, const Node*) {
   const double epsilon = node.attribute<double>("epsilon");
   const Weight& scale = weightOf(values, node.inputs[1], "the scale");
@@ -214,7 +214,7 @@ void convertConcat(OnnxValues& values, const Node& node, const Node*) {
   values.add(outputOf(node), layout, "Concat", inputsIn(values, layout, node), {&attribute, 1});
 }
 
-// The first dimension stays as it is, 0 to ONNX, or is what is left, -1.
+// The first dimension is the input's, 0 to ONNX, or inferred, -1.
 void convertReshape(OnnxValues& values, const Node& node, const Node*) {
   const Output x = node.inputs[0];
   const Shape& before = values.shapeOf(x);
@@ -228,7 +228,7 @@ void convertReshape(OnnxValues& values, const Node& node, const Node*) {
     failOp("it puts several examples into one");
   Ints dims = after.dims();
   dims[0] = before.dim(0) == after.dim(0) ? 0 : -1;  // -1: each example has several rows, or had
-  // Of one position, or one channel, both orders are the same.
+  // With one position, or one channel, both orders are the same.
   const bool alike =
       values.isImages(x) && (before.dim(1) * before.dim(2) == 1 || before.dim(3) == 1);
   const std::string from = values.in(alike ? Layout::kImages : Layout::kRows, x);
@@ -270,7 +270,7 @@ void convertGather(OnnxValues& values, const Node& node, const Node*) {
              Names{values.in(Layout::kRows, node.inputs[0]), indices}, {&axis, 1});
 }
 
-// Of opset 17 the axes of a mean are an attribute, those of a sum an input.
+// In opset 17 the axes of ReduceMean are an attribute, but of ReduceSum an input.
 void convertReduction(OnnxValues& values, const Node& node, const Node*) {
   const Ints& axes = node.attribute<Shape>("axes").dims();
   if (axes.empty() || axes[0] == 0) failOp("it makes one of the examples of a batch");

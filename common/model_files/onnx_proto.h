@@ -1,8 +1,7 @@
 #pragma once
 
-// The messages of onnx.proto that a model is made of, written one after another. Field numbers are
-// those of ONNX's IR version 8; no shape is inferred here, and nothing is checked against an
-// operator.
+// Writes the messages of onnx.proto that make up a model, with the field numbers of ONNX's IR
+// version 8. It infers no shape, and doesn't check nodes against their operators.
 
 #include <cstdint>
 #include <map>
@@ -43,7 +42,7 @@ class OnnxProto {
                    std::span<const float> values);
   void addConstant(const std::string& name, std::span<const int64_t> values);  // of one dimension
 
-  // The whole file; call it once, last.
+  // Returns the whole file; call it once, last.
   // Errors: kCannotWrite when it is larger than protobuf allows, 2 GiB.
   std::string finish(const std::string& name, std::span<const OnnxValue> inputs,
                      std::span<const OnnxValue> outputs,

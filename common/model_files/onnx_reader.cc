@@ -1,5 +1,5 @@
-// parseOnnxWeights(): of onnx.proto only what names, holds and uses an initializer, and who wrote
-// it.
+// parseOnnxWeights(): reads only the parts of onnx.proto that name, hold or use an initializer, or
+// name the writer.
 
 #include <fmt/core.h>
 
@@ -39,8 +39,8 @@ constexpr uint32_t kInTensorDims = 1, kInTensorType = 2, kInTensorFloats = 4, kI
 constexpr int64_t kOnnxFloat = 1;
 constexpr size_t kDimsMax = 8, kImageDims = 4, kNodeNamesMax = 65536;
 // An entry of a graph (a node, an initializer, an input) has a name, and a type or an output: it
-// has no fewer bytes in a file. In memory it has a hundred and more, so a file of empty ones is
-// refused while it is read.
+// takes at least so many bytes of a file. In memory it takes a hundred and more, so a file of empty
+// entries is rejected while it is read.
 constexpr size_t kEntryBytesMin = 8, kEntriesMax = size_t{1} << 20;
 
 std::string textOf(protozero::data_view view) {
@@ -136,7 +136,7 @@ class OnnxWeights {
     inputs_.emplace_back(std::move(name), std::move(dims));
   }
 
-  // 0: a dimension without a number.
+  // Returns 0 for a dimension without a number.
   static std::vector<int64_t> dimsOf(pbf_reader type) {
     std::vector<int64_t> dims;
     if (!type.next(kInTypeTensor, kBytes)) return dims;
@@ -214,7 +214,7 @@ class OnnxWeights {
     if (name == "perm") node.perm = std::move(wholes);
   }
 
-  // Which weights are turned, and what they read.
+  // Finds how the nodes use each weight.
   void followNodes() {
     std::set<std::string> weights, images;
     for (const RawTensor& tensor : tensors_) weights.insert(tensor.name);
@@ -323,9 +323,9 @@ class OnnxWeights {
   std::string signature_;
   bool own_ = false;  // dtf wrote it
   std::vector<OnnxNode> nodes_;
-  std::vector<std::pair<std::string, std::vector<int64_t>>> inputs_;  // their sizes
+  std::vector<std::pair<std::string, std::vector<int64_t>>> inputs_;  // with their sizes
   std::vector<RawTensor> tensors_;
-  std::vector<int64_t> input_;  // of an example, where it has three sizes
+  std::vector<int64_t> input_;  // the sizes of an example if it has three
   std::map<std::string, OnnxUse> uses_;
 };
 

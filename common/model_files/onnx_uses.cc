@@ -8,13 +8,13 @@ namespace dtf::model_files {
 
 namespace {
 
-// What is known of the order in which a tensor's numbers lie.
+// The known order of a tensor's numbers.
 enum class Numbers : uint8_t {
   kUnknown,
-  kInput,          // the model's input as it is fed, whichever order that is
+  kInput,          // the model's input, in either order
   kChannelsFirst,  // images
   kChannelsLast,
-  kChannelRows,  // such images, flattened
+  kChannelRows,  // channels-first images, flattened
   kRowsAsDtf,
   kInputRows,
 };
@@ -23,7 +23,7 @@ bool isOneOf(std::string_view op, std::initializer_list<std::string_view> ops) {
   return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 
-// They change numbers, and leave them where they are.
+// Whether the op leaves the numbers in their places.
 bool keepsPlaces(std::string_view op) {
   return isOneOf(op, {"Abs",       "Add",      "BatchNormalization",
                       "Cast",      "Celu",     "Clip",
@@ -37,7 +37,7 @@ bool keepsPlaces(std::string_view op) {
                       "Sum",       "Tanh"});
 }
 
-// They read images of channels first and give such.
+// Whether the op reads and returns images with channels first.
 bool isOfImages(std::string_view op) {
   return isOneOf(op, {"AveragePool", "Conv", "ConvTranspose", "GlobalAveragePool", "GlobalMaxPool",
                       "InstanceNormalization", "LRN", "LpPool", "MaxPool", "Resize", "Upsample"});
@@ -60,7 +60,7 @@ WeightLayout layoutOfRows(Numbers read) {
   return WeightLayout::kUnknownRows;
 }
 
-// What the last part of a name says, and what comes before it: "fc." and "bias".
+// Splits a name before its last part: "fc." and "bias".
 std::pair<std::string_view, std::string_view> parted(std::string_view name) {
   const size_t at = name.find_last_of("./");
   return at == std::string_view::npos ? std::pair{std::string_view(), name}
@@ -137,7 +137,7 @@ class Uses {
     if (node.inputs.size() > 2) note(node.inputs[2], {.layout = WeightLayout::kChannelRows});
   }
 
-  // A product and its bias: the bias keeps its name where an exporter gives the matrix a number.
+  // Names a matrix after its bias where the exporter gives it only a number.
   void noteSum(const OnnxNode& node) {
     for (const size_t i : {0, 1}) {
       const std::string& bias = node.inputs[1 - i];
@@ -165,7 +165,7 @@ class Uses {
     return Numbers::kUnknown;
   }
 
-  // Of several inputs what they agree on. Weights and constants have no say.
+  // Returns the order on which all inputs agree. Weights and constants don't count.
   Numbers joined(const OnnxNode& node) const {
     std::optional<Numbers> all;
     for (const std::string& input : node.inputs) {

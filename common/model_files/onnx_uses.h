@@ -1,8 +1,8 @@
 #pragma once
 
-// How the nodes of an ONNX model use its weights: what is turned, and in which order the rows of a
-// matrix read an image that was flattened before it. ONNX's images are [batch, channels, height,
-// width]; a Transpose may have made others of them.
+// How the nodes of an ONNX model use its weights: whether they are turned, and in which order the
+// rows of a matrix read a flattened image. ONNX's images are [batch, channels, height, width],
+// unless a Transpose has turned them.
 
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace dtf::model_files {
 
-// Of a node what its use of weights depends on. Value type.
+// The parts of a node that decide how it uses weights. Value type.
 struct OnnxNode {
   std::string op;
   std::vector<std::string> inputs, outputs;
@@ -29,14 +29,14 @@ struct OnnxNode {
 struct OnnxUse {
   enum class Turn : uint8_t { kNone, kFilter, kTransposed } turn = Turn::kNone;
   WeightLayout layout = WeightLayout::kUnknown;
-  std::string name;     // which says more than the weight's own; else empty
+  std::string name;     // more telling than the weight's own; else empty
   std::string refused;  // why it can't be used; else empty
   bool operator==(const OnnxUse&) const = default;
 };
 
-// Of each of `weights`, the graph's initializers, that a node uses in a way that is known. `nodes`
-// are in the order of the file, in which each comes after those that it reads; `inputs` are those
-// of the graph that have four dimensions. A weight that is used in two ways is refused.
+// Returns the use of each of `weights`, the graph's initializers, that a node uses in a known way.
+// `nodes` are in the order of the file, each after the nodes that it reads; `inputs` are the
+// graph's inputs of four dimensions. A weight with two different uses is refused.
 std::map<std::string, OnnxUse> onnxUses(std::span<const OnnxNode> nodes,
                                         const std::set<std::string>& weights,
                                         const std::set<std::string>& inputs);

@@ -1,8 +1,9 @@
 #pragma once
 
-// The tensors of a model on their way to ONNX. dtf's images are [batch, height, width, channels];
-// ONNX's convolutions and poolings want [batch, channels, height, width]. Each tensor is made in
-// the order in which it falls, and transposed when, and only when, somebody needs the other.
+// The tensors of a model during its conversion to ONNX. dtf's images are [batch, height, width,
+// channels]; ONNX's convolutions and poolings read [batch, channels, height, width]. Each tensor
+// keeps the order of the node that computes it, and is transposed only when a node needs the other
+// order.
 
 #include <map>
 #include <string>
@@ -13,12 +14,12 @@
 
 namespace dtf::model_files {
 
-// Stands for the batch, whose size is open: no other dimension is likely to be equal to it.
+// Stands for the batch, whose size is open: no other dimension is likely to equal it.
 inline constexpr int64_t kAnyBatch = 7919;
 
 enum class Layout { kRows, kImages };  // channels last, as in the graph; channels first
 
-// What a variable, or a constant made of one, holds. A view.
+// The values of a variable or constant. A view.
 struct Weight {
   std::string name;
   Shape shape;
@@ -40,13 +41,14 @@ class OnnxValues {
   void setWeight(graph::Output x, Weight weight) {
     weights_.insert_or_assign(x, std::move(weight));
   }
-  // nullptr: it depends on the input.
+  // Returns nullptr if `x` depends on the input.
   const Weight* weight(graph::Output x) const;
 
-  // The name of `x` in that layout; made when it isn't there yet. kImages is for four dimensions.
+  // Returns the name of `x` in that layout; transposes it if needed. kImages requires four
+  // dimensions.
   std::string in(Layout layout, graph::Output x);
-  bool isImages(graph::Output x) const;  // there already, channels first
-  // kImages where one of them is there like that and all have four dimensions.
+  bool isImages(graph::Output x) const;  // it exists with channels first
+  // Returns kImages if one of them exists so, and all have four dimensions and are no weights.
   Layout layoutFor(std::span<const graph::Output> all) const;
 
   // Adds a node; its output is `y` in that layout, or has a name of its own.
@@ -54,7 +56,7 @@ class OnnxValues {
            std::span<const OnnxAttribute> attributes = {});
   std::string add(std::string_view op, std::span<const std::string> inputs,
                   std::span<const OnnxAttribute> attributes = {});
-  // `y` is what has that name already.
+  // Declares `y` to be the existing tensor `name`.
   void alias(graph::Output y, Layout layout, const std::string& name);
 
   std::string constant(std::string_view name, std::span<const int64_t> dims,

@@ -14,10 +14,10 @@ namespace {
 using graph::Node;
 using graph::Output;
 
-// Stands for the batch: no other dimension is likely to be equal to it.
+// Stands for the batch: no other dimension is likely to equal it.
 constexpr int64_t kBatchOfAny = 7919;
 
-// One position, or one channel: by height, width, channel is by channel, height, width.
+// Whether both orders are the same: of images of one position, or one channel.
 bool bothOrders(const Shape& images) {
   return images.dim(1) * images.dim(2) == 1 || images.dim(3) == 1;
 }
@@ -32,7 +32,7 @@ std::vector<int64_t> channelsFirstRows(const Shape& images) {
   return rows;
 }
 
-// Follows the order of the numbers through the graph that makes predictions.
+// Tracks the order of the numbers through the graph that makes predictions.
 class RowOrders {
  public:
   explicit RowOrders(const model::ModelGraph& model) : graph_(model.graph) {
@@ -57,7 +57,7 @@ class RowOrders {
     orders_[at] = orderOf(node);
   }
 
-  // What reads channels as the last dimension must find them there in any program.
+  // MatMul, Conv2D and LayerNorm read the last dimension as channels in any program.
   bool makesLines(const Node& node) const {
     if (node.inputs.empty() || node.op == "MatMul" || node.op == "Conv2D" || node.op == "LayerNorm")
       return false;
@@ -90,7 +90,7 @@ class RowOrders {
     return {.known = order == RowOrder{} && !images, .channels_first = {}};
   }
 
-  // What inputs of the same shape agree on; those that are smaller are spread over it.
+  // Returns the order on which inputs of the first one's shape agree; smaller ones are broadcast.
   RowOrder joined(const Node& node) const {
     const Shape& first = shape(node.inputs[0]);
     for (const Output input : node.inputs)
@@ -99,7 +99,7 @@ class RowOrders {
     return of(node.inputs[0]);
   }
 
-  // Flattened images one after another.
+  // Returns the order of flattened images one after another.
   RowOrder concatenated(const Node& node) const {
     RowOrder all;
     bool alike = true;
@@ -126,33 +126,33 @@ class RowOrders {
     const RowOrder unknown{.known = false, .channels_first = {}};
     if (!order.known || from == to || from.rank() == 0 || to.rank() == 0) return order;
     if (!order.channels_first.empty()) return unknown;
-    // Of the same channels, position by position.
+    // The channels stay the last dimension.
     if (from.dim(from.rank() - 1) == to.dim(to.rank() - 1)) return {};
     if (lines(x)) return unknown;
     if (from.rank() == 4 && !bothOrders(from)) {
       if (to.rank() != 2 || to.dim(0) != from.dim(0)) return unknown;
       return {.known = true, .channels_first = channelsFirstRows(from)};
     }
-    // An image that is made of numbers which another program would take as channels, height, width.
+    // An image made of learned numbers: another program would read them as channels, height, width.
     if (to.rank() >= 4 && learned(x) && !(to.rank() == 4 && bothOrders(to))) return unknown;
     return {};
   }
 
   const graph::Graph& graph_;
   std::vector<RowOrder> orders_;  // by node
-  // By node: the positions of an image in other dimensions than its own, each with its channels.
-  // Another program may have them as [channels, positions], and flatten them so.
+  // By node: whether it holds an image's positions, each with its channels, in other dimensions
+  // than height and width. Another program may have [channels, positions], and flatten that.
   std::vector<bool> lines_;
   std::vector<bool> learned_;  // by node: it depends on a variable
 };
 
-// The variable behind the input of an operation: a depthwise filter is reshaped before.
+// Returns the variable that an op reads: a depthwise filter is reshaped before.
 Output variableBehind(const graph::Graph& graph, Output x) {
   const Node& node = graph.node(x.node);
   return node.op == "Reshape" ? node.inputs[0] : x;
 }
 
-// Its inputs that are weights, with their use.
+// Returns the node's inputs that are weights, with their use.
 std::vector<std::pair<Output, WeightUse>> weightsOf(const graph::Graph& graph, const Node& node) {
   const std::vector<Output>& inputs = node.inputs;
   if (node.op == "MatMul") return {{inputs[1], WeightUse::kMatrix}};

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a model's variables are to its layers: what has to be known of one before numbers of another
-// program, whose matrices, filters and images lie otherwise, can become its values.
+// How a model's layers use its variables, which must be known to import values from programs with
+// another order of matrices, filters and images.
 
 #include <cstdint>
 #include <string>
@@ -13,24 +13,23 @@
 namespace dtf::model_files {
 
 enum class WeightUse : uint8_t {
-  kVector,  // of one dimension, whatever reads it
+  kVector,  // of one dimension
   kMatrix,  // [inputs, units], of a product
   kFilter,  // [height, width, channels, filters], of a convolution
   kTable,   // of rows that are looked up
   kOther,
 };
 
-// In which order a variable's first dimension meets the numbers of a flattened image, where it
-// does.
+// The order in which the rows of a variable read a flattened image, if they do.
 struct RowOrder {
   bool known = true;  // false: reshaped in a way that other programs needn't share
-  // For each row of dtf, which goes by height, width, channel: the row's place where they go by
-  // channel, height, width. Empty: both are the same.
+  // For each row, in dtf's order height, width, channel: its place in the order channel, height,
+  // width. Empty: both are the same.
   std::vector<int64_t> channels_first;
   bool operator==(const RowOrder&) const = default;
 };
 
-// A variable that looks for its values.
+// A variable to import values for.
 struct WantedWeights {
   std::string name;
   Shape shape;
@@ -44,7 +43,7 @@ struct WantedModel {
   std::vector<WantedWeights> variables;  // in the order of the model
 };
 
-// Errors: as model::buildEvaluationGraph().
+// Errors: see model::buildEvaluationGraph().
 WantedModel wantedWeights(const model::ModelSpec& model);
 
 }  // namespace dtf::model_files

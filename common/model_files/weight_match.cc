@@ -17,7 +17,7 @@ namespace dtf::model_files {
 
 namespace {
 
-// How programs call what dtf calls "weights"; the variable that the model has decides.
+// Words of other programs and of dtf; the model's variable decides between several.
 constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"weight", "weights"},
     {"kernel", "weights"},
@@ -46,7 +46,7 @@ bool sameName(std::string name, std::string_view variable) {
          });
 }
 
-// A filter of each channel alone may have its channels and multiples in one dimension.
+// A depthwise filter may have its channels and multiples in one dimension.
 bool fits(const Shape& held, const Shape& wanted, bool is_depthwise) {
   if (held == wanted) return true;
   return is_depthwise && held.rank() == 4 && wanted.rank() == 4 && held.dim(0) == wanted.dim(0) &&
@@ -57,14 +57,14 @@ Shape transposedShape(const Shape& matrix) {
   return {matrix.dim(1), matrix.dim(0)};
 }
 
-// One tensor on its way to the variable that has its name.
+// Turns one tensor into the variable of its name.
 class Turning {
  public:
   Turning(const FoundTensor& tensor, const WantedWeights& wanted, const WantedModel& model,
           const std::vector<int64_t>& input)
       : tensor_(tensor), wanted_(wanted), model_(model), input_(input) {}
 
-  // Sets `value` and `from`; else says why not.
+  // Sets `value` and `from`, or returns why it can't.
   std::optional<std::string> run(MatchedWeights& to) const {
     const bool by_use = wanted_.use == WeightUse::kMatrix || wanted_.use == WeightUse::kFilter;
     if (tensor_.layout == WeightLayout::kUnknown && by_use)
@@ -112,11 +112,11 @@ class Turning {
                             tensor_.name, tensor_.value.shape().str(), why, wanted_.name));
   }
 
-  // Whether the rows go by channel, height, width, and dtf's otherwise.
+  // Whether the rows are ordered by channel, height, width, and dtf's otherwise.
   bool rowsDiffer() const {
     if (tensor_.layout == WeightLayout::kDtf) return false;
     if (!wanted_.rows.known)
-      fail(fmt::format("what {} reads was reshaped to or from an image, and not flattened",
+      fail(fmt::format("the input of {} was reshaped to or from an image, and not flattened",
                        wanted_.name));
     if (wanted_.rows.channels_first.empty()) return false;
     switch (tensor_.layout) {
@@ -130,7 +130,7 @@ class Turning {
     }
   }
 
-  // Of an ONNX model that flattens its input: from the sizes that both give.
+  // For an ONNX model that flattens its input: compares the sizes of the input in both models.
   bool inputIsChannelsFirst() const {
     const std::vector<int64_t>& own = model_.input_shape;
     const bool last = own.size() == 3 && input_ == own;

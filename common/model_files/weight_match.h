@@ -1,6 +1,6 @@
 #pragma once
 
-// Which tensor of a file is which variable of a model, with its numbers in dtf's order.
+// Matches the tensors of a file with a model's variables, and brings their numbers to dtf's order.
 
 #include <optional>
 #include <string>
@@ -18,18 +18,18 @@ struct MatchedWeights {
 };
 
 struct WeightMatch {
-  std::vector<std::optional<MatchedWeights>> found;  // for each that is wanted
-  std::vector<std::string> unused;                   // "fc/weight [10]: there is no such variable"
+  std::vector<std::optional<MatchedWeights>> found;  // for each wanted variable
+  std::vector<std::string> unused;                   // "fc/w [10]: the model has no such variable"
 };
 
-// By name and shape. Names that differ only in how programs write them are the same:
-// "conv1.weight", "conv1/kernel" and "conv1/weights"; "conv1.bias" and "conv1/biases"; of norms
+// Matches by name and shape. Names that programs only write differently are the same:
+// "conv1.weight", "conv1/kernel" and "conv1/weights"; "conv1.bias" and "conv1/biases"; in norms
 // "bn.weight" and "bn/gamma", "bn.bias" and "bn/beta", "bn.running_mean" and "bn/moving_mean",
-// "bn.running_var" and "bn/moving_variance"; of residual layers "downsample" and "shortcut". The
-// filter of a depthwise convolution may be [height, width, 1, channels * multiplier]. What lies
-// otherwise than dtf's is turned.
-// Errors: kBadConfig naming the tensor where it can't be known how its rows go, and a variable
-// whose tensor is there, but isn't read.
+// "bn.running_var" and "bn/moving_variance"; in residual layers "downsample" and "shortcut". The
+// filter of a depthwise convolution may be [height, width, 1, channels * multiplier]. Tensors in
+// another order are turned.
+// Errors: kBadConfig naming a tensor if the order of its rows can't be known, and a variable if its
+// tensor can't be read.
 WeightMatch matchWeights(const WantedModel& wanted, const FoundWeights& weights);
 
 }  // namespace dtf::model_files

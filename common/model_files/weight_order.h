@@ -10,11 +10,11 @@
 
 namespace dtf::model_files {
 
-// `filter` has four dimensions, [height, width, channels, filters] (DTF_CHECK).
+// Turn a filter, which has four dimensions, [height, width, channels, filters] (DTF_CHECK).
 Shape channelsFirst(const Shape& filter);
 std::vector<float> channelsFirst(const Shape& filter, std::span<const float> values);
 
-// And back: `filter` is [filters, channels, height, width].
+// Turn it back: `filter` is [filters, channels, height, width].
 Shape channelsLast(const Shape& filter);
 std::vector<float> channelsLast(const Shape& filter, std::span<const float> values);
 

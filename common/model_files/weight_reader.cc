@@ -30,12 +30,12 @@ constexpr uint64_t kOnnxBytesMax = std::numeric_limits<int32_t>::max();  // prot
 constexpr uint64_t kMetadataBytesMax = 16 << 20;
 constexpr std::string_view kMetadata = "metadata.json";
 
-// PyTorch counts its batches; nothing of dtf does.
+// Whether it is PyTorch's counter of batches, which dtf lacks.
 bool isOfNoUse(std::string_view name, std::optional<WeightLayout> stated) {
   return stated == WeightLayout::kPyTorch && name.ends_with("num_batches_tracked");
 }
 
-// How the tensors of a file without nodes lie: as it says itself, or as the caller does.
+// Sets the layout of tensors in a file without nodes: the file's own, else the caller's.
 void setLayout(FoundWeights& found, bool own, std::optional<WeightLayout> stated,
                const std::filesystem::path& file) {
   if (own && stated == WeightLayout::kPyTorch)
@@ -57,7 +57,7 @@ void setLayout(FoundWeights& found, bool own, std::optional<WeightLayout> stated
   }
 }
 
-// Types of safetensors.
+// Whether it is a floating-point type of safetensors.
 bool isFloat(std::string_view type) {
   return type == "F16" || type == "BF16" || type == "F32" || type == "F64";
 }
@@ -113,7 +113,7 @@ FoundWeights readSafetensors(const std::filesystem::path& path,
   return found;
 }
 
-// Of an archive that dtf wrote; null: of another one.
+// Returns the metadata of an archive that dtf wrote; null for another one.
 Json metadataOf(const data::ZipArchive& archive) {
   const std::vector<std::string> names = archive.names();
   if (std::find(names.begin(), names.end(), kMetadata) == names.end()) return {};
@@ -161,7 +161,7 @@ FoundWeights readNpz(const std::filesystem::path& path, std::optional<WeightLayo
   return found;
 }
 
-// Returns what `read` does; of a file that can't be read and is of another kind, the error is that.
+// Returns read(); for a file that is of another kind, the error names that kind.
 template <class Read>
 FoundWeights orKindOf(const std::filesystem::path& file, std::string_view expected,
                       const Read& read) {
@@ -174,7 +174,7 @@ FoundWeights orKindOf(const std::filesystem::path& file, std::string_view expect
     const size_t held = source.read(first.data(), first.size());
     const std::string kind =
         source.packed() ? "a file packed by gzip" : data::knownKind(std::span(first).first(held));
-    // The header of safetensors, whose size may look like a magic number.
+    // A header of safetensors: its size may look like a magic number.
     const bool is_safetensors = held > 8 && first[8] == '{';
     if (kind.empty() || is_safetensors) throw;
     throw Error(ErrorCode::kBadData,
@@ -186,7 +186,7 @@ FoundWeights orKindOf(const std::filesystem::path& file, std::string_view expect
 
 FoundWeights readWeights(const std::filesystem::path& file, std::optional<WeightLayout> stated) {
   DTF_CHECK(!stated || *stated == WeightLayout::kDtf || *stated == WeightLayout::kPyTorch);
-  // A pipe or a device would keep its reader waiting.
+  // A pipe or a device would block its reader.
   std::error_code gone;
   const std::filesystem::file_type type = std::filesystem::status(file, gone).type();
   if (type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found)

@@ -1,9 +1,9 @@
 #pragma once
 
-// The tensors in a file of weights that another program wrote, to start from.
+// Reads the tensors of a file of weights that another program wrote, to start from.
 //
-// Files are untrusted: sizes are compared with what the file holds before memory is taken for them.
-// How the weights lie is stated by the file or by the caller, and never guessed.
+// Files are untrusted: sizes are compared with the file's size before memory is allocated. The file
+// or the caller states the layout of the weights; it is never guessed.
 
 #include <filesystem>
 #include <optional>
@@ -24,7 +24,7 @@ struct FoundTensor {
   bool turned = false;  // it lay in another order in the file
 };
 
-// One that isn't read. Value type.
+// A tensor that isn't read. Value type.
 struct SkippedTensor {
   std::string name;
   std::string why;  // "its type is I64, and F16, BF16, F32 and F64 are read"
@@ -33,23 +33,23 @@ struct SkippedTensor {
 struct FoundWeights {
   std::vector<FoundTensor> tensors;
   std::vector<SkippedTensor> skipped;
-  std::vector<int64_t> input;  // of ONNX: the sizes of an example, where it has three
+  std::vector<int64_t> input;  // ONNX: the sizes of an example if it has three
   std::string signature;       // TrainedModel::signature of a file that dtf wrote
 };
 
-// By the ending: .safetensors, .npz or .onnx. `stated` is kDtf or kPyTorch (DTF_CHECK); what dtf
-// exported and ONNX need no statement.
+// Reads a file by its ending: .safetensors, .npz or .onnx. `stated` is kDtf or kPyTorch
+// (DTF_CHECK); files of dtf need none, and ONNX files permit none.
 // Blocks: on the disk.
-// Errors: kUsage for another ending, for matrices and filters of which neither the file nor
-// `stated` says how they lie, and where both say different things; kBadData naming the file, and
-// the tensor where it is one's fault; kPermission.
+// Errors: kUsage for another ending, for matrices and filters if neither the file nor `stated`
+// gives their layout, and if `stated` contradicts the file; kBadData naming the file, and the
+// tensor if it is at fault; kPermission.
 FoundWeights readWeights(const std::filesystem::path& file,
                          std::optional<WeightLayout> stated = std::nullopt);
 
-// The initializers of an ONNX model. The filters of a Conv are turned to [height, width, channels,
-// filters], the matrix of a Gemm with transB to [inputs, outputs]. The matrix that exporters call
-// "onnx::MatMul_7" has the name that goes with its bias: "fc.weight" for "fc.bias". `name` is what
-// messages call the file.
+// Returns the initializers of an ONNX model. The filters of a Conv are turned to [height, width,
+// channels, filters], the matrix of a Gemm with transB to [inputs, outputs]. A matrix that
+// exporters call "onnx::MatMul_7" is named after its bias: "fc.weight" for "fc.bias". `name` is the
+// file, for messages.
 // Errors: kBadData.
 FoundWeights parseOnnxWeights(std::string_view bytes, const std::string& name);
 

@@ -63,7 +63,7 @@ std::string fieldsOf(std::string_view name, uint64_t crc, uint64_t size) {
 void ZipWriter::add(std::string_view name, std::string_view head, std::string_view body) {
   DTF_CHECK(!name.empty() && name.size() <= std::numeric_limits<uint16_t>::max());
   const uint64_t size = uint64_t{head.size()} + body.size();
-  constexpr uint64_t kHeadersMax = 128;  // of one file, both, without its name
+  constexpr uint64_t kHeadersMax = 128;  // the headers of one file, without its name
   if (bytes_.size() + directory_.size() + size + 2 * name.size() + 2 * kHeadersMax >
           kArchiveBytesMax ||
       files_ == kArchiveFilesMax)
@@ -89,7 +89,7 @@ std::string ZipWriter::finish() {
   bytes_ += directory_;
   append32(bytes_, kEndSignature);
   append16(bytes_, 0);  // this disk
-  append16(bytes_, 0);  // that of the directory
+  append16(bytes_, 0);  // the directory's disk
   append16(bytes_, files_);
   append16(bytes_, files_);
   append32(bytes_, directory_.size());

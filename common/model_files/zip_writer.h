@@ -1,7 +1,7 @@
 #pragma once
 
-// A zip archive whose files are stored as they are, as NumPy's savez() makes it (PKWARE's
-// APPNOTE.TXT, without its 64-bit extension).
+// A zip archive of uncompressed files, like NumPy's savez() (PKWARE's APPNOTE.TXT, without its
+// 64-bit extension).
 
 #include <cstdint>
 #include <string>
@@ -14,10 +14,10 @@ namespace dtf::model_files {
 // Errors: kCannotWrite when it would become larger than 4 GiB.
 class ZipWriter {
  public:
-  // A file of `head` and then `body`. Names are UTF-8, each at most once.
+  // Adds a file of `head` and then `body`. Names are UTF-8, each at most once.
   void add(std::string_view name, std::string_view head, std::string_view body);
 
-  // The archive's bytes; call it once, last.
+  // Returns the archive's bytes; call it once, last.
   std::string finish();
 
  private:

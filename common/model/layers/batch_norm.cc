@@ -1,6 +1,6 @@
-// batch_normalization: each channel to mean 0 and variance 1, then scaled and shifted by variables
-// gamma and beta (Ioffe and Szegedy, ICML 2015). Training takes mean and variance of the batch,
-// evaluation their moving averages, which are variables that the ps keep beside the trained ones.
+// batch_normalization: brings each channel to mean 0 and variance 1, then scales and shifts it by
+// the variables gamma and beta (Ioffe and Szegedy, ICML 2015). Training takes mean and variance
+// from the batch, evaluation from moving averages, which the ps keep as untrained variables.
 
 #include <fmt/format.h>
 
@@ -49,8 +49,8 @@ class BatchNormLayer final : public Layer {
       return ops.batchNormInference(x, gamma, beta, mean, variance, settings_.epsilon);
     if (shape.elements() == channels.elements() && !layers.isShort())
       layers.fail(
-          fmt::format("layer '{}' has one number of each channel in a batch, whose distance from "
-                      "their mean is always 0: nothing would be learnt. Choose a batch_size "
+          fmt::format("layer '{}' has one number of each channel in a batch, its own mean: nothing "
+                      "would be learnt. Choose a batch_size "
                       "above 1",
                       layers.layerName()));
     const graph::Builder::BatchNorm normalised = ops.batchNorm(x, gamma, beta, settings_.epsilon);

@@ -27,16 +27,13 @@ constexpr yaml::Key kResidualKeys[] = {
     yaml::choice("activation", kActivationNames, "", "activation of the sum; default none"),
 };
 constexpr yaml::Key kAddKeys[] = {
-    yaml::required(
-        yaml::list("with", "the layers whose outputs are added to that of the one before")),
+    yaml::required(yaml::list("with", "the layers to add to its input")),
 };
 constexpr yaml::Key kMultiplyKeys[] = {
-    yaml::required(
-        yaml::list("with", "the layers whose outputs that of the one before is multiplied by")),
+    yaml::required(yaml::list("with", "the layers to multiply its input by")),
 };
 constexpr yaml::Key kConcatKeys[] = {
-    yaml::required(
-        yaml::list("with", "the layers whose channels come after those of the one before")),
+    yaml::required(yaml::list("with", "the layers to append to its input, along the channels")),
 };
 constinit const yaml::Table kBlockTable{"train.model.layers.N.block", kBlockKeys, &kAnyLayerTable};
 constinit const yaml::Table kResidualTable{"train.model.layers.N.residual", kResidualKeys,
@@ -131,21 +128,20 @@ class ResidualLayer final : public Layer {
   const Activation activation_;
 };
 
-// A layer that comes behind another reads that one already: to name it, too, is hardly meant.
+// Rejects a name that `with` lists twice, or that is the layer's input already.
 void checkEachOnce(const LayerBuilder& layers, const std::vector<std::string>& with) {
   for (size_t i = 0; i < with.size(); ++i) {
     const bool is_input = with[i] == layers.inputName();
     if (is_input || std::find(with.begin(), with.begin() + static_cast<ptrdiff_t>(i), with[i]) !=
                         with.begin() + static_cast<ptrdiff_t>(i))
-      layers.fail(
-          fmt::format("layer '{}' takes {} twice: {}", layers.layerName(), yaml::inQuotes(with[i]),
-                      is_input ? "it reads the layer before it, or that of 'from', already: "
-                                 "take it out of 'with'"
-                               : "'with' names it so often"));
+      layers.fail(fmt::format("layer '{}' takes {} twice: {}", layers.layerName(),
+                              yaml::inQuotes(with[i]),
+                              is_input ? "it is the layer's input already: take it out of 'with'"
+                                       : "'with' names it so often"));
   }
 }
 
-// Element by element.
+// The operation of an ElementsLayer.
 enum class Joint : uint8_t { kSum, kProduct };
 
 template <Joint kJoint>
@@ -175,7 +171,7 @@ class ElementsLayer final : public Layer {
   const std::vector<std::string> with_;
 };
 
-// Along the last dimension, the channels.
+// Joins its inputs along the last dimension, the channels.
 class ConcatLayer final : public Layer {
  public:
   explicit ConcatLayer(std::vector<std::string> with) : with_(std::move(with)) {}
@@ -239,7 +235,7 @@ std::shared_ptr<const Layer> readJoined(const LayerType&, const yaml::MapReader&
 
 std::vector<LayerType> branchLayers() {
   return {{"block", "a list of layers under one name, repeated", &kBlockTable, readBlock},
-          {"residual", "a list of layers, and its input added to what they give", &kResidualTable,
+          {"residual", "a list of layers, with its input added to their output", &kResidualTable,
            readResidual},
           {"add", "the sum of several layers", &kAddTable, readJoined<ElementsLayer<Joint::kSum>>},
           {"multiply", "the product of several layers, element by element", &kMultiplyTable,

@@ -1,6 +1,6 @@
-// embedding: of each whole number in an example its row of a table, a variable [input_dim,
-// output_dim]: [words] becomes [words, dimension] (Bengio et al., JMLR 3, 2003). The numbers are
-// the features, or categories that are fed beside them.
+// embedding: looks up a row of a table for each whole number of an example (Bengio et al., JMLR 3,
+// 2003). The table is a variable [input_dim, output_dim]; [words] becomes [words, output_dim]. The
+// numbers are the features, or categories fed beside them.
 
 #include <fmt/format.h>
 

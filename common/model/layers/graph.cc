@@ -1,9 +1,8 @@
 // graph: a part of the network, or all of it, written op by op.
 //
-// The ops read the layer's input as `input`, and the outputs of the layers that `with` lists by
-// their names. In a shape the word `batch` is the number of examples, which differs between
-// training, evaluation and prediction. Each Variable is trained; a device that it names is the ps
-// where it lives.
+// The ops read the layer's input as `input`, and the outputs of the layers in `with` by name. In a
+// shape the word `batch` is the number of examples, which differs between training, evaluation and
+// prediction. Each Variable is trained; its device, if any, is the ps that holds it.
 
 #include <fmt/format.h>
 
@@ -30,13 +29,13 @@ using graph::Output;
 using yaml::YamlNode;
 
 constexpr std::string_view kInput = "input";
-constexpr size_t kVariableNameBytesMax = 128;  // below the layer's own
+constexpr size_t kVariableNameBytesMax = 128;  // without the layer's prefix
 
 constexpr yaml::Key kGraphKeys[] = {
-    yaml::required(yaml::list("ops", "each after those that it reads; they read `input`")),
-    yaml::required(yaml::text("output", "the tensor that the layer gives")),
-    yaml::list("with", "layers before it, whose outputs the ops read by the layers' names"),
-    yaml::list("functions", "subgraphs that If and While call, each behind the ones that it calls"),
+    yaml::required(yaml::list("ops", "each reads `input` or ops before it")),
+    yaml::required(yaml::text("output", "the tensor that the layer returns")),
+    yaml::list("with", "layers before it that the ops read by name"),
+    yaml::list("functions", "subgraphs that If and While call, each after the ones that it calls"),
 };
 constinit const yaml::Table kGraphLayerTable{"train.model.layers.N.graph", kGraphKeys,
                                              &kAnyLayerTable};
@@ -60,7 +59,7 @@ std::string variableFault(const Node& variable) {
   if (variable.outputs[0].dtype != DType::kFloat32) return "a Variable that is trained is float32";
   for (const std::string_view key : {"shared_name", "container"})
     if (!variable.attribute<std::string>(key).empty())
-      return fmt::format("'{}' is for sessions, whose variables outlive them: leave it out", key);
+      return fmt::format("'{}' is for sessions only: leave it out", key);
   const graph::DeviceName device = graph::DeviceName::parse(variable.device);
   const bool is_ps = device.job == jobName(JobKind::kPs) && !device.type;
   if (!variable.device.empty() && !is_ps)
@@ -69,17 +68,16 @@ std::string variableFault(const Node& variable) {
   return "";
 }
 
-// Empty: the op may be part of a model.
+// Returns why a model can't have the op; empty if it can.
 std::string faultOf(const Node& node) {
   if (node.op == "Variable") return variableFault(node);
   if (node.op == "Placeholder")
-    return "a Placeholder is fed by a session: a model reads 'input', and what 'with' lists";
+    return "a Placeholder is fed by a session: a model reads 'input' and the layers in 'with'";
   if (node.op == "Dropout")
     return "masks are drawn in training alone: end the graph here, and put the layer 'dropout' and "
            "another 'graph' behind it";
   if (graph::standardOps().find(node.op)->stateful)
-    return fmt::format("{} has a state, and what a step of a job leaves is the optimizer's alone",
-                       node.op);
+    return fmt::format("{} has a state; in a job only the optimizer changes state", node.op);
   if (!node.device.empty())
     return fmt::format(
         "{} asks for {}: in a job each worker computes the whole model itself, and only a Variable "
@@ -89,13 +87,14 @@ std::string faultOf(const Node& node) {
   return "";
 }
 
-// What may change while a job is stopped, and leaves the meaning of the weights.
+// Keys that may change between runs of a job: the weights keep their meaning.
 constexpr std::string_view kPassingKeys[] = {"device", "initializer"};
-// A line for each op, up to so many; the rest is told by a checksum, as a long line's end is.
+// Limits of the text: one line for each op. A checksum stands for the rest, as for a long line's
+// end.
 constexpr size_t kLinesMax = 512;
 constexpr size_t kLineBytesMax = 1000;
 
-// One line, as YAML in flow style; without the keys `left_out`, wherever they are.
+// Returns the node as a line of YAML in flow style, without the keys `left_out` at any depth.
 std::string lineOf(const YamlNode& node, std::span<const std::string_view> left_out) {
   if (!node.isMap() && !node.isSequence()) return node.text;
   std::string line;
@@ -120,7 +119,7 @@ class GraphLayer final : public Layer {
   GraphLayer(YamlNode settings, std::vector<std::string> with, yaml::Report sources)
       : settings_(std::move(settings)), with_(std::move(with)), sources_(std::move(sources)) {}
 
-  // The batch is known here, and the shapes of what is read: so the ops are read here, too.
+  // Reads the ops only here: the batch size and the shapes of the inputs are known now.
   Output build(LayerBuilder& layers, Output x) const override {
     yaml::Report report = sources_;
     GraphReader ops(report, layers.batchSize());
@@ -165,7 +164,7 @@ class GraphLayer final : public Layer {
   static void checkOps(const GraphReader& ops, yaml::Report& report) {
     for (const Node& node : ops.graph().nodes()) {
       const auto mark = ops.marks().find(node.name);
-      if (mark == ops.marks().end()) continue;  // an input, or what a gradient added
+      if (mark == ops.marks().end()) continue;  // an input, or added by a gradient
       const std::string fault = faultOf(node);
       if (!fault.empty()) report.error(report.placeOf(mark->second), fault);
     }

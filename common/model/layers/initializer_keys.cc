@@ -45,7 +45,7 @@ void readInitializer(const yaml::MapReader& settings, std::string_view key,
     return;
   }
   if (chosen->settings.isNull())
-    report.error(chosen->settings.where(), "a constant of what? {constant: 0.1} says it");
+    report.error(chosen->settings.where(), "a constant needs its value: {constant: 0.1}");
   else if (const auto value = yaml::readNumber(chosen->settings, *chosen->key, report))
     initializer = fmt::format("{}{}", graph::kConstantInitializer, *value);
   DTF_CHECK_MSG(

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a layer's variables begin with, as the file gives it: a word, or {constant: 0.1}.
+// Initial values of a layer's variables in the file: a word, or {constant: 0.1}.
 
 #include <string>
 #include <string_view>
@@ -17,8 +17,8 @@ constexpr yaml::Key initializerKey(std::string_view name, std::string_view help)
   return yaml::textOrMap(name, help);
 }
 
-// Sets `initializer` to what the graph calls it ("constant=0.1") where the key is given. Mistakes
-// go into the reader's report.
+// Sets `initializer` to the graph's name for it ("constant=0.1") if the key is present. Mistakes go
+// into the reader's report.
 void readInitializer(const yaml::MapReader& settings, std::string_view key,
                      std::string& initializer);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What layers that multiply their input with a kernel have in common: how it begins, what keeps it
-// small, the biases, the activation.
+// Keys of layers that multiply their input with a kernel: initializers, regularizer, biases,
+// activation.
 
 #include <string>
 #include <string_view>
@@ -14,14 +14,14 @@ namespace dtf::model {
 
 class LayerBuilder;
 
-// The keys, with those of any layer: the `also` of such a layer's table.
+// These keys and the keys of any layer: the `also` of such a layer's table.
 extern const yaml::Table kKernelTable;
 extern const yaml::Table kRegularizerTable;
 
-// As one layer's file gives them. Value type.
+// The settings of one layer. Value type.
 struct KernelSettings {
-  // The keys are <word>_initializer and <word>_regularizer: Keras calls a kernel of each channel
-  // "depthwise".
+  // The prefix of the keys <word>_initializer and <word>_regularizer; "depthwise" where Keras has
+  // that.
   std::string_view word = "kernel";
   Activation activation = Activation::kNone;
   bool use_bias = true;
@@ -31,13 +31,14 @@ struct KernelSettings {
 
   void read(const yaml::MapReader& settings);
 
-  // The variable "weights", its penalty on the loss included.
+  // Adds the variable "weights" and its penalty on the loss.
   graph::Output weights(LayerBuilder& layers, const Shape& shape) const;
-  // activation(x + biases), where there are biases; they are of the last dimension of x.
+  // Returns activation(x + biases), with one bias for each place of the last dimension; without
+  // use_bias activation(x).
   graph::Output finish(LayerBuilder& layers, graph::Output x) const;
 
   std::string meaning() const;  // " activation=relu use_bias=true"
-  std::string rest() const;     // what a checkpoint doesn't ask for: " kernel_initializer=zeros"
+  std::string rest() const;     // not in checkpoints: " kernel_initializer=zeros"
 };
 
 }  // namespace dtf::model

@@ -6,8 +6,8 @@
 //   c = sigmoid(z_f + forget_bias) * c + sigmoid(z_i) * tanh(z_g)
 //   h = sigmoid(z_o) * tanh(c)
 //
-// from h = c = 0 on. What doesn't depend on h is computed for all steps in one product, ahead of
-// the loop.
+// starting at h = c = 0. One product ahead of the loop computes x_t * weights + biases of all
+// steps.
 
 #include <fmt/format.h>
 
@@ -109,7 +109,8 @@ class LstmLayer final : public Layer {
     return ops.transpose(made.stacked[0], {1, 0, 2});
   }
 
-  // From h, c, the gates of the input and the recurrent weights to h and c.
+  // The loop's body: from h, c, the gates of the input and the recurrent weights to the next h and
+  // c.
   graph::FunctionRef step(const graph::OpCatalog& catalog, int64_t batch) const {
     const int64_t units = settings_.units;
     const graph::TensorSpec state{DType::kFloat32, {batch, units}};

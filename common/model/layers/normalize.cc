@@ -1,6 +1,5 @@
-// normalization: numbers that are known beforehand to mean 0 and variance 1:
-// (x - mean) / sqrt(variance), for each place of the last dimension. For input whose statistics are
-// known; batch_normalization computes them.
+// normalization: (x - mean) / sqrt(variance) for each place of the last dimension, with given mean
+// and variance; batch_normalization computes them from the batch.
 
 #include <fmt/format.h>
 
@@ -19,7 +18,7 @@ namespace dtf::model {
 namespace {
 
 constexpr size_t kNumbersMax = 4096;
-constexpr double kNoEpsilon = 1e-12;  // beside a variance of 1: nothing, in float32
+constexpr double kNoEpsilon = 1e-12;  // beside a variance of 1 negligible in float32
 
 constexpr yaml::Key kNormalizeKeys[] = {
     yaml::required(yaml::list("mean", "one for each place of the last dimension, or one for all")),
@@ -64,7 +63,7 @@ class NormalizeLayer final : public Layer {
   const std::vector<double> std_;
 };
 
-// Of `variance` or `std`, one of which must be there.
+// Reads the standard deviations from `variance` or `std`, exactly one of which must be present.
 std::vector<double> readDeviations(const yaml::MapReader& settings) {
   const yaml::YamlNode& node = settings.node();
   const bool has_variance = node.find("variance") != nullptr, has_std = node.find("std") != nullptr;

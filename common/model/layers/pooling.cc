@@ -1,6 +1,6 @@
 // max_pooling2d, average_pooling2d: the largest element, or the mean, of each window and channel.
-// global_max_pooling2d, global_average_pooling2d: likewise of the whole image (the mean: Lin, Chen
-// and Yan, ICLR 2014).
+// global_max_pooling2d, global_average_pooling2d: the same over the whole image (the mean: Lin,
+// Chen and Yan, ICLR 2014).
 
 #include <fmt/format.h>
 

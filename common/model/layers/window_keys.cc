@@ -11,7 +11,7 @@ void requireImages(const LayerBuilder& layers, graph::Output x) {
   if (layers.shape(x).rank() == 4) return;
   layers.fail(
       fmt::format("layer '{}' needs images of [height, width, channels], got {}: "
-                  "model.input.shape says what one example is, [28, 28, 1]",
+                  "model.input.shape is the shape of one example, [28, 28, 1]",
                   layers.layerName(), layers.exampleShape(x).str()));
 }
 

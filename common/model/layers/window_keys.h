@@ -1,7 +1,6 @@
 #pragma once
 
-// What layers that move a window over images [height, width, channels] have in common: the keys of
-// the window, its padding, and what is wrong with it.
+// Keys and checks of layers that move a window over images [height, width, channels].
 
 #include <array>
 #include <cstdint>
@@ -36,11 +35,11 @@ struct WindowSettings {
   bool same = false;
   std::array<int64_t, 4> padding = {};  // top, bottom, left, right; unless `same`
 
-  // Reads `strides` and `padding`, and `dilation_rate` where the table has it. The size is the
-  // layer's.
+  // Reads `strides`, `padding`, and `dilation_rate` if the table has it. The layer itself reads the
+  // size.
   void read(const yaml::MapReader& settings, bool has_dilation);
 
-  // Where it stands over the images of `x`.
+  // Returns the window for the images `x`.
   // Errors: LayerBuilder::fail() when `x` are no images, or smaller than the window.
   graph::Window over(const LayerBuilder& layers, graph::Output x) const;
 
