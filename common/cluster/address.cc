@@ -18,7 +18,8 @@ bool isHostName(std::string_view host) {
   });
 }
 
-// The characters of a numeric IPv6 address with an optional zone ("fe80::1%eth0").
+// Whether `host` has only characters of a numeric IPv6 address, with an optional zone
+// ("fe80::1%eth0").
 bool isIpv6Text(std::string_view host) {
   const std::string_view digits = host.substr(0, host.find('%'));
   const std::string_view zone = host.substr(std::min(digits.size() + 1, host.size()));
@@ -103,10 +104,10 @@ std::string refusalToListen(std::string_view address) {
 
 std::string refusalToShow(std::string_view address) {
   return "listening at " + std::string(address) +
-         " for /metrics would let everyone who can connect read what this task tells of the job: "
-         "without keys these pages are plain HTTP. Leave the port for them out, or use keys "
-         "(dtf-launch keys init DIR, then 'keys: DIR' in the cluster file), which make them HTTPS, "
-         "or allow it: --insecure, or 'insecure: true' there";
+         " for /metrics would let everyone who can connect read the job's figures: without keys "
+         "these pages are plain HTTP. Leave the port for them out, or use keys (dtf-launch keys "
+         "init DIR, then 'keys: DIR' in the cluster file), which make them HTTPS, or allow it: "
+         "--insecure, or 'insecure: true' there";
 }
 
 }  // namespace dtf::cluster

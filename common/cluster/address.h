@@ -1,6 +1,6 @@
 #pragma once
 
-// "host:port" as CLUSTER.yaml and the command line write it.
+// Parses and compares addresses, "host:port", of CLUSTER.yaml and command lines.
 
 #include <string>
 #include <string_view>
@@ -9,27 +9,28 @@
 
 namespace dtf::cluster {
 
-// Reads "host:port", "host:auto" or "[ipv6]:port" into `address`. Returns an empty string, or what
-// is wrong with `text`; `address` then keeps its value. The host is not looked up.
+// Parses "host:port", "host:auto" or "[ipv6]:port" into `address`. Returns an empty string, or the
+// mistake in `text`; `address` then keeps its value. The host is not looked up.
 std::string parseAddress(std::string_view text, Address& address);
 
-// Likewise a port: its number, or "auto", which is 0.
+// Does the same for a port: a number, or "auto", which is 0.
 inline constexpr uint32_t kPortMax = 65535;
 std::string parsePort(std::string_view text, uint16_t& port);
 
-// Equal for two addresses that can't both be bound on one host: letter case and the spellings of
-// loopback are folded. Empty when the port is `auto`, which never collides.
+// Returns a key that is equal for two addresses that can't both be bound on one host: letter case
+// and the spellings of loopback are folded. Empty when the port is `auto`, which never collides.
 std::string bindKey(const Address& address);
 
-// Equal for two spellings of one host, as far as can be told without looking them up.
+// Returns a key that is equal for two spellings of one host: letter case and the spellings of
+// loopback are folded. No name is looked up.
 std::string hostKey(std::string_view host);
 
-// Of a numeric address without its port: "127.0.0.1", "::1".
+// Whether a numeric address without a port, as "127.0.0.1" or "::1", is loopback.
 bool isLoopback(std::string_view host);
 
-// Why a task doesn't listen at `address`, in words.
+// Returns the error message of a task that refuses to listen at `address`.
 std::string refusalToListen(std::string_view address);
-// Likewise, for its metrics.
+// Returns the same for the address of its metrics.
 std::string refusalToShow(std::string_view address);
 
 }  // namespace dtf::cluster

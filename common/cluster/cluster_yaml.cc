@@ -46,7 +46,8 @@ bool looksLikeClusterFile(const YamlNode& root) {
   return root.find("cluster") != nullptr && root.find("model") == nullptr;
 }
 
-// Replaces `train: FILE` by the content of the file. False: it can't be read, which is reported.
+// Replaces `train: FILE` by the content of the file. Returns false if it can't be read, which is
+// reported.
 bool includeTrain(YamlNode& root, Report& report) {
   YamlNode* train = root.find("train");
   if (train == nullptr || !train->isScalar() || train->text.empty()) return true;
@@ -68,7 +69,7 @@ bool includeTrain(YamlNode& root, Report& report) {
   return true;
 }
 
-// The overrides of the train part wait until the file that it names is in place.
+// Applies the overrides below `train` after the file that `train` names has been included.
 JobSpec readJobWith(YamlNode root, std::span<const std::string> overrides, Report& report,
                     JobMarks* marks = nullptr) {
   const std::vector<Override> changes = parseOverrides(overrides, report);
@@ -81,7 +82,7 @@ JobSpec readJobWith(YamlNode root, std::span<const std::string> overrides, Repor
   report.throwIfAny();
   if (const YamlNode* keys = root.find("keys"); keys != nullptr && marks != nullptr)
     marks->keys = report.markOf(keys->place);
-  DTF_CHECK(job.cluster.worker.size() == 1 || !job.cluster.ps.empty());
+  DTF_CHECK(!job.cluster.worker.empty());
   DTF_CHECK(job.train.has_value() == (root.find("train") != nullptr));
   job.text = understoodText(std::move(root), job);
   return job;
@@ -125,25 +126,35 @@ JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::stri
   if (file.empty()) throw Error(ErrorCode::kUsage, "the name of the cluster file is empty");
   std::optional<YamlNode> root = parseYamlFile(file, nullptr, report);
   if (root && looksLikeTrainFile(*root))
-    report.error(root->find("model")->key_place,
-                 "this is a TRAIN.yaml (it has 'model' and no 'cluster'): give a CLUSTER.yaml, and "
-                 "--set train=" +
-                     file.string());
+    report.error(
+        root->find("model")->key_place,
+        "this is a TRAIN.yaml (it has 'model' and no 'cluster'): give a file with 'train: " +
+            file.string() + "' in it, or a cluster file and --set train=" + file.string());
   if (!root || !report.empty()) report.throwIfAny();
   return readJobWith(std::move(*root), overrides, report, marks);
 }
 
-JobSpec jobFromHosts(const std::string& ps_hosts, const std::string& worker_hosts,
+JobSpec loadClusterText(const std::filesystem::path& file, const std::string& text,
+                        Report& report) {
+  DTF_CHECK(report.empty());
+  report.setTables(allTables());
+  std::optional<YamlNode> root = yaml::parseYaml(text, report.addFile(file, text), report);
+  report.throwIfAny();
+  DTF_CHECK(root.has_value());
+  return readJobWith(std::move(*root), {}, report);
+}
+
+JobSpec jobFromHosts(const std::optional<std::string>& ps_hosts, const std::string& worker_hosts,
                      const std::optional<std::filesystem::path>& train_file,
                      std::span<const std::string> overrides) {
   Report report;
   report.setTables(allTables());
-  YamlNode hosts_ps = makeHosts(JobKind::kPs, ps_hosts, report);
-  YamlNode hosts_worker = makeHosts(JobKind::kWorker, worker_hosts, report);
-  YamlNode cluster = makeNode(YamlNode::Kind::kMap, "cluster", hosts_ps.place);
-  YamlNode root = makeNode(YamlNode::Kind::kMap, "", hosts_ps.place);
-  cluster.children.push_back(std::move(hosts_ps));
-  cluster.children.push_back(std::move(hosts_worker));
+  std::vector<YamlNode> tasks;
+  if (ps_hosts) tasks.push_back(makeHosts(JobKind::kPs, *ps_hosts, report));
+  tasks.push_back(makeHosts(JobKind::kWorker, worker_hosts, report));
+  YamlNode cluster = makeNode(YamlNode::Kind::kMap, "cluster", tasks.front().place);
+  YamlNode root = makeNode(YamlNode::Kind::kMap, "", tasks.front().place);
+  cluster.children = std::move(tasks);
   root.children.push_back(std::move(cluster));
   if (train_file) {
     const Place place{report.addFlag("--train " + train_file->string())};

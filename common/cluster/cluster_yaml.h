@@ -1,8 +1,7 @@
 #pragma once
 
-// CLUSTER.yaml, TRAIN.yaml and `--set` to the value types of spec.h. Everything is checked and
-// every mistake is reported at once, in compiler form with the source line; nothing that is written
-// is ever ignored.
+// Reads CLUSTER.yaml, TRAIN.yaml and `--set` into the value types of spec.h. Reports all mistakes
+// at once, in compiler form with the source line. An unknown key is a mistake, too.
 
 #include <filesystem>
 #include <optional>
@@ -17,31 +16,35 @@ namespace dtf::cluster {
 // Limits: a file is at most 1 MiB, 32 levels deep and 100 000 values with aliases expanded; a job
 // has at most 1024 tasks of a kind.
 //
-// Each override is "key.path=value", applied to the tree before it is checked: the value is YAML,
-// an element of a list is named by its index ("cluster.ps.0=127.0.0.1:4567"; one past the end
-// appends), the keys of an included train file are below "train" ("train.steps=50"). Paths in an
-// override are relative to the working directory, those in a file to that file; `run_dir` is always
-// relative to the working directory.
+// Each override is "key.path=value", applied to the tree before it is checked:
+// - the value is YAML,
+// - an index names an element of a list ("cluster.ps.0=127.0.0.1:4567"; one past the end appends),
+// - the keys of an included train file are below "train" ("train.steps=50").
+// A path in an override is relative to the working directory, a path in a file to that file;
+// `run_dir` is always relative to the working directory.
 //
 // Errors (all functions): one dtf::Error(kBadConfig) whose message is the whole report, at most 20
 // mistakes of it.
 
-// Where something stands in the files that only whoever starts the job looks after: tasks aren't
-// told. Value type.
+// Places in the files that only dtf-launch needs, so they are not part of the JobSpec. Value type.
 struct JobMarks {
-  yaml::Mark keys;  // its folder
+  yaml::Mark keys;  // of `keys:`
 };
 
-// A whole job, with the train file that it names. kUsage for an empty `file`.
+// Loads a whole job, with the train file that it names. kUsage for an empty `file`.
 JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides);
-// The same with the files kept in `report`, which is empty before: for what is found out about the
-// job later, and for warnings.
+// Does the same and keeps the files in `report`, which must be empty: for warnings, and for
+// mistakes that are found later.
 JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides,
                     yaml::Report& report, JobMarks* marks = nullptr);
 
-// The job that TensorFlow's flags describe: hosts as comma-separated "host:port". Overrides are as
-// for loadCluster.
-JobSpec jobFromHosts(const std::string& ps_hosts, const std::string& worker_hosts,
+// The same of a text that is to become `file`, which need not be there.
+JobSpec loadClusterText(const std::filesystem::path& file, const std::string& text,
+                        yaml::Report& report);
+
+// The job that TensorFlow's flags describe: hosts as comma-separated "host:port"; without
+// `ps_hosts` the workers host the parameters. Overrides are as for loadCluster.
+JobSpec jobFromHosts(const std::optional<std::string>& ps_hosts, const std::string& worker_hosts,
                      const std::optional<std::filesystem::path>& train_file,
                      std::span<const std::string> overrides);
 

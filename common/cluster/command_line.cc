@@ -42,7 +42,8 @@ constexpr OptionDef kCommon[] = {
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kLetters = {
     {{"-h", "--help"}, {"-?", "--help"}, {"-V", "--version"}}};
 
-// argv without the program, with '_' as '-' in the names of options, and letters written out.
+// Returns argv without the program; '_' in names of options becomes '-', and short options long
+// ones.
 std::vector<std::string> normalise(int argc, const char* const* argv) {
   std::vector<std::string> words;
   bool options = true;
@@ -62,19 +63,19 @@ std::string withoutDashes(std::string_view option) {
   return std::string(option.substr(std::min(option.find_first_not_of('-'), option.size())));
 }
 
-// "--steps 500" is what other trainers have.
+// Suggests --set for an option of other trainers, as "--steps 500", that is a key of the file.
 std::string settingHint(std::string option) {
   std::replace(option.begin(), option.end(), '-', '_');
   const Table* table = tableWith(allTables(), option);
   if (table == nullptr) return "";
-  return fmt::format(": a key of the file is changed by --set {}=VALUE",
+  return fmt::format(": to change this key of the file, give --set {}=VALUE",
                      settingPath(allTables(), *table, option));
 }
 
 constexpr size_t kHelpColumns = 100;
-constexpr size_t kHelpIndent = 28;  // of what an option is for
+constexpr size_t kHelpIndent = 28;  // of an option's description
 
-// The words at the beginning of `text` that fit `width`, one at least; taken from it.
+// Removes the first words of `text` that fit into `width`, at least one, and returns them.
 std::string_view takeLine(std::string_view& text, size_t width) {
   size_t end = text.size();
   if (end > width) {

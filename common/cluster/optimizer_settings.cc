@@ -13,10 +13,10 @@ using yaml::ValueType;
 
 namespace {
 
-// Up to here every whole number is a double.
+// Up to here a double holds every whole number.
 constexpr double kWholeMax = 9007199254740992.0;
 
-// learning_rate is in two tables: of the kind, and as "initial" of the schedule.
+// Skips a field that an earlier table has: learning_rate is also "initial" of the schedule.
 void append(std::vector<OptimizerSetting>& settings, const Table& table,
             std::string_view renamed = {}) {
   for (const Key& key : table.keys) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// The settings of an optimizer, one by one: what is done with all of them alike is done over the
-// tables of schema_optimizers.cc. A setting's number is a double whatever the type of its field: a
-// truth is 0 or 1, and a count is far below 2^53.
+// Reads and writes the settings of an optimizer by the tables of schema_optimizers.cc, for code
+// that treats all settings alike. A value is a double whatever the type of the field: a bool is 0
+// or 1, and a count is far below 2^53.
 
 #include <string>
 #include <string_view>
@@ -16,8 +16,8 @@
 
 namespace dtf::cluster {
 
-// Where OptimizerSpec keeps a setting. A key of these tables has the address of a kSettingField as
-// its field: the same member, the same address.
+// The member of OptimizerSpec that holds a setting. Key::field of these tables is the address of a
+// kSettingField: two keys of the same member have the same address.
 using SettingField =
     std::variant<double OptimizerSpec::*, bool OptimizerSpec::*, double LearningRateSchedule::*,
                  bool LearningRateSchedule::*, uint64_t LearningRateSchedule::*>;
@@ -25,11 +25,11 @@ template <auto kMember>
 inline constexpr SettingField kSettingField = kMember;
 
 struct OptimizerSetting {
-  std::string_view name;  // "beta1", "moving_average.decay"; no two of one optimizer are alike
+  std::string_view name;  // "beta1", "moving_average.decay"; unique within an optimizer
   const yaml::Key* key = nullptr;
 };
 
-// Those that the kind of `spec`, and the kind of its schedule, make use of.
+// Returns the settings that the optimizer and the schedule of `spec` use.
 std::vector<OptimizerSetting> optimizerSettings(const OptimizerSpec& spec);
 
 inline bool isSetting(const yaml::Key& key) {
@@ -52,9 +52,9 @@ void visitField(Spec& spec, const yaml::Key& key, const Visitor& visit) {
 }
 
 double settingValue(const OptimizerSpec& spec, const yaml::Key& key);
-// `value` must be one that the field can hold: see holds().
+// The field must hold `value`: see holds() (DTF_CHECK).
 void setSetting(OptimizerSpec& spec, const yaml::Key& key, double value);
-// As the YAML has it: "0.9", "true", "1000".
+// Returns the value as YAML: "0.9", "true", "1000".
 std::string settingText(const OptimizerSpec& spec, const yaml::Key& key);
 
 // Whether the key's field can hold `value` without changing it.

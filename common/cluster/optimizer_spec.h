@@ -1,21 +1,21 @@
 #pragma once
 
 // The optimizer of a job as value types: TensorFlow 1's optimizers, hyper-parameters and defaults.
-// What each does with them is in common/ps/optimizer.h. A new setting is a field here, a line in
-// the tables of schema_optimizers.cc and its place in the formula: the YAML, --help-config, the
-// checks, the wire and the text of differences follow from the table (optimizer_settings.h).
+// common/optimizer/optimizer.h has their formulae. A new setting is a field here, a line in the
+// tables of schema_optimizers.cc and its place in the formula. The YAML, --help-config, the checks,
+// the wire and the text of differences follow from the table (optimizer_settings.h).
 
 #include <cstdint>
 #include <string_view>
 
 namespace dtf::cluster {
 
-// How the learning rate goes on from OptimizerSpec::learning_rate. Counted in updates.
+// How the learning rate changes from OptimizerSpec::learning_rate on. All steps are updates.
 struct LearningRateSchedule {
   enum class Kind : uint8_t { kConstant = 1, kExponential = 2, kPolynomial = 3, kCosine = 4 };
   Kind kind = Kind::kConstant;
-  // From learning_rate / warmup_steps up to learning_rate, in even steps; the schedule's own count
-  // starts after them.
+  // Steps from learning_rate / warmup_steps up to learning_rate, linear; the schedule counts from
+  // their end.
   uint64_t warmup_steps = 0;
   uint64_t decay_steps = 1;           // exponential, polynomial, cosine
   double decay_rate = 0.96;           // exponential
@@ -41,7 +41,7 @@ struct OptimizerSpec {
     kLamb = 10,
   };
   Kind kind = Kind::kGradientDescent;
-  double learning_rate = 0.01;  // the first, where there is a schedule
+  double learning_rate = 0.01;  // with a schedule: the initial one
   LearningRateSchedule schedule;
 
   double momentum = 0.9;                            // momentum, rmsprop, lars
@@ -60,22 +60,22 @@ struct OptimizerSpec {
   // L2: added to the gradient (times the parameter). adamw, lamb: decoupled. ftrl: none.
   double weight_decay = 0;
 
-  double clip_by_value = 0;         // of the mean gradient, to [-this, this]; 0: not
-  double clip_by_global_norm = 0;   // of each worker's gradient, before it is pushed; 0: not
-  double moving_average_decay = 0;  // of the parameters after each update; 0: none is kept
+  double clip_by_value = 0;         // clips the mean gradient to [-this, this]; 0: off
+  double clip_by_global_norm = 0;   // clips each worker's gradient before the push; 0: off
+  double moving_average_decay = 0;  // of the average of the parameters; 0: no average
 
   bool operator==(const OptimizerSpec&) const = default;
 };
 
-// The kind with TensorFlow's defaults, which differ between kinds for the same name (epsilon).
+// Returns TensorFlow's defaults for `kind`: some differ between kinds (epsilon).
 OptimizerSpec defaultOptimizer(OptimizerSpec::Kind kind);
 
-// As the YAML calls it: "gradient_descent". `kind` must be one of the above.
+// Returns the name in the YAML: "gradient_descent". `kind` must be one of the above.
 std::string_view optimizerName(OptimizerSpec::Kind kind);
 bool isOptimizerKind(int kind);
 
-// lars and lamb scale each variable's update by norms over the whole variable, so that no variable
-// may be split over several ps.
+// Whether no variable may be split over several ps: lars and lamb scale each update by norms of the
+// whole variable.
 bool needsWholeVariables(OptimizerSpec::Kind kind);
 
 std::string_view scheduleName(LearningRateSchedule::Kind kind);

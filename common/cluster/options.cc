@@ -10,6 +10,7 @@
 #include "common/cluster/address.h"
 #include "common/cluster/cluster_yaml.h"
 #include "common/cluster/command_line.h"
+#include "common/yaml/error_at.h"
 #include "common/yaml/report.h"
 
 namespace dtf::cluster {
@@ -20,15 +21,15 @@ namespace {
 
 constexpr OptionDef kFileOptions[] = {
     {"cluster", "FILE", "the job: CLUSTER.yaml"},
-    {"task", "N", "which task of it this process is, from 0"},
+    {"task", "N", "index of this process's task, from 0"},
 };
 
 constexpr OptionDef kFlagOptions[] = {
-    {"ps-hosts", "HOSTS", "the parameter servers: host:port,host:port"},
+    {"ps-hosts", "HOSTS", "the parameter servers: host:port,host:port; none: workers hold all"},
     {"worker-hosts", "HOSTS", "the workers: host:port,host:port"},
-    {"task-index", "N", "which task this process is, from 0"},
-    {"train", "FILE", "what to train: TRAIN.yaml (a ps needs none)"},
-    {"threads", "N", "worker: that compute; default: the host's cores / its workers"},
+    {"task-index", "N", "index of this process's task, from 0"},
+    {"train", "FILE", "the training: TRAIN.yaml (a ps needs none)"},
+    {"threads", "N", "worker: threads that compute; default: the host's cores / its workers"},
     {"serve", "", "no job: run parts of graphs for clients, until a signal"},
     {"fresh", "", "worker 0: start anew; old checkpoints become checkpoints.old-N"},
     {"metrics-port", "PORT", "answer /metrics, /healthz, /readyz there over HTTP; or auto"},
@@ -78,25 +79,26 @@ void checkJobName(const CommandLine& line, JobKind binary) {
                           jobName(binary), *name, programOf(*job)));
 }
 
-// Which of the two forms the line has. True: with a file.
-bool usesFile(const CommandLine& line) {
+// Checks that the line has one of the two forms. Returns true for the one with a file.
+bool usesFile(const CommandLine& line, JobKind binary) {
   if (line.has("cluster")) {
     for (const std::string_view name : {"ps-hosts", "worker-hosts"})
       if (line.has(name)) line.fail(fmt::format("--cluster and --{} exclude each other", name));
-    if (line.has("train")) line.fail("--cluster names the train file itself: use --set train=FILE");
+    if (line.has("train"))
+      line.fail("the file of --cluster names the train file: use --set train=FILE, not --train");
     return true;
   }
   if (!line.has("ps-hosts") && !line.has("worker-hosts"))
     line.fail("expected --cluster FILE, or --ps-hosts and --worker-hosts");
-  for (const std::string_view name : {"ps-hosts", "worker-hosts"})
-    if (!line.has(name)) line.fail(fmt::format("--{} is missing", name));
+  if (!line.has("worker-hosts")) line.fail("--worker-hosts is missing");
+  if (!line.has("ps-hosts") && binary == JobKind::kPs) line.fail("--ps-hosts is missing");
   return false;
 }
 
 JobSpec loadJob(const CommandLine& line, bool from_file) {
   const std::vector<std::string> overrides = line.overrides();
   JobSpec job = from_file ? loadCluster(*line.value("cluster"), overrides)
-                          : jobFromHosts(*line.value("ps-hosts"), *line.value("worker-hosts"),
+                          : jobFromHosts(line.value("ps-hosts"), *line.value("worker-hosts"),
                                          line.value("train"), overrides);
   if (const std::optional<std::string> run_dir = line.value("run-dir")) {
     job.run_dir = line.folder("run-dir", *run_dir);
@@ -107,16 +109,15 @@ JobSpec loadJob(const CommandLine& line, bool from_file) {
 // --task and --task-index are one option under two names.
 TaskId readTaskId(const CommandLine& line, JobKind binary, bool from_file) {
   if (line.has("task") && line.has("task-index"))
-    line.fail("--task and --task-index are the same: give one");
+    line.fail("--task and --task-index are the same option: give one");
   const std::optional<uint32_t> index = line.index(line.has("task") ? "task" : "task-index");
   if (!index)
-    line.fail(fmt::format("--{} is missing: which {} this process is, from 0",
+    line.fail(fmt::format("--{} is missing: the index of this {}, from 0",
                           from_file ? "task" : "task-index", jobName(binary)));
   return TaskId{binary, *index};
 }
 
-void checkTaskFits(const CommandLine& line, const TaskId& task, const JobSpec& job,
-                   bool from_file) {
+void checkTaskFits(const CommandLine& line, const TaskId& task, const JobSpec& job) {
   const size_t count = job.cluster.tasks(task.job).size();
   if (task.index >= count)
     line.fail(fmt::format("there is no {}: the cluster has {} {} {}, numbered from 0", task.name(),
@@ -127,31 +128,36 @@ void checkTaskFits(const CommandLine& line, const TaskId& task, const JobSpec& j
                                     [](const TaskSpec& t) { return t.address.port == 0; });
     if (found != tasks.end())
       line.fail(fmt::format(
-          "{} is at {}: only dtf-launch chooses ports, so run that, or give the port",
+          "{} has the address {}, and only dtf-launch chooses ports: run it, or give a port",
           TaskId{kind, static_cast<uint32_t>(found - tasks.begin())}.name(), found->address.str()));
   }
 }
 
 void checkTrains(const CommandLine& line, const TaskId& task, const JobSpec& job, bool from_file) {
   if (task.job == JobKind::kWorker && !job.train)
-    line.fail(from_file ? "a worker needs to know what to train: add 'train: TRAIN.yaml' to the "
-                          "cluster file, or give "
-                          "--set train=TRAIN.yaml"
-                        : "a worker needs to know what to train: give --train TRAIN.yaml");
+    line.fail(from_file ? "a worker needs a train file: add 'train: TRAIN.yaml' to the cluster "
+                          "file, or give --set train=TRAIN.yaml"
+                        : "a worker needs a train file: give --train TRAIN.yaml");
+  const bool is_open = job.train && job.train->placement.strategy == PlacementSpec::Strategy::kAuto;
+  if (task.job == JobKind::kWorker && is_open && !job.cluster.isOneProcess())
+    throw yaml::ErrorAt(
+        ErrorCode::kBadConfig, job.train->placement.strategy_mark,
+        "'placement: auto' is decided before the tasks start, the same for all: start the job with "
+        "dtf-launch, or write the placement here that 'dtf-launch explain --measure' prints");
 }
 
-// --threads takes the place of what the file says of this task.
+// --threads overrides the file for this task.
 void readThreads(const CommandLine& line, const TaskId& task, JobSpec& job) {
   const std::optional<uint32_t> threads = line.index("threads");
   if (!threads) return;
   if (task.job != JobKind::kWorker)
-    line.fail("--threads is for workerd: a ps has as many as its updates need");
+    line.fail("--threads is for workerd: a ps chooses its number of threads itself");
   if (*threads < 1 || *threads > static_cast<uint32_t>(kThreadsMax))
     line.fail(fmt::format("--threads must be from 1 to {}, got {}", kThreadsMax, *threads));
   job.cluster.worker[task.index].threads = static_cast<int>(*threads);
 }
 
-// --metrics-port takes the place of what the file says of this task.
+// --metrics-port overrides the file for this task.
 void readMetricsPort(const CommandLine& line, TaskOptions& task) {
   task.metrics_port = metricsPort(task.job, task.task);
   const std::optional<std::string> port = line.value("metrics-port");
@@ -160,13 +166,13 @@ void readMetricsPort(const CommandLine& line, TaskOptions& task) {
   if (!wrong.empty()) line.fail(fmt::format("bad --metrics-port {}: {}", inQuotes(*port), wrong));
 }
 
-// What a task that serves would silently ignore.
+// Refuses options that a serving task would silently ignore.
 void refuseJobOptions(const CommandLine& line) {
   for (const std::string_view name : {"fresh", "train", "run-dir"})
-    if (line.has(name)) line.fail(fmt::format("--serve has no job: --{} is for one", name));
+    if (line.has(name)) line.fail(fmt::format("--serve runs no job: leave --{} out", name));
   for (const std::string& setting : line.overrides())
     if (setting.starts_with("train") || setting.starts_with("run_dir"))
-      line.fail(fmt::format("--serve has no job: --set {} is for one", setting));
+      line.fail(fmt::format("--serve runs no job: leave --set {} out", setting));
 }
 
 }  // namespace
@@ -176,7 +182,7 @@ TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind bina
   const CommandLine line(programOf(binary), options, 1, argc, argv);
   TaskOptions result;
   if (!line.positionals().empty()) {
-    // As dtf-launch answers it.
+    // "psd help" works like "dtf-launch help".
     if (line.positionals().front() != "help")
       line.fail("unexpected argument " + inQuotes(line.positionals().front()));
     result.answer = helpText(binary);
@@ -185,7 +191,7 @@ TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind bina
   result.answer = line.answer(helpText(binary));
   if (result.answer) return result;
   checkJobName(line, binary);
-  const bool from_file = usesFile(line);
+  const bool from_file = usesFile(line, binary);
   result.log_level = line.logLevel();
   result.task = readTaskId(line, binary, from_file);
   result.fresh = line.has("fresh");
@@ -195,7 +201,7 @@ TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind bina
     line.fail("--fresh is for worker 0, which restores the job");
   if (from_file) result.cluster_file = *line.value("cluster");
   result.job = loadJob(line, from_file);
-  checkTaskFits(line, result.task, result.job, from_file);
+  checkTaskFits(line, result.task, result.job);
   if (!result.serves) checkTrains(line, result.task, result.job, from_file);
   readThreads(line, result.task, result.job);
   readMetricsPort(line, result);

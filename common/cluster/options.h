@@ -14,33 +14,30 @@
 namespace dtf::cluster {
 
 struct TaskOptions {
-  // --help, --help-config or --version: write this to stdout and exit 0; the other members are not
-  // set.
+  // Output of --help, --help-config or --version, for stdout and exit code 0; the other members are
+  // then not set.
   std::optional<std::string> answer;
 
   TaskId task;
   std::filesystem::path cluster_file;  // empty: the job comes from flags
-  JobSpec job;  // run_dir is --run-dir when that is given; a worker's has `train`, unless it serves
-  bool fresh = false;  // a chief's: start anew, with what checkpoints there are set aside
-  // Where it answers over HTTP: /metrics, /healthz, /readyz; 0: the kernel chooses. None: it
-  // doesn't.
+  JobSpec job;         // run_dir: --run-dir, if given; of a worker that doesn't serve: with `train`
+  bool fresh = false;  // chief: start anew and set existing checkpoints aside
+  // Port of /metrics, /healthz and /readyz; 0: the kernel chooses. None: no HTTP server.
   std::optional<uint16_t> metrics_port;
-  bool serves = false;  // no job: it runs parts of graphs for clients, until it is ended
+  bool serves = false;  // no job: runs parts of graphs for clients until a signal
   log::Level log_level = log::Level::kInfo;
-  // Which start of this task this is, counted by whoever starts it, 1 for the first; 0: nobody
-  // counts.
+  // Number of this start of the task, counted by its supervisor from 1; 0: not counted.
   uint32_t attempt = 0;
-  // A ps's: the ranks of the workers that had finished before this process of it was started, as
-  // far as whoever starts it knows. They are not waited for.
+  // ps: ranks of the workers that had finished, as far as the supervisor knows, before this process
+  // started. The ps doesn't wait for them.
   std::vector<uint32_t> finished_workers{};
-  // A chief's: the last step that the processes of it before this one have reported; see
-  // ps::ChiefWord.
+  // Chief: the last step that earlier processes of the chief reported; see replication::ChiefState.
   std::optional<uint64_t> reached_step{};
 };
 
-// `binary` is the job that the program runs. The job comes from --cluster with --task, or from
-// --ps-hosts and --worker-hosts with --task-index, as TensorFlow's flags. Every address has a port:
-// `auto` is dtf-launch's to resolve.
+// Parses the command line of the program for `binary` tasks. The job comes from --cluster with
+// --task, or from TensorFlow's flags: --ps-hosts and --worker-hosts with --task-index. Every
+// address must have a port: only dtf-launch resolves `auto`.
 // Errors: kUsage, in one line, for the command line; kBadConfig for the files and for --set.
 TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind binary);
 

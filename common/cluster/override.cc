@@ -26,7 +26,7 @@ std::string pathText(const Override& change, size_t keys) {
   return inQuotes(join(std::span(change.path).first(keys), "."));
 }
 
-// Values of an override have no lines of their own: all of them are at the flag.
+// Values of an override have no line: their place is the flag.
 void moveTo(YamlNode& node, const Place& place) {
   node.place = node.key_place = place;
   for (YamlNode& child : node.children) moveTo(child, place);
@@ -40,7 +40,7 @@ YamlNode makeMap(const std::string& key, const Place& place) {
   return node;
 }
 
-// The element `index_text` of `list`, appended when it is the next one; nullptr: reported.
+// Returns the element of `list` at the path's index; appends the next one. nullptr: reported.
 YamlNode* element(YamlNode& list, const Override& change, size_t depth, Report& report) {
   DTF_CHECK(list.isSequence() && depth < change.path.size());
   const std::string& index_text = change.path[depth];
@@ -58,7 +58,7 @@ YamlNode* element(YamlNode& list, const Override& change, size_t depth, Report& 
   return &list.children[index];
 }
 
-// The child that the path names below `node`, made when it isn't there; nullptr: reported.
+// Returns the child of `node` that the path names, made if missing. nullptr: reported.
 YamlNode* step(YamlNode& node, const Override& change, size_t depth, Report& report) {
   const std::string& key = change.path.at(depth);
   DTF_CHECK(!key.empty());
@@ -81,10 +81,11 @@ YamlNode* step(YamlNode& node, const Override& change, size_t depth, Report& rep
   const bool is_optimizer =
       join(std::span(change.path).first(depth), ".") == schema::kOptimizers.path;
   if (node.isScalar() && is_optimizer && schema::kOptimizers.find(node.text)) {
-    report.error(change.place,
-                 fmt::format("{} is no optimizer: its settings are below its name, --set {}.{}.{}="
-                             "VALUE",
-                             inQuotes(key), schema::kOptimizers.path, node.text, key));
+    report.error(
+        change.place,
+        fmt::format("{} is no optimizer: settings of {} are below its name, --set "
+                    "{}.{}.{}=VALUE",
+                    inQuotes(key), inQuotes(node.text), schema::kOptimizers.path, node.text, key));
     return nullptr;
   }
   if (node.isScalar()) {
@@ -94,7 +95,7 @@ YamlNode* step(YamlNode& node, const Override& change, size_t depth, Report& rep
   }
   if (YamlNode* child = node.find(key)) return child;
   node.children.push_back(makeMap(key, change.place));
-  // Of a list that isn't there the first element is set.
+  // Index 0 below a missing key makes a list.
   if (depth + 1 < change.path.size() && change.path[depth + 1] == "0")
     node.children.back().kind = YamlNode::Kind::kSequence;
   return &node.children.back();

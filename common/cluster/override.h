@@ -1,7 +1,7 @@
 #pragma once
 
-// `--set key.path=value`: a change to the YAML tree before it is validated, so that a bad one is
-// reported exactly like a bad line of a file, under its own name.
+// `--set key.path=value` changes the YAML tree before it is validated. So a bad override is
+// reported like a bad line of a file, with the flag as its place.
 
 #include <optional>
 #include <string>
@@ -18,12 +18,12 @@ struct Override {
   yaml::Place place;  // a source of its own: "--set cluster.ps.0=host:1"
 };
 
-// Splits at the first '=' and at the dots before it; the value is parsed as YAML. nullopt:
-// reported.
+// Splits at the first '=' and at the dots before it, and parses the value as YAML. nullopt: a
+// mistake, which is reported.
 std::optional<Override> parseOverride(const std::string& text, yaml::Report& report);
 
-// Puts the value at its path below `root`, making the maps on the way that don't exist. An index
-// may be at most the size of the list, which appends. Mistakes are reported and change nothing.
+// Sets the value at its path below `root` and makes missing maps on the way. An index equal to the
+// list's size appends. Reports a mistake; then the value is not set.
 void applyOverride(yaml::YamlNode& root, const Override& change, yaml::Report& report);
 
 }  // namespace dtf::cluster

@@ -27,7 +27,7 @@ using yaml::YamlNode;
 
 namespace {
 
-constexpr size_t kTasksMax = 1024;  // of one job
+constexpr size_t kTasksMax = 1024;  // of a kind
 constexpr size_t kJobNameBytesMax = 128;
 
 bool isJobName(std::string_view name) {
@@ -52,7 +52,7 @@ std::map<std::string, std::string> readEnv(const YamlNode& node, Report& report)
       report.error(variable.key_place,
                    "an environment variable's name has letters, digits and '_', got " +
                        inQuotes(variable.key));
-    // An empty value is a value here, but only a written one.
+    // An empty text ("") is a value here; a missing value is a mistake.
     if (variable.isScalar() && variable.text.empty()) {
       env[variable.key] = "";
     } else if (const auto text = readText(variable, variable.key, report)) {
@@ -62,7 +62,7 @@ std::map<std::string, std::string> readEnv(const YamlNode& node, Report& report)
   return env;
 }
 
-// "cpu:3" for the type "cpu:" and fewer than `max`.
+// Whether `device` is `type`, as "cpu:", and a number below `max`.
 bool isDevice(std::string_view device, std::string_view type, int max) {
   if (!device.starts_with(type)) return false;
   for (int index = 0; index < max; ++index)
@@ -83,13 +83,13 @@ void readDevice(const YamlNode& node, const TaskId& id, std::vector<std::string>
     report.error(node.where(), "device " + inQuotes(*device) + " is listed twice");
   } else if (id.job == JobKind::kPs && *device != "cpu:0") {
     report.error(node.where(), "device " + inQuotes(*device) +
-                                   " of a ps: workers have several devices, a ps has cpu:0");
+                                   " of a ps: only workers have devices other than cpu:0");
   } else {
     devices.push_back(*device);
   }
 }
 
-// What the one task of a job without ps is at: dtf-launch chooses the port.
+// Returns the address of a task without one in the file: dtf-launch chooses the port.
 Address localAddress() {
   return {"localhost", 0};
 }
@@ -106,7 +106,7 @@ void readAddress(const YamlNode& node, std::string_view label, Address& address,
     report.error(node.where(), fmt::format("bad address {}: {}", inQuotes(*text), wrong));
 }
 
-// What a task has beside its address.
+// Reads the settings of a task other than its address.
 void readSettings(const MapReader& reader, const TaskId& id, TaskSpec& task) {
   Report& report = reader.report();
   for (const YamlNode& device : reader.list("devices"))
@@ -114,7 +114,7 @@ void readSettings(const MapReader& reader, const TaskId& id, TaskSpec& task) {
   if (const YamlNode* env = reader.find("env")) task.env = readEnv(*env, report);
   if (reader.whole("threads", task.threads) && id.job != JobKind::kWorker)
     report.error(reader.find("threads")->where(),
-                 "'threads' is for workers: a ps has as many as its updates need");
+                 "'threads' is for workers: a ps chooses its number of threads itself");
 }
 
 TaskSpec readTask(const YamlNode& node, const TaskId& id, Report& report) {
@@ -131,7 +131,7 @@ TaskSpec readTask(const YamlNode& node, const TaskId& id, Report& report) {
   return task;
 }
 
-// {count: 3, threads: 2}: as many alike.
+// Reads {count: 3, threads: 2} as three equal tasks.
 std::vector<TaskSpec> readTaskCount(const YamlNode& node, JobKind job, Report& report) {
   const MapReader reader(node, schema::kTaskCount, jobName(job), report);
   TaskSpec task;
@@ -143,7 +143,8 @@ std::vector<TaskSpec> readTaskCount(const YamlNode& node, JobKind job, Report& r
   reader.whole("count", count);
   return std::vector<TaskSpec>(count, task);
 }
-// Which task is at which address, by bindKey: no two may be at one.
+
+// The task at each address, by bindKey(): no two may share one.
 using Taken = std::map<std::string, TaskId>;
 
 std::vector<TaskSpec> readTasks(const YamlNode& cluster, const MapReader& reader, JobKind job,
@@ -153,9 +154,12 @@ std::vector<TaskSpec> readTasks(const YamlNode& cluster, const MapReader& reader
   if (list != nullptr && list->isMap()) return readTaskCount(*list, job, report);
   const std::vector<YamlNode>& nodes = reader.list(key);
   std::vector<TaskSpec> tasks;
-  if (list != nullptr && list->isSequence() && (nodes.empty() || nodes.size() > kTasksMax)) {
-    report.error(list->where(), fmt::format("'{}' must have from 1 to {} tasks, got {}", key,
-                                            kTasksMax, nodes.size()));
+  // An empty list of ps is a cluster without: `--set cluster.ps=[]`.
+  const size_t least = job == JobKind::kPs ? 0 : 1;
+  const bool is_counted = nodes.size() >= least && nodes.size() <= kTasksMax;
+  if (list != nullptr && list->isSequence() && !is_counted) {
+    report.error(list->where(), fmt::format("'{}' must have from {} to {} tasks, got {}", key,
+                                            least, kTasksMax, nodes.size()));
     return tasks;
   }
   for (const YamlNode& node : nodes) {
@@ -178,10 +182,6 @@ ClusterSpec readClusterTasks(const YamlNode& node, Report& report) {
   Taken taken;
   cluster.ps = readTasks(node, reader, JobKind::kPs, taken, report);
   cluster.worker = readTasks(node, reader, JobKind::kWorker, taken, report);
-  if (node.find("ps") == nullptr && cluster.worker.size() > 1)
-    report.error(node.key_place, fmt::format("{} workers need 'ps': the tasks that hold the values "
-                                             "which they share; without it there is one worker",
-                                             cluster.worker.size()));
   return cluster;
 }
 
@@ -209,18 +209,22 @@ Durability durabilityOf(const Alternative& chosen) {
   return Durability::kReplica;
 }
 
-// A replica lies on another ps.
-void checkReplica(size_t ps_tasks, const Place& place, Report& report) {
-  constexpr size_t kPsTasksMin = 2;
-  if (ps_tasks >= kPsTasksMin) return;
+// A replica lies on another host of a shard.
+void checkReplica(const ClusterSpec& cluster, const Place& place, Report& report) {
+  constexpr size_t kHostsMin = 2;
+  if (cluster.shardHosts().size() >= kHostsMin) return;
   report.error(
       place,
-      fmt::format("'replica' needs at least two ps tasks, as each keeps the values of another, got "
-                  "{}: add a ps to the cluster, or choose checkpoint or snapshot",
-                  ps_tasks));
+      cluster.isOneProcess()
+          ? std::string("'replica' needs at least two workers, or two ps, as each keeps the values "
+                        "of another, and this job is one process: leave 'durability' out")
+          : fmt::format(
+                "'replica' needs at least two ps tasks, as each keeps the values of "
+                "another, got {}: add a ps to the cluster, or choose checkpoint or snapshot",
+                cluster.ps.size()));
 }
 
-DurabilitySpec readDurability(const YamlNode& node, size_t ps_tasks, Report& report) {
+DurabilitySpec readDurability(const YamlNode& node, const ClusterSpec& cluster, Report& report) {
   DurabilitySpec durability;
   const std::optional<Alternative> chosen =
       readAlternative(node, schema::kDurability, "durability", report);
@@ -229,21 +233,22 @@ DurabilitySpec readDurability(const YamlNode& node, size_t ps_tasks, Report& rep
   durability.kind = durabilityOf(*chosen);
   if (durability.kind == Durability::kSnapshot) {
     const MapReader reader(settings, schema::kSnapshot, "snapshot", report);
-    // Without it the file is refused; what is read here is whole in any case.
+    // It is required, so its absence is reported already. Returns a valid value all the same.
     if (!reader.whole("every_steps", durability.snapshot_every_steps)) return {};
   } else if (!settings.isNull()) {
     report.error(settings.where(),
                  inQuotes(settings.key) + " has no settings: write durability: " + settings.key);
   }
-  if (durability.kind == Durability::kSnapshot && ps_tasks == 0)
-    report.error(settings.where(),
-                 "'snapshot' is of the memory of a ps, and the cluster has none: leave durability "
-                 "out, 'checkpoint' in 'train' is what a job in one process goes on from");
-  if (durability.kind == Durability::kReplica) checkReplica(ps_tasks, settings.where(), report);
+  if (durability.kind == Durability::kSnapshot && cluster.isOneProcess())
+    report.error(
+        settings.where(),
+        "'snapshot' needs a ps, and the cluster has none: leave 'durability' out; a job in "
+        "one process goes on from its checkpoints ('checkpoint' in 'train')");
+  if (durability.kind == Durability::kReplica) checkReplica(cluster, settings.where(), report);
   return durability;
 }
 
-// The ports of metricsPort() are some that their hosts have, and that no task there listens at.
+// Checks that the ports of metricsPort() exist and that no task of the same host listens there.
 void checkMetricsPorts(const JobSpec& job, const Place& place, Report& report) {
   const uint32_t first = job.metrics->port;
   Taken taken;
@@ -261,7 +266,7 @@ void checkMetricsPorts(const JobSpec& job, const Place& place, Report& report) {
     if (port > kPortMax)
       return report.error(
           place, fmt::format("{} would answer at port {}: the tasks of a host count up from {}, "
-                             "and there are {} ports",
+                             "and the last port is {}",
                              id.name(), port, first, kPortMax));
     const Address own{host, static_cast<uint16_t>(port)};
     if (const auto other = taken.find(bindKey(own)); other != taken.end())
@@ -284,14 +289,15 @@ void readMetrics(const YamlNode& node, JobSpec& job, Report& report) {
   if (job.metrics->port != 0) checkMetricsPorts(job, place, report);
 }
 
-// "http://host:4318/v1/traces", of which port and path may be left out. Returns what is wrong.
+// Parses "http://host:4318/v1/traces"; port and path are optional. Returns the mistake, or an empty
+// string.
 std::string parseEndpoint(std::string_view text, TracesSpec& traces) {
   constexpr std::string_view kScheme = "http://";
   constexpr const char* kPort = ":4318";             // of OTLP over HTTP
   constexpr const char* kTracesPath = "/v1/traces";  // likewise
   if (text.starts_with("https://"))
-    return "TLS to a collector isn't there yet: run one on each host, or on a network that you "
-           "trust";
+    return "TLS to a collector is not supported yet: use http:// to a collector on each host, or "
+           "in a network that you trust";
   if (!text.starts_with(kScheme)) return "it does not begin with http://";
   std::string address(text.substr(kScheme.size()));
   const size_t slash = std::min(address.find('/'), address.size());
@@ -323,7 +329,7 @@ void readTraces(const YamlNode& node, JobSpec& job, Report& report) {
   job.traces = std::move(traces);
 }
 
-// The towers of a worker take even shares of its batch.
+// Checks that the devices of each worker can have equal shares of its batch.
 void checkShares(const JobSpec& job, Report& report) {
   const int64_t batch = job.train->data.batch_size;
   const yaml::Mark& written = job.train->data.batch_size_mark;
@@ -342,16 +348,16 @@ void checkShares(const JobSpec& job, Report& report) {
   }
 }
 
-// What is started again goes on from there.
+// Checks that a job may pause: it must have a checkpoint to go on from, and may not end early.
 void checkPause(const JobSpec& job, const Place& place, Report& report) {
   if (!job.train->checkpoint)
     report.error(place,
-                 "'pause' saves a checkpoint to go on from, and 'train' has 'checkpoint: none'");
+                 "'pause' needs a checkpoint to go on from, and 'train' has 'checkpoint: none'");
   if (job.train->early_stopping)
     report.error(
         place,
-        "a job that pauses can't have 'early_stopping' in this version: its tasks would be "
-        "started again when it has ended early");
+        "'pause' and 'early_stopping' exclude each other in this version: the tasks would be "
+        "restarted after an early end");
 }
 
 }  // namespace
@@ -362,9 +368,8 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
   job.mark = report.markOf(root.key_place);
   if (reader.text("job", job.job) && !isJobName(job.job))
     report.error(root.find("job")->where(),
-                 "a job's name has letters, digits, '.', '_' and '-', starts with none of '.' and "
-                 "'-', and is at "
-                 "most 128 long, got " +
+                 "a job's name has letters, digits, '.', '_' and '-', does not start with '.' or "
+                 "'-', and has at most 128 characters, got " +
                      inQuotes(job.job));
   std::string run_dir;
   job.run_dir = reader.path("run_dir", run_dir) ? std::filesystem::path(run_dir)
@@ -381,17 +386,20 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
     job.launch = readLaunch(*launch, job.cluster, report);
   if (const YamlNode* timeouts = reader.find("timeouts"))
     job.timeouts = readTimeouts(*timeouts, report);
+  const YamlNode* train = reader.find("train");
+  job.cluster.hybrid = train != nullptr && isHybrid(*train) && !job.cluster.ps.empty();
   if (const YamlNode* durability = reader.find("durability"))
-    job.durability = readDurability(*durability, job.cluster.ps.size(), report);
+    job.durability = readDurability(*durability, job.cluster, report);
+  else if (job.cluster.workersHost())
+    job.durability.kind = Durability::kReplica;  // else one lost worker were the job's end
   if (const YamlNode* metrics = reader.find("metrics")) readMetrics(*metrics, job, report);
   if (const YamlNode* traces = reader.find("traces")) readTraces(*traces, job, report);
-  const YamlNode* train = reader.find("train");
   if (train != nullptr && with_train)
-    job.train = readTrain(*train,
-                          TaskCounts{std::max<size_t>(job.cluster.ps.size(), 1),
-                                     job.cluster.worker.size(), job.cluster.ps.empty()},
-                          report);
+    job.train = readTrain(
+        *train, {job.cluster.shardHosts(), job.cluster.worker.size(), job.cluster.isOneProcess()},
+        report);
   if (job.train) {
+    job.cluster.leader = job.train->replication.leader;
     checkShares(job, report);
     if (job.launch.pauses())
       checkPause(job, root.find("launch")->find("on_sigterm")->where(), report);

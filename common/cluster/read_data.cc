@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -24,7 +25,7 @@ namespace {
 constexpr int64_t kDigitsToTrain = 10000;
 constexpr int64_t kDigitsToEvaluate = 2000;
 
-// A path as written, made relative to the working directory instead of the file that names it.
+// Resolves a path relative to the file that names it.
 std::filesystem::path resolve(const YamlNode& node, const std::string& path, const Report& report) {
   return (report.folderOf(node.place) / path).lexically_normal();
 }
@@ -48,12 +49,12 @@ constexpr unsigned formatBits(Format format, More... more) {
   return formatBits(format) | formatBits(more...);
 }
 
-// Which formats a key belongs to.
+// A key of some formats.
 struct FormatKey {
   std::string_view key;
-  unsigned formats;
-  unsigned needed_by;
-  std::string_view value;  // "a file", where one is needed
+  unsigned formats;        // bits of the formats that allow it
+  unsigned needed_by;      // bits of the formats that require it
+  std::string_view value;  // of a required key: "a file"
 };
 constexpr FormatKey kFormatKeys[] = {
     {"images", formatBits(Format::kIdx), formatBits(Format::kIdx), "a file"},
@@ -63,7 +64,7 @@ constexpr FormatKey kFormatKeys[] = {
      formatBits(Format::kCifar10, Format::kCsv), "a list of files"},
     {"count", formatBits(Format::kDigits, Format::kSynthetic), 0, ""},
     {"problem", formatBits(Format::kSynthetic), formatBits(Format::kSynthetic),
-     "what is to be learnt"},
+     "the problem to learn"},
     {"classes", formatBits(Format::kSynthetic), 0, ""},
     {"header", formatBits(Format::kCsv), 0, ""},
     {"delimiter", formatBits(Format::kCsv), 0, ""},
@@ -83,7 +84,7 @@ constexpr FormatKey kFormatKeys[] = {
     {"resize", formatBits(Format::kImages), 0, ""},
 };
 
-// A key of another format would be ignored, so it is a mistake.
+// Checks for keys of other formats, which would be ignored, and for missing ones.
 void checkFormatKeys(const YamlNode& node, Format format, Report& report) {
   const std::string name = node.find("format")->text;
   for (const FormatKey& entry : kFormatKeys) {
@@ -96,7 +97,7 @@ void checkFormatKeys(const YamlNode& node, Format format, Report& report) {
   }
 }
 
-// Exactly one of two keys.
+// Checks that exactly one of two keys is given.
 void checkEither(const YamlNode& node, std::string_view one, std::string_view other,
                  Report& report) {
   const YamlNode* second = node.find(other);
@@ -122,12 +123,19 @@ void readFiles(const MapReader& reader, DatasetSpec& dataset, Report& report) {
     report.error(list->where(), "'files' is empty: name at least one file");
 }
 
+using Marks = std::map<std::string, Mark>;
+
+// `marks`: gets the place of each word.
 std::vector<std::string> readWords(const MapReader& reader, std::string_view key, Report& report,
-                                   std::string_view instead = "leave it out, or ") {
+                                   std::string_view instead = "leave it out, or ",
+                                   Marks* marks = nullptr) {
   std::vector<std::string> words;
-  for (const YamlNode& node : reader.list(key))
-    if (std::optional<std::string> word = yaml::readText(node, key, report))
-      words.push_back(std::move(*word));
+  for (const YamlNode& node : reader.list(key)) {
+    std::optional<std::string> word = yaml::readText(node, key, report);
+    if (!word) continue;
+    if (marks != nullptr) marks->emplace(*word, report.markOf(node.place));
+    words.push_back(std::move(*word));
+  }
   const YamlNode* list = reader.find(key);
   if (list != nullptr && list->isSequence() && list->children.empty())
     report.error(list->where(),
@@ -137,7 +145,7 @@ std::vector<std::string> readWords(const MapReader& reader, std::string_view key
 
 constexpr size_t kCategoricalMax = 256;  // inputs of a model
 
-// Placeholders of the model's graph are named after them.
+// Categories name placeholders of the model's graph.
 bool isInputName(std::string_view name) {
   constexpr size_t kNameBytesMax = 128;
   return !name.empty() && name.size() <= kNameBytesMax &&
@@ -151,18 +159,18 @@ void checkInputName(const YamlNode& node, Report& report) {
                                      " already: give the categories another name");
   if (!isInputName(node.key))
     report.error(node.key_place,
-                 "the name of categories has letters, digits, '_' and '-', and is at most 128 "
-                 "long, got " +
+                 "the name of categories has letters, digits, '_' and '-', and at most 128 "
+                 "characters, got " +
                      inQuotes(node.key));
 }
 
-CategoricalColumns readCategory(const YamlNode& node, Report& report) {
+CategoricalColumns readCategory(const YamlNode& node, Marks& column_marks, Report& report) {
   const MapReader reader(node, schema::kCategorical, node.key, report);
   CategoricalColumns read;
   read.name = node.key;
   read.mark = report.markOf(node.key_place);
   checkInputName(node, report);
-  read.columns = readWords(reader, "columns", report, "");
+  read.columns = readWords(reader, "columns", report, "", &column_marks);
   reader.whole("hash_bucket_size", read.hash_bucket_size);
   read.vocabulary_list = readWords(reader, "vocabulary_list", report);
   reader.whole("num_oov_buckets", read.num_oov_buckets);
@@ -170,18 +178,18 @@ CategoricalColumns readCategory(const YamlNode& node, Report& report) {
   std::set<std::string_view> known;
   for (const std::string& word : read.vocabulary_list)
     if (!known.insert(word).second) {
-      report.error(words->where(), "two words are " + inQuotes(word));
+      report.error(words->where(), "the word " + inQuotes(word) + " is listed twice");
       break;
     }
   if (words != nullptr && read.hash_bucket_size > 0)
     report.error(words->key_place, "'hash_bucket_size' and 'vocabulary_list' exclude each other");
   if (words == nullptr && read.num_oov_buckets > 0)
     report.error(reader.find("num_oov_buckets")->key_place,
-                 "'num_oov_buckets' are for words beside a 'vocabulary_list'");
+                 "'num_oov_buckets' needs a 'vocabulary_list': it is for words not in that list");
   return read;
 }
 
-// What `read` makes of each entry of the map `key`.
+// Returns `read` of each entry of the map `key`, in order of name.
 template <class Read>
 auto readCategories(const MapReader& reader, std::string_view key, Report& report,
                     const Read& read) {
@@ -218,20 +226,24 @@ void readCsv(const MapReader& reader, CsvSpec& csv, Report& report) {
     else
       csv.delimiter = delimiter[0];
   }
-  reader.text("label_column", csv.label);
-  csv.targets = readWords(reader, "target_columns", report);
-  csv.categorical =
-      readCategories(reader, "categorical_columns", report,
-                     [&report](const YamlNode& each) { return readCategory(each, report); });
+  if (reader.text("label_column", csv.label))
+    csv.column_marks.emplace(csv.label, report.markOf(reader.find("label_column")->place));
+  const auto columns = [&](std::string_view key) {
+    return readWords(reader, key, report, "leave it out, or ", &csv.column_marks);
+  };
+  csv.targets = columns("target_columns");
+  csv.categorical = readCategories(
+      reader, "categorical_columns", report,
+      [&](const YamlNode& each) { return readCategory(each, csv.column_marks, report); });
   const YamlNode* const features = reader.find("feature_columns");
   csv.no_features = features != nullptr && features->isSequence() && features->children.empty() &&
                     !csv.categorical.empty();
-  if (!csv.no_features) csv.features = readWords(reader, "feature_columns", report);
+  if (!csv.no_features) csv.features = columns("feature_columns");
   csv.class_names = readClassNames(reader, report);
   reader.whole("max_bad_records", csv.max_bad_records);
 }
 
-// The name of an array, or a path.
+// Reads the name of an array, or a path.
 void readArray(const MapReader& reader, const YamlNode& dataset, std::string_view key, bool is_path,
                DataFile& file, Report& report) {
   if (is_path) return readPath(reader, dataset, key, file.path, file.mark, report);
@@ -265,35 +277,36 @@ void readImages(const MapReader& reader, const YamlNode& node, ImagesSpec& image
   reader.whole("max_bad_records", images.max_bad_records);
 }
 
-// The first difference between what is fed beside the features; empty: none. Which columns they are
-// the files say.
+// Returns the first difference between the categorical inputs, or an empty string. The columns may
+// differ: they depend on the files.
 std::string categoriesDifference(const DatasetSpec& train, const DatasetSpec& eval) {
   if (train.csv.no_features != eval.csv.no_features)
-    return "one of data.train and data.eval has features, the other 'feature_columns: []'";
+    return "data.train and data.eval must both have features, or both 'feature_columns: []'";
   const std::vector<model::CategoryInput> ours = train.categories(), theirs = eval.categories();
   for (size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
     if (i >= theirs.size() || (i < ours.size() && ours[i].name < theirs[i].name))
-      return "data.eval has no categories " + inQuotes(ours[i].name) + ", data.train has";
+      return "data.train has the categories " + inQuotes(ours[i].name) + ", which data.eval lacks";
     if (i >= ours.size() || theirs[i].name < ours[i].name)
-      return "data.train has no categories " + inQuotes(theirs[i].name) + ", data.eval has";
+      return "data.eval has the categories " + inQuotes(theirs[i].name) +
+             ", which data.train lacks";
     if (!(ours[i] == theirs[i]))
       return "the categories " + inQuotes(ours[i].name) +
-             " of data.eval are others than those of data.train: their number, " +
-             "hash_bucket_size and vocabulary_list must be alike";
+             " of data.train and data.eval differ: their number, hash_bucket_size and "
+             "vocabulary_list must be equal";
   }
   return {};
 }
 
-// One model reads both.
+// Checks that one model can read both datasets.
 void checkAlike(const DataSpec& data, const YamlNode& eval, Report& report) {
   const auto check = [&](DType train_type, DType eval_type, const char* what) {
     if (train_type != eval_type)
-      report.error(eval.key_place, "data.train gives the model " +
-                                       std::string(dtypeName(train_type)) + " " + what +
-                                       ", data.eval " + std::string(dtypeName(eval_type)));
+      report.error(eval.key_place, "data.train has " + std::string(dtypeName(train_type)) + " " +
+                                       what + ", but data.eval has " +
+                                       std::string(dtypeName(eval_type)));
   };
   check(data.train.featuresType(), data.eval->featuresType(), "features");
-  // Classes are classes, in however many bytes.
+  // Classes may differ in type: only targets must not meet classes.
   const bool targets = data.train.labelsType() == DType::kFloat32;
   if (targets != (data.eval->labelsType() == DType::kFloat32))
     check(data.train.labelsType(), data.eval->labelsType(), "labels");
@@ -302,10 +315,10 @@ void checkAlike(const DataSpec& data, const YamlNode& eval, Report& report) {
     report.error(eval.key_place, difference);
   if (data.train.format == Format::kCsv && data.eval->format == Format::kCsv &&
       data.train.csv.class_names != data.eval->csv.class_names)
-    report.error(eval.key_place, "data.eval has other class_names than data.train");
+    report.error(eval.key_place, "data.train and data.eval have different class_names");
 }
 
-// Both sides are one data set to its readers, of which each takes its own examples.
+// Reads `eval_split`: `train` and `eval` become two sides of one data set.
 void readSplit(const MapReader& reader, DataSpec& data, Report& report) {
   double fraction = 0;
   if (!reader.number("eval_split", fraction)) return;
@@ -315,8 +328,8 @@ void readSplit(const MapReader& reader, DataSpec& data, Report& report) {
     report.error(place, "'eval' and 'eval_split' exclude each other");
   } else if (format == Format::kDigits || format == Format::kSynthetic) {
     report.error(place,
-                 "'eval_split' is for data in files: dtf draws others to evaluate, which 'eval' "
-                 "names with the format of 'train'");
+                 "'eval_split' is for data in files: give 'eval' the format of 'train' instead, "
+                 "and dtf draws other examples for it");
   } else {
     data.train.split = EvalSplit{fraction, false};
     data.eval = data.train;
@@ -381,7 +394,7 @@ DataSpec readData(const YamlNode* node, Report& report) {
   const size_t mistakes_before = report.mistakes();
   if (train != nullptr) data.train = readDataset(*train, kDigitsToTrain, report);
   if (eval != nullptr) data.eval = readDataset(*eval, kDigitsToEvaluate, report);
-  // What is wrong in one of them makes no difference between the two.
+  // A mistake in one of them must not be reported as a difference, too.
   if (eval != nullptr && report.mistakes() == mistakes_before) checkAlike(data, *eval, report);
   if (train == nullptr && eval == nullptr) data.eval = digits;
   readSplit(reader, data, report);

@@ -25,7 +25,8 @@ void readFileName(const MapReader& reader, std::string_view key, std::filesystem
 
 namespace {
 
-// They become words of a command that a shell on the other host takes apart, or an option's value.
+// Whether a value is safe as a word of a command that a shell on the other host parses, and as an
+// option's value.
 bool isHarmless(std::string_view word) {
   return !word.empty() && word[0] != '-' &&
          std::all_of(word.begin(), word.end(), [](unsigned char c) {
@@ -42,7 +43,7 @@ void readHarmless(const MapReader& reader, std::string_view key, std::string& va
                   key, inQuotes(value)));
 }
 
-// What `launch` and the elements of launch.hosts have in common.
+// Reads the keys common to `launch` and the elements of launch.hosts.
 void readSsh(const MapReader& reader, SshSpec& ssh) {
   readHarmless(reader, "user", ssh.user);
   reader.whole("port", ssh.port);
@@ -85,11 +86,12 @@ CopySpec readCopy(const YamlNode& node, const LaunchSpec& launch, Report& report
   if (copy.programs && (!launch.ssh.binary_dir.empty() ||
                         std::any_of(launch.hosts.begin(), launch.hosts.end(), has_programs)))
     report.error(reader.find("programs")->key_place,
-                 "either programs are copied, or 'binary_dir' says where they are");
+                 "'programs: true' and 'binary_dir' exclude each other: copied programs have their "
+                 "own folder");
   return copy;
 }
 
-// Words of a comment of a shell script, which one line ends.
+// Whether a value is safe in an #SBATCH line, a comment of a shell script.
 bool isOption(std::string_view word) {
   return word.starts_with('-') &&
          std::none_of(word.begin(), word.end(), [](unsigned char c) { return std::iscntrl(c); });
@@ -119,20 +121,20 @@ void readSlurm(const MapReader& reader, SlurmSpec& slurm) {
   }
 }
 
-// Nobody holds the port of a unit while it is started again, so nobody can choose one for it.
+// Refuses `auto`: no process could keep a unit's port while the unit is restarted.
 void checkPorts(const ClusterSpec& cluster, Report& report) {
   for (const JobKind job : {JobKind::kPs, JobKind::kWorker})
     for (const TaskSpec& task : cluster.tasks(job)) {
       if (task.address.port != 0) continue;
       report.error(
           report.placeOf(task.mark),
-          "via systemd each task has an address with a number for its port: others find it "
-          "there when it is started again");
-      if (task.by_count) break;  // they are one place
+          "via systemd each task needs an address with a port number: the others reconnect to it "
+          "after a restart");
+      if (task.by_count) break;  // all have the same place
     }
 }
 
-// What another `via` would ignore is a mistake.
+// Refuses keys that the chosen `via` would ignore.
 void checkFits(const MapReader& reader, const ClusterSpec& cluster, LaunchSpec::Via via) {
   using Via = LaunchSpec::Via;
   Report& report = reader.report();
@@ -151,7 +153,7 @@ void checkFits(const MapReader& reader, const ClusterSpec& cluster, LaunchSpec::
   for (const JobKind job : {JobKind::kPs, JobKind::kWorker})
     if (via == Via::kSsh && !cluster.tasks(job).empty() && cluster.tasks(job)[0].by_count)
       report.error(report.placeOf(cluster.tasks(job)[0].mark),
-                   "'count' doesn't say on which hosts: over ssh each task has its address");
+                   "'count' names no hosts: over ssh each task needs its address");
   if (via == Via::kSystemd) checkPorts(cluster, report);
 }
 
@@ -168,8 +170,8 @@ LaunchSpec readLaunch(const YamlNode& node, const ClusterSpec& cluster, Report& 
   if (reader.choice("on_sigterm", launch.on_sigterm) && launch.pauses() &&
       launch.via == LaunchSpec::Via::kSlurm)
     report.error(reader.find("on_sigterm")->where(),
-                 "'pause' is not for 'via: slurm', where 'requeue: true' has the job wait for "
-                 "another turn");
+                 "'pause' is not for 'via: slurm': use 'requeue: true', with which the job waits "
+                 "for another turn");
   reader.boolean("fetch_model", launch.fetch_model);
   checkFits(reader, cluster, launch.via);
   if (const YamlNode* copy = reader.find("copy")) launch.copy = readCopy(*copy, launch, report);

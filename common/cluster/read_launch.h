@@ -1,6 +1,6 @@
 #pragma once
 
-// How the tasks are started: `launch:` of a CLUSTER.yaml.
+// Reads `launch:` of a CLUSTER.yaml: how dtf-launch starts the tasks.
 
 #include <filesystem>
 #include <string_view>
@@ -10,10 +10,10 @@
 
 namespace dtf::cluster {
 
-// Of a map without a mistake; what is wrong is reported.
+// Adds mistakes to the report; the result is only meaningful when there are none.
 LaunchSpec readLaunch(const yaml::YamlNode& node, const ClusterSpec& cluster, yaml::Report& report);
 
-// A file or folder that the file names, relative to itself.
+// Reads the path of a file or folder, relative to the file that names it.
 void readFileName(const yaml::MapReader& reader, std::string_view key, std::filesystem::path& file);
 
 }  // namespace dtf::cluster

@@ -28,7 +28,7 @@ using Kind = OptimizerSpec::Kind;
 
 constexpr std::string_view kRateText = "a number, or {schedule: {settings}}";
 
-// The index of an alternative's key among the keys of its table.
+// Returns the kind with the name of the alternative's key.
 template <class E, class NameOf>
 E kindOf(const Alternative& chosen, NameOf name_of) {
   constexpr int kKindsMax = 64;
@@ -41,7 +41,7 @@ E kindOf(const Alternative& chosen, NameOf name_of) {
   return static_cast<E>(kind);
 }
 
-// Every setting of `table` itself that is a plain value.
+// Reads each setting of `table` that is a plain value.
 void readSettings(const MapReader& reader, const Table& table, OptimizerSpec& spec) {
   for (const Key& key : table.keys) {
     if (!isSetting(key) || key.type == ValueType::kNumberOrMap) continue;

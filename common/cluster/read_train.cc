@@ -9,6 +9,7 @@
 #include "common/cluster/schema.h"
 #include "common/model/metrics.h"
 #include "common/model/read_model.h"
+#include "common/yaml/keys.h"
 #include "common/yaml/map_reader.h"
 
 namespace dtf::cluster {
@@ -25,11 +26,70 @@ namespace {
 
 constexpr size_t kVariableNameBytesMax = 256;
 
+// Workers that host the shards are equal: they train in step with each other.
+ReplicationSpec defaultReplication(const TaskCounts& counts) {
+  ReplicationSpec replication;
+  if (counts.workersHost()) replication.mode = ReplicationSpec::Mode::kSync;
+  return replication;
+}
+
+// Returns false for a mode that was reported as a mistake. `allreduce` is sync's name where the
+// workers host the parameters.
+bool readMode(const MapReader& reader, const TaskCounts& counts, ReplicationSpec::Mode& mode) {
+  using Mode = ReplicationSpec::Mode;
+  const YamlNode* const node = reader.find("mode");
+  if (node == nullptr) return true;
+  // In the order of the table.
+  enum class Word : uint8_t { kAsync = 1, kSync, kBounded, kAllReduce } word = Word::kAsync;
+  static_assert(static_cast<Word>(Mode::kAsync) == Word::kAsync &&
+                static_cast<Word>(Mode::kSync) == Word::kSync &&
+                static_cast<Word>(Mode::kBounded) == Word::kBounded);
+  if (!reader.choice("mode", word, 1)) return false;
+  mode = word == Word::kAllReduce ? Mode::kSync : static_cast<Mode>(word);
+  if (word != Word::kAllReduce || counts.hosts.ps == 0) return true;
+  reader.report().error(
+      node->where(),
+      "'mode: allreduce' needs a cluster without 'ps': leave 'ps' out, so that the "
+      "workers hold the parameters, or write mode: sync, which gives the same "
+      "values");
+  return false;
+}
+
+// Returns the N of "worker/N"; nullopt for another text.
+std::optional<uint32_t> workerNamed(std::string_view name) {
+  constexpr std::string_view kWorker = "worker/";
+  if (!name.starts_with(kWorker)) return std::nullopt;
+  const std::string_view digits = name.substr(kWorker.size());
+  uint32_t rank = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return rank;
+}
+
+// Reads the task that does in a job without ps what ps/0 does in others.
+void readLeader(const MapReader& reader, const TaskCounts& counts, uint32_t& leader) {
+  std::string name;
+  if (!reader.text("leader", name)) return;
+  const Place place = reader.find("leader")->where();
+  const std::optional<uint32_t> rank = workerNamed(name);
+  if (counts.hosts.ps > 0)
+    reader.report().error(place,
+                          "'leader' needs a cluster without 'ps': the leader of this one is ps/0, "
+                          "the first of 'cluster.ps'");
+  else if (!rank)
+    reader.report().error(place,
+                          "the leader is one of the workers, as worker/1, got " + inQuotes(name));
+  else if (counts.worker > 0 && *rank >= counts.worker)
+    reader.report().error(place, fmt::format("there is no {}: the cluster has {} workers",
+                                             inQuotes(name), counts.worker));
+  else
+    leader = *rank;
+}
+
 ReplicationSpec readReplication(const YamlNode& node, const TaskCounts& counts, Report& report) {
   const MapReader reader(node, schema::kReplication, node.key, report);
-  ReplicationSpec replication;
-  const bool mode_known =
-      reader.choice("mode", replication.mode, 1) || node.find("mode") == nullptr;
+  ReplicationSpec replication = defaultReplication(counts);
+  const bool mode_known = readMode(reader, counts, replication.mode);
   reader.whole("replicas_to_aggregate", replication.replicas_to_aggregate);
   const bool has_total = reader.whole("total_num_replicas", replication.total_num_replicas);
   const bool is_sync = replication.mode == ReplicationSpec::Mode::kSync;
@@ -56,6 +116,7 @@ ReplicationSpec readReplication(const YamlNode& node, const TaskCounts& counts, 
   if (replication.overlap && counts.one_process)
     report.error(node.find("overlap")->key_place,
                  "'overlap' needs a ps, and the cluster has none: no gradient travels");
+  readLeader(reader, counts, replication.leader);
   reader.choice("transfer_dtype", replication.transfer_dtype, 0);
   if (replication.transfer_dtype != ReplicationSpec::TransferDtype::kFloat32 && counts.one_process)
     report.error(node.find("transfer_dtype")->key_place,
@@ -67,15 +128,20 @@ ReplicationSpec readReplication(const YamlNode& node, const TaskCounts& counts, 
   return replication;
 }
 
-// The N of "/job:ps/task:N"; nullopt: the text is something else.
-std::optional<size_t> psTaskOf(std::string_view device) {
-  constexpr std::string_view kPrefix = "/job:ps/task:";
-  if (!device.starts_with(kPrefix)) return std::nullopt;
-  const std::string_view digits = device.substr(kPrefix.size());
-  size_t task = 0;
+// Returns the task that "/job:ps/task:N" or, where workers host shards, "/job:worker/task:N" names;
+// nullopt for another text.
+std::optional<TaskId> hostOf(std::string_view device, const TaskCounts& counts) {
+  constexpr std::string_view kPs = "/job:ps/task:", kWorker = "/job:worker/task:";
+  const bool names_worker = counts.workersHost() && device.starts_with(kWorker);
+  const std::string_view prefix = names_worker ? kWorker : kPs;
+  if (!device.starts_with(prefix)) return std::nullopt;
+  const std::string_view digits = device.substr(prefix.size());
+  uint32_t task = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), task);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return task;
+  // Without ps, the ps of a number is the worker that hosts the shard of that number.
+  const bool is_ps = !names_worker && counts.hosts.ps > 0;
+  return TaskId{is_ps ? JobKind::kPs : JobKind::kWorker, task};
 }
 
 void readPins(const YamlNode& node, const TaskCounts& counts, PlacementSpec& placement,
@@ -89,24 +155,79 @@ void readPins(const YamlNode& node, const TaskCounts& counts, PlacementSpec& pla
     }
     const std::optional<std::string> device = readText(pin, pin.key, report);
     if (!device) continue;
-    const std::optional<size_t> task = psTaskOf(*device);
+    const ShardHosts& hosts = counts.hosts;
+    const std::optional<TaskId> task = hostOf(*device, counts);
+    const std::optional<uint32_t> shard = task ? hosts.shardOf(*task) : std::nullopt;
+    const bool all_workers = hosts.ps == 0 && counts.workersHost();
     if (!task) {
       report.error(pin.where(),
-                   "a variable lives on a device like /job:ps/task:0, got " + inQuotes(*device));
-    } else if (counts.ps > 0 && *task >= counts.ps) {
-      report.error(pin.where(), fmt::format("there is no {}: the cluster has {} ps",
-                                            inQuotes(*device), counts.ps));
+                   fmt::format("a variable lives on a device like /job:{}/task:0, got {}",
+                               all_workers ? "worker" : "ps", inQuotes(*device)));
+    } else if (!shard && hosts.size() > 0) {
+      const bool is_ps = task->job == JobKind::kPs;
+      report.error(pin.where(), fmt::format("there is no {}: the cluster has {} {}",
+                                            inQuotes(*device), is_ps ? hosts.ps : hosts.workers,
+                                            is_ps || counts.one_process ? "ps" : "workers"));
     } else {
-      placement.pins[pin.key] = TaskId{JobKind::kPs, static_cast<uint32_t>(*task)}.device();
+      // A shard's identity, whichever task hosts it.
+      placement.pins[pin.key] = TaskId{JobKind::kPs, shard.value_or(task->index)}.device();
       placement.pin_marks[pin.key] = report.markOf(pin.key_place);
     }
   }
 }
 
+// Reads the weights of the hosts, which imply `even` without a strategy.
+void readShares(const MapReader& reader, const TaskCounts& counts, PlacementSpec& placement) {
+  const YamlNode* const node = reader.find("shares");
+  if (node == nullptr) return;
+  Report& report = reader.report();
+  constexpr yaml::Key kShare = yaml::number("shares", yaml::kPositive, "");
+  for (const YamlNode& share : reader.list("shares"))
+    if (const std::optional<double> weight = yaml::readNumber(share, kShare, report))
+      placement.shares.push_back(*weight);
+  if (reader.find("strategy") == nullptr) placement.strategy = PlacementSpec::Strategy::kEven;
+  const bool is_cut = placement.strategy == PlacementSpec::Strategy::kEven ||
+                      placement.strategy == PlacementSpec::Strategy::kHybrid;
+  if (!is_cut)
+    report.error(node->key_place,
+                 "'shares' has a meaning only with 'strategy: even' or 'strategy: hybrid'");
+  // One process has one shard, whatever the file is for otherwise.
+  const uint32_t hosts = counts.one_process ? 0 : counts.hosts.size();
+  if (!node->isSequence() || hosts == 0 || node->children.size() == hosts) return;
+  report.error(node->where(), fmt::format("'shares' needs a number for each of the {} {}, got {}",
+                                          hosts, counts.hosts.noun(), node->children.size()));
+}
+
+// Reads what `auto` may choose.
+void readAmong(const MapReader& reader, PlacementSpec& placement) {
+  const YamlNode* const node = reader.find("among");
+  if (node == nullptr) return;
+  constexpr yaml::Key kAmong = yaml::choice("among", "ps|hybrid|workers", "", "");
+  for (const YamlNode& name : reader.list("among"))
+    if (yaml::readChoice(name, kAmong, reader.report())) placement.among.push_back(name.text);
+  if (placement.strategy != PlacementSpec::Strategy::kAuto)
+    reader.report().error(node->key_place, "'among' has a meaning only with 'strategy: auto'");
+}
+
 PlacementSpec readPlacement(const YamlNode& node, const TaskCounts& counts, Report& report) {
-  const MapReader reader(node, schema::kPlacement, node.key, report);
   PlacementSpec placement;
-  reader.choice("strategy", placement.strategy);
+  placement.strategy_mark = report.markOf(node.key_place);
+  if (node.isScalar() && node.text == "auto") {
+    placement.strategy = PlacementSpec::Strategy::kAuto;
+    return placement;
+  }
+  const MapReader reader(node, schema::kPlacement, node.key, report);
+  if (reader.choice("strategy", placement.strategy))
+    placement.strategy_mark = report.markOf(reader.find("strategy")->where());
+  if (placement.strategy == PlacementSpec::Strategy::kHybrid) {
+    if (counts.hosts.ps > 0) placement.sparse_shards = counts.hosts.ps;
+    if (counts.hosts.ps == 0 && counts.workersHost())
+      report.error(reader.find("strategy")->where(),
+                   "'strategy: hybrid' needs 'ps' in the cluster, which host the sparse "
+                   "variables: add ps, or write strategy: even");
+  }
+  readShares(reader, counts, placement);
+  readAmong(reader, placement);
   if (const YamlNode* pins = reader.find("pins")) readPins(*pins, counts, placement, report);
   const YamlNode* partition = reader.find("partition");
   if (partition == nullptr) return placement;
@@ -121,7 +242,7 @@ PlacementSpec readPlacement(const YamlNode& node, const TaskCounts& counts, Repo
   return placement;
 }
 
-// Evaluations have these figures: the loss, and the metrics of the model.
+// Returns the names of the figures of an evaluation: the loss and the metrics.
 std::vector<std::string> figuresOf(const model::ModelSpec& model) {
   std::vector<std::string> names = {"loss"};
   if (model.accuracy) names.emplace_back("accuracy");
@@ -129,7 +250,7 @@ std::vector<std::string> figuresOf(const model::ModelSpec& model) {
   return names;
 }
 
-// `key` needs evaluations while the job trains, with that metric.
+// Checks that the job is evaluated while it trains, with `metric`, which `key` needs.
 void checkEvaluated(const TrainSpec& train, const std::string& metric, const std::string& key,
                     const Place& place, Report& report) {
   const std::vector<std::string> figures = figuresOf(train.model);
@@ -139,16 +260,18 @@ void checkEvaluated(const TrainSpec& train, const std::string& metric, const std
                                     inQuotes(metric), fmt::join(figures, ", ")));
   if (!train.data.eval || train.eval_every_steps == 0)
     report.error(place, inQuotes(key) +
-                            " needs evaluations while the job trains: give 'data' an 'eval', and "
-                            "set eval.every_steps");
+                            " needs evaluations while the job trains: give 'data' an 'eval' or "
+                            "'eval_split', and set eval.every_steps");
 }
 
-// By time unless the file says by steps.
+// every_steps alone switches the default of every_seconds off.
 CheckpointSpec readCheckpointMap(const YamlNode& node, const TrainSpec& train, Report& report) {
   const MapReader reader(node, schema::kCheckpoint, "checkpoint", report);
   CheckpointSpec checkpoint;
   if (reader.find("every_steps") != nullptr) checkpoint.every_seconds = 0;
-  reader.number("every_seconds", checkpoint.every_seconds);
+  // Only the default begins earlier: a named interval is a decision, which is obeyed.
+  if (reader.number("every_seconds", checkpoint.every_seconds))
+    checkpoint.first_seconds = checkpoint.every_seconds;
   reader.whole("every_steps", checkpoint.every_steps);
   reader.whole("keep", checkpoint.keep);
   reader.number("keep_every_hours", checkpoint.keep_every_hours);
@@ -165,8 +288,8 @@ CheckpointSpec readCheckpointMap(const YamlNode& node, const TrainSpec& train, R
   return checkpoint;
 }
 
-// A file that leaves it out loses nothing that was learned: the chief saves as often as with {},
-// and writes the files of all ps itself, since nobody has said that the ps see its run directory.
+// Without the key the chief saves at the default interval and gathers the files of all ps: the ps
+// may not see its run directory.
 std::optional<CheckpointSpec> readCheckpoint(const YamlNode* node, const TrainSpec& train,
                                              Report& report) {
   if (node == nullptr) return CheckpointSpec{.gather = true};
@@ -180,15 +303,16 @@ EarlyStoppingSpec readEarlyStopping(const YamlNode& node, const TrainSpec& train
   const MapReader reader(node, schema::kEarlyStopping, "early_stopping", report);
   EarlyStoppingSpec stopping;
   reader.text("metric", stopping.metric);
-  reader.whole("patience", stopping.patience);
+  if (reader.whole("patience", stopping.patience))
+    stopping.mark = report.markOf(reader.find("patience")->where());
   reader.number("min_delta", stopping.min_delta);
   const YamlNode* metric = reader.find("metric");
   checkEvaluated(train, stopping.metric, "early_stopping",
                  metric != nullptr ? metric->where() : node.key_place, report);
   if (!train.checkpoint)
     report.error(node.key_place,
-                 "'early_stopping' saves the job where it ends, and 'checkpoint: none' keeps "
-                 "nothing: leave one of them out");
+                 "'early_stopping' saves a checkpoint at its end, and 'checkpoint: none' forbids "
+                 "it: leave one of them out");
   return stopping;
 }
 
@@ -212,30 +336,55 @@ SummariesSpec readSummaries(const YamlNode& node, const std::vector<int64_t>& in
     report.error(
         node.find("images")->where(),
         fmt::format("'images' needs a model.input.shape of [height, width], with 1, 3 or 4 "
-                    "channels as a third size, and it is [{}]",
+                    "channels as a third size, got [{}]",
                     fmt::join(input_shape, ", ")));
   reader.whole("timeline_step", summaries.timeline_step);
   return summaries;
 }
 
-// Images become what the model reads. Other mistakes come first: they may be why it is no image.
+// Sets the size to which images are resized. Does nothing after other mistakes, which may be the
+// cause of a bad shape.
 void setImageSize(const model::ModelSpec& model, DatasetSpec& dataset, Report& report) {
   if (dataset.format != DatasetSpec::Format::kImages || !report.empty()) return;
   if (dataset.image_folder.setSize(model.input_shape)) return;
   report.error(report.placeOf(model.shape_mark),
                fmt::format("format images needs a model.input.shape of [height, width], with 1 or "
-                           "3 channels as a third size, and it is [{}]",
+                           "3 channels as a third size, got [{}]",
                            fmt::join(model.input_shape, ", ")));
 }
 
-// Numbers that name rows of a table stay whole from the file on: as float32, 16777217 would be the
-// row of 16777216. A features_as in the file stays.
+// Makes features that are rows of an embedding whole numbers from the file on: as float32, 16777217
+// would become 16777216. Keeps a features_as of the file.
 void readWholeNumbers(DatasetSpec& dataset) {
   dataset.csv.whole_features = dataset.format == DatasetSpec::Format::kCsv;
   if (!dataset.npy.features_as) dataset.npy.features_as = FeaturesAs::kIndices;
 }
 
+// Reads how the tasks exchange gradients, and where the parameters lie. The variables of a sync job
+// are cut by bytes unless the file says otherwise, as the fullest host sets the pace of a step.
+void readExchange(const MapReader& reader, const TaskCounts& counts, TrainSpec& train) {
+  const YamlNode* const replication = reader.find("replication");
+  train.replication = replication != nullptr
+                          ? readReplication(*replication, counts, reader.report())
+                          : defaultReplication(counts);
+  const YamlNode* const placement = reader.find("placement");
+  TaskCounts led = counts;
+  led.hosts.leader = train.replication.leader;
+  if (placement != nullptr) train.placement = readPlacement(*placement, led, reader.report());
+  const bool chooses =
+      placement != nullptr && (placement->find("strategy") != nullptr ||
+                               placement->find("partition") != nullptr || placement->isScalar());
+  if (train.replication.mode == ReplicationSpec::Mode::kSync && !chooses)
+    train.placement.strategy = PlacementSpec::Strategy::kEven;
+}
+
 }  // namespace
+
+bool isHybrid(const YamlNode& train) {
+  const YamlNode* const placement = train.find("placement");
+  const YamlNode* const strategy = placement != nullptr ? placement->find("strategy") : nullptr;
+  return strategy != nullptr && strategy->isScalar() && strategy->text == "hybrid";
+}
 
 TrainSpec readTrain(const YamlNode& node, const TaskCounts& counts, Report& report) {
   const MapReader reader(node, schema::kTrain, node.key, report);
@@ -254,10 +403,7 @@ TrainSpec readTrain(const YamlNode& node, const TaskCounts& counts, Report& repo
   if (train.data.eval) setImageSize(train.model, *train.data.eval, report);
   if (const YamlNode* optimizer = reader.find("optimizer"))
     train.optimizer = readOptimizer(*optimizer, report);
-  if (const YamlNode* replication = reader.find("replication"))
-    train.replication = readReplication(*replication, counts, report);
-  if (const YamlNode* placement = reader.find("placement"))
-    train.placement = readPlacement(*placement, counts, report);
+  readExchange(reader, counts, train);
   reader.whole("steps", train.steps);
   if (reader.whole("epochs", train.epochs) && reader.find("steps") != nullptr)
     report.error(reader.find("epochs")->place, "'steps' and 'epochs' exclude each other");
@@ -274,8 +420,7 @@ TrainSpec readTrain(const YamlNode& node, const TaskCounts& counts, Report& repo
   }
   if (train.model.wantsEvaluation() && !train.data.eval && reader.find("summaries") == nullptr)
     report.warning(node.find("model")->find("metrics")->key_place,
-                   "'metrics' are of evaluations, and there is nothing to evaluate: add 'eval' to "
-                   "'data'");
+                   "'metrics' are computed on data.eval, and there is none: add 'eval' to 'data'");
   reader.choice("kernels", train.kernels);
   reader.choice("precision", train.precision);
   train.checkpoint = readCheckpoint(reader.find("checkpoint"), train, report);

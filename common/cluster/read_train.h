@@ -1,11 +1,12 @@
 #pragma once
 
-// A checked YAML tree -> TrainSpec.
+// Converts the YAML tree of a TRAIN.yaml to a TrainSpec.
 
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
+#include "common/base/ids.h"
 #include "common/cluster/spec.h"
 #include "common/yaml/report.h"
 #include "common/yaml/yaml_tree.h"
@@ -13,18 +14,24 @@
 namespace dtf::cluster {
 
 struct TaskCounts {
-  size_t ps = 0;
+  ShardHosts hosts;
   size_t worker = 0;
-  bool one_process = false;  // the cluster has no ps: `ps` is the one in its only process
+  bool one_process = false;  // the cluster has no ps: its only process has one inside
+  // Whether workers host shards that others use, too.
+  bool workersHost() const { return hosts.workers > 0 && !one_process; }
 };
 
-// Pins and replica counts are checked against `counts`, where it has such tasks. Mistakes go
-// into the report; the result is only meaningful when there are none.
+// Whether the train section of a file says `placement: {strategy: hybrid}`. Its mistakes are
+// readTrain()'s to report.
+bool isHybrid(const yaml::YamlNode& train);
+
+// Checks pins and replica counts against `counts`, unless these are 0. Adds mistakes to the report;
+// the result is only meaningful when there are none.
 TrainSpec readTrain(const yaml::YamlNode& node, const TaskCounts& counts, yaml::Report& report);
 
-// The parts, each in its own file or too long for one.
+// Parts of it.
 DataSpec readData(const yaml::YamlNode* node, yaml::Report& report);  // null: the embedded digits
-// One set of examples; `default_count`: of those that are drawn.
+// `default_count`: of examples in a dataset that dtf draws.
 DatasetSpec readDataset(const yaml::YamlNode& node, int64_t default_count, yaml::Report& report);
 OptimizerSpec readOptimizer(const yaml::YamlNode& node, yaml::Report& report);
 

@@ -12,7 +12,7 @@ using yaml::Table;
 
 namespace {
 
-// Of a setting; other keys have it in their help.
+// Returns the default of a setting; the help of other keys has it.
 std::string defaultText(const Key& key) {
   if (key.required || !isSetting(key)) return "";
   OptimizerSpec spec;
@@ -21,9 +21,9 @@ std::string defaultText(const Key& key) {
 }
 
 constexpr size_t kColumns = 100;
-constexpr size_t kTypeColumn = 28;  // of the second column of the reference
+constexpr size_t kTypeColumn = 28;  // begin of the reference's second column
 
-// `text` in lines that fit the second column, broken after a '|' or at a space.
+// Breaks `text` after a '|' or at a space into lines that fit the second column.
 std::string wrapped(std::string_view text) {
   constexpr size_t kWidth = kColumns - kTypeColumn;
   std::string lines;
@@ -42,7 +42,7 @@ std::string wrapped(std::string_view text) {
 std::string keyReference() {
   std::string out;
   for (const Table* table : allTables()) {
-    out += table->path.empty() ? "CLUSTER.yaml; the keys of train: are those of TRAIN.yaml\n"
+    out += table->path.empty() ? "CLUSTER.yaml; train: has the keys of TRAIN.yaml\n"
                                : fmt::format("\n{}\n", table->path);
     for (const Key& key : table->keys) {
       if (!key.available) continue;
@@ -52,7 +52,7 @@ std::string keyReference() {
       if (const std::string names = model::formerlyText(table->path, key.name); !names.empty())
         out += fmt::format("  {:<26}  {}\n", "", names);
     }
-    if (table->also != nullptr) out += fmt::format("  and those of {}\n", table->also->path);
+    if (table->also != nullptr) out += fmt::format("  and the keys of {}\n", table->also->path);
   }
   return out;
 }

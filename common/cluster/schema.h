@@ -1,7 +1,6 @@
 #pragma once
 
-// Every key that CLUSTER.yaml and TRAIN.yaml may have: the tables of this library here, and those
-// of the model from model/layer_table.h.
+// The tables of all keys of CLUSTER.yaml and TRAIN.yaml. model/layer_table.h has the model's.
 
 #include <string>
 
@@ -31,7 +30,7 @@ extern const yaml::Table kDataset;           // data.train:, data.eval:
 extern const yaml::Table kCategoricalArray;  // data.train.categorical_arrays.NAME:
 extern const yaml::Table kCategorical;       // data.train.categorical_columns.NAME:
 extern const yaml::Table kOptimizers;        // the optimizers
-extern const yaml::Table kOptimizerCommon;   // what every optimizer has
+extern const yaml::Table kOptimizerCommon;   // settings of every optimizer
 extern const yaml::Table kMovingAverage;
 extern const yaml::Table kGradientDescent;
 extern const yaml::Table kMomentum;
@@ -63,7 +62,7 @@ const yaml::Table& learningRate(LearningRateSchedule::Kind kind);
 
 yaml::Tables allTables();
 
-// The reference of all keys as text for a terminal, at most 100 columns.
+// Returns the reference of all keys for a terminal, at most 100 columns.
 std::string keyReference();
 
 }  // namespace dtf::cluster

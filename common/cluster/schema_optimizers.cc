@@ -42,7 +42,7 @@ constexpr Key kOptimizersKeys[] = {
     later("proximal_gradient_descent"),
 };
 
-// ---- settings: name, field, bounds, what it is; its default is the field's, or else `otherwise`
+// ---- settings: name, field, bounds, help; the default is `otherwise`, if given, or the field's
 
 using Rate = LearningRateSchedule;
 

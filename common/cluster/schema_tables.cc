@@ -38,14 +38,14 @@ constexpr Key kJobKeys[] = {
     boolean("stream_gradients", "gradients leave while the rest is computed; default true"),
     map("launch", "how dtf-launch starts the tasks"),
     map("timeouts", "how long each wait may last"),
-    textOrMap("durability", "source of the values of a lost ps; default checkpoint"),
+    textOrMap("durability", "source of a lost ps's values; default checkpoint; without ps replica"),
     map("metrics", "/metrics, /healthz and /readyz of each task, over HTTP; default: none"),
     map("traces", "traces of steps for an OpenTelemetry collector; default: none"),
     textOrMap("train", "a TRAIN.yaml, relative to this file, or its keys in place"),
 };
 
 constexpr Key kClusterKeys[] = {
-    listOrMap("ps", "parameter servers: addresses, maps, or {count: 2}; none: one process"),
+    listOrMap("ps", "parameter servers: addresses, maps, {count: 2}; none: workers hold all"),
     required(listOrMap("worker", "the workers: addresses (host:port), or maps, or {count: 2}")),
 };
 
@@ -118,9 +118,9 @@ constexpr Key kTimeoutsKeys[] = {
 };
 
 constexpr Key kDurabilityKeys[] = {
-    map("checkpoint", "the steps since the newest checkpoint"),
-    map("snapshot", "the steps since the newest snapshot, which each ps keeps in /dev/shm"),
-    map("replica", "no step: another ps has the same values; needs two ps tasks"),
+    map("checkpoint", "loses the steps since the newest checkpoint"),
+    map("snapshot", "loses the steps since the newest snapshot, in each ps's /dev/shm"),
+    map("replica", "loses no step: another ps (or worker) has the same values"),
 };
 
 constexpr Key kSnapshotKeys[] = {
@@ -129,7 +129,7 @@ constexpr Key kSnapshotKeys[] = {
 
 constexpr Key kTracesKeys[] = {
     required(text("endpoint", "http://host[:port][/path]; default :4318/v1/traces, in JSON")),
-    whole("every_steps", 1, kCountMax, "traces one step of so many; default 100"),
+    whole("every_steps", 1, kCountMax, "traces one step of this many; default 100"),
 };
 
 constexpr Key kMetricsKeys[] = {
@@ -141,7 +141,7 @@ constexpr Key kTrainKeys[] = {
     map("data", "examples to train and evaluate on; default: the embedded digits"),
     textOrMap("optimizer", "a name, or {name: {settings}}; default gradient_descent"),
     map("replication", "how the workers' gradients are combined"),
-    map("placement", "which variable lives on which ps"),
+    textOrMap("placement", "which variable lives on which ps; auto: chosen by measured links"),
     whole("steps", 1, kCountMax, "global steps to train; default 1000"),
     whole("epochs", 1, 1'000'000,
           "times through the training data, each example once; not with steps"),
@@ -170,7 +170,7 @@ constexpr Key kDataKeys[] = {
 constexpr Key kAugmentKeys[] = {
     boolean("flip_horizontal", "mirror a random half of the images; default false"),
     whole("crop_padding", 0, 1000,
-          "move each image by up to so many pixels in each direction; default 0"),
+          "move each image by up to this many pixels in each direction; default 0"),
 };
 
 constexpr Key kDatasetKeys[] = {
@@ -210,7 +210,7 @@ constexpr Key kCategoricalKeys[] = {
           "fields are words, hashed to whole numbers below it (XXH3)"),
     list("vocabulary_list", "fields are these words, from number 0; default: whole numbers"),
     whole("num_oov_buckets", 1, 1'000'000'000,
-          "words beside vocabulary_list are hashed to so many numbers behind it"),
+          "other words are hashed to this many numbers after the list's"),
 };
 
 constexpr Key kCategoricalArrayKeys[] = {
@@ -220,20 +220,23 @@ constexpr Key kCategoricalArrayKeys[] = {
 };
 
 constexpr Key kReplicationKeys[] = {
-    choice("mode", "async|sync|bounded", "allreduce", "how gradients become updates; default async",
-           "'mode: sync' with a ps beside each worker moves as many bytes if placement.partition "
-           "splits the variables evenly"),
+    choice("mode", "async|sync|bounded|allreduce", "",
+           "default async; without ps sync, which is also spelt allreduce there"),
     whole("replicas_to_aggregate", 1, 65536,
           "sync: gradients in an update; the replicas beyond that are backups"),
     whole("total_num_replicas", 1, 65536, "sync: the number of workers"),
     whole("staleness", 0, 65536, "bounded: how many steps a worker may be ahead of the slowest"),
     boolean("overlap", "async, bounded: compute while a gradient travels; default false"),
+    text("leader", "without ps: the worker that counts the steps; default worker/0"),
     choice("transfer_dtype", "float32|bfloat16", "",
            "parameters and gradients travel rounded to it; default float32"),
 };
 
 constexpr Key kPlacementKeys[] = {
-    choice("strategy", "round_robin|greedy", "", "greedy: by bytes; default round_robin"),
+    choice("strategy", "round_robin|greedy|even|hybrid|auto", "",
+           "even: by bytes; hybrid: dense ones on workers; sync's default: even"),
+    list("shares", "even, hybrid: the weight of each host, [3, 1]; default: equal"),
+    list("among", "auto: what may be chosen, of ps, hybrid, workers; default: all"),
     map("pins", "variable: device, {\"softmax/weights\": \"/job:ps/task:1\"}"),
     textOrMap("partition", "none, or from which size on a variable is split over all ps"),
 };
@@ -248,10 +251,10 @@ constexpr Key kEvalKeys[] = {
 };
 
 constexpr Key kCheckpointKeys[] = {
-    number("every_seconds", kSeconds, "default 600, or none when every_steps is given"),
-    whole("every_steps", 1, kCountMax, "multiples of so many global steps"),
-    whole("keep", 0, 1'000'000, "the newest so many, 0 for all; default 5"),
-    number("keep_every_hours", kPositive, "and for good one for each so many hours; default 10000"),
+    number("every_seconds", kSeconds, "default 600, the first after 60; none with every_steps"),
+    whole("every_steps", 1, kCountMax, "at multiples of this number of global steps"),
+    whole("keep", 0, 1'000'000, "number of newest checkpoints to keep, 0: all; default 5"),
+    number("keep_every_hours", kPositive, "also keep one per this many hours; default 10000"),
     boolean("gather", "worker/0 keeps all files; default false: a disk that all tasks share"),
     boolean("stay", "each ps keeps its own file, worker/0 the manifest; default false"),
     text("keep_best", "a metric: the checkpoint of its best evaluation stays; see eval --best"),

@@ -12,6 +12,19 @@ std::vector<std::string> devicesOf(const TaskSpec& task) {
   return task.devices.empty() ? std::vector<std::string>{"cpu:0"} : task.devices;
 }
 
+ShardHosts ClusterSpec::shardHosts() const {
+  const auto count = [](const std::vector<TaskSpec>& tasks) {
+    return static_cast<uint32_t>(tasks.size());
+  };
+  return {count(ps), ps.empty() || hybrid ? count(worker) : 0, ps.empty() ? leader : 0};
+}
+
+std::vector<TaskSpec> ClusterSpec::hosts() const {
+  std::vector<TaskSpec> hosts;
+  for (uint32_t shard = 0; shard < shardHosts().size(); ++shard) hosts.push_back(host(shard));
+  return hosts;
+}
+
 int workersBeside(const ClusterSpec& cluster, uint32_t index) {
   DTF_CHECK(index < cluster.worker.size());
   const std::string host = hostKey(cluster.worker[index].address.host);
@@ -42,6 +55,14 @@ std::optional<uint16_t> metricsPort(const JobSpec& job, TaskId task) {
     }
   }
   DTF_CHECK_MSG(false, task.name());
+}
+
+std::string metricsUrl(const JobSpec& job, TaskId task) {
+  const std::optional<uint16_t> port = metricsPort(job, task);
+  if (!port || *port == 0) return {};
+  Address address = job.cluster.tasks(task.job).at(task.index).address;
+  address.port = *port;
+  return (job.cluster.keys.empty() ? "http://" : "https://") + address.str();
 }
 
 int computeThreads(const ClusterSpec& cluster, uint32_t index, int cores) {

@@ -24,7 +24,7 @@ YamlNode nodeOf(YamlNode::Kind kind, std::string_view key, std::string text = {}
   return node;
 }
 
-// Adds the value at "train.data.seed" where the tree has none; not below a word or a list.
+// Sets a value at a path, as "train.data.seed", that has none; does nothing below a scalar or list.
 void fill(YamlNode& root, std::string_view path, std::string value) {
   YamlNode* map = &root;
   const std::vector<std::string> keys = split(std::string(path), '.');

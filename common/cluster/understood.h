@@ -1,7 +1,7 @@
 #pragma once
 
-// The job's file as it was understood, for the run directory: with the train file that it names and
-// `--set` in their places, and with the defaults of keys that it leaves out.
+// The resolved file of a job, for the run directory: the train file is included, `--set` is
+// applied, and defaults of some missing keys are filled in.
 
 #include <string>
 
@@ -10,8 +10,8 @@
 
 namespace dtf::cluster {
 
-// `root` is the tree that `job` was read from. The values of `env` are left out: they may be
-// secrets.
+// Returns the text of `root`, the tree that `job` was read from. The values of `env` are replaced:
+// they may be secrets.
 std::string understoodText(yaml::YamlNode root, const JobSpec& job);
 
 }  // namespace dtf::cluster
