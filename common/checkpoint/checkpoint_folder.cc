@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kStep = "step-";
 
-// "step-120" -> 120; only as it would be written.
+// "step-120" -> 120; nullopt for other spellings, as "step-0120".
 std::optional<uint64_t> parseStep(std::string_view name) {
   if (!name.starts_with(kStep)) return std::nullopt;
   uint64_t step = 0;
@@ -39,7 +39,7 @@ bool isStale(std::string_view name) {
   return kind.starts_with(".tmp-") || kind.starts_with(".trash-");
 }
 
-// Durably, each from the first that is missing on.
+// Makes `folder` and its missing parents, durably.
 void makeMissing(FileSystem& file_system, const std::filesystem::path& folder) {
   if (file_system.exists(folder)) return;
   const std::filesystem::path parent = folder.parent_path();
@@ -48,7 +48,7 @@ void makeMissing(FileSystem& file_system, const std::filesystem::path& folder) {
   file_system.syncFolder(parent.empty() ? "." : parent);
 }
 
-// One that this user may not read is no damaged one: who goes on from an older one loses steps.
+// An unreadable checkpoint may be whole: falling back to an older one would lose steps.
 void checkReadable(std::span<const Problem> problems) {
   const auto found = std::find_if(problems.begin(), problems.end(),
                                   [](const Problem& problem) { return problem.forbidden; });
@@ -56,14 +56,16 @@ void checkReadable(std::span<const Problem> problems) {
   throw Error(
       ErrorCode::kPermission,
       found->reason +
-          ": another user may have written that checkpoint; let this one read it, or move it "
-          "away to use the one before it");
+          ": another user may have written that checkpoint; give this user read permission, or "
+          "move the checkpoint away to use the one before it");
 }
 
-// Where the shards of the checkpoint in `folder` stay, a name that begins with its step. Empty:
-// beside the manifest; or that is damaged, or of another step: a copy, and the shards are the
-// original's.
-// Errors: kBadData when the manifest is there and can't be read.
+// Returns the folder name under which the ps hold the shards of the checkpoint in `folder`. Returns
+// an empty name when
+// - the shards are beside the manifest,
+// - there is no manifest, or it is damaged,
+// - the manifest is of another step: it is a copy, and the shards belong to the original.
+// Errors: kBadData when the manifest can't be read.
 std::string stayingNameIn(FileSystem& file_system, const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kManifestFile;
   if (!file_system.exists(path)) return {};
@@ -102,7 +104,7 @@ std::string CheckpointFolder::suffix(const char* kind) {
 void CheckpointFolder::prepare() {
   const std::filesystem::path parent = folder_.parent_path();
   if (!parent.empty()) makeMissing(file_system_, parent);
-  // A folder that is there may have been made by a process that could not sync its name.
+  // Syncs an existing folder, too: the process that made it may have died before its sync.
   if (!file_system_.exists(folder_)) file_system_.makeFolder(folder_);
   file_system_.syncFolder(parent.empty() ? "." : parent);
 }
@@ -155,7 +157,7 @@ uint32_t CheckpointFolder::sweepStale() {
     if (!entry.is_folder || !isStale(entry.name)) continue;
     if (attempt_ && attempt_->folder == folder_ / entry.name) continue;
     try {
-      // What its process renamed and could not sync: as in abandon().
+      // Makes durable a rename that its process could not sync: see abandon().
       if (swept == 0) file_system_.syncFolder(folder_);
       const bool is_attempt = entry.name.find(".tmp-") != std::string::npos;
       if (is_attempt) removeWithShards(folder_ / entry.name, stayingName(entry.name));
@@ -188,7 +190,7 @@ std::string CheckpointFolder::beginAttempt(uint64_t step) {
   DTF_CHECK(!attempt_);
   const std::string name = stepFolder(step).filename().string() + suffix(".tmp-");
   if (!file_system_.exists(folder_)) {
-    log::warning("event=checkpoints_gone folder={} reason=\"somebody removed it; made anew\"",
+    log::warning("event=checkpoints_gone folder={} reason=\"it was removed; made anew\"",
                  folder_.string());
     whole_.clear();
     prepare();
@@ -198,7 +200,7 @@ std::string CheckpointFolder::beginAttempt(uint64_t step) {
   DTF_FAILPOINT("checkpoint.after_make_attempt");
   if (staying_ == nullptr) return name;
   try {
-    // Its name, before any ps has anything of it.
+    // The attempt's name is durable before any ps makes files for it.
     file_system_.syncFolder(folder_);
   } catch (const Error&) {
     abandon();
@@ -211,7 +213,7 @@ CommitOutcome CheckpointFolder::commit(const Manifest& manifest) {
   DTF_CHECK(attempt_ && !attempt_->poisoned);
   DTF_CHECK(manifest.global_step == attempt_->step);
   const uint64_t step = attempt_->step;
-  // Until the end: after an fsync that failed, going on with the same files would prove nothing.
+  // Until the commit: after a failed fsync, a second fsync of the same files proves nothing.
   attempt_->poisoned = true;
   if (file_system_.exists(stepFolder(step))) {
     if (isWhole(step)) {
@@ -229,21 +231,21 @@ CommitOutcome CheckpointFolder::commit(const Manifest& manifest) {
 void CheckpointFolder::checkShards(const Manifest& manifest) const {
   DTF_CHECK(attempt_ && !manifest.shards.empty());
   DTF_CHECK(manifest.stays_in.empty() == (staying_ == nullptr));
-  if (staying_ != nullptr) return;  // whoever wrote it has just said so
+  if (staying_ != nullptr) return;  // the ps have just reported their files
   for (const ShardFile& shard : manifest.shards) {
     const std::filesystem::path path = attempt_->folder / shard.file;
     uint64_t size = 0;
     try {
       size = file_system_.open(path)->size();
     } catch (const Error& error) {
-      throw Error(ErrorCode::kCannotWrite, error.message() +
-                                               ": it was just written; somebody has removed it, "
-                                               "or, unless 'gather: true' is set, not "
-                                               "all tasks see this folder");
+      throw Error(ErrorCode::kCannotWrite,
+                  error.message() +
+                      ": a ps has just written this file; either another process removed it, or "
+                      "not all tasks share this folder: then set 'gather: true'");
     }
     if (size != shard.bytes)
       throw Error(ErrorCode::kCannotWrite, path.string() + " has " + std::to_string(size) +
-                                               " bytes, whoever wrote it says " +
+                                               " bytes, but the task that wrote it reports " +
                                                std::to_string(shard.bytes));
   }
 }
@@ -260,7 +262,7 @@ void CheckpointFolder::publish(const Manifest& manifest) {
   file->sync();
   DTF_FAILPOINT("checkpoint.after_manifest_sync");
   file->close();
-  // The names of all the files, the shards' too, before the name of the checkpoint.
+  // The names of all files, also of the shards, are durable before the checkpoint's name.
   file_system_.syncFolder(attempt_->folder);
   DTF_FAILPOINT("checkpoint.after_attempt_sync");
   file_system_.rename(attempt_->folder, stepFolder(attempt_->step));
@@ -268,7 +270,7 @@ void CheckpointFolder::publish(const Manifest& manifest) {
   try {
     file_system_.syncFolder(folder_);
   } catch (const Error&) {
-    // It may be gone after a power cut, so nobody shall count on it.
+    // A power cut may undo the rename, so the checkpoint must not stay visible.
     attempt_->was_visible = true;
     file_system_.rename(stepFolder(attempt_->step), attempt_->folder);
     throw;
@@ -281,9 +283,9 @@ void CheckpointFolder::abandon() {
   const Attempt attempt = *attempt_;
   attempt_.reset();
   try {
-    // Before its files go: a power cut must not bring back the name without them.
+    // Before the files are removed: a power cut must not bring back the name without them.
     if (attempt.was_visible) file_system_.syncFolder(folder_);
-    // What could not be renamed back still is a checkpoint, and has its shards.
+    // An attempt that could not be renamed back is a checkpoint and keeps its shards.
     if (!file_system_.exists(attempt.folder)) return;
     removeWithShards(attempt.folder, stayingName(attempt.folder.filename().string()));
   } catch (const Error&) {
@@ -314,7 +316,7 @@ Latest CheckpointFolder::latestValid(VerifyDepth depth) {
   return latest;
 }
 
-// Reads every byte, once.
+// Verifies each checkpoint in full once, then returns the cached result.
 bool CheckpointFolder::isWhole(uint64_t step) {
   if (const auto known = whole_.find(step); known != whole_.end()) return known->second;
   const Verification result =
@@ -327,14 +329,14 @@ void CheckpointFolder::moveToTrash(uint64_t step) {
   trash += suffix(".trash-");
   whole_.erase(step);
   file_system_.rename(stepFolder(step), trash);
-  // Before its files go: a power cut must not bring back the name without them.
+  // Before the files are removed: a power cut must not bring back the name without them.
   file_system_.syncFolder(folder_);
   DTF_FAILPOINT("checkpoint.after_trash_rename");
   removeTrash(trash);
   DTF_FAILPOINT("checkpoint.after_trash_removal");
 }
 
-// The shards go first: what is here names them, to whoever tries again.
+// Removes the shards before the folder: only the folder names them, which a retry needs.
 void CheckpointFolder::removeWithShards(const std::filesystem::path& folder,
                                         const std::string& staying_name) {
   if (staying_ != nullptr && !staying_name.empty()) {
@@ -344,8 +346,8 @@ void CheckpointFolder::removeWithShards(const std::filesystem::path& folder,
   removeTree(file_system_, folder);
 }
 
-// False: it is left for sweepStale(), as nothing but its manifest, which can't be read now, says
-// where its shards are.
+// Returns false if the manifest can't be read: only it names the shards, so the folder is left for
+// sweepStale().
 bool CheckpointFolder::removeTrash(const std::filesystem::path& folder) {
   std::string staying_name;
   try {
@@ -360,8 +362,8 @@ bool CheckpointFolder::removeTrash(const std::filesystem::path& folder) {
   if (leaves_shards && !std::exchange(warned_of_shards_, true))
     log::warning(
         "event=shards_left folder=shards/{} reason=\"the job's shards no longer stay with the ps, "
-        "which are not asked to remove those of older checkpoints\" advice=\"remove what "
-        "no manifest names from the folder shards below the run_dir of each ps\"",
+        "so the ps keep the shards of older checkpoints\" advice=\"in the folder shards below the "
+        "run_dir of each ps, remove the folders that no manifest names\"",
         staying_name);
   removeWithShards(folder, staying_name);
   return true;
@@ -407,8 +409,8 @@ void CheckpointFolder::removeInitial() {
   moveToTrash(0);
 }
 
-// Those older than the newest `keep` whole ones. A damaged one takes nobody's place, and goes once
-// enough whole ones are newer.
+// Returns the steps to remove: older than the newest `keep` whole ones. Damaged checkpoints don't
+// count, and are removed once enough whole ones are newer.
 std::vector<uint64_t> CheckpointFolder::beyond(const KeepRule& rule, const std::vector<Kept>& all) {
   DTF_CHECK(rule.keep > 0);
   size_t end = all.size();
@@ -422,7 +424,7 @@ std::vector<uint64_t> CheckpointFolder::beyond(const KeepRule& rule, const std::
     const bool stays =
         std::find(rule.also.begin(), rule.also.end(), all[i].step) != rule.also.end();
     if (slot > last_slot)
-      last_slot = slot;  // the first one of its slot stays for good
+      last_slot = slot;  // the first of its interval is kept for good
     else if (!stays)
       going.push_back(all[i].step);
   }

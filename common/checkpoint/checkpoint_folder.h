@@ -1,12 +1,12 @@
 #pragma once
 
-// The chief's view of <run_dir>/checkpoints: one attempt after another becomes visible whole or not
-// at all, old checkpoints go, and after any crash the newest whole one is found.
+// The chief's view of <run_dir>/checkpoints. It commits attempts atomically, prunes old
+// checkpoints, and finds the newest whole one after any crash.
 //
 //   step-120/                  a checkpoint: shard-<i>-of-<n>.safetensors, manifest.json
-//   step-130.tmp-1f3a.1/       an attempt: of the process 1f3a, its first
-//   step-90.trash-1f3a.2/      being removed
-//   seen-1f3a.3                a file that is looked for from other hosts, for a moment
+//   step-130.tmp-1f3a.1/       the first attempt of process 1f3a
+//   step-90.trash-1f3a.2/      a checkpoint that is being removed
+//   seen-1f3a.3                a mark: the ps look for it to find out whether they share the folder
 //
 // An attempt: chief beginAttempt() -> every ps writeShard() into that folder -> chief commit().
 
@@ -23,7 +23,7 @@
 
 namespace dtf::checkpoint {
 
-// A checkpoint that was passed over.
+// A damaged checkpoint that latestValid() skipped.
 struct Rejected {
   uint64_t step = 0;
   std::vector<Problem> problems;
@@ -35,84 +35,85 @@ struct Latest {
     Manifest manifest;
   };
   std::optional<Found> found;      // nullopt: there is no whole checkpoint
-  std::vector<Rejected> rejected;  // those newer than it, newest first
+  std::vector<Rejected> rejected;  // newer than `found`, newest first
 };
 
 struct KeepRule {
-  uint32_t keep = 5;  // whole ones: TensorFlow's max_to_keep; 0: all
-  // TensorFlow's keep_checkpoint_every_n_hours, by Manifest::run_seconds: the first checkpoint in
-  // every such stretch after the first stays for good. 0: none does.
+  uint32_t keep = 5;  // newest whole checkpoints to keep: TensorFlow's max_to_keep; 0: all
+  // TensorFlow's keep_checkpoint_every_n_hours, by Manifest::run_seconds: from the second interval
+  // on, the first whole checkpoint of each is kept for good. 0: none is.
   double keep_every_hours = 10'000;
-  std::vector<uint64_t> also{};  // the steps of others that stay; they take no place of `keep`
+  std::vector<uint64_t> also{};  // steps to keep in addition; they don't count towards `keep`
 };
 
 enum class CommitOutcome {
   kCommitted,
-  kKeptExisting,  // the same step was there, whole: it stays, the attempt is removed
+  kKeptExisting,  // a whole checkpoint of this step exists: it is kept, the attempt is removed
 };
 
 // Owns: the attempt under way.
 // Borrows: `file_system`, `staying`.
 // Threads: one at a time.
 // Blocks: on the disk, and until `staying` has answered.
-// Errors: kCannotWrite; those of `staying`. Nothing that was visible before is harmed by one.
+// Errors: kCannotWrite; the errors of `staying`. An error harms no visible checkpoint.
 class CheckpointFolder {
  public:
-  // Touches nothing yet. `incarnation` is the chief's own: it tells its attempts from another's.
-  // `staying`: the shards of new checkpoints stay with the ps, and those of others may.
+  // Doesn't access the disk. `incarnation`: the chief's, which makes the names of its attempts
+  // unique. `staying`: set if the shards of new checkpoints stay with the ps; older ones may, too.
   CheckpointFolder(FileSystem& file_system, std::filesystem::path folder, Incarnation incarnation,
                    StayingFiles* staying = nullptr);
 
   const std::filesystem::path& path() const { return folder_; }
   std::filesystem::path stepFolder(uint64_t step) const;
 
-  // Makes the folder, and those above it, durably, when it isn't there.
+  // Makes the folder and its missing parents, durably.
   void prepare();
 
-  // Removes what dead processes left behind: attempts, and checkpoints half removed. Only the chief
-  // may, and only while no attempt of another live process can be under way. Returns how many.
+  // Removes the leftovers of dead processes: attempts, marks, and checkpoints half removed. Only
+  // the chief may call it, and only while no other live process can have an attempt under way.
+  // Returns the number of folders removed.
   uint32_t sweepStale();
 
-  // Makes an empty file of a name that nobody has used before, for others to see whether they have
-  // this folder, and returns its name. One of a process that died goes with sweepStale().
+  // Makes an empty file under a name never used before and returns the name. A ps that finds the
+  // file shares this folder. sweepStale() removes the marks of dead processes.
   // Errors: kCannotWrite.
   std::string showMark();
   void removeMark();
 
-  // Starts anew without losing anything: when there are checkpoints, the folder becomes its own
-  // sibling "<name>.old-N", N the first that is free, and an empty one takes its place. Returns
-  // where they are now. No attempt may be under way. After an error they are where they were,
-  // unless the disk does not take that back either.
+  // Starts anew without losing checkpoints: if there are any, renames the folder to "<name>.old-N",
+  // N the first free number, and makes an empty one in its place. Returns the new path. No attempt
+  // may be under way. On an error the rename is undone; if that fails, too, it is logged.
   std::optional<std::filesystem::path> setAside();
-  // Takes that back, while the folder has nothing.
+  // Undoes setAside(), while the folder is empty.
   void putBack(const std::filesystem::path& aside);
 
   // Makes the folder of a new attempt and returns its name (not its path), for the ps tasks. No
   // attempt may be under way; after an error none is.
   std::string beginAttempt(uint64_t step);
 
-  // Checks that every shard file is there in its size, writes the manifest, makes the checkpoint
-  // visible and durable. `manifest.global_step` is the attempt's step. After an error the attempt
-  // is poisoned: abandon() it, and begin another.
+  // Checks that every shard file exists with its size, writes the manifest, and makes the
+  // checkpoint visible and durable. `manifest.global_step` must be the attempt's step. After an
+  // error the attempt is poisoned: abandon() it and begin another.
   CommitOutcome commit(const Manifest& manifest);
 
-  // Removes the attempt as far as that is possible; what can't be removed is swept later.
+  // Removes the attempt if it can; else sweepStale() removes it later.
   void abandon();
 
-  // The newest checkpoint that verifies. Reads every byte of it with kFull.
-  // Errors: kBadData when the folder itself can't be listed; one that doesn't exist is empty;
-  // kPermission for a checkpoint, newer than all that are whole, that this user may not read.
+  // Returns the newest checkpoint that verifies. kFull reads every byte of it. A folder that
+  // doesn't exist holds no checkpoints.
+  // Errors: kBadData when the folder can't be listed; kPermission when a checkpoint newer than the
+  // newest whole one can't be read by this user.
   Latest latestValid(VerifyDepth depth = VerifyDepth::kFull);
 
-  // Removes the oldest checkpoints beyond the rule, never the last whole one. Damaged ones, as far
-  // as is known without reading them again, take no place. Each is renamed before its files go.
-  // Returns the steps removed.
+  // Removes the oldest checkpoints beyond `rule`, never the last whole one. Damaged checkpoints, as
+  // far as known without reading them again, don't count towards `rule.keep`. Renames each folder
+  // before it removes the files. Returns the removed steps.
   std::vector<uint64_t> prune(const KeepRule& rule);
 
-  // Removes that of step 0, the initial values, once the newest one is a later one and whole.
+  // Removes the checkpoint of step 0, the initial values, once the newest one is later and whole.
   void removeInitial();
 
-  std::vector<uint64_t> steps();  // what is visible, whole or not, ascending
+  std::vector<uint64_t> steps();  // of the visible checkpoints, whole or not, ascending
 
  private:
   void checkShards(const Manifest& manifest) const;
@@ -125,7 +126,7 @@ class CheckpointFolder {
     bool whole = false;
     double run_seconds = 0;
   };
-  std::vector<Kept> judgeBySizes();  // and by what is known of them already
+  std::vector<Kept> judgeBySizes();  // and by `whole_`
   static std::vector<uint64_t> beyond(const KeepRule& rule, const std::vector<Kept>& all);
   bool isWhole(uint64_t step);
   std::string suffix(const char* kind);
@@ -138,13 +139,13 @@ class CheckpointFolder {
     uint64_t step = 0;
     std::filesystem::path folder;
     bool poisoned = false;
-    bool was_visible = false;  // as a checkpoint, and perhaps will be after a power cut
+    bool was_visible = false;  // under a checkpoint's name, which may return after a power cut
   };
   std::optional<Attempt> attempt_;
   uint64_t names_used_ = 0;
   bool warned_of_shards_ = false;
-  std::string mark_;  // the name of the file that is there; empty: none
-  // Committed, or verified in full, by this object; damage that a manifest or a size shows, too.
+  std::string mark_;  // name of the current mark file; empty: none
+  // Steps committed or fully verified by this object, and those whose manifest or size is wrong.
   std::map<uint64_t, bool> whole_;
 };
 

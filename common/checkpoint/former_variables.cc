@@ -13,7 +13,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Those of `names` that `others` lacks, by their names of today.
+// Returns the names that `others` lacks, grouped by their present-day names.
 std::map<std::string, Names> withoutPartner(const Names& names, const Names& others) {
   std::map<std::string, Names> found;
   for (const std::string& name : names)
@@ -28,7 +28,7 @@ Manifest underNames(Manifest saved, const std::vector<std::string>& wanted) {
   const Names names = namesOf(saved.variables);
   const std::map<std::string, Names> theirs = withoutPartner(names, wanted);
   const std::map<std::string, Names> ours = withoutPartner(wanted, names);
-  std::map<std::string, std::string> renamed;  // of variables and slots
+  std::map<std::string, std::string> renamed;  // variables and slots
   for (VariableInfo& variable : saved.variables) {
     const auto from = theirs.find(model::todaysVariable(variable.name));
     const auto to = ours.find(model::todaysVariable(variable.name));

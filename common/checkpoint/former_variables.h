@@ -1,7 +1,6 @@
 #pragma once
 
-// Checkpoints of files with old names of layers: their variables have the default names of that
-// time (model/former_names.h).
+// Checkpoints whose variables carry former default names of layers (model/former_names.h).
 
 #include <string>
 #include <vector>
@@ -10,13 +9,13 @@
 
 namespace dtf::checkpoint {
 
-// Returns `saved` with its variables and slots under the names in `wanted`, the variables of a job:
-// each that `wanted` lacks gets the one name there that differs from its own in old names of layers
-// only. A variable without such a name, or with several, keeps its own; manifestDifference() then
-// reports it. The files stay as they are, so readParts() reads them by the new manifest.
+// Returns `saved` with its variables and slots renamed to the names of a job, `wanted`. A variable
+// that `wanted` lacks gets the name there that differs only in former names of layers. If there is
+// no such name, or several, it keeps its own, and manifestDifference() reports it. The files stay
+// unchanged; readParts() reads them by the returned manifest.
 Manifest underNames(Manifest saved, const std::vector<std::string>& wanted);
 
-// The names of a list of variables, for `wanted`.
+// Returns the names of a list of variables, for `wanted`.
 template <class Variables>
 std::vector<std::string> namesOf(const Variables& variables) {
   std::vector<std::string> names;

@@ -25,7 +25,7 @@ struct Range {
   uint64_t count = 0;
 };
 
-// What must be stored, by name; each range found is added to it.
+// A variable or slot that the parts must cover, and the ranges of the parts found so far.
 struct Tensor {
   uint64_t elements = 0;
   std::vector<Range> ranges;
@@ -33,10 +33,11 @@ struct Tensor {
 using Tensors = std::map<std::string, Tensor, std::less<>>;
 
 std::string addTensor(Tensors& tensors, const std::string& name, const Shape& shape) {
-  if (!isVariableName(name)) return "'" + name.substr(0, 200) + "' is no name of a variable";
+  if (!isVariableName(name))
+    return "'" + name.substr(0, 200) + "' is not a valid name of a variable";
   const auto elements = static_cast<uint64_t>(shape.elements());
   if (elements > kElementsMax) return name + " has too many elements";
-  if (!tensors.emplace(name, Tensor{elements, {}}).second) return name + " is there twice";
+  if (!tensors.emplace(name, Tensor{elements, {}}).second) return name + " is listed twice";
   return {};
 }
 
@@ -50,19 +51,21 @@ std::string collectTensors(const Manifest& manifest, Tensors& tensors) {
   return {};
 }
 
-// The parts follow each other in the file without a gap and end where it ends.
+// Adds the ranges of a file. Its parts must follow each other without a gap up to the file's end.
 std::string collectRanges(const ShardFile& shard, Tensors& tensors) {
   uint64_t at = shard.parts.empty() ? shard.bytes : shard.parts.front().offset;
   if (at < 8 || at > shard.bytes) return shard.file + " has no room for a header";
   for (const StoredPart& part : shard.parts) {
     const auto found = tensors.find(part.name);
     if (found == tensors.end())
-      return shard.file + " holds '" + part.name.substr(0, 200) + "', which is no variable";
+      return shard.file + " holds '" + part.name.substr(0, 200) +
+             "', which is not a variable of the manifest";
     const uint64_t elements = found->second.elements;
     if (part.count == 0 || part.begin > elements || part.count > elements - part.begin)
-      return shard.file + " holds elements of " + part.name + " that it doesn't have";
+      return shard.file + " holds elements outside of " + part.name;
     if (part.offset != at || part.count * sizeof(float) > shard.bytes - at)
-      return shard.file + ": " + part.name + " lies at an impossible place";
+      return shard.file + ": " + part.name +
+             " overlaps another tensor, leaves a gap, or ends after the file";
     at += part.count * sizeof(float);
     found->second.ranges.push_back({part.begin, part.count});
   }
@@ -89,7 +92,8 @@ std::string tilingProblem(const std::string& name, Tensor& tensor) {
 
 std::string manifestProblem(const Manifest& manifest) {
   const size_t shards = manifest.shards.size();
-  if (shards == 0 || shards > kShardsMax) return std::to_string(shards) + " shards";
+  if (shards == 0 || shards > kShardsMax)
+    return std::to_string(shards) + " shards, instead of 1 to " + std::to_string(kShardsMax);
   if (!manifest.clocks.empty() && manifest.clocks.size() != shards)
     return std::to_string(manifest.clocks.size()) + " optimizer clocks for " +
            std::to_string(shards) + " shards";
@@ -97,10 +101,10 @@ std::string manifestProblem(const Manifest& manifest) {
     if (!std::isfinite(clock.beta1_power) || !std::isfinite(clock.beta2_power))
       return "an optimizer clock that is not finite";
   if (!std::isfinite(manifest.run_seconds) || manifest.run_seconds < 0)
-    return "run_seconds is no duration";
-  // Looked for on the hosts of the ps.
+    return "run_seconds is negative or not finite";
+  // The ps look for this folder, so it must not be a path.
   if (!manifest.stays_in.empty() && !isPlainName(manifest.stays_in))
-    return "'" + manifest.stays_in.substr(0, 200) + "' is no name of a folder";
+    return "'" + manifest.stays_in.substr(0, 200) + "' is not a valid name of a folder";
   Tensors tensors;
   std::string problem = collectTensors(manifest, tensors);
   for (size_t i = 0; problem.empty() && i < shards; ++i) {
@@ -144,7 +148,7 @@ Manifest decodeManifest(std::string_view bytes, std::string_view where) {
   };
   if (bytes.size() > kManifestBytesMax) fail("it is too large for a manifest");
   if (bytes.size() < kHexDigits + kSealEndBytes || !bytes.ends_with(kSealEnd))
-    fail("it does not end as a manifest does: it is damaged or was cut off");
+    fail("it does not end with a manifest's checksum: it is damaged or truncated");
   const size_t sealed = bytes.size() - kHexDigits - kSealEndBytes;
   const std::string expected = hexOf(checksumOf(bytes.substr(0, sealed)));
   if (bytes.substr(sealed, kHexDigits) != expected) fail("its checksum is wrong: it is damaged");

@@ -1,5 +1,7 @@
 #include <map>
+#include <vector>
 
+#include "common/base/text.h"
 #include "common/checkpoint/manifest.h"
 
 namespace dtf::checkpoint {
@@ -21,27 +23,29 @@ std::string slotsText(const VariableInfo& variable) {
 }  // namespace
 
 std::string manifestDifference(const Manifest& saved, const Manifest& wanted) {
-  std::string lines;
+  std::vector<std::string> lines;
   const auto ours = byName(wanted);
   const auto theirs = byName(saved);
   for (const auto& [name, variable] : ours) {
     const auto found = theirs.find(name);
     if (found == theirs.end())
-      lines += "the checkpoint lacks " + name + " " + variable->shape.str() + "\n";
+      lines.push_back("  the checkpoint lacks " + name + " " + variable->shape.str());
     else if (found->second->shape != variable->shape)
-      lines += name + " has shape " + found->second->shape.str() + " in the checkpoint, " +
-               variable->shape.str() + " in this job\n";
+      lines.push_back("  " + name + " has shape " + found->second->shape.str() +
+                      " in the checkpoint, " + variable->shape.str() + " in this job");
     else if (found->second->slots != variable->slots)
-      lines += name + " has the slots " + slotsText(*found->second) + " in the checkpoint, " +
-               slotsText(*variable) + " in this job\n";
+      lines.push_back("  " + name + " has the slots " + slotsText(*found->second) +
+                      " in the checkpoint, " + slotsText(*variable) + " in this job");
   }
   for (const auto& [name, variable] : theirs)
     if (!ours.contains(name))
-      lines += "this job lacks " + name + " " + variable->shape.str() + " of the checkpoint\n";
+      lines.push_back("  this job lacks " + name + " " + variable->shape.str() +
+                      " of the checkpoint");
   if (saved.optimizer != wanted.optimizer)
-    lines += "the optimizer is '" + saved.optimizer + "' in the checkpoint, '" + wanted.optimizer +
-             "' in this job: what it has remembered would mean something else\n";
-  return lines;
+    lines.push_back("  the optimizer is '" + saved.optimizer + "' in the checkpoint, '" +
+                    wanted.optimizer +
+                    "' in this job: the saved slots have no meaning for another optimizer");
+  return join(lines, "\n");
 }
 
 }  // namespace dtf::checkpoint

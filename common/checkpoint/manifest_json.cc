@@ -26,7 +26,7 @@ double exactNumber(const Json& object, const std::string& key) {
   const std::string& digits = object.stringAt(key);
   char* end = nullptr;
   const double value = std::strtod(digits.c_str(), &end);
-  // Only what exactText() writes: strtod() also takes "0.9", " 1" and "inf".
+  // Accepts only the output of exactText(): strtod() also takes "0.9", " 1" and "inf".
   if (!std::isfinite(value) || exactText(value) != digits)
     fail(key, "must be a number in hexadecimal floating point, as 0x1.8p-1");
   return value;
@@ -76,7 +76,7 @@ VariableInfo variableFromJson(const Json& object) {
 }  // namespace
 
 Json manifestToJson(const Manifest& manifest) {
-  DTF_CHECK(std::isfinite(manifest.run_seconds));  // JSON would say null
+  DTF_CHECK(std::isfinite(manifest.run_seconds));  // JSON would write null
   Json clocks = Json::array();
   for (const ClockState& clock : manifest.clocks)
     clocks.push_back({{"applies", clock.applies},

@@ -1,6 +1,6 @@
 #pragma once
 
-// Manifest to and from JSON, without the checksum around it.
+// Converts a manifest to and from JSON, without the checksum around it.
 
 #include <string>
 

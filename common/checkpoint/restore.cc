@@ -46,7 +46,7 @@ ByName group(const Manifest& manifest, std::span<const WantedPart> wanted) {
     const uint64_t elements = elementsOf(manifest, part.name);
     if (part.begin > elements || part.count > elements - part.begin)
       throw Error(ErrorCode::kBadConfig, "elements from " + std::to_string(part.begin) + " of " +
-                                             part.name + " were asked for, it has " +
+                                             part.name + " were requested, it has " +
                                              std::to_string(elements));
     DTF_CHECK(part.count == 0 || (part.out != nullptr) != (part.take != nullptr));
     if (part.count > 0) groups[part.name].push_back(&part);
@@ -54,10 +54,10 @@ ByName group(const Manifest& manifest, std::span<const WantedPart> wanted) {
   return groups;
 }
 
-// Reads one stored part whole, because its checksum covers all of it, and keeps what is wanted.
+// Reads whole stored parts, because a checksum covers a whole part, and keeps the wanted elements.
 class PartReader {
  public:
-  // Returns how many wanted elements were filled.
+  // Returns the number of wanted elements filled.
   uint64_t read(const ReadableFile& file, const std::filesystem::path& path, const StoredPart& part,
                 const std::vector<const WantedPart*>& wanted) {
     uint64_t filled = 0;
@@ -80,7 +80,7 @@ class PartReader {
   }
 
  private:
-  // Where a chunk is read to: straight to a taker who wants all of it, else to the buffer.
+  // Returns where to read a chunk: into an `out` that wants all of it, else into the buffer.
   float* target(uint64_t begin, uint64_t count, const std::vector<const WantedPart*>& wanted) {
     DTF_CHECK(count <= kChunkElements);
     for (const WantedPart* want : wanted) {
@@ -158,10 +158,10 @@ void readParts(FileSystem& file_system, const std::filesystem::path& folder,
       missing -= reader.read(*file, path, part, takers);
     }
   }
-  // Can't be for a manifest that was decoded; it may have come another way.
+  // Can't happen with a decoded manifest, but the caller's may have another origin.
   if (missing != 0)
     throw Error(ErrorCode::kBadData, folder.string() + ": the manifest does not cover " +
-                                         std::to_string(missing) + " of the elements asked for");
+                                         std::to_string(missing) + " of the requested elements");
 }
 
 }  // namespace dtf::checkpoint

@@ -27,7 +27,7 @@ constexpr char kMetadata[] = "__metadata__";
   fail("tensor '" + name.substr(0, 200) + "': " + why);
 }
 
-// 0: no such type.
+// Returns 0 for an unknown type.
 uint64_t bytesOf(std::string_view dtype) {
   if (dtype == "BOOL" || dtype == "U8" || dtype == "I8" || dtype.starts_with("F8_")) return 1;
   if (dtype == "I16" || dtype == "U16" || dtype == "F16" || dtype == "BF16") return 2;
@@ -38,7 +38,7 @@ uint64_t bytesOf(std::string_view dtype) {
 
 uint64_t unsignedOf(const std::string& tensor, const char* what, const Json& value) {
   if (!value.isUnsigned())
-    failTensor(tensor, std::string(what) + " holds something that is no size");
+    failTensor(tensor, std::string(what) + " holds a value that is not a non-negative integer");
   return value.asUint64();
 }
 
@@ -72,16 +72,16 @@ SafetensorsEntry entryOf(const std::string& name, const Json& object) {
   return entry;
 }
 
-// Takes the header apart while it is parsed, keeping nothing of the JSON itself: a header of 100 MB
-// must not become a tree of gigabytes.
+// Collects the entries while the header is parsed and drops the JSON: the tree of a 100 MB header
+// would take gigabytes.
 class HeaderReader final : public JsonVisitor {
  public:
   void onObject(int depth) override {
-    if (depth > 1) fail("an object where the format has none, in '" + name_ + "'");
+    if (depth > 1) fail("'" + name_ + "' holds an object, which the format doesn't allow");
     values_ = 0;
   }
   void onArray(int depth) override {
-    if (depth != 2) fail("a list where the format has none, in '" + name_ + "'");
+    if (depth != 2) fail("'" + name_ + "' is or holds a list, which the format doesn't allow");
   }
   void onKey(int depth, const std::string& key) override {
     if (depth == 1) name_ = key;
@@ -114,7 +114,7 @@ class HeaderReader final : public JsonVisitor {
   size_t values_ = 0;
 };
 
-// Sorts the entries by their data and proves that they tile it.
+// Sorts the entries by offset and checks that they tile the data section.
 void checkTiling(std::vector<SafetensorsEntry>& entries, uint64_t data_bytes) {
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
@@ -170,7 +170,7 @@ std::string encodeSafetensorsHeader(std::span<const SafetensorsEntry> entries,
                                     const std::map<std::string, std::string>& metadata) {
   Json header = Json::object();
   if (!metadata.empty()) header[kMetadata] = metadata;
-  // Through the text, not the tree: an ordered object looks a key up by going through all of them.
+  // Appends to the text, not to the tree: an ordered object searches all its keys for each insert.
   std::string text = header.dump();
   DTF_CHECK(text.ends_with('}'));
   text.pop_back();

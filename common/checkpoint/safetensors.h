@@ -22,26 +22,26 @@ struct SafetensorsEntry {
   std::string name;
   std::string dtype;  // "F32"
   std::vector<uint64_t> shape;
-  uint64_t begin = 0;  // in the data section; of the file: + SafetensorsHeader::data_begin
+  uint64_t begin = 0;  // in the data section; in the file: + SafetensorsHeader::data_begin
   uint64_t end = 0;
   bool operator==(const SafetensorsEntry&) const = default;
 };
 
 struct SafetensorsHeader {
-  uint64_t data_begin = 0;                      // offset in the file of the data section
+  uint64_t data_begin = 0;                      // offset of the data section in the file
   std::map<std::string, std::string> metadata;  // "__metadata__"
   std::vector<SafetensorsEntry> entries;        // in the order of their data; they tile it exactly
 };
 
-// `json` is the header alone, `data_bytes` what follows it in the file. `data_begin` stays 0.
-// Errors: kBadData saying what is wrong and with which tensor.
+// Parses the header alone, `json`; `data_bytes`: size of the data after it. `data_begin` stays 0.
+// Errors: kBadData with the reason and the tensor.
 SafetensorsHeader parseSafetensorsHeader(std::string_view json, uint64_t data_bytes);
 
 // Errors: kBadData beginning with `path`.
 SafetensorsHeader readSafetensorsHeader(const ReadableFile& file,
                                         const std::filesystem::path& path);
 
-// Size, JSON and padding: what goes before the data. The data section begins at a multiple of 8.
+// Returns the bytes before the data: size, JSON and padding to a multiple of 8.
 // Errors: kCannotWrite when the header would be larger than the format allows.
 std::string encodeSafetensorsHeader(std::span<const SafetensorsEntry> entries,
                                     const std::map<std::string, std::string>& metadata);

@@ -44,7 +44,7 @@ Plan planFile(std::span<const TensorPart> parts) {
     const auto elements = static_cast<uint64_t>(part.shape.elements());
     entry.name = storedName(part.name, part.begin, part.count, elements);
     if (!names.insert(entry.name).second)
-      throw Error(ErrorCode::kBadConfig, entry.name + " is twice in one shard");
+      throw Error(ErrorCode::kBadConfig, entry.name + " occurs twice in one shard");
     entry.dtype = "F32";
     if (part.count == elements)
       entry.shape.assign(part.shape.dims().begin(), part.shape.dims().end());

@@ -1,7 +1,7 @@
 #pragma once
 
-// The file that writeShard() would write, as bytes that can be read from any offset: for a chief
-// that fetches them piece by piece (shard_transfer.h).
+// The bytes of the file that writeShard() would write, readable from any offset: a chief fetches
+// them piece by piece (shard_transfer.h).
 
 #include <cstdint>
 #include <span>
@@ -13,16 +13,16 @@
 namespace dtf::checkpoint {
 
 // Owns: the file's header.
-// Borrows: the data of the parts, which must neither change nor go while this lives.
-// Threads: any number that read.
-// Blocks: the constructor, while it takes the checksums: at the speed of memory.
+// Borrows: the data of the parts, which must not change or be freed while this lives.
+// Threads: any number may read at the same time.
+// Blocks: the constructor, while it computes the checksums, at the speed of memory.
 class ShardImage {
  public:
-  // Errors: those of streamShard().
+  // Errors: as streamShard().
   ShardImage(uint32_t ps_task, uint32_t ps_tasks, std::span<const TensorPart> parts);
 
   const ShardFile& file() const { return file_; }
-  // Bytes [offset, offset + out.size()) of the file, which must lie in it.
+  // Copies bytes [offset, offset + out.size()) of the file, which must lie in it.
   void read(uint64_t offset, std::span<char> out) const;
 
  private:
@@ -33,7 +33,7 @@ class ShardImage {
   };
 
   std::string header_;
-  std::vector<Piece> pieces_;  // behind the header, without gaps
+  std::vector<Piece> pieces_;  // after the header, without gaps
   ShardFile file_;
 };
 

@@ -26,20 +26,20 @@ constexpr std::string_view kTemporarySuffix = ".tmp";
 
 void requireOursAlone(const Path& folder) {
   struct stat info {};
-  if (::lstat(folder.c_str(), &info) != 0) return;  // whoever makes it meets the reason
+  if (::lstat(folder.c_str(), &info) != 0) return;  // the caller's next access reports the reason
   const bool ours = S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() && !(info.st_mode & 077);
   if (!ours)
     throw Error(ErrorCode::kCannotWrite,
-                fmt::format("{} is another user's, or open to others: snapshots are neither kept "
-                            "nor read there; remove it",
+                fmt::format("{} is no folder of this user with mode 0700, so another user could "
+                            "change the snapshots in it: remove it",
                             folder.string()));
 }
 
-// "cut-10002f3-120"; nullopt: a file of somebody else, or one that is being written.
-std::optional<SnapshotName> parseName(std::string_view text) {
+// Parses "cut-10002f3-120"; nullopt: a snapshot that is being written, or a foreign file.
+std::optional<CutName> parseName(std::string_view text) {
   if (!text.starts_with(kCutPrefix)) return std::nullopt;
   text.remove_prefix(kCutPrefix.size());
-  SnapshotName name;
+  CutName name;
   const char* const end = text.data() + text.size();
   const auto epoch = std::from_chars(text.data(), end, name.epoch, 16);
   if (epoch.ec != std::errc() || epoch.ptr == end || *epoch.ptr != '-') return std::nullopt;
@@ -54,7 +54,7 @@ uint64_t partBytes(std::span<const TensorPart> parts) {
   return bytes;
 }
 
-// A folder of a snapshot, or of something else that lies there.
+// Removes a snapshot's folder, or a foreign file or folder. Logs an error.
 void removeEntry(FileSystem& file_system, const Path& folder, const FolderEntry& entry) {
   try {
     if (entry.is_folder)
@@ -103,7 +103,7 @@ SnapshotFolder::SnapshotFolder(FileSystem& file_system, SnapshotPlace place, uin
   DTF_CHECK(!place_.folder.empty());
 }
 
-Path SnapshotFolder::pathOf(const SnapshotName& name) const {
+Path SnapshotFolder::pathOf(const CutName& name) const {
   DTF_CHECK(name.epoch > 0);
   return folder_ / fmt::format("{}{:x}-{}", kCutPrefix, name.epoch, name.step);
 }
@@ -120,7 +120,7 @@ void SnapshotFolder::makeFolders() {
       try {
         file_system_.makeFolder(folder);
       } catch (const Error&) {
-        if (!file_system_.exists(folder)) throw;  // else another ps of this job was first
+        if (!file_system_.exists(folder)) throw;  // else another ps of this job has made it
       }
     }
     if (place_.check) place_.check(folder);
@@ -132,13 +132,13 @@ void SnapshotFolder::requireRoom(uint64_t bytes) const {
   const std::filesystem::space_info space = place_.space(folder_);
   if (bytes <= space.available) return;
   throw Error(ErrorCode::kCannotWrite,
-              fmt::format("a snapshot takes {}, and {}, which has {}, has {} left: make it larger "
-                          "(a container: --shm-size), or choose `durability: checkpoint`",
+              fmt::format("a snapshot takes {}, but {} has only {} of {} left: make it larger (a "
+                          "container: --shm-size), or choose `durability: checkpoint`",
                           bytesText(bytes), place_.folder.parent_path().string(),
-                          bytesText(space.capacity), bytesText(space.available)));
+                          bytesText(space.available), bytesText(space.capacity)));
 }
 
-bool SnapshotFolder::isWhole(const SnapshotName& name) const {
+bool SnapshotFolder::isWhole(const CutName& name) const {
   try {
     const Manifest found = manifest(name);
     return file_system_.open(pathOf(name) / found.shards.at(0).file)->size() ==
@@ -149,18 +149,18 @@ bool SnapshotFolder::isWhole(const SnapshotName& name) const {
   }
 }
 
-std::vector<SnapshotName> SnapshotFolder::list() const {
-  std::vector<SnapshotName> names;
+std::vector<CutName> SnapshotFolder::list() const {
+  std::vector<CutName> names;
   if (!isThere()) return names;
   for (const FolderEntry& entry : file_system_.list(folder_)) {
-    const std::optional<SnapshotName> name = entry.is_folder ? parseName(entry.name) : std::nullopt;
+    const std::optional<CutName> name = entry.is_folder ? parseName(entry.name) : std::nullopt;
     if (name && isWhole(*name)) names.push_back(*name);
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
-uint64_t SnapshotFolder::write(const SnapshotName& name, const std::optional<SnapshotName>& keep,
+uint64_t SnapshotFolder::write(const CutName& name, const std::optional<CutName>& keep,
                                Manifest manifest, std::span<const TensorPart> parts) {
   DTF_CHECK(!keep || *keep != name);
   DTF_CHECK(manifest.shards.empty() && manifest.global_step == name.step);
@@ -184,25 +184,26 @@ uint64_t SnapshotFolder::write(const SnapshotName& name, const std::optional<Sna
   return manifest.shards[0].bytes;
 }
 
-Manifest SnapshotFolder::manifest(const SnapshotName& name) const {
+Manifest SnapshotFolder::manifest(const CutName& name) const {
   Manifest found = readManifest(file_system_, pathOf(name));
   if (found.global_step != name.step || found.shards.size() != 1)
     throw Error(ErrorCode::kBadData,
-                fmt::format("{} holds something else than it is called", pathOf(name).string()));
+                fmt::format("{} holds a manifest of another step, or of several shards",
+                            pathOf(name).string()));
   return found;
 }
 
-void SnapshotFolder::read(const SnapshotName& name, const Manifest& manifest,
+void SnapshotFolder::read(const CutName& name, const Manifest& manifest,
                           std::span<const WantedPart> wanted) const {
   if (place_.check) place_.check(place_.folder);
   readParts(file_system_, pathOf(name), manifest, wanted);
 }
 
-void SnapshotFolder::remove(const SnapshotName& name) {
+void SnapshotFolder::remove(const CutName& name) {
   removeEntry(file_system_, folder_, {pathOf(name).filename().string(), true});
 }
 
-void SnapshotFolder::removeAllBut(const std::optional<SnapshotName>& keep) {
+void SnapshotFolder::removeAllBut(const std::optional<CutName>& keep) {
   if (!isThere()) return;
   for (const FolderEntry& entry : file_system_.list(folder_)) {
     if (keep && parseName(entry.name) == keep) continue;

@@ -12,7 +12,7 @@ namespace dtf::checkpoint {
 
 namespace {
 
-// Keeps the last piece, as its readers want less at a time, or more.
+// Reads a file of a ps. Keeps the last piece: readers read in other sizes than the pieces'.
 class FetchedFile final : public ReadableFile {
  public:
   FetchedFile(StayingShards& ps, uint32_t ps_task, StayingPiece file)
@@ -52,18 +52,18 @@ class FetchedFile final : public ReadableFile {
   mutable uint64_t at_ = 0;  // of piece_
 };
 
-std::string listOf(const std::vector<std::string>& hosts) {
+std::string listOf(const std::vector<std::string>& hosts, const ShardHosts& tasks) {
   std::string text;
-  for (size_t i = 0; i < hosts.size(); ++i)
-    text += (i == 0 ? "" : ", ") + ("ps/" + std::to_string(i)) +
-            (hosts[i].empty() ? "" : " on " + hosts[i]);
+  for (uint32_t i = 0; i < hosts.size(); ++i)
+    text += (i == 0 ? "" : ", ") + tasks.of(i).name() + (hosts[i].empty() ? "" : " on " + hosts[i]);
   return text;
 }
 
 }  // namespace
 
-StayingFiles::StayingFiles(StayingShards& ps, std::vector<std::string> hosts)
-    : ps_(ps), hosts_(std::move(hosts)) {
+StayingFiles::StayingFiles(StayingShards& ps, std::vector<std::string> hosts,
+                           const ShardHosts& tasks)
+    : ps_(ps), hosts_(std::move(hosts)), tasks_(tasks) {
   DTF_CHECK(!hosts_.empty());
 }
 
@@ -100,13 +100,14 @@ Problem StayingFiles::problemOf(const Manifest& manifest, size_t shard,
                                 const std::string& damage) const {
   const ShardFile& file = manifest.shards[shard];
   if (!damage.empty()) return {file.file, {}, damage};
+  // The task is that of the job which wrote the file.
   const std::string writer =
-      "ps/" + std::to_string(shard) + (file.host.empty() ? "" : " on " + file.host);
+      "the host of shard " + std::to_string(shard) + (file.host.empty() ? "" : ", on " + file.host);
   return {file.file,
           {},
-          file.file + " was written by " + writer + ", and none of " + listOf(hosts_) +
+          file.file + " was written by " + writer + ", and none of " + listOf(hosts_, tasks_) +
               " has it in shards/" + name_ +
-              " below its run_dir: start the ps where the file is, "
+              " below its run_dir: start one of them where the file is, "
               "or copy it there"};
 }
 

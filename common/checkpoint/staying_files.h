@@ -1,6 +1,6 @@
 #pragma once
 
-// The shards that stay with the ps, as the chief that has the manifests finds and reads them.
+// Finds and reads the shards that stay with the ps, for the chief, which has the manifests.
 
 #include <cstdint>
 #include <map>
@@ -9,32 +9,34 @@
 #include <vector>
 
 #include "common/base/file_system.h"
+#include "common/base/ids.h"
 #include "common/checkpoint/staying_shards.h"
 #include "common/checkpoint/verify.h"
 
 namespace dtf::checkpoint {
 
-// Owns: who has which file of the checkpoint that was verified last.
+// Owns: the ps of each whole file of the checkpoint passed to find() last.
 // Borrows: `ps`.
 // Threads: one at a time.
 // Blocks: until the ps have answered.
-// Errors: those of `ps`: one of them is lost. What is wrong with a file is an answer.
+// Errors: the errors of `ps`, when one of them is lost. A damaged file is a Problem.
 class StayingFiles {
  public:
-  // `hosts`: where each ps is, for the words of an error; and so how many there are.
-  StayingFiles(StayingShards& ps, std::vector<std::string> hosts);
+  // For error messages: `hosts` has the host of each ps, one for each shard, and `tasks` their
+  // names.
+  StayingFiles(StayingShards& ps, std::vector<std::string> hosts, const ShardHosts& tasks = {});
 
-  // Whether there is a ps for each file that has it whole: first each is asked for its own, then
-  // all for what is missing, as where a ps came back on another host, or there are more or fewer of
-  // them than wrote it.
+  // Looks for a ps that has a whole copy of each file; returns a problem for each file without one.
+  // First each ps looks for its own file, then all look for the missing ones: a ps may be on
+  // another host now, or the number of ps may have changed.
   std::vector<Problem> find(const Manifest& manifest);
 
-  // A file of what find() found whole last. Best read front to back.
-  // Errors: of read(): those of `ps`.
-  // Borrows: this.
+  // Opens a file that the last find() found whole. Best read front to back.
+  // Errors: of read(): the errors of `ps`.
+  // Borrows: the returned file borrows `ps`.
   std::unique_ptr<ReadableFile> open(const Manifest& manifest, const ShardFile& shard);
 
-  // No ps has the shards of that name any more.
+  // Makes every ps remove the shards of that name.
   void drop(const std::string& name) { ps_.drop(name); }
 
  private:
@@ -42,7 +44,8 @@ class StayingFiles {
 
   StayingShards& ps_;
   const std::vector<std::string> hosts_;
-  std::string name_;                      // of the folder that was looked for
+  const ShardHosts tasks_;
+  std::string name_;                      // of the folder that find() looked for
   std::map<std::string, uint32_t> with_;  // file -> a ps that has it whole
 };
 

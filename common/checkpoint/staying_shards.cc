@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::string_view kAttempt = ".tmp-";
 
-// As mkdir -p, durably, in `run_dir`. Another process may make the same folder at the same time.
-// One that is there may have been made by a process that was killed before it could sync its name;
-// nothing is made in it before that is done.
+// Makes `folder` and its missing parents, durably. Another process may make the same folder at the
+// same time. Syncs the name of an existing folder, too: the process that made it may have been
+// killed before its sync.
 void makeFolders(FileSystem& file_system, const std::filesystem::path& folder,
                  const std::filesystem::path& run_dir) {
   const std::filesystem::path parent = folder.parent_path();
@@ -31,13 +31,13 @@ void makeFolders(FileSystem& file_system, const std::filesystem::path& folder,
   try {
     file_system.syncFolder(parent.empty() ? "." : parent);
   } catch (const Error&) {
-    // Above a run directory that is there may be what this user can't open.
+    // This user may not be allowed to open the parent of an existing run directory.
     const bool is_ours = folder.native().size() > run_dir.native().size();
     if (is_ours || !is_there) throw;
   }
 }
 
-// What another ps of this host has removed meanwhile is no error.
+// Ignores an error of `remove` if another ps of this host has removed `path` meanwhile.
 template <typename Remove>
 void removeIfThere(FileSystem& file_system, const std::filesystem::path& path, Remove remove) {
   try {
@@ -90,7 +90,7 @@ void dropStaying(FileSystem& file_system, const std::filesystem::path& shards,
     });
   }
   removeIfThere(file_system, folder, [&] { file_system.removeFolder(folder); });
-  // Also what was removed by one who could not say so durably.
+  // Also makes durable a removal by a process that died before its sync.
   if (file_system.exists(shards)) file_system.syncFolder(shards);
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 using Elements = std::map<std::string, uint64_t, std::less<>>;
 
-// Elements of each variable and slot: a stored tensor's name depends on them.
+// Returns the number of elements of each variable and slot: a stored tensor's name depends on it.
 Elements elementsOf(const Manifest& manifest) {
   Elements elements;
   for (const VariableInfo& variable : manifest.variables) {
@@ -57,7 +57,7 @@ class ShardVerifier {
  private:
   std::string nameOf(const StoredPart& part) const {
     const auto found = elements_.find(part.name);
-    DTF_CHECK(found != elements_.end());  // or the manifest would not have been decoded
+    DTF_CHECK(found != elements_.end());  // decodeManifest() has checked it
     return storedName(part.name, part.begin, part.count, found->second);
   }
 
@@ -68,7 +68,7 @@ class ShardVerifier {
   }
 
   void wrongSize(uint64_t size) {
-    std::string tensor;  // the one in which a short file ends
+    std::string tensor;  // in which a truncated file ends
     for (const StoredPart& part : shard_.parts)
       if (part.offset <= size && size < part.offset + part.count * sizeof(float))
         tensor = nameOf(part);
@@ -92,7 +92,7 @@ class ShardVerifier {
       add({}, "the file's checksum is wrong but every tensor's is right: its header is damaged");
   }
 
-  // Adds a section to the file's checksum and returns the section's own.
+  // Adds a section to the file's checksum and returns the section's checksum.
   uint64_t hash(const ReadableFile& file, uint64_t offset, uint64_t bytes) {
     Checksum section;
     for (const uint64_t end = offset + bytes; offset < end;) {
@@ -106,7 +106,7 @@ class ShardVerifier {
     return section.value();
   }
 
-  // The bytes are those that were written; were the right ones written?
+  // Compares the header with the manifest. The checksum only proves that the bytes are unchanged.
   void compareHeader(const ReadableFile& file) {
     const SafetensorsHeader header = readSafetensorsHeader(file, path_);
     bool same = header.entries.size() == shard_.parts.size();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Is a checkpoint whole? Says what is wrong by file, and by tensor where the damage is in one.
+// Verifies a checkpoint. Reports damage by file, and by tensor where it is in one.
 
 #include <filesystem>
 #include <optional>
@@ -20,22 +20,22 @@ enum class VerifyDepth {
 struct Problem {
   std::string file;        // "shard-0-of-2.safetensors"
   std::string tensor;      // its name in the file; empty: not in a tensor
-  std::string reason;      // a sentence, with the file
-  bool forbidden = false;  // this user may not read it, so nobody knows whether it is damaged
+  std::string reason;      // a sentence that names the file
+  bool forbidden = false;  // this user may not read the file: it may be whole
 };
 
 struct Verification {
-  std::optional<Manifest> manifest;  // when it could be read
+  std::optional<Manifest> manifest;  // nullopt: it can't be read or is damaged
   std::vector<Problem> problems;     // none: the checkpoint is whole
   bool whole() const { return manifest.has_value() && problems.empty(); }
 };
 
 class StayingFiles;
 
-// `folder` is the checkpoint's own: .../step-120. Never throws for what it finds there. Shards that
-// stay with the ps are looked for on this disk, or `staying` asks for them; with kSizes nobody is
-// asked.
-// Errors: those of `staying`.
+// Verifies the checkpoint in `folder`, .../step-120. Damage is returned, not thrown. Shards that
+// stay with the ps are verified through `staying`, with kSizes not at all; without `staying`, on
+// this host's disk.
+// Errors: the errors of `staying`.
 Verification verifyCheckpoint(FileSystem& file_system, const std::filesystem::path& folder,
                               VerifyDepth depth, StayingFiles* staying = nullptr);
 
