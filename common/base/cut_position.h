@@ -7,7 +7,7 @@
 
 namespace dtf {
 
-// The position of a cut, a point in a job that every ps passes (common/ps/cut.h).
+// The position of a cut, a point in a job that every ps passes (common/replication/cut.h).
 // sync: {step}. async: the number of pushes applied, by worker rank.
 using CutPosition = std::vector<uint64_t>;
 

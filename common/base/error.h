@@ -42,6 +42,8 @@ enum class ErrorTrait : uint8_t {
   kJobEnded = 2,
   // A step missed its deadline: the message also names the nodes that waited at queues.
   kNamesWaits = 4,
+  // The process at the other end leaves the job, which goes on: another process may take its place.
+  kProcessLeft = 8,
 };
 
 // Value type. `message` is a complete sentence for a person: the failure, its place, and the next

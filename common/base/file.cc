@@ -1,10 +1,13 @@
 #include "common/base/file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <optional>
 #include <system_error>
 #include <vector>
 
@@ -58,6 +61,28 @@ namespace {
 Fd createAnew(const fs::path& path, mode_t mode) {
   ::unlink(path.c_str());
   return Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+}
+
+constexpr std::string_view kTemporaryMark = ".tmp.";
+constexpr std::string_view kProbeMark = ".probe.";
+
+// Returns the process that made the temporary file with this name: its number is the rest of the
+// name behind a mark.
+std::optional<pid_t> processOf(std::string_view name) {
+  for (const std::string_view mark : {kTemporaryMark, kProbeMark}) {
+    const size_t at = name.rfind(mark);
+    if (at == std::string_view::npos) continue;
+    const std::string_view digits = name.substr(at + mark.size());
+    pid_t process = 0;
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), process);
+    if (error == std::errc() && end == digits.data() + digits.size() && process > 0) return process;
+  }
+  return std::nullopt;
+}
+
+bool isThere(pid_t process) {
+  return ::kill(process, 0) == 0 || errno != ESRCH;
 }
 
 // Makes the names in the folder durable.
@@ -116,7 +141,8 @@ std::string readFile(const fs::path& path, uint64_t bytes_max) {
 
 void atomicReplace(const fs::path& path, std::string_view bytes) {
   DTF_CHECK_MSG(path.has_filename(), path.string());
-  const fs::path temporary = path.string() + ".tmp." + std::to_string(::getpid());
+  const fs::path temporary =
+      path.string() + std::string(kTemporaryMark) + std::to_string(::getpid());
   const Fd fd = createAnew(temporary, 0644);
   if (!fd.valid()) failWrite(temporary, errno);
   try {
@@ -130,6 +156,15 @@ void atomicReplace(const fs::path& path, std::string_view bytes) {
   syncFolder(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 
+void removeTemporaries(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::optional<pid_t> process = processOf(entry->path().filename().native());
+    if (process && !isThere(*process)) ::unlink(entry->path().c_str());
+  }
+}
+
 void makeWritableFolder(const fs::path& folder) {
   const std::vector<fs::path> missing = missingFolders(folder);
   std::error_code error;
@@ -139,7 +174,7 @@ void makeWritableFolder(const fs::path& folder) {
   // durable without its parents.
   for (auto made = missing.rbegin(); made != missing.rend(); ++made)
     syncFolder(made->parent_path());
-  const fs::path probe = folder / (".probe." + std::to_string(::getpid()));
+  const fs::path probe = folder / (std::string(kProbeMark) + std::to_string(::getpid()));
   if (!createAnew(probe, 0600).valid()) failWrite(folder, errno);
   ::unlink(probe.c_str());
 }

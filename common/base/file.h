@@ -45,6 +45,11 @@ std::string readFile(const std::filesystem::path& path, uint64_t bytes_max);
 // Errors: kCannotWrite; kPermission if this user may not write there.
 void atomicReplace(const std::filesystem::path& path, std::string_view bytes);
 
+// Removes the temporary files that atomicReplace() and makeWritableFolder() of processes of this
+// host that are no longer there have left in `folder`: those processes were killed. Files of other
+// names stay. A folder that can't be read, or a file that can't be removed, is passed over.
+void removeTemporaries(const std::filesystem::path& folder);
+
 // Makes a folder and its parents (mkdir -p), durably: the new names survive a power cut. Then
 // probes that a file can be made there.
 // Errors: kCannotWrite with the folder and the reason; kPermission if this user may not write

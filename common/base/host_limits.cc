@@ -105,6 +105,19 @@ std::string shortageText(int errno_value) {
   }
 }
 
+namespace {
+
+// "epoll: " of "epoll: Too many open files"; empty: the exception names no operation.
+std::string operationOf(const std::system_error& error) {
+  std::string_view text = error.what();
+  const std::string reason = error.code().message();
+  if (!text.ends_with(": " + reason)) return "";
+  text.remove_suffix(reason.size());
+  return std::string(text);
+}
+
+}  // namespace
+
 std::optional<Error> hostError(const std::exception& exception) {
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr)
     return Error(ErrorCode::kUnavailable, "memory ran out: " + memoryLimit());
@@ -114,7 +127,8 @@ std::optional<Error> hostError(const std::exception& exception) {
        {std::errc::too_many_files_open, std::errc::too_many_files_open_in_system,
         std::errc::not_enough_memory, std::errc::resource_unavailable_try_again})
     if (system->code() == none)
-      return Error(ErrorCode::kUnavailable, shortageText(static_cast<int>(none)));
+      return Error(ErrorCode::kUnavailable,
+                   operationOf(*system) + shortageText(static_cast<int>(none)));
   if (const auto* const path = dynamic_cast<const std::filesystem::filesystem_error*>(system))
     return pathError(*path);
   return std::nullopt;

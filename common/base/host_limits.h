@@ -27,7 +27,8 @@ bool addressSpaceIsSmall();
 std::string shortageText(int errno_value);
 
 // Converts exceptions of the standard library for exhausted resources and for paths that can't be
-// looked up: kUnavailable, kPermission, kBadData. nullopt: any other exception.
+// looked up: kUnavailable, kPermission, kBadData. The operation that failed is named as the
+// exception names it. nullopt: any other exception.
 std::optional<Error> hostError(const std::exception& exception);
 
 // From now on, such an exception without a handler (in a destructor, or in a library's thread) ends

@@ -28,6 +28,16 @@ std::string TaskId::device() const {
   return "/job:" + std::string(jobName(job)) + "/task:" + std::to_string(index);
 }
 
+std::optional<uint32_t> ShardHosts::shardOf(TaskId task) const {
+  if (task.index >= (task.job == JobKind::kPs ? ps : workers)) return std::nullopt;
+  return exchanged(task.job == JobKind::kPs ? task.index : ps + task.index);
+}
+
+std::string_view ShardHosts::noun() const {
+  if (workers == 0) return "ps";
+  return ps == 0 ? "workers" : "ps and workers";
+}
+
 namespace {
 
 // Random for each process, then incremented: two values of one process always differ.

@@ -26,6 +26,34 @@ struct TaskId {
   std::string device() const;  // "/job:worker/task:1": device strings, placement
 };
 
+// The tasks that host the shards of a job's parameters: one shard on each ps, then one on each of
+// `workers`. Shard 0 and the leader's shard change places. Value type.
+struct ShardHosts {
+  uint32_t ps = 0;
+  uint32_t workers = 0;  // 0: every shard is on a ps, however many there are
+  // The place, in that order, of the task that hosts shard 0, and so counts the steps, keeps the
+  // barriers and decides the set of a step.
+  uint32_t leader = 0;
+  bool operator==(const ShardHosts&) const = default;
+
+  uint32_t size() const { return ps + workers; }
+  // Returns the task that hosts `shard`, also of a shard that the job doesn't have.
+  TaskId of(uint32_t shard) const {
+    const uint32_t place = exchanged(shard);
+    if (workers == 0 || place < ps) return {JobKind::kPs, place};
+    return {JobKind::kWorker, place - ps};
+  }
+  // Returns the shard that `task` hosts; nullopt: none.
+  std::optional<uint32_t> shardOf(TaskId task) const;
+  std::string_view noun() const;  // of several: "ps", "workers", "ps and workers"
+
+ private:
+  // Returns the place of the task with a shard, and the shard of the task at a place.
+  uint32_t exchanged(uint32_t number) const {
+    return number == 0 ? leader : number == leader ? 0 : number;
+  }
+};
+
 // The worker that initialises, evaluates and reports: worker/0.
 inline constexpr TaskId kChief{JobKind::kWorker, 0};
 

@@ -3,6 +3,7 @@
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -19,6 +20,36 @@ namespace {
 constexpr char kTimeAndLevel[] = "%Y-%m-%dT%H:%M:%S.%e%z %l ";
 
 std::atomic<Level> current_level{Level::kInfo};
+std::string tool;  // see initForTool(); empty: a daemon, whose lines have a time
+
+std::string_view levelText(Level level) {
+  switch (level) {
+    case Level::kDebug:
+      return "debug: ";
+    case Level::kInfo:
+      return "";
+    case Level::kWarning:
+      return "warning: ";
+    case Level::kError:
+      return "error: ";
+  }
+  return "";
+}
+
+// "event=files_left_out files=1" -> "dtf-launch: warning: files left out: files=1"
+std::string lineOf(Level level, std::string_view text) {
+  if (tool.empty()) return std::string(text);
+  constexpr std::string_view kEvent = "event=";
+  std::string said(text);
+  if (text.starts_with(kEvent)) {
+    const std::string_view rest = text.substr(kEvent.size());
+    const size_t end = std::min(rest.find_first_of(" \n"), rest.size());
+    said = rest.substr(0, end);
+    std::replace(said.begin(), said.end(), '_', ' ');
+    if (end < rest.size()) said += ":" + std::string(rest.substr(end));
+  }
+  return fmt::format("{}: {}{}", tool, levelText(level), said);
+}
 
 // The sink of spdlog that writes to StderrSink; called with spdlog's mutex held.
 class Sink final : public spdlog::sinks::base_sink<std::mutex> {
@@ -27,7 +58,8 @@ class Sink final : public spdlog::sinks::base_sink<std::mutex> {
     if (sink_.dropped() > 0) {
       const std::string note = "event=log_dropped lines=" + std::to_string(sink_.dropped()) +
                                " reason=\"nobody read this log\"";
-      if (send({message.logger_name, spdlog::level::warn, note})) sink_.forgetDropped();
+      const std::string line = lineOf(Level::kWarning, note);
+      if (send({message.logger_name, spdlog::level::warn, line})) sink_.forgetDropped();
     }
     send(message);
   }
@@ -56,8 +88,14 @@ spdlog::logger& logger() {
 
 void init(std::string_view task, Level level) {
   current_level = level;
+  tool.clear();
   logger().set_pattern(kTimeAndLevel +
                        (task.empty() ? std::string("%v") : fmt::format("task={} %v", task)));
+}
+
+void initForTool(std::string_view program) {
+  tool = program;
+  logger().set_pattern("%v");
 }
 
 bool parseLevel(std::string_view text, Level& level) {
@@ -80,7 +118,7 @@ bool enabled(Level level) {
 
 void write(Level level, std::string_view text) {
   if (!enabled(level)) return;
-  const std::string line = printableLines(text, "  ");
+  const std::string line = printableLines(lineOf(level, text), "  ");
   switch (level) {
     case Level::kDebug:
       logger().debug("{}", line);

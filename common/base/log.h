@@ -11,7 +11,6 @@
 // Blocks: never on the reader of stderr, except error(), up to kErrorPatience: its lines are a
 // process's last. Lines without room are dropped, and counted in `event=log_dropped lines=N` as
 // soon as there is room again.
-// as there is room again.
 
 #include <fmt/core.h>
 
@@ -28,6 +27,11 @@ inline constexpr Duration kErrorPatience = std::chrono::seconds(1);
 
 // Call once at the start of main. `task` ("worker/1") goes into each line; empty for tools.
 void init(std::string_view task, Level level);
+
+// For a program at a terminal: no time, no key `event`, and info without its level:
+// "dtf-launch: warning: files left out: files=1 first="notes.txt"". Call it once at the start of
+// main, before any thread.
+void initForTool(std::string_view program);
 
 // Parses "debug|info|warning|error"; returns false for any other text.
 bool parseLevel(std::string_view text, Level& level);

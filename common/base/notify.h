@@ -7,11 +7,15 @@
 //   {"event":"progress","step":120,"steps":1000,"loss":0.31,"examples_per_second":81000,
 //    "eval_accuracy":0.9}
 //   {"event":"model","variables":2,"parameters":7850,"ps_bytes":[31360,40]}
+//   {"event":"left_out","records":2,"reasons":["t.csv:3:5: ..."]}  from the chief: records that
+//                                                                  can't be read
 //   {"event":"evaluation","step":200,"loss":0.29,"accuracy":0.91,"examples":1000}
 //   {"event":"waiting","for":"worker/1 in step 12 (says ps/0)","seconds":3.0}
 //                                                                  a worker's step, every 3 s; or
 //                                                                  "initialising w1: 40 %"; "" when
 //                                                                  the wait is over
+//   {"event":"finished"}                                           from a worker: its part is done;
+//                                                                  it may still host a shard
 //   {"event":"worker_lost","worker":"worker/1","reason":"..."}     from a ps: a worker vanished
 //   {"event":"result","outcome":"done","global_step":1000,...}     the chief's part of summary.json
 //   {"event":"failed","code":"bad_data","message":"..."}           why this task will exit

@@ -66,7 +66,8 @@ void addStat(std::vector<Metric>& metrics) {
   metrics.push_back(gauge("process_resident_memory_bytes", "Memory in use.",
                           field(kResident) * static_cast<double>(::sysconf(_SC_PAGESIZE))));
   if (const std::optional<double> boot = bootTime())
-    metrics.push_back(gauge("process_start_time_seconds", "When this process started, since 1970.",
+    metrics.push_back(gauge("process_start_time_seconds",
+                            "Start of this process, in seconds since 1970.",
                             *boot + field(kStart) / static_cast<double>(::sysconf(_SC_CLK_TCK))));
 }
 
@@ -80,16 +81,16 @@ void addDescriptors(std::vector<Metric>& metrics) {
       gauge("process_open_fds", "File descriptors in use.", static_cast<double>(count)));
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-    metrics.push_back(gauge("process_max_fds", "File descriptors that it may have.",
+    metrics.push_back(gauge("process_max_fds",
+                            "Largest number of file descriptors of this process.",
                             static_cast<double>(limit.rlim_cur)));
 }
 
 }  // namespace
 
 std::vector<Metric> processMetrics() {
-  std::vector<Metric> metrics = {counter("process_cpu_seconds_total",
-                                         "CPU time that this process has used, of all threads.",
-                                         cpuSeconds())};
+  std::vector<Metric> metrics = {counter(
+      "process_cpu_seconds_total", "CPU time of this process, of all threads.", cpuSeconds())};
   addStat(metrics);
   addDescriptors(metrics);
   return metrics;

@@ -29,6 +29,11 @@ int64_t ticksOf(const Json& json) {
   return fits ? start->asInt64() : 0;
 }
 
+bool isTrue(const Json& json, const char* key) {
+  const Json* const found = json.find(key);
+  return found != nullptr && *found == true;
+}
+
 // The record is rewritten in place, since a new file would lose the lock. A reader may see half of
 // it; then the readable part counts.
 LaunchRecord parseRecord(const std::string& text) {
@@ -42,8 +47,8 @@ LaunchRecord parseRecord(const std::string& text) {
   record.identity.host = parsed.stringOr("host", "");
   record.identity.boot = parsed.stringOr("boot_id", "");
   record.identity.start_ticks = ticksOf(parsed);
-  const Json* const serves = parsed.find("serves");
-  record.serves = serves != nullptr && serves->isBool() && parsed.boolAt("serves");
+  record.serves = isTrue(parsed, "serves");
+  record.already_done = isTrue(parsed, "already_done");
   const Json* const tasks = parsed.find("tasks");
   if (tasks == nullptr || !tasks->isArray()) return record;
   for (const Json& task : *tasks)
@@ -139,6 +144,7 @@ void RunLock::record(const LaunchRecord& record) {
                                 {"start_ticks", identity.start_ticks},
                                 {"attempt", record.attempt},
                                 {"serves", record.serves},
+                                {"already_done", record.already_done},
                                 {"tasks", tasks}}
                                .dump(2) +
                            "\n";

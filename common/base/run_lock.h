@@ -33,6 +33,8 @@ struct LaunchRecord {
   ProcessIdentity identity{};
   // tasks that serve, without a job; their end is in another file (job_summary.h)
   bool serves = false;
+  // the launch had nothing to do: the summary is that of the run before
+  bool already_done = false;
 };
 
 // Returns " on the host NAME" for a record of another host; empty for this host or an unknown one.

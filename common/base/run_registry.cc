@@ -48,6 +48,33 @@ std::optional<KnownRun> readEntry(const fs::path& file) {
   }
 }
 
+// The entries whose run directories are there, newest first.
+template <class Predicate>
+std::vector<KnownRun> entriesOf(const fs::path& folder, const Predicate& counts) {
+  if (!isOwnFolder(folder)) return {};
+  std::vector<std::pair<fs::file_time_type, KnownRun>> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (!isEntryName(entry.path().filename().string())) continue;
+    std::optional<KnownRun> known = readEntry(entry.path());
+    if (known && counts(*known) && fs::exists(known->run_dir, ignored))
+      found.emplace_back(entry.last_write_time(ignored), std::move(*known));
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<KnownRun> runs;
+  for (auto& [time, run] : found) runs.push_back(std::move(run));
+  return runs;
+}
+
+// Of an entry of this host.
+bool isObsolete(const KnownRun& known, const KnownRun& fresh) {
+  std::error_code ignored;
+  return !fs::exists(known.run_dir, ignored) ||
+         (known.run_dir == fresh.run_dir &&
+          (known.cluster_file == fresh.cluster_file || !fs::exists(known.cluster_file, ignored)));
+}
+
 }  // namespace
 
 // absolute() first: weakly_canonical() keeps a relative path relative if its parts don't exist yet.
@@ -77,17 +104,18 @@ void RunRegistry::remember(const KnownRun& run) {
                 "cannot make " + folder_.string() + ": " + errnoText(errno));
   if (!isOwnFolder(folder_))
     throw Error(ErrorCode::kPermission, folder_.string() + " is not a folder of this user alone");
+  // A file that takes over the directory of another one leaves it its entry.
+  const std::string key = run.run_dir.string() + '\n' + run.cluster_file.string();
+  const std::string name = fmt::format("{:016x}", std::hash<std::string>()(key));
   const std::string host = identityOf(0).host;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
-    if (!isEntryName(entry.path().filename().string())) continue;
+    const std::string other = entry.path().filename().string();
+    if (!isEntryName(other) || other == name) continue;
     const std::optional<KnownRun> known = readEntry(entry.path());
     const bool is_ours = known && (known->host.empty() || known->host == host);
-    if (!known || (is_ours && !fs::exists(known->run_dir, ignored)))
-      fs::remove(entry.path(), ignored);
+    if (!known || (is_ours && isObsolete(*known, run))) fs::remove(entry.path(), ignored);
   }
-  // One entry per run directory: the newest launch counts.
-  const std::string name = fmt::format("{:016x}", std::hash<std::string>()(run.run_dir.string()));
   atomicReplace(folder_ / name, Json{{"schema", 1},
                                      {"cluster_file", run.cluster_file.string()},
                                      {"run_dir", run.run_dir.string()},
@@ -99,22 +127,15 @@ void RunRegistry::remember(const KnownRun& run) {
 
 std::vector<KnownRun> RunRegistry::runsOf(const fs::path& cluster_file,
                                           const std::string& job) const {
-  std::vector<std::pair<fs::file_time_type, KnownRun>> found;
-  if (!isOwnFolder(folder_)) return {};
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
-    if (!isEntryName(entry.path().filename().string())) continue;
-    std::optional<KnownRun> known = readEntry(entry.path());
-    if (!known || known->cluster_file != cluster_file || known->job != job ||
-        !fs::exists(known->run_dir, ignored))
-      continue;
-    found.emplace_back(entry.last_write_time(ignored), std::move(*known));
-  }
-  std::sort(found.begin(), found.end(),
-            [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<KnownRun> runs;
-  for (auto& [time, run] : found) runs.push_back(std::move(run));
-  return runs;
+  return entriesOf(folder_, [&](const KnownRun& known) {
+    return known.cluster_file == cluster_file && known.job == job;
+  });
+}
+
+std::optional<KnownRun> RunRegistry::lastIn(const fs::path& run_dir) const {
+  const std::vector<KnownRun> runs =
+      entriesOf(folder_, [&](const KnownRun& known) { return known.run_dir == run_dir; });
+  return runs.empty() ? std::nullopt : std::optional(runs.front());
 }
 
 }  // namespace dtf

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,11 @@ struct KnownRun {
   std::string host{};  // where it was launched; set by the registry
 };
 
-// A folder with a small file for each run directory of this user on this host. An entry is no lock
-// and no proof that anything runs (launch.json is). An entry of this host is dropped once its run
-// directory is gone. A host that shares the folder may see directories that this host does not.
-// Threads: thread-compatible.
-// Blocks: on the disk.
+// A folder with a small file for each run directory and cluster file of this user on this host. An
+// entry is no lock and no proof that anything runs (launch.json is). An entry of this host is
+// dropped once its run directory is gone, or once another file runs there and its own is gone. A
+// host that shares the folder may see directories that this host does not. Threads:
+// thread-compatible. Blocks: on the disk.
 class RunRegistry {
  public:
   // Returns $XDG_RUNTIME_DIR/dtf, or /tmp/dtf-<uid> without that variable.
@@ -40,6 +41,9 @@ class RunRegistry {
   // Returns the runs of this file and job, newest first.
   std::vector<KnownRun> runsOf(const std::filesystem::path& cluster_file,
                                const std::string& job) const;
+
+  // Returns the newest run in this directory, of whatever file; nullopt if there is none.
+  std::optional<KnownRun> lastIn(const std::filesystem::path& run_dir) const;
 
  private:
   std::filesystem::path folder_;

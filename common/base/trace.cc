@@ -34,6 +34,7 @@ struct Event {
 // The consumers of spans.
 constexpr uint32_t kTimeline = 1;
 constexpr uint32_t kSamples = 2;
+constexpr uint32_t kServed = 4;  // samples of requests to a worker's shard
 std::atomic<uint32_t> recording_for{0};
 
 void wantFor(uint32_t who, bool wanted) {
@@ -175,6 +176,15 @@ Sampler& sampler() {
 std::atomic<bool> samples_requests{false};
 thread_local Here here;
 
+// The request that this thread of a worker serves: another root than the step that the worker's
+// other threads compute meanwhile. A ps has no steps of its own, so its root is a request.
+struct Served {
+  bool any = false;
+  SpanContext root;  // invalid: the request is not sampled
+  uint64_t step = 0;
+};
+thread_local Served served;
+
 // Ends the root and returns its span if it is this worker's own. Later spans have no root.
 std::optional<SampledSpan> endRoot(Sampler& state) DTF_REQUIRES(state.mutex) {
   wantFor(kSamples, false);
@@ -217,7 +227,7 @@ void sample(TaskId task, uint64_t every_steps, SpanSink sink) {
   state.sink = std::make_shared<const SpanSink>(std::move(sink));
   state.root = {};
   samples_steps = task.job == JobKind::kWorker;
-  samples_requests = task.job == JobKind::kPs;
+  samples_requests = true;
 }
 
 void stopSampling() {
@@ -226,7 +236,7 @@ void stopSampling() {
   samples_requests = false;
   Sampler& state = sampler();
   MutexLock lock(state.mutex);
-  wantFor(kSamples, false);
+  wantFor(kSamples | kServed, false);
   state.sink = nullptr;
   state.root = {};
 }
@@ -249,9 +259,14 @@ void onRequest(uint64_t step, std::string_view traceparent) {
   const std::optional<SpanContext> context = parseTraceparent(traceparent);
   Sampler& state = sampler();
   MutexLock lock(state.mutex);
+  const bool is_sampled = context.has_value() && state.sink != nullptr;
+  if (state.task.job == JobKind::kWorker) {
+    served = {true, context.value_or(SpanContext{}), step};
+    return wantFor(kServed, is_sampled);
+  }
   state.root = context.value_or(SpanContext{});
   state.step = step;
-  wantFor(kSamples, context.has_value() && state.sink != nullptr);
+  wantFor(kSamples, is_sampled);
 }
 
 std::string traceparentHere() {
@@ -267,14 +282,15 @@ Begun begin() {
   if (who == 0) return {};
   Begun begun;
   begun.is_for_timeline = (who & kTimeline) != 0;
-  if ((who & kSamples) != 0) {
+  if ((who & (kSamples | kServed)) != 0) {
     Sampler& state = sampler();
     MutexLock lock(state.mutex);
-    const Here of_root{state.root, state.task.job == JobKind::kPs};
+    const bool is_remote = served.any || state.task.job == JobKind::kPs;
+    const Here of_root{served.any ? served.root : state.root, is_remote};
     const Here& parent = here.parent.valid() ? here : of_root;
     begun.parent = parent.parent;
     begun.is_parent_remote = parent.is_remote;
-    begun.step = state.step;
+    begun.step = served.any ? served.step : state.step;
     if (begun.parent.valid()) begun.self = begun.parent.newChild();
   }
   begun.at = now();

@@ -58,8 +58,8 @@ struct SampledSpan {
 using SpanSink = std::function<void(SampledSpan&& span)>;
 
 // Starts sampling. On a worker, steps whose number `every_steps` divides become root spans, "step".
-// On a ps, requests of sampled steps are recorded (onRequest()). Call it before threads that record
-// exist.
+// Where a shard is hosted, requests of sampled steps are recorded (onRequest()). Call it before
+// threads that record exist.
 void sample(TaskId task, uint64_t every_steps, SpanSink sink);
 // Stops sampling, also within a step. Spans that begin after it don't reach `sink`.
 void stopSampling();
@@ -67,8 +67,8 @@ void stopSampling();
 // Ends the step begun by onStep() when no other follows. Thread-safe.
 void endStep();
 
-// On a ps: begins a worker's request with its traceparent. Spans from now on belong to it, or to
-// nothing if it has no traceparent.
+// Begins a worker's request with its traceparent. Spans from now on belong to it, or to nothing if
+// it has no traceparent: on a ps all spans, on a worker that hosts a shard those of this thread.
 // Thread-safe.
 void onRequest(uint64_t step, std::string_view traceparent);
 
