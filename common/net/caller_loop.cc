@@ -6,7 +6,9 @@
 namespace dtf::net {
 
 CallerLoop::CallerLoop(Duration busy_poll, Credentials credentials)
-    : credentials_(std::move(credentials)), core_(std::make_unique<Core>()) {
+    : polls_(busy_poll > Duration{0}),
+      credentials_(std::move(credentials)),
+      core_(std::make_unique<Core>()) {
   core_->port.setBusyPoll(busy_poll);
 }
 
@@ -25,6 +27,11 @@ void CallerLoop::post(std::function<void()> fn) {
     AsioEventPort::Io io(core_->port);
     fn();
   });
+}
+
+bool CallerLoop::addPolled(Polled& polled) {
+  if (polls_) core_->port.addPolled(polled);
+  return polls_;
 }
 
 kj::Promise<kj::Own<MessageStream>> CallerLoop::connect(std::string host, uint16_t port,

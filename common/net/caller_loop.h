@@ -35,6 +35,8 @@ class CallerLoop final : public Loop {
   const Clock& clock() const override { return clock_; }
   AsioTimer& timer() override { return core_->timer; }
   void post(std::function<void()> fn) override;
+  bool addPolled(Polled& polled) override;
+  void removePolled(Polled& polled) override { core_->port.removePolled(polled); }
   kj::Promise<kj::Own<MessageStream>> connect(std::string host, uint16_t port,
                                               ConnectOptions options, const Limits& limits,
                                               std::shared_ptr<BufferPool> pool) override;
@@ -46,6 +48,7 @@ class CallerLoop final : public Loop {
     kj::EventLoop loop{port};
     AsioTimer timer{port};
   };
+  const bool polls_;
   const Credentials credentials_;
   const SystemClock clock_;
   const std::unique_ptr<Core> core_;

@@ -30,7 +30,8 @@ struct TraitWord {
 };
 constexpr TraitWord kTraitWords[] = {{ErrorTrait::kHasPlace, "[has_place] "},
                                      {ErrorTrait::kJobEnded, "[job_ended] "},
-                                     {ErrorTrait::kNamesWaits, "[names_waits] "}};
+                                     {ErrorTrait::kNamesWaits, "[names_waits] "},
+                                     {ErrorTrait::kProcessLeft, "[process_left] "}};
 
 std::optional<ErrorCode> parseErrorCode(std::string_view name) {
   for (const ErrorCode code : kAllCodes)

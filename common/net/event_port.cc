@@ -1,5 +1,7 @@
 #include "common/net/event_port.h"
 
+#include <algorithm>
+
 #include "common/base/check.h"
 
 namespace dtf::net {
@@ -60,10 +62,27 @@ void AsioEventPort::runOneHandler() {
   if (busy_poll_) {
     busy_poll_->worked();
     do {
-      if (ioc_.poll_one() > 0) return;
+      if (pollMemory() || ioc_.poll_one() > 0) return;
     } while (busy_poll_->again());
+    if (beforeSleep()) return;
   }
   ioc_.run_one();
+}
+
+// The first that has work may change the list.
+bool AsioEventPort::anyPolled(bool (Polled::*look)()) {
+  if (polled_.empty()) return false;
+  const Io io(*this);
+  return std::any_of(polled_.begin(), polled_.end(),
+                     [look](Polled* polled) { return (polled->*look)(); });
+}
+
+bool AsioEventPort::pollMemory() {
+  return anyPolled(&Polled::poll);
+}
+
+bool AsioEventPort::beforeSleep() {
+  return anyPolled(&Polled::beforeSleep);
 }
 
 bool AsioEventPort::poll() {

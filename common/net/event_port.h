@@ -17,6 +17,7 @@
 #include "common/base/clock.h"
 #include "common/net/asio.h"
 #include "common/net/busy_poll.h"
+#include "common/net/polled.h"
 
 namespace dtf::net {
 
@@ -64,6 +65,13 @@ class AsioEventPort final : public kj::EventPort {
   // Sets how long wait() polls before it sleeps. Default: not at all.
   void setBusyPoll(Duration window) { busy_poll_.emplace(window, clock_); }
 
+  // See Loop::addPolled(). The runner of the io_context calls the last two: pollMemory() when it
+  // polls, beforeSleep() when it is about to sleep. Both return true if there was work.
+  void addPolled(Polled& polled) { polled_.push_back(&polled); }
+  void removePolled(Polled& polled) { std::erase(polled_, &polled); }
+  bool pollMemory();
+  bool beforeSleep();
+
   bool wait() override;
   bool poll() override;
   void setRunnable(bool runnable) override;
@@ -71,6 +79,7 @@ class AsioEventPort final : public kj::EventPort {
 
  private:
   struct Depth;
+  bool anyPolled(bool (Polled::*look)());
   static constexpr unsigned kTurnsMax =
       512;  // kj events a pump runs before Asio may serve other sockets
 
@@ -88,6 +97,7 @@ class AsioEventPort final : public kj::EventPort {
   kj::EventLoop* loop_ = nullptr;
   kj::WaitScope* wait_scope_ = nullptr;
   std::vector<std::function<void()>> hooks_;
+  std::vector<Polled*> polled_;
   mutable std::atomic<bool> woken_{false};
   const SystemClock clock_;
   std::optional<BusyPoll> busy_poll_;

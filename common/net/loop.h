@@ -19,6 +19,7 @@ namespace dtf::net {
 
 class BufferPool;
 class MessageStream;
+class Polled;
 struct ConnectOptions;
 struct Limits;
 
@@ -41,6 +42,11 @@ class Loop {
 
   // Runs `fn` on the loop, later, in the order of one thread's posts. `fn` may fulfil kj promises.
   virtual void post(std::function<void()> fn) = 0;
+
+  // Looks for the work of `polled` whenever it polls, until removePolled(). Returns false if it
+  // never polls, but sleeps until something is ready: then nothing is added.
+  virtual bool addPolled(Polled& /*polled*/) { return false; }
+  virtual void removePolled(Polled& /*polled*/) {}
 
   // Connects to a peer that may not have started yet, like connectToPeer() (connector.h), with the
   // same errors and with this loop's credentials. `pool` is for large messages that arrive.

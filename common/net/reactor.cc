@@ -18,7 +18,10 @@ void Reactor::run(Duration busy_poll) {
   const SystemClock clock;
   BusyPoll idle(busy_poll, clock);
   while (!ioc.stopped()) {
-    if (ioc.poll() == 0 && (idle.again() || ioc.run_one() == 0)) continue;
+    if (ioc.poll() == 0 && !port.pollMemory()) {
+      if (idle.again()) continue;
+      if (!port.beforeSleep() && ioc.run_one() == 0) continue;
+    }
     idle.worked();
   }
   ioc.restart();
@@ -120,6 +123,17 @@ kj::Promise<kj::Own<MessageStream>> IoThread::connect(std::string host, uint16_t
   options.credentials = credentials_;
   return connectStream(reactor_->port, std::move(host), port, std::move(options), limits,
                        std::move(pool));
+}
+
+bool IoThread::addPolled(Polled& polled) {
+  assertInLoop();
+  if (busy_poll_ > Duration{0}) reactor_->port.addPolled(polled);
+  return busy_poll_ > Duration{0};
+}
+
+void IoThread::removePolled(Polled& polled) {
+  assertInLoop();
+  reactor_->port.removePolled(polled);
 }
 
 void IoThread::onStop(std::function<void()> cleanup) {

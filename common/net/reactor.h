@@ -88,6 +88,8 @@ class IoThread final : public Loop {
   void post(std::function<void()> fn) override;
 
   const Clock& clock() const override { return clock_; }
+  bool addPolled(Polled& polled) override;
+  void removePolled(Polled& polled) override;
   kj::Promise<kj::Own<MessageStream>> connect(std::string host, uint16_t port,
                                               ConnectOptions options, const Limits& limits,
                                               std::shared_ptr<BufferPool> pool) override;
