@@ -84,17 +84,24 @@ std::string_view parentOf(const Table& table) {
 
 const Table* tableWith(Tables tables, std::string_view word, const Table* except) {
   if (word == "name" || word == "address") return nullptr;
-  // Keys of several maps give no hint: only keys of a single map count.
-  const Table* first = nullptr;
-  for (const Table* table : tables) {
-    if (table == except) continue;
-    for (const Key& key : table->keys) {
-      if (key.name != word || !key.available) continue;
-      if (except == nullptr || parentOf(*table) == parentOf(*except)) return table;
-      if (first == nullptr) first = table;
-    }
+  const auto has = [&](const Table* table) {
+    return table != except && std::ranges::any_of(table->keys, [&](const Key& key) {
+             return key.name == word && key.available;
+           });
+  };
+  const auto firstWith = [&](const auto& is_near) -> const Table* {
+    const auto found = std::ranges::find_if(
+        tables, [&](const Table* table) { return is_near(*table) && has(table); });
+    return found == tables.end() ? nullptr : *found;
+  };
+  const Table* found = nullptr;
+  if (except != nullptr && !except->path.empty()) {
+    const std::string below = std::string(except->path) + ".";
+    found = firstWith([&](const Table& table) { return table.path.starts_with(below); });
   }
-  return first;
+  if (except != nullptr && found == nullptr)
+    found = firstWith([&](const Table& table) { return parentOf(table) == parentOf(*except); });
+  return found != nullptr ? found : firstWith([](const Table&) { return true; });
 }
 
 std::string keyPath(const Table& table, std::string_view word) {

@@ -76,9 +76,9 @@ using Tables = std::span<const Table* const>;
 // Returns "train.optimizer" for the table "train.optimizer.adam"; empty for the file's own keys.
 std::string_view parentOf(const Table& table);
 
-// Returns the first table with the available key `word`, nullptr if none. Skips `except`, and
-// prefers its siblings (another optimizer). `name` and `address` give no hint, since many maps have
-// them.
+// Returns the first table with the available key `word`, nullptr if none. Skips `except`; prefers
+// tables below it, then its siblings (another optimizer). No hint for `name` and `address`: many
+// have them.
 const Table* tableWith(Tables tables, std::string_view word, const Table* except = nullptr);
 
 // Returns "train.steps": the key `word` of `table` in the form of --set.

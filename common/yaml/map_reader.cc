@@ -10,6 +10,7 @@
 
 #include "common/base/check.h"
 #include "common/yaml/home_path.h"
+#include "common/yaml/key_hints.h"
 
 namespace dtf::yaml {
 
@@ -58,51 +59,6 @@ std::optional<T> parseNumber(const YamlNode& node) {
   return value;
 }
 
-// Returns "adam" if `owner` is a table of "train.optimizer.NAME", and `map`, read with `table`,
-// leads to the choice of adam. Empty: `map` leaves the choice at its default; nullopt: the choice
-// is elsewhere, as in another file.
-std::optional<std::string_view> chosenIn(const YamlNode* map, const Table& table,
-                                         const Table& owner) {
-  const std::string_view parent = parentOf(owner);
-  const std::string begin = table.path.empty() ? "" : std::string(table.path) + ".";
-  if (map == nullptr || !parent.starts_with(begin)) return std::nullopt;
-  for (std::string_view rest = parent.substr(begin.size()); !rest.empty();) {
-    if (!map->isMap()) return std::nullopt;
-    const size_t dot = std::min(rest.find('.'), rest.size());
-    map = map->find(rest.substr(0, dot));
-    if (map == nullptr) return "";
-    rest.remove_prefix(std::min(dot + 1, rest.size()));
-  }
-  if (map->isScalar()) return map->text;
-  return map->isMap() && !map->children.empty() ? std::string_view(map->children[0].key) : "";
-}
-
-// Returns the table of the chosen sibling of `owner` that has the key `word`, or else `owner`.
-const Table* chosenOwner(Tables tables, std::string_view word, std::string_view chosen,
-                         const Table* owner) {
-  for (const Table* table : tables)
-    if (parentOf(*table) == parentOf(*owner) && table->find(word) != nullptr &&
-        table->path.ends_with(fmt::format(".{}", chosen)))
-      return table;
-  return owner;
-}
-
-// Returns a hint at the map of an unknown key, if the key is valid but misplaced.
-std::string ownerHint(Tables tables, std::string_view word, const Table& not_this, bool is_flag,
-                      const YamlNode* map) {
-  const Table* owner = tableWith(tables, word, &not_this);
-  if (owner == nullptr) return "";
-  const std::optional<std::string_view> chosen = chosenIn(map, not_this, *owner);
-  if (chosen && !chosen->empty()) owner = chosenOwner(tables, word, *chosen, owner);
-  if (owner->path.empty()) return " - it belongs in the cluster file";
-  if (is_flag && parentOf(*owner) == parentOf(not_this) && !parentOf(*owner).empty())
-    return fmt::format(" - it is a key of {}", owner->path);
-  if (is_flag)
-    return fmt::format(" - write --set {}=VALUE",
-                       chosen ? keyPath(*owner, word) : settingPath(tables, *owner, word));
-  return fmt::format(" - it belongs in {}", owner->path);
-}
-
 std::vector<std::string_view> words(std::string_view choices) {
   std::vector<std::string_view> result;
   while (!choices.empty()) {
@@ -137,8 +93,9 @@ void reportUnknown(std::string_view kind, std::string_view word, std::string_vie
   std::string hint;
   if (const std::string_view key = keyWithoutSpace(report.tables(), word); !key.empty())
     hint = fmt::format(" - a space is missing after '{}:'", key);
-  if (hint.empty() && nearestKey(word, names).empty())
-    hint = ownerHint(report.tables(), word, table, is_flag, within);
+  const MisplacedKey misplaced{report.tables(), table, within, is_flag};
+  if (hint.empty()) hint = aliasHint(misplaced, word);
+  if (hint.empty() && nearestKey(word, names).empty()) hint = ownerHint(misplaced, word);
   if (hint.empty()) {
     hint = suggestion(word, names);
     if (is_flag && label.empty() && nearestKey(word, names).empty())
@@ -227,11 +184,45 @@ std::optional<size_t> readChoice(const YamlNode& node, const Key& key, Report& r
   return std::nullopt;
 }
 
+namespace {
+
+// Returns whether a plain scalar may be the value of `key`, by its type alone.
+bool mayBe(const YamlNode& node, const Key& key) {
+  switch (key.type) {
+    case ValueType::kWhole:
+    case ValueType::kWholeOrList:
+      return parseNumber<int64_t>(node).has_value();
+    case ValueType::kNumber:
+    case ValueType::kNumberOrMap:
+      return parseNumber<double>(node).has_value();
+    default:
+      return false;
+  }
+}
+
+// Returns ": write {rate: 0.3}" for 'dropout: 0.3', a number in place of a map whose first required
+// key takes it; empty for other values.
+std::string asMap(const YamlNode& node, const Table& table) {
+  std::string map;
+  for (const Key& key : table.keys) {
+    if (!key.required) continue;
+    if (map.empty() && !mayBe(node, key)) return "";
+    map += map.empty() ? fmt::format("{}: {}", key.name, node.text)
+                       : fmt::format(", {}: ...", key.name);
+  }
+  return map.empty() ? "" : fmt::format(": write {{{}}}", map);
+}
+
+}  // namespace
+
 MapReader::MapReader(const YamlNode& node, const Table& table, std::string_view label,
                      Report& report)
     : node_(node), table_(table), report_(report) {
   if (!node.isMap() && !node.isNull()) {
-    reportType("a map", label, node, report);
+    const std::string hint = asMap(node, table);
+    report.error(node.where(),
+                 fmt::format("expected a map for {}, got {}{}", inQuotes(label), found(node),
+                             hint.empty() ? missingSpace(node, report) : hint));
     return;
   }
   for (const YamlNode& child : node.children) {
@@ -360,8 +351,9 @@ void reportTwoAlternatives(const YamlNode& node, const Table& table, std::string
         is_alternative
             ? fmt::format("the file chooses the {} {}: to use {}, choose it first, --set {}={}",
                           kind, inQuotes(first.key), inQuotes(second.key), table.path, second.key)
-            : fmt::format("{} is no {}: its settings are below its name, --set {}.{}.{}=VALUE",
-                          inQuotes(second.key), kind, table.path, first.key, second.key));
+            : fmt::format("{} is no {}: settings of {} are below its name, --set {}.{}.{}=VALUE",
+                          inQuotes(second.key), kind, inQuotes(first.key), table.path, first.key,
+                          second.key));
   }
   std::string hint = fmt::format(", {} and {}", inQuotes(first.key), inQuotes(second.key));
   if (first.isNull() && table.find(second.key) == nullptr)

@@ -7,7 +7,7 @@
 namespace dtf::yaml {
 namespace {
 
-// `path` expanded; what is wrong with it goes into `wrong`.
+// Returns `path` expanded; sets `wrong` to the error.
 std::string expanded(std::string path, std::string& wrong) {
   wrong = expandHome(path);
   return path;

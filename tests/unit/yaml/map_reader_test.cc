@@ -41,7 +41,7 @@ class Reading {
   const MapReader& reader() const { return reader_; }
   Report& report() { return report_; }
   const YamlNode& root() const { return root_; }
-  // The first line of what was reported; "no error".
+  // Returns the first line of the report; "no error" if it is empty.
   std::string mistake() const {
     const std::string message = badConfigOf([this] { report_.throwIfAny(); });
     return message.substr(0, message.find('\n'));
@@ -53,7 +53,7 @@ class Reading {
   const MapReader reader_;
 };
 
-// What is reported when `key` is read as a T.
+// Returns the error of reading `key` as a T.
 template <class Read>
 std::string mistakeOf(const std::string& text, Read read) {
   const Reading reading("name: x\n" + text);

@@ -74,7 +74,7 @@ TEST(Report, SortsByPlaceDropsRepeatsAndShowsTwenty) {
   EXPECT_TRUE(message.ends_with("\nand 10 more")) << message;
 }
 
-// Programs print such a message as it is, and any other behind their name.
+// Programs print a message with a place as it is, and any other one after their name.
 TEST(Report, AnErrorHasAPlaceWhereAFileOrAFlagIsWrong) {
   Report report;
   report.error({report.addFile("f.yaml", "a: 1\n"), 1, 1}, "no such key");

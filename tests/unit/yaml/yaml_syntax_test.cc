@@ -15,14 +15,14 @@ std::string firstLineOf(const Report& report) {
   return message.substr(0, message.find('\n'));
 }
 
-// The first line of what checkCharacters() reports.
+// Returns the first line of checkCharacters()'s report.
 std::string characters(const std::string& text, bool is_good) {
   Report report;
   EXPECT_EQ(checkCharacters(text, report.addFile("f.yaml", text), report), is_good) << text;
   return firstLineOf(report);
 }
 
-// That of reportSyntax(), of a mistake that the library saw at `line`.
+// Returns the first line of reportSyntax()'s report, for a mistake that the library saw at `line`.
 std::string syntax(const std::string& text, int line, const SyntaxMistake& mistake) {
   Report report;
   const int source = report.addFile("f.yaml", text);

@@ -44,7 +44,7 @@ TEST(YamlText, ItIsReadAsTheSameTree) {
   for (const std::string& text : texts) {
     const YamlNode tree = parsed(text);
     const YamlNode again = parsed(yamlText(tree));
-    // Plain text with spaces comes back between quotes: it was no number.
+    // Plain text with spaces comes back in quotes, as it is no number.
     EXPECT_EQ(yamlText(again), yamlText(tree)) << text;
     EXPECT_EQ(again.children.size(), tree.children.size()) << text;
   }

@@ -41,7 +41,7 @@ TEST(YamlTree, KnowsWhereEveryKeyAndValueStands) {
   ASSERT_TRUE(root && root->isMap());
   EXPECT_EQ(root->find("a")->place.column, 4);
   const YamlNode& b = *root->find("b");
-  EXPECT_EQ(b.where().line, 2);  // a list: at its key
+  EXPECT_EQ(b.where().line, 2);  // a list has its key's place
   const YamlNode& q = *b.children[0].find("x");
   EXPECT_TRUE(q.quoted);
   EXPECT_EQ(q.text, "q");
