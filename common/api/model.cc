@@ -83,10 +83,11 @@ dtf_code dtf_model_load(const char* cluster_file, const char* checkpoint, dtf_mo
     dtf::model::ModelSpec spec = job.train->model;
     const std::string which = checkpoint == nullptr ? "" : checkpoint;
     dtf::train::SavedModel saved =
-        which == kInitial ? dtf::train::initialModel(spec, job.train->data.seed)
-                          : dtf::train::loadSavedModel(
-                                dtf::realFileSystem(),
-                                std::filesystem::path(job.run_dir) / "checkpoints", which, spec);
+        which == kInitial
+            ? dtf::train::initialModel(spec, job.train->data.seed)
+            : dtf::train::loadSavedModel(dtf::realFileSystem(),
+                                         std::filesystem::path(job.run_dir) / "checkpoints", which,
+                                         spec, &job.train->data.train);
     std::string data = saved.signature ? dtf::data::encodeSignature(*saved.signature) : "";
     *made = new dtf_model{std::move(spec), std::move(saved), std::move(data)};
   });

@@ -13,7 +13,7 @@
 #include "common/net/tls_keys.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
-#include "common/wire/remote_tasks.h"
+#include "common/wire/session/remote_tasks.h"
 
 namespace {
 

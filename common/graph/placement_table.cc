@@ -21,13 +21,14 @@ std::string percentText(uint64_t part, uint64_t whole) {
 
 // Returns "/job:ps/task:0" or "/job:ps/task:0..2 (split in 3)": tasks, without replicas and CPU
 // numbers.
-std::string whereText(const Placement& placement, const PlacedVariable& variable) {
+std::string whereText(const Placement& placement, const PlacedVariable& variable,
+                      const ShardHosts& hosts) {
   const std::optional<TaskId> task = placement.device(variable.node).taskId();
   DTF_CHECK_MSG(task.has_value(), variable.name);
-  const std::string first = task->device();
+  const std::string first = (task->job == JobKind::kPs ? hosts.of(task->index) : *task).device();
   if (variable.parts.size() < 2) return first;
-  return first + ".." + std::to_string(variable.parts.back().ps_task) + " (split in " +
-         std::to_string(variable.parts.size()) + ")";
+  return first + ".." + std::to_string(hosts.of(variable.parts.back().ps_task).index) +
+         " (split in " + std::to_string(variable.parts.size()) + ")";
 }
 
 // Returns "30.6 KiB", or "at most 3136 rows, 61.2 KiB".
@@ -62,7 +63,7 @@ std::string layOut(const std::vector<Row>& rows) {
 
 }  // namespace
 
-std::string placementTable(const Placement& placement) {
+std::string placementTable(const Placement& placement, const ShardHosts& hosts) {
   const bool has_rows = std::ranges::any_of(
       placement.variables,
       [](const PlacedVariable& variable) { return variable.gradient_rows_max.has_value(); });
@@ -71,7 +72,7 @@ std::string placementTable(const Placement& placement) {
   uint64_t total = 0;
   for (const PlacedVariable& variable : placement.variables) {
     rows.push_back({variable.name, variable.shape.str(), bytesText(variable.bytes()),
-                    has_rows ? gradientText(variable) : "", whereText(placement, variable)});
+                    has_rows ? gradientText(variable) : "", whereText(placement, variable, hosts)});
     total += variable.bytes();
     for (const VariablePart& part : variable.parts) {
       DTF_CHECK_MSG(part.ps_task < ps_bytes.size(), variable.name);
@@ -79,8 +80,8 @@ std::string placementTable(const Placement& placement) {
     }
   }
   for (uint32_t ps = 0; ps < placement.ps_tasks; ++ps) {
-    rows.push_back({TaskId{JobKind::kPs, ps}.name(), "", bytesText(ps_bytes[ps]), "",
-                    percentText(ps_bytes[ps], total)});
+    rows.push_back(
+        {hosts.of(ps).name(), "", bytesText(ps_bytes[ps]), "", percentText(ps_bytes[ps], total)});
   }
   rows.push_back({"total", "", bytesText(total), "",
                   std::to_string(placement.variables.size()) + " variable(s)"});

@@ -1,6 +1,9 @@
 #include "common/graph/placer.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "common/base/check.h"
@@ -23,55 +26,151 @@ DeviceName onWorkerOrElsewhere(const DeviceName& worker, const DeviceName& const
   return base.mergedWith(constraint);
 }
 
+// Some of the ps: [first, first + count).
+struct PsRange {
+  uint32_t first = 0;
+  uint32_t count = 0;
+};
+
 // The running state of a strategy.
 class Dealer {
  public:
-  Dealer(PlacementStrategy strategy, uint32_t ps_tasks) : strategy_(strategy), loads_(ps_tasks) {}
+  explicit Dealer(const PlacerOptions& options)
+      : strategy_(options.strategy), weights_(weightsOf(options)), loads_(options.ps_tasks) {}
+
+  std::span<const double> weights(PsRange range) const {
+    return std::span(weights_).subspan(range.first, range.count);
+  }
 
   void load(uint32_t ps_task, uint64_t bytes) {
     DTF_CHECK(ps_task < loads_.size());
     loads_[ps_task] += bytes;
   }
 
-  uint32_t next(uint64_t bytes) {
-    DTF_CHECK(!loads_.empty());
-    if (strategy_ == PlacementStrategy::kRoundRobin) {
-      return static_cast<uint32_t>(counter_++ % loads_.size());
-    }
-    const auto lightest = std::min_element(loads_.begin(), loads_.end());  // the first of equals
-    *lightest += bytes;
-    return static_cast<uint32_t>(lightest - loads_.begin());
+  uint64_t load(uint32_t ps_task) const { return loads_.at(ps_task); }
+
+  uint32_t next(uint64_t bytes, PsRange range) {
+    DTF_CHECK(range.count > 0 && range.first + range.count <= loads_.size());
+    if (strategy_ == PlacementStrategy::kRoundRobin)
+      return range.first + static_cast<uint32_t>(counter_++ % range.count);
+    uint32_t lightest = range.first;  // the first of equals
+    for (uint32_t ps = range.first; ps < range.first + range.count; ++ps)
+      if (fullness(ps) < fullness(lightest)) lightest = ps;
+    loads_[lightest] += bytes;
+    return lightest;
   }
 
  private:
+  static std::vector<double> weightsOf(const PlacerOptions& options) {
+    const bool is_weighted = options.strategy == PlacementStrategy::kEven ||
+                             options.strategy == PlacementStrategy::kHybrid;
+    if (!is_weighted || options.shares.empty()) return std::vector<double>(options.ps_tasks, 1.0);
+    DTF_CHECK(options.shares.size() == options.ps_tasks);
+    for (const double share : options.shares) DTF_CHECK(share > 0);
+    return options.shares;
+  }
+
+  double fullness(size_t ps) const { return static_cast<double>(loads_[ps]) / weights_[ps]; }
+
   const PlacementStrategy strategy_;
-  std::vector<uint64_t> loads_;  // bytes per ps task
+  const std::vector<double> weights_;  // by ps task
+  std::vector<uint64_t> loads_;        // bytes per ps task
   uint64_t counter_ = 0;
 };
 
-// Returns blocks of `block` elements; the last one may be shorter.
-std::vector<VariablePart> splitEvenly(uint64_t elements, uint64_t block, uint32_t ps_tasks) {
-  DTF_CHECK(ps_tasks > 0 && block > 0);
-  const uint64_t blocks = (elements + block - 1) / block;
+// Returns runs of blocks of `block` elements, one for each ps of the range by its weight; the last
+// block may be shorter. Equal weights: the first blocks % range.count ps get one more.
+std::vector<VariablePart> splitByWeight(uint64_t elements, uint64_t block, PsRange range,
+                                        std::span<const double> weights) {
+  DTF_CHECK(range.count > 0 && weights.size() == range.count && block > 0);
+  const uint64_t all_blocks = (elements + block - 1) / block;
+  auto blocks = static_cast<double>(all_blocks);
+  double weight = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<VariablePart> parts;
   uint64_t begin = 0;
-  for (uint32_t ps = 0; ps < ps_tasks; ++ps) {
-    // The first blocks % ps_tasks tasks get one more block.
-    const uint64_t share = blocks / ps_tasks + (ps < blocks % ps_tasks ? 1 : 0);
-    const uint64_t count = std::min(share * block, elements - begin);
-    if (count > 0) parts.push_back({ps, begin, count});
+  for (uint32_t ps = 0; ps < range.count; ++ps) {
+    const bool is_last = ps + 1 == range.count;
+    const double share =
+        is_last ? blocks : std::min(blocks, std::ceil(blocks * weights[ps] / weight));
+    const uint64_t count = std::min(static_cast<uint64_t>(share) * block, elements - begin);
+    if (count > 0) parts.push_back({range.first + ps, begin, count});
     begin += count;
+    blocks -= share;
+    weight -= weights[ps];
   }
   DTF_CHECK(begin == elements);  // every element has a ps
   return parts;
 }
+
+// Fills the ps one after the other until all have the same number of bytes for their weight.
+class EvenCut {
+ public:
+  // `bytes`: of all variables that will be cut.
+  EvenCut(const Dealer& dealer, PsRange range, uint64_t bytes) : first_(range.first) {
+    const std::span<const double> weights = dealer.weights(range);
+    std::vector<Vessel> vessels;
+    for (uint32_t ps = 0; ps < range.count; ++ps)
+      vessels.push_back({static_cast<double>(dealer.load(first_ + ps)), weights[ps]});
+    const double level = levelOf(vessels, static_cast<double>(bytes));
+    for (const Vessel& vessel : vessels) {
+      const double room = std::floor(level * vessel.width) - vessel.bytes;
+      room_.push_back(std::max<int64_t>(static_cast<int64_t>(room), 0));
+    }
+  }
+
+  // Returns the parts of the next variable, of blocks of `block` elements.
+  std::vector<VariablePart> cut(uint64_t elements, uint64_t block) {
+    DTF_CHECK(elements > 0 && block > 0);
+    const auto block_bytes = static_cast<int64_t>(block * sizeof(float));
+    std::vector<VariablePart> parts;
+    for (uint64_t begin = 0; begin < elements;) {
+      const bool is_last = ps_ + 1 == room_.size();
+      // Rounded: a part may exceed the room by half a block, which the next ps has more.
+      const int64_t blocks = std::max<int64_t>(room_[ps_] + block_bytes / 2, 0) / block_bytes;
+      const uint64_t fits = is_last ? elements : static_cast<uint64_t>(blocks) * block;
+      const uint64_t count = std::min(fits, elements - begin);
+      if (count > 0) parts.push_back({first_ + ps_, begin, count});
+      begin += count;
+      room_[ps_] -= static_cast<int64_t>(count * sizeof(float));
+      if (begin == elements) break;
+      room_[ps_ + 1] += std::exchange(room_[ps_], 0);
+      ++ps_;
+    }
+    return parts;
+  }
+
+ private:
+  // A ps as a vessel that is filled with bytes. Value type.
+  struct Vessel {
+    double bytes = 0;  // of pinned and large variables
+    double width = 1;  // its weight
+    double height() const { return bytes / width; }
+  };
+
+  // Returns the height to which `bytes`, poured over all vessels, rise.
+  static double levelOf(std::vector<Vessel> vessels, double bytes) {
+    std::ranges::sort(vessels, {}, &Vessel::height);
+    double below = bytes, width = 0;
+    for (size_t covered = 1; covered <= vessels.size(); ++covered) {
+      below += vessels[covered - 1].bytes;
+      width += vessels[covered - 1].width;
+      const double level = below / width;
+      if (covered == vessels.size() || level <= vessels[covered].height()) return level;
+    }
+    return 0;  // there is no vessel
+  }
+
+  const uint32_t first_;       // the first ps
+  std::vector<int64_t> room_;  // bytes, by ps from the first one on
+  uint32_t ps_ = 0;            // that is being filled, likewise
+};
 
 // Places one graph.
 // Borrows: the graph and the options, for one call of place().
 class Placer {
  public:
   Placer(const Graph& graph, const PlacerOptions& options)
-      : graph_(graph), options_(options), dealer_(options.strategy, options.ps_tasks) {}
+      : graph_(graph), options_(options), dealer_(options) {}
 
   Placement run() {
     checkPins();
@@ -83,7 +182,7 @@ class Placer {
     }
     // Two passes: later pins count before the first variable is distributed.
     for (PlacedVariable& variable : placement_.variables) placePinned(variable);
-    for (PlacedVariable& variable : placement_.variables) deal(variable);
+    deal();
     for (const Node& node : graph_.nodes()) placeOther(node);
     return std::move(placement_);
   }
@@ -159,21 +258,59 @@ class Placer {
     return static_cast<uint64_t>(variable.shape.elements() / variable.shape.dim(0));
   }
 
-  void deal(PlacedVariable& variable) {
-    if (deviceOf(variable.node).job) return;
-    const uint64_t bytes = variable.bytes();
-    const auto elements = static_cast<uint64_t>(variable.shape.elements());
-    const bool split = options_.partition_min_bytes > 0 && bytes >= options_.partition_min_bytes &&
-                       options_.ps_tasks > 1 && elements > blockOf(variable);
-    if (split) {
-      variable.parts = splitEvenly(elements, blockOf(variable), options_.ps_tasks);
-      for (const VariablePart& part : variable.parts) {
-        dealer_.load(part.ps_task, part.count * sizeof(float));
+  // Deals the variables that no pin has placed.
+  void deal() {
+    std::vector<PlacedVariable*> sparse, others;
+    for (PlacedVariable& variable : placement_.variables)
+      if (!deviceOf(variable.node).job)
+        (isHybrid() && variable.gradient_rows_max ? sparse : others).push_back(&variable);
+    const uint32_t first = isHybrid() ? options_.sparse_shards : 0;
+    deal(sparse, {0, first});
+    deal(others, {first, options_.ps_tasks - first});
+  }
+
+  bool isHybrid() const {
+    return options_.strategy == PlacementStrategy::kHybrid && options_.sparse_shards > 0 &&
+           options_.sparse_shards < options_.ps_tasks;
+  }
+
+  void deal(const std::vector<PlacedVariable*>& variables, PsRange range) {
+    const bool is_even = options_.strategy == PlacementStrategy::kEven ||
+                         options_.strategy == PlacementStrategy::kHybrid;
+    const bool cuts = is_even && !options_.whole_variables && range.count > 1;
+    std::vector<PlacedVariable*> small;
+    uint64_t small_bytes = 0;
+    for (PlacedVariable* variable : variables) {
+      if (isLarge(*variable, range)) {
+        variable->parts =
+            splitByWeight(elementsOf(*variable), blockOf(*variable), range, dealer_.weights(range));
+        for (const VariablePart& part : variable->parts)
+          dealer_.load(part.ps_task, part.count * sizeof(float));
+      } else if (cuts) {
+        small.push_back(variable);
+        small_bytes += variable->bytes();
+      } else {
+        variable->parts = {{dealer_.next(variable->bytes(), range), 0, elementsOf(*variable)}};
       }
-    } else {
-      variable.parts = {{dealer_.next(bytes), 0, elements}};
     }
-    setPsDevice(variable, constraintOf(graph_.node(variable.node)));
+    if (cuts) {
+      EvenCut even(dealer_, range, small_bytes);
+      for (PlacedVariable* variable : small)
+        variable->parts = even.cut(elementsOf(*variable), blockOf(*variable));
+    }
+    for (const PlacedVariable* variable : variables)
+      setPsDevice(*variable, constraintOf(graph_.node(variable->node)));
+  }
+
+  static uint64_t elementsOf(const PlacedVariable& variable) {
+    return static_cast<uint64_t>(variable.shape.elements());
+  }
+
+  // Whether the variable is split over all ps of the range.
+  bool isLarge(const PlacedVariable& variable, PsRange range) const {
+    return options_.partition_min_bytes > 0 && !options_.whole_variables &&
+           variable.bytes() >= options_.partition_min_bytes && range.count > 1 &&
+           elementsOf(variable) > blockOf(variable);
   }
 
   void setPsDevice(const PlacedVariable& variable, const DeviceName& constraint) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/ids.h"
 #include "common/graph/device_name.h"
 #include "common/graph/graph.h"
 
@@ -22,6 +23,12 @@ enum class PlacementStrategy : uint8_t {
   // ps with the fewest bytes, the lowest index of equals. A large variable at the end still tips
   // the balance; splitting avoids that.
   kGreedy,
+  // The same number of bytes on each ps, up to one block a variable: small variables follow each
+  // other, in creation order, and are cut where a ps is full.
+  kEven,
+  // Sparse variables lie on the first `sparse_shards` shards, the others on the other shards, each
+  // as with kEven.
+  kHybrid,
 };
 
 struct PlacerOptions {
@@ -36,6 +43,13 @@ struct PlacerOptions {
   // A variable of at least this many bytes is split over all ps tasks, unless it is pinned to one.
   // 0: never.
   uint64_t partition_min_bytes = 0;
+  // No variable is cut; kEven then deals them as kGreedy does.
+  bool whole_variables = false;
+  // kEven, kHybrid: the weight of each ps, more than 0: twice the weight, twice the bytes. Empty:
+  // all equal.
+  std::vector<double> shares{};
+  // kHybrid: see there. As kEven if it is 0, or the number of all shards.
+  uint32_t sparse_shards = 0;
 };
 
 // Elements [begin, begin + count) of the flattened variable.
@@ -77,16 +91,18 @@ struct Placement {
 // A variable pinned to a task stays there and is skipped: it doesn't advance the round robin (in
 // TensorFlow it does), and under kGreedy its bytes count from the start. Splitting distributes even
 // runs of whole 16-element blocks, in ps order; a sparse variable, one updated by an
-// ApplySparseGradient, is split at rows. ApplyGradient and ApplySparseGradient are placed with
-// their variable, regardless of their own constraint.
-// Any other node's constraint is merged over the worker's device. If it names another task but no
-// device, the node gets that task's first CPU; if it names another job but no task, task 0.
-// Errors: kBadConfig for a pin of an unknown variable, a malformed device, a ps task that doesn't
-// exist, or an ApplyGradient whose first input is not a Variable.
+// ApplySparseGradient, is split at rows. kEven counts pinned variables, and cuts at such blocks.
+// Its shares divide large variables and all others alike. ApplyGradient and ApplySparseGradient are
+// placed with their variable, regardless of their own constraint. Any other node's constraint is
+// merged over the worker's device. If it names another task but no device, the node gets that
+// task's first CPU; if it names another job but no task, task 0. Errors: kBadConfig for a pin of an
+// unknown variable, a malformed device, a ps task that doesn't exist, or an ApplyGradient whose
+// first input is not a Variable.
 Placement place(const Graph& graph, const PlacerOptions& options);
 
 // Returns the table printed to users: shape, bytes and devices of each variable, each ps task's
 // share, and totals; with sparse variables, also the sizes of gradients.
-std::string placementTable(const Placement& placement);
+// `hosts`: the tasks that host the shards.
+std::string placementTable(const Placement& placement, const ShardHosts& hosts = {});
 
 }  // namespace dtf::graph

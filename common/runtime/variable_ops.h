@@ -1,8 +1,8 @@
 #pragma once
 
 // Ops on the variables that a device keeps from step to step (train/device_arena.h); no graph
-// contains them. The arrays are arenas in the layout of ps/parameter_layout.h, all variables of a
-// worker one behind the other, or whole lines of one, so that one launch covers all of them. A
+// contains them. The arrays are arenas in the layout of arena/parameter_layout.h, all variables of
+// a worker one behind the other, or whole lines of one, so that one launch covers all of them. A
 // device without these kernels keeps no variables.
 
 #include <cstdint>
@@ -13,18 +13,19 @@ namespace dtf::runtime {
 // Elements; each variable starts on a new line.
 inline constexpr int64_t kArenaLine = 16;
 
-// An in-place update with the formulae of ps/optimizer.h, to the bit.
+// An in-place update with the formulae of optimizer/optimizer.h, to the bit.
 //
-//   inputs   learning rate [1] (of this update: ps::UpdateConstants::learning_rate), kinds uint8
+//   inputs   learning rate [1] (of this update: optimizer::UpdateConstants::learning_rate), kinds
+//   uint8
 //            [lines], rates [statistics], gradient, parameters, the optimizer's slots, moving
 //            averages where they are kept
 //   outputs  parameters, slots, moving averages: in the memory of those inputs
 //
 // A line's kind is 0 if it is trained. Otherwise it belongs to a statistic, which moves towards the
-// value in place of its gradient by rates[kind - 1], ps::MovingRange::one_minus_momentum.
+// value in place of its gradient by rates[kind - 1], optimizer::MovingRange::one_minus_momentum.
 // Attributes: `kind`, a cluster::OptimizerSpec::Kind (its numbers are part of the plug-in boundary:
 // changing them needs a new DTF_DEVICE_PLUGIN_VERSION); `averages` (bool); the other constants of
-// ps::UpdateConstants, by their names there.
+// optimizer::UpdateConstants, by their names there.
 inline constexpr std::string_view kApplyOptimizerOp = "_ApplyOptimizer";
 inline constexpr int64_t kStatisticKindsMax = 255;
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "common/cluster/optimizer_spec.h"
-#include "common/ps/optimizer_formulae.h"
+#include "common/optimizer/optimizer_formulae.h"
 #include "gpu/arena_packs.h"
 #include "gpu/element_kernels.h"
 
@@ -21,7 +21,7 @@ struct GradientDescent {
   static constexpr int kSlots = 0;
   explicit GradientDescent(const Operation&) {}
   DTF_HOST_DEVICE float operator()(float w, float*, float g, float lr) const {
-    return ps::gradientDescentOf(w, g, lr);
+    return optimizer::gradientDescentOf(w, g, lr);
   }
 };
 struct Momentum {
@@ -31,15 +31,15 @@ struct Momentum {
   explicit Momentum(const Operation& o)
       : momentum(numberOf(o, "momentum")), use_nesterov(o.flag("use_nesterov")) {}
   DTF_HOST_DEVICE float operator()(float w, float* slots, float g, float lr) const {
-    return use_nesterov ? ps::nesterovOf(w, slots[0], g, lr, momentum)
-                        : ps::momentumOf(w, slots[0], g, lr, momentum);
+    return use_nesterov ? optimizer::nesterovOf(w, slots[0], g, lr, momentum)
+                        : optimizer::momentumOf(w, slots[0], g, lr, momentum);
   }
 };
 struct Adagrad {
   static constexpr int kSlots = 1;
   explicit Adagrad(const Operation&) {}
   DTF_HOST_DEVICE float operator()(float w, float* slots, float g, float lr) const {
-    return ps::adagradOf(w, slots[0], g, lr);
+    return optimizer::adagradOf(w, slots[0], g, lr);
   }
 };
 struct Adadelta {
@@ -50,28 +50,28 @@ struct Adadelta {
         one_minus_rho(numberOf(o, "one_minus_rho")),
         epsilon(numberOf(o, "epsilon")) {}
   DTF_HOST_DEVICE float operator()(float w, float* slots, float g, float lr) const {
-    return ps::adadeltaOf(w, slots[0], slots[1], g, lr, rho, one_minus_rho, epsilon);
+    return optimizer::adadeltaOf(w, slots[0], slots[1], g, lr, rho, one_minus_rho, epsilon);
   }
 };
-ps::Moments momentsOf(const Operation& o) {
+optimizer::Moments momentsOf(const Operation& o) {
   return {numberOf(o, "one_minus_beta1"), numberOf(o, "one_minus_beta2"), numberOf(o, "epsilon")};
 }
 struct Adam {
   static constexpr int kSlots = 2;
-  ps::Moments moments;
+  optimizer::Moments moments;
   explicit Adam(const Operation& o) : moments(momentsOf(o)) {}
   DTF_HOST_DEVICE float operator()(float w, float* slots, float g, float lr) const {
-    return ps::adamOf(w, slots[0], slots[1], g, lr, moments);
+    return optimizer::adamOf(w, slots[0], slots[1], g, lr, moments);
   }
 };
 struct AdamW {
   static constexpr int kSlots = 2;
-  ps::Moments moments;
+  optimizer::Moments moments;
   float weight_decay;
   explicit AdamW(const Operation& o)
       : moments(momentsOf(o)), weight_decay(numberOf(o, "weight_decay")) {}
   DTF_HOST_DEVICE float operator()(float w, float* slots, float g, float lr) const {
-    return ps::adamWOf(w, slots[0], slots[1], g, lr, moments, weight_decay);
+    return optimizer::adamWOf(w, slots[0], slots[1], g, lr, moments, weight_decay);
   }
 };
 struct RmsProp {
@@ -82,7 +82,7 @@ struct RmsProp {
         momentum(numberOf(o, "momentum")),
         epsilon(numberOf(o, "epsilon")) {}
   DTF_HOST_DEVICE float operator()(float w, float* slots, float g, float lr) const {
-    return ps::rmsPropOf(w, slots[0], slots[1], g, lr, one_minus_decay, momentum, epsilon);
+    return optimizer::rmsPropOf(w, slots[0], slots[1], g, lr, one_minus_decay, momentum, epsilon);
   }
 };
 struct CenteredRmsProp {
@@ -90,22 +90,22 @@ struct CenteredRmsProp {
   RmsProp plain;
   explicit CenteredRmsProp(const Operation& o) : plain(o) {}
   DTF_HOST_DEVICE float operator()(float w, float* slots, float g, float lr) const {
-    return ps::centeredRmsPropOf(w, slots[0], slots[1], slots[2], g, lr, plain.one_minus_decay,
-                                 plain.momentum, plain.epsilon);
+    return optimizer::centeredRmsPropOf(w, slots[0], slots[1], slots[2], g, lr,
+                                        plain.one_minus_decay, plain.momentum, plain.epsilon);
   }
 };
 struct Ftrl {
   static constexpr int kSlots = 2;
-  ps::FtrlConstants constants;
+  optimizer::FtrlConstants constants;
   explicit Ftrl(const Operation& o)
       : constants{0, numberOf(o, "l1"), numberOf(o, "l2_twice"),
                   numberOf(o, "l2_shrinkage_twice")} {}
   DTF_HOST_DEVICE float operator()(float w, float* slots, float g, float lr) const {
-    ps::FtrlConstants c = constants;
+    optimizer::FtrlConstants c = constants;
     c.lr = lr;
     const float before = slots[0];
     slots[0] = before + g * g;
-    return ps::ftrlOf(w, slots[1], g, std::sqrt(before), std::sqrt(slots[0]), c);
+    return optimizer::ftrlOf(w, slots[1], g, std::sqrt(before), std::sqrt(slots[0]), c);
   }
 };
 
@@ -130,7 +130,7 @@ struct UpdateAt {
   Arena arena;
 
   DTF_HOST_DEVICE float gradientOf(float g, float w) const {
-    if (arena.clip_by_value != 0) g = ps::clippedOf(g, arena.clip_by_value);
+    if (arena.clip_by_value != 0) g = optimizer::clippedOf(g, arena.clip_by_value);
     if (arena.l2 != 0) g += arena.l2 * w;
     return g;
   }
@@ -151,7 +151,8 @@ struct UpdateAt {
   }
   DTF_HOST_DEVICE static ArenaPack moved(const ArenaPack& from, const ArenaPack& to, float rate) {
     ArenaPack result;
-    for (int i = 0; i < kArenaPack; ++i) result.at[i] = ps::movedOf(from.at[i], to.at[i], rate);
+    for (int i = 0; i < kArenaPack; ++i)
+      result.at[i] = optimizer::movedOf(from.at[i], to.at[i], rate);
     return result;
   }
   DTF_HOST_DEVICE void operator()(int64_t pack) const {

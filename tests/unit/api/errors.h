@@ -1,6 +1,6 @@
 #pragma once
 
-// What libdtf says when it refuses something.
+// The errors that libdtf throws.
 
 #include "common/api/dtf/error.h"
 
@@ -9,7 +9,7 @@
 
 namespace dtf::testing {
 
-// "78: the message" of what `call` throws; empty when it doesn't.
+// Returns "78: the message" for the error of `call`; empty if it throws none.
 inline std::string refusal(const std::function<void()>& call) {
   try {
     call();

@@ -34,7 +34,7 @@ TEST(ApiGraph, NodesAreNamedAfterTheirOpsUnderTheirScope) {
   EXPECT_TRUE(graph.dims(graph.mean(y)).empty());
 }
 
-// Twice what it is given.
+// A function that doubles its input.
 struct Doubled {
   Doubled() { function = {&graph, {x}, {graph.scale(x, 2)}}; }
   Graph graph;
@@ -49,7 +49,7 @@ TEST(ApiGraph, BranchesAndLoopsAreMadeOfGraphs) {
   std::vector<Output> either;
   LoopResults loop;
   {
-    const Doubled doubled;  // not needed any more once the op is there
+    const Doubled doubled;  // not needed once the op is made
     either = graph.cond(yes, {x}, doubled.function, doubled.function);
     loop = graph.whileLoop({.carried = {x},
                             .sequences = {},

@@ -94,7 +94,7 @@ TEST_F(ApiSession, AVariableThatWasResetHasNoValue) {
   EXPECT_THAT(refusal([&] { session.run({}, {"w"}); }), StartsWith("78: "));
 }
 
-// Those on other tasks: tests/conformance.
+// tests/conformance has steps on other tasks.
 TEST_F(ApiSession, AnAbortIsNoConcernOfStepsThatBeginLater) {
   Session session(graph_);
   session.setVariable("w", pair(5, 6));
@@ -177,11 +177,11 @@ TEST_F(ApiSession, OptionsOfAnUnknownSizeAreRefused) {
   EXPECT_THAT(refusal([&] { Session(graph_, {}, options); }), StartsWith("2: "));
 }
 
-// Programs that were compiled before a field was there say so by the size.
+// A program that was compiled before a field existed passes a smaller size.
 TEST_F(ApiSession, OptionsOfAnEarlierVersionAreTaken) {
   dtf_session_options options = Session::defaults();
   options.size = offsetof(dtf_session_options, insecure);
-  options.insecure = 1;  // beyond the size: not looked at
+  options.insecure = 1;  // beyond that size, so it is ignored
   EXPECT_THAT(Session(graph_, {}, options).run({{"x", pair(3, 4)}}, {"Scale"}).at(0).as<float>(),
               ElementsAre(6, 8));
 }
