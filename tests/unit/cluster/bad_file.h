@@ -1,6 +1,6 @@
 #pragma once
 
-// A file that is wrong, and what is said of it.
+// A wrong file, and the error about it.
 
 #include <string>
 #include <string_view>

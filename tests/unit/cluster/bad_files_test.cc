@@ -1,4 +1,4 @@
-// One bad file a row, and the first line of the report on it, exactly.
+// One bad file a row, and the exact first line of the report on it.
 
 #include <gtest/gtest.h>
 
@@ -25,17 +25,18 @@ constexpr BadFile kBadClusters[] = {
     {"job: x\ncluster:\n",
      "c.yaml:2:1: error: 'cluster' needs a value: the tasks; default: one process, {worker: "
      "[local]}"},
-    {"cluster: {worker: [b:1, b:2]}\n",
-     "c.yaml:1:1: error: 2 workers need 'ps': the tasks that hold the values which they share; "
-     "without it there is one worker"},
+    {"cluster: {worker: [b:1]}\ndurability: replica\n",
+     "c.yaml:2:13: error: 'replica' needs at least two workers, or two ps, as each keeps the "
+     "values "
+     "of another, and this job is one process: leave 'durability' out"},
     {"cluster: {worker: [local]}\ndurability: {snapshot: {every_steps: 5}}\n",
-     "c.yaml:2:14: error: 'snapshot' is of the memory of a ps, and the cluster has none: leave "
-     "durability out, 'checkpoint' in 'train' is what a job in one process goes on from"},
+     "c.yaml:2:14: error: 'snapshot' needs a ps, and the cluster has none: leave 'durability' out; "
+     "a job in one process goes on from its checkpoints ('checkpoint' in 'train')"},
     {"cluster: here\n", "c.yaml:1:10: error: expected a map for 'cluster', got 'here'"},
     {"cluster: {ps: a:1, worker: [b:1]}\n",
      "c.yaml:1:15: error: expected a list for 'ps', got 'a:1'"},
-    {"cluster: {ps: [], worker: [b:1]}\n",
-     "c.yaml:1:11: error: 'ps' must have from 1 to 1024 tasks, got 0"},
+    {"cluster: {ps: [a:1], worker: []}\n",
+     "c.yaml:1:22: error: 'worker' must have from 1 to 1024 tasks, got 0"},
     {"cluster: {ps: [a:1], worker: [a:0]}\n",
      "c.yaml:1:31: error: bad address 'a:0': a port is from 1 to 65535, or auto"},
     {"cluster: {ps: [a:1], worker: [a:70000]}\n",
@@ -56,7 +57,7 @@ constexpr BadFile kBadClusters[] = {
     {"cluster:\n  ps: [a:1]\n  worker:\n    - adress: b:1\n      address: b:1\n",
      "c.yaml:4:7: error: unknown key 'adress' in 'worker/0' - did you mean 'address'?"},
     {"cluster: {ps: [{address: a:1, threads: 2}], worker: [b:1]}\n",
-     "c.yaml:1:40: error: 'threads' is for workers: a ps has as many as its updates need"},
+     "c.yaml:1:40: error: 'threads' is for workers: a ps chooses its number of threads itself"},
     {"cluster: {ps: [a:1], worker: [{address: b:1, threads: 0}]}\n",
      "c.yaml:1:55: error: 'threads' must be from 1 to 1024, got '0'"},
     {"cluster: {ps: [a:1], worker: [{address: b:1, devices: [tpu]}]}\n",
@@ -71,7 +72,7 @@ constexpr BadFile kBadClusters[] = {
     {"cluster: {ps: [a:1], worker: [{address: b:1, devices: [cpu:1, cpu:0, cpu:1]}]}\n",
      "c.yaml:1:70: error: device 'cpu:1' is listed twice"},
     {"cluster: {ps: [{address: a:1, devices: [cpu:0, cpu:1]}], worker: [b:1]}\n",
-     "c.yaml:1:48: error: device 'cpu:1' of a ps: workers have several devices, a ps has cpu:0"},
+     "c.yaml:1:48: error: device 'cpu:1' of a ps: only workers have devices other than cpu:0"},
     {"cluster: {ps: [a:1], worker: [{address: b:1, env: {9A: x}}]}\n",
      "c.yaml:1:52: error: an environment variable's name has letters, digits and '_', got '9A'"},
     {"cluster: {ps: [a:1], worker: [{address: b:1, env: {A: \"x\\0y\"}}]}\n",
@@ -79,21 +80,19 @@ constexpr BadFile kBadClusters[] = {
     {"cluster: {ps: [a:1], worker: [b:1, ~]}\n",
      "c.yaml:1:36: error: 'worker/1' needs a value: a text"},
     {"job: a/b\ncluster: {ps: [a:1], worker: [b:1]}\n",
-     "c.yaml:1:6: error: a job's name has letters, digits, '.', '_' and '-', starts with none of "
-     "'.' and '-', and is "
-     "at most 128 long, got 'a/b'"},
+     "c.yaml:1:6: error: a job's name has letters, digits, '.', '_' and '-', does not start with "
+     "'.' or '-', and has at most 128 characters, got 'a/b'"},
     {"job: ..\ncluster: {ps: [a:1], worker: [b:1]}\n",
-     "c.yaml:1:6: error: a job's name has letters, digits, '.', '_' and '-', starts with none of "
-     "'.' and '-', and is "
-     "at most 128 long, got '..'"},
+     "c.yaml:1:6: error: a job's name has letters, digits, '.', '_' and '-', does not start with "
+     "'.' or '-', and has at most 128 characters, got '..'"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: kubernetes}\n",
      "c.yaml:2:15: error: 'kubernetes' is not available in this version"},
     {"cluster: {ps: [a:1], worker: [b:auto]}\nlaunch: {via: systemd}\n",
-     "c.yaml:1:31: error: via systemd each task has an address with a number for its port: others "
-     "find it there when it is started again"},
+     "c.yaml:1:31: error: via systemd each task needs an address with a port number: the others "
+     "reconnect to it after a restart"},
     {"cluster: {ps: [a:1], worker: {count: 2}}\nlaunch: {via: systemd}\n",
-     "c.yaml:1:30: error: via systemd each task has an address with a number for its port: others "
-     "find it there when it is started again"},
+     "c.yaml:1:30: error: via systemd each task needs an address with a port number: the others "
+     "reconnect to it after a restart"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: rsh}\n",
      "c.yaml:2:15: error: unknown via 'rsh' - did you mean 'ssh'?"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {user: me}\n",
@@ -117,9 +116,8 @@ constexpr BadFile kBadClusters[] = {
      "c.yaml:2:1: error: missing key 'endpoint' in 'traces': http://host[:port][/path]; default "
      ":4318/v1/traces, in JSON"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ntraces: {endpoint: 'https://c:4318'}\n",
-     "c.yaml:2:20: error: bad endpoint 'https://c:4318': TLS to a collector isn't there yet: run "
-     "one "
-     "on each host, or on a network that you trust"},
+     "c.yaml:2:20: error: bad endpoint 'https://c:4318': TLS to a collector is not supported yet: "
+     "use http:// to a collector on each host, or in a network that you trust"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ntraces: {endpoint: 'c:4318'}\n",
      "c.yaml:2:20: error: bad endpoint 'c:4318': it does not begin with http://"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ntraces: {endpoint: 'http://c:auto'}\n",
@@ -131,7 +129,7 @@ constexpr BadFile kBadClusters[] = {
      "c.yaml:2:17: error: bad port '0': a port is from 1 to 65535, or auto"},
     {"cluster: {ps: [a:1], worker: [a:2, A:3]}\nmetrics: {port: 65534}\n",
      "c.yaml:2:17: error: worker/1 would answer at port 65536: the tasks of a host count up from "
-     "65534, and there are 65535 ports"},
+     "65534, and the last port is 65535"},
     {"cluster: {ps: [a:9401], worker: [b:1, a:2]}\nmetrics: {port: 9400}\n",
      "c.yaml:2:17: error: worker/1 would answer at a:9401, the address of ps/0: the tasks of a "
      "host count up from 9400"},
@@ -140,8 +138,8 @@ constexpr BadFile kBadClusters[] = {
     {"cluster: {ps: [a:1], worker: [b:1]}\ndurability: [replica]\n",
      "c.yaml:2:1: error: expected one durability, got a list"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ndurability:\n",
-     "c.yaml:2:1: error: 'durability' needs a value: source of the values of a lost ps; default "
-     "checkpoint"},
+     "c.yaml:2:1: error: 'durability' needs a value: source of a lost ps's values; default "
+     "checkpoint; without ps replica"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ndurability: {replica: , checkpoint: }\n",
      "c.yaml:2:1: error: expected one durability, got a map, 'replica' and 'checkpoint'"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ndurability: replica\n",
@@ -160,6 +158,12 @@ constexpr BadFile kBadClusters[] = {
      "c.yaml:2:8: error: cannot read none.yaml: No such file or directory (2)"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ntrain: [1]\n",
      "c.yaml:2:1: error: expected a map for 'train', got a list"},
+    {"cluster: {worker: [a:1, b:1]}\ntrain: {model: {input: {shape: [4]}, layers: [relu], loss: "
+     "mse}, replication: {leader: ps/0}}\n",
+     "c.yaml:2:88: error: the leader is one of the workers, as worker/1, got 'ps/0'"},
+    {"cluster: {worker: [a:1, b:1]}\ntrain: {model: {input: {shape: [4]}, layers: [relu], loss: "
+     "mse}, replication: {leader: worker/2}}\n",
+     "c.yaml:2:88: error: there is no 'worker/2': the cluster has 2 workers"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nrun_dir: \"\"\n",
      "c.yaml:2:10: error: 'run_dir' is empty: write a text, or leave it out"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nrun_dir: ~somebody/x\n",
@@ -171,8 +175,8 @@ constexpr BadFile kBadClusters[] = {
     {"job:x\ncluster: {ps: [a:1], worker: [b:1]}\n",
      "c.yaml:1:1: error: a space is missing after 'job:'"},
     {"model: {input: {shape: [4]}, layers: [relu], loss: mse}\nsteps: 5\n",
-     "c.yaml:1:1: error: this is a TRAIN.yaml (it has 'model' and no 'cluster'): give a "
-     "CLUSTER.yaml, and --set train=c.yaml"},
+     "c.yaml:1:1: error: this is a TRAIN.yaml (it has 'model' and no 'cluster'): give a file with "
+     "'train: c.yaml' in it, or a cluster file and --set train=c.yaml"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ntrain: c.yaml\n",
      "c.yaml:2:8: error: 'c.yaml' is a CLUSTER.yaml (it has 'cluster' and no 'model'): 'train' "
      "names a TRAIN.yaml"},

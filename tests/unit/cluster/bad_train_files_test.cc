@@ -1,4 +1,4 @@
-// One bad TRAIN.yaml a row, and the first line of the report on it, exactly.
+// One bad TRAIN.yaml a row, and the exact first line of the report on it.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kModelText = "model: {input: {shape: [4]}, layers: [relu], loss: mse}\n";
 
-// Each follows kModelText: its first line is line 2.
+// Each row follows kModelText: its first line is line 2.
 constexpr BadFile kBadTrains[] = {
     {"steps: ten\n", "t.yaml:2:8: error: expected a whole number for 'steps', got 'ten'"},
     {"steps: \"10\"\n",
@@ -39,6 +39,15 @@ constexpr BadFile kBadTrains[] = {
     {"learning_rate: 1\n",
      "t.yaml:2:1: error: unknown key 'learning_rate' in 'train' - it belongs in "
      "train.optimizer.gradient_descent"},
+    {"lr: 1\n",
+     "t.yaml:2:1: error: unknown key 'lr' in 'train' - 'learning_rate' belongs in "
+     "train.optimizer.gradient_descent"},
+    {"optimizer: {adam: {lr: 1}}\n",
+     "t.yaml:2:20: error: unknown key 'lr' in 'adam' - did you mean 'learning_rate'?"},
+    {"optimizer: sgd\n",
+     "t.yaml:2:12: error: unknown optimizer 'sgd' - did you mean 'gradient_descent'?"},
+    {"metrics: [auc]\n",
+     "t.yaml:2:1: error: unknown key 'metrics' in 'train' - it belongs in train.model"},
     {"data: {batch_size: 0}\n",
      "t.yaml:2:20: error: 'batch_size' must be from 1 to 1000000, got '0'"},
     {"data: {batch_size: 1000001}\n",
@@ -76,7 +85,7 @@ constexpr BadFile kBadTrains[] = {
     {"data: {train: {format: csv, files: [a], label_column: l, class_names: [x, y]}, eval: "
      "{format: "
      "csv, files: [a], label_column: l, class_names: [y, x]}}\n",
-     "t.yaml:2:80: error: data.eval has other class_names than data.train"},
+     "t.yaml:2:80: error: data.train and data.eval have different class_names"},
     {"data: {train: {format: csv, files: [a], label_column: l, feature_columns: []}}\n",
      "t.yaml:2:58: error: 'feature_columns' is empty: leave it out, or name at least one"},
     {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {}}}\n",
@@ -86,31 +95,32 @@ constexpr BadFile kBadTrains[] = {
      "gives a row for each"},
     {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {'u/v': "
      "{columns: [c]}}}}\n",
-     "t.yaml:2:80: error: the name of categories has letters, digits, '_' and '-', and is at most "
-     "128 long, got 'u/v'"},
+     "t.yaml:2:80: error: the name of categories has letters, digits, '_' and '-', and at most 128 "
+     "characters, got 'u/v'"},
     {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {u: {columns: "
      "[c], hash_bucket_size: 9, vocabulary_list: [x]}}}}\n",
      "t.yaml:2:119: error: 'hash_bucket_size' and 'vocabulary_list' exclude each other"},
     {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {u: {columns: "
      "[c], vocabulary_list: [x, y, x]}}}}\n",
-     "t.yaml:2:98: error: two words are 'x'"},
+     "t.yaml:2:98: error: the word 'x' is listed twice"},
     {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {u: {columns: "
      "[c]}}}, eval: {format: csv, files: [a], label_column: l}}\n",
-     "t.yaml:2:101: error: data.eval has no categories 'u', data.train has"},
+     "t.yaml:2:101: error: data.train has the categories 'u', which data.eval lacks"},
     {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {u: {columns: "
      "[c], hash_bucket_size: 5}}}, eval: {format: csv, files: [a], label_column: l, "
      "categorical_columns: {u: {columns: [c], hash_bucket_size: 6}}}}\n",
-     "t.yaml:2:122: error: the categories 'u' of data.eval are others than those of data.train: "
-     "their number, hash_bucket_size and vocabulary_list must be alike"},
+     "t.yaml:2:122: error: the categories 'u' of data.train and data.eval differ: their number, "
+     "hash_bucket_size and vocabulary_list must be equal"},
     {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {u: {columns: "
      "[c], num_oov_buckets: 5}}}}\n",
-     "t.yaml:2:98: error: 'num_oov_buckets' are for words beside a 'vocabulary_list'"},
+     "t.yaml:2:98: error: 'num_oov_buckets' needs a 'vocabulary_list': it is for words not in that "
+     "list"},
     {"data: {train: {format: csv, files: [a], label_column: l, categorical_columns: {u: {columns: "
      "[]}}}}\n",
      "t.yaml:2:84: error: 'columns' is empty: name at least one"},
     {"data: {train: {format: synthetic, problem: clicks}, eval: {format: synthetic, problem: "
      "linear}}\n",
-     "t.yaml:2:53: error: data.eval has no categories 'item', data.train has"},
+     "t.yaml:2:53: error: data.train has the categories 'item', which data.eval lacks"},
     {"data: {train: {format: npy, features: f, labels: l, categorical_arrays: {u: {count: 2}}}}\n",
      "t.yaml:2:74: error: missing key 'array' in 'u': npy: a file, relative to this one; npz: an "
      "array; whole numbers from 0"},
@@ -128,19 +138,19 @@ constexpr BadFile kBadTrains[] = {
     {"data: {train: {format: npy, features: f, labels: l, archive: a}}\n",
      "t.yaml:2:53: error: 'archive' has no meaning for format npy"},
     {"data: {train: {format: synthetic}}\n",
-     "t.yaml:2:8: error: format synthetic needs 'problem', what is to be learnt"},
+     "t.yaml:2:8: error: format synthetic needs 'problem', the problem to learn"},
     {"data: {train: {format: synthetic, problem: linear, classes: 3}}\n",
      "t.yaml:2:52: error: 'classes' belongs to problem centres"},
     {"data: {train: {format: npy, features: f, labels: l}, eval_split: 1}\n",
      "t.yaml:2:66: error: 'eval_split' must be more than 0 and less than 1, got '1'"},
     {"data: {train: {format: digits}, eval_split: 0.1}\n",
-     "t.yaml:2:33: error: 'eval_split' is for data in files: dtf draws others to evaluate, which "
-     "'eval' names with the format of 'train'"},
+     "t.yaml:2:33: error: 'eval_split' is for data in files: give 'eval' the format of 'train' "
+     "instead, and dtf draws other examples for it"},
     {"data: {train: {format: npy, features: f, labels: l}, eval: {format: npy, features: f, "
      "labels: l}, eval_split: 0.1}\n",
      "t.yaml:2:99: error: 'eval' and 'eval_split' exclude each other"},
     {"data: {train: {format: digits}, eval: {format: synthetic, problem: linear}}\n",
-     "t.yaml:2:33: error: data.train gives the model uint8 features, data.eval float32"},
+     "t.yaml:2:33: error: data.train has uint8 features, but data.eval has float32"},
     {"data: {train: {format: cifar10}}\n",
      "t.yaml:2:8: error: format cifar10 needs 'files', a list of files"},
     {"data: {train: {format: cifar10, files: []}}\n",
@@ -191,7 +201,7 @@ constexpr BadFile kBadTrains[] = {
     {"optimizer: {adam: {clip_by_global_norm: 0}}\n",
      "t.yaml:2:41: error: 'clip_by_global_norm' must be more than 0 and at most 1000000, got '0'"},
     {"optimizer: {adam: {moving_average: 0.9}}\n",
-     "t.yaml:2:36: error: expected a map for 'moving_average', got '0.9'"},
+     "t.yaml:2:36: error: expected a map for 'moving_average', got '0.9': write {decay: 0.9}"},
     {"optimizer: {adam: {moving_average: {decay: 1}}}\n",
      "t.yaml:2:44: error: 'decay' must be more than 0 and less than 1, got '1'"},
     {"optimizer: {adam: {learning_rate: [1]}}\n",
@@ -230,8 +240,11 @@ constexpr BadFile kBadTrains[] = {
     {"replication: {mode: bounded, staleness: -1}\n",
      "t.yaml:2:41: error: 'staleness' must be from 0 to 65536, got '-1'"},
     {"replication: {mode: allreduce}\n",
-     "t.yaml:2:21: error: 'allreduce' is not available in this version: 'mode: sync' with a ps "
-     "beside each worker moves as many bytes if placement.partition splits the variables evenly"},
+     "t.yaml:2:21: error: 'mode: allreduce' needs a cluster without 'ps': leave 'ps' out, so that "
+     "the workers hold the parameters, or write mode: sync, which gives the same values"},
+    {"replication: {leader: worker/0}\n",
+     "t.yaml:2:23: error: 'leader' needs a cluster without 'ps': the leader of this one is ps/0, "
+     "the first of 'cluster.ps'"},
     {"replication: {mode: asnyc}\n",
      "t.yaml:2:21: error: unknown mode 'asnyc' - did you mean 'async'?"},
     {"replication: {replicas_to_aggregate: 2}\n",
@@ -248,6 +261,15 @@ constexpr BadFile kBadTrains[] = {
      "t.yaml:2:23: error: a variable lives on a device like /job:ps/task:0, got "
      "'/job:worker/task:0'"},
     {"placement: {pins: [w]}\n", "t.yaml:2:13: error: expected a map for 'pins', got a list"},
+    {"placement: {shares: [0]}\n",
+     "t.yaml:2:22: error: 'shares' must be more than 0 and at most 1000000, got '0'"},
+    {"placement: {strategy: greedy, shares: [1]}\n",
+     "t.yaml:2:31: error: 'shares' has a meaning only with 'strategy: even' or 'strategy: hybrid'"},
+    {"placement: {strategy: auto, among: [hybird]}\n",
+     "t.yaml:2:37: error: unknown among 'hybird' - did you mean 'hybrid'?"},
+    {"placement: {among: [ps]}\n",
+     "t.yaml:2:13: error: 'among' has a meaning only with 'strategy: auto'"},
+    {"placement: by_hand\n", "t.yaml:2:12: error: expected a map for 'placement', got 'by_hand'"},
     {"placement: {strategy: gredy}\n",
      "t.yaml:2:23: error: unknown strategy 'gredy' - did you mean 'greedy'?"},
     {"placement: {partition: all}\n",
@@ -262,7 +284,7 @@ constexpr BadFile kBadTrains[] = {
      "'often'"},
     {"early_stopping: {patience: 2}\n",
      "t.yaml:2:1: error: 'early_stopping' needs evaluations while the job trains: give 'data' an "
-     "'eval', and set eval.every_steps"},
+     "'eval' or 'eval_split', and set eval.every_steps"},
     {"report: often\n", "t.yaml:2:9: error: expected a map for 'report', got 'often'"},
     {"<<: {steps: 3}\n",
      "t.yaml:2:1: error: unknown key '<<' in 'train' (one of model, data, optimizer, replication, "
@@ -271,7 +293,7 @@ constexpr BadFile kBadTrains[] = {
      "summaries)"},
 };
 
-// The model of a file that has nothing else; each row starts on line 2.
+// Models of files without other keys; each row starts on line 2.
 constexpr BadFile kBadModels[] = {
     {"  layers: [relu]\n  loss: mse\n",
      "t.yaml:1:1: error: missing key 'input' in 'model': one example"},
@@ -303,6 +325,17 @@ constexpr BadFile kBadModels[] = {
     {"  input: {shape: [4]}\n  layers: [dropout]\n  loss: mse\n",
      "t.yaml:3:12: error: missing key 'rate' in 'dropout': the probability that an element becomes "
      "0"},
+    {"  input: {shape: [4]}\n  layers: [dropout: 0.3]\n  loss: mse\n",
+     "t.yaml:3:21: error: expected a map for 'dropout', got '0.3': write {rate: 0.3}"},
+    {"  input: {shape: [4]}\n  layers: [dense: 10]\n  loss: mse\n",
+     "t.yaml:3:19: error: expected a map for 'dense', got '10': write {units: 10}"},
+    {"  input: {shape: [4]}\n  layers: [dense: ten]\n  loss: mse\n",
+     "t.yaml:3:19: error: expected a map for 'dense', got 'ten'"},
+    {"  input: {shape: [4]}\n  layers: [conv2d: 8]\n  loss: mse\n",
+     "t.yaml:3:20: error: expected a map for 'conv2d', got '8': write {filters: 8, kernel_size: "
+     "...}"},
+    {"  input: {shape: [4]}\n  layers: [fc: {units: 3}]\n  loss: mse\n",
+     "t.yaml:3:12: error: unknown layer 'fc' - did you mean 'dense'?"},
     {"  input: {shape: [4]}\n  layers: [dropout: {rate: 1}]\n  loss: mse\n",
      "t.yaml:3:28: error: 'rate' must be at least 0 and less than 1, got '1'"},
     {"  input: {shape: [4]}\n  layers: [dropout: {rate: -0.5}]\n  loss: mse\n",
@@ -337,7 +370,7 @@ constexpr BadFile kBadModels[] = {
      "t.yaml:5:3: error: a model has 'layers' or 'graph': for both, make it one of the layers, "
      "'- graph: {ops: ...}'"},
     {"  input: {shape: [4]}\n  loss: mse\n  graph: {ops: [relu]}\n",
-     "t.yaml:4:3: error: missing key 'output' in 'graph': the tensor that the layer gives"},
+     "t.yaml:4:3: error: missing key 'output' in 'graph': the tensor that the layer returns"},
     {"  input: {shape: [4]}\n  layers: [relu: {units: 3}]\n  loss: mse\n",
      "t.yaml:3:19: error: unknown key 'units' in 'relu' - it belongs in "
      "train.model.layers.N.dense"},

@@ -63,8 +63,8 @@ TEST(BatchPlan, ABatchThatIsLargerThanTheDataHasAllOfThem) {
   EXPECT_EQ(BatchPlan::ofEpochs(5, 100, 3).counts(), (std::vector<int64_t>{2, 1}));
 }
 
-// Whatever the examples, the batch size, the workers and their towers: each example counts once an
-// epoch, and no share is larger than a batch.
+// For any numbers of examples, batch size, workers and towers: each example counts once an epoch,
+// and no share is larger than a batch.
 TEST(BatchPlan, EveryExampleCountsOnceAnEpoch) {
   Random random(20261129);
   for (int round = 0; round < 2000; ++round) {

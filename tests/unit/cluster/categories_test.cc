@@ -1,4 +1,4 @@
-// What examples have beside their features, as the file says it.
+// The file's inputs beside the features: categories.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace dtf::cluster {
 namespace {
 
-// With these data to train on.
+// A job that trains on these data.
 TrainSpec trainWith(const std::string& data) {
   const testing::TemporaryFiles files;
   files.write(
@@ -55,7 +55,7 @@ TEST(Categories, AreInputsOfTheModelByTheirNames) {
             (std::vector<model::CategoryInput>{{"item", 1, 500}, {"user", 1, 1000}}));
 }
 
-// What a table has learnt of a number belongs to what that stands for.
+// The rows of a trained table belong to the words behind its numbers.
 TEST(Categories, TheirMeaningIsPartOfTheModel) {
   const auto text = [](const std::string& words) {
     return model::inputText(

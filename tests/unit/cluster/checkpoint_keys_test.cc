@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "common/cluster/cluster_yaml.h"
@@ -49,13 +50,23 @@ TrainSpec trainWithKeys(const std::string& more) {
   return *loadCluster("c.yaml", {}).train;
 }
 
-// The ps may be where nobody sees the chief's files.
+// The ps may run where they don't see the chief's files.
 TEST(CheckpointKeys, AFileWithoutTheKeySavesAtTheChief) {
   const CheckpointSpec saved = trainWithKeys("").checkpoint.value();
   EXPECT_TRUE(saved.gather);
   EXPECT_EQ(saved.every_seconds, 600);
+  EXPECT_EQ(saved.first_seconds, 60);
   EXPECT_EQ(saved.every_steps, 0u);
   EXPECT_FALSE(trainWithKeys("  checkpoint: none\n").checkpoint.has_value());
+}
+
+TEST(CheckpointKeys, AnIntervalOfTheFileIsObeyedFromTheStart) {
+  EXPECT_EQ(trainWithKeys("  checkpoint: {keep: 2}\n").checkpoint->first_seconds, 60);
+  EXPECT_EQ(trainWithKeys("  checkpoint: {every_steps: 9}\n").checkpoint->every_seconds, 0);
+  for (const int seconds : {600, 3600})
+    EXPECT_EQ(trainWithKeys(fmt::format("  checkpoint: {{every_seconds: {}}}\n", seconds))
+                  .checkpoint->first_seconds,
+              seconds);
 }
 
 TEST(CheckpointKeys, TheBestIsByAFigureOfTheEvaluations) {
@@ -78,7 +89,7 @@ TEST(CheckpointKeys, EarlyStoppingHasTheLossAsItsMetric) {
   EXPECT_FALSE(trainWithKeys("").early_stopping.has_value());
   const std::string mistake = testing::badConfigOf(
       [] { trainWithKeys("  early_stopping: {patience: 3}\n  checkpoint: none\n"); });
-  EXPECT_NE(mistake.find("c.yaml:6:3: error: 'early_stopping' saves the job where it ends"),
+  EXPECT_NE(mistake.find("c.yaml:6:3: error: 'early_stopping' saves a checkpoint at its end"),
             std::string::npos)
       << mistake;
 }

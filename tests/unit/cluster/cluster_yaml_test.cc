@@ -62,6 +62,26 @@ TEST(LoadCluster, TakesTheTrainPartInPlaceAndChecksItAgainstTheCluster) {
       << report;
 }
 
+// A pin names the task, wherever the leader puts its shard.
+TEST(LoadCluster, TheLeaderOfAJobWithoutPsHostsShardZero) {
+  const TemporaryFiles files;
+  files.write("c.yaml",
+              "cluster: {worker: [a:1, b:1, c:1]}\n"
+              "train:\n"
+              "  model: {input: {shape: [2]}, layers: [relu], loss: mse}\n"
+              "  placement: {pins: {v: /job:worker/task:0, w: /job:worker/task:1, x: "
+              "/job:worker/task:2}}\n"
+              "  replication: {leader: worker/1}\n");
+  const JobSpec job = loadCluster("c.yaml", {});
+  EXPECT_EQ(job.cluster.shardHosts().of(0).name(), "worker/1");
+  EXPECT_EQ(job.cluster.shardHosts().of(1).name(), "worker/0");
+  EXPECT_EQ(job.cluster.hosts()[0].address.str(), "b:1");
+  const std::map<std::string, std::string>& pins = job.train->placement.pins;
+  EXPECT_EQ(pins.at("v"), "/job:ps/task:1") << "its shard";
+  EXPECT_EQ(pins.at("w"), "/job:ps/task:0");
+  EXPECT_EQ(pins.at("x"), "/job:ps/task:2");
+}
+
 TEST(LoadCluster, ReportsEveryMistakeOfBothFilesAndTheFlagsAtOnce) {
   const TemporaryFiles files;
   files.write("c.yaml",
@@ -185,9 +205,9 @@ TEST(ClusterYaml, MetricsWithoutDataToEvaluateAreAWarning) {
               "  data: {train: {format: digits}}\n");
   Report report;
   loadCluster("c.yaml", {}, report);
-  EXPECT_TRUE(report.warnings().starts_with(
-      "c.yaml:3:59: warning: 'metrics' are of evaluations, and there is nothing to evaluate: add "
-      "'eval' to 'data'\n"))
+  EXPECT_TRUE(
+      report.warnings().starts_with("c.yaml:3:59: warning: 'metrics' are computed on data.eval, "
+                                    "and there is none: add 'eval' to 'data'\n"))
       << report.warnings();
   Report silent;
   loadCluster("c.yaml", std::vector<std::string>{"train.data.eval={format: digits}"}, silent);

@@ -16,7 +16,7 @@ CommandLine lineOf(Words words, size_t positionals_max = 0) {
   return {"dtf-launch", commonOptions(), positionals_max, static_cast<int>(words.size()),
           words.data()};
 }
-// The message of the kUsage that `action` throws.
+// Returns the message of the kUsage error that `action` throws.
 template <class Action>
 std::string usageError(Action action) {
   try {
@@ -51,8 +51,7 @@ TEST(CommandLine, MisspeltOptionsAreAnsweredByTheNearest) {
   EXPECT_EQ(refusal({"--run-dri", "x"}),
             "unknown option '--run-dri' - did you mean '--run-dir'? try 'dtf-launch --help'");
   EXPECT_NE(refusal({"--steps", "500"})
-                .find("a key of the file is changed by --set "
-                      "train.steps=VALUE"),
+                .find("to change this key of the file, give --set train.steps=VALUE"),
             std::string::npos)
       << "as other trainers have it";
   EXPECT_NE(refusal({"--run"}).find("unknown option"), std::string::npos) << "no abbreviations";

@@ -1,4 +1,4 @@
-// The files of configs/ are what newcomers copy: they must load, and say what their comments say.
+// Newcomers copy the files of configs/: they must load, and do as their comments promise.
 
 #include <gtest/gtest.h>
 
@@ -24,6 +24,13 @@ TEST(Configs, EveryFileLoads) {
   for (const auto& entry : std::filesystem::directory_iterator(kConfigs / "jobs/small"))
     if (entry.path().extension() == ".yaml")
       EXPECT_TRUE(loadCluster(entry.path(), {}).train->data.eval) << entry.path();
+}
+
+TEST(Configs, TheOverlayOfKubernetesWithoutPsLoads) {
+  const JobSpec job = loadCluster(kConfigs / "kubernetes-without-ps/cluster.yaml", {});
+  EXPECT_TRUE(job.cluster.workersHost());
+  EXPECT_EQ(job.durability.kind, Durability::kReplica);
+  EXPECT_TRUE(job.launch.pauses());
 }
 
 TEST(Configs, LocalIsTwoPsAndTwoWorkersOnFixedPorts) {

@@ -1,4 +1,4 @@
-// The devices of a worker beside what it is to train on them.
+// The devices of a worker, checked with the job's other settings.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ TEST(Devices, ABatchIsSharedOutEvenlyAmongTheDevicesOfEachWorker) {
   };
   constexpr std::string_view kReason =
       "among the 3 devices of worker/1: choose a batch_size of 99 or 102, or other devices";
-  // Where the size is written, or what the devices are of.
+  // The error points at the batch size, or at the devices if the size isn't in the file.
   EXPECT_EQ(mistake("  data: {batch_size: 100}\n", {}),
             "c.yaml:6:22: error: a batch of 100 examples can't be shared out evenly " +
                 std::string(kReason));

@@ -1,4 +1,4 @@
-// Jobs that psd and workerd are told of by flags, without a cluster file.
+// Jobs that psd and workerd get as flags, without a cluster file.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,4 @@
-// Random damage to good files: each result loads or is refused with a report, and nothing else
-// happens.
+// Random damage to good files: each result is loaded, or rejected with a report.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +43,7 @@ constexpr std::string_view kGood =
     "  steps: 100\n"
     "  eval: {every_steps: 10}\n";
 
-// Pieces that mean something to YAML or to the readers.
+// Pieces with a meaning for YAML or for the readers.
 constexpr std::string_view kPieces[] = {"\n",
                                         " ",
                                         "  ",

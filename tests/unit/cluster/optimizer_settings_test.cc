@@ -54,7 +54,7 @@ TEST(OptimizerSettings, EveryFieldIsSetByOneNameOfEachOptimizer) {
         EXPECT_EQ(settingValue(spec, *setting.key), value) << setting.name;
       }
     }
-  // A field that no table names cannot be set by anybody: 27 of 1 are what the struct has.
+  // A field without a name in the tables can't be set at all: the struct has 27 times 1.
   OptimizerSpec ones;
   ones.learning_rate = ones.momentum = ones.initial_accumulator_value = ones.rho = ones.beta1 =
       ones.beta2 = ones.epsilon = ones.decay = ones.learning_rate_power = ones.eeta =

@@ -125,10 +125,21 @@ TEST_F(OptionsTest, APsNeedsNoTrainPartAWorkerDoes) {
       parse(JobKind::kPs, {"--ps-hosts=a:1", "--worker-hosts=b:1", "--task-index=0"}).job.train);
   EXPECT_EQ(
       usageError(JobKind::kWorker, {"--ps-hosts=a:1", "--worker-hosts=b:1", "--task-index=0"}),
-      "a worker needs to know what to train: give --train TRAIN.yaml; try 'workerd --help'");
+      "a worker needs a train file: give --train TRAIN.yaml; try 'workerd --help'");
   EXPECT_NE(usageError(JobKind::kWorker, {"--cluster=untrained.yaml", "--task=0"})
                 .find("--set train=TRAIN.yaml"),
             std::string::npos);
+}
+
+// A choice of each worker by itself could differ. A ps takes what the workers declare.
+TEST_F(OptionsTest, AutoPlacementIsForDtfLaunch) {
+  const std::vector<const char*> words = {"--cluster=c.yaml", "--task=0", "--set",
+                                          "train.placement=auto"};
+  const std::string error = badConfigOf([&] { parse(JobKind::kWorker, words); });
+  EXPECT_NE(error.find("'placement: auto' is decided before the tasks start"), std::string::npos)
+      << error;
+  EXPECT_NE(error.find("explain --measure"), std::string::npos);
+  EXPECT_NO_THROW(parse(JobKind::kPs, words));
 }
 
 TEST_F(OptionsTest, WhoServesHasNoJob) {
@@ -140,17 +151,17 @@ TEST_F(OptionsTest, WhoServesHasNoJob) {
   }
   EXPECT_EQ(usageError(JobKind::kWorker, {"--ps-hosts=a:1", "--worker-hosts=b:1", "--task-index=0",
                                           "--serve", "--fresh"}),
-            "--serve has no job: --fresh is for one; try 'workerd --help'");
+            "--serve runs no job: leave --fresh out; try 'workerd --help'");
   const auto refusal = [](const char* option) {
     return usageError(JobKind::kPs, {"--ps-hosts=a:1", "--worker-hosts=b:1", "--task-index=0",
                                      "--serve", option});
   };
   EXPECT_EQ(refusal("--train=train.yaml"),
-            "--serve has no job: --train is for one; try 'psd --help'");
+            "--serve runs no job: leave --train out; try 'psd --help'");
   EXPECT_EQ(refusal("--run-dir=runs/1"),
-            "--serve has no job: --run-dir is for one; try 'psd --help'");
+            "--serve runs no job: leave --run-dir out; try 'psd --help'");
   EXPECT_EQ(refusal("--set=train.steps=5"),
-            "--serve has no job: --set train.steps=5 is for one; try 'psd --help'");
+            "--serve runs no job: leave --set train.steps=5 out; try 'psd --help'");
   const TaskOptions towers =
       parse(JobKind::kWorker, {"--cluster", "towers.yaml", "--task", "0", "--serve"});
   EXPECT_EQ(devicesOf(towers.job.cluster.worker.at(0)),
@@ -166,7 +177,7 @@ TEST_F(OptionsTest, UsageErrorsAreOneLineThatSaysWhatToDo) {
       {{}, "expected --cluster FILE, or --ps-hosts and --worker-hosts; try 'psd --help'"},
       {{"c.yaml"}, "unexpected argument 'c.yaml'; try 'psd --help'"},
       {{"--cluster", "c.yaml"},
-       "--task is missing: which ps this process is, from 0; try 'psd --help'"},
+       "--task is missing: the index of this ps, from 0; try 'psd --help'"},
       {{"--cluster=c.yaml", "--task=2"},
        "there is no ps/2: the cluster has 2 ps tasks, numbered from 0; try 'psd --help'"},
       {{"--cluster=c.yaml", "--task=one"},
@@ -175,11 +186,12 @@ TEST_F(OptionsTest, UsageErrorsAreOneLineThatSaysWhatToDo) {
        "--task expects a whole number from 0 on, got '-1'; try 'psd --help'"},
       {{"--cluster=c.yaml", "--task=0", "--task=1"}, "--task is given twice; try 'psd --help'"},
       {{"--cluster=c.yaml", "--task=0", "--task_index=1"},
-       "--task and --task-index are the same: give one; try 'psd --help'"},
+       "--task and --task-index are the same option: give one; try 'psd --help'"},
       {{"--cluster=c.yaml", "--task=0", "--ps-hosts=a:1"},
        "--cluster and --ps-hosts exclude each other; try 'psd --help'"},
       {{"--cluster=c.yaml", "--task=0", "--train=t.yaml"},
-       "--cluster names the train file itself: use --set train=FILE; try 'psd --help'"},
+       "the file of --cluster names the train file: use --set train=FILE, not --train; try 'psd "
+       "--help'"},
       {{"--ps-hosts=a:1", "--task-index=0"}, "--worker-hosts is missing; try 'psd --help'"},
       {{"--cluster=c.yaml", "--task=0", "--job-name=worker"},
        "psd runs only ps tasks: for --job-name worker run workerd; try 'psd --help'"},
@@ -188,8 +200,8 @@ TEST_F(OptionsTest, UsageErrorsAreOneLineThatSaysWhatToDo) {
       {{"--cluster=c.yaml", "--task=0", "--log-level=loud"},
        "--log-level expects debug, info, warning or error, got 'loud'; try 'psd --help'"},
       {{"--cluster=auto.yaml", "--task=0"},
-       "ps/0 is at a:auto: only dtf-launch chooses ports, so run that, or give the port; try 'psd "
-       "--help'"},
+       "ps/0 has the address a:auto, and only dtf-launch chooses ports: run it, or give a port; "
+       "try 'psd --help'"},
   };
   for (const auto& [words, message] : cases) EXPECT_EQ(usageError(JobKind::kPs, words), message);
   const std::string no_value = usageError(JobKind::kPs, {"--cluster"});
@@ -235,10 +247,10 @@ TEST_F(OptionsTest, KeysAreAFolderOfTheFileAndAnOption) {
 
 TEST_F(OptionsTest, AKeyOfTheFileGivenAsAnOptionIsShownAsSet) {
   EXPECT_EQ(usageError(JobKind::kWorker, {"--cluster", "c.yaml", "--steps", "500"}),
-            "unknown option '--steps': a key of the file is changed by --set train.steps=VALUE; "
-            "try 'workerd --help'");
+            "unknown option '--steps': to change this key of the file, give --set "
+            "train.steps=VALUE; try 'workerd --help'");
   EXPECT_EQ(usageError(JobKind::kWorker, {"--batch-size=5"}),
-            "unknown option '--batch-size': a key of the file is changed by --set "
+            "unknown option '--batch-size': to change this key of the file, give --set "
             "train.data.batch_size=VALUE; try 'workerd --help'");
 }
 

@@ -98,6 +98,10 @@ TEST_F(OverrideTest, BadOnesAreReportedUnderTheirOwnName) {
        "metrics, traces, train); a key "
        "below them has dots, as in train.steps=50"},
       {"steps=5", "unknown key 'steps' - write --set train.steps=VALUE"},
+      {"train.metrics=[auc]",
+       "unknown key 'metrics' in 'train' - write --set train.model.metrics=VALUE"},
+      {"train.lr=5",
+       "unknown key 'lr' in 'train' - write --set train.optimizer.adagrad.learning_rate=VALUE"},
       {"train.learning_rate=1",
        "unknown key 'learning_rate' in 'train' - write --set "
        "train.optimizer.adagrad.learning_rate=VALUE"},
@@ -106,7 +110,7 @@ TEST_F(OverrideTest, BadOnesAreReportedUnderTheirOwnName) {
       {"train.beta1=0.5",
        "unknown key 'beta1' in 'train' - write --set train.optimizer.adam.beta1=VALUE"},
       {"train.optimizer.learning_rate=1",
-       "'learning_rate' is no optimizer: its settings are below its name, --set "
+       "'learning_rate' is no optimizer: settings of 'adagrad' are below its name, --set "
        "train.optimizer.adagrad.learning_rate=VALUE"},
       {"run_dir=~nobody/x", "'~nobody' is not expanded: write the whole path"},
       {"cluster.worker.0=a:1", "ps/0 and worker/0 are both at a:1"},
@@ -124,9 +128,9 @@ TEST_F(OverrideTest, AnotherOptimizersKeyIsTheMistakeOfTheOverride) {
             "--set train.optimizer.adam.beta1=0.5: error: the file chooses the optimizer "
             "'gradient_descent': to use 'adam', choose it first, --set train.optimizer=adam");
   EXPECT_EQ(mistakes({"train=map.yaml", "train.optimizer.learning_rate=0.5"}),
-            "--set train.optimizer.learning_rate=0.5: error: 'learning_rate' is no optimizer: its "
-            "settings are below its name, --set train.optimizer.gradient_descent.learning_rate="
-            "VALUE");
+            "--set train.optimizer.learning_rate=0.5: error: 'learning_rate' is no optimizer: "
+            "settings of 'gradient_descent' are below its name, --set "
+            "train.optimizer.gradient_descent.learning_rate=VALUE");
   EXPECT_EQ(load({"train=map.yaml", "train.optimizer=adam", "train.optimizer.adam.beta1=0.5"})
                 .train->optimizer.beta1,
             0.5);
@@ -145,7 +149,7 @@ TEST(LoadCluster, OfOneProcessHasOneWorkerAndNoPs) {
     EXPECT_TRUE(job.cluster.ps.empty());
     ASSERT_EQ(job.cluster.worker.size(), 1u);
     EXPECT_EQ(job.cluster.worker[0].address.str(), "localhost:auto");
-    // As dtf-launch tells the task which port was chosen.
+    // dtf-launch passes the chosen port to the task in this way.
     const std::string overrides[] = {"cluster.worker.0=localhost:4567"};
     const JobSpec told = loadCluster("c.yaml", overrides);
     ASSERT_EQ(told.cluster.worker.size(), 1u);

@@ -59,6 +59,55 @@ TEST(ReadCluster, ReadsEveryKey) {
   EXPECT_EQ(job.timeouts.finish_seconds, 50);
 }
 
+TEST(ReadCluster, WithAHybridPlacementTheWorkersHostShardsBesideThePs) {
+  const TemporaryFiles files;
+  files.write("c.yaml",
+              "cluster:\n  ps: [a:1, a:2]\n  worker: [b:1, b:2, b:3]\n"
+              "train:\n"
+              "  model:\n    input: {shape: [4]}\n    layers: [dense: {units: 2}]\n"
+              "    loss: sparse_categorical_crossentropy\n"
+              "  placement:\n    strategy: hybrid\n"
+              "    pins: {x: '/job:ps/task:1', y: '/job:worker/task:2'}\n");
+  const JobSpec job = loadCluster("c.yaml", {});
+  EXPECT_EQ(job.cluster.shardHosts(), (ShardHosts{2, 3}));
+  EXPECT_TRUE(job.cluster.workersHost());
+  EXPECT_EQ(job.cluster.hosts().at(2).address.str(), "b:1");
+  EXPECT_EQ(job.durability.kind, Durability::kReplica);
+  EXPECT_EQ(job.train->replication.mode, ReplicationSpec::Mode::kSync);
+  const PlacementSpec& placement = job.train->placement;
+  EXPECT_EQ(placement.sparse_shards, 2u);
+  EXPECT_EQ(placement.strategy_mark.line, 10);
+  EXPECT_EQ(placement.pins.at("x"), "/job:ps/task:1");
+  EXPECT_EQ(placement.pins.at("y"), "/job:ps/task:4") << "the shard of worker/2";
+  EXPECT_EQ(badConfigOf([] {
+              loadCluster("c.yaml",
+                          std::vector<std::string>{"train.placement.pins.y=/job:worker/task:3"});
+            }),
+            "--set train.placement.pins.y=/job:worker/task:3: error: there is no "
+            "'/job:worker/task:3': the cluster has 3 workers");
+  const JobSpec even =
+      loadCluster("c.yaml", std::vector<std::string>{"train.placement={strategy: even}"});
+  EXPECT_EQ(even.cluster.shardHosts(), (ShardHosts{2, 0}));
+  EXPECT_EQ(even.durability.kind, Durability::kCheckpoint);
+}
+
+TEST(ReadCluster, InOneProcessAHybridPlacementIsAllInIt) {
+  const TemporaryFiles files;
+  files.write("c.yaml",
+              "train:\n"
+              "  model:\n    input: {shape: [4]}\n    layers: [dense: {units: 2}]\n"
+              "    loss: sparse_categorical_crossentropy\n"
+              "  placement: {strategy: hybrid}\n");
+  const JobSpec job = loadCluster("c.yaml", {});
+  EXPECT_TRUE(job.cluster.isOneProcess());
+  EXPECT_EQ(job.train->placement.sparse_shards, 0u);
+  const std::string mistake = badConfigOf(
+      [] { loadCluster("c.yaml", std::vector<std::string>{"cluster={worker: [a:1, a:2]}"}); });
+  EXPECT_NE(mistake.find("c.yaml:6:25: error: 'strategy: hybrid' needs 'ps' in the cluster"),
+            std::string::npos)
+      << mistake;
+}
+
 TEST(ReadCluster, MetricsNeedAPortForEachTaskOfAHostAlone) {
   const TemporaryFiles files;
   files.write("c.yaml", "cluster: {ps: [a:1], worker: [b:65535]}\nmetrics: {port: 65535}\n");

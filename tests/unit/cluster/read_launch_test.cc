@@ -78,11 +78,11 @@ TEST(ReadLaunch, APauseIsForAJobThatSavesAndIsNotSlurms) {
       {"launch: {on_sigterm: wait}\n",
        "c.yaml:1:22: error: unknown on_sigterm 'wait' (one of stop, pause)"},
       {"launch: {on_sigterm: pause}\n" + train,
-       "c.yaml:1:22: error: 'pause' saves a checkpoint to go on from, and 'train' has "
-       "'checkpoint: none'"},
+       "c.yaml:1:22: error: 'pause' needs a checkpoint to go on from, and 'train' has 'checkpoint: "
+       "none'"},
       {"launch: {via: slurm, on_sigterm: pause}\n",
-       "c.yaml:1:34: error: 'pause' is not for 'via: slurm', where 'requeue: true' has the job "
-       "wait for another turn"},
+       "c.yaml:1:34: error: 'pause' is not for 'via: slurm': use 'requeue: true', with which the "
+       "job waits for another turn"},
   };
   for (const Bad& bad : cases) {
     const TemporaryFiles files;
@@ -129,7 +129,8 @@ TEST(ReadLaunch, WhatCantBeAWordOfSshIsRefused) {
        "c.yaml:2:20: error: 'copy' copies nothing: it needs 'programs: true' or 'data: true'"},
       {"cluster: {ps: [a:1], worker: [b:1]}\n"
        "launch: {via: ssh, binary_dir: /opt, copy: {programs: true}}\n",
-       "c.yaml:2:45: error: either programs are copied, or 'binary_dir' says where they are"},
+       "c.yaml:2:45: error: 'programs: true' and 'binary_dir' exclude each other: copied programs "
+       "have their own folder"},
       {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {copy: {programs: true}}\n",
        "c.yaml:2:10: error: 'copy' is for 'via: ssh'"},
       {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {fetch_model: true}\n",
@@ -147,8 +148,7 @@ TEST(ReadLaunch, WhatCantBeAWordOfSshIsRefused) {
       {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh, hosts: [{host: c}]}\n",
        "c.yaml:2:28: error: no task of 'cluster' is on the host 'c'"},
       {"cluster: {ps: {count: 1}, worker: [b:1]}\nlaunch: {via: ssh}\n",
-       "c.yaml:1:15: error: 'count' doesn't say on which hosts: over ssh each task has its "
-       "address"},
+       "c.yaml:1:15: error: 'count' names no hosts: over ssh each task needs its address"},
       {"cluster: {ps: {count: 0}, worker: [b:1]}\n",
        "c.yaml:1:23: error: 'count' must be from 1 to 1024, got '0'"},
       {"cluster: {worker: {threads: 2}}\n",

@@ -30,5 +30,17 @@ TEST(ReadTrain, ReadsTheRest) {
             uint64_t{4} << 20);
 }
 
+// The weights of the hosts imply a cut by bytes.
+TEST(ReadTrain, SharesAndAutoAreStrategies) {
+  const PlacementSpec weighted = trainOf("placement: {shares: [0.5]}\n").placement;
+  EXPECT_EQ(weighted.strategy, PlacementSpec::Strategy::kEven);
+  EXPECT_EQ(weighted.shares, std::vector<double>{0.5});
+  for (const char* text : {"placement: auto\n", "placement: {strategy: auto}\n",
+                           "replication: {mode: sync}\nplacement: auto\n"})
+    EXPECT_EQ(trainOf(text).placement.strategy, PlacementSpec::Strategy::kAuto) << text;
+  EXPECT_EQ(trainOf("placement: {strategy: auto, among: [workers]}\n").placement.among,
+            std::vector<std::string>{"workers"});
+}
+
 }  // namespace
 }  // namespace dtf::cluster

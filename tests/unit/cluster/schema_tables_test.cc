@@ -21,7 +21,7 @@ TEST(SchemaTables, EachStandsInTheListOnce) {
     EXPECT_TRUE(listed.contains(table)) << table->path;
 }
 
-// `--set train.steps=5` finds its key by that.
+// `--set train.steps=5` finds its key by this path.
 TEST(SchemaTables, APathLeadsFromTheTopOfTheFile) {
   EXPECT_EQ(keyPath(schema::kJob, "job"), "job");
   EXPECT_EQ(keyPath(schema::kTrain, "steps"), "train.steps");

@@ -34,6 +34,21 @@ TEST(Spec, TheWorkersOfAHostShareItsCores) {
   EXPECT_EQ(tasksBeside(cluster, {JobKind::kWorker, 4}), 2);
 }
 
+TEST(Spec, ThePsHostTheShardsOrElseTheWorkers) {
+  ClusterSpec cluster;
+  cluster.worker = {at("a"), at("b")};
+  EXPECT_EQ(cluster.shardHosts(), (ShardHosts{0, 2}));
+  EXPECT_EQ(cluster.hosts().at(1).address.host, "b");
+  cluster.ps = {at("c")};
+  EXPECT_EQ(cluster.shardHosts(), (ShardHosts{1, 0}));
+  EXPECT_EQ(cluster.hosts().at(0).address.host, "c");
+  EXPECT_FALSE(cluster.workersHost());
+  cluster.hybrid = true;
+  EXPECT_EQ(cluster.shardHosts(), (ShardHosts{1, 2}));
+  EXPECT_TRUE(cluster.workersHost());
+  EXPECT_EQ(cluster.hosts().at(2).address.host, "b");
+}
+
 TEST(Spec, TheTasksOfAHostCountUpFromThePortOfMetrics) {
   JobSpec job;
   job.cluster.ps = {at("a"), at("b")};

@@ -9,7 +9,7 @@
 
 namespace dtf::cluster {
 
-// Errors: those of the file.
+// Errors: as for the file.
 inline TrainSpec trainOf(const std::string& more) {
   const testing::TemporaryFiles files;
   files.write("t.yaml",

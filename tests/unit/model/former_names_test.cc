@@ -18,7 +18,7 @@ using testing::badConfigOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A model as job.yaml has it, with what its reader warns of.
+// A model in job.yaml, with the reader's warnings and error.
 struct ReadFile {
   ModelSpec model;
   std::string warnings;
@@ -184,7 +184,7 @@ TEST(FormerNames, TheVariablesOfAnOldFileKeepTheirNames) {
               ElementsAre("batch_norm", "batch_normalization"));
 }
 
-// Each layer is the same one before and after its type is renamed in the file.
+// Each layer is the same before and after its type is renamed in the file.
 TEST(FormerNames, BothSpellingsOfATypeCountTogether) {
   EXPECT_THAT(namesOf("batch_normalization, batch_norm, batch_normalization"),
               ElementsAre("batch_normalization", "batch_norm_1", "batch_normalization_2"));
@@ -242,7 +242,7 @@ TEST(FormerNames, ATextOfTheVersionBeforeMeansTheSame) {
             "  this job has 'loss mean_squared_error'");
 }
 
-// Version 0.1.0 left out names that begin with the layer's word of that time.
+// Version 0.1.0 left out names that begin with the layer type's word of that version.
 TEST(FormerNames, ANameThatBeginsWithEitherWordIsNoPartOfTheMeaning) {
   const auto textOf = [](const std::string& layers) {
     return modelText(fileOf(modelWith(layers)).model);

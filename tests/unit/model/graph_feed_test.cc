@@ -1,4 +1,4 @@
-// What `run.feeds` and `run.data` of a graph's file may say.
+// Valid and invalid `run.feeds` and `run.data` in a graph's file.
 
 #include "common/model/graph_feed.h"
 
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 class GraphFeedTest : public ::testing::Test {
  protected:
-  // Of a file whose lines 2 and 3 are Placeholders, with `run` from line 5 on.
+  // Reads a file with Placeholders in lines 2 and 3, and `run` from line 5 on.
   GraphSpec read(const std::string& run) {
     files_.write("graph.yaml", R"(ops:
   - Placeholder: {name: x, dtype: float32, shape: [2, 2]}

@@ -5,7 +5,7 @@
 
 #include "common/yaml/keys.h"
 
-// What a file of ops may say is tested in read_graph_test.cc; here is what a file alone can't.
+// GraphReader with its caller's inputs and batch size; read_graph_test.cc tests files of ops.
 
 namespace dtf::model {
 namespace {
@@ -18,7 +18,7 @@ constinit const yaml::Table kTable{"ops", kKeys};
 
 class GraphReaderTest : public ::testing::Test {
  protected:
-  // The mistakes in `text`; empty: none.
+  // Returns the mistakes in `text`; empty: none.
   std::string read(GraphReader& reader, const std::string& text) {
     const auto node = yaml::parseYaml(text, report_.addFile("net.yaml", text), report_);
     EXPECT_TRUE(node.has_value());
@@ -69,9 +69,8 @@ TEST_F(GraphReaderTest, OneSizeOfAReshapeIsWhatIsLeft) {
                                 "  - Reshape: {name: d, inputs: [x], shape: [-2, 3]}\n"
                                 "  - Const: {name: e, dtype: float32, shape: [-1], value: 1}\n");
   EXPECT_THAT(told, HasSubstr("net.yaml:2:37: error: 'shape' has more than one size of -1"));
-  EXPECT_THAT(told,
-              HasSubstr("net.yaml:3:37: error: 'shape' leaves no whole number for -1: what is "
-                        "reshaped is [4, 6]"));
+  EXPECT_THAT(told, HasSubstr("net.yaml:3:37: error: 'shape' leaves no whole number for -1: the "
+                              "input is [4, 6]"));
   EXPECT_THAT(told, HasSubstr("net.yaml:4:37: error: 'shape' leaves no whole number"));
   EXPECT_THAT(told, HasSubstr("net.yaml:5:45: error"));
   EXPECT_THAT(told, HasSubstr("net.yaml:6:"));

@@ -8,7 +8,7 @@
 namespace dtf::model {
 namespace {
 
-// A layer that does what a test wants.
+// A layer that runs a test's function.
 class TestLayer final : public Layer {
  public:
   using Build = std::function<graph::Output(LayerBuilder&, graph::Output)>;

@@ -10,7 +10,7 @@
 namespace dtf::model {
 namespace {
 
-// A model of these blocks and layers, in the file m.yaml, whose first lines they are.
+// A model of these blocks and layers, which are the first lines of the file m.yaml.
 ModelSpec modelOf(const std::string& blocks_and_layers) {
   const std::string text = blocks_and_layers + "\ninput: {shape: [8, 8, 3]}\nloss: mse\n";
   yaml::Report report;

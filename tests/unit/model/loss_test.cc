@@ -70,7 +70,7 @@ std::vector<double> termsOfTargets(const LossSpec& loss, std::vector<double> tar
   return graph::testing::evaluate(graph, {{output, {2, -1}}, {labels, std::move(targets)}}, terms);
 }
 
-// Of three examples with one output each (2, -1, 0.5) and the classes 1, 1, 0.
+// The terms of three examples with one output each (2, -1, 0.5) and the classes 1, 1, 0.
 std::vector<double> termsOfOneUnit(const LossSpec& loss) {
   graph::Graph graph(graph::standardOps());
   graph::Builder ops(graph);

@@ -166,7 +166,7 @@ TEST(ModelGraph, FeedsWhatTheDataHold) {
   EXPECT_EQ(targets.graph.spec(targets.labels), (graph::TensorSpec{DType::kFloat32, {4, 3}}));
 }
 
-// It trains, and badly: what goes in as logits is between 0 and 1.
+// Such a model trains, but badly: its logits are between 0 and 1.
 TEST(ModelGraph, AnActivationThatTheLossTakesItselfIsRefused) {
   ModelSpec spec = softmaxModel();
   spec.layers = {flatten(), dense("out", 3, Activation::kSoftmax, 9)};

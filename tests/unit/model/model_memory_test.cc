@@ -11,7 +11,7 @@ KeptTensors keptOf(const ModelSpec& model, int64_t batch) {
   return keptTensors(buildTrainingGraph(model, batch));
 }
 
-// The fused step of softmax regression makes nothing but gradients.
+// The fused step of softmax regression computes nothing but gradients.
 TEST(KeptTensors, SoftmaxRegressionKeepsNothing) {
   const KeptTensors kept = keptOf(softmaxModel(), 50);
   EXPECT_EQ(kept.bytes, 0u);

@@ -57,7 +57,7 @@ TEST(ModelTable, ALoopCountsAsOftenAsItRuns) {
   model.input_shape = {7, 3};
   model.layers = {layerOf("lstm", "{units: 5}", "lstm"), dense("softmax", 10)};
   const ModelTable table = tableOf(model);
-  const uint64_t product = 2 * 3 * 20, biases = 20, gates = 20;  // of a step, ahead of the loop
+  const uint64_t product = 2 * 3 * 20, biases = 20, gates = 20;  // once a step, before the loop
   // In the loop: the product, its sum with the others, four gates, tanh(c), and four of h and c.
   const uint64_t body = 2 * 5 * 20 + 20 + 4 * 5 + 5 + 4 * 5;
   EXPECT_EQ(rowOf(table, "lstm").flops, 7 * (product + biases + body) + gates);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Models for tests, read as their files would be.
+// Models for tests, read as from their files.
 
 #include <string>
 #include <utility>
@@ -14,8 +14,8 @@
 
 namespace dtf::model {
 
-// A layer of `type` at job.yaml:LINE:7. `settings` is what the file has below its name.
-// Errors: those of the file.
+// A layer of `type` at job.yaml:LINE:7. `settings` is the text below its name in the file.
+// Errors: as for a file.
 inline LayerSpec layerOf(const std::string& type, const std::string& settings, std::string name,
                          int line = 0) {
   yaml::Report report;

@@ -1,5 +1,5 @@
-// No op crashes on what a file can say: generated from the table of ops, each attribute at its ends
-// and of other kinds, between inputs of several shapes and types.
+// No value in a file crashes the reader of ops: every attribute of the table of ops is tried at its
+// ends and with values of other kinds, with inputs of several shapes and types.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace {
 constexpr yaml::Key kOpFileKeys[] = {yaml::list("ops", ""), yaml::list("functions", "")};
 constinit const yaml::Table kOpFileTable{"ops", kOpFileKeys};
 
-// A file is read, or refused in words; anything else ends this process.
+// A file is read or rejected with a message; any other outcome ends this process.
 void read(const std::string& text) {
   yaml::Report report;
   const auto node = yaml::parseYaml(text, report.addFile("net.yaml", text), report);
@@ -74,7 +74,7 @@ const std::vector<std::string>& valuesOf(const graph::AttributeDef& attribute) {
   return texts;
 }
 
-// A file with this op; attribute `index` has `value`, the others their first or second value.
+// A file with this op; attribute `index` has `value`, the others have their first or second value.
 std::string fileOf(std::string_view op, const graph::OpDef& def, const std::string& inputs,
                    size_t index, const std::string& value, size_t others) {
   std::string text =
@@ -95,7 +95,7 @@ TEST(OpsAtTheirEnds, EachAttributeOfEachOpIsReadOrRefused) {
   constexpr int kEvery = dtf::testing::kIsSanitized ? 10 : 1;
   int files = 0;
   for (const std::string_view op : graph::standardOps().names()) {
-    if (op[0] == '_') continue;  // put in by dtf
+    if (op[0] == '_') continue;  // added by dtf itself
     const graph::OpDef& def = *graph::standardOps().find(op);
     for (const std::string& fed : inputs) {
       read(fileOf(op, def, fed, def.attributes.size(), "", 0));

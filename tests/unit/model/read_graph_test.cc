@@ -106,7 +106,7 @@ ops:
             "      - Variable: {name: w, shape: [2], initializer: zeros}\n    results: [w]" +
             call),
       HasSubstr("graph.yaml:2:"));
-  // Those that call it aren't told, too.
+  // The callers of a function with an error get no second error.
   EXPECT_THAT(error("functions:\n  - name: step\n    parameters: [{name: y}]\n    ops:\n"
                     "      - Tanh: {name: w, inputs: [z]}\n    results: [w]" +
                     call),

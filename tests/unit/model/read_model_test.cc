@@ -10,7 +10,7 @@ namespace {
 
 using testing::badConfigOf;
 
-// `model:` as a file has it; the first line of what is wrong with it goes into `mistake`.
+// Returns the model in a file's `model:`; sets `mistake` to the first line of the error.
 ModelSpec modelOf(const std::string& text, std::string* mistake = nullptr) {
   yaml::Report report;
   const std::optional<yaml::YamlNode> root =

@@ -113,7 +113,7 @@ TEST(Signature, TrainGivesTheNextValueOfAMovingAverage) {
   feeds[tensorOf(signature, "norm/moving_variance")] = {1, 1};
   feeds[tensorOf(signature, "labels")] = {1, 0};
   EXPECT_EQ(evaluate(signature.graph, feeds, tensorOf(signature, "next/norm/moving_mean")),
-            (Values{6.5, 13}));  // 0.75 of what it was, and of 2 and 4
+            (Values{6.5, 13}));  // 0.75 of the old value, and of 2 and 4
 }
 
 TEST(Signature, TrainReadsAKeyWhereMasksAreDrawn) {

@@ -5,8 +5,8 @@
 namespace dtf::model_files {
 namespace {
 
-// What numpy.lib.format.header_data_from_array_1_0() writes; tests/e2e/export_python_test.py has
-// NumPy read it.
+// Headers as numpy.lib.format.header_data_from_array_1_0() writes them; in
+// tests/e2e/export_python_test.py NumPy reads one.
 TEST(Npy, HeadersAreNumpysOwn) {
   const std::pair<Shape, std::string> shapes[] = {
       {Shape{}, "()"}, {Shape{7}, "(7, )"}, {Shape{3, 4}, "(3, 4)"}, {Shape{0, 4, 5}, "(0, 4, 5)"}};

@@ -1,4 +1,4 @@
-// What the nodes compute is compared with onnxruntime in tests/e2e/export_python_test.py.
+// tests/e2e/export_python_test.py compares the nodes' results with onnxruntime.
 
 #include "common/model_files/onnx_file.h"
 
@@ -72,7 +72,7 @@ TEST(OnnxFile, RefusesByNameAndLineWhatItHasNoWordsFor) {
   }
 }
 
-// Also within others, and whatever it begins with.
+// Loops inside other layers, too.
 TEST(OnnxFile, LoopsHaveNoConversion) {
   for (const bool is_nested : {false, true}) {
     model::ModelSpec model = model::softmaxModel();

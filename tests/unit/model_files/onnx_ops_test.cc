@@ -1,4 +1,4 @@
-// What the nodes compute is compared with onnxruntime in tests/e2e/export_python_test.py.
+// tests/e2e/export_python_test.py compares the nodes' results with onnxruntime.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// One turn at the beginning and one before what reads an example as a row.
+// One transposition at the beginning, and one before the layer that reads an example as a row.
 TEST(OnnxOps, ImagesStayChannelsFirstBetweenConvolutions) {
   model::ModelSpec model = model::softmaxModel();
   model.layers = {

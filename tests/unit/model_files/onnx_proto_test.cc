@@ -18,7 +18,7 @@ const OnnxValue kX{"x", DType::kFloat32, {4, 3}}, kY{"y", DType::kInt64, {}};
 std::string finished(OnnxProto& proto, const std::map<std::string, std::string>& metadata = {}) {
   return proto.finish("net", std::array{kX}, std::array{kY}, metadata);
 }
-// The whole numbers under `field` of a message.
+// Returns the whole numbers under `field` of a message.
 std::vector<int64_t> numbersAt(const std::string& bytes, uint32_t field) {
   std::vector<int64_t> found;
   protozero::pbf_reader reader(bytes);

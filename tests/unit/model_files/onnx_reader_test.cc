@@ -1,4 +1,4 @@
-// Files as PyTorch writes them are imported in tests/e2e/import_python_test.py.
+// tests/e2e/import_python_test.py imports files that PyTorch wrote.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(OnnxReader, TurnsFiltersAndTransposedMatrices) {
   EXPECT_EQ(found.skipped[0].why, "its type is 7, only 1, float, is read");
 }
 
-// As older exporters write them.
+// Older exporters write such tensors.
 TEST(OnnxReader, TakesNumbersThatAreNoBytes) {
   std::string tensor;
   protozero::pbf_writer proto(tensor);
@@ -112,7 +112,7 @@ TEST(OnnxReader, RefusesMoreEntriesThanItsBytesHold) {
   EXPECT_THAT(mistakeIn(modelOf(1, (size_t{1} << 20) + 1, node)), HasSubstr("more than 1048576"));
 }
 
-// The layout of what was exported by dtf is dtf's, whatever its nodes look like.
+// A file that dtf exported has dtf's layout, whatever its nodes look like.
 TEST(OnnxReader, SaysWhatTheRowsOfAMatrixAre) {
   const auto layoutOf = [](const std::vector<int64_t>& example,
                            const std::map<std::string, std::string>& metadata) {

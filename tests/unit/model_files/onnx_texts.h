@@ -1,6 +1,6 @@
 #pragma once
 
-// A model as an ONNX file, and what stands in it.
+// A model as an ONNX file, and its contents.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ inline std::string onnxOf(const model::ModelSpec& model) {
   return encodeOnnx({"job", 7, false, model, variables});
 }
 
-// What is under `field` of a message, at every level of `path`.
+// Returns the texts under `path`, a chain of field numbers, in a message.
 inline std::vector<std::string> textsAt(const std::string& bytes, std::vector<uint32_t> path) {
   std::vector<std::string> found;
   const uint32_t field = path.front();
@@ -54,14 +54,14 @@ inline std::vector<std::string> textsAt(const std::string& bytes, std::vector<ui
   return found;
 }
 
-// Of ModelProto.graph.node.op_type and so on.
+// Counts ModelProto.graph.node.op_type.
 inline std::map<std::string, int> opsOf(const std::string& onnx) {
   std::map<std::string, int> ops;
   for (const std::string& op : textsAt(onnx, {7, 1, 4})) ++ops[op];
   return ops;
 }
 
-// The values of the initializer of that name.
+// Returns the values of the initializer of that name.
 inline std::vector<float> initializer(const std::string& onnx, const std::string& name) {
   for (const std::string& tensor : textsAt(onnx, {7, 5})) {
     if (textsAt(tensor, {8}) != std::vector{name}) continue;

@@ -7,7 +7,7 @@ namespace {
 
 using Turn = OnnxUse::Turn;
 
-// A model in a few words: nodes one after another, whose first output is called as `output`.
+// A short form of a model: nodes in a row, each with its first output named `output`.
 struct Model {
   std::vector<OnnxNode> nodes;
   std::set<std::string> weights = {"w", "b", "c"};
@@ -43,7 +43,7 @@ TEST(OnnxUses, RowsBehindAFlattenedImageGoByChannelFirst) {
   }
 }
 
-// As dtf and TensorFlow write it: what comes before the first dense layer is turned.
+// dtf and TensorFlow write such files: the input of the first dense layer is transposed.
 TEST(OnnxUses, ATransposeBeforeThemPutsChannelsLast) {
   Model model;
   model.add("Transpose", {"x"}, "1").perm = {0, 3, 1, 2};

@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 
 class OnnxValuesTest : public ::testing::Test {
  protected:
-  // The ops of all nodes so far.
+  // Returns the ops of all nodes so far.
   std::vector<std::string> ops() {
     const OnnxValue value{"x", DType::kFloat32, {1}};
     return textsAt(values_.proto().finish("g", std::array{value}, std::array{value}, {}),

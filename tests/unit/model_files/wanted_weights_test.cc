@@ -93,7 +93,7 @@ TEST(WantedWeights, AnImageInAnotherShapeIsInNoKnownOrder) {
   EXPECT_FALSE(of(model, "fc/weights").rows.known);
 }
 
-// To another program they may be [channels, positions], which it flattens in that order.
+// Another program may hold them as [channels, positions], and flatten them in that order.
 TEST(WantedWeights, TheFlattenedPositionsOfAnImageAreInNoKnownOrder) {
   const auto rowsAfter = [](std::vector<model::LayerSpec> between) {
     std::vector<model::LayerSpec> layers = {

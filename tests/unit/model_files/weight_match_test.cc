@@ -38,7 +38,7 @@ std::vector<float> valuesOf(const std::optional<MatchedWeights>& found) {
   return {values.begin(), values.end()};
 }
 
-// One tensor for one variable.
+// Matches one tensor with one variable.
 WeightMatch matchOf(const WantedWeights& wanted, const Shape& held, WeightLayout layout) {
   return matchWeights({{}, {wanted}}, foundOf({{wanted.name, held}}, layout));
 }
@@ -71,7 +71,7 @@ TEST(WeightMatch, ByNameAndShapeWhoeverWroteThem) {
                           "bias [4]: the model has no such variable"));
 }
 
-// Its variable would be drawn anew, beside others that are imported.
+// Its variable would keep initial values, beside others that are imported.
 TEST(WeightMatch, ATensorThatIsWantedAndCanNotBeReadIsAnError) {
   const WantedModel wanted = {{}, {{"fc/weights", Shape{4, 2}, WeightUse::kMatrix}}};
   FoundWeights weights;
@@ -111,11 +111,11 @@ TEST(WeightMatch, ADepthwiseFilterMayHaveItsChannelsInOneDimension) {
   WantedWeights wanted = {"d/weights", Shape{3, 3, 4, 2}, WeightUse::kFilter, {}, true};
   EXPECT_TRUE(matchOf(wanted, Shape{3, 3, 1, 8}, WeightLayout::kDtf).found[0]);
   EXPECT_FALSE(matchOf(wanted, Shape{3, 3, 2, 4}, WeightLayout::kDtf).found[0]);
-  wanted.is_depthwise = false;  // of as many numbers, but another convolution's
+  wanted.is_depthwise = false;  // as many numbers, but for another convolution
   EXPECT_FALSE(matchOf(wanted, Shape{3, 3, 1, 8}, WeightLayout::kDtf).found[0]);
 }
 
-// A square one fits in both ways: what is stated decides.
+// A square matrix fits in both ways: the stated layout decides.
 TEST(WeightMatch, AMatrixOfPyTorchIsTransposed) {
   const WantedWeights wanted = {"fc/weights", Shape{2, 2}, WeightUse::kMatrix};
   const WeightMatch match = matchOf(wanted, Shape{2, 2}, WeightLayout::kPyTorch);

@@ -26,7 +26,7 @@ TEST(WeightReader, OfSafetensorsTakesFloatsAndNamesTheRest) {
   bytes.append(reinterpret_cast<const char*>(values.data()), 8).append(8, 0);
   testing::TemporaryFolder folder;
   const std::string path = folder.write("w.safetensors", bytes);
-  const FoundWeights found = readWeights(path);  // vectors lie in one way
+  const FoundWeights found = readWeights(path);  // a vector has only one layout
   ASSERT_EQ(found.tensors.size(), 1u);
   EXPECT_EQ(found.tensors[0].name, "a");
   EXPECT_EQ(valuesOf(found.tensors[0]), values);
@@ -37,7 +37,7 @@ TEST(WeightReader, OfSafetensorsTakesFloatsAndNamesTheRest) {
   EXPECT_EQ(readWeights(folder.path() + "/link.safetensors").tensors.size(), 1u);
 }
 
-// Published weights are in half precision more often than not.
+// Published weights are often in half precision.
 TEST(WeightReader, FloatsOfEachWidthAreRead) {
   const std::vector<std::pair<std::string, std::string>> all = {
       {"F16", std::string("\x00\x3c\x00\xb8", 4)},
@@ -53,7 +53,7 @@ TEST(WeightReader, FloatsOfEachWidthAreRead) {
   }
 }
 
-// One array that nobody wants doesn't refuse the archive.
+// Unreadable arrays are skipped, and the others are read.
 TEST(WeightReader, OfAnArchiveTakesFloatsAndNamesTheRest) {
   ZipWriter zip;
   const float value = 1.5F;
@@ -82,7 +82,7 @@ std::string usageMistake(const std::string& file, std::optional<WeightLayout> st
   return "";
 }
 
-// A square matrix fits in either way, so its shape is never asked.
+// A square matrix fits both layouts, so its shape decides nothing.
 TEST(WeightReader, HowMatricesLieIsStatedByTheFileOrTheCaller) {
   testing::TemporaryFolder folder;
   const std::vector<checkpoint::SafetensorsEntry> entries = {

@@ -12,7 +12,7 @@ uint32_t read32(const std::string& bytes, size_t at) {
   return value;
 }
 
-// tests/e2e/export_python_test.py has Python's zipfile check the rest.
+// tests/e2e/export_python_test.py checks the rest with Python's zipfile.
 TEST(ZipWriter, StoresFilesWithTheirChecksums) {
   ZipWriter zip;
   zip.add("a", "1234", "56789");

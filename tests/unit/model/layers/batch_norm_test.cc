@@ -51,7 +51,7 @@ TEST(BatchNormLayer, RefusesAMomentumThatNeverMoves) {
   EXPECT_THROW(layerOf("batch_normalization", "{epsilon: 0}", "norm"), Error);
 }
 
-// Of a whole model.
+// The softmax model with these layers.
 ModelSpec modelWith(std::vector<LayerSpec> layers) {
   ModelSpec model = softmaxModel();
   model.layers = std::move(layers);
@@ -100,7 +100,7 @@ TEST(BatchNormLayer, OneNumberOfEachChannelInABatchIsRefused) {
   buildForwardGraph(model, 1);
 }
 
-// Its penalty is part of the loss; its output is of none.
+// The penalty is part of the loss, but the layer's output isn't.
 TEST(BatchNormLayer, APenaltyDoesNotReadItsLayer) {
   LayerSpec out = dense("out", 10);
   out.from = "flatten";

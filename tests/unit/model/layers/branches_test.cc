@@ -172,13 +172,13 @@ TEST(Branches, TheirMeaningHoldsThatOfTheirLayers) {
   EXPECT_TRUE(block.layer->drawsRandomNumbers());
 }
 
-// Behind b, with [a, b] would take b twice.
+// In `both`, behind b, `with: [a, b]` names b a second time.
 TEST(BranchLayers, ALayerIsTakenOnce) {
   for (const char* type : {"add", "multiply", "concatenate"}) {
     EXPECT_NE(buildFailure({dense("a", 3), named(dense("b", 3), "a"),
                             layerOf(type, "{with: [a, b]}", "both", 9)},
                            {5})
-                  .find("layer 'both' takes 'b' twice: it reads the layer before it"),
+                  .find("layer 'both' takes 'b' twice: it is the layer's input already"),
               std::string::npos)
         << type;
     EXPECT_NE(buildFailure({dense("a", 3), dense("b", 3), dense("c", 3),

@@ -45,7 +45,7 @@ TEST(Conv2dLayer, StridesDilatesAndGroups) {
 TEST(Conv2dLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(buildFailure({conv("{filters: 4, kernel_size: 3}")}, {784}),
             "job.yaml:5:7: error: layer 'conv' needs images of [height, width, channels], got "
-            "[784]: model.input.shape says what one example is, [28, 28, 1]");
+            "[784]: model.input.shape is the shape of one example, [28, 28, 1]");
   EXPECT_EQ(buildFailure({conv("{filters: 4, kernel_size: 9}")}, {8, 28, 1}),
             "job.yaml:5:7: error: layer 'conv': a window of 9 x 9 does not fit into images of 8 x "
             "28: pad them (padding: same), or use a smaller window");

@@ -21,7 +21,7 @@ TEST(DropoutLayer, AnEvaluationAndARateOfZeroLeaveItOut) {
   EXPECT_EQ(without.output, without.input);
 }
 
-// A layer without a rate has a number too: those behind it draw the same when it is switched off.
+// A layer of rate 0 has a number, too: switching it off doesn't change the draws of later layers.
 TEST(DropoutLayer, EachHasANumberOfItsOwn) {
   const auto numberOfLast = [](double first_rate) {
     const BuiltLayer built({dropout("a", first_rate), dropout("b", 0.5)}, {6});

@@ -6,7 +6,7 @@
 namespace dtf::model {
 namespace {
 
-// Examples of three numbers, each one of five.
+// Examples of three numbers, each from 0 to 4.
 ModelSpec embeddingModel(DType input) {
   ModelSpec model = softmaxModel();
   model.input_shape = {3};
@@ -25,7 +25,7 @@ std::string embeddingFailureOf(const ModelSpec& model) {
   }
 }
 
-// float32 has not every whole number: two of them would share a row.
+// float32 lacks some whole numbers: two of them would share a row.
 TEST(EmbeddingLayer, ReadsNoFloats) {
   EXPECT_NE(embeddingFailureOf(embeddingModel(DType::kFloat32))
                 .find("layer 'words' looks whole numbers up, and the features are float32"),
@@ -76,7 +76,7 @@ TEST(EmbeddingLayer, ItsIndicesMayHaveAnotherShapeThanTheExamples) {
   EXPECT_NE(whole.variables[0].indices, whole.features);
 }
 
-// Rows are for who knows that the optimizer takes them.
+// A caller asks for rows if its optimizer supports them.
 TEST(EmbeddingLayer, ItsGradientIsOfTheWholeTableUnlessRowsAreAskedFor) {
   const ModelGraph model = buildTrainingGraph(embeddingModel(DType::kInt32), 2);
   EXPECT_FALSE(model.variables[0].indices);
@@ -84,13 +84,12 @@ TEST(EmbeddingLayer, ItsGradientIsOfTheWholeTableUnlessRowsAreAskedFor) {
   EXPECT_EQ(model.graph.spec(*model.variables[0].gradient).shape, (Shape{5, 2}));
 }
 
-// What another layer gives has no gradient through a look-up.
+// A look-up passes no gradient to another layer's output.
 TEST(EmbeddingLayer, ReadsNoOtherLayersOutput) {
   ModelSpec model = embeddingModel(DType::kFloat32);
   model.layers.insert(model.layers.begin(), dense("before", 3));
-  EXPECT_NE(embeddingFailureOf(model).find(
-                "job.yaml:7:7: error: layer 'words' reads the examples as they "
-                "are, and not what a layer made of them"),
+  EXPECT_NE(embeddingFailureOf(model).find("job.yaml:7:7: error: layer 'words' reads the examples "
+                                           "themselves, not the output of a layer"),
             std::string::npos)
       << embeddingFailureOf(model);
 }

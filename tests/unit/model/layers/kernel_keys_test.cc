@@ -18,7 +18,7 @@ struct LossAndGradient {
   std::vector<double> gradient;  // of the weights
 };
 
-// Of two examples of two pixels, in double precision.
+// Trains on two examples of two pixels, in double precision.
 LossAndGradient trained(const std::string& settings) {
   ModelSpec spec = softmaxModel();
   spec.input_shape = {2};

@@ -14,8 +14,7 @@
 
 namespace dtf::model {
 
-// A layer after an input of `example`, in a batch of two.
-// Errors: the layer's.
+// A layer after an input of `example`, in a batch of two. Throws the layer's errors.
 struct BuiltLayer {
   BuiltLayer(const std::vector<LayerSpec>& layers, const std::vector<int64_t>& example,
              bool training = true)
@@ -51,7 +50,7 @@ struct BuiltLayer {
   Shape shape;  // of the output, without the batch
 };
 
-// The message with which building fails; "no error".
+// Returns the message with which building fails; "no error".
 inline std::string buildFailure(const std::vector<LayerSpec>& layers,
                                 const std::vector<int64_t>& example) {
   try {
@@ -63,7 +62,7 @@ inline std::string buildFailure(const std::vector<LayerSpec>& layers,
   return "no error";
 }
 
-// The message with which reading the settings fails.
+// Returns the message with which reading the settings fails.
 inline std::string readFailure(const std::string& type, const std::string& settings) {
   try {
     layerOf(type, settings, "layer");

@@ -15,7 +15,7 @@ using graph::testing::Feeds;
 using graph::testing::Values;
 using ::testing::HasSubstr;
 
-// Every variable and the input, at random.
+// Returns random values for every variable and the input.
 Feeds randomFeeds(const BuiltLayer& built) {
   Random random(7);
   Feeds feeds;
@@ -32,7 +32,7 @@ double sigmoid(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
-// The equations of the layer for one example, its output after each step.
+// The layer's equations for one example; returns its output after each step.
 std::vector<Values> lstmByHand(const Values& x, size_t steps, size_t features, size_t units,
                                const Values& w, const Values& r, const Values& b,
                                double forget_bias) {

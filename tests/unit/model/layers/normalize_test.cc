@@ -4,7 +4,7 @@
 namespace dtf::model {
 namespace {
 
-// Of two examples of three numbers each.
+// Normalises two examples of three numbers each.
 std::vector<double> normalized(const std::string& settings) {
   const BuiltLayer built({layerOf("normalization", settings, "normalization")}, {3});
   EXPECT_EQ(built.variables(), "") << "nothing is trained";

@@ -14,7 +14,7 @@ constexpr yaml::Key kWindowKeys[] = {
 };
 constinit const yaml::Table kWindowTable{"layer", kWindowKeys};
 
-// The window of 3 x 2 that the file says; what is wrong with it goes into `mistake`.
+// Returns the settings in the file, for a window of 3 x 2; sets `mistake` to the error.
 WindowSettings settings(const std::string& text, std::string* mistake = nullptr) {
   yaml::Report report;
   const std::optional<yaml::YamlNode> node =
@@ -32,7 +32,7 @@ WindowSettings settings(const std::string& text, std::string* mistake = nullptr)
   return window;
 }
 
-// Where that window stands over images of 10 x 9, as a layer that pools.
+// The places of that window over images of 10 x 9, in a layer that pools.
 graph::Window over(const WindowSettings& window) {
   ModelGraph model{graph::Graph(graph::standardOps()), {}, {}, {}, {}, {}, {}, {}, {}, {}};
   const ModelSpec spec;
