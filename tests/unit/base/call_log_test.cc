@@ -14,7 +14,7 @@ namespace dtf {
 
 namespace {
 
-// What a process with that environment writes.
+// Returns the text that a process with that environment writes.
 std::string writtenBy(const std::string& file, void (*body)()) {
   const pid_t child = ::fork();
   if (child == 0) {

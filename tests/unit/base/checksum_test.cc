@@ -7,7 +7,7 @@
 namespace dtf {
 namespace {
 
-// What `xxhsum -H3` prints for these.
+// `xxhsum -H3` prints these values.
 TEST(Checksum, IsXxh3WithSeedZero) {
   EXPECT_EQ(hexOf(checksumOf("")), "2d06800538d394c2");
   EXPECT_EQ(checksumOf("dtf"), checksumOf(std::string("dtf")));

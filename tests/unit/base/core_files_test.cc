@@ -8,7 +8,7 @@
 namespace dtf {
 namespace {
 
-// In a process of its own: the limit can't be raised again.
+// In a process of its own, as the limit can't be raised again.
 TEST(CoreFiles, NoneIsLeftAndNobodyCanAskForOneAgain) {
   const auto limited = [] {
     leaveNoCoreFiles();

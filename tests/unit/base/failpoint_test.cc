@@ -1,4 +1,4 @@
-// The environment is read once, so each case is a child process of its own: a death test.
+// The environment is read once, so each case is a death test with a process of its own.
 
 #include "common/base/failpoint.h"
 

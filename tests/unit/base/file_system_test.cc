@@ -1,5 +1,5 @@
-// The contract of FileSystem, for the kernel's and for the simulated disk: what is tested on the
-// one must mean something for the other.
+// The contract of FileSystem, for the kernel's and for the simulated disk: tests on the simulated
+// one must hold for the other.
 
 #include "common/base/file_system.h"
 
@@ -139,7 +139,7 @@ TEST(RealFileSystem, FilesAreTheOwnersAloneAndLinksAreNotFollowed) {
   fs::remove_all(folder);
 }
 
-// What makes the simulated disk worth its name: the classic mistakes lose data on it.
+// The classic mistakes with durability lose data on the simulated disk.
 
 TEST(SimulatedDisk, RenameWithoutFsyncCanLeaveAnEmptyOrTornFile) {
   const std::string text(1000, 'x');

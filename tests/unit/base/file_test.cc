@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -21,7 +22,7 @@ std::vector<std::filesystem::path> synced;  // in order, by this process
 
 }  // namespace
 
-// In place of the C library's: what is durable can't be seen without a power cut, but this can.
+// Replaces the C library's: only a power cut would show durability, but a test can check the calls.
 extern "C" int fsync(int fd) {
   std::error_code error;
   synced.push_back(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), error));
@@ -49,6 +50,23 @@ TEST_F(FileTest, ReplaceWritesAndReadsBack) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1) << "no temporary file is left";
 }
 
+TEST_F(FileTest, TemporariesOfTheKilledAreRemovedAndThoseOfTheLivingStay) {
+  const pid_t killed = ::fork();
+  if (killed == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(killed, nullptr, 0), killed);
+  const std::string dead = std::to_string(killed);
+  const std::string alive = std::to_string(::getpid());
+  const auto touch = [this](const std::string& name) { std::ofstream(folder_ / name) << "x"; };
+  for (const std::string& name : {"a.tmp." + dead, ".probe." + dead}) touch(name);
+  const std::vector<std::string> others = {"a.tmp." + alive, "a.tmp." + dead + "x", "a.tmp.",
+                                           "a.tmp.-1",       "a." + dead,           "a"};
+  for (const std::string& name : others) touch(name);
+  removeTemporaries(folder_);
+  for (const std::string& name : others) EXPECT_TRUE(fs::exists(folder_ / name)) << name;
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), std::ssize(others));
+  removeTemporaries(folder_ / "no");
+}
+
 TEST_F(FileTest, ReplaceInAMissingFolderNamesIt) {
   try {
     atomicReplace(folder_ / "no" / "a", "x");
@@ -59,7 +77,7 @@ TEST_F(FileTest, ReplaceInAMissingFolderNamesIt) {
   }
 }
 
-// Everybody can guess the name of the temporary file.
+// Anybody can guess the name of the temporary file.
 TEST_F(FileTest, ReplaceWritesThroughNoLink) {
   std::ofstream(folder_ / "victim") << "untouched";
   fs::create_symlink(folder_ / "victim", folder_ / ("a.tmp." + std::to_string(::getpid())));
@@ -125,7 +143,7 @@ TEST_F(FileTest, APipeIsReadAsLongAsSomebodyWritesToIt) {
             "cannot read " + pipe.string() + ": is a pipe that nobody writes to");
   Fd writer(::open(pipe.c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_TRUE(writer.valid());
-  const Fd held(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // keeps what is written
+  const Fd held(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // keeps the bytes
   Thread late("late", [&writer] {
     writeAll(writer.get(), "first ");
     writeAll(writer.get(), "second");

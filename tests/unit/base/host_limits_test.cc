@@ -41,6 +41,18 @@ TEST(HostLimits, AnExceptionForAShortageNamesItsLimit) {
       std::string::npos);
 }
 
+TEST(HostLimits, AnExceptionForAShortageNamesItsOperation) {
+  for (const std::errc code : {std::errc::too_many_files_open, std::errc::not_enough_memory,
+                               std::errc::resource_unavailable_try_again}) {
+    const std::string errno_text = std::make_error_code(code).message();
+    EXPECT_EQ(messageOf(systemError(code), ErrorCode::kUnavailable).find("doing it: " + errno_text),
+              0u);
+    EXPECT_EQ(messageOf(std::system_error(std::make_error_code(code)), ErrorCode::kUnavailable)
+                  .find(errno_text),
+              0u);
+  }
+}
+
 TEST(HostLimits, APathThatCannotBeLookedUpIsNamed) {
   namespace fs = std::filesystem;
   const auto at = [](std::errc code) {
@@ -58,7 +70,7 @@ TEST(HostLimits, AnotherExceptionIsNoShortage) {
   EXPECT_FALSE(filesRanOut());
 }
 
-// Each in a process of its own, whose limit it is.
+// Each limit is set in a process of its own.
 TEST(HostLimitsDeathTest, TheValueOfTheLimitIsNamed) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto limited = [](__rlimit_resource resource, rlim_t value, const auto& act) {
@@ -72,7 +84,7 @@ TEST(HostLimitsDeathTest, TheValueOfTheLimitIsNamed) {
           RLIMIT_NOFILE, 3,
           [] { std::fprintf(stderr, "%d %s\n", int{filesRanOut()}, openFilesLimit().c_str()); }),
       ::testing::ExitedWithCode(0), "1 this process may have 3 files");
-#ifndef DTF_SANITIZER_MALLOC  // which reserves address space as it likes
+#ifndef DTF_SANITIZER_MALLOC  // a sanitizer reserves address space as it likes
   EXPECT_EXIT(limited(RLIMIT_AS, rlim_t{1} << 30,
                       [] { std::fprintf(stderr, "%s\n", memoryLimit().c_str()); }),
               ::testing::ExitedWithCode(0), "1.0 GiB of address space");
@@ -103,7 +115,7 @@ TEST(HostLimitsDeathTest, AThreadWithoutMemoryEndsItsProcessInWords) {
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(69), "memory ran out: ");
 }
 
-// As in a destructor, or in a thread of a library.
+// For example in a destructor, or in a thread of a library.
 TEST(HostLimitsDeathTest, MemoryThatRunsOutWhereNothingCatchesEndsTheProcessByName) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto run = [] {

@@ -27,7 +27,7 @@ TEST(HostMemoryTest, ThisHostHasSome) {
   EXPECT_LE(memory.available, memory.total);
 }
 
-// A unit of systemd, or a container whose processes see the groups around theirs, is limited there.
+// systemd limits a unit through its group. A container may see the groups around its own.
 TEST(HostMemoryTest, TheTightestGroupAroundTheProcessCounts) {
   namespace fs = std::filesystem;
   const fs::path root =

@@ -14,8 +14,7 @@
 namespace dtf {
 namespace {
 
-// The flags that the kernel keeps of the mapping at `memory`: "rd wr ... hg"; empty when it doesn't
-// say.
+// Returns the kernel's flags of the mapping at `memory`: "rd wr ... hg"; empty if it has none.
 std::string mappingFlags(const void* memory) {
   std::ifstream maps("/proc/self/smaps");
   const auto at = reinterpret_cast<uintptr_t>(memory);

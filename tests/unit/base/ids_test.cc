@@ -11,6 +11,36 @@ TEST(TaskId, NamesAndDeviceStringsAreTensorFlows) {
   EXPECT_EQ(kChief.name(), "worker/0");
 }
 
+TEST(ShardHosts, ThePsComeFirstThenTheWorkers) {
+  const ShardHosts hosts{2, 3};
+  EXPECT_EQ(hosts.size(), 5u);
+  EXPECT_EQ(hosts.of(1), (TaskId{JobKind::kPs, 1}));
+  EXPECT_EQ(hosts.of(2), (TaskId{JobKind::kWorker, 0}));
+  EXPECT_EQ(hosts.noun(), "ps and workers");
+  for (uint32_t shard = 0; shard < hosts.size(); ++shard)
+    EXPECT_EQ(hosts.shardOf(hosts.of(shard)), shard);
+  EXPECT_EQ(hosts.shardOf({JobKind::kPs, 2}), std::nullopt);
+  EXPECT_EQ(hosts.shardOf({JobKind::kWorker, 3}), std::nullopt);
+}
+
+TEST(ShardHosts, TheLeaderHostsShardZero) {
+  const ShardHosts hosts{0, 3, 2};
+  EXPECT_EQ(hosts.of(0).name(), "worker/2");
+  EXPECT_EQ(hosts.of(1).name(), "worker/1");
+  EXPECT_EQ(hosts.of(2).name(), "worker/0");
+  for (uint32_t shard = 0; shard < hosts.size(); ++shard)
+    EXPECT_EQ(hosts.shardOf(hosts.of(shard)), shard);
+}
+
+TEST(ShardHosts, OfOneKindHaveItsNumbers) {
+  EXPECT_EQ(ShardHosts{}.of(7).name(), "ps/7");
+  EXPECT_EQ((ShardHosts{2, 0}.of(1).name()), "ps/1");
+  EXPECT_EQ((ShardHosts{2, 0}.noun()), "ps");
+  EXPECT_EQ((ShardHosts{0, 2}.of(1).name()), "worker/1");
+  EXPECT_EQ((ShardHosts{0, 2}.noun()), "workers");
+  EXPECT_EQ((ShardHosts{2, 0}.shardOf({JobKind::kWorker, 0})), std::nullopt);
+}
+
 TEST(JobKind, ParsesItsOwnNamesOnly) {
   EXPECT_EQ(parseJobName("ps"), JobKind::kPs);
   EXPECT_EQ(parseJobName("worker"), JobKind::kWorker);
@@ -40,7 +70,7 @@ TEST(Incarnation, WhereNobodyCountsTheTimeOfDayTellsWhoStartedFirst) {
   EXPECT_TRUE(first.isBefore(second));
   EXPECT_FALSE(second.isBefore(first));
   EXPECT_FALSE(first.isCountedBefore(second)) << "clocks may be set back; counts are not";
-  // One of them counted, or both alike.
+  // A count and a clock, or two equal counts, compare by the clock.
   EXPECT_TRUE(first.isBefore(Incarnation::of(3, 101, 0)));
   EXPECT_TRUE(Incarnation::of(3, 100, 0).isBefore(second));
   EXPECT_TRUE(Incarnation::of(3, 100, 0).isBefore(Incarnation::of(3, 101, 0)));

@@ -57,7 +57,7 @@ TEST(Isa, AnUnknownLimitIsAnErrorThatNamesTheKnownOnes) {
   }
 }
 
-// In a process of its own, likewise.
+// In a process of its own, as above.
 TEST(IsaDeathTest, MatrixTilesAreBeyondWhateverIsNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto exitWithTiles = [] {

@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// The message of the error; "accepted" where there is none.
+// Returns the error's message; "accepted" if there is none.
 template <class Action>
 std::string errorOf(Action action) {
   try {
@@ -79,7 +79,7 @@ TEST(Json, ACopyIsDeepAndAMoveLeavesNull) {
   copy["a"].push_back(2);
   EXPECT_EQ(json.dump(), R"({"a":[1]})");
   const Json moved = std::move(json);
-  EXPECT_TRUE(json.isNull());  // NOLINT: that is what is tested
+  EXPECT_TRUE(json.isNull());  // NOLINT: the test reads a moved-from value
   EXPECT_EQ(moved.dump(), R"({"a":[1]})");
   copy = copy["a"];  // a part of itself
   EXPECT_EQ(copy.dump(), "[1,2]");

@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::StartsWith;
 
-// The message of the error; "accepted" where there is none.
+// Returns the error's message; "accepted" if there is none.
 std::string refusal(const std::string& text, int depth_max = 4, JsonVisitor* visitor = nullptr) {
   try {
     Json::parse(text, depth_max, visitor);
@@ -43,7 +43,7 @@ TEST(JsonText, IsLaidOutAsNlohmannsSerializerDoes) {
     EXPECT_EQ(Json::parse(text).dump(indent), nlohmann::ordered_json::parse(text).dump(indent));
 }
 
-// Files and tests depend on their digits.
+// Files and tests depend on the digits.
 TEST(JsonText, NumbersHaveTheDigitsOfNlohmannsAndComeBackToTheBit) {
   Random random(7);
   std::vector<double> numbers = {
@@ -119,7 +119,7 @@ TEST(JsonText, ParseOrNullKeepsTheBounds) {
   EXPECT_TRUE(Json::parseOrNull(R"({"a": 1, "a": 1})").isNull());
 }
 
-// Drops the lists, and notes all that it sees.
+// Drops the lists, and records everything that it visits.
 class Lists final : public JsonVisitor {
  public:
   void onObject(int depth) override { seen += "object " + std::to_string(depth) + ", "; }
@@ -148,7 +148,7 @@ TEST(JsonText, AVisitorSeesAllAndDropsWhatItDoesNotKeep) {
   EXPECT_TRUE(Json::parse("[1]", 8, &lists).isNull());
 }
 
-// Though it was dropped with its value, a key is a duplicate.
+// A dropped value's key still makes a second one a duplicate.
 TEST(JsonText, ADroppedKeyIsNotForgotten) {
   Lists lists;
   EXPECT_EQ(refusal(R"({"a": [], "a": []})", 8, &lists), "the key 'a' appears twice");

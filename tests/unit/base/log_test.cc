@@ -20,6 +20,24 @@ TEST(Log, LineCarriesTaskLevelAndText) {
   EXPECT_TRUE(std::regex_search(text, time)) << "date and zone: " << text;
 }
 
+TEST(Log, AToolSaysItAsAMessage) {
+  ::testing::internal::CaptureStderr();
+  initForTool("dtf-launch");
+  info("event=images folder=\"a\" classes={}", 3);
+  warning("event=files_left_out files=1 reason=\"two\nlines\"");
+  warning("event=slow");
+  init("", Level::kInfo);
+  info("event=back");
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(
+      text.starts_with("dtf-launch: images: folder=\"a\" classes=3\n"
+                       "dtf-launch: warning: files left out: files=1 reason=\"two\n"
+                       "  lines\"\n"
+                       "dtf-launch: warning: slow\n"))
+      << text;
+  EXPECT_TRUE(text.ends_with(" info event=back\n")) << text;
+}
+
 TEST(Log, ParsesLevels) {
   Level level = Level::kInfo;
   EXPECT_TRUE(parseLevel("debug", level));

@@ -93,7 +93,7 @@ TEST_F(NotifyPipeTest, LinesOfSeveralThreadsDoNotMix) {
     ASSERT_EQ(text.substr(at, 2 * PIPE_BUF), line(text[at], 2 * PIPE_BUF)) << at;
 }
 
-// A reader that comes back must not take the piece and the next line for one.
+// A reader that comes back must not join the cut piece and the next line.
 TEST_F(NotifyPipeTest, ALineCutByTheDeadlineDoesNotSpoilTheNext) {
   NotifyPipe pipe(write_.get(), milliseconds(1));
   EXPECT_FALSE(pipe.write(line('a', 300'000))) << "nobody reads";

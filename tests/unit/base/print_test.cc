@@ -13,7 +13,7 @@
 namespace dtf {
 namespace {
 
-// As the shell's `> FILE`, for as long as it lives.
+// Redirects stdout during its lifetime, as the shell's `> FILE` does.
 class Redirected {
  public:
   explicit Redirected(const char* file) : before_(::dup(STDOUT_FILENO)) {

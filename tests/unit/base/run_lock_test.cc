@@ -45,7 +45,7 @@ TEST_F(RunLockTest, TheRecordIsThereForAsLongAsTheHolder) {
   EXPECT_EQ(lastLaunch(folder_).attempt, 12) << "what it was is known";
 }
 
-// A job by hand has no launcher: its chief holds the folder.
+// A job that was started by hand has no launcher: its chief holds the folder.
 TEST_F(RunLockTest, WhoeverComesSecondIsToldWhichProgramRunsWhichJob) {
   const RunLock held(folder_, {"digits", 4242, {{"worker/0", 4242}}, "workerd"});
   try {
@@ -58,7 +58,7 @@ TEST_F(RunLockTest, WhoeverComesSecondIsToldWhichProgramRunsWhichJob) {
   }
 }
 
-// rm -r of a folder that a job writes to: the lock is gone with the name.
+// rm -r of a folder that a job writes to removes the lock with it.
 TEST_F(RunLockTest, ARemovedOrReplacedFolderIsNotHeldAnyMore) {
   const RunLock lock(folder_, {"job", 7, {}});
   EXPECT_TRUE(lock.held());

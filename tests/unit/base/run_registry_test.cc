@@ -35,9 +35,26 @@ TEST_F(RunRegistryTest, FindsTheRunsOfAFileNewestFirst) {
     fs::last_write_time(entry.path(), past);
   registry_.remember({"/a.yaml", base() / "one", "job"});
   const auto runs = registry_.runsOf("/a.yaml", "job");
-  ASSERT_EQ(runs.size(), 2u) << "one entry a run directory";
+  ASSERT_EQ(runs.size(), 2u) << "one entry a run directory and file";
   EXPECT_EQ(runs[0].run_dir, base() / "one");
   EXPECT_EQ(runs[1].run_dir, base() / "two");
+}
+
+TEST_F(RunRegistryTest, AFileStillFindsADirectoryThatAnotherOneHasTakenOver) {
+  const std::string first = folder_.write("first.yaml", "");
+  const std::string second = folder_.write("second.yaml", "");
+  EXPECT_FALSE(registry_.lastIn(made("run")).has_value());
+  registry_.remember({first, base() / "run", "job"});
+  const auto past = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const auto& entry : fs::directory_iterator(base() / "registry"))
+    fs::last_write_time(entry.path(), past);
+  registry_.remember({second, base() / "run", "job"});
+  EXPECT_EQ(registry_.runsOf(first, "job").size(), 1u);
+  EXPECT_EQ(registry_.runsOf(second, "job").size(), 1u);
+  EXPECT_EQ(registry_.lastIn(base() / "run").value().cluster_file, second);
+  fs::remove(first);
+  registry_.remember({second, base() / "run", "job"});
+  EXPECT_TRUE(registry_.runsOf(first, "job").empty()) << "nobody can ask for it";
 }
 
 TEST_F(RunRegistryTest, ForgetsRunDirectoriesThatAreGone) {

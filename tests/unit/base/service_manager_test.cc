@@ -56,7 +56,7 @@ TEST(ServiceManager, NobodyThereIsNoError) {
   EXPECT_FALSE(ServiceManager(folder.path() + "/none", {}).tell("READY=1", seconds(10)));
 }
 
-// Words that the next one replaces never wait; READY=1 does, for so long.
+// WATCHDOG=1, which the next one replaces, never waits; READY=1 waits for the given time.
 TEST(ServiceManager, OneThatDoesNotReadHoldsNobodyUpForLong) {
   const testing::TemporaryFolder folder;
   const testing::NotifySocket socket(folder.path() + "/notify");

@@ -39,7 +39,7 @@ TEST(MappedMemory, ReadsWhatIsWrittenLater) {
   EXPECT_STREQ(reinterpret_cast<const char*>(mapped.data()), "written");
 }
 
-// By a process that has ended, of a size that needs many pages.
+// From a process that has ended, of a size that needs many pages.
 TEST(MappedMemory, OutlivesItsOwner) {
   auto memory = std::make_unique<SharedMemory>(1 << 20);
   memory->data()[(1 << 20) - 1] = std::byte{7};
@@ -66,7 +66,7 @@ void expectBadData(const Fd& fd, size_t bytes, const char* message) {
   }
 }
 
-// Whoever could make it smaller could end the process that reads it.
+// A process that shrinks the memory would crash its readers.
 TEST(MappedMemory, RefusesWhatMayShrink) {
   const Fd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(fd.get(), 4096), 0);
@@ -77,7 +77,7 @@ TEST(MappedMemory, RefusesWhatMayShrink) {
   expectBadData(Fd(), 4, "of a fixed size");
 }
 
-// Holes that somebody punches later would be the reader's to fill.
+// A process that punches holes into it later would charge the reader for filling them.
 TEST(MappedMemory, RefusesWhatMayBeWritten) {
   const Fd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(fd.get(), 4096), 0);

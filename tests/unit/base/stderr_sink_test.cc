@@ -10,7 +10,7 @@
 
 #include "common/base/log.h"
 
-// stderr of this process is a pipe for the time of a test, which nobody reads until the test does.
+// stderr of this process is a pipe during a test; only the test reads it.
 
 namespace dtf {
 

@@ -27,7 +27,7 @@ StepSpan span(Kind kind, std::string name, int64_t begin, int64_t end) {
   return {.kind = kind, .name = std::move(name), .detail = {}, .begin = at(begin), .end = at(end)};
 }
 
-// Those of the timeline that show something, by their names.
+// Returns the timeline's spans of that name.
 std::vector<Json> named(const Json& timeline, const std::string& name) {
   std::vector<Json> found;
   for (const auto& event : timeline["traceEvents"])

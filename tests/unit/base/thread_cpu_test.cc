@@ -40,13 +40,13 @@ cpu_set_t only(int cpu) {
   return one;
 }
 
-// What moveFrom() leaves: all, where there is one alone.
+// The CPUs that remain after moveFrom(): all, if there is only one.
 std::set<int> without(int cpu, std::set<int> cpus) {
   if (cpus.size() > 1) cpus.erase(cpu);
   return cpus;
 }
 
-// A thread that is within from the first, and leaves, enters and spins when it is told to.
+// A thread that has entered at its start; it leaves, enters and spins on request.
 class MovedThread {
  public:
   MovedThread() { done_.wait(false); }
@@ -194,7 +194,7 @@ TEST(ThreadCpu, AThreadThatHasNotBegunIsLeftAlone) {
   EXPECT_EQ(cpusOf(0), all);
 }
 
-// As a container's runtime may.
+// For example a container's runtime forbids them.
 TEST(ThreadCpuDeathTest, WhereTheHostForbidsMovesTheThreadStays) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto inChild = [] {

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "common/base/file.h"
+#include "common/base/thread.h"
 
 namespace dtf::trace {
 
@@ -14,7 +15,7 @@ namespace {
 
 constexpr TaskId kTask{JobKind::kPs, 1};
 
-// Ends with no trace wanted: the recorder is the process's.
+// Stops tracing at its end: the process has one recorder.
 class TraceTest : public ::testing::Test {
  protected:
   ~TraceTest() override { stop(); }
@@ -30,7 +31,7 @@ class TraceTest : public ::testing::Test {
 
 }  // namespace
 
-// Of sampled steps.
+// Traces of sampled steps.
 class SamplingTest : public TraceTest {
  protected:
   ~SamplingTest() override { stopSampling(); }
@@ -117,6 +118,30 @@ TEST_F(SamplingTest, WhatAPsDoesBelongsToTheSpanThatAskedForIt) {
   EXPECT_NE(named("reply").self.span, wait.self.span);
   EXPECT_FALSE(beside(Begun{}).recorded()) << "nothing beside what was not recorded";
   for (const SampledSpan& span : given_) EXPECT_STRNE(span.name, "step") << "a ps has none";
+}
+
+TEST_F(SamplingTest, ARequestToAWorkersShardIsNoPartOfTheWorkersOwnStep) {
+  sampleAs(JobKind::kWorker, 2);
+  onStep(2);
+  const SpanContext other = SpanContext::newTrace();
+  Thread("shard-data", [&other] {
+    onRequest(4, traceparentOf(other));
+    { const Span apply("apply"); }
+    onRequest(5, "");
+    { const Span apply("not sampled"); }
+  }).join();
+  { const Span compute("compute"); }
+  endStep();
+  const SampledSpan& apply = named("apply");
+  EXPECT_EQ(apply.self.trace, other.trace);
+  EXPECT_EQ(apply.parent, other.span);
+  EXPECT_TRUE(apply.is_parent_remote);
+  EXPECT_EQ(apply.step, 4u);
+  const SampledSpan& compute = named("compute");
+  EXPECT_EQ(compute.self.trace, named("step").self.trace);
+  EXPECT_EQ(compute.step, 2u);
+  EXPECT_FALSE(compute.is_parent_remote);
+  EXPECT_EQ(given_.size(), 3u) << "nothing of the request that isn't sampled";
 }
 
 TEST_F(SamplingTest, ATraceparentThatCantBeReadIsNone) {
