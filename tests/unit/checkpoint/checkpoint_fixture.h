@@ -1,7 +1,7 @@
 #pragma once
 
-// A small job whose every value is a function of (name, element, step), written through the whole
-// protocol on a simulated disk and compared bit by bit when it is read back.
+// A small job with values that are functions of (name, element, step). It is written through the
+// whole protocol on a simulated disk, and compared bit by bit when it is read back.
 
 #include <algorithm>
 #include <bit>
@@ -25,7 +25,7 @@ using testing::testSeed;
 
 inline const std::filesystem::path kFolder = "/run/checkpoints";
 
-// Any bit pattern, NaNs with a payload too: what is stored are bits, not numbers.
+// Any bit pattern, including NaNs with a payload: a checkpoint stores bits, not numbers.
 inline float valueAt(const std::string& name, uint64_t element, uint64_t step) {
   const auto counter = static_cast<uint32_t>(element);
   const uint64_t key = checksumOf(name) + step * 0x9E3779B97F4A7C15;
@@ -52,7 +52,7 @@ struct ShardValues {
 };
 
 // Cuts every tensor into one range for each ps at random places; ranges may be empty. A slot is cut
-// as its variable is.
+// like its variable.
 inline std::vector<ShardValues> cutModel(const std::vector<VariableInfo>& variables,
                                          uint32_t ps_tasks, uint64_t step, Random& random) {
   std::vector<ShardValues> shards(ps_tasks);
@@ -96,8 +96,8 @@ inline Manifest manifestFor(const std::vector<VariableInfo>& variables, uint64_t
   return manifest;
 }
 
-// One checkpoint through the whole protocol; on an Error the attempt is abandoned, as the chief
-// does it, and the error goes on.
+// Saves one checkpoint through the whole protocol. On an Error it abandons the attempt, as the
+// chief does, and rethrows.
 inline CommitOutcome save(FileSystem& disk, CheckpointFolder& folder, uint64_t step,
                           uint32_t ps_tasks, Random& random,
                           const std::vector<VariableInfo>& model = smallModel()) {
@@ -114,7 +114,7 @@ inline CommitOutcome save(FileSystem& disk, CheckpointFolder& folder, uint64_t s
   }
 }
 
-// Reads elements [begin, begin + count) and compares the bits. True when all are right.
+// Reads elements [begin, begin + count) and returns whether all bits are right.
 inline bool partIsRight(FileSystem& disk, const Latest::Found& found, const std::string& name,
                         uint64_t begin, uint64_t count) {
   std::vector<float> values(count);

@@ -153,8 +153,8 @@ TEST_F(CheckpointFolderTest, AStepThatIsThereDamagedIsReplaced) {
   EXPECT_EQ(disk_->list(kFolder).size(), 2u);
 }
 
-// The fsync after the rename fails, the attempt is taken back and removed: its name may have
-// reached the disk all the same.
+// The fsync after the rename fails, and the attempt is renamed back and removed. Its final name may
+// have reached the disk all the same.
 TEST_F(CheckpointFolderTest, APowerCutAfterAFailedAttemptShowsNothingHalfRemoved) {
   saveAll({5});
   const size_t operations = disk_->operations().size();
@@ -210,7 +210,7 @@ TEST_F(CheckpointFolderTest, PruneKeepsTheFirstOfEverySoManyHours) {
   }
   EXPECT_EQ(folder_.steps(), (Steps{2 * hour, 4 * hour, 6 * hour, 8 * hour, 9 * hour}));
   EXPECT_EQ(removed.size(), 13u);
-  // Decided from what lies there: a new process decides the same.
+  // The decision depends only on the folder: a new process decides the same.
   CheckpointFolder later(*disk_, kFolder, Incarnation{2});
   EXPECT_EQ(later.prune(rule), Steps{});
 }
@@ -233,7 +233,7 @@ TEST_F(CheckpointFolderTest, PruneNeverRemovesTheLastWholeOneThoughOnlyItsBytesT
   EXPECT_EQ(later.steps(), (Steps{1, 2, 3}));
 }
 
-// Those that were passed over at the restore lie before the new ones for a while.
+// Checkpoints that the restore skipped still exist beside the new ones for a while.
 TEST_F(CheckpointFolderTest, ADamagedOneTakesNoPlaceAndIsNotReadAgain) {
   saveAll({10, 20, 30});
   for (const uint64_t step : {20, 30}) flipLastByte(step);
@@ -243,7 +243,7 @@ TEST_F(CheckpointFolderTest, ADamagedOneTakesNoPlaceAndIsNotReadAgain) {
   save(*disk_, later, 11, 2, random_);
   EXPECT_EQ(later.prune(rule), Steps{});
   EXPECT_EQ(later.steps(), (Steps{10, 11, 20, 30}));
-  // Restored bytes would be found whole if anybody read them.
+  // With their bytes restored, a new check would find them whole.
   for (const uint64_t step : {20, 30}) flipLastByte(step);
   save(*disk_, later, 12, 2, random_);
   EXPECT_EQ(later.prune(rule), Steps{10});

@@ -1,5 +1,5 @@
-// The promise that matters most: whatever happens and whenever, the newest checkpoint that verifies
-// is the one before or the one being written, and it is whole.
+// The most important promise: whatever happens at any time, the newest valid checkpoint is the
+// previous one or the one being written, and it is whole.
 
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ using Op = SimulatedDisk::Op;
 
 constexpr uint32_t kPsTasks = 2;
 
-// Steps 10, 20 and 30 are there; then step 40 is saved and the oldest goes. `promised` becomes 40
-// when commit() has succeeded: from then on it must survive anything.
+// Steps 10, 20 and 30 exist; then step 40 is saved and the oldest goes. `promised` becomes 40 when
+// commit() has succeeded: from then on it must survive anything.
 void saveAndPrune(SimulatedDisk& disk, CheckpointFolder& folder, uint64_t& promised) {
   Random random(40);
   save(disk, folder, 40, kPsTasks, random);
@@ -106,8 +106,8 @@ TEST(CheckpointCrash, AProcessKilledAtEveryOperationLeavesTheOldOrTheNewOne) {
   }
 }
 
-// What an error at an operation must leave: the old ones, at once and after a power cut, and a
-// folder into which the next attempt succeeds.
+// An error at an operation must leave the old checkpoints, at once and after a power cut. The next
+// attempt in the folder must succeed.
 void expectHarmless(SimulatedDisk& disk, CheckpointFolder& folder, uint64_t promised,
                     uint64_t cut_seed) {
   const Latest latest = folder.latestValid();
@@ -151,7 +151,7 @@ TEST(CheckpointErrors, AnyOperationMayFailOnceAndTheNextAttemptSucceeds) {
   }
 }
 
-// Until the operator makes room, attempt after attempt fails and nothing old goes.
+// Until the operator makes room, each attempt fails and the old checkpoints stay.
 TEST(CheckpointErrors, AFullDiskHarmsNothingHoweverOftenItIsTried) {
   const auto disk = diskWithThree();
   CheckpointFolder folder(*disk, kFolder, Incarnation{0xdef});

@@ -26,12 +26,12 @@ TEST(ManifestDifference, NamesEveryDifferenceWithBothValues) {
   const Manifest wanted =
       job({{"w", Shape{4}, {}}, {"s", Shape{}, {}}, {"new", Shape{5, 1}, {}}}, "adam beta1=0.9");
   EXPECT_EQ(manifestDifference(saved, wanted),
-            "the checkpoint lacks new [5, 1]\n"
-            "s has the slots Adam in the checkpoint, none in this job\n"
-            "w has shape [2] in the checkpoint, [4] in this job\n"
-            "this job lacks old [3] of the checkpoint\n"
-            "the optimizer is 'sgd' in the checkpoint, 'adam beta1=0.9' in this job: what it has "
-            "remembered would mean something else\n");
+            "  the checkpoint lacks new [5, 1]\n"
+            "  s has the slots Adam in the checkpoint, none in this job\n"
+            "  w has shape [2] in the checkpoint, [4] in this job\n"
+            "  this job lacks old [3] of the checkpoint\n"
+            "  the optimizer is 'sgd' in the checkpoint, 'adam beta1=0.9' in this job: the saved "
+            "slots have no meaning for another optimizer");
 }
 
 }  // namespace

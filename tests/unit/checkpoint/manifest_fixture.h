@@ -1,6 +1,6 @@
 #pragma once
 
-// A manifest to damage, and what is said of it.
+// A manifest to damage, and the reader's message about it.
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 namespace dtf::checkpoint {
 namespace {
 
-// Forged with a right checksum: the form and the sense are checked all the same.
+// Forged texts with a right checksum: form and meaning are checked all the same.
 TEST(ManifestJson, HostileTextsAreRefusedWithTheReason) {
   const std::string good = encodeManifest(goodManifest());
   const auto replaced = [&](const std::string& from, const std::string& to) {
@@ -32,8 +32,8 @@ TEST(ManifestJson, HostileTextsAreRefusedWithTheReason) {
       {replaced("\"0x1.3333333333333p-2\"", "\"inf\""), "hexadecimal floating point"},
       {replaced("shard-0-of-2.safetensors", "../../etc/passwd"), "is not called shard-0-of-2"},
       {replaced("shard-0-of-2", "shard-1-of-2"), "is not called shard-0-of-2"},
-      {replaced("\"name\": \"b\"", "\"name\": \"a b\""), "no name of a variable"},
-      {replaced("\"name\": \"b\"", "\"name\": \"w\""), "w is there twice"},
+      {replaced("\"name\": \"b\"", "\"name\": \"a b\""), "not a valid name of a variable"},
+      {replaced("\"name\": \"b\"", "\"name\": \"w\""), "w is listed twice"},
       {replaced("\"checksum\": \"0000000000000001\"", "\"checksum\": \"1\""), "16 hex digits"},
   };
   for (const Case& each : cases)

@@ -21,7 +21,7 @@ TEST(Manifest, IsReadBackExactly) {
   EXPECT_EQ(encodeManifest(decodeManifest(bytes, "m")), bytes) << "one manifest, one text";
 }
 
-// What CHECKPOINT.md promises about the end of the file.
+// CHECKPOINT.md promises this end of the file.
 TEST(Manifest, EndsWithTheChecksumOfAllBeforeIt) {
   const std::string bytes = encodeManifest(goodManifest());
   ASSERT_GT(bytes.size(), 19u);
@@ -32,7 +32,8 @@ TEST(Manifest, EndsWithTheChecksumOfAllBeforeIt) {
 
 TEST(Manifest, TheErrorSaysWhereAndWhat) {
   EXPECT_EQ(refusal([] { decodeManifest("", "/x/manifest.json"); }, ErrorCode::kBadData),
-            "/x/manifest.json: it does not end as a manifest does: it is damaged or was cut off");
+            "/x/manifest.json: it does not end with a manifest's checksum: it is damaged or "
+            "truncated");
   std::string bytes = encodeManifest(goodManifest());
   bytes[5] ^= 1;
   EXPECT_EQ(refusal([&] { decodeManifest(bytes, "m"); }, ErrorCode::kBadData),
@@ -50,24 +51,24 @@ TEST(Manifest, ThePartsMustTileEveryVariableAndFile) {
       {[](Manifest& m) { m.clocks.pop_back(); }, "1 optimizer clocks for 2 shards"},
       {[](Manifest& m) { m.clocks[0].beta1_power = 1.0 / 0.0; }, "not finite"},
       {[](Manifest& m) { m.run_seconds = -1; }, "run_seconds"},
-      {[](Manifest& m) { m.shards[1].parts[2].name = "c"; }, "'c', which is no variable"},
-      {[](Manifest& m) { m.shards[1].parts[0].begin = 7; }, "that it doesn't have"},
-      {[](Manifest& m) { m.shards[0].parts[0].begin = ~uint64_t{0}; }, "that it doesn't have"},
+      {[](Manifest& m) { m.shards[1].parts[2].name = "c"; }, "'c', which is not a variable"},
+      {[](Manifest& m) { m.shards[1].parts[0].begin = 7; }, "holds elements outside of"},
+      {[](Manifest& m) { m.shards[0].parts[0].begin = ~uint64_t{0}; }, "holds elements outside of"},
       {[](Manifest& m) { m.shards[1].parts[0].begin = 5; }, "element 5 of w is stored twice"},
       {[](Manifest& m) { m.shards[0].parts[0].begin = 1; }, "element 0 of w is stored nowhere"},
       {[](Manifest& m) { m.variables[0].shape = Shape{11}; }, "element 10 of w is stored nowhere"},
-      {[](Manifest& m) { m.shards[0].parts[1].offset += 4; }, "impossible place"},
-      {[](Manifest& m) { m.shards[0].bytes -= 4; }, "impossible place"},
+      {[](Manifest& m) { m.shards[0].parts[1].offset += 4; }, "overlaps another tensor"},
+      {[](Manifest& m) { m.shards[0].bytes -= 4; }, "overlaps another tensor"},
       {[](Manifest& m) { m.shards[0].bytes += 4; }, "bytes after its last tensor"},
       {[](Manifest& m) { m.shards[0].parts[0].offset = 0; }, "no room for a header"},
       {[](Manifest& m) {
          m.variables[0].slots = {"Adagrad", "Adagrad"};
        },
-       "is there twice"},
+       "is listed twice"},
       {[](Manifest& m) {
          m.variables.push_back({"w/Adagrad", Shape{}, {}});
        },
-       "is there twice"},
+       "is listed twice"},
       {[](Manifest& m) {
          m.variables.push_back({"x", Shape{1 << 30, 1 << 30, 2}, {}});
        },

@@ -43,7 +43,7 @@ TEST(Restore, AnyPsReadsItsPartsOfWhatAnyOthersWroteBitForBit) {
   }
 }
 
-// Beside one who has it filled in, in one reading: overlapping ranges, of any files.
+// A callback and a buffer want overlapping ranges of any files, in one reading.
 TEST(Restore, WhoTakesItAsItIsReadGetsEachElementOnce) {
   for (uint64_t round = 0; round < 50; ++round) {
     SCOPED_TRACE("seed " + std::to_string(testSeed()) + ", round " + std::to_string(round));
@@ -72,7 +72,7 @@ TEST(Restore, WhoTakesItAsItIsReadGetsEachElementOnce) {
   }
 }
 
-// Larger than the chunks in which a part is read, with takers that begin and end inside them.
+// Larger than the chunks in which a part is read, with callbacks that begin and end inside them.
 TEST(Restore, PartsOfSeveralChunksAreReadRight) {
   const uint64_t elements = (1 << 18) * 3 + 77;
   const VariableInfo variable{"big", Shape{static_cast<int64_t>(elements)}, {}};

@@ -10,7 +10,7 @@
 namespace dtf::checkpoint {
 namespace {
 
-// Why a header is refused; empty when it isn't.
+// Returns why a header is rejected; empty if it isn't.
 std::string refusal(const std::string& json, uint64_t data_bytes) {
   try {
     parseSafetensorsHeader(json, data_bytes);
@@ -74,15 +74,15 @@ TEST(Safetensors, HostileHeadersAreRefusedWithTheReason) {
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", "must have dtype, shape"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"x\":1}}", "nothing else"},
       {"{" + tensor("a", "[2]", "[0,8]", "F33") + "}", "dtype is unknown"},
-      {"{" + tensor("a", "[-2]", "[0,8]") + "}", "no size"},
-      {"{" + tensor("a", "[2.0]", "[0,8]") + "}", "no size"},
-      {"{" + tensor("a", "[\"2\"]", "[0,8]") + "}", "no size"},
+      {"{" + tensor("a", "[-2]", "[0,8]") + "}", "not a non-negative integer"},
+      {"{" + tensor("a", "[2.0]", "[0,8]") + "}", "not a non-negative integer"},
+      {"{" + tensor("a", "[\"2\"]", "[0,8]") + "}", "not a non-negative integer"},
       {"{" + tensor("a", "2", "[0,8]") + "}", "no list"},
-      {"{" + tensor("a", "[2]", "[-8,0]") + "}", "no size"},
+      {"{" + tensor("a", "[2]", "[-8,0]") + "}", "not a non-negative integer"},
       {"{" + tensor("a", "[2]", "[8,0]") + "}", "don't hold"},
       {"{" + tensor("a", "[2]", "[0,7]") + "}", "don't hold"},
       {"{" + tensor("a", "[2]", "[0,8,8]") + "}", "not two numbers"},
-      {"{" + tensor("a", "[2]", "[0,99999999999999999999]") + "}", "no size"},
+      {"{" + tensor("a", "[2]", "[0,99999999999999999999]") + "}", "not a non-negative integer"},
       {"{" + tensor("a", "[4294967296,4294967296,4]", "[0,8]") + "}", "overflows"},
       {"{" + tensor("a", "[2]", "[4,12]") + "}", "after a hole"},
       {"{" + tensor("a", "[1]", "[0,4]") + "}", "the tensors end at 4"},
@@ -90,13 +90,13 @@ TEST(Safetensors, HostileHeadersAreRefusedWithTheReason) {
       {"{" + tensor("a", "[2]", "[0,8]") + "," + tensor("b", "[1]", "[4,8]") + "}", "inside"},
       {"{" + tensor("a", "[1]", "[0,4]") + "," + tensor("b", "[1]", "[0,4]") + "}", "inside"},
       {"{\"a\":5}", "object of objects"},
-      {"{\"a\":[]}", "a list where"},
-      {"{\"a\":{\"dtype\":{}}}", "an object where"},
-      {"{" + tensor("a", "[[2]]", "[0,8]") + "}", "a list where"},
+      {"{\"a\":[]}", "a list, which"},
+      {"{\"a\":{\"dtype\":{}}}", "an object, which"},
+      {"{" + tensor("a", "[[2]]", "[0,8]") + "}", "a list, which"},
       {"{\"__metadata__\":{\"k\":1}}", "only hold texts"},
       {"{\"a\xff\":{}}", "not JSON"},
-      {"{\"a\":" + std::string(100'000, '['), "a list where"},
-      {"{\"a\":{\"b\":" + std::string(100'000, '{'), "an object where"},
+      {"{\"a\":" + std::string(100'000, '['), "a list, which"},
+      {"{\"a\":{\"b\":" + std::string(100'000, '{'), "an object, which"},
   };
   for (const Case& each : cases)
     EXPECT_NE(refusal(each.json, 8).find(each.reason), std::string::npos)
@@ -104,7 +104,7 @@ TEST(Safetensors, HostileHeadersAreRefusedWithTheReason) {
         << "\nsaid: " << refusal(each.json, 8);
 }
 
-// A shape of a million dimensions is stopped while it is read, not after.
+// A shape of a million dimensions is rejected while it is read, not after.
 TEST(Safetensors, ManyDimensionsAreRefused) {
   std::string dims = "1";
   for (int i = 1; i < 33; ++i) dims += ",1";
@@ -115,7 +115,7 @@ TEST(Safetensors, ManyDimensionsAreRefused) {
             std::string::npos);
 }
 
-// The size of the header against the size of the file, before memory is taken for it.
+// The header's size is checked against the file's before memory is allocated for it.
 TEST(Safetensors, AFileThatLiesAboutItsHeaderIsRefused) {
   testing::SimulatedDisk disk;
   disk.create("/f");

@@ -72,7 +72,8 @@ TEST(ShardFile, RefusesWhatItCannotName) {
   EXPECT_NE(refused({"a", Shape{4}, 4, 1, &value}).find("outside its shape [4]"),
             std::string::npos);
   EXPECT_NE(refused({"a", Shape{4}, 1, ~uint64_t{0}, &value}).find("outside"), std::string::npos);
-  EXPECT_NE(refused({"a", Shape{4}, 1, 1, &value}, 2).find("a@1:1 is twice"), std::string::npos);
+  EXPECT_NE(refused({"a", Shape{4}, 1, 1, &value}, 2).find("a@1:1 occurs twice"),
+            std::string::npos);
   EXPECT_TRUE(disk.files().empty()) << "refused before anything is written";
 }
 

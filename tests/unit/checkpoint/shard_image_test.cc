@@ -10,7 +10,8 @@
 namespace dtf::checkpoint {
 namespace {
 
-// Read piece by piece, of any sizes, it is what writeShard() writes of the same parts.
+// Read in pieces of any sizes, the image equals the file that writeShard() writes for the same
+// parts.
 TEST(ShardImage, ItIsTheFileThatWouldBeWritten) {
   for (uint64_t round = 0; round < 50; ++round) {
     SCOPED_TRACE("seed " + std::to_string(testSeed()) + ", round " + std::to_string(round));
@@ -36,7 +37,7 @@ TEST(ShardImage, ItIsTheFileThatWouldBeWritten) {
   }
 }
 
-// Its values are taken in more than one piece, which lie one behind the other.
+// Its values come from several consecutive pieces of memory.
 TEST(ShardImage, ALargeTensorIsReadAcrossItsChunks) {
   std::vector<float> values(kChecksumChunkBytes / sizeof(float) * 2 + 5);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);

@@ -13,7 +13,7 @@ namespace {
 
 using testing::SimulatedCrash;
 using testing::SimulatedDisk;
-using Names = std::vector<SnapshotName>;
+using Names = std::vector<CutName>;
 
 const std::filesystem::path kHome = "/dtf-1000-job-0";
 
@@ -21,9 +21,9 @@ std::unique_ptr<SimulatedDisk> emptyMemory() {
   return std::make_unique<SimulatedDisk>();
 }
 
-// The whole small model as one ps's shard.
-void writeCut(SnapshotFolder& folder, const SnapshotName& name,
-              std::optional<SnapshotName> keep = std::nullopt) {
+// Writes the whole small model as one ps's shard.
+void writeCut(SnapshotFolder& folder, const CutName& name,
+              std::optional<CutName> keep = std::nullopt) {
   Random random(1);
   const std::vector<ShardValues> values = cutModel(smallModel(), 1, name.step, random);
   Manifest manifest = manifestFor(smallModel(), name.step, {});
@@ -31,8 +31,8 @@ void writeCut(SnapshotFolder& folder, const SnapshotName& name,
   folder.write(name, keep, manifest, values[0].parts);
 }
 
-// Whether it can be read, each bit as it was written.
-bool readsRight(const SnapshotFolder& folder, const SnapshotName& name) {
+// Returns whether it can be read, each bit as it was written.
+bool readsRight(const SnapshotFolder& folder, const CutName& name) {
   const Manifest manifest = folder.manifest(name);
   for (const VariableInfo& variable : manifest.variables) {
     for (const std::string& tensor : tensorNames(variable)) {
@@ -64,28 +64,28 @@ TEST(SnapshotFolder, KeepsTheOneThatAllHaveAndTheNewest) {
   SnapshotFolder folder(*disk, {kHome}, 1);
   EXPECT_TRUE(folder.list().empty());
   writeCut(folder, {7, 10});
-  writeCut(folder, {7, 20}, SnapshotName{7, 10});
+  writeCut(folder, {7, 20}, CutName{7, 10});
   EXPECT_EQ(folder.list(), (Names{{7, 10}, {7, 20}}));
-  writeCut(folder, {7, 100}, SnapshotName{7, 20});
-  // Of a later epoch, and found again by another process, oldest first.
-  writeCut(folder, {0x2000000000000003, 30}, SnapshotName{7, 100});
+  writeCut(folder, {7, 100}, CutName{7, 20});
+  // A later epoch; another process lists both, the oldest first.
+  writeCut(folder, {0x2000000000000003, 30}, CutName{7, 100});
   const SnapshotFolder again(*disk, {kHome}, 1);
   EXPECT_EQ(again.list(), (Names{{7, 100}, {0x2000000000000003, 30}}));
-  for (const SnapshotName& name : again.list()) EXPECT_TRUE(readsRight(again, name));
+  for (const CutName& name : again.list()) EXPECT_TRUE(readsRight(again, name));
   EXPECT_TRUE(SnapshotFolder(*disk, {kHome}, 0).list().empty()) << "that is another ps's";
 }
 
-// At each operation the process dies: what is listed afterwards is whole, and what all had is
-// there.
+// The process dies at each operation: the snapshots that are listed afterwards are whole, and the
+// one that all ps had is among them.
 TEST(SnapshotFolder, AProcessThatDiesWhileItWritesHarmsNoSnapshot) {
-  constexpr SnapshotName kBefore{1, 10};
-  constexpr SnapshotName kCut{1, 20};
+  constexpr CutName kBefore{1, 10};
+  constexpr CutName kCut{1, 20};
   size_t crashes = 0;
   for (size_t i = 0;; ++i) {
     const auto disk = emptyMemory();
     SnapshotFolder folder(*disk, {kHome}, 0);
     writeCut(folder, {1, 5});
-    writeCut(folder, kBefore, SnapshotName{1, 5});
+    writeCut(folder, kBefore, CutName{1, 5});
     const size_t operations = disk->operations().size();
     disk->crashAt(operations + i);
     try {
@@ -99,8 +99,8 @@ TEST(SnapshotFolder, AProcessThatDiesWhileItWritesHarmsNoSnapshot) {
     const Names names = again.list();
     EXPECT_EQ(std::count(names.begin(), names.end(), kBefore), 1) << i;
     EXPECT_EQ(std::count(names.begin(), names.end(), kCut), 0) << i << ": it was never sealed";
-    for (const SnapshotName& name : names) EXPECT_TRUE(readsRight(again, name)) << i;
-    // What is left behind is in nobody's way.
+    for (const CutName& name : names) EXPECT_TRUE(readsRight(again, name)) << i;
+    // The remains don't block a later snapshot.
     writeCut(again, kCut, kBefore);
     EXPECT_EQ(again.list(), (Names{kBefore, kCut})) << i;
   }
@@ -125,7 +125,7 @@ TEST(SnapshotFolder, AFailedWriteLeavesTheOthersAndNoRest) {
   SnapshotFolder folder(*disk, {kHome}, 0);
   writeCut(folder, {1, 10});
   disk->failAll(SimulatedDisk::Op::kWrite, ENOSPC);
-  errorOf([&] { writeCut(folder, {1, 20}, SnapshotName{1, 10}); }, ErrorCode::kCannotWrite);
+  errorOf([&] { writeCut(folder, {1, 20}, CutName{1, 10}); }, ErrorCode::kCannotWrite);
   EXPECT_EQ(folder.list(), (Names{{1, 10}}));
   for (const auto& file : disk->files())
     EXPECT_NE(file.string().find("cut-1-10/"), std::string::npos) << file;
@@ -135,7 +135,7 @@ TEST(SnapshotFolder, DamagedShortAndForeignFilesAreNotListed) {
   const auto disk = emptyMemory();
   SnapshotFolder folder(*disk, {kHome}, 0);
   writeCut(folder, {1, 10});
-  writeCut(folder, {1, 20}, SnapshotName{1, 10});
+  writeCut(folder, {1, 20}, CutName{1, 10});
   const auto cut = kHome / "ps-0" / "cut-1-20";
   const auto shard = cut / shardFileName(0, 1);
   const std::string good = disk->contents(shard);
@@ -154,7 +154,7 @@ TEST(SnapshotFolder, DamagedShortAndForeignFilesAreNotListed) {
        {"cut-1-", "cut--3", "cut-1-40x", "cut-0-4", "cut", "other", "cut-1-9.tmp"})
     disk->makeFolder(kHome / "ps-0" / name);
   EXPECT_EQ(folder.list(), (Names{{1, 10}}));
-  writeCut(folder, {1, 40}, SnapshotName{1, 10});
+  writeCut(folder, {1, 40}, CutName{1, 10});
   EXPECT_EQ(disk->list(kHome / "ps-0").size(), 2u) << "what is of no use takes no memory";
 }
 
@@ -179,10 +179,9 @@ TEST(SnapshotFolder, AMemoryThatIsTooSmallIsNamedWithItsSizes) {
                       }};
   SnapshotFolder folder(*disk, place, 0);
   const std::string reason = errorOf([&] { writeCut(folder, {1, 10}); }, ErrorCode::kCannotWrite);
-  EXPECT_EQ(
-      reason,
-      "a snapshot takes 2.5 KiB, and /, which has 64.0 MiB, has 100 B left: make it larger (a "
-      "container: --shm-size), or choose `durability: checkpoint`");
+  EXPECT_EQ(reason,
+            "a snapshot takes 2.5 KiB, but / has only 100 B of 64.0 MiB left: make it larger (a "
+            "container: --shm-size), or choose `durability: checkpoint`");
   EXPECT_TRUE(disk->files().empty());
 }
 
@@ -226,7 +225,7 @@ TEST_F(SharedMemory, AFolderThatOthersCanWriteToIsNeitherReadNorWritten) {
   errorOf([&] { writeCut(folder, {1, 20}); }, ErrorCode::kCannotWrite);
   std::filesystem::permissions(place_.folder, std::filesystem::perms::owner_all);
   EXPECT_EQ(folder.list(), (Names{{1, 10}}));
-  // A link to a folder of ours is no folder of ours.
+  // A link to a folder of dtf's isn't one itself.
   const auto elsewhere = place_.folder.string() + "-elsewhere";
   std::filesystem::rename(place_.folder, elsewhere);
   std::filesystem::create_directory_symlink(elsewhere, place_.folder);

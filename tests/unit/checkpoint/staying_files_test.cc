@@ -1,4 +1,5 @@
-// Checkpoints whose shards stay with the ps, as their chief saves, finds, reads and removes them.
+// Checkpoints with shards that stay on the hosts of their ps: the chief saves, finds, reads and
+// removes them.
 
 #include "common/checkpoint/staying_files.h"
 
@@ -36,7 +37,7 @@ class StayingFilesTest : public ::testing::Test {
     for (const FolderEntry& entry : disk_->list(DiskPs::shardsOf(ps))) names.push_back(entry.name);
     return names;
   }
-  // Read as the chief of `ps_tasks` ps reads it.
+  // Returns whether the chief of `ps_tasks` ps reads the right values.
   bool isRight(Chief& chief) {
     const Latest latest = chief.folder.latestValid();
     if (!latest.found) return false;
@@ -65,7 +66,7 @@ class StayingFilesTest : public ::testing::Test {
     disk_->removeFile(from);
   }
 
-  // As cp -r.
+  // Copies the manifest as cp -r does.
   void copyManifest(uint64_t from, uint64_t to) {
     const std::filesystem::path copy = chief_.folder.stepFolder(to);
     disk_->makeFolder(copy);
@@ -73,7 +74,7 @@ class StayingFilesTest : public ::testing::Test {
     disk_->setContents(copy / kManifestFile,
                        disk_->contents(chief_.folder.stepFolder(from) / kManifestFile));
   }
-  // A prune of step 1 ends before its trash is removed. Returns the trash.
+  // Ends a prune of step 1 before its trash is removed. Returns the trash.
   std::filesystem::path leaveTrash() {
     for (const uint64_t step : {1, 2}) save(step);
     ps_.loseOne();
@@ -116,10 +117,11 @@ TEST_F(StayingFilesTest, WhatNoneHasIsNamedWithTheHosts) {
   move(fileAt(1, 1, 5), "/elsewhere/here/a");
   const Latest latest = chief_.folder.latestValid();
   ASSERT_EQ(latest.rejected.size(), 1u);
-  EXPECT_EQ(latest.rejected[0].problems.at(0).reason,
-            "shard-1-of-2.safetensors was written by ps/1 on node1, and none of ps/0 on node0, "
-            "ps/1 on node1 has it in shards/step-5-1f3a.2 below its run_dir: start the ps where "
-            "the file is, or copy it there");
+  EXPECT_EQ(
+      latest.rejected[0].problems.at(0).reason,
+      "shard-1-of-2.safetensors was written by the host of shard 1, on node1, and none of ps/0 "
+      "on node0, ps/1 on node1 has it in shards/step-5-1f3a.2 below its run_dir: start one "
+      "of them where the file is, or copy it there");
   EXPECT_EQ(latest.found->manifest.global_step, 4u) << "the one before is used";
 }
 
@@ -154,7 +156,7 @@ TEST_F(StayingFilesTest, WhatGoesIsRemovedEverywhere) {
   EXPECT_EQ(shardsAt(0).size(), 2u);
 }
 
-// The ps is lost at that moment: the chief's own folder stays and remembers it.
+// The ps is lost at that moment: the chief's own folder stays as a record of the removal.
 TEST_F(StayingFilesTest, WhatAPsCouldNotBeToldIsToldByTheNextChief) {
   for (const uint64_t step : {1, 2, 3}) save(step);
   ps_.loseOne();
@@ -197,7 +199,7 @@ TEST_F(StayingFilesTest, TrashOfADamagedManifestGoes) {
   EXPECT_EQ(disk_->list(kFolder).size(), 1u);
 }
 
-// The rename can't be synced, and can't be taken back.
+// The rename can't be synced, and can't be undone.
 TEST_F(StayingFilesTest, ACheckpointThatStaysVisibleKeepsItsShards) {
   save(3);
   size_t begin = disk_->operations().size();
@@ -242,8 +244,8 @@ TEST_F(StayingFilesTest, AJobThatNoLongerLetsThemStaySaysOnceThatTheyAreLeft) {
   EXPECT_EQ(shardsAt(0).size(), 2u);
 }
 
-// All hosts at once, at each operation of a save and what goes after it: the newest is the one
-// before or the new one, whole, and whoever comes next leaves nothing behind.
+// All hosts crash at once, at each operation of a save and of the removals after it. The newest
+// checkpoint is the previous or the new one, whole, and the next process leaves nothing behind.
 TEST_F(StayingFilesTest, AfterACrashAtAnyOperationAWholeOneIsFoundAndNothingIsLeft) {
   constexpr size_t kOperationsMax = 500;
   bool crashed = true;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The ps of a job each with a run directory of its own, on one simulated disk: what StayingShards
-// asks of them is done there.
+// The ps of a job, each with a run directory of its own, on one simulated disk; they carry out the
+// calls of StayingShards there.
 
 #include <algorithm>
 #include <map>
@@ -25,7 +25,7 @@ class DiskPs final : public StayingShards {
     return "/host-" + std::to_string(ps) + "/run/shards";
   }
 
-  // What the ps have captured.
+  // Sets the values that the ps have captured.
   void setValues(const std::vector<ShardValues>* values) { values_ = values; }
   // The next drop() finds a ps that is lost.
   void loseOne() { lost_ = true; }

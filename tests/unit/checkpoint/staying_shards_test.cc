@@ -19,7 +19,7 @@ namespace {
 
 const std::filesystem::path kShards = "/data/runs/job/shards";
 
-// Runs `overtaker` before the operation of that index, counting those that look, too.
+// Runs `overtaker` before the operation of that index; reads count as operations, too.
 class OvertakenDisk final : public FileSystem {
  public:
   OvertakenDisk(FileSystem& disk, size_t at, std::function<void()> overtaker)
@@ -77,8 +77,8 @@ TEST_F(StayingShardsTest, FoldersAreMadeAndSurviveAPowerCut) {
   EXPECT_EQ(findStaying(disk_, folder / shard_.file, shard_).standing, Standing::kWhole);
 }
 
-// The process that made the folders was killed at any operation; the next one goes on from what it
-// finds, and the power goes after it has said that it is done.
+// The process that made the folders is killed at any operation. The next one goes on with the
+// folders that it finds, and the power fails after it has reported success.
 TEST_F(StayingShardsTest, WhatAKilledProcessMadeSurvivesAPowerCutToo) {
   bool killed = true;
   for (size_t at = 0; killed; ++at) {
@@ -105,7 +105,7 @@ TEST_F(StayingShardsTest, WhatAKilledProcessMadeSurvivesAPowerCutToo) {
   }
 }
 
-// As where whoever is first of two ps of a host is killed, and both write to the same folder.
+// The first of two ps of a host is killed, and both write to the same folder.
 TEST_F(StayingShardsTest, AFolderThatAnotherMadeAndDidNotSyncSurvivesAPowerCut) {
   makeStaying(disk_, kShards, "step-0-1.1");
   disk_.makeFolder(kShards / "step-5-1.1");
@@ -149,7 +149,7 @@ TEST_F(StayingShardsTest, WhatCanNotBeRemovedIsAnError) {
   EXPECT_THROW(dropStaying(disk_, kShards, "step-5-1.1"), Error);
 }
 
-// Ps that share a host and a run directory: before each operation of the one, the other has removed
+// Two ps share a host and a run directory: before each operation of the one, the other has removed
 // everything.
 TEST_F(StayingShardsTest, TwoMayDropTheSameAtTheSameTime) {
   bool met = true;
@@ -195,7 +195,7 @@ TEST_F(StayingShardsTest, ManyPsOfOneRunDirectoryMayDropTheSameAtTheSameTime) {
   EXPECT_EQ(failed, 0);
 }
 
-// The folder is gone, but not durably: whoever says so removes what remembers it.
+// The folder is gone, but not durably: on success the caller would remove its record.
 TEST_F(StayingShardsTest, ARemovalThatCanNotBeSyncedIsAnError) {
   shard_ = write(makeStaying(disk_, kShards, "step-5-1.1"));
   disk_.failAll(testing::SimulatedDisk::Op::kSyncFolder, EIO);

@@ -1,5 +1,5 @@
-// Damage on the disk: every flipped bit and every truncation is found, named, and the checkpoint
-// before is used.
+// Damage on the disk: every flipped bit and every truncation is found and named, and the previous
+// checkpoint is used.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ class CheckpointDamage : public ::testing::Test {
     manifest_ = readManifest(*disk_, kFolder / "step-20");
   }
 
-  // The stored tensor that holds this byte; empty: none does.
+  // Returns the stored tensor that holds this byte; empty: none does.
   std::string tensorAt(const std::filesystem::path& file, uint64_t offset) const {
     for (const ShardFile& shard : manifest_.shards)
       for (const StoredPart& part : shard.parts)
@@ -33,7 +33,8 @@ class CheckpointDamage : public ::testing::Test {
     return {};
   }
 
-  // Step 20 must be refused with a problem in `file` (and in `tensor`), step 10 be found.
+  // Expects that step 20 is rejected with a problem in `file` (and in `tensor`), and step 10 is
+  // found.
   void expectFallBack(const std::filesystem::path& file, const std::string& tensor) {
     const Latest latest = CheckpointFolder(*disk_, kFolder, Incarnation{2}).latestValid();
     ASSERT_TRUE(latest.found);
@@ -98,7 +99,7 @@ TEST_F(CheckpointDamage, EachOf500TruncationsIsFoundAndNamed) {
                  std::to_string(testSeed()));
     disk_->setContents(file, good.substr(0, size));
     expectFallBack(file, tensorAt(file, size));
-    // Found by the sizes alone, too.
+    // The sizes alone show it, too.
     EXPECT_FALSE(verifyCheckpoint(*disk_, kFolder / "step-20", VerifyDepth::kSizes).whole());
     disk_->setContents(file, good);
     if (HasFailure()) return;
@@ -159,7 +160,7 @@ TEST_F(CheckpointDamage, AnOldManifestBesideNewShardsIsFound) {
             std::string::npos);
 }
 
-// A restoring ps reads without verifying first: what it touches is checked all the same.
+// A restoring ps reads without verifying first: the tensors that it reads are checked all the same.
 TEST_F(CheckpointDamage, ReadingADamagedTensorFailsAndReadingAnotherDoesNot) {
   const ShardFile& shard = manifest_.shards[0];
   ASSERT_GE(shard.parts.size(), 2u);

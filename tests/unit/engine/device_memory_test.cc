@@ -1,5 +1,5 @@
-// Sessions on devices that have memory of their own: what goes in, comes out, passes between
-// devices and outlives a step is the same as on CPUs.
+// Sessions on devices with memory of their own: feeds, fetches, copies between devices and values
+// that outlive a step are the same as on CPUs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ Tensor valuesOf(Shape shape, const std::vector<float>& values) {
   return tensor;
 }
 
-// Two CPUs, of which the first is where a node goes that asks for nothing, and two GPUs.
+// Two CPUs and two GPUs; a node without a device goes to the first CPU.
 class DeviceMemoryTest : public ::testing::Test {
  protected:
   DeviceMemoryTest() {
@@ -155,7 +155,8 @@ TEST_F(DeviceMemoryTest, RowsOfATableOnAGpuAreUpdated) {
   EXPECT_EQ(kept[0].as<float>()[2], 1) << "no row was meant";
 }
 
-// The two halves of a batch on a GPU and a CPU: the mean of their gradients is that of the whole.
+// One half of a batch is on a GPU, the other on a CPU: their mean gradient equals the whole
+// batch's.
 TEST_F(DeviceMemoryTest, TowersOfBothKindsGiveTheGradientOfTheWholeBatch) {
   const Output x = b_.placeholder("x", DType::kFloat32, {8, 3});
   const Output wanted = b_.placeholder("wanted", DType::kFloat32, {8, 2});

@@ -36,7 +36,7 @@ TEST(DeviceThread, TheCallersJobAndTheThreadsDontOverlap) {
   queue.post([&] {
     entered.count_down();
     while (!caller_comes) std::this_thread::yield();
-    // Long enough for a caller who doesn't wait to come in.
+    // Long enough for a caller that doesn't wait to enter.
     for (int i = 0; i < 50 && !caller_ran; ++i) std::this_thread::yield();
     inside = false;
   });

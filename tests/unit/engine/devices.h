@@ -20,7 +20,7 @@
 
 namespace dtf::engine::testing {
 
-// A kernel that does what a test says and copies its input.
+// A kernel that runs a test's function and copies its input.
 class ActingKernel final : public runtime::Kernel {
  public:
   ActingKernel(std::function<void()> act, size_t bytes) : act_(std::move(act)), bytes_(bytes) {}
@@ -34,9 +34,9 @@ class ActingKernel final : public runtime::Kernel {
   size_t bytes_;
 };
 
-// Owns: CPU devices and their kernels, in whose place a test may put something else. What is called
-// a GPU is one of the plug-in of tests/gpu, which has memory of its own and computes on the host;
-// its kernels stay as they are.
+// Owns: CPU devices and their kernels, which a test may replace. A GPU here is a device of the
+// plug-in of tests/gpu, with memory of its own, which computes on the host; its kernels can't be
+// replaced.
 class Devices {
  public:
   explicit Devices(const std::vector<graph::DeviceName>& names) {
@@ -63,7 +63,7 @@ class Devices {
   const std::vector<SessionDevice>& all() const { return all_; }
   const runtime::KernelTable& kernels() const { return kernels_; }
 
-  // What the node of this name, whose output is like its first input, does before it copies it, in
+  // Sets the function that a node calls before it copies its first input to its output. Applies to
   // programs that are compiled from now on.
   void act(const std::string& node, std::function<void()> what) { acts_[node] = std::move(what); }
 
@@ -82,7 +82,7 @@ class Devices {
   std::vector<SessionDevice> all_;
 };
 
-// A step that nobody ends early.
+// Runs a step that is never aborted.
 inline uint64_t runToEnd(StepId step, std::span<StepPart> parts, Rendezvous& rendezvous) {
   StepWatch watch;
   return runParts(step, parts, rendezvous, watch, kDurationMax);

@@ -25,8 +25,8 @@ using ::testing::UnorderedElementsAre;
 
 constexpr Incarnation kProcess{7};
 
-// One part, whose other side the test is: "in" arrives as edge 0, Relu of it leaves as edge 1, and
-// Add of both is fetched.
+// One part; the test plays the other side. "in" arrives as edge 0, Relu of it leaves as edge 1, and
+// the sum of both is fetched.
 class ExecutorTest : public ::testing::Test {
  protected:
   ExecutorTest() {
@@ -45,7 +45,7 @@ class ExecutorTest : public ::testing::Test {
   Rendezvous::Sent send(uint64_t step, std::span<const float> values) {
     return rendezvous_.send({step, kProcess, 0}, {.bytes = std::as_bytes(values)});
   }
-  // The sum of what was fetched.
+  // Returns the sum of the fetched values.
   float runStep(uint64_t step) {
     std::vector<StepPart> parts;
     parts.push_back({program_.get(), &queue_, {}});
@@ -85,7 +85,7 @@ TEST_F(ExecutorTest, WhatArrivedBeforeTheStepBeganIsUsed) {
 
 TEST_F(ExecutorTest, WhatArrivesLaterIsAwaited) {
   std::thread peer([this] {
-    // Until the step waits: a yield is no sleep, and the test would pass without.
+    // Waits for the step to wait: a yield alone would let the test pass without that.
     while (rendezvous_.load().waiting == 0) std::this_thread::yield();
     send(1, values_);
   });
@@ -165,7 +165,7 @@ TEST_F(ExecutorTest, AnAbortEndsAStepThatComputes) {
   EXPECT_EQ(std::get<Error>(end).message(), "enough");
 }
 
-// Edge 0 comes from another process, edge 1 goes to ps/0; the test is both.
+// Edge 0 comes from another process, edge 1 goes to ps/0; the test plays both.
 class RemoteStepTest : public ExecutorTest, public Departures {
  protected:
   void send(uint64_t step, TaskId to, std::vector<PartProgram::Send> tensors, Done done) override {
@@ -262,7 +262,7 @@ TEST_F(RemoteStepTest, AnAbortEndsAStepThatWaitsForAnArrivalOrForItsOwnMessage) 
   abort_(Error(ErrorCode::kBadData, "fantasia!"));
   EXPECT_EQ(textOf(awaitEnd()), "fantasia!");
   rendezvous_.end(1);
-  done(std::nullopt);  // too late, to no effect
+  done(std::nullopt);  // too late, no effect
   abort_(Error(ErrorCode::kBadData, "again"));
 }
 

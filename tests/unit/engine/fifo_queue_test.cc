@@ -21,14 +21,14 @@ constexpr uint64_t kBytesOfOne = FifoQueue::kComponentBytes + sizeof(int32_t);
 
 class FifoQueueTest : public ::testing::Test {
  protected:
-  // What one asked for has come to, in the order in which all were answered.
+  // The outcome of one call, in the order of the replies.
   struct Answer {
     int who = 0;
     std::vector<int32_t> elements;
     std::optional<Error> error;
   };
 
-  void TearDown() override { queue_.reset(); }  // who still waits waits no more
+  void TearDown() override { queue_.reset(); }  // cancels the calls that still wait
 
   FifoQueue::Elements elements(const std::vector<int32_t>& values) {
     FifoQueue::Elements made;
@@ -55,13 +55,13 @@ class FifoQueueTest : public ::testing::Test {
   }
   FifoQueue::Wait take(int who, size_t count = 1) { return queue_.dequeue(count, answered(who)); }
 
-  // What was answered since the last call.
+  // Returns the callers that got a reply since the last call.
   std::vector<int> who() {
     std::vector<int> all;
     for (const Answer& answer : std::exchange(answers_, {})) all.push_back(answer.who);
     return all;
   }
-  // By somebody who need not wait; others may be answered, too.
+  // Takes elements for a caller that needn't wait; others may get replies, too.
   std::vector<int32_t> taken(int by, size_t count = 1) {
     EXPECT_EQ(take(by, count), 0u);
     for (const Answer& answer : std::exchange(answers_, {}))
@@ -104,7 +104,7 @@ TEST_F(FifoQueueTest, WhoWaitsIsServedInHisOrder) {
   EXPECT_EQ(queue_.size(), 3u);
 }
 
-// Nobody overtakes him, however little the others want.
+// The calls behind it wait, however few elements they want.
 TEST_F(FifoQueueTest, TheFirstHoldsUpThoseAfterHim) {
   take(1, 3);
   take(2, 1);
@@ -134,7 +134,7 @@ TEST_F(FifoQueueTest, WhoGivesUpTakesNothingAndLetsTheNextGoOn) {
   queue_.cancel(first);
   EXPECT_THAT(who(), ElementsAre(2));
   EXPECT_EQ(queue_.size(), 0u);
-  queue_.cancel(first);  // to no effect
+  queue_.cancel(first);  // no effect
   put(4, {1, 2, 3, 4});
   put(5, {5});
   const FifoQueue::Wait late = put(6, {6});
@@ -257,7 +257,7 @@ TEST_F(FifoQueueTest, ThoseWhoWaitForRoomAreBoundedByThemselves) {
   EXPECT_EQ(answers_.size(), FifoQueue::kWaitsMax - 1);
 }
 
-// A client may say any shape; no budget has room for such an element.
+// A client may send any shape; no budget has room for such an element.
 TEST_F(FifoQueueTest, AnElementBeyondAllBoundsIsRefused) {
   for (const int64_t wide : {int64_t{1} << 60, int64_t{1} << 61}) {
     const graph::TensorSpec component{DType::kInt64, {wide}};
@@ -272,7 +272,7 @@ TEST_F(FifoQueueTest, EachComponentOfAnElementIsCounted) {
   EXPECT_EQ(budget_->taken(), 2 * FifoQueue::kComponentBytes + 1 + 8);
 }
 
-// Each who is called back may come again at once.
+// A callback may call the queue again at once.
 TEST_F(FifoQueueTest, IsCalledFromWithinItsCallbacks) {
   int left = 10;
   std::function<void()> again = [&] {

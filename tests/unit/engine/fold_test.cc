@@ -89,7 +89,7 @@ TEST_F(FoldTest, WhatIsLargeIsComputedEachTime) {
   EXPECT_THAT(opsOf(fold({large})), ElementsAre("Const", "Const", "Concat", "Relu"));
 }
 
-// They take as long as they take: a client that folds has no deadline, and nobody could abort it.
+// They may take any time: folding on the client has no deadline, and can't be aborted.
 TEST_F(FoldTest, BranchesAndLoopsAreForTheStepHoweverConstant) {
   const auto doubled = graph::testing::functionOf(
       1, {2},

@@ -22,7 +22,7 @@ using ::testing::Not;
 
 constexpr Duration kNoTime = std::chrono::milliseconds(1);
 
-// Programs of one device; what acts on the queue "jobs", of float scalars.
+// Programs of one device, which act on the queue "jobs" of float scalars.
 class LocalStepTest : public ::testing::Test {
  protected:
   struct Graph {
@@ -68,7 +68,7 @@ class LocalStepTest : public ::testing::Test {
                               .carried);
   }
 
-  // What is fetched, if anything is.
+  // Returns the fetched value, if there is one.
   float run(PartProgram& program, Duration at_most = kDurationMax, bool has_fetch = true) {
     std::vector<StepPart> parts;
     parts.push_back({&program, &device_, {}});
@@ -77,7 +77,7 @@ class LocalStepTest : public ::testing::Test {
     return has_fetch ? *reinterpret_cast<const float*>(program.fetch(0, parts[0].inputs).data())
                      : 0;
   }
-  // Of a step whose time is over when all of its acts have begun.
+  // Returns the error of a step that times out when all of its actions have begun.
   std::string whyLate(PartProgram& program) {
     std::vector<StepPart> parts;
     parts.push_back({&program, &device_, {}});
@@ -86,7 +86,7 @@ class LocalStepTest : public ::testing::Test {
     const AbortStep abort =
         startParts({++step_, Incarnation{7}}, parts, {.rendezvous = &rendezvous_},
                    [&end](StepEnd how) { end.set_value(std::move(how)); });
-    for (size_t i = 0; i < program.pieces().size(); ++i) {  // each may follow the one before
+    for (size_t i = 0; i < program.pieces().size(); ++i) {  // each may follow the previous one
       std::promise<void> has_run;
       device_.post([&has_run] { has_run.set_value(); });
       has_run.get_future().get();
@@ -154,7 +154,7 @@ TEST_F(LocalStepTest, WhoWasEndedTakesNothing) {
   EXPECT_EQ(run(*taker), 0) << "the program goes on with its next step";
 }
 
-// Whenever it comes: the step may not have begun to wait.
+// The abort may come before the step has begun to wait.
 TEST_F(LocalStepTest, AnAbortEndsAStepThatWaits) {
   const auto taker = taking();
   auto told = std::async(std::launch::async, [&] { return errorText([&] { run(*taker); }); });
@@ -172,7 +172,7 @@ TEST_F(LocalStepTest, AClosedQueueEndsAStepThatWaits) {
   EXPECT_EQ(told.get(), "the queue 'jobs' is closed and has 0 of 1 elements");
 }
 
-// What computes behind both would be one piece if they didn't wait.
+// The nodes behind both queues would be one piece if they didn't wait.
 TEST_F(LocalStepTest, WhatFollowsOneQueueDoesNotWaitForAnother) {
   Graph made;
   const auto queue = [&](const char* name) {
@@ -207,7 +207,7 @@ TEST_F(LocalStepTest, WhatFollowsOneQueueDoesNotWaitForAnother) {
   rendezvous_.end(100);
 }
 
-// In the calling thread: it waits for nothing.
+// In the calling thread, as the step waits for nothing.
 TEST_F(LocalStepTest, AStepThatComputesIsEndedBetweenItsKernels) {
   std::promise<void> begun;
   devices_.act("begins", [&begun] { begun.set_value(); });

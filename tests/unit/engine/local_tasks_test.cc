@@ -1,4 +1,4 @@
-// The rest of what they do, tests/conformance/session_test.cc has.
+// tests/conformance/session_test.cc tests all other behaviour of local tasks.
 
 #include "common/engine/local_tasks.h"
 
@@ -30,7 +30,7 @@ TEST(LocalTasks, DevicesAreInTheOrderInWhichTheyWereGivenAndRunWhatHasAKernel) {
   }));
 }
 
-// Two tasks, of which each has an edge of its own to the other and between its devices.
+// Two tasks; each has an edge to the other one, and an edge between its own devices.
 TEST(LocalTasks, EdgesOfAPlanHaveTheSameNumbersAtBothEnds) {
   testing::Devices devices({graph::fullDevice({JobKind::kWorker, 0}),
                             graph::fullDevice({JobKind::kWorker, 0}, "CPU", 1),

@@ -15,8 +15,8 @@ namespace {
 
 using graph::Output;
 
-// Each function by itself is within its bound; refused before they are merged, encoded and
-// compiled.
+// Each function is within the bound by itself. The plan is rejected before they are merged, encoded
+// and compiled.
 TEST(Plan, TheFunctionsOfAStepHaveABoundOfNodesTogether) {
   const auto large =
       graph::testing::functionOf(1, {1}, [](graph::Builder& b, std::span<const Output> p) {
@@ -44,7 +44,7 @@ TEST(Plan, TheFunctionsOfAStepHaveABoundOfNodesTogether) {
   EXPECT_FLOAT_EQ(run(other), std::tanh(1.0f));
 }
 
-// A training step: what it updates is its target, and its parameters are pulled and pushed.
+// A training step: its target updates the parameters, which are pulled and pushed.
 TEST(Plan, ParametersOnPsArePulledAndPushed) {
   graph::Graph graph(graph::standardOps());
   graph::Builder b(graph);

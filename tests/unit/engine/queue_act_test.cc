@@ -16,7 +16,7 @@ using graph::NodeId;
 using graph::Output;
 using ::testing::ElementsAre;
 
-// Of pairs: two floats and a number.
+// A queue of pairs: two floats and a number.
 class QueueActTest : public ::testing::Test {
  protected:
   QueueAct act(const char* op, std::vector<Output> inputs = {}, graph::Attributes attributes = {}) {
@@ -26,7 +26,7 @@ class QueueActTest : public ::testing::Test {
   FifoQueue::Done keep() {
     return [this](FifoQueue::Outcome outcome) { outcome_ = std::move(outcome); };
   }
-  // Of an act that need not wait.
+  // Returns the result of an action that needn't wait.
   QueueAct::Result result(const QueueAct& act,
                           std::span<const std::span<const std::byte>> inputs = {}) {
     EXPECT_EQ(act.start(queue_, inputs, keep()), 0u);
@@ -55,7 +55,7 @@ TEST_F(QueueActTest, RowsOfABatchAreElementsAndElementsRows) {
   const QueueAct put_all =
       act("QueueEnqueueMany", {b_.constant({3, 2}, 0), b_.constant({3}, 0, DType::kInt32)});
   EXPECT_TRUE(result(put_all, bytes(3)).outputs.empty());
-  floats_.fill(0);  // it has copied them
+  floats_.fill(0);  // the queue has copied them
   const QueueAct::Result first = result(act("QueueDequeue"));
   ASSERT_EQ(first.outputs.size(), 2u);
   EXPECT_THAT(first.outputs[0].as<float>(), ElementsAre(1, 2));

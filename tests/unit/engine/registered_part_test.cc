@@ -61,8 +61,8 @@ TEST(RegisteredPart, FeedsFoldedValuesAndVariablesReachTheirDevices) {
   }
 }
 
-// There is room for one value: what has been read is let go before it is assigned, unless the
-// step's end needs it.
+// There is room for one value: the step releases the old value before the assignment, unless its
+// end needs that value.
 TEST(RegisteredPart, AVariableThatNobodyReadsAnyMoreIsAssignedInPlace) {
   testing::Devices devices(testing::cpusOfWorker0(1));
   const DeviceThreads threads(devices.all());
@@ -98,8 +98,8 @@ TEST(RegisteredPart, AVariableThatNobodyReadsAnyMoreIsAssignedInPlace) {
   }
 }
 
-// A task registers the parts of all its sessions in one thread: what one of them computes must not
-// stop it.
+// A task registers the parts of all its sessions in one thread: a step of one session must not
+// block it.
 TEST(RegisteredPart, IsMadeWhileItsDeviceIsBusy) {
   testing::Devices devices(testing::cpusOfWorker0(1));
   const DeviceThreads threads(devices.all());
@@ -138,7 +138,7 @@ TEST(RegisteredPart, IsMadeWhileItsDeviceIsBusy) {
   }
 }
 
-// No graph of ours has such an edge, a client's may.
+// Only a client may send a graph with such an edge; dtf makes none.
 TEST(RegisteredPart, ASourceMayWaitForWhatCantDelayIt) {
   testing::Devices devices(testing::cpusOfWorker0(1));
   const DeviceThreads threads(devices.all());

@@ -23,7 +23,7 @@ RendezvousKey key(uint64_t step, uint32_t edge = 0, Incarnation source = kAlive)
   return {step, source, edge};
 }
 
-// What receives were called back with: "1 2" for bytes, the message for an error.
+// The arrivals that receives were called back with: "1 2" for bytes, the message for an error.
 class Inbox {
  public:
   Rendezvous::Callback callback() {
@@ -44,7 +44,7 @@ class Inbox {
 
 class RendezvousTest : public ::testing::Test {
  protected:
-  // A parcel with memory of its own, whose end is seen.
+  // A parcel with memory of its own; isFreed() shows when it is released.
   Parcel owned() {
     auto memory = std::make_shared<std::vector<std::byte>>(kBytes.begin(), kBytes.end());
     memory_ = memory;
@@ -192,7 +192,7 @@ TEST_F(RendezvousTest, WhyAStepIsOverIsKnownUntilOthersNeedTheRoom) {
   EXPECT_THAT(inbox_.all, ElementsAre(std::string(100, 'x'))) << "whoever waits is told all of it";
 }
 
-// Whoever comes second of a pair calls the receiver back; each of them once, on whichever thread.
+// The second call of each pair runs the receiver's callback, once, on its own thread.
 TEST(RendezvousThreads, EveryPairMeetsOnce) {
   constexpr uint32_t kEdges = 500;
   Rendezvous rendezvous;

@@ -62,8 +62,8 @@ TEST_F(SegmentsTest, WhatASendNeedsRunsFirst) {
   EXPECT_THAT(segments[1].after, ElementsAre(0));
 }
 
-// y goes away, comes back as z, and goes away again as w: who awaited both arrivals at once would
-// wait for himself on the other device.
+// y is sent, returns as z, and w needs both. A segment that awaited both arrivals at once would
+// wait for itself on the other device.
 TEST_F(SegmentsTest, NothingAwaitsMoreThanItNeeds) {
   const Output y = b_.relu(receive("y"));
   send(y, "to z");
@@ -103,7 +103,8 @@ TEST_F(SegmentsTest, WaitingIsANeedToo) {
   EXPECT_THAT(names(segments[0].receives), ElementsAre("done elsewhere"));
 }
 
-// What comes before an act on a variable, the act, and what comes after several of them.
+// The nodes before an action on a variable, the action, and the nodes after several of them are
+// segments of their own.
 TEST_F(SegmentsTest, ActsOnVariablesAreCutOut) {
   const Output v = b_.variable("v", {2}), w = b_.variable("w", {2});
   const Output y = b_.relu(x_);
@@ -128,8 +129,8 @@ TEST_F(SegmentsTest, ActsOnVariablesAreCutOut) {
   EXPECT_THAT(segments[4].after, ElementsAre(3));
 }
 
-// What follows one queue doesn't wait for another; acts that never wait are ordered as those on
-// variables.
+// Nodes behind one queue don't wait for another queue. Actions that never wait are ordered like
+// actions on variables.
 TEST_F(SegmentsTest, ActsOnQueuesAreWaitedForByWhatFollowsThemAlone) {
   const Output jobs{b_.node("FIFOQueue", {},
                             {{"component_types", std::string("float32")},
@@ -159,8 +160,8 @@ TEST_F(SegmentsTest, ActsOnQueuesAreWaitedForByWhatFollowsThemAlone) {
   for (const Segment& segment : segments) EXPECT_THAT(segment.receives, IsEmpty());
 }
 
-// Of random graphs in which some tensors arrive, some leave and some are assigned: every node is in
-// one segment, runs after what it reads, and awaits exactly the receives among its ancestors.
+// In random graphs some tensors arrive, some are sent and some are assigned. Every node is in one
+// segment, runs after its inputs, and awaits exactly the receives among its ancestors.
 TEST(Segments, OfRandomGraphsAwaitExactlyWhatTheirNodesNeed) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -200,7 +201,7 @@ TEST(Segments, OfRandomGraphsAwaitExactlyWhatTheirNodesNeed) {
     std::vector<std::set<NodeId>> awaited(segments.size());
     for (size_t i = 0; i < segments.size(); ++i) {
       awaited[i].insert(segments[i].receives.begin(), segments[i].receives.end());
-      std::set<NodeId> ran;  // by those that have ended
+      std::set<NodeId> ran;  // in the segments that have ended
       for (const size_t before : segments[i].after) {
         ASSERT_LT(before, i);
         awaited[i].insert(awaited[before].begin(), awaited[before].end());
@@ -227,7 +228,7 @@ TEST(Segments, OfRandomGraphsAwaitExactlyWhatTheirNodesNeed) {
   }
 }
 
-// What is passed on without computing leaves first, but not before what it is told to wait for.
+// A tensor that is passed on without computing is sent first, but not before its control inputs.
 TEST(Segments, ASendWaitsForItsControlInputs) {
   graph::Graph part(graph::standardOps());
   graph::Builder b(part);
@@ -242,7 +243,7 @@ TEST(Segments, ASendWaitsForItsControlInputs) {
   EXPECT_THAT(segments[0].sends, ElementsAre(sent));
 }
 
-// Each node of a chain takes one more tensor from elsewhere: n receives are n sets, of n / 2 on
+// Each node of a chain takes one more tensor from elsewhere: n receives make n sets, of n / 2 on
 // average.
 TEST(Segments, SetsThatWouldTakeAllMemoryAreRefused) {
   const auto chainOf = [](int receives) {

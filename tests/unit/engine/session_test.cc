@@ -39,11 +39,11 @@ Tensor filled(Shape shape, float value) {
 
 class SessionTest : public ::testing::Test {
  protected:
-  // One value of one fetch.
+  // Returns one value of one fetch.
   float run1(Session& session, std::vector<Feed> feeds, const std::string& fetch) {
     return session.run(feeds, std::vector{fetch}).at(0).as<float>()[0];
   }
-  // How many kernels one step takes.
+  // Returns the number of kernels that one step runs.
   uint64_t kernelsOf(Session& session, std::vector<Feed> feeds, std::vector<std::string> fetches,
                      std::vector<std::string> targets = {}) {
     const uint64_t before = session.counts().kernels;
@@ -93,7 +93,7 @@ TEST_F(ChainTest, TheSameSignatureIsCompiledOnce) {
   EXPECT_EQ(session_.counts().plans, 1u);
   EXPECT_EQ(session_.counts().steps, 5u);
   EXPECT_EQ(session_.counts().kernels, 5u);
-  // In another order they are the same feeds.
+  // Feeds in another order are the same feeds.
   for (const auto& feeds : {std::vector<Feed>{{"x", &two_}, {"Tanh", &two_}},
                             std::vector<Feed>{{"Tanh", &two_}, {"x", &two_}}}) {
     session_.run(feeds, std::vector<std::string>{"Sigmoid", "Scale"});
@@ -195,7 +195,7 @@ TEST_F(SessionTest, PlacementMistakesNameTheLine) {
   EXPECT_EQ(run1(soft, {{"x", &two_}}, "x"), 2);
 }
 
-// A product of two tensors of three tasks, each of the three anywhere.
+// A product of two tensors on three tasks, each of the three nodes on any task.
 TEST_F(SessionTest, EachPlacementGivesTheSameProduct) {
   const Shape shape{1 << 14};
   const std::vector<graph::DeviceName> names = {graph::fullDevice({JobKind::kWorker, 0}),
@@ -237,7 +237,7 @@ TEST_F(SessionTest, RandomGraphsComputeTheSameOnFourDevicesAsOnOne) {
     Random random(seed), same(seed);
     const std::vector<std::string> places = {"", "/cpu:1", "/task:1", "/job:ps/task:0"};
     const auto cut = graph::testing::makeRandomGraph(random, 40, places);
-    // The same draws, of one place.
+    // The same draws, all in one place.
     const auto whole = graph::testing::makeRandomGraph(same, 40, std::vector(4, std::string()));
     Session here(whole.graph, devices_.all()), spread(cut.graph, four.all());
     std::vector<Tensor> values;
@@ -289,7 +289,7 @@ TEST_F(SessionTest, AControlEdgeBetweenDevicesIsObeyed) {
   }
 }
 
-// cpu:0 and cpu:1 both compute, neither before the other has begun.
+// cpu:0 and cpu:1 both compute; neither ends before the other has begun.
 TEST_F(SessionTest, DevicesComputeSideBySide) {
   const Output x = b_.placeholder("x", DType::kFloat32, {1});
   b_.node("Tanh", {x}, {}, "here");
@@ -305,8 +305,8 @@ TEST_F(SessionTest, DevicesComputeSideBySide) {
   EXPECT_EQ(kernelsOf(session, {{"x", &two_}}, {"here", "there"}), 2u);
 }
 
-// "fails" on cpu:0 fails while "busy" on cpu:1 is at work; what waits for the one, or would follow
-// the other, never runs.
+// "fails" on cpu:0 fails while "busy" on cpu:1 runs. The nodes that wait for "fails", or follow
+// "busy", never run.
 class FailingStepTest : public SessionTest {
  protected:
   FailingStepTest() {
@@ -321,7 +321,7 @@ class FailingStepTest : public SessionTest {
     });
     devices_.act("follows", [this] { ++followed_; });
   }
-  // A latch counts down once, in the first of several steps.
+  // Counts a latch down once, in the first of several steps.
   static void once(std::latch& latch) {
     if (!latch.try_wait()) latch.count_down();
   }
@@ -364,14 +364,14 @@ TEST_F(FailingStepTest, WhatIsNoErrorOfOursEndsTheStepToo) {
   expectNothingLeft(*session_);
 }
 
-// The gradient of w of a layer, on inputs and wanted outputs of this many rows.
+// The gradient of a layer's w, for inputs and wanted outputs of this many rows.
 Output gradientOf(graph::Builder& b, Output w, Output x, Output wanted) {
   const Output loss = b.mean(b.squaredDifference(b.tanh(b.matMul(x, w)), wanted));
   return graph::addGradients(b.graph(), loss, std::array{w})[0];
 }
 
-// Two towers with half of the batch each, cut out of what is fed on cpu:0, or fed each; their
-// gradients' mean, on cpu:0, is that of one tower with the whole batch.
+// Two towers have half of the batch each, as slices of a feed on cpu:0 or as feeds of their own.
+// The mean of their gradients, on cpu:0, equals one tower's gradient of the whole batch.
 TEST_F(SessionTest, TowersGiveTheGradientOfTheWholeBatch) {
   const Shape whole{8, 3}, half{4, 3};
   const Output x = b_.placeholder("x", DType::kFloat32, whole);

@@ -44,7 +44,7 @@ TEST(StepWatch, AllThatRunAreAbortedAndNoOthers) {
     EXPECT_EQ(step->cause.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
 }
 
-// A thousand steps, all in time, leave nothing behind that would be aborted after them.
+// Steps that end in time are not aborted later.
 TEST(StepWatch, WhoEndsInTimeIsForgotten) {
   std::optional<StepWatch> watch(std::in_place);
   for (uint64_t step = 1; step <= 1000; ++step) {

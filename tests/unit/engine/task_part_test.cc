@@ -53,7 +53,7 @@ TEST(TaskPart, APartThatIsCompleteIsAccepted) {
   EXPECT_EQ(refusal([](TaskPart&) {}), "");
 }
 
-// No client of ours says so.
+// No client of dtf sends such parts.
 TEST(TaskPart, AQueueIsOfTheDeviceOfItsActsAndIsNoValue) {
   const auto queued = [](TaskPart& part, const std::string& device) {
     graph::Builder b(part.graph);

@@ -109,7 +109,7 @@ TEST_F(VariableTest, EveryValueThatIsThereIsCounted) {
   EXPECT_EQ(of(add(1)), 4);
 }
 
-// Holders let go in threads of their own while the value is changed.
+// Threads of their own release the value while it is changed.
 TEST_F(VariableTest, ValuesMayBeDroppedAnywhere) {
   set(0);
   for (int i = 0; i < 200; ++i) {

@@ -55,7 +55,7 @@ TEST(Event, HoldsImagesAsPng) {
       std::equal(read.pixels.data(), read.pixels.data() + 6, summary.images[0].pixels.begin()));
 }
 
-// Protocol buffers' encoding, by hand: fields of their default value are written too.
+// Protocol buffers' encoding, worked out by hand; fields with default values are written, too.
 TEST(Event, HasTheseBytes) {
   const std::string at = "\x09\0\0\0\0\0\0\xf8\x3f\x10\x07"s;  // 1: 1.5, 2: 7
   StepSummary summary;

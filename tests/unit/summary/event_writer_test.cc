@@ -16,8 +16,8 @@ namespace {
 
 enum class Tail { kWhole, kTorn };
 
-// The records of a file, checksums checked. A write that failed may leave a torn record behind
-// them, which readers take for the end.
+// Returns the records of a file and checks their checksums. A failed write may leave a torn record
+// behind them, which readers take for the end.
 std::vector<std::string> records(std::string_view file, Tail tail = Tail::kWhole) {
   std::vector<std::string> found;
   while (file.size() >= 16) {
@@ -98,7 +98,7 @@ TEST(EventWriter, GoesOnInANewFileWhenAWriteHasFailed) {
 
 namespace {
 
-// A disk that does nothing until it is let go.
+// A disk that blocks until a test releases it.
 class StuckDisk final : public FileSystem {
  public:
   void letGo() {

@@ -43,7 +43,7 @@ TEST(GraphDef, HasEveryNodeWithInputsDeviceAttributesAndShapes) {
   EXPECT_EQ(fieldsOf(fieldOf(list, 7).bytes, 2).size(), 2u);
 }
 
-// Readers take the n-th shape for that of output n: an empty one may not be left out.
+// Readers take the n-th shape for output n, so an empty shape can't be left out.
 TEST(GraphDef, AScalarHasAShapeOfNoDimensions) {
   graph::Graph graph(graph::standardOps());
   graph.addNode({"x", "Placeholder", {}, {{"dtype", DType::kFloat32}, {"shape", Shape{}}}});

@@ -1,6 +1,6 @@
 #pragma once
 
-// A message's fields, read by the wire format's own rules: what the tests compare with.
+// Reads a message's fields by the rules of the wire format, as the reference for the tests.
 
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ inline std::vector<ProtoField> fieldsOf(std::string_view bytes, uint32_t number)
   return found;
 }
 
-// The only field of that number.
+// Returns the only field of that number.
 inline ProtoField fieldOf(std::string_view bytes, uint32_t number) {
   const std::vector<ProtoField> found = fieldsOf(bytes, number);
   EXPECT_EQ(found.size(), 1u) << "field " << number;
