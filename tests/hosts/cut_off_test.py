@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Hosts that are cut off by a packet filter (nft), at the start of a job over ssh and while it trains: each end has to find
-out by itself, since nobody tells it that a packet was dropped.
+"""Hosts that a packet filter (nft) cuts off, at the start of a job over ssh and while it trains.
+Each end has to find out by itself, because no message reports a dropped packet.
 
-Usage: cut_off_test.py BUILD_FOLDER [CASE...]     exit code 77: this machine can't have such hosts; the last line says why
+Usage: cut_off_test.py BUILD_FOLDER [CASE...]     exit code 77: this machine can't have such hosts;
+                                                  the last line gives the reason
 """
 import os
 import pathlib
@@ -34,7 +35,7 @@ class Bench:
         self.watch = ways.Watch(self.ssh)
 
     def filter(self, name, *rules):
-        """`rules`: HOOK and what is done there: "input drop"."""
+        """`rules`: each a hook and an action: "input drop"."""
         host = self.three.hosts[name]
         host.run("nft", "add", "table", "inet", "cut")
         for number, rule in enumerate(rules):
@@ -97,7 +98,7 @@ def one_that_refuses_all_packets_is_named_at_once(bench):
 
 
 def cut_while_training(bench, rules):
-    """Its tasks end there, without a word from here; here it is given up, and is started again once it can be reached."""
+    """Its tasks end by their own clock; the launcher starts it again once it is reachable."""
     bench.start("cut")
     bench.watch.trains(STEPS)
     assert len(bench.tasks_of("two")) == 3, bench.tasks_of("two")
@@ -129,7 +130,7 @@ def two_that_do_not_reach_each_other_train_on_when_they_do(bench):
     bench.start("between")
     bench.watch.trains(STEPS)
     bench.filter("three", "input ip saddr 10.99.0.2 drop", "output ip daddr 10.99.0.2 drop")
-    bench.says("worker/2 was killed by SIGKILL (signal 9): starting it again")  # the others have said that it is lost
+    bench.says("worker/2 was killed by SIGKILL (signal 9): starting it again")  # they gave it up
     bench.watch.until("wait in vain for the other", lambda: 'waiting for="ps/1 (two:2221) to listen"' in bench.log("worker-2.2"))
     bench.open("three")
     bench.watch.trains(STEPS)
@@ -152,7 +153,7 @@ CASES = [one_that_drops_all_packets_is_named_at_the_start, one_that_refuses_all_
 
 
 def run_cases(build, wanted, folder):
-    """How many failed."""
+    """Runs the cases; returns how many failed."""
     three = three_hosts.Hosts(build, folder, with_slurm=False)
     try:
         bench = Bench(three)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""`launch: {via: systemd}` on several hosts: dtf-launch on one of them writes, starts, follows and stops units on all, by ssh.
+"""`launch: {via: systemd}` on several hosts: dtf-launch on one of them writes, starts, follows and
+stops units on all, by ssh.
 
-Usage: far_units_test.py BUILD_FOLDER [CASE...]      exit code 77: this machine can't have such hosts; the last line says why
+Usage: far_units_test.py BUILD_FOLDER [CASE...]
+Exit code 77: this machine can't have such hosts; the last line gives the reason.
 """
 import json
 import os
@@ -193,12 +195,12 @@ def a_job_of_other_hosts_alone_outlives_its_launcher(bench):
     assert bench.one.run("pgrep", "ssh$", check=False).returncode != 0, "a connection is left"
     bench.trains_on()
     status = bench.dtf("status", "/root/job.yaml").stdout
-    assert "far: running, as units of systemd" in status and re.search(r"worker/1 +step \d+", status), status
+    assert "far: running, as systemd units" in status and re.search(r"worker/1 +step \d+", status), status
     assert "event=listening" in bench.dtf("logs", "/root/job.yaml", "worker/1").stdout
     again = bench.dtf("up", "/root/job.yaml", check=False)
     assert again.returncode == 69 and "runs already" in again.stderr and "two: " in again.stderr, again
     other = bench.dtf("stop", "/root/job.yaml", "--run-dir", "/mnt/runs/other", check=False)
-    assert other.returncode == 69 and "another run's" in other.stderr, other
+    assert other.returncode == 69 and "another run: " in other.stderr, other
     attached = subprocess.Popen(
         ["nsenter", f"--target={bench.one.leader}", "--mount", "--uts", "--ipc", "--net", "--pid", "--", *ENVIRONMENT,
          "dtf-launch", "attach", "/root/job.yaml"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -210,8 +212,8 @@ def a_job_of_other_hosts_alone_outlives_its_launcher(bench):
     assert attached.returncode == 0 and "far: stopped" in shown, shown
     bench.expect_nothing_left()
     assert bench.dtf("status", "/root/job.yaml", check=False).returncode == 3
-    # The same command goes on from what the far chief has saved, and a launcher that is killed
-    # takes nothing with it.
+    # The same command continues from the far chief's checkpoint, and a launcher that is killed ends
+    # no task.
     first = bench.summary()["global_step"]
     bench.start()
     bench.until_said("all 4 units are ready")
@@ -236,7 +238,7 @@ def a_host_that_is_cut_off_and_comes_back_is_followed_again(bench):
     bench.until_said("all 4 units are ready")
     bench.trains_on()
     bench.three.cable("two", "down")
-    bench.until_said("systemd doesn't say how the units are")
+    bench.until_said("systemd does not report the state of the units")
     bench.three.cable("two", "up")
     bench.until_said("systemd answers again")
     bench.dtf("keys", "renew", "/root/keys")
@@ -292,7 +294,7 @@ def what_can_not_run_on_another_host_is_said_within_seconds(bench):
     bench.three.cable("two", "down")
     expect_refused(bench, 69, "two: it can't be reached")
     bench.three.cable("two", "up")
-    # A user whom its systemd doesn't know.
+    # The remote systemd does not run for this user.
     bench.job("mistaken", user="alice")
     expect_refused(bench, 69, "two: the systemd of the user alice does not answer", "loginctl enable-linger alice")
     # Another version of dtf, and none.
@@ -304,7 +306,7 @@ def what_can_not_run_on_another_host_is_said_within_seconds(bench):
     expect_refused(bench, 78, "two: it has dtf 0.0.1", "install one version on all hosts")
     bench.job("mistaken", more=", binary_dir: /root/none")
     expect_refused(bench, 78, "two: there is no dtf-agent in launch.binary_dir, /root/none")
-    # A port that somebody has there.
+    # A port of that host is taken.
     file.write_text(text)
     bench.one.run("sh", "-c", "cd /root && rm -rf keys && dtf-launch keys init keys --cluster job.yaml")
     holder = subprocess.Popen(
@@ -312,7 +314,7 @@ def what_can_not_run_on_another_host_is_said_within_seconds(bench):
          "import socket,sys; s=socket.create_server(('10.99.0.2',2222)); print('held',flush=True); sys.stdin.read()"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert holder.stdout.readline() == "held\n"
-    # Somebody else's job may run: what is there stays.
+    # A unit of another job may run there: its file stays.
     there = "/run/dtf-units/dtf-mistaken@ps-1.service"
     two.run("mkdir", "-p", there)
     refused = bench.dtf("up", "/root/job.yaml", check=False)
@@ -348,7 +350,7 @@ CASES = [a_job_trains_on_two_hosts_and_leaves_no_units, a_task_that_is_killed_on
 
 
 def run_cases(build, wanted, folder):
-    """How many failed."""
+    """Runs the cases; returns how many failed."""
     three = three_hosts.Hosts(build, folder, with_slurm=False)
     try:
         bench = Bench(three)

@@ -26,14 +26,16 @@ SHUTDOWN_SECONDS = 90  # with a job that is saved
 
 
 class NoHost(Exception):
-    """This machine can't boot one; why."""
+    """This machine can't boot one; the text is the reason."""
 
 
 FAILURES = (AssertionError, RuntimeError, TimeoutError, subprocess.TimeoutExpired, OSError, KeyError)
 
 
 def run_cases(suite, cases, wanted, bench, after):
-    """How many failed; `after` puts the host in order. The lines are gtest's: tests are counted by them."""
+    """Runs the cases; returns how many failed. `after` puts the host in order. The lines are
+    gtest's, because scripts count tests by them.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # meson's at the timeout: hosts are closed on the way out
     failed = 0
     for case in cases:
@@ -53,8 +55,9 @@ def run_cases(suite, cases, wanted, bench, after):
 
 
 def in_own_network():
-    """This program again, where it has a network of its own, with a bridge for hosts, and mounts of its own: nothing of them
-    is left at the end."""
+    """Runs this program again in a network of its own, with a bridge for hosts, and with mounts of
+    its own: nothing of them is left at the end.
+    """
     for tool in ("unshare", "ip"):
         if not shutil.which(tool):
             raise NoHost(f"there is no {tool}")
@@ -71,7 +74,7 @@ def in_own_network():
 
 
 def own_cgroups():
-    """Where this process is in the trees of groups by which systemd knows the processes of a unit."""
+    """This process's groups, in the trees by which systemd finds the processes of a unit."""
     paths = {line.split(":")[1]: line.split(":", 2)[2].strip("/") for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines()}
     for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
         fields = line.split(" - ")
@@ -93,8 +96,9 @@ class Host:
 
     def __init__(self, local, name="dtf-test", etc=None, network=("--private-network",), binds=(),
                  target="basic.target"):
-        """`etc`: files of its /etc, beside or in place of ETC. `network`, `binds`: words for systemd-nspawn. `target`: what
-        systemd starts at each boot."""
+        """`etc`: files of its /etc, beside or in place of ETC. `network`, `binds`: words for
+        systemd-nspawn. `target`: the target that systemd starts at each boot.
+        """
         if missing_tools():
             raise NoHost("there is no " + ", ".join(missing_tools()) + ": scripts/install-deps.sh --tests installs them")
         self.name, self.local, self.target = name, local, target
@@ -130,8 +134,8 @@ class Host:
         self.console = open(self.folder / "console", "w+")
         for group in self.cgroups:
             group.mkdir(exist_ok=True)
-        # Each host in groups of its own: in shared ones a systemd would take another's unit of the
-        # same name for its own.
+        # Each host has groups of its own: in shared ones a systemd would take a unit of the same
+        # name from another.
         self.nspawn = subprocess.Popen(
             ["sh", "-c", 'for group in $0; do echo $$ >"$group/cgroup.procs"; done; exec "$@"', " ".join(map(str, self.cgroups)),
              "systemd-nspawn", "--quiet", f"--directory={self.root}", f"--machine={self.name}", "--register=no",
@@ -161,13 +165,13 @@ class Host:
         return state if state in ("running", "degraded") else None
 
     def kill(self):
-        """As a power cut: whatever runs there ends at once, and its files stay for boot()."""
+        """Acts like a power cut: all processes end at once, and the files stay for boot()."""
         os.kill(self.leader, signal.SIGKILL)
         self.leader = None
         self.nspawn.wait(BOOT_SECONDS)
 
     def shut_down(self):
-        """As somebody who has it rebooted: its units are stopped; boot() is the other half."""
+        """Shuts the host down: its units are stopped. boot() starts it again."""
         self.systemctl("--no-block", "poweroff")
         self.nspawn.wait(SHUTDOWN_SECONDS)
         self.leader = None
@@ -176,7 +180,7 @@ class Host:
         return " | ".join((self.folder / "console").read_text(errors="replace").split("\n")[-6:]).strip()
 
     def until(self, what, asked, seconds):
-        """What `asked` gives once it is true. Every wait has a name and a deadline."""
+        """Returns the value of `asked` once it is true. Every wait has a name and a deadline."""
         end = time.monotonic() + seconds
         while True:
             answer = asked()
@@ -199,7 +203,7 @@ class Host:
         return self.run("systemctl", *words, check=check, seconds=seconds)
 
     def show(self, unit):
-        """Its properties: ActiveState, Result, NRestarts, ExecMainStatus, StatusText, MainPID..."""
+        """Returns properties of the unit: ActiveState, Result, NRestarts, StatusText, MainPID..."""
         lines = self.systemctl("show", unit).stdout.splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
@@ -220,7 +224,7 @@ class Host:
                 self.nspawn.send_signal(signal.SIGKILL)
                 self.nspawn.wait(10)
         for group in self.cgroups:
-            for each in sorted(group.glob("**/"), reverse=True):  # what is within comes first
+            for each in sorted(group.glob("**/"), reverse=True):  # inner groups first
                 with contextlib.suppress(OSError):
                     each.rmdir()
         shutil.rmtree(self.folder, ignore_errors=True)

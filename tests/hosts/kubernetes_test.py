@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""The manifests of configs/kubernetes: that they fit each other, the cluster file and Kubernetes' schemas, and their pods, each
-run in a container as the manifest has it, for there is no kubelet here: its command, user, volumes, name, keys and probes.
+"""The manifests of configs/kubernetes fit each other, the cluster file and Kubernetes' schemas.
+Without a kubelet, each pod runs in a container as its manifest describes it: command, user,
+volumes, name, keys and probes.
 
-Usage: kubernetes_test.py BUILD_FOLDER [CASE...]      exit code 77: this machine can't run such containers; the last line says why
+Usage: kubernetes_test.py BUILD_FOLDER [CASE...]     exit code 77: this machine can't run such
+                                                     containers; the last line gives the reason
 """
 import json
 import os
@@ -87,7 +89,7 @@ class Pod:
             os.kill(int(child), number)
 
     def probe(self, name):
-        """As the kubelet: whether the probe is answered with 200; it doesn't verify the certificate."""
+        """Probes like the kubelet, without verifying the certificate: whether the status is 200."""
         container = self.spec["containers"][0]
         asked = container[name]["httpGet"]
         port = next(each["containerPort"] for each in container["ports"] if each["name"] == asked["port"])
@@ -126,7 +128,7 @@ class Bench:
         self.new_job()
 
     def make_root(self):
-        """An image's, and what a kubelet adds to /etc/hosts: here of all pods, for there is no DNS."""
+        """Makes an image's files, and /etc/hosts: it lists all pods, because there is no DNS."""
         for name in ("etc/dtf", "usr", "var/lib/dtf", "run", "tmp", "proc", "sys", "dev", "root", "keys", "secret"):
             (self.root / name).mkdir(parents=True)
         for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
@@ -223,6 +225,22 @@ def the_files_fit_each_other(_bench):
     assert all_objects["PodDisruptionBudget", "dtf"]["spec"]["minAvailable"] == sum(map(len, pods.values()))
 
 
+def the_overlay_without_ps_fits_the_others(_bench):
+    overlay = yaml.safe_load((MANIFESTS.parent / "kubernetes-without-ps/kustomization.yaml").read_text())
+    cluster = yaml.safe_load((MANIFESTS.parent / "kubernetes-without-ps/cluster.yaml").read_text())
+    base = read("cluster.yaml")
+    assert overlay["namespace"] == read("kustomization.yaml")["namespace"]
+    assert "ps" not in cluster["cluster"] and cluster["cluster"]["worker"] == base["cluster"]["worker"]
+    for key in ("keys", "metrics", "launch", "timeouts"):
+        assert cluster[key] == base[key], key
+    assert cluster["train"]["checkpoint"]["gather"], "the chief's volume is the only one"
+    patches = {(each["kind"], each["metadata"]["name"]): each
+               for each in (yaml.safe_load(patch["patch"]) for patch in overlay["patches"])}
+    assert set(patches) <= set(objects()), "each patch has its object"
+    assert patches["Job", "dtf-ps"]["$patch"] == "delete"
+    assert patches["PodDisruptionBudget", "dtf"]["spec"]["minAvailable"] == len(cluster["cluster"]["worker"])
+
+
 def kubernetes_schemas_take_them(bench):
     """Those of every version from OLDEST on, unknown keys refused."""
     versions = [f"1.{minor}.0" for minor in range(int(OLDEST.split(".")[1]), int(NEWEST.split(".")[1]) + 1)]
@@ -285,7 +303,9 @@ CASES = [the_files_fit_each_other, kubernetes_schemas_take_them, the_pods_train_
 
 
 def python_with_schemas(build):
-    """One that has Kubernetes' schemas: DTF_PYTHON, what scripts/python-env.sh made in the build folder, or this one; else None."""
+    """Returns a Python with Kubernetes' schemas: DTF_PYTHON, the one that scripts/python-env.sh
+    made in the build folder, or this one; else None.
+    """
     for python in (os.environ.get("DTF_PYTHON"), build / "python-env/bin/python", sys.executable):
         if python and shutil.which(python) and subprocess.run(
                 [python, "-c", "import kubernetes_validate"], capture_output=True, timeout=LONG, check=False).returncode == 0:

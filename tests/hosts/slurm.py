@@ -57,7 +57,7 @@ def etc(names, home):
 
 
 def prepare(node):
-    """What munged, slurmctld and slurmd need on a host that is booted."""
+    """Writes the files that munged, slurmctld and slurmd need on a booted host."""
     for folder in ("etc/munge", "var/lib/munge", "var/log/munge"):
         (node.root / folder).mkdir(parents=True)
         (node.root / folder).chmod(0o700)
@@ -80,9 +80,10 @@ def missing():
 
 
 class Cluster:
-    """Owns two hosts; close() ends them. `shared` is a folder of this machine that both have as /shared.
+    """Owns two hosts; close() ends them. `shared` is a folder of this machine that both have as
+    /shared.
 
-    Its user is alice, who is nobody special.
+    Its user is alice, an ordinary user.
     """
 
     def __init__(self, local, shared):
@@ -116,17 +117,17 @@ class Cluster:
         return states == ["idle"] and len(self.nodes) == len(NODES)
 
     def run(self, *command, node=0, check=True, seconds=60):
-        """As alice, in the shared folder."""
+        """Runs a command as alice, in the shared folder."""
         return self.nodes[node].run(
             "setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "env", "HOME=/shared",
             "sh", "-c", 'cd /shared && exec "$@"', "-", *command, check=check, seconds=seconds)
 
     def job(self, number):
-        """Of `scontrol show job`: JobState, ExitCode, Restarts..."""
+        """Returns fields of `scontrol show job`: JobState, ExitCode, Restarts..."""
         return dict(re.findall(r"(\w+)=(\S*)", self.run("scontrol", "show", "job", number).stdout))
 
     def told(self, number):
-        """What its batch script said."""
+        """Returns the output of its batch script."""
         file = self.shared / f"slurm-{number}.out"
         return file.read_text(errors="replace") if file.exists() else ""
 

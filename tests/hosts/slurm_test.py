@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Jobs on a real Slurm of two nodes, submitted by dtf-launch: trained, killed, cancelled and requeued there.
+"""Jobs on a real Slurm of two nodes, submitted by dtf-launch: trained, killed, cancelled and
+requeued there.
 
-Usage: slurm_test.py BUILD_FOLDER [CASE...]      exit code 77: this machine can't have such hosts; the last line says why
+Usage: slurm_test.py BUILD_FOLDER [CASE...]
+Exit code 77: this machine can't have such hosts; the last line gives the reason.
 
-A job that is disturbed is compared with one that nobody disturbed, of as many steps, on this machine.
+A disturbed job is compared with an undisturbed one of as many steps, on this machine.
 """
 import json
 import os
@@ -43,7 +45,7 @@ COUNTED = "{ps: {count: 2}, worker: {count: 2, threads: 1}}"
 
 
 class Bench:
-    """A Slurm, and the questions that the cases ask of it."""
+    """A Slurm, and the queries of the cases."""
 
     def __init__(self, build, cluster, folder):
         self.build, self.cluster, self.folder = build, cluster, folder
@@ -102,7 +104,7 @@ class Bench:
         return json.loads((self.cluster.shared / "runs" / self.name / "summary.json").read_text())
 
     def expect_same_bits(self, values):
-        """As the same job that nobody disturbs."""
+        """Expects the bits of the same job undisturbed."""
         steps = self.summary()["global_step"]
         file = self.folder / "calm.yaml"
         file.write_text(JOB.format(**values | {"launch": "{via: local}", "run_dir": self.folder / f"calm-{self.name}",
@@ -125,7 +127,7 @@ class Bench:
                 "pgrep", "-l", "psd|workerd|dtf-agent|dtf-launch|srun", check=False).stdout)
 
     def take_the_nodes(self):
-        """A job of a partition of higher priority; its number."""
+        """Starts a job of a partition of higher priority; returns its number."""
         said = self.cluster.run("sbatch", "--parsable", "--partition=urgent", "--nodes=2", "--exclusive", "--wrap=sleep 3").stdout
         return said.strip()
 
@@ -273,9 +275,9 @@ def mistakes_are_answered_in_words(bench):
     bench.write("mistaken", steps=50, cluster="{worker: ['three:auto']}")
     bench.submit()
     bench.expect_end("FAILED")
-    assert "'three' is no node of the allocation: one, two" in bench.cluster.told(bench.number), bench.seen()
+    assert "'three' is not a node of the allocation: one, two" in bench.cluster.told(bench.number), bench.seen()
     refused = bench.cluster.run("dtf-launch", "submit", "mistaken.yaml", "--set", "launch.sbatch=[--partition=nowhere]", check=False)
-    assert refused.returncode == 69 and "it says: sbatch: error" in refused.stderr, refused
+    assert refused.returncode == 69 and "it printed: sbatch: error" in refused.stderr, refused
 
 
 CASES = [a_submitted_job_trains_on_both_nodes, it_needs_no_shared_disk_for_its_run, what_is_killed_comes_back,
@@ -286,7 +288,7 @@ CASES = [a_submitted_job_trains_on_both_nodes, it_needs_no_shared_disk_for_its_r
 
 
 def run_cases(build, wanted, folder):
-    """How many failed."""
+    """Runs the cases; returns how many failed."""
     local = folder / "local"
     (local / "bin").mkdir(parents=True)
     for program in ("daemons/psd/psd", "daemons/workerd/workerd", "launcher/dtf-launch", "launcher/dtf-agent"):

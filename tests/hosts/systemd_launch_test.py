@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""`launch: {via: systemd}` on a host with systemd as process 1: dtf-launch writes, starts, follows and stops the units of a job.
+"""`launch: {via: systemd}` on a host with systemd as process 1: dtf-launch writes, starts, follows
+and stops the units of a job.
 
-Usage: systemd_launch_test.py BUILD_FOLDER [CASE...]      exit code 77: this machine can't boot a host; the last line says why
+Usage: systemd_launch_test.py BUILD_FOLDER [CASE...]
+Exit code 77: this machine can't boot a host; the last line gives the reason.
 """
 import json
 import os
@@ -28,7 +30,7 @@ def installed(build, folder):
 
 
 class Bench:
-    """A host, the job on it, and the questions that the cases ask."""
+    """A host, the job on it, and the queries of the cases."""
 
     def __init__(self, build, host, folder):
         self.build, self.host, self.folder = build, host, folder
@@ -52,19 +54,19 @@ class Bench:
             ["nsenter", f"--target={self.host.leader}", "--mount", "--uts", "--ipc", "--net", "--pid", "--", *ENVIRONMENT,
              "dtf-launch", "up", "/root/job.yaml", *words],
             stdin=subprocess.DEVNULL, stdout=self.said, stderr=subprocess.STDOUT,
-            # A test that nohup runs ignores it, and dtf-launch then does, too.
+            # nohup would make the test, and so dtf-launch, ignore it.
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
 
     def signal_launcher(self, number):
-        """To dtf-launch itself: nsenter waits for it outside, and would not pass it on."""
+        """Signals dtf-launch itself: nsenter, which waits for it, would not pass the signal on."""
         self.host.run("sh", "-c", f"kill -{number} $(pidof dtf-launch)")
 
     def until_said(self, text):
-        """Of a job that has no end: a short one may be over before dtf-launch has looked at its units."""
+        """For an endless job: a short one may be over before dtf-launch has seen its units."""
         self.until(f"'{text}'", lambda: text in (self.folder / f"{self.name}.said").read_text())
 
     def ended(self):
-        """Its exit code, and what it has said."""
+        """Returns its exit code and its output."""
         said = self.folder / f"{self.name}.said"
         try:
             code = self.launch.wait(LONG)
@@ -103,7 +105,7 @@ class Bench:
         assert not files.strip() and not units.strip(), (files, units)
 
     def undisturbed(self, values, steps):
-        """The digest of the same job that nobody disturbs, without units, on this machine."""
+        """Returns the digest of the same job undisturbed, without units, on this machine."""
         values = values | {"launch": "", "run_dir": self.folder / "calm", "steps": steps, "checkpoint": "",
                            "ps": "'localhost:auto', 'localhost:auto'", "worker": "'localhost:auto', 'localhost:auto'"}
         file = self.folder / "calm.yaml"
@@ -171,7 +173,7 @@ def units_outlive_their_launcher_and_are_found_again(bench):
     assert attached.returncode == 0 and "alone: stopped" in shown, shown
     bench.expect_nothing_left()
     assert bench.dtf("stop", "/root/job.yaml", check=False).returncode == 3
-    # The same command goes on from what was saved.
+    # The same command continues from the checkpoint.
     first = bench.summary()["global_step"]
     detached = bench.dtf("up", "-d", "/root/job.yaml")
     assert "dtf-launch attach" in detached.stdout, detached
@@ -197,8 +199,8 @@ def of_two_starts_at_once_one_is_the_job(bench):
         bench.expect_nothing_left()
 
 
-# systemctl that says nothing of units while there is a file /root/silent. Of dtf-launch alone: the
-# tests ask in other words.
+# A systemctl that does not answer while there is a file /root/silent. Only dtf-launch's queries
+# match; the tests use other words.
 SILENT = """#!/bin/sh
 case "$*" in
 "--no-ask-password show --property=Id"*)
@@ -217,7 +219,7 @@ def a_systemd_that_does_not_answer_is_asked_again(bench):
         bench.start()
         bench.until_said("all 4 units are ready")
         silent.touch()
-        bench.until_said("warning: systemd doesn't say how the units are, and is asked again")
+        bench.until_said("warning: systemd does not report the state of the units, asking again")
         bench.trains_on()
         silent.unlink()
         bench.until_said("systemd answers again")
@@ -240,7 +242,7 @@ def units_go_on_without_a_terminal_and_belong_to_their_run(bench):
     bench.trains_on()
     for verb in ("stop", "attach"):  # of the same name, but another run
         other = bench.dtf(verb, "/root/job.yaml", "--run-dir", "/root/runs/other", check=False)
-        assert other.returncode == 69 and "another run's" in other.stderr and "/root/runs/hungup" in other.stderr, other
+        assert other.returncode == 69 and "another run: " in other.stderr and "/root/runs/hungup" in other.stderr, other
     bench.trains_on()
     assert "hungup: stopped" in bench.dtf("stop", "/root/job.yaml").stdout
     bench.expect_nothing_left()
@@ -250,14 +252,14 @@ def what_can_not_run_is_said_and_leaves_nothing(bench):
     bench.job("mistaken", launch="via: systemd, restarts: {max: 0}")
     file = bench.host.root / "root/job.yaml"
     text = file.read_text()
-    # A host that isn't this one, where nobody answers.
+    # A host that isn't this one, and does not answer.
     file.write_text(text.replace("127.0.0.1:2224", "192.0.2.1:2224"))
     done = bench.dtf("up", "/root/job.yaml", check=False)
     assert done.returncode == 69 and "192.0.2.1: it can't be reached" in done.stderr, done
-    # What would be in the unit for each start.
+    # The unit would pass it at each start.
     done = bench.dtf("up", "/root/job.yaml", "--fresh", check=False)
     assert done.returncode == 2 and "--fresh is not for units" in done.stderr, done
-    # A port that somebody has.
+    # A port that is taken.
     file.write_text(text)
     holder = subprocess.Popen(
         ["nsenter", f"--target={bench.host.leader}", "--mount", "--net", "--pid", "--", "/usr/bin/python3", "-c",
@@ -301,7 +303,7 @@ def anybody_else_has_units_of_their_own(bench):
                         f"XDG_RUNTIME_DIR={runtime}", *command, check=False, seconds=LONG)
     alone = as_user("dtf-launch", "job.yaml")
     assert alone.returncode == 69 and "loginctl enable-linger me" in alone.stderr, alone
-    # What logind would start at a login.
+    # logind would start it at a login.
     host.run("systemd-run", "--uid=1000", "--gid=1000", "--unit=their-systemd", "--property=Delegate=yes",
              f"--setenv=XDG_RUNTIME_DIR={runtime}", "/lib/systemd/systemd", "--user")
     bench.until("systemd of the user", lambda: as_user("systemctl", "--user", "show", "--property=Version").returncode == 0)
@@ -321,7 +323,7 @@ CASES = [the_job_ends_as_one_without_units_and_leaves_none, a_killed_task_is_sta
 
 
 def run_cases(build, wanted, folder):
-    """How many failed."""
+    """Runs the cases; returns how many failed."""
     etc = {"passwd": hosts.ETC["passwd"] + "me:x:1000:1000::/home/me:/bin/sh\n", "group": hosts.ETC["group"] + "me:x:1000:\n"}
     host = hosts.Host(installed(build, folder / "local"), etc=etc)
     bench = Bench(build, host, folder)

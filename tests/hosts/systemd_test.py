@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The units of configs/systemd on a host with systemd as process 1: two ps and two workers that are started, killed, frozen
-and stopped there. Real systemd, real processes.
+"""The units of configs/systemd on a host with systemd as process 1: two ps and two workers are
+started, killed, frozen and stopped there. Real systemd, real processes.
 
-Usage: systemd_test.py BUILD_FOLDER [CASE...]      exit code 77: this machine can't boot a host; the last line says why
+Usage: systemd_test.py BUILD_FOLDER [CASE...]     exit code 77: this machine can't boot a host; the
+                                                  last line gives the reason
 
-A job that is disturbed lasts until it is stopped, and is then compared with one that nobody disturbed, of as many steps.
+A disturbed job lasts until it is stopped. It is then compared with an undisturbed one of as many
+steps.
 """
 import json
 import os
@@ -47,7 +49,7 @@ DROP_IN = "[Service]\nWatchdogSec=4s\n"
 
 
 def installed(build, folder):
-    """What `meson install -Dsystemd=true` puts into /usr/local."""
+    """Makes the files that `meson install -Dsystemd=true` puts into /usr/local."""
     places = {"bin": ["daemons/psd/psd", "daemons/workerd/workerd"], "lib/sysusers.d": ["configs/systemd/dtf.conf"],
               "lib/systemd/system": [f"configs/systemd/dtf-{name}" for name in ("psd@.service", "workerd@.service")]
               + ["configs/systemd/dtf.target"]}
@@ -59,12 +61,12 @@ def installed(build, folder):
 
 
 class Bench:
-    """A host, and the questions that the cases ask of it."""
+    """A host, and the queries of the cases."""
 
     def __init__(self, build, host, folder):
         self.build, self.host, self.folder = build, host, folder
         self.name = ""
-        # As configs/systemd/README.md has it.
+        # The steps of configs/systemd/README.md.
         host.run("systemd-sysusers", "dtf.conf")
         (host.root / "etc/dtf").mkdir()
         drop_ins = host.root / "etc/systemd/system/dtf-.service.d"
@@ -86,11 +88,11 @@ class Bench:
         self.host.systemctl("start", "dtf.target")
 
     def stop(self, units="dtf.target"):
-        """Of a target systemctl doesn't wait for what is part of it."""
+        """systemctl does not wait for the units that a target includes."""
         self.host.systemctl("stop", units)
 
     def step(self):
-        """The chief's, as `systemctl status` shows it; -1: it has none yet."""
+        """Returns the chief's step, as `systemctl status` shows it; -1: it has none yet."""
         said = re.match(r"step (\d+) of", self.host.show(CHIEF).get("StatusText", ""))
         return int(said.group(1)) if said else -1
 
@@ -145,7 +147,7 @@ class Bench:
         self.until(f"{steps} steps more", passed, LONG)
 
     def undisturbed(self, values, steps):
-        """The digest of the same job that nobody disturbs, on this machine."""
+        """Returns the digest of the same job undisturbed, on this machine."""
         values = values | {"run_dir": self.folder / "calm", "steps": steps, "durability": "checkpoint", "checkpoint": "", "launch": "",
                            "ps": "'localhost:auto', 'localhost:auto'", "worker": "'localhost:auto', 'localhost:auto'"}
         file = self.folder / "calm.yaml"
@@ -225,7 +227,7 @@ def a_job_that_is_stopped_goes_on_at_the_next_start(bench):
 
 
 def a_job_whose_host_goes_down_is_paused_and_goes_on(bench):
-    """Of the tasks of several hosts those of one are stopped, as at its shutdown, and started when it is back."""
+    """The tasks of one host are stopped, as at its shutdown, and started again."""
     values = bench.job("paused", checkpoint="{every_seconds: 3600}", launch="launch: {on_sigterm: pause}")
     bench.start()
     bench.trains_on()
@@ -289,7 +291,7 @@ def what_had_nothing_to_save_is_failed_and_not_tried_again(bench):
     bench.until("end of the job", bench.ended)
     for unit in ("dtf-psd@0", "dtf-workerd@0", "dtf-workerd@1"):
         bench.expect(unit, ActiveState="failed", ExecMainStatus=143, NRestarts=0)
-    bench.expect("dtf-psd@1", ActiveState="inactive", ExecMainStatus=0, NRestarts=0)  # nobody told it to end
+    bench.expect("dtf-psd@1", ActiveState="inactive", ExecMainStatus=0, NRestarts=0)  # ends by itself
 
 
 CASES = [the_job_ends_and_nothing_is_restarted, workers_and_ps_are_killed_and_frozen, a_lost_ps_is_refilled_from_its_replica,
@@ -300,7 +302,7 @@ CASES = [the_job_ends_and_nothing_is_restarted, workers_and_ps_are_killed_and_fr
 
 
 def run_cases(build, wanted, folder):
-    """How many failed."""
+    """Runs the cases; returns how many failed."""
     host = hosts.Host(installed(build, folder / "local"))
     try:
         bench = Bench(build, host, folder)

@@ -1,6 +1,7 @@
-"""Three hosts on a bridge, each with a small disk of its own, with sshd, the units and, where it is installed, Slurm.
+"""Three hosts on a bridge, each with a small disk of its own, with sshd, the units and, where it is
+installed, Slurm.
 
-What runs beside them, as dtf-launch by ssh, has a disk of its own, too.
+Programs beside the hosts, such as dtf-launch over ssh, have a disk of their own, too.
 """
 import contextlib
 import os
@@ -18,7 +19,7 @@ DISK = "/mnt"  # of each host, and of dtf-launch; units have a folder of it as /
 DISK_MIB = 48
 SSH_PORTS = {"one": 2200, "two": 2200, "three": 2201}
 SOON, LONG = 30, 180  # seconds
-# Of multi-user.target, which nobody needs there; an empty file masks a unit.
+# Units of multi-user.target that are not needed there; an empty file masks a unit.
 MASKED = ("dbus.service", "dbus.socket", "getty.target", "systemd-logind.service", "systemd-user-sessions.service")
 NETWORK_UNIT = """[Unit]
 Before=network.target network-online.target
@@ -57,7 +58,7 @@ def must(*command, **options):
 
 
 def mnist():
-    """The folder of the real one, where it is at hand, as tests/e2e/learns_test.cc has it."""
+    """The folder of the real MNIST if there is one, found as in tests/e2e/learns_test.cc."""
     root = pathlib.Path(__file__).resolve().parents[2]
     given = [pathlib.Path(os.environ["DTF_MNIST_DIR"])] if "DTF_MNIST_DIR" in os.environ else []
     near = [at / below for at in (root, *root.parents) for below in ("data/mnist", "shared/data/mnist")]
@@ -65,7 +66,8 @@ def mnist():
 
 
 class Hosts:
-    """Owns the three, the disks and the cables; close() ends them. What is said of a host is said by its name."""
+    """Owns the three, the disks and the cables; close() ends them. Methods take a host by its name.
+    """
 
     def __init__(self, build, folder, with_slurm=True):
         self.build, self.folder = build, folder
@@ -130,7 +132,7 @@ class Hosts:
         return [pathlib.Path(DISK), *(self.disk(name) for name in NAMES)]
 
     def data(self, outside=False):
-        """What is trained on, as a host has it, or as it is called beside the hosts."""
+        """The training data, by their path on a host, or outside the hosts."""
         if not self.has_mnist:
             return "{format: digits, count: 6000}"
         folder = (self.local if outside else pathlib.Path("/usr/local")) / "share/mnist"
@@ -151,7 +153,7 @@ class Hosts:
         self.until(f"end of the cable of {name}", lambda: not pathlib.Path(f"/sys/class/net/vb-{name}").exists())
 
     def fill(self, place):
-        """Until not another byte goes onto it; the file to remove."""
+        """Fills the disk to the last byte; returns the file to remove."""
         with contextlib.suppress(OSError), open(place / "filler", "wb", buffering=0) as filler:
             while filler.write(b"0" * 65536):
                 pass
@@ -161,7 +163,7 @@ class Hosts:
         return next(iter(self.hosts.values())).until(what, asked, seconds)
 
     def mend(self):
-        """Cables in, hosts up, room on the disks."""
+        """Plugs the cables in, boots the hosts, frees the disks."""
         for disk in self.disks():
             (disk / "filler").unlink(missing_ok=True)
         for name, host in self.hosts.items():

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Jobs on three hosts, each with a network and a disk of its own: by ssh, as units of systemd, by Slurm; and while they train a
-cable is pulled, a host is killed and started again, a disk is full, keys are changed.
+"""Jobs on three hosts, each with a network and a disk of its own: by ssh, as units of systemd, by
+Slurm. While they train a cable is pulled, a host is killed and started again, a disk is full,
+keys are changed.
 
-Usage: three_hosts_test.py BUILD_FOLDER [CASE...]     prints the table "Tried" of scripts/README.md; exit code 77: this
-machine can't have such hosts; the last line says why
+Usage: three_hosts_test.py BUILD_FOLDER [CASE...]     prints the table "Tried" of scripts/README.md;
+                                                      exit code 77: this machine can't have such
+                                                      hosts; the last line gives the reason
 
-Each job trains until it is stopped, and is then compared with one that nobody disturbed, of as many steps.
+Each job trains until it is stopped. It is then compared with an undisturbed one of as many
+steps.
 """
 import os
 import pathlib
@@ -17,12 +20,12 @@ import host as hosts
 import three_hosts
 import ways
 
-HEAD = ("| by | while it trains | what happens | stands still for | bytes |", "|---|---|---|---|---|")
+HEAD = ("| by | fault during training | result | stands still for | bytes |", "|---|---|---|---|---|")
 STEPS = 150  # with a checkpoint among them
 
 
 class Trial:
-    """What the deeds below may use. `way` is the job, `watch` looks how far it is."""
+    """The arguments of the deeds below. `way` is the job, `watch` follows its progress."""
 
     def __init__(self, three, way):
         self.three, self.way = three, way
@@ -48,7 +51,7 @@ class Trial:
         self.three.hosts[name].boot()
 
     def disk_is_full(self, place):
-        """Until a checkpoint has failed and, with room again, another one has not."""
+        """Lasts until one checkpoint has failed and, with room again, another has succeeded."""
         filler = self.three.fill(place)
         self.watch.until("failure to save", lambda: "event=checkpoint_failed" in self.way.chief_told())
         last = self.way.saved()[-1]
@@ -118,19 +121,19 @@ DEEDS = [
     (keys_are_renewed, "keys are renewed"),
 ]
 PAUSING = {a_ps_host_is_rebooted: "{via: local, on_sigterm: pause}"}  # deeds for which the job has another `launch`
-# What can't be tried: on Slurm the first host is the controller's and dtf-launch's; units have no
+# Not possible: on Slurm the first host is the controller's and dtf-launch's; units have no
 # dtf-launch.
 NOT_TRIED = {(ways.Slurm, the_chiefs_host_is_killed), (ways.Slurm, the_chiefs_cable_is_out_for_three_leases),
              (ways.Slurm, the_launchers_disk_is_full), (ways.Units, the_launchers_disk_is_full),
              (ways.Ssh, a_ps_host_is_rebooted), (ways.Slurm, a_ps_host_is_rebooted)}
 
 
-# Nobody has to be started again; units are to be given new keys.
+# No task has to be started again, except units, which get new keys that way.
 QUIET = {nothing, a_cable_is_out_for_less_than_the_lease, the_chiefs_disk_is_full, the_launchers_disk_is_full, keys_are_renewed}
 
 
 def happened(way, deed, digest):
-    """The words of the row."""
+    """Returns the words of the row."""
     again = way.again
     said = ("started again: " + ", ".join(again)) if again else "no task is started again"
     if deed is the_chiefs_disk_is_full:
@@ -140,7 +143,7 @@ def happened(way, deed, digest):
 
 
 def tried(bench, kind, deed, words):
-    """One row. `bench`: the hosts, the ways that were made, and the rows so far."""
+    """Prints one row. `bench`: the hosts, the ways that were made, and the rows so far."""
     way = bench.way(kind)
     trial = Trial(bench.three, way)
     way.launch = PAUSING.get(deed, kind.launch)
@@ -194,7 +197,7 @@ def cases(has_slurm):
 
 
 def run_cases(build, wanted, folder):
-    """How many failed."""
+    """Runs the cases; returns how many failed."""
     three = three_hosts.Hosts(build, folder)
     try:
         bench = Bench(three)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What systemd itself says of the units: that it understands each line, and how exposed they are.
+"""systemd's own judgement of the units: it parses each line, and rates their exposure.
 
 Usage: units_test.py BUILD_FOLDER       exit code 77: systemd-analyze is missing
 """
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-# Of 100, ten times what `systemd-analyze security` prints; a unit without hardening has 96. A
+# Ten times the numbers that `systemd-analyze security` prints; a unit without hardening has 96. A
 # worker may choose its CPUs.
 EXPOSURE_MAX = {"dtf-psd@.service": 10, "dtf-workerd@.service": 11}
 UNITS = [*EXPOSURE_MAX, "dtf.target"]
@@ -28,7 +28,7 @@ def problems(build, folder):
         left = re.findall(r"@[a-z]+@", text)
         if left:
             yield f"{unit}: not filled in: {left}"
-        # It looks for the program, which need not be installed here.
+        # systemd-analyze looks for the program, which need not be installed here.
         (folder / unit).write_text(re.sub(r"(?m)^ExecStart=\S+/(\w+) ", rf"ExecStart={build}/daemons/\1/\1 ", text))
     code, said = analyze("verify", *(str(folder / unit) for unit in UNITS))
     if code != 0 or said:

@@ -1,4 +1,4 @@
-"""The ways to run a job on three hosts: by ssh, as units, by Slurm; and a watch of how far it is.
+"""The ways to run a job on three hosts: by ssh, as units, by Slurm; and a watch of its progress.
 
 By Slurm dtf-launch runs on the first of them, by ssh beside them, and units do without.
 """
@@ -19,7 +19,7 @@ from three_hosts import DISK, LONG, NAMES, SOON, SSH_PORTS, must
 METRICS = 9400  # of ps/0, which is the first task of its host
 LEASE = 4
 ENDLESS = 100_000_000
-LOOK = 0.1  # seconds between two questions of how far it is
+LOOK = 0.1  # seconds between two looks at its step
 JOB = """
 job: tried
 run_dir: {run_dir}
@@ -47,7 +47,7 @@ SSH_CONFIG = "Host *\n  IdentitiesOnly yes\n  UserKnownHostsFile {}\n  GlobalKno
 
 
 class Way:
-    """A job on three hosts; what differs from one way to another is below. Borrows the hosts."""
+    """A job on three hosts; the subclasses below differ in how they run it. Borrows the hosts."""
 
     name = ""
     launch = ""
@@ -66,14 +66,14 @@ class Way:
         return f"{DISK}/runs/{job}"
 
     def started_again(self):
-        """Names of tasks, of a job that runs."""
+        """Returns the names of tasks that a running job has started again."""
         return sorted(set(re.findall(r"(\w+/\d+) is back", self.told())))
 
     def chief_told(self):
         return "\n".join(file.read_text(errors="replace") for file in (self.results() / "logs").glob("worker-0.*"))
 
     def has_ended(self):
-        """Nobody looks for what will not come."""
+        """Whether to stop waiting, because the job has ended."""
         return False
 
     def read(self, place, name):
@@ -83,7 +83,7 @@ class Way:
             return {}
 
     def step(self):
-        """As ps/0 answers who has a certificate; -1: it doesn't, or has no values yet."""
+        """Returns the step that ps/0 reports over TLS; -1: no answer, or no values yet."""
         keys = self.keys_here()
         trust = ssl.create_default_context(cafile=keys / "ca.pem")
         trust.check_hostname = False  # a certificate names job and task
@@ -104,7 +104,7 @@ class Way:
         return sorted(int(each.name[5:]) for each in folder.glob("step-*") if each.name[5:].isdigit())
 
     def files(self):
-        """What the chief writes, as seen from beside the hosts."""
+        """The chief's files, as seen from outside the hosts."""
         return self.three.disk("one") / "runs" / self.job
 
     def results(self):
@@ -114,7 +114,7 @@ class Way:
         raise NotImplementedError
 
     def calm(self, steps):
-        """The digest of the same job that nobody disturbs, on one host."""
+        """Returns the digest of the same job undisturbed, on one host."""
         folder = self.three.folder / "calm"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -159,7 +159,7 @@ class Ssh(Way):
         return self.process.poll() is not None
 
     def renew(self):
-        """What it waits for is said by the launcher of each host."""
+        """The launcher reports each host that has received its keys."""
         must(self.three.build / "launcher/dtf-launch", "keys", "renew", self.folder / "keys")
         return lambda: all(f"the renewed keys of its tasks were sent to {name}" in self.told() for name in NAMES)
 
@@ -252,7 +252,7 @@ class Units(Way):
                 if self.boots[name] != self.three.hosts[name].boots or int(self.show(name, task).get("NRestarts") or 0) > 0]
 
     def renew(self):
-        """A unit is given its keys when it starts: so each is started anew, one after the other."""
+        """A unit reads its keys when it starts, so the units are restarted one after the other."""
         must(self.three.build / "launcher/dtf-launch", "keys", "renew", self.keys_folder)
         left = [(name, task) for name in NAMES for task in TASKS[name]]
         for name in NAMES:
@@ -351,7 +351,7 @@ class Slurm(Way):
 
 
 class Watch:
-    """How far a job is, and how long it ever stood still; what is made again doesn't count as far."""
+    """Follows a job's furthest step and its longest standstill; repeated steps don't count."""
 
     def __init__(self, way):
         self.way = way
@@ -372,10 +372,10 @@ class Watch:
             self.look()
 
     def trains(self, steps):
-        """That many more than it ever had."""
+        """Waits until the job is that many steps beyond its furthest one."""
         goal = max(self.high, 0) + steps
         self.until(f"step {goal}", lambda: self.high >= goal)
 
     def begin(self):
-        """From here on it is measured."""
+        """Measures from here on."""
         self.at, self.longest = time.monotonic(), 0.0

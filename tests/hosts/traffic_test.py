@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""The bytes that each host of a sync job sends in a step, as the kernel counts them on its link:
+2 (N-1) / N of the model on N hosts, whether the workers host the parameters or a ps beside each of
+them does. A replica adds 1/N: the mean gradient of a share, which also goes to the next host.
+
+Usage: traffic_test.py BUILD_FOLDER [CASE...]     prints a table; exit code 77: this machine can't
+                                                  have such hosts; the last line gives the reason
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import host as hosts
+import linked
+
+# What start and end of a job send is in both runs, so their difference has steps only.
+FEW, MANY = 4, 16
+SECONDS = 120  # of one run
+HEADERS = 1.05
+JOB = """
+job: traffic
+run_dir: {run_dir}
+insecure: true
+cluster: {cluster}
+durability: {durability}
+train:
+  model:
+    input: {{shape: [28, 28, 1]}}
+    layers: [flatten: , dense: {{units: 800, activation: relu}}, dense: {{units: 600, activation: relu}}, dense: {{units: 10}}]
+    loss: sparse_categorical_crossentropy
+  data: {{train: {{format: digits, count: 600}}, batch_size: 10, seed: 7}}
+  optimizer: {optimizer}
+  replication: {{mode: sync}}
+  steps: {steps}
+  checkpoint: none
+"""
+SGD = "{gradient_descent: {learning_rate: 0.01}}"
+MOMENTUM = "{momentum: {learning_rate: 0.01, momentum: 0.9}}"
+
+
+class Bench:
+    """The hosts of the largest job, and a folder. Borrows both."""
+
+    def __init__(self, build, folder, links):
+        self.build, self.folder, self.links = build, folder, links
+        self.runs = 0
+
+    def file(self, count, with_ps, durability, optimizer, steps):
+        self.runs += 1
+        folder = self.folder / str(self.runs)
+        folder.mkdir()
+        addresses = [link.address for link in self.links[:count]]
+        workers = ", ".join(f"{{address: '{each}:2222', threads: 1}}" for each in addresses)
+        ps = ", ".join(f"'{each}:2221'" for each in addresses)
+        cluster = f"{{{f'ps: [{ps}], ' if with_ps else ''}worker: [{workers}]}}"
+        file = folder / "job.yaml"
+        file.write_text(JOB.format(run_dir=folder / "run", cluster=cluster, durability=durability,
+                                   optimizer=optimizer, steps=steps))
+        return file
+
+    def parameters(self, file):
+        told = subprocess.run([self.build / "launcher/dtf-launch", "explain", file, "--json"], capture_output=True,
+                              text=True, check=True, timeout=SECONDS).stdout
+        return next(event["parameters"] for event in map(json.loads, told.splitlines()) if event["event"] == "explain")
+
+    def sent(self, count, with_ps, *job):
+        """Bytes that each host has sent in a run."""
+        file = self.file(count, with_ps, *job)
+        before = [link.sent() for link in self.links[:count]]
+        with linked.Tasks(self.build, file.parent) as tasks:
+            for index, link in enumerate(self.links[:count]):
+                if with_ps:
+                    tasks.start(link, "ps", index, file)
+                tasks.start(link, "worker", index, file)
+            tasks.wait(SECONDS)
+        return file, [link.sent() - old for link, old in zip(self.links, before)]
+
+    def measure(self, count, with_ps, durability, optimizer, allowed):
+        """`allowed`: parts of the model that a host may send in a step, without headers."""
+        _, few = self.sent(count, with_ps, durability, optimizer, FEW)
+        file, many = self.sent(count, with_ps, durability, optimizer, MANY)
+        model = 4 * self.parameters(file)
+        shares = [(last - first) / (MANY - FEW) / model for first, last in zip(few, many)]
+        print(f"| {count} | {'a ps beside each worker' if with_ps else 'workers alone'} | {durability} | "
+              f"{optimizer.strip('{').split(':')[0]} | {allowed:.3f} | {min(shares):.3f} to {max(shares):.3f} |", flush=True)
+        assert max(shares) <= HEADERS * allowed, f"a host sends {max(shares):.3f} of the model in a step, not {allowed:.3f}: {shares}"
+
+
+def ring(count):
+    return 2 * (count - 1) / count
+
+
+def cases():
+    for count in (2, 4, 8):
+        for with_ps in (False, True):
+            def case(bench, count=count, with_ps=with_ps):
+                bench.measure(count, with_ps, "checkpoint", SGD, ring(count))
+            case.__name__ = f"{'ps_beside' if with_ps else 'without_ps'}_{count}"
+            yield case
+
+    def replica(bench):
+        bench.measure(4, False, "replica", MOMENTUM, ring(4) + 1 / 4)
+    yield replica
+
+
+def run(build, wanted, folder):
+    print("| hosts | job | durability | optimizer | allowed | sent a host and step, of the model |\n|---|---|---|---|---|---|", flush=True)
+    with linked.Links(8) as links:
+        return hosts.run_cases("Traffic", list(cases()), wanted, Bench(build, folder, links), lambda: None)
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    if os.geteuid() != 0:
+        print("SKIPPED: only root makes network namespaces that are linked")
+        return 77
+    try:
+        hosts.in_own_network()
+        with tempfile.TemporaryDirectory() as folder:
+            return 1 if run(build, sys.argv[2:], pathlib.Path(folder)) else 0
+    except hosts.NoHost as reason:
+        print(f"SKIPPED: no hosts with links of their own can be had here: {reason}")
+        return 77
+
+
+if __name__ == "__main__":
+    sys.exit(main())
