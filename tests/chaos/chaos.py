@@ -1,62 +1,78 @@
 #!/usr/bin/env python3
-"""Breaks real jobs by plan and says what that cost: one line for each scenario, one table in the end.
+"""Breaks real jobs by plan and prints the cost: one line for each scenario, one table at the end.
 
 Usage: scripts/chaos.sh [--quick | PLAN.yaml ...] [option...]
-  (no plan)        tests/chaos/plans/full.yaml: 200 kills of workers, 100 of ps for each durability, the chief at each named point; minutes
+  (no plan)        tests/chaos/plans/full.yaml: 200 kills of workers, 100 of ps for each durability,
+                   the chief at each named point; minutes
   --quick          tests/chaos/plans/quick.yaml: less than a minute
   --build FOLDER   where dtf-launch was built (default: build)
   --runs N         of each scenario, instead of the plan's
   --seed N         instead of the plan's: other moments, other victims
-  --only TEXT      only the scenarios whose rows or name contain it
-  --keep           keeps the folders of all runs; those of runs that went wrong are always kept
+  --only TEXT      only the scenarios with it in their rows or name
+  --keep           keeps the folders of all runs, not only of failed ones
 
-Ends with 0 when every job ended as its scenario says, with the same bits where these are asked for, every injury was
-followed by another step, no task was started again that was not hurt, no update was lost or applied twice, and no
-process was left.
+Ends with 0 when every job ended as its scenario expects, with the same bits where the plan requires
+them; every injury was followed by another step; no unhurt task was started again; no update was
+lost or applied twice; and no process was left.
 
-The table's seconds are from the kill, or from the end of a freeze, to the job's next step (launcher: until all its tasks
-are gone, a slow task: from its becoming so); `of start`: from the start of the process that takes the lost one's place, without dtf-launch's pause before it. `steps
-lost`: the most that one going back cost; `speed kept`: the least of all runs.
+The columns of the table:
+  p50 s, p99 s     from the kill, or from the end of a freeze, to the job's next step (launcher:
+                   until all its tasks are gone; a slow task: from the moment it becomes slow)
+  p99 s of start   from the start of the process that replaces the lost one, without dtf-launch's
+                   pause before it
+  steps lost       the most that one going back cost
+  speed kept       the least of all runs
 
 A plan is a YAML file:
 
-  seed: 1                           # which victims, at which moments: the same plan does the same again
+  seed: 1                           # of victims and moments: the same plan does the same again
   scenarios:
-    - rows: R1, R2                  # for the table: which promises this is about
+    - rows: R1, R2                  # for the table: the promises that it tests
       name: workers killed
       runs: 20
       job: {ps: 2, workers: 4, mode: sync, steps: 20000}
       faults:
         - {who: worker, how: kill, times: 10}
-      equal: true                   # the last checkpoint has the same bytes as that of a run that nobody disturbs
+      equal: true                   # the last checkpoint has the bytes of an undisturbed run's
 
-  job      a small one on the digits that dtf draws: ps, workers, mode, aggregate (gradients a step takes: the other
-           workers are backups), steps, checkpoint_steps, eval_steps, summary_steps, timeouts, launch and durability (as in a cluster file),
-           keys: true (TLS), gather: true (the chief fetches the shards of checkpoints),
-           report_steps (how often progress is told: recovery is measured with it); or file: CLUSTER.yaml, your own. set: [KEY=VALUE, ...]
-  faults   who: worker, ps, task (one of them, drawn), worker/1, chief, launcher (it is started again when all are gone);
-             [chief, ps/0] or all: these at once, at an event or a step
-           how: kill (SIGKILL); {stop: 3} or {stop: [0.5, 4]} (SIGSTOP, and SIGCONT so many seconds later, drawn);
-             {slow: 0.1} (from then on it runs for a tenth of the time, in turns of milliseconds)
-           when: nothing (at steps that are drawn); {step: 500}; {event: started, passage: 2} (whenever dtf-launch
-             --json tells it of that task, from the second time on: started, ready, checkpoint, ...; with `last: true` the
-             one of the job's last step, with `of: worker/1` that task's; `after: [0, 0.02]`: so many seconds behind it);
+  job      a small one on the digits that dtf draws: ps, workers, mode, aggregate (gradients a step
+           takes: the other workers are backups), steps, checkpoint_steps, eval_steps,
+           summary_steps, timeouts, launch and durability (as in a cluster file), keys: true (TLS),
+           gather: true (the chief fetches the shards of checkpoints), report_steps (steps between
+           two progress events, which measure recovery); or file: CLUSTER.yaml, your own.
+           set: [KEY=VALUE, ...]
+  faults   who: worker, ps, task (one of them, drawn), worker/1, chief, launcher (it is started
+             again when all are gone); [chief, ps/0] or all: these at once, at an event or a step
+           how: kill (SIGKILL); {stop: 3} or {stop: [0.5, 4]} (SIGSTOP, and SIGCONT so many seconds
+             later, drawn); {slow: 0.1} (from then on it runs for a tenth of the time, in turns of
+             milliseconds)
+           when: nothing (at steps that are drawn); {step: 500};
+             {event: started, passage: 2} (at each event of dtf-launch --json for that task, from
+             the second one on: started, ready, checkpoint, ...; with `last: true` the event of the
+             job's last step, with `of: worker/1` that task's; `after: [0, 0.02]`: so many seconds
+             after it);
              {every: 5} (every so many seconds, for as long as the run lasts);
-             {point: checkpoint.after_rename, passage: 2} (each of its processes kills itself there the second time;
-             named points are compiled in with the build option `tests`: common/base/failpoint.cc has the list)
-           times: how often in a run (default 1): of an event at most; a run of a point, or of steps, must have so many
+             {point: checkpoint.after_rename, passage: 2} (each of its processes kills itself there
+             the second time; named points are compiled in with the build option `tests`:
+             common/base/failpoint.cc lists them)
+           times: how often in a run (default 1): of an event at most; a run of a point, or of
+             steps, must have so many
   ends     done (default), failed or stopped; says: TEXT that dtf-launch must print
-  within   seconds from an injury to the job's next step, at most (default: any); within_of_start: from the start of the
-           next process of the task, without the pause before it
-  steps_lost  that going back may cost, at most, each time (default: any)
-  keeps    of its speed while a task is slow, at least: steps a second beside those before (default: any)
-  seconds  that a run takes: then the job is told to stop. goodput: the share of the steps of such a run without faults that it
-           must make
-  limit    seconds that a run may take (default 120)
+  within   most seconds from an injury to the job's next step (default: any); within_of_start: from
+           the start of the next process of the task, without the pause before it
+  steps_lost  most steps that each going back may cost (default: any)
+  keeps    least share of its speed while a task is slow: steps a second beside those before
+           (default: any)
+  seconds  length of a run: then the job gets a stop request. goodput: least share of the steps of
+           such a run without faults, which runs at the same time
+  limit    seconds that a run may take from its first injury on (default 120); without an injury it may
+           take five times as long
 """
 import argparse
 import collections
+import concurrent.futures
 import filecmp
+import os
 import pathlib
 import shutil
 import sys
@@ -82,7 +98,7 @@ def percentile(values, share):
 
 
 def same_files(ours, theirs):
-    """Whether two checkpoints hold the same bytes; their manifests tell times, too."""
+    """Whether two checkpoints hold the same bytes; their manifests differ in their times."""
     if ours is None or theirs is None or ours.name != theirs.name:
         return False
     names = sorted(path.name for path in theirs.glob("*.safetensors"))
@@ -91,7 +107,7 @@ def same_files(ours, theirs):
 
 
 class Tally:
-    """What the runs of one scenario came to."""
+    """The results of the runs of one scenario."""
 
     def __init__(self, scenario):
         self.scenario = scenario
@@ -146,7 +162,6 @@ class Tally:
         if scenario.goodput is not None:
             share = outcome.steps / calm_steps if calm_steps else 0.0
             self.goodput = min(self.goodput or share, share)
-            print(f"chaos: {scenario.name}: {outcome.steps} steps, {calm_steps} undisturbed, {len(outcome.injuries)} injuries", flush=True)
             if share < scenario.goodput:
                 problems.append(f"{share:.2f} of the steps of a run that nobody disturbs, {scenario.goodput} planned")
         hurt = collections.Counter(i.task for i in outcome.injuries)
@@ -204,33 +219,41 @@ class Laboratory:
             self.references[key] = outcome.checkpoint
         return self.references[key]
 
-    CALM_SECONDS = 60  # of an undisturbed run, in which the speed no longer changes
-
     def calm_steps(self, scenario):
-        """The steps of an undisturbed run of as many seconds: of CALM_SECONDS of it, where it is longer."""
-        folder = self.folder / f"undisturbed-{scenario.name.replace(' ', '-')}"
-        folder.mkdir()
-        seconds = min(scenario.seconds, self.CALM_SECONDS)
-        calm = plans.dataclasses.replace(scenario, faults=(), goodput=None, seconds=seconds)
+        """Steps of an undisturbed run of that length."""
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="undisturbed-", dir=self.folder))
+        calm = plans.dataclasses.replace(scenario, faults=(), goodput=None)
         outcome = runs.Run(self.launcher, calm, folder, "calm").go()
         if outcome.ended != scenario.ends or outcome.steps == 0:
             raise SystemExit(f"chaos: error: the job makes no steps though nobody disturbs it; see {folder}\n{outcome.said}")
-        return round(outcome.steps * scenario.seconds / seconds)
+        return outcome.steps
+
+    def disturb(self, scenario, folder, seed):
+        """Returns the outcome, and the steps of an undisturbed run at the same time if they are to be compared."""
+        run = runs.Run(self.launcher, scenario, folder, seed)
+        if scenario.goodput is None:
+            return run.go(), 0
+        with concurrent.futures.ThreadPoolExecutor(1) as beside:
+            calm = beside.submit(self.calm_steps, scenario)
+            outcome = run.go()
+            calm_steps = calm.result()
+        print(f"chaos: {scenario.name}: {outcome.steps} steps, {calm_steps} of an undisturbed run beside it, "
+              f"{len(outcome.injuries)} injuries, load {os.getloadavg()[2]:.1f} on {os.cpu_count()} cores", flush=True)
+        return outcome, calm_steps
 
     def do(self, scenario):
         tally = Tally(scenario)
         reference = self.reference(scenario.job) if scenario.equal else None
-        calm_steps = self.calm_steps(scenario) if scenario.goodput is not None else 0
         for number in range(scenario.runs):
             folder = self.folder / f"{scenario.name.replace(' ', '-').replace('/', '-')}-{number}"
             folder.mkdir()
-            outcome = runs.Run(self.launcher, scenario, folder, f"{self.seed}/{scenario.name}/{number}").go()
+            outcome, calm_steps = self.disturb(scenario, folder, f"{self.seed}/{scenario.name}/{number}")
             problems = tally.add(outcome, reference, calm_steps)
             for problem in problems:
                 print(f"chaos: {scenario.name}, run {number}, seed {self.seed}: {problem}; see {folder}", flush=True)
             if not problems and not self.keep:
                 shutil.rmtree(folder)
-        # At its end a job may be gone before one kill comes, not before many.
+        # At the end a job may be gone before one kill comes, but not before many.
         if not tally.seconds and not tally.unhealed and scenario.faults and scenario.runs >= 5:
             tally.problems.append("nobody was hurt")
             print(f"chaos: {scenario.name}: nobody was hurt in any run", flush=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What scripts/chaos.sh makes of plans and of outcomes, without any job. Exits 0 when all is well."""
+"""Tests how scripts/chaos.sh reads plans and judges outcomes, without any job."""
 import pathlib
 import tempfile
 import unittest
@@ -81,6 +81,17 @@ class PlanTest(unittest.TestCase):
         text = run.job_text(scenario.job, scenario.faults, "/f")
         self.assertEqual(text.count("DTF_FAILPOINTS"), 1)
         self.assertIn("checkpoint.after_rename=kill@2", text.split("worker:")[1].splitlines()[0])
+
+
+class RunTest(unittest.TestCase):
+    def test_the_limit_is_counted_from_the_first_injury(self):
+        scenario = plan.dataclasses.replace(read(ONE % ("", "who: ps")).scenarios[0], limit=60)
+        with tempfile.TemporaryDirectory() as folder:
+            one = run.Run("dtf-launch", scenario, folder, "1")
+        one.begin = 1000
+        self.assertEqual(one.deadline(), 1300, "a busy machine may be slow until a task is hurt")
+        one.outcome.injuries += [run.Injury("ps/0", 5, 1200.0), run.Injury("ps/1", 9, 1230.0)]
+        self.assertEqual(one.deadline(), 1260)
 
 
 class TallyTest(unittest.TestCase):

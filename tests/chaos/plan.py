@@ -1,4 +1,6 @@
-"""What to break, when, and in which job: a plan file, read and checked. The format is in chaos.py's --help."""
+"""A plan file, read and checked: the faults, their moments, and the jobs. The format is in
+chaos.py's --help.
+"""
 import dataclasses
 import pathlib
 
@@ -8,18 +10,18 @@ ROLES = ("worker", "ps", "chief", "task", "launcher")
 
 
 class PlanError(Exception):
-    """Where the plan is wrong, and what to write instead."""
+    """Names the wrong place in the plan, and the remedy."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    file: str | None = None  # the user's own; else a small one on the digits that dtf draws, of what follows
+    file: str | None = None  # the user's own; else a small job on drawn digits, with the keys below
     ps: int = 2
     workers: int = 2
     mode: str = "sync"
     aggregate: int | None = None  # gradients a step takes; fewer than workers: the others are backups
     steps: int = 10000
-    report_steps: int = 20  # a progress event so often: what recovery is measured with
+    report_steps: int = 20  # between two progress events, which measure recovery
     checkpoint_steps: int | None = None  # none: only the last
     eval_steps: int | None = None  # none: nothing is evaluated
     summary_steps: int | None = None  # none: no summaries
@@ -73,20 +75,21 @@ class Scenario:
     faults: tuple
     runs: int = 1
     ends: str = "done"  # or "failed"
-    says: str = ""  # in what dtf-launch prints
-    equal: bool = False  # to a run that nobody disturbs: the files of the last checkpoint
+    says: str = ""  # text that dtf-launch must print
+    equal: bool = False  # compare the files of the last checkpoint with an undisturbed run's
     within: float | None = None  # seconds from an injury to the job's next step, at most
     within_of_start: float | None = None  # the same from the start of the process that takes the lost one's place
-    steps_lost: int | None = None  # that going back may cost, at most, each time
-    keeps: float | None = None  # of its speed while a task is slow, at least: steps a second beside those before
-    limit: float = 120  # seconds a run may take
-    seconds: float | None = None  # that a run takes: then the job is told to stop
-    goodput: float | None = None  # of the steps of a run of so many seconds that nobody disturbs, at least; 0: it is printed
+    steps_lost: int | None = None  # at most, that each going back may cost
+    keeps: float | None = None  # least share of its speed while a task is slow
+    limit: float = 120  # seconds a run may take from its first injury on
+    seconds: float | None = None  # length of a run: then the job gets a stop request
+    goodput: float | None = None  # least share of an undisturbed run's steps; 0: only printed
 
     @property
     def planned(self):
-        """So many injuries a run must have; of events one, for nobody knows how often they come, and behind the end none: the
-        task may have left."""
+        """Returns how many injuries a run must have. One of events, because their number is
+        unknown; none behind the end, because the task may have left.
+        """
         if self.is_of_the_end:
             return 0
         sure = [f.times for f in self.faults if f.event is None and f.every is None]
@@ -99,11 +102,13 @@ class Scenario:
 
     @property
     def is_counted(self):
-        """Whether the ps tell how many gradients they applied. Sync: who begins anew, or goes back, counts anew. Behind the
-        result a ps may be ended before it tells."""
+        """Whether the ps' logs give the number of gradients they applied. In sync mode a ps that is
+        started again, or goes back, counts from 0. After the result a ps may end before it logs
+        the number.
+        """
         others = any(f.who in ("launcher", "task") or f.is_of_several or (f.who.startswith("ps") and self.job.mode == "sync")
                      for f in self.faults)
-        return self.ends == "done" and not self.job.file and not others and not self.is_of_the_end
+        return self.ends == "done" and self.job.ps > 0 and not self.job.file and not others and not self.is_of_the_end
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
-"""Measures promises of tests/chaos/README.md on real jobs whose surroundings are bad, beside the same job in good ones.
+"""Measures promises of tests/chaos/README.md on real jobs in bad surroundings, beside the same job
+in good ones.
 
-Usage: tests/chaos/promises.py BUILD_FOLDER [disk] [network] [clock] [connections] [soak] [--seconds N]
+Usage: tests/chaos/promises.py BUILD_FOLDER [NAME...] [--seconds N]
   disk         R9: steps a second while the disk of checkpoints is full, beside those with room
-  network      R11: steps a second at several rates and losses of packets, and whether the bytes are the same
-  clock        R14: a job whose wall clock jumps by a day twenty times
   connections  R15: a ps that has no descriptor left, with 10 000 connections that send nothing
+  clock        R14: the wall clock of a job jumps by a day twenty times
+  memory       R16: the control group of a job is full, and the kernel kills a ps and both workers
+  stop         R17: 60 jobs get SIGTERM at a drawn moment from their start to their end, a third of them when
+               their chief was just killed, and are started again
+  checkpoints  R24: steps a second of a job that saves 40 MB every second, beside one that saves nothing
   soak         R23: descriptors and memory of the tasks over --seconds (default 120), a worker killed every 10 s
+  network      R11: steps a second at several rates and losses of packets, and whether the bytes are the same
   no name: all of them
 
-Prints one table. Ends with 0 if every row keeps its promise. Needs root (mounts, a network namespace), nft, tc and
-libfaketime.
+Prints one table. Ends with 0 if every row keeps its promise. Needs root (mounts, control groups, a
+network namespace), nft, tc and libfaketime.
 """
 import argparse
+import collections
 import contextlib
 import ctypes
 import errno
@@ -22,6 +28,7 @@ import json
 import os
 import pathlib
 import queue
+import random
 import re
 import resource
 import signal
@@ -41,7 +48,7 @@ LIMIT = 64  # descriptors of a task in `connections`
 class Job:
     """A job of two ps and two workers on the digits that dtf draws, under dtf-launch. Owns the launcher."""
 
-    def __init__(self, build, folder, steps, more="", units=10, settings="", prefix=(), env=None):
+    def __init__(self, build, folder, steps, more="", units=10, settings="", data="", prefix=(), env=None):
         self.folder = pathlib.Path(folder)
         self.run = self.folder / "run"
         file = self.folder / "job.yaml"
@@ -56,14 +63,16 @@ shared_memory: false
     input: {{shape: [28, 28, 1]}}
     layers: [flatten: , dense: {{units: {units}, name: first}}, dense: {{units: 10, name: softmax}}]
     loss: sparse_categorical_crossentropy
-  data: {{train: {{format: digits, count: 600}}, batch_size: 20, seed: 7}}
+  data: {{train: {{format: digits, count: 600}}{data}, batch_size: 20, seed: 7}}
   optimizer: {{adam: {{learning_rate: 0.001}}}}
   steps: {steps}
   report: {{every_steps: 5}}
 {more}""")
         self.errors = open(self.folder / "stderr", "ab")
         self.process = subprocess.Popen([*prefix, f"{build}/launcher/dtf-launch", file, "--json"], stdout=subprocess.PIPE,
-                                        stderr=self.errors, text=True, env={**os.environ, **(env or {})})
+                                        stderr=self.errors, text=True,
+                                        # `dtf-launch stop` in another shell must not find this job.
+                                        env={**os.environ, "XDG_RUNTIME_DIR": str(self.folder), **(env or {})})
         self.events = queue.Queue()
         threading.Thread(target=self.read, daemon=True).start()
         self.pids, self.step, self.summary, self.is_ready = {}, 0, None, set()
@@ -87,7 +96,7 @@ shared_memory: false
         self.events.put(None)
 
     def follow(self, until):
-        """Takes events until `until()` holds or the job has ended, which is told by False."""
+        """Takes events until `until()` holds; returns False if the job ends before."""
         last = time.monotonic()
         while not until():
             try:
@@ -97,6 +106,7 @@ shared_memory: false
                 continue
             last = time.monotonic()
             if event is None:
+                self.events.put(None)
                 return False
             kind = event["event"]
             if kind == "started":
@@ -125,7 +135,7 @@ shared_memory: false
         return self.summary["outcome"] if self.summary else "no end"
 
     def said(self):
-        return (self.folder / "stderr").read_text(errors="replace")[-2000:]
+        return (self.folder / "stderr").read_text(errors="replace")
 
     def restarts(self):
         return sum(task["restarts"] for task in self.summary["tasks"])
@@ -134,7 +144,8 @@ shared_memory: false
         return "".join(path.read_text(errors="replace") for path in (self.run / "logs").glob("*.log"))
 
     def last_values(self):
-        steps = sorted((self.run / "checkpoints").glob("step-*"), key=lambda path: int(path.name.split("-")[1]))
+        found = [path for path in (self.run / "checkpoints").glob("step-*") if path.name[5:].isdigit()]
+        steps = sorted(found, key=lambda path: int(path.name.split("-")[1]))
         return sorted(steps[-1].glob("*.safetensors")) if steps else []
 
 
@@ -210,7 +221,7 @@ def network(build, folder, _seconds):
     CLONE_NEWNET = 0x40000000
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), "no network namespace")
-    run("ip", "link", "set", "lo", "up")
+    run("ip", "link", "set", "lo", "mtu", "1500", "up")  # tbf drops each packet larger than its burst
     run("nft", "add table inet loss; add chain inet loss in { type filter hook input priority 0; }")
     all_kept, reference, calm = True, None, None
     for name, rate, loss in NETWORKS:
@@ -284,7 +295,7 @@ def descriptors(pid):
 
 
 class Idle:
-    """Connections to a port that send nothing, as many as asked for; those that the other end closes are made anew."""
+    """`count` connections that send nothing; those that the other end closes are replaced."""
 
     def __init__(self, address, count):
         self.address, self.count = address, count
@@ -341,7 +352,7 @@ def connections(build, folder, _seconds):
         host, _, port = task["address"].rpartition(":")
         address = (socket.gethostbyname(host), int(port))
         pid = job.pids["ps/1"]
-        # A step takes the ps some time: that is measured without connections, and taken off.
+        # A step takes the ps some time: measured without connections, and subtracted.
         before, begin = cpu_seconds(pid), time.monotonic()
         job.runs_for(5)
         calm_cpu = (cpu_seconds(pid) - before) / (time.monotonic() - begin)
@@ -374,15 +385,175 @@ def connections(build, folder, _seconds):
                "no worker lost, below 5 % of a core, 1 s", busy > 0 and more < 0.05 and recovered is not None and recovered < 1)
 
 
+# ---- R16
+
+GROUP_BYTES = 1 << 29
+
+# Takes memory in a control group until the kernel has killed a process there. Arguments: the
+# group's folder, and the file that counts kills.
+HOG = r"""
+import pathlib, re, sys
+group, counter = map(pathlib.Path, sys.argv[1:])
+kills = lambda: int(re.search(r"^oom_kill (\d+)", counter.read_text(), re.M).group(1))
+(group / "cgroup.procs").write_text("0")
+before, held = kills(), []
+while kills() == before:
+    held.append(b"x" * (1 << 22))
+"""
+
+
+class MemoryGroup:
+    """A control group, of version 1 or 2, that holds at most GROUP_BYTES. Owns its folder."""
+
+    def __init__(self):
+        first = pathlib.Path("/sys/fs/cgroup/memory")
+        is_first = (first / "memory.limit_in_bytes").exists()
+        self.path = (first if is_first else pathlib.Path("/sys/fs/cgroup")) / f"dtf-promises-{os.getpid()}"
+        self.path.mkdir()
+        (self.path / ("memory.limit_in_bytes" if is_first else "memory.max")).write_text(str(GROUP_BYTES))
+        swap = self.path / ("memory.swappiness" if is_first else "memory.swap.max")
+        if swap.exists():
+            swap.write_text("0")
+        self.counter = self.path / ("memory.oom_control" if is_first else "memory.events")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(OSError):  # a process is still in it: the first error counts
+            self.path.rmdir()
+
+    def inside(self):
+        """Words before a command that is to run in this group."""
+        return ["sh", "-c", f'echo $$ >{self.path}/cgroup.procs && exec "$@"', "sh"]
+
+    def fill(self, victim):
+        """Returns when the kernel has killed `victim`, which comes before every other process."""
+        pathlib.Path(f"/proc/{victim}/oom_score_adj").write_text("1000")
+        subprocess.run([sys.executable, "-c", HOG, self.path, self.counter], check=True, timeout=PATIENCE)
+
+
+def memory(build, folder, _seconds):
+    settings = "durability: replica\n"
+    more = "  replication: {mode: sync}\n  checkpoint: {every_seconds: 3600}\n"
+    victims, steps = ("ps/1", "worker/1", "worker/0"), 8000
+    for name in ("full", "calm"):
+        (folder / name).mkdir()
+    with MemoryGroup() as group, Job(build, folder / "full", steps, more, settings=settings, prefix=group.inside()) as job:
+        for turn, name in enumerate(victims):
+            assert job.follow(lambda step=steps // 5 * (turn + 1), name=name: job.step >= step and name in job.is_ready), job.said()
+            group.fill(job.pids[name])
+        ended, ours, restarts = job.ends(), job.last_values(), job.restarts()
+        reported = [name for name in victims if re.search(rf"{name}\b.*by the kernel, for lack of memory", job.said())]
+    with Job(build, folder / "calm", steps, more, settings=settings) as job:
+        job.ends()
+        same = same_bytes(ours, job.last_values())
+    return row("R16", f"a control group is full three times; the kernel kills {', '.join(victims)}",
+               f"{len(reported)} of {len(victims)} reported as that, {ended}, {'the same bytes' if same else 'OTHER bytes'}, "
+               f"{restarts} restarts", "each reported, done, the same bytes, 3 restarts",
+               len(reported) == len(victims) and ended == "done" and same and restarts == len(victims))
+
+
+# ---- R17
+
+STOPS = 60
+
+
+def leftovers(folder):
+    """The processes that name the folder in their arguments, this one aside."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if int(entry.name) != os.getpid() and str(folder).encode() in (entry / "cmdline").read_bytes():
+                found.append(entry.name)
+    return found
+
+
+def stop(build, folder, _seconds):
+    """Checkpoints and evaluations are under way most of the time."""
+    more = "  replication: {mode: sync}\n  checkpoint: {every_steps: 100, keep: 2}\n  eval: {every_steps: 150}\n"
+    steps, data = 1500, ", eval: {format: digits, count: 100}"
+    draw, phases, amiss = random.Random(1), collections.Counter(), []
+
+    def whole(place):
+        with Job(build, place, steps, more, data=data) as job:
+            return job.ends(), job.last_values(), job.said()
+
+    (folder / "calm").mkdir()
+    begin = time.monotonic()
+    reference = whole(folder / "calm")
+    length = time.monotonic() - begin
+    for number in range(STOPS):
+        place = folder / str(number)
+        place.mkdir()
+        with Job(build, place, steps, more, data=data) as job:
+            end = time.monotonic() + draw.uniform(0, length)
+            job.follow(lambda end=end: time.monotonic() >= end)
+            phase = "of the start" if job.step == 0 else "of training"
+            if number % 3 == 0 and job.step > 0 and "worker/0" in job.is_ready:
+                phase = "while the chief is started again"
+                with contextlib.suppress(ProcessLookupError):  # the job has just ended
+                    os.kill(job.pids["worker/0"], signal.SIGKILL)
+                job.follow(lambda end=time.monotonic() + draw.uniform(0, 0.5): time.monotonic() >= end)
+            job.process.terminate()
+            ended, code = job.ends(), job.process.wait()
+            phase = "of the end" if ended == "done" else phase
+            phases[phase] += 1
+            reached, saved = (job.summary or {}).get("global_step"), job.last_values()
+            is_saved = phase == "of the start" or (ended != "interrupted" and saved and saved[0].parent.name == f"step-{reached}")
+            words = f"{number}: {phase}, '{ended}', code {code}, step {reached}, saved {[path.parent.name for path in saved[:1]]}"
+        left = leftovers(place)
+        again = whole(place)
+        if not is_saved or left or again[0] != "done" or not same_bytes(again[1], reference[1]):
+            amiss.append(f"{words}; {len(left)} processes left; started again: {again[0]}\n{again[2]}")
+            print(amiss[-1], flush=True)
+    counts = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()))
+    return row("R17", f"SIGTERM at {STOPS} moments: {counts}",
+               f"{STOPS - len(amiss)} of {STOPS} saved at their last step and, started again, end with the same bytes",
+               "all", not amiss)
+
+
+# ---- R24
+
+DEFAULT_SECONDS = 600  # between two checkpoints
+BOUND = 0.035  # of the time
+
+
+def checkpoints(build, folder, _seconds):
+    """One job that never saves and one that saves every second, in turns."""
+    rates, stalls, saved = {3600: [], 1: []}, [], 0
+    watched = 10
+    for turn in range(4):
+        for seconds, seen in rates.items():
+            place = folder / f"{turn}-{seconds}"
+            place.mkdir()
+            more = f"  replication: {{mode: sync}}\n  checkpoint: {{every_seconds: {seconds}, keep: 2}}\n"
+            with Job(build, place, 100000000, more, units=4096) as job:
+                job.has_stepped()
+                job.runs_for(2)
+                before = job.logs().count("event=checkpoint step=")
+                seen.append(job.runs_for(watched))
+                found = re.findall(r"event=checkpoint step=.* bytes=(\d+) .*stall_ms=([\d.]+)", job.logs())[before:]
+                saved += len(found)
+                stalls += [(float(stall), int(size)) for size, stall in found]
+    kept = statistics.median(rates[1]) / statistics.median(rates[3600])
+    cost = max(0.0, 1 - kept) * 4 * watched / saved
+    share = cost / DEFAULT_SECONDS
+    return row("R24", f"{saved} checkpoints of {stalls[0][1] / 1e6:.0f} MB in {4 * watched} s",
+               f"{kept:.2f} of the steps a second, {cost:.2f} s for each, longest stall {max(stalls)[0]:.0f} ms; "
+               f"at the default of {DEFAULT_SECONDS} s {100 * share:.2f} % of the time",
+               f"at most {100 * BOUND:.1f} % at the default", share <= BOUND)
+
+
 # ---- R23
 
-def memory(pid):
+def resident(pid):
     found = re.search(r"^VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)
     return int(found.group(1)) / 1024
 
 
 def soak(build, folder, seconds):
-    """Those that are never killed are looked at: dtf-launch, the ps, the chief."""
+    """Watches the processes that are never killed: dtf-launch, the ps, the chief."""
     settings = "launch: {restarts: {max: 1000}}\n"
     more = "  replication: {mode: async}\n  checkpoint: {every_seconds: 5, keep: 2}\n"
     with Job(build, folder, 1000000000, more, settings=settings) as job:
@@ -396,7 +567,7 @@ def soak(build, folder, seconds):
                 job.is_ready.discard("worker/1")
                 kills += 1
             pids = {"dtf-launch": job.process.pid, **{name: job.pids[name] for name in ("ps/0", "ps/1", "worker/0")}}
-            looks.append({name: (descriptors(pid), memory(pid)) for name, pid in pids.items()})
+            looks.append({name: (descriptors(pid), resident(pid)) for name, pid in pids.items()})
     kept = True
     half, last = looks[len(looks) // 2 - 1], looks[-1]
     for name in last:
@@ -406,7 +577,8 @@ def soak(build, folder, seconds):
     return kept
 
 
-PROMISES = {"disk": disk, "connections": connections, "clock": clock, "soak": soak, "network": network}
+PROMISES = {"disk": disk, "connections": connections, "clock": clock, "memory": memory, "stop": stop, "checkpoints": checkpoints,
+            "soak": soak, "network": network}
 
 
 def main():

@@ -1,4 +1,4 @@
-"""One run of a job under dtf-launch, with faults; what became of it."""
+"""One run of a job under dtf-launch with faults, and its outcome."""
 import dataclasses
 import json
 import os
@@ -33,7 +33,7 @@ class Wanted:
     fault: object
     left: int
     passages: int = 0  # of the event
-    due: float | None = None  # when it is to happen, behind the event
+    due: float | None = None  # when it is due, after the event
     task: str | None = None  # of the event
 
 
@@ -48,7 +48,7 @@ class Slowed:
     PERIOD = 0.2  # seconds: far below a lease
 
     def turn(self, now):
-        """The signal that the next turn begins with."""
+        """The signal that begins the next turn."""
         self.stands = not self.stands
         self.until = now + self.PERIOD * (1 - self.share if self.stands else self.share)
         return signal.SIGSTOP if self.stands else signal.SIGCONT
@@ -83,11 +83,11 @@ def job_text(job, faults, folder):
     every = f"every_steps: {job.checkpoint_steps}" if job.checkpoint_steps else "every_seconds: 3600"
     every += ", gather: true" if job.gather else ""
     keys = f"keys: {folder}/keys\n" if job.keys else ""
+    ps = f"  ps: [{', '.join(task(f'ps/{i}') for i in range(job.ps))}]\n" if job.ps else ""
     return f"""job: chaos
 run_dir: {folder}/run
 cluster:
-  ps: [{', '.join(task(f'ps/{i}') for i in range(job.ps))}]
-  worker: [{', '.join(task(f'worker/{i}') for i in range(job.workers))}]
+{ps}  worker: [{', '.join(task(f'worker/{i}') for i in range(job.workers))}]
 {keys}timeouts: {json.dumps(job.timeouts)}
 launch: {json.dumps(job.launch)}
 durability: {json.dumps(job.durability)}
@@ -106,7 +106,7 @@ train:
 
 
 def speed_kept(steps, since):
-    """Steps a second from `since` on, beside those before; `steps`: (when, step) of a run that never went back."""
+    """Steps a second after `since`, over the rate before it; `steps`: rising (when, step) pairs."""
     before = [one for one in steps if one[0] <= since]
     after = [one for one in steps if one[0] > since]
     if len(before) < 2 or len(after) < 2:
@@ -127,7 +127,7 @@ def updates_amiss(job, applied, dead_workers):
 
 
 class Run:
-    """Owns the launcher, and kills what it has left behind."""
+    """Owns the launcher, and kills the processes it leaves behind."""
 
     def __init__(self, launcher, scenario, folder, seed):
         self.scenario, self.folder = scenario, pathlib.Path(folder)
@@ -143,6 +143,7 @@ class Run:
         self.frozen = {}  # task -> when it is to go on
         self.slowed = {}  # task -> Slowed
         self.steps, self.slow_since = [], None  # (when, step)
+        self.begin = time.monotonic()
         self.due = self.schedule()
         self.on_event = [Wanted(fault, fault.times) for fault in scenario.faults if fault.event]
         self.steady = {fault: None for fault in scenario.faults if fault.every}  # -> when it is due
@@ -159,10 +160,10 @@ class Run:
         return sorted(due, key=lambda one: one[0])
 
     def go(self):
-        end = time.monotonic() + self.scenario.limit
+        self.begin = time.monotonic()
         while True:
             self.start()
-            again = self.watch(end)
+            again = self.watch()
             self.process.wait()
             if not again:
                 break
@@ -192,11 +193,22 @@ class Run:
             events.put((time.monotonic(), json.loads(line)))
         events.put((time.monotonic(), None))
 
-    def watch(self, end):
-        """Until the launcher has ended; true: it was killed by the plan, and the job is to go on."""
+    UNHURT_LIMITS = 5  # a busy machine delays a run, too
+
+    def deadline(self):
+        """Returns when the run counts as hung: the limit after its first injury, or several limits
+        after its begin, without an injury.
+        """
+        limit = self.scenario.limit
+        injuries = self.outcome.injuries
+        return injuries[0].since + limit if injuries else self.begin + self.UNHURT_LIMITS * limit
+
+    def watch(self):
+        """Waits until the launcher has ended. True: the plan killed it, and the job must continue.
+        """
         while True:
             now = time.monotonic()
-            if now > end:
+            if now > self.deadline():
                 self.process.kill()
                 return False
             self.thaw(now)
@@ -269,7 +281,7 @@ class Run:
     def on_step(self, when):
         self.steps.append((when, self.step))
         for injury in self.outcome.injuries:
-            is_needed = self.scenario.job.waits_for_all or injury.task.startswith("ps/")
+            is_needed = self.scenario.job.waits_for_all or injury.task.startswith("ps/") or not self.scenario.job.ps
             waits = is_needed and not injury.back
             if injury.seconds is None and not injury.frozen and not waits and when > injury.since:
                 injury.seconds = when - injury.since
@@ -298,7 +310,7 @@ class Run:
                 self.steady[fault] = due + fault.every
 
     def injure(self, fault, task=None):
-        """False: nobody is there to be hurt, yet."""
+        """Returns False if there is no process to hurt yet."""
         if not fault.others:
             return self.injure_one(fault, task)
         alone = dataclasses.replace(fault, others=())
@@ -398,12 +410,12 @@ class Run:
 
     @staticmethod
     def last_log(folder, task):
-        """That of its last process."""
+        """Returns the log of the task's last process."""
         return max(folder.glob(f"{task}.*.log"), key=lambda path: int(path.name.split(".")[1]), default=None)
 
     @staticmethod
     def applied(job, log):
-        """Async: the updates that its parameters have had, on whichever process of it, and however it came by them."""
+        """Returns the updates in the parameters of an async ps, over all its processes."""
         field = "global_step" if job.mode == "async" else "gradients_applied"
         found = log and re.search(rf"event=job_finished .*\b{field}=(\d+)", log.read_text(errors="replace"))
         return int(found.group(1)) if found else None
