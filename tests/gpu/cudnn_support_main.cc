@@ -1,6 +1,6 @@
-// Which convolutions cuDNN can run on an H200, asked of cuDNN where no GPU is: it takes a device's
-// properties as JSON. A configuration that it offers could run there; how fast is not said. One
-// process for each question: a library that crashes on one has answered it.
+// Asks cuDNN, without a GPU, which convolutions an H200 can run: cuDNN takes a device's properties
+// as JSON. A configuration that it offers can run there, at an unknown speed. Each question is a
+// process of its own: a library that crashes on it has answered it.
 //
 //   cudnn_support PROPERTIES.json PASS BATCH HEIGHT WIDTH CHANNELS OUT_CHANNELS WINDOW STRIDE
 //                 BEFORE AFTER GROUPS
@@ -31,7 +31,7 @@ Descriptor deviceProperties(const char* file) {
   return properties;
 }
 
-// An operation as a step would have it.
+// An operation in the form that a step has.
 Operation operationOf(const std::string& pass, const int64_t* n, dtf_plugin_dtype images) {
   const int64_t batch = n[0], height = n[1], width = n[2], channels = n[3], outs = n[4];
   const int64_t window = n[5], stride = n[6], before = n[7], after = n[8], groups = n[9];

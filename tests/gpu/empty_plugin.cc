@@ -1,4 +1,4 @@
-// A library that is no plug-in, for tests of what is said about it.
+// A library that is no plug-in, for tests of the error that reports it.
 
 extern "C" __attribute__((visibility("default"))) int dtfIsNoPlugin() {
   return 1;

@@ -1,5 +1,5 @@
-// The plug-in's device on the host's memory: what device.cc is with CUDA. For tests of the kernels'
-// arithmetic and of the boundary where no GPU is; nothing installs it.
+// The plug-in's device in the host's memory, in place of device.cc, which needs CUDA. Tests of the
+// kernels' arithmetic and of the boundary run it without a GPU; nothing installs it.
 
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +15,7 @@ std::string backendText() {
   return "the host, for tests";
 }
 
-// DTF_TEST_HOST_DEVICES says how many there are; one without it.
+// DTF_TEST_HOST_DEVICES sets the number of devices; the default is one.
 int Device::count(std::string& why) {
   const char* const said = std::getenv("DTF_TEST_HOST_DEVICES");
   const int count = said == nullptr ? 1 : std::atoi(said);
@@ -70,7 +70,7 @@ void Device::copyToHostBeside(std::byte* target, const std::byte* source, size_t
   libraries_->late.push_back({target, source, bytes});
 }
 
-// Not one more: those that nobody has waited for are as late as can be.
+// Makes no copy beyond `copies`: a copy that nobody has awaited is as late as possible.
 void Device::awaitHost(size_t copies) {
   if (copies > libraries_->late.size())
     throw PluginError(DTF_PLUGIN_INTERNAL, "More copies are awaited than were started.");

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the test's device remembers since the last synchronise(), to find copies beside programs
-// that are none: they may happen early or late, so this device has them happen at the worst moment.
+// State of the test's device since the last synchronise(). It finds copies that run beside
+// programs: a real device may make them early or late, this one makes them at the worst moment.
 
 #include <cstddef>
 #include <set>
@@ -17,9 +17,9 @@ struct Device::Libraries {
     const std::byte* source;
     size_t bytes;
   };
-  std::set<const std::byte*> used;  // that launches have read or written
-  std::vector<Copy> late;  // to the host, beside the programs: made when they are waited for
-  size_t late_made = 0;    // of them
+  std::set<const std::byte*> used;  // read or written by launches
+  std::vector<Copy> late;  // copies to the host, beside the programs: made when they are awaited
+  size_t late_made = 0;    // number of `late` that are made
 };
 
 }  // namespace dtf::gpu

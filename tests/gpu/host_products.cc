@@ -1,4 +1,4 @@
-// What cuBLASLt and cuDNN compute, by plain sums: for tests of everything around them.
+// The products of cuBLASLt and cuDNN as plain sums, for tests of the code around them.
 
 #include "gpu/bfloat16.h"
 #include "gpu/convolution.h"

@@ -1,4 +1,4 @@
-// What program.cc is with CUDA.
+// Runs programs on the host, in place of program.cc, which needs CUDA.
 
 #include <atomic>
 #include <cstdint>
@@ -27,8 +27,8 @@ void Program::launchAll() {
   for (const Launch& one : launches_) launch(one);
 }
 
-// DTF_TEST_HOST_FAILS_AFTER says how many runs of programs a process's devices do before each
-// further one fails; copies go on.
+// After DTF_TEST_HOST_FAILS_AFTER runs of programs in a process, each further run fails; copies go
+// on.
 void Program::run() {
   static const char* const said = std::getenv("DTF_TEST_HOST_FAILS_AFTER");
   static std::atomic<int64_t> left = said == nullptr ? INT64_MAX : std::atoll(said);

@@ -40,7 +40,7 @@ TEST_F(PlanCacheTest, IsOfOneDeviceAndOneVersion) {
   cache.add("product 4", 3);
   cache.save();
   EXPECT_EQ(PlanCache(folder_.path(), "NVIDIA H200, cuDNN 9.20").find("product 4"), std::nullopt);
-  // Two identities that have one file's name differ all the same.
+  // Two identities with the same file name are still told apart.
   EXPECT_EQ(PlanCache(folder_.path(), "NVIDIA H200; cuDNN 9.19").find("product 4"), std::nullopt);
 }
 
@@ -61,7 +61,7 @@ TEST_F(PlanCacheTest, NothingIsTakenFromADamagedFile) {
   cache.save();
   const std::string whole = content();
   const size_t sum = whole.rfind("checksum ");
-  for (size_t i = 0; i + 1 < whole.size(); ++i) {  // the last byte ends a line, and says nothing
+  for (size_t i = 0; i + 1 < whole.size(); ++i) {  // the last byte ends a line and has no meaning
     std::string damaged = whole;
     damaged[i] = static_cast<char>(damaged[i] ^ 1);
     for (const std::string& text : {damaged, whole.substr(0, i)}) {

@@ -11,7 +11,7 @@
 
 namespace dtf::runtime::testing {
 
-// libdtf_NAME.so of tests/gpu; its folder is what meson.build says in DTF_TEST_PLUGINS.
+// Path of libdtf_NAME_plugin.so in the folder DTF_TEST_PLUGINS, which meson.build sets.
 inline std::string testPluginPath(const std::string& name) {
   const char* const folder = std::getenv("DTF_TEST_PLUGINS");
   DTF_CHECK_MSG(folder != nullptr,

@@ -1,4 +1,4 @@
-// A plug-in of another version of the boundary, for tests of what is said about it.
+// A plug-in of another version of the boundary, for tests of the error that reports it.
 
 #include "common/runtime/device_plugin.h"
 

@@ -1,5 +1,5 @@
-// A perceptron trained by real processes, on every instruction set that this CPU has: they learn,
-// and those with a fused multiply-add end with the same bytes.
+// Real processes train a perceptron on every instruction set of this CPU. All learn, and those with
+// a fused multiply-add end with the same bytes.
 
 #include <gmock/gmock.h>
 
@@ -31,7 +31,7 @@ class IsaTrainingTest : public ClusterTest {
         .optimizer = "{momentum: {learning_rate: 0.1, momentum: 0.9}}",
         .layers = "[flatten: , dense: {units: 33, activation: relu}, dense: {units: 10}]",
         .train_more = "  precision: " + precision + "\n"};
-    // Empty: all that the processor has.
+    // empty: every set of the processor
     std::map<std::string, std::string> environment;
     if (!isa.empty()) environment["DTF_MAX_CPU_ISA"] = isa;
     Process launcher(launchCommand(writeCluster(options, name)), environment, folder_.path());
@@ -64,7 +64,7 @@ TEST_F(IsaTrainingTest, LearnsAlikeOnEverySet) {
   }
 }
 
-// With matrix tiles where there are some, and without, on each set.
+// With matrix tiles, if the CPU has them, and without, on each set.
 TEST_F(IsaTrainingTest, RoundedToBFloat16ItEndsWithTheSameBytesOnSetsWithFusedMultiplyAdd) {
   std::vector<std::string> sets = {""};
   for (const Isa isa : supportedIsas())

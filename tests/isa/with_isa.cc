@@ -1,6 +1,6 @@
-// with_isa SET PROGRAM [ARGUMENT...]: runs the program with DTF_MAX_CPU_ISA=SET. On a CPU that
-// lacks the set it says so and exits with 77, which Meson counts as skipped: running the program
-// with less would prove nothing about the set.
+// with_isa SET PROGRAM [ARGUMENT...]: runs the program with DTF_MAX_CPU_ISA=SET. On a CPU without
+// that set it prints so and exits with 77, which Meson counts as skipped: a run with a smaller set
+// proves nothing about this one.
 
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
     return dtf::exitCode(dtf::ErrorCode::kUsage);
   }
   const std::string_view wanted = argv[1];
-  // What the caller's own limit leaves out is not this CPU's lack.
+  // A set that only the caller's own DTF_MAX_CPU_ISA excludes is not missing in this CPU.
   ::unsetenv("DTF_MAX_CPU_ISA");
   try {
     if (dtf::isaName(dtf::isasUpTo(dtf::supportedIsas(), wanted).back()) == wanted) {
