@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The completions that a build made for bash, zsh and fish: what a person presses Tab for, asked of the shells themselves. A shell
-that is not here is skipped, and that is said.
+"""The completions that a build made for bash, zsh and fish, as each shell itself offers them on Tab. Reports shells that are not
+installed as skipped.
 
 Usage: completion_test.py BUILD_FOLDER
 """
@@ -27,7 +27,7 @@ def asked(*command, folder):
 
 
 class Cases:
-    """Of every shell: `offered(*words)` is what Tab offers at the end of the last word, in that folder, sorted."""
+    """Cases for every shell. `offered(*words)` returns the words that Tab offers at the end of the last one, sorted."""
 
     def test_verbs(self):
         self.assertEqual(self.offered("dtf-launch", "ex"), ["explain", "export"])
@@ -74,7 +74,7 @@ class Bash(Cases, unittest.TestCase):
 class Zsh(Cases, unittest.TestCase):
     def offered(self, *words, folder=BUILD):
         lines = asked("zsh", "-f", HERE / "offered.zsh", MADE, folder, " ".join(words), folder=folder)
-        # A name is offered once by a person's zsh, however many groups have it.
+        # An interactive zsh offers a name once, however many groups have it.
         return sorted({line.replace("\\ ", " ") for line in lines})
 
 

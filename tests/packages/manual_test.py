@@ -21,7 +21,7 @@ def said(*command):
 
 
 def rendered(page):
-    """As plain text of wide lines; man's complaints are part of it."""
+    """Returns the page as plain text in wide lines, and man's warnings."""
     done = subprocess.run(["man", "--warnings", "-l", str(page)], check=True, capture_output=True, text=True, timeout=60,
                           env={"MANWIDTH": "200", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin", "MAN_KEEP_FORMATTING": ""})
     return done.stdout, done.stderr
