@@ -7,11 +7,12 @@ it says otherwise:
     <!-- run by: PATH -->         the test at PATH runs these commands
     <!-- terminals -->            each command is a terminal: all run at the same time
     <!-- file: NAME -->           no commands: the block is the content of a file that later commands read
+    <!-- copy of: PATH -->        no commands: the block is a part of that file, which a test compiles or runs
 """
 import dataclasses
 import re
 
-MARK = re.compile(r"^<!-- (not run|run by|terminals|file)(?:: (.+?))? -->$")
+MARK = re.compile(r"^<!-- (not run|run by|terminals|file|copy of)(?:: (.+?))? -->$")
 FENCE = re.compile(r"^(\s*)```(\S*)$")
 
 

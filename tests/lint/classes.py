@@ -29,18 +29,15 @@ LISTED = {
     "dtf::launcher::ModelFetch": {"data members": 24},
     "dtf::launcher::TaskMonitor": {"public methods": 36, "methods": 60},
     "dtf::launcher::UnitFollower": {"data members": 30},
-    "dtf::ps::AsyncCoordinator": {"methods": 56},
-    "dtf::ps::Shard": {"public methods": 46, "methods": 94, "data members": 33},
-    "dtf::ps::SyncCoordinator": {"methods": 53},
-    "dtf::psd::PeerNetwork": {"data members": 21},
-    "dtf::psd::PsServer": {"data members": 31},
+    "dtf::host::PeerNetwork": {"data members": 21},
+    "dtf::host::PsServer": {"data members": 31},
+    "dtf::replication::AsyncCoordinator": {"methods": 50},
+    "dtf::replication::SyncCoordinator": {"methods": 52},
     "dtf::train::DeviceArena": {"data members": 28},
     "dtf::train::Supervisor": {"data members": 23},
     "dtf::train::TrainingLoop": {"data members": 37},
     "dtf::v1::Graph": {"public methods": 47, "methods": 52},
-    "dtf::wire::PsControlLink": {"data members": 21},
-    "dtf::wire::PsDataLink": {"data members": 28},
-    "dtf::wire::RpcParameterClient": {"public methods": 35},
+    "dtf::wire::PsDataLink": {"data members": 27},
 }
 
 

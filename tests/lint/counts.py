@@ -18,8 +18,8 @@ UNCALLED_ALLOWED = {
     "common/net/tls_session.h: bufferBytes()": "tests see the bound",
     "common/net/tls_session.h: keyUpdates()": "tests see that keys are renewed",
     "common/net/tls_session.h: setRecordsPerKey()": "tests need not send 2^24 records",
-    "common/ps/local_parameter_client.h: loseWorker()": "a fault of tests",
-    "common/ps/parameter_store.h: arenasAllocated()": "tests see that updates allocate nothing",
+    "common/exchange/local_exchange_client.h: loseWorker()": "a fault of tests",
+    "common/optimizer/parameter_store.h: arenasAllocated()": "tests see that updates allocate nothing",
 }
 
 

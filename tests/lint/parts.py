@@ -25,9 +25,7 @@ ROOT_CYCLES = {
     ("launcher/task_host.cc", "launcher/ssh/ssh_hosts.h"),
 }
 # Includes between psd and workerd, or from daemons/ into them.
-DAEMON_INCLUDES = {
-    ("daemons/workerd/local_client.cc", "daemons/psd/shard_files.h"),  # a job without ps saves as a ps does
-}
+DAEMON_INCLUDES = set()
 
 
 def part_of(path):

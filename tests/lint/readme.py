@@ -51,8 +51,10 @@ def check_blocks(root, name, text):
             yield where + "a block without its language: sh is run by tests/e2e/chapters_test.py, text is not"
         if block.mark == "not run" and not block.words:
             yield where + "commands that aren't run, without a reason"
-        if block.mark == "run by" and not (root / block.words).exists():
+        if block.mark in ("run by", "copy of") and not (root / block.words).exists():
             yield where + f"{block.words} is not there"
+        elif block.mark == "copy of" and block.text not in (root / block.words).read_text():
+            yield where + f"{block.words} has no such text: copy the block again"
 
 
 def check_links(root, name, text):

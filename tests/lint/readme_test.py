@@ -33,6 +33,13 @@ class ReadmeTest(PlantedTest):
         self.assertEqual(self.problems("<!-- run by: scripts/gone.sh -->\n```sh\nls\n```\n"),
                          ["README.md:4: error: scripts/gone.sh is not there"])
 
+    def test_a_copy_of_a_file_is_in_that_file(self):
+        block = "<!-- copy of: launcher/verbs.cc -->\n```cpp\n%s\n```\n"
+        self.assertEqual(self.problems(block % '    {"up", Verb::kUp,'), [])
+        self.assertEqual(self.problems(block % '    {"down", Verb::kUp,'),
+                         ["README.md:4: error: launcher/verbs.cc has no such text: copy the block again"])
+        self.assertEqual(self.problems("<!-- copy of: gone.cc -->\n```cpp\nx\n```\n"), ["README.md:4: error: gone.cc is not there"])
+
     def test_links_lead_to_files_and_headings(self):
         self.assertEqual(self.problems("[a](launcher/USING.md#stop-it) [b](https://dtf.invalid/x)\n"), [])
         self.assertEqual(self.problems("[a](launcher/GONE.md) [b](launcher/USING.md#start-it)\n"),

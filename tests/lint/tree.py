@@ -162,7 +162,7 @@ def floors(readme):
     """{library folder: (floor, allowed third parties)} from the table in common/README.md."""
     table = {}
     for line in readme.read_text().splitlines():
-        match = re.match(r"\|\s*(\d)\s*\|\s*`([^`]+)`\s*\|[^|]*\|([^|]*)\|", line)
+        match = re.match(r"\|\s*(\d+)\s*\|\s*`([^`]+)`\s*\|[^|]*\|([^|]*)\|", line)
         if match:
             allowed = {name.strip() for name in match.group(3).split(",")}
             for name in list(allowed):
