@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Whether the tests have reached every RPC method and every error code.
 
-Tests that ran with DTF_CALL_LOG=FOLDER/anything in their environment have written there which methods were served, with
-which outcome, and which errors ended a program (common/base/call_log.h). Only those whose servers are dtf's own may
-write there: real processes, and the conformance suites. A unit test's fake proves nothing of what answers in its place.
-This merges the files of the folder and compares: every method of the schemas must have been answered "ok" once, every
-error code of common/base/error.cc must have been the answer to a call or the end of a program; but "internal", which
-only a bug of dtf brings about. Prints what is missing and fails.
+Tests that ran with DTF_CALL_LOG=FOLDER/anything in their environment have logged there which
+methods were served, with which outcome, and which errors ended a program
+(common/base/call_log.h). Only dtf's own servers may log: those of real processes and of the
+conformance suites. A unit test's fake proves nothing about the real server.
+
+This merges the files of the folder. Every method of the schemas must have been answered "ok"
+once. Every error code of common/base/error.cc but "internal", which only a bug of dtf raises,
+must have answered a call or ended a program. Prints the missing ones and fails.
 
 Usage: tests/calls.py FOLDER
 """
@@ -18,12 +20,12 @@ import sys
 
 ROOT = pathlib.Path(__file__).parents[1]
 SCHEMAS = ("parts", "probe", "ps", "worker")
-# Their answer is an error: why the callee ends.
+# Their answer is an error: the reason why the callee ends.
 ANSWERED_BY_ERRORS = {"PsControl.awaitEnd"}
 
 
 def methods_of(schema_text):
-    """{(interface id, method number): "Interface.method"} of what `capnp compile -ocapnp` prints."""
+    """Parses `capnp compile -ocapnp`: {(interface id, method number): "Interface.method"}."""
     methods, interface = {}, None
     for line in schema_text.splitlines():
         opened = re.match(r"interface (\w+) @(0x[0-9a-f]+)", line)
@@ -52,7 +54,7 @@ def all_codes(root):
 
 
 def merged(folder):
-    """Served methods' outcomes, by (interface id, method number), and the codes that ended a program."""
+    """Returns {(interface id, method number): outcomes}, and the codes that ended a program."""
     outcomes, exits = {}, set()
     for file in sorted(p for p in folder.iterdir() if p.is_file()):
         for line in file.read_text().splitlines():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""calls.py finds what it must."""
+"""calls.py finds each missing method and code."""
 
 import pathlib
 import tempfile
