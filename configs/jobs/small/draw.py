@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Draws the data beside the jobs of this folder, the same bytes each time: draw.py [FOLDER]
 
-shells.csv    a table: words, numbers, some of them missing, a column that numbers the rows; one of 3 classes
+shells.csv    a table: words, numbers, some missing, a column that numbers the rows; 3 classes
 rents.csv     a table with a number to learn, divided by ';'
-visits.csv    who clicks on what: users and items, by whom and which it depends
+visits.csv    clicks of users on items; a click depends on both
 signals.npz   records of 8 numbers with a class each, in one archive of NumPy
 x.npy, y.npy  sequences of 12 steps of 2 numbers, and their classes
 shapes/       images of 16 x 16 pixels, a folder for each class
