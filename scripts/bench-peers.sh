@@ -1,12 +1,15 @@
 #!/bin/bash
 # The same work by dtf, TensorFlow and PyTorch on this machine's cores, in turns, medians of five:
 # one table, in about fifteen minutes, with a line on stderr for each run.
-# Usage: scripts/bench-peers.sh [--models | --learning FOLDER] [--quick] [--cpu-time]
-#                               [--repetitions N] [--only ROW] [--without TensorFlow|PyTorch|JAX]
+# Usage: scripts/bench-peers.sh [--models | --collectives | --learning FOLDER] [--quick]
+#                               [--cpu-time] [--repetitions N] [--only ROW]
+#                               [--without TensorFlow|PyTorch|JAX]
 #
 # --models: training steps of whole networks on one thread and on two, without a cluster, by dtf,
 # PyTorch (default, tuned, compiled) and JAX, beside the peak of the machine; see
 # tests/bench/peers/compare_models.py.
+# --collectives: the exchange of a sync step without ps, beside the all-reduce of Intel MPI, MPICH
+# and gloo, two ranks on this machine; see tests/bench/peers/compare_collectives.py.
 # --quick: one turn instead of five, with --models some seconds for each figure.
 # --cpu-time: with --models, on one thread: by the CPU time of a step, for machines with other load.
 # --only: the rows with this in their name, such as sync, or with --models LeNet.
@@ -35,7 +38,7 @@
 # of the same shape, at the same cost. TensorFlow: compat.v1, between-graph, SyncReplicasOptimizer
 # for sync. PyTorch has no parameter servers: DistributedDataParallel over gloo on 2 ranks; its null
 # step is an allreduce. A ratio above 1 means that dtf is faster.
-# #
+#
 # The first run installs the peers into build/peers-env with pip: some 3.5 GB to download and 8 GB
 # on the disk, because torch comes with its CUDA libraries; a peer that is --without is not
 # installed. A peer that cannot be installed (no network) is left out of the table, with a message,
@@ -75,6 +78,12 @@ while [ $# -gt 0 ]; do
       arguments+=(--data "$(realpath "$2")")
       shift 2
       ;;
+    --collectives)
+      peers=("PyTorch torch torch" "NumPy numpy numpy")
+      compare=compare_collectives.py
+      arguments+=(--environments build/peers-mpi)
+      shift
+      ;;
     --models)
       peers=("PyTorch torch torch" "JAX jax jax")
       compare=compare_models.py
@@ -100,6 +109,21 @@ install_peer() {
 }
 
 [ $quick = false ] || [ $compare != compare_models.py ] || arguments+=(--seconds 1)
+[ $quick = false ] || [ $compare != compare_collectives.py ] || arguments+=(--quick)
+
+# Installs the packages after $2 into an environment of their own, build/peers-mpi/$2: libraries of
+# several MPIs have the same names.
+install_mpi() {
+  local name=$1 at=build/peers-mpi/$2
+  shift 2
+  [ -e "$at/lib/libmpi.so.12" ] && return
+  echo "== installing $* into $at" >&2
+  python3 -m venv "$at" && "$at/bin/python" -m pip install --disable-pip-version-check --no-cache-dir --quiet \
+    --timeout 60 --retries 1 numpy "$@" >&2 && [ -e "$at/lib/libmpi.so.12" ] && return
+  echo "ERROR: $name could not be installed (see above): THE TABLE HAS NO $name" >&2
+  arguments+=(--without "$name")
+  status=69
+}
 
 status=0
 for peer in "${peers[@]}"; do
@@ -110,6 +134,10 @@ for peer in "${peers[@]}"; do
   arguments+=(--without "$name")
   status=69
 done
+if [ $compare = compare_collectives.py ]; then
+  install_mpi "Intel MPI" impi impi-rt impi-devel
+  install_mpi MPICH mpich mpich
+fi
 [ $status -eq 0 ] || [ $compare != compare_learning.py ] || exit $status
 python3 "tests/bench/peers/$compare" --build build --python "$folder/bin/python" "${arguments[@]}" || exit
 exit $status

@@ -18,7 +18,7 @@ TOP = re.compile(r"^CLUSTER\.yaml")
 KEY = re.compile(r"^  (\S+) +(\S.*)$")
 MORE_VALUES = re.compile(r"^ {28}(\S.*)$")
 MEANING = re.compile(r"^ {30}(\S.*)$")
-ALSO = re.compile(r"^  and those of (\S.*)$")
+ALSO = re.compile(r"^  and the keys of (\S.*)$")
 
 
 def cell(text):
@@ -26,7 +26,7 @@ def cell(text):
 
 
 def tables(text):
-    """[(heading, [[key, values, meaning]], [tables whose keys belong here too])] of what --help-config prints."""
+    """[(heading, [[key, values, meaning]], [tables with keys that belong here, too])] of the output of --help-config."""
     found = []
     for line in text.splitlines():
         if match := ALSO.match(line):
@@ -46,7 +46,7 @@ def tables(text):
 
 
 def sentence(text):
-    """A meaning as a sentence, unless it begins with what it is for ("csv: ...") or a formula."""
+    """A meaning as a sentence, unless it begins with its condition ("csv: ...") or a formula."""
     if not text:
         return ""
     is_word = re.match(r"[a-z][a-z_]*(?![a-z_]*(, [a-z]+)*:)[ ,;-]", text) and not re.match(r"[b-z]\W|a[^\w ]", text)

@@ -1,15 +1,15 @@
 #!/bin/bash
 # Makes a Python environment with the packages that some tests compare dtf with (safetensors, numpy,
-# tensorboard, onnx, onnxruntime, scikit-learn, and kubernetes-validate if available) and prints its
-# python. Quick if it exists; without a network it prints the reason and exits 69, and those tests
-# are skipped. PyTorch, for comparing each op, takes 5 GB: it is installed on request.
+# pillow, tensorboard, onnx, onnxruntime, scikit-learn, and kubernetes-validate if available) and
+# prints its python. Quick if it exists; without a network it prints the reason and exits 69, and
+# those tests are skipped. PyTorch, for comparing each op, takes 5 GB: it is installed on request.
 # Usage: scripts/python-env.sh [FOLDER [--torch]]                    default: build/python-env
 #   DTF_PYTHON=$(scripts/python-env.sh) meson test -C build ...
 set -uo pipefail
 cd "$(dirname "$0")/.."
 folder=$(realpath -m "${1:-build/python-env}")
-packages=(safetensors numpy tensorboard onnx onnxruntime scikit-learn)
-check='import numpy, onnx, onnxruntime, safetensors.numpy, sklearn, tensorboard'
+packages=(safetensors numpy pillow tensorboard onnx onnxruntime scikit-learn)
+check='import numpy, PIL, onnx, onnxruntime, safetensors.numpy, sklearn, tensorboard'
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 get() { "$folder/bin/python" -m pip install --disable-pip-version-check --quiet --timeout 20 --retries 1 "$@"; }

@@ -105,7 +105,7 @@ thread_build() {
   for unit in "${threaded_units[@]}"; do targets+=("tests/unit/$unit/unit_$unit"); done
   scripts/build.sh --unity build-tsan -Dtests=true -Dunit_only=true -Doptimization=1 -Db_sanitize=thread -- \
     "${targets[@]}" tests/gpu/libdtf_{host,wrong,empty}_plugin.so \
-    tests/conformance/conformance_parameter_client_rpc tests/conformance/conformance_session
+    tests/conformance/conformance_exchange_client_rpc tests/conformance/conformance_session
 }
 
 thread_tests() {
@@ -120,7 +120,7 @@ thread_tests() {
   GTEST_FILTER=-$(IFS=:; echo "${alone[*]}") meson_test build-tsan "${threaded_units[@]}" || status=$?
   share_of "$conformance_shares"
   log_name=conformance
-  meson_test build-tsan parameter_client_rpc session || status=$?
+  meson_test build-tsan exchange_client_rpc session || status=$?
   share_of 1
   return $status
 }
