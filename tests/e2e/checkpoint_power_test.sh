@@ -4,6 +4,9 @@
 # must show whole checkpoints only, the newest no older than the last one that the process had
 # called committed before. The copy must be of one moment: the image lies on btrfs, where a reflink
 # copy is (writes wait for it).
+# The mounts are in a namespace of the test's own: a process elsewhere that copies the namespace of
+# its parent would hold a loop device open behind its umount. Each copy is a file of its own: mount(8)
+# takes the loop device again that still shows the same file, with what it remembers of it.
 # Usage: checkpoint_power_test.sh CHECKPOINT_TOOL [COPIES]    exit 77: skipped, with the reason
 set -uo pipefail
 tool=$(realpath "$1")
@@ -12,6 +15,10 @@ seed=${DTF_TEST_SEED:-$$}
 RANDOM=$seed
 skip() { echo "SKIPPED: $1" >&2; exit 77; }
 [ "$(id -u)" -eq 0 ] || skip "mounting needs root"
+if [ -z "${DTF_POWER_NAMESPACE:-}" ]; then
+  unshare --mount true 2>/dev/null || skip "no mount namespaces for this user"
+  DTF_POWER_NAMESPACE=1 exec unshare --mount --propagation private "$0" "$@"
+fi
 command -v mkfs.ext4 >/dev/null || skip "no mkfs.ext4 (package e2fsprogs)"
 command -v mkfs.btrfs >/dev/null || skip "no mkfs.btrfs (package btrfs-progs)"
 
@@ -40,8 +47,9 @@ for i in $(seq "$copies"); do
   sleep "0.$(printf %03d $((RANDOM % 400)))"
   kill -0 "$writer" 2>/dev/null || { echo "error: the writer ended: $(cat "$work/errors")" >&2; exit 1; }
   promised=$(awk '/^committed/ { step = $2 } END { print step + 0 }' "$work/log")
-  cp --reflink=always "$work/host/ext4.img" "$work/host/copy.img" || { echo "error: no reflink copy" >&2; exit 1; }
-  if ! mount -o loop "$work/host/copy.img" "$work/copy"; then
+  image=$work/host/copy$i.img
+  cp --reflink=always "$work/host/ext4.img" "$image" || { echo "error: no reflink copy" >&2; exit 1; }
+  if ! mount -o loop "$image" "$work/copy"; then
     echo "copy $i: cannot be mounted"
     bad=$((bad + 1))
     continue
@@ -54,6 +62,7 @@ for i in $(seq "$copies"); do
   half=$((${half:-0} + (left > 0)))
   newest=$promised
   umount "$work/copy"
+  rm "$image"
 done
 echo "$copies power cuts, $bad bad; $newest checkpoints committed meanwhile; $half copies held a half-written or half-removed one"
 [ "$newest" -gt 1 ] || { echo "error: the writer committed nothing" >&2; exit 1; }
