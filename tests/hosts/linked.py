@@ -6,6 +6,8 @@ To be used after host.in_own_network(), which makes the bridge and removes every
 import os
 import pathlib
 import subprocess
+import sys
+import tempfile
 import time
 
 import host as hosts
@@ -145,3 +147,18 @@ class Tasks:
             if process.poll() is None:
                 process.kill()
             process.wait(SOON)
+
+
+def main(run):
+    """Makes the network and a folder, calls `run(build, wanted, folder)`; returns the exit code."""
+    build = pathlib.Path(sys.argv[1]).resolve()
+    if os.geteuid() != 0:
+        print("SKIPPED: only root makes network namespaces that are linked")
+        return 77
+    try:
+        hosts.in_own_network()
+        with tempfile.TemporaryDirectory() as folder:
+            return 1 if run(build, sys.argv[2:], pathlib.Path(folder)) else 0
+    except hosts.NoHost as reason:
+        print(f"SKIPPED: no hosts with links of their own can be had here: {reason}")
+        return 77

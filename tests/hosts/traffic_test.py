@@ -7,11 +7,8 @@ Usage: traffic_test.py BUILD_FOLDER [CASE...]     prints a table; exit code 77: 
                                                   have such hosts; the last line gives the reason
 """
 import json
-import os
-import pathlib
 import subprocess
 import sys
-import tempfile
 
 import host as hosts
 import linked
@@ -112,19 +109,5 @@ def run(build, wanted, folder):
         return hosts.run_cases("Traffic", list(cases()), wanted, Bench(build, folder, links), lambda: None)
 
 
-def main():
-    build = pathlib.Path(sys.argv[1]).resolve()
-    if os.geteuid() != 0:
-        print("SKIPPED: only root makes network namespaces that are linked")
-        return 77
-    try:
-        hosts.in_own_network()
-        with tempfile.TemporaryDirectory() as folder:
-            return 1 if run(build, sys.argv[2:], pathlib.Path(folder)) else 0
-    except hosts.NoHost as reason:
-        print(f"SKIPPED: no hosts with links of their own can be had here: {reason}")
-        return 77
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(linked.main(run))
