@@ -3,7 +3,7 @@
 # one table, in about fifteen minutes, with a line on stderr for each run.
 # Usage: scripts/bench-peers.sh [--models | --collectives | --learning FOLDER] [--quick]
 #                               [--cpu-time] [--repetitions N] [--only ROW]
-#                               [--without TensorFlow|PyTorch|JAX]
+#                               [--without TensorFlow|PyTorch|JAX] [--without-ps]
 #
 # --models: training steps of whole networks on one thread and on two, without a cluster, by dtf,
 # PyTorch (default, tuned, compiled) and JAX, beside the peak of the machine; see
@@ -12,6 +12,7 @@
 # and gloo, two ranks on this machine; see tests/bench/peers/compare_collectives.py.
 # --quick: one turn instead of five, with --models some seconds for each figure.
 # --cpu-time: with --models, on one thread: by the CPU time of a step, for machines with other load.
+# --without-ps: dtf's workers host the parameters and each other's replicas (rows of sync).
 # --only: the rows with this in their name, such as sync, or with --models LeNet.
 # --learning: ResNet-20 trained to the end by dtf and PyTorch, in about half an hour, on
 # data_batch_1.bin and test_batch.bin of CIFAR-10 in FOLDER; see
@@ -53,7 +54,7 @@ without=" "
 quick=false
 while [ $# -gt 0 ]; do
   case $1 in
-    --cpu-time)
+    --cpu-time | --without-ps)
       arguments+=("$1")
       shift
       ;;

@@ -43,6 +43,7 @@ NUMBERS, SLOTS, ROWS_OF_TABLE = 13, 26, 1_000_001
 # The allocator keeps its memory.
 TUNED = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "4294967296",
          "MALLOC_TOP_PAD_": "268435456"}
+PS = 'ps: ["localhost:auto", "localhost:auto"], '
 DTF_LAYERS = {"softmax": "[flatten: , dense: {units: 10}]",
               "mlp": "[flatten: , dense: {units: 300, activation: relu}, dense: {units: 100, activation: relu}, "
                      "dense: {units: 10}]",
@@ -97,11 +98,14 @@ def last_lines(path, count=5):
 class Dtf:
     name = "dtf"
 
-    def __init__(self, build):
+    def __init__(self, build, has_ps):
         self.build = build
-        self.version = ""
+        self.has_ps = has_ps
+        self.version = "" if has_ps else "without ps"
 
     def run(self, work, mode, folder):
+        if not self.has_ps and (mode != "sync" or work == "null"):
+            return None
         if work == "null":
             return {"scalar_us": self.null_step("scalar, 1 worker, 1 ps", folder),
                     "dense_ms": self.null_step("100 MB, 1 worker, 1 ps, memory", folder)}
@@ -113,7 +117,7 @@ class Dtf:
         file.write_text(f"""
 job: peers
 run_dir: {folder}/runs
-cluster: {{ps: ["localhost:auto", "localhost:auto"], worker: ["localhost:auto", "localhost:auto"]}}
+cluster: {{{PS if self.has_ps else ""}worker: ["localhost:auto", "localhost:auto"]}}
 train:
   model:
     input: {{shape: [28, 28, 1]}}
@@ -273,10 +277,11 @@ def main():
     parser.add_argument("--python", required=True, help="of the environment with the peers")
     parser.add_argument("--without", action="append", default=[], help="a peer to leave out: TensorFlow or PyTorch")
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--without-ps", action="store_true", help="dtf's workers host the parameters; rows of sync")
     parser.add_argument("--only", default="", help="rows whose name has this in it")
     args = parser.parse_args()
     ROWS[:] = [row for row in ROWS if args.only in row[0]]
-    systems = [Dtf(args.build.resolve())]
+    systems = [Dtf(args.build.resolve(), not args.without_ps)]
     systems += [peer(args.python) for peer in (TensorFlow, PyTorch) if peer.name not in args.without]
     print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} before the start; dtf trains on "
           f"{'MNIST' if 'idx' in data_text() else 'its embedded digits'}", file=sys.stderr)
