@@ -1,8 +1,7 @@
 #pragma once
 
-// Runs parameter updates on compute threads, so that no optimizer runs on an io loop. (An update of
-// at most optimizer::kInlineUpdateBytes does run there: handing it over would cost more than the
-// update.)
+// Runs parameter updates on compute threads, so that an io loop runs none but small ones
+// (optimizer::kInPlaceBytesMax).
 
 #include <atomic>
 #include <deque>

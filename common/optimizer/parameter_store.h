@@ -80,6 +80,10 @@ class UpdateJob {
   std::atomic<uint64_t> elements_done_{0};
 };
 
+// An update of so many bytes takes a core some 0.1 ms. Two wake-ups take as much, and on a host of
+// two cores the threads that wake run beside two that poll.
+inline constexpr uint64_t kInPlaceBytesMax = 512 << 10;
+
 // A runner of update jobs: psd runs them on compute threads, a worker without a ps on the threads
 // of its step; tests and small shards run them in place.
 // Threads: start() and `done` are called on the loop thread (of a shard without a loop: by one
@@ -87,6 +91,9 @@ class UpdateJob {
 class UpdateRunner {
  public:
   virtual ~UpdateRunner() = default;
+  // Shards of at most this many bytes are updated in place, on the loop, without start(): handing
+  // over costs more.
+  virtual uint64_t inPlaceBytesMax() const { return kInPlaceBytesMax; }
   // Measures all parts of `job` if it needs that, runs them, then calls `done` on the loop thread:
   // from start() itself, or later.
   virtual void start(std::shared_ptr<UpdateJob> job, std::function<void()> done) = 0;
@@ -97,10 +104,6 @@ class InlineUpdateRunner final : public UpdateRunner {
  public:
   void start(std::shared_ptr<UpdateJob> job, std::function<void()> done) override;
 };
-
-// Shards of at most this many bytes are updated in place, on the loop, with any runner: handing
-// over costs more.
-inline constexpr uint64_t kInlineUpdateBytes = 64 << 10;
 
 // Owns: the versions and slots of one shard; on a device it shares them.
 // Threads: loop-thread only (jobs and versions travel).

@@ -49,8 +49,7 @@ class Updater {
 
   // A device has threads of its own.
   bool runsInPlace() const {
-    return store_.isOnDevice() ||
-           store_.elements() * sizeof(float) <= optimizer::kInlineUpdateBytes;
+    return store_.isOnDevice() || store_.elements() * sizeof(float) <= runner_.inPlaceBytesMax();
   }
   void run(std::shared_ptr<optimizer::UpdateJob> job, std::function<void()> done);
   void launch(std::vector<arena::Gradient> gradients, std::function<void()> committed);

@@ -30,8 +30,6 @@ Ledger::Ledger(const Plan& plan, std::function<void(std::string)> complain)
   base_.first_process = first_process_;
   identities_ = uint64_t{plan.workers} * processes_ * plan.steps * batches_;
   elements_ = (kFirstCell + identities_ + 15) / 16 * 16;
-  if (plan.slow_updates)
-    elements_ = std::max(elements_, optimizer::kInlineUpdateBytes / sizeof(float) + 16);
 }
 
 size_t Ledger::cell(const Push& push) const {
@@ -135,13 +133,13 @@ void Ledger::writeInitial(uint32_t process, float* arena) const {
 }
 
 // An empty share weighs nothing, so its gradient must not matter: it is written unweighed.
-void Ledger::writeGradient(const Push& push, const BatchWeights& weights,
+void Ledger::writeGradient(const Push& push, const BatchWeights& weights, uint32_t ps,
                            const GradientPlace& place) const {
   const auto at = static_cast<uint32_t>(cell(push));
   const SharedRows::Source source = push.name();
   const bool is_empty = shares_.examples(source) == 0;
-  const float gradient = shares_.gradient();
-  if (!plan_.sparse) {
+  const float gradient = shares_.gradient(plan_.isSparse(ps));
+  if (!plan_.isSparse(ps)) {
     place.values()[at] = is_empty ? gradient : gradient * weights.gradient;
     return;
   }
@@ -159,8 +157,8 @@ void Ledger::writeGradient(const Push& push, const BatchWeights& weights,
   std::ranges::copy(gradients, place.values() + rows.size());
 }
 
-void Ledger::eraseGradient(const Push& push, const GradientPlace& place) const {
-  if (plan_.sparse) return place.set_rows(std::array{uint32_t{0}});
+void Ledger::eraseGradient(const Push& push, uint32_t ps, const GradientPlace& place) const {
+  if (plan_.isSparse(ps)) return place.set_rows(std::array{uint32_t{0}});
   place.values()[cell(push)] = 0;
 }
 

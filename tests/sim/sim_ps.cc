@@ -13,16 +13,23 @@ namespace {
 // Runs an update a while later, in two parts.
 class SlowRunner final : public optimizer::UpdateRunner {
  public:
-  SlowRunner(const Environment& environment, ProcessRef process, std::function<void()> on_update)
-      : environment_(environment), process_(std::move(process)), on_update_(std::move(on_update)) {}
+  SlowRunner(const Environment& environment, ProcessRef process, bool runs_all,
+             std::function<void()> on_update)
+      : environment_(environment),
+        process_(std::move(process)),
+        runs_all_(runs_all),
+        on_update_(std::move(on_update)) {}
   ~SlowRunner() override {
     for (const uint64_t id : events_) environment_.scheduler.cancel(id);
+  }
+  uint64_t inPlaceBytesMax() const override {
+    return runs_all_ ? 0 : UpdateRunner::inPlaceBytesMax();
   }
   void start(std::shared_ptr<optimizer::UpdateJob> job, std::function<void()> done) override {
     on_update_();
     const Duration delay(static_cast<int64_t>(environment_.random.below(5'000'000)));
     events_.push_back(environment_.scheduler.after(delay, process_, [job, done = std::move(done)] {
-      const uint64_t middle = job->elements() / 32 * 16;
+      const uint64_t middle = job->elements() / 2;
       job->run(middle, job->elements());
       job->run(0, middle);
       done();
@@ -32,6 +39,7 @@ class SlowRunner final : public optimizer::UpdateRunner {
  private:
   const Environment environment_;
   const ProcessRef process_;
+  const bool runs_all_;  // else small arenas are updated in place
   const std::function<void()> on_update_;
   std::vector<uint64_t> events_;
 };
@@ -70,6 +78,7 @@ cluster::JobSpec jobOf(const Plan& plan) {
   for (uint32_t i = 0; i < plan.ps_tasks; ++i)
     job.cluster.ps.emplace_back().address = {fmt::format("ps{}", i), 1};
   job.cluster.worker.resize(plan.workers);
+  job.cluster.hybrid = plan.isHybrid();
   for (uint32_t i = 0; i < plan.workers && plan.workers_host; ++i)
     job.cluster.worker[i].address = {fmt::format("worker{}", i), 1};
   if (plan.replicas) job.durability.kind = cluster::Durability::kReplica;
@@ -95,7 +104,8 @@ SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index, u
   if (plan.snapshot_every_steps > 0) memory.folder = kHostMemory;
   FileSystem& disk = own_disk_ ? *own_disk_ : environment.disk;
   server_ = std::make_unique<host::PsServer>(task, control_, data_, data_, disk, memory);
-  server_->startData(std::make_unique<SlowRunner>(environment, process_, std::move(on_update)));
+  server_->startData(
+      std::make_unique<SlowRunner>(environment, process_, plan.slow_updates, std::move(on_update)));
   // The port of a worker stays open for as long as its process lives.
   const bool is_worker = plan.host(index).job == JobKind::kWorker;
   server_->start(

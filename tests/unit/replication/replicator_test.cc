@@ -107,7 +107,7 @@ TEST_F(ReplicatorTest, AShardThatCameFromItsReplicaNeedsNoSeed) {
 
 TEST_F(ReplicatorTest, NothingIsSeededWhileAnUpdateIsBeingApplied) {
   HeldRunner held;
-  const uint64_t elements = optimizer::kInlineUpdateBytes / sizeof(float) + 16;
+  const uint64_t elements = optimizer::kInPlaceBytesMax / sizeof(float) + 16;
   optimizer::ParameterStore store(optimizer(), elements);
   store.initialise(std::vector<float>(elements));
   ReplicaKeeper keeper;

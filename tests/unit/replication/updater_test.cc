@@ -11,7 +11,7 @@ namespace {
 using namespace shard;
 
 constexpr size_t kInline = 16;
-constexpr size_t kLarge = optimizer::kInlineUpdateBytes / sizeof(float) + 16;
+constexpr size_t kLarge = optimizer::kInPlaceBytesMax / sizeof(float) + 16;
 
 class UpdaterTest : public ::testing::Test {
  protected:

@@ -9,8 +9,7 @@ namespace dtf::shard {
 
 namespace {
 
-constexpr uint64_t kChecked = 16;  // elements with values; the others stay zero
-constexpr uint64_t kSlowElements = optimizer::kInlineUpdateBytes / sizeof(float) + 16;
+constexpr uint64_t kChecked = 16;  // elements
 // The process that brings the initial values, before all others.
 constexpr Incarnation kInitialiser = Incarnation::of(0, 0, 0xff);
 
@@ -18,11 +17,10 @@ constexpr Incarnation kInitialiser = Incarnation::of(0, 0, 0xff);
 
 World::World(const WorldOptions& options)
     : options_(options), random_(options.seed), workers_(options.workers) {
-  elements_ = options.slow_updates ? kSlowElements : kChecked;
   std::vector<arena::VariableParts> variables;
   for (uint32_t ps = 0; ps < options.ps_tasks; ++ps) {
     variables.push_back(
-        {"v" + std::to_string(ps), Shape{static_cast<int64_t>(elements_)}, {{ps, 0, elements_}}});
+        {"v" + std::to_string(ps), Shape{static_cast<int64_t>(kChecked)}, {{ps, 0, kChecked}}});
   }
   model_.layout = arena::makeLayout(variables, options.ps_tasks);
   model_.optimizer.kind = cluster::OptimizerSpec::Kind::kAdagrad;
@@ -35,9 +33,10 @@ World::World(const WorldOptions& options)
   if (options.staleness)
     model_.replication = {.mode = cluster::ReplicationSpec::Mode::kBounded,
                           .staleness = *options.staleness};
-  const std::vector<float> zeros(elements_);
+  const std::vector<float> zeros(kChecked);
   for (uint32_t ps = 0; ps < options.ps_tasks; ++ps) {
-    runners_.push_back(std::make_unique<SlowRunner>(link(fmt::format("update {}", ps))));
+    runners_.push_back(
+        std::make_unique<SlowRunner>(options.slow_updates, link(fmt::format("update {}", ps))));
     peers_.push_back(std::make_unique<Peers>(*this, ps));
     shards_.push_back(std::make_unique<Shard>(
         ShardOptions{.ps_task = ps, .ps_tasks = options.ps_tasks, .workers = options.workers},
@@ -171,7 +170,7 @@ void World::sendPush(uint32_t rank, const replication::StepState& state) {
   worker.settlement->start();
   auto values =
       std::make_shared<std::vector<float>>(gradient(rank, state.next_step, state.next_batch));
-  values->resize(elements_);
+  values->resize(kChecked);
   for (uint32_t ps = 0; ps < options_.ps_tasks; ++ps) {
     const replication::Contribution contribution{.rank = rank,
                                                  .incarnation = worker.incarnation,

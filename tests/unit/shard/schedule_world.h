@@ -30,7 +30,7 @@ struct WorldOptions {
   uint64_t steps = 6;
   int crashes_max = 0;
   int gone_for_good_max = 0;  // among the crashes: workers that the launcher doesn't restart
-  bool slow_updates = false;  // arenas too large for an update in place, and a slow runner
+  bool slow_updates = false;  // none in place, each on a slow runner
 };
 
 class World {
@@ -61,10 +61,13 @@ class World {
   // Holds each update until the schedule ends it.
   class SlowRunner final : public optimizer::UpdateRunner {
    public:
-    explicit SlowRunner(Link& link) : link_(link) {}
+    SlowRunner(bool runs_all, Link& link) : runs_all_(runs_all), link_(link) {}
+    uint64_t inPlaceBytesMax() const override {
+      return runs_all_ ? 0 : UpdateRunner::inPlaceBytesMax();
+    }
     void start(std::shared_ptr<optimizer::UpdateJob> job, std::function<void()> done) override {
       link_.push_back([job, done = std::move(done)] {
-        const uint64_t middle = job->elements() / 32 * 16;
+        const uint64_t middle = job->elements() / 2;
         job->run(middle, job->elements());
         job->run(0, middle);
         done();
@@ -72,6 +75,7 @@ class World {
     }
 
    private:
+    const bool runs_all_;  // else the small arenas are updated in place
     Link& link_;
   };
 
@@ -117,7 +121,6 @@ class World {
   Random random_;
   ManualClock clock_;
   arena::ModelDeclaration model_;
-  uint64_t elements_ = 0;
   std::map<std::string, Link> links_;
   std::vector<std::unique_ptr<SlowRunner>> runners_;
   std::vector<std::unique_ptr<Peers>> peers_;

@@ -15,9 +15,11 @@
 
 namespace dtf::shard {
 
-// Holds updates back until finish().
+// Holds updates of large arenas back until finish().
 class HeldRunner final : public optimizer::UpdateRunner {
  public:
+  static constexpr uint64_t kLargeElements = 512;
+  uint64_t inPlaceBytesMax() const override { return (kLargeElements - 1) * sizeof(float); }
   void start(std::shared_ptr<optimizer::UpdateJob> job, std::function<void()> done) override {
     held_.push_back([job, done = std::move(done)] {
       job->runAll();
@@ -79,7 +81,7 @@ class ShardDriver {
       std::optional<uint32_t> staleness = std::nullopt,
       const std::optional<std::set<uint32_t>>& joins = std::nullopt,
       const arena::EpochData& epochs = {})
-      : elements(large ? 32'768 : 16),
+      : elements(large ? HeldRunner::kLargeElements : 16),
         shard(ShardOptions{.ps_task = ps_task,
                            .ps_tasks = ps_tasks,
                            .workers = workers,

@@ -147,7 +147,7 @@ TEST_F(ShardReplicaTest, TheCountOfStartsDecidesWhoIsNewer) {
 }
 
 TEST_F(ShardReplicaTest, OneUpdateTooManyIsAnsweredWhenThereIsRoom) {
-  const uint64_t elements = optimizer::kInlineUpdateBytes / sizeof(float) + 16;
+  const uint64_t elements = optimizer::kInPlaceBytesMax / sizeof(float) + 16;
   HeldRunner held;
   ShardReplica replica(0, {JobKind::kPs, 0}, 2, held, calls_);
   replica.meet(kPrimary);
