@@ -64,8 +64,8 @@ void EpochShares::Set::add(uint64_t more) {
   most = std::max(most, more);
 }
 
-float EpochShares::gradient() const {
-  if (plan_.sparse) return -1;
+float EpochShares::gradient(bool is_sparse) const {
+  if (is_sparse) return -1;
   if (exist()) return -static_cast<float>(full_);
   return plan_.sync() ? -static_cast<float>(plan_.aggregate) : -1;
 }
@@ -79,9 +79,9 @@ BatchWeights EpochShares::weights(const BatchName& batch) const {
 }
 
 // As optimizer/gradient_math.h has it. The gradients of rows are not weighed among each other.
-float EpochShares::mean(const BatchName& batch, const Set& set) const {
-  if (plan_.sparse) return shownOf(plan_, gradient() * weights(batch).rows);
-  const float pushed = shownOf(plan_, gradient() * weights(batch).gradient);
+float EpochShares::mean(const BatchName& batch, const Set& set, bool is_sparse) const {
+  if (is_sparse) return shownOf(plan_, gradient(true) * weights(batch).rows);
+  const float pushed = shownOf(plan_, gradient(false) * weights(batch).gradient);
   if (!plan_.sync() || set.gradients <= 1) return pushed;
   if (set.least == set.most) return pushed / static_cast<float>(set.gradients);
   return pushed * ratio(examples(batch), set.examples);

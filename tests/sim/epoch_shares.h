@@ -56,10 +56,10 @@ class EpochShares {
   };
   // A gradient as its worker computes it, and what it multiplies it by. With that the mean of a
   // whole step has small numbers: in the element of a batch the number of its examples.
-  float gradient() const;
+  float gradient(bool is_sparse) const;
   BatchWeights weights(const BatchName& batch) const;
   // What `set` makes of the gradient of `batch`, which is in it: in `batch`'s own element.
-  float mean(const BatchName& batch, const Set& set) const;
+  float mean(const BatchName& batch, const Set& set, bool is_sparse) const;
 
  private:
   uint64_t examplesOfGroup(uint64_t group) const;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "tests/sim/plan.h"
@@ -29,16 +30,16 @@ class ExpectedCells {
     std::vector<Table> slots;
     const Table& as(As as) const { return as == As::kSaved ? saved : shown; }
   };
-  // With that mean gradient.
-  const Tables& of(float mean) const;
+  // With that mean gradient, of rows if `is_sparse`.
+  const Tables& of(float mean, bool is_sparse) const;
 
  private:
-  Tables tablesOf(float mean) const;
+  Tables tablesOf(float mean, bool is_sparse) const;
 
   const Plan& plan_;
   const uint64_t updates_max_;
   const uint32_t slots_;
-  mutable std::map<float, Tables> known_;
+  mutable std::map<std::pair<float, bool>, Tables> known_;
 };
 
 // Returns `value` as workers receive it.

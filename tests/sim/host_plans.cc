@@ -1,4 +1,5 @@
-// Jobs without ps: the workers host the shards, so a lost worker is a lost shard, too.
+// Jobs whose workers host shards, without ps or, hybrid, beside them: a lost worker is a lost
+// shard, too.
 
 #include <algorithm>
 
@@ -14,13 +15,20 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Kind = Fault::Kind;
 
-// Makes a fault of a ps one of the worker that hosts its shard.
+Kind ofWorker(Kind kind) {
+  if (kind == Kind::kKillPs) return Kind::kKillWorker;
+  if (kind == Kind::kFreezePs) return Kind::kFreezeWorker;
+  if (kind == Kind::kCutPs) return Kind::kCutWorker;
+  return kind;
+}
+
+// Without ps: makes a fault of one that of the worker that hosts its shard.
 void moveToHost(Fault& fault, const Plan& plan) {
-  if (fault.kind == Kind::kKillPs) fault.kind = Kind::kKillWorker;
-  if (fault.kind == Kind::kFreezePs) fault.kind = Kind::kFreezeWorker;
-  if (fault.kind == Kind::kCutPs) fault.kind = Kind::kCutWorker;
   const bool is_of_any = fault.kind == Kind::kCut || fault.kind == Kind::kSilence;
-  if (!is_of_any) fault.target %= plan.workers;
+  if (plan.ps_tasks == 0) {
+    fault.kind = ofWorker(fault.kind);
+    if (!is_of_any) fault.target %= plan.workers;
+  }
   // A frozen process keeps its port. By hand nobody stops all hosts at once.
   if (!plan.launched) fault.successor = false;
 }
@@ -88,13 +96,27 @@ void drawLostHosts(Random& random, Plan& plan) {
   }
 }
 
+// The same of a ps, alone or beside them.
+void drawLostPs(Random& random, Plan& plan) {
+  std::vector<Fault>& faults = plan.lives[0].faults;
+  if (faults.empty() || oneIn(random, 2)) return;
+  Fault fault = faults.back();
+  if (oneIn(random, 2)) faults.pop_back();
+  fault.kind = fault.kind == Kind::kKillWorker     ? Kind::kKillPs
+               : fault.kind == Kind::kFreezeWorker ? Kind::kFreezePs
+                                                   : Kind::kCutPs;
+  fault.target = static_cast<uint32_t>(random.below(plan.ps_tasks));
+  faults.push_back(fault);
+}
+
 }  // namespace
 
 // A job that keeps nothing ends with the first loss, so all of these keep something.
 void drawHosts(Random& random, Plan& plan) {
   if (plan.workers == 1 || plan.isOfTheEnd() || plan.givesUpParts()) return;
   plan.workers_host = true;
-  plan.ps_tasks = 0;  // jobs with shards of both kinds don't exist
+  Random hybrid = streamOf(plan.seed, Stream::kHybrid);
+  if (!oneIn(hybrid, 3)) plan.ps_tasks = 0;
   plan.ps_return = true;
   if (oneIn(random, 2) || !plan.supervised()) {
     plan.replicas = true;
@@ -102,7 +124,10 @@ void drawHosts(Random& random, Plan& plan) {
   }
   for (Life& life : plan.lives)
     for (Fault& fault : life.faults) moveToHost(fault, plan);
-  if (oneIn(random, 2)) drawLostHosts(random, plan);
+  if (oneIn(random, 2)) {
+    drawLostHosts(random, plan);
+    if (plan.isHybrid()) drawLostPs(hybrid, plan);
+  }
   // Where replicas alone don't suffice, all go back to a checkpoint.
   for (const Life& life : plan.lives) {
     const bool has_replicas = plan.onlyPsAreKilled(life) && plan.keepsReplicas(life);

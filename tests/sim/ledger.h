@@ -60,9 +60,9 @@ class Ledger {
   uint32_t slots() const { return expected_.slots(); }
   void writeInitial(uint32_t process, float* arena) const;
   // `weights`: as its worker weighs the batch.
-  void writeGradient(const Push& push, const BatchWeights& weights,
+  void writeGradient(const Push& push, const BatchWeights& weights, uint32_t ps,
                      const GradientPlace& place) const;
-  void eraseGradient(const Push& push, const GradientPlace& place) const;
+  void eraseGradient(const Push& push, uint32_t ps, const GradientPlace& place) const;
 
   void complain(std::string why) const { complain_(std::move(why)); }
 
@@ -140,9 +140,9 @@ class Ledger {
   std::vector<uint8_t> contributions(const float* arena, std::string_view who) const;
   uint64_t countOf(const float* arena) const;
   Sets setsOf(const float* arena) const;
-  float meanOf(size_t cell, const Sets& sets) const;
   void checkExact(uint32_t ps, const float* arena, uint64_t step, std::string_view who,
                   ExpectedCells::As as) const;
+  const ExpectedCells::Tables& dueOf(uint32_t ps, size_t cell, const Sets& sets) const;
   void checkExactAsync(uint32_t ps, const float* arena, std::string_view who,
                        ExpectedCells::As as) const;
   void checkSlots(uint32_t ps, const SavedArena& saved, uint64_t step, std::string_view who) const;

@@ -20,9 +20,10 @@ Ledger::Sets Ledger::setsOf(const float* arena) const {
   return sets;
 }
 
-float Ledger::meanOf(size_t cell, const Sets& sets) const {
+const ExpectedCells::Tables& Ledger::dueOf(uint32_t ps, size_t cell, const Sets& sets) const {
   const Push push = pushOf(cell);
-  return shares_.mean(push.name(), sets[push.step]);
+  const bool is_sparse = plan_.isSparse(ps);
+  return expected_.of(shares_.mean(push.name(), sets[push.step], is_sparse), is_sparse);
 }
 
 // Checks that every contribution is in once, in an update of its own (async) or of its step (sync),
@@ -39,7 +40,7 @@ void Ledger::checkExact(uint32_t ps, const float* arena, uint64_t step, std::str
     if (arena[i] == 0) continue;
     const Push push = pushOf(i);
     const bool counts = push.step < step && shares_.examples(push.name()) > 0;
-    const float due = counts ? expected_.of(meanOf(i, sets)).as(as)[step][push.step] : 0;
+    const float due = counts ? dueOf(ps, i, sets).as(as)[step][push.step] : 0;
     if (arena[i] == due) continue;
     return complain_(
         fmt::format("{}: at step {} ps/{} holds {} for a contribution to step {} (element {}), {} "
@@ -58,7 +59,7 @@ void Ledger::checkExactAsync(uint32_t ps, const float* arena, std::string_view w
     if (arena[i] != 0) cells.push_back(i);
   std::vector<std::optional<size_t>> taken(updates);  // by update: the index of its cell
   const auto isDue = [&](size_t index, size_t update) {
-    return expected_.of(meanOf(cells[index], none)).as(as)[updates][update] == arena[cells[index]];
+    return dueOf(ps, cells[index], none).as(as)[updates][update] == arena[cells[index]];
   };
   std::vector<bool> tried;
   // Finds an update for a cell; cells that have one already may have to take another.
@@ -92,7 +93,7 @@ void Ledger::checkSlots(uint32_t ps, const SavedArena& saved, uint64_t step,
       right = std::all_of(saved.slots.begin(), saved.slots.end(),
                           [i](const auto& slot) { return slot[i] == 0; });
     } else {
-      const ExpectedCells::Tables& due = expected_.of(meanOf(i, sets));
+      const ExpectedCells::Tables& due = dueOf(ps, i, sets);
       const auto equals = [&](uint64_t update) {
         for (uint32_t slot = 0; slot < slots(); ++slot)
           if (saved.slots[slot][i] != due.slots[slot][updates][update]) return false;
@@ -123,7 +124,7 @@ std::vector<std::vector<SharedRows::Source>> Ledger::updatesIn(const float* aren
 
 void Ledger::checkShared(uint32_t ps, const float* arena, uint64_t step, std::string_view who,
                          bool is_shown) const {
-  if (!shared_.areKnown()) return;
+  if (!shared_.areKnown() || !plan_.isSparse(ps)) return;
   for (uint32_t index = 0; index < SharedRows::kCount; ++index) {
     const float value = shared_.after(updatesIn(arena, step), index).value;
     const float due = is_shown ? shownOf(plan_, value) : value;
@@ -136,7 +137,7 @@ void Ledger::checkShared(uint32_t ps, const float* arena, uint64_t step, std::st
 
 void Ledger::checkSharedSlots(uint32_t ps, const SavedArena& saved, uint64_t step,
                               std::string_view who) const {
-  if (!shared_.areKnown()) return;
+  if (!shared_.areKnown() || !plan_.isSparse(ps)) return;
   for (uint32_t index = 0; index < SharedRows::kCount; ++index) {
     const auto& due = shared_.after(updatesIn(saved.values.data(), step), index).slots;
     for (uint32_t slot = 0; slot < slots(); ++slot)

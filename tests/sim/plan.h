@@ -91,7 +91,7 @@ struct Plan {
   uint64_t epochs = 0;
   uint64_t examples = 0;
   uint64_t batch_size = 0;
-  bool slow_updates = false;    // arenas too large to be updated in place, on a slow runner
+  bool slow_updates = false;    // none in place, each on a slow runner
   double echo_share = 0;        // of the exchanges: said a second time, after the answer
   double early_echo_share = 0;  // of the exchanges: said a second time beside the first
   Duration compute_max{};       // of one batch
@@ -118,11 +118,14 @@ struct Plan {
   bool streams = false;     // if neither that nor sparse: gradients leave while they are computed
   bool names_rows = false;  // if sparse: workers ask for rows, of which they name all
   bool narrows = false;     // gradients and parameters travel as bfloat16
-  bool sparse = false;      // variables are tables of single elements, gradients are rows
+  // Variables are tables of single elements, gradients are rows; hybrid: those of the ps alone.
+  bool sparse = false;
   double disk_error_share = 0;  // of the operations on the disk that change something
   NetworkOptions network;
   std::vector<Life> lives;  // at least one
 
+  bool isHybrid() const { return workers_host && ps_tasks > 0; }
+  bool isSparse(uint32_t shard) const { return sparse && (!isHybrid() || shard < ps_tasks); }
   uint32_t shards() const { return ps_tasks + (workers_host ? workers : 0); }
   // The task that hosts a shard.
   TaskId host(uint32_t shard) const;
@@ -203,6 +206,7 @@ enum class Stream : uint64_t {
   kBounded = 21,
   kEpochs = 22,
   kHosts = 23,
+  kHybrid = 24,
 };
 inline Random streamOf(uint64_t seed, Stream stream) {
   return Random(seed, static_cast<uint64_t>(stream));
@@ -213,7 +217,7 @@ Plan makeEndPlan(uint64_t number);
 // Makes a job of steps one of epochs, with about as many steps.
 void drawEpochs(Random& random, Plan& plan);
 
-// Makes the workers host the shards.
+// Makes the workers host shards, without ps or beside them.
 void drawHosts(Random& random, Plan& plan);
 
 Plan makePlan(uint64_t seed);

@@ -31,7 +31,7 @@ arena::ModelDeclaration Plan::model(uint64_t elements) const {
                          Shape{static_cast<int64_t>(elements)},
                          {{ps, 0, elements}},
                          std::nullopt,
-                         sparse});
+                         isSparse(ps)});
   model.layout = arena::makeLayout(variables, shards());
   model.optimizer = optimizer;
   if (sync()) model.replication = {cluster::ReplicationSpec::Mode::kSync, aggregate, workers};

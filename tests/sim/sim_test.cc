@@ -154,11 +154,17 @@ TEST_F(Simulation, ReachesJobsWhoseWorkersHostTheShards) {
   std::map<std::string, int> finished;
   std::map<Fault::Since, int> moments;
   uint64_t lost = 0, refilled = 0, went_back = 0, missing_nothing = 0;
+  int hybrid = 0, with_tables = 0, hurt_ps = 0;
   for (uint64_t seed = 0; seed < 800; ++seed) {
     const Plan plan = makePlan(seed);
     if (!plan.workers_host) continue;
     const Report report = runSeed(seed);
     if (report.finished) ++finished[kindOf(plan)];
+    if (plan.isHybrid() && report.finished) {
+      ++hybrid;
+      with_tables += plan.sparse;
+      hurt_ps += plan.lives[0].has(Fault::Kind::kKillPs) && report.ps_restarts > 0;
+    }
     for (const Fault::Since moment : report.moments) ++moments[moment];
     lost += report.ps_restarts;
     refilled += report.refilled;
@@ -168,6 +174,11 @@ TEST_F(Simulation, ReachesJobsWhoseWorkersHostTheShards) {
   std::printf(
       "workers that host: %lu shards lost, %lu refilled, %lu times back, %lu without loss\n", lost,
       refilled, went_back, missing_nothing);
+  std::printf("beside ps: %d, %d with tables, %d whose ps were killed\n", hybrid, with_tables,
+              hurt_ps);
+  EXPECT_GT(hybrid, 20);
+  EXPECT_GT(with_tables, 3);
+  EXPECT_GT(hurt_ps, 3);
   for (const char* kind : {"sync", "sync with backup workers", "async", "bounded"}) {
     std::printf("workers that host, %s: %d\n", kind, finished[kind]);
     EXPECT_GT(finished[kind], 5) << kind;

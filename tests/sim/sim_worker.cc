@@ -137,7 +137,7 @@ GradientPlace SimWorker::echoPlace() {
 void SimWorker::echo(const Push& push) {
   if (echoing_) return;
   echoing_ = true;
-  ledger_.writeGradient(push, weightsOf(push), echoPlace());
+  ledger_.writeGradient(push, weightsOf(push), echo_ps_, echoPlace());
   const Duration delay(static_cast<int64_t>(environment_.random.below(3'000'000)));
   echo_ = data_loop_.timer()
               .afterDelay(net::toKj(delay))
@@ -147,7 +147,7 @@ void SimWorker::echo(const Push& push) {
               })
               .then([](replication::StepState) {}, [](kj::Exception&&) {})
               .then([this, push] {
-                ledger_.eraseGradient(push, echoPlace());
+                ledger_.eraseGradient(push, echo_ps_, echoPlace());
                 echoing_ = repeated_ = false;
               })
               .eagerlyEvaluate(nullptr);
@@ -212,7 +212,7 @@ class SimWorker::Steps final : public train::StepWorker {
     arena::RowSet all{{rows}, std::vector<uint32_t>(rows)};
     std::iota(all.ids.begin(), all.ids.end(), 0);
     for (uint32_t ps = 0; ps < worker_.plan_.shards(); ++ps)
-      client_.setRows(exchange::RowsOf::kParameters, ps, all);
+      if (worker_.plan_.isSparse(ps)) client_.setRows(exchange::RowsOf::kParameters, ps, all);
   }
 
   // Mirrors TrainingLoop::listenerFor().
@@ -266,8 +266,8 @@ Push SimWorker::pushOf(const replication::StepState& due) const {
 void SimWorker::beforePush(SimClient& client, const Push& push) {
   std::optional<Push>& written = written_[plan_.overlaps() ? pushes_++ % 2 : 0];
   for (uint32_t ps = 0; ps < plan_.shards(); ++ps) {
-    if (written) ledger_.eraseGradient(*written, client.placeOf(ps));
-    ledger_.writeGradient(push, weightsOf(push), client.placeOf(ps));
+    if (written) ledger_.eraseGradient(*written, ps, client.placeOf(ps));
+    ledger_.writeGradient(push, weightsOf(push), ps, client.placeOf(ps));
   }
   written = push;
   if (fenced_) ledger_.forbid(push);
