@@ -118,7 +118,7 @@ struct Plan {
   bool streams = false;     // if neither that nor sparse: gradients leave while they are computed
   bool names_rows = false;  // if sparse: workers ask for rows, of which they name all
   bool narrows = false;     // gradients and parameters travel as bfloat16
-  // Variables are tables of single elements, gradients are rows; hybrid: those of the ps alone.
+  // Variables are tables of single elements, gradients are rows; hybrid: on the ps alone.
   bool sparse = false;
   double disk_error_share = 0;  // of the operations on the disk that change something
   NetworkOptions network;
