@@ -11,13 +11,13 @@
 #include "common/cluster/read_train.h"
 #include "common/cluster/schema.h"
 #include "common/cluster/understood.h"
-#include "common/yaml/home_path.h"
+#include "common/yaml/expand_path.h"
 #include "common/yaml/report.h"
 #include "common/yaml/yaml_tree.h"
 
 namespace dtf::cluster {
 
-using yaml::expandHome;
+using yaml::expandPath;
 using yaml::inQuotes;
 using yaml::parseYamlFile;
 using yaml::Place;
@@ -51,7 +51,7 @@ bool looksLikeClusterFile(const YamlNode& root) {
 bool includeTrain(YamlNode& root, Report& report) {
   YamlNode* train = root.find("train");
   if (train == nullptr || !train->isScalar() || train->text.empty()) return true;
-  const std::string wrong = expandHome(train->text);
+  const std::string wrong = expandPath(train->text);
   if (!wrong.empty()) report.error(train->place, wrong);
   if (!wrong.empty()) return false;
   const std::filesystem::path path =

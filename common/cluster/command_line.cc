@@ -12,12 +12,12 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/cluster/schema.h"
-#include "common/yaml/home_path.h"
+#include "common/yaml/expand_path.h"
 #include "common/yaml/report.h"
 
 namespace dtf::cluster {
 
-using yaml::expandHome;
+using yaml::expandPath;
 using yaml::inQuotes;
 using yaml::settingPath;
 using yaml::Table;
@@ -188,7 +188,7 @@ std::vector<std::string> CommandLine::overrides() const {
 
 std::string CommandLine::folder(std::string_view name, std::string path) const {
   if (path.empty()) fail(fmt::format("--{} expects a folder", name));
-  const std::string wrong = expandHome(path);
+  const std::string wrong = expandPath(path);
   if (!wrong.empty()) fail(fmt::format("--{}: {}", name, wrong));
   return path;
 }

@@ -9,7 +9,7 @@
 
 #include "common/cluster/read_train.h"
 #include "common/cluster/schema.h"
-#include "common/yaml/home_path.h"
+#include "common/yaml/expand_path.h"
 #include "common/yaml/map_reader.h"
 
 namespace dtf::cluster {
@@ -113,7 +113,7 @@ void readFiles(const MapReader& reader, DatasetSpec& dataset, Report& report) {
   for (const YamlNode& node : reader.list("files")) {
     std::optional<std::string> path = yaml::readText(node, "files", report);
     if (!path) continue;
-    if (const std::string wrong = yaml::expandHome(*path); !wrong.empty())
+    if (const std::string wrong = yaml::expandPath(*path); !wrong.empty())
       report.error(node.where(), wrong);
     dataset.files_marks.push_back(report.markOf(node.place));
     dataset.files.push_back(resolve(node, *path, report));

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "common/base/check.h"
-#include "common/yaml/home_path.h"
+#include "common/yaml/expand_path.h"
 #include "common/yaml/key_hints.h"
 
 namespace dtf::yaml {
@@ -270,7 +270,7 @@ bool MapReader::text(std::string_view key, std::string& value) const {
 
 bool MapReader::path(std::string_view key, std::string& value) const {
   if (!text(key, value)) return false;
-  const std::string wrong = expandHome(value);
+  const std::string wrong = expandPath(value);
   if (!wrong.empty()) report_.error(find(key)->where(), wrong);
   return wrong.empty();
 }

@@ -44,6 +44,27 @@ size_t textBytesOf(const YamlNode& node) {
   return bytes;
 }
 
+// YAML 1.1's merge key: its value is a map, or a list of maps, whose keys the surrounding map takes
+// unless it has them. Of several maps the first that has a key gives it.
+constexpr std::string_view kMergeKey = "<<";
+
+// Adds the keys of `from` that `map` lacks.
+void mergeInto(YamlNode& map, const YamlNode& from) {
+  if (!from.isMap())
+    throw Stop{from.where(), "'<<' takes the keys of a map: write <<: *name, or <<: [*one, *two]"};
+  for (const YamlNode& child : from.children)
+    if (map.find(child.key) == nullptr) map.children.push_back(child);
+}
+
+void merge(YamlNode& map) {
+  const auto found = std::ranges::find(map.children, kMergeKey, &YamlNode::key);
+  if (!map.isMap() || found == map.children.end()) return;
+  const YamlNode from = std::move(*found);
+  map.children.erase(found);
+  if (!from.isSequence()) return mergeInto(map, from);
+  for (const YamlNode& each : from.children) mergeInto(map, each);
+}
+
 // Builds the tree from yaml-cpp's events, with a stack of open collections; a map's frame
 // alternates key and value.
 class TreeBuilder final : public YAML::EventHandler {
@@ -150,6 +171,7 @@ class TreeBuilder final : public YAML::EventHandler {
     DTF_CHECK(!stack_.empty() && !stack_.back().has_key);
     Frame frame = std::move(stack_.back());
     stack_.pop_back();
+    merge(frame.node);
     add(std::move(frame.node), frame.anchor);
   }
 

@@ -1,7 +1,8 @@
 #pragma once
 
 // YAML as a plain tree. Keys and values hold their place in the file. Bytes, depth and nodes are
-// bounded, and aliases count with their full size, so that no file can exhaust the process.
+// bounded, and aliases count with their full size, so that no file can exhaust the process. A merge
+// key (<<: *name) gives a map the keys of another that it lacks.
 // Explicit tags, several documents and keys that are not words are rejected.
 
 #include <filesystem>

@@ -59,6 +59,31 @@ TEST(YamlTree, ExpandsAliases) {
   EXPECT_EQ(root->find("c")->children.size(), 2u);
 }
 
+TEST(YamlTree, MergesTheKeysThatAMapLacks) {
+  Report report;
+  const std::string text =
+      "a: &a {x: 1, y: 2}\nb: &b {y: 3, z: 4}\none: {<<: *a, y: 5}\n"
+      "several:\n  w: 6\n  <<: [*a, *b]\nagain: {<<: *none_yet}\n";
+  const std::string good = text.substr(0, text.find("again"));
+  const std::optional<YamlNode> root = parseYaml(good, report.addFile("f", good), report);
+  ASSERT_TRUE(root);
+  const auto shown = [](const YamlNode& map) {
+    std::string all;
+    for (const YamlNode& child : map.children) all += child.key + child.text + " ";
+    return all;
+  };
+  EXPECT_EQ(shown(*root->find("one")), "y5 x1 ");
+  EXPECT_EQ(shown(*root->find("several")), "w6 x1 y2 z4 ");
+  EXPECT_EQ(root->find("one")->find("x")->place.line, 1) << "it stands where it was written";
+  EXPECT_EQ(mistakeOf(text),
+            "f.yaml:7:13: error: this alias (*name) has no anchor (&name) before it");
+  EXPECT_EQ(
+      mistakeOf("a: &a 1\nb: {<<: *a}\n"),
+      "f.yaml:2:9: error: '<<' takes the keys of a map: write <<: *name, or <<: [*one, *two]");
+  EXPECT_EQ(mistakeOf("a: &a {x: 1}\nb: {<<: *a, <<: *a}\n"),
+            "f.yaml:2:14: error: duplicate key '<<', first on line 2");
+}
+
 TEST(YamlTree, RefusesWhatCouldExhaustTheProcess) {
   EXPECT_EQ(mistakeOf(aliasBomb(9)),
             "f.yaml:5:40: error: more than 100000 values, aliases expanded");
