@@ -62,7 +62,7 @@ void AsioEventPort::runOneHandler() {
   if (busy_poll_) {
     busy_poll_->worked();
     do {
-      if (pollMemory() || ioc_.poll_one() > 0) return;
+      if (pollMemory() || (descriptorsAreDue() && ioc_.poll_one() > 0)) return;
     } while (busy_poll_->again());
     if (beforeSleep()) return;
   }
@@ -75,6 +75,17 @@ bool AsioEventPort::anyPolled(bool (Polled::*look)()) {
   const Io io(*this);
   return std::any_of(polled_.begin(), polled_.end(),
                      [look](Polled* polled) { return (polled->*look)(); });
+}
+
+// Handlers that work in memory has posted run at once.
+bool AsioEventPort::pollOnce() {
+  const bool had_work = pollMemory();
+  if (!had_work && !descriptorsAreDue()) return false;
+  return ioc_.poll() > 0 || had_work;
+}
+
+bool AsioEventPort::descriptorsAreDue() {
+  return polled_.empty() || ++looks_ % kMemoryLooks == 0;
 }
 
 bool AsioEventPort::pollMemory() {

@@ -65,11 +65,12 @@ class AsioEventPort final : public kj::EventPort {
   // Sets how long wait() polls before it sleeps. Default: not at all.
   void setBusyPoll(Duration window) { busy_poll_.emplace(window, clock_); }
 
-  // See Loop::addPolled(). The runner of the io_context calls the last two: pollMemory() when it
-  // polls, beforeSleep() when it is about to sleep. Both return true if there was work.
+  // See Loop::addPolled(). The runner of the io_context calls the last two: pollOnce() in place of
+  // io_context::poll(), beforeSleep() when it is about to sleep. Both return true if there was
+  // work.
   void addPolled(Polled& polled) { polled_.push_back(&polled); }
   void removePolled(Polled& polled) { std::erase(polled_, &polled); }
-  bool pollMemory();
+  bool pollOnce();
   bool beforeSleep();
 
   bool wait() override;
@@ -79,7 +80,12 @@ class AsioEventPort final : public kj::EventPort {
 
  private:
   struct Depth;
+  // A look at descriptors is a system call, one into memory is not.
+  static constexpr unsigned kMemoryLooks = 4;
   bool anyPolled(bool (Polled::*look)());
+  bool pollMemory();
+  // Whether to look at descriptors, too, this time.
+  bool descriptorsAreDue();
   static constexpr unsigned kTurnsMax =
       512;  // kj events a pump runs before Asio may serve other sockets
 
@@ -98,6 +104,7 @@ class AsioEventPort final : public kj::EventPort {
   kj::WaitScope* wait_scope_ = nullptr;
   std::vector<std::function<void()>> hooks_;
   std::vector<Polled*> polled_;
+  unsigned looks_ = 0;
   mutable std::atomic<bool> woken_{false};
   const SystemClock clock_;
   std::optional<BusyPoll> busy_poll_;

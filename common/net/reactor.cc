@@ -18,7 +18,7 @@ void Reactor::run(Duration busy_poll) {
   const SystemClock clock;
   BusyPoll idle(busy_poll, clock);
   while (!ioc.stopped()) {
-    if (ioc.poll() == 0 && !port.pollMemory()) {
+    if (!port.pollOnce()) {
       if (idle.again()) continue;
       if (!port.beforeSleep() && ioc.run_one() == 0) continue;
     }
