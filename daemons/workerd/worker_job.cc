@@ -12,7 +12,6 @@
 #include "common/base/failpoint.h"
 #include "common/base/file_system.h"
 #include "common/base/log.h"
-#include "common/base/mutex.h"
 #include "common/base/notify.h"
 #include "common/base/text.h"
 #include "common/base/trace.h"
@@ -31,6 +30,8 @@
 #include "daemons/workerd/job_data.h"
 #include "daemons/workerd/job_evaluations.h"
 #include "daemons/workerd/job_file.h"
+#include "daemons/workerd/progress_reports.h"
+#include "daemons/workerd/replaced_ps.h"
 #include "daemons/workerd/supervision.h"
 #include "daemons/workerd/worker_client.h"
 
@@ -200,10 +201,7 @@ class WorkerJob {
   }
 
   void endSupervision() {
-    {
-      const MutexLock lock(supervisor_mutex_);
-      supervisor_ = nullptr;
-    }
+    replaced_.passToNobody();
     supervision_.reset();
   }
 
@@ -254,10 +252,7 @@ class WorkerJob {
   std::optional<uint64_t> decideUnsupervised() {
     const auto ps = client_->checkpoints(task_.job.timeouts.finish_seconds);
     for (;;) {
-      {
-        const MutexLock lock(supervisor_mutex_);
-        replaced_ = false;
-      }
+      replaced_.beginDecision();
       const replication::RecoveryDecision decision =
           train::decideAsChief(ps->held(), {.incarnation = Incarnation::ofNow(task_.attempt).value,
                                             .named = named_,
@@ -265,9 +260,7 @@ class WorkerJob {
                                             .hosts = task_.job.cluster.shardHosts()});
       named_ = std::max(named_, decision.epoch);
       if (decision.action != replication::RecoveryAction::kContinue) return decision.epoch;
-      const MutexLock lock(supervisor_mutex_);
-      has_values_ = !replaced_;
-      if (has_values_) return std::nullopt;
+      if (replaced_.endDecision()) return std::nullopt;
     }
   }
 
@@ -288,21 +281,15 @@ class WorkerJob {
     };
     events.on_waiting = onWaiting();
     events.on_hopeless = [this](const Error& error) { client_->endWith(error); };
-    const MutexLock lock(supervisor_mutex_);
     supervision_->supervisor.emplace(supervision_->checkpointer, saveScheduleOf(task_.job),
                                      replication::cutKind(loop.declaration().replication), clock_,
                                      std::move(events));
-    supervisor_ = &*supervision_->supervisor;
-    if (replaced_) supervisor_->onPsReplaced();
+    replaced_.passTo(*supervision_->supervisor);
   }
 
   // Runs on the client's control loop.
   void onReplaced(uint32_t ps_task) {
-    if (!isChief()) return;
-    const MutexLock lock(supervisor_mutex_);
-    replaced_ = true;
-    if (has_values_) return client_->endWith(lostForGood(task_.job.cluster, ps_task));
-    if (supervisor_ != nullptr) supervisor_->onPsReplaced();
+    if (isChief() && !replaced_.add()) client_->endWith(lostForGood(task_.job.cluster, ps_task));
   }
 
   train::TrainingResult train(train::TrainingLoop& loop) {
@@ -320,35 +307,15 @@ class WorkerJob {
     if (train_.checkpoint)
       stopper = [this](WorkerStatus::Refused refused) { client_->requestStop(std::move(refused)); };
     const WorkerStatus::Training training(status_, std::move(stopper));
-    return loop.run([this](const train::Progress& progress) { report(progress); }, on_step);
+    return loop.run(
+        [this](const train::Progress& progress) { progress_.add(progress, checkpoints()); },
+        on_step);
   }
 
-  void report(const train::Progress& progress) {
-    status_.goesOn();
-    status_.global_step = progress.global_step;
-    status_.steps = progress.steps;
-    status_.loss = static_cast<float>(progress.loss);
-    status_.steps_per_second = progress.steps_per_second;
-    status_.examples_per_second = progress.examples_per_second;
-    status_.evaluates = false;
-    done_.progress = progress;
-    reportDone();
-    if (!isChief()) return;
-    report_.progress(progress);
-    if (progress.evaluation) evaluations_.add(progress.global_step, *progress.evaluation);
-    if (progress.evaluation && progress.evaluation->accuracy)
-      accuracy_ = fmt::format(" eval_accuracy={:.4f}", *progress.evaluation->accuracy);
-    // A launcher shows the progress itself; its log files get a line every ten seconds.
-    if (clock_.now() - logged_ < std::chrono::seconds(notifyEnabled() ? 10 : 0)) return;
-    logged_ = clock_.now();
-    log::info("event=progress step={} steps={} loss={:.4f} examples_per_second={:.0f}{}",
-              progress.global_step, train_.steps, progress.loss, progress.examples_per_second,
-              accuracy_);
-  }
-
-  void reportDone() {
-    if (supervision_ && train_.checkpoint) done_.checkpoints = supervision_->supervisor->status();
-    status_.reports(done_);
+  // nullopt: the job keeps none.
+  std::optional<train::CheckpointStatus> checkpoints() const {
+    if (!supervision_ || !train_.checkpoint) return std::nullopt;
+    return supervision_->supervisor->status();
   }
 
   void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result) {
@@ -385,9 +352,9 @@ class WorkerJob {
     try {
       supervision_->supervisor->saveAtRest();
       status_.goesOn();
-      reportDone();
+      progress_.add(checkpoints());
     } catch (const Error& error) {
-      reportDone();
+      progress_.add(checkpoints());
       return unsavedError(result, error);
     }
     return std::nullopt;
@@ -410,14 +377,11 @@ class WorkerJob {
   WorkerStatus& status_;
   JobReport& report_;
   SystemClock clock_;
-  TimePoint logged_{};
   bool finished_ = false;
   uint64_t named_ = 0;                         // see replication::ChiefState
   std::optional<wire::FailureOf> failure_of_;  // of an error now; none: depends on its code
   std::optional<Error> unsaved_;               // why the end of the training is in no checkpoint
-  WorkerStatus::Done done_;
-  Json left_out_;         // of the data
-  std::string accuracy_;  // of the last evaluation
+  Json left_out_;                              // of the data
   train::KernelChoices choices_{
       task_.job.train->kernels, task_.job.run_dir,
       isChief() ? train::KernelChoices::Absent::kTime : train::KernelChoices::Absent::kAwait,
@@ -429,13 +393,11 @@ class WorkerJob {
   train::WorkerDevices devices_{
       names_, cluster::computeThreads(task_.job.cluster, task_.task.index, availableCores()),
       choices_.rule()};
-  Mutex supervisor_mutex_;
-  train::Supervisor* supervisor_ DTF_GUARDED_BY(supervisor_mutex_) = nullptr;  // supervision_'s
-  bool replaced_ DTF_GUARDED_BY(supervisor_mutex_) = false;  // a ps was, since this worker's start
-  bool has_values_ DTF_GUARDED_BY(supervisor_mutex_) = false;  // all ps do, and can't restore them
+  ReplacedPs replaced_;
   const std::unique_ptr<WorkerClient> client_;
   std::optional<train::Summaries> summaries_;  // the chief's, with `summaries` in the file
   JobEvaluations evaluations_{task_.job, [this] { keepStopped(); }};
+  ProgressReports progress_{isChief(), clock_, status_, report_, evaluations_};
   bool begins_ = false;                     // with initial values
   std::optional<Supervision> supervision_;  // the chief's, where isSupervised()
 };
