@@ -49,7 +49,7 @@ TEST(ExpandPath, TakesVariablesOfTheEnvironment) {
   const ScopedEnv home("HOME", "/home/me");
   const ScopedEnv data("DTF_TEST_DATA", "/data/${HOME}");
   std::string wrong;
-  EXPECT_EQ(expanded("~/a/${HOME}/${HOME}b", wrong), "/home/me/a//home/me/home/meb");
+  EXPECT_EQ(expanded("~/a/${HOME}/${HOME}b", wrong), "/home/me/a//home/me//home/meb");
   EXPECT_EQ(expanded("${DTF_TEST_DATA}/x", wrong), "/data/${HOME}/x") << "a value is not expanded";
   EXPECT_EQ(expanded("$HOME/a{b}", wrong), "$HOME/a{b}") << "a plain name";
   EXPECT_EQ(wrong, "");

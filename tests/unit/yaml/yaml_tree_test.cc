@@ -81,7 +81,7 @@ TEST(YamlTree, MergesTheKeysThatAMapLacks) {
       mistakeOf("a: &a 1\nb: {<<: *a}\n"),
       "f.yaml:2:9: error: '<<' takes the keys of a map: write <<: *name, or <<: [*one, *two]");
   EXPECT_EQ(mistakeOf("a: &a {x: 1}\nb: {<<: *a, <<: *a}\n"),
-            "f.yaml:2:14: error: duplicate key '<<', first on line 2");
+            "f.yaml:2:13: error: duplicate key '<<', first on line 2");
 }
 
 TEST(YamlTree, RefusesWhatCouldExhaustTheProcess) {
