@@ -33,7 +33,7 @@ AsyncCoordinator::AsyncCoordinator(const CoordinatorContext& context)
       parts_(context.declaration, context.workers, context.clock,
              {.step = context.step_timeout, .rejoin = context.rejoin_timeout}),
       bound_(staleness(context.declaration.replication), context.workers, context.ps_task == 0,
-             [this](uint32_t rank) { return parts_.mustWait(rank); }) {}
+             [this](uint32_t rank) { return parts_.rests(rank); }) {}
 
 bool AsyncCoordinator::isDone() const {
   return leads() && context_.store.version() >= last_step_;

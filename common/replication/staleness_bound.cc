@@ -83,7 +83,7 @@ bool StalenessBound::mustWait(uint32_t rank) const {
 std::vector<uint32_t> StalenessBound::behind(uint32_t rank) const {
   std::vector<uint32_t> behind;
   for (uint32_t other = 0; staleness_ && other < workers_.size(); ++other)
-    if (workers_[other].counts && workers_[other].clock < workers_[rank].clock &&
+    if (workers_[other].counts && !rests_(other) && workers_[other].clock < workers_[rank].clock &&
         workers_[rank].clock - workers_[other].clock > *staleness_)
       behind.push_back(other);
   return behind;

@@ -22,7 +22,7 @@
 //                                               If it didn't count, on ps/0: the slowest that
 //                                               counts
 //   lost, or finished          no
-//   its part is done           no, while it waits for the parts of others
+//   its part is done           no, while it rests (step_parts.h)
 //   ps/0 was refilled          once it joined   as remembered, if that is near the furthest
 
 #include <cstdint>
@@ -41,8 +41,7 @@ namespace dtf::replication {
 // Blocks: never.
 class StalenessBound {
  public:
-  // `leads`: this is ps/0. `rests(rank)`: whether the worker waits for the parts of others
-  // (step_parts.h), so that it holds nobody up; it is asked whenever a clock changes.
+  // `leads`: this is ps/0. `rests(rank)`: StepParts::rests(), called whenever a clock changes.
   StalenessBound(std::optional<uint64_t> staleness, uint32_t workers, bool leads,
                  std::function<bool(uint32_t)> rests);
 

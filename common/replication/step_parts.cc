@@ -63,6 +63,13 @@ bool StepParts::mustWait(uint32_t rank) const {
   return false;
 }
 
+bool StepParts::rests(uint32_t rank) const {
+  if (mustWait(rank)) return true;
+  for (uint32_t other = 0; other < workers_.size(); ++other)
+    if (!has_parts_ || !hasDonePart(other)) return false;
+  return true;
+}
+
 std::vector<uint32_t> StepParts::takeGivenUp() {
   std::vector<uint32_t> given_up;
   for (uint32_t rank = 0; rank < workers_.size() && has_parts_; ++rank) {

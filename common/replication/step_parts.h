@@ -38,6 +38,10 @@ class StepParts {
   std::vector<uint32_t> awaited() const;
   // Whether `rank` has done its part, and other workers are awaited.
   bool mustWait(uint32_t rank) const;
+  // Whether `rank` holds nobody up: it has done its part and makes no steps of others'. That is so
+  // while others are awaited, and when all have done their parts: another ps may lack the last push
+  // of a worker that died in it, and there `rank` waits for the worker's return.
+  bool rests(uint32_t rank) const;
   // Returns the workers whose parts are no longer awaited although steps of them are left: other
   // workers do those steps, with their own examples. Returns each worker once.
   std::vector<uint32_t> takeGivenUp();

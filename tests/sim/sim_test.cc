@@ -71,6 +71,7 @@ TEST_F(Simulation, SeedsThatFoundSomethingStayMended) {
 TEST_F(Simulation, SeedsWithEpochsThatFoundSomethingStayMended) {
   const std::map<std::string, std::vector<uint64_t>> seeds = {
       {"a worker gave up while a short step awaited a lost one", {53}},
+      {"a ps that had all parts let a worker wait for one that waited on another ps", {11283}},
   };
   for (const auto& [what, list] : seeds)
     for (const uint64_t seed : list) {

@@ -39,6 +39,21 @@ TEST_F(StepPartsTest, AJobOfWholeBatchesHasNone) {
   EXPECT_FALSE(none.mustWait(0));
 }
 
+TEST_F(StepPartsTest, AWorkerRestsUnlessItDoesTheStepsOfAnother) {
+  StepParts seven = parts();
+  seven.pushed(1, 2);
+  EXPECT_TRUE(seven.rests(1));
+  EXPECT_FALSE(seven.rests(0));
+  seven.pushed(0, 3);
+  seven.pushed(2, 2);
+  for (uint32_t rank = 0; rank < 3; ++rank)
+    EXPECT_TRUE(seven.rests(rank)) << "another ps may still await the last push";
+  seven.pushed(2, 1);
+  seven.finished(2);
+  EXPECT_FALSE(seven.rests(0)) << "it does the part that was given up";
+  EXPECT_FALSE(parts(0).rests(0)) << "a job of whole batches";
+}
+
 TEST_F(StepPartsTest, AWorkerThatIsLostIsAwaitedForAWhile) {
   StepParts seven = parts();
   seven.pushed(0, 3);
