@@ -135,6 +135,8 @@ void drawHosts(Random& random, Plan& plan) {
     if (plan.replicas && !has_replicas && !is_one) plan.checkpoints = true;
   }
   if (plan.lives.size() > 1) plan.checkpoints = true;
+  // An early repeat ends the process that makes it, so two shards may be lost at once.
+  if (plan.early_echo_share > 0) plan.checkpoints = true;
 }
 
 }  // namespace dtf::sim
