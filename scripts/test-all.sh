@@ -24,7 +24,7 @@ step "tests: killed real processes, 5 times" \
 step "tests: one core beside four busy loops, and a slow disk" loaded_tests
 step "tests: simulated clusters that are hurt at their end, each combination" build/tests/sim/sim --seeds 1000000000:1000005280
 step "chaos: killed and frozen tasks, every plan" scripts/chaos.sh
-step "chaos: jobs that are hurt at their end, or lost as a whole" scripts/chaos.sh tests/chaos/plans/ending.yaml tests/chaos/plans/lost.yaml
+step "chaos: jobs that are hurt at their end, or lost as a whole" scripts/chaos.sh tests/chaos/plans/{ending,lost,without_ps,hybrid}.yaml
 step "chaos: a kill every 5 s, ten minutes for each mode" scripts/chaos.sh tests/chaos/plans/steady.yaml
 step "tests: the status page in a browser" or_skipped python3 tests/e2e/status_page_test.py build
 step "tests: a Prometheus server scrapes a job" python3 tests/e2e/prometheus_test.py build

@@ -19,6 +19,7 @@ class Job:
     ps: int = 2
     workers: int = 2
     mode: str = "sync"
+    hybrid: bool = False  # the ps have tables, the workers the other variables
     aggregate: int | None = None  # gradients a step takes; fewer than workers: the others are backups
     steps: int = 10000
     report_steps: int = 20  # between two progress events, which measure recovery

@@ -69,6 +69,20 @@ class Outcome:
     checkpoint: pathlib.Path | None = None
 
 
+MODEL, TABLES = """
+    input: {shape: [28, 28, 1]}
+    layers: [flatten: , dense: {units: 10, name: softmax}]
+    loss: sparse_categorical_crossentropy""", """
+    input: {shape: [4]}
+    layers:
+      - dense: {units: 8, activation: relu, name: numbers}
+      - embedding: {categories: user, input_dim: 1000, output_dim: 8, combiner: sum, name: user}
+      - embedding: {categories: item, input_dim: 500, output_dim: 8, combiner: sum, name: item}
+      - concatenate: {with: [numbers, user]}
+      - dense: {units: 1, name: click}
+    loss: binary_crossentropy"""
+
+
 def job_text(job, faults, folder):
     """A cluster file."""
     def task(name):
@@ -77,11 +91,13 @@ def job_text(job, faults, folder):
         return f"{{address: 'localhost:auto'{env}}}"
 
     replication = f"{{mode: {job.mode}" + (f", replicas_to_aggregate: {job.aggregate}" if job.aggregate else "") + "}"
-    data = "train: {format: digits, count: 600}" + (", eval: {format: digits, count: 100}" if job.eval_steps else "")
+    form = "format: synthetic, problem: clicks" if job.hybrid else "format: digits"
+    data = f"train: {{{form}, count: 600}}" + (f", eval: {{{form}, count: 100}}" if job.eval_steps else "")
     more = f"  eval: {{every_steps: {job.eval_steps}}}\n" if job.eval_steps else ""
     more += f"  summaries: {{every_steps: {job.summary_steps}}}\n" if job.summary_steps else ""
     every = f"every_steps: {job.checkpoint_steps}" if job.checkpoint_steps else "every_seconds: 3600"
     every += ", gather: true" if job.gather else ""
+    more += "  placement: hybrid\n" if job.hybrid else ""
     keys = f"keys: {folder}/keys\n" if job.keys else ""
     ps = f"  ps: [{', '.join(task(f'ps/{i}') for i in range(job.ps))}]\n" if job.ps else ""
     return f"""job: chaos
@@ -92,10 +108,7 @@ cluster:
 launch: {json.dumps(job.launch)}
 durability: {json.dumps(job.durability)}
 train:
-  model:
-    input: {{shape: [28, 28, 1]}}
-    layers: [flatten: , dense: {{units: 10, name: softmax}}]
-    loss: sparse_categorical_crossentropy
+  model:{TABLES if job.hybrid else MODEL}
   data: {{{data}, batch_size: 20, seed: 7}}
   optimizer: {{adam: {{learning_rate: 0.001}}}}
   replication: {replication}
