@@ -209,13 +209,21 @@ void readAmong(const MapReader& reader, PlacementSpec& placement) {
     reader.report().error(node->key_place, "'among' has a meaning only with 'strategy: auto'");
 }
 
-PlacementSpec readPlacement(const YamlNode& node, const TaskCounts& counts, Report& report) {
+// A word is short for {strategy: WORD}.
+YamlNode asMap(const YamlNode& placement) {
+  if (!placement.isScalar()) return placement;
+  YamlNode map = placement;
+  map.kind = YamlNode::Kind::kMap;
+  map.text.clear();
+  map.children = {placement};
+  map.children[0].key = "strategy";
+  return map;
+}
+
+PlacementSpec readPlacement(const YamlNode& given, const TaskCounts& counts, Report& report) {
   PlacementSpec placement;
-  placement.strategy_mark = report.markOf(node.key_place);
-  if (node.isScalar() && node.text == "auto") {
-    placement.strategy = PlacementSpec::Strategy::kAuto;
-    return placement;
-  }
+  placement.strategy_mark = report.markOf(given.key_place);
+  const YamlNode node = asMap(given);
   const MapReader reader(node, schema::kPlacement, node.key, report);
   if (reader.choice("strategy", placement.strategy))
     placement.strategy_mark = report.markOf(reader.find("strategy")->where());
@@ -382,7 +390,9 @@ void readExchange(const MapReader& reader, const TaskCounts& counts, TrainSpec& 
 
 bool isHybrid(const YamlNode& train) {
   const YamlNode* const placement = train.find("placement");
-  const YamlNode* const strategy = placement != nullptr ? placement->find("strategy") : nullptr;
+  const bool is_word = placement != nullptr && placement->isScalar();
+  const YamlNode* const strategy =
+      placement == nullptr || is_word ? placement : placement->find("strategy");
   return strategy != nullptr && strategy->isScalar() && strategy->text == "hybrid";
 }
 

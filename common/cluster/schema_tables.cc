@@ -141,7 +141,7 @@ constexpr Key kTrainKeys[] = {
     map("data", "examples to train and evaluate on; default: the embedded digits"),
     textOrMap("optimizer", "a name, or {name: {settings}}; default gradient_descent"),
     map("replication", "how the workers' gradients are combined"),
-    textOrMap("placement", "which variable lives on which ps; auto: chosen by measured links"),
+    textOrMap("placement", "which variable lives where; a word is a strategy, as auto"),
     whole("steps", 1, kCountMax, "global steps to train; default 1000"),
     whole("epochs", 1, 1'000'000,
           "times through the training data, each example once; not with steps"),

@@ -269,7 +269,9 @@ constexpr BadFile kBadTrains[] = {
      "t.yaml:2:37: error: unknown among 'hybird' - did you mean 'hybrid'?"},
     {"placement: {among: [ps]}\n",
      "t.yaml:2:13: error: 'among' has a meaning only with 'strategy: auto'"},
-    {"placement: by_hand\n", "t.yaml:2:12: error: expected a map for 'placement', got 'by_hand'"},
+    {"placement: by_hand\n",
+     "t.yaml:2:12: error: unknown strategy 'by_hand'; choose from: round_robin, greedy, even, "
+     "hybrid, auto"},
     {"placement: {strategy: gredy}\n",
      "t.yaml:2:23: error: unknown strategy 'gredy' - did you mean 'greedy'?"},
     {"placement: {partition: all}\n",

@@ -89,6 +89,10 @@ TEST(ReadCluster, WithAHybridPlacementTheWorkersHostShardsBesideThePs) {
       loadCluster("c.yaml", std::vector<std::string>{"train.placement={strategy: even}"});
   EXPECT_EQ(even.cluster.shardHosts(), (ShardHosts{2, 0}));
   EXPECT_EQ(even.durability.kind, Durability::kCheckpoint);
+  const JobSpec in_a_word =
+      loadCluster("c.yaml", std::vector<std::string>{"train.placement=hybrid"});
+  EXPECT_EQ(in_a_word.cluster.shardHosts(), (ShardHosts{2, 3}));
+  EXPECT_EQ(in_a_word.train->placement.sparse_shards, 2u);
 }
 
 TEST(ReadCluster, InOneProcessAHybridPlacementIsAllInIt) {
