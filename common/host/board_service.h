@@ -1,6 +1,6 @@
 #pragma once
 
-// The exchanges that a worker on this machine writes into a page of shared memory: see
+// Serves the exchanges that a worker on this machine writes into a page of shared memory, see
 // wire/exchange_board.h.
 
 #include <cstdint>
@@ -13,13 +13,15 @@
 
 namespace dtf::host {
 
-// The effects of an exchange, by call or by page.
+// The shard's side of an exchange: it takes the gradient, and returns the parameters.
 class BoardExchanges {
  public:
   virtual ~BoardExchanges() = default;
-  // Errors: throws for a gradient that was not given; an answer for those of the shard.
+  // Starts the exchange of `request`. Calls `reply` before it returns, or later.
+  // Errors: throws kBadData for a gradient arena that the worker has not given. The shard's errors
+  // come as the answer.
   virtual void push(const wire::BoardRequest& request, replication::PushCallback reply) = 0;
-  // The reply that names the parameters; by_call if they have to travel.
+  // Returns the record for the worker's page. `by_call` is set if the parameters must be sent.
   virtual wire::BoardReply replyOf(const replication::PushReply& reply) = 0;
 };
 
@@ -37,9 +39,9 @@ class BoardService final : public net::Polled {
   BoardService(const BoardService&) = delete;
   BoardService& operator=(const BoardService&) = delete;
 
-  // The page for the replies; null: this loop doesn't poll, so no request would be seen.
+  // Returns the page of replies; null if this loop doesn't poll, and would never read a request.
   const SharedMemory* replies() const { return is_polled_ ? &board_->memory() : nullptr; }
-  // A call of the worker has come: what it had written before comes that way.
+  // Drops the requests written so far: the worker has made a call instead.
   void skip() { board_->skip(); }
 
   bool poll() override;
@@ -50,8 +52,7 @@ class BoardService final : public net::Polled {
 
   net::Loop& loop_;
   BoardExchanges& exchanges_;
-  const std::shared_ptr<wire::ReplyBoard>
-      board_;  // answers that come later ask whether it is there
+  const std::shared_ptr<wire::ReplyBoard> board_;  // pending replies hold it weakly
   const bool is_polled_;
 };
 

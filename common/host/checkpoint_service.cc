@@ -24,7 +24,7 @@ std::string plainName(capnp::Text::Reader reader, const char* what = "a checkpoi
   return net::bridgeErrors([&] { return wire::decodeFileName(reader, what); });
 }
 
-// The name of a cut from the network.
+// Decodes the name of a cut, and checks its epoch.
 checkpoint::CutName cutName(schema::Held::Cut::Reader reader) {
   const checkpoint::CutName name = wire::decodeCut(reader);
   if (!replication::validEpoch(name.epoch))
@@ -40,8 +40,8 @@ checkpoint::SnapshotFolder snapshotFolder(const CheckpointOptions& options) {
   return {*options.file_system, options.snapshots, options.ps_task};
 }
 
-// What it posts to other loops takes its values along, for the session may be gone before that
-// runs.
+// The chief's session for checkpoints. Its requests to other loops contain copies of all they need,
+// because the session may end before they run.
 class CheckpointSession final : public schema::PsCheckpoint::Server {
  public:
   CheckpointSession(ShardHost& host, const CheckpointOptions& options, Incarnation chief)
@@ -136,7 +136,7 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
       try {
         return dtf::host::restoreSnapshot(folder, name, options, declaration);
       } catch (const Error& error) {
-        folder.remove(name);  // what can't be read now will not be better later
+        folder.remove(name);  // no later attempt could read it
         throw Error(ErrorCode::kBadData,
                     fmt::format("{}: {}", options.shard().host.name(), error.message()));
       }
@@ -147,7 +147,7 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
     return host_
         .askNow<bool>([chief = chief_](shard::Shard& shard) {
           shard.workers().checkDeclared(kChief.index,
-                                        chief);  // a chief that was replaced has no say
+                                        chief);  // rejects a replaced chief
           return true;
         })
         .then([this](bool) {
@@ -302,13 +302,13 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
         .ignoreResult();
   }
 
-  // What was read, and for which model.
+  // The values of a checkpoint, and the model for which they were read.
   struct ReadShard {
     arena::ModelDeclaration declaration;
     shard::RestoredShard shard;
   };
 
-  // The model, once this chief may restore its values.
+  // Returns the declared model, after checking that this chief may restore its values.
   kj::Promise<arena::ModelDeclaration> declared() {
     return host_.askNow<arena::ModelDeclaration>([chief = chief_](shard::Shard& shard) {
       shard.recovery().expectRestore(chief);
@@ -335,8 +335,7 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
         });
   }
 
-  // What `read` returns, on the disk's thread and for the declared model, waits for
-  // commitRestore().
+  // Runs `read` for the declared model on the disk loop. Its values wait for commitRestore().
   kj::Promise<void> readAside(
       std::function<shard::RestoredShard(const arena::ModelDeclaration& declaration)> read) {
     brought_ = nullptr;
@@ -353,9 +352,9 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
   ShardHost& host_;
   const CheckpointOptions& options_;
   const Incarnation chief_;
-  std::shared_ptr<ReadShard> restored_;        // aside
+  std::shared_ptr<ReadShard> restored_;        // for commitRestore()
   std::shared_ptr<BroughtShard> brought_;      // becomes restored_
-  std::shared_ptr<const StagedShard> staged_;  // until it is fetched
+  std::shared_ptr<const StagedShard> staged_;  // from stage() to release()
 };
 
 }  // namespace

@@ -11,16 +11,18 @@
 
 namespace dtf::host {
 
-// The snapshots that this ps can load; none where it keeps none, or can't read them (logged).
-// Blocks: on reading what says how far each is.
+// Returns the names of the snapshots that this ps can load. The list is empty if the ps keeps none,
+// or can't read them (logged).
+// Blocks: while it reads the manifests.
 std::vector<checkpoint::CutName> listSnapshots(const CheckpointOptions& options);
 
-// Removes them: the job has ended well.
-// Blocks: until the memory is free.
+// Removes the snapshots of this ps, after a job that has ended well. Errors are only logged.
+// Blocks: while the memory is freed.
 void forgetSnapshots(const CheckpointOptions& options);
 
-// For the chief's process `chief`. Control loop only; disk work is done on the host's disk thread.
-// Borrows: `host`, `options`.
+// Returns the interface for the chief's process `chief`.
+// Borrows: `host`, `options` (must outlive it).
+// Threads: control loop only. The disk loop of `host` reads and writes the files.
 schema::PsCheckpoint::Client makeCheckpoint(ShardHost& host, const CheckpointOptions& options,
                                             Incarnation chief);
 

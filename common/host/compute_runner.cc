@@ -14,8 +14,8 @@ namespace {
 // read and write.
 constexpr uint64_t kPartElements = 64 << 10;
 
-// Half of the cores: io threads and, on one host, workers want theirs. But two where there are two:
-// who waits for an update uses none.
+// Half of the cores: io threads, and the workers of this host, need the others. A machine with two
+// cores gets two threads, since a worker that waits for an update uses no core.
 size_t threadCount() {
   const size_t cores = std::thread::hardware_concurrency();
   return std::clamp<size_t>(cores / 2, std::clamp<size_t>(cores, 1, 2), 8);

@@ -28,7 +28,7 @@ class ComputeRunner final : public optimizer::UpdateRunner {
   void start(std::shared_ptr<optimizer::UpdateJob> job, std::function<void()> done) override;
 
  private:
-  // What the parts of one update share.
+  // The state that the parts of one update share.
   struct Update {
     std::shared_ptr<optimizer::UpdateJob> job;
     std::function<void()> finished;  // called by the thread that runs the last part
@@ -39,7 +39,8 @@ class ComputeRunner final : public optimizer::UpdateRunner {
     bool measure = false;
     uint64_t begin = 0, end = 0;
   };
-  // Queues a whole pass: measuring comes first, where the job needs it, then running.
+  // Queues all parts of one pass. A job that needs measuring has two: the measuring pass comes
+  // first.
   void enqueue(const std::shared_ptr<Update>& update, bool measure);
   void run(const Part& part);
   void work();

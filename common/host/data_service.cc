@@ -1,5 +1,4 @@
-// The bulk half of ps_service.h: parameters out, gradients in. Everything here runs on the data
-// loop.
+// The bulk half of ps_service.h: parameters out, gradients in. All of it runs on the data loop.
 
 #include <fmt/format.h>
 
@@ -26,7 +25,7 @@ namespace dtf::host {
 
 namespace {
 
-// A worker has one exchange in flight; a second may cross a retry.
+// A worker has one exchange in flight; a retry may overlap with the first attempt.
 constexpr uint32_t kCallsInFlightMax = 2;
 
 std::string_view textOf(capnp::Text::Reader text) {
@@ -35,7 +34,7 @@ std::string_view textOf(capnp::Text::Reader text) {
 
 using Part = wire::ArenaPart;
 
-// How parameters are sent: all or, of sparse variables, these rows; by which codecs.
+// The form in which parameters are sent: all rows of sparse variables or only `rows`, by `codecs`.
 struct Form {
   arena::RowSet rows{};
   const arena::ShardCodecs& codecs;
@@ -45,7 +44,7 @@ arena::ShardCodecs codecsOf(const shard::Shard& shard, uint32_t ps_task, arena::
   return {kind, shard.declaration().value().layout, ps_task};
 }
 
-// With that worker. The door shows whether it is on this host.
+// Plans the transfers with a worker. It counts as on this host, since only the door can show that.
 exchange::TransferPlan planFor(const ServiceOptions& options,
                                const arena::ModelDeclaration& declaration, uint32_t rank,
                                schema::Hello::Reader hello) {
@@ -94,7 +93,7 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
 
   kj::Promise<void> pull(PullContext context) override {
     replication::Wanted wanted{.progress = context.getParams().getProgress()};
-    trace::onRequest(0, {});  // no part of a step that is traced
+    trace::onRequest(0, {});  // a pull belongs to no traced step
     if (context.getParams().getWantsStep()) wanted.step = context.getParams().getWantedStep();
     const uint64_t epoch = context.getParams().getEpoch();
     if (board_) board_->skip();
@@ -172,7 +171,7 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
     return board_->replies()->key();
   }
 
-  // A worker that hosts a shard traces its own steps, not those of the requests to its shard.
+  // Only a ps follows the steps of its requests: a worker that hosts a shard traces its own steps.
   void noteStep(uint64_t step) const {
     if (options_.taskOf(options_.self).job == JobKind::kPs) trace::onStep(step);
   }
@@ -235,16 +234,16 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
     return lentGradient(key);
   }
 
-  // What goes to a replica may be on its way when the worker is answered, as where all go back to
-  // an earlier cut: of that a copy.
+  // A message to the replica may still refer to the gradient after the reply to the worker, as when
+  // the job goes back to an earlier cut. So the replica gets a copy.
   arena::Gradient lentGradient(uint64_t key) {
     arena::Gradient gradient = lent_->gradient(key, shard_.elements());
     const bool has_replica = options_.durability.kind == cluster::Durability::kReplica;
     return has_replica ? gradients_.copyOf(std::move(gradient)) : gradient;
   }
 
-  // Adds to an answer how long its call waited from now on, and for whom. Not by `this`: the
-  // session may have ended by then.
+  // Returns a callback that adds to the answer the time since now, and the straggler. It doesn't
+  // refer to the session, which may end before the answer comes.
   replication::PushCallback measured(replication::PushCallback reply) {
     return [reply = std::move(reply), &shard = shard_, &clock = loop_.clock(),
             came = loop_.clock().now()](replication::PushAnswer answer) {
@@ -256,22 +255,22 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
     };
   }
 
-  // Starts a call of the shard and sends its answer, now or later: state, and parameters in that
-  // form, by reference to the snapshot, or its name.
+  // Starts a call of the shard, and sends its answer, now or later: the state, and the parameters
+  // in `form`, by reference to their version or by the key of their arena.
   template <class Context, class Start>
   kj::Promise<void> answered(Context context, Form form, Start start) {
     DTF_CHECK(connection_->connection != nullptr);  // a call of it has just come
     if (in_flight_ >= kCallsInFlightMax)
       net::throwAsKj(Error(ErrorCode::kBadData, "too many exchanges at once on one connection"));
-    // An answer that is not read keeps a snapshot: two may wait, as two calls may.
+    // An unread answer keeps a version of the parameters in memory.
     if (connection_->connection->queuedBytes() >
         kCallsInFlightMax * (shard_.elements() * sizeof(float) + wire::kMessageOverheadBytes))
       net::throwAsKj(Error(ErrorCode::kBadData, "too many unread answers"));
     ++in_flight_;
     context.allowCancellation();
     auto pair = kj::newPromiseAndFulfiller<replication::PushReply>();
-    // std::function wants to copy, kj's owner only moves. The callback is dropped on this loop, as
-    // all of a shard is.
+    // std::function must be copyable, and kj::Own is not. The callback is destroyed on this loop,
+    // like the rest of the shard.
     auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<replication::PushReply>>>(
         kj::mv(pair.fulfiller));
     const trace::Begun begun = trace::begin();
@@ -333,7 +332,8 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
     return parts;
   }
 
-  // Whether the answer names the parameters, instead of having them.
+  // Puts the key of the parameters' arena into the reply. Returns false if there is none, and the
+  // reply must contain the parameters.
   template <class Results>
   bool lendTo(Results results, const std::shared_ptr<const arena::ParameterVersion>& parameters) {
     const uint64_t key = lent_->lend(parameters);
@@ -349,7 +349,7 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
   shard::Shard& shard_;
   EncodedParameters& encoded_parameters_;
   const exchange::TransferPlan plan_;
-  const arena::ShardCodecs codecs_, exact_;  // of training; of what is read beside it
+  const arena::ShardCodecs codecs_, exact_;  // for training; for averages()
   SentRows sent_rows_;
   const std::shared_ptr<LentMemory> lent_;
   const ServiceOptions& options_;

@@ -13,10 +13,10 @@
 
 namespace dtf::host {
 
-// Encodes each version of the parameters once for all workers that are answered with it: those of a
-// sync step are.
-// Owns: the encoded version, and buffers that are used again when no message refers to them any
-// more; all shared with messages.
+// Encodes each version of the parameters once for all replies that contain it; in sync training
+// these are the replies to all workers of a step.
+// Owns: the encoded version, and buffers that are reused when no message refers to them. Messages
+// share both.
 // Threads: the data loop only.
 class EncodedParameters {
  public:
@@ -26,7 +26,7 @@ class EncodedParameters {
                      const arena::ElementCodec& codec);
 
  private:
-  std::weak_ptr<const arena::ParameterVersion> newest_;  // that `current_` has
+  std::weak_ptr<const arena::ParameterVersion> newest_;  // the version in `current_`
   std::shared_ptr<Buffer> current_;
   std::string_view current_codec_;  // its name
   uint64_t current_bytes_ = 0;

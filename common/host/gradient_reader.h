@@ -1,6 +1,7 @@
 #pragma once
 
-// Gradients as they come over one bulk connection, kept beyond their message.
+// Reads gradients from the messages of one bulk connection, and keeps them when the message is
+// gone.
 
 #include <memory>
 #include <vector>
@@ -14,27 +15,30 @@
 
 namespace dtf::host {
 
-// Owns: buffers for small gradients, and for decoded ones, used again when nobody uses them any
-// more. Threads: the connection's loop only.
+// Owns: buffers for small and for decoded gradients, reused when their gradient has no user left.
+// Threads: the connection's loop only.
 class GradientReader {
  public:
-  // `kept`: so many gradients are held at once, usually.
+  // `kept`: the number of gradients that are usually in use at once.
   GradientReader(wire::ConnectionRef connection, size_t kept)
       : connection_(std::move(connection)), staging_(kept) {}
 
-  // In a method's own body: the connection is there, and so is the message.
-  // Errors: kBadData unless there are `elements`.
+  // Reads a dense gradient. Call it in the body of an RPC method, where the connection and the
+  // message still exist.
+  // Errors: kBadData unless `chunks` hold `elements` values.
   arena::Gradient read(capnp::List<capnp::Data>::Reader chunks, uint64_t elements);
-  // A gradient of that layout. What its rows are is for the shard to judge.
-  // Errors: kBadData unless there are as many elements as the counts make.
+  // Reads a gradient of `layout`; `rows`: its row counts. The shard checks the ids of the rows.
+  // Errors: kBadData unless the counts fit the layout, and `chunks` hold as many elements as they
+  // give.
   arena::Gradient read(capnp::List<capnp::Data>::Reader chunks, capnp::List<uint32_t>::Reader rows,
                        const arena::GradientLayout& layout);
 
-  // Likewise a gradient that `codec` has encoded, ShardCodecs::gradient() of that layout.
+  // Reads a gradient encoded with `codec`, which is ShardCodecs::gradient() of `layout`.
+  // Errors: likewise.
   arena::Gradient read(capnp::List<capnp::Data>::Reader chunks, capnp::List<uint32_t>::Reader rows,
                        const arena::GradientLayout& layout, const arena::Codec& codec);
 
-  // In memory of this process.
+  // Copies the values of a gradient into memory of this process.
   arena::Gradient copyOf(arena::Gradient gradient);
 
  private:

@@ -16,7 +16,8 @@ checkpoint::SnapshotPlace placeOf(const cluster::JobSpec& job) {
   return checkpoint::sharedMemoryPlace(job.job, job.run_dir);
 }
 
-// A host is the ps of its shard, see wire::LinkOptions.
+// Returns the options with the task's name in hellos: a host is the ps of its shard, see
+// wire::LinkOptions.
 cluster::TaskOptions asHost(cluster::TaskOptions task) {
   const std::optional<uint32_t> shard = task.job.cluster.shardHosts().shardOf(task.task);
   DTF_CHECK_MSG(shard.has_value(), task.task.name());
@@ -66,7 +67,7 @@ void HostedShard::serve(net::AcceptedSocket socket, net::ConnectionKind kind, st
 
 int HostedShard::result() {
   const int code = server_->result();
-  // Else the job may need them still.
+  // After another end the job may restore from its snapshots.
   if (server_->endedWell()) forgetSnapshots(server_->options().checkpoint);
   return code;
 }

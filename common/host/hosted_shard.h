@@ -1,7 +1,7 @@
 #pragma once
 
-// A shard that a task hosts, with the threads that serve it: what psd is about, and what a worker
-// does beside its training in a job without ps or with a hybrid placement.
+// A shard that a task hosts, with the threads that serve it. The task is a ps or, in a job without
+// ps or with a hybrid placement, a worker, which trains in other threads.
 
 #include <cstdint>
 #include <functional>
@@ -15,24 +15,24 @@
 namespace dtf::host {
 
 // Owns: the server of the shard, and the threads of its bulk connections and its files.
-// Borrows: `control` and `reactor`, which is that loop's (must outlive this).
+// Borrows: `control` and its `reactor` (must outlive this).
 // Threads: all calls on the control loop.
 // Blocks: the destructor, until the updates and the files under way are done.
 class HostedShard {
  public:
-  // `task`: of the process; see cluster::ClusterSpec::shardHosts() for its shard.
+  // `task`: the task of this process; cluster::ClusterSpec::shardHosts() has its shard.
   // `chunk_bytes`: see wire::LinkOptions.
   // Errors: as PsServer.
   HostedShard(const cluster::TaskOptions& task, net::Reactor& reactor, net::Loop& control,
               const net::Credentials& credentials, uint64_t chunk_bytes = wire::kChunkBytesMax);
   ~HostedShard() noexcept(false);
 
-  // Serves a connection. `extend`: of a control connection, see PsServer::serveControl().
+  // Serves a connection. `extend`: for a control connection, see PsServer::serveControl().
   void serve(net::AcceptedSocket socket, net::ConnectionKind kind, std::string peer,
              const PsServer::Extend& extend = nullptr);
 
-  // Returns the exit code of the shard's part in the job, or throws the error that ended it, see
-  // PsServer::result(). Removes snapshots that nobody needs any more.
+  // Returns the exit code of this shard's host, or throws the error that ended it, see
+  // PsServer::result(). Removes the snapshots of the shard if the job has ended well.
   int result();
 
   PsServer& server() { return *server_; }

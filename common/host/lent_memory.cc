@@ -13,7 +13,7 @@ namespace dtf::host {
 
 namespace {
 
-// Where exchanges overlap: one is written while the other is read.
+// Exchanges may overlap: the worker writes one arena while this process reads the other.
 constexpr uint32_t kGradientsMax = 2;
 
 }  // namespace
@@ -36,7 +36,7 @@ void LentMemory::accept(capnp::List<uint64_t>::Reader keys, uint64_t elements) {
   if (!channel)
     throw Error(ErrorCode::kUnavailable, "the worker has not connected for shared memory");
   gradients_.clear();
-  given_.clear();  // through another channel
+  given_.clear();  // a new channel: the worker has none of these arenas
   for (const uint64_t key : keys) {
     std::optional<net::GivenMemory> given = channel->receive(arena::sharedArenaBytesMax(elements));
     if (!given || given->key != key || given->memory->bytes() < elements * sizeof(float))

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a worker on this host reads in this process's memory, and this process in the worker's:
+// The arenas that this process and a worker on the same host read in each other's memory: see
 // PsData.shareMemory in common/wire/ps.capnp.
 
 #include <capnp/list.h>
@@ -19,14 +19,14 @@
 
 namespace dtf::host {
 
-// Of one bulk connection, for all sessions on it.
-// Owns: the door and the channel, mappings of the worker's gradients, and the parameters that the
-// worker may be reading: when the connection has ended nobody can tell until when it does, so these
-// arenas are not written again.
-// Borrows: `shard`, whose parameters move to where they can be lent
-// when they are asked for.
+// The arenas lent over one bulk connection, for all sessions on it.
+// Owns: the door and the channel, the mappings of the worker's gradients, and the parameters that
+// the worker may be reading. When the connection ends, this process can't learn how long the worker
+// goes on reading them, so the destructor retires them: nothing is written to them again.
+// Borrows: `shard` (must outlive this); the first lend() makes it move its parameters to shared
+// memory.
 // Threads: the connection's loop only.
-// Blocks: never, but while the kernel maps the worker's arenas, once.
+// Blocks: only in accept() and page(), while the kernel maps the worker's memory.
 class LentMemory {
  public:
   // `worker`: for the log.
@@ -35,30 +35,34 @@ class LentMemory {
   LentMemory(const LentMemory&) = delete;
   LentMemory& operator=(const LentMemory&) = delete;
 
-  // Errors: kUnavailable with what the kernel refuses.
+  // Opens a door for the worker, in place of an earlier one.
+  // Errors: kUnavailable with the kernel's reason.
   const net::MemoryDoor& openDoor();
-  // Whoever came through the door has given gradient arenas with these keys, of `elements`.
-  // Errors: kUnavailable when nobody came, or no door is open; kBadData when one is missing,
-  // smaller or larger, or too many are named.
+  // Closes the door, and receives from its visitor the gradient arenas with these keys, each of
+  // `elements` values.
+  // Errors: kUnavailable if no door is open, or it had no visitor; kBadData if an arena is missing
+  // or of the wrong size, or for more than two keys.
   void accept(capnp::List<uint64_t>::Reader keys, uint64_t elements);
 
-  // After accept(): the page with this key that the worker has given, of `bytes` at most.
-  // Errors: kBadData when it is missing; kUnavailable with the kernel's reason.
+  // After accept(): receives the worker's page with this key, of `bytes` at most.
+  // Errors: kBadData if it is missing or larger; kUnavailable with the kernel's reason.
   std::shared_ptr<const MappedMemory> page(uint64_t key, size_t bytes);
   // After accept(): gives the worker a page.
-  // Errors: kUnavailable when the worker is gone.
+  // Errors: kUnavailable if the worker is gone.
   void givePage(const SharedMemory& page);
 
-  // The gradient that the worker has written there. It stays as it is until the worker is answered;
-  // whoever reads it for longer (a message to another ps) needs a copy.
-  // Errors: kBadData for a key that is none of those.
+  // Returns the gradient that the worker has written to the arena with this key. The worker
+  // overwrites it after the reply to its exchange; a later reader (a message to another ps) needs a
+  // copy.
+  // Errors: kBadData if accept() received no such arena of `elements` values.
   arena::Gradient gradient(uint64_t key, uint64_t elements) const;
 
-  // The worker reads none of what it was lent before, but for the arena of that key.
+  // Releases all lent parameters but the arena with this key: the worker reads only that one still.
   void keepOnly(uint64_t key);
-  // The key by which the answer may name the parameters; 0: they have to travel.
+  // Returns the key that a reply may contain in place of the parameters; 0: they must be sent.
   uint64_t lend(const std::shared_ptr<const arena::ParameterVersion>& parameters);
-  // Of arenas that were lent and are no more, each once; `most` of them now.
+  // Returns the keys of lent arenas that have been freed since; each key once, at most `most` in
+  // one call.
   std::vector<uint64_t> takeGone(size_t most = SIZE_MAX);
 
  private:

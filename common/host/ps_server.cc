@@ -18,13 +18,14 @@ namespace dtf::host {
 namespace {
 
 constexpr Duration kWatchEvery = std::chrono::milliseconds(50);
-// Several turns of the watch: a loop that is merely busy goes on counting.
+// Several periods of the watch, so that the clock of a loop that is merely busy doesn't pause.
 constexpr Duration kReadClockEvery = 10 * kWatchEvery;
 constexpr Duration kReportEvery = std::chrono::seconds(3);
-// A worker whose connection has closed may come back that long: longer than it takes to connect, in
-// some attempts, shorter than anybody would wait for who is gone.
+// Time for a worker to connect again after its connection has closed. It is enough for several
+// attempts, and shorter than a lease: the others wait that long for a worker that is gone.
 constexpr Duration kReturnMax = std::chrono::seconds(1);
-// A worker that is started beside the one that ended the job: it would wait for a ps in vain.
+// Time for workers that start just after another one has ended the job. They receive its error here
+// instead of waiting for a ps in vain.
 constexpr Duration kLateWorkers = std::chrono::seconds(5);
 
 ServiceOptions serviceOptions(const cluster::TaskOptions& task, FileSystem& file_system,
@@ -106,7 +107,7 @@ void PsServer::startData(std::unique_ptr<optimizer::UpdateRunner> runner) {
       host_.data(), [](const void*) {}, net::RpcOptions{}.calls_bytes_max);
 }
 
-// On the data loop, where it is used.
+// Called on the data loop, which uses the link.
 std::unique_ptr<replication::ReplicaLink> PsServer::replicaLink() {
   if (task_.job.durability.kind != cluster::Durability::kReplica) return nullptr;
   const uint32_t keeper = replication::backupOf(options_.self.index, options_.ps_tasks);
@@ -132,8 +133,8 @@ void PsServer::start(std::function<void()> ending, std::function<void()> ended) 
   on_ending_ = std::move(ending);
   on_ended_ = std::move(ended);
   watching_ = watch().eagerlyEvaluate([this](kj::Exception&& e) {
-    // At the end failAll() answers its question, too: that is no second end, which would be at
-    // once.
+    // end() has failed the watch's own request, too (failAll()). A second end() would not wait for
+    // the last replies.
     if (!ending_) end(net::toError(e), 0);
   });
 }
@@ -193,7 +194,7 @@ void PsServer::left(uint32_t rank, Incarnation incarnation, const std::string& r
   departures_.push_back({rank, incarnation, reason});
 }
 
-// Of those who have not come back since.
+// Returns the earliest departure of a worker that has not come back since; null: none.
 const PsServer::Departure* PsServer::firstDeparture(const shard::ShardStatus& status) const {
   for (const Departure& departure : departures_) {
     const replication::Member& member = status.members[departure.rank];
@@ -204,7 +205,8 @@ const PsServer::Departure* PsServer::firstDeparture(const shard::ShardStatus& st
   return nullptr;
 }
 
-// The worker has finished; or is gone, and its lease need not run out; or comes back at once.
+// Handles the end of a control connection. The worker has finished, is gone, or connects again at
+// once. A worker that is gone is marked lost before its lease runs out.
 void PsServer::onClosed(const void* key) {
   const auto found = sessions_.find(key);
   if (found == sessions_.end()) return;
@@ -219,8 +221,8 @@ bool PsServer::isConnected(const Session& session) const {
                      [&](const auto& other) { return other.second == session; });
 }
 
-// Those who have not come back in time. A job that waits for nobody's return, and one that is told
-// to end, gives them no time.
+// Marks the workers lost that have not connected again in time. They have no time in a job that
+// waits for no return (timeouts.rejoin_seconds: 0), and in one that is stopping.
 void PsServer::loseDisconnected() {
   const bool may_return = options_.timeouts.rejoin_seconds > 0 && !options_.stop_wanted;
   const Duration lease = fromSeconds(options_.timeouts.lease_seconds);
@@ -251,7 +253,7 @@ void PsServer::lose(const Session& session) {
 }
 
 void PsServer::onSignal(int number) {
-  if (ending_) return on_ended_();  // it waits for nobody any more
+  if (ending_) return on_ended_();  // without waiting for the last replies
   if (came_.empty()) {              // there is nothing to save
     const bool pauses = number == SIGTERM && task_.job.launch.pauses();
     return end(std::nullopt, pauses ? kPausedExitCode : 0);
@@ -264,7 +266,7 @@ void PsServer::onSignal(int number) {
             number, options_.timeouts.stop_seconds);
 }
 
-// What is known of the end of a process; none: only its lease has run out.
+// Returns how a lost process ended; nullopt: unknown, its lease has run out.
 std::optional<std::string> PsServer::endOf(uint32_t rank, Incarnation incarnation) const {
   for (const Departure& departure : departures_)
     if (departure.rank == rank && departure.incarnation == incarnation)
@@ -274,7 +276,7 @@ std::optional<std::string> PsServer::endOf(uint32_t rank, Incarnation incarnatio
   return "its connection was closed before it had finished";
 }
 
-// Says once of each process that is lost why it is.
+// Logs each lost process once, with the reason.
 void PsServer::logLost(const shard::ShardStatus& status) {
   DTF_CHECK(status.members.size() == options_.workers);
   for (uint32_t rank = 0; rank < status.members.size(); ++rank) {
@@ -286,7 +288,7 @@ void PsServer::logLost(const shard::ShardStatus& status) {
     const std::string worker = replication::workerName(rank);
     const std::string reason =
         end.value_or(fmt::format("no heartbeat for {:g} s", options_.timeouts.lease_seconds));
-    // Workers that a signal ended, as it asked this ps to end, are not missed.
+    // The signal that stops this ps has ended these workers, too: no loss to warn of.
     if (options_.stop_wanted && end) {
       log::info("event=worker_left worker={} reason=\"{}\"", worker, reason);
       continue;
@@ -295,12 +297,13 @@ void PsServer::logLost(const shard::ShardStatus& status) {
     notify({{"event", "worker_lost"},
             {"worker", worker},
             {"attempt", member.incarnation.attempt()},
-            {"lease", !end},  // which has run out: the process may be there still
+            {"lease", !end},  // has run out: the process may still exist
             {"reason", reason}});
   }
 }
 
-// The job has ended on our signal, before its last step, and its parameters are in no checkpoint.
+// Returns whether a signal to this ps has ended the job before its last step, with parameters that
+// no checkpoint holds.
 bool PsServer::cutShort(const shard::ShardStatus& status) const {
   return stop_signal_ != 0 && status.initialised && !status.saved &&
          status.coordinator.global_step < status.steps;
@@ -319,8 +322,7 @@ kj::Promise<void> PsServer::watch() {
       });
 }
 
-// Decides whether the job goes on: everyone has finished; someone is missing, still or for too
-// long; or neither.
+// Ends the job if all workers have finished, or if the job can't go on without the missing ones.
 void PsServer::judge(const shard::ShardStatus& status) {
   const auto count = [&](replication::MemberState state) {
     return std::count_if(status.members.begin(), status.members.end(),
@@ -334,10 +336,10 @@ void PsServer::judge(const shard::ShardStatus& status) {
   const TimePoint now = clock_.now();
   if (ending_) return;
   logLost(status);
-  // Without its chief a job has no result: a lost one is waited for.
+  // Without its chief a job has no result, so this ps waits for a lost chief.
   const bool has_result = status.members[kChief.index].state == replication::MemberState::kFinished;
   const bool awaits = count(replication::MemberState::kAwaited) > 0;
-  // Who lives comes to a ps that was started again within a lease, to finish there, too.
+  // The live workers connect to a restarted ps within a lease, to finish there, too.
   const bool all_came =
       !awaits || now - complete_since_ >= fromSeconds(options_.timeouts.lease_seconds);
   if (has_result && joined == 0 && all_came) {
@@ -352,14 +354,13 @@ void PsServer::judge(const shard::ShardStatus& status) {
   }
   if (options_.stop_wanted && (joined == 0 || now >= stop_deadline_))
     return end(std::nullopt, 128 + stop_signal_);
-  // Who left last knew of no other either: they all wait in vain.
+  // The last worker has left, so no task can make progress.
   if (const Departure* first = firstDeparture(status); first != nullptr && joined == 0)
     return end(Error(ErrorCode::kUnavailable,
                      fmt::format("no worker is left; {} left first: {}",
                                  replication::workerName(first->rank), first->reason)),
                0);
-  // Someone who trains makes the missing ones the coordinator's affair; without anyone, the job
-  // waits for them.
+  // While a worker trains, the coordinator handles lost ones. Without any, the job waits for them.
   const bool waits = awaits || (lost > 0 && joined == 0);
   if (!waits) {
     complete_since_ = now;
@@ -372,24 +373,25 @@ void PsServer::judge(const shard::ShardStatus& status) {
   judgeMissing(status, awaits, joined > 0);
 }
 
-// Somebody is missing, whom the job waits for.
+// Handles missing workers that the job waits for: after its patience, this ps gives them up or ends
+// the job.
 void PsServer::judgeMissing(const shard::ShardStatus& status, bool awaits, bool any_joined) {
   const TimePoint now = clock_.now();
   const bool starting = awaits || !status.initialised;
-  // All had come before anyone trained, so this ps was started again, and whoever lives comes
-  // within a lease.
+  // Training starts only when all workers have come. So this ps was restarted, and the live workers
+  // connect within a lease.
   const bool is_restarted = awaits && status.trains;
-  // Behind the last step nobody is needed: who stays away had finished before.
+  // After the last step no worker is needed: one that stays away had finished before.
   const bool is_trained = awaits && any_joined && status.initialised && status.steps > 0 &&
                           status.coordinator.global_step >= status.steps;
-  // A second longer than the workers wait for each other: their own message comes first. But the
-  // last ones are to be let go while they wait.
+  // A second longer than the workers wait for each other, so that their own error comes first.
+  // After the last step it is half as long, to release the finished workers before they give up.
   const double patience = is_restarted ? options_.timeouts.lease_seconds
                           : is_trained ? options_.timeouts.start_seconds / 2
                           : starting   ? options_.timeouts.start_seconds
                                        : options_.timeouts.rejoin_seconds;
   if (now - complete_since_ < fromSeconds(patience) + std::chrono::seconds(1)) return;
-  // Who is not here was lost before. What that costs the others is the coordinator's affair.
+  // The missing workers were lost before. The coordinator decides how the others go on.
   if (is_restarted || is_trained) {
     complete_since_ = now;
     log::warning("event=given_up workers=\"{}\" reason=\"{}\"", status.missing,

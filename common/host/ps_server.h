@@ -1,8 +1,8 @@
 #pragma once
 
-// One ps task from start to end: serves control connections on the control loop and bulk
-// connections on the data loop, waits for workers by name, ends when all have finished. The threads
-// and the listening socket around it are in ps_process.h.
+// One shard's server from start to end: it serves control connections on the control loop and bulk
+// connections on the data loop, waits for workers by name, and ends when all have finished. Its
+// threads are in hosted_shard.h.
 
 #include <functional>
 #include <map>
@@ -20,71 +20,75 @@
 
 namespace dtf::host {
 
-// What there is to say, from both loops.
+// The shard's status, and the load of the connections on both loops.
 struct PsReport {
   shard::ShardStatus shard;
   uint64_t elements = 0;  // of the shard's parameters
   wire::ConnectionLoad control, bulk;
 };
 
-// Owns: all of the ps but its loops.
+// The server of a shard.
+// Owns: the shard, the sessions and the connections, but not the loops.
 // Borrows: the loops (must outlive this).
 // Threads: made, used and destroyed on the control loop, except startData(), stopData() and
 // serveBulk(): data loop.
 // Blocks: stopData(), until the updates that run have ended.
 class PsServer final : WorkerSessions {
  public:
-  // `disk` is where files are read and written: blocking there holds up nobody. `snapshots`: where
-  // they are kept, for a job with `durability: snapshot`.
+  // `disk`: the loop for reading and writing files, which may block. `snapshots`: their folder, in
+  // a job with `durability: snapshot`.
   PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Loop& data, net::Loop& disk,
            FileSystem& file_system, checkpoint::SnapshotPlace snapshots = {},
            uint64_t chunk_bytes = wire::kChunkBytesMax);
   ~PsServer() noexcept(false) override;
 
-  // First and last on the data loop.
+  // The first and the last call on the data loop.
   void startData(std::unique_ptr<optimizer::UpdateRunner> runner);
   void stopData();
 
-  // Starts to wait for workers. When every worker has finished, when one never came or was lost
-  // without a replacement (result() throws it, kUnavailable, by name), or after end(), `ending` is
-  // called (no more connections, please), and `ended` when the last answers have left.
+  // Starts to wait for workers. The job ends here when every worker has finished, when a worker
+  // never came or was lost without a replacement (result() then throws kUnavailable with its name),
+  // or by end(). This calls `ending`, after which no connection may come, and `ended` when the last
+  // replies have left.
   void start(std::function<void()> ending, std::function<void()> ended);
 
   // Returns the bootstrap capability of a process that serves more than `gate`.
   using Extend = std::function<capnp::Capability::Client(schema::PsGate::Client gate,
                                                          const wire::ConnectionRef& connection)>;
-  // `extend`: null: the gate is all.
+  // `extend`: null if the process serves nothing but the gate.
   void serveControl(kj::Own<net::MessageStream> stream, std::string peer,
                     const Extend& extend = nullptr);
   void serveBulk(kj::Own<net::MessageStream> stream, std::string peer);
 
-  // Ends the job here: with the error, or with the exit code. A second call does not wait for the
-  // last answers.
+  // Ends the job here, with the error or with the exit code. A second call does not wait for the
+  // last replies.
   void end(std::optional<Error> error, int code) { end(std::move(error), code, Duration{0}); }
 
   // Ends the job here for a process that leaves it while the others go on. They see a broken
   // connection with the error as its reason, and wait for another process of this task.
   void leaveWith(const Error& error);
 
-  // Whether the job has ended here. The last answers may still be on their way, see start().
+  // Returns whether the job has ended here. The last replies may still be on their way, see
+  // start().
   bool isEnding() const { return ending_; }
 
-  // A signal. Workers in the middle of a job are asked to save and end it; this ps goes when they
-  // have finished, or timeouts.stop_seconds later, or at a second signal. The exit code is 0 when
-  // nothing is lost by it: no worker ever came, or the job was done or saved; else 128 + `number`.
-  // With launch.on_sigterm: pause it is kPausedExitCode in place of 0, unless the job was done.
+  // Handles a signal. Heartbeats pass it on to the workers, which save the job and finish. This ps
+  // ends when they have finished, timeouts.stop_seconds later, or at a second signal. The exit code
+  // is 0 if nothing is lost: no worker ever came, or the job was done or saved; otherwise it is
+  // 128 + `number`. With launch.on_sigterm: pause, kPausedExitCode replaces 0 unless the job was
+  // done.
   void onSignal(int number);
 
-  // By way of the data loop: it says that parameters are served, too. Fails when this ps is about
-  // to end.
+  // Returns the report, by way of the data loop: a reply shows that parameters are served, too.
+  // Fails once this ps has an error to end with.
   kj::Promise<PsReport> report();
 
-  // Where this ps answers over HTTP: part of its status from now on.
+  // Adds the address for HTTP to this ps's status.
   void tellsMetricsAt(std::string address) { options_.metrics_address = std::move(address); }
 
-  // What the process returns, or the error that ended it.
+  // Returns the exit code, or throws the error that ended this ps.
   int result() const;
-  // The job is done, or saved: nobody needs the snapshots of this ps any more.
+  // Returns whether the job is done or saved, so that the snapshots of this ps have no use left.
   bool endedWell() const { return !error_ && (exit_code_ == 0 || paused_); }
 
   const ServiceOptions& options() const { return options_; }
@@ -115,7 +119,7 @@ class PsServer final : WorkerSessions {
     Incarnation incarnation;
     auto operator<=>(const Session&) const = default;
   };
-  struct Departure {  // of a worker that said why
+  struct Departure {  // of a worker that sent a reason
     uint32_t rank = 0;
     Incarnation incarnation;
     std::string reason;
@@ -136,27 +140,27 @@ class PsServer final : WorkerSessions {
   wire::ConnectionSet connections_;
   std::map<const void*, Session> sessions_;
   std::map<Session, TimePoint>
-      disconnected_;  // whose connections have closed, and when the last did
-  // By rank: the last process that was lost for that, and the last whose loss was logged.
+      disconnected_;  // without a connection, since the time when the last one closed
+  // By rank: the last process lost because its connection closed, and the last one logged as lost.
   std::map<uint32_t, Incarnation> closed_;
   std::map<uint32_t, Incarnation> lost_;
-  std::vector<Departure> departures_;  // of each rank the last, in the order that they came
-  TimePoint reported_;                 // when the log last said who is awaited
-  TimePoint complete_since_;           // when nobody was missing last
+  std::vector<Departure> departures_;  // the last one of each rank, in order of arrival
+  TimePoint reported_;                 // when the log last named the missing workers
+  TimePoint complete_since_;           // the last time at which no worker was missing
   std::optional<Error> error_;
   std::function<void()> on_ending_;
   std::function<void()> on_ended_;
   bool ending_ = false;
   std::set<uint32_t> came_;  // ranks
-  int stop_signal_ = 0;      // that asked us to end
-  bool paused_ = false;      // the job, by its chief
+  int stop_signal_ = 0;      // the first signal; 0: none
+  bool paused_ = false;      // the chief has paused the job
   TimePoint stop_deadline_;
   int exit_code_ = 0;
-  kj::Own<kj::PromiseFulfiller<void>> failing_;  // by end() with an error
+  kj::Own<kj::PromiseFulfiller<void>> failing_;  // end() with an error rejects it
   kj::ForkedPromise<void> failed_ = nullptr;
   kj::Promise<void> watching_ = nullptr;
   kj::Promise<void> leaving_ = nullptr;    // while workers may still come
-  kj::Promise<void> lingering_ = nullptr;  // for the last answers to leave
+  kj::Promise<void> lingering_ = nullptr;  // until the last replies have left
 };
 
 }  // namespace dtf::host

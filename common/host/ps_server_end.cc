@@ -14,8 +14,7 @@ namespace dtf::host {
 
 namespace {
 
-// After the last answer: time for it to leave, and for the workers to close their connections
-// first.
+// Time for the last replies to leave, and for the workers to close their connections first.
 constexpr Duration kLingerMax = std::chrono::seconds(2);
 constexpr Duration kLingerAfterSignal = std::chrono::milliseconds(200);
 
@@ -53,7 +52,8 @@ void PsServer::leaveWith(const Error& error) {
   leave(kLingerMax);
 }
 
-// Lets the last answers leave: the workers close first when they have read them.
+// Waits until the workers have read the last replies and closed their connections, for `linger` at
+// most.
 void PsServer::leave(Duration linger) {
   DTF_CHECK(ending_ && on_ending_ != nullptr);
   on_ending_();

@@ -22,14 +22,14 @@ std::string text(capnp::Text::Reader reader) {
   return {reader.begin(), reader.size()};
 }
 
-// The words of a peer, for a log line in quotes.
+// Makes a peer's text fit for a quoted field of a log line.
 std::string quotable(std::string_view words) {
   std::string text = printable(words);
   std::replace(text.begin(), text.end(), '"', '\'');
   return text;
 }
 
-// The answers of a shard in the form that ShardHost::ask() takes.
+// Converts the reply function of ShardHost::ask() to the shard's callback.
 replication::WaitCallback waitReply(ShardHost::Reply<bool> reply) {
   return [reply = std::move(reply)](const replication::WaitAnswer& answer) {
     if (const Error* error = std::get_if<Error>(&answer)) return reply(*error);
@@ -37,8 +37,9 @@ replication::WaitCallback waitReply(ShardHost::Reply<bool> reply) {
   };
 }
 
-// One worker's control session. Control loop only: what it posts to the data loop takes its values
-// along, for the session may be gone before that runs.
+// One worker's control session. Its requests to the data loop contain copies of all they need,
+// because the session may end before they run.
+// Threads: control loop only.
 class ControlSession final : public schema::PsControl::Server {
  public:
   ControlSession(ShardHost& host, WorkerSessions& sessions, const ServiceOptions& options,
@@ -74,7 +75,7 @@ class ControlSession final : public schema::PsControl::Server {
         .ignoreResult();
   }
 
-  // Answered by the data loop: a heartbeat that comes back says that the parameters are served too.
+  // The data loop answers, so the reply shows that parameters are served, too.
   kj::Promise<void> heartbeat(HeartbeatContext context) override {
     return host_
         .askNow<wire::Awaited>(
@@ -174,7 +175,7 @@ class ControlSession final : public schema::PsControl::Server {
   }
 
   kj::Promise<void> awaitEnd(AwaitEndContext context) override {
-    context.allowCancellation();  // it would keep the session of every connection that has broken
+    context.allowCancellation();  // otherwise the session outlives its broken connection
     return sessions_.failed();
   }
 
@@ -255,7 +256,7 @@ class Gate final : public schema::PsGate::Server {
     connection_->visitor = true;
     const auto ask = [](shard::Shard& shard) {
       shard::ShardStatus status = shard.status();
-      // Who is lost holds up nobody who trains, unless they are said to wait.
+      // While others train, a lost worker is missing only if they wait for it.
       const std::string awaited = shard.awaited().text;
       if (!awaited.empty() || status.trains) status.missing = awaited;
       return status;
@@ -306,8 +307,8 @@ void checkWorkers(const ServiceOptions& options, schema::Hello::Reader hello) {
                             caller.name(), ours, workersText(options)));
 }
 
-// Only the chief takes snapshots, and a replica takes two ps: who differs would wait for what never
-// comes.
+// Only the chief triggers snapshots, and a replica needs two ps. A task with another durability
+// would wait for messages that never come.
 void checkDurability(const ServiceOptions& options, schema::Hello::Reader hello) {
   const std::string there = hello.getDurability().size() > 0 ? text(hello.getDurability())
                                                              : cluster::DurabilitySpec().str();

@@ -17,10 +17,11 @@
 
 namespace dtf::host {
 
-// What a hello is checked against, and what the calls wait at most.
+// The settings that a hello must match, the deadlines of the calls, and the state of the server
+// that its replies contain.
 struct ServiceOptions {
   std::string job;
-  TaskId self;  // as hellos have it
+  TaskId self;  // its name in hellos
   uint32_t workers = 0;
   std::vector<cluster::Address> worker_addresses;
   uint32_t ps_tasks = 0;
@@ -29,57 +30,59 @@ struct ServiceOptions {
   cluster::DurabilitySpec durability{};
   bool shares_memory = true;                    // with workers on this host
   ShardHosts hosts{};                           // see wire::LinkOptions
-  bool stop_wanted = false;                     // set on the control loop: heartbeats pass it on
+  bool stop_wanted = false;                     // set on the control loop, sent in heartbeats
   Incarnation incarnation{};                    // of this ps
-  std::string metrics_address{};                // empty: it answers nothing over HTTP
+  std::string metrics_address{};                // empty: no metrics over HTTP
   uint64_t chunk_bytes = wire::kChunkBytesMax;  // see wire::LinkOptions
 
-  // Returns the task that speaks as `said` in a hello: its name and certificate are its own.
+  // Returns the task that a hello calls `said`. A worker that hosts a shard calls as the ps of that
+  // shard, but has its own name in messages and its own certificate.
   TaskId taskOf(TaskId said) const {
     return said.job == JobKind::kPs ? hosts.of(said.index) : said;
   }
   std::string name() const { return taskOf(self).name(); }
 };
 
-// Called on the control loop when the control connection of a worker is known to be that worker's.
+// The events of the workers' control sessions. They come on the control loop, after the hello that
+// identifies the worker.
 class WorkerSessions {
  public:
   virtual ~WorkerSessions() noexcept(false) = default;
-  // `key` is the connection's address; a session ends when its connection does.
+  // `key`: the address of the connection, which the session ends with.
   virtual void opened(const void* key, TaskId worker, Incarnation incarnation) = 0;
-  // A live process of the job says that the job has failed.
+  // A live process of the job has reported that the job failed.
   virtual void jobFailed(const Error& error) = 0;
-  // A live process has left the job to the others, with an error.
+  // A live process has left the job with an error, and the others go on.
   virtual void left(uint32_t rank, Incarnation incarnation, const std::string& reason) = 0;
-  // The chief has saved the job, which is left to go on later.
+  // The chief has saved the job, to continue it later.
   virtual void paused() = 0;
-  // Rejects with the error that this ps ends with, or with a broken connection's that has the
-  // reason, see PsServer::leaveWith().
+  // Rejects with the error with which this ps ends; after PsServer::leaveWith(), with the error of
+  // a broken connection, which contains the reason.
   virtual kj::Promise<void> failed() = 0;
 };
 
-// Takes a process of another ps for a follower and returns what it speaks through; throws for
-// whoever is none.
+// Accepts a process of another ps as a follower, and returns the capability for its reports.
+// Errors: as PeerNetwork::follow().
 using Follow = std::function<schema::SyncLeader::Client(TaskId task, Incarnation incarnation,
                                                         schema::SyncFollower::Client follower)>;
 
-// Bootstrap of a control connection. `host`, `sessions` and `options` outlive the connection.
-// Control loop only.
+// Returns the bootstrap capability of a control connection. `host`, `sessions` and `options`
+// outlive the connection. Control loop only.
 schema::PsGate::Client makeGate(ShardHost& host, WorkerSessions& sessions,
                                 const ServiceOptions& options, Follow follow,
                                 wire::ConnectionRef connection);
 
-// Bootstrap of a bulk connection. Data loop only.
+// Returns the bootstrap capability of a bulk connection. Data loop only.
 schema::PsDataGate::Client makeDataGate(ShardHost& host, const ServiceOptions& options,
                                         wire::ConnectionRef connection);
 
-// Errors: kBadConfig when the caller's cluster differs from ours: another job, another task meant,
-// a rank too high, other addresses of workers, another durability. Those of the ps are not
-// compared: reaching this ps proves its own, and from elsewhere it may have another (a forwarded
-// port).
+// Errors: kBadConfig if the caller's cluster file differs from ours: another job, another callee, a
+// rank that is too high, other addresses of workers, another durability. The addresses of ps are
+// not compared: the connection proves the address of this ps, which may be another from elsewhere
+// (a forwarded port).
 void checkHello(const ServiceOptions& options, schema::Hello::Reader hello);
 
-// What `status` answers.
+// Returns the reply to `status`.
 std::string statusJson(const ServiceOptions& options, const shard::ShardStatus& status);
 
 }  // namespace dtf::host

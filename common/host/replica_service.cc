@@ -15,7 +15,7 @@ namespace dtf::host {
 
 namespace {
 
-// The parameters, the slots, and the parameters before.
+// The parameters, the slots, and the parameters of the step before.
 constexpr size_t kSeedArenasMax = 2 + optimizer::kSlotsMax;
 
 class ReplicaSession final : public schema::PsReplica::Server {
@@ -119,7 +119,7 @@ class ReplicaSession final : public schema::PsReplica::Server {
   const arena::GradientLayout layout_;
   const Incarnation primary_;
   const uint64_t chunk_bytes_;
-  std::vector<arena::Gradient> coming_;  // of the next seed
+  std::vector<arena::Gradient> coming_;  // arenas of the next seed
   std::optional<replication::ReplicaSeed> fetched_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// PsReplica (common/wire/ps.capnp) over the replica that a ps keeps.
+// The PsReplica interface (common/wire/ps.capnp) over the replica that a ps keeps.
 
 #include "common/arena/gradient_layout.h"
 #include "common/base/ids.h"
@@ -11,9 +11,9 @@
 
 namespace dtf::host {
 
-// For the process `primary` of `host`, which was met and hosts the shard `ps_task`; `layout`: of
-// its gradients. `shard`, this ps's own, knows the model. `replica` and `shard` outlive the
-// connection. Data loop only.
+// Returns the interface for the process `primary` of `host`, which hosts the shard `ps_task` and
+// was passed to ShardReplica::meet(). `layout`: of its gradients. `shard`: of this ps, with the
+// model. `replica` and `shard` outlive the connection. Data loop only.
 schema::PsReplica::Client makeReplica(shard::ShardReplica& replica, const shard::Shard& shard,
                                       wire::ConnectionRef connection, uint32_t ps_task, TaskId host,
                                       arena::GradientLayout layout, Incarnation primary,

@@ -1,7 +1,7 @@
 #pragma once
 
-// Memory that others refer to for a while (a message until it is written, a gradient until it is
-// applied), and that is used again then.
+// Buffers that are reused when their last user lets go: a message once it is written, a gradient
+// once it is applied.
 
 #include <memory>
 #include <vector>
@@ -10,13 +10,14 @@
 
 namespace dtf::host {
 
-// Owns: up to `kept` buffers, shared with whoever was given one; more are dropped after use.
-// Threads: thread-compatible; a buffer may be let go on any thread.
+// Owns: up to `kept` buffers, shared with their users. Further buffers are freed after use.
+// Threads: thread-compatible; a user may release its buffer on any thread.
 class ReusedBuffers {
  public:
   explicit ReusedBuffers(size_t kept) : buffers_(kept) {}
 
-  // One that nobody else has, of `bytes` at least; a new one is made with `room`, which is no less.
+  // Returns a buffer of at least `bytes` without another user. A new buffer that is kept gets
+  // `room` bytes, at least as many, so that it fits later requests.
   std::shared_ptr<Buffer> take(size_t bytes, size_t room) {
     for (std::shared_ptr<Buffer>& buffer : buffers_) {
       if (buffer != nullptr && buffer.use_count() > 1) continue;

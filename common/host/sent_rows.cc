@@ -23,7 +23,7 @@ wire::ArenaPart SentRows::of(const arena::ParameterVersion& parameters, const ar
   return {{sent->data(), bytes}, sent};
 }
 
-// Also for batches that look up more, but no more than there is.
+// Leaves room for later batches that look up more rows, up to all rows of the shard.
 uint64_t SentRows::roomFor(uint64_t bytes) const {
   return std::min(2 * bytes, alone_->layout().elementsMax() * sizeof(float));
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The rows that a worker's next batch looks up, as its answer has them.
+// The rows that a worker's next batch looks up, in the form in which a reply contains them.
 
 #include <memory>
 #include <utility>
@@ -14,8 +14,8 @@
 
 namespace dtf::host {
 
-// Of one session.
-// Owns: buffers that are used again when no message refers to them any more.
+// Gathers and encodes rows for the replies of one session.
+// Owns: buffers that are reused when no message refers to them.
 // Threads: the connection's loop only.
 class SentRows {
  public:
@@ -30,8 +30,8 @@ class SentRows {
   uint64_t roomFor(uint64_t bytes) const;
 
   const arena::GradientLayout layout_;
-  const arena::RowsCodec* const alone_;  // null: every set of rows has a fault
-  Buffer gathered_;                      // what isn't sent as it is
+  const arena::RowsCodec* const alone_;  // null: the shard has no sparse slices
+  Buffer gathered_;                      // rows before they are encoded
   ReusedBuffers buffers_{2};             // a session has two calls at most
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A capture of the shard for a checkpoint, as the services of all kinds of checkpoints take it.
+// Captures of the shard, for the services of all kinds of checkpoints.
 
 #include <kj/async.h>
 
@@ -11,14 +11,16 @@
 
 namespace dtf::host {
 
-// Takes the capture at `position` from the shard, which keeps it no longer.
+// Returns the capture at `position`; the shard releases it.
 // Threads: control loop.
-// Errors: those of ShardCuts::captured(), as promises.
+// Errors: as ShardCuts::captured(), through the promise.
 kj::Promise<shard::CapturedShard> takeCapture(ShardHost& host, Incarnation chief,
                                               CutPosition position);
 
-// The same, written by `write` on the disk loop; the shard then counts as saved.
-// Errors: also those of `write`.
+// Takes the capture at `position`, runs `write` with it on the disk loop, and marks the shard as
+// saved.
+// Threads: control loop.
+// Errors: as takeCapture() and `write`.
 kj::Promise<checkpoint::SavedShard> saveCapture(
     ShardHost& host, Incarnation chief, CutPosition position,
     std::function<checkpoint::SavedShard(const shard::CapturedShard&)> write);

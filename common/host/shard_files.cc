@@ -19,8 +19,8 @@ namespace dtf::host {
 
 namespace {
 
-// Every ps has applied the same updates, so with another number of ps any clock will do; a
-// checkpoint of dtf has one for each ps.
+// Every ps has applied the same updates. So any clock is right for a job with another number of ps
+// than the checkpoint, which has one for each ps.
 optimizer::OptimizerClock::State restoredClock(const std::vector<checkpoint::ClockState>& clocks,
                                                uint32_t ps_task) {
   if (clocks.empty())
@@ -29,7 +29,7 @@ optimizer::OptimizerClock::State restoredClock(const std::vector<checkpoint::Clo
   return {clock.applies, clock.beta1_power, clock.beta2_power};
 }
 
-// Nothing good can be trained from such a checkpoint, and it would push out those that are.
+// Training can't recover from such a checkpoint, and it would take the place of a good one.
 void refuseNonFinite(const std::vector<checkpoint::TensorPart>& parts, TaskId host) {
   for (const checkpoint::TensorPart& part : parts) {
     const std::optional<uint64_t> at = optimizer::firstNonFinite({part.data, part.count});
@@ -42,7 +42,7 @@ void refuseNonFinite(const std::vector<checkpoint::TensorPart>& parts, TaskId ho
   }
 }
 
-// A snapshot is of one shard: each of its slices is a variable of its own.
+// Returns the name of a variable in a snapshot, which holds one shard: each slice is a variable.
 std::string sliceName(size_t slice) {
   return fmt::format("slice-{}", slice);
 }
@@ -59,7 +59,8 @@ std::string modelText(const arena::ModelDeclaration& declaration, uint32_t ps_ta
   return fmt::format("{} on ps/{}", hexOf(declaration.layout.fingerprint()), ps_task);
 }
 
-// Where nothing is read, and so in the padding, as in a shard that was never saved.
+// Returns a shard with the values of one that was never saved. They remain where nothing is read,
+// as in the padding.
 shard::RestoredShard emptyShard(const arena::ModelDeclaration& declaration, uint32_t ps_task) {
   const uint64_t elements = declaration.layout.shards[ps_task].elements;
   shard::RestoredShard restored;
@@ -111,8 +112,8 @@ checkpoint::SavedShard saveShard(FileSystem& file_system, const std::filesystem:
     return savedShard(checkpoint::writeShard(file_system, folder, shard.index, ps_tasks, parts),
                       captured);
   } catch (const Error& error) {
-    // Who reads the chief's log may be far from this disk, and who looks after this disk from that
-    // log.
+    // Both logs have the error: the chief's gets it through the exception, and the person in charge
+    // of this disk may have access to this host alone.
     log::warning("event=save_failed folder={} reason=\"{}\"", folder.string(), error.message());
     throw Error(error.code(), fmt::format("{}: {}", shard.host.name(), error.message()));
   }
@@ -128,8 +129,8 @@ shard::RestoredShard roomFor(const checkpoint::CutHead& head, uint32_t ps_task,
   return restored;
 }
 
-// Checkpoints hold no slots of the variables that the optimizer leaves alone. Their moving average,
-// where it keeps those, is the value itself.
+// Checkpoints hold no slots of variables that the optimizer doesn't change. The moving average of
+// such a variable is its value.
 void completeRestored(shard::RestoredShard& restored, uint32_t ps_task,
                       const arena::ModelDeclaration& declaration) {
   for (uint32_t slot = 0; slot < restored.slots.size(); ++slot) {

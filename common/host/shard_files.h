@@ -33,49 +33,51 @@ struct CheckpointOptions {
   NamedShard shard() const { return {ps_task, hosts.of(ps_task)}; }
 };
 
-// Returns a captured shard as its file holds it.
+// Returns the tensors of a captured shard's file.
 // Borrows: the memory of `captured`.
 // Errors: kTrainingFailed naming the variable or slot that holds a NaN or an infinity.
 std::vector<checkpoint::TensorPart> savedParts(NamedShard shard,
                                                const shard::CapturedShard& captured);
-// `file` with what is beside it.
+// Returns `file` with the values of the capture that the manifest holds: the optimizer's clock, and
+// the time for which the capture stalled the shard.
 checkpoint::SavedShard savedShard(checkpoint::ShardFile file, const shard::CapturedShard& captured);
 
-// A shard's state at that cut, for its values to be filled in, and what is then to be done.
-// Errors: kBadData when `head` is of no checkpoint.
+// Returns a shard's state at the cut `head`, with memory for the values. The caller fills them in,
+// and then calls completeRestored().
+// Errors: kBadData if `head` belongs to no checkpoint.
 shard::RestoredShard roomFor(const checkpoint::CutHead& head, uint32_t ps_task,
                              const arena::ModelDeclaration& declaration, uint32_t workers);
+// Fills in the moving averages that no checkpoint holds.
 void completeRestored(shard::RestoredShard& restored, uint32_t ps_task,
                       const arena::ModelDeclaration& declaration);
 
 // Writes a captured shard as its file in `folder`, durably.
 // Blocks: on the disk.
-// Errors: those of checkpoint::writeShard; those of savedParts(), and then nothing is written.
+// Errors: as checkpoint::writeShard(); as savedParts(), before anything is written.
 checkpoint::SavedShard saveShard(FileSystem& file_system, const std::filesystem::path& folder,
                                  NamedShard shard, const shard::CapturedShard& captured);
 
-// Reads the part of ps `ps_task` under `declaration` from the checkpoint in `folder`, whichever ps
-// tasks wrote it.
+// Reads the part of ps `ps_task` under `declaration` from the checkpoint in `folder`, regardless of
+// the ps tasks that wrote it.
 // Blocks: on the disk.
-// Errors: kBadData naming file and tensor, kBadConfig for a variable that the checkpoint doesn't
-// have.
+// Errors: kBadData with file and tensor; kBadConfig for a variable that the checkpoint lacks.
 shard::RestoredShard restoreShard(FileSystem& file_system, const std::filesystem::path& folder,
                                   uint32_t ps_task, const arena::ModelDeclaration& declaration,
                                   uint32_t workers);
 
-// Keeps a captured shard as snapshot `name` of this process's host, and of the snapshots before it
-// only `keep`.
-// Blocks: while it is copied.
-// Errors: those of SnapshotFolder::write; kTrainingFailed as saveShard().
+// Writes a captured shard as snapshot `name` on this process's host, and removes all earlier
+// snapshots except `keep`.
+// Blocks: while the shard is copied.
+// Errors: as SnapshotFolder::write(); kTrainingFailed as savedParts().
 checkpoint::KeptSnapshot saveSnapshot(checkpoint::SnapshotFolder& folder,
                                       const checkpoint::CutName& name,
                                       const std::optional<checkpoint::CutName>& keep,
                                       const CheckpointOptions& options,
                                       const shard::CapturedShard& captured);
 
-// Reads it back, for a shard of the same model.
-// Blocks: while it is copied.
-// Errors: kBadData when it is damaged, or of another model.
+// Reads the snapshot `name` for a shard of the same model.
+// Blocks: while the shard is copied.
+// Errors: kBadData if it is missing or damaged, or of another model.
 shard::RestoredShard restoreSnapshot(const checkpoint::SnapshotFolder& folder,
                                      const checkpoint::CutName& name,
                                      const CheckpointOptions& options,

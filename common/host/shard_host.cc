@@ -45,7 +45,7 @@ void ShardHost::stop() {
 
 kj::Promise<void> ShardHost::tick() {
   return data_.timer().afterDelay(net::toKj(kTick)).then([this] {
-    shard_->tick();  // reads the clock, as an AwakeClock wants it
+    shard_->tick();  // reads the clock, which an AwakeClock requires
     return tick();
   });
 }
@@ -77,7 +77,7 @@ uint64_t ShardHost::add(std::unique_ptr<Pending> pending) {
 
 void ShardHost::resolve(uint64_t id, const std::function<void(Pending&)>& how) {
   const auto found = pending_.find(id);
-  if (found == pending_.end()) return;  // failAll() was faster
+  if (found == pending_.end()) return;  // failAll() came first
   const std::unique_ptr<Pending> pending = std::move(found->second);
   pending_.erase(found);
   how(*pending);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Where a psd's shard lives: on the data loop, in psd a thread of its own, so that parameters and
-// control messages never wait for each other. The control loop asks it questions and gets promises.
+// A task's shard on the data loop. That loop has a thread of its own, so that parameters and
+// control messages never wait for each other. The control loop sends it requests and gets promises.
 
 #include <kj/async.h>
 
@@ -21,7 +21,8 @@
 
 namespace dtf::host {
 
-// Owns: the shard and what runs its updates.
+// The shard of a task, with the replica that it keeps of another one.
+// Owns: the shard, the replica and the runner of their updates.
 // Borrows: the loops (must outlive this).
 // Threads: made, used and destroyed on the control loop's thread, except start(), stop() and
 // shard(): data loop only.
@@ -37,16 +38,16 @@ class ShardHost {
   ShardHost(const ShardHost&) = delete;
   ShardHost& operator=(const ShardHost&) = delete;
 
-  // Makes the shard; `peers` may be null. Before the first question, and before stop().
-  // `replica_link`: null where no replicas are kept.
+  // Makes the shard. Comes before the first request, and before stop(). `peers`: may be null.
+  // `replica_link`: null if the job keeps no replicas.
   void start(const shard::ShardOptions& options, std::unique_ptr<optimizer::UpdateRunner> runner,
              std::unique_ptr<replication::SyncPeers> peers,
              std::unique_ptr<replication::ReplicaLink> replica_link);
-  // The last call: questions under way are not answered any more.
+  // The last call. Pending requests get no answer.
   void stop();
 
-  // Runs `request(shard, reply)` on the data loop; the promise is what `reply` is called with,
-  // there and then or later, or what `request` throws.
+  // Runs `request(shard, reply)` on the data loop. The promise resolves to the argument of
+  // `reply`, which `request` calls at once or later, or to the exception that `request` throws.
   template <class T>
   kj::Promise<T> ask(std::function<void(shard::Shard&, Reply<T>)> request);
 
@@ -58,23 +59,23 @@ class ShardHost {
     });
   }
 
-  // Runs `work` on the disk loop: what blocks there holds up nobody else.
+  // Runs `work` on the disk loop, where it may block.
   template <class T>
   kj::Promise<T> onDisk(std::function<T()> work);
 
-  // Answers everything that still waits with `error`, and whatever is asked from now on: this ps is
-  // about to end, and who asks shall know why.
+  // Rejects all pending requests, and every later ask(), with `error`: the reason why this ps ends.
   void failAll(const Error& error);
 
   net::Loop& control() { return control_; }
   net::Loop& data() { return data_; }
   shard::Shard& shard() { return *shard_; }
-  // What is kept of another ps's shard; null where no replicas are. Data loop only.
+  // Returns the replica of another ps's shard; null if the job keeps none. Data loop only.
   shard::ShardReplica* replica() { return replica_.get(); }
   EncodedParameters& encodedParameters() { return encoded_parameters_; }  // of the shard; likewise
-  // The report of this ps to the chief, but for its snapshots. Data loop only.
+  // Returns the report of this ps to the chief, without its snapshots. Data loop only.
   checkpoint::PsState state() const;
-  // Data loop only: done when the shard's model is declared. The last one that asks is told.
+  // Resolves when the shard's model is declared. A second call rejects the promise of the first.
+  // Data loop only.
   kj::Promise<void> whenDeclared();
   void noteDeclared();
 
@@ -99,7 +100,7 @@ class ShardHost {
   uint64_t next_id_ = 0;
   std::optional<Error> failed_;  // by failAll()
   // Data loop:
-  std::optional<AwakeClock> clock_;  // the shard's: a pause costs nobody its lease
+  std::optional<AwakeClock> clock_;  // of the shard: leases survive a pause of this process
   std::unique_ptr<optimizer::UpdateRunner> runner_;
   std::unique_ptr<replication::SyncPeers> peers_;
   std::unique_ptr<replication::ReplicaLink> replica_link_;
@@ -107,7 +108,7 @@ class ShardHost {
   EncodedParameters encoded_parameters_;
   replication::OutwardCalls replica_calls_;
   std::unique_ptr<shard::ShardReplica> replica_;
-  kj::Own<kj::PromiseFulfiller<void>> declared_;  // of who waits for it
+  kj::Own<kj::PromiseFulfiller<void>> declared_;  // of the last whenDeclared()
   kj::Promise<void> ticking_ = nullptr;
 };
 
@@ -118,7 +119,7 @@ struct ShardHost::PendingOf final : Pending {
   kj::Own<kj::PromiseFulfiller<T>> fulfiller;
 };
 
-// What a request on another loop answers with: a function that fulfils promise `id` on the control
+// Returns the reply function of a request on another loop. It resolves promise `id` on the control
 // loop.
 template <class T>
 ShardHost::Reply<T> ShardHost::replyTo(uint64_t id) {

@@ -30,8 +30,8 @@ checkpoint::SavedShard saveStaying(const CheckpointOptions& options, const std::
   return saved;
 }
 
-// What it posts to other loops takes its values along, for the session may be gone before that
-// runs.
+// The chief's session for shards that stay with their ps. Its requests to other loops contain
+// copies of all they need, because the session may end before they run.
 class StayingSession final : public schema::PsStaying::Server {
  public:
   StayingSession(ShardHost& host, const CheckpointOptions& options, Incarnation chief)
@@ -99,7 +99,7 @@ class StayingSession final : public schema::PsStaying::Server {
     return host_
         .askNow<bool>([chief = chief_](shard::Shard& shard) {
           shard.workers().checkDeclared(kChief.index,
-                                        chief);  // a chief that was replaced has no say
+                                        chief);  // rejects a replaced chief
           return true;
         })
         .then([this, name](bool) {

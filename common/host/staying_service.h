@@ -9,8 +9,9 @@
 
 namespace dtf::host {
 
-// For the chief's process `chief`. Control loop only; disk work is done on the host's disk thread.
-// Borrows: `host`, `options`.
+// Returns the interface for the chief's process `chief`.
+// Borrows: `host`, `options` (must outlive it).
+// Threads: control loop only. The disk loop of `host` reads and writes the files.
 schema::PsStaying::Client makeStaying(ShardHost& host, const CheckpointOptions& options,
                                       Incarnation chief);
 

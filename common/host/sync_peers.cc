@@ -25,7 +25,7 @@ class LogErrors final : public kj::TaskSet::ErrorHandler {
   }
 };
 
-// What one follower is given.
+// The capability for the reports of one follower's process.
 class Leader final : public schema::SyncLeader::Server {
  public:
   Leader(PeerNetwork& network, uint32_t ps_task, Incarnation incarnation)
@@ -45,7 +45,7 @@ class Leader final : public schema::SyncLeader::Server {
 
  private:
   PeerNetwork& network_;
-  const uint32_t ps_task_;  // who holds this
+  const uint32_t ps_task_;  // the follower
   const Incarnation incarnation_;
 };
 
@@ -115,7 +115,7 @@ void PeerNetwork::sendReceived(replication::StepName step, uint32_t rank) {
   }));
 }
 
-// Holds a connection for as long as there is something to say or to hear.
+// Connects, and connects again after each break while a report has no reply or a decision is due.
 kj::Promise<void> PeerNetwork::keepLinked(Duration patience) {
   return connect(patience)
       .then([this] { return untilBroken(); })
@@ -160,7 +160,7 @@ kj::Promise<void> PeerNetwork::connect(Duration patience) {
       });
 }
 
-// Says what was not answered, then waits for the connection's end.
+// Sends the reports without a reply again, then waits for the end of the connection.
 kj::Promise<void> PeerNetwork::untilBroken() {
   DTF_CHECK(link_ != nullptr);
   log::info("event=peer_linked peer=\"{}\" unanswered={}", peer_, unanswered_.size());
@@ -199,11 +199,11 @@ void PeerNetwork::report(const Report& report) {
                        }));
 }
 
-// Without an answer the connection is given up, and the next one carries the report again. One that
-// is refused would be refused again.
+// A report without a reply ends the connection, and is sent again over the next one. A rejected
+// report ends the link for good, since ps/0 would reject it again.
 void PeerNetwork::onReportFailed(const Report& report, uint64_t link,
                                  const kj::Exception& exception) {
-  // Of an earlier connection: it is sent again over the next.
+  // It failed with an earlier connection, and was sent again over this one.
   if (link_ == nullptr || link != links_made_) return;
   if (!net::carriesError(exception)) return link_->broken->fulfill();
   const Error error = net::toError(exception);
@@ -247,8 +247,8 @@ schema::SyncLeader::Client PeerNetwork::follow(TaskId task, Incarnation incarnat
   checkNewest(task.index, incarnation);
   followers_.insert_or_assign(task.index, kj::mv(follower));
   for (const Decision& decision : unacknowledged_[task.index]) announce(task.index, decision);
-  // What was reported over the connection before may have gone with a process. Reports over this
-  // one come behind that.
+  // The earlier reports may have been lost with a process. The shard forgets them before it gets
+  // the first report over this connection.
   tasks_.add(host_
                  ->askNow<bool>([ps_task = task.index](shard::Shard& shard) {
                    shard.peers().onFollowerLinked(ps_task);
@@ -259,9 +259,9 @@ schema::SyncLeader::Client PeerNetwork::follow(TaskId task, Incarnation incarnat
   return kj::heap<Leader>(*this, task.index, incarnation);
 }
 
-// A step is decided when every ps has reported its gradients, and a follower reports those of a
-// step when it has applied the one before: so two decisions wait at most, however often ps/0
-// repeats the last one.
+// A step is decided when every ps has reported its gradients. A follower reports gradients of a
+// step when it has applied the step before. So at most two decisions wait, even if ps/0 repeats the
+// last one.
 void PeerNetwork::sendDecision(replication::StepName step, const std::vector<uint32_t>& ranks) {
   DTF_CHECK(isLeader() && !ranks.empty());
   for (uint32_t task = 1; task < ps_.size(); ++task) {
@@ -277,7 +277,8 @@ void PeerNetwork::sendDecision(replication::StepName step, const std::vector<uin
   }
 }
 
-// A follower whose connection broke makes another, over which it gets what it has not acknowledged.
+// If the connection breaks, the follower makes another, and follow() sends it the decisions without
+// an acknowledgement again.
 void PeerNetwork::announce(uint32_t task, const Decision& decision) {
   auto request = followers_.at(task).decidedRequest();
   request.setEpoch(decision.step.epoch);

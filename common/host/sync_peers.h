@@ -1,8 +1,8 @@
 #pragma once
 
-// What passes between the ps of a job when sync training has backup workers: ps/0 decides which
-// workers make up a step, among those whose gradients are on every ps. See SyncLeader and
-// SyncFollower in common/wire/ps.capnp.
+// The messages between the ps of a job with sync training and backup workers. The leader, ps/0,
+// decides which workers make up a step, from the workers with a gradient on every ps. See
+// SyncLeader and SyncFollower in common/wire/ps.capnp.
 
 #include <kj/async.h>
 
@@ -21,10 +21,11 @@
 
 namespace dtf::host {
 
-// The control loop's end of both roles. The shard (data loop) speaks through ShardPeers below.
+// The control loop's end of the connections, in both roles. The shard, on the data loop, uses it
+// through ShardPeers below.
 //
-// What one end sends, it keeps until the other has acknowledged it, and sends it again over the
-// next connection when one breaks: both ends ignore what is repeated, so everything arrives and has
+// Each end keeps a message until the other end acknowledges it, and sends it again over the next
+// connection if one breaks. Both ends ignore repeated messages, so every message arrives and has
 // its effect once. A follower makes the connection, and makes it again while it has anything to
 // send or to receive.
 //
@@ -32,9 +33,9 @@ namespace dtf::host {
 // Borrows: `control`.
 // Threads: control loop only.
 // Blocks: never.
-// Errors: through `on_lost`, once, when ps/0 can't be reached (at first within start_seconds, after
-// a break within rejoin_seconds, or the lease where that is longer) or refuses what this ps says:
-// kUnavailable that names the link.
+// Errors: through `on_lost`, once: kUnavailable with the name of the link, when ps/0 rejects a
+// message, or can't be reached (at first within start_seconds; after a break within the longer of
+// rejoin_seconds and the lease).
 class PeerNetwork {
  public:
   using OnLost = std::function<void(const Error&)>;
@@ -43,25 +44,25 @@ class PeerNetwork {
               OnLost on_lost);
   ~PeerNetwork() noexcept(false);
 
-  // Calls from other ps go to `host`'s shard. To be set before the first connection is served.
+  // Passes calls from other ps to the shard of `host`. Comes before the first connection is served.
   void serve(ShardHost& host) { host_ = &host; }
 
-  // From this ps's shard, by way of ShardPeers.
+  // The messages of this ps's shard, by way of ShardPeers: a follower's to ps/0, and the leader's
+  // to every follower.
   void sendReceived(replication::StepName step, uint32_t rank);
   void sendDecision(replication::StepName step, const std::vector<uint32_t>& ranks);
 
   ShardHost& host() { return *host_; }
   const wire::LinkOptions& self() const { return self_; }
-  // On ps/0: the connection of a process of follower `task` is there, the first or a new one.
-  // Returns what it speaks through. A newer process replaces and fences the one before.
-  // Errors: kBadConfig when this is not ps/0, or `task` not one of the others; kUnavailable
-  // "fenced:
-  // ..." for an earlier process.
+  // On ps/0: accepts a connection, the first or a later one, from a process of follower `task`.
+  // Returns the capability for its reports. A newer process replaces and fences the earlier ones.
+  // Errors: kBadConfig if this is not ps/0, or `task` is no other ps of the job; kUnavailable
+  // ("fenced: ...") for an earlier process.
   schema::SyncLeader::Client follow(TaskId task, Incarnation incarnation,
                                     schema::SyncFollower::Client follower);
-  // Errors: kUnavailable "fenced: ..." unless this process of the follower is the last that came.
+  // Errors: kUnavailable ("fenced: ...") unless this is the newest process of the follower.
   void checkNewest(uint32_t ps_task, Incarnation incarnation) const;
-  // On a follower, by ps/0.
+  // On a follower: ps/0 has announced the decision of `step`.
   void onDecided(replication::StepName step) {
     decided_ = std::max<std::optional<replication::StepName>>(decided_, step);
   }
@@ -95,7 +96,7 @@ class PeerNetwork {
   const std::vector<cluster::Address> ps_;
   const std::string peer_;  // "ps/0 (localhost:2222)"
   const Duration lease_;
-  const Duration patience_;  // with a connection that broke
+  const Duration patience_;  // for the connection after one that broke
   OnLost on_lost_;
   ShardHost* host_ = nullptr;
 
@@ -105,20 +106,22 @@ class PeerNetwork {
   uint64_t links_made_ = 0;
   uint32_t hellos_said_ = 0;
   std::deque<Report> unanswered_;
-  std::optional<replication::StepName> reported_;  // the last step of which a gradient was reported
-  std::optional<replication::StepName> decided_;   // the last step of which the decision was heard
+  std::optional<replication::StepName> reported_;  // the last step with a reported gradient
+  std::optional<replication::StepName> decided_;   // the last step with a received decision
   bool linking_ = false;                           // keepLinked() is under way
 
   // Leader, by ps task.
   std::map<uint32_t, schema::SyncFollower::Client> followers_;
-  std::map<uint32_t, Incarnation> newest_;                   // of each that came
+  std::map<uint32_t, Incarnation> newest_;                   // the newest process
   std::map<uint32_t, std::deque<Decision>> unacknowledged_;  // not answered by the follower
 
   kj::Own<kj::TaskSet::ErrorHandler> error_handler_;
   kj::TaskSet tasks_;
 };
 
-// The shard's view: posts to the control loop. Data loop only. `network` outlives what was posted.
+// The shard's view of a PeerNetwork: posts its messages to the control loop.
+// Borrows: `control`, `network` (must outlive the posted calls).
+// Threads: data loop only.
 class ShardPeers final : public replication::SyncPeers {
  public:
   ShardPeers(net::Loop& control, PeerNetwork& network) : control_(control), network_(network) {}

@@ -16,13 +16,13 @@
 
 namespace dtf::host {
 
-// What one ps captured, as the bytes of its file.
+// The captured shard of one ps, as the bytes of its file.
 // Owns: the capture.
-// Threads: made on any; then any number that read.
-// Blocks: the constructor, while it takes the checksums.
+// Threads: any number may read at the same time.
+// Blocks: the constructor, while it computes the checksums.
 class StagedShard {
  public:
-  // Errors: those of savedParts().
+  // Errors: as savedParts().
   StagedShard(NamedShard shard, const shard::CapturedShard& captured);
 
   const checkpoint::SavedShard& saved() const { return saved_; }
@@ -35,21 +35,21 @@ class StagedShard {
   const checkpoint::SavedShard saved_;
 };
 
-// The state of a shard at a cut, filled piece by piece.
+// The state of a shard at a cut, which arrives piece by piece.
 // Owns: the values.
 // Threads: one at a time.
-// Blocks: the constructor, while memory is made for the shard.
+// Blocks: the constructor, while it allocates and fills the memory of the shard.
 class BroughtShard {
  public:
-  // Errors: those of roomFor().
+  // Errors: as roomFor().
   BroughtShard(NamedShard shard, const arena::ModelDeclaration& declaration, uint32_t workers,
                const checkpoint::CutHead& head);
 
-  // `values`: float32, as the wire has them.
-  // Errors: kBadData when they are no part of the shard's variables, or came before.
+  // `values`: the bytes of float32 values, as in the message.
+  // Errors: kBadData if they are no part of one of the shard's variables, or overlap earlier ones.
   void take(const checkpoint::ArenaPlace& place, std::string_view values);
   // The last call.
-  // Errors: kBadData when some have not come.
+  // Errors: kBadData if some values have not come.
   shard::RestoredShard finish();
 
   const arena::ModelDeclaration& declaration() const { return declaration_; }
@@ -62,7 +62,7 @@ class BroughtShard {
   shard::RestoredShard restored_;
   // By arena:
   std::vector<Ranges> due_;
-  std::vector<Ranges> filled_;  // those that meet are one
+  std::vector<Ranges> filled_;  // adjacent ranges are merged
   uint64_t elements_due_ = 0;
   uint64_t elements_filled_ = 0;
 };
