@@ -32,7 +32,7 @@ void referenceArena(std::span<const float> arena, const std::shared_ptr<const vo
 
 namespace {
 
-// Chunks of `bytes` from entry `at` of `list` on; returns the entry behind them.
+// Puts the chunks of `part` into `list`, from entry `at` on; returns the entry behind them.
 uint32_t reference(const ArenaPart& part, capnp::List<capnp::Data>::Builder list, uint32_t at,
                    net::MessageStream& stream, uint64_t chunk_bytes,
                    const std::shared_ptr<const net::SendGate>& gate = nullptr) {

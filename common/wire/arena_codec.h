@@ -1,7 +1,7 @@
 #pragma once
 
-// Parameter and gradient arenas as lists of chunks that refer to the sender's memory: nothing is
-// copied on the way out, and on the way in the arena is used where the socket put it.
+// Parameter and gradient arenas as lists of chunks that refer to the sender's memory. The sender
+// copies nothing, and the receiver uses the arena where the socket has put it.
 
 #include <capnp/orphan.h>
 
@@ -18,22 +18,20 @@ namespace dtf::wire {
 // Cap'n Proto's bound for one blob is 512 MiB - 1.
 inline constexpr uint64_t kChunkBytesMax = uint64_t{256} << 20;
 
-// What a message with one arena needs beside its bytes; the connection's limit is the arena plus
-// this.
+// Bytes of a message beside its arena. The limit of a connection is the arena plus this.
 inline constexpr uint64_t kMessageOverheadBytes = uint64_t{1} << 20;
 
-// How many blobs an arena takes. `chunk_bytes`, here and below: the size of all but the last, an
-// option of the link (a multiple of 8, at most kChunkBytesMax).
+// Returns the number of blobs of an arena. `chunk_bytes`, here and below: the size of each blob but
+// the last, an option of the link (a multiple of 8, at most kChunkBytesMax).
 uint32_t arenaChunks(uint64_t elements, uint64_t chunk_bytes = kChunkBytesMax);
 uint32_t chunksOf(uint64_t bytes, uint64_t chunk_bytes = kChunkBytesMax);
 
-// Segments of a message with an arena that are not its chunks: the message itself, which grows by
-// few when it needs more.
+// Segments of a message beside the chunks of its arena: the message itself, which has only a few.
 inline constexpr uint32_t kSegmentsBeside = 16;
 static_assert(shard::kShardElementsMax * sizeof(float) / kChunkBytesMax + kSegmentsBeside <= 512,
               "Cap'n Proto reads no message of more segments");
 
-// What a bulk connection takes for a shard of that size.
+// Returns the limits of the messages on a bulk connection, for a shard of `elements`.
 net::Limits arenaLimits(uint64_t elements, uint64_t chunk_bytes = kChunkBytesMax);
 
 // Fills `list` (made with arenaChunks(arena.size(), chunk_bytes) entries) with references to
@@ -61,12 +59,12 @@ struct ArenaPart {
 void referenceParts(std::span<const ArenaPart> parts, capnp::List<capnp::Data>::Builder list,
                     net::MessageStream& stream, uint64_t chunk_bytes = kChunkBytesMax);
 
-// The arena in `list`, in place when its chunks lie one after the other (they do when our own
-// sender made them), else copied into `assembled`.
+// Returns the arena in `list`: in place if its chunks are contiguous, as this sender makes them,
+// otherwise copied into `assembled`.
 // Errors: kBadData unless there are exactly `elements` elements.
 std::span<const float> readArena(capnp::List<capnp::Data>::Reader list, uint64_t elements,
                                  Buffer& assembled);
-// Likewise one of exactly `bytes`, aligned to 4.
+// The same for an arena of exactly `bytes`, aligned to 4.
 std::span<const std::byte> readBytes(capnp::List<capnp::Data>::Reader list, uint64_t bytes,
                                      Buffer& assembled);
 
@@ -75,7 +73,8 @@ struct KeptArena {
   std::span<const float> values;
   std::shared_ptr<const void> owner;
 };
-// The arena in `list`, which came on `stream`: where it was received when it is large, else a copy.
+// Returns the arena in `list`, which came on `stream`: in its receive buffer if it is large,
+// otherwise as a copy.
 // Errors: as readArena().
 KeptArena keepArena(capnp::List<capnp::Data>::Reader list, uint64_t elements,
                     net::MessageStream& stream);

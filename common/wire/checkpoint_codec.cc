@@ -17,16 +17,16 @@ std::string text(capnp::Text::Reader reader) {
   return {reader.begin(), reader.size()};
 }
 
-// Of one ps: it keeps two, and whatever it couldn't remove.
+// The most snapshots of one ps, which keeps two, and others that it could not remove.
 constexpr uint32_t kSnapshotsMax = 64;
 
-// Of why one shard is damaged.
+// The longest description of a shard's damage.
 constexpr size_t kDamageBytesMax = 1024;
 
 // Four numbers, a pointer, a name of at least one character.
 constexpr uint64_t kPartBytesMin = 48;
 
-// They travel as their numbers.
+// A standing is sent as its number.
 constexpr bool isSentAs(checkpoint::Standing standing, schema::PsStaying::Standing sent) {
   return static_cast<uint64_t>(standing) == static_cast<uint64_t>(sent);
 }
@@ -191,7 +191,7 @@ std::vector<checkpoint::FoundShard> decodeFound(
         fmt::format("a ps reported the state of {} shards instead of {}", reader.size(), count));
   std::vector<checkpoint::FoundShard> found;
   for (const auto one : reader) {
-    // One that a later version says is not whole.
+    // An unknown standing, of a later version, counts as damaged.
     const bool known = one.getStanding() <= schema::PsStaying::Standing::DAMAGED;
     found.push_back({known ? static_cast<checkpoint::Standing>(one.getStanding())
                            : checkpoint::Standing::kAbsent,

@@ -9,11 +9,11 @@
 namespace dtf::wire {
 
 void encodeSaved(const checkpoint::SavedShard& saved, schema::PsCheckpoint::Saved::Builder builder);
-// What it says is checked when the manifest is made of it.
-// Errors: kBadData for more parts than an answer has room for.
+// The maker of the manifest checks the values.
+// Errors: kBadData for more parts than a reply has room for.
 checkpoint::SavedShard decodeSaved(schema::PsCheckpoint::Saved::Reader reader);
 
-// An upper bound of what encodeSaved() will take for that ps's part of the model.
+// Returns an upper bound for the bytes of encodeSaved() for that ps's part of the model.
 uint64_t savedBytesMax(const arena::ModelDeclaration& model, uint32_t ps_task);
 
 void encodeCut(const checkpoint::CutName& name, schema::Held::Cut::Builder builder);
@@ -27,10 +27,10 @@ void encodeCutHead(const checkpoint::CutHead& head,
 // Errors: kBadData for more workers or clocks than a job can have tasks.
 checkpoint::CutHead decodeCutHead(schema::PsCheckpoint::ExpectParams::Reader reader);
 
-// A list of files, as PsStaying.find() has it; only names, sizes and checksums travel.
+// The list of files of PsStaying.find(): only their names, sizes and checksums.
 void encodeWanted(const std::vector<checkpoint::ShardFile>& files,
                   capnp::List<schema::PsStaying::File>::Builder builder);
-// Errors: kBadData for more files than a job can have ps, or a name that is none.
+// Errors: kBadData for more files than a job can have ps, or for an invalid name.
 std::vector<checkpoint::ShardFile> decodeWanted(
     capnp::List<schema::PsStaying::File>::Reader reader);
 void encodeFound(const std::vector<checkpoint::FoundShard>& found,
@@ -39,8 +39,8 @@ void encodeFound(const std::vector<checkpoint::FoundShard>& found,
 std::vector<checkpoint::FoundShard> decodeFound(
     capnp::List<schema::PsStaying::Found>::Reader reader, size_t count);
 
-// The name of a folder or file from the network: never a path.
-// Errors: kBadData: it is no name of `what`.
+// Returns the name of a folder or file from the network, which is never a path.
+// Errors: kBadData if it is no valid name; `what` describes it.
 std::string decodeFileName(capnp::Text::Reader reader, const char* what);
 
 void encodePosition(const CutPosition& position, capnp::List<uint64_t>::Builder builder);

@@ -29,7 +29,7 @@ class ConnectionSet;
 struct ConnectionHandle {
   net::RpcConnection* connection = nullptr;  // nullptr once it is gone
   bool greeted = false;                      // a hello was accepted: the connection may stay
-  // asked for the status: may not stay, but its end isn't logged as a refusal
+  // has requested the status: it is closed like any ungreeted connection, but without a log line
   bool visitor = false;
   Caller caller;                 // once greeted by ConnectionSet::greet()
   ConnectionSet* set = nullptr;  // the set that serves it

@@ -16,8 +16,8 @@ namespace {
 using Word = std::atomic<uint64_t>;
 static_assert(sizeof(Word) == sizeof(uint64_t) && Word::is_always_lock_free);
 
-// The first line of the page has the count, the second the flag, so that neither is written for
-// whoever reads the other.
+// The record and the flag are in separate cache lines, so that writing one does not slow down
+// readers of the other.
 constexpr size_t kLineWords = 8;
 constexpr size_t kFlag = kLineWords;
 constexpr size_t kFields = 2 * kLineWords;
@@ -34,15 +34,15 @@ const Word* wordsOf(const MappedMemory& memory) {
 
 Writer::Writer() : memory_(std::make_unique<SharedMemory>(kBoardBytes)) {}
 
-// The field stores release, and the field loads of read() acquire: a reader that sees a new field
-// sees the odd count, too.
+// The stores of fields release, and the loads of fields in read() acquire. So a reader that sees a
+// new field sees the odd count, too.
 void Writer::write(uint64_t number, const Words& words) {
   Word* const page = wordsOf(*memory_);
   page[0].store(2 * number - 1, std::memory_order_relaxed);
   for (size_t i = 0; i < words.size(); ++i)
     page[kFields + i].store(words[i], std::memory_order_release);
-  // Sequentially consistent, as flag() and setFlag(): of a writer that looks at the flag
-  // afterwards, and a reader that clears it and looks for a record afterwards, one sees the other.
+  // Sequentially consistent, like flag() and setFlag(): if a writer then reads the flag, and a
+  // reader clears the flag and then looks for a record, at least one sees the change of the other.
   page[0].store(2 * number, std::memory_order_seq_cst);
 }
 

@@ -1,14 +1,14 @@
 #pragma once
 
-// An exchange without a message, for a worker and a shard's host on one machine whose arenas are in
-// shared memory anyway: the worker writes the request into a page of its own, the host its reply
-// into another, and each looks at the other's while its loop polls (net/polled.h). Waking a
-// sleeping thread takes a message: a worker sends its exchange as a call if the host doesn't poll,
-// and if no reply comes while it polls itself. That is the repeat that any exchange allows, so
-// neither page needs a rule of its own for what is lost.
+// An exchange without a message, for a worker and a shard's host on one machine that share the
+// memory of their arenas. The worker writes the request into a page of its own, and the host writes
+// the reply into another. Each reads the other's page while its loop polls (net/polled.h). Only a
+// message wakes a sleeping thread: the worker sends the exchange as a call if the host doesn't
+// poll, or if no reply comes while it polls itself. Any exchange may be repeated in this way, so
+// the pages need no rule for lost requests and replies.
 //
-// A page is written by one process alone. Its first word counts what was written, doubled; it is
-// odd meanwhile, so a reader sees a whole record or none (a sequence lock).
+// One process alone writes a page. The first word is twice the number of the last record, and odd
+// while a record is being written, so a reader sees a whole record or none (a sequence lock).
 
 #include <array>
 #include <atomic>
@@ -26,7 +26,7 @@ namespace dtf::wire {
 
 inline constexpr size_t kBoardBytes = 4096;
 inline constexpr size_t kBoardWords = 20;  // of a record, at most
-// Arenas that a reply may say are gone. Others wait for the next reply.
+// The most freed arenas that a reply names. Others wait for the next reply.
 inline constexpr size_t kBoardGoneMax = 4;
 
 // The names and numbers that come with a gradient. Value type.
@@ -35,7 +35,7 @@ struct Exchange {
   uint32_t batch = 0;
   float loss = 0;
   uint64_t epoch = 0;               // of the parameters that it was computed from
-  uint64_t progress = 0;            // bounded: of the worker, as ps/0 has said it last
+  uint64_t progress = 0;            // bounded: the worker's clock, as last assigned by ps/0
   replication::PhaseTimes times{};  // of the step before; without own time: not sent
 };
 
@@ -46,7 +46,7 @@ struct BoardRequest {
   uint64_t in_use = 0;
 };
 
-// Those of its reply.
+// The fields of the reply.
 struct BoardReply {
   bool by_call = false;  // the page has no room for this reply, or it is an error: call
   replication::StepState state{};
@@ -58,6 +58,7 @@ namespace board {
 
 using Words = std::array<uint64_t, kBoardWords>;
 
+// The writing end of a page.
 // Owns: the page, which another process reads.
 // Threads: thread-compatible.
 class Writer {
@@ -66,22 +67,23 @@ class Writer {
   Writer();
   const SharedMemory& memory() const { return *memory_; }
   void write(uint64_t number, const Words& words);
-  // A word beside the records.
+  // Sets a word of the page that is no part of the records.
   void setFlag(bool flag);
 
  private:
   std::unique_ptr<SharedMemory> memory_;
 };
 
+// The reading end of a page.
 // Owns: the mapping of another process's page.
 // Threads: thread-compatible.
 class Reader {
  public:
   // `memory`: of kBoardBytes at least.
   explicit Reader(std::shared_ptr<const MappedMemory> memory);
-  // The number of the record that is there; 0: none yet.
+  // Returns the number of the last complete record; 0: none yet.
   uint64_t number() const;
-  // Fills `words` and returns its number; 0: none, or it is being written.
+  // Copies the record to `words` and returns its number; 0: there is none, or it is being written.
   uint64_t read(Words& words) const;
   bool flag() const;
 
@@ -103,11 +105,11 @@ class RequestBoard {
     replies_.emplace(std::move(memory));
   }
 
-  // After setReplies(): whether the host's loop looks for requests.
+  // After setReplies(): returns whether the host's loop reads requests.
   bool isPolled() const { return replies_->flag(); }
   void post(const BoardRequest& request);
-  // The reply to the last request; nullopt: none yet.
-  // Errors: kBadData for an outcome that is none.
+  // Returns the reply to the last request; nullopt: none yet.
+  // Errors: kBadData for an unknown outcome.
   std::optional<BoardReply> takeReply() const;
 
  private:
@@ -126,17 +128,18 @@ class ReplyBoard {
       : requests_(std::move(requests)) {}
   const SharedMemory& memory() const { return replies_.memory(); }
 
-  // Tells the worker whether this side looks. After setPolled(false) look once more.
+  // Shows the worker whether this process reads requests. After setPolled(false), call take() once
+  // more: a request may have come before the worker saw the change.
   void setPolled(bool polled);
-  // nullopt: no new one.
+  // Returns the next request; nullopt: there is no new one, or the last one has no reply yet.
   std::optional<BoardRequest> take();
-  // Neither takes nor answers the requests written so far: they have come as calls.
+  // Drops the requests written so far, taken or not: the worker has made a call instead.
   void skip();
   // Returns the number of the request that was taken last.
   uint64_t taken() const { return taken_; }
-  // Whether that request was taken, and neither answered nor skipped since.
+  // Returns whether request `number` was taken, and neither answered nor skipped since.
   bool awaits(uint64_t number) const { return !answered_ && number == taken_; }
-  // Has no effect if it isn't awaited.
+  // Writes the reply to request `number`; no effect unless awaits(number).
   void answer(uint64_t number, const BoardReply& reply);
 
  private:

@@ -28,7 +28,7 @@ void encodeRowCounts(const arena::Gradient& gradient, capnp::List<uint32_t>::Bui
 
 namespace {
 
-// One too many is enough to be refused, however many came.
+// Reads at most one count too many, which is enough for a rejection.
 std::vector<uint32_t> readCounts(capnp::List<uint32_t>::Reader rows,
                                  const arena::GradientLayout& layout) {
   const size_t most = std::min<size_t>(rows.size(), layout.sparse().size() + 1);

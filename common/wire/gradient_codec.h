@@ -20,12 +20,12 @@
 
 namespace dtf::wire {
 
-// What a bulk connection takes on which such gradients come, and arenas of the shard; with a set of
-// rows.
+// Returns the limits of the messages on a bulk connection that carry gradients of `layout`, arenas
+// of the shard, and sets of rows.
 net::Limits gradientLimits(uint64_t elements, const arena::GradientLayout& layout,
                            uint64_t chunk_bytes = kChunkBytesMax);
 
-// Words of a message that carries it, beside its bytes.
+// Returns the words of a message with the gradient, beside its values.
 uint64_t gradientWords(const arena::Gradient& gradient, uint64_t chunk_bytes = kChunkBytesMax);
 
 // `rows` was made with the gradient's number of counts.
@@ -35,15 +35,15 @@ void encodeRowCounts(const arena::Gradient& gradient, capnp::List<uint32_t>::Bui
 std::vector<uint32_t> decodeRowCounts(capnp::List<uint32_t>::Reader rows,
                                       const arena::GradientLayout& layout);
 
-// Words of a message that names them.
+// Returns the words of a message for the counts and ids of the set.
 uint64_t rowSetWords(const arena::RowSet& set);
 
-// Errors: kBadData for a set that the layout doesn't have. Empty counts: all of the shard is
-// wanted.
+// Empty counts stand for all rows of the shard.
+// Errors: kBadData for a set that the layout doesn't have.
 arena::RowSet decodeRowSet(capnp::List<uint32_t>::Reader counts, capnp::List<uint32_t>::Reader ids,
                            const arena::GradientLayout& layout);
 
-// Into the fields of `call`, a pull or an exchange; nothing where all of the shard is wanted.
+// Writes the set into the fields of `call`, a pull or an exchange; a whole set leaves them empty.
 template <class Call>
 void encodeRowSet(const arena::RowSet& set, Call& call) {
   const auto copy = [](const std::vector<uint32_t>& from, capnp::List<uint32_t>::Builder to) {
@@ -54,7 +54,7 @@ void encodeRowSet(const arena::RowSet& set, Call& call) {
   copy(set.ids, call.initWantedIds(static_cast<uint32_t>(set.ids.size())));
 }
 
-// The codecs of this version, into the field `codecs` of a hello or of its answer.
+// Writes the codecs of this version into the field `codecs` of a hello, or of the reply to one.
 template <class Hello>
 void encodeCodecs(Hello& hello) {
   const std::vector<std::string_view> names = arena::codecNames();
@@ -63,7 +63,7 @@ void encodeCodecs(Hello& hello) {
     codecs.set(i, capnp::Text::Reader(names[i].data(), names[i].size()));
 }
 
-// The codecs of a peer; nullopt: it is of a version that names none. Reads a few dozen at most.
+// Returns the codecs of a peer, a few dozen at most; nullopt: its version sends none.
 std::optional<std::vector<std::string>> decodeCodecs(capnp::List<capnp::Text>::Reader codecs);
 
 }  // namespace dtf::wire

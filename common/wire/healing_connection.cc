@@ -15,9 +15,9 @@ namespace dtf::wire {
 namespace {
 
 constexpr Duration kReopenPause = std::chrono::milliseconds(100);
-// Of a connection: too short for a network to be blamed.
+// A connection that ends sooner was closed by the peer, not by the network.
 constexpr Duration kShortLife = std::chrono::milliseconds(10);
-// The attempt under way gives up first, and says how it went.
+// Time for the attempt under way to end first, with its own error.
 constexpr Duration kLastWord = std::chrono::seconds(1);
 
 enum Line { kBroken, kHealed };
@@ -57,7 +57,7 @@ void HealingConnection::take(std::unique_ptr<net::RpcConnection> connection) {
   ++made_;
 }
 
-// It ends in a turn of its own: this one may be one of its own promises'.
+// Destroys the connection in a turn of its own: this turn may run one of its promises.
 void HealingConnection::retire() {
   retired_ = kj::evalLater([] {}).attach(std::move(connection_)).eagerlyEvaluate(nullptr);
 }
@@ -78,7 +78,7 @@ kj::Promise<void> HealingConnection::whenOpen() {
   return open_promise_.addBranch();
 }
 
-// Of the connection that was the `made`-th: what an earlier one says is known already.
+// Handles the break of connection number `made`. The break of an earlier one is known already.
 void HealingConnection::broke(uint64_t made, const Error& why) {
   if (made != made_ || reopening_ || closing_ || lost_) return;
   reopening_ = true;
@@ -111,7 +111,7 @@ kj::Promise<void> HealingConnection::noteRefusal(kj::Promise<void> asked) {
   });
 }
 
-// For a peer that closes every connection as soon as it has answered the hello.
+// Delays the next attempt if the peer closes every connection right after its reply to the hello.
 kj::Promise<void> HealingConnection::pause() {
   const bool lived = !healed_at_ || io_.clock().now() - *healed_at_ >= kShortLife;
   pause_ = lived ? Duration{0} : std::min(std::max(2 * pause_, kShortLife), kReopenPause);
@@ -119,7 +119,7 @@ kj::Promise<void> HealingConnection::pause() {
   return io_.timer().afterDelay(net::toKj(pause_));
 }
 
-// Until everything has been said on a new connection.
+// Connects again, and resolves when hello and after_reopening are done.
 kj::Promise<void> HealingConnection::reopen() {
   return pause()
       .then([this]() -> kj::Promise<void> {
@@ -132,8 +132,8 @@ kj::Promise<void> HealingConnection::reopen() {
         opening.answer_max = answer_max_;
         return openConnection(io_, std::move(opening), [this](net::RpcConnection& connection) {
           return noteRefusal(steps_.say_hello(connection).catch_([this](kj::Exception&& exception) {
-            // It was content with us before, so another one answers at its address, as a ps of
-            // another job: ours may come back there.
+            // The peer has accepted this process before, so another one answers at its address, as
+            // a ps of another job. The right one may come back there.
             const Error error = net::toError(exception);
             if (error.code() != ErrorCode::kBadConfig) kj::throwFatalException(kj::mv(exception));
             if (const auto suppressed = limiter_.allow(kBroken, io_.clock().now()))

@@ -1,7 +1,7 @@
 #pragma once
 
-// A connection that is made again when it breaks, and what was asked and not answered on it, asked
-// again on the next one.
+// A connection that is made again when it breaks. It repeats the calls without a reply on the next
+// connection.
 
 #include <kj/async.h>
 
@@ -20,68 +20,68 @@
 
 namespace dtf::wire {
 
-// Whether a call failed because its connection broke, rather than by its peer's word or our own.
+// Returns whether a call failed because its connection broke, and not by an error of the peer or of
+// this process.
 bool isBroken(const kj::Exception& exception);
 
-// The peer is away for as long as it answers no hello: that its socket takes a connection says
-// nothing, for a launcher may hold the socket of a process that is gone.
+// A peer is away until it answers a hello. A connection alone is no sign of life, since a launcher
+// may hold the socket of a process that is gone.
 //
 // Owns: the connection.
 // Borrows: `io` (must outlive this).
 // Threads: loop-thread only.
-// Errors: as promises. What the peer answers is final. kUnavailable when it has not answered a
-// hello in time, with what broke and how the last attempt ended.
+// Errors: as promises. An error that the peer returns is final. kUnavailable if it has answered no
+// hello in time, with the reason of the break and of the last attempt.
 class HealingConnection {
  public:
   struct Steps {
     SayHello say_hello;
     // Before a connection that broke is made again; may be null.
     std::function<kj::Promise<void>()> before_reopening{};
-    // On each connection but the first, before anything that waits is asked again; may be null.
+    // On each connection but the first, before the pending calls are repeated; may be null.
     std::function<kj::Promise<void>()> after_reopening{};
-    std::function<void()> on_open{};  // each time, behind after_reopening; may be null
+    std::function<void()> on_open{};  // each time, after after_reopening; may be null
     std::function<void(const Error& why)> on_broken{};  // each time; may be null
-    // From the first break of a call to the last attempt at it: when that breaks too, the call
-    // fails, though hellos are answered. For calls without a deadline of their own. An attempt that
-    // is under way then may take its time: it ends when its own deadline says so.
+    // From the first break of a call to the beginning of its last attempt. If that breaks too, the
+    // call fails, even if the peer answers hellos. An attempt under way is not interrupted. For
+    // calls without a deadline of their own.
     Duration failing_max = Duration::max();
-    std::function<void(const Error&)> on_lost{};  // once: it is not made again; may be null
+    std::function<void(const Error&)> on_lost{};  // once: there is no next connection; may be null
   };
-  // `rejoin`: from a break to the answer of the next hello; 0: a break is final. `answer_max`: for
-  // one hello, of those after a break.
+  // `rejoin`: the time from a break to the reply to the next hello; 0: a break is final.
+  // `answer_max`: the time for the reply to one hello after a break.
   HealingConnection(net::Loop& io, Opening opening, Duration rejoin, Duration answer_max,
                     Steps steps);
 
-  // Once. The peer may start later than we do: see opening.patience.
+  // To be called once. The peer may start later than this process: see opening.patience.
   kj::Promise<void> open(std::string_view doing);
 
   bool isOpen() const { return connection_ != nullptr && !reopening_; }
-  // Since when it is broken; nullopt while it isn't.
+  // Returns the time of the break that is being repaired; nullopt: none.
   std::optional<TimePoint> brokenSince() const {
     return reopening_ ? std::optional(break_.at) : std::nullopt;
   }
   // While isOpen(), or within after_reopening.
   net::RpcConnection& connection() { return *connection_; }
 
-  // The answer of `call`, which is made on the connection, and again on the next one for as long as
-  // the connection breaks before the answer. After open(). `doing`, a literal, is for an error:
-  // "pulling".
+  // Makes `call` on the connection, and again on the next one as often as the connection breaks
+  // before the reply; returns the reply. After open(). `doing`: a literal for errors, "pulling".
   template <class T, class Call>
   kj::Promise<T> untilAnswered(std::string_view doing, Call call) {
     return untilAnswered<T>(doing, std::move(call), std::nullopt);
   }
 
-  // The peer is not heard any more: what a break does, with that reason.
-  // While open() is under way it has no effect: that has a patience of its own.
+  // Handles a silent peer like a break for the reason `why`. No effect while open() is under way,
+  // which has its own patience.
   void giveUp(const Error& why) {
     if (made_ > 0) broke(made_, why);
   }
-  // Gives the connection up as soon as the peer closes it, also while no call is under way. To be
-  // called on each connection anew.
+  // Notices at once when the peer closes this connection, even while no call is under way. It is to
+  // be called again on each connection.
   void watch();
-  // It is not made again, and who waits fails with `error`.
+  // Ends the connection for good: pending and later calls fail with `error`.
   void end(const Error& error);
-  // A break is the normal end from now on, or a call's error.
+  // From now on a break is the normal end, or the error of a call.
   void expectClose() { closing_ = true; }
   bool closing() const { return closing_; }
 
@@ -108,21 +108,21 @@ class HealingConnection {
   const Duration answer_max_;
   const Steps steps_;
   std::unique_ptr<net::RpcConnection> connection_;
-  uint64_t made_ = 0;       // connections so far: a promise of an earlier one says nothing of this
+  uint64_t made_ = 0;       // connections so far; a failure on an earlier one is ignored
   bool reopening_ = false;  // since a break; connection_ may be there already
   bool closing_ = false;
-  bool refused_ = false;  // the peer has answered that it wants nothing of us
+  bool refused_ = false;  // the peer has rejected a hello, or a call after it
   struct Break {
     std::optional<Error> by;
     TimePoint at{};
-  } break_;  // the last one, which is being mended while reopening_
+  } break_;  // the last one, under repair while reopening_
   std::optional<TimePoint> healed_at_;
   Duration pause_{};  // before the attempt under way
   std::optional<Error> lost_;
-  kj::Own<kj::PromiseFulfiller<void>> open_fulfiller_;  // of those who wait for the next connection
+  kj::Own<kj::PromiseFulfiller<void>> open_fulfiller_;  // resolved by the next connection
   kj::ForkedPromise<void> open_promise_ = nullptr;
   net::LogLimiter<2> limiter_;           // a link may break many times a second
-  kj::Promise<void> retired_ = nullptr;  // the connection before, which ends in a turn of its own
+  kj::Promise<void> retired_ = nullptr;  // destroys the previous connection in its own turn
   kj::Promise<void> mending_ = nullptr;
   kj::Promise<void> watched_ = nullptr;  // the end of the connection
 };
@@ -144,7 +144,7 @@ template <class T, class Call>
 kj::Promise<T> HealingConnection::again(std::string_view doing, Call call, uint64_t made,
                                         TimePoint begun, std::optional<TimePoint> failing_since,
                                         kj::Exception&& exception) {
-  // A connection that was given up ends its calls in its own words.
+  // A connection that this process has closed ends its calls with other errors than a break.
   const bool is_earlier = made != made_ || reopening_;
   const bool is_broken = isBroken(exception) || (is_earlier && !net::carriesError(exception));
   if (!is_broken) return net::toKj(net::toError(exception));

@@ -6,8 +6,8 @@
 
 namespace dtf::wire {
 
-// What a ps takes from a worker whose hello it has accepted; and a worker from a ps, which tells
-// the chief of each part of a saved shard.
+// Limits after the hello: of a worker's requests, and of a ps's replies. The latter are larger,
+// since the chief receives an entry for each part of a saved shard.
 inline constexpr net::Limits kControlLimits{.bytes_max = 16 << 20};
 inline constexpr net::Limits kAnswerLimits{.bytes_max = 256 << 20};
 

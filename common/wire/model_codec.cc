@@ -35,7 +35,7 @@ uint32_t toMicroseconds(Duration time) {
   return static_cast<uint32_t>(std::clamp<int64_t>(count, 0, std::numeric_limits<uint32_t>::max()));
 }
 
-// A phase of a later version names nobody.
+// Returns nullopt for a phase of a later version.
 std::optional<replication::Straggler> decodeStraggler(schema::StepState::Reader reader) {
   if (reader.getSlowWorker() == 0 || reader.getSlowPhase() >= replication::kPhaseNames.size())
     return std::nullopt;
@@ -63,7 +63,7 @@ arena::VariableInfo decodeVariable(schema::Variable::Reader reader) {
   return variable;
 }
 
-// `slices_left`: of kSlicesMax.
+// `slices_left`: the rest of kSlicesMax, for this and the following shards.
 arena::ShardLayout decodeShard(schema::Shard::Reader reader, uint32_t& slices_left) {
   arena::ShardLayout shard;
   shard.elements = reader.getElements();

@@ -9,17 +9,17 @@
 
 namespace dtf::wire {
 
-// Bounds of what a ps accepts. Beyond them: Error kBadConfig that names the bound.
+// Bounds of the models that a ps accepts. Beyond them: kBadConfig with the name of the bound.
 inline constexpr uint32_t kVariablesMax = 100'000;
 inline constexpr uint32_t kPsTasksMax = 4'096;
 inline constexpr uint32_t kSettingsMax = 4'096;
 inline constexpr uint32_t kSettingBytesMax = 4'096;  // of a name, and of a value
-// Of all shards: what a control message has room for.
+// For all shards together, as many as a control message has room for.
 inline constexpr uint32_t kSlicesMax = 1 << 19;
 
 void encodeModel(const arena::ModelDeclaration& model, schema::Model::Builder builder);
 
-// Errors: kBadConfig saying which field is out of range.
+// Errors: kBadConfig with the name of the field that is out of range.
 arena::ModelDeclaration decodeModel(schema::Model::Reader reader);
 
 void encodeStepState(const replication::StepState& state, schema::StepState::Builder builder);

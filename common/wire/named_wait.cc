@@ -40,7 +40,7 @@ kj::Promise<void> joinAll(kj::Vector<kj::Promise<void>> promises) {
   auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(failed.fulfiller));
   auto watched = kj::heapArrayBuilder<kj::Promise<void>>(promises.size());
   for (kj::Promise<void>& promise : promises) {
-    // Eagerly: kj looks at a joined promise only when all are done.
+    // Evaluated eagerly, since kj runs a joined promise's continuations only when all are ready.
     watched.add(promise
                     .catch_([fulfiller](kj::Exception&& exception) {
                       (*fulfiller)->reject(kj::cp(exception));

@@ -1,7 +1,7 @@
 #pragma once
 
-// Every wait has a deadline and a name: while a promise is awaited the log says for whom every few
-// seconds, and at the deadline it becomes an error that says the same.
+// Waits with a deadline and a name. While one lasts, the log contains its name every few seconds;
+// at the deadline it fails with an error that has the same name.
 
 #include <kj/async.h>
 #include <kj/timer.h>
@@ -38,8 +38,8 @@ inline kj::Promise<void> awaitNamed(kj::Timer& timer, NamedWait wait, kj::Promis
   return promise.exclusiveJoin(expireNamed(timer, std::move(wait)));
 }
 
-// Done when all are, or with the first error: kj::joinPromises() alone tells it only when the last
-// promise has ended as well, perhaps at its deadline. Loop-thread only.
+// Resolves when all promises have, or rejects with the first error. kj::joinPromises() rejects only
+// when the last promise has ended, perhaps at its deadline. Loop-thread only.
 kj::Promise<void> joinAll(kj::Vector<kj::Promise<void>> promises);
 
 }  // namespace dtf::wire

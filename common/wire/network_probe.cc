@@ -29,7 +29,7 @@ constexpr size_t kPoolBytes = 2 * kProbePiecesUnderWay * kPieceBytesMax;
 
 using Words = std::vector<capnp::word>;
 
-// Bytes that no link makes smaller.
+// Random bytes, which no link can compress.
 std::shared_ptr<const Words> noise() {
   auto buffer = std::make_shared<Words>(kPieceBytesMax / sizeof(capnp::word));
   auto* bytes = reinterpret_cast<kj::byte*>(buffer->data());
@@ -64,7 +64,7 @@ class Taker final : public schema::NetworkProbe::Server {
 
 }  // namespace
 
-// ---- the end that takes
+// ---- the receiving end
 
 struct ProbeServer::Served {
   std::unique_ptr<net::RpcConnection> connection;
@@ -130,7 +130,7 @@ void ProbeServer::end(std::list<std::unique_ptr<Served>>::iterator position) {
   });
 }
 
-// ---- the end that sends
+// ---- the sending end
 
 namespace {
 
@@ -186,7 +186,7 @@ class Measurement final : private kj::TaskSet::ErrorHandler {
     });
   }
 
-  // Until effort_.streams have passed, or the first piece is there if that takes longer.
+  // Sends pieces until effort_.streams has passed, or, on a slow link, until the first has arrived.
   kj::Promise<void> stream_() {
     auto done = kj::newPromiseAndFulfiller<void>();
     done_ = kj::mv(done.fulfiller);
@@ -217,7 +217,7 @@ class Measurement final : private kj::TaskSet::ErrorHandler {
     if (!warm_ && now >= since_ + effort_.warm_up) {
       warm_ = true;
       const bool is_quick = now < since_ + effort_.streams / 2;
-      // A line so slow that this is the first word of it is measured from the beginning.
+      // If the first reply is late, the link is slow: the rate then includes the warm-up.
       if (is_quick) {
         counted_since_ = now;
         taken_ = 0;
@@ -234,7 +234,7 @@ class Measurement final : private kj::TaskSet::ErrorHandler {
   net::Loop& loop_;
   const ProbeTarget target_;
   const ProbeEffort effort_;
-  const std::shared_ptr<const Words> pieces_;  // every piece is a beginning of it
+  const std::shared_ptr<const Words> pieces_;  // each piece is a prefix of it
   std::unique_ptr<net::RpcConnection> connection_;
   std::optional<schema::NetworkProbe::Client> probe_;
   TimePoint since_{}, counted_since_{};

@@ -1,7 +1,7 @@
 #pragma once
 
-// How fast bytes come from this host to another, and how long a word takes there and back: measured
-// over what tasks use, from the listener to the pooled buffer (probe.capnp).
+// Measures the throughput from this host to another, and the time of a round trip, over the same
+// stack as tasks use, from the listener to the pooled buffer (probe.capnp).
 
 #include <kj/async.h>
 
@@ -21,20 +21,20 @@
 
 namespace dtf::wire {
 
-// Of one measurement.
+// Limits of one measurement.
 inline constexpr Duration kProbeConnectWithin = std::chrono::seconds(2);
 inline constexpr Duration kProbeWithin = std::chrono::seconds(8);  // as a whole
 inline constexpr Duration kProbeStreams = std::chrono::milliseconds(400);
 inline constexpr uint64_t kProbeBytesMax = uint64_t{1} << 30;
 
-// The time that one measurement takes, beside the connection. Value type.
+// The times of one measurement, after the connection is made. Value type.
 struct ProbeEffort {
   Duration within = kProbeWithin;
   Duration round_trips = std::chrono::milliseconds(200);
   Duration streams = kProbeStreams;
   Duration warm_up = std::chrono::milliseconds(100);  // of `streams`: the slow start, not counted
-  // Bytes of the first pieces. One that comes back sooner than `quick` makes the next one larger:
-  // small ones find out how slow a slow line is.
+  // Bytes of the first pieces, small enough for a slow link. A piece with a reply sooner than
+  // `quick` makes the next one larger.
   uint64_t piece_bytes = uint64_t{64} << 10;
   Duration quick = std::chrono::milliseconds(10);
 };
@@ -45,13 +45,13 @@ inline constexpr ProbeEffort kBriefProbe{.within = std::chrono::seconds(2),
                                          .piece_bytes = uint64_t{16} << 10,
                                          .quick = std::chrono::milliseconds(30)};
 
-// The end that takes. Whoever may connect is whoever may to a task; what he can cost is
+// The receiving end. It accepts the same peers as a task. They can make it hold at most
 // kConnectionsMax connections, each for kProbeWithin and kProbeBytesMax.
 // Owns: a listener and its connections.
 // Borrows: `io` (must outlive this).
-// Threads: made and destroyed on any but the loop's; the rest is of the loop.
+// Threads: made and destroyed on any thread but the loop's; the rest runs on the loop.
 // Blocks: constructor, as net::Listener; destructor, for a turn of the loop.
-// Errors: constructor: those of net::Listener.
+// Errors: constructor: as net::Listener.
 class ProbeServer {
  public:
   static constexpr size_t kConnectionsMax = 8;
@@ -77,29 +77,30 @@ class ProbeServer {
   std::unique_ptr<net::Listener> listener_;
   std::list<std::unique_ptr<Served>> served_;
   std::shared_ptr<net::BufferPool> pool_;
-  // Null once this is gone: posted functions look here first.
+  // Null once this is gone: posted functions check it.
   const std::shared_ptr<ProbeServer*> self_;
 };
 
 struct ProbeTarget {
   cluster::Address address;
-  std::string identity;  // that the other end has
-  std::string task{};    // that its certificate names, where there are keys
+  std::string identity;  // of the other end
+  std::string task{};    // in the certificate of the other end, if there are keys
 };
 
 struct LinkFigures {
-  double bytes_per_second = 0;  // there
+  double bytes_per_second = 0;  // to the other end
   double round_trip_us = 0;     // the median
 };
 
 // Loop-thread only; `loop` must outlive the promise.
-// Errors: as a promise: kUnavailable, kPermission as connectToPeer(), and when somebody else
+// Errors: as a promise: kUnavailable and kPermission as connectToPeer(), and if another program
 // answers there; kDeadline after `effort.within`.
 kj::Promise<LinkFigures> measureLink(net::Loop& loop, ProbeTarget target, ProbeEffort effort = {});
 
-// One that is given up when this goes: then nobody is told.
+// A measurement with callbacks; the destructor aborts it, and then calls neither.
 // Owns: the measurement.
-// Threads: of `loop`, which must outlive this; so are the calls of the functions.
+// Borrows: `loop` (must outlive this).
+// Threads: loop-thread only, callbacks included.
 class LinkMeasurement {
  public:
   LinkMeasurement(net::Loop& loop, ProbeTarget target, const ProbeEffort& effort,

@@ -20,7 +20,7 @@ using Connection = std::unique_ptr<net::RpcConnection>;
 
 constexpr Duration kRetryPause = std::chrono::milliseconds(100);  // at most
 
-// Whether the connection broke, rather than that the peer, or this side, has refused.
+// Returns whether the connection broke, and neither the peer nor this process rejected it.
 bool broken(const kj::Exception& exception) {
   return exception.getType() == kj::Exception::Type::DISCONNECTED && !net::carriesError(exception);
 }
@@ -34,7 +34,7 @@ class Attempts {
     DTF_CHECK(opening_.patience > Duration{0});
   }
 
-  // The connector gives up first and says more; this ends hellos that nobody answers.
+  // The connector gives up first, with a better error. This deadline ends hellos without a reply.
   kj::Promise<Connection> run() {
     return attempt().exclusiveJoin(
         net::awakeDelay(io_.timer(), opening_.patience + kRetryPause).then([this]() -> Connection {
@@ -56,7 +56,7 @@ class Attempts {
         });
   }
 
-  // The connection before ends here, in a turn that is none of its own promises'.
+  // This destroys the previous connection, in a turn that runs none of its promises.
   kj::Promise<Connection> greet(kj::Own<net::MessageStream> stream) {
     connection_ = std::make_unique<net::RpcConnection>(kj::mv(stream),
                                                        net::RpcOptions{.peer = opening_.peer});
@@ -71,7 +71,7 @@ class Attempts {
         });
   }
 
-  // A peer that froze with this connection in its hands may have been replaced meanwhile.
+  // A peer that froze while it held this connection may have been replaced since.
   kj::Promise<void> unanswered() {
     if (opening_.answer_max == Duration{0}) return kj::NEVER_DONE;
     return net::awakeDelay(io_.timer(), opening_.answer_max).then([] {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The optimizer of a declared model between value types and Cap'n Proto. Whether its settings can
-// work is checked by shard::validateDeclaration(); here only whether they are settings at all.
+// The optimizer of a declared model, between value types and Cap'n Proto. The decoder only checks
+// that the settings exist; shard::validateDeclaration() checks their values.
 
 #include <string>
 
@@ -10,14 +10,14 @@
 
 namespace dtf::wire {
 
-// Throws kBadConfig: "the declared model is not valid: " and what.
+// Throws kBadConfig: "the declared model is not valid: " followed by `what`.
 [[noreturn]] void refuseModel(const std::string& what);
 
 void encodeOptimizer(const cluster::OptimizerSpec& optimizer, schema::Optimizer::Builder builder);
 
-// What the kind and the schedule don't use is the kind's default.
-// Errors: kBadConfig for a kind that no version has, settings that are not the kind's, or a value
-// that the setting cannot hold.
+// Settings that the kind and the schedule don't use have the kind's defaults.
+// Errors: kBadConfig for an unknown kind, for settings of another kind, or for a value that the
+// setting can't hold.
 cluster::OptimizerSpec decodeOptimizer(schema::Optimizer::Reader reader);
 
 }  // namespace dtf::wire

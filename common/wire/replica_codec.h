@@ -1,6 +1,6 @@
 #pragma once
 
-// replication::ReplicaState and what an update is made of, to and from the schema.
+// The state and the updates of a replica, to and from the schema.
 
 #include "common/replication/replicator.h"
 #include "common/wire/ps.capnp.h"
@@ -9,10 +9,10 @@ namespace dtf::wire {
 
 void encodeReplicaState(const replication::ReplicaState& state,
                         schema::ReplicaState::Builder builder);
-// Errors: kBadData for what no shard is in.
+// Errors: kBadData for a state that no shard can have.
 replication::ReplicaState decodeReplicaState(schema::ReplicaState::Reader reader);
 
-// All of an update but the values of its gradient.
+// The fields of an update, without the values of its gradient.
 void encodeReplicaUpdate(const replication::ReplicaUpdate& update,
                          schema::PsReplica::UpdateParams::Builder builder);
 replication::ReplicaUpdate decodeReplicaUpdate(schema::PsReplica::UpdateParams::Reader reader);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What running tasks say of themselves to somebody who is none: PsGate.status, WorkerGate.status,
-// and of those that serve TaskGate.status.
+// The status of running tasks, for a caller that is no task of the job: PsGate.status,
+// WorkerGate.status and, for tasks that serve, TaskGate.status.
 
 #include <optional>
 #include <string>
@@ -19,12 +19,11 @@ struct ListeningTask {
   cluster::Address address;
 };
 
-// The JSON that each answers (common/host/ps_service.cc, daemons/workerd/worker_gate.cc,
-// daemons/part_server.cc), in the order of `tasks`; nullopt where none came in time. All are asked
-// at once.
-// Blocks: `patience`, and longer while the resolver looks for the name of a host.
-// Errors: kUnavailable when this process has no descriptor left; who is not there, or is something
-// else, doesn't answer.
+// Requests the status of all tasks at once. Returns the JSON of each (common/host/ps_service.cc,
+// daemons/workerd/worker_gate.cc, daemons/part_server.cc) in the order of `tasks`; nullopt for a
+// task that isn't there, isn't of dtf, or has not replied in time.
+// Blocks: for `patience`, and longer while the resolver looks up the name of a host.
+// Errors: kUnavailable if this process has no descriptor left.
 std::vector<std::optional<std::string>> askStatus(const std::vector<ListeningTask>& tasks,
                                                   Duration patience,
                                                   const net::Credentials& credentials);

@@ -16,7 +16,8 @@ namespace dtf::wire {
 
 namespace {
 
-// How long a ps looks for a file of the chief's: a network file system may show it late.
+// The time for which a ps looks for a file of the chief, since a network file system may show it
+// late.
 constexpr double kSeeSeconds = 5;
 
 // 0: no values.
@@ -36,7 +37,7 @@ CheckpointCalls::CheckpointCalls(ControlCalls& calls, double disk_seconds)
 }
 
 schema::PsCheckpoint::Client& CheckpointCalls::session(uint32_t ps_task) {
-  DTF_CHECK(ps_.at(ps_task) != nullptr);  // open() has been answered
+  DTF_CHECK(ps_.at(ps_task) != nullptr);  // open() has resolved
   return *ps_[ps_task];
 }
 
@@ -53,7 +54,8 @@ kj::Promise<std::vector<checkpoint::PsState>> CheckpointCalls::open() {
                                         [this](uint32_t i) { return supervise(i); });
 }
 
-// Asked again when the connection breaks before the answer; hear() makes it again, or fails.
+// Repeats the request if the connection breaks before the reply; hear() waits for the next
+// connection, or fails.
 kj::Promise<checkpoint::PsState> CheckpointCalls::supervise(uint32_t i) {
   return calls_.link(i).hear().then([this, i] {
     return calls_.link(i)
@@ -97,7 +99,8 @@ kj::Promise<T> CheckpointCalls::guardCut(kj::Promise<T> promise) {
   return cuts_called_off_.guard(cuts_interrupted_->guard(kj::mv(promise)));
 }
 
-// The question after the cuts is answered after they have arrived: a connection keeps its order.
+// A connection keeps the order of requests: a reply to the request after the cuts shows that they
+// have arrived.
 kj::Promise<void> CheckpointCalls::startCut(const CutPosition& position, uint64_t epoch) {
   cuts_.clear();
   cuts_interrupted_ = std::make_unique<Abort>();
@@ -117,7 +120,7 @@ kj::Promise<std::optional<uint64_t>> CheckpointCalls::awaitCut() {
   using Version = std::optional<uint64_t>;
   DTF_CHECK(cuts_.size() == ps_.size());  // startCut() came first, and each cut is awaited once
   auto cuts = std::exchange(cuts_, {});
-  // The ps themselves give up after timeouts.step_seconds, and say what they waited for.
+  // The ps give up after timeouts.step_seconds, with a better error.
   return guardCut(fromEvery<Version>("reach the step of the checkpoint",
                                      disk_seconds_ + kQuestionSeconds,
                                      [&](uint32_t i) { return kj::mv(cuts[i]); }))

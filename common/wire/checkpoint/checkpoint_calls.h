@@ -1,7 +1,7 @@
 #pragma once
 
-// The calls of a CheckpointClient to all ps at once, as promises: what the blocking
-// RpcCheckpointClient posts to the control loop, and what a simulation runs on its own.
+// The calls of a CheckpointClient to all ps at once, as promises. The blocking RpcCheckpointClient
+// posts them to the control loop; a simulation runs them on its own loop.
 
 #include <kj/async.h>
 
@@ -16,8 +16,9 @@
 
 namespace dtf::wire {
 
+// The chief's calls for checkpoints.
 // Owns: the ps's PsCheckpoint capabilities.
-// Borrows: `calls`, which must outlive this.
+// Borrows: `calls` (must outlive this).
 // Threads: loop-thread only.
 // Errors: as promises; see checkpoint::CheckpointClient.
 class CheckpointCalls {
@@ -25,8 +26,8 @@ class CheckpointCalls {
   // `disk_seconds`: the longest that a ps may take to write or read its shard.
   CheckpointCalls(ControlCalls& calls, double disk_seconds);
 
-  // First, once the model has been declared, and after any ps was started again. What every ps
-  // holds.
+  // The first call after the model is declared, and after the restart of any ps. Returns the state
+  // that each ps holds.
   kj::Promise<std::vector<checkpoint::PsState>> open();
 
   kj::Promise<std::vector<CutPosition>> positions(bool hold);
@@ -46,15 +47,15 @@ class CheckpointCalls {
   kj::Promise<void> restore(const checkpoint::GoingBack& target);
   kj::Promise<std::vector<bool>> see(const std::string& file);
 
-  // For shard_calls.h, which speaks to the same processes.
+  // For shard_calls.h, which calls the same processes.
   kj::Promise<void> commitRestore(const checkpoint::GoingBack& target);
   schema::PsCheckpoint::Client& session(uint32_t ps_task);
   ControlCalls& control() { return calls_; }
   double diskSeconds() const { return disk_seconds_; }
-  // Why interruptCuts() was called since the last startCut(), or since this was forgotten.
+  // Returns the error of an interruptCuts() since the last startCut() or forgetInterruption().
   const std::optional<Error>& interruption() const { return interruption_; }
   void forgetInterruption() { interruption_.reset(); }
-  // Called by interruptCuts(). One at a time; null: nobody.
+  // Sets the callback of interruptCuts(); null removes it.
   void onInterrupted(std::function<void(const Error& why)> interrupted) {
     on_interrupted_ = std::move(interrupted);
   }
@@ -70,10 +71,10 @@ class CheckpointCalls {
   ControlCalls& calls_;
   const double disk_seconds_;
   std::vector<std::unique_ptr<schema::PsCheckpoint::Client>> ps_;
-  // Under way: per ps the version it captured; nullopt: it was too late.
+  // The cuts under way: for each ps its captured version; nullopt: the cut came too late.
   std::vector<kj::Promise<std::optional<uint64_t>>> cuts_;
   Abort cuts_called_off_;
-  std::unique_ptr<Abort> cuts_interrupted_;  // of those under way; null: there were none
+  std::unique_ptr<Abort> cuts_interrupted_;  // of the cuts under way; null: none was started
   std::optional<Error> interruption_;
   std::function<void(const Error& why)> on_interrupted_;
 };

@@ -12,9 +12,9 @@
 
 namespace dtf::wire {
 
-// See checkpoint::CheckpointClient. To be made once the model has been declared.
-// Borrows: `client`, which must outlive this.
+// See checkpoint::CheckpointClient. To be constructed after the model is declared.
 // Owns: the calls (checkpoint_calls.h).
+// Borrows: `client` (must outlive this).
 class RpcCheckpointClient final : public checkpoint::CheckpointClient {
  public:
   // `disk_seconds`: the longest that a ps may take to write or read its shard.

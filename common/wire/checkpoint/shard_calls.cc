@@ -16,7 +16,7 @@ namespace dtf::wire {
 
 namespace {
 
-// One is on the wire while the one before it is written, or taken.
+// One piece is on the wire while the one before it is written to disk, or taken by its ps.
 constexpr size_t kPiecesUnderWay = 2;
 
 std::string pieceText(const char* doing, uint64_t offset) {
@@ -68,7 +68,8 @@ void ShardCalls::end(const Error& why) {
   whole_->aborted.fail(why);
 }
 
-// A piece that is there already may come before the end, which is why the end is asked for first.
+// Checks for the end of the transfer first: a piece that has arrived would otherwise come before
+// it.
 template <class T>
 kj::Promise<T> ShardCalls::guard(kj::Promise<T> promise) {
   if (whole_ == nullptr) begin();
@@ -89,7 +90,7 @@ kj::Promise<T> ShardCalls::guard(kj::Promise<T> promise) {
 kj::Promise<std::vector<checkpoint::SavedShard>> ShardCalls::stage(const CutPosition& position) {
   ahead_.reset();
   begin();
-  // Of the cut that is to be staged: what captured it may be gone.
+  // After an interruption of this cut the ps with the capture may be gone.
   if (checkpoint_.interruption()) end(*checkpoint_.interruption());
   return guard(fromEveryPs<checkpoint::SavedShard>(
       checkpoint_.control(), "make its shard of the checkpoint ready", checkpoint_.diskSeconds(),
@@ -142,7 +143,7 @@ kj::Promise<void> ShardCalls::release(bool saved) {
 
 kj::Promise<void> ShardCalls::expect(const checkpoint::CutHead& head) {
   brought_.clear();
-  checkpoint_.forgetInterruption();  // it is why all go back
+  checkpoint_.forgetInterruption();  // the job restores because of it
   begin();
   return guard(whenDone(fromEveryPs<Nothing>(checkpoint_.control(), "make room for a checkpoint",
                                              checkpoint_.diskSeconds(), [&](uint32_t i) {

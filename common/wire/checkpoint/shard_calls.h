@@ -16,21 +16,22 @@
 
 namespace dtf::wire {
 
-// A piece on a line that is slow, and busy with gradients. A ps that is gone is noticed by its
-// heartbeats.
+// The deadline of a piece, for a slow link that is busy with gradients. Heartbeats detect a ps that
+// is gone sooner.
 inline constexpr double kPieceSeconds = 60;
 
-// The bytes of a piece that `ps` has sent.
-// Errors: as kj's, kBadData for another size than `due`, kUnavailable for another checksum.
+// Returns the bytes of a piece from `ps`.
+// Errors: as kj exceptions: kBadData for another size than `due`, kUnavailable for another
+// checksum.
 std::string checkedPiece(capnp::Data::Reader data, uint64_t checksum, uint64_t due,
                          const std::string& ps);
 
-// A transfer, from stage() or expect() on, has one deadline as a whole
-// (CheckpointCalls::diskSeconds()), whatever the disk does between two pieces; it ends at once when
-// it is interrupted (CheckpointCalls::interruptCuts()) or when the connection to any of the ps
-// breaks, whosever piece is under way: what that ps kept is gone, so nothing can come of it.
+// The chief's transfers of shards. A transfer begins with stage() or expect(), and has one deadline
+// as a whole (CheckpointCalls::diskSeconds()), which includes the time that the disk takes between
+// pieces. It ends at once when CheckpointCalls::interruptCuts() is called, or when the connection
+// to any ps breaks, since that ps has then dropped its part of the transfer.
 // Owns: the pieces under way, at most kPiecesUnderWay.
-// Borrows: `checkpoint`, which must outlive this.
+// Borrows: `checkpoint` (must outlive this).
 // Threads: loop-thread only.
 // Errors: as promises; see checkpoint::ShardTransfer.
 class ShardCalls {
@@ -41,12 +42,12 @@ class ShardCalls {
   ShardCalls& operator=(const ShardCalls&) = delete;
 
   kj::Promise<std::vector<checkpoint::SavedShard>> stage(const CutPosition& position);
-  // Asks for the piece behind it, too: that is under way while this one is written.
+  // Requests the next piece, too, so that it is on its way while the caller writes this one.
   kj::Promise<std::string> fetch(uint32_t ps_task, uint64_t offset, uint64_t file_bytes);
   kj::Promise<void> release(bool saved);
 
   kj::Promise<void> expect(const checkpoint::CutHead& head);
-  // `values` may go when this has returned.
+  // Copies `values` before it returns.
   kj::Promise<void> bring(uint32_t ps_task, const checkpoint::ArenaPlace& place,
                           std::span<const float> values);
   kj::Promise<void> commit(const checkpoint::GoingBack& target);
@@ -74,7 +75,7 @@ class ShardCalls {
   CheckpointCalls& checkpoint_;
   std::unique_ptr<Whole> whole_;           // null: none has begun
   std::optional<Fetched> ahead_;           // the piece behind the last one that was fetched
-  std::deque<kj::Promise<void>> brought_;  // not answered yet
+  std::deque<kj::Promise<void>> brought_;  // without a reply yet
 };
 
 }  // namespace dtf::wire

@@ -12,7 +12,8 @@
 
 namespace dtf::wire {
 
-// Borrows: `checkpoint`, which must outlive this.
+// The chief's calls for shards that stay with their ps.
+// Borrows: `checkpoint` (must outlive this).
 // Threads: loop-thread only.
 // Errors: as promises; see checkpoint::StayingShards.
 class StayingCalls {

@@ -1,6 +1,6 @@
 #pragma once
 
-// A worker's exchanges with one shard by its board: see wire/exchange_board.h.
+// A worker's exchanges with one shard over a page of shared memory: see wire/exchange_board.h.
 
 #include <kj/async.h>
 
@@ -13,36 +13,37 @@
 
 namespace dtf::wire {
 
+// Makes exchanges over a board.
 // Owns: the board.
 // Borrows: `loop` (must outlive this).
 // Threads: loop-thread only.
 class BoardClient final : public net::Polled {
  public:
   BoardClient(net::Loop& loop, std::unique_ptr<RequestBoard> board);
-  // An exchange under way is rejected as one whose connection broke.
+  // Rejects an exchange under way, with the error of a broken connection.
   ~BoardClient() noexcept(false) override;
   BoardClient(const BoardClient&) = delete;
   BoardClient& operator=(const BoardClient&) = delete;
 
-  // Whether an exchange would be seen now. False now and then for a host that hasn't answered in
-  // time: each such exchange is made twice.
+  // Returns whether to use the board: the host reads exchanges now. After an exchange without a
+  // reply in time, which is made twice, it also returns false for some of the next ones.
   bool isReady();
-  // One at a time. nullopt: make the call.
-  // Errors: as a promise, kBadData for a reply that is none.
+  // Makes one exchange at a time. nullopt: the caller must make the call.
+  // Errors: as a promise: kBadData for an invalid reply.
   kj::Promise<std::optional<BoardReply>> exchange(const BoardRequest& request);
 
   bool poll() override;
   bool beforeSleep() override;
 
  private:
-  static constexpr uint32_t kMissesMax = 6;  // then one exchange of 64 tries
+  static constexpr uint32_t kMissesMax = 6;  // then one exchange in 64 uses the board
 
   net::Loop& loop_;
   const std::unique_ptr<RequestBoard> board_;
   const bool is_polled_;                                              // this loop polls
   kj::Own<kj::PromiseFulfiller<std::optional<BoardReply>>> waiting_;  // null: no exchange
   uint32_t misses_ = 0;    // exchanges without a reply in time, one after the other
-  uint32_t left_out_ = 0;  // exchanges that are still to be made by call
+  uint32_t left_out_ = 0;  // the next exchanges that are made by call
 };
 
 }  // namespace dtf::wire

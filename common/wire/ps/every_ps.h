@@ -1,7 +1,7 @@
 #pragma once
 
-// One question to all ps of a job at once, each with a deadline and a name: what the calls of a
-// checkpoint are made of (checkpoint_calls.h, shard_calls.h).
+// Requests to all ps of a job at once, each with a deadline and a name. The calls of a checkpoint
+// consist of them (checkpoint_calls.h, shard_calls.h).
 
 #include <kj/async.h>
 #include <kj/vector.h>
@@ -22,10 +22,10 @@
 
 namespace dtf::wire {
 
-// Questions to a ps that is up and has nothing to read or write for them.
+// The deadline of a request for which a live ps has no file to read or write.
 inline constexpr double kQuestionSeconds = 15;
 
-// In the place of an answer that says nothing.
+// The result of a request without one.
 struct Nothing {};
 
 template <class Request>
@@ -38,7 +38,7 @@ kj::Promise<void> whenDone(kj::Promise<T> promise) {
   return promise.then([](auto&&) {});
 }
 
-// A connection that breaks says so in the name of its ps.
+// Adds the name of the ps to the error of a connection that breaks.
 template <class T>
 kj::Promise<T> named(kj::Promise<T> promise, const std::string& ps, const std::string& doing) {
   return promise.catch_([ps, doing](kj::Exception&& exception) -> kj::Promise<T> {
@@ -50,7 +50,7 @@ kj::Promise<T> named(kj::Promise<T> promise, const std::string& ps, const std::s
   });
 }
 
-// What one ps answers, within `seconds`.
+// Returns the reply of one ps to a request, which is due within `seconds`.
 template <class T>
 kj::Promise<T> fromPs(ControlCalls& calls, uint32_t ps_task, const std::string& doing,
                       double seconds, kj::Promise<T> answer) {
@@ -59,7 +59,7 @@ kj::Promise<T> fromPs(ControlCalls& calls, uint32_t ps_task, const std::string& 
                     named(kj::mv(answer), ps, doing));
 }
 
-// Calls `call(i)` for every ps at once and waits for all answers, each for `seconds` at most.
+// Calls `call(i)` for every ps at once and waits for all replies, each for `seconds` at most.
 template <class T>
 kj::Promise<std::vector<T>> fromEveryPs(ControlCalls& calls, const std::string& doing,
                                         double seconds,

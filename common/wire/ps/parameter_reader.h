@@ -1,6 +1,6 @@
 #pragma once
 
-// Parameters that don't lie in an answer as a worker reads them: encoded, or some of their rows.
+// Reads parameters that a worker can't use in place in the reply: encoded ones, or single rows.
 
 #include <capnp/list.h>
 
@@ -14,22 +14,23 @@
 
 namespace dtf::wire {
 
-// Of one shard. What it reads is written to an arena, which is made when there is none.
+// Writes the parameters of one shard to an arena, which it allocates if there is none.
 // Owns: memory for rows that are being decoded.
 // Borrows: `codecs` (must outlive this).
 // Threads: thread-compatible.
-// Errors: kBadData for another size than is due, and, naming the ps, for other rows; the arena is
-// as it was then.
+// Errors: kBadData for a wrong size and, with the name of the ps, for other rows than the wanted
+// ones. The arena then keeps its values.
 class ParameterReader {
  public:
   // `peer`: for errors.
   ParameterReader(std::string peer, arena::GradientLayout layout, const arena::ShardCodecs& codecs)
       : peer_(std::move(peer)), layout_(std::move(layout)), codecs_(codecs) {}
 
-  // All of the shard. Errors: also kBadConfig where they come as float32 and are due in another
-  // form, from a ps of an earlier version.
+  // Reads all parameters of the shard.
+  // Errors: also kBadConfig if they are float32 but another form is due, from a ps of an earlier
+  // version.
   void readWhole(capnp::List<capnp::Data>::Reader list, Buffer& arena);
-  // Its dense elements and the rows that were `wanted`; the others in the arena stay as they are.
+  // Reads the dense elements and the `wanted` rows. The other rows in the arena keep their values.
   void readRows(capnp::List<capnp::Data>::Reader list, capnp::List<uint32_t>::Reader counts,
                 const arena::RowSet& wanted, Buffer& arena);
 

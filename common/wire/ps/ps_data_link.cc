@@ -69,7 +69,7 @@ PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
                                             options_.chunk_bytes),
                    .pool = net::BufferPool::create(),
                    .patience = fromSeconds(options_.timeouts.start_seconds)},
-                  // The control link gives a ps up, in half that time.
+                  // The control link gives up a lost ps in half that time.
                   2 * fromSeconds(options_.timeouts.rejoin_seconds),
                   fromSeconds(options_.timeouts.lease_seconds),
                   {.say_hello = [this](auto& connection) { return sayHello(connection); },
@@ -91,7 +91,7 @@ kj::Promise<void> PsDataLink::sayHello(net::RpcConnection& connection) {
   auto request = connection.bootstrap().castAs<schema::PsDataGate>().helloRequest();
   encodeHello(options_, ps_, request.initHello(), hellos_said_++);
   return request.send().then([this, &connection](auto&& response) {
-    // Of a ps that was started again, and has not been told the model: as one that isn't there yet.
+    // A restarted ps without the model counts as one that has not started yet.
     if (response.getNotYet().size() > 0)
       kj::throwFatalException(
           net::toKj(net::asio::error::not_connected, response.getNotYet().cStr()));
@@ -108,7 +108,7 @@ kj::Promise<void> PsDataLink::sayHello(net::RpcConnection& connection) {
   });
 }
 
-// Where that fails, arenas travel.
+// Sets up shared memory; if that fails, arenas are sent.
 kj::Promise<void> PsDataLink::shareMemory() {
   shared_ = {};
   if (!plan_.shared_parameters.is_used) return kj::READY_NOW;
@@ -128,8 +128,8 @@ kj::Promise<void> PsDataLink::shareMemory() {
       });
 }
 
-// A ps whose file says so is no news for a person to act on. Once: a link may break many times a
-// second.
+// Logs the reason once, since a link may break many times a second. Memory that the cluster file of
+// the ps disables is no reason for a warning.
 void PsDataLink::noteNotShared(const Error& error) {
   if (std::exchange(said_.not_shared, true)) return;
   if (error.code() == ErrorCode::kBadConfig)
@@ -185,17 +185,19 @@ void PsDataLink::Received::release() {
   key = 0;
 }
 
-// Of what was not released: of two the one that the training thread computes with.
+// Returns the key of the parameters that are not released: of two, those in use by the training
+// thread.
 uint64_t PsDataLink::inUse() const {
   for (const Received& received : parameters_)
     if (received.key != 0) return received.key;
   return 0;
 }
 
-// A time without a connection counts against timeouts.rejoin_seconds, not against a call's own.
+// The time without a connection counts against timeouts.rejoin_seconds, not against the deadline of
+// a call.
 kj::Promise<void> PsDataLink::initialise(std::span<const float> values, uint64_t epoch) {
   DTF_CHECK(values.size() == traffic_.elements);
-  // A copy that the message owns: initial values are sent once, and the caller's may go.
+  // The message owns a copy, since the caller may free its values. Initial values are sent once.
   auto copy = std::make_shared<Buffer>(values.size_bytes());
   if (!values.empty()) std::memcpy(copy->data(), values.data(), values.size_bytes());
   return connection_.untilAnswered<void>("sending the initial values", [this, copy, epoch] {
@@ -211,14 +213,14 @@ kj::Promise<void> PsDataLink::initialise(std::span<const float> values, uint64_t
   });
 }
 
-// Answers whose parameters a batch is computed with; moving averages come as they are.
+// Results with the parameters for a batch, which are encoded; moving averages are float32.
 template <class Results>
 constexpr bool kIsOfTraining = requires(typename Results::Reader results) {
   results.getKey();
 };
 
-// An answer comes with parameters, unless `more_batches` are due for the step: then those from
-// before are still here.
+// Takes the parameters of a reply. There are none while `more_batches` are due for the step, which
+// uses the present ones.
 template <class Results>
 replication::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& received,
                                         bool more_batches) {
@@ -257,13 +259,13 @@ replication::StepState PsDataLink::take(capnp::Response<Results>&& response, Rec
     }
     auto held = kj::heap<capnp::Response<Results>>(kj::mv(response));
     received.values = readArena(held->getParameters(), traffic_.elements, received.assembled);
-    received.held = kj::mv(held);  // the response before goes back to the pool only now
+    received.held = kj::mv(held);  // the previous response returns to the pool only now
     return state;
   });
 }
 
-// Where this process can't have the memory that is named (it has no descriptor or mapping left),
-// the connection is given up, and asked for nothing of the kind when it is made again.
+// If this process can't map the arena that the reply names (it has no descriptor or mapping left),
+// it closes the connection, and uses no shared memory on the next one.
 void PsDataLink::takeShared(Received& received, uint64_t key) {
   if (shared_.arenas == nullptr)
     throw Error(ErrorCode::kBadData, peer_ + " names shared memory, but none is shared");
@@ -318,8 +320,7 @@ kj::Promise<void> PsDataLink::pullAside(bool current) {
   });
 }
 
-// As many rows as make most of the table come as fast with the others, which a ps sends from where
-// they are.
+// Above rows_share_max, sending the whole table is as fast: the ps sends it in place.
 void PsDataLink::wantRows(const arena::RowSet& rows) {
   is_wanted_anew_ = true;
   const arena::GradientLayout& layout = gradients_[0].layout();
@@ -363,12 +364,12 @@ kj::Promise<void> PsDataLink::whenWritten(const net::SendGate& gate) {
 
 kj::Promise<replication::StepState> PsDataLink::exchange(
     Exchange said, std::shared_ptr<const net::SendGate> gate) {
-  // After a step's last batch the parameters before are no longer needed: said now, it travels in
-  // one packet with the request.
+  // After the last batch of a step the previous parameters have no use left. The message that
+  // releases them travels in one packet with the request.
   if (said.batch + 1 >= traffic_.job.batches_per_step) parameters_[received_].release();
   gate_ = std::move(gate);
   if (gate_ == nullptr) encoded_.write(gradients_[pushed_].share());
-  // The arena is the caller's again only after the answer: what is sent again is the same.
+  // The caller changes the arena only after the reply, so a repetition sends the same gradient.
   return connection_.untilAnswered<replication::StepState>(
       "exchanging a step", [this, said]() -> kj::Promise<replication::StepState> {
         if (shared_.board != nullptr && gate_ == nullptr && shared_.board->isReady() &&
@@ -379,14 +380,14 @@ kj::Promise<replication::StepState> PsDataLink::exchange(
       });
 }
 
-// If the connection broke meanwhile, the next attempt is due.
+// Pushes, or fails as broken if the connection broke meanwhile, so that the call is repeated.
 kj::Promise<replication::StepState> PsDataLink::pushIfOpen(const Exchange& said) {
   if (!connection_.isOpen())
     kj::throwFatalException(net::toKj(net::asio::error::not_connected, "the connection was lost"));
   return push(said, nullptr);
 }
 
-// One attempt without a message, or one with, if no reply comes in time.
+// One attempt by the board, followed by one with a message if no reply comes in time.
 kj::Promise<replication::StepState> PsDataLink::pushOnBoard(const Exchange& said) {
   return shared_.board
       ->exchange({.exchange = said,
@@ -406,7 +407,7 @@ replication::StepState PsDataLink::takeReply(const BoardReply& reply) {
   return reply.state;
 }
 
-// One attempt.
+// One attempt with a message.
 kj::Promise<replication::StepState> PsDataLink::push(
     const Exchange& said, const std::shared_ptr<const net::SendGate>& gate) {
   const bool more_batches = said.batch + 1 < traffic_.job.batches_per_step;

@@ -35,23 +35,25 @@
 
 namespace dtf::wire {
 
-// What moves between a worker and one shard.
+// The traffic between a worker and one shard, from which the plan of their link follows.
 struct ShardTraffic {
   exchange::JobTransfers job{};
   uint64_t elements = 0;
   std::vector<arena::SparseSlice> sparse{};  // of the shard
-  std::vector<arena::ElementRange> exact{};  // are sent as float32 whatever the job's codec
+  std::vector<arena::ElementRange> exact{};  // sent as float32 regardless of the job's codec
 };
-// Of `rank` and the shard of `ps_task`.
+// Returns the traffic of worker `rank` with the shard `ps_task`.
 ShardTraffic trafficOf(const arena::ModelDeclaration& model, uint32_t rank, uint32_t ps_task);
 
-// Of that shard with that ps; by default with one on another host.
+// Returns the plan for `traffic` with the ps `peer`; by default one on another host.
 exchange::TransferPlan planOf(const ShardTraffic& traffic, const LinkOptions& options,
                               const exchange::TransferPeer& peer = {});
 
-// Does what the plan of the job and of the ps that it meets says (exchange/transfer_plan.h).
-// Owns: the bulk connection, the gradient arena, the last response with its parameters; two of what
-// is read and written during an exchange, if exchanges overlap. Borrows: `io`.
+// The bulk connection to one ps. It follows the plan of the job and of the ps in the last hello
+// (exchange/transfer_plan.h).
+// Owns: the bulk connection, the gradient arena, and the last reply with its parameters; two arenas
+// and two replies if exchanges overlap.
+// Borrows: `io` (must outlive this).
 // Threads: loop-thread only; the memory behind parameters() and gradients() is the training
 // thread's between calls.
 class PsDataLink {
@@ -65,33 +67,34 @@ class PsDataLink {
   // `epoch`: see PsData.pull in ps.capnp.
   kj::Promise<replication::StepState> pull(const replication::Wanted& wanted, uint64_t epoch = 0);
   using Exchange = wire::Exchange;
-  // `gate`: of a gradient that is still being written; null: it is whole.
+  // `gate`: for a gradient that is still being written; null: it is complete.
   kj::Promise<replication::StepState> exchange(Exchange said,
                                                std::shared_ptr<const net::SendGate> gate = nullptr);
-  // The gate of the exchange under way has been opened further.
+  // Sends on, after the gate of the exchange under way has been opened further.
   void sendMore();
 
-  // What the next pull or exchange brings: see exchange::ExchangeClient. Between calls.
+  // Sets the rows that the next pull or exchange returns: see exchange::ExchangeClient. Between
+  // calls.
   void wantRows(const arena::RowSet& rows);
-  // Ahead of a pull or an exchange, and those that repeat it: what is wanted was said since the
-  // last one, or it is all.
+  // Comes once before a pull or an exchange, and its repetitions. They return all rows unless
+  // wantRows() was called since the last beginCall().
   void beginCall();
-  // Whether parameters() are all of them, as the ps has them.
+  // Returns whether parameters() has current values in all rows.
   bool hasWhole() const { return parameters_[received_].is_whole; }
 
-  // Kept beside the parameters, until the next call: the moving averages or, `current`, the
-  // parameters.
+  // Receives the moving averages or, with `current`, the parameters. aside() keeps them, beside
+  // parameters(), until the next call.
   kj::Promise<void> pullAside(bool current);
 
-  // Since when the connection is broken; nullopt while it isn't.
+  // Returns the time of the break that is being repaired; nullopt: none.
   std::optional<TimePoint> brokenSince() const { return connection_.brokenSince(); }
-  // The ps is known to be away: as when the connection breaks.
+  // Handles a ps that is known to be away like a break of the connection.
   void giveUp(const Error& why) { connection_.giveUp(why); }
 
   const float* parameters() const { return parameters_[received_].values.data(); }
-  const float* aside() const { return aside_.values.data(); }  // what pullAside() brought
-  // Whether it reads parameters in the memory of the ps, and how many arenas it has mapped for
-  // that.
+  const float* aside() const { return aside_.values.data(); }  // of the last pullAside()
+  // Return whether this link reads parameters in the memory of the ps, and its number of mapped
+  // arenas.
   bool TEST_sharesMemory() const { return shared_.arenas != nullptr; }
   size_t TEST_arenasMapped() const {
     return shared_.arenas ? shared_.arenas->TEST_mappedCount() : 0;
@@ -101,28 +104,29 @@ class PsDataLink {
   float* gradients() { return gradients_[written_].values(); }
   // Between calls: see exchange::ExchangeClient.
   void setRows(std::span<const uint32_t> row_counts) { gradients_[written_].setRows(row_counts); }
-  // With overlap, between calls: the gradient that was written is what the next exchange
-  // pushes, and what it brings goes beside the parameters that are here.
+  // With overlap, between calls: swaps the arenas. The next exchange pushes the gradient that was
+  // written, and puts its parameters beside the present ones.
   void turn();
-  // Between calls: whether a gradient would leave while it is being written.
+  // Between calls: returns whether a gradient is sent while it is being written.
   bool streams() { return connection_.isOpen() && plan_.streaming.is_used; }
-  // Ahead of an exchange with a gate, which brings its parameters beside those that are here. The
-  // gate of that gradient, which gradientWritten() opens: see DataCalls.
+  // Prepares an exchange of a growing gradient, which puts its parameters beside the present ones.
+  // Returns the gate for it, which gradientWritten() opens: see DataCalls.
   std::shared_ptr<net::SendGate> startPush();
   void gradientWritten(net::SendGate& gate, uint64_t elements);
-  // The parameters that such an exchange has left where they were are read no more.
+  // Releases the earlier parameters, which such an exchange has left in place.
   void releaseEarlier() { parameters_[1 - received_].release(); }
 
  private:
-  // An arena that was received: in its response; where the ps has it; or put together or widened in
-  // `assembled`, which keeps the rows that don't come.
+  // An arena that was received. Its values are in the response, in the memory of the ps, or in
+  // `assembled`: from several chunks, decoded, or with the former values of rows that were not
+  // sent.
   struct Received {
     std::span<const float> values;
     kj::Own<void> held;  // the response that `values` points into
     Buffer assembled;
-    std::shared_ptr<const MappedMemory> mapped;  // or this
-    uint64_t key = 0;                            // of that
-    bool is_whole = false;                       // as the ps has them, and all
+    std::shared_ptr<const MappedMemory> mapped;  // or the memory of the ps
+    uint64_t key = 0;                            // of `mapped`
+    bool is_whole = false;                       // all rows are current
     void release();
   };
   kj::Promise<void> sayHello(net::RpcConnection& connection);
@@ -151,22 +155,22 @@ class PsDataLink {
   exchange::TransferPeer met_;  // the ps of the last hello
   exchange::TransferPlan plan_;
   std::vector<arena::GradientBuffer>
-      gradients_;                    // shared with messages being sent; two where it overlaps
-  size_t written_ = 0, pushed_ = 0;  // of them
-  arena::EncodedGradient encoded_;   // of the one that is pushed
+      gradients_;                    // shared with messages being sent; two with overlap
+  size_t written_ = 0, pushed_ = 0;  // indices into gradients_
+  arena::EncodedGradient encoded_;   // of the pushed gradient
   uint32_t hellos_said_ = 0;
   HealingConnection connection_;
   std::optional<schema::PsData::Client> data_;  // of the last hello
-  std::array<Received, 2> parameters_;   // may be of a connection before; the second where it
-                                         // overlaps, or a gradient is streamed
-  size_t received_ = 0;                  // of them: the newest
+  std::array<Received, 2> parameters_;   // may be from an earlier connection; the second one is for
+                                         // overlap and for streamed gradients
+  size_t received_ = 0;                  // index of the newest
   struct Shared {                        // since the last hello
-    std::unique_ptr<PsMemory> arenas;    // null: arenas travel
+    std::unique_ptr<PsMemory> arenas;    // null: arenas are sent
     std::unique_ptr<BoardClient> board;  // null: exchanges are calls
   } shared_;
-  bool gradients_may_move_ = true;  // nobody has asked where they are
-  std::string memory_fault_;        // why this process shares no memory; empty: it may
-  struct Said {                     // in the log
+  bool gradients_may_move_ = true;  // gradients() has not returned their address yet
+  std::string memory_fault_;        // the reason why this process shares no memory; empty: it may
+  struct Said {                     // logged
     bool shared = false, not_shared = false, rows = false;
   } said_;
   Received aside_;
@@ -174,7 +178,7 @@ class PsDataLink {
   bool is_wanted_anew_ = false;  // since the last call
   ParameterReader reader_;
   std::shared_ptr<const net::SendGate> gate_;        // of the exchange under way, or the last one
-  kj::Own<kj::PromiseFulfiller<void>> gate_opened_;  // of who waits for it to be open; may be null
+  kj::Own<kj::PromiseFulfiller<void>> gate_opened_;  // of whenWritten(); may be null
 };
 
 }  // namespace dtf::wire

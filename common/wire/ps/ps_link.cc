@@ -19,7 +19,7 @@ namespace dtf::wire {
 
 namespace {
 
-// Said before the start rather than by a connection that breaks.
+// Reports a model that is too large for a message before the start, instead of a broken connection.
 void requireFits(const std::string& what, uint64_t bytes, const net::Limits& limits) {
   if (bytes <= limits.bytes_max) return;
   net::throwAsKj(Error(
@@ -136,7 +136,7 @@ kj::Promise<void> PsControlLink::sayHello(net::RpcConnection& connection) {
   });
 }
 
-// A process of the ps has answered a hello.
+// Notes the process of the ps that has replied to a hello.
 void PsControlLink::meet(Incarnation incarnation) {
   if (incarnation.isCountedBefore(met_))
     kj::throwFatalException(
@@ -146,8 +146,8 @@ void PsControlLink::meet(Incarnation incarnation) {
   met_ = incarnation;
 }
 
-// Another process of the ps knows nothing of this worker. Others wait at its barriers for whoever
-// has passed them.
+// A new process of the ps has no state of this worker: neither the model, nor the barriers that the
+// worker has passed, at which others would wait for it.
 kj::Promise<void> PsControlLink::introduce() {
   if (!declared_) is_replaced_ = false;  // no process of it knows the model yet
   if (!is_replaced_) return kj::READY_NOW;
@@ -171,14 +171,14 @@ void PsControlLink::onOpen() {
   connection_.watch();
 }
 
-// The ps names anew whom it waits for.
+// After the break the ps reports anew which workers it waits for.
 void PsControlLink::onBroken(const Error& why) {
   awaited_ = {};
   if (events_.on_awaited) events_.on_awaited(awaited_);
   if (events_.on_broken) events_.on_broken(why);
 }
 
-// Where that fails the next heartbeat finds out.
+// A failure needs no handling: the next heartbeat fails, too.
 void PsControlLink::setEvaluating(bool evaluates) {
   if (std::exchange(evaluates_, evaluates) == evaluates || !connection_.isOpen()) return;
   auto request = control_->heartbeatRequest();
@@ -199,7 +199,7 @@ kj::Promise<void> PsControlLink::beat() {
 }
 
 kj::Promise<void> PsControlLink::giveUpIfSilent() {
-  // In time to come back by another connection: the lease of this worker runs out as well.
+  // Early enough to connect again before the lease of this worker runs out.
   const double share = options_.timeouts.rejoin_seconds > 0 ? 0.5 : 1;
   const Duration silence = fromSeconds(share * options_.timeouts.lease_seconds);
   return net::awakeDelay(io_.timer(), silence).then([this, silence]() -> kj::Promise<void> {
@@ -212,8 +212,8 @@ kj::Promise<void> PsControlLink::giveUpIfSilent() {
   });
 }
 
-// An error that the ps answers is final, unless it leaves the job to another process. A call
-// without an answer only shows that the link is broken.
+// An error from the ps is final, unless it leaves the job to another process. A call without a
+// reply only shows that the link is broken.
 void PsControlLink::onFailed(const kj::Exception& exception) {
   const Error error = net::toError(exception);
   const bool may_return = error.has(ErrorTrait::kProcessLeft);
@@ -264,7 +264,7 @@ kj::Promise<void> PsControlLink::sendDeclaration() {
 }
 
 kj::Promise<void> PsControlLink::waitInitialised() {
-  // A little longer than the ps waits: its own answer says who is missing.
+  // A little longer than the ps waits, whose own error names the missing worker.
   return awaitNamed(io_.timer(),
                     {kChief.name() + " to initialise " + peer_,
                      fromSeconds(options_.timeouts.start_seconds + 5), ErrorCode::kUnavailable},
@@ -304,8 +304,8 @@ kj::Promise<void> PsControlLink::pause() {
       "pausing the job", [this] { return control_->pauseRequest().send().ignoreResult(); });
 }
 
-// A ps ends when all have finished. Where the connection broke behind the question, nobody may be
-// there to answer it again; and whoever is there needs nothing more of a worker whose job is done.
+// A ps ends when all workers have finished. If the connection breaks after the request, the ps may
+// be gone before it is repeated; and no process of the ps needs a worker that has finished.
 kj::Promise<void> PsControlLink::finish() {
   finishing_ = true;
   return awaitNamed(

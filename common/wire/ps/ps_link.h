@@ -28,30 +28,30 @@ namespace dtf::wire {
 using exchange::kShareFromBytes;
 using exchange::kStreamFromBytes;
 
-// Who we are and how long we wait: the same for every link of a worker.
+// The identity and the timeouts of a task, the same for all of its links.
 struct LinkOptions {
   std::string job;
   TaskId self;
   Incarnation incarnation;
   cluster::Timeouts timeouts;
-  std::vector<cluster::Address> workers;  // of the cluster, as this task's file has them
+  std::vector<cluster::Address> workers;  // in this task's cluster file
   cluster::DurabilitySpec durability{};   // likewise
-  // The tasks that host the shards. A host says hello and is greeted as the ps of its shard; its
-  // name and its certificate are those of its task.
+  // The tasks that host the shards. In a hello, a host is the ps of its shard; for its name in
+  // messages and for its certificate, it is the task itself.
   ShardHosts hosts{};
   // See exchange::TransferAbilities. The second is more than net::kSentAsWrittenFromBytes.
   std::optional<uint64_t> share_from_bytes = kShareFromBytes;
   std::optional<uint64_t> stream_from_bytes = kStreamFromBytes;
-  // Exchanges whose arenas are shared need no message (exchange_board.h); false in tests of those.
+  // Exchanges with shared arenas need no message (exchange_board.h); false in tests of the calls.
   bool exchanges_in_memory = true;
-  // Rows of sparse variables are asked for where they, with their ids, are no more than this of a
-  // shard's tables; else all come.
+  // The link requests single rows of sparse variables if they, with their ids, are at most this
+  // share of the shard's tables; otherwise it requests all rows.
   double rows_share_max = 0.5;
-  // Arenas travel in blobs of this size, those of the peer too; smaller in tests.
+  // The size of an arena's blobs, the same on both sides; smaller in tests.
   uint64_t chunk_bytes = kChunkBytesMax;
 };
 
-// What `self`, started with `job`, says.
+// Returns the options of task `self`, started with `job`.
 LinkOptions linkOptions(const cluster::JobSpec& job, TaskId self, Incarnation incarnation);
 
 std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& tasks);
@@ -61,10 +61,10 @@ inline TaskId hostOf(const LinkOptions& options, uint32_t shard) {
   return options.hosts.of(shard);
 }
 
-// Equal for equal lists.
+// Returns a fingerprint of the list, equal for equal lists.
 uint64_t fingerprintOf(const std::vector<cluster::Address>& addresses);
 
-// Of why a worker ends the job: what a message to all the others has room for.
+// The longest reason for the end of a job: a message to all other workers has room for it.
 inline constexpr size_t kReasonBytesMax = 16384;
 // The error that the other tasks get when worker `rank` has ended the job, with
 // ErrorTrait::kJobEnded.
@@ -72,66 +72,68 @@ Error jobEndedBy(uint32_t rank, ErrorCode code, const std::string& reason);
 // The error that the peers of a process get when it leaves the job to them because of `error`, with
 // ErrorTrait::kProcessLeft.
 Error processLeft(const Error& error);
-// Whose failure an error of a worker is: the job's when another process would meet it again, the
-// worker's own when it lost a peer or waited in vain.
+// The scope of a worker's error. kJob: a restarted worker would fail the same way. kWorker: it lost
+// a peer or timed out, and a restarted one may succeed.
 enum class FailureOf : uint8_t { kJob, kWorker };
 FailureOf failureOf(const Error& error);
 
-// `connection`: how many hellos this process has said to `callee` before, for the same purpose.
+// `connection`: the number of earlier hellos of this process to `callee`, for the same purpose.
 void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Builder hello,
                  uint32_t connection = 0);
 
 // "ps/1 (localhost:2222)"
 std::string peerText(TaskId task, const cluster::Address& address);
 
-// For whom pushes wait on a ps, by its own word.
+// The workers that pushes on a ps wait for, as the ps reports them.
 struct Awaited {
-  std::string whom;        // empty: for nobody
-  bool is_return = false;  // a lost worker, which may be started again
+  std::string whom;        // empty: none
+  bool is_return = false;  // a lost worker, which may be restarted
   bool operator==(const Awaited&) const = default;
 };
 
+// A worker's control connection to one ps, with its heartbeats. It introduces the worker to each
+// new process of the ps.
 // Owns: the control connection.
-// Borrows: `io`.
+// Borrows: `io` (must outlive this).
 // Threads: loop-thread only (io's loop).
 // Errors: as promises, with the ps named.
 class PsControlLink {
  public:
   struct Events {
     std::function<void(Error)> on_lost;      // once: see HealingConnection::Steps
-    std::function<void()> on_stop_wanted{};  // once: the ps was told to end
+    std::function<void()> on_stop_wanted{};  // once: the ps has received a signal to stop
     // The connection has broken, and is being made again.
     std::function<void(const Error& why)> on_broken{};
-    // Another process of the ps has been told the model: it holds nothing. Before it is asked again
-    // what the one before has not answered.
+    // A new process of the ps has received the model, and has no values. This comes before the
+    // calls without a reply from the earlier process are repeated.
     std::function<void()> on_replaced{};
     // See Opening::on_waiting.
     std::function<void(const std::string& what, Duration waited)> on_waiting{};
-    // When the ps begins to wait for somebody, or for somebody else, or no more.
+    // The workers that the ps waits for have changed.
     std::function<void(const Awaited&)> on_awaited{};
   };
   PsControlLink(net::Loop& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
                 Events events);
 
-  // Connects (the ps may start later than we do), says hello, starts the heartbeats.
+  // Connects (the ps may start later than this worker), sends the hello, starts the heartbeats.
   kj::Promise<void> open();
 
   kj::Promise<void> declare(const arena::ModelDeclaration& model);
   kj::Promise<void> waitInitialised();
   kj::Promise<void> barrier(std::string_view name, Duration deadline);
   kj::Promise<void> pause();
-  // Also where the ps has gone without an answer.
+  // Resolves even if the ps is gone without a reply: see finishedUnheard().
   kj::Promise<void> finish();
-  // finish() went on without an answer.
+  // Returns whether finish() has ended without a reply.
   bool finishedUnheard() const { return finished_unheard_; }
   kj::Promise<void> requestStop();
-  // Tells the ps why this worker ends, or ends its job. At once when the link is not open.
+  // Reports to the ps why this worker ends, or ends the job; does nothing if the link is not open.
   kj::Promise<void> fail(const Error& error, FailureOf failure_of);
 
-  // Done when the ps has answered something that was asked after this, on whichever connection.
+  // Resolves when the ps has replied to a request made after this call, on any connection.
   kj::Promise<void> hear();
 
-  // What heartbeats say from now on; the first goes at once.
+  // Sets the state that heartbeats report; if it changes, one is sent at once.
   void setEvaluating(bool evaluates);
 
   const cluster::Timeouts& timeouts() const { return options_.timeouts; }
@@ -157,20 +159,20 @@ class PsControlLink {
 
   net::Loop& io_;
   const LinkOptions options_;
-  const TaskId ps_;  // as hellos have it
+  const TaskId ps_;  // its name in hellos
   const std::string peer_;
   Events events_;
   uint32_t hellos_said_ = 0;
   Incarnation met_;  // the newest process of the ps that has answered a hello
-  // What a process of the ps that was started again has to be told.
+  // The state that a new process of the ps must receive.
   std::optional<arena::ModelDeclaration> declared_;
   std::vector<std::string> passed_;  // barriers, in their order
-  bool finishing_ = false;           // the loss of the ps is nobody's loss any more
+  bool finishing_ = false;           // the ps may go: the worker needs it no more
   bool finished_unheard_ = false;
-  bool is_replaced_ = false;          // it has not been told all of that
-  Awaited awaited_;                   // as the last heartbeat's answer said
-  bool evaluates_ = false;            // say heartbeats
-  kj::Promise<void> told_ = nullptr;  // that it does, or no more
+  bool is_replaced_ = false;          // a new process has not received all of that yet
+  Awaited awaited_;                   // from the reply to the last heartbeat
+  bool evaluates_ = false;            // in heartbeats
+  kj::Promise<void> told_ = nullptr;  // the heartbeat after evaluates_ has changed
   HealingConnection connection_;
   std::optional<schema::PsControl::Client> control_;  // of the last hello
   kj::Promise<void> heartbeats_ = nullptr;

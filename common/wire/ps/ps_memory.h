@@ -1,6 +1,6 @@
 #pragma once
 
-// What a worker reads in the memory of one ps: PsData.shareMemory in ps.capnp.
+// The arenas that a worker reads in the memory of one ps: see PsData.shareMemory in ps.capnp.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,22 +15,23 @@ namespace dtf::wire {
 // More arenas than a ps with the most workers has in use.
 inline constexpr size_t kArenasMappedMax = 4096;
 
-// Owns: the channel, and the mappings of the arenas that the ps still has.
+// The mapped arenas of one ps.
+// Owns: the channel, and the mappings of the arenas that the ps has not freed.
 // Threads: loop-thread only; a mapping may be released on any thread.
-// Blocks: never, but while the kernel maps an arena, once.
+// Blocks: only while the kernel maps an arena, once for each.
 class PsMemory {
  public:
-  // `arena_bytes_max`: of one arena that the ps gives.
+  // `arena_bytes_max`: the largest arena that the ps may give.
   PsMemory(net::MemoryChannel channel, size_t arena_bytes_max)
       : channel_(std::move(channel)), arena_bytes_max_(arena_bytes_max) {}
 
   net::MemoryChannel& channel() { return channel_; }
 
-  // The arena that an answer names, of `bytes` at least.
-  // Errors: kBadData when the ps has not given it, or too many, or it is smaller. kUnavailable
-  // where this process can't have it.
+  // Returns the arena that a reply names, of at least `bytes`.
+  // Errors: kBadData if the ps has not given it, has given too many, or it is smaller; kUnavailable
+  // if this process can't map it.
   std::shared_ptr<const MappedMemory> find(uint64_t key, uint64_t bytes);
-  // The ps doesn't have it any more. Whoever still reads it goes on.
+  // Releases arenas that the ps has freed; a reader of one keeps its mapping.
   template <class Keys>
   void forget(const Keys& keys) {
     for (const uint64_t key : keys) arenas_.erase(key);

@@ -19,10 +19,10 @@ namespace dtf::wire {
 
 namespace {
 
-// What a keeper does with a message that has come whole (to copy it, to apply the one before) takes
-// it no longer.
+// The slowest rate at which a keeper handles a received message: it copies it, and may first have
+// to apply the previous one.
 constexpr uint64_t kWorkedBytesPerSecondMin = 256 << 20;
-// The parameters, the slots, and the parameters before.
+// The parameters, the slots, and the parameters of the step before.
 constexpr uint32_t kFetchedArenasMax = 2 + optimizer::kSlotsMax;
 
 // Every call handles its own errors; only a bug gets here.
@@ -74,7 +74,7 @@ void PsReplicaLink::lost(const Error& error) {
                         hostOf(options_, options_.self.index).name(), peer_, error.message())));
 }
 
-// What is fetched comes in messages of one arena each.
+// Connects to the keeper. The limits allow replies to fetches, with one arena in each message.
 void PsReplicaLink::open(uint64_t elements) {
   elements_ = elements;
   if (connection_.isOpen())
@@ -100,17 +100,18 @@ kj::Promise<void> PsReplicaLink::sayHello(net::RpcConnection& connection) {
   });
 }
 
-// Until then nothing is said to this process: what was said before was meant for the one before.
+// Handles an accepted hello. The messages to an earlier process are not for this one, which gets
+// its first message only after on_backup().
 void PsReplicaLink::onOpen() {
-  // A keeper that is gone has lost the replica: the next one is to be seeded also when there is
-  // nothing to say.
+  // A keeper that is gone has lost the replica. Watching notices that even while no message is due,
+  // so that the next keeper is seeded at once.
   connection_.watch();
   if (std::exchange(met_, greeted_) != greeted_) events_.on_backup();
 }
 
-// A keeper that doesn't answer is given up, and the next connection carries the message again. It
-// has as long as it takes to move the bytes: how many come through in a second is the network's
-// business.
+// Closes the connection if the keeper doesn't reply in time, so that the message is sent again over
+// the next one. The time for sending the bytes doesn't count while they move, since it depends on
+// the network.
 kj::Promise<void> PsReplicaLink::answered(kj::Promise<void> answer, uint64_t bytes) {
   const Duration patience =
       fromSeconds(options_.timeouts.lease_seconds +
@@ -123,7 +124,7 @@ kj::Promise<void> PsReplicaLink::answered(kj::Promise<void> answer, uint64_t byt
   }));
 }
 
-// A message that was called off is not sent again.
+// Sends a message, and sends it again after a break unless a later one has replaced it.
 void PsReplicaLink::say(uint64_t ticket, std::function<kj::Promise<void>()> call, uint64_t bytes) {
   DTF_CHECK(ticket > ticket_ && opened_);
   ticket_ = ticket;
@@ -131,7 +132,7 @@ void PsReplicaLink::say(uint64_t ticket, std::function<kj::Promise<void>()> call
       connection_
           .untilAnswered<void>("replicating",
                                [this, call = std::move(call), bytes, ticket, process = met_] {
-                                 // Another process is told what it needs by another message.
+                                 // A new process gets a seed, which is another message.
                                  if (process != met_ || ticket != ticket_)
                                    return kj::Promise<void>(kj::READY_NOW);
                                  return answered(call(), bytes);
@@ -192,7 +193,7 @@ void PsReplicaLink::update(uint64_t ticket, const replication::ReplicaUpdate& up
 
 // ---- back
 
-// Who asks while an answer is on its way waits for that.
+// Fetches the replica. A call while another one is under way gets the result of that one.
 void PsReplicaLink::fetch(
     std::function<void(std::variant<replication::ReplicaSeed, Error>)> fetched) {
   DTF_CHECK(opened_ && fetched != nullptr);
@@ -217,7 +218,7 @@ void PsReplicaLink::answerFetches(const std::variant<replication::ReplicaSeed, E
 
 kj::Promise<std::shared_ptr<replication::ReplicaSeed>> PsReplicaLink::fetchAll() {
   const auto seed = std::make_shared<replication::ReplicaSeed>();
-  // The keeper answers when it has applied what it has received.
+  // The keeper replies when it has applied all updates that it has received.
   auto fetched = replica_->fetchRequest().send().then(
       [this, seed](capnp::Response<schema::PsReplica::FetchResults>&& response) {
         const uint32_t count = response.getArenas();
@@ -238,7 +239,8 @@ kj::Promise<std::shared_ptr<replication::ReplicaSeed>> PsReplicaLink::fetchAll()
   });
 }
 
-// Nothing that belongs to the connection is kept: a checkpoint's thread may be the last to let go.
+// Copies an arena of the replica into `seed`. The seed must not refer to the connection, because a
+// checkpoint's thread may be its last user.
 kj::Promise<void> PsReplicaLink::fetchInto(std::shared_ptr<replication::ReplicaSeed> seed,
                                            uint32_t index) {
   auto request = replica_->fetchedRequest(capnp::MessageSize{4, 0});

@@ -22,23 +22,23 @@
 
 namespace dtf::wire {
 
-// Owns: the connection, made when the model is declared, and again when it breaks; what was said
-// and is not answered.
-// Borrows: `loop`.
+// Sends seeds and updates to the keeper of the replica. The connection is made when the model is
+// declared, and again when it breaks.
+// Owns: the connection, and the messages without a reply.
+// Borrows: `loop` (must outlive this).
 // Threads: loop-thread only.
 // Blocks: never.
-// Errors: through `on_lost`, once: the other ps has not answered for timeouts.rejoin_seconds (at
-// first: start_seconds), or refuses this one.
+// Errors: through `on_lost`, once: the keeper has not answered for timeouts.rejoin_seconds (at
+// first: start_seconds), or has rejected this ps.
 class PsReplicaLink final : public replication::ReplicaLink {
  public:
   struct Events {
-    // A process of the other ps is there that was not met before: it keeps nothing that this one
-    // sent.
+    // A new process of the keeper has answered a hello. It has no replica.
     std::function<void()> on_backup;
     std::function<void(uint64_t ticket)> on_heard;
     std::function<void(const Error&)> on_lost;
   };
-  // `self`: a ps. `keeper`: the ps task that keeps its replica, at `address`.
+  // `self`: the options of a ps. `keeper`: the ps task with its replica, at `address`.
   PsReplicaLink(net::Loop& loop, LinkOptions self, uint32_t keeper, cluster::Address address,
                 Events events);
   ~PsReplicaLink() noexcept override;
@@ -68,12 +68,12 @@ class PsReplicaLink final : public replication::ReplicaLink {
   Events events_;
   uint64_t elements_ = 0;
   uint32_t hellos_said_ = 0;
-  Incarnation met_;      // the newest process of the other ps that has answered a hello
-  Incarnation greeted_;  // that has answered the last hello
+  Incarnation met_;      // the newest process of the keeper that has answered a hello
+  Incarnation greeted_;  // the process that has answered the last hello
   bool opened_ = false;
   kj::ForkedPromise<void> linked_ = nullptr;          // the first hello was answered
   std::optional<schema::PsReplica::Client> replica_;  // of the last hello
-  uint64_t ticket_ = 0;                               // of what was said last
+  uint64_t ticket_ = 0;                               // of the last message
   std::vector<std::function<void(std::variant<replication::ReplicaSeed, Error>)>> fetching_;
   HealingConnection connection_;
   kj::Own<kj::TaskSet::ErrorHandler> error_handler_;

@@ -66,8 +66,8 @@ void ControlCalls::abort(const Error& error) {
   on_lost_(error);
 }
 
-// Once ps/0 is there: another ps may be told to end before. A ps/0 that is lost meanwhile is asked
-// again when another process of it is there.
+// Requests the end of the job when ps/0 is connected; another ps may have received its signal
+// before that. A new process of ps/0 gets the request again.
 kj::Promise<void> ControlCalls::askToStop() {
   stop_asked_ = true;
   return abort_
@@ -83,20 +83,21 @@ kj::Promise<void> ControlCalls::askToStop() {
       });
 }
 
-// Another process of that ps knows the model again, and nothing else.
+// Handles a new process of a ps, which has the model but no values.
 void ControlCalls::onReplaced(uint32_t ps_task) {
   log::warning("event=ps_replaced ps={}", host(ps_task).name());
   if (ps_task == 0 && stop_asked_) passOnStop();
   if (options_.on_replaced) options_.on_replaced(ps_task);
 }
 
-// A ps was told to end, and asks for the job to be stopped first.
+// Handles a ps that has received a signal, and wants the job to stop first.
 void ControlCalls::stopWanted(uint32_t ps_task) {
   told_to_end_.insert(ps_task);
   passOnStop();
 }
 
-// Another worker may have passed it on before this one heard of it: so every ps is asked once more.
+// Requests a reply of every ps first: another worker may have stopped the job before this one knew
+// which ps have received a signal.
 kj::Promise<std::set<uint32_t>> ControlCalls::toldToEnd() {
   return onEvery([](PsControlLink& link) { return link.hear(); }).then([this] {
     return told_to_end_;
@@ -118,7 +119,7 @@ void ControlCalls::setEvaluating(bool evaluates) {
   for (const auto& link : links_) link->setEvaluating(evaluates);
 }
 
-// Calls `call(link)` for every ps at once and waits for all, or for the first error.
+// Calls `call(link)` for every ps at once, and waits for all replies or for the first error.
 template <class Fn>
 kj::Promise<void> ControlCalls::onEvery(Fn call) {
   kj::Vector<kj::Promise<void>> promises;
@@ -143,7 +144,7 @@ void ControlCalls::hear(uint32_t ps_task, std::function<void()> heard) {
   DTF_CHECK(ps_task < links_.size() && heard != nullptr);
   hearing_.insert_or_assign(
       ps_task, links_[ps_task]->hear().then(std::move(heard)).eagerlyEvaluate([](kj::Exception&&) {
-      }));  // on_lost says so
+      }));  // on_lost reports the error
 }
 
 kj::Promise<void> ControlCalls::pause() {
@@ -159,8 +160,8 @@ bool ControlCalls::finishedUnheard() const {
                      [](const auto& link) { return link->finishedUnheard(); });
 }
 
-// Each ps for itself: that one is gone must not keep the others from being told. A worker that
-// fails at once may not have said hello yet.
+// Reports to each ps independently, since one may be gone. A worker that fails at once may have to
+// wait for its hellos first.
 kj::Promise<void> ControlCalls::fail(const Error& error, FailureOf failure_of, Duration patience) {
   DTF_CHECK(patience > Duration{0});
   return opened_.addBranch()
@@ -207,9 +208,9 @@ std::string DataCalls::unansweredText() const {
   return text;
 }
 
-// A lost worker, or a lost ps: both have a deadline of their own, timeouts.rejoin_seconds, whose
-// end a ps or the link tells.
-// Also where that ps itself has answered: another one may be waiting for workers who wait for it.
+// Returns whether a lost worker or a lost ps may return. Both have a deadline of their own,
+// timeouts.rejoin_seconds, which a ps or the link enforces. A lost ps counts even if it has replied
+// to this call: another ps may wait for workers that wait for it.
 bool DataCalls::awaitsReturn() const {
   for (uint32_t i = 0; i < links_.size(); ++i)
     if (awaited_[i].is_return || links_[i]->brokenSince()) return true;
@@ -235,13 +236,13 @@ void DataCalls::onBroken(uint32_t ps_task, const Error& why) {
   if (ps_task < links_.size()) links_[ps_task]->giveUp(why);
 }
 
-// Looks once a second at the calls in flight: says who has not answered, and fails at the
-// deadline. One timer for all steps: a timer per step would cost more than the step's other
-// bookkeeping.
+// Checks the calls in flight once a second: it logs the ps without a reply, and fails at the
+// deadline. All steps share one timer, since a timer for each step would cost more than the rest of
+// its bookkeeping.
 kj::Promise<void> DataCalls::watch(Duration deadline, Duration reported) {
   return loop_.timer().afterDelay(net::toKj(kWatchEvery)).then([this, deadline, reported] {
-    const TimePoint now = clock_.now();  // in every turn: it is a clock of turns
-    if (isWriting()) call_.since = now;  // nobody is waited for
+    const TimePoint now = clock_.now();  // in every turn, which an AwakeClock requires
+    if (isWriting()) call_.since = now;  // the ps wait for this worker
     const Duration waited = unanswered_ > 0 ? now - call_.since : Duration{0};
     if (awaitsReturn()) call_.deadline_from = now;
     if (waited < kReportEvery) return watch(deadline, Duration{0});
@@ -317,7 +318,7 @@ bool DataCalls::isWriting() const {
   return std::ranges::any_of(gates_, [](const auto& gate) { return !gate->isOpen(); });
 }
 
-// Those that the caller computed with while the exchange before this call was under way.
+// Releases the parameters that the caller used for computing during the previous exchange.
 void DataCalls::releaseEarlier() {
   if (overlaps_ || !gates_.empty()) return;
   for (const auto& link : links_) link->releaseEarlier();
@@ -332,7 +333,7 @@ kj::Promise<void> DataCalls::initialise(std::span<const std::span<const float>> 
   return abort_.guard(joinAll(kj::mv(promises)));
 }
 
-// `answer`, which `ps_task` owes until it is there.
+// Returns `answer`, and counts `ps_task` as unanswered until it comes.
 kj::Promise<void> DataCalls::watched(uint32_t ps_task, kj::Promise<void> answer) {
   DTF_CHECK(answered_.at(ps_task));  // one call at a time
   answered_[ps_task] = false;
@@ -348,7 +349,7 @@ kj::Promise<void> DataCalls::watched(uint32_t ps_task, kj::Promise<void> answer)
   });
 }
 
-// Makes `calls` on the links they name, at once, and waits for all the answers.
+// Makes all `calls` at once, each on the link that it names, and waits for all replies.
 kj::Promise<void> DataCalls::send(const std::vector<Call>& calls) {
   kj::Vector<kj::Promise<void>> promises;
   call_.since = clock_.now();
@@ -363,7 +364,7 @@ kj::Promise<void> DataCalls::send(const std::vector<Call>& calls) {
   return abort_.guard(joinAll(kj::mv(promises)));
 }
 
-// The state that all ps agree on; asks again until there is one.
+// Returns the state that all ps agree on; pulls again until there is one.
 kj::Promise<replication::StepState> DataCalls::settle() {
   const std::vector<exchange::Agreement::Pull> pulls =
       net::bridgeErrors([this] { return settlement_->again(); });
@@ -389,13 +390,13 @@ void DataCalls::noteAnswer(const replication::StepState& state) {
     call_.moving = std::max(*call_.moving, loop_.clock().now() - call_.begun - state.waited);
 }
 
-// Where a ps doesn't measure, all of the call counts as waiting.
+// Returns the time that the ps let the call wait; all of its time if some ps doesn't measure that.
 Duration DataCalls::waited() const {
   return std::max(loop_.clock().now() - call_.begun - call_.moving.value_or(Duration{0}),
                   Duration{0});
 }
 
-// The same call to every ps. send() makes them at once, so `call` need not stay.
+// Makes the same call to every ps. send() starts them all before it returns, so `call` may go then.
 kj::Promise<replication::StepState> DataCalls::onEvery(const CallOfPs& call, bool is_push) {
   DTF_CHECK(settlement_.has_value());
   releaseEarlier();

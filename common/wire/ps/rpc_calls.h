@@ -1,7 +1,7 @@
 #pragma once
 
-// The calls of a ExchangeClient to all ps at once, as promises: what the blocking
-// RpcExchangeClient posts to its two loops, and what a simulation runs on one.
+// The calls of an ExchangeClient to all ps at once, as promises. The blocking RpcExchangeClient
+// posts them to its two loops; a simulation runs them on one.
 
 #include <kj/async.h>
 
@@ -29,7 +29,7 @@ class Abort {
   Abort();
   void fail(const Error& error);
 
-  // `promise`, or the error of fail(), whichever comes first.
+  // Returns `promise`, or the error of fail() if that comes first.
   template <class T>
   kj::Promise<T> guard(kj::Promise<T> promise) {
     return promise.exclusiveJoin(aborted_.addBranch().then([]() -> T { KJ_UNREACHABLE; }));
@@ -49,21 +49,21 @@ struct RpcClientOptions {
   LinkOptions link;
   std::vector<cluster::Address> ps;  // one per ps task
   net::Credentials credentials{};
-  // Every few seconds while a step is not answered or a ps can't be reached: for whom it waits. On
-  // the thread that exchanges, or the control loop.
+  // Called every few seconds while a step has no reply or a ps can't be reached, with the tasks
+  // that the worker waits for. On the thread that exchanges, or on the control loop.
   std::function<void(const std::string& what, Duration waited)> on_waiting{};
-  // A ps is there again, as another process that holds nothing. Control loop.
+  // A new process of a ps has connected, which has no values. Called on the control loop.
   std::function<void(uint32_t ps_task)> on_replaced{};
 };
 
-// Everything but parameters and gradients.
+// A worker's calls on the control connections to all ps.
 // Owns: the control links.
 // Borrows: `loop`, `options` (must outlive this).
 // Threads: loop-thread only.
 // Errors: as promises; see exchange::ExchangeClient.
 class ControlCalls {
  public:
-  // What the data calls of the same worker are to know, see PsControlLink::Events.
+  // The events that the data calls of the same worker react to, see PsControlLink::Events.
   struct Events {
     std::function<void(const Error&)> on_lost;  // after every call here has failed
     std::function<void(uint32_t ps_task, const Error& why)> on_broken{};
@@ -72,8 +72,8 @@ class ControlCalls {
   // Starts to connect.
   ControlCalls(net::Loop& loop, const RpcClientOptions& options, Events events);
 
-  // When every link has said hello. Fails when a ps is lost: the one that ended the job may have
-  // kept another from ever coming.
+  // Resolves when every ps has answered a hello. Fails as soon as a ps is lost: another one may
+  // never start, if the lost one has ended the job.
   kj::Promise<void> opened() { return abort_.guard(opened_.addBranch()); }
 
   kj::Promise<void> declare(const arena::ModelDeclaration& declaration);
@@ -81,37 +81,37 @@ class ControlCalls {
   kj::Promise<void> barrier(std::string_view name);
   kj::Promise<void> pause();
   kj::Promise<void> finish();
-  // Whether finish() went on though a ps had not answered.
+  // Returns whether finish() has ended without a reply from some ps.
   bool finishedUnheard() const;
-  // Tells every ps why this worker ends, or ends its job. Waits for hellos for `patience` at most,
-  // and as long for the answers.
+  // Reports to every ps why this worker ends, or ends the job. Waits for the hellos for `patience`
+  // at most, and for as long again for the replies.
   kj::Promise<void> fail(const Error& error, FailureOf failure_of, Duration patience);
-  // Asks ps/0 to end the job after the steps under way; after declare(). `refused` gets the reason
-  // when it is no.
+  // After declare(): requests ps/0 to end the job after the steps under way. If ps/0 rejects that,
+  // `refused` gets the reason.
   void requestStop(std::function<void(const Error&)> refused);
   // See exchange::ExchangeClient.
   void setEvaluating(bool evaluates);
 
-  // Those ps that were told to end.
+  // Returns the ps that have received a signal to stop.
   kj::Promise<std::set<uint32_t>> toldToEnd();
 
-  // Calls `heard` when that ps, the model declared to it, has answered something that was asked
-  // after this; never once it is lost. A newer call for the same ps replaces it.
+  // Calls `heard` when the ps has the model and has replied to a request made after this call;
+  // never once the ps is lost. A later call for the same ps replaces this one.
   void hear(uint32_t ps_task, std::function<void()> heard);
 
-  // Calls `broken` whenever the connection to a ps has broken: what that ps kept for it is gone.
-  // One at a time; null: nobody.
+  // Calls `broken` whenever the connection to a ps breaks: the ps then drops the state of that
+  // connection. There is one callback at a time; null removes it.
   void watchBreaks(std::function<void(uint32_t ps_task, const Error& why)> broken) {
     on_break_ = std::move(broken);
   }
 
-  // Every call fails with `error`, now and later, as when a ps is lost.
+  // Fails pending and later calls with `error`, like the loss of a ps.
   void abort(const Error& error);
 
-  // For checkpoint_calls.h, which speaks on the same connections.
+  // For checkpoint_calls.h, which uses the same connections.
   net::Loop& loop() { return loop_; }
   uint32_t psTasks() const { return static_cast<uint32_t>(links_.size()); }
-  // The task that hosts that shard.
+  // Returns the task that hosts the shard `ps_task`.
   TaskId host(uint32_t ps_task) const { return hostOf(options_.link, ps_task); }
   PsControlLink& link(uint32_t ps_task) { return *links_.at(ps_task); }
   template <class T>
@@ -134,52 +134,54 @@ class ControlCalls {
   std::function<void(uint32_t ps_task, const Error& why)> on_break_;
   Abort abort_;
   kj::ForkedPromise<void> opened_ = nullptr;
-  std::set<uint32_t> told_to_end_;             // ps
-  bool stop_asked_ = false;                    // and not refused
-  kj::Promise<void> stopping_ = nullptr;       // because a ps wants it, or wants it again
-  kj::Promise<void> asked_to_stop_ = nullptr;  // because this worker does
+  std::set<uint32_t> told_to_end_;             // ps with a signal to stop
+  bool stop_asked_ = false;                    // the request has not been rejected
+  kj::Promise<void> stopping_ = nullptr;       // the request to stop, on behalf of a ps
+  kj::Promise<void> asked_to_stop_ = nullptr;  // the request to stop, on behalf of this worker
   std::map<uint32_t, kj::Promise<void>> hearing_;
 };
 
-// Parameters and gradients.
+// A worker's exchanges of parameters and gradients with all ps.
 // Owns: the data links, with their arenas.
 // Borrows: `loop`, `options` (must outlive this).
-// Threads: loop-thread only; parameters(), gradients() and what they point to are the training
-// thread's between calls, and during an exchange that was begun gradients(), too, and written().
+// Threads: loop-thread only. Between calls the training thread may use parameters(), gradients()
+// and the memory behind them; between begin() and end() also gradients() and written().
 // Errors: as promises; see exchange::ExchangeClient.
 class DataCalls {
  public:
-  // A bulk connection that broke is made again when the ps is known to be there: `ask` is to have
-  // heard() called, with the same arguments, when ControlCalls::hear() says so. Without it a break
-  // is tried to be mended at once.
+  // `ask`: called when a bulk connection has broken. It must call ControlCalls::hear(), and then
+  // heard() with the same arguments, after which the connection is made again. Without `ask` it is
+  // made again at once.
   using Ask = std::function<void(uint32_t ps_task, uint64_t question)>;
   DataCalls(net::Loop& loop, const RpcClientOptions& options, Ask ask = nullptr);
 
-  // Connects; the ps know the model already.
+  // Connects to the ps, which have the model already.
   kj::Promise<void> open(const arena::ModelDeclaration& declaration);
   kj::Promise<void> initialise(std::span<const std::span<const float>> shards, uint64_t epoch);
 
-  // Both ask again until all ps name the same step.
+  // Both repeat the request until all ps return the same step.
   kj::Promise<replication::StepState> pull();
   kj::Promise<replication::StepState> exchange(uint64_t step, uint32_t batch, float loss);
-  // The steps of an exchange that goes on while the caller computes, around exchange(); of the
-  // training thread, as gradients(). begin() with replication.overlap, for a whole gradient:
-  // gradients() are others from now on, and the exchange brings parameters beside those that are
-  // here. begin() without it, for a growing gradient: the exchange sends what is written().
+  // The parts of an exchange that runs while the caller computes, around exchange(). For the
+  // training thread, like gradients().
+  // begin() with replication.overlap is for a complete gradient: gradients() change, and the
+  // exchange puts its parameters beside the present ones. Without overlap it is for a growing
+  // gradient: the exchange sends each part after written().
   void begin(exchange::Gradient gradient);
-  void written(std::span<const uint64_t> elements);  // the loop is told by sendMore()
+  void written(std::span<const uint64_t> elements);  // sendMore() sends them, on the loop
   void end() { gates_.clear(); }
   void sendMore();
-  // See exchange::ExchangeClient; as setRows().
+  // See exchange::ExchangeClient. Threads: as setRows().
   void reportTimes(const replication::PhaseTimes& times) { reported_.times = times; }
-  // Whether a growing gradient would leave while it is written.
+  // Returns whether a gradient can be sent while it is being written.
   bool streams() const;
 
-  // The moving averages or, `current`, the parameters: aside(), until the next call.
+  // Receives the moving averages or, with `current`, the parameters; aside() keeps them until the
+  // next call.
   kj::Promise<void> pullAside(bool current);
 
   const float* parameters(uint32_t ps_task) const { return parameters_[ps_task]; }
-  // Whether parameters() are all of them, as the ps have them. As parameters().
+  // Returns whether parameters() have current values in all rows. Threads: as parameters().
   bool haveWhole() const {
     return std::ranges::all_of(links_, [](const auto& link) { return link->hasWhole(); });
   }
@@ -188,21 +190,22 @@ class DataCalls {
   void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts);  // as gradients()
   void wantRows(uint32_t ps_task, const arena::RowSet& rows);            // likewise
 
-  // Every link, and of the first.
+  // Returns whether every link shares memory; the second, the number of arenas of the first link.
   bool TEST_shareMemory() const {
     return std::all_of(links_.begin(), links_.end(),
                        [](const auto& link) { return link->TEST_sharesMemory(); });
   }
   size_t TEST_arenasMapped() const { return links_[0]->TEST_arenasMapped(); }
 
-  // Whom `ps_task` waits for, by its own word.
+  // Sets the workers that `ps_task` reports to wait for.
   void setAwaited(uint32_t ps_task, const Awaited& awaited) { awaited_.at(ps_task) = awaited; }
 
   void heard(uint32_t ps_task, uint64_t question);
-  // The control connection to `ps_task` has broken: this one may only seem to be whole.
+  // Notes that the control connection to `ps_task` has broken: the bulk connection may have broken
+  // unnoticed.
   void onBroken(uint32_t ps_task, const Error& why);
 
-  // A ps is gone: every call fails with `error`, now and later.
+  // Fails pending and later calls with `error`, after the loss of a ps.
   void fail(const Error& error) { abort_.fail(error); }
 
  private:
@@ -229,7 +232,7 @@ class DataCalls {
   const AwakeClock clock_;
   const RpcClientOptions& options_;
   const Ask ask_;
-  // Per ps: the last question, and who waits for its answer.
+  // For each ps: the last question to the control calls, and the promise of its answer.
   struct Question {
     uint64_t number = 0;
     kj::Own<kj::PromiseFulfiller<void>> answered;
@@ -240,13 +243,13 @@ class DataCalls {
   // Pointers taken after each answer.
   std::vector<const float*> parameters_;
   std::vector<float*> gradients_;
-  // Of a growing gradient that is being sent: of each link. The vector is the training thread's,
-  // and stays as it is while the exchange goes on.
+  // The gates of a growing gradient that is being sent, one for each link. The training thread sets
+  // the vector, which does not change during the exchange.
   std::vector<std::shared_ptr<net::SendGate>> gates_;
   bool overlaps_ = false;
   std::optional<exchange::Settlement> settlement_;  // once open
-  uint64_t epoch_ = 0;                              // of the parameters that it settled on
-  uint64_t progress_ = 0;                           // bounded: that it settled on
+  uint64_t epoch_ = 0;                              // of the settled parameters
+  uint64_t progress_ = 0;                           // bounded: the settled clock of this worker
   struct Reported {
     replication::PhaseTimes times;  // of the step before, with the next exchange
     bool are_compared = false;      // by ps/0
@@ -254,9 +257,9 @@ class DataCalls {
   struct InFlight {
     // For the watchdog; on clock_.
     TimePoint since{};
-    TimePoint deadline_from{};  // `since`, or when the return of a lost worker was last awaited
-    // On the loop's clock: when it began, and the longest part of an answer's time in which that ps
-    // did not let it wait; nullopt: some ps doesn't measure that.
+    TimePoint deadline_from{};  // `since`, or the last wait for the return of a lost task
+    // On the loop's clock: the beginning, and the longest time that a reply took without the wait
+    // on its ps; nullopt: some ps doesn't measure the wait.
     TimePoint begun{};
     std::optional<Duration> moving{};
   } call_;

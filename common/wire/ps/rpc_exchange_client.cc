@@ -15,7 +15,7 @@ namespace dtf::wire {
 
 namespace {
 
-// Whether the plan with some ps, on another host, uses that choice.
+// Returns whether `choice` is used by the plan with some ps, taken to be on another host.
 bool mayUse(exchange::Choice exchange::TransferPlan::*choice,
             const arena::ModelDeclaration& declaration, const LinkOptions& link) {
   for (uint32_t ps = 0; ps < declaration.layout.shards.size(); ++ps)
@@ -57,14 +57,14 @@ RpcExchangeClient::~RpcExchangeClient() {
   data_.call([this] { data_calls_ = nullptr; });
 }
 
-// What the control loop knows; it is heard when a call next waits.
+// Passes an event of the control loop to the data calls, which handle it when a call next waits.
 void RpcExchangeClient::tellData(std::function<void(DataCalls&)> news) {
   data_.post([this, news = std::move(news)] {
     if (data_calls_) news(*data_calls_);
   });
 }
 
-// On the data loop: whether that ps is there.
+// Called on the data loop: requests a sign of life of that ps.
 void RpcExchangeClient::ask(uint32_t ps_task, uint64_t question) {
   control_.post([this, ps_task, question] {
     if (!control_calls_) return;
@@ -74,7 +74,7 @@ void RpcExchangeClient::ask(uint32_t ps_task, uint64_t question) {
   });
 }
 
-// Between calls nothing of this changes, as the loop of the data stands still.
+// Caches the traits: they don't change between calls, while the data loop stands still.
 void RpcExchangeClient::onAnswer() {
   traits_.streams = !traits_.overlaps && pending_.hasThread() && data_calls_->streams();
   traits_.has_whole = data_calls_->haveWhole();
@@ -115,7 +115,7 @@ replication::StepState RpcExchangeClient::pull(exchange::Values what) {
   return state_;
 }
 
-// Whether these values lie beside the parameters.
+// Returns whether these values are kept beside the parameters.
 bool RpcExchangeClient::isAside(exchange::Values what) const {
   return what == exchange::Values::kAverages ||
          (what == exchange::Values::kWhole && !traits_.has_whole);
@@ -143,7 +143,7 @@ void RpcExchangeClient::reportTimes(const replication::PhaseTimes& times) {
   data_calls_->reportTimes(times);
 }
 
-// On the thread, unless the gradient can't be sent beside the computation.
+// Runs the exchange on its thread, unless the gradient can't be sent during the computation.
 void RpcExchangeClient::begin(uint64_t step, uint32_t batch, float loss,
                               exchange::Gradient gradient) {
   const bool is_whole = gradient == exchange::Gradient::kWhole;
@@ -176,7 +176,7 @@ void RpcExchangeClient::abandon(const Error& why) {
   tellData([why](DataCalls& data) { data.fail(why); });
   try {
     pending_.drop();
-  } catch (const Error& error) {  // that is `why`, or what has ended the exchange before
+  } catch (const Error& error) {  // `why`, or an earlier error of the exchange
     log::info("event=push_abandoned error=\"{}\"", error.message());
   }
 }

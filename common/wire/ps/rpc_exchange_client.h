@@ -14,14 +14,14 @@
 namespace dtf::wire {
 
 // See exchange::ExchangeClient and exchange::JobClient for the calls.
-// Owns: an io thread for heartbeats and barriers, and the calls (rpc_calls.h). Parameters and
-// gradients are moved by the thread that calls, while it waits for them; by one more where that
-// goes on while it computes.
+// Owns: an io thread for heartbeats and barriers, and the calls (rpc_calls.h). The calling thread
+// moves parameters and gradients while it waits for them. A further thread moves them if the
+// exchange runs while the caller computes.
 // Threads: one training thread at a time; the destructor joins the io thread.
 // Blocks: each call until every ps has answered, one is lost, or the deadline named in the error.
 class RpcExchangeClient final : public exchange::ExchangeClient, public exchange::JobClient {
  public:
-  // Starts to connect at once and in the background, so that a worker can load its data meanwhile.
+  // Starts to connect in the background, so that a worker can load its data meanwhile.
   explicit RpcExchangeClient(RpcClientOptions options);
   ~RpcExchangeClient() override;
 
@@ -44,29 +44,29 @@ class RpcExchangeClient final : public exchange::ExchangeClient, public exchange
   void setEvaluating(bool evaluates) override;
   void leave() override;
 
-  // Asks ps/0 to end the job after the steps under way, and does not wait for the answer: `refused`
-  // gets the reason when it is no, on the io thread. Any thread, once declare() has returned.
+  // Requests ps/0 to end the job after the steps under way, without waiting for the reply. If ps/0
+  // rejects it, `refused` gets the reason, on the io thread. Any thread, after declare().
   void requestStop(std::function<void(const Error&)> refused);
 
-  // Tells every ps that the job is saved, and left to go on later. Before leave().
+  // Reports to every ps that the job is saved, to be continued later. Before leave().
   void pause();
 
-  // Those ps that were told to end. Before leave().
+  // Returns the ps that have received a signal to stop. Before leave().
   std::set<uint32_t> toldToEnd();
 
-  // Tells every ps why this worker ends, or ends its job, and waits until they know: see
+  // Reports to every ps why this worker ends, or ends the job, and waits for their replies: see
   // ControlCalls::fail(). Any thread.
   void fail(const Error& error, FailureOf failure_of, Duration patience);
 
-  // Every call fails with `error`, now and later. Any thread.
+  // Fails pending and later calls with `error`. Any thread.
   void endWith(const Error& error);
 
-  // For rpc_checkpoint_client.h, which speaks on the same connections.
+  // For rpc_checkpoint_client.h, which uses the same connections.
   net::IoThread& controlThread() { return control_; }
   ControlCalls& controlCalls() { return *control_calls_; }  // control loop only
 
-  // Between calls: whether it reads in the memory of every ps; arenas of the first ps that it has
-  // mapped.
+  // Between calls: return whether this worker reads the memory of every ps, and the number of
+  // mapped arenas of the first ps.
   bool TEST_sharesMemory() const { return data_calls_->TEST_shareMemory(); }
   size_t TEST_arenasMapped() const { return data_calls_->TEST_arenasMapped(); }
 
@@ -85,7 +85,7 @@ class RpcExchangeClient final : public exchange::ExchangeClient, public exchange
   net::CallerLoop data_;
   std::unique_ptr<DataCalls> data_calls_;  // lives on the data loop
   net::IoThread control_;                  // its loop ends before the others, and posts to data_
-  bool said_streamed_ = false;             // in the log
+  bool said_streamed_ = false;             // logged
   exchange::Traits traits_;                // since the last answer
   replication::StepState state_;           // of the last answer
   std::vector<arena::GradientLayout> gradients_;  // by ps

@@ -87,7 +87,7 @@ void encodeFunction(const graph::Function& function, Part::Function::Builder bui
   for (uint32_t i = 0; i < results.size(); ++i) encodeOutput(function.results()[i], results[i]);
 }
 
-// Full names, in the order in which nodes name them first.
+// Encodes the nodes, and the full names of their devices in the order of first use.
 void encodeNodes(const graph::Graph& graph, Part::Builder builder) {
   std::map<std::string, uint16_t> devices;
   std::vector<std::string> names;
@@ -120,7 +120,7 @@ void checkCount(uint64_t count, uint64_t most, const std::string& what) {
 std::string textOf(capnp::Text::Reader reader, uint32_t most, const std::string& what) {
   checkCount(reader.size(), most, what + ", characters");
   std::string text(reader.begin(), reader.size());
-  // Cap'n Proto's writers would end it there: two names could become one.
+  // Cap'n Proto's writers would cut the text there, so two names could become one.
   if (text.find('\0') != std::string::npos) refuse(what + " contains a zero byte");
   return text;
 }
@@ -139,12 +139,12 @@ graph::Output decodeOutput(Part::Output::Reader reader) {
 uint64_t bytesOf(const Node& node) {
   uint64_t bytes = 0;
   for (const graph::TensorSpec& spec : node.outputs) {
-    // Those of a chain of Gathers add up, which shapes alone would take gigabytes for.
+    // In a chain of Gathers the ranks add up, so that shapes alone would take gigabytes.
     if (spec.shape.rank() > static_cast<int>(kRankMax))
       refuse("node '" + printable(node.name) + "' makes a tensor of rank " +
              std::to_string(spec.shape.rank()) + "; the bound is " + std::to_string(kRankMax));
     const auto elements = static_cast<uint64_t>(spec.shape.elements());
-    // Of an empty one the other dimensions count: kernels reckon with them.
+    // In an empty tensor the other dimensions count, since kernels compute with them.
     uint64_t extent = 1;
     for (const int64_t dim : spec.shape.dims())
       if (dim > 0 && __builtin_mul_overflow(extent, static_cast<uint64_t>(dim), &extent))
@@ -157,9 +157,9 @@ uint64_t bytesOf(const Node& node) {
   return bytes;
 }
 
-// As it is in the graph, where a node has also what its inputs told it.
+// Returns the size of a node's description in the graph, with the types and shapes of its outputs.
 uint64_t describedBytes(const Node& node) {
-  constexpr uint64_t kOutputBytes = 256;  // type, shape, its place in what is compiled
+  constexpr uint64_t kOutputBytes = 256;  // type, shape, place in the compiled part
   uint64_t bytes = node.outputs.size() * kOutputBytes;
   for (const auto& [name, value] : node.attributes) {
     bytes += name.size();
@@ -168,14 +168,14 @@ uint64_t describedBytes(const Node& node) {
   return bytes;
 }
 
-// Reads the nodes of one part, those of its functions included, and adds up what they come to.
+// Reads the nodes of one part and of its functions, and adds up their sizes.
 // Borrows: the names of the part's devices.
 class NodeReader {
  public:
   explicit NodeReader(const std::vector<std::string>& devices) : devices_(devices) {}
 
   graph::Graph read(capnp::List<Part::Node>::Reader nodes);
-  uint64_t bytes() const { return bytes_; }  // of all tensors that they make
+  uint64_t bytes() const { return bytes_; }  // of all tensors that the nodes produce
   uint64_t nodes() const { return nodes_; }
   uint64_t described() const { return described_; }
 
@@ -221,7 +221,7 @@ graph::FunctionRef NodeReader::function(Part::Function::Reader reader, const std
     --depth_;
     return graph::Function::make(std::move(graph), std::move(parameters), std::move(results));
   } catch (const Error& error) {
-    // Names within a function are its own: whose function it is, only its caller says.
+    // The names within a function are local to it; its caller adds the path to the function.
     throw Error(error.code(), what + ": " + error.message());
   }
 }
@@ -301,7 +301,7 @@ uint64_t bytesOf(const graph::Graph& graph, graph::Output output) {
   return spec.bytes();
 }
 
-// What leaves for one task may leave in one message.
+// Checks that all tensors for one task fit into one message, since they may be sent together.
 void checkSent(const engine::TaskPart& part) {
   std::map<TaskId, uint64_t> sent;
   for (const engine::TaskPart::Edge& edge : part.edges) {

@@ -17,8 +17,8 @@ namespace dtf::wire {
 
 namespace {
 
-// Lives as long as the promise. Its calls are joined without ever failing: the cause is told when
-// all have ended.
+// A step under way. Lives as long as the promise. The joined calls never fail: the promise rejects
+// with the cause when all of them have ended.
 class RemoteStep {
  public:
   RemoteStep(kj::Timer& timer, RemoteStepId id, const std::vector<RemotePart>& parts,
@@ -75,11 +75,12 @@ class RemoteStep {
               if (tellsMore(error)) cause_ = error;
               fail(error);
             })
-        // joinPromises() looks at none of them before the last is ready.
+        // joinPromises() evaluates none of them before the last one is ready.
         .eagerlyEvaluate(nullptr);
   }
 
-  // What follows from the first failure is not the cause.
+  // Keeps the first failure as the cause, and aborts the other parts; later failures follow from
+  // it.
   void fail(Error cause) {
     if (cause_) return;
     cause_ = std::move(cause);
@@ -88,7 +89,8 @@ class RemoteStep {
           parts_[i].link->abort(id_.step, *cause_, limits_.abort_max).eagerlyEvaluate(nullptr));
   }
 
-  // Who was ended because the step is late may say what it waited for.
+  // Returns whether `error` explains a missed deadline better: it names the wait that an aborted
+  // part was in.
   bool tellsMore(const Error& error) const {
     return cause_ && cause_->code() == ErrorCode::kDeadline &&
            error.code() == ErrorCode::kDeadline && error.has(ErrorTrait::kNamesWaits) &&

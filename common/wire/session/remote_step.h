@@ -1,6 +1,6 @@
 #pragma once
 
-// One step of parts that are registered with other processes, up to its end on all of them.
+// One step of parts that are registered with other processes, up to its end in all of them.
 
 #include <kj/async.h>
 #include <kj/timer.h>
@@ -27,23 +27,24 @@ struct RemotePart {
 
 struct RemoteStepId {
   uint64_t plan = 0, step = 0;
-  bool is_traced = false;  // each task tells what it did
+  bool is_traced = false;  // each task returns a trace
 };
 
 struct RemoteStepLimits {
   Duration step_max;   // of the step
-  Duration abort_max;  // for what computes in it to end when it has failed
+  Duration abort_max;  // for running kernels to end after a failure
 };
 
-// How each step under way is ended from outside, by its number.
+// The functions that abort the steps under way, by number.
 using StepAborts = std::map<uint64_t, std::function<void(const Error& cause)>>;
 
-// Runs all parts at once. The first that fails, or whose task is lost, aborts the step on all
-// others, and so does the deadline. Resolved when the step has ended on each task, or the task is
-// lost, so that what it was fed is the caller's again.
-// Loop-thread only; what is given must stay until the promise is resolved; the step is in `aborts`
-// as long. Rejects with the root cause: the first error of any part; kDeadline that names those
-// that had not answered.
+// Runs all parts at once. The first part that fails, the loss of a task, and the deadline abort the
+// step on all other tasks. Resolves when the step has ended on each task, or the task is lost; only
+// then may the caller change the feeds.
+// Borrows: all arguments, until the promise is resolved. `aborts` contains the step for as long.
+// Threads: loop-thread only.
+// Errors: as a promise, the root cause: the first error of any part, or kDeadline with the names of
+// the tasks that had not replied.
 kj::Promise<engine::StepResult> runRemoteStep(kj::Timer& timer, RemoteStepId id,
                                               const std::vector<RemotePart>& parts,
                                               const engine::StepFeeds& feeds,

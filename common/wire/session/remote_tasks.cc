@@ -56,7 +56,7 @@ std::set<TaskId> tasksNamedIn(const graph::Graph& graph) {
     try {
       if (const auto task = graph::DeviceName::parse(node.device).taskId()) tasks.insert(*task);
     } catch (const Error&) {
-      // The session that places the graph names the node.
+      // The session reports the node when it places the graph.
     }
   }
   return tasks;
@@ -97,7 +97,8 @@ RemoteTasks::RemoteTasks(RemoteTasksOptions options)
 
 RemoteTasks::~RemoteTasks() = default;
 
-// They have this program's kernels for their processors; should one not, it refuses the part.
+// Assumes that the tasks have this program's kernels for the CPU. A task without one rejects the
+// part.
 bool RemoteTasks::canRun(const graph::Node& node, const graph::DeviceName& device) const {
   return engine::needsNoKernel(node) || device.type != "CPU" ||
          kernels_.has(node.op, runtime::DeviceType::kCpu);

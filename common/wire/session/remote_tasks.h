@@ -21,27 +21,27 @@ namespace dtf::wire {
 
 struct RemoteTasksOptions {
   std::vector<std::string> targets;  // of different tasks; see parseTarget()
-  std::set<TaskId> wanted{};         // besides: the first target says where they are
+  std::set<TaskId> wanted{};         // more tasks; the first target has their addresses
   net::Credentials credentials{};
   SessionLimits limits{};
 };
 
-// "dtf://localhost:2222", or "dtf://localhost:2222/ps/0" to talk to that task and no other: with
-// keys its certificate must say so, without, what listens there. Errors: kUsage that says what is
-// wrong.
+// Parses "dtf://localhost:2222", or "dtf://localhost:2222/ps/0", which accepts only that task: with
+// keys its certificate must name it, otherwise its reply to the hello.
+// Errors: kUsage with the reason.
 RemoteTarget parseTarget(std::string_view target);
 
-// Those that nodes of the graph ask for by name, as far as their devices can be read.
+// Returns the tasks that nodes of the graph name in their devices; skips malformed device names.
 std::set<TaskId> tasksNamedIn(const graph::Graph& graph);
 
-// Opens a session on all targets, and on what is wanted besides, and ends it with its own end. The
-// first target's first device is where a node goes that asks for nothing.
-// Owns: connections, the thread of their loop, a CPU that folds constants.
-// Threads: thread-safe, as Tasks is; it outlives its plans.
-// Blocks: the constructor, until all targets have answered; the rest as Tasks says.
-// Errors: the constructor: kUnavailable that names a target that can't be reached, or doesn't
-// serve; kBadConfig for a task that two targets are; kPermission for one that is another than the
-// target says.
+// A session on all targets and on the other wanted tasks, from construction to destruction. Nodes
+// without a device go to the first device of the first target.
+// Owns: the connections, the thread of their loop, a CPU for folding constants.
+// Threads: thread-safe, like Tasks; it outlives its plans.
+// Blocks: the constructor, until all targets have replied; the rest as Tasks.
+// Errors: the constructor: kUnavailable with a target that can't be reached, or doesn't serve;
+// kBadConfig if two targets are the same task; kPermission if a target is another task than it
+// names.
 class RemoteTasks final : public engine::Tasks {
  public:
   explicit RemoteTasks(RemoteTasksOptions options);
@@ -65,7 +65,7 @@ class RemoteTasks final : public engine::Tasks {
   Mutex plans_mutex_;
   uint64_t next_plan_ DTF_GUARDED_BY(plans_mutex_) = 1;
   std::unique_ptr<SessionCalls> calls_;  // used and destroyed on the loop
-  mutable net::IoThread loop_;           // last: it ends before what lives on it
+  mutable net::IoThread loop_;           // last: it ends before its users
 };
 
 }  // namespace dtf::wire

@@ -35,7 +35,7 @@ kj::Promise<void> SessionCalls::openWanted(const SessionToken& token, std::set<T
   const std::map<TaskId, cluster::Address>& known = links_.front()->cluster();
   for (const TaskId task : wanted) {
     const auto at = known.find(task);
-    if (at == known.end()) continue;  // placing the graph says which devices there are
+    if (at == known.end()) continue;  // placing the graph reports missing devices
     links_.push_back(std::make_unique<TaskLink>(loop_, at->second, task, limits_.chunk_bytes));
     opened.add(links_.back()->open(token, limits_.connect_max));
   }
@@ -93,7 +93,7 @@ kj::Promise<engine::StepResult> SessionCalls::run(uint64_t plan, uint64_t step,
                        plans_.at(plan), feeds, {limits_.step_max, limits_.abort_max}, aborts_);
 }
 
-// A step that fails at once leaves the list.
+// Iterates over a copy, since a step that fails at once leaves the list.
 void SessionCalls::abortSteps(const Error& cause) {
   const StepAborts under_way = aborts_;
   for (const auto& [step, abort] : under_way)

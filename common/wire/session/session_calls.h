@@ -1,6 +1,6 @@
 #pragma once
 
-// What a session asks of tasks in other processes, as promises on a loop. RemoteTasks waits for
+// The calls of a session to tasks in other processes, as promises on a loop. RemoteTasks waits for
 // them; the simulator runs them on virtual time.
 
 #include <kj/async.h>
@@ -25,7 +25,7 @@
 
 namespace dtf::wire {
 
-// A task that serves, where it listens; with `task` no other may answer there.
+// The address of a task that serves. If `task` is set, no other task may answer there.
 struct RemoteTarget {
   cluster::Address address;
   std::optional<TaskId> task;
@@ -34,40 +34,43 @@ struct RemoteTarget {
 struct SessionLimits {
   Duration connect_max = std::chrono::seconds(10);    // until a target has answered the hello
   Duration register_max = std::chrono::seconds(120);  // until a part is compiled
-  Duration step_max = std::chrono::seconds(600);      // a step, and a variable's value to be taken
+  Duration step_max = std::chrono::seconds(600);      // a step, or setting a variable
   Duration abort_max = std::chrono::seconds(5);  // for a failed step to end: more than a second
   uint64_t chunk_bytes = kChunkBytesMax;  // of a blob of a tensor that is sent, see arena_codec.h
 };
 
-// Owns: a connection to each target, and what it knows of the plans. Borrows: `loop`.
-// Threads: loop-thread only; devices() and linkTo() from any once it is open.
+// The client's side of a session.
+// Owns: a connection to each target, and the registered parts of each plan.
+// Borrows: `loop` (must outlive this).
+// Threads: loop-thread only; devices() and linkTo() from any thread once it is open.
 // Blocks: never.
-// Errors: by promise, as dtf::Error inside: those of engine::Tasks and RemoteTasks.
+// Errors: by promise, with a dtf::Error inside: as engine::Tasks and RemoteTasks.
 class SessionCalls {
  public:
   SessionCalls(net::Loop& loop, std::vector<RemoteTarget> targets, SessionLimits limits);
   SessionCalls(const SessionCalls&) = delete;
   SessionCalls& operator=(const SessionCalls&) = delete;
 
-  // Once. Of the tasks in `wanted` those that no target is are opened, too, where the first target
-  // says that they are. kBadConfig for a task that two targets are.
+  // To be called once. Connects to the targets, then to the other tasks in `wanted`, at the
+  // addresses that the first target reports.
+  // Errors: kBadConfig if two targets are the same task.
   kj::Promise<void> open(const SessionToken& token, std::set<TaskId> wanted = {});
-  // Of all tasks, in the order of the targets; then of those that were wanted besides.
+  // Returns the devices of all tasks: of the targets in their order, then of the other tasks.
   const std::vector<graph::DeviceName>& devices() const { return devices_; }
 
-  // As far as they have been registered they are there until the plan is released. `plan`: never
-  // used before.
+  // Registers the parts with their tasks. Even after an error some may be registered, until
+  // releasePlan(). `plan`: never used before.
   kj::Promise<void> registerPlan(uint64_t plan, std::vector<engine::TaskPart> parts);
   void releasePlan(uint64_t plan);  // no step of it is under way
-  // `feeds` must stay until the promise is resolved; see runRemoteStep().
+  // Borrows `feeds` until the promise is resolved; see runRemoteStep().
   kj::Promise<engine::StepResult> run(uint64_t plan, uint64_t step, const engine::StepFeeds& feeds,
                                       bool is_traced = false);
-  // The steps under way fail with this cause, as far as they have no other.
+  // Aborts the steps under way. They fail with `cause`, unless they have another one already.
   void abortSteps(const Error& cause);
 
   kj::Promise<void> setVariable(const graph::Node& variable, const Tensor& value);
   kj::Promise<void> reset(const std::string& container);
-  // Of all tasks together.
+  // Returns the sum over all tasks.
   kj::Promise<engine::RendezvousLoad> load();
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// What makes a session its client's: a number for people and logs, and a secret that no other
-// program can guess, known to the client and the session's tasks.
+// The identity of a session: a number for people and logs, and a secret that no other program can
+// guess. Only the client and the session's tasks have the secret.
 
 #include <cstdint>
 
@@ -9,20 +9,20 @@
 
 namespace dtf::wire {
 
-// Value type. `secret` is in no log and no status.
+// Value type. No log and no status contains `secret`.
 struct SessionToken {
   uint64_t number = 0;
   uint64_t secret[2] = {};
 
-  // Never used before, from the kernel's random source.
+  // Returns a new token from the kernel's random source.
   static SessionToken draw();
 };
 
-// Whether both have the same secret, in a time that doesn't tell where they differ.
+// Compares the secrets in constant time.
 bool haveSameSecret(const SessionToken& a, const SessionToken& b);
 
 void encodeToken(const SessionToken& token, schema::SessionToken::Builder builder);
-// Errors: kBadData for a secret that nobody has drawn: all zero.
+// Errors: kBadData for a secret of zeros, which draw() never returns.
 SessionToken decodeToken(schema::SessionToken::Reader reader);
 
 }  // namespace dtf::wire

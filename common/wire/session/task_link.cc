@@ -128,7 +128,7 @@ void TaskLink::takeCluster(capnp::List<schema::ClusterTask>::Reader tasks) {
   }
 }
 
-// The connection is destroyed in a turn of its own, never in one of its own promises.
+// Destroys the connection in a turn of its own, which runs none of its promises.
 void TaskLink::lose(const std::string& reason) {
   if (lost_) return;
   lost_ = Error(ErrorCode::kUnavailable, fmt::format("{} was lost: {}", peer_, reason));
@@ -189,7 +189,7 @@ void TaskLink::releasePart(uint64_t plan) {
   if (lost_) return;
   auto request = session().releasePartRequest();
   request.setPlan(plan);
-  request.send().ignoreResult().detach([](kj::Exception&&) {});  // its session has ended
+  request.send().ignoreResult().detach([](kj::Exception&&) {});  // an ended session has no parts
 }
 
 kj::Promise<void> TaskLink::setVariable(const engine::ResourceKey& key, const Tensor& value,

@@ -30,23 +30,25 @@
 
 namespace dtf::wire {
 
-// What a task answers to runPart().
+// The result of runPart().
 struct PartResult {
   std::vector<Tensor> fetches;
   uint64_t kernels = 0;
-  trace::TaskTrace trace{};  // where it was asked for
+  trace::TaskTrace trace{};  // of a traced step
 };
 
-// Once it is lost it stays lost: a session is as good as all of its processes.
-// Owns: the connection. Borrows: `loop`.
-// Threads: loop-thread only; task(), incarnation(), devices() and peer() from any once it is open.
+// A client's link to one task. A lost link stays lost, since a session needs all of its processes.
+// Owns: the connection.
+// Borrows: `loop` (must outlive this).
+// Threads: loop-thread only; task(), incarnation(), devices() and peer() from any thread once it is
+// open.
 // Blocks: never.
-// Errors: by promise, as dtf::Error inside: what the task answered, or kUnavailable that says that
-// it is lost.
+// Errors: by promise, with a dtf::Error inside: the error of the task, or kUnavailable when it is
+// lost.
 class TaskLink {
  public:
-  // `wanted`: the task that must answer; none: whichever does. `chunk_bytes`: of a blob of a tensor
-  // that is sent, see arena_codec.h.
+  // `wanted`: the task that must answer; nullopt: any. `chunk_bytes`: the size of a tensor's blobs,
+  // see arena_codec.h.
   TaskLink(net::Loop& loop, cluster::Address address, std::optional<TaskId> wanted = {},
            uint64_t chunk_bytes = kChunkBytesMax);
   ~TaskLink() noexcept(false);
@@ -59,42 +61,43 @@ class TaskLink {
   Incarnation incarnation() const { return incarnation_; }
   const std::vector<graph::DeviceName>& devices() const { return devices_; }
   const std::string& peer() const { return peer_; }  // "worker/1 (localhost:2223)"
-  // Where the other tasks of its cluster are, as it says; empty: it doesn't.
+  // Returns the addresses of the other tasks in its cluster; empty if the task has reported none.
   const std::map<TaskId, cluster::Address>& cluster() const { return cluster_; }
 
   kj::Promise<void> registerPart(uint64_t plan, std::shared_ptr<const engine::TaskPart> part,
                                  const Processes& processes, Duration deadline);
-  void releasePart(uint64_t plan);  // nobody waits for it
-  // The value must stay until the promise is resolved; then nothing refers to it.
+  void releasePart(uint64_t plan);  // doesn't wait for the reply
+  // Borrows `value` until the promise is resolved.
   kj::Promise<void> setVariable(const engine::ResourceKey& key, const Tensor& value,
                                 Duration deadline);
-  // `feeds` likewise. Whoever asks ends the step by abort(); should he be gone, the task does so at
-  // `deadline`.
+  // Borrows `feeds` likewise. The caller ends the step by abort(); if the caller is gone, the task
+  // ends it at `deadline`.
   kj::Promise<PartResult> runPart(uint64_t plan, uint64_t step, Duration deadline,
                                   const std::vector<const Tensor*>& feeds,
                                   const std::vector<graph::TensorSpec>& fetches,
                                   bool is_traced = false);
   kj::Promise<void> reset(const std::string& container, Duration deadline);
-  // Resolved when nothing of the step runs there, also because the task is lost: it is when it
-  // doesn't answer in time.
+  // Resolves when the step has ended on the task, or the task is lost. A task that doesn't reply
+  // within `patience` is lost.
   kj::Promise<void> abort(uint64_t step, const Error& cause, Duration patience);
   kj::Promise<engine::RendezvousLoad> load(Duration deadline);
 
-  // Why it is lost; nullopt: it isn't.
+  // Returns the reason of the loss; nullopt: the link is not lost.
   const std::optional<Error>& lost() const { return lost_; }
 
  private:
   kj::Promise<void> hello(net::RpcConnection& connection, const SessionToken& token);
   // Errors: kBadData for names that the task can't have.
   void checkDevices(capnp::List<capnp::Text>::Reader names);
-  // Errors: kBadData for what is no address, or for too many.
+  // Errors: kBadData for an invalid address, or for too many.
   void takeCluster(capnp::List<schema::ClusterTask>::Reader tasks);
   schema::GraphSession::Client& session();
-  // What a call fails with: the task's own word, or that it is lost, of which this is the first
-  // sign.
+  // Returns the error of a failed call: the task's own, or the loss of the task, which this call
+  // may be the first to notice.
   Error failure(const kj::Exception& exception);
   void lose(const std::string& reason);
-  // A call: its errors as failure(), and never before the connection is gone, where it is lost.
+  // Converts the errors of a call with failure(). After a loss it rejects only when the connection
+  // is destroyed, and refers to no memory of the caller.
   template <class T>
   kj::Promise<T> bridged(kj::Promise<T> answered);
   kj::Promise<void> whenGone();
@@ -108,7 +111,7 @@ class TaskLink {
   Incarnation incarnation_;
   std::vector<graph::DeviceName> devices_;
   std::map<TaskId, cluster::Address> cluster_;
-  uint64_t bytes_max_ = 0;  // that the task may hold
+  uint64_t bytes_max_ = 0;  // the limit of the task's memory
   std::shared_ptr<net::RpcConnection> connection_;
   kj::Maybe<schema::GraphSession::Client> session_;
   std::optional<Error> lost_;

@@ -16,7 +16,7 @@ namespace {
 
 // Smaller ones are cheaper to copy than to send as segments of their own.
 constexpr uint64_t kReferencedFrom = 32 << 10;
-// A message has at most 512 segments: the rest is for what capnp allocates.
+// A message has at most 512 segments. The others are for the allocations of Cap'n Proto.
 constexpr uint32_t kReferencedMax = 400;
 
 }  // namespace
@@ -27,7 +27,7 @@ TensorWriter::TensorWriter(net::MessageStream& stream, std::shared_ptr<const voi
   DTF_CHECK(owner_ != nullptr);
 }
 
-// Of nothing, but no null: what a stream keeps has an owner.
+// The owner owns nothing, but isn't null, which the stream requires.
 TensorWriter::TensorWriter(net::MessageStream& stream, uint64_t chunk_bytes)
     : TensorWriter(stream, std::shared_ptr<const void>(std::shared_ptr<const void>(), &stream),
                    chunk_bytes) {}
@@ -43,7 +43,7 @@ void addToMessage(uint64_t& in_message, uint64_t bytes, const std::string& what)
                 what + " has " + bytesText(bytes) +
                     "; the most that a tensor may have between processes is " +
                     bytesText(kTensorBytesMax) + ": split it");
-  // What is no tensor takes the rest.
+  // The rest of the message is for other fields.
   constexpr uint64_t kMost = kTensorLimits.bytes_max - (kTensorLimits.bytes_max >> 4);
   if (bytes > kMost - in_message)
     throw Error(ErrorCode::kBadConfig, "with " + what + " a message has " +
@@ -77,7 +77,7 @@ uint64_t copiedBytes(std::span<const uint64_t> sizes, uint64_t chunk_bytes) {
   return copied;
 }
 
-// Whole tensors only, for a reader wants their blobs one after the other.
+// Refers to whole tensors only, so that the receiver finds their blobs contiguous.
 bool TensorWriter::isReferenced(uint64_t bytes) const {
   return bytes >= kReferencedFrom && referenced_ + blobs(bytes) <= kReferencedMax;
 }
@@ -119,7 +119,7 @@ engine::Bytes readBytes(capnp::List<capnp::Data>::Reader list, uint64_t bytes, B
   const kj::byte* first = nullptr;
   const kj::byte* end = nullptr;
   for (const capnp::Data::Reader blob : list) {
-    if (blob.size() == 0) continue;  // it may be nowhere
+    if (blob.size() == 0) continue;  // has no place in memory
     if (first == nullptr)
       first = blob.begin();
     else if (blob.begin() != end)
@@ -152,7 +152,7 @@ Shape readShape(capnp::List<int64_t>::Reader dims, const std::string& what) {
   if (dims.size() > kRankMax)
     throw Error(ErrorCode::kBadData, what + " has rank " + std::to_string(dims.size()) +
                                          "; the bound is " + std::to_string(kRankMax));
-  // The product of those that aren't zero: a zero must not hide an overflow.
+  // The product of the dimensions that aren't zero: a zero must not hide an overflow.
   uint64_t elements = 1;
   std::vector<int64_t> shape;
   for (const int64_t dim : dims) {
@@ -182,7 +182,7 @@ Tensor readTensor(schema::Tensor::Reader reader, const std::string& what) {
   const uint64_t bytes = spec.bytes();
   Buffer assembled;
   const engine::Bytes there = readBytes(reader.getBytes(), bytes, assembled, what);
-  Tensor tensor(spec.dtype, spec.shape);  // only now: nobody is given memory for a claim
+  Tensor tensor(spec.dtype, spec.shape);  // allocated only after the bytes are known to be there
   if (bytes > 0) std::memcpy(tensor.data(), there.data(), bytes);
   return tensor;
 }

@@ -14,15 +14,15 @@
 
 namespace dtf::wire {
 
-// How many messages of one plan refer to memory of senders. Shared with them, who may outlive the
-// link.
+// The number of messages of one plan that refer to memory of senders. The messages share it, since
+// they may outlive the link.
 struct TensorLink::Holds {
   size_t count = 0;
-  bool given_up = false;                                     // what has not left yet must not leave
-  std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;  // for there to be none
+  bool given_up = false;                                     // send no further message
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;  // for `count` to become 0
 };
 
-// What a message keeps from send() until it is written.
+// Keeps the memory of a message from send() until it is written.
 class TensorLink::Hold {
  public:
   Hold(std::shared_ptr<Holds> holds, std::shared_ptr<const void> owner)
@@ -51,7 +51,7 @@ class TensorLinkCalls final : kj::TaskSet::ErrorHandler {
 
  private:
   void taskFailed(kj::Exception&& exception) override {
-    DTF_CHECK_MSG(false, exception.getDescription().cStr());  // each handles its errors
+    DTF_CHECK_MSG(false, exception.getDescription().cStr());  // each send handles its errors
   }
   kj::TaskSet tasks_{*this};
 };
@@ -134,14 +134,14 @@ kj::Promise<void> TensorLink::sendNow(uint64_t plan, uint64_t step,
     list[i].setEdge(tensors[i].edge);
     writer.write(tensors[i].bytes, list[i].initBytes(writer.blobs(tensors[i].bytes.size())));
   }
-  return request.send().ignoreResult();  // `over`: whoever ended the step there says why
+  return request.send().ignoreResult();  // `over`: the session has the reason from that task
 }
 
 void TensorLink::send(uint64_t plan, uint64_t step, std::vector<engine::PartProgram::Send> tensors,
                       std::shared_ptr<const void> owner, engine::Departures::Done done) {
   DTF_CHECK(!tensors.empty() && done != nullptr);
   const auto told = std::make_shared<engine::Departures::Done>(std::move(done));
-  // From now on: while the connection is being made the memory must stay, too.
+  // Held from now on, since the memory must stay while the connection is being made, too.
   auto hold = std::make_shared<const Hold>(holdsOf(plan), std::move(owner));
   calls_->add(opened()
                   .then([this, plan, step, tensors = std::move(tensors), hold = std::move(hold)] {
@@ -156,7 +156,7 @@ void TensorLink::send(uint64_t plan, uint64_t step, std::vector<engine::PartProg
                         }));
 }
 
-// The connection is destroyed in a turn of its own, never in one of its own promises.
+// Destroys the connection in a turn of its own, which runs none of its promises.
 void TensorLink::close() {
   ++connections_;
   sink_ = nullptr;
@@ -185,7 +185,7 @@ kj::Promise<void> TensorLink::drained(uint64_t plan, Duration patience) {
       }));
 }
 
-// Done in the turn after the one in which a connection that was closed is destroyed.
+// Resolves in the turn after the one that destroys a closed connection.
 kj::Promise<void> TensorLink::giveUp(uint64_t plan, Holds& holds) {
   holds.given_up = true;
   holds_.erase(plan);

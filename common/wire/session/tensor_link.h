@@ -1,6 +1,6 @@
 #pragma once
 
-// One task's way to another task of a session: what leaves here arrives there.
+// The connection over which one task of a session pushes tensors to another one.
 
 #include <cstdint>
 #include <functional>
@@ -28,18 +28,19 @@ struct TensorLinkOptions {
   TaskId self;
   Incarnation incarnation;  // of this process
   TaskId peer;
-  Incarnation peer_incarnation;                 // of the process that is in the session
+  Incarnation peer_incarnation;                 // of the peer's process in the session
   cluster::Address address;                     // of the peer
   Duration patience = std::chrono::seconds(5);  // until the peer has answered the hello
   uint64_t chunk_bytes = kChunkBytesMax;        // of a blob, see arena_codec.h
 };
 
-// Connects when the first tensor leaves, and again after it was lost: what was under way then has
-// failed, and isn't repeated.
-// Owns: the connection. Borrows: `loop`.
+// Connects for the first tensor, and again after a loss. The tensors under way at the loss fail,
+// and are not repeated.
+// Owns: the connection.
+// Borrows: `loop` (must outlive this).
 // Threads: loop-thread only.
 // Blocks: never.
-// Errors: as values of send(), kUnavailable that names the peer.
+// Errors: through `done` of send(): kUnavailable with the peer, or the error of the peer.
 class TensorLink {
  public:
   TensorLink(net::Loop& loop, TensorLinkOptions options);
@@ -47,13 +48,13 @@ class TensorLink {
   TensorLink(const TensorLink&) = delete;
   TensorLink& operator=(const TensorLink&) = delete;
 
-  // Large tensors leave from where they are, in memory that `owner` keeps. `done` is called when
-  // the peer has them, or with why not; never once this is destroyed.
+  // Sends large tensors from their place in memory, which `owner` keeps. Calls `done` when the peer
+  // has received them, or with the error; never after this is destroyed.
   void send(uint64_t plan, uint64_t step, std::vector<engine::PartProgram::Send> tensors,
             std::shared_ptr<const void> owner, engine::Departures::Done done);
 
-  // Resolves when no message of this plan refers to memory of a sender any more. What still waits
-  // for the connection is given up at once, and so is the connection after `patience`.
+  // Resolves when no message of this plan refers to memory of a sender any more. Aborts at once the
+  // sends that wait for the connection, and closes the connection after `patience`.
   kj::Promise<void> drained(uint64_t plan, Duration patience);
 
  private:
@@ -75,9 +76,9 @@ class TensorLink {
   std::map<uint64_t, std::shared_ptr<Holds>> holds_;  // by plan; those without a message may go
   std::shared_ptr<net::RpcConnection> connection_;
   kj::Maybe<schema::TensorSink::Client> sink_;
-  uint64_t bytes_max_ = 0;  // that the peer may hold
+  uint64_t bytes_max_ = 0;  // the limit of the peer's memory
   kj::Maybe<kj::ForkedPromise<void>> opening_;
-  uint64_t connections_ = 0;  // that were closed: what fails with one doesn't close the next
+  uint64_t connections_ = 0;              // closed so far: a failure on one doesn't close the next
   kj::Own<class TensorLinkCalls> calls_;  // dies first
 };
 

@@ -10,7 +10,7 @@ namespace dtf::wire {
 
 namespace {
 
-// A clock's reading: half of what fits, so that differences do, too.
+// The bound of a time: half of the largest number, so that differences fit, too.
 constexpr int64_t kTimeMaxNs = INT64_MAX / 2;
 constexpr uint32_t kTracksMax = 1024;
 constexpr size_t kTrackBytesMax = 32 * kTracksMax;
@@ -19,7 +19,8 @@ int64_t nanoseconds(TimePoint time) {
   return time.time_since_epoch().count();
 }
 
-// Of one task's answer. Borrows all it is given.
+// Reads the trace in one task's reply.
+// Borrows: the arguments of its constructor.
 class TraceReader {
  public:
   TraceReader(TaskId task, schema::PartTrace::Reader reader) : task_(task), reader_(reader) {}
