@@ -57,7 +57,14 @@ std::vector<std::string> addressOverrides(const cluster::ClusterSpec& cluster,
   return overrides;
 }
 
-std::vector<std::string> argvOf(TaskId id, const PlanInput& input,
+// A worker that learns the preparation of a table takes it from the checkpoint that a fresh job
+// sets aside.
+bool beginsAnew(TaskId id, const cluster::JobSpec& job) {
+  return id == kChief ||
+         (id.job == JobKind::kWorker && job.train && job.train->data.train.csv.learns());
+}
+
+std::vector<std::string> argvOf(TaskId id, const cluster::JobSpec& job, const PlanInput& input,
                                 const std::vector<std::string>& address_overrides) {
   const bool is_ps = id.job == JobKind::kPs;
   std::vector<std::string> argv = {(is_ps ? input.binaries.psd : input.binaries.workerd).string(),
@@ -74,7 +81,7 @@ std::vector<std::string> argvOf(TaskId id, const PlanInput& input,
     argv.push_back(input.run_dir->string());
   }
   if (input.serves) argv.emplace_back("--serve");
-  if (input.fresh && id == kChief) argv.push_back("--fresh");
+  if (input.fresh && beginsAnew(id, job)) argv.push_back("--fresh");
   if (input.log_level) {
     argv.push_back("--log-level");
     argv.push_back(*input.log_level);
@@ -116,7 +123,7 @@ std::vector<TaskCommand> makePlan(const cluster::JobSpec& job, const PlanInput& 
   std::vector<TaskCommand> plan;
   for (const TaskId id : allTasks(job.cluster)) {
     const cluster::TaskSpec& task = job.cluster.tasks(id.job)[id.index];
-    plan.push_back(TaskCommand{id, task.address.host, argvOf(id, input, address_overrides),
+    plan.push_back(TaskCommand{id, task.address.host, argvOf(id, job, input, address_overrides),
                                task.env, input.folder});
   }
   return plan;

@@ -32,7 +32,7 @@ struct PlanInput {
   std::optional<std::string> log_level;          // the user\'s --log-level
   Binaries binaries;
   std::filesystem::path folder;
-  bool fresh = false;   // for the chief
+  bool fresh = false;   // for the chief, and workers that learn
   bool serves = false;  // the tasks wait for clients
 };
 

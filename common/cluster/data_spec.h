@@ -36,7 +36,50 @@ struct CategoricalColumns {
   std::vector<std::string> vocabulary_list;  // words, from number 0 on; empty: fields are numbers
   int64_t num_oov_buckets = 0;  // numbers after the list's, to which other words are hashed
   yaml::Mark mark;
+  // The words are learned from the training data: at most so many, each in at least `min_count`
+  // records. 0: they are not learned.
+  int64_t learned_max_size = 0;
+  int64_t learned_min_count = 1;
+  // Fields are numbers: the row is the number of these, ascending, that are not above it.
+  std::vector<double> buckets = {};
   model::CategoryInput input() const;
+};
+
+// The preparation of a column of numbers, in the order of the members. Value type.
+struct NumericColumn {
+  enum class Fill : uint8_t { kNone, kMean, kMedian, kValue };
+  std::string column;       // its name, or its number from 1; "*": every other feature column
+  Fill fill = Fill::kNone;  // of a missing value; none: the record can't be read
+  double fill_value = 0;    // kValue
+  bool missing_indicator = false;  // a further feature: 1 if the value was missing, else 0
+  bool log1p = false;              // log(1 + x)
+  bool standardize = false;        // (x - mean) / standard deviation, of the training data
+  yaml::Mark mark = {};
+  bool learns() const { return standardize || fill == Fill::kMean || fill == Fill::kMedian; }
+};
+
+// A feature column of a model: its settings, with the numbers learned from the training data.
+// Value type.
+struct PreparedColumn {
+  NumericColumn settings;
+  // Values of float32, as the model computes.
+  double fill = 0;
+  double mean = 0;
+  double stddev = 1;
+};
+
+// The numbers and words that a table's preparation takes from the training data. Value type.
+struct LearnedTable {
+  std::vector<PreparedColumn> features;         // all of them, in order
+  std::vector<std::vector<std::string>> words;  // of each of CsvSpec::categorical
+  std::vector<std::string> class_names;         // with CsvSpec::learns_classes
+};
+
+// The way in which `data.eval_split` chooses the side of an example.
+enum class SplitBy : uint8_t {
+  kHash,   // a checksum of the example
+  kTime,   // the last ones are evaluated
+  kGroup,  // a checksum of one column: equal fields are on one side
 };
 
 // Columns of a table in text.
@@ -44,6 +87,7 @@ struct CsvSpec {
   bool header = true;           // the first line names the columns
   bool header_is_said = false;  // `header` is in the job's file, so names may look like a record
   char delimiter = ',';         // or a tab
+  char decimal = '.';           // or a comma
   // Columns by name, or by number from 1. One label or some targets; no features: all others.
   std::string label;
   std::vector<std::string> targets;
@@ -54,6 +98,18 @@ struct CsvSpec {
   std::vector<std::string> class_names;  // the words of the label, from class 0; none: numbers
   int64_t max_bad_records = 0;           // more end the job
   std::map<std::string, yaml::Mark> column_marks;  // where the job's file names each column
+  std::vector<NumericColumn> numeric = {};         // in order of name
+  char comment = 0;                                // begins lines to skip; 0: none are
+  SplitBy split_by = SplitBy::kHash;               // as in DatasetSpec::split
+  std::string split_column = {};                   // kTime, kGroup: no feature by default
+  bool learns_classes = false;                     // class_names are the words of the training data
+  // none: nothing is learned, or not yet; see data/learn_table.h.
+  std::optional<LearnedTable> learned = std::nullopt;
+
+  // Whether the training data must be read to know the meaning of its numbers.
+  bool learns() const;
+  // The words of the classes, learned or not.
+  const std::vector<std::string>& classNames() const;
 };
 
 // How the numbers of an array become features.
@@ -103,6 +159,7 @@ struct ImagesSpec {
 struct EvalSplit {
   double fraction = 0;     // share of the examples for evaluation, between 0 and 1
   bool evaluates = false;  // this side is for evaluation
+  SplitBy by = SplitBy::kHash;
 };
 
 struct DatasetSpec {

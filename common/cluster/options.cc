@@ -197,10 +197,11 @@ TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind bina
   result.fresh = line.has("fresh");
   result.serves = line.has("serve");
   if (result.serves) refuseJobOptions(line);
-  if (result.fresh && result.task != kChief)
-    line.fail("--fresh is for worker 0, which restores the job");
   if (from_file) result.cluster_file = *line.value("cluster");
   result.job = loadJob(line, from_file);
+  const bool learns = result.job.train && result.job.train->data.train.csv.learns();
+  if (result.fresh && result.task != kChief && !learns)
+    line.fail("--fresh is for worker 0, which restores the job");
   checkTaskFits(line, result.task, result.job);
   if (!result.serves) checkTrains(line, result.task, result.job, from_file);
   readThreads(line, result.task, result.job);

@@ -20,8 +20,9 @@ struct TaskOptions {
 
   TaskId task;
   std::filesystem::path cluster_file;  // empty: the job comes from flags
-  JobSpec job;         // run_dir: --run-dir, if given; of a worker that doesn't serve: with `train`
-  bool fresh = false;  // chief: start anew and set existing checkpoints aside
+  JobSpec job;  // run_dir: --run-dir, if given; of a worker that doesn't serve: with `train`
+  // The chief starts anew and sets existing checkpoints aside; other workers don't read them.
+  bool fresh = false;
   // Port of /metrics, /healthz and /readyz; 0: the kernel chooses. None: no HTTP server.
   std::optional<uint16_t> metrics_port;
   bool serves = false;  // no job: runs parts of graphs for clients until a signal

@@ -1,12 +1,11 @@
 #include <algorithm>
-#include <cctype>
-#include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "common/cluster/file_pattern.h"
+#include "common/cluster/read_table.h"
 #include "common/cluster/read_train.h"
 #include "common/cluster/schema.h"
 #include "common/yaml/expand_path.h"
@@ -72,6 +71,9 @@ constexpr FormatKey kFormatKeys[] = {
     {"target_columns", formatBits(Format::kCsv), 0, ""},
     {"feature_columns", formatBits(Format::kCsv), 0, ""},
     {"categorical_columns", formatBits(Format::kCsv), 0, ""},
+    {"numeric_columns", formatBits(Format::kCsv), 0, ""},
+    {"decimal", formatBits(Format::kCsv), 0, ""},
+    {"comment", formatBits(Format::kCsv), 0, ""},
     {"categorical_arrays", formatBits(Format::kNpy, Format::kNpz), 0, ""},
     {"class_names", formatBits(Format::kCsv, Format::kImages), 0, ""},
     {"max_bad_records", formatBits(Format::kCsv, Format::kImages), 0, ""},
@@ -115,132 +117,14 @@ void readFiles(const MapReader& reader, DatasetSpec& dataset, Report& report) {
     if (!path) continue;
     if (const std::string wrong = yaml::expandPath(*path); !wrong.empty())
       report.error(node.where(), wrong);
-    dataset.files_marks.push_back(report.markOf(node.place));
-    dataset.files.push_back(resolve(node, *path, report));
+    for (std::filesystem::path& file : filesOf(resolve(node, *path, report))) {
+      dataset.files_marks.push_back(report.markOf(node.place));
+      dataset.files.push_back(std::move(file));
+    }
   }
   const YamlNode* list = reader.find("files");
   if (list != nullptr && list->isSequence() && list->children.empty())
     report.error(list->where(), "'files' is empty: name at least one file");
-}
-
-using Marks = std::map<std::string, Mark>;
-
-// `marks`: gets the place of each word.
-std::vector<std::string> readWords(const MapReader& reader, std::string_view key, Report& report,
-                                   std::string_view instead = "leave it out, or ",
-                                   Marks* marks = nullptr) {
-  std::vector<std::string> words;
-  for (const YamlNode& node : reader.list(key)) {
-    std::optional<std::string> word = yaml::readText(node, key, report);
-    if (!word) continue;
-    if (marks != nullptr) marks->emplace(*word, report.markOf(node.place));
-    words.push_back(std::move(*word));
-  }
-  const YamlNode* list = reader.find(key);
-  if (list != nullptr && list->isSequence() && list->children.empty())
-    report.error(list->where(),
-                 inQuotes(key) + " is empty: " + std::string(instead) + "name at least one");
-  return words;
-}
-
-constexpr size_t kCategoricalMax = 256;  // inputs of a model
-
-// Categories name placeholders of the model's graph.
-bool isInputName(std::string_view name) {
-  constexpr size_t kNameBytesMax = 128;
-  return !name.empty() && name.size() <= kNameBytesMax &&
-         std::all_of(name.begin(), name.end(),
-                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-'; });
-}
-
-void checkInputName(const YamlNode& node, Report& report) {
-  if (node.key == "features" || node.key == "labels")
-    report.error(node.key_place, "the model has an input " + inQuotes(node.key) +
-                                     " already: give the categories another name");
-  if (!isInputName(node.key))
-    report.error(node.key_place,
-                 "the name of categories has letters, digits, '_' and '-', and at most 128 "
-                 "characters, got " +
-                     inQuotes(node.key));
-}
-
-CategoricalColumns readCategory(const YamlNode& node, Marks& column_marks, Report& report) {
-  const MapReader reader(node, schema::kCategorical, node.key, report);
-  CategoricalColumns read;
-  read.name = node.key;
-  read.mark = report.markOf(node.key_place);
-  checkInputName(node, report);
-  read.columns = readWords(reader, "columns", report, "", &column_marks);
-  reader.whole("hash_bucket_size", read.hash_bucket_size);
-  read.vocabulary_list = readWords(reader, "vocabulary_list", report);
-  reader.whole("num_oov_buckets", read.num_oov_buckets);
-  const YamlNode* const words = reader.find("vocabulary_list");
-  std::set<std::string_view> known;
-  for (const std::string& word : read.vocabulary_list)
-    if (!known.insert(word).second) {
-      report.error(words->where(), "the word " + inQuotes(word) + " is listed twice");
-      break;
-    }
-  if (words != nullptr && read.hash_bucket_size > 0)
-    report.error(words->key_place, "'hash_bucket_size' and 'vocabulary_list' exclude each other");
-  if (words == nullptr && read.num_oov_buckets > 0)
-    report.error(reader.find("num_oov_buckets")->key_place,
-                 "'num_oov_buckets' needs a 'vocabulary_list': it is for words not in that list");
-  return read;
-}
-
-// Returns `read` of each entry of the map `key`, in order of name.
-template <class Read>
-auto readCategories(const MapReader& reader, std::string_view key, Report& report,
-                    const Read& read) {
-  std::vector<decltype(read(YamlNode()))> all;
-  const YamlNode* const map = reader.find(key);
-  if (map == nullptr || !map->isMap()) return all;
-  for (const YamlNode& node : map->children) all.push_back(read(node));
-  if (all.empty() || all.size() > kCategoricalMax)
-    report.error(map->key_place, inQuotes(key) + " has from 1 to " +
-                                     std::to_string(kCategoricalMax) + " names, got " +
-                                     std::to_string(all.size()));
-  std::ranges::sort(all, {}, [](const auto& each) { return each.name; });
-  return all;
-}
-
-std::vector<std::string> readClassNames(const MapReader& reader, Report& report) {
-  std::vector<std::string> names = readWords(reader, "class_names", report);
-  for (const std::string& name : names)
-    if (std::count(names.begin(), names.end(), name) > 1) {
-      report.error(reader.find("class_names")->where(), "two classes are named " + inQuotes(name));
-      break;
-    }
-  return names;
-}
-
-void readCsv(const MapReader& reader, CsvSpec& csv, Report& report) {
-  csv.header_is_said = reader.boolean("header", csv.header);
-  std::string delimiter(1, csv.delimiter);
-  if (reader.text("delimiter", delimiter)) {
-    if (delimiter == "\\t" || delimiter == "tab") delimiter = "\t";
-    if (delimiter.size() != 1 || delimiter == "\"" || delimiter == "\n" || delimiter == ".")
-      report.error(reader.find("delimiter")->where(),
-                   "'delimiter' is one character such as ',' or ';', or tab");
-    else
-      csv.delimiter = delimiter[0];
-  }
-  if (reader.text("label_column", csv.label))
-    csv.column_marks.emplace(csv.label, report.markOf(reader.find("label_column")->place));
-  const auto columns = [&](std::string_view key) {
-    return readWords(reader, key, report, "leave it out, or ", &csv.column_marks);
-  };
-  csv.targets = columns("target_columns");
-  csv.categorical = readCategories(
-      reader, "categorical_columns", report,
-      [&](const YamlNode& each) { return readCategory(each, csv.column_marks, report); });
-  const YamlNode* const features = reader.find("feature_columns");
-  csv.no_features = features != nullptr && features->isSequence() && features->children.empty() &&
-                    !csv.categorical.empty();
-  if (!csv.no_features) csv.features = columns("feature_columns");
-  csv.class_names = readClassNames(reader, report);
-  reader.whole("max_bad_records", csv.max_bad_records);
 }
 
 // Reads the name of an array, or a path.
@@ -273,7 +157,13 @@ void readNpy(const MapReader& reader, const YamlNode& node, bool npz, NpySpec& n
 void readImages(const MapReader& reader, const YamlNode& node, ImagesSpec& images, Report& report) {
   readPath(reader, node, "folder", images.folder.path, images.folder.mark, report);
   reader.choice("resize", images.resize);
-  images.class_names = readClassNames(reader, report);
+  ClassNames classes = readClassNames(reader, report);
+  if (classes.are_learned)
+    report.error(
+        reader.find("class_names")->key_place,
+        "the classes of format images are its subfolders: leave 'class_names' out, or list "
+        "the subfolders in the order of the classes");
+  images.class_names = std::move(classes.names);
   reader.whole("max_bad_records", images.max_bad_records);
 }
 
@@ -318,10 +208,49 @@ void checkAlike(const DataSpec& data, const YamlNode& eval, Report& report) {
     report.error(eval.key_place, "data.train and data.eval have different class_names");
 }
 
+// Prepares the evaluation's table as the training table, which alone declares it.
+void prepareAlike(DataSpec& data, const YamlNode& eval, Report& report) {
+  if (const YamlNode* const numeric = eval.find("numeric_columns"))
+    report.error(numeric->key_place,
+                 "the evaluation's numbers are prepared as those of data.train: leave "
+                 "'numeric_columns' out here");
+  const YamlNode* const classes = eval.find("class_names");
+  if (classes != nullptr && (data.eval->csv.learns_classes || data.train.csv.learns_classes))
+    report.error(classes->key_place,
+                 "the classes are those of data.train: leave 'class_names' out here");
+  data.eval->csv.numeric = data.train.csv.numeric;
+  data.eval->csv.learns_classes = data.train.csv.learns_classes;
+}
+
+// Reads `eval_split` as a map. Returns whether it gave `fraction`.
+bool readSplitKeys(const YamlNode& node, DataSpec& data, double& fraction, Report& report) {
+  const MapReader reader(node, schema::kEvalSplit, "eval_split", report);
+  CsvSpec& csv = data.train.csv;
+  const bool is_read = reader.number("fraction", fraction);
+  reader.choice("by", csv.split_by);
+  if (reader.text("column", csv.split_column))
+    csv.column_marks.emplace(csv.split_column, report.markOf(reader.find("column")->place));
+  const bool by_column = csv.split_by != SplitBy::kHash;
+  if (by_column && csv.split_column.empty())
+    report.error(reader.find("by")->key_place,
+                 "a split by time or group needs a 'column' of the table");
+  if (!by_column && !csv.split_column.empty())
+    report.error(reader.find("column")->key_place,
+                 "'column' is for a split by time or by group: set 'by'");
+  if (by_column && data.train.format != Format::kCsv)
+    report.error(reader.find("by")->key_place,
+                 "only tables (format csv) are split by time or by group");
+  return is_read;
+}
+
 // Reads `eval_split`: `train` and `eval` become two sides of one data set.
 void readSplit(const MapReader& reader, DataSpec& data, Report& report) {
   double fraction = 0;
-  if (!reader.number("eval_split", fraction)) return;
+  const YamlNode* const node = reader.find("eval_split");
+  const bool is_map = node != nullptr && node->isMap();
+  if (is_map ? !readSplitKeys(*node, data, fraction, report)
+             : !reader.number("eval_split", fraction))
+    return;
   const yaml::Place& place = reader.find("eval_split")->key_place;
   const Format format = data.train.format;
   if (reader.find("eval") != nullptr) {
@@ -331,7 +260,7 @@ void readSplit(const MapReader& reader, DataSpec& data, Report& report) {
                  "'eval_split' is for data in files: give 'eval' the format of 'train' instead, "
                  "and dtf draws other examples for it");
   } else {
-    data.train.split = EvalSplit{fraction, false};
+    data.train.split = EvalSplit{fraction, false, data.train.csv.split_by};
     data.eval = data.train;
     data.eval->split->evaluates = true;
   }
@@ -394,6 +323,8 @@ DataSpec readData(const YamlNode* node, Report& report) {
   const size_t mistakes_before = report.mistakes();
   if (train != nullptr) data.train = readDataset(*train, kDigitsToTrain, report);
   if (eval != nullptr) data.eval = readDataset(*eval, kDigitsToEvaluate, report);
+  if (eval != nullptr && data.train.format == Format::kCsv && data.eval->format == Format::kCsv)
+    prepareAlike(data, *eval, report);
   // A mistake in one of them must not be reported as a difference, too.
   if (eval != nullptr && report.mistakes() == mistakes_before) checkAlike(data, *eval, report);
   if (train == nullptr && eval == nullptr) data.eval = digits;

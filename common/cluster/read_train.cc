@@ -402,6 +402,10 @@ TrainSpec readTrain(const YamlNode& node, const TaskCounts& counts, Report& repo
   if (const YamlNode* model = reader.find("model")) train.model = model::readModel(*model, report);
   train.data = readData(reader.find("data"), report);
   if (model::looksUpFeatures(train.model)) {
+    if (const std::vector<NumericColumn>& numeric = train.data.train.csv.numeric; !numeric.empty())
+      report.error(report.placeOf(numeric[0].mark),
+                   "the model looks its features up in an embedding, so they are whole numbers: "
+                   "'numeric_columns' prepares others");
     readWholeNumbers(train.data.train);
     if (train.data.eval) readWholeNumbers(*train.data.eval);
   }

@@ -25,10 +25,14 @@ extern const yaml::Table kMetrics;           // metrics:
 extern const yaml::Table kTraces;            // traces:
 extern const yaml::Table kTrain;             // a whole TRAIN.yaml
 extern const yaml::Table kData;              // data:
+extern const yaml::Table kEvalSplit;         // data.eval_split:, written as a map
 extern const yaml::Table kAugment;           // data.augment:
 extern const yaml::Table kDataset;           // data.train:, data.eval:
 extern const yaml::Table kCategoricalArray;  // data.train.categorical_arrays.NAME:
 extern const yaml::Table kCategorical;       // data.train.categorical_columns.NAME:
+extern const yaml::Table kVocabulary;        // the vocabulary: of one of these
+extern const yaml::Table kNumeric;           // data.train.numeric_columns.COLUMN:
+extern const yaml::Table kClassNames;        // data.train.class_names:, written as a map
 extern const yaml::Table kOptimizers;        // the optimizers
 extern const yaml::Table kOptimizerCommon;   // settings of every optimizer
 extern const yaml::Table kMovingAverage;

@@ -20,6 +20,7 @@ using yaml::list;
 using yaml::listOrMap;
 using yaml::map;
 using yaml::number;
+using yaml::numberOrMap;
 using yaml::required;
 using yaml::Table;
 using yaml::text;
@@ -159,12 +160,19 @@ constexpr Key kTrainKeys[] = {
 constexpr Key kDataKeys[] = {
     map("train", "default 10000 embedded digits, and 2000 others to evaluate"),
     map("eval", "default: none when data.train is given"),
-    number("eval_split", {0, 1, true, true},
-           "in place of eval: this share of data.train is not trained on"),
+    numberOrMap("eval_split", {0, 1, true, true},
+                "in place of eval: this share of data.train is not trained on; or a map"),
     map("augment", "change the images of data.train each time they are read"),
     whole("batch_size", 1, 1'000'000,
           "examples per replica and step, fewer at an epoch's end; default 100"),
     whole("seed", 0, kSeedMax, "seed of batches, initial values, dropout and digits; default 1"),
+};
+
+constexpr Key kEvalSplitKeys[] = {
+    required(number("fraction", {0, 1, true, true}, "this share is not trained on")),
+    choice("by", "hash|time|group", "",
+           "csv: of examples; of the last ones; of groups, which stay together; default hash"),
+    text("column", "time, group: a column; it is no feature unless feature_columns has it"),
 };
 
 constexpr Key kAugmentKeys[] = {
@@ -178,7 +186,8 @@ constexpr Key kDatasetKeys[] = {
                     "idx: MNIST's; csv: tables; npy, npz: NumPy's; images: PNG, JPEG")),
     text("images", "idx: a file, relative to this one; bytes are divided by 255"),
     text("labels", "idx, npy: a file, relative to this one; npz: an array; classes from 0"),
-    list("files", "cifar10, csv: files, relative to this one, plain or .gz"),
+    list("files",
+         "cifar10, csv: files, folders, patterns (*.csv), relative to this file; plain or .gz"),
     whole("count", 1, 1'000'000,
           "digits, synthetic: number of examples; default 10000 (eval: 2000)"),
     choice("problem", "friedman|linear|tags|centres|clicks", "",
@@ -187,11 +196,15 @@ constexpr Key kDatasetKeys[] = {
     boolean("header", "csv: the first line of each file names the columns; default true"),
     text("delimiter", "csv: one character, or tab; default ','"),
     text("label_column", "csv: name or number from 1 of the column with the class"),
+    text("comment", "csv: one character; lines that begin with it are skipped; default: none are"),
+    choice("decimal", "point|comma", "", "csv: what divides a number's decimals; default point"),
     list("target_columns", "csv: columns of the numbers to learn, in place of a label"),
     list("feature_columns", "csv: columns to read as numbers; default: all others; []: none"),
     map("categorical_columns", "csv: name: {columns: [...]}, which an 'embedding' reads"),
+    map("numeric_columns", "csv: column: {standardize: true, fill: mean, ...}; '*': all others"),
     map("categorical_arrays", "npy, npz: name: {array: ...}, which an 'embedding' reads"),
-    list("class_names", "from class 0; csv: the label's words; images: the subfolders"),
+    listOrMap("class_names",
+              "from class 0; csv: the label's words, or {from: data}; images: the subfolders"),
     whole("max_bad_records", 0, 1'000'000'000,
           "csv, images: unreadable records that may be left out; default 0"),
     text("folder", "images: a folder with a subfolder for each class"),
@@ -211,6 +224,25 @@ constexpr Key kCategoricalKeys[] = {
     list("vocabulary_list", "fields are these words, from number 0; default: whole numbers"),
     whole("num_oov_buckets", 1, 1'000'000'000,
           "other words are hashed to this many numbers after the list's"),
+    list("buckets", "fields are numbers; the row is the count of these bounds up to it: [18, 65]"),
+    map("vocabulary", "{from: data, max_size, min_count}: the list is learned"),
+};
+
+constexpr Key kVocabularyKeys[] = {
+    required(choice("from", "data", "", "the words of the training data, the most frequent first")),
+    whole("max_size", 1, 1'000'000, "at most so many words; default 10000"),
+    whole("min_count", 1, kCountMax, "only words that occur so often; default 1"),
+};
+
+constexpr Key kClassNamesKeys[] = {
+    required(choice("from", "data", "", "the words of the training data, sorted")),
+};
+
+constexpr Key kNumericKeys[] = {
+    text("fill", "mean, median or a number: the value of a missing field; default: an error"),
+    boolean("missing_indicator", "a further feature, 1 where the field is missing; default false"),
+    boolean("log1p", "log(1 + x), after fill; default false"),
+    boolean("standardize", "(x - mean) / standard deviation, after log1p; default false"),
 };
 
 constexpr Key kCategoricalArrayKeys[] = {
@@ -298,9 +330,14 @@ constinit const Table kMetrics{"metrics", kMetricsKeys};
 constinit const Table kTraces{"traces", kTracesKeys};
 constinit const Table kTrain{"train", kTrainKeys};
 constinit const Table kData{"train.data", kDataKeys};
+constinit const Table kEvalSplit{"train.data.eval_split", kEvalSplitKeys};
 constinit const Table kAugment{"train.data.augment", kAugmentKeys};
 constinit const Table kDataset{"train.data.train, train.data.eval", kDatasetKeys};
 constinit const Table kCategorical{"train.data.train.categorical_columns.NAME", kCategoricalKeys};
+constinit const Table kVocabulary{"train.data.train.categorical_columns.NAME.vocabulary",
+                                  kVocabularyKeys};
+constinit const Table kClassNames{"train.data.train.class_names", kClassNamesKeys};
+constinit const Table kNumeric{"train.data.train.numeric_columns.COLUMN", kNumericKeys};
 constinit const Table kCategoricalArray{"train.data.train.categorical_arrays.NAME",
                                         kCategoricalArrayKeys};
 constinit const Table kReplication{"train.replication", kReplicationKeys};
@@ -321,9 +358,13 @@ yaml::Tables allTables() {
                                      &kTimeouts, &kMetrics,    &kTraces,     &kTrain};
     for (const Table* table : model::modelTables()) all.push_back(table);
     for (const Table* table : {&kData,
+                               &kEvalSplit,
                                &kAugment,
                                &kDataset,
                                &kCategorical,
+                               &kVocabulary,
+                               &kNumeric,
+                               &kClassNames,
                                &kCategoricalArray,
                                &kOptimizers,
                                &kOptimizerCommon,

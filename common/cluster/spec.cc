@@ -5,6 +5,7 @@
 #include "common/base/check.h"
 #include "common/base/checksum.h"
 #include "common/cluster/address.h"
+#include "common/model/numbers.h"
 
 namespace dtf::cluster {
 
@@ -144,7 +145,29 @@ model::CategoryInput CategoricalColumns::input() const {
                     hexOf(words.value());
     if (num_oov_buckets > 0) input.meaning += " num_oov_buckets=" + std::to_string(num_oov_buckets);
   }
+  if (!buckets.empty()) {
+    input.below = static_cast<int64_t>(buckets.size()) + 1 + num_oov_buckets;
+    input.meaning = "buckets=" + model::numbersText(buckets);
+    if (num_oov_buckets > 0) input.meaning += " num_oov_buckets=" + std::to_string(num_oov_buckets);
+  }
+  if (learned_max_size > 0) {
+    input.below = learned_max_size + num_oov_buckets;
+    input.meaning = "vocabulary from data max_size=" + std::to_string(learned_max_size) +
+                    " min_count=" + std::to_string(learned_min_count) +
+                    " num_oov_buckets=" + std::to_string(num_oov_buckets);
+  }
   return input;
+}
+
+bool CsvSpec::learns() const {
+  return learns_classes ||
+         std::ranges::any_of(numeric, [](const NumericColumn& each) { return each.learns(); }) ||
+         std::ranges::any_of(
+             categorical, [](const CategoricalColumns& each) { return each.learned_max_size > 0; });
+}
+
+const std::vector<std::string>& CsvSpec::classNames() const {
+  return learns_classes && learned ? learned->class_names : class_names;
 }
 
 std::vector<model::CategoryInput> DatasetSpec::categories() const {

@@ -1,8 +1,8 @@
 #pragma once
 
 // Converts fields of a table to row numbers of an embedding: hashed, looked up in a list of words,
-// or numbers already, like TensorFlow's categorical_column_with_hash_bucket, _with_vocabulary_list,
-// _with_identity.
+// put into buckets, or numbers already, like TensorFlow's categorical_column_with_hash_bucket,
+// _with_vocabulary_list, bucketized_column, categorical_column_with_identity.
 
 #include <cstdint>
 #include <functional>
@@ -25,11 +25,15 @@ namespace dtf::data {
 class CategoryReader {
  public:
   // `part`: the name of the model's input. `resident_max`: more bytes are kept in a file.
+  // `learned`: the words of the training data, if the settings ask for these; nullptr: not yet
+  // known, so that words have numbers in the order in which they appear.
   CategoryReader(const cluster::CategoricalColumns& spec, std::string part,
-                 size_t resident_max = kResidentBytesMax);
+                 size_t resident_max = kResidentBytesMax,
+                 const std::vector<std::string>* learned = nullptr, char decimal = '.');
 
   // Adds a field to the current record; returns why it can't, "is no whole number from 0", or
   // nothing.
+  // Errors: kBadData for more different words than can be learned.
   std::string add(std::string_view field);
   // Whether field `index` of the current record is a word that the list lacks.
   bool isOtherWord(size_t index) const;
@@ -37,12 +41,22 @@ class CategoryReader {
   void drop() { record_.clear(); }
 
   PartSpec spec() const;
+  // The words by number, while they are being learned.
+  std::vector<std::string> words() const;
   // `source`: the files. Called last.
   Part finish(const std::string& source) { return {spec(), source, numbers_.finish()}; }
 
  private:
+  enum class Kind : uint8_t { kNumbers, kHashed, kListed, kLearning, kBuckets };
+  static Kind kindOf(const cluster::CategoricalColumns& spec, bool is_learned);
+  std::string addNumber(std::string_view field);
+  std::string addNew(std::string_view word);
+
   const cluster::CategoricalColumns& spec_;
   const std::string part_;
+  const Kind kind_;
+  const char decimal_;
+  size_t word_bytes_ = 0;  // while learning
   std::map<std::string, int32_t, std::less<>> words_;
   std::vector<int32_t> record_;
   GrowingBlock numbers_;

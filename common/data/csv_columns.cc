@@ -91,6 +91,13 @@ class Chooser {
     for (const std::string& each : wanted) taken.push_back(take(each));
     return taken;
   }
+  // Finds a column that may have another use; by default it is no feature.
+  size_t find(const std::string& wanted, bool takes) {
+    size_t column = 0;
+    if (const std::string why = index_.find(wanted, column); !why.empty()) failColumns(file_, why);
+    if (takes) taken_[column] = true;
+    return column;
+  }
   std::vector<size_t> rest() const {
     std::vector<size_t> rest;
     for (size_t i = 0; i < taken_.size(); ++i)
@@ -162,6 +169,7 @@ std::vector<yaml::ErrorAt> missingColumns(const std::string& file,
   for (const cluster::CategoricalColumns& each : spec.categorical)
     for (const std::string& column : each.columns) look(column);
   for (const std::string& feature : spec.features) look(feature);
+  if (!spec.split_column.empty()) look(spec.split_column);
   return missing;
 }
 
@@ -179,6 +187,8 @@ CsvColumns chooseColumns(const std::string& file, std::vector<std::string> names
   DTF_CHECK(columns.label.has_value() == columns.targets.empty());
   for (const cluster::CategoricalColumns& each : spec.categorical)
     columns.categories.push_back(chooser.take(each.columns));
+  if (!spec.split_column.empty())
+    columns.split = chooser.find(spec.split_column, spec.features.empty());
   if (!spec.no_features)
     columns.features = spec.features.empty() ? chooser.rest() : chooser.take(spec.features);
   checkFeatures(file, columns, spec);

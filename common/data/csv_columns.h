@@ -23,6 +23,7 @@ struct CsvColumns {
   std::vector<size_t> targets;
   std::optional<size_t> label;
   std::vector<std::vector<size_t>> categories;  // of each of CsvSpec::categorical
+  std::optional<size_t> split = {};             // CsvSpec::split_column
   // The targets of a table to predict from, if it has all of them.
   std::vector<size_t> truths = {};
 };

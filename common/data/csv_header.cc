@@ -10,6 +10,7 @@
 #include "common/base/error.h"
 #include "common/data/csv_numbers.h"
 #include "common/data/growing_block.h"
+#include "common/data/prepared_columns.h"
 
 namespace dtf::data {
 
@@ -86,9 +87,26 @@ void checkDelimiter(const std::string& file, const CsvRecords& records,
                           file, text(likely), text(spec.delimiter), text(spec.delimiter)));
 }
 
+namespace {
+
+// Returns the number of features, with the indicators of missing values.
+int64_t featureCount(const CsvColumns& columns, const cluster::CsvSpec& spec) {
+  if (spec.numeric.empty()) return static_cast<int64_t>(columns.features.size());
+  if (spec.learned) return preparedWidth(spec.learned->features);
+  return preparedWidth(preparedColumns(featureNames(columns), spec.numeric));
+}
+
+}  // namespace
+
+std::vector<std::string> featureNames(const CsvColumns& columns) {
+  std::vector<std::string> names;
+  for (const size_t column : columns.features) names.push_back(columns.names[column]);
+  return names;
+}
+
 PartSpec featuresOf(const CsvColumns& columns, const cluster::CsvSpec& spec) {
   return {kFeatures, spec.whole_features ? DType::kInt32 : DType::kFloat32,
-          Shape{static_cast<int64_t>(columns.features.size())}};
+          Shape{featureCount(columns, spec)}};
 }
 
 PartSpec labelsOf(const CsvColumns& columns) {
@@ -100,8 +118,9 @@ std::vector<CategoryReader> categoryReaders(const cluster::CsvSpec& spec) {
   std::vector<CategoryReader> readers;
   const size_t resident_max = kResidentBytesMax / std::max<size_t>(spec.categorical.size(), 1);
   for (const cluster::CategoricalColumns& each : spec.categorical)
-    readers.emplace_back(each, spec.no_features && readers.empty() ? kFeatures : each.name,
-                         resident_max);
+    readers.emplace_back(
+        each, spec.no_features && readers.empty() ? kFeatures : each.name, resident_max,
+        spec.learned ? &spec.learned->words.at(readers.size()) : nullptr, spec.decimal);
   return readers;
 }
 
@@ -110,7 +129,7 @@ CsvHeader readCsvHeader(std::span<const std::filesystem::path> files,
   DTF_CHECK(!files.empty());
   std::optional<CsvColumns> first;
   for (const std::filesystem::path& path : files) {
-    CsvRecords records(path, spec.delimiter);
+    CsvRecords records(path, spec.delimiter, spec.comment);
     if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
     checkDelimiter(path.string(), records, spec);
     CsvColumns columns =
@@ -142,7 +161,7 @@ CsvHeader readCsvHeader(std::span<const std::filesystem::path> files,
 std::vector<yaml::ErrorAt> missingColumns(std::span<const std::filesystem::path> files,
                                           const cluster::CsvSpec& spec) {
   for (const std::filesystem::path& path : files) {
-    CsvRecords records(path, spec.delimiter);
+    CsvRecords records(path, spec.delimiter, spec.comment);
     if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
     const std::string file = path.string();
     checkDelimiter(file, records, spec);

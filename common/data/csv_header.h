@@ -46,6 +46,10 @@ std::vector<std::string> readNames(const std::string& file, const CsvRecords& re
 void checkDelimiter(const std::string& file, const CsvRecords& records,
                     const cluster::CsvSpec& spec);
 
+// The names of the feature columns, in order.
+std::vector<std::string> featureNames(const CsvColumns& columns);
+
+// The features of a record, prepared.
 PartSpec featuresOf(const CsvColumns& columns, const cluster::CsvSpec& spec);
 PartSpec labelsOf(const CsvColumns& columns);
 

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
@@ -17,12 +15,15 @@
 #include "common/base/error.h"
 #include "common/data/bad_records.h"
 #include "common/data/csv_categories.h"
+#include "common/data/csv_classes.h"
 #include "common/data/csv_columns.h"
+#include "common/data/csv_fields.h"
 #include "common/data/csv_header.h"
 #include "common/data/csv_numbers.h"
 #include "common/data/csv_records.h"
+#include "common/data/csv_split_keys.h"
 #include "common/data/growing_block.h"
-#include "common/yaml/key_table.h"
+#include "common/data/prepared_columns.h"
 
 namespace dtf::data {
 
@@ -51,18 +52,18 @@ bool isAllThatIsRead(const std::vector<std::string>& names, int64_t width,
 // Borrows: the settings.
 class TableReader {
  public:
-  // `bad_max`: so many records may be bad.
-  TableReader(const cluster::CsvSpec& spec, int64_t bad_max)
+  // `bad_max`: so many records may be bad. `keeps_keys`: for Dataset::splitKeys().
+  TableReader(const cluster::CsvSpec& spec, int64_t bad_max, bool keeps_keys = false)
       : spec_(spec),
         may_be_bad_(bad_max > 0),
+        is_learning_(spec.learns() && !spec.learned),
+        classes_(spec, is_learning_),
+        split_keys_(spec, keeps_keys),
         categories_(categoryReaders(spec)),
-        bad_("records", bad_max, kBadCountedMax) {
-    for (const std::string& name : spec.class_names)
-      classes_.emplace(name, static_cast<int32_t>(classes_.size()));
-  }
+        bad_("records", bad_max, kBadCountedMax) {}
 
   void readFile(const std::filesystem::path& path) {
-    CsvRecords records(path, spec_.delimiter);
+    CsvRecords records(path, spec_.delimiter, spec_.comment);
     if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
     checkDelimiter(path.string(), records, spec_);
     CsvColumns columns =
@@ -70,8 +71,10 @@ class TableReader {
     checkHeader(path.string(), columns, spec_);
     if (columns_ && columns_->names != columns.names)
       throw Error(ErrorCode::kBadConfig, path.string() + ": it has other columns than " + names_);
-    if (!columns_) columns_ = std::move(columns);
+    const bool is_first = !columns_.has_value();
+    if (is_first) columns_ = std::move(columns);
     names_ += (names_.empty() ? "" : ", ") + path.string();
+    if (is_first) choosePreparation();
     readAll(records);
   }
 
@@ -79,7 +82,7 @@ class TableReader {
   CsvExamples readExamples(const std::filesystem::path& path, int64_t width,
                            const TrainedColumns* trained, std::span<const std::string> keep) {
     predicts_ = true;
-    CsvRecords records(path, spec_.delimiter);
+    CsvRecords records(path, spec_.delimiter, spec_.comment);
     if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
     std::vector<std::string> names = readNames(path.string(), records, spec_);
     if (!isAllThatIsRead(names, width, trained)) checkDelimiter(path.string(), records, spec_);
@@ -95,6 +98,7 @@ class TableReader {
           fmt::format("{}: the model reads {} categories, and the job's file has {}", path.string(),
                       columns_->categories.size(), spec_.categorical.size()));
     names_ = path.string();
+    choosePreparation();
     keepColumns(keep);
     readAll(records);
     finishRecords("there is no record");
@@ -110,8 +114,21 @@ class TableReader {
     finishRecords("there is no record behind the header");
     CsvExamples examples = finishExamples();
     Part labels(labelsOf(*columns_), names_, labels_.finish());
-    return {std::move(examples.features), std::move(labels), std::move(examples.categories),
-            bad_.take(), otherWords()};
+    return {std::move(examples.features),
+            std::move(labels),
+            std::move(examples.categories),
+            bad_.take(),
+            otherWords(),
+            0,
+            split_keys_.take()};
+  }
+
+  UnpreparedTable finishUnprepared() {
+    std::vector<std::vector<std::string>> words;
+    for (size_t i = 0; i < categories_.size(); ++i)
+      words.push_back(spec_.categorical[i].learned_max_size > 0 ? categories_[i].words()
+                                                                : std::vector<std::string>());
+    return {finish(), std::move(prepared_), std::move(words), classes_.names()};
   }
 
  private:
@@ -141,8 +158,10 @@ class TableReader {
   CsvExamples finishExamples() {
     std::vector<Part> categories;
     for (CategoryReader& reader : categories_) categories.push_back(reader.finish(names_));
+    PartSpec spec = featuresOf(*columns_, spec_);
+    if (is_learning_) spec.shape = Shape{static_cast<int64_t>(columns_->features.size())};
     if (!spec_.no_features)
-      return {{featuresOf(*columns_, spec_), names_, features_.finish()}, std::move(categories)};
+      return {{std::move(spec), names_, features_.finish()}, std::move(categories)};
     Part features = std::move(categories.front());
     categories.erase(categories.begin());
     return {std::move(features), std::move(categories)};
@@ -180,11 +199,12 @@ class TableReader {
                             : readRecord(records);
     if (wrong.empty()) {
       ++good_records_;
-      appendTo(features_, record_.features);
+      appendTo(features_, preparedFeatures());
       appendTo(features_, record_.indices);  // one of the two is empty
       appendTo(labels_, record_.targets);
       if (columns_->label) labels_.append(&record_.label, sizeof(record_.label));
       countOtherWords(records);
+      split_keys_.keep();
       for (CategoryReader& reader : categories_) reader.keep();
       for (const size_t column : columns_->truths)
         truths_.emplace_back(trimmed(records.field(column)));
@@ -192,6 +212,24 @@ class TableReader {
     }
     if (const std::string joined = records.joinedText(); !joined.empty()) wrong += "; " + joined;
     bad_.add({good_records_ + bad_.count(), std::move(wrong)});
+  }
+
+  const std::vector<float>& preparedFeatures() {
+    if (prepared_.empty() || is_learning_) return record_.features;
+    record_.prepared.clear();
+    prepareRecord(prepared_, record_.features, record_.prepared);
+    return record_.prepared;
+  }
+
+  // Call it when the columns are known.
+  void choosePreparation() {
+    if (spec_.numeric.empty()) return;
+    prepared_ = spec_.learned ? spec_.learned->features
+                              : preparedColumns(featureNames(*columns_), spec_.numeric);
+    if (prepared_.size() != columns_->features.size())
+      throw Error(ErrorCode::kBadConfig,
+                  fmt::format("{}: the model prepares {} columns of numbers, and the table has {}",
+                              names_, prepared_.size(), columns_->features.size()));
   }
 
   // Returns whether a stray quote, perhaps in a column that is not read, may have joined several
@@ -205,19 +243,52 @@ class TableReader {
 
   // Leaves record_ unchanged.
   bool canBeRecord(std::span<const std::string_view> fields) {
-    const auto is_number = [&](size_t column) { return floatOf(fields[column]).has_value(); };
-    const auto is_feature = [&](size_t column) {
-      return spec_.whole_features ? indexOf(fields[column]).has_value() : is_number(column);
+    const auto is_number = [&](size_t column) {
+      return floatOf(fields[column], spec_.decimal).has_value();
     };
-    bool can = std::ranges::all_of(columns_->features, is_feature) &&
-               std::ranges::all_of(columns_->targets, is_number) &&
-               (!columns_->label || classOf(fields[*columns_->label]).has_value());
+    bool can = std::ranges::all_of(columns_->targets, is_number);
+    for (size_t i = 0; can && i < columns_->features.size(); ++i) {
+      const size_t column = columns_->features[i];
+      can = spec_.whole_features ? indexOf(fields[column], spec_.decimal).has_value()
+                                 : isGap(fields[column], i) || is_number(column);
+    }
+    // Words that are being learned can be any text.
+    if (is_learning_) return can;
+    can = can && (!columns_->label || classes_.find(fields[*columns_->label]).has_value());
     for (size_t i = 0; i < categories_.size(); ++i) {
       for (const size_t column : columns_->categories[i])
         can = can && categories_[i].add(trimmed(fields[column])).empty();
       categories_[i].drop();
     }
     return can;
+  }
+
+  // Whether a missing value of feature column `i` is filled.
+  bool isGap(std::string_view field, size_t i) const {
+    return !prepared_.empty() &&
+           prepared_[i].settings.fill != cluster::NumericColumn::Fill::kNone &&
+           isMissingField(trimmed(field));
+  }
+
+  // Adds feature column `i` to record_. Returns its fault with the place, or nothing.
+  std::string readFeature(const CsvRecords& records, size_t i) {
+    const size_t column = columns_->features[i];
+    const std::string_view field = records.field(column);
+    if (spec_.whole_features)
+      return append(indexOf(field, spec_.decimal), record_.indices)
+                 ? ""
+                 : noNumber(records, column, true);
+    if (isGap(field, i)) {
+      record_.features.push_back(std::numeric_limits<float>::quiet_NaN());
+      return "";
+    }
+    if (!append(floatOf(field, spec_.decimal), record_.features)) return noNumber(records, column);
+    if (!prepared_.empty() && prepared_[i].settings.log1p && record_.features.back() <= -1)
+      return fmt::format(
+          "{}: '{}' in column '{}' has no log1p, which is log(1 + x): its numbers "
+          "are above -1",
+          records.where(column), shown(trimmed(field)), columns_->names[column]);
+    return "";
   }
 
   // Fills record_. Returns its fault with the place, or nothing.
@@ -230,15 +301,10 @@ class TableReader {
                          records.where(records.size() - 1), records.size(),
                          records.lines() > 1 ? fmt::format(" in {} lines", records.lines()) : "",
                          columns_->names.size());
-    for (const size_t column : columns_->features) {
-      const std::string_view field = records.field(column);
-      if (spec_.whole_features ? append(indexOf(field), record_.indices)
-                               : append(floatOf(field), record_.features))
-        continue;
-      return noNumber(records, column, spec_.whole_features);
-    }
+    for (size_t i = 0; i < columns_->features.size(); ++i)
+      if (std::string wrong = readFeature(records, i); !wrong.empty()) return wrong;
     for (const size_t column : columns_->targets)
-      if (!append(floatOf(records.field(column)), record_.targets))
+      if (!append(floatOf(records.field(column), spec_.decimal), record_.targets))
         return noNumber(records, column);
     for (size_t i = 0; i < categories_.size(); ++i)
       for (const size_t column : columns_->categories[i])
@@ -246,32 +312,11 @@ class TableReader {
             !wrong.empty())
           return fmt::format("{}: '{}' in column '{}' {}", records.where(column),
                              shown(records.field(column)), columns_->names[column], wrong);
+    if (const std::string wrong = split_keys_.read(records, *columns_); !wrong.empty())
+      return fmt::format("{}: '{}' in column '{}' {}", records.where(*columns_->split),
+                         shown(trimmed(records.field(*columns_->split))),
+                         columns_->names[*columns_->split], wrong);
     return columns_->label ? addLabel(records, *columns_->label) : "";
-  }
-
-  static std::optional<float> floatOf(std::string_view field) {
-    // Reads a double first: a number too small for a float is 0, and no mistake.
-    const std::optional<double> number = numberOf<double>(trimmed(field));
-    if (!number || !std::isfinite(static_cast<float>(*number))) return std::nullopt;
-    return static_cast<float>(*number);
-  }
-
-  // "3.0" is a whole number, too: tables have it where a column has gaps.
-  static std::optional<int32_t> indexOf(std::string_view field) {
-    const std::optional<double> number = numberOf<double>(trimmed(field));
-    if (!number || *number != std::floor(*number) || *number < 0 ||
-        *number > std::numeric_limits<int32_t>::max())
-      return std::nullopt;
-    return static_cast<int32_t>(*number);
-  }
-
-  std::optional<int32_t> classOf(std::string_view field) const {
-    if (!classes_.empty()) {
-      const auto found = classes_.find(trimmed(field));
-      return found == classes_.end() ? std::nullopt : std::optional(found->second);
-    }
-    const std::optional<int32_t> label = numberOf<int32_t>(trimmed(field));
-    return label && *label >= 0 ? label : std::nullopt;
   }
 
   // Adds a field where it can be read.
@@ -309,31 +354,18 @@ class TableReader {
     if (std::exchange(gap_hinted_, true)) return "";
     if (!is_feature)
       return "; the value is missing: mend the row, or leave it out with max_bad_records";
-    return "; the value is missing: mend the row, leave it out with max_bad_records, or leave the "
-           "column out with feature_columns";
-  }
-
-  // " - did you mean 'rome'?" Empty: no word is near.
-  static std::string nearText(std::string_view text, const std::vector<std::string>& words) {
-    const std::vector<std::string_view> all(words.begin(), words.end());
-    const std::string near = yaml::nearestKey(text, all);
-    return near.empty() ? "" : fmt::format(" - did you mean '{}'?", near);
+    return "; the value is missing: fill it with numeric_columns, mend the row, leave it out with "
+           "max_bad_records, or leave the column out with feature_columns";
   }
 
   std::string addLabel(const CsvRecords& records, size_t column) {
     const std::string_view text = trimmed(records.field(column));
-    if (const std::optional<int32_t> label = classOf(text)) {
+    if (const std::optional<int32_t> label = classes_.find(text)) {
       record_.label = *label;
       return "";
     }
-    if (classes_.empty())
-      return fmt::format(
-          "{}: '{}' in column '{}' is no class, a whole number from 0: list the classes as the "
-          "table writes them with class_names",
-          records.where(column), shown(text), columns_->names[column]);
-    return fmt::format("{}: '{}' in column '{}' is none of the class_names{}",
-                       records.where(column), shown(text), columns_->names[column],
-                       nearText(text, spec_.class_names));
+    return fmt::format("{}: '{}' in column '{}' {}", records.where(column), shown(text),
+                       columns_->names[column], classes_.faultOf(text));
   }
 
   // Returns the text fit for a line of the log.
@@ -347,11 +379,14 @@ class TableReader {
 
   const cluster::CsvSpec& spec_;
   const bool may_be_bad_;
-  std::map<std::string, int32_t, std::less<>> classes_;
-  std::optional<CsvColumns> columns_;  // of the first file
-  std::string names_;                  // of the files
+  const bool is_learning_;  // this pass only finds numbers and words to learn
+  ClassReader classes_;
+  std::optional<CsvColumns> columns_;              // of the first file
+  std::string names_;                              // of the files
+  std::vector<cluster::PreparedColumn> prepared_;  // each feature column; empty: as they are
+  SplitKeys split_keys_;
   struct {
-    std::vector<float> features, targets;
+    std::vector<float> features, targets, prepared;
     std::vector<int32_t> indices;  // features that are looked up
     int32_t label = 0;
   } record_;  // the current one
@@ -371,9 +406,21 @@ class TableReader {
 
 Dataset readCsv(std::span<const std::filesystem::path> files, const cluster::CsvSpec& spec) {
   DTF_CHECK(!files.empty());
-  TableReader reader(spec, spec.max_bad_records);
+  DTF_CHECK(!spec.learns() || spec.learned);
+  // Otherwise the checksums of the examples choose the sides of a split.
+  const bool keeps_keys =
+      spec.learns() || !spec.numeric.empty() || spec.split_by != cluster::SplitBy::kHash;
+  TableReader reader(spec, spec.max_bad_records, keeps_keys);
   for (const std::filesystem::path& path : files) reader.readFile(path);
   return reader.finish();
+}
+
+UnpreparedTable readUnprepared(std::span<const std::filesystem::path> files,
+                               const cluster::CsvSpec& spec) {
+  DTF_CHECK(!files.empty() && spec.learns() && !spec.learned);
+  TableReader reader(spec, spec.max_bad_records, true);
+  for (const std::filesystem::path& path : files) reader.readFile(path);
+  return reader.finishUnprepared();
 }
 
 CsvExamples readCsvExamples(const std::filesystem::path& file, const cluster::CsvSpec& spec,

@@ -18,12 +18,27 @@
 
 namespace dtf::data {
 
-// Reads all files, in order. Few numbers stay in memory, more go to a file (growing_block.h).
-// Blocks: on the disk; about 10 MB take 0.1 s.
-// Errors: see readCsvHeader(); kBadData with file, line and column of the first bad records, if
-// there are more than CsvSpec::max_bad_records, and when no good one is left; kCannotWrite without
-// room for many.
+// Reads all files, in order; the preparation of `spec` is learned (DTF_CHECK). Few numbers stay in
+// memory, more go to a file (growing_block.h). Blocks: on the disk; about 10 MB take 0.1 s. Errors:
+// see readCsvHeader(); kBadData with file, line and column of the first bad records, if there are
+// more than CsvSpec::max_bad_records, and when no good one is left; kCannotWrite without room for
+// many.
 Dataset readCsv(std::span<const std::filesystem::path> files, const cluster::CsvSpec& spec);
+
+// A table before its preparation is learned.
+struct UnpreparedTable {
+  // One number for each feature column, NaN where it is missing. Words and classes that are learned
+  // have numbers in the order in which they appear.
+  Dataset data;
+  std::vector<cluster::PreparedColumn> features;  // settings; empty: the features need none
+  std::vector<std::vector<std::string>> words;    // of each category, if it is learned
+  std::vector<std::string> classes;               // if they are learned
+};
+
+// Reads all files for the numbers and words that `spec` learns from them.
+// Blocks, errors: as readCsv(); kBadData for more words than can be learned.
+UnpreparedTable readUnprepared(std::span<const std::filesystem::path> files,
+                               const cluster::CsvSpec& spec);
 
 // The parts of each record that a model reads.
 struct CsvExamples {

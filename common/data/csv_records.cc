@@ -18,8 +18,8 @@ constexpr int kEndOfFile = -1;
 
 }  // namespace
 
-CsvRecords::CsvRecords(const std::filesystem::path& path, char delimiter)
-    : path_(path.string()), delimiter_(delimiter), source_(path) {
+CsvRecords::CsvRecords(const std::filesystem::path& path, char delimiter, char comment)
+    : path_(path.string()), delimiter_(delimiter), comment_(comment), source_(path) {
   DTF_CHECK(delimiter != '"' && delimiter != '\n' && delimiter != '\r');
   peek();
   refuseOtherKinds();
@@ -74,6 +74,11 @@ void CsvRecords::takeLineEnd() {
   column_ = 1;
 }
 
+void CsvRecords::skipComment() {
+  while (!atLineEnd()) take();
+  takeLineEnd();
+}
+
 void CsvRecords::append(int c) {
   if (text_.size() == kCsvRecordBytesMax && quote_line_ > 0)
     fail(quote_line_, fmt::format("the quote in this line is not closed within {} bytes: is it a "
@@ -123,6 +128,10 @@ void CsvRecords::readField() {
 bool CsvRecords::next() {
   int64_t empty = 0;
   while (peek() != kEndOfFile) {
+    if (comment_ != 0 && peek() == static_cast<uint8_t>(comment_)) {
+      skipComment();
+      continue;
+    }
     text_.clear();
     fields_.clear();
     broken_.reset();

@@ -29,7 +29,8 @@ inline constexpr int64_t kCsvEmptyLinesMax = 1'000'000;   // one after another
 // behind more than kCsvEmptyLinesMax empty lines.
 class CsvRecords {
  public:
-  CsvRecords(const std::filesystem::path& path, char delimiter);
+  // `comment`: lines that begin with it are skipped, outside of quotes; 0: none are.
+  CsvRecords(const std::filesystem::path& path, char delimiter, char comment = 0);
 
   // Reads the next record that isn't an empty line; returns false at the end of the file.
   bool next();
@@ -62,12 +63,14 @@ class CsvRecords {
   int take();
   bool atLineEnd();
   void takeLineEnd();
+  void skipComment();
   void append(int c);
   void readField();
   void readQuoted();
 
   const std::string path_;
   const char delimiter_;
+  const char comment_;
   ByteSource source_;
   std::array<uint8_t, 65536> chunk_;
   size_t at_ = 0, held_ = 0;

@@ -51,6 +51,9 @@ void checkColumns(const DataSignature& signature, const PartSignature& part) {
 }
 
 std::string valueText(const Json& value) {
+  constexpr size_t kShownMax = 8;
+  const bool are_numbers = value.isArray() && !value.empty() && value[0].isNumber();
+  if (are_numbers && value.size() <= kShownMax) return value.dumpAscii();
   if (value.isArray()) return fmt::format("[{}]", value.size());
   return printable(value.isString() ? value.asString() : value.dumpAscii());
 }
@@ -171,6 +174,12 @@ std::string listText(const std::vector<std::string>& names) {
 
 std::string asUtf8(std::string_view text) {
   return Json::parse(Json(text).dumpAscii()).asString();
+}
+
+std::vector<std::string> asUtf8(const std::vector<std::string>& texts) {
+  std::vector<std::string> all;
+  for (const std::string& text : texts) all.push_back(asUtf8(text));
+  return all;
 }
 
 std::string encodeSignature(const DataSignature& signature) {

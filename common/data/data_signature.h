@@ -11,8 +11,12 @@
 //    "targets": [{"name": "labels", "columns": ["kind"],
 //                 "preparation": [{"op": "vocabulary", "words": ["cat", "dog"]}]}]}
 // A preparation is a list of steps, in order; "op" is the kind of each:
-//   vocabulary  words, num_oov_buckets (only of inputs): a field becomes the place of its word
+//   vocabulary  words, num_oov_buckets (only of inputs): a field becomes the place of its word;
+//   from,
+//               max_size, min_count, if the words are learned
+//   bucketize   boundaries, num_oov_buckets: a number becomes the count of boundaries up to it
 //   hash        buckets: a field becomes the hash of its bytes
+//   fill, missing_indicator, log1p, standardize: see table_preparation.h
 //   resize      method, height, width, channels: an image becomes one of that size
 //   draw        problem: dtf draws the examples itself
 // Later versions may add kinds: two preparations are the same if their JSON is, so that a version
@@ -57,6 +61,7 @@ std::string listText(const std::vector<std::string>& names);
 
 // `text` as a signature holds it.
 std::string asUtf8(std::string_view text);
+std::vector<std::string> asUtf8(const std::vector<std::string>& texts);
 
 // Returns the words of the classes, from class 0; empty: they have none.
 std::vector<std::string> classWords(const DataSignature& signature);

@@ -14,13 +14,17 @@ namespace dtf::data {
 
 Dataset::Dataset(Part features, Part labels, std::vector<Part> categories,
                  std::vector<BadRecord> left_out, std::vector<OtherWords> other_words,
-                 int64_t records)
-    : left_out_(std::move(left_out)), other_words_(std::move(other_words)), records_(records) {
+                 int64_t records, std::vector<uint64_t> split_keys)
+    : left_out_(std::move(left_out)),
+      other_words_(std::move(other_words)),
+      records_(records),
+      split_keys_(std::move(split_keys)) {
   parts_.push_back(std::move(features));
   parts_.push_back(std::move(labels));
   for (Part& part : categories) parts_.push_back(std::move(part));
   DTF_CHECK(this->features().spec().name == kFeatures && this->labels().spec().name == kLabels);
   for (const Part& part : parts_) DTF_CHECK_MSG(part.count() == size(), part.spec().name);
+  DTF_CHECK(split_keys_.empty() || static_cast<int64_t>(split_keys_.size()) == size());
   if (records_ == 0) records_ = size() + static_cast<int64_t>(left_out_.size());
 }
 

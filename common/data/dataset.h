@@ -24,7 +24,7 @@ class Dataset {
   // of the parts and `left_out`.
   Dataset(Part features, Part labels, std::vector<Part> categories = {},
           std::vector<BadRecord> left_out = {}, std::vector<OtherWords> other_words = {},
-          int64_t records = 0);
+          int64_t records = 0, std::vector<uint64_t> split_keys = {});
 
   int64_t size() const { return labels().count(); }
   std::span<const Part> parts() const { return parts_; }
@@ -40,6 +40,9 @@ class Dataset {
   // One entry for each column of its tables that has such words. Both sides of a split have the
   // counts of the whole table.
   const std::vector<OtherWords>& otherWords() const { return other_words_; }
+  // A checksum of each example that doesn't depend on its preparation, for a split; empty: a split
+  // takes the checksums of the parts.
+  const std::vector<uint64_t>& splitKeys() const { return split_keys_; }
   // Whether reading an example may wait for the disk.
   bool onDisk() const;
 
@@ -48,6 +51,7 @@ class Dataset {
   std::vector<BadRecord> left_out_;
   std::vector<OtherWords> other_words_;
   int64_t records_;
+  std::vector<uint64_t> split_keys_;
 };
 
 // Columns of a table as text, without the spaces around each field. Each record has its fields,

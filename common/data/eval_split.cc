@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@ namespace dtf::data {
 namespace {
 
 std::vector<uint64_t> checksumsOf(const Dataset& dataset) {
+  if (!dataset.splitKeys().empty()) return dataset.splitKeys();
   std::vector<uint64_t> checksums;
   checksums.reserve(static_cast<size_t>(dataset.size()));
   Checksum checksum;
@@ -41,6 +43,39 @@ bool isBelow(uint64_t checksum, double fraction) {
   return std::ldexp(static_cast<double>(checksum), -64) < fraction;
 }
 
+// The last ones are evaluated; examples of one time are on one side.
+std::vector<int64_t> examplesByTime(const Dataset& dataset, const cluster::EvalSplit& split) {
+  const std::vector<uint64_t>& times = dataset.splitKeys();
+  DTF_CHECK(!times.empty());
+  std::vector<uint64_t> sorted = times;
+  const double share = static_cast<double>(sorted.size()) * split.fraction;
+  const size_t evaluated =
+      std::clamp<size_t>(static_cast<size_t>(std::llround(share)), 1, sorted.size());
+  const auto border = sorted.end() - static_cast<std::ptrdiff_t>(evaluated);
+  std::nth_element(sorted.begin(), border, sorted.end());
+  const uint64_t first_time =
+      *std::min_element(sorted.begin(), border == sorted.begin() ? sorted.end() : border);
+  // At least the first time is trained on.
+  uint64_t evaluated_from = *border;
+  if (evaluated_from == first_time) {
+    evaluated_from = std::numeric_limits<uint64_t>::max();
+    for (const uint64_t time : times)
+      if (time > first_time) evaluated_from = std::min(evaluated_from, time);
+  }
+  std::vector<int64_t> chosen;
+  bool any = false;
+  for (size_t i = 0; i < times.size(); ++i) {
+    const bool evaluates = times[i] >= evaluated_from;
+    any = any || evaluates;
+    if (evaluates == split.evaluates) chosen.push_back(static_cast<int64_t>(i));
+  }
+  if (!any)
+    throw Error(ErrorCode::kBadData, dataset.labels().source() +
+                                         ": eval_split leaves no example to evaluate, as all are "
+                                         "of one time");
+  return chosen;
+}
+
 Part partOfExamples(const Part& part, std::span<const int64_t> examples) {
   const size_t bytes = part.spec().bytes();
   ByteBlock block(examples.size() * bytes);
@@ -58,29 +93,34 @@ std::vector<int64_t> examplesOfSide(const Dataset& dataset, const cluster::EvalS
   DTF_CHECK(split.fraction > 0 && split.fraction < 1);
   const std::vector<uint64_t> checksums = checksumsOf(dataset);
   const std::vector<int64_t> groups = groupsOf(dataset.labels());
+  if (split.by == cluster::SplitBy::kTime) return examplesByTime(dataset, split);
   // The largest checksum of a class is trained on.
   std::map<int64_t, uint64_t> largest;
   for (size_t i = 0; i < checksums.size(); ++i) {
     uint64_t& kept = largest[groups[i]];
     kept = std::max(kept, checksums[i]);
   }
+  std::set<uint64_t> kept;
+  for (const auto& [group, checksum] : largest) kept.insert(checksum);
   uint64_t smallest = std::numeric_limits<uint64_t>::max();
   bool any = false;
-  for (size_t i = 0; i < checksums.size(); ++i) {
-    if (checksums[i] == largest[groups[i]]) continue;
-    smallest = std::min(smallest, checksums[i]);
+  for (const uint64_t checksum : checksums) {
+    if (kept.contains(checksum)) continue;
+    smallest = std::min(smallest, checksum);
     any = true;
   }
   if (!any)
     throw Error(ErrorCode::kBadData,
                 dataset.labels().source() +
-                    ": eval_split leaves no example to evaluate, as each class has one: name other "
-                    "data with 'eval', or leave eval_split out");
+                    (split.by == cluster::SplitBy::kGroup
+                         ? ": eval_split leaves no group to evaluate, as each class keeps one to "
+                           "train on: there are too few groups"
+                         : ": eval_split leaves no example to evaluate, as each class has one: "
+                           "name other data with 'eval', or leave eval_split out"));
   std::vector<int64_t> chosen;
   for (size_t i = 0; i < checksums.size(); ++i) {
-    const bool may = checksums[i] != largest[groups[i]];
-    const bool evaluates =
-        may && (isBelow(checksums[i], split.fraction) || checksums[i] == smallest);
+    const bool evaluates = !kept.contains(checksums[i]) &&
+                           (isBelow(checksums[i], split.fraction) || checksums[i] == smallest);
     if (evaluates == split.evaluates) chosen.push_back(static_cast<int64_t>(i));
   }
   return chosen;

@@ -2,7 +2,9 @@
 
 // `data.eval_split`: a share of the data is evaluated and not trained on. A checksum of an
 // example's bytes chooses its side. So an example stays on its side when the order of the examples,
-// their number or the seed changes, and equal examples are on one side.
+// their number or the seed changes, and equal examples are on one side. Of a table the fields of
+// one column can choose instead: groups, which stay together, or times, of which the last are
+// evaluated.
 
 #include <cstdint>
 #include <vector>
@@ -14,8 +16,8 @@
 namespace dtf::data {
 
 // Returns the positions of the examples on the side of `split`, ascending. Every example is on one
-// of the two sides. Each class keeps an example to train on, whatever its checksums, and there is
-// one to evaluate.
+// of the two sides. Each class keeps an example to train on, whatever its checksums (not in a split
+// by time), and there is one to evaluate.
 // Errors: kBadData naming the labels' source when there would be none to evaluate.
 std::vector<int64_t> examplesOfSide(const Dataset& dataset, const cluster::EvalSplit& split);
 

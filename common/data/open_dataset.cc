@@ -24,9 +24,11 @@
 #include "common/data/image_decoder.h"
 #include "common/data/image_folder.h"
 #include "common/data/label_check.h"
+#include "common/data/learn_table.h"
 #include "common/data/npy_dataset.h"
 #include "common/data/read_signature.h"
 #include "common/data/synthetic.h"
+#include "common/data/table_preparation.h"
 #include "common/yaml/error_at.h"
 
 namespace dtf::data {
@@ -95,7 +97,7 @@ const yaml::Mark& fileMark(const DatasetSpec& spec) {
 void checkClassNames(const DatasetSpec& spec, const Part& labels, bool eval) {
   const bool images = spec.format == DatasetSpec::Format::kImages;
   const std::vector<std::string> names =
-      images ? classFolders(spec.image_folder) : spec.csv.class_names;
+      images ? classFolders(spec.image_folder) : spec.csv.classNames();
   if (!eval)
     return at(
         images || spec.files_marks.empty() ? spec.image_folder.folder.mark : spec.files_marks[0],
@@ -148,12 +150,13 @@ cluster::ImagesSpec imagesLike(const std::filesystem::path& file, const DatasetS
 
 }  // namespace
 
-UnlabelledExamples readFeatures(const std::filesystem::path& file, const DatasetSpec& like,
+UnlabelledExamples readFeatures(const std::filesystem::path& file, const DatasetSpec& described,
                                 const std::vector<int64_t>& input_shape,
                                 const std::optional<DataSignature>& model,
                                 std::span<const std::string> keep) {
   DTF_CHECK(!input_shape.empty());
-  if (model) checkPreparation(like, *model);
+  if (model) checkPreparation(described, *model);
+  const DatasetSpec like = model ? withLearnedOf(*model, described) : learnTable(described);
   const auto images = [&] { return readImageFeatures(file, imagesLike(file, like, input_shape)); };
   if (std::error_code gone; std::filesystem::is_directory(file, gone)) return images();
   std::array<uint8_t, kKindBytes> first{};
@@ -178,7 +181,8 @@ UnlabelledExamples readFeatures(const std::filesystem::path& file, const Dataset
   return {{{kFeatures, DType::kUInt8, shape}, file.string(), std::move(array.bytes)}, {}};
 }
 
-std::shared_ptr<const Dataset> openDataset(const DatasetSpec& spec, uint64_t seed, bool eval) {
+std::shared_ptr<const Dataset> openDataset(const DatasetSpec& described, uint64_t seed, bool eval) {
+  const DatasetSpec spec = learnTable(described);
   Dataset all = open(spec, seed, eval);
   if (spec.split) all = at(fileMark(spec), [&] { return sideOf(all, *spec.split); });
   auto dataset = std::make_shared<const Dataset>(std::move(all));

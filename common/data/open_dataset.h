@@ -16,7 +16,8 @@
 
 namespace dtf::data {
 
-// Reads or draws the data set `spec`. `seed` and `eval` only choose which examples are drawn.
+// Reads or draws the data set `spec`; a table that learns its preparation, and hasn't yet, is read
+// twice (learn_table.h). `seed` and `eval` only choose which examples are drawn.
 // Blocks: on the disk, or for about 20 us an image drawn, shared by up to 4 threads.
 // Errors: the reader's, at the key that names the file; kBadData for a named class without an
 // example to train on; kBadConfig for a number of examples to draw that is out of range.

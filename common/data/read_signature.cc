@@ -8,7 +8,10 @@
 #include "common/base/error.h"
 #include "common/data/csv_reader.h"
 #include "common/data/image_folder.h"
+#include "common/data/learn_table.h"
 #include "common/data/part.h"
+#include "common/data/prepared_columns.h"
+#include "common/data/table_preparation.h"
 #include "common/yaml/error_at.h"
 
 namespace dtf::data {
@@ -52,23 +55,9 @@ const char* problemName(cluster::Problem problem) {
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(problem)));
 }
 
-Names utf8Of(const Names& names) {
-  Names texts;
-  for (const std::string& name : names) texts.push_back(asUtf8(name));
-  return texts;
-}
-
 std::vector<Json> vocabulary(const Names& words) {
   if (words.empty()) return {};
-  return {{{"op", "vocabulary"}, {"words", utf8Of(words)}}};
-}
-
-std::vector<Json> preparationOf(const cluster::CategoricalColumns& columns) {
-  if (columns.hash_bucket_size > 0)
-    return {{{"op", "hash"}, {"buckets", columns.hash_bucket_size}}};
-  std::vector<Json> steps = vocabulary(columns.vocabulary_list);
-  if (!steps.empty()) steps[0]["num_oov_buckets"] = columns.num_oov_buckets;
-  return steps;
+  return {{{"op", "vocabulary"}, {"words", asUtf8(words)}}};
 }
 
 std::vector<Json> preparationOf(const cluster::ImagesSpec& images) {
@@ -89,16 +78,18 @@ DataSignature declaredSignature(const DatasetSpec& spec) {
   if (!spec.csv.no_features) signature.inputs.push_back({kFeatures, {}});
   for (const model::CategoryInput& each : spec.categories())
     signature.inputs.push_back({each.name, {}});
-  for (const cluster::CategoricalColumns& each : spec.csv.categorical)
+  for (size_t i = 0; i < spec.csv.categorical.size(); ++i)
     for (PartSignature& input : signature.inputs)
-      if (input.name == each.name) input.preparation = preparationOf(each);
+      if (input.name == spec.csv.categorical[i].name)
+        input.preparation = categorySteps(spec.csv, i);
   signature.targets.push_back({kLabels, {}});
   if (spec.format == DatasetSpec::Format::kImages)
     signature.inputs[0].preparation = preparationOf(spec.image_folder);
   if (spec.format == DatasetSpec::Format::kSynthetic)
     signature.inputs[0].preparation = {{{"op", "draw"}, {"problem", problemName(spec.problem)}}};
-  if (spec.format == DatasetSpec::Format::kCsv)
-    signature.targets[0].preparation = vocabulary(spec.csv.class_names);
+  if (spec.format != DatasetSpec::Format::kCsv) return signature;
+  signature.targets[0].preparation = labelSteps(spec.csv);
+  if (!spec.csv.numeric.empty()) signature.inputs[0].preparation = featureSteps(spec.csv);
   return signature;
 }
 
@@ -115,10 +106,23 @@ CsvHeader headerOf(const DatasetSpec& spec) {
 void addColumns(const TrainedColumns& columns, const DatasetSpec& spec, DataSignature& signature) {
   signature.table_columns = static_cast<int64_t>(columns.all);
   size_t next = 0;
-  if (!spec.csv.no_features) signature.inputs[next++].columns = utf8Of(columns.features);
-  for (const Names& each : columns.categories) signature.inputs[next++].columns = utf8Of(each);
+  if (!spec.csv.no_features) signature.inputs[next++].columns = asUtf8(columns.features);
+  for (const Names& each : columns.categories) signature.inputs[next++].columns = asUtf8(each);
   DTF_CHECK(next == signature.inputs.size());
-  signature.targets[0].columns = utf8Of(columns.targets);
+  signature.targets[0].columns = asUtf8(columns.targets);
+}
+
+// `learned`: the preparation, where it learns anything.
+DataSignature tableSignature(const DatasetSpec& spec, DatasetSpec learned) {
+  const CsvHeader header = headerOf(spec);
+  if (!learned.csv.numeric.empty() && !learned.csv.learned && !learned.csv.learns())
+    learned.csv.learned =
+        cluster::LearnedTable{preparedColumns(header.trained.features, spec.csv.numeric),
+                              std::vector<Names>(spec.csv.categorical.size()),
+                              {}};
+  DataSignature signature = declaredSignature(learned);
+  addColumns(header.trained, spec, signature);
+  return signature;
 }
 
 // Returns the place of the data, for messages.
@@ -166,11 +170,28 @@ void nameTrained(const TrainedColumns& trained, DatasetSpec& spec) {
         inTrainedOrder(names, trained.categories[i], header.trained.categories[i], true);
 }
 
+// Returns `named` with the columns of the model. Both know the numbers of their preparation, or
+// neither does.
+cluster::DatasetSpec readByNames(DatasetSpec named, const DataSignature& model) {
+  const bool is_table = named.format == DatasetSpec::Format::kCsv && model.isTable();
+  if (is_table && named.csv.header && model.header) nameTrained(trainedColumns(model), named);
+  // Other data have nothing of their own to learn.
+  const DataSignature found = named.format == DatasetSpec::Format::kCsv
+                                  ? tableSignature(named, named)
+                                  : readSignature(named);
+  const std::string difference = signatureDifference(model, found, nameOf(named));
+  if (difference.empty()) return named;
+  throw yaml::ErrorAt(ErrorCode::kBadData, markOf(named),
+                      nameOf(named) +
+                          ": its numbers have another meaning than the model's training data:\n" +
+                          difference);
+}
+
 }  // namespace
 
 DataSignature readSignature(const DatasetSpec& spec) {
+  if (spec.format == DatasetSpec::Format::kCsv) return tableSignature(spec, learnTable(spec));
   DataSignature signature = declaredSignature(spec);
-  if (spec.format == DatasetSpec::Format::kCsv) addColumns(headerOf(spec).trained, spec, signature);
   if (spec.format != DatasetSpec::Format::kImages) return signature;
   try {
     signature.targets[0].preparation = vocabulary(classFolders(spec.image_folder));
@@ -194,31 +215,26 @@ TrainedColumns trainedColumns(const DataSignature& model) {
 }
 
 cluster::DatasetSpec readAsTrained(const DatasetSpec& spec, const DataSignature& model) {
-  DatasetSpec named = spec;
-  const bool is_table = spec.format == DatasetSpec::Format::kCsv && model.isTable();
-  if (is_table && spec.csv.header && model.header) nameTrained(trainedColumns(model), named);
-  const std::string difference = signatureDifference(model, readSignature(named), nameOf(spec));
-  if (difference.empty()) return named;
-  throw yaml::ErrorAt(ErrorCode::kBadData, markOf(spec),
-                      nameOf(spec) +
-                          ": its numbers have another meaning than the model's training data:\n" +
-                          difference);
+  return readByNames(withLearnedOf(model, spec), model);
 }
 
 cluster::DatasetSpec readAsTrained(const DatasetSpec& spec, const DatasetSpec& train) {
-  return readAsTrained(spec, withTargetsOf(spec, readSignature(train)));
+  if (train.format != DatasetSpec::Format::kCsv || !train.csv.learns() || train.csv.learned)
+    return readAsTrained(spec, withTargetsOf(spec, readSignature(train)));
+  // Neither has numbers yet.
+  return readByNames(spec, withTargetsOf(spec, tableSignature(train, train)));
 }
 
 DataSignature withTargetsOf(const DatasetSpec& spec, DataSignature model) {
   if (spec.format != DatasetSpec::Format::kCsv || !model.isTable()) return model;
-  const Names targets = utf8Of(headerOf(spec).trained.targets);
+  const Names targets = asUtf8(headerOf(spec).trained.targets);
   for (PartSignature& target : model.targets)
     if (target.columns.size() == targets.size()) target.columns = targets;
   return model;
 }
 
 std::string preparationDifference(const DatasetSpec& spec, const DataSignature& model) {
-  DataSignature declared = declaredSignature(spec);
+  DataSignature declared = declaredSignature(withLearnedOf(model, spec));
   if (declared.kind != model.kind) return {};
   DataSignature trained = model;
   // The training data alone decide these; take the model's.

@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/data/data_files.h"
 #include "common/data/dataset.h"
 #include "common/data/image_folder.h"
+#include "common/data/learn_table.h"
 #include "common/data/left_out_log.h"
 #include "common/data/open_dataset.h"
+#include "common/data/read_signature.h"
 #include "common/train/epochs.h"
 #include "common/train/model_data.h"
 #include "common/yaml/error_at.h"
@@ -74,8 +77,13 @@ class DataChecker {
   }
 
   int64_t read(const DatasetSpec& dataset, bool eval) {
+    if (!eval) trained_ = data::learnTable(dataset);
+    const bool is_prepared = eval && trained_ && trained_->csv.learned;
+    const DatasetSpec spec = is_prepared ? data::readAsTrained(dataset, *trained_)
+                             : eval      ? dataset
+                                         : *trained_;
     const std::shared_ptr<const data::Dataset> read =
-        checkedDataset(train_.model, data::openDataset(dataset, train_.data.seed, eval));
+        checkedDataset(train_.model, data::openDataset(spec, train_.data.seed, eval));
     left_out_.add(*read);
     if (!eval) checkBatches(train_, read->size(), read->features().source());
     return read->size();
@@ -85,6 +93,7 @@ class DataChecker {
   yaml::Report& report_;
   const std::function<void(const std::string& what)>& on_reading_;
   data::LeftOutLog left_out_;
+  std::optional<DatasetSpec> trained_;  // once it has been read
 };
 
 }  // namespace

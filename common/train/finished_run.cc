@@ -13,6 +13,7 @@
 #include "common/train/checkpointer.h"
 #include "common/train/evaluation_history.h"
 #include "common/train/moved_epochs.h"
+#include "common/train/saved_preparation.h"
 #include "common/train/saved_signature.h"
 
 namespace dtf::train {
@@ -41,7 +42,9 @@ bool isOfJob(const checkpoint::Manifest& saved, const cluster::JobSpec& job) {
       saved.optimizer != optimizerText(train.optimizer))
     return false;
   return !data::missingPath(train.data.train).empty() ||
-         meaningDifference(saved, data::readSignature(train.data.train), "the data").empty();
+         meaningDifference(
+             saved, data::readSignature(withSavedPreparation(saved, train.data.train)), "the data")
+             .empty();
 }
 
 std::string earlyEndOf(const cluster::JobSpec& job, uint64_t step) {

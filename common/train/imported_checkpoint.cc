@@ -13,6 +13,7 @@
 #include "common/checkpoint/checkpoint_client.h"
 #include "common/data/data_files.h"
 #include "common/data/read_signature.h"
+#include "common/data/table_preparation.h"
 #include "common/model_files/trained_model.h"
 #include "common/optimizer/gradient_math.h"
 #include "common/optimizer/moving_average.h"
@@ -178,7 +179,8 @@ std::optional<data::DataSignature> signatureFor(const cluster::DatasetSpec& trai
     of_file = data::decodeSignature(weights.signature, "the file of weights");
   const bool is_there = data::missingPath(train).empty();
   if (!is_there) return report.drawn.empty() ? of_file : std::nullopt;
-  data::DataSignature of_job = data::readSignature(train);
+  data::DataSignature of_job =
+      data::readSignature(of_file ? data::withLearnedOf(*of_file, train) : train);
   if (!of_file) return of_job;
   if (!report.drawn.empty()) of_file->targets = of_job.targets;
   const std::string difference = data::signatureDifference(*of_file, of_job, "the job's data");

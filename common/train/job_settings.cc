@@ -82,6 +82,11 @@ std::vector<arena::Setting> jobSettings(const cluster::TrainSpec& train,
   if (train.precision == Precision::kBFloat16) settings.push_back({"precision", "bfloat16"});
   if (train.data.train.split)
     settings.push_back({"data.eval_split", fmt::format("{}", train.data.train.split->fraction)});
+  if (train.data.train.csv.split_by != cluster::SplitBy::kHash)
+    settings.push_back(
+        {"data.eval_split.by",
+         (train.data.train.csv.split_by == cluster::SplitBy::kTime ? "time " : "group ") +
+             train.data.train.csv.split_column});
   if (train.data.augment.any()) settings.push_back({"data.augment", train.data.augment.text()});
   for (size_t i = 0; i < train.model.layers.size(); ++i) {
     // Inner layers are settings of their own, so that each fits a message, and a line of the text

@@ -94,5 +94,36 @@ TEST(CategoryReader, SeveralColumnsAreOneInput) {
   EXPECT_EQ(numbers[1], numbers[2]);
 }
 
+TEST(CategoryReader, PutsNumbersIntoBuckets) {
+  cluster::CategoricalColumns spec{"age", {"age"}};
+  spec.buckets = {0.7, 18, 65};
+  spec.num_oov_buckets = 1;
+  CategoryReader reader(spec, "age");
+  EXPECT_EQ(read(reader, {"-5", "0.7", "17.9", "18", "65", "1e9", "", "NA"}),
+            (std::vector<int32_t>{0, 1, 1, 2, 3, 3, 4, 4}))
+      << "as Keras's Discretization; a missing value has a row of its own";
+  EXPECT_EQ(CategoryReader(spec, "age").add("old"),
+            "is no number, and belongs to none of the buckets");
+  spec.num_oov_buckets = 0;
+  EXPECT_EQ(CategoryReader(spec, "age").add("?"),
+            "is a missing value (for such there is 'num_oov_buckets: 1')");
+  EXPECT_EQ(spec.input().below, 4);
+}
+
+TEST(CategoryReader, LearnsWordsInOrderOfAppearanceAndReadsThemByTheLearnedList) {
+  cluster::CategoricalColumns spec{"city", {"city"}, 0, {}, 1};
+  spec.learned_max_size = 10;
+  CategoryReader learning(spec, "city");
+  for (const char* word : {"rome", "oslo", "rome"}) {
+    EXPECT_EQ(learning.add(word), "");
+    learning.keep();
+  }
+  EXPECT_EQ(learning.words(), (std::vector<std::string>{"rome", "oslo"}));
+  EXPECT_EQ(numbersOf(learning), (std::vector<int32_t>{0, 1, 0}));
+  const std::vector<std::string> learned = {"oslo"};
+  CategoryReader reader(spec, "city", kResidentBytesMax, &learned);
+  EXPECT_EQ(read(reader, {"rome", "oslo"}), (std::vector<int32_t>{1, 0}));
+}
+
 }  // namespace
 }  // namespace dtf::data

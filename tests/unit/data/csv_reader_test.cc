@@ -242,7 +242,11 @@ TEST_F(CsvReader, WhatIsNoTableIsNamed) {
 
 // Each message names the remedy.
 TEST_F(CsvReader, LabelsThatAreNoWholeNumbersAreForClassNames) {
-  for (const std::string label : {"-1", "1.0", "yes", "True"})
+  for (const std::string label : {"1.0", "yes", "True"})
+    EXPECT_EQ(classes(read({"a,kind\n1,0\n1," + label + "\n"}).labels()),
+              (std::vector<int32_t>{0, 1}))
+        << label;
+  for (const std::string label : {"-1", "1.5", "maybe"})
     EXPECT_NE(mistake({"a,kind\n1,1\n1," + label + "\n"})
                   .find("t0.csv:3:3: '" + label +
                         "' in column 'kind' is no class, a whole number from 0: list the classes "
@@ -272,7 +276,8 @@ TEST_F(CsvReader, AColumnOfWordsIsForCategoricalColumns) {
 
 TEST_F(CsvReader, AMissingNumberIsToBeMendedOrLeftOut) {
   const std::string hint =
-      "; the value is missing: mend the row, leave it out with max_bad_records";
+      "; the value is missing: fill it with numeric_columns, mend the row, leave it out with "
+      "max_bad_records";
   for (const std::string gap : {"NA", "", "nan", "?", "N/A", "null"}) {
     const std::string said = mistake({"a,kind\n1,0\n" + gap + ",1\n" + gap + ",0\nrome,1\n"});
     EXPECT_NE(said.find("t0.csv:3:1: '" + gap + "' in column 'a' is no number" + hint +

@@ -126,5 +126,18 @@ TEST(CsvRecords, RefuseARecordOfTooManyFields) {
   }
 }
 
+TEST(CsvRecords, SkipsLinesThatBeginWithTheCommentSign) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file =
+      folder.write("t.csv", "# a, \"table\na,b\n#\n1,#2\n\"#3\",4\n# end");
+  CsvRecords records(file, ',', '#');
+  std::vector<std::string> fields;
+  while (records.next()) {
+    EXPECT_EQ(records.size(), 2u);
+    for (size_t i = 0; i < 2; ++i) fields.emplace_back(records.field(i));
+  }
+  EXPECT_EQ(fields, (std::vector<std::string>{"a", "b", "1", "#2", "#3", "4"}));
+}
+
 }  // namespace
 }  // namespace dtf::data

@@ -1,5 +1,6 @@
 #include "common/data/eval_split.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <set>
 
 #include "common/base/error.h"
+#include "common/data/csv_reader.h"
 #include "common/data/open_dataset.h"
 #include "common/data/png_encoder.h"
 #include "tests/unit/data/idx_files.h"
@@ -181,6 +183,48 @@ TEST(EvalSplit, AnImageThatIsEvaluatedKeepsItsFile) {
   for (size_t i = 0; i < evaluated.files.size(); ++i)
     EXPECT_EQ(evaluated.dataset.features().of(static_cast<int64_t>(i))[0],
               10 * (std::stoi(evaluated.files[i].stem().string()) - 100));
+}
+
+// A table with the column "at" to split by.
+Dataset splitTable(const std::string& text, cluster::SplitBy by) {
+  const TemporaryFolder folder;
+  cluster::CsvSpec csv;
+  csv.label = "kind";
+  csv.split_by = by;
+  csv.split_column = "at";
+  const std::filesystem::path file = folder.write("t.csv", text);
+  return readCsv(std::span(&file, 1), csv);
+}
+
+TEST(EvalSplit, ByGroupAllExamplesOfAGroupAreOnOneSide) {
+  std::string text = "at,a,kind\n";
+  for (int i = 0; i < 400; ++i) text += fmt::format("user{},{},{}\n", i % 40, i, i % 3);
+  const Dataset all = splitTable(text, cluster::SplitBy::kGroup);
+  EXPECT_EQ(all.features().spec().shape, Shape{1}) << "the column is no feature";
+  const auto groups = [&](bool evaluates) {
+    std::set<int64_t> found;
+    for (const int64_t i : examplesOfSide(all, {0.3, evaluates, cluster::SplitBy::kGroup}))
+      found.insert(i % 40);
+    return found;
+  };
+  const std::set<int64_t> trained = groups(false), evaluated = groups(true);
+  EXPECT_EQ(trained.size() + evaluated.size(), 40u);
+  EXPECT_GT(evaluated.size(), 4u);
+}
+
+TEST(EvalSplit, ByTimeTheLastExamplesAreEvaluated) {
+  const Dataset all = splitTable(
+      "a,at,kind\n1,2024-01-03,0\n2,2024-01-01,1\n3,2024-01-05,0\n4,2024-01-02,0\n5,2024-01-05,1\n",
+      cluster::SplitBy::kTime);
+  const auto side = [&](double fraction, bool evaluates) {
+    return examplesOfSide(all, {fraction, evaluates, cluster::SplitBy::kTime});
+  };
+  EXPECT_EQ(side(0.4, true), (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(side(0.4, false), (std::vector<int64_t>{0, 1, 3}));
+  EXPECT_EQ(side(0.2, true), (std::vector<int64_t>{2, 4})) << "one time is on one side";
+  EXPECT_EQ(side(0.99, false), (std::vector<int64_t>{1})) << "the first time is trained on";
+  const Dataset one = splitTable("a,at,kind\n1,7,0\n2,7,1\n", cluster::SplitBy::kTime);
+  EXPECT_THROW(examplesOfSide(one, {0.5, true, cluster::SplitBy::kTime}), Error);
 }
 
 }  // namespace

@@ -1,0 +1,25 @@
+#pragma once
+
+// The preparation of a job's training table, once for the whole job: numbers and words in a
+// checkpoint are used again, not learned again.
+
+#include "common/base/file_system.h"
+#include "common/checkpoint/manifest.h"
+#include "common/cluster/spec.h"
+
+namespace dtf::train {
+
+// Returns `data` with the numbers and words of the checkpoint, if its settings are the
+// checkpoint's; else unchanged. Errors: kBadData for a signature that can't be read.
+cluster::DatasetSpec withSavedPreparation(const checkpoint::Manifest& saved,
+                                          const cluster::DatasetSpec& data);
+
+// Returns job.train.data.train with all that its preparation learns: of the newest whole checkpoint
+// in the run's folder, unless the job starts `fresh` or the file describes another preparation;
+// else of the data (data/learn_table.h).
+// Blocks: on the disk: reads the checkpoint, or the data.
+// Errors: as withSavedPreparation() and data::learnTable().
+cluster::DatasetSpec preparedTraining(FileSystem& file_system, const cluster::JobSpec& job,
+                                      bool fresh);
+
+}  // namespace dtf::train
