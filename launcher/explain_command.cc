@@ -252,25 +252,28 @@ int explain(const cluster::JobSpec& job, const Options& options) {
   if (options.parts) {
     printStepGraph(job, step, placement, options);
   } else if (options.json) {
-    printEvent("explain", {{"job", job.job},
-                           {"input", table.input.dims()},
-                           {"input_scaling", model_files::scalingText(train.model)},
-                           {"loss", train.model.loss.text()},
-                           {"parameters", table.parameters},
-                           {"flops", table.flops},
-                           {"layers", layersOf(table)},
-                           {"threads", threadsOf(job.cluster)},
-                           {"devices", devicesOf(job.cluster)},
-                           {"step_bytes", step.towers * step.plan.planned_bytes},
-                           {"ps_memory_bytes", psBytes(job, table)},
-                           {"kernels", kernelsOf(step.plan)},
-                           {"transfers", transfersJson(job, layout)},
-                           {"variables", variablesOf(placement)}});
+    printEvent("explain",
+               {{"job", job.job},
+                {"input", table.input.dims()},
+                {"input_scaling",
+                 model_files::scalingText(train.model, !train.data.train.csv.numeric.empty())},
+                {"loss", train.model.loss.text()},
+                {"parameters", table.parameters},
+                {"flops", table.flops},
+                {"layers", layersOf(table)},
+                {"threads", threadsOf(job.cluster)},
+                {"devices", devicesOf(job.cluster)},
+                {"step_bytes", step.towers * step.plan.planned_bytes},
+                {"ps_memory_bytes", psBytes(job, table)},
+                {"kernels", kernelsOf(step.plan)},
+                {"transfers", transfersJson(job, layout)},
+                {"variables", variablesOf(placement)}});
   } else {
     print(fmt::format("{}\ninput scaling: {}\nloss: {}\nthreads: {}\n{}\n{}\n{}{}", table.str(),
-                      model_files::scalingText(train.model), train.model.loss.text(),
-                      threadsText(job.cluster), memoryText(job, table, graph, step),
-                      kernelsText(step.plan, wanted.text()), transfersText(job, layout),
+                      model_files::scalingText(train.model, !train.data.train.csv.numeric.empty()),
+                      train.model.loss.text(), threadsText(job.cluster),
+                      memoryText(job, table, graph, step), kernelsText(step.plan, wanted.text()),
+                      transfersText(job, layout),
                       graph::placementTable(placement, job.cluster.shardHosts())));
   }
   return 0;

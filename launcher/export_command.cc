@@ -42,7 +42,8 @@ int exportModel(const cluster::JobSpec& job, const Options& options) {
               saved.class_names.empty() ? "" : train::encodeClassNames(saved.class_names),
               saved.signature ? data::encodeSignature(*saved.signature) : ""});
   atomicReplace(*options.to, bytes);
-  const std::string scaling = model_files::scalingText(train.model);
+  const std::string scaling =
+      model_files::scalingText(train.model, !train.data.train.csv.numeric.empty());
   if (options.json)
     printEvent("export", {{"job", job.job},
                           {"checkpoint", saved.checkpoint.string()},

@@ -11,6 +11,7 @@
 #include "common/base/error.h"
 #include "common/model/inference_graph.h"
 #include "common/model_files/onnx_ops.h"
+#include "common/model_files/onnx_preparation.h"
 #include "common/model_files/onnx_values.h"
 #include "common/yaml/error_at.h"
 
@@ -33,13 +34,22 @@ class OnnxExport {
       : trained_(trained),
         built_(model::buildInferenceGraph(trained.model, kAnyBatch)),
         graph_(built_.model.graph),
-        values_(graph_) {
+        values_(graph_),
+        prepared_(trained.model.input_dtype == DType::kFloat32
+                      ? preparedColumnsOf(trained.signature, trained.model.input_shape.back())
+                      : std::vector<cluster::PreparedColumn>()) {
     need(built_.outputs.node);
     need(built_.model.logits.node);
   }
 
   std::string run() {
-    for (const auto& [title, input] : inputs()) values_.setInput(input, title);
+    for (const auto& [title, input] : inputs())
+      if (isPrepared(input)) {
+        values_.alias(input, Layout::kRows,
+                      addPreparation(values_, prepared_, values_.newName(title)));
+      } else {
+        values_.setInput(input, title);
+      }
     setWeights();
     foldConstants();
     refuseUnknown();
@@ -56,8 +66,11 @@ class OnnxExport {
     }
     std::vector<OnnxValue> fed;
     for (const auto& [title, input] : inputs())
-      fed.push_back({title, graph_.spec(input).dtype, withoutBatch(graph_.spec(input).shape)});
-    return values_.proto().finish(trained_.job, fed, described, metadataOf(trained_));
+      fed.push_back({title, graph_.spec(input).dtype,
+                     isPrepared(input)
+                         ? std::vector<int64_t>{static_cast<int64_t>(prepared_.size())}
+                         : withoutBatch(graph_.spec(input).shape)});
+    return values_.proto().finish(trained_.job, fed, described, metadata());
   }
 
  private:
@@ -71,6 +84,22 @@ class OnnxExport {
                           built_.model.categories[i]);
     std::erase_if(inputs, [this](const auto& each) { return !needed_.contains(each.second.node); });
     return inputs;
+  }
+
+  // Whether `input` is the features of a table whose preparation is a part of the file.
+  bool isPrepared(Output input) const {
+    return !prepared_.empty() && input == built_.model.features;
+  }
+
+  std::map<std::string, std::string> metadata() const {
+    std::map<std::string, std::string> metadata = metadataOf(trained_);
+    if (prepared_.empty()) return metadata;
+    std::string& input = metadata["input"];
+    const std::string raw =
+        fmt::format("features: float32 [batch, {}], NaN if missing", prepared_.size());
+    input = raw + input.substr(std::min(input.find(';'), input.size()));
+    metadata["scaling"] = "the preparation of each column, as in data_signature";
+    return metadata;
   }
 
   // Adds the node and all that it depends on. Inputs have smaller ids.
@@ -198,6 +227,7 @@ class OnnxExport {
   const graph::Graph& graph_;
   std::list<std::vector<float>> folded_;  // the values of constant weights
   OnnxValues values_;
+  const std::vector<cluster::PreparedColumn> prepared_;  // the features' columns; empty: as fed
   std::set<NodeId> needed_;
   std::set<NodeId> done_;
 };

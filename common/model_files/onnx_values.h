@@ -38,6 +38,8 @@ class OnnxValues {
   const Shape& shapeOf(graph::Output x) const { return graph_.spec(x).shape; }
 
   void setInput(graph::Output x, const std::string& name);
+  // Returns `wanted`, or a name like it that no other tensor has.
+  std::string newName(std::string_view wanted) { return uniqueName(wanted); }
   void setWeight(graph::Output x, Weight weight) {
     weights_.insert_or_assign(x, std::move(weight));
   }

@@ -24,7 +24,8 @@ std::string outputText(const model::ModelSpec& model) {
 
 }  // namespace
 
-std::string scalingText(const model::ModelSpec& model) {
+std::string scalingText(const model::ModelSpec& model, bool prepares) {
+  if (prepares) return "numeric_columns prepares the features; an ONNX file does it itself";
   return model.input_dtype == DType::kUInt8 ? "features / 255: pixels from 0 to 255 become 0 to 1"
                                             : "none: features are read as they are";
 }

@@ -43,7 +43,8 @@ inline constexpr char kSignatureEntry[] = "data_signature";
 //   layouts   the dimensions of filters and matrices
 std::map<std::string, std::string> metadataOf(const TrainedModel& trained);
 
-// Describes the scaling: "features / 255: pixels from 0 to 255 become 0 to 1".
-std::string scalingText(const model::ModelSpec& model);
+// Describes the scaling: "features / 255: pixels from 0 to 255 become 0 to 1". `prepares`: the job
+// prepares the columns of a table.
+std::string scalingText(const model::ModelSpec& model, bool prepares = false);
 
 }  // namespace dtf::model_files
