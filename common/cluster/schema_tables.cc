@@ -171,7 +171,7 @@ constexpr Key kDataKeys[] = {
 constexpr Key kEvalSplitKeys[] = {
     required(number("fraction", {0, 1, true, true}, "this share is not trained on")),
     choice("by", "hash|time|group", "",
-           "csv: of examples; of the last ones; of groups, which stay together; default hash"),
+           "csv: examples; the last ones (time); whole groups; default hash"),
     text("column", "time, group: a column; it is no feature unless feature_columns has it"),
 };
 
@@ -186,8 +186,7 @@ constexpr Key kDatasetKeys[] = {
                     "idx: MNIST's; csv: tables; npy, npz: NumPy's; images: PNG, JPEG")),
     text("images", "idx: a file, relative to this one; bytes are divided by 255"),
     text("labels", "idx, npy: a file, relative to this one; npz: an array; classes from 0"),
-    list("files",
-         "cifar10, csv: files, folders, patterns (*.csv), relative to this file; plain or .gz"),
+    list("files", "cifar10, csv: files, folders or *.csv, relative to this; also .gz"),
     whole("count", 1, 1'000'000,
           "digits, synthetic: number of examples; default 10000 (eval: 2000)"),
     choice("problem", "friedman|linear|tags|centres|clicks", "",
@@ -196,15 +195,14 @@ constexpr Key kDatasetKeys[] = {
     boolean("header", "csv: the first line of each file names the columns; default true"),
     text("delimiter", "csv: one character, or tab; default ','"),
     text("label_column", "csv: name or number from 1 of the column with the class"),
-    text("comment", "csv: one character; lines that begin with it are skipped; default: none are"),
+    text("comment", "csv: lines that begin with this character are skipped; default none"),
     choice("decimal", "point|comma", "", "csv: what divides a number's decimals; default point"),
     list("target_columns", "csv: columns of the numbers to learn, in place of a label"),
     list("feature_columns", "csv: columns to read as numbers; default: all others; []: none"),
     map("categorical_columns", "csv: name: {columns: [...]}, which an 'embedding' reads"),
     map("numeric_columns", "csv: column: {standardize: true, fill: mean, ...}; '*': all others"),
     map("categorical_arrays", "npy, npz: name: {array: ...}, which an 'embedding' reads"),
-    listOrMap("class_names",
-              "from class 0; csv: the label's words, or {from: data}; images: the subfolders"),
+    listOrMap("class_names", "from class 0; csv: words, or {from: data}; images: the subfolders"),
     whole("max_bad_records", 0, 1'000'000'000,
           "csv, images: unreadable records that may be left out; default 0"),
     text("folder", "images: a folder with a subfolder for each class"),
@@ -224,7 +222,7 @@ constexpr Key kCategoricalKeys[] = {
     list("vocabulary_list", "fields are these words, from number 0; default: whole numbers"),
     whole("num_oov_buckets", 1, 1'000'000'000,
           "other words are hashed to this many numbers after the list's"),
-    list("buckets", "fields are numbers; the row is the count of these bounds up to it: [18, 65]"),
+    list("buckets", "of numbers: the row is the count of these bounds up to it: [18, 65]"),
     map("vocabulary", "{from: data, max_size, min_count}: the list is learned"),
 };
 
@@ -239,7 +237,7 @@ constexpr Key kClassNamesKeys[] = {
 };
 
 constexpr Key kNumericKeys[] = {
-    text("fill", "mean, median or a number: the value of a missing field; default: an error"),
+    text("fill", "mean, median or a number, for a missing field; default: an error"),
     boolean("missing_indicator", "a further feature, 1 where the field is missing; default false"),
     boolean("log1p", "log(1 + x), after fill; default false"),
     boolean("standardize", "(x - mean) / standard deviation, after log1p; default false"),
