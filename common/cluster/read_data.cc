@@ -212,12 +212,11 @@ void checkAlike(const DataSpec& data, const YamlNode& eval, Report& report) {
 void prepareAlike(DataSpec& data, const YamlNode& eval, Report& report) {
   if (const YamlNode* const numeric = eval.find("numeric_columns"))
     report.error(numeric->key_place,
-                 "the evaluation's numbers are prepared as those of data.train: leave "
+                 "the evaluation's numbers are prepared as data.train's: leave "
                  "'numeric_columns' out here");
   const YamlNode* const classes = eval.find("class_names");
   if (classes != nullptr && (data.eval->csv.learns_classes || data.train.csv.learns_classes))
-    report.error(classes->key_place,
-                 "the classes are those of data.train: leave 'class_names' out here");
+    report.error(classes->key_place, "the classes are data.train's: leave 'class_names' out here");
   data.eval->csv.numeric = data.train.csv.numeric;
   data.eval->csv.learns_classes = data.train.csv.learns_classes;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Reads the keys of `data.train` and `data.eval` that describe a table in text, and those that
+// Reads the keys of `data.train` and `data.eval` that describe a table in text, and keys that
 // other formats share with it.
 
 #include <algorithm>
