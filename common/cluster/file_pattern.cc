@@ -25,8 +25,8 @@ std::vector<fs::path> filesOf(const fs::path& path) {
   if (!is_folder && pattern.find_first_of("*?[") == std::string::npos) return {path};
   const fs::path folder = is_folder ? path : path.parent_path();
   std::vector<fs::path> files;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
+  for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
+       !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     std::error_code gone;
     if (!isHidden(name) && ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0 &&

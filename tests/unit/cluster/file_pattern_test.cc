@@ -16,6 +16,8 @@ TEST(FilePattern, StandsForFilesInOrderOfName) {
        {"d/b.csv", "d/a.csv", "d/c.txt", "d/.hidden.csv", "d/_SUCCESS", "d/x[1]"})
     files.write(name, "1\n");
   EXPECT_EQ(filesOf("d/*.csv"), (Paths{"d/a.csv", "d/b.csv"}));
+  files.write("here.csv", "1\n");
+  EXPECT_EQ(filesOf("h*.csv"), Paths{"here.csv"}) << "in the working directory";
   EXPECT_EQ(filesOf("d/[bc].*"), (Paths{"d/b.csv", "d/c.txt"}));
   EXPECT_EQ(filesOf("d"), (Paths{"d/a.csv", "d/b.csv", "d/c.txt", "d/x[1]"}));
   EXPECT_EQ(filesOf("d/a.csv"), Paths{"d/a.csv"});
