@@ -66,13 +66,7 @@ int launchAttempt(const fs::path& run_dir) {
 }
 
 std::string rememberRun(const cluster::JobSpec& job, const fs::path& cluster_file) {
-  try {
-    RunRegistry().remember({registeredPath(cluster_file), registeredPath(job.run_dir), job.job});
-    return "";
-  } catch (const Error& error) {
-    return "warning: status, logs and stop will find this job only from this folder: " +
-           error.message();
-  }
+  return registerRun({registeredPath(cluster_file), registeredPath(job.run_dir), job.job});
 }
 
 }  // namespace dtf::launcher

@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/json.h"
+#include "common/base/wall_time.h"
 
 namespace dtf {
 
@@ -49,6 +50,7 @@ LaunchRecord parseRecord(const std::string& text) {
   record.identity.start_ticks = ticksOf(parsed);
   record.serves = isTrue(parsed, "serves");
   record.already_done = isTrue(parsed, "already_done");
+  record.started = parsed.stringOr("started", "");
   const Json* const tasks = parsed.find("tasks");
   if (tasks == nullptr || !tasks->isArray()) return record;
   for (const Json& task : *tasks)
@@ -94,7 +96,8 @@ LaunchRecord lastLaunch(const fs::path& folder) {
   }
 }
 
-RunLock::RunLock(fs::path folder, const LaunchRecord& holder) : folder_(std::move(folder)) {
+RunLock::RunLock(fs::path folder, const LaunchRecord& holder)
+    : folder_(std::move(folder)), started_(wallTimeText()) {
   DTF_CHECK(!folder_.empty());
   makeWritableFolder(folder_);
   const fs::path file = recordFile(folder_);
@@ -145,6 +148,7 @@ void RunLock::record(const LaunchRecord& record) {
                                 {"attempt", record.attempt},
                                 {"serves", record.serves},
                                 {"already_done", record.already_done},
+                                {"started", started_},
                                 {"tasks", tasks}}
                                .dump(2) +
                            "\n";

@@ -35,6 +35,9 @@ struct LaunchRecord {
   bool serves = false;
   // the launch had nothing to do: the summary is that of the run before
   bool already_done = false;
+  // the time of day when the lock was taken (wall_time.h), filled in by RunLock; empty in an old
+  // record
+  std::string started{};
 };
 
 // Returns " on the host NAME" for a record of another host; empty for this host or an unknown one.
@@ -60,6 +63,7 @@ class RunLock {
 
  private:
   std::filesystem::path folder_;
+  const std::string started_;
   Fd lock_;
 };
 

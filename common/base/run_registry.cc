@@ -67,6 +67,30 @@ std::vector<KnownRun> entriesOf(const fs::path& folder, const Predicate& counts)
   return runs;
 }
 
+// Removes the oldest entries until there is room for one more.
+void makeRoom(std::vector<std::pair<fs::file_time_type, fs::path>> entries, size_t entries_max) {
+  if (entries.size() < entries_max) return;
+  std::sort(entries.begin(), entries.end());
+  entries.resize(entries.size() - (entries_max - 1));
+  std::error_code ignored;
+  for (const auto& [time, file] : entries) fs::remove(file, ignored);
+}
+
+bool isOfThisUser(const char* folder) {
+  struct stat info {};
+  return ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
+}
+
+// Makes the folder, and the ones around it, for this user alone.
+void makeOwnFolder(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return;
+  if (errno == ENOENT && folder.has_relative_path()) {
+    makeOwnFolder(folder.parent_path());
+    if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return;
+  }
+  throw Error(ErrorCode::kCannotWrite, "cannot make " + folder.string() + ": " + errnoText(errno));
+}
+
 // Of an entry of this host.
 bool isObsolete(const KnownRun& known, const KnownRun& fresh) {
   std::error_code ignored;
@@ -93,15 +117,21 @@ fs::path RunRegistry::defaultFolder() {
   return "/tmp/dtf-" + std::to_string(::geteuid());
 }
 
+std::optional<fs::path> RunRegistry::historyFolder() {
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/')
+    return fs::path(state) / "dtf/runs";
+  const char* const home = std::getenv("HOME");
+  if (home == nullptr || *home != '/' || !isOfThisUser(home)) return std::nullopt;
+  return fs::path(home) / ".local/state/dtf/runs";
+}
+
 RunRegistry::RunRegistry(fs::path folder) : folder_(std::move(folder)) {
   DTF_CHECK_MSG(folder_.is_absolute(), folder_.string());
 }
 
 void RunRegistry::remember(const KnownRun& run) {
   DTF_CHECK_MSG(run.cluster_file.is_absolute() && run.run_dir.is_absolute(), run.run_dir.string());
-  if (::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST)
-    throw Error(ErrorCode::kCannotWrite,
-                "cannot make " + folder_.string() + ": " + errnoText(errno));
+  makeOwnFolder(folder_);
   if (!isOwnFolder(folder_))
     throw Error(ErrorCode::kPermission, folder_.string() + " is not a folder of this user alone");
   // A file that takes over the directory of another one leaves it its entry.
@@ -109,13 +139,18 @@ void RunRegistry::remember(const KnownRun& run) {
   const std::string name = fmt::format("{:016x}", std::hash<std::string>()(key));
   const std::string host = identityOf(0).host;
   std::error_code ignored;
+  std::vector<std::pair<fs::file_time_type, fs::path>> others;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     const std::string other = entry.path().filename().string();
     if (!isEntryName(other) || other == name) continue;
     const std::optional<KnownRun> known = readEntry(entry.path());
     const bool is_ours = known && (known->host.empty() || known->host == host);
-    if (!known || (is_ours && isObsolete(*known, run))) fs::remove(entry.path(), ignored);
+    if (!known || (is_ours && isObsolete(*known, run)))
+      fs::remove(entry.path(), ignored);
+    else
+      others.emplace_back(entry.last_write_time(ignored), entry.path());
   }
+  makeRoom(std::move(others), kEntriesMax);
   atomicReplace(folder_ / name, Json{{"schema", 1},
                                      {"cluster_file", run.cluster_file.string()},
                                      {"run_dir", run.run_dir.string()},
@@ -123,6 +158,10 @@ void RunRegistry::remember(const KnownRun& run) {
                                      {"host", host}}
                                         .dump(2) +
                                     "\n");
+}
+
+std::vector<KnownRun> RunRegistry::all() const {
+  return entriesOf(folder_, [](const KnownRun&) { return true; });
 }
 
 std::vector<KnownRun> RunRegistry::runsOf(const fs::path& cluster_file,
@@ -136,6 +175,23 @@ std::optional<KnownRun> RunRegistry::lastIn(const fs::path& run_dir) const {
   const std::vector<KnownRun> runs =
       entriesOf(folder_, [&](const KnownRun& known) { return known.run_dir == run_dir; });
   return runs.empty() ? std::nullopt : std::optional(runs.front());
+}
+
+std::string registerRun(const KnownRun& run) {
+  std::string warnings;
+  const auto add = [&](const fs::path& folder, const char* loss) {
+    try {
+      RunRegistry(folder).remember(run);
+    } catch (const Error& error) {
+      warnings += fmt::format("{}{}: {}", warnings.empty() ? "warning: " : "\nwarning: ", loss,
+                              error.message());
+    }
+  };
+  add(RunRegistry::defaultFolder(),
+      "status, logs and stop will find this job only from this folder");
+  if (const std::optional<fs::path> history = RunRegistry::historyFolder())
+    add(*history, "dtf-launch runs will list this run only until the next login");
+  return warnings;
 }
 
 }  // namespace dtf

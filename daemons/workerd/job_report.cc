@@ -201,12 +201,9 @@ std::string readSummaryText(const std::filesystem::path& run_dir) {
 // Registers the run for dtf-launch's `status`, `stop` and `attach` in other folders.
 void rememberRun(const cluster::TaskOptions& task) {
   if (task.cluster_file.empty()) return;
-  try {
-    RunRegistry().remember(
-        {registeredPath(task.cluster_file), registeredPath(task.job.run_dir), task.job.job});
-  } catch (const Error& error) {
-    log::warning("event=run_not_registered reason=\"{}\"", error.message());
-  }
+  const std::string warning = registerRun(
+      {registeredPath(task.cluster_file), registeredPath(task.job.run_dir), task.job.job});
+  if (!warning.empty()) log::warning("event=run_not_registered reason=\"{}\"", warning);
 }
 
 }  // namespace

@@ -92,11 +92,11 @@ std::string runLine(const std::filesystem::path& logs) {
 
 std::map<std::string, std::string> keptEnvironment() {
   std::map<std::string, std::string> kept;
-  for (const char* name :
-       {"HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
-        // What decides how, and so to which last bit, a task computes.
-        "CUDA_VISIBLE_DEVICES", "DNNL_MAX_CPU_ISA", "DTF_GPU_PLUGIN", "DTF_MAX_CPU_ISA",
-        "DTF_WINOGRAD", "NVIDIA_TF32_OVERRIDE"})
+  for (const char* name : {"HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "XDG_CACHE_HOME",
+                           "XDG_RUNTIME_DIR", "XDG_STATE_HOME",
+                           // What decides how, and so to which last bit, a task computes.
+                           "CUDA_VISIBLE_DEVICES", "DNNL_MAX_CPU_ISA", "DTF_GPU_PLUGIN",
+                           "DTF_MAX_CPU_ISA", "DTF_WINOGRAD", "NVIDIA_TF32_OVERRIDE"})
     if (const char* value = std::getenv(name)) kept[name] = value;
   return kept;
 }

@@ -72,7 +72,7 @@ shared_memory: false
         self.process = subprocess.Popen([*prefix, f"{build}/launcher/dtf-launch", file, "--json"], stdout=subprocess.PIPE,
                                         stderr=self.errors, text=True,
                                         # `dtf-launch stop` in another shell must not find this job.
-                                        env={**os.environ, "XDG_RUNTIME_DIR": str(self.folder), **(env or {})})
+                                        env={**os.environ, "XDG_RUNTIME_DIR": str(self.folder), "XDG_STATE_HOME": str(self.folder), **(env or {})})
         self.events = queue.Queue()
         threading.Thread(target=self.read, daemon=True).start()
         self.pids, self.step, self.summary, self.is_ready = {}, 0, None, set()

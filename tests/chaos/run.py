@@ -194,7 +194,7 @@ class Run:
             command += ["--set", assignment]
         with open(self.folder / "stderr", "ab") as errors:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True,
-                                            env={**os.environ, "XDG_RUNTIME_DIR": str(self.folder)})
+                                            env={**os.environ, "XDG_RUNTIME_DIR": str(self.folder), "XDG_STATE_HOME": str(self.folder)})
         self.pids.clear()
         self.ready.clear()
         self.events = queue.Queue()

@@ -43,6 +43,7 @@ ClusterTest::ClusterTest() {
   ::unsetenv("DTF_NOTIFY_FD");
   ::unsetenv("DTF_LISTEN_FD");
   ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1);  // for the registry of runs
+  ::setenv("XDG_STATE_HOME", (folder_.path() + "/state").c_str(), 1);
   ::setenv("XDG_CACHE_HOME", (folder_.path() + "/cache").c_str(), 1);
 }
 

@@ -43,6 +43,7 @@ TEST_F(RunLockTest, TheRecordIsThereForAsLongAsTheHolder) {
   }
   EXPECT_FALSE(runningLaunch(folder_));
   EXPECT_EQ(lastLaunch(folder_).attempt, 12) << "what it was is known";
+  EXPECT_FALSE(lastLaunch(folder_).started.empty());
 }
 
 // A job that was started by hand has no launcher: its chief holds the folder.

@@ -27,4 +27,15 @@ TEST(WallTime, IsOfThisHostsZoneAndNamesIt) {
 }
 
 }  // namespace
+TEST(WallTime, IsReadBackFromItsText) {
+  const auto time = std::chrono::system_clock::time_point(std::chrono::milliseconds(1764552761563));
+  EXPECT_EQ(wallTimeOf(wallTimeText(time)), time);
+  EXPECT_EQ(wallTimeOf("2025-12-01T01:32:41.563+00:00"), time);
+  EXPECT_EQ(wallTimeOf("2025-12-01T07:02:41.563+05:30"), time);
+  EXPECT_EQ(wallTimeOf("2025-11-30T22:02:41.563-03:30"), time);
+  for (const char* other : {"", "yesterday", "2025-12-01", "2025-12-01T01:32:41.563+00:00 ",
+                            "2025-12-01T01:32:41.563Z"})
+    EXPECT_EQ(wallTimeOf(other), std::nullopt) << other;
+}
+
 }  // namespace dtf

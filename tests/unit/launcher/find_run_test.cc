@@ -18,11 +18,15 @@ class FindRunTest : public ::testing::Test {
  protected:
   FindRunTest() {
     ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1);  // for the registry of runs
+    ::setenv("XDG_STATE_HOME", (root() / "state").c_str(), 1);
     job_.job = "job";
     job_.run_dir = root() / "here";
     options_.cluster_file = folder_.write("job.yaml", "");
   }
-  ~FindRunTest() override { ::unsetenv("XDG_RUNTIME_DIR"); }
+  ~FindRunTest() override {
+    ::unsetenv("XDG_RUNTIME_DIR");
+    ::unsetenv("XDG_STATE_HOME");
+  }
 
   fs::path root() const { return folder_.path(); }
   // Registers a launch of the file from elsewhere.

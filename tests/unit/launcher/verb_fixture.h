@@ -19,7 +19,8 @@ namespace dtf::launcher {
 class VerbTest : public ::testing::Test {
  protected:
   VerbTest() {
-    ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1);  // for the registry of runs
+    for (const char* name : {"XDG_RUNTIME_DIR", "XDG_STATE_HOME"})  // for the registries of runs
+      ::setenv(name, folder_.path().c_str(), 1);
     options_.cluster_file =
         folder_.write("job.yaml", "job: tiny\nrun_dir: " + runDir().string() +
                                       "\n"
@@ -38,7 +39,9 @@ class VerbTest : public ::testing::Test {
                                       "  checkpoint: {}\n");
     job_ = cluster::loadCluster(options_.cluster_file, {});
   }
-  ~VerbTest() override { ::unsetenv("XDG_RUNTIME_DIR"); }
+  ~VerbTest() override {
+    for (const char* name : {"XDG_RUNTIME_DIR", "XDG_STATE_HOME"}) ::unsetenv(name);
+  }
 
   std::filesystem::path runDir() const { return std::filesystem::path(folder_.path()) / "run"; }
 
