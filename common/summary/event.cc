@@ -28,7 +28,21 @@ constexpr uint32_t kTag = 1;
 constexpr uint32_t kSimpleValue = 2;
 constexpr uint32_t kImage = 4;
 constexpr uint32_t kHistogram = 5;
+constexpr uint32_t kTensor = 8;
+constexpr uint32_t kMetadata = 9;
 }  // namespace value
+namespace tensor {
+constexpr uint32_t kDtype = 1;
+constexpr uint32_t kShape = 2;
+constexpr uint32_t kStringValue = 8;
+constexpr int32_t kString = 7;  // of the enum DataType
+}  // namespace tensor
+namespace metadata {
+constexpr uint32_t kPluginData = 1;
+constexpr uint32_t kPluginName = 1;  // of PluginData
+constexpr uint32_t kDataClass = 4;
+constexpr int32_t kTensorClass = 2;  // of the enum DataClass
+}  // namespace metadata
 namespace image {
 constexpr uint32_t kHeight = 1;
 constexpr uint32_t kWidth = 2;
@@ -83,6 +97,25 @@ std::string encodeImage(const StepSummary::Image& measured) {
   return tagged;
 }
 
+// As tf.summary.text() writes it: a scalar of type string, marked for the text page.
+std::string encodeText(const Text& text) {
+  std::string encoded;
+  pbf_writer writer(encoded);
+  writer.add_enum(tensor::kDtype, tensor::kString);
+  writer.add_message(tensor::kShape, std::string());
+  writer.add_bytes(tensor::kStringValue, text.text);
+  std::string plugin, marked, tagged;
+  pbf_writer(plugin).add_string(metadata::kPluginName, "text");
+  pbf_writer mark(marked);
+  mark.add_message(metadata::kPluginData, plugin);
+  mark.add_enum(metadata::kDataClass, metadata::kTensorClass);
+  pbf_writer proto(tagged);
+  proto.add_string(value::kTag, text.tag);
+  proto.add_message(value::kTensor, encoded);
+  proto.add_message(value::kMetadata, marked);
+  return tagged;
+}
+
 template <class T>
 void appendFixed(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -105,6 +138,7 @@ std::string summaryEvent(double wall_time, uint64_t step, const StepSummary& sum
     proto.add_message(kSummaryValue, encodeHistogram(measured));
   for (const StepSummary::Image& measured : summary.images)
     proto.add_message(kSummaryValue, encodeImage(measured));
+  for (const Text& text : summary.texts) proto.add_message(kSummaryValue, encodeText(text));
   std::string encoded = eventAt(wall_time, step);
   pbf_writer(encoded).add_message(event::kSummary, values);
   return encoded;

@@ -15,6 +15,12 @@ namespace dtf::summary {
 // step, because training repeats those steps.
 enum class SessionStatus : uint8_t { kStart = 1, kStop = 2, kCheckpoint = 3 };
 
+// Shown by TensorBoard's text page, as Markdown.
+struct Text {
+  std::string tag;
+  std::string text;
+};
+
 struct Scalar {
   std::string tag;  // "eval/accuracy"
   double value = 0;
@@ -36,6 +42,7 @@ struct StepSummary {
   std::vector<Scalar> scalars;
   std::vector<Values> histograms;
   std::vector<Image> images;
+  std::vector<Text> texts;
 };
 
 // Each returns one encoded Event. `wall_time`: seconds since 1970.

@@ -1,6 +1,7 @@
 #include "common/train/batch_judge.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/model/metrics.h"
@@ -32,8 +33,11 @@ void copyClasses(DType dtype, const std::byte* labels, std::span<int64_t> classe
 
 }  // namespace
 
-BatchJudge::BatchJudge(const model::ModelSpec& model)
-    : wanted_(model.metrics), scale_(scaleOf(model.loss.kind)) {}
+BatchJudge::BatchJudge(const model::ModelSpec& model, bool counts_classes)
+    : wanted_(model.metrics), scale_(scaleOf(model.loss.kind)) {
+  DTF_CHECK(!counts_classes || !model.hasTargets());
+  if (counts_classes) confusion_.emplace();
+}
 
 void BatchJudge::add(std::span<const float> outputs, int64_t batch, DType dtype,
                      const std::byte* labels) {
@@ -53,6 +57,10 @@ void BatchJudge::add(std::span<const float> outputs, int64_t batch, DType dtype,
     for (const model::MetricSpec& metric : wanted_)
       metrics_.push_back(makeMetric(metric, scale_, judged.units));
   for (const std::unique_ptr<Metric>& metric : metrics_) metric->add(judged);
+  if (!confusion_) return;
+  const auto units = static_cast<size_t>(judged.units);
+  for (size_t i = 0; i < examples; ++i)
+    confusion_->add(classes_[i], predictedClass(scale_, outputs.subspan(i * units, units)));
 }
 
 std::vector<MetricValue> BatchJudge::take() {
@@ -61,6 +69,11 @@ std::vector<MetricValue> BatchJudge::take() {
     values.push_back({model::nameOf(wanted_[i]), metrics_[i]->value()});
   metrics_.clear();
   return values;
+}
+
+std::optional<ConfusionMatrix> BatchJudge::takeClasses() {
+  if (!confusion_) return std::nullopt;
+  return std::exchange(*confusion_, ConfusionMatrix());
 }
 
 }  // namespace dtf::train

@@ -12,6 +12,7 @@
 
 #include "common/model/model_spec.h"
 #include "common/tensor/dtype.h"
+#include "common/train/confusion_matrix.h"
 #include "common/train/metric.h"
 
 namespace dtf::train {
@@ -28,9 +29,10 @@ struct MetricValue {
 // Threads: thread-compatible.
 class BatchJudge {
  public:
-  explicit BatchJudge(const model::ModelSpec& model);
+  // `counts_classes`: also counts the predicted classes; only for a model of classes (DTF_CHECK).
+  explicit BatchJudge(const model::ModelSpec& model, bool counts_classes = false);
 
-  bool asksForNothing() const { return wanted_.empty(); }
+  bool asksForNothing() const { return wanted_.empty() && !confusion_; }
 
   // `outputs`: [batch, units]. `labels`: classes of type `dtype`, or float32 targets shaped like
   // the outputs.
@@ -40,10 +42,14 @@ class BatchJudge {
   // empty list if there were no batches.
   std::vector<MetricValue> take();
 
+  // Returns the counts since the last call; nullopt without `counts_classes`.
+  std::optional<ConfusionMatrix> takeClasses();
+
  private:
   const std::vector<model::MetricSpec> wanted_;
   const OutputScale scale_;
   std::vector<std::unique_ptr<Metric>> metrics_;
+  std::optional<ConfusionMatrix> confusion_;
   std::vector<int64_t> classes_;  // labels of one batch, converted
 };
 

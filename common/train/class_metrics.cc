@@ -55,6 +55,7 @@ class ClassCounter final : public Metric {
  public:
   ClassCounter(ClassCount kind, OutputScale scale, int64_t units)
       : kind_(kind),
+        scale_(scale),
         middle_(scale == OutputScale::kTargets ? 0.5F : 0.0F),
         units_(static_cast<size_t>(units)),
         counts_(std::max<size_t>(units_, 2)) {
@@ -70,7 +71,7 @@ class ClassCounter final : public Metric {
       if (of_targets_)
         addTargets(row, batch.targets.subspan(i * units_, units_));
       else
-        count(chosen(row), static_cast<size_t>(batch.classes[i]));
+        countClass(row, static_cast<size_t>(batch.classes[i]));
     }
   }
 
@@ -89,12 +90,11 @@ class ClassCounter final : public Metric {
   }
 
  private:
-  size_t chosen(std::span<const float> row) {
-    undefined_ |= std::any_of(row.begin(), row.end(), [](float each) { return std::isnan(each); });
-    if (row.size() == 1) return row[0] > middle_ ? 1 : 0;
-    return static_cast<size_t>(std::max_element(row.begin(), row.end()) - row.begin());
-  }
-  void count(size_t given, size_t has) {
+  void countClass(std::span<const float> row, size_t has) {
+    const std::optional<int64_t> predicted = predictedClass(scale_, row);
+    undefined_ |= !predicted;
+    if (!predicted) return;
+    const auto given = static_cast<size_t>(*predicted);
     ++counts_.at(given).given;
     ++counts_.at(has).has;
     if (given == has) ++counts_[has].right;
@@ -114,6 +114,7 @@ class ClassCounter final : public Metric {
   }
 
   const ClassCount kind_;
+  const OutputScale scale_;
   const float middle_;
   const size_t units_;
   // By class or unit; one unit stands for two classes.

@@ -18,9 +18,12 @@ constexpr int64_t kEvaluationBatch = 250;
 
 // Builds the step for the label type of `dataset`, which may differ from that in training.
 ModelStep evaluationStep(model::ModelSpec model, const data::Dataset& dataset, int64_t batch_size,
-                         const runtime::KernelTable& kernels, runtime::Device& device) {
+                         bool counts_classes, const runtime::KernelTable& kernels,
+                         runtime::Device& device) {
   model.labels_dtype = dataset.labels().spec().dtype;
-  return ModelStep(model::buildEvaluationGraph(model, batch_size), kernels, device);
+  model::ModelGraph graph = model::buildEvaluationGraph(model, batch_size);
+  graph.outputs_wanted |= counts_classes;
+  return ModelStep(graph, kernels, device);
 }
 
 }  // namespace
@@ -33,15 +36,22 @@ std::string metricsText(const Evaluation& evaluation, std::string_view ahead, ch
   return text;
 }
 
+bool countsClasses(const cluster::TrainSpec& train) {
+  return train.summaries && !train.model.hasTargets() &&
+         model::outputOf(train.model).units <= kClassesCheckedMax;
+}
+
 Evaluator::Evaluator(const model::ModelSpec& model, std::shared_ptr<const data::Dataset> dataset,
-                     const runtime::KernelTable& kernels, runtime::Device& device)
+                     const runtime::KernelTable& kernels, runtime::Device& device,
+                     bool counts_classes)
     : dataset_(checkedDataset(model, std::move(dataset))),
       parts_(dataset_->parts().size()),
-      batch_(evaluationStep(model, *dataset_, std::min(dataset_->size(), kEvaluationBatch), kernels,
-                            device)),
-      judge_(model) {
+      batch_(evaluationStep(model, *dataset_, std::min(dataset_->size(), kEvaluationBatch),
+                            counts_classes, kernels, device)),
+      judge_(model, counts_classes) {
   const int64_t rest = dataset_->size() % batch_.batchSize();
-  if (rest > 0) tail_.emplace(evaluationStep(model, *dataset_, rest, kernels, device));
+  if (rest > 0)
+    tail_.emplace(evaluationStep(model, *dataset_, rest, counts_classes, kernels, device));
 }
 
 void Evaluator::addBatches(ModelStep& step, int64_t first, int64_t last,
@@ -76,6 +86,7 @@ Evaluation Evaluator::run(std::span<const float* const> values) {
   sums.loss /= examples;
   if (sums.accuracy) *sums.accuracy /= examples;
   sums.metrics = judge_.take();
+  sums.classes = judge_.takeClasses();
   return sums;
 }
 

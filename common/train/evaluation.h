@@ -24,11 +24,16 @@ struct Evaluation {
   std::optional<double> accuracy;  // if the model lists it
   int64_t examples = 0;
   std::vector<MetricValue> metrics = {};  // the other metrics, in the order of the file
+  std::optional<ConfusionMatrix> classes = std::nullopt;  // if the evaluator counts them
 };
 
 // Returns `ahead`, name, `between` and value of each metric but the accuracy: ", auc 0.9012, r2
 // none".
 std::string metricsText(const Evaluation& evaluation, std::string_view ahead, char between);
+
+// Returns whether the evaluations of a job count the classes of their examples: it writes
+// summaries, and its model has at most kClassesCheckedMax classes (model_data.h).
+bool countsClasses(const cluster::TrainSpec& train);
 
 // Owns: a compiled step, and a smaller one if the last batch is not full.
 // Borrows: `device`; shares the data set.
@@ -38,8 +43,10 @@ std::string metricsText(const Evaluation& evaluation, std::string_view ahead, ch
 // has no unit.
 class Evaluator {
  public:
+  // `counts_classes`: evaluations have Evaluation::classes; only for a model of classes.
   Evaluator(const model::ModelSpec& model, std::shared_ptr<const data::Dataset> dataset,
-            const runtime::KernelTable& kernels, runtime::Device& device);
+            const runtime::KernelTable& kernels, runtime::Device& device,
+            bool counts_classes = false);
 
   // `values`: the variables in the model's order, as from ParameterBinding::values(). The loss may
   // be infinite or NaN.

@@ -1,5 +1,7 @@
 #include "common/train/metric.h"
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "common/base/check.h"
@@ -19,6 +21,14 @@ OutputScale scaleOf(model::Loss loss) {
       return OutputScale::kTargets;
   }
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(loss)));
+}
+
+std::optional<int64_t> predictedClass(OutputScale scale, std::span<const float> outputs) {
+  DTF_CHECK(!outputs.empty());
+  if (std::ranges::any_of(outputs, [](float each) { return std::isnan(each); }))
+    return std::nullopt;
+  if (outputs.size() == 1) return outputs[0] > (scale == OutputScale::kTargets ? 0.5F : 0.0F);
+  return std::ranges::max_element(outputs) - outputs.begin();
 }
 
 std::unique_ptr<Metric> makeMetric(const model::MetricSpec& metric, OutputScale scale,

@@ -32,6 +32,10 @@ enum class OutputScale : uint8_t {
 };
 OutputScale scaleOf(model::Loss loss);
 
+// Returns the class that the outputs of one example predict: the largest output, the first of equal
+// ones; with one unit class 1 above the middle of the scale, else class 0. Nullopt if one is NaN.
+std::optional<int64_t> predictedClass(OutputScale scale, std::span<const float> outputs);
+
 // A running metric.
 // Threads: thread-compatible.
 // Blocks: never.

@@ -6,9 +6,11 @@
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "common/data/read_signature.h"
 #include "common/optimizer/learning_rate.h"
 #include "common/summary/graph_def.h"
 #include "common/train/batch_images.h"
+#include "common/train/class_report.h"
 
 namespace dtf::train {
 
@@ -20,6 +22,19 @@ void addMetrics(const Evaluation& evaluation, const std::string& prefix, summary
     if (metric.value) to.scalars.push_back({prefix + metric.name, *metric.value});
 }
 
+void addAverages(const std::string& prefix, const ClassScores& scores, summary::StepSummary& to) {
+  to.scalars.push_back({prefix + "precision", scores.precision});
+  to.scalars.push_back({prefix + "recall", scores.recall});
+  to.scalars.push_back({prefix + "f1", scores.f1});
+}
+
+// In Markdown, lines of four spaces keep their columns.
+std::string preformatted(const std::string& text) {
+  std::string lines;
+  for (const std::string& line : split(text, '\n')) lines += "    " + line + "\n";
+  return lines;
+}
+
 }  // namespace
 
 Summaries::Summaries(const cluster::TrainSpec& train, const TrainingLoop& loop,
@@ -27,6 +42,8 @@ Summaries::Summaries(const cluster::TrainSpec& train, const TrainingLoop& loop,
                      const Clock& clock)
     : spec_(*train.summaries),
       has_metrics_(train.model.wantsEvaluation()),
+      class_names_(countsClasses(train) ? data::classWords(data::readSignature(train.data.train))
+                                        : ClassNames()),
       declaration_(loop.declaration()),
       examples_per_step_(loop.examplesPerStep()),
       clock_(clock),
@@ -129,6 +146,13 @@ void Summaries::onEvaluation(uint64_t global_step, const Evaluation& evaluation)
   summary::StepSummary summary;
   summary.scalars.push_back({"eval/loss", evaluation.loss});
   addMetrics(evaluation, "eval/", summary);
+  if (evaluation.classes) {
+    const ClassReport report = evaluation.classes->report();
+    addAverages("eval/macro/", report.macro, summary);
+    addAverages("eval/weighted/", report.weighted, summary);
+    summary.texts.push_back(
+        {"eval/classes", preformatted(classReportText(*evaluation.classes, class_names_))});
+  }
   writer_.add(global_step, std::move(summary));
 }
 

@@ -9,6 +9,8 @@
 //   features/image/N                                       the first images of that batch, if
 //                                                          requested: see batch_images.h
 //   eval/loss, eval/accuracy, eval/METRIC                  scalars, at each evaluation
+//   eval/macro/f1, eval/weighted/recall, ...               scalars: the averages over the classes
+//   eval/classes                                           text: the report of class_report.h
 //   <variable>, <variable>/gradient                        histograms: the values at one global
 //                                                          step; the gradient of the chief's next
 //                                                          batch, as it is pushed
@@ -21,6 +23,7 @@
 #include "common/base/clock.h"
 #include "common/cluster/spec.h"
 #include "common/summary/event_writer.h"
+#include "common/train/saved_signature.h"
 #include "common/train/step_observer.h"
 #include "common/train/training_loop.h"
 
@@ -57,6 +60,7 @@ class Summaries final : public StepObserver {
 
   const cluster::SummariesSpec spec_;
   const bool has_metrics_;
+  const ClassNames class_names_;  // for the report
   const arena::ModelDeclaration& declaration_;
   const double examples_per_step_;
   const Clock& clock_;

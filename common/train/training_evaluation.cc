@@ -2,12 +2,23 @@
 
 #include <fmt/core.h>
 
+#include <memory>
+#include <utility>
+
 #include "common/base/check.h"
 #include "common/base/failpoint.h"
 #include "common/base/trace.h"
 #include "common/train/training_loop.h"
 
 namespace dtf::train {
+
+void TrainingLoop::evaluateOn(std::shared_ptr<const data::Dataset> dataset,
+                              std::function<void(uint64_t)> before) {
+  DTF_CHECK(place_.rank == kChief.index && dataset != nullptr);
+  evaluations_ = {std::make_unique<Evaluator>(train_.model, std::move(dataset), kernels_, device_,
+                                              countsClasses(train_)),
+                  std::move(before)};
+}
 
 // At the end of the job the caller evaluates, when all gradients are applied.
 bool TrainingLoop::evaluationDue(const replication::StepState& state) const {

@@ -212,13 +212,6 @@ void TrainingLoop::initialise(uint64_t epoch, const WaitingCallback& on_waiting)
   DTF_FAILPOINT("training.after_initialise");
 }
 
-void TrainingLoop::evaluateOn(std::shared_ptr<const data::Dataset> dataset,
-                              std::function<void(uint64_t)> before) {
-  DTF_CHECK(place_.rank == kChief.index && dataset != nullptr);
-  evaluations_ = {std::make_unique<Evaluator>(train_.model, std::move(dataset), kernels_, device_),
-                  std::move(before)};
-}
-
 TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallback& on_step) {
   DTF_CHECK(binding_ != nullptr);
   report_ = report;

@@ -55,6 +55,19 @@ TEST(Event, HoldsImagesAsPng) {
       std::equal(read.pixels.data(), read.pixels.data() + 6, summary.images[0].pixels.begin()));
 }
 
+TEST(Event, HoldsTextsForTheTextPage) {
+  StepSummary summary;
+  summary.texts = {{"eval/classes", "    a b"}};
+  const std::string value = fieldOf(fieldOf(summaryEvent(1, 300, summary), 5).bytes, 1).bytes;
+  EXPECT_EQ(fieldOf(value, 1).bytes, "eval/classes");
+  const std::string tensor = fieldOf(value, 8).bytes;
+  EXPECT_EQ(fieldOf(tensor, 1).integer, 7u) << "DT_STRING";
+  EXPECT_EQ(fieldOf(tensor, 2).bytes, "") << "a scalar";
+  EXPECT_EQ(fieldOf(tensor, 8).bytes, "    a b");
+  const std::string metadata = fieldOf(value, 9).bytes;
+  EXPECT_EQ(fieldOf(fieldOf(metadata, 1).bytes, 1).bytes, "text");
+}
+
 // Protocol buffers' encoding, worked out by hand; fields with default values are written, too.
 TEST(Event, HasTheseBytes) {
   const std::string at = "\x09\0\0\0\0\0\0\xf8\x3f\x10\x07"s;  // 1: 1.5, 2: 7

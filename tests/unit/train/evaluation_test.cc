@@ -71,6 +71,33 @@ TEST(Evaluator, ItsMetricsAreOfAllExamples) {
   EXPECT_TRUE(metricsText(first, ", ", ' ').starts_with(", sparse_top_5_categorical_accuracy 0."));
 }
 
+// The figures of the loss and the metrics don't depend on it, to the last bit.
+TEST(Evaluator, CountsTheClassesOfAllExamplesIfAsked) {
+  const runtime::KernelTable kernels = cpuKernels();
+  runtime::CpuDevice device;
+  const auto dataset = digits(data::DigitStream::kEval, 503);
+  const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
+  const Tensor biases(DType::kFloat32, Shape{10});
+  const std::vector<const float*> values = {weights.as<float>().data(), biases.as<float>().data()};
+  const model::ModelSpec spec = model::softmaxModel();
+  const Evaluation plain = Evaluator(spec, dataset, kernels, device).run(values);
+  EXPECT_FALSE(plain.classes.has_value());
+  Evaluator evaluator(spec, dataset, kernels, device, true);
+  for (int run = 0; run < 2; ++run) {
+    const Evaluation counted = evaluator.run(values);
+    EXPECT_EQ(counted.loss, plain.loss);
+    EXPECT_EQ(counted.accuracy, plain.accuracy);
+    const ClassReport report = counted.classes.value().report();
+    EXPECT_EQ(report.examples, 503) << "with the last, short batch, and each run anew";
+    EXPECT_DOUBLE_EQ(report.accuracy, plain.accuracy.value());
+    ASSERT_EQ(report.classes.size(), 10u);
+    for (const ClassFigures& each : report.classes) {
+      const auto labels = dataset->labels().as<uint8_t>();
+      EXPECT_EQ(each.support, std::ranges::count(labels, each.index)) << each.index;
+    }
+  }
+}
+
 TEST(Evaluator, IsTheMeanOverAllExamplesWhateverTheirNumber) {
   const runtime::KernelTable kernels = cpuKernels();
   runtime::CpuDevice device;

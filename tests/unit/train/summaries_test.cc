@@ -98,6 +98,8 @@ TEST_F(SummariesTest, ScalarsAndHistogramsComeEverySoManySteps) {
   EXPECT_THAT(last, Contains("loss"));
   EXPECT_THAT(last, Contains("eval/loss"));
   EXPECT_THAT(last, Contains("eval/accuracy"));
+  for (const char* const tag : {"eval/macro/f1", "eval/weighted/precision", "eval/classes"})
+    EXPECT_THAT(last, Contains(tag));
   EXPECT_THAT(last, Not(Contains("softmax/weights/gradient"))) << "no batch was computed there";
 }
 
