@@ -83,6 +83,15 @@ int explain(const cluster::JobSpec& job, const Options& options);
 // Errors: kBadConfig in compiler form; kUnavailable that names a task; those of the steps.
 int graph(const cluster::JobSpec& job, const Options& options, const net::Credentials& credentials);
 
+// Prints the runs in the folders options.names, without names all runs that this user has
+// (run_list.h), newest first.
+// Errors: those of listRuns().
+int runs(const Options& options);
+
+// Prints the settings in which the runs options.names differ, and their results side by side.
+// Errors: those of runNamed(); kUsage for a run that is named twice.
+int compare(const Options& options);
+
 // The following find the run as find_run.h says, with its errors. `credentials`: to ask its tasks
 // with.
 

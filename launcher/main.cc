@@ -182,6 +182,8 @@ int run(Options options) {
   }
   if (options.verb == Verb::kKeys) return keys(options);
   if (options.verb == Verb::kInit) return initJob(options);
+  if (options.verb == Verb::kRuns) return runs(options);
+  if (options.verb == Verb::kCompare) return compare(options);
   yaml::Report report;
   cluster::JobMarks marks;
   cluster::JobSpec job = loadJob(options, report, marks);
@@ -231,6 +233,8 @@ int run(Options options) {
     case Verb::kImport:
       return importModel(job, options);
     case Verb::kInit:
+    case Verb::kRuns:
+    case Verb::kCompare:
     case Verb::kKeys:
       break;  // they have no job
   }

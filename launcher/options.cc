@@ -20,7 +20,8 @@ using cluster::CommandLine;
 using cluster::OptionDef;
 
 constexpr uint32_t kDaysMax = 3650;
-constexpr size_t kWordsMax = 2050;  // a verb, a file, every task of the largest cluster
+constexpr size_t kComparedMax = 26;  // each run has a letter
+constexpr size_t kWordsMax = 2050;   // a verb, a file, every task of the largest cluster
 
 constexpr OptionDef kLaunchOptions[] = {
     {"fresh", "",
@@ -107,6 +108,7 @@ Examples:
   dtf-launch local.yaml --dry-run
   dtf-launch local.yaml --json > events.jsonl
   dtf-launch logs -f local.yaml worker/1
+  dtf-launch runs
 
 Results go to stdout, logs and progress to stderr. Ctrl-C stops the job; twice, at once.
 Exit codes: 0 done; 1 training failed; 2 usage; 65 bad data; 66 a queue is closed; 69 host, port or
@@ -172,6 +174,16 @@ void readKeyWords(const CommandLine& line, const std::vector<std::string>& words
   refuseOfJobs(line, "keys");
 }
 
+// runs [FOLDER...], compare RUN RUN...
+void readRunWords(const CommandLine& line, const std::vector<std::string>& words,
+                  Options& options) {
+  options.names = words;
+  if (options.verb == Verb::kCompare && (words.size() < 2 || words.size() > kComparedMax))
+    line.fail(fmt::format("compare expects 2 to {} runs, got {}: 'dtf-launch runs' lists them",
+                          kComparedMax, words.size()));
+  refuseOfJobs(line, nameOf(options.verb));
+}
+
 // [VERB] CLUSTER.yaml [TASK...]
 void readWords(const CommandLine& line, Options& options) {
   std::vector<std::string> words = line.positionals();
@@ -184,6 +196,8 @@ void readWords(const CommandLine& line, Options& options) {
     }
   }
   if (options.verb == Verb::kKeys) return readKeyWords(line, words, options);
+  if (options.verb == Verb::kRuns || options.verb == Verb::kCompare)
+    return readRunWords(line, words, options);
   if (options.verb == Verb::kInit) {
     if (!words.empty())
       line.fail("unexpected argument '" + words.front() + "': name the data with --data");

@@ -21,6 +21,8 @@ enum class Verb : uint8_t {
   kExplain,
   kGraph,
   kServe,
+  kRuns,
+  kCompare,
   kStatus,
   kAttach,
   kLogs,
@@ -40,6 +42,7 @@ struct Options {
   std::filesystem::path cluster_file;
   // logs: of these ("worker/1"), empty: of all; keys: for these
   std::vector<std::string> tasks;
+  std::vector<std::string> names;                // runs: folders; compare: runs
   std::vector<std::string> overrides;            // --set, in their order
   std::optional<std::filesystem::path> run_dir;  // instead of the file's
   std::optional<std::filesystem::path> bin_dir;  // where psd and workerd are
@@ -57,7 +60,7 @@ struct Options {
 
   // eval, predict, export: a step or a folder; empty: the newest
   std::string checkpoint;
-  bool best = false;  // eval, predict, export: by the evaluations, in place of the newest
+  bool best = false;    // eval, predict, export: by the evaluations, in place of the newest
   std::optional<std::filesystem::path> input;   // predict: examples
   std::vector<std::string> keep;                // predict: columns of the input, comma-separated
   std::optional<std::filesystem::path> output;  // predict, init: instead of stdout, NAME.yaml

@@ -63,6 +63,18 @@ constexpr VerbInfo kVerbs[] = {
      "live\n"
      "as long as their task; a task that ends is started again, without them. Ctrl-C or stop ends\n"
      "all tasks.\n"},
+    {"runs", Verb::kRuns, "[FOLDER...]", "list your runs, from any folder: state and result",
+     "Prints one line for each run, newest first: its id, job, state (running, serving, done,\n"
+     "stopped, interrupted, failed, killed), start, time, steps, loss of the last batch, metrics "
+     "of\n"
+     "the last evaluation, newest checkpoint and folder. With folders: only the runs in them, or\n"
+     "in their runs/. A run whose folder is gone is not listed. --json prints an object a line.\n"
+     "Example: dtf-launch runs ~/experiments\n"},
+    {"compare", Verb::kCompare, "RUN RUN...", "compare runs: settings that differ, and results",
+     "A RUN is a run directory, the name of a job, or the beginning of a name or id that\n"
+     "`dtf-launch runs` prints. The settings are from RUN/job.yaml, which has the job with --set\n"
+     "and defaults; - marks a key that a run's file doesn't have.\n"
+     "Example: dtf-launch compare digits runs/digits-adam\n"},
     {"status", Verb::kStatus, "CLUSTER.yaml", "print the progress of the job, or how it ended",
      "Finds the run of this file from any folder. Exit code 0: it runs; 3: it doesn't.\n"},
     {"attach", Verb::kAttach, "CLUSTER.yaml", "watch a running job; Ctrl-C leaves it running",
@@ -110,16 +122,17 @@ constexpr VerbInfo kVerbs[] = {
 };
 
 // Verbs of other tools.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 35> kSynonyms = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 37> kSynonyms = {
     {{"load", "import"},   {"save", "export"},      {"convert", "export"}, {"evaluate", "eval"},
      {"infer", "predict"}, {"classify", "predict"}, {"test", "eval"},      {"down", "stop"},
-     {"kill", "stop"},     {"cancel", "stop"},      {"ps", "status"},      {"ls", "status"},
-     {"list", "status"},   {"top", "status"},       {"validate", "check"}, {"lint", "check"},
+     {"kill", "stop"},     {"cancel", "stop"},      {"ps", "status"},      {"ls", "runs"},
+     {"list", "runs"},     {"top", "status"},       {"validate", "check"}, {"lint", "check"},
      {"verify", "check"},  {"describe", "explain"}, {"model", "explain"},  {"show", "explain"},
      {"run", "up"},        {"start", "up"},         {"launch", "up"},      {"resume", "up"},
      {"server", "serve"},  {"log", "logs"},         {"watch", "attach"},   {"key", "keys"},
      {"certs", "keys"},    {"sbatch", "submit"},    {"queue", "submit"},   {"new", "init"},
-     {"create", "init"},   {"train", "up"},         {"fit", "up"}}};
+     {"create", "init"},   {"train", "up"},         {"fit", "up"},         {"history", "runs"},
+     {"diff", "compare"}}};
 
 }  // namespace
 

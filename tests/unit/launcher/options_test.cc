@@ -51,6 +51,16 @@ TEST(Options, VerbsAndTheirWords) {
   EXPECT_EQ(parse({"./check"}).cluster_file, "./check");
 }
 
+TEST(Options, RunsAndCompareHaveNoJob) {
+  EXPECT_EQ(parse({"runs"}).verb, Verb::kRuns);
+  EXPECT_EQ(parse({"runs", "a", "b"}).names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(parse({"compare", "a", "b", "--json"}).names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_THAT(mistake({"compare", "a"}),
+              ::testing::HasSubstr("compare expects 2 to 26 runs, got 1"));
+  EXPECT_THAT(mistake({"runs", "--set", "job=x"}),
+              ::testing::HasSubstr("--set is for jobs, not for the verb 'runs'"));
+}
+
 // Data sets lie in folders of such names.
 TEST(Options, AFolderNamedAsAVerbOfOtherToolsIsNoJob) {
   const dtf::testing::TemporaryFolder folder;

@@ -21,6 +21,7 @@ TEST(Verbs, AreFoundByWordsOfOtherToolsAndByMisspellings) {
   EXPECT_EQ(verbNear("down"), "stop");
   EXPECT_EQ(verbNear("evaluate"), "eval");
   EXPECT_EQ(verbNear("train"), "up");
+  EXPECT_EQ(verbNear("ls"), "runs");
   EXPECT_EQ(verbNear("expord"), "export");
   EXPECT_EQ(verbNear("zzzzzz"), "");
 }
