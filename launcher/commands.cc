@@ -229,6 +229,7 @@ int start(const cluster::JobSpec& job, const Options& options, const Origin& ori
 
 int up(const cluster::JobSpec& job, const Options& options, const Origin& origin) {
   if (const std::optional<int> done = answerFinished(job, options)) return *done;
+  if (!options.dry_run && options.verbosity != Verbosity::kQuiet) warnOf(runningElsewhereText(job));
   return start(job, options, origin, false);
 }
 

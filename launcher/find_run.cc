@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,24 @@ std::string otherFileText(const FoundRun& run) {
   if (run.other_file.empty()) return "";
   return fmt::format("the last run in {} is of {}, not of this file", run.folder.string(),
                      run.other_file.string());
+}
+
+std::string runningElsewhereText(const cluster::JobSpec& job) {
+  const fs::path own = registeredPath(job.run_dir);
+  std::string first;
+  std::set<fs::path> folders;
+  for (const KnownRun& run : RunRegistry().all()) {
+    if (run.job != job.job || run.run_dir == own) continue;
+    const std::optional<LaunchRecord> record = runningLaunch(run.run_dir);
+    if (!record || !folders.insert(run.run_dir).second || !first.empty()) continue;
+    first =
+        fmt::format("{}, pid {}{}", run.run_dir.string(), record->launcher, onHostText(*record));
+  }
+  if (folders.empty()) return "";
+  const std::string more =
+      folders.size() == 1 ? "" : fmt::format(", and {} more", folders.size() - 1);
+  return fmt::format("another run of {} is running in {}{}; this one is in {}", job.job, first,
+                     more, own.string());
 }
 
 // An older version recorded none, and a job by hand has none.

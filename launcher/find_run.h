@@ -28,6 +28,10 @@ FoundRun findRun(const cluster::JobSpec& job, const Options& options);
 // Returns "the last run in DIR is of OTHER.yaml, not of this file"; empty where it is of this one.
 std::string otherFileText(const FoundRun& run);
 
+// Returns a line on the runs of jobs with this name that are running in other folders; empty
+// without any. Such a run is not the one that a launch of `job` goes on with.
+std::string runningElsewhereText(const cluster::JobSpec& job);
+
 // Of the last launch in `run_dir`: the number of its first logs (log_fanin.h). Tasks that were
 // started again have others, too.
 int launchAttempt(const std::filesystem::path& run_dir);

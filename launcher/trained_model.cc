@@ -51,6 +51,14 @@ void warnAboutBetter(const cluster::TrainSpec& train, const std::filesystem::pat
   }
 }
 
+// Names the checkpoint that was found for a user who has named none. eval names it in its result.
+void nameChosen(const Options& options, const train::SavedModel& model) {
+  const bool is_named = options.run_dir || !options.checkpoint.empty();
+  if (is_named || options.verbosity == Verbosity::kQuiet || options.verb == Verb::kEval) return;
+  printBounded(STDERR_FILENO, fmt::format("dtf-launch: using checkpoint {}\n",
+                                          printable(model.checkpoint.string())));
+}
+
 // The step of the checkpoint whose evaluation was the best.
 std::string bestOf(const cluster::TrainSpec& train, const std::filesystem::path& checkpoints) {
   const std::string metric = train.checkpoint ? train.checkpoint->keep_best : "";
@@ -88,6 +96,7 @@ train::SavedModel openTrainedModel(const cluster::JobSpec& job, const Options& o
       realFileSystem(), checkpoints, options.best ? bestOf(train, checkpoints) : options.checkpoint,
       train.model, &train.data.train);
   warnAboutRejected(model);
+  nameChosen(options, model);
   if (!options.best && options.checkpoint.empty()) warnAboutBetter(train, checkpoints, model.step);
   return model;
 }

@@ -134,6 +134,20 @@ TEST_F(FindRunTest, SeveralThatRunElsewhereAreNamed) {
   EXPECT_EQ(find().folder, root() / "two");
 }
 
+TEST_F(FindRunTest, RunsOfTheSameNameInOtherFoldersAreNamedWhileTheyRun) {
+  const RunLock here = running(remembered("here"));
+  remembered("ended");
+  EXPECT_EQ(runningElsewhereText(job_), "");
+  const RunLock there = running(remembered("there"));
+  EXPECT_EQ(runningElsewhereText(job_),
+            "another run of job is running in " + (root() / "there").string() + ", pid " +
+                std::to_string(::getpid()) + "; this one is in " + (root() / "here").string());
+  const RunLock far = running(remembered("far"));
+  EXPECT_NE(runningElsewhereText(job_).find(", and 1 more; "), std::string::npos);
+  job_.job = "other";
+  EXPECT_EQ(runningElsewhereText(job_), "");
+}
+
 TEST_F(FindRunTest, AnotherPathToTheSameFileIsTheSameFile) {
   const RunLock elsewhere = running(remembered("there"));
   fs::create_symlink(options_.cluster_file, root() / "link.yaml");
