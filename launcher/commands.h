@@ -122,8 +122,8 @@ int stop(const cluster::JobSpec& job, const Options& options, const net::Credent
 // The following use what the run has saved, see trained_model.h, with its errors. They start
 // nothing.
 
-// Prints how good the model is on the job's evaluation data.
-// Errors: kBadConfig where the job names none.
+// Prints how good the model is on the job's evaluation data, with --report also by class.
+// Errors: kBadConfig where the job names none, and for --report with a model of targets.
 int eval(const cluster::JobSpec& job, const Options& options);
 
 // Prints, or writes to --output, what the model says of the examples of --input, or of the job's

@@ -11,6 +11,7 @@
 #include "common/data/open_dataset.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
+#include "common/train/class_report.h"
 #include "common/train/evaluation.h"
 #include "common/train/trained_split.h"
 #include "common/yaml/error_at.h"
@@ -30,7 +31,8 @@ struct Evaluated {
 };
 
 // As the chief evaluates, so that the numbers are the same to the last bit.
-Evaluated evaluate(const cluster::TrainSpec& train, const train::SavedModel& saved) {
+Evaluated evaluate(const cluster::TrainSpec& train, const train::SavedModel& saved,
+                   bool reports_classes) {
   const cluster::DatasetSpec spec = evaluationSpec(train.data, saved);
   runtime::ComputePool pool(availableCores());
   runtime::KernelTable kernels;
@@ -44,7 +46,7 @@ Evaluated evaluate(const cluster::TrainSpec& train, const train::SavedModel& sav
   data::LeftOutLog(log::Level::kWarning).add(*dataset);
   for (const data::OtherWords& words : dataset->otherWords())
     log::warning("event=other_words reason=\"{}\"", data::otherWordsText(words));
-  train::Evaluator evaluator(train.model, dataset, kernels, device);
+  train::Evaluator evaluator(train.model, dataset, kernels, device, reports_classes);
   return {evaluator.run(saved.values()), dataset->leftOut().size(),
           data::countOf(dataset->otherWords())};
 }
@@ -65,6 +67,14 @@ std::string evalText(const std::string& job, const train::SavedModel& saved,
                      saved.moving_averages ? ", its moving averages" : "");
 }
 
+void checkHasClasses(const cluster::TrainSpec& train) {
+  if (train.model.hasTargets())
+    throw yaml::ErrorAt(ErrorCode::kBadConfig, train.model.mark,
+                        "--report counts classes, and this model learns numbers (targets): leave "
+                        "--report out; eval prints the loss and the model's metrics, such as "
+                        "mean_absolute_error and r2_score");
+}
+
 }  // namespace
 
 int eval(const cluster::JobSpec& job, const Options& options) {
@@ -72,11 +82,14 @@ int eval(const cluster::JobSpec& job, const Options& options) {
   if (!train.data.eval)
     throw yaml::ErrorAt(ErrorCode::kBadConfig, train.data.train.mark,
                         "the job names no data to evaluate: add 'eval' beside 'train' in 'data'");
+  if (options.report) checkHasClasses(train);
   const train::SavedModel saved = openTrainedModel(job, options);
-  const Evaluated evaluated = evaluate(train, saved);
+  const Evaluated evaluated = evaluate(train, saved, options.report);
   const train::Evaluation& evaluation = evaluated.evaluation;
   if (!options.json) {
-    print(evalText(job.job, saved, evaluated));
+    print(
+        evalText(job.job, saved, evaluated) +
+        (evaluation.classes ? train::classReportText(*evaluation.classes, saved.class_names) : ""));
     return 0;
   }
   Json event = {{"job", job.job},
@@ -90,6 +103,8 @@ int eval(const cluster::JobSpec& job, const Options& options) {
                 {"accuracy", orNull(evaluation.accuracy)}};
   for (const train::MetricValue& metric : evaluation.metrics)
     event[metric.name] = orNull(metric.value);
+  if (evaluation.classes)
+    event["report"] = train::classReportJson(*evaluation.classes, saved.class_names);
   printEvent("eval", event);
   return 0;
 }

@@ -41,6 +41,8 @@ constexpr OptionDef kLaunchOptions[] = {
      "eval, predict, export: use this checkpoint, not the newest whole one"},
     {"best", "",
      "eval, predict, export: use the checkpoint of the best evaluation (checkpoint.keep_best)"},
+    {"report", "",
+     "eval: print precision, recall, F1 and support of each class, and the confusion matrix"},
     {"input", "FILE",
      "predict: IDX, .npy, an image or a folder of images, or .csv or .npz like the job's; default: "
      "the job's evaluation data"},
@@ -254,6 +256,7 @@ void checkFits(const CommandLine& line, const Options& options) {
       {"measure", {Verb::kExplain}},
       {"checkpoint", {Verb::kEval, Verb::kPredict, Verb::kExport}},
       {"best", {Verb::kEval, Verb::kPredict, Verb::kExport}},
+      {"report", {Verb::kEval}},
       {"to", {Verb::kExport}},
       {"from", {Verb::kImport}},
       {"layout", {Verb::kImport}},
@@ -328,6 +331,7 @@ Options parseOptions(int argc, const char* const* argv) {
     line.fail("--color expects auto, always or never, got '" + color + "'");
   options.checkpoint = line.value("checkpoint").value_or("");
   options.best = line.has("best");
+  options.report = line.has("report");
   options.input = fileOf(line, "input");
   options.keep = line.values("keep");
   options.output = fileOf(line, "output");

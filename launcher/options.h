@@ -61,6 +61,7 @@ struct Options {
   // eval, predict, export: a step or a folder; empty: the newest
   std::string checkpoint;
   bool best = false;    // eval, predict, export: by the evaluations, in place of the newest
+  bool report = false;  // eval: figures of each class
   std::optional<std::filesystem::path> input;   // predict: examples
   std::vector<std::string> keep;                // predict: columns of the input, comma-separated
   std::optional<std::filesystem::path> output;  // predict, init: instead of stdout, NAME.yaml

@@ -89,7 +89,10 @@ constexpr VerbInfo kVerbs[] = {
     {"eval", Verb::kEval, "CLUSTER.yaml", "evaluate the newest checkpoint, without a cluster",
      "Computes loss and metrics on the job's evaluation data, as the job's own evaluations do, in\n"
      "this process alone; the job may run meanwhile. --checkpoint STEP, or a checkpoint's folder,\n"
-     "uses another checkpoint, --best the best one (checkpoint: {keep_best: METRIC}).\n"},
+     "uses another checkpoint, --best the best one (checkpoint: {keep_best: METRIC}).\n"
+     "--report adds precision, recall, F1 and support of each class, their averages, and the\n"
+     "confusion matrix; of more than 20 classes the most confused pairs.\n"
+     "Example: dtf-launch eval job.yaml --best --report\n"},
     {"predict", Verb::kPredict, "CLUSTER.yaml", "predict each example by the newest checkpoint",
      "Prints the class and the model's outputs of each example in --input FILE, or in the job's\n"
      "evaluation data; the outputs are probabilities if the loss gives them. With --json: one\n"
