@@ -139,7 +139,7 @@ int predict(const cluster::JobSpec& job, const Options& options);
 int exportModel(const cluster::JobSpec& job, const Options& options);
 
 // Saves the weights of --from as the checkpoint of step 0 in the job's run directory.
-// Errors: those of readWeights() and saveImported(); kUnavailable when the job runs.
+// Errors: those of readWeights(), applyNames() and saveImported(); kUnavailable when the job runs.
 int importModel(const cluster::JobSpec& job, const Options& options);
 
 // "dtf-launch logs job.yaml", of the file and the run directory that a verb was asked about.

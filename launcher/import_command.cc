@@ -7,6 +7,7 @@
 #include "common/base/print.h"
 #include "common/base/run_lock.h"
 #include "common/base/text.h"
+#include "common/model_files/weight_names.h"
 #include "common/train/imported_checkpoint.h"
 #include "launcher/commands.h"
 #include "launcher/output.h"
@@ -47,7 +48,8 @@ int importModel(const cluster::JobSpec& job, const Options& options) {
     throw Error(ErrorCode::kUnavailable,
                 fmt::format("{} is running in {}: import weights before the job starts", job.job,
                             job.run_dir.string()));
-  const model_files::FoundWeights weights = model_files::readWeights(*options.from, options.layout);
+  model_files::FoundWeights weights = model_files::readWeights(*options.from, options.layout);
+  model_files::applyNames(weights, options.names, *options.from);
   const train::ImportReport report = save(job, weights);
   if (options.json)
     printEvent("import", {{"job", job.job},

@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/text.h"
 #include "common/cluster/command_line.h"
+#include "common/model_files/weight_names.h"
 #include "launcher/verbs.h"
 
 namespace dtf::launcher {
@@ -62,6 +63,12 @@ constexpr OptionDef kLaunchOptions[] = {
     {"layout", "dtf|pytorch",
      "import: layout of matrices, filters and flattened images in a FILE.safetensors or FILE.npz "
      "that dtf didn't write"},
+    {"prefix", "PREFIX",
+     "import: take PREFIX off the names in FILE, as backbone; tensors without it aren't used"},
+    {"rename", "FROM=TO",
+     "import: read the tensor FROM as TO, or all that begin with FROM if it ends in '.', as "
+     "encoder.=body.; may be repeated",
+     true},
     {"graph", "FILE", "graph: the ops, and the ones to run"},
     {"timeline", "FILE",
      "graph: record one step of every task, its ops, waits and sends, in FILE.json for "
@@ -244,6 +251,14 @@ std::optional<model_files::WeightLayout> layoutOf(const CommandLine& line) {
   line.fail("--layout expects dtf or pytorch, got '" + *text + "'");
 }
 
+model_files::NameRules namesOf(const CommandLine& line) {
+  model_files::NameRules rules{line.value("prefix").value_or(""), {}};
+  if (line.has("prefix") && rules.prefix.empty()) line.fail("--prefix expects a prefix");
+  for (const std::string& text : line.values("rename"))
+    rules.renames.push_back(model_files::parseRename(text));
+  return rules;
+}
+
 // An option that another verb would ignore is a mistake.
 void checkFits(const CommandLine& line, const Options& options) {
   const std::pair<const char*, std::vector<Verb>> only[] = {
@@ -260,6 +275,8 @@ void checkFits(const CommandLine& line, const Options& options) {
       {"to", {Verb::kExport}},
       {"from", {Verb::kImport}},
       {"layout", {Verb::kImport}},
+      {"prefix", {Verb::kImport}},
+      {"rename", {Verb::kImport}},
       {"graph", {Verb::kGraph}},
       {"timeline", {Verb::kGraph}},
       {"timeline-step", {Verb::kGraph}},
@@ -342,6 +359,7 @@ Options parseOptions(int argc, const char* const* argv) {
   options.to = fileOf(line, "to");
   options.from = fileOf(line, "from");
   options.layout = layoutOf(line);
+  options.names = namesOf(line);
   options.graph = fileOf(line, "graph");
   options.timeline = fileOf(line, "timeline");
   options.timeline_step = line.index("timeline-step");

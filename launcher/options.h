@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/model_files/name_rules.h"
 #include "common/model_files/weight_layout.h"
 #include "launcher/console.h"
 
@@ -73,6 +74,7 @@ struct Options {
   std::optional<std::filesystem::path> from;    // import
   // import: how the weights lie
   std::optional<model_files::WeightLayout> layout;
+  model_files::NameRules names;                   // import: --prefix, --rename
   std::optional<std::filesystem::path> graph;     // graph
   std::optional<std::filesystem::path> timeline;  // graph: of one step
   std::optional<uint32_t> timeline_step;

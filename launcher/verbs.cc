@@ -113,7 +113,8 @@ constexpr VerbInfo kVerbs[] = {
      "file that neither dtf nor an ONNX exporter wrote, --layout gives the order of dimensions.\n"
      "pytorch: matrices [units, inputs], filters [filters, channels, height, width], images\n"
      "flattened by channel; dtf, as TensorFlow: [inputs, units], [height, width, channels,\n"
-     "filters], by position.\n"},
+     "filters], by position. Other names are brought to the model's by --prefix and --rename;\n"
+     "PyTorch's 'module.' is taken off where a variable has the rest.\n"},
     {"keys", Verb::kKeys, "init|issue|renew|show DIR",
      "make, renew and list the keys of a job: TLS",
      "init makes the job's CA in DIR, and a key for each task of --cluster FILE; issue DIR "

@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <protozero/pbf_reader.hpp>
 #include <set>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/model_files/onnx_proto.h"
+#include "common/model_files/onnx_tensor.h"
 #include "common/model_files/onnx_uses.h"
 #include "common/model_files/trained_model.h"
 #include "common/model_files/weight_order.h"
@@ -33,11 +36,8 @@ constexpr uint32_t kInValueName = 1, kInValueType = 2, kInTypeTensor = 1, kInTen
                    kInShapeDim = 1, kInDimValue = 1;
 constexpr uint32_t kInNodeInput = 1, kInNodeOutput = 2, kInNodeOp = 4, kInNodeAttribute = 5;
 constexpr uint32_t kInAttributeName = 1, kInAttributeFloat = 2, kInAttributeInt = 3,
-                   kInAttributeInts = 8;
-constexpr uint32_t kInTensorDims = 1, kInTensorType = 2, kInTensorFloats = 4, kInTensorName = 8,
-                   kInTensorRaw = 9, kInTensorLocation = 14;
-constexpr int64_t kOnnxFloat = 1;
-constexpr size_t kDimsMax = 8, kImageDims = 4, kNodeNamesMax = 65536;
+                   kInAttributeTensor = 5, kInAttributeFloats = 7, kInAttributeInts = 8;
+constexpr size_t kImageDims = 4, kNodeNamesMax = 65536;
 // An entry of a graph (a node, an initializer, an input) has a name, and a type or an output: it
 // takes at least so many bytes of a file. In memory it takes a hundred and more, so a file of empty
 // entries is rejected while it is read.
@@ -47,18 +47,16 @@ std::string textOf(protozero::data_view view) {
   return {view.data(), view.size()};
 }
 
-struct RawTensor {
-  std::string name;
-  std::vector<int64_t> dims;
-  int64_t type = 0;
-  bool elsewhere = false;  // in another file
-  std::string_view raw;
-  std::vector<float> floats;
+// A node, and the value of one that is a Constant.
+struct ReadNode {
+  OnnxNode node;
+  std::optional<OnnxTensor> constant;
 };
 
 class OnnxWeights {
  public:
-  explicit OnnxWeights(const std::string& name) : file_(name) {}
+  OnnxWeights(const std::string& name, const ReadElsewhere& elsewhere)
+      : file_(name), elsewhere_(elsewhere) {}
 
   FoundWeights read(std::string_view bytes) {
     bytes_ = bytes.size();
@@ -75,12 +73,12 @@ class OnnxWeights {
     FoundWeights found;
     found.input = input_;
     found.signature = signature_;
-    for (const RawTensor& tensor : tensors_) take(tensor, found);
+    for (const OnnxTensor& tensor : tensors_) take(tensor, found);
     return found;
   }
 
  private:
-  [[noreturn]] void fail(const RawTensor& tensor, const std::string& why) const {
+  [[noreturn]] void fail(const OnnxTensor& tensor, const std::string& why) const {
     throw Error(ErrorCode::kBadData, printable(fmt::format("{}: tensor '{}': {}", file_,
                                                            tensor.name.substr(0, 200), why)));
   }
@@ -102,9 +100,9 @@ class OnnxWeights {
   void readGraph(pbf_reader graph) {
     while (graph.next()) {
       if (graph.tag_and_type() == protozero::tag_and_type(kInGraphNode, kBytes))
-        nodes_.push_back(readNode(entry(graph)));
+        addNode(readNode(entry(graph)));
       else if (graph.tag_and_type() == protozero::tag_and_type(kInGraphInitializer, kBytes))
-        tensors_.push_back(readTensor(entry(graph)));
+        tensors_.push_back(readOnnxTensor(entry(graph)));
       else if (graph.tag_and_type() == protozero::tag_and_type(kInGraphInput, kBytes))
         readInput(entry(graph));
       else
@@ -150,8 +148,19 @@ class OnnxWeights {
     return dims;
   }
 
-  OnnxNode readNode(pbf_reader proto) const {
-    OnnxNode node;
+  // A Constant with floats and dimensions may be a weight; the others are sizes, axes and factors.
+  void addNode(ReadNode read) {
+    if (read.constant && read.node.op == "Constant" && !read.node.outputs.empty() &&
+        !read.constant->dims.empty() && onnxFloatOf(*read.constant)) {
+      read.constant->name = read.node.outputs[0];
+      tensors_.push_back(std::move(*read.constant));
+    }
+    nodes_.push_back(std::move(read.node));
+  }
+
+  ReadNode readNode(pbf_reader proto) const {
+    ReadNode read;
+    OnnxNode& node = read.node;
     while (proto.next()) {
       // Names may be empty: two bytes of file each, and dozens in memory.
       if (node.inputs.size() + node.outputs.size() > kNodeNamesMax)
@@ -171,16 +180,17 @@ class OnnxWeights {
           node.op = textOf(proto.get_view());
           break;
         case protozero::tag_and_type(kInNodeAttribute, kBytes):
-          readAttribute(proto.get_message(), node);
+          readAttribute(proto.get_message(), read);
           break;
         default:
           proto.skip();
       }
     }
-    return node;
+    return read;
   }
 
-  static void readAttribute(pbf_reader attribute, OnnxNode& node) {
+  static void readAttribute(pbf_reader attribute, ReadNode& to) {
+    OnnxNode& node = to.node;
     std::string name;
     int64_t whole = 0;
     float real = 0;
@@ -195,6 +205,12 @@ class OnnxWeights {
           break;
         case protozero::tag_and_type(kInAttributeInt, kVarint):
           whole = attribute.get_int64();
+          break;
+        case protozero::tag_and_type(kInAttributeTensor, kBytes):
+          to.constant = readOnnxTensor(attribute.get_message());
+          break;
+        case protozero::tag_and_type(kInAttributeFloats, kBytes):
+          to.constant = vectorOf(attribute.get_packed_float());
           break;
         case protozero::tag_and_type(kInAttributeInts, kVarint):
           wholes.push_back(attribute.get_int64());
@@ -214,10 +230,20 @@ class OnnxWeights {
     if (name == "perm") node.perm = std::move(wholes);
   }
 
+  // Returns the value of a Constant's attribute value_floats.
+  template <class Floats>
+  static OnnxTensor vectorOf(const Floats& floats) {
+    OnnxTensor tensor;
+    for (const float each : floats) tensor.floats.push_back(each);
+    tensor.dims = {static_cast<int64_t>(tensor.floats.size())};
+    tensor.type = onnxType(DType::kFloat32);
+    return tensor;
+  }
+
   // Finds how the nodes use each weight.
   void followNodes() {
     std::set<std::string> weights, images;
-    for (const RawTensor& tensor : tensors_) weights.insert(tensor.name);
+    for (const OnnxTensor& tensor : tensors_) weights.insert(tensor.name);
     for (const auto& [name, dims] : inputs_) {
       if (dims.size() != kImageDims || weights.contains(name)) continue;
       images.insert(name);
@@ -227,76 +253,40 @@ class OnnxWeights {
     uses_ = onnxUses(nodes_, weights, images);
   }
 
-  static RawTensor readTensor(pbf_reader proto) {
-    RawTensor tensor;
-    while (proto.next()) {
-      switch (proto.tag_and_type()) {
-        case protozero::tag_and_type(kInTensorDims, kVarint):
-          tensor.dims.push_back(proto.get_int64());
-          break;
-        case protozero::tag_and_type(kInTensorDims, kBytes):
-          for (const int64_t dim : proto.get_packed_int64()) tensor.dims.push_back(dim);
-          break;
-        case protozero::tag_and_type(kInTensorType, kVarint):
-          tensor.type = proto.get_int32();
-          break;
-        case protozero::tag_and_type(kInTensorFloats, kBytes):
-          for (const float value : proto.get_packed_float()) tensor.floats.push_back(value);
-          break;
-        case protozero::tag_and_type(kInTensorName, kBytes):
-          tensor.name = textOf(proto.get_view());
-          break;
-        case protozero::tag_and_type(kInTensorRaw, kBytes): {
-          const protozero::data_view raw = proto.get_view();
-          tensor.raw = {raw.data(), raw.size()};
-          break;
-        }
-        case protozero::tag_and_type(kInTensorLocation, kVarint):
-          tensor.elsewhere = proto.get_int32() != 0;
-          break;
-        default:
-          proto.skip();
-      }
-    }
-    return tensor;
-  }
-
-  void take(const RawTensor& tensor, FoundWeights& found) const {
-    if (tensor.type != kOnnxFloat || tensor.elsewhere) {
-      found.skipped.push_back(
-          {tensor.name, tensor.elsewhere
-                            ? "its data are in another file"
-                            : fmt::format("its type is {}, only 1, float, is read", tensor.type)});
-      return;
-    }
+  void take(const OnnxTensor& tensor, FoundWeights& found) const {
+    const auto skip = [&](const std::string& why) { found.skipped.push_back({tensor.name, why}); };
+    const std::optional<StoredFloat> type = onnxFloatOf(tensor);
+    if (!type)
+      return skip(fmt::format(
+          "its type is {}, and 1, 10, 11 and 16, floats of each width, are read", tensor.type));
+    if (tensor.elsewhere && !elsewhere_) return skip("its data are in another file");
     if (const auto use = uses_.find(tensor.name);
-        use != uses_.end() && !use->second.refused.empty()) {
-      found.skipped.push_back({tensor.name, use->second.refused});
-      return;
-    }
-    const std::string_view bytes =
-        tensor.floats.empty()
-            ? tensor.raw
-            : std::string_view(reinterpret_cast<const char*>(tensor.floats.data()),
-                               tensor.floats.size() * sizeof(float));
-    const Shape shape = checkedShape(tensor, bytes.size());
-    std::vector<float> values(bytes.size() / sizeof(float));
-    if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-    found.tensors.push_back(turned(tensor, shape, std::move(values)));
-  }
-
-  Shape checkedShape(const RawTensor& tensor, uint64_t bytes) const {
-    uint64_t size = sizeof(float);
-    bool fits = tensor.dims.size() <= kDimsMax;
-    for (const int64_t dim : tensor.dims)
-      fits = fits && dim >= 0 && !__builtin_mul_overflow(size, static_cast<uint64_t>(dim), &size);
-    if (!fits || size != bytes)
+        use != uses_.end() && !use->second.refused.empty())
+      return skip(use->second.refused);
+    const std::optional<uint64_t> size = onnxBytes(tensor, *type);
+    const std::string read = tensor.elsewhere && size ? readElsewhere(tensor, *size) : "";
+    const std::string_view bytes = tensor.elsewhere ? std::string_view(read) : ownBytes(tensor);
+    if (!size || *size != bytes.size())
       fail(tensor, fmt::format("its shape of {} dimension(s) doesn't hold its {} bytes",
-                               tensor.dims.size(), bytes));
-    return Shape(tensor.dims);
+                               tensor.dims.size(), bytes.size()));
+    std::vector<float> values(bytes.size() / storedBytes(*type));
+    if (const std::optional<std::string> mistake = readFloats(*type, bytes, values))
+      return skip(*mistake);
+    found.tensors.push_back(turned(tensor, Shape(tensor.dims), std::move(values)));
   }
 
-  FoundTensor turned(const RawTensor& tensor, const Shape& shape, std::vector<float> values) const {
+  std::string readElsewhere(const OnnxTensor& tensor, uint64_t bytes) const {
+    try {
+      return elsewhere_(*tensor.elsewhere, bytes);
+    } catch (const Error& error) {
+      throw Error(error.code(),
+                  printable(fmt::format("{}: tensor '{}': {}", file_, tensor.name.substr(0, 200),
+                                        error.message())));
+    }
+  }
+
+  FoundTensor turned(const OnnxTensor& tensor, const Shape& shape,
+                     std::vector<float> values) const {
     const auto found = uses_.find(tensor.name);
     const OnnxUse use = found == uses_.end() ? OnnxUse{} : found->second;
     FoundTensor result{use.name.empty() ? tensor.name : use.name, {}, use.layout};
@@ -319,21 +309,23 @@ class OnnxWeights {
   }
 
   const std::string& file_;
+  const ReadElsewhere& elsewhere_;
   size_t bytes_ = 0, entries_ = 0;  // of the file
   std::string signature_;
   bool own_ = false;  // dtf wrote it
   std::vector<OnnxNode> nodes_;
   std::vector<std::pair<std::string, std::vector<int64_t>>> inputs_;  // with their sizes
-  std::vector<RawTensor> tensors_;
+  std::vector<OnnxTensor> tensors_;
   std::vector<int64_t> input_;  // the sizes of an example if it has three
   std::map<std::string, OnnxUse> uses_;
 };
 
 }  // namespace
 
-FoundWeights parseOnnxWeights(std::string_view bytes, const std::string& name) {
+FoundWeights parseOnnxWeights(std::string_view bytes, const std::string& name,
+                              const ReadElsewhere& elsewhere) {
   try {
-    return OnnxWeights(name).read(bytes);
+    return OnnxWeights(name, elsewhere).read(bytes);
   } catch (const protozero::exception& error) {
     throw Error(ErrorCode::kBadData,
                 fmt::format("{}: it is no ONNX model, or damaged: {}", name, error.what()));

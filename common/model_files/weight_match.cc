@@ -11,6 +11,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/model/former_names.h"
+#include "common/model_files/weight_names.h"
 #include "common/model_files/weight_order.h"
 
 namespace dtf::model_files {
@@ -157,15 +158,34 @@ class Turning {
   const std::vector<int64_t>& input_;
 };
 
+// Returns the variable of that name. A name that PyTorch's DataParallel has put "module." before is
+// also tried without it.
+const WantedWeights* variableNamed(const WantedModel& wanted, const std::string& name) {
+  const auto named = [&wanted](const std::string& word) {
+    const auto found =
+        std::find_if(wanted.variables.begin(), wanted.variables.end(),
+                     [&word](const auto& each) { return sameName(word, each.name); });
+    return found == wanted.variables.end() ? nullptr : &*found;
+  };
+  if (const WantedWeights* const found = named(name)) return found;
+  const std::optional<std::string> inner = withoutModule(name);
+  return inner ? named(*inner) : nullptr;
+}
+
+template <class Tensor>
+std::string nameText(const Tensor& tensor) {
+  return tensor.renamed.empty() ? tensor.name
+                                : fmt::format("{}, read as {}", tensor.name, tensor.renamed);
+}
+
 // An unreadable tensor matters only if a variable has its name: the variable would be drawn anew.
 void checkSkipped(const WantedModel& wanted, const std::vector<SkippedTensor>& skipped) {
   for (const SkippedTensor& tensor : skipped)
-    for (const WantedWeights& variable : wanted.variables)
-      if (sameName(tensor.name, variable.name))
-        throw Error(ErrorCode::kBadConfig,
-                    fmt::format("{}, which is {} of the model, can't be read: {}. Nothing was "
-                                "imported",
-                                printable(tensor.name), variable.name, printable(tensor.why)));
+    if (const WantedWeights* const variable = variableNamed(wanted, tensor.matchedName()))
+      throw Error(ErrorCode::kBadConfig,
+                  fmt::format("{}, which is {} of the model, can't be read: {}. Nothing was "
+                              "imported",
+                              printable(tensor.name), variable->name, printable(tensor.why)));
 }
 
 }  // namespace
@@ -175,17 +195,17 @@ WeightMatch matchWeights(const WantedModel& wanted, const FoundWeights& weights)
   WeightMatch match;
   match.found.resize(wanted.variables.size());
   for (const SkippedTensor& tensor : weights.skipped)
+    match.unused.push_back(fmt::format("{}: {}", nameText(tensor), tensor.why));
+  for (const SkippedTensor& tensor : weights.excluded)
     match.unused.push_back(fmt::format("{}: {}", tensor.name, tensor.why));
   for (const FoundTensor& tensor : weights.tensors) {
-    const auto variable =
-        std::find_if(wanted.variables.begin(), wanted.variables.end(),
-                     [&tensor](const auto& each) { return sameName(tensor.name, each.name); });
-    const std::string title = fmt::format("{} {}", tensor.name, tensor.value.shape().str());
-    if (variable == wanted.variables.end()) {
+    const WantedWeights* const variable = variableNamed(wanted, tensor.matchedName());
+    const std::string title = fmt::format("{} {}", nameText(tensor), tensor.value.shape().str());
+    if (variable == nullptr) {
       match.unused.push_back(title + ": the model has no such variable");
       continue;
     }
-    auto& found = match.found[static_cast<size_t>(variable - wanted.variables.begin())];
+    auto& found = match.found[static_cast<size_t>(variable - wanted.variables.data())];
     if (found) {
       match.unused.push_back(fmt::format("{}: {} is {}", title, variable->name, found->from));
       continue;

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
 #include <limits>
 #include <span>
 
@@ -20,6 +18,8 @@
 #include "common/data/file_kind.h"
 #include "common/data/npy_reader.h"
 #include "common/data/zip_archive.h"
+#include "common/model_files/onnx_external.h"
+#include "common/model_files/stored_floats.h"
 #include "common/model_files/trained_model.h"
 
 namespace dtf::model_files {
@@ -57,33 +57,14 @@ void setLayout(FoundWeights& found, bool own, std::optional<WeightLayout> stated
   }
 }
 
-// Whether it is a floating-point type of safetensors.
-bool isFloat(std::string_view type) {
-  return type == "F16" || type == "BF16" || type == "F32" || type == "F64";
-}
-
-template <class Stored, class Read>
-void readFloats(std::string_view bytes, std::span<float> to, const Read& read) {
-  DTF_CHECK(bytes.size() == to.size() * sizeof(Stored));
-  for (size_t i = 0; i < to.size(); ++i) {
-    Stored stored;
-    std::memcpy(&stored, bytes.data() + i * sizeof(Stored), sizeof(Stored));
-    to[i] = read(stored);
-  }
-}
-
-// `type` is one of isFloat().
-Tensor floatsOf(std::string_view type, std::string_view bytes, const Shape& shape) {
+// Adds a tensor of floating-point numbers, or says why it isn't read.
+void add(FoundWeights& found, const std::string& name, StoredFloat type, std::string_view bytes,
+         const Shape& shape) {
   Tensor value(DType::kFloat32, shape);
-  const std::span<float> to = value.as<float>();
-  if (type == "F32") readFloats<float>(bytes, to, [](float each) { return each; });
-  if (type == "F64")
-    readFloats<double>(bytes, to, [](double each) { return static_cast<float>(each); });
-  if (type == "F16") readFloats<uint16_t>(bytes, to, data::halfToFloat);
-  if (type == "BF16")
-    readFloats<uint16_t>(bytes, to,
-                         [](uint16_t each) { return std::bit_cast<float>(uint32_t{each} << 16); });
-  return value;
+  if (const std::optional<std::string> mistake = readFloats(type, bytes, value.as<float>()))
+    found.skipped.push_back({name, *mistake});
+  else
+    found.tensors.push_back({name, std::move(value)});
 }
 
 // The header has been checked against the file: every shape is as large as its data.
@@ -97,7 +78,8 @@ FoundWeights readSafetensors(const std::filesystem::path& path,
   for (const checkpoint::SafetensorsEntry& entry : header.entries) {
     if (isOfNoUse(entry.name, stated)) continue;
     const Shape shape({entry.shape.begin(), entry.shape.end()});
-    if (!isFloat(entry.dtype)) {
+    const std::optional<StoredFloat> type = storedFloatOf(entry.dtype);
+    if (!type) {
       found.skipped.push_back({entry.name, fmt::format("its type is {}, and F16, BF16, F32 and F64 "
                                                        "are read",
                                                        entry.dtype)});
@@ -105,7 +87,7 @@ FoundWeights readSafetensors(const std::filesystem::path& path,
     }
     std::string bytes(entry.end - entry.begin, '\0');
     if (!bytes.empty()) file->read(header.data_begin + entry.begin, bytes.data(), bytes.size());
-    found.tensors.push_back({entry.name, floatsOf(entry.dtype, bytes, shape)});
+    add(found, entry.name, *type, bytes, shape);
   }
   setLayout(found, header.metadata.contains(std::string(kWriterKey)), stated, path);
   const auto signature = header.metadata.find(kSignatureEntry);
@@ -151,8 +133,9 @@ FoundWeights readNpz(const std::filesystem::path& path, std::optional<WeightLayo
     }
     const std::string_view elements(reinterpret_cast<const char*>(array.bytes.data()),
                                     array.bytes.size());
-    found.tensors.push_back({name, floatsOf(type == data::NpyType::kFloat64 ? "F64" : "F32",
-                                            elements, Shape(array.header.dims))});
+    add(found, name,
+        type == data::NpyType::kFloat64 ? StoredFloat::kFloat64 : StoredFloat::kFloat32, elements,
+        Shape(array.header.dims));
   }
   const Json metadata = metadataOf(archive);
   setLayout(found, metadata.contains(kWriterKey), stated, path);
@@ -206,8 +189,12 @@ FoundWeights readWeights(const std::filesystem::path& file, std::optional<Weight
     throw Error(ErrorCode::kUsage,
                 fmt::format("{}: an ONNX model says itself how its weights lie: leave --layout out",
                             file.string()));
-  return orKindOf(file, "an ONNX model",
-                  [&] { return parseOnnxWeights(readFile(file, kOnnxBytesMax), file.string()); });
+  return orKindOf(file, "an ONNX model", [&] {
+    ExternalData beside(file);
+    return parseOnnxWeights(
+        readFile(file, kOnnxBytesMax), file.string(),
+        [&beside](const OnnxPlace& place, uint64_t bytes) { return beside.read(place, bytes); });
+  });
 }
 
 }  // namespace dtf::model_files

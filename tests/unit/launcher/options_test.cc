@@ -124,6 +124,17 @@ TEST(Options, OfAVerbThatUsesACheckpoint) {
   EXPECT_EQ(parse({"import", "a.yaml", "--from", "m.onnx"}).from, "m.onnx");
   EXPECT_EQ(parse({"import", "a.yaml", "--from", "m.npz", "--layout", "pytorch"}).layout,
             model_files::WeightLayout::kPyTorch);
+  const Options renamed = parse({"import", "a.yaml", "--from", "m.npz", "--prefix", "net",
+                                 "--rename", "a=b", "--rename", "c.=d."});
+  EXPECT_EQ(renamed.names.prefix, "net");
+  ASSERT_EQ(renamed.names.renames.size(), 2u);
+  EXPECT_EQ(renamed.names.renames[1].from, "c.");
+  EXPECT_THAT(mistake({"import", "a.yaml", "--rename", "a"}),
+              ::testing::HasSubstr("--rename expects FROM=TO"));
+  EXPECT_THAT(mistake({"import", "a.yaml", "--prefix", ""}),
+              ::testing::HasSubstr("--prefix expects a prefix"));
+  EXPECT_THAT(mistake({"export", "a.yaml", "--prefix", "net"}),
+              ::testing::HasSubstr("--prefix is for the verb 'import'"));
   EXPECT_EQ(parse({"graph", "a.yaml", "--graph", "g.yaml", "--dry-run"}).graph, "g.yaml");
   const Options traced = parse({"graph", "a.yaml", "--graph", "g.yaml", "--timeline", "t.json"});
   EXPECT_EQ(traced.timeline, "t.json");

@@ -9,6 +9,7 @@
 #include "common/model_files/onnx_proto.h"
 #include "common/model_files/weight_order.h"
 #include "tests/unit/model_files/found_values.h"
+#include "tests/unit/model_files/onnx_protos.h"
 
 namespace dtf::model_files {
 namespace {
@@ -53,7 +54,92 @@ TEST(OnnxReader, TurnsFiltersAndTransposedMatrices) {
   EXPECT_EQ(valuesOf(found.tensors[3]), bias);
   ASSERT_EQ(found.skipped.size(), 1u);
   EXPECT_EQ(found.skipped[0].name, "integers");
-  EXPECT_EQ(found.skipped[0].why, "its type is 7, only 1, float, is read");
+  EXPECT_EQ(found.skipped[0].why,
+            "its type is 7, and 1, 10, 11 and 16, floats of each width, are read");
+}
+
+// Published models are often in half precision.
+TEST(OnnxReader, TakesFloatsOfEachWidth) {
+  const FoundWeights found = parseOnnxWeights(
+      modelProto({withRaw(tensorProto("half", {1}, 10), bytesOf<uint16_t>({0x3c00})),
+                  withRaw(tensorProto("bfloat", {1}, 16), bytesOf<uint16_t>({0x3f80})),
+                  withRaw(tensorProto("double", {1}, 11), bytesOf<double>({1})),
+                  withRaw(tensorProto("large", {1}, 11), bytesOf<double>({1e300}))}),
+      "m.onnx");
+  ASSERT_EQ(found.tensors.size(), 3u);
+  for (const FoundTensor& tensor : found.tensors)
+    EXPECT_THAT(valuesOf(tensor), ElementsAre(1)) << tensor.name;
+  ASSERT_EQ(found.skipped.size(), 1u);
+  EXPECT_EQ(found.skipped[0].why, "element 0 is 1e+300, which float32 doesn't hold");
+}
+
+// Some exporters write weights as the values of nodes.
+TEST(OnnxReader, TakesTheValuesOfConstantNodes) {
+  const auto constant = [](const std::string& name, const std::string& attribute) {
+    std::string node;
+    protozero::pbf_writer proto(node);
+    proto.add_string(2, name);
+    proto.add_string(4, "Constant");
+    proto.add_message(5, attribute);
+    return node;
+  };
+  const auto valueOf = [](const std::string& tensor) {
+    std::string attribute;
+    protozero::pbf_writer proto(attribute);
+    proto.add_string(1, "value");
+    proto.add_message(5, tensor);
+    return attribute;
+  };
+  std::string floats, product;
+  const std::vector<float> three = {7, 8, 9};
+  protozero::pbf_writer floats_proto(floats);
+  floats_proto.add_string(1, "value_floats");
+  floats_proto.add_packed_float(7, three.begin(), three.end());
+  protozero::pbf_writer product_proto(product);
+  for (const char* const input : {"x", "matrix"}) product_proto.add_string(1, input);
+  product_proto.add_string(2, "y");
+  product_proto.add_string(4, "MatMul");
+  const FoundWeights found = parseOnnxWeights(
+      modelProto(
+          {},
+          {constant("matrix", valueOf(withRaw(tensorProto("", {2, 1}, 1), bytesOf<float>({5, 6})))),
+           constant("vector", floats),
+           constant("factor", valueOf(withRaw(tensorProto("", {}, 1), bytesOf<float>({2})))),
+           constant("sizes", valueOf(withRaw(tensorProto("", {1}, 7), bytesOf<int64_t>({2})))),
+           product}),
+      "m.onnx");
+  EXPECT_TRUE(found.skipped.empty());
+  ASSERT_EQ(found.tensors.size(), 2u);
+  EXPECT_EQ(found.tensors[0].name, "matrix");
+  EXPECT_EQ(found.tensors[0].layout, WeightLayout::kUnknownRows);  // a MatMul reads it
+  EXPECT_THAT(valuesOf(found.tensors[0]), ElementsAre(5, 6));
+  EXPECT_EQ(found.tensors[1].name, "vector");
+  EXPECT_EQ(valuesOf(found.tensors[1]), three);
+}
+
+TEST(OnnxReader, TakesTensorsInOtherFiles) {
+  const std::string model =
+      modelProto({withPlace(tensorProto("t", {2}, 1), {{"location", "m.data"}, {"offset", "4"}})});
+  const FoundWeights skipped = parseOnnxWeights(model, "m.onnx");
+  ASSERT_EQ(skipped.skipped.size(), 1u);
+  EXPECT_EQ(skipped.skipped[0].why, "its data are in another file");
+  const FoundWeights found =
+      parseOnnxWeights(model, "m.onnx", [](const OnnxPlace& place, uint64_t bytes) {
+        EXPECT_EQ(place.location, "m.data");
+        EXPECT_EQ(place.offset, 4u);
+        EXPECT_EQ(bytes, 8u);
+        return bytesOf<float>({1, 2});
+      });
+  ASSERT_EQ(found.tensors.size(), 1u);
+  EXPECT_THAT(valuesOf(found.tensors[0]), ElementsAre(1, 2));
+  try {
+    parseOnnxWeights(model, "m.onnx", [](const OnnxPlace&, uint64_t) -> std::string {
+      throw Error(ErrorCode::kBadData, "its data are gone");
+    });
+    ADD_FAILURE() << "must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "m.onnx: tensor 't': its data are gone");
+  }
 }
 
 // Older exporters write such tensors.

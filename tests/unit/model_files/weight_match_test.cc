@@ -71,6 +71,27 @@ TEST(WeightMatch, ByNameAndShapeWhoeverWroteThem) {
                           "bias [4]: the model has no such variable"));
 }
 
+// PyTorch's DataParallel and the user's rules.
+TEST(WeightMatch, ByANameWithoutModuleOrTheNameThatItWasGiven) {
+  const WantedModel wanted = {
+      {}, {{"fc/biases", Shape{2}}, {"module/fc/biases", Shape{3}}, {"head/biases", Shape{4}}}};
+  FoundWeights weights = foundOf({{"module.fc.bias", Shape{3}}, {"last.bias", Shape{4}}});
+  weights.tensors[1].renamed = "module.head.bias";
+  WeightMatch match = matchWeights(wanted, weights);
+  EXPECT_FALSE(match.found[0]);
+  ASSERT_TRUE(match.found[1] && match.found[2]);
+  EXPECT_EQ(match.found[2]->from, "last.bias");
+  weights = foundOf({{"module.fc.bias", Shape{2}}, {"last.bias", Shape{4}}});
+  weights.tensors[1].renamed = "end.bias";
+  weights.excluded = {{"x", "its name doesn't begin with net"}};
+  match = matchWeights({{}, {wanted.variables[0]}}, weights);
+  ASSERT_TRUE(match.found[0]);
+  EXPECT_EQ(match.found[0]->from, "module.fc.bias");
+  EXPECT_THAT(match.unused,
+              ElementsAre("x: its name doesn't begin with net",
+                          "last.bias, read as end.bias [4]: the model has no such variable"));
+}
+
 // Its variable would keep initial values, beside others that are imported.
 TEST(WeightMatch, ATensorThatIsWantedAndCanNotBeReadIsAnError) {
   const WantedModel wanted = {{}, {{"fc/weights", Shape{4, 2}, WeightUse::kMatrix}}};

@@ -11,6 +11,7 @@
 #include "common/model_files/zip_writer.h"
 #include "tests/support/process.h"
 #include "tests/unit/model_files/found_values.h"
+#include "tests/unit/model_files/onnx_protos.h"
 
 namespace dtf::model_files {
 namespace {
@@ -51,6 +52,29 @@ TEST(WeightReader, FloatsOfEachWidthAreRead) {
     ASSERT_EQ(found.tensors.size(), 1u) << type;
     EXPECT_EQ(valuesOf(found.tensors[0]), (std::vector<float>{1, -0.5F})) << type;
   }
+}
+
+TEST(WeightReader, ADoubleBeyondFloat32IsNotRead) {
+  const double large = -1e300;
+  const std::string bytes(reinterpret_cast<const char*>(&large), 8);
+  testing::TemporaryFolder folder;
+  const std::string header = checkpoint::encodeSafetensorsHeader(
+      std::vector<checkpoint::SafetensorsEntry>{{"a", "F64", {1}, 0, 8}}, {});
+  const FoundWeights found = readWeights(folder.write("w.safetensors", header + bytes));
+  ASSERT_EQ(found.skipped.size(), 1u);
+  EXPECT_EQ(found.skipped[0].why, "element 0 is -1e+300, which float32 doesn't hold");
+}
+
+// torch.onnx.export() writes large weights beside the model.
+TEST(WeightReader, OfAnOnnxModelReadsTheFilesBesideIt) {
+  testing::TemporaryFolder folder;
+  folder.write("m.onnx.data", bytesOf<float>({0, 1, 2}));
+  const std::string model = folder.write(
+      "m.onnx", modelProto({withPlace(tensorProto("t", {2}, 1),
+                                      {{"location", "m.onnx.data"}, {"offset", "4"}})}));
+  const FoundWeights found = readWeights(model);
+  ASSERT_EQ(found.tensors.size(), 1u);
+  EXPECT_THAT(valuesOf(found.tensors[0]), ElementsAre(1, 2));
 }
 
 // Unreadable arrays are skipped, and the others are read.
