@@ -10,7 +10,7 @@ set -euo pipefail
 packages=(
   g++ meson ninja-build ccache pkg-config python3
   capnproto libcapnp-dev libboost-dev libboost-system-dev libboost-program-options-dev
-  libyaml-cpp-dev libssl-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libxxhash-dev libprotozero-dev libgtest-dev libgmock-dev
+  libyaml-cpp-dev libssl-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libwebp-dev libxxhash-dev libprotozero-dev libgtest-dev libgmock-dev
 )
 if [[ " $* " = *' --tests '* ]]; then
   packages+=(lld clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git procps python3-venv python3-yaml e2fsprogs btrfs-progs systemd systemd-container openssh-client openssh-server openssl iproute2 nftables universal-ctags zsh fish)

@@ -137,8 +137,8 @@ struct NpySpec {
   DType featuresType() const;
 };
 
-// A folder of PNG and JPEG files with a subfolder for each class. Images are resized to the model's
-// input.
+// A folder of PNG, JPEG, WebP and BMP files with a subfolder for each class. Images are resized to
+// the model's input.
 struct ImagesSpec {
   enum class Resize : uint8_t {
     kStretch,  // each side by its own factor

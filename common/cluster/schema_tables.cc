@@ -183,7 +183,7 @@ constexpr Key kAugmentKeys[] = {
 
 constexpr Key kDatasetKeys[] = {
     required(choice("format", "digits|idx|cifar10|synthetic|csv|npy|npz|images", "",
-                    "idx: MNIST's; csv: tables; npy, npz: NumPy's; images: PNG, JPEG")),
+                    "idx: MNIST's; csv: tables; npy, npz: NumPy's; images: PNG, JPEG, WebP, BMP")),
     text("images", "idx: a file, relative to this one; bytes are divided by 255"),
     text("labels", "idx, npy: a file, relative to this one; npz: an array; classes from 0"),
     list("files", "cifar10, csv: files, folders or *.csv, relative to this; also .gz"),

@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/data/exif.h"
 #include "common/data/file_kind.h"
 #include "common/data/image_codecs.h"
 
@@ -42,6 +43,24 @@ Image withChannels(Image image, int64_t channels) {
   return converted;
 }
 
+Image decodeKind(ImageKind kind, std::span<const uint8_t> bytes, const std::string& name,
+                 int64_t pixels_max) {
+  switch (kind) {
+    case ImageKind::kPng:
+      return decodePng(bytes, name, pixels_max);
+    case ImageKind::kJpeg:
+      return decodeJpeg(bytes, name, pixels_max);
+    case ImageKind::kWebp:
+      return decodeWebp(bytes, name, pixels_max);
+    case ImageKind::kBmp:
+      return decodeBmp(bytes, name, pixels_max);
+    case ImageKind::kNone:
+      break;
+  }
+  failImage(name, fmt::format("this looks like {}; expected a PNG, JPEG, WebP or BMP image",
+                              fileKind(bytes.first(std::min(bytes.size(), kKindBytes)))));
+}
+
 }  // namespace
 
 void failImage(const std::string& name, const std::string& why) {
@@ -64,23 +83,19 @@ ImageKind imageKind(std::span<const uint8_t> first) {
   const std::string_view begin(reinterpret_cast<const char*>(first.data()), first.size());
   if (begin.starts_with("\x89PNG\r\n\x1a\n")) return ImageKind::kPng;
   if (begin.starts_with("\xff\xd8\xff")) return ImageKind::kJpeg;
-  return ImageKind::kNone;
+  if (begin.starts_with("RIFF") &&
+      begin.substr(std::min<size_t>(begin.size(), 8)).starts_with("WEBPVP8"))
+    return ImageKind::kWebp;
+  return isBmp(first) ? ImageKind::kBmp : ImageKind::kNone;
 }
 
 Image decodeImage(std::span<const uint8_t> bytes, const std::string& name, int64_t channels,
                   int64_t pixels_max) {
   DTF_CHECK((channels == 1 || channels == kColours) && pixels_max > 0 && !name.empty());
   if (bytes.empty()) failImage(name, "the file is empty");
-  switch (imageKind(bytes)) {
-    case ImageKind::kPng:
-      return withChannels(decodePng(bytes, name, pixels_max), channels);
-    case ImageKind::kJpeg:
-      return withChannels(decodeJpeg(bytes, name, pixels_max), channels);
-    case ImageKind::kNone:
-      break;
-  }
-  failImage(name, fmt::format("this looks like {}; expected a PNG or JPEG image",
-                              fileKind(bytes.first(std::min(bytes.size(), kKindBytes)))));
+  const ImageKind kind = imageKind(bytes);
+  return turnedUpright(withChannels(decodeKind(kind, bytes, name, pixels_max), channels),
+                       orientationOf(bytes, kind));
 }
 
 }  // namespace dtf::data

@@ -38,6 +38,7 @@ constexpr int64_t kImagesAtOnce = 1024;  // decoded between two checks of the ba
 constexpr int kImageThreadsMax = 16;
 constexpr int kFolderDepthMax = 16;
 constexpr size_t kClassesShownMax = 10;  // in the log
+constexpr char kEndingsRead[] = ".png, .jpg, .jpeg, .jpe, .jfif, .webp, .bmp";
 
 [[noreturn]] void failFolder(const fs::path& folder, const std::string& why,
                              ErrorCode code = ErrorCode::kBadData) {
@@ -280,7 +281,7 @@ ImageList listImages(const ImagesSpec& spec) {
   for (size_t label = 0; label < list.class_names.size(); ++label)
     addImages(folder / list.class_names[label], static_cast<int32_t>(label), list);
   if (list.files.empty())
-    failFolder(folder, "there is no image in its subfolders (.png, .jpg, .jpeg, .jfif)");
+    failFolder(folder, fmt::format("there is no image in its subfolders ({})", kEndingsRead));
   return list;
 }
 
@@ -312,7 +313,8 @@ UnlabelledExamples readImageFeatures(const fs::path& path, const ImagesSpec& spe
   ImageList list;
   if (isFolder(path)) {
     addImages(path, 0, list);
-    if (list.files.empty()) failFolder(path, "there is no image in it (.png, .jpg, .jpeg, .jfif)");
+    if (list.files.empty())
+      failFolder(path, fmt::format("there is no image in it ({})", kEndingsRead));
   } else {
     list.files.push_back({path, 0});
   }

@@ -1,9 +1,9 @@
 #pragma once
 
-// A folder of PNG and JPEG files with a subfolder for each class, as torchvision's ImageFolder
-// reads it: classes are numbered in the order of the subfolders' names (byte by byte), files may
-// lie deeper, names that begin with a dot are passed over, and every image becomes one of the
-// model's size (image_resize.h) and channels (image_decoder.h).
+// A folder of PNG, JPEG, WebP and BMP files with a subfolder for each class, as torchvision's
+// ImageFolder reads it: classes are numbered in the order of the subfolders' names (byte by byte),
+// files may lie deeper, names that begin with a dot are passed over, and every image becomes one of
+// the model's size (image_resize.h) and channels (image_decoder.h).
 //
 // Files are untrusted. A file that can't be read costs one example: it is left out, logged by name,
 // and counted; too many of them end the reading. All workers leave out the same ones.

@@ -124,10 +124,18 @@ TEST_F(BombsTest, Pictures) {
   std::string png = data::pngOf(8, 8, data::plain(64, {1, 2, 3}));
   png.replace(16, 8, std::string("\x00\x00\x7f\xff\x00\x00\x7f\xff", 8));  // 32767 x 32767
   folder_.write("f/a/0.png", png);
+  // 8000 x 8000 pixels of one colour, which take no bits.
+  folder_.write("f/a/1.webp",
+                std::string("RIFF\x20\0\0\0WEBPVP8L\x14\0\0\0\x2f\x3f\xdf\xcf\x07\x07\x50\x81\x54"
+                            "\x08\x20\0\x0a\x9a\xfe\xc7\x88\x88\xfe\x07",
+                            40));
   const std::string file = job("{format: images, folder: f}", "[8, 8, 3]");
   const Spent spent = run({"up", file, "-q"});
   EXPECT_EQ(spent.exit_code, 65) << spent.said;
   EXPECT_NE(spent.said.find("f/a/0.png"), std::string::npos) << spent.said;
+  EXPECT_NE(spent.said.find("f/a/1.webp: too large: the header promises 8000 x 8000 pixels"),
+            std::string::npos)
+      << spent.said;
 }
 
 TEST_F(BombsTest, WhatLiesInARun) {

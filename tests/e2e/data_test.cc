@@ -188,7 +188,7 @@ TEST_F(DataTest, AFolderOfImagesIsLearntAndAsked) {
   EXPECT_EQ(summary()["eval"]["accuracy"].asDouble(), 1.0);
   EXPECT_NE((result.out + result.err)
                 .find("train/red/7.png: this looks like a web page or XML, '<html>'; expected a "
-                      "PNG or JPEG image"),
+                      "PNG, JPEG, WebP or BMP image"),
             std::string::npos)
       << result.err;
   for (const auto& [asked, classes] :

@@ -1,5 +1,5 @@
-// PNG and JPEG files. An accepted image has the pixels that its size promises, in either number of
-// channels, and can be resized.
+// PNG, JPEG, WebP and BMP files. An accepted image has the pixels that its size promises, in either
+// number of channels, and can be resized.
 
 #include <vector>
 

@@ -24,6 +24,7 @@ THIRD_PARTIES = [
     (r"zlib", "zlib"),
     (r"png\.h", "libpng"),
     (r"jpeglib\.h|jerror\.h", "libjpeg-turbo"),
+    (r"webp/", "libwebp"),
     (r"xxh", "xxHash"),
     (r"protozero/", "protozero"),
     (r"openssl/", "OpenSSL"),

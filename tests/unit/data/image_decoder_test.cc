@@ -12,11 +12,11 @@ namespace {
 
 TEST(ImageDecoder, WhatIsNoImageIsNamedByWhatItLooksLike) {
   EXPECT_EQ(imageFailureOf("GIF89a......"),
-            "a.png: this looks like a GIF image; expected a PNG or JPEG image");
+            "a.png: this looks like a GIF image; expected a PNG, JPEG, WebP or BMP image");
   EXPECT_EQ(imageFailureOf(""), "a.png: the file is empty");
   EXPECT_EQ(imageFailureOf("<html>"),
             "a.png: this looks like a web page or XML, '<html>'; expected a "
-            "PNG or JPEG image");
+            "PNG, JPEG, WebP or BMP image");
 }
 
 // A file that is cut at any place, or has any byte changed, gives an error or an image, and nothing

@@ -136,7 +136,7 @@ TEST_F(JobCheckTest, FoldersOfImagesAreJudgedByTheirSubfolders) {
   };
   EXPECT_EQ(firstLine(mistakesOf(train("[8, 8, 3]", 2), kBadData)),
             "c.yaml:4:57: error: f: there is no image in its subfolders (.png, .jpg, .jpeg, "
-            ".jfif)");
+            ".jpe, .jfif, .webp, .bmp)");
   files_.write("f/a/1.png", "");
   files_.write("f/b/1.jpg", "");
   EXPECT_NE(
