@@ -162,11 +162,15 @@ struct EvalSplit {
   SplitBy by = SplitBy::kHash;
 };
 
+// Which label of CIFAR-100 is learned, with Keras's names: one of 100 classes, or of 20.
+enum class LabelMode : uint8_t { kFine, kCoarse };
+
 struct DatasetSpec {
   enum class Format : uint8_t {
     kDigits,
     kIdx,
     kCifar10,
+    kCifar100,
     kSynthetic,
     kCsv,
     kNpy,
@@ -175,7 +179,8 @@ struct DatasetSpec {
   } format = Format::kDigits;
   std::filesystem::path images;              // kIdx; already resolved, as the next two
   std::filesystem::path labels;              // kIdx
-  std::vector<std::filesystem::path> files;  // kCifar10, kCsv: in order
+  std::vector<std::filesystem::path> files;  // kCifar10, kCifar100, kCsv: in order
+  LabelMode label_mode = LabelMode::kFine;   // kCifar100
   int64_t count = 10000;                     // kDigits, kSynthetic: number of examples
   Problem problem = Problem::kFriedman;      // kSynthetic
   int64_t classes = 10;                      // kSynthetic: kCentres

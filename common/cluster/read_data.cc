@@ -59,8 +59,9 @@ constexpr FormatKey kFormatKeys[] = {
     {"images", formatBits(Format::kIdx), formatBits(Format::kIdx), "a file"},
     {"labels", formatBits(Format::kIdx, Format::kNpy, Format::kNpz), formatBits(Format::kIdx),
      "a file"},
-    {"files", formatBits(Format::kCifar10, Format::kCsv),
-     formatBits(Format::kCifar10, Format::kCsv), "a list of files"},
+    {"files", formatBits(Format::kCifar10, Format::kCifar100, Format::kCsv),
+     formatBits(Format::kCifar10, Format::kCifar100, Format::kCsv), "a list of files"},
+    {"label_mode", formatBits(Format::kCifar100), 0, ""},
     {"count", formatBits(Format::kDigits, Format::kSynthetic), 0, ""},
     {"problem", formatBits(Format::kSynthetic), formatBits(Format::kSynthetic),
      "the problem to learn"},
@@ -206,6 +207,9 @@ void checkAlike(const DataSpec& data, const YamlNode& eval, Report& report) {
   if (data.train.format == Format::kCsv && data.eval->format == Format::kCsv &&
       data.train.csv.class_names != data.eval->csv.class_names)
     report.error(eval.key_place, "data.train and data.eval have different class_names");
+  if (data.train.format == Format::kCifar100 && data.eval->format == Format::kCifar100 &&
+      data.train.label_mode != data.eval->label_mode)
+    report.error(eval.key_place, "data.train and data.eval have a different label_mode");
 }
 
 // Prepares the evaluation's table as the training table, which alone declares it.
@@ -282,7 +286,9 @@ DatasetSpec readDataset(const YamlNode& node, int64_t default_count, Report& rep
       readPath(reader, node, "labels", dataset.labels, dataset.labels_mark, report);
       break;
     case Format::kCifar10:
+    case Format::kCifar100:
       readFiles(reader, dataset, report);
+      reader.choice("label_mode", dataset.label_mode);
       break;
     case Format::kSynthetic:
       reader.choice("problem", dataset.problem);

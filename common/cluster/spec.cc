@@ -98,6 +98,7 @@ DType DatasetSpec::featuresType() const {
     case Format::kDigits:
     case Format::kIdx:
     case Format::kCifar10:
+    case Format::kCifar100:
     case Format::kImages:
       return DType::kUInt8;
     case Format::kCsv:
@@ -116,6 +117,7 @@ DType DatasetSpec::labelsType() const {
     case Format::kDigits:
     case Format::kIdx:
     case Format::kCifar10:
+    case Format::kCifar100:
       return DType::kUInt8;
     case Format::kSynthetic:
       return problem == Problem::kFriedman || problem == Problem::kTags ? DType::kFloat32

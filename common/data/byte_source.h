@@ -17,7 +17,7 @@ namespace dtf::data {
 class ByteSource {
  public:
   // Opens a plain or gzip file, told apart by the first two bytes: no IDX file begins like a gzip
-  // one, nor does one of CIFAR-10, which has labels up to 9.
+  // one, nor does one of CIFAR, whose first labels are below 20.
   explicit ByteSource(const std::filesystem::path& path);
   ~ByteSource();
 

@@ -15,7 +15,7 @@
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/data/byte_source.h"
-#include "common/data/cifar10_reader.h"
+#include "common/data/cifar_reader.h"
 #include "common/data/csv_reader.h"
 #include "common/data/digits.h"
 #include "common/data/eval_split.h"
@@ -68,7 +68,8 @@ Dataset open(const DatasetSpec& spec, uint64_t seed, bool eval) {
     case DatasetSpec::Format::kIdx:
       return openIdx(spec);
     case DatasetSpec::Format::kCifar10:
-      return at(spec.files_marks.at(0), [&] { return readCifar10(spec.files); });
+    case DatasetSpec::Format::kCifar100:
+      return at(spec.files_marks.at(0), [&] { return readCifar(spec.files, cifarLabels(spec)); });
     case DatasetSpec::Format::kDigits:
       return drawAll(spec, seed, eval);
     case DatasetSpec::Format::kSynthetic:

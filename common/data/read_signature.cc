@@ -28,6 +28,7 @@ const char* kindOf(DatasetSpec::Format format) {
       return "drawn";
     case DatasetSpec::Format::kIdx:
     case DatasetSpec::Format::kCifar10:
+    case DatasetSpec::Format::kCifar100:
     case DatasetSpec::Format::kNpy:
     case DatasetSpec::Format::kNpz:
       return "arrays";
@@ -87,6 +88,9 @@ DataSignature declaredSignature(const DatasetSpec& spec) {
     signature.inputs[0].preparation = preparationOf(spec.image_folder);
   if (spec.format == DatasetSpec::Format::kSynthetic)
     signature.inputs[0].preparation = {{{"op", "draw"}, {"problem", problemName(spec.problem)}}};
+  if (spec.format == DatasetSpec::Format::kCifar100 &&
+      spec.label_mode == cluster::LabelMode::kCoarse)
+    signature.targets[0].preparation = {{{"op", "label_mode"}, {"mode", "coarse"}}};
   if (spec.format != DatasetSpec::Format::kCsv) return signature;
   signature.targets[0].preparation = labelSteps(spec.csv);
   if (!spec.csv.numeric.empty()) signature.inputs[0].preparation = featureSteps(spec.csv);

@@ -41,6 +41,7 @@ std::string examplesText(const cluster::DatasetSpec& dataset) {
     case Format::kImages:
       return dataset.image_folder.folder.path.string();
     case Format::kCifar10:
+    case Format::kCifar100:
     case Format::kCsv:
       break;
   }

@@ -11,7 +11,7 @@
 #include "common/base/saturating.h"
 #include "common/base/text.h"
 #include "common/cluster/schema.h"
-#include "common/data/cifar10_reader.h"
+#include "common/data/cifar_reader.h"
 #include "common/data/csv_reader.h"
 #include "common/data/data_files.h"
 #include "common/data/dataset.h"
@@ -163,7 +163,8 @@ class JobChecker {
       case DatasetSpec::Format::kIdx:
         return lookAtIdx(dataset);
       case DatasetSpec::Format::kCifar10:
-        return lookAtCifar10(dataset);
+      case DatasetSpec::Format::kCifar100:
+        return lookAtCifar(dataset);
       case DatasetSpec::Format::kDigits:
         noting(dataset.mark, [this] { checkClasses(data::kDigitsName, data::kDigitClasses); });
         return pixels(dataset.count, Shape{data::kDigitSide, data::kDigitSide, 1},
@@ -199,18 +200,17 @@ class JobChecker {
                   dataset.images_mark);
   }
 
-  std::optional<Seen> lookAtCifar10(const DatasetSpec& dataset) {
+  std::optional<Seen> lookAtCifar(const DatasetSpec& dataset) {
+    const data::CifarLabels labels = data::cifarLabels(dataset);
     int64_t count = 0;
-    bool all = !dataset.files.empty();
+    size_t read = 0;
     for (size_t i = 0; i < dataset.files.size(); ++i)
-      all = noting(dataset.files_marks.at(i),
-                   [&] { count += data::readCifar10Count(dataset.files[i]); }) &&
-            all;
+      read += noting(dataset.files_marks.at(i),
+                     [&] { count += data::readCifarCount(dataset.files[i], labels); });
     const Mark& mark = dataset.files.empty() ? dataset.mark : dataset.files_marks.at(0);
-    noting(mark, [&] { checkClasses("CIFAR-10", data::kCifar10Classes); });
-    if (!all) return std::nullopt;
-    return pixels(count, Shape{data::kCifar10Side, data::kCifar10Side, data::kCifar10Channels},
-                  dataset.files[0].string(), mark);
+    noting(mark, [&] { checkClasses(labels.dataset, labels.classesToLearn()); });
+    if (read < std::max<size_t>(dataset.files.size(), 1)) return std::nullopt;
+    return pixels(count, data::cifarImage(), dataset.files[0].string(), mark);
   }
 
   std::optional<Seen> lookAtSynthetic(const DatasetSpec& dataset) {

@@ -253,13 +253,9 @@ std::vector<Remedy> remediesOfImages() {
         .files = {{"pics/a/0.png", png}, {"pics/a/1.png", png}, {"pics/b/.hidden", ""}},
         .argv = {"up", "-q"}},
        {.removed = {"pics/b"}}},
-      {"Save its images and labels as arrays (format: npy)",
+      {"Say format: cifar100",
        {.job = cifar, .files = {{"c.bin", "\4\x3e" + image + "\13\7" + image}}},
-       {.job = {{"{format: cifar10, files: [c.bin]}",
-                 "{format: npy, features: x.npy, labels: y.npy, features_as: pixels}"},
-                {"units: 10", "units: 100"}},
-        .files = {{"x.npy", npyOf<uint8_t>("|u1", "(2, 32, 32, 3)", std::vector<uint8_t>(6144, 7))},
-                  {"y.npy", npyOf<uint8_t>("|u1", "(2,)", {62, 7})}}}},
+       {.job = {{"format: cifar10", "format: cifar100"}, {"units: 10", "units: 100"}}}},
   };
 }
 

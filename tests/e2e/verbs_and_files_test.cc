@@ -309,6 +309,7 @@ TEST_F(VerbsAndFilesTest, EachFormatOfDataAnswersOfEachKindOfFile) {
       {"synthetic", {"", ""}},
       {"idx", {"images: FILE, labels: FILE", "[2]"}},
       {"cifar10", {"files: [FILE]", "[32, 32, 3]"}},
+      {"cifar100", {"files: [FILE]", "[32, 32, 3]"}},
       {"csv", {"files: [FILE], label_column: y", "[2]"}},
       {"npy", {"features: FILE, labels: FILE", "[2]"}},
       {"npz", {"archive: FILE, features: x, labels: y", "[2]"}},

@@ -157,6 +157,11 @@ constexpr BadFile kBadTrains[] = {
      "t.yaml:2:33: error: 'files' is empty: name at least one file"},
     {"data: {train: {format: cifar10, files: [a.bin], count: 3}}\n",
      "t.yaml:2:49: error: 'count' has no meaning for format cifar10"},
+    {"data: {train: {format: cifar10, files: [a.bin], label_mode: fine}}\n",
+     "t.yaml:2:49: error: 'label_mode' has no meaning for format cifar10"},
+    {"data: {train: {format: cifar100, files: [a]}, eval: {format: cifar100, files: [a], "
+     "label_mode: coarse}}\n",
+     "t.yaml:2:47: error: data.train and data.eval have a different label_mode"},
     {"data: {train: {format: digits, files: [a.bin]}}\n",
      "t.yaml:2:32: error: 'files' has no meaning for format digits"},
     {"data: {train: {format: ixd}}\n",

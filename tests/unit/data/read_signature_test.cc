@@ -60,6 +60,19 @@ TEST(ReadSignature, OfATableHasItsColumnsAndTheirPreparation) {
       R"(["no","yes"]}]}]})");
 }
 
+// A model of the 100 classes has another meaning than one of the 20.
+TEST(ReadSignature, OfCifar100HasItsLabels) {
+  DatasetSpec spec;
+  spec.format = DatasetSpec::Format::kCifar100;
+  spec.files = {"train.bin"};
+  spec.files_marks = {{"job.yaml", 5, 9}};
+  const DataSignature fine = readSignature(spec);
+  EXPECT_EQ(refusalOf(spec, fine), "");
+  spec.label_mode = cluster::LabelMode::kCoarse;
+  EXPECT_EQ(refusalOf(spec, readSignature(spec)), "");
+  EXPECT_NE(refusalOf(spec, fine).find("label_mode"), std::string::npos) << refusalOf(spec, fine);
+}
+
 TEST(ReadSignature, OfImagesHasTheirSizeAndTheClassesOfTheFolders) {
   const TemporaryFolder folder;
   DatasetSpec images;

@@ -168,6 +168,12 @@ void addDataPlaces(std::vector<KeyPlace>& places) {
        Entries{{"format", "idx"}, {"images", "images.idx"}, {"labels", "labels.idx"}}});
   places.push_back({&kDataset, dataOf("train: @", "[32, 32, 3]"),
                     Entries{{"format", "cifar10"}, {"files", "[cifar.bin]"}}});
+  places.push_back(
+      {&kDataset,
+       trainOf("input: {shape: [32, 32, 3]}, layers: [flatten: {}, dense: {units: 100, name: "
+               "last}], loss: sparse_categorical_crossentropy",
+               "batch_size: 2, train: @"),
+       Entries{{"format", "cifar100"}, {"files", "[cifar100.bin]"}}});
   places.push_back({&kDataset, dataOf("train: @", "[16]"),
                     Entries{{"format", "synthetic"}, {"problem", "centres"}, {"classes", "3"}}});
   places.push_back({&kDataset, dataOf("train: @"),
@@ -343,6 +349,7 @@ void writeKeyFiles() {
                           std::string(size_t{4} * 28 * 28, '\x10'));
   write("labels.idx", std::string("\0\0\x08\x01", 4) + four + std::string("\0\1\2\0", 4));
   write("cifar.bin", std::string(size_t{4} * 3073, '\x01'));
+  write("cifar100.bin", std::string(size_t{4} * 3074, '\x01'));
   const std::vector<uint8_t> pixels(size_t{8} * 8 * 3, 7);
   const std::string png = data::encodePng(8, 8, 3, pixels);
   for (const char* name : {"folder/a/0.png", "folder/a/1.png", "folder/b/0.png"}) write(name, png);

@@ -22,7 +22,8 @@ struct KeyPlace {
 // directory: writeKeyFiles().
 std::vector<KeyPlace> keyPlaces();
 
-// table.csv, words.csv, x.npy, y.npy, a.npz, images.idx, labels.idx, cifar.bin, folder/{a,b}/0.png.
+// table.csv, words.csv, x.npy, y.npy, a.npz, images.idx, labels.idx, cifar.bin,
+// cifar100.bin, folder/{a,b}/0.png.
 void writeKeyFiles();
 
 // Returns values for `key` as YAML: its smallest and largest, one beyond each, and values of every
