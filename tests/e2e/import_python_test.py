@@ -1,5 +1,5 @@
 """A network as PyTorch writes it predicts the same after `dtf-launch import`, from safetensors, npz
-and ONNX.
+and ONNX, whatever prefix its names have, and with data in another file or in nodes.
 Usage: import_python_test.py DTF_LAUNCH
 
 The network is written by hand with PyTorch's names and orders (images channels first, Linear
@@ -111,7 +111,8 @@ class Network:
         inputs = [x, f"{name}.weight"] + ([f"{name}.bias"] if f"{name}.bias" in self.state else [])
         return self.add("Conv", inputs, pads=pads, group=groups)
 
-    def build(self):
+    def build(self, as_nodes=False):
+        """`as_nodes`: the weights are the values of Constant nodes, not initializers."""
         x = self.norm(self.conv("x", "conv1", [1, 2, 1, 2]), "bn1")
         x = self.add("MaxPool", [self.add("Relu", [x])], kernel_shape=[2, 2], strides=[2, 2])
         for block in range(2):
@@ -126,15 +127,17 @@ class Network:
         self.nodes.append(helper.make_node("Softmax", [x], ["y"], axis=1))
         weights = dict(self.state)
         weights["onnx::MatMul_77"] = numpy.ascontiguousarray(weights.pop("fc2.weight").T)
+        constants = [helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
+                     for name, array in weights.items()] if as_nodes else []
         graph = helper.make_graph(
-            self.nodes, "network",
+            constants + self.nodes, "network",
             [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", CHANNELS, HEIGHT, WIDTH])],
             [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4])],
-            [numpy_helper.from_array(array, name) for name, array in weights.items()])
+            [] if as_nodes else [numpy_helper.from_array(array, name) for name, array in weights.items()])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
         model.ir_version = 8
         onnx.checker.check_model(model)
-        return model.SerializeToString()
+        return model
 
 
 def job_in(folder, name):
@@ -151,6 +154,14 @@ def check_refusals(launch, folder):
         assert "Add --layout pytorch" in said, said
     run(launch, "import", job, "--from", folder / "network.onnx", "--layout", "dtf", code=2)
     run(launch, "import", job, "--from", folder / "state.npz", "--layout", "keras", code=2)
+    for option, word in (("--prefix", "encoder"), ("--rename", "fc9.=fc1.")):
+        said = run(launch, "import", job, "--from", folder / "state.npz", "--layout", "pytorch", option, word, code=2)
+        assert "no tensor's name begins with" in said and "'bn1.bias'" in said, said
+    (folder / "other").mkdir()
+    (folder / "other" / "outside.onnx").write_bytes((folder / "outside.onnx").read_bytes())
+    (folder / "other" / "outside.data").symlink_to(folder / "outside.data")
+    said = run(launch, "import", job, "--from", folder / "other" / "outside.onnx", code=65)
+    assert "a link to a file outside the model's folder" in said, said
     assert not (folder / "refused" / "checkpoints").exists()
 
 
@@ -162,19 +173,33 @@ def main(launch):
         numpy.save(folder / "x.npy", images)
         numpy.save(folder / "y.npy", rng.integers(0, 4, 40).astype(numpy.int32))
         state = state_of(rng)
-        (folder / "network.onnx").write_bytes(Network(state).build())
+        model = Network(state).build()
+        (folder / "network.onnx").write_bytes(model.SerializeToString())
+        (folder / "nodes.onnx").write_bytes(Network(state).build(as_nodes=True).SerializeToString())
+        onnx.save_model(model, folder / "outside.onnx", save_as_external_data=True, location="outside.data",
+                        size_threshold=0)
         session = onnxruntime.InferenceSession(folder / "network.onnx", providers=["CPUExecutionProvider"])
         theirs = session.run(None, {"x": numpy.ascontiguousarray(images.transpose(0, 3, 1, 2))})[0]
         assert float(numpy.ptp(theirs, axis=0).min()) > 1e-2, "the outputs depend on the input"
         state["bn1.num_batches_tracked"] = numpy.array(7, dtype=numpy.int64)
         save_file(state, folder / "state.safetensors", metadata={"format": "pt"})
         numpy.savez(folder / "state.npz", **state)
+        save_file({f"module.{name}": array.astype(numpy.float64) if array.dtype == numpy.float32 else array
+                   for name, array in state.items()}, folder / "parallel.safetensors")
+        # A network in a larger one, whose last layer has another name.
+        inner = {f"module.net.{name.replace('fc3.', 'head.')}": array for name, array in state.items()}
+        numpy.savez(folder / "inner.npz", **inner, **{"projector.weight": numpy.zeros((2, 2), numpy.float32)})
         check_refusals(launch, folder)
-        for source, options in (("state.safetensors", ["--layout", "pytorch"]),
-                                ("state.npz", ["--layout", "pytorch"]), ("network.onnx", [])):
+        pytorch = ["--layout", "pytorch"]
+        inside = ["--prefix", "net", "--rename", "head.=fc3."]
+        for source, options, unused in (
+                ("state.safetensors", pytorch, None), ("state.npz", pytorch, None), ("network.onnx", [], None),
+                ("nodes.onnx", [], None), ("outside.onnx", [], None), ("parallel.safetensors", pytorch, None),
+                ("inner.npz", pytorch + inside, "projector.weight: its name doesn't begin with net")):
             job = job_in(folder, source.replace(".", "_"))
             said = run(launch, "import", job, "--from", folder / source, *options)
-            assert "drawn anew" not in said and "not used" not in said, said
+            assert "drawn anew" not in said and ("not used" in said) == (unused is not None), said
+            assert unused is None or unused in said and "from module.net.head.weight, transposed" in said, said
             run(launch, "predict", job, "--input", folder / "x.npy", "--output", folder / "ours.npy")
             ours = numpy.load(folder / "ours.npy")
             assert ours.shape == theirs.shape == (40, 4)
