@@ -188,7 +188,7 @@ void printJson(const Compared& all) {
 }  // namespace
 
 int compare(const Options& options) {
-  const Compared all = compared(options.names);
+  const Compared all = compared(options.runs);
   if (options.json)
     printJson(all);
   else

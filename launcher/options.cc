@@ -186,7 +186,7 @@ void readKeyWords(const CommandLine& line, const std::vector<std::string>& words
 // runs [FOLDER...], compare RUN RUN...
 void readRunWords(const CommandLine& line, const std::vector<std::string>& words,
                   Options& options) {
-  options.names = words;
+  options.runs = words;
   if (options.verb == Verb::kCompare && (words.size() < 2 || words.size() > kComparedMax))
     line.fail(fmt::format("compare expects 2 to {} runs, got {}: 'dtf-launch runs' lists them",
                           kComparedMax, words.size()));

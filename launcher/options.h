@@ -43,7 +43,7 @@ struct Options {
   std::filesystem::path cluster_file;
   // logs: of these ("worker/1"), empty: of all; keys: for these
   std::vector<std::string> tasks;
-  std::vector<std::string> names;                // runs: folders; compare: runs
+  std::vector<std::string> runs;                 // runs: folders; compare: runs
   std::vector<std::string> overrides;            // --set, in their order
   std::optional<std::filesystem::path> run_dir;  // instead of the file's
   std::optional<std::filesystem::path> bin_dir;  // where psd and workerd are

@@ -65,7 +65,7 @@ std::string tableOf(const std::vector<RunFacts>& runs) {
 }  // namespace
 
 int runs(const Options& options) {
-  const std::vector<RunFacts> found = listRuns({options.names.begin(), options.names.end()});
+  const std::vector<RunFacts> found = listRuns({options.runs.begin(), options.runs.end()});
   if (options.json)
     for (const RunFacts& run : found) printEvent("run", runJson(run));
   else

@@ -80,9 +80,9 @@ class UpdateJob {
   std::atomic<uint64_t> elements_done_{0};
 };
 
-// An update of so many bytes takes a core some 0.1 ms. Two wake-ups take as much, and on a host of
+// An update of so many bytes takes a core some 0.2 ms. Two wake-ups take as much, and on a host of
 // two cores the threads that wake run beside two that poll.
-inline constexpr uint64_t kInPlaceBytesMax = 512 << 10;
+inline constexpr uint64_t kInPlaceBytesMax = 1 << 20;
 
 // A runner of update jobs: psd runs them on compute threads, a worker without a ps on the threads
 // of its step; tests and small shards run them in place.

@@ -11,7 +11,7 @@ namespace dtf::launcher {
 class CompareCommand : public RunsTest {
  protected:
   CompareCommand() {
-    for (const char* name : {"a", "b"}) options_.names.push_back(ended(name, "job", 20).string());
+    for (const char* name : {"a", "b"}) options_.runs.push_back(ended(name, "job", 20).string());
     folder_.write("a/job.yaml", "job: job\ntrain: {steps: 5, optimizer: {adam: {}}}\n");
     folder_.write("b/job.yaml", "job: job\ntrain: {steps: 7}\n");
   }
@@ -66,7 +66,7 @@ TEST_F(CompareCommand, ForProgramsItIsOneObject) {
 }
 
 TEST_F(CompareCommand, ARunIsNotComparedWithItself) {
-  options_.names[1] = (root() / "b/../a").string();
+  options_.runs[1] = (root() / "b/../a").string();
   EXPECT_THROW(compare(options_), Error);
 }
 

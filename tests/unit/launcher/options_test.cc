@@ -53,8 +53,8 @@ TEST(Options, VerbsAndTheirWords) {
 
 TEST(Options, RunsAndCompareHaveNoJob) {
   EXPECT_EQ(parse({"runs"}).verb, Verb::kRuns);
-  EXPECT_EQ(parse({"runs", "a", "b"}).names, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(parse({"compare", "a", "b", "--json"}).names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(parse({"runs", "a", "b"}).runs, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(parse({"compare", "a", "b", "--json"}).runs, (std::vector<std::string>{"a", "b"}));
   EXPECT_THAT(mistake({"compare", "a"}),
               ::testing::HasSubstr("compare expects 2 to 26 runs, got 1"));
   EXPECT_THAT(mistake({"runs", "--set", "job=x"}),

@@ -10,7 +10,7 @@ class RunsCommand : public RunsTest {
  protected:
   std::string printed(bool json = false) const {
     Options options;
-    options.names = {root().string()};
+    options.runs = {root().string()};
     options.json = json;
     ::testing::internal::CaptureStdout();
     EXPECT_EQ(runs(options), 0);
