@@ -41,7 +41,7 @@ Evaluated evaluate(const cluster::TrainSpec& train, const train::SavedModel& sav
   runtime::CpuDevice device;
   const auto dataset = data::openDataset(spec, train.data.seed, true);
   const std::string trained =
-      train::trainedExamplesText(saved.eval_split, spec.split ? spec.split->fraction : 0);
+      train::trainedExamplesText(saved.eval_split, train::splitSettingOf(spec));
   if (!trained.empty()) log::warning("event=trained_evaluated reason=\"{}\"", trained);
   data::LeftOutLog(log::Level::kWarning).add(*dataset);
   for (const data::OtherWords& words : dataset->otherWords())

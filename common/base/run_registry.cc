@@ -118,8 +118,13 @@ fs::path RunRegistry::defaultFolder() {
 }
 
 std::optional<fs::path> RunRegistry::historyFolder() {
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/')
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') {
+    fs::path there = state;
+    std::error_code ignored;
+    while (there.has_relative_path() && !fs::exists(there, ignored)) there = there.parent_path();
+    if (!isOfThisUser(there.c_str())) return std::nullopt;
     return fs::path(state) / "dtf/runs";
+  }
   const char* const home = std::getenv("HOME");
   if (home == nullptr || *home != '/' || !isOfThisUser(home)) return std::nullopt;
   return fs::path(home) / ".local/state/dtf/runs";

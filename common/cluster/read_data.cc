@@ -112,16 +112,28 @@ void checkEither(const YamlNode& node, std::string_view one, std::string_view ot
                  inQuotes(one) + " and " + inQuotes(other) + " exclude each other");
 }
 
+// Adds the files that `path` stands for. One that another line names as well would count twice.
+void readFilesOf(const YamlNode& node, const std::filesystem::path& path, DatasetSpec& dataset,
+                 Report& report) {
+  std::string wrong;
+  for (std::filesystem::path& file : filesOf(path, wrong)) {
+    if (file != path && std::ranges::find(dataset.files, file) != dataset.files.end())
+      return report.error(node.where(), inQuotes(file.string()) +
+                                            " is in the list before: its examples would count "
+                                            "twice");
+    dataset.files_marks.push_back(report.markOf(node.place));
+    dataset.files.push_back(std::move(file));
+  }
+  if (!wrong.empty()) report.error(node.where(), wrong);
+}
+
 void readFiles(const MapReader& reader, DatasetSpec& dataset, Report& report) {
   for (const YamlNode& node : reader.list("files")) {
     std::optional<std::string> path = yaml::readText(node, "files", report);
     if (!path) continue;
     if (const std::string wrong = yaml::expandPath(*path); !wrong.empty())
       report.error(node.where(), wrong);
-    for (std::filesystem::path& file : filesOf(resolve(node, *path, report))) {
-      dataset.files_marks.push_back(report.markOf(node.place));
-      dataset.files.push_back(std::move(file));
-    }
+    readFilesOf(node, resolve(node, *path, report), dataset, report);
   }
   const YamlNode* list = reader.find("files");
   if (list != nullptr && list->isSequence() && list->children.empty())
@@ -330,6 +342,16 @@ DataSpec readData(const YamlNode* node, Report& report) {
   if (eval != nullptr) data.eval = readDataset(*eval, kDigitsToEvaluate, report);
   if (eval != nullptr && data.train.format == Format::kCsv && data.eval->format == Format::kCsv)
     prepareAlike(data, *eval, report);
+  const YamlNode* const eval_format = eval != nullptr ? eval->find("format") : nullptr;
+  const bool prepares = !data.train.csv.numeric.empty();
+  if (eval_format != nullptr && data.eval->format != Format::kCsv &&
+      (prepares || data.train.csv.learns_classes))
+    report.error(
+        eval_format->place,
+        std::string(prepares ? "data.train prepares its columns by name ('numeric_columns')"
+                             : "data.train learns its classes ('class_names: {from: data}')") +
+            ", which needs a table here, too: set 'format: csv' and give files with the same "
+            "columns");
   // A mistake in one of them must not be reported as a difference, too.
   if (eval != nullptr && report.mistakes() == mistakes_before) checkAlike(data, *eval, report);
   if (train == nullptr && eval == nullptr) data.eval = digits;

@@ -183,10 +183,10 @@ constexpr Key kAugmentKeys[] = {
 
 constexpr Key kDatasetKeys[] = {
     required(choice("format", "digits|idx|cifar10|cifar100|synthetic|csv|npy|npz|images", "",
-                    "idx: MNIST's; csv: tables; npy, npz: NumPy's; images: PNG, JPEG, WebP, BMP")),
+                    "idx: MNIST's; csv: tables; npy, npz: NumPy's; images: JPEG, WebP, ...")),
     text("images", "idx: a file, relative to this one; bytes are divided by 255"),
     text("labels", "idx, npy: a file, relative to this one; npz: an array; classes from 0"),
-    list("files", "cifar10, cifar100, csv: files, folders or *.csv, relative to this; also .gz"),
+    list("files", "csv, cifar10, cifar100: files, folders or *.csv; also .gz"),
     choice("label_mode", "fine|coarse", "", "cifar100: 100 classes, or 20; default fine"),
     whole("count", 1, 1'000'000,
           "digits, synthetic: number of examples; default 10000 (eval: 2000)"),

@@ -51,12 +51,20 @@ std::optional<int32_t> indexOf(std::string_view field, char decimal) {
 }
 
 std::string className(std::string_view field, char decimal) {
-  constexpr double kWholeMax = 9007199254740992;  // 2^53
   const std::string_view text = trimmed(field);
-  const std::optional<double> number = decimalOf(text, decimal);
-  if (!number || *number != std::floor(*number) || std::abs(*number) > kWholeMax)
-    return std::string(text);
-  return std::to_string(static_cast<int64_t>(*number));
+  std::string_view digits = text;
+  const bool has_sign = text.starts_with('-') || text.starts_with('+');
+  if (has_sign) digits.remove_prefix(1);
+  if (const size_t point = digits.find(decimal); point != std::string_view::npos) {
+    if (digits.find_first_not_of('0', point + 1) != std::string_view::npos)
+      return std::string(text);
+    digits = digits.substr(0, point);
+  }
+  const bool is_whole = !digits.empty() &&
+                        digits.find_first_not_of("0123456789") == std::string_view::npos &&
+                        (digits == "0" || digits[0] != '0');
+  if (!is_whole) return std::string(text);
+  return std::string(text[0] == '-' && digits != "0" ? "-" : "").append(digits);
 }
 
 }  // namespace dtf::data

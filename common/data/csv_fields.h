@@ -25,7 +25,8 @@ std::optional<float> floatOf(std::string_view field, char decimal = '.');
 std::optional<int32_t> indexOf(std::string_view field, char decimal = '.');
 
 // Returns the name of a class that is learned from a table: the field without the spaces around it.
-// Whole numbers are written alike: "1.0" is "1".
+// Whole numbers are written alike: "1.0" and "+1" are "1". A code is none of them: "007" and "1e3"
+// stay as they are.
 std::string className(std::string_view field, char decimal = '.');
 
 }  // namespace dtf::data

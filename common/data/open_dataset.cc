@@ -136,6 +136,20 @@ UnlabelledExamples readTable(const std::filesystem::path& file, const DatasetSpe
   return unlabelled;
 }
 
+// An array has numbers alone: nothing says which of them a model's preparation is for.
+void checkNoPreparation(const std::filesystem::path& file, const DatasetSpec& like,
+                        const std::optional<DataSignature>& model) {
+  bool prepares = !like.csv.numeric.empty();
+  if (model && model->isTable())
+    for (const PartSignature& input : model->inputs)
+      prepares = prepares || (input.name == kFeatures && !input.preparation.empty());
+  if (prepares)
+    throw Error(ErrorCode::kBadConfig,
+                file.string() +
+                    ": the model prepares its columns by name (numeric_columns), and an array has "
+                    "no names: give a CSV file with the columns of the training data");
+}
+
 // Returns the settings of the job's images; for another job whose model reads pixels, settings of
 // its shape.
 cluster::ImagesSpec imagesLike(const std::filesystem::path& file, const DatasetSpec& like,
@@ -164,7 +178,9 @@ UnlabelledExamples readFeatures(const std::filesystem::path& file, const Dataset
   const size_t held = ByteSource(file).read(first.data(), first.size());
   if (imageKind(std::span(first).first(held)) != ImageKind::kNone) return images();
   const std::string_view begin(reinterpret_cast<const char*>(first.data()), held);
-  if (begin.starts_with("\x93NUMPY")) return {readNpyFeatures(file, like), {}};
+  const bool is_array = begin.starts_with("\x93NUMPY");
+  if (is_array || like.format != DatasetSpec::Format::kCsv) checkNoPreparation(file, like, model);
+  if (is_array) return {readNpyFeatures(file, like), {}};
   if (begin.starts_with("PK") && like.format == DatasetSpec::Format::kNpz)
     return readNpzExamples(file, like);
   if (like.format == DatasetSpec::Format::kCsv)

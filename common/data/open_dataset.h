@@ -30,8 +30,8 @@ std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uin
 // training data. With a header a table's columns are found by their
 // names; others, as the label's, are left out. Images are resized to `input_shape`, the model's.
 // `keep`: columns of a table that are copied, as namedColumns() takes them. Errors: as the reader;
-// kBadConfig for images that the model can't read, and for a file of the job that asks for another
-// preparation than the model's.
+// kBadConfig for images that the model can't read, for an array where the model prepares the
+// columns of a table, and for a file of the job that asks for another preparation than the model's.
 UnlabelledExamples readFeatures(const std::filesystem::path& file, const cluster::DatasetSpec& like,
                                 const std::vector<int64_t>& input_shape,
                                 const std::optional<DataSignature>& model = std::nullopt,

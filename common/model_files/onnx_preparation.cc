@@ -20,7 +20,7 @@ using cluster::PreparedColumn;
 using Columns = std::span<const PreparedColumn>;
 using Names = std::vector<std::string>;
 
-constexpr int64_t kBool = 9;  // TensorProto.DataType
+constexpr int64_t kBool = 9, kDouble = 11;  // TensorProto.DataType
 constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 
 bool anyOf(Columns columns, bool NumericColumn::*setting) {
@@ -47,8 +47,15 @@ std::string cast(OnnxValues& values, const std::string& x, int64_t type) {
   return values.add("Cast", Names{x}, {&to, 1});
 }
 
+// ONNX has no log1p, and the logarithm of the rounded 1 + x alone would lose a small x. This is
+// log(s) * x / (s - 1) with s = 1 + x, or x where s is 1: the same factor corrects the rounding.
 std::string addLog1p(OnnxValues& values, Columns columns, const std::string& x) {
-  const std::string logs = values.add("Log", Names{values.add("Add", Names{x, values.scalar(1)})});
+  const std::string one = cast(values, values.scalar(1), kDouble);
+  const std::string sum = values.add("Add", Names{x, one});
+  const std::string factor = values.add("Div", Names{x, values.add("Sub", Names{sum, one})});
+  const std::string product = values.add("Mul", Names{values.add("Log", Names{sum}), factor});
+  const std::string logs =
+      values.add("Where", Names{values.add("Equal", Names{sum, one}), x, product});
   if (std::ranges::all_of(columns, [](const PreparedColumn& each) { return each.settings.log1p; }))
     return logs;
   const std::string chosen = perColumn(values, "log1p", columns, [](const PreparedColumn& each) {
@@ -62,7 +69,8 @@ std::string addStandardize(OnnxValues& values, Columns columns, const std::strin
       perColumn(values, "mean", columns, [](const PreparedColumn& each) { return each.mean; });
   const std::string stddev =
       perColumn(values, "stddev", columns, [](const PreparedColumn& each) { return each.stddev; });
-  return values.add("Div", Names{values.add("Sub", Names{x, mean}), stddev});
+  const std::string difference = values.add("Sub", Names{x, cast(values, mean, kDouble)});
+  return values.add("Div", Names{difference, cast(values, stddev, kDouble)});
 }
 
 std::string addIndicators(OnnxValues& values, Columns columns, const std::string& missing) {
@@ -104,8 +112,13 @@ std::string addPreparation(OnnxValues& values, Columns columns, const std::strin
     });
     x = values.add("Where", Names{missing, fill, raw});
   }
-  if (anyOf(columns, &NumericColumn::log1p)) x = addLog1p(values, columns, x);
-  if (anyOf(columns, &NumericColumn::standardize)) x = addStandardize(values, columns, x);
+  const bool takes_logs = anyOf(columns, &NumericColumn::log1p);
+  const bool standardizes = anyOf(columns, &NumericColumn::standardize);
+  // In double and rounded once, as prepareRecord() does.
+  if (takes_logs || standardizes) x = cast(values, x, kDouble);
+  if (takes_logs) x = addLog1p(values, columns, x);
+  if (standardizes) x = addStandardize(values, columns, x);
+  if (takes_logs || standardizes) x = cast(values, x, onnxType(DType::kFloat32));
   if (!anyOf(columns, &NumericColumn::missing_indicator)) return x;
   const OnnxAttribute axis{"axis", int64_t{1}};
   return values.add("Concat", Names{x, addIndicators(values, columns, missing)}, {&axis, 1});

@@ -39,13 +39,6 @@ std::string changeText(const std::string& name, const std::string& before, const
   return fmt::format("{} {} -> {}", name, before, now);
 }
 
-// Returns data.eval_split of this job, 0 if it has none.
-double evalSplit(const arena::ModelDeclaration& declaration) {
-  for (const arena::Setting& setting : declaration.settings)
-    if (setting.name == "data.eval_split") return std::stod(setting.value);
-  return 0;
-}
-
 // Returns the changed settings, in the order of `now`. Ignores a setting that only one side has: it
 // comes from another version of dtf.
 std::vector<std::string> changesOf(const std::string& before,
@@ -377,7 +370,8 @@ void Checkpointer::noteResumed(const checkpoint::Latest::Found& found) {
                         replication::sharesSteps(declaration_.replication)};
   if (const std::string moved = movedEpochsText(saved, job); !moved.empty())
     goes_on_.resumed->changes.push_back(moved);
-  if (const std::string trained = trainedExamplesText(trainedSplit(saved), evalSplit(declaration_));
+  if (const std::string trained =
+          trainedExamplesText(trainedSplit(saved), splitSettingOf(declaration_.settings));
       !trained.empty())
     goes_on_.resumed->changes.push_back(trained);
   log::info("event=restored checkpoint={} global_step={} saved={}", found.folder.string(),

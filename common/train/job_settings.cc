@@ -9,6 +9,7 @@
 #include "common/base/text.h"
 #include "common/model/model_text.h"
 #include "common/runtime/convolution_ways.h"
+#include "common/train/trained_split.h"
 
 namespace dtf::train {
 
@@ -80,13 +81,10 @@ std::vector<arena::Setting> jobSettings(const cluster::TrainSpec& train,
   if (const std::string ways = waysText(plan); !ways.empty()) settings.push_back({"kernels", ways});
   if (train.precision == Precision::kTf32) settings.push_back({"precision", "tf32"});
   if (train.precision == Precision::kBFloat16) settings.push_back({"precision", "bfloat16"});
-  if (train.data.train.split)
-    settings.push_back({"data.eval_split", fmt::format("{}", train.data.train.split->fraction)});
-  if (train.data.train.csv.split_by != cluster::SplitBy::kHash)
-    settings.push_back(
-        {"data.eval_split.by",
-         (train.data.train.csv.split_by == cluster::SplitBy::kTime ? "time " : "group ") +
-             train.data.train.csv.split_column});
+  const SplitSetting split_setting = splitSettingOf(train.data.train);
+  if (split_setting.fraction != 0)
+    settings.push_back({"data.eval_split", fmt::format("{}", split_setting.fraction)});
+  if (!split_setting.by.empty()) settings.push_back({"data.eval_split.by", split_setting.by});
   if (train.data.augment.any()) settings.push_back({"data.augment", train.data.augment.text()});
   for (size_t i = 0; i < train.model.layers.size(); ++i) {
     // Inner layers are settings of their own, so that each fits a message, and a line of the text

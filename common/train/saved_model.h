@@ -16,6 +16,7 @@
 #include "common/model/model_spec.h"
 #include "common/model_files/trained_model.h"
 #include "common/train/saved_signature.h"
+#include "common/train/trained_split.h"
 
 namespace dtf::train {
 
@@ -27,7 +28,7 @@ struct SavedModel {
   bool moving_averages = false;
   std::vector<model_files::NamedTensor> variables;  // in the model's order
   std::optional<data::DataSignature> signature;     // of the training data, if known
-  std::optional<double> eval_split;                 // see trainedSplit()
+  std::optional<SplitSetting> eval_split;           // see trainedSplit()
   ClassNames class_names;                           // of the training data, if it has any
   std::vector<checkpoint::Rejected> rejected;       // newer checkpoints that can't be used
 

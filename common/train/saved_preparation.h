@@ -14,11 +14,12 @@ namespace dtf::train {
 cluster::DatasetSpec withSavedPreparation(const checkpoint::Manifest& saved,
                                           const cluster::DatasetSpec& data);
 
-// Returns job.train.data.train with all that its preparation learns: of the newest whole checkpoint
-// in the run's folder, unless the job starts `fresh` or the file describes another preparation;
-// else of the data (data/learn_table.h).
-// Blocks: on the disk: reads the checkpoint, or the data.
-// Errors: as withSavedPreparation() and data::learnTable().
+// Returns job.train.data.train with all that its preparation learns: of the newest checkpoint in
+// the run's folder whose manifest can be read, unless the job starts `fresh` or the file describes
+// another preparation; else of the data (data/learn_table.h).
+// Blocks: on the disk: reads manifests, or the data; never a checkpoint's values.
+// Errors: as withSavedPreparation() and data::learnTable(); kPermission when this user may not read
+// the newest checkpoint's manifest.
 cluster::DatasetSpec preparedTraining(FileSystem& file_system, const cluster::JobSpec& job,
                                       bool fresh);
 

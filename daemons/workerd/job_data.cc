@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/file_system.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/text.h"
@@ -10,19 +11,23 @@
 #include "common/data/left_out_log.h"
 #include "common/data/open_dataset.h"
 #include "common/data/read_signature.h"
+#include "common/train/saved_preparation.h"
 
 namespace dtf::workerd {
 
 namespace {
 
-std::shared_ptr<const data::Dataset> open(
-    const cluster::DatasetSpec& dataset, uint64_t seed, bool eval,
-    const std::function<void(const std::string& what)>& on_reading) {
+bool areLarge(const cluster::DatasetSpec& dataset) {
+  return dataset.format == cluster::DatasetSpec::Format::kImages ||
+         data::bytesOfFiles(dataset) >= data::kLongReadBytes;
+}
+
+std::shared_ptr<const data::Dataset> open(const cluster::DatasetSpec& dataset, uint64_t seed,
+                                          bool eval, const OnReading& on_reading) {
   const std::string files = data::filesText(dataset);
   if (files.empty()) return data::openDataset(dataset, seed, eval);  // generated
   on_reading("its data: " + files);
-  const bool is_large = dataset.format == cluster::DatasetSpec::Format::kImages ||
-                        data::bytesOfFiles(dataset) >= data::kLongReadBytes;
+  const bool is_large = areLarge(dataset);
   if (is_large) log::info("event=reading_data files=\"{}\"", files);
   std::shared_ptr<const data::Dataset> opened = data::openDataset(dataset, seed, eval);
   if (is_large) log::info("event=data_read files=\"{}\" examples={}", files, opened->size());
@@ -77,8 +82,20 @@ Json leftOutJson(const JobData& data) {
   return json;
 }
 
-JobData openJobData(const cluster::TrainSpec& train, bool evaluates,
-                    const std::function<void(const std::string& what)>& on_reading) {
+cluster::DatasetSpec preparedTable(const cluster::TaskOptions& task, const OnReading& on_reading) {
+  const cluster::DatasetSpec& table = task.job.train.value().data.train;
+  if (!table.csv.learns()) return table;
+  const std::string files = data::filesText(table);
+  on_reading("its data: " + files);
+  const bool is_large = areLarge(table);
+  if (is_large) log::info("event=preparing_data files=\"{}\"", files);
+  cluster::DatasetSpec prepared = train::preparedTraining(realFileSystem(), task.job, task.fresh);
+  if (is_large) log::info("event=data_prepared files=\"{}\"", files);
+  on_reading("");
+  return prepared;
+}
+
+JobData openJobData(const cluster::TrainSpec& train, bool evaluates, const OnReading& on_reading) {
   JobData data;
   data.train = open(train.data.train, train.data.seed, false, on_reading);
   if (evaluates && train.data.eval) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/base/json.h"
+#include "common/cluster/options.h"
 #include "common/cluster/spec.h"
 #include "common/data/dataset.h"
 
@@ -23,11 +24,18 @@ struct JobData {
 //   {"train": {"records": 2, "of": 152, "reasons": ["t.csv:3:5: ...", ...]}}, likewise "eval"
 Json leftOutJson(const JobData& data);
 
-// `on_reading` is called before files are read, with a text such as "its data: t.csv, 3.2 GiB", and
-// afterwards with an empty text. Large files are logged, too.
+// Is called before files are read, with a text such as "its data: t.csv, 3.2 GiB", and afterwards
+// with an empty text.
+using OnReading = std::function<void(const std::string& what)>;
+
+// Returns the task's data.train with all that a table's preparation learns, from the newest
+// checkpoint or from the whole table; unchanged, and silently, if it learns nothing.
+// Blocks, errors: as train::preparedTraining().
+cluster::DatasetSpec preparedTable(const cluster::TaskOptions& task, const OnReading& on_reading);
+
+// `train.data.train` is prepared. Large files are logged, too.
 // Blocks: as data::openDataset().
 // Errors: as data::openDataset() and data::readAsTrained().
-JobData openJobData(const cluster::TrainSpec& train, bool evaluates,
-                    const std::function<void(const std::string& what)>& on_reading);
+JobData openJobData(const cluster::TrainSpec& train, bool evaluates, const OnReading& on_reading);
 
 }  // namespace dtf::workerd

@@ -48,7 +48,6 @@ class WorkerJob {
   WorkerJob(const cluster::TaskOptions& task, const net::Credentials& credentials,
             WorkerStatus& status, JobReport& report)
       : task_(task),
-        train_(*task.job.train),
         status_(status),
         report_(report),
         client_(task.job.cluster.isOneProcess()
@@ -83,11 +82,7 @@ class WorkerJob {
   JobEnd runJob() {
     if (train_.summaries && train_.summaries->timeline_step > 0)
       trace::start(task_.task, train_.summaries->timeline_step);
-    // While the connections are made.
-    const JobData data = openJobData(train_, isChief(), [this](const std::string& what) {
-      what.empty() ? status_.goesOn() : status_.awaits(what);
-      notifyIfRoom({{"event", "waiting"}, {"for", what}, {"seconds", 0}});
-    });
+    const JobData data = openData();
     left_out_ = leftOutJson(data);
     const train::WorkerPlace place = train::placeOf(task_.job.cluster, task_.task.index);
     train_.steps = train::stepsOf(train_, data.train->size(), place.workers);
@@ -127,6 +122,16 @@ class WorkerJob {
         result.global_step, result.batches, result.batches_stale, result.examples,
         net::damagedMessages());
     return end;
+  }
+
+  // While the connections are made. Large files take longer than the ps wait for a missing worker.
+  JobData openData() {
+    const auto on_reading = [this](const std::string& what) {
+      what.empty() ? status_.goesOn() : status_.awaits(what);
+      notifyIfRoom({{"event", "waiting"}, {"for", what}, {"seconds", 0}});
+    };
+    train_.data.train = preparedTable(task_, on_reading);
+    return openJobData(train_, isChief(), on_reading);
   }
 
   // If the job isn't saved, finishAsChief() has thrown.
@@ -372,8 +377,8 @@ class WorkerJob {
                            supervision_->checkpointer.lastStep());
   }
 
-  const cluster::TaskOptions& task_;
-  cluster::TrainSpec train_;
+  cluster::TaskOptions task_;
+  cluster::TrainSpec& train_ = *task_.job.train;  // complete once its data are open
   WorkerStatus& status_;
   JobReport& report_;
   SystemClock clock_;

@@ -11,10 +11,8 @@
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/paused.h"
-#include "common/data/data_files.h"
 #include "common/net/error_bridge.h"
 #include "common/net/socket_options.h"
-#include "common/train/saved_preparation.h"
 #include "common/wire/ps/ps_link.h"
 #include "daemons/shard_metrics.h"
 #include "daemons/workerd/worker_gate.h"
@@ -29,16 +27,6 @@ void addMissing(std::vector<Metric>& metrics, std::vector<Metric> more) {
   for (Metric& metric : more)
     if (std::ranges::find(metrics, metric.name, &Metric::name) == metrics.end())
       metrics.push_back(std::move(metric));
-}
-
-// Returns the task with the numbers and words that its table's preparation learns.
-cluster::TaskOptions withPreparation(const cluster::TaskOptions& task, WorkerStatus& status) {
-  if (!task.job.train || !task.job.train->data.train.csv.learns()) return task;
-  cluster::TaskOptions prepared = task;
-  status.awaits("its data: " + data::filesText(task.job.train->data.train));
-  prepared.job.train->data.train = train::preparedTraining(realFileSystem(), task.job, task.fresh);
-  status.goesOn();
-  return prepared;
 }
 
 }  // namespace
@@ -204,8 +192,7 @@ int WorkerServer::run() {
             task_.job.job, isaName(bestIsa()), DTF_VERSION);
   Thread training("dtf-train", [this] {
     try {
-      const cluster::TaskOptions task = withPreparation(task_, status_);
-      ended_ = runWorkerJob(task, credentials_, status_, *report_);
+      ended_ = runWorkerJob(task_, credentials_, status_, *report_);
     } catch (const std::exception&) {
       error_ = net::currentError();
     }

@@ -27,7 +27,7 @@ cluster:
   worker: [localhost:auto, localhost:auto]
 train:
   model:
-    input: {{shape: [6]}}
+    input: {{shape: [7]}}
     layers:
       - dense: {{units: 16, activation: relu, name: numbers}}
       - embedding: {{categories: city, input_dim: 4, output_dim: 4, combiner: sum, name: city}}
@@ -47,6 +47,7 @@ train:
       numeric_columns:
         age: {{fill: median, missing_indicator: true, standardize: true}}
         income: {{fill: mean, missing_indicator: true, log1p: true, standardize: true}}
+        trace: {{log1p: true, standardize: true}}
         warmth: {{standardize: true}}
       categorical_columns:
         city: {{columns: [city], vocabulary: {{from: data, max_size: 3}}}}
@@ -65,7 +66,7 @@ train:
   checkpoint: {{every_steps: 100}}
 """
 CITIES = ["rome", "oslo", "bonn", "york", "lima"]
-COLUMNS = ["age", "income", "warmth", "member", "city", "answer"]
+COLUMNS = ["age", "income", "trace", "warmth", "member", "city", "answer"]
 TOLERANCE = 1e-5
 
 
@@ -79,12 +80,14 @@ def run(*words, code=0):
 def draw(generator, count):
     """Records as dictionaries; None is a missing value."""
     records = []
+    traces = random.Random(count)  # so small that 1 + x has few of its digits in float32
     for _ in range(count):
         age, income = generator.uniform(18, 90), math.exp(generator.gauss(10, 1))
         member, city = generator.random() < 0.5, generator.choice(CITIES)
         score = (age - 54) / 20 + (math.log(income) - 10) + (1 if member else -1) + CITIES.index(city) / 4
         records.append({"age": None if generator.random() < 0.1 else round(age, 1),
                         "income": None if generator.random() < 0.1 else round(income, 2),
+                        "trace": round(traces.uniform(0.5e-4, 1.5e-4), 9),
                         "warmth": round(generator.gauss(15, 8), 2), "member": member, "city": city,
                         "answer": "no" if score < -0.5 else "yes" if score > 1.2 else "maybe"})
     return records
@@ -110,7 +113,8 @@ def check_learned(signature, records):
     for name, value in zip(steps["fill"]["columns"], steps["fill"]["values"]):
         assert math.isclose(value, wanted[name], rel_tol=1e-6), (name, value, wanted)
     logs = [math.log1p(value) for value in there["income"]]
-    numbers = {"age": there["age"], "income": logs, "warmth": there["warmth"]}
+    numbers = {"age": there["age"], "income": logs, "trace": [math.log1p(value) for value in there["trace"]],
+               "warmth": there["warmth"]}
     standardize = steps["standardize"]
     assert standardize["columns"] == list(numbers)
     for name, mean, stddev in zip(numbers, standardize["mean"], standardize["stddev"]):
@@ -131,9 +135,9 @@ def check_onnx(launch, job, folder, records, ours, vocabulary):
     run(launch, "export", job, "--to", folder / "model.onnx")
     session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
     assert [(fed.name, fed.shape) for fed in session.get_inputs()] == [
-        ("features", ["batch", 4]), ("categories/city", ["batch", 1])]
+        ("features", ["batch", 5]), ("categories/city", ["batch", 1])]
     numbers = numpy.array([[math.nan if record[name] is None else float(record[name])
-                            for name in ("age", "income", "warmth", "member")] for record in records], numpy.float32)
+                            for name in ("age", "income", "trace", "warmth", "member")] for record in records], numpy.float32)
     words = numpy.array([[vocabulary.index(record["city"]) if record["city"] in vocabulary else len(vocabulary)]
                          for record in records], numpy.int32)
     theirs, _ = session.run(None, {"features": numbers, "categories/city": words})
@@ -159,7 +163,7 @@ def main(launch):
 
         # Other columns, another order, and a word that the model doesn't know.
         rows = [*evaluation[:50], {**evaluation[0], "city": "kyiv", "age": None, "income": None}]
-        write(folder / "rows.csv", rows, ["city", "member", "warmth", "income", "age"])
+        write(folder / "rows.csv", rows, ["city", "member", "warmth", "trace", "income", "age"])
         ours, lines = probabilities(launch, job, folder / "rows.csv")
         assert len(ours) == 51 and {line["class_name"] for line in lines} <= {"maybe", "no", "yes"}, lines[0]
 

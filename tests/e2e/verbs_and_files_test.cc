@@ -50,6 +50,8 @@ const std::map<std::string, Words>& verbs() {
       {"export", {"--to", "exported.npz"}},
       {"import", {"--from", "good.npz", "--layout", "dtf", "--run-dir", "imported"}},
       {"init", {}},
+      {"runs", {}},
+      {"compare", {"odd.yaml"}},
       {"keys", {}}};
   return all;
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/error.h"
 #include "tests/unit/cluster/train_of.h"
 
 namespace dtf::cluster {
@@ -67,6 +68,35 @@ TEST(ReadData, TheEmbeddedDigitsAreTheDefaultData) {
   EXPECT_FALSE(trainOf("data: {train: {format: digits}}\n").data.eval);
   EXPECT_EQ(trainOf("data: {train: {format: digits}, eval: {format: digits}}\n").data.eval->count,
             2000);
+}
+
+TEST(ReadData, ATableThatIsPreparedNeedsATableToEvaluate) {
+  const auto first_line = [](const std::string& keys, const std::string& eval) -> std::string {
+    try {
+      trainOf("data:\n  train: {format: csv, files: [a.csv], label_column: kind" + keys +
+              "}\n  eval: {format: " + eval + "}\n");
+      return "";
+    } catch (const Error& error) {
+      return error.message().substr(0, error.message().find('\n'));
+    }
+  };
+  const std::string numeric = ", numeric_columns: {age: {standardize: true}}";
+  const std::string classes = ", class_names: {from: data}";
+  const std::string npy = "npy, features: f.npy, labels: l.npy";
+  const std::string npz = "npz, archive: d.npz, features: f, labels: l";
+  const std::string table = "csv, files: [b.csv], label_column: kind";
+  const std::string needs =
+      ", which needs a table here, too: set 'format: csv' and give files with the same columns";
+  for (const std::string& arrays : {npy, npz}) {
+    EXPECT_EQ(first_line("", arrays), "");
+    EXPECT_EQ(
+        first_line(numeric, arrays),
+        "t.yaml:9:18: error: data.train prepares its columns by name ('numeric_columns')" + needs);
+    EXPECT_EQ(
+        first_line(classes, arrays),
+        "t.yaml:9:18: error: data.train learns its classes ('class_names: {from: data}')" + needs);
+  }
+  EXPECT_EQ(first_line(numeric + classes, table), "");
 }
 
 TEST(ReadData, ASplitIsTheTrainingDataTwice) {

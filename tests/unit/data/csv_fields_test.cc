@@ -37,6 +37,17 @@ TEST(CsvFields, AClassHasOneName) {
   EXPECT_EQ(className("-1"), "-1");
   EXPECT_EQ(className("1.5"), "1.5");
   EXPECT_EQ(className(" New York "), "New York");
+  EXPECT_EQ(className("+1.00"), "1");
+  EXPECT_EQ(className("-0.0"), "0");
+  EXPECT_EQ(className("10,0", ','), "10");
+  EXPECT_EQ(className("90071992547409931.0"), "90071992547409931");
+}
+
+TEST(CsvFields, ACodeThatLooksLikeANumberIsAClassOfItsOwn) {
+  for (const char* code : {"1e3", "1E3", "007", "007.0", "00", "-01", "1.0e2", "1.50", "1,0", ".0",
+                           "-", "+", "--1", "+-1", "0x10", "1.0.0", "1 000", ""})
+    EXPECT_EQ(className(code), code);
+  EXPECT_EQ(className("1.0", ','), "1.0");
 }
 
 }  // namespace

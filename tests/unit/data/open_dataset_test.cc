@@ -119,6 +119,41 @@ TEST(ReadFeatures, AnArrayOfNumbersIsNoPixels) {
   }
 }
 
+TEST(ReadFeatures, AnArrayHasNoColumnsToPrepare) {
+  const TemporaryFolder folder;
+  const std::filesystem::path array = folder.write("a.npy", npyOf<float>("<f4", "(1, 2)", {1, 2}));
+  const auto mistake = [&](const cluster::DatasetSpec& like,
+                           const std::optional<DataSignature>& model) -> std::string {
+    try {
+      readFeatures(array, like, {2}, model);
+      return "";
+    } catch (const Error& error) {
+      return error.message();
+    }
+  };
+  const std::string wanted =
+      array.string() +
+      ": the model prepares its columns by name (numeric_columns), and an array has no names: give "
+      "a CSV file with the columns of the training data";
+  cluster::DatasetSpec table;
+  table.format = cluster::DatasetSpec::Format::kCsv;
+  table.csv.label = "kind";
+  table.files = {folder.write("t.csv", "x,y,kind\n1,2,0\n3,4,1\n")};
+  table.files_marks = {{"job.yaml", 5, 9}};
+  EXPECT_EQ(mistake(table, std::nullopt), "");
+  table.csv.numeric.resize(1);
+  table.csv.numeric[0].column = "x";
+  table.csv.numeric[0].standardize = true;
+  EXPECT_EQ(mistake(table, std::nullopt), wanted);
+
+  DataSignature model{"table", true, 3, {{"features", {"x", "y"}}}, {{"labels", {"kind"}}}};
+  cluster::DatasetSpec arrays;
+  arrays.format = cluster::DatasetSpec::Format::kNpy;
+  EXPECT_EQ(mistake(arrays, model), "");
+  model.inputs[0].preparation = {Json{{"op", "log1p"}, {"columns", {"x"}}}};
+  EXPECT_EQ(mistake(arrays, model), wanted) << "the job has changed to arrays since the training";
+}
+
 TEST(ReadFeatures, ColumnsOfATableAreThoseThatAreTrainedOnByName) {
   const TemporaryFolder folder;
   cluster::DatasetSpec train;

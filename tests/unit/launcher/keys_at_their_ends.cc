@@ -189,6 +189,24 @@ void addDataPlaces(std::vector<KeyPlace>& places) {
                     dataOf(std::string(kWords) + "@}}", "[1]",
                            "embedding: {input_dim: 10, output_dim: 2, categories: c}"),
                     Entries{{"columns", "[w]"}, {"hash_bucket_size", "10"}}});
+  places.push_back({&kVocabulary,
+                    dataOf(std::string(kWords) + "{columns: [w], vocabulary: @}}}", "[1]",
+                           "embedding: {input_dim: 10, output_dim: 2, categories: c}"),
+                    {{"from", "data"}}});
+  places.push_back({&kNumeric,
+                    dataOf("train: {format: csv, files: [words.csv], label_column: y, "
+                           "feature_columns: [a], numeric_columns: {a: @}}",
+                           "[1]"),
+                    {{"standardize", "true"}}});
+  places.push_back(
+      {&kClassNames,
+       dataOf("train: {format: csv, files: [table.csv], label_column: y, class_names: @}"),
+       {{"from", "data"}}});
+  places.push_back({&kEvalSplit,
+                    trainOf("input: {shape: [28, 28, 1]}, layers: [flatten: {}, dense: {units: "
+                            "10}], loss: mse",
+                            "train: {format: digits, count: 50}, batch_size: 10, eval_split: @"),
+                    {{"fraction", "0.2"}}});
   places.push_back(
       {&kCategoricalArray,
        dataOf("train: {format: npz, archive: a.npz, features: x, labels: y, categorical_arrays: "

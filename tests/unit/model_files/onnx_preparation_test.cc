@@ -32,17 +32,41 @@ std::string onnxWith(const std::string& signature, int64_t width) {
   return encodeOnnx({"job", 7, false, model, variables, "", signature});
 }
 
+constexpr int64_t kFloat = 1, kDouble = 11;  // TensorProto.DataType
+
+// Counts the nodes of Cast whose attribute, `to`, is this type.
+int castsTo(const std::string& onnx, int64_t type) {
+  int count = 0;
+  for (const std::string& node : textsAt(onnx, {7, 1})) {
+    if (textsAt(node, {4}) != std::vector<std::string>{"Cast"}) continue;
+    protozero::pbf_reader attribute(textsAt(node, {5}).at(0));
+    while (attribute.next())
+      if (attribute.tag() == 3)  // AttributeProto.i
+        count += attribute.get_int64() == type ? 1 : 0;
+      else
+        attribute.skip();
+  }
+  return count;
+}
+
 TEST(OnnxPreparation, TheFileReadsTheColumnsOfTheTable) {
   const std::string onnx = onnxWith(kSignature, 3);
   EXPECT_THAT(opsOf(onnx),
-              IsSupersetOf({Pair("IsNaN", 1), Pair("Where", 2), Pair("Log", 1), Pair("Sub", 1),
-                            Pair("Div", 1), Pair("Gather", 1), Pair("Concat", 1)}));
+              IsSupersetOf({Pair("IsNaN", 1), Pair("Where", 3), Pair("Log", 1), Pair("Sub", 2),
+                            Pair("Div", 2), Pair("Gather", 1), Pair("Concat", 1)}));
   EXPECT_THAT(textsAt(onnx, {7, 11, 1}), ElementsAre("features"));
   EXPECT_EQ(initializer(onnx, "preparation/fill").at(0), 7);
   EXPECT_TRUE(std::isnan(initializer(onnx, "preparation/fill").at(1))) << "b isn't filled";
   EXPECT_THAT(initializer(onnx, "preparation/mean"), ElementsAre(0, 2));
   EXPECT_THAT(initializer(onnx, "preparation/stddev"), ElementsAre(1, 0.5));
   EXPECT_THAT(textsAt(onnx, {14, 2}), Contains("features: float32 [batch, 2], NaN if missing"));
+}
+
+TEST(OnnxPreparation, LogarithmsAndDeviationsAreDoublesRoundedOnce) {
+  const std::string onnx = onnxWith(kSignature, 3);
+  EXPECT_EQ(castsTo(onnx, kDouble), 4) << "the table's numbers, 1, mean and stddev";
+  EXPECT_EQ(castsTo(onnx, kFloat), 2) << "the features and the indicators";
+  EXPECT_EQ(opsOf(onnx).at("Equal"), 1) << "a number that 1 + x loses is its own log1p";
 }
 
 TEST(OnnxPreparation, FeaturesThatAreReadAsTheyAreNeedNoNode) {

@@ -34,7 +34,7 @@ class SavedPreparation : public ::testing::Test {
 
   void writeTable(const std::string& text) { folder_.write("t.csv", text); }
 
-  void save() {
+  void save(uint64_t step = 20) {
     CheckpointerOptions options;
     options.job = "test";
     options.run_dir = kRunDir;
@@ -43,12 +43,16 @@ class SavedPreparation : public ::testing::Test {
     options.signature = data::readSignature(job_.train->data.train);
     Checkpointer checkpointer(disk_, clock_, ps_,
                               oneVariable(cluster::ReplicationSpec::Mode::kSync, 40), options);
-    ps_.setPosition({20});
+    ps_.setPosition({step});
     checkpointer.save(Motion::kAtRest);
   }
 
   double mean(bool fresh) {
     return preparedTraining(disk_, job_, fresh).csv.learned.value().features.at(0).mean;
+  }
+
+  static std::filesystem::path fileOf(uint64_t step, const std::string& name) {
+    return kRunDir / "checkpoints" / ("step-" + std::to_string(step)) / name;
   }
 
   ManualClock clock_;
@@ -66,6 +70,25 @@ TEST_F(SavedPreparation, TheNumbersOfTheCheckpointAreNotLearnedAgain) {
   EXPECT_EQ(mean(true), 3) << "the job begins anew";
   job_.train->checkpoint.reset();
   EXPECT_EQ(mean(false), 3) << "the job reads no checkpoint";
+}
+
+TEST_F(SavedPreparation, TheManifestIsEnough) {
+  save();
+  disk_.removeFile(fileOf(20, "shard-0-of-1.safetensors"));
+  writeTable("x,y\n1,0\n3,0\n5,0\n");
+  EXPECT_EQ(mean(false), 2) << "the shards may be on other hosts";
+}
+
+TEST_F(SavedPreparation, ADamagedManifestLeavesTheOneBeforeIt) {
+  save(10);
+  writeTable("x,y\n1,0\n3,0\n5,0\n");
+  save(20);
+  EXPECT_EQ(mean(false), 3);
+  disk_.setContents(fileOf(20, "manifest.json"), "{");
+  EXPECT_EQ(mean(false), 2);
+  disk_.setContents(fileOf(20, "manifest.json"), disk_.contents(fileOf(10, "manifest.json")));
+  disk_.setContents(fileOf(10, "manifest.json"), "{");
+  EXPECT_EQ(mean(false), 3) << "a manifest of another step is damage, too";
 }
 
 TEST_F(SavedPreparation, AnotherPreparationOfTheFileLearnsItsOwnNumbers) {

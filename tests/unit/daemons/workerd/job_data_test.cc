@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/error.h"
 #include "tests/support/temporary_files.h"
 #include "tests/support/train_file.h"
 
@@ -44,6 +45,51 @@ TEST(JobData, NothingIsSaidOfWhatIsDrawn) {
   const JobData data = openJobData(testing::readTrainFile("train.yaml"), true,
                                    [](const std::string& what) { ADD_FAILURE() << what; });
   EXPECT_EQ(data.train->size(), 200);
+}
+
+class PreparedTable : public ::testing::Test {
+ protected:
+  PreparedTable() {
+    files_.write("t.csv", "a,y\n1,0\n3,1\n");
+    files_.write("train.yaml", kTable);
+    task_.job.run_dir = "run";
+    task_.job.train = testing::readTrainFile("train.yaml");
+    table().csv.numeric = {{"a"}};
+    table().csv.numeric[0].standardize = true;
+  }
+
+  cluster::DatasetSpec& table() { return task_.job.train->data.train; }
+
+  cluster::DatasetSpec prepare() {
+    return preparedTable(task_, [this](const std::string& what) { said_.push_back(what); });
+  }
+
+  const testing::TemporaryFiles files_;
+  cluster::TaskOptions task_;
+  std::vector<std::string> said_;
+};
+
+TEST_F(PreparedTable, SaysWhatItLearnsFromBeforeItDoes) {
+  EXPECT_EQ(prepare().csv.learned.value().features.at(0).mean, 2);
+  EXPECT_EQ(said_, (std::vector<std::string>{"its data: t.csv, 12 B", ""}));
+}
+
+TEST_F(PreparedTable, NothingIsSaidOfATableThatLearnsNothing) {
+  table().csv.numeric[0].standardize = false;
+  EXPECT_FALSE(prepare().csv.learned.has_value());
+  EXPECT_TRUE(said_.empty());
+}
+
+// The worker reports it to the ps as any other error of the data.
+TEST_F(PreparedTable, AWordAmongTheNumbersIsAnErrorOfTheData) {
+  files_.write("t.csv", "a,y\nx,0\n");
+  try {
+    prepare();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData);
+  }
+  EXPECT_EQ(said_, std::vector<std::string>{"its data: t.csv, 8 B"});
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ TEST(AutoPlacement, HostsWithoutAnAgentAreRefusedWithTheRemedy) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
-    EXPECT_THAT(error.message(), HasSubstr("job.yaml:8:3: error: 'placement: auto'"));
+    EXPECT_THAT(error.message(), HasSubstr("job.yaml:8:14: error: 'placement: auto'"));
     EXPECT_THAT(error.message(), HasSubstr("the tasks on 192.0.2.7 are started otherwise"));
     EXPECT_THAT(error.message(), HasSubstr("explain --measure --set launch.via=ssh"));
   }
