@@ -73,7 +73,9 @@ TEST(BmpDecoder, ASizeThatTheFileCannotHoldIsRefused) {
             "a.png: cut off: its pixels take 22 bytes from 54 on, the file has 70");
   for (const int32_t side : {0, -5, INT32_MIN}) {
     EXPECT_NE(imageFailureOf(bmpOf(side, 2, kRows)), "no error") << side;
-    if (side != -5) EXPECT_NE(imageFailureOf(bmpOf(2, side, kRows)), "no error") << side;
+    if (side != -5) {
+      EXPECT_NE(imageFailureOf(bmpOf(2, side, kRows)), "no error") << side;
+    }
   }
   const std::string file = bmpOf(2, 2, kRows);
   for (size_t bytes = 18; bytes < file.size() - 2; ++bytes)
