@@ -78,7 +78,7 @@ void makeRoom(std::vector<std::pair<fs::file_time_type, fs::path>> entries, size
 
 bool isOfThisUser(const char* folder) {
   struct stat info {};
-  return ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
+  return ::stat(folder, &info) == 0 && info.st_uid == ::geteuid();
 }
 
 // Makes the folder, and the ones around it, for this user alone.

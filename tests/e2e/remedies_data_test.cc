@@ -55,7 +55,7 @@ std::vector<Remedy> remediesOfColumns() {
        both("7,8,2\n1,2,0\n3,4,1\n", Job{label("2")}),
        {.job = {{"label_column: 2", "label_column: 2, header: true"}}}},
       {"say 'header: false' if it is one",
-       both("5.1,3.5,yes\n4.9,3,no\n", Job{label("3, class_names: [low, high]")}),
+       both("5.1,3.5,high\n4.9,3,low\n", Job{label("3, class_names: [low, high]")}),
        {.job = {{"label_column: 3", "label_column: 3, header: false"}}}},
       {"give one of them another name", table("a,a,y\n1,2,0\n3,4,1\n"),
        table("a,b,y\n1,2,0\n3,4,1\n")},

@@ -146,8 +146,9 @@ class HistoryFolderTest : public ::testing::Test {
 TEST_F(HistoryFolderTest, IsBelowTheHomeOfThisUserOrWhereTheVariableSays) {
   ::setenv("HOME", folder_.path().c_str(), 1);
   EXPECT_EQ(RunRegistry::historyFolder(), fs::path(folder_.path()) / ".local/state/dtf/runs");
-  ::setenv("XDG_STATE_HOME", "/somewhere", 1);
-  EXPECT_EQ(RunRegistry::historyFolder(), "/somewhere/dtf/runs");
+  const std::string somewhere = folder_.path() + "/some/where";
+  ::setenv("XDG_STATE_HOME", somewhere.c_str(), 1);
+  EXPECT_EQ(RunRegistry::historyFolder(), somewhere + "/dtf/runs");
   ::setenv("XDG_STATE_HOME", "relative", 1);
   ::setenv("HOME", (folder_.path() + "/none").c_str(), 1);
   EXPECT_EQ(RunRegistry::historyFolder(), std::nullopt);

@@ -13,7 +13,9 @@ TEST(CsvTimes, LaterTimesAreLarger) {
     for (const char* time : times) {
       const std::optional<uint64_t> key = timeKey(time);
       ASSERT_TRUE(key) << time;
-      if (before) EXPECT_LT(*before, *key) << time;
+      if (before) {
+        EXPECT_LT(*before, *key) << time;
+      }
       before = key;
     }
   };
