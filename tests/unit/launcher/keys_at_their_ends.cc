@@ -192,7 +192,7 @@ void addDataPlaces(std::vector<KeyPlace>& places) {
   places.push_back({&kVocabulary,
                     dataOf(std::string(kWords) + "{columns: [w], vocabulary: @}}}", "[1]",
                            "embedding: {input_dim: 10, output_dim: 2, categories: c}"),
-                    {{"from", "data"}}});
+                    Entries{{"from", "data"}, {"max_size", "5"}}});
   places.push_back({&kNumeric,
                     dataOf("train: {format: csv, files: [words.csv], label_column: y, "
                            "feature_columns: [a], numeric_columns: {a: @}}",
@@ -203,10 +203,10 @@ void addDataPlaces(std::vector<KeyPlace>& places) {
        dataOf("train: {format: csv, files: [table.csv], label_column: y, class_names: @}"),
        {{"from", "data"}}});
   places.push_back({&kEvalSplit,
-                    trainOf("input: {shape: [28, 28, 1]}, layers: [flatten: {}, dense: {units: "
-                            "10}], loss: mse",
-                            "train: {format: digits, count: 50}, batch_size: 10, eval_split: @"),
-                    {{"fraction", "0.2"}}});
+                    dataOf("train: {format: csv, files: [words.csv], label_column: y, "
+                           "feature_columns: [a]}, eval_split: @",
+                           "[1]"),
+                    {{"fraction", "0.5"}}});
   places.push_back(
       {&kCategoricalArray,
        dataOf("train: {format: npz, archive: a.npz, features: x, labels: y, categorical_arrays: "
