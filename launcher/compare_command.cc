@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/print.h"
 #include "common/base/text.h"
@@ -36,6 +37,7 @@ struct Compared {
 
 // A run directory that two words name is one run.
 Compared compared(const std::vector<std::string>& names) {
+  DTF_CHECK(names.size() >= 2);
   Compared all;
   std::set<std::filesystem::path> folders;
   std::vector<RunSettings> settings;
@@ -57,10 +59,12 @@ Compared compared(const std::vector<std::string>& names) {
 
 // "A", "B", ...
 std::string letterOf(size_t run) {
+  DTF_CHECK(run < 26);
   return std::string(1, static_cast<char>('A' + run));
 }
 
 std::vector<std::string> titleOf(const std::string& title, size_t runs) {
+  DTF_CHECK(runs >= 2);
   std::vector<std::string> row = {title};
   for (size_t i = 0; i < runs; ++i) row.push_back(letterOf(i));
   return row;

@@ -33,8 +33,6 @@ struct RunFacts {
   std::optional<uint64_t> checkpoint;  // the step of the newest one in the folder
   std::string parameters_digest;
   std::optional<uint64_t> exit_code;
-
-  bool isLive() const { return state == "running" || state == "serving"; }
 };
 
 // Returns the id of a run directory: eight hexadecimal digits that follow from its path alone.

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/text.h"
@@ -106,6 +107,7 @@ std::optional<RunSettings> readSettings(const fs::path& folder) {
 }
 
 std::vector<SettingDifference> differencesOf(std::span<const RunSettings> runs) {
+  DTF_CHECK(runs.size() >= 2);
   std::set<std::string> keys;
   for (const RunSettings& run : runs)
     for (const auto& [key, value] : run) keys.insert(key);

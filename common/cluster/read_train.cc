@@ -214,7 +214,6 @@ YamlNode asMap(const YamlNode& placement) {
   if (!placement.isScalar()) return placement;
   YamlNode map = placement;
   map.kind = YamlNode::Kind::kMap;
-  map.text.clear();
   map.children = {placement};
   map.children[0].key = "strategy";
   return map;

@@ -86,7 +86,7 @@ class OnnxExport {
     return inputs;
   }
 
-  // Whether `input` is the features of a table whose preparation is a part of the file.
+  // Whether `input` is the features of a table that the file prepares itself.
   bool isPrepared(Output input) const {
     return !prepared_.empty() && input == built_.model.features;
   }

@@ -44,8 +44,8 @@ size_t textBytesOf(const YamlNode& node) {
   return bytes;
 }
 
-// YAML 1.1's merge key: its value is a map, or a list of maps, whose keys the surrounding map takes
-// unless it has them. Of several maps the first that has a key gives it.
+// YAML 1.1's merge key: its value is a map, or a list of maps. The surrounding map takes their
+// keys, unless it has them. Of several maps the first that has a key gives it.
 constexpr std::string_view kMergeKey = "<<";
 
 // Adds the keys of `from` that `map` lacks.

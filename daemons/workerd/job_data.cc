@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/file_system.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
@@ -83,6 +84,7 @@ Json leftOutJson(const JobData& data) {
 }
 
 cluster::DatasetSpec preparedTable(const cluster::TaskOptions& task, const OnReading& on_reading) {
+  DTF_CHECK(task.job.train.has_value() && on_reading != nullptr);
   const cluster::DatasetSpec& table = task.job.train.value().data.train;
   if (!table.csv.learns()) return table;
   const std::string files = data::filesText(table);

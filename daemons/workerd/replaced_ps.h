@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/base/check.h"
 #include "common/base/mutex.h"
 #include "common/train/supervisor.h"
 
@@ -34,6 +35,7 @@ class ReplacedPs {
   // `supervisor` gets the losses from now on, also one that was before.
   void passTo(train::Supervisor& supervisor) {
     const MutexLock lock(mutex_);
+    DTF_CHECK(supervisor_ == nullptr);
     supervisor_ = &supervisor;
     if (is_any_) supervisor.onPsReplaced();
   }

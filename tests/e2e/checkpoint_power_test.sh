@@ -5,8 +5,8 @@
 # called committed before. The copy must be of one moment: the image lies on btrfs, where a reflink
 # copy is (writes wait for it).
 # The mounts are in a namespace of the test's own: a process elsewhere that copies the namespace of
-# its parent would hold a loop device open behind its umount. Each copy is a file of its own, because
-# mount(8) takes a loop device again that still shows the same file, with its cache.
+# its parent would hold a loop device open behind its umount. Each copy is a file of its own,
+# because mount(8) takes a loop device again that still shows the same file, with its cache.
 # Usage: checkpoint_power_test.sh CHECKPOINT_TOOL [COPIES]    exit 77: skipped, with the reason
 set -uo pipefail
 tool=$(realpath "$1")

@@ -32,7 +32,6 @@ TEST_F(RunFactsTest, OfALiveRunAreInItsStatus) {
                 R"({"step": 7, "steps": 90, "loss": 0.5, "eval": {"step": 5, "accuracy": 0.25}})");
   const RunFacts run = readRun(folder);
   EXPECT_EQ(run.state, "running");
-  EXPECT_TRUE(run.isLive());
   EXPECT_TRUE(run.started.has_value());
   EXPECT_TRUE(run.seconds.has_value());
   EXPECT_EQ(run.step, 7u);
