@@ -34,7 +34,7 @@ class ProgressReportsTest : public ::testing::Test {
 
   const testing::TemporaryFiles files_;
   const cluster::TaskOptions task_ = taskOf();
-  const ManualClock clock_;
+  const ManualClock clock_{};
   WorkerStatus status_;
   JobReport report_{task_};
   JobEvaluations evaluations_{task_.job, [] { ADD_FAILURE() << "the job ends"; }};
