@@ -34,7 +34,9 @@ class BoundedSuite : public ExchangeClientSuite {
   }
 };
 
-// Bulk synchronous training, except that each gradient is applied as it comes.
+// Bulk synchronous training, except that each gradient is applied as it comes. The reply to a
+// repeated push has the parameters of a later time: the others may have pushed the next step, which
+// is as far as they get.
 TEST_P(BoundedSuite, WithStalenessZeroEveryStepHasAllGradientsOfTheStepsBefore) {
   constexpr uint32_t kWorkers = 3;
   constexpr uint64_t kSteps = 50;
@@ -45,7 +47,9 @@ TEST_P(BoundedSuite, WithStalenessZeroEveryStepHasAllGradientsOfTheStepsBefore) 
     while (!state.done) {
       state = pushPull(client, state.next_step, state.next_batch, 0);
       for (uint32_t ps = 0; ps < kPs; ++ps) {
-        EXPECT_EQ(updatesOf(client, ps), kWorkers * state.next_step) << "ps/" << ps;
+        const uint64_t before = kWorkers * state.next_step;
+        EXPECT_GE(updatesOf(client, ps), before) << "ps/" << ps;
+        EXPECT_LT(updatesOf(client, ps), before + kWorkers) << "ps/" << ps;
       }
     }
     EXPECT_EQ(state.next_step, kSteps);

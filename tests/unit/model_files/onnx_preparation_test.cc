@@ -39,7 +39,8 @@ int castsTo(const std::string& onnx, int64_t type) {
   int count = 0;
   for (const std::string& node : textsAt(onnx, {7, 1})) {
     if (textsAt(node, {4}) != std::vector<std::string>{"Cast"}) continue;
-    protozero::pbf_reader attribute(textsAt(node, {5}).at(0));
+    const std::string bytes = textsAt(node, {5}).at(0);
+    protozero::pbf_reader attribute(bytes);
     while (attribute.next())
       if (attribute.tag() == 3)  // AttributeProto.i
         count += attribute.get_int64() == type ? 1 : 0;
