@@ -25,10 +25,42 @@ struct ElementRange {
   bool operator==(const ElementRange&) const = default;
 };
 
-// Returns the elements of a shard's arena that are always sent as float32: slices of variables with
-// a momentum, by offset. Rounding would leave little of statistics that lie far from zero, and in
-// their moving averages errors don't cancel.
-std::vector<ElementRange> exactRanges(const ParameterLayout& layout, uint32_t ps_task);
+// `replication.transfer` names the codec of a job's parameters and gradients.
+using CodecKind = cluster::ReplicationSpec::TransferDtype;
+
+// A codec with its settings.
+struct CodecSpec {
+  CodecSpec(CodecKind its_kind = CodecKind::kFloat32, double its_top_k = 0)  // a kind is a codec
+      : kind(its_kind), top_k(its_top_k) {}
+  CodecKind kind;
+  double top_k;  // kTopK: the share of a gradient's elements that is sent; above 0, up to 1
+  bool operator==(const CodecSpec&) const = default;
+
+  // Whether the codec sends gradients with error feedback, and parameters as changes.
+  bool isLossy() const { return kind == CodecKind::kInt8 || kind == CodecKind::kTopK; }
+};
+// Returns the codec of a job.
+CodecSpec codecOf(const cluster::ReplicationSpec& replication);
+
+// Elements of the largest block of a codec. Blocks are counted from the first element of a
+// variable. A variable that is cut at multiples of this number has the same blocks as a whole one.
+inline constexpr uint64_t kCodecBlock = 1024;
+
+// A lossy codec sends variables of fewer elements as they are: biases and scales are few bytes, and
+// an error in one of them moves a whole channel.
+inline constexpr int64_t kLossyFromElements = 1024;
+
+// The variables of a shard, as a codec sees them: ranges of its arena, ascending, disjoint.
+struct ShardRanges {
+  std::vector<ElementRange> exact{};   // always sent as float32
+  std::vector<ElementRange> slices{};  // the others; of one variable each. Empty: one, of the rest
+};
+
+// Returns the ranges of a shard. Slices of variables with a momentum are exact: rounding would
+// leave little of statistics that lie far from zero, and in their moving averages errors don't
+// cancel. So are small variables, with a lossy codec. Slices of sparse variables are in neither
+// list.
+ShardRanges rangesOf(const CodecSpec& codec, const ParameterLayout& layout, uint32_t ps_task);
 
 // Values to be encoded. Borrowed.
 struct CodecInput {
@@ -50,7 +82,9 @@ class Codec {
   // receiver uses them where they are, instead of encode() and decode().
   virtual bool isIdentity() const { return false; }
   // Whether encode() needs a residual: decode(encode(v)) + residual' = v + residual.
-  virtual bool hasState() const { return false; }
+  bool hasState() const { return stateElements() > 0; }
+  // Returns the number of elements of that residual.
+  virtual uint64_t stateElements() const { return 0; }
 
   // Returns the number of values with so many rows of each sparse slice.
   virtual uint64_t elements(std::span<const uint32_t> row_counts = {}) const = 0;
@@ -82,13 +116,25 @@ class ElementCodec : public Codec {
   virtual uint64_t decodeRun(const std::byte* from, uint64_t n, float* to) const = 0;
 };
 
-// `replication.transfer_dtype` names the codec of a job's parameters and gradients.
-using CodecKind = cluster::ReplicationSpec::TransferDtype;
+// A codec that can also send values as a change of earlier ones, which both sides have.
+class ChangeCodec : public ElementCodec {
+ public:
+  // Writes the change from `base` to `values` into bytes() at `to`, and `next`, the values that
+  // applyChange() makes of it. All have elements().
+  virtual void encodeChange(const float* values, const float* base, std::byte* to,
+                            float* next) const = 0;
+  // Reads a change of `base` from bytes that were received. `next` may be `base`.
+  // Errors: kBadData for another size.
+  virtual void applyChange(std::span<const std::byte> from, const float* base,
+                           float* next) const = 0;
+};
 
-// Returns a codec for the first `elements` of an arena. `exact`: ranges of the whole arena,
-// ascending, that it doesn't round.
-std::unique_ptr<const ElementCodec> makeCodec(CodecKind kind, uint64_t elements,
-                                              std::span<const ElementRange> exact);
+// Returns a codec for the first `elements` of an arena. `ranges`: of the whole arena.
+std::unique_ptr<const ElementCodec> makeCodec(const CodecSpec& codec, uint64_t elements,
+                                              const ShardRanges& ranges);
+// Returns the same as a ChangeCodec. Precondition: codec.isLossy().
+std::unique_ptr<const ChangeCodec> makeChangeCodec(const CodecSpec& codec, uint64_t elements,
+                                                   const ShardRanges& ranges);
 // Returns ElementCodec::name() of the kind.
 std::string_view codecName(CodecKind kind);
 // Returns the names of all codecs of this version, rows too, for the hello.

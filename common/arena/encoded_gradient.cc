@@ -9,8 +9,8 @@ namespace dtf::arena {
 
 EncodedGradient::EncodedGradient(const Codec& codec) : codec_(codec) {
   if (!codec.hasState()) return;
-  residual_ = Buffer(codec.elements() * sizeof(float));
-  std::fill_n(residual_.as<float>(), codec.elements(), 0.0F);
+  residual_ = Buffer(codec.stateElements() * sizeof(float));
+  std::fill_n(residual_.as<float>(), codec.stateElements(), 0.0F);
 }
 
 // Makes bytes() those of the gradient, or room for them.

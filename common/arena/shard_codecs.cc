@@ -2,16 +2,20 @@
 
 namespace dtf::arena {
 
-ShardCodecs::ShardCodecs(CodecKind kind, uint64_t elements, const GradientLayout& layout,
-                         std::span<const ElementRange> exact)
-    : whole_(makeCodec(kind, elements, exact)) {
+ShardCodecs::ShardCodecs(const CodecSpec& codec, uint64_t elements, const GradientLayout& layout,
+                         const ShardRanges& ranges) {
+  const uint64_t dense = layout.sparse().empty() ? elements : layout.denseElements();
+  const CodecSpec of_parameters = codec.isLossy() ? CodecSpec{} : codec;
+  whole_ = makeCodec(of_parameters, elements, ranges);
+  if (codec.isLossy()) change_ = makeChangeCodec(codec, dense, ranges);
   if (layout.sparse().empty()) return;
-  rows_ = std::make_unique<RowsCodec>(layout, makeCodec(kind, layout.denseElements(), exact));
-  rows_alone_ = std::make_unique<RowsCodec>(layout.rowsAlone(), makeCodec(kind, 0, {}));
+  dense_ = makeCodec(of_parameters, dense, ranges);
+  rows_ = std::make_unique<RowsCodec>(layout, makeCodec(codec, dense, ranges));
+  rows_alone_ = std::make_unique<RowsCodec>(layout.rowsAlone(), makeCodec(of_parameters, 0, {}));
 }
 
-ShardCodecs::ShardCodecs(CodecKind kind, const ParameterLayout& layout, uint32_t ps_task)
-    : ShardCodecs(kind, layout.shards.at(ps_task).elements, GradientLayout(layout, ps_task),
-                  exactRanges(layout, ps_task)) {}
+ShardCodecs::ShardCodecs(const CodecSpec& codec, const ParameterLayout& layout, uint32_t ps_task)
+    : ShardCodecs(codec, layout.shards.at(ps_task).elements, GradientLayout(layout, ps_task),
+                  rangesOf(codec, layout, ps_task)) {}
 
 }  // namespace dtf::arena

@@ -254,7 +254,7 @@ class Placer {
 
   // Returns the elements that stay together: a row of a sparse variable stays whole.
   uint64_t blockOf(const PlacedVariable& variable) const {
-    if (!variable.gradient_rows_max) return kPartAlignment;
+    if (!variable.gradient_rows_max) return options_.part_alignment;
     return static_cast<uint64_t>(variable.shape.elements() / variable.shape.dim(0));
   }
 

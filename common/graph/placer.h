@@ -31,6 +31,8 @@ enum class PlacementStrategy : uint8_t {
   kHybrid,
 };
 
+inline constexpr uint64_t kPartAlignment = 16;  // elements: one cache line of float32
+
 struct PlacerOptions {
   uint32_t ps_tasks = 0;  // 0: variables stay on the worker, as without a ps job in TensorFlow
   DeviceName worker;      // every field set
@@ -43,6 +45,8 @@ struct PlacerOptions {
   // A variable of at least this many bytes is split over all ps tasks, unless it is pinned to one.
   // 0: never.
   uint64_t partition_min_bytes = 0;
+  // Parts of a variable begin at multiples of so many elements; of a sparse one, at rows.
+  uint64_t part_alignment = kPartAlignment;
   // No variable is cut; kEven then deals them as kGreedy does.
   bool whole_variables = false;
   // kEven, kHybrid: the weight of each ps, more than 0: twice the weight, twice the bytes. Empty:
@@ -55,12 +59,10 @@ struct PlacerOptions {
 // Elements [begin, begin + count) of the flattened variable.
 struct VariablePart {
   uint32_t ps_task = 0;
-  uint64_t begin = 0;  // a multiple of kPartAlignment; for a sparse variable, of a row
+  uint64_t begin = 0;  // a multiple of part_alignment; for a sparse variable, of a row
   uint64_t count = 0;
   bool operator==(const VariablePart&) const = default;
 };
-
-inline constexpr uint64_t kPartAlignment = 16;  // elements: one cache line of float32
 
 struct PlacedVariable {
   NodeId node;

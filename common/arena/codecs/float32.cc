@@ -6,7 +6,7 @@
 
 namespace dtf::arena {
 
-Float32Codec::Float32Codec(uint64_t elements, std::span<const ElementRange>) : elements_(elements) {
+Float32Codec::Float32Codec(uint64_t elements) : elements_(elements) {
   DTF_CHECK(elements % 2 == 0);  // whole words
 }
 

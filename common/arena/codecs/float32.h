@@ -15,8 +15,7 @@ class Float32Codec final : public ElementCodec {
  public:
   static constexpr std::string_view kName = "float32";
 
-  // `elements`: even. All are exact.
-  explicit Float32Codec(uint64_t elements, std::span<const ElementRange> exact = {});
+  explicit Float32Codec(uint64_t elements);  // even
 
   std::string_view name() const override { return kName; }
   bool isIdentity() const override { return true; }

@@ -20,7 +20,7 @@ uint64_t wholeWords(uint64_t bytes) {
 
 RowsCodec::RowsCodec(GradientLayout layout, std::unique_ptr<const ElementCodec> dense)
     : layout_(std::move(layout)), dense_(std::move(dense)) {
-  DTF_CHECK(!layout_.sparse().empty() && !dense_->hasState());
+  DTF_CHECK(!layout_.sparse().empty());
   DTF_CHECK(dense_->elements() == layout_.denseElements());
 }
 
@@ -43,7 +43,8 @@ uint64_t RowsCodec::encode(const CodecInput& from, ElementRange part, std::byte*
   DTF_CHECK(part.begin <= part.end && (part.end <= dense || part.end == all));
   uint64_t at = 0;
   if (part.begin < dense)
-    at = dense_->encode({.values = from.values}, {part.begin, std::min(part.end, dense)}, to);
+    at = dense_->encode({.values = from.values, .residual = from.residual},
+                        {part.begin, std::min(part.end, dense)}, to);
   if (part.end < all) return at;
   at = dense_->bytes();
   const float* values = from.values + dense;

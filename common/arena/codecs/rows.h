@@ -20,7 +20,8 @@ class RowsCodec final : public Codec {
  public:
   static constexpr std::string_view kName = "rows";
 
-  // `layout` has sparse slices. `dense`: for its dense elements, without state.
+  // `layout` has sparse slices. `dense`: for its dense elements. The rows are runs of it, without
+  // its state.
   RowsCodec(GradientLayout layout, std::unique_ptr<const ElementCodec> dense);
 
   const GradientLayout& layout() const { return layout_; }
@@ -30,6 +31,7 @@ class RowsCodec final : public Codec {
   bool isIdentity() const override { return dense_->isIdentity(); }
   uint64_t elements(std::span<const uint32_t> row_counts) const override;
   uint64_t bytes(std::span<const uint32_t> row_counts) const override;
+  uint64_t stateElements() const override { return dense_->stateElements(); }
   // The rows are encoded with the part that ends the gradient.
   uint64_t encode(const CodecInput& from, ElementRange part, std::byte* to) const override;
   void decode(std::span<const std::byte> from, std::span<const uint32_t> row_counts,

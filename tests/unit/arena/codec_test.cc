@@ -23,38 +23,15 @@ namespace dtf::arena {
 namespace {
 
 constexpr uint64_t kDense = 48, kAll = 128;
-const std::vector<ElementRange> kStatistics = {{5, 8}, {9, 10}, {46, 48}};
+const ShardRanges kStatistics{{{5, 8}, {9, 10}, {46, 48}}};
+// Two variables of whole blocks and a rest, a small one between them, and padding before each.
+constexpr uint64_t kBlocks = 3008;
+const ShardRanges kVariables{{{1312, 1320}}, {{0, 1300}, {1328, 3000}}};
+const std::vector<ElementRange> kPadding = {{1300, 1312}, {1320, 1328}, {3000, kBlocks}};
 
 GradientLayout tablesOfCodecs() {
   return GradientLayout(kAll, {{kDense, 10, 3}, {kDense + 32, 4, 7}});
 }
-
-// Values as whole numbers, with the rest kept for the next time: a codec with state, as one of 8
-// bits would be.
-class WholeNumbers final : public ElementCodec {
- public:
-  std::string_view name() const override { return "whole numbers"; }
-  bool hasState() const override { return true; }
-  uint64_t elements(std::span<const uint32_t>) const override { return kDense; }
-  uint64_t bytes(std::span<const uint32_t>) const override { return kDense; }
-  uint64_t encode(const CodecInput& from, ElementRange part, std::byte* to) const override {
-    for (uint64_t i = part.begin; i < part.end; ++i) {
-      const float due = from.values[i] + from.residual[i];
-      const auto sent = static_cast<int8_t>(std::clamp(std::nearbyint(due), -127.0F, 127.0F));
-      from.residual[i] = due - sent;
-      to[i] = static_cast<std::byte>(sent);
-    }
-    return part.end;
-  }
-  void decode(std::span<const std::byte> from, std::span<const uint32_t>,
-              float* to) const override {
-    requireSize(from, kDense);
-    for (uint64_t i = 0; i < kDense; ++i) to[i] = static_cast<int8_t>(from[i]);
-  }
-  uint64_t runBytes(uint64_t n) const override { return (n + 3) / 4 * 4; }
-  uint64_t encodeRun(const float*, uint64_t n, std::byte*) const override { return runBytes(n); }
-  uint64_t decodeRun(const std::byte*, uint64_t n, float*) const override { return runBytes(n); }
-};
 
 struct Instance {
   std::string name;
@@ -67,16 +44,20 @@ std::ostream& operator<<(std::ostream& out, const Instance& instance) {
   return out << instance.name;
 }
 
-std::unique_ptr<const Codec> rowsOf(CodecKind kind, const GradientLayout& layout) {
-  return std::make_unique<RowsCodec>(layout, makeCodec(kind, layout.denseElements(), kStatistics));
+std::unique_ptr<const Codec> rowsOf(const CodecSpec& codec, const GradientLayout& layout) {
+  return std::make_unique<RowsCodec>(
+      layout, makeCodec(codec, layout.denseElements(),
+                        layout.denseElements() > 0 ? kStatistics : ShardRanges{}));
 }
 
 std::vector<Instance> instances() {
   constexpr CodecKind kWide = CodecKind::kFloat32, kRounding = CodecKind::kBFloat16;
-  const auto dense = [](CodecKind kind, uint64_t elements, std::vector<ElementRange> exact) {
-    return [=]() -> std::unique_ptr<const Codec> { return makeCodec(kind, elements, exact); };
+  const CodecSpec eight(CodecKind::kInt8), hundredth(CodecKind::kTopK, 0.01),
+      half(CodecKind::kTopK, 0.5);
+  const auto dense = [](CodecSpec codec, uint64_t elements, ShardRanges ranges) {
+    return [=]() -> std::unique_ptr<const Codec> { return makeCodec(codec, elements, ranges); };
   };
-  const auto rows = [](CodecKind kind) { return [=] { return rowsOf(kind, tablesOfCodecs()); }; };
+  const auto rows = [](CodecSpec codec) { return [=] { return rowsOf(codec, tablesOfCodecs()); }; };
   const auto alone = [](CodecKind kind) {
     return [=] { return rowsOf(kind, tablesOfCodecs().rowsAlone()); };
   };
@@ -89,7 +70,14 @@ std::vector<Instance> instances() {
           {"NoRows", rows(kRounding), {0, 0}, 0x1p-8F},
           {"AllRows", rows(kRounding), {10, 4}, 0x1p-8F},
           {"RowsAlone", alone(kRounding), {0, 3}, 0x1p-8F},
-          {"WithState", [] { return std::make_unique<WholeNumbers>(); }}};
+          {"Int8", dense(eight, kDense, {})},
+          {"Int8AndStatistics", dense(eight, kDense, kStatistics)},
+          {"Int8OfVariables", dense(eight, kBlocks, kVariables)},
+          {"RowsOfInt8", rows(eight), {3, 1}},
+          {"TopK", dense(hundredth, kDense, {})},
+          {"TopKOfVariables", dense(hundredth, kBlocks, kVariables)},
+          {"HalfOfVariables", dense(half, kBlocks, kVariables)},
+          {"RowsOfTopK", rows(hundredth), {0, 4}}};
 }
 
 class CodecTest : public ::testing::TestWithParam<Instance> {
@@ -103,6 +91,10 @@ class CodecTest : public ::testing::TestWithParam<Instance> {
     std::vector<float> values(codec_->elements(counts()));
     for (float& value : values)
       value = static_cast<float>(static_cast<int>(random() % 1601) - 800) / 8;
+    if (values.size() == kBlocks)
+      for (const ElementRange& each : kPadding)
+        std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(each.begin), each.end - each.begin,
+                    0.0F);
     const auto* rows = dynamic_cast<const RowsCodec*>(codec_.get());
     if (rows == nullptr) return values;
     for (size_t i = 0; i < counts().size(); ++i)
@@ -228,7 +220,8 @@ INSTANTIATE_TEST_SUITE_P(Each, CodecTest, ::testing::ValuesIn(instances()),
 TEST(Codecs, EachKindHasAName) {
   EXPECT_EQ(codecName(CodecKind::kFloat32), "float32");
   EXPECT_EQ(codecName(CodecKind::kBFloat16), "bfloat16");
-  EXPECT_EQ(codecNames(), (std::vector<std::string_view>{"float32", "bfloat16", "rows"}));
+  EXPECT_EQ(codecNames(),
+            (std::vector<std::string_view>{"float32", "bfloat16", "int8", "top_k", "rows"}));
 }
 
 TEST(Codecs, VariablesWithAMomentumAreExact) {
@@ -236,8 +229,13 @@ TEST(Codecs, VariablesWithAMomentumAreExact) {
                                              {"moving_mean", Shape{20}, {{0, 0, 20}}, 0.99},
                                              {"moving_variance", Shape{3}, {{1, 0, 3}}, 0.99}},
                                             2);
-  EXPECT_EQ(exactRanges(layout, 0), (std::vector<ElementRange>{{0, 20}}));
-  EXPECT_EQ(exactRanges(layout, 1), (std::vector<ElementRange>{{0, 3}}));
+  const auto exact = [&layout](const CodecSpec& codec, uint32_t ps) {
+    return rangesOf(codec, layout, ps).exact;
+  };
+  EXPECT_EQ(exact(CodecKind::kBFloat16, 0), (std::vector<ElementRange>{{0, 20}}));
+  EXPECT_EQ(exact(CodecKind::kBFloat16, 1), (std::vector<ElementRange>{{0, 3}}));
+  EXPECT_EQ(exact(CodecKind::kInt8, 0), (std::vector<ElementRange>{{0, 20}, {32, 52}}))
+      << "a variable of 20 elements is small";
 }
 
 }  // namespace

@@ -47,15 +47,18 @@ std::vector<float> fractions(size_t n) {
 }
 
 // Ranges of odd sizes, one of them at the end.
-const std::vector<ElementRange> kKeptRanges = {{5, 8}, {9, 10}, {1'000, 1'002}};
+const ShardRanges kKeptRanges{{{5, 8}, {9, 10}, {3'000, 3'002}}};
+
+const std::vector<CodecSpec> kEachCodec = {
+    CodecKind::kFloat32, CodecKind::kBFloat16, CodecKind::kInt8, {CodecKind::kTopK, 0.01}};
 
 TEST(EncodedGradient, WrittenBitByBitItIsTheSame) {
-  const std::vector<float> values = fractions(1'002);
-  for (const CodecKind kind : {CodecKind::kFloat32, CodecKind::kBFloat16}) {
-    const auto codec = makeCodec(kind, values.size(), kKeptRanges);
+  const std::vector<float> values = fractions(3'002);
+  for (const CodecSpec& each : kEachCodec) {
+    const auto codec = makeCodec(each, values.size(), kKeptRanges);
     EncodedGradient whole(*codec), pieces(*codec);
-    whole.write({values, nullptr});
     for (int round = 0; round < 2; ++round) {
+      whole.write({values, nullptr});
       pieces.begin({values, nullptr});
       const uint64_t bytes = pieces.bytes().size();
       ASSERT_EQ(bytes, whole.bytes().size());
@@ -74,13 +77,32 @@ TEST(EncodedGradient, WrittenBitByBitItIsTheSame) {
 }
 
 TEST(EncodedGradient, AnEmptyShardHasNothingToSend) {
-  for (const CodecKind kind : {CodecKind::kFloat32, CodecKind::kBFloat16}) {
-    const auto codec = makeCodec(kind, 0, {});
+  for (const CodecSpec& each : kEachCodec) {
+    const auto codec = makeCodec(each, 0, {});
     EncodedGradient encoded(*codec);
     encoded.write({});
     EXPECT_TRUE(encoded.bytes().empty());
     encoded.begin({});
     EXPECT_EQ(encoded.writeUpTo(0), 0u);
+  }
+}
+
+// Each step sends at most what is due, and the steps together send what the gradients were.
+TEST(EncodedGradient, ThatLosesHasItsResidualAddedToTheNext) {
+  const std::vector<float> values = fractions(2'048);
+  for (const CodecSpec& each : {CodecSpec(CodecKind::kInt8), CodecSpec(CodecKind::kTopK, 0.1)}) {
+    const auto codec = makeCodec(each, values.size(), {});
+    EncodedGradient encoded(*codec);
+    constexpr int kSteps = 40;
+    std::vector<double> sum(values.size());
+    for (int step = 0; step < kSteps; ++step) {
+      encoded.write({values, nullptr});
+      std::vector<float> came(values.size());
+      codec->decode(encoded.bytes(), {}, came.data());
+      for (size_t i = 0; i < came.size(); ++i) sum[i] += came[i];
+    }
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(sum[i], kSteps * values[i], 0.1) << codec->name() << " " << i;
   }
 }
 

@@ -33,5 +33,16 @@ TEST(ShardCodecs, StatisticsStayFloat32) {
   EXPECT_EQ(codecs.whole().bytes(), (layout.shards[0].elements + 20) * 2);
 }
 
+// So that a parameter is never further from its value than one change.
+TEST(ShardCodecs, ALossyCodecSendsParametersAsFloat32OrAsChanges) {
+  const ShardCodecs codecs(CodecKind::kInt8, 48, GradientLayout(48, {{32, 5, 3}}), {});
+  EXPECT_TRUE(codecs.whole().isIdentity());
+  EXPECT_TRUE(codecs.dense().isIdentity());
+  EXPECT_TRUE(codecs.rowsAlone()->isIdentity());
+  EXPECT_EQ(codecs.change()->elements(), 32u);
+  EXPECT_EQ(codecs.gradient().stateElements(), 32u) << "rows have no residual";
+  EXPECT_EQ(ShardCodecs(CodecKind::kBFloat16, 32, GradientLayout(32), {}).change(), nullptr);
+}
+
 }  // namespace
 }  // namespace dtf::arena
