@@ -62,12 +62,14 @@ std::string modelText(const ModelNotice& model, const cluster::JobSpec& job) {
   std::string text = fmt::format("model: {}, {} ({})", counted(model.variables, "variable"),
                                  counted(model.parameters, "parameter"), bytesText(bytes));
   if (!job.train) return text;
-  const bool narrows = replication::narrowsTransfers(job.train->replication);
+  const cluster::ReplicationSpec& replication = job.train->replication;
   const std::optional<uint64_t> staleness = replication::staleness(job.train->replication);
   return text + fmt::format("; {}, {}{}{}, {}", cluster::optimizerName(job.train->optimizer.kind),
                             replication::replicationName(job.train->replication),
                             staleness ? fmt::format(" by {}", counted(*staleness, "step")) : "",
-                            narrows ? " as bfloat16" : "",
+                            replication::recodesTransfers(replication)
+                                ? " as " + replication::transferText(replication)
+                                : "",
                             job.train->epochs > 0 ? counted(job.train->epochs, "epoch")
                                                   : counted(job.train->steps, "step"));
 }

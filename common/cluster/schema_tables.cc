@@ -261,6 +261,13 @@ constexpr Key kReplicationKeys[] = {
     text("leader", "without ps: the worker that counts the steps; default worker/0"),
     choice("transfer_dtype", "float32|bfloat16", "",
            "parameters and gradients travel rounded to it; default float32"),
+    map("transfer", "{dtype: int8} or {top_k: 0.01}: fewer bytes, with error feedback"),
+};
+
+constexpr Key kTransferKeys[] = {
+    choice("dtype", "float32|bfloat16|int8", "",
+           "of parameters and gradients on their way; default float32"),
+    number("top_k", {0, 0.5, true, false}, "only this share travels, the largest of each block"),
 };
 
 constexpr Key kPlacementKeys[] = {
@@ -340,6 +347,7 @@ constinit const Table kNumeric{"train.data.train.numeric_columns.COLUMN", kNumer
 constinit const Table kCategoricalArray{"train.data.train.categorical_arrays.NAME",
                                         kCategoricalArrayKeys};
 constinit const Table kReplication{"train.replication", kReplicationKeys};
+constinit const Table kTransfer{"train.replication.transfer", kTransferKeys};
 constinit const Table kPlacement{"train.placement", kPlacementKeys};
 constinit const Table kPartition{"train.placement.partition", kPartitionKeys};
 constinit const Table kEval{"train.eval", kEvalKeys};
@@ -384,6 +392,7 @@ yaml::Tables allTables() {
                                &kCosineRate,
                                &kMovingAverage,
                                &kReplication,
+                               &kTransfer,
                                &kPlacement,
                                &kPartition,
                                &kEval,

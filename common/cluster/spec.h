@@ -118,11 +118,15 @@ struct ReplicationSpec {
   uint32_t leader = 0;
   // async, bounded: a worker computes its next batch while it sends a gradient.
   bool overlap = false;
-  // Type of parameters and gradients on the wire between workers and ps, rounded from float32.
+  // Form of parameters and gradients on the wire between workers and ps: rounded from float32, or,
+  // with error feedback, as 8 bits or only the largest ones (arena/codecs/).
   enum class TransferDtype : uint8_t {
     kFloat32,
-    kBFloat16
+    kBFloat16,
+    kInt8,
+    kTopK
   } transfer_dtype = TransferDtype::kFloat32;
+  double transfer_top_k = 0;  // kTopK: the share of the elements
   bool operator==(const ReplicationSpec&) const = default;
 };
 
@@ -148,6 +152,7 @@ struct PlacementSpec {
   // Smallest variable that is split over all ps; 0: none is. Default 4 MiB.
   uint64_t partition_min_bytes = uint64_t{4} << 20;
   bool whole_variables = false;  // the optimizer needs them: none is split
+  uint64_t part_alignment = 0;   // elements: parts begin at multiples; 0: the placer's own
   uint32_t sparse_shards = 0;    // kHybrid: the shards on the ps, which are the first
 };
 

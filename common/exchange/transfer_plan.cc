@@ -22,7 +22,7 @@ Choice unused(std::string why) {
 }
 
 bool isCompressed(const JobTransfers& job) {
-  return job.codec != arena::CodecKind::kFloat32;
+  return job.codec.kind != arena::CodecKind::kFloat32;
 }
 
 Choice compression(const JobTransfers& job) {
@@ -41,7 +41,7 @@ Choice sharedParameters(const JobTransfers& job, const ShardTransfers& shard,
     return unused(fmt::format(
         "this job's parameters and gradients travel as {}, so that its numbers don't depend on "
         "where its tasks run",
-        arena::codecName(job.codec)));
+        arena::codecName(job.codec.kind)));
   if (!own.share_from_bytes) return unused("its cluster file says 'shared_memory: false'");
   if (shard.elements == 0) return unused("the shard is empty");
   if (bytes < *own.share_from_bytes)
@@ -107,7 +107,7 @@ Choice rowsOf(const JobTransfers& job, const ShardTransfers& shard, const Transf
 
 std::string faultOf(const JobTransfers& job, const TransferPeer& peer) {
   if (job.one_process || !peer.codecs) return {};
-  const std::string_view needed = arena::codecName(job.codec);
+  const std::string_view needed = arena::codecName(job.codec.kind);
   if (std::ranges::find(*peer.codecs, needed) != peer.codecs->end()) return {};
   return fmt::format(
       "this job's parameters and gradients travel as {}, and the other task's version "
@@ -120,15 +120,15 @@ std::string faultOf(const JobTransfers& job, const TransferPeer& peer) {
 JobTransfers transfersOf(const cluster::ReplicationSpec& replication, uint32_t rank) {
   return {.shares_steps = replication::sharesSteps(replication),
           .overlap = replication.overlap,
-          .codec = replication.transfer_dtype,
+          .codec = arena::codecOf(replication),
           .batches_per_step = replication::batchesPerStep(replication, rank)};
 }
 
 ShardTransfers shardOf(const arena::ParameterLayout& layout, uint32_t ps_task,
-                       arena::CodecKind codec) {
+                       const arena::CodecSpec& codec) {
   const arena::ShardCodecs codecs(codec, layout, ps_task);
   return {.elements = codecs.whole().elements(),
-          .encoded_bytes = codecs.whole().bytes(),
+          .encoded_bytes = codecs.encodedBytes(),
           .has_tables = codecs.rowsAlone() != nullptr};
 }
 
@@ -143,7 +143,7 @@ TransferPlan planTransfer(const JobTransfers& job, const ShardTransfers& shard,
   plan.rows = rowsOf(job, shard, plan);
   plan.fault = faultOf(job, peer);
   const auto direction = [&plan, &job](const Choice& shared) -> Direction {
-    return {plan.compressed.is_used ? job.codec : arena::CodecKind::kFloat32,
+    return {plan.compressed.is_used ? job.codec.kind : arena::CodecKind::kFloat32,
             shared.is_used ? Channel::kSharedMemory : Channel::kMessages};
   };
   plan.parameters = direction(plan.shared_parameters);

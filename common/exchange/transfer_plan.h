@@ -29,7 +29,7 @@ inline constexpr uint64_t kStreamFromBytes = uint64_t{4} << 20;
 struct JobTransfers {
   bool shares_steps = false;  // sync training
   bool overlap = false;       // as the file asks for it
-  arena::CodecKind codec = arena::CodecKind::kFloat32;
+  arena::CodecSpec codec{};
   uint32_t batches_per_step = 1;  // of this worker, from the same parameters
   bool has_tables = false;        // sparse variables, on any shard
   bool one_process = false;       // a job without ps: the worker holds the parameters
@@ -42,11 +42,11 @@ JobTransfers transfersOf(const cluster::ReplicationSpec& replication, uint32_t r
 // One shard.
 struct ShardTransfers {
   uint64_t elements = 0;
-  uint64_t encoded_bytes = 0;  // of all its elements, by the job's codec
+  uint64_t encoded_bytes = 0;  // of a gradient of all its elements, by the job's codec
   bool has_tables = false;     // slices of sparse variables
 };
 ShardTransfers shardOf(const arena::ParameterLayout& layout, uint32_t ps_task,
-                       arena::CodecKind codec);
+                       const arena::CodecSpec& codec);
 
 // What this task can do.
 struct TransferAbilities {

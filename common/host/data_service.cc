@@ -4,17 +4,15 @@
 
 #include <algorithm>
 
-#include "common/arena/shard_codecs.h"
 #include "common/base/check.h"
 #include "common/base/trace.h"
 #include "common/exchange/transfer_plan.h"
 #include "common/host/board_service.h"
-#include "common/host/encoded_parameters.h"
 #include "common/host/gradient_reader.h"
 #include "common/host/lent_memory.h"
+#include "common/host/parameter_replies.h"
 #include "common/host/ps_service.h"
 #include "common/host/replica_service.h"
-#include "common/host/sent_rows.h"
 #include "common/net/error_bridge.h"
 #include "common/replication/replication_rules.h"
 #include "common/wire/arena_codec.h"
@@ -32,23 +30,11 @@ std::string_view textOf(capnp::Text::Reader text) {
   return {text.begin(), text.size()};
 }
 
-using Part = wire::ArenaPart;
-
-// The form in which parameters are sent: all rows of sparse variables or only `rows`, by `codecs`.
-struct Form {
-  arena::RowSet rows{};
-  const arena::ShardCodecs& codecs;
-};
-
-arena::ShardCodecs codecsOf(const shard::Shard& shard, uint32_t ps_task, arena::CodecKind kind) {
-  return {kind, shard.declaration().value().layout, ps_task};
-}
-
 // Plans the transfers with a worker. It counts as on this host, since only the door can show that.
 exchange::TransferPlan planFor(const ServiceOptions& options,
                                const arena::ModelDeclaration& declaration, uint32_t rank,
                                schema::Hello::Reader hello) {
-  const arena::CodecKind codec = declaration.replication.transfer_dtype;
+  const arena::CodecSpec codec = arena::codecOf(declaration.replication);
   exchange::TransferAbilities own;
   own.share_from_bytes = options.shares_memory ? std::optional<uint64_t>(0) : std::nullopt;
   return exchange::planTransfer(
@@ -65,12 +51,8 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
               std::shared_ptr<LentMemory> lent, const ServiceOptions& options)
       : loop_(host.data()),
         shard_(host.shard()),
-        encoded_parameters_(host.encodedParameters()),
         plan_(std::move(plan)),
-        codecs_(codecsOf(shard_, options.self.index,
-                         shard_.declaration().value().replication.transfer_dtype)),
-        exact_(codecsOf(shard_, options.self.index, arena::CodecKind::kFloat32)),
-        sent_rows_(layout, codecs_.rowsAlone()),
+        replies_(host, options.self.index, rank),
         lent_(std::move(lent)),
         options_(options),
         layout_(std::move(layout)),
@@ -98,8 +80,8 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
     const uint64_t epoch = context.getParams().getEpoch();
     if (board_) board_->skip();
     lent_->keepOnly(context.getParams().getInUse());
-    Form form{.rows = net::bridgeErrors([&] { return readWanted(context.getParams()); }),
-              .codecs = codecs_};
+    ReplyForm form{.rows = net::bridgeErrors([&] { return readWanted(context.getParams()); }),
+                   .base = context.getParams().getBase()};
     return answered(context, std::move(form),
                     [this, wanted, epoch](replication::PushCallback reply) {
                       shard_.pull(rank_, incarnation_, wanted, std::move(reply), epoch);
@@ -110,16 +92,17 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
     trace::onRequest(0, {});
     const auto what = context.getParams().getCurrent() ? shard::Shard::Aside::kParameters
                                                        : shard::Shard::Aside::kAverages;
-    return answered(context, Form{.codecs = exact_}, [this, what](replication::PushCallback reply) {
-      shard_.pullAside(rank_, incarnation_, what, std::move(reply));
-    });
+    return answered(context, ReplyForm{.is_exact = true},
+                    [this, what](replication::PushCallback reply) {
+                      shard_.pullAside(rank_, incarnation_, what, std::move(reply));
+                    });
   }
 
   kj::Promise<void> exchange(ExchangeContext context) override {
     noteStep(context.getParams().getStep());
     trace::onRequest(context.getParams().getStep(), textOf(context.getParams().getTraceparent()));
     if (board_) board_->skip();
-    Form form{.codecs = codecs_};
+    ReplyForm form{.base = context.getParams().getBase()};
     replication::Contribution contribution = net::bridgeErrors([&] {
       const trace::Span span("take gradient");
       form.rows = readWanted(context.getParams());
@@ -228,7 +211,7 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
   arena::Gradient readGradient(schema::PsData::ExchangeParams::Reader params) {
     const uint64_t key = params.getGradientKey();
     if (key == 0)
-      return gradients_.read(params.getGradient(), params.getRows(), layout_, codecs_.gradient());
+      return gradients_.read(params.getGradient(), params.getRows(), layout_, replies_.gradient());
     if (params.getGradient().size() > 0 || params.getRows().size() > 0)
       throw Error(ErrorCode::kBadData, "a gradient in the message and another in shared memory");
     return lentGradient(key);
@@ -258,7 +241,7 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
   // Starts a call of the shard, and sends its answer, now or later: the state, and the parameters
   // in `form`, by reference to their version or by the key of their arena.
   template <class Context, class Start>
-  kj::Promise<void> answered(Context context, Form form, Start start) {
+  kj::Promise<void> answered(Context context, ReplyForm form, Start start) {
     DTF_CHECK(connection_->connection != nullptr);  // a call of it has just come
     if (in_flight_ >= kCallsInFlightMax)
       net::throwAsKj(Error(ErrorCode::kBadData, "too many exchanges at once on one connection"));
@@ -288,7 +271,7 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
           KJ_DEFER(trace::end("reply", replying));
           const uint64_t elements = reply.parameters ? reply.parameters->elements() : 0;
           auto results = context.getResults(capnp::MessageSize{
-              25 + 2 * wire::arenaChunks(elements, options_.chunk_bytes) + form.rows.counts.size(),
+              26 + 2 * wire::arenaChunks(elements, options_.chunk_bytes) + form.rows.counts.size(),
               0});
           wire::encodeStepState(reply.state, results.initState());
           if (elements > 0) sendParameters(results, reply.parameters, form);
@@ -302,7 +285,7 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
   template <class Results>
   void sendParameters(Results results,
                       const std::shared_ptr<const arena::ParameterVersion>& parameters,
-                      const Form& form) {
+                      const ReplyForm& form) {
     if constexpr (requires { results.setKey(0); }) {
       if (lendTo(results, parameters)) return;
       if (!form.rows.isWhole()) {
@@ -310,26 +293,16 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
         for (uint32_t i = 0; i < counts.size(); ++i) counts.set(i, form.rows.counts[i]);
       }
     }
-    const std::vector<Part> parts = partsOf(parameters, form);
-    uint32_t chunks = 0;
-    for (const Part& part : parts)
-      chunks += wire::chunksOf(part.bytes.size(), options_.chunk_bytes);
-    wire::referenceParts(parts, results.initParameters(chunks), connection_->connection->stream(),
-                         options_.chunk_bytes);
-  }
-
-  std::vector<Part> partsOf(const std::shared_ptr<const arena::ParameterVersion>& parameters,
-                            const Form& form) {
-    if (parameters->elements() != form.codecs.whole().elements())
-      net::throwAsKj(Error(ErrorCode::kUnavailable, "another model was declared meanwhile"));
-    const bool is_whole = form.rows.isWhole();
-    std::vector<Part> parts = {
-        encoded_parameters_.of(parameters, is_whole ? form.codecs.whole() : form.codecs.dense())};
-    if (!is_whole) {
-      const trace::Span span("gather rows");
-      parts.push_back(sent_rows_.of(*parameters, form.rows));
+    const ReplyParts reply = net::bridgeErrors([&] { return replies_.of(parameters, form); });
+    if constexpr (requires { results.setBase(0); }) {
+      results.setBase(reply.base);
+      results.setChanged(reply.is_changed);
     }
-    return parts;
+    uint32_t chunks = 0;
+    for (const wire::ArenaPart& part : reply.parts)
+      chunks += wire::chunksOf(part.bytes.size(), options_.chunk_bytes);
+    wire::referenceParts(reply.parts, results.initParameters(chunks),
+                         connection_->connection->stream(), options_.chunk_bytes);
   }
 
   // Puts the key of the parameters' arena into the reply. Returns false if there is none, and the
@@ -347,10 +320,8 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
 
   net::Loop& loop_;
   shard::Shard& shard_;
-  EncodedParameters& encoded_parameters_;
   const exchange::TransferPlan plan_;
-  const arena::ShardCodecs codecs_, exact_;  // for training; for averages()
-  SentRows sent_rows_;
+  ParameterReplies replies_;
   const std::shared_ptr<LentMemory> lent_;
   const ServiceOptions& options_;
   const arena::GradientLayout layout_;

@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "common/base/awake_clock.h"
+#include "common/host/changed_parameters.h"
 #include "common/host/encoded_parameters.h"
 #include "common/net/error_bridge.h"
 #include "common/net/loop.h"
@@ -71,7 +72,9 @@ class ShardHost {
   shard::Shard& shard() { return *shard_; }
   // Returns the replica of another ps's shard; null if the job keeps none. Data loop only.
   shard::ShardReplica* replica() { return replica_.get(); }
-  EncodedParameters& encodedParameters() { return encoded_parameters_; }  // of the shard; likewise
+  // Return the encoded parameters of the shard. Data loop only.
+  EncodedParameters& encodedParameters() { return encoded_parameters_; }
+  ChangedParameters& changedParameters() { return changed_parameters_; }
   // Returns the report of this ps to the chief, without its snapshots. Data loop only.
   checkpoint::PsState state() const;
   // Resolves when the shard's model is declared. A second call rejects the promise of the first.
@@ -106,6 +109,7 @@ class ShardHost {
   std::unique_ptr<replication::ReplicaLink> replica_link_;
   std::unique_ptr<shard::Shard> shard_;
   EncodedParameters encoded_parameters_;
+  ChangedParameters changed_parameters_;
   replication::OutwardCalls replica_calls_;
   std::unique_ptr<shard::ShardReplica> replica_;
   kj::Own<kj::PromiseFulfiller<void>> declared_;  // of the last whenDeclared()

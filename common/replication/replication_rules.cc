@@ -11,6 +11,9 @@ namespace dtf::replication {
 namespace {
 
 using Mode = cluster::ReplicationSpec::Mode;
+using Dtype = cluster::ReplicationSpec::TransferDtype;
+
+constexpr double kTopKMax = 0.5;  // more would be as many bytes as all
 
 bool isSync(const cluster::ReplicationSpec& spec) {
   DTF_CHECK(spec.mode >= Mode::kAsync && spec.mode <= Mode::kBounded);
@@ -30,8 +33,11 @@ cluster::ReplicationSpec completeReplication(cluster::ReplicationSpec spec, uint
 
 std::optional<std::string> replicationFault(const cluster::ReplicationSpec& spec,
                                             uint32_t workers) {
-  if (spec.transfer_dtype > cluster::ReplicationSpec::TransferDtype::kBFloat16)
+  if (spec.transfer_dtype > Dtype::kTopK)
     return fmt::format("transfer dtype {}", static_cast<int>(spec.transfer_dtype));
+  const bool is_share = spec.transfer_top_k > 0 && spec.transfer_top_k <= kTopKMax;
+  if (spec.transfer_dtype == Dtype::kTopK ? !is_share : spec.transfer_top_k != 0)
+    return fmt::format("{} of each gradient is sent", spec.transfer_top_k);
   if (spec.staleness > 0 && spec.mode != Mode::kBounded)
     return "staleness is only for bounded training";
   if (spec.mode == Mode::kAsync || spec.mode == Mode::kBounded) return std::nullopt;
@@ -52,8 +58,41 @@ std::string_view replicationName(const cluster::ReplicationSpec& spec) {
   return spec.mode == Mode::kSync ? "sync" : "async";
 }
 
-bool narrowsTransfers(const cluster::ReplicationSpec& spec) {
-  return spec.transfer_dtype == cluster::ReplicationSpec::TransferDtype::kBFloat16;
+bool recodesTransfers(const cluster::ReplicationSpec& spec) {
+  return spec.transfer_dtype != Dtype::kFloat32;
+}
+
+bool isLossy(const cluster::ReplicationSpec& spec) {
+  return spec.transfer_dtype == Dtype::kInt8 || spec.transfer_dtype == Dtype::kTopK;
+}
+
+std::string transferText(const cluster::ReplicationSpec& spec) {
+  switch (spec.transfer_dtype) {
+    case Dtype::kFloat32:
+      return "float32";
+    case Dtype::kBFloat16:
+      return "bfloat16";
+    case Dtype::kInt8:
+      return "int8";
+    case Dtype::kTopK:
+      return fmt::format("top_k {:g}", spec.transfer_top_k);
+  }
+  DTF_CHECK(false);
+}
+
+double transferShare(const cluster::ReplicationSpec& spec) {
+  constexpr double kInt8Share = 260.0 / 1024, kValueAndPosition = 1.5;
+  switch (spec.transfer_dtype) {
+    case Dtype::kFloat32:
+      return 1;
+    case Dtype::kBFloat16:
+      return 0.5;
+    case Dtype::kInt8:
+      return kInt8Share;
+    case Dtype::kTopK:
+      return kValueAndPosition * spec.transfer_top_k;
+  }
+  DTF_CHECK(false);
 }
 
 // ---- steps

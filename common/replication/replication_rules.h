@@ -41,9 +41,15 @@ std::optional<std::string> replicationFault(const cluster::ReplicationSpec& spec
 // Returns "async", "sync" or "bounded".
 std::string_view replicationName(const cluster::ReplicationSpec& spec);
 
-// Whether parameters and gradients are sent as bfloat16 (arena/codecs/bfloat16.h), also between
-// tasks of one host: the numbers don't depend on where tasks run.
-bool narrowsTransfers(const cluster::ReplicationSpec& spec);
+// Whether parameters and gradients are sent in another form than float32 (arena/codecs/), also
+// between tasks of one host: the numbers don't depend on where tasks run.
+bool recodesTransfers(const cluster::ReplicationSpec& spec);
+// Whether that form loses a part of each gradient, which the next one gets.
+bool isLossy(const cluster::ReplicationSpec& spec);
+// Returns the name of the form: "float32", "bfloat16", "int8", "top_k 0.01".
+std::string transferText(const cluster::ReplicationSpec& spec);
+// Returns its bytes, of float32's 1.
+double transferShare(const cluster::ReplicationSpec& spec);
 
 // ---- steps
 

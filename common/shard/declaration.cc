@@ -234,8 +234,7 @@ std::vector<arena::Setting> settingsOf(const arena::ModelDeclaration& declaratio
     all.push_back({"replication.staleness", fmt::format("{}", *steps)});
   const std::vector<arena::Setting> others = {
       {"replication.overlap", replication.overlap ? "true" : "false"},
-      {"replication.transfer_dtype",
-       replication::narrowsTransfers(replication) ? "bfloat16" : "float32"},
+      {"replication.transfer_dtype", replication::transferText(replication)},
       {"optimizer", std::string(cluster::optimizerName(declaration.optimizer.kind))},
       {"optimizer.schedule",
        std::string(cluster::scheduleName(declaration.optimizer.schedule.kind))}};

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "common/arena/codec.h"
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/random.h"
@@ -232,6 +233,7 @@ arena::ModelDeclaration declarationOf(const cluster::TrainSpec& train,
 cluster::PlacementSpec placementOf(const cluster::TrainSpec& train) {
   cluster::PlacementSpec placement = train.placement;
   if (cluster::needsWholeVariables(train.optimizer.kind)) placement.whole_variables = true;
+  if (replication::isLossy(train.replication)) placement.part_alignment = arena::kCodecBlock;
   return placement;
 }
 
@@ -278,6 +280,7 @@ graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementS
   options.pins = placement.pins;
   options.partition_min_bytes = placement.partition_min_bytes;
   options.whole_variables = placement.whole_variables;
+  if (placement.part_alignment > 0) options.part_alignment = placement.part_alignment;
   // One process has one shard, whatever the cluster is.
   if (!one_process) options.shares = placement.shares;
   options.sparse_shards = placement.sparse_shards;

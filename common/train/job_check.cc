@@ -346,9 +346,7 @@ class JobChecker {
       uint64_t held =
           saturatingAdd(saturatingMultiply(shared, job_.train->replication.overlap ? 2 : 1),
                         saturatingMultiply(gradients, cluster::devicesOf(worker).size() - 1));
-      // Rounded copies for the transfer.
-      if (replication::narrowsTransfers(job_.train->replication))
-        held = saturatingAdd(held, shared / 2);
+      held = saturatingAdd(held, copiesForTransfer(job_.train->replication, shared));
       const uint64_t bytes = saturatingMultiply(held, sizeof(float));
       size.worker_bytes = std::max(size.worker_bytes, bytes);
       if (runsHere(worker)) here = saturatingAdd(here, bytes);

@@ -25,12 +25,22 @@ PsCopies psCopies(const cluster::JobSpec& job) {
   copies.slots = optimizer::slotCount(job.train->optimizer);
   if (job.durability.kind == cluster::Durability::kSnapshot)
     copies.durability = kSnapshotCopies * (1 + copies.slots);
-  // Rounded copies of at most four versions in transfer, each half as large.
-  if (replication::narrowsTransfers(job.train->replication)) copies.values += 2;
+  // Rounded copies of at most four versions in transfer, each half as large; or the parameters that
+  // the workers have: of the last two steps, or of each one.
+  const cluster::ReplicationSpec& replication = job.train->replication;
+  if (replication::recodesTransfers(replication)) copies.values += 2;
+  if (replication::isLossy(replication) &&
+      replication.mode != cluster::ReplicationSpec::Mode::kSync)
+    copies.values += job.cluster.worker.size();
   // A replica runs the same updates.
   if (job.durability.kind == cluster::Durability::kReplica)
     copies.durability = copies.values + copies.slots;
   return copies;
+}
+
+uint64_t copiesForTransfer(const cluster::ReplicationSpec& replication, uint64_t elements) {
+  if (replication::isLossy(replication)) return elements;
+  return replication::recodesTransfers(replication) ? elements / 2 : 0;
 }
 
 std::string sizeText(const JobSize& size) {

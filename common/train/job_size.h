@@ -20,6 +20,10 @@ struct PsCopies {
 };
 PsCopies psCopies(const cluster::JobSpec& job);  // which has a train section (DTF_CHECK)
 
+// Returns the elements of a worker's copies for the transfer of parameters and gradients, which
+// have `elements` together: rounded ones, or a residual beside encoded ones.
+uint64_t copiesForTransfer(const cluster::ReplicationSpec& replication, uint64_t elements);
+
 // Memory that a job needs. Value type.
 struct JobSize {
   ShardHosts hosts{};  // the tasks that host the shards

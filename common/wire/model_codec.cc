@@ -89,6 +89,7 @@ cluster::ReplicationSpec decodeReplication(schema::Replication::Reader reader) {
   replication.staleness = reader.getStaleness();
   replication.transfer_dtype =
       static_cast<cluster::ReplicationSpec::TransferDtype>(reader.getTransferDtype());
+  replication.transfer_top_k = reader.getTransferTopK();
   return replication;
 }
 
@@ -139,6 +140,7 @@ void encodeModel(const arena::ModelDeclaration& model, schema::Model::Builder bu
   replication.setOverlap(model.replication.overlap);
   replication.setStaleness(model.replication.staleness);
   replication.setTransferDtype(static_cast<uint8_t>(model.replication.transfer_dtype));
+  replication.setTransferTopK(model.replication.transfer_top_k);
   builder.setSteps(model.steps);
   builder.setEpochExamples(model.epochs.examples);
   builder.setEpochBatchSize(model.epochs.batch_size);

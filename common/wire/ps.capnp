@@ -323,8 +323,9 @@ interface PsData {
   # Arenas are sent as chunks of 256 MiB, the last one shorter, by reference to the sender's memory.
   # Their elements are float32; with the model's transferDtype, the parameters in pull() and
   # exchange(), and the gradients, are bfloat16 (common/arena/codecs/bfloat16.h). Such a job shares
-  # no memory.
-  #   #
+  # no memory. With a lossy transferDtype, gradients are int8 or top_k (common/arena/codecs/), and
+  # parameters float32 or, of `base`, their changes in that codec.
+  #
   # Processes of one host need not send large arenas: each side reads the other's memory
   # (common/net/memory_channel.h), and a message contains an arena's key instead of its chunks. A
   # worker requests it after its hello, on each new connection:
@@ -344,8 +345,9 @@ interface PsData {
   # keeps its values; a ps on an earlier one takes these.
 
   pull @1 (wantsStep :Bool, wantedStep :UInt64, epoch :UInt64, inUse :UInt64, wantedCounts :List(UInt32),
-      wantedIds :List(UInt32), progress :UInt64)
-      -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64), rows :List(UInt32));
+      wantedIds :List(UInt32), progress :UInt64, base :UInt64)
+      -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64), rows :List(UInt32),
+      base :UInt64, changed :Bool);
   # Sync: with `wantsStep`, requests the parameters before that step, which may be the one before
   # the current. After a crash in the middle of a step, or for a slow backup worker, the ps may
   # reply with different steps, and a worker only computes with parameters of a single one
@@ -358,8 +360,9 @@ interface PsData {
 
   exchange @2 (step :UInt64, batch :UInt32, loss :Float32, gradient :List(Data), epoch :UInt64, rows :List(UInt32),
       traceparent :Text, gradientKey :UInt64, inUse :UInt64, wantedCounts :List(UInt32), wantedIds :List(UInt32),
-      progress :UInt64, times :Types.PhaseTimes)
-      -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64), rows :List(UInt32));
+      progress :UInt64, times :Types.PhaseTimes, base :UInt64)
+      -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64), rows :List(UInt32),
+      base :UInt64, changed :Bool);
   # `epoch`: of the parameters that the gradient was computed from. If this ps is on another, the
   # gradient has no effect, and the reply is `wentBack`.
   # sync: replies when the step is decided (for a batch that is not the worker's last of the step,
@@ -383,6 +386,10 @@ interface PsData {
   # then these rows in the layout of a gradient. If empty, as in replies of older versions: all
   # parameters. A reply with a key has all. Errors: bad_data for other counts or ids.
   # `times`: sync, to ps/0: of the worker's step before; none: it is the first one, or not measured.
+  # `base`, in pull too, of a job with a lossy transferDtype: the number that came with the caller's
+  # parameters; 0: it has none. The reply has the number of the parameters that it makes. With
+  # `changed`, the dense elements are a change of the caller's, in that codec; otherwise they are
+  # float32.
   # `gone`, in pull too: keys of arenas that this ps has freed, for the worker to unmap.
 
   averages @3 (current :Bool) -> (state :Types.StepState, parameters :List(Data));

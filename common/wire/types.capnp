@@ -83,8 +83,9 @@ struct Replication {
   replicasToAggregate @1 :UInt32;
   totalNumReplicas @2 :UInt32;
   overlap @3 :Bool;      # async: workers compute the next batch while a gradient travels
-  transferDtype @4 :UInt8;  # of parameters and gradients in PsData: 0 float32, 1 bfloat16
+  transferDtype @4 :UInt8;  # of values in PsData: 0 float32, 1 bfloat16, 2 int8, 3 top_k
   staleness @5 :UInt32;  # bounded: the largest number of steps between a worker and the slowest one
+  transferTopK @6 :Float64;  # top_k: the share of the elements; otherwise 0
 }
 
 struct Setting {

@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/json.h"
 #include "common/model/model_table.h"
+#include "common/replication/replication_rules.h"
 #include "launcher/launch_plan.h"
 #include "launcher/ssh/ssh_hosts.h"
 
@@ -43,7 +44,7 @@ std::string placementKey(const cluster::JobSpec& job) {
   text +=
       fmt::format("{}\n{} {} {} {} {}\n{}\n", model::tableOf(train.model).str(),
                   static_cast<int>(train.optimizer.kind), static_cast<int>(train.replication.mode),
-                  static_cast<int>(train.replication.transfer_dtype), train.data.batch_size,
+                  replication::transferText(train.replication), train.data.batch_size,
                   train.placement.partition_min_bytes, job.durability.str());
   for (const auto& [variable, device] : train.placement.pins) text += variable + device + "\n";
   text += fmt::format("{}", fmt::join(train.placement.among, ","));

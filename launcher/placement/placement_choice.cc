@@ -157,7 +157,7 @@ StepBytes bytesOf(const cluster::JobSpec& job, const HostIndex& index) {
       train::placeModel(model.graph, train::placementOf(train), job.cluster, kChief.index);
   StepBytes step{workerHosts(job, index), {}};
   for (const size_t host : shardHosts(job, index)) step.shards.push_back({host});
-  const double dense_factor = replication::narrowsTransfers(train.replication) ? 0.5 : 1;
+  const double dense_factor = replication::transferShare(train.replication);
   for (const graph::PlacedVariable& variable : placed.variables)
     for (const graph::VariablePart& part : variable.parts)
       addPart(variable, part, dense_factor, step.shards.at(part.ps_task));

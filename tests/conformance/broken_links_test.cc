@@ -204,6 +204,35 @@ TEST_F(BrokenLinks, AGradientThatIsStreamedCountsOnceWhereverItsConnectionIsCut)
   }
 }
 
+// A reply that was lost on its way may have been a change of the worker's parameters: its
+// repetition is one of the same. Each gradient follows from the parameters, so a wrong one would
+// show.
+TEST_F(BrokenLinks, ChangesOfParametersAddUpWhereverTheConnectionIsCut) {
+  constexpr size_t kNumbers = 4096, kChange = kNumbers / 4;
+  const std::vector<size_t> places = {1, 17, 200, kChange / 2, kChange + 64, kChange + 400};
+  write_ = [](ExchangeClient& client, const arena::ModelDeclaration&, uint32_t, uint64_t step) {
+    const float* const parameters = client.view(Values::kParameters, 0);
+    for (size_t i = 0; i < kNumbers; ++i)
+      client.gradients(0)[i] = 0.1F * parameters[i] +
+                               static_cast<float>((i * 7919 + step * 104729) % 1000) / 1000 - 0.4F;
+  };
+  arena::ModelDeclaration model = modelOf(1, 1, false, 6 * places.size(), kNumbers);
+  for (const double share : {0.0, 0.02}) {
+    using Dtype = cluster::ReplicationSpec::TransferDtype;
+    model.replication.transfer_dtype = share == 0 ? Dtype::kInt8 : Dtype::kTopK;
+    model.replication.transfer_top_k = share;
+    const Parameters calm = train(model, 1, false);
+    EXPECT_EQ(train(model, 1, true,
+                    [&](uint64_t step) {
+                      if (step % 3 != 1) return;
+                      proxies_[0]->cutAfter(step % 2 == 0 ? Way::kToServer : Way::kToClient,
+                                            places[step / 6]);
+                    }),
+              calm);
+    EXPECT_GE(cuts(), places.size());
+  }
+}
+
 // The reply after the cut has the rows that were named in the exchange before it.
 TEST_F(BrokenLinks, TheRowsThatWereAskedForComeWhereverTheConnectionIsCut) {
   constexpr uint32_t kRows = 8;

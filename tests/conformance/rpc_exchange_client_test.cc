@@ -59,6 +59,14 @@ std::unique_ptr<ClusterHarness> makeNarrowHarness(uint32_t ps_tasks, uint32_t wo
   return harness;
 }
 
+// Gradients and changes are int8. The suites send equal numbers, which int8 has.
+std::unique_ptr<ClusterHarness> makeLossyHarness(uint32_t ps_tasks, uint32_t workers) {
+  auto harness = replicatedHarness(ps_tasks, workers);
+  harness->stream_from_bytes = uint64_t{1} << 18;
+  harness->transfer_dtype = cluster::ReplicationSpec::TransferDtype::kInt8;
+  return harness;
+}
+
 class LargeShards : public ExchangeClientSuite {
  protected:
   // Sync training on two ps with shards of kElements, over the network and in this process.
@@ -391,10 +399,11 @@ const auto kHarnesses = ::testing::Values(&makeRpcHarness, &makeSharingHarness,
                                           &makeReplicatedHarness, &makeReplicatedSharingHarness);
 const auto kHarnessesAndNarrow =
     ::testing::Values(&makeRpcHarness, &makeSharingHarness, &makeReplicatedHarness,
-                      &makeReplicatedSharingHarness, &makeNarrowHarness);
+                      &makeReplicatedSharingHarness, &makeNarrowHarness, &makeLossyHarness);
 
 std::string harnessName(const ::testing::TestParamInfo<HarnessFactory>& info) {
-  constexpr const char* kNames[] = {"Rpc", "Sharing", "Replicated", "ReplicatedSharing", "Narrow"};
+  constexpr const char* kNames[] = {"Rpc",    "Sharing", "Replicated", "ReplicatedSharing",
+                                    "Narrow", "Lossy"};
   return kNames[info.index];
 }
 

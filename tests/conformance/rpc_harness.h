@@ -106,6 +106,8 @@ class RpcHarness final : public ClusterHarness {
 
   arena::ModelDeclaration declared(arena::ModelDeclaration model) const override {
     model.replication.transfer_dtype = transfer_dtype;
+    if (transfer_dtype == cluster::ReplicationSpec::TransferDtype::kTopK)
+      model.replication.transfer_top_k = 0.5;
     return model;
   }
   double relativeError() const override {

@@ -67,8 +67,8 @@ arena::ModelDeclaration declaration(bool sync, bool narrows) {
   using Mode = cluster::ReplicationSpec::Mode;
   model.replication = {sync ? Mode::kSync : Mode::kAsync, 2, 2};
   if (narrows && !sync) model.replication = {.mode = Mode::kBounded, .staleness = 1};
-  if (narrows)
-    model.replication.transfer_dtype = cluster::ReplicationSpec::TransferDtype::kBFloat16;
+  using Dtype = cluster::ReplicationSpec::TransferDtype;
+  if (narrows) model.replication.transfer_dtype = sync ? Dtype::kBFloat16 : Dtype::kInt8;
   model.steps = 20;
   return model;
 }

@@ -162,10 +162,15 @@ struct LentArenas {
   std::vector<std::unique_ptr<SharedMemory>> given;  // the newest few
 
   // Where memory is shared: mostly names an arena as a ps would, in place of the parameters.
+  // Elsewhere: may call the parameters a change.
   template <class Results>
   void name(Arguments& arguments, Results results) {
     const uint8_t kind = arguments.byte();
-    if (!channel || kind == 1) return;
+    if (!channel || kind == 1) {
+      results.setBase(kind / 4);
+      results.setChanged(kind % 4 == 3);
+      return;
+    }
     if (given.size() == 4) given.erase(given.begin());
     const size_t bytes = kind < 224 ? kElements * sizeof(float) : 1 + arguments.number<uint16_t>();
     given.push_back(std::make_unique<SharedMemory>(bytes));

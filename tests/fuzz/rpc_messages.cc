@@ -88,7 +88,10 @@ void fillModel(Arguments& arguments, uint32_t holder, bool on_both,
   if (kind == 9) optimizer.setKind(arguments.byte());
   if (kind == 12) optimizer.setSchedule(arguments.byte());
   auto replication = model.initReplication();
-  replication.setTransferDtype(kind == 17 ? arguments.byte() : kind % 4 == 3);
+  replication.setTransferDtype(kind == 17      ? arguments.byte()
+                               : kind % 4 == 3 ? 1 + kind / 4 % 3
+                                               : 0);
+  if (replication.getTransferDtype() == 3) replication.setTransferTopK(0.25);
   replication.setMode(kind == 13 ? arguments.byte() : 1 + kind / 100);
   if (replication.getMode() == 3) replication.setStaleness(kind % 4);
   const uint32_t replicas = kind < 100 ? 0 : kind == 14 ? arguments.number<uint32_t>() : kWorkers;

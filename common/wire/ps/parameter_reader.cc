@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "common/arena/row_set.h"
 #include "common/base/error.h"
@@ -31,9 +32,20 @@ void ParameterReader::readWhole(capnp::List<capnp::Data>::Reader list, Buffer& a
   codec.decode(encoded, {}, valuesOf(arena));
 }
 
+void ParameterReader::readChange(capnp::List<capnp::Data>::Reader list, const float* base,
+                                 Buffer& arena) {
+  const arena::ChangeCodec& codec = *codecs_.change();
+  const uint64_t rows = (codecs_.whole().elements() - codec.elements()) * sizeof(float);
+  Buffer chunks;  // used only for several that lie apart
+  const std::span<const std::byte> came = readBytes(list, codec.bytes() + rows, chunks);
+  float* const values = valuesOf(arena);
+  codec.applyChange(came.first(codec.bytes()), base, values);
+  if (rows > 0) std::memcpy(values + codec.elements(), came.data() + codec.bytes(), rows);
+}
+
 void ParameterReader::readRows(capnp::List<capnp::Data>::Reader list,
                                capnp::List<uint32_t>::Reader counts, const arena::RowSet& wanted,
-                               Buffer& arena) {
+                               const float* base, Buffer& arena) {
   bool are_counted = counts.size() == wanted.counts.size();
   for (uint32_t i = 0; are_counted && i < counts.size(); ++i)
     are_counted = counts[i] == wanted.counts[i];
@@ -41,7 +53,7 @@ void ParameterReader::readRows(capnp::List<capnp::Data>::Reader list,
   if (alone == nullptr || wanted.isWhole() || !are_counted)
     throw Error(ErrorCode::kBadData, peer_ + " sent rows that were not requested");
   const uint64_t elements = alone->elements(wanted.counts);
-  const uint64_t dense = codecs_.dense().bytes();
+  const uint64_t dense = base != nullptr ? codecs_.change()->bytes() : codecs_.dense().bytes();
   Buffer chunks;  // used only for several that lie apart
   const std::span<const std::byte> came =
       readBytes(list, dense + alone->bytes(wanted.counts), chunks);
@@ -57,7 +69,10 @@ void ParameterReader::readRows(capnp::List<capnp::Data>::Reader list,
     if (!std::ranges::equal(alone->layout().rows(gradient, i).rows, wanted.of(i)))
       throw Error(ErrorCode::kBadData, peer_ + " sent rows that were not requested");
   float* const values = valuesOf(arena);
-  codecs_.dense().decode(came.first(dense), {}, values);
+  if (base != nullptr)
+    codecs_.change()->applyChange(came.first(dense), base, values);
+  else
+    codecs_.dense().decode(came.first(dense), {}, values);
   arena::scatterRows(layout_, gradient, values);
 }
 

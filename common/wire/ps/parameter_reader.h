@@ -30,9 +30,13 @@ class ParameterReader {
   // Errors: also kBadConfig if they are float32 but another form is due, from a ps of an earlier
   // version.
   void readWhole(capnp::List<capnp::Data>::Reader list, Buffer& arena);
+  // Reads a change of the dense elements of `base`, which may be those in the arena, and behind
+  // them all rows.
+  void readChange(capnp::List<capnp::Data>::Reader list, const float* base, Buffer& arena);
   // Reads the dense elements and the `wanted` rows. The other rows in the arena keep their values.
+  // `base`: the dense elements came as a change of it; null: as they are.
   void readRows(capnp::List<capnp::Data>::Reader list, capnp::List<uint32_t>::Reader counts,
-                const arena::RowSet& wanted, Buffer& arena);
+                const arena::RowSet& wanted, const float* base, Buffer& arena);
 
  private:
   float* valuesOf(Buffer& arena) const;

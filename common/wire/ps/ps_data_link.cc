@@ -18,34 +18,12 @@ namespace dtf::wire {
 namespace {
 
 std::vector<arena::GradientBuffer> twoOrOne(const ShardTraffic& traffic, bool two) {
-  const arena::GradientLayout layout(traffic.elements, traffic.sparse);
   std::vector<arena::GradientBuffer> buffers;
-  for (size_t i = 0; i < (two ? 2 : 1); ++i) buffers.emplace_back(layout);
+  for (size_t i = 0; i < (two ? 2 : 1); ++i) buffers.emplace_back(traffic.layout());
   return buffers;
 }
 
 }  // namespace
-
-ShardTraffic trafficOf(const arena::ModelDeclaration& model, uint32_t rank, uint32_t ps_task) {
-  ShardTraffic traffic{.job = exchange::transfersOf(model.replication, rank),
-                       .elements = model.layout.shards.at(ps_task).elements,
-                       .sparse = arena::sparseSlices(model.layout, ps_task),
-                       .exact = arena::exactRanges(model.layout, ps_task)};
-  traffic.job.has_tables =
-      std::ranges::any_of(model.layout.variables, &arena::VariableInfo::is_sparse);
-  return traffic;
-}
-
-exchange::TransferPlan planOf(const ShardTraffic& traffic, const LinkOptions& options,
-                              const exchange::TransferPeer& peer) {
-  const arena::GradientLayout layout(traffic.elements, traffic.sparse);
-  const arena::ShardCodecs codecs(traffic.job.codec, traffic.elements, layout, traffic.exact);
-  return exchange::planTransfer(traffic.job,
-                                {.elements = traffic.elements,
-                                 .encoded_bytes = codecs.whole().bytes(),
-                                 .has_tables = !traffic.sparse.empty()},
-                                {options.share_from_bytes, options.stream_from_bytes}, peer);
-}
 
 PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
                        cluster::Address address, ShardTraffic traffic,
@@ -55,8 +33,7 @@ PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
       ps_{JobKind::kPs, ps_task},
       peer_(peerText(hostOf(options_, ps_task), address)),
       traffic_(std::move(traffic)),
-      codecs_(traffic_.job.codec, traffic_.elements,
-              arena::GradientLayout(traffic_.elements, traffic_.sparse), traffic_.exact),
+      codecs_(traffic_.codecs()),
       plan_(planOf(traffic_, options_, met_)),
       gradients_(twoOrOne(traffic_, plan_.overlap.is_used)),
       encoded_(codecs_.gradient()),
@@ -219,6 +196,29 @@ constexpr bool kIsOfTraining = requires(typename Results::Reader results) {
   results.getKey();
 };
 
+// Reads parameters that can't be used where they came.
+template <class Response>
+void PsDataLink::readParameters(const Response& response, Received& received) {
+  const float* base = nullptr;
+  for (Received& each : parameters_)
+    if (std::exchange(each.base, 0) != 0) base = each.assembled.template as<float>();
+  if (!response.getChanged()) base = nullptr;
+  if (response.getChanged() && (base == nullptr || codecs_.change() == nullptr))
+    throw Error(ErrorCode::kBadData, peer_ + " sent a change of parameters that nobody has");
+  if (response.getRows().size() > 0) {
+    reader_.readRows(response.getParameters(), response.getRows(), wanted_, base,
+                     received.assembled);
+    if (!std::exchange(said_.rows, true)) log::info("event=rows_came peer=\"{}\"", peer_);
+  } else if (base != nullptr) {
+    reader_.readChange(response.getParameters(), base, received.assembled);
+  } else {
+    reader_.readWhole(response.getParameters(), received.assembled);
+  }
+  received.base = response.getBase();
+  received.is_whole = false;
+  received.values = {received.assembled.as<float>(), traffic_.elements};
+}
+
 // Takes the parameters of a reply. There are none while `more_batches` are due for the step, which
 // uses the present ones.
 template <class Results>
@@ -243,17 +243,9 @@ replication::StepState PsDataLink::take(capnp::Response<Results>&& response, Rec
     received.key = 0;
     received.is_whole = true;
     if constexpr (kIsOfTraining<Results>) {
-      const bool has_rows = response.getRows().size() > 0;
-      if (has_rows || !codecs_.whole().isIdentity()) {
-        if (has_rows) {
-          reader_.readRows(response.getParameters(), response.getRows(), wanted_,
-                           received.assembled);
-          if (!std::exchange(said_.rows, true)) log::info("event=rows_came peer=\"{}\"", peer_);
-        } else {
-          reader_.readWhole(response.getParameters(), received.assembled);
-        }
-        received.is_whole = false;
-        received.values = {received.assembled.as<float>(), traffic_.elements};
+      if (response.getRows().size() > 0 || codecs_.change() != nullptr ||
+          !codecs_.whole().isIdentity()) {
+        readParameters(response, received);
         return state;
       }
     }
@@ -296,12 +288,13 @@ kj::Promise<replication::StepState> PsDataLink::pull(const replication::Wanted& 
   return connection_.untilAnswered<replication::StepState>("pulling", [this, wanted, epoch] {
     const bool wants_rows = wantsRows();
     auto request =
-        data_->pullRequest(capnp::MessageSize{11 + (wants_rows ? rowSetWords(wanted_) : 0), 0});
+        data_->pullRequest(capnp::MessageSize{12 + (wants_rows ? rowSetWords(wanted_) : 0), 0});
     request.setWantsStep(wanted.step.has_value());
     request.setWantedStep(wanted.step.value_or(0));
     request.setProgress(wanted.progress);
     request.setEpoch(epoch);
     request.setInUse(inUse());
+    request.setBase(base());
     if (wants_rows) encodeRowSet(wanted_, request);
     return request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
       return take(kj::mv(response), parameters_[received_], false);
@@ -420,7 +413,7 @@ kj::Promise<replication::StepState> PsDataLink::push(
   // The size spares capnp a first segment of 8 KiB, zeroed, per message.
   const std::string traceparent = trace::traceparentHere();
   auto request = data_->exchangeRequest(
-      capnp::MessageSize{25 + words + traceparent.size() / sizeof(capnp::word) + 1, 0});
+      capnp::MessageSize{26 + words + traceparent.size() / sizeof(capnp::word) + 1, 0});
   if (!traceparent.empty()) request.setTraceparent(traceparent);
   request.setStep(said.step);
   request.setBatch(said.batch);
@@ -428,6 +421,7 @@ kj::Promise<replication::StepState> PsDataLink::push(
   request.setEpoch(said.epoch);
   request.setProgress(said.progress);
   request.setInUse(inUse());
+  request.setBase(base());
   if (said.times.own() > Duration{0}) encodePhaseTimes(said.times, request.initTimes());
   if (wants_rows) encodeRowSet(wanted_, request);
   if (const size_t counts = gradient.row_counts.size(); counts > 0)

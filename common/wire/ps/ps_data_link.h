@@ -2,6 +2,7 @@
 
 // A worker's connection to one ps for parameters and gradients, on the data loop.
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>
@@ -12,7 +13,6 @@
 
 #include "common/arena/encoded_gradient.h"
 #include "common/arena/gradient_buffer.h"
-#include "common/arena/model_declaration.h"
 #include "common/arena/row_set.h"
 #include "common/arena/shard_codecs.h"
 #include "common/base/clock.h"
@@ -32,22 +32,9 @@
 #include "common/wire/ps/parameter_reader.h"
 #include "common/wire/ps/ps_link.h"
 #include "common/wire/ps/ps_memory.h"
+#include "common/wire/ps/shard_traffic.h"
 
 namespace dtf::wire {
-
-// The traffic between a worker and one shard, from which the plan of their link follows.
-struct ShardTraffic {
-  exchange::JobTransfers job{};
-  uint64_t elements = 0;
-  std::vector<arena::SparseSlice> sparse{};  // of the shard
-  std::vector<arena::ElementRange> exact{};  // sent as float32 regardless of the job's codec
-};
-// Returns the traffic of worker `rank` with the shard `ps_task`.
-ShardTraffic trafficOf(const arena::ModelDeclaration& model, uint32_t rank, uint32_t ps_task);
-
-// Returns the plan for `traffic` with the ps `peer`; by default one on another host.
-exchange::TransferPlan planOf(const ShardTraffic& traffic, const LinkOptions& options,
-                              const exchange::TransferPeer& peer = {});
 
 // The bulk connection to one ps. It follows the plan of the job and of the ps in the last hello
 // (exchange/transfer_plan.h).
@@ -127,6 +114,7 @@ class PsDataLink {
     std::shared_ptr<const MappedMemory> mapped;  // or the memory of the ps
     uint64_t key = 0;                            // of `mapped`
     bool is_whole = false;                       // all rows are current
+    uint64_t base = 0;  // its number from the ps, which sends changes of it; 0 in all but one
     void release();
   };
   kj::Promise<void> sayHello(net::RpcConnection& connection);
@@ -142,6 +130,10 @@ class PsDataLink {
                                            const std::shared_ptr<const net::SendGate>& gate);
   kj::Promise<void> giveGradients(const std::string& door, const net::DoorSecret& secret);
   uint64_t inUse() const;
+  // Returns the number of the parameters that the next ones may be a change of; 0: there are none.
+  uint64_t base() const { return std::max(parameters_[0].base, parameters_[1].base); }
+  template <class Response>
+  void readParameters(const Response& response, Received& received);
   template <class Response>
   replication::StepState take(capnp::Response<Response>&& response, Received& received,
                               bool more_batches);

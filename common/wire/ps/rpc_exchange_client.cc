@@ -91,8 +91,9 @@ void RpcExchangeClient::declare(const arena::ModelDeclaration& declaration,
     gradients_.emplace_back(declaration.layout, ps);
   traits_.brings_rows = mayUse(&exchange::TransferPlan::rows, declaration, options_.link);
   traits_.overlaps = mayUse(&exchange::TransferPlan::overlap, declaration, options_.link);
-  const bool narrows = replication::narrowsTransfers(declaration.replication);
-  if (narrows) log::info("event=transfers dtype=bfloat16 memory_shared=false");
+  if (replication::recodesTransfers(declaration.replication))
+    log::info("event=transfers dtype=\"{}\" memory_shared=false",
+              replication::transferText(declaration.replication));
   if (traits_.overlaps || mayUse(&exchange::TransferPlan::streaming, declaration, options_.link))
     pending_.startThread();
   onAnswer();

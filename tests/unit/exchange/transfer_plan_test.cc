@@ -104,7 +104,7 @@ TEST(TransferPlan, DirectionsFollowFromTheChoices) {
   forEachCase([](const Case& each) {
     const TransferPlan plan = each.plan();
     const auto due = [&](const Choice& shared) -> Direction {
-      return {plan.compressed.is_used ? each.job.codec : arena::CodecKind::kFloat32,
+      return {plan.compressed.is_used ? each.job.codec.kind : arena::CodecKind::kFloat32,
               shared.is_used ? Channel::kSharedMemory : Channel::kMessages};
     };
     ASSERT_EQ(plan.parameters, due(plan.shared_parameters));
@@ -201,7 +201,9 @@ std::vector<Mode> modes() {
            {.shares_steps = true, .batches_per_step = 2}},
           {"`{mode: async, overlap: true}` or `bounded`", {.overlap = true}},
           {"`{transfer_dtype: bfloat16}`", {.codec = rounding}},
-          {"`{overlap: true, transfer_dtype: bfloat16}`", {.overlap = true, .codec = rounding}}};
+          {"`{overlap: true, transfer_dtype: bfloat16}`", {.overlap = true, .codec = rounding}},
+          {"`{transfer: {dtype: int8}}`", {.codec = arena::CodecKind::kInt8}},
+          {"`{transfer: {top_k: 0.01}}`", {.codec = {arena::CodecKind::kTopK, 0.01}}}};
 }
 
 std::string beginText(const TransferPlan& plan) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 
 namespace dtf::replication {
@@ -101,15 +102,32 @@ TEST(ReplicationRules, OnlyAsyncGradientsMayBeOfParametersBefore) {
   EXPECT_EQ(replicationFault(spec, 2), "overlap is only for async training");
 }
 
-TEST(ReplicationRules, WhatTravelsIsFloat32OrBFloat16) {
+TEST(ReplicationRules, EachFormOfTransfersHasANameAndAShareOfFloat32) {
   using enum cluster::ReplicationSpec::TransferDtype;
   cluster::ReplicationSpec spec;
-  EXPECT_FALSE(narrowsTransfers(spec));
+  EXPECT_FALSE(recodesTransfers(spec));
+  EXPECT_EQ(transferText(spec), "float32");
   spec.transfer_dtype = kBFloat16;
-  EXPECT_TRUE(narrowsTransfers(spec));
+  EXPECT_TRUE(recodesTransfers(spec));
+  EXPECT_FALSE(isLossy(spec));
+  EXPECT_EQ(transferShare(spec), 0.5);
   EXPECT_EQ(replicationFault(spec, 2), std::nullopt);
-  spec.transfer_dtype = static_cast<cluster::ReplicationSpec::TransferDtype>(2);
-  EXPECT_EQ(replicationFault(spec, 2), "transfer dtype 2");
+  spec.transfer_dtype = kInt8;
+  EXPECT_TRUE(isLossy(spec));
+  EXPECT_EQ(transferText(spec), "int8");
+  EXPECT_LT(transferShare(spec), 0.27);
+  spec.transfer_dtype = kTopK;
+  EXPECT_EQ(replicationFault(spec, 2), "0 of each gradient is sent");
+  spec.transfer_top_k = 0.01;
+  EXPECT_EQ(replicationFault(spec, 2), std::nullopt);
+  EXPECT_EQ(transferText(spec), "top_k 0.01");
+  EXPECT_LT(transferShare(spec), 0.05);
+  for (const double share : {-0.1, 0.51, 2.0, std::numeric_limits<double>::quiet_NaN()}) {
+    spec.transfer_top_k = share;
+    EXPECT_TRUE(replicationFault(spec, 2).has_value()) << share;
+  }
+  spec.transfer_dtype = static_cast<cluster::ReplicationSpec::TransferDtype>(4);
+  EXPECT_EQ(replicationFault(spec, 2), "transfer dtype 4");
 }
 
 TEST(ReplicationRules, ASyncJobGoesOnAtTheStepWithAnyNumberOfWorkers) {

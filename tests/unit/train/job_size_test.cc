@@ -33,7 +33,7 @@ TEST_F(JobSizeTest, ATableOfRowsCountsOnceOnAWorker) {
   EXPECT_EQ(size_->worker_bytes, dense - 1000 * 8 * sizeof(float));
 }
 
-TEST_F(JobSizeTest, WhatTravelsAsBFloat16IsHalfOfItAgainOnAWorker) {
+TEST_F(JobSizeTest, TransfersTakeHalfOfItAgainOnAWorkerOrWithAResidualAll) {
   const std::string tasks = "cluster: {ps: [a:1], worker: [b:1]}\n";
   const std::string train = std::string("train:\n") + kSoftmax;
   EXPECT_EQ(mistakesIn(tasks + train, ErrorCode::kBadConfig), "");
@@ -42,6 +42,12 @@ TEST_F(JobSizeTest, WhatTravelsAsBFloat16IsHalfOfItAgainOnAWorker) {
                        ErrorCode::kBadConfig),
             "");
   EXPECT_EQ(size_->worker_bytes, without + without / 2);
+  const uint64_t copies = size_->ps_copies;
+  EXPECT_EQ(mistakesIn(tasks + train + "  replication: {transfer: {dtype: int8}}\n",
+                       ErrorCode::kBadConfig),
+            "");
+  EXPECT_EQ(size_->worker_bytes, 2 * without);
+  EXPECT_GT(size_->ps_copies, copies) << "the parameters of each worker of an async job";
 }
 
 // Snapshots are in /dev/shm, which is the host's memory, too.

@@ -96,7 +96,7 @@ TEST(GradientCodec, CodecsComeAcrossAndNoneAreOfAnEarlierVersion) {
   EXPECT_EQ(decodeCodecs(hello.asReader().getCodecs()), std::nullopt);
   encodeCodecs(hello);
   EXPECT_EQ(decodeCodecs(hello.asReader().getCodecs()),
-            (std::vector<std::string>{"float32", "bfloat16", "rows"}));
+            (std::vector<std::string>{"float32", "bfloat16", "int8", "top_k", "rows"}));
   hello.initCodecs(1'000);
   EXPECT_EQ(decodeCodecs(hello.asReader().getCodecs())->size(), 64u);
 }

@@ -90,9 +90,9 @@ class ParameterReaderTest : public ::testing::Test {
  protected:
   static ParameterReader reader(bool narrows) {
     static const arena::ShardCodecs rounding(arena::CodecKind::kBFloat16, kShardElements,
-                                             tableLayout(), kExactOnes);
+                                             tableLayout(), {kExactOnes});
     static const arena::ShardCodecs keeping(arena::CodecKind::kFloat32, kShardElements,
-                                            tableLayout(), kExactOnes);
+                                            tableLayout(), {kExactOnes});
     return {"ps/1 (fake:1)", tableLayout(), narrows ? rounding : keeping};
   }
   // Returns the arena after the read; it holds -1 before.
@@ -100,7 +100,7 @@ class ParameterReaderTest : public ::testing::Test {
     ParameterReader reads = reader(narrows);
     Buffer arena(kShardElements * sizeof(float));
     std::fill_n(arena.as<float>(), kShardElements, -1.0F);
-    reads.readRows(answer.get().getParameters(), answer.get().getRows(), kNamed, arena);
+    reads.readRows(answer.get().getParameters(), answer.get().getRows(), kNamed, nullptr, arena);
     return {arena.as<float>(), arena.as<float>() + kShardElements};
   }
   static std::string refusal(const std::function<void()>& act,
@@ -169,7 +169,8 @@ TEST_F(ParameterReaderTest, WhatTheShardDoesNotHaveIsRefused) {
   Buffer arena;
   Answer right(rows, kNamedCounts);
   EXPECT_EQ(refusal([&] {
-              reads.readRows(right.get().getParameters(), right.get().getRows(), {}, arena);
+              reads.readRows(right.get().getParameters(), right.get().getRows(), {}, nullptr,
+                             arena);
             }),
             other)
       << "all were wanted";

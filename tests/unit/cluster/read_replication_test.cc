@@ -1,4 +1,4 @@
-// train.replication.transfer_dtype, and the cluster that it needs.
+#include "common/cluster/read_replication.h"
 
 #include <gtest/gtest.h>
 
@@ -55,6 +55,32 @@ TEST_F(TransferDtype, WithoutAPsNothingTravels) {
       << report;
   EXPECT_EQ(read("{transfer_dtype: float32}", "{worker: [local]}").transfer_dtype,
             ReplicationSpec::TransferDtype::kFloat32);
+}
+
+TEST_F(TransferDtype, LossyFormsAreInTheMapOfTransfer) {
+  using enum ReplicationSpec::TransferDtype;
+  EXPECT_EQ(read("{transfer: {dtype: bfloat16}}").transfer_dtype, kBFloat16);
+  EXPECT_EQ(read("{transfer: {dtype: int8}}").transfer_dtype, kInt8);
+  const ReplicationSpec sparse = read("{transfer: {top_k: 0.01}}");
+  EXPECT_EQ(sparse.transfer_dtype, kTopK);
+  EXPECT_EQ(sparse.transfer_top_k, 0.01);
+}
+
+TEST_F(TransferDtype, FormsThatContradictEachOtherAreRefused) {
+  const std::string cluster = "{ps: [a:1], worker: [b:1]}";
+  const auto expect = [&](const std::string& replication, const std::string& message) {
+    const std::string report = reportOf(replication, cluster);
+    EXPECT_NE(report.find(message), std::string::npos) << report;
+  };
+  expect("{transfer: {dtype: int8, top_k: 0.01}}", "leave 'dtype' or 'top_k' out");
+  expect("{transfer_dtype: bfloat16, transfer: {dtype: int8}}", "leave 'transfer_dtype' out");
+  expect("{transfer_dtype: int8}", "unknown transfer_dtype 'int8'");
+  expect("{transfer: {top_k: 0}}", "top_k");
+  expect("{transfer: {top_k: 0.6}}", "top_k");
+  expect("{transfer: int8}", "transfer");
+  const std::string alone = reportOf("{transfer: {dtype: int8}}", "{worker: [local]}");
+  EXPECT_NE(alone.find("'transfer' needs a ps, and the cluster has none"), std::string::npos)
+      << alone;
 }
 
 }  // namespace dtf::cluster
