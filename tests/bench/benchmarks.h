@@ -33,6 +33,7 @@ std::vector<Report> benchRows(const BenchOptions& options);
 std::vector<Report> benchKernels(const BenchOptions& options);
 std::vector<Report> benchEdges(const BenchOptions& options);
 std::vector<Report> benchChecksum(const BenchOptions& options);
+std::vector<Report> benchCodecs(const BenchOptions& options);
 std::vector<Report> benchTls(const BenchOptions& options);
 std::vector<Report> benchGraph(const BenchOptions& options);
 std::vector<Report> benchTowers(const BenchOptions& options);

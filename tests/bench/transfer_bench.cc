@@ -1,5 +1,6 @@
-// `dtf-bench transfer`: the gain of training when parameters and gradients travel as bfloat16
-// (replication.transfer_dtype), and when only those rows of a table travel that a batch looks up. A
+// `dtf-bench transfer`: the gain of training when parameters and gradients travel as bfloat16, int8
+// or the largest alone (replication.transfer), and when only those rows of a table travel that a
+// batch looks up. A
 // ps and a worker of one thread each by dtf-launch, with it and without, in turns. Over a link of
 // limited speed if this process's network has one: see README.md.
 
@@ -36,6 +37,33 @@ Report benchTable(const BenchOptions& options) {
   return report;
 }
 
+// A model that is large for its batches: its step is the time of its 80 MB on their way, twice.
+Report benchLossy(const BenchOptions& options) {
+  constexpr JobModel kWide{
+      "784-4096-4096-10 b8",
+      "flatten: , dense: {units: 4096, activation: relu}, dense: {units: 4096, "
+      "activation: relu}, dense: {units: 10}",
+      30, 8};
+  const JobShape wide{.replication = "{mode: sync}", .shared_memory = false};
+  JobShape eight = wide, hundredth = wide;
+  eight.replication = "{mode: sync, transfer: {dtype: int8}}";
+  hundredth.replication = "{mode: sync, transfer: {top_k: 0.01}}";
+  Report report("steps/s, 1 ps + 1 worker of one thread, through sockets (medians)",
+                {"float32", "int8", "ratio", "top_k 0.01", "ratio"});
+  const uint64_t steps = options.quick ? kWide.quickSteps() : kWide.steps;
+  std::vector<double> all, of_eight, eight_ratios, of_hundredth, hundredth_ratios;
+  for (int turn = 0; turn < options.repetitions; ++turn) {
+    all.push_back(stepsPerSecond(kWide, wide, steps));
+    of_eight.push_back(stepsPerSecond(kWide, eight, 2 * steps));
+    of_hundredth.push_back(stepsPerSecond(kWide, hundredth, 4 * steps));
+    eight_ratios.push_back(of_eight.back() / all.back());
+    hundredth_ratios.push_back(of_hundredth.back() / all.back());
+  }
+  report.add(kWide.name, {median(all), median(of_eight), median(eight_ratios), median(of_hundredth),
+                          median(hundredth_ratios)});
+  return report;
+}
+
 }  // namespace
 
 std::vector<Report> benchTransfer(const BenchOptions& options) {
@@ -51,6 +79,8 @@ std::vector<Report> benchTransfer(const BenchOptions& options) {
         options, std::string(mode) + ", 1 ps + 1 worker of one thread, through sockets (medians)",
         "as bfloat16", wide, narrow));
   }
+  if (std::string("784-4096-4096-10").starts_with(options.only))
+    reports.push_back(benchLossy(options));
   if (std::string("embedding").starts_with(options.only)) reports.push_back(benchTable(options));
   return reports;
 }

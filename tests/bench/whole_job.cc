@@ -64,12 +64,12 @@ double stepsPerSecond(const JobModel& model, const JobShape& shape, uint64_t ste
         "worker: [{}]\n"
         "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n    layers: [{}]\n"
         "    loss: sparse_categorical_crossentropy\n"
-        "  data: {{train: {{format: digits, count: 10000}}, batch_size: 100, seed: 1}}\n"
+        "  data: {{train: {{format: digits, count: 10000}}, batch_size: {}, seed: 1}}\n"
         "  optimizer: {{momentum: {{learning_rate: 0.001}}}}\n"
         "  replication: {}\n  steps: {}\n  checkpoint: none\n",
         folder, shape.shared_memory, shape.stream_gradients, ps,
         repeated("{address: \"localhost:auto\", threads: 1}", shape.workers), model.layers,
-        shape.replication, steps);
+        model.batch_size, shape.replication, steps);
   });
   return summary["steps_per_second"].asDouble();
 }

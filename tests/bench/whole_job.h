@@ -17,11 +17,12 @@ namespace dtf::bench {
 // Errors: kInternal with all output of dtf-launch when the job isn't done.
 Json runJob(const std::function<std::string(const std::string& folder)>& cluster_text);
 
-// A job's model of the digits, at a batch of 100.
+// A job's model of the digits.
 struct JobModel {
   const char* name;
   const char* layers;
   uint64_t steps;  // of one measurement
+  uint32_t batch_size = 100;
   uint64_t quickSteps() const { return steps / 100 + 5; }
 };
 
