@@ -42,6 +42,16 @@ struct CategoricalColumns {
   int64_t learned_min_count = 1;
   // Fields are numbers: the row is the number of these, ascending, that are not above it.
   std::vector<double> buckets = {};
+  // Divides each field into words, at most `max_words` of each; 0: a field is one word. Number 0
+  // stands behind the last word, and the words have the numbers from 1 on.
+  char split = 0;
+  int64_t max_words = 16;
+  // The number of the first word.
+  int32_t firstNumber() const { return split == 0 ? 0 : 1; }
+  // The numbers of each example.
+  int64_t count() const {
+    return static_cast<int64_t>(columns.size()) * (split == 0 ? 1 : max_words);
+  }
   model::CategoryInput input() const;
 };
 

@@ -140,6 +140,23 @@ void readBuckets(const MapReader& reader, CategoricalColumns& read, Report& repo
     report.error(list->where(), "the bounds of 'buckets' ascend: [18, 30, 65]");
 }
 
+// Reads `split` and `max_words`.
+void readSplitWords(const MapReader& reader, CategoricalColumns& read, Report& report) {
+  const YamlNode* const split = reader.find("split");
+  const YamlNode* const max_words = reader.find("max_words");
+  readCharacter(reader, "split", "\"\n", "one character such as '|' or ';'", read.split, report);
+  reader.whole("max_words", read.max_words);
+  if (max_words != nullptr && split == nullptr)
+    report.error(max_words->key_place,
+                 "'max_words' is for fields of several words: set 'split' to what divides them");
+  const bool has_words =
+      read.hash_bucket_size > 0 || !read.vocabulary_list.empty() || read.learned_max_size > 0;
+  if (split != nullptr && !has_words)
+    report.error(split->key_place,
+                 "'split' divides a field into words, and needs a key that makes them numbers: "
+                 "'vocabulary', 'vocabulary_list' or 'hash_bucket_size'");
+}
+
 CategoricalColumns readCategory(const YamlNode& node, Marks& column_marks, Report& report) {
   const MapReader reader(node, schema::kCategorical, node.key, report);
   CategoricalColumns read;
@@ -177,6 +194,7 @@ CategoricalColumns readCategory(const YamlNode& node, Marks& column_marks, Repor
   if (words == nullptr && learned == nullptr && buckets == nullptr && read.num_oov_buckets > 0)
     report.error(reader.find("num_oov_buckets")->key_place,
                  "'num_oov_buckets' needs a 'vocabulary_list': it is for words not in that list");
+  readSplitWords(reader, read, report);
   return read;
 }
 

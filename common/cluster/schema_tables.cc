@@ -225,6 +225,8 @@ constexpr Key kCategoricalKeys[] = {
           "other words are hashed to this many numbers after the list's"),
     list("buckets", "of numbers: the row is the count of these bounds up to it: [18, 65]"),
     map("vocabulary", "{from: data, max_size, min_count}: the list is learned"),
+    text("split", "several words in a field, with this between: '|'; rows from 1"),
+    whole("max_words", 1, 4096, "with split: the most words of a field; default 16"),
 };
 
 constexpr Key kVocabularyKeys[] = {

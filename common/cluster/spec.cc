@@ -134,7 +134,7 @@ DType DatasetSpec::labelsType() const {
 }
 
 model::CategoryInput CategoricalColumns::input() const {
-  model::CategoryInput input{name, static_cast<int64_t>(columns.size())};
+  model::CategoryInput input{name, count()};
   if (hash_bucket_size > 0) {
     input.below = hash_bucket_size;
     input.meaning = "hash_bucket_size=" + std::to_string(hash_bucket_size);
@@ -157,6 +157,13 @@ model::CategoryInput CategoricalColumns::input() const {
     input.meaning = "vocabulary from data max_size=" + std::to_string(learned_max_size) +
                     " min_count=" + std::to_string(learned_min_count) +
                     " num_oov_buckets=" + std::to_string(num_oov_buckets);
+  }
+  if (split != 0) {
+    input.is_padded = true;
+    input.below += firstNumber();
+    input.meaning += " split=";
+    input.meaning += split;
+    input.meaning += " max_words=" + std::to_string(max_words);
   }
   return input;
 }

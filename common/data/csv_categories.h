@@ -2,7 +2,8 @@
 
 // Converts fields of a table to row numbers of an embedding: hashed, looked up in a list of words,
 // put into buckets, or numbers already, like TensorFlow's categorical_column_with_hash_bucket,
-// _with_vocabulary_list, bucketized_column, categorical_column_with_identity.
+// _with_vocabulary_list, bucketized_column, categorical_column_with_identity. A field may hold
+// several words.
 
 #include <cstdint>
 #include <functional>
@@ -35,8 +36,8 @@ class CategoryReader {
   // nothing.
   // Errors: kBadData for more different words than can be learned.
   std::string add(std::string_view field);
-  // Whether field `index` of the current record is a word that the list lacks.
-  bool isOtherWord(size_t index) const;
+  // Returns the number of words in field `index` of the current record that the list lacks.
+  int64_t otherWords(size_t index) const;
   void keep();  // the record is a good one
   void drop() { record_.clear(); }
 
@@ -49,6 +50,8 @@ class CategoryReader {
  private:
   enum class Kind : uint8_t { kNumbers, kHashed, kListed, kLearning, kBuckets };
   static Kind kindOf(const cluster::CategoricalColumns& spec, bool is_learned);
+  std::string addWords(std::string_view field);
+  std::string addOne(std::string_view field);
   std::string addNumber(std::string_view field);
   std::string addNew(std::string_view word);
 
@@ -56,6 +59,7 @@ class CategoryReader {
   const std::string part_;
   const Kind kind_;
   const char decimal_;
+  const int32_t first_;    // the number of the first word
   size_t word_bytes_ = 0;  // while learning
   std::map<std::string, int32_t, std::less<>> words_;
   std::vector<int32_t> record_;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cctype>
 #include <limits>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "common/data/csv_fields.h"
 #include "common/data/csv_header.h"
 #include "common/data/csv_numbers.h"
+#include "common/data/csv_other_words.h"
 #include "common/data/csv_records.h"
 #include "common/data/csv_split_keys.h"
 #include "common/data/growing_block.h"
@@ -106,7 +106,7 @@ class TableReader {
     examples.unread = bad_.take();
     examples.truths = std::move(truths_);
     examples.kept = std::move(kept_);
-    examples.other_words = otherWords();
+    examples.other_words = other_words_.all();
     return examples;
   }
 
@@ -118,7 +118,7 @@ class TableReader {
             std::move(labels),
             std::move(examples.categories),
             bad_.take(),
-            otherWords(),
+            other_words_.all(),
             0,
             split_keys_.take()};
   }
@@ -167,26 +167,6 @@ class TableReader {
     return {std::move(features), std::move(categories)};
   }
 
-  std::vector<OtherWords> otherWords() const {
-    std::vector<OtherWords> all;
-    for (const auto& [column, words] : other_words_) all.push_back(words);
-    return all;
-  }
-
-  // Call it before the current record is kept.
-  void countOtherWords(const CsvRecords& records) {
-    for (size_t i = 0; i < categories_.size(); ++i)
-      for (size_t k = 0; k < columns_->categories[i].size(); ++k) {
-        if (!categories_[i].isOtherWord(k)) continue;
-        const size_t column = columns_->categories[i][k];
-        OtherWords& words = other_words_[column];
-        if (words.count++ > 0) continue;
-        words.column = columns_->names[column];
-        words.first = shown(trimmed(records.field(column)));
-        words.where = records.where(column);
-      }
-  }
-
   void addRecord(const CsvRecords& records) {
     record_.features.clear();
     record_.indices.clear();
@@ -203,7 +183,7 @@ class TableReader {
       appendTo(features_, record_.indices);  // one of the two is empty
       appendTo(labels_, record_.targets);
       if (columns_->label) labels_.append(&record_.label, sizeof(record_.label));
-      countOtherWords(records);
+      other_words_.count(records, *columns_, categories_);
       split_keys_.keep();
       for (CategoryReader& reader : categories_) reader.keep();
       for (const size_t column : columns_->truths)
@@ -368,15 +348,6 @@ class TableReader {
                        columns_->names[column], classes_.faultOf(text));
   }
 
-  // Returns the text fit for a line of the log.
-  static std::string shown(std::string_view text) {
-    constexpr size_t kShownMax = 40;
-    std::string shown(text.substr(0, kShownMax));
-    std::replace_if(
-        shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20 || c == '"'; }, ' ');
-    return shown + (text.size() > kShownMax ? "..." : "");
-  }
-
   const cluster::CsvSpec& spec_;
   const bool may_be_bad_;
   const bool is_learning_;  // this pass only finds numbers and words to learn
@@ -396,7 +367,7 @@ class TableReader {
   int64_t good_records_ = 0;
   BadRecords bad_;
   bool predicts_ = false, word_hinted_ = false, gap_hinted_ = false;
-  std::map<size_t, OtherWords> other_words_;  // by column
+  OtherWordsCount other_words_;
   std::vector<std::string> truths_;
   std::vector<size_t> kept_places_;
   KeptColumns kept_;

@@ -76,6 +76,12 @@ const Json* vocabularyOf(const PartSignature& part) {
   return nullptr;
 }
 
+std::vector<Json> withoutWords(std::vector<Json> preparation) {
+  for (Json& step : preparation)
+    if (step.contains("words")) step["words"] = Json::array();
+  return preparation;
+}
+
 bool haveSame(std::vector<std::string> a, std::vector<std::string> b) {
   std::sort(a.begin(), a.end());
   std::sort(b.begin(), b.end());
@@ -103,7 +109,8 @@ class Comparison {
     if (model.preparation == other.preparation) return;
     const Json* const ours = vocabularyOf(model);
     const Json* const theirs = vocabularyOf(other);
-    if (ours != nullptr && theirs != nullptr && *ours != *theirs)
+    if (ours != nullptr && theirs != nullptr && *ours != *theirs &&
+        withoutWords(model.preparation) == withoutWords(other.preparation))
       return words(model.name, ours->asStrings(), theirs->asStrings(), of_classes);
     add(
         fmt::format("{}: the model was trained with the preparation {}, and {} has the "

@@ -16,6 +16,8 @@
 //               max_size, min_count, if the words are learned
 //   bucketize   boundaries, num_oov_buckets: a number becomes the count of boundaries up to it
 //   hash        buckets: a field becomes the hash of its bytes
+//   split and max_words of these two: a field has so many words at most, with numbers from 1;
+//               0 stands behind the last one
 //   fill, missing_indicator, log1p, standardize: see table_preparation.h
 //   resize      method, height, width, channels: an image becomes one of that size
 //   draw        problem: dtf draws the examples itself

@@ -62,15 +62,16 @@ std::vector<PreparedColumn> learnNumbers(const UnpreparedTable& table,
   return columns;
 }
 
-// Returns how often each word has its number among the examples.
+// Returns how often each word has its number among the examples. `first`: the number of the first
+// word; smaller ones are no words.
 std::vector<int64_t> countsOf(const Part& numbers, const std::vector<int64_t>& examples,
-                              size_t words) {
+                              size_t words, int32_t first = 0) {
   std::vector<int64_t> counts(words);
   const auto of_one = static_cast<size_t>(numbers.spec().shape.elements());
   const std::span<const int32_t> all = numbers.as<int32_t>();
   for (const int64_t example : examples)
     for (const int32_t number : all.subspan(static_cast<size_t>(example) * of_one, of_one))
-      ++counts[static_cast<size_t>(number)];
+      if (number >= first) ++counts[static_cast<size_t>(number - first)];
   return counts;
 }
 
@@ -156,8 +157,9 @@ LearnedTable learn(const cluster::DatasetSpec& spec) {
     const size_t replaced = spec.csv.no_features ? 1 : 0;  // the first is the features
     const Part& numbers =
         i < replaced ? table.data.features() : table.data.categories()[i - replaced];
-    words =
-        learnVocabulary(each, table.words[i], countsOf(numbers, examples, table.words[i].size()));
+    const size_t count = table.words[i].size();
+    words = learnVocabulary(each, table.words[i],
+                            countsOf(numbers, examples, count, each.firstNumber()));
   }
   if (spec.csv.learns_classes) learned.class_names = learnClasses(table, examples);
   checkLength(learned);

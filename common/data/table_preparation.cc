@@ -139,7 +139,10 @@ std::vector<Json> featureSteps(const CsvSpec& csv) {
   return steps;
 }
 
-std::vector<Json> categorySteps(const CsvSpec& csv, size_t index) {
+namespace {
+
+// Returns the step by which each word becomes a number.
+std::vector<Json> wordSteps(const CsvSpec& csv, size_t index) {
   const cluster::CategoricalColumns& columns = csv.categorical.at(index);
   if (columns.hash_bucket_size > 0)
     return {{{"op", "hash"}, {"buckets", columns.hash_bucket_size}}};
@@ -158,6 +161,18 @@ std::vector<Json> categorySteps(const CsvSpec& csv, size_t index) {
   return {{{"op", "vocabulary"},
            {"words", asUtf8(columns.vocabulary_list)},
            {"num_oov_buckets", columns.num_oov_buckets}}};
+}
+
+}  // namespace
+
+std::vector<Json> categorySteps(const CsvSpec& csv, size_t index) {
+  std::vector<Json> steps = wordSteps(csv, index);
+  const cluster::CategoricalColumns& columns = csv.categorical.at(index);
+  if (columns.split == 0) return steps;
+  DTF_CHECK(steps.size() == 1);
+  steps[0]["split"] = std::string(1, columns.split);
+  steps[0]["max_words"] = columns.max_words;
+  return steps;
 }
 
 std::vector<Json> labelSteps(const CsvSpec& csv) {

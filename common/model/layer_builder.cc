@@ -133,6 +133,14 @@ graph::Output LayerBuilder::categories(const std::string& name, int64_t rows) {
           : "there are none of that name" + yaml::suggestion(name, names)));
 }
 
+bool LayerBuilder::isPadded(std::string_view name) const {
+  DTF_CHECK(!spec_.features_are_categories || !spec_.categories.empty());
+  if (name.empty()) return spec_.features_are_categories && spec_.categories.at(0).is_padded;
+  return std::ranges::any_of(spec_.categories, [name](const CategoryInput& input) {
+    return input.name == name && input.is_padded;
+  });
+}
+
 // The time to draw it grows with this product: a minute or two at the limit.
 void LayerBuilder::checkOrthogonal(const Shape& shape, std::string_view key) const {
   constexpr double kProductMax = 1e11;

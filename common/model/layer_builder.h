@@ -57,6 +57,9 @@ class LayerBuilder {
   // Errors: fail() when there are none of that name, or when a number may be `rows` or more.
   graph::Output categories(const std::string& name, int64_t rows);
 
+  // Whether number 0 of the categories `name`, or of the features for an empty name, is padding.
+  bool isPadded(std::string_view name) const;
+
   // Adds a trained variable: "dense/weights" for the name "weights". `key`: the key that sets
   // `initializer`, for messages.
   graph::Output variable(std::string_view name, Shape shape, std::string initializer,

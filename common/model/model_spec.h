@@ -68,6 +68,9 @@ struct CategoryInput {
   // How the numbers are made, if they aren't the data's own: "hash_bucket_size=1000", or the words
   // with a checksum.
   std::string meaning = {};
+  // Number 0 stands behind the last number of an example that has fewer than `count`. An embedding
+  // reads zeros for it, and leaves it out of a mean (as with Keras's mask_zero).
+  bool is_padded = false;
   bool operator==(const CategoryInput&) const = default;
 };
 

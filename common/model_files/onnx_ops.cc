@@ -110,6 +110,17 @@ void convertNormalise(OnnxValues& values, const Node& node, const Node*) {
   values.add(outputOf(node), Layout::kRows, "Mul", Names{real, values.scalar(scale)});
 }
 
+void convertCast(OnnxValues& values, const Node& node, const Node*) {
+  const OnnxAttribute to{"to", onnxType(node.attribute<DType>("dtype"))};
+  values.add(outputOf(node), Layout::kRows, "Cast", Names{values.in(Layout::kRows, node.inputs[0])},
+             {&to, 1});
+}
+
+void convertExtremum(OnnxValues& values, const Node& node, const Node*) {
+  values.add(outputOf(node), Layout::kRows, node.op == "Maximum" ? "Max" : "Min",
+             inputsIn(values, Layout::kRows, node));
+}
+
 // ---- products
 
 void convertMatMul(OnnxValues& values, const Node& node, const Node* bias) {
@@ -295,6 +306,10 @@ const std::map<std::string_view, Convert>& conversions() {
       {"Relu", convertAlike},
       {"Sigmoid", convertAlike},
       {"Tanh", convertAlike},
+      {"Cast", convertCast},
+      {"Div", convertAlike},
+      {"Maximum", convertExtremum},
+      {"Minimum", convertExtremum},
       {"Elu", convertAlike},
       {"Softplus", convertAlike},
       {"Relu6", convertRelu6},

@@ -31,7 +31,8 @@ train:
     layers:
       - dense: {{units: 16, activation: relu, name: numbers}}
       - embedding: {{categories: city, input_dim: 4, output_dim: 4, combiner: sum, name: city}}
-      - concatenate: {{with: [numbers]}}
+      - embedding: {{categories: hobbies, input_dim: 5, output_dim: 4, combiner: mean, name: hobbies}}
+      - concatenate: {{with: [numbers, city]}}
       - dense: {{units: 16, activation: relu}}
       - dense: {{units: 3}}
     loss: sparse_categorical_crossentropy
@@ -51,6 +52,7 @@ train:
         warmth: {{standardize: true}}
       categorical_columns:
         city: {{columns: [city], vocabulary: {{from: data, max_size: 3}}}}
+        hobbies: {{columns: [hobbies], vocabulary: {{from: data, max_size: 3}}, split: '|', max_words: 3}}
     eval:
       format: csv
       files: [{folder}/eval.csv]
@@ -59,6 +61,7 @@ train:
       label_column: answer
       categorical_columns:
         city: {{columns: [city], vocabulary: {{from: data, max_size: 3}}}}
+        hobbies: {{columns: [hobbies], vocabulary: {{from: data, max_size: 3}}, split: '|', max_words: 3}}
     batch_size: 50
   optimizer: {{adam: {{learning_rate: 0.01}}}}
   replication: {{mode: sync}}
@@ -66,7 +69,9 @@ train:
   checkpoint: {{every_steps: 100}}
 """
 CITIES = ["rome", "oslo", "bonn", "york", "lima"]
-COLUMNS = ["age", "income", "trace", "warmth", "member", "city", "answer"]
+HOBBIES = ["chess", "piano", "rowing", "tango"]
+HOBBIES_MAX = 3
+COLUMNS = ["age", "income", "trace", "warmth", "member", "city", "hobbies", "answer"]
 TOLERANCE = 1e-5
 
 
@@ -84,11 +89,14 @@ def draw(generator, count):
     for _ in range(count):
         age, income = generator.uniform(18, 90), math.exp(generator.gauss(10, 1))
         member, city = generator.random() < 0.5, generator.choice(CITIES)
-        score = (age - 54) / 20 + (math.log(income) - 10) + (1 if member else -1) + CITIES.index(city) / 4
+        hobbies = [hobby for hobby in HOBBIES[:HOBBIES_MAX] if traces.random() < 0.5] + ["golf"] * (traces.random() < 0.02)
+        score = ((age - 54) / 20 + (math.log(income) - 10) + (1 if member else -1) + CITIES.index(city) / 4
+                 + (0.5 if "piano" in hobbies else 0))
         records.append({"age": None if generator.random() < 0.1 else round(age, 1),
                         "income": None if generator.random() < 0.1 else round(income, 2),
                         "trace": round(traces.uniform(0.5e-4, 1.5e-4), 9),
                         "warmth": round(generator.gauss(15, 8), 2), "member": member, "city": city,
+                        "hobbies": "|".join(hobbies[:HOBBIES_MAX]),
                         "answer": "no" if score < -0.5 else "yes" if score > 1.2 else "maybe"})
     return records
 
@@ -122,6 +130,8 @@ def check_learned(signature, records):
         assert math.isclose(stddev, statistics.pstdev(numbers[name]), rel_tol=1e-5), (name, stddev)
     counts = {city: there["city"].count(city) for city in CITIES}
     assert signature["inputs"][1]["preparation"][0]["words"] == sorted(CITIES, key=lambda city: (-counts[city], city))[:3]
+    hobbies = signature["inputs"][2]["preparation"][0]
+    assert (hobbies["split"], hobbies["max_words"]) == ("|", HOBBIES_MAX) and set(hobbies["words"]) == set(HOBBIES[:3]), hobbies
     assert signature["targets"][0]["preparation"][0]["words"] == ["maybe", "no", "yes"]
 
 
@@ -130,17 +140,22 @@ def probabilities(launch, job, table):
     return [line["probabilities"] for line in lines], lines
 
 
-def check_onnx(launch, job, folder, records, ours, vocabulary):
-    """Fed with the numbers of the table, NaN where there is none."""
+def check_onnx(launch, job, folder, records, ours, vocabulary, known):
+    """Fed with the numbers of the table, NaN where there is none; of several words in a field 0 is none."""
     run(launch, "export", job, "--to", folder / "model.onnx")
     session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
     assert [(fed.name, fed.shape) for fed in session.get_inputs()] == [
-        ("features", ["batch", 5]), ("categories/city", ["batch", 1])]
+        ("features", ["batch", 5]), ("categories/city", ["batch", 1]),
+        ("categories/hobbies", ["batch", HOBBIES_MAX])]
     numbers = numpy.array([[math.nan if record[name] is None else float(record[name])
                             for name in ("age", "income", "trace", "warmth", "member")] for record in records], numpy.float32)
     words = numpy.array([[vocabulary.index(record["city"]) if record["city"] in vocabulary else len(vocabulary)]
                          for record in records], numpy.int32)
-    theirs, _ = session.run(None, {"features": numbers, "categories/city": words})
+    def numbers_of(field):
+        found = [1 + (known.index(word) if word in known else len(known)) for word in field.split("|") if word]
+        return found + [0] * (HOBBIES_MAX - len(found))
+    hobbies = numpy.array([numbers_of(record["hobbies"]) for record in records], numpy.int32)
+    theirs, _ = session.run(None, {"features": numbers, "categories/city": words, "categories/hobbies": hobbies})
     difference = float(numpy.abs(numpy.array(ours) - theirs).max())
     assert difference <= TOLERANCE, difference
     print(f"onnxruntime {onnxruntime.__version__} differs by {difference:.1e}")
@@ -163,7 +178,7 @@ def main(launch):
 
         # Other columns, another order, and a word that the model doesn't know.
         rows = [*evaluation[:50], {**evaluation[0], "city": "kyiv", "age": None, "income": None}]
-        write(folder / "rows.csv", rows, ["city", "member", "warmth", "trace", "income", "age"])
+        write(folder / "rows.csv", rows, ["hobbies", "city", "member", "warmth", "trace", "income", "age"])
         ours, lines = probabilities(launch, job, folder / "rows.csv")
         assert len(ours) == 51 and {line["class_name"] for line in lines} <= {"maybe", "no", "yes"}, lines[0]
 
@@ -178,7 +193,8 @@ def main(launch):
                       "train.data.train.numeric_columns.age.fill=mean", code=78)
         assert "preparation" in refused, refused
         if onnxruntime:
-            check_onnx(launch, job, folder, rows, ours, signature["inputs"][1]["preparation"][0]["words"])
+            check_onnx(launch, job, folder, rows, ours, signature["inputs"][1]["preparation"][0]["words"],
+                       signature["inputs"][2]["preparation"][0]["words"])
         else:
             print("LEFT OUT: there is no onnxruntime: run scripts/python-env.sh")
 

@@ -1,11 +1,13 @@
 // embedding: looks up a row of a table for each whole number of an example (Bengio et al., JMLR 3,
 // 2003). The table is a variable [input_dim, output_dim]; [words] becomes [words, output_dim]. The
-// numbers are the features, or categories fed beside them.
+// numbers are the features, or categories fed beside them. Of categories that are padded (several
+// words in a field of a table) number 0 is no word: its row counts as zeros, and not for a mean.
 
 #include <fmt/format.h>
 
 #include <optional>
 
+#include "common/base/check.h"
 #include "common/model/layer_builder.h"
 #include "common/model/layers/initializer_keys.h"
 #include "common/model/layers/layers.h"
@@ -52,7 +54,10 @@ class EmbeddingLayer final : public Layer {
     const Shape table{settings_.vocabulary, settings_.dimension};
     const graph::Output embeddings =
         layers.variable("embeddings", table, settings_.initializer, "embeddings_initializer");
-    return combined(layers, layers.ops().gather(embeddings, indices));
+    const graph::Output rows = layers.ops().gather(embeddings, indices);
+    if (!layers.isPadded(settings_.categories)) return combined(layers, rows);
+    const graph::Output are_words = maskOf(layers, indices);
+    return combinedWords(layers, layers.ops().mul(rows, are_words), are_words);
   }
 
   bool looksUpFeatures() const override { return settings_.categories.empty(); }
@@ -70,6 +75,27 @@ class EmbeddingLayer final : public Layer {
   }
 
  private:
+  // Returns 1 for each word, and 0 for the padding: [..., words, 1]. Numbers beyond 2^24 lose
+  // digits as float32, and stay above 1.
+  static graph::Output maskOf(LayerBuilder& layers, graph::Output indices) {
+    graph::Builder& ops = layers.ops();
+    std::vector<int64_t> dims = layers.shape(indices).dims();
+    DTF_CHECK(dims.size() > 1);
+    dims.push_back(1);
+    const graph::Output numbers = ops.reshape(ops.cast(indices, DType::kFloat32), Shape(dims));
+    return ops.minimum(numbers, ops.constant(Shape{1}, 1));
+  }
+
+  // As combined(); `rows` are zeros where `are_words` is. A mean of no word is 0.
+  graph::Output combinedWords(LayerBuilder& layers, graph::Output rows,
+                              graph::Output are_words) const {
+    if (settings_.combiner != Combiner::kMean) return combined(layers, rows);
+    graph::Builder& ops = layers.ops();
+    const Shape axis{layers.shape(rows).rank() - 2};
+    const graph::Output words = ops.maximum(ops.sum(are_words, axis), ops.constant(Shape{1}, 1));
+    return ops.div(ops.sum(rows, axis), words);
+  }
+
   // [..., words, dimension] becomes [..., dimension].
   graph::Output combined(LayerBuilder& layers, graph::Output rows) const {
     if (!settings_.combiner) return rows;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/error.h"
 #include "common/model/model_text.h"
 #include "tests/support/temporary_files.h"
 #include "tests/support/train_file.h"
@@ -53,6 +54,43 @@ TEST(Categories, AreInputsOfTheModelByTheirNames) {
             (std::vector<model::CategoryInput>{{"slots", 26}, {"user", 1}}));
   EXPECT_EQ(trainWith("{format: synthetic, problem: clicks}").model.categories,
             (std::vector<model::CategoryInput>{{"item", 1, 500}, {"user", 1, 1000}}));
+}
+
+TEST(Categories, AFieldMayHoldSeveralWords) {
+  const std::string words = "vocabulary_list: [drama, comedy], ";
+  const TrainSpec train = trainWith(
+      "{format: csv, files: [a.csv], label_column: click, categorical_columns: {genre: {columns: "
+      "[g1, g2], " +
+      words + "split: '|', max_words: 3}}}");
+  const model::CategoryInput& input = train.model.categories.at(0);
+  EXPECT_EQ(input.count, 6) << "three of each column";
+  EXPECT_EQ(input.below, 3) << "0 is no word";
+  EXPECT_TRUE(input.is_padded);
+  EXPECT_NE(model::categoryText(input).find(" split=| max_words=3"), std::string::npos)
+      << model::categoryText(input);
+}
+
+TEST(Categories, SeveralWordsNeedAWayToNumbers) {
+  const auto failure = [](const std::string& keys) -> std::string {
+    try {
+      trainWith(
+          "{format: csv, files: [a.csv], label_column: click, categorical_columns: {genre: "
+          "{columns: [g], " +
+          keys + "}}}");
+      return "";
+    } catch (const Error& error) {
+      return error.message();
+    }
+  };
+  EXPECT_NE(failure("split: '|'").find("'split' divides a field into words, and needs a key"),
+            std::string::npos)
+      << failure("split: '|'");
+  EXPECT_NE(failure("hash_bucket_size: 5, max_words: 3").find("set 'split' to what divides them"),
+            std::string::npos);
+  EXPECT_NE(failure("hash_bucket_size: 5, split: ab").find("'split' is one character"),
+            std::string::npos);
+  EXPECT_NE(failure("buckets: [1, 2], split: '|'").find("'split' divides a field into words"),
+            std::string::npos);
 }
 
 // The rows of a trained table belong to the words behind its numbers.

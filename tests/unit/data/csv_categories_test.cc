@@ -65,6 +65,62 @@ TEST(CategoryReader, OtherWordsMayHaveNumbersBehindTheList) {
   for (const size_t other : {1, 2}) EXPECT_TRUE(numbers[other] >= 2 && numbers[other] < 5);
 }
 
+cluster::CategoricalColumns bagOf(int64_t max_words) {
+  cluster::CategoricalColumns spec{"genre", {"g"}, 0, {"drama", "comedy"}, 1};
+  spec.split = '|';
+  spec.max_words = max_words;
+  return spec;
+}
+
+TEST(CategoryReader, DividesAFieldIntoWordsFromNumberOne) {
+  const cluster::CategoricalColumns spec = bagOf(3);
+  CategoryReader reader(spec, "genre");
+  EXPECT_EQ(reader.spec().shape, Shape{3});
+  EXPECT_EQ(read(reader, {"comedy|drama", "", " drama | horror ||drama", "comedy"}),
+            (std::vector<int32_t>{2, 1, 0, 0, 0, 0, 1, 3, 1, 2, 0, 0}));
+  cluster::CategoricalColumns hashed{"tags", {"t"}, 1000};
+  hashed.split = ';';
+  hashed.max_words = 2;
+  CategoryReader tags(hashed, "tags");
+  EXPECT_EQ(read(tags, {"ann;bob"}),
+            (std::vector<int32_t>{1 + static_cast<int32_t>(checksumOf("ann") % 1000),
+                                  1 + static_cast<int32_t>(checksumOf("bob") % 1000)}));
+}
+
+TEST(CategoryReader, RejectsAFieldOfMoreWords) {
+  const cluster::CategoricalColumns spec = bagOf(2);
+  CategoryReader reader(spec, "genre");
+  EXPECT_EQ(reader.add("drama|drama|comedy|drama"),
+            "has 4 words, and 'max_words' is 2: set it to the most that a field has");
+  reader.drop();
+  cluster::CategoricalColumns strict = bagOf(2);
+  strict.num_oov_buckets = 0;
+  CategoryReader listed(strict, "genre");
+  EXPECT_EQ(listed.add("drama|horror"),
+            "has the word 'horror', which is none of the vocabulary_list (for other words there "
+            "are num_oov_buckets)");
+}
+
+TEST(CategoryReader, CountsTheOtherWordsOfEachField) {
+  cluster::CategoricalColumns spec = bagOf(3);
+  spec.columns = {"g", "h"};
+  CategoryReader reader(spec, "genre");
+  EXPECT_EQ(reader.add("horror|drama|war"), "");
+  EXPECT_EQ(reader.add("comedy"), "");
+  EXPECT_EQ(reader.otherWords(0), 2);
+  EXPECT_EQ(reader.otherWords(1), 0);
+}
+
+TEST(CategoryReader, LearnsTheWordsOfFields) {
+  cluster::CategoricalColumns spec{"genre", {"g"}};
+  spec.learned_max_size = 10;
+  spec.split = '|';
+  spec.max_words = 2;
+  CategoryReader learning(spec, "genre");
+  EXPECT_EQ(read(learning, {"b|a", "a"}), (std::vector<int32_t>{1, 2, 2, 0}));
+  EXPECT_EQ(learning.words(), (std::vector<std::string>{"b", "a"}));
+}
+
 TEST(CategoryReader, TakesWholeNumbersAsTheyAre) {
   const cluster::CategoricalColumns spec{"item", {"i"}};
   CategoryReader reader(spec, "item");

@@ -51,6 +51,20 @@ TEST_F(LearnTable, LearnsNumbersOfValuesThatAreThere) {
   EXPECT_EQ(features(spec), features(learned)) << "what isn't learned yet is learned";
 }
 
+TEST_F(LearnTable, CountsTheWordsOfFields) {
+  DatasetSpec spec = tableOf("a,tags,kind\n1,red|big|red,x\n2,,y\n3,big|new|red,x\n");
+  cluster::CategoricalColumns tags{"tags", {"tags"}, 0, {}, 1, {}, 2, 2};
+  tags.split = '|';
+  tags.max_words = 3;
+  spec.csv.categorical = {tags};
+  const DatasetSpec learned = learnTable(spec);
+  EXPECT_EQ(learned.csv.learned->words.at(0), (Words{"red", "big"})) << "'new' occurs once";
+  const auto data = openDataset(learned, 1, false);
+  const std::span<const int32_t> numbers = data->categories()[0].as<int32_t>();
+  EXPECT_EQ(std::vector<int32_t>(numbers.begin(), numbers.end()),
+            (std::vector<int32_t>{1, 2, 1, 0, 0, 0, 2, 3, 1}));
+}
+
 TEST_F(LearnTable, ClassesAreSortedNumbersBeforeWords) {
   const auto classes = [&](const std::string& text) {
     return learnTable(tableOf("a,kind\n" + text)).csv.learned->class_names;

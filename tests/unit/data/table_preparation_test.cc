@@ -58,6 +58,20 @@ TEST_F(TablePreparation, IsPartOfTheSignature) {
   EXPECT_EQ(decodeSignature(text, "text"), signature);
 }
 
+TEST_F(TablePreparation, SeveralWordsOfAFieldAreOfTheModel) {
+  DatasetSpec bag = trained_;
+  bag.csv.categorical[0].split = '|';
+  bag.csv.categorical[0].max_words = 4;
+  const DataSignature model = readSignature(bag);
+  EXPECT_NE(
+      encodeSignature(model).find(R"("max_size":10,"min_count":1,"split":"|","max_words":4})"),
+      std::string::npos)
+      << encodeSignature(model);
+  EXPECT_EQ(preparationDifference(bag, model), "");
+  EXPECT_NE(preparationDifference(trained_, model).find("split=|"), std::string::npos)
+      << preparationDifference(trained_, model);
+}
+
 TEST_F(TablePreparation, OtherDataAreReadWithTheNumbersOfTheModel) {
   const DataSignature model = readSignature(trained_);
   const DatasetSpec other = tableOf("o.csv", "b,kind,a,city\n7,y,4,oslo\n,x,,paris\n");

@@ -189,6 +189,10 @@ void addDataPlaces(std::vector<KeyPlace>& places) {
                     dataOf(std::string(kWords) + "@}}", "[1]",
                            "embedding: {input_dim: 10, output_dim: 2, categories: c}"),
                     Entries{{"columns", "[w]"}, {"hash_bucket_size", "10"}}});
+  places.push_back({&kCategorical,
+                    dataOf(std::string(kWords) + "@}}", "[1]",
+                           "embedding: {input_dim: 10, output_dim: 2, categories: c}"),
+                    Entries{{"columns", "[w]"}, {"hash_bucket_size", "9"}, {"split", "'|'"}}});
   places.push_back({&kVocabulary,
                     dataOf(std::string(kWords) + "{columns: [w], vocabulary: @}}}", "[1]",
                            "embedding: {input_dim: 10, output_dim: 2, categories: c}"),

@@ -45,6 +45,23 @@ TEST(OnnxFile, CategoriesAreInputsOfTheirOwn) {
                                   "1]; categories/tags: int32 [batch, 3]"));
 }
 
+// Several words of a field: number 0 is none of them.
+TEST(OnnxFile, ThePaddingOfCategoriesIsInside) {
+  model::ModelSpec model = model::softmaxModel();
+  model.input_shape = {2};
+  model.input_dtype = DType::kFloat32;
+  model.categories = {{"tags", 3, 9, "", true}};
+  model.layers = {
+      model::dense("numbers", 4),
+      model::layerOf("embedding", "{categories: tags, input_dim: 9, output_dim: 4, combiner: mean}",
+                     "tags"),
+      model::layerOf("multiply", "{with: [numbers]}", "both"), model::dense("out", 10)};
+  const std::string onnx = onnxOf(model);
+  const std::vector<std::string> ops = textsAt(onnx, {7, 1, 4});
+  for (const char* const op : {"Gather", "Cast", "Min", "Mul", "ReduceSum", "Max", "Div"})
+    EXPECT_THAT(ops, ::testing::Contains(op));
+}
+
 // A layer of an operation that has no conversion.
 class CurvedLayer final : public model::Layer {
  public:

@@ -137,6 +137,27 @@ TEST(EmbeddingLayer, CombinesTheRowsOfAnExample) {
   }
 }
 
+// Number 0 stands behind the last word of an example.
+TEST(EmbeddingLayer, ReadsZerosForThePadding) {
+  const std::vector<double> table = {7, 7, 30, 33, 60, 63, 90, 93, 120, 123};
+  for (const std::string combiner : {"", "sum", "mean"}) {
+    ModelSpec spec = withCategories("{categories: tags, input_dim: 5, output_dim: 2" +
+                                    (combiner.empty() ? "" : ", combiner: " + combiner) + "}");
+    spec.categories[1].is_padded = true;
+    const ModelGraph model = buildTrainingGraph(spec, 3, TableGradient::kSparse);
+    const graph::Output combined = model.layers[0].output;
+    const auto rows = graph::testing::evaluate(
+        model.graph,
+        {{model.categories[1], {4, 2, 0, 0, 0, 0, 1, 0, 0}}, {model.variables[0].value, table}},
+        combined);
+    EXPECT_EQ(rows, combiner == "sum"    ? (std::vector<double>{180, 186, 0, 0, 30, 33})
+                    : combiner == "mean" ? (std::vector<double>{90, 93, 0, 0, 30, 33})
+                                         : (std::vector<double>{120, 123, 60, 63, 0, 0, 0, 0, 0, 0,
+                                                                0, 0, 30, 33, 0, 0, 0, 0}));
+    EXPECT_EQ(model.variables[0].indices, model.categories[1]) << "its gradient is still of rows";
+  }
+}
+
 TEST(EmbeddingLayer, FirstCategoriesMayBeTheFeatures) {
   ModelSpec spec = withCategories("{categories: shop, input_dim: 9, output_dim: 2}");
   spec.input_dtype = DType::kInt32;
